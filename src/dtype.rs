@@ -1,0 +1,413 @@
+//! Element types: one table row each.
+
+use crate::error::{Error, Result};
+use half::{bf16, f16};
+use num_complex::Complex;
+use std::fmt::{self, Display};
+
+/// An element type of ONNX IR version 14, named and numbered as in `TensorProto.DataType`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+#[allow(missing_docs)] // the names are the standard's
+pub enum DType {
+    Float = 1,
+    Uint8,
+    Int8,
+    Uint16,
+    Int16,
+    Int32,
+    Int64,
+    String,
+    Bool,
+    Float16,
+    Double,
+    Uint32,
+    Uint64,
+    Complex64,
+    Complex128,
+    Bfloat16,
+    Float8e4m3fn,
+    Float8e4m3fnuz,
+    Float8e5m2,
+    Float8e5m2fnuz,
+    Uint4,
+    Int4,
+    Float4e2m1,
+    Float8e8m0,
+    Uint2,
+    Int2,
+    Float6e2m3,
+    Float6e3m2,
+}
+
+/// The field of a `TensorProto` that holds the elements of a type where they are not raw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Field {
+    Float,
+    Int32,
+    String,
+    Int64,
+    Double,
+    Uint64,
+}
+
+/// How the bits of an element read as a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Signed,
+    Unsigned,
+    Bool,
+    String,
+    /// IEEE 754 binary16, 32, 64 and bfloat16.
+    Ieee,
+    /// Two IEEE numbers: real, imaginary.
+    Complex,
+    /// A float of at most 8 bits.
+    Small {
+        exponent: u8,
+        mantissa: u8,
+        bias: i32,
+        specials: Specials,
+    },
+}
+
+/// Which codes of a small float are not finite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Specials {
+    /// As IEEE 754: the greatest exponent is infinity or NaN.
+    Ieee,
+    /// `fn`: all exponent and mantissa bits set is NaN; no infinity.
+    TopIsNan,
+    /// `fnuz`: the code of negative zero is NaN; no infinity.
+    NegativeZeroIsNan,
+    /// Every code is a number.
+    None,
+}
+
+struct Row {
+    dtype: DType,
+    name: &'static str,
+    /// Bytes an element takes in memory.
+    size: usize,
+    /// Bits an element takes in raw data.
+    bits: usize,
+    field: Field,
+    format: Format,
+}
+
+const fn row(dtype: DType, name: &'static str, size: usize, bits: usize, field: Field, format: Format) -> Row {
+    Row { dtype, name, size, bits, field, format }
+}
+
+const fn small(exponent: u8, mantissa: u8, bias: i32, specials: Specials) -> Format {
+    Format::Small { exponent, mantissa, bias, specials }
+}
+
+/// A string in memory is a view: where it starts in the tensor's text and where it ends, 8 bytes each.
+pub(crate) const VIEW: usize = 16;
+
+const TABLE: [Row; 28] = [
+    row(DType::Float, "float", 4, 32, Field::Float, Format::Ieee),
+    row(DType::Uint8, "uint8", 1, 8, Field::Int32, Format::Unsigned),
+    row(DType::Int8, "int8", 1, 8, Field::Int32, Format::Signed),
+    row(DType::Uint16, "uint16", 2, 16, Field::Int32, Format::Unsigned),
+    row(DType::Int16, "int16", 2, 16, Field::Int32, Format::Signed),
+    row(DType::Int32, "int32", 4, 32, Field::Int32, Format::Signed),
+    row(DType::Int64, "int64", 8, 64, Field::Int64, Format::Signed),
+    row(DType::String, "string", VIEW, 0, Field::String, Format::String),
+    row(DType::Bool, "bool", 1, 8, Field::Int32, Format::Bool),
+    row(DType::Float16, "float16", 2, 16, Field::Int32, Format::Ieee),
+    row(DType::Double, "double", 8, 64, Field::Double, Format::Ieee),
+    row(DType::Uint32, "uint32", 4, 32, Field::Uint64, Format::Unsigned),
+    row(DType::Uint64, "uint64", 8, 64, Field::Uint64, Format::Unsigned),
+    row(DType::Complex64, "complex64", 8, 64, Field::Float, Format::Complex),
+    row(DType::Complex128, "complex128", 16, 128, Field::Double, Format::Complex),
+    row(DType::Bfloat16, "bfloat16", 2, 16, Field::Int32, Format::Ieee),
+    row(DType::Float8e4m3fn, "float8e4m3fn", 1, 8, Field::Int32, small(4, 3, 7, Specials::TopIsNan)),
+    row(DType::Float8e4m3fnuz, "float8e4m3fnuz", 1, 8, Field::Int32, small(4, 3, 8, Specials::NegativeZeroIsNan)),
+    row(DType::Float8e5m2, "float8e5m2", 1, 8, Field::Int32, small(5, 2, 15, Specials::Ieee)),
+    row(DType::Float8e5m2fnuz, "float8e5m2fnuz", 1, 8, Field::Int32, small(5, 2, 16, Specials::NegativeZeroIsNan)),
+    row(DType::Uint4, "uint4", 1, 4, Field::Int32, Format::Unsigned),
+    row(DType::Int4, "int4", 1, 4, Field::Int32, Format::Signed),
+    row(DType::Float4e2m1, "float4e2m1", 1, 4, Field::Int32, small(2, 1, 1, Specials::None)),
+    row(DType::Float8e8m0, "float8e8m0", 1, 8, Field::Int32, small(8, 0, 127, Specials::TopIsNan)),
+    row(DType::Uint2, "uint2", 1, 2, Field::Int32, Format::Unsigned),
+    row(DType::Int2, "int2", 1, 2, Field::Int32, Format::Signed),
+    row(DType::Float6e2m3, "float6e2m3", 1, 6, Field::Int32, small(2, 3, 1, Specials::None)),
+    row(DType::Float6e3m2, "float6e3m2", 1, 6, Field::Int32, small(3, 2, 3, Specials::None)),
+];
+
+impl DType {
+    /// All element types, by their number.
+    pub fn all() -> impl Iterator<Item = DType> {
+        TABLE.iter().map(|row| row.dtype)
+    }
+
+    /// The type with a number of `TensorProto.DataType`.
+    pub fn from_code(code: i32) -> Option<DType> {
+        TABLE.iter().map(|row| row.dtype).find(|dtype| dtype.code() == code)
+    }
+
+    /// The type with a name of the standard, such as `float16`.
+    pub fn from_name(name: &str) -> Option<DType> {
+        TABLE.iter().find(|row| row.name == name).map(|row| row.dtype)
+    }
+
+    /// The number in `TensorProto.DataType`.
+    pub fn code(self) -> i32 {
+        i32::from(self as u8)
+    }
+
+    /// The name as the standard writes it inside `tensor(..)`: `float`, `int64`, `bfloat16`.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Bytes an element takes in memory: at least one, 16 for a string (which is a view into shared text).
+    #[inline]
+    pub fn size(self) -> usize {
+        self.row().size
+    }
+
+    /// The alignment that typed views of an element need.
+    pub(crate) fn align(self) -> usize {
+        match self {
+            DType::Complex64 => 4,
+            _ => self.size().min(8),
+        }
+    }
+
+    /// Bits an element takes in a file's raw data; 0 for strings, which are never raw.
+    pub fn bits(self) -> usize {
+        self.row().bits
+    }
+
+    pub(crate) fn field(self) -> Field {
+        self.row().field
+    }
+
+    pub(crate) fn format(self) -> Format {
+        self.row().format
+    }
+
+    /// The position of the first of `bytes`, one element each, that is no value of this type:
+    /// a bool other than 0 and 1, a 4-bit integer that has more bits, ...
+    pub(crate) fn first_invalid(self, bytes: &[u8]) -> Option<usize> {
+        match (self.format(), self.bits()) {
+            (Format::Bool, _) => bytes.iter().position(|&b| b > 1),
+            (Format::Signed, bits @ 1..8) => {
+                let half = 1i8 << (bits - 1);
+                bytes.iter().position(|&b| !(-half..half).contains(&b.cast_signed()))
+            }
+            (_, bits @ 1..8) => bytes.iter().position(|&b| b >> bits != 0),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    #[allow(clippy::indexing_slicing)] // the table has a row for each variant, in order: tested below
+    fn row(self) -> &'static Row {
+        &TABLE[self as usize - 1]
+    }
+}
+
+impl Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A set of element types.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub struct DTypes(u32);
+
+impl DTypes {
+    /// Whether a type is in the set.
+    #[inline]
+    pub fn contains(self, dtype: DType) -> bool {
+        self.0 & (1 << dtype as u32) != 0
+    }
+
+    /// The types in the set, by their number.
+    pub fn iter(self) -> impl Iterator<Item = DType> {
+        DType::all().filter(move |&dtype| self.contains(dtype))
+    }
+
+    /// The only type in the set, if it has one.
+    pub fn only(self) -> Option<DType> {
+        let mut types = self.iter();
+        types.next().filter(|_| types.next().is_none())
+    }
+
+    /// Whether no type is in the set.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl FromIterator<DType> for DTypes {
+    fn from_iter<I: IntoIterator<Item = DType>>(types: I) -> Self {
+        DTypes(types.into_iter().fold(0, |set, dtype| set | 1 << dtype as u32))
+    }
+}
+
+impl std::ops::BitOr for DTypes {
+    type Output = DTypes;
+    fn bitor(self, other: DTypes) -> DTypes {
+        DTypes(self.0 | other.0)
+    }
+}
+
+impl Display for DTypes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (k, dtype) in self.iter().enumerate() {
+            write!(f, "{}{dtype}", if k == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for DTypes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{{{self}}}")
+    }
+}
+
+/// A Rust type whose values are elements of a tensor.
+///
+/// Sealed: `f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool half::f16 half::bf16 Complex<f32> Complex<f64>`.
+/// Element types without such a counterpart (float8, int4, ...) are read through [`Tensor::bytes`](crate::Tensor::bytes),
+/// strings through [`Tensor::strings`](crate::Tensor::strings).
+pub trait Element:
+    bytemuck::NoUninit + bytemuck::CheckedBitPattern + Send + Sync + fmt::Debug + sealed::Sealed
+{
+    /// The element type.
+    const DTYPE: DType;
+    /// What the element's memory is made of: the type itself, `u8` for `bool`.
+    #[doc(hidden)]
+    type Word: bytemuck::Pod;
+    #[doc(hidden)]
+    fn from_words(words: Vec<Self::Word>) -> Vec<Self>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! elements {
+    ($($type:ty => $dtype:ident),* $(,)?) => {$(
+        impl sealed::Sealed for $type {}
+        impl Element for $type {
+            const DTYPE: DType = DType::$dtype;
+            type Word = $type;
+            fn from_words(words: Vec<$type>) -> Vec<$type> {
+                words
+            }
+        }
+    )*};
+}
+
+elements! {
+    f32 => Float, f64 => Double, f16 => Float16, bf16 => Bfloat16,
+    i8 => Int8, i16 => Int16, i32 => Int32, i64 => Int64,
+    u8 => Uint8, u16 => Uint16, u32 => Uint32, u64 => Uint64,
+    Complex<f32> => Complex64, Complex<f64> => Complex128,
+}
+
+impl sealed::Sealed for bool {}
+impl Element for bool {
+    const DTYPE: DType = DType::Bool;
+    type Word = u8;
+    fn from_words(words: Vec<u8>) -> Vec<bool> {
+        words.into_iter().map(|b| b != 0).collect()
+    }
+}
+
+/// The number of bytes that elements of a type and shape take, or an error where that is more than a signed
+/// 64-bit integer counts. Dimensions of size 0 are left out of that bound, so that it holds for any order of them.
+pub(crate) fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
+    let bound =
+        shape.iter().filter(|&&dim| dim != 0).try_fold(dtype.size() as u64, |n, &dim| n.checked_mul(dim as u64));
+    match bound.filter(|&n| n <= i64::MAX as u64) {
+        Some(_) if shape.contains(&0) => Ok(0),
+        Some(n) => usize::try_from(n).map_err(|_| too_large(dtype, shape)),
+        None => Err(too_large(dtype, shape)),
+    }
+}
+
+fn too_large(dtype: DType, shape: &[usize]) -> Error {
+    Error::input(format!("a {dtype} tensor of shape {} has more bytes than can be counted", ShapeText(shape)))
+}
+
+/// A shape as errors and tables show it: `[2, 3]`, cut after 16 dimensions.
+pub(crate) struct ShapeText<'a>(pub(crate) &'a [usize]);
+
+impl Display for ShapeText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (k, dim) in self.0.iter().take(16).enumerate() {
+            write!(f, "{}{dim}", if k == 0 { "" } else { ", " })?;
+        }
+        if self.0.len() > 16 {
+            write!(f, ", … {} dimensions", self.0.len())?;
+        }
+        f.write_str("]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_row_stands_at_its_number() {
+        for (k, row) in TABLE.iter().enumerate() {
+            assert_eq!(row.dtype as usize, k + 1);
+            assert_eq!(row.dtype.code(), k as i32 + 1);
+            assert_eq!(DType::from_code(row.dtype.code()), Some(row.dtype));
+            assert_eq!(DType::from_name(row.name), Some(row.dtype));
+            if row.dtype != DType::String {
+                assert_eq!(row.size, row.bits.div_ceil(8), "{}", row.name);
+            }
+        }
+        assert_eq!(DType::from_code(0), None);
+        assert_eq!(DType::from_code(29), None);
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_generated_types() {
+        use crate::onnx::proto::tensor_proto::DataType;
+        for dtype in DType::all() {
+            let code = DataType::try_from(dtype.code()).expect("the protobuf enum has every element type");
+            assert_eq!(code.as_str_name().to_lowercase(), dtype.name());
+        }
+    }
+
+    #[test]
+    fn values_outside_a_type_are_found() {
+        assert_eq!(DType::Bool.first_invalid(&[0, 1, 2]), Some(2));
+        assert_eq!(DType::Int4.first_invalid(&[7, 0xf8, 8]), Some(2));
+        assert_eq!(DType::Int4.first_invalid(&[0xf7]), Some(0));
+        assert_eq!(DType::Uint4.first_invalid(&[15, 16]), Some(1));
+        assert_eq!(DType::Int2.first_invalid(&[1, 0xfe, 2]), Some(2));
+        assert_eq!(DType::Float6e2m3.first_invalid(&[63, 64]), Some(1));
+        assert_eq!(DType::Uint8.first_invalid(&[255]), None);
+    }
+
+    #[test]
+    fn byte_counts_are_checked() {
+        assert_eq!(byte_count(DType::Double, &[2, 3]).ok(), Some(48));
+        assert_eq!(byte_count(DType::Double, &[usize::MAX, 0]).ok(), None);
+        assert_eq!(byte_count(DType::Double, &[1 << 40, 0, 5]).ok(), Some(0));
+        assert!(byte_count(DType::Uint8, &[1 << 32, 1 << 31]).is_err());
+    }
+
+    #[test]
+    fn sets() {
+        let set: DTypes = [DType::Int64, DType::Int32].into_iter().collect();
+        assert!(set.contains(DType::Int32) && !set.contains(DType::Uint32));
+        assert_eq!(set.to_string(), "int32, int64");
+        assert_eq!(set.only(), None);
+        assert_eq!(DTypes::from_iter([DType::Bool]).only(), Some(DType::Bool));
+    }
+}

@@ -1,0 +1,275 @@
+//! Errors: who must act, where, which value, what is allowed.
+
+use std::borrow::Cow;
+use std::fmt::{self, Display, Write};
+
+/// The result of everything here that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Who must act for an error to go away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The system: a file can't be opened or read.
+    Io,
+    /// The author of the model: the file departs from the standard.
+    Model,
+    /// The caller: feeds are wrong, or a value met at run time is.
+    Input,
+    /// Nobody but us: the standard has it and this runtime doesn't.
+    Unsupported,
+    /// The caller, who may raise a [limit](crate::Limits) that was exceeded.
+    Limit,
+}
+
+impl Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Io => "io",
+            Kind::Model => "model",
+            Kind::Input => "input",
+            Kind::Unsupported => "unsupported",
+            Kind::Limit => "limit",
+        })
+    }
+}
+
+/// Where an error happened. Everything that is known is filled in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// Position of the node in its graph, from 0.
+    pub node_index: Option<usize>,
+    /// Name of the node; a node may have none.
+    pub node: Option<String>,
+    /// The node's operator, such as `Gather`.
+    pub operator: Option<String>,
+    /// Domain of the operator; empty for `ai.onnx`.
+    pub domain: Option<String>,
+    /// The version (`since_version`) of the operator that rules.
+    pub version: Option<i64>,
+    /// Name of a value: a graph's input, output or initializer, or an operator's formal input or output.
+    pub value_name: Option<String>,
+    /// Name of the attribute.
+    pub attribute: Option<String>,
+    /// The axis in question, as it was given.
+    pub axis: Option<i64>,
+    /// The size of that axis.
+    pub size: Option<usize>,
+    /// The offending value.
+    pub value: Option<i128>,
+    /// The position of the offending value in its tensor.
+    pub position: Option<Vec<usize>>,
+    /// Name of the [limit](crate::Limits) that was exceeded.
+    pub limit: Option<&'static str>,
+}
+
+/// An error with its [kind](Kind), its [place](Place) and a message of one or two lines.
+///
+/// Where one call finds several faults at once, as loading does, [`Error::causes`] has them all.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    kind: Kind,
+    place: Place,
+    message: String,
+    causes: Vec<Error>,
+    source: Option<std::io::Error>,
+}
+
+/// An error's text is cut to this many bytes.
+const MAX_TEXT: usize = 4096;
+
+impl Error {
+    /// An error of a kind. Texts that came from a file or a caller belong through [`quote`].
+    pub fn new(kind: Kind, message: impl Into<String>) -> Error {
+        let mut message = message.into();
+        if message.len() > MAX_TEXT {
+            message.truncate(message.floor_char_boundary(MAX_TEXT - 3));
+            message.push('…');
+        }
+        Error(Box::new(Inner { kind, place: Place::default(), message, causes: Vec::new(), source: None }))
+    }
+
+    /// [`Kind::Model`]: the model departs from the standard.
+    pub fn model(message: impl Into<String>) -> Error {
+        Error::new(Kind::Model, message)
+    }
+
+    /// [`Kind::Input`]: what the caller feeds, or a value met at run time, is not allowed.
+    pub fn input(message: impl Into<String>) -> Error {
+        Error::new(Kind::Input, message)
+    }
+
+    /// [`Kind::Unsupported`]: this runtime doesn't have it.
+    pub fn unsupported(message: impl Into<String>) -> Error {
+        Error::new(Kind::Unsupported, message)
+    }
+
+    pub(crate) fn io(message: impl Into<String>, source: std::io::Error) -> Error {
+        let mut error = Error::new(Kind::Io, format!("{}: {source}", message.into()));
+        error.0.source = Some(source);
+        error
+    }
+
+    /// All of `causes` as one error: the only one as it is; of several the first, which knows the others.
+    /// `None` where there are none.
+    pub(crate) fn all(mut causes: Vec<Error>) -> Option<Error> {
+        if causes.len() < 2 {
+            return causes.pop();
+        }
+        // What is wrong outweighs what is missing.
+        let first = causes.iter().find(|e| e.kind() != Kind::Unsupported).or(causes.first())?;
+        let mut error = Error::new(first.kind(), format!("{first}\n(and {} more)", causes.len() - 1));
+        error.0.place = first.0.place.clone();
+        // The message has the place already.
+        error.0.causes = causes;
+        Some(error)
+    }
+
+    /// Who must act.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// Where it happened.
+    pub fn place(&self) -> &Place {
+        &self.0.place
+    }
+
+    /// The faults that were found together, in the model's order; only this error where it is one alone.
+    pub fn causes(&self) -> &[Error] {
+        if self.0.causes.is_empty() { std::slice::from_ref(self) } else { &self.0.causes }
+    }
+
+    /// The same error as another kind.
+    pub(crate) fn with_kind(mut self, kind: Kind) -> Error {
+        self.0.kind = kind;
+        self
+    }
+
+    /// The same error with what `fill` adds to its place.
+    pub fn at(mut self, fill: impl FnOnce(&mut Place)) -> Error {
+        fill(&mut self.0.place);
+        self
+    }
+}
+
+impl Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { place, message, causes, .. } = &*self.0;
+        if causes.is_empty() {
+            if let Some(index) = place.node_index {
+                match place.node.as_deref() {
+                    Some(name) if !name.is_empty() => write!(f, "node {}", quote(name))?,
+                    _ => write!(f, "node #{index}")?,
+                }
+                if let Some(operator) = &place.operator {
+                    write!(f, " ({}", operator_label(place.domain.as_deref().unwrap_or(""), operator))?;
+                    if let Some(version) = place.version {
+                        write!(f, "-{version}")?;
+                    }
+                    f.write_char(')')?;
+                }
+                f.write_str(": ")?;
+            }
+        }
+        f.write_str(message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} error: {self}", self.0.kind)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| source as _)
+    }
+}
+
+/// An operator as errors name it: `Gather`, `com.example::Gather`.
+pub(crate) fn operator_label<'a>(domain: &str, name: &'a str) -> Cow<'a, str> {
+    let name = escape(name);
+    if domain.is_empty() { name } else { Cow::Owned(format!("{}::{name}", escape(domain))) }
+}
+
+/// A name from a file or a caller, fit for an error's text: in quotes, cut, and with every character escaped
+/// that could change how the rest of the line is shown.
+pub fn quote(name: &str) -> String {
+    format!("\"{}\"", escape(name))
+}
+
+fn escape(name: &str) -> Cow<'_, str> {
+    const MAX_NAME: usize = 100;
+    let plain = |c: char| !(c.is_control() || matches!(c, '"' | '\\') || invisible(c));
+    if name.len() <= MAX_NAME && name.chars().all(plain) {
+        return Cow::Borrowed(name);
+    }
+    let mut text = String::new();
+    for (at, c) in name.char_indices() {
+        if at >= MAX_NAME {
+            let _ = write!(text, "…({} bytes)", name.len());
+            break;
+        }
+        if plain(c) {
+            text.push(c);
+        } else if invisible(c) {
+            text.extend(c.escape_unicode());
+        } else {
+            text.extend(c.escape_debug());
+        }
+    }
+    Cow::Owned(text)
+}
+
+/// Characters that reorder, join or hide text: bidirectional controls, zero-width marks, line separators, tags.
+fn invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_stands_before_the_message() {
+        let error = Error::input("axis 3 is out of range").at(|place| {
+            place.node_index = Some(4);
+            place.node = Some("lookup".into());
+            place.operator = Some("Gather".into());
+            place.version = Some(13);
+        });
+        assert_eq!(error.to_string(), "node \"lookup\" (Gather-13): axis 3 is out of range");
+        let unnamed = error.at(|place| {
+            place.node = None;
+            place.domain = Some("com.example".into());
+        });
+        assert_eq!(unnamed.to_string(), "node #4 (com.example::Gather-13): axis 3 is out of range");
+    }
+
+    #[test]
+    fn names_are_escaped_and_cut() {
+        assert_eq!(quote("a\n\u{202e}b\"\u{1b}[1m"), r#""a\n\u{202e}b\"\u{1b}[1m""#);
+        assert_eq!(quote(&"é".repeat(100)), format!("\"{}…(200 bytes)\"", "é".repeat(50)));
+    }
+
+    #[test]
+    fn text_is_bounded() {
+        let error = Error::model("x".repeat(10_000));
+        assert!(error.to_string().len() <= MAX_TEXT);
+    }
+
+    #[test]
+    fn several_causes_are_kept_and_the_worst_kind_rules() {
+        let all = Error::all(vec![Error::unsupported("a"), Error::model("b"), Error::unsupported("c")]);
+        let error = all.expect("three causes");
+        assert_eq!(error.kind(), Kind::Model);
+        assert_eq!(error.to_string(), "b\n(and 2 more)");
+        assert_eq!(error.causes().len(), 3);
+        assert_eq!(Error::model("alone").causes().len(), 1);
+    }
+}

@@ -1,0 +1,146 @@
+//! Axes and indices: from what a model says to positions that are in range.
+
+use crate::dtype::{DType, ShapeText};
+use crate::error::{Error, Place, Result, quote};
+use crate::tensor::{Shape, Tensor, position_of};
+
+/// An axis of a tensor.
+#[derive(Debug, Clone)]
+pub(crate) struct Axis {
+    /// The tensor's name in the operator's schema.
+    name: &'static str,
+    /// The axis as it was given.
+    given: i64,
+    /// Its place among the dimensions.
+    pub(crate) at: usize,
+    /// Its size.
+    pub(crate) size: usize,
+}
+
+impl Axis {
+    /// The axis of `tensor` that the attribute `axis` names: negative values count from the end.
+    pub(crate) fn new(given: i64, name: &'static str, tensor: &Tensor) -> Result<Axis> {
+        let rank = tensor.rank();
+        if rank == 0 {
+            return Err(Error::input(format!("{} is a scalar: it needs a rank of at least 1", quote(name)))
+                .at(|place| place.value_name = Some(name.into())));
+        }
+        let Some(axis) = Self::find(given, name, tensor.shape()) else {
+            let last = rank - 1;
+            return Err(Error::model(format!(
+                "axis {given} is out of range for {} of shape {}: allowed -{rank}..={last}",
+                quote(name),
+                ShapeText(tensor.shape())
+            ))
+            .at(|place| {
+                place.attribute = Some("axis".into());
+                place.axis = Some(given);
+                place.value = Some(given.into());
+            }));
+        };
+        Ok(axis)
+    }
+
+    fn find(given: i64, name: &'static str, shape: &[usize]) -> Option<Axis> {
+        let distance = usize::try_from(given.unsigned_abs()).ok()?;
+        let at = if given < 0 { shape.len().checked_sub(distance)? } else { distance };
+        Some(Axis { name, given, at, size: *shape.get(at)? })
+    }
+
+    /// An axis by its place among the dimensions.
+    pub(crate) fn at(at: usize, name: &'static str, size: usize) -> Axis {
+        Axis { name, given: at as i64, at, size }
+    }
+
+    /// `shape` with this axis replaced by the dimensions `by`.
+    pub(crate) fn replaced_in(&self, shape: &[usize], by: &[usize]) -> Shape {
+        let (before, after) = (shape.iter().take(self.at), shape.iter().skip(self.at + 1));
+        before.chain(by).chain(after).copied().collect()
+    }
+}
+
+/// Which index values a version of an operator allows along an axis of size s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Range {
+    /// -s to s-1: negative values count from the end.
+    Signed,
+    /// 0 to s-1.
+    Unsigned {
+        /// The version from which on negative values are allowed.
+        until: i64,
+    },
+}
+
+/// The entry of an axis of `size` that an index names, if it is in range.
+fn position(index: i64, size: usize, range: Range) -> Option<usize> {
+    let size = size as i64;
+    // The sum can't overflow: one is negative and the other is not.
+    let wrapped = if index < 0 && range == Range::Signed { index + size } else { index };
+    (0..size).contains(&wrapped).then_some(wrapped as usize)
+}
+
+/// The entries of `axis` that `indices` name, each in `0..size`. The indices are int32 or int64.
+pub(crate) fn positions(indices: &Tensor, axis: &Axis, range: Range) -> Result<Vec<usize>> {
+    match indices.dtype() {
+        DType::Int32 => checked(indices.elements::<i32>()?, axis.size, range),
+        _ => checked(indices.elements::<i64>()?, axis.size, range),
+    }
+    .map_err(|(at, value)| out_of_range(indices, at, value, axis, range))
+}
+
+/// Each index as a position, or the first that is out of range, with its place.
+fn checked<I: Copy + Into<i64>>(indices: &[I], size: usize, range: Range) -> Result<Vec<usize>, (usize, i64)> {
+    let values = indices.iter().map(|&index| index.into()).enumerate();
+    values.map(|(at, value)| position(value, size, range).ok_or((at, value))).collect()
+}
+
+fn out_of_range(indices: &Tensor, at: usize, value: i64, axis: &Axis, range: Range) -> Error {
+    let Axis { name, given, size, .. } = *axis;
+    let position = position_of(at, indices.shape());
+    let element = if position.is_empty() { String::new() } else { ShapeText(&position).to_string() };
+    let allowed = match range {
+        _ if size == 0 => "no index is allowed".to_string(),
+        Range::Signed => format!("allowed -{size}..={}", size - 1),
+        Range::Unsigned { .. } => format!("allowed 0..={}", size - 1),
+    };
+    let why = match range {
+        Range::Unsigned { until } if value < 0 => {
+            format!("is negative, which is allowed from version {until} on only, ")
+        }
+        _ => "is out of range ".to_string(),
+    };
+    let entries = if size == 1 { "entry" } else { "entries" };
+    Error::input(format!(
+        "indices{element} = {value} {why}for axis {given} of {}, which has {size} {entries}: {allowed}",
+        quote(name)
+    ))
+    .at(|place: &mut Place| {
+        place.value_name = Some("indices".into());
+        place.axis = Some(given);
+        place.size = Some(size);
+        place.value = Some(value.into());
+        place.position = Some(position);
+    })
+}
+
+/// For each tuple along the last dimension of `indices` (`width` int64 values) the slice of `data` that it names, as
+/// its place among all slices in row-major order. The first `batch` dimensions of both are the same and go along.
+pub(crate) fn tuple_positions(data: &[usize], batch: usize, width: usize, indices: &Tensor) -> Result<Vec<usize>> {
+    let axes: Vec<Axis> =
+        data.iter().enumerate().skip(batch).take(width).map(|(at, &size)| Axis::at(at, "data", size)).collect();
+    let values = indices.elements::<i64>()?;
+    let batches: usize = data.iter().take(batch).product();
+    let tuples = values.len() / width.max(1);
+    let per_batch = tuples.checked_div(batches).unwrap_or(0).max(1);
+    let mut rows = Vec::with_capacity(tuples);
+    for (t, tuple) in values.chunks_exact(width.max(1)).enumerate() {
+        let mut row = t / per_batch;
+        for (k, (&value, axis)) in tuple.iter().zip(&axes).enumerate() {
+            let position = position(value, axis.size, Range::Signed)
+                .ok_or_else(|| out_of_range(indices, t * width + k, value, axis, Range::Signed))?;
+            row = row * axis.size + position;
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}

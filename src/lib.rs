@@ -1,0 +1,28 @@
+//! The reference runtime for ONNX.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+#[cfg(target_endian = "big")]
+compile_error!("onnxref runs on little-endian machines only: tensors are the bytes of model files");
+
+pub mod conformance;
+mod dtype;
+mod error;
+mod graph;
+mod kernels;
+mod model;
+mod onnx;
+pub mod operator;
+mod ops;
+mod registry;
+pub mod schema;
+mod tensor;
+mod value;
+
+pub use dtype::{DType, DTypes, Element};
+pub use error::{Error, Kind, Place, Result, quote};
+pub use graph::{Dim, ValueInfo};
+pub use model::{Inputs, LoadOptions, Model, Outputs};
+pub use registry::{Support, supported};
+pub use tensor::{Scalar, Tensor};
+pub use value::Value;

@@ -1,0 +1,374 @@
+//! A model: load it, ask what it takes and gives, run it.
+
+use crate::dtype::ShapeText;
+use crate::error::{Error, Result, quote};
+use crate::graph::{Dim, Graph, ValueInfo};
+use crate::onnx;
+use crate::operator::{Attributes, Compatibility, Operator};
+use crate::registry::Registry;
+use crate::schema::Schema;
+use crate::tensor::Tensor;
+use crate::value::Value;
+use bytes::Bytes;
+use prost::Message;
+use std::fs::File;
+use std::ops::Index;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A loaded model. Everything that can be decided without inputs has been; running it is a loop.
+///
+/// ```
+/// use ndarray::array;
+/// use onnxref::{Model, inputs};
+///
+/// let model = Model::load("onnx-test-data/gather/onnx-1.12.0/node/test_gather_0/model.onnx")
+/// # .or_else(|_| Model::load("onnx-test-data/gather/onnx-1.1.2/node/test_gather_0/model.onnx"))
+///     ?;
+/// # Ok::<(), onnxref::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Model {
+    graph: Graph,
+    ir_version: i64,
+    opsets: Vec<(String, i64)>,
+    metadata: Vec<(String, String)>,
+    notes: Vec<String>,
+}
+
+/// How to load a model: [`Model::options`].
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct LoadOptions {
+    registry: Registry,
+    mmap: bool,
+}
+
+impl Model {
+    /// Loads an `.onnx` file.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::Kind::Io): the file can't be read. [`Kind::Model`](crate::Kind::Model) and
+    /// [`Kind::Unsupported`](crate::Kind::Unsupported): the model departs from the standard, or uses what isn't
+    /// implemented here; [`Error::causes`] has all faults.
+    pub fn load(path: impl AsRef<Path>) -> Result<Model> {
+        Model::options().load(path)
+    }
+
+    /// Loads a model from the content of an `.onnx` file. External data is an error.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Result<Model> {
+        Model::options().from_bytes(bytes)
+    }
+
+    /// Options that differ from the defaults.
+    pub fn options() -> LoadOptions {
+        LoadOptions::default()
+    }
+
+    /// What is fed, in the order of the model.
+    pub fn inputs(&self) -> impl ExactSizeIterator<Item = &ValueInfo> {
+        self.graph.inputs.iter().map(|input| &input.info)
+    }
+
+    /// Whether an input may be left out, as it has an initializer.
+    pub fn has_default(&self, input: &str) -> bool {
+        self.graph.inputs.iter().any(|i| i.info.name == input && i.default.is_some())
+    }
+
+    /// What a run gives, in the order of the model.
+    pub fn outputs(&self) -> impl ExactSizeIterator<Item = &ValueInfo> {
+        self.graph.outputs.iter().map(|output| &output.info)
+    }
+
+    /// The version of the format.
+    pub fn ir_version(&self) -> i64 {
+        self.ir_version
+    }
+
+    /// The imported opsets: domain (empty for `ai.onnx`) and version.
+    pub fn opsets(&self) -> &[(String, i64)] {
+        &self.opsets
+    }
+
+    /// Who made the model, and what it says about itself: `producer_name`, `doc_string`, .. and its own properties.
+    pub fn metadata(&self) -> &[(String, String)] {
+        &self.metadata
+    }
+
+    /// The number of nodes.
+    pub fn node_count(&self) -> usize {
+        self.graph.node_count()
+    }
+
+    /// What departs from the standard, or is not used, without being in the way: a line each.
+    pub fn report(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Runs the model. Feeds are named: see [`inputs!`](crate::inputs).
+    ///
+    /// # Errors
+    /// [`Kind::Input`](crate::Kind::Input): a feed is missing, is not an input of the model or has another type or
+    /// shape than the model declares; or an operator refuses a value, and the error says which one where.
+    pub fn run(&self, inputs: Inputs<'_>) -> Result<Outputs> {
+        let mut feeds: Vec<Option<&Value>> = vec![None; self.graph.inputs.len()];
+        for (name, value) in &inputs.0 {
+            let Some(place) = self.graph.inputs.iter().position(|input| input.info.name == *name) else {
+                return Err(self.undeclared(name));
+            };
+            match feeds.get_mut(place) {
+                Some(feed) if feed.is_none() => *feed = Some(value),
+                _ => return Err(fault(name, "is fed twice")),
+            }
+        }
+        let values = self.graph.run(&feeds)?;
+        Ok(Outputs { list: self.outputs().map(|info| info.name.clone()).zip(values).collect(), notes: Vec::new() }
+            .compared(self.outputs()))
+    }
+
+    fn undeclared(&self, name: &str) -> Error {
+        let names: Vec<String> = self.inputs().map(|info| quote(&info.name)).collect();
+        let takes =
+            if names.is_empty() { "takes no inputs".to_string() } else { format!("takes {}", names.join(", ")) };
+        fault(name, &format!("is not an input of the model, which {takes}"))
+    }
+}
+
+fn fault(name: &str, text: &str) -> Error {
+    Error::input(format!("input {} {text}", quote(name))).at(|place| place.value_name = Some(name.into()))
+}
+
+impl LoadOptions {
+    /// Maps the model file and its external data into memory instead of reading them: loading is then a matter of
+    /// milliseconds whatever the size, and only what is used takes memory.
+    ///
+    /// # Safety
+    /// No file of the model may be changed by anyone while the model, or a tensor that came from it, is alive.
+    #[allow(unsafe_code)] // the caller vouches for what can't be checked
+    pub unsafe fn mmap(mut self) -> LoadOptions {
+        self.mmap = true;
+        self
+    }
+
+    /// Departures from the standard that other engines allow.
+    pub fn compatibility(mut self, change: impl FnOnce(&mut Compatibility)) -> LoadOptions {
+        change(&mut self.registry.compatibility);
+        self
+    }
+
+    /// Adds an operator version. `schema` is a block in the form of the table of the standard
+    /// ([`Schema::parse`]); `load` makes the operator from a node's attributes.
+    /// The operator wins over one of the standard of the same domain and name.
+    ///
+    /// # Errors
+    /// `schema` has another form, or the operator version was added before.
+    ///
+    /// ```
+    /// use onnxref::operator::{Attributes, Call, Operator, Values};
+    /// use onnxref::{Model, Result, Tensor};
+    ///
+    /// /// `y = factor x`
+    /// #[derive(Debug)]
+    /// struct Scale {
+    ///     factor: f32,
+    /// }
+    ///
+    /// impl Operator for Scale {
+    ///     fn run(&self, call: &Call<'_>) -> Result<Values> {
+    ///         let x = call.tensor(0)?.view::<f32>()?;
+    ///         Ok([Tensor::from_array(x.mapv(|x| self.factor * x)).into()].into())
+    ///     }
+    /// }
+    ///
+    /// let options = Model::options().operator(
+    ///     "com.example.Scale 1\n  (x: T) -> (y: T)\n  factor: FLOAT = 2.0\n  T: float",
+    ///     |attributes: &Attributes| Ok(Box::new(Scale { factor: attributes.float("factor")? })),
+    /// )?;
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    pub fn operator(
+        mut self,
+        schema: &str,
+        load: impl Fn(&Attributes) -> Result<Box<dyn Operator>> + Send + Sync + 'static,
+    ) -> Result<LoadOptions> {
+        self.registry.add(Schema::parse(schema)?, Arc::new(load))?;
+        Ok(self)
+    }
+
+    /// As [`Model::load`], with these options.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn load(&self, path: impl AsRef<Path>) -> Result<Model> {
+        let path = path.as_ref();
+        let bytes = self.read(path).map_err(|e| Error::io(format!("model {}", quote(&path.to_string_lossy())), e))?;
+        self.parse(bytes, &onnx::Folder::of(path, self.mmap))
+    }
+
+    /// As [`Model::from_bytes`], with these options.
+    ///
+    /// # Errors
+    /// As [`Model::from_bytes`].
+    pub fn from_bytes(&self, bytes: impl Into<Bytes>) -> Result<Model> {
+        self.parse(bytes.into(), &onnx::Folder::none())
+    }
+
+    fn read(&self, path: &Path) -> std::io::Result<Bytes> {
+        if self.mmap { map(&File::open(path)?) } else { Ok(std::fs::read(path)?.into()) }
+    }
+
+    fn parse(&self, bytes: Bytes, folder: &onnx::Folder) -> Result<Model> {
+        if bytes.is_empty() {
+            return Err(Error::model("the model file is empty"));
+        }
+        let proto = onnx::proto::ModelProto::decode(bytes)
+            .map_err(|e| Error::model(format!("the file is no ONNX model, or is cut short: {e}")))?;
+        let onnx::Parts { graph, ir_version, opsets, metadata, notes } = onnx::load(proto, &self.registry, folder)?;
+        Ok(Model { graph, ir_version, opsets, metadata, notes })
+    }
+}
+
+/// A file's content, mapped. Only for callers of [`LoadOptions::mmap`], who vouch that the file doesn't change.
+#[allow(unsafe_code)]
+pub(crate) fn map(file: &File) -> std::io::Result<Bytes> {
+    if file.metadata()?.len() == 0 {
+        return Ok(Bytes::new());
+    }
+    // SAFETY: whoever set `LoadOptions::mmap` promised that no file of the model changes while the map is alive.
+    let map = unsafe { memmap2::Mmap::map(file)? };
+    Ok(Bytes::from_owner(map))
+}
+
+/// Named values to feed: made by [`inputs!`](crate::inputs), or collected from pairs.
+#[derive(Debug, Default)]
+pub struct Inputs<'a>(Vec<(&'a str, Value)>);
+
+impl<'a> Inputs<'a> {
+    /// No values.
+    pub fn new() -> Inputs<'a> {
+        Inputs::default()
+    }
+
+    /// The same with one more value: a tensor, a reference to one, or an array.
+    #[must_use]
+    pub fn with(mut self, name: &'a str, value: impl Into<Value>) -> Inputs<'a> {
+        self.0.push((name, value.into()));
+        self
+    }
+}
+
+impl<'a, V: Into<Value>> FromIterator<(&'a str, V)> for Inputs<'a> {
+    fn from_iter<I: IntoIterator<Item = (&'a str, V)>>(pairs: I) -> Inputs<'a> {
+        Inputs(pairs.into_iter().map(|(name, value)| (name, value.into())).collect())
+    }
+}
+
+/// Values to feed to [`Model::run`], by name: tensors, references to them (which share the elements), or arrays.
+///
+/// ```
+/// use ndarray::array;
+/// use onnxref::{Tensor, inputs};
+///
+/// let data = Tensor::from_array(array![1.0f32, 2.0]);
+/// let feeds = inputs! { "data" => &data, "indices" => array![1i64, 0] };
+/// ```
+#[macro_export]
+macro_rules! inputs {
+    ($($name:expr => $value:expr),* $(,)?) => {
+        $crate::Inputs::new()$(.with($name, $value))*
+    };
+}
+
+/// The values that a run gave, by name and in the order of the model.
+#[derive(Debug)]
+pub struct Outputs {
+    list: Vec<(String, Value)>,
+    notes: Vec<String>,
+}
+
+impl Outputs {
+    /// Takes an output out as an array.
+    ///
+    /// # Errors
+    /// There is no output of that name (any more); its element type is not `T`.
+    pub fn take<T: crate::Element>(&mut self, name: &str) -> Result<ndarray::ArrayD<T>> {
+        let place = self.list.iter().position(|(n, _)| n == name);
+        let place = place.ok_or_else(|| Error::input(format!("there is no output {}", quote(name))))?;
+        self.list.remove(place).1.into_tensor()?.into_array()
+    }
+
+    /// The output of a name.
+    pub fn get(&self, name: &str) -> Option<&Tensor> {
+        self.iter().find(|(n, _)| *n == name).map(|(_, tensor)| tensor)
+    }
+
+    /// All outputs.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
+        self.list.iter().filter_map(|(name, value)| Some((name.as_str(), value.tensor().ok()?)))
+    }
+
+    /// Outputs whose shape is not the one that the model declares, a line each. This is common in real models, and
+    /// the values are right.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    fn compared<'a>(mut self, declared: impl Iterator<Item = &'a ValueInfo>) -> Outputs {
+        for ((name, value), info) in self.list.iter().zip(declared) {
+            let (Ok(tensor), Some(dims)) = (value.tensor(), &info.shape) else { continue };
+            let same = |(dim, size): (&Dim, &usize)| !matches!(dim, Dim::Fixed(fixed) if fixed != size);
+            if dims.len() != tensor.rank() || !dims.iter().zip(tensor.shape()).all(same) {
+                let (name, shape) = (quote(name), ShapeText(tensor.shape()));
+                self.notes.push(format!("output {name} has shape {shape}, and is declared as {}", DimsText(dims)));
+            }
+        }
+        self
+    }
+}
+
+/// A declared shape: `[batch, 3, ?]`.
+struct DimsText<'a>(&'a [Dim]);
+
+impl std::fmt::Display for DimsText<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let dims: Vec<String> = self.0.iter().take(16).map(Dim::to_string).collect();
+        write!(f, "[{}{}]", dims.join(", "), if self.0.len() > 16 { ", …" } else { "" })
+    }
+}
+
+impl Index<&str> for Outputs {
+    type Output = Tensor;
+
+    /// The output of a name.
+    ///
+    /// # Panics
+    /// There is none; see [`Outputs::get`].
+    #[allow(clippy::panic)] // what an index does
+    fn index(&self, name: &str) -> &Tensor {
+        self.get(name).unwrap_or_else(|| panic!("there is no output {}", quote(name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const _: () = {
+        const fn shared<T: Send + Sync>() {}
+        shared::<Model>();
+        shared::<LoadOptions>();
+        shared::<Tensor>();
+        shared::<Error>();
+    };
+
+    #[test]
+    fn what_is_no_model() {
+        let error = |bytes: &'static [u8]| Model::from_bytes(bytes).unwrap_err().to_string();
+        assert_eq!(error(b""), "the model file is empty");
+        assert!(error(b"\xff\xff\xff").starts_with("the file is no ONNX model, or is cut short"));
+        assert_eq!(error(b"\x08\x08"), "opset_import is missing: IR version 8 needs it");
+    }
+}

@@ -1,0 +1,120 @@
+//! A node's attributes against its operator's schema.
+
+use super::external::Folder;
+use super::proto::AttributeProto;
+use super::tensor;
+use crate::error::{Error, Place, Result, quote};
+use crate::schema::{Attribute, AttributeKind, Schema};
+
+/// The node's attributes, and for the others their defaults. All faults are returned.
+pub(super) fn read(
+    protos: Vec<AttributeProto>,
+    schema: &Schema,
+    ir_version: i64,
+    folder: &Folder,
+) -> Result<Vec<(String, Attribute)>, Vec<Error>> {
+    let mut values: Vec<(String, Attribute)> = Vec::new();
+    let mut faults = Vec::new();
+    for mut proto in protos {
+        let name = proto.name.take().unwrap_or_default();
+        let fill = |place: &mut Place| place.attribute = Some(name.clone());
+        if values.iter().any(|(other, _)| *other == name) {
+            faults.push(Error::model(format!("attribute {} is given twice", quote(&name))).at(fill));
+            continue;
+        }
+        let Some(formal) = schema.attributes.iter().find(|formal| formal.name == name) else {
+            let known: Vec<&str> = schema.attributes.iter().map(|formal| formal.name.as_str()).collect();
+            let known =
+                if known.is_empty() { "it has none".to_string() } else { format!("it has {}", known.join(", ")) };
+            faults.push(
+                Error::model(format!("attribute {} is not one of the operator's: {known}", quote(&name))).at(fill),
+            );
+            continue;
+        };
+        match value(proto, formal.kind, ir_version, folder) {
+            Ok(value) => values.push((name, value)),
+            Err(error) => {
+                let text = format!("attribute {}: {error}", quote(&name));
+                faults.push(Error::new(error.kind(), text).at(fill));
+            }
+        }
+    }
+    for formal in &schema.attributes {
+        if values.iter().any(|(name, _)| *name == formal.name) {
+            continue;
+        }
+        match &formal.default {
+            Some(default) => values.push((formal.name.clone(), default.clone())),
+            None if formal.required && faults.is_empty() => {
+                let text = format!("attribute {} is required", quote(&formal.name));
+                faults.push(Error::model(text).at(|place| place.attribute = Some(formal.name.clone())));
+            }
+            None => {}
+        }
+    }
+    if faults.is_empty() { Ok(values) } else { Err(faults) }
+}
+
+/// The value of an attribute that should be of a kind.
+fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, folder: &Folder) -> Result<Attribute> {
+    if proto.ref_attr_name.as_ref().is_some_and(|name| !name.is_empty()) {
+        return Err(Error::model("it refers to an attribute of a function, and is in none"));
+    }
+    let given = present_fields(&proto);
+    // Before IR version 2 the field alone told the kind.
+    let stated = match proto.r#type.unwrap_or(0) {
+        0 if ir_version < 2 => given.first().map_or(kind, |(kind, _)| *kind),
+        0 => return Err(Error::model("it has no type")),
+        code => AttributeKind::from_code(code)
+            .ok_or_else(|| Error::model(format!("its type {code} is no kind of attribute")))?,
+    };
+    if stated != kind {
+        return Err(Error::model(format!("it is of kind {}: {} is needed", stated.name(), kind.name())));
+    }
+    if let Some((_, field)) = given.iter().find(|(k, _)| *k != kind) {
+        return Err(Error::model(format!("its kind is {}, and it has a value in the field {field}", kind.name())));
+    }
+    let text = |bytes: &bytes::Bytes| {
+        let text = std::str::from_utf8(bytes).map_err(|e| Error::model(format!("its string is not UTF-8: {e}")))?;
+        Ok(text.to_string())
+    };
+    let missing = || Error::model("it has no value");
+    Ok(match kind {
+        // A proto3 writer leaves out zeros and empty strings.
+        AttributeKind::Int => Attribute::Int(proto.i.unwrap_or(0)),
+        AttributeKind::Float => Attribute::Float(proto.f.unwrap_or(0.0)),
+        AttributeKind::String => Attribute::String(proto.s.as_ref().map(text).transpose()?.unwrap_or_default()),
+        AttributeKind::Tensor => Attribute::Tensor(tensor::read(*proto.t.ok_or_else(missing)?, folder)?),
+        AttributeKind::Ints => Attribute::Ints(proto.ints),
+        AttributeKind::Floats => Attribute::Floats(proto.floats),
+        AttributeKind::Strings => Attribute::Strings(proto.strings.iter().map(text).collect::<Result<_>>()?),
+        AttributeKind::Tensors => {
+            Attribute::Tensors(proto.tensors.into_iter().map(|t| tensor::read(t, folder)).collect::<Result<_>>()?)
+        }
+        _ => return Err(Error::unsupported(format!("attributes of kind {} are not supported", kind.name()))),
+    })
+}
+
+/// The value fields that a message has, and the kind that each is for.
+fn present_fields(proto: &AttributeProto) -> Vec<(AttributeKind, &'static str)> {
+    [
+        (AttributeKind::Float, "f", proto.f.is_some()),
+        (AttributeKind::Int, "i", proto.i.is_some()),
+        (AttributeKind::String, "s", proto.s.is_some()),
+        (AttributeKind::Tensor, "t", proto.t.is_some()),
+        (AttributeKind::Graph, "g", proto.g.is_some()),
+        (AttributeKind::SparseTensor, "sparse_tensor", proto.sparse_tensor.is_some()),
+        (AttributeKind::TypeProto, "tp", proto.tp.is_some()),
+        (AttributeKind::Floats, "floats", !proto.floats.is_empty()),
+        (AttributeKind::Ints, "ints", !proto.ints.is_empty()),
+        (AttributeKind::Strings, "strings", !proto.strings.is_empty()),
+        (AttributeKind::Tensors, "tensors", !proto.tensors.is_empty()),
+        (AttributeKind::Graphs, "graphs", !proto.graphs.is_empty()),
+        (AttributeKind::SparseTensors, "sparse_tensors", !proto.sparse_tensors.is_empty()),
+        (AttributeKind::TypeProtos, "type_protos", !proto.type_protos.is_empty()),
+    ]
+    .into_iter()
+    .filter(|(_, _, present)| *present)
+    .map(|(kind, field, _)| (kind, field))
+    .collect()
+}

@@ -1,0 +1,370 @@
+//! From the messages of a model to a graph that is ready to run.
+
+use super::external::Folder;
+use super::proto::{
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+    tensor_shape_proto::{Dimension, dimension},
+    type_proto,
+};
+use super::{attribute, tensor};
+use crate::dtype::DType;
+use crate::error::{Error, Kind, Result, operator_label, quote};
+use crate::graph::{Builder, Dim, Graph, NodeNames, ValueInfo};
+use crate::registry::{Newest, Registry, Resolved};
+use crate::value::Value;
+use std::collections::HashMap;
+
+/// The IR versions that there are.
+const IR_VERSIONS: std::ops::RangeInclusive<i64> = 1..=14;
+
+/// What a model is made of.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) graph: Graph,
+    pub(crate) ir_version: i64,
+    pub(crate) opsets: Vec<(String, i64)>,
+    pub(crate) metadata: Vec<(String, String)>,
+    /// What departs from the standard without being in the way.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Reads a model; the error has every fault that could be seen.
+pub(crate) fn load(proto: ModelProto, registry: &Registry, folder: &Folder) -> Result<Parts> {
+    let ir_version = proto.ir_version.unwrap_or(0);
+    if !IR_VERSIONS.contains(&ir_version) {
+        let (first, last) = (IR_VERSIONS.start(), IR_VERSIONS.end());
+        let kind = if ir_version > *last { Kind::Unsupported } else { Kind::Model };
+        return Err(Error::new(kind, format!("ir_version {ir_version}: allowed {first}..={last}"))
+            .at(|place| place.value = Some(ir_version.into())));
+    }
+    let opsets = opsets(&proto.opset_import, ir_version, registry)?;
+    let metadata = metadata(&proto);
+    let mut notes = Vec::new();
+    if !proto.training_info.is_empty() {
+        notes.push("training_info is not used".to_string());
+    }
+    let graph = proto.graph.ok_or_else(|| Error::model("the model has no graph"))?;
+    let mut loader = Loader {
+        builder: Builder::default(),
+        registry,
+        folder,
+        ir_version,
+        opsets: &opsets,
+        functions: &proto.functions,
+        resolved: HashMap::new(),
+        notes,
+    };
+    loader.graph(graph);
+    let Loader { builder, notes, .. } = loader;
+    Ok(Parts { graph: builder.finish()?, ir_version, opsets, metadata, notes })
+}
+
+/// `ai.onnx` and the empty domain are one.
+fn domain_of(domain: Option<&str>) -> &str {
+    domain.filter(|domain| *domain != "ai.onnx").unwrap_or("")
+}
+
+fn opsets(imports: &[OperatorSetIdProto], ir_version: i64, registry: &Registry) -> Result<Vec<(String, i64)>> {
+    if ir_version < 3 {
+        return match imports {
+            [] => Ok(vec![(String::new(), 1)]),
+            _ => {
+                Err(Error::model(format!("opset_import is not allowed under IR version {ir_version}: it came with 3")))
+            }
+        };
+    }
+    if imports.is_empty() {
+        return Err(Error::model(format!("opset_import is missing: IR version {ir_version} needs it")));
+    }
+    let mut opsets: Vec<(String, i64)> = Vec::new();
+    for import in imports {
+        let domain = domain_of(import.domain.as_deref());
+        let version = import.version.unwrap_or(0);
+        let name = quote(if domain.is_empty() { "ai.onnx" } else { domain });
+        let fault = |kind, text: String| {
+            Err(Error::new(kind, text).at(|place| {
+                place.domain = Some(domain.to_string());
+                place.value = Some(version.into());
+            }))
+        };
+        if version <= 0 {
+            return fault(
+                Kind::Model,
+                format!("opset_import has version {version} of domain {name}: versions start at 1"),
+            );
+        }
+        match registry.newest(domain) {
+            Some(Newest::Standard(newest)) if version > newest => {
+                let text = format!(
+                    "opset_import has version {version} of domain {name}: {newest} is the newest that is known"
+                );
+                return fault(Kind::Unsupported, text);
+            }
+            _ => {}
+        }
+        match opsets.iter().find(|(d, _)| d == domain) {
+            None => opsets.push((domain.to_string(), version)),
+            Some((_, first)) if *first == version => {}
+            Some((_, first)) => {
+                return fault(Kind::Model, format!("opset_import has versions {first} and {version} of domain {name}"));
+            }
+        }
+    }
+    Ok(opsets)
+}
+
+fn metadata(proto: &ModelProto) -> Vec<(String, String)> {
+    let version = proto.model_version.filter(|v| *v != 0).map(|v| v.to_string());
+    let fields = [
+        ("producer_name", proto.producer_name.clone()),
+        ("producer_version", proto.producer_version.clone()),
+        ("domain", proto.domain.clone()),
+        ("model_version", version),
+        ("doc_string", proto.doc_string.clone()),
+    ];
+    let fields =
+        fields.into_iter().filter_map(|(key, value)| Some((key.to_string(), value.filter(|v| !v.is_empty())?)));
+    let own = proto.metadata_props.iter().cloned();
+    fields.chain(own.map(|e| (e.key.unwrap_or_default(), e.value.unwrap_or_default()))).collect()
+}
+
+struct Loader<'a> {
+    builder: Builder,
+    registry: &'a Registry,
+    folder: &'a Folder,
+    ir_version: i64,
+    opsets: &'a [(String, i64)],
+    functions: &'a [FunctionProto],
+    /// Each operator is looked up once.
+    resolved: HashMap<(String, String), Resolved>,
+    notes: Vec<String>,
+}
+
+impl Loader<'_> {
+    fn graph(&mut self, proto: GraphProto) {
+        let mut initializers = self.initializers(proto.initializer);
+        for sparse in &proto.sparse_initializer {
+            let name = sparse.values.as_ref().and_then(|v| v.name.as_deref()).unwrap_or("");
+            let text = format!("sparse initializer {}: sparse tensors are not supported", quote(name));
+            self.builder.fault(Error::unsupported(text).at(|place| place.value_name = Some(name.into())));
+        }
+        for input in &proto.input {
+            let Some(info) = self.value_info(input, "input") else { continue };
+            // Until IR version 3 an initializer fixes the input of its name; from 4 on it is the input's default.
+            match initializers.take(&info.name) {
+                Some(value) if self.ir_version < 4 => self.builder.constant(&info.name, value, Some(&info)),
+                default => self.builder.input(info, default),
+            }
+        }
+        for (name, value) in initializers.rest() {
+            if self.ir_version < 4 {
+                let text = format!(
+                    "initializer {} is not an input too: IR version {} needs it",
+                    quote(&name),
+                    self.ir_version
+                );
+                self.builder.fault(Error::model(text).at(|place| place.value_name = Some(name.clone())));
+            }
+            self.builder.constant(&name, value, None);
+        }
+        let outputs: Vec<ValueInfo> = proto.output.iter().filter_map(|o| self.value_info(o, "output")).collect();
+        for info in &outputs {
+            if let Some(dtype) = info.dtype {
+                self.builder.declare(&info.name, dtype);
+            }
+        }
+        for info in &proto.value_info {
+            if let (Some(name), Some(dtype)) = (&info.name, declared_type(info)) {
+                self.builder.declare(name, dtype);
+            }
+        }
+        for (index, node) in proto.node.into_iter().enumerate() {
+            self.node(node, index);
+        }
+        outputs.into_iter().for_each(|info| self.builder.output(info));
+    }
+
+    fn initializers(&mut self, protos: Vec<TensorProto>) -> Initializers {
+        let mut initializers = Initializers::default();
+        for proto in protos {
+            let name = proto.name.clone().unwrap_or_default();
+            match tensor::read(proto, self.folder) {
+                Ok(tensor) => {
+                    if !initializers.add(name.clone(), tensor.into()) {
+                        let text = format!(
+                            "the name {} is given twice: by an initializer and by an initializer",
+                            quote(&name)
+                        );
+                        self.builder.fault(Error::model(text).at(|place| place.value_name = Some(name)));
+                    }
+                }
+                Err(error) => {
+                    let place = error.place().clone();
+                    let text = format!("initializer: {error}");
+                    self.builder.fault(Error::new(error.kind(), text).at(|p| *p = place));
+                    // The name is there: nodes that use it are not at fault.
+                    initializers.add(name, crate::Tensor::scalar(0u8).into());
+                }
+            }
+        }
+        initializers
+    }
+
+    /// What is said of an input or output. A fault is noted and gives `None`.
+    fn value_info(&mut self, proto: &ValueInfoProto, what: &str) -> Option<ValueInfo> {
+        let name = proto.name.clone().unwrap_or_default();
+        let mut info = ValueInfo { name, dtype: None, shape: None };
+        let Some(value) = proto.r#type.as_ref().and_then(|t| t.value.as_ref()) else {
+            if what == "input" {
+                self.notes.push(format!("input {} has no type", quote(&info.name)));
+            }
+            return Some(info);
+        };
+        let read = match value {
+            type_proto::Value::TensorType(tensor) => {
+                let dims = tensor.shape.as_ref().map(|shape| shape.dim.iter().map(dim).collect::<Result<Vec<_>>>());
+                let code = tensor.elem_type.unwrap_or(0);
+                let dtype =
+                    DType::from_code(code).ok_or_else(|| Error::model(format!("elem_type {code} is no element type")));
+                dims.transpose().and_then(|dims| Ok((dtype?, dims)))
+            }
+            type_proto::Value::SequenceType(_) => Err(Error::unsupported("sequences are not supported")),
+            type_proto::Value::MapType(_) => Err(Error::unsupported("maps are not supported")),
+            type_proto::Value::OptionalType(_) => Err(Error::unsupported("optionals are not supported")),
+            type_proto::Value::SparseTensorType(_) => Err(Error::unsupported("sparse tensors are not supported")),
+            type_proto::Value::OpaqueType(_) => Err(Error::unsupported("opaque types are not supported")),
+        };
+        match read {
+            Ok((dtype, shape)) => (info.dtype, info.shape) = (Some(dtype), shape),
+            Err(error) => {
+                let text = format!("{what} {}: {error}", quote(&info.name));
+                let fault = Error::new(error.kind(), text).at(|place| place.value_name = Some(info.name.clone()));
+                self.builder.fault(fault);
+            }
+        }
+        Some(info)
+    }
+
+    fn node(&mut self, proto: NodeProto, index: usize) {
+        let NodeProto { name, input, output, op_type, domain, attribute, overload, .. } = proto;
+        let (name, op_type) = (name.unwrap_or_default(), op_type.unwrap_or_default());
+        let domain = domain_of(domain.as_deref()).to_string();
+        let names = NodeNames { name: &name, inputs: &input, outputs: &output };
+        let locate = |error: Error, version: Option<i64>| {
+            error.at(|place| {
+                place.node_index = Some(index);
+                place.node = Some(name.clone());
+                place.operator = Some(op_type.clone());
+                place.domain = Some(domain.clone());
+                place.version = version;
+            })
+        };
+        let resolved = match self.resolve(&domain, &op_type, overload.as_deref()) {
+            Ok(resolved) => resolved,
+            Err(error) => {
+                let mut faults = vec![locate(error, None)];
+                for (inner, error) in self.inner_faults(attribute) {
+                    faults.push(locate(error, None).at(|place| place.operator = Some(inner)));
+                }
+                return self.builder.broken_node(&names, faults);
+            }
+        };
+        let version = Some(resolved.schema.since_version);
+        match attribute::read(attribute, &resolved.schema, self.ir_version, self.folder) {
+            Ok(values) => self.builder.node(&names, &resolved, values),
+            Err(faults) => {
+                self.builder.broken_node(&names, faults.into_iter().map(|error| locate(error, version)).collect());
+            }
+        }
+    }
+
+    fn resolve(&mut self, domain: &str, op_type: &str, overload: Option<&str>) -> Result<Resolved> {
+        let key = (domain.to_string(), op_type.to_string());
+        if let Some(resolved) = self.resolved.get(&key) {
+            return Ok(resolved.clone());
+        }
+        if op_type.is_empty() {
+            return Err(Error::model("the node has no op_type"));
+        }
+        let same = |f: &FunctionProto| {
+            f.name.as_deref() == Some(op_type)
+                && domain_of(f.domain.as_deref()) == domain
+                && f.overload.as_deref().unwrap_or("") == overload.unwrap_or("")
+        };
+        if self.functions.iter().any(same) {
+            let label = operator_label(domain, op_type);
+            return Err(Error::unsupported(format!("{label} is a function of the model: these are not supported")));
+        }
+        let Some((_, opset)) = self.opsets.iter().find(|(d, _)| d == domain) else {
+            let name = quote(if domain.is_empty() { "ai.onnx" } else { domain });
+            return Err(Error::model(format!("domain {name} is not in opset_import")));
+        };
+        let resolved = self.registry.resolve(domain, op_type, *opset)?;
+        self.resolved.insert(key, resolved.clone());
+        Ok(resolved)
+    }
+
+    /// The operators inside of a node's subgraphs that can't run either.
+    fn inner_faults(&mut self, attributes: Vec<AttributeProto>) -> Vec<(String, Error)> {
+        let mut faults = Vec::new();
+        let mut open = attributes;
+        while let Some(attribute) = open.pop() {
+            let graphs = attribute.g.map(|graph| *graph).into_iter().chain(attribute.graphs);
+            for node in graphs.flat_map(|graph| graph.node) {
+                let domain = domain_of(node.domain.as_deref());
+                let op_type = node.op_type.as_deref().unwrap_or("");
+                if let Err(error) = self.resolve(domain, op_type, node.overload.as_deref()) {
+                    let text = format!("in its subgraph: {error}");
+                    faults.push((op_type.to_string(), Error::new(error.kind(), text)));
+                }
+                open.extend(node.attribute);
+            }
+        }
+        faults
+    }
+}
+
+fn declared_type(info: &ValueInfoProto) -> Option<DType> {
+    match info.r#type.as_ref()?.value.as_ref()? {
+        type_proto::Value::TensorType(tensor) => DType::from_code(tensor.elem_type?),
+        _ => None,
+    }
+}
+
+fn dim(dim: &Dimension) -> Result<Dim> {
+    Ok(match &dim.value {
+        None => Dim::Unknown,
+        Some(dimension::Value::DimParam(name)) if name.is_empty() => Dim::Unknown,
+        Some(dimension::Value::DimParam(name)) => Dim::Symbol(name.clone()),
+        Some(dimension::Value::DimValue(size)) => Dim::Fixed(
+            usize::try_from(*size).map_err(|_| Error::model(format!("a dimension is {size}: allowed 0 or more")))?,
+        ),
+    })
+}
+
+/// Initializers by name, in the order of the file.
+#[derive(Default)]
+struct Initializers {
+    places: HashMap<String, usize>,
+    list: Vec<Option<(String, Value)>>,
+}
+
+impl Initializers {
+    /// Whether the name was free.
+    fn add(&mut self, name: String, value: Value) -> bool {
+        let free = self.places.insert(name.clone(), self.list.len()).is_none();
+        if free {
+            self.list.push(Some((name, value)));
+        }
+        free
+    }
+
+    fn take(&mut self, name: &str) -> Option<Value> {
+        let place = self.places.get(name)?;
+        self.list.get_mut(*place)?.take().map(|(_, value)| value)
+    }
+
+    fn rest(self) -> impl Iterator<Item = (String, Value)> {
+        self.list.into_iter().flatten()
+    }
+}

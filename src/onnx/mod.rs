@@ -1,0 +1,22 @@
+//! Everything that knows protobuf: from the messages of an `.onnx` file to tensors, attributes and graphs.
+
+mod attribute;
+mod external;
+mod graph;
+pub(crate) mod tensor;
+
+/// The messages of the ONNX format, made from `proto/onnx.proto`.
+#[cfg(not(feature = "protoc"))]
+#[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+#[rustfmt::skip] // as the generator writes it
+pub mod proto;
+
+/// The messages of the ONNX format, made from `proto/onnx.proto`.
+#[cfg(feature = "protoc")]
+#[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+pub mod proto {
+    include!(concat!(env!("OUT_DIR"), "/onnx.rs"));
+}
+
+pub(crate) use external::Folder;
+pub(crate) use graph::{Parts, load};

@@ -1,0 +1,142 @@
+//! What an operator is: attributes read once at load, and one pure function.
+
+use crate::error::{Error, Result, quote};
+use crate::tensor::Tensor;
+use crate::value::Value;
+use smallvec::SmallVec;
+use std::fmt;
+
+pub use crate::schema::Attribute;
+
+/// One operator of a node, its attributes already read.
+///
+/// Before [`run`](Operator::run) is called, the engine has checked the number of inputs and outputs and the inputs'
+/// element types against the operator's [schema](crate::schema::Schema); after it, the outputs' element types. In
+/// errors it adds the node and the operator, so an operator only says what is wrong.
+pub trait Operator: fmt::Debug + Send + Sync {
+    /// Computes the outputs.
+    ///
+    /// # Errors
+    /// What the operator's text calls an error; see [`Error::input`].
+    fn run(&self, call: &Call<'_>) -> Result<Values>;
+}
+
+/// What an operator returns: its outputs, in the order of the schema.
+pub type Values = SmallVec<[Value; 1]>;
+
+/// The inputs of one call of an operator.
+#[derive(Debug)]
+pub struct Call<'a> {
+    inputs: &'a [Option<&'a Value>],
+    outputs: usize,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(inputs: &'a [Option<&'a Value>], outputs: usize) -> Call<'a> {
+        Call { inputs, outputs }
+    }
+
+    /// All inputs as the node lists them; `None` for an optional one that is left out.
+    pub fn inputs(&self) -> &'a [Option<&'a Value>] {
+        self.inputs
+    }
+
+    /// The number of outputs that the node lists; trailing optional ones may be left out.
+    pub fn output_count(&self) -> usize {
+        self.outputs
+    }
+
+    /// The tensor at an input.
+    ///
+    /// # Errors
+    /// The input is left out, or is no tensor.
+    #[inline]
+    pub fn tensor(&self, k: usize) -> Result<&'a Tensor> {
+        self.optional_tensor(k)?.ok_or_else(|| Error::model(format!("input {k} is left out, and is needed")))
+    }
+
+    /// The tensor at an optional input.
+    ///
+    /// # Errors
+    /// The input is no tensor.
+    #[inline]
+    pub fn optional_tensor(&self, k: usize) -> Result<Option<&'a Tensor>> {
+        self.inputs.get(k).copied().flatten().map(Value::tensor).transpose()
+    }
+}
+
+/// Departures from the standard's text that other engines allow and that a caller may ask for, by name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Compatibility {
+    /// Gather-1 takes negative indices too, as from version 11 on: -1 is the last entry.
+    pub gather_1_negative_indices: bool,
+}
+
+/// A node's attributes: those that it gives and, for the others, the defaults. Names and kinds are checked.
+#[derive(Debug, Clone, Default)]
+pub struct Attributes {
+    pub(crate) values: Vec<(String, Attribute)>,
+    pub(crate) compatibility: Compatibility,
+}
+
+impl Attributes {
+    /// The value of an attribute; `None` where it is not given and has no default.
+    pub fn get(&self, name: &str) -> Option<&Attribute> {
+        self.values.iter().find(|(n, _)| n == name).map(|(_, value)| value)
+    }
+
+    /// The value of an attribute of kind INT.
+    ///
+    /// # Errors
+    /// The attribute is missing or of another kind.
+    pub fn int(&self, name: &str) -> Result<i64> {
+        match self.get(name) {
+            Some(Attribute::Int(value)) => Ok(*value),
+            other => Err(wrong(name, "INT", other)),
+        }
+    }
+
+    /// The value of an attribute of kind FLOAT.
+    ///
+    /// # Errors
+    /// The attribute is missing or of another kind.
+    pub fn float(&self, name: &str) -> Result<f32> {
+        match self.get(name) {
+            Some(Attribute::Float(value)) => Ok(*value),
+            other => Err(wrong(name, "FLOAT", other)),
+        }
+    }
+
+    /// The departures from the standard that the caller asked for.
+    pub fn compatibility(&self) -> Compatibility {
+        self.compatibility
+    }
+}
+
+fn wrong(name: &str, kind: &str, found: Option<&Attribute>) -> Error {
+    let what = if found.is_some() { "is of another kind" } else { "is not given" };
+    Error::model(format!("attribute {} of kind {kind} {what}", quote(name)))
+        .at(|place| place.attribute = Some(name.into()))
+}
+
+/// Makes an operator from its attributes, once, when a model is loaded.
+pub type Load = fn(&Attributes) -> Result<Box<dyn Operator>>;
+
+/// An operator and the versions of it that are implemented, oldest first.
+#[derive(Debug)]
+pub(crate) struct Implementation {
+    pub(crate) domain: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) versions: &'static [(i64, Load)],
+}
+
+/// What an operator's file needs.
+pub(crate) mod prelude {
+    pub(crate) use super::{Attributes, Call, Implementation, Operator, Values};
+    pub(crate) use crate::error::{Error, Result};
+    pub(crate) use crate::kernels;
+    pub(crate) use crate::kernels::index::{Axis, Range, positions};
+    pub(crate) use crate::tensor::Shape;
+    pub(crate) use smallvec::smallvec;
+}

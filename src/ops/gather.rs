@@ -1,0 +1,37 @@
+//! Gather: slices of `data` picked along one axis by `indices`.
+//! <https://onnx.ai/onnx/operators/onnx__Gather.html>
+
+use crate::operator::prelude::*;
+
+pub(super) static GATHER: Implementation =
+    Implementation { domain: "", name: "Gather", versions: &[(1, load_1), (11, load), (13, load)] };
+
+/// `output[a.., i.., b..] = data[a.., indices[i..], b..]`, where `a..` are the dimensions before `axis`
+#[derive(Debug)]
+struct Gather {
+    axis: i64,
+    range: Range,
+}
+
+/// Version 1 has no negative indices: they came with version 11.
+fn load_1(attributes: &Attributes) -> Result<Box<dyn Operator>> {
+    let negative = attributes.compatibility().gather_1_negative_indices;
+    let range = if negative { Range::Signed } else { Range::Unsigned { until: 11 } };
+    Ok(Box::new(Gather { axis: attributes.int("axis")?, range }))
+}
+
+fn load(attributes: &Attributes) -> Result<Box<dyn Operator>> {
+    Ok(Box::new(Gather { axis: attributes.int("axis")?, range: Range::Signed }))
+}
+
+impl Operator for Gather {
+    fn run(&self, call: &Call<'_>) -> Result<Values> {
+        let (data, indices) = (call.tensor(0)?, call.tensor(1)?);
+        let axis = Axis::new(self.axis, "data", data)?;
+        let positions = positions(indices, &axis, self.range)?;
+        let row = data.dtype().size() * data.shape().iter().skip(axis.at + 1).product::<usize>();
+        let shape = axis.replaced_in(data.shape(), indices.shape());
+        let output = data.with_elements(shape, |out| kernels::gather(data.bytes(), axis.size, row, &positions, out))?;
+        Ok(smallvec![output.into()])
+    }
+}

@@ -1,0 +1,183 @@
+//! From (domain, operator, opset) to the implementation of the version that rules.
+
+use crate::error::{Error, Result, operator_label};
+use crate::operator::{Attributes, Compatibility, Operator};
+use crate::ops;
+use crate::schema::{self, Schema};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Makes an operator from its attributes. See [`crate::LoadOptions::operator`].
+pub(crate) type LoadCustom = Arc<dyn Fn(&Attributes) -> Result<Box<dyn Operator>> + Send + Sync>;
+
+/// The operators that a model may use: those of the standard that are implemented, and a user's own.
+#[derive(Clone, Default)]
+pub(crate) struct Registry {
+    custom: Vec<(Arc<Schema>, LoadCustom)>,
+    pub(crate) compatibility: Compatibility,
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let custom: Vec<String> = self.custom.iter().map(|(schema, _)| schema.label()).collect();
+        f.debug_struct("Registry").field("custom", &custom).field("compatibility", &self.compatibility).finish()
+    }
+}
+
+/// An operator version and how to make it.
+#[derive(Clone)]
+pub(crate) struct Resolved {
+    pub(crate) schema: Arc<Schema>,
+    load: LoadCustom,
+    compatibility: Compatibility,
+}
+
+impl Resolved {
+    /// The operator with these attributes, which have been checked against the schema.
+    pub(crate) fn load(&self, values: Vec<(String, Attribute)>) -> Result<Box<dyn Operator>> {
+        (self.load)(&Attributes { values, compatibility: self.compatibility })
+    }
+}
+
+use crate::schema::Attribute;
+
+impl Registry {
+    /// Adds an operator version. It wins over the standard's of the same domain and name.
+    pub(crate) fn add(&mut self, schema: Schema, load: LoadCustom) -> Result<()> {
+        let same = |other: &Schema| {
+            (&other.domain, &other.name, other.since_version) == (&schema.domain, &schema.name, schema.since_version)
+        };
+        if self.custom.iter().any(|(other, _)| same(other)) {
+            return Err(Error::input(format!("the operator {} is added twice", schema.label())));
+        }
+        self.custom.push((Arc::new(schema), load));
+        Ok(())
+    }
+
+    /// The newest version that is not newer than the opset.
+    pub(crate) fn resolve(&self, domain: &str, name: &str, opset: i64) -> Result<Resolved> {
+        let compatibility = self.compatibility;
+        let own = |schema: &Schema| schema.domain == domain && schema.name == name;
+        let ruling = self.custom.iter().filter(|(schema, _)| own(schema) && schema.since_version <= opset);
+        if let Some((schema, load)) = ruling.max_by_key(|(schema, _)| schema.since_version) {
+            return Ok(Resolved { schema: schema.clone(), load: load.clone(), compatibility });
+        }
+        if let Some((schema, _)) =
+            self.custom.iter().filter(|(schema, _)| own(schema)).min_by_key(|(s, _)| s.since_version)
+        {
+            let (label, since) = (operator_label(domain, name), schema.since_version);
+            return Err(Error::model(format!("{label} is not in opset {opset}: it came with opset {since}")));
+        }
+        if schema::newest(domain).is_none() && self.custom.iter().any(|(schema, _)| schema.domain == domain) {
+            return Err(Error::unsupported(format!(
+                "{} is not among the operators that were added",
+                operator_label(domain, name)
+            )));
+        }
+        let schema = schema::resolve(domain, name, opset)?;
+        let implementation = ops::ALL.iter().find(|i| i.domain == domain && i.name == name);
+        let Some(implementation) = implementation else {
+            return Err(Error::unsupported(format!("{} is not implemented", schema.label())));
+        };
+        let Some((_, load)) = implementation.versions.iter().find(|(version, _)| *version == schema.since_version)
+        else {
+            return Err(Error::unsupported(format!(
+                "this version of {} is not implemented",
+                operator_label(domain, name)
+            )));
+        };
+        Ok(Resolved { schema: Arc::new(schema), load: Arc::new(load), compatibility })
+    }
+
+    /// The newest opset version of a domain that is known; `None` for a domain that nobody defined.
+    pub(crate) fn newest(&self, domain: &str) -> Option<Newest> {
+        match schema::newest(domain) {
+            Some(version) => Some(Newest::Standard(version)),
+            None => self.custom.iter().any(|(schema, _)| schema.domain == domain).then_some(Newest::Custom),
+        }
+    }
+}
+
+/// How far a domain goes.
+pub(crate) enum Newest {
+    /// A domain of the standard, up to a version.
+    Standard(i64),
+    /// A user's domain: any version.
+    Custom,
+}
+
+/// An operator of the standard and the versions of it that run here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Support {
+    /// The domain; empty for `ai.onnx`.
+    pub domain: &'static str,
+    /// The operator.
+    pub name: &'static str,
+    /// The versions that run, oldest first.
+    pub versions: Vec<i64>,
+    /// How many versions of the operator the standard has, without those that only remove it.
+    pub standard_versions: usize,
+}
+
+/// The operators that run here, by name.
+///
+/// ```
+/// let gather = onnxref::supported().into_iter().find(|s| s.name == "Gather").unwrap();
+/// assert_eq!(gather.versions, [1, 11, 13]);
+/// ```
+pub fn supported() -> Vec<Support> {
+    let mut counts: HashMap<(String, String), usize> = HashMap::new();
+    for schema in schema::all_blocks().filter_map(|block| Schema::parse(block).ok()).filter(|s| s.deprecated.is_none())
+    {
+        *counts.entry((schema.domain, schema.name)).or_default() += 1;
+    }
+    let count = |domain: &str, name: &str| counts.get(&(domain.to_string(), name.to_string())).copied().unwrap_or(0);
+    let mut list: Vec<Support> = ops::ALL
+        .iter()
+        .map(|i| Support {
+            domain: i.domain,
+            name: i.name,
+            versions: i.versions.iter().map(|(version, _)| *version).collect(),
+            standard_versions: count(i.domain, i.name),
+        })
+        .collect();
+    list.sort_by_key(|support| (support.domain, support.name));
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    #[test]
+    fn every_implementation_is_a_version_of_the_standard() {
+        for implementation in ops::ALL {
+            assert!(implementation.versions.is_sorted_by_key(|(version, _)| *version));
+            for (version, _) in implementation.versions {
+                let resolved = Registry::default().resolve(implementation.domain, implementation.name, *version);
+                assert_eq!(resolved.map(|r| r.schema.since_version).ok(), Some(*version), "{}", implementation.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_newest_version_that_is_not_newer_rules() {
+        let version = |opset| Registry::default().resolve("", "Gather", opset).map(|r| r.schema.since_version).ok();
+        assert_eq!([1, 10, 11, 12, 13, 28].map(version), [Some(1), Some(1), Some(11), Some(11), Some(13), Some(13)]);
+    }
+
+    #[test]
+    fn failures() {
+        let error = |name, opset| Registry::default().resolve("", name, opset).map(|_| ()).unwrap_err();
+        assert_eq!(error("Add", 14).to_string(), "Add-14 is not implemented");
+        assert_eq!(error("Add", 14).kind(), Kind::Unsupported);
+        assert_eq!(error("GatherElements", 10).to_string(), "GatherElements is not in opset 10: it came with opset 11");
+        assert_eq!(
+            error("GroupNormalization", 18).to_string(),
+            "GroupNormalization is not in opset 18: it was removed in opset 18 and came back with opset 21"
+        );
+    }
+}

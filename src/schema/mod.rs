@@ -1,0 +1,350 @@
+//! The standard as data: what every operator version takes and gives, read from `standard.txt` on demand.
+//!
+//! The table is sorted by operator, so that a look-up is a binary search in the text: nothing is parsed but the
+//! operator versions that a model uses. Its format, by example:
+//!
+//! ```text
+//! Gather 13
+//!   (data: T, indices: Tind) -> (output: T)
+//!   axis: INT = 0
+//!   T: @all bfloat16
+//!   Tind: int32 int64
+//! ```
+//!
+//! The head is the operator (`DOMAIN.NAME` outside of `ai.onnx`) and the version, then `deprecated REPLACEMENT` where
+//! that holds. `name?` is optional, `name*` and `name+` are variadic with at least 0 or 1 value, `each T` where these
+//! may differ in type. An attribute is `name: KIND`, then `required` or `= DEFAULT`. `@name` is a set of types,
+//! defined at the top of the table.
+
+mod parse;
+
+use crate::dtype::DTypes;
+use crate::error::{Error, Kind, Result, operator_label, quote};
+
+static STANDARD: &str = include_str!("standard.txt");
+
+/// What the standard says about one version of one operator.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Schema {
+    /// The operator's domain; empty for `ai.onnx`.
+    pub domain: String,
+    /// The operator's name.
+    pub name: String,
+    /// The opset version that brought this version of the operator.
+    pub since_version: i64,
+    /// The operator is removed as of this version; inside: by what it was replaced, or empty.
+    pub deprecated: Option<String>,
+    /// The formal inputs.
+    pub inputs: Vec<Parameter>,
+    /// The formal outputs.
+    pub outputs: Vec<Parameter>,
+    /// The attributes.
+    pub attributes: Vec<AttributeSchema>,
+}
+
+/// A formal input or output.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Parameter {
+    /// Its name.
+    pub name: String,
+    /// How many values it stands for.
+    pub arity: Arity,
+    /// The type variable that it shares with others; `None` where values are free to differ.
+    pub variable: Option<String>,
+    /// The element types that it may have as a tensor.
+    pub types: DTypes,
+}
+
+/// How many values a formal input or output stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arity {
+    /// Exactly one.
+    One,
+    /// One, or none (by an empty name).
+    Optional,
+    /// This many or more; only ever the last one.
+    Variadic(usize),
+}
+
+/// A formal attribute.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AttributeSchema {
+    /// Its name.
+    pub name: String,
+    /// The kind of its value.
+    pub kind: AttributeKind,
+    /// It has no default and must be given.
+    pub required: bool,
+    /// The value where none is given.
+    pub default: Option<Attribute>,
+}
+
+/// The kinds of attribute values, named and numbered as in `AttributeProto.AttributeType`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // the names are the standard's
+pub enum AttributeKind {
+    Float = 1,
+    Int,
+    String,
+    Tensor,
+    Graph,
+    Floats,
+    Ints,
+    Strings,
+    Tensors,
+    Graphs,
+    SparseTensor,
+    SparseTensors,
+    TypeProto,
+    TypeProtos,
+}
+
+impl AttributeKind {
+    const NAMES: [(AttributeKind, &'static str); 14] = [
+        (AttributeKind::Float, "FLOAT"),
+        (AttributeKind::Int, "INT"),
+        (AttributeKind::String, "STRING"),
+        (AttributeKind::Tensor, "TENSOR"),
+        (AttributeKind::Graph, "GRAPH"),
+        (AttributeKind::Floats, "FLOATS"),
+        (AttributeKind::Ints, "INTS"),
+        (AttributeKind::Strings, "STRINGS"),
+        (AttributeKind::Tensors, "TENSORS"),
+        (AttributeKind::Graphs, "GRAPHS"),
+        (AttributeKind::SparseTensor, "SPARSE_TENSOR"),
+        (AttributeKind::SparseTensors, "SPARSE_TENSORS"),
+        (AttributeKind::TypeProto, "TYPE_PROTO"),
+        (AttributeKind::TypeProtos, "TYPE_PROTOS"),
+    ];
+
+    /// The kind with a number of `AttributeProto.AttributeType`.
+    pub(crate) fn from_code(code: i32) -> Option<AttributeKind> {
+        Self::NAMES.iter().map(|(kind, _)| *kind).find(|kind| *kind as i32 == code)
+    }
+
+    fn from_name(name: &str) -> Option<AttributeKind> {
+        Self::NAMES.iter().find(|(_, n)| *n == name).map(|(kind, _)| *kind)
+    }
+
+    /// The name as the standard writes it: `INT`, `SPARSE_TENSOR`.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// An attribute's value.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the names are the standard's
+pub enum Attribute {
+    Float(f32),
+    Int(i64),
+    String(String),
+    Tensor(crate::tensor::Tensor),
+    Floats(Vec<f32>),
+    Ints(Vec<i64>),
+    Strings(Vec<String>),
+    Tensors(Vec<crate::tensor::Tensor>),
+}
+
+impl Schema {
+    /// The schema that a block of the table's format describes.
+    ///
+    /// # Errors
+    /// [`Kind::Input`], naming the line: the text has another form.
+    pub fn parse(block: &str) -> Result<Schema> {
+        parse::schema(block)
+    }
+
+    /// The input that a node's `k`-th input stands for; the last one repeats if it is variadic.
+    pub(crate) fn input(&self, k: usize) -> Option<&Parameter> {
+        parameter(&self.inputs, k)
+    }
+
+    /// As [`Schema::input`].
+    pub(crate) fn output(&self, k: usize) -> Option<&Parameter> {
+        parameter(&self.outputs, k)
+    }
+
+    /// The operator as errors name it.
+    pub(crate) fn label(&self) -> String {
+        format!("{}-{}", operator_label(&self.domain, &self.name), self.since_version)
+    }
+}
+
+fn parameter(parameters: &[Parameter], k: usize) -> Option<&Parameter> {
+    parameters.get(k).or_else(|| parameters.last().filter(|last| matches!(last.arity, Arity::Variadic(_))))
+}
+
+/// The newest opset version of a standard domain; `None` for a domain that isn't in the standard.
+pub fn newest(domain: &str) -> Option<i64> {
+    let head = STANDARD.get(..blocks_start())?;
+    let domain = if domain.is_empty() { "ai.onnx" } else { domain };
+    head.lines()
+        .filter_map(|line| line.strip_prefix("# newest ")?.split_once(' '))
+        .find(|(d, _)| *d == domain)?
+        .1
+        .parse()
+        .ok()
+}
+
+/// The versions of an operator in the standard, oldest first: `since_version` and block of each.
+pub(crate) fn versions(domain: &str, name: &str) -> Vec<(i64, &'static str)> {
+    let key = if domain.is_empty() { name.to_string() } else { format!("{domain}.{name}") };
+    let mut found = Vec::new();
+    let mut rest = first_block(&key);
+    while let Some((head, block, next)) = split_block(rest) {
+        match head.split_once(' ') {
+            Some((k, version)) if k == key => {
+                if let Some(version) = version.split(' ').next().and_then(|v| v.parse().ok()) {
+                    found.push((version, block));
+                }
+            }
+            _ => break,
+        }
+        rest = next;
+    }
+    found
+}
+
+/// Every operator version of the standard, as (block, version): for tables and tests, not for look-ups.
+pub(crate) fn all_blocks() -> impl Iterator<Item = &'static str> {
+    let mut rest = STANDARD.get(blocks_start()..).unwrap_or("");
+    std::iter::from_fn(move || {
+        let (_, block, next) = split_block(rest)?;
+        rest = next;
+        Some(block)
+    })
+}
+
+/// Where the first block starts: after the comments and the sets of types.
+fn blocks_start() -> usize {
+    STANDARD.find("\n\n").map_or(0, |at| at + 2)
+}
+
+/// The table from the first block on whose operator is not below `key`.
+fn first_block(key: &str) -> &'static str {
+    let text = STANDARD.get(blocks_start()..).unwrap_or("");
+    // Invariant: blocks that start before `low` are below the key, those that start at or after `high` are not.
+    let (mut low, mut high) = (0, text.len());
+    while low < high {
+        let middle = text.floor_char_boundary(low + (high - low) / 2);
+        // The first block that starts after the middle, or else the one that `low` starts.
+        let after = text.get(middle..high).and_then(|t| t.find("\n\n")).map(|at| middle + at + 2);
+        let start = after.filter(|&at| at < high).unwrap_or(low);
+        let head = text.get(start..).and_then(|t| t.split(' ').next()).unwrap_or("");
+        if head < key {
+            low = text.get(start..).and_then(|t| t.find("\n\n")).map_or(text.len(), |at| start + at + 2);
+        } else {
+            high = start;
+        }
+    }
+    text.get(low..).unwrap_or("")
+}
+
+/// The head line and the whole of the first block, and what follows it.
+fn split_block(text: &str) -> Option<(&str, &str, &str)> {
+    let (block, rest) = text.split_once("\n\n").unwrap_or((text.trim_end(), ""));
+    let head = block.lines().next().filter(|head| !head.is_empty())?;
+    Some((head, block, rest))
+}
+
+/// The version of an operator that rules under an opset: the newest that is not newer than the opset.
+///
+/// # Errors
+/// [`Kind::Unsupported`] for a domain that isn't in the standard; [`Kind::Model`] for an operator that isn't,
+/// for one that came later and for one that was removed.
+pub fn resolve(domain: &str, name: &str, opset: i64) -> Result<Schema> {
+    if newest(domain).is_none() {
+        return Err(Error::unsupported(format!(
+            "domain {} is not in the standard and has no operators here",
+            quote(domain)
+        )));
+    }
+    let versions = versions(domain, name);
+    let label = operator_label(domain, name);
+    let Some((first, _)) = versions.first() else {
+        return Err(Error::model(format!("{label} is no operator of ONNX")));
+    };
+    let Some((_, block)) = versions.iter().rev().find(|(since, _)| *since <= opset) else {
+        return Err(Error::model(format!("{label} is not in opset {opset}: it came with opset {first}")));
+    };
+    let schema =
+        Schema::parse(block).map_err(|e| Error::new(Kind::Unsupported, format!("the table of the standard: {e}")))?;
+    match &schema.deprecated {
+        None => Ok(schema),
+        Some(by) => {
+            let since = schema.since_version;
+            let by = match versions.iter().find(|(later, _)| *later > since) {
+                Some((later, _)) => format!(" and came back with opset {later}"),
+                None if by.is_empty() => String::new(),
+                None => format!(" and replaced by {by}"),
+            };
+            Err(Error::model(format!("{label} is not in opset {opset}: it was removed in opset {since}{by}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+
+    #[test]
+    fn every_block_parses_and_is_found() {
+        let mut count = 0;
+        let mut last = (String::new(), 0);
+        for block in all_blocks() {
+            let schema = Schema::parse(block).unwrap_or_else(|e| panic!("{e}\n{block}"));
+            let head = block.split(' ').next().unwrap().to_string();
+            assert!((&last.0, last.1) < (&head, schema.since_version), "{head} is out of order");
+            assert!(
+                versions(&schema.domain, &schema.name).contains(&(schema.since_version, block)),
+                "{} is not found",
+                schema.label()
+            );
+            last = (head, schema.since_version);
+            count += 1;
+        }
+        assert_eq!(count, 659);
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_found() {
+        for name in ["", "A", "Gathe", "Gatherx", "Zzz", "ai", "ai.onnx.ml.Binarizer.x", "~"] {
+            assert!(versions("", name).is_empty(), "{name}");
+        }
+        assert!(versions("ai.onnx.ml", "Gather").is_empty());
+        assert!(!versions("ai.onnx.ml", "Binarizer").is_empty());
+    }
+
+    #[test]
+    fn gather() {
+        let schema = resolve("", "Gather", 12).unwrap();
+        assert_eq!((schema.name.as_str(), schema.since_version), ("Gather", 11));
+        let inputs: Vec<_> = schema.inputs.iter().map(|p| (p.name.as_str(), p.arity, p.types.iter().count())).collect();
+        assert_eq!(inputs, [("data", Arity::One, 15), ("indices", Arity::One, 2)]);
+        assert_eq!(schema.attributes.len(), 1);
+        assert_eq!(schema.attributes[0].default, Some(Attribute::Int(0)));
+        assert!(!schema.inputs[0].types.contains(DType::Bfloat16));
+        assert!(resolve("", "Gather", 28).unwrap().inputs[0].types.contains(DType::Bfloat16));
+    }
+
+    #[test]
+    fn each_failure_has_its_sentence() {
+        let error = |domain, name, opset| resolve(domain, name, opset).unwrap_err().to_string();
+        assert_eq!(error("", "Nonsense", 13), "Nonsense is no operator of ONNX");
+        assert_eq!(error("", "GatherElements", 10), "GatherElements is not in opset 10: it came with opset 11");
+        assert_eq!(
+            error("", "Upsample", 10),
+            "Upsample is not in opset 10: it was removed in opset 10 and replaced by Resize"
+        );
+        assert_eq!(
+            error("com.example", "Gather", 1),
+            "domain \"com.example\" is not in the standard and has no operators here"
+        );
+    }
+}

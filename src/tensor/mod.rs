@@ -1,0 +1,360 @@
+//! Tensors: an element type, a shape, and bytes: dense, row-major, always.
+
+mod buffer;
+mod display;
+
+pub use display::Scalar;
+
+use crate::dtype::{DType, Element, ShapeText, VIEW, byte_count};
+use crate::error::{Error, Result};
+use buffer::{Buffer, Data};
+use bytes::Bytes;
+use ndarray::{ArrayBase, ArrayD, ArrayViewD, Dimension, IxDyn};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The dimensions of a tensor: on the stack up to rank 6.
+pub(crate) type Shape = SmallVec<[usize; 6]>;
+
+/// A tensor: an element type, a shape, and the elements in row-major order. Cheap to clone: the elements are shared.
+///
+/// ```
+/// use ndarray::array;
+/// use onnxref::{DType, Tensor};
+///
+/// let tensor = Tensor::from_array(array![[1.0f32, 2.0], [3.0, 4.0]]);
+/// assert_eq!((tensor.dtype(), tensor.shape()), (DType::Float, &[2, 2][..]));
+/// assert_eq!(tensor.view::<f32>()?[[1, 0]], 3.0);
+/// assert_eq!(tensor.view::<i64>().unwrap_err().to_string(), "the tensor has element type float, not int64");
+/// # Ok::<(), onnxref::Error>(())
+/// ```
+///
+/// Equal tensors have the same type, shape and bits: NaN equals the same NaN, and 0.0 differs from -0.0.
+#[derive(Clone)]
+pub struct Tensor {
+    dtype: DType,
+    shape: Shape,
+    /// For strings: views into `text`.
+    data: Data,
+    text: Option<Arc<str>>,
+}
+
+impl Tensor {
+    /// A tensor with the elements of an array. An owned array in standard layout moves without a copy.
+    pub fn from_array<T: Element, S, D>(array: ArrayBase<S, D>) -> Tensor
+    where
+        S: ndarray::Data<Elem = T>,
+        D: Dimension,
+    {
+        let shape = Shape::from_slice(array.shape());
+        let len = array.len();
+        let array =
+            if array.is_standard_layout() { array.into_owned() } else { array.as_standard_layout().into_owned() };
+        let words = match array.into_raw_vec_and_offset() {
+            (words, None | Some(0)) if words.len() == len => words,
+            (words, offset) => words.into_iter().skip(offset.unwrap_or(0)).take(len).collect(),
+        };
+        let words: Vec<T::Word> = bytemuck::allocation::cast_vec(words);
+        Tensor { dtype: T::DTYPE, shape, data: Data::own(Buffer::from_vec(words)), text: None }
+    }
+
+    /// A tensor of rank 0.
+    pub fn scalar<T: Element>(value: T) -> Tensor {
+        Tensor::from_array(ndarray::arr0(value))
+    }
+
+    /// A tensor from bytes: little-endian elements in row-major order, sub-byte types one byte an element.
+    /// The bytes are not copied and need no alignment.
+    ///
+    /// # Errors
+    /// The number of bytes is not what `dtype` and `shape` need; a byte is no value of the type (a bool other than
+    /// 0 and 1, 4-bit integers with more bits); the type is string: see [`Tensor::from_strings`].
+    pub fn new(dtype: DType, shape: &[usize], bytes: impl Into<Bytes>) -> Result<Tensor> {
+        let bytes = bytes.into();
+        if dtype == DType::String {
+            return Err(Error::input("a string tensor is not made from bytes"));
+        }
+        let need = byte_count(dtype, shape)?;
+        if bytes.len() != need {
+            let shape = ShapeText(shape);
+            return Err(Error::input(format!(
+                "a {dtype} tensor of shape {shape} takes {need} bytes, not {}",
+                bytes.len()
+            )));
+        }
+        if let Some(at) = dtype.first_invalid(&bytes) {
+            let value = bytes.get(at).copied().unwrap_or(0);
+            let position = position_of(at, shape);
+            return Err(Error::input(format!(
+                "element {} is the byte {value}, which is no {dtype}",
+                ShapeText(&position)
+            ))
+            .at(|place| {
+                place.value = Some(value.into());
+                place.position = Some(position);
+            }));
+        }
+        Ok(Tensor { dtype, shape: shape.into(), data: Data::shared(bytes), text: None })
+    }
+
+    /// A tensor of strings, in row-major order.
+    ///
+    /// # Errors
+    /// The number of strings is not what `shape` needs.
+    ///
+    /// ```
+    /// let tensor = onnxref::Tensor::from_strings(&[2], ["an", "other"])?;
+    /// assert_eq!(tensor.strings()?.collect::<Vec<_>>(), ["an", "other"]);
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    pub fn from_strings<S: AsRef<str>>(shape: &[usize], strings: impl IntoIterator<Item = S>) -> Result<Tensor> {
+        let need = byte_count(DType::String, shape)? / VIEW;
+        let (mut text, mut views) = (String::new(), Vec::new());
+        for string in strings {
+            views.push(text.len() as u64);
+            text.push_str(string.as_ref());
+            views.push(text.len() as u64);
+        }
+        if views.len() / 2 != need {
+            let shape = ShapeText(shape);
+            return Err(Error::input(format!(
+                "a string tensor of shape {shape} takes {need} strings, not {}",
+                views.len() / 2
+            )));
+        }
+        let data = Data::own(Buffer::from_vec(views));
+        Ok(Tensor { dtype: DType::String, shape: shape.into(), data, text: Some(text.into()) })
+    }
+
+    /// A tensor whose elements `fill` copies from `self`: the type and, for strings, the text are the same.
+    /// `fill` gets the new bytes, all zero: `false`, `0` or the empty string.
+    pub(crate) fn with_elements(&self, shape: Shape, fill: impl FnOnce(&mut [u8])) -> Result<Tensor> {
+        let mut buffer = Buffer::zeroed(byte_count(self.dtype, &shape)?, self.dtype.align());
+        fill(buffer.bytes_mut());
+        Ok(Tensor { dtype: self.dtype, shape, data: Data::own(buffer), text: self.text.clone() })
+    }
+
+    /// The element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The dimensions, outermost first; empty for a scalar.
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The number of dimensions.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The number of elements.
+    #[inline]
+    #[allow(clippy::len_without_is_empty)] // a tensor of no elements is a tensor like others
+    pub fn len(&self) -> usize {
+        self.data.bytes().len() / self.dtype.size()
+    }
+
+    /// The bytes of the elements in row-major order, little-endian, sub-byte types one byte an element; at any
+    /// address. For strings these are views (where each starts and ends) that mean nothing outside.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        self.data.bytes()
+    }
+
+    /// The elements as an array. Where the bytes came from a file at an address that doesn't suit `T`, the first
+    /// call makes one aligned copy, which the tensor and its clones keep.
+    ///
+    /// # Errors
+    /// `T` is not the tensor's element type; the rank is more than `ndarray` can show.
+    pub fn view<T: Element>(&self) -> Result<ArrayViewD<'_, T>> {
+        ArrayViewD::from_shape(IxDyn(&self.shape), self.elements()?).map_err(|e| self.no_array(&e))
+    }
+
+    /// The elements as an array of its own: without a copy where nothing else shares them.
+    ///
+    /// # Errors
+    /// As [`Tensor::view`].
+    pub fn into_array<T: Element>(self) -> Result<ArrayD<T>> {
+        self.check_type::<T>()?;
+        let shape = IxDyn(&self.shape);
+        let words = self.data.clone();
+        drop(self.data);
+        let words = T::from_words(words.into_buffer(self.dtype.align()).into_vec::<T::Word>());
+        ArrayD::from_shape_vec(shape, words).map_err(|e| no_array(self.dtype, &self.shape, &e))
+    }
+
+    /// The elements in row-major order; aligned as [`Tensor::view`] does.
+    pub(crate) fn elements<T: Element>(&self) -> Result<&[T]> {
+        self.check_type::<T>()?;
+        bytemuck::checked::try_cast_slice(self.data.aligned_bytes(align_of::<T>()))
+            .map_err(|e| Error::input(format!("the bytes of the {} tensor can't be viewed: {e}", self.dtype)))
+    }
+
+    /// The strings in row-major order.
+    ///
+    /// # Errors
+    /// The element type is not string.
+    pub fn strings(&self) -> Result<impl ExactSizeIterator<Item = &str>> {
+        if self.dtype != DType::String {
+            return Err(wrong_type(self.dtype, "string"));
+        }
+        Ok((0..self.len()).map(|k| self.string(k)))
+    }
+
+    /// The string at a position in row-major order.
+    fn string(&self, k: usize) -> &str {
+        let bound = |at: usize| {
+            let bytes = self.data.bytes().get(at..at + VIEW / 2)?;
+            usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok()
+        };
+        // Views are made by `from_strings` and copied whole, so each is a range of the text.
+        let range = bound(k * VIEW).zip(bound(k * VIEW + VIEW / 2));
+        range.and_then(|(from, to)| self.text.as_deref()?.get(from..to)).unwrap_or("")
+    }
+
+    fn check_type<T: Element>(&self) -> Result<()> {
+        if self.dtype == T::DTYPE { Ok(()) } else { Err(wrong_type(self.dtype, T::DTYPE.name())) }
+    }
+
+    fn no_array(&self, error: &ndarray::ShapeError) -> Error {
+        no_array(self.dtype, &self.shape, error)
+    }
+}
+
+fn no_array(dtype: DType, shape: &[usize], error: &ndarray::ShapeError) -> Error {
+    Error::input(format!("a {dtype} tensor of shape {} is no array: {error}", ShapeText(shape)))
+}
+
+fn wrong_type(dtype: DType, asked: &str) -> Error {
+    Error::input(format!("the tensor has element type {dtype}, not {asked}"))
+}
+
+/// The position of an element in its tensor, from its place in row-major order.
+pub(crate) fn position_of(mut at: usize, shape: &[usize]) -> Vec<usize> {
+    let mut position = vec![0; shape.len()];
+    for (p, &dim) in position.iter_mut().zip(shape).rev() {
+        *p = at.checked_rem(dim).unwrap_or(0);
+        at = at.checked_div(dim).unwrap_or(0);
+    }
+    position
+}
+
+impl PartialEq for Tensor {
+    fn eq(&self, other: &Tensor) -> bool {
+        self.dtype == other.dtype
+            && self.shape == other.shape
+            && match (self.strings(), other.strings()) {
+                (Ok(left), Ok(right)) => left.eq(right),
+                _ => self.bytes() == other.bytes(),
+            }
+    }
+}
+
+impl Eq for Tensor {}
+
+impl<T: Element, S: ndarray::Data<Elem = T>, D: Dimension> From<ArrayBase<S, D>> for Tensor {
+    fn from(array: ArrayBase<S, D>) -> Tensor {
+        Tensor::from_array(array)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::{bf16, f16};
+    use ndarray::{Array, Array2, Array3, array, s};
+    use num_complex::Complex;
+
+    fn there_and_back<T: Element + PartialEq>(values: [T; 4]) {
+        let array = Array::from_shape_vec((2, 2), values.to_vec()).unwrap();
+        let tensor = Tensor::from_array(array.clone());
+        assert_eq!(tensor.dtype(), T::DTYPE);
+        assert_eq!(tensor.view::<T>().unwrap(), array.clone().into_dyn());
+        let bytes = tensor.bytes().to_vec();
+        assert_eq!(Tensor::new(T::DTYPE, &[2, 2], bytes.clone()).unwrap(), tensor);
+        assert_eq!(tensor.clone().into_array::<T>().unwrap(), array.clone().into_dyn(), "shared");
+        assert_eq!(tensor.into_array::<T>().unwrap(), array.clone().into_dyn(), "moved");
+
+        // The same bytes at an odd address.
+        let mut shifted = vec![0];
+        shifted.extend(&bytes);
+        let odd = Tensor::new(T::DTYPE, &[2, 2], Bytes::from(shifted).slice(1..)).unwrap();
+        let first = odd.view::<T>().unwrap().as_ptr();
+        assert_eq!(odd.view::<T>().unwrap(), array.clone().into_dyn());
+        assert_eq!(odd.clone().view::<T>().unwrap().as_ptr(), first, "aligned once");
+        assert_eq!(odd.into_array::<T>().unwrap(), array.into_dyn());
+    }
+
+    #[test]
+    fn every_element_type() {
+        there_and_back([1.5f32, -0.0, f32::INFINITY, 4.0]);
+        there_and_back([1.5f64, -0.0, f64::INFINITY, 4.0]);
+        there_and_back([1i8, -128, 127, 0]);
+        there_and_back([1i16, i16::MIN, i16::MAX, 0]);
+        there_and_back([1i32, i32::MIN, i32::MAX, 0]);
+        there_and_back([1i64, i64::MIN, i64::MAX, 0]);
+        there_and_back([1u8, 255, 127, 0]);
+        there_and_back([1u16, u16::MAX, 127, 0]);
+        there_and_back([1u32, u32::MAX, 127, 0]);
+        there_and_back([1u64, u64::MAX, 127, 0]);
+        there_and_back([true, false, false, true]);
+        there_and_back([1.0, 2.5, -3.0, 0.0].map(f16::from_f32));
+        there_and_back([1.0, 2.5, -3.0, 0.0].map(bf16::from_f32));
+        there_and_back([Complex::new(1f32, 2.0), Complex::new(0.0, -1.0), Complex::ZERO, Complex::ONE]);
+        there_and_back([Complex::new(1f64, 2.0), Complex::new(0.0, -1.0), Complex::ZERO, Complex::ONE]);
+    }
+
+    #[test]
+    fn arrays_in_standard_layout_move_and_others_are_put_in_order() {
+        let array = Array2::from_shape_fn((3, 4), |(i, j)| (i * 4 + j) as i32);
+        let address = array.as_ptr();
+        let tensor = Tensor::from_array(array.clone().reversed_axes());
+        assert_eq!(tensor.view::<i32>().unwrap(), array.t().into_dyn());
+        assert_eq!(
+            Tensor::from_array(array.slice(s![1.., ..;2])).bytes(),
+            Tensor::from_array(array![[4, 6], [8, 10]]).bytes()
+        );
+        assert_eq!(Tensor::from_array(array.clone().slice_move(s![..;-1, ..])).view::<i32>().unwrap()[[0, 0]], 8);
+        let moved = Tensor::from_array(array);
+        assert_eq!(moved.view::<i32>().unwrap().as_ptr(), address);
+        assert_eq!(moved.into_array::<i32>().unwrap().as_ptr(), address);
+    }
+
+    #[test]
+    fn empty_and_scalar() {
+        let empty = Tensor::from_array(Array3::<f32>::zeros((2, 0, 3)));
+        assert_eq!((empty.len(), empty.shape()), (0, &[2, 0, 3][..]));
+        assert_eq!(empty.view::<f32>().unwrap().shape(), [2, 0, 3]);
+        let scalar = Tensor::scalar(7i64);
+        assert_eq!((scalar.rank(), scalar.len()), (0, 1));
+        assert_eq!(scalar.into_array::<i64>().unwrap().first(), Some(&7));
+    }
+
+    #[test]
+    fn bits_decide_equality() {
+        assert_ne!(Tensor::scalar(0.0f32), Tensor::scalar(-0.0f32));
+        assert_eq!(Tensor::scalar(f32::NAN), Tensor::scalar(f32::NAN));
+        assert_ne!(Tensor::scalar(0i32), Tensor::scalar(0u32));
+        let strings = Tensor::from_strings(&[2], ["a", "b"]).unwrap();
+        assert_eq!(strings, Tensor::from_strings(&[2], ["a", "b"]).unwrap());
+        assert_ne!(strings, Tensor::from_strings(&[2], ["ab", ""]).unwrap());
+    }
+
+    #[test]
+    fn wrong_bytes_are_refused() {
+        let error = |dtype, shape: &[usize], bytes: &[u8]| Tensor::new(dtype, shape, bytes.to_vec()).unwrap_err();
+        assert_eq!(error(DType::Int16, &[3], &[0; 5]).to_string(), "a int16 tensor of shape [3] takes 6 bytes, not 5");
+        let bad = error(DType::Bool, &[2, 2], &[0, 1, 0, 2]);
+        assert_eq!(bad.to_string(), "element [1, 1] is the byte 2, which is no bool");
+        assert_eq!((bad.place().value, bad.place().position.as_deref()), (Some(2), Some(&[1, 1][..])));
+        assert!(Tensor::new(DType::Uint8, &[usize::MAX, 2], vec![]).is_err());
+        assert!(Tensor::new(DType::String, &[0], vec![]).is_err());
+        let strings = Tensor::from_strings(&[2, 2], ["a"]).unwrap_err();
+        assert_eq!(strings.to_string(), "a string tensor of shape [2, 2] takes 4 strings, not 1");
+    }
+}
