@@ -22,9 +22,10 @@ use std::sync::Arc;
 /// use ndarray::array;
 /// use onnxref::{Model, inputs};
 ///
-/// let model = Model::load("onnx-test-data/gather/onnx-1.12.0/node/test_gather_0/model.onnx")
-/// # .or_else(|_| Model::load("onnx-test-data/gather/onnx-1.1.2/node/test_gather_0/model.onnx"))
-///     ?;
+/// let model = Model::load("onnx-test-data/gather/onnx-1.12.0/node/test_gather_elements_0/model.onnx")?;
+/// let (data, indices) = (array![[1.0f32, 2.0], [3.0, 4.0]], array![[0i64, 0], [1, 0]]);
+/// let mut outputs = model.run(inputs! { "data" => data, "indices" => indices })?;
+/// assert_eq!(outputs.take::<f32>("y")?, array![[1.0f32, 1.0], [4.0, 3.0]].into_dyn());
 /// # Ok::<(), onnxref::Error>(())
 /// ```
 #[derive(Debug)]
@@ -217,7 +218,7 @@ impl LoadOptions {
     }
 
     fn read(&self, path: &Path) -> std::io::Result<Bytes> {
-        if self.mmap { map(&File::open(path)?) } else { Ok(std::fs::read(path)?.into()) }
+        if self.mmap { onnx::map(&File::open(path)?) } else { Ok(std::fs::read(path)?.into()) }
     }
 
     fn parse(&self, bytes: Bytes, folder: &onnx::Folder) -> Result<Model> {
@@ -229,17 +230,6 @@ impl LoadOptions {
         let onnx::Parts { graph, ir_version, opsets, metadata, notes } = onnx::load(proto, &self.registry, folder)?;
         Ok(Model { graph, ir_version, opsets, metadata, notes })
     }
-}
-
-/// A file's content, mapped. Only for callers of [`LoadOptions::mmap`], who vouch that the file doesn't change.
-#[allow(unsafe_code)]
-pub(crate) fn map(file: &File) -> std::io::Result<Bytes> {
-    if file.metadata()?.len() == 0 {
-        return Ok(Bytes::new());
-    }
-    // SAFETY: whoever set `LoadOptions::mmap` promised that no file of the model changes while the map is alive.
-    let map = unsafe { memmap2::Mmap::map(file)? };
-    Ok(Bytes::from_owner(map))
 }
 
 /// Named values to feed: made by [`inputs!`](crate::inputs), or collected from pairs.

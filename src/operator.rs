@@ -1,10 +1,12 @@
 //! What an operator is: attributes read once at load, and one pure function.
 
 use crate::error::{Error, Result, quote};
+use crate::schema::Schema;
 use crate::tensor::Tensor;
 use crate::value::Value;
 use smallvec::SmallVec;
 use std::fmt;
+use std::sync::Arc;
 
 pub use crate::schema::Attribute;
 
@@ -122,6 +124,24 @@ fn wrong(name: &str, kind: &str, found: Option<&Attribute>) -> Error {
 
 /// Makes an operator from its attributes, once, when a model is loaded.
 pub type Load = fn(&Attributes) -> Result<Box<dyn Operator>>;
+
+/// As [`Load`], of a user's operator.
+pub(crate) type LoadCustom = Arc<dyn Fn(&Attributes) -> Result<Box<dyn Operator>> + Send + Sync>;
+
+/// An operator version and how to make it.
+#[derive(Clone)]
+pub(crate) struct Resolved {
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) load: LoadCustom,
+    pub(crate) compatibility: Compatibility,
+}
+
+impl Resolved {
+    /// The operator with these attributes, which have been checked against the schema.
+    pub(crate) fn load(&self, values: Vec<(String, Attribute)>) -> Result<Box<dyn Operator>> {
+        (self.load)(&Attributes { values, compatibility: self.compatibility })
+    }
+}
 
 /// An operator and the versions of it that are implemented, oldest first.
 #[derive(Debug)]

@@ -1,15 +1,11 @@
 //! From (domain, operator, opset) to the implementation of the version that rules.
 
 use crate::error::{Error, Result, operator_label};
-use crate::operator::{Attributes, Compatibility, Operator};
+use crate::operator::{Compatibility, LoadCustom, Resolved};
 use crate::ops;
 use crate::schema::{self, Schema};
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-
-/// Makes an operator from its attributes. See [`crate::LoadOptions::operator`].
-pub(crate) type LoadCustom = Arc<dyn Fn(&Attributes) -> Result<Box<dyn Operator>> + Send + Sync>;
 
 /// The operators that a model may use: those of the standard that are implemented, and a user's own.
 #[derive(Clone, Default)]
@@ -24,23 +20,6 @@ impl fmt::Debug for Registry {
         f.debug_struct("Registry").field("custom", &custom).field("compatibility", &self.compatibility).finish()
     }
 }
-
-/// An operator version and how to make it.
-#[derive(Clone)]
-pub(crate) struct Resolved {
-    pub(crate) schema: Arc<Schema>,
-    load: LoadCustom,
-    compatibility: Compatibility,
-}
-
-impl Resolved {
-    /// The operator with these attributes, which have been checked against the schema.
-    pub(crate) fn load(&self, values: Vec<(String, Attribute)>) -> Result<Box<dyn Operator>> {
-        (self.load)(&Attributes { values, compatibility: self.compatibility })
-    }
-}
-
-use crate::schema::Attribute;
 
 impl Registry {
     /// Adds an operator version. It wins over the standard's of the same domain and name.
@@ -117,8 +96,6 @@ pub struct Support {
     pub name: &'static str,
     /// The versions that run, oldest first.
     pub versions: Vec<i64>,
-    /// How many versions of the operator the standard has, without those that only remove it.
-    pub standard_versions: usize,
 }
 
 /// The operators that run here, by name.
@@ -128,19 +105,12 @@ pub struct Support {
 /// assert_eq!(gather.versions, [1, 11, 13]);
 /// ```
 pub fn supported() -> Vec<Support> {
-    let mut counts: HashMap<(String, String), usize> = HashMap::new();
-    for schema in schema::all_blocks().filter_map(|block| Schema::parse(block).ok()).filter(|s| s.deprecated.is_none())
-    {
-        *counts.entry((schema.domain, schema.name)).or_default() += 1;
-    }
-    let count = |domain: &str, name: &str| counts.get(&(domain.to_string(), name.to_string())).copied().unwrap_or(0);
     let mut list: Vec<Support> = ops::ALL
         .iter()
         .map(|i| Support {
             domain: i.domain,
             name: i.name,
             versions: i.versions.iter().map(|(version, _)| *version).collect(),
-            standard_versions: count(i.domain, i.name),
         })
         .collect();
     list.sort_by_key(|support| (support.domain, support.name));

@@ -3,7 +3,7 @@
 use super::{Dim, Graph, Input, Node, Output, Source, ValueInfo, locate, types};
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Result, quote};
-use crate::registry::Resolved;
+use crate::operator::Resolved;
 use crate::schema::Attribute;
 use crate::value::Value;
 use smallvec::SmallVec;

@@ -105,7 +105,7 @@ impl Folder {
         let map = match maps.get(location) {
             Some(map) => map.clone(),
             None => {
-                let map = crate::model::map(file).map_err(failed)?;
+                let map = map(file).map_err(failed)?;
                 maps.insert(location.to_string(), map.clone());
                 map
             }
@@ -128,6 +128,17 @@ fn read(mut file: File, offset: u64, need: u64) -> std::io::Result<Bytes> {
         return Err(std::io::ErrorKind::UnexpectedEof.into());
     }
     Ok(bytes.into())
+}
+
+/// A file's content, mapped. Only for callers of `LoadOptions::mmap`, who vouch that the file doesn't change.
+#[allow(unsafe_code)]
+pub(crate) fn map(file: &File) -> std::io::Result<Bytes> {
+    if file.metadata()?.len() == 0 {
+        return Ok(Bytes::new());
+    }
+    // SAFETY: whoever set `LoadOptions::mmap` promised that no file of the model changes while the map is alive.
+    let map = unsafe { memmap2::Mmap::map(file)? };
+    Ok(Bytes::from_owner(map))
 }
 
 /// The location as a path that stays inside of any folder.

@@ -10,7 +10,8 @@ use super::{attribute, tensor};
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result, operator_label, quote};
 use crate::graph::{Builder, Dim, Graph, NodeNames, ValueInfo};
-use crate::registry::{Newest, Registry, Resolved};
+use crate::operator::Resolved;
+use crate::registry::{Newest, Registry};
 use crate::value::Value;
 use std::collections::HashMap;
 

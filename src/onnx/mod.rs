@@ -18,5 +18,5 @@ pub mod proto {
     include!(concat!(env!("OUT_DIR"), "/onnx.rs"));
 }
 
-pub(crate) use external::Folder;
+pub(crate) use external::{Folder, map};
 pub(crate) use graph::{Parts, load};

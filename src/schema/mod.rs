@@ -210,8 +210,9 @@ pub(crate) fn versions(domain: &str, name: &str) -> Vec<(i64, &'static str)> {
     found
 }
 
-/// Every operator version of the standard, as (block, version): for tables and tests, not for look-ups.
-pub(crate) fn all_blocks() -> impl Iterator<Item = &'static str> {
+/// Every operator version of the standard.
+#[cfg(test)]
+fn all_blocks() -> impl Iterator<Item = &'static str> {
     let mut rest = STANDARD.get(blocks_start()..).unwrap_or("");
     std::iter::from_fn(move || {
         let (_, block, next) = split_block(rest)?;
