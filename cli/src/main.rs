@@ -1,1 +1,51 @@
-fn main() {}
+//! The program `onnxref`: runs ONNX models and the official test cases.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+mod archive;
+mod failure;
+mod json;
+mod literal;
+mod npy;
+mod print;
+mod run;
+mod test;
+mod value;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// The reference runtime for ONNX: runs a model exactly as the standard says, or says precisely why it can't.
+#[derive(Debug, Parser)]
+#[command(name = "onnxref", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Arguments),
+    Test(test::Arguments),
+}
+
+fn main() -> ExitCode {
+    let ended = match Cli::parse().command {
+        Command::Run(arguments) => run::run(&arguments).map(|()| 0),
+        Command::Test(arguments) => test::test(&arguments),
+    };
+    ExitCode::from(ended.unwrap_or_else(|failure| {
+        print::error(&failure.text);
+        failure.code
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

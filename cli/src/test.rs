@@ -1,0 +1,196 @@
+//! `onnxref test`: official test cases.
+
+use crate::archive;
+use crate::failure::{FAILED, Failure, LOAD, NOTHING, RUN, USAGE, reason};
+use crate::print::{self, Stdout};
+use clap::Args;
+use onnxref::Error;
+use onnxref::conformance::{Case, Outcome};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Of the reasons why cases can't run this many are listed.
+const MAX_REASONS: usize = 10;
+
+/// Run official test cases and compare bit by bit.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  onnxref test onnx-test-data --min-cases 28
+
+Ends with 0 where nothing failed and something passed, or 1: a case failed; 2: wrong usage; 3: a folder or archive can't
+be read, or cases are unsupported and --strict is given; 5: nothing was tested, or too little.")]
+pub(crate) struct Arguments {
+    /// Folders of a case or, at any depth, of several; archives of them: .tar.xz, .tar.gz, .tar
+    #[arg(required = true)]
+    path: Vec<PathBuf>,
+
+    /// Fail where fewer cases than this passed or failed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    min_cases: usize,
+
+    /// Fail where a case is unsupported
+    #[arg(long)]
+    strict: bool,
+
+    /// List unsupported cases too, and all reasons
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+/// Tests, and returns the code to end with.
+pub(crate) fn test(arguments: &Arguments) -> Result<u8, Failure> {
+    let mut tally = Tally::default();
+    for path in &arguments.path {
+        for case in cases(path)? {
+            tally.run(&case, arguments.verbose).map_err(lost)?;
+        }
+    }
+    tally.print_reasons(arguments.verbose).map_err(lost)?;
+    let code = tally.verdict(arguments);
+    tally.print_totals().map_err(lost)?;
+    Ok(code)
+}
+
+fn lost(error: io::Error) -> Failure {
+    Failure::new(RUN, format!("standard output: {error}"))
+}
+
+/// The cases of a folder, those in the archives below it, and those of an archive, each called by its whole path.
+fn cases(path: &Path) -> Result<Vec<Case>, Failure> {
+    let shown = print::path(&path.to_string_lossy());
+    let kind = std::fs::metadata(path).map_err(|e| Failure::new(USAGE, format!("{shown}: {e}")))?;
+    if !kind.is_dir() && !archive::is_archive(path) {
+        return Err(Failure::usage(format!("{shown} is neither a folder nor a .tar, .tar.gz or .tar.xz file")));
+    }
+    let (folder, archives) = if kind.is_dir() {
+        let cases = Case::find(path).map_err(|e| Failure::new(LOAD, e.to_string()))?;
+        (cases, archives(path).map_err(|e| Failure::new(LOAD, format!("{shown}: {e}")))?)
+    } else {
+        (Vec::new(), vec![path.to_path_buf()])
+    };
+    let mut all = named(path, folder);
+    for archive in archives {
+        let unreadable = |e| Failure::new(LOAD, format!("{}: {e}", print::path(&archive.to_string_lossy())));
+        all.extend(named(&archive, archive::cases(&archive).map_err(unreadable)?));
+    }
+    Ok(all)
+}
+
+fn named(root: &Path, mut cases: Vec<Case>) -> Vec<Case> {
+    // A case that is the folder itself has the folder's name.
+    let itself = root.join("model.onnx").is_file();
+    for case in &mut cases {
+        let itself = itself && root.file_name().is_some_and(|name| name.to_string_lossy() == case.name);
+        let path = if itself { root.to_path_buf() } else { root.join(&case.name) };
+        case.name = path.to_string_lossy().into_owned();
+    }
+    cases
+}
+
+/// The archives below a folder, by name. Links are not followed.
+fn archives(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let (mut found, mut open) = (Vec::new(), vec![folder.to_path_buf()]);
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let (kind, path) = (entry.file_type()?, entry.path());
+            if kind.is_dir() {
+                open.push(path);
+            } else if kind.is_file() && archive::is_archive(&path) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[derive(Default)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    unsupported: usize,
+    /// Why cases can't run, and how many.
+    reasons: BTreeMap<String, usize>,
+}
+
+impl Tally {
+    fn run(&mut self, case: &Case, verbose: bool) -> io::Result<()> {
+        let name = print::path(&case.name);
+        match case.run() {
+            Outcome::Passed => self.passed += 1,
+            Outcome::Failed(why) => {
+                self.failed += 1;
+                writeln!(Stdout, "FAILED {name}: {why}")?;
+            }
+            Outcome::Unsupported(error) => {
+                self.unsupported += 1;
+                let reasons = reasons(&error);
+                if verbose {
+                    writeln!(Stdout, "unsupported {name}: {}", reasons.join("; "))?;
+                }
+                for reason in reasons {
+                    *self.reasons.entry(reason).or_default() += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn print_reasons(&self, verbose: bool) -> io::Result<()> {
+        if self.reasons.is_empty() {
+            return Ok(());
+        }
+        let mut reasons: Vec<(&String, &usize)> = self.reasons.iter().collect();
+        reasons.sort_by_key(|(reason, count)| (std::cmp::Reverse(**count), *reason));
+        let shown = if verbose { reasons.len() } else { MAX_REASONS };
+        writeln!(Stdout, "What keeps cases from running, and how many:")?;
+        for (reason, count) in reasons.iter().take(shown) {
+            writeln!(Stdout, "{count:6}  {reason}")?;
+        }
+        if let Some(more @ 1..) = reasons.len().checked_sub(shown) {
+            writeln!(Stdout, "        and {more} more: -v lists all")?;
+        }
+        Ok(())
+    }
+
+    /// The code to end with. What isn't a failed case is explained.
+    fn verdict(&self, arguments: &Arguments) -> u8 {
+        let (tested, least) = (self.passed + self.failed, arguments.min_cases);
+        if self.failed > 0 {
+            FAILED
+        } else if arguments.strict && self.unsupported > 0 {
+            print::error(&format!("--strict: {} unsupported", cases_text(self.unsupported)));
+            LOAD
+        } else if tested == 0 {
+            let found = if self.unsupported == 0 { "no case was found" } else { "every case is unsupported" };
+            print::error(&format!("nothing was tested: {found}"));
+            NOTHING
+        } else if tested < least {
+            print::error(&format!("--min-cases: {} passed or failed, and {least} should", cases_text(tested)));
+            NOTHING
+        } else {
+            0
+        }
+    }
+
+    fn print_totals(&self) -> io::Result<()> {
+        writeln!(Stdout, "{} passed, {} failed, {} unsupported", self.passed, self.failed, self.unsupported)
+    }
+}
+
+fn cases_text(count: usize) -> String {
+    if count == 1 { "1 case".to_string() } else { format!("{count} cases") }
+}
+
+/// Why a model can't run: each reason once.
+fn reasons(error: &Error) -> Vec<String> {
+    // What is missing is the same wherever in the model it is needed.
+    let bare = |error: &Error| reason(error).trim_start_matches("in its subgraph: ").to_string();
+    let mut reasons: Vec<String> = error.causes().iter().map(bare).collect();
+    reasons.sort();
+    reasons.dedup();
+    reasons
+}

@@ -1,0 +1,131 @@
+//! `onnxref test`, as a user calls it.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod common;
+
+use common::{data, model, node, onnxref};
+use onnxref::{DType, Tensor};
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+const CASE: &str = "gather/onnx-1.1.2/node/test_gather_0";
+
+/// Copies an official case.
+fn copy(to: &Path) {
+    let set = to.join("test_data_set_0");
+    fs::create_dir_all(&set).unwrap();
+    fs::copy(data(CASE).join("model.onnx"), to.join("model.onnx")).unwrap();
+    for name in ["input_0.pb", "input_1.pb", "output_0.pb"] {
+        fs::copy(data(CASE).join("test_data_set_0").join(name), set.join(name)).unwrap();
+    }
+}
+
+/// Turns the first element of a case's output into 1000.
+fn spoil(case: &Path) {
+    let file = case.join("test_data_set_0/output_0.pb");
+    let tensor = Tensor::from_proto_bytes(fs::read(&file).unwrap()).unwrap();
+    let mut array = tensor.into_array::<f32>().unwrap();
+    *array.iter_mut().next().unwrap() = 1000.0;
+    fs::write(&file, Tensor::from_array(array).to_proto_bytes("y")).unwrap();
+}
+
+/// A case whose operator is not implemented.
+fn unsupported(to: &Path) {
+    copy(to);
+    let add = model(&node("Add", &["x", "x"], "y"), &[("x", Some(DType::Float))], 14);
+    fs::write(to.join("model.onnx"), add).unwrap();
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn the_official_gather_cases_pass() {
+    let ran = onnxref(["test", path(&data("gather")), "--min-cases", "28", "--strict"]);
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "28 passed, 0 failed, 0 unsupported\n", ""));
+    let one = onnxref(["test", path(&data(CASE))]);
+    assert_eq!((one.code, one.last()), (Some(0), "1 passed, 0 failed, 0 unsupported"));
+}
+
+#[test]
+fn archives_are_found_in_trees() {
+    let tree = onnxref(["test", path(&data(""))]);
+    let counts = |text: &str| -> Vec<usize> { text.split(' ').filter_map(|word| word.parse().ok()).collect() };
+    assert_eq!(tree.code, Some(0));
+    assert_eq!(counts(tree.last()).iter().sum::<usize>(), 28 + 1884, "{}", tree.last());
+    assert_eq!(counts(tree.last())[1], 0);
+    let archive = data("onnx-1.23.2-node.tar.xz");
+    let ran = onnxref(["test", path(&archive)]);
+    assert_eq!(ran.code, Some(0));
+    assert_eq!(counts(ran.last()).iter().sum::<usize>(), 1884);
+    assert_eq!(counts(ran.last())[0] + 28, counts(tree.last())[0]);
+}
+
+#[test]
+fn plain_and_gzipped_archives() {
+    let folder = TempDir::new().unwrap();
+    let mut tar = tar::Builder::new(Vec::new());
+    tar.append_dir_all("./deep/case", data(CASE)).unwrap();
+    let tar = tar.into_inner().unwrap();
+    fs::write(folder.path().join("a.tar"), &tar).unwrap();
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gz, &tar).unwrap();
+    let gz = gz.finish().unwrap();
+    fs::write(folder.path().join("b.tar.gz"), &gz).unwrap();
+    let ran = onnxref(["test", path(folder.path()), "--min-cases", "2"]);
+    assert_eq!((ran.code, ran.last()), (Some(0), "2 passed, 0 failed, 0 unsupported"));
+
+    for (name, bytes) in [("cut.tar", &tar[..1000]), ("cut.tar.gz", &gz[..100]), ("no.tar.xz", &gz[..])] {
+        let file = folder.path().join(name);
+        fs::write(&file, bytes).unwrap();
+        let ran = onnxref(["test", path(&file)]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{ran:?}");
+        assert!(ran.err.starts_with(&format!("error: {}: ", path(&file))) && ran.err.lines().count() == 1, "{ran:?}");
+    }
+}
+
+#[test]
+fn failed_and_unsupported_cases() {
+    let folder = TempDir::new().unwrap();
+    let (good, bad, missing) = (folder.path().join("good"), folder.path().join("bad"), folder.path().join("missing"));
+    unsupported(&missing);
+    let none = onnxref(["test", path(folder.path())]);
+    assert_eq!((none.code, none.last()), (Some(5), "0 passed, 0 failed, 1 unsupported"));
+    assert_eq!(none.err, "error: nothing was tested: every case is unsupported\n");
+
+    copy(&good);
+    let ran = onnxref(["test", path(folder.path())]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let reasons = "What keeps cases from running, and how many:\n     1  Add-14 is not implemented\n";
+    assert_eq!(ran.out, format!("{reasons}1 passed, 0 failed, 1 unsupported\n"));
+
+    let strict = onnxref(["test", "--strict", "-v", path(folder.path())]);
+    assert_eq!(strict.code, Some(3));
+    assert_eq!(strict.err, "error: --strict: 1 case unsupported\n");
+    assert!(strict.out.starts_with(&format!("unsupported {}: Add-14 is not implemented\n", path(&missing))));
+
+    let few = onnxref(["test", "--min-cases", "2", path(folder.path())]);
+    assert_eq!((few.code, few.last()), (Some(5), "1 passed, 0 failed, 1 unsupported"));
+    assert_eq!(few.err, "error: --min-cases: 1 case passed or failed, and 2 should\n");
+
+    copy(&bad);
+    spoil(&bad);
+    let ran = onnxref(["test", "--strict", path(folder.path())]);
+    assert_eq!((ran.code, ran.last(), ran.err.as_str()), (Some(1), "1 passed, 1 failed, 1 unsupported", ""));
+    let line = ran.out.lines().next().unwrap();
+    let start = format!("FAILED {}: test_data_set_0: output \"y\" is ", path(&bad));
+    assert!(line.starts_with(&start) && line.contains(" at [0, 0, 0, 0], and should be 1000; 1 of "), "{line}");
+}
+
+#[test]
+fn nothing_to_test() {
+    let folder = TempDir::new().unwrap();
+    let ran = onnxref(["test", path(folder.path())]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(5), "0 passed, 0 failed, 0 unsupported\n"));
+    assert_eq!(ran.err, "error: nothing was tested: no case was found\n");
+    assert_eq!(onnxref(["test", "no/such/folder"]).code, Some(2));
+    assert_eq!(onnxref(["test", path(&data("README.md"))]).code, Some(2));
+    assert_eq!(onnxref(["test"]).code, Some(2));
+}
