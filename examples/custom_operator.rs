@@ -2,6 +2,8 @@
 //!
 //!     cargo run --example custom_operator
 
+#![allow(clippy::indexing_slicing)]
+
 use ndarray::array;
 use onnxref::operator::{Attributes, Call, Operator, Values};
 use onnxref::{Model, Result, Tensor, inputs};

@@ -83,11 +83,7 @@ const MAX_TEXT: usize = 4096;
 impl Error {
     /// An error of a kind. Texts that came from a file or a caller belong through [`quote`].
     pub fn new(kind: Kind, message: impl Into<String>) -> Error {
-        let mut message = message.into();
-        if message.len() > MAX_TEXT {
-            message.truncate(message.floor_char_boundary(MAX_TEXT - 3));
-            message.push('…');
-        }
+        let message = bounded(message.into());
         Error(Box::new(Inner { kind, place: Place::default(), message, causes: Vec::new(), source: None }))
     }
 
@@ -148,6 +144,18 @@ impl Error {
         self
     }
 
+    /// The same error with what it is about before its message.
+    pub(crate) fn within(mut self, what: &str) -> Error {
+        self.0.message = bounded(format!("{what}: {}", self.0.message));
+        self
+    }
+
+    /// The same error with more after its message.
+    pub(crate) fn and(mut self, more: &str) -> Error {
+        self.0.message = bounded(self.0.message + more);
+        self
+    }
+
     /// The same error with what `fill` adds to its place.
     pub fn at(mut self, fill: impl FnOnce(&mut Place)) -> Error {
         fill(&mut self.0.place);
@@ -158,21 +166,21 @@ impl Error {
 impl Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Inner { place, message, causes, .. } = &*self.0;
-        if causes.is_empty() {
-            if let Some(index) = place.node_index {
-                match place.node.as_deref() {
-                    Some(name) if !name.is_empty() => write!(f, "node {}", quote(name))?,
-                    _ => write!(f, "node #{index}")?,
-                }
-                if let Some(operator) = &place.operator {
-                    write!(f, " ({}", operator_label(place.domain.as_deref().unwrap_or(""), operator))?;
-                    if let Some(version) = place.version {
-                        write!(f, "-{version}")?;
-                    }
-                    f.write_char(')')?;
-                }
-                f.write_str(": ")?;
+        if causes.is_empty()
+            && let Some(index) = place.node_index
+        {
+            match place.node.as_deref() {
+                Some(name) if !name.is_empty() => write!(f, "node {}", quote(name))?,
+                _ => write!(f, "node #{index}")?,
             }
+            if let Some(operator) = &place.operator {
+                write!(f, " ({}", operator_label(place.domain.as_deref().unwrap_or(""), operator))?;
+                if let Some(version) = place.version {
+                    write!(f, "-{version}")?;
+                }
+                f.write_char(')')?;
+            }
+            f.write_str(": ")?;
         }
         f.write_str(message)
     }
@@ -186,8 +194,21 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.source.as_ref().map(|source| source as _)
+        match &self.0.source {
+            Some(source) => Some(source),
+            None => self.0.causes.iter().find(|cause| cause.kind() == self.kind())?.source(),
+        }
     }
+}
+
+/// The text, cut to [`MAX_TEXT`].
+fn bounded(mut text: String) -> String {
+    if text.len() > MAX_TEXT {
+        let cut = (0..MAX_TEXT - 2).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+        text.truncate(cut);
+        text.push('…');
+    }
+    text
 }
 
 /// An operator as errors name it: `Gather`, `com.example::Gather`.

@@ -7,7 +7,7 @@ pub(crate) use build::{Builder, NodeNames};
 
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Kind, Result, quote};
-use crate::operator::{Call, Operator};
+use crate::operator::{Call, Context, Operator, Values};
 use crate::schema::Schema;
 use crate::value::Value;
 use smallvec::SmallVec;
@@ -59,6 +59,12 @@ pub(crate) struct Input {
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) info: ValueInfo,
+    /// The name again: runs share it.
+    pub(crate) name: Arc<str>,
+    /// The declared element type, if it is not known to be that of what is produced.
+    check: Option<DType>,
+    /// As of an input.
+    symbols: SmallVec<[Option<usize>; 4]>,
     source: Source,
 }
 
@@ -69,12 +75,36 @@ struct Node {
     schema: Arc<Schema>,
     operator: Box<dyn Operator>,
     inputs: SmallVec<[Option<Source>; 3]>,
-    /// The slot of each output, and the element type that it will have if that is known.
-    outputs: SmallVec<[(Option<usize>, Option<DType>); 1]>,
+    outputs: SmallVec<[NodeOutput; 1]>,
     /// Slots that no later node reads.
     release: SmallVec<[usize; 2]>,
     /// The type of an input isn't known before a run and is checked then.
     check_inputs: bool,
+}
+
+#[derive(Debug)]
+struct NodeOutput {
+    /// Where the value goes; `None` if the node doesn't name it.
+    slot: Option<usize>,
+    /// The element type that follows from the inputs.
+    known: Option<DType>,
+    /// The element type that the model declares.
+    declared: Option<DType>,
+}
+
+/// What nodes produced, by slot.
+#[derive(Debug, Default)]
+pub(crate) struct Slots(Vec<Option<Value>>);
+
+impl Slots {
+    /// Gives the memory of all values to the next run.
+    fn clear(&mut self, context: &Context) {
+        for slot in &mut self.0 {
+            if let Some(Value::Tensor(tensor)) = slot.take() {
+                tensor.recycle(&context.memory);
+            }
+        }
+    }
 }
 
 /// A graph of nodes in the order they run.
@@ -86,7 +116,12 @@ pub(crate) struct Graph {
     nodes: Vec<Node>,
     slots: usize,
     symbols: usize,
+    /// Inputs that can't be fed, as their initializer can't be overridden.
+    pub(crate) fixed: Vec<String>,
 }
+
+/// The size of each symbol that feeds gave one, and the input that did.
+pub(crate) type Symbols<'a> = SmallVec<[Option<(usize, &'a str)>; 4]>;
 
 impl Graph {
     /// The number of nodes.
@@ -94,94 +129,132 @@ impl Graph {
         self.nodes.len()
     }
 
-    /// The values of the graph's outputs. `feeds` has one place for each of the graph's inputs.
-    pub(crate) fn run(&self, feeds: &[Option<&Value>]) -> Result<Vec<Value>> {
-        self.check_feeds(feeds)?;
-        let mut slots: Vec<Option<Value>> = vec![None; self.slots];
+    /// Runs all nodes. `feeds` has one place for each of the graph's inputs; they have been checked.
+    /// `slots` has what an earlier run left, and has the outputs afterwards.
+    pub(crate) fn run(&self, feeds: &[Option<&Value>], slots: &mut Slots, context: &Context) -> Result<()> {
+        slots.clear(context);
+        slots.0.resize_with(self.slots, || None);
         for node in &self.nodes {
-            let run = || -> Result<_> {
-                let find = |source: &Option<Source>| source.map(|source| self.find(source, feeds, &slots)).transpose();
-                let inputs = node.inputs.iter().map(find).collect::<Result<SmallVec<[_; 3]>>>()?;
-                node.run(&inputs)
-            };
-            let values = run().map_err(|error| node.locate(error))?;
-            for ((slot, _), value) in node.outputs.iter().zip(values) {
-                if let Some(held) = slot.and_then(|slot| slots.get_mut(slot)) {
+            let values = self.call(node, feeds, slots, context).map_err(|error| node.locate(error))?;
+            for (output, value) in node.outputs.iter().zip(values) {
+                if let Some(held) = output.slot.and_then(|slot| slots.0.get_mut(slot)) {
                     *held = Some(value);
                 }
             }
             for slot in &node.release {
-                if let Some(held) = slots.get_mut(*slot) {
-                    *held = None;
+                if let Some(Value::Tensor(tensor)) = slots.0.get_mut(*slot).and_then(Option::take) {
+                    tensor.recycle(&context.memory);
                 }
             }
         }
-        self.outputs.iter().map(|output| self.find(output.source, feeds, &slots).cloned()).collect()
+        for (k, output) in self.outputs.iter().enumerate() {
+            let Some(declared) = output.check else { continue };
+            let got = self.output(k, feeds, slots)?.tensor()?.dtype();
+            if got != declared {
+                let name = quote(&output.name);
+                return Err(Error::model(format!(
+                    "the graph's output {name} has element type {got}, and is declared as {declared}"
+                ))
+                .at(|place| place.value_name = Some(output.info.name.clone())));
+            }
+        }
+        Ok(())
     }
 
-    fn find<'a>(
-        &'a self,
-        source: Source,
-        feeds: &[Option<&'a Value>],
-        slots: &'a [Option<Value>],
-    ) -> Result<&'a Value> {
+    /// An output of the graph after a run.
+    pub(crate) fn output<'a>(&'a self, k: usize, feeds: &[Option<&'a Value>], slots: &'a Slots) -> Result<&'a Value> {
+        let output = self.outputs.get(k).ok_or_else(|| Error::input(format!("there is no output {k}")))?;
+        self.find(output.source, feeds, slots)
+    }
+
+    fn call(&self, node: &Node, feeds: &[Option<&Value>], slots: &Slots, context: &Context) -> Result<Values> {
+        let mut inputs: SmallVec<[Option<&Value>; 3]> = SmallVec::new();
+        for source in &node.inputs {
+            inputs.push(match source {
+                Some(source) => Some(self.find(*source, feeds, slots)?),
+                None => None,
+            });
+        }
+        node.run(&inputs, context)
+    }
+
+    fn find<'a>(&'a self, source: Source, feeds: &[Option<&'a Value>], slots: &'a Slots) -> Result<&'a Value> {
         match source {
             Source::Input(k) => feeds.get(k).copied().flatten().or_else(|| self.inputs.get(k)?.default.as_ref()),
             Source::Constant(k) => self.constants.get(k),
-            Source::Slot(k) => slots.get(k).and_then(Option::as_ref),
+            Source::Slot(k) => slots.0.get(k).and_then(Option::as_ref),
         }
         // The builder lets no node read what isn't there, and feeds are checked.
         .ok_or_else(|| Error::model("a value is used that was not produced"))
     }
 
-    /// Each input has a value of its declared type and shape.
-    fn check_feeds(&self, feeds: &[Option<&Value>]) -> Result<()> {
-        // For each symbol: its size, and the input that gave it.
-        let mut symbols: SmallVec<[Option<(usize, &str)>; 4]> = SmallVec::from_elem(None, self.symbols);
+    /// Each input has a value of its declared type and shape. Gives the sizes of the symbols.
+    pub(crate) fn check_feeds(&self, feeds: &[Option<&Value>]) -> Result<Symbols<'_>> {
+        let mut symbols: Symbols<'_> = SmallVec::from_elem(None, self.symbols);
         for (input, feed) in self.inputs.iter().zip(feeds) {
-            let Input { info, default, .. } = input;
-            let Some(value) = feed else {
-                if default.is_none() {
-                    return Err(fault(&info.name, "is not fed".to_string()));
-                }
-                continue;
+            let info = &input.info;
+            let Some(value) = feed.or(input.default.as_ref()) else {
+                return Err(fault(&info.name, "is not fed".to_string()));
             };
             let tensor = value.tensor()?;
             if let Some(dtype) = info.dtype.filter(|dtype| *dtype != tensor.dtype()) {
-                return Err(fault(
-                    &info.name,
-                    format!("has element type {}, and the model takes {dtype}", tensor.dtype()),
-                ));
-            }
-            let Some(dims) = &info.shape else { continue };
-            if dims.len() != tensor.rank() {
-                let shape = ShapeText(tensor.shape());
-                let text =
-                    format!("has shape {shape} of rank {}, and the model takes rank {}", tensor.rank(), dims.len());
+                let text = format!("has element type {}, and the model takes {dtype}", tensor.dtype());
                 return Err(fault(&info.name, text));
             }
-            for (axis, ((dim, symbol), &size)) in dims.iter().zip(&input.symbols).zip(tensor.shape()).enumerate() {
-                let known = symbol.and_then(|k| symbols.get_mut(k));
-                let text = match (dim, known) {
-                    (Dim::Fixed(fixed), _) if *fixed != size => format!("and the model takes {fixed}"),
-                    (Dim::Symbol(name), Some(Some((known, by)))) if *known != size => {
-                        format!("and {} is {known} in {}", quote(name), quote(by))
-                    }
-                    (_, Some(known)) => {
-                        known.get_or_insert((size, &info.name));
-                        continue;
-                    }
-                    _ => continue,
-                };
-                let shape = ShapeText(tensor.shape());
-                let error = fault(&info.name, format!("has shape {shape}: dimension {axis} is {size}, {text}"));
-                return Err(error.at(|place| {
-                    place.axis = Some(axis as i64);
-                    place.size = Some(size);
-                }));
-            }
+            input.check_shape(tensor.shape(), &mut symbols)?;
+        }
+        Ok(symbols)
+    }
+}
+
+impl Input {
+    fn check_shape<'a>(&'a self, shape: &[usize], symbols: &mut Symbols<'a>) -> Result<()> {
+        let name = &self.info.name;
+        let Some(dims) = &self.info.shape else { return Ok(()) };
+        if dims.len() != shape.len() {
+            let (text, rank) = (ShapeText(shape), shape.len());
+            return Err(fault(
+                name,
+                format!("has shape {text} of rank {rank}, and the model takes rank {}", dims.len()),
+            ));
+        }
+        for (axis, ((dim, symbol), &size)) in dims.iter().zip(&self.symbols).zip(shape).enumerate() {
+            let known = symbol.and_then(|k| symbols.get_mut(k));
+            let text = match (dim, known) {
+                (Dim::Fixed(fixed), _) if *fixed != size => format!("and the model takes {fixed}"),
+                (Dim::Symbol(symbol), Some(Some((known, by)))) if *known != size => {
+                    format!("and {} is {known} in {}", quote(symbol), quote(by))
+                }
+                (_, Some(known)) => {
+                    known.get_or_insert((size, name));
+                    continue;
+                }
+                _ => continue,
+            };
+            let error = fault(name, format!("has shape {}: dimension {axis} is {size}, {text}", ShapeText(shape)));
+            return Err(error.at(|place| {
+                place.axis = Some(axis as i64);
+                place.size = Some(size);
+            }));
         }
         Ok(())
+    }
+}
+
+impl Output {
+    /// Says how a shape differs from the declared one.
+    pub(crate) fn note(&self, shape: &[usize], symbols: &Symbols<'_>) -> Option<String> {
+        let dims = self.info.shape.as_ref()?;
+        let same = |((dim, symbol), size): ((&Dim, &Option<usize>), &usize)| match (dim, symbol) {
+            (Dim::Fixed(fixed), _) => fixed == size,
+            (_, Some(k)) => symbols.get(*k).is_none_or(|known| known.is_none_or(|(known, _)| known == *size)),
+            _ => true,
+        };
+        if dims.len() == shape.len() && dims.iter().zip(&self.symbols).zip(shape).all(same) {
+            return None;
+        }
+        let (name, shape) = (quote(&self.name), ShapeText(shape));
+        Some(format!("output {name} has shape {shape}, and is declared as {}", DimsText(dims)))
     }
 }
 
@@ -190,7 +263,7 @@ fn fault(input: &str, text: String) -> Error {
 }
 
 impl Node {
-    fn run(&self, inputs: &[Option<&Value>]) -> Result<crate::operator::Values> {
+    fn run(&self, inputs: &[Option<&Value>], context: &Context) -> Result<Values> {
         let types = if self.check_inputs {
             let types: SmallVec<[_; 3]> =
                 inputs.iter().map(|v| v.map(|v| Some(v.tensor().map(crate::Tensor::dtype).ok()).flatten())).collect();
@@ -198,36 +271,58 @@ impl Node {
         } else {
             None
         };
-        let values = self.operator.run(&Call::new(inputs, self.outputs.len()))?;
+        let values = self.operator.run(&Call::new(inputs, self.outputs.len(), context))?;
         if values.len() != self.outputs.len() {
             let (got, want) = (values.len(), self.outputs.len());
             return Err(Error::unsupported(format!("the operator's implementation gave {got} outputs, not {want}")));
         }
-        for (k, (value, (_, known))) in values.iter().zip(&self.outputs).enumerate() {
-            let want = known.or_else(|| types.as_ref()?.outputs.get(k).copied().flatten());
+        for (k, (value, output)) in values.iter().zip(&self.outputs).enumerate() {
             let got = value.tensor()?.dtype();
-            if want.is_some_and(|want| want != got) {
-                let want = want.map_or("", DType::name);
-                return Err(Error::model(format!("output {k} has element type {got}, and is declared as {want}")));
+            let known = output.known.or_else(|| types.as_ref()?.outputs.get(k).copied().flatten());
+            if known != Some(got) || output.declared.is_some_and(|declared| declared != got) {
+                self.check_output(k, got, known, output.declared)?;
             }
         }
         Ok(values)
     }
 
+    /// The type of an output is one that the schema allows and the one that the model declares.
+    #[cold]
+    fn check_output(&self, k: usize, got: DType, known: Option<DType>, declared: Option<DType>) -> Result<()> {
+        let Some(formal) = self.schema.output(k) else { return Ok(()) };
+        let name = quote(&formal.name);
+        let want = match known {
+            Some(known) if known != got => known.to_string(),
+            None if !formal.types.contains(got) => format!("one of {}", formal.types),
+            _ => {
+                let Some(declared) = declared.filter(|declared| *declared != got) else { return Ok(()) };
+                let text = format!("output {k}, {name}, has element type {got}, and is declared as {declared}");
+                return Err(Error::model(text).at(|place| place.value_name = Some(formal.name.clone())));
+            }
+        };
+        let text = format!("the operator's implementation gave output {k}, {name}, element type {got}, not {want}");
+        Err(Error::unsupported(text).at(|place| place.value_name = Some(formal.name.clone())))
+    }
+
     fn locate(&self, error: Error) -> Error {
-        locate(error, self.index, &self.name, &self.schema)
+        error.at(|place| {
+            place.node_index = Some(self.index);
+            place.node = Some(self.name.clone());
+            place.operator = Some(self.schema.name.clone());
+            place.domain = Some(self.schema.domain.clone());
+            place.version = Some(self.schema.since_version);
+        })
     }
 }
 
-/// The error with the node and its operator in its place.
-fn locate(error: Error, index: usize, name: &str, schema: &Schema) -> Error {
-    error.at(|place| {
-        place.node_index = Some(index);
-        place.node = Some(name.to_string());
-        place.operator = Some(schema.name.clone());
-        place.domain = Some(schema.domain.clone());
-        place.version = Some(schema.since_version);
-    })
+/// A declared shape as errors and notes show it: `[batch, 3, ?]`.
+struct DimsText<'a>(&'a [Dim]);
+
+impl std::fmt::Display for DimsText<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let dims: Vec<String> = self.0.iter().take(16).map(Dim::to_string).collect();
+        write!(f, "[{}{}]", dims.join(", "), if self.0.len() > 16 { ", …" } else { "" })
+    }
 }
 
 impl std::fmt::Display for Dim {

@@ -22,7 +22,7 @@ mod value;
 pub use dtype::{DType, DTypes, Element};
 pub use error::{Error, Kind, Place, Result, quote};
 pub use graph::{Dim, ValueInfo};
-pub use model::{Inputs, LoadOptions, Model, Outputs};
+pub use model::{Inputs, LoadOptions, Model, Outputs, Runner};
 pub use registry::{Support, supported};
 pub use tensor::{Scalar, Tensor};
 pub use value::Value;

@@ -1,16 +1,16 @@
 //! A model: load it, ask what it takes and gives, run it.
 
-use crate::dtype::ShapeText;
 use crate::error::{Error, Result, quote};
-use crate::graph::{Dim, Graph, ValueInfo};
+use crate::graph::{Graph, Output, Slots, ValueInfo};
 use crate::onnx;
-use crate::operator::{Attributes, Compatibility, Operator};
+use crate::operator::{Attributes, Compatibility, Context, Operator};
 use crate::registry::Registry;
 use crate::schema::Schema;
-use crate::tensor::Tensor;
+use crate::tensor::{Memory, Pool, Tensor};
 use crate::value::Value;
 use bytes::Bytes;
 use prost::Message;
+use smallvec::SmallVec;
 use std::fs::File;
 use std::ops::Index;
 use std::path::Path;
@@ -35,6 +35,8 @@ pub struct Model {
     opsets: Vec<(String, i64)>,
     metadata: Vec<(String, String)>,
     notes: Vec<String>,
+    threads: usize,
+    pool: Arc<Pool>,
 }
 
 /// How to load a model: [`Model::options`].
@@ -43,6 +45,7 @@ pub struct Model {
 pub struct LoadOptions {
     registry: Registry,
     mmap: bool,
+    threads: Option<usize>,
 }
 
 impl Model {
@@ -115,22 +118,46 @@ impl Model {
     /// [`Kind::Input`](crate::Kind::Input): a feed is missing, is not an input of the model or has another type or
     /// shape than the model declares; or an operator refuses a value, and the error says which one where.
     pub fn run(&self, inputs: Inputs<'_>) -> Result<Outputs> {
-        let mut feeds: Vec<Option<&Value>> = vec![None; self.graph.inputs.len()];
+        let mut feeds: SmallVec<[Option<&Value>; 4]> = SmallVec::from_elem(None, self.graph.inputs.len());
         for (name, value) in &inputs.0 {
-            let Some(place) = self.graph.inputs.iter().position(|input| input.info.name == *name) else {
-                return Err(self.undeclared(name));
-            };
-            match feeds.get_mut(place) {
+            match feeds.get_mut(self.place(name)?) {
                 Some(feed) if feed.is_none() => *feed = Some(value),
                 _ => return Err(fault(name, "is fed twice")),
             }
         }
-        let values = self.graph.run(&feeds)?;
-        Ok(Outputs { list: self.outputs().map(|info| info.name.clone()).zip(values).collect(), notes: Vec::new() }
-            .compared(self.outputs()))
+        let symbols = self.graph.check_feeds(&feeds)?;
+        let (mut slots, context) = (Slots::default(), self.context());
+        self.graph.run(&feeds, &mut slots, &context)?;
+        let value =
+            |(k, output): (usize, &Output)| Ok((output.name.clone(), self.graph.output(k, &feeds, &slots)?.clone()));
+        let list = self.graph.outputs.iter().enumerate().map(value).collect::<Result<_>>()?;
+        let mut outputs = Outputs { list, notes: Vec::new() };
+        for ((_, value), output) in outputs.list.iter().zip(&self.graph.outputs) {
+            outputs.notes.extend(output.note(value.tensor()?.shape(), &symbols));
+        }
+        Ok(outputs)
+    }
+
+    /// Something that runs the model again and again: it keeps its feeds and its memory.
+    pub fn runner(&self) -> Runner<'_> {
+        let feeds = self.graph.inputs.iter().map(|_| None).collect();
+        Runner { model: self, feeds, checked: false, ran: false, slots: Slots::default(), context: self.context() }
+    }
+
+    fn context(&self) -> Context {
+        Context { memory: Memory::new(self.pool.clone()), threads: self.threads }
+    }
+
+    /// The place of an input.
+    fn place(&self, name: &str) -> Result<usize> {
+        self.graph.inputs.iter().position(|input| input.info.name == name).ok_or_else(|| self.undeclared(name))
     }
 
     fn undeclared(&self, name: &str) -> Error {
+        if self.graph.fixed.iter().any(|fixed| fixed == name) {
+            let version = self.ir_version;
+            return fault(name, &format!("has an initializer, which can't be overridden under IR version {version}"));
+        }
         let names: Vec<String> = self.inputs().map(|info| quote(&info.name)).collect();
         let takes =
             if names.is_empty() { "takes no inputs".to_string() } else { format!("takes {}", names.join(", ")) };
@@ -151,6 +178,13 @@ impl LoadOptions {
     #[allow(unsafe_code)] // the caller vouches for what can't be checked
     pub unsafe fn mmap(mut self) -> LoadOptions {
         self.mmap = true;
+        self
+    }
+
+    /// How many threads a run may use at the most: of the rayon pool that it is in, or of rayon's global one. 1 uses
+    /// none but the caller's. Not set, all of them may be used. The results are the same, bit by bit.
+    pub fn threads(mut self, threads: usize) -> LoadOptions {
+        self.threads = Some(threads);
         self
     }
 
@@ -228,13 +262,93 @@ impl LoadOptions {
         let proto = onnx::proto::ModelProto::decode(bytes)
             .map_err(|e| Error::model(format!("the file is no ONNX model, or is cut short: {e}")))?;
         let onnx::Parts { graph, ir_version, opsets, metadata, notes } = onnx::load(proto, &self.registry, folder)?;
-        Ok(Model { graph, ir_version, opsets, metadata, notes })
+        let threads = self.threads.unwrap_or(usize::MAX);
+        Ok(Model { graph, ir_version, opsets, metadata, notes, threads, pool: Arc::default() })
+    }
+}
+
+/// Runs a model again and again: what is fed stays fed, and memory is used again. Made by [`Model::runner`].
+///
+/// ```
+/// use ndarray::array;
+/// use onnxref::{Model, Tensor};
+///
+/// let model = Model::load("onnx-test-data/gather/onnx-1.12.0/node/test_gather_elements_0/model.onnx")?;
+/// let mut runner = model.runner();
+/// runner.feed("data", array![[1.0f32, 2.0], [3.0, 4.0]])?;
+/// for (index, want) in [(0i64, 1.0f32), (1, 2.0)] {
+///     runner.feed("indices", array![[index, 0], [0, 0]])?;
+///     runner.run()?;
+///     assert_eq!(runner.output("y")?, &Tensor::from_array(array![[want, 1.0], [3.0, 3.0]]));
+/// }
+/// # Ok::<(), onnxref::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Runner<'m> {
+    model: &'m Model,
+    feeds: SmallVec<[Option<Value>; 4]>,
+    /// The feeds have not changed since they were checked.
+    checked: bool,
+    /// The slots have the outputs of a run with these feeds.
+    ran: bool,
+    slots: Slots,
+    context: Context,
+}
+
+impl Runner<'_> {
+    /// Feeds a value to an input, in place of the one before.
+    ///
+    /// # Errors
+    /// The model has no such input.
+    pub fn feed(&mut self, name: &str, value: impl Into<Value>) -> Result<()> {
+        let place = self.model.place(name)?;
+        if let Some(feed) = self.feeds.get_mut(place) {
+            (*feed, self.checked, self.ran) = (Some(value.into()), false, false);
+        }
+        Ok(())
+    }
+
+    /// Runs the model. The outputs of the run before are gone, and their memory is used again where nobody else
+    /// holds it.
+    ///
+    /// # Errors
+    /// As [`Model::run`].
+    pub fn run(&mut self) -> Result<()> {
+        self.ran = false;
+        let feeds: SmallVec<[Option<&Value>; 4]> = self.feeds.iter().map(Option::as_ref).collect();
+        if !self.checked {
+            self.model.graph.check_feeds(&feeds)?;
+            self.checked = true;
+        }
+        self.model.graph.run(&feeds, &mut self.slots, &self.context)?;
+        self.ran = true;
+        Ok(())
+    }
+
+    /// An output of the last run.
+    ///
+    /// # Errors
+    /// The model has no such output; the last run failed, or a feed has changed since.
+    pub fn output(&self, name: &str) -> Result<&Tensor> {
+        if !self.ran {
+            return Err(Error::input("there are no outputs: the model was not run with these feeds"));
+        }
+        let place = self.model.graph.outputs.iter().position(|output| &*output.name == name);
+        let place = place.ok_or_else(|| Error::input(format!("there is no output {}", quote(name))))?;
+        let feeds: SmallVec<[Option<&Value>; 4]> = self.feeds.iter().map(Option::as_ref).collect();
+        self.model.graph.output(place, &feeds, &self.slots)?.tensor()
+    }
+
+    /// Gives memory for outputs of later runs: that of `tensor`, whatever is in it. An output that fits is written
+    /// there if it has elements of the same alignment.
+    pub fn give(&mut self, tensor: Tensor) {
+        tensor.recycle(&self.context.memory);
     }
 }
 
 /// Named values to feed: made by [`inputs!`](crate::inputs), or collected from pairs.
 #[derive(Debug, Default)]
-pub struct Inputs<'a>(Vec<(&'a str, Value)>);
+pub struct Inputs<'a>(SmallVec<[(&'a str, Value); 2]>);
 
 impl<'a> Inputs<'a> {
     /// No values.
@@ -275,7 +389,7 @@ macro_rules! inputs {
 /// The values that a run gave, by name and in the order of the model.
 #[derive(Debug)]
 pub struct Outputs {
-    list: Vec<(String, Value)>,
+    list: SmallVec<[(Arc<str>, Value); 1]>,
     notes: Vec<String>,
 }
 
@@ -285,7 +399,7 @@ impl Outputs {
     /// # Errors
     /// There is no output of that name (any more); its element type is not `T`.
     pub fn take<T: crate::Element>(&mut self, name: &str) -> Result<ndarray::ArrayD<T>> {
-        let place = self.list.iter().position(|(n, _)| n == name);
+        let place = self.list.iter().position(|(n, _)| **n == *name);
         let place = place.ok_or_else(|| Error::input(format!("there is no output {}", quote(name))))?;
         self.list.remove(place).1.into_tensor()?.into_array()
     }
@@ -297,35 +411,13 @@ impl Outputs {
 
     /// All outputs.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
-        self.list.iter().filter_map(|(name, value)| Some((name.as_str(), value.tensor().ok()?)))
+        self.list.iter().filter_map(|(name, value)| Some((&**name, value.tensor().ok()?)))
     }
 
     /// Outputs whose shape is not the one that the model declares, a line each. This is common in real models, and
     /// the values are right.
     pub fn notes(&self) -> &[String] {
         &self.notes
-    }
-
-    fn compared<'a>(mut self, declared: impl Iterator<Item = &'a ValueInfo>) -> Outputs {
-        for ((name, value), info) in self.list.iter().zip(declared) {
-            let (Ok(tensor), Some(dims)) = (value.tensor(), &info.shape) else { continue };
-            let same = |(dim, size): (&Dim, &usize)| !matches!(dim, Dim::Fixed(fixed) if fixed != size);
-            if dims.len() != tensor.rank() || !dims.iter().zip(tensor.shape()).all(same) {
-                let (name, shape) = (quote(name), ShapeText(tensor.shape()));
-                self.notes.push(format!("output {name} has shape {shape}, and is declared as {}", DimsText(dims)));
-            }
-        }
-        self
-    }
-}
-
-/// A declared shape: `[batch, 3, ?]`.
-struct DimsText<'a>(&'a [Dim]);
-
-impl std::fmt::Display for DimsText<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let dims: Vec<String> = self.0.iter().take(16).map(Dim::to_string).collect();
-        write!(f, "[{}{}]", dims.join(", "), if self.0.len() > 16 { ", …" } else { "" })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, quote};
 use crate::schema::Schema;
-use crate::tensor::Tensor;
+use crate::tensor::{Memory, Shape, Tensor};
 use crate::value::Value;
 use smallvec::SmallVec;
 use std::fmt;
@@ -26,16 +26,41 @@ pub trait Operator: fmt::Debug + Send + Sync {
 /// What an operator returns: its outputs, in the order of the schema.
 pub type Values = SmallVec<[Value; 1]>;
 
+/// What the calls of a run share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// Where outputs come from.
+    pub(crate) memory: Memory,
+    /// How many threads a call may use.
+    pub(crate) threads: usize,
+}
+
 /// The inputs of one call of an operator.
 #[derive(Debug)]
 pub struct Call<'a> {
     inputs: &'a [Option<&'a Value>],
     outputs: usize,
+    context: &'a Context,
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn new(inputs: &'a [Option<&'a Value>], outputs: usize) -> Call<'a> {
-        Call { inputs, outputs }
+    pub(crate) fn new(inputs: &'a [Option<&'a Value>], outputs: usize, context: &'a Context) -> Call<'a> {
+        Call { inputs, outputs, context }
+    }
+
+    /// How many threads the call may use. 1: only its own.
+    pub fn threads(&self) -> usize {
+        self.context.threads
+    }
+
+    /// A tensor of the type of `data` whose elements `fill` copies from there. What `fill` gets is not zero.
+    pub(crate) fn output_like(
+        &self,
+        data: &Tensor,
+        shape: Shape,
+        fill: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<Tensor> {
+        data.with_elements(shape, &self.context.memory, fill)
     }
 
     /// All inputs as the node lists them; `None` for an optional one that is left out.
@@ -156,7 +181,7 @@ pub(crate) mod prelude {
     pub(crate) use super::{Attributes, Call, Implementation, Operator, Values};
     pub(crate) use crate::error::{Error, Result};
     pub(crate) use crate::kernels;
-    pub(crate) use crate::kernels::index::{Axis, Range, positions};
+    pub(crate) use crate::kernels::index::{Axis, Range, first_out_of_range, indices_of, tuple_positions};
     pub(crate) use crate::tensor::Shape;
     pub(crate) use smallvec::smallvec;
 }

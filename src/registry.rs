@@ -42,9 +42,8 @@ impl Registry {
         if let Some((schema, load)) = ruling.max_by_key(|(schema, _)| schema.since_version) {
             return Ok(Resolved { schema: schema.clone(), load: load.clone(), compatibility });
         }
-        if let Some((schema, _)) =
-            self.custom.iter().filter(|(schema, _)| own(schema)).min_by_key(|(s, _)| s.since_version)
-        {
+        let later = self.custom.iter().filter(|(schema, _)| own(schema)).min_by_key(|(s, _)| s.since_version);
+        if let Some((schema, _)) = later.filter(|_| schema::versions(domain, name).is_empty()) {
             let (label, since) = (operator_label(domain, name), schema.since_version);
             return Err(Error::model(format!("{label} is not in opset {opset}: it came with opset {since}")));
         }

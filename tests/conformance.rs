@@ -3,6 +3,8 @@
 //! `UPDATE=1 cargo test --test conformance` writes the table anew. It can't excuse a wrong answer: there is no line
 //! for one.
 
+#![allow(clippy::indexing_slicing)]
+
 use anyhow::{Context, Result, ensure};
 use onnxref::conformance::{Case, Outcome};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! From names to a graph: one definition for each name, sorted nodes, known types; and slots.
 
-use super::{Dim, Graph, Input, Node, Output, Source, ValueInfo, locate, types};
+use super::{Dim, DimsText, Graph, Input, Node, NodeOutput, Output, Source, ValueInfo, types};
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Result, quote};
 use crate::operator::Resolved;
@@ -25,8 +25,12 @@ pub(crate) struct Builder {
     faults: Vec<Error>,
     /// Names that a node used before they were defined: the node's index, and the error if they never are.
     unknown: Vec<(String, usize, Error)>,
-    node_count: usize,
+    /// Inputs whose initializer can't be overridden.
+    fixed: Vec<String>,
 }
+
+/// Where a node's inputs come from.
+type Sources = SmallVec<[Option<Source>; 3]>;
 
 /// What a name stands for.
 struct Definition {
@@ -44,10 +48,34 @@ enum By {
 }
 
 /// A node as a format has it.
+#[derive(Clone, Copy)]
 pub(crate) struct NodeNames<'a> {
+    pub(crate) index: usize,
     pub(crate) name: &'a str,
+    pub(crate) operator: &'a str,
+    pub(crate) domain: &'a str,
+    /// The version of the operator that rules, if there is one.
+    pub(crate) version: Option<i64>,
     pub(crate) inputs: &'a [String],
     pub(crate) outputs: &'a [String],
+}
+
+impl NodeNames<'_> {
+    /// The error with the node in its place.
+    pub(crate) fn locate(&self, error: Error) -> Error {
+        error.at(|place| {
+            place.node_index = Some(self.index);
+            place.node = Some(self.name.to_string());
+            place.operator = Some(self.operator.to_string()).filter(|operator| !operator.is_empty());
+            place.domain = Some(self.domain.to_string());
+            place.version = self.version;
+        })
+    }
+
+    /// An error of the node about one of its values.
+    fn fault(&self, value_name: &str, text: String) -> Error {
+        self.locate(Error::model(text)).at(|place| place.value_name = Some(value_name.to_string()))
+    }
 }
 
 impl Builder {
@@ -67,90 +95,89 @@ impl Builder {
 
     /// An input of the graph, with its default if the model has one.
     pub(crate) fn input(&mut self, info: ValueInfo, default: Option<Value>) {
-        let mut symbols = SmallVec::new();
-        for dim in info.shape.iter().flatten() {
-            symbols.push(match dim {
-                Dim::Symbol(name) => {
-                    let next = self.symbols.len();
-                    Some(*self.symbols.entry(name.clone()).or_insert(next))
-                }
-                _ => None,
-            });
+        if let Some(Err(error)) = default.as_ref().map(|value| check_default(&info, value)) {
+            self.faults.push(error);
         }
-        if let Some(value) = &default {
-            if let Err(error) = check_default(&info, value) {
-                self.faults.push(error);
-            }
-        }
-        let definition = Definition { source: Source::Input(self.inputs.len()), dtype: info.dtype, by: By::Input };
-        self.define(&info.name, definition);
+        let symbols = self.symbols(&info);
+        let source = Source::Input(self.inputs.len());
+        self.define(&info.name, Definition { source, dtype: info.dtype, by: By::Input });
         self.inputs.push(Input { info, default, symbols });
     }
 
-    /// An initializer that can't be overridden; `declared` is the graph input of the same name, if there is one.
-    pub(crate) fn constant(&mut self, name: &str, value: Value, declared: Option<&ValueInfo>) {
-        if let Some(Err(error)) = declared.map(|info| check_default(info, &value)) {
+    /// The numbers of the symbols in a declared shape.
+    fn symbols(&mut self, info: &ValueInfo) -> SmallVec<[Option<usize>; 4]> {
+        let mut number = |dim: &Dim| match dim {
+            Dim::Symbol(name) => {
+                let next = self.symbols.len();
+                Some(*self.symbols.entry(name.clone()).or_insert(next))
+            }
+            _ => None,
+        };
+        info.shape.iter().flatten().map(&mut number).collect()
+    }
+
+    /// An initializer that can't be overridden, if its value can be had; `declared` is the graph input of the same
+    /// name, if there is one.
+    pub(crate) fn constant(&mut self, name: &str, value: Option<Value>, declared: Option<&ValueInfo>) {
+        if let (Some(info), Some(value)) = (declared, &value)
+            && let Err(error) = check_default(info, value)
+        {
             self.faults.push(error);
         }
-        let dtype = value.tensor().ok().map(crate::Tensor::dtype);
-        let definition = Definition { source: Source::Constant(self.constants.len()), dtype, by: By::Initializer };
-        self.define(name, definition);
-        self.constants.push(value);
+        let own = value.as_ref().and_then(|value| Some(value.tensor().ok()?.dtype()));
+        // What is declared is what nodes were written for.
+        let dtype = declared.and_then(|info| info.dtype).or(own);
+        self.define(name, Definition { source: Source::Constant(self.constants.len()), dtype, by: By::Initializer });
+        if declared.is_some() {
+            self.fixed.push(name.to_string());
+        }
+        self.constants.extend(value);
     }
 
     fn define(&mut self, name: &str, definition: Definition) {
+        if let Err(error) = self.try_define(name, definition) {
+            self.faults.push(error);
+        }
+    }
+
+    fn try_define(&mut self, name: &str, definition: Definition) -> Result<()> {
         if name.is_empty() {
-            let what = definition.by.describe();
-            self.faults.push(Error::model(format!("{what} has no name")));
-            return;
+            return Err(Error::model(format!("{} has no name", definition.by.describe())));
         }
-        match self.names.get(name) {
-            None => {
-                self.names.insert(name.to_string(), definition);
-            }
-            Some(first) => {
-                let (first, second) = (first.by.describe(), definition.by.describe());
-                let text = format!("the name {} is given twice: by {first} and by {second}", quote(name));
-                self.faults.push(Error::model(text).at(|place| {
-                    place.value_name = Some(name.into());
-                    if let By::Node(index) = definition.by {
-                        place.node_index = Some(index);
-                    }
-                }));
-            }
-        }
+        let Some(first) = self.names.get(name) else {
+            self.names.insert(name.to_string(), definition);
+            return Ok(());
+        };
+        let (first, second) = (first.by.describe(), definition.by.describe());
+        Err(Error::model(format!("the name {} is given twice: by {first} and by {second}", quote(name)))
+            .at(|place| place.value_name = Some(name.into())))
     }
 
     /// A node whose operator can't be had, for one reason or several. Its outputs count as produced.
-    pub(crate) fn broken_node(&mut self, names: &NodeNames<'_>, faults: Vec<Error>) {
-        let index = self.node_count;
-        self.node_count += 1;
+    pub(crate) fn broken_node(&mut self, node: &NodeNames<'_>, faults: Vec<Error>) {
         self.faults.extend(faults);
-        self.find_inputs(names, index);
-        self.define_outputs(names, index, &[]);
+        self.find_inputs(node);
+        self.define_outputs(node, &[]);
     }
 
     /// A node.
-    pub(crate) fn node(&mut self, names: &NodeNames<'_>, resolved: &Resolved, attributes: Vec<(String, Attribute)>) {
-        let index = self.node_count;
+    pub(crate) fn node(&mut self, node: &NodeNames<'_>, resolved: &Resolved, attributes: Vec<(String, Attribute)>) {
         let schema = &resolved.schema;
         let present = |names: &[String]| names.iter().map(|name| !name.is_empty()).collect::<Vec<_>>();
-        let checked = types::check_arity(schema, &present(names.inputs), &present(names.outputs));
-        let operator = checked.and_then(|()| resolved.load(attributes));
-        let operator = match operator {
+        let checked = types::check_arity(schema, &present(node.inputs), &present(node.outputs));
+        let operator = match checked.and_then(|()| resolved.load(attributes)) {
             Ok(operator) => operator,
-            Err(error) => return self.broken_node(names, vec![locate(error, index, names.name, schema)]),
+            Err(error) => return self.broken_node(node, vec![node.locate(error)]),
         };
-        self.node_count += 1;
-        let (inputs, dtypes) = self.find_inputs(names, index);
-        let types = types::check(schema, &dtypes, names.outputs.len()).unwrap_or_else(|error| {
-            self.faults.push(locate(error, index, names.name, schema));
+        let (inputs, dtypes) = self.find_inputs(node);
+        let types = types::check(schema, &dtypes, node.outputs.len()).unwrap_or_else(|error| {
+            self.faults.push(node.locate(error));
             types::Types::default()
         });
-        let outputs = self.define_outputs(names, index, &types.outputs);
+        let outputs = self.define_outputs(node, &types.outputs);
         self.nodes.push(Node {
-            index,
-            name: names.name.to_string(),
+            index: node.index,
+            name: node.name.to_string(),
             schema: schema.clone(),
             operator,
             inputs,
@@ -160,23 +187,15 @@ impl Builder {
         });
     }
 
-    #[allow(clippy::type_complexity)]
-    fn find_inputs(
-        &mut self,
-        names: &NodeNames<'_>,
-        index: usize,
-    ) -> (SmallVec<[Option<Source>; 3]>, Vec<Option<Option<DType>>>) {
-        let mut dtypes = Vec::with_capacity(names.inputs.len());
+    /// Where the inputs come from, and their types: as [`types::check`] takes them.
+    fn find_inputs(&mut self, node: &NodeNames<'_>) -> (Sources, Vec<Option<Option<DType>>>) {
+        let mut dtypes = Vec::with_capacity(node.inputs.len());
         let mut sources = SmallVec::new();
-        for name in names.inputs {
+        for name in node.inputs {
             let found = self.names.get(name);
             if found.is_none() && !name.is_empty() {
-                let error = Error::model(format!("input {} is produced by nothing", quote(name))).at(|place| {
-                    place.node_index = Some(index);
-                    place.node = Some(names.name.to_string());
-                    place.value_name = Some(name.clone());
-                });
-                self.unknown.push((name.clone(), index, error));
+                let error = node.fault(name, format!("input {} is produced by", quote(name)));
+                self.unknown.push((name.clone(), node.index, error));
             }
             sources.push(found.map(|definition| definition.source));
             dtypes.push((!name.is_empty()).then(|| found.and_then(|definition| definition.dtype)));
@@ -184,33 +203,25 @@ impl Builder {
         (sources, dtypes)
     }
 
-    fn define_outputs(
-        &mut self,
-        names: &NodeNames<'_>,
-        index: usize,
-        types: &[Option<DType>],
-    ) -> SmallVec<[(Option<usize>, Option<DType>); 1]> {
+    fn define_outputs(&mut self, node: &NodeNames<'_>, types: &[Option<DType>]) -> SmallVec<[NodeOutput; 1]> {
         let mut outputs = SmallVec::new();
-        for (k, name) in names.outputs.iter().enumerate() {
+        for (k, name) in node.outputs.iter().enumerate() {
             let known = types.get(k).copied().flatten();
             let declared = self.declared.get(name).copied();
-            if let (Some(known), Some(declared)) = (known, declared) {
-                if known != declared {
-                    let text =
-                        format!("output {} has element type {known}, and is declared as {declared}", quote(name));
-                    self.faults.push(Error::model(text).at(|place| {
-                        place.node_index = Some(index);
-                        place.node = Some(names.name.to_string());
-                        place.value_name = Some(name.clone());
-                    }));
-                }
+            if let (Some(known), Some(declared)) = (known, declared)
+                && known != declared
+            {
+                let text = format!("output {} has element type {known}, and is declared as {declared}", quote(name));
+                self.faults.push(node.fault(name, text));
             }
-            let dtype = known.or(declared);
             let number = self.produced;
             self.produced += 1;
-            outputs.push(((!name.is_empty()).then_some(number), dtype));
+            outputs.push(NodeOutput { slot: (!name.is_empty()).then_some(number), known, declared });
             if !name.is_empty() {
-                self.define(name, Definition { source: Source::Slot(number), dtype, by: By::Node(index) });
+                let (source, dtype) = (Source::Slot(number), known.or(declared));
+                if let Err(error) = self.try_define(name, Definition { source, dtype, by: By::Node(node.index) }) {
+                    self.faults.push(node.locate(error));
+                }
             }
         }
         outputs
@@ -224,15 +235,12 @@ impl Builder {
     /// The graph; or all faults, those of nodes in the order of the nodes.
     pub(crate) fn finish(mut self) -> Result<Graph> {
         for (name, index, error) in std::mem::take(&mut self.unknown) {
-            let error = match self.names.get(&name).map(|definition| definition.by) {
-                None => error,
-                Some(By::Node(by)) if by == index => self.reworded(error, &name, "the node itself: a cycle"),
-                Some(By::Node(by)) => {
-                    self.reworded(error, &name, &format!("node #{by}, which comes later: nodes must be sorted"))
-                }
-                Some(_) => continue,
+            let by = match self.names.get(&name).map(|definition| definition.by) {
+                Some(By::Node(by)) if by == index => "the node itself: a cycle".to_string(),
+                Some(By::Node(by)) => format!("node #{by}, which comes later: nodes must be sorted"),
+                _ => "nothing".to_string(),
             };
-            self.faults.push(error);
+            self.faults.push(error.and(&format!(" {by}")));
         }
         let outputs = std::mem::take(&mut self.outputs).into_iter();
         let outputs = outputs.filter_map(|info| self.find_output(info)).collect();
@@ -247,14 +255,10 @@ impl Builder {
             nodes: self.nodes,
             slots: 0,
             symbols: self.symbols.len(),
+            fixed: self.fixed,
         };
         assign_slots(&mut graph, self.produced);
         Ok(graph)
-    }
-
-    fn reworded(&self, error: Error, name: &str, by: &str) -> Error {
-        let place = error.place().clone();
-        Error::model(format!("input {} is produced by {by}", quote(name))).at(|p| *p = place)
     }
 
     fn find_output(&mut self, mut info: ValueInfo) -> Option<Output> {
@@ -275,8 +279,11 @@ impl Builder {
                 self.faults.push(Error::model(text).at(at(&info.name)));
             }
         }
-        info.dtype = info.dtype.or(definition.dtype);
-        Some(Output { info, source: definition.source })
+        let (source, known) = (definition.source, definition.dtype);
+        let check = info.dtype.filter(|_| known.is_none());
+        let (name, symbols) = (info.name.as_str().into(), self.symbols(&info));
+        info.dtype = info.dtype.or(known);
+        Some(Output { info, name, source, check, symbols })
     }
 }
 
@@ -301,15 +308,21 @@ fn check_default(info: &ValueInfo, value: &Value) -> Result<()> {
             tensor.dtype()
         ));
     }
-    let fits = |dims: &Vec<Dim>| {
-        let same = |(dim, size): (&Dim, &usize)| !matches!(dim, Dim::Fixed(fixed) if fixed != size);
-        dims.len() == tensor.rank() && dims.iter().zip(tensor.shape()).all(same)
-    };
-    if info.shape.as_ref().is_some_and(|dims| !fits(dims)) {
-        let shape = ShapeText(tensor.shape());
-        return fault(format!("initializer {name} has shape {shape}, and the input {name} is declared with another"));
+    if let Some(dims) = info.shape.as_ref().filter(|dims| !fits(dims, tensor.shape())) {
+        let (shape, dims) = (ShapeText(tensor.shape()), DimsText(dims));
+        return fault(format!("initializer {name} has shape {shape}, and the input {name} is declared as {dims}"));
     }
     Ok(())
+}
+
+/// Whether a shape is as it is declared.
+fn fits(dims: &[Dim], shape: &[usize]) -> bool {
+    let same = |(axis, (dim, size)): (usize, (&Dim, &usize))| match dim {
+        Dim::Fixed(fixed) => fixed == size,
+        Dim::Symbol(_) => dims.iter().zip(shape).take(axis).all(|(other, known)| other != dim || known == size),
+        Dim::Unknown => true,
+    };
+    dims.len() == shape.len() && dims.iter().zip(shape).enumerate().all(same)
 }
 
 /// Replaces the numbers of produced values by slots, which are used again once their value is not.
@@ -317,10 +330,10 @@ fn assign_slots(graph: &mut Graph, produced: usize) {
     const KEPT: usize = usize::MAX;
     let mut last_use: Vec<Option<usize>> = vec![None; produced];
     let mut mark = |source: &Source, at: usize| {
-        if let Source::Slot(number) = source {
-            if let Some(last) = last_use.get_mut(*number) {
-                *last = Some(at);
-            }
+        if let Source::Slot(number) = source
+            && let Some(last) = last_use.get_mut(*number)
+        {
+            *last = Some(at);
         }
     };
     for (at, node) in graph.nodes.iter().enumerate() {
@@ -341,14 +354,15 @@ fn assign_slots(graph: &mut Graph, produced: usize) {
         for source in node.inputs.iter_mut().flatten() {
             let dies = matches!(source, Source::Slot(number) if last_use.get(*number) == Some(&Some(at)));
             renamed(source, &slot_of);
-            if let Source::Slot(slot) = source {
-                if dies && !freed.contains(slot) {
-                    freed.push(*slot);
-                }
+            if let Source::Slot(slot) = source
+                && dies
+                && !freed.contains(slot)
+            {
+                freed.push(*slot);
             }
         }
-        for (output, _) in &mut node.outputs {
-            let Some(number) = *output else { continue };
+        for output in &mut node.outputs {
+            let Some(number) = output.slot else { continue };
             let slot = free.pop().unwrap_or_else(|| {
                 graph.slots += 1;
                 graph.slots - 1
@@ -360,7 +374,7 @@ fn assign_slots(graph: &mut Graph, produced: usize) {
             if last_use.get(number) == Some(&None) {
                 freed.push(slot);
             }
-            *output = Some(slot);
+            output.slot = Some(slot);
         }
         free.extend(&freed);
         node.release = freed;

@@ -1,5 +1,6 @@
 //! Axes and indices: from what a model says to positions that are in range.
 
+use super::{Bounds, Index, Indices};
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Place, Result, quote};
 use crate::tensor::{Shape, Tensor, position_of};
@@ -71,27 +72,38 @@ pub(crate) enum Range {
     },
 }
 
-/// The entry of an axis of `size` that an index names, if it is in range.
-fn position(index: i64, size: usize, range: Range) -> Option<usize> {
-    let size = size as i64;
-    // The sum can't overflow: one is negative and the other is not.
-    let wrapped = if index < 0 && range == Range::Signed { index + size } else { index };
-    (0..size).contains(&wrapped).then_some(wrapped as usize)
-}
-
-/// The entries of `axis` that `indices` name, each in `0..size`. The indices are int32 or int64.
-pub(crate) fn positions(indices: &Tensor, axis: &Axis, range: Range) -> Result<Vec<usize>> {
-    match indices.dtype() {
-        DType::Int32 => checked(indices.elements::<i32>()?, axis.size, range),
-        _ => checked(indices.elements::<i64>()?, axis.size, range),
+impl Range {
+    /// The axis as loops see it.
+    pub(crate) fn bounds(self, size: usize) -> Bounds {
+        Bounds { size, negative: self == Range::Signed }
     }
-    .map_err(|(at, value)| out_of_range(indices, at, value, axis, range))
 }
 
-/// Each index as a position, or the first that is out of range, with its place.
-fn checked<I: Copy + Into<i64>>(indices: &[I], size: usize, range: Range) -> Result<Vec<usize>, (usize, i64)> {
-    let values = indices.iter().map(|&index| index.into()).enumerate();
-    values.map(|(at, value)| position(value, size, range).ok_or((at, value))).collect()
+/// The index values of an int32 or int64 tensor.
+pub(crate) fn indices_of(indices: &Tensor) -> Result<Indices<'_>> {
+    Ok(match indices.dtype() {
+        DType::Int32 => Indices::I32(indices.elements()?),
+        _ => Indices::I64(indices.elements()?),
+    })
+}
+
+/// The error for the first of `indices` that is out of range, once a kernel found that there is one.
+pub(crate) fn first_out_of_range(indices: &Tensor, axis: &Axis, range: Range) -> Error {
+    let bounds = range.bounds(axis.size);
+    let found = match indices_of(indices) {
+        Ok(Indices::I32(indices)) => first_bad(indices, bounds),
+        Ok(Indices::I64(indices)) => first_bad(indices, bounds),
+        Err(error) => return error,
+    };
+    match found {
+        Some((at, value)) => out_of_range(indices, at, value, axis, range),
+        None => Error::unsupported("a kernel refused indices that are in range: please report this"),
+    }
+}
+
+fn first_bad<I: Index>(indices: &[I], bounds: Bounds) -> Option<(usize, i64)> {
+    let mut values = indices.iter().enumerate();
+    values.find(|&(_, &index)| bounds.entry(index).is_none()).map(|(at, index)| (at, index.value()))
 }
 
 fn out_of_range(indices: &Tensor, at: usize, value: i64, axis: &Axis, range: Range) -> Error {
@@ -125,7 +137,7 @@ fn out_of_range(indices: &Tensor, at: usize, value: i64, axis: &Axis, range: Ran
 
 /// For each tuple along the last dimension of `indices` (`width` int64 values) the slice of `data` that it names, as
 /// its place among all slices in row-major order. The first `batch` dimensions of both are the same and go along.
-pub(crate) fn tuple_positions(data: &[usize], batch: usize, width: usize, indices: &Tensor) -> Result<Vec<usize>> {
+pub(crate) fn tuple_positions(data: &[usize], batch: usize, width: usize, indices: &Tensor) -> Result<Vec<i64>> {
     let axes: Vec<Axis> =
         data.iter().enumerate().skip(batch).take(width).map(|(at, &size)| Axis::at(at, "data", size)).collect();
     let values = indices.elements::<i64>()?;
@@ -136,11 +148,11 @@ pub(crate) fn tuple_positions(data: &[usize], batch: usize, width: usize, indice
     for (t, tuple) in values.chunks_exact(width.max(1)).enumerate() {
         let mut row = t / per_batch;
         for (k, (&value, axis)) in tuple.iter().zip(&axes).enumerate() {
-            let position = position(value, axis.size, Range::Signed)
-                .ok_or_else(|| out_of_range(indices, t * width + k, value, axis, Range::Signed))?;
-            row = row * axis.size + position;
+            let entry = Range::Signed.bounds(axis.size).entry(value);
+            let entry = entry.ok_or_else(|| out_of_range(indices, t * width + k, value, axis, Range::Signed))?;
+            row = row * axis.size + entry;
         }
-        rows.push(row);
+        rows.push(row as i64);
     }
     Ok(rows)
 }

@@ -1,106 +1,136 @@
-//! Loops that move elements: they know sizes in bytes, not types. Positions are in range when they get here.
+//! Loops that move elements: they know sizes in bytes, not types.
 //!
-//! A kernel is three steps: positions are checked ([`index`]), the loop for the size of what moves is chosen, and
-//! the loop copies.
+//! Each checks indices, a block at a time, before it copies what they name, and gives up at the first block with one
+//! out of range: what was written until then is garbage in memory that nobody sees. [`index`] finds the culprit then.
+//!
+//! Entries of many bytes are copied one by one ([`rows`]); single elements go through blocks of narrowed indices
+//! ([`elements`], [`grid`]). Large work is shared among threads ([`parallel`]). Loops are plain code, compiled for
+//! several levels of the processor ([`cpu`]).
 
+mod cpu;
+mod elements;
+mod grid;
 pub(crate) mod index;
+mod parallel;
+mod rows;
 
-/// `out[o, k, ..] = data[o, positions[k], ..]`: `data` has `size` entries of `row` bytes for each `o`.
-pub(crate) fn gather(data: &[u8], size: usize, row: usize, positions: &[usize], out: &mut [u8]) {
+pub(crate) use grid::Grid;
+
+/// Index values as they came.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Indices<'a> {
+    I32(&'a [i32]),
+    I64(&'a [i64]),
+}
+
+/// An integer type of indices.
+trait Index: Copy + Sync {
+    fn value(self) -> i64;
+}
+
+impl Index for i32 {
+    #[inline(always)]
+    fn value(self) -> i64 {
+        self.into()
+    }
+}
+
+impl Index for i64 {
+    #[inline(always)]
+    fn value(self) -> i64 {
+        self
+    }
+}
+
+/// An axis as loops see it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Entries along the axis.
+    pub(crate) size: usize,
+    /// Negative indices count from the end.
+    pub(crate) negative: bool,
+}
+
+impl Bounds {
+    /// The entry that an index names, if it is in range.
+    #[inline(always)]
+    fn entry(self, index: impl Index) -> Option<usize> {
+        let entry = self.wrapped(index);
+        // A negative number is beyond any size.
+        ((entry as u64) < self.size as u64).then_some(entry as usize)
+    }
+
+    /// The index counted from the start. What was out of range stays so.
+    #[inline(always)]
+    fn wrapped(self, index: impl Index) -> i64 {
+        let value = index.value();
+        let wrap = if self.negative { self.size as i64 } else { 0 };
+        // No overflow: a size is not negative, and is added to what is.
+        value.wrapping_add((value >> 63) & wrap)
+    }
+}
+
+/// `out[o, k, ..] = data[o, indices[k], ..]`
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gather<'a> {
+    pub(crate) data: &'a [u8],
+    pub(crate) axis: Bounds,
+    /// Bytes of an entry: of all dimensions after the axis.
+    pub(crate) row: usize,
+    pub(crate) indices: Indices<'a>,
+}
+
+/// Fills all of `out`, on up to `threads` threads. False: an index is out of range, and `out` is garbage.
+#[must_use]
+pub(crate) fn gather(work: Gather<'_>, out: &mut [u8], threads: usize) -> bool {
+    match work.indices {
+        Indices::I32(indices) => gather_by(work, indices, out, threads),
+        Indices::I64(indices) => gather_by(work, indices, out, threads),
+    }
+}
+
+fn gather_by<I: Index>(work: Gather<'_>, indices: &[I], out: &mut [u8], threads: usize) -> bool {
+    let Gather { data, axis, row, .. } = work;
+    if out.is_empty() {
+        // Nothing is copied, and the indices are to be good all the same.
+        return indices.iter().all(|&index| axis.entry(index).is_some());
+    }
     match row {
-        0 => {}
-        1 => gather_elements_of::<1>(data, size, positions, out),
-        2 => gather_elements_of::<2>(data, size, positions, out),
-        4 => gather_elements_of::<4>(data, size, positions, out),
-        8 => gather_elements_of::<8>(data, size, positions, out),
-        16 => gather_elements_of::<16>(data, size, positions, out),
-        _ => gather_rows(data, size, row, positions, out),
+        1 => elements::gather::<u8, I>(data, axis, indices, out, threads),
+        2 => elements::gather::<u16, I>(data, axis, indices, out, threads),
+        4 => elements::gather::<u32, I>(data, axis, indices, out, threads),
+        8 => elements::gather::<u64, I>(data, axis, indices, out, threads),
+        16 => elements::gather::<u128, I>(data, axis, indices, out, threads),
+        _ => rows::gather(data, axis, row, indices, out, threads),
     }
 }
 
-fn gather_rows(data: &[u8], size: usize, row: usize, positions: &[usize], out: &mut [u8]) {
-    if size == 0 || positions.is_empty() {
-        return;
-    }
-    for (data, out) in data.chunks_exact(size * row).zip(out.chunks_exact_mut(positions.len() * row)) {
-        for (out, &position) in out.chunks_exact_mut(row).zip(positions) {
-            if let Some(row) = data.get(position * row..(position + 1) * row) {
-                out.copy_from_slice(row);
+/// `out[i, j, k] = data[i, indices[i, j, k], k]`, elements of `element` bytes. False: as [`gather`].
+#[must_use]
+pub(crate) fn gather_elements(
+    data: &[u8],
+    element: usize,
+    grid: &Grid<'_>,
+    indices: Indices<'_>,
+    out: &mut [u8],
+    threads: usize,
+) -> bool {
+    macro_rules! by_size {
+        ($indices:expr) => {
+            match element {
+                1 => grid::gather::<u8, _>(data, grid, $indices, out, threads),
+                2 => grid::gather::<u16, _>(data, grid, $indices, out, threads),
+                4 => grid::gather::<u32, _>(data, grid, $indices, out, threads),
+                8 => grid::gather::<u64, _>(data, grid, $indices, out, threads),
+                _ => grid::gather::<u128, _>(data, grid, $indices, out, threads),
             }
-        }
+        };
+    }
+    match indices {
+        Indices::I32(indices) => by_size!(indices),
+        Indices::I64(indices) => by_size!(indices),
     }
 }
 
-fn gather_elements_of<const N: usize>(data: &[u8], size: usize, positions: &[usize], out: &mut [u8]) {
-    if size == 0 || positions.is_empty() {
-        return;
-    }
-    let (data, out) = (data.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
-    for (data, out) in data.chunks_exact(size).zip(out.chunks_exact_mut(positions.len())) {
-        for (out, &position) in out.iter_mut().zip(positions) {
-            if let Some(element) = data.get(position) {
-                *out = *element;
-            }
-        }
-    }
-}
-
-/// The shape of a GatherElements: what its kernel walks over.
-#[derive(Debug)]
-pub(crate) struct Grid<'a> {
-    /// The shape of `data`.
-    pub(crate) data: &'a [usize],
-    /// The shape of `indices` and the output.
-    pub(crate) indices: &'a [usize],
-    /// The axis that the indices are for.
-    pub(crate) axis: usize,
-}
-
-/// `out[i, j, k] = data[i, positions[i, j, k], k]`, elements of `element` bytes.
-pub(crate) fn gather_elements(data: &[u8], element: usize, grid: &Grid<'_>, positions: &[usize], out: &mut [u8]) {
-    match element {
-        1 => gather_grid::<1>(data, grid, positions, out),
-        2 => gather_grid::<2>(data, grid, positions, out),
-        4 => gather_grid::<4>(data, grid, positions, out),
-        8 => gather_grid::<8>(data, grid, positions, out),
-        _ => gather_grid::<16>(data, grid, positions, out),
-    }
-}
-
-fn gather_grid<const N: usize>(data: &[u8], grid: &Grid<'_>, positions: &[usize], out: &mut [u8]) {
-    let (data, out) = (data.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
-    let Some((&row, outer)) = grid.indices.split_last().filter(|(row, _)| **row > 0) else { return };
-    let strides = strides(grid.data);
-    let stride = strides.get(grid.axis).copied().unwrap_or(1);
-    // Along the last dimension an element steps on by one in `data` too, unless that is the axis.
-    let step = usize::from(grid.axis != outer.len());
-    let mut position = vec![0; outer.len()];
-    for (out, positions) in out.chunks_exact_mut(row).zip(positions.chunks_exact(row)) {
-        let along = |(d, (p, stride)): (usize, (&usize, &usize))| if d == grid.axis { 0 } else { p * stride };
-        let base: usize = position.iter().zip(&strides).enumerate().map(along).sum();
-        for (k, (out, &p)) in out.iter_mut().zip(positions).enumerate() {
-            if let Some(element) = data.get(base + p * stride + k * step) {
-                *out = *element;
-            }
-        }
-        for (p, &dim) in position.iter_mut().zip(outer).rev() {
-            *p += 1;
-            if *p < dim {
-                break;
-            }
-            *p = 0;
-        }
-    }
-}
-
-/// How many elements lie between neighbours along each axis of a row-major tensor.
-pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
-    let mut strides = vec![1; shape.len()];
-    let mut stride = 1usize;
-    for (s, &dim) in strides.iter_mut().zip(shape).rev() {
-        *s = stride;
-        // Where a dimension is 0 there is nothing to step over.
-        stride = stride.saturating_mul(dim.max(1));
-    }
-    strides
-}
+#[cfg(test)]
+mod tests;

@@ -34,8 +34,7 @@ pub(super) fn read(
         match value(proto, formal.kind, ir_version, folder) {
             Ok(value) => values.push((name, value)),
             Err(error) => {
-                let text = format!("attribute {}: {error}", quote(&name));
-                faults.push(Error::new(error.kind(), text).at(fill));
+                faults.push(error.within(&format!("attribute {}", quote(&name))).at(fill));
             }
         }
     }

@@ -148,13 +148,14 @@ impl Loader<'_> {
             let name = sparse.values.as_ref().and_then(|v| v.name.as_deref()).unwrap_or("");
             let text = format!("sparse initializer {}: sparse tensors are not supported", quote(name));
             self.builder.fault(Error::unsupported(text).at(|place| place.value_name = Some(name.into())));
+            initializers.add(name.to_string(), None);
         }
         for input in &proto.input {
             let Some(info) = self.value_info(input, "input") else { continue };
             // Until IR version 3 an initializer fixes the input of its name; from 4 on it is the input's default.
             match initializers.take(&info.name) {
                 Some(value) if self.ir_version < 4 => self.builder.constant(&info.name, value, Some(&info)),
-                default => self.builder.input(info, default),
+                default => self.builder.input(info, default.flatten()),
             }
         }
         for (name, value) in initializers.rest() {
@@ -191,7 +192,7 @@ impl Loader<'_> {
             let name = proto.name.clone().unwrap_or_default();
             match tensor::read(proto, self.folder) {
                 Ok(tensor) => {
-                    if !initializers.add(name.clone(), tensor.into()) {
+                    if !initializers.add(name.clone(), Some(tensor.into())) {
                         let text = format!(
                             "the name {} is given twice: by an initializer and by an initializer",
                             quote(&name)
@@ -200,11 +201,9 @@ impl Loader<'_> {
                     }
                 }
                 Err(error) => {
-                    let place = error.place().clone();
-                    let text = format!("initializer: {error}");
-                    self.builder.fault(Error::new(error.kind(), text).at(|p| *p = place));
+                    self.builder.fault(error.within("initializer"));
                     // The name is there: nodes that use it are not at fault.
-                    initializers.add(name, crate::Tensor::scalar(0u8).into());
+                    initializers.add(name, None);
                 }
             }
         }
@@ -223,10 +222,9 @@ impl Loader<'_> {
         };
         let read = match value {
             type_proto::Value::TensorType(tensor) => {
-                let dims = tensor.shape.as_ref().map(|shape| shape.dim.iter().map(dim).collect::<Result<Vec<_>>>());
-                let code = tensor.elem_type.unwrap_or(0);
-                let dtype =
-                    DType::from_code(code).ok_or_else(|| Error::model(format!("elem_type {code} is no element type")));
+                let dims = |dims: &[Dimension]| dims.iter().enumerate().map(dim).collect::<Result<Vec<_>>>();
+                let dims = tensor.shape.as_ref().map(|shape| dims(&shape.dim));
+                let dtype = tensor::dtype_of("elem_type", tensor.elem_type.unwrap_or(0));
                 dims.transpose().and_then(|dims| Ok((dtype?, dims)))
             }
             type_proto::Value::SequenceType(_) => Err(Error::unsupported("sequences are not supported")),
@@ -238,9 +236,8 @@ impl Loader<'_> {
         match read {
             Ok((dtype, shape)) => (info.dtype, info.shape) = (Some(dtype), shape),
             Err(error) => {
-                let text = format!("{what} {}: {error}", quote(&info.name));
-                let fault = Error::new(error.kind(), text).at(|place| place.value_name = Some(info.name.clone()));
-                self.builder.fault(fault);
+                let fault = error.within(&format!("{what} {}", quote(&info.name)));
+                self.builder.fault(fault.at(|place| place.value_name = Some(info.name.clone())));
             }
         }
         Some(info)
@@ -249,32 +246,32 @@ impl Loader<'_> {
     fn node(&mut self, proto: NodeProto, index: usize) {
         let NodeProto { name, input, output, op_type, domain, attribute, overload, .. } = proto;
         let (name, op_type) = (name.unwrap_or_default(), op_type.unwrap_or_default());
-        let domain = domain_of(domain.as_deref()).to_string();
-        let names = NodeNames { name: &name, inputs: &input, outputs: &output };
-        let locate = |error: Error, version: Option<i64>| {
-            error.at(|place| {
-                place.node_index = Some(index);
-                place.node = Some(name.clone());
-                place.operator = Some(op_type.clone());
-                place.domain = Some(domain.clone());
-                place.version = version;
-            })
+        let domain = domain_of(domain.as_deref());
+        let mut node = NodeNames {
+            index,
+            name: &name,
+            operator: &op_type,
+            domain,
+            version: None,
+            inputs: &input,
+            outputs: &output,
         };
-        let resolved = match self.resolve(&domain, &op_type, overload.as_deref()) {
+        let resolved = match self.resolve(domain, &op_type, overload.as_deref()) {
             Ok(resolved) => resolved,
             Err(error) => {
-                let mut faults = vec![locate(error, None)];
-                for (inner, error) in self.inner_faults(attribute) {
-                    faults.push(locate(error, None).at(|place| place.operator = Some(inner)));
+                let mut faults = vec![node.locate(error)];
+                for (domain, operator, error) in self.inner_faults(attribute) {
+                    faults.push(NodeNames { domain: &domain, operator: &operator, ..node }.locate(error));
                 }
-                return self.builder.broken_node(&names, faults);
+                return self.builder.broken_node(&node, faults);
             }
         };
-        let version = Some(resolved.schema.since_version);
+        node.version = Some(resolved.schema.since_version);
         match attribute::read(attribute, &resolved.schema, self.ir_version, self.folder) {
-            Ok(values) => self.builder.node(&names, &resolved, values),
+            Ok(values) => self.builder.node(&node, &resolved, values),
             Err(faults) => {
-                self.builder.broken_node(&names, faults.into_iter().map(|error| locate(error, version)).collect());
+                let faults = faults.into_iter().map(|error| node.locate(error)).collect();
+                self.builder.broken_node(&node, faults);
             }
         }
     }
@@ -305,24 +302,28 @@ impl Loader<'_> {
         Ok(resolved)
     }
 
-    /// The operators inside of a node's subgraphs that can't run either.
-    fn inner_faults(&mut self, attributes: Vec<AttributeProto>) -> Vec<(String, Error)> {
+    /// The operators inside of a node's subgraphs that can't run either: domain, operator, error.
+    fn inner_faults(&mut self, attributes: Vec<AttributeProto>) -> Vec<(String, String, Error)> {
         let mut faults = Vec::new();
-        let mut open = attributes;
-        while let Some(attribute) = open.pop() {
-            let graphs = attribute.g.map(|graph| *graph).into_iter().chain(attribute.graphs);
-            for node in graphs.flat_map(|graph| graph.node) {
-                let domain = domain_of(node.domain.as_deref());
-                let op_type = node.op_type.as_deref().unwrap_or("");
-                if let Err(error) = self.resolve(domain, op_type, node.overload.as_deref()) {
-                    let text = format!("in its subgraph: {error}");
-                    faults.push((op_type.to_string(), Error::new(error.kind(), text)));
-                }
-                open.extend(node.attribute);
+        // The next node is the last one: subgraphs come before what follows their node.
+        let mut open: Vec<NodeProto> = inner_nodes(attributes);
+        while let Some(node) = open.pop() {
+            let (domain, operator) = (domain_of(node.domain.as_deref()), node.op_type.as_deref().unwrap_or(""));
+            if let Err(error) = self.resolve(domain, operator, node.overload.as_deref()) {
+                faults.push((domain.to_string(), operator.to_string(), error.within("in its subgraph")));
             }
+            open.extend(inner_nodes(node.attribute));
         }
         faults
     }
+}
+
+/// The nodes of the graphs among attributes, the last one first.
+fn inner_nodes(attributes: Vec<AttributeProto>) -> Vec<NodeProto> {
+    let graphs = attributes.into_iter().flat_map(|a| a.g.map(|graph| *graph).into_iter().chain(a.graphs));
+    let mut nodes: Vec<NodeProto> = graphs.flat_map(|graph| graph.node).collect();
+    nodes.reverse();
+    nodes
 }
 
 fn declared_type(info: &ValueInfoProto) -> Option<DType> {
@@ -332,14 +333,12 @@ fn declared_type(info: &ValueInfoProto) -> Option<DType> {
     }
 }
 
-fn dim(dim: &Dimension) -> Result<Dim> {
+fn dim((axis, dim): (usize, &Dimension)) -> Result<Dim> {
     Ok(match &dim.value {
         None => Dim::Unknown,
         Some(dimension::Value::DimParam(name)) if name.is_empty() => Dim::Unknown,
         Some(dimension::Value::DimParam(name)) => Dim::Symbol(name.clone()),
-        Some(dimension::Value::DimValue(size)) => Dim::Fixed(
-            usize::try_from(*size).map_err(|_| Error::model(format!("a dimension is {size}: allowed 0 or more")))?,
-        ),
+        Some(dimension::Value::DimValue(size)) => Dim::Fixed(tensor::size_of_dim(axis, *size)?),
     })
 }
 
@@ -347,25 +346,27 @@ fn dim(dim: &Dimension) -> Result<Dim> {
 #[derive(Default)]
 struct Initializers {
     places: HashMap<String, usize>,
-    list: Vec<Option<(String, Value)>>,
+    /// The value is `None` where it can't be had; the whole is where it was taken.
+    list: Vec<Option<(String, Option<Value>)>>,
 }
 
 impl Initializers {
     /// Whether the name was free.
-    fn add(&mut self, name: String, value: Value) -> bool {
-        let free = self.places.insert(name.clone(), self.list.len()).is_none();
+    fn add(&mut self, name: String, value: Option<Value>) -> bool {
+        let free = !self.places.contains_key(&name);
         if free {
+            self.places.insert(name.clone(), self.list.len());
             self.list.push(Some((name, value)));
         }
         free
     }
 
-    fn take(&mut self, name: &str) -> Option<Value> {
+    fn take(&mut self, name: &str) -> Option<Option<Value>> {
         let place = self.places.get(name)?;
         self.list.get_mut(*place)?.take().map(|(_, value)| value)
     }
 
-    fn rest(self) -> impl Iterator<Item = (String, Value)> {
+    fn rest(self) -> impl Iterator<Item = (String, Option<Value>)> {
         self.list.into_iter().flatten()
     }
 }

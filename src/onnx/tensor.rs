@@ -11,19 +11,13 @@ use prost::Message;
 /// The tensor that a message holds. External data is looked for in `folder`.
 pub(crate) fn read(mut proto: TensorProto, folder: &Folder) -> Result<Tensor> {
     let name = proto.name.take().unwrap_or_default();
-    read_unnamed(proto, folder).map_err(|error| {
-        let kind = error.kind();
-        let place = error.place().clone();
-        Error::new(kind, format!("tensor {}: {error}", quote(&name))).at(|p| {
-            *p = place;
-            p.value_name = Some(name);
-        })
-    })
+    read_unnamed(proto, folder)
+        .map_err(|error| error.within(&format!("tensor {}", quote(&name))).at(|place| place.value_name = Some(name)))
 }
 
 fn read_unnamed(proto: TensorProto, folder: &Folder) -> Result<Tensor> {
     let code = proto.data_type.unwrap_or(0);
-    let dtype = DType::from_code(code).ok_or_else(|| Error::model(format!("data_type {code} is no element type")))?;
+    let dtype = dtype_of("data_type", code)?;
     if proto.segment.is_some() {
         return Err(Error::model("it is a segment of a tensor: these can't be put together"));
     }
@@ -54,24 +48,32 @@ fn read_unnamed(proto: TensorProto, folder: &Folder) -> Result<Tensor> {
         ["raw_data"] if dtype == DType::String => Err(Error::model("strings can't be raw_data")),
         ["raw_data"] => from_raw(dtype, &shape, count, proto.raw_data.unwrap_or_default()),
         [field] if *field == field_name(dtype.field()) => from_typed(dtype, &shape, count, proto),
-        [field] => Err(Error::model(format!(
-            "its data is in {field}: {dtype} takes raw_data or {}",
-            field_name(dtype.field())
-        ))),
+        [field] => {
+            let raw = if dtype == DType::String { "" } else { "raw_data or " };
+            Err(Error::model(format!("its data is in {field}: {dtype} takes {raw}{}", field_name(dtype.field()))))
+        }
         [first, second, ..] => {
             Err(Error::model(format!("its data is in {first} and in {second}: only one is allowed")))
         }
     }
 }
 
+/// The element type with a number that stands in a field of a message.
+pub(super) fn dtype_of(field: &str, code: i32) -> Result<DType> {
+    DType::from_code(code).ok_or_else(|| {
+        Error::model(format!("{field} {code} is no element type")).at(|place| place.value = Some(code.into()))
+    })
+}
+
 fn shape(dims: &[i64]) -> Result<Shape> {
-    let dim = |(axis, &dim): (usize, &i64)| {
-        let size = usize::try_from(dim);
-        size.map_err(|_| {
-            Error::model(format!("dimension {axis} is {dim}: allowed 0 or more")).at(|p| p.value = Some(dim.into()))
-        })
-    };
-    dims.iter().enumerate().map(dim).collect()
+    dims.iter().enumerate().map(|(axis, &dim)| size_of_dim(axis, dim)).collect()
+}
+
+/// A dimension of a message as a size.
+pub(super) fn size_of_dim(axis: usize, dim: i64) -> Result<usize> {
+    usize::try_from(dim).map_err(|_| {
+        Error::model(format!("dimension {axis} is {dim}: allowed 0 or more")).at(|place| place.value = Some(dim.into()))
+    })
 }
 
 fn field_name(field: Field) -> &'static str {

@@ -28,10 +28,16 @@ impl Operator for Gather {
     fn run(&self, call: &Call<'_>) -> Result<Values> {
         let (data, indices) = (call.tensor(0)?, call.tensor(1)?);
         let axis = Axis::new(self.axis, "data", data)?;
-        let positions = positions(indices, &axis, self.range)?;
-        let row = data.dtype().size() * data.shape().iter().skip(axis.at + 1).product::<usize>();
-        let shape = axis.replaced_in(data.shape(), indices.shape());
-        let output = data.with_elements(shape, |out| kernels::gather(data.bytes(), axis.size, row, &positions, out))?;
+        let work = kernels::Gather {
+            data: data.bytes(),
+            axis: self.range.bounds(axis.size),
+            row: data.dtype().size() * data.shape().iter().skip(axis.at + 1).product::<usize>(),
+            indices: indices_of(indices)?,
+        };
+        let output = call.output_like(data, axis.replaced_in(data.shape(), indices.shape()), |out| {
+            let good = kernels::gather(work, out, call.threads());
+            good.then_some(()).ok_or_else(|| first_out_of_range(indices, &axis, self.range))
+        })?;
         Ok(smallvec![output.into()])
     }
 }

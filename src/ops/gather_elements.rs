@@ -22,10 +22,11 @@ impl Operator for GatherElements {
         let (data, indices) = (call.tensor(0)?, call.tensor(1)?);
         let axis = Axis::new(self.axis, "data", data)?;
         check_shapes(data.shape(), indices.shape(), axis.at)?;
-        let positions = positions(indices, &axis, Range::Signed)?;
+        let (size, values) = (data.dtype().size(), indices_of(indices)?);
         let grid = kernels::Grid { data: data.shape(), indices: indices.shape(), axis: axis.at };
-        let output = data.with_elements(indices.shape().into(), |out| {
-            kernels::gather_elements(data.bytes(), data.dtype().size(), &grid, &positions, out);
+        let output = call.output_like(data, indices.shape().into(), |out| {
+            let good = kernels::gather_elements(data.bytes(), size, &grid, values, out, call.threads());
+            good.then_some(()).ok_or_else(|| first_out_of_range(indices, &axis, Range::Signed))
         })?;
         Ok(smallvec![output.into()])
     }

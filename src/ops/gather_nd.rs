@@ -26,11 +26,18 @@ impl Operator for GatherND {
     fn run(&self, call: &Call<'_>) -> Result<Values> {
         let (data, indices) = (call.tensor(0)?, call.tensor(1)?);
         let Split { batch, tuples, width, slice } = self.split(data.shape(), indices.shape())?;
-        let rows = kernels::index::tuple_positions(data.shape(), batch.len(), width, indices)?;
+        let rows = tuple_positions(data.shape(), batch.len(), width, indices)?;
         let shape = Shape::from_iter(batch.iter().chain(tuples).chain(slice).copied());
-        let row = data.dtype().size() * slice.iter().product::<usize>();
-        let count = data.shape().iter().take(batch.len() + width).product();
-        let output = data.with_elements(shape, |out| kernels::gather(data.bytes(), count, row, &rows, out))?;
+        let work = kernels::Gather {
+            data: data.bytes(),
+            axis: Range::Signed.bounds(data.shape().iter().take(batch.len() + width).product()),
+            row: data.dtype().size() * slice.iter().product::<usize>(),
+            indices: kernels::Indices::I64(&rows),
+        };
+        let output = call.output_like(data, shape, |out| {
+            let good = kernels::gather(work, out, call.threads());
+            good.then_some(()).ok_or_else(|| Error::input("the rows of the tuples are out of range"))
+        })?;
         Ok(smallvec![output.into()])
     }
 }
@@ -71,14 +78,15 @@ impl GatherND {
         let differs = batch.iter().zip(same).position(|(i, d)| i != d);
         let (Some((&width, tuples)), None) = (own.split_last(), differs) else {
             let d = differs.unwrap_or(0);
+            let (have, want) = (same.get(d).copied().unwrap_or(0), batch.get(d).copied().unwrap_or(0));
             return Err(Error::input(format!(
-                "batch dimension {d} is {} in \"data\" and {} in \"indices\": they must be equal",
-                same.get(d).unwrap_or(&0),
-                batch.get(d).unwrap_or(&0),
+                "batch dimension {d} is {have} in \"data\" and {want} in \"indices\": they must be equal"
             ))
             .at(|place| {
                 place.value_name = Some("indices".into());
                 place.axis = Some(d as i64);
+                place.size = Some(have);
+                place.value = Some(want as i128);
             }));
         };
         if width == 0 || width > rest.len() {

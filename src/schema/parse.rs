@@ -10,7 +10,8 @@ pub(super) fn schema(block: &str) -> Result<Schema> {
     let mut words = head.splitn(4, ' ');
     let (Some(key), Some(version)) = (words.next(), words.next()) else { return Err(bad(head)) };
     let (domain, name) = key.rsplit_once('.').unwrap_or(("", key));
-    let since_version = version.parse().map_err(|_| bad(head))?;
+    let domain = if domain == "ai.onnx" { "" } else { domain };
+    let since_version = version.parse().ok().filter(|version| *version > 0).ok_or_else(|| bad(head))?;
     let deprecated = match (words.next(), words.next()) {
         (None, _) => None,
         (Some("deprecated"), by) => Some(by.unwrap_or("").to_string()),
@@ -46,11 +47,14 @@ fn bad(line: &str) -> Error {
 }
 
 fn attribute(name: &str, kind: AttributeKind, rest: &str, line: &str) -> Result<AttributeSchema> {
-    let default = match rest.split_once(" = ") {
-        Some((_, value)) => Some(value_of(kind, value).ok_or_else(|| bad(line))?),
-        None => None,
+    let rest = rest.strip_prefix(kind.name()).unwrap_or(rest);
+    let (required, default) = match (rest, rest.strip_prefix(" = ")) {
+        ("", _) => (false, None),
+        (" required", _) => (true, None),
+        (_, Some(value)) => (false, Some(value_of(kind, value).ok_or_else(|| bad(line))?)),
+        _ => return Err(bad(line)),
     };
-    Ok(AttributeSchema { name: name.to_string(), kind, required: rest.ends_with(" required"), default })
+    Ok(AttributeSchema { name: name.to_string(), kind, required, default })
 }
 
 fn value_of(kind: AttributeKind, text: &str) -> Option<Attribute> {

@@ -1,75 +1,132 @@
-//! Memory of tensors: a vector that keeps the alignment it was allocated with, or bytes that belong to someone else.
+//! Memory of tensors: a vector that keeps the alignment it was allocated with, or bytes that belong to someone else;
+//! and memory that is used again.
 
 use bytemuck::{Pod, allocation::cast_vec, cast_slice, cast_slice_mut};
 use bytes::Bytes;
-use std::sync::{Arc, OnceLock};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-/// An allocation of our own. The variant is its alignment, so that any vector of elements moves in and out.
+/// An allocation of our own.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    words: Words,
+    /// Where the memory goes when nobody holds it any more.
+    home: Weak<Pool>,
+}
+
+/// The variant is the alignment, so that any vector of elements moves in and out.
 #[derive(Debug, Clone)]
-pub(super) enum Buffer {
+enum Words {
     Align1(Vec<u8>),
     Align2(Vec<u16>),
     Align4(Vec<u32>),
     Align8(Vec<u64>),
 }
 
-impl Buffer {
+impl Words {
     /// `len` zero bytes at a multiple of `align`.
-    pub(super) fn zeroed(len: usize, align: usize) -> Buffer {
+    fn zeroed(len: usize, align: usize) -> Words {
         match align {
-            1 => Buffer::Align1(vec![0; len]),
-            2 => Buffer::Align2(vec![0; len / 2]),
-            4 => Buffer::Align4(vec![0; len / 4]),
-            _ => Buffer::Align8(vec![0; len / 8]),
+            1 => Words::Align1(vec![0; len]),
+            2 => Words::Align2(vec![0; len / 2]),
+            4 => Words::Align4(vec![0; len / 4]),
+            _ => Words::Align8(vec![0; len / 8]),
         }
+    }
+
+    fn align(&self) -> usize {
+        match self {
+            Words::Align1(_) => 1,
+            Words::Align2(_) => 2,
+            Words::Align4(_) => 4,
+            Words::Align8(_) => 8,
+        }
+    }
+
+    /// How many bytes it can have without growing.
+    fn capacity(&self) -> usize {
+        match self {
+            Words::Align1(words) => words.capacity(),
+            Words::Align2(words) => words.capacity() * 2,
+            Words::Align4(words) => words.capacity() * 4,
+            Words::Align8(words) => words.capacity() * 8,
+        }
+    }
+
+    /// Makes it `len` bytes long; what is new is zero.
+    fn resize(&mut self, len: usize) {
+        match self {
+            Words::Align1(words) => words.resize(len, 0),
+            Words::Align2(words) => words.resize(len / 2, 0),
+            Words::Align4(words) => words.resize(len / 4, 0),
+            Words::Align8(words) => words.resize(len / 8, 0),
+        }
+    }
+
+    /// Whether memory for `len` bytes is there without wasting much.
+    fn suits(&self, len: usize, align: usize) -> bool {
+        let capacity = self.capacity();
+        self.align() == align && capacity >= len && capacity / 2 <= len + 512
+    }
+}
+
+impl Buffer {
+    fn new(words: Words) -> Buffer {
+        Buffer { words, home: Weak::new() }
     }
 
     /// A vector's allocation, without a copy.
     pub(super) fn from_vec<W: Pod>(words: Vec<W>) -> Buffer {
-        match align_of::<W>() {
-            1 => Buffer::Align1(cast_vec(words)),
-            2 => Buffer::Align2(cast_vec(words)),
-            4 => Buffer::Align4(cast_vec(words)),
-            _ => Buffer::Align8(cast_vec(words)),
-        }
+        Buffer::new(match align_of::<W>() {
+            1 => Words::Align1(cast_vec(words)),
+            2 => Words::Align2(cast_vec(words)),
+            4 => Words::Align4(cast_vec(words)),
+            _ => Words::Align8(cast_vec(words)),
+        })
     }
 
     /// The allocation as a vector, without a copy where its alignment is that of `W`.
-    pub(super) fn into_vec<W: Pod>(self) -> Vec<W> {
-        let cast = match self {
-            Buffer::Align1(words) => {
-                bytemuck::allocation::try_cast_vec(words).map_err(|(_, words)| Buffer::Align1(words))
-            }
-            Buffer::Align2(words) => {
-                bytemuck::allocation::try_cast_vec(words).map_err(|(_, words)| Buffer::Align2(words))
-            }
-            Buffer::Align4(words) => {
-                bytemuck::allocation::try_cast_vec(words).map_err(|(_, words)| Buffer::Align4(words))
-            }
-            Buffer::Align8(words) => {
-                bytemuck::allocation::try_cast_vec(words).map_err(|(_, words)| Buffer::Align8(words))
-            }
+    pub(super) fn into_vec<W: Pod>(mut self) -> Vec<W> {
+        use bytemuck::allocation::try_cast_vec;
+        let words = std::mem::replace(&mut self.words, Words::Align1(Vec::new()));
+        let cast = match words {
+            Words::Align1(words) => try_cast_vec(words).map_err(|(_, words)| Words::Align1(words)),
+            Words::Align2(words) => try_cast_vec(words).map_err(|(_, words)| Words::Align2(words)),
+            Words::Align4(words) => try_cast_vec(words).map_err(|(_, words)| Words::Align4(words)),
+            Words::Align8(words) => try_cast_vec(words).map_err(|(_, words)| Words::Align8(words)),
         };
-        cast.unwrap_or_else(|buffer| bytemuck::allocation::pod_collect_to_vec(buffer.bytes()))
+        cast.unwrap_or_else(|words| bytemuck::allocation::pod_collect_to_vec(Buffer::new(words).bytes()))
     }
 
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
-        match self {
-            Buffer::Align1(words) => words,
-            Buffer::Align2(words) => cast_slice(words),
-            Buffer::Align4(words) => cast_slice(words),
-            Buffer::Align8(words) => cast_slice(words),
+        match &self.words {
+            Words::Align1(words) => words,
+            Words::Align2(words) => cast_slice(words),
+            Words::Align4(words) => cast_slice(words),
+            Words::Align8(words) => cast_slice(words),
         }
     }
 
     #[inline]
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        match self {
-            Buffer::Align1(words) => words,
-            Buffer::Align2(words) => cast_slice_mut(words),
-            Buffer::Align4(words) => cast_slice_mut(words),
-            Buffer::Align8(words) => cast_slice_mut(words),
+        match &mut self.words {
+            Words::Align1(words) => words,
+            Words::Align2(words) => cast_slice_mut(words),
+            Words::Align4(words) => cast_slice_mut(words),
+            Words::Align8(words) => cast_slice_mut(words),
+        }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // It has none left if it was moved into an array.
+        if self.words.capacity() >= Pool::LEAST
+            && let Some(pool) = self.home.upgrade()
+        {
+            pool.give(std::mem::replace(&mut self.words, Words::Align1(Vec::new())));
         }
     }
 }
@@ -107,6 +164,7 @@ impl Data {
     }
 
     /// The bytes at a multiple of `align`.
+    #[inline]
     pub(super) fn aligned_bytes(&self, align: usize) -> &[u8] {
         match self {
             Data::Own(buffer) => buffer.bytes(),
@@ -118,14 +176,90 @@ impl Data {
     /// The bytes in memory of our own: moved out where this is the only holder of such, else copied.
     pub(super) fn into_buffer(self, align: usize) -> Buffer {
         match self {
-            Data::Own(buffer) => Arc::try_unwrap(buffer).unwrap_or_else(|shared| (*shared).clone()),
+            Data::Own(buffer) => Arc::try_unwrap(buffer).unwrap_or_else(|shared| Buffer::new(shared.words.clone())),
             Data::Shared(shared) => copied(&shared.bytes, align),
         }
     }
 }
 
 fn copied(bytes: &[u8], align: usize) -> Buffer {
-    let mut buffer = Buffer::zeroed(bytes.len(), align);
+    let mut buffer = Buffer::new(Words::zeroed(bytes.len(), align));
     buffer.bytes_mut().copy_from_slice(bytes);
     buffer
+}
+
+/// Memory of large outputs that were dropped, for the next run: the system takes longer to hand out fresh pages than
+/// a kernel takes to fill them.
+#[derive(Debug, Default)]
+pub(crate) struct Pool(Mutex<Vec<Words>>);
+
+impl Pool {
+    /// Smaller memory is had as quickly from the allocator.
+    const LEAST: usize = 4 << 10;
+    /// As many pieces are kept.
+    const KEPT: usize = 4;
+
+    fn take(&self, len: usize, align: usize) -> Option<Words> {
+        let mut kept = self.0.lock().ok()?;
+        let place = kept.iter().position(|words| words.suits(len, align))?;
+        Some(kept.swap_remove(place))
+    }
+
+    fn give(&self, words: Words) {
+        if let Ok(mut kept) = self.0.lock() {
+            if kept.len() == Self::KEPT {
+                kept.remove(0);
+            }
+            kept.push(words);
+        }
+    }
+}
+
+/// Where a run's outputs come from: memory of values that it needs no more, the model's pool, or the allocator.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    spare: RefCell<SmallVec<[Arc<Buffer>; 2]>>,
+    pool: Arc<Pool>,
+}
+
+impl Memory {
+    /// So many pieces wait for a use in this run.
+    const SPARE: usize = 8;
+
+    pub(crate) fn new(pool: Arc<Pool>) -> Memory {
+        Memory { spare: RefCell::default(), pool }
+    }
+
+    /// `len` bytes of any content, held by nobody else.
+    pub(super) fn take(&self, len: usize, align: usize) -> Arc<Buffer> {
+        let mut spare = self.spare.borrow_mut();
+        if let Some(place) = spare.iter().position(|buffer| buffer.words.suits(len, align)) {
+            let mut buffer = spare.swap_remove(place);
+            if let Some(inner) = Arc::get_mut(&mut buffer) {
+                inner.words.resize(len);
+                return buffer;
+            }
+        }
+        if len < Pool::LEAST {
+            return Arc::new(Buffer::new(Words::zeroed(len, align)));
+        }
+        let words = match self.pool.take(len, align) {
+            Some(mut words) => {
+                words.resize(len);
+                words
+            }
+            None => Words::zeroed(len, align),
+        };
+        Arc::new(Buffer { words, home: Arc::downgrade(&self.pool) })
+    }
+
+    /// Memory that may be used again, unless somebody else holds it too.
+    pub(super) fn give(&self, mut buffer: Arc<Buffer>) {
+        if Arc::get_mut(&mut buffer).is_some() {
+            let mut spare = self.spare.borrow_mut();
+            if spare.len() < Self::SPARE {
+                spare.push(buffer);
+            }
+        }
+    }
 }

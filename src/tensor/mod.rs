@@ -8,6 +8,7 @@ pub use display::Scalar;
 use crate::dtype::{DType, Element, ShapeText, VIEW, byte_count};
 use crate::error::{Error, Result};
 use buffer::{Buffer, Data};
+pub(crate) use buffer::{Memory, Pool};
 use bytes::Bytes;
 use ndarray::{ArrayBase, ArrayD, ArrayViewD, Dimension, IxDyn};
 use smallvec::SmallVec;
@@ -127,11 +128,26 @@ impl Tensor {
     }
 
     /// A tensor whose elements `fill` copies from `self`: the type and, for strings, the text are the same.
-    /// `fill` gets the new bytes, all zero: `false`, `0` or the empty string.
-    pub(crate) fn with_elements(&self, shape: Shape, fill: impl FnOnce(&mut [u8])) -> Result<Tensor> {
-        let mut buffer = Buffer::zeroed(byte_count(self.dtype, &shape)?, self.dtype.align());
-        fill(buffer.bytes_mut());
-        Ok(Tensor { dtype: self.dtype, shape, data: Data::own(buffer), text: self.text.clone() })
+    /// `fill` gets bytes that were used before, and writes them all.
+    pub(crate) fn with_elements(
+        &self,
+        shape: Shape,
+        memory: &Memory,
+        fill: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<Tensor> {
+        let mut buffer = memory.take(byte_count(self.dtype, &shape)?, self.dtype.align());
+        match Arc::get_mut(&mut buffer) {
+            Some(buffer) => fill(buffer.bytes_mut())?,
+            None => return Err(Error::unsupported("memory that is in use was given out: please report this")),
+        }
+        Ok(Tensor { dtype: self.dtype, shape, data: Data::Own(buffer), text: self.text.clone() })
+    }
+
+    /// Gives the tensor's memory to `memory`, unless others share it.
+    pub(crate) fn recycle(self, memory: &Memory) {
+        if let Data::Own(buffer) = self.data {
+            memory.give(buffer);
+        }
     }
 
     /// The element type.

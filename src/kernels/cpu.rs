@@ -1,0 +1,98 @@
+//! The same loop, compiled for several levels of the processor.
+
+/// Defines `fn $name(args) -> bool` that calls `$body`, which is `#[inline(always)]` plain code, in the version for
+/// the best level that this processor has.
+macro_rules! for_each_level {
+    ($(#[$doc:meta])* fn $name:ident<$($param:ident: $bound:path),*>($($arg:ident: $type:ty),* $(,)?) = $body:path;) => {
+        $(#[$doc])*
+        #[inline]
+        fn $name<$($param: $bound),*>($($arg: $type),*) -> bool {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+                fn v4<$($param: $bound),*>($($arg: $type),*) -> bool {
+                    $body($($arg),*)
+                }
+                #[target_feature(enable = "avx2,bmi2")]
+                fn v3<$($param: $bound),*>($($arg: $type),*) -> bool {
+                    $body($($arg),*)
+                }
+                match $crate::kernels::cpu::level() {
+                    // SAFETY: the processor has these features: `level` asked it.
+                    #[allow(unsafe_code)]
+                    4 => return unsafe { v4::<$($param),*>($($arg),*) },
+                    // SAFETY: as above.
+                    #[allow(unsafe_code)]
+                    3 => return unsafe { v3::<$($param),*>($($arg),*) },
+                    _ => {}
+                }
+            }
+            $body($($arg),*)
+        }
+    };
+}
+pub(super) use for_each_level;
+
+/// 4: AVX-512 as of x86-64-v4; 3: AVX2; 0: neither.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(super) fn level() -> u8 {
+    #[cfg(test)]
+    if let Some(level) = tests::forced() {
+        return level;
+    }
+    // Each of these is one load once it was asked.
+    if is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("bmi2")
+    {
+        4
+    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+        3
+    } else {
+        0
+    }
+}
+
+/// Asks for the cache line at `line` of `bytes`, which will be read soon. Beyond the end: nothing.
+#[inline(always)]
+pub(super) fn prefetch(bytes: &[u8], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(byte) = bytes.get(at) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing that the program can see, and the address is that of a byte of the slice.
+        #[allow(unsafe_code)]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, at);
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::cell::Cell;
+
+    thread_local!(static FORCED: Cell<Option<u8>> = const { Cell::new(None) });
+
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn forced() -> Option<u8> {
+        FORCED.get()
+    }
+
+    /// Runs `work` at each level that this processor has, on this thread.
+    pub(in super::super) fn at_each_level(mut work: impl FnMut()) {
+        #[cfg(target_arch = "x86_64")]
+        let levels = [0, 3, 4].into_iter().filter(|&level| level <= super::level()).collect::<Vec<_>>();
+        #[cfg(not(target_arch = "x86_64"))]
+        let levels = [0];
+        for level in levels {
+            FORCED.set(Some(level));
+            work();
+        }
+        FORCED.set(None);
+    }
+}

@@ -1,0 +1,127 @@
+//! Gather of single elements: the axis is the last one, or all after it have size 1.
+
+use super::cpu::for_each_level;
+use super::{Bounds, Index, parallel, rows};
+
+/// How many indices are checked and narrowed at a time: their positions stay in the nearest cache.
+pub(super) const BLOCK: usize = 512;
+
+/// Elements by size: the bits move, whatever they mean. Reads and writes need no alignment.
+pub(super) trait Word: Copy + Sync {}
+impl Word for u8 {}
+impl Word for u16 {}
+impl Word for u32 {}
+impl Word for u64 {}
+impl Word for u128 {}
+
+/// `out[o, k] = data[o, indices[k]]`
+pub(super) fn gather<T: Word, I: Index>(
+    data: &[u8],
+    axis: Bounds,
+    indices: &[I],
+    out: &mut [u8],
+    threads: usize,
+) -> bool {
+    let (size, n) = (size_of::<T>(), indices.len());
+    if axis.size > u32::MAX as usize {
+        // Entries don't fit the blocks below.
+        return rows::gather(data, axis, size, indices, out, threads);
+    }
+    if out.len() == n * size {
+        return parallel::split(out, size, threads, |first, out| {
+            let count = out.len() / size;
+            indices.get(first..first + count).is_some_and(|indices| checked::<T, I>(data, axis, indices, out))
+        });
+    }
+    // Many rows share the indices: check them once.
+    let Some(entries) = narrowed(indices, axis) else { return false };
+    parallel::split(out, n * size, threads, |first, out| {
+        let data = data.get(first * axis.size * size..).unwrap_or(&[]);
+        shared::<T>(data, axis.size, &entries, out)
+    })
+}
+
+for_each_level! {
+    /// Checks each index once and copies.
+    fn checked<T: Word, I: Index>(data: &[u8], axis: Bounds, indices: &[I], out: &mut [u8]) = checked_body::<T, I>;
+}
+
+for_each_level! {
+    /// Copies rows by indices that are good for all of them.
+    fn shared<T: Word>(data: &[u8], size: usize, entries: &[u32], out: &mut [u8]) = shared_body::<T>;
+}
+
+#[inline(always)]
+fn checked_body<T: Word, I: Index>(data: &[u8], axis: Bounds, indices: &[I], out: &mut [u8]) -> bool {
+    let size = size_of::<T>();
+    if indices.len() < 32 {
+        return one_by_one(data, axis, size, indices, out);
+    }
+    let mut entries = [0; BLOCK];
+    for (indices, out) in indices.chunks(BLOCK).zip(out.chunks_mut(BLOCK * size)) {
+        if !narrow(indices, axis, &mut entries) {
+            return false;
+        }
+        let Some(entries) = entries.get(..indices.len()) else { return false };
+        pick::<T>(data, axis.size, entries, out);
+    }
+    true
+}
+
+/// The plain loop: what the others are measured and tested against.
+#[inline(always)]
+pub(super) fn one_by_one<I: Index>(data: &[u8], axis: Bounds, size: usize, indices: &[I], out: &mut [u8]) -> bool {
+    for (&index, out) in indices.iter().zip(out.chunks_exact_mut(size)) {
+        let Some(entry) = axis.entry(index) else { return false };
+        let Some(element) = data.get(entry * size..(entry + 1) * size) else { return false };
+        out.copy_from_slice(element);
+    }
+    true
+}
+
+#[inline(always)]
+fn shared_body<T: Word>(data: &[u8], size: usize, entries: &[u32], out: &mut [u8]) -> bool {
+    let bytes = size_of::<T>();
+    for (data, out) in data.chunks_exact(size * bytes).zip(out.chunks_exact_mut(entries.len() * bytes)) {
+        pick::<T>(data, size, entries, out);
+    }
+    true
+}
+
+/// Checks up to [`BLOCK`] indices and narrows them, without a branch for each. False: one is out of range.
+#[inline(always)]
+pub(super) fn narrow<I: Index>(indices: &[I], axis: Bounds, entries: &mut [u32; BLOCK]) -> bool {
+    let last = (axis.size as i64).wrapping_sub(1);
+    let mut bad = 0;
+    for (entry, &index) in entries.iter_mut().zip(indices) {
+        let wrapped = axis.wrapped(index);
+        // The sign is set if it is below 0 or above the last.
+        bad |= wrapped | last.wrapping_sub(wrapped);
+        *entry = wrapped as u32;
+    }
+    bad >= 0
+}
+
+fn narrowed<I: Index>(indices: &[I], axis: Bounds) -> Option<Vec<u32>> {
+    let entry = |&index: &I| axis.entry(index).and_then(|entry| u32::try_from(entry).ok());
+    indices.iter().map(entry).collect()
+}
+
+/// `out[k] = data[entries[k]]`. Each entry is below `size`, and `data` has so many elements.
+#[inline(always)]
+fn pick<T: Word>(data: &[u8], size: usize, entries: &[u32], out: &mut [u8]) {
+    let bytes = size_of::<T>();
+    if data.len() < size * bytes || out.len() < entries.len() * bytes {
+        return;
+    }
+    let (from, to) = (data.as_ptr().cast::<T>(), out.as_mut_ptr().cast::<T>());
+    for (k, &entry) in entries.iter().enumerate() {
+        debug_assert!((entry as usize) < size);
+        // SAFETY: `entry < size`, as `narrow` and `narrowed` checked, and `k < entries.len()`: both are inside of the
+        // slices by the lengths compared above. Words are plain bits at any address.
+        #[allow(unsafe_code)]
+        unsafe {
+            to.add(k).write_unaligned(from.add(entry as usize).read_unaligned());
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! GatherElements: an index for each element of the output.
+
+use super::cpu::for_each_level;
+use super::elements::{BLOCK, Word, narrow};
+use super::{Bounds, Index, parallel};
+
+/// What a GatherElements walks over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grid<'a> {
+    /// The shape of `data`.
+    pub(crate) data: &'a [usize],
+    /// The shape of `indices` and of the output.
+    pub(crate) indices: &'a [usize],
+    /// The axis that the indices are for.
+    pub(crate) axis: usize,
+}
+
+/// How a row of indices (all along the last dimension) reads `data`: `data[base + entry * stride + k * step]`.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    base: usize,
+    stride: usize,
+    step: usize,
+}
+
+/// `out[i, j, k] = data[i, indices[i, j, k], k]`
+pub(super) fn gather<T: Word, I: Index>(
+    data: &[u8],
+    grid: &Grid<'_>,
+    indices: &[I],
+    out: &mut [u8],
+    threads: usize,
+) -> bool {
+    let bytes = size_of::<T>();
+    let Some((&row, outer)) = grid.indices.split_last().filter(|_| !out.is_empty()) else { return true };
+    let axis = Bounds { size: grid.data.get(grid.axis).copied().unwrap_or(0), negative: true };
+    let stride = grid.data.iter().skip(grid.axis + 1).product();
+    // Along the last dimension `data` steps on too, unless that is the axis.
+    let step = usize::from(grid.axis != outer.len());
+    if outer.iter().all(|&dim| dim == 1) {
+        return parallel::split(out, bytes, threads, |first, out| {
+            let Some(indices) = indices.get(first..first + out.len() / bytes) else { return false };
+            one_row::<T, I>(data, axis, Row { base: first * step, stride, step }, indices, out)
+        });
+    }
+    parallel::split(out, row * bytes, threads, |first, out| {
+        let Some(indices) = indices.get(first * row..) else { return false };
+        let mut walk = Walk::new(grid, outer, first);
+        indices.chunks_exact(row).zip(out.chunks_exact_mut(row * bytes)).all(|(indices, out)| {
+            let base = walk.next();
+            one_row::<T, I>(data, axis, Row { base, stride, step }, indices, out)
+        })
+    })
+}
+
+for_each_level! {
+    fn one_row<T: Word, I: Index>(data: &[u8], axis: Bounds, row: Row, indices: &[I], out: &mut [u8]) = row_body::<T, I>;
+}
+
+#[inline(always)]
+fn row_body<T: Word, I: Index>(data: &[u8], axis: Bounds, row: Row, indices: &[I], out: &mut [u8]) -> bool {
+    let bytes = size_of::<T>();
+    let Row { base, stride, step } = row;
+    // The last element that can be read.
+    let reach = base + axis.size.saturating_sub(1) * stride + indices.len().saturating_sub(1) * step;
+    if indices.len() < 32 || axis.size > u32::MAX as usize || (reach + 1) * bytes > data.len() {
+        return one_by_one(data, axis, row, bytes, indices, out);
+    }
+    let mut entries = [0; BLOCK];
+    for (block, (indices, out)) in indices.chunks(BLOCK).zip(out.chunks_mut(BLOCK * bytes)).enumerate() {
+        if !narrow(indices, axis, &mut entries) {
+            return false;
+        }
+        let Some(entries) = entries.get(..indices.len()).filter(|_| out.len() == indices.len() * bytes) else {
+            return false;
+        };
+        let (from, to) = (data.as_ptr().cast::<T>(), out.as_mut_ptr().cast::<T>());
+        let first = base + block * BLOCK * step;
+        if stride == 1 {
+            for (k, &entry) in entries.iter().enumerate() {
+                // SAFETY: `narrow` checked that `entry` is on the axis, so that the element is at most the one at
+                // `reach`, which is in `data`; `k` is in `out`. Words are plain bits at any address.
+                #[allow(unsafe_code)]
+                unsafe {
+                    to.add(k).write_unaligned(from.add(first + entry as usize + k * step).read_unaligned());
+                }
+            }
+        } else {
+            for (k, &entry) in entries.iter().enumerate() {
+                // SAFETY: as above.
+                #[allow(unsafe_code)]
+                unsafe {
+                    to.add(k).write_unaligned(from.add(first + entry as usize * stride + k * step).read_unaligned());
+                }
+            }
+        }
+    }
+    true
+}
+
+/// The plain loop: what the other is measured and tested against.
+#[inline(always)]
+fn one_by_one<I: Index>(data: &[u8], axis: Bounds, row: Row, bytes: usize, indices: &[I], out: &mut [u8]) -> bool {
+    for (k, (&index, out)) in indices.iter().zip(out.chunks_exact_mut(bytes)).enumerate() {
+        let Some(entry) = axis.entry(index) else { return false };
+        let at = (row.base + entry * row.stride + k * row.step) * bytes;
+        let Some(element) = data.get(at..at + bytes) else { return false };
+        out.copy_from_slice(element);
+    }
+    true
+}
+
+/// For one row of indices after the other: where it starts in `data`, with the coordinate along the axis as 0.
+struct Walk<'a> {
+    /// The dimensions of the indices but the last.
+    outer: &'a [usize],
+    position: smallvec::SmallVec<[usize; 6]>,
+    /// For each of them: elements in `data` between neighbours; 0 along the axis.
+    strides: smallvec::SmallVec<[usize; 6]>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(grid: &Grid<'_>, outer: &'a [usize], first: usize) -> Walk<'a> {
+        let mut rest = first;
+        let mut position: smallvec::SmallVec<[usize; 6]> = outer.iter().map(|_| 0).collect();
+        for (p, &dim) in position.iter_mut().zip(outer).rev() {
+            (*p, rest) = (rest % dim.max(1), rest / dim.max(1));
+        }
+        let stride = |d: usize| if d == grid.axis { 0 } else { grid.data.iter().skip(d + 1).product() };
+        Walk { outer, position, strides: (0..outer.len()).map(stride).collect() }
+    }
+
+    fn next(&mut self) -> usize {
+        let base = self.position.iter().zip(&self.strides).map(|(p, stride)| p * stride).sum();
+        for (p, &dim) in self.position.iter_mut().zip(self.outer).rev() {
+            *p += 1;
+            if *p < dim {
+                break;
+            }
+            *p = 0;
+        }
+        base
+    }
+}

@@ -1,0 +1,263 @@
+//! Operators that a caller adds.
+
+use crate::common::proto::{ModelProto, NodeProto};
+use crate::common::{float, node, value};
+use crate::{Change, With, assert_as_expected, at_node, difference, good, good_feeds, good_output, graph_of, import};
+use ndarray::array;
+use onnxref::operator::{Attributes, Call, Operator, Values};
+use onnxref::{DType, Error, Kind, LoadOptions, Model, Outputs, Place, Tensor, inputs};
+use prost::Message;
+
+/// Gives whatever the function does.
+struct Given(fn(&Call<'_>) -> Result<Values, Error>);
+
+impl std::fmt::Debug for Given {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Given")
+    }
+}
+
+impl Operator for Given {
+    fn run(&self, call: &Call<'_>) -> Result<Values, Error> {
+        (self.0)(call)
+    }
+}
+
+type Run = fn(&Call<'_>) -> Result<Values, Error>;
+
+fn given(run: Run) -> impl Fn(&Attributes) -> Result<Box<dyn Operator>, Error> + Send + Sync + 'static {
+    move |_| Ok(Box::new(Given(run)))
+}
+
+fn add(schema: &str, run: Run) -> LoadOptions {
+    Model::options().operator(schema, given(run)).unwrap()
+}
+
+fn one(tensor: impl Into<Tensor>) -> Result<Values, Error> {
+    Ok([tensor.into().into()].into())
+}
+
+/// `y = com.example.Own(x)` for a float vector under a version of the domain.
+fn own(version: i64) -> ModelProto {
+    let mut model = good();
+    model.opset_import.push(import("com.example", version));
+    let own = node("Own", &["x"], &["y"], vec![]);
+    let graph = graph_of(&mut model);
+    graph.node = vec![NodeProto { name: Some("node".into()), domain: Some("com.example".into()), ..own }];
+    graph.input = vec![value("x", DType::Float, None)];
+    graph.output = vec![value("y", DType::Float, None)];
+    model
+}
+
+fn run(options: &LoadOptions, model: &ModelProto) -> Result<Outputs, Error> {
+    options.from_bytes(model.encode_to_vec())?.run(inputs! { "x" => array![1f32, 2.0] })
+}
+
+fn at_own(version: impl Into<Option<i64>>) -> Place {
+    at_node("Own", version).with(|p| p.domain = Some("com.example".into()))
+}
+
+const OWN_1: &str = "com.example.Own 1\n  (x: T) -> (y: T)\n  T: float int64";
+
+#[test]
+fn an_operator_of_ones_own() {
+    let options = Model::options()
+        .operator("com.example.Own 1\n  (x: T) -> (y: T)\n  factor: FLOAT = 2.0\n  T: float", |attributes| {
+            let factor = attributes.float("factor")?;
+            assert!(factor == 2.0 || factor == 3.0);
+            Ok(Box::new(Given(if factor == 2.0 {
+                |call| one(call.tensor(0)?.view::<f32>()?.mapv(|x| 2.0 * x))
+            } else {
+                |call| one(call.tensor(0)?.view::<f32>()?.mapv(|x| 3.0 * x))
+            })))
+        })
+        .unwrap();
+    let mut model = own(1);
+    assert_eq!(run(&options, &model).unwrap()["y"], array![2f32, 4.0].into());
+    graph_of(&mut model).node[0].attribute = vec![float("factor", 3.0)];
+    assert_eq!(run(&options, &model).unwrap()["y"], array![3f32, 6.0].into());
+    assert!(format!("{options:?}").contains("com.example::Own-1"));
+}
+
+#[test]
+fn the_newest_version_that_is_not_newer_than_the_opset() {
+    let options = add("com.example.Own 4\n  (x: T) -> (y: T)\n  T: float", |_| one(array![4f32]))
+        .operator("com.example.Own 2\n  (x: T) -> (y: T)\n  T: float", given(|_| one(array![2f32])))
+        .unwrap();
+    for (opset, version) in [(2, 2f32), (3, 2.0), (4, 4.0), (1000, 4.0)] {
+        assert_eq!(run(&options, &own(opset)).unwrap()["y"], array![version].into(), "{opset}");
+    }
+    let text = "node \"node\" (com.example::Own): com.example::Own is not in opset 1: it came with opset 2";
+    assert_as_expected([difference("too old", run(&options, &own(1)), Kind::Model, text, &at_own(None))]);
+}
+
+#[test]
+fn an_operator_that_was_not_added() {
+    let options = add("com.example.Other 1\n  (x: T) -> (y: T)\n  T: float", |_| one(array![1f32]));
+    let text = "node \"node\" (com.example::Own): com.example::Own is not among the operators that were added";
+    assert_as_expected([difference("other", run(&options, &own(1)), Kind::Unsupported, text, &at_own(None))]);
+}
+
+#[test]
+fn an_added_operator_wins_over_the_standards() {
+    fn schema(name: &str) -> String {
+        format!("{name} 13\n  (data: T, indices: Tind) -> (output: T)\n  T: float\n  Tind: int64")
+    }
+    for name in ["Gather", "ai.onnx.Gather"] {
+        let options = add(&schema(name), |_| one(array![[9f32]]));
+        let run = |opset| {
+            let mut model = good();
+            model.opset_import = vec![import("", opset)];
+            options.from_bytes(model.encode_to_vec()).unwrap().run(good_feeds()).unwrap()["output"].clone()
+        };
+        assert_eq!(run(13), array![[9f32]].into(), "{name}");
+        assert_eq!(run(28), array![[9f32]].into(), "{name}");
+        // The standard's version 11 is there as before.
+        assert_eq!(run(12), good_output(), "{name}");
+    }
+}
+
+#[test]
+fn wrong_schemas() {
+    let cases = [
+        ("", "the schema line \"\" has another form than the table's"),
+        ("Own", "the schema line \"Own\" has another form than the table's"),
+        ("Own x", "the schema line \"Own x\" has another form than the table's"),
+        ("Own 0\n  (x: T) -> (y: T)\n  T: float", "the schema line \"Own 0\" has another form than the table's"),
+        ("Own -1\n  (x: T) -> (y: T)\n  T: float", "the schema line \"Own -1\" has another form than the table's"),
+        ("Own 1", "the schema line \"\" has another form than the table's"),
+        ("Own 1\n  (x: T) (y: T)", "the schema line \"  (x: T) (y: T)\" has another form than the table's"),
+        ("Own 1\n  (x) -> (y)", "the schema line \"  (x) -> (y)\" has another form than the table's"),
+        ("Own 1\n  (x: T) -> (y: T)", "the schema line \"  (x: T) -> (y: T)\" has another form than the table's"),
+        ("Own 1\n  (x: T) -> (y: T)\n  T: flot", "the schema line \"  T: flot\" has another form than the table's"),
+        ("Own 1\n  (x: T) -> (y: T)\n  T: @none", "the schema line \"  T: @none\" has another form than the table's"),
+        (
+            "Own 1\n  (x: T) -> (y: T)\n  a: INT = b\n  T: float",
+            "the schema line \"  a: INT = b\" has another form than the table's",
+        ),
+        (
+            "Own 1\n  (x: T) -> (y: T)\n  a: INT requird\n  T: float",
+            "the schema line \"  a: INT requird\" has another form than the table's",
+        ),
+        ("Own 1\n  (x: T) -> (y: T)\n  T float", "the schema line \"  T float\" has another form than the table's"),
+    ];
+    assert_as_expected(cases.map(|(schema, text)| {
+        let result = Model::options().operator(schema, given(|_| one(array![0f32])));
+        difference(schema, result, Kind::Input, text, &Place::default())
+    }));
+}
+
+#[test]
+fn added_twice() {
+    let options = add(OWN_1, |_| one(array![0f32]));
+    let again = "com.example.Own 1\n  (x: float) -> (y: float)";
+    let result = options.operator(again, given(|_| one(array![0f32])));
+    let text = "the operator com.example::Own-1 is added twice";
+    assert_as_expected([difference("twice", result, Kind::Input, text, &Place::default())]);
+}
+
+#[test]
+fn what_an_operator_says_is_placed() {
+    let options = add(OWN_1, |_| Err(Error::input("x[0] = 1 is odd").at(|p| p.value = Some(1))));
+    let place = at_own(1).with(|p| p.value = Some(1));
+    let text = "node \"node\" (com.example::Own-1): x[0] = 1 is odd";
+    assert_as_expected([difference("run", run(&options, &own(5)), Kind::Input, text, &place)]);
+
+    let options = Model::options().operator(OWN_1, |_| Err(Error::model("two attributes exclude each other"))).unwrap();
+    let text = "node \"node\" (com.example::Own-1): two attributes exclude each other";
+    let result = options.from_bytes(own(5).encode_to_vec());
+    assert_as_expected([difference("load", result, Kind::Model, text, &at_own(1))]);
+}
+
+#[test]
+fn an_implementation_keeps_to_its_schema() {
+    let cases: [(&str, Run, &str, Place); 3] = [
+        (
+            "another element type",
+            |_| one(array![1i64]),
+            "node \"node\" (com.example::Own-1): the operator's implementation gave output 0, \"y\", \
+             element type int64, not float",
+            at_own(1).named("y"),
+        ),
+        (
+            "no output",
+            |_| Ok(Values::new()),
+            "node \"node\" (com.example::Own-1): the operator's implementation gave 0 outputs, not 1",
+            at_own(1),
+        ),
+        (
+            "two outputs",
+            |_| Ok([array![1f32].into(), array![1f32].into()].into_iter().collect()),
+            "node \"node\" (com.example::Own-1): the operator's implementation gave 2 outputs, not 1",
+            at_own(1),
+        ),
+    ];
+    assert_as_expected(cases.map(|(name, run_own, text, place)| {
+        difference(name, run(&add(OWN_1, run_own), &own(1)), Kind::Unsupported, text, &place)
+    }));
+}
+
+#[test]
+fn an_output_is_as_the_model_declares_it() {
+    // The schema leaves the type open, and the model says float.
+    let options = add("com.example.Own 1\n  (x: T) -> (y: U)\n  T: float\n  U: float int64", |_| one(array![1i64]));
+    let text = "node \"node\" (com.example::Own-1): output 0, \"y\", has element type int64, and is declared as float";
+    assert_as_expected([difference("declared", run(&options, &own(1)), Kind::Model, text, &at_own(1).named("y"))]);
+}
+
+#[test]
+fn an_output_is_of_a_type_that_its_schema_allows() {
+    let options = add("com.example.Own 1\n  (x: T) -> (y: U)\n  T: float\n  U: float int64", |_| one(array![1u8]));
+    let mut model = own(1);
+    graph_of(&mut model).output[0].r#type = None;
+    let text = "node \"node\" (com.example::Own-1): the operator's implementation gave output 0, \"y\", \
+                element type uint8, not one of float, int64";
+    let place = at_own(1).named("y");
+    assert_as_expected([difference("open", run(&options, &model), Kind::Unsupported, text, &place)]);
+}
+
+#[test]
+fn a_model_keeps_to_an_added_schema() {
+    let two = "com.example.Own 1\n  (a: T, b: T) -> (y: T, z?: T)\n  mode: STRING required\n  T: float int64";
+    let load = |change: Change| {
+        let mut model = own(1);
+        graph_of(&mut model).node[0].attribute = vec![crate::common::string("mode", "é")];
+        graph_of(&mut model).node[0].input = vec!["x".into(), "x".into()];
+        change(&mut model);
+        add(two, |_| one(array![0f32])).from_bytes(model.encode_to_vec())
+    };
+    load(|_| {}).unwrap();
+    let cases: [(&str, Change, &str, Place); 4] = [
+        (
+            "two types of one variable",
+            |m| {
+                graph_of(m).input.push(value("i", DType::Int64, None));
+                graph_of(m).node[0].input[1] = "i".into();
+            },
+            "node \"node\" (com.example::Own-1): \"b\" has element type int64 and \"a\" has float: they must be equal",
+            at_own(1).named("b"),
+        ),
+        (
+            "no required attribute",
+            |m| graph_of(m).node[0].attribute.clear(),
+            "node \"node\" (com.example::Own-1): attribute \"mode\" is required",
+            at_own(1).with(|p| p.attribute = Some("mode".into())),
+        ),
+        (
+            "a string that is none",
+            |m| graph_of(m).node[0].attribute[0].s = Some(b"\xff".as_slice().into()),
+            "node \"node\" (com.example::Own-1): attribute \"mode\": its string is not UTF-8: \
+             invalid utf-8 sequence of 1 bytes from index 0",
+            at_own(1).with(|p| p.attribute = Some("mode".into())),
+        ),
+        (
+            "one name for two outputs",
+            |m| graph_of(m).node[0].output = vec!["y".into(), "y".into()],
+            "node \"node\" (com.example::Own-1): the name \"y\" is given twice: by node #0 and by node #0",
+            at_own(1).named("y"),
+        ),
+    ];
+    assert_as_expected(
+        cases.map(|(name, change, text, place)| difference(name, load(change), Kind::Model, text, &place)),
+    );
+}

@@ -1,0 +1,248 @@
+//! Tensors whose data is in another file.
+
+use crate::common::proto::{ModelProto, StringStringEntryProto, TensorProto};
+use crate::{With, assert_as_expected, at_value, data, difference, good, good_output, graph_of, indices, load};
+use onnxref::{DType, Error, Kind, Model, Place, inputs};
+use prost::Message;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// [`good`] with `data` as an initializer whose 24 bytes are elsewhere, as these entries say.
+fn external(entries: &[(&str, &str)]) -> ModelProto {
+    let mut model = good();
+    let graph = graph_of(&mut model);
+    graph.input.remove(0);
+    graph.initializer.push(TensorProto {
+        name: Some("data".into()),
+        data_type: Some(DType::Float.code()),
+        dims: vec![3, 2],
+        data_location: Some(1),
+        external_data: entries
+            .iter()
+            .map(|(key, value)| StringStringEntryProto { key: Some((*key).into()), value: Some((*value).into()) })
+            .collect(),
+        ..TensorProto::default()
+    });
+    model
+}
+
+/// A folder with the data at the start of `data.bin` and after 8 other bytes in `more/late.bin`, which has 3 bytes after it.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = data().bytes().to_vec();
+    fs::create_dir(folder.path().join("more")).unwrap();
+    fs::write(folder.path().join("data.bin"), &bytes).unwrap();
+    fs::write(folder.path().join("more/late.bin"), [&[7; 8], bytes.as_slice(), &[7; 3]].concat()).unwrap();
+    fs::write(folder.path().join("short.bin"), &bytes[..23]).unwrap();
+    folder
+}
+
+fn load_in(folder: &Path, model: &ModelProto) -> Result<Model, Error> {
+    let path = folder.join("model.onnx");
+    fs::write(&path, model.encode_to_vec()).unwrap();
+    Model::load(path)
+}
+
+/// The entries, what is said of them, and the place of that apart from the name.
+type Case = (&'static [(&'static str, &'static str)], &'static str, fn(&mut Place));
+
+fn check(cases: &[Case]) {
+    let folder = folder();
+    assert_as_expected(cases.iter().map(|(entries, text, fill)| {
+        let full = format!("initializer: tensor \"data\": {text}");
+        let result = load_in(folder.path(), &external(entries));
+        difference(text, result, Kind::Model, &full, &at_value("data").with(fill))
+    }));
+}
+
+#[test]
+fn good_external_data() {
+    let folder = folder();
+    let right: [&[(&str, &str)]; 7] = [
+        &[("location", "data.bin")],
+        &[("location", "./data.bin"), ("offset", "0")],
+        &[("location", "data.bin"), ("length", "24"), ("checksum", "not looked at")],
+        &[("location", "more/late.bin"), ("offset", "8")],
+        &[("location", "more/late.bin"), ("offset", "8"), ("length", "24")],
+        &[("length", "024"), ("offset", "08"), ("location", "more/late.bin")],
+        &[("location", "data.bin"), ("written by", "someone")],
+    ];
+    for entries in right {
+        let model = load_in(folder.path(), &external(entries)).unwrap_or_else(|error| panic!("{entries:?}: {error}"));
+        assert_eq!(model.run(inputs! { "indices" => indices() }).unwrap()["output"], good_output(), "{entries:?}");
+    }
+}
+
+#[test]
+#[allow(unsafe_code)]
+fn good_external_data_mapped() {
+    let folder = folder();
+    let model = external(&[("location", "more/late.bin"), ("offset", "8")]);
+    load_in(folder.path(), &model).unwrap();
+    // SAFETY: nothing changes the files of this folder but its removal at the end, after the model's.
+    let model = unsafe { Model::options().mmap() }.load(folder.path().join("model.onnx")).unwrap();
+    assert_eq!(model.run(inputs! { "indices" => indices() }).unwrap()["output"], good_output());
+}
+
+#[test]
+fn a_location_inside_the_folder_of_the_model() {
+    check(&[
+        (&[], "its external data has no location", |_| {}),
+        (&[("offset", "0"), ("length", "24")], "its external data has no location", |_| {}),
+        (
+            &[("location", "")],
+            "its external data is at \"\": a path relative to the model's folder, and inside of it, is needed",
+            |_| {},
+        ),
+        (
+            &[("location", "/etc/hostname")],
+            "its external data is at \"/etc/hostname\": a path relative to the model's folder, and inside of it, \
+             is needed",
+            |_| {},
+        ),
+        (
+            &[("location", "../data.bin")],
+            "its external data is at \"../data.bin\": a path relative to the model's folder, and inside of it, \
+             is needed",
+            |_| {},
+        ),
+        (
+            &[("location", "more/../data.bin")],
+            "its external data is at \"more/../data.bin\": a path relative to the model's folder, and inside of it, \
+             is needed",
+            |_| {},
+        ),
+        (&[("location", "more")], "external data \"more\" is not a regular file", |_| {}),
+        (&[("location", ".")], "external data \".\" is not a regular file", |_| {}),
+        (
+            &[("location", "data.bin"), ("location", "data.bin")],
+            "its external data has two entries \"location\"",
+            |_| {},
+        ),
+    ]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_not_followed() {
+    let folder = folder();
+    std::os::unix::fs::symlink("data.bin", folder.path().join("link.bin")).unwrap();
+    std::os::unix::fs::symlink("more", folder.path().join("link")).unwrap();
+    assert_as_expected(
+        [
+            (
+                "link.bin",
+                "initializer: tensor \"data\": external data \"link.bin\" is behind a link: these are not followed",
+            ),
+            (
+                "link/late.bin",
+                "initializer: tensor \"data\": external data \"link/late.bin\" is behind a link: these are not followed",
+            ),
+        ]
+        .map(|(location, text)| {
+            let result = load_in(folder.path(), &external(&[("location", location)]));
+            difference(location, result, Kind::Model, text, &at_value("data"))
+        }),
+    );
+}
+
+#[test]
+fn an_offset_and_a_length_that_fit() {
+    check(&[
+        (
+            &[("location", "short.bin")],
+            "external data \"short.bin\" has 23 bytes: offset 0 and 24 bytes reach beyond",
+            |_| {},
+        ),
+        (
+            &[("location", "data.bin"), ("offset", "1")],
+            "external data \"data.bin\" has 24 bytes: offset 1 and 24 bytes reach beyond",
+            |_| {},
+        ),
+        (
+            &[("location", "data.bin"), ("offset", "18446744073709551615")],
+            "external data \"data.bin\" has 24 bytes: offset 18446744073709551615 and 24 bytes reach beyond",
+            |_| {},
+        ),
+        (
+            &[("location", "data.bin"), ("offset", "-8")],
+            "its external data's offset is \"-8\": a decimal number is needed",
+            |_| {},
+        ),
+        (
+            &[("location", "data.bin"), ("offset", "")],
+            "its external data's offset is \"\": a decimal number is needed",
+            |_| {},
+        ),
+        (
+            &[("location", "data.bin"), ("length", "0x18")],
+            "its external data's length is \"0x18\": a decimal number is needed",
+            |_| {},
+        ),
+        (
+            &[("location", "data.bin"), ("length", "18446744073709551616")],
+            "its external data's length is \"18446744073709551616\": a decimal number is needed",
+            |_| {},
+        ),
+        (
+            &[("location", "data.bin"), ("length", "20")],
+            "its external data has length 20: its type and shape take 24",
+            |p| (p.value, p.size) = (Some(20), Some(24)),
+        ),
+        (
+            &[("location", "more/late.bin"), ("length", "35")],
+            "its external data has length 35: its type and shape take 24",
+            |p| (p.value, p.size) = (Some(35), Some(24)),
+        ),
+    ]);
+}
+
+#[test]
+fn external_data_alone_and_not_for_strings() {
+    type Change = fn(&mut TensorProto);
+    let folder = folder();
+    let changed = |change: Change| {
+        let mut model = external(&[("location", "data.bin")]);
+        change(&mut graph_of(&mut model).initializer[0]);
+        load_in(folder.path(), &model)
+    };
+    let cases: [(Change, &str); 4] = [
+        (
+            |t| t.raw_data = Some(vec![0; 24].into()),
+            "initializer: tensor \"data\": its data is external, and it has raw_data too",
+        ),
+        (
+            |t| t.raw_data = Some(vec![].into()),
+            "initializer: tensor \"data\": its data is external, and it has raw_data too",
+        ),
+        (
+            |t| t.float_data = vec![0.0; 6],
+            "initializer: tensor \"data\": its data is external, and it has float_data too",
+        ),
+        (|t| t.data_type = Some(DType::String.code()), "initializer: tensor \"data\": strings can't be external data"),
+    ];
+    assert_as_expected(
+        cases.map(|(change, text)| difference(text, changed(change), Kind::Model, text, &at_value("data"))),
+    );
+}
+
+#[test]
+fn a_model_from_bytes_has_no_folder() {
+    let text = "initializer: tensor \"data\": its data is external, and the model was not loaded from a file: \
+                use Model::load";
+    let result = load(&external(&[("location", "data.bin")]));
+    assert_as_expected([difference("from bytes", result, Kind::Model, text, &at_value("data"))]);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_no_fault_of_the_model() {
+    let folder = folder();
+    let error = load_in(folder.path(), &external(&[("location", "gone.bin")])).unwrap_err();
+    assert_eq!((error.kind(), error.place()), (Kind::Io, &at_value("data")));
+    let start = "initializer: tensor \"data\": external data \"gone.bin\": ";
+    assert!(error.to_string().starts_with(start), "{error}");
+    assert_eq!(error.causes().len(), 1);
+    let source = std::error::Error::source(&error).and_then(|e| e.downcast_ref::<std::io::Error>());
+    assert_eq!(source.map(std::io::Error::kind), Some(std::io::ErrorKind::NotFound));
+}

@@ -1,0 +1,278 @@
+//! Names and the order of nodes.
+
+use crate::common::proto::{NodeProto, SparseTensorProto, TensorProto, TypeProto, ValueInfoProto, type_proto};
+use crate::common::{initializer, node, value};
+use crate::{With, at_node, at_value, case, check_loads, check_runs, data, first_node, good, graph_of, indices, load};
+use onnxref::{DType, Kind, Model, Place};
+
+fn named_node(name: &str, inputs: &[&str], output: &str) -> NodeProto {
+    NodeProto { name: Some(name.into()), ..node("Gather", inputs, &[output], vec![]) }
+}
+
+/// The place of a node that is not the first.
+fn at_second() -> Place {
+    at_node("Gather", 13).with(|p| (p.node_index, p.node) = (Some(1), Some("second".into())))
+}
+
+#[test]
+fn a_name_is_given_once() {
+    check_loads([
+        case(
+            "by two inputs",
+            |m| graph_of(m).input.push(value("data", DType::Float, None)),
+            Kind::Model,
+            "the name \"data\" is given twice: by an input of the graph and by an input of the graph",
+            at_value("data"),
+        ),
+        case(
+            "by two initializers",
+            |m| graph_of(m).initializer = vec![initializer("extra", &data()), initializer("extra", &data())],
+            Kind::Model,
+            "the name \"extra\" is given twice: by an initializer and by an initializer",
+            at_value("extra"),
+        ),
+        case(
+            "by two initializers and an input",
+            |m| graph_of(m).initializer = vec![initializer("data", &data()), initializer("data", &data())],
+            Kind::Model,
+            "the name \"data\" is given twice: by an initializer and by an initializer",
+            at_value("data"),
+        ),
+        case(
+            "by two initializers and an input under IR version 3",
+            |m| {
+                m.ir_version = Some(3);
+                graph_of(m).initializer = vec![initializer("data", &data()), initializer("data", &data())];
+            },
+            Kind::Model,
+            "the name \"data\" is given twice: by an initializer and by an initializer",
+            at_value("data"),
+        ),
+        case(
+            "by an input and a node",
+            |m| graph_of(m).node.push(named_node("second", &["data", "indices"], "data")),
+            Kind::Model,
+            "node \"second\" (Gather-13): the name \"data\" is given twice: by an input of the graph and by node #1",
+            at_second().named("data"),
+        ),
+        case(
+            "by an initializer and a node",
+            |m| {
+                graph_of(m).initializer.push(initializer("extra", &data()));
+                graph_of(m).node.push(named_node("second", &["data", "indices"], "extra"));
+            },
+            Kind::Model,
+            "node \"second\" (Gather-13): the name \"extra\" is given twice: by an initializer and by node #1",
+            at_second().named("extra"),
+        ),
+        case(
+            "by two nodes",
+            |m| graph_of(m).node.push(named_node("second", &["data", "indices"], "output")),
+            Kind::Model,
+            "node \"second\" (Gather-13): the name \"output\" is given twice: by node #0 and by node #1",
+            at_second().named("output"),
+        ),
+    ]);
+}
+
+#[test]
+fn a_name_is_not_empty() {
+    check_loads([
+        case(
+            "input",
+            |m| graph_of(m).input.push(value("", DType::Float, None)),
+            Kind::Model,
+            "an input of the graph has no name",
+            Place::default(),
+        ),
+        case(
+            "initializer",
+            |m| graph_of(m).initializer.push(initializer("", &data())),
+            Kind::Model,
+            "an initializer has no name",
+            Place::default(),
+        ),
+        case(
+            "output",
+            |m| graph_of(m).output.push(value("", DType::Float, None)),
+            Kind::Model,
+            "the graph's output \"\" is produced by nothing",
+            at_value(""),
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_used_is_produced_before() {
+    check_loads([
+        case(
+            "never",
+            |m| first_node(m).input[1] = "nothing".into(),
+            Kind::Model,
+            "node \"node\" (Gather-13): input \"nothing\" is produced by nothing",
+            at_node("Gather", 13).named("nothing"),
+        ),
+        case(
+            "later",
+            |m| {
+                first_node(m).input[0] = "late".into();
+                graph_of(m).node.push(named_node("second", &["data", "indices"], "late"));
+            },
+            Kind::Model,
+            "node \"node\" (Gather-13): input \"late\" is produced by node #1, which comes later: nodes must be sorted",
+            at_node("Gather", 13).named("late"),
+        ),
+        case(
+            "by the node itself",
+            |m| first_node(m).input[0] = "output".into(),
+            Kind::Model,
+            "node \"node\" (Gather-13): input \"output\" is produced by the node itself: a cycle",
+            at_node("Gather", 13).named("output"),
+        ),
+        case(
+            "by a later node that uses this one's output",
+            |m| {
+                first_node(m).input[0] = "late".into();
+                graph_of(m).node.push(named_node("second", &["output", "indices"], "late"));
+            },
+            Kind::Model,
+            "node \"node\" (Gather-13): input \"late\" is produced by node #1, which comes later: nodes must be sorted",
+            at_node("Gather", 13).named("late"),
+        ),
+        case(
+            "an output of the graph",
+            |m| graph_of(m).output.push(value("nothing", DType::Float, None)),
+            Kind::Model,
+            "the graph's output \"nothing\" is produced by nothing",
+            at_value("nothing"),
+        ),
+    ]);
+}
+
+#[test]
+fn each_unknown_name_is_reported() {
+    let mut model = good();
+    first_node(&mut model).input = vec!["a".into(), "b".into()];
+    graph_of(&mut model).output.push(value("c", DType::Float, None));
+    let error = load(&model).unwrap_err();
+    let texts: Vec<String> = error.causes().iter().map(|cause| cause.to_string()).collect();
+    let expected = [
+        "the graph's output \"c\" is produced by nothing",
+        "node \"node\" (Gather-13): input \"a\" is produced by nothing",
+        "node \"node\" (Gather-13): input \"b\" is produced by nothing",
+    ];
+    assert_eq!(texts, expected);
+}
+
+#[test]
+fn names_of_nodes_are_free() {
+    check_runs(&[
+        ("none", |m| first_node(m).name = None),
+        ("empty", |m| first_node(m).name = Some(String::new())),
+        ("twice", |m| graph_of(m).node.push(named_node("node", &["data", "indices"], "unused"))),
+        ("as a value", |m| first_node(m).name = Some("data".into())),
+    ]);
+    let mut model = good();
+    first_node(&mut model).name = None;
+    let error = load(&model).unwrap().run(onnxref::inputs! { "data" => data(), "indices" => ndarray::array![0i64, 3] });
+    let text = "node #0 (Gather-13): indices[1] = 3 is out of range for axis 0 of \"data\", which has 3 entries: \
+                allowed -3..=2";
+    assert_eq!(error.unwrap_err().to_string(), text);
+}
+
+#[test]
+fn what_the_standard_has_and_this_runtime_does_not() {
+    fn of_type(value: type_proto::Value) -> ValueInfoProto {
+        let r#type = Some(TypeProto { value: Some(value), denotation: None });
+        ValueInfoProto { name: Some("extra".into()), r#type, ..ValueInfoProto::default() }
+    }
+    check_loads([
+        case(
+            "sequence",
+            |m| graph_of(m).input.push(of_type(type_proto::Value::SequenceType(Box::default()))),
+            Kind::Unsupported,
+            "input \"extra\": sequences are not supported",
+            at_value("extra"),
+        ),
+        case(
+            "map",
+            |m| graph_of(m).input.push(of_type(type_proto::Value::MapType(Box::default()))),
+            Kind::Unsupported,
+            "input \"extra\": maps are not supported",
+            at_value("extra"),
+        ),
+        case(
+            "optional",
+            |m| graph_of(m).input.push(of_type(type_proto::Value::OptionalType(Box::default()))),
+            Kind::Unsupported,
+            "input \"extra\": optionals are not supported",
+            at_value("extra"),
+        ),
+        case(
+            "sparse tensor",
+            |m| {
+                let values = TensorProto { name: Some("indices".into()), ..TensorProto::default() };
+                let graph = graph_of(m);
+                graph.input.pop();
+                graph
+                    .sparse_initializer
+                    .push(SparseTensorProto { values: Some(Box::new(values)), ..SparseTensorProto::default() });
+            },
+            Kind::Unsupported,
+            "sparse initializer \"indices\": sparse tensors are not supported",
+            at_value("indices"),
+        ),
+    ]);
+}
+
+#[test]
+fn declared_types_and_dimensions() {
+    fn declared(code: i32, dims: &[i64]) -> ValueInfoProto {
+        use crate::common::proto::TensorShapeProto;
+        use crate::common::proto::tensor_shape_proto::{Dimension, dimension};
+        let dim = |&size| Dimension { value: Some(dimension::Value::DimValue(size)), denotation: None };
+        let shape = Some(TensorShapeProto { dim: dims.iter().map(dim).collect() });
+        let tensor = type_proto::Tensor { elem_type: Some(code), shape };
+        let r#type = TypeProto { value: Some(type_proto::Value::TensorType(tensor)), denotation: None };
+        ValueInfoProto { name: Some("extra".into()), r#type: Some(r#type), ..ValueInfoProto::default() }
+    }
+    check_loads([
+        case(
+            "element type",
+            |m| graph_of(m).input.push(declared(99, &[])),
+            Kind::Model,
+            "input \"extra\": elem_type 99 is no element type",
+            at_value("extra").with(|p| p.value = Some(99)),
+        ),
+        case(
+            "dimension",
+            |m| graph_of(m).input.push(declared(1, &[2, -1])),
+            Kind::Model,
+            "input \"extra\": dimension 1 is -1: allowed 0 or more",
+            at_value("extra").with(|p| p.value = Some(-1)),
+        ),
+        case(
+            "two element types",
+            |m| {
+                graph_of(m).value_info.push(value("output", DType::Double, None));
+            },
+            Kind::Model,
+            "\"output\" is declared as float and as double",
+            at_value("output"),
+        ),
+    ]);
+}
+
+#[test]
+fn an_input_without_a_type_is_checked_by_the_nodes_that_use_it() {
+    let mut model = good();
+    graph_of(&mut model).input[1].r#type = None;
+    let model: Model = load(&model).unwrap();
+    assert_eq!(model.report(), ["input \"indices\" has no type"]);
+    model.run(onnxref::inputs! { "data" => data(), "indices" => indices() }).unwrap();
+    let error = model.run(onnxref::inputs! { "data" => data(), "indices" => ndarray::array![0f32] }).unwrap_err();
+    assert_eq!(error.kind(), Kind::Input);
+    assert_eq!(error.place(), &at_node("Gather", 13).named("indices"));
+    let text = "node \"node\" (Gather-13): \"indices\" has element type float: allowed int32, int64";
+    assert_eq!(error.to_string(), text);
+}

@@ -1,0 +1,200 @@
+//! Every rule whose breach is an error: what the error says, of which kind it is, and where it is placed.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod attributes;
+mod custom;
+mod external;
+mod feeds;
+mod file;
+mod gather;
+mod gather_elements;
+mod gather_nd;
+mod graph;
+mod initializers;
+mod operators;
+mod opsets;
+mod outputs;
+mod scale;
+mod tensors;
+
+use common::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
+use common::{node, value};
+use ndarray::{Array, IxDyn, array};
+use onnxref::{DType, Dim, Error, Inputs, Kind, Model, Outputs, Place, Tensor, inputs};
+use prost::Message;
+use std::fmt::Debug;
+
+/// `output = Gather(data, indices)` under opset 13 and IR version 8: `data` is float [3, 2], `indices` int64 [2].
+fn good() -> ModelProto {
+    let gather = node("Gather", &["data", "indices"], &["output"], vec![]);
+    ModelProto {
+        ir_version: Some(8),
+        opset_import: vec![import("", 13)],
+        graph: Some(GraphProto {
+            name: Some("graph".into()),
+            node: vec![NodeProto { name: Some("node".into()), ..gather }],
+            input: vec![declared("data", DType::Float, &[3, 2]), declared("indices", DType::Int64, &[2])],
+            output: vec![declared("output", DType::Float, &[2, 2])],
+            ..GraphProto::default()
+        }),
+        ..ModelProto::default()
+    }
+}
+
+/// What [`good`] takes.
+fn data() -> Tensor {
+    iota(&[3, 2])
+}
+
+/// What [`good`] takes.
+fn indices() -> Tensor {
+    int64(&[2], &[2, 0])
+}
+
+fn good_feeds() -> Inputs<'static> {
+    inputs! { "data" => data(), "indices" => indices() }
+}
+
+/// What [`good`] gives.
+fn good_output() -> Tensor {
+    array![[4f32, 5.0], [0.0, 1.0]].into()
+}
+
+fn load(model: &ModelProto) -> Result<Model, Error> {
+    Model::from_bytes(model.encode_to_vec())
+}
+
+fn load_and_run(model: &ModelProto, feeds: Inputs<'_>) -> Result<Outputs, Error> {
+    load(model)?.run(feeds)
+}
+
+/// Floats that say where each came from: its place in row-major order.
+fn iota(shape: &[usize]) -> Tensor {
+    let count: usize = shape.iter().product();
+    Array::from_shape_vec(IxDyn(shape), (0..count).map(|k| k as f32).collect()).unwrap().into()
+}
+
+fn int64(shape: &[usize], values: &[i64]) -> Tensor {
+    Array::from_shape_vec(IxDyn(shape), values.to_vec()).unwrap().into()
+}
+
+fn import(domain: &str, version: i64) -> OperatorSetIdProto {
+    OperatorSetIdProto { domain: Some(domain.into()), version: Some(version) }
+}
+
+fn declared(name: &str, dtype: DType, shape: &[usize]) -> ValueInfoProto {
+    let dims: Vec<Dim> = shape.iter().map(|&dim| Dim::Fixed(dim)).collect();
+    value(name, dtype, Some(&dims))
+}
+
+fn graph_of(model: &mut ModelProto) -> &mut GraphProto {
+    model.graph.as_mut().unwrap()
+}
+
+fn first_node(model: &mut ModelProto) -> &mut NodeProto {
+    &mut graph_of(model).node[0]
+}
+
+/// A change to [`good`].
+type Change = fn(&mut ModelProto);
+
+/// A change to [`good`] that makes it wrong, and the one error that loading it gives.
+struct Case {
+    name: &'static str,
+    change: Change,
+    kind: Kind,
+    text: &'static str,
+    place: Place,
+}
+
+fn case(name: &'static str, change: Change, kind: Kind, text: &'static str, place: Place) -> Case {
+    Case { name, change, kind, text, place }
+}
+
+/// Loading fails as each case says.
+fn check_loads(cases: impl IntoIterator<Item = Case>) {
+    assert_as_expected(cases.into_iter().map(|case| {
+        let mut model = good();
+        (case.change)(&mut model);
+        difference(case.name, load(&model), case.kind, case.text, &case.place)
+    }));
+}
+
+/// Each change to [`good`] leaves it a model that runs and gives the same.
+fn check_runs(cases: &[(&str, Change)]) {
+    for (name, change) in cases {
+        let mut model = good();
+        change(&mut model);
+        let outputs = load_and_run(&model, good_feeds()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(outputs["output"], good_output(), "{name}");
+    }
+}
+
+/// How a result differs from the error that it should be; the error has one cause.
+fn difference(name: &str, result: Result<impl Debug, Error>, kind: Kind, text: &str, place: &Place) -> Option<String> {
+    let error = match result {
+        Ok(value) => return Some(format!("{name}\n  is no error: {value:?}")),
+        Err(error) => error,
+    };
+    let mut lines = Vec::new();
+    if error.kind() != kind {
+        lines.push(format!("  is of kind  {}\n  and not     {kind}", error.kind()));
+    }
+    if error.to_string() != text {
+        lines.push(format!("  says        {error}\n  and not     {text}"));
+    }
+    if error.place() != place {
+        lines.push(format!("  is at       {:?}\n  and not     {place:?}", error.place()));
+    }
+    if error.causes().len() != 1 {
+        lines.push(format!("  has several causes: {:?}", error.causes()));
+    }
+    (!lines.is_empty()).then(|| format!("{name}\n{}", lines.join("\n")))
+}
+
+/// All cases of a table are checked before it fails.
+fn assert_as_expected(differences: impl IntoIterator<Item = Option<String>>) {
+    let differences: Vec<String> = differences.into_iter().flatten().collect();
+    assert!(differences.is_empty(), "\n{}", differences.join("\n"));
+}
+
+/// The place of the node "node", which is the first.
+fn at_node(operator: &str, version: impl Into<Option<i64>>) -> Place {
+    Place::default().with(|p| {
+        p.node_index = Some(0);
+        p.node = Some("node".into());
+        p.operator = Some(operator.into());
+        p.domain = Some(String::new());
+        p.version = version.into();
+    })
+}
+
+/// The place of a value: an input, an output, an initializer.
+fn at_value(name: &str) -> Place {
+    Place::default().named(name)
+}
+
+trait With {
+    fn with(self, fill: impl FnOnce(&mut Place)) -> Place;
+    fn named(self, value_name: &str) -> Place;
+}
+
+impl With for Place {
+    fn with(mut self, fill: impl FnOnce(&mut Place)) -> Place {
+        fill(&mut self);
+        self
+    }
+
+    fn named(self, value_name: &str) -> Place {
+        self.with(|p| p.value_name = Some(value_name.into()))
+    }
+}
+
+#[test]
+fn the_good_model_is_good() {
+    check_runs(&[("as it is", |_| {})]);
+}

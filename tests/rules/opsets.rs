@@ -1,0 +1,287 @@
+//! IR versions, opset imports, and the operators that they have.
+
+use crate::common::proto::attribute_proto::AttributeType;
+use crate::common::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto};
+use crate::common::{attribute, node};
+use crate::{
+    With, at_node, case, check_loads, check_runs, first_node, good, good_feeds, good_output, graph_of, import, load,
+    load_and_run,
+};
+use onnxref::{Kind, Place};
+
+fn at_number(value: i128) -> Place {
+    Place::default().with(|p| p.value = Some(value))
+}
+
+fn at_import(domain: &str, version: i128) -> Place {
+    at_number(version).with(|p| p.domain = Some(domain.into()))
+}
+
+#[test]
+fn ir_versions_are_1_to_14() {
+    check_loads([
+        case("none", |m| m.ir_version = None, Kind::Model, "ir_version 0: allowed 1..=14", at_number(0)),
+        case("0", |m| m.ir_version = Some(0), Kind::Model, "ir_version 0: allowed 1..=14", at_number(0)),
+        case("-1", |m| m.ir_version = Some(-1), Kind::Model, "ir_version -1: allowed 1..=14", at_number(-1)),
+        case("15", |m| m.ir_version = Some(15), Kind::Unsupported, "ir_version 15: allowed 1..=14", at_number(15)),
+        case(
+            "least",
+            |m| m.ir_version = Some(i64::MIN),
+            Kind::Model,
+            "ir_version -9223372036854775808: allowed 1..=14",
+            at_number(i64::MIN.into()),
+        ),
+    ]);
+    for version in 1..=14 {
+        let mut model = good();
+        model.ir_version = Some(version);
+        if version < 3 {
+            model.opset_import.clear();
+        }
+        let outputs = load_and_run(&model, good_feeds()).unwrap_or_else(|error| panic!("{version}: {error}"));
+        assert_eq!(outputs["output"], good_output(), "{version}");
+        assert_eq!(load(&model).unwrap().opsets(), [(String::new(), if version < 3 { 1 } else { 13 })]);
+    }
+}
+
+#[test]
+fn opset_import_is_there_from_ir_version_3_on() {
+    let with = |ir_version, imports: &[_]| {
+        let model = ModelProto { ir_version: Some(ir_version), opset_import: imports.to_vec(), ..good() };
+        load(&model).map(|_| ()).map_err(|error| (error.kind(), error.to_string()))
+    };
+    for ir_version in [1, 2] {
+        let text = format!("opset_import is not allowed under IR version {ir_version}: it came with 3");
+        assert_eq!(with(ir_version, &[import("", 1)]), Err((Kind::Model, text)));
+    }
+    for ir_version in [3, 8, 14] {
+        let text = format!("opset_import is missing: IR version {ir_version} needs it");
+        assert_eq!(with(ir_version, &[]), Err((Kind::Model, text)));
+    }
+    assert_eq!(with(3, &[import("", 1)]), Ok(()));
+}
+
+#[test]
+fn wrong_opset_imports() {
+    check_loads([
+        case(
+            "0",
+            |m| m.opset_import = vec![import("", 0)],
+            Kind::Model,
+            "opset_import has version 0 of domain \"ai.onnx\": versions start at 1",
+            at_import("", 0),
+        ),
+        case(
+            "no version",
+            |m| m.opset_import[0].version = None,
+            Kind::Model,
+            "opset_import has version 0 of domain \"ai.onnx\": versions start at 1",
+            at_import("", 0),
+        ),
+        case(
+            "negative",
+            |m| m.opset_import = vec![import("com.example", -1), import("", 13)],
+            Kind::Model,
+            "opset_import has version -1 of domain \"com.example\": versions start at 1",
+            at_import("com.example", -1),
+        ),
+        case(
+            "too new",
+            |m| m.opset_import = vec![import("", 29)],
+            Kind::Unsupported,
+            "opset_import has version 29 of domain \"ai.onnx\": 28 is the newest that is known",
+            at_import("", 29),
+        ),
+        case(
+            "too new, another domain",
+            |m| m.opset_import.push(import("ai.onnx.ml", 6)),
+            Kind::Unsupported,
+            "opset_import has version 6 of domain \"ai.onnx.ml\": 5 is the newest that is known",
+            at_import("ai.onnx.ml", 6),
+        ),
+        case(
+            "two versions",
+            |m| m.opset_import.push(import("", 12)),
+            Kind::Model,
+            "opset_import has versions 13 and 12 of domain \"ai.onnx\"",
+            at_import("", 12),
+        ),
+        case(
+            "two versions by two names of a domain",
+            |m| m.opset_import = vec![import("ai.onnx", 11), import("", 13)],
+            Kind::Model,
+            "opset_import has versions 11 and 13 of domain \"ai.onnx\"",
+            at_import("", 13),
+        ),
+    ]);
+}
+
+#[test]
+fn ai_onnx_is_the_empty_domain() {
+    check_runs(&[
+        ("imported as ai.onnx", |m| m.opset_import = vec![import("ai.onnx", 13)]),
+        ("imported without a name", |m| m.opset_import[0].domain = None),
+        ("used as ai.onnx", |m| first_node(m).domain = Some("ai.onnx".into())),
+        ("used as an empty name", |m| first_node(m).domain = Some(String::new())),
+        ("imported twice as one version", |m| m.opset_import.push(import("ai.onnx", 13))),
+        ("a domain that no node uses", |m| m.opset_import.push(import("com.example", 1))),
+    ]);
+    let mut model = good();
+    model.opset_import = vec![import("ai.onnx", 13)];
+    assert_eq!(load(&model).unwrap().opsets(), [(String::new(), 13)]);
+}
+
+#[test]
+fn operators_that_are_not_there() {
+    check_loads([
+        case(
+            "unknown",
+            |m| first_node(m).op_type = Some("Nonsense".into()),
+            Kind::Model,
+            "node \"node\" (Nonsense): Nonsense is no operator of ONNX",
+            at_node("Nonsense", None),
+        ),
+        case(
+            "a name that another begins with",
+            |m| first_node(m).op_type = Some("Gathe".into()),
+            Kind::Model,
+            "node \"node\" (Gathe): Gathe is no operator of ONNX",
+            at_node("Gathe", None),
+        ),
+        case(
+            "without a name",
+            |m| first_node(m).op_type = None,
+            Kind::Model,
+            "node \"node\": the node has no op_type",
+            at_node("", None).with(|p| p.operator = None),
+        ),
+        case(
+            "a domain that is not imported",
+            |m| first_node(m).domain = Some("com.example".into()),
+            Kind::Model,
+            "node \"node\" (com.example::Gather): domain \"com.example\" is not in opset_import",
+            at_node("Gather", None).with(|p| p.domain = Some("com.example".into())),
+        ),
+        case(
+            "the standard's domain is not imported either",
+            |m| m.opset_import = vec![import("ai.onnx.ml", 3)],
+            Kind::Model,
+            "node \"node\" (Gather): domain \"ai.onnx\" is not in opset_import",
+            at_node("Gather", None),
+        ),
+        case(
+            "an unknown domain",
+            |m| {
+                m.opset_import.push(import("com.example", 1));
+                first_node(m).domain = Some("com.example".into());
+            },
+            Kind::Unsupported,
+            "node \"node\" (com.example::Gather): domain \"com.example\" is not in the standard and has no operators here",
+            at_node("Gather", None).with(|p| p.domain = Some("com.example".into())),
+        ),
+        case(
+            "of another domain",
+            |m| {
+                m.opset_import.push(import("ai.onnx.ml", 3));
+                first_node(m).domain = Some("ai.onnx.ml".into());
+            },
+            Kind::Model,
+            "node \"node\" (ai.onnx.ml::Gather): ai.onnx.ml::Gather is no operator of ONNX",
+            at_node("Gather", None).with(|p| p.domain = Some("ai.onnx.ml".into())),
+        ),
+        case(
+            "removed",
+            |m| {
+                m.opset_import = vec![import("", 10)];
+                first_node(m).op_type = Some("Upsample".into());
+            },
+            Kind::Model,
+            "node \"node\" (Upsample): Upsample is not in opset 10: it was removed in opset 10 and replaced by Resize",
+            at_node("Upsample", None),
+        ),
+        case(
+            "not there yet",
+            |m| {
+                m.opset_import = vec![import("", 10)];
+                first_node(m).op_type = Some("GatherElements".into());
+            },
+            Kind::Model,
+            "node \"node\" (GatherElements): GatherElements is not in opset 10: it came with opset 11",
+            at_node("GatherElements", None),
+        ),
+        case(
+            "a function of the model",
+            |m| m.functions = vec![FunctionProto { name: Some("Gather".into()), ..FunctionProto::default() }],
+            Kind::Unsupported,
+            "node \"node\" (Gather): Gather is a function of the model: these are not supported",
+            at_node("Gather", None),
+        ),
+    ]);
+}
+
+#[test]
+fn all_nodes_that_are_not_implemented_are_reported() {
+    let mut model = good();
+    graph_of(&mut model).node.extend([
+        node("Relu", &["output"], &["a"], vec![]),
+        node("Gather", &["a", "indices"], &["b"], vec![]),
+        node("Add", &["b", "b"], &["c"], vec![]),
+        node("Relu", &["c"], &["d"], vec![]),
+    ]);
+    let error = load(&model).unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported);
+    assert_eq!(error.to_string(), "node #1 (Relu): Relu-13 is not implemented\n(and 2 more)");
+    let causes: Vec<_> = error.causes().iter().map(|e| (e.place().node_index, e.to_string())).collect();
+    let expected = [
+        (Some(1), "node #1 (Relu): Relu-13 is not implemented".to_string()),
+        (Some(3), "node #3 (Add): Add-13 is not implemented".to_string()),
+        (Some(4), "node #4 (Relu): Relu-13 is not implemented".to_string()),
+    ];
+    assert_eq!(causes, expected);
+    assert!(error.causes().iter().all(|e| e.kind() == Kind::Unsupported));
+}
+
+#[test]
+fn what_is_wrong_outweighs_what_is_not_implemented() {
+    let mut model = good();
+    graph_of(&mut model)
+        .node
+        .extend([node("Relu", &["output"], &["a"], vec![]), node("Nonsense", &["a"], &["b"], vec![])]);
+    let error = load(&model).unwrap_err();
+    assert_eq!(error.kind(), Kind::Model);
+    assert_eq!(error.to_string(), "node #2 (Nonsense): Nonsense is no operator of ONNX\n(and 1 more)");
+    assert_eq!(error.place().node_index, Some(2));
+    let kinds: Vec<Kind> = error.causes().iter().map(|cause| cause.kind()).collect();
+    assert_eq!(kinds, [Kind::Unsupported, Kind::Model]);
+}
+
+#[test]
+fn subgraphs_are_looked_into() {
+    let branch = |name: &str, op_type: &str, domain: &str| {
+        let mut inner = node(op_type, &["x"], &["y"], vec![]);
+        inner.domain = Some(domain.into());
+        let graph = GraphProto { node: vec![inner], ..GraphProto::default() };
+        AttributeProto { g: Some(Box::new(graph)), ..attribute(name, AttributeType::Graph) }
+    };
+    let mut model = good();
+    first_node(&mut model).op_type = Some("If".into());
+    first_node(&mut model).attribute =
+        vec![branch("then_branch", "Relu", ""), branch("else_branch", "Own", "com.example")];
+    let causes: Vec<_> = load(&model)
+        .unwrap_err()
+        .causes()
+        .iter()
+        .map(|e| (e.place().domain.clone().unwrap(), e.place().operator.clone().unwrap(), e.to_string()))
+        .collect();
+    let cause = |domain: &str, operator: &str, text: &str| (domain.into(), operator.into(), text.into());
+    let expected: [(String, String, String); 3] = [
+        cause("", "If", "node \"node\" (If): If-13 is not implemented"),
+        cause("", "Relu", "node \"node\" (Relu): in its subgraph: Relu-13 is not implemented"),
+        cause(
+            "com.example",
+            "Own",
+            "node \"node\" (com.example::Own): in its subgraph: domain \"com.example\" is not in opset_import",
+        ),
+    ];
+    assert_eq!(causes, expected);
+}

@@ -1,0 +1,113 @@
+//! What a model declares of its outputs.
+
+use crate::common::proto::ValueInfoProto;
+use crate::common::value;
+use crate::{
+    With, assert_as_expected, at_node, at_value, case, check_loads, check_runs, data, declared, difference, good,
+    good_feeds, good_output, graph_of, indices, load_and_run,
+};
+use onnxref::{DType, Dim, Kind, inputs};
+
+#[test]
+fn the_element_type_is_as_declared() {
+    check_loads([
+        case(
+            "of a node",
+            |m| graph_of(m).output[0] = value("output", DType::Double, None),
+            Kind::Model,
+            "node \"node\" (Gather-13): output \"output\" has element type float, and is declared as double",
+            at_node("Gather", 13).named("output"),
+        ),
+        case(
+            "of a node, by value_info",
+            |m| {
+                graph_of(m).value_info.push(value("output", DType::Int64, None));
+                graph_of(m).output[0].r#type = None;
+            },
+            Kind::Model,
+            "node \"node\" (Gather-13): output \"output\" has element type float, and is declared as int64",
+            at_node("Gather", 13).named("output"),
+        ),
+        case(
+            "of an input",
+            |m| graph_of(m).output.push(value("indices", DType::Float, None)),
+            Kind::Model,
+            "the graph's output \"indices\" has element type int64, and is declared as float",
+            at_value("indices"),
+        ),
+        case(
+            "of an initializer",
+            |m| {
+                graph_of(m).initializer.push(crate::common::initializer("extra", &data()));
+                graph_of(m).output.push(value("extra", DType::Float16, None));
+            },
+            Kind::Model,
+            "the graph's output \"extra\" has element type float, and is declared as float16",
+            at_value("extra"),
+        ),
+    ]);
+}
+
+#[test]
+fn an_element_type_that_only_a_run_shows_is_as_declared() {
+    let mut model = good();
+    graph_of(&mut model).input[0].r#type = None;
+    assert_eq!(load_and_run(&model, good_feeds()).unwrap()["output"], good_output());
+    let feeds = inputs! { "data" => ndarray::Array2::<i8>::zeros((3, 2)), "indices" => indices() };
+    let text = "node \"node\" (Gather-13): output 0, \"output\", has element type int8, and is declared as float";
+    let place = at_node("Gather", 13).named("output");
+    let of_a_node = difference("of a node", load_and_run(&model, feeds), Kind::Model, text, &place);
+
+    let mut model = good();
+    graph_of(&mut model).input.push(ValueInfoProto { name: Some("extra".into()), ..ValueInfoProto::default() });
+    graph_of(&mut model).output.push(value("extra", DType::Int64, None));
+    load_and_run(&model, good_feeds().with("extra", ndarray::arr0(1i64))).unwrap();
+    let result = load_and_run(&model, good_feeds().with("extra", ndarray::arr0(1f32)));
+    let text = "the graph's output \"extra\" has element type float, and is declared as int64";
+    let of_an_input = difference("of an input", result, Kind::Model, text, &at_value("extra"));
+    assert_as_expected([of_a_node, of_an_input]);
+}
+
+#[test]
+fn another_shape_than_declared_is_noted() {
+    let notes = |dims: &[Dim]| {
+        let mut model = good();
+        graph_of(&mut model).output[0] = value("output", DType::Float, Some(dims));
+        let outputs = load_and_run(&model, good_feeds()).unwrap();
+        assert_eq!(outputs["output"], good_output());
+        outputs.notes().to_vec()
+    };
+    let symbol = |name: &str| Dim::Symbol(name.into());
+    assert_eq!(notes(&[Dim::Fixed(2), Dim::Fixed(2)]), [""; 0]);
+    assert_eq!(notes(&[symbol("N"), Dim::Unknown]), [""; 0]);
+    assert_eq!(
+        notes(&[Dim::Fixed(3), Dim::Fixed(2)]),
+        ["output \"output\" has shape [2, 2], and is declared as [3, 2]"]
+    );
+    assert_eq!(
+        notes(&[symbol("N"), Dim::Unknown, Dim::Fixed(1)]),
+        ["output \"output\" has shape [2, 2], and is declared as [N, ?, 1]"]
+    );
+    assert_eq!(notes(&[]), ["output \"output\" has shape [2, 2], and is declared as []"]);
+}
+
+#[test]
+fn a_symbol_with_another_extent_than_in_the_inputs_is_noted() {
+    let mut model = good();
+    let graph = graph_of(&mut model);
+    graph.input[0] = value("data", DType::Float, Some(&[Dim::Symbol("N".into()), Dim::Fixed(2)]));
+    graph.output[0] = value("output", DType::Float, Some(&[Dim::Symbol("N".into()), Dim::Fixed(2)]));
+    let outputs = load_and_run(&model, good_feeds()).unwrap();
+    assert_eq!(outputs["output"], good_output());
+    assert_eq!(outputs.notes(), ["output \"output\" has shape [2, 2], and is declared as [N, 2]"]);
+}
+
+#[test]
+fn a_type_or_a_shape_need_not_be_declared() {
+    check_runs(&[
+        ("no type", |m| graph_of(m).output[0].r#type = None),
+        ("no shape", |m| graph_of(m).output[0] = value("output", DType::Float, None)),
+        ("no types of inputs", |m| graph_of(m).input.iter_mut().for_each(|input| input.r#type = None)),
+        ("also an input", |m| graph_of(m).output.push(declared("data", DType::Float, &[3, 2]))),
+    ]);
+}
