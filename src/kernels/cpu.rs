@@ -3,10 +3,10 @@
 /// Defines `fn $name(args) -> bool` that calls `$body`, which is `#[inline(always)]` plain code, in the version for
 /// the best level that this processor has.
 macro_rules! for_each_level {
-    ($(#[$doc:meta])* fn $name:ident<$($param:ident: $bound:path),*>($($arg:ident: $type:ty),* $(,)?) = $body:path;) => {
+    ($(#[$doc:meta])* $visible:vis fn $name:ident<$($param:ident: $bound:path),*>($($arg:ident: $type:ty),* $(,)?) = $body:path;) => {
         $(#[$doc])*
         #[inline]
-        fn $name<$($param: $bound),*>($($arg: $type),*) -> bool {
+        $visible fn $name<$($param: $bound),*>($($arg: $type),*) -> bool {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
@@ -56,16 +56,16 @@ pub(super) fn level() -> u8 {
     }
 }
 
-/// Asks for the cache line at `line` of `bytes`, which will be read soon. Beyond the end: nothing.
+/// Asks for the cache line with the byte `at` of `bytes`, which will be read soon.
 #[inline(always)]
 pub(super) fn prefetch(bytes: &[u8], at: usize) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(byte) = bytes.get(at) {
+    {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that the program can see, and the address is that of a byte of the slice.
+        // SAFETY: a prefetch reads nothing that the program can see and never fails, whatever the address.
         #[allow(unsafe_code)]
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast());
+            _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast());
         }
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -37,22 +37,15 @@ pub(super) fn gather<T: Word, I: Index>(
     let Some(entries) = narrowed(indices, axis) else { return false };
     parallel::split(out, n * size, threads, |first, out| {
         let data = data.get(first * axis.size * size..).unwrap_or(&[]);
-        shared::<T>(data, axis.size, &entries, out)
+        for (data, out) in data.chunks_exact(axis.size * size).zip(out.chunks_exact_mut(n * size)) {
+            pick::<T>(data, axis.size, &entries, out);
+        }
+        true
     })
 }
 
-for_each_level! {
-    /// Checks each index once and copies.
-    fn checked<T: Word, I: Index>(data: &[u8], axis: Bounds, indices: &[I], out: &mut [u8]) = checked_body::<T, I>;
-}
-
-for_each_level! {
-    /// Copies rows by indices that are good for all of them.
-    fn shared<T: Word>(data: &[u8], size: usize, entries: &[u32], out: &mut [u8]) = shared_body::<T>;
-}
-
-#[inline(always)]
-fn checked_body<T: Word, I: Index>(data: &[u8], axis: Bounds, indices: &[I], out: &mut [u8]) -> bool {
+/// Checks each index once and copies.
+fn checked<T: Word, I: Index>(data: &[u8], axis: Bounds, indices: &[I], out: &mut [u8]) -> bool {
     let size = size_of::<T>();
     if indices.len() < 32 {
         return one_by_one(data, axis, size, indices, out);
@@ -79,18 +72,13 @@ pub(super) fn one_by_one<I: Index>(data: &[u8], axis: Bounds, size: usize, indic
     true
 }
 
-#[inline(always)]
-fn shared_body<T: Word>(data: &[u8], size: usize, entries: &[u32], out: &mut [u8]) -> bool {
-    let bytes = size_of::<T>();
-    for (data, out) in data.chunks_exact(size * bytes).zip(out.chunks_exact_mut(entries.len() * bytes)) {
-        pick::<T>(data, size, entries, out);
-    }
-    true
+for_each_level! {
+    /// Checks up to [`BLOCK`] indices and narrows them, without a branch for each. False: one is out of range.
+    pub(super) fn narrow<I: Index>(indices: &[I], axis: Bounds, entries: &mut [u32; BLOCK]) = narrow_body::<I>;
 }
 
-/// Checks up to [`BLOCK`] indices and narrows them, without a branch for each. False: one is out of range.
 #[inline(always)]
-pub(super) fn narrow<I: Index>(indices: &[I], axis: Bounds, entries: &mut [u32; BLOCK]) -> bool {
+fn narrow_body<I: Index>(indices: &[I], axis: Bounds, entries: &mut [u32; BLOCK]) -> bool {
     let last = (axis.size as i64).wrapping_sub(1);
     let mut bad = 0;
     for (entry, &index) in entries.iter_mut().zip(indices) {
@@ -108,7 +96,9 @@ fn narrowed<I: Index>(indices: &[I], axis: Bounds) -> Option<Vec<u32>> {
 }
 
 /// `out[k] = data[entries[k]]`. Each entry is below `size`, and `data` has so many elements.
-#[inline(always)]
+///
+/// Not compiled for higher levels: their gather instructions measure slower than loads one by one.
+#[inline]
 fn pick<T: Word>(data: &[u8], size: usize, entries: &[u32], out: &mut [u8]) {
     let bytes = size_of::<T>();
     if data.len() < size * bytes || out.len() < entries.len() * bytes {

@@ -1,6 +1,5 @@
 //! GatherElements: an index for each element of the output.
 
-use super::cpu::for_each_level;
 use super::elements::{BLOCK, Word, narrow};
 use super::{Bounds, Index, parallel};
 
@@ -40,25 +39,28 @@ pub(super) fn gather<T: Word, I: Index>(
     if outer.iter().all(|&dim| dim == 1) {
         return parallel::split(out, bytes, threads, |first, out| {
             let Some(indices) = indices.get(first..first + out.len() / bytes) else { return false };
-            one_row::<T, I>(data, axis, Row { base: first * step, stride, step }, indices, out)
+            one_row::<T, I>(data, axis, Row { base: first * step, stride, step }, indices, out, &mut [0; BLOCK])
         });
     }
     parallel::split(out, row * bytes, threads, |first, out| {
         let Some(indices) = indices.get(first * row..) else { return false };
         let mut walk = Walk::new(grid, outer, first);
+        let mut entries = [0; BLOCK];
         indices.chunks_exact(row).zip(out.chunks_exact_mut(row * bytes)).all(|(indices, out)| {
             let base = walk.next();
-            one_row::<T, I>(data, axis, Row { base, stride, step }, indices, out)
+            one_row::<T, I>(data, axis, Row { base, stride, step }, indices, out, &mut entries)
         })
     })
 }
 
-for_each_level! {
-    fn one_row<T: Word, I: Index>(data: &[u8], axis: Bounds, row: Row, indices: &[I], out: &mut [u8]) = row_body::<T, I>;
-}
-
-#[inline(always)]
-fn row_body<T: Word, I: Index>(data: &[u8], axis: Bounds, row: Row, indices: &[I], out: &mut [u8]) -> bool {
+fn one_row<T: Word, I: Index>(
+    data: &[u8],
+    axis: Bounds,
+    row: Row,
+    indices: &[I],
+    out: &mut [u8],
+    entries: &mut [u32; BLOCK],
+) -> bool {
     let bytes = size_of::<T>();
     let Row { base, stride, step } = row;
     // The last element that can be read.
@@ -66,30 +68,25 @@ fn row_body<T: Word, I: Index>(data: &[u8], axis: Bounds, row: Row, indices: &[I
     if indices.len() < 32 || axis.size > u32::MAX as usize || (reach + 1) * bytes > data.len() {
         return one_by_one(data, axis, row, bytes, indices, out);
     }
-    let mut entries = [0; BLOCK];
     for (block, (indices, out)) in indices.chunks(BLOCK).zip(out.chunks_mut(BLOCK * bytes)).enumerate() {
-        if !narrow(indices, axis, &mut entries) {
+        if !narrow(indices, axis, entries) {
             return false;
         }
-        let Some(entries) = entries.get(..indices.len()).filter(|_| out.len() == indices.len() * bytes) else {
+        let (Some(entries), true) = (entries.get(..indices.len()), out.len() == indices.len() * bytes) else {
             return false;
         };
         let (from, to) = (data.as_ptr().cast::<T>(), out.as_mut_ptr().cast::<T>());
         let first = base + block * BLOCK * step;
-        if stride == 1 {
-            for (k, &entry) in entries.iter().enumerate() {
-                // SAFETY: `narrow` checked that `entry` is on the axis, so that the element is at most the one at
-                // `reach`, which is in `data`; `k` is in `out`. Words are plain bits at any address.
-                #[allow(unsafe_code)]
-                unsafe {
-                    to.add(k).write_unaligned(from.add(first + entry as usize + k * step).read_unaligned());
+        // SAFETY: `narrow` checked that each entry is on the axis, so that the element is at most the one at `reach`,
+        // which is in `data`; `k` is in `out`. Words are plain bits at any address.
+        #[allow(unsafe_code)]
+        unsafe {
+            if (stride, step) == (1, 0) {
+                for (k, &entry) in entries.iter().enumerate() {
+                    to.add(k).write_unaligned(from.add(first + entry as usize).read_unaligned());
                 }
-            }
-        } else {
-            for (k, &entry) in entries.iter().enumerate() {
-                // SAFETY: as above.
-                #[allow(unsafe_code)]
-                unsafe {
+            } else {
+                for (k, &entry) in entries.iter().enumerate() {
                     to.add(k).write_unaligned(from.add(first + entry as usize * stride + k * step).read_unaligned());
                 }
             }

@@ -13,6 +13,8 @@ mod grid;
 pub(crate) mod index;
 mod parallel;
 mod rows;
+#[cfg(feature = "rayon")]
+mod team;
 
 pub(crate) use grid::Grid;
 

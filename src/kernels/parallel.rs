@@ -1,8 +1,12 @@
 //! Work shared among threads. Each part of the output is written by one thread, so the bytes are the same for any
 //! number of them.
 
-/// Output below this many bytes is not worth a second thread.
-const WORTH_SHARING: usize = 96 << 10;
+#[cfg(feature = "rayon")]
+use super::team::TEAM;
+
+/// Output below so many bytes is not worth a helper that is ready, and one that must be woken first.
+#[cfg(feature = "rayon")]
+const WORTH_SHARING: [usize; 2] = [64 << 10, 128 << 10];
 
 /// Calls `work` with parts of `out`, each a multiple of `unit` bytes, and the number of the part's first unit: on this
 /// thread and, if the output is large, on up to `threads - 1` of the thread pool that rayon has for this thread.
@@ -15,13 +19,13 @@ pub(super) fn split(
     work: impl Fn(usize, &mut [u8]) -> bool + Sync,
 ) -> bool {
     #[cfg(feature = "rayon")]
-    if out.len() >= WORTH_SHARING && threads > 1 {
+    if threads > 1 && out.len() >= WORTH_SHARING[usize::from(TEAM.ready() == 0)] {
         let threads = threads.min(rayon::current_num_threads());
         if threads > 1 {
             return shared(out, unit, threads, work);
         }
     }
-    let _ = threads;
+    let _ = (unit, threads);
     work(0, out)
 }
 
@@ -35,21 +39,14 @@ fn shared(out: &mut [u8], unit: usize, threads: usize, work: impl Fn(usize, &mut
     let units = (out.len() / unit.max(1)).div_ceil(parts).max(1);
     let queue = Mutex::new(out.chunks_mut(units * unit).enumerate());
     let good = AtomicBool::new(true);
-    let take = || {
+    let helped = TEAM.run(threads - 1, &|| {
         while good.load(Ordering::Relaxed) {
-            // A poisoned queue means that another part panicked: rayon hands that on.
             let part = queue.lock().ok().and_then(|mut queue| queue.next());
             let Some((k, out)) = part else { break };
             if !work(k * units, out) {
                 good.store(false, Ordering::Relaxed);
             }
         }
-    };
-    rayon::in_place_scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(|_| take());
-        }
-        take();
     });
-    good.into_inner()
+    helped && good.into_inner()
 }

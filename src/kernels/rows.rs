@@ -35,14 +35,15 @@ for_each_level! {
 
 #[inline(always)]
 fn copy_body<I: Index>(data: &[u8], axis: Bounds, row: usize, indices: &[I], first: usize, out: &mut [u8]) -> bool {
-    if row == 64 {
-        return each_row(data, axis, row, indices, first, out, |from, out| {
-            if let (Some(from), Some(out)) = (from.first_chunk::<64>(), out.first_chunk_mut::<64>()) {
-                *out = *from;
-            }
-        });
+    // With the size known, a copy is a few instructions.
+    match row {
+        32 => each_row(data, axis, 32, indices, first, out, copy_row),
+        64 => each_row(data, axis, 64, indices, first, out, copy_row),
+        128 => each_row(data, axis, 128, indices, first, out, copy_row),
+        256 => each_row(data, axis, 256, indices, first, out, copy_row),
+        512 => each_row(data, axis, 512, indices, first, out, copy_row),
+        _ => each_row(data, axis, row, indices, first, out, copy_row),
     }
-    each_row(data, axis, row, indices, first, out, copy_row)
 }
 
 #[inline(always)]
@@ -52,7 +53,8 @@ fn stream_body<I: Index>(data: &[u8], axis: Bounds, row: usize, indices: &[I], f
     good
 }
 
-/// Calls `copy` with the bytes of the entry and of the output for each row from `first` on.
+/// Calls `copy` for each row from `first` on: with the entry, the row of the output, and an entry that will be
+/// needed soon.
 #[inline(always)]
 fn each_row<I: Index>(
     data: &[u8],
@@ -61,71 +63,86 @@ fn each_row<I: Index>(
     indices: &[I],
     first: usize,
     out: &mut [u8],
-    copy: impl Fn(&[u8], &mut [u8]),
+    copy: impl Fn(&[u8], &mut [u8], Next<'_>),
 ) -> bool {
-    let ahead = (2048 / row.max(1)).clamp(2, 32);
+    let ahead = (2048 / row.max(1)).clamp(4, 32);
     let outer = axis.size * row;
     let (mut base, mut k) = (first / indices.len() * outer, first % indices.len());
     for out in out.chunks_exact_mut(row) {
         if k == indices.len() {
             (base, k) = (base + outer, 0);
         }
-        let Some(entry) = indices.get(k).and_then(|&index| axis.entry(index)) else { return false };
-        if let Some(next) = indices.get(k + ahead).and_then(|&index| axis.entry(index)) {
-            // The processor sees where this leads and asks for the rest itself.
-            for line in 0..row.div_ceil(64).min(4) {
-                prefetch(data, base + next * row + line * 64);
-            }
-        }
-        let at = base + entry * row;
-        let Some(from) = data.get(at..at + row) else { return false };
-        copy(from, out);
+        let entry = |k: usize| Some(base + axis.entry(*indices.get(k)?)? * row);
+        let Some(from) = entry(k).and_then(|at| data.get(at..at + row)) else { return false };
+        copy(from, out, Next { data, at: entry(k + ahead) });
         k += 1;
     }
     true
 }
 
-/// Both are of one length.
+/// The entry after the next few, if there is one.
+#[derive(Clone, Copy)]
+struct Next<'a> {
+    data: &'a [u8],
+    at: Option<usize>,
+}
+
+impl Next<'_> {
+    #[inline(always)]
+    fn prefetch(self, byte: usize) {
+        if let Some(at) = self.at {
+            prefetch(self.data, at + byte);
+        }
+    }
+}
+
+/// Copies `from` to `out`, which are of one length, and asks for `next` as it goes.
 #[inline(always)]
-fn copy_row(from: &[u8], out: &mut [u8]) {
+fn copy_row(from: &[u8], out: &mut [u8], next: Next<'_>) {
     let (from_lines, from_rest) = from.as_chunks::<64>();
     let (out_lines, out_rest) = out.as_chunks_mut::<64>();
-    for (out, from) in out_lines.iter_mut().zip(from_lines) {
+    for (line, (out, from)) in out_lines.iter_mut().zip(from_lines).enumerate() {
+        next.prefetch(line * 64);
         *out = *from;
     }
-    if from_rest.len() == out_rest.len() {
+    if !from_rest.is_empty() && from_rest.len() == out_rest.len() {
+        next.prefetch(from.len() - 1);
         out_rest.copy_from_slice(from_rest);
     }
 }
 
 /// As [`copy_row`], past the caches where the processor can.
 #[inline(always)]
-fn stream_row(from: &[u8], out: &mut [u8]) {
+fn stream_row(from: &[u8], out: &mut [u8], next: Next<'_>) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si128};
-        let (head, lines, tail) = {
-            let start = out.as_ptr().align_offset(64).min(out.len());
-            let lines = (out.len() - start) / 64 * 64;
-            (start, lines, start + lines)
+        let head = out.as_ptr().align_offset(64).min(out.len());
+        let (Some((from_head, from)), Some((out_head, out))) =
+            (from.split_at_checked(head), out.split_at_mut_checked(head))
+        else {
+            return;
         };
-        let (Some(from_head), Some(out_head)) = (from.get(..head), out.get_mut(..head)) else { return };
-        out_head.copy_from_slice(from_head);
-        let (Some(from_lines), Some(out_lines)) = (from.get(head..tail), out.get_mut(head..tail)) else { return };
-        debug_assert!(lines.is_multiple_of(64));
-        for (from, out) in from_lines.chunks_exact(16).zip(out_lines.chunks_exact_mut(16)) {
-            // SAFETY: both have 16 bytes, and `out` is at a multiple of 16: the lines start at one of 64. Every x86-64
-            // processor has these instructions; `fence` orders the stores before others see the output.
-            #[allow(unsafe_code)]
-            unsafe {
-                _mm_stream_si128(out.as_mut_ptr().cast(), _mm_loadu_si128(from.as_ptr().cast()));
+        let none = Next { at: None, ..next };
+        copy_row(from_head, out_head, none);
+        let (from_lines, from_rest) = from.as_chunks::<64>();
+        let (out_lines, out_rest) = out.as_chunks_mut::<64>();
+        for (line, (out, from)) in out_lines.iter_mut().zip(from_lines).enumerate() {
+            next.prefetch(line * 64);
+            let (from, out) = (from.as_chunks::<16>().0, out.as_chunks_mut::<16>().0);
+            for (out, from) in out.iter_mut().zip(from) {
+                // SAFETY: both have 16 bytes, and `out` is at a multiple of 16: the lines start at one of 64. Every
+                // x86-64 processor has these; `fence` orders the stores before anybody reads the output.
+                #[allow(unsafe_code)]
+                unsafe {
+                    _mm_stream_si128(out.as_mut_ptr().cast(), _mm_loadu_si128(from.as_ptr().cast()));
+                }
             }
         }
-        let (Some(from_tail), Some(out_tail)) = (from.get(tail..), out.get_mut(tail..)) else { return };
-        out_tail.copy_from_slice(from_tail);
+        copy_row(from_rest, out_rest, none);
     }
     #[cfg(not(target_arch = "x86_64"))]
-    copy_row(from, out);
+    copy_row(from, out, next);
 }
 
 /// After stores past the caches, before anybody reads them.
