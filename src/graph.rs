@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Where a node finds a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Source {
     /// What is fed to an input of the graph, or its default.
     Input(usize),
@@ -66,6 +66,8 @@ pub(crate) struct Output {
     /// As of an input.
     symbols: SmallVec<[Option<usize>; 4]>,
     source: Source,
+    /// No other output has the same source.
+    once: bool,
 }
 
 #[derive(Debug)]
@@ -94,7 +96,7 @@ struct NodeOutput {
 
 /// What nodes produced, by slot.
 #[derive(Debug, Default)]
-pub(crate) struct Slots(Vec<Option<Value>>);
+pub(crate) struct Slots(SmallVec<[Option<Value>; 2]>);
 
 impl Slots {
     /// Gives the memory of all values to the next run.
@@ -159,6 +161,16 @@ impl Graph {
             }
         }
         Ok(())
+    }
+
+    /// Takes an output of the graph out after a run, or shares it if it is needed again.
+    pub(crate) fn take(&self, k: usize, feeds: &[Option<&Value>], slots: &mut Slots) -> Result<Value> {
+        if let Some(&Output { source: Source::Slot(slot), once: true, .. }) = self.outputs.get(k)
+            && let Some(value) = slots.0.get_mut(slot).and_then(Option::take)
+        {
+            return Ok(value);
+        }
+        self.output(k, feeds, slots).cloned()
     }
 
     /// An output of the graph after a run.

@@ -1,7 +1,7 @@
 //! A model: load it, ask what it takes and gives, run it.
 
 use crate::error::{Error, Result, quote};
-use crate::graph::{Graph, Output, Slots, ValueInfo};
+use crate::graph::{Graph, Slots, ValueInfo};
 use crate::onnx;
 use crate::operator::{Attributes, Compatibility, Context, Operator};
 use crate::registry::Registry;
@@ -128,12 +128,11 @@ impl Model {
         let symbols = self.graph.check_feeds(&feeds)?;
         let (mut slots, context) = (Slots::default(), self.context());
         self.graph.run(&feeds, &mut slots, &context)?;
-        let value =
-            |(k, output): (usize, &Output)| Ok((output.name.clone(), self.graph.output(k, &feeds, &slots)?.clone()));
-        let list = self.graph.outputs.iter().enumerate().map(value).collect::<Result<_>>()?;
-        let mut outputs = Outputs { list, notes: Vec::new() };
-        for ((_, value), output) in outputs.list.iter().zip(&self.graph.outputs) {
+        let mut outputs = Outputs { list: SmallVec::new(), notes: Vec::new() };
+        for (k, output) in self.graph.outputs.iter().enumerate() {
+            let value = self.graph.take(k, &feeds, &mut slots)?;
             outputs.notes.extend(output.note(value.tensor()?.shape(), &symbols));
+            outputs.list.push((output.name.clone(), value));
         }
         Ok(outputs)
     }

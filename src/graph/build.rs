@@ -257,6 +257,9 @@ impl Builder {
             symbols: self.symbols.len(),
             fixed: self.fixed,
         };
+        let mut seen = HashMap::new();
+        graph.outputs.iter().for_each(|output| *seen.entry(output.source).or_insert(0) += 1);
+        graph.outputs.iter_mut().for_each(|output| output.once = seen.get(&output.source) == Some(&1));
         assign_slots(&mut graph, self.produced);
         Ok(graph)
     }
@@ -283,7 +286,7 @@ impl Builder {
         let check = info.dtype.filter(|_| known.is_none());
         let (name, symbols) = (info.name.as_str().into(), self.symbols(&info));
         info.dtype = info.dtype.or(known);
-        Some(Output { info, name, source, check, symbols })
+        Some(Output { info, name, source, once: true, check, symbols })
     }
 }
 

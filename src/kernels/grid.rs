@@ -2,6 +2,7 @@
 
 use super::elements::{BLOCK, Word, narrow};
 use super::{Bounds, Index, parallel};
+use crate::tensor::Shape;
 
 /// What a GatherElements walks over.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +14,9 @@ pub(crate) struct Grid<'a> {
     /// The axis that the indices are for.
     pub(crate) axis: usize,
 }
+
+/// Rows of fewer indices are not worth a block.
+const SHORT: usize = 32;
 
 /// How a row of indices (all along the last dimension) reads `data`: `data[base + entry * stride + k * step]`.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +49,11 @@ pub(super) fn gather<T: Word, I: Index>(
     parallel::split(out, row * bytes, threads, |first, out| {
         let Some(indices) = indices.get(first * row..) else { return false };
         let mut walk = Walk::new(grid, outer, first);
+        if row < SHORT {
+            return indices.chunks_exact(row).zip(out.chunks_exact_mut(row * bytes)).all(|(indices, out)| {
+                one_by_one(data, axis, Row { base: walk.next(), stride, step }, bytes, indices, out)
+            });
+        }
         let mut entries = [0; BLOCK];
         indices.chunks_exact(row).zip(out.chunks_exact_mut(row * bytes)).all(|(indices, out)| {
             let base = walk.next();
@@ -65,7 +74,7 @@ fn one_row<T: Word, I: Index>(
     let Row { base, stride, step } = row;
     // The last element that can be read.
     let reach = base + axis.size.saturating_sub(1) * stride + indices.len().saturating_sub(1) * step;
-    if indices.len() < 32 || axis.size > u32::MAX as usize || (reach + 1) * bytes > data.len() {
+    if indices.len() < SHORT || axis.size > u32::MAX as usize || (reach + 1) * bytes > data.len() {
         return one_by_one(data, axis, row, bytes, indices, out);
     }
     for (block, (indices, out)) in indices.chunks(BLOCK).zip(out.chunks_mut(BLOCK * bytes)).enumerate() {
@@ -111,20 +120,22 @@ fn one_by_one<I: Index>(data: &[u8], axis: Bounds, row: Row, bytes: usize, indic
 struct Walk<'a> {
     /// The dimensions of the indices but the last.
     outer: &'a [usize],
-    position: smallvec::SmallVec<[usize; 6]>,
+    position: Shape,
     /// For each of them: elements in `data` between neighbours; 0 along the axis.
-    strides: smallvec::SmallVec<[usize; 6]>,
+    strides: Shape,
 }
 
 impl<'a> Walk<'a> {
     fn new(grid: &Grid<'_>, outer: &'a [usize], first: usize) -> Walk<'a> {
-        let mut rest = first;
-        let mut position: smallvec::SmallVec<[usize; 6]> = outer.iter().map(|_| 0).collect();
-        for (p, &dim) in position.iter_mut().zip(outer).rev() {
+        let (mut position, mut strides) = (Shape::from_elem(0, outer.len()), Shape::from_elem(0, outer.len()));
+        let (mut rest, mut stride) = (first, grid.data.last().copied().unwrap_or(1));
+        let dims = outer.iter().zip(grid.data).enumerate().rev();
+        for ((d, (&dim, &size)), (p, s)) in dims.zip(position.iter_mut().zip(&mut strides).rev()) {
             (*p, rest) = (rest % dim.max(1), rest / dim.max(1));
+            *s = if d == grid.axis { 0 } else { stride };
+            stride *= size;
         }
-        let stride = |d: usize| if d == grid.axis { 0 } else { grid.data.iter().skip(d + 1).product() };
-        Walk { outer, position, strides: (0..outer.len()).map(stride).collect() }
+        Walk { outer, position, strides }
     }
 
     fn next(&mut self) -> usize {

@@ -55,8 +55,10 @@ impl Axis {
 
     /// `shape` with this axis replaced by the dimensions `by`.
     pub(crate) fn replaced_in(&self, shape: &[usize], by: &[usize]) -> Shape {
-        let (before, after) = (shape.iter().take(self.at), shape.iter().skip(self.at + 1));
-        before.chain(by).chain(after).copied().collect()
+        let mut replaced = Shape::from_slice(shape.get(..self.at).unwrap_or(&[]));
+        replaced.extend_from_slice(by);
+        replaced.extend_from_slice(shape.get(self.at + 1..).unwrap_or(&[]));
+        replaced
     }
 }
 

@@ -109,8 +109,15 @@ impl Buffer {
         }
     }
 
+    /// The bytes, as many as asked for, of any content.
     #[inline]
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(super) fn resized(&mut self, len: usize) -> &mut [u8] {
+        self.words.resize(len);
+        self.bytes_mut()
+    }
+
+    #[inline]
+    fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.words {
             Words::Align1(words) => words,
             Words::Align2(words) => cast_slice_mut(words),
@@ -230,26 +237,16 @@ impl Memory {
         Memory { spare: RefCell::default(), pool }
     }
 
-    /// `len` bytes of any content, held by nobody else.
+    /// Memory for `len` bytes that nobody else holds; of another length yet.
     pub(super) fn take(&self, len: usize, align: usize) -> Arc<Buffer> {
         let mut spare = self.spare.borrow_mut();
         if let Some(place) = spare.iter().position(|buffer| buffer.words.suits(len, align)) {
-            let mut buffer = spare.swap_remove(place);
-            if let Some(inner) = Arc::get_mut(&mut buffer) {
-                inner.words.resize(len);
-                return buffer;
-            }
+            return spare.swap_remove(place);
         }
         if len < Pool::LEAST {
             return Arc::new(Buffer::new(Words::zeroed(len, align)));
         }
-        let words = match self.pool.take(len, align) {
-            Some(mut words) => {
-                words.resize(len);
-                words
-            }
-            None => Words::zeroed(len, align),
-        };
+        let words = self.pool.take(len, align).unwrap_or_else(|| Words::zeroed(len, align));
         Arc::new(Buffer { words, home: Arc::downgrade(&self.pool) })
     }
 

@@ -1,0 +1,120 @@
+//! What anyone would write: plain loops with every index checked. They are the limit that onnxref is compared with.
+
+use bytemuck::{Pod, cast_slice};
+use onnxref::{DType, Tensor};
+use std::borrow::Cow;
+use std::hint::black_box;
+
+/// The entry that an index names; negative ones count from the end.
+#[inline]
+fn entry(index: impl Into<i64>, size: usize) -> usize {
+    let index = index.into();
+    let entry = if index < 0 { index + size as i64 } else { index };
+    assert!(0 <= entry && entry < size as i64, "index {index} is out of range");
+    entry as usize
+}
+
+/// `out[o, k, ..] = data[o, indices[k], ..]`, where each `o` has `size` entries of `row` elements.
+pub fn gather<T: Clone, I: Copy + Into<i64>>(data: &[T], size: usize, row: usize, indices: &[I], out: &mut [T]) {
+    if row == 1 {
+        for (data, out) in data.chunks_exact(size).zip(out.chunks_exact_mut(indices.len())) {
+            for (out, &index) in out.iter_mut().zip(indices) {
+                *out = data[entry(index, size)].clone();
+            }
+        }
+    } else {
+        for (data, out) in data.chunks_exact(size * row).zip(out.chunks_exact_mut(indices.len() * row)) {
+            for (out, &index) in out.chunks_exact_mut(row).zip(indices) {
+                let start = entry(index, size) * row;
+                out.clone_from_slice(&data[start..start + row]);
+            }
+        }
+    }
+}
+
+/// `out[o, k, j] = data[o, indices[o, k, j], j]`, where `indices` has the shape of `data`.
+pub fn gather_elements<T: Clone, I: Copy + Into<i64>>(
+    data: &[T],
+    size: usize,
+    row: usize,
+    indices: &[I],
+    out: &mut [T],
+) {
+    let block = size * row;
+    let blocks = data.chunks_exact(block).zip(indices.chunks_exact(block)).zip(out.chunks_exact_mut(block));
+    for ((data, indices), out) in blocks {
+        let mut j = 0;
+        for (out, &index) in out.iter_mut().zip(indices) {
+            *out = data[entry(index, size) * row + j].clone();
+            j = if j + 1 == row { 0 } else { j + 1 };
+        }
+    }
+}
+
+/// What a loop is to do.
+pub struct Work<'a> {
+    /// GatherElements, not Gather.
+    pub elements: bool,
+    /// Entries along the axis.
+    pub size: usize,
+    /// Elements of an entry.
+    pub row: usize,
+    /// How many in a row, each with what the one before gave.
+    pub nodes: usize,
+    pub data: &'a Tensor,
+    /// Indices, of which each run takes the next.
+    pub sets: &'a [Tensor],
+    /// What the first gives.
+    pub want: &'a Tensor,
+}
+
+impl<'a> Work<'a> {
+    /// The loop for the type of the elements, with memory that is kept.
+    pub fn prepare(self) -> Box<dyn FnMut() + 'a> {
+        let (data, want) = (self.data, self.want);
+        match data.dtype().size() {
+            _ if data.dtype() == DType::String => {
+                let strings: Vec<String> = data.strings().unwrap().map(str::to_string).collect();
+                self.with_data(strings.into(), |out| out.iter().eq(want.strings().unwrap()))
+            }
+            1 => self.with_data(words::<u8>(data), |out| words(want) == out),
+            2 => self.with_data(words::<u16>(data), |out| words(want) == out),
+            4 => self.with_data(words::<u32>(data), |out| words(want) == out),
+            _ => self.with_data(words::<u64>(data), |out| words(want) == out),
+        }
+    }
+
+    fn with_data<T: Clone + Default>(self, data: Cow<'a, [T]>, right: impl Fn(&[T]) -> bool) -> Box<dyn FnMut() + 'a> {
+        match self.sets[0].dtype() {
+            DType::Int32 => self.with_indices::<T, i32>(data, right),
+            _ => self.with_indices::<T, i64>(data, right),
+        }
+    }
+
+    fn with_indices<T: Clone + Default, I: Pod + Into<i64>>(
+        self,
+        data: Cow<'a, [T]>,
+        right: impl Fn(&[T]) -> bool,
+    ) -> Box<dyn FnMut() + 'a> {
+        let step = if self.elements { gather_elements::<T, I> } else { gather::<T, I> };
+        let run = move |indices: &[I], out: &mut Vec<T>, last: &mut Vec<T>| {
+            step(black_box(&data), self.size, self.row, black_box(indices), out);
+            for _ in 1..self.nodes {
+                std::mem::swap(out, last);
+                step(last, self.size, self.row, indices, out);
+            }
+            black_box(out);
+        };
+        let mut out = vec![T::default(); self.want.len()];
+        let mut last = out.clone();
+        let mut sets = self.sets.iter().map(|indices| cast_slice::<u8, I>(indices.bytes())).cycle();
+        run(sets.next().unwrap(), &mut out, &mut last);
+        assert!(right(&out), "the plain loop gives something else");
+        Box::new(move || run(sets.next().unwrap(), &mut out, &mut last))
+    }
+}
+
+/// The elements as integers of their size.
+fn words<T: Pod>(tensor: &Tensor) -> Cow<'_, [T]> {
+    cast_slice(tensor.bytes()).into()
+}
