@@ -20,6 +20,8 @@ pub enum Kind {
     Unsupported,
     /// The caller, who may raise a [limit](crate::Limits) that was exceeded.
     Limit,
+    /// Nobody: the caller asked to stop.
+    Cancelled,
 }
 
 impl Display for Kind {
@@ -30,6 +32,7 @@ impl Display for Kind {
             Kind::Input => "input",
             Kind::Unsupported => "unsupported",
             Kind::Limit => "limit",
+            Kind::Cancelled => "cancelled",
         })
     }
 }
@@ -108,15 +111,15 @@ impl Error {
         error
     }
 
-    /// All of `causes` as one error: the only one as it is; of several the first, which knows the others.
-    /// `None` where there are none.
-    pub(crate) fn all(mut causes: Vec<Error>) -> Option<Error> {
+    /// All of `causes` as one error: the only one as it is; of several the first, which knows the others. `left_out`
+    /// more there were. `None` where there are none.
+    pub(crate) fn all(mut causes: Vec<Error>, left_out: usize) -> Option<Error> {
         if causes.len() < 2 {
             return causes.pop();
         }
         // What is wrong outweighs what is missing.
         let first = causes.iter().find(|e| e.kind() != Kind::Unsupported).or(causes.first())?;
-        let mut error = Error::new(first.kind(), format!("{first}\n(and {} more)", causes.len() - 1));
+        let mut error = Error::new(first.kind(), format!("{first}\n(and {} more)", causes.len() - 1 + left_out));
         error.0.place = first.0.place.clone();
         // The message has the place already.
         error.0.causes = causes;
@@ -286,7 +289,7 @@ mod tests {
 
     #[test]
     fn several_causes_are_kept_and_the_worst_kind_rules() {
-        let all = Error::all(vec![Error::unsupported("a"), Error::model("b"), Error::unsupported("c")]);
+        let all = Error::all(vec![Error::unsupported("a"), Error::model("b"), Error::unsupported("c")], 0);
         let error = all.expect("three causes");
         assert_eq!(error.kind(), Kind::Model);
         assert_eq!(error.to_string(), "b\n(and 2 more)");

@@ -135,16 +135,20 @@ impl Graph {
     /// `slots` has what an earlier run left, and has the outputs afterwards.
     pub(crate) fn run(&self, feeds: &[Option<&Value>], slots: &mut Slots, context: &Context) -> Result<()> {
         slots.clear(context);
+        context.start();
         slots.0.resize_with(self.slots, || None);
         for node in &self.nodes {
+            context.check_cancel()?;
             let values = self.call(node, feeds, slots, context).map_err(|error| node.locate(error))?;
             for (output, value) in node.outputs.iter().zip(values) {
+                context.memory.came(value.tensor()?.bytes().len())?;
                 if let Some(held) = output.slot.and_then(|slot| slots.0.get_mut(slot)) {
                     *held = Some(value);
                 }
             }
             for slot in &node.release {
                 if let Some(Value::Tensor(tensor)) = slots.0.get_mut(*slot).and_then(Option::take) {
+                    context.memory.gone(tensor.bytes().len());
                     tensor.recycle(&context.memory);
                 }
             }

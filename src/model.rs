@@ -2,18 +2,17 @@
 
 use crate::error::{Error, Result, quote};
 use crate::graph::{Graph, Slots, ValueInfo};
+use crate::limits::{Limits, exceeded};
 use crate::onnx;
-use crate::operator::{Attributes, Compatibility, Context, Operator};
+use crate::operator::{Attributes, Cancel, Compatibility, Context, Operator};
 use crate::registry::Registry;
 use crate::schema::Schema;
 use crate::tensor::{Memory, Pool, Tensor};
 use crate::value::Value;
 use bytes::Bytes;
-use prost::Message;
 use smallvec::SmallVec;
-use std::fs::File;
 use std::ops::Index;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A loaded model. Everything that can be decided without inputs has been; running it is a loop.
@@ -36,6 +35,7 @@ pub struct Model {
     metadata: Vec<(String, String)>,
     notes: Vec<String>,
     threads: usize,
+    limits: Limits,
     pool: Arc<Pool>,
 }
 
@@ -45,7 +45,9 @@ pub struct Model {
 pub struct LoadOptions {
     registry: Registry,
     mmap: bool,
+    roots: Vec<PathBuf>,
     threads: Option<usize>,
+    limits: Limits,
 }
 
 impl Model {
@@ -144,7 +146,7 @@ impl Model {
     }
 
     fn context(&self) -> Context {
-        Context { memory: Memory::new(self.pool.clone()), threads: self.threads }
+        Context::new(Memory::new(self.pool.clone(), self.limits.run_bytes), self.threads, self.limits.clone())
     }
 
     /// The place of an input.
@@ -177,6 +179,19 @@ impl LoadOptions {
     #[allow(unsafe_code)] // the caller vouches for what can't be checked
     pub unsafe fn mmap(mut self) -> LoadOptions {
         self.mmap = true;
+        self
+    }
+
+    /// What loading and running may cost, instead of [`Limits::default`].
+    pub fn limits(mut self, limits: Limits) -> LoadOptions {
+        self.limits = limits;
+        self
+    }
+
+    /// A folder in which external data may be that is behind a link in the model's folder, as in the caches of model
+    /// hubs. Without such a folder links are not followed.
+    pub fn external_root(mut self, folder: impl Into<PathBuf>) -> LoadOptions {
+        self.roots.push(folder.into());
         self
     }
 
@@ -238,8 +253,9 @@ impl LoadOptions {
     /// As [`Model::load`].
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Model> {
         let path = path.as_ref();
-        let bytes = self.read(path).map_err(|e| Error::io(format!("model {}", quote(&path.to_string_lossy())), e))?;
-        self.parse(bytes, &onnx::Folder::of(path, self.mmap))
+        let folder = onnx::Folder::of(path, self.roots.clone(), self.mmap, &self.limits);
+        let file = folder.model(path)?;
+        self.parse(file, !self.mmap, &folder)
     }
 
     /// As [`Model::from_bytes`], with these options.
@@ -247,22 +263,20 @@ impl LoadOptions {
     /// # Errors
     /// As [`Model::from_bytes`].
     pub fn from_bytes(&self, bytes: impl Into<Bytes>) -> Result<Model> {
-        self.parse(bytes.into(), &onnx::Folder::none())
-    }
-
-    fn read(&self, path: &Path) -> std::io::Result<Bytes> {
-        if self.mmap { onnx::map(&File::open(path)?) } else { Ok(std::fs::read(path)?.into()) }
-    }
-
-    fn parse(&self, bytes: Bytes, folder: &onnx::Folder) -> Result<Model> {
-        if bytes.is_empty() {
-            return Err(Error::model("the model file is empty"));
+        let bytes = bytes.into();
+        if bytes.len() as u64 > self.limits.file_bytes {
+            let allowed = self.limits.file_bytes;
+            return Err(exceeded("file_bytes", "the model has", bytes.len() as u128, "bytes", allowed));
         }
-        let proto = onnx::proto::ModelProto::decode(bytes)
-            .map_err(|e| Error::model(format!("the file is no ONNX model, or is cut short: {e}")))?;
-        let onnx::Parts { graph, ir_version, opsets, metadata, notes } = onnx::load(proto, &self.registry, folder)?;
+        self.parse(bytes, true, &onnx::Folder::none().with_limits(&self.limits))
+    }
+
+    fn parse(&self, file: Bytes, read: bool, folder: &onnx::Folder) -> Result<Model> {
+        let parts = onnx::load(file, read, &self.registry, folder)?;
+        let onnx::Parts { graph, ir_version, opsets, metadata, notes } = parts;
         let threads = self.threads.unwrap_or(usize::MAX);
-        Ok(Model { graph, ir_version, opsets, metadata, notes, threads, pool: Arc::default() })
+        let (limits, pool) = (self.limits.clone(), Arc::default());
+        Ok(Model { graph, ir_version, opsets, metadata, notes, threads, limits, pool })
     }
 }
 
@@ -336,6 +350,11 @@ impl Runner<'_> {
         let place = place.ok_or_else(|| Error::input(format!("there is no output {}", quote(name))))?;
         let feeds: SmallVec<[Option<&Value>; 4]> = self.feeds.iter().map(Option::as_ref).collect();
         self.model.graph.output(place, &feeds, &self.slots)?.tensor()
+    }
+
+    /// Runs stop soon after `cancel` is called, with an error of kind [`Kind::Cancelled`](crate::Kind::Cancelled).
+    pub fn cancel_with(&mut self, cancel: &Cancel) {
+        self.context.cancel = Some(cancel.clone());
     }
 
     /// Gives memory for outputs of later runs: that of `tensor`, whatever is in it. An output that fits is written

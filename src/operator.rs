@@ -1,12 +1,17 @@
 //! What an operator is: attributes read once at load, and one pure function.
 
-use crate::error::{Error, Result, quote};
+use crate::dtype::{DType, byte_count};
+use crate::error::{Error, Kind, Result, quote};
+use crate::kernels::Means;
+use crate::limits::{Limits, exceeded};
 use crate::schema::Schema;
 use crate::tensor::{Memory, Shape, Tensor};
 use crate::value::Value;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use crate::schema::Attribute;
 
@@ -33,6 +38,71 @@ pub(crate) struct Context {
     pub(crate) memory: Memory,
     /// How many threads a call may use.
     pub(crate) threads: usize,
+    pub(crate) limits: Limits,
+    /// Elements produced so far.
+    elements: Cell<u64>,
+    pub(crate) cancel: Option<Cancel>,
+}
+
+impl Context {
+    pub(crate) fn new(memory: Memory, threads: usize, limits: Limits) -> Context {
+        Context { memory, threads, limits, elements: Cell::new(0), cancel: None }
+    }
+
+    /// Before each run.
+    pub(crate) fn start(&self) {
+        self.elements.set(0);
+        self.memory.start();
+    }
+
+    /// The caller has not asked to stop.
+    pub(crate) fn check_cancel(&self) -> Result<()> {
+        match &self.cancel {
+            Some(cancel) if cancel.is_cancelled() => {
+                Err(Error::new(Kind::Cancelled, "the run was cancelled by its caller"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An output of this shape is within the limits.
+    fn check_output(&self, dtype: DType, shape: &[usize]) -> Result<()> {
+        let Limits { rank, tensor_bytes, run_elements, .. } = self.limits;
+        if shape.len() > rank {
+            return Err(exceeded("rank", "the output has", shape.len() as u128, "dimensions", rank as u64));
+        }
+        let bytes = byte_count(dtype, shape)? as u64;
+        if bytes > tensor_bytes {
+            return Err(exceeded("tensor_bytes", "the output takes", bytes.into(), "bytes", tensor_bytes));
+        }
+        let elements = self.elements.get().saturating_add(bytes / dtype.size() as u64);
+        if elements > run_elements {
+            return Err(exceeded("run_elements", "the run produces", elements.into(), "elements", run_elements));
+        }
+        self.elements.set(elements);
+        Ok(())
+    }
+}
+
+/// Stops runs: see [`Runner::cancel_with`](crate::Runner::cancel_with). Clones stop the same.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// One that has not been called.
+    pub fn new() -> Cancel {
+        Cancel::default()
+    }
+
+    /// Stops runs that go on and those to come.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has been called.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// The inputs of one call of an operator.
@@ -53,6 +123,19 @@ impl<'a> Call<'a> {
         self.context.threads
     }
 
+    /// The caller has not asked to stop: for operators that take long.
+    ///
+    /// # Errors
+    /// It has.
+    pub fn check_cancel(&self) -> Result<()> {
+        self.context.check_cancel()
+    }
+
+    /// What a kernel may use, and what stops it.
+    pub(crate) fn means(&self) -> Means<'_> {
+        Means { threads: self.context.threads, stop: self.context.cancel.as_ref().map(|cancel| &*cancel.0) }
+    }
+
     /// A tensor of the type of `data` whose elements `fill` copies from there. What `fill` gets is not zero.
     pub(crate) fn output_like(
         &self,
@@ -60,7 +143,11 @@ impl<'a> Call<'a> {
         shape: Shape,
         fill: impl FnOnce(&mut [u8]) -> Result<()>,
     ) -> Result<Tensor> {
-        data.with_elements(shape, &self.context.memory, fill)
+        self.context.check_output(data.dtype(), &shape)?;
+        let output = data.with_elements(shape, &self.context.memory, fill);
+        // A kernel that was stopped gives up, and not for its indices.
+        self.context.check_cancel()?;
+        output
     }
 
     /// All inputs as the node lists them; `None` for an optional one that is left out.

@@ -22,11 +22,30 @@ pub(crate) struct Builder {
     symbols: HashMap<String, usize>,
     /// The declared element types of values that nodes produce.
     declared: HashMap<String, DType>,
-    faults: Vec<Error>,
+    faults: Faults,
     /// Names that a node used before they were defined: the node's index, and the error if they never are.
     unknown: Vec<(String, usize, Error)>,
     /// Inputs whose initializer can't be overridden.
     fixed: Vec<String>,
+}
+
+/// Faults in the order they were found; only so many that they stay readable, and their memory bounded.
+#[derive(Default)]
+struct Faults {
+    list: Vec<Error>,
+    left_out: usize,
+}
+
+impl Faults {
+    const KEPT: usize = 1000;
+
+    fn push(&mut self, error: Error) {
+        if self.list.len() < Self::KEPT {
+            self.list.push(error);
+        } else {
+            self.left_out += 1;
+        }
+    }
 }
 
 /// Where a node's inputs come from.
@@ -155,7 +174,7 @@ impl Builder {
 
     /// A node whose operator can't be had, for one reason or several. Its outputs count as produced.
     pub(crate) fn broken_node(&mut self, node: &NodeNames<'_>, faults: Vec<Error>) {
-        self.faults.extend(faults);
+        faults.into_iter().for_each(|fault| self.faults.push(fault));
         self.find_inputs(node);
         self.define_outputs(node, &[]);
     }
@@ -193,7 +212,7 @@ impl Builder {
         let mut sources = SmallVec::new();
         for name in node.inputs {
             let found = self.names.get(name);
-            if found.is_none() && !name.is_empty() {
+            if found.is_none() && !name.is_empty() && self.unknown.len() < Faults::KEPT {
                 let error = node.fault(name, format!("input {} is produced by", quote(name)));
                 self.unknown.push((name.clone(), node.index, error));
             }
@@ -244,8 +263,9 @@ impl Builder {
         }
         let outputs = std::mem::take(&mut self.outputs).into_iter();
         let outputs = outputs.filter_map(|info| self.find_output(info)).collect();
-        self.faults.sort_by_key(|fault| fault.place().node_index);
-        if let Some(error) = Error::all(self.faults) {
+        let Faults { mut list, left_out } = self.faults;
+        list.sort_by_key(|fault| fault.place().node_index);
+        if let Some(error) = Error::all(list, left_out) {
             return Err(error);
         }
         let mut graph = Graph {

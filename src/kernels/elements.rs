@@ -1,7 +1,7 @@
 //! Gather of single elements: the axis is the last one, or all after it have size 1.
 
 use super::cpu::for_each_level;
-use super::{Bounds, Index, parallel, rows};
+use super::{Bounds, Index, Means, parallel, rows};
 
 /// How many indices are checked and narrowed at a time: their positions stay in the nearest cache.
 pub(super) const BLOCK: usize = 512;
@@ -20,22 +20,22 @@ pub(super) fn gather<T: Word, I: Index>(
     axis: Bounds,
     indices: &[I],
     out: &mut [u8],
-    threads: usize,
+    means: Means<'_>,
 ) -> bool {
     let (size, n) = (size_of::<T>(), indices.len());
     if axis.size > u32::MAX as usize {
         // Entries don't fit the blocks below.
-        return rows::gather(data, axis, size, indices, out, threads);
+        return rows::gather(data, axis, size, indices, out, means);
     }
     if out.len() == n * size {
-        return parallel::split(out, size, threads, |first, out| {
+        return parallel::split(out, size, means, |first, out| {
             let count = out.len() / size;
             indices.get(first..first + count).is_some_and(|indices| checked::<T, I>(data, axis, indices, out))
         });
     }
     // Many rows share the indices: check them once.
     let Some(entries) = narrowed(indices, axis) else { return false };
-    parallel::split(out, n * size, threads, |first, out| {
+    parallel::split(out, n * size, means, |first, out| {
         let data = data.get(first * axis.size * size..).unwrap_or(&[]);
         for (data, out) in data.chunks_exact(axis.size * size).zip(out.chunks_exact_mut(n * size)) {
             pick::<T>(data, axis.size, &entries, out);

@@ -1,7 +1,7 @@
 //! GatherElements: an index for each element of the output.
 
 use super::elements::{BLOCK, Word, narrow};
-use super::{Bounds, Index, parallel};
+use super::{Bounds, Index, Means, parallel};
 use crate::tensor::Shape;
 
 /// What a GatherElements walks over.
@@ -32,7 +32,7 @@ pub(super) fn gather<T: Word, I: Index>(
     grid: &Grid<'_>,
     indices: &[I],
     out: &mut [u8],
-    threads: usize,
+    means: Means<'_>,
 ) -> bool {
     let bytes = size_of::<T>();
     let Some((&row, outer)) = grid.indices.split_last().filter(|_| !out.is_empty()) else { return true };
@@ -41,12 +41,12 @@ pub(super) fn gather<T: Word, I: Index>(
     // Along the last dimension `data` steps on too, unless that is the axis.
     let step = usize::from(grid.axis != outer.len());
     if outer.iter().all(|&dim| dim == 1) {
-        return parallel::split(out, bytes, threads, |first, out| {
+        return parallel::split(out, bytes, means, |first, out| {
             let Some(indices) = indices.get(first..first + out.len() / bytes) else { return false };
             one_row::<T, I>(data, axis, Row { base: first * step, stride, step }, indices, out, &mut [0; BLOCK])
         });
     }
-    parallel::split(out, row * bytes, threads, |first, out| {
+    parallel::split(out, row * bytes, means, |first, out| {
         let Some(indices) = indices.get(first * row..) else { return false };
         let mut walk = Walk::new(grid, outer, first);
         if row < SHORT {

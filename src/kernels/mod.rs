@@ -17,6 +17,16 @@ mod rows;
 mod team;
 
 pub(crate) use grid::Grid;
+use std::sync::atomic::AtomicBool;
+
+/// What a kernel may use, and what stops it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Means<'a> {
+    /// Threads at the most.
+    pub(crate) threads: usize,
+    /// Set when the caller asks to stop.
+    pub(crate) stop: Option<&'a AtomicBool>,
+}
 
 /// Index values as they came.
 #[derive(Debug, Clone, Copy)]
@@ -82,28 +92,28 @@ pub(crate) struct Gather<'a> {
     pub(crate) indices: Indices<'a>,
 }
 
-/// Fills all of `out`, on up to `threads` threads. False: an index is out of range, and `out` is garbage.
+/// Fills all of `out`. False: an index is out of range or the caller asked to stop, and `out` is garbage.
 #[must_use]
-pub(crate) fn gather(work: Gather<'_>, out: &mut [u8], threads: usize) -> bool {
+pub(crate) fn gather(work: Gather<'_>, out: &mut [u8], means: Means<'_>) -> bool {
     match work.indices {
-        Indices::I32(indices) => gather_by(work, indices, out, threads),
-        Indices::I64(indices) => gather_by(work, indices, out, threads),
+        Indices::I32(indices) => gather_by(work, indices, out, means),
+        Indices::I64(indices) => gather_by(work, indices, out, means),
     }
 }
 
-fn gather_by<I: Index>(work: Gather<'_>, indices: &[I], out: &mut [u8], threads: usize) -> bool {
+fn gather_by<I: Index>(work: Gather<'_>, indices: &[I], out: &mut [u8], means: Means<'_>) -> bool {
     let Gather { data, axis, row, .. } = work;
     if out.is_empty() {
         // Nothing is copied, and the indices are to be good all the same.
         return indices.iter().all(|&index| axis.entry(index).is_some());
     }
     match row {
-        1 => elements::gather::<u8, I>(data, axis, indices, out, threads),
-        2 => elements::gather::<u16, I>(data, axis, indices, out, threads),
-        4 => elements::gather::<u32, I>(data, axis, indices, out, threads),
-        8 => elements::gather::<u64, I>(data, axis, indices, out, threads),
-        16 => elements::gather::<u128, I>(data, axis, indices, out, threads),
-        _ => rows::gather(data, axis, row, indices, out, threads),
+        1 => elements::gather::<u8, I>(data, axis, indices, out, means),
+        2 => elements::gather::<u16, I>(data, axis, indices, out, means),
+        4 => elements::gather::<u32, I>(data, axis, indices, out, means),
+        8 => elements::gather::<u64, I>(data, axis, indices, out, means),
+        16 => elements::gather::<u128, I>(data, axis, indices, out, means),
+        _ => rows::gather(data, axis, row, indices, out, means),
     }
 }
 
@@ -115,16 +125,16 @@ pub(crate) fn gather_elements(
     grid: &Grid<'_>,
     indices: Indices<'_>,
     out: &mut [u8],
-    threads: usize,
+    means: Means<'_>,
 ) -> bool {
     macro_rules! by_size {
         ($indices:expr) => {
             match element {
-                1 => grid::gather::<u8, _>(data, grid, $indices, out, threads),
-                2 => grid::gather::<u16, _>(data, grid, $indices, out, threads),
-                4 => grid::gather::<u32, _>(data, grid, $indices, out, threads),
-                8 => grid::gather::<u64, _>(data, grid, $indices, out, threads),
-                _ => grid::gather::<u128, _>(data, grid, $indices, out, threads),
+                1 => grid::gather::<u8, _>(data, grid, $indices, out, means),
+                2 => grid::gather::<u16, _>(data, grid, $indices, out, means),
+                4 => grid::gather::<u32, _>(data, grid, $indices, out, means),
+                8 => grid::gather::<u64, _>(data, grid, $indices, out, means),
+                _ => grid::gather::<u128, _>(data, grid, $indices, out, means),
             }
         };
     }

@@ -1,7 +1,7 @@
 //! Gather of entries of many bytes: each is copied whole.
 
 use super::cpu::{for_each_level, prefetch};
-use super::{Bounds, Index, parallel};
+use super::{Bounds, Index, Means, parallel};
 
 /// Outputs of so many bytes are not in the caches any more when somebody reads them: they are written past them.
 const PAST_CACHES: usize = 16 << 20;
@@ -13,10 +13,10 @@ pub(super) fn gather<I: Index>(
     row: usize,
     indices: &[I],
     out: &mut [u8],
-    threads: usize,
+    means: Means<'_>,
 ) -> bool {
     let past = out.len() >= PAST_CACHES && row >= 256;
-    parallel::split(out, row, threads, |first, out| {
+    parallel::split(out, row, means, |first, out| {
         if past {
             stream::<I>(data, axis, row, indices, first, out)
         } else {

@@ -43,7 +43,7 @@ fn check(outer: usize, size: usize, row: usize, indices: &[i64]) {
         for threads in [1, 3] {
             for indices in [Some(Indices::I64(indices)), narrow.as_deref().map(Indices::I32)].into_iter().flatten() {
                 let mut out = vec![0xa5; outer * row * indices_len(indices) + 1];
-                let good = gather(Gather { data, axis, row, indices }, &mut out[1..], threads);
+                let good = gather(Gather { data, axis, row, indices }, &mut out[1..], Means { threads, stop: None });
                 assert_eq!(good, want.is_some(), "outer {outer}, size {size}, row {row}");
                 if let Some(want) = &want {
                     assert!(out[1..] == want[..], "outer {outer}, size {size}, row {row}, {threads} threads");
@@ -116,10 +116,33 @@ fn without_negative_indices() {
     for n in [1, 40] {
         let mut indices = vec![8; n];
         let mut out = vec![0; n];
-        assert!(gather(Gather { data: &data, axis, row: 1, indices: Indices::I64(&indices) }, &mut out, 1));
+        assert!(gather(
+            Gather { data: &data, axis, row: 1, indices: Indices::I64(&indices) },
+            &mut out,
+            Means { threads: 1, stop: None }
+        ));
         assert_eq!(out, vec![data[8]; n]);
         indices[n - 1] = -1;
-        assert!(!gather(Gather { data: &data, axis, row: 1, indices: Indices::I64(&indices) }, &mut out, 1));
+        assert!(!gather(
+            Gather { data: &data, axis, row: 1, indices: Indices::I64(&indices) },
+            &mut out,
+            Means { threads: 1, stop: None }
+        ));
+    }
+}
+
+#[test]
+fn a_caller_that_asks_to_stop_is_heard() {
+    let (data, indices) = (pattern(100), vec![5i32; 20 << 20]);
+    let axis = Bounds { size: 100, negative: true };
+    for threads in [1, 3] {
+        for stop in [true, false] {
+            let means = Means { threads, stop: Some(&AtomicBool::new(stop)) };
+            let mut out = vec![0; indices.len()];
+            let work = Gather { data: &data, axis, row: 1, indices: Indices::I32(&indices) };
+            assert_eq!(gather(work, &mut out, means), !stop);
+            assert!(out.iter().all(|&byte| byte == if stop { 0 } else { data[5] }));
+        }
     }
 }
 
@@ -152,7 +175,7 @@ fn check_grid(data_shape: &[usize], indices_shape: &[usize], axis: usize, elemen
         for threads in [1, 3] {
             for indices in [Some(Indices::I64(&indices)), narrow.as_deref().map(Indices::I32)].into_iter().flatten() {
                 let mut out = vec![0xa5; n * element + 1];
-                let good = gather_elements(data, element, &grid, indices, &mut out[1..], threads);
+                let good = gather_elements(data, element, &grid, indices, &mut out[1..], Means { threads, stop: None });
                 assert_eq!(good, want.is_some(), "{grid:?}");
                 if let Some(want) = &want {
                     assert!(out[1..] == want[..], "{grid:?}, element {element}, {threads} threads");

@@ -1,12 +1,13 @@
 //! External data: a tensor's bytes in a file beside the model.
 
 use crate::error::{Error, Kind, Result, quote};
+use crate::limits::{Limits, exceeded};
 use bytes::Bytes;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
-use std::sync::Mutex;
 
 /// What a tensor says about where its data is.
 #[derive(Debug, PartialEq)]
@@ -46,27 +47,58 @@ fn decimal(key: &str, value: &str) -> Result<u64> {
     })
 }
 
-/// The folder that external data is read from: the model's own, and nothing outside of it.
+/// Where the files of a model are: in the model's own folder, and nothing outside of it.
 #[derive(Debug)]
 pub(crate) struct Folder {
     /// `None` for a model that came as bytes.
     path: Option<PathBuf>,
+    /// Folders in which the target of a link may be.
+    roots: Vec<PathBuf>,
     /// Files are mapped instead of read.
     mmap: bool,
+    pub(super) limits: Limits,
+    /// Bytes read so far.
+    read: Cell<u64>,
     /// Mapped files by location: tensors share a file's map.
-    maps: Mutex<HashMap<String, Bytes>>,
+    maps: RefCell<HashMap<String, Bytes>>,
 }
 
 impl Folder {
     /// The folder of a model file.
-    pub(crate) fn of(model: &Path, mmap: bool) -> Folder {
+    pub(crate) fn of(model: &Path, roots: Vec<PathBuf>, mmap: bool, limits: &Limits) -> Folder {
         let parent = model.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Folder { path: Some(parent.to_path_buf()), mmap, maps: Mutex::default() }
+        Folder { path: Some(parent.to_path_buf()), roots, mmap, limits: limits.clone(), ..Folder::none() }
     }
 
     /// No folder: external data is an error.
     pub(crate) fn none() -> Folder {
-        Folder { path: None, mmap: false, maps: Mutex::default() }
+        Folder {
+            path: None,
+            roots: Vec::new(),
+            mmap: false,
+            limits: Limits::default(),
+            read: Cell::new(0),
+            maps: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn with_limits(mut self, limits: &Limits) -> Folder {
+        self.limits = limits.clone();
+        self
+    }
+
+    /// The content of the model file, which may be behind links.
+    pub(crate) fn model(&self, path: &Path) -> Result<Bytes> {
+        let what = format!("model {}", quote(&path.to_string_lossy()));
+        let file = beneath::open_any(path).map_err(|e| Error::io(&*what, e))?;
+        let metadata = file.metadata().map_err(|e| Error::io(&*what, e))?;
+        if !metadata.is_file() {
+            return Err(Error::new(Kind::Io, format!("{what} is not a regular file")));
+        }
+        if self.mmap {
+            return map(&file).map_err(|e| Error::io(&*what, e));
+        }
+        self.content(file, 0, metadata.len(), &what)
     }
 
     /// The `need` bytes that a tensor takes.
@@ -78,61 +110,95 @@ impl Folder {
             ));
         };
         if let Some(length) = length.filter(|length| *length != need) {
-            return Err(Error::model(format!("its external data has length {length}: its type and shape take {need}"))
-                .at(|place| {
-                    place.value = Some(length.into());
-                    place.size = usize::try_from(need).ok();
-                }));
+            let text = format!("its external data has length {length}: its type and shape take {need}");
+            return Err(Error::model(text).at(|place| {
+                place.value = Some(length.into());
+                place.size = usize::try_from(need).ok();
+            }));
         }
-        let relative = inside(location)?;
-        let file = open(folder, relative, location)?;
-        let size = file.metadata().map_err(|e| Error::io(format!("external data {}", quote(location)), e))?.len();
+        let what = format!("external data {}", quote(location));
+        let file = self.open(folder, inside(location)?, &what)?;
+        let metadata = file.metadata().map_err(|e| Error::io(&*what, e))?;
+        if !metadata.is_file() {
+            return Err(Error::model(format!("{what} is not a regular file")));
+        }
+        if beneath::links(&metadata) > 1 {
+            return Err(Error::model(format!("{what} has more than one hard link: it may be a file from elsewhere")));
+        }
+        let size = metadata.len();
         if need > size || *offset > size - need {
-            let place = format!("external data {}", quote(location));
             return Err(Error::model(format!(
-                "{place} has {size} bytes: offset {offset} and {need} bytes reach beyond"
+                "{what} has {size} bytes: offset {offset} and {need} bytes reach beyond"
             )));
         }
         if self.mmap {
-            return self.map(&file, location, *offset, need);
+            self.mapped(&file, location, *offset, need, &what)
+        } else {
+            self.content(file, *offset, need, &what)
         }
-        read(file, *offset, need).map_err(|e| Error::io(format!("external data {}", quote(location)), e))
     }
 
-    fn map(&self, file: &File, location: &str, offset: u64, need: u64) -> Result<Bytes> {
-        let failed = |e| Error::io(format!("external data {}", quote(location)), e);
-        let mut maps = self.maps.lock().map_err(|_| Error::new(Kind::Io, "another thread failed while loading"))?;
-        let map = match maps.get(location) {
-            Some(map) => map.clone(),
+    /// Opens a file in the folder, with no link on the way; or, where a link is, in one of the roots.
+    fn open(&self, folder: &Path, relative: &Path, what: &str) -> Result<File> {
+        let error = match beneath::open(folder, relative) {
+            Ok(file) => return Ok(file),
+            Err(error) => error,
+        };
+        if !beneath::is_link(folder, relative) {
+            return Err(Error::io(what, error));
+        }
+        let target = folder.join(relative).canonicalize().map_err(|e| Error::io(what, e))?;
+        for root in &self.roots {
+            let root = root.canonicalize().map_err(|e| Error::io(what, e))?;
+            if let Ok(relative) = target.strip_prefix(&root) {
+                return beneath::open(&root, relative).map_err(|e| Error::io(what, e));
+            }
+        }
+        let how = "LoadOptions::external_root names folders in which the target may be";
+        Err(Error::model(format!("{what} is behind a link: these are not followed ({how})")))
+    }
+
+    fn mapped(&self, file: &File, location: &str, offset: u64, need: u64, what: &str) -> Result<Bytes> {
+        let known = self.maps.borrow().get(location).cloned();
+        let map = match known {
+            Some(map) => map,
             None => {
-                let map = map(file).map_err(failed)?;
-                maps.insert(location.to_string(), map.clone());
+                let map = map(file).map_err(|e| Error::io(what, e))?;
+                self.maps.borrow_mut().insert(location.to_string(), map.clone());
                 map
             }
         };
         let range = usize::try_from(offset).ok().zip(usize::try_from(offset + need).ok());
         match range.filter(|(_, to)| *to <= map.len()) {
             Some((from, to)) => Ok(map.slice(from..to)),
-            None => Err(Error::new(Kind::Io, format!("external data {} shrank while it was read", quote(location)))),
+            None => Err(Error::new(Kind::Io, format!("{what} shrank while it was read"))),
         }
     }
-}
 
-fn read(mut file: File, offset: u64, need: u64) -> std::io::Result<Bytes> {
-    let mut bytes = Vec::new();
-    let len = usize::try_from(need).map_err(std::io::Error::other)?;
-    bytes.try_reserve_exact(len).map_err(std::io::Error::other)?;
-    file.seek(SeekFrom::Start(offset))?;
-    file.take(need).read_to_end(&mut bytes)?;
-    if bytes.len() != len {
-        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    /// Reads a part of a file, within what may be read in all.
+    fn content(&self, mut file: File, offset: u64, need: u64, what: &str) -> Result<Bytes> {
+        let total = self.read.get().saturating_add(need);
+        if total > self.limits.file_bytes {
+            let text = format!("with {what} the model has");
+            return Err(exceeded("file_bytes", &text, total.into(), "bytes", self.limits.file_bytes));
+        }
+        self.read.set(total);
+        let mut bytes = Vec::new();
+        let mut read = || {
+            let len = usize::try_from(need).map_err(std::io::Error::other)?;
+            bytes.try_reserve_exact(len).map_err(std::io::Error::other)?;
+            file.seek(SeekFrom::Start(offset))?;
+            (&mut file).take(need).read_to_end(&mut bytes)?;
+            if bytes.len() == len { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
+        };
+        read().map_err(|e| Error::io(what, e))?;
+        Ok(bytes.into())
     }
-    Ok(bytes.into())
 }
 
 /// A file's content, mapped. Only for callers of `LoadOptions::mmap`, who vouch that the file doesn't change.
 #[allow(unsafe_code)]
-pub(crate) fn map(file: &File) -> std::io::Result<Bytes> {
+fn map(file: &File) -> std::io::Result<Bytes> {
     if file.metadata()?.len() == 0 {
         return Ok(Bytes::new());
     }
@@ -154,24 +220,97 @@ fn inside(location: &str) -> Result<&Path> {
     Ok(path)
 }
 
-/// Opens a regular file inside of a folder; links are not followed.
-fn open(folder: &Path, relative: &Path, location: &str) -> Result<File> {
-    let failed = |e| Error::io(format!("external data {}", quote(location)), e);
-    let mut path = folder.to_path_buf();
-    for part in relative.components() {
-        path.push(part);
-        if path.symlink_metadata().map_err(failed)?.is_symlink() {
-            return Err(Error::model(format!(
-                "external data {} is behind a link: these are not followed",
-                quote(location)
-            )));
+/// Opening files: a FIFO or a device doesn't block, and nothing is outside of a folder.
+#[cfg(unix)]
+mod beneath {
+    use rustix::fs::{CWD, Mode, OFlags, open as open_at_once, openat};
+    use std::fs::{File, Metadata};
+    use std::io;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::{Component, Path};
+
+    const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+    /// Opens what is at a path that the caller gave.
+    pub(super) fn open_any(path: &Path) -> io::Result<File> {
+        Ok(File::from(open_at_once(path, FLAGS, Mode::empty())?))
+    }
+
+    /// Opens a file beneath a folder, without following links below it.
+    pub(super) fn open(folder: &Path, relative: &Path) -> io::Result<File> {
+        let folder = openat(CWD, folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::{ResolveFlags, openat2};
+            use rustix::io::Errno;
+            let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+            match openat2(&folder, relative, FLAGS, Mode::empty(), how) {
+                Ok(file) => return Ok(File::from(file)),
+                // Old kernels don't have it, and some sandboxes forbid it.
+                Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
+        part_by_part(folder, relative)
     }
-    let metadata = path.metadata().map_err(failed)?;
-    if !metadata.is_file() {
-        return Err(Error::model(format!("external data {} is not a regular file", quote(location))));
+
+    /// Opens one folder after the other, none of which is a link.
+    pub(super) fn part_by_part(mut folder: rustix::fd::OwnedFd, relative: &Path) -> io::Result<File> {
+        let mut parts = relative.components().filter(|part| *part != Component::CurDir).peekable();
+        while let Some(part) = parts.next() {
+            let Component::Normal(name) = part else { return Err(io::ErrorKind::InvalidInput.into()) };
+            let flags = FLAGS | OFlags::NOFOLLOW;
+            if parts.peek().is_none() {
+                return Ok(File::from(openat(&folder, name, flags, Mode::empty())?));
+            }
+            folder = openat(&folder, name, flags | OFlags::DIRECTORY, Mode::empty())?;
+        }
+        Err(io::ErrorKind::InvalidInput.into())
     }
-    File::open(&path).map_err(failed)
+
+    /// Whether a part of the path is a link: to say so, not to decide.
+    pub(super) fn is_link(folder: &Path, relative: &Path) -> bool {
+        let mut path = folder.to_path_buf();
+        relative.components().any(|part| {
+            path.push(part);
+            path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink())
+        })
+    }
+
+    pub(super) fn links(metadata: &Metadata) -> u64 {
+        metadata.nlink()
+    }
+}
+
+/// Without handles to folders: looks at each part of the path first.
+#[cfg(not(unix))]
+mod beneath {
+    use std::fs::{File, Metadata};
+    use std::io;
+    use std::path::Path;
+
+    pub(super) fn open_any(path: &Path) -> io::Result<File> {
+        File::open(path)
+    }
+
+    pub(super) fn open(folder: &Path, relative: &Path) -> io::Result<File> {
+        if is_link(folder, relative) {
+            return Err(io::Error::other("it is behind a link"));
+        }
+        File::open(folder.join(relative))
+    }
+
+    pub(super) fn is_link(folder: &Path, relative: &Path) -> bool {
+        let mut path = folder.to_path_buf();
+        relative.components().any(|part| {
+            path.push(part);
+            path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink())
+        })
+    }
+
+    pub(super) fn links(_: &Metadata) -> u64 {
+        1
+    }
 }
 
 #[cfg(test)]
@@ -190,6 +329,26 @@ mod tests {
         );
         for bad in ["-1", "+1", "", " 1", "1e3", "18446744073709551616"] {
             assert!(parse(&[("location", "a"), ("offset", bad)]).is_err(), "{bad}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn part_by_part_as_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("in")).unwrap();
+        std::fs::write(folder.path().join("in/a"), "x").unwrap();
+        std::os::unix::fs::symlink("in", folder.path().join("link")).unwrap();
+        std::os::unix::fs::symlink("a", folder.path().join("in/link")).unwrap();
+        let by_parts = |path: &str| {
+            let handle = rustix::fs::open(folder.path(), rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty());
+            beneath::part_by_part(handle.unwrap(), Path::new(path)).is_ok()
+        };
+        for (path, good) in
+            [("in/a", true), ("./in/./a", true), ("link/a", false), ("in/link", false), ("no", false), ("../x", false)]
+        {
+            assert_eq!(by_parts(path), good, "{path}");
+            assert_eq!(beneath::open(folder.path(), Path::new(path)).is_ok(), good, "{path}");
         }
     }
 

@@ -6,13 +6,15 @@ use super::proto::{
     tensor_shape_proto::{Dimension, dimension},
     type_proto,
 };
-use super::{attribute, tensor};
+use super::{attribute, scan, tensor};
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result, operator_label, quote};
 use crate::graph::{Builder, Dim, Graph, NodeNames, ValueInfo};
 use crate::operator::Resolved;
 use crate::registry::{Newest, Registry};
 use crate::value::Value;
+use bytes::Bytes;
+use prost::Message;
 use std::collections::HashMap;
 
 /// The IR versions that there are.
@@ -29,8 +31,14 @@ pub(crate) struct Parts {
     pub(crate) notes: Vec<String>,
 }
 
-/// Reads a model; the error has every fault that could be seen.
-pub(crate) fn load(proto: ModelProto, registry: &Registry, folder: &Folder) -> Result<Parts> {
+/// Reads a model, whose bytes are in memory for it (`read`) or mapped; the error has every fault that could be seen.
+pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, folder: &Folder) -> Result<Parts> {
+    if file.is_empty() {
+        return Err(Error::model("the model file is empty"));
+    }
+    scan::check_model(&file, read, &folder.limits)?;
+    let proto = ModelProto::decode(file)
+        .map_err(|e| Error::model(format!("the file is no ONNX model, or is cut short: {e}")))?;
     let ir_version = proto.ir_version.unwrap_or(0);
     if !IR_VERSIONS.contains(&ir_version) {
         let (first, last) = (IR_VERSIONS.start(), IR_VERSIONS.end());
@@ -223,7 +231,8 @@ impl Loader<'_> {
         let read = match value {
             type_proto::Value::TensorType(tensor) => {
                 let dims = |dims: &[Dimension]| dims.iter().enumerate().map(dim).collect::<Result<Vec<_>>>();
-                let dims = tensor.shape.as_ref().map(|shape| dims(&shape.dim));
+                let rank = |dims: &[Dimension]| tensor::check_rank(dims.len(), &self.folder.limits);
+                let dims = tensor.shape.as_ref().map(|shape| rank(&shape.dim).and_then(|()| dims(&shape.dim)));
                 let dtype = tensor::dtype_of("elem_type", tensor.elem_type.unwrap_or(0));
                 dims.transpose().and_then(|dims| Ok((dtype?, dims)))
             }

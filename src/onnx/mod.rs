@@ -3,6 +3,7 @@
 mod attribute;
 mod external;
 mod graph;
+mod scan;
 pub(crate) mod tensor;
 
 /// The messages of the ONNX format, made from `proto/onnx.proto`.
@@ -18,5 +19,5 @@ pub mod proto {
     include!(concat!(env!("OUT_DIR"), "/onnx.rs"));
 }
 
-pub(crate) use external::{Folder, map};
+pub(crate) use external::Folder;
 pub(crate) use graph::{Parts, load};

@@ -2,8 +2,10 @@
 
 use super::external::{External, Folder};
 use super::proto::{StringStringEntryProto, TensorProto, tensor_proto::DataLocation};
+use super::scan;
 use crate::dtype::{DType, Field, ShapeText, byte_count};
 use crate::error::{Error, Kind, Result, quote};
+use crate::limits::{Limits, exceeded};
 use crate::tensor::{Shape, Tensor};
 use bytes::Bytes;
 use prost::Message;
@@ -21,6 +23,7 @@ fn read_unnamed(proto: TensorProto, folder: &Folder) -> Result<Tensor> {
     if proto.segment.is_some() {
         return Err(Error::model("it is a segment of a tensor: these can't be put together"));
     }
+    check_rank(proto.dims.len(), &folder.limits)?;
     let shape = shape(&proto.dims)?;
     byte_count(dtype, &shape).map_err(|e| e.with_kind(Kind::Model))?;
     let count = if shape.contains(&0) { 0 } else { shape.iter().product() };
@@ -67,6 +70,14 @@ pub(super) fn dtype_of(field: &str, code: i32) -> Result<DType> {
 
 fn shape(dims: &[i64]) -> Result<Shape> {
     dims.iter().enumerate().map(|(axis, &dim)| size_of_dim(axis, dim)).collect()
+}
+
+/// A rank is within the limit.
+pub(super) fn check_rank(rank: usize, limits: &Limits) -> Result<()> {
+    if rank <= limits.rank {
+        return Ok(());
+    }
+    Err(exceeded("rank", "a shape has", rank as u128, "dimensions", limits.rank as u64))
 }
 
 /// A dimension of a message as a size.
@@ -178,17 +189,22 @@ fn from_typed(dtype: DType, shape: &[usize], count: usize, proto: TensorProto) -
     };
     let complex = if matches!(dtype, DType::Complex64 | DType::Complex128) { 2 } else { 1 };
     let bytes: Vec<u8> = match dtype.field() {
+        // Numbers that are in memory what they are in the message move without a copy.
         Field::Float => {
             check(proto.float_data.len(), count * complex)?;
-            bytemuck::allocation::pod_collect_to_vec(&proto.float_data)
+            return Ok(Tensor::from_words(dtype, shape, proto.float_data));
         }
         Field::Double => {
             check(proto.double_data.len(), count * complex)?;
-            bytemuck::allocation::pod_collect_to_vec(&proto.double_data)
+            return Ok(Tensor::from_words(dtype, shape, proto.double_data));
         }
         Field::Int64 => {
             check(proto.int64_data.len(), count)?;
-            bytemuck::allocation::pod_collect_to_vec(&proto.int64_data)
+            return Ok(Tensor::from_words(dtype, shape, proto.int64_data));
+        }
+        Field::Int32 if dtype == DType::Int32 => {
+            check(proto.int32_data.len(), count)?;
+            return Ok(Tensor::from_words(dtype, shape, proto.int32_data));
         }
         Field::Uint64 => {
             check(proto.uint64_data.len(), count)?;
@@ -214,7 +230,6 @@ fn from_typed(dtype: DType, shape: &[usize], count: usize, proto: TensorProto) -
             let packs = matches!(dtype.bits(), 2 | 4);
             check(proto.int32_data.len(), if packs { packed_size(dtype, count) as usize } else { count })?;
             let range = match dtype {
-                DType::Int32 => i32::MIN.into()..=i32::MAX.into(),
                 DType::Int16 => i16::MIN.into()..=i16::MAX.into(),
                 DType::Int8 => i8::MIN.into()..=i8::MAX.into(),
                 DType::Bool => 0..=1,
@@ -256,8 +271,10 @@ impl Tensor {
     /// # Errors
     /// The bytes are no such message, or one that departs from the standard. External data is not read.
     pub fn from_proto_bytes(bytes: impl Into<Bytes>) -> Result<Tensor> {
-        let proto = TensorProto::decode(bytes.into()).map_err(|e| Error::model(format!("no TensorProto: {e}")))?;
-        read(proto, &Folder::none())
+        let (bytes, folder) = (bytes.into(), Folder::none());
+        scan::check_tensor(&bytes, &folder.limits)?;
+        let proto = TensorProto::decode(bytes).map_err(|e| Error::model(format!("no TensorProto: {e}")))?;
+        read(proto, &folder)
     }
 
     /// The tensor as an encoded `TensorProto` with a name: raw data, or `string_data` for strings.

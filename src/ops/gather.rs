@@ -35,7 +35,7 @@ impl Operator for Gather {
             indices: indices_of(indices)?,
         };
         let output = call.output_like(data, axis.replaced_in(data.shape(), indices.shape()), |out| {
-            let good = kernels::gather(work, out, call.threads());
+            let good = kernels::gather(work, out, call.means());
             good.then_some(()).ok_or_else(|| first_out_of_range(indices, &axis, self.range))
         })?;
         Ok(smallvec![output.into()])

@@ -35,7 +35,7 @@ impl Operator for GatherND {
             indices: kernels::Indices::I64(&rows),
         };
         let output = call.output_like(data, shape, |out| {
-            let good = kernels::gather(work, out, call.threads());
+            let good = kernels::gather(work, out, call.means());
             good.then_some(()).ok_or_else(|| Error::input("the rows of the tuples are out of range"))
         })?;
         Ok(smallvec![output.into()])

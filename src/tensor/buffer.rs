@@ -1,10 +1,12 @@
 //! Memory of tensors: a vector that keeps the alignment it was allocated with, or bytes that belong to someone else;
 //! and memory that is used again.
 
+use crate::error::{Error, Kind, Result};
+use crate::limits::exceeded;
 use bytemuck::{Pod, allocation::cast_vec, cast_slice, cast_slice_mut};
 use bytes::Bytes;
 use smallvec::SmallVec;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// An allocation of our own.
@@ -33,6 +35,16 @@ impl Words {
             4 => Words::Align4(vec![0; len / 4]),
             _ => Words::Align8(vec![0; len / 8]),
         }
+    }
+
+    /// As [`Words::zeroed`], or an error where the system doesn't have so much.
+    fn try_zeroed(len: usize, align: usize) -> Result<Words> {
+        // Asked for and given back at once: zeroed memory can only be had without asking, and a large piece of it
+        // costs nothing until it is written.
+        if len >= 1 << 20 && Vec::<u8>::new().try_reserve_exact(len).is_err() {
+            return Err(Error::new(Kind::Limit, format!("the system has no {len} bytes of memory for an output")));
+        }
+        Ok(Words::zeroed(len, align))
     }
 
     fn align(&self) -> usize {
@@ -212,6 +224,16 @@ impl Pool {
         Some(kept.swap_remove(place))
     }
 
+    fn size(&self) -> u64 {
+        self.0.lock().map_or(0, |kept| kept.iter().map(|words| words.capacity() as u64).sum())
+    }
+
+    fn clear(&self) {
+        if let Ok(mut kept) = self.0.lock() {
+            kept.clear();
+        }
+    }
+
     fn give(&self, words: Words) {
         if let Ok(mut kept) = self.0.lock() {
             if kept.len() == Self::KEPT {
@@ -227,27 +249,72 @@ impl Pool {
 pub(crate) struct Memory {
     spare: RefCell<SmallVec<[Arc<Buffer>; 2]>>,
     pool: Arc<Pool>,
+    /// Bytes of the values that the run holds.
+    live: Cell<u64>,
+    /// So many it may hold.
+    limit: u64,
 }
 
 impl Memory {
     /// So many pieces wait for a use in this run.
     const SPARE: usize = 8;
 
-    pub(crate) fn new(pool: Arc<Pool>) -> Memory {
-        Memory { spare: RefCell::default(), pool }
+    pub(crate) fn new(pool: Arc<Pool>, limit: u64) -> Memory {
+        Memory { spare: RefCell::default(), pool, live: Cell::new(0), limit }
+    }
+
+    /// A run starts: it holds nothing.
+    pub(crate) fn start(&self) {
+        self.live.set(0);
+    }
+
+    /// A value of so many bytes is held.
+    pub(crate) fn came(&self, len: usize) -> Result<()> {
+        self.live.set(self.fits(len)?);
+        Ok(())
+    }
+
+    /// A value of so many bytes is not held any more.
+    pub(crate) fn gone(&self, len: usize) {
+        self.live.set(self.live.get().saturating_sub(len as u64));
+    }
+
+    fn fits(&self, len: usize) -> Result<u64> {
+        let live = self.live.get().saturating_add(len as u64);
+        if live > self.limit {
+            return Err(exceeded("run_bytes", "the run holds", live.into(), "bytes", self.limit));
+        }
+        Ok(live)
+    }
+
+    /// Memory that waits is given back where it would be over the limit together with `live` bytes.
+    fn make_room(&self, live: u64) {
+        let spare = self.spare.borrow().iter().map(|buffer| buffer.words.capacity() as u64).sum::<u64>();
+        if live.saturating_add(spare).saturating_add(self.pool.size()) > self.limit {
+            self.spare.borrow_mut().clear();
+            self.pool.clear();
+        }
     }
 
     /// Memory for `len` bytes that nobody else holds; of another length yet.
-    pub(super) fn take(&self, len: usize, align: usize) -> Arc<Buffer> {
+    pub(super) fn take(&self, len: usize, align: usize) -> Result<Arc<Buffer>> {
+        let live = self.fits(len)?;
         let mut spare = self.spare.borrow_mut();
         if let Some(place) = spare.iter().position(|buffer| buffer.words.suits(len, align)) {
-            return spare.swap_remove(place);
+            return Ok(spare.swap_remove(place));
         }
         if len < Pool::LEAST {
-            return Arc::new(Buffer::new(Words::zeroed(len, align)));
+            return Ok(Arc::new(Buffer::new(Words::zeroed(len, align))));
         }
-        let words = self.pool.take(len, align).unwrap_or_else(|| Words::zeroed(len, align));
-        Arc::new(Buffer { words, home: Arc::downgrade(&self.pool) })
+        drop(spare);
+        let words = match self.pool.take(len, align) {
+            Some(words) => words,
+            None => {
+                self.make_room(live);
+                Words::try_zeroed(len, align)?
+            }
+        };
+        Ok(Arc::new(Buffer { words, home: Arc::downgrade(&self.pool) }))
     }
 
     /// Memory that may be used again, unless somebody else holds it too.

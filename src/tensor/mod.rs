@@ -97,6 +97,12 @@ impl Tensor {
         Ok(Tensor { dtype, shape: shape.into(), data: Data::shared(bytes), text: None })
     }
 
+    /// A tensor of words that are its elements in row-major order, as many as its type and shape take.
+    pub(crate) fn from_words<W: bytemuck::Pod>(dtype: DType, shape: &[usize], mut words: Vec<W>) -> Tensor {
+        words.shrink_to_fit();
+        Tensor { dtype, shape: shape.into(), data: Data::own(Buffer::from_vec(words)), text: None }
+    }
+
     /// A tensor of strings, in row-major order.
     ///
     /// # Errors
@@ -135,7 +141,7 @@ impl Tensor {
         fill: impl FnOnce(&mut [u8]) -> Result<()>,
     ) -> Result<Tensor> {
         let len = byte_count(self.dtype, &shape)?;
-        let mut buffer = memory.take(len, self.dtype.align());
+        let mut buffer = memory.take(len, self.dtype.align())?;
         match Arc::get_mut(&mut buffer) {
             Some(buffer) => fill(buffer.resized(len))?,
             None => return Err(Error::unsupported("memory that is in use was given out: please report this")),

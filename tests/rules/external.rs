@@ -133,11 +133,13 @@ fn links_are_not_followed() {
         [
             (
                 "link.bin",
-                "initializer: tensor \"data\": external data \"link.bin\" is behind a link: these are not followed",
+                "initializer: tensor \"data\": external data \"link.bin\" is behind a link: these are not followed \
+                 (LoadOptions::external_root names folders in which the target may be)",
             ),
             (
                 "link/late.bin",
-                "initializer: tensor \"data\": external data \"link/late.bin\" is behind a link: these are not followed",
+                "initializer: tensor \"data\": external data \"link/late.bin\" is behind a link: these are not followed \
+                 (LoadOptions::external_root names folders in which the target may be)",
             ),
         ]
         .map(|(location, text)| {

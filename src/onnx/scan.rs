@@ -1,0 +1,530 @@
+//! A look at the wire format before it is decoded: what a file would cost, and whether it means one thing.
+//!
+//! A decoder allocates as a file tells it to: a megabyte of empty attributes becomes more than a gigabyte. The scan
+//! walks over the same bytes without allocating and adds up what decoding and building would take. It refuses what
+//! protobuf would merge in silence: a field given twice that is there once.
+
+use super::proto as p;
+use crate::error::{Error, Result};
+use crate::limits::{Limits, exceeded};
+
+/// A kind of message; its name is its variant's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Message {
+    Model,
+    Graph,
+    Node,
+    Attribute,
+    Tensor,
+    Segment,
+    SparseTensor,
+    ValueInfo,
+    Type,
+    TensorType,
+    SequenceType,
+    MapType,
+    Shape,
+    Dimension,
+    Opaque,
+    Function,
+    Training,
+    Opset,
+    Entry,
+    Annotation,
+    /// Device configurations: leaves of small size.
+    Other,
+}
+
+/// What is at a field.
+#[derive(Clone, Copy)]
+enum Field {
+    /// A message; whether it may be repeated.
+    Message(Message, bool),
+    /// A name or identifier.
+    Name(bool),
+    /// Other text, or bytes.
+    Text(bool),
+    /// Bytes that stay a slice of the file.
+    Slice(bool),
+    /// One number.
+    Number,
+    /// Numbers, packed or not, of so many bytes in memory; whether they are varints.
+    Numbers(u64, Wire),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Wire {
+    Varint,
+    Fixed32,
+    Fixed64,
+}
+
+/// What an allocation takes beside what was asked for.
+const ALLOCATION: u64 = 16;
+
+/// What is known of a name beside its text: entries in tables, copies in nodes.
+const NAMED: u64 = 160;
+
+impl Message {
+    fn label(self) -> &'static str {
+        match self {
+            Message::Model => "ModelProto",
+            Message::Graph => "GraphProto",
+            Message::Node => "NodeProto",
+            Message::Attribute => "AttributeProto",
+            Message::Tensor => "TensorProto",
+            Message::Segment => "TensorProto.Segment",
+            Message::SparseTensor => "SparseTensorProto",
+            Message::ValueInfo => "ValueInfoProto",
+            Message::Type => "TypeProto",
+            Message::TensorType => "TypeProto.Tensor",
+            Message::SequenceType => "TypeProto.Sequence",
+            Message::MapType => "TypeProto.Map",
+            Message::Shape => "TensorShapeProto",
+            Message::Dimension => "TensorShapeProto.Dimension",
+            Message::Opaque => "TypeProto.Opaque",
+            Message::Function => "FunctionProto",
+            Message::Training => "TrainingInfoProto",
+            Message::Opset => "OperatorSetIdProto",
+            Message::Entry => "StringStringEntryProto",
+            Message::Annotation => "TensorAnnotation",
+            Message::Other => "device configuration",
+        }
+    }
+
+    /// Bytes of memory that a message of this kind takes: decoded, and what is built from it.
+    fn size(self) -> u64 {
+        let (decoded, built) = match self {
+            Message::Model => (size_of::<p::ModelProto>(), 4096),
+            Message::Graph => (size_of::<p::GraphProto>(), 1024),
+            Message::Node => (size_of::<p::NodeProto>(), 512),
+            Message::Attribute => (size_of::<p::AttributeProto>(), 128),
+            Message::Tensor => (size_of::<p::TensorProto>(), 640),
+            Message::Segment => (size_of::<p::tensor_proto::Segment>(), 0),
+            Message::SparseTensor => (size_of::<p::SparseTensorProto>(), 0),
+            Message::ValueInfo => (size_of::<p::ValueInfoProto>(), 512),
+            Message::Type => (size_of::<p::TypeProto>(), 0),
+            Message::TensorType | Message::SequenceType | Message::MapType => (size_of::<p::TypeProto>(), 0),
+            Message::Shape => (size_of::<p::TensorShapeProto>(), 64),
+            Message::Dimension => (size_of::<p::tensor_shape_proto::Dimension>(), 64),
+            Message::Opaque => (size_of::<p::type_proto::Opaque>(), 0),
+            Message::Function => (size_of::<p::FunctionProto>(), 0),
+            Message::Training => (size_of::<p::TrainingInfoProto>(), 0),
+            Message::Opset => (size_of::<p::OperatorSetIdProto>(), 64),
+            Message::Entry => (size_of::<p::StringStringEntryProto>(), 96),
+            Message::Annotation => (size_of::<p::TensorAnnotation>(), 0),
+            Message::Other => (size_of::<p::NodeDeviceConfigurationProto>().max(size_of::<p::ShardingSpecProto>()), 0),
+        };
+        (decoded + built) as u64
+    }
+
+    /// What a field of this message is; `None` for one that is not in the format, which is passed over.
+    fn field(self, number: u32) -> Option<Field> {
+        use Field::{Name, Number, Numbers, Slice, Text};
+        use Message::*;
+        use Wire::{Fixed32, Fixed64, Varint};
+        let one = |message| Some(Field::Message(message, false));
+        let many = |message| Some(Field::Message(message, true));
+        match (self, number) {
+            (Model, 1 | 5) => Some(Number),
+            (Model, 2 | 3 | 6) => Some(Text(false)),
+            (Model, 4) => Some(Name(false)),
+            (Model, 7) => one(Graph),
+            (Model, 8) => many(Opset),
+            (Model, 14) => many(Entry),
+            (Model, 20) => many(Training),
+            (Model, 25) => many(Function),
+            (Model, 26) => many(Other),
+            (Graph, 1) => many(Node),
+            (Graph, 2) => Some(Name(false)),
+            (Graph, 5) => many(Tensor),
+            (Graph, 10) => Some(Text(false)),
+            (Graph, 11..=13) => many(ValueInfo),
+            (Graph, 14) => many(Annotation),
+            (Graph, 15) => many(SparseTensor),
+            (Graph, 16) => many(Entry),
+            (Node, 1 | 2) => Some(Name(true)),
+            (Node, 3 | 4 | 7 | 8) => Some(Name(false)),
+            (Node, 5) => many(Attribute),
+            (Node, 6) => Some(Text(false)),
+            (Node, 9) => many(Entry),
+            (Node, 10) => many(Other),
+            (Attribute, 1 | 21) => Some(Name(false)),
+            (Attribute, 2 | 3 | 20) => Some(Number),
+            (Attribute, 4) => Some(Slice(false)),
+            (Attribute, 5) => one(Tensor),
+            (Attribute, 6) => one(Graph),
+            (Attribute, 7) => Some(Numbers(4, Fixed32)),
+            (Attribute, 8) => Some(Numbers(8, Varint)),
+            (Attribute, 9) => Some(Slice(true)),
+            (Attribute, 10) => many(Tensor),
+            (Attribute, 11) => many(Graph),
+            (Attribute, 13) => Some(Text(false)),
+            (Attribute, 14) => one(Type),
+            (Attribute, 15) => many(Type),
+            (Attribute, 22) => one(SparseTensor),
+            (Attribute, 23) => many(SparseTensor),
+            // Of numbers in a tensor a second copy may be made, in the element type.
+            (Tensor, 1) => Some(Numbers(16, Varint)),
+            (Tensor, 2 | 14) => Some(Number),
+            (Tensor, 3) => one(Segment),
+            (Tensor, 4) => Some(Numbers(4, Fixed32)),
+            (Tensor, 5) => Some(Numbers(8, Varint)),
+            (Tensor, 6) => Some(Slice(true)),
+            (Tensor, 7 | 11) => Some(Numbers(8, Varint)),
+            (Tensor, 8) => Some(Name(false)),
+            (Tensor, 9) => Some(Slice(false)),
+            (Tensor, 10) => Some(Numbers(8, Fixed64)),
+            (Tensor, 12) => Some(Text(false)),
+            (Tensor, 13 | 16) => many(Entry),
+            (Segment, 1 | 2) => Some(Number),
+            (SparseTensor, 1 | 2) => one(Tensor),
+            (SparseTensor, 3) => Some(Numbers(8, Varint)),
+            (ValueInfo, 1) => Some(Name(false)),
+            (ValueInfo, 2) => one(Type),
+            (ValueInfo, 3) => Some(Text(false)),
+            (ValueInfo, 4) => many(Entry),
+            (Type, 1 | 8) => one(TensorType),
+            (Type, 4 | 9) => one(SequenceType),
+            (Type, 5) => one(MapType),
+            (Type, 6) => Some(Text(false)),
+            (Type, 7) => one(Opaque),
+            (TensorType | MapType, 1) => Some(Number),
+            (TensorType, 2) => one(Shape),
+            (SequenceType, 1) | (MapType, 2) => one(Type),
+            (Shape, 1) => many(Dimension),
+            (Dimension, 1) => Some(Number),
+            (Dimension, 2) => Some(Name(false)),
+            (Dimension, 3) => Some(Text(false)),
+            (Opaque, 1 | 2) => Some(Name(false)),
+            (Function, 1 | 10 | 13) => Some(Name(false)),
+            (Function, 4..=6) => Some(Name(true)),
+            (Function, 7) => many(Node),
+            (Function, 8) => Some(Text(false)),
+            (Function, 9) => many(Opset),
+            (Function, 11) => many(Attribute),
+            (Function, 12) => many(ValueInfo),
+            (Function, 14) => many(Entry),
+            (Training, 1 | 2) => one(Graph),
+            (Training, 3 | 4) => many(Entry),
+            (Opset, 1) => Some(Name(false)),
+            (Opset, 2) => Some(Number),
+            (Entry, 1) => Some(Name(false)),
+            (Entry, 2) => Some(Text(false)),
+            (Annotation, 1) => Some(Name(false)),
+            (Annotation, 2) => many(Entry),
+            // Whatever a device configuration has: as messages, which cost most.
+            (Other, _) => many(Other),
+            _ => None,
+        }
+    }
+
+    /// Fields that exclude each other count as one field given twice.
+    fn once(self, number: u32) -> u32 {
+        match (self, number) {
+            (Message::Type, 1 | 4 | 5 | 7 | 8 | 9) => 1,
+            (Message::Dimension, 1 | 2) => 1,
+            _ => number,
+        }
+    }
+}
+
+/// A message that the scan is inside of.
+#[derive(Clone, Copy)]
+struct Frame {
+    message: Message,
+    start: usize,
+    end: usize,
+    /// Fields that were there and may be there once: bit by number.
+    seen: u32,
+}
+
+/// More is never needed: a decoder refuses what nests deeper.
+const MAX_NESTING: usize = 100;
+
+/// Refuses a model file that would take more than the limits allow, or has two meanings. The memory of `file` itself
+/// counts if it was `read`.
+pub(super) fn check_model(file: &[u8], read: bool, limits: &Limits) -> Result<()> {
+    check(Message::Model, file, read, limits)
+}
+
+/// As [`check_model`], of an encoded tensor.
+pub(super) fn check_tensor(file: &[u8], limits: &Limits) -> Result<()> {
+    check(Message::Tensor, file, true, limits)
+}
+
+fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<()> {
+    let allowed = limits.load_bytes.saturating_add(limits.load_bytes_per_byte.saturating_mul(file.len() as u64));
+    let mut cost = if read { file.len() as u64 } else { 0 } + message.size();
+    let mut nodes = 0usize;
+    let mut at = 0;
+    let root = Frame { message, start: 0, end: file.len(), seen: 0 };
+    let (mut frames, mut depth) = ([root; MAX_NESTING], 1usize);
+    while let Some(frame) = depth.checked_sub(1).and_then(|top| frames.get_mut(top)) {
+        if at >= frame.end {
+            depth -= 1;
+            continue;
+        }
+        let start = at;
+        let (number, wire, len) = header(file, &mut at, frame.end)?;
+        let body = at;
+        // A message's fields come next; anything else is stepped over.
+        at += len;
+        let Some(field) = frame.message.field(number) else { continue };
+        let repeated = match field {
+            Field::Message(_, repeated) | Field::Name(repeated) | Field::Text(repeated) | Field::Slice(repeated) => {
+                repeated
+            }
+            Field::Number => false,
+            Field::Numbers(..) => true,
+        };
+        let fits = match field {
+            Field::Number => wire != 2,
+            Field::Numbers(..) => true,
+            _ => wire == 2,
+        };
+        if !fits {
+            return Err(malformed(start, &format!("{} has another type in field {number}", frame.message.label())));
+        }
+        let bit = 1u32.checked_shl(frame.message.once(number)).unwrap_or(0);
+        if !repeated && frame.seen & bit != 0 {
+            return Err(given_twice(file, *frame, number, start));
+        }
+        frame.seen |= bit;
+        // A list grows to up to twice what is in it.
+        let growth = if repeated { 2 } else { 1 };
+        cost += match field {
+            Field::Message(inner, _) => {
+                if inner == Message::Node {
+                    nodes += 1;
+                    if nodes > limits.nodes {
+                        return Err(exceeded(
+                            "nodes",
+                            "the model has more than",
+                            limits.nodes as u128,
+                            "nodes",
+                            limits.nodes as u64,
+                        ));
+                    }
+                }
+                if depth >= limits.nesting.min(MAX_NESTING) {
+                    let deepest = limits.nesting.min(MAX_NESTING) as u64;
+                    return Err(exceeded("nesting", "messages nest", depth as u128 + 1, "deep", deepest));
+                }
+                if let Some(next) = frames.get_mut(depth) {
+                    *next = Frame { message: inner, start: body, end: body + len, seen: 0 };
+                }
+                depth += 1;
+                at = body;
+                growth * inner.size() + ALLOCATION
+            }
+            Field::Name(_) => {
+                if len > limits.name_bytes {
+                    return Err(exceeded("name_bytes", "a name has", len as u128, "bytes", limits.name_bytes as u64));
+                }
+                growth * (size_of::<String>() as u64) + 3 * len as u64 + NAMED
+            }
+            Field::Text(_) => 2 * len as u64 + ALLOCATION,
+            Field::Slice(repeated) => {
+                // Strings are copied into one text; each has a view.
+                let copied = if repeated { 2 * len as u64 + 32 } else { 0 };
+                growth * size_of::<bytes::Bytes>() as u64 * u64::from(repeated) + copied
+            }
+            Field::Number => 0,
+            Field::Numbers(size, kind) => {
+                let count = match (wire, kind) {
+                    (2, Wire::Varint) => file.get(body..at).map_or(0, count_varints),
+                    (2, Wire::Fixed32) => len as u64 / 4,
+                    (2, Wire::Fixed64) => len as u64 / 8,
+                    _ => 1,
+                };
+                growth * size * count
+            }
+        };
+        if cost > allowed {
+            let what = format!("decoding the first {at} of {} bytes would take", file.len());
+            return Err(exceeded("load_bytes", &what, cost.into(), "bytes", allowed));
+        }
+    }
+    Ok(())
+}
+
+/// Reads a field's number and wire type; gives them and the length of what follows, which is inside of `end`.
+fn header(file: &[u8], at: &mut usize, end: usize) -> Result<(u32, u8, usize)> {
+    let start = *at;
+    let tag = varint(file, at, end)?;
+    let wire = (tag & 7) as u8;
+    let number = u32::try_from(tag >> 3).ok().filter(|n| (1..1 << 29).contains(n));
+    let number = number.ok_or_else(|| malformed(start, "a field has no number"))?;
+    let len = match wire {
+        0 => {
+            let mut next = *at;
+            varint(file, &mut next, end)?;
+            next - *at
+        }
+        1 => 8,
+        5 => 4,
+        2 => usize::try_from(varint(file, at, end)?).unwrap_or(usize::MAX),
+        3 | 4 => return Err(malformed(start, "a group, which ONNX doesn't have")),
+        _ => return Err(malformed(start, "a field has no wire type")),
+    };
+    if len > end - *at {
+        let text = format!("{len} bytes follow, and {} are left", end - *at);
+        return Err(malformed(start, &text));
+    }
+    Ok((number, wire, len))
+}
+
+fn varint(file: &[u8], at: &mut usize, end: usize) -> Result<u64> {
+    let start = *at;
+    let mut value = 0u64;
+    for shift in (0..70).step_by(7) {
+        let byte = file.get(*at).filter(|_| *at < end).ok_or_else(|| malformed(start, "the file is cut short"))?;
+        *at += 1;
+        // The tenth byte has one bit.
+        if shift == 63 && *byte > 1 {
+            break;
+        }
+        value |= u64::from(byte & 127) << shift;
+        if *byte < 128 {
+            return Ok(value);
+        }
+    }
+    Err(malformed(start, "a number has more than 64 bits"))
+}
+
+/// The numbers in packed bytes: each ends with a byte below 128.
+fn count_varints(bytes: &[u8]) -> u64 {
+    bytes.iter().map(|&byte| u64::from(byte < 128)).sum()
+}
+
+fn malformed(at: usize, what: &str) -> Error {
+    Error::model(format!("the file is no ONNX model, or is cut short: at byte {at}: {what}"))
+        .at(|place| place.value = Some(at as i128))
+}
+
+/// The error for a field given twice, with both places.
+#[cold]
+fn given_twice(file: &[u8], frame: Frame, number: u32, second: usize) -> Error {
+    let mut at = frame.start;
+    let mut first = at;
+    while at < second {
+        first = at;
+        match header(file, &mut at, frame.end) {
+            Ok((other, _, len)) => {
+                at += len;
+                if frame.message.once(other) == frame.message.once(number) {
+                    break;
+                }
+            }
+            Err(error) => return error,
+        }
+    }
+    let label = frame.message.label();
+    Error::model(format!(
+        "{label} has field {number} twice, at byte {first} and at byte {second}: it may be there once"
+    ))
+    .at(|place| place.value = Some(second as i128))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+    use prost::Message as _;
+
+    fn scan(file: &[u8]) -> Result<()> {
+        check_model(file, true, &Limits::default())
+    }
+
+    fn field(number: u32, body: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        prost::encoding::encode_key(number, prost::encoding::WireType::LengthDelimited, &mut bytes);
+        prost::encoding::encode_varint(body.len() as u64, &mut bytes);
+        bytes.extend(body);
+        bytes
+    }
+
+    /// `file` inside of field after field, the last one outermost.
+    fn within(numbers: &[u32], file: Vec<u8>) -> Vec<u8> {
+        numbers.iter().fold(file, |file, &number| field(number, &file))
+    }
+
+    #[test]
+    fn bombs_are_refused() {
+        let megabytes = |unit: Vec<u8>| unit.repeat(3_000_000 / unit.len());
+        // Empty attributes of a node, nodes, initializers, inputs, dimensions, opsets, functions, strings.
+        for bomb in [
+            within(&[1, 7], megabytes(field(5, &[]))),
+            within(&[7], megabytes(field(1, &[]))),
+            within(&[7], megabytes(field(5, &[]))),
+            within(&[7], megabytes(field(11, &[]))),
+            within(&[2, 1, 2, 11, 7], megabytes(field(1, &[]))),
+            megabytes(field(8, &[])),
+            megabytes(field(25, &[])),
+            within(&[5, 7], megabytes(field(6, &[]))),
+            within(&[1, 7], megabytes(field(1, &[]))),
+            megabytes(field(26, &[])),
+        ] {
+            let error = scan(&bomb).unwrap_err();
+            assert_eq!((error.kind(), error.place().limit), (Kind::Limit, Some("load_bytes")), "{error}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_billed_by_what_they_become() {
+        let tensor = |count: usize| within(&[7, 5, 7], vec![1; count]);
+        assert!(scan(&tensor(4_000_000)).is_ok());
+        assert_eq!(scan(&tensor(8_000_000)).unwrap_err().kind(), Kind::Limit);
+        // Raw data costs nothing.
+        assert!(scan(&within(&[9, 5, 7], vec![1; 100_000_000])).is_ok());
+        assert!(scan(&within(&[4, 5, 7], vec![1; 100_000_000])).is_ok());
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        // Graphs in attributes of nodes in graphs.
+        let deep = |levels: usize| (0..levels).fold(Vec::new(), |file, _| within(&[6, 5, 1], file));
+        assert!(scan(&field(7, &deep(19))).is_ok());
+        let error = scan(&field(7, &deep(20))).unwrap_err();
+        assert_eq!(error.place().limit, Some("nesting"), "{error}");
+        let limits = Limits { nesting: usize::MAX, ..Limits::default() };
+        assert_eq!(check_model(&field(7, &deep(40)), true, &limits).unwrap_err().kind(), Kind::Limit);
+    }
+
+    #[test]
+    fn a_field_that_is_there_once() {
+        let model = p::ModelProto { ir_version: Some(8), graph: Some(p::GraphProto::default()), ..Default::default() };
+        let mut twice = model.encode_to_vec();
+        assert!(scan(&twice).is_ok());
+        twice.extend(model.encode_to_vec());
+        let text = scan(&twice).unwrap_err().to_string();
+        assert_eq!(text, "ModelProto has field 1 twice, at byte 0 and at byte 4: it may be there once");
+        let types = [field(1, &[]), field(4, &[])].concat();
+        let text = scan(&within(&[2, 11, 7], types)).unwrap_err().to_string();
+        assert_eq!(text, "TypeProto has field 4 twice, at byte 6 and at byte 8: it may be there once");
+    }
+
+    #[test]
+    fn malformed_bytes() {
+        let error = |bytes: &[u8]| scan(bytes).unwrap_err().to_string();
+        assert!(error(&[0x3a, 5, 1]).ends_with("at byte 0: 5 bytes follow, and 1 are left"));
+        assert!(error(&[0x08]).ends_with("at byte 1: the file is cut short"));
+        assert!(error(&[0x3b]).ends_with("at byte 0: a group, which ONNX doesn't have"));
+        assert!(error(&[0x00]).ends_with("at byte 0: a field has no number"));
+        assert!(error(&[0x0f]).ends_with("at byte 0: a field has no wire type"));
+        assert!(error(&[0xff; 11]).ends_with("at byte 0: a number has more than 64 bits"));
+        // A field inside may not reach beyond its message.
+        assert!(error(&[0x3a, 2, 0x0a, 1, 0]).ends_with("at byte 2: 1 bytes follow, and 0 are left"));
+    }
+
+    #[test]
+    fn names_and_nodes_have_limits() {
+        let error = scan(&within(&[3, 1, 7], vec![b'a'; (64 << 10) + 1])).unwrap_err();
+        assert_eq!(error.place().limit, Some("name_bytes"));
+        let limits = Limits { nodes: 2, ..Limits::default() };
+        let nodes = |n: usize| field(7, &field(1, &[]).repeat(n));
+        assert!(check_model(&nodes(2), true, &limits).is_ok());
+        assert_eq!(check_model(&nodes(3), true, &limits).unwrap_err().place().limit, Some("nodes"));
+    }
+}
