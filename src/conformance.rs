@@ -1,6 +1,6 @@
 //! Official test cases: a model, inputs, and the outputs that the standard wants.
 //!
-//! A case is a folder with `model.onnx` and data sets `test_data_set_0`, `test_data_set_1`, .. of `input_0.pb`, ..,
+//! A case is a folder with `model.onnx` (or `model.xml`, an OpenVINO IR) and data sets `test_data_set_0`, `test_data_set_1`, .. of `input_0.pb`, ..,
 //! `output_0.pb`, ..: encoded `TensorProto`s in the order of the model's inputs and outputs. No Python is needed.
 //!
 //! ```no_run
@@ -115,12 +115,12 @@ impl Case {
     }
 }
 
-/// Groups files by case: a folder with a `model.onnx`.
+/// Groups files by case: a folder with a model.
 fn collect(files: impl IntoIterator<Item = (String, Source)>) -> Vec<Case> {
     let mut cases: BTreeMap<String, (Option<Source>, BTreeMap<String, DataSet>)> = BTreeMap::new();
     for (path, source) in files {
         let (folder, file) = path.rsplit_once('/').unwrap_or(("", &path));
-        if file == "model.onnx" {
+        if file == "model.onnx" || file == "model.xml" {
             cases.entry(folder.to_string()).or_default().0 = Some(source);
             continue;
         }

@@ -13,6 +13,7 @@ mod kernels;
 mod limits;
 mod model;
 mod onnx;
+mod openvino;
 pub mod operator;
 mod ops;
 mod registry;

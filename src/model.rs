@@ -4,6 +4,7 @@ use crate::error::{Error, Result, quote};
 use crate::graph::{Graph, Slots, ValueInfo};
 use crate::limits::{Limits, exceeded};
 use crate::onnx;
+use crate::openvino;
 use crate::operator::{Attributes, Cancel, Compatibility, Context, Operator};
 use crate::registry::Registry;
 use crate::schema::Schema;
@@ -51,7 +52,7 @@ pub struct LoadOptions {
 }
 
 impl Model {
-    /// Loads an `.onnx` file.
+    /// Loads an `.onnx` file, or the `.xml` file of an OpenVINO IR with its `.bin` file beside it.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::Kind::Io): the file can't be read. [`Kind::Model`](crate::Kind::Model) and
@@ -255,7 +256,7 @@ impl LoadOptions {
         let path = path.as_ref();
         let folder = onnx::Folder::of(path, self.roots.clone(), self.mmap, &self.limits);
         let file = folder.model(path)?;
-        self.parse(file, !self.mmap, &folder)
+        self.parse(file, Some(path), !self.mmap, &folder)
     }
 
     /// As [`Model::from_bytes`], with these options.
@@ -268,11 +269,15 @@ impl LoadOptions {
             let allowed = self.limits.file_bytes;
             return Err(exceeded("file_bytes", "the model has", bytes.len() as u128, "bytes", allowed));
         }
-        self.parse(bytes, true, &onnx::Folder::none().with_limits(&self.limits))
+        self.parse(bytes, None, true, &onnx::Folder::none().with_limits(&self.limits))
     }
 
-    fn parse(&self, file: Bytes, read: bool, folder: &onnx::Folder) -> Result<Model> {
-        let parts = onnx::load(file, read, &self.registry, folder)?;
+    fn parse(&self, file: Bytes, path: Option<&Path>, read: bool, folder: &onnx::Folder) -> Result<Model> {
+        let parts = if openvino::is_ir(&file) {
+            openvino::load(&file, path, &self.registry, folder)?
+        } else {
+            onnx::load(file, read, &self.registry, folder)?
+        };
         let onnx::Parts { graph, ir_version, opsets, metadata, notes } = parts;
         let threads = self.threads.unwrap_or(usize::MAX);
         let (limits, pool) = (self.limits.clone(), Arc::default());

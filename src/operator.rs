@@ -266,9 +266,11 @@ pub(crate) struct Implementation {
 /// What an operator's file needs.
 pub(crate) mod prelude {
     pub(crate) use super::{Attributes, Call, Implementation, Operator, Values};
-    pub(crate) use crate::error::{Error, Result};
+    pub(crate) use crate::error::{Error, Kind, Result};
     pub(crate) use crate::kernels;
-    pub(crate) use crate::kernels::index::{Axis, Range, first_out_of_range, indices_of, tuple_positions};
-    pub(crate) use crate::tensor::Shape;
+    pub(crate) use crate::kernels::index::{
+        Axis, Range, first_out_of_range, indices_of, tuple_positions, unequal_batch, widened,
+    };
+    pub(crate) use crate::tensor::{Shape, Tensor};
     pub(crate) use smallvec::smallvec;
 }

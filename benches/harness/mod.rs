@@ -18,7 +18,7 @@ const USAGE: &str = "cargo bench -- [FILTER ..] [--exact] [--list] [--seconds S]
 
 FILTER         only cells whose name contains one of these (--exact: is one of these)
 --list         print the names of the cells
---seconds S    how long a cell is measured (default 1.5)
+--seconds S    how long a cell is measured (default 2)
 --json FILE    write the medians too: a line of JSON for each cell, times in nanoseconds
 --export DIR   write the model and the inputs of each cell: model.onnx and *.npy in DIR/CELL";
 
@@ -86,7 +86,7 @@ impl Bench {
     pub fn from_args() -> Bench {
         let mut bench =
             Bench { filters: vec![], exact: false, list: false, time: Duration::ZERO, json: None, export: None };
-        let mut seconds = 1.5;
+        let mut seconds = 2.0;
         let mut args = std::env::args().skip(1);
         while let Some(arg) = args.next() {
             let mut value = || args.next().unwrap_or_else(|| fail(&format!("{arg} needs a value")));

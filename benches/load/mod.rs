@@ -27,11 +27,11 @@ fn cell(bench: &mut Bench, name: &str, path: &Path) {
     // SAFETY: nobody changes the file, which is in a new folder.
     let mapped = unsafe { Model::options().mmap() };
     let contenders = vec![
-        Contender::new("read", || drop(black_box(std::fs::read(path).unwrap()))),
         Contender::new("decode", || {
             let bytes = bytes::Bytes::from(std::fs::read(path).unwrap());
             drop(black_box(ModelProto::decode(bytes).unwrap()));
         }),
+        Contender::new("read", || drop(black_box(std::fs::read(path).unwrap()))),
         Contender::new("load", || drop(black_box(Model::load(path).unwrap()))),
         Contender::new("load_mmap", || drop(black_box(mapped.load(path).unwrap()))),
     ];
@@ -66,5 +66,5 @@ fn one_gather(initializers: Vec<crate::common::proto::TensorProto>) -> Vec<u8> {
 
 fn nodes() -> Vec<u8> {
     let order = Tensor::from_array(ndarray::Array1::from_iter((0..16i64).rev()));
-    model(17, 8, crate::chain(20_000, DType::Int64, &order))
+    model(17, 8, crate::chain(20_000, &order, &order))
 }

@@ -77,11 +77,16 @@ impl<'a> Work<'a> {
                 let strings: Vec<String> = data.strings().unwrap().map(str::to_string).collect();
                 self.with_data(strings.into(), |out| out.iter().eq(want.strings().unwrap()))
             }
-            1 => self.with_data(words::<u8>(data), |out| words(want) == out),
-            2 => self.with_data(words::<u16>(data), |out| words(want) == out),
-            4 => self.with_data(words::<u32>(data), |out| words(want) == out),
-            _ => self.with_data(words::<u64>(data), |out| words(want) == out),
+            1 => self.with_words::<u8>(),
+            2 => self.with_words::<u16>(),
+            4 => self.with_words::<u32>(),
+            _ => self.with_words::<u64>(),
         }
+    }
+
+    fn with_words<T: Pod + Default>(self) -> Box<dyn FnMut() + 'a> {
+        let (data, want) = (self.data.bytes(), self.want.bytes());
+        self.with_data(cast_slice(data).into(), |out: &[T]| cast_slice::<T, u8>(out) == want)
     }
 
     fn with_data<T: Clone + Default>(self, data: Cow<'a, [T]>, right: impl Fn(&[T]) -> bool) -> Box<dyn FnMut() + 'a> {
@@ -112,9 +117,4 @@ impl<'a> Work<'a> {
         assert!(right(&out), "the plain loop gives something else");
         Box::new(move || run(sets.next().unwrap(), &mut out, &mut last))
     }
-}
-
-/// The elements as integers of their size.
-fn words<T: Pod>(tensor: &Tensor) -> Cow<'_, [T]> {
-    cast_slice(tensor.bytes()).into()
 }

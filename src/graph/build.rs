@@ -14,7 +14,8 @@ use std::collections::HashMap;
 pub(crate) struct Builder {
     names: HashMap<String, Definition>,
     inputs: Vec<Input>,
-    outputs: Vec<ValueInfo>,
+    /// The graph's outputs, and the value that each is.
+    outputs: Vec<(ValueInfo, String)>,
     constants: Vec<Value>,
     nodes: Vec<Node>,
     /// The number of outputs of all nodes so far.
@@ -112,14 +113,24 @@ impl Builder {
         }
     }
 
+    /// An input of the graph that nodes know by another name.
+    pub(crate) fn input_as(&mut self, info: ValueInfo, value: String) {
+        self.add_input(info, &value, None);
+    }
+
     /// An input of the graph, with its default if the model has one.
     pub(crate) fn input(&mut self, info: ValueInfo, default: Option<Value>) {
+        let name = info.name.clone();
+        self.add_input(info, &name, default);
+    }
+
+    fn add_input(&mut self, info: ValueInfo, value: &str, default: Option<Value>) {
         if let Some(Err(error)) = default.as_ref().map(|value| check_default(&info, value)) {
             self.faults.push(error);
         }
         let symbols = self.symbols(&info);
         let source = Source::Input(self.inputs.len());
-        self.define(&info.name, Definition { source, dtype: info.dtype, by: By::Input });
+        self.define(value, Definition { source, dtype: info.dtype, by: By::Input });
         self.inputs.push(Input { info, default, symbols });
     }
 
@@ -246,9 +257,9 @@ impl Builder {
         outputs
     }
 
-    /// An output of the graph.
-    pub(crate) fn output(&mut self, info: ValueInfo) {
-        self.outputs.push(info);
+    /// An output of the graph: the value called `value`.
+    pub(crate) fn output(&mut self, info: ValueInfo, value: &str) {
+        self.outputs.push((info, value.to_string()));
     }
 
     /// The graph; or all faults, those of nodes in the order of the nodes.
@@ -262,7 +273,7 @@ impl Builder {
             self.faults.push(error.and(&format!(" {by}")));
         }
         let outputs = std::mem::take(&mut self.outputs).into_iter();
-        let outputs = outputs.filter_map(|info| self.find_output(info)).collect();
+        let outputs = outputs.filter_map(|(info, value)| self.find_output(info, &value)).collect();
         let Faults { mut list, left_out } = self.faults;
         list.sort_by_key(|fault| fault.place().node_index);
         if let Some(error) = Error::all(list, left_out) {
@@ -284,12 +295,12 @@ impl Builder {
         Ok(graph)
     }
 
-    fn find_output(&mut self, mut info: ValueInfo) -> Option<Output> {
+    fn find_output(&mut self, mut info: ValueInfo, value: &str) -> Option<Output> {
         let at = |name: &str| {
             let name = name.to_string();
             move |place: &mut crate::error::Place| place.value_name = Some(name)
         };
-        let Some(definition) = self.names.get(&info.name) else {
+        let Some(definition) = self.names.get(value) else {
             let text = format!("the graph's output {} is produced by nothing", quote(&info.name));
             self.faults.push(Error::model(text).at(at(&info.name)));
             return None;

@@ -1,9 +1,10 @@
 //! Axes and indices: from what a model says to positions that are in range.
 
-use super::{Bounds, Index, Indices};
+use super::{Bounds, Indices};
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Place, Result, quote};
-use crate::tensor::{Shape, Tensor, position_of};
+use crate::tensor::{Scalar, Shape, Tensor, position_of};
+use std::borrow::Cow;
 
 /// An axis of a tensor.
 #[derive(Debug, Clone)]
@@ -89,26 +90,36 @@ pub(crate) fn indices_of(indices: &Tensor) -> Result<Indices<'_>> {
     })
 }
 
+/// An integer tensor of any type as int32 or int64: what int64 doesn't have becomes its greatest value, which is out
+/// of range as well.
+pub(crate) fn widened(indices: &Tensor) -> Cow<'_, Tensor> {
+    if matches!(indices.dtype(), DType::Int32 | DType::Int64) {
+        return Cow::Borrowed(indices);
+    }
+    let value = |value| i64::try_from(integer(&value)).unwrap_or(i64::MAX);
+    Cow::Owned(Tensor::from_words(DType::Int64, indices.shape(), indices.scalars().map(value).collect()))
+}
+
+fn integer(value: &Scalar<'_>) -> i128 {
+    match value {
+        Scalar::Int(value) => (*value).into(),
+        Scalar::Uint(value) => (*value).into(),
+        _ => 0,
+    }
+}
+
 /// The error for the first of `indices` that is out of range, once a kernel found that there is one.
 pub(crate) fn first_out_of_range(indices: &Tensor, axis: &Axis, range: Range) -> Error {
-    let bounds = range.bounds(axis.size);
-    let found = match indices_of(indices) {
-        Ok(Indices::I32(indices)) => first_bad(indices, bounds),
-        Ok(Indices::I64(indices)) => first_bad(indices, bounds),
-        Err(error) => return error,
-    };
-    match found {
+    let size = axis.size as i128;
+    let allowed = if range == Range::Signed { -size..size } else { 0..size };
+    let mut values = indices.scalars().map(|value| integer(&value)).enumerate();
+    match values.find(|(_, value)| !allowed.contains(value)) {
         Some((at, value)) => out_of_range(indices, at, value, axis, range),
         None => Error::unsupported("a kernel refused indices that are in range: please report this"),
     }
 }
 
-fn first_bad<I: Index>(indices: &[I], bounds: Bounds) -> Option<(usize, i64)> {
-    let mut values = indices.iter().enumerate();
-    values.find(|&(_, &index)| bounds.entry(index).is_none()).map(|(at, index)| (at, index.value()))
-}
-
-fn out_of_range(indices: &Tensor, at: usize, value: i64, axis: &Axis, range: Range) -> Error {
+fn out_of_range(indices: &Tensor, at: usize, value: i128, axis: &Axis, range: Range) -> Error {
     let Axis { name, given, size, .. } = *axis;
     let position = position_of(at, indices.shape());
     let element = if position.is_empty() { String::new() } else { ShapeText(&position).to_string() };
@@ -132,9 +143,22 @@ fn out_of_range(indices: &Tensor, at: usize, value: i64, axis: &Axis, range: Ran
         place.value_name = Some("indices".into());
         place.axis = Some(given);
         place.size = Some(size);
-        place.value = Some(value.into());
+        place.value = Some(value);
         place.position = Some(position);
     })
+}
+
+/// The error for a batch dimension that `data` and `indices` should share.
+pub(crate) fn unequal_batch(d: usize, data: &[usize], indices: &[usize]) -> Error {
+    let (have, want) = (data.get(d).copied().unwrap_or(0), indices.get(d).copied().unwrap_or(0));
+    Error::input(format!("batch dimension {d} is {have} in \"data\" and {want} in \"indices\": they must be equal")).at(
+        |place| {
+            place.value_name = Some("indices".into());
+            place.axis = Some(d as i64);
+            place.size = Some(have);
+            place.value = Some(want as i128);
+        },
+    )
 }
 
 /// For each tuple along the last dimension of `indices` (`width` int64 values) the slice of `data` that it names, as
@@ -151,7 +175,7 @@ pub(crate) fn tuple_positions(data: &[usize], batch: usize, width: usize, indice
         let mut row = t / per_batch;
         for (k, (&value, axis)) in tuple.iter().zip(&axes).enumerate() {
             let entry = Range::Signed.bounds(axis.size).entry(value);
-            let entry = entry.ok_or_else(|| out_of_range(indices, t * width + k, value, axis, Range::Signed))?;
+            let entry = entry.ok_or_else(|| out_of_range(indices, t * width + k, value.into(), axis, Range::Signed))?;
             row = row * axis.size + entry;
         }
         rows.push(row as i64);

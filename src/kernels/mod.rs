@@ -35,6 +35,16 @@ pub(crate) enum Indices<'a> {
     I64(&'a [i64]),
 }
 
+impl<'a> Indices<'a> {
+    /// `n` of them from `first` on; none where there are not so many.
+    pub(crate) fn part(self, first: usize, n: usize) -> Indices<'a> {
+        match self {
+            Indices::I32(indices) => Indices::I32(indices.get(first..first + n).unwrap_or(&[])),
+            Indices::I64(indices) => Indices::I64(indices.get(first..first + n).unwrap_or(&[])),
+        }
+    }
+}
+
 /// An integer type of indices.
 trait Index: Copy + Sync {
     fn value(self) -> i64;
@@ -114,6 +124,29 @@ fn gather_by<I: Index>(work: Gather<'_>, indices: &[I], out: &mut [u8], means: M
         8 => elements::gather::<u64, I>(data, axis, indices, out, means),
         16 => elements::gather::<u128, I>(data, axis, indices, out, means),
         _ => rows::gather(data, axis, row, indices, out, means),
+    }
+}
+
+/// As [`gather`], with zeros for an index that is out of range.
+pub(crate) fn gather_or_zero(work: Gather<'_>, out: &mut [u8]) {
+    fn each<I: Index>(work: Gather<'_>, indices: &[I], out: &mut [u8]) {
+        let Gather { data, axis, row, .. } = work;
+        if out.is_empty() {
+            return;
+        }
+        for (k, out) in out.chunks_exact_mut(row).enumerate() {
+            let (outer, k) = (k / indices.len(), k % indices.len());
+            let entry = indices.get(k).and_then(|&index| axis.entry(index));
+            let at = entry.map(|entry| (outer * axis.size + entry) * row);
+            match at.and_then(|at| data.get(at..at + row)) {
+                Some(from) => out.copy_from_slice(from),
+                None => out.fill(0),
+            }
+        }
+    }
+    match work.indices {
+        Indices::I32(indices) => each(work, indices, out),
+        Indices::I64(indices) => each(work, indices, out),
     }
 }
 

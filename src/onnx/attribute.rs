@@ -22,14 +22,12 @@ pub(super) fn read(
             faults.push(Error::model(format!("attribute {} is given twice", quote(&name))).at(fill));
             continue;
         }
-        let Some(formal) = schema.attributes.iter().find(|formal| formal.name == name) else {
-            let known: Vec<&str> = schema.attributes.iter().map(|formal| formal.name.as_str()).collect();
-            let known =
-                if known.is_empty() { "it has none".to_string() } else { format!("it has {}", known.join(", ")) };
-            faults.push(
-                Error::model(format!("attribute {} is not one of the operator's: {known}", quote(&name))).at(fill),
-            );
-            continue;
+        let formal = match schema.attribute(&name) {
+            Ok(formal) => formal,
+            Err(error) => {
+                faults.push(error);
+                continue;
+            }
         };
         match value(proto, formal.kind, ir_version, folder) {
             Ok(value) => values.push((name, value)),
@@ -38,17 +36,12 @@ pub(super) fn read(
             }
         }
     }
-    for formal in &schema.attributes {
-        if values.iter().any(|(name, _)| *name == formal.name) {
-            continue;
-        }
-        match &formal.default {
-            Some(default) => values.push((formal.name.clone(), default.clone())),
-            None if formal.required && faults.is_empty() => {
-                let text = format!("attribute {} is required", quote(&formal.name));
-                faults.push(Error::model(text).at(|place| place.attribute = Some(formal.name.clone())));
-            }
-            None => {}
+    schema.fill_defaults(&mut values);
+    for formal in schema.attributes.iter().filter(|formal| formal.required && faults.is_empty()) {
+        if !values.iter().any(|(name, _)| *name == formal.name) {
+            let text = format!("attribute {} is required", quote(&formal.name));
+            faults.push(Error::model(text).at(|place| place.attribute = Some(formal.name.clone())));
+            break;
         }
     }
     if faults.is_empty() { Ok(values) } else { Err(faults) }

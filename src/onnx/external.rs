@@ -56,7 +56,7 @@ pub(crate) struct Folder {
     roots: Vec<PathBuf>,
     /// Files are mapped instead of read.
     mmap: bool,
-    pub(super) limits: Limits,
+    pub(crate) limits: Limits,
     /// Bytes read so far.
     read: Cell<u64>,
     /// Mapped files by location: tensors share a file's map.
@@ -101,6 +101,27 @@ impl Folder {
         self.content(file, 0, metadata.len(), &what)
     }
 
+    /// The whole content of a file in the folder.
+    pub(crate) fn beside(&self, location: &str) -> Result<Bytes> {
+        let what = format!("file {}", quote(location));
+        let Some(folder) = &self.path else { return Err(Error::model("the model was not loaded from a file")) };
+        let file = self.open(folder, inside(location)?, &what)?;
+        let size = self.check_file(&file, &what)?;
+        if self.mmap { self.mapped(&file, location, 0, size, &what) } else { self.content(file, 0, size, &what) }
+    }
+
+    /// The size of an open file, which is a regular one that has no other name.
+    fn check_file(&self, file: &File, what: &str) -> Result<u64> {
+        let metadata = file.metadata().map_err(|e| Error::io(what, e))?;
+        if !metadata.is_file() {
+            return Err(Error::model(format!("{what} is not a regular file")));
+        }
+        if beneath::links(&metadata) > 1 {
+            return Err(Error::model(format!("{what} has more than one hard link: it may be a file from elsewhere")));
+        }
+        Ok(metadata.len())
+    }
+
     /// The `need` bytes that a tensor takes.
     pub(super) fn read(&self, external: &External, need: u64) -> Result<Bytes> {
         let External { location, offset, length } = external;
@@ -118,14 +139,7 @@ impl Folder {
         }
         let what = format!("external data {}", quote(location));
         let file = self.open(folder, inside(location)?, &what)?;
-        let metadata = file.metadata().map_err(|e| Error::io(&*what, e))?;
-        if !metadata.is_file() {
-            return Err(Error::model(format!("{what} is not a regular file")));
-        }
-        if beneath::links(&metadata) > 1 {
-            return Err(Error::model(format!("{what} has more than one hard link: it may be a file from elsewhere")));
-        }
-        let size = metadata.len();
+        let size = self.check_file(&file, &what)?;
         if need > size || *offset > size - need {
             return Err(Error::model(format!(
                 "{what} has {size} bytes: offset {offset} and {need} bytes reach beyond"

@@ -191,7 +191,10 @@ impl Loader<'_> {
         for (index, node) in proto.node.into_iter().enumerate() {
             self.node(node, index);
         }
-        outputs.into_iter().for_each(|info| self.builder.output(info));
+        for info in outputs {
+            let name = info.name.clone();
+            self.builder.output(info, &name);
+        }
     }
 
     fn initializers(&mut self, protos: Vec<TensorProto>) -> Initializers {

@@ -26,7 +26,7 @@ fn read_unnamed(proto: TensorProto, folder: &Folder) -> Result<Tensor> {
     check_rank(proto.dims.len(), &folder.limits)?;
     let shape = shape(&proto.dims)?;
     byte_count(dtype, &shape).map_err(|e| e.with_kind(Kind::Model))?;
-    let count = if shape.contains(&0) { 0 } else { shape.iter().product() };
+    let count = count(&shape);
 
     let given = present_fields(&proto);
     let external = DataLocation::try_from(proto.data_location.unwrap_or(0));
@@ -40,7 +40,7 @@ fn read_unnamed(proto: TensorProto, folder: &Folder) -> Result<Tensor> {
         }
         let need = packed_size(dtype, count);
         let data = folder.read(&External::parse(&pairs(&proto.external_data))?, need)?;
-        return from_raw(dtype, &shape, count, data);
+        return from_raw(dtype, &shape, data);
     }
     if !proto.external_data.is_empty() {
         return Err(Error::model("it has external_data, and its data_location is not EXTERNAL"));
@@ -49,7 +49,7 @@ fn read_unnamed(proto: TensorProto, folder: &Folder) -> Result<Tensor> {
         [] if count == 0 => empty(dtype, &shape),
         [] => Err(Error::model(format!("it has no data, and its shape {} takes {count} elements", ShapeText(&shape)))),
         ["raw_data"] if dtype == DType::String => Err(Error::model("strings can't be raw_data")),
-        ["raw_data"] => from_raw(dtype, &shape, count, proto.raw_data.unwrap_or_default()),
+        ["raw_data"] => from_raw(dtype, &shape, proto.raw_data.unwrap_or_default()),
         [field] if *field == field_name(dtype.field()) => from_typed(dtype, &shape, count, proto),
         [field] => {
             let raw = if dtype == DType::String { "" } else { "raw_data or " };
@@ -59,6 +59,11 @@ fn read_unnamed(proto: TensorProto, folder: &Folder) -> Result<Tensor> {
             Err(Error::model(format!("its data is in {first} and in {second}: only one is allowed")))
         }
     }
+}
+
+/// The number of elements, which can be counted: see [`byte_count`].
+fn count(shape: &[usize]) -> usize {
+    if shape.contains(&0) { 0 } else { shape.iter().product() }
 }
 
 /// The element type with a number that stands in a field of a message.
@@ -73,7 +78,7 @@ fn shape(dims: &[i64]) -> Result<Shape> {
 }
 
 /// A rank is within the limit.
-pub(super) fn check_rank(rank: usize, limits: &Limits) -> Result<()> {
+pub(crate) fn check_rank(rank: usize, limits: &Limits) -> Result<()> {
     if rank <= limits.rank {
         return Ok(());
     }
@@ -132,7 +137,10 @@ fn packed_size(dtype: DType, count: usize) -> u64 {
     (count as u128 * dtype.bits() as u128).div_ceil(8) as u64
 }
 
-fn from_raw(dtype: DType, shape: &[usize], count: usize, raw: Bytes) -> Result<Tensor> {
+/// A tensor from a file's bytes: sub-byte types are packed.
+pub(crate) fn from_raw(dtype: DType, shape: &[usize], raw: Bytes) -> Result<Tensor> {
+    byte_count(dtype, shape).map_err(|e| e.with_kind(Kind::Model))?;
+    let count = count(shape);
     let need = packed_size(dtype, count);
     if raw.len() as u64 != need {
         let (shape, got) = (ShapeText(shape), raw.len());

@@ -75,20 +75,10 @@ impl GatherND {
             }));
         };
         let ((batch, own), (same, rest)) = (indices.split_at(b), data.split_at(b));
-        let differs = batch.iter().zip(same).position(|(i, d)| i != d);
-        let (Some((&width, tuples)), None) = (own.split_last(), differs) else {
-            let d = differs.unwrap_or(0);
-            let (have, want) = (same.get(d).copied().unwrap_or(0), batch.get(d).copied().unwrap_or(0));
-            return Err(Error::input(format!(
-                "batch dimension {d} is {have} in \"data\" and {want} in \"indices\": they must be equal"
-            ))
-            .at(|place| {
-                place.value_name = Some("indices".into());
-                place.axis = Some(d as i64);
-                place.size = Some(have);
-                place.value = Some(want as i128);
-            }));
-        };
+        if let Some(d) = batch.iter().zip(same).position(|(i, d)| i != d) {
+            return Err(unequal_batch(d, data, indices));
+        }
+        let (width, tuples) = own.split_last().map_or((0, own), |(width, tuples)| (*width, tuples));
         if width == 0 || width > rest.len() {
             return Err(Error::input(format!(
                 "the last dimension of \"indices\" is {width}: allowed 1..={} for \"data\" of rank {r} with {b} batch dimensions",

@@ -23,6 +23,17 @@ use crate::error::{Error, Kind, Result, operator_label, quote};
 
 static STANDARD: &str = include_str!("standard.txt");
 
+/// Operators of OpenVINO: a table of the same form, beside the standard's.
+static OPENVINO: &str = include_str!("openvino.txt");
+
+/// The domain of OpenVINO's operators.
+pub(crate) const OPENVINO_DOMAIN: &str = "org.openvinotoolkit";
+
+/// The table that a domain is in.
+fn table(domain: &str) -> &'static str {
+    if domain == OPENVINO_DOMAIN { OPENVINO } else { STANDARD }
+}
+
 /// What the standard says about one version of one operator.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -169,6 +180,28 @@ impl Schema {
         parameter(&self.outputs, k)
     }
 
+    /// A formal attribute by its name.
+    pub(crate) fn attribute(&self, name: &str) -> Result<&AttributeSchema> {
+        self.attributes.iter().find(|formal| formal.name == name).ok_or_else(|| {
+            let known: Vec<&str> = self.attributes.iter().map(|formal| formal.name.as_str()).collect();
+            let known =
+                if known.is_empty() { "it has none".to_string() } else { format!("it has {}", known.join(", ")) };
+            Error::model(format!("attribute {} is not one of the operator's: {known}", quote(name)))
+                .at(|place| place.attribute = Some(name.into()))
+        })
+    }
+
+    /// Adds the defaults of attributes that are not given.
+    pub(crate) fn fill_defaults(&self, values: &mut Vec<(String, Attribute)>) {
+        for formal in &self.attributes {
+            if let Some(default) =
+                formal.default.as_ref().filter(|_| !values.iter().any(|(name, _)| *name == formal.name))
+            {
+                values.push((formal.name.clone(), default.clone()));
+            }
+        }
+    }
+
     /// The operator as errors name it.
     pub(crate) fn label(&self) -> String {
         format!("{}-{}", operator_label(&self.domain, &self.name), self.since_version)
@@ -181,7 +214,8 @@ fn parameter(parameters: &[Parameter], k: usize) -> Option<&Parameter> {
 
 /// The newest opset version of a standard domain; `None` for a domain that isn't in the standard.
 pub fn newest(domain: &str) -> Option<i64> {
-    let head = STANDARD.get(..blocks_start())?;
+    let table = table(domain);
+    let head = table.get(..blocks_start(table))?;
     let domain = if domain.is_empty() { "ai.onnx" } else { domain };
     head.lines()
         .filter_map(|line| line.strip_prefix("# newest ")?.split_once(' '))
@@ -195,7 +229,7 @@ pub fn newest(domain: &str) -> Option<i64> {
 pub(crate) fn versions(domain: &str, name: &str) -> Vec<(i64, &'static str)> {
     let key = if domain.is_empty() { name.to_string() } else { format!("{domain}.{name}") };
     let mut found = Vec::new();
-    let mut rest = first_block(&key);
+    let mut rest = first_block(table(domain), &key);
     while let Some((head, block, next)) = split_block(rest) {
         match head.split_once(' ') {
             Some((k, version)) if k == key => {
@@ -213,7 +247,7 @@ pub(crate) fn versions(domain: &str, name: &str) -> Vec<(i64, &'static str)> {
 /// Every operator version of the standard.
 #[cfg(test)]
 fn all_blocks() -> impl Iterator<Item = &'static str> {
-    let mut rest = STANDARD.get(blocks_start()..).unwrap_or("");
+    let mut rest = STANDARD.get(blocks_start(STANDARD)..).unwrap_or("");
     std::iter::from_fn(move || {
         let (_, block, next) = split_block(rest)?;
         rest = next;
@@ -222,13 +256,13 @@ fn all_blocks() -> impl Iterator<Item = &'static str> {
 }
 
 /// Where the first block starts: after the comments and the sets of types.
-fn blocks_start() -> usize {
-    STANDARD.find("\n\n").map_or(0, |at| at + 2)
+fn blocks_start(table: &str) -> usize {
+    table.find("\n\n").map_or(0, |at| at + 2)
 }
 
 /// The table from the first block on whose operator is not below `key`.
-fn first_block(key: &str) -> &'static str {
-    let text = STANDARD.get(blocks_start()..).unwrap_or("");
+fn first_block(table: &'static str, key: &str) -> &'static str {
+    let text = table.get(blocks_start(table)..).unwrap_or("");
     // Invariant: blocks that start before `low` are below the key, those that start at or after `high` are not.
     let (mut low, mut high) = (0, text.len());
     while low < high {

@@ -114,7 +114,7 @@ fn types(list: &str) -> Option<DTypes> {
 
 /// A set defined at the top of the table; it may use those above it.
 fn named_set(name: &str) -> Option<DTypes> {
-    let head = STANDARD.get(..blocks_start())?;
+    let head = STANDARD.get(..blocks_start(STANDARD))?;
     let mut words: Vec<&str> = vec![name];
     let mut set = DTypes::default();
     // Definitions from the last to the first, so that a set's parts are still to come.

@@ -1,1 +1,1 @@
-BoutputJ7ç¿YØ
+BoutputJ	7“8¿k¡YÙZ

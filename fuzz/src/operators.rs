@@ -1,0 +1,381 @@
+//! Each operator against its equation, walked position by position: the same elements, or an error for the same reason.
+
+use crate::proto::attribute_proto::AttributeType;
+use crate::proto::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TypeProto, ValueInfoProto, type_proto,
+};
+use crate::source::{Source, element, fit};
+use onnxref::{DType, Error, Kind, Model, Tensor};
+use prost::Message;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Op {
+    Gather,
+    GatherElements,
+    GatherND,
+}
+
+#[derive(Debug)]
+struct Case {
+    op: Op,
+    opset: i64,
+    /// `axis` or `batch_dims`; `None` where it isn't given.
+    attribute: Option<i64>,
+    dtype: DType,
+    data: Vec<usize>,
+    wide: bool,
+    indices: Vec<usize>,
+    values: Vec<i64>,
+    seed: u8,
+    /// The data and the indices are initializers.
+    constant: [bool; 2],
+    /// Gather-1 takes negative indices.
+    lenient: bool,
+}
+
+/// What the equation gives.
+#[derive(Debug)]
+enum Expected {
+    /// The shape, and for each element its place in the data.
+    Output(Vec<usize>, Vec<usize>),
+    /// The first index that is out of range, by its place; the axis as it was given, and its size.
+    Index(usize, i64, usize),
+    /// The model or its feeds break another rule.
+    Refused,
+}
+
+pub fn run(bytes: &[u8]) {
+    let case = Case::draw(&mut Source::new(bytes));
+    let expected = case.expected();
+    match (case.run(), expected) {
+        (Ok(output), Expected::Output(shape, places)) => {
+            assert_eq!((output.dtype(), output.shape()), (case.dtype, &shape[..]), "{case:?}");
+            assert!(output == case.tensor(&shape, places.iter().copied()), "{case:?}: {output:?}");
+        }
+        (Err(error), Expected::Index(at, axis, size)) => {
+            crate::check_error(&error);
+            let position = position_of(&case.indices, at);
+            let value = case.values[at];
+            let (place, text) = (error.place(), error.to_string());
+            assert_eq!(error.kind(), Kind::Input, "{case:?}: {text}");
+            assert_eq!(place.position.as_ref(), Some(&position), "{case:?}: {text}");
+            assert_eq!(
+                (place.value, place.axis, place.size),
+                (Some(value.into()), Some(axis), Some(size)),
+                "{case:?}: {text}"
+            );
+            let named = if position.is_empty() { String::new() } else { format!("{position:?}") };
+            assert!(text.contains(&format!("indices{named} = {value} ")), "{case:?}: {text}");
+        }
+        (Err(error), Expected::Refused) => {
+            crate::check_error(&error);
+            assert!(matches!(error.kind(), Kind::Input | Kind::Model), "{case:?}: {error}");
+            assert!(error.place().position.is_none(), "{case:?}: {error}");
+        }
+        (got, expected) => panic!("{case:?} gives {got:?}, and should give {expected:?}"),
+    }
+}
+
+impl Case {
+    fn draw(source: &mut Source<'_>) -> Case {
+        let op = source.pick(&[Op::Gather, Op::GatherElements, Op::GatherND]);
+        let opset = match op {
+            Op::Gather => source.pick(&[13, 11, 1, 10, 12, 28, 18]),
+            _ => source.pick(&[13, 11, 12, 28, 18]),
+        };
+        let types: Vec<DType> = DType::all().collect();
+        let dtype = match source.below(64) {
+            63 => types[source.below(types.len())],
+            n if opset < 13 => types[n % 15],
+            n => types[n % 16],
+        };
+        let (data, indices, attribute) = draw_shapes(source, op);
+        let attribute = if source.once_in(32) { Some(source.axis()) } else { attribute };
+        let wide = op == Op::GatherND || source.once_in(2);
+        let wide = if source.once_in(128) { !wide } else { wide };
+        let wrong = source.once_in(3);
+        let mut case = Case {
+            op,
+            opset,
+            attribute,
+            dtype,
+            data,
+            wide,
+            indices,
+            values: Vec::new(),
+            seed: source.byte(),
+            constant: [source.once_in(4), source.once_in(4)],
+            lenient: source.once_in(4),
+        };
+        let (rank, b) = (case.data.len() as i64, case.attribute.unwrap_or(0));
+        let width = case.indices.last().copied().unwrap_or(1).max(1);
+        for k in 0..case.indices.iter().product() {
+            let axis = match op {
+                Op::GatherND => b.wrapping_add((k % width) as i64),
+                _ => b.wrapping_add(if b < 0 { rank } else { 0 }),
+            };
+            let size = usize::try_from(axis).ok().and_then(|axis| case.data.get(axis)).copied().unwrap_or(3);
+            let value = source.index(size, wrong);
+            let value = if opset < 11 && !source.once_in(64) { value.max(-value - 1) } else { value };
+            case.values.push(if case.wide { value } else { i64::from(value as i32) });
+        }
+        case
+    }
+
+    /// The elements at some places of the data as a tensor.
+    fn tensor(&self, shape: &[usize], places: impl Iterator<Item = usize>) -> Tensor {
+        if self.dtype == DType::String {
+            let strings = places.map(|k| format!("{k}{}", &"é\0é"[..2 * usize::from(self.seed & 1)]));
+            return Tensor::from_strings(shape, strings).expect("as many as the shape takes");
+        }
+        let bytes: Vec<u8> = places.flat_map(|k| element(self.dtype, k, self.seed)).collect();
+        Tensor::new(self.dtype, shape, bytes).expect("bytes of the type")
+    }
+
+    fn run(&self) -> Result<Tensor, Error> {
+        let data = self.tensor(&self.data, 0..self.data.iter().product());
+        let bytes: Vec<u8> = match self.wide {
+            true => self.values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            false => self.values.iter().flat_map(|value| (*value as i32).to_le_bytes()).collect(),
+        };
+        let index_type = if self.wide { DType::Int64 } else { DType::Int32 };
+        let indices = Tensor::new(index_type, &self.indices, bytes).expect("as many as the shape takes");
+        let name = if self.op == Op::GatherND { "batch_dims" } else { "axis" };
+        let attribute = self.attribute.map(|value| AttributeProto {
+            name: Some(name.into()),
+            r#type: Some(AttributeType::Int.into()),
+            i: Some(value),
+            ..AttributeProto::default()
+        });
+        let mut graph = GraphProto {
+            name: Some("graph".into()),
+            node: vec![NodeProto {
+                op_type: Some(format!("{:?}", self.op)),
+                input: vec!["data".into(), "indices".into()],
+                output: vec!["output".into()],
+                attribute: attribute.into_iter().collect(),
+                ..NodeProto::default()
+            }],
+            output: vec![declared("output", self.dtype)],
+            ..GraphProto::default()
+        };
+        let mut feeds = Vec::new();
+        for ((name, tensor), constant) in [("data", data), ("indices", indices)].into_iter().zip(self.constant) {
+            if constant {
+                let message = tensor.to_proto_bytes(name);
+                graph.initializer.push(Message::decode(message.as_slice()).expect("what was encoded"));
+            } else {
+                graph.input.push(declared(name, tensor.dtype()));
+                feeds.push((name.to_string(), tensor));
+            }
+        }
+        let model = ModelProto {
+            ir_version: Some(8),
+            opset_import: vec![OperatorSetIdProto { domain: None, version: Some(self.opset) }],
+            graph: Some(graph),
+            ..ModelProto::default()
+        };
+        let options = Model::options().compatibility(|c| c.gather_1_negative_indices = self.lenient);
+        let outputs = crate::run_model(&options.from_bytes(model.encode_to_vec())?, &feeds)?;
+        assert_eq!(outputs.len(), 1);
+        Ok(outputs.into_iter().next().expect("an output").1)
+    }
+
+    fn expected(&self) -> Expected {
+        let known = if self.opset < 13 { DType::Complex128 } else { DType::Bfloat16 };
+        if self.dtype > known || self.op == Op::GatherND && !self.wide {
+            return Expected::Refused;
+        }
+        match self.op {
+            Op::Gather => self.gather(),
+            Op::GatherElements => self.gather_elements(),
+            Op::GatherND => self.gather_nd(),
+        }
+    }
+
+    /// The axis that the attribute names.
+    fn axis(&self) -> Option<usize> {
+        let (given, rank) = (i128::from(self.attribute.unwrap_or(0)), self.data.len() as i128);
+        let axis = if given < 0 { given + rank } else { given };
+        (0..rank).contains(&axis).then_some(axis as usize)
+    }
+
+    /// The entry of an axis of `size` that the index at a place names.
+    fn entry(&self, at: usize, size: usize) -> Option<usize> {
+        let (value, s) = (i128::from(self.values[at]), size as i128);
+        let negative = self.op != Op::Gather || self.opset >= 11 || self.lenient;
+        let least = if negative { -s } else { 0 };
+        (least..s).contains(&value).then(|| if value < 0 { value + s } else { value } as usize)
+    }
+
+    /// The first index that is no entry of its axis.
+    fn first_bad(&self, axis: impl Fn(usize) -> usize) -> Option<(usize, usize)> {
+        let bad = (0..self.values.len()).find(|&at| self.entry(at, self.data[axis(at)]).is_none())?;
+        Some((bad, axis(bad)))
+    }
+
+    /// `output[a.., i.., b..] = data[a.., indices[i..], b..]`
+    fn gather(&self) -> Expected {
+        let Some(axis) = self.axis() else { return Expected::Refused };
+        if let Some((at, _)) = self.first_bad(|_| axis) {
+            return Expected::Index(at, self.attribute.unwrap_or(0), self.data[axis]);
+        }
+        let q = self.indices.len();
+        let shape = [&self.data[..axis], &self.indices, &self.data[axis + 1..]].concat();
+        let places = walk(&shape, |position| {
+            let (a, i, b) = (&position[..axis], &position[axis..axis + q], &position[axis + q..]);
+            let entry = self.entry(place(&self.indices, i), self.data[axis]).expect("checked");
+            place(&self.data, &[a, &[entry], b].concat())
+        });
+        Expected::Output(shape, places)
+    }
+
+    /// `output[i, j, k] = data[i, indices[i, j, k], k]` for axis 1 of three; and so on.
+    fn gather_elements(&self) -> Expected {
+        let Some(axis) = self.axis() else { return Expected::Refused };
+        let beyond = |d: usize| d != axis && self.indices[d] > self.data[d];
+        if self.data.len() != self.indices.len() || (0..self.data.len()).any(beyond) {
+            return Expected::Refused;
+        }
+        if let Some((at, _)) = self.first_bad(|_| axis) {
+            return Expected::Index(at, self.attribute.unwrap_or(0), self.data[axis]);
+        }
+        let places = walk(&self.indices, |position| {
+            let mut source = position.to_vec();
+            source[axis] = self.entry(place(&self.indices, position), self.data[axis]).expect("checked");
+            place(&self.data, &source)
+        });
+        Expected::Output(self.indices.clone(), places)
+    }
+
+    /// `output[b.., i.., s..] = data[b.., indices[b.., i.., 0], indices[b.., i.., 1], .., s..]`
+    fn gather_nd(&self) -> Expected {
+        // Version 11 has no batch_dims.
+        let b = match self.attribute {
+            Some(_) if self.opset < 12 => return Expected::Refused,
+            given => given.unwrap_or(0),
+        };
+        let least = self.data.len().min(self.indices.len()) as i64;
+        if !(0..least).contains(&b) {
+            return Expected::Refused;
+        }
+        let b = b as usize;
+        let Some((&width, outer)) = self.indices.split_last() else { return Expected::Refused };
+        if self.data[..b] != self.indices[..b] || !(1..=self.data.len() - b).contains(&width) {
+            return Expected::Refused;
+        }
+        if let Some((at, axis)) = self.first_bad(|at| b + at % width) {
+            return Expected::Index(at, axis as i64, self.data[axis]);
+        }
+        let shape = [outer, &self.data[b + width..]].concat();
+        let places = walk(&shape, |position| {
+            let (tuple, s) = position.split_at(outer.len());
+            let mut source = position[..b].to_vec();
+            for k in 0..width {
+                let at = place(&self.indices, &[tuple, &[k]].concat());
+                source.push(self.entry(at, self.data[b + k]).expect("checked"));
+            }
+            source.extend(s);
+            place(&self.data, &source)
+        });
+        Expected::Output(shape, places)
+    }
+}
+
+/// Shapes of data and of indices that mostly go together, and the attribute. The output is not large.
+fn draw_shapes(source: &mut Source<'_>, op: Op) -> (Vec<usize>, Vec<usize>, Option<i64>) {
+    let mut data = source.dims(5, 400);
+    if data.is_empty() && !source.once_in(8) {
+        data.push(source.dim());
+    }
+    // Now and then an axis that is longer than a byte counts.
+    if source.once_in(16) {
+        data = vec![source.pick(&[255, 256, 257, 300, 127, 128, 129, 63, 64, 65]), source.pick(&[1, 2, 3])];
+        if source.once_in(2) {
+            data.reverse();
+        }
+    }
+    let rank = data.len();
+    if op == Op::GatherND {
+        let b = if rank > 1 && source.once_in(3) { source.below(rank) } else { 0 };
+        let mut indices = data[..b].to_vec();
+        let mut tuples = source.dims(2, 16);
+        let slice: usize = data[b..].iter().skip(1).product();
+        fit(&mut tuples, (4000 / indices.iter().product::<usize>().max(1) / slice.max(1)).max(1));
+        indices.extend(tuples);
+        indices.push(if source.once_in(32) { source.below(8) } else { 1 + source.below(rank.max(1) - b.min(rank)) });
+        if source.once_in(32) {
+            let at = source.below(indices.len());
+            indices[at] = source.dim();
+        }
+        let attribute = if b == 0 && !source.once_in(4) { None } else { Some(b as i64) };
+        bounded(&mut indices);
+        return (data, indices, attribute);
+    }
+    let axis = if rank == 0 { 0 } else { source.below(rank) };
+    let given = if source.once_in(2) { axis as i64 - rank as i64 } else { axis as i64 };
+    let attribute = if given == 0 && source.once_in(2) { None } else { Some(given) };
+    let mut indices = match op {
+        Op::Gather => {
+            let size = data.get(axis).copied().unwrap_or(1).max(1);
+            let mut indices = source.dims(3, 64);
+            fit(&mut indices, 4000 * size / data.iter().product::<usize>().max(1));
+            indices
+        }
+        _ => {
+            let whole = source.once_in(2);
+            let mut indices = data.clone();
+            for (d, dim) in indices.iter_mut().enumerate() {
+                if d == axis || !whole && source.once_in(3) {
+                    let drawn = source.dim();
+                    *dim = if d == axis || source.once_in(64) { drawn } else { drawn.min(*dim) };
+                }
+            }
+            if source.once_in(64) {
+                indices.push(source.dim());
+            }
+            indices
+        }
+    };
+    bounded(&mut indices);
+    (data, indices, attribute)
+}
+
+fn bounded(indices: &mut [usize]) {
+    fit(indices, 1000);
+}
+
+fn declared(name: &str, dtype: DType) -> ValueInfoProto {
+    let tensor = type_proto::Tensor { elem_type: Some(dtype.code()), shape: None };
+    let r#type = TypeProto { value: Some(type_proto::Value::TensorType(tensor)), denotation: None };
+    ValueInfoProto { name: Some(name.into()), r#type: Some(r#type), ..ValueInfoProto::default() }
+}
+
+/// Calls `at` for every position of a shape, in row-major order: an odometer.
+fn walk(shape: &[usize], mut at: impl FnMut(&[usize]) -> usize) -> Vec<usize> {
+    let mut found = Vec::new();
+    if shape.contains(&0) {
+        return found;
+    }
+    let mut position = vec![0; shape.len()];
+    loop {
+        found.push(at(&position));
+        let Some(turned) = (0..shape.len()).rev().find(|&d| position[d] + 1 < shape[d]) else { return found };
+        position[turned] += 1;
+        position[turned + 1..].fill(0);
+    }
+}
+
+/// The place of a position in row-major order.
+fn place(shape: &[usize], position: &[usize]) -> usize {
+    assert_eq!(shape.len(), position.len());
+    assert!(position.iter().zip(shape).all(|(c, dim)| c < dim), "{position:?} lies outside of {shape:?}");
+    position.iter().zip(shape).fold(0, |place, (c, dim)| place * dim + c)
+}
+
+/// The position at a place.
+fn position_of(shape: &[usize], mut at: usize) -> Vec<usize> {
+    let mut position: Vec<usize> = shape.iter().rev().map(|dim| (at % dim, at /= dim).0).collect();
+    position.reverse();
+    position
+}

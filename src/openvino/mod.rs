@@ -1,0 +1,352 @@
+//! Everything that knows OpenVINO IR: a network in a `.xml` file and its constants in a `.bin` file beside it.
+
+mod xml;
+
+use crate::dtype::DType;
+use crate::error::{Error, Kind, Result, quote};
+use crate::graph::{Builder, Dim, NodeNames, ValueInfo};
+use crate::onnx::{Folder, Parts, tensor};
+use crate::registry::Registry;
+use crate::schema::{Attribute, AttributeKind, OPENVINO_DOMAIN};
+use crate::tensor::{Shape, Tensor};
+use bytes::Bytes;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use xml::{Layer, Net, Port};
+
+/// Whether a model file is XML: an `.onnx` file never starts so.
+pub(crate) fn is_ir(file: &[u8]) -> bool {
+    let text = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
+    text.trim_ascii_start().first() == Some(&b'<')
+}
+
+/// Reads a network. Its constants are in the file of the same name with the ending `.bin`.
+pub(crate) fn load(file: &[u8], path: Option<&Path>, registry: &Registry, folder: &Folder) -> Result<Parts> {
+    let net = xml::read(file, &folder.limits)?;
+    let bin = path.map(|path| path.with_extension("bin"));
+    let bin = bin.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    let mut reader = Reader {
+        builder: Builder::default(),
+        registry,
+        folder,
+        constants: Constants { location: bin, content: None },
+        notes: Vec::new(),
+        inputs: HashSet::new(),
+        outputs: HashSet::new(),
+    };
+    reader.net(&net)?;
+    let Reader { builder, notes, .. } = reader;
+    let opsets = vec![(OPENVINO_DOMAIN.to_string(), i64::from(net.version))];
+    let metadata = if net.name.is_empty() { Vec::new() } else { vec![("name".to_string(), net.name)] };
+    Ok(Parts { graph: builder.finish()?, ir_version: net.version.into(), opsets, metadata, notes })
+}
+
+struct Reader<'a> {
+    builder: Builder,
+    registry: &'a Registry,
+    folder: &'a Folder,
+    constants: Constants,
+    notes: Vec<String>,
+    inputs: HashSet<String>,
+    outputs: HashSet<String>,
+}
+
+/// What a value is called inside: an output port of a layer.
+fn value_name(layer: u64, port: u64) -> String {
+    format!("layer {layer}, port {port}")
+}
+
+impl Reader<'_> {
+    fn net(&mut self, net: &Net) -> Result<()> {
+        let order = sorted(net)?;
+        // For each input port of a layer: the value that comes in.
+        let mut sources: HashMap<(u64, u64), String> = HashMap::new();
+        for edge in &net.edges {
+            if sources.insert(edge.to, value_name(edge.from.0, edge.from.1)).is_some() {
+                let (layer, port) = edge.to;
+                return Err(Error::model(format!("two edges lead to layer {layer}, port {port}")));
+            }
+        }
+        let names: HashMap<(u64, u64), &Port> =
+            net.layers.iter().flat_map(|layer| layer.outputs.iter().map(|port| ((layer.id, port.id), port))).collect();
+        let mut index = 0;
+        for layer in order {
+            let taken = match (layer.kind.as_str(), layer.outputs.as_slice()) {
+                ("Parameter", [port]) => self.parameter(layer, port),
+                ("Const", [port]) => self.constant(layer, port),
+                ("Result", []) => {
+                    let edge = net.edges.iter().find(|edge| edge.to.0 == layer.id);
+                    let from = edge.and_then(|edge| Some((edge.from, names.get(&edge.from)?)));
+                    self.result(layer, from.map(|((layer, port), named)| (value_name(layer, port), *named)))
+                }
+                ("Parameter" | "Const" | "Result", ports) => {
+                    Err(Error::model(format!("it has {} output ports", ports.len())))
+                }
+                _ => {
+                    self.node(layer, index, &sources);
+                    index += 1;
+                    Ok(())
+                }
+            };
+            if let Err(error) = taken {
+                let fault = error.within(&format!("{} {}", quote(&layer.kind), quote(&layer.name)));
+                self.builder.fault(fault.at(|place| place.value_name = Some(layer.name.clone())));
+            }
+        }
+        Ok(())
+    }
+
+    fn parameter(&mut self, layer: &Layer, port: &Port) -> Result<()> {
+        let name = port.names.first().unwrap_or(&layer.name);
+        let name = if self.inputs.insert(name.clone()) { name } else { &layer.name };
+        let dtype = dtype_of(layer)?;
+        let shape = self.declared_shape(layer)?;
+        self.builder
+            .input_as(ValueInfo { name: name.clone(), dtype: Some(dtype), shape }, value_name(layer.id, port.id));
+        Ok(())
+    }
+
+    /// `2,?,4..8`; `...` for any rank.
+    fn declared_shape(&mut self, layer: &Layer) -> Result<Option<Vec<Dim>>> {
+        let text = layer.attribute("shape")?;
+        if text.trim() == "..." {
+            return Ok(None);
+        }
+        let mut dims = Vec::new();
+        for part in text.split(',').map(str::trim).filter(|_| !text.trim().is_empty()) {
+            dims.push(match part.parse() {
+                Ok(size) => Dim::Fixed(size),
+                Err(_) if part == "?" || part == "-1" => Dim::Unknown,
+                Err(_) if is_range(part) => {
+                    self.notes.push(format!("the range {} of {} is not checked", quote(part), quote(&layer.name)));
+                    Dim::Unknown
+                }
+                Err(_) => return Err(Error::model(format!("its shape has the dimension {}", quote(part)))),
+            });
+        }
+        tensor::check_rank(dims.len(), &self.folder.limits)?;
+        Ok(Some(dims))
+    }
+
+    fn constant(&mut self, layer: &Layer, port: &Port) -> Result<()> {
+        let value = self.constants.tensor(layer, self.folder);
+        // Layers that use it are not at fault for what is wrong with it.
+        let (value, result) = match value {
+            Ok(value) => (Some(value.into()), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        self.builder.constant(&value_name(layer.id, port.id), value, None);
+        result
+    }
+
+    fn result(&mut self, layer: &Layer, from: Option<(String, &Port)>) -> Result<()> {
+        let (value, port) = from.ok_or_else(|| Error::model("no edge leads to it"))?;
+        let name = port.names.first().unwrap_or(&layer.name);
+        let name = if self.outputs.insert(name.clone()) { name } else { &layer.name };
+        self.builder.output(ValueInfo { name: name.clone(), dtype: None, shape: None }, &value);
+        Ok(())
+    }
+
+    fn node(&mut self, layer: &Layer, index: usize, sources: &HashMap<(u64, u64), String>) {
+        let input = |port: &Port| sources.get(&(layer.id, port.id)).cloned().unwrap_or_default();
+        let inputs: Vec<String> = layer.inputs.iter().map(input).collect();
+        let outputs: Vec<String> = layer.outputs.iter().map(|port| value_name(layer.id, port.id)).collect();
+        let mut node = NodeNames {
+            index,
+            name: &layer.name,
+            operator: &layer.kind,
+            domain: OPENVINO_DOMAIN,
+            version: None,
+            inputs: &inputs,
+            outputs: &outputs,
+        };
+        let version = layer.version.strip_prefix("opset").and_then(|version| version.parse().ok());
+        let resolved = match version {
+            Some(version) => self.registry.resolve(OPENVINO_DOMAIN, &layer.kind, version),
+            None => Err(Error::unsupported(format!("the operator set {} is not supported", quote(&layer.version)))),
+        };
+        let resolved = match resolved {
+            // Only those operators that run here are in the table: others may well exist.
+            Err(error) if error.kind() == Kind::Model => {
+                let text = format!("{} of {} is not implemented", quote(&layer.kind), quote(&layer.version));
+                return self.builder.broken_node(&node, vec![node.locate(Error::unsupported(text))]);
+            }
+            Err(error) => return self.builder.broken_node(&node, vec![node.locate(error)]),
+            Ok(resolved) => resolved,
+        };
+        node.version = Some(resolved.schema.since_version);
+        let mut values = Vec::new();
+        for (name, text) in &layer.data {
+            let formal = resolved.schema.attribute(name);
+            let value = formal.and_then(|formal| match (formal.kind, text.trim().parse()) {
+                (AttributeKind::Int, Ok(value)) => Ok(Attribute::Int(value)),
+                (kind, _) => {
+                    let text = format!("attribute {} is {}: {} is needed", quote(name), quote(text), kind.name());
+                    Err(Error::model(text).at(|place| place.attribute = Some(name.clone())))
+                }
+            });
+            match value {
+                Ok(value) => values.push((name.clone(), value)),
+                Err(error) => return self.builder.broken_node(&node, vec![node.locate(error)]),
+            }
+        }
+        resolved.schema.fill_defaults(&mut values);
+        self.builder.node(&node, &resolved, values);
+    }
+}
+
+fn is_range(part: &str) -> bool {
+    let bound = |text: &str| text.is_empty() || text.parse::<u64>().is_ok();
+    part.split_once("..").is_some_and(|(from, to)| bound(from) && bound(to))
+}
+
+/// The layers, each after those that it takes values from.
+fn sorted(net: &Net) -> Result<Vec<&Layer>> {
+    let mut places: HashMap<u64, usize> = HashMap::new();
+    for (place, layer) in net.layers.iter().enumerate() {
+        if let Some(first) = places.insert(layer.id, place) {
+            let first = net.layers.get(first).map_or("", |layer| &layer.name);
+            let (id, first, second) = (layer.id, quote(first), quote(&layer.name));
+            return Err(Error::model(format!("the layer id {id} is given twice: to {first} and to {second}")));
+        }
+    }
+    let mut open: Vec<usize> = vec![0; net.layers.len()];
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); net.layers.len()];
+    for edge in &net.edges {
+        let place = |(layer, port): (u64, u64), ports: fn(&Layer) -> &[Port]| {
+            let place = places.get(&layer).copied();
+            let known =
+                place.and_then(|place| net.layers.get(place)).is_some_and(|l| ports(l).iter().any(|p| p.id == port));
+            place
+                .filter(|_| known)
+                .ok_or_else(|| Error::model(format!("an edge names layer {layer}, port {port}: there is none")))
+        };
+        let (from, to) = (place(edge.from, |layer| &layer.outputs)?, place(edge.to, |layer| &layer.inputs)?);
+        if let (Some(users), Some(open)) = (users.get_mut(from), open.get_mut(to)) {
+            users.push(to);
+            *open += 1;
+        }
+    }
+    // Those that wait for nothing, the first one last; layers that are in order stay so.
+    let mut ready: std::collections::BTreeSet<usize> =
+        open.iter().enumerate().filter(|(_, open)| **open == 0).map(|(place, _)| place).collect();
+    let mut order = Vec::new();
+    while let Some(place) = ready.pop_first() {
+        order.extend(net.layers.get(place));
+        for &user in users.get(place).into_iter().flatten() {
+            if let Some(open) = open.get_mut(user) {
+                *open -= 1;
+                if *open == 0 {
+                    ready.insert(user);
+                }
+            }
+        }
+    }
+    if order.len() < net.layers.len() {
+        let waits = open.iter().position(|open| *open > 0).and_then(|place| net.layers.get(place));
+        let name = quote(waits.map_or("", |layer| &layer.name));
+        return Err(Error::model(format!("the edges have a cycle: {name} waits for itself")));
+    }
+    Ok(order)
+}
+
+/// The `.bin` file, read when the first constant needs it.
+struct Constants {
+    /// `None` for a network that came as bytes.
+    location: Option<String>,
+    content: Option<Bytes>,
+}
+
+impl Constants {
+    fn tensor(&mut self, layer: &Layer, folder: &Folder) -> Result<Tensor> {
+        let dtype = dtype_of(layer)?;
+        let text = layer.attribute("shape")?;
+        let dims = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
+        let dim =
+            |part: &str| part.parse().map_err(|_| Error::model(format!("its shape has the dimension {}", quote(part))));
+        let shape = dims.map(dim).collect::<Result<Shape>>()?;
+        tensor::check_rank(shape.len(), &folder.limits)?;
+        let number = |name| {
+            let text = layer.attribute(name)?;
+            text.trim().parse::<u64>().map_err(|_| Error::model(format!("its {name} is {}", quote(text))))
+        };
+        let (offset, size) = (number("offset")?, number("size")?);
+        let raw = self.bytes(offset, size, folder)?;
+        if dtype == DType::String { strings(&shape, &raw) } else { tensor::from_raw(dtype, &shape, raw) }
+    }
+
+    fn bytes(&mut self, offset: u64, size: u64, folder: &Folder) -> Result<Bytes> {
+        if size == 0 {
+            return Ok(Bytes::new());
+        }
+        let Some(location) = &self.location else {
+            return Err(Error::model(
+                "its data is in a .bin file, and the model was not loaded from a file: use Model::load",
+            ));
+        };
+        let content = match &self.content {
+            Some(content) => content.clone(),
+            None => self.content.insert(folder.beside(location)?).clone(),
+        };
+        let range =
+            usize::try_from(offset).ok().zip(offset.checked_add(size).and_then(|end| usize::try_from(end).ok()));
+        match range.filter(|(_, end)| *end <= content.len()) {
+            Some((from, to)) => Ok(content.slice(from..to)),
+            None => Err(Error::model(format!(
+                "its offset {offset} and size {size} reach beyond {}, which has {} bytes",
+                quote(location),
+                content.len()
+            ))),
+        }
+    }
+}
+
+fn dtype_of(layer: &Layer) -> Result<DType> {
+    let name = layer.attribute("element_type")?;
+    Ok(match name {
+        "f32" => DType::Float,
+        "f64" => DType::Double,
+        "f16" => DType::Float16,
+        "bf16" => DType::Bfloat16,
+        "boolean" => DType::Bool,
+        "string" => DType::String,
+        "i2" => DType::Int2,
+        "i4" => DType::Int4,
+        "i8" => DType::Int8,
+        "i16" => DType::Int16,
+        "i32" => DType::Int32,
+        "i64" => DType::Int64,
+        "u2" => DType::Uint2,
+        "u4" => DType::Uint4,
+        "u8" => DType::Uint8,
+        "u16" => DType::Uint16,
+        "u32" => DType::Uint32,
+        "u64" => DType::Uint64,
+        "f8e4m3" => DType::Float8e4m3fn,
+        "f8e5m2" => DType::Float8e5m2,
+        "f8e8m0" => DType::Float8e8m0,
+        "f4e2m1" => DType::Float4e2m1,
+        _ => return Err(Error::unsupported(format!("the element type {} is not supported", quote(name)))),
+    })
+}
+
+/// Strings as a `.bin` file has them: how many, where each starts, where the last one ends, 4 bytes each; the text.
+fn strings(shape: &[usize], raw: &[u8]) -> Result<Tensor> {
+    let bad = || Error::model("its strings are not laid out as a count, offsets and text");
+    let number = |k: usize| {
+        let bytes = raw.get(k * 4..k * 4 + 4)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?) as usize)
+    };
+    let count = number(0).unwrap_or(0);
+    let text = raw.get((count + 2).saturating_mul(4).min(raw.len())..).unwrap_or(&[]);
+    let string = |k: usize| {
+        let range = number(k + 1).zip(number(k + 2)).ok_or_else(bad)?;
+        let bytes = text.get(range.0..range.1).ok_or_else(bad)?;
+        std::str::from_utf8(bytes).map_err(|e| Error::model(format!("string {k} is not UTF-8: {e}")))
+    };
+    if raw.len() / 4 < count {
+        return Err(bad());
+    }
+    let strings = (0..count).map(string).collect::<Result<Vec<_>>>()?;
+    Tensor::from_strings(shape, strings).map_err(|e| e.with_kind(Kind::Model))
+}

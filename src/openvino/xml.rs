@@ -1,0 +1,325 @@
+//! The network as it stands in the `.xml` file. Entities are never expanded but for the five of XML itself, nothing
+//! nests deeper than the limit, and what is built is billed as it grows.
+
+use crate::error::{Error, Result, quote};
+use crate::limits::{Limits, exceeded};
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+
+#[derive(Debug, Default)]
+pub(super) struct Net {
+    pub(super) name: String,
+    pub(super) version: u32,
+    pub(super) layers: Vec<Layer>,
+    pub(super) edges: Vec<Edge>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Layer {
+    pub(super) id: u64,
+    pub(super) name: String,
+    pub(super) kind: String,
+    pub(super) version: String,
+    /// What stands in `<data>`.
+    pub(super) data: Vec<(String, String)>,
+    pub(super) inputs: Vec<Port>,
+    pub(super) outputs: Vec<Port>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Port {
+    pub(super) id: u64,
+    /// The names of the tensor.
+    pub(super) names: Vec<String>,
+}
+
+/// From an output port of a layer to an input port: layer and port of each.
+#[derive(Debug, Default)]
+pub(super) struct Edge {
+    pub(super) from: (u64, u64),
+    pub(super) to: (u64, u64),
+}
+
+impl Layer {
+    /// What `<data>` says.
+    pub(super) fn attribute(&self, name: &str) -> Result<&str> {
+        let found = self.data.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        found.ok_or_else(|| Error::model(format!("it has no {name}")))
+    }
+}
+
+/// Where an element stands. What is none of these is passed over with all that is in it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum At {
+    Document,
+    Net,
+    Layers,
+    Layer,
+    Input,
+    Output,
+    Edges,
+    Other,
+}
+
+/// The IR versions that there are readers for.
+const VERSIONS: std::ops::RangeInclusive<u32> = 10..=11;
+
+pub(super) fn read(file: &[u8], limits: &Limits) -> Result<Net> {
+    let text = std::str::from_utf8(file).map_err(|e| Error::model(format!("the file is no XML: {e}")))?;
+    let allowed = limits.load_bytes.saturating_add(limits.load_bytes_per_byte.saturating_mul(file.len() as u64));
+    let mut reader = Reader::from_str(text);
+    let mut net = Net::default();
+    let mut open = vec![At::Document];
+    let (mut cost, mut found) = (2 * file.len() as u64, false);
+    loop {
+        let at = reader.buffer_position();
+        let malformed = |what: String| Error::model(format!("the file is no XML: at byte {at}: {what}"));
+        let inside = open.last().copied().unwrap_or(At::Other);
+        let event = reader.read_event().map_err(|e| malformed(e.to_string()))?;
+        match event {
+            Event::Start(element) => {
+                cost += net.take(inside, &element, limits)?;
+                open.push(entered(inside, &element));
+                found |= inside == At::Document;
+                if open.len() > limits.nesting {
+                    return Err(exceeded(
+                        "nesting",
+                        "elements nest",
+                        open.len() as u128,
+                        "deep",
+                        limits.nesting as u64,
+                    ));
+                }
+            }
+            Event::Empty(element) => {
+                cost += net.take(inside, &element, limits)?;
+                found |= inside == At::Document;
+            }
+            Event::End(_) => {
+                open.pop();
+            }
+            Event::DocType(_) => return Err(malformed("a document type, which may define entities".to_string())),
+            Event::Eof => break,
+            _ => {}
+        }
+        if cost > allowed {
+            return Err(exceeded("load_bytes", "reading the network would take", cost.into(), "bytes", allowed));
+        }
+    }
+    if open.len() != 1 {
+        return Err(Error::model("the file is cut short: elements are open at its end"));
+    }
+    if !found {
+        return Err(Error::model("the file has no network"));
+    }
+    Ok(net)
+}
+
+fn entered(inside: At, element: &BytesStart<'_>) -> At {
+    match (inside, element.name().as_ref()) {
+        (At::Document, "net") => At::Net,
+        (At::Net, "layers") => At::Layers,
+        (At::Net, "edges") => At::Edges,
+        (At::Layers, "layer") => At::Layer,
+        (At::Layer, "input") => At::Input,
+        (At::Layer, "output") => At::Output,
+        _ => At::Other,
+    }
+}
+
+impl Net {
+    /// Takes over what an element says. Gives the bytes of memory that this takes at the most.
+    fn take(&mut self, inside: At, element: &BytesStart<'_>, limits: &Limits) -> Result<u64> {
+        match (inside, element.name().as_ref()) {
+            (At::Document, "net") => {
+                let [name, version] = attributes(element, ["name", "version"], limits)?;
+                (self.name, self.version) = (name.unwrap_or_default(), number(version, "version of the network")?);
+                if !VERSIONS.contains(&self.version) {
+                    let (version, first, last) = (self.version, VERSIONS.start(), VERSIONS.end());
+                    return Err(Error::unsupported(format!("IR version {version}: supported {first} and {last}"))
+                        .at(|place| place.value = Some(version.into())));
+                }
+            }
+            (At::Document, other) => {
+                return Err(Error::model(format!("the file is no network: it starts with {}", quote(other))));
+            }
+            (At::Layers, "layer") => {
+                let known = ["id", "name", "type", "version"];
+                let [id, name, kind, version] = attributes(element, known, limits)?;
+                if self.layers.len() >= limits.nodes {
+                    let (n, allowed) = (limits.nodes as u128 + 1, limits.nodes as u64);
+                    return Err(exceeded("nodes", "the network has", n, "layers or more", allowed));
+                }
+                self.layers.push(Layer {
+                    id: number(id, "id of a layer")?,
+                    name: name.unwrap_or_default(),
+                    kind: kind.unwrap_or_default(),
+                    version: version.unwrap_or_default(),
+                    ..Layer::default()
+                });
+                return Ok(2048);
+            }
+            (At::Layer, "data") => {
+                let Some(layer) = self.layers.last_mut() else { return Ok(0) };
+                for attribute in element.attributes().with_checks(false) {
+                    let (key, value) = pair(attribute, limits)?;
+                    if layer.data.iter().any(|(other, _)| *other == key) {
+                        return Err(twice(element, &key));
+                    }
+                    if layer.data.len() >= MAX_ATTRIBUTES {
+                        return Err(Error::model(format!("a layer has more than {MAX_ATTRIBUTES} attributes")));
+                    }
+                    layer.data.push((key, value));
+                }
+                return Ok(256 * layer.data.len() as u64);
+            }
+            (At::Input | At::Output, "port") => {
+                let [id, names] = attributes(element, ["id", "names"], limits)?;
+                let port = Port { id: number(id, "id of a port")?, names: split_names(&names.unwrap_or_default()) };
+                let Some(layer) = self.layers.last_mut() else { return Ok(0) };
+                let cost = 512 + 64 * port.names.len() as u64;
+                let ports = if inside == At::Input { &mut layer.inputs } else { &mut layer.outputs };
+                if ports.iter().any(|other| other.id == port.id) || ports.len() >= MAX_PORTS {
+                    let (layer, id) = (quote(&layer.name), port.id);
+                    return Err(Error::model(format!("layer {layer} has the port {id} twice, or too many ports")));
+                }
+                ports.push(port);
+                return Ok(cost);
+            }
+            (At::Edges, "edge") => {
+                let known = ["from-layer", "from-port", "to-layer", "to-port"];
+                let [from, from_port, to, to_port] = attributes(element, known, limits)?;
+                self.edges.push(Edge {
+                    from: (number(from, "from-layer")?, number(from_port, "from-port")?),
+                    to: (number(to, "to-layer")?, number(to_port, "to-port")?),
+                });
+                return Ok(512);
+            }
+            _ => {}
+        }
+        Ok(0)
+    }
+}
+
+/// More ports or attributes are a mistake, and would make looking one up slow.
+const MAX_PORTS: usize = 10_000;
+const MAX_ATTRIBUTES: usize = 100;
+
+/// The values of known attributes; others are passed over.
+fn attributes<const N: usize>(
+    element: &BytesStart<'_>,
+    known: [&str; N],
+    limits: &Limits,
+) -> Result<[Option<String>; N]> {
+    let mut found = [const { None }; N];
+    for attribute in element.attributes().with_checks(false) {
+        let (key, value) = pair(attribute, limits)?;
+        let place = known.iter().position(|name| *name == key);
+        if let Some(place) = place.and_then(|place| found.get_mut(place)) {
+            if place.is_some() {
+                return Err(twice(element, &key));
+            }
+            *place = Some(value);
+        }
+    }
+    Ok(found)
+}
+
+fn pair(
+    attribute: Result<quick_xml::events::attributes::Attribute<'_>, impl std::fmt::Display>,
+    limits: &Limits,
+) -> Result<(String, String)> {
+    let attribute = attribute.map_err(|e| Error::model(format!("the file is no XML: {e}")))?;
+    let key = attribute.key.as_ref().to_string();
+    let value = attribute
+        .normalized_value(quick_xml::XmlVersion::Implicit1_0)
+        .map_err(|e| Error::model(format!("the file is no XML: attribute {}: {e}", quote(&key))))?;
+    let longest = value.len().max(key.len());
+    if longest > limits.name_bytes {
+        let allowed = limits.name_bytes as u64;
+        return Err(exceeded("name_bytes", "an attribute of an element has", longest as u128, "bytes", allowed));
+    }
+    Ok((key, value.into_owned()))
+}
+
+fn twice(element: &BytesStart<'_>, key: &str) -> Error {
+    let name = element.name();
+    let element = name.as_ref();
+    Error::model(format!("an element <{element}> has the attribute {} twice", quote(key)))
+}
+
+fn number<T: std::str::FromStr>(value: Option<String>, what: &str) -> Result<T> {
+    let value = value.ok_or_else(|| Error::model(format!("the {what} is missing")))?;
+    value.trim().parse().map_err(|_| Error::model(format!("the {what} is {}: a number is needed", quote(&value))))
+}
+
+/// Names with commas between them; a comma inside of a name has a backslash before it.
+fn split_names(names: &str) -> Vec<String> {
+    let mut list = vec![String::new()];
+    let mut rest = names.chars().peekable();
+    while let Some(c) = rest.next() {
+        match (c, list.last_mut()) {
+            ('\\', Some(name)) if rest.peek() == Some(&',') => {
+                rest.next();
+                name.push(',');
+            }
+            (',', _) => list.push(String::new()),
+            (c, Some(name)) => name.push(c),
+            _ => {}
+        }
+    }
+    list.retain(|name| !name.is_empty());
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    fn error(text: &str) -> Error {
+        read(text.as_bytes(), &Limits::default()).unwrap_err()
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(split_names(r"a\,b\c,out"), [r"a,b\c", "out"]);
+        assert!(split_names("").is_empty());
+    }
+
+    #[test]
+    fn what_is_no_network() {
+        assert_eq!(error("<a/>").to_string(), "the file is no network: it starts with \"a\"");
+        assert_eq!(error("<net name='x' version='9'/>").to_string(), "IR version 9: supported 10 and 11");
+        assert_eq!(error("<net name='x'/>").to_string(), "the version of the network is missing");
+        assert_eq!(error("<net version='11'>").to_string(), "the file is cut short: elements are open at its end");
+        assert_eq!(error("<!-- only this -->").to_string(), "the file has no network");
+        assert!(error("<net version='11'></a>").to_string().starts_with("the file is no XML: at byte "));
+        assert_eq!(
+            error("<net version='11' version='10'/>").to_string(),
+            "an element <net> has the attribute \"version\" twice"
+        );
+    }
+
+    #[test]
+    fn no_entities() {
+        let bomb = "<!DOCTYPE a [<!ENTITY b \"cc\">]><net name='&b;' version='11'/>";
+        assert!(error(bomb).to_string().ends_with("a document type, which may define entities"));
+        assert!(
+            error("<net name='&b;' version='11'/>").to_string().starts_with("the file is no XML: attribute \"name\"")
+        );
+    }
+
+    #[test]
+    fn limits() {
+        let limit = |text: &str| {
+            let error = error(text);
+            assert_eq!(error.kind(), Kind::Limit, "{error}");
+            error.place().limit
+        };
+        assert_eq!(limit(&format!("<net version='11'>{}", "<a>".repeat(100))), Some("nesting"));
+        let layers = "<layer id='1'/>".repeat(100_000);
+        assert_eq!(limit(&format!("<net version='11'><layers>{layers}</layers></net>")), Some("load_bytes"));
+        assert_eq!(limit(&format!("<net version='11' name='{}'/>", "x".repeat(70_000))), Some("name_bytes"));
+    }
+}
