@@ -5,5 +5,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| onnxref_fuzz::external::run(bytes));
 
 #[cfg(not(fuzzing))]
 fn main() {
-    eprintln!("run this by `cargo +nightly fuzz run external`, or the same without libFuzzer by `cargo run -- 20000 external`");
+    eprintln!(
+        "run this by `cargo +nightly fuzz run external`, or the same without libFuzzer by `cargo run -- 20000 external`"
+    );
 }

@@ -5,5 +5,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| onnxref_fuzz::tensor::run(bytes));
 
 #[cfg(not(fuzzing))]
 fn main() {
-    eprintln!("run this by `cargo +nightly fuzz run tensor`, or the same without libFuzzer by `cargo run -- 20000 tensor`");
+    eprintln!(
+        "run this by `cargo +nightly fuzz run tensor`, or the same without libFuzzer by `cargo run -- 20000 tensor`"
+    );
 }

@@ -90,7 +90,9 @@ impl Maker<'_> {
         let mut opset_import = vec![OperatorSetIdProto { domain, version: Some(version) }];
         match self.source.below(32) {
             31 => opset_import.clear(),
-            30 => opset_import.push(OperatorSetIdProto { domain: Some(self.name()), version: Some(self.source.axis()) }),
+            30 => {
+                opset_import.push(OperatorSetIdProto { domain: Some(self.name()), version: Some(self.source.axis()) })
+            }
             _ if ir_version < 3 => opset_import.clear(),
             _ => {}
         }

@@ -37,8 +37,20 @@ pub fn run(bytes: &[u8]) {
         assert_eq!(Tensor::from_strings(tensor.shape(), &list).expect("as many"), tensor);
     }
     let typed = [
-        typed::<f32>, typed::<f64>, typed::<f16>, typed::<bf16>, typed::<i8>, typed::<i16>, typed::<i32>, typed::<i64>,
-        typed::<u8>, typed::<u16>, typed::<u32>, typed::<u64>, typed::<bool>, typed::<Complex<f32>>,
+        typed::<f32>,
+        typed::<f64>,
+        typed::<f16>,
+        typed::<bf16>,
+        typed::<i8>,
+        typed::<i16>,
+        typed::<i32>,
+        typed::<i64>,
+        typed::<u8>,
+        typed::<u16>,
+        typed::<u32>,
+        typed::<u64>,
+        typed::<bool>,
+        typed::<Complex<f32>>,
         typed::<Complex<f64>>,
     ];
     let fits = typed.into_iter().filter(|as_type| as_type(&tensor)).count();

@@ -1,6 +1,7 @@
 //! Gather of entries of many bytes: each is copied whole.
 
 use super::cpu::{for_each_level, prefetch};
+use super::elements::{BLOCK, narrow};
 use super::{Bounds, Index, Means, parallel};
 
 /// Outputs of so many bytes are not in the caches any more when somebody reads them: they are written past them.
@@ -35,15 +36,85 @@ for_each_level! {
 
 #[inline(always)]
 fn copy_body<I: Index>(data: &[u8], axis: Bounds, row: usize, indices: &[I], first: usize, out: &mut [u8]) -> bool {
-    // With the size known, a copy is a few instructions.
+    if axis.size <= u32::MAX as usize {
+        // Of a short row the size, or both its ends, is a few instructions; checking its index is as much.
+        match row {
+            3 => return short_rows(data, axis, 3, indices, first, out, ends::<2>),
+            5..=7 => return short_rows(data, axis, row, indices, first, out, ends::<4>),
+            9..=15 => return short_rows(data, axis, row, indices, first, out, ends::<8>),
+            17..=31 => return short_rows(data, axis, row, indices, first, out, ends::<16>),
+            32 => return short_rows(data, axis, 32, indices, first, out, whole::<32>),
+            33..=63 => return short_rows(data, axis, row, indices, first, out, ends::<32>),
+            64 => return short_rows(data, axis, 64, indices, first, out, whole::<64>),
+            65..=127 => return short_rows(data, axis, row, indices, first, out, ends::<64>),
+            128 => return short_rows(data, axis, 128, indices, first, out, whole::<128>),
+            256 => return short_rows(data, axis, 256, indices, first, out, whole::<256>),
+            _ => {}
+        }
+    }
     match row {
-        32 => each_row(data, axis, 32, indices, first, out, copy_row),
-        64 => each_row(data, axis, 64, indices, first, out, copy_row),
-        128 => each_row(data, axis, 128, indices, first, out, copy_row),
         256 => each_row(data, axis, 256, indices, first, out, copy_row),
         512 => each_row(data, axis, 512, indices, first, out, copy_row),
         _ => each_row(data, axis, row, indices, first, out, copy_row),
     }
+}
+
+/// Copies all bytes.
+#[inline(always)]
+fn whole<const N: usize>(from: &[u8], out: &mut [u8]) {
+    if let (Some(from), Some(out)) = (from.first_chunk::<N>(), out.first_chunk_mut::<N>()) {
+        *out = *from;
+    }
+}
+
+/// Copies the first and the last `N` bytes, which is all of up to `2 N`.
+#[inline(always)]
+fn ends<const N: usize>(from: &[u8], out: &mut [u8]) {
+    if let (Some(from), Some(out)) = (from.first_chunk::<N>(), out.first_chunk_mut::<N>()) {
+        *out = *from;
+    }
+    if let (Some(from), Some(out)) = (from.last_chunk::<N>(), out.last_chunk_mut::<N>()) {
+        *out = *from;
+    }
+}
+
+/// As [`each_row`], with blocks of narrowed indices.
+#[inline(always)]
+fn short_rows<I: Index>(
+    data: &[u8],
+    axis: Bounds,
+    row: usize,
+    indices: &[I],
+    first: usize,
+    mut out: &mut [u8],
+    copy: impl Fn(&[u8], &mut [u8]),
+) -> bool {
+    let ahead = (2048 / row.max(1)).clamp(16, 32);
+    let mut entries = [0; BLOCK];
+    let (mut outer, mut k) = (first / indices.len(), first % indices.len());
+    while !out.is_empty() {
+        if k == indices.len() {
+            (outer, k) = (outer + 1, 0);
+        }
+        let count = (indices.len() - k).min(out.len() / row).min(BLOCK);
+        let (Some(block), Some(data)) = (indices.get(k..k + count), data.get(outer * axis.size * row..)) else {
+            return false;
+        };
+        if count == 0 || !narrow(block, axis, &mut entries) {
+            return false;
+        }
+        let (now, rest) = out.split_at_mut(count * row);
+        for (j, (out, &entry)) in now.chunks_exact_mut(row).zip(&entries).enumerate() {
+            if let Some(&next) = entries.get(j + ahead) {
+                prefetch(data, next as usize * row);
+            }
+            let at = entry as usize * row;
+            let Some(from) = data.get(at..at + row) else { return false };
+            copy(from, out);
+        }
+        (out, k) = (rest, k + count);
+    }
+    true
 }
 
 #[inline(always)]

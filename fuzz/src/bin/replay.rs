@@ -10,7 +10,7 @@
 
 // What builds all programs for fuzzing builds this one too; it does nothing then.
 #[cfg(fuzzing)]
-libfuzzer_sys::fuzz_target!(|_: &[u8]| {});
+libfuzzer_sys::fuzz_target!(|_bytes: &[u8]| {});
 
 use onnxref_fuzz::{TARGETS, Target, external};
 use std::path::{Path, PathBuf};
@@ -76,7 +76,8 @@ fn one(name: &str, run: fn(&[u8]), input: &[u8]) -> bool {
     let good = panic::catch_unwind(|| run(input)).is_ok();
     *CURRENT.lock().expect("no panic holds it") = None;
     if !good {
-        let sum = input.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &b| (sum ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+        let sum =
+            input.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &b| (sum ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("artifacts").join(name);
         let path = folder.join(format!("replay-{sum:016x}"));
         let _ = fs::create_dir_all(&folder);

@@ -1,0 +1,53 @@
+"""Fills corpus/load and corpus/tensor from the test data of the ONNX project, and corpus/operators and the others with
+bytes from nowhere that are always the same. `cargo fuzz` starts from what is there.
+
+    python3 fuzz/make_seeds.py [FOLDER]     FOLDER instead of fuzz/corpus
+"""
+
+import hashlib
+import pathlib
+import random
+import sys
+import tarfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+DATA = HERE.parent / "onnx-test-data"
+# Larger files make a fuzzer slow and teach it little.
+LARGEST = 4096
+
+
+def members():
+    """The content of every file of the test data, in archives too, with its name."""
+    for path in sorted(DATA.rglob("*")):
+        if path.name.endswith(".tar.xz"):
+            with tarfile.open(path) as archive:
+                for member in archive:
+                    if member.isfile():
+                        yield member.name, archive.extractfile(member).read()
+        elif path.is_file():
+            yield path.name, path.read_bytes()
+
+
+def main():
+    corpus = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "corpus"
+    def add(target, content):
+        folder = corpus / target
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / hashlib.sha1(content).hexdigest()).write_bytes(content)
+
+    for name, content in members():
+        if 0 < len(content) <= LARGEST:
+            if name.endswith(".onnx"):
+                add("load", content)
+            elif name.endswith(".pb"):
+                add("tensor", content)
+    numbers = random.Random(1)
+    for target in ["model", "operators", "external"]:
+        for _ in range(200):
+            add(target, numbers.randbytes(numbers.randrange(16, 512)))
+    for folder in sorted(corpus.iterdir()):
+        print(f"{folder.name}: {len(list(folder.iterdir()))} seeds")
+
+
+if __name__ == "__main__":
+    main()
