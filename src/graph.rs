@@ -11,6 +11,7 @@ use crate::operator::{Call, Context, Operator, Values};
 use crate::schema::Schema;
 use crate::value::Value;
 use smallvec::SmallVec;
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 /// Where a node finds a value.
@@ -122,6 +123,18 @@ pub(crate) struct Graph {
     pub(crate) fixed: Vec<String>,
 }
 
+/// What is fed to an input: a value, or a reference to one, or nothing.
+pub(crate) trait Feed {
+    fn value(&self) -> Option<&Value>;
+}
+
+impl<V: Borrow<Value>> Feed for Option<V> {
+    #[inline]
+    fn value(&self) -> Option<&Value> {
+        self.as_ref().map(Borrow::borrow)
+    }
+}
+
 /// The size of each symbol that feeds gave one, and the input that did.
 pub(crate) type Symbols<'a> = SmallVec<[Option<(usize, &'a str)>; 4]>;
 
@@ -133,7 +146,7 @@ impl Graph {
 
     /// Runs all nodes. `feeds` has one place for each of the graph's inputs; they have been checked.
     /// `slots` has what an earlier run left, and has the outputs afterwards.
-    pub(crate) fn run(&self, feeds: &[Option<&Value>], slots: &mut Slots, context: &Context) -> Result<()> {
+    pub(crate) fn run(&self, feeds: &[impl Feed], slots: &mut Slots, context: &Context) -> Result<()> {
         slots.clear(context);
         context.start();
         slots.0.resize_with(self.slots, || None);
@@ -168,7 +181,7 @@ impl Graph {
     }
 
     /// Takes an output of the graph out after a run, or shares it if it is needed again.
-    pub(crate) fn take(&self, k: usize, feeds: &[Option<&Value>], slots: &mut Slots) -> Result<Value> {
+    pub(crate) fn take(&self, k: usize, feeds: &[impl Feed], slots: &mut Slots) -> Result<Value> {
         if let Some(&Output { source: Source::Slot(slot), once: true, .. }) = self.outputs.get(k)
             && let Some(value) = slots.0.get_mut(slot).and_then(Option::take)
         {
@@ -178,12 +191,12 @@ impl Graph {
     }
 
     /// An output of the graph after a run.
-    pub(crate) fn output<'a>(&'a self, k: usize, feeds: &[Option<&'a Value>], slots: &'a Slots) -> Result<&'a Value> {
+    pub(crate) fn output<'a>(&'a self, k: usize, feeds: &'a [impl Feed], slots: &'a Slots) -> Result<&'a Value> {
         let output = self.outputs.get(k).ok_or_else(|| Error::input(format!("there is no output {k}")))?;
         self.find(output.source, feeds, slots)
     }
 
-    fn call(&self, node: &Node, feeds: &[Option<&Value>], slots: &Slots, context: &Context) -> Result<Values> {
+    fn call(&self, node: &Node, feeds: &[impl Feed], slots: &Slots, context: &Context) -> Result<Values> {
         let mut inputs: SmallVec<[Option<&Value>; 3]> = SmallVec::new();
         for source in &node.inputs {
             inputs.push(match source {
@@ -194,9 +207,10 @@ impl Graph {
         node.run(&inputs, context)
     }
 
-    fn find<'a>(&'a self, source: Source, feeds: &[Option<&'a Value>], slots: &'a Slots) -> Result<&'a Value> {
+    #[inline]
+    fn find<'a>(&'a self, source: Source, feeds: &'a [impl Feed], slots: &'a Slots) -> Result<&'a Value> {
         match source {
-            Source::Input(k) => feeds.get(k).copied().flatten().or_else(|| self.inputs.get(k)?.default.as_ref()),
+            Source::Input(k) => feeds.get(k).and_then(Feed::value).or_else(|| self.inputs.get(k)?.default.as_ref()),
             Source::Constant(k) => self.constants.get(k),
             Source::Slot(k) => slots.0.get(k).and_then(Option::as_ref),
         }
@@ -205,11 +219,11 @@ impl Graph {
     }
 
     /// Each input has a value of its declared type and shape. Gives the sizes of the symbols.
-    pub(crate) fn check_feeds(&self, feeds: &[Option<&Value>]) -> Result<Symbols<'_>> {
+    pub(crate) fn check_feeds(&self, feeds: &[impl Feed]) -> Result<Symbols<'_>> {
         let mut symbols: Symbols<'_> = SmallVec::from_elem(None, self.symbols);
         for (input, feed) in self.inputs.iter().zip(feeds) {
             let info = &input.info;
-            let Some(value) = feed.or(input.default.as_ref()) else {
+            let Some(value) = feed.value().or(input.default.as_ref()) else {
                 return Err(fault(&info.name, "is not fed".to_string()));
             };
             let tensor = value.tensor()?;

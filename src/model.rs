@@ -333,12 +333,11 @@ impl Runner<'_> {
     /// As [`Model::run`].
     pub fn run(&mut self) -> Result<()> {
         self.ran = false;
-        let feeds: SmallVec<[Option<&Value>; 4]> = self.feeds.iter().map(Option::as_ref).collect();
         if !self.checked {
-            self.model.graph.check_feeds(&feeds)?;
+            self.model.graph.check_feeds(&self.feeds)?;
             self.checked = true;
         }
-        self.model.graph.run(&feeds, &mut self.slots, &self.context)?;
+        self.model.graph.run(&self.feeds, &mut self.slots, &self.context)?;
         self.ran = true;
         Ok(())
     }
@@ -353,8 +352,7 @@ impl Runner<'_> {
         }
         let place = self.model.graph.outputs.iter().position(|output| &*output.name == name);
         let place = place.ok_or_else(|| Error::input(format!("there is no output {}", quote(name))))?;
-        let feeds: SmallVec<[Option<&Value>; 4]> = self.feeds.iter().map(Option::as_ref).collect();
-        self.model.graph.output(place, &feeds, &self.slots)?.tensor()
+        self.model.graph.output(place, &self.feeds, &self.slots)?.tensor()
     }
 
     /// Runs stop soon after `cancel` is called, with an error of kind [`Kind::Cancelled`](crate::Kind::Cancelled).

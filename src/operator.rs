@@ -65,13 +65,14 @@ impl Context {
         }
     }
 
-    /// An output of this shape is within the limits.
-    fn check_output(&self, dtype: DType, shape: &[usize]) -> Result<()> {
+    /// The bytes of an output of this shape, which is within the limits.
+    fn check_output(&self, dtype: DType, shape: &[usize]) -> Result<usize> {
         let Limits { rank, tensor_bytes, run_elements, .. } = self.limits;
         if shape.len() > rank {
             return Err(exceeded("rank", "the output has", shape.len() as u128, "dimensions", rank as u64));
         }
-        let bytes = byte_count(dtype, shape)? as u64;
+        let len = byte_count(dtype, shape)?;
+        let bytes = len as u64;
         if bytes > tensor_bytes {
             return Err(exceeded("tensor_bytes", "the output takes", bytes.into(), "bytes", tensor_bytes));
         }
@@ -80,7 +81,7 @@ impl Context {
             return Err(exceeded("run_elements", "the run produces", elements.into(), "elements", run_elements));
         }
         self.elements.set(elements);
-        Ok(())
+        Ok(len)
     }
 }
 
@@ -143,8 +144,8 @@ impl<'a> Call<'a> {
         shape: Shape,
         fill: impl FnOnce(&mut [u8]) -> Result<()>,
     ) -> Result<Tensor> {
-        self.context.check_output(data.dtype(), &shape)?;
-        let output = data.with_elements(shape, &self.context.memory, fill);
+        let len = self.context.check_output(data.dtype(), &shape)?;
+        let output = data.with_elements(shape, len, &self.context.memory, fill);
         // A kernel that was stopped gives up, and not for its indices.
         self.context.check_cancel()?;
         output
@@ -271,6 +272,6 @@ pub(crate) mod prelude {
     pub(crate) use crate::kernels::index::{
         Axis, Range, first_out_of_range, indices_of, tuple_positions, unequal_batch, widened,
     };
-    pub(crate) use crate::tensor::{Shape, Tensor};
+    pub(crate) use crate::tensor::{Tensor, shape_of};
     pub(crate) use smallvec::smallvec;
 }

@@ -1,10 +1,7 @@
 //! Gather of single elements: the axis is the last one, or all after it have size 1.
 
-use super::cpu::for_each_level;
+use super::narrow::{BLOCK, narrow};
 use super::{Bounds, Index, Means, parallel, rows};
-
-/// How many indices are checked and narrowed at a time: their positions stay in the nearest cache.
-pub(super) const BLOCK: usize = 512;
 
 /// Elements by size: the bits move, whatever they mean. Reads and writes need no alignment.
 pub(super) trait Word: Copy + Sync {}
@@ -70,24 +67,6 @@ pub(super) fn one_by_one<I: Index>(data: &[u8], axis: Bounds, size: usize, indic
         out.copy_from_slice(element);
     }
     true
-}
-
-for_each_level! {
-    /// Checks up to [`BLOCK`] indices and narrows them, without a branch for each. False: one is out of range.
-    pub(super) fn narrow<I: Index>(indices: &[I], axis: Bounds, entries: &mut [u32; BLOCK]) = narrow_body::<I>;
-}
-
-#[inline(always)]
-fn narrow_body<I: Index>(indices: &[I], axis: Bounds, entries: &mut [u32; BLOCK]) -> bool {
-    let last = (axis.size as i64).wrapping_sub(1);
-    let mut bad = 0;
-    for (entry, &index) in entries.iter_mut().zip(indices) {
-        let wrapped = axis.wrapped(index);
-        // The sign is set if it is below 0 or above the last.
-        bad |= wrapped | last.wrapping_sub(wrapped);
-        *entry = wrapped as u32;
-    }
-    bad >= 0
 }
 
 fn narrowed<I: Index>(indices: &[I], axis: Bounds) -> Option<Vec<u32>> {

@@ -1,6 +1,7 @@
 //! GatherElements: an index for each element of the output.
 
-use super::elements::{BLOCK, Word, narrow};
+use super::elements::Word;
+use super::narrow::{BLOCK, narrow};
 use super::{Bounds, Index, Means, parallel};
 use crate::tensor::Shape;
 

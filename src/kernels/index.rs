@@ -3,7 +3,7 @@
 use super::{Bounds, Indices};
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Place, Result, quote};
-use crate::tensor::{Scalar, Shape, Tensor, position_of};
+use crate::tensor::{Scalar, Shape, Tensor, position_of, shape_of};
 use std::borrow::Cow;
 
 /// An axis of a tensor.
@@ -56,10 +56,7 @@ impl Axis {
 
     /// `shape` with this axis replaced by the dimensions `by`.
     pub(crate) fn replaced_in(&self, shape: &[usize], by: &[usize]) -> Shape {
-        let mut replaced = Shape::from_slice(shape.get(..self.at).unwrap_or(&[]));
-        replaced.extend_from_slice(by);
-        replaced.extend_from_slice(shape.get(self.at + 1..).unwrap_or(&[]));
-        replaced
+        shape_of([shape.get(..self.at).unwrap_or(&[]), by, shape.get(self.at + 1..).unwrap_or(&[])])
     }
 }
 

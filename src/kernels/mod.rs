@@ -4,13 +4,14 @@
 //! out of range: what was written until then is garbage in memory that nobody sees. [`index`] finds the culprit then.
 //!
 //! Entries of many bytes are copied one by one ([`rows`]); single elements go through blocks of narrowed indices
-//! ([`elements`], [`grid`]). Large work is shared among threads ([`parallel`]). Loops are plain code, compiled for
+//! ([`narrow`], [`elements`], [`grid`]). Large work is shared among threads ([`parallel`]). Loops are plain code, compiled for
 //! several levels of the processor ([`cpu`]).
 
 mod cpu;
 mod elements;
 mod grid;
 pub(crate) mod index;
+mod narrow;
 mod parallel;
 mod rows;
 #[cfg(feature = "rayon")]

@@ -1,7 +1,7 @@
 //! Gather of entries of many bytes: each is copied whole.
 
 use super::cpu::{for_each_level, prefetch};
-use super::elements::{BLOCK, narrow};
+use super::narrow::{BLOCK, narrow};
 use super::{Bounds, Index, Means, parallel};
 
 /// Outputs of so many bytes are not in the caches any more when somebody reads them: they are written past them.

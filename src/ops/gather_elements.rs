@@ -24,7 +24,7 @@ impl Operator for GatherElements {
         check_shapes(data.shape(), indices.shape(), axis.at)?;
         let (size, values) = (data.dtype().size(), indices_of(indices)?);
         let grid = kernels::Grid { data: data.shape(), indices: indices.shape(), axis: axis.at };
-        let output = call.output_like(data, Shape::from_slice(indices.shape()), |out| {
+        let output = call.output_like(data, shape_of([indices.shape()]), |out| {
             let good = kernels::gather_elements(data.bytes(), size, &grid, values, out, call.means());
             good.then_some(()).ok_or_else(|| first_out_of_range(indices, &axis, Range::Signed))
         })?;

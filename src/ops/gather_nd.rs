@@ -27,7 +27,7 @@ impl Operator for GatherND {
         let (data, indices) = (call.tensor(0)?, call.tensor(1)?);
         let Split { batch, tuples, width, slice } = self.split(data.shape(), indices.shape())?;
         let rows = tuple_positions(data.shape(), batch.len(), width, indices)?;
-        let shape = Shape::from_iter(batch.iter().chain(tuples).chain(slice).copied());
+        let shape = shape_of([batch, tuples, slice]);
         let work = kernels::Gather {
             data: data.bytes(),
             axis: Range::Signed.bounds(data.shape().iter().take(batch.len() + width).product()),

@@ -133,14 +133,14 @@ impl Tensor {
     }
 
     /// A tensor whose elements `fill` copies from `self`: the type and, for strings, the text are the same.
-    /// `fill` gets bytes that were used before, and writes them all.
+    /// `fill` gets bytes that were used before, and writes them all: `len`, which is what the shape takes.
     pub(crate) fn with_elements(
         &self,
         shape: Shape,
+        len: usize,
         memory: &Memory,
         fill: impl FnOnce(&mut [u8]) -> Result<()>,
     ) -> Result<Tensor> {
-        let len = byte_count(self.dtype, &shape)?;
         let mut buffer = memory.take(len, self.dtype.align())?;
         match Arc::get_mut(&mut buffer) {
             Some(buffer) => fill(buffer.resized(len))?,
@@ -254,6 +254,21 @@ fn no_array(dtype: DType, shape: &[usize], error: &ndarray::ShapeError) -> Error
 
 fn wrong_type(dtype: DType, asked: &str) -> Error {
     Error::input(format!("the tensor has element type {dtype}, not {asked}"))
+}
+
+/// The dimensions of several shapes, one after the other.
+#[inline]
+pub(crate) fn shape_of<const N: usize>(parts: [&[usize]; N]) -> Shape {
+    let mut dims = [0; 6];
+    let mut rank = 0;
+    for &dim in parts.into_iter().flatten() {
+        match dims.get_mut(rank) {
+            Some(place) => *place = dim,
+            None => return parts.concat().into(),
+        }
+        rank += 1;
+    }
+    Shape::from_buf_and_len(dims, rank)
 }
 
 /// The position of an element in its tensor, from its place in row-major order.

@@ -1,0 +1,25 @@
+//! Blocks of indices, checked and narrowed before anything is copied by them.
+
+use super::cpu::for_each_level;
+use super::{Bounds, Index};
+
+/// How many indices are checked and narrowed at a time: their positions stay in the nearest cache.
+pub(super) const BLOCK: usize = 512;
+
+for_each_level! {
+    /// Checks up to [`BLOCK`] indices and narrows them, without a branch for each. False: one is out of range.
+    pub(super) fn narrow<I: Index>(indices: &[I], axis: Bounds, entries: &mut [u32; BLOCK]) = narrow_body::<I>;
+}
+
+#[inline(always)]
+fn narrow_body<I: Index>(indices: &[I], axis: Bounds, entries: &mut [u32; BLOCK]) -> bool {
+    let last = (axis.size as i64).wrapping_sub(1);
+    let mut bad = 0;
+    for (entry, &index) in entries.iter_mut().zip(indices) {
+        let wrapped = axis.wrapped(index);
+        // The sign is set if it is below 0 or above the last.
+        bad |= wrapped | last.wrapping_sub(wrapped);
+        *entry = wrapped as u32;
+    }
+    bad >= 0
+}
