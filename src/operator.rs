@@ -270,7 +270,7 @@ pub(crate) mod prelude {
     pub(crate) use crate::error::{Error, Kind, Result};
     pub(crate) use crate::kernels;
     pub(crate) use crate::kernels::index::{
-        Axis, Range, first_out_of_range, indices_of, tuple_positions, unequal_batch, widened,
+        Axis, Range, first_out_of_range, indices_of, integer, tuple_positions, unequal_batch, widened,
     };
     pub(crate) use crate::tensor::{Tensor, shape_of};
     pub(crate) use smallvec::smallvec;

@@ -12,7 +12,7 @@ pub(crate) struct Axis {
     /// The tensor's name in the operator's schema.
     name: &'static str,
     /// The axis as it was given.
-    given: i64,
+    pub(crate) given: i64,
     /// Its place among the dimensions.
     pub(crate) at: usize,
     /// Its size.
@@ -21,7 +21,8 @@ pub(crate) struct Axis {
 
 impl Axis {
     /// The axis of `tensor` that the attribute `axis` names: negative values count from the end.
-    pub(crate) fn new(given: i64, name: &'static str, tensor: &Tensor) -> Result<Axis> {
+    pub(crate) fn new(given: impl Into<i128>, name: &'static str, tensor: &Tensor) -> Result<Axis> {
+        let given = given.into();
         let rank = tensor.rank();
         if rank == 0 {
             return Err(Error::input(format!("{} is a scalar: it needs a rank of at least 1", quote(name)))
@@ -36,17 +37,17 @@ impl Axis {
             ))
             .at(|place| {
                 place.attribute = Some("axis".into());
-                place.axis = Some(given);
-                place.value = Some(given.into());
+                place.axis = i64::try_from(given).ok();
+                place.value = Some(given);
             }));
         };
         Ok(axis)
     }
 
-    fn find(given: i64, name: &'static str, shape: &[usize]) -> Option<Axis> {
+    fn find(given: i128, name: &'static str, shape: &[usize]) -> Option<Axis> {
         let distance = usize::try_from(given.unsigned_abs()).ok()?;
         let at = if given < 0 { shape.len().checked_sub(distance)? } else { distance };
-        Some(Axis { name, given, at, size: *shape.get(at)? })
+        Some(Axis { name, given: i64::try_from(given).ok()?, at, size: *shape.get(at)? })
     }
 
     /// An axis by its place among the dimensions.
@@ -97,7 +98,7 @@ pub(crate) fn widened(indices: &Tensor) -> Cow<'_, Tensor> {
     Cow::Owned(Tensor::from_words(DType::Int64, indices.shape(), indices.scalars().map(value).collect()))
 }
 
-fn integer(value: &Scalar<'_>) -> i128 {
+pub(crate) fn integer(value: &Scalar<'_>) -> i128 {
     match value {
         Scalar::Int(value) => (*value).into(),
         Scalar::Uint(value) => (*value).into(),

@@ -102,12 +102,13 @@ impl Folder {
     }
 
     /// The whole content of a file in the folder.
-    pub(crate) fn beside(&self, location: &str) -> Result<Bytes> {
-        let what = format!("file {}", quote(location));
+    pub(crate) fn beside(&self, name: &Path) -> Result<Bytes> {
+        let location = name.to_string_lossy();
+        let what = format!("file {}", quote(&location));
         let Some(folder) = &self.path else { return Err(Error::model("the model was not loaded from a file")) };
-        let file = self.open(folder, inside(location)?, &what)?;
+        let file = self.open(folder, name, &what)?;
         let size = self.check_file(&file, &what)?;
-        if self.mmap { self.mapped(&file, location, 0, size, &what) } else { self.content(file, 0, size, &what) }
+        if self.mmap { self.mapped(&file, &location, 0, size, &what) } else { self.content(file, 0, size, &what) }
     }
 
     /// The size of an open file, which is a regular one that has no other name.

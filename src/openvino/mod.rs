@@ -7,11 +7,11 @@ use crate::error::{Error, Kind, Result, quote};
 use crate::graph::{Builder, Dim, NodeNames, ValueInfo};
 use crate::onnx::{Folder, Parts, tensor};
 use crate::registry::Registry;
-use crate::schema::{Attribute, AttributeKind, OPENVINO_DOMAIN};
+use crate::schema::{self, Attribute, AttributeKind, OPENVINO_DOMAIN};
 use crate::tensor::{Shape, Tensor};
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use xml::{Layer, Net, Port};
 
 /// Whether a model file is XML: an `.onnx` file never starts so.
@@ -24,7 +24,7 @@ pub(crate) fn is_ir(file: &[u8]) -> bool {
 pub(crate) fn load(file: &[u8], path: Option<&Path>, registry: &Registry, folder: &Folder) -> Result<Parts> {
     let net = xml::read(file, &folder.limits)?;
     let bin = path.map(|path| path.with_extension("bin"));
-    let bin = bin.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    let bin = bin.as_deref().and_then(Path::file_name).map(PathBuf::from);
     let mut reader = Reader {
         builder: Builder::default(),
         registry,
@@ -74,12 +74,16 @@ impl Reader<'_> {
             let taken = match (layer.kind.as_str(), layer.outputs.as_slice()) {
                 ("Parameter", [port]) => self.parameter(layer, port),
                 ("Const", [port]) => self.constant(layer, port),
-                ("Result", []) => {
+                ("Result", []) if layer.inputs.len() < 2 => {
                     let edge = net.edges.iter().find(|edge| edge.to.0 == layer.id);
                     let from = edge.and_then(|edge| Some((edge.from, names.get(&edge.from)?)));
                     self.result(layer, from.map(|((layer, port), named)| (value_name(layer, port), *named)))
                 }
+                ("Result", []) => Err(Error::model(format!("it has {} input ports", layer.inputs.len()))),
                 ("Parameter" | "Const" | "Result", ports) => {
+                    for port in ports {
+                        self.builder.constant(&value_name(layer.id, port.id), None, None);
+                    }
                     Err(Error::model(format!("it has {} output ports", ports.len())))
                 }
                 _ => {
@@ -97,13 +101,16 @@ impl Reader<'_> {
     }
 
     fn parameter(&mut self, layer: &Layer, port: &Port) -> Result<()> {
-        let name = port.names.first().unwrap_or(&layer.name);
-        let name = if self.inputs.insert(name.clone()) { name } else { &layer.name };
-        let dtype = dtype_of(layer)?;
-        let shape = self.declared_shape(layer)?;
-        self.builder
-            .input_as(ValueInfo { name: name.clone(), dtype: Some(dtype), shape }, value_name(layer.id, port.id));
-        Ok(())
+        let mut info = ValueInfo { name: layer.name.clone(), dtype: None, shape: None };
+        let said = free_name(&mut self.inputs, port, layer, "input").and_then(|name| {
+            info.name = name;
+            info.dtype = Some(dtype_of(layer)?);
+            info.shape = self.declared_shape(layer)?;
+            Ok(())
+        });
+        // What takes a value from here is not at fault for what is wrong here.
+        self.builder.input_as(info, value_name(layer.id, port.id));
+        said
     }
 
     /// `2,?,4..8`; `...` for any rank.
@@ -112,6 +119,7 @@ impl Reader<'_> {
         if text.trim() == "..." {
             return Ok(None);
         }
+        tensor::check_rank(text.split(',').count(), &self.folder.limits)?;
         let mut dims = Vec::new();
         for part in text.split(',').map(str::trim).filter(|_| !text.trim().is_empty()) {
             dims.push(match part.parse() {
@@ -124,7 +132,6 @@ impl Reader<'_> {
                 Err(_) => return Err(Error::model(format!("its shape has the dimension {}", quote(part)))),
             });
         }
-        tensor::check_rank(dims.len(), &self.folder.limits)?;
         Ok(Some(dims))
     }
 
@@ -141,9 +148,8 @@ impl Reader<'_> {
 
     fn result(&mut self, layer: &Layer, from: Option<(String, &Port)>) -> Result<()> {
         let (value, port) = from.ok_or_else(|| Error::model("no edge leads to it"))?;
-        let name = port.names.first().unwrap_or(&layer.name);
-        let name = if self.outputs.insert(name.clone()) { name } else { &layer.name };
-        self.builder.output(ValueInfo { name: name.clone(), dtype: None, shape: None }, &value);
+        let name = free_name(&mut self.outputs, port, layer, "output")?;
+        self.builder.output(ValueInfo { name, dtype: None, shape: None }, &value);
         Ok(())
     }
 
@@ -160,17 +166,18 @@ impl Reader<'_> {
             inputs: &inputs,
             outputs: &outputs,
         };
-        let version = layer.version.strip_prefix("opset").and_then(|version| version.parse().ok());
+        let version = layer.version.strip_prefix("opset").filter(|version| version.bytes().all(|b| b.is_ascii_digit()));
+        let newest = schema::newest(OPENVINO_DOMAIN).unwrap_or(0);
+        let version = version.and_then(|version| version.parse().ok()).filter(|version| (1..=newest).contains(version));
         let resolved = match version {
+            Some(_) if schema::versions(OPENVINO_DOMAIN, &layer.kind).is_empty() => {
+                let (kind, version) = (quote(&layer.kind), quote(&layer.version));
+                Err(Error::unsupported(format!("{kind} of {version} is not implemented")))
+            }
             Some(version) => self.registry.resolve(OPENVINO_DOMAIN, &layer.kind, version),
             None => Err(Error::unsupported(format!("the operator set {} is not supported", quote(&layer.version)))),
         };
         let resolved = match resolved {
-            // Only those operators that run here are in the table: others may well exist.
-            Err(error) if error.kind() == Kind::Model => {
-                let text = format!("{} of {} is not implemented", quote(&layer.kind), quote(&layer.version));
-                return self.builder.broken_node(&node, vec![node.locate(Error::unsupported(text))]);
-            }
             Err(error) => return self.builder.broken_node(&node, vec![node.locate(error)]),
             Ok(resolved) => resolved,
         };
@@ -193,6 +200,16 @@ impl Reader<'_> {
         resolved.schema.fill_defaults(&mut values);
         self.builder.node(&node, &resolved, values);
     }
+}
+
+/// The name of a port's tensor, or of the layer where another has it.
+fn free_name(taken: &mut HashSet<String>, port: &Port, layer: &Layer, what: &str) -> Result<String> {
+    for name in [port.names.first().unwrap_or(&layer.name), &layer.name] {
+        if taken.insert(name.clone()) {
+            return Ok(name.clone());
+        }
+    }
+    Err(Error::model(format!("another {what} is called {} already", quote(&layer.name))))
 }
 
 fn is_range(part: &str) -> bool {
@@ -253,7 +270,7 @@ fn sorted(net: &Net) -> Result<Vec<&Layer>> {
 /// The `.bin` file, read when the first constant needs it.
 struct Constants {
     /// `None` for a network that came as bytes.
-    location: Option<String>,
+    location: Option<PathBuf>,
     content: Option<Bytes>,
 }
 
@@ -268,11 +285,13 @@ impl Constants {
         tensor::check_rank(shape.len(), &folder.limits)?;
         let number = |name| {
             let text = layer.attribute(name)?;
-            text.trim().parse::<u64>().map_err(|_| Error::model(format!("its {name} is {}", quote(text))))
+            text.trim()
+                .parse::<u64>()
+                .map_err(|_| Error::model(format!("its {name} is {}: a number is needed", quote(text))))
         };
         let (offset, size) = (number("offset")?, number("size")?);
         // Of a constant without elements the package writes no byte, or one.
-        let size = if shape.contains(&0) { 0 } else { size };
+        let size = if shape.contains(&0) && size == 1 { 0 } else { size };
         let raw = self.bytes(offset, size, folder)?;
         if dtype == DType::String { strings(&shape, &raw) } else { tensor::from_raw(dtype, &shape, raw) }
     }
@@ -296,7 +315,7 @@ impl Constants {
             Some((from, to)) => Ok(content.slice(from..to)),
             None => Err(Error::model(format!(
                 "its offset {offset} and size {size} reach beyond {}, which has {} bytes",
-                quote(location),
+                quote(&location.to_string_lossy()),
                 content.len()
             ))),
         }
@@ -341,12 +360,13 @@ fn strings(shape: &[usize], raw: &[u8]) -> Result<Tensor> {
     };
     let count = number(0).unwrap_or(0);
     let text = raw.get((count + 2).saturating_mul(4).min(raw.len())..).unwrap_or(&[]);
+    let ends = (number(1).unwrap_or(0), number(count + 1).unwrap_or(0));
     let string = |k: usize| {
         let range = number(k + 1).zip(number(k + 2)).ok_or_else(bad)?;
         let bytes = text.get(range.0..range.1).ok_or_else(bad)?;
         std::str::from_utf8(bytes).map_err(|e| Error::model(format!("string {k} is not UTF-8: {e}")))
     };
-    if raw.len() / 4 < count {
+    if raw.len() / 4 < count || (!raw.is_empty() && (raw.len() < 4 || ends != (0, text.len()))) {
         return Err(bad());
     }
     let strings = (0..count).map(string).collect::<Result<Vec<_>>>()?;

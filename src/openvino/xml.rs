@@ -76,6 +76,15 @@ pub(super) fn read(file: &[u8], limits: &Limits) -> Result<Net> {
         let malformed = |what: String| Error::model(format!("the file is no XML: at byte {at}: {what}"));
         let inside = open.last().copied().unwrap_or(At::Other);
         let event = reader.read_event().map_err(|e| malformed(e.to_string()))?;
+        let blank = match &event {
+            Event::Text(text) => text.trim_ascii().is_empty(),
+            Event::Start(_) | Event::Empty(_) => !found,
+            Event::CData(_) | Event::GeneralRef(_) => false,
+            _ => true,
+        };
+        if inside == At::Document && !blank {
+            return Err(malformed("something stands beside the network".to_string()));
+        }
         match event {
             Event::Start(element) => {
                 cost += net.take(inside, &element, limits)?;
@@ -179,9 +188,13 @@ impl Net {
                 let Some(layer) = self.layers.last_mut() else { return Ok(0) };
                 let cost = 512 + 64 * port.names.len() as u64;
                 let ports = if inside == At::Input { &mut layer.inputs } else { &mut layer.outputs };
-                if ports.iter().any(|other| other.id == port.id) || ports.len() >= MAX_PORTS {
+                if ports.len() >= MAX_PORTS {
+                    let layer = quote(&layer.name);
+                    return Err(Error::model(format!("layer {layer} has more than {MAX_PORTS} ports")));
+                }
+                if ports.iter().any(|other| other.id == port.id) {
                     let (layer, id) = (quote(&layer.name), port.id);
-                    return Err(Error::model(format!("layer {layer} has the port {id} twice, or too many ports")));
+                    return Err(Error::model(format!("layer {layer} has the port {id} twice")));
                 }
                 ports.push(port);
                 return Ok(cost);

@@ -35,7 +35,7 @@ impl Operator for Gather {
     fn run(&self, call: &Call<'_>) -> Result<Values> {
         let (data, indices) = (call.tensor(0)?, call.tensor(1)?);
         let axis = axis_of(call.tensor(2)?, data)?;
-        let batch = self.batch(data.shape(), indices.shape(), axis.at)?;
+        let batch = self.batch(data.shape(), indices.shape(), &axis)?;
         let (same, own) = indices.shape().split_at(batch);
         let values = widened(indices);
         let (n, batches): (usize, usize) = (own.iter().product(), same.iter().product());
@@ -71,14 +71,12 @@ fn axis_of(axis: &Tensor, data: &Tensor) -> Result<Axis> {
     let of_input = |error: Error| {
         error.with_kind(Kind::Input).at(|place| (place.attribute, place.value_name) = (None, Some("axis".into())))
     };
-    let value = match indices_of(&widened(axis))? {
-        kernels::Indices::I32(&[value]) => value.into(),
-        kernels::Indices::I64(&[value]) => value,
-        _ => {
-            let shape = axis.shape();
-            return Err(of_input(Error::input(format!("\"axis\" has shape {shape:?}: one element is needed"))));
-        }
+    let mut values = axis.scalars();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        let shape = axis.shape();
+        return Err(of_input(Error::input(format!("\"axis\" has shape {shape:?}: one element is needed"))));
     };
+    let value = integer(&value);
     if axis.rank() > 1 {
         return Err(of_input(Error::input(format!("\"axis\" has rank {}: allowed 0 and 1", axis.rank()))));
     }
@@ -91,27 +89,25 @@ fn axis_of(axis: &Tensor, data: &Tensor) -> Result<Axis> {
 impl Gather {
     /// How many dimensions are of the batch: they are the same in both. Negative values count from the end of
     /// the indices' rank.
-    fn batch(&self, data: &[usize], indices: &[usize], axis: usize) -> Result<usize> {
+    fn batch(&self, data: &[usize], indices: &[usize], axis: &Axis) -> Result<usize> {
         let (given, q, least) = (self.batch_dims, indices.len() as i64, indices.len().min(data.len()));
         let wrapped = if given < 0 { given.saturating_add(q) } else { given };
-        let Some(batch) = usize::try_from(wrapped).ok().filter(|batch| *batch <= least) else {
-            let r = data.len();
-            return Err(Error::model(format!(
-                "batch_dims {given} is out of range for ranks {r} and {q}: allowed -{q}..={least}"
-            ))
-            .at(|place| {
+        let fault = |text: String, axis: Option<i64>| {
+            Err(Error::model(text).at(|place| {
                 place.attribute = Some("batch_dims".into());
                 place.value = Some(given.into());
-            }));
+                place.axis = axis;
+            }))
         };
-        if batch > axis {
-            return Err(Error::model(format!("batch_dims {given} is beyond the axis {axis}: it may not be")).at(
-                |place| {
-                    place.attribute = Some("batch_dims".into());
-                    place.value = Some(given.into());
-                    place.axis = Some(axis as i64);
-                },
-            ));
+        let Some(batch) = usize::try_from(wrapped).ok().filter(|batch| *batch <= least) else {
+            let (r, first) = (data.len(), -q);
+            let text = format!("batch_dims {given} is out of range for ranks {r} and {q}: allowed {first}..={least}");
+            return fault(text, None);
+        };
+        if batch > axis.at {
+            let which = if given < 0 { format!(", which is {batch},") } else { String::new() };
+            let text = format!("batch_dims {given}{which} is beyond the axis {}: it may not be", axis.at);
+            return fault(text, Some(axis.given));
         }
         let differs = data.iter().zip(indices).take(batch).position(|(have, want)| have != want);
         match differs {

@@ -303,6 +303,10 @@ pub fn resolve(domain: &str, name: &str, opset: i64) -> Result<Schema> {
     let versions = versions(domain, name);
     let label = operator_label(domain, name);
     let Some((first, _)) = versions.first() else {
+        if domain == OPENVINO_DOMAIN {
+            // Only those operators that run here are in its table: others may well exist.
+            return Err(Error::unsupported(format!("{label} is not implemented")));
+        }
         return Err(Error::model(format!("{label} is no operator of ONNX")));
     };
     let Some((_, block)) = versions.iter().rev().find(|(since, _)| *since <= opset) else {

@@ -177,7 +177,9 @@ impl Case {
 }
 
 fn any_case() -> impl Strategy<Value = Case> {
-    let dims = |least, most| vec(prop_oneof![1 => Just(0usize), 3 => Just(1), 24 => 2..=5usize, 2 => 6..=40usize], least..=most);
+    let dims = |least, most| {
+        vec(prop_oneof![1 => Just(0usize), 3 => Just(1), 24 => 2..=5usize, 2 => 6..=40usize], least..=most)
+    };
     let opset = prop_oneof![Just(1), Just(7), Just(8), 2..=6i64, 9..=16i64];
     let types = (select(DType::all().collect::<Vec<_>>()), select(&INTEGERS[..]), select(&INTEGERS[..]));
     let flags = any::<[bool; 6]>();

@@ -1,6 +1,8 @@
 //! Networks as text, from good ones that are changed.
 
-use onnxref::{Error, LoadOptions, Model};
+use crate::{assert_as_expected, difference};
+use ndarray::array;
+use onnxref::{Error, Inputs, Kind, LoadOptions, Model, Tensor, inputs};
 use std::fs;
 use tempfile::TempDir;
 
@@ -53,6 +55,12 @@ pub(crate) const FED: &str = r#"<?xml version="1.0"?>
 </net>
 "#;
 
+/// What [`FED`] takes.
+pub(crate) fn feeds() -> Inputs<'static> {
+    let data = array![[0f32, 1.0], [2.0, 3.0], [4.0, 5.0]];
+    inputs! { "data" => data, "indices" => array![-1i64, 3], "axis" => Tensor::scalar(0i64) }
+}
+
 /// A change: the text where it first stands, and what stands there instead.
 pub(crate) type Change<'a> = (&'a str, &'a str);
 
@@ -80,4 +88,17 @@ pub(crate) fn load(text: &str, bin: Option<&[u8]>) -> Result<Model, Error> {
 
 pub(crate) fn load_with(options: &LoadOptions, text: &str, bin: Option<&[u8]>) -> Result<Model, Error> {
     options.load(folder(text.as_bytes(), bin).path().join("model.xml"))
+}
+
+/// What makes [`FED`] wrong, and the error, be it loaded from a file or from bytes.
+pub(crate) type Case<'a> = (&'a str, &'a [Change<'a>], Kind, &'a str);
+
+pub(crate) fn check(cases: &[Case<'_>]) {
+    assert_as_expected(cases.iter().flat_map(|(name, changes, kind, text)| {
+        let network = changed(FED, changes);
+        let bytes = Model::from_bytes(network.clone().into_bytes());
+        let from_file = load(&network, None).map_err(|error| error.to_string());
+        assert_eq!(from_file.map(drop), bytes.as_ref().map(drop).map_err(Error::to_string), "{name}");
+        [difference(name, bytes, *kind, text)]
+    }));
 }
