@@ -119,11 +119,22 @@ impl Error {
         }
         // What is wrong outweighs what is missing.
         let first = causes.iter().find(|e| e.kind() != Kind::Unsupported).or(causes.first())?;
-        let mut error = Error::new(first.kind(), format!("{first}\n(and {} more)", causes.len() - 1 + left_out));
+        let mut error = Error::new(
+            first.kind(),
+            format!("{}\n(and {} more)", cut(first.to_string(), MAX_TEXT / 2), causes.len() - 1 + left_out),
+        );
         error.0.place = first.0.place.clone();
         // The message has the place already.
         error.0.causes = causes;
         Some(error)
+    }
+
+    /// About how much memory the error takes.
+    pub(crate) fn weight(&self) -> usize {
+        let Inner { place, message, .. } = &*self.0;
+        let names = [&place.node, &place.operator, &place.domain, &place.value_name, &place.attribute];
+        let names: usize = names.into_iter().flatten().map(String::len).sum();
+        size_of::<Inner>() + message.len() + names
     }
 
     /// Who must act.
@@ -205,9 +216,13 @@ impl std::error::Error for Error {
 }
 
 /// The text, cut to [`MAX_TEXT`].
-fn bounded(mut text: String) -> String {
-    if text.len() > MAX_TEXT {
-        let cut = (0..MAX_TEXT - 2).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+fn bounded(text: String) -> String {
+    cut(text, MAX_TEXT)
+}
+
+fn cut(mut text: String, len: usize) -> String {
+    if text.len() > len {
+        let cut = (0..len - 2).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         text.truncate(cut);
         text.push('…');
     }
@@ -226,7 +241,8 @@ pub fn quote(name: &str) -> String {
     format!("\"{}\"", escape(name))
 }
 
-fn escape(name: &str) -> Cow<'_, str> {
+/// A text from elsewhere, fit for an error's text: as [`quote`], without the quotes.
+pub(crate) fn escape(name: &str) -> Cow<'_, str> {
     const MAX_NAME: usize = 100;
     let plain = |c: char| !(c.is_control() || matches!(c, '"' | '\\') || invisible(c));
     if name.len() <= MAX_NAME && name.chars().all(plain) {

@@ -6,7 +6,7 @@ mod types;
 pub(crate) use build::{Builder, NodeNames};
 
 use crate::dtype::{DType, ShapeText};
-use crate::error::{Error, Kind, Result, quote};
+use crate::error::{Error, Kind, Result, escape, quote};
 use crate::operator::{Call, Context, Operator, Values};
 use crate::schema::Schema;
 use crate::value::Value;
@@ -154,14 +154,14 @@ impl Graph {
             context.check_cancel()?;
             let values = self.call(node, feeds, slots, context).map_err(|error| node.locate(error))?;
             for (output, value) in node.outputs.iter().zip(values) {
-                context.memory.came(value.tensor()?.bytes().len())?;
+                context.memory.came(value.tensor()?.held())?;
                 if let Some(held) = output.slot.and_then(|slot| slots.0.get_mut(slot)) {
                     *held = Some(value);
                 }
             }
             for slot in &node.release {
                 if let Some(Value::Tensor(tensor)) = slots.0.get_mut(*slot).and_then(Option::take) {
-                    context.memory.gone(tensor.bytes().len());
+                    context.memory.gone(tensor.held());
                     tensor.recycle(&context.memory);
                 }
             }
@@ -359,7 +359,7 @@ impl std::fmt::Display for Dim {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Dim::Fixed(size) => write!(f, "{size}"),
-            Dim::Symbol(name) => f.write_str(quote(name).trim_matches('"')),
+            Dim::Symbol(name) => f.write_str(&escape(name)),
             Dim::Unknown => f.write_str("?"),
         }
     }

@@ -26,6 +26,7 @@ pub(crate) struct Builder {
     faults: Faults,
     /// Names that a node used before they were defined: the node's index, and the error if they never are.
     unknown: Vec<(String, usize, Error)>,
+    unknown_weight: usize,
     /// Inputs whose initializer can't be overridden.
     fixed: Vec<String>,
 }
@@ -35,13 +36,20 @@ pub(crate) struct Builder {
 struct Faults {
     list: Vec<Error>,
     left_out: usize,
+    weight: usize,
 }
 
 impl Faults {
     const KEPT: usize = 1000;
+    const WEIGHT: usize = 1 << 20;
+
+    fn full(&self) -> bool {
+        self.list.len() >= Self::KEPT || self.weight >= Self::WEIGHT
+    }
 
     fn push(&mut self, error: Error) {
-        if self.list.len() < Self::KEPT {
+        if !self.full() {
+            self.weight += error.weight();
             self.list.push(error);
         } else {
             self.left_out += 1;
@@ -86,9 +94,12 @@ impl NodeNames<'_> {
         error.at(|place| {
             place.node_index = Some(self.index);
             place.node = Some(self.name.to_string());
-            place.operator = Some(self.operator.to_string()).filter(|operator| !operator.is_empty());
-            place.domain = Some(self.domain.to_string());
-            place.version = self.version;
+            // Of a node in a subgraph the operator is known already.
+            if place.operator.is_none() {
+                place.operator = Some(self.operator.to_string()).filter(|operator| !operator.is_empty());
+                place.domain = Some(self.domain.to_string());
+                place.version = self.version;
+            }
         })
     }
 
@@ -99,6 +110,11 @@ impl NodeNames<'_> {
 }
 
 impl Builder {
+    /// No more faults are kept: looking for them is in vain.
+    pub(crate) fn is_full(&self) -> bool {
+        self.faults.full()
+    }
+
     /// Notes a fault and goes on.
     pub(crate) fn fault(&mut self, error: Error) {
         self.faults.push(error);
@@ -185,7 +201,11 @@ impl Builder {
 
     /// A node whose operator can't be had, for one reason or several. Its outputs count as produced.
     pub(crate) fn broken_node(&mut self, node: &NodeNames<'_>, faults: Vec<Error>) {
-        faults.into_iter().for_each(|fault| self.faults.push(fault));
+        for fault in faults {
+            // Names are copied into what is kept only.
+            let fault = if self.faults.full() { fault } else { node.locate(fault) };
+            self.faults.push(fault);
+        }
         self.find_inputs(node);
         self.define_outputs(node, &[]);
     }
@@ -197,7 +217,7 @@ impl Builder {
         let checked = types::check_arity(schema, &present(node.inputs), &present(node.outputs));
         let operator = match checked.and_then(|()| resolved.load(attributes)) {
             Ok(operator) => operator,
-            Err(error) => return self.broken_node(node, vec![node.locate(error)]),
+            Err(error) => return self.broken_node(node, vec![error]),
         };
         let (inputs, dtypes) = self.find_inputs(node);
         let types = types::check(schema, &dtypes, node.outputs.len()).unwrap_or_else(|error| {
@@ -223,8 +243,9 @@ impl Builder {
         let mut sources = SmallVec::new();
         for name in node.inputs {
             let found = self.names.get(name);
-            if found.is_none() && !name.is_empty() && self.unknown.len() < Faults::KEPT {
+            if found.is_none() && !name.is_empty() && self.unknown_weight < Faults::WEIGHT {
                 let error = node.fault(name, format!("input {} is produced by", quote(name)));
+                self.unknown_weight += error.weight() + name.len();
                 self.unknown.push((name.clone(), node.index, error));
             }
             sources.push(found.map(|definition| definition.source));
@@ -274,7 +295,7 @@ impl Builder {
         }
         let outputs = std::mem::take(&mut self.outputs).into_iter();
         let outputs = outputs.filter_map(|(info, value)| self.find_output(info, &value)).collect();
-        let Faults { mut list, left_out } = self.faults;
+        let Faults { mut list, left_out, .. } = self.faults;
         list.sort_by_key(|fault| fault.place().node_index);
         if let Some(error) = Error::all(list, left_out) {
             return Err(error);

@@ -70,8 +70,11 @@ pub(super) fn one_by_one<I: Index>(data: &[u8], axis: Bounds, size: usize, indic
 }
 
 fn narrowed<I: Index>(indices: &[I], axis: Bounds) -> Option<Vec<u32>> {
-    let entry = |&index: &I| axis.entry(index).and_then(|entry| u32::try_from(entry).ok());
-    indices.iter().map(entry).collect()
+    let mut entries = Vec::with_capacity(indices.len());
+    for &index in indices {
+        entries.push(u32::try_from(axis.entry(index)?).ok()?);
+    }
+    Some(entries)
 }
 
 /// `out[k] = data[entries[k]]`. Each entry is below `size`, and `data` has so many elements.

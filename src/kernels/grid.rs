@@ -2,7 +2,7 @@
 
 use super::elements::Word;
 use super::narrow::{BLOCK, narrow};
-use super::{Bounds, Index, Means, parallel};
+use super::{Bounds, Index, Means, parallel, volume};
 use crate::tensor::Shape;
 
 /// What a GatherElements walks over.
@@ -38,7 +38,7 @@ pub(super) fn gather<T: Word, I: Index>(
     let bytes = size_of::<T>();
     let Some((&row, outer)) = grid.indices.split_last().filter(|_| !out.is_empty()) else { return true };
     let axis = Bounds { size: grid.data.get(grid.axis).copied().unwrap_or(0), negative: true };
-    let stride = grid.data.iter().skip(grid.axis + 1).product();
+    let stride = volume(1, grid.data.iter().skip(grid.axis + 1));
     // Along the last dimension `data` steps on too, unless that is the axis.
     let step = usize::from(grid.axis != outer.len());
     if outer.iter().all(|&dim| dim == 1) {
@@ -74,8 +74,12 @@ fn one_row<T: Word, I: Index>(
     let bytes = size_of::<T>();
     let Row { base, stride, step } = row;
     // The last element that can be read.
-    let reach = base + axis.size.saturating_sub(1) * stride + indices.len().saturating_sub(1) * step;
-    if indices.len() < SHORT || axis.size > u32::MAX as usize || (reach + 1) * bytes > data.len() {
+    let along = axis.size.saturating_sub(1).saturating_mul(stride);
+    let reach = base.saturating_add(along).saturating_add(indices.len().saturating_sub(1) * step);
+    if indices.len() < SHORT
+        || axis.size > u32::MAX as usize
+        || reach.saturating_add(1).saturating_mul(bytes) > data.len()
+    {
         return one_by_one(data, axis, row, bytes, indices, out);
     }
     for (block, (indices, out)) in indices.chunks(BLOCK).zip(out.chunks_mut(BLOCK * bytes)).enumerate() {
@@ -134,13 +138,14 @@ impl<'a> Walk<'a> {
         for ((d, (&dim, &size)), (p, s)) in dims.zip(position.iter_mut().zip(&mut strides).rev()) {
             (*p, rest) = (rest % dim.max(1), rest / dim.max(1));
             *s = if d == grid.axis { 0 } else { stride };
-            stride *= size;
+            stride = stride.saturating_mul(size);
         }
         Walk { outer, position, strides }
     }
 
     fn next(&mut self) -> usize {
-        let base = self.position.iter().zip(&self.strides).map(|(p, stride)| p * stride).sum();
+        let along = self.position.iter().zip(&self.strides).map(|(p, stride)| p.saturating_mul(*stride));
+        let base = along.fold(0, usize::saturating_add);
         for (p, &dim) in self.position.iter_mut().zip(self.outer).rev() {
             *p += 1;
             if *p < dim {

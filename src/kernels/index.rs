@@ -1,6 +1,6 @@
 //! Axes and indices: from what a model says to positions that are in range.
 
-use super::{Bounds, Indices};
+use super::{Bounds, Indices, volume};
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Place, Result, quote};
 use crate::tensor::{Scalar, Shape, Tensor, position_of, shape_of};
@@ -165,7 +165,7 @@ pub(crate) fn tuple_positions(data: &[usize], batch: usize, width: usize, indice
     let axes: Vec<Axis> =
         data.iter().enumerate().skip(batch).take(width).map(|(at, &size)| Axis::at(at, "data", size)).collect();
     let values = indices.elements::<i64>()?;
-    let batches: usize = data.iter().take(batch).product();
+    let batches = volume(1, data.iter().take(batch));
     let tuples = values.len() / width.max(1);
     let per_batch = tuples.checked_div(batches).unwrap_or(0).max(1);
     let mut rows = Vec::with_capacity(tuples);

@@ -93,6 +93,12 @@ impl Bounds {
     }
 }
 
+/// The product of `unit` and dimensions. Of a tensor without elements it may be more than can be counted: then, as
+/// for other large ones, it is beyond every slice.
+pub(crate) fn volume<'a>(unit: usize, dims: impl IntoIterator<Item = &'a usize>) -> usize {
+    dims.into_iter().fold(unit, |volume, &dim| volume.saturating_mul(dim))
+}
+
 /// `out[o, k, ..] = data[o, indices[k], ..]`
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gather<'a> {

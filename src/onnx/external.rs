@@ -59,6 +59,9 @@ pub(crate) struct Folder {
     pub(crate) limits: Limits,
     /// Bytes read so far.
     read: Cell<u64>,
+    /// Bytes of memory that loading may still take, and those that it takes.
+    allowed: Cell<u64>,
+    spent: Cell<u64>,
     /// Mapped files by location: tensors share a file's map.
     maps: RefCell<HashMap<String, Bytes>>,
 }
@@ -67,7 +70,7 @@ impl Folder {
     /// The folder of a model file.
     pub(crate) fn of(model: &Path, roots: Vec<PathBuf>, mmap: bool, limits: &Limits) -> Folder {
         let parent = model.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Folder { path: Some(parent.to_path_buf()), roots, mmap, limits: limits.clone(), ..Folder::none() }
+        Folder { path: Some(parent.to_path_buf()), roots, mmap, ..Folder::none().with_limits(limits) }
     }
 
     /// No folder: external data is an error.
@@ -78,13 +81,28 @@ impl Folder {
             mmap: false,
             limits: Limits::default(),
             read: Cell::new(0),
+            allowed: Cell::new(Limits::default().load_bytes),
+            spent: Cell::new(0),
             maps: RefCell::default(),
         }
     }
 
     pub(crate) fn with_limits(mut self, limits: &Limits) -> Folder {
         self.limits = limits.clone();
+        self.allowed.set(limits.load_bytes);
         self
+    }
+
+    /// Loading takes `cost` more bytes of memory, having read `read` more bytes.
+    pub(crate) fn spend(&self, cost: u64, read: u64) -> Result<()> {
+        let more = self.limits.load_bytes_per_byte.saturating_mul(read);
+        self.allowed.set(self.allowed.get().saturating_add(more));
+        self.spent.set(self.spent.get().saturating_add(cost));
+        let (spent, allowed) = (self.spent.get(), self.allowed.get());
+        if spent > allowed {
+            return Err(exceeded("load_bytes", "loading the model takes", spent.into(), "bytes", allowed));
+        }
+        Ok(())
     }
 
     /// The content of the model file, which may be behind links.
@@ -108,6 +126,7 @@ impl Folder {
         let Some(folder) = &self.path else { return Err(Error::model("the model was not loaded from a file")) };
         let file = self.open(folder, name, &what)?;
         let size = self.check_file(&file, &what)?;
+        self.spend(if self.mmap { 0 } else { size }, size)?;
         if self.mmap { self.mapped(&file, &location, 0, size, &what) } else { self.content(file, 0, size, &what) }
     }
 
@@ -149,6 +168,7 @@ impl Folder {
         if self.mmap {
             self.mapped(&file, location, *offset, need, &what)
         } else {
+            self.spend(need, need)?;
             self.content(file, *offset, need, &what)
         }
     }
@@ -226,7 +246,8 @@ fn map(file: &File) -> std::io::Result<Bytes> {
 fn inside(location: &str) -> Result<&Path> {
     let path = Path::new(location);
     let plain = path.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
-    if location.is_empty() || location.contains('\0') || !plain {
+    let folder = location.ends_with('/') || location.ends_with("/.");
+    if location.is_empty() || location.contains('\0') || folder || !plain {
         return Err(Error::model(format!(
             "its external data is at {}: a path relative to the model's folder, and inside of it, is needed",
             quote(location)

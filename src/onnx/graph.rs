@@ -2,11 +2,11 @@
 
 use super::external::Folder;
 use super::proto::{
-    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto,
+    AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto, SparseTensorProto, TensorProto, ValueInfoProto,
     tensor_shape_proto::{Dimension, dimension},
     type_proto,
 };
-use super::{attribute, scan, tensor};
+use super::{attribute, scan, shallow, tensor};
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result, operator_label, quote};
 use crate::graph::{Builder, Dim, Graph, NodeNames, ValueInfo};
@@ -15,7 +15,7 @@ use crate::registry::{Newest, Registry};
 use crate::value::Value;
 use bytes::Bytes;
 use prost::Message;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The IR versions that there are.
 const IR_VERSIONS: std::ops::RangeInclusive<i64> = 1..=14;
@@ -36,9 +36,8 @@ pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, folder: &Folder
     if file.is_empty() {
         return Err(Error::model("the model file is empty"));
     }
-    scan::check_model(&file, read, &folder.limits)?;
-    let proto = ModelProto::decode(file)
-        .map_err(|e| Error::model(format!("the file is no ONNX model, or is cut short: {e}")))?;
+    folder.spend(scan::check_model(&file, read, &folder.limits)?, file.len() as u64)?;
+    let proto: shallow::Model = decoded(file)?;
     let ir_version = proto.ir_version.unwrap_or(0);
     if !IR_VERSIONS.contains(&ir_version) {
         let (first, last) = (IR_VERSIONS.start(), IR_VERSIONS.end());
@@ -59,13 +58,22 @@ pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, folder: &Folder
         folder,
         ir_version,
         opsets: &opsets,
-        functions: &proto.functions,
+        functions: proto.functions.into_iter().map(function_name).collect::<Result<_>>()?,
         resolved: HashMap::new(),
         notes,
     };
-    loader.graph(graph);
+    loader.graph(graph)?;
     let Loader { builder, notes, .. } = loader;
     Ok(Parts { graph: builder.finish()?, ir_version, opsets, metadata, notes })
+}
+
+fn decoded<M: Message + Default>(bytes: Bytes) -> Result<M> {
+    M::decode(bytes).map_err(|e| Error::model(format!("the file is no ONNX model, or is cut short: {e}")))
+}
+
+fn function_name(function: Bytes) -> Result<(String, String, String)> {
+    let FunctionProto { name, domain, overload, .. } = decoded(function)?;
+    Ok((domain_of(domain.as_deref()).to_string(), name.unwrap_or_default(), overload.unwrap_or_default()))
 }
 
 /// `ai.onnx` and the empty domain are one.
@@ -122,7 +130,7 @@ fn opsets(imports: &[OperatorSetIdProto], ir_version: i64, registry: &Registry) 
     Ok(opsets)
 }
 
-fn metadata(proto: &ModelProto) -> Vec<(String, String)> {
+fn metadata(proto: &shallow::Model) -> Vec<(String, String)> {
     let version = proto.model_version.filter(|v| *v != 0).map(|v| v.to_string());
     let fields = [
         ("producer_name", proto.producer_name.clone()),
@@ -143,16 +151,18 @@ struct Loader<'a> {
     folder: &'a Folder,
     ir_version: i64,
     opsets: &'a [(String, i64)],
-    functions: &'a [FunctionProto],
+    /// The model's functions: domain, name, overload.
+    functions: HashSet<(String, String, String)>,
     /// Each operator is looked up once.
     resolved: HashMap<(String, String), Resolved>,
     notes: Vec<String>,
 }
 
 impl Loader<'_> {
-    fn graph(&mut self, proto: GraphProto) {
-        let mut initializers = self.initializers(proto.initializer);
-        for sparse in &proto.sparse_initializer {
+    fn graph(&mut self, proto: shallow::Graph) -> Result<()> {
+        let mut initializers = self.initializers(proto.initializer)?;
+        for sparse in proto.sparse_initializer {
+            let sparse: SparseTensorProto = decoded(sparse)?;
             let name = sparse.values.as_ref().and_then(|v| v.name.as_deref()).unwrap_or("");
             let text = format!("sparse initializer {}: sparse tensors are not supported", quote(name));
             self.builder.fault(Error::unsupported(text).at(|place| place.value_name = Some(name.into())));
@@ -183,23 +193,26 @@ impl Loader<'_> {
                 self.builder.declare(&info.name, dtype);
             }
         }
-        for info in &proto.value_info {
-            if let (Some(name), Some(dtype)) = (&info.name, declared_type(info)) {
+        for info in proto.value_info {
+            let info: ValueInfoProto = decoded(info)?;
+            if let (Some(name), Some(dtype)) = (&info.name, declared_type(&info)) {
                 self.builder.declare(name, dtype);
             }
         }
         for (index, node) in proto.node.into_iter().enumerate() {
-            self.node(node, index);
+            self.node(decoded(node)?, index);
         }
         for info in outputs {
             let name = info.name.clone();
             self.builder.output(info, &name);
         }
+        Ok(())
     }
 
-    fn initializers(&mut self, protos: Vec<TensorProto>) -> Initializers {
+    fn initializers(&mut self, protos: Vec<Bytes>) -> Result<Initializers> {
         let mut initializers = Initializers::default();
         for proto in protos {
+            let proto: TensorProto = decoded(proto)?;
             let name = proto.name.clone().unwrap_or_default();
             match tensor::read(proto, self.folder) {
                 Ok(tensor) => {
@@ -218,7 +231,7 @@ impl Loader<'_> {
                 }
             }
         }
-        initializers
+        Ok(initializers)
     }
 
     /// What is said of an input or output. A fault is noted and gives `None`.
@@ -271,20 +284,15 @@ impl Loader<'_> {
         let resolved = match self.resolve(domain, &op_type, overload.as_deref()) {
             Ok(resolved) => resolved,
             Err(error) => {
-                let mut faults = vec![node.locate(error)];
-                for (domain, operator, error) in self.inner_faults(attribute) {
-                    faults.push(NodeNames { domain: &domain, operator: &operator, ..node }.locate(error));
-                }
+                let mut faults = vec![error];
+                faults.extend(self.inner_faults(attribute));
                 return self.builder.broken_node(&node, faults);
             }
         };
         node.version = Some(resolved.schema.since_version);
         match attribute::read(attribute, &resolved.schema, self.ir_version, self.folder) {
             Ok(values) => self.builder.node(&node, &resolved, values),
-            Err(faults) => {
-                let faults = faults.into_iter().map(|error| node.locate(error)).collect();
-                self.builder.broken_node(&node, faults);
-            }
+            Err(faults) => self.builder.broken_node(&node, faults),
         }
     }
 
@@ -296,12 +304,7 @@ impl Loader<'_> {
         if op_type.is_empty() {
             return Err(Error::model("the node has no op_type"));
         }
-        let same = |f: &FunctionProto| {
-            f.name.as_deref() == Some(op_type)
-                && domain_of(f.domain.as_deref()) == domain
-                && f.overload.as_deref().unwrap_or("") == overload.unwrap_or("")
-        };
-        if self.functions.iter().any(same) {
+        if self.functions.contains(&(key.0.clone(), key.1.clone(), overload.unwrap_or("").to_string())) {
             let label = operator_label(domain, op_type);
             return Err(Error::unsupported(format!("{label} is a function of the model: these are not supported")));
         }
@@ -314,21 +317,32 @@ impl Loader<'_> {
         Ok(resolved)
     }
 
-    /// The operators inside of a node's subgraphs that can't run either: domain, operator, error.
-    fn inner_faults(&mut self, attributes: Vec<AttributeProto>) -> Vec<(String, String, Error)> {
-        let mut faults = Vec::new();
+    /// The operators inside of a node's subgraphs that can't run either.
+    fn inner_faults(&mut self, attributes: Vec<AttributeProto>) -> Vec<Error> {
+        let (mut faults, mut weight) = (Vec::new(), 0);
         // The next node is the last one: subgraphs come before what follows their node.
         let mut open: Vec<NodeProto> = inner_nodes(attributes);
         while let Some(node) = open.pop() {
             let (domain, operator) = (domain_of(node.domain.as_deref()), node.op_type.as_deref().unwrap_or(""));
             if let Err(error) = self.resolve(domain, operator, node.overload.as_deref()) {
-                faults.push((domain.to_string(), operator.to_string(), error.within("in its subgraph")));
+                let error = error.within("in its subgraph").at(|place| {
+                    place.operator = Some(operator.to_string());
+                    place.domain = Some(domain.to_string());
+                });
+                weight += error.weight();
+                faults.push(error);
+            }
+            if self.builder.is_full() || weight > MAX_WEIGHT {
+                break;
             }
             open.extend(inner_nodes(node.attribute));
         }
         faults
     }
 }
+
+/// So many bytes of faults of one node are kept.
+const MAX_WEIGHT: usize = 1 << 20;
 
 /// The nodes of the graphs among attributes, the last one first.
 fn inner_nodes(attributes: Vec<AttributeProto>) -> Vec<NodeProto> {

@@ -4,6 +4,7 @@ mod attribute;
 mod external;
 mod graph;
 mod scan;
+mod shallow;
 pub(crate) mod tensor;
 
 /// The messages of the ONNX format, made from `proto/onnx.proto`.

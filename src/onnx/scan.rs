@@ -31,8 +31,12 @@ enum Message {
     Opset,
     Entry,
     Annotation,
-    /// Device configurations: leaves of small size.
-    Other,
+    Device,
+    NodeDevice,
+    Sharding,
+    DeviceGroup,
+    ShardedDim,
+    SimpleDim,
 }
 
 /// What is at a field.
@@ -62,9 +66,6 @@ enum Wire {
 /// What an allocation takes beside what was asked for.
 const ALLOCATION: u64 = 16;
 
-/// What is known of a name beside its text: entries in tables, copies in nodes.
-const NAMED: u64 = 160;
-
 impl Message {
     fn label(self) -> &'static str {
         match self {
@@ -88,34 +89,75 @@ impl Message {
             Message::Opset => "OperatorSetIdProto",
             Message::Entry => "StringStringEntryProto",
             Message::Annotation => "TensorAnnotation",
-            Message::Other => "device configuration",
+            Message::Device => "DeviceConfigurationProto",
+            Message::NodeDevice => "NodeDeviceConfigurationProto",
+            Message::Sharding => "ShardingSpecProto",
+            Message::DeviceGroup => "IntIntListEntryProto",
+            Message::ShardedDim => "ShardedDimProto",
+            Message::SimpleDim => "SimpleShardedDimProto",
         }
     }
 
-    /// Bytes of memory that a message of this kind takes: decoded, and what is built from it.
+    /// Bytes of memory that a message of this kind takes decoded.
     fn size(self) -> u64 {
-        let (decoded, built) = match self {
-            Message::Model => (size_of::<p::ModelProto>(), 4096),
-            Message::Graph => (size_of::<p::GraphProto>(), 1024),
-            Message::Node => (size_of::<p::NodeProto>(), 512),
-            Message::Attribute => (size_of::<p::AttributeProto>(), 128),
-            Message::Tensor => (size_of::<p::TensorProto>(), 640),
-            Message::Segment => (size_of::<p::tensor_proto::Segment>(), 0),
-            Message::SparseTensor => (size_of::<p::SparseTensorProto>(), 0),
-            Message::ValueInfo => (size_of::<p::ValueInfoProto>(), 512),
-            Message::Type => (size_of::<p::TypeProto>(), 0),
-            Message::TensorType | Message::SequenceType | Message::MapType => (size_of::<p::TypeProto>(), 0),
-            Message::Shape => (size_of::<p::TensorShapeProto>(), 64),
-            Message::Dimension => (size_of::<p::tensor_shape_proto::Dimension>(), 64),
-            Message::Opaque => (size_of::<p::type_proto::Opaque>(), 0),
-            Message::Function => (size_of::<p::FunctionProto>(), 0),
-            Message::Training => (size_of::<p::TrainingInfoProto>(), 0),
-            Message::Opset => (size_of::<p::OperatorSetIdProto>(), 64),
-            Message::Entry => (size_of::<p::StringStringEntryProto>(), 96),
-            Message::Annotation => (size_of::<p::TensorAnnotation>(), 0),
-            Message::Other => (size_of::<p::NodeDeviceConfigurationProto>().max(size_of::<p::ShardingSpecProto>()), 0),
-        };
-        (decoded + built) as u64
+        (match self {
+            Message::Model => size_of::<p::ModelProto>(),
+            Message::Graph => size_of::<p::GraphProto>(),
+            Message::Node => size_of::<p::NodeProto>(),
+            Message::Attribute => size_of::<p::AttributeProto>(),
+            Message::Tensor => size_of::<p::TensorProto>(),
+            Message::Segment => size_of::<p::tensor_proto::Segment>(),
+            Message::SparseTensor => size_of::<p::SparseTensorProto>(),
+            Message::ValueInfo => size_of::<p::ValueInfoProto>(),
+            Message::Type | Message::TensorType | Message::SequenceType | Message::MapType => size_of::<p::TypeProto>(),
+            Message::Shape => size_of::<p::TensorShapeProto>(),
+            Message::Dimension => size_of::<p::tensor_shape_proto::Dimension>(),
+            Message::Opaque => size_of::<p::type_proto::Opaque>(),
+            Message::Function => size_of::<p::FunctionProto>(),
+            Message::Training => size_of::<p::TrainingInfoProto>(),
+            Message::Opset => size_of::<p::OperatorSetIdProto>(),
+            Message::Entry => size_of::<p::StringStringEntryProto>(),
+            Message::Annotation => size_of::<p::TensorAnnotation>(),
+            Message::Device => size_of::<p::DeviceConfigurationProto>(),
+            Message::NodeDevice => size_of::<p::NodeDeviceConfigurationProto>(),
+            Message::Sharding => size_of::<p::ShardingSpecProto>(),
+            Message::DeviceGroup => size_of::<p::IntIntListEntryProto>(),
+            Message::ShardedDim => size_of::<p::ShardedDimProto>(),
+            Message::SimpleDim => size_of::<p::SimpleShardedDimProto>(),
+        }) as u64
+    }
+
+    /// Bytes of memory that what is built from a message takes, beside its names and its numbers.
+    fn built(self) -> u64 {
+        match self {
+            Message::Node => 1024,
+            Message::Tensor => 768,
+            Message::ValueInfo => 512,
+            Message::Dimension => 64,
+            Message::Opset | Message::Entry => 160,
+            _ => 0,
+        }
+    }
+
+    /// Bytes of memory that are kept for a name of so many bytes: of values, in tables.
+    fn kept_name(self, number: u32, len: u64) -> u64 {
+        match (self, number) {
+            (Message::Node, 2) | (Message::Tensor, 8) | (Message::ValueInfo, 1) | (Message::Dimension, 2) => {
+                256 + 2 * len
+            }
+            (Message::Node, 3) => len + ALLOCATION,
+            (Message::Entry | Message::Opset | Message::Function, _) => 128 + 2 * len,
+            _ => 0,
+        }
+    }
+
+    /// Whether a part of this message is decoded by itself, when its turn comes: see `shallow`.
+    fn takes_turns(self, number: u32, depth: usize) -> bool {
+        match self {
+            Message::Model => matches!(number, 20 | 25),
+            Message::Graph => depth == 2 && matches!(number, 1 | 5 | 13 | 15),
+            _ => false,
+        }
     }
 
     /// What a field of this message is; `None` for one that is not in the format, which is passed over.
@@ -134,7 +176,7 @@ impl Message {
             (Model, 14) => many(Entry),
             (Model, 20) => many(Training),
             (Model, 25) => many(Function),
-            (Model, 26) => many(Other),
+            (Model, 26) => many(Device),
             (Graph, 1) => many(Node),
             (Graph, 2) => Some(Name(false)),
             (Graph, 5) => many(Tensor),
@@ -148,7 +190,7 @@ impl Message {
             (Node, 5) => many(Attribute),
             (Node, 6) => Some(Text(false)),
             (Node, 9) => many(Entry),
-            (Node, 10) => many(Other),
+            (Node, 10) => many(NodeDevice),
             (Attribute, 1 | 21) => Some(Name(false)),
             (Attribute, 2 | 3 | 20) => Some(Number),
             (Attribute, 4) => Some(Slice(false)),
@@ -171,7 +213,8 @@ impl Message {
             (Tensor, 4) => Some(Numbers(4, Fixed32)),
             (Tensor, 5) => Some(Numbers(8, Varint)),
             (Tensor, 6) => Some(Slice(true)),
-            (Tensor, 7 | 11) => Some(Numbers(8, Varint)),
+            (Tensor, 7) => Some(Numbers(8, Varint)),
+            (Tensor, 11) => Some(Numbers(12, Varint)),
             (Tensor, 8) => Some(Name(false)),
             (Tensor, 9) => Some(Slice(false)),
             (Tensor, 10) => Some(Numbers(8, Fixed64)),
@@ -213,8 +256,22 @@ impl Message {
             (Entry, 2) => Some(Text(false)),
             (Annotation, 1) => Some(Name(false)),
             (Annotation, 2) => many(Entry),
-            // Whatever a device configuration has: as messages, which cost most.
-            (Other, _) => many(Other),
+            (Device, 1) => Some(Name(false)),
+            (Device, 2) => Some(Number),
+            (Device, 3) => Some(Name(true)),
+            (NodeDevice, 1) => Some(Name(false)),
+            (NodeDevice, 2) => many(Sharding),
+            (NodeDevice, 3) => Some(Number),
+            (Sharding, 1) => Some(Name(false)),
+            (Sharding, 2) => Some(Numbers(8, Varint)),
+            (Sharding, 3) => many(DeviceGroup),
+            (Sharding, 4) => many(ShardedDim),
+            (DeviceGroup, 1) => Some(Number),
+            (DeviceGroup, 2) => Some(Numbers(8, Varint)),
+            (ShardedDim, 1) => Some(Number),
+            (ShardedDim, 2) => many(SimpleDim),
+            (SimpleDim, 1 | 3) => Some(Number),
+            (SimpleDim, 2) => Some(Name(false)),
             _ => None,
         }
     }
@@ -223,7 +280,7 @@ impl Message {
     fn once(self, number: u32) -> u32 {
         match (self, number) {
             (Message::Type, 1 | 4 | 5 | 7 | 8 | 9) => 1,
-            (Message::Dimension, 1 | 2) => 1,
+            (Message::Dimension | Message::SimpleDim, 1 | 2) => 1,
             _ => number,
         }
     }
@@ -242,26 +299,31 @@ struct Frame {
 /// More is never needed: a decoder refuses what nests deeper.
 const MAX_NESTING: usize = 100;
 
-/// Refuses a model file that would take more than the limits allow, or has two meanings. The memory of `file` itself
-/// counts if it was `read`.
-pub(super) fn check_model(file: &[u8], read: bool, limits: &Limits) -> Result<()> {
+/// Refuses a model file that would take more than the limits allow, or has two meanings; gives the bytes of memory
+/// that it takes at the most. The memory of `file` itself counts if it was `read`.
+pub(super) fn check_model(file: &[u8], read: bool, limits: &Limits) -> Result<u64> {
     check(Message::Model, file, read, limits)
 }
 
 /// As [`check_model`], of an encoded tensor.
 pub(super) fn check_tensor(file: &[u8], limits: &Limits) -> Result<()> {
-    check(Message::Tensor, file, true, limits)
+    check(Message::Tensor, file, true, limits).map(drop)
 }
 
-fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<()> {
+fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<u64> {
     let allowed = limits.load_bytes.saturating_add(limits.load_bytes_per_byte.saturating_mul(file.len() as u64));
-    let mut cost = if read { file.len() as u64 } else { 0 } + message.size();
+    // What stays until the model is loaded, and what the part takes that is being decoded: from the depth `turn` on.
+    let mut kept = if read { file.len() as u64 } else { 0 } + message.size();
+    let (mut passing, mut most, mut turn) = (0u64, 0u64, usize::MAX);
     let mut nodes = 0usize;
     let mut at = 0;
     let root = Frame { message, start: 0, end: file.len(), seen: 0 };
     let (mut frames, mut depth) = ([root; MAX_NESTING], 1usize);
     while let Some(frame) = depth.checked_sub(1).and_then(|top| frames.get_mut(top)) {
         if at >= frame.end {
+            if depth == turn {
+                (passing, turn) = (0, usize::MAX);
+            }
             depth -= 1;
             continue;
         }
@@ -293,7 +355,10 @@ fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<(
         frame.seen |= bit;
         // A list grows to up to twice what is in it.
         let growth = if repeated { 2 } else { 1 };
-        cost += match field {
+        let message = frame.message;
+        // In a part that takes its turn nothing lasts but what is built from it.
+        let lasting = |cost: u64| if turn == usize::MAX { (cost, 0) } else { (0, cost) };
+        let (stays, passes) = match field {
             Field::Message(inner, _) => {
                 if inner == Message::Node {
                     nodes += 1;
@@ -316,21 +381,33 @@ fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<(
                 }
                 depth += 1;
                 at = body;
-                growth * inner.size() + ALLOCATION
+                if message.takes_turns(number, depth - 1) {
+                    turn = depth;
+                    (2 * size_of::<bytes::Bytes>() as u64 + inner.built(), inner.size())
+                } else {
+                    let (stays, passes) = lasting(growth * inner.size() + 2 * ALLOCATION);
+                    (stays + inner.built(), passes)
+                }
             }
             Field::Name(_) => {
                 if len > limits.name_bytes {
                     return Err(exceeded("name_bytes", "a name has", len as u128, "bytes", limits.name_bytes as u64));
                 }
-                growth * (size_of::<String>() as u64) + 3 * len as u64 + NAMED
+                let len = len as u64;
+                let text = 2 * (growth - 1) * size_of::<String>() as u64 + len + ALLOCATION;
+                let (stays, passes) = lasting(text);
+                (stays + message.kept_name(number, len), passes)
             }
-            Field::Text(_) => 2 * len as u64 + ALLOCATION,
-            Field::Slice(repeated) => {
-                // Strings are copied into one text; each has a view.
-                let copied = if repeated { 2 * len as u64 + 32 } else { 0 };
-                growth * size_of::<bytes::Bytes>() as u64 * u64::from(repeated) + copied
+            Field::Text(_) => {
+                let (stays, passes) = lasting(len as u64 + ALLOCATION);
+                // What a model says of itself is shown.
+                let shown = matches!(message, Message::Model | Message::Entry);
+                (stays + if shown { len as u64 + ALLOCATION } else { 0 }, passes)
             }
-            Field::Number => 0,
+            // Strings are copied into one text, which grows; each has a view.
+            Field::Slice(true) => (4 * len as u64 + 96, 2 * size_of::<bytes::Bytes>() as u64),
+            Field::Slice(false) => (0, 0),
+            Field::Number => (0, 0),
             Field::Numbers(size, kind) => {
                 let count = match (wire, kind) {
                     (2, Wire::Varint) => file.get(body..at).map_or(0, count_varints),
@@ -338,15 +415,19 @@ fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<(
                     (2, Wire::Fixed64) => len as u64 / 8,
                     _ => 1,
                 };
-                growth * size * count
+                (2 * size * count + ALLOCATION, 0)
             }
         };
+        kept += stays;
+        passing += passes;
+        most = most.max(kept + passing);
+        let cost = kept + passing;
         if cost > allowed {
             let what = format!("decoding the first {at} of {} bytes would take", file.len());
             return Err(exceeded("load_bytes", &what, cost.into(), "bytes", allowed));
         }
     }
-    Ok(())
+    Ok(most.max(kept))
 }
 
 /// Reads a field's number and wire type; gives them and the length of what follows, which is inside of `end`.
@@ -433,7 +514,7 @@ mod tests {
     use crate::error::Kind;
     use prost::Message as _;
 
-    fn scan(file: &[u8]) -> Result<()> {
+    fn scan(file: &[u8]) -> Result<u64> {
         check_model(file, true, &Limits::default())
     }
 
@@ -452,7 +533,7 @@ mod tests {
 
     #[test]
     fn bombs_are_refused() {
-        let megabytes = |unit: Vec<u8>| unit.repeat(3_000_000 / unit.len());
+        let megabytes = |unit: Vec<u8>| unit.repeat(6_000_000 / unit.len());
         // Empty attributes of a node, nodes, initializers, inputs, dimensions, opsets, functions, strings.
         for bomb in [
             within(&[1, 7], megabytes(field(5, &[]))),

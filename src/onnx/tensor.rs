@@ -40,7 +40,7 @@ fn read_unnamed(proto: TensorProto, folder: &Folder) -> Result<Tensor> {
         }
         let need = packed_size(dtype, count);
         let data = folder.read(&External::parse(&pairs(&proto.external_data))?, need)?;
-        return from_raw(dtype, &shape, data);
+        return from_raw(dtype, &shape, data, folder);
     }
     if !proto.external_data.is_empty() {
         return Err(Error::model("it has external_data, and its data_location is not EXTERNAL"));
@@ -49,7 +49,7 @@ fn read_unnamed(proto: TensorProto, folder: &Folder) -> Result<Tensor> {
         [] if count == 0 => empty(dtype, &shape),
         [] => Err(Error::model(format!("it has no data, and its shape {} takes {count} elements", ShapeText(&shape)))),
         ["raw_data"] if dtype == DType::String => Err(Error::model("strings can't be raw_data")),
-        ["raw_data"] => from_raw(dtype, &shape, proto.raw_data.unwrap_or_default()),
+        ["raw_data"] => from_raw(dtype, &shape, proto.raw_data.unwrap_or_default(), folder),
         [field] if *field == field_name(dtype.field()) => from_typed(dtype, &shape, count, proto),
         [field] => {
             let raw = if dtype == DType::String { "" } else { "raw_data or " };
@@ -138,7 +138,7 @@ fn packed_size(dtype: DType, count: usize) -> u64 {
 }
 
 /// A tensor from a file's bytes: sub-byte types are packed.
-pub(crate) fn from_raw(dtype: DType, shape: &[usize], raw: Bytes) -> Result<Tensor> {
+pub(crate) fn from_raw(dtype: DType, shape: &[usize], raw: Bytes, folder: &Folder) -> Result<Tensor> {
     byte_count(dtype, shape).map_err(|e| e.with_kind(Kind::Model))?;
     let count = count(shape);
     let need = packed_size(dtype, count);
@@ -151,7 +151,12 @@ pub(crate) fn from_raw(dtype: DType, shape: &[usize], raw: Bytes) -> Result<Tens
             },
         ));
     }
-    let bytes = if dtype.bits() < 8 { unpack(dtype, count, &raw)?.into() } else { raw };
+    let bytes = if dtype.bits() < 8 {
+        folder.spend(count as u64, 0)?;
+        unpack(dtype, count, &raw)?.into()
+    } else {
+        raw
+    };
     Tensor::new(dtype, shape, bytes).map_err(|e| e.with_kind(Kind::Model))
 }
 
@@ -217,7 +222,7 @@ fn from_typed(dtype: DType, shape: &[usize], count: usize, proto: TensorProto) -
         Field::Uint64 => {
             check(proto.uint64_data.len(), count)?;
             if dtype == DType::Uint64 {
-                bytemuck::allocation::pod_collect_to_vec(&proto.uint64_data)
+                return Ok(Tensor::from_words(dtype, shape, proto.uint64_data));
             } else {
                 narrowed(proto.uint64_data.iter().map(|&v| (v.into(), v.to_le_bytes())), 0..=u32::MAX.into(), dtype)?
             }

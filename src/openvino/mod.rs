@@ -22,7 +22,8 @@ pub(crate) fn is_ir(file: &[u8]) -> bool {
 
 /// Reads a network. Its constants are in the file of the same name with the ending `.bin`.
 pub(crate) fn load(file: &[u8], path: Option<&Path>, registry: &Registry, folder: &Folder) -> Result<Parts> {
-    let net = xml::read(file, &folder.limits)?;
+    let (net, cost) = xml::read(file, &folder.limits)?;
+    folder.spend(cost, file.len() as u64)?;
     let bin = path.map(|path| path.with_extension("bin"));
     let bin = bin.as_deref().and_then(Path::file_name).map(PathBuf::from);
     let mut reader = Reader {
@@ -178,7 +179,7 @@ impl Reader<'_> {
             None => Err(Error::unsupported(format!("the operator set {} is not supported", quote(&layer.version)))),
         };
         let resolved = match resolved {
-            Err(error) => return self.builder.broken_node(&node, vec![node.locate(error)]),
+            Err(error) => return self.builder.broken_node(&node, vec![error]),
             Ok(resolved) => resolved,
         };
         node.version = Some(resolved.schema.since_version);
@@ -194,7 +195,7 @@ impl Reader<'_> {
             });
             match value {
                 Ok(value) => values.push((name.clone(), value)),
-                Err(error) => return self.builder.broken_node(&node, vec![node.locate(error)]),
+                Err(error) => return self.builder.broken_node(&node, vec![error]),
             }
         }
         resolved.schema.fill_defaults(&mut values);
@@ -205,6 +206,9 @@ impl Reader<'_> {
 /// The name of a port's tensor, or of the layer where another has it.
 fn free_name(taken: &mut HashSet<String>, port: &Port, layer: &Layer, what: &str) -> Result<String> {
     for name in [port.names.first().unwrap_or(&layer.name), &layer.name] {
+        if name.is_empty() {
+            return Err(Error::model("neither it nor its tensor has a name"));
+        }
         if taken.insert(name.clone()) {
             return Ok(name.clone());
         }
@@ -293,7 +297,7 @@ impl Constants {
         // Of a constant without elements the package writes no byte, or one.
         let size = if shape.contains(&0) && size == 1 { 0 } else { size };
         let raw = self.bytes(offset, size, folder)?;
-        if dtype == DType::String { strings(&shape, &raw) } else { tensor::from_raw(dtype, &shape, raw) }
+        if dtype == DType::String { strings(&shape, &raw) } else { tensor::from_raw(dtype, &shape, raw, folder) }
     }
 
     fn bytes(&mut self, offset: u64, size: u64, folder: &Folder) -> Result<Bytes> {

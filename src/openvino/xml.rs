@@ -1,7 +1,7 @@
 //! The network as it stands in the `.xml` file. Entities are never expanded but for the five of XML itself, nothing
 //! nests deeper than the limit, and what is built is billed as it grows.
 
-use crate::error::{Error, Result, quote};
+use crate::error::{Error, Result, escape, quote};
 use crate::limits::{Limits, exceeded};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
@@ -64,7 +64,8 @@ enum At {
 /// The IR versions that there are readers for.
 const VERSIONS: std::ops::RangeInclusive<u32> = 10..=11;
 
-pub(super) fn read(file: &[u8], limits: &Limits) -> Result<Net> {
+/// The network, and about how much memory it takes.
+pub(super) fn read(file: &[u8], limits: &Limits) -> Result<(Net, u64)> {
     let text = std::str::from_utf8(file).map_err(|e| Error::model(format!("the file is no XML: {e}")))?;
     let allowed = limits.load_bytes.saturating_add(limits.load_bytes_per_byte.saturating_mul(file.len() as u64));
     let mut reader = Reader::from_str(text);
@@ -75,7 +76,7 @@ pub(super) fn read(file: &[u8], limits: &Limits) -> Result<Net> {
         let at = reader.buffer_position();
         let malformed = |what: String| Error::model(format!("the file is no XML: at byte {at}: {what}"));
         let inside = open.last().copied().unwrap_or(At::Other);
-        let event = reader.read_event().map_err(|e| malformed(e.to_string()))?;
+        let event = reader.read_event().map_err(|e| malformed(escape(&e.to_string()).into_owned()))?;
         let blank = match &event {
             Event::Text(text) => text.trim_ascii().is_empty(),
             Event::Start(_) | Event::Empty(_) => !found,
@@ -121,7 +122,7 @@ pub(super) fn read(file: &[u8], limits: &Limits) -> Result<Net> {
     if !found {
         return Err(Error::model("the file has no network"));
     }
-    Ok(net)
+    Ok((net, cost))
 }
 
 fn entered(inside: At, element: &BytesStart<'_>) -> At {
@@ -242,11 +243,11 @@ fn pair(
     attribute: Result<quick_xml::events::attributes::Attribute<'_>, impl std::fmt::Display>,
     limits: &Limits,
 ) -> Result<(String, String)> {
-    let attribute = attribute.map_err(|e| Error::model(format!("the file is no XML: {e}")))?;
+    let attribute = attribute.map_err(|e| Error::model(format!("the file is no XML: {}", escape(&e.to_string()))))?;
     let key = attribute.key.as_ref().to_string();
-    let value = attribute
-        .normalized_value(quick_xml::XmlVersion::Implicit1_0)
-        .map_err(|e| Error::model(format!("the file is no XML: attribute {}: {e}", quote(&key))))?;
+    let value = attribute.normalized_value(quick_xml::XmlVersion::Implicit1_0).map_err(|e| {
+        Error::model(format!("the file is no XML: attribute {}: {}", quote(&key), escape(&e.to_string())))
+    })?;
     let longest = value.len().max(key.len());
     if longest > limits.name_bytes {
         let allowed = limits.name_bytes as u64;

@@ -31,7 +31,7 @@ impl Operator for Gather {
         let work = kernels::Gather {
             data: data.bytes(),
             axis: self.range.bounds(axis.size),
-            row: data.dtype().size() * data.shape().iter().skip(axis.at + 1).product::<usize>(),
+            row: kernels::volume(data.dtype().size(), data.shape().iter().skip(axis.at + 1)),
             indices: indices_of(indices)?,
         };
         let output = call.output_like(data, axis.replaced_in(data.shape(), indices.shape()), |out| {

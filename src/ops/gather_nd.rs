@@ -30,8 +30,8 @@ impl Operator for GatherND {
         let shape = shape_of([batch, tuples, slice]);
         let work = kernels::Gather {
             data: data.bytes(),
-            axis: Range::Signed.bounds(data.shape().iter().take(batch.len() + width).product()),
-            row: data.dtype().size() * slice.iter().product::<usize>(),
+            axis: Range::Signed.bounds(kernels::volume(1, data.shape().iter().take(batch.len() + width))),
+            row: kernels::volume(data.dtype().size(), slice),
             indices: kernels::Indices::I64(&rows),
         };
         let output = call.output_like(data, shape, |out| {

@@ -38,16 +38,22 @@ impl Operator for Gather {
         let batch = self.batch(data.shape(), indices.shape(), &axis)?;
         let (same, own) = indices.shape().split_at(batch);
         let values = widened(indices);
-        let (n, batches): (usize, usize) = (own.iter().product(), same.iter().product());
+        let (n, batches) = (kernels::volume(1, own), kernels::volume(1, same));
         let work = kernels::Gather {
             data: data.bytes(),
             axis: self.range.bounds(axis.size),
-            row: data.dtype().size() * data.shape().iter().skip(axis.at + 1).product::<usize>(),
+            row: kernels::volume(data.dtype().size(), data.shape().iter().skip(axis.at + 1)),
             indices: indices_of(&values)?,
         };
         let output = call.output_like(data, axis.replaced_in(data.shape(), own), |out| {
             let (from, to) = (data.bytes().len() / batches.max(1), out.len() / batches.max(1));
+            if out.is_empty() {
+                // Nothing is copied, however many batches there are; the indices are to be good all the same.
+                let good = self.range == Range::Signed || kernels::gather(work, out, call.means());
+                return good.then_some(()).ok_or_else(|| first_out_of_range(indices, &axis, self.range));
+            }
             for k in 0..batches {
+                call.check_cancel()?;
                 let (Some(data), Some(out)) =
                     (work.data.get(k * from..(k + 1) * from), out.get_mut(k * to..(k + 1) * to))
                 else {

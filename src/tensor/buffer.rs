@@ -7,6 +7,7 @@ use bytemuck::{Pod, allocation::cast_vec, cast_slice, cast_slice_mut};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// An allocation of our own.
@@ -192,6 +193,15 @@ impl Data {
         }
     }
 
+    /// Bytes of memory that are held for it.
+    #[inline]
+    pub(super) fn held(&self) -> usize {
+        match self {
+            Data::Own(buffer) => buffer.words.capacity(),
+            Data::Shared(shared) => shared.bytes.len(),
+        }
+    }
+
     /// The bytes in memory of our own: moved out where this is the only holder of such, else copied.
     pub(super) fn into_buffer(self, align: usize) -> Buffer {
         match self {
@@ -210,7 +220,11 @@ fn copied(bytes: &[u8], align: usize) -> Buffer {
 /// Memory of large outputs that were dropped, for the next run: the system takes longer to hand out fresh pages than
 /// a kernel takes to fill them.
 #[derive(Debug, Default)]
-pub(crate) struct Pool(Mutex<Vec<Words>>);
+pub(crate) struct Pool {
+    kept: Mutex<Vec<Words>>,
+    /// The bytes of what is kept.
+    size: AtomicU64,
+}
 
 impl Pool {
     /// Smaller memory is had as quickly from the allocator.
@@ -219,27 +233,35 @@ impl Pool {
     const KEPT: usize = 4;
 
     fn take(&self, len: usize, align: usize) -> Option<Words> {
-        let mut kept = self.0.lock().ok()?;
+        let mut kept = self.kept.lock().ok()?;
         let place = kept.iter().position(|words| words.suits(len, align))?;
-        Some(kept.swap_remove(place))
+        let words = kept.swap_remove(place);
+        self.measure(&kept);
+        Some(words)
     }
 
     fn size(&self) -> u64 {
-        self.0.lock().map_or(0, |kept| kept.iter().map(|words| words.capacity() as u64).sum())
+        self.size.load(Ordering::Relaxed)
+    }
+
+    fn measure(&self, kept: &[Words]) {
+        self.size.store(kept.iter().map(|words| words.capacity() as u64).sum(), Ordering::Relaxed);
     }
 
     fn clear(&self) {
-        if let Ok(mut kept) = self.0.lock() {
+        if let Ok(mut kept) = self.kept.lock() {
             kept.clear();
+            self.measure(&kept);
         }
     }
 
     fn give(&self, words: Words) {
-        if let Ok(mut kept) = self.0.lock() {
+        if let Ok(mut kept) = self.kept.lock() {
             if kept.len() == Self::KEPT {
                 kept.remove(0);
             }
             kept.push(words);
+            self.measure(&kept);
         }
     }
 }
@@ -268,51 +290,44 @@ impl Memory {
         self.live.set(0);
     }
 
-    /// A value of so many bytes is held.
-    pub(crate) fn came(&self, len: usize) -> Result<()> {
-        self.live.set(self.fits(len)?);
+    /// A value that takes so many bytes is held.
+    pub(crate) fn came(&self, bytes: usize) -> Result<()> {
+        self.live.set(self.fits(bytes)?);
         Ok(())
     }
 
-    /// A value of so many bytes is not held any more.
-    pub(crate) fn gone(&self, len: usize) {
-        self.live.set(self.live.get().saturating_sub(len as u64));
+    /// A value that takes so many bytes is not held any more.
+    pub(crate) fn gone(&self, bytes: usize) {
+        self.live.set(self.live.get().saturating_sub(bytes as u64));
     }
 
-    fn fits(&self, len: usize) -> Result<u64> {
-        let live = self.live.get().saturating_add(len as u64);
+    fn fits(&self, bytes: usize) -> Result<u64> {
+        let live = self.live.get().saturating_add(bytes as u64);
         if live > self.limit {
             return Err(exceeded("run_bytes", "the run holds", live.into(), "bytes", self.limit));
         }
         Ok(live)
     }
 
-    /// Memory that waits is given back where it would be over the limit together with `live` bytes.
-    fn make_room(&self, live: u64) {
-        let spare = self.spare.borrow().iter().map(|buffer| buffer.words.capacity() as u64).sum::<u64>();
-        if live.saturating_add(spare).saturating_add(self.pool.size()) > self.limit {
-            self.spare.borrow_mut().clear();
-            self.pool.clear();
-        }
-    }
-
-    /// Memory for `len` bytes that nobody else holds; of another length yet.
+    /// Memory for `len` bytes that nobody else holds; of another length yet. What waits for a use is given back to
+    /// the system where all together would be over the limit.
     pub(super) fn take(&self, len: usize, align: usize) -> Result<Arc<Buffer>> {
         let live = self.fits(len)?;
         let mut spare = self.spare.borrow_mut();
-        if let Some(place) = spare.iter().position(|buffer| buffer.words.suits(len, align)) {
+        let waiting: u64 = spare.iter().map(|buffer| buffer.words.capacity() as u64).sum::<u64>() + self.pool.size();
+        if live.saturating_add(waiting) > self.limit {
+            spare.clear();
+            self.pool.clear();
+        } else if let Some(place) = spare.iter().position(|buffer| buffer.words.suits(len, align)) {
             return Ok(spare.swap_remove(place));
         }
+        drop(spare);
         if len < Pool::LEAST {
             return Ok(Arc::new(Buffer::new(Words::zeroed(len, align))));
         }
-        drop(spare);
         let words = match self.pool.take(len, align) {
             Some(words) => words,
-            None => {
-                self.make_room(live);
-                Words::try_zeroed(len, align)?
-            }
+            None => Words::try_zeroed(len, align)?,
         };
         Ok(Arc::new(Buffer { words, home: Arc::downgrade(&self.pool) }))
     }

@@ -153,16 +153,18 @@ impl Display for Values<'_> {
             let k = position.iter().zip(shape).fold(0, |k, (p, dim)| k * dim + p);
             write!(f, "{}", tensor.scalar_at(k))?;
             budget -= 1;
+            if budget == 0 {
+                return write!(f, ", …{}", "]".repeat(shape.len()));
+            }
             let mut axis = shape.len();
             loop {
                 let Some(next) = axis.checked_sub(1) else { return Ok(()) };
                 axis = next;
                 let (Some(p), Some(&dim)) = (position.get_mut(axis), shape.get(axis)) else { return Ok(()) };
                 *p += 1;
-                let edge = if budget > 0 { EDGE } else { 1 };
-                let cut = dim > 2 * EDGE + 2 && *p >= edge && *p < dim - edge;
+                let cut = dim > 2 * EDGE + 2 && *p >= EDGE && *p < dim - EDGE;
                 if cut {
-                    *p = dim - edge;
+                    *p = dim - EDGE;
                 }
                 if *p < dim {
                     write!(f, "{}{}", if cut { ", …, " } else { ", " }, "[".repeat(shape.len() - 1 - axis))?;
@@ -226,7 +228,7 @@ mod tests {
 
     #[test]
     fn text_is_bounded() {
-        for shape in [vec![1000; 2], vec![10; 6], vec![2; 20], vec![1, 1000, 1000]] {
+        for shape in [vec![1000; 2], vec![10; 6], vec![8; 6], vec![2; 20], vec![1, 1000, 1000]] {
             let tensor = Tensor::from_array(Array::<u8, _>::zeros(shape));
             assert!(format!("{tensor:?}").len() < 4000, "{}", format!("{tensor:?}").len());
         }

@@ -149,6 +149,11 @@ impl Tensor {
         Ok(Tensor { dtype: self.dtype, shape, data: Data::Own(buffer), text: self.text.clone() })
     }
 
+    /// Bytes of memory that are held for the elements: at least as many as they take.
+    pub(crate) fn held(&self) -> usize {
+        self.data.held()
+    }
+
     /// Gives the tensor's memory to `memory`, unless others share it.
     pub(crate) fn recycle(self, memory: &Memory) {
         if let Data::Own(buffer) = self.data {
