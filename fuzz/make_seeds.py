@@ -1,5 +1,5 @@
-"""Fills corpus/load and corpus/tensor from the test data of the ONNX project, and corpus/operators and the others with
-bytes from nowhere that are always the same. `cargo fuzz` starts from what is there.
+"""Fills corpus/load and corpus/tensor from the test data, and corpus/operators and the others with bytes from nowhere
+that are always the same. `cargo fuzz` starts from what is there.
 
     python3 fuzz/make_seeds.py [FOLDER]     FOLDER instead of fuzz/corpus
 """
@@ -11,14 +11,14 @@ import sys
 import tarfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-DATA = HERE.parent / "onnx-test-data"
+DATA = [HERE.parent / "onnx-test-data", HERE.parent / "tests" / "openvino"]
 # Larger files make a fuzzer slow and teach it little.
 LARGEST = 4096
 
 
 def members():
-    """The content of every file of the test data, in archives too, with its name."""
-    for path in sorted(DATA.rglob("*")):
+    """The content of every file of the test data, those in archives too, with its name."""
+    for path in sorted(path for folder in DATA for path in folder.rglob("*")):
         if path.name.endswith(".tar.xz"):
             with tarfile.open(path) as archive:
                 for member in archive:
@@ -37,7 +37,7 @@ def main():
 
     for name, content in members():
         if 0 < len(content) <= LARGEST:
-            if name.endswith(".onnx"):
+            if name.endswith((".onnx", ".xml")):
                 add("load", content)
             elif name.endswith(".pb"):
                 add("tensor", content)

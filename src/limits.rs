@@ -56,6 +56,13 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// So many bytes of faults are kept, so that all are reported and their memory is bounded.
+    pub(crate) fn fault_bytes(&self) -> usize {
+        usize::try_from(self.load_bytes / 32).unwrap_or(usize::MAX).min(1 << 20)
+    }
+}
+
 /// The error for what exceeds a limit: `what` is so much, in `unit`.
 #[cold]
 pub(crate) fn exceeded(limit: &'static str, what: &str, value: u128, unit: &str, allowed: u64) -> Error {

@@ -37,14 +37,15 @@ struct Faults {
     list: Vec<Error>,
     left_out: usize,
     weight: usize,
+    /// So many bytes of them are kept.
+    most: usize,
 }
 
 impl Faults {
     const KEPT: usize = 1000;
-    const WEIGHT: usize = 1 << 20;
 
     fn full(&self) -> bool {
-        self.list.len() >= Self::KEPT || self.weight >= Self::WEIGHT
+        self.list.len() >= Self::KEPT || self.weight >= self.most
     }
 
     fn push(&mut self, error: Error) {
@@ -110,6 +111,12 @@ impl NodeNames<'_> {
 }
 
 impl Builder {
+    /// A builder that keeps so many bytes of faults, and one more fault.
+    pub(crate) fn new(fault_bytes: usize) -> Builder {
+        let faults = Faults { most: fault_bytes.max(1), ..Faults::default() };
+        Builder { faults, ..Builder::default() }
+    }
+
     /// No more faults are kept: looking for them is in vain.
     pub(crate) fn is_full(&self) -> bool {
         self.faults.full()
@@ -243,7 +250,7 @@ impl Builder {
         let mut sources = SmallVec::new();
         for name in node.inputs {
             let found = self.names.get(name);
-            if found.is_none() && !name.is_empty() && self.unknown_weight < Faults::WEIGHT {
+            if found.is_none() && !name.is_empty() && self.unknown_weight < self.faults.most {
                 let error = node.fault(name, format!("input {} is produced by", quote(name)));
                 self.unknown_weight += error.weight() + name.len();
                 self.unknown.push((name.clone(), node.index, error));

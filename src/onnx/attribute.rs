@@ -16,7 +16,7 @@ pub(super) fn read(
     let mut values: Vec<(String, Attribute)> = Vec::new();
     let mut faults = Vec::new();
     for mut proto in protos {
-        if faults.iter().map(Error::weight).sum::<usize>() > MAX_WEIGHT {
+        if faults.iter().map(Error::weight).sum::<usize>() > folder.limits.fault_bytes() / 16 {
             break;
         }
         let name = proto.name.take().unwrap_or_default();
@@ -49,9 +49,6 @@ pub(super) fn read(
     }
     if faults.is_empty() { Ok(values) } else { Err(faults) }
 }
-
-/// So many bytes of faults of one node are kept.
-const MAX_WEIGHT: usize = 64 << 10;
 
 /// The value of an attribute that should be of a kind.
 fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, folder: &Folder) -> Result<Attribute> {

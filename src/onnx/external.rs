@@ -4,7 +4,7 @@ use crate::error::{Error, Kind, Result, quote};
 use crate::limits::{Limits, exceeded};
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
@@ -19,13 +19,12 @@ pub(super) struct External {
 
 impl External {
     pub(super) fn parse(pairs: &[(&str, &str)]) -> Result<External> {
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen: HashSet<&str> = HashSet::new();
         let (mut location, mut offset, mut length) = (None, 0, None);
         for (key, value) in pairs {
-            if seen.contains(key) {
+            if !seen.insert(key) {
                 return Err(Error::model(format!("its external data has two entries {}", quote(key))));
             }
-            seen.push(key);
             match *key {
                 "location" => location = Some(value.to_string()),
                 "offset" => offset = decimal(key, value)?,
@@ -112,6 +111,11 @@ impl Folder {
         let metadata = file.metadata().map_err(|e| Error::io(&*what, e))?;
         if !metadata.is_file() {
             return Err(Error::new(Kind::Io, format!("{what} is not a regular file")));
+        }
+        let (size, allowed) = (metadata.len(), self.limits.load_bytes);
+        let allowed = allowed.saturating_add(self.limits.load_bytes_per_byte.saturating_mul(size));
+        if !self.mmap && size > allowed {
+            return Err(exceeded("load_bytes", &format!("{what} has"), size.into(), "bytes", allowed));
         }
         if self.mmap {
             return map(&file).map_err(|e| Error::io(&*what, e));
@@ -306,11 +310,14 @@ mod beneath {
 
     /// Whether a part of the path is a link: to say so, not to decide.
     pub(super) fn is_link(folder: &Path, relative: &Path) -> bool {
+        // Longer ones can't be opened at all.
+        const LONGEST: usize = 4096;
         let mut path = folder.to_path_buf();
-        relative.components().any(|part| {
-            path.push(part);
-            path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink())
-        })
+        relative.as_os_str().len() <= LONGEST
+            && relative.components().any(|part| {
+                path.push(part);
+                path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink())
+            })
     }
 
     pub(super) fn links(metadata: &Metadata) -> u64 {
@@ -337,11 +344,14 @@ mod beneath {
     }
 
     pub(super) fn is_link(folder: &Path, relative: &Path) -> bool {
+        // Longer ones can't be opened at all.
+        const LONGEST: usize = 4096;
         let mut path = folder.to_path_buf();
-        relative.components().any(|part| {
-            path.push(part);
-            path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink())
-        })
+        relative.as_os_str().len() <= LONGEST
+            && relative.components().any(|part| {
+                path.push(part);
+                path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink())
+            })
     }
 
     pub(super) fn links(_: &Metadata) -> u64 {
@@ -380,9 +390,16 @@ mod tests {
             let handle = rustix::fs::open(folder.path(), rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty());
             beneath::part_by_part(handle.unwrap(), Path::new(path)).is_ok()
         };
-        for (path, good) in
-            [("in/a", true), ("./in/./a", true), ("link/a", false), ("in/link", false), ("no", false), ("../x", false)]
-        {
+        for (path, good) in [
+            ("in/a", true),
+            ("in/a/", false),
+            ("in/a/.", false),
+            ("./in/./a", true),
+            ("link/a", false),
+            ("in/link", false),
+            ("no", false),
+            ("../x", false),
+        ] {
             assert_eq!(by_parts(path), good, "{path}");
             assert_eq!(beneath::open(folder.path(), Path::new(path)).is_ok(), good, "{path}");
         }

@@ -53,11 +53,11 @@ pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, folder: &Folder
     }
     let graph = proto.graph.ok_or_else(|| Error::model("the model has no graph"))?;
     let mut loader = Loader {
-        builder: Builder::default(),
+        builder: Builder::new(folder.limits.fault_bytes()),
         registry,
         folder,
         ir_version,
-        opsets: &opsets,
+        opsets: opsets.iter().map(|(domain, version)| (domain.as_str(), *version)).collect(),
         functions: proto.functions.into_iter().map(function_name).collect::<Result<_>>()?,
         resolved: HashMap::new(),
         notes,
@@ -94,6 +94,7 @@ fn opsets(imports: &[OperatorSetIdProto], ir_version: i64, registry: &Registry) 
         return Err(Error::model(format!("opset_import is missing: IR version {ir_version} needs it")));
     }
     let mut opsets: Vec<(String, i64)> = Vec::new();
+    let mut known: HashMap<&str, i64> = HashMap::new();
     for import in imports {
         let domain = domain_of(import.domain.as_deref());
         let version = import.version.unwrap_or(0);
@@ -119,10 +120,10 @@ fn opsets(imports: &[OperatorSetIdProto], ir_version: i64, registry: &Registry) 
             }
             _ => {}
         }
-        match opsets.iter().find(|(d, _)| d == domain) {
+        match known.insert(domain, version) {
             None => opsets.push((domain.to_string(), version)),
-            Some((_, first)) if *first == version => {}
-            Some((_, first)) => {
+            Some(first) if first == version => {}
+            Some(first) => {
                 return fault(Kind::Model, format!("opset_import has versions {first} and {version} of domain {name}"));
             }
         }
@@ -150,7 +151,7 @@ struct Loader<'a> {
     registry: &'a Registry,
     folder: &'a Folder,
     ir_version: i64,
-    opsets: &'a [(String, i64)],
+    opsets: HashMap<&'a str, i64>,
     /// The model's functions: domain, name, overload.
     functions: HashSet<(String, String, String)>,
     /// Each operator is looked up once.
@@ -308,7 +309,7 @@ impl Loader<'_> {
             let label = operator_label(domain, op_type);
             return Err(Error::unsupported(format!("{label} is a function of the model: these are not supported")));
         }
-        let Some((_, opset)) = self.opsets.iter().find(|(d, _)| d == domain) else {
+        let Some(opset) = self.opsets.get(domain) else {
             let name = quote(if domain.is_empty() { "ai.onnx" } else { domain });
             return Err(Error::model(format!("domain {name} is not in opset_import")));
         };
@@ -332,7 +333,7 @@ impl Loader<'_> {
                 weight += error.weight();
                 faults.push(error);
             }
-            if self.builder.is_full() || weight > MAX_WEIGHT {
+            if self.builder.is_full() || weight > self.folder.limits.fault_bytes() {
                 break;
             }
             open.extend(inner_nodes(node.attribute));
@@ -340,9 +341,6 @@ impl Loader<'_> {
         faults
     }
 }
-
-/// So many bytes of faults of one node are kept.
-const MAX_WEIGHT: usize = 1 << 20;
 
 /// The nodes of the graphs among attributes, the last one first.
 fn inner_nodes(attributes: Vec<AttributeProto>) -> Vec<NodeProto> {

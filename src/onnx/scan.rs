@@ -52,6 +52,8 @@ enum Field {
     Slice(bool),
     /// One number.
     Number,
+    /// One number of 32 bits.
+    Float,
     /// Numbers, packed or not, of so many bytes in memory; whether they are varints.
     Numbers(u64, Wire),
 }
@@ -130,7 +132,7 @@ impl Message {
     /// Bytes of memory that what is built from a message takes, beside its names and its numbers.
     fn built(self) -> u64 {
         match self {
-            Message::Node => 1024,
+            Message::Node => 896,
             Message::Tensor => 768,
             Message::ValueInfo => 512,
             Message::Dimension => 64,
@@ -145,7 +147,7 @@ impl Message {
             (Message::Node, 2) | (Message::Tensor, 8) | (Message::ValueInfo, 1) | (Message::Dimension, 2) => {
                 256 + 2 * len
             }
-            (Message::Node, 3) => len + ALLOCATION,
+            (Message::Node, 3) | (Message::Model, _) => len + ALLOCATION,
             (Message::Entry | Message::Opset | Message::Function, _) => 128 + 2 * len,
             _ => 0,
         }
@@ -162,7 +164,7 @@ impl Message {
 
     /// What a field of this message is; `None` for one that is not in the format, which is passed over.
     fn field(self, number: u32) -> Option<Field> {
-        use Field::{Name, Number, Numbers, Slice, Text};
+        use Field::{Float, Name, Number, Numbers, Slice, Text};
         use Message::*;
         use Wire::{Fixed32, Fixed64, Varint};
         let one = |message| Some(Field::Message(message, false));
@@ -192,7 +194,8 @@ impl Message {
             (Node, 9) => many(Entry),
             (Node, 10) => many(NodeDevice),
             (Attribute, 1 | 21) => Some(Name(false)),
-            (Attribute, 2 | 3 | 20) => Some(Number),
+            (Attribute, 2) => Some(Float),
+            (Attribute, 3 | 20) => Some(Number),
             (Attribute, 4) => Some(Slice(false)),
             (Attribute, 5) => one(Tensor),
             (Attribute, 6) => one(Graph),
@@ -313,7 +316,9 @@ pub(super) fn check_tensor(file: &[u8], limits: &Limits) -> Result<()> {
 fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<u64> {
     let allowed = limits.load_bytes.saturating_add(limits.load_bytes_per_byte.saturating_mul(file.len() as u64));
     // What stays until the model is loaded, and what the part takes that is being decoded: from the depth `turn` on.
-    let mut kept = if read { file.len() as u64 } else { 0 } + message.size();
+    // The faults of a model are kept too.
+    let faults = 4 * limits.fault_bytes() as u64;
+    let mut kept = if read { file.len() as u64 } else { 0 } + message.size() + faults;
     let (mut passing, mut most, mut turn) = (0u64, 0u64, usize::MAX);
     let mut nodes = 0usize;
     let mut at = 0;
@@ -337,24 +342,35 @@ fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<u
             Field::Message(_, repeated) | Field::Name(repeated) | Field::Text(repeated) | Field::Slice(repeated) => {
                 repeated
             }
-            Field::Number => false,
+            Field::Number | Field::Float => false,
             Field::Numbers(..) => true,
         };
         let fits = match field {
-            Field::Number => wire != 2,
-            Field::Numbers(..) => true,
+            Field::Number => wire == 0,
+            Field::Float => wire == 5,
+            Field::Numbers(_, Wire::Varint) => matches!(wire, 0 | 2),
+            Field::Numbers(_, Wire::Fixed32) => matches!(wire, 5 | 2),
+            Field::Numbers(_, Wire::Fixed64) => matches!(wire, 1 | 2),
             _ => wire == 2,
         };
         if !fits {
             return Err(malformed(start, &format!("{} has another type in field {number}", frame.message.label())));
         }
+        if matches!(field, Field::Name(_) | Field::Text(_)) {
+            let text = file.get(body..at).unwrap_or(&[]);
+            std::str::from_utf8(text).map_err(|e| malformed(start, &format!("a text is not UTF-8: {e}")))?;
+        }
         let bit = 1u32.checked_shl(frame.message.once(number)).unwrap_or(0);
         if !repeated && frame.seen & bit != 0 {
             return Err(given_twice(file, *frame, number, start));
         }
+        // A list begins with room for four, and grows to up to twice what is in it.
+        let growth = match (repeated, frame.seen & bit) {
+            (false, _) => 1,
+            (true, 0) => 4,
+            _ => 2,
+        };
         frame.seen |= bit;
-        // A list grows to up to twice what is in it.
-        let growth = if repeated { 2 } else { 1 };
         let message = frame.message;
         // In a part that takes its turn nothing lasts but what is built from it.
         let lasting = |cost: u64| if turn == usize::MAX { (cost, 0) } else { (0, cost) };
@@ -394,9 +410,11 @@ fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<u
                     return Err(exceeded("name_bytes", "a name has", len as u128, "bytes", limits.name_bytes as u64));
                 }
                 let len = len as u64;
-                let text = 2 * (growth - 1) * size_of::<String>() as u64 + len + ALLOCATION;
+                let text = if repeated { growth * size_of::<String>() as u64 } else { 0 } + len + ALLOCATION;
                 let (stays, passes) = lasting(text);
-                (stays + message.kept_name(number, len), passes)
+                // A fault of a node names it, its operator and the value.
+                let named = if message == Message::Node { 4 * len } else { 0 };
+                (stays + message.kept_name(number, len), passes + named)
             }
             Field::Text(_) => {
                 let (stays, passes) = lasting(len as u64 + ALLOCATION);
@@ -407,7 +425,7 @@ fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<u
             // Strings are copied into one text, which grows; each has a view.
             Field::Slice(true) => (4 * len as u64 + 96, 2 * size_of::<bytes::Bytes>() as u64),
             Field::Slice(false) => (0, 0),
-            Field::Number => (0, 0),
+            Field::Number | Field::Float => (0, 0),
             Field::Numbers(size, kind) => {
                 let count = match (wire, kind) {
                     (2, Wire::Varint) => file.get(body..at).map_or(0, count_varints),

@@ -27,7 +27,7 @@ pub(crate) fn load(file: &[u8], path: Option<&Path>, registry: &Registry, folder
     let bin = path.map(|path| path.with_extension("bin"));
     let bin = bin.as_deref().and_then(Path::file_name).map(PathBuf::from);
     let mut reader = Reader {
-        builder: Builder::default(),
+        builder: Builder::new(folder.limits.fault_bytes()),
         registry,
         folder,
         constants: Constants { location: bin, content: None },
@@ -297,7 +297,13 @@ impl Constants {
         // Of a constant without elements the package writes no byte, or one.
         let size = if shape.contains(&0) && size == 1 { 0 } else { size };
         let raw = self.bytes(offset, size, folder)?;
-        if dtype == DType::String { strings(&shape, &raw) } else { tensor::from_raw(dtype, &shape, raw, folder) }
+        if dtype == DType::String {
+            // A text of its own, views, and what both are made from.
+            folder.spend(3 * raw.len() as u64 + 64, 0)?;
+            strings(&shape, &raw)
+        } else {
+            tensor::from_raw(dtype, &shape, raw, folder)
+        }
     }
 
     fn bytes(&mut self, offset: u64, size: u64, folder: &Folder) -> Result<Bytes> {

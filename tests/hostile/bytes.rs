@@ -98,9 +98,18 @@ fn malformed_fields_of_every_message() {
     report("wire");
 }
 
-/// The field inside of its message: of a text or message that is needed to be something, nothing is.
-fn alone(format: &Format, field: &Field, body: &[u8]) -> Vec<u8> {
-    format.within(&field.message, body)
+/// A field inside of its message, which is at the end of the file.
+fn alone(format: &Format, of: &Field, body: &[u8]) -> Vec<u8> {
+    format.within(&of.message, body)
+}
+
+/// A field inside of its message, in what is a model otherwise.
+fn in_model(format: &Format, of: &Field, body: &[u8]) -> Vec<u8> {
+    let graph = if format.paths[&of.message].first() == Some(&7) { vec![] } else { field(7, &[]) };
+    let head = |of: &Field| of.message == "ModelProto" && (of.number == 1 || of.number == 7);
+    let version = if head(of) && of.number == 1 { vec![] } else { number(1, 8) };
+    let graph = if head(of) && of.number == 7 { vec![] } else { graph };
+    [version, graph, field(8, &number(2, 13)), alone(format, of, body)].concat()
 }
 
 #[test]
@@ -135,7 +144,7 @@ fn fields_of_another_type_of_every_message() {
     for field in &format.fields {
         for wire in [0, 1, 2, 5] {
             if !field.wires().contains(&wire) {
-                let bytes = alone(&format, field, &field.as_wire(wire));
+                let bytes = in_model(&format, field, &field.as_wire(wire));
                 let name = format!("{} as wire type {wire}", field.label());
                 cases.push(Case::new("mistyped", name, bytes, Kind::Model, CUT));
             }
@@ -148,7 +157,7 @@ fn fields_of_another_type_of_every_message() {
             _ => continue,
         };
         if field.repeated {
-            let bytes = alone(&format, field, &crate::wire::field(field.number, broken));
+            let bytes = in_model(&format, field, &crate::wire::field(field.number, broken));
             cases.push(Case::new("mistyped", format!("{} cut in a number", field.label()), bytes, Kind::Model, CUT));
         }
     }
@@ -163,7 +172,7 @@ fn text_that_is_not_utf_8_in_every_message() {
     let mut cases = Vec::new();
     for text in format.fields.iter().filter(|field| field.holds == Holds::Text) {
         for bad in bad {
-            let bytes = alone(&format, text, &field(text.number, bad));
+            let bytes = in_model(&format, text, &field(text.number, bad));
             cases.push(Case::new("text", format!("{} = {bad:x?}", text.label()), bytes, Kind::Model, "UTF-8"));
         }
     }
@@ -224,7 +233,8 @@ fn limits_of_a_file() {
             continue;
         }
         let bytes = alone(&format, name, &field(name.number, &vec![b'n'; 1001]));
-        let case = Case::new("limits", format!("{} of 1001 bytes", name.label()), bytes, Kind::Limit, "a name has 1001");
+        let case =
+            Case::new("limits", format!("{} of 1001 bytes", name.label()), bytes, Kind::Limit, "a name has 1001");
         let at = [At::Limit("name_bytes"), At::Value(1001), At::Size(1000)];
         cases.push(case.at(at).limits(|limits| limits.name_bytes = 1000));
     }

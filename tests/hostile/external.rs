@@ -13,7 +13,8 @@ use tempfile::TempDir;
 
 /// An initializer "w" whose bytes are elsewhere, as these entries say.
 fn elsewhere(name: &str, dtype: DType, dims: &[i64], entries: &[(&str, &str)]) -> TensorProto {
-    let entry = |&(key, value): &(&str, &str)| StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) };
+    let entry =
+        |&(key, value): &(&str, &str)| StringStringEntryProto { key: Some(key.into()), value: Some(value.into()) };
     TensorProto {
         name: Some(name.into()),
         data_type: Some(dtype.code()),
@@ -147,14 +148,23 @@ fn locations() {
         let text = "has more than one hard link";
         cases.push(place.case(&format!("{location:?}"), &[("location", location)], Kind::Model, text));
     }
-    for location in
-        ["no such file", "folder/no/w", "w/w", "w/", "socket", "to itself", "to nothing", "~/w", "~", "$HOME/w", "file:///etc/passwd"]
-    {
+    for location in [
+        "no such file",
+        "folder/no/w",
+        "w/w",
+        "w/",
+        "w/.",
+        "socket",
+        "to itself",
+        "to nothing",
+        "~/w",
+        "~",
+        "$HOME/w",
+        "file:///etc/passwd",
+    ] {
         cases.push(place.case(&format!("{location:?}"), &[("location", location)], Kind::Io, "external data"));
     }
-    for (name, location) in
-        [("a name of 300 bytes", "n".repeat(300)), ("a path of 100 KB", "n/".repeat(50_000)), ("dots", "./".repeat(50_000) + "x")]
-    {
+    for (name, location) in [("a name of 300 bytes", "n".repeat(300)), ("dots", "./".repeat(50_000) + "x")] {
         cases.push(place.case(name, &[("location", &location)], Kind::Io, "external data"));
     }
     // What is needed and can't be fed: the good model without a file.
@@ -169,20 +179,29 @@ fn locations() {
 fn entries() {
     let mut place = Place::new();
     let mut cases = Vec::new();
-    for number in ["", " ", "-1", "+1", " 1", "1 ", "1.0", "1e3", "0x10", "１", "18446744073709551616", "99999999999999999999999"] {
+    for number in
+        ["", " ", "-1", "+1", " 1", "1 ", "1.0", "1e3", "0x10", "１", "18446744073709551616", "99999999999999999999999"]
+    {
         for key in ["offset", "length"] {
             let text = format!("its external data's {key} is ");
             let entries = [("location", "w"), (key, number)];
             cases.push(place.case(&format!("{key} {number:?}"), &entries, Kind::Model, &text));
         }
     }
-    for offset in ["1", "24", "25", "4294967296", "9223372036854775807", "9223372036854775808", "18446744073709551615"] {
+    for offset in ["1", "24", "25", "4294967296", "9223372036854775807", "9223372036854775808", "18446744073709551615"]
+    {
         let text = format!("has 24 bytes: offset {offset} and 24 bytes reach beyond");
-        cases.push(place.case(&format!("offset {offset}"), &[("location", "w"), ("offset", offset)], Kind::Model, &text));
+        cases.push(place.case(
+            &format!("offset {offset}"),
+            &[("location", "w"), ("offset", offset)],
+            Kind::Model,
+            &text,
+        ));
     }
     for length in ["0", "23", "25", "4294967320", "18446744073709551615"] {
         let text = format!("its external data has length {length}: its type and shape take 24");
-        let case = place.case(&format!("length {length}"), &[("location", "w"), ("length", length)], Kind::Model, &text);
+        let case =
+            place.case(&format!("length {length}"), &[("location", "w"), ("length", length)], Kind::Model, &text);
         cases.push(case.at([At::Value(length.parse().unwrap()), At::Size(24)]));
     }
     let wrong: [(&[(&str, &str)], &str); 5] = [
@@ -297,7 +316,9 @@ fn roots() {
     fs::write(root.join("inner/w"), [7; 24]).unwrap();
     symlink("/etc/passwd", root.join("out")).unwrap();
     symlink("inner", root.join("in")).unwrap();
-    for (link, to) in [("r1", "../secrets/inner/w"), ("r2", "../secrets/in/w"), ("r3", "../secrets/out"), ("r4", "../secrets/key")] {
+    for (link, to) in
+        [("r1", "../secrets/inner/w"), ("r2", "../secrets/in/w"), ("r3", "../secrets/out"), ("r4", "../secrets/key")]
+    {
         symlink(to, place.inside().join(link)).unwrap();
     }
     let options = || Model::options().external_root(&root);

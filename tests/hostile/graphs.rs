@@ -91,6 +91,12 @@ pub(crate) fn node_of(model: &mut ModelProto, k: usize) -> &mut NodeProto {
     &mut graph_of(model).node[k]
 }
 
+/// A node becomes the last one, and nobody reads what it makes.
+fn last(model: &mut ModelProto, k: usize) {
+    graph_of(model).node.truncate(k + 1);
+    graph_of(model).output.clear();
+}
+
 fn operator(name: &str) -> At {
     At::Operator(name.into())
 }
@@ -119,22 +125,32 @@ fn graphs() {
             };
             case(&format!("{op} and a later node in a circle"), &late, "nodes must be sorted", &at("late"));
             let empty = |m: &mut ModelProto| node_of(m, k).input[input].clear();
-            case(&format!("{op} without {formal}"), &empty, "is left out, and is required", &[
-                At::Node(k),
-                operator(op),
-                name(formal),
-            ]);
+            case(
+                &format!("{op} without {formal}"),
+                &empty,
+                "is left out, and is required",
+                &[At::Node(k), operator(op), name(formal)],
+            );
         }
         for (other, by) in [("data", "an input of the graph"), ("picks", "an initializer"), ("", "")] {
-            let double = |m: &mut ModelProto| node_of(m, k).output[0] = other.into();
-            let text = if other.is_empty() { "is left out, and is required" } else { &format!("is given twice: by {by}") };
+            let double = |m: &mut ModelProto| {
+                last(m, k);
+                node_of(m, k).output[0] = other.into();
+            };
+            let text =
+                if other.is_empty() { "is left out, and is required" } else { &format!("is given twice: by {by}") };
             case(&format!("{op} makes {other:?}"), &double, text, &[At::Node(k), operator(op)]);
         }
     }
-    case("two nodes make one value", &|m| node_of(m, 2).output[0] = "rows".into(), "by node #0 and by node #2", &[
-        At::Node(2),
-        name("rows"),
-    ]);
+    case(
+        "two nodes make one value",
+        &|m| {
+            last(m, 2);
+            node_of(m, 2).output[0] = "rows".into();
+        },
+        "by node #0 and by node #2",
+        &[At::Node(2), name("rows")],
+    );
     case(
         "an input twice",
         &|m| {
@@ -155,9 +171,12 @@ fn graphs() {
     );
     case("an input without a name", &|m| graph_of(m).input[0].name = None, "has no name", &[At::Nowhere]);
     case("an initializer without a name", &|m| graph_of(m).initializer[0].name = None, "has no name", &[At::Nowhere]);
-    case("an output that nothing makes", &|m| graph_of(m).output[0].name = Some("gone".into()), "produced by nothing", &[
-        name("gone"),
-    ]);
+    case(
+        "an output that nothing makes",
+        &|m| graph_of(m).output[0].name = Some("gone".into()),
+        "produced by nothing",
+        &[name("gone")],
+    );
     case("no graph", &|m| m.graph = None, "the model has no graph", &[At::Nowhere]);
     case(
         "a declared type that is not what a node makes",
@@ -258,8 +277,12 @@ fn what_this_runtime_does_not_have() {
         };
         case(format!("{what} as an output"), &as_output, &text, &[name("rows")]);
     }
-    let sparse = |m: &mut ModelProto| graph_of(m).sparse_initializer.push(SparseTensorProto::default());
-    case("a sparse initializer".into(), &sparse, "sparse tensors are not supported", &[name("")]);
+    let sparse = |m: &mut ModelProto| {
+        let values = TensorProto { name: Some("s".into()), ..TensorProto::default() };
+        let sparse = SparseTensorProto { values: Some(Box::new(values)), ..SparseTensorProto::default() };
+        graph_of(m).sparse_initializer.push(sparse);
+    };
+    case("a sparse initializer".into(), &sparse, "sparse tensors are not supported", &[name("s")]);
     for version in [15, 16, i64::MAX] {
         let text = format!("ir_version {version}");
         case(format!("IR version {version}"), &|m| m.ir_version = Some(version), &text, &[At::Value(version.into())]);
@@ -269,10 +292,12 @@ fn what_this_runtime_does_not_have() {
         case(format!("opset {version}"), &opset, "is the newest that is known", &[At::Value(version.into())]);
     }
     for op in ["If", "Loop", "Scan", "Add", "Constant", "LSTM"] {
-        case(op.to_string(), &|m| node_of(m, 0).op_type = Some(op.into()), "is not implemented", &[
-            At::Node(0),
-            operator(op),
-        ]);
+        case(
+            op.to_string(),
+            &|m| node_of(m, 0).op_type = Some(op.into()),
+            "is not implemented",
+            &[At::Node(0), operator(op)],
+        );
     }
     let own = |m: &mut ModelProto| {
         m.opset_import.push(OperatorSetIdProto { domain: Some("own".into()), version: Some(1) });
@@ -315,7 +340,10 @@ fn attributes() {
                 AttributeProto { sparse_tensors: vec![SparseTensorProto::default()], ..Default::default() },
             ),
             (AttributeType::TypeProto, AttributeProto { tp: Some(Box::default()), ..Default::default() }),
-            (AttributeType::TypeProtos, AttributeProto { type_protos: vec![TypeProto::default()], ..Default::default() }),
+            (
+                AttributeType::TypeProtos,
+                AttributeProto { type_protos: vec![TypeProto::default()], ..Default::default() },
+            ),
         ];
         for (kind, given) in values {
             let label = kind.as_str_name();
@@ -326,7 +354,12 @@ fn attributes() {
             };
             case(format!("{label} for INT"), vec![named(kind, &given)], "INT is needed", own);
             case(format!("{label} without a value"), vec![attribute(own, kind)], "INT is needed", own);
-            case(format!("INT with a {label} in it"), vec![named(AttributeType::Int, &given)], "it has a value in", own);
+            case(
+                format!("INT with a {label} in it"),
+                vec![named(AttributeType::Int, &given)],
+                "it has a value in",
+                own,
+            );
             let both = AttributeProto { i: Some(0), ..named(AttributeType::Int, &given) };
             case(format!("INT with a {label} too"), vec![both], "it has a value in the field", own);
         }
@@ -369,9 +402,12 @@ fn operators() {
             cases.push(case.at(at).fed(good_feeds()));
         }
         let arity = |what: &str, count: usize, names: Vec<String>| {
-            let bytes = changed(|m| match what {
-                "input" => node_of(m, k).input = names,
-                _ => node_of(m, k).output = names,
+            let bytes = changed(|m| {
+                last(m, k);
+                match what {
+                    "input" => node_of(m, k).input = names,
+                    _ => node_of(m, k).output = names,
+                }
             });
             let s = if count == 1 { "" } else { "s" };
             let text = format!("{count} {what}{s} given");
@@ -423,7 +459,9 @@ fn operators() {
             cases.push(case.at([At::Node(k)]));
         }
         let long = changed(|m| node_of(m, k).op_type = Some("G".repeat(64 << 10)));
-        cases.push(Case::new("operator", format!("node {k}: 64 KiB"), long, Kind::Model, "is no operator").at([At::Node(k)]));
+        cases.push(
+            Case::new("operator", format!("node {k}: 64 KiB"), long, Kind::Model, "is no operator").at([At::Node(k)]),
+        );
     }
     for (opset, op, k) in [(10, "GatherElements", 1), (10, "GatherND", 2), (1, "GatherElements", 1)] {
         let bytes = changed(|m| m.opset_import[0].version = Some(opset));

@@ -14,6 +14,7 @@ mod bytes;
 mod case;
 mod external;
 mod graphs;
+mod ir;
 mod memory;
 mod names;
 mod nesting;

@@ -17,7 +17,7 @@ pub(crate) fn is_dangerous(c: char) -> bool {
         || matches!(c, '\u{e0000}'..='\u{e007f}')
 }
 
-fn dangerous() -> Vec<(&'static str, String)> {
+pub(crate) fn dangerous() -> Vec<(&'static str, String)> {
     vec![
         ("lines", "a\nb\nc\r\nd\u{b}e\u{c}f\u{85}g\u{2028}h\u{2029}i".into()),
         ("a false error", "x\"\nerror: all is well\nnode \"y".into()),
@@ -63,79 +63,139 @@ fn wherever_a_name_is_shown() {
             })
         };
         let places: Vec<(&str, Kind, Change<'_>)> = vec![
-            ("a node", Kind::Model, Box::new(|m| {
-                (node_of(m, 0).name, node_of(m, 0).op_type) = (Some(bad.into()), Some("Nothing".into()));
-            })),
+            (
+                "a node",
+                Kind::Model,
+                Box::new(|m| {
+                    (node_of(m, 0).name, node_of(m, 0).op_type) = (Some(bad.into()), Some("Nothing".into()));
+                }),
+            ),
             ("an operator", Kind::Model, Box::new(|m| node_of(m, 0).op_type = Some(bad.into()))),
             ("a domain", Kind::Model, Box::new(|m| node_of(m, 0).domain = Some(bad.into()))),
-            ("a domain that is imported", Kind::Unsupported, Box::new(|m| {
-                m.opset_import.push(OperatorSetIdProto { domain: Some(bad.into()), version: Some(1) });
-                node_of(m, 0).domain = Some(bad.into());
-            })),
-            ("an opset", Kind::Model, Box::new(|m| {
-                m.opset_import.push(OperatorSetIdProto { domain: Some(bad.into()), version: Some(0) });
-            })),
-            ("opsets", Kind::Model, Box::new(|m| {
-                for version in [1, 2] {
-                    m.opset_import.push(OperatorSetIdProto { domain: Some(bad.into()), version: Some(version) });
-                }
-            })),
-            ("a function", Kind::Unsupported, Box::new(|m| {
-                m.opset_import.push(OperatorSetIdProto { domain: Some(bad.into()), version: Some(1) });
-                let (name, domain) = (Some(bad.to_string()), Some(bad.to_string()));
-                m.functions.push(FunctionProto { name, domain, ..FunctionProto::default() });
-                (node_of(m, 0).domain, node_of(m, 0).op_type) = (Some(bad.into()), Some(bad.into()));
-            })),
+            (
+                "a domain that is imported",
+                Kind::Unsupported,
+                Box::new(|m| {
+                    m.opset_import.push(OperatorSetIdProto { domain: Some(bad.into()), version: Some(1) });
+                    node_of(m, 0).domain = Some(bad.into());
+                }),
+            ),
+            (
+                "an opset",
+                Kind::Model,
+                Box::new(|m| {
+                    m.opset_import.push(OperatorSetIdProto { domain: Some(bad.into()), version: Some(0) });
+                }),
+            ),
+            (
+                "opsets",
+                Kind::Model,
+                Box::new(|m| {
+                    for version in [1, 2] {
+                        m.opset_import.push(OperatorSetIdProto { domain: Some(bad.into()), version: Some(version) });
+                    }
+                }),
+            ),
+            (
+                "a function",
+                Kind::Unsupported,
+                Box::new(|m| {
+                    m.opset_import.push(OperatorSetIdProto { domain: Some(bad.into()), version: Some(1) });
+                    let (name, domain) = (Some(bad.to_string()), Some(bad.to_string()));
+                    m.functions.push(FunctionProto { name, domain, ..FunctionProto::default() });
+                    (node_of(m, 0).domain, node_of(m, 0).op_type) = (Some(bad.into()), Some(bad.into()));
+                }),
+            ),
             ("an input of a node", Kind::Model, Box::new(|m| node_of(m, 0).input[0] = bad.into())),
-            ("a cycle", Kind::Model, Box::new(|m| {
-                (node_of(m, 0).input[0], node_of(m, 0).output[0]) = (bad.into(), bad.into());
-            })),
-            ("outputs of nodes", Kind::Model, Box::new(|m| {
-                (node_of(m, 1).output[0], node_of(m, 2).output[0]) = (bad.into(), bad.into());
-            })),
-            ("an output's type", Kind::Model, Box::new(|m| {
-                node_of(m, 2).output[0] = bad.into();
-                graph_of(m).value_info.push(value(bad, DType::Int8, None));
-            })),
-            ("two types", Kind::Model, Box::new(|m| {
-                graph_of(m).value_info.push(value(bad, DType::Int8, None));
-                graph_of(m).value_info.push(value(bad, DType::Int16, None));
-            })),
+            (
+                "a cycle",
+                Kind::Model,
+                Box::new(|m| {
+                    (node_of(m, 0).input[0], node_of(m, 0).output[0]) = (bad.into(), bad.into());
+                }),
+            ),
+            (
+                "outputs of nodes",
+                Kind::Model,
+                Box::new(|m| {
+                    (node_of(m, 1).output[0], node_of(m, 2).output[0]) = (bad.into(), bad.into());
+                }),
+            ),
+            (
+                "an output's type",
+                Kind::Model,
+                Box::new(|m| {
+                    node_of(m, 2).output[0] = bad.into();
+                    graph_of(m).value_info.push(value(bad, DType::Int8, None));
+                }),
+            ),
+            (
+                "two types",
+                Kind::Model,
+                Box::new(|m| {
+                    graph_of(m).value_info.push(value(bad, DType::Int8, None));
+                    graph_of(m).value_info.push(value(bad, DType::Int16, None));
+                }),
+            ),
             ("an output of the graph", Kind::Model, Box::new(|m| graph_of(m).output[0].name = Some(bad.into()))),
-            ("inputs of the graph", Kind::Model, Box::new(|m| {
-                for _ in 0..2 {
-                    graph_of(m).input.push(value(bad, DType::Int8, None));
-                }
-            })),
-            ("an input's type", Kind::Model, Box::new(|m| {
-                let mut info = value(bad, DType::Int8, None);
-                if let Some(type_proto::Value::TensorType(t)) = info.r#type.as_mut().unwrap().value.as_mut() {
-                    t.elem_type = Some(99);
-                }
-                graph_of(m).input.push(info);
-            })),
+            (
+                "inputs of the graph",
+                Kind::Model,
+                Box::new(|m| {
+                    for _ in 0..2 {
+                        graph_of(m).input.push(value(bad, DType::Int8, None));
+                    }
+                }),
+            ),
+            (
+                "an input's type",
+                Kind::Model,
+                Box::new(|m| {
+                    let mut info = value(bad, DType::Int8, None);
+                    if let Some(type_proto::Value::TensorType(t)) = info.r#type.as_mut().unwrap().value.as_mut() {
+                        t.elem_type = Some(99);
+                    }
+                    graph_of(m).input.push(info);
+                }),
+            ),
             ("an initializer", Kind::Model, Box::new(|m| graph_of(m).initializer[0].data_type = Some(99))),
-            ("an initializer's name", Kind::Model, Box::new(|m| {
-                let mut odd = graph_of(m).initializer[0].clone();
-                (odd.name, odd.data_type) = (Some(bad.into()), Some(99));
-                graph_of(m).initializer.push(odd);
-            })),
-            ("initializers", Kind::Model, Box::new(|m| {
-                for _ in 0..2 {
-                    let mut again = graph_of(m).initializer[0].clone();
-                    again.name = Some(bad.into());
-                    graph_of(m).initializer.push(again);
-                }
-            })),
-            ("a sparse initializer", Kind::Unsupported, Box::new(|m| {
-                let values = TensorProto { name: Some(bad.into()), ..TensorProto::default() };
-                let sparse = SparseTensorProto { values: Some(Box::new(values)), ..SparseTensorProto::default() };
-                graph_of(m).sparse_initializer.push(sparse);
-            })),
-            ("a symbol", Kind::Model, Box::new(|m| {
-                let symbol = Dim::Symbol(bad.into());
-                graph_of(m).input.push(value("picks", DType::Int32, Some(&[symbol.clone(), symbol])));
-            })),
+            (
+                "an initializer's name",
+                Kind::Model,
+                Box::new(|m| {
+                    let mut odd = graph_of(m).initializer[0].clone();
+                    (odd.name, odd.data_type) = (Some(bad.into()), Some(99));
+                    graph_of(m).initializer.push(odd);
+                }),
+            ),
+            (
+                "initializers",
+                Kind::Model,
+                Box::new(|m| {
+                    for _ in 0..2 {
+                        let mut again = graph_of(m).initializer[0].clone();
+                        again.name = Some(bad.into());
+                        graph_of(m).initializer.push(again);
+                    }
+                }),
+            ),
+            (
+                "a sparse initializer",
+                Kind::Unsupported,
+                Box::new(|m| {
+                    let values = TensorProto { name: Some(bad.into()), ..TensorProto::default() };
+                    let sparse = SparseTensorProto { values: Some(Box::new(values)), ..SparseTensorProto::default() };
+                    graph_of(m).sparse_initializer.push(sparse);
+                }),
+            ),
+            (
+                "a symbol",
+                Kind::Model,
+                Box::new(|m| {
+                    let symbol = Dim::Symbol(bad.into());
+                    graph_of(m).input.push(value("picks", DType::Int32, Some(&[symbol.clone(), symbol])));
+                }),
+            ),
             ("an attribute", Kind::Model, Box::new(|m| node_of(m, 0).attribute.push(int(bad, 0)))),
             ("attributes", Kind::Model, Box::new(|m| node_of(m, 0).attribute = vec![int(bad, 0), int(bad, 0)])),
             ("a value of an attribute", Kind::Model, Box::new(|m| node_of(m, 0).attribute = vec![string("axis", bad)])),
@@ -187,9 +247,9 @@ fn names_in_errors_of_runs() {
         let mut runner = model.runner();
         let errors = [runner.feed("no such", data(&[1])).unwrap_err(), runner.output(bad).unwrap_err()];
         assert_eq!(errors.each_ref().map(text_faults), [Vec::new(), Vec::<String>::new()], "{what}");
-        let outputs = model.run(inputs! { bad => data(&[4, 4]), "indices" => indices() }).map(|mut outputs| {
-            outputs.take::<f32>(bad).map(drop).unwrap_err()
-        });
+        let outputs = model
+            .run(inputs! { bad => data(&[4, 4]), "indices" => indices() })
+            .map(|mut outputs| outputs.take::<f32>(bad).map(drop).unwrap_err());
         assert!(outputs.is_err() || text_faults(&outputs.unwrap()).is_empty(), "{what}");
     }
 }
@@ -210,7 +270,7 @@ fn names_in_reports() {
         let extra: Tensor = array(&[1], |_| 0f32);
         feeds.push((bad.as_str(), extra));
         let outputs = model.run(feeds.into_iter().collect()).unwrap();
-        let lines: Vec<&String> = model.report().iter().chain(outputs.report()).collect();
+        let lines: Vec<&String> = model.report().iter().chain(outputs.notes()).collect();
         assert_eq!(lines.len(), 2, "{what}: {lines:?}");
         for line in lines {
             assert!(line.len() <= 4096 && !line.chars().any(is_dangerous), "{what}: {line:?}");

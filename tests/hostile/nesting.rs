@@ -41,7 +41,8 @@ fn too_deep() {
     for (name, root, cycle) in CYCLES {
         for depth in [61, 62, 100, 101, 1000, 100_000] {
             let bytes = nested(root, cycle, depth);
-            let case = Case::new("nesting", format!("{depth} {name}"), bytes.clone(), Kind::Limit, "messages nest 61 deep");
+            let case =
+                Case::new("nesting", format!("{depth} {name}"), bytes.clone(), Kind::Limit, "messages nest 61 deep");
             cases.push(case.at([At::Limit("nesting"), At::Value(61), At::Size(60)]));
             if depth > 100 {
                 let title = format!("{depth} {name} without a limit");
@@ -49,7 +50,8 @@ fn too_deep() {
                 cases.push(case.at([At::Limit("nesting"), At::Size(100)]).limits(|limits| limits.nesting = usize::MAX));
             }
         }
-        let flat = Case::new("nesting", format!("flat {name}"), nested(root, cycle, 20), Kind::Limit, "messages nest 3");
+        let flat =
+            Case::new("nesting", format!("flat {name}"), nested(root, cycle, 20), Kind::Limit, "messages nest 3");
         cases.push(flat.at([At::Limit("nesting")]).limits(|limits| limits.nesting = 2));
     }
     check(cases);
@@ -88,7 +90,13 @@ fn subgraphs_of_what_can_not_run() {
             graph = field(1, &node);
         }
         let bytes = [number(1, 8), field(8, &number(2, 13)), field(7, &graph)].concat();
-        let case = Case::new("nesting", format!("{levels} levels of If"), bytes, Kind::Unsupported, "If-13 is not implemented");
+        let case = Case::new(
+            "nesting",
+            format!("{levels} levels of If"),
+            bytes,
+            Kind::Unsupported,
+            "If-13 is not implemented",
+        );
         cases.push(case.at([At::Node(0), At::Operator("If".into())]));
     }
     // An attribute of a kind that the operator doesn't have is dropped, however deep.
@@ -97,7 +105,8 @@ fn subgraphs_of_what_can_not_run() {
         use crate::common::proto::{AttributeProto, GraphProto};
         use prost::Message;
         let graph = GraphProto::decode(deep.as_slice()).unwrap();
-        let attribute = AttributeProto { name: Some("axis".into()), r#type: Some(5), g: Some(graph.into()), ..Default::default() };
+        let attribute =
+            AttributeProto { name: Some("axis".into()), r#type: Some(5), g: Some(graph.into()), ..Default::default() };
         node_of(m, 0).attribute = vec![attribute];
     });
     cases.push(Case::new("nesting", "graphs for a number", bytes, Kind::Model, "INT is needed").at([At::Node(0)]));

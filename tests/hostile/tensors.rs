@@ -124,7 +124,8 @@ fn of_any_type() -> Vec<Bad> {
         let odd = TensorProto { data_location: Some(location), ..raw(Float, &[1], 4) };
         add(&format!("location {location}"), odd, &format!("data_location {location} is not 0 or 1"), &[]);
     }
-    let segment = TensorProto { segment: Some(Box::new(Segment { begin: Some(0), end: Some(1) })), ..raw(Float, &[1], 4) };
+    let segment =
+        TensorProto { segment: Some(Box::new(Segment { begin: Some(0), end: Some(1) })), ..raw(Float, &[1], 4) };
     add("a segment", segment, "it is a segment of a tensor", &[]);
     let unused = vec![StringStringEntryProto::default()];
     let unused = TensorProto { external_data: unused, ..raw(Float, &[1], 4) };
@@ -175,7 +176,9 @@ fn of_any_type() -> Vec<Bad> {
         let text = format!("element [2] is the byte {byte}, which is no bool");
         add(&format!("bool {byte}"), odd, &text, &[At::Value(byte.into()), At::Position(vec![2])]);
     }
-    for (dtype, last) in [(Uint4, 0x10), (Int4, 0xf0), (Float4e2m1, 0x80), (Uint2, 0x04), (Int2, 0xc0), (Float6e2m3, 0xc0)] {
+    for (dtype, last) in
+        [(Uint4, 0x10), (Int4, 0xf0), (Float4e2m1, 0x80), (Uint2, 0x04), (Int2, 0xc0), (Float6e2m3, 0xc0)]
+    {
         let odd = TensorProto { raw_data: Some(vec![last].into()), ..tensor(dtype, &[1]) };
         add(&format!("{dtype} with more bits"), odd, "the bits after the last of 1", &[]);
         if dtype.bits() < 6 {

@@ -112,7 +112,10 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
     files(&here.join("corpus").join(name), "", &mut paths);
     let data = here.join("../onnx-test-data");
     match name {
-        "load" => files(&data, "onnx", &mut paths),
+        "load" => {
+            files(&data, "onnx", &mut paths);
+            files(&here.join("../tests/openvino"), "xml", &mut paths);
+        }
         "tensor" => files(&data, "pb", &mut paths),
         _ => {}
     }
