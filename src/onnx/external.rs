@@ -390,16 +390,9 @@ mod tests {
             let handle = rustix::fs::open(folder.path(), rustix::fs::OFlags::DIRECTORY, rustix::fs::Mode::empty());
             beneath::part_by_part(handle.unwrap(), Path::new(path)).is_ok()
         };
-        for (path, good) in [
-            ("in/a", true),
-            ("in/a/", false),
-            ("in/a/.", false),
-            ("./in/./a", true),
-            ("link/a", false),
-            ("in/link", false),
-            ("no", false),
-            ("../x", false),
-        ] {
+        for (path, good) in
+            [("in/a", true), ("./in/./a", true), ("link/a", false), ("in/link", false), ("no", false), ("../x", false)]
+        {
             assert_eq!(by_parts(path), good, "{path}");
             assert_eq!(beneath::open(folder.path(), Path::new(path)).is_ok(), good, "{path}");
         }
@@ -407,7 +400,7 @@ mod tests {
 
     #[test]
     fn only_paths_inside() {
-        for bad in ["", "/etc/passwd", "..", "../a", "a/../b", "a\0b"] {
+        for bad in ["", "/etc/passwd", "..", "../a", "a/../b", "a\0b", "a/", "a/."] {
             assert!(inside(bad).is_err(), "{bad}");
         }
         for good in ["a", "a/b.bin", "./a"] {

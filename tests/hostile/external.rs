@@ -140,7 +140,11 @@ fn locations() {
     ] {
         cases.push(place.case(&format!("{location:?}"), &[("location", location)], Kind::Model, link));
     }
-    for location in ["folder", "folder/deep", ".", "./", "folder/", "fifo", "folder/fifo"] {
+    for location in ["./", "folder/", "w/", "w/."] {
+        let text = "a path relative to the model's folder, and inside of it, is needed";
+        cases.push(place.case(&format!("{location:?}"), &[("location", location)], Kind::Model, text));
+    }
+    for location in ["folder", "folder/deep", ".", "fifo", "folder/fifo"] {
         let text = "is not a regular file";
         cases.push(place.case(&format!("{location:?}"), &[("location", location)], Kind::Model, text));
     }
@@ -152,8 +156,6 @@ fn locations() {
         "no such file",
         "folder/no/w",
         "w/w",
-        "w/",
-        "w/.",
         "socket",
         "to itself",
         "to nothing",
