@@ -87,7 +87,7 @@ fn texts() {
     let long = |len: usize| net(&format!("<layer id=\"0\" name=\"{}\"/>", "n".repeat(len)), "");
     case("a long name", &long((64 << 10) + 1), Kind::Limit);
     case("layers", &net(&"<layer id=\"0\"/>".repeat(200_000), ""), Kind::Limit);
-    case("edges", &net("", &edge((0, 0), (0, 0)).repeat(500_000)), Kind::Limit);
+    case("edges", &net("", &edge((0, 0), (0, 0)).repeat(350_000)), Kind::Limit);
     let ports = "<port id=\"0\"/>".to_string();
     case("a port twice", &net(&format!("<layer id=\"0\"><input>{ports}{ports}</input></layer>"), ""), Kind::Model);
     let ports: String = (0..10_001).map(|k| format!("<port id=\"{k}\"/>")).collect();
