@@ -183,7 +183,7 @@ impl Folder {
             Ok(file) => return Ok(file),
             Err(error) => error,
         };
-        if !beneath::is_link(folder, relative) {
+        if !is_link(folder, relative) {
             return Err(Error::io(what, error));
         }
         let target = folder.join(relative).canonicalize().map_err(|e| Error::io(what, e))?;
@@ -260,6 +260,19 @@ fn inside(location: &str) -> Result<&Path> {
     Ok(path)
 }
 
+/// Paths of more bytes are not opened: looking at each part of one would take too long.
+const LONGEST: usize = 4096;
+
+/// Whether a part of the path is a link. Where there is Unix this says why a file was not opened, and decides nothing.
+fn is_link(folder: &Path, relative: &Path) -> bool {
+    let mut path = folder.to_path_buf();
+    relative.as_os_str().len() <= LONGEST
+        && relative.components().any(|part| {
+            path.push(part);
+            path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink())
+        })
+}
+
 /// Opening files: a FIFO or a device doesn't block, and nothing is outside of a folder.
 #[cfg(unix)]
 mod beneath {
@@ -308,18 +321,6 @@ mod beneath {
         Err(io::ErrorKind::InvalidInput.into())
     }
 
-    /// Whether a part of the path is a link: to say so, not to decide.
-    pub(super) fn is_link(folder: &Path, relative: &Path) -> bool {
-        // Longer ones can't be opened at all.
-        const LONGEST: usize = 4096;
-        let mut path = folder.to_path_buf();
-        relative.as_os_str().len() <= LONGEST
-            && relative.components().any(|part| {
-                path.push(part);
-                path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink())
-            })
-    }
-
     pub(super) fn links(metadata: &Metadata) -> u64 {
         metadata.nlink()
     }
@@ -337,21 +338,10 @@ mod beneath {
     }
 
     pub(super) fn open(folder: &Path, relative: &Path) -> io::Result<File> {
-        if is_link(folder, relative) {
-            return Err(io::Error::other("it is behind a link"));
+        if relative.as_os_str().len() > super::LONGEST || super::is_link(folder, relative) {
+            return Err(io::Error::other("it is behind a link, or its path is too long"));
         }
         File::open(folder.join(relative))
-    }
-
-    pub(super) fn is_link(folder: &Path, relative: &Path) -> bool {
-        // Longer ones can't be opened at all.
-        const LONGEST: usize = 4096;
-        let mut path = folder.to_path_buf();
-        relative.as_os_str().len() <= LONGEST
-            && relative.components().any(|part| {
-                path.push(part);
-                path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink())
-            })
     }
 
     pub(super) fn links(_: &Metadata) -> u64 {
