@@ -121,6 +121,9 @@ pub(crate) struct Graph {
     symbols: usize,
     /// Inputs that can't be fed, as their initializer can't be overridden.
     pub(crate) fixed: Vec<String>,
+    /// The places of the inputs and of the outputs, in the order of their names.
+    inputs_by_name: Vec<usize>,
+    outputs_by_name: Vec<usize>,
 }
 
 /// What is fed to an input: a value, or a reference to one, or nothing.
@@ -142,6 +145,16 @@ impl Graph {
     /// The number of nodes.
     pub(crate) fn node_count(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// The place of an input.
+    pub(crate) fn input_place(&self, name: &str) -> Option<usize> {
+        find_name(&self.inputs_by_name, name, |k| self.inputs.get(k).map(|input| input.info.name.as_str()))
+    }
+
+    /// The place of an output.
+    pub(crate) fn output_place(&self, name: &str) -> Option<usize> {
+        find_name(&self.outputs_by_name, name, |k| self.outputs.get(k).map(|output| &*output.name))
     }
 
     /// Runs all nodes. `feeds` has one place for each of the graph's inputs; they have been checked.
@@ -235,6 +248,12 @@ impl Graph {
         }
         Ok(symbols)
     }
+}
+
+/// The first of the places that has a name, where they are in the order of their names.
+fn find_name<'a>(places: &[usize], name: &str, name_of: impl Fn(usize) -> Option<&'a str>) -> Option<usize> {
+    let first = places.partition_point(|&k| name_of(k) < Some(name));
+    places.get(first).copied().filter(|&k| name_of(k) == Some(name))
 }
 
 impl Input {

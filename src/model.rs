@@ -82,7 +82,8 @@ impl Model {
 
     /// Whether an input may be left out, as it has an initializer.
     pub fn has_default(&self, input: &str) -> bool {
-        self.graph.inputs.iter().any(|i| i.info.name == input && i.default.is_some())
+        let input = self.graph.input_place(input).and_then(|place| self.graph.inputs.get(place));
+        input.is_some_and(|input| input.default.is_some())
     }
 
     /// What a run gives, in the order of the model.
@@ -152,7 +153,7 @@ impl Model {
 
     /// The place of an input.
     fn place(&self, name: &str) -> Result<usize> {
-        self.graph.inputs.iter().position(|input| input.info.name == name).ok_or_else(|| self.undeclared(name))
+        self.graph.input_place(name).ok_or_else(|| self.undeclared(name))
     }
 
     fn undeclared(&self, name: &str) -> Error {
@@ -350,7 +351,7 @@ impl Runner<'_> {
         if !self.ran {
             return Err(Error::input("there are no outputs: the model was not run with these feeds"));
         }
-        let place = self.model.graph.outputs.iter().position(|output| &*output.name == name);
+        let place = self.model.graph.output_place(name);
         let place = place.ok_or_else(|| Error::input(format!("there is no output {}", quote(name))))?;
         self.model.graph.output(place, &self.feeds, &self.slots)?.tensor()
     }

@@ -117,6 +117,13 @@ impl Builder {
         Builder { faults, ..Builder::default() }
     }
 
+    /// Makes room for so many more nodes, each with a value, and initializers.
+    pub(crate) fn reserve(&mut self, nodes: usize, initializers: usize) {
+        self.nodes.reserve_exact(nodes);
+        self.constants.reserve_exact(initializers);
+        self.names.reserve(nodes + initializers);
+    }
+
     /// No more faults are kept: looking for them is in vain.
     pub(crate) fn is_full(&self) -> bool {
         self.faults.full()
@@ -247,7 +254,7 @@ impl Builder {
     /// Where the inputs come from, and their types: as [`types::check`] takes them.
     fn find_inputs(&mut self, node: &NodeNames<'_>) -> (Sources, Vec<Option<Option<DType>>>) {
         let mut dtypes = Vec::with_capacity(node.inputs.len());
-        let mut sources = SmallVec::new();
+        let mut sources = SmallVec::with_capacity(node.inputs.len());
         for name in node.inputs {
             let found = self.names.get(name);
             if found.is_none() && !name.is_empty() && self.unknown_weight < self.faults.most {
@@ -301,13 +308,15 @@ impl Builder {
             self.faults.push(error.and(&format!(" {by}")));
         }
         let outputs = std::mem::take(&mut self.outputs).into_iter();
-        let outputs = outputs.filter_map(|(info, value)| self.find_output(info, &value)).collect();
+        let outputs: Vec<_> = outputs.filter_map(|(info, value)| self.find_output(info, &value)).collect();
         let Faults { mut list, left_out, .. } = self.faults;
         list.sort_by_key(|fault| fault.place().node_index);
         if let Some(error) = Error::all(list, left_out) {
             return Err(error);
         }
         let mut graph = Graph {
+            inputs_by_name: sorted_places(self.inputs.iter().map(|input| input.info.name.as_str()).collect()),
+            outputs_by_name: sorted_places(outputs.iter().map(|output| &*output.name).collect()),
             inputs: self.inputs,
             outputs,
             constants: self.constants,
@@ -347,6 +356,13 @@ impl Builder {
         info.dtype = info.dtype.or(known);
         Some(Output { info, name, source, once: true, check, symbols })
     }
+}
+
+/// The places of names in their order; of equal ones the first first.
+fn sorted_places(names: Vec<&str>) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..names.len()).collect();
+    places.sort_by_key(|&k| names.get(k));
+    places
 }
 
 impl By {

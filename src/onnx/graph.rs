@@ -161,6 +161,7 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     fn graph(&mut self, proto: shallow::Graph) -> Result<()> {
+        self.builder.reserve(proto.node.len(), proto.initializer.len());
         let mut initializers = self.initializers(proto.initializer)?;
         for sparse in proto.sparse_initializer {
             let sparse: SparseTensorProto = decoded(sparse)?;
@@ -211,7 +212,8 @@ impl Loader<'_> {
     }
 
     fn initializers(&mut self, protos: Vec<Bytes>) -> Result<Initializers> {
-        let mut initializers = Initializers::default();
+        let (places, list) = (HashMap::with_capacity(protos.len()), Vec::with_capacity(protos.len()));
+        let mut initializers = Initializers { places, list };
         for proto in protos {
             let proto: TensorProto = decoded(proto)?;
             let name = proto.name.clone().unwrap_or_default();
@@ -367,7 +369,6 @@ fn dim((axis, dim): (usize, &Dimension)) -> Result<Dim> {
 }
 
 /// Initializers by name, in the order of the file.
-#[derive(Default)]
 struct Initializers {
     places: HashMap<String, usize>,
     /// The value is `None` where it can't be had; the whole is where it was taken.

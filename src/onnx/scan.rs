@@ -5,6 +5,7 @@
 //! protobuf would merge in silence: a field given twice that is there once.
 
 use super::proto as p;
+use crate::dtype::VIEW;
 use crate::error::{Error, Result};
 use crate::limits::{Limits, exceeded};
 
@@ -132,8 +133,8 @@ impl Message {
     /// Bytes of memory that what is built from a message takes, beside its names and its numbers.
     fn built(self) -> u64 {
         match self {
-            Message::Node => 896,
-            Message::Tensor => 768,
+            Message::Node => 320,
+            Message::Tensor => 640,
             Message::ValueInfo => 512,
             Message::Dimension => 64,
             Message::Opset | Message::Entry => 160,
@@ -147,6 +148,7 @@ impl Message {
             (Message::Node, 2) | (Message::Tensor, 8) | (Message::ValueInfo, 1) | (Message::Dimension, 2) => {
                 256 + 2 * len
             }
+            (Message::Node, 1) => 24,
             (Message::Node, 3) | (Message::Model, _) => len + ALLOCATION,
             (Message::Entry | Message::Opset | Message::Function, _) => 128 + 2 * len,
             _ => 0,
@@ -422,8 +424,12 @@ fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<u
                 let shown = matches!(message, Message::Model | Message::Entry);
                 (stays + if shown { len as u64 + ALLOCATION } else { 0 }, passes)
             }
-            // Strings are copied into one text, which grows; each has a view.
-            Field::Slice(true) => (4 * len as u64 + 96, 2 * size_of::<bytes::Bytes>() as u64),
+            Field::Slice(true) => {
+                let len = len as u64;
+                // Strings of a tensor are copied into one text, which is moved once, and have a view; others are alone.
+                let stays = if message == Message::Tensor { 2 * len + VIEW as u64 } else { 4 * len + 96 };
+                (stays, growth * size_of::<bytes::Bytes>() as u64)
+            }
             Field::Slice(false) => (0, 0),
             Field::Number | Field::Float => (0, 0),
             Field::Numbers(size, kind) => {

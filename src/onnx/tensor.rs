@@ -229,14 +229,13 @@ fn from_typed(dtype: DType, shape: &[usize], count: usize, proto: TensorProto) -
         }
         Field::String => {
             check(proto.string_data.len(), count)?;
-            let text = |(k, bytes)| {
+            let text_bytes = proto.string_data.iter().map(Bytes::len).sum();
+            let strings = proto.string_data.iter().enumerate().map(|(k, bytes)| {
                 std::str::from_utf8(bytes).map_err(|e| {
                     Error::model(format!("string {k} is not UTF-8: {e}")).at(|place| place.position = Some(vec![k]))
                 })
-            };
-            let strings =
-                proto.string_data.iter().map(Bytes::as_ref).enumerate().map(text).collect::<Result<Vec<_>>>()?;
-            return Tensor::from_strings(shape, strings).map_err(|e| e.with_kind(Kind::Model));
+            });
+            return Tensor::try_from_strings(shape, text_bytes, strings).map_err(|e| e.with_kind(Kind::Model));
         }
         Field::Int32 => {
             // Of 2- and 4-bit types a whole byte's worth is in each entry.

@@ -2,7 +2,7 @@
 
 mod xml;
 
-use crate::dtype::DType;
+use crate::dtype::{DType, VIEW};
 use crate::error::{Error, Kind, Result, quote};
 use crate::graph::{Builder, Dim, NodeNames, ValueInfo};
 use crate::onnx::{Folder, Parts, tensor};
@@ -53,37 +53,36 @@ struct Reader<'a> {
 }
 
 /// What a value is called inside: an output port of a layer.
-fn value_name(layer: u64, port: u64) -> String {
+fn value_name((layer, port): (u64, u64)) -> String {
     format!("layer {layer}, port {port}")
 }
 
 impl Reader<'_> {
     fn net(&mut self, net: &Net) -> Result<()> {
-        let order = sorted(net)?;
-        // For each input port of a layer: the value that comes in.
-        let mut sources: HashMap<(u64, u64), String> = HashMap::new();
+        let ports = Ports::of(net)?;
+        let order = sorted(net, &ports)?;
+        // For each input port of a layer: the output port from which the value comes.
+        let mut sources: HashMap<(u64, u64), (u64, u64)> = HashMap::new();
         for edge in &net.edges {
-            if sources.insert(edge.to, value_name(edge.from.0, edge.from.1)).is_some() {
+            if sources.insert(edge.to, edge.from).is_some() {
                 let (layer, port) = edge.to;
                 return Err(Error::model(format!("two edges lead to layer {layer}, port {port}")));
             }
         }
-        let names: HashMap<(u64, u64), &Port> =
-            net.layers.iter().flat_map(|layer| layer.outputs.iter().map(|port| ((layer.id, port.id), port))).collect();
         let mut index = 0;
         for layer in order {
             let taken = match (layer.kind.as_str(), layer.outputs.as_slice()) {
                 ("Parameter", [port]) => self.parameter(layer, port),
                 ("Const", [port]) => self.constant(layer, port),
                 ("Result", []) if layer.inputs.len() < 2 => {
-                    let edge = net.edges.iter().find(|edge| edge.to.0 == layer.id);
-                    let from = edge.and_then(|edge| Some((edge.from, names.get(&edge.from)?)));
-                    self.result(layer, from.map(|((layer, port), named)| (value_name(layer, port), *named)))
+                    let source = layer.inputs.first().and_then(|port| sources.get(&(layer.id, port.id)));
+                    let from = source.and_then(|from| Some((value_name(*from), ports.outputs.get(from)?.1)));
+                    self.result(layer, from)
                 }
                 ("Result", []) => Err(Error::model(format!("it has {} input ports", layer.inputs.len()))),
                 ("Parameter" | "Const" | "Result", ports) => {
                     for port in ports {
-                        self.builder.constant(&value_name(layer.id, port.id), None, None);
+                        self.builder.constant(&value_name((layer.id, port.id)), None, None);
                     }
                     Err(Error::model(format!("it has {} output ports", ports.len())))
                 }
@@ -110,7 +109,7 @@ impl Reader<'_> {
             Ok(())
         });
         // What takes a value from here is not at fault for what is wrong here.
-        self.builder.input_as(info, value_name(layer.id, port.id));
+        self.builder.input_as(info, value_name((layer.id, port.id)));
         said
     }
 
@@ -143,7 +142,7 @@ impl Reader<'_> {
             Ok(value) => (Some(value.into()), Ok(())),
             Err(error) => (None, Err(error)),
         };
-        self.builder.constant(&value_name(layer.id, port.id), value, None);
+        self.builder.constant(&value_name((layer.id, port.id)), value, None);
         result
     }
 
@@ -154,10 +153,10 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn node(&mut self, layer: &Layer, index: usize, sources: &HashMap<(u64, u64), String>) {
-        let input = |port: &Port| sources.get(&(layer.id, port.id)).cloned().unwrap_or_default();
+    fn node(&mut self, layer: &Layer, index: usize, sources: &HashMap<(u64, u64), (u64, u64)>) {
+        let input = |port: &Port| sources.get(&(layer.id, port.id)).map_or(String::new(), |from| value_name(*from));
         let inputs: Vec<String> = layer.inputs.iter().map(input).collect();
-        let outputs: Vec<String> = layer.outputs.iter().map(|port| value_name(layer.id, port.id)).collect();
+        let outputs: Vec<String> = layer.outputs.iter().map(|port| value_name((layer.id, port.id))).collect();
         let mut node = NodeNames {
             index,
             name: &layer.name,
@@ -221,30 +220,44 @@ fn is_range(part: &str) -> bool {
     part.split_once("..").is_some_and(|(from, to)| bound(from) && bound(to))
 }
 
-/// The layers, each after those that it takes values from.
-fn sorted(net: &Net) -> Result<Vec<&Layer>> {
-    let mut places: HashMap<u64, usize> = HashMap::new();
-    for (place, layer) in net.layers.iter().enumerate() {
-        if let Some(first) = places.insert(layer.id, place) {
-            let first = net.layers.get(first).map_or("", |layer| &layer.name);
-            let (id, first, second) = (layer.id, quote(first), quote(&layer.name));
-            return Err(Error::model(format!("the layer id {id} is given twice: to {first} and to {second}")));
+/// The layers' ports, by layer and port: the place of the layer, and the port.
+struct Ports<'a> {
+    inputs: HashMap<(u64, u64), (usize, &'a Port)>,
+    outputs: HashMap<(u64, u64), (usize, &'a Port)>,
+}
+
+impl<'a> Ports<'a> {
+    fn of(net: &'a Net) -> Result<Ports<'a>> {
+        let mut ids: HashMap<u64, &Layer> = HashMap::new();
+        let mut ports = Ports { inputs: HashMap::new(), outputs: HashMap::new() };
+        for (place, layer) in net.layers.iter().enumerate() {
+            if let Some(first) = ids.insert(layer.id, layer) {
+                let (id, first, second) = (layer.id, quote(&first.name), quote(&layer.name));
+                return Err(Error::model(format!("the layer id {id} is given twice: to {first} and to {second}")));
+            }
+            for (list, known) in [(&layer.inputs, &mut ports.inputs), (&layer.outputs, &mut ports.outputs)] {
+                for port in list {
+                    if known.insert((layer.id, port.id), (place, port)).is_some() {
+                        let (layer, id) = (quote(&layer.name), port.id);
+                        return Err(Error::model(format!("layer {layer} has the port {id} twice")));
+                    }
+                }
+            }
         }
+        Ok(ports)
     }
+}
+
+/// The layers, each after those that it takes values from.
+fn sorted<'a>(net: &'a Net, ports: &Ports<'_>) -> Result<Vec<&'a Layer>> {
     let mut open: Vec<usize> = vec![0; net.layers.len()];
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); net.layers.len()];
     for edge in &net.edges {
-        let place = |(layer, port): (u64, u64), ports: fn(&Layer) -> &[Port]| {
-            let place = places.get(&layer).copied();
-            let known =
-                place.and_then(|place| net.layers.get(place)).is_some_and(|l| ports(l).iter().any(|p| p.id == port));
-            place
-                .filter(|_| known)
-                .ok_or_else(|| Error::model(format!("an edge names layer {layer}, port {port}: there is none")))
-        };
-        let (from, to) = (place(edge.from, |layer| &layer.outputs)?, place(edge.to, |layer| &layer.inputs)?);
-        if let (Some(users), Some(open)) = (users.get_mut(from), open.get_mut(to)) {
-            users.push(to);
+        let missing = |(layer, port)| Error::model(format!("an edge names layer {layer}, port {port}: there is none"));
+        let (from, _) = ports.outputs.get(&edge.from).ok_or_else(|| missing(edge.from))?;
+        let (to, _) = ports.inputs.get(&edge.to).ok_or_else(|| missing(edge.to))?;
+        if let (Some(users), Some(open)) = (users.get_mut(*from), open.get_mut(*to)) {
+            users.push(*to);
             *open += 1;
         }
     }
@@ -298,8 +311,8 @@ impl Constants {
         let size = if shape.contains(&0) && size == 1 { 0 } else { size };
         let raw = self.bytes(offset, size, folder)?;
         if dtype == DType::String {
-            // A text of its own, views, and what both are made from.
-            folder.spend(3 * raw.len() as u64 + 64, 0)?;
+            // Each string has 4 bytes in the file and a view; the text is copied, and moved once.
+            folder.spend((VIEW / 4) as u64 * raw.len() as u64 + 64, 0)?;
             strings(&shape, &raw)
         } else {
             tensor::from_raw(dtype, &shape, raw, folder)
@@ -379,6 +392,5 @@ fn strings(shape: &[usize], raw: &[u8]) -> Result<Tensor> {
     if raw.len() / 4 < count || (!raw.is_empty() && (raw.len() < 4 || ends != (0, text.len()))) {
         return Err(bad());
     }
-    let strings = (0..count).map(string).collect::<Result<Vec<_>>>()?;
-    Tensor::from_strings(shape, strings).map_err(|e| e.with_kind(Kind::Model))
+    Tensor::try_from_strings(shape, text.len(), (0..count).map(string)).map_err(|e| e.with_kind(Kind::Model))
 }

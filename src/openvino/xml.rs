@@ -189,14 +189,6 @@ impl Net {
                 let Some(layer) = self.layers.last_mut() else { return Ok(0) };
                 let cost = 512 + 64 * port.names.len() as u64;
                 let ports = if inside == At::Input { &mut layer.inputs } else { &mut layer.outputs };
-                if ports.len() >= MAX_PORTS {
-                    let layer = quote(&layer.name);
-                    return Err(Error::model(format!("layer {layer} has more than {MAX_PORTS} ports")));
-                }
-                if ports.iter().any(|other| other.id == port.id) {
-                    let (layer, id) = (quote(&layer.name), port.id);
-                    return Err(Error::model(format!("layer {layer} has the port {id} twice")));
-                }
                 ports.push(port);
                 return Ok(cost);
             }
@@ -215,8 +207,7 @@ impl Net {
     }
 }
 
-/// More ports or attributes are a mistake, and would make looking one up slow.
-const MAX_PORTS: usize = 10_000;
+/// More are a mistake, and would make looking one up slow.
 const MAX_ATTRIBUTES: usize = 100;
 
 /// The values of known attributes; others are passed over.

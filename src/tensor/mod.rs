@@ -114,11 +114,22 @@ impl Tensor {
     /// # Ok::<(), onnxref::Error>(())
     /// ```
     pub fn from_strings<S: AsRef<str>>(shape: &[usize], strings: impl IntoIterator<Item = S>) -> Result<Tensor> {
+        Tensor::try_from_strings(shape, 0, strings.into_iter().map(Ok))
+    }
+
+    /// As [`Tensor::from_strings`], up to the first error. Where `text_bytes` is what all strings have together, and
+    /// the iterator knows its length, nothing is taken that isn't needed.
+    pub(crate) fn try_from_strings<S: AsRef<str>>(
+        shape: &[usize],
+        text_bytes: usize,
+        strings: impl Iterator<Item = Result<S>>,
+    ) -> Result<Tensor> {
         let need = byte_count(DType::String, shape)? / VIEW;
-        let (mut text, mut views) = (String::new(), Vec::new());
+        let mut text = String::with_capacity(text_bytes);
+        let mut views = Vec::with_capacity(2 * need.min(strings.size_hint().0));
         for string in strings {
             views.push(text.len() as u64);
-            text.push_str(string.as_ref());
+            text.push_str(string?.as_ref());
             views.push(text.len() as u64);
         }
         if views.len() / 2 != need {

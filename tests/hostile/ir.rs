@@ -1,6 +1,6 @@
 //! OpenVINO networks that mean harm: the text, the edges, and the file of constants.
 
-use crate::case::{At, Case, check, report};
+use crate::case::{At, Case, check, on_thread, report};
 use crate::names::dangerous;
 use onnxref::{Kind, Limits, Model};
 use std::fs::{self, File};
@@ -90,8 +90,6 @@ fn texts() {
     case("edges", &net("", &edge((0, 0), (0, 0)).repeat(350_000)), Kind::Limit);
     let ports = "<port id=\"0\"/>".to_string();
     case("a port twice", &net(&format!("<layer id=\"0\"><input>{ports}{ports}</input></layer>"), ""), Kind::Model);
-    let ports: String = (0..10_001).map(|k| format!("<port id=\"{k}\"/>")).collect();
-    case("10,001 ports", &net(&format!("<layer id=\"0\"><input>{ports}</input></layer>"), ""), Kind::Model);
     let data: String = (0..101).map(|k| format!(" a{k}=\"\"")).collect();
     case("101 attributes", &net(&format!("<layer id=\"0\"><data{data}/></layer>"), ""), Kind::Model);
     let nodes = |n: u64| (0..n).map(|id| format!("<layer id=\"{id}\"/>")).collect::<String>();
@@ -238,11 +236,15 @@ fn constants_that_share_bytes() {
     const LAYERS: u64 = 50;
     let mut strings = [1u32.to_le_bytes(), 0u32.to_le_bytes(), (LEN as u32 - 12).to_le_bytes()].concat();
     strings.resize(LEN, b'x');
+    let many = LEN / 4 - 2;
+    let mut empty = (many as u32).to_le_bytes().to_vec();
+    empty.resize(LEN, 0);
     let mut wrong = Vec::new();
     for (dtype, shape, content) in [
         ("u2", (4 * LEN).to_string(), vec![0; LEN]),
         ("i4", (2 * LEN).to_string(), vec![0; LEN]),
         ("string", "1".to_string(), strings),
+        ("string", many.to_string(), empty),
         ("f32", (LEN / 4).to_string(), vec![0; LEN]),
     ] {
         let layers: String = (0..LAYERS).map(|id| constant(id, dtype, &shape, "0", &LEN.to_string())).collect();
@@ -259,4 +261,29 @@ fn constants_that_share_bytes() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Many results of one value, and a layer of many ports, take a time in proportion to the text.
+#[test]
+fn nothing_takes_forever() {
+    const MANY: u64 = 100_000;
+    let results: String = (1..=MANY).map(|id| layer(id, "Result", "", 1, 0)).collect();
+    let to_results: String = (1..=MANY).map(|id| edge((0, 0), (id, 0))).collect();
+    let wide = layer(1, "Gather", "", MANY as usize, 1);
+    let to_ports: String = (0..MANY).map(|port| edge((0, 0), (1, port))).collect();
+    for (name, bytes) in
+        [("results", net(&(parameter(0) + &results), &to_results)), ("ports", net(&(parameter(0) + &wide), &to_ports))]
+    {
+        let mut limits = Limits::default();
+        limits.load_bytes = 1 << 31;
+        let loaded = on_thread(name, 1 << 20, move || Model::options().limits(limits).from_bytes(bytes));
+        match (name, loaded.unwrap()) {
+            ("results", model) => assert_eq!(model.unwrap().outputs().len(), MANY as usize),
+            (_, model) => {
+                let error = model.unwrap_err();
+                assert_eq!(error.kind(), Kind::Model);
+                assert!(error.to_string().contains("inputs"), "{error}");
+            }
+        }
+    }
 }

@@ -438,7 +438,7 @@ fn scratch() {
 /// Many inputs are fed in a time that grows as they do.
 #[test]
 fn as_many_feeds_as_there_are_inputs() {
-    const INPUTS: usize = 20_000;
+    const INPUTS: usize = 200_000;
     let name = |k: usize| format!("an input with a name of some length and the number {k:06}");
     let graph = GraphProto {
         input: (0..INPUTS).map(|k| value(&name(k), DType::Uint8, None)).collect(),

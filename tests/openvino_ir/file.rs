@@ -212,23 +212,14 @@ fn limits() {
 }
 
 #[test]
-fn ports_and_attributes_are_not_too_many() {
-    let ports: String = (10..10_020).map(|id| format!("<port id='{id}'/>")).collect();
+fn attributes_are_not_too_many() {
     let attributes: String = (0..101).map(|k| format!(" a{k}=''")).collect();
-    check(&[
-        (
-            "ports",
-            &[("<port id=\"0\"", &format!("{ports}<port id=\"0\""))],
-            Kind::Model,
-            "layer \"data\" has more than 10000 ports",
-        ),
-        (
-            "attributes",
-            &[("<data batch_dims=\"0\"", &format!("<data{attributes}"))],
-            Kind::Model,
-            "a layer has more than 100 attributes",
-        ),
-    ]);
+    check(&[(
+        "attributes",
+        &[("<data batch_dims=\"0\"", &format!("<data{attributes}"))],
+        Kind::Model,
+        "a layer has more than 100 attributes",
+    )]);
 }
 
 /// Each start of a file that is not all of it is an error, and no change makes loading or running fail otherwise.
