@@ -328,7 +328,7 @@ impl Element for bool {
 pub(crate) fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
     let bound =
         shape.iter().filter(|&&dim| dim != 0).try_fold(dtype.size() as u64, |n, &dim| n.checked_mul(dim as u64));
-    match bound.filter(|&n| n <= i64::MAX as u64) {
+    match bound.filter(|&n| n <= isize::MAX as u64) {
         Some(_) if shape.contains(&0) => Ok(0),
         Some(n) => usize::try_from(n).map_err(|_| too_large(dtype, shape)),
         None => Err(too_large(dtype, shape)),
@@ -398,8 +398,11 @@ mod tests {
     fn byte_counts_are_checked() {
         assert_eq!(byte_count(DType::Double, &[2, 3]).ok(), Some(48));
         assert_eq!(byte_count(DType::Double, &[usize::MAX, 0]).ok(), None);
-        assert_eq!(byte_count(DType::Double, &[1 << 40, 0, 5]).ok(), Some(0));
-        assert!(byte_count(DType::Uint8, &[1 << 32, 1 << 31]).is_err());
+        assert_eq!(byte_count(DType::Double, &[usize::MAX >> 5, 0, 2]).ok(), Some(0));
+        assert_eq!(byte_count(DType::Uint8, &[isize::MAX as usize]).ok(), Some(isize::MAX as usize));
+        for too_many in [&[isize::MAX as usize + 1][..], &[isize::MAX as usize, 2], &[isize::MAX as usize, 2, 0]] {
+            assert!(byte_count(DType::Uint8, too_many).is_err(), "{too_many:?}");
+        }
     }
 
     #[test]

@@ -88,7 +88,8 @@ pub(crate) fn check_rank(rank: usize, limits: &Limits) -> Result<()> {
 /// A dimension of a message as a size.
 pub(super) fn size_of_dim(axis: usize, dim: i64) -> Result<usize> {
     usize::try_from(dim).map_err(|_| {
-        Error::model(format!("dimension {axis} is {dim}: allowed 0 or more")).at(|place| place.value = Some(dim.into()))
+        let allowed = if dim < 0 { "allowed 0 or more" } else { "it has more bytes than can be counted" };
+        Error::model(format!("dimension {axis} is {dim}: {allowed}")).at(|place| place.value = Some(dim.into()))
     })
 }
 

@@ -382,14 +382,17 @@ fn strings(shape: &[usize], raw: &[u8]) -> Result<Tensor> {
         Some(u32::from_le_bytes(bytes.try_into().ok()?) as usize)
     };
     let count = number(0).unwrap_or(0);
-    let text = raw.get((count + 2).saturating_mul(4).min(raw.len())..).unwrap_or(&[]);
+    if raw.len() / 4 < count {
+        return Err(bad());
+    }
+    let text = raw.get(((count + 2) * 4).min(raw.len())..).unwrap_or(&[]);
     let ends = (number(1).unwrap_or(0), number(count + 1).unwrap_or(0));
     let string = |k: usize| {
         let range = number(k + 1).zip(number(k + 2)).ok_or_else(bad)?;
         let bytes = text.get(range.0..range.1).ok_or_else(bad)?;
         std::str::from_utf8(bytes).map_err(|e| Error::model(format!("string {k} is not UTF-8: {e}")))
     };
-    if raw.len() / 4 < count || (!raw.is_empty() && (raw.len() < 4 || ends != (0, text.len()))) {
+    if !raw.is_empty() && (raw.len() < 4 || ends != (0, text.len())) {
         return Err(bad());
     }
     Tensor::try_from_strings(shape, text.len(), (0..count).map(string)).map_err(|e| e.with_kind(Kind::Model))

@@ -201,7 +201,7 @@ fn bombs_of_every_message() {
         }
     }
     // With the limits as they are.
-    let millions = |unit: &[u8]| unit.repeat(8_000_000 / unit.len());
+    let millions = |unit: &[u8]| unit.repeat(12_000_000 / unit.len());
     for (name, path, unit) in [
         ("attributes", &[7, 1][..], field(5, &[])),
         ("nodes", &[7], field(1, &[])),
@@ -214,7 +214,7 @@ fn bombs_of_every_message() {
         ("graphs of an attribute", &[7, 1, 5], field(11, &[])),
     ] {
         let bytes = within(path, &millions(&unit));
-        let case = Case::new("amplification", format!("8 MB of {name}"), bytes, Kind::Limit, "Limits::load_bytes");
+        let case = Case::new("amplification", format!("12 MB of {name}"), bytes, Kind::Limit, "Limits::load_bytes");
         cases.push(case.at([At::Limit("load_bytes")]));
     }
     check(cases);

@@ -241,14 +241,17 @@ fn entries() {
 fn sizes() {
     let mut place = Place::new();
     let mut cases = Vec::new();
-    let whole = elsewhere("w", DType::Uint8, &[1024 << 30], &[("location", "huge")]);
+    let countable = if usize::BITS == 64 { 1 << 40 } else { 1 << 30 };
+    let whole = elsewhere("w", DType::Uint8, &[countable], &[("location", "huge")]);
     let path = place.model(vec![whole]);
     let at = [At::Limit("file_bytes"), At::Name("w".into())];
-    cases.push(Case::new("external", "a terabyte", path.as_path(), Kind::Limit, "Limits::file_bytes").at(at.clone()));
+    let case = Case::new("external", "more than is allowed", path.as_path(), Kind::Limit, "Limits::file_bytes");
+    cases.push(case.at(at.clone()).limits(|limits| limits.file_bytes = 1 << 29));
     let double = elsewhere("w", DType::Double, &[1 << 60], &[("location", "huge")]);
     let path = place.model(vec![double]);
     cases.push(Case::new("external", "an exabyte", path.as_path(), Kind::Model, "has more bytes than can be counted"));
-    let more = elsewhere("w", DType::Uint8, &[1 << 62], &[("location", "huge")]);
+    let offset = ((1u64 << 40) - 1).to_string();
+    let more = elsewhere("w", DType::Uint8, &[countable], &[("location", "huge"), ("offset", &offset)]);
     let path = place.model(vec![more]);
     cases.push(Case::new("external", "more than is there", path.as_path(), Kind::Model, "reach beyond"));
     // The same bytes again and again: each reading counts.

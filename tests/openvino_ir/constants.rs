@@ -164,9 +164,9 @@ fn types_and_shapes() {
             "its shape has the dimension \"18446744073709551616\"",
         ),
         (
-            &[(shape, "shape=\"4294967296,4294967296\" offset")],
+            &[(shape, "shape=\"1073741824,1073741824,8\" offset")],
             Kind::Model,
-            "a int64 tensor of shape [4294967296, 4294967296] has more bytes than can be counted",
+            "a int64 tensor of shape [1073741824, 1073741824, 8] has more bytes than can be counted",
         ),
         (
             &[(shape, &format!("shape=\"{}1\" offset", "1,".repeat(64)))],

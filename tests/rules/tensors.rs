@@ -159,24 +159,24 @@ fn dimensions_that_can_be_counted() {
             p.value = Some(i64::MIN.into())
         }),
         (
-            tensor(Uint8, &[i64::MAX, 2]),
-            "a uint8 tensor of shape [9223372036854775807, 2] has more bytes than can be counted",
+            tensor(Uint8, &[1 << 30, 1 << 30, 8]),
+            "a uint8 tensor of shape [1073741824, 1073741824, 8] has more bytes than can be counted",
             |_| {},
         ),
         (
-            tensor(Double, &[1 << 32, 1 << 29]),
-            "a double tensor of shape [4294967296, 536870912] has more bytes than can be counted",
+            tensor(Double, &[1 << 30, 1 << 30]),
+            "a double tensor of shape [1073741824, 1073741824] has more bytes than can be counted",
             |_| {},
         ),
         (
-            tensor(Uint8, &[1 << 32, 1 << 32]),
-            "a uint8 tensor of shape [4294967296, 4294967296] has more bytes than can be counted",
+            tensor(Uint8, &[1 << 30, 1 << 30, 1 << 30]),
+            "a uint8 tensor of shape [1073741824, 1073741824, 1073741824] has more bytes than can be counted",
             |_| {},
         ),
         (
-            raw(Uint8, &[1 << 40], &[0; 8]),
-            "its raw data has 8 bytes: uint8 of shape [1099511627776] takes 1099511627776",
-            |p| (p.value, p.size) = (Some(8), Some(1 << 40)),
+            raw(Uint8, &[1 << 30], &[0; 8]),
+            "its raw data has 8 bytes: uint8 of shape [1073741824] takes 1073741824",
+            |p| (p.value, p.size) = (Some(8), Some(1 << 30)),
         ),
     ]);
 }
