@@ -487,7 +487,9 @@ fn stretched(
     mut data: Vec<usize>,
     mut indices: Vec<usize>,
 ) -> (Vec<usize>, Vec<usize>) {
-    const HUGE: [usize; 6] = [1 << 20, 1 << 31, 1 << 32, 1 << 40, (1 << 33) + 1, 1 << 60];
+    const MOST: usize = usize::BITS as usize;
+    const HUGE: [usize; 6] =
+        [1 << 20, 1 << (MOST / 2 - 1), 1 << (MOST / 2), 1 << (MOST - 24), (1 << (MOST / 2 + 1)) + 1, 1 << (MOST - 4)];
     let before = (data.clone(), indices.clone());
     for dims in [&mut data, &mut indices] {
         match source.below(4) {
@@ -527,7 +529,7 @@ fn is_small(dtype: DType, shape: &[usize]) -> bool {
 /// Whether the bytes of a tensor can be counted, leaving out dimensions of size 0.
 fn countable(dtype: DType, shape: &[usize]) -> bool {
     let bytes = shape.iter().filter(|dim| **dim != 0).try_fold(dtype.size(), |n, dim| n.checked_mul(*dim));
-    bytes.is_some_and(|bytes| i64::try_from(bytes).is_ok())
+    bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok())
 }
 
 fn bounded(indices: &mut [usize]) {
