@@ -2,6 +2,7 @@
 
 mod attribute;
 mod external;
+mod fields;
 mod graph;
 mod scan;
 mod shallow;
