@@ -123,8 +123,14 @@ impl Model {
     /// shape than the model declares; or an operator refuses a value, and the error says which one where.
     pub fn run(&self, inputs: Inputs<'_>) -> Result<Outputs> {
         let mut feeds: SmallVec<[Option<&Value>; 4]> = SmallVec::from_elem(None, self.graph.inputs.len());
-        for (name, value) in &inputs.0 {
-            match feeds.get_mut(self.place(name)?) {
+        for (k, (name, value)) in inputs.0.iter().enumerate() {
+            // Feeds mostly come in the order of the inputs.
+            let place = if self.graph.inputs.get(k).is_some_and(|input| input.info.name == *name) {
+                k
+            } else {
+                self.place(name)?
+            };
+            match feeds.get_mut(place) {
                 Some(feed) if feed.is_none() => *feed = Some(value),
                 _ => return Err(fault(name, "is fed twice")),
             }
