@@ -26,7 +26,8 @@ pub(super) fn gather<T: Word, I: Index>(
     }
     if out.len() == n * size {
         return parallel::split(out, size, means, |first, out| {
-            let count = out.len() / size;
+            // What is captured is no constant.
+            let count = out.len() / size_of::<T>();
             indices.get(first..first + count).is_some_and(|indices| checked::<T, I>(data, axis, indices, out))
         });
     }

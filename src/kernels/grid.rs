@@ -3,7 +3,7 @@
 use super::elements::Word;
 use super::narrow::{BLOCK, narrow};
 use super::{Bounds, Index, Means, parallel, volume};
-use crate::tensor::Shape;
+use smallvec::SmallVec;
 
 /// What a GatherElements walks over.
 #[derive(Debug, Clone, Copy)]
@@ -19,12 +19,37 @@ pub(crate) struct Grid<'a> {
 /// Rows of fewer indices are not worth a block.
 const SHORT: usize = 32;
 
-/// How a row of indices (all along the last dimension) reads `data`: `data[base + entry * stride + k * step]`.
+/// How a row of indices reads `data`: `data[base + entry * stride + k * step]`.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     base: usize,
     stride: usize,
     step: usize,
+}
+
+/// A dimension of the indices as loops see it.
+#[derive(Debug, Clone, Copy)]
+struct Dim {
+    size: usize,
+    /// Elements of `data` between neighbours; 0 along the axis.
+    step: usize,
+}
+
+/// The dimensions of the indices, the innermost first. Those with one position are left out, and neighbours through
+/// which `data` steps evenly are one.
+fn dims(grid: &Grid<'_>) -> SmallVec<[Dim; 4]> {
+    let mut dims: SmallVec<[Dim; 4]> = SmallVec::new();
+    let mut stride = 1usize;
+    for (d, (&held, &size)) in grid.data.iter().zip(grid.indices).enumerate().rev() {
+        let step = if d == grid.axis { 0 } else { stride };
+        stride = stride.saturating_mul(held);
+        match dims.last_mut() {
+            _ if size == 1 => {}
+            Some(inner) if inner.step > 0 && step == inner.size.saturating_mul(inner.step) => inner.size *= size,
+            _ => dims.push(Dim { size, step }),
+        }
+    }
+    dims
 }
 
 /// `out[i, j, k] = data[i, indices[i, j, k], k]`
@@ -35,24 +60,28 @@ pub(super) fn gather<T: Word, I: Index>(
     out: &mut [u8],
     means: Means<'_>,
 ) -> bool {
-    let bytes = size_of::<T>();
-    let Some((&row, outer)) = grid.indices.split_last().filter(|_| !out.is_empty()) else { return true };
+    if out.is_empty() {
+        return true;
+    }
     let axis = Bounds { size: grid.data.get(grid.axis).copied().unwrap_or(0), negative: true };
     let stride = volume(1, grid.data.iter().skip(grid.axis + 1));
-    // Along the last dimension `data` steps on too, unless that is the axis.
-    let step = usize::from(grid.axis != outer.len());
-    if outer.iter().all(|&dim| dim == 1) {
-        return parallel::split(out, bytes, means, |first, out| {
-            let Some(indices) = indices.get(first..first + out.len() / bytes) else { return false };
+    let dims = dims(grid);
+    let (row, outer) = dims.split_first().unwrap_or((&Dim { size: 1, step: 0 }, &[]));
+    let Dim { size: row, step } = *row;
+    if outer.is_empty() {
+        return parallel::split(out, size_of::<T>(), means, |first, out| {
+            let Some(indices) = indices.get(first..first + out.len() / size_of::<T>()) else { return false };
             one_row::<T, I>(data, axis, Row { base: first * step, stride, step }, indices, out, &mut [0; BLOCK])
         });
     }
-    parallel::split(out, row * bytes, means, |first, out| {
+    parallel::split(out, row * size_of::<T>(), means, |first, out| {
+        // What is captured is no constant.
+        let bytes = size_of::<T>();
         let Some(indices) = indices.get(first * row..) else { return false };
-        let mut walk = Walk::new(grid, outer, first);
+        let mut walk = Walk::new(outer, first);
         if row < SHORT {
             return indices.chunks_exact(row).zip(out.chunks_exact_mut(row * bytes)).all(|(indices, out)| {
-                one_by_one(data, axis, Row { base: walk.next(), stride, step }, bytes, indices, out)
+                one_by_one::<T, I>(data, axis, Row { base: walk.next(), stride, step }, indices, out)
             });
         }
         let mut entries = [0; BLOCK];
@@ -80,7 +109,7 @@ fn one_row<T: Word, I: Index>(
         || axis.size > u32::MAX as usize
         || reach.saturating_add(1).saturating_mul(bytes) > data.len()
     {
-        return one_by_one(data, axis, row, bytes, indices, out);
+        return one_by_one::<T, I>(data, axis, row, indices, out);
     }
     for (block, (indices, out)) in indices.chunks(BLOCK).zip(out.chunks_mut(BLOCK * bytes)).enumerate() {
         if !narrow(indices, axis, entries) {
@@ -111,7 +140,8 @@ fn one_row<T: Word, I: Index>(
 
 /// The plain loop: what the other is measured and tested against.
 #[inline(always)]
-fn one_by_one<I: Index>(data: &[u8], axis: Bounds, row: Row, bytes: usize, indices: &[I], out: &mut [u8]) -> bool {
+fn one_by_one<T: Word, I: Index>(data: &[u8], axis: Bounds, row: Row, indices: &[I], out: &mut [u8]) -> bool {
+    let bytes = size_of::<T>();
     for (k, (&index, out)) in indices.iter().zip(out.chunks_exact_mut(bytes)).enumerate() {
         let Some(entry) = axis.entry(index) else { return false };
         let at = (row.base + entry * row.stride + k * row.step) * bytes;
@@ -123,35 +153,33 @@ fn one_by_one<I: Index>(data: &[u8], axis: Bounds, row: Row, bytes: usize, indic
 
 /// For one row of indices after the other: where it starts in `data`, with the coordinate along the axis as 0.
 struct Walk<'a> {
-    /// The dimensions of the indices but the last.
-    outer: &'a [usize],
-    position: Shape,
-    /// For each of them: elements in `data` between neighbours; 0 along the axis.
-    strides: Shape,
+    outer: &'a [Dim],
+    position: SmallVec<[usize; 4]>,
+    base: usize,
 }
 
 impl<'a> Walk<'a> {
-    fn new(grid: &Grid<'_>, outer: &'a [usize], first: usize) -> Walk<'a> {
-        let (mut position, mut strides) = (Shape::from_elem(0, outer.len()), Shape::from_elem(0, outer.len()));
-        let (mut rest, mut stride) = (first, grid.data.last().copied().unwrap_or(1));
-        let dims = outer.iter().zip(grid.data).enumerate().rev();
-        for ((d, (&dim, &size)), (p, s)) in dims.zip(position.iter_mut().zip(&mut strides).rev()) {
-            (*p, rest) = (rest % dim.max(1), rest / dim.max(1));
-            *s = if d == grid.axis { 0 } else { stride };
-            stride = stride.saturating_mul(size);
+    /// From the row `first` on.
+    fn new(outer: &'a [Dim], first: usize) -> Walk<'a> {
+        let (mut rest, mut base) = (first, 0);
+        let mut position = SmallVec::from_elem(0, outer.len());
+        for (at, dim) in position.iter_mut().zip(outer).take_while(|_| first > 0) {
+            (*at, rest) = (rest % dim.size, rest / dim.size);
+            base += *at * dim.step;
         }
-        Walk { outer, position, strides }
+        Walk { outer, position, base }
     }
 
     fn next(&mut self) -> usize {
-        let along = self.position.iter().zip(&self.strides).map(|(p, stride)| p.saturating_mul(*stride));
-        let base = along.fold(0, usize::saturating_add);
-        for (p, &dim) in self.position.iter_mut().zip(self.outer).rev() {
-            *p += 1;
-            if *p < dim {
+        let base = self.base;
+        for (at, dim) in self.position.iter_mut().zip(self.outer) {
+            *at += 1;
+            self.base += dim.step;
+            if *at < dim.size {
                 break;
             }
-            *p = 0;
+            self.base -= dim.size * dim.step;
+            *at = 0;
         }
         base
     }
