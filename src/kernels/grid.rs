@@ -45,7 +45,7 @@ fn dims(grid: &Grid<'_>) -> SmallVec<[Dim; 4]> {
         stride = stride.saturating_mul(held);
         match dims.last_mut() {
             _ if size == 1 => {}
-            Some(inner) if inner.step > 0 && step == inner.size.saturating_mul(inner.step) => inner.size *= size,
+            Some(inner) if step == inner.size.saturating_mul(inner.step) => inner.size *= size,
             _ => dims.push(Dim { size, step }),
         }
     }

@@ -202,6 +202,9 @@ fn grids() {
     check_grid(&[400, 400], &[400, 400], 0, 4, None);
     check_grid(&[400, 400], &[400, 400], 1, 4, None);
     check_grid(&[1000], &[200_000], 0, 2, None);
+    // One row, which threads share.
+    check_grid(&[3, 200_000], &[1, 200_000], 0, 2, None);
+    check_grid(&[3, 400, 500], &[1, 400, 500], 0, 4, None);
 }
 
 proptest! {
