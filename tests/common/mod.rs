@@ -3,6 +3,9 @@
 #![allow(dead_code, unreachable_pub)] // each test binary uses some of it
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+pub mod differences;
+pub mod plain;
+
 use onnxref::{DType, Dim, Error, Inputs, LoadOptions, Model, Tensor};
 use prost::Message;
 use proto::attribute_proto::AttributeType;

@@ -1,7 +1,7 @@
 //! The `.bin` file.
 
+use crate::common::differences::{assert_as_expected, difference, difference_at};
 use crate::text::{Change, FED, changed, folder, load, load_with};
-use crate::{assert_as_expected, difference, difference_at};
 use ndarray::array;
 use onnxref::{DType, Error, Kind, Limits, Model, Place, Tensor, inputs};
 use std::fs;

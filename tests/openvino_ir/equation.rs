@@ -1,5 +1,6 @@
 //! The operator in an `.onnx` model, against its equation written out as a walk over the positions of the output.
 
+use crate::common::plain::{Indices, Plain, Random, values};
 use crate::common::proto::AttributeProto;
 use crate::common::{first_output, fix, int};
 use crate::{DOMAIN, onnx};
@@ -8,20 +9,17 @@ use onnxref::{DType, Error, Inputs, Kind, Model, Tensor};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use std::fmt;
 
 /// `output[b.., a.., i.., c..] = data[b.., a.., indices[b.., i..], c..]`, where `b..` are the first `batch` dimensions
 /// and `a..` those between them and `axis`; zero where the index is out of range.
 fn gather(data: &Plain, axis: usize, batch: usize, indices: &Indices) -> Plain {
     let (before, own, after) = (&data.shape[..axis], &indices.shape[batch..], &data.shape[axis + 1..]);
     let zero: &[u8] = if data.dtype == DType::String { b"" } else { &[0; 16][..data.dtype.size()] };
-    let size = data.shape[axis] as i128;
     Plain::fill(data.dtype, [before, own, after].concat(), |position| {
         let (p, rest) = position.split_at(axis);
         let (i, c) = rest.split_at(own.len());
-        let value = indices.at(&[&p[..batch], i].concat());
-        let entry = if value < 0 { value + size } else { value };
-        if (0..size).contains(&entry) { data.at(&[p, &[entry as usize], c].concat()) } else { zero }
+        let entry = indices.entry(&[&p[..batch], i].concat(), data.shape[axis]);
+        entry.map_or(zero, |entry| data.at(&[p, &[entry], c].concat()))
     })
 }
 
@@ -47,14 +45,13 @@ proptest! {
         }
         let error = case.run().unwrap_err();
         let value = case.indices.values[first];
-        let position = positions(&case.indices.shape)[first].clone();
-        let element = if position.is_empty() { String::new() } else { format!("{position:?}") };
         let why = if value < 0 { "is negative, which is allowed from version 8 on only," } else { "is out of range" };
         let entries = if size == 1 { "entry" } else { "entries" };
         let text = format!(
-            "node \"node\" ({DOMAIN}::Gather-{}): indices{element} = {value} {why} for axis {} of \"data\", \
+            "node \"node\" ({DOMAIN}::Gather-{}): {} {why} for axis {} of \"data\", \
              which has {size} {entries}: allowed 0..={}",
             case.version,
+            case.indices.text(first),
             case.axis.0,
             size as i64 - 1,
         );
@@ -62,7 +59,7 @@ proptest! {
         prop_assert_eq!(error.kind(), Kind::Input);
         let place = error.place();
         prop_assert_eq!((place.value, place.axis, place.size), (Some(value), Some(case.axis.0), Some(size)));
-        prop_assert_eq!(place.position.as_ref(), Some(&position));
+        prop_assert_eq!(place.position.as_ref(), Some(&case.indices.position(first)));
         prop_assert_eq!((place.value_name.as_deref(), place.operator.as_deref()), (Some("indices"), Some("Gather")));
         prop_assert_eq!((place.version, place.domain.as_deref()), (Some(case.version), Some(DOMAIN)));
         prop_assert_eq!((place.node.as_deref(), place.node_index), (Some("node"), Some(0)));
@@ -209,7 +206,7 @@ fn any_case() -> impl Strategy<Value = Case> {
                 })
                 .collect();
             let given = at as i64 - if from_end { rank as i64 } else { 0 };
-            let axis_type = if given < 0 && unsigned(axis_type) { DType::Int16 } else { axis_type };
+            let axis_type = if values(axis_type).contains(&given.into()) { axis_type } else { DType::Int16 };
             let axis = (given, axis_type, if vector { vec![1] } else { vec![] });
             let attributes = match batch as i64 {
                 _ if version == 1 => vec![],
@@ -240,16 +237,6 @@ const INTEGERS: [DType; 12] = [
     DType::Uint64,
 ];
 
-fn unsigned(dtype: DType) -> bool {
-    matches!(dtype, DType::Uint8 | DType::Uint16 | DType::Uint32 | DType::Uint64)
-}
-
-/// The values that an integer type has.
-fn values(dtype: DType) -> std::ops::Range<i128> {
-    let all = 1i128 << (8 * dtype.size());
-    if unsigned(dtype) { 0..all } else { -all / 2..all / 2 }
-}
-
 /// An index; `wild` of four are out of range for an axis of this size, which is so of all if it is empty.
 fn any_index(size: usize, indices: &Indices, wild: usize, random: &mut Random) -> i128 {
     let s = size as i128;
@@ -270,134 +257,10 @@ fn outside(size: usize, dtype: DType, random: &mut Random, also: impl Fn(i128) -
     Some(value).filter(good).unwrap_or(values(dtype).end - 1)
 }
 
-/// A tensor as a list of elements in row-major order, each of them its bytes.
-#[derive(Clone)]
-struct Plain {
-    dtype: DType,
-    shape: Vec<usize>,
-    elements: Vec<Vec<u8>>,
-}
-
-impl Plain {
-    /// A tensor whose elements come from their positions.
-    fn fill<'a>(dtype: DType, shape: Vec<usize>, element: impl Fn(&[usize]) -> &'a [u8]) -> Plain {
-        let elements = positions(&shape).iter().map(|position| element(position).to_vec()).collect();
-        Plain { dtype, shape, elements }
-    }
-
-    fn random(dtype: DType, shape: Vec<usize>, random: &mut Random) -> Plain {
-        let elements = positions(&shape).iter().map(|_| random.element(dtype)).collect();
-        Plain { dtype, shape, elements }
-    }
-
-    fn at(&self, position: &[usize]) -> &[u8] {
-        &self.elements[place(&self.shape, position)]
-    }
-
-    fn tensor(&self) -> Tensor {
-        if self.dtype == DType::String {
-            let strings = self.elements.iter().map(|bytes| std::str::from_utf8(bytes).unwrap());
-            Tensor::from_strings(&self.shape, strings).unwrap()
-        } else {
-            Tensor::new(self.dtype, &self.shape, self.elements.concat()).unwrap()
-        }
-    }
-
-    fn assert_is(&self, tensor: &Tensor) {
-        assert_eq!((tensor.dtype(), tensor.shape()), (self.dtype, &self.shape[..]));
-        if self.dtype == DType::String {
-            assert!(tensor.strings().unwrap().map(str::as_bytes).eq(&self.elements), "{tensor:?} is not {self:?}");
-        } else {
-            assert!(tensor.bytes() == self.elements.concat(), "{tensor:?} is not {self:?}");
-        }
-    }
-}
-
-impl fmt::Debug for Plain {
-    /// The first elements, as a failed case may have thousands.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?} {:02x?}", self.dtype, self.shape, &self.elements[..self.elements.len().min(64)])
-    }
-}
-
-/// Indices of any integer type.
-#[derive(Clone)]
-struct Indices {
-    shape: Vec<usize>,
-    values: Vec<i128>,
-    dtype: DType,
-}
-
-impl Indices {
-    fn at(&self, position: &[usize]) -> i128 {
-        self.values[place(&self.shape, position)]
-    }
-
-    fn tensor(&self) -> Tensor {
-        let size = self.dtype.size();
-        let bytes: Vec<u8> = self.values.iter().flat_map(|value| value.to_le_bytes().into_iter().take(size)).collect();
-        Tensor::new(self.dtype, &self.shape, bytes).unwrap()
-    }
-}
-
-impl fmt::Debug for Indices {
-    /// As of [`Plain`].
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?} {:?}", self.dtype, self.shape, &self.values[..self.values.len().min(64)])
-    }
-}
-
-/// Every position of a tensor of a shape, in row-major order: the last coordinate moves fastest.
-fn positions(shape: &[usize]) -> Vec<Vec<usize>> {
-    let mut positions = vec![vec![]];
-    for &dim in shape {
-        positions = positions.iter().flat_map(|p| (0..dim).map(|c| [p.as_slice(), &[c]].concat())).collect();
-    }
-    positions
-}
-
-/// The place of a position in row-major order.
-fn place(shape: &[usize], position: &[usize]) -> usize {
-    assert_eq!(shape.len(), position.len());
-    assert!(position.iter().zip(shape).all(|(c, dim)| c < dim), "{position:?} lies outside of {shape:?}");
-    position.iter().zip(shape).fold(0, |place, (c, dim)| place * dim + c)
-}
-
 /// A shape with its largest dimensions halved until it has at most `limit` elements, were its empty ones of size 1.
 fn fitted(mut shape: Vec<usize>, limit: usize) -> Vec<usize> {
     while shape.iter().map(|dim| 1.max(*dim)).product::<usize>() > limit.max(1) {
         *shape.iter_mut().max().unwrap() /= 2;
     }
     shape
-}
-
-/// Numbers that look random, the same for the same seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `end`, which may not be 0.
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    /// Any bits that are an element of the type.
-    fn element(&mut self, dtype: DType) -> Vec<u8> {
-        const PIECES: [&str; 6] = ["a", "bc", "é", "漢", "🙂", "\0"];
-        match (dtype, dtype.bits()) {
-            (DType::String, _) => (0..self.below(8)).flat_map(|_| PIECES[self.below(6)].bytes()).collect(),
-            (DType::Bool, _) => vec![self.below(2) as u8],
-            (DType::Int4 | DType::Int2, bits) => {
-                vec![(self.below(1 << bits) as i8 - (1 << (bits - 1))).cast_unsigned()]
-            }
-            (_, bits @ 1..8) => vec![self.below(1 << bits) as u8],
-            _ => (0..dtype.size()).map(|_| self.next() as u8).collect(),
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! An `.xml` file that is no network, that is cut short or damaged, that asks for too much.
 
+use crate::common::differences::{assert_as_expected, difference};
 use crate::text::{FED, changed, check, feeds};
-use crate::{assert_as_expected, difference};
 use onnxref::{Kind, Limits, Model};
 
 #[test]

@@ -1,7 +1,8 @@
 //! Each way in which layers, ports and edges can be wrong.
 
+use crate::DOMAIN;
+use crate::common::differences::{assert_as_expected, difference_at};
 use crate::text::{Case, Change, FED, changed, check};
-use crate::{DOMAIN, assert_as_expected, difference_at};
 use onnxref::{Error, Kind, Model, Place};
 
 /// As [`check`], of one cause, which is about a layer: the last of each case.

@@ -17,7 +17,7 @@ mod text;
 use anyhow::ensure;
 use common::{model, one_node_graph};
 use onnxref::conformance::{Case, Outcome};
-use onnxref::{DType, Error, Kind, Place, Tensor};
+use onnxref::{DType, Tensor};
 use prost::Message;
 
 const DOMAIN: &str = "org.openvinotoolkit";
@@ -60,43 +60,4 @@ fn onnx(
     model.opset_import[0].domain = Some(DOMAIN.into());
     model.opset_import[0].version = Some(opset);
     model.encode_to_vec()
-}
-
-/// How a result differs from the error that it should be.
-fn difference<T>(name: &str, result: Result<T, Error>, kind: Kind, text: &str) -> Option<String> {
-    let error = match result {
-        Ok(_) => return Some(format!("{name}\n  is no error\n  and not     {text}")),
-        Err(error) => error,
-    };
-    let mut lines = Vec::new();
-    if error.kind() != kind {
-        lines.push(format!("  is of kind  {}\n  and not     {kind}", error.kind()));
-    }
-    if error.to_string() != text {
-        lines.push(format!("  says        {error}\n  and not     {text}"));
-    }
-    (!lines.is_empty()).then(|| format!("{name}\n{}", lines.join("\n")))
-}
-
-/// As [`difference`], of one cause at a place.
-fn difference_at<T>(name: &str, result: Result<T, Error>, kind: Kind, text: &str, place: &Place) -> Option<String> {
-    let at = match &result {
-        Err(error) if error.place() != place => {
-            Some(format!("{name}\n  is at       {:?}\n  and not     {place:?}", error.place()))
-        }
-        Err(error) if error.causes().len() != 1 => Some(format!("{name}\n  has several causes: {:?}", error.causes())),
-        _ => None,
-    };
-    let text = difference(name, result, kind, text);
-    if text.is_some() || at.is_some() {
-        Some([text, at].into_iter().flatten().collect::<Vec<_>>().join("\n"))
-    } else {
-        None
-    }
-}
-
-/// All cases of a table are checked before it fails.
-fn assert_as_expected(differences: impl IntoIterator<Item = Option<String>>) {
-    let differences: Vec<String> = differences.into_iter().flatten().collect();
-    assert!(differences.is_empty(), "\n{}", differences.join("\n"));
 }

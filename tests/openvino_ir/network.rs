@@ -1,7 +1,7 @@
 //! What is accepted in an `.xml` file, and what it means.
 
+use crate::common::differences::{assert_as_expected, difference};
 use crate::text::{Change, FED, changed, feeds};
-use crate::{assert_as_expected, difference};
 use ndarray::array;
 use onnxref::{Dim, Error, Kind, Model, Outputs, Tensor};
 

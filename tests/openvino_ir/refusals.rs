@@ -1,8 +1,9 @@
 //! What the operator refuses, and with which words.
 
+use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::{AttributeProto, GraphProto};
 use crate::common::{fix, float, int};
-use crate::{DOMAIN, assert_as_expected, difference_at, onnx};
+use crate::{DOMAIN, onnx};
 use ndarray::{Array, IxDyn};
 use onnxref::{DType, Error, Inputs, Kind, Model, Place, Tensor};
 

@@ -1,7 +1,7 @@
 //! Constants of strings: in the `.bin` file a count, offsets and text.
 
+use crate::common::differences::{assert_as_expected, difference};
 use crate::text::{Change, FED, changed, load};
-use crate::{assert_as_expected, difference};
 use ndarray::array;
 use onnxref::{Error, Kind, Model, Tensor, inputs};
 

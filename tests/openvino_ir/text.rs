@@ -1,6 +1,6 @@
 //! Networks as text, from good ones that are changed.
 
-use crate::{assert_as_expected, difference};
+use crate::common::differences::{assert_as_expected, difference};
 use ndarray::array;
 use onnxref::{Error, Inputs, Kind, LoadOptions, Model, Tensor, inputs};
 use std::fs;

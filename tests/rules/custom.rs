@@ -1,8 +1,9 @@
 //! Operators that a caller adds.
 
+use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::{ModelProto, NodeProto};
 use crate::common::{float, node, value};
-use crate::{Change, With, assert_as_expected, at_node, difference, good, good_feeds, good_output, graph_of, import};
+use crate::{Change, With, at_node, good, good_feeds, good_output, graph_of, import};
 use ndarray::array;
 use onnxref::operator::{Attributes, Call, Operator, Values};
 use onnxref::{DType, Error, Kind, LoadOptions, Model, Outputs, Place, Tensor, inputs};
@@ -88,14 +89,14 @@ fn the_newest_version_that_is_not_newer_than_the_opset() {
         assert_eq!(run(&options, &own(opset)).unwrap()["y"], array![version].into(), "{opset}");
     }
     let text = "node \"node\" (com.example::Own): com.example::Own is not in opset 1: it came with opset 2";
-    assert_as_expected([difference("too old", run(&options, &own(1)), Kind::Model, text, &at_own(None))]);
+    assert_as_expected([difference_at("too old", run(&options, &own(1)), Kind::Model, text, &at_own(None))]);
 }
 
 #[test]
 fn an_operator_that_was_not_added() {
     let options = add("com.example.Other 1\n  (x: T) -> (y: T)\n  T: float", |_| one(array![1f32]));
     let text = "node \"node\" (com.example::Own): com.example::Own is not among the operators that were added";
-    assert_as_expected([difference("other", run(&options, &own(1)), Kind::Unsupported, text, &at_own(None))]);
+    assert_as_expected([difference_at("other", run(&options, &own(1)), Kind::Unsupported, text, &at_own(None))]);
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn wrong_schemas() {
     ];
     assert_as_expected(cases.map(|(schema, text)| {
         let result = Model::options().operator(schema, given(|_| one(array![0f32])));
-        difference(schema, result, Kind::Input, text, &Place::default())
+        difference_at(schema, result, Kind::Input, text, &Place::default())
     }));
 }
 
@@ -153,7 +154,7 @@ fn added_twice() {
     let again = "com.example.Own 1\n  (x: float) -> (y: float)";
     let result = options.operator(again, given(|_| one(array![0f32])));
     let text = "the operator com.example::Own-1 is added twice";
-    assert_as_expected([difference("twice", result, Kind::Input, text, &Place::default())]);
+    assert_as_expected([difference_at("twice", result, Kind::Input, text, &Place::default())]);
 }
 
 #[test]
@@ -161,12 +162,12 @@ fn what_an_operator_says_is_placed() {
     let options = add(OWN_1, |_| Err(Error::input("x[0] = 1 is odd").at(|p| p.value = Some(1))));
     let place = at_own(1).with(|p| p.value = Some(1));
     let text = "node \"node\" (com.example::Own-1): x[0] = 1 is odd";
-    assert_as_expected([difference("run", run(&options, &own(5)), Kind::Input, text, &place)]);
+    assert_as_expected([difference_at("run", run(&options, &own(5)), Kind::Input, text, &place)]);
 
     let options = Model::options().operator(OWN_1, |_| Err(Error::model("two attributes exclude each other"))).unwrap();
     let text = "node \"node\" (com.example::Own-1): two attributes exclude each other";
     let result = options.from_bytes(own(5).encode_to_vec());
-    assert_as_expected([difference("load", result, Kind::Model, text, &at_own(1))]);
+    assert_as_expected([difference_at("load", result, Kind::Model, text, &at_own(1))]);
 }
 
 #[test]
@@ -193,7 +194,7 @@ fn an_implementation_keeps_to_its_schema() {
         ),
     ];
     assert_as_expected(cases.map(|(name, run_own, text, place)| {
-        difference(name, run(&add(OWN_1, run_own), &own(1)), Kind::Unsupported, text, &place)
+        difference_at(name, run(&add(OWN_1, run_own), &own(1)), Kind::Unsupported, text, &place)
     }));
 }
 
@@ -202,7 +203,7 @@ fn an_output_is_as_the_model_declares_it() {
     // The schema leaves the type open, and the model says float.
     let options = add("com.example.Own 1\n  (x: T) -> (y: U)\n  T: float\n  U: float int64", |_| one(array![1i64]));
     let text = "node \"node\" (com.example::Own-1): output 0, \"y\", has element type int64, and is declared as float";
-    assert_as_expected([difference("declared", run(&options, &own(1)), Kind::Model, text, &at_own(1).named("y"))]);
+    assert_as_expected([difference_at("declared", run(&options, &own(1)), Kind::Model, text, &at_own(1).named("y"))]);
 }
 
 #[test]
@@ -213,7 +214,7 @@ fn an_output_is_of_a_type_that_its_schema_allows() {
     let text = "node \"node\" (com.example::Own-1): the operator's implementation gave output 0, \"y\", \
                 element type uint8, not one of float, int64";
     let place = at_own(1).named("y");
-    assert_as_expected([difference("open", run(&options, &model), Kind::Unsupported, text, &place)]);
+    assert_as_expected([difference_at("open", run(&options, &model), Kind::Unsupported, text, &place)]);
 }
 
 #[test]
@@ -258,6 +259,6 @@ fn a_model_keeps_to_an_added_schema() {
         ),
     ];
     assert_as_expected(
-        cases.map(|(name, change, text, place)| difference(name, load(change), Kind::Model, text, &place)),
+        cases.map(|(name, change, text, place)| difference_at(name, load(change), Kind::Model, text, &place)),
     );
 }

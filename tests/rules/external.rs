@@ -1,7 +1,8 @@
 //! Tensors whose data is in another file.
 
+use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::{ModelProto, StringStringEntryProto, TensorProto};
-use crate::{With, assert_as_expected, at_value, data, difference, good, good_output, graph_of, indices, load};
+use crate::{With, at_value, data, good, good_output, graph_of, indices, load};
 use onnxref::{DType, Error, Kind, Model, Place, inputs};
 use prost::Message;
 use std::fs;
@@ -52,7 +53,7 @@ fn check(cases: &[Case]) {
     assert_as_expected(cases.iter().map(|(entries, text, fill)| {
         let full = format!("initializer: tensor \"data\": {text}");
         let result = load_in(folder.path(), &external(entries));
-        difference(text, result, Kind::Model, &full, &at_value("data").with(fill))
+        difference_at(text, result, Kind::Model, &full, &at_value("data").with(fill))
     }));
 }
 
@@ -144,7 +145,7 @@ fn links_are_not_followed() {
         ]
         .map(|(location, text)| {
             let result = load_in(folder.path(), &external(&[("location", location)]));
-            difference(location, result, Kind::Model, text, &at_value("data"))
+            difference_at(location, result, Kind::Model, text, &at_value("data"))
         }),
     );
 }
@@ -225,7 +226,7 @@ fn external_data_alone_and_not_for_strings() {
         (|t| t.data_type = Some(DType::String.code()), "initializer: tensor \"data\": strings can't be external data"),
     ];
     assert_as_expected(
-        cases.map(|(change, text)| difference(text, changed(change), Kind::Model, text, &at_value("data"))),
+        cases.map(|(change, text)| difference_at(text, changed(change), Kind::Model, text, &at_value("data"))),
     );
 }
 
@@ -234,7 +235,7 @@ fn a_model_from_bytes_has_no_folder() {
     let text = "initializer: tensor \"data\": its data is external, and the model was not loaded from a file: \
                 use Model::load";
     let result = load(&external(&[("location", "data.bin")]));
-    assert_as_expected([difference("from bytes", result, Kind::Model, text, &at_value("data"))]);
+    assert_as_expected([difference_at("from bytes", result, Kind::Model, text, &at_value("data"))]);
 }
 
 #[test]

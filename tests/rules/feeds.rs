@@ -1,13 +1,14 @@
 //! What is fed.
 
+use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::ModelProto;
 use crate::common::{node, value};
-use crate::{With, assert_as_expected, at_value, data, difference, good, graph_of, indices, int64, load_and_run};
+use crate::{With, at_value, data, good, graph_of, indices, int64, load_and_run};
 use ndarray::array;
 use onnxref::{DType, Dim, Inputs, Kind, Place, inputs};
 
 fn refused(model: &ModelProto, feeds: Inputs<'_>, text: &str, place: Place) {
-    assert_as_expected([difference(text, load_and_run(model, feeds), Kind::Input, text, &place)]);
+    assert_as_expected([difference_at(text, load_and_run(model, feeds), Kind::Input, text, &place)]);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Files that are no models, or only a part of one, or more than one.
 
+use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::GraphProto;
-use crate::{assert_as_expected, at_node, difference, first_node, good, good_feeds, good_output, load};
+use crate::{at_node, first_node, good, good_feeds, good_output, load};
 use onnxref::{Kind, Model, Place};
 use prost::Message;
 
@@ -13,11 +14,9 @@ fn no_model() {
         ("no graph", graphless.encode_to_vec(), "the model has no graph"),
         ("only an IR version", vec![0x08, 0x08], "opset_import is missing: IR version 8 needs it"),
     ];
-    assert_as_expected(
-        cases.map(|(name, bytes, text)| {
-            difference(name, Model::from_bytes(bytes), Kind::Model, text, &Place::default())
-        }),
-    );
+    assert_as_expected(cases.map(|(name, bytes, text)| {
+        difference_at(name, Model::from_bytes(bytes), Kind::Model, text, &Place::default())
+    }));
     for bytes in [&b"\xff\xff\xff"[..], b"no model at all", b"\x3a\xff\xff\xff\xff\x0f", &[0x0a; 100]] {
         let error = Model::from_bytes(bytes).unwrap_err();
         assert_eq!(error.kind(), Kind::Model);
@@ -104,5 +103,5 @@ fn names_can_not_change_how_an_error_reads() {
         place
     };
     let text = r#"node "a\n\u{202e}\"\u{1b}[1m" (No\nsense): No\nsense is no operator of ONNX"#;
-    assert_as_expected([difference("names", load(&model), Kind::Model, text, &place)]);
+    assert_as_expected([difference_at("names", load(&model), Kind::Model, text, &place)]);
 }

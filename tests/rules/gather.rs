@@ -1,7 +1,8 @@
 //! The index values and shapes of Gather.
 
+use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::{int, run_one, run_one_with};
-use crate::{With, assert_as_expected, at_node, difference, int64, iota};
+use crate::{With, at_node, int64, iota};
 use ndarray::arr0;
 use onnxref::{Error, Kind, Model, Place, Tensor};
 
@@ -35,7 +36,7 @@ fn check(opset: i64, version: i64, cases: &[Case]) {
     assert_as_expected(cases.iter().map(|case| {
         let result = run(opset, case.data, case.axis, &int64(case.shape, case.indices));
         let text = format!("node \"node\" (Gather-{version}): {}", case.text);
-        difference(case.text, result, Kind::Input, &text, &place(version, case))
+        difference_at(case.text, result, Kind::Input, &text, &place(version, case))
     }));
 }
 

@@ -1,7 +1,8 @@
 //! The index values and shapes of GatherElements.
 
+use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::{int, run_one};
-use crate::{With, assert_as_expected, at_node, difference, int64, iota};
+use crate::{With, at_node, int64, iota};
 use onnxref::{Error, Kind, Place, Tensor};
 
 fn run(opset: i64, data: &[usize], axis: i64, shape: &[usize], indices: &[i64]) -> Result<Tensor, Error> {
@@ -17,7 +18,7 @@ fn check(cases: &[Case]) {
         assert_as_expected(cases.iter().map(|(data, axis, shape, indices, text, fill)| {
             let place = at_node("GatherElements", version).named("indices").with(fill);
             let full = format!("node \"node\" (GatherElements-{version}): {text}");
-            difference(text, run(opset, data, *axis, shape, indices), Kind::Input, &full, &place)
+            difference_at(text, run(opset, data, *axis, shape, indices), Kind::Input, &full, &place)
         }));
     }
 }

@@ -1,7 +1,8 @@
 //! The index values and shapes of GatherND.
 
+use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::{int, run_one};
-use crate::{With, assert_as_expected, at_node, difference, int64, iota};
+use crate::{With, at_node, int64, iota};
 use onnxref::{Error, Kind, Place, Tensor};
 
 const VERSIONS: [(i64, i64); 4] = [(11, 11), (12, 12), (13, 13), (28, 13)];
@@ -21,7 +22,7 @@ fn check(cases: &[Case]) {
         assert_as_expected(cases.map(|(data, batch_dims, shape, indices, kind, text, fill)| {
             let full = format!("node \"node\" (GatherND-{version}): {text}");
             let place = at_node("GatherND", version).with(fill);
-            difference(text, run(opset, data, *batch_dims, shape, indices), *kind, &full, &place)
+            difference_at(text, run(opset, data, *batch_dims, shape, indices), *kind, &full, &place)
         }));
     }
 }

@@ -1,11 +1,9 @@
 //! Initializers as inputs and as constants, before and from IR version 4 on.
 
+use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::ModelProto;
 use crate::common::{initializer, value};
-use crate::{
-    With, assert_as_expected, at_value, case, check_loads, data, declared, difference, good, good_output, graph_of,
-    indices, int64, load,
-};
+use crate::{With, at_value, case, check_loads, data, declared, good, good_output, graph_of, indices, int64, load};
 use ndarray::array;
 use onnxref::{DType, Dim, Kind, inputs};
 
@@ -35,11 +33,11 @@ fn an_initializer_need_not_be_fed() {
 fn until_ir_version_3_an_initializer_is_an_input_too() {
     let text = "initializer \"indices\" is not an input too: IR version 3 needs it";
     let result = load(&with_default(3, false));
-    assert_as_expected([difference("IR version 3", result, Kind::Model, text, &at_value("indices"))]);
+    assert_as_expected([difference_at("IR version 3", result, Kind::Model, text, &at_value("indices"))]);
     let mut model = with_default(2, false);
     model.opset_import.clear();
     let text = "initializer \"indices\" is not an input too: IR version 2 needs it";
-    assert_as_expected([difference("IR version 2", load(&model), Kind::Model, text, &at_value("indices"))]);
+    assert_as_expected([difference_at("IR version 2", load(&model), Kind::Model, text, &at_value("indices"))]);
 }
 
 #[test]
@@ -49,7 +47,7 @@ fn until_ir_version_3_an_initializer_is_not_fed() {
     assert_eq!(names, ["data"]);
     let result = model.run(inputs! { "data" => data(), "indices" => indices() });
     let text = "input \"indices\" has an initializer, which can't be overridden under IR version 3";
-    assert_as_expected([difference("fed", result, Kind::Input, text, &at_value("indices"))]);
+    assert_as_expected([difference_at("fed", result, Kind::Input, text, &at_value("indices"))]);
 }
 
 #[test]
@@ -59,7 +57,7 @@ fn from_ir_version_4_on_an_input_overrides_its_initializer() {
     assert_eq!(outputs["output"], array![[2f32, 3.0], [2.0, 3.0]].into());
     let result = model.run(inputs! { "data" => data(), "indices" => array![1i32, 1] });
     let text = "input \"indices\" has element type int32, and the model takes int64";
-    assert_as_expected([difference("fed", result, Kind::Input, text, &at_value("indices"))]);
+    assert_as_expected([difference_at("fed", result, Kind::Input, text, &at_value("indices"))]);
 }
 
 #[test]
@@ -67,7 +65,7 @@ fn an_initializer_that_is_no_input_is_not_fed() {
     let model = load(&with_default(4, false)).unwrap();
     let result = model.run(inputs! { "data" => data(), "indices" => indices() });
     let text = "input \"indices\" is not an input of the model, which takes \"data\"";
-    assert_as_expected([difference("fed", result, Kind::Input, text, &at_value("indices"))]);
+    assert_as_expected([difference_at("fed", result, Kind::Input, text, &at_value("indices"))]);
 }
 
 #[test]
@@ -133,7 +131,7 @@ fn an_initializer_that_is_not_fed_has_its_part_in_the_symbols() {
     let result = model.run(inputs! { "data" => data(), "extra" => array![0f32] });
     let text = "input \"extra\" has shape [1]: dimension 0 is 1, and \"N\" is 2 in \"indices\"";
     let place = at_value("extra").with(|p| (p.axis, p.size) = (Some(0), Some(1)));
-    assert_as_expected([difference("extra", result, Kind::Input, text, &place)]);
+    assert_as_expected([difference_at("extra", result, Kind::Input, text, &place)]);
 }
 
 #[test]

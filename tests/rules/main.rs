@@ -21,12 +21,12 @@ mod outputs;
 mod scale;
 mod tensors;
 
+use common::differences::{assert_as_expected, difference_at};
 use common::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
 use common::{node, value};
 use ndarray::{Array, IxDyn, array};
 use onnxref::{DType, Dim, Error, Inputs, Kind, Model, Outputs, Place, Tensor, inputs};
 use prost::Message;
-use std::fmt::Debug;
 
 /// `output = Gather(data, indices)` under opset 13 and IR version 8: `data` is float [3, 2], `indices` int64 [2].
 fn good() -> ModelProto {
@@ -120,7 +120,7 @@ fn check_loads(cases: impl IntoIterator<Item = Case>) {
     assert_as_expected(cases.into_iter().map(|case| {
         let mut model = good();
         (case.change)(&mut model);
-        difference(case.name, load(&model), case.kind, case.text, &case.place)
+        difference_at(case.name, load(&model), case.kind, case.text, &case.place)
     }));
 }
 
@@ -132,34 +132,6 @@ fn check_runs(cases: &[(&str, Change)]) {
         let outputs = load_and_run(&model, good_feeds()).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(outputs["output"], good_output(), "{name}");
     }
-}
-
-/// How a result differs from the error that it should be; the error has one cause.
-fn difference(name: &str, result: Result<impl Debug, Error>, kind: Kind, text: &str, place: &Place) -> Option<String> {
-    let error = match result {
-        Ok(value) => return Some(format!("{name}\n  is no error: {value:?}")),
-        Err(error) => error,
-    };
-    let mut lines = Vec::new();
-    if error.kind() != kind {
-        lines.push(format!("  is of kind  {}\n  and not     {kind}", error.kind()));
-    }
-    if error.to_string() != text {
-        lines.push(format!("  says        {error}\n  and not     {text}"));
-    }
-    if error.place() != place {
-        lines.push(format!("  is at       {:?}\n  and not     {place:?}", error.place()));
-    }
-    if error.causes().len() != 1 {
-        lines.push(format!("  has several causes: {:?}", error.causes()));
-    }
-    (!lines.is_empty()).then(|| format!("{name}\n{}", lines.join("\n")))
-}
-
-/// All cases of a table are checked before it fails.
-fn assert_as_expected(differences: impl IntoIterator<Item = Option<String>>) {
-    let differences: Vec<String> = differences.into_iter().flatten().collect();
-    assert!(differences.is_empty(), "\n{}", differences.join("\n"));
 }
 
 /// The place of the node "node", which is the first.

@@ -1,8 +1,9 @@
 //! What is the same for all of Gather, GatherElements and GatherND: types, arity, attributes, ranks.
 
+use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::NodeProto;
 use crate::common::{float, int, node, run_one};
-use crate::{With, assert_as_expected, at_node, difference, good, graph_of, int64, iota, load};
+use crate::{With, at_node, good, graph_of, int64, iota, load};
 use onnxref::{DType, Kind, Place, Tensor};
 
 /// A version of an operator.
@@ -58,7 +59,7 @@ impl Version {
         let run = |opset| {
             let result = run_one(self.operator, opset, vec![], &[("data", data), ("indices", indices)]);
             let name = format!("{} under opset {opset}", self.operator);
-            difference(&name, result, Kind::Model, &self.text(text), &place)
+            difference_at(&name, result, Kind::Model, &self.text(text), &place)
         };
         self.opsets.into_iter().map(run).collect()
     }
@@ -149,7 +150,7 @@ fn operators_are_not_in_opsets_before_their_first_version() {
     ];
     assert_as_expected(cases.map(|(operator, text)| {
         let result = run_one(operator, 10, vec![], &[("data", &iota(&[1])), ("indices", &int64(&[1], &[0]))]);
-        difference(operator, result, Kind::Model, text, &at_node(operator, None))
+        difference_at(operator, result, Kind::Model, text, &at_node(operator, None))
     }));
 }
 
@@ -181,7 +182,7 @@ fn two_inputs_and_one_output() {
                 Ok(count) => v.place().with(|p| p.value = Some(count)),
                 Err(name) => v.place().named(name),
             };
-            difference(text, load(&model), Kind::Model, &v.text(text), &place)
+            difference_at(text, load(&model), Kind::Model, &v.text(text), &place)
         }));
     }
 }
@@ -211,7 +212,7 @@ fn attributes_of_the_operator_and_of_its_kind() {
             let inputs = [("data", &data), ("indices", &indices)];
             let result = run_one(v.operator, v.opsets[0], vec![attribute], &inputs);
             let place = v.place().with(|p| p.attribute = Some(name.into()));
-            difference(&text, result, Kind::Model, &v.text(&text), &place)
+            difference_at(&text, result, Kind::Model, &v.text(&text), &place)
         }));
     }
 }
@@ -223,7 +224,7 @@ fn data_is_no_scalar() {
         for indices in [int64(&[1], &[0]), int64(&[], &[0]), int64(&[0], &[])] {
             let inputs = [("data", &scalar), ("indices", &indices)];
             let result = run_one(v.operator, v.opsets[0], vec![], &inputs);
-            assert_as_expected([difference(text, result, Kind::Input, &v.text(text), &v.place().named("data"))]);
+            assert_as_expected([difference_at(text, result, Kind::Input, &v.text(text), &v.place().named("data"))]);
         }
     }
 }
@@ -255,7 +256,7 @@ fn the_axis_is_one_of_data() {
                 p.axis = Some(axis);
                 p.value = Some(axis.into());
             });
-            difference(text, run(axis), Kind::Model, &v.text(text), &place)
+            difference_at(text, run(axis), Kind::Model, &v.text(text), &place)
         }));
     }
 }

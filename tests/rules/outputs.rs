@@ -1,10 +1,11 @@
 //! What a model declares of its outputs.
 
+use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::ValueInfoProto;
 use crate::common::value;
 use crate::{
-    With, assert_as_expected, at_node, at_value, case, check_loads, check_runs, data, declared, difference, good,
-    good_feeds, good_output, graph_of, indices, load_and_run,
+    With, at_node, at_value, case, check_loads, check_runs, data, declared, good, good_feeds, good_output, graph_of,
+    indices, load_and_run,
 };
 use onnxref::{DType, Dim, Kind, inputs};
 
@@ -56,7 +57,7 @@ fn an_element_type_that_only_a_run_shows_is_as_declared() {
     let feeds = inputs! { "data" => ndarray::Array2::<i8>::zeros((3, 2)), "indices" => indices() };
     let text = "node \"node\" (Gather-13): output 0, \"output\", has element type int8, and is declared as float";
     let place = at_node("Gather", 13).named("output");
-    let of_a_node = difference("of a node", load_and_run(&model, feeds), Kind::Model, text, &place);
+    let of_a_node = difference_at("of a node", load_and_run(&model, feeds), Kind::Model, text, &place);
 
     let mut model = good();
     graph_of(&mut model).input.push(ValueInfoProto { name: Some("extra".into()), ..ValueInfoProto::default() });
@@ -64,7 +65,7 @@ fn an_element_type_that_only_a_run_shows_is_as_declared() {
     load_and_run(&model, good_feeds().with("extra", ndarray::arr0(1i64))).unwrap();
     let result = load_and_run(&model, good_feeds().with("extra", ndarray::arr0(1f32)));
     let text = "the graph's output \"extra\" has element type float, and is declared as int64";
-    let of_an_input = difference("of an input", result, Kind::Model, text, &at_value("extra"));
+    let of_an_input = difference_at("of an input", result, Kind::Model, text, &at_value("extra"));
     assert_as_expected([of_a_node, of_an_input]);
 }
 

@@ -1,8 +1,9 @@
 //! The payload of tensors, as initializers that no node uses.
 
+use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::tensor_proto::Segment;
 use crate::common::proto::{StringStringEntryProto, TensorProto};
-use crate::{With, assert_as_expected, at_value, difference, good, graph_of, load};
+use crate::{With, at_value, good, graph_of, load};
 use onnxref::{DType, Error, Kind, Model, Place};
 
 /// What is read, what is said of it, and the place of that apart from the name.
@@ -29,7 +30,7 @@ fn load_with(tensor: TensorProto) -> Result<Model, Error> {
 fn check<const N: usize>(cases: [Case; N]) {
     assert_as_expected(cases.map(|(tensor, text, fill)| {
         let full = format!("initializer: tensor \"t\": {text}");
-        difference(text, load_with(tensor), Kind::Model, &full, &at_value("t").with(fill))
+        difference_at(text, load_with(tensor), Kind::Model, &full, &at_value("t").with(fill))
     }));
 }
 
