@@ -200,7 +200,7 @@ fn tensors_of_every_type() {
                 for (what, text) in
                     [("empty", ""), ("short", "a"), ("middling", "twenty bytes of text"), ("long", &"x".repeat(1000))]
                 {
-                    let n = if text.len() < 100 { N } else { 1025 };
+                    let n = if text.len() < 100 { 8 * (N - 1) + 1 } else { 1025 };
                     add(
                         format!("{n} {what} strings"),
                         TensorProto { string_data: vec![text.to_string().into(); n], ..of(n) },
