@@ -313,6 +313,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too large")]
     fn bombs_are_refused() {
         let megabytes = |unit: Vec<u8>| unit.repeat(12_000_000 / unit.len());
         // Empty attributes of a node, nodes, initializers, inputs, dimensions, opsets, functions, strings.
@@ -334,6 +335,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "too large")]
     fn numbers_are_billed_by_what_they_become() {
         let tensor = |count: usize| within(&[7, 5, 7], vec![1; count]);
         assert!(scan(&tensor(4_000_000)).is_ok());
