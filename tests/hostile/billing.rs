@@ -44,7 +44,7 @@ pub(crate) fn bill(file: &[u8]) -> u64 {
 }
 
 /// As [`bill`], of what is made from what was decoded as well: each try loads the model.
-fn bill_of_all(file: &[u8]) -> u64 {
+pub(crate) fn bill_of_all(file: &[u8]) -> u64 {
     let file = Bytes::copy_from_slice(file);
     let (mut low, mut high) = (0, 1 << 36);
     while high - low > high / 128 + 64 {
@@ -56,7 +56,7 @@ fn bill_of_all(file: &[u8]) -> u64 {
 }
 
 /// The bill, and what the model takes: the bytes of the file included in both.
-struct Cost {
+pub(crate) struct Cost {
     name: String,
     file: u64,
     bill: u64,
@@ -70,14 +70,14 @@ fn cost(name: &str, file: Vec<u8>) -> Cost {
 }
 
 /// What the model takes where it may take what the bill says, and no more.
-fn cost_by(name: &str, file: Vec<u8>, bill: u64) -> Cost {
+pub(crate) fn cost_by(name: &str, file: Vec<u8>, bill: u64) -> Cost {
     let file = Bytes::from(file);
     let len = file.len() as u64;
     let (_, peak) = load(&file, limits(bill, 0));
     Cost { name: name.into(), file: len, bill, taken: peak.bytes + len, copying: peak.copying + len }
 }
 
-fn check(costs: Vec<Cost>) {
+pub(crate) fn check(costs: Vec<Cost>) {
     let mut wrong = Vec::new();
     for Cost { name, file, bill, taken, copying } in costs {
         let line = format!(

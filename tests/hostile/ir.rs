@@ -1,5 +1,6 @@
 //! OpenVINO networks that mean harm: the text, the edges, and the file of constants.
 
+use crate::billing::{bill_of_all, check as check_costs, cost_by};
 use crate::case::{At, Case, check, on_thread, report};
 use crate::names::dangerous;
 use onnxref::{Kind, Limits, Model};
@@ -286,4 +287,51 @@ fn nothing_takes_forever() {
             }
         }
     }
+}
+
+/// What loading a network costs by its bill, and what it takes: the bill is never less.
+#[test]
+fn networks_take_no_more_than_their_bill() {
+    const MANY: u64 = 1025;
+    let ids = |first: u64| (first..first + MANY).map(|id| format!("{id}"));
+    let named = |kind: &str, name: &str, data: &str, input: &str, names: &str| {
+        let output = if names.is_empty() { String::new() } else { format!("<port id=\"9\" names=\"{names}\"/>") };
+        format!(
+            "<layer id=\"{name}\" name=\"{name}\" type=\"{kind}\" version=\"opset8\"><data {data}/>\
+             <input>{input}</input><output>{output}</output></layer>"
+        )
+    };
+    let floats = "element_type=\"f32\" shape=\"2\"";
+    let results: String = (1..=MANY).map(|id| layer(id, "Result", "", 1, 0)).collect();
+    let to_results: String = (1..=MANY).map(|id| edge((0, 0), (id, 0))).collect();
+    let parameters: String = ids(0).map(|id| named("Parameter", &id, floats, "", &id)).collect();
+    let names: Vec<String> = ids(1_000_000).collect();
+    let wide: String = format!("{}{}", parameter(0), named("Gather", "1", "", "", &names.join(",")));
+    let whole = [parameter(0), layer(1, "Parameter", "element_type=\"i64\" shape=\"1\"", 0, 1)].concat();
+    let gathers: String = (3..3 + MANY).map(|id| layer(id, "Gather", "batch_dims=\"0\"", 3, 1)).collect();
+    let axis = layer(2, "Parameter", "element_type=\"i64\" shape=\"\"", 0, 1);
+    let chain: String = (3..3 + MANY)
+        .map(|id| {
+            let from = if id == 3 { (0, 0) } else { (id - 1, 3) };
+            edge(from, (id, 0)) + &edge((1, 0), (id, 1)) + &edge((2, 0), (id, 2))
+        })
+        .collect();
+    let long: String =
+        (0..9).map(|id| named("Parameter", &format!("{id}{}", "0".repeat(15)), floats, "", "x")).collect();
+    let ports: String = (0..4097).map(|port| format!("<port id=\"{port}\"/>")).collect();
+    let nets = [
+        ("results", net(&(parameter(0) + &results), &to_results)),
+        ("parameters", net(&parameters, "")),
+        ("names of a port", net(&wide, "")),
+        ("gathers in a chain", net(&(whole + &axis + &gathers), &chain)),
+        ("long ids", net(&long, "")),
+        ("ports", net(&named("Gather", "1", "", &ports, ""), "")),
+        ("nothing else", net("<layer id=\"1\"/>", "")),
+        ("layers of nothing", net(&ids(0).map(|id| format!("<layer id=\"{id}\"/>")).collect::<String>(), "")),
+    ];
+    let cost = |(name, bytes): (&str, Vec<u8>)| {
+        let bill = bill_of_all(&bytes);
+        cost_by(name, bytes, bill)
+    };
+    check_costs(nets.into_iter().map(cost).collect());
 }
