@@ -430,12 +430,14 @@ fn assign_slots(graph: &mut Graph, produced: usize) {
         // What this node reads last is free for later nodes, not for its own outputs.
         let mut freed: SmallVec<[usize; 2]> = SmallVec::new();
         for source in node.inputs.iter_mut().flatten() {
-            let dies = matches!(source, Source::Slot(number) if last_use.get(*number) == Some(&Some(at)));
+            let last = match source {
+                Source::Slot(number) => last_use.get_mut(*number).filter(|last| **last == Some(at)),
+                _ => None,
+            };
             renamed(source, &slot_of);
-            if let Source::Slot(slot) = source
-                && dies
-                && !freed.contains(slot)
-            {
+            // A value that the node reads twice is freed once.
+            if let (Some(last), Source::Slot(slot)) = (last, source) {
+                *last = None;
                 freed.push(*slot);
             }
         }

@@ -26,17 +26,23 @@ pub(super) fn gather<T: Word, I: Index>(
     }
     if out.len() == n * size {
         return parallel::split(out, size, means, |first, out| {
-            // What is captured is no constant.
+            // Not `size`: what a closure captures is no constant to the compiler.
             let count = out.len() / size_of::<T>();
             indices.get(first..first + count).is_some_and(|indices| checked::<T, I>(data, axis, indices, out))
         });
     }
     // Many rows share the indices: check them once.
     let Some(entries) = narrowed(indices, axis) else { return false };
-    parallel::split(out, n * size, means, |first, out| {
-        let data = data.get(first * axis.size * size..).unwrap_or(&[]);
-        for (data, out) in data.chunks_exact(axis.size * size).zip(out.chunks_exact_mut(n * size)) {
-            pick::<T>(data, axis.size, &entries, out);
+    parallel::split(out, size, means, |first, mut out| {
+        let (mut outer, mut k) = (first / n, first % n);
+        while !out.is_empty() {
+            let count = (n - k).min(out.len() / size_of::<T>());
+            let (now, rest) = out.split_at_mut(count * size_of::<T>());
+            let (Some(data), Some(entries)) = (data.get(outer * axis.size * size..), entries.get(k..k + count)) else {
+                return false;
+            };
+            pick::<T>(data, axis.size, entries, now);
+            (out, outer, k) = (rest, outer + 1, 0);
         }
         true
     })

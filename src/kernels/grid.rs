@@ -67,29 +67,41 @@ pub(super) fn gather<T: Word, I: Index>(
     let stride = volume(1, grid.data.iter().skip(grid.axis + 1));
     let dims = dims(grid);
     let (row, outer) = dims.split_first().unwrap_or((&Dim { size: 1, step: 0 }, &[]));
-    let Dim { size: row, step } = *row;
-    if outer.is_empty() {
-        return parallel::split(out, size_of::<T>(), means, |first, out| {
-            let Some(indices) = indices.get(first..first + out.len() / size_of::<T>()) else { return false };
-            one_row::<T, I>(data, axis, Row { base: first * step, stride, step }, indices, out, &mut [0; BLOCK])
-        });
-    }
-    parallel::split(out, row * size_of::<T>(), means, |first, out| {
-        // What is captured is no constant.
-        let bytes = size_of::<T>();
-        let Some(indices) = indices.get(first * row..) else { return false };
-        let mut walk = Walk::new(outer, first);
-        if row < SHORT {
-            return indices.chunks_exact(row).zip(out.chunks_exact_mut(row * bytes)).all(|(indices, out)| {
-                one_by_one::<T, I>(data, axis, Row { base: walk.next(), stride, step }, indices, out)
+    parallel::split(out, size_of::<T>(), means, |first, out| {
+        let Some(indices) = indices.get(first..) else { return false };
+        let walk = Walk::new(*row, outer, first);
+        let at = |base| Row { base, stride, step: row.step };
+        if row.size < SHORT {
+            return each_row::<T, I>(walk, indices, out, |base, indices, out| {
+                one_by_one::<T, I>(data, axis, at(base), indices, out)
             });
         }
         let mut entries = [0; BLOCK];
-        indices.chunks_exact(row).zip(out.chunks_exact_mut(row * bytes)).all(|(indices, out)| {
-            let base = walk.next();
-            one_row::<T, I>(data, axis, Row { base, stride, step }, indices, out, &mut entries)
+        each_row::<T, I>(walk, indices, out, |base, indices, out| {
+            one_row::<T, I>(data, axis, at(base), indices, out, &mut entries)
         })
     })
+}
+
+/// Calls `copy` for each row, or what of it is in `out`: with where it starts in `data`.
+#[inline(always)]
+fn each_row<T: Word, I: Index>(
+    mut walk: Walk<'_>,
+    mut indices: &[I],
+    mut out: &mut [u8],
+    mut copy: impl FnMut(usize, &[I], &mut [u8]) -> bool,
+) -> bool {
+    while !out.is_empty() {
+        let (base, left) = walk.next();
+        let count = left.min(out.len() / size_of::<T>());
+        let (now, rest) = out.split_at_mut(count * size_of::<T>());
+        let Some((some, others)) = indices.split_at_checked(count) else { return false };
+        if !copy(base, some, now) {
+            return false;
+        }
+        (indices, out) = (others, rest);
+    }
+    true
 }
 
 fn one_row<T: Word, I: Index>(
@@ -153,25 +165,33 @@ fn one_by_one<T: Word, I: Index>(data: &[u8], axis: Bounds, row: Row, indices: &
 
 /// For one row of indices after the other: where it starts in `data`, with the coordinate along the axis as 0.
 struct Walk<'a> {
+    row: Dim,
+    /// Elements of the next row that were before this walk.
+    before: usize,
     outer: &'a [Dim],
     position: SmallVec<[usize; 4]>,
     base: usize,
 }
 
 impl<'a> Walk<'a> {
-    /// From the row `first` on.
-    fn new(outer: &'a [Dim], first: usize) -> Walk<'a> {
-        let (mut rest, mut base) = (first, 0);
-        let mut position = SmallVec::from_elem(0, outer.len());
-        for (at, dim) in position.iter_mut().zip(outer).take_while(|_| first > 0) {
-            (*at, rest) = (rest % dim.size, rest / dim.size);
-            base += *at * dim.step;
+    /// From the element `first` of the indices on.
+    fn new(row: Dim, outer: &'a [Dim], first: usize) -> Walk<'a> {
+        let mut walk = Walk { row, before: 0, outer, position: SmallVec::from_elem(0, outer.len()), base: 0 };
+        if first > 0 {
+            let mut rest = first / row.size;
+            walk.before = first % row.size;
+            for (at, dim) in walk.position.iter_mut().zip(outer) {
+                (*at, rest) = (rest % dim.size, rest / dim.size);
+                walk.base += *at * dim.step;
+            }
         }
-        Walk { outer, position, base }
+        walk
     }
 
-    fn next(&mut self) -> usize {
-        let base = self.base;
+    /// Where the row starts, or what is left of it, and how much that is.
+    fn next(&mut self) -> (usize, usize) {
+        let before = std::mem::take(&mut self.before);
+        let next = (self.base + before * self.row.step, self.row.size - before);
         for (at, dim) in self.position.iter_mut().zip(self.outer) {
             *at += 1;
             self.base += dim.step;
@@ -181,6 +201,6 @@ impl<'a> Walk<'a> {
             self.base -= dim.size * dim.step;
             *at = 0;
         }
-        base
+        next
     }
 }

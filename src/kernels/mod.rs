@@ -134,26 +134,30 @@ fn gather_by<I: Index>(work: Gather<'_>, indices: &[I], out: &mut [u8], means: M
     }
 }
 
-/// As [`gather`], with zeros for an index that is out of range.
-pub(crate) fn gather_or_zero(work: Gather<'_>, out: &mut [u8]) {
-    fn each<I: Index>(work: Gather<'_>, indices: &[I], out: &mut [u8]) {
+/// As [`gather`], with zeros for an index that is out of range. False: the caller asked to stop.
+#[must_use]
+pub(crate) fn gather_or_zero(work: Gather<'_>, out: &mut [u8], means: Means<'_>) -> bool {
+    fn each<I: Index>(work: Gather<'_>, indices: &[I], out: &mut [u8], means: Means<'_>) -> bool {
         let Gather { data, axis, row, .. } = work;
         if out.is_empty() {
-            return;
+            return true;
         }
-        for (k, out) in out.chunks_exact_mut(row).enumerate() {
-            let (outer, k) = (k / indices.len(), k % indices.len());
-            let entry = indices.get(k).and_then(|&index| axis.entry(index));
-            let at = entry.map(|entry| (outer * axis.size + entry) * row);
-            match at.and_then(|at| data.get(at..at + row)) {
-                Some(from) => out.copy_from_slice(from),
-                None => out.fill(0),
+        parallel::split(out, row, means, |first, out| {
+            for (k, out) in out.chunks_exact_mut(row).enumerate() {
+                let (outer, k) = ((first + k) / indices.len(), (first + k) % indices.len());
+                let entry = indices.get(k).and_then(|&index| axis.entry(index));
+                let at = entry.map(|entry| (outer * axis.size + entry) * row);
+                match at.and_then(|at| data.get(at..at + row)) {
+                    Some(from) => out.copy_from_slice(from),
+                    None => out.fill(0),
+                }
             }
-        }
+            true
+        })
     }
     match work.indices {
-        Indices::I32(indices) => each(work, indices, out),
-        Indices::I64(indices) => each(work, indices, out),
+        Indices::I32(indices) => each(work, indices, out, means),
+        Indices::I64(indices) => each(work, indices, out, means),
     }
 }
 

@@ -41,7 +41,15 @@ pub(super) fn split(
     out.chunks_mut(units * unit).enumerate().all(|(k, out)| !stopped(means.stop) && work(k * units, out))
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How often this thread looked whether the caller asked to stop.
+    pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 fn stopped(stop: Option<&AtomicBool>) -> bool {
+    #[cfg(test)]
+    LOOKS.set(LOOKS.get() + 1);
     stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
 }
 

@@ -156,6 +156,33 @@ fn a_caller_that_asks_to_stop_is_heard() {
     }
 }
 
+/// However few and long the rows are, the caller is asked after every few MiB.
+#[test]
+#[cfg_attr(miri, ignore = "too large")]
+fn a_caller_is_asked_often() {
+    const LONG: usize = 12 << 20;
+    let (data, stop) = (vec![1; 2 * LONG], AtomicBool::new(false));
+    let (means, one) = (Means { threads: 1, stop: Some(&stop) }, vec![0i32; LONG]);
+    let mut out = vec![0; 2 * LONG];
+    let mut ask = |what: &str, run: &dyn Fn(&mut [u8]) -> bool| {
+        out.fill(0);
+        parallel::LOOKS.set(0);
+        assert!(run(&mut out), "{what}");
+        assert!(out.iter().all(|&byte| byte == 1), "{what}");
+        assert!(parallel::LOOKS.get() >= 6, "{what}: asked {} times", parallel::LOOKS.get());
+    };
+    let axis = Bounds { size: 1, negative: true };
+    let work = Gather { data: &data[..2], axis, row: 1, indices: Indices::I32(&one) };
+    ask("two rows that share their indices", &|out| gather(work, out, means));
+    ask("the same with zeros", &|out| gather_or_zero(work, out, means));
+    let both = vec![0i32; 2 * LONG];
+    for (shape, axis) in [([2, LONG], 0), ([LONG, 2], 1)] {
+        let grid = Grid { data: &shape, indices: &shape, axis };
+        let run = |out: &mut [u8]| gather_elements(&data, 1, &grid, Indices::I32(&both), out, means);
+        ask(&format!("a grid of {shape:?}"), &run);
+    }
+}
+
 /// `out[p] = data[p with p[axis] = indices[p]]`, element by element.
 fn grid_oracle(data: &[u8], element: usize, grid: Grid<'_>, indices: &[i64]) -> Option<Vec<u8>> {
     let size = grid.data[grid.axis] as i64;

@@ -2,7 +2,7 @@
 
 use super::proto as p;
 
-/// A kind of message; its name is its variant's.
+/// A kind of message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Message {
     Model,
@@ -48,7 +48,7 @@ pub(super) enum Field {
     Number,
     /// One number of 32 bits.
     Float,
-    /// Numbers, packed or not, of so many bytes in memory; whether they are varints.
+    /// Numbers, packed or not, of so many bytes in memory, and how each is on the wire.
     Numbers(u64, Wire),
 }
 

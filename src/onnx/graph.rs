@@ -243,7 +243,12 @@ impl Loader<'_> {
         let mut info = ValueInfo { name, dtype: None, shape: None };
         let Some(value) = proto.r#type.as_ref().and_then(|t| t.value.as_ref()) else {
             if what == "input" {
-                self.notes.push(format!("input {} has no type", quote(&info.name)));
+                let note = format!("input {} has no type", quote(&info.name));
+                if let Err(error) = self.folder.spend(note.len() as u64 + 128, 0) {
+                    self.builder.fault(error);
+                    return None;
+                }
+                self.notes.push(note);
             }
             return Some(info);
         };

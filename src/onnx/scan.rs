@@ -28,9 +28,8 @@ impl Message {
     /// Bytes of memory that are kept for a name of so many bytes: of values, in tables.
     fn kept_name(self, number: u32, len: u64) -> u64 {
         match (self, number) {
-            (Message::Node, 2) | (Message::Tensor, 8) | (Message::ValueInfo, 1) | (Message::Dimension, 2) => {
-                256 + 2 * len
-            }
+            (Message::Node, 2) | (Message::Tensor, 8) | (Message::Dimension, 2) => 256 + 2 * len,
+            (Message::ValueInfo, 1) => 256 + 4 * len,
             (Message::Node, 1) => 24,
             (Message::Node, 3) | (Message::Model, _) => len + ALLOCATION,
             (Message::Entry | Message::Opset | Message::Function, _) => 128 + 2 * len,

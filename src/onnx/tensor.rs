@@ -88,7 +88,7 @@ pub(crate) fn check_rank(rank: usize, limits: &Limits) -> Result<()> {
 /// A dimension of a message as a size.
 pub(super) fn size_of_dim(axis: usize, dim: i64) -> Result<usize> {
     usize::try_from(dim).map_err(|_| {
-        let allowed = if dim < 0 { "allowed 0 or more" } else { "it has more bytes than can be counted" };
+        let allowed = if dim < 0 { "allowed 0 or more" } else { "more than can be counted" };
         Error::model(format!("dimension {axis} is {dim}: {allowed}")).at(|place| place.value = Some(dim.into()))
     })
 }
@@ -427,7 +427,7 @@ mod tests {
             error(TensorProto { raw_data: Some(vec![0x10].into()), ..proto(Uint4, &[1]) }),
             "the bits after the last of 1 uint4 elements are not 0"
         );
-        assert!(error(proto(Float, &[i64::MAX, i64::MAX, 0])).contains("more bytes than can be counted"));
+        assert!(error(proto(Float, &[i64::MAX, i64::MAX, 0])).contains("than can be counted"));
         assert_eq!(
             error(TensorProto { raw_data: Some(vec![1].into()), ..proto(String, &[1]) }),
             "strings can't be raw_data"

@@ -120,17 +120,21 @@ impl Reader<'_> {
             return Ok(None);
         }
         tensor::check_rank(text.split(',').count(), &self.folder.limits)?;
-        let mut dims = Vec::new();
+        let (mut dims, mut ranges) = (Vec::new(), false);
         for part in text.split(',').map(str::trim).filter(|_| !text.trim().is_empty()) {
             dims.push(match part.parse() {
                 Ok(size) => Dim::Fixed(size),
                 Err(_) if part == "?" || part == "-1" => Dim::Unknown,
                 Err(_) if is_range(part) => {
-                    self.notes.push(format!("the range {} of {} is not checked", quote(part), quote(&layer.name)));
+                    ranges = true;
                     Dim::Unknown
                 }
                 Err(_) => return Err(Error::model(format!("its shape has the dimension {}", quote(part)))),
             });
+        }
+        if ranges {
+            let (shape, name) = (quote(text), quote(&layer.name));
+            self.notes.push(format!("the shape {shape} of {name} has ranges, which are not checked"));
         }
         Ok(Some(dims))
     }
@@ -204,7 +208,7 @@ impl Reader<'_> {
 
 /// The name of a port's tensor, or of the layer where another has it.
 fn free_name(taken: &mut HashSet<String>, port: &Port, layer: &Layer, what: &str) -> Result<String> {
-    for name in [port.names.first().unwrap_or(&layer.name), &layer.name] {
+    for name in [if port.name.is_empty() { &layer.name } else { &port.name }, &layer.name] {
         if name.is_empty() {
             return Err(Error::model("neither it nor its tensor has a name"));
         }

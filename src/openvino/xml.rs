@@ -29,8 +29,8 @@ pub(super) struct Layer {
 #[derive(Debug, Default)]
 pub(super) struct Port {
     pub(super) id: u64,
-    /// The names of the tensor.
-    pub(super) names: Vec<String>,
+    /// The first name of the tensor, if it has any.
+    pub(super) name: String,
 }
 
 /// From an output port of a layer to an input port: layer and port of each.
@@ -167,7 +167,8 @@ impl Net {
                     version: version.unwrap_or_default(),
                     ..Layer::default()
                 });
-                return Ok(2048);
+                // It is kept in tables too.
+                return Ok(2048 + 6 * self.layers.last().map_or(0, |layer| layer.name.len()) as u64);
             }
             (At::Layer, "data") => {
                 let Some(layer) = self.layers.last_mut() else { return Ok(0) };
@@ -185,9 +186,9 @@ impl Net {
             }
             (At::Input | At::Output, "port") => {
                 let [id, names] = attributes(element, ["id", "names"], limits)?;
-                let port = Port { id: number(id, "id of a port")?, names: split_names(&names.unwrap_or_default()) };
+                let port = Port { id: number(id, "id of a port")?, name: first_name(&names.unwrap_or_default()) };
                 let Some(layer) = self.layers.last_mut() else { return Ok(0) };
-                let cost = 512 + 64 * port.names.len() as u64;
+                let cost = 512 + 6 * port.name.len() as u64;
                 let ports = if inside == At::Input { &mut layer.inputs } else { &mut layer.outputs };
                 ports.push(port);
                 return Ok(cost);
@@ -258,23 +259,19 @@ fn number<T: std::str::FromStr>(value: Option<String>, what: &str) -> Result<T> 
     value.trim().parse().map_err(|_| Error::model(format!("the {what} is {}: a number is needed", quote(&value))))
 }
 
-/// Names with commas between them; a comma inside of a name has a backslash before it.
-fn split_names(names: &str) -> Vec<String> {
-    let mut list = vec![String::new()];
+/// The first of names with commas between them; a comma inside of a name has a backslash before it.
+fn first_name(names: &str) -> String {
+    let mut first = String::new();
     let mut rest = names.chars().peekable();
     while let Some(c) = rest.next() {
-        match (c, list.last_mut()) {
-            ('\\', Some(name)) if rest.peek() == Some(&',') => {
-                rest.next();
-                name.push(',');
-            }
-            (',', _) => list.push(String::new()),
-            (c, Some(name)) => name.push(c),
-            _ => {}
+        match c {
+            '\\' if rest.next_if_eq(&',').is_some() => first.push(','),
+            ',' if first.is_empty() => {}
+            ',' => break,
+            c => first.push(c),
         }
     }
-    list.retain(|name| !name.is_empty());
-    list
+    first
 }
 
 #[cfg(test)]
@@ -288,8 +285,9 @@ mod tests {
 
     #[test]
     fn names() {
-        assert_eq!(split_names(r"a\,b\c,out"), [r"a,b\c", "out"]);
-        assert!(split_names("").is_empty());
+        assert_eq!(first_name(r"a\,b\c,out"), r"a,b\c");
+        assert_eq!(first_name(r",,\,,out"), ",");
+        assert_eq!(first_name(","), "");
     }
 
     #[test]

@@ -62,7 +62,9 @@ impl Operator for Gather {
                 let work = kernels::Gather { data, indices: work.indices.part(k * n, n), ..work };
                 match self.range {
                     _ if kernels::gather(work, out, call.means()) => {}
-                    Range::Signed => kernels::gather_or_zero(work, out),
+                    Range::Signed if kernels::gather_or_zero(work, out, call.means()) => {}
+                    // It was asked to stop.
+                    Range::Signed => call.check_cancel()?,
                     Range::Unsigned { .. } => return Err(first_out_of_range(indices, &axis, self.range)),
                 }
             }

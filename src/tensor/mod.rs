@@ -125,19 +125,23 @@ impl Tensor {
         strings: impl Iterator<Item = Result<S>>,
     ) -> Result<Tensor> {
         let need = byte_count(DType::String, shape)? / VIEW;
+        let wrong_count = |count| {
+            let shape = ShapeText(shape);
+            Err(Error::input(format!("a string tensor of shape {shape} takes {need} strings, not {count}")))
+        };
+        let (least, most) = strings.size_hint();
+        if most == Some(least) && least != need {
+            return wrong_count(least);
+        }
         let mut text = String::with_capacity(text_bytes);
-        let mut views = Vec::with_capacity(2 * need.min(strings.size_hint().0));
+        let mut views = Vec::with_capacity(2 * need.min(least));
         for string in strings {
             views.push(text.len() as u64);
             text.push_str(string?.as_ref());
             views.push(text.len() as u64);
         }
         if views.len() / 2 != need {
-            let shape = ShapeText(shape);
-            return Err(Error::input(format!(
-                "a string tensor of shape {shape} takes {need} strings, not {}",
-                views.len() / 2
-            )));
+            return wrong_count(views.len() / 2);
         }
         let data = Data::own(Buffer::from_vec(views));
         Ok(Tensor { dtype: DType::String, shape: shape.into(), data, text: Some(text.into()) })

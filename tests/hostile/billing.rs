@@ -1,7 +1,9 @@
 //! What loading costs by the bill that is made before anything is decoded, and what it takes: the bill is never less.
 
 use crate::case::on_thread;
-use crate::common::proto::{AttributeProto, GraphProto, NodeProto, StringStringEntryProto, TensorProto};
+use crate::common::proto::{
+    AttributeProto, GraphProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto,
+};
 use crate::common::{initializer, int, ints, model, node, value};
 use crate::graphs::{array, good, graph_of};
 use crate::memory::{Peak, peak_of};
@@ -369,6 +371,28 @@ fn faults_of_a_node_with_a_long_name() {
         graph_of(&mut domains).node.extend(again);
     }
     costs.push(cost("nodes of a domain with a long name", domains.encode_to_vec()));
+    check(costs);
+}
+
+/// As many inputs as just made a list or a table grow, with names that are longer where they are shown; long names.
+#[test]
+fn inputs_and_outputs() {
+    let mut costs = Vec::new();
+    for count in [32_769, 57_345] {
+        let mut graph = GraphProto::default();
+        for k in 0..count {
+            let name = format!("{}{k}", "\u{202e}".repeat(70));
+            graph.input.push(ValueInfoProto { name: Some(name), ..ValueInfoProto::default() });
+        }
+        let file = model(13, 8, graph);
+        let bill = bill_of_all(&file);
+        costs.push(cost_by(&format!("{count} inputs without a type"), file, bill));
+    }
+    let long = |k: usize| format!("{k:060000}");
+    let mut graph = GraphProto::default();
+    graph.input = (0..100).map(|k| value(&long(k), DType::Float, None)).collect();
+    graph.output = graph.input.clone();
+    costs.push(cost("100 outputs of 60,000 B", model(13, 8, graph)));
     check(costs);
 }
 

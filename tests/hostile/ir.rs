@@ -241,11 +241,13 @@ fn constants_that_share_bytes() {
     let mut empty = (many as u32).to_le_bytes().to_vec();
     empty.resize(LEN, 0);
     let mut wrong = Vec::new();
+    // As many as the file has, and fewer.
     for (dtype, shape, content) in [
         ("u2", (4 * LEN).to_string(), vec![0; LEN]),
         ("i4", (2 * LEN).to_string(), vec![0; LEN]),
         ("string", "1".to_string(), strings),
-        ("string", many.to_string(), empty),
+        ("string", many.to_string(), empty.clone()),
+        ("string", "1".to_string(), empty),
         ("f32", (LEN / 4).to_string(), vec![0; LEN]),
     ] {
         let layers: String = (0..LAYERS).map(|id| constant(id, dtype, &shape, "0", &LEN.to_string())).collect();
@@ -316,6 +318,18 @@ fn networks_take_no_more_than_their_bill() {
             edge(from, (id, 0)) + &edge((1, 0), (id, 1)) + &edge((2, 0), (id, 2))
         })
         .collect();
+    // Names that are longer where they are shown than in the file, and long names.
+    let shown = "\u{202e}".repeat(300);
+    let range = format!("element_type=\"f32\" shape=\"{}1..\"", "..,".repeat(63));
+    let ranges: String = (0..2049)
+        .map(|id| layer(id, "Parameter", &range, 0, 1).replace("name=\"l", &format!("name=\"{shown}")))
+        .collect();
+    let long_name = |text: String| text.replace("name=\"l", &format!("name=\"{}", "n".repeat(60_000)));
+    let inputs: String = (1..=100).map(|id| long_name(layer(2 * id, "Parameter", floats, 0, 1))).collect();
+    let outputs: String = (1..=100).map(|id| long_name(layer(2 * id + 1, "Result", "", 1, 0))).collect();
+    let through: String = (1..=100).map(|id| edge((2 * id, 0), (2 * id + 1, 0))).collect();
+    let commas = ",".repeat(60_000);
+    let commas: String = (0..20).map(|id| named("Parameter", &id.to_string(), floats, "", &commas)).collect();
     let long: String =
         (0..9).map(|id| named("Parameter", &format!("{id}{}", "0".repeat(15)), floats, "", "x")).collect();
     let ports: String = (0..4097).map(|port| format!("<port id=\"{port}\"/>")).collect();
@@ -325,6 +339,10 @@ fn networks_take_no_more_than_their_bill() {
         ("names of a port", net(&wide, "")),
         ("gathers in a chain", net(&(whole + &axis + &gathers), &chain)),
         ("long ids", net(&long, "")),
+        ("ranges", net(&ranges, "")),
+        ("parameters of long names", net(&inputs, "")),
+        ("results of long names", net(&(inputs.clone() + &outputs), &through)),
+        ("commas", net(&commas, "")),
         ("ports", net(&named("Gather", "1", "", &ports, ""), "")),
         ("nothing else", net("<layer id=\"1\"/>", "")),
         ("layers of nothing", net(&ids(0).map(|id| format!("<layer id=\"{id}\"/>")).collect::<String>(), "")),

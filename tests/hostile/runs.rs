@@ -133,9 +133,9 @@ fn shapes_and_indices_that_do_not_fit() {
     case("Gather", axis, empty(&[0]), ids(&[], &[-1]), Kind::Input, "indices = -1 is out of range");
     case("Gather", axis, empty(&[HUGE, 0]), ids(&[1], &[1 << 60]), Kind::Input, "indices[0] = 1152921504606846976");
     let most = empty(&[0, HUGE]);
-    case("Gather", axis, most, no_ids(&[0, HUGE / 8]), Kind::Input, "has more bytes than can be counted");
+    case("Gather", axis, most, no_ids(&[0, HUGE / 8]), Kind::Input, "than can be counted");
     let most = empty(&[HUGE, 0]);
-    case("Gather", ("axis", 1), most, no_ids(&[0, HUGE / 4]), Kind::Input, "has more bytes than can be counted");
+    case("Gather", ("axis", 1), most, no_ids(&[0, HUGE / 4]), Kind::Input, "than can be counted");
     case("GatherElements", axis, floats(&[]), ids(&[], &[0]), Kind::Input, "\"data\" is a scalar");
     case("GatherElements", axis, floats(&[2, 2]), ids(&[2], &[0, 0]), Kind::Input, "has rank 1, \"data\" has rank 2");
     case(

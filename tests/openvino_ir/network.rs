@@ -114,7 +114,7 @@ fn what_a_network_allows() {
         ),
     ]);
     let model = Model::from_bytes(changed(FED, &[("shape=\"3,2\"", "shape=\"1..,2\"")])).unwrap();
-    assert_eq!(model.report(), ["the range \"1..\" of \"data\" is not checked"]);
+    assert_eq!(model.report(), ["the shape \"1..,2\" of \"data\" has ranges, which are not checked"]);
     let shape = model.inputs().next().unwrap().shape.clone();
     assert_eq!(shape, Some(vec![Dim::Unknown, Dim::Fixed(2)]));
 }
