@@ -95,6 +95,7 @@ const CELLS: &[Cell] = &[
     gather_elements("GatherElements/axis 1 of 2, int32", Float, &[1024, 1024],   1, Int32),
     gather_elements("GatherElements/axis 1 of 2, u8",    Uint8, &[1024, 1024],   1, Int64),
     gather_elements("GatherElements/axis 1 of 3",        Float, &[64, 128, 256], 1, Int64),
+    gather_elements("GatherElements/axis 1 of 4",        Float, &[64, 64, 16, 16], 1, Int64),
     gather_elements("GatherElements/axis 0 of 1",        Float, &[1_000_000],    0, Int64),
     gather("small/one index",            Int64,   &[4096],              0, Int64, &[]),
     gather_elements("small/GatherElements 3 x 3", Float, &[3, 3],       1, Int64),
