@@ -35,7 +35,7 @@ pub(super) fn gather<T: Word, I: Index>(
     let Some(entries) = narrowed(indices, axis) else { return false };
     parallel::split(out, size, means, |first, mut out| {
         let (mut outer, mut k) = (first / n, first % n);
-        while !out.is_empty() {
+        while out.len() >= size_of::<T>() {
             let count = (n - k).min(out.len() / size_of::<T>());
             let (now, rest) = out.split_at_mut(count * size_of::<T>());
             let (Some(data), Some(entries)) = (data.get(outer * axis.size * size..), entries.get(k..k + count)) else {

@@ -91,7 +91,7 @@ fn each_row<T: Word, I: Index>(
     mut out: &mut [u8],
     mut copy: impl FnMut(usize, &[I], &mut [u8]) -> bool,
 ) -> bool {
-    while !out.is_empty() {
+    while out.len() >= size_of::<T>() {
         let (base, left) = walk.next();
         let count = left.min(out.len() / size_of::<T>());
         let (now, rest) = out.split_at_mut(count * size_of::<T>());
