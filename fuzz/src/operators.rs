@@ -154,6 +154,8 @@ impl Case {
             let value = if unsigned && !source.once_in(64) { value.max(!value) } else { value };
             case.values.push(fitted(index_type, value));
         }
+        // Indices that are too large for a file are fed.
+        case.constant[1] &= count(&case.indices) * index_type.size() <= 1 << 19;
         case
     }
 
