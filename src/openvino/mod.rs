@@ -208,13 +208,13 @@ impl Reader<'_> {
 
 /// The name of a port's tensor, or of the layer where another has it.
 fn free_name(taken: &mut HashSet<String>, port: &Port, layer: &Layer, what: &str) -> Result<String> {
-    for name in [if port.name.is_empty() { &layer.name } else { &port.name }, &layer.name] {
-        if name.is_empty() {
-            return Err(Error::model("neither it nor its tensor has a name"));
-        }
+    for name in [&port.name, &layer.name].into_iter().filter(|name| !name.is_empty()) {
         if taken.insert(name.clone()) {
             return Ok(name.clone());
         }
+    }
+    if layer.name.is_empty() {
+        return Err(Error::model("neither it nor its tensor has a name"));
     }
     Err(Error::model(format!("another {what} is called {} already", quote(&layer.name))))
 }
