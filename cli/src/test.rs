@@ -13,24 +13,28 @@ use std::path::{Path, PathBuf};
 /// Of the reasons why cases can't run this many are listed.
 const MAX_REASONS: usize = 10;
 
-/// Run official test cases and compare bit by bit.
+/// Run official test cases and compare their outputs as the official runner does.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   onnxref test onnx-test-data --min-cases 28
 
-Ends with 0 where nothing failed and something passed, or 1: a case failed; 2: wrong usage; 3: a folder or archive can't
-be read, or cases are unsupported and --strict is given; 5: nothing was tested, or too little.")]
+A float may differ from the expected one by 1e-7 + 1e-3 times that (bfloat16: 2^-6 times); integers, truth values,
+strings and floats of at most 8 bits must be equal. How many of the passed cases are equal bit by bit is printed beside.
+A model is refused if a node departs from the standard; every such case is listed.
+
+Exit status: 0 nothing failed and something passed; 1 a case failed; 2 wrong usage; 3 a folder or archive can't be read,
+or cases are unsupported or refused and --strict is given; 5 nothing was tested, or too little.")]
 pub(crate) struct Arguments {
     /// Folders of a case or, at any depth, of several; archives of them: .tar.xz, .tar.gz, .tar
     #[arg(required = true)]
     path: Vec<PathBuf>,
 
-    /// Fail where fewer cases than this passed or failed
+    /// Fail if fewer than N cases passed or failed
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_cases: usize,
 
-    /// Fail where a case is unsupported
+    /// Fail if a case is unsupported or refused
     #[arg(long)]
     strict: bool,
 
@@ -110,9 +114,12 @@ fn archives(folder: &Path) -> io::Result<Vec<PathBuf>> {
 #[derive(Default)]
 struct Tally {
     passed: usize,
+    /// So many of those that passed are equal bit by bit.
+    exact: usize,
     failed: usize,
+    refused: usize,
     unsupported: usize,
-    /// Why cases can't run, and how many.
+    /// Why cases are unsupported, and how many.
     reasons: BTreeMap<String, usize>,
 }
 
@@ -120,10 +127,13 @@ impl Tally {
     fn run(&mut self, case: &Case, verbose: bool) -> io::Result<()> {
         let name = print::path(&case.name);
         match case.run() {
-            Outcome::Passed => self.passed += 1,
-            Outcome::Failed(why) => {
-                self.failed += 1;
-                writeln!(Stdout, "FAILED {name}: {why}")?;
+            Outcome::Passed { exact } => {
+                self.passed += 1;
+                self.exact += usize::from(exact);
+            }
+            Outcome::Refused(error) => {
+                self.refused += 1;
+                writeln!(Stdout, "refused {name}: {}", reasons(&error).join("; "))?;
             }
             Outcome::Unsupported(error) => {
                 self.unsupported += 1;
@@ -134,6 +144,14 @@ impl Tally {
                 for reason in reasons {
                     *self.reasons.entry(reason).or_default() += 1;
                 }
+            }
+            Outcome::Failed(why) => {
+                self.failed += 1;
+                writeln!(Stdout, "FAILED {name}: {why}")?;
+            }
+            other => {
+                self.failed += 1;
+                writeln!(Stdout, "FAILED {name}: {other:?}")?;
             }
         }
         Ok(())
@@ -159,13 +177,17 @@ impl Tally {
     /// The code to end with. What isn't a failed case is explained.
     fn verdict(&self, arguments: &Arguments) -> u8 {
         let (tested, least) = (self.passed + self.failed, arguments.min_cases);
+        let (not_run, why) = match self.refused {
+            0 => (self.unsupported, "unsupported"),
+            refused => (self.unsupported + refused, "unsupported or refused"),
+        };
         if self.failed > 0 {
             FAILED
-        } else if arguments.strict && self.unsupported > 0 {
-            print::error(&format!("--strict: {} unsupported", cases_text(self.unsupported)));
+        } else if arguments.strict && not_run > 0 {
+            print::error(&format!("--strict: {} {why}", cases_text(not_run)));
             LOAD
         } else if tested == 0 {
-            let found = if self.unsupported == 0 { "no case was found" } else { "every case is unsupported" };
+            let found = if not_run == 0 { "no case was found" } else { &format!("every case is {why}") };
             print::error(&format!("nothing was tested: {found}"));
             NOTHING
         } else if tested < least {
@@ -177,7 +199,9 @@ impl Tally {
     }
 
     fn print_totals(&self) -> io::Result<()> {
-        writeln!(Stdout, "{} passed, {} failed, {} unsupported", self.passed, self.failed, self.unsupported)
+        let refused = if self.refused == 0 { String::new() } else { format!("{} refused, ", self.refused) };
+        let Tally { passed, exact, failed, unsupported, .. } = self;
+        writeln!(Stdout, "{passed} passed ({exact} bit by bit), {failed} failed, {refused}{unsupported} unsupported")
     }
 }
 

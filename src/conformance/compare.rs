@@ -1,0 +1,241 @@
+//! Outputs beside those that are wanted, by the rule of the official runner.
+
+use crate::dtype::DType;
+use crate::tensor::{Scalar, Tensor, position_of};
+
+/// How far a float may be from the one that is wanted: `|got - want| <= atol + rtol * |want|`.
+///
+/// The rule is that of ONNX's own test runner, computed in `f64`:
+///
+/// - The number of outputs, their element types and shapes must be equal.
+/// - NaN equals NaN, an infinity only itself, -0.0 equals 0.0.
+/// - bfloat16 has an `rtol` of at least 2^-6; float16 has the same as float.
+/// - A complex number is as far off as the modulus of the difference; its parts must agree where one of them is not
+///   finite.
+/// - Floats of at most 8 bits must have the same value.
+/// - Integers, truth values and strings must be equal. The official runner gives integers the slack of floats, which
+///   begins to count above 1,000; here they have none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Tolerance {
+    /// Relative to the value that is wanted. Default: 1e-3.
+    pub rtol: f64,
+    /// Absolute. Default: 1e-7.
+    pub atol: f64,
+}
+
+impl Default for Tolerance {
+    fn default() -> Tolerance {
+        Tolerance { rtol: 1e-3, atol: 1e-7 }
+    }
+}
+
+/// Whether a tensor that is as it should be is so bit by bit; or how it differs.
+pub(super) fn compare(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<bool, String> {
+    if (got.dtype(), got.shape()) != (want.dtype(), want.shape()) {
+        let shape = |tensor: &Tensor| format!("{}{:?}", tensor.dtype(), tensor.shape());
+        return Err(format!("is {}, and should be {}", shape(got), shape(want)));
+    }
+    if got == want {
+        return Ok(true);
+    }
+    let tolerance = tolerance.for_type(want.dtype());
+    let (mut first, mut differ, mut greatest) = (None, 0, None::<f64>);
+    for (at, (got, want)) in got.scalars().zip(want.scalars()).enumerate() {
+        if let Err(error) = tolerance.check(&got, &want) {
+            first.get_or_insert((at, got, want));
+            differ += 1;
+            if error > greatest {
+                greatest = error;
+            }
+        }
+    }
+    let Some((at, g, w)) = first else { return Ok(false) };
+    let by = greatest.map_or(String::new(), |error| format!(", by up to {}", rounded(error)));
+    let at = position_of(at, got.shape());
+    Err(format!("is {g} at {at:?}, and should be {w}; {differ} of {} differ{by}", got.len()))
+}
+
+impl Tolerance {
+    fn for_type(self, dtype: DType) -> Tolerance {
+        match dtype {
+            DType::Bfloat16 => Tolerance { rtol: self.rtol.max(1.0 / 64.0), ..self },
+            _ if dtype.bits() <= 8 => Tolerance { rtol: 0.0, atol: 0.0 },
+            _ => self,
+        }
+    }
+
+    /// `Err` for an element that is too far off: by how much, if it is a number.
+    fn check(self, got: &Scalar, want: &Scalar) -> Result<(), Option<f64>> {
+        let pairs = |a: &[f32; 2]| a.map(f64::from);
+        let (ok, error) = match (got, want) {
+            (Scalar::Float(got), Scalar::Float(want)) => self.real(f64::from(*got), f64::from(*want)),
+            (Scalar::Double(got), Scalar::Double(want)) => self.real(*got, *want),
+            (Scalar::Complex64(a, b), Scalar::Complex64(c, d)) => self.complex(pairs(&[*a, *b]), pairs(&[*c, *d])),
+            (Scalar::Complex128(a, b), Scalar::Complex128(c, d)) => self.complex([*a, *b], [*c, *d]),
+            (Scalar::Int(got), Scalar::Int(want)) => (got == want, got.abs_diff(*want) as f64),
+            (Scalar::Uint(got), Scalar::Uint(want)) => (got == want, got.abs_diff(*want) as f64),
+            _ => return if got == want { Ok(()) } else { Err(None) },
+        };
+        if ok { Ok(()) } else { Err(Some(error)) }
+    }
+
+    fn real(self, got: f64, want: f64) -> (bool, f64) {
+        self.close(same(got, want), (got - want).abs(), want.abs())
+    }
+
+    fn complex(self, got: [f64; 2], want: [f64; 2]) -> (bool, f64) {
+        let ([got_re, got_im], [re, im]) = (got, want);
+        let error = (got_re - re).hypot(got_im - im);
+        self.close(same(got_re, re) && same(got_im, im), error, re.hypot(im))
+    }
+
+    /// Whether a number is close enough, and how far off: infinitely where one of the two is not finite.
+    fn close(self, same: bool, error: f64, want: f64) -> (bool, f64) {
+        let error = if error.is_nan() { f64::INFINITY } else { error };
+        (same || (error.is_finite() && error <= self.atol + self.rtol * want), error)
+    }
+}
+
+fn same(got: f64, want: f64) -> bool {
+    got == want || (got.is_nan() && want.is_nan())
+}
+
+/// To three digits, unless it is whole.
+fn rounded(error: f64) -> Scalar<'static> {
+    let digits = if error.fract() == 0.0 { None } else { format!("{error:.2e}").parse().ok() };
+    Scalar::Double(digits.unwrap_or(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::Element;
+    use half::{bf16, f16};
+    use ndarray::{ArrayD, array, aview1};
+    use num_complex::Complex;
+
+    const OFFICIAL: Tolerance = Tolerance { rtol: 1e-3, atol: 1e-7 };
+
+    /// Whether one element passes, and whether it is equal bit by bit.
+    fn one<T: Element>(got: T, want: T) -> Option<bool> {
+        compare(&Tensor::scalar(got), &Tensor::scalar(want), OFFICIAL).ok()
+    }
+
+    const EXACT: Option<bool> = Some(true);
+    const CLOSE: Option<bool> = Some(false);
+
+    #[test]
+    fn the_bound_itself_is_within() {
+        let tolerance = Tolerance { rtol: 1.0 / 1024.0, atol: 1.0 / 8.0 };
+        let compare = |got: f64, want: f64| compare(&Tensor::scalar(got), &Tensor::scalar(want), tolerance);
+        for (want, bound) in [(0.0, 0.125), (1024.0, 1025.125), (-1024.0, -1025.125), (-1024.0, -1022.875)] {
+            assert_eq!(compare(bound, want), Ok(false), "{bound} {want}");
+            let further = if bound > want { bound.next_up() } else { bound.next_down() };
+            assert!(compare(further, want).is_err(), "{further} {want}");
+        }
+        assert_eq!((one(1e-7f64, 0.0), one(1e-7f64.next_up(), 0.0)), (CLOSE, None));
+        // Relative to the wanted value, not to what was computed.
+        assert_eq!((one(1.0f64, 1.001), one(1.001_001f64, 1.0)), (CLOSE, None));
+    }
+
+    #[test]
+    fn floats_that_are_not_finite_or_zero() {
+        let (nan, inf) = (f32::NAN, f32::INFINITY);
+        assert_eq!((one(nan, nan), one(-nan, nan)), (EXACT, CLOSE));
+        assert_eq!((one(nan, 1.0), one(1.0, nan), one(nan, inf), one(inf, nan)), (None, None, None, None));
+        assert_eq!((one(inf, inf), one(inf, -inf), one(inf, f32::MAX), one(f32::MAX, inf)), (EXACT, None, None, None));
+        assert_eq!((one(f64::MAX, f64::MIN), one(f64::MAX, f64::INFINITY)), (None, None));
+        assert_eq!((one(-0f32, 0.0), one(0f64, -0.0)), (CLOSE, CLOSE));
+    }
+
+    #[test]
+    fn half_floats() {
+        let b = bf16::from_f32;
+        // An ulp at 1 is 2^-7: two are within, three are not.
+        assert_eq!((one(b(1.0), b(1.0)), one(b(1.015_625), b(1.0)), one(b(1.023_437_5), b(1.0))), (EXACT, CLOSE, None));
+        let h = f16::from_f32;
+        // An ulp at 1 is 2^-10, less than 1e-3.
+        assert_eq!((one(h(1.000_976_6), h(1.0)), one(h(1.001_953_1), h(1.0))), (CLOSE, None));
+        let wide = Tolerance { rtol: 0.1, ..OFFICIAL };
+        assert_eq!(compare(&Tensor::scalar(b(1.09)), &Tensor::scalar(b(1.0)), wide), Ok(false));
+    }
+
+    #[test]
+    fn small_floats_have_no_slack() {
+        let wide = Tolerance { rtol: 1.0, atol: 1.0 };
+        let one = |dtype, got: u8, want: u8| {
+            let tensor = |code: u8| Tensor::new(dtype, &[], vec![code]).unwrap();
+            compare(&tensor(got), &tensor(want), wide).ok()
+        };
+        for dtype in DType::all().filter(|dtype| (1..=8).contains(&dtype.bits()) && *dtype != DType::Bool) {
+            assert_eq!((one(dtype, 1, 1), one(dtype, 1, 0)), (EXACT, None), "{dtype}");
+        }
+        // Negative zero, and two codes of NaN.
+        assert_eq!(one(DType::Float8e4m3fn, 0x80, 0), CLOSE);
+        assert_eq!(one(DType::Float8e5m2, 0x7d, 0x7e), CLOSE);
+        assert_eq!(one(DType::Float8e5m2, 0x7c, 0xfc), None);
+    }
+
+    #[test]
+    fn complex_numbers_are_off_by_the_modulus() {
+        let tolerance = Tolerance { rtol: 0.25, atol: 0.0 };
+        let one = |got: [f32; 2], want: [f32; 2]| {
+            let [narrow_got, narrow_want] = [got, want].map(|[re, im]| Tensor::scalar(Complex::new(re, im)));
+            let wide = |[re, im]: [f32; 2]| Tensor::scalar(Complex::new(f64::from(re), f64::from(im)));
+            let narrow = compare(&narrow_got, &narrow_want, tolerance).ok();
+            assert_eq!(compare(&wide(got), &wide(want), tolerance).ok(), narrow);
+            narrow
+        };
+        // |12 + 16i| = 20 allows 5 = |3 + 4i|, though 4 + 3i would be within neither part's own slack.
+        assert_eq!((one([15.0, 20.0], [12.0, 16.0]), one([16.0, 19.0], [12.0, 16.0])), (CLOSE, CLOSE));
+        assert_eq!((one([15.0, 20.001], [12.0, 16.0]), one([-0.0, 1.0], [0.0, 1.0])), (None, CLOSE));
+        let (nan, inf) = (f32::NAN, f32::INFINITY);
+        assert_eq!((one([nan, 1.0], [nan, 1.0]), one([nan, 1.0], [nan, 1.1])), (EXACT, None));
+        assert_eq!((one([inf, -inf], [inf, -inf]), one([inf, 1.0], [-inf, 1.0])), (EXACT, None));
+    }
+
+    #[test]
+    fn integers_truth_values_and_strings_are_equal() {
+        assert_eq!((one(1_000_000i64, 1_000_001), one(255u8, 254), one(true, false)), (None, None, None));
+        assert_eq!((one(i64::MIN, i64::MIN), one(false, false)), (EXACT, EXACT));
+        let strings = |text: [&str; 2]| Tensor::from_strings(&[2], text).unwrap();
+        let compare = |got| compare(&strings(got), &strings(["a", "b"]), OFFICIAL);
+        assert_eq!(compare(["a", "b"]), Ok(true));
+        assert_eq!(compare(["a", "c"]).unwrap_err(), "is \"c\" at [1], and should be \"b\"; 1 of 2 differ");
+    }
+
+    #[test]
+    fn differences_are_named() {
+        let want = Tensor::from_array(array![[1i32, 2], [3, 4]]);
+        let integers = |got| compare(&got, &want, OFFICIAL).unwrap_err();
+        assert_eq!(
+            integers(array![[1i32, 2], [5, 7]].into()),
+            "is 5 at [1, 0], and should be 3; 2 of 4 differ, by up to 3"
+        );
+        assert_eq!(integers(array![1i32].into()), "is int32[1], and should be int32[2, 2]");
+        assert_eq!(integers(array![[1u32, 2], [3, 4]].into()), "is uint32[2, 2], and should be int32[2, 2]");
+
+        let floats = |got: [f32; 3]| {
+            let tensor = |values: &[f32; 3]| Tensor::from_array(aview1(values));
+            compare(&tensor(&got), &tensor(&[1.0, 2.0, 3.0]), OFFICIAL)
+        };
+        assert_eq!(floats([1.0005, 2.0, 2.9999]), Ok(false));
+        // What is within the tolerance does not count.
+        assert_eq!(
+            floats([1.0005, 2.125, 2.96875]).unwrap_err(),
+            "is 2.125 at [1], and should be 2; 2 of 3 differ, by up to 0.125"
+        );
+        assert_eq!(
+            floats([1.0, f32::NAN, 4.0]).unwrap_err(),
+            "is NaN at [1], and should be 2; 2 of 3 differ, by up to inf"
+        );
+    }
+
+    #[test]
+    fn no_elements() {
+        let none = |shape: &[usize]| Tensor::from_array(ArrayD::<f32>::zeros(shape));
+        assert_eq!(compare(&none(&[0, 2]), &none(&[0, 2]), OFFICIAL), Ok(true));
+        assert!(compare(&none(&[0, 2]), &none(&[2, 0]), OFFICIAL).is_err());
+    }
+}

@@ -1,0 +1,304 @@
+//! Official test cases: a model, inputs, and the outputs that the standard wants.
+//!
+//! A case is a folder with `model.onnx` (or `model.xml`, an OpenVINO IR) and data sets `test_data_set_0`,
+//! `test_data_set_1`, .. of `input_0.pb`, .., `output_0.pb`, ..: encoded `TensorProto`s in the order of the model's inputs
+//! and outputs. Outputs are compared by the official rule, which [`Tolerance`] states. No Python is needed.
+//!
+//! ONNX's light models lie otherwise: `NAME.onnx` beside `NAME_output_0.pb`, .., without inputs. As in the official
+//! runner, each input that has no initializer is then the float tensor of its declared shape whose `n` elements are
+//! `0/n, 1/n, ..`; a dimension of unknown size is 1.
+//!
+//! ```no_run
+//! use onnxref::conformance::{Case, Outcome};
+//!
+//! for case in Case::find("onnx-test-data/gather")? {
+//!     if let Outcome::Failed(why) = case.run() {
+//!         println!("{}: {why}", case.name);
+//!     }
+//! }
+//! # Ok::<(), onnxref::Error>(())
+//! ```
+
+mod compare;
+
+pub use compare::Tolerance;
+
+use crate::dtype::DType;
+use crate::error::{Error, Kind, Result, quote};
+use crate::graph::{Dim, ValueInfo};
+use crate::model::{Inputs, Model};
+use crate::tensor::Tensor;
+use bytes::Bytes;
+use compare::compare;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A test case.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Case {
+    /// The folder's path, below the one that was searched; `/` between its parts. A light model's path without `.onnx`.
+    pub name: String,
+    /// What its floats are compared with.
+    pub tolerance: Tolerance,
+    model: Source,
+    sets: BTreeMap<String, DataSet>,
+}
+
+#[derive(Debug, Clone)]
+enum Source {
+    Path(PathBuf),
+    Bytes(Bytes),
+}
+
+/// The files of a data set by number.
+#[derive(Debug, Clone, Default)]
+struct DataSet {
+    inputs: BTreeMap<usize, Source>,
+    outputs: BTreeMap<usize, Source>,
+    /// The inputs are computed, as a light model has none.
+    light: bool,
+}
+
+/// What came of a case.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Every output of every data set is what it should be, by the rule of [`Tolerance`].
+    Passed {
+        /// All are equal bit by bit.
+        exact: bool,
+    },
+    /// The model can't run here, for these reasons alone; see [`Error::causes`].
+    Unsupported(Error),
+    /// The model is refused, because a node departs from the standard: its opset doesn't have the operator, for example.
+    Refused(Error),
+    /// An output is wrong, or the case can't be run.
+    Failed(String),
+}
+
+impl Case {
+    /// The cases in a folder and those below it, by name. Links are not followed.
+    ///
+    /// # Errors
+    /// A folder can't be read.
+    pub fn find(folder: impl AsRef<Path>) -> Result<Vec<Case>> {
+        let root = folder.as_ref();
+        let mut files = Vec::new();
+        let mut open = vec![(root.to_path_buf(), String::new())];
+        while let Some((path, name)) = open.pop() {
+            let failed = |e| Error::io(format!("folder {}", quote(&path.to_string_lossy())), e);
+            for entry in std::fs::read_dir(&path).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                let kind = entry.file_type().map_err(failed)?;
+                let below = format!("{name}/{}", entry.file_name().to_string_lossy());
+                if kind.is_dir() {
+                    open.push((entry.path(), below));
+                } else if kind.is_file() {
+                    files.push((below, Source::Path(entry.path())));
+                }
+            }
+        }
+        let mut cases = collect(files);
+        // A case that is the folder itself is called like it.
+        for case in cases.iter_mut().filter(|case| case.name.is_empty()) {
+            case.name = root.file_name().map_or(".".into(), |name| name.to_string_lossy().into_owned());
+        }
+        Ok(cases)
+    }
+
+    /// The cases among files, such as those of an archive: the path of each, with `/` between its parts, and content.
+    pub fn from_files(files: impl IntoIterator<Item = (String, Bytes)>) -> Vec<Case> {
+        collect(files.into_iter().map(|(path, bytes)| (path, Source::Bytes(bytes))))
+    }
+
+    /// Runs the case and compares its outputs.
+    pub fn run(&self) -> Outcome {
+        let model = match &self.model {
+            Source::Path(path) => Model::load(path),
+            Source::Bytes(bytes) => Model::from_bytes(bytes.clone()),
+        };
+        let model = match model {
+            Ok(model) => model,
+            Err(error) => return not_loaded(error),
+        };
+        if self.sets.is_empty() {
+            return Outcome::Failed("the case has no data set".to_string());
+        }
+        let mut exact = true;
+        for (name, set) in &self.sets {
+            match set.run(&model, self.tolerance) {
+                Ok(all) => exact &= all,
+                Err(why) => return Outcome::Failed(format!("{name}: {why}")),
+            }
+        }
+        Outcome::Passed { exact }
+    }
+}
+
+fn not_loaded(error: Error) -> Outcome {
+    let unsupported = |e: &Error| e.kind() == Kind::Unsupported;
+    let refused = |e: &Error| e.kind() == Kind::Model && e.place().node_index.is_some();
+    if error.causes().iter().all(unsupported) {
+        Outcome::Unsupported(error)
+    } else if error.causes().iter().all(|e| unsupported(e) || refused(e)) {
+        Outcome::Refused(error)
+    } else {
+        Outcome::Failed(error.to_string())
+    }
+}
+
+/// Models and their data sets, by the case's path.
+type Found = BTreeMap<String, (Option<Source>, BTreeMap<String, DataSet>)>;
+
+/// What the official runner calls the data set of a light model.
+const LIGHT_SET: &str = "test_data_set_0";
+
+/// Groups files by case: a folder with a model, or a light model.
+fn collect(files: impl IntoIterator<Item = (String, Source)>) -> Vec<Case> {
+    let (mut cases, mut light) = (Found::new(), Found::new());
+    for (path, source) in files {
+        let (folder, file) = path.rsplit_once('/').unwrap_or(("", &path));
+        let (case, set) = folder.rsplit_once('/').unwrap_or(("", folder));
+        if file == "model.onnx" || file == "model.xml" {
+            cases.entry(folder.to_string()).or_default().0 = Some(source);
+        } else if let Some(name) = path.strip_suffix(".onnx") {
+            light.entry(name.to_string()).or_default().0 = Some(source);
+        } else if set.starts_with("test_data_set_") {
+            let set = cases.entry(case.to_string()).or_default().1.entry(set.to_string()).or_default();
+            match numbered(file) {
+                Some(("input", number)) => set.inputs.insert(number, source),
+                Some(("output", number)) => set.outputs.insert(number, source),
+                _ => None,
+            };
+        } else if let Some((name, number)) = numbered(&path)
+            && let Some(name) = name.strip_suffix("_output")
+        {
+            let set = light.entry(name.to_string()).or_default().1.entry(LIGHT_SET.to_string()).or_default();
+            set.light = true;
+            set.outputs.insert(number, source);
+        }
+    }
+    // Any other model without outputs is no case.
+    light.retain(|_, (_, sets)| !sets.is_empty());
+    let case = |(name, (model, sets)): (String, (Option<Source>, _))| {
+        let name = name.trim_start_matches('/').to_string();
+        let mut tolerance = Tolerance::default();
+        if name.ends_with("light_densenet121") {
+            // `real/test_densenet121/data.json` of the onnx package says so; no other case departs from the defaults.
+            tolerance.rtol = 2e-3;
+        }
+        Some(Case { name, tolerance, model: model?, sets })
+    };
+    let mut cases: Vec<Case> = cases.into_iter().chain(light).filter_map(case).collect();
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
+    cases
+}
+
+/// `NAME` and `K` of `NAME_K.pb`.
+fn numbered(path: &str) -> Option<(&str, usize)> {
+    let (name, number) = path.strip_suffix(".pb")?.rsplit_once('_')?;
+    Some((name, number.parse().ok()?))
+}
+
+impl Source {
+    fn tensor(&self) -> Result<Tensor, String> {
+        let bytes = match self {
+            Source::Bytes(bytes) => bytes.clone(),
+            Source::Path(path) => std::fs::read(path).map_err(|e| e.to_string())?.into(),
+        };
+        Tensor::from_proto_bytes(bytes).map_err(|e| e.to_string())
+    }
+}
+
+impl DataSet {
+    /// Whether the outputs are as they should be bit by bit; or why one is not as it should be.
+    fn run(&self, model: &Model, tolerance: Tolerance) -> Result<bool, String> {
+        let inputs = if self.light { light_inputs(model)? } else { self.inputs(model)? };
+        let outputs = model.run(inputs).map_err(|e| e.to_string())?;
+        let got: Vec<(&str, &Tensor)> = outputs.iter().collect();
+        if self.outputs.is_empty() {
+            return Err("it has no outputs to compare".to_string());
+        }
+        if self.outputs.len() != got.len() {
+            return Err(format!("it has {} outputs, and the model gives {}", self.outputs.len(), got.len()));
+        }
+        let mut exact = true;
+        for ((k, source), (name, got)) in self.outputs.iter().zip(got) {
+            let want = source.tensor().map_err(|why| format!("output_{k}.pb: {why}"))?;
+            exact &= compare(got, &want, tolerance).map_err(|why| format!("output {} {why}", quote(name)))?;
+        }
+        Ok(exact)
+    }
+
+    fn inputs<'a>(&self, model: &'a Model) -> Result<Inputs<'a>, String> {
+        let names: Vec<&str> = model.inputs().map(|info| info.name.as_str()).collect();
+        let mut inputs = Inputs::new();
+        for (k, source) in &self.inputs {
+            let tensor = source.tensor().map_err(|why| format!("input_{k}.pb: {why}"))?;
+            let name = names.get(*k).ok_or_else(|| format!("input_{k}.pb: the model has {} inputs", names.len()))?;
+            inputs = inputs.with(name, tensor);
+        }
+        Ok(inputs)
+    }
+}
+
+/// What the official runner feeds light models.
+fn light_inputs(model: &Model) -> Result<Inputs<'_>, String> {
+    let mut inputs = Inputs::new();
+    for info in model.inputs().filter(|info| !model.has_default(&info.name)) {
+        let tensor = ramp(info).map_err(|why| format!("input {} {why}", quote(&info.name)))?;
+        inputs = inputs.with(&info.name, tensor);
+    }
+    Ok(inputs)
+}
+
+/// The largest input of a light model has 150,528 elements.
+const MAX_RAMP: usize = 1 << 24;
+
+fn ramp(info: &ValueInfo) -> Result<Tensor, String> {
+    let (Some(DType::Float), Some(dims)) = (info.dtype, &info.shape) else {
+        return Err("is no float tensor of a declared rank, and has no file".to_string());
+    };
+    let size = |dim: &Dim| if let Dim::Fixed(size) = dim { *size } else { 1 };
+    let shape: Vec<usize> = dims.iter().map(size).collect();
+    let len = shape.iter().try_fold(1usize, |len, dim| len.checked_mul(*dim)).filter(|len| *len <= MAX_RAMP);
+    let len = len.ok_or_else(|| format!("has no file, and more than {MAX_RAMP} elements"))?;
+    let elements: Vec<f32> = (0..len).map(|k| (k as f64 / len as f64) as f32).collect();
+    Ok(Tensor::from_words(DType::Float, &shape, elements))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_become_cases() {
+        let file = |path: &str| (path.to_string(), Bytes::new());
+        let cases = Case::from_files(
+            ["a/model.onnx", "a/test_data_set_0/input_0.pb", "a/x.txt", "b/test_data_set_0/input_0.pb"].map(file),
+        );
+        assert_eq!(cases.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["a"]);
+        assert!(matches!(cases[0].run(), Outcome::Failed(why) if why == "the model file is empty"));
+    }
+
+    #[test]
+    fn light_models_have_their_outputs_beside_them() {
+        let paths =
+            ["x/m.onnx", "x/m_output_0.pb", "x/m_output_1.pb", "x/n.onnx", "x/o_output_0.pb", "x/m_output_a.pb"];
+        let cases = Case::from_files(paths.map(|path| (path.to_string(), Bytes::new())));
+        assert_eq!(cases.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["x/m"]);
+        assert_eq!(cases[0].sets[LIGHT_SET].outputs.len(), 2);
+    }
+
+    #[test]
+    fn light_inputs_rise_from_zero() {
+        let info = |dims: Vec<Dim>| ValueInfo { name: "x".into(), dtype: Some(DType::Float), shape: Some(dims) };
+        let tensor = ramp(&info(vec![Dim::Unknown, Dim::Fixed(3), Dim::Symbol("N".into())])).unwrap();
+        assert_eq!(tensor, ndarray::array![[[0f32], [1.0 / 3.0], [2.0 / 3.0]]].into());
+        assert_eq!(ramp(&info(vec![Dim::Fixed(0)])).unwrap().len(), 0);
+        let error = ramp(&info(vec![Dim::Fixed(usize::MAX), Dim::Fixed(2)])).unwrap_err();
+        assert_eq!(error, "has no file, and more than 16777216 elements");
+        assert!(ramp(&ValueInfo { dtype: Some(DType::Int64), ..info(vec![]) }).is_err());
+    }
+}
