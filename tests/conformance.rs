@@ -1,20 +1,144 @@
-//! The official test cases: every one runs; each outcome is compared with the committed table.
+//! The official test cases: every one runs; each outcome is compared with the line of a committed table.
 //!
-//! `UPDATE=1 cargo test --test conformance` writes the table anew. It can't excuse a wrong answer: there is no line
-//! for one.
+//! `UPDATE=1 cargo test --test conformance` rewrites the tables. It can't excuse a wrong answer: there is no line for one.
 
 #![allow(clippy::indexing_slicing)]
 
+mod common;
+
 use anyhow::{Context, Result, ensure};
+use common::{fix, int, model, one_node_graph, value};
+use ndarray::{Array1, array, aview1};
 use onnxref::conformance::{Case, Outcome};
+use onnxref::{DType, Dim, Tensor};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const DATA: &str = "onnx-test-data";
-const TABLE: &str = "tests/conformance.txt";
+const TABLES: &str = "tests/conformance";
+
+#[test]
+fn node_cases_of_1_23_2() -> Result<()> {
+    check("onnx-1.23.2-node.tar.xz", "node/", "1.23.2.txt", 1884)
+}
+
+#[test]
+fn node_cases_of_older_releases() -> Result<()> {
+    check("onnx-older-node.tar.xz", "onnx-older/", "older.txt", 3689)
+}
+
+#[test]
+fn cases_of_other_kinds() -> Result<()> {
+    check("onnx-1.22.0-others.tar.xz", "onnx-1.22.0-others/", "others.txt", 149)
+}
+
+#[test]
+fn the_table_of_engines_names_older_cases() -> Result<()> {
+    let engines = std::fs::read_to_string(format!("{DATA}/onnx-older-engines.tsv"))?;
+    let table = std::fs::read_to_string(format!("{TABLES}/older.txt"))?;
+    let known: HashSet<&str> = table.lines().filter_map(|line| line.split(' ').next()).collect();
+    ensure!(engines.lines().count() == 1 + 695 && engines.starts_with("case\treference\tonnxruntime\n"));
+    for line in engines.lines().skip(1) {
+        let columns: Vec<&str> = line.split('\t').collect();
+        ensure!(columns.len() == 3 && known.contains(columns[0]), "{line}");
+        ensure!(
+            columns[1..].iter().all(|word| ["pass", "differs", "error", "not implemented"].contains(word)),
+            "{line}"
+        );
+    }
+    Ok(())
+}
+
+/// Runs the cases of an archive and compares the outcomes with the table. Names are without `folder`.
+fn check(archive: &str, folder: &str, table: &str, count: usize) -> Result<()> {
+    let cases = unpack(archive)?;
+    ensure!(cases.len() == count, "{} cases instead of {count}", cases.len());
+    let (mut lines, mut wrong) = (String::new(), Vec::new());
+    for line in in_parallel(&cases, |case| line(case, folder)) {
+        match line {
+            Ok(line) => lines += &line,
+            Err(error) => wrong.push(format!("{error:#}")),
+        }
+    }
+    ensure!(wrong.is_empty(), "{} cases fail:\n{}", wrong.len(), wrong.join("\n"));
+    let table = format!("{TABLES}/{table}");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&table, &lines)?;
+    }
+    let want = std::fs::read_to_string(&table)?;
+    for (got, want) in lines.lines().zip(want.lines()) {
+        ensure!(got == want, "got \"{got}\", and {table} says \"{want}\"");
+    }
+    ensure!(lines.lines().count() == want.lines().count(), "{table} has another number of cases");
+    Ok(())
+}
+
+fn line(case: &Case, folder: &str) -> Result<String> {
+    let name = case.name.strip_prefix(folder).with_context(|| format!("{} is not in {folder}", case.name))?;
+    let outcome = outcome(case).with_context(|| name.to_string())?;
+    Ok(format!("{name} {outcome}\n"))
+}
+
+/// What the table says of a case behind its name. A wrong answer is an error.
+fn outcome(case: &Case) -> Result<String> {
+    Ok(match case.run() {
+        Outcome::Passed { exact: true } => "passed".to_string(),
+        Outcome::Passed { exact: false } => "passed within tolerance".to_string(),
+        Outcome::Unsupported(error) => {
+            let operators = error.causes().iter().filter_map(|cause| cause.place().operator.as_deref());
+            let operators = operators.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
+            ensure!(!operators.is_empty(), "unsupported because of no operator: {error}");
+            format!("unsupported {}", operators.join(" "))
+        }
+        Outcome::Refused(error) => format!("refused {}", error.to_string().lines().next().unwrap_or("")),
+        Outcome::Failed(why) => anyhow::bail!(why),
+        other => anyhow::bail!("{other:?}"),
+    })
+}
+
+/// The results in the order of the items.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut results = Vec::new();
+        while let at = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(item) = items.get(at)
+        {
+            results.push((at, work(item)));
+        }
+        results
+    };
+    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().flat_map(join).collect()
+    });
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+fn unpack(archive: &str) -> Result<Vec<Case>> {
+    let file = std::fs::File::open(format!("{DATA}/{archive}"))?;
+    let mut archive = tar::Archive::new(lzma_rust2::XzReader::new(std::io::BufReader::new(file), false));
+    let mut files = Vec::new();
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        if entry.header().entry_type().is_file() {
+            let path = entry.path()?.to_string_lossy().into_owned();
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes)?;
+            files.push((path, bytes.into()));
+        }
+    }
+    Ok(Case::from_files(files))
+}
 
 #[test]
 fn every_gather_case_of_every_release_passes() -> Result<()> {
@@ -46,48 +170,78 @@ fn the_gather_cases_are_the_official_files() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn the_corpus_gives_what_the_table_says() -> Result<()> {
-    let cases = corpus()?;
-    ensure!(cases.len() == 1884, "{} cases instead of 1884", cases.len());
-    let mut lines = String::new();
-    for case in &cases {
-        let name = case.name.trim_start_matches("node/");
-        match case.run() {
-            Outcome::Passed { exact: true } => lines += &format!("{name} passed\n"),
+/// A model that takes the entries 3 and 0 along the last axis of float data.
+fn gather_model(dims: &[Dim]) -> Vec<u8> {
+    let data = Tensor::from_array(Array1::<f32>::zeros(0));
+    let indices = Tensor::from_array(array![3i64, 0]);
+    let inputs = [("data", &data), ("indices", &indices)];
+    let mut graph = one_node_graph("Gather", vec![int("axis", -1)], &inputs, DType::Float);
+    graph.input[0] = value("data", DType::Float, Some(dims));
+    fix(&mut graph, "indices", &indices);
+    model(13, 8, graph)
+}
 
-            Outcome::Unsupported(error) => {
-                let operators = error.causes().iter().filter_map(|cause| cause.place().operator.as_deref());
-                let operators = operators.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
-                ensure!(!operators.is_empty(), "{name} is unsupported because of no operator: {error}");
-                lines += &format!("{name} unsupported {}\n", operators.join(" "));
-            }
-            other => anyhow::bail!("{name}: {other:?}"),
-        }
-    }
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(TABLE, &lines)?;
-    }
-    let table = std::fs::read_to_string(TABLE)?;
-    for (got, want) in lines.lines().zip(table.lines()) {
-        ensure!(got == want, "got \"{got}\", and {TABLE} says \"{want}\"");
-    }
-    ensure!(lines.lines().count() == table.lines().count(), "{TABLE} has another number of cases");
+fn floats(values: &[f32]) -> Vec<u8> {
+    Tensor::from_array(aview1(values)).to_proto_bytes("")
+}
+
+fn case<const N: usize>(files: [(&str, Vec<u8>); N]) -> Result<Case> {
+    Case::from_files(files.map(|(name, bytes)| (name.to_string(), bytes.into()))).pop().context("no case")
+}
+
+#[test]
+fn all_data_sets_count() -> Result<()> {
+    let run = |first: &[f32], second: &[f32]| {
+        let case = case([
+            ("model.onnx", gather_model(&[Dim::Unknown])),
+            ("test_data_set_0/input_0.pb", floats(&[1.0, 2.0, 3.0, 4.0])),
+            ("test_data_set_0/output_0.pb", floats(first)),
+            ("test_data_set_1/input_0.pb", floats(&[5.0, 6.0, 7.0, 8.0])),
+            ("test_data_set_1/output_0.pb", floats(second)),
+        ])?;
+        outcome(&case)
+    };
+    ensure!(run(&[4.0, 1.0], &[8.0, 5.0])? == "passed");
+    ensure!(run(&[4.001, 1.0], &[8.0, 5.0])? == "passed within tolerance");
+    ensure!(run(&[4.0, 1.0], &[8.0, 5.001])? == "passed within tolerance");
+    let error = run(&[4.0, 1.0], &[8.0, 6.0]).err().context("no error")?.to_string();
+    let why = "test_data_set_1: output \"output\" is 5 at [1], and should be 6; 1 of 2 differ, by up to 1";
+    ensure!(error == why, "{error}");
     Ok(())
 }
 
-fn corpus() -> Result<Vec<Case>> {
-    let file = std::fs::File::open(format!("{DATA}/onnx-1.23.2-node.tar.xz"))?;
-    let mut archive = tar::Archive::new(lzma_rust2::XzReader::new(std::io::BufReader::new(file), false));
-    let mut files = Vec::new();
-    for entry in archive.entries()? {
-        let mut entry = entry?;
-        if entry.header().entry_type().is_file() {
-            let path = entry.path()?.to_string_lossy().into_owned();
-            let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes)?;
-            files.push((path, bytes.into()));
-        }
-    }
-    Ok(Case::from_files(files))
+#[test]
+fn a_case_has_its_own_tolerance() -> Result<()> {
+    let mut case = case([
+        ("model.onnx", gather_model(&[Dim::Unknown])),
+        ("test_data_set_0/input_0.pb", floats(&[1.0, 2.0, 3.0, 4.0])),
+        ("test_data_set_0/output_0.pb", floats(&[4.003, 1.0])),
+    ])?;
+    ensure!(outcome(&case)? == "passed within tolerance");
+    case.tolerance.rtol = 1e-4;
+    ensure!(matches!(case.run(), Outcome::Failed(_)));
+    Ok(())
+}
+
+#[test]
+fn light_models_get_their_inputs() -> Result<()> {
+    let files = |output: Tensor| {
+        [("m.onnx", gather_model(&[Dim::Fixed(2), Dim::Fixed(4)])), ("m_output_0.pb", output.to_proto_bytes(""))]
+    };
+    let right = case(files(array![[3.0f32 / 8.0, 0.0], [7.0 / 8.0, 4.0 / 8.0]].into()))?;
+    ensure!((right.name.as_str(), outcome(&right)?.as_str()) == ("m", "passed"), "{:?}", right.run());
+    let wrong = case(files(array![[3.0f32 / 8.0, 0.0], [7.0 / 8.0, 5.0 / 8.0]].into()))?;
+    ensure!(matches!(wrong.run(), Outcome::Failed(_)));
+    Ok(())
+}
+
+#[test]
+fn models_are_refused_for_their_nodes_alone() -> Result<()> {
+    let x = Tensor::from_array(array![1f32]);
+    let early = model(9, 4, one_node_graph("ThresholdedRelu", vec![], &[("x", &x)], DType::Float));
+    let line = outcome(&case([("model.onnx", early.clone())])?)?;
+    ensure!(line.starts_with("refused node \"node\" (ThresholdedRelu): "), "{line}");
+    let cut = early[..early.len() - 1].to_vec();
+    ensure!(matches!(case([("model.onnx", cut)])?.run(), Outcome::Failed(_)));
+    Ok(())
 }
