@@ -5,7 +5,7 @@
 #![allow(clippy::indexing_slicing)]
 
 use ndarray::array;
-use onnxref::operator::{Attributes, Call, Operator, Values};
+use onnxref::operator::{Call, Node, Operator, Values};
 use onnxref::{Model, Result, Tensor, inputs};
 
 /// What a model may say of the operator: a block in the form of the standard's own table.
@@ -21,16 +21,21 @@ struct Scale {
     factor: f32,
 }
 
-/// Attributes are read once, when a model is loaded. Defaults are filled in, names and kinds are checked.
-fn load(attributes: &Attributes) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(Scale { factor: attributes.float("factor")? }))
+/// A node is read once, when a model is loaded. Defaults of its attributes are filled in, names and kinds are checked.
+fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    Ok(Box::new(Scale { factor: node.float("factor")? }))
 }
 
 impl Operator for Scale {
-    /// The number and the types of inputs are checked before this is called.
-    fn run(&self, call: &Call<'_>) -> Result<Values> {
-        let x = call.tensor(0)?.view::<f32>()?;
-        Ok([Tensor::from_array(x.mapv(|x| self.factor * x)).into()].into())
+    /// The number and the types of inputs are checked before this is called. Memory comes from the call, so that the
+    /// run counts it.
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let x = call.tensor(0)?;
+        let mut y = call.output::<f32>(x.shape())?;
+        for (y, x) in y.elements_mut()?.iter_mut().zip(x.as_slice::<f32>()?) {
+            *y = self.factor * x;
+        }
+        Ok([y.finish().into()].into())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Element types: one table row each.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, quote};
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::fmt::{self, Display};
@@ -8,6 +8,7 @@ use std::fmt::{self, Display};
 /// An element type of ONNX IR version 14, named and numbered as in `TensorProto.DataType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
+#[non_exhaustive]
 #[allow(missing_docs)] // the names are the standard's
 pub enum DType {
     Float = 1,
@@ -214,6 +215,15 @@ impl DType {
 impl Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+impl std::str::FromStr for DType {
+    type Err = Error;
+
+    /// The type with a name of the standard, as [`DType::from_name`].
+    fn from_str(name: &str) -> Result<DType> {
+        DType::from_name(name).ok_or_else(|| Error::input(format!("{} is no element type", quote(name))))
     }
 }
 

@@ -22,6 +22,8 @@ pub enum Kind {
     Limit,
     /// Nobody: the caller asked to stop.
     Cancelled,
+    /// Us: a mistake in this library. Please report it.
+    Internal,
 }
 
 impl Display for Kind {
@@ -33,6 +35,7 @@ impl Display for Kind {
             Kind::Unsupported => "unsupported",
             Kind::Limit => "limit",
             Kind::Cancelled => "cancelled",
+            Kind::Internal => "internal",
         })
     }
 }
@@ -41,6 +44,8 @@ impl Display for Kind {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Place {
+    /// The calls of model functions that the node is inside of, outermost first, as errors show them.
+    pub function: Option<String>,
     /// Position of the node in its graph, from 0.
     pub node_index: Option<usize>,
     /// Name of the node; a node may have none.
@@ -77,8 +82,10 @@ struct Inner {
     place: Place,
     message: String,
     causes: Vec<Error>,
-    source: Option<std::io::Error>,
+    source: Option<Source>,
 }
+
+type Source = Box<dyn std::error::Error + Send + Sync>;
 
 /// An error's text is cut to this many bytes.
 const MAX_TEXT: usize = 4096;
@@ -105,10 +112,20 @@ impl Error {
         Error::new(Kind::Unsupported, message)
     }
 
+    /// [`Kind::Internal`]: a mistake of ours.
+    #[cold]
+    pub(crate) fn bug(message: &str) -> Error {
+        Error::new(Kind::Internal, format!("{message}: this is a bug in onnxref, please report it"))
+    }
+
     pub(crate) fn io(message: impl Into<String>, source: std::io::Error) -> Error {
-        let mut error = Error::new(Kind::Io, format!("{}: {source}", message.into()));
-        error.0.source = Some(source);
-        error
+        Error::new(Kind::Io, format!("{}: {source}", message.into())).caused_by(source)
+    }
+
+    /// The same error with the error that caused it, which [`source`](std::error::Error::source) returns.
+    pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        self.0.source = Some(source.into());
+        self
     }
 
     /// All of `causes` as one error: the only one as it is; of several the first, which knows the others. `left_out`
@@ -132,7 +149,7 @@ impl Error {
     /// About how much memory the error takes.
     pub(crate) fn weight(&self) -> usize {
         let Inner { place, message, .. } = &*self.0;
-        let names = [&place.node, &place.operator, &place.domain, &place.value_name, &place.attribute];
+        let names = [&place.function, &place.node, &place.operator, &place.domain, &place.value_name, &place.attribute];
         let names: usize = names.into_iter().flatten().map(String::len).sum();
         size_of::<Inner>() + message.len() + names
     }
@@ -170,6 +187,37 @@ impl Error {
         self
     }
 
+    /// The same error about a value: an operator's formal input or output, or a graph's.
+    pub fn about(self, value_name: &str) -> Error {
+        self.at(|place| place.value_name = Some(value_name.to_string()))
+    }
+
+    /// The same error about an attribute.
+    pub fn attribute(self, name: &str) -> Error {
+        self.at(|place| place.attribute = Some(name.to_string()))
+    }
+
+    /// The same error about an axis.
+    pub fn axis(self, axis: i64) -> Error {
+        self.at(|place| place.axis = Some(axis))
+    }
+
+    /// The same error with the size of the axis in question.
+    pub fn size(self, size: usize) -> Error {
+        self.at(|place| place.size = Some(size))
+    }
+
+    /// The same error with the offending value.
+    pub fn value(self, value: impl Into<i128>) -> Error {
+        let value = value.into();
+        self.at(|place| place.value = Some(value))
+    }
+
+    /// The same error with the position of the offending value in its tensor.
+    pub fn position(self, position: Vec<usize>) -> Error {
+        self.at(|place| place.position = Some(position))
+    }
+
     /// The same error with what `fill` adds to its place.
     pub fn at(mut self, fill: impl FnOnce(&mut Place)) -> Error {
         fill(&mut self.0.place);
@@ -183,6 +231,9 @@ impl Display for Error {
         if causes.is_empty()
             && let Some(index) = place.node_index
         {
+            if let Some(function) = &place.function {
+                write!(f, "in {function}: ")?;
+            }
             match place.node.as_deref() {
                 Some(name) if !name.is_empty() => write!(f, "node {}", quote(name))?,
                 _ => write!(f, "node #{index}")?,
@@ -209,7 +260,7 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0.source {
-            Some(source) => Some(source),
+            Some(source) => Some(&**source),
             None => self.0.causes.iter().find(|cause| cause.kind() == self.kind())?.source(),
         }
     }

@@ -8,6 +8,7 @@ compile_error!("onnxref runs on little-endian machines only: tensors are the byt
 pub mod conformance;
 mod dtype;
 mod error;
+mod files;
 mod graph;
 mod kernels;
 mod limits;
@@ -23,10 +24,13 @@ mod value;
 
 pub use dtype::{DType, DTypes, Element};
 pub use error::{Error, Kind, Place, Result, quote};
-pub use graph::{Dim, ValueInfo};
+pub use graph::ValueInfo;
 pub use limits::Limits;
-pub use model::{Inputs, LoadOptions, Model, Outputs, Runner};
+pub use model::{Inputs, IntoBytes, LoadOptions, Model, NodeInfo, Outputs, Runner};
 pub use operator::Cancel;
 pub use registry::{Support, supported};
 pub use tensor::{Scalar, Tensor};
-pub use value::Value;
+pub use value::{Dim, Map, Optional, Sequence, TypeSet, Value, ValueType};
+
+// The crates that stand in signatures.
+pub use {bytes, half, ndarray, num_complex};

@@ -1,6 +1,7 @@
 //! What a model may cost: every limit by name, with its default.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Result};
+use std::cell::Cell;
 
 /// What loading and running a model may cost. A limit is strict: what exceeds it is an error of kind
 /// [`Kind::Limit`] that names it, before the cost arises.
@@ -37,6 +38,10 @@ pub struct Limits {
     pub run_bytes: u64,
     /// Elements that a run may produce in all. Default: 2^40.
     pub run_elements: u64,
+    /// Nodes that a run may execute, each as often as it is executed. Default: 2^30.
+    pub run_nodes: u64,
+    /// Steps of work that outputs don't show: indices read, terms of sums. Default: 2^50.
+    pub run_work: u64,
 }
 
 impl Default for Limits {
@@ -52,18 +57,80 @@ impl Default for Limits {
             tensor_bytes: 8 << 30,
             run_bytes: 8 << 30,
             run_elements: 1 << 40,
+            run_nodes: 1 << 30,
+            run_work: 1 << 50,
         }
     }
 }
 
 impl Limits {
+    /// Checks a rank.
+    pub(crate) fn check_rank(&self, what: &str, rank: usize) -> Result<()> {
+        if rank <= self.rank {
+            return Ok(());
+        }
+        Err(exceeded("rank", what, rank as u128, "dimensions", self.rank as u64))
+    }
+
     /// So many bytes of faults are kept, so that all are reported and their memory is bounded.
     pub(crate) fn fault_bytes(&self) -> usize {
         usize::try_from(self.load_bytes / 32).unwrap_or(usize::MAX).min(1 << 20)
     }
 }
 
-/// The error for what exceeds a limit: `what` is so much, in `unit`.
+/// Memory that loading may take, charged where it is taken: [`Limits::load_bytes`], and more for each byte read.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    per_byte: u64,
+    allowed: Cell<u64>,
+    taken: Cell<u64>,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: &Limits) -> Budget {
+        Budget { per_byte: limits.load_bytes_per_byte, allowed: Cell::new(limits.load_bytes), taken: Cell::new(0) }
+    }
+
+    /// Allows more for bytes that were read or mapped.
+    pub(crate) fn allow_for(&self, read: u64) {
+        self.allowed.set(self.allowed.get().saturating_add(self.per_byte.saturating_mul(read)));
+    }
+
+    /// Takes `bytes` of memory.
+    ///
+    /// # Errors
+    /// That is more than is left.
+    pub(crate) fn take(&self, bytes: u64) -> Result<()> {
+        let (taken, allowed) = (self.taken.get().saturating_add(bytes), self.allowed.get());
+        self.taken.set(taken);
+        if taken > allowed {
+            return Err(exceeded("load_bytes", "loading the model takes", taken.into(), "bytes", allowed));
+        }
+        Ok(())
+    }
+
+    /// Gives back `bytes` that were taken.
+    pub(crate) fn give_back(&self, bytes: u64) {
+        self.taken.set(self.taken.get().saturating_sub(bytes));
+    }
+
+    /// Bytes that are taken.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken.get()
+    }
+
+    /// Bytes that may be taken in all.
+    pub(crate) fn allowed(&self) -> u64 {
+        self.allowed.get()
+    }
+
+    /// Bytes that may still be taken.
+    pub(crate) fn left(&self) -> u64 {
+        self.allowed.get().saturating_sub(self.taken.get())
+    }
+}
+
+/// Error for exceeding `limit`: `what` is `value`, in `unit`.
 #[cold]
 pub(crate) fn exceeded(limit: &'static str, what: &str, value: u128, unit: &str, allowed: u64) -> Error {
     Error::new(

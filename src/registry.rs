@@ -1,7 +1,7 @@
 //! From (domain, operator, opset) to the implementation of the version that rules.
 
 use crate::error::{Error, Result, operator_label};
-use crate::operator::{Compatibility, LoadCustom, Resolved};
+use crate::operator::{Compatibility, Implementation, LoadCustom, Make, Resolved};
 use crate::ops;
 use crate::schema::{self, Schema};
 use std::fmt;
@@ -40,7 +40,7 @@ impl Registry {
         let own = |schema: &Schema| schema.domain == domain && schema.name == name;
         let ruling = self.custom.iter().filter(|(schema, _)| own(schema) && schema.since_version <= opset);
         if let Some((schema, load)) = ruling.max_by_key(|(schema, _)| schema.since_version) {
-            return Ok(Resolved { schema: schema.clone(), load: load.clone(), compatibility });
+            return Ok(Resolved::new(schema.clone(), Make::Custom(load.clone()), compatibility));
         }
         let later = self.custom.iter().filter(|(schema, _)| own(schema)).min_by_key(|(s, _)| s.since_version);
         if let Some((schema, _)) = later.filter(|_| schema::versions(domain, name).is_empty()) {
@@ -54,18 +54,17 @@ impl Registry {
             )));
         }
         let schema = schema::resolve(domain, name, opset)?;
-        let implementation = ops::ALL.iter().find(|i| i.domain == domain && i.name == name);
+        let implementation = ops::all().find(|i| i.domain == domain && i.name == name);
         let Some(implementation) = implementation else {
             return Err(Error::unsupported(format!("{} is not implemented", schema.label())));
         };
-        let Some((_, load)) = implementation.versions.iter().find(|(version, _)| *version == schema.since_version)
-        else {
+        if !implementation.versions.contains(&schema.since_version) {
             return Err(Error::unsupported(format!(
                 "this version of {} is not implemented",
                 operator_label(domain, name)
             )));
-        };
-        Ok(Resolved { schema: Arc::new(schema), load: Arc::new(load), compatibility })
+        }
+        Ok(Resolved::new(Arc::new(schema), implementation.make.clone(), compatibility))
     }
 
     /// The newest opset version of a domain that is known; `None` for a domain that nobody defined.
@@ -104,14 +103,8 @@ pub struct Support {
 /// assert_eq!(gather.versions, [1, 11, 13]);
 /// ```
 pub fn supported() -> Vec<Support> {
-    let mut list: Vec<Support> = ops::ALL
-        .iter()
-        .map(|i| Support {
-            domain: i.domain,
-            name: i.name,
-            versions: i.versions.iter().map(|(version, _)| *version).collect(),
-        })
-        .collect();
+    let support = |i: &Implementation| Support { domain: i.domain, name: i.name, versions: i.versions.to_vec() };
+    let mut list: Vec<Support> = ops::all().map(support).collect();
     list.sort_by_key(|support| (support.domain, support.name));
     list
 }
@@ -123,9 +116,9 @@ mod tests {
 
     #[test]
     fn every_implementation_is_a_version_of_the_standard() {
-        for implementation in ops::ALL {
-            assert!(implementation.versions.is_sorted_by_key(|(version, _)| *version));
-            for (version, _) in implementation.versions {
+        for implementation in ops::all() {
+            assert!(implementation.versions.is_sorted());
+            for version in implementation.versions {
                 let resolved = Registry::default().resolve(implementation.domain, implementation.name, *version);
                 assert_eq!(resolved.map(|r| r.schema.since_version).ok(), Some(*version), "{}", implementation.name);
             }

@@ -1,11 +1,13 @@
 //! Outputs as JSON whose numbers read back exactly.
 
 use crate::print::Stdout;
-use onnxref::{Outputs, Scalar, Tensor};
-use serde::{Serialize, Serializer};
+use onnxref::{Outputs, Scalar, Tensor, Value};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::io::{self, BufWriter, Write};
 
-/// Prints `{"outputs": {NAME: {"dtype": .., "shape": .., "values": ..}}}`, in the order of the model.
+/// Prints `{"outputs": {NAME: {"dtype": .., "shape": .., "values": ..}}}`, in the order of the model. A sequence is
+/// `{"type": .., "sequence": [..]}`, an optional `{"type": .., "optional": ..}` with null for none, a map
+/// `{"type": .., "keys": .., "map": [..]}`.
 pub(crate) fn print(outputs: &Outputs) -> io::Result<()> {
     let mut out = BufWriter::new(Stdout);
     serde_json::to_writer(&mut out, &Document { outputs: Named(outputs) })?;
@@ -13,7 +15,7 @@ pub(crate) fn print(outputs: &Outputs) -> io::Result<()> {
     out.flush()
 }
 
-#[derive(Serialize)]
+#[derive(serde::Serialize)]
 struct Document<'a> {
     outputs: Named<'a>,
 }
@@ -22,18 +24,40 @@ struct Named<'a>(&'a Outputs);
 
 impl Serialize for Named<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, tensor)| {
-            let (dtype, shape) = (tensor.dtype().name(), tensor.shape());
-            (name, Described { dtype, shape, values: Values(tensor) })
-        }))
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, Described(value))))
     }
 }
 
-#[derive(Serialize)]
-struct Described<'a> {
-    dtype: &'static str,
-    shape: &'a [usize],
-    values: Values<'a>,
+/// A value with its type.
+struct Described<'a>(&'a Value);
+
+impl Serialize for Described<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let value_type = self.0.value_type().map(|value_type| value_type.to_string());
+        let mut map = serializer.serialize_map(None)?;
+        if self.0.tensor().is_err() {
+            map.serialize_entry("type", &value_type)?;
+        }
+        match self.0 {
+            Value::Tensor(tensor) => {
+                map.serialize_entry("dtype", tensor.dtype().name())?;
+                map.serialize_entry("shape", tensor.shape())?;
+                map.serialize_entry("values", &Values(tensor))?;
+            }
+            Value::Sequence(sequence) => map.serialize_entry("sequence", &list(sequence.values()))?,
+            Value::Optional(optional) => map.serialize_entry("optional", &optional.get().map(Described))?,
+            Value::Map(value) => {
+                map.serialize_entry("keys", &Values(value.keys()))?;
+                map.serialize_entry("map", &list(value.values()))?;
+            }
+            other => map.serialize_entry("text", &other.to_string())?,
+        }
+        map.end()
+    }
+}
+
+fn list(values: &[Value]) -> Vec<Described<'_>> {
+    values.iter().map(Described).collect()
 }
 
 struct Values<'a>(&'a Tensor);

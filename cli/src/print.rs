@@ -1,6 +1,6 @@
 //! Standard output and standard error.
 
-use onnxref::{Outputs, quote};
+use onnxref::{Outputs, Value, quote};
 use std::io::{self, Write};
 
 /// Standard output, which a reader such as `head` may close early: what follows is then lost, quietly.
@@ -25,8 +25,12 @@ fn unless_closed<T>(result: io::Result<T>, otherwise: T) -> io::Result<T> {
 
 /// A line for each output: name, element type, shape, values cut in the middle.
 pub(crate) fn table(outputs: &Outputs) -> io::Result<()> {
-    let row = |(name, tensor): (&str, &onnxref::Tensor)| {
-        [plain(name), tensor.dtype().to_string(), format!("{:?}", tensor.shape()), tensor.values().to_string()]
+    let row = |(name, value): (&str, &Value)| match value.tensor() {
+        Ok(tensor) => {
+            [plain(name), tensor.dtype().to_string(), format!("{:?}", tensor.shape()), tensor.values().to_string()]
+        }
+        // The text of other values begins with their type.
+        Err(_) => [plain(name), value.to_string(), String::new(), String::new()],
     };
     let rows: Vec<[String; 4]> = outputs.iter().map(row).collect();
     let width = |column: fn(&[String; 4]) -> &str| rows.iter().map(|r| column(r).chars().count()).max().unwrap_or(0);

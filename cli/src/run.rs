@@ -4,7 +4,7 @@ use crate::failure::{Failure, RUN};
 use crate::value::{Format, Named, feed, split};
 use crate::{json, npy, print};
 use clap::{Args, ValueEnum};
-use onnxref::{Inputs, Model, Outputs, Tensor, quote};
+use onnxref::{Inputs, Model, Outputs, Value, quote};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -61,8 +61,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut inputs = Inputs::new();
     for text in &arguments.input {
-        let (name, tensor) = feed(text, &model)?;
-        inputs = inputs.with(name, tensor);
+        let (name, value) = feed(text, &model)?;
+        inputs = inputs.with(name, value);
     }
     let outputs = model.run(inputs).map_err(|e| Failure::new(RUN, e.to_string()))?;
     outputs.notes().iter().for_each(|text| print::note(text));
@@ -106,10 +106,11 @@ impl<'a> OutputFile<'a> {
         Ok(OutputFile { name, path, format })
     }
 
-    fn encode(&self, tensor: &Tensor) -> Result<Vec<u8>, Failure> {
+    fn encode(&self, value: &Value) -> Result<Vec<u8>, Failure> {
+        let npy = || npy::write(value.tensor().map_err(|e| format!("{e}: write a .pb file"))?);
         match self.format {
-            Format::Pb => Ok(tensor.to_proto_bytes(self.name)),
-            Format::Npy => npy::write(tensor).map_err(|why| {
+            Format::Pb => Ok(value.to_proto_bytes(self.name)),
+            Format::Npy => npy().map_err(|why| {
                 Failure::usage(format!("output {} to {}: {why}", quote(self.name), print::path(self.path)))
             }),
         }
@@ -121,9 +122,9 @@ fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), Failure> {
     let failed = |file: &OutputFile<'_>, e: io::Error| Failure::new(RUN, format!("{}: {e}", print::path(file.path)));
     let mut written = Vec::new();
     for file in files {
-        let tensor = outputs.get(file.name);
-        let tensor = tensor.ok_or_else(|| Failure::new(RUN, format!("output {} is no tensor", quote(file.name))))?;
-        let bytes = file.encode(tensor)?;
+        let value = outputs.get(file.name);
+        let value = value.ok_or_else(|| Failure::new(RUN, format!("there is no output {}", quote(file.name))))?;
+        let bytes = file.encode(value)?;
         written.push((file, beside(Path::new(file.path), &bytes).map_err(|e| failed(file, e))?));
     }
     for (file, temporary) in written {

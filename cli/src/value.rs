@@ -3,15 +3,15 @@
 use crate::failure::Failure;
 use crate::print;
 use crate::{literal, npy};
-use onnxref::{DType, Model, Tensor, ValueInfo, quote};
+use onnxref::{Model, Tensor, Value, ValueInfo, ValueType, quote};
 use std::path::Path;
 
-/// The kinds of file that hold a tensor.
+/// The kinds of file that hold a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// An encoded `TensorProto`.
+    /// An encoded `TensorProto`, `SequenceProto`, `OptionalProto` or `MapProto`.
     Pb,
-    /// NumPy's.
+    /// NumPy's, for tensors.
     Npy,
 }
 
@@ -24,9 +24,9 @@ impl Format {
 }
 
 /// The name and value of an input: `NAME=VALUE`, or `VALUE` where the model has one input.
-pub(crate) fn feed<'a>(text: &'a str, model: &'a Model) -> Result<(&'a str, Tensor), Failure> {
-    let (name, value, dtype) = match split(text, model.inputs()) {
-        Named::Declared(info, value) => (info.name.as_str(), value, info.dtype),
+pub(crate) fn feed<'a>(text: &'a str, model: &'a Model) -> Result<(&'a str, Value), Failure> {
+    let (name, text, declared) = match split(text, model.inputs()) {
+        Named::Declared(info, value) => (info.name.as_str(), value, info.value_type.as_ref()),
         Named::Other(name, value) => (name, value, None),
         Named::Not => {
             let names: Vec<String> = model.inputs().map(|info| quote(&info.name)).collect();
@@ -35,8 +35,8 @@ pub(crate) fn feed<'a>(text: &'a str, model: &'a Model) -> Result<(&'a str, Tens
             return Err(Failure::usage(text));
         }
     };
-    let tensor = tensor(value, dtype).map_err(|why| Failure::usage(format!("input {}: {why}", quote(name))))?;
-    Ok((name, tensor))
+    let value = value(text, declared).map_err(|why| Failure::usage(format!("input {}: {why}", quote(name))))?;
+    Ok((name, value))
 }
 
 /// A text of the form `NAME=REST`.
@@ -66,18 +66,21 @@ pub(crate) fn split<'a>(text: &'a str, declared: impl ExactSizeIterator<Item = &
     }
 }
 
-fn tensor(text: &str, dtype: Option<DType>) -> Result<Tensor, String> {
+fn value(text: &str, declared: Option<&ValueType>) -> Result<Value, String> {
     let Some(format) = Format::of(text) else {
-        return literal::parse(text, dtype).map_err(|why| {
+        return literal::parse(text, declared.and_then(ValueType::dtype)).map(Value::from).map_err(|why| {
             let json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
             let hint = "neither a .pb or .npy file nor a JSON literal";
             if json { why } else { format!("{} is {hint}: {why}", quote(text)) }
         });
     };
     let bytes = std::fs::read(text).map_err(|e| format!("{}: {e}", print::path(text)))?;
-    let tensor = match format {
-        Format::Pb => Tensor::from_proto_bytes(bytes).map_err(|e| e.to_string()),
-        Format::Npy => npy::read(&bytes),
+    let value = match (format, declared) {
+        (Format::Npy, _) => npy::read(&bytes).map(Value::from),
+        (Format::Pb, Some(declared)) if declared.dtype().is_none() => {
+            Value::from_proto_bytes(bytes, declared).map_err(|e| e.to_string())
+        }
+        (Format::Pb, _) => Tensor::from_proto_bytes(bytes).map(Value::from).map_err(|e| e.to_string()),
     };
-    tensor.map_err(|why| format!("{}: {why}", print::path(text)))
+    value.map_err(|why| format!("{}: {why}", print::path(text)))
 }

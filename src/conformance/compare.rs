@@ -2,6 +2,7 @@
 
 use crate::dtype::DType;
 use crate::tensor::{Scalar, Tensor, position_of};
+use crate::value::Value;
 
 /// How far a float may be from the one that is wanted: `|got - want| <= atol + rtol * |want|`.
 ///
@@ -30,8 +31,32 @@ impl Default for Tolerance {
     }
 }
 
+/// Whether a value that is as it should be is so bit by bit; or how it differs. Sequences, optionals and maps have the
+/// same type and as many elements, each of which is as it should be.
+pub(super) fn compare(got: &Value, want: &Value, tolerance: Tolerance) -> Result<bool, String> {
+    let lists = match (got, want) {
+        (Value::Tensor(got), Value::Tensor(want)) => return compare_tensors(got, want, tolerance),
+        (Value::Sequence(got), Value::Sequence(want)) => Some((got.values(), want.values())),
+        (Value::Optional(got), Value::Optional(want)) => match (got.get(), want.get()) {
+            (None, None) => Some((&[][..], &[][..])),
+            (Some(got), Some(want)) => return compare(got, want, tolerance),
+            _ => None,
+        },
+        (Value::Map(got), Value::Map(want)) if got.keys() == want.keys() => Some((got.values(), want.values())),
+        _ => None,
+    };
+    let Some((gots, wants)) = lists.filter(|(gots, wants)| gots.len() == wants.len()) else {
+        return Err(format!("is {got}, and should be {want}"));
+    };
+    let mut exact = got == want;
+    for (k, (got, want)) in gots.iter().zip(wants).enumerate() {
+        exact &= compare(got, want, tolerance).map_err(|why| format!("in element {k} {why}"))?;
+    }
+    Ok(exact)
+}
+
 /// Whether a tensor that is as it should be is so bit by bit; or how it differs.
-pub(super) fn compare(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<bool, String> {
+fn compare_tensors(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<bool, String> {
     if (got.dtype(), got.shape()) != (want.dtype(), want.shape()) {
         let shape = |tensor: &Tensor| format!("{}{:?}", tensor.dtype(), tensor.shape());
         return Err(format!("is {}, and should be {}", shape(got), shape(want)));
@@ -119,7 +144,7 @@ mod tests {
 
     /// Whether one element passes, and whether it is equal bit by bit.
     fn one<T: Element>(got: T, want: T) -> Option<bool> {
-        compare(&Tensor::scalar(got), &Tensor::scalar(want), OFFICIAL).ok()
+        compare_tensors(&Tensor::scalar(got), &Tensor::scalar(want), OFFICIAL).ok()
     }
 
     const EXACT: Option<bool> = Some(true);
@@ -128,7 +153,7 @@ mod tests {
     #[test]
     fn the_bound_itself_is_within() {
         let tolerance = Tolerance { rtol: 1.0 / 1024.0, atol: 1.0 / 8.0 };
-        let compare = |got: f64, want: f64| compare(&Tensor::scalar(got), &Tensor::scalar(want), tolerance);
+        let compare = |got: f64, want: f64| compare_tensors(&Tensor::scalar(got), &Tensor::scalar(want), tolerance);
         for (want, bound) in [(0.0, 0.125), (1024.0, 1025.125), (-1024.0, -1025.125), (-1024.0, -1022.875)] {
             assert_eq!(compare(bound, want), Ok(false), "{bound} {want}");
             let further = if bound > want { bound.next_up() } else { bound.next_down() };
@@ -158,7 +183,7 @@ mod tests {
         // An ulp at 1 is 2^-10, less than 1e-3.
         assert_eq!((one(h(1.000_976_6), h(1.0)), one(h(1.001_953_1), h(1.0))), (CLOSE, None));
         let wide = Tolerance { rtol: 0.1, ..OFFICIAL };
-        assert_eq!(compare(&Tensor::scalar(b(1.09)), &Tensor::scalar(b(1.0)), wide), Ok(false));
+        assert_eq!(compare_tensors(&Tensor::scalar(b(1.09)), &Tensor::scalar(b(1.0)), wide), Ok(false));
     }
 
     #[test]
@@ -166,7 +191,7 @@ mod tests {
         let wide = Tolerance { rtol: 1.0, atol: 1.0 };
         let one = |dtype, got: u8, want: u8| {
             let tensor = |code: u8| Tensor::new(dtype, &[], vec![code]).unwrap();
-            compare(&tensor(got), &tensor(want), wide).ok()
+            compare_tensors(&tensor(got), &tensor(want), wide).ok()
         };
         for dtype in DType::all().filter(|dtype| (1..=8).contains(&dtype.bits()) && *dtype != DType::Bool) {
             assert_eq!((one(dtype, 1, 1), one(dtype, 1, 0)), (EXACT, None), "{dtype}");
@@ -183,8 +208,8 @@ mod tests {
         let one = |got: [f32; 2], want: [f32; 2]| {
             let [narrow_got, narrow_want] = [got, want].map(|[re, im]| Tensor::scalar(Complex::new(re, im)));
             let wide = |[re, im]: [f32; 2]| Tensor::scalar(Complex::new(f64::from(re), f64::from(im)));
-            let narrow = compare(&narrow_got, &narrow_want, tolerance).ok();
-            assert_eq!(compare(&wide(got), &wide(want), tolerance).ok(), narrow);
+            let narrow = compare_tensors(&narrow_got, &narrow_want, tolerance).ok();
+            assert_eq!(compare_tensors(&wide(got), &wide(want), tolerance).ok(), narrow);
             narrow
         };
         // |12 + 16i| = 20 allows 5 = |3 + 4i|, though 4 + 3i would be within neither part's own slack.
@@ -200,7 +225,7 @@ mod tests {
         assert_eq!((one(1_000_000i64, 1_000_001), one(255u8, 254), one(true, false)), (None, None, None));
         assert_eq!((one(i64::MIN, i64::MIN), one(false, false)), (EXACT, EXACT));
         let strings = |text: [&str; 2]| Tensor::from_strings(&[2], text).unwrap();
-        let compare = |got| compare(&strings(got), &strings(["a", "b"]), OFFICIAL);
+        let compare = |got| compare_tensors(&strings(got), &strings(["a", "b"]), OFFICIAL);
         assert_eq!(compare(["a", "b"]), Ok(true));
         assert_eq!(compare(["a", "c"]).unwrap_err(), "is \"c\" at [1], and should be \"b\"; 1 of 2 differ");
     }
@@ -208,7 +233,7 @@ mod tests {
     #[test]
     fn differences_are_named() {
         let want = Tensor::from_array(array![[1i32, 2], [3, 4]]);
-        let integers = |got| compare(&got, &want, OFFICIAL).unwrap_err();
+        let integers = |got| compare_tensors(&got, &want, OFFICIAL).unwrap_err();
         assert_eq!(
             integers(array![[1i32, 2], [5, 7]].into()),
             "is 5 at [1, 0], and should be 3; 2 of 4 differ, by up to 3"
@@ -218,7 +243,7 @@ mod tests {
 
         let floats = |got: [f32; 3]| {
             let tensor = |values: &[f32; 3]| Tensor::from_array(aview1(values));
-            compare(&tensor(&got), &tensor(&[1.0, 2.0, 3.0]), OFFICIAL)
+            compare_tensors(&tensor(&got), &tensor(&[1.0, 2.0, 3.0]), OFFICIAL)
         };
         assert_eq!(floats([1.0005, 2.0, 2.9999]), Ok(false));
         // What is within the tolerance does not count.
@@ -235,7 +260,30 @@ mod tests {
     #[test]
     fn no_elements() {
         let none = |shape: &[usize]| Tensor::from_array(ArrayD::<f32>::zeros(shape));
-        assert_eq!(compare(&none(&[0, 2]), &none(&[0, 2]), OFFICIAL), Ok(true));
-        assert!(compare(&none(&[0, 2]), &none(&[2, 0]), OFFICIAL).is_err());
+        assert_eq!(compare_tensors(&none(&[0, 2]), &none(&[0, 2]), OFFICIAL), Ok(true));
+        assert!(compare_tensors(&none(&[0, 2]), &none(&[2, 0]), OFFICIAL).is_err());
+    }
+
+    #[test]
+    fn values_that_hold_others() {
+        use crate::value::{Map, Optional, Sequence, ValueType};
+        let float = || ValueType::Tensor(DType::Float);
+        let sequence = |values: &[f32]| {
+            Value::from(Sequence::new(float(), values.iter().map(|v| Tensor::scalar(*v).into())).unwrap())
+        };
+        let compare = |got: &Value, want: &Value| super::compare(got, want, OFFICIAL);
+        let (good, close) = (sequence(&[1.0, 2.0]), sequence(&[1.0, 2.000_1]));
+        assert_eq!((compare(&good, &good), compare(&close, &good)), (Ok(true), Ok(false)));
+        let text = "in element 1 is 3 at [], and should be 2; 1 of 1 differ, by up to 1";
+        assert_eq!(compare(&sequence(&[1.0, 3.0]), &good).unwrap_err(), text);
+        assert!(compare(&sequence(&[1.0]), &good).is_err());
+        assert!(compare(&Tensor::scalar(1f32).into(), &good).is_err());
+        let (some, none) = (Value::from(Optional::some(close)), Value::from(Optional::none(float().sequence())));
+        assert_eq!(compare(&some, &Optional::some(good.clone()).into()), Ok(false));
+        assert_eq!(compare(&none, &none), Ok(true));
+        assert!(compare(&none, &some).is_err() && compare(&some, &none).is_err());
+        let map = |keys: Vec<i64>| Value::from(Map::new(keys.into(), good.sequence().unwrap().clone()).unwrap());
+        assert_eq!(compare(&map(vec![1, 2]), &map(vec![1, 2])), Ok(true));
+        assert!(compare(&map(vec![1, 2]), &map(vec![1, 3])).is_err());
     }
 }

@@ -1,8 +1,8 @@
 //! Official test cases: a model, inputs, and the outputs that the standard wants.
 //!
 //! A case is a folder with `model.onnx` (or `model.xml`, an OpenVINO IR) and data sets `test_data_set_0`,
-//! `test_data_set_1`, .. of `input_0.pb`, .., `output_0.pb`, ..: encoded `TensorProto`s in the order of the model's inputs
-//! and outputs. Outputs are compared by the official rule, which [`Tolerance`] states. No Python is needed.
+//! `test_data_set_1`, .. of `input_0.pb`, .., `output_0.pb`, ..: encoded `TensorProto`s, `SequenceProto`s or
+//! `OptionalProto`s in the order of the model's inputs and outputs. Outputs are compared by the official rule, which [`Tolerance`] states. No Python is needed.
 //!
 //! ONNX's light models lie otherwise: `NAME.onnx` beside `NAME_output_0.pb`, .., without inputs. As in the official
 //! runner, each input that has no initializer is then the float tensor of its declared shape whose `n` elements are
@@ -25,9 +25,10 @@ pub use compare::Tolerance;
 
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result, quote};
-use crate::graph::{Dim, ValueInfo};
+use crate::graph::ValueInfo;
 use crate::model::{Inputs, Model};
 use crate::tensor::Tensor;
+use crate::value::{Dim, Value, ValueType};
 use bytes::Bytes;
 use compare::compare;
 use std::collections::BTreeMap;
@@ -202,12 +203,17 @@ fn numbered(path: &str) -> Option<(&str, usize)> {
 }
 
 impl Source {
-    fn tensor(&self) -> Result<Tensor, String> {
+    /// The value in a file, which is a tensor's where nothing else is declared.
+    fn value(&self, declared: Option<&ValueType>) -> Result<Value, String> {
         let bytes = match self {
             Source::Bytes(bytes) => bytes.clone(),
             Source::Path(path) => std::fs::read(path).map_err(|e| e.to_string())?.into(),
         };
-        Tensor::from_proto_bytes(bytes).map_err(|e| e.to_string())
+        match declared {
+            None | Some(ValueType::Tensor(_)) => Tensor::from_proto_bytes(bytes).map(Value::Tensor),
+            Some(declared) => Value::from_proto_bytes(bytes, declared),
+        }
+        .map_err(|e| e.to_string())
     }
 }
 
@@ -216,7 +222,7 @@ impl DataSet {
     fn run(&self, model: &Model, tolerance: Tolerance) -> Result<bool, String> {
         let inputs = if self.light { light_inputs(model)? } else { self.inputs(model)? };
         let outputs = model.run(inputs).map_err(|e| e.to_string())?;
-        let got: Vec<(&str, &Tensor)> = outputs.iter().collect();
+        let got: Vec<(&str, &Value)> = outputs.iter().collect();
         if self.outputs.is_empty() {
             return Err("it has no outputs to compare".to_string());
         }
@@ -225,19 +231,19 @@ impl DataSet {
         }
         let mut exact = true;
         for ((k, source), (name, got)) in self.outputs.iter().zip(got) {
-            let want = source.tensor().map_err(|why| format!("output_{k}.pb: {why}"))?;
+            let want = source.value(got.value_type().as_ref()).map_err(|why| format!("output_{k}.pb: {why}"))?;
             exact &= compare(got, &want, tolerance).map_err(|why| format!("output {} {why}", quote(name)))?;
         }
         Ok(exact)
     }
 
     fn inputs<'a>(&self, model: &'a Model) -> Result<Inputs<'a>, String> {
-        let names: Vec<&str> = model.inputs().map(|info| info.name.as_str()).collect();
+        let infos: Vec<&ValueInfo> = model.inputs().collect();
         let mut inputs = Inputs::new();
         for (k, source) in &self.inputs {
-            let tensor = source.tensor().map_err(|why| format!("input_{k}.pb: {why}"))?;
-            let name = names.get(*k).ok_or_else(|| format!("input_{k}.pb: the model has {} inputs", names.len()))?;
-            inputs = inputs.with(name, tensor);
+            let info = infos.get(*k).ok_or_else(|| format!("input_{k}.pb: the model has {} inputs", infos.len()))?;
+            let value = source.value(info.value_type.as_ref()).map_err(|why| format!("input_{k}.pb: {why}"))?;
+            inputs = inputs.with(&info.name, value);
         }
         Ok(inputs)
     }
@@ -257,7 +263,7 @@ fn light_inputs(model: &Model) -> Result<Inputs<'_>, String> {
 const MAX_RAMP: usize = 1 << 24;
 
 fn ramp(info: &ValueInfo) -> Result<Tensor, String> {
-    let (Some(DType::Float), Some(dims)) = (info.dtype, &info.shape) else {
+    let (Some(DType::Float), Some(dims)) = (info.dtype(), &info.shape) else {
         return Err("is no float tensor of a declared rank, and has no file".to_string());
     };
     let size = |dim: &Dim| if let Dim::Fixed(size) = dim { *size } else { 1 };
@@ -293,12 +299,13 @@ mod tests {
 
     #[test]
     fn light_inputs_rise_from_zero() {
-        let info = |dims: Vec<Dim>| ValueInfo { name: "x".into(), dtype: Some(DType::Float), shape: Some(dims) };
+        let info =
+            |dims: Vec<Dim>| ValueInfo { name: "x".into(), value_type: Some(DType::Float.into()), shape: Some(dims) };
         let tensor = ramp(&info(vec![Dim::Unknown, Dim::Fixed(3), Dim::Symbol("N".into())])).unwrap();
         assert_eq!(tensor, ndarray::array![[[0f32], [1.0 / 3.0], [2.0 / 3.0]]].into());
         assert_eq!(ramp(&info(vec![Dim::Fixed(0)])).unwrap().len(), 0);
         let error = ramp(&info(vec![Dim::Fixed(usize::MAX), Dim::Fixed(2)])).unwrap_err();
         assert_eq!(error, "has no file, and more than 16777216 elements");
-        assert!(ramp(&ValueInfo { dtype: Some(DType::Int64), ..info(vec![]) }).is_err());
+        assert!(ramp(&ValueInfo { value_type: Some(DType::Int64.into()), ..info(vec![]) }).is_err());
     }
 }

@@ -1,50 +1,53 @@
 //! A node's inputs and outputs against its operator's schema.
 
-use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
 use crate::schema::{Arity, Parameter, Schema};
+use crate::value::ValueType;
 use smallvec::SmallVec;
 
 /// What is known of a node's values.
 #[derive(Debug, Default)]
 pub(super) struct Types {
-    /// The element type of each output, where it follows from the inputs.
-    pub(super) outputs: SmallVec<[Option<DType>; 1]>,
+    /// The type of each output, where it follows from the inputs.
+    pub(super) outputs: SmallVec<[Option<ValueType>; 1]>,
     /// The type of some input isn't known yet.
     pub(super) open: bool,
 }
 
-/// Checks the number of inputs and outputs. A value that is left out has an empty name: `false` here.
-pub(super) fn check_arity(schema: &Schema, inputs: &[bool], outputs: &[bool]) -> Result<()> {
+/// Checks the number of inputs and outputs. A value that is left out is `false` here.
+pub(super) fn check_arity(
+    schema: &Schema,
+    inputs: impl ExactSizeIterator<Item = bool> + Clone,
+    outputs: impl ExactSizeIterator<Item = bool> + Clone,
+) -> Result<()> {
     arity("input", &schema.inputs, inputs)?;
     arity("output", &schema.outputs, outputs)
 }
 
-fn arity(what: &str, formal: &[Parameter], given: &[bool]) -> Result<()> {
+fn arity(what: &str, formal: &[Parameter], given: impl ExactSizeIterator<Item = bool> + Clone) -> Result<()> {
+    let count = given.len();
     let variadic = formal.last().is_some_and(|last| matches!(last.arity, Arity::Variadic(_)));
-    if given.len() > formal.len() && !variadic {
-        return Err(wrong_count(what, formal, given.len()));
+    if count > formal.len() && !variadic {
+        return Err(wrong_count(what, formal, count));
     }
     for (k, parameter) in formal.iter().enumerate() {
         let missing = match parameter.arity {
             Arity::Optional => false,
-            Arity::One => !given.get(k).copied().unwrap_or(false),
-            Arity::Variadic(least) => {
-                let rest = given.get(k..).unwrap_or(&[]);
-                rest.len() < least || rest.contains(&false)
-            }
+            Arity::One => !given.clone().nth(k).unwrap_or(false),
+            Arity::Variadic(least) => count.saturating_sub(k) < least || given.clone().skip(k).any(|there| !there),
         };
-        if missing && given.len() < formal.len() {
-            return Err(wrong_count(what, formal, given.len()));
+        if missing && count < formal.len() {
+            return Err(wrong_count(what, formal, count));
         }
         if missing {
             return Err(Error::model(format!("{what} {k}, {}, is left out, and is required", quote(&parameter.name)))
-                .at(|place| place.value_name = Some(parameter.name.clone())));
+                .about(&parameter.name));
         }
     }
     Ok(())
 }
 
+#[cold]
 fn wrong_count(what: &str, formal: &[Parameter], given: usize) -> Error {
     let names: Vec<String> = formal
         .iter()
@@ -55,47 +58,50 @@ fn wrong_count(what: &str, formal: &[Parameter], given: usize) -> Error {
         })
         .collect();
     let s = if given == 1 { "" } else { "s" };
-    Error::model(format!("{given} {what}{s} given: the operator has ({})", names.join(", "))).at(|place| {
-        place.value = Some(given as i128);
-    })
+    Error::model(format!("{given} {what}{s} given: the operator has ({})", names.join(", "))).value(given as i128)
 }
 
-/// Checks the inputs' element types: the outer `None` is an input left out, the inner one a type that isn't known.
-pub(super) fn check(schema: &Schema, inputs: &[Option<Option<DType>>], outputs: usize) -> Result<Types> {
-    let mut bound: SmallVec<[(&str, DType, &str); 4]> = SmallVec::new();
+/// Checks the inputs' types: the outer `None` is an input left out, the inner one a type that isn't known.
+pub(super) fn check(
+    schema: &Schema,
+    inputs: impl Iterator<Item = Option<Option<ValueType>>>,
+    outputs: usize,
+) -> Result<Types> {
+    let mut bound: SmallVec<[(&str, ValueType, &str); 4]> = SmallVec::new();
     let mut types = Types::default();
-    for (k, dtype) in inputs.iter().enumerate() {
-        let (Some(dtype), Some(parameter)) = (dtype, schema.input(k)) else { continue };
-        let Some(dtype) = *dtype else {
+    for (k, value_type) in inputs.enumerate() {
+        let (Some(value_type), Some(parameter)) = (value_type, schema.input(k)) else { continue };
+        let Some(value_type) = value_type else {
             types.open = true;
             continue;
         };
-        if !parameter.types.contains(dtype) {
-            let text = format!("{} has element type {dtype}: allowed {}", quote(&parameter.name), parameter.types);
-            return Err(wrong_type(text, parameter));
+        if !parameter.types.contains(&value_type) {
+            let what = what(&value_type);
+            let text = format!("{} has {what} {value_type}: allowed {}", quote(&parameter.name), parameter.types);
+            return Err(Error::model(text).about(&parameter.name));
         }
         let Some(variable) = parameter.variable.as_deref() else { continue };
         match bound.iter().find(|(name, ..)| *name == variable) {
-            None => bound.push((variable, dtype, &parameter.name)),
-            Some((_, other, _)) if *other == dtype => {}
+            None => bound.push((variable, value_type, &parameter.name)),
+            Some((_, other, _)) if *other == value_type => {}
             Some((_, other, by)) => {
-                let name = quote(&parameter.name);
-                let text = format!("{name} has element type {dtype} and {} has {other}: they must be equal", quote(by));
-                return Err(wrong_type(text, parameter));
+                let (name, what) = (quote(&parameter.name), what(&value_type));
+                let text = format!("{name} has {what} {value_type} and {} has {other}: they must be equal", quote(by));
+                return Err(Error::model(text).about(&parameter.name));
             }
         }
     }
-    types.outputs = (0..outputs)
-        .map(|k| {
-            let parameter = schema.output(k)?;
-            let variable = parameter.variable.as_deref().unwrap_or("");
-            let bound = bound.iter().find(|(name, ..)| *name == variable).map(|(_, dtype, _)| *dtype);
-            bound.or_else(|| parameter.types.only())
-        })
-        .collect();
+    let type_of = |k| {
+        let parameter = schema.output(k)?;
+        let variable = parameter.variable.as_deref().unwrap_or("");
+        let bound = bound.iter().find(|(name, ..)| *name == variable).map(|(_, value_type, _)| value_type.clone());
+        bound.or_else(|| parameter.types.only())
+    };
+    types.outputs = (0..outputs).map(type_of).collect();
     Ok(types)
 }
 
-fn wrong_type(text: String, parameter: &Parameter) -> Error {
-    Error::model(text).at(|place| place.value_name = Some(parameter.name.clone()))
+/// How errors call a type.
+pub(super) fn what(value_type: &ValueType) -> &'static str {
+    if value_type.dtype().is_some() { "element type" } else { "type" }
 }

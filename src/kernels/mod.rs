@@ -10,7 +10,6 @@
 mod cpu;
 mod elements;
 mod grid;
-pub(crate) mod index;
 mod narrow;
 mod parallel;
 mod rows;
@@ -18,7 +17,32 @@ mod rows;
 mod team;
 
 pub(crate) use grid::Grid;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The caller's wish to stop, now or at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Stop {
+    called: AtomicBool,
+    at: Option<Instant>,
+}
+
+impl Stop {
+    /// To stop after a time from now on.
+    pub(crate) fn after(time: Duration) -> Stop {
+        // A time beyond what can be counted never comes.
+        Stop { called: AtomicBool::new(false), at: Instant::now().checked_add(time) }
+    }
+
+    pub(crate) fn stop(&self) {
+        self.called.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn is_set(&self) -> bool {
+        self.called.load(Ordering::Relaxed) || self.at.is_some_and(|at| Instant::now() >= at)
+    }
+}
 
 /// What a kernel may use, and what stops it.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +50,7 @@ pub(crate) struct Means<'a> {
     /// Threads at the most.
     pub(crate) threads: usize,
     /// Set when the caller asks to stop.
-    pub(crate) stop: Option<&'a AtomicBool>,
+    pub(crate) stop: Option<&'a Stop>,
 }
 
 /// Index values as they came.
@@ -47,7 +71,7 @@ impl<'a> Indices<'a> {
 }
 
 /// An integer type of indices.
-trait Index: Copy + Sync {
+pub(crate) trait Index: Copy + Sync {
     fn value(self) -> i64;
 }
 
@@ -77,7 +101,7 @@ pub(crate) struct Bounds {
 impl Bounds {
     /// The entry that an index names, if it is in range.
     #[inline(always)]
-    fn entry(self, index: impl Index) -> Option<usize> {
+    pub(crate) fn entry(self, index: impl Index) -> Option<usize> {
         let entry = self.wrapped(index);
         // A negative number is beyond any size.
         ((entry as u64) < self.size as u64).then_some(entry as usize)

@@ -1,9 +1,9 @@
 //! Work shared among threads. Each part of the output is written by one thread, so the bytes are the same for any
 //! number of them.
 
-use super::Means;
 #[cfg(feature = "rayon")]
 use super::team::TEAM;
+use super::{Means, Stop};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Output below so many bytes is not worth a helper that is ready.
@@ -47,10 +47,10 @@ thread_local! {
     pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-fn stopped(stop: Option<&AtomicBool>) -> bool {
+fn stopped(stop: Option<&Stop>) -> bool {
     #[cfg(test)]
     LOOKS.set(LOOKS.get() + 1);
-    stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    stop.is_some_and(Stop::is_set)
 }
 
 #[cfg(feature = "rayon")]
@@ -58,7 +58,7 @@ fn shared(
     out: &mut [u8],
     unit: usize,
     threads: usize,
-    stop: Option<&AtomicBool>,
+    stop: Option<&Stop>,
     work: impl Fn(usize, &mut [u8]) -> bool + Sync,
 ) -> bool {
     use std::sync::Mutex;

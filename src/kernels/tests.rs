@@ -147,7 +147,11 @@ fn a_caller_that_asks_to_stop_is_heard() {
     let axis = Bounds { size: 100, negative: true };
     for threads in [1, 3] {
         for stop in [true, false] {
-            let means = Means { threads, stop: Some(&AtomicBool::new(stop)) };
+            let asked = Stop::default();
+            if stop {
+                asked.stop();
+            }
+            let means = Means { threads, stop: Some(&asked) };
             let mut out = vec![0; indices.len()];
             let work = Gather { data: &data, axis, row: 1, indices: Indices::I32(&indices) };
             assert_eq!(gather(work, &mut out, means), !stop);
@@ -161,7 +165,7 @@ fn a_caller_that_asks_to_stop_is_heard() {
 #[cfg_attr(miri, ignore = "too large")]
 fn a_caller_is_asked_often() {
     const LONG: usize = 12 << 20;
-    let (data, stop) = (vec![1; 2 * LONG], AtomicBool::new(false));
+    let (data, stop) = (vec![1; 2 * LONG], Stop::default());
     let (means, one) = (Means { threads: 1, stop: Some(&stop) }, vec![0i32; LONG]);
     let mut out = vec![0; 2 * LONG];
     let mut ask = |what: &str, run: &dyn Fn(&mut [u8]) -> bool| {

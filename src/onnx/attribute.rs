@@ -1,28 +1,28 @@
 //! A node's attributes against its operator's schema.
 
-use super::external::Folder;
-use super::proto::AttributeProto;
-use super::tensor;
-use crate::error::{Error, Place, Result, quote};
+use super::proto::{AttributeProto, TypeProto};
+use super::{sparse, tensor, types};
+use crate::error::{Error, Result, quote};
+use crate::files::ModelFiles;
 use crate::schema::{Attribute, AttributeKind, Schema};
+use crate::value::ValueType;
 
-/// The node's attributes, and for the others their defaults. All faults are returned.
+/// The node's attributes. All faults are returned.
 pub(super) fn read(
     protos: Vec<AttributeProto>,
     schema: &Schema,
     ir_version: i64,
-    folder: &Folder,
+    files: &ModelFiles,
 ) -> Result<Vec<(String, Attribute)>, Vec<Error>> {
-    let mut values: Vec<(String, Attribute)> = Vec::new();
+    let mut values: Vec<(String, Attribute)> = Vec::with_capacity(protos.len());
     let mut faults = Vec::new();
     for mut proto in protos {
-        if faults.iter().map(Error::weight).sum::<usize>() > folder.limits.fault_bytes() / 16 {
+        if faults.iter().map(Error::weight).sum::<usize>() > files.limits.fault_bytes() / 16 {
             break;
         }
         let name = proto.name.take().unwrap_or_default();
-        let fill = |place: &mut Place| place.attribute = Some(name.clone());
         if values.iter().any(|(other, _)| *other == name) {
-            faults.push(Error::model(format!("attribute {} is given twice", quote(&name))).at(fill));
+            faults.push(Error::model(format!("attribute {} is given twice", quote(&name))).attribute(&name));
             continue;
         }
         let formal = match schema.attribute(&name) {
@@ -32,18 +32,17 @@ pub(super) fn read(
                 continue;
             }
         };
-        match value(proto, formal.kind, ir_version, folder) {
+        match value(proto, formal.kind, ir_version, files) {
             Ok(value) => values.push((name, value)),
             Err(error) => {
-                faults.push(error.within(&format!("attribute {}", quote(&name))).at(fill));
+                faults.push(error.within(&format!("attribute {}", quote(&name))).attribute(&name));
             }
         }
     }
-    schema.fill_defaults(&mut values);
     for formal in schema.attributes.iter().filter(|formal| formal.required && faults.is_empty()) {
         if !values.iter().any(|(name, _)| *name == formal.name) {
             let text = format!("attribute {} is required", quote(&formal.name));
-            faults.push(Error::model(text).at(|place| place.attribute = Some(formal.name.clone())));
+            faults.push(Error::model(text).attribute(&formal.name));
             break;
         }
     }
@@ -51,7 +50,7 @@ pub(super) fn read(
 }
 
 /// The value of an attribute that should be of a kind.
-fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, folder: &Folder) -> Result<Attribute> {
+fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, files: &ModelFiles) -> Result<Attribute> {
     if proto.ref_attr_name.as_ref().is_some_and(|name| !name.is_empty()) {
         return Err(Error::model("it refers to an attribute of a function, and is in none"));
     }
@@ -69,6 +68,7 @@ fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, folder: &F
     if let Some((_, field)) = given.iter().find(|(k, _)| *k != kind) {
         return Err(Error::model(format!("its kind is {}, and it has a value in the field {field}", kind.name())));
     }
+    files.budget.take(cost(&proto))?;
     let text = |bytes: &bytes::Bytes| {
         let text = std::str::from_utf8(bytes).map_err(|e| Error::model(format!("its string is not UTF-8: {e}")))?;
         Ok(text.to_string())
@@ -79,15 +79,40 @@ fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, folder: &F
         AttributeKind::Int => Attribute::Int(proto.i.unwrap_or(0)),
         AttributeKind::Float => Attribute::Float(proto.f.unwrap_or(0.0)),
         AttributeKind::String => Attribute::String(proto.s.as_ref().map(text).transpose()?.unwrap_or_default()),
-        AttributeKind::Tensor => Attribute::Tensor(tensor::read(*proto.t.ok_or_else(missing)?, folder)?),
+        AttributeKind::Tensor => Attribute::Tensor(tensor::read(*proto.t.ok_or_else(missing)?, files)?),
         AttributeKind::Ints => Attribute::Ints(proto.ints),
         AttributeKind::Floats => Attribute::Floats(proto.floats),
         AttributeKind::Strings => Attribute::Strings(proto.strings.iter().map(text).collect::<Result<_>>()?),
         AttributeKind::Tensors => {
-            Attribute::Tensors(proto.tensors.into_iter().map(|t| tensor::read(t, folder)).collect::<Result<_>>()?)
+            Attribute::Tensors(proto.tensors.into_iter().map(|t| tensor::read(t, files)).collect::<Result<_>>()?)
         }
-        _ => return Err(Error::unsupported(format!("attributes of kind {} are not supported", kind.name()))),
+        AttributeKind::SparseTensor => {
+            Attribute::SparseTensor(sparse::read(*proto.sparse_tensor.ok_or_else(missing)?, files)?.into_tensor()?)
+        }
+        AttributeKind::SparseTensors => {
+            let tensor = |proto| sparse::read(proto, files)?.into_tensor();
+            Attribute::SparseTensors(proto.sparse_tensors.into_iter().map(tensor).collect::<Result<_>>()?)
+        }
+        AttributeKind::TypeProto => Attribute::Type(type_of(&*proto.tp.ok_or_else(missing)?, files)?),
+        AttributeKind::TypeProtos => {
+            Attribute::Types(proto.type_protos.iter().map(|proto| type_of(proto, files)).collect::<Result<_>>()?)
+        }
+        AttributeKind::Graph | AttributeKind::Graphs => {
+            return Err(Error::unsupported(format!("attributes of kind {} are not supported", kind.name())));
+        }
     })
+}
+
+/// Memory that the value takes until the operator is made, beside that of tensors.
+fn cost(proto: &AttributeProto) -> u64 {
+    let string = |text: &bytes::Bytes| size_of::<String>() + 16 + text.len();
+    let strings: usize = proto.strings.iter().chain(&proto.s).map(string).sum();
+    let name = proto.name.as_ref().map_or(0, String::len);
+    (2 * size_of::<(String, Attribute)>() + name + strings + 4 * proto.floats.len() + 8 * proto.ints.len()) as u64
+}
+
+fn type_of(proto: &TypeProto, files: &ModelFiles) -> Result<ValueType> {
+    types::read(proto, &files.limits, &files.budget)?.0.ok_or_else(|| Error::model("its type is not said"))
 }
 
 /// The value fields that a message has, and the kind that each is for.

@@ -31,6 +31,9 @@ pub(super) enum Message {
     DeviceGroup,
     ShardedDim,
     SimpleDim,
+    Sequence,
+    Map,
+    Optional,
 }
 
 /// What is at a field.
@@ -88,6 +91,9 @@ impl Message {
             Message::DeviceGroup => "IntIntListEntryProto",
             Message::ShardedDim => "ShardedDimProto",
             Message::SimpleDim => "SimpleShardedDimProto",
+            Message::Sequence => "SequenceProto",
+            Message::Map => "MapProto",
+            Message::Optional => "OptionalProto",
         }
     }
 
@@ -117,6 +123,9 @@ impl Message {
             Message::DeviceGroup => size_of::<p::IntIntListEntryProto>(),
             Message::ShardedDim => size_of::<p::ShardedDimProto>(),
             Message::SimpleDim => size_of::<p::SimpleShardedDimProto>(),
+            Message::Sequence => size_of::<p::SequenceProto>(),
+            Message::Map => size_of::<p::MapProto>(),
+            Message::Optional => size_of::<p::OptionalProto>(),
         }) as u64
     }
 
@@ -167,15 +176,15 @@ impl Message {
             (Attribute, 15) => many(Type),
             (Attribute, 22) => one(SparseTensor),
             (Attribute, 23) => many(SparseTensor),
-            // Of numbers in a tensor a second copy may be made, in the element type.
+            // Sizes are read into a shape as well.
             (Tensor, 1) => Some(Numbers(16, Varint)),
             (Tensor, 2 | 14) => Some(Number),
             (Tensor, 3) => one(Segment),
             (Tensor, 4) => Some(Numbers(4, Fixed32)),
-            (Tensor, 5) => Some(Numbers(8, Varint)),
+            (Tensor, 5) => Some(Numbers(4, Varint)),
             (Tensor, 6) => Some(Slice(true)),
             (Tensor, 7) => Some(Numbers(8, Varint)),
-            (Tensor, 11) => Some(Numbers(12, Varint)),
+            (Tensor, 11) => Some(Numbers(8, Varint)),
             (Tensor, 8) => Some(Name(false)),
             (Tensor, 9) => Some(Slice(false)),
             (Tensor, 10) => Some(Numbers(8, Fixed64)),
@@ -233,6 +242,21 @@ impl Message {
             (ShardedDim, 2) => many(SimpleDim),
             (SimpleDim, 1 | 3) => Some(Number),
             (SimpleDim, 2) => Some(Name(false)),
+            (Sequence | Map | Optional, 1) => Some(Name(false)),
+            (Sequence | Map | Optional, 2) => Some(Number),
+            (Sequence, 3) => many(Tensor),
+            (Sequence, 4) => many(SparseTensor),
+            (Sequence, 5) => many(Sequence),
+            (Sequence, 6) => many(Map),
+            (Sequence, 7) => many(Optional),
+            (Map, 3) => Some(Numbers(8, Varint)),
+            (Map, 4) => Some(Slice(true)),
+            (Map, 5) => one(Sequence),
+            (Optional, 3) => one(Tensor),
+            (Optional, 4) => one(SparseTensor),
+            (Optional, 5) => one(Sequence),
+            (Optional, 6) => one(Map),
+            (Optional, 7) => one(Optional),
             _ => None,
         }
     }

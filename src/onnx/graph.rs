@@ -1,87 +1,72 @@
-//! From the messages of a model to a graph that is ready to run.
+//! From the messages of a model to a draft.
 
-use super::external::Folder;
-use super::proto::{
-    AttributeProto, FunctionProto, NodeProto, OperatorSetIdProto, SparseTensorProto, TensorProto, ValueInfoProto,
-    tensor_shape_proto::{Dimension, dimension},
-    type_proto,
-};
-use super::{attribute, scan, shallow, tensor};
-use crate::dtype::DType;
-use crate::error::{Error, Kind, Result, operator_label, quote};
-use crate::graph::{Builder, Dim, Graph, NodeNames, ValueInfo};
-use crate::operator::Resolved;
+use super::functions::Functions;
+use super::proto::{AttributeProto, NodeProto, OperatorSetIdProto, SparseTensorProto, TensorProto, ValueInfoProto};
+use super::{attribute, scan, shallow, sparse, tensor, types};
+use crate::error::{Error, Kind, Result, quote};
+use crate::files::{LoadedModel, ModelFiles};
+use crate::graph::{Draft, Ids, Names, NodePlace, ValueInfo};
+use crate::operator::{Label, Resolved};
 use crate::registry::{Newest, Registry};
 use crate::value::Value;
 use bytes::Bytes;
 use prost::Message;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The IR versions that there are.
 const IR_VERSIONS: std::ops::RangeInclusive<i64> = 1..=14;
 
-/// What a model is made of.
-#[derive(Debug)]
-pub(crate) struct Parts {
-    pub(crate) graph: Graph,
-    pub(crate) ir_version: i64,
-    pub(crate) opsets: Vec<(String, i64)>,
-    pub(crate) metadata: Vec<(String, String)>,
-    /// What departs from the standard without being in the way.
-    pub(crate) notes: Vec<String>,
-}
+/// What an operator version takes in memory: its part of the table, read.
+const SCHEMA: u64 = 8 << 10;
 
-/// Reads a model, whose bytes are in memory for it (`read`) or mapped; the error has every fault that could be seen.
-pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, folder: &Folder) -> Result<Parts> {
+/// Reads a model, whose bytes are in memory for it (`read`) or mapped. Faults are in the draft, but for one that is in
+/// the way of all others.
+pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFiles) -> Result<LoadedModel> {
     if file.is_empty() {
         return Err(Error::model("the model file is empty"));
     }
-    folder.spend(scan::check_model(&file, read, &folder.limits)?, file.len() as u64)?;
+    files.budget.allow_for(file.len() as u64);
+    files.budget.take(if read { file.len() as u64 } else { 0 })?;
+    scan::check_model(&file, files)?;
     let proto: shallow::Model = decoded(file)?;
     let ir_version = proto.ir_version.unwrap_or(0);
     if !IR_VERSIONS.contains(&ir_version) {
         let (first, last) = (IR_VERSIONS.start(), IR_VERSIONS.end());
         let kind = if ir_version > *last { Kind::Unsupported } else { Kind::Model };
-        return Err(Error::new(kind, format!("ir_version {ir_version}: allowed {first}..={last}"))
-            .at(|place| place.value = Some(ir_version.into())));
+        return Err(Error::new(kind, format!("ir_version {ir_version}: allowed {first}..={last}")).value(ir_version));
     }
-    let opsets = opsets(&proto.opset_import, ir_version, registry)?;
-    let metadata = metadata(&proto);
+    let opsets = opsets(&proto.opset_import, ir_version, registry, files)?;
+    let metadata = metadata(&proto, files)?;
     let mut notes = Vec::new();
     if !proto.training_info.is_empty() {
         notes.push("training_info is not used".to_string());
     }
     let graph = proto.graph.ok_or_else(|| Error::model("the model has no graph"))?;
-    let mut loader = Loader {
-        builder: Builder::new(folder.limits.fault_bytes()),
-        registry,
-        folder,
-        ir_version,
-        opsets: opsets.iter().map(|(domain, version)| (domain.as_str(), *version)).collect(),
-        functions: proto.functions.into_iter().map(function_name).collect::<Result<_>>()?,
-        resolved: HashMap::new(),
-        notes,
-    };
-    loader.graph(graph)?;
-    let Loader { builder, notes, .. } = loader;
-    Ok(Parts { graph: builder.finish()?, ir_version, opsets, metadata, notes })
+    let functions = Functions::read(proto.functions, files)?;
+    let imports = opsets.iter().cloned().collect();
+    let draft = Draft::new(files.limits.fault_bytes());
+    let mut loader = Loader { draft, registry, files, ir_version, functions, resolved: HashMap::new(), notes };
+    loader.graph(graph, imports)?;
+    let Loader { draft, notes, .. } = loader;
+    Ok(LoadedModel { draft, ir_version, opsets, metadata, notes })
 }
 
-fn decoded<M: Message + Default>(bytes: Bytes) -> Result<M> {
+pub(super) fn decoded<M: Message + Default>(bytes: Bytes) -> Result<M> {
     M::decode(bytes).map_err(|e| Error::model(format!("the file is no ONNX model, or is cut short: {e}")))
 }
 
-fn function_name(function: Bytes) -> Result<(String, String, String)> {
-    let FunctionProto { name, domain, overload, .. } = decoded(function)?;
-    Ok((domain_of(domain.as_deref()).to_string(), name.unwrap_or_default(), overload.unwrap_or_default()))
-}
-
 /// `ai.onnx` and the empty domain are one.
-fn domain_of(domain: Option<&str>) -> &str {
+pub(super) fn domain_of(domain: Option<&str>) -> &str {
     domain.filter(|domain| *domain != "ai.onnx").unwrap_or("")
 }
 
-fn opsets(imports: &[OperatorSetIdProto], ir_version: i64, registry: &Registry) -> Result<Vec<(String, i64)>> {
+fn opsets(
+    imports: &[OperatorSetIdProto],
+    ir_version: i64,
+    registry: &Registry,
+    files: &ModelFiles,
+) -> Result<Vec<(String, i64)>> {
     if ir_version < 3 {
         return match imports {
             [] => Ok(vec![(String::new(), 1)]),
@@ -96,14 +81,12 @@ fn opsets(imports: &[OperatorSetIdProto], ir_version: i64, registry: &Registry) 
     let mut opsets: Vec<(String, i64)> = Vec::new();
     let mut known: HashMap<&str, i64> = HashMap::new();
     for import in imports {
+        files.budget.take(256 + 2 * import.domain.as_ref().map_or(0, String::len) as u64)?;
         let domain = domain_of(import.domain.as_deref());
         let version = import.version.unwrap_or(0);
         let name = quote(if domain.is_empty() { "ai.onnx" } else { domain });
         let fault = |kind, text: String| {
-            Err(Error::new(kind, text).at(|place| {
-                place.domain = Some(domain.to_string());
-                place.value = Some(version.into());
-            }))
+            Err(Error::new(kind, text).value(version).at(|place| place.domain = Some(domain.to_string())))
         };
         if version <= 0 {
             return fault(
@@ -131,208 +114,260 @@ fn opsets(imports: &[OperatorSetIdProto], ir_version: i64, registry: &Registry) 
     Ok(opsets)
 }
 
-fn metadata(proto: &shallow::Model) -> Vec<(String, String)> {
+fn metadata(proto: &shallow::Model, files: &ModelFiles) -> Result<Vec<(String, String)>> {
     let version = proto.model_version.filter(|v| *v != 0).map(|v| v.to_string());
     let fields = [
-        ("producer_name", proto.producer_name.clone()),
-        ("producer_version", proto.producer_version.clone()),
-        ("domain", proto.domain.clone()),
-        ("model_version", version),
-        ("doc_string", proto.doc_string.clone()),
+        ("producer_name", &proto.producer_name),
+        ("producer_version", &proto.producer_version),
+        ("domain", &proto.domain),
+        ("model_version", &version),
+        ("doc_string", &proto.doc_string),
     ];
-    let fields =
-        fields.into_iter().filter_map(|(key, value)| Some((key.to_string(), value.filter(|v| !v.is_empty())?)));
-    let own = proto.metadata_props.iter().cloned();
-    fields.chain(own.map(|e| (e.key.unwrap_or_default(), e.value.unwrap_or_default()))).collect()
+    let fields = fields.into_iter().filter_map(|(key, value)| Some((key, value.as_deref().filter(|v| !v.is_empty())?)));
+    let own = proto.metadata_props.iter();
+    let own = own.map(|e| (e.key.as_deref().unwrap_or_default(), e.value.as_deref().unwrap_or_default()));
+    let copied = |(key, value): (&str, &str)| {
+        files.budget.take(128 + (key.len() + value.len()) as u64)?;
+        Ok((key.to_string(), value.to_string()))
+    };
+    fields.chain(own).map(copied).collect()
 }
 
-struct Loader<'a> {
-    builder: Builder,
+/// Opsets by domain: of the model, or of a function.
+pub(super) type Opsets = HashMap<String, i64>;
+
+/// The nodes of the graph, or of a function that is called, and what they know.
+pub(super) struct Scope {
+    pub(super) names: Names,
+    pub(super) opsets: Arc<Opsets>,
+    /// The attributes of the call, for the nodes of a function to refer to.
+    pub(super) attributes: Option<HashMap<String, AttributeProto>>,
+    /// The calls that lead to the function.
+    pub(super) function: Option<Arc<str>>,
+    pub(super) nodes: std::vec::IntoIter<NodeProto>,
+    /// The number of nodes read so far.
+    pub(super) index: u32,
+    /// Bytes of memory that the decoded function takes.
+    pub(super) decoded: u64,
+}
+
+pub(super) struct Loader<'a> {
+    pub(super) draft: Draft,
     registry: &'a Registry,
-    folder: &'a Folder,
-    ir_version: i64,
-    opsets: HashMap<&'a str, i64>,
-    /// The model's functions: domain, name, overload.
-    functions: HashSet<(String, String, String)>,
-    /// Each operator is looked up once.
-    resolved: HashMap<(String, String), Resolved>,
+    pub(super) files: &'a ModelFiles,
+    pub(super) ir_version: i64,
+    pub(super) functions: Functions,
+    /// Each operator is looked up once: its domain, the opset and the version that rules, by its name.
+    resolved: HashMap<String, Vec<(String, i64, Arc<Resolved>)>>,
     notes: Vec<String>,
 }
 
 impl Loader<'_> {
-    fn graph(&mut self, proto: shallow::Graph) -> Result<()> {
-        self.builder.reserve(proto.node.len(), proto.initializer.len());
-        let mut initializers = self.initializers(proto.initializer)?;
-        for sparse in proto.sparse_initializer {
-            let sparse: SparseTensorProto = decoded(sparse)?;
-            let name = sparse.values.as_ref().and_then(|v| v.name.as_deref()).unwrap_or("");
-            let text = format!("sparse initializer {}: sparse tensors are not supported", quote(name));
-            self.builder.fault(Error::unsupported(text).at(|place| place.value_name = Some(name.into())));
-            initializers.add(name.to_string(), None);
-        }
-        for input in &proto.input {
-            let Some(info) = self.value_info(input, "input") else { continue };
-            // Until IR version 3 an initializer fixes the input of its name; from 4 on it is the input's default.
-            match initializers.take(&info.name) {
-                Some(value) if self.ir_version < 4 => self.builder.constant(&info.name, value, Some(&info)),
-                default => self.builder.input(info, default.flatten()),
-            }
-        }
-        for (name, value) in initializers.rest() {
-            if self.ir_version < 4 {
-                let text = format!(
-                    "initializer {} is not an input too: IR version {} needs it",
-                    quote(&name),
-                    self.ir_version
-                );
-                self.builder.fault(Error::model(text).at(|place| place.value_name = Some(name.clone())));
-            }
-            self.builder.constant(&name, value, None);
-        }
+    fn graph(&mut self, proto: shallow::Graph, opsets: Opsets) -> Result<()> {
+        let (nodes, values) = (proto.node.len(), proto.initializer.len());
+        self.draft.reserve(nodes, values);
+        let mut names = Names::with_capacity(nodes + values);
+        self.values(&mut names, &proto)?;
         let outputs: Vec<ValueInfo> = proto.output.iter().filter_map(|o| self.value_info(o, "output")).collect();
         for info in &outputs {
-            if let Some(dtype) = info.dtype {
-                self.builder.declare(&info.name, dtype);
+            if let Some(value_type) = info.value_type.clone() {
+                let id = self.draft.value(&mut names, &info.name, &self.files.budget)?;
+                self.draft.declare(id, value_type);
             }
         }
         for info in proto.value_info {
             let info: ValueInfoProto = decoded(info)?;
-            if let (Some(name), Some(dtype)) = (&info.name, declared_type(&info)) {
-                self.builder.declare(name, dtype);
+            if let (Some(name), Some(value_type)) = (&info.name, types::declared(&info)) {
+                let id = self.draft.value(&mut names, name, &self.files.budget)?;
+                self.draft.declare(id, value_type);
             }
         }
-        for (index, node) in proto.node.into_iter().enumerate() {
-            self.node(decoded(node)?, index);
+        let (opsets, nodes) = (Arc::new(opsets), Vec::new().into_iter());
+        let mut scope = Scope { names, opsets, attributes: None, function: None, nodes, index: 0, decoded: 0 };
+        for node in proto.node {
+            self.node(&mut scope, decoded(node)?)?;
         }
         for info in outputs {
-            let name = info.name.clone();
-            self.builder.output(info, &name);
+            let id = self.draft.value(&mut scope.names, &info.name, &self.files.budget)?;
+            self.draft.output(info, id);
         }
         Ok(())
     }
 
-    fn initializers(&mut self, protos: Vec<Bytes>) -> Result<Initializers> {
+    /// Inputs and initializers.
+    fn values(&mut self, names: &mut Names, proto: &shallow::Graph) -> Result<()> {
+        let mut initializers = self.initializers(&proto.initializer)?;
+        for sparse in &proto.sparse_initializer {
+            let sparse: SparseTensorProto = decoded(sparse.clone())?;
+            let name = sparse.values.as_ref().and_then(|v| v.name.clone()).unwrap_or_default();
+            let value = sparse::read(sparse, self.files);
+            self.initializer(&mut initializers, name, value.map_err(|error| error.within("initializer")));
+        }
+        let budget = &self.files.budget;
+        for input in &proto.input {
+            let Some(info) = self.value_info(input, "input") else { continue };
+            let id = self.draft.value(names, &info.name, budget)?;
+            // Until IR version 3 an initializer fixes the input of its name; from 4 on it is the input's default.
+            match initializers.take(&info.name) {
+                Some(value) if self.ir_version < 4 => self.draft.constant(id, value, Some(&info)),
+                default => self.draft.input(info, id, default.flatten()),
+            }
+        }
+        for (name, value) in initializers.rest() {
+            if self.ir_version < 4 {
+                let version = self.ir_version;
+                let text = format!("initializer {} is not an input too: IR version {version} needs it", quote(&name));
+                self.draft.faults.push(Error::model(text).about(&name));
+            }
+            let id = self.draft.value(names, &name, budget)?;
+            self.draft.constant(id, value, None);
+        }
+        Ok(())
+    }
+
+    fn initializers(&mut self, protos: &[Bytes]) -> Result<Initializers> {
         let (places, list) = (HashMap::with_capacity(protos.len()), Vec::with_capacity(protos.len()));
         let mut initializers = Initializers { places, list };
         for proto in protos {
-            let proto: TensorProto = decoded(proto)?;
+            let proto: TensorProto = decoded(proto.clone())?;
             let name = proto.name.clone().unwrap_or_default();
-            match tensor::read(proto, self.folder) {
-                Ok(tensor) => {
-                    if !initializers.add(name.clone(), Some(tensor.into())) {
-                        let text = format!(
-                            "the name {} is given twice: by an initializer and by an initializer",
-                            quote(&name)
-                        );
-                        self.builder.fault(Error::model(text).at(|place| place.value_name = Some(name)));
-                    }
-                }
-                Err(error) => {
-                    self.builder.fault(error.within("initializer"));
-                    // The name is there: nodes that use it are not at fault.
-                    initializers.add(name, None);
-                }
-            }
+            self.files.budget.take(512 + 4 * name.len() as u64)?;
+            let value = tensor::read(proto, self.files).map(Value::Tensor);
+            self.initializer(&mut initializers, name, value.map_err(|error| error.within("initializer")));
         }
         Ok(initializers)
     }
 
+    fn initializer(&mut self, initializers: &mut Initializers, name: String, value: Result<Value>) {
+        match value {
+            Ok(value) => {
+                if !initializers.add(name.clone(), Some(value)) {
+                    let text =
+                        format!("the name {} is given twice: by an initializer and by an initializer", quote(&name));
+                    self.draft.faults.push(Error::model(text).about(&name));
+                }
+            }
+            Err(error) => {
+                self.draft.faults.push(error);
+                // The name is there: nodes that use it are not at fault.
+                initializers.add(name, None);
+            }
+        }
+    }
+
     /// What is said of an input or output. A fault is noted and gives `None`.
     fn value_info(&mut self, proto: &ValueInfoProto, what: &str) -> Option<ValueInfo> {
-        let name = proto.name.clone().unwrap_or_default();
-        let mut info = ValueInfo { name, dtype: None, shape: None };
-        let Some(value) = proto.r#type.as_ref().and_then(|t| t.value.as_ref()) else {
-            if what == "input" {
-                let note = format!("input {} has no type", quote(&info.name));
-                if let Err(error) = self.folder.spend(note.len() as u64 + 128, 0) {
-                    self.builder.fault(error);
-                    return None;
-                }
-                self.notes.push(note);
+        let (info, read) = types::value_info(proto, &self.files.limits, &self.files.budget);
+        let untyped = proto.r#type.as_ref().is_none_or(|proto| proto.value.is_none());
+        if let Err(error) = read {
+            let fault = error.within(&format!("{what} {}", quote(&info.name)));
+            self.draft.faults.push(fault.about(&info.name));
+        } else if untyped && what == "input" {
+            let note = format!("input {} has no type", quote(&info.name));
+            if let Err(error) = self.files.budget.take(note.len() as u64 + 128) {
+                self.draft.faults.push(error);
+                return None;
             }
-            return Some(info);
-        };
-        let read = match value {
-            type_proto::Value::TensorType(tensor) => {
-                let dims = |dims: &[Dimension]| dims.iter().enumerate().map(dim).collect::<Result<Vec<_>>>();
-                let rank = |dims: &[Dimension]| tensor::check_rank(dims.len(), &self.folder.limits);
-                let dims = tensor.shape.as_ref().map(|shape| rank(&shape.dim).and_then(|()| dims(&shape.dim)));
-                let dtype = tensor::dtype_of("elem_type", tensor.elem_type.unwrap_or(0));
-                dims.transpose().and_then(|dims| Ok((dtype?, dims)))
-            }
-            type_proto::Value::SequenceType(_) => Err(Error::unsupported("sequences are not supported")),
-            type_proto::Value::MapType(_) => Err(Error::unsupported("maps are not supported")),
-            type_proto::Value::OptionalType(_) => Err(Error::unsupported("optionals are not supported")),
-            type_proto::Value::SparseTensorType(_) => Err(Error::unsupported("sparse tensors are not supported")),
-            type_proto::Value::OpaqueType(_) => Err(Error::unsupported("opaque types are not supported")),
-        };
-        match read {
-            Ok((dtype, shape)) => (info.dtype, info.shape) = (Some(dtype), shape),
-            Err(error) => {
-                let fault = error.within(&format!("{what} {}", quote(&info.name)));
-                self.builder.fault(fault.at(|place| place.value_name = Some(info.name.clone())));
-            }
+            self.notes.push(note);
         }
         Some(info)
     }
 
-    fn node(&mut self, proto: NodeProto, index: usize) {
-        let NodeProto { name, input, output, op_type, domain, attribute, overload, .. } = proto;
-        let (name, op_type) = (name.unwrap_or_default(), op_type.unwrap_or_default());
-        let domain = domain_of(domain.as_deref());
-        let mut node = NodeNames {
-            index,
-            name: &name,
-            operator: &op_type,
-            domain,
-            version: None,
-            inputs: &input,
-            outputs: &output,
-        };
-        let resolved = match self.resolve(domain, &op_type, overload.as_deref()) {
-            Ok(resolved) => resolved,
-            Err(error) => {
-                let mut faults = vec![error];
-                faults.extend(self.inner_faults(attribute));
-                return self.builder.broken_node(&node, faults);
+    /// Reads a node, and all nodes of the functions that it calls.
+    fn node(&mut self, scope: &mut Scope, proto: NodeProto) -> Result<()> {
+        let Some(called) = self.node_or_call(scope, proto)? else { return Ok(()) };
+        // Functions may nest deeply: the scopes that are open, the innermost last.
+        let mut open = vec![called];
+        while let Some(scope) = open.last_mut() {
+            match scope.nodes.next() {
+                Some(proto) => {
+                    let called = self.node_or_call(scope, proto)?;
+                    open.extend(called);
+                }
+                None => {
+                    self.files.budget.give_back(scope.decoded);
+                    open.pop();
+                }
             }
-        };
-        node.version = Some(resolved.schema.since_version);
-        match attribute::read(attribute, &resolved.schema, self.ir_version, self.folder) {
-            Ok(values) => self.builder.node(&node, &resolved, values),
-            Err(faults) => self.builder.broken_node(&node, faults),
         }
+        Ok(())
     }
 
-    fn resolve(&mut self, domain: &str, op_type: &str, overload: Option<&str>) -> Result<Resolved> {
-        let key = (domain.to_string(), op_type.to_string());
-        if let Some(resolved) = self.resolved.get(&key) {
+    /// Adds a node to the draft; or gives the scope of the function that it calls.
+    fn node_or_call(&mut self, scope: &mut Scope, mut proto: NodeProto) -> Result<Option<Scope>> {
+        let (op_type, domain) = (proto.op_type.take().unwrap_or_default(), proto.domain.take());
+        let (domain, overload) = (domain_of(domain.as_deref()), proto.overload.take().unwrap_or_default());
+        let (name, index) = (proto.name.take().unwrap_or_default(), scope.index);
+        let function = scope.function.clone();
+        let place = |operator: Arc<Label>| NodePlace { index, name: name.as_str().into(), operator, function };
+        scope.index += 1;
+        if let Some(function) = self.functions.find(domain, &op_type, &overload) {
+            let place = place(Arc::new(Label::new(&op_type, domain, None)));
+            return self.call(scope, place, function, proto);
+        }
+        let budget = &self.files.budget;
+        budget.take(node_cost(&proto, name.len() + op_type.len() + domain.len()))?;
+        let ids = |draft: &mut Draft, names: &mut Names, list: &[String]| -> Result<Ids> {
+            list.iter().map(|name| draft.optional(names, name, budget)).collect()
+        };
+        let inputs = ids(&mut self.draft, &mut scope.names, &proto.input)?;
+        let outputs = ids(&mut self.draft, &mut scope.names, &proto.output)?;
+        let (place, read) = match self.resolve(&scope.opsets, domain, &op_type) {
+            Ok(resolved) => {
+                let place = place(resolved.label.clone());
+                let attributes = scope.bind(proto.attribute, budget).map_err(|error| vec![error]);
+                let read = |protos| attribute::read(protos, &resolved.schema, self.ir_version, self.files);
+                (place, attributes.and_then(read).map(|attributes| (resolved, attributes)))
+            }
+            Err(error) => {
+                let mut faults = vec![error];
+                faults.extend(self.inner_faults(&scope.opsets, proto.attribute));
+                (place(Arc::new(Label::new(&op_type, domain, None))), Err(faults))
+            }
+        };
+        let (resolved, attributes) = match read {
+            Ok((resolved, attributes)) => (Some(resolved), attributes),
+            Err(faults) => {
+                self.draft.broken(&place, faults);
+                (None, Vec::new())
+            }
+        };
+        self.draft.node(place, resolved, attributes, inputs, outputs);
+        Ok(None)
+    }
+
+    fn resolve(&mut self, opsets: &Opsets, domain: &str, op_type: &str) -> Result<Arc<Resolved>> {
+        let opset = opsets.get(domain).copied();
+        if let (Some(opset), Some(known)) = (opset, self.resolved.get(op_type))
+            && let Some((.., resolved)) = known.iter().find(|(d, o, _)| *o == opset && d == domain)
+        {
             return Ok(resolved.clone());
         }
         if op_type.is_empty() {
             return Err(Error::model("the node has no op_type"));
         }
-        if self.functions.contains(&(key.0.clone(), key.1.clone(), overload.unwrap_or("").to_string())) {
-            let label = operator_label(domain, op_type);
-            return Err(Error::unsupported(format!("{label} is a function of the model: these are not supported")));
-        }
-        let Some(opset) = self.opsets.get(domain) else {
+        let Some(opset) = opset else {
             let name = quote(if domain.is_empty() { "ai.onnx" } else { domain });
             return Err(Error::model(format!("domain {name} is not in opset_import")));
         };
-        let resolved = self.registry.resolve(domain, op_type, *opset)?;
-        self.resolved.insert(key, resolved.clone());
+        let resolved = Arc::new(self.registry.resolve(domain, op_type, opset)?);
+        self.files.budget.take(SCHEMA)?;
+        let known = self.resolved.entry(op_type.to_string()).or_default();
+        known.push((domain.to_string(), opset, resolved.clone()));
         Ok(resolved)
     }
 
     /// The operators inside of a node's subgraphs that can't run either.
-    fn inner_faults(&mut self, attributes: Vec<AttributeProto>) -> Vec<Error> {
+    fn inner_faults(&mut self, opsets: &Opsets, attributes: Vec<AttributeProto>) -> Vec<Error> {
         let (mut faults, mut weight) = (Vec::new(), 0);
         // The next node is the last one: subgraphs come before what follows their node.
         let mut open: Vec<NodeProto> = inner_nodes(attributes);
         while let Some(node) = open.pop() {
             let (domain, operator) = (domain_of(node.domain.as_deref()), node.op_type.as_deref().unwrap_or(""));
-            if let Err(error) = self.resolve(domain, operator, node.overload.as_deref()) {
+            let function = self.functions.find(domain, operator, node.overload.as_deref().unwrap_or(""));
+            if function.is_none()
+                && let Err(error) = self.resolve(opsets, domain, operator)
+            {
                 let error = error.within("in its subgraph").at(|place| {
                     place.operator = Some(operator.to_string());
                     place.domain = Some(domain.to_string());
@@ -340,7 +375,7 @@ impl Loader<'_> {
                 weight += error.weight();
                 faults.push(error);
             }
-            if self.builder.is_full() || weight > self.folder.limits.fault_bytes() {
+            if self.draft.faults.full() || weight > self.files.limits.fault_bytes() {
                 break;
             }
             open.extend(inner_nodes(node.attribute));
@@ -349,28 +384,20 @@ impl Loader<'_> {
     }
 }
 
+/// Memory that a node takes in the draft and in the graph, with so many bytes of names of its own.
+fn node_cost(proto: &NodeProto, names: usize) -> u64 {
+    (NODE + 2 * names + 24 * proto.input.len() + 96 * proto.output.len()) as u64
+}
+
+/// A node in the draft and in the graph, without its values.
+const NODE: usize = 512;
+
 /// The nodes of the graphs among attributes, the last one first.
 fn inner_nodes(attributes: Vec<AttributeProto>) -> Vec<NodeProto> {
     let graphs = attributes.into_iter().flat_map(|a| a.g.map(|graph| *graph).into_iter().chain(a.graphs));
     let mut nodes: Vec<NodeProto> = graphs.flat_map(|graph| graph.node).collect();
     nodes.reverse();
     nodes
-}
-
-fn declared_type(info: &ValueInfoProto) -> Option<DType> {
-    match info.r#type.as_ref()?.value.as_ref()? {
-        type_proto::Value::TensorType(tensor) => DType::from_code(tensor.elem_type?),
-        _ => None,
-    }
-}
-
-fn dim((axis, dim): (usize, &Dimension)) -> Result<Dim> {
-    Ok(match &dim.value {
-        None => Dim::Unknown,
-        Some(dimension::Value::DimParam(name)) if name.is_empty() => Dim::Unknown,
-        Some(dimension::Value::DimParam(name)) => Dim::Symbol(name.clone()),
-        Some(dimension::Value::DimValue(size)) => Dim::Fixed(tensor::size_of_dim(axis, *size)?),
-    })
 }
 
 /// Initializers by name, in the order of the file.

@@ -3,10 +3,14 @@
 mod attribute;
 mod external;
 mod fields;
+mod functions;
 mod graph;
 mod scan;
 mod shallow;
-pub(crate) mod tensor;
+mod sparse;
+mod tensor;
+mod types;
+mod value;
 
 /// The messages of the ONNX format, made from `proto/onnx.proto`.
 #[cfg(not(feature = "protoc"))]
@@ -21,5 +25,4 @@ pub mod proto {
     include!(concat!(env!("OUT_DIR"), "/onnx.rs"));
 }
 
-pub(crate) use external::Folder;
-pub(crate) use graph::{Parts, load};
+pub(crate) use graph::load;

@@ -1,42 +1,20 @@
-//! A look at the wire format before it is decoded: what a file would cost, and whether it means one thing.
+//! A look at the wire format before it is decoded: what decoding would cost, and whether the bytes mean one thing.
 //!
 //! A decoder allocates as a file tells it to: a megabyte of empty attributes becomes more than a gigabyte. The scan
-//! walks over the same bytes without allocating and adds up what decoding and building would take. It refuses what
-//! protobuf would merge in silence: a field given twice that is there once.
+//! walks over the same bytes without allocating and adds up what the decoded messages take. It refuses what protobuf
+//! would merge in silence: a field given twice that is there once.
 
-use super::fields::{Field, Message, Wire};
-use crate::dtype::VIEW;
+use super::fields::{Field, Wire};
 use crate::error::{Error, Result};
+use crate::files::ModelFiles;
 use crate::limits::{Limits, exceeded};
+
+pub(super) use super::fields::Message;
 
 /// What an allocation takes beside what was asked for.
 const ALLOCATION: u64 = 16;
 
 impl Message {
-    /// Bytes of memory that what is built from a message takes, beside its names and its numbers.
-    fn built(self) -> u64 {
-        match self {
-            Message::Node => 320,
-            Message::Tensor => 640,
-            Message::ValueInfo => 512,
-            Message::Dimension => 64,
-            Message::Opset | Message::Entry => 160,
-            _ => 0,
-        }
-    }
-
-    /// Bytes of memory that are kept for a name of so many bytes: of values, in tables.
-    fn kept_name(self, number: u32, len: u64) -> u64 {
-        match (self, number) {
-            (Message::Node, 2) | (Message::Tensor, 8) | (Message::Dimension, 2) => 256 + 2 * len,
-            (Message::ValueInfo, 1) => 256 + 4 * len,
-            (Message::Node, 1) => 24,
-            (Message::Node, 3) | (Message::Model, _) => len + ALLOCATION,
-            (Message::Entry | Message::Opset | Message::Function, _) => 128 + 2 * len,
-            _ => 0,
-        }
-    }
-
     /// Whether a part of this message is decoded by itself, when its turn comes: see `shallow`.
     fn takes_turns(self, number: u32, depth: usize) -> bool {
         match self {
@@ -60,23 +38,34 @@ struct Frame {
 /// More is never needed: a decoder refuses what nests deeper.
 const MAX_NESTING: usize = 100;
 
-/// Refuses a model file that would take more than the limits allow, or has two meanings; gives the bytes of memory
-/// that it takes at the most. The memory of `file` itself counts if it was `read`.
-pub(super) fn check_model(file: &[u8], read: bool, limits: &Limits) -> Result<u64> {
-    check(Message::Model, file, read, limits)
-}
-
-/// As [`check_model`], of an encoded tensor.
-pub(super) fn check_tensor(file: &[u8], limits: &Limits) -> Result<()> {
-    check(Message::Tensor, file, true, limits).map(drop)
-}
-
-fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<u64> {
-    let allowed = limits.load_bytes.saturating_add(limits.load_bytes_per_byte.saturating_mul(file.len() as u64));
-    // What stays until the model is loaded, and what the part takes that is being decoded: from the depth `turn` on.
+/// Refuses a model file that has two meanings, or that takes more memory while it is decoded than the budget has left;
+/// takes that memory.
+pub(super) fn check_model(file: &[u8], files: &ModelFiles) -> Result<()> {
     // The faults of a model are kept too.
-    let faults = 4 * limits.fault_bytes() as u64;
-    let mut kept = if read { file.len() as u64 } else { 0 } + message.size() + faults;
+    files.budget.take(4 * files.limits.fault_bytes() as u64)?;
+    let taken = files.budget.taken();
+    let cost = check(Message::Model, file, taken, files.budget.allowed(), &files.limits)?;
+    files.budget.take(cost - taken)
+}
+
+/// As [`check_model`], of an encoded tensor, sequence, optional or map in memory.
+pub(super) fn check_data(message: Message, file: &[u8], files: &ModelFiles) -> Result<()> {
+    files.budget.allow_for(file.len() as u64);
+    files.budget.take(file.len() as u64)?;
+    let taken = files.budget.taken();
+    let cost = check(message, file, taken, files.budget.allowed(), &files.limits)?;
+    files.budget.take(cost - taken)
+}
+
+/// Memory that a function takes decoded: it was checked as a part of its model.
+pub(super) fn cost_of_function(function: &[u8]) -> Result<u64> {
+    check(Message::Function, function, 0, u64::MAX, &Limits { nesting: usize::MAX, ..Limits::default() })
+}
+
+/// What is taken already, and the memory that a message takes decoded; together at most `allowed`.
+fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limits) -> Result<u64> {
+    // What stays until the model is loaded, and what the part takes that is being decoded: from the depth `turn` on.
+    let mut kept = taken + message.size();
     let (mut passing, mut most, mut turn) = (0u64, 0u64, usize::MAX);
     let mut nodes = 0usize;
     let mut at = 0;
@@ -157,10 +146,9 @@ fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<u
                 at = body;
                 if message.takes_turns(number, depth - 1) {
                     turn = depth;
-                    (2 * size_of::<bytes::Bytes>() as u64 + inner.built(), inner.size())
+                    (2 * size_of::<bytes::Bytes>() as u64, inner.size())
                 } else {
-                    let (stays, passes) = lasting(growth * inner.size() + 2 * ALLOCATION);
-                    (stays + inner.built(), passes)
+                    lasting(growth * inner.size() + 2 * ALLOCATION)
                 }
             }
             Field::Name(_) => {
@@ -168,24 +156,13 @@ fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<u
                     return Err(exceeded("name_bytes", "a name has", len as u128, "bytes", limits.name_bytes as u64));
                 }
                 let len = len as u64;
-                let text = if repeated { growth * size_of::<String>() as u64 } else { 0 } + len + ALLOCATION;
-                let (stays, passes) = lasting(text);
+                let (stays, passes) =
+                    lasting(if repeated { growth * size_of::<String>() as u64 } else { 0 } + len + ALLOCATION);
                 // A fault of a node names it, its operator and the value.
-                let named = if message == Message::Node { 4 * len } else { 0 };
-                (stays + message.kept_name(number, len), passes + named)
+                (stays, passes + if message == Message::Node { 4 * len } else { 0 })
             }
-            Field::Text(_) => {
-                let (stays, passes) = lasting(len as u64 + ALLOCATION);
-                // What a model says of itself is shown.
-                let shown = matches!(message, Message::Model | Message::Entry);
-                (stays + if shown { len as u64 + ALLOCATION } else { 0 }, passes)
-            }
-            Field::Slice(true) => {
-                let len = len as u64;
-                // Strings of a tensor are copied into one text, which is moved once, and have a view; others are alone.
-                let stays = if message == Message::Tensor { 2 * len + VIEW as u64 } else { 4 * len + 96 };
-                (stays, growth * size_of::<bytes::Bytes>() as u64)
-            }
+            Field::Text(_) => lasting(len as u64 + ALLOCATION),
+            Field::Slice(true) => lasting(growth * size_of::<bytes::Bytes>() as u64),
             Field::Slice(false) => (0, 0),
             Field::Number | Field::Float => (0, 0),
             Field::Numbers(size, kind) => {
@@ -195,7 +172,7 @@ fn check(message: Message, file: &[u8], read: bool, limits: &Limits) -> Result<u
                     (2, Wire::Fixed64) => len as u64 / 8,
                     _ => 1,
                 };
-                (2 * size * count + ALLOCATION, 0)
+                lasting(2 * size * count + ALLOCATION)
             }
         };
         kept += stays;
@@ -294,8 +271,14 @@ mod tests {
     use crate::onnx::proto as p;
     use prost::Message as _;
 
-    fn scan(file: &[u8]) -> Result<u64> {
-        check_model(file, true, &Limits::default())
+    fn scan(file: &[u8]) -> Result<()> {
+        scan_with(file, Limits::default())
+    }
+
+    fn scan_with(file: &[u8], limits: Limits) -> Result<()> {
+        let files = ModelFiles::new(None, Default::default(), limits);
+        files.budget.allow_for(file.len() as u64);
+        check_model(file, &files)
     }
 
     fn field(number: u32, body: &[u8]) -> Vec<u8> {
@@ -352,7 +335,7 @@ mod tests {
         let error = scan(&field(7, &deep(20))).unwrap_err();
         assert_eq!(error.place().limit, Some("nesting"), "{error}");
         let limits = Limits { nesting: usize::MAX, ..Limits::default() };
-        assert_eq!(check_model(&field(7, &deep(40)), true, &limits).unwrap_err().kind(), Kind::Limit);
+        assert_eq!(scan_with(&field(7, &deep(40)), limits).unwrap_err().kind(), Kind::Limit);
     }
 
     #[test]
@@ -387,7 +370,7 @@ mod tests {
         assert_eq!(error.place().limit, Some("name_bytes"));
         let limits = Limits { nodes: 2, ..Limits::default() };
         let nodes = |n: usize| field(7, &field(1, &[]).repeat(n));
-        assert!(check_model(&nodes(2), true, &limits).is_ok());
-        assert_eq!(check_model(&nodes(3), true, &limits).unwrap_err().place().limit, Some("nodes"));
+        assert!(scan_with(&nodes(2), limits.clone()).is_ok());
+        assert_eq!(scan_with(&nodes(3), limits).unwrap_err().place().limit, Some("nodes"));
     }
 }

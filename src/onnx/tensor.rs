@@ -1,29 +1,29 @@
 //! Tensors from and to their messages.
 
-use super::external::{External, Folder};
+use super::external::External;
 use super::proto::{StringStringEntryProto, TensorProto, tensor_proto::DataLocation};
 use super::scan;
 use crate::dtype::{DType, Field, ShapeText, byte_count};
 use crate::error::{Error, Kind, Result, quote};
-use crate::limits::{Limits, exceeded};
-use crate::tensor::{Shape, Tensor};
+use crate::files::ModelFiles;
+use crate::tensor::{Shape, Tensor, pack, packed_size, unpack};
 use bytes::Bytes;
 use prost::Message;
 
-/// The tensor that a message holds. External data is looked for in `folder`.
-pub(crate) fn read(mut proto: TensorProto, folder: &Folder) -> Result<Tensor> {
+/// The tensor that a message holds. External data is looked for in `files`.
+pub(crate) fn read(mut proto: TensorProto, files: &ModelFiles) -> Result<Tensor> {
     let name = proto.name.take().unwrap_or_default();
-    read_unnamed(proto, folder)
+    read_unnamed(proto, files)
         .map_err(|error| error.within(&format!("tensor {}", quote(&name))).at(|place| place.value_name = Some(name)))
 }
 
-fn read_unnamed(proto: TensorProto, folder: &Folder) -> Result<Tensor> {
+fn read_unnamed(proto: TensorProto, files: &ModelFiles) -> Result<Tensor> {
     let code = proto.data_type.unwrap_or(0);
     let dtype = dtype_of("data_type", code)?;
     if proto.segment.is_some() {
         return Err(Error::model("it is a segment of a tensor: these can't be put together"));
     }
-    check_rank(proto.dims.len(), &folder.limits)?;
+    files.limits.check_rank("a shape has", proto.dims.len())?;
     let shape = shape(&proto.dims)?;
     byte_count(dtype, &shape).map_err(|e| e.with_kind(Kind::Model))?;
     let count = count(&shape);
@@ -39,8 +39,8 @@ fn read_unnamed(proto: TensorProto, folder: &Folder) -> Result<Tensor> {
             return Err(Error::model("strings can't be external data"));
         }
         let need = packed_size(dtype, count);
-        let data = folder.read(&External::parse(&pairs(&proto.external_data))?, need)?;
-        return from_raw(dtype, &shape, data, folder);
+        let data = External::parse(&pairs(&proto.external_data))?.read(need, files)?;
+        return files.tensor(dtype, &shape, data);
     }
     if !proto.external_data.is_empty() {
         return Err(Error::model("it has external_data, and its data_location is not EXTERNAL"));
@@ -49,8 +49,11 @@ fn read_unnamed(proto: TensorProto, folder: &Folder) -> Result<Tensor> {
         [] if count == 0 => empty(dtype, &shape),
         [] => Err(Error::model(format!("it has no data, and its shape {} takes {count} elements", ShapeText(&shape)))),
         ["raw_data"] if dtype == DType::String => Err(Error::model("strings can't be raw_data")),
-        ["raw_data"] => from_raw(dtype, &shape, proto.raw_data.unwrap_or_default(), folder),
-        [field] if *field == field_name(dtype.field()) => from_typed(dtype, &shape, count, proto),
+        ["raw_data"] => files.tensor(dtype, &shape, proto.raw_data.unwrap_or_default()),
+        [field] if *field == field_name(dtype.field()) => {
+            files.budget.take(typed_cost(dtype, count, &proto))?;
+            from_typed(dtype, &shape, count, proto)
+        }
         [field] => {
             let raw = if dtype == DType::String { "" } else { "raw_data or " };
             Err(Error::model(format!("its data is in {field}: {dtype} takes {raw}{}", field_name(dtype.field()))))
@@ -73,16 +76,8 @@ pub(super) fn dtype_of(field: &str, code: i32) -> Result<DType> {
     })
 }
 
-fn shape(dims: &[i64]) -> Result<Shape> {
+pub(super) fn shape(dims: &[i64]) -> Result<Shape> {
     dims.iter().enumerate().map(|(axis, &dim)| size_of_dim(axis, dim)).collect()
-}
-
-/// A rank is within the limit.
-pub(crate) fn check_rank(rank: usize, limits: &Limits) -> Result<()> {
-    if rank <= limits.rank {
-        return Ok(());
-    }
-    Err(exceeded("rank", "a shape has", rank as u128, "dimensions", limits.rank as u64))
 }
 
 /// A dimension of a message as a size.
@@ -133,61 +128,11 @@ fn empty(dtype: DType, shape: &[usize]) -> Result<Tensor> {
     if dtype == DType::String { Tensor::from_strings(shape, [""; 0]) } else { Tensor::new(dtype, shape, Bytes::new()) }
 }
 
-/// Bytes that elements take in raw data: sub-byte types are packed, the last byte filled up.
-fn packed_size(dtype: DType, count: usize) -> u64 {
-    (count as u128 * dtype.bits() as u128).div_ceil(8) as u64
-}
-
-/// A tensor from a file's bytes: sub-byte types are packed.
-pub(crate) fn from_raw(dtype: DType, shape: &[usize], raw: Bytes, folder: &Folder) -> Result<Tensor> {
-    byte_count(dtype, shape).map_err(|e| e.with_kind(Kind::Model))?;
-    let count = count(shape);
-    let need = packed_size(dtype, count);
-    if raw.len() as u64 != need {
-        let (shape, got) = (ShapeText(shape), raw.len());
-        return Err(Error::model(format!("its raw data has {got} bytes: {dtype} of shape {shape} takes {need}")).at(
-            |place| {
-                place.value = Some(got as i128);
-                place.size = usize::try_from(need).ok();
-            },
-        ));
-    }
-    let bytes = if dtype.bits() < 8 {
-        folder.spend(count as u64, 0)?;
-        unpack(dtype, count, &raw)?.into()
-    } else {
-        raw
-    };
-    Tensor::new(dtype, shape, bytes).map_err(|e| e.with_kind(Kind::Model))
-}
-
-/// Elements of fewer than 8 bits, one byte each, from a stream of bits that starts at the lowest of the first byte.
-fn unpack(dtype: DType, count: usize, packed: &[u8]) -> Result<Vec<u8>> {
-    let bits = dtype.bits();
-    let mut out = vec![0; count];
-    for (k, to) in out.iter_mut().enumerate() {
-        let at = k * bits;
-        let pair = |i: usize| u16::from(packed.get(i).copied().unwrap_or(0));
-        let word = pair(at / 8) | pair(at / 8 + 1) << 8;
-        let code = (word >> (at % 8)) as u8 & ((1 << bits) - 1);
-        *to = extended(dtype, code);
-    }
-    let used = count * bits % 8;
-    match packed.last() {
-        Some(&last) if used != 0 && last >> used != 0 => {
-            Err(Error::model(format!("the bits after the last of {count} {dtype} elements are not 0")))
-        }
-        _ => Ok(out),
-    }
-}
-
-/// A code of a sub-byte type as a byte: signed integers carry their sign on.
-fn extended(dtype: DType, code: u8) -> u8 {
-    let unused = 8 - dtype.bits() as u32;
-    match dtype {
-        DType::Int4 | DType::Int2 => ((code << unused).cast_signed() >> unused).cast_unsigned(),
-        _ => code,
-    }
+/// Memory that a tensor takes whose elements are not raw.
+fn typed_cost(dtype: DType, count: usize, proto: &TensorProto) -> u64 {
+    // Strings are copied into one text, which is moved once.
+    let text: usize = proto.string_data.iter().map(Bytes::len).sum();
+    count.saturating_mul(dtype.size()).saturating_add(2 * text) as u64
 }
 
 fn from_typed(dtype: DType, shape: &[usize], count: usize, proto: TensorProto) -> Result<Tensor> {
@@ -284,10 +229,10 @@ impl Tensor {
     /// # Errors
     /// The bytes are no such message, or one that departs from the standard. External data is not read.
     pub fn from_proto_bytes(bytes: impl Into<Bytes>) -> Result<Tensor> {
-        let (bytes, folder) = (bytes.into(), Folder::none());
-        scan::check_tensor(&bytes, &folder.limits)?;
+        let (bytes, files) = (bytes.into(), ModelFiles::none());
+        scan::check_data(scan::Message::Tensor, &bytes, &files)?;
         let proto = TensorProto::decode(bytes).map_err(|e| Error::model(format!("no TensorProto: {e}")))?;
-        read(proto, &folder)
+        read(proto, &files)
     }
 
     /// The tensor as an encoded `TensorProto` with a name: raw data, or `string_data` for strings.
@@ -296,7 +241,7 @@ impl Tensor {
     }
 }
 
-fn write(tensor: &Tensor, name: &str) -> TensorProto {
+pub(super) fn write(tensor: &Tensor, name: &str) -> TensorProto {
     let mut proto = TensorProto {
         name: Some(name.to_string()),
         data_type: Some(tensor.dtype().code()),
@@ -310,27 +255,10 @@ fn write(tensor: &Tensor, name: &str) -> TensorProto {
     proto
 }
 
-fn pack(dtype: DType, bytes: &[u8]) -> Vec<u8> {
-    let bits = dtype.bits();
-    if bits >= 8 {
-        return bytes.to_vec();
-    }
-    let mut packed = vec![0; packed_size(dtype, bytes.len()) as usize];
-    for (k, &byte) in bytes.iter().enumerate() {
-        let at = k * bits;
-        let word = u16::from(byte & ((1 << bits) - 1)) << (at % 8);
-        for (i, part) in word.to_le_bytes().into_iter().enumerate() {
-            if let Some(to) = packed.get_mut(at / 8 + i) {
-                *to |= part;
-            }
-        }
-    }
-    packed
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tensor::extended;
 
     fn proto(dtype: DType, dims: &[i64]) -> TensorProto {
         TensorProto {
@@ -342,7 +270,7 @@ mod tests {
     }
 
     fn error(proto: TensorProto) -> String {
-        let error = read(proto, &Folder::none()).unwrap_err();
+        let error = read(proto, &ModelFiles::none()).unwrap_err();
         assert_eq!(error.kind(), Kind::Model, "{error}");
         assert_eq!(error.place().value_name.as_deref(), Some("t"));
         error.to_string().strip_prefix("tensor \"t\": ").unwrap().to_string()
@@ -368,7 +296,7 @@ mod tests {
     fn typed_fields() {
         let read_int32 = |dtype, dims: &[i64], data: &[i32]| {
             let tensor =
-                read(TensorProto { int32_data: data.to_vec(), ..proto(dtype, dims) }, &Folder::none()).unwrap();
+                read(TensorProto { int32_data: data.to_vec(), ..proto(dtype, dims) }, &ModelFiles::none()).unwrap();
             tensor.bytes().to_vec()
         };
         assert_eq!(read_int32(DType::Int8, &[2], &[-1, 5]), [255, 5]);
@@ -378,10 +306,10 @@ mod tests {
         assert_eq!(read_int32(DType::Float6e3m2, &[2], &[63, 1]), [63, 1]);
         assert_eq!(read_int32(DType::Bool, &[2], &[0, 1]), [0, 1]);
         let complex = TensorProto { float_data: vec![1.0, -1.0], ..proto(DType::Complex64, &[1]) };
-        assert_eq!(read(complex, &Folder::none()).unwrap().to_string(), "complex64[1] [1-1i]");
+        assert_eq!(read(complex, &ModelFiles::none()).unwrap().to_string(), "complex64[1] [1-1i]");
         let uint32 = TensorProto { uint64_data: vec![u32::MAX.into()], ..proto(DType::Uint32, &[]) };
-        assert_eq!(read(uint32, &Folder::none()).unwrap().view::<u32>().unwrap().first(), Some(&u32::MAX));
-        assert_eq!(read(proto(DType::Int64, &[2, 0]), &Folder::none()).unwrap().shape(), [2, 0]);
+        assert_eq!(read(uint32, &ModelFiles::none()).unwrap().view::<u32>().unwrap().first(), Some(&u32::MAX));
+        assert_eq!(read(proto(DType::Int64, &[2, 0]), &ModelFiles::none()).unwrap().shape(), [2, 0]);
     }
 
     #[test]

@@ -4,14 +4,17 @@ mod xml;
 
 use crate::dtype::{DType, VIEW};
 use crate::error::{Error, Kind, Result, quote};
-use crate::graph::{Builder, Dim, NodeNames, ValueInfo};
-use crate::onnx::{Folder, Parts, tensor};
+use crate::files::{LoadedModel, ModelFiles};
+use crate::graph::{Draft, Names, NodePlace, ValueInfo};
+use crate::operator::{Label, Resolved};
 use crate::registry::Registry;
 use crate::schema::{self, Attribute, AttributeKind, OPENVINO_DOMAIN};
 use crate::tensor::{Shape, Tensor};
+use crate::value::{Dim, Value};
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use xml::{Layer, Net, Port};
 
 /// Whether a model file is XML: an `.onnx` file never starts so.
@@ -21,31 +24,37 @@ pub(crate) fn is_ir(file: &[u8]) -> bool {
 }
 
 /// Reads a network. Its constants are in the file of the same name with the ending `.bin`.
-pub(crate) fn load(file: &[u8], path: Option<&Path>, registry: &Registry, folder: &Folder) -> Result<Parts> {
-    let (net, cost) = xml::read(file, &folder.limits)?;
-    folder.spend(cost, file.len() as u64)?;
+pub(crate) fn load(file: &[u8], path: Option<&Path>, registry: &Registry, files: &ModelFiles) -> Result<LoadedModel> {
+    files.budget.allow_for(file.len() as u64);
+    let (net, cost) = xml::read(file, &files.limits)?;
+    files.budget.take(cost)?;
     let bin = path.map(|path| path.with_extension("bin"));
     let bin = bin.as_deref().and_then(Path::file_name).map(PathBuf::from);
     let mut reader = Reader {
-        builder: Builder::new(folder.limits.fault_bytes()),
+        draft: Draft::new(files.limits.fault_bytes()),
+        names: Names::default(),
         registry,
-        folder,
+        resolved: HashMap::new(),
+        files,
         constants: Constants { location: bin, content: None },
         notes: Vec::new(),
         inputs: HashSet::new(),
         outputs: HashSet::new(),
     };
     reader.net(&net)?;
-    let Reader { builder, notes, .. } = reader;
+    let Reader { draft, notes, .. } = reader;
     let opsets = vec![(OPENVINO_DOMAIN.to_string(), i64::from(net.version))];
     let metadata = if net.name.is_empty() { Vec::new() } else { vec![("name".to_string(), net.name)] };
-    Ok(Parts { graph: builder.finish()?, ir_version: net.version.into(), opsets, metadata, notes })
+    Ok(LoadedModel { draft, ir_version: net.version.into(), opsets, metadata, notes })
 }
 
 struct Reader<'a> {
-    builder: Builder,
+    draft: Draft,
+    names: Names,
     registry: &'a Registry,
-    folder: &'a Folder,
+    /// Each operator is looked up once: by its name and the version of its operator set.
+    resolved: HashMap<(String, i64), Arc<Resolved>>,
+    files: &'a ModelFiles,
     constants: Constants,
     notes: Vec<String>,
     inputs: HashSet<String>,
@@ -76,40 +85,42 @@ impl Reader<'_> {
                 ("Const", [port]) => self.constant(layer, port),
                 ("Result", []) if layer.inputs.len() < 2 => {
                     let source = layer.inputs.first().and_then(|port| sources.get(&(layer.id, port.id)));
-                    let from = source.and_then(|from| Some((value_name(*from), ports.outputs.get(from)?.1)));
+                    let from = source.and_then(|from| Some((*from, ports.outputs.get(from)?.1)));
                     self.result(layer, from)
                 }
                 ("Result", []) => Err(Error::model(format!("it has {} input ports", layer.inputs.len()))),
                 ("Parameter" | "Const" | "Result", ports) => {
                     for port in ports {
-                        self.builder.constant(&value_name((layer.id, port.id)), None, None);
+                        let id = self.value((layer.id, port.id))?;
+                        self.draft.constant(id, None, None);
                     }
                     Err(Error::model(format!("it has {} output ports", ports.len())))
                 }
                 _ => {
-                    self.node(layer, index, &sources);
+                    self.node(layer, index, &sources)?;
                     index += 1;
                     Ok(())
                 }
             };
             if let Err(error) = taken {
                 let fault = error.within(&format!("{} {}", quote(&layer.kind), quote(&layer.name)));
-                self.builder.fault(fault.at(|place| place.value_name = Some(layer.name.clone())));
+                self.draft.faults.push(fault.about(&layer.name));
             }
         }
         Ok(())
     }
 
     fn parameter(&mut self, layer: &Layer, port: &Port) -> Result<()> {
-        let mut info = ValueInfo { name: layer.name.clone(), dtype: None, shape: None };
+        let mut info = ValueInfo { name: layer.name.clone(), value_type: None, shape: None };
         let said = free_name(&mut self.inputs, port, layer, "input").and_then(|name| {
             info.name = name;
-            info.dtype = Some(dtype_of(layer)?);
+            info.value_type = Some(dtype_of(layer)?.into());
             info.shape = self.declared_shape(layer)?;
             Ok(())
         });
         // What takes a value from here is not at fault for what is wrong here.
-        self.builder.input_as(info, value_name((layer.id, port.id)));
+        let id = self.value((layer.id, port.id))?;
+        self.draft.input(info, id, None);
         said
     }
 
@@ -119,7 +130,7 @@ impl Reader<'_> {
         if text.trim() == "..." {
             return Ok(None);
         }
-        tensor::check_rank(text.split(',').count(), &self.folder.limits)?;
+        self.files.limits.check_rank("a shape has", text.split(',').count())?;
         let (mut dims, mut ranges) = (Vec::new(), false);
         for part in text.split(',').map(str::trim).filter(|_| !text.trim().is_empty()) {
             dims.push(match part.parse() {
@@ -140,70 +151,95 @@ impl Reader<'_> {
     }
 
     fn constant(&mut self, layer: &Layer, port: &Port) -> Result<()> {
-        let value = self.constants.tensor(layer, self.folder);
+        let value = self.constants.tensor(layer, self.files);
         // Layers that use it are not at fault for what is wrong with it.
         let (value, result) = match value {
-            Ok(value) => (Some(value.into()), Ok(())),
+            Ok(value) => (Some(Value::Tensor(value)), Ok(())),
             Err(error) => (None, Err(error)),
         };
-        self.builder.constant(&value_name((layer.id, port.id)), value, None);
+        let id = self.value((layer.id, port.id))?;
+        self.draft.constant(id, value, None);
         result
     }
 
-    fn result(&mut self, layer: &Layer, from: Option<(String, &Port)>) -> Result<()> {
+    fn result(&mut self, layer: &Layer, from: Option<((u64, u64), &Port)>) -> Result<()> {
         let (value, port) = from.ok_or_else(|| Error::model("no edge leads to it"))?;
         let name = free_name(&mut self.outputs, port, layer, "output")?;
-        self.builder.output(ValueInfo { name, dtype: None, shape: None }, &value);
+        let id = self.value(value)?;
+        self.draft.output(ValueInfo { name, value_type: None, shape: None }, id);
         Ok(())
     }
 
-    fn node(&mut self, layer: &Layer, index: usize, sources: &HashMap<(u64, u64), (u64, u64)>) {
-        let input = |port: &Port| sources.get(&(layer.id, port.id)).map_or(String::new(), |from| value_name(*from));
-        let inputs: Vec<String> = layer.inputs.iter().map(input).collect();
-        let outputs: Vec<String> = layer.outputs.iter().map(|port| value_name((layer.id, port.id))).collect();
-        let mut node = NodeNames {
+    /// The value of an output port of a layer.
+    fn value(&mut self, port: (u64, u64)) -> Result<crate::graph::Id> {
+        self.draft.value(&mut self.names, &value_name(port), &self.files.budget)
+    }
+
+    fn node(&mut self, layer: &Layer, index: u32, sources: &HashMap<(u64, u64), (u64, u64)>) -> Result<()> {
+        self.files.budget.take((768 + 4 * layer.name.len()) as u64)?;
+        let mut inputs = Vec::with_capacity(layer.inputs.len());
+        for port in &layer.inputs {
+            let from = sources.get(&(layer.id, port.id));
+            inputs.push(from.map(|from| self.value(*from)).transpose()?);
+        }
+        let outputs = layer.outputs.iter().map(|port| self.value((layer.id, port.id)).map(Some));
+        let outputs = outputs.collect::<Result<Vec<_>>>()?;
+        let mut place = NodePlace {
             index,
-            name: &layer.name,
-            operator: &layer.kind,
-            domain: OPENVINO_DOMAIN,
-            version: None,
-            inputs: &inputs,
-            outputs: &outputs,
+            name: layer.name.as_str().into(),
+            operator: Arc::new(Label::new(&layer.kind, OPENVINO_DOMAIN, None)),
+            function: None,
         };
+        let read = self.resolve(layer).and_then(|resolved| {
+            place.operator = resolved.label.clone();
+            Ok((attributes(layer, &resolved)?, resolved))
+        });
+        let (attributes, resolved) = match read {
+            Ok((attributes, resolved)) => (attributes, Some(resolved)),
+            Err(error) => {
+                self.draft.broken(&place, vec![error]);
+                (Vec::new(), None)
+            }
+        };
+        self.draft.node(place, resolved, attributes, inputs.into(), outputs.into());
+        Ok(())
+    }
+
+    fn resolve(&mut self, layer: &Layer) -> Result<Arc<Resolved>> {
         let version = layer.version.strip_prefix("opset").filter(|version| version.bytes().all(|b| b.is_ascii_digit()));
         let newest = schema::newest(OPENVINO_DOMAIN).unwrap_or(0);
         let version = version.and_then(|version| version.parse().ok()).filter(|version| (1..=newest).contains(version));
-        let resolved = match version {
-            Some(_) if schema::versions(OPENVINO_DOMAIN, &layer.kind).is_empty() => {
-                let (kind, version) = (quote(&layer.kind), quote(&layer.version));
-                Err(Error::unsupported(format!("{kind} of {version} is not implemented")))
-            }
-            Some(version) => self.registry.resolve(OPENVINO_DOMAIN, &layer.kind, version),
-            None => Err(Error::unsupported(format!("the operator set {} is not supported", quote(&layer.version)))),
+        let Some(version) = version else {
+            let text = format!("the operator set {} is not supported", quote(&layer.version));
+            return Err(Error::unsupported(text));
         };
-        let resolved = match resolved {
-            Err(error) => return self.builder.broken_node(&node, vec![error]),
-            Ok(resolved) => resolved,
-        };
-        node.version = Some(resolved.schema.since_version);
-        let mut values = Vec::new();
-        for (name, text) in &layer.data {
-            let formal = resolved.schema.attribute(name);
-            let value = formal.and_then(|formal| match (formal.kind, text.trim().parse()) {
-                (AttributeKind::Int, Ok(value)) => Ok(Attribute::Int(value)),
-                (kind, _) => {
-                    let text = format!("attribute {} is {}: {} is needed", quote(name), quote(text), kind.name());
-                    Err(Error::model(text).at(|place| place.attribute = Some(name.clone())))
-                }
-            });
-            match value {
-                Ok(value) => values.push((name.clone(), value)),
-                Err(error) => return self.builder.broken_node(&node, vec![error]),
+        let key = (layer.kind.clone(), version);
+        if let Some(resolved) = self.resolved.get(&key) {
+            return Ok(resolved.clone());
+        }
+        if schema::versions(OPENVINO_DOMAIN, &layer.kind).is_empty() {
+            let (kind, version) = (quote(&layer.kind), quote(&layer.version));
+            return Err(Error::unsupported(format!("{kind} of {version} is not implemented")));
+        }
+        let resolved = Arc::new(self.registry.resolve(OPENVINO_DOMAIN, &layer.kind, version)?);
+        self.resolved.insert(key, resolved.clone());
+        Ok(resolved)
+    }
+}
+
+/// The layer's attributes.
+fn attributes(layer: &Layer, resolved: &Resolved) -> Result<Vec<(String, Attribute)>> {
+    let mut values = Vec::new();
+    for (name, text) in &layer.data {
+        match (resolved.schema.attribute(name)?.kind, text.trim().parse()) {
+            (AttributeKind::Int, Ok(value)) => values.push((name.clone(), Attribute::Int(value))),
+            (kind, _) => {
+                let text = format!("attribute {} is {}: {} is needed", quote(name), quote(text), kind.name());
+                return Err(Error::model(text).attribute(name));
             }
         }
-        resolved.schema.fill_defaults(&mut values);
-        self.builder.node(&node, &resolved, values);
     }
+    Ok(values)
 }
 
 /// The name of a port's tensor, or of the layer where another has it.
@@ -296,14 +332,14 @@ struct Constants {
 }
 
 impl Constants {
-    fn tensor(&mut self, layer: &Layer, folder: &Folder) -> Result<Tensor> {
+    fn tensor(&mut self, layer: &Layer, files: &ModelFiles) -> Result<Tensor> {
         let dtype = dtype_of(layer)?;
         let text = layer.attribute("shape")?;
         let dims = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
         let dim =
             |part: &str| part.parse().map_err(|_| Error::model(format!("its shape has the dimension {}", quote(part))));
         let shape = dims.map(dim).collect::<Result<Shape>>()?;
-        tensor::check_rank(shape.len(), &folder.limits)?;
+        files.limits.check_rank("a shape has", shape.len())?;
         let number = |name| {
             let text = layer.attribute(name)?;
             text.trim()
@@ -313,28 +349,29 @@ impl Constants {
         let (offset, size) = (number("offset")?, number("size")?);
         // Of a constant without elements the package writes no byte, or one.
         let size = if shape.contains(&0) && size == 1 { 0 } else { size };
-        let raw = self.bytes(offset, size, folder)?;
+        let raw = self.bytes(offset, size, files)?;
         if dtype == DType::String {
             // Each string has 4 bytes in the file and a view; the text is copied, and moved once.
-            folder.spend((VIEW / 4) as u64 * raw.len() as u64 + 64, 0)?;
+            files.budget.take((VIEW / 4) as u64 * raw.len() as u64 + 64)?;
             strings(&shape, &raw)
         } else {
-            tensor::from_raw(dtype, &shape, raw, folder)
+            files.tensor(dtype, &shape, raw)
         }
     }
 
-    fn bytes(&mut self, offset: u64, size: u64, folder: &Folder) -> Result<Bytes> {
+    fn bytes(&mut self, offset: u64, size: u64, files: &ModelFiles) -> Result<Bytes> {
         if size == 0 {
             return Ok(Bytes::new());
         }
-        let Some(location) = &self.location else {
-            return Err(Error::model(
-                "its data is in a .bin file, and the model was not loaded from a file: use Model::load",
-            ));
-        };
+        let no_file =
+            || Error::model("its data is in a .bin file, and the model was not loaded from a file: use Model::load");
+        let location = self.location.as_ref().ok_or_else(no_file)?;
         let content = match &self.content {
             Some(content) => content.clone(),
-            None => self.content.insert(folder.beside(location)?).clone(),
+            None => {
+                let content = files.beside(location)?.ok_or_else(no_file)?;
+                self.content.insert(content).clone()
+            }
         };
         let range =
             usize::try_from(offset).ok().zip(offset.checked_add(size).and_then(|end| usize::try_from(end).ok()));

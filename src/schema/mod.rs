@@ -18,8 +18,9 @@
 
 mod parse;
 
-use crate::dtype::DTypes;
 use crate::error::{Error, Kind, Result, operator_label, quote};
+use crate::tensor::Tensor;
+use crate::value::{TypeSet, ValueType};
 
 static STANDARD: &str = include_str!("standard.txt");
 
@@ -64,12 +65,13 @@ pub struct Parameter {
     pub arity: Arity,
     /// The type variable that it shares with others; `None` where values are free to differ.
     pub variable: Option<String>,
-    /// The element types that it may have as a tensor.
-    pub types: DTypes,
+    /// The types that it may have.
+    pub types: TypeSet,
 }
 
 /// How many values a formal input or output stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Arity {
     /// Exactly one.
     One,
@@ -95,6 +97,7 @@ pub struct AttributeSchema {
 
 /// The kinds of attribute values, named and numbered as in `AttributeProto.AttributeType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 #[allow(missing_docs)] // the names are the standard's
 pub enum AttributeKind {
     Float = 1,
@@ -146,7 +149,7 @@ impl AttributeKind {
     }
 }
 
-/// An attribute's value.
+/// An attribute's value. Sparse tensors are dense.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 #[allow(missing_docs)] // the names are the standard's
@@ -154,11 +157,15 @@ pub enum Attribute {
     Float(f32),
     Int(i64),
     String(String),
-    Tensor(crate::tensor::Tensor),
+    Tensor(Tensor),
+    SparseTensor(Tensor),
+    Type(ValueType),
     Floats(Vec<f32>),
     Ints(Vec<i64>),
     Strings(Vec<String>),
-    Tensors(Vec<crate::tensor::Tensor>),
+    Tensors(Vec<Tensor>),
+    SparseTensors(Vec<Tensor>),
+    Types(Vec<ValueType>),
 }
 
 impl Schema {
@@ -186,20 +193,8 @@ impl Schema {
             let known: Vec<&str> = self.attributes.iter().map(|formal| formal.name.as_str()).collect();
             let known =
                 if known.is_empty() { "it has none".to_string() } else { format!("it has {}", known.join(", ")) };
-            Error::model(format!("attribute {} is not one of the operator's: {known}", quote(name)))
-                .at(|place| place.attribute = Some(name.into()))
+            Error::model(format!("attribute {} is not one of the operator's: {known}", quote(name))).attribute(name)
         })
-    }
-
-    /// Adds the defaults of attributes that are not given.
-    pub(crate) fn fill_defaults(&self, values: &mut Vec<(String, Attribute)>) {
-        for formal in &self.attributes {
-            if let Some(default) =
-                formal.default.as_ref().filter(|_| !values.iter().any(|(name, _)| *name == formal.name))
-            {
-                values.push((formal.name.clone(), default.clone()));
-            }
-        }
     }
 
     /// The operator as errors name it.
@@ -353,6 +348,24 @@ mod tests {
     }
 
     #[test]
+    fn every_parameter_has_types() {
+        for block in all_blocks() {
+            let schema = Schema::parse(block).unwrap();
+            for parameter in schema.inputs.iter().chain(&schema.outputs) {
+                assert!(!parameter.types.is_empty(), "{}: {}", schema.label(), parameter.name);
+            }
+        }
+        let types = |name, k: usize| resolve("", name, 28).unwrap().inputs[k].types.clone();
+        assert_eq!(types("SequenceInsert", 0).iter().count(), 15);
+        assert!(types("SequenceInsert", 0).contains(&ValueType::Tensor(DType::String).sequence()));
+        assert!(types("SequenceInsert", 1).contains(&ValueType::Tensor(DType::String)));
+        let optional = ValueType::Tensor(DType::Float).sequence().optional();
+        assert!(types("OptionalHasElement", 0).contains(&optional));
+        let zip = resolve("ai.onnx.ml", "ZipMap", 5).unwrap();
+        assert_eq!(zip.outputs[0].types.to_string(), "seq(map(int64,float)), seq(map(string,float))");
+    }
+
+    #[test]
     fn what_is_not_there_is_not_found() {
         for name in ["", "A", "Gathe", "Gatherx", "Zzz", "ai", "ai.onnx.ml.Binarizer.x", "~"] {
             assert!(versions("", name).is_empty(), "{name}");
@@ -369,8 +382,9 @@ mod tests {
         assert_eq!(inputs, [("data", Arity::One, 15), ("indices", Arity::One, 2)]);
         assert_eq!(schema.attributes.len(), 1);
         assert_eq!(schema.attributes[0].default, Some(Attribute::Int(0)));
-        assert!(!schema.inputs[0].types.contains(DType::Bfloat16));
-        assert!(resolve("", "Gather", 28).unwrap().inputs[0].types.contains(DType::Bfloat16));
+        let bfloat16 = ValueType::Tensor(DType::Bfloat16);
+        assert!(!schema.inputs[0].types.contains(&bfloat16));
+        assert!(resolve("", "Gather", 28).unwrap().inputs[0].types.contains(&bfloat16));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::{Arity, Attribute, AttributeKind, AttributeSchema, Parameter, STANDARD, Schema, blocks_start};
 use crate::dtype::{DType, DTypes};
 use crate::error::{Error, Result, quote};
+use crate::value::{TypeSet, ValueType};
 
 pub(super) fn schema(block: &str) -> Result<Schema> {
     let mut lines = block.lines();
@@ -77,12 +78,12 @@ fn string(text: &str) -> Option<String> {
     (!text.contains(['"', '\\'])).then(|| text.to_string())
 }
 
-fn parameters(list: &str, variables: &[(&str, DTypes)]) -> Option<Vec<Parameter>> {
+fn parameters(list: &str, variables: &[(&str, TypeSet)]) -> Option<Vec<Parameter>> {
     let list = list.strip_prefix('(')?.strip_suffix(')')?;
     list.split(", ").filter(|item| !item.is_empty()).map(|item| parameter(item, variables)).collect()
 }
 
-fn parameter(item: &str, variables: &[(&str, DTypes)]) -> Option<Parameter> {
+fn parameter(item: &str, variables: &[(&str, TypeSet)]) -> Option<Parameter> {
     let (name, kind) = item.split_once(": ")?;
     let (name, arity) = match (name.strip_suffix('?'), name.strip_suffix('*'), name.strip_suffix('+')) {
         (Some(name), ..) => (name, Arity::Optional),
@@ -92,24 +93,40 @@ fn parameter(item: &str, variables: &[(&str, DTypes)]) -> Option<Parameter> {
     };
     let (kind, same) = kind.strip_prefix("each ").map_or((kind, true), |kind| (kind, false));
     let (variable, types) = match variables.iter().find(|(name, _)| *name == kind) {
-        Some((variable, types)) => (same.then(|| variable.to_string()), *types),
+        Some((variable, types)) => (same.then(|| variable.to_string()), types.clone()),
         None => (None, types(kind)?),
     };
     Some(Parameter { name: name.to_string(), arity, variable, types })
 }
 
-/// The element types of a list such as `@floats int32 seq(float)`. Only tensors count: nothing else flows yet.
-fn types(list: &str) -> Option<DTypes> {
-    let mut set = DTypes::default();
+/// The types of a list such as `@floats int32 seq(@all) map(int64,float)`.
+fn types(list: &str) -> Option<TypeSet> {
+    let mut set = TypeSet::default();
     for word in list.split(' ') {
-        set = set
-            | match word.strip_prefix('@') {
-                Some(name) => named_set(name)?,
-                None if word.ends_with(')') => DTypes::default(),
-                None => DTypes::from_iter([DType::from_name(word)?]),
-            };
+        types_of(word)?.into_iter().for_each(|value_type| set.insert(value_type));
     }
     Some(set)
+}
+
+/// The types of one word. They nest as deep as the text does.
+fn types_of(word: &str) -> Option<Vec<ValueType>> {
+    let inside = |name: &str| word.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')');
+    if let Some(inner) = inside("seq") {
+        return Some(types_of(inner)?.into_iter().map(ValueType::sequence).collect());
+    }
+    if let Some(inner) = inside("optional") {
+        return Some(types_of(inner)?.into_iter().map(ValueType::optional).collect());
+    }
+    if let Some(inner) = inside("map") {
+        let (key, value) = inner.split_once(',')?;
+        let key = DType::from_name(key)?;
+        return Some(types_of(value)?.into_iter().map(|value| ValueType::Map(key, Box::new(value))).collect());
+    }
+    let tensors = match word.strip_prefix('@') {
+        Some(name) => named_set(name)?,
+        None => DTypes::from_iter([DType::from_name(word)?]),
+    };
+    Some(tensors.iter().map(ValueType::Tensor).collect())
 }
 
 /// A set defined at the top of the table; it may use those above it.

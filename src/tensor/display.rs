@@ -33,6 +33,17 @@ pub enum Scalar<'a> {
     String(&'a str),
 }
 
+impl Scalar<'_> {
+    /// The value of an integer; of one beyond i64 and of what is none the bits, or 0.
+    pub(crate) fn integer(&self) -> i64 {
+        match self {
+            Scalar::Int(value) => *value,
+            Scalar::Uint(value) => *value as i64,
+            _ => 0,
+        }
+    }
+}
+
 impl Tensor {
     /// The elements in row-major order, each as a plain value whatever the element type: for printing and comparing,
     /// not for computing.

@@ -2,13 +2,21 @@
 
 mod buffer;
 mod display;
+mod memory;
+mod new;
+mod packing;
 
 pub use display::Scalar;
+pub(crate) use memory::Memory;
+pub use new::NewTensor;
+pub(crate) use new::Scratch;
+#[cfg(test)]
+pub(crate) use packing::extended;
+pub(crate) use packing::{pack, packed_size, unpack};
 
 use crate::dtype::{DType, Element, ShapeText, VIEW, byte_count};
 use crate::error::{Error, Result};
 use buffer::{Buffer, Data};
-pub(crate) use buffer::{Memory, Pool};
 use bytes::Bytes;
 use ndarray::{ArrayBase, ArrayD, ArrayViewD, Dimension, IxDyn};
 use smallvec::SmallVec;
@@ -56,6 +64,26 @@ impl Tensor {
         };
         let words: Vec<T::Word> = bytemuck::allocation::cast_vec(words);
         Tensor { dtype: T::DTYPE, shape, data: Data::own(Buffer::from_vec(words)), text: None }
+    }
+
+    /// A tensor of a shape from its elements in row-major order, without a copy.
+    ///
+    /// # Errors
+    /// The number of elements is not what `shape` needs.
+    ///
+    /// ```
+    /// let tensor = onnxref::Tensor::from_elements(&[2, 1], vec![1.5f32, 2.5])?;
+    /// assert_eq!(tensor.as_slice::<f32>()?, [1.5, 2.5]);
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    pub fn from_elements<T: Element>(shape: &[usize], elements: Vec<T>) -> Result<Tensor> {
+        let need = byte_count(T::DTYPE, shape)? / T::DTYPE.size();
+        if elements.len() != need {
+            let (dtype, shape, count) = (T::DTYPE, ShapeText(shape), elements.len());
+            return Err(Error::input(format!("a {dtype} tensor of shape {shape} takes {need} elements, not {count}")));
+        }
+        let words: Vec<T::Word> = bytemuck::allocation::cast_vec(elements);
+        Ok(Tensor { dtype: T::DTYPE, shape: shape.into(), data: Data::own(Buffer::from_vec(words)), text: None })
     }
 
     /// A tensor of rank 0.
@@ -147,33 +175,24 @@ impl Tensor {
         Ok(Tensor { dtype: DType::String, shape: shape.into(), data, text: Some(text.into()) })
     }
 
-    /// A tensor whose elements `fill` copies from `self`: the type and, for strings, the text are the same.
-    /// `fill` gets bytes that were used before, and writes them all: `len`, which is what the shape takes.
-    pub(crate) fn with_elements(
-        &self,
-        shape: Shape,
-        len: usize,
-        memory: &Memory,
-        fill: impl FnOnce(&mut [u8]) -> Result<()>,
-    ) -> Result<Tensor> {
-        let mut buffer = memory.take(len, self.dtype.align())?;
-        match Arc::get_mut(&mut buffer) {
-            Some(buffer) => fill(buffer.resized(len))?,
-            None => return Err(Error::unsupported("memory that is in use was given out: please report this")),
-        }
-        Ok(Tensor { dtype: self.dtype, shape, data: Data::Own(buffer), text: self.text.clone() })
-    }
-
-    /// Bytes of memory that are held for the elements: at least as many as they take.
-    pub(crate) fn held(&self) -> usize {
-        self.data.held()
-    }
-
-    /// Gives the tensor's memory to `memory`, unless others share it.
+    /// Lets the tensor's memory wait for another use in a run, unless others share it.
+    #[inline]
     pub(crate) fn recycle(self, memory: &Memory) {
         if let Data::Own(buffer) = self.data {
             memory.give(buffer);
         }
+    }
+
+    /// Counts the tensor's memory, if nobody did yet and nobody else holds it.
+    #[inline]
+    pub(crate) fn adopt(&mut self, memory: &Memory) -> Result<()> {
+        self.data.adopt(memory)
+    }
+
+    /// The tensor leaves with the outputs of a run: its memory counts no more.
+    #[inline]
+    pub(crate) fn hand_out(&self) {
+        self.data.hand_out();
     }
 
     /// The element type.
@@ -214,7 +233,7 @@ impl Tensor {
     /// # Errors
     /// `T` is not the tensor's element type; the rank is more than `ndarray` can show.
     pub fn view<T: Element>(&self) -> Result<ArrayViewD<'_, T>> {
-        ArrayViewD::from_shape(IxDyn(&self.shape), self.elements()?).map_err(|e| self.no_array(&e))
+        ArrayViewD::from_shape(IxDyn(&self.shape), self.as_slice()?).map_err(|e| self.no_array(&e))
     }
 
     /// The elements as an array of its own: without a copy where nothing else shares them.
@@ -231,10 +250,32 @@ impl Tensor {
     }
 
     /// The elements in row-major order; aligned as [`Tensor::view`] does.
-    pub(crate) fn elements<T: Element>(&self) -> Result<&[T]> {
+    ///
+    /// # Errors
+    /// `T` is not the tensor's element type.
+    pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         self.check_type::<T>()?;
         bytemuck::checked::try_cast_slice(self.data.aligned_bytes(align_of::<T>()))
             .map_err(|e| Error::input(format!("the bytes of the {} tensor can't be viewed: {e}", self.dtype)))
+    }
+
+    /// The bytes of the elements, as [`Tensor::bytes`], which the tensor and its clones share.
+    ///
+    /// # Errors
+    /// The element type is string.
+    ///
+    /// ```
+    /// use onnxref::{DType, Tensor};
+    ///
+    /// let tensor = Tensor::new(DType::Float8e4m3fn, &[2], vec![0x38, 0x40])?;
+    /// assert_eq!(tensor.into_bytes()?, [0x38, 0x40][..]);
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    pub fn into_bytes(self) -> Result<Bytes> {
+        if self.dtype == DType::String {
+            return Err(wrong_type(self.dtype, "one of numbers"));
+        }
+        Ok(self.data.into_bytes())
     }
 
     /// The strings in row-major order.
@@ -322,6 +363,13 @@ impl PartialEq for Tensor {
 }
 
 impl Eq for Tensor {}
+
+/// A tensor of rank 1, without a copy.
+impl<T: Element> From<Vec<T>> for Tensor {
+    fn from(elements: Vec<T>) -> Tensor {
+        Tensor::from_array(ndarray::Array1::from_vec(elements))
+    }
+}
 
 impl<T: Element, S: ndarray::Data<Elem = T>, D: Dimension> From<ArrayBase<S, D>> for Tensor {
     fn from(array: ArrayBase<S, D>) -> Tensor {

@@ -68,7 +68,7 @@ pub fn value(name: &str, dtype: DType, dims: Option<&[Dim]>) -> ValueInfoProto {
         value: match dim {
             Dim::Fixed(size) => Some(dimension::Value::DimValue(i64::try_from(*size).unwrap())),
             Dim::Symbol(name) => Some(dimension::Value::DimParam(name.clone())),
-            Dim::Unknown => None,
+            _ => None,
         },
         denotation: None,
     };
@@ -167,5 +167,5 @@ pub fn run_one_with(
 /// Runs a model and takes its first output.
 pub fn first_output(model: &Model, feeds: Inputs<'_>) -> Result<Tensor, Error> {
     let outputs = model.run(feeds)?;
-    Ok(outputs.iter().next().expect("an output").1.clone())
+    outputs.into_iter().next().expect("an output").1.into_tensor()
 }

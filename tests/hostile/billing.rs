@@ -29,30 +29,19 @@ fn load(file: &Bytes, limits: Limits) -> (Result<Model, Error>, Peak) {
     peak_of(|| Model::options().limits(limits).from_bytes(file.clone()))
 }
 
-/// The least `load_bytes` with which a model is decoded, if that is all there is; within a hundredth. What is tried has
-/// a fault at its end, so that nothing is decoded.
+/// The least `load_bytes` with which a model is loaded, or refused for another reason, if that is all there is; within
+/// a hundredth.
 pub(crate) fn bill(file: &[u8]) -> u64 {
-    let poisoned = Bytes::from([file, &[0]].concat());
-    let (mut low, mut high) = (0, 1 << 36);
-    while high - low > high / 128 + 64 {
-        let middle = low + (high - low) / 2;
-        match load(&poisoned, limits(middle, 0)).0 {
-            // The message has what it would take until there.
-            Err(error) if over_budget(&error) => low = error.place().value.map_or(middle, |value| value as u64),
-            _ => high = middle,
-        }
-    }
-    high
-}
-
-/// As [`bill`], of what is made from what was decoded as well: each try loads the model.
-pub(crate) fn bill_of_all(file: &[u8]) -> u64 {
     let file = Bytes::copy_from_slice(file);
     let (mut low, mut high) = (0, 1 << 36);
     while high - low > high / 128 + 64 {
         let middle = low + (high - low) / 2;
         let limit = load(&file, limits(middle, 0)).0.err().filter(|e| e.causes().iter().any(over_budget));
-        if limit.is_some() { low = middle } else { high = middle }
+        // The message has what it would take until there.
+        match limit {
+            Some(error) => low = middle.max(error.place().value.unwrap_or(0) as u64),
+            None => high = middle,
+        }
     }
     high
 }
@@ -175,7 +164,7 @@ fn tensors_of_every_type() {
         let mut model = good();
         graph_of(&mut model).initializer.push(TensorProto { name: Some("t".into()), ..tensor });
         let file = model.encode_to_vec();
-        let bill = bill_of_all(&file);
+        let bill = bill(&file);
         costs.push(cost_by(&name, file, bill));
     };
     const N: usize = (1 << 13) + 1;
@@ -385,7 +374,7 @@ fn inputs_and_outputs() {
             graph.input.push(ValueInfoProto { name: Some(name), ..ValueInfoProto::default() });
         }
         let file = model(13, 8, graph);
-        let bill = bill_of_all(&file);
+        let bill = bill(&file);
         costs.push(cost_by(&format!("{count} inputs without a type"), file, bill));
     }
     let long = |k: usize| format!("{k:060000}");

@@ -384,7 +384,7 @@ impl Good {
 
     fn gives(&self, model: &Model) {
         let outputs: Outputs = model.run(self.inputs()).unwrap();
-        let given: Vec<&Tensor> = outputs.iter().map(|(_, tensor)| tensor).collect();
+        let given: Vec<&Tensor> = outputs.iter().map(|(_, value)| value.tensor().unwrap()).collect();
         assert_eq!(given, self.outputs.iter().collect::<Vec<_>>());
     }
 }

@@ -252,37 +252,32 @@ fn graphs() {
 #[test]
 fn what_this_runtime_does_not_have() {
     let mut cases: Vec<Case> = Vec::new();
-    let mut case = |name: String, change: &dyn Fn(&mut ModelProto), text: &str, at: &[At]| {
-        cases.push(Case::new("graph", name, changed(change), Kind::Unsupported, text).at(at.to_vec()));
-    };
-    let kinds = [
-        ("sequences", type_proto::Value::SequenceType(Box::default())),
-        ("maps", type_proto::Value::MapType(Box::default())),
-        ("optionals", type_proto::Value::OptionalType(Box::default())),
-        ("sparse tensors", type_proto::Value::SparseTensorType(type_proto::SparseTensor::default())),
-        ("opaque types", type_proto::Value::OpaqueType(type_proto::Opaque::default())),
-    ];
-    for (what, kind) in kinds {
+    let mut case_of_type = |what: &str, value: type_proto::Value, kind: Kind, text: &str| {
         let extra = ValueInfoProto {
             name: Some("extra".into()),
-            r#type: Some(TypeProto { value: Some(kind), denotation: None }),
+            r#type: Some(TypeProto { value: Some(value), denotation: None }),
             ..ValueInfoProto::default()
         };
-        let text = format!("{what} are not supported");
+        let mut case = |name: String, change: &dyn Fn(&mut ModelProto), at: At| {
+            cases.push(Case::new("graph", name, changed(change), kind, text).at(vec![at]));
+        };
         let add = |m: &mut ModelProto| graph_of(m).input.push(extra.clone());
-        case(format!("{what} as an input"), &add, &text, &[name("extra")]);
+        case(format!("{what} as an input"), &add, name("extra"));
         // As an output, of a value that there is.
         let as_output = |m: &mut ModelProto| {
             graph_of(m).output[0] = ValueInfoProto { name: Some("rows".into()), ..extra.clone() };
         };
-        case(format!("{what} as an output"), &as_output, &text, &[name("rows")]);
-    }
-    let sparse = |m: &mut ModelProto| {
-        let values = TensorProto { name: Some("s".into()), ..TensorProto::default() };
-        let sparse = SparseTensorProto { values: Some(Box::new(values)), ..SparseTensorProto::default() };
-        graph_of(m).sparse_initializer.push(sparse);
+        case(format!("{what} as an output"), &as_output, name("rows"));
     };
-    case("a sparse initializer".into(), &sparse, "sparse tensors are not supported", &[name("s")]);
+    let opaque = type_proto::Value::OpaqueType(type_proto::Opaque::default());
+    case_of_type("opaque types", opaque, Kind::Unsupported, "opaque types are not supported");
+    let map = type_proto::Value::MapType(Box::default());
+    case_of_type("maps without a key", map, Kind::Model, "key_type 0 is no element type");
+    let sparse = type_proto::Value::SparseTensorType(type_proto::SparseTensor::default());
+    case_of_type("sparse tensors of nothing", sparse, Kind::Model, "elem_type 0 is no element type");
+    let mut case = |name: String, change: &dyn Fn(&mut ModelProto), text: &str, at: &[At]| {
+        cases.push(Case::new("graph", name, changed(change), Kind::Unsupported, text).at(at.to_vec()));
+    };
     for version in [15, 16, i64::MAX] {
         let text = format!("ir_version {version}");
         case(format!("IR version {version}"), &|m| m.ir_version = Some(version), &text, &[At::Value(version.into())]);
@@ -309,7 +304,16 @@ fn what_this_runtime_does_not_have() {
         m.opset_import.push(OperatorSetIdProto { domain: Some("own".into()), version: Some(1) });
         (node_of(m, 1).domain, node_of(m, 1).op_type) = (Some("own".into()), Some("F".into()));
     };
-    case("a function of the model".into(), &function, "is a function of the model", &[At::Node(1), operator("F")]);
+    let text = "inputs given: the function has 0";
+    let called = Case::new("graph", "a function without inputs", changed(function), Kind::Model, text);
+    cases.push(called.at(vec![At::Node(1), operator("F")]));
+    let sparse = |m: &mut ModelProto| {
+        let values = TensorProto { name: Some("s".into()), ..TensorProto::default() };
+        let sparse = SparseTensorProto { values: Some(Box::new(values)), ..SparseTensorProto::default() };
+        graph_of(m).sparse_initializer.push(sparse);
+    };
+    let sparse = Case::new("graph", "a sparse initializer", changed(sparse), Kind::Model, "it has no indices");
+    cases.push(sparse.at(vec![name("s")]));
     check(cases);
 }
 

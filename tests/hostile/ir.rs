@@ -1,6 +1,6 @@
 //! OpenVINO networks that mean harm: the text, the edges, and the file of constants.
 
-use crate::billing::{bill_of_all, check as check_costs, cost_by};
+use crate::billing::{check as check_costs, cost_by};
 use crate::case::{At, Case, check, on_thread, report};
 use crate::names::dangerous;
 use onnxref::{Kind, Limits, Model};
@@ -348,7 +348,7 @@ fn networks_take_no_more_than_their_bill() {
         ("layers of nothing", net(&ids(0).map(|id| format!("<layer id=\"{id}\"/>")).collect::<String>(), "")),
     ];
     let cost = |(name, bytes): (&str, Vec<u8>)| {
-        let bill = bill_of_all(&bytes);
+        let bill = crate::billing::bill(&bytes);
         cost_by(name, bytes, bill)
     };
     check_costs(nets.into_iter().map(cost).collect());

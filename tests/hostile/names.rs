@@ -98,7 +98,7 @@ fn wherever_a_name_is_shown() {
             ),
             (
                 "a function",
-                Kind::Unsupported,
+                Kind::Model,
                 Box::new(|m| {
                     m.opset_import.push(OperatorSetIdProto { domain: Some(bad.into()), version: Some(1) });
                     let (name, domain) = (Some(bad.to_string()), Some(bad.to_string()));
@@ -181,7 +181,7 @@ fn wherever_a_name_is_shown() {
             ),
             (
                 "a sparse initializer",
-                Kind::Unsupported,
+                Kind::Model,
                 Box::new(|m| {
                     let values = TensorProto { name: Some(bad.into()), ..TensorProto::default() };
                     let sparse = SparseTensorProto { values: Some(Box::new(values)), ..SparseTensorProto::default() };

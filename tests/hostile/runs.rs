@@ -204,7 +204,7 @@ fn dimensions_of_nothing() {
     let no_ids = |shape: &[usize]| Tensor::new(DType::Int64, shape, vec![]).unwrap();
     let run = |op: &str, attribute: (&str, i64), data: &Tensor, indices: &Tensor| {
         let model = Model::from_bytes(one(op, vec![int(attribute.0, attribute.1)], data, indices)).unwrap();
-        model.run(inputs! { "data" => data, "indices" => indices }).map(|o| o.get("output").unwrap().shape().to_vec())
+        model.run(inputs! { "data" => data, "indices" => indices }).map(|o| o["output"].shape().to_vec())
     };
     let most = HUGE / 4;
     assert_eq!(run("Gather", ("axis", 0), &empty(&[most, 0]), &ids(&[2], &[-1, 0])).unwrap(), [2, 0]);
@@ -419,7 +419,7 @@ fn scratch() {
         let bytes = one(op, vec![int(attribute.0, attribute.1)], data, indices);
         let model = Model::options().threads(1).from_bytes(bytes).unwrap();
         let (result, peak) = peak_of(|| model.run(inputs! { "data" => data, "indices" => indices }));
-        let output = result.unwrap().get("output").unwrap().bytes().len() as u64;
+        let output = result.unwrap()["output"].bytes().len() as u64;
         peak.bytes - output
     };
     let wide = array(&[N], |k| k as i64 % 3);
@@ -469,7 +469,7 @@ fn endless(options: LoadOptions) -> Model {
 }
 
 /// The error of the run that is stopped, of as many as take longer than anyone waits.
-fn stopped(runner: &mut Runner<'_>) -> Error {
+fn stopped(runner: &mut Runner) -> Error {
     (0..2000).find_map(|_| runner.run().err()).expect("a run that is stopped")
 }
 

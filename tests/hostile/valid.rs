@@ -2,8 +2,8 @@
 
 use crate::billing::bill;
 use crate::common::proto::{
-    AttributeProto, DeviceConfigurationProto, GraphProto, ModelProto, NodeDeviceConfigurationProto, NodeProto,
-    ShardedDimProto, ShardingSpecProto, SimpleShardedDimProto, StringStringEntryProto, TensorProto,
+    AttributeProto, DeviceConfigurationProto, FunctionProto, GraphProto, ModelProto, NodeDeviceConfigurationProto,
+    NodeProto, ShardedDimProto, ShardingSpecProto, SimpleShardedDimProto, StringStringEntryProto, TensorProto,
 };
 use crate::common::{initializer, int, model, node, value};
 use crate::graphs::{array, good, good_feeds, good_outputs, graph_of, node_of};
@@ -186,7 +186,7 @@ fn large_models_run() {
     let first = name("value", 0);
     let data: Tensor = array(&[3], |k| k as f32);
     let outputs = model.run(inputs! { first.as_str() => &data }).unwrap();
-    assert_eq!(outputs.iter().next().unwrap().1, &array(&[3], |k| ((k + 2) % 3) as f32));
+    assert_eq!(outputs.iter().next().unwrap().1.tensor().unwrap(), &array(&[3], |k| ((k + 2) % 3) as f32));
 }
 
 /// What a model of several devices says about them is no concern of ours, and no fault.
@@ -199,7 +199,10 @@ fn models_of_several_devices() {
         let loaded = Model::from_bytes(proto.encode_to_vec()).unwrap();
         let feeds = good_feeds();
         let outputs = loaded.run(feeds.iter().map(|(name, tensor)| (*name, tensor)).collect()).unwrap();
-        assert_eq!(outputs.iter().map(|(_, tensor)| tensor.clone()).collect::<Vec<_>>(), good_outputs());
+        assert_eq!(
+            outputs.into_iter().map(|(_, value)| value.into_tensor().unwrap()).collect::<Vec<_>>(),
+            good_outputs()
+        );
     };
     runs(|m| {
         m.configuration.push(DeviceConfigurationProto {
@@ -242,7 +245,7 @@ fn what_is_passed_over() {
     });
     runs(|m| graph_of(m).quantization_annotation = vec![Default::default(); 3]);
     runs(|m| m.training_info = vec![Default::default()]);
-    runs(|m| m.functions = vec![Default::default()]);
+    runs(|m| m.functions = vec![FunctionProto { name: Some("F".into()), ..Default::default() }]);
     runs(|m| graph_of(m).value_info = vec![Default::default(); 3]);
     runs(|m| node_of(m, 0).doc_string = Some("\u{202e}".repeat(1000)));
     let mut proto = good();

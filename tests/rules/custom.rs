@@ -5,12 +5,12 @@ use crate::common::proto::{ModelProto, NodeProto};
 use crate::common::{float, node, value};
 use crate::{Change, With, at_node, good, good_feeds, good_output, graph_of, import};
 use ndarray::array;
-use onnxref::operator::{Attributes, Call, Operator, Values};
+use onnxref::operator::{Call, Node, Operator, Values};
 use onnxref::{DType, Error, Kind, LoadOptions, Model, Outputs, Place, Tensor, inputs};
 use prost::Message;
 
 /// Gives whatever the function does.
-struct Given(fn(&Call<'_>) -> Result<Values, Error>);
+struct Given(fn(&mut Call<'_>) -> Result<Values, Error>);
 
 impl std::fmt::Debug for Given {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -19,14 +19,14 @@ impl std::fmt::Debug for Given {
 }
 
 impl Operator for Given {
-    fn run(&self, call: &Call<'_>) -> Result<Values, Error> {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values, Error> {
         (self.0)(call)
     }
 }
 
-type Run = fn(&Call<'_>) -> Result<Values, Error>;
+type Run = fn(&mut Call<'_>) -> Result<Values, Error>;
 
-fn given(run: Run) -> impl Fn(&Attributes) -> Result<Box<dyn Operator>, Error> + Send + Sync + 'static {
+fn given(run: Run) -> impl Fn(&Node<'_>) -> Result<Box<dyn Operator>, Error> + Send + Sync + 'static {
     move |_| Ok(Box::new(Given(run)))
 }
 
@@ -63,8 +63,8 @@ const OWN_1: &str = "com.example.Own 1\n  (x: T) -> (y: T)\n  T: float int64";
 #[test]
 fn an_operator_of_ones_own() {
     let options = Model::options()
-        .operator("com.example.Own 1\n  (x: T) -> (y: T)\n  factor: FLOAT = 2.0\n  T: float", |attributes| {
-            let factor = attributes.float("factor")?;
+        .operator("com.example.Own 1\n  (x: T) -> (y: T)\n  factor: FLOAT = 2.0\n  T: float", |node| {
+            let factor = node.float("factor")?;
             assert!(factor == 2.0 || factor == 3.0);
             Ok(Box::new(Given(if factor == 2.0 {
                 |call| one(call.tensor(0)?.view::<f32>()?.mapv(|x| 2.0 * x))
@@ -194,7 +194,7 @@ fn an_implementation_keeps_to_its_schema() {
         ),
     ];
     assert_as_expected(cases.map(|(name, run_own, text, place)| {
-        difference_at(name, run(&add(OWN_1, run_own), &own(1)), Kind::Unsupported, text, &place)
+        difference_at(name, run(&add(OWN_1, run_own), &own(1)), Kind::Input, text, &place)
     }));
 }
 
@@ -214,7 +214,7 @@ fn an_output_is_of_a_type_that_its_schema_allows() {
     let text = "node \"node\" (com.example::Own-1): the operator's implementation gave output 0, \"y\", \
                 element type uint8, not one of float, int64";
     let place = at_own(1).named("y");
-    assert_as_expected([difference_at("open", run(&options, &model), Kind::Unsupported, text, &place)]);
+    assert_as_expected([difference_at("open", run(&options, &model), Kind::Input, text, &place)]);
 }
 
 #[test]

@@ -211,10 +211,13 @@ fn operators_that_are_not_there() {
         ),
         case(
             "a function of the model",
-            |m| m.functions = vec![FunctionProto { name: Some("Gather".into()), ..FunctionProto::default() }],
-            Kind::Unsupported,
-            "node \"node\" (Gather): Gather is a function of the model: these are not supported",
-            at_node("Gather", None),
+            |m| {
+                let (name, output) = (Some("Gather".into()), vec!["y".into()]);
+                m.functions = vec![FunctionProto { name, output, ..FunctionProto::default() }];
+            },
+            Kind::Model,
+            "node \"node\" (Gather): 2 inputs given: the function has 0",
+            at_node("Gather", None).with(|p| p.value = Some(2)),
         ),
     ]);
 }

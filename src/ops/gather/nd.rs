@@ -1,10 +1,10 @@
 //! GatherND: slices of `data` picked by the index tuples along the last dimension of `indices`.
 //! <https://onnx.ai/onnx/operators/onnx__GatherND.html>
 
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 
-pub(super) static GATHER_ND: Implementation =
-    Implementation { domain: "", name: "GatherND", versions: &[(11, load_11), (12, load), (13, load)] };
+pub(super) const GATHER_ND: Implementation =
+    Implementation { domain: "", name: "GatherND", versions: &[11, 12, 13], make: Make::Run(load) };
 
 /// `output[b.., i.., s..] = data[b.., indices[b.., i.., 0], indices[b.., i.., 1], .., s..]`, where `b..` are the first
 /// `batch_dims` dimensions
@@ -14,31 +14,40 @@ struct GatherND {
 }
 
 /// Version 11 has no batch dimensions.
-fn load_11(_: &Attributes) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(GatherND { batch_dims: 0 }))
-}
-
-fn load(attributes: &Attributes) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(GatherND { batch_dims: attributes.int("batch_dims")? }))
+fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    let batch_dims = if node.version() < 12 { 0 } else { node.int("batch_dims")? };
+    Ok(Box::new(GatherND { batch_dims }))
 }
 
 impl Operator for GatherND {
-    fn run(&self, call: &Call<'_>) -> Result<Values> {
-        let (data, indices) = (call.tensor(0)?, call.tensor(1)?);
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let (data, indices) = (call.ranked(0)?, call.ranked(1)?);
+        call.charge(indices.len() as u64)?;
         let Split { batch, tuples, width, slice } = self.split(data.shape(), indices.shape())?;
-        let rows = tuple_positions(data.shape(), batch.len(), width, indices)?;
-        let shape = shape_of([batch, tuples, slice]);
+        let mut memory = call.scratch::<i64>(indices.len() / width)?;
+        let rows = memory.elements_mut();
+        tuple_positions(data.shape(), batch.len(), width, indices, rows)?;
         let work = kernels::Gather {
             data: data.bytes(),
             axis: Range::Signed.bounds(kernels::volume(1, data.shape().iter().take(batch.len() + width))),
             row: kernels::volume(data.dtype().size(), slice),
-            indices: kernels::Indices::I64(&rows),
+            indices: kernels::Indices::I64(rows),
         };
-        let output = call.output_like(data, shape, |out| {
-            let good = kernels::gather(work, out, call.means());
-            good.then_some(()).ok_or_else(|| Error::input("the rows of the tuples are out of range"))
-        })?;
-        Ok(smallvec![output.into()])
+        let mut output = call.output_like(data, shape_of([batch, tuples, slice]))?;
+        if !kernels::gather(work, output.bytes_mut(), call.means()) {
+            call.check_cancel()?;
+            return Err(Error::bug("the rows of the tuples are out of range"));
+        }
+        Ok(smallvec![output.finish().into()])
+    }
+
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        let [Some(data), Some(indices)] = inputs else { return Ok(Vec::new()) };
+        let (Some(data), Some(indices)) = (data.dims(), indices.dims()) else { return Ok(Vec::new()) };
+        let Some((Dim::Fixed(width), tuples)) = indices.split_last() else { return Ok(Vec::new()) };
+        let picked = usize::try_from(self.batch_dims).ok().and_then(|batch| batch.checked_add(*width));
+        let Some(slice) = picked.and_then(|picked| data.get(picked..)) else { return Ok(Vec::new()) };
+        Ok(vec![Fact::default().with_dims([tuples, slice].concat())])
     }
 }
 
@@ -57,11 +66,6 @@ struct Split<'a> {
 impl GatherND {
     fn split<'a>(&self, data: &'a [usize], indices: &'a [usize]) -> Result<Split<'a>> {
         let (r, q) = (data.len(), indices.len());
-        if let Some(name) = [("data", r), ("indices", q)].iter().find_map(|(name, rank)| (*rank == 0).then_some(*name))
-        {
-            return Err(Error::input(format!("\"{name}\" is a scalar: it needs a rank of at least 1"))
-                .at(|place| place.value_name = Some(name.into())));
-        }
         let least = r.min(q);
         let Some(b) = usize::try_from(self.batch_dims).ok().filter(|b| *b < least) else {
             let given = self.batch_dims;
@@ -69,10 +73,8 @@ impl GatherND {
                 "batch_dims {given} is out of range for ranks {r} and {q}: allowed 0..={}",
                 least - 1
             ))
-            .at(|place| {
-                place.attribute = Some("batch_dims".into());
-                place.value = Some(given.into());
-            }));
+            .attribute("batch_dims")
+            .value(given));
         };
         let ((batch, own), (same, rest)) = (indices.split_at(b), data.split_at(b));
         if let Some(d) = batch.iter().zip(same).position(|(i, d)| i != d) {
@@ -84,11 +86,9 @@ impl GatherND {
                 "the last dimension of \"indices\" is {width}: allowed 1..={} for \"data\" of rank {r} with {b} batch dimensions",
                 rest.len()
             ))
-            .at(|place| {
-                place.value_name = Some("indices".into());
-                place.axis = Some(q as i64 - 1);
-                place.value = Some(width as i128);
-            }));
+            .about("indices")
+            .axis(q as i64 - 1)
+            .value(width as i128));
         }
         Ok(Split { batch, tuples, width, slice: rest.get(width..).unwrap_or(&[]) })
     }

@@ -2,10 +2,10 @@
 //! one axis replaced by the index.
 //! <https://onnx.ai/onnx/operators/onnx__GatherElements.html>
 
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 
-pub(super) static GATHER_ELEMENTS: Implementation =
-    Implementation { domain: "", name: "GatherElements", versions: &[(11, load), (13, load)] };
+pub(super) const GATHER_ELEMENTS: Implementation =
+    Implementation { domain: "", name: "GatherElements", versions: &[11, 13], make: Make::Run(load) };
 
 /// `output[i, j, k] = data[i, indices[i, j, k], k]` for `axis` 1 of three; and so on for other ranks and axes
 #[derive(Debug)]
@@ -13,22 +13,26 @@ struct GatherElements {
     axis: i64,
 }
 
-fn load(attributes: &Attributes) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(GatherElements { axis: attributes.int("axis")? }))
+fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    Ok(Box::new(GatherElements { axis: node.int("axis")? }))
 }
 
 impl Operator for GatherElements {
-    fn run(&self, call: &Call<'_>) -> Result<Values> {
-        let (data, indices) = (call.tensor(0)?, call.tensor(1)?);
-        let axis = Axis::new(self.axis, "data", data)?;
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let (axis, data, indices) = (call.axis(0, self.axis)?, call.tensor(0)?, call.tensor(1)?);
         check_shapes(data.shape(), indices.shape(), axis.at)?;
         let (size, values) = (data.dtype().size(), indices_of(indices)?);
         let grid = kernels::Grid { data: data.shape(), indices: indices.shape(), axis: axis.at };
-        let output = call.output_like(data, shape_of([indices.shape()]), |out| {
-            let good = kernels::gather_elements(data.bytes(), size, &grid, values, out, call.means());
-            good.then_some(()).ok_or_else(|| first_out_of_range(indices, &axis, Range::Signed))
-        })?;
-        Ok(smallvec![output.into()])
+        let mut output = call.output_like(data, shape_of([indices.shape()]))?;
+        if !kernels::gather_elements(data.bytes(), size, &grid, values, output.bytes_mut(), call.means()) {
+            return Err(first_out_of_range(call, &axis, Range::Signed));
+        }
+        Ok(smallvec![output.finish().into()])
+    }
+
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        let dims = inputs.get(1).copied().flatten().and_then(Fact::dims);
+        Ok(dims.map(|dims| Fact::default().with_dims(dims.to_vec())).into_iter().collect())
     }
 }
 
@@ -40,19 +44,17 @@ fn check_shapes(data: &[usize], indices: &[usize], axis: usize) -> Result<()> {
             indices.len(),
             data.len()
         ))
-        .at(|place| place.value_name = Some("indices".into())));
+        .about("indices"));
     }
     for (d, (&have, &want)) in data.iter().zip(indices).enumerate() {
         if d != axis && want > have {
             return Err(Error::input(format!(
                 "dimension {d} of \"indices\" is {want}, and of \"data\" {have}: off the axis {axis} it may not be larger"
             ))
-            .at(|place| {
-                place.value_name = Some("indices".into());
-                place.axis = Some(d as i64);
-                place.size = Some(have);
-                place.value = Some(want as i128);
-            }));
+            .about("indices")
+            .axis(d as i64)
+            .size(have)
+            .value(want as i128));
         }
     }
     Ok(())

@@ -1,0 +1,273 @@
+//! A model's files: where they are, and what reading them may cost. Shared by the formats.
+
+mod beneath;
+
+use crate::dtype::{DType, ShapeText, byte_count};
+use crate::error::{Error, Kind, Result, quote};
+use crate::graph::Draft;
+use crate::limits::{Budget, Limits, exceeded};
+use crate::tensor::{Tensor, packed_size, unpack};
+use bytes::Bytes;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Component, Path, PathBuf};
+
+/// What a format reads from a model's files.
+pub(crate) struct LoadedModel {
+    pub(crate) draft: Draft,
+    pub(crate) ir_version: i64,
+    pub(crate) opsets: Vec<(String, i64)>,
+    pub(crate) metadata: Vec<(String, String)>,
+    /// What departs from the standard without being in the way.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Where the files of a model may be.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Places {
+    /// Files that the caller has in memory, by location.
+    pub(crate) memory: HashMap<String, Bytes>,
+    /// Folders in which the target of a link may be.
+    pub(crate) roots: Vec<PathBuf>,
+    /// Files are mapped instead of read.
+    pub(crate) mmap: bool,
+}
+
+/// The files of a model: in memory, or in the model's own folder and nowhere outside of it.
+#[derive(Debug)]
+pub(crate) struct ModelFiles {
+    /// The model's folder; `None` for a model that came as bytes.
+    folder: Option<PathBuf>,
+    places: Places,
+    pub(crate) limits: Limits,
+    pub(crate) budget: Budget,
+    /// Bytes read so far.
+    read: Cell<u64>,
+    /// Mapped files by location: tensors share a file's map.
+    maps: RefCell<HashMap<String, Bytes>>,
+}
+
+impl ModelFiles {
+    /// The files of a model at a path; of one that came as bytes where there is no path.
+    pub(crate) fn new(model: Option<&Path>, places: Places, limits: Limits) -> ModelFiles {
+        let folder = model.map(|path| {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            parent.unwrap_or(Path::new(".")).to_path_buf()
+        });
+        let budget = Budget::new(&limits);
+        ModelFiles { folder, places, limits, budget, read: Cell::new(0), maps: RefCell::default() }
+    }
+
+    /// No files: all data is in the message itself.
+    pub(crate) fn none() -> ModelFiles {
+        ModelFiles::new(None, Places::default(), Limits::default())
+    }
+
+    /// The content of the model file, which may be behind links.
+    pub(crate) fn model(&self, path: &Path) -> Result<Bytes> {
+        let what = format!("model {}", quote(&path.to_string_lossy()));
+        let file = beneath::open_any(path).map_err(|e| Error::io(&*what, e))?;
+        let metadata = file.metadata().map_err(|e| Error::io(&*what, e))?;
+        if !metadata.is_file() {
+            return Err(Error::new(Kind::Io, format!("{what} is not a regular file")));
+        }
+        let (size, allowed) = (metadata.len(), self.limits.load_bytes);
+        let allowed = allowed.saturating_add(self.limits.load_bytes_per_byte.saturating_mul(size));
+        if !self.places.mmap && size > allowed {
+            return Err(exceeded("load_bytes", &format!("{what} has"), size.into(), "bytes", allowed));
+        }
+        if self.places.mmap {
+            return map(&file).map_err(|e| Error::io(&*what, e));
+        }
+        self.content(file, 0, metadata.len(), &what)
+    }
+
+    /// The whole content of a file in the folder; `None` for a model that came as bytes.
+    pub(crate) fn beside(&self, name: &Path) -> Result<Option<Bytes>> {
+        let location = name.to_string_lossy();
+        let what = format!("file {}", quote(&location));
+        if let Some(bytes) = self.places.memory.get(&*location) {
+            self.budget.allow_for(bytes.len() as u64);
+            return Ok(Some(bytes.clone()));
+        }
+        let Some(folder) = &self.folder else { return Ok(None) };
+        let file = self.open(folder, name, &what)?;
+        let size = self.check_file(&file, &what)?;
+        self.pay(size)?;
+        if self.places.mmap {
+            self.mapped(&file, &location, 0, size, &what)
+        } else {
+            self.content(file, 0, size, &what)
+        }
+        .map(Some)
+    }
+
+    /// The size of an open file, which is a regular one that has no other name.
+    fn check_file(&self, file: &File, what: &str) -> Result<u64> {
+        let metadata = file.metadata().map_err(|e| Error::io(what, e))?;
+        if !metadata.is_file() {
+            return Err(Error::model(format!("{what} is not a regular file")));
+        }
+        if beneath::links(&metadata) > 1 {
+            return Err(Error::model(format!("{what} has more than one hard link: it may be a file from elsewhere")));
+        }
+        Ok(metadata.len())
+    }
+
+    /// The `need` bytes from `offset` on of the file at a location.
+    pub(crate) fn part(&self, location: &str, offset: u64, need: u64) -> Result<Bytes> {
+        let what = format!("external data {}", quote(location));
+        let fits = |size: u64| {
+            if need <= size && offset <= size - need {
+                return Ok(());
+            }
+            Err(Error::model(format!("{what} has {size} bytes: offset {offset} and {need} bytes reach beyond")))
+        };
+        if let Some(bytes) = self.places.memory.get(location) {
+            fits(bytes.len() as u64)?;
+            self.budget.allow_for(need);
+            // Both are within a length in memory.
+            return Ok(bytes.slice(offset as usize..(offset + need) as usize));
+        }
+        let Some(folder) = &self.folder else {
+            return Err(Error::model(
+                "its data is external, and the model was not loaded from a file: use Model::load",
+            ));
+        };
+        let file = self.open(folder, inside(location)?, &what)?;
+        fits(self.check_file(&file, &what)?)?;
+        if self.places.mmap {
+            self.mapped(&file, location, offset, need, &what)
+        } else {
+            self.pay(need)?;
+            self.content(file, offset, need, &what)
+        }
+    }
+
+    /// A tensor from the bytes of a file, in which elements of fewer than 8 bits are packed.
+    pub(crate) fn tensor(&self, dtype: DType, shape: &[usize], raw: Bytes) -> Result<Tensor> {
+        let bytes = byte_count(dtype, shape).map_err(|e| e.with_kind(Kind::Model))?;
+        let count = bytes / dtype.size();
+        let need = packed_size(dtype, count);
+        if raw.len() as u64 != need {
+            let (shape, got) = (ShapeText(shape), raw.len());
+            return Err(Error::model(format!("its raw data has {got} bytes: {dtype} of shape {shape} takes {need}"))
+                .at(|place| {
+                    place.value = Some(got as i128);
+                    place.size = usize::try_from(need).ok();
+                }));
+        }
+        let bytes = if dtype.bits() < 8 {
+            self.budget.take(count as u64)?;
+            unpack(dtype, count, &raw)?.into()
+        } else {
+            raw
+        };
+        Tensor::new(dtype, shape, bytes).map_err(|e| e.with_kind(Kind::Model))
+    }
+
+    /// Pays for so many bytes of a file, where they are read.
+    fn pay(&self, bytes: u64) -> Result<()> {
+        self.budget.allow_for(bytes);
+        if self.places.mmap { Ok(()) } else { self.budget.take(bytes) }
+    }
+
+    /// Opens a file in the folder, with no link on the way; or, where a link is, in one of the roots.
+    fn open(&self, folder: &Path, relative: &Path, what: &str) -> Result<File> {
+        let error = match beneath::open(folder, relative) {
+            Ok(file) => return Ok(file),
+            Err(error) => error,
+        };
+        if !beneath::is_link(folder, relative) {
+            return Err(Error::io(what, error));
+        }
+        let target = folder.join(relative).canonicalize().map_err(|e| Error::io(what, e))?;
+        for root in &self.places.roots {
+            let root = root.canonicalize().map_err(|e| Error::io(what, e))?;
+            if let Ok(relative) = target.strip_prefix(&root) {
+                return beneath::open(&root, relative).map_err(|e| Error::io(what, e));
+            }
+        }
+        let how = "LoadOptions::external_root names folders in which the target may be";
+        Err(Error::model(format!("{what} is behind a link: these are not followed ({how})")))
+    }
+
+    fn mapped(&self, file: &File, location: &str, offset: u64, need: u64, what: &str) -> Result<Bytes> {
+        let known = self.maps.borrow().get(location).cloned();
+        let map = match known {
+            Some(map) => map,
+            None => {
+                let map = map(file).map_err(|e| Error::io(what, e))?;
+                self.maps.borrow_mut().insert(location.to_string(), map.clone());
+                map
+            }
+        };
+        let range = usize::try_from(offset).ok().zip(usize::try_from(offset + need).ok());
+        match range.filter(|(_, to)| *to <= map.len()) {
+            Some((from, to)) => Ok(map.slice(from..to)),
+            None => Err(Error::new(Kind::Io, format!("{what} shrank while it was read"))),
+        }
+    }
+
+    /// Reads a part of a file, within what may be read in all.
+    fn content(&self, mut file: File, offset: u64, need: u64, what: &str) -> Result<Bytes> {
+        let total = self.read.get().saturating_add(need);
+        if total > self.limits.file_bytes {
+            let text = format!("with {what} the model has");
+            return Err(exceeded("file_bytes", &text, total.into(), "bytes", self.limits.file_bytes));
+        }
+        self.read.set(total);
+        let mut bytes = Vec::new();
+        let mut read = || {
+            let len = usize::try_from(need).map_err(std::io::Error::other)?;
+            bytes.try_reserve_exact(len).map_err(std::io::Error::other)?;
+            file.seek(SeekFrom::Start(offset))?;
+            (&mut file).take(need).read_to_end(&mut bytes)?;
+            if bytes.len() == len { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }
+        };
+        read().map_err(|e| Error::io(what, e))?;
+        Ok(bytes.into())
+    }
+}
+
+/// A file's content, mapped. Only for callers of `LoadOptions::mmap`, who vouch that the file doesn't change.
+#[allow(unsafe_code)]
+fn map(file: &File) -> std::io::Result<Bytes> {
+    if file.metadata()?.len() == 0 {
+        return Ok(Bytes::new());
+    }
+    // SAFETY: whoever set `LoadOptions::mmap` promised that no file of the model changes while the map is alive.
+    let map = unsafe { memmap2::Mmap::map(file)? };
+    Ok(Bytes::from_owner(map))
+}
+
+/// The location as a path that stays inside of any folder.
+fn inside(location: &str) -> Result<&Path> {
+    let path = Path::new(location);
+    let plain = path.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
+    let folder = location.ends_with('/') || location.ends_with("/.");
+    if location.is_empty() || location.contains('\0') || folder || !plain {
+        return Err(Error::model(format!(
+            "its external data is at {}: a path relative to the model's folder, and inside of it, is needed",
+            quote(location)
+        )));
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_inside() {
+        for bad in ["", "/etc/passwd", "..", "../a", "a/../b", "a\0b", "a/", "a/."] {
+            assert!(inside(bad).is_err(), "{bad}");
+        }
+        for good in ["a", "a/b.bin", "./a"] {
+            assert!(inside(good).is_ok(), "{good}");
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! A model while it is loaded: values by id, nodes as they were read, and the faults that were found.
+
+use super::feeds::{ValueInfo, check_default};
+use crate::error::{Error, Result, quote};
+use crate::limits::Budget;
+use crate::operator::{Label, Operator, Resolved};
+use crate::schema::Attribute;
+use crate::value::{Fact, Value, ValueType};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+/// A value of a draft: its place among the entries, and 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Id(NonZeroU32);
+
+impl Id {
+    /// Its place among the entries.
+    pub(super) fn at(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+/// What is known of a value, and where it comes from.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) name: Arc<str>,
+    pub(super) by: By,
+    pub(super) fact: Fact,
+    /// The type that the model declares for what a node produces.
+    pub(super) declared: Option<ValueType>,
+}
+
+impl Entry {
+    /// Says where the value comes from, once.
+    pub(super) fn define(&mut self, by: By, fact: Fact) -> Result<()> {
+        if self.by != By::Nothing {
+            let (first, second) = (self.by.describe(), by.describe());
+            let text = format!("the name {} is given twice: by {first} and by {second}", quote(&self.name));
+            return Err(Error::model(text).about(&self.name));
+        }
+        (self.by, self.fact) = (by, fact);
+        Ok(())
+    }
+}
+
+/// Who defines a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// Nobody yet.
+    Nothing,
+    Input(u32),
+    Initializer,
+    Node(u32),
+}
+
+impl By {
+    fn describe(self) -> String {
+        match self {
+            By::Nothing => "nothing".to_string(),
+            By::Input(_) => "an input of the graph".to_string(),
+            By::Initializer => "an initializer".to_string(),
+            By::Node(index) => format!("node #{index}"),
+        }
+    }
+}
+
+/// The values that a node lists; `None` for one that is left out.
+pub(crate) type Ids = SmallVec<[Option<Id>; 4]>;
+
+/// A node as it was read.
+#[derive(Debug)]
+pub(crate) struct DraftNode {
+    pub(crate) place: NodePlace,
+    /// The operator version; `None` where it can't be had, which was told.
+    pub(crate) resolved: Option<Arc<Resolved>>,
+    pub(crate) attributes: Vec<(String, Attribute)>,
+    pub(crate) inputs: Ids,
+    pub(crate) outputs: Ids,
+    /// The operator, once types are known.
+    pub(super) operator: Option<Box<dyn Operator>>,
+    /// The type of some input isn't known before a run.
+    pub(super) open: bool,
+    /// The types of the outputs, where they follow from the inputs.
+    pub(super) known: SmallVec<[Option<ValueType>; 1]>,
+}
+
+/// Where a node is, for errors.
+#[derive(Debug, Clone)]
+pub(crate) struct NodePlace {
+    /// Its position in its graph or function.
+    pub(crate) index: u32,
+    pub(crate) name: Box<str>,
+    pub(crate) operator: Arc<Label>,
+    /// The calls of model functions that it is inside of.
+    pub(crate) function: Option<Arc<str>>,
+}
+
+impl NodePlace {
+    /// The error with the node in its place.
+    #[cold]
+    pub(crate) fn locate(&self, error: Error) -> Error {
+        error.at(|place| {
+            place.function = self.function.as_deref().map(str::to_string);
+            place.node_index = Some(self.index as usize);
+            place.node = Some(self.name.to_string());
+            // Of a node in a subgraph the operator is known already.
+            if place.operator.is_none() {
+                let Label { name, domain, version } = &*self.operator;
+                place.operator = Some(name.to_string()).filter(|operator| !operator.is_empty());
+                place.domain = Some(domain.to_string());
+                place.version = *version;
+            }
+        })
+    }
+
+    /// An error of the node about one of its values.
+    pub(super) fn fault(&self, value_name: &str, text: String) -> Error {
+        self.locate(Error::model(text)).about(value_name)
+    }
+}
+
+/// Faults in the order they were found; only so many that they stay readable, and their memory bounded.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    list: Vec<Error>,
+    left_out: usize,
+    weight: usize,
+    /// Bytes of them that are kept, and one more fault.
+    most: usize,
+}
+
+impl Faults {
+    const KEPT: usize = 1000;
+
+    /// No more faults are kept: looking for them is in vain.
+    pub(crate) fn full(&self) -> bool {
+        self.list.len() >= Self::KEPT || self.weight >= self.most
+    }
+
+    pub(crate) fn push(&mut self, error: Error) {
+        if !self.full() {
+            self.weight += error.weight();
+            self.list.push(error);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// All faults as one error: those of the model first, then those of nodes in the order of the nodes.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        let mut list = std::mem::take(&mut self.list);
+        list.sort_by_key(|fault| fault.place().node_index);
+        Error::all(list, self.left_out).map_or(Ok(()), Err)
+    }
+
+    /// How many bytes of faults are kept.
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+}
+
+/// An input of the graph.
+#[derive(Debug)]
+pub(super) struct DraftInput {
+    pub(super) info: ValueInfo,
+    pub(super) default: Option<Value>,
+}
+
+/// A model while it is loaded.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub(super) entries: Vec<Entry>,
+    pub(super) nodes: Vec<DraftNode>,
+    pub(super) inputs: Vec<DraftInput>,
+    pub(super) outputs: Vec<(ValueInfo, Id)>,
+    /// Inputs whose initializer can't be overridden.
+    pub(super) fixed: Vec<String>,
+    pub(crate) faults: Faults,
+}
+
+/// The values that names stand for, in one scope; `None` for an input of a function that its caller leaves out.
+#[derive(Debug, Default)]
+pub(crate) struct Names(HashMap<Arc<str>, Option<Id>>);
+
+/// What a table takes for an entry while it grows: a place and its number, in up to three times as many places.
+const TABLE: u64 = 3 * (size_of::<(Arc<str>, Id)>() as u64 + 1);
+
+impl Names {
+    pub(crate) fn with_capacity(count: usize) -> Names {
+        Names(HashMap::with_capacity(count))
+    }
+
+    /// Makes a new name of this scope stand for a value of another. Returns false if it isn't new.
+    pub(crate) fn bind(&mut self, name: &str, id: Option<Id>) -> bool {
+        self.0.insert(name.into(), id).is_none()
+    }
+}
+
+impl Draft {
+    /// A draft that keeps so many bytes of faults, and one more fault.
+    pub(crate) fn new(fault_bytes: usize) -> Draft {
+        let faults = Faults { most: fault_bytes.max(1), ..Faults::default() };
+        Draft { entries: vec![], nodes: vec![], inputs: vec![], outputs: vec![], fixed: vec![], faults }
+    }
+
+    /// Makes room for so many more nodes, each with a value, and other values.
+    pub(crate) fn reserve(&mut self, nodes: usize, values: usize) {
+        self.nodes.reserve_exact(nodes);
+        self.entries.reserve(nodes + values);
+    }
+
+    /// The number of nodes.
+    pub(crate) fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// A new value.
+    pub(crate) fn new_value(&mut self, name: Arc<str>, budget: &Budget) -> Result<Id> {
+        // Entries grow by doubling; the graph's tables are made from them.
+        budget.take(2 * size_of::<Entry>() as u64 + 32)?;
+        self.entries.push(Entry { name, by: By::Nothing, fact: Fact::default(), declared: None });
+        let id = u32::try_from(self.entries.len()).ok().and_then(NonZeroU32::new);
+        id.map(Id).ok_or_else(|| Error::unsupported("the model has 2^32 values"))
+    }
+
+    /// The value that a name stands for, here or later; `None` for one that is left out.
+    pub(crate) fn optional(&mut self, names: &mut Names, name: &str, budget: &Budget) -> Result<Option<Id>> {
+        if name.is_empty() {
+            return Ok(None);
+        }
+        if let Some(id) = names.0.get(name) {
+            return Ok(*id);
+        }
+        budget.take(TABLE + 32 + name.len() as u64)?;
+        let name: Arc<str> = name.into();
+        let id = self.new_value(name.clone(), budget)?;
+        names.0.insert(name, Some(id));
+        Ok(Some(id))
+    }
+
+    /// As [`Draft::optional`], of a value that must have a name.
+    pub(crate) fn value(&mut self, names: &mut Names, name: &str, budget: &Budget) -> Result<Id> {
+        match self.optional(names, name, budget)? {
+            Some(id) => Ok(id),
+            // What is wrong with it is told where it is defined.
+            None => self.new_value("".into(), budget),
+        }
+    }
+
+    /// The type that the model declares for a value that a node produces.
+    pub(crate) fn declare(&mut self, id: Id, value_type: ValueType) {
+        let Some(entry) = self.entries.get_mut(id.at()) else { return };
+        match &entry.declared {
+            Some(first) if *first != value_type => {
+                let text = format!("{} is declared as {first} and as {value_type}", quote(&entry.name));
+                self.faults.push(Error::model(text).about(&entry.name));
+            }
+            _ => entry.declared = Some(value_type),
+        }
+    }
+
+    /// An input of the graph, which nodes know as `id`, with its default if the model has one.
+    pub(crate) fn input(&mut self, info: ValueInfo, id: Id, default: Option<Value>) {
+        if let Some(Err(error)) = default.as_ref().map(|value| check_default(&info, value)) {
+            self.faults.push(error);
+        }
+        let dims = info.shape.clone().map(Vec::into_boxed_slice);
+        let fact = Fact { value_type: info.value_type.clone(), dims, constant: None };
+        self.define(id, By::Input(self.inputs.len() as u32), fact);
+        self.inputs.push(DraftInput { info, default });
+    }
+
+    /// An initializer that can't be overridden, if its value can be had; `declared` is the graph's input of the same
+    /// name, if there is one.
+    pub(crate) fn constant(&mut self, id: Id, value: Option<Value>, declared: Option<&ValueInfo>) {
+        if let (Some(info), Some(value)) = (declared, &value)
+            && let Err(error) = check_default(info, value)
+        {
+            self.faults.push(error);
+        }
+        let mut fact = value.map(Fact::constant).unwrap_or_default();
+        if let Some(info) = declared {
+            // What is declared is what nodes were written for.
+            fact.value_type = info.value_type.clone().or(fact.value_type);
+            self.fixed.push(info.name.clone());
+        }
+        self.define(id, By::Initializer, fact);
+    }
+
+    fn define(&mut self, id: Id, by: By, fact: Fact) {
+        let Some(entry) = self.entries.get_mut(id.at()) else { return };
+        if entry.name.is_empty() {
+            self.faults.push(Error::model(format!("{} has no name", by.describe())));
+        } else if let Err(error) = entry.define(by, fact) {
+            self.faults.push(error);
+        }
+    }
+
+    /// A node whose operator can't be had, for one reason or several. Its outputs count as produced.
+    pub(crate) fn broken(&mut self, place: &NodePlace, faults: Vec<Error>) {
+        for fault in faults {
+            // Names are copied into what is kept only.
+            let fault = if self.faults.full() { fault } else { place.locate(fault) };
+            self.faults.push(fault);
+        }
+    }
+
+    /// A node.
+    pub(crate) fn node(
+        &mut self,
+        place: NodePlace,
+        resolved: Option<Arc<Resolved>>,
+        attributes: Vec<(String, Attribute)>,
+        inputs: Ids,
+        outputs: Ids,
+    ) {
+        let (operator, open, known) = Default::default();
+        self.nodes.push(DraftNode { place, resolved, attributes, inputs, outputs, operator, open, known });
+    }
+
+    /// An output of the graph: the value `id`.
+    pub(crate) fn output(&mut self, info: ValueInfo, id: Id) {
+        self.outputs.push((info, id));
+    }
+}

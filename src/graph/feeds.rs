@@ -1,0 +1,147 @@
+//! What goes into a graph and what comes out: declared types and shapes, and how values are held against them.
+
+use super::Graph;
+use crate::dtype::{DType, ShapeText};
+use crate::error::{Error, Result, quote};
+use crate::value::{Dim, DimsText, Value, ValueType};
+use smallvec::SmallVec;
+use std::borrow::Borrow;
+
+/// What a model says about one of its inputs or outputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ValueInfo {
+    /// The name.
+    pub name: String,
+    /// The type, if it is said.
+    pub value_type: Option<ValueType>,
+    /// The shape of a tensor, if it is said.
+    pub shape: Option<Vec<Dim>>,
+}
+
+impl ValueInfo {
+    /// The element type of a tensor, if it is said.
+    pub fn dtype(&self) -> Option<DType> {
+        self.value_type.as_ref()?.dtype()
+    }
+}
+
+/// What is fed to an input: a value, or a reference to one, or nothing.
+pub(crate) trait Feed {
+    fn value(&self) -> Option<&Value>;
+}
+
+impl<V: Borrow<Value>> Feed for Option<V> {
+    #[inline]
+    fn value(&self) -> Option<&Value> {
+        self.as_ref().map(Borrow::borrow)
+    }
+}
+
+/// The size of each symbol that feeds gave one, and the input that did.
+pub(crate) type Symbols<'a> = SmallVec<[Option<(usize, &'a str)>; 4]>;
+
+impl Graph {
+    /// Each input has a value of its declared type and shape. Gives the sizes of the symbols.
+    pub(crate) fn check_feeds(&self, feeds: &[impl Feed]) -> Result<Symbols<'_>> {
+        let mut symbols: Symbols<'_> = SmallVec::from_elem(None, self.symbols);
+        for (input, feed) in self.inputs.iter().zip(feeds) {
+            let info = &input.info;
+            let Some(value) = feed.value().or(input.default.as_ref()) else {
+                return Err(fault(&info.name, "is not fed".to_string()));
+            };
+            if let Some(want) = info.value_type.as_ref().filter(|want| !value.is_of(want)) {
+                return Err(wrong_type(&info.name, value, want));
+            }
+            if let Value::Tensor(tensor) = value {
+                check_shape(info, &input.symbols, tensor.shape(), &mut symbols)?;
+            }
+        }
+        Ok(symbols)
+    }
+}
+
+#[cold]
+fn wrong_type(name: &str, value: &Value, want: &ValueType) -> Error {
+    let what = if matches!((value, want), (Value::Tensor(_), ValueType::Tensor(_))) { "element type" } else { "type" };
+    fault(name, format!("has {what} {}, and the model takes {want}", value.type_text()))
+}
+
+fn check_shape<'a>(
+    info: &'a ValueInfo,
+    numbers: &[Option<usize>],
+    shape: &[usize],
+    symbols: &mut Symbols<'a>,
+) -> Result<()> {
+    let name = &info.name;
+    let Some(dims) = &info.shape else { return Ok(()) };
+    if dims.len() != shape.len() {
+        let (text, rank) = (ShapeText(shape), shape.len());
+        return Err(fault(name, format!("has shape {text} of rank {rank}, and the model takes rank {}", dims.len())));
+    }
+    for (axis, ((dim, symbol), &size)) in dims.iter().zip(numbers).zip(shape).enumerate() {
+        let known = symbol.and_then(|k| symbols.get_mut(k));
+        let text = match (dim, known) {
+            (Dim::Fixed(fixed), _) if *fixed != size => format!("and the model takes {fixed}"),
+            (Dim::Symbol(symbol), Some(Some((known, by)))) if *known != size => {
+                format!("and {} is {known} in {}", quote(symbol), quote(by))
+            }
+            (_, Some(known)) => {
+                known.get_or_insert((size, name));
+                continue;
+            }
+            _ => continue,
+        };
+        let error = fault(name, format!("has shape {}: dimension {axis} is {size}, {text}", ShapeText(shape)));
+        return Err(error.axis(axis as i64).size(size));
+    }
+    Ok(())
+}
+
+#[cold]
+fn fault(input: &str, text: String) -> Error {
+    Error::input(format!("input {} {text}", quote(input))).about(input)
+}
+
+impl super::Output {
+    /// Says how a shape differs from the declared one.
+    pub(crate) fn note(&self, shape: &[usize], symbols: &Symbols<'_>) -> Option<String> {
+        let dims = self.info.shape.as_ref()?;
+        let same = |((dim, symbol), size): ((&Dim, &Option<usize>), &usize)| match (dim, symbol) {
+            (Dim::Fixed(fixed), _) => fixed == size,
+            (_, Some(k)) => symbols.get(*k).is_none_or(|known| known.is_none_or(|(known, _)| known == *size)),
+            _ => true,
+        };
+        if dims.len() == shape.len() && dims.iter().zip(&self.symbols).zip(shape).all(same) {
+            return None;
+        }
+        let (name, shape) = (quote(&self.name), ShapeText(shape));
+        Some(format!("output {name} has shape {shape}, and is declared as {}", DimsText(dims)))
+    }
+}
+
+/// An initializer that is an input too has the input's type, and its shape where that is fixed.
+pub(super) fn check_default(info: &ValueInfo, value: &Value) -> Result<()> {
+    let name = quote(&info.name);
+    let fault = |text: String| Err(Error::model(text).about(&info.name));
+    if let Some(want) = info.value_type.as_ref().filter(|want| !value.is_of(want)) {
+        let got = value.type_text();
+        return fault(format!("initializer {name} has element type {got}, and the input {name} has {want}"));
+    }
+    let Value::Tensor(tensor) = value else { return Ok(()) };
+    if let Some(dims) = info.shape.as_ref().filter(|dims| !fits(dims, tensor.shape())) {
+        let (shape, dims) = (ShapeText(tensor.shape()), DimsText(dims));
+        return fault(format!("initializer {name} has shape {shape}, and the input {name} is declared as {dims}"));
+    }
+    Ok(())
+}
+
+/// Whether a shape is as it is declared.
+fn fits(dims: &[Dim], shape: &[usize]) -> bool {
+    let same = |(axis, (dim, size)): (usize, (&Dim, &usize))| match dim {
+        Dim::Fixed(fixed) => fixed == size,
+        Dim::Symbol(_) => dims.iter().zip(shape).take(axis).all(|(other, known)| other != dim || known == size),
+        Dim::Unknown => true,
+    };
+    dims.len() == shape.len() && dims.iter().zip(shape).enumerate().all(same)
+}

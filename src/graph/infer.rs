@@ -1,0 +1,122 @@
+//! From a draft as it was read to one whose types are known and whose operators are made: node after node, each after
+//! those that it reads from.
+
+use super::draft::{By, Draft, DraftNode, Entry, Faults, Id};
+use super::passes::Fold;
+use super::types::{self, Types};
+use crate::error::{Error, Result, quote};
+use crate::value::Fact;
+use smallvec::SmallVec;
+
+/// Makes the operators and infers what follows for each value. What can be known without inputs is computed by `fold`,
+/// if there is one.
+///
+/// # Errors
+/// All faults of the draft, those of nodes in the order of the nodes.
+pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>) -> Result<()> {
+    let Draft { entries, nodes, faults, .. } = draft;
+    let mut unknown = Unknown::default();
+    for node in nodes.iter_mut() {
+        unknown.find(node, entries, faults);
+        match make(node, entries) {
+            Ok(types) => (node.open, node.known) = (types.open, types.outputs),
+            Err(error) => faults.push(node.place.locate(error)),
+        }
+        define_outputs(node, entries, faults);
+        if let Some(fold) = &mut fold {
+            fold.node(node, entries);
+        }
+    }
+    for (id, by, error) in unknown.list {
+        let producer = match entries.get(id.at()).map(|entry| entry.by) {
+            Some(By::Node(producer)) if producer == by => "the node itself: a cycle".to_string(),
+            Some(By::Node(producer)) => format!("node #{producer}, which comes later: nodes must be sorted"),
+            _ => "nothing".to_string(),
+        };
+        faults.push(error.and(&format!(" {producer}")));
+    }
+    for (info, id) in &draft.outputs {
+        let Some(entry) = entries.get(id.at()) else { continue };
+        let (name, known) = (quote(&info.name), entry.fact.value_type());
+        match (known, &info.value_type, entry.by) {
+            (_, _, By::Nothing) => {
+                let text = format!("the graph's output {name} is produced by nothing");
+                faults.push(Error::model(text).about(&info.name));
+            }
+            // What nodes produce was compared where they were.
+            (Some(known), Some(declared), By::Input(_) | By::Initializer) if known != declared => {
+                let what = types::what(known);
+                let text = format!("the graph's output {name} has {what} {known}, and is declared as {declared}");
+                faults.push(Error::model(text).about(&info.name));
+            }
+            _ => {}
+        }
+    }
+    faults.finish()
+}
+
+/// Values that a node used before they were defined: the node's index, and the error if they never are.
+#[derive(Default)]
+struct Unknown {
+    list: Vec<(Id, u32, Error)>,
+    weight: usize,
+}
+
+impl Unknown {
+    fn find(&mut self, node: &DraftNode, entries: &[Entry], faults: &Faults) {
+        for id in node.inputs.iter().flatten() {
+            let Some(entry) = entries.get(id.at()).filter(|entry| entry.by == By::Nothing) else { continue };
+            if self.weight < faults.most() {
+                let error = node.place.fault(&entry.name, format!("input {} is produced by", quote(&entry.name)));
+                self.weight += error.weight() + entry.name.len();
+                self.list.push((*id, node.place.index, error));
+            }
+        }
+    }
+}
+
+/// Checks the node against the schema, makes its operator, and gives the types of its outputs.
+fn make(node: &mut DraftNode, entries: &[Entry]) -> Result<Types> {
+    let Some(resolved) = &node.resolved else { return Ok(Types::default()) };
+    let (schema, attributes) = (&resolved.schema, std::mem::take(&mut node.attributes));
+    types::check_arity(schema, node.inputs.iter().map(Option::is_some), node.outputs.iter().map(Option::is_some))?;
+    let fact = |id: &Option<Id>| entries.get((*id)?.at()).map(|entry| &entry.fact);
+    let facts: SmallVec<[Option<&Fact>; 4]> = node.inputs.iter().map(fact).collect();
+    let checked =
+        types::check(schema, facts.iter().map(|fact| Some(fact.as_ref()?.value_type.clone())), node.outputs.len());
+    // A fault of the attributes comes before one of the types.
+    node.operator = Some(resolved.load(&attributes, &facts)?);
+    checked
+}
+
+/// Defines what the node produces, of the types that follow from its inputs, and from what its operator infers.
+fn define_outputs(node: &mut DraftNode, entries: &mut [Entry], faults: &mut Faults) {
+    let inferred = infer_outputs(node, entries);
+    node.known.resize(node.outputs.len(), None);
+    let mut inferred = inferred.into_iter();
+    for (id, known) in node.outputs.iter().zip(&mut node.known) {
+        let mut fact = inferred.next().unwrap_or_default();
+        let Some(entry) = id.and_then(|id| entries.get_mut(id.at())) else { continue };
+        *known = known.take().or(fact.value_type.take());
+        fact.value_type.clone_from(known);
+        if let (Some(known), Some(declared)) = (&fact.value_type, &entry.declared)
+            && known != declared
+        {
+            let (name, what) = (&entry.name, types::what(known));
+            let text = format!("output {} has {what} {known}, and is declared as {declared}", quote(name));
+            faults.push(node.place.fault(name, text));
+        }
+        fact.value_type = fact.value_type.or_else(|| entry.declared.clone());
+        if let Err(error) = entry.define(By::Node(node.place.index), fact) {
+            faults.push(node.place.locate(error));
+        }
+    }
+}
+
+fn infer_outputs(node: &DraftNode, entries: &[Entry]) -> Vec<Fact> {
+    let Some(operator) = &node.operator else { return Vec::new() };
+    let fact = |id: &Option<Id>| entries.get((*id)?.at()).map(|entry| &entry.fact);
+    let facts: SmallVec<[Option<&Fact>; 4]> = node.inputs.iter().map(fact).collect();
+    // What a run would refuse it refuses itself, with the values in its error.
+    operator.infer(&facts).unwrap_or_default()
+}

@@ -1,0 +1,136 @@
+//! A model's graph: read as a [`Draft`], changed by passes, planned once, run often.
+
+mod draft;
+mod feeds;
+mod infer;
+mod passes;
+mod plan;
+mod run;
+mod types;
+
+pub(crate) use draft::{Draft, Id, Ids, Names, NodePlace};
+pub use feeds::ValueInfo;
+pub(crate) use run::Slots;
+
+use crate::error::Result;
+use crate::limits::{Budget, Limits};
+use crate::operator::{Operator, Resolved};
+use crate::value::{Value, ValueType};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Where a node finds a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Source {
+    /// What is fed to an input of the graph, or its default.
+    Input(u32),
+    /// The same in every run.
+    Constant(u32),
+    /// What a node produced; others read it too.
+    Slot(u32),
+    /// What a node produced; nobody reads it later.
+    Last(u32),
+}
+
+#[derive(Debug)]
+pub(crate) struct Input {
+    pub(crate) info: ValueInfo,
+    /// The initializer of the same name, which is used where nothing is fed.
+    pub(crate) default: Option<Value>,
+    /// For each dimension of the declared shape: its number among the graph's symbols, if it is one.
+    symbols: SmallVec<[Option<usize>; 4]>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) info: ValueInfo,
+    /// The name again: runs share it.
+    pub(crate) name: Arc<str>,
+    /// The declared type, if it is not known to be that of what is produced.
+    check: Option<ValueType>,
+    /// As of an input.
+    symbols: SmallVec<[Option<usize>; 4]>,
+    source: Source,
+    /// No other output has the same source.
+    once: bool,
+}
+
+#[derive(Debug)]
+struct Node {
+    place: NodePlace,
+    resolved: Arc<Resolved>,
+    operator: Box<dyn Operator>,
+    inputs: SmallVec<[Option<Source>; 3]>,
+    outputs: SmallVec<[NodeOutput; 1]>,
+    /// For each of the first outputs: whether the node names it.
+    wanted: u64,
+    /// Slots whose values are not needed after this node.
+    release: SmallVec<[u32; 2]>,
+    /// The type of an input isn't known before a run and is checked then.
+    open: bool,
+}
+
+#[derive(Debug)]
+struct NodeOutput {
+    /// Where the value goes; `None` if the node doesn't name it.
+    slot: Option<u32>,
+    /// The type that is known before a run; else the one that the model declares.
+    value_type: Option<ValueType>,
+    /// The type is only declared.
+    declared: bool,
+}
+
+/// A graph of nodes in the order they run.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) outputs: Vec<Output>,
+    constants: Vec<Value>,
+    nodes: Vec<Node>,
+    /// The number of nodes that were read.
+    pub(crate) node_count: usize,
+    slots: usize,
+    symbols: usize,
+    /// Inputs that can't be fed, as their initializer can't be overridden.
+    pub(crate) fixed: Vec<String>,
+    /// The places of the inputs and of the outputs, in the order of their names.
+    inputs_by_name: Vec<usize>,
+    outputs_by_name: Vec<usize>,
+}
+
+impl Graph {
+    /// Infers types, makes operators, runs the passes where they are asked for, and plans.
+    ///
+    /// # Errors
+    /// All faults of the draft.
+    pub(crate) fn new(mut draft: Draft, optimize: bool, limits: &Limits, budget: &Budget) -> Result<Graph> {
+        let node_count = draft.node_count();
+        infer::infer(&mut draft, optimize.then(|| passes::Fold::new(budget, limits)))?;
+        if optimize {
+            passes::PASSES.iter().for_each(|pass| pass(&mut draft));
+        }
+        budget.take((draft.node_count() * size_of::<Node>()) as u64)?;
+        Ok(plan::plan(draft, node_count))
+    }
+
+    /// Where each node that runs is in the model.
+    pub(crate) fn node_places(&self) -> impl ExactSizeIterator<Item = &NodePlace> {
+        self.nodes.iter().map(|node| &node.place)
+    }
+
+    /// The place of an input.
+    pub(crate) fn input_place(&self, name: &str) -> Option<usize> {
+        find_name(&self.inputs_by_name, name, |k| self.inputs.get(k).map(|input| input.info.name.as_str()))
+    }
+
+    /// The place of an output.
+    pub(crate) fn output_place(&self, name: &str) -> Option<usize> {
+        find_name(&self.outputs_by_name, name, |k| self.outputs.get(k).map(|output| &*output.name))
+    }
+}
+
+/// The first of the places that has a name, where they are in the order of their names.
+fn find_name<'a>(places: &[usize], name: &str, name_of: impl Fn(usize) -> Option<&'a str>) -> Option<usize> {
+    let first = places.partition_point(|&k| name_of(k) < Some(name));
+    places.get(first).copied().filter(|&k| name_of(k) == Some(name))
+}

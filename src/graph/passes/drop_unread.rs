@@ -1,0 +1,26 @@
+//! Nodes whose outputs nobody reads are not run; but for users' operators, which may do more than compute.
+
+use crate::graph::draft::Draft;
+
+pub(super) fn drop_unread(draft: &mut Draft) {
+    let mut read = vec![false; draft.entries.len()];
+    let mut mark = |at: usize| read.get_mut(at).map(|read| *read = true);
+    draft.outputs.iter().for_each(|(_, id)| _ = mark(id.at()));
+    // A node is read by those after it: from the last one on all readers are known.
+    let mut kept: Vec<bool> = Vec::with_capacity(draft.nodes.len());
+    for node in draft.nodes.iter().rev() {
+        let custom = node.resolved.as_ref().is_some_and(|resolved| resolved.is_custom());
+        let is_read = node.outputs.iter().flatten().any(|id| read.get(id.at()) == Some(&true));
+        let needed = node.operator.is_some() && (is_read || custom);
+        if needed {
+            for id in node.inputs.iter().flatten() {
+                if let Some(read) = read.get_mut(id.at()) {
+                    *read = true;
+                }
+            }
+        }
+        kept.push(needed);
+    }
+    let mut kept = kept.into_iter().rev();
+    draft.nodes.retain(|_| kept.next().unwrap_or(true));
+}

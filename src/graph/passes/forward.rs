@@ -1,0 +1,24 @@
+//! Nodes that give an input as it is: who reads their output reads the input instead.
+
+use crate::graph::draft::{Draft, Id};
+use std::collections::HashMap;
+
+pub(super) fn forward(draft: &mut Draft) {
+    let mut instead: HashMap<Id, Id> = HashMap::new();
+    for node in &mut draft.nodes {
+        for id in node.inputs.iter_mut().flatten() {
+            *id = instead.get(id).copied().unwrap_or(*id);
+        }
+        let from = node.operator.as_ref().and_then(|operator| operator.forwards());
+        let from = from.and_then(|k| node.inputs.get(k).copied().flatten());
+        if let (Some(from), Some(Some(to))) = (from, node.outputs.first()) {
+            // A type that is checked at run time is checked by the node.
+            if !node.open {
+                instead.insert(*to, from);
+            }
+        }
+    }
+    for (_, id) in &mut draft.outputs {
+        *id = instead.get(id).copied().unwrap_or(*id);
+    }
+}

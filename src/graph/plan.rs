@@ -1,0 +1,180 @@
+//! From a draft to a graph: every value is an input, a constant or a slot.
+
+use super::draft::{By, Draft, DraftNode, Entry, Id};
+use super::feeds::ValueInfo;
+use super::{Graph, Input, Node, NodeOutput, Output, Source};
+use crate::value::{Dim, Value};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+
+/// The graph that runs what a draft says. The draft has no fault, and its operators are made.
+pub(super) fn plan(draft: Draft, node_count: usize) -> Graph {
+    let Draft { mut entries, nodes, inputs, outputs, fixed, .. } = draft;
+    let last_use = last_uses(&entries, &nodes, &outputs);
+    let mut plan =
+        Plan { last_use, sources: vec![None; entries.len()], constants: Vec::new(), slots: 0, free: Vec::new() };
+    let nodes = nodes.into_iter().enumerate().filter_map(|(at, node)| plan.node(node, at, &mut entries)).collect();
+
+    let mut symbols = SymbolNumbers::default();
+    let inputs: Vec<Input> = inputs
+        .into_iter()
+        .map(|input| Input { symbols: symbols.of(&input.info), info: input.info, default: input.default })
+        .collect();
+    let outputs: Vec<(ValueInfo, Id, Source)> =
+        outputs.into_iter().map(|(info, id)| (info, id, plan.source(id, &mut entries))).collect();
+    let mut times: HashMap<Source, usize> = HashMap::new();
+    outputs.iter().for_each(|(_, _, source)| *times.entry(*source).or_insert(0) += 1);
+    let outputs: Vec<Output> = outputs
+        .into_iter()
+        .map(|(mut info, id, source)| {
+            let known = entries.get(id.at()).and_then(|entry| entry.fact.value_type.clone());
+            let check = info.value_type.clone().filter(|_| known.is_none());
+            let (name, symbols) = (info.name.as_str().into(), symbols.of(&info));
+            info.value_type = info.value_type.or(known);
+            Output { info, name, source, once: times.get(&source) == Some(&1), check, symbols }
+        })
+        .collect();
+    Graph {
+        inputs_by_name: sorted_places(inputs.iter().map(|input| input.info.name.as_str()).collect()),
+        outputs_by_name: sorted_places(outputs.iter().map(|output| &*output.name).collect()),
+        inputs,
+        outputs,
+        constants: plan.constants,
+        nodes,
+        node_count,
+        slots: plan.slots as usize,
+        symbols: symbols.0.len(),
+        fixed,
+    }
+}
+
+/// Where each value is read for the last time.
+#[derive(Clone, Copy, PartialEq)]
+enum LastUse {
+    Never,
+    /// By the node at this place.
+    Node(usize),
+    /// By the caller.
+    Output,
+}
+
+fn last_uses(entries: &[Entry], nodes: &[DraftNode], outputs: &[(ValueInfo, Id)]) -> Vec<LastUse> {
+    let mut last = vec![LastUse::Never; entries.len()];
+    let mut mark = |id: Id, by| {
+        if let Some(last) = last.get_mut(id.at()) {
+            *last = by;
+        }
+    };
+    for (at, node) in nodes.iter().enumerate() {
+        node.inputs.iter().flatten().for_each(|id| mark(*id, LastUse::Node(at)));
+    }
+    outputs.iter().for_each(|(_, id)| mark(*id, LastUse::Output));
+    last
+}
+
+struct Plan {
+    last_use: Vec<LastUse>,
+    /// Where each value is, once it is there.
+    sources: Vec<Option<Source>>,
+    constants: Vec<Value>,
+    slots: u32,
+    /// Slots whose values are not needed any more.
+    free: Vec<u32>,
+}
+
+impl Plan {
+    /// Where a value is. Constants are numbered when they are needed first.
+    fn source(&mut self, id: Id, entries: &mut [Entry]) -> Source {
+        let Some(source) = self.sources.get_mut(id.at()) else { return Source::Constant(u32::MAX) };
+        *source.get_or_insert_with(|| {
+            let entry = entries.get_mut(id.at());
+            match entry.as_ref().map(|entry| entry.by) {
+                Some(By::Input(k)) => Source::Input(k),
+                _ => {
+                    self.constants.extend(entry.and_then(|entry| entry.fact.constant.take()).map(|value| *value));
+                    // Ids are as many, and fit.
+                    Source::Constant(self.constants.len() as u32 - 1)
+                }
+            }
+        })
+    }
+
+    fn node(&mut self, node: DraftNode, at: usize, entries: &mut [Entry]) -> Option<Node> {
+        let DraftNode { place, resolved, inputs: ids, outputs: produced, operator, open, known, .. } = node;
+        let (resolved, operator) = (resolved?, operator?);
+        let mut inputs: SmallVec<[Option<Source>; 3]> =
+            ids.iter().map(|id| id.map(|id| self.source(id, entries))).collect();
+        // A value that is read here for the last time, and once, moves into the call.
+        let mut release: SmallVec<[u32; 2]> = SmallVec::new();
+        for (k, id) in ids.iter().enumerate() {
+            let Some(id) = *id else { continue };
+            let again = ids.iter().skip(k + 1).any(|other| *other == Some(id));
+            let (Some(Some(Source::Slot(slot))), false) = (inputs.get(k).copied(), again) else { continue };
+            if self.last_use.get(id.at()) != Some(&LastUse::Node(at)) {
+                continue;
+            }
+            let before = ids.iter().take(k).any(|other| *other == Some(id));
+            match inputs.get_mut(k) {
+                Some(source) if !before => *source = Some(Source::Last(slot)),
+                _ => release.push(slot),
+            }
+        }
+        let freed: SmallVec<[u32; 4]> = inputs
+            .iter()
+            .filter_map(|source| if let Some(Source::Last(slot)) = source { Some(*slot) } else { None })
+            .chain(release.iter().copied())
+            .collect();
+        let mut unread: SmallVec<[u32; 1]> = SmallVec::new();
+        let mut outputs = SmallVec::new();
+        for (id, known) in produced.iter().zip(known) {
+            let slot = id.map(|_| {
+                self.free.pop().unwrap_or_else(|| {
+                    self.slots += 1;
+                    self.slots - 1
+                })
+            });
+            let declared = || entries.get((*id)?.at()).and_then(|entry| entry.declared.clone());
+            outputs.push(match known {
+                Some(known) => NodeOutput { slot, value_type: Some(known), declared: false },
+                None => NodeOutput { slot, value_type: declared(), declared: true },
+            });
+            let (Some(id), Some(slot)) = (*id, slot) else { continue };
+            if let Some(source) = self.sources.get_mut(id.at()) {
+                *source = Some(Source::Slot(slot));
+            }
+            // An output that nobody reads is dropped at once.
+            if self.last_use.get(id.at()) == Some(&LastUse::Never) {
+                unread.push(slot);
+            }
+        }
+        self.free.extend(freed.iter().chain(&unread));
+        release.extend(unread);
+        let bits = produced.iter().take(64).enumerate();
+        let wanted = bits.fold(0, |wanted, (k, id)| wanted | u64::from(id.is_some()) << k);
+        Some(Node { place, resolved, operator, inputs, outputs, wanted, release, open })
+    }
+}
+
+/// The numbers of the symbols in declared shapes.
+#[derive(Default)]
+struct SymbolNumbers(HashMap<String, usize>);
+
+impl SymbolNumbers {
+    fn of(&mut self, info: &ValueInfo) -> SmallVec<[Option<usize>; 4]> {
+        let mut number = |dim: &Dim| match dim {
+            Dim::Symbol(name) => {
+                let next = self.0.len();
+                Some(*self.0.entry(name.clone()).or_insert(next))
+            }
+            _ => None,
+        };
+        info.shape.iter().flatten().map(&mut number).collect()
+    }
+}
+
+/// The places of names in their order; of equal ones the first first.
+fn sorted_places(names: Vec<&str>) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..names.len()).collect();
+    places.sort_by_key(|&k| names.get(k));
+    places
+}

@@ -1,0 +1,258 @@
+//! A model: load it, ask what it takes and gives, run it.
+
+mod inputs;
+mod options;
+mod outputs;
+mod runner;
+
+pub use inputs::Inputs;
+pub use options::{IntoBytes, LoadOptions};
+pub use outputs::Outputs;
+pub use runner::Runner;
+
+use crate::error::{Error, Result, quote};
+use crate::files::LoadedModel;
+use crate::graph::{Graph, Slots, ValueInfo};
+use crate::limits::Limits;
+use crate::operator::{Cancel, Context};
+use crate::value::Value;
+use smallvec::SmallVec;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// A loaded model. Everything that can be decided without inputs has been; running it is a loop. Clones are the same
+/// model; one serves many threads.
+///
+/// ```
+/// use ndarray::array;
+/// use onnxref::{Model, inputs};
+///
+/// let model = Model::load("onnx-test-data/gather/onnx-1.12.0/node/test_gather_elements_0/model.onnx")?;
+/// let (data, indices) = (array![[1.0f32, 2.0], [3.0, 4.0]], array![[0i64, 0], [1, 0]]);
+/// let mut outputs = model.run(inputs! { "data" => data, "indices" => indices })?;
+/// assert_eq!(outputs.take::<f32>("y")?, array![[1.0f32, 1.0], [4.0, 3.0]].into_dyn());
+/// # Ok::<(), onnxref::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Model(Arc<Loaded>);
+
+#[derive(Debug)]
+struct Loaded {
+    graph: Graph,
+    ir_version: i64,
+    opsets: Vec<(String, i64)>,
+    metadata: Vec<(String, String)>,
+    notes: Vec<String>,
+    threads: usize,
+    limits: Limits,
+    /// What runs that ended left for those to come: memory, above all.
+    idle: Mutex<Vec<Context>>,
+}
+
+/// A node of a model: [`Model::nodes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeInfo<'a> {
+    /// Its position in its graph or function, from 0.
+    pub index: usize,
+    /// Its name; empty if it has none.
+    pub name: &'a str,
+    /// Its operator.
+    pub operator: &'a str,
+    /// The operator's domain; empty for `ai.onnx`.
+    pub domain: &'a str,
+    /// The version (`since_version`) of the operator that rules.
+    pub version: i64,
+    /// The calls of model functions that it is inside of, outermost first, as errors show them.
+    pub function: Option<&'a str>,
+}
+
+impl Model {
+    /// Loads an `.onnx` file, or the `.xml` file of an OpenVINO IR with its `.bin` file beside it.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::Kind::Io): the file can't be read. [`Kind::Model`](crate::Kind::Model) and
+    /// [`Kind::Unsupported`](crate::Kind::Unsupported): the model departs from the standard, or uses what isn't
+    /// implemented here; [`Error::causes`] has all faults.
+    pub fn load(path: impl AsRef<Path>) -> Result<Model> {
+        Model::options().load(path)
+    }
+
+    /// Loads a model from the content of its file. External data is an error, unless
+    /// [`LoadOptions::external_data`] has it.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn from_bytes(bytes: impl IntoBytes) -> Result<Model> {
+        Model::options().from_bytes(bytes)
+    }
+
+    /// Options that differ from the defaults.
+    pub fn options() -> LoadOptions {
+        LoadOptions::default()
+    }
+
+    fn new(loaded: LoadedModel, graph: Graph, threads: usize, limits: Limits) -> Model {
+        let LoadedModel { ir_version, opsets, metadata, notes, .. } = loaded;
+        let idle = Mutex::default();
+        Model(Arc::new(Loaded { graph, ir_version, opsets, metadata, notes, threads, limits, idle }))
+    }
+
+    /// What is fed, in the order of the model.
+    pub fn inputs(&self) -> impl ExactSizeIterator<Item = &ValueInfo> {
+        self.0.graph.inputs.iter().map(|input| &input.info)
+    }
+
+    /// Whether an input may be left out, as it has an initializer.
+    pub fn has_default(&self, input: &str) -> bool {
+        let graph = &self.0.graph;
+        let input = graph.input_place(input).and_then(|place| graph.inputs.get(place));
+        input.is_some_and(|input| input.default.is_some())
+    }
+
+    /// What a run gives, in the order of the model.
+    pub fn outputs(&self) -> impl ExactSizeIterator<Item = &ValueInfo> {
+        self.0.graph.outputs.iter().map(|output| &output.info)
+    }
+
+    /// The version of the format.
+    pub fn ir_version(&self) -> i64 {
+        self.0.ir_version
+    }
+
+    /// The imported opsets: domain (empty for `ai.onnx`) and version.
+    pub fn opsets(&self) -> &[(String, i64)] {
+        &self.0.opsets
+    }
+
+    /// Who made the model, and what it says about itself: `producer_name`, `doc_string`, .. and its own properties.
+    pub fn metadata(&self) -> &[(String, String)] {
+        &self.0.metadata
+    }
+
+    /// The number of nodes in the model, after functions are put in place of their calls.
+    pub fn node_count(&self) -> usize {
+        self.0.graph.node_count
+    }
+
+    /// The nodes that a run executes, in order. Of those in the model, nodes that are computed when it is loaded and
+    /// nodes whose outputs nobody reads are not among them: see [`LoadOptions::optimize`].
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeInfo<'_>> {
+        self.0.graph.node_places().map(|place| NodeInfo {
+            index: place.index as usize,
+            name: &place.name,
+            operator: &place.operator.name,
+            domain: &place.operator.domain,
+            version: place.operator.version.unwrap_or(0),
+            function: place.function.as_deref(),
+        })
+    }
+
+    /// What departs from the standard, or is not used, without being in the way: a line each.
+    pub fn report(&self) -> &[String] {
+        &self.0.notes
+    }
+
+    /// Runs the model. Feeds have names or come in order: see [`inputs!`](crate::inputs).
+    ///
+    /// # Errors
+    /// [`Kind::Input`](crate::Kind::Input): a feed is missing, is not an input of the model or has another type or
+    /// shape than the model declares; or an operator refuses a value, and the error says which one where.
+    pub fn run(&self, inputs: Inputs<'_>) -> Result<Outputs> {
+        self.run_until(inputs, None)
+    }
+
+    /// As [`Model::run`], until `cancel` is called or its time is up.
+    ///
+    /// # Errors
+    /// As [`Model::run`]; [`Kind::Cancelled`](crate::Kind::Cancelled) soon after it is to stop.
+    ///
+    /// ```
+    /// use onnxref::{Cancel, Kind, Model, inputs};
+    /// use std::time::Duration;
+    ///
+    /// let model = Model::load("onnx-test-data/gather/onnx-1.12.0/node/test_gather_elements_0/model.onnx")?;
+    /// let feeds = inputs![ndarray::array![[1f32, 2.0]], ndarray::array![[0i64, 0]]];
+    /// let error = model.run_with(feeds, &Cancel::after(Duration::ZERO)).unwrap_err();
+    /// assert_eq!(error.kind(), Kind::Cancelled);
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    pub fn run_with(&self, inputs: Inputs<'_>, cancel: &Cancel) -> Result<Outputs> {
+        self.run_until(inputs, Some(cancel))
+    }
+
+    fn run_until(&self, inputs: Inputs<'_>, cancel: Option<&Cancel>) -> Result<Outputs> {
+        let graph = &self.0.graph;
+        let mut feeds: SmallVec<[Option<&Value>; 4]> = SmallVec::from_elem(None, graph.inputs.len());
+        inputs.place(self, &mut feeds)?;
+        let symbols = graph.check_feeds(&feeds)?;
+        let idle = self.0.idle.lock().ok().and_then(|mut idle| idle.pop());
+        let (mut slots, mut context) = (Slots::default(), idle.unwrap_or_else(|| self.context()));
+        context.cancel = cancel.cloned();
+        graph.run(&feeds, &mut slots, &context)?;
+        let mut outputs = Outputs::default();
+        for (k, output) in graph.outputs.iter().enumerate() {
+            let value = graph.take(k, &feeds, &mut slots)?;
+            if let Value::Tensor(tensor) = &value {
+                outputs.notes.extend(output.note(tensor.shape(), &symbols));
+            }
+            outputs.list.push((output.name.clone(), value));
+        }
+        slots.clear(&context);
+        if let Ok(mut idle) = self.0.idle.lock() {
+            idle.push(context);
+        }
+        Ok(outputs)
+    }
+
+    /// Something that runs the model again and again: it keeps its feeds and its memory.
+    pub fn runner(&self) -> Runner {
+        Runner::new(self.clone())
+    }
+
+    fn context(&self) -> Context {
+        Context::new(self.0.threads, self.0.limits.clone())
+    }
+
+    /// The place of an input.
+    fn place(&self, name: &str) -> Result<usize> {
+        self.0.graph.input_place(name).ok_or_else(|| self.undeclared(name))
+    }
+
+    #[cold]
+    fn undeclared(&self, name: &str) -> Error {
+        let version = self.0.ir_version;
+        let why = if self.0.graph.fixed.iter().any(|fixed| fixed == name) {
+            format!("has an initializer, which can't be overridden under IR version {version}")
+        } else {
+            let names: Vec<String> = self.inputs().map(|info| quote(&info.name)).collect();
+            let takes = if names.is_empty() { "no inputs".to_string() } else { names.join(", ") };
+            format!("is not an input of the model, which takes {takes}")
+        };
+        Error::input(format!("input {} {why}", quote(name))).about(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const _: () = {
+        const fn shared<T: Send + Sync>() {}
+        const fn sent<T: Send>() {}
+        shared::<Model>();
+        shared::<LoadOptions>();
+        shared::<crate::Tensor>();
+        shared::<Value>();
+        shared::<Error>();
+        sent::<Runner>();
+    };
+
+    #[test]
+    fn what_is_no_model() {
+        let error = |bytes: &'static [u8]| Model::from_bytes(bytes).unwrap_err().to_string();
+        assert_eq!(error(b""), "the model file is empty");
+        assert!(error(b"\xff\xff\xff").starts_with("the file is no ONNX model, or is cut short"));
+        assert_eq!(error(b"\x08\x08"), "opset_import is missing: IR version 8 needs it");
+    }
+}

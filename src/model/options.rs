@@ -1,0 +1,198 @@
+//! How to load a model.
+
+use super::Model;
+use crate::error::Result;
+use crate::files::{ModelFiles, Places};
+use crate::graph::Graph;
+use crate::limits::{Limits, exceeded};
+use crate::onnx;
+use crate::openvino;
+use crate::operator::{Compatibility, Node, Operator};
+use crate::registry::Registry;
+use crate::schema::Schema;
+use bytes::Bytes;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How to load a model: [`Model::options`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct LoadOptions {
+    registry: Registry,
+    places: Places,
+    threads: Option<usize>,
+    limits: Limits,
+    optimize: bool,
+}
+
+impl Default for LoadOptions {
+    fn default() -> LoadOptions {
+        let (registry, places, threads, limits) = Default::default();
+        LoadOptions { registry, places, threads, limits, optimize: true }
+    }
+}
+
+/// Bytes that a model is loaded from: [`Bytes`], vectors, and what is in the program itself (`include_bytes!`).
+pub trait IntoBytes {
+    /// The bytes, without a copy.
+    fn into_bytes(self) -> Bytes;
+}
+
+macro_rules! into_bytes {
+    ($($type:ty),*) => {$(
+        impl IntoBytes for $type {
+            fn into_bytes(self) -> Bytes {
+                self.into()
+            }
+        }
+    )*};
+}
+
+into_bytes!(Bytes, Vec<u8>, Box<[u8]>, String, &'static [u8], &'static str);
+
+impl<const N: usize> IntoBytes for &'static [u8; N] {
+    fn into_bytes(self) -> Bytes {
+        Bytes::from_static(self)
+    }
+}
+
+impl LoadOptions {
+    /// Maps the model file and its external data into memory instead of reading them: loading is then a matter of
+    /// milliseconds whatever the size, and only what is used takes memory.
+    ///
+    /// # Safety
+    /// No file of the model may be changed by anyone while the model, or a tensor that came from it, is alive.
+    #[allow(unsafe_code)] // the caller vouches for what can't be checked
+    pub unsafe fn mmap(mut self) -> LoadOptions {
+        self.places.mmap = true;
+        self
+    }
+
+    /// What loading and running may cost, instead of [`Limits::default`].
+    pub fn limits(mut self, limits: Limits) -> LoadOptions {
+        self.limits = limits;
+        self
+    }
+
+    /// Changes some of the limits.
+    ///
+    /// ```
+    /// let options = onnxref::Model::options().change_limits(|limits| limits.run_bytes = 1 << 30);
+    /// ```
+    pub fn change_limits(mut self, change: impl FnOnce(&mut Limits)) -> LoadOptions {
+        change(&mut self.limits);
+        self
+    }
+
+    /// A folder in which external data may be that is behind a link in the model's folder, as in the caches of model
+    /// hubs. Without such a folder links are not followed.
+    pub fn external_root(mut self, folder: impl Into<PathBuf>) -> LoadOptions {
+        self.places.roots.push(folder.into());
+        self
+    }
+
+    /// The content of a file of the model: external data at a location, or the `.bin` file of an OpenVINO IR. It is
+    /// used instead of the file system.
+    pub fn external_data(mut self, location: impl Into<String>, content: impl IntoBytes) -> LoadOptions {
+        self.places.memory.insert(location.into(), content.into_bytes());
+        self
+    }
+
+    /// Maximum number of threads of a run: of the rayon pool that it is in, or of rayon's global one. 1 uses none but
+    /// the caller's. Not set, all of them may be used. The results are the same, bit by bit.
+    pub fn threads(mut self, threads: usize) -> LoadOptions {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Whether what is the same in every run is computed at load, and what nobody reads is left out. It is by default.
+    /// The outputs are the same, bit by bit; but a node that is left out can't fail.
+    pub fn optimize(mut self, optimize: bool) -> LoadOptions {
+        self.optimize = optimize;
+        self
+    }
+
+    /// Departures from the standard that other engines allow.
+    pub fn compatibility(mut self, change: impl FnOnce(&mut Compatibility)) -> LoadOptions {
+        change(&mut self.registry.compatibility);
+        self
+    }
+
+    /// Adds an operator version. `schema` is a block in the form of the table of the standard
+    /// ([`Schema::parse`]); `load` makes the operator of a node.
+    /// The operator wins over one of the standard of the same domain and name.
+    ///
+    /// # Errors
+    /// `schema` has another form, or the operator version was added before.
+    ///
+    /// ```
+    /// use onnxref::operator::{Call, Node, Operator, Values};
+    /// use onnxref::{Model, Result};
+    ///
+    /// /// `y = factor x`
+    /// #[derive(Debug)]
+    /// struct Scale {
+    ///     factor: f32,
+    /// }
+    ///
+    /// impl Operator for Scale {
+    ///     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+    ///         let x = call.tensor(0)?;
+    ///         let mut y = call.output::<f32>(x.shape())?;
+    ///         for (y, x) in y.elements_mut()?.iter_mut().zip(x.as_slice::<f32>()?) {
+    ///             *y = self.factor * x;
+    ///         }
+    ///         Ok([y.finish().into()].into())
+    ///     }
+    /// }
+    ///
+    /// let options = Model::options().operator(
+    ///     "com.example.Scale 1\n  (x: T) -> (y: T)\n  factor: FLOAT = 2.0\n  T: float",
+    ///     |node: &Node<'_>| Ok(Box::new(Scale { factor: node.float("factor")? })),
+    /// )?;
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    pub fn operator(
+        mut self,
+        schema: &str,
+        load: impl Fn(&Node<'_>) -> Result<Box<dyn Operator>> + Send + Sync + 'static,
+    ) -> Result<LoadOptions> {
+        self.registry.add(Schema::parse(schema)?, Arc::new(load))?;
+        Ok(self)
+    }
+
+    /// As [`Model::load`], with these options.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn load(&self, path: impl AsRef<Path>) -> Result<Model> {
+        let path = path.as_ref();
+        let files = ModelFiles::new(Some(path), self.places.clone(), self.limits.clone());
+        let file = files.model(path)?;
+        self.parse(file, Some(path), !self.places.mmap, &files)
+    }
+
+    /// As [`Model::from_bytes`], with these options.
+    ///
+    /// # Errors
+    /// As [`Model::from_bytes`].
+    pub fn from_bytes(&self, bytes: impl IntoBytes) -> Result<Model> {
+        let (bytes, allowed) = (bytes.into_bytes(), self.limits.file_bytes);
+        if bytes.len() as u64 > allowed {
+            return Err(exceeded("file_bytes", "the model has", bytes.len() as u128, "bytes", allowed));
+        }
+        let files = ModelFiles::new(None, self.places.clone(), self.limits.clone());
+        self.parse(bytes, None, true, &files)
+    }
+
+    fn parse(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<Model> {
+        let mut loaded = if openvino::is_ir(&file) {
+            openvino::load(&file, path, &self.registry, files)?
+        } else {
+            onnx::load(file, read, &self.registry, files)?
+        };
+        let draft = std::mem::take(&mut loaded.draft);
+        let graph = Graph::new(draft, self.optimize, &self.limits, &files.budget)?;
+        Ok(Model::new(loaded, graph, self.threads.unwrap_or(usize::MAX), self.limits.clone()))
+    }
+}

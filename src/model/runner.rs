@@ -1,0 +1,125 @@
+//! Running a model again and again.
+
+use super::Model;
+use crate::error::{Error, Result, quote};
+use crate::graph::Slots;
+use crate::operator::{Cancel, Context};
+use crate::tensor::Tensor;
+use crate::value::Value;
+use smallvec::SmallVec;
+
+/// Runs a model again and again: what is fed stays fed, and memory is used again. Made by [`Model::runner`]; it owns
+/// its share of the model.
+///
+/// ```
+/// use ndarray::array;
+/// use onnxref::{Model, Tensor};
+///
+/// let model = Model::load("onnx-test-data/gather/onnx-1.12.0/node/test_gather_elements_0/model.onnx")?;
+/// let mut runner = model.runner();
+/// runner.feed("data", array![[1.0f32, 2.0], [3.0, 4.0]])?;
+/// for (index, want) in [(0i64, 1.0f32), (1, 2.0)] {
+///     runner.feed("indices", array![[index, 0], [0, 0]])?;
+///     runner.run()?;
+///     assert_eq!(runner.output("y")?, &Tensor::from_array(array![[want, 1.0], [3.0, 3.0]]));
+/// }
+/// # Ok::<(), onnxref::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Runner {
+    model: Model,
+    feeds: SmallVec<[Option<Value>; 4]>,
+    /// The feeds have not changed since they were checked.
+    checked: bool,
+    /// The slots have the outputs of a run with these feeds.
+    ran: bool,
+    slots: Slots,
+    context: Context,
+}
+
+impl Runner {
+    pub(super) fn new(model: Model) -> Runner {
+        let feeds = model.inputs().map(|_| None).collect();
+        let context = model.context();
+        Runner { model, feeds, checked: false, ran: false, slots: Slots::default(), context }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Feeds a value to an input, in place of the one before.
+    ///
+    /// # Errors
+    /// The model has no such input.
+    pub fn feed(&mut self, name: &str, value: impl Into<Value>) -> Result<()> {
+        let place = self.model.place(name)?;
+        self.feed_at(place, value)
+    }
+
+    /// As [`Runner::feed`], by the input's position in [`Model::inputs`].
+    ///
+    /// # Errors
+    /// The model has no such input.
+    pub fn feed_at(&mut self, position: usize, value: impl Into<Value>) -> Result<()> {
+        let count = self.feeds.len();
+        let Some(feed) = self.feeds.get_mut(position) else {
+            let text = format!("there is no input {position}: the model has {count}");
+            return Err(Error::input(text).value(position as i128).size(count));
+        };
+        (*feed, self.checked, self.ran) = (Some(value.into()), false, false);
+        Ok(())
+    }
+
+    /// Runs the model. The outputs of the run before are gone, and their memory is used again where nobody else
+    /// holds it.
+    ///
+    /// # Errors
+    /// As [`Model::run`].
+    pub fn run(&mut self) -> Result<()> {
+        self.ran = false;
+        let graph = &self.model.0.graph;
+        if !self.checked {
+            graph.check_feeds(&self.feeds)?;
+            self.checked = true;
+        }
+        graph.run(&self.feeds, &mut self.slots, &self.context)?;
+        self.ran = true;
+        Ok(())
+    }
+
+    /// An output of the last run that is a tensor.
+    ///
+    /// # Errors
+    /// The model has no such output, or it is no tensor; the last run failed, or a feed has changed since.
+    pub fn output(&self, name: &str) -> Result<&Tensor> {
+        self.value(name)?.tensor()
+    }
+
+    /// An output of the last run.
+    ///
+    /// # Errors
+    /// The model has no such output; the last run failed, or a feed has changed since.
+    pub fn value(&self, name: &str) -> Result<&Value> {
+        if !self.ran {
+            return Err(Error::input("there are no outputs: the model was not run with these feeds"));
+        }
+        let graph = &self.model.0.graph;
+        let place = graph.output_place(name);
+        let place = place.ok_or_else(|| Error::input(format!("there is no output {}", quote(name))))?;
+        graph.output(place, &self.feeds, &self.slots)
+    }
+
+    /// Runs stop soon after `cancel` is called or its time is up, with an error of kind
+    /// [`Kind::Cancelled`](crate::Kind::Cancelled).
+    pub fn cancel_with(&mut self, cancel: &Cancel) {
+        self.context.cancel = Some(cancel.clone());
+    }
+
+    /// Donates a tensor's buffer for reuse: an output that fits is written there if its elements have the same
+    /// alignment.
+    pub fn give(&mut self, tensor: Tensor) {
+        tensor.recycle(&self.context.memory);
+    }
+}

@@ -1,0 +1,296 @@
+//! Functions of a model: a node that calls one is replaced by the function's nodes.
+
+use super::graph::{Loader, Scope, decoded, domain_of};
+use super::proto::{AttributeProto, FunctionProto, NodeProto};
+use super::scan;
+use crate::error::{Error, Result, escape, operator_label, quote};
+use crate::files::ModelFiles;
+use crate::graph::{Ids, Names, NodePlace};
+use crate::limits::{Budget, exceeded};
+use bytes::Bytes;
+use prost::Message;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The functions of a model, each still encoded: it is decoded where it is called.
+#[derive(Default)]
+pub(super) struct Functions {
+    list: Vec<Function>,
+    /// Their places, by name.
+    places: HashMap<String, Vec<usize>>,
+}
+
+struct Function {
+    proto: Bytes,
+    domain: String,
+    overload: String,
+    /// The functions that its nodes call, and the number of its other nodes.
+    calls: Vec<usize>,
+    plain: u64,
+    /// The number of nodes that a call becomes.
+    nodes: u64,
+}
+
+impl Functions {
+    /// Reads the names of functions, and counts what the model's nodes become.
+    ///
+    /// # Errors
+    /// A function has no name, has that of another, or calls itself. The nodes exceed the limit.
+    pub(super) fn read(protos: Vec<Bytes>, files: &ModelFiles) -> Result<Functions> {
+        let mut functions = Functions::default();
+        for proto in &protos {
+            let FunctionProto { name, domain, overload, .. } = decoded(proto.clone())?;
+            let (name, overload) = (name.unwrap_or_default(), overload.unwrap_or_default());
+            let domain = domain_of(domain.as_deref()).to_string();
+            if name.is_empty() {
+                return Err(Error::model(format!("function #{} has no name", functions.list.len())));
+            }
+            if functions.find(&domain, &name, &overload).is_some() {
+                let label = label(&domain, &name, &overload);
+                return Err(Error::model(format!("two functions are called {label}")));
+            }
+            let text = name.len() + domain.len() + overload.len();
+            files.budget.take((2 * size_of::<Function>() + 256 + 2 * text) as u64)?;
+            functions.places.entry(name).or_default().push(functions.list.len());
+            functions.list.push(Function {
+                proto: proto.clone(),
+                domain,
+                overload,
+                calls: Vec::new(),
+                plain: 0,
+                nodes: 0,
+            });
+        }
+        for (k, proto) in protos.into_iter().enumerate() {
+            let FunctionProto { node, .. } = decoded(proto)?;
+            files.budget.take(16 * node.len() as u64)?;
+            let calls: Vec<usize> = node.iter().filter_map(|node| functions.called(node)).collect();
+            if let Some(function) = functions.list.get_mut(k) {
+                (function.plain, function.calls) = ((node.len() - calls.len()) as u64, calls);
+            }
+        }
+        functions.count_nodes(files.limits.nodes as u64)?;
+        Ok(functions)
+    }
+
+    /// The place of a function.
+    #[inline]
+    pub(super) fn find(&self, domain: &str, name: &str, overload: &str) -> Option<usize> {
+        if self.list.is_empty() {
+            return None;
+        }
+        let same = |k: &usize| self.list.get(*k).is_some_and(|f| f.domain == domain && f.overload == overload);
+        self.places.get(name)?.iter().copied().find(same)
+    }
+
+    fn called(&self, node: &NodeProto) -> Option<usize> {
+        let (name, overload) = (node.op_type.as_deref().unwrap_or(""), node.overload.as_deref().unwrap_or(""));
+        self.find(domain_of(node.domain.as_deref()), name, overload)
+    }
+
+    fn label(&self, k: usize) -> String {
+        let name = self.places.iter().find(|(_, places)| places.contains(&k)).map_or("", |(name, _)| name);
+        self.list.get(k).map_or(String::new(), |function| label(&function.domain, name, &function.overload))
+    }
+
+    /// Counts what a call of each function becomes. None calls itself, and none becomes more than `most` nodes.
+    fn count_nodes(&mut self, most: u64) -> Result<()> {
+        /// How far a function was counted.
+        #[derive(Clone, Copy, PartialEq)]
+        enum State {
+            New,
+            Open,
+            Done,
+        }
+        let mut states = vec![State::New; self.list.len()];
+        for start in 0..self.list.len() {
+            // The functions that are open, the innermost last: each with the place of its next call.
+            let mut open = vec![(start, 0)];
+            while let Some((k, next)) = open.pop() {
+                let (Some(function), Some(state)) = (self.list.get(k), states.get_mut(k)) else { break };
+                if *state == State::Done {
+                    continue;
+                }
+                *state = State::Open;
+                let Some(&called) = function.calls.get(next) else {
+                    *state = State::Done;
+                    let calls = function.calls.iter().filter_map(|called| self.list.get(*called));
+                    // A call takes time even where it becomes nothing.
+                    let nodes = calls.fold(function.plain, |sum, called| sum.saturating_add(called.nodes.max(1)));
+                    if nodes > most {
+                        let what = format!("a call of the function {} becomes", self.label(k));
+                        return Err(exceeded("nodes", &what, nodes.into(), "nodes", most));
+                    }
+                    self.list.get_mut(k).into_iter().for_each(|function| function.nodes = nodes);
+                    continue;
+                };
+                open.push((k, next + 1));
+                match states.get(called) {
+                    Some(State::New) => open.push((called, 0)),
+                    Some(State::Open) => {
+                        let (caller, called) = (self.label(k), self.label(called));
+                        let text = format!("the function {caller} calls {called}, which is calling it");
+                        return Err(Error::model(text + ": functions can't be recursive"));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn label(domain: &str, name: &str, overload: &str) -> String {
+    let label = operator_label(domain, name);
+    if overload.is_empty() { label.into_owned() } else { format!("{label}[{}]", escape(overload)) }
+}
+
+impl Loader<'_> {
+    /// The scope of a function that a node calls: its nodes, with the node's values and attributes.
+    pub(super) fn call(
+        &mut self,
+        caller: &mut Scope,
+        place: NodePlace,
+        function: usize,
+        node: NodeProto,
+    ) -> Result<Option<Scope>> {
+        let (NodeProto { input, output, attribute, .. }, budget) = (node, &self.files.budget);
+        let Some(Function { proto, nodes, .. }) = self.functions.list.get(function) else { return Ok(None) };
+        let (nodes, most) = (nodes.saturating_add(self.draft.node_count() as u64), self.files.limits.nodes as u64);
+        if nodes > most {
+            let what = "with its functions the model has";
+            return Err(place.locate(exceeded("nodes", what, nodes.into(), "nodes", most)));
+        }
+        let taken = scan::cost_of_function(proto)?;
+        budget.take(taken)?;
+        let proto: FunctionProto = decoded(proto.clone())?;
+        let mut faults = Vec::new();
+        let (mut names, mut produced) = (Names::default(), Ids::new());
+        for (what, given, formal) in [("input", &input, &proto.input), ("output", &output, &proto.output)] {
+            if given.len() > formal.len() {
+                let (given, most) = (given.len(), formal.len());
+                faults
+                    .push(Error::model(format!("{given} {what}s given: the function has {most}")).value(given as i128));
+            }
+            for (k, formal) in formal.iter().enumerate() {
+                let name = given.get(k).map_or("", String::as_str);
+                let id = self.draft.optional(&mut caller.names, name, budget)?;
+                if what == "output" {
+                    produced.push(id);
+                }
+                budget.take(128 + 2 * formal.len() as u64)?;
+                if what == "output" && proto.input.contains(formal) {
+                    faults.push(Error::model(format!("{} is an input and an output of the function", quote(formal))));
+                } else if (what == "input" || id.is_some()) && !names.bind(formal, id) {
+                    faults.push(Error::model(format!("the function has two {what}s {}", quote(formal))));
+                }
+            }
+        }
+        let attributes = match caller.bind(attribute, budget).and_then(|given| arguments(given, &proto, budget)) {
+            Ok(attributes) => attributes,
+            Err(error) => {
+                faults.push(error);
+                HashMap::new()
+            }
+        };
+        let opsets = proto.opset_import.iter();
+        let opsets = opsets.map(|o| (domain_of(o.domain.as_deref()).to_string(), o.version.unwrap_or(0))).collect();
+        let calls = Self::calls(caller, &place);
+        if !faults.is_empty() {
+            self.draft.broken(&place, faults);
+            budget.give_back(taken);
+            // What it should produce is there: nodes that use it are not at fault.
+            for name in output.iter().skip(produced.len()) {
+                produced.push(self.draft.optional(&mut caller.names, name, budget)?);
+            }
+            self.draft.node(place, None, Vec::new(), Ids::new(), produced);
+            return Ok(None);
+        }
+        budget.take(512 + calls.len() as u64)?;
+        Ok(Some(Scope {
+            names,
+            opsets: Arc::new(opsets),
+            attributes: Some(attributes),
+            function: Some(calls),
+            nodes: proto.node.into_iter(),
+            index: 0,
+            decoded: taken,
+        }))
+    }
+
+    /// How errors show the calls down to this one: those in the middle of many are left out.
+    fn calls(caller: &Scope, place: &NodePlace) -> Arc<str> {
+        const MOST: usize = 300;
+        let node = if place.name.is_empty() {
+            format!("node #{}", place.index)
+        } else {
+            format!("node {}", quote(&place.name))
+        };
+        let own = format!("{node} ({})", operator_label(&place.operator.domain, &place.operator.name));
+        match &caller.function {
+            None => own.into(),
+            Some(outer) if outer.len() < MOST => format!("{outer}: in {own}").into(),
+            Some(outer) => {
+                let first = outer.split(": in ").next().unwrap_or("");
+                format!("{first}: .. in {own}").into()
+            }
+        }
+    }
+}
+
+/// What the attributes of a function are in a call: those given, and the defaults of others.
+fn arguments(
+    given: Vec<AttributeProto>,
+    function: &FunctionProto,
+    budget: &Budget,
+) -> Result<HashMap<String, AttributeProto>> {
+    let mut attributes = HashMap::new();
+    for proto in given {
+        let name = proto.name.clone().unwrap_or_default();
+        let with_default = function.attribute_proto.iter().any(|formal| formal.name.as_deref() == Some(&name));
+        if !with_default && !function.attribute.contains(&name) {
+            let text = format!("attribute {} is not one of the function's", quote(&name));
+            return Err(Error::model(text).attribute(&name));
+        }
+        budget.take(256 + name.len() as u64)?;
+        if attributes.insert(name.clone(), proto).is_some() {
+            return Err(Error::model(format!("attribute {} is given twice", quote(&name))).attribute(&name));
+        }
+    }
+    for proto in &function.attribute_proto {
+        let name = proto.name.clone().unwrap_or_default();
+        if !attributes.contains_key(&name) {
+            attributes.insert(name, copied(proto, budget)?);
+        }
+    }
+    Ok(attributes)
+}
+
+/// A copy of an attribute: its numbers take up to eight times as much memory as in the file.
+fn copied(proto: &AttributeProto, budget: &Budget) -> Result<AttributeProto> {
+    budget.take(2 * size_of::<AttributeProto>() as u64 + 16 * proto.encoded_len() as u64)?;
+    Ok(proto.clone())
+}
+
+impl Scope {
+    /// A node's attributes; those that refer to one of the function have its value, or are left out with it.
+    pub(super) fn bind(&self, protos: Vec<AttributeProto>, budget: &Budget) -> Result<Vec<AttributeProto>> {
+        let Some(attributes) = &self.attributes else { return Ok(protos) };
+        let mut bound = Vec::with_capacity(protos.len());
+        for proto in protos {
+            let reference = proto.ref_attr_name.as_deref().filter(|name| !name.is_empty());
+            let Some(reference) = reference else {
+                bound.push(proto);
+                continue;
+            };
+            let Some(value) = attributes.get(reference) else { continue };
+            if proto.r#type.is_some_and(|kind| kind != 0 && Some(kind) != value.r#type) {
+                let name = proto.name.as_deref().unwrap_or("");
+                let text = format!("it refers to the attribute {}, which is of another kind", quote(reference));
+                return Err(Error::model(text).within(&format!("attribute {}", quote(name))).attribute(name));
+            }
+            bound.push(AttributeProto { name: proto.name, ..copied(value, budget)? });
+        }
+        Ok(bound)
+    }
+}

@@ -1,0 +1,88 @@
+//! Types and shapes from their messages.
+
+use super::proto::{
+    TypeProto, ValueInfoProto,
+    tensor_shape_proto::{Dimension, dimension},
+    type_proto,
+};
+use super::tensor::{dtype_of, size_of_dim};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::graph::ValueInfo;
+use crate::limits::{Budget, Limits};
+use crate::value::{Dim, ValueType};
+
+/// The type that a message says, and the shape where it is a tensor's. A sparse tensor is made dense, so that its type
+/// is that of a tensor.
+///
+/// Messages nest no deeper than the scan allows.
+pub(super) fn read(
+    proto: &TypeProto,
+    limits: &Limits,
+    budget: &Budget,
+) -> Result<(Option<ValueType>, Option<Vec<Dim>>)> {
+    use type_proto::Value;
+    let inner = |proto: Option<&TypeProto>| match proto {
+        Some(proto) => Ok(read(proto, limits, budget)?.0),
+        None => Ok(None),
+    };
+    Ok(match &proto.value {
+        None => (None, None),
+        Some(Value::TensorType(tensor)) => {
+            let dims = tensor.shape.as_ref().map(|shape| dims(&shape.dim, limits, budget));
+            (Some(element(tensor.elem_type)?), dims.transpose()?)
+        }
+        Some(Value::SparseTensorType(tensor)) => {
+            let dims = tensor.shape.as_ref().map(|shape| dims(&shape.dim, limits, budget));
+            (Some(element(tensor.elem_type)?), dims.transpose()?)
+        }
+        Some(Value::SequenceType(sequence)) => (inner(sequence.elem_type.as_deref())?.map(ValueType::sequence), None),
+        Some(Value::OptionalType(optional)) => (inner(optional.elem_type.as_deref())?.map(ValueType::optional), None),
+        Some(Value::MapType(map)) => {
+            let key = dtype_of("key_type", map.key_type.unwrap_or(0))?;
+            (inner(map.value_type.as_deref())?.map(|value| ValueType::Map(key, Box::new(value))), None)
+        }
+        Some(Value::OpaqueType(_)) => return Err(Error::unsupported("opaque types are not supported")),
+    })
+}
+
+fn element(code: Option<i32>) -> Result<ValueType> {
+    dtype_of("elem_type", code.unwrap_or(0)).map(ValueType::Tensor)
+}
+
+fn dims(dims: &[Dimension], limits: &Limits, budget: &Budget) -> Result<Vec<Dim>> {
+    limits.check_rank("a shape has", dims.len())?;
+    // The model keeps them, what follows from them, and a table of the symbols.
+    budget.take(4 * size_of_val(dims) as u64)?;
+    dims.iter().enumerate().map(|(axis, proto)| dim(axis, proto, budget)).collect()
+}
+
+fn dim(axis: usize, dim: &Dimension, budget: &Budget) -> Result<Dim> {
+    Ok(match &dim.value {
+        None => Dim::Unknown,
+        Some(dimension::Value::DimParam(name)) if name.is_empty() => Dim::Unknown,
+        Some(dimension::Value::DimParam(name)) => {
+            budget.take(256 + 4 * name.len() as u64)?;
+            Dim::Symbol(name.clone())
+        }
+        Some(dimension::Value::DimValue(size)) => Dim::Fixed(size_of_dim(axis, *size)?),
+    })
+}
+
+/// The element type that a declaration says, if it is one.
+pub(super) fn declared(info: &ValueInfoProto) -> Option<ValueType> {
+    match info.r#type.as_ref()?.value.as_ref()? {
+        type_proto::Value::TensorType(tensor) => DType::from_code(tensor.elem_type?).map(ValueType::Tensor),
+        _ => None,
+    }
+}
+
+/// What is said of an input or output of the graph.
+pub(super) fn value_info(proto: &ValueInfoProto, limits: &Limits, budget: &Budget) -> (ValueInfo, Result<()>) {
+    let name = proto.name.clone().unwrap_or_default();
+    let mut info = ValueInfo { name, value_type: None, shape: None };
+    let taken = budget.take(512 + 4 * info.name.len() as u64);
+    let read = taken.and_then(|()| proto.r#type.as_ref().map(|proto| read(proto, limits, budget)).transpose());
+    let read = read.map(|read| (info.value_type, info.shape) = read.unwrap_or_default());
+    (info, read)
+}

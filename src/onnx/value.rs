@@ -1,0 +1,177 @@
+//! Values from and to data files: the messages of tensors, sequences, optionals and maps.
+
+use super::proto::{MapProto, OptionalProto, SequenceProto, TensorProto, optional_proto, sequence_proto};
+use super::scan::{self, Message as Kind};
+use super::{sparse, tensor};
+use crate::dtype::DType;
+use crate::error::{Error, Result, quote};
+use crate::files::ModelFiles;
+use crate::tensor::Tensor;
+use crate::value::{Map, Optional, Sequence, Value, ValueType};
+use bytes::Bytes;
+use prost::Message;
+
+impl Value {
+    /// The value of type `value_type` that an encoded message holds: the content of a test case's `input_0.pb`, which
+    /// is a `TensorProto`, `SequenceProto`, `OptionalProto` or `MapProto`, as the type says. External data is not read.
+    ///
+    /// # Errors
+    /// The bytes are no such message, or one that departs from the standard, or a value of another type.
+    pub fn from_proto_bytes(bytes: impl Into<Bytes>, value_type: &ValueType) -> Result<Value> {
+        let (bytes, files) = (bytes.into(), ModelFiles::none());
+        let value = match value_type {
+            ValueType::Tensor(_) => tensor::read(decode(bytes, Kind::Tensor, &files)?, &files).map(Value::Tensor)?,
+            ValueType::Sequence(_) => sequence(decode(bytes, Kind::Sequence, &files)?, &files)?.into(),
+            ValueType::Optional(_) => optional(decode(bytes, Kind::Optional, &files)?, &files)?.into(),
+            ValueType::Map(..) => map(decode(bytes, Kind::Map, &files)?, &files)?.into(),
+        };
+        // What is open in the message is as the type says.
+        match (value, value_type) {
+            (Value::Sequence(value), ValueType::Sequence(element)) if value.element_type().is_none() => {
+                Ok(Sequence::new((**element).clone(), [])?.into())
+            }
+            (Value::Optional(value), ValueType::Optional(element)) if value.element_type().is_none() => {
+                Ok(Optional::none((**element).clone()).into())
+            }
+            (value, _) if value.is_of(value_type) => Ok(value),
+            (value, _) => Err(Error::input(format!("the value is of type {}, not {value_type}", value.type_text()))),
+        }
+    }
+
+    /// The value as an encoded message with a name: see [`Value::from_proto_bytes`].
+    pub fn to_proto_bytes(&self, name: &str) -> Vec<u8> {
+        match self {
+            Value::Tensor(value) => tensor::write(value, name).encode_to_vec(),
+            Value::Sequence(value) => write_sequence(value, name).encode_to_vec(),
+            Value::Optional(value) => write_optional(value, name).encode_to_vec(),
+            Value::Map(value) => write_map(value, name).encode_to_vec(),
+        }
+    }
+}
+
+fn decode<M: Message + Default>(bytes: Bytes, kind: Kind, files: &ModelFiles) -> Result<M> {
+    scan::check_data(kind, &bytes, files)?;
+    M::decode(bytes).map_err(|e| Error::model(format!("no {}: {e}", kind.label())))
+}
+
+/// Messages nest no deeper than the scan allows.
+fn sequence(proto: SequenceProto, files: &ModelFiles) -> Result<Sequence> {
+    use sequence_proto::DataType;
+    let SequenceProto { name, elem_type, tensor_values, sparse_tensor_values, sequence_values, map_values, .. } = proto;
+    let name = name.unwrap_or_default();
+    let within = |error: Error| error.within(&format!("sequence {}", quote(&name))).about(&name);
+    let code = elem_type.unwrap_or(0);
+    let kind = DataType::try_from(code).map_err(|_| within(Error::model(format!("elem_type {code} is not known"))))?;
+    let values: Result<Vec<Value>> = match kind {
+        DataType::Undefined => Ok(Vec::new()),
+        DataType::Tensor => tensor_values.into_iter().map(|t| Ok(tensor::read(t, files)?.into())).collect(),
+        DataType::SparseTensor => sparse_tensor_values.into_iter().map(|t| sparse::read(t, files)).collect(),
+        DataType::Sequence => sequence_values.into_iter().map(|s| Ok(sequence(s, files)?.into())).collect(),
+        DataType::Map => map_values.into_iter().map(|m| Ok(map(m, files)?.into())).collect(),
+        DataType::Optional => proto.optional_values.into_iter().map(|o| Ok(optional(o, files)?.into())).collect(),
+    };
+    let values = values.map_err(within)?;
+    match values.iter().find_map(Value::value_type) {
+        Some(element) => Sequence::new(element, values).map_err(within),
+        None if values.is_empty() => Ok(Sequence::open()),
+        None => Err(within(Error::unsupported("the type of its elements is not said"))),
+    }
+}
+
+fn optional(proto: OptionalProto, files: &ModelFiles) -> Result<Optional> {
+    use optional_proto::DataType;
+    let name = proto.name.clone().unwrap_or_default();
+    let within = |error: Error| error.within(&format!("optional {}", quote(&name))).about(&name);
+    let code = proto.elem_type.unwrap_or(0);
+    let kind = DataType::try_from(code).map_err(|_| within(Error::model(format!("elem_type {code} is not known"))))?;
+    let value: Option<Result<Value>> = match kind {
+        DataType::Undefined => None,
+        DataType::Tensor => proto.tensor_value.map(|t| Ok(tensor::read(*t, files)?.into())),
+        DataType::SparseTensor => proto.sparse_tensor_value.map(|t| sparse::read(t, files)),
+        DataType::Sequence => proto.sequence_value.map(|s| Ok(sequence(s, files)?.into())),
+        DataType::Map => proto.map_value.map(|m| Ok(map(m, files)?.into())),
+        DataType::Optional => proto.optional_value.map(|o| Ok(optional(*o, files)?.into())),
+    };
+    Ok(value.transpose().map_err(within)?.map_or(Optional::open(), Optional::some))
+}
+
+fn map(proto: MapProto, files: &ModelFiles) -> Result<Map> {
+    let name = proto.name.clone().unwrap_or_default();
+    let within = |error: Error| error.within(&format!("map {}", quote(&name))).about(&name);
+    let read = || {
+        let dtype = tensor::dtype_of("key_type", proto.key_type.unwrap_or(0))?;
+        // As the typed field of a tensor.
+        let keys = TensorProto { data_type: Some(dtype.code()), ..TensorProto::default() };
+        let keys = match dtype {
+            DType::String => {
+                TensorProto { dims: vec![proto.string_keys.len() as i64], string_data: proto.string_keys, ..keys }
+            }
+            DType::Int64 => TensorProto { dims: vec![proto.keys.len() as i64], int64_data: proto.keys, ..keys },
+            _ => {
+                let number =
+                    |key: i64| i32::try_from(key).map_err(|_| Error::model(format!("its key {key} is no {dtype}")));
+                let numbers = proto.keys.into_iter().map(number).collect::<Result<Vec<i32>>>()?;
+                TensorProto { dims: vec![numbers.len() as i64], int32_data: numbers, ..keys }
+            }
+        };
+        let values = proto.values.ok_or_else(|| Error::model("it has no values"))?;
+        Map::new(tensor::read(keys, files)?, sequence(values, files)?)
+            .map_err(|error| error.with_kind(crate::error::Kind::Model))
+    };
+    read().map_err(within)
+}
+
+fn write_sequence(value: &Sequence, name: &str) -> SequenceProto {
+    use sequence_proto::DataType;
+    let mut proto = SequenceProto { name: Some(name.to_string()), ..SequenceProto::default() };
+    let kind = match value.element_type() {
+        None => DataType::Undefined,
+        Some(ValueType::Tensor(_)) => DataType::Tensor,
+        Some(ValueType::Sequence(_)) => DataType::Sequence,
+        Some(ValueType::Map(..)) => DataType::Map,
+        Some(ValueType::Optional(_)) => DataType::Optional,
+    };
+    proto.elem_type = Some(kind.into());
+    for value in value.values() {
+        match value {
+            Value::Tensor(value) => proto.tensor_values.push(tensor::write(value, "")),
+            Value::Sequence(value) => proto.sequence_values.push(write_sequence(value, "")),
+            Value::Map(value) => proto.map_values.push(write_map(value, "")),
+            Value::Optional(value) => proto.optional_values.push(write_optional(value, "")),
+        }
+    }
+    proto
+}
+
+fn write_optional(value: &Optional, name: &str) -> OptionalProto {
+    use optional_proto::DataType;
+    let mut proto = OptionalProto { name: Some(name.to_string()), ..OptionalProto::default() };
+    let kind = match value.element_type() {
+        None => DataType::Undefined,
+        Some(ValueType::Tensor(_)) => DataType::Tensor,
+        Some(ValueType::Sequence(_)) => DataType::Sequence,
+        Some(ValueType::Map(..)) => DataType::Map,
+        Some(ValueType::Optional(_)) => DataType::Optional,
+    };
+    proto.elem_type = Some(kind.into());
+    match value.get() {
+        None => {}
+        Some(Value::Tensor(value)) => proto.tensor_value = Some(Box::new(tensor::write(value, ""))),
+        Some(Value::Sequence(value)) => proto.sequence_value = Some(write_sequence(value, "")),
+        Some(Value::Map(value)) => proto.map_value = Some(write_map(value, "")),
+        Some(Value::Optional(value)) => proto.optional_value = Some(Box::new(write_optional(value, ""))),
+    }
+    proto
+}
+
+fn write_map(value: &Map, name: &str) -> MapProto {
+    let keys: &Tensor = value.keys();
+    let mut proto =
+        MapProto { name: Some(name.to_string()), key_type: Some(keys.dtype().code()), ..MapProto::default() };
+    match keys.strings() {
+        Ok(strings) => proto.string_keys = strings.map(|s| Bytes::copy_from_slice(s.as_bytes())).collect(),
+        Err(_) => proto.keys = keys.scalars().map(|key| key.integer()).collect(),
+    }
+    proto.values = Some(write_sequence(value.as_sequence(), ""));
+    proto
+}

@@ -1,0 +1,126 @@
+//! What the calls of a run share: memory, limits, and the caller's wish to stop.
+
+use crate::dtype::{DType, byte_count};
+use crate::error::{Error, Kind, Result};
+use crate::kernels::{Means, Stop};
+use crate::limits::{Limits, exceeded};
+use crate::tensor::Memory;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the calls of a run share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) memory: Memory,
+    /// How many threads a call may use.
+    pub(crate) threads: usize,
+    limits: Limits,
+    /// Elements produced, nodes executed and steps of work done so far.
+    elements: Cell<u64>,
+    nodes: Cell<u64>,
+    work: Cell<u64>,
+    pub(crate) cancel: Option<Cancel>,
+}
+
+impl Context {
+    pub(crate) fn new(threads: usize, limits: Limits) -> Context {
+        let (elements, nodes, work) = Default::default();
+        Context { memory: Memory::new(limits.run_bytes), threads, limits, elements, nodes, work, cancel: None }
+    }
+
+    /// Before each run.
+    pub(crate) fn start(&self) {
+        self.elements.set(0);
+        self.nodes.set(0);
+        self.work.set(0);
+    }
+
+    /// Before each node: the run may go on.
+    #[inline]
+    pub(crate) fn next_node(&self) -> Result<()> {
+        let nodes = self.nodes.get() + 1;
+        self.nodes.set(nodes);
+        if nodes > self.limits.run_nodes {
+            return Err(exceeded("run_nodes", "the run executes", nodes.into(), "nodes", self.limits.run_nodes));
+        }
+        self.check_cancel()
+    }
+
+    /// Fails if the run was cancelled.
+    #[inline]
+    pub(crate) fn check_cancel(&self) -> Result<()> {
+        match &self.cancel {
+            Some(cancel) if cancel.is_cancelled() => Err(cancelled()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts steps of work that no output shows.
+    #[inline]
+    pub(crate) fn charge(&self, work: u64) -> Result<()> {
+        let work = self.work.get().saturating_add(work);
+        if work > self.limits.run_work {
+            return Err(exceeded("run_work", "the run takes", work.into(), "steps", self.limits.run_work));
+        }
+        self.work.set(work);
+        Ok(())
+    }
+
+    /// Counts an output of this shape, and returns its bytes.
+    #[inline]
+    pub(crate) fn check_output(&self, dtype: DType, shape: &[usize]) -> Result<usize> {
+        self.limits.check_rank("the output has", shape.len())?;
+        let Limits { tensor_bytes, run_elements, .. } = self.limits;
+        let len = byte_count(dtype, shape)?;
+        let bytes = len as u64;
+        if bytes > tensor_bytes {
+            return Err(exceeded("tensor_bytes", "the output takes", bytes.into(), "bytes", tensor_bytes));
+        }
+        let elements = self.elements.get().saturating_add(bytes / dtype.size() as u64);
+        if elements > run_elements {
+            return Err(exceeded("run_elements", "the run produces", elements.into(), "elements", run_elements));
+        }
+        self.elements.set(elements);
+        Ok(len)
+    }
+
+    /// What a kernel may use, and what stops it.
+    #[inline]
+    pub(crate) fn means(&self) -> Means<'_> {
+        Means { threads: self.threads, stop: self.cancel.as_ref().map(|cancel| &*cancel.0) }
+    }
+}
+
+/// The error of a run that its caller stopped.
+#[cold]
+pub(crate) fn cancelled() -> Error {
+    Error::new(Kind::Cancelled, "the run was cancelled by its caller")
+}
+
+/// Stops runs, when it is called or after a time: see [`Model::run_with`](crate::Model::run_with). Clones stop the same
+/// runs.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<Stop>);
+
+impl Cancel {
+    /// One that stops nothing until it is called.
+    pub fn new() -> Cancel {
+        Cancel::default()
+    }
+
+    /// One that stops runs after a time from now on, or when it is called.
+    pub fn after(time: Duration) -> Cancel {
+        Cancel(Arc::new(Stop::after(time)))
+    }
+
+    /// Stops current and future runs.
+    pub fn cancel(&self) {
+        self.0.stop();
+    }
+
+    /// Whether it has been called, or its time is up.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_set()
+    }
+}

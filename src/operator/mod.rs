@@ -1,0 +1,134 @@
+//! What an operator is: a node read once at load, and one pure function.
+
+mod axis;
+mod call;
+mod context;
+mod node;
+
+pub(crate) use axis::Axis;
+pub(crate) use call::Arg;
+pub use call::Call;
+pub use context::Cancel;
+pub(crate) use context::Context;
+pub use node::{Compatibility, Node};
+
+pub use crate::schema::Attribute;
+pub use crate::tensor::NewTensor;
+pub use crate::value::Fact;
+
+use crate::error::Result;
+use crate::schema::Schema;
+use crate::value::Value;
+use smallvec::SmallVec;
+use std::fmt;
+use std::sync::Arc;
+
+/// One operator of a node.
+///
+/// Before [`run`](Operator::run) is called, the engine has checked the number of inputs and outputs and the inputs'
+/// types against the operator's [schema](crate::schema::Schema); after it, the outputs' types. In errors it adds the
+/// node and the operator, so an operator only says what is wrong.
+pub trait Operator: fmt::Debug + Send + Sync {
+    /// Computes the outputs, in the order of the schema. One that the node doesn't name may be anything; see
+    /// [`Call::wants`].
+    ///
+    /// # Errors
+    /// What the operator's text calls an error; see [`Error::input`](crate::Error::input).
+    fn run(&self, call: &mut Call<'_>) -> Result<Values>;
+
+    /// What follows for the outputs from what is known of the inputs (`None` for one that is left out), before any
+    /// run. Types that follow from the schema need not be said. By default nothing more follows.
+    ///
+    /// # Errors
+    /// The outputs can't be known, as a run with such inputs would fail.
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        let _ = inputs;
+        Ok(Vec::new())
+    }
+
+    /// The input that the only output is, bit for bit: then the node need not run.
+    fn forwards(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// What an operator returns: its outputs, in the order of the schema.
+pub type Values = SmallVec<[Value; 1]>;
+
+/// Makes the operator of a node, once, when a model is loaded.
+pub(crate) type Load = fn(&Node<'_>) -> Result<Box<dyn Operator>>;
+
+/// As [`Load`], of a user's operator.
+pub(crate) type LoadCustom = Arc<dyn Fn(&Node<'_>) -> Result<Box<dyn Operator>> + Send + Sync>;
+
+/// How an operator is made.
+#[derive(Clone)]
+pub(crate) enum Make {
+    /// One of ours.
+    Run(Load),
+    /// One of a user.
+    Custom(LoadCustom),
+}
+
+impl fmt::Debug for Make {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if matches!(self, Make::Run(_)) { "Run" } else { "Custom" })
+    }
+}
+
+/// An operator and the versions of it that are implemented, oldest first.
+pub(crate) struct Implementation {
+    pub(crate) domain: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) versions: &'static [i64],
+    pub(crate) make: Make,
+}
+
+/// An operator as errors name it: all nodes share it.
+#[derive(Debug)]
+pub(crate) struct Label {
+    pub(crate) name: Box<str>,
+    pub(crate) domain: Box<str>,
+    /// The version that rules, if it is known.
+    pub(crate) version: Option<i64>,
+}
+
+impl Label {
+    pub(crate) fn new(name: &str, domain: &str, version: Option<i64>) -> Label {
+        Label { name: name.into(), domain: domain.into(), version }
+    }
+}
+
+/// An operator version and how to make it.
+#[derive(Clone, Debug)]
+pub(crate) struct Resolved {
+    pub(crate) label: Arc<Label>,
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) make: Make,
+    pub(crate) compatibility: Compatibility,
+}
+
+impl Resolved {
+    pub(crate) fn new(schema: Arc<Schema>, make: Make, compatibility: Compatibility) -> Resolved {
+        let label = Label::new(&schema.name, &schema.domain, Some(schema.since_version));
+        Resolved { label: Arc::new(label), schema, make, compatibility }
+    }
+
+    /// The operator of a node with these attributes, which have been checked against the schema.
+    pub(crate) fn load(
+        &self,
+        attributes: &[(String, Attribute)],
+        inputs: &[Option<&Fact>],
+    ) -> Result<Box<dyn Operator>> {
+        let node = Node { schema: &self.schema, attributes, inputs, compatibility: self.compatibility };
+        match &self.make {
+            Make::Run(load) => load(&node),
+            Make::Custom(load) => load(&node),
+        }
+    }
+
+    /// Whether a user made it.
+    pub(crate) fn is_custom(&self) -> bool {
+        matches!(self.make, Make::Custom(_))
+    }
+}

@@ -1,0 +1,100 @@
+//! What an operator sees of its node when a model is loaded.
+
+use crate::error::{Error, Result, quote};
+use crate::schema::{Attribute, Schema};
+use crate::tensor::Tensor;
+use crate::value::{Fact, Value, ValueType};
+
+/// Departures from the standard's text that other engines allow and that a caller may ask for, by name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Compatibility {
+    /// Gather-1 takes negative indices too, as from version 11 on: -1 is the last entry.
+    pub gather_1_negative_indices: bool,
+}
+
+/// A node when a model is loaded: the version of its operator that rules, its attributes, and what is known of its
+/// inputs. Names and kinds of attributes are checked, and defaults are filled in.
+#[derive(Debug, Clone, Copy)]
+pub struct Node<'a> {
+    pub(super) schema: &'a Schema,
+    pub(super) attributes: &'a [(String, Attribute)],
+    pub(super) inputs: &'a [Option<&'a Fact>],
+    pub(super) compatibility: Compatibility,
+}
+
+macro_rules! attribute_of_each_kind {
+    ($($(#[$doc:meta])* $name:ident: $kind:ident -> $type:ty = $value:expr;)*) => {$(
+        #[doc = concat!("The value of an attribute of kind ", stringify!($kind), ".")]
+        ///
+        /// # Errors
+        /// The attribute is missing or of another kind.
+        pub fn $name(&self, name: &str) -> Result<$type> {
+            match self.attribute(name) {
+                Some(Attribute::$kind(value)) => Ok($value(value)),
+                other => Err(wrong(name, stringify!($kind), other)),
+            }
+        }
+    )*};
+}
+
+impl<'a> Node<'a> {
+    /// The version (`since_version`) of the operator.
+    pub fn version(&self) -> i64 {
+        self.schema.since_version
+    }
+
+    /// What the standard says about the operator.
+    pub fn schema(&self) -> &'a Schema {
+        self.schema
+    }
+
+    /// The value of an attribute; `None` where it is not given and has no default.
+    pub fn attribute(&self, name: &str) -> Option<&'a Attribute> {
+        let given = self.attributes.iter().find(|(n, _)| n == name).map(|(_, value)| value);
+        given.or_else(|| self.schema.attributes.iter().find(|formal| formal.name == name)?.default.as_ref())
+    }
+
+    attribute_of_each_kind! {
+        int: Int -> i64 = |value: &i64| *value;
+        float: Float -> f32 = |value: &f32| *value;
+        string: String -> &'a str = String::as_str;
+        tensor: Tensor -> &'a Tensor = |value: &'a Tensor| value;
+        ints: Ints -> &'a [i64] = Vec::as_slice;
+        floats: Floats -> &'a [f32] = Vec::as_slice;
+        strings: Strings -> &'a [String] = Vec::as_slice;
+        tensors: Tensors -> &'a [Tensor] = Vec::as_slice;
+        value_type: Type -> &'a ValueType = |value: &'a ValueType| value;
+    }
+
+    /// The number of inputs that the node lists; trailing optional ones may be left out.
+    pub fn input_count(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// What is known of an input; `None` where it is left out.
+    pub fn input(&self, k: usize) -> Option<&'a Fact> {
+        self.inputs.get(k).copied().flatten()
+    }
+
+    /// The type of an input, where it is known.
+    pub fn input_type(&self, k: usize) -> Option<&'a ValueType> {
+        self.input(k)?.value_type()
+    }
+
+    /// The value of an input that is the same in every run.
+    pub fn constant(&self, k: usize) -> Option<&'a Value> {
+        self.input(k)?.value()
+    }
+
+    /// The departures from the standard that the caller asked for.
+    pub fn compatibility(&self) -> Compatibility {
+        self.compatibility
+    }
+}
+
+#[cold]
+fn wrong(name: &str, kind: &str, found: Option<&Attribute>) -> Error {
+    let what = if found.is_some() { "is of another kind" } else { "is not given" };
+    Error::model(format!("attribute {} of kind {} {what}", quote(name), kind.to_uppercase())).attribute(name)
+}

@@ -1,0 +1,140 @@
+//! Indices: from what tensors hold to positions that are in range. Shared by the families that pick elements.
+
+use crate::dtype::{DType, ShapeText};
+use crate::error::{Error, Result, quote};
+use crate::kernels::{Bounds, Indices, volume};
+use crate::operator::{Axis, Call};
+use crate::tensor::{Scalar, Scratch, Tensor, position_of};
+
+/// Which index values a version of an operator allows along an axis of size s.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Range {
+    /// -s to s-1: negative values count from the end.
+    Signed,
+    /// 0 to s-1.
+    Unsigned {
+        /// The version from which on negative values are allowed.
+        until: i64,
+    },
+}
+
+impl Range {
+    /// The axis as loops see it.
+    pub(crate) fn bounds(self, size: usize) -> Bounds {
+        Bounds { size, negative: self == Range::Signed }
+    }
+}
+
+/// The index values of an int32 or int64 tensor.
+pub(crate) fn indices_of(indices: &Tensor) -> Result<Indices<'_>> {
+    Ok(match indices.dtype() {
+        DType::Int32 => Indices::I32(indices.as_slice()?),
+        _ => Indices::I64(indices.as_slice()?),
+    })
+}
+
+/// The index values of an integer tensor of any type: as they are, or as int64 in scratch memory. Values beyond int64
+/// saturate, and are out of range as well.
+pub(crate) fn widened<'m, 'c: 'm>(
+    call: &'c Call<'_>,
+    indices: &'c Tensor,
+    memory: &'m mut Option<Scratch<'c>>,
+) -> Result<Indices<'m>> {
+    if matches!(indices.dtype(), DType::Int32 | DType::Int64) {
+        return indices_of(indices);
+    }
+    let values = memory.insert(call.scratch::<i64>(indices.len())?).elements_mut();
+    for (to, value) in values.iter_mut().zip(indices.scalars()) {
+        *to = i64::try_from(integer(&value)).unwrap_or(i64::MAX);
+    }
+    Ok(Indices::I64(values))
+}
+
+pub(crate) fn integer(value: &Scalar<'_>) -> i128 {
+    match value {
+        Scalar::Int(value) => (*value).into(),
+        Scalar::Uint(value) => (*value).into(),
+        _ => 0,
+    }
+}
+
+/// The error of a kernel that stopped: the run was cancelled, or an index (input 1) is out of range for an axis of the
+/// data (input 0).
+#[cold]
+pub(crate) fn first_out_of_range(call: &Call<'_>, axis: &Axis, range: Range) -> Error {
+    let found = call.check_cancel().and_then(|()| call.tensor(1)).and_then(|indices| {
+        let size = axis.size as i128;
+        let allowed = if range == Range::Signed { -size..size } else { 0..size };
+        let mut values = indices.scalars().map(|value| integer(&value)).enumerate();
+        match values.find(|(_, value)| !allowed.contains(value)) {
+            Some((at, value)) => Ok(out_of_range(call.name(0), indices, at, value, axis, range)),
+            None => Err(Error::bug("a kernel refused indices that are in range")),
+        }
+    });
+    found.unwrap_or_else(|error| error)
+}
+
+#[cold]
+fn out_of_range(data: &str, indices: &Tensor, at: usize, value: i128, axis: &Axis, range: Range) -> Error {
+    let Axis { given, size, .. } = *axis;
+    let position = position_of(at, indices.shape());
+    let element = if position.is_empty() { String::new() } else { ShapeText(&position).to_string() };
+    let allowed = match range {
+        _ if size == 0 => "no index is allowed".to_string(),
+        Range::Signed => format!("allowed -{size}..={}", size - 1),
+        Range::Unsigned { .. } => format!("allowed 0..={}", size - 1),
+    };
+    let why = match range {
+        Range::Unsigned { until } if value < 0 => {
+            format!("is negative, which is allowed from version {until} on only, ")
+        }
+        _ => "is out of range ".to_string(),
+    };
+    let entries = if size == 1 { "entry" } else { "entries" };
+    let data = quote(data);
+    Error::input(format!(
+        "indices{element} = {value} {why}for axis {given} of {data}, which has {size} {entries}: {allowed}"
+    ))
+    .about("indices")
+    .axis(given)
+    .size(size)
+    .value(value)
+    .position(position)
+}
+
+/// The error for a batch dimension that `data` and `indices` should share.
+pub(crate) fn unequal_batch(d: usize, data: &[usize], indices: &[usize]) -> Error {
+    let (have, want) = (data.get(d).copied().unwrap_or(0), indices.get(d).copied().unwrap_or(0));
+    Error::input(format!("batch dimension {d} is {have} in \"data\" and {want} in \"indices\": they must be equal"))
+        .about("indices")
+        .axis(d as i64)
+        .size(have)
+        .value(want as i128)
+}
+
+/// For each tuple along the last dimension of `indices` (`width` int64 values) the slice of `data` that it names, as
+/// its place among all slices in row-major order, in `rows`. The first `batch` dimensions of both are the same and go
+/// along.
+pub(crate) fn tuple_positions(
+    data: &[usize],
+    batch: usize,
+    width: usize,
+    indices: &Tensor,
+    rows: &mut [i64],
+) -> Result<()> {
+    let values = indices.as_slice::<i64>()?;
+    let sizes = data.get(batch..batch + width).unwrap_or(&[]);
+    let per_batch = rows.len().checked_div(volume(1, data.iter().take(batch))).unwrap_or(0).max(1);
+    for (t, (tuple, to)) in values.chunks_exact(width.max(1)).zip(rows).enumerate() {
+        let mut row = t / per_batch;
+        for (k, (&value, &size)) in tuple.iter().zip(sizes).enumerate() {
+            let Some(entry) = Range::Signed.bounds(size).entry(value) else {
+                let axis = Axis { given: (batch + k) as i64, at: batch + k, size };
+                return Err(out_of_range("data", indices, t * width + k, value.into(), &axis, Range::Signed));
+            };
+            row = row * size + entry;
+        }
+        *to = row as i64;
+    }
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! The memory of runs: one ledger that counts each buffer once, and the buffers that wait to be used again.
+//!
+//! A buffer counts from where it is taken to where it is freed, however many tensors share it, and also while it waits.
+//! What leaves with the outputs of a run counts no more; when its last holder drops it, it comes back to wait.
+
+use super::buffer::{Buffer, Words};
+use crate::error::{Error, Kind, Result};
+use crate::limits::exceeded;
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// Where the outputs of runs come from, one run at a time.
+#[derive(Debug)]
+pub(crate) struct Memory(Arc<Ledger>);
+
+#[derive(Debug)]
+struct Ledger {
+    /// Buffers that nobody holds.
+    waiting: Mutex<SmallVec<[Arc<Buffer>; Ledger::MOST]>>,
+    /// Bytes of all buffers, those that wait included.
+    live: AtomicU64,
+    limit: u64,
+}
+
+impl Ledger {
+    /// Maximum number of buffers that wait.
+    const MOST: usize = 8;
+
+    /// Smaller memory is had as quickly from the allocator, once it has left.
+    const LEAST: usize = 4 << 10;
+
+    fn waiting(&self) -> MutexGuard<'_, SmallVec<[Arc<Buffer>; Ledger::MOST]>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts `bytes` more, which are within the limit.
+    fn count(&self, bytes: u64) -> Result<()> {
+        let live = self.live.fetch_add(bytes, Relaxed).saturating_add(bytes);
+        if live > self.limit {
+            self.live.fetch_sub(bytes, Relaxed);
+            return Err(exceeded("run_bytes", "the run holds", live.into(), "bytes", self.limit));
+        }
+        Ok(())
+    }
+}
+
+/// The entry of a buffer in a ledger; none for memory of a caller or a file. Dropping it crosses it out.
+#[derive(Debug, Default)]
+pub(super) struct Lease {
+    ledger: Weak<Ledger>,
+    counted: AtomicU64,
+}
+
+impl Lease {
+    /// The buffer is in no ledger.
+    pub(super) fn is_none(&self) -> bool {
+        self.ledger.strong_count() == 0
+    }
+
+    /// The buffer counts no more.
+    pub(super) fn release(&self) {
+        let bytes = self.counted.swap(0, Relaxed);
+        if bytes > 0
+            && let Some(ledger) = self.ledger.upgrade()
+        {
+            ledger.live.fetch_sub(bytes, Relaxed);
+        }
+    }
+
+    /// The last holder drops the buffer: it waits for another use, if it is worth it.
+    pub(super) fn come_back(&mut self, words: &mut Words) {
+        let bytes = words.capacity();
+        if bytes < Ledger::LEAST {
+            return;
+        }
+        let Some(ledger) = self.ledger.upgrade() else { return };
+        let mut waiting = ledger.waiting();
+        if waiting.len() == Ledger::MOST {
+            return;
+        }
+        if self.counted.load(Relaxed) == 0 {
+            if ledger.count(bytes as u64).is_err() {
+                return;
+            }
+            self.counted.store(bytes as u64, Relaxed);
+        }
+        waiting.push(Arc::new(Buffer { words: std::mem::take(words), lease: std::mem::take(self) }));
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+impl Memory {
+    /// Memory of at most `limit` bytes at one time.
+    pub(crate) fn new(limit: u64) -> Memory {
+        let waiting = Mutex::new(SmallVec::new());
+        Memory(Arc::new(Ledger { waiting, live: AtomicU64::new(0), limit }))
+    }
+
+    /// A buffer for `len` bytes that nobody else holds; of another length yet. Where all together would exceed the
+    /// limit, those that wait are freed.
+    pub(super) fn take(&self, len: usize, align: usize) -> Result<Arc<Buffer>> {
+        let mut waiting = self.0.waiting();
+        // One that wastes nothing; else, while there is room, one that wastes little. The last one that came is the
+        // likeliest to be in the caches.
+        let room = self.0.live.load(Relaxed).saturating_add(len as u64) <= self.0.limit;
+        let fits = |buffer: &Arc<Buffer>| buffer.words.suits(len, align) && (room || buffer.words.capacity() == len);
+        if let Some(place) = waiting.iter().rposition(fits) {
+            return Ok(waiting.swap_remove(place));
+        }
+        if !room {
+            for buffer in waiting.drain(..) {
+                free(buffer);
+            }
+        }
+        drop(waiting);
+        let lease = self.lease(len)?;
+        // Asked for and freed at once: zeroed memory can only be had without asking, and a large piece of it costs
+        // nothing until it is written.
+        if len >= 1 << 20 && Vec::<u8>::new().try_reserve_exact(len).is_err() {
+            return Err(Error::new(Kind::Limit, format!("the system has no {len} bytes of memory for an output")));
+        }
+        Ok(Arc::new(Buffer { words: Words::zeroed(len, align), lease }))
+    }
+
+    /// Counts `bytes`.
+    pub(super) fn lease(&self, bytes: usize) -> Result<Lease> {
+        self.0.count(bytes as u64)?;
+        Ok(Lease { ledger: Arc::downgrade(&self.0), counted: AtomicU64::new(bytes as u64) })
+    }
+
+    /// Lets a buffer wait for another use. Where others hold it too, it leaves: it counts no more.
+    pub(super) fn give(&self, mut buffer: Arc<Buffer>) {
+        let Some(own) = Arc::get_mut(&mut buffer) else { return buffer.lease.release() };
+        if own.lease.counted.load(Relaxed) == 0 {
+            match self.lease(own.words.capacity()) {
+                Ok(lease) => own.lease = lease,
+                Err(_) => return free(buffer),
+            }
+        }
+        let mut waiting = self.0.waiting();
+        if waiting.len() < Ledger::MOST {
+            waiting.push(buffer);
+        } else {
+            drop(waiting);
+            free(buffer);
+        }
+    }
+}
+
+/// Frees a buffer, unless others hold it too, without letting it wait.
+fn free(mut buffer: Arc<Buffer>) {
+    if let Some(buffer) = Arc::get_mut(&mut buffer) {
+        buffer.lease = Lease::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(memory: &Memory) -> u64 {
+        memory.0.live.load(Relaxed)
+    }
+
+    #[test]
+    fn each_buffer_counts_once_until_it_is_freed() {
+        let memory = Memory::new(100_000);
+        let first = memory.take(40_000, 4).unwrap();
+        let shared = first.clone();
+        assert_eq!(live(&memory), 40_000);
+        drop(first);
+        assert_eq!(live(&memory), 40_000);
+        // It waits, and counts.
+        drop(shared);
+        assert_eq!(live(&memory), 40_000);
+        let again = memory.take(40_000, 4).unwrap();
+        assert_eq!(live(&memory), 40_000);
+        // Another alignment can't serve.
+        let other = memory.take(40_000, 8).unwrap();
+        assert_eq!(live(&memory), 80_000);
+        assert_eq!(memory.take(40_000, 8).unwrap_err().place().limit, Some("run_bytes"));
+        assert_eq!(live(&memory), 80_000);
+        // What waits is freed where it is in the way.
+        memory.give(again);
+        memory.give(other);
+        assert_eq!(live(&memory), 80_000);
+        drop(memory.take(90_000, 1).unwrap());
+        assert_eq!(live(&memory), 90_000);
+    }
+
+    #[test]
+    fn what_leaves_counts_no_more_and_comes_back() {
+        let memory = Memory::new(10_000);
+        let output = memory.take(8000, 1).unwrap();
+        output.lease.release();
+        assert_eq!(live(&memory), 0);
+        let second = memory.take(8000, 1).unwrap();
+        // It may not come back now.
+        drop(output);
+        assert_eq!(live(&memory), 8000);
+        second.lease.release();
+        drop(second);
+        assert_eq!(live(&memory), 8000);
+        // Held by somebody else too when it is given back: it leaves.
+        let third = memory.take(8000, 1).unwrap();
+        let caller = third.clone();
+        memory.give(third);
+        assert_eq!(live(&memory), 0);
+        drop(memory);
+        drop(caller);
+    }
+
+    #[test]
+    fn small_buffers_are_freed_when_they_are_dropped() {
+        let memory = Memory::new(10_000);
+        drop(memory.take(100, 1).unwrap());
+        assert_eq!(live(&memory), 0);
+        memory.give(memory.take(100, 1).unwrap());
+        assert_eq!(live(&memory), 100);
+    }
+}

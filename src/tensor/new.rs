@@ -1,0 +1,110 @@
+//! Tensors that are being written.
+
+use super::buffer::{Buffer, Data};
+use super::memory::Memory;
+use super::{Shape, Tensor, wrong_type};
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use std::sync::Arc;
+
+/// An output that an operator is writing, in memory that its run counts: see [`Call::output`](crate::operator::Call::output).
+///
+/// What is in it at first is any of the type's values.
+#[derive(Debug)]
+pub struct NewTensor {
+    dtype: DType,
+    shape: Shape,
+    buffer: Arc<Buffer>,
+    len: usize,
+    text: Option<Arc<str>>,
+}
+
+impl NewTensor {
+    /// `len` is the number of bytes that the shape takes.
+    #[inline]
+    pub(crate) fn new(dtype: DType, shape: Shape, len: usize, memory: &Memory) -> Result<NewTensor> {
+        let mut buffer = memory.take(len, dtype.align())?;
+        let Some(own) = Arc::get_mut(&mut buffer) else {
+            return Err(Error::bug("memory that is in use was given out"));
+        };
+        let bytes = own.resized(len);
+        if dtype == DType::Bool {
+            // Others have no bits that are not a value, or are written as bytes.
+            bytes.fill(0);
+        }
+        Ok(NewTensor { dtype, shape, buffer, len, text: None })
+    }
+
+    /// The same for elements of `data`: strings are views into its text.
+    #[inline]
+    pub(crate) fn with_text_of(mut self, data: &Tensor) -> NewTensor {
+        self.text.clone_from(&data.text);
+        self
+    }
+
+    /// The bytes of the elements, as [`Tensor::bytes`]; all of them must be written.
+    #[inline]
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        match Arc::get_mut(&mut self.buffer) {
+            Some(buffer) => buffer.resized(self.len),
+            // Nobody else has it before it is finished.
+            None => &mut [],
+        }
+    }
+
+    /// The elements in row-major order.
+    ///
+    /// # Errors
+    /// `T` is not the element type.
+    pub fn elements_mut<T: Element>(&mut self) -> Result<&mut [T]> {
+        if self.dtype != T::DTYPE {
+            return Err(wrong_type(self.dtype, T::DTYPE.name()));
+        }
+        bytemuck::checked::try_cast_slice_mut(self.bytes_mut())
+            .map_err(|e| Error::bug(&format!("new elements can't be viewed: {e}")))
+    }
+
+    /// The tensor, once it is written.
+    #[inline]
+    pub fn finish(self) -> Tensor {
+        Tensor { dtype: self.dtype, shape: self.shape, data: Data::Own(self.buffer), text: self.text }
+    }
+}
+
+impl From<NewTensor> for crate::tensor::Tensor {
+    fn from(new: NewTensor) -> Tensor {
+        new.finish()
+    }
+}
+
+/// Memory that an operator uses while it runs; afterwards it waits for another use.
+#[derive(Debug)]
+pub(crate) struct Scratch<'a> {
+    buffer: Option<Arc<Buffer>>,
+    memory: &'a Memory,
+}
+
+impl<'a> Scratch<'a> {
+    pub(crate) fn new(len: usize, align: usize, memory: &'a Memory) -> Result<Scratch<'a>> {
+        let mut buffer = memory.take(len, align)?;
+        if let Some(own) = Arc::get_mut(&mut buffer) {
+            own.resized(len);
+        }
+        Ok(Scratch { buffer: Some(buffer), memory })
+    }
+
+    /// The memory as elements, of any values.
+    pub(crate) fn elements_mut<T: bytemuck::Pod>(&mut self) -> &mut [T] {
+        let buffer = self.buffer.as_mut().and_then(Arc::get_mut);
+        let bytes = buffer.map_or(&mut [][..], Buffer::bytes_mut);
+        bytemuck::try_cast_slice_mut(bytes).unwrap_or(&mut [])
+    }
+}
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.memory.give(buffer);
+        }
+    }
+}

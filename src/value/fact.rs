@@ -1,0 +1,80 @@
+//! What is known of a value before a run.
+
+use super::{Value, ValueType};
+use crate::error::escape;
+use std::fmt::{self, Display};
+
+/// One dimension of a shape, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Dim {
+    /// A fixed size.
+    Fixed(usize),
+    /// A name: the same size wherever it stands.
+    Symbol(String),
+    /// Any size.
+    Unknown,
+}
+
+impl Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Dim::Fixed(size) => write!(f, "{size}"),
+            Dim::Symbol(name) => f.write_str(&escape(name)),
+            Dim::Unknown => f.write_str("?"),
+        }
+    }
+}
+
+/// A declared shape as errors and notes show it: `[batch, 3, ?]`, cut after 16 dimensions.
+pub(crate) struct DimsText<'a>(pub(crate) &'a [Dim]);
+
+impl Display for DimsText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dims: Vec<String> = self.0.iter().take(16).map(Dim::to_string).collect();
+        write!(f, "[{}{}]", dims.join(", "), if self.0.len() > 16 { ", …" } else { "" })
+    }
+}
+
+/// What is known of a value before a run: its type, its shape, the value itself.
+#[derive(Debug, Clone, Default)]
+pub struct Fact {
+    pub(crate) value_type: Option<ValueType>,
+    pub(crate) dims: Option<Box<[Dim]>>,
+    pub(crate) constant: Option<Box<Value>>,
+}
+
+impl Fact {
+    /// The fact that a value is of a type.
+    pub fn of_type(value_type: impl Into<ValueType>) -> Fact {
+        Fact { value_type: Some(value_type.into()), ..Fact::default() }
+    }
+
+    /// The same with the shape of a tensor.
+    #[must_use]
+    pub fn with_dims(mut self, dims: impl Into<Box<[Dim]>>) -> Fact {
+        self.dims = Some(dims.into());
+        self
+    }
+
+    /// All that can be known: the value.
+    pub fn constant(value: Value) -> Fact {
+        let shape = value.tensor().map(|tensor| tensor.shape().iter().copied().map(Dim::Fixed).collect());
+        Fact { value_type: value.value_type(), dims: shape.ok(), constant: Some(Box::new(value)) }
+    }
+
+    /// The type, if it is known.
+    pub fn value_type(&self) -> Option<&ValueType> {
+        self.value_type.as_ref()
+    }
+
+    /// The shape of a tensor, if its rank is known.
+    pub fn dims(&self) -> Option<&[Dim]> {
+        self.dims.as_deref()
+    }
+
+    /// The value, if it is the same in every run.
+    pub fn value(&self) -> Option<&Value> {
+        self.constant.as_deref()
+    }
+}

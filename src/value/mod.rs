@@ -1,0 +1,476 @@
+//! What flows on an edge of a graph.
+
+mod fact;
+mod types;
+
+pub(crate) use fact::DimsText;
+pub use fact::{Dim, Fact};
+pub use types::{TypeSet, ValueType};
+
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::tensor::{Memory, Tensor};
+use ndarray::{ArrayBase, Dimension};
+use std::fmt::{self, Debug, Display};
+use std::sync::Arc;
+
+/// What flows on an edge of a graph. Cheap to clone: elements are shared.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Value {
+    /// A tensor.
+    Tensor(Tensor),
+    /// A sequence.
+    Sequence(Sequence),
+    /// A value, or none.
+    Optional(Optional),
+    /// A map.
+    Map(Map),
+}
+
+/// Values of one type, in order.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sequence {
+    element: Option<ValueType>,
+    values: Arc<Vec<Value>>,
+}
+
+/// A value, or none.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Optional {
+    element: Option<ValueType>,
+    value: Option<Arc<Value>>,
+}
+
+/// Keys of an integer type or strings, each with a value; the values are of one type.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Map {
+    keys: Tensor,
+    values: Sequence,
+}
+
+impl Value {
+    /// The type; `None` where it is open: an empty sequence or optional of a file that doesn't say its element type.
+    pub fn value_type(&self) -> Option<ValueType> {
+        match self {
+            Value::Tensor(tensor) => Some(ValueType::Tensor(tensor.dtype())),
+            Value::Sequence(sequence) => sequence.element.clone().map(ValueType::sequence),
+            Value::Optional(optional) => optional.element.clone().map(ValueType::optional),
+            Value::Map(map) => Some(ValueType::Map(map.keys.dtype(), Box::new(map.values.element.clone()?))),
+        }
+    }
+
+    /// Whether the value is of a type, or is empty and may be.
+    #[inline]
+    pub fn is_of(&self, value_type: &ValueType) -> bool {
+        match (self, value_type) {
+            (Value::Tensor(tensor), ValueType::Tensor(dtype)) => tensor.dtype() == *dtype,
+            (Value::Sequence(sequence), ValueType::Sequence(element)) => {
+                sequence.element.as_ref().is_none_or(|own| own == &**element)
+            }
+            (Value::Optional(optional), ValueType::Optional(element)) => {
+                optional.element.as_ref().is_none_or(|own| own == &**element)
+            }
+            (Value::Map(map), ValueType::Map(key, value)) => {
+                map.keys.dtype() == *key && map.values.element.as_ref().is_none_or(|own| own == &**value)
+            }
+            _ => false,
+        }
+    }
+
+    /// The tensor that this value is.
+    ///
+    /// # Errors
+    /// It is something else.
+    #[inline]
+    pub fn tensor(&self) -> Result<&Tensor> {
+        match self {
+            Value::Tensor(tensor) => Ok(tensor),
+            other => Err(other.is_not("tensor")),
+        }
+    }
+
+    /// As [`Value::tensor`].
+    ///
+    /// # Errors
+    /// The value is something else.
+    pub fn into_tensor(self) -> Result<Tensor> {
+        match self {
+            Value::Tensor(tensor) => Ok(tensor),
+            other => Err(other.is_not("tensor")),
+        }
+    }
+
+    /// The sequence that this value is.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn sequence(&self) -> Result<&Sequence> {
+        match self {
+            Value::Sequence(sequence) => Ok(sequence),
+            other => Err(other.is_not("sequence")),
+        }
+    }
+
+    /// The optional that this value is.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn optional(&self) -> Result<&Optional> {
+        match self {
+            Value::Optional(optional) => Ok(optional),
+            other => Err(other.is_not("optional")),
+        }
+    }
+
+    /// The map that this value is.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn map(&self) -> Result<&Map> {
+        match self {
+            Value::Map(map) => Ok(map),
+            other => Err(other.is_not("map")),
+        }
+    }
+
+    #[cold]
+    fn is_not(&self, kind: &str) -> Error {
+        Error::input(format!("the value is of type {}, not a {kind}", self.type_text()))
+    }
+
+    /// The type as errors name it.
+    pub(crate) fn type_text(&self) -> String {
+        let kind = match self {
+            Value::Tensor(_) => "tensor",
+            Value::Sequence(_) => "empty sequence",
+            Value::Optional(_) => "empty optional",
+            Value::Map(_) => "empty map",
+        };
+        self.value_type().map_or(kind.to_string(), |value_type| value_type.to_string())
+    }
+
+    /// Calls `each` for all tensors that the value holds.
+    pub(crate) fn for_each_tensor(&self, each: &mut dyn FnMut(&Tensor) -> Result<()>) -> Result<()> {
+        match self {
+            Value::Tensor(tensor) => each(tensor),
+            Value::Sequence(sequence) => sequence.values.iter().try_for_each(|value| value.for_each_tensor(each)),
+            Value::Optional(optional) => optional.get().map_or(Ok(()), |value| value.for_each_tensor(each)),
+            Value::Map(map) => {
+                each(&map.keys)?;
+                map.values.values.iter().try_for_each(|value| value.for_each_tensor(each))
+            }
+        }
+    }
+
+    /// Gives the value's memory to `memory`, where nobody else holds it.
+    #[inline]
+    pub(crate) fn recycle(self, memory: &Memory) {
+        if let Value::Tensor(tensor) = self {
+            tensor.recycle(memory);
+        }
+        // What others hold goes home when it is dropped.
+    }
+
+    /// The value leaves with the outputs of a run: its memory counts no more.
+    pub(crate) fn hand_out(&self) {
+        let _ = self.for_each_tensor(&mut |tensor| {
+            tensor.hand_out();
+            Ok(())
+        });
+    }
+
+    /// Counts the memory of a value that an operator made by itself, where it is not counted yet.
+    pub(crate) fn adopt(&mut self, memory: &Memory) -> Result<()> {
+        match self {
+            Value::Tensor(tensor) => tensor.adopt(memory),
+            Value::Sequence(sequence) => match Arc::get_mut(&mut sequence.values) {
+                Some(values) => values.iter_mut().try_for_each(|value| value.adopt(memory)),
+                None => Ok(()),
+            },
+            Value::Optional(optional) => match optional.value.as_mut().and_then(Arc::get_mut) {
+                Some(value) => value.adopt(memory),
+                None => Ok(()),
+            },
+            Value::Map(map) => {
+                map.keys.adopt(memory)?;
+                match Arc::get_mut(&mut map.values.values) {
+                    Some(values) => values.iter_mut().try_for_each(|value| value.adopt(memory)),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl Sequence {
+    /// A sequence of values of type `element`.
+    ///
+    /// # Errors
+    /// A value is of another type.
+    pub fn new(element: ValueType, values: impl IntoIterator<Item = Value>) -> Result<Sequence> {
+        let values: Vec<Value> = values.into_iter().collect();
+        if let Some(at) = values.iter().position(|value| !value.is_of(&element)) {
+            let other = values.get(at).map(Value::type_text).unwrap_or_default();
+            return Err(
+                Error::input(format!("element {at} of a sequence of {element} is of type {other}")).position(vec![at])
+            );
+        }
+        Ok(Sequence { element: Some(element), values: Arc::new(values) })
+    }
+
+    /// An empty sequence whose element type is open.
+    pub(crate) fn open() -> Sequence {
+        Sequence { element: None, values: Arc::default() }
+    }
+
+    /// The type of the elements; `None` for an empty sequence that doesn't say it.
+    pub fn element_type(&self) -> Option<&ValueType> {
+        self.element.as_ref()
+    }
+
+    /// The elements.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+}
+
+impl Optional {
+    /// An optional with a value.
+    pub fn some(value: Value) -> Optional {
+        Optional { element: value.value_type(), value: Some(Arc::new(value)) }
+    }
+
+    /// An optional of a type without a value.
+    pub fn none(element: ValueType) -> Optional {
+        Optional { element: Some(element), value: None }
+    }
+
+    /// An optional without a value whose type is open.
+    pub(crate) fn open() -> Optional {
+        Optional { element: None, value: None }
+    }
+
+    /// The type of the value; `None` where it is open.
+    pub fn element_type(&self) -> Option<&ValueType> {
+        self.element.as_ref()
+    }
+
+    /// The value, if there is one.
+    pub fn get(&self) -> Option<&Value> {
+        self.value.as_deref()
+    }
+}
+
+impl Map {
+    /// A map of keys, a tensor of rank 1 of an integer type or strings, to as many values.
+    ///
+    /// # Errors
+    /// The keys are not such a tensor, or there are more or fewer values.
+    pub fn new(keys: Tensor, values: Sequence) -> Result<Map> {
+        let fits = !matches!(
+            keys.dtype(),
+            DType::Float | DType::Double | DType::Float16 | DType::Bfloat16 | DType::Complex64 | DType::Complex128
+        );
+        if !fits || keys.rank() != 1 {
+            let (dtype, rank) = (keys.dtype(), keys.rank());
+            let text =
+                format!("keys of a map are a {dtype} tensor of rank {rank}: integers or strings of rank 1 are needed");
+            return Err(Error::input(text));
+        }
+        if keys.len() != values.values.len() {
+            let (keys, values) = (keys.len(), values.values.len());
+            return Err(Error::input(format!("a map has {keys} keys and {values} values")));
+        }
+        Ok(Map { keys, values })
+    }
+
+    /// The keys: a tensor of rank 1.
+    pub fn keys(&self) -> &Tensor {
+        &self.keys
+    }
+
+    pub(crate) fn as_sequence(&self) -> &Sequence {
+        &self.values
+    }
+
+    /// The values, in the order of the keys.
+    pub fn values(&self) -> &[Value] {
+        self.values.values()
+    }
+}
+
+/// At most this many elements of a sequence or map are shown.
+const SHOWN: usize = 6;
+
+/// A tensor as [`Tensor`]'s; `seq(float) [float[1] [1], ..]`, `optional(float) none`, `map(int64,float) {1: float[] 2}`.
+/// The text is bounded whatever the size of the value.
+impl Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show(f, self, 0)
+    }
+}
+
+fn show(f: &mut fmt::Formatter<'_>, value: &Value, depth: usize) -> fmt::Result {
+    let list = |f: &mut fmt::Formatter<'_>, values: &[Value], key: &dyn Fn(usize) -> String| {
+        // What nests is cut sooner.
+        let shown = if depth == 0 { SHOWN } else { 2 };
+        for (k, value) in values.iter().take(shown).enumerate() {
+            write!(f, "{}{}", if k == 0 { "" } else { ", " }, key(k))?;
+            if depth < 2 { show(f, value, depth + 1)? } else { f.write_str("…")? }
+        }
+        if values.len() > shown { write!(f, ", … {} elements", values.len()) } else { Ok(()) }
+    };
+    match value {
+        Value::Tensor(tensor) => Display::fmt(tensor, f),
+        Value::Sequence(sequence) => {
+            write!(f, "{} [", value.type_text())?;
+            list(f, sequence.values(), &|_| String::new())?;
+            f.write_str("]")
+        }
+        Value::Optional(optional) => {
+            write!(f, "{} ", value.type_text())?;
+            match optional.get() {
+                None => f.write_str("none"),
+                Some(_) if depth >= 2 => f.write_str("…"),
+                Some(value) => show(f, value, depth + 1),
+            }
+        }
+        Value::Map(map) => {
+            let keys: Vec<String> = map.keys.scalars().take(SHOWN).map(|key| format!("{key}: ")).collect();
+            write!(f, "{} {{", value.type_text())?;
+            list(f, map.values(), &|k| keys.get(k).cloned().unwrap_or_default())?;
+            f.write_str("}")
+        }
+    }
+}
+
+impl Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Tensor(tensor) => Debug::fmt(tensor, f),
+            other => write!(f, "Value({other})"),
+        }
+    }
+}
+
+macro_rules! shown_as_values {
+    ($($type:ident),*) => {$(
+        impl Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($type), "({})"), Value::$type(self.clone()))
+            }
+        }
+
+        impl From<$type> for Value {
+            fn from(value: $type) -> Value {
+                Value::$type(value)
+            }
+        }
+    )*};
+}
+
+shown_as_values!(Sequence, Optional, Map);
+
+impl From<Tensor> for Value {
+    fn from(tensor: Tensor) -> Value {
+        Value::Tensor(tensor)
+    }
+}
+
+impl From<&Tensor> for Value {
+    fn from(tensor: &Tensor) -> Value {
+        Value::Tensor(tensor.clone())
+    }
+}
+
+impl From<&Value> for Value {
+    fn from(value: &Value) -> Value {
+        value.clone()
+    }
+}
+
+impl<T: Element, S: ndarray::Data<Elem = T>, D: Dimension> From<ArrayBase<S, D>> for Value {
+    fn from(array: ArrayBase<S, D>) -> Value {
+        Value::Tensor(array.into())
+    }
+}
+
+/// A tensor of rank 1. For another shape see [`Tensor::from_elements`].
+impl<T: Element> From<Vec<T>> for Value {
+    fn from(elements: Vec<T>) -> Value {
+        Value::Tensor(elements.into())
+    }
+}
+
+/// A tensor of rank 1, with a copy of the elements.
+impl<T: Element> From<&[T]> for Value {
+    fn from(elements: &[T]) -> Value {
+        Value::Tensor(elements.to_vec().into())
+    }
+}
+
+/// A tensor of rank 1, with a copy of the elements.
+impl<T: Element, const N: usize> From<[T; N]> for Value {
+    fn from(elements: [T; N]) -> Value {
+        Value::Tensor(elements.to_vec().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn float(values: &[f32]) -> Value {
+        values.into()
+    }
+
+    #[test]
+    fn types_and_texts() {
+        let sequence = Sequence::new(DType::Float.into(), [float(&[1.0]), float(&[])]).unwrap();
+        let keys = Tensor::from(vec![7i64, 9]);
+        for (value, text) in [
+            (float(&[1.5]), "float[1] [1.5]"),
+            (sequence.clone().into(), "seq(float) [float[1] [1], float[0] []]"),
+            (
+                Optional::some(sequence.clone().into()).into(),
+                "optional(seq(float)) seq(float) [float[1] [1], float[0] []]",
+            ),
+            (Optional::none(DType::Int64.into()).into(), "optional(int64) none"),
+            (Optional::open().into(), "empty optional none"),
+            (Sequence::open().into(), "empty sequence []"),
+            (Map::new(keys, sequence).unwrap().into(), "map(int64,float) {7: float[1] [1], 9: float[0] []}"),
+        ] {
+            assert_eq!(value.to_string(), text);
+            assert!(value.value_type().is_none_or(|t| value.is_of(&t)));
+        }
+    }
+
+    #[test]
+    fn what_is_open_fits_every_type_of_its_kind() {
+        let (float, int) = (ValueType::Tensor(DType::Float), ValueType::Tensor(DType::Int64));
+        let open = Value::from(Sequence::open());
+        assert!(open.is_of(&float.clone().sequence()) && open.is_of(&int.clone().sequence()) && !open.is_of(&float));
+        let typed = Value::from(Sequence::new(float.clone(), []).unwrap());
+        assert!(typed.is_of(&float.clone().sequence()) && !typed.is_of(&int.sequence()));
+        assert_ne!(typed, open);
+    }
+
+    #[test]
+    fn elements_are_of_one_type() {
+        let error = Sequence::new(DType::Float.into(), [float(&[1.0]), vec![1i64].into()]).unwrap_err();
+        assert_eq!(error.to_string(), "element 1 of a sequence of float is of type int64");
+        assert_eq!(error.place().position.as_deref(), Some(&[1][..]));
+        let values = || Sequence::new(DType::Float.into(), [float(&[1.0])]).unwrap();
+        assert!(Map::new(vec![1i64, 2].into(), values()).is_err());
+        assert!(Map::new(vec![1f32].into(), values()).is_err());
+        assert!(Map::new(Tensor::scalar(1i64), values()).is_err());
+    }
+
+    #[test]
+    fn text_is_bounded() {
+        let many = |value: Value| Value::from(Sequence::new(value.value_type().unwrap(), vec![value; 100]).unwrap());
+        let deep = many(many(many(many(float(&[0.5; 100])))));
+        assert!(deep.to_string().len() < 6000, "{}", deep.to_string().len());
+    }
+}
