@@ -2,7 +2,7 @@
 
 use crate::dtype::{DType, byte_count};
 use crate::error::{Error, Kind, Result, quote};
-use crate::kernels::Means;
+use crate::kernels::Resources;
 use crate::limits::{Limits, exceeded};
 use crate::schema::Schema;
 use crate::tensor::{Memory, Shape, Tensor};
@@ -132,9 +132,9 @@ impl<'a> Call<'a> {
         self.context.check_cancel()
     }
 
-    /// What a kernel may use, and what stops it.
-    pub(crate) fn means(&self) -> Means<'_> {
-        Means { threads: self.context.threads, stop: self.context.cancel.as_ref().map(|cancel| &*cancel.0) }
+    /// What a kernel may use.
+    pub(crate) fn resources(&self) -> Resources<'_> {
+        Resources { threads: self.context.threads, stop: self.context.cancel.as_ref().map(|cancel| &*cancel.0) }
     }
 
     /// A tensor of the type of `data` whose elements `fill` copies from there. What `fill` gets is not zero.

@@ -1,6 +1,7 @@
 //! Axes and indices: from what a model says to positions that are in range.
 
-use super::{Bounds, Indices, volume};
+use super::gather::{Bounds, Indices};
+use super::volume;
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Place, Result, quote};
 use crate::tensor::{Scalar, Shape, Tensor, position_of, shape_of};

@@ -1,7 +1,7 @@
 //! Work shared among threads. Each part of the output is written by one thread, so the bytes are the same for any
 //! number of them.
 
-use super::Means;
+use super::Resources;
 #[cfg(feature = "rayon")]
 use super::team::TEAM;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,21 +24,21 @@ const BETWEEN_LOOKS: usize = 4 << 20;
 pub(super) fn split(
     out: &mut [u8],
     unit: usize,
-    means: Means<'_>,
+    resources: Resources<'_>,
     work: impl Fn(usize, &mut [u8]) -> bool + Sync,
 ) -> bool {
     #[cfg(feature = "rayon")]
-    if means.threads > 1 && (out.len() >= WORTH_WAKING || out.len() >= WORTH_SHARING && TEAM.ready() > 0) {
-        let threads = means.threads.min(rayon::current_num_threads());
+    if resources.threads > 1 && (out.len() >= WORTH_WAKING || out.len() >= WORTH_SHARING && TEAM.ready() > 0) {
+        let threads = resources.threads.min(rayon::current_num_threads());
         if threads > 1 {
-            return shared(out, unit, threads, means.stop, work);
+            return shared(out, unit, threads, resources.stop, work);
         }
     }
-    if means.stop.is_none() || out.len() <= BETWEEN_LOOKS {
+    if resources.stop.is_none() || out.len() <= BETWEEN_LOOKS {
         return work(0, out);
     }
     let units = (BETWEEN_LOOKS / unit.max(1)).max(1);
-    out.chunks_mut(units * unit).enumerate().all(|(k, out)| !stopped(means.stop) && work(k * units, out))
+    out.chunks_mut(units * unit).enumerate().all(|(k, out)| !stopped(resources.stop) && work(k * units, out))
 }
 
 #[cfg(test)]

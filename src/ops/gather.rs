@@ -28,14 +28,14 @@ impl Operator for Gather {
     fn run(&self, call: &Call<'_>) -> Result<Values> {
         let (data, indices) = (call.tensor(0)?, call.tensor(1)?);
         let axis = Axis::new(self.axis, "data", data)?;
-        let work = kernels::Gather {
+        let work = kernels::gather::Gather {
             data: data.bytes(),
             axis: self.range.bounds(axis.size),
             row: kernels::volume(data.dtype().size(), data.shape().iter().skip(axis.at + 1)),
             indices: indices_of(indices)?,
         };
         let output = call.output_like(data, axis.replaced_in(data.shape(), indices.shape()), |out| {
-            let good = kernels::gather(work, out, call.means());
+            let good = kernels::gather::gather(work, out, call.resources());
             good.then_some(()).ok_or_else(|| first_out_of_range(indices, &axis, self.range))
         })?;
         Ok(smallvec![output.into()])

@@ -23,9 +23,9 @@ impl Operator for GatherElements {
         let axis = Axis::new(self.axis, "data", data)?;
         check_shapes(data.shape(), indices.shape(), axis.at)?;
         let (size, values) = (data.dtype().size(), indices_of(indices)?);
-        let grid = kernels::Grid { data: data.shape(), indices: indices.shape(), axis: axis.at };
+        let grid = kernels::gather::Grid { data: data.shape(), indices: indices.shape(), axis: axis.at };
         let output = call.output_like(data, shape_of([indices.shape()]), |out| {
-            let good = kernels::gather_elements(data.bytes(), size, &grid, values, out, call.means());
+            let good = kernels::gather::gather_elements(data.bytes(), size, &grid, values, out, call.resources());
             good.then_some(()).ok_or_else(|| first_out_of_range(indices, &axis, Range::Signed))
         })?;
         Ok(smallvec![output.into()])

@@ -28,14 +28,14 @@ impl Operator for GatherND {
         let Split { batch, tuples, width, slice } = self.split(data.shape(), indices.shape())?;
         let rows = tuple_positions(data.shape(), batch.len(), width, indices)?;
         let shape = shape_of([batch, tuples, slice]);
-        let work = kernels::Gather {
+        let work = kernels::gather::Gather {
             data: data.bytes(),
             axis: Range::Signed.bounds(kernels::volume(1, data.shape().iter().take(batch.len() + width))),
             row: kernels::volume(data.dtype().size(), slice),
-            indices: kernels::Indices::I64(&rows),
+            indices: kernels::gather::Indices::I64(&rows),
         };
         let output = call.output_like(data, shape, |out| {
-            let good = kernels::gather(work, out, call.means());
+            let good = kernels::gather::gather(work, out, call.resources());
             good.then_some(()).ok_or_else(|| Error::input("the rows of the tuples are out of range"))
         })?;
         Ok(smallvec![output.into()])

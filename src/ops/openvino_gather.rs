@@ -39,7 +39,7 @@ impl Operator for Gather {
         let (same, own) = indices.shape().split_at(batch);
         let values = widened(indices);
         let (n, batches) = (kernels::volume(1, own), kernels::volume(1, same));
-        let work = kernels::Gather {
+        let work = kernels::gather::Gather {
             data: data.bytes(),
             axis: self.range.bounds(axis.size),
             row: kernels::volume(data.dtype().size(), data.shape().iter().skip(axis.at + 1)),
@@ -49,7 +49,7 @@ impl Operator for Gather {
             let (from, to) = (data.bytes().len() / batches.max(1), out.len() / batches.max(1));
             if out.is_empty() {
                 // Nothing is copied, however many batches there are; the indices are to be good all the same.
-                let good = self.range == Range::Signed || kernels::gather(work, out, call.means());
+                let good = self.range == Range::Signed || kernels::gather::gather(work, out, call.resources());
                 return good.then_some(()).ok_or_else(|| first_out_of_range(indices, &axis, self.range));
             }
             for k in 0..batches {
@@ -59,10 +59,10 @@ impl Operator for Gather {
                 else {
                     return Err(Error::unsupported("a batch is outside of the data: please report this"));
                 };
-                let work = kernels::Gather { data, indices: work.indices.part(k * n, n), ..work };
+                let work = kernels::gather::Gather { data, indices: work.indices.part(k * n, n), ..work };
                 match self.range {
-                    _ if kernels::gather(work, out, call.means()) => {}
-                    Range::Signed if kernels::gather_or_zero(work, out, call.means()) => {}
+                    _ if kernels::gather::gather(work, out, call.resources()) => {}
+                    Range::Signed if kernels::gather::gather_or_zero(work, out, call.resources()) => {}
                     // It was asked to stop.
                     Range::Signed => call.check_cancel()?,
                     Range::Unsigned { .. } => return Err(first_out_of_range(indices, &axis, self.range)),

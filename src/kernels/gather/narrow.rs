@@ -1,7 +1,7 @@
 //! Blocks of indices, checked and narrowed before anything is copied by them.
 
-use super::cpu::for_each_level;
 use super::{Bounds, Index};
+use crate::kernels::cpu::for_each_level;
 
 /// How many indices are checked and narrowed at a time: their positions stay in the nearest cache.
 pub(super) const BLOCK: usize = 512;

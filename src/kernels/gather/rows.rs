@@ -1,8 +1,9 @@
 //! Gather of entries of many bytes: each is copied whole.
 
-use super::cpu::{for_each_level, prefetch};
 use super::narrow::{BLOCK, narrow};
-use super::{Bounds, Index, Means, parallel};
+use super::{Bounds, Index};
+use crate::kernels::cpu::{for_each_level, prefetch};
+use crate::kernels::{Resources, parallel};
 
 /// Outputs of so many bytes are not in the caches any more when somebody reads them: they are written past them.
 const PAST_CACHES: usize = 16 << 20;
@@ -14,10 +15,10 @@ pub(super) fn gather<I: Index>(
     row: usize,
     indices: &[I],
     out: &mut [u8],
-    means: Means<'_>,
+    resources: Resources<'_>,
 ) -> bool {
     let past = out.len() >= PAST_CACHES && row >= 256;
-    parallel::split(out, row, means, |first, out| {
+    parallel::split(out, row, resources, |first, out| {
         if past {
             stream::<I>(data, axis, row, indices, first, out)
         } else {

@@ -1,9 +1,10 @@
 //! Each kernel against its slow oracle, at each level of the processor, around every size where its way changes.
 //! Under an interpreter (`cargo miri test`) of fewer sizes.
 
-use super::cpu::tests::at_each_level;
 use super::*;
+use crate::kernels::cpu::tests::at_each_level;
 use proptest::prelude::*;
+use std::sync::atomic::AtomicBool;
 
 /// `out[o, k, ..] = data[o, indices[k], ..]`, byte by byte.
 fn oracle(data: &[u8], axis: Bounds, row: usize, indices: &[i64]) -> Option<Vec<u8>> {
@@ -44,7 +45,8 @@ fn check(outer: usize, size: usize, row: usize, indices: &[i64]) {
         for threads in [1, 3] {
             for indices in [Some(Indices::I64(indices)), narrow.as_deref().map(Indices::I32)].into_iter().flatten() {
                 let mut out = vec![0xa5; outer * row * indices_len(indices) + 1];
-                let good = gather(Gather { data, axis, row, indices }, &mut out[1..], Means { threads, stop: None });
+                let good =
+                    gather(Gather { data, axis, row, indices }, &mut out[1..], Resources { threads, stop: None });
                 assert_eq!(good, want.is_some(), "outer {outer}, size {size}, row {row}");
                 if let Some(want) = &want {
                     assert!(out[1..] == want[..], "outer {outer}, size {size}, row {row}, {threads} threads");
@@ -128,14 +130,14 @@ fn without_negative_indices() {
         assert!(gather(
             Gather { data: &data, axis, row: 1, indices: Indices::I64(&indices) },
             &mut out,
-            Means { threads: 1, stop: None }
+            Resources { threads: 1, stop: None }
         ));
         assert_eq!(out, vec![data[8]; n]);
         indices[n - 1] = -1;
         assert!(!gather(
             Gather { data: &data, axis, row: 1, indices: Indices::I64(&indices) },
             &mut out,
-            Means { threads: 1, stop: None }
+            Resources { threads: 1, stop: None }
         ));
     }
 }
@@ -147,10 +149,10 @@ fn a_caller_that_asks_to_stop_is_heard() {
     let axis = Bounds { size: 100, negative: true };
     for threads in [1, 3] {
         for stop in [true, false] {
-            let means = Means { threads, stop: Some(&AtomicBool::new(stop)) };
+            let resources = Resources { threads, stop: Some(&AtomicBool::new(stop)) };
             let mut out = vec![0; indices.len()];
             let work = Gather { data: &data, axis, row: 1, indices: Indices::I32(&indices) };
-            assert_eq!(gather(work, &mut out, means), !stop);
+            assert_eq!(gather(work, &mut out, resources), !stop);
             assert!(out.iter().all(|&byte| byte == if stop { 0 } else { data[5] }));
         }
     }
@@ -162,7 +164,7 @@ fn a_caller_that_asks_to_stop_is_heard() {
 fn a_caller_is_asked_often() {
     const LONG: usize = 12 << 20;
     let (data, stop) = (vec![1; 2 * LONG], AtomicBool::new(false));
-    let (means, one) = (Means { threads: 1, stop: Some(&stop) }, vec![0i32; LONG]);
+    let (resources, one) = (Resources { threads: 1, stop: Some(&stop) }, vec![0i32; LONG]);
     let mut out = vec![0; 2 * LONG];
     let mut ask = |what: &str, run: &dyn Fn(&mut [u8]) -> bool| {
         out.fill(0);
@@ -173,12 +175,12 @@ fn a_caller_is_asked_often() {
     };
     let axis = Bounds { size: 1, negative: true };
     let work = Gather { data: &data[..2], axis, row: 1, indices: Indices::I32(&one) };
-    ask("two rows that share their indices", &|out| gather(work, out, means));
-    ask("the same with zeros", &|out| gather_or_zero(work, out, means));
+    ask("two rows that share their indices", &|out| gather(work, out, resources));
+    ask("the same with zeros", &|out| gather_or_zero(work, out, resources));
     let both = vec![0i32; 2 * LONG];
     for (shape, axis) in [([2, LONG], 0), ([LONG, 2], 1)] {
         let grid = Grid { data: &shape, indices: &shape, axis };
-        let run = |out: &mut [u8]| gather_elements(&data, 1, &grid, Indices::I32(&both), out, means);
+        let run = |out: &mut [u8]| gather_elements(&data, 1, &grid, Indices::I32(&both), out, resources);
         ask(&format!("a grid of {shape:?}"), &run);
     }
 }
@@ -212,7 +214,8 @@ fn check_grid(data_shape: &[usize], indices_shape: &[usize], axis: usize, elemen
         for threads in [1, 3] {
             for indices in [Some(Indices::I64(&indices)), narrow.as_deref().map(Indices::I32)].into_iter().flatten() {
                 let mut out = vec![0xa5; n * element + 1];
-                let good = gather_elements(data, element, &grid, indices, &mut out[1..], Means { threads, stop: None });
+                let good =
+                    gather_elements(data, element, &grid, indices, &mut out[1..], Resources { threads, stop: None });
                 assert_eq!(good, want.is_some(), "{grid:?}");
                 if let Some(want) = &want {
                     assert!(out[1..] == want[..], "{grid:?}, element {element}, {threads} threads");

@@ -2,7 +2,8 @@
 
 use super::elements::Word;
 use super::narrow::{BLOCK, narrow};
-use super::{Bounds, Index, Means, parallel, volume};
+use super::{Bounds, Index};
+use crate::kernels::{Resources, parallel, volume};
 use smallvec::SmallVec;
 
 /// What a GatherElements walks over.
@@ -58,7 +59,7 @@ pub(super) fn gather<T: Word, I: Index>(
     grid: &Grid<'_>,
     indices: &[I],
     out: &mut [u8],
-    means: Means<'_>,
+    resources: Resources<'_>,
 ) -> bool {
     if out.is_empty() {
         return true;
@@ -67,7 +68,7 @@ pub(super) fn gather<T: Word, I: Index>(
     let stride = volume(1, grid.data.iter().skip(grid.axis + 1));
     let dims = dims(grid);
     let (row, outer) = dims.split_first().unwrap_or((&Dim { size: 1, step: 0 }, &[]));
-    parallel::split(out, size_of::<T>(), means, |first, out| {
+    parallel::split(out, size_of::<T>(), resources, |first, out| {
         let Some(indices) = indices.get(first..) else { return false };
         let walk = Walk::new(*row, outer, first);
         let at = |base| Row { base, stride, step: row.step };

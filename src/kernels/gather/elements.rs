@@ -1,7 +1,8 @@
 //! Gather of single elements: the axis is the last one, or all after it have size 1.
 
 use super::narrow::{BLOCK, narrow};
-use super::{Bounds, Index, Means, parallel, rows};
+use super::{Bounds, Index, rows};
+use crate::kernels::{Resources, parallel};
 
 /// Elements by size: the bits move, whatever they mean. Reads and writes need no alignment.
 pub(super) trait Word: Copy + Sync {}
@@ -17,15 +18,15 @@ pub(super) fn gather<T: Word, I: Index>(
     axis: Bounds,
     indices: &[I],
     out: &mut [u8],
-    means: Means<'_>,
+    resources: Resources<'_>,
 ) -> bool {
     let (size, n) = (size_of::<T>(), indices.len());
     if axis.size > u32::MAX as usize {
         // Entries don't fit the blocks below.
-        return rows::gather(data, axis, size, indices, out, means);
+        return rows::gather(data, axis, size, indices, out, resources);
     }
     if out.len() == n * size {
-        return parallel::split(out, size, means, |first, out| {
+        return parallel::split(out, size, resources, |first, out| {
             // Not `size`: what a closure captures is no constant to the compiler.
             let count = out.len() / size_of::<T>();
             indices.get(first..first + count).is_some_and(|indices| checked::<T, I>(data, axis, indices, out))
@@ -33,7 +34,7 @@ pub(super) fn gather<T: Word, I: Index>(
     }
     // Many rows share the indices: check them once.
     let Some(entries) = narrowed(indices, axis) else { return false };
-    parallel::split(out, size, means, |first, mut out| {
+    parallel::split(out, size, resources, |first, mut out| {
         let (mut outer, mut k) = (first / n, first % n);
         while out.len() >= size_of::<T>() {
             let count = (n - k).min(out.len() / size_of::<T>());
