@@ -2,7 +2,7 @@
 
 use crate::dtype::{DType, byte_count};
 use crate::error::{Error, Kind, Result, quote};
-use crate::kernels::Resources;
+use crate::kernels::{Resources, Stopped};
 use crate::limits::{Limits, exceeded};
 use crate::schema::Schema;
 use crate::tensor::{Memory, Shape, Tensor};
@@ -58,9 +58,7 @@ impl Context {
     /// The caller has not asked to stop.
     pub(crate) fn check_cancel(&self) -> Result<()> {
         match &self.cancel {
-            Some(cancel) if cancel.is_cancelled() => {
-                Err(Error::new(Kind::Cancelled, "the run was cancelled by its caller"))
-            }
+            Some(cancel) if cancel.is_cancelled() => Err(cancelled()),
             _ => Ok(()),
         }
     }
@@ -145,10 +143,7 @@ impl<'a> Call<'a> {
         fill: impl FnOnce(&mut [u8]) -> Result<()>,
     ) -> Result<Tensor> {
         let len = self.context.check_output(data.dtype(), &shape)?;
-        let output = data.with_elements(shape, len, &self.context.memory, fill);
-        // A kernel that was stopped gives up, and not for its indices.
-        self.context.check_cancel()?;
-        output
+        data.with_elements(shape, len, &self.context.memory, fill)
     }
 
     /// All inputs as the node lists them; `None` for an optional one that is left out.
@@ -177,6 +172,19 @@ impl<'a> Call<'a> {
     #[inline]
     pub fn optional_tensor(&self, k: usize) -> Result<Option<&'a Tensor>> {
         self.inputs.get(k).copied().flatten().map(Value::tensor).transpose()
+    }
+}
+
+fn cancelled() -> Error {
+    Error::new(Kind::Cancelled, "the run was cancelled by its caller")
+}
+
+/// The error for a kernel that stopped. Which index is out of range only the operator can say.
+pub(crate) fn stopped(why: Stopped) -> Error {
+    match why {
+        Stopped::OutOfRange => Error::unsupported("a kernel refused indices that are in range: please report this"),
+        Stopped::Cancelled => cancelled(),
+        Stopped::Panicked => Error::unsupported("a helper thread panicked: please report this"),
     }
 }
 
@@ -266,12 +274,12 @@ pub(crate) struct Implementation {
 
 /// What an operator's file needs.
 pub(crate) mod prelude {
-    pub(crate) use super::{Attributes, Call, Implementation, Operator, Values};
+    pub(crate) use super::{Attributes, Call, Implementation, Operator, Values, stopped};
     pub(crate) use crate::error::{Error, Kind, Result};
-    pub(crate) use crate::kernels;
     pub(crate) use crate::kernels::index::{
         Axis, Range, first_out_of_range, indices_of, integer, tuple_positions, unequal_batch, widened,
     };
+    pub(crate) use crate::kernels::{self, Stopped};
     pub(crate) use crate::tensor::{Tensor, shape_of};
     pub(crate) use smallvec::smallvec;
 }

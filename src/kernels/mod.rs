@@ -16,9 +16,24 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resources<'a> {
     /// Maximum number of threads, the caller's included.
+    #[cfg_attr(not(feature = "rayon"), expect(dead_code))]
     pub(crate) threads: usize,
     /// Set when the caller asks to stop.
     pub(crate) stop: Option<&'a AtomicBool>,
+}
+
+/// Why a kernel stopped early. What it wrote is garbage then.
+///
+/// If parts of the work stop for different reasons, the first of these counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stopped {
+    /// An index is out of range.
+    OutOfRange,
+    /// The caller asked to stop.
+    Cancelled,
+    /// A helper thread panicked.
+    #[cfg_attr(not(feature = "rayon"), expect(dead_code))]
+    Panicked,
 }
 
 /// The product of `unit` and `dims`. Saturates: next to a dimension of 0 the others may overflow, and a volume that

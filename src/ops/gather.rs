@@ -35,8 +35,10 @@ impl Operator for Gather {
             indices: indices_of(indices)?,
         };
         let output = call.output_like(data, axis.replaced_in(data.shape(), indices.shape()), |out| {
-            let good = kernels::gather::gather(work, out, call.resources());
-            good.then_some(()).ok_or_else(|| first_out_of_range(indices, &axis, self.range))
+            kernels::gather::gather(work, out, call.resources()).map_err(|why| match why {
+                Stopped::OutOfRange => first_out_of_range(indices, &axis, self.range),
+                why => stopped(why),
+            })
         })?;
         Ok(smallvec![output.into()])
     }

@@ -25,8 +25,11 @@ impl Operator for GatherElements {
         let (size, values) = (data.dtype().size(), indices_of(indices)?);
         let grid = kernels::gather::Grid { data: data.shape(), indices: indices.shape(), axis: axis.at };
         let output = call.output_like(data, shape_of([indices.shape()]), |out| {
-            let good = kernels::gather::gather_elements(data.bytes(), size, &grid, values, out, call.resources());
-            good.then_some(()).ok_or_else(|| first_out_of_range(indices, &axis, Range::Signed))
+            let outcome = kernels::gather::gather_elements(data.bytes(), size, &grid, values, out, call.resources());
+            outcome.map_err(|why| match why {
+                Stopped::OutOfRange => first_out_of_range(indices, &axis, Range::Signed),
+                why => stopped(why),
+            })
         })?;
         Ok(smallvec![output.into()])
     }

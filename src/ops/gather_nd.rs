@@ -35,8 +35,8 @@ impl Operator for GatherND {
             indices: kernels::gather::Indices::I64(&rows),
         };
         let output = call.output_like(data, shape, |out| {
-            let good = kernels::gather::gather(work, out, call.resources());
-            good.then_some(()).ok_or_else(|| Error::input("the rows of the tuples are out of range"))
+            // Every tuple was checked when it became a row: an index out of range is a fault of ours.
+            kernels::gather::gather(work, out, call.resources()).map_err(stopped)
         })?;
         Ok(smallvec![output.into()])
     }

@@ -45,12 +45,18 @@ impl Operator for Gather {
             row: kernels::volume(data.dtype().size(), data.shape().iter().skip(axis.at + 1)),
             indices: indices_of(&values)?,
         };
+        let refused = |why| match why {
+            Stopped::OutOfRange => first_out_of_range(indices, &axis, self.range),
+            why => stopped(why),
+        };
         let output = call.output_like(data, axis.replaced_in(data.shape(), own), |out| {
             let (from, to) = (data.bytes().len() / batches.max(1), out.len() / batches.max(1));
             if out.is_empty() {
-                // Nothing is copied, however many batches there are; the indices are to be good all the same.
-                let good = self.range == Range::Signed || kernels::gather::gather(work, out, call.resources());
-                return good.then_some(()).ok_or_else(|| first_out_of_range(indices, &axis, self.range));
+                // Nothing is copied, however many batches there are, but bad indices are an error all the same.
+                return match self.range {
+                    Range::Signed => Ok(()),
+                    _ => kernels::gather::gather(work, out, call.resources()).map_err(refused),
+                };
             }
             for k in 0..batches {
                 call.check_cancel()?;
@@ -60,12 +66,11 @@ impl Operator for Gather {
                     return Err(Error::unsupported("a batch is outside of the data: please report this"));
                 };
                 let work = kernels::gather::Gather { data, indices: work.indices.part(k * n, n), ..work };
-                match self.range {
-                    _ if kernels::gather::gather(work, out, call.resources()) => {}
-                    Range::Signed if kernels::gather::gather_or_zero(work, out, call.resources()) => {}
-                    // It was asked to stop.
-                    Range::Signed => call.check_cancel()?,
-                    Range::Unsigned { .. } => return Err(first_out_of_range(indices, &axis, self.range)),
+                match (kernels::gather::gather(work, out, call.resources()), self.range) {
+                    (Err(Stopped::OutOfRange), Range::Signed) => {
+                        kernels::gather::gather_or_zero(work, out, call.resources()).map_err(stopped)?;
+                    }
+                    (outcome, _) => outcome.map_err(refused)?,
                 }
             }
             Ok(())

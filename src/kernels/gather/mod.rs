@@ -13,7 +13,7 @@ mod rows;
 
 pub(crate) use grid::Grid;
 
-use crate::kernels::{Resources, parallel};
+use crate::kernels::{Resources, Stopped, parallel};
 
 /// `out[o, k, ..] = data[o, indices[k], ..]`
 #[derive(Debug, Clone, Copy)]
@@ -25,20 +25,25 @@ pub(crate) struct Gather<'a> {
     pub(crate) indices: Indices<'a>,
 }
 
-/// Fills all of `out`. False: an index is out of range or the caller asked to stop, and `out` is garbage.
-#[must_use]
-pub(crate) fn gather(work: Gather<'_>, out: &mut [u8], resources: Resources<'_>) -> bool {
+/// Fills all of `out`.
+pub(crate) fn gather(work: Gather<'_>, out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
     match work.indices {
         Indices::I32(indices) => gather_by(work, indices, out, resources),
         Indices::I64(indices) => gather_by(work, indices, out, resources),
     }
 }
 
-fn gather_by<I: Index>(work: Gather<'_>, indices: &[I], out: &mut [u8], resources: Resources<'_>) -> bool {
+fn gather_by<I: Index>(
+    work: Gather<'_>,
+    indices: &[I],
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
     let Gather { data, axis, row, .. } = work;
     if out.is_empty() {
-        // Nothing is copied, and the indices are to be good all the same.
-        return indices.iter().all(|&index| axis.entry(index).is_some());
+        // Nothing is copied, but bad indices are an error all the same.
+        let good = indices.iter().all(|&index| axis.entry(index).is_some());
+        return if good { Ok(()) } else { Err(Stopped::OutOfRange) };
     }
     match row {
         1 => elements::gather::<u8, I>(data, axis, indices, out, resources),
@@ -50,13 +55,17 @@ fn gather_by<I: Index>(work: Gather<'_>, indices: &[I], out: &mut [u8], resource
     }
 }
 
-/// As [`gather`], with zeros for an index that is out of range. False: the caller asked to stop.
-#[must_use]
-pub(crate) fn gather_or_zero(work: Gather<'_>, out: &mut [u8], resources: Resources<'_>) -> bool {
-    fn each<I: Index>(work: Gather<'_>, indices: &[I], out: &mut [u8], resources: Resources<'_>) -> bool {
+/// As [`gather`], with zeros for an index that is out of range.
+pub(crate) fn gather_or_zero(work: Gather<'_>, out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
+    fn each<I: Index>(
+        work: Gather<'_>,
+        indices: &[I],
+        out: &mut [u8],
+        resources: Resources<'_>,
+    ) -> Result<(), Stopped> {
         let Gather { data, axis, row, .. } = work;
         if out.is_empty() {
-            return true;
+            return Ok(());
         }
         parallel::split(out, row, resources, |first, out| {
             for (k, out) in out.chunks_exact_mut(row).enumerate() {
@@ -68,7 +77,7 @@ pub(crate) fn gather_or_zero(work: Gather<'_>, out: &mut [u8], resources: Resour
                     None => out.fill(0),
                 }
             }
-            true
+            Ok(())
         })
     }
     match work.indices {
@@ -77,8 +86,7 @@ pub(crate) fn gather_or_zero(work: Gather<'_>, out: &mut [u8], resources: Resour
     }
 }
 
-/// `out[i, j, k] = data[i, indices[i, j, k], k]`, elements of `element` bytes. False: as [`gather`].
-#[must_use]
+/// `out[i, j, k] = data[i, indices[i, j, k], k]`, elements of `element` bytes
 pub(crate) fn gather_elements(
     data: &[u8],
     element: usize,
@@ -86,7 +94,7 @@ pub(crate) fn gather_elements(
     indices: Indices<'_>,
     out: &mut [u8],
     resources: Resources<'_>,
-) -> bool {
+) -> Result<(), Stopped> {
     macro_rules! by_size {
         ($indices:expr) => {
             match element {

@@ -45,15 +45,20 @@ fn check(outer: usize, size: usize, row: usize, indices: &[i64]) {
         for threads in [1, 3] {
             for indices in [Some(Indices::I64(indices)), narrow.as_deref().map(Indices::I32)].into_iter().flatten() {
                 let mut out = vec![0xa5; outer * row * indices_len(indices) + 1];
-                let good =
-                    gather(Gather { data, axis, row, indices }, &mut out[1..], Resources { threads, stop: None });
-                assert_eq!(good, want.is_some(), "outer {outer}, size {size}, row {row}");
+                let work = Gather { data, axis, row, indices };
+                let outcome = gather(work, &mut out[1..], Resources { threads, stop: None });
+                assert_eq!(outcome, expected(&want), "outer {outer}, size {size}, row {row}");
                 if let Some(want) = &want {
                     assert!(out[1..] == want[..], "outer {outer}, size {size}, row {row}, {threads} threads");
                 }
             }
         }
     });
+}
+
+/// Without an oracle's answer an index is out of range.
+fn expected(want: &Option<Vec<u8>>) -> Result<(), Stopped> {
+    want.as_ref().map(|_| ()).ok_or(Stopped::OutOfRange)
 }
 
 fn indices_len(indices: Indices<'_>) -> usize {
@@ -127,18 +132,13 @@ fn without_negative_indices() {
     for n in [1, 40] {
         let mut indices = vec![8; n];
         let mut out = vec![0; n];
-        assert!(gather(
-            Gather { data: &data, axis, row: 1, indices: Indices::I64(&indices) },
-            &mut out,
-            Resources { threads: 1, stop: None }
-        ));
-        assert_eq!(out, vec![data[8]; n]);
+        let mut run = |indices: &[i64]| {
+            let work = Gather { data: &data, axis, row: 1, indices: Indices::I64(indices) };
+            gather(work, &mut out, Resources { threads: 1, stop: None }).map(|()| out.clone())
+        };
+        assert_eq!(run(&indices), Ok(vec![data[8]; n]));
         indices[n - 1] = -1;
-        assert!(!gather(
-            Gather { data: &data, axis, row: 1, indices: Indices::I64(&indices) },
-            &mut out,
-            Resources { threads: 1, stop: None }
-        ));
+        assert_eq!(run(&indices), Err(Stopped::OutOfRange));
     }
 }
 
@@ -152,7 +152,8 @@ fn a_caller_that_asks_to_stop_is_heard() {
             let resources = Resources { threads, stop: Some(&AtomicBool::new(stop)) };
             let mut out = vec![0; indices.len()];
             let work = Gather { data: &data, axis, row: 1, indices: Indices::I32(&indices) };
-            assert_eq!(gather(work, &mut out, resources), !stop);
+            let expected = if stop { Err(Stopped::Cancelled) } else { Ok(()) };
+            assert_eq!(gather(work, &mut out, resources), expected);
             assert!(out.iter().all(|&byte| byte == if stop { 0 } else { data[5] }));
         }
     }
@@ -166,10 +167,10 @@ fn a_caller_is_asked_often() {
     let (data, stop) = (vec![1; 2 * LONG], AtomicBool::new(false));
     let (resources, one) = (Resources { threads: 1, stop: Some(&stop) }, vec![0i32; LONG]);
     let mut out = vec![0; 2 * LONG];
-    let mut ask = |what: &str, run: &dyn Fn(&mut [u8]) -> bool| {
+    let mut ask = |what: &str, run: &dyn Fn(&mut [u8]) -> Result<(), Stopped>| {
         out.fill(0);
         parallel::LOOKS.set(0);
-        assert!(run(&mut out), "{what}");
+        assert_eq!(run(&mut out), Ok(()), "{what}");
         assert!(out.iter().all(|&byte| byte == 1), "{what}");
         assert!(parallel::LOOKS.get() >= 6, "{what}: asked {} times", parallel::LOOKS.get());
     };
@@ -214,9 +215,9 @@ fn check_grid(data_shape: &[usize], indices_shape: &[usize], axis: usize, elemen
         for threads in [1, 3] {
             for indices in [Some(Indices::I64(&indices)), narrow.as_deref().map(Indices::I32)].into_iter().flatten() {
                 let mut out = vec![0xa5; n * element + 1];
-                let good =
-                    gather_elements(data, element, &grid, indices, &mut out[1..], Resources { threads, stop: None });
-                assert_eq!(good, want.is_some(), "{grid:?}");
+                let resources = Resources { threads, stop: None };
+                let outcome = gather_elements(data, element, &grid, indices, &mut out[1..], resources);
+                assert_eq!(outcome, expected(&want), "{grid:?}");
                 if let Some(want) = &want {
                     assert!(out[1..] == want[..], "{grid:?}, element {element}, {threads} threads");
                 }
