@@ -2,7 +2,7 @@
 //! number of them.
 
 #[cfg(feature = "rayon")]
-use super::team::TEAM;
+use super::team;
 use super::{Resources, Stopped};
 #[cfg(feature = "rayon")]
 use std::sync::Mutex;
@@ -30,7 +30,7 @@ pub(super) fn split(
     work: impl Fn(usize, &mut [u8]) -> Result<(), Stopped> + Sync,
 ) -> Result<(), Stopped> {
     #[cfg(feature = "rayon")]
-    if resources.threads > 1 && (out.len() >= WORTH_WAKING || out.len() >= WORTH_SHARING && TEAM.ready() > 0) {
+    if resources.threads > 1 && (out.len() >= WORTH_WAKING || out.len() >= WORTH_SHARING && team::is_ready()) {
         let threads = resources.threads.min(rayon::current_num_threads());
         if threads > 1 {
             return shared(out, unit, threads, resources.stop, work);
@@ -87,33 +87,84 @@ fn shared(
             queue.1 = Err(queue.1.err().map_or(why, |other: Stopped| other.min(why)));
         }
     };
-    let helped = TEAM.run(threads - 1, &|| {
+    let helped = team::run(threads - 1, &|| {
         while let Some((k, out)) = next() {
             if let Err(why) = look(stop).and_then(|()| work(k * units, out)) {
                 stop_for(why);
             }
         }
     });
-    if !helped {
-        stop_for(Stopped::Panicked);
+    if let Err(why) = helped {
+        stop_for(why);
     }
     queue.into_inner().map_or(Err(Stopped::Panicked), |(_, outcome)| outcome)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "rayon"))]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
+    use std::time::{Duration, Instant};
+
+    /// However parts stop, the first reason in the order of [`Stopped`] is returned.
+    #[test]
+    fn the_first_reason_counts() {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let resources = Resources { threads: 2, stop: None };
+        for late in [Stopped::Cancelled, Stopped::OutOfRange] {
+            let early = if late == Stopped::OutOfRange { Stopped::Cancelled } else { Stopped::OutOfRange };
+            let both = AtomicBool::new(false);
+            let outcome = pool.install(|| {
+                split(&mut vec![0; WORTH_WAKING], 1, resources, |first, _| {
+                    if first > 0 {
+                        both.store(true, Ordering::Relaxed);
+                        return Err(early);
+                    }
+                    // Until the other half is at work.
+                    let start = Instant::now();
+                    while !both.load(Ordering::Relaxed) {
+                        assert!(start.elapsed() < Duration::from_secs(60), "no helper came");
+                        std::thread::yield_now();
+                    }
+                    std::thread::sleep(Duration::from_millis(5));
+                    Err(late)
+                })
+            });
+            assert_eq!(outcome, Err(Stopped::OutOfRange), "{late:?} after {early:?}");
+        }
+    }
+
+    /// Neither more than are asked for nor more than the pool has.
+    #[test]
+    fn no_more_threads_than_allowed() {
+        for size in [2, 8] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(size).build().unwrap();
+            for threads in [8, 2, 3, 1].repeat(if cfg!(miri) { 2 } else { 50 }) {
+                let seen = Mutex::new(HashSet::new());
+                let outcome = pool.install(|| {
+                    split(&mut vec![0; 1 << 20], 1, Resources { threads, stop: None }, |_, _| {
+                        seen.lock().map(|mut seen| seen.insert(std::thread::current().id())).unwrap();
+                        std::thread::sleep(Duration::from_micros(10));
+                        Ok(())
+                    })
+                });
+                assert_eq!(outcome, Ok(()));
+                let seen = seen.into_inner().unwrap().len();
+                assert!(seen <= threads.min(size), "{seen} threads of {threads}, in a pool of {size}");
+            }
+        }
+    }
 
     #[test]
     fn no_part_starts_after_one_has_stopped() {
         for stop in [None, Some(&AtomicBool::new(false))] {
-            let mut out = vec![0; 3 * BETWEEN_LOOKS];
-            let outcome = split(&mut out, 1, Resources { threads: 1, stop }, |_, part| {
-                part.fill(1);
+            let sizes = Mutex::new(Vec::new());
+            let outcome = split(&mut vec![0; 3 * BETWEEN_LOOKS], 1, Resources { threads: 1, stop }, |_, part| {
+                sizes.lock().unwrap().push(part.len());
                 Err(Stopped::OutOfRange)
             });
             assert_eq!(outcome, Err(Stopped::OutOfRange));
-            assert_eq!(out.iter().all(|&byte| byte == 1), stop.is_none(), "without looks it is one part");
+            assert_eq!(sizes.into_inner().unwrap(), [if stop.is_some() { BETWEEN_LOOKS } else { 3 * BETWEEN_LOOKS }]);
         }
     }
 }
