@@ -41,3 +41,9 @@ pub(crate) enum Stopped {
 pub(crate) fn volume<'a>(unit: usize, dims: impl IntoIterator<Item = &'a usize>) -> usize {
     dims.into_iter().fold(unit, |volume, &dim| volume.saturating_mul(dim))
 }
+
+/// A size for tests: `full`, or `small` under an interpreter (miri), where everything takes thousands of times as long.
+#[cfg(test)]
+const fn sized<T: Copy>(full: T, small: T) -> T {
+    if cfg!(miri) { small } else { full }
+}

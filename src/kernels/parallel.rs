@@ -103,6 +103,7 @@ fn shared(
 #[cfg(all(test, feature = "rayon"))]
 mod tests {
     use super::*;
+    use crate::kernels::sized;
     use std::collections::HashSet;
     use std::time::{Duration, Instant};
 
@@ -137,9 +138,9 @@ mod tests {
     /// Neither more than are asked for nor more than the pool has.
     #[test]
     fn no_more_threads_than_allowed() {
-        for size in [2, 8] {
+        for &size in sized(&[2, 8][..], &[3]) {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(size).build().unwrap();
-            for threads in [8, 2, 3, 1].repeat(if cfg!(miri) { 2 } else { 50 }) {
+            for threads in [8, 2, 3, 1].repeat(sized(50, 1)) {
                 let seen = Mutex::new(HashSet::new());
                 let outcome = pool.install(|| {
                     split(&mut vec![0; 1 << 20], 1, Resources { threads, stop: None }, |_, _| {

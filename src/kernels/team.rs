@@ -159,6 +159,7 @@ impl Drop for End<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::sized;
     use rayon::{ThreadPool, ThreadPoolBuilder};
     use std::collections::BTreeSet;
     use std::sync::Mutex;
@@ -169,7 +170,7 @@ mod tests {
     }
 
     /// How often tests repeat what may go wrong.
-    const ROUNDS: usize = if cfg!(miri) { 8 } else { 2000 };
+    const ROUNDS: usize = sized(2000, 4);
 
     #[test]
     fn every_part_is_done_once_and_before_the_end() {
@@ -216,7 +217,7 @@ mod tests {
     /// Also right after a job with more helpers, which are still around.
     #[test]
     fn no_more_threads_than_asked_for() {
-        for size in [2, 3, 8] {
+        for &size in sized(&[2, 3, 8][..], &[3]) {
             let seen = pool("pool", size).install(|| {
                 let mut most = [0; 9];
                 for _ in 0..ROUNDS / 4 {
