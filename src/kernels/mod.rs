@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resources<'a> {
     /// Maximum number of threads, the caller's included.
-    #[cfg_attr(not(feature = "rayon"), expect(dead_code))]
+    #[cfg_attr(not(feature = "rayon"), expect(dead_code, reason = "there is one thread"))]
     pub(crate) threads: usize,
     /// Set when the caller asks to stop.
     pub(crate) stop: Option<&'a AtomicBool>,
@@ -32,7 +32,7 @@ pub(crate) enum Stopped {
     /// The caller asked to stop.
     Cancelled,
     /// A helper thread panicked.
-    #[cfg_attr(not(feature = "rayon"), expect(dead_code))]
+    #[cfg_attr(not(feature = "rayon"), expect(dead_code, reason = "there are no helpers"))]
     Panicked,
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct Grid<'a> {
     pub(crate) axis: usize,
 }
 
-/// Rows of fewer indices are not worth a block.
+/// Minimum number of indices in a row that is worth a block.
 const SHORT: usize = 32;
 
 /// How a row of indices reads `data`: `data[base + entry * stride + k * step]`.

@@ -1,7 +1,7 @@
 //! Gather kernels: copy elements by index. They know sizes in bytes, not types.
 //!
-//! Each checks a block of indices before it copies what they name, and stops at the first block with one out of range:
-//! the output is garbage then, and the caller drops it. [`index`](super::index) finds the culprit.
+//! Each checks a block of indices before it copies by them, and stops at the first block with one out of range. Which
+//! index that is the operator finds out.
 //!
 //! Entries of many bytes are copied one by one ([`rows`]). Single elements go through blocks of narrowed indices
 //! ([`narrow`], [`elements`], [`grid`]).
