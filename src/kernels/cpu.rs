@@ -1,20 +1,20 @@
 //! The same loop, compiled for several levels of the processor.
 
-/// Defines `fn $name(args) -> bool` that calls `$body`, which is `#[inline(always)]` plain code, in the version for
-/// the best level that this processor has.
+/// Defines `fn $name(args) -> R` that calls `$body`, plain `#[inline(always)]` code, in the version for the best level
+/// of this processor.
 macro_rules! for_each_level {
-    ($(#[$doc:meta])* $visible:vis fn $name:ident<$($param:ident: $bound:path),*>($($arg:ident: $type:ty),* $(,)?) = $body:path;) => {
+    ($(#[$doc:meta])* $visible:vis fn $name:ident<$($param:ident: $bound:path),*>($($arg:ident: $type:ty),* $(,)?) -> $result:ty = $body:path;) => {
         $(#[$doc])*
         #[inline]
-        $visible fn $name<$($param: $bound),*>($($arg: $type),*) -> bool {
+        $visible fn $name<$($param: $bound),*>($($arg: $type),*) -> $result {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
-                fn v4<$($param: $bound),*>($($arg: $type),*) -> bool {
+                fn v4<$($param: $bound),*>($($arg: $type),*) -> $result {
                     $body($($arg),*)
                 }
                 #[target_feature(enable = "avx2,bmi2")]
-                fn v3<$($param: $bound),*>($($arg: $type),*) -> bool {
+                fn v3<$($param: $bound),*>($($arg: $type),*) -> $result {
                     $body($($arg),*)
                 }
                 match $crate::kernels::cpu::level() {

@@ -1,22 +1,14 @@
-//! Loops that move elements: they know sizes in bytes, not types.
+//! Kernels: loops over plain slices. They know no tensor and no operator.
 //!
-//! Each checks indices, a block at a time, before it copies what they name, and gives up at the first block with one
-//! out of range: what was written until then is garbage in memory that nobody sees. [`index`] finds the culprit then.
-//!
-//! Entries of many bytes are copied one by one ([`rows`]); single elements go through blocks of narrowed indices
-//! ([`narrow`], [`elements`], [`grid`]). Large work is shared among threads ([`parallel`]). Loops are plain code, compiled for
-//! several levels of the processor ([`cpu`]).
+//! This file is the vocabulary that all kernels share. Each kind has a folder ([`gather`]). Large work is shared among
+//! threads ([`parallel`]). Loops are plain code, compiled for several levels of the processor ([`cpu`]).
 
 mod cpu;
-mod elements;
-mod grid;
-mod narrow;
+pub(crate) mod gather;
 mod parallel;
-mod rows;
 #[cfg(feature = "rayon")]
 mod team;
 
-pub(crate) use grid::Grid;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -44,173 +36,38 @@ impl Stop {
     }
 }
 
-/// What a kernel may use, and what stops it.
+/// What a kernel may use.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Means<'a> {
-    /// Threads at the most.
+pub(crate) struct Resources<'a> {
+    /// Maximum number of threads, the caller's included.
+    #[cfg_attr(not(feature = "rayon"), expect(dead_code, reason = "there is one thread"))]
     pub(crate) threads: usize,
     /// Set when the caller asks to stop.
     pub(crate) stop: Option<&'a Stop>,
 }
 
-/// Index values as they came.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Indices<'a> {
-    I32(&'a [i32]),
-    I64(&'a [i64]),
+/// Why a kernel stopped early. What it wrote is garbage then.
+///
+/// If parts of the work stop for different reasons, the first of these counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stopped {
+    /// An index is out of range.
+    OutOfRange,
+    /// The caller asked to stop.
+    Cancelled,
+    /// A helper thread panicked.
+    #[cfg_attr(not(feature = "rayon"), expect(dead_code, reason = "there are no helpers"))]
+    Panicked,
 }
 
-impl<'a> Indices<'a> {
-    /// `n` of them from `first` on; none where there are not so many.
-    pub(crate) fn part(self, first: usize, n: usize) -> Indices<'a> {
-        match self {
-            Indices::I32(indices) => Indices::I32(indices.get(first..first + n).unwrap_or(&[])),
-            Indices::I64(indices) => Indices::I64(indices.get(first..first + n).unwrap_or(&[])),
-        }
-    }
-}
-
-/// An integer type of indices.
-pub(crate) trait Index: Copy + Sync {
-    fn value(self) -> i64;
-}
-
-impl Index for i32 {
-    #[inline(always)]
-    fn value(self) -> i64 {
-        self.into()
-    }
-}
-
-impl Index for i64 {
-    #[inline(always)]
-    fn value(self) -> i64 {
-        self
-    }
-}
-
-/// An axis as loops see it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    /// Entries along the axis.
-    pub(crate) size: usize,
-    /// Negative indices count from the end.
-    pub(crate) negative: bool,
-}
-
-impl Bounds {
-    /// The entry that an index names, if it is in range.
-    #[inline(always)]
-    pub(crate) fn entry(self, index: impl Index) -> Option<usize> {
-        let entry = self.wrapped(index);
-        // A negative number is beyond any size.
-        ((entry as u64) < self.size as u64).then_some(entry as usize)
-    }
-
-    /// The index counted from the start. What was out of range stays so.
-    #[inline(always)]
-    fn wrapped(self, index: impl Index) -> i64 {
-        let value = index.value();
-        let wrap = if self.negative { self.size as i64 } else { 0 };
-        // No overflow: a size is not negative, and is added to what is.
-        value.wrapping_add((value >> 63) & wrap)
-    }
-}
-
-/// The product of `unit` and dimensions. Of a tensor without elements it may be more than can be counted: then, as
-/// for other large ones, it is beyond every slice.
+/// The product of `unit` and `dims`. Saturates: next to a dimension of 0 the others may overflow, and a volume that
+/// large is beyond every slice.
 pub(crate) fn volume<'a>(unit: usize, dims: impl IntoIterator<Item = &'a usize>) -> usize {
     dims.into_iter().fold(unit, |volume, &dim| volume.saturating_mul(dim))
 }
 
-/// `out[o, k, ..] = data[o, indices[k], ..]`
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Gather<'a> {
-    pub(crate) data: &'a [u8],
-    pub(crate) axis: Bounds,
-    /// Bytes of an entry: of all dimensions after the axis.
-    pub(crate) row: usize,
-    pub(crate) indices: Indices<'a>,
-}
-
-/// Fills all of `out`. False: an index is out of range or the caller asked to stop, and `out` is garbage.
-#[must_use]
-pub(crate) fn gather(work: Gather<'_>, out: &mut [u8], means: Means<'_>) -> bool {
-    match work.indices {
-        Indices::I32(indices) => gather_by(work, indices, out, means),
-        Indices::I64(indices) => gather_by(work, indices, out, means),
-    }
-}
-
-fn gather_by<I: Index>(work: Gather<'_>, indices: &[I], out: &mut [u8], means: Means<'_>) -> bool {
-    let Gather { data, axis, row, .. } = work;
-    if out.is_empty() {
-        // Nothing is copied, and the indices are to be good all the same.
-        return indices.iter().all(|&index| axis.entry(index).is_some());
-    }
-    match row {
-        1 => elements::gather::<u8, I>(data, axis, indices, out, means),
-        2 => elements::gather::<u16, I>(data, axis, indices, out, means),
-        4 => elements::gather::<u32, I>(data, axis, indices, out, means),
-        8 => elements::gather::<u64, I>(data, axis, indices, out, means),
-        16 => elements::gather::<u128, I>(data, axis, indices, out, means),
-        _ => rows::gather(data, axis, row, indices, out, means),
-    }
-}
-
-/// As [`gather`], with zeros for an index that is out of range. False: the caller asked to stop.
-#[must_use]
-pub(crate) fn gather_or_zero(work: Gather<'_>, out: &mut [u8], means: Means<'_>) -> bool {
-    fn each<I: Index>(work: Gather<'_>, indices: &[I], out: &mut [u8], means: Means<'_>) -> bool {
-        let Gather { data, axis, row, .. } = work;
-        if out.is_empty() {
-            return true;
-        }
-        parallel::split(out, row, means, |first, out| {
-            for (k, out) in out.chunks_exact_mut(row).enumerate() {
-                let (outer, k) = ((first + k) / indices.len(), (first + k) % indices.len());
-                let entry = indices.get(k).and_then(|&index| axis.entry(index));
-                let at = entry.map(|entry| (outer * axis.size + entry) * row);
-                match at.and_then(|at| data.get(at..at + row)) {
-                    Some(from) => out.copy_from_slice(from),
-                    None => out.fill(0),
-                }
-            }
-            true
-        })
-    }
-    match work.indices {
-        Indices::I32(indices) => each(work, indices, out, means),
-        Indices::I64(indices) => each(work, indices, out, means),
-    }
-}
-
-/// `out[i, j, k] = data[i, indices[i, j, k], k]`, elements of `element` bytes. False: as [`gather`].
-#[must_use]
-pub(crate) fn gather_elements(
-    data: &[u8],
-    element: usize,
-    grid: &Grid<'_>,
-    indices: Indices<'_>,
-    out: &mut [u8],
-    means: Means<'_>,
-) -> bool {
-    macro_rules! by_size {
-        ($indices:expr) => {
-            match element {
-                1 => grid::gather::<u8, _>(data, grid, $indices, out, means),
-                2 => grid::gather::<u16, _>(data, grid, $indices, out, means),
-                4 => grid::gather::<u32, _>(data, grid, $indices, out, means),
-                8 => grid::gather::<u64, _>(data, grid, $indices, out, means),
-                _ => grid::gather::<u128, _>(data, grid, $indices, out, means),
-            }
-        };
-    }
-    match indices {
-        Indices::I32(indices) => by_size!(indices),
-        Indices::I64(indices) => by_size!(indices),
-    }
-}
-
+/// A size for tests: `full`, or `small` under an interpreter (miri), where everything takes thousands of times as long.
 #[cfg(test)]
-mod tests;
+const fn sized<T: Copy>(full: T, small: T) -> T {
+    if cfg!(miri) { small } else { full }
+}

@@ -10,6 +10,7 @@ use crate::limits::{Budget, exceeded};
 use bytes::Bytes;
 use prost::Message;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// The functions of a model, each still encoded: it is decoded where it is called.
@@ -259,8 +260,8 @@ fn arguments(
     }
     for proto in &function.attribute_proto {
         let name = proto.name.clone().unwrap_or_default();
-        if !attributes.contains_key(&name) {
-            attributes.insert(name, copied(proto, budget)?);
+        if let Entry::Vacant(free) = attributes.entry(name) {
+            free.insert(copied(proto, budget)?);
         }
     }
     Ok(attributes)

@@ -22,9 +22,11 @@ pub(super) fn read(
     budget: &Budget,
 ) -> Result<(Option<ValueType>, Option<Vec<Dim>>)> {
     use type_proto::Value;
-    let inner = |proto: Option<&TypeProto>| match proto {
-        Some(proto) => Ok(read(proto, limits, budget)?.0),
-        None => Ok(None),
+    let inner = |proto: Option<&TypeProto>| -> Result<_> {
+        match proto {
+            Some(proto) => Ok(read(proto, limits, budget)?.0),
+            None => Ok(None),
+        }
     };
     Ok(match &proto.value {
         None => (None, None),

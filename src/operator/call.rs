@@ -3,7 +3,7 @@
 use super::Context;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result, quote};
-use crate::kernels::Means;
+use crate::kernels::Resources;
 use crate::schema::Schema;
 use crate::tensor::{NewTensor, Scratch, Shape, Tensor};
 use crate::value::Value;
@@ -67,10 +67,10 @@ impl Call<'_> {
         self.context.charge(work)
     }
 
-    /// What a kernel may use, and what stops it.
+    /// What a kernel may use.
     #[inline]
-    pub(crate) fn means(&self) -> Means<'_> {
-        self.context.means()
+    pub(crate) fn resources(&self) -> Resources<'_> {
+        self.context.resources()
     }
 
     /// The number of inputs that the node lists; trailing optional ones may be left out.

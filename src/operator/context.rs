@@ -2,7 +2,7 @@
 
 use crate::dtype::{DType, byte_count};
 use crate::error::{Error, Kind, Result};
-use crate::kernels::{Means, Stop};
+use crate::kernels::{Resources, Stop, Stopped};
 use crate::limits::{Limits, exceeded};
 use crate::tensor::Memory;
 use std::cell::Cell;
@@ -85,17 +85,28 @@ impl Context {
         Ok(len)
     }
 
-    /// What a kernel may use, and what stops it.
+    /// What a kernel may use.
     #[inline]
-    pub(crate) fn means(&self) -> Means<'_> {
-        Means { threads: self.threads, stop: self.cancel.as_ref().map(|cancel| &*cancel.0) }
+    pub(crate) fn resources(&self) -> Resources<'_> {
+        Resources { threads: self.threads, stop: self.cancel.as_ref().map(|cancel| &*cancel.0) }
     }
 }
 
-/// The error of a run that its caller stopped.
 #[cold]
-pub(crate) fn cancelled() -> Error {
+fn cancelled() -> Error {
     Error::new(Kind::Cancelled, "the run was cancelled by its caller")
+}
+
+/// Error for a kernel that stopped. Which index is out of range only the operator can say.
+impl From<Stopped> for Error {
+    #[cold]
+    fn from(why: Stopped) -> Error {
+        match why {
+            Stopped::OutOfRange => Error::bug("a kernel refused indices that are in range"),
+            Stopped::Cancelled => cancelled(),
+            Stopped::Panicked => Error::bug("a helper thread panicked"),
+        }
+    }
 }
 
 /// Stops runs, when it is called or after a time: see [`Model::run_with`](crate::Model::run_with). Clones stop the same

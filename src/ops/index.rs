@@ -2,7 +2,8 @@
 
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Result, quote};
-use crate::kernels::{Bounds, Indices, volume};
+use crate::kernels::gather::{Bounds, Indices};
+use crate::kernels::{Stopped, volume};
 use crate::operator::{Axis, Call};
 use crate::tensor::{Scalar, Scratch, Tensor, position_of};
 
@@ -58,24 +59,22 @@ pub(crate) fn integer(value: &Scalar<'_>) -> i128 {
     }
 }
 
-/// The error of a kernel that stopped: the run was cancelled, or an index (input 1) is out of range for an axis of the
-/// data (input 0).
+/// Error for a kernel that stopped. If an index is out of range, it is the first of the indices (input 1) that is, for
+/// an axis of the data (input 0).
 #[cold]
-pub(crate) fn first_out_of_range(call: &Call<'_>, axis: &Axis, range: Range) -> Error {
-    let found = call.check_cancel().and_then(|()| call.tensor(1)).and_then(|indices| {
-        let size = axis.size as i128;
-        let allowed = if range == Range::Signed { -size..size } else { 0..size };
-        let mut values = indices.scalars().map(|value| integer(&value)).enumerate();
-        match values.find(|(_, value)| !allowed.contains(value)) {
-            Some((at, value)) => Ok(out_of_range(call.name(0), indices, at, value, axis, range)),
-            None => Err(Error::bug("a kernel refused indices that are in range")),
-        }
-    });
-    found.unwrap_or_else(|error| error)
+pub(crate) fn out_of_range(why: Stopped, call: &Call<'_>, axis: &Axis, range: Range) -> Error {
+    let (Stopped::OutOfRange, Ok(indices)) = (why, call.tensor(1)) else { return why.into() };
+    let size = axis.size as i128;
+    let allowed = if range == Range::Signed { -size..size } else { 0..size };
+    let mut values = indices.scalars().map(|value| integer(&value)).enumerate();
+    match values.find(|(_, value)| !allowed.contains(value)) {
+        Some((at, value)) => bad_index(call.name(0), indices, at, value, axis, range),
+        None => why.into(),
+    }
 }
 
 #[cold]
-fn out_of_range(data: &str, indices: &Tensor, at: usize, value: i128, axis: &Axis, range: Range) -> Error {
+fn bad_index(data: &str, indices: &Tensor, at: usize, value: i128, axis: &Axis, range: Range) -> Error {
     let Axis { given, size, .. } = *axis;
     let position = position_of(at, indices.shape());
     let element = if position.is_empty() { String::new() } else { ShapeText(&position).to_string() };
@@ -130,7 +129,7 @@ pub(crate) fn tuple_positions(
         for (k, (&value, &size)) in tuple.iter().zip(sizes).enumerate() {
             let Some(entry) = Range::Signed.bounds(size).entry(value) else {
                 let axis = Axis { given: (batch + k) as i64, at: batch + k, size };
-                return Err(out_of_range("data", indices, t * width + k, value.into(), &axis, Range::Signed));
+                return Err(bad_index("data", indices, t * width + k, value.into(), &axis, Range::Signed));
             };
             row = row * size + entry;
         }

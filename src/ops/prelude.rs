@@ -1,10 +1,8 @@
 //! What an operator's file needs.
 
-pub(super) use super::index::{
-    Range, first_out_of_range, indices_of, integer, tuple_positions, unequal_batch, widened,
-};
+pub(super) use super::index::{Range, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened};
 pub(super) use crate::error::{Error, Kind, Result};
-pub(super) use crate::kernels;
+pub(super) use crate::kernels::{self, Stopped};
 pub(super) use crate::operator::{Axis, Call, Implementation, Make, Node, Operator, Values};
 pub(super) use crate::tensor::shape_of;
 pub(super) use crate::value::{Dim, Fact};

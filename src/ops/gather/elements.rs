@@ -22,11 +22,11 @@ impl Operator for GatherElements {
         let (axis, data, indices) = (call.axis(0, self.axis)?, call.tensor(0)?, call.tensor(1)?);
         check_shapes(data.shape(), indices.shape(), axis.at)?;
         let (size, values) = (data.dtype().size(), indices_of(indices)?);
-        let grid = kernels::Grid { data: data.shape(), indices: indices.shape(), axis: axis.at };
+        let grid = kernels::gather::Grid { data: data.shape(), indices: indices.shape(), axis: axis.at };
         let mut output = call.output_like(data, shape_of([indices.shape()]))?;
-        if !kernels::gather_elements(data.bytes(), size, &grid, values, output.bytes_mut(), call.means()) {
-            return Err(first_out_of_range(call, &axis, Range::Signed));
-        }
+        let out = output.bytes_mut();
+        let outcome = kernels::gather::gather_elements(data.bytes(), size, &grid, values, out, call.resources());
+        outcome.map_err(|why| out_of_range(why, call, &axis, Range::Signed))?;
         Ok(smallvec![output.finish().into()])
     }
 

@@ -27,17 +27,15 @@ impl Operator for GatherND {
         let mut memory = call.scratch::<i64>(indices.len() / width)?;
         let rows = memory.elements_mut();
         tuple_positions(data.shape(), batch.len(), width, indices, rows)?;
-        let work = kernels::Gather {
+        let work = kernels::gather::Gather {
             data: data.bytes(),
             axis: Range::Signed.bounds(kernels::volume(1, data.shape().iter().take(batch.len() + width))),
             row: kernels::volume(data.dtype().size(), slice),
-            indices: kernels::Indices::I64(rows),
+            indices: kernels::gather::Indices::I64(rows),
         };
         let mut output = call.output_like(data, shape_of([batch, tuples, slice]))?;
-        if !kernels::gather(work, output.bytes_mut(), call.means()) {
-            call.check_cancel()?;
-            return Err(Error::bug("the rows of the tuples are out of range"));
-        }
+        // Each tuple was checked when it became a row.
+        kernels::gather::gather(work, output.bytes_mut(), call.resources())?;
         Ok(smallvec![output.finish().into()])
     }
 

@@ -24,16 +24,15 @@ impl Operator for Gather {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let (axis, data, indices) = (call.axis(0, self.axis)?, call.tensor(0)?, call.tensor(1)?);
         call.charge(indices.len() as u64)?;
-        let work = kernels::Gather {
+        let work = kernels::gather::Gather {
             data: data.bytes(),
             axis: self.range.bounds(axis.size),
             row: kernels::volume(data.dtype().size(), data.shape().iter().skip(axis.at + 1)),
             indices: indices_of(indices)?,
         };
         let mut output = call.output_like(data, axis.replaced_in(data.shape(), indices.shape()))?;
-        if !kernels::gather(work, output.bytes_mut(), call.means()) {
-            return Err(first_out_of_range(call, &axis, self.range));
-        }
+        let outcome = kernels::gather::gather(work, output.bytes_mut(), call.resources());
+        outcome.map_err(|why| out_of_range(why, call, &axis, self.range))?;
         Ok(smallvec![output.finish().into()])
     }
 

@@ -31,7 +31,7 @@ impl Operator for Gather {
         let mut memory = None;
         let values = widened(call, indices, &mut memory)?;
         let (n, batches) = (kernels::volume(1, own), kernels::volume(1, same));
-        let work = kernels::Gather {
+        let work = kernels::gather::Gather {
             data: data.bytes(),
             axis: self.range.bounds(axis.size),
             row: kernels::volume(data.dtype().size(), data.shape().iter().skip(axis.at + 1)),
@@ -39,10 +39,11 @@ impl Operator for Gather {
         };
         let mut output = call.output_like(data, axis.replaced_in(data.shape(), own))?;
         let out = output.bytes_mut();
+        let refused = |why| out_of_range(why, call, &axis, self.range);
         if out.is_empty() {
-            // Nothing is copied, however many batches there are; the indices are to be good all the same.
-            if self.range != Range::Signed && !kernels::gather(work, out, call.means()) {
-                return Err(first_out_of_range(call, &axis, self.range));
+            // Nothing is copied, however many batches there are, but bad indices are an error all the same.
+            if self.range != Range::Signed {
+                kernels::gather::gather(work, out, call.resources()).map_err(refused)?;
             }
             return Ok(smallvec![output.finish().into()]);
         }
@@ -53,15 +54,12 @@ impl Operator for Gather {
             else {
                 return Err(Error::bug("a batch is outside of the data"));
             };
-            let work = kernels::Gather { data, indices: work.indices.part(k * n, n), ..work };
-            let good = match self.range {
-                Range::Signed => {
-                    kernels::gather(work, out, call.means()) || kernels::gather_or_zero(work, out, call.means())
+            let work = kernels::gather::Gather { data, indices: work.indices.part(k * n, n), ..work };
+            match (kernels::gather::gather(work, out, call.resources()), self.range) {
+                (Err(Stopped::OutOfRange), Range::Signed) => {
+                    kernels::gather::gather_or_zero(work, out, call.resources())?;
                 }
-                Range::Unsigned { .. } => kernels::gather(work, out, call.means()),
-            };
-            if !good {
-                return Err(first_out_of_range(call, &axis, self.range));
+                (outcome, _) => outcome.map_err(refused)?,
             }
         }
         Ok(smallvec![output.finish().into()])

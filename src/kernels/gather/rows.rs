@@ -1,10 +1,11 @@
 //! Gather of entries of many bytes: each is copied whole.
 
-use super::cpu::{for_each_level, prefetch};
 use super::narrow::{BLOCK, narrow};
-use super::{Bounds, Index, Means, parallel};
+use super::{Bounds, Index};
+use crate::kernels::cpu::{for_each_level, prefetch};
+use crate::kernels::{Resources, Stopped, parallel};
 
-/// Outputs of so many bytes are not in the caches any more when somebody reads them: they are written past them.
+/// Outputs of so many bytes are too large to stay cached; they are written with non-temporal stores.
 const PAST_CACHES: usize = 16 << 20;
 
 /// `out[o, k, ..] = data[o, indices[k], ..]`, entries of `row` bytes
@@ -14,10 +15,10 @@ pub(super) fn gather<I: Index>(
     row: usize,
     indices: &[I],
     out: &mut [u8],
-    means: Means<'_>,
-) -> bool {
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
     let past = out.len() >= PAST_CACHES && row >= 256;
-    parallel::split(out, row, means, |first, out| {
+    parallel::split(out, row, resources, |first, out| {
         if past {
             stream::<I>(data, axis, row, indices, first, out)
         } else {
@@ -27,15 +28,24 @@ pub(super) fn gather<I: Index>(
 }
 
 for_each_level! {
-    fn copy<I: Index>(data: &[u8], axis: Bounds, row: usize, indices: &[I], first: usize, out: &mut [u8]) = copy_body::<I>;
+    fn copy<I: Index>(data: &[u8], axis: Bounds, row: usize, indices: &[I], first: usize, out: &mut [u8]) -> Result<(), Stopped>
+        = copy_body::<I>;
 }
 
 for_each_level! {
-    fn stream<I: Index>(data: &[u8], axis: Bounds, row: usize, indices: &[I], first: usize, out: &mut [u8]) = stream_body::<I>;
+    fn stream<I: Index>(data: &[u8], axis: Bounds, row: usize, indices: &[I], first: usize, out: &mut [u8]) -> Result<(), Stopped>
+        = stream_body::<I>;
 }
 
 #[inline(always)]
-fn copy_body<I: Index>(data: &[u8], axis: Bounds, row: usize, indices: &[I], first: usize, out: &mut [u8]) -> bool {
+fn copy_body<I: Index>(
+    data: &[u8],
+    axis: Bounds,
+    row: usize,
+    indices: &[I],
+    first: usize,
+    out: &mut [u8],
+) -> Result<(), Stopped> {
     if axis.size <= u32::MAX as usize {
         // Of a short row the size, or both its ends, is a few instructions; checking its index is as much.
         match row {
@@ -88,7 +98,7 @@ fn short_rows<I: Index>(
     first: usize,
     mut out: &mut [u8],
     copy: impl Fn(&[u8], &mut [u8]),
-) -> bool {
+) -> Result<(), Stopped> {
     let ahead = (2048 / row.max(1)).clamp(16, 32);
     let mut entries = [0; BLOCK];
     let (mut outer, mut k) = (first / indices.len(), first % indices.len());
@@ -98,30 +108,38 @@ fn short_rows<I: Index>(
         }
         let count = (indices.len() - k).min(out.len() / row).min(BLOCK);
         let (Some(block), Some(data)) = (indices.get(k..k + count), data.get(outer * axis.size * row..)) else {
-            return false;
+            return Err(Stopped::OutOfRange);
         };
-        if count == 0 || !narrow(block, axis, &mut entries) {
-            return false;
+        if count == 0 {
+            return Err(Stopped::OutOfRange);
         }
+        narrow(block, axis, &mut entries)?;
         let (now, rest) = out.split_at_mut(count * row);
         for (j, (out, &entry)) in now.chunks_exact_mut(row).zip(&entries).enumerate() {
             if let Some(&next) = entries.get(j + ahead) {
                 prefetch(data, next as usize * row);
             }
             let at = entry as usize * row;
-            let Some(from) = data.get(at..at + row) else { return false };
+            let from = data.get(at..at + row).ok_or(Stopped::OutOfRange)?;
             copy(from, out);
         }
         (out, k) = (rest, k + count);
     }
-    true
+    Ok(())
 }
 
 #[inline(always)]
-fn stream_body<I: Index>(data: &[u8], axis: Bounds, row: usize, indices: &[I], first: usize, out: &mut [u8]) -> bool {
-    let good = each_row(data, axis, row, indices, first, out, stream_row);
+fn stream_body<I: Index>(
+    data: &[u8],
+    axis: Bounds,
+    row: usize,
+    indices: &[I],
+    first: usize,
+    out: &mut [u8],
+) -> Result<(), Stopped> {
+    let outcome = each_row(data, axis, row, indices, first, out, stream_row);
     fence();
-    good
+    outcome
 }
 
 /// Calls `copy` for each row from `first` on: with the entry, the row of the output, and an entry that will be
@@ -135,7 +153,7 @@ fn each_row<I: Index>(
     first: usize,
     out: &mut [u8],
     copy: impl Fn(&[u8], &mut [u8], Next<'_>),
-) -> bool {
+) -> Result<(), Stopped> {
     let ahead = (2048 / row.max(1)).clamp(4, 32);
     let outer = axis.size * row;
     let (mut base, mut k) = (first / indices.len() * outer, first % indices.len());
@@ -144,11 +162,11 @@ fn each_row<I: Index>(
             (base, k) = (base + outer, 0);
         }
         let entry = |k: usize| Some(base + axis.entry(*indices.get(k)?)? * row);
-        let Some(from) = entry(k).and_then(|at| data.get(at..at + row)) else { return false };
+        let from = entry(k).and_then(|at| data.get(at..at + row)).ok_or(Stopped::OutOfRange)?;
         copy(from, out, Next { data, at: entry(k + ahead) });
         k += 1;
     }
-    true
+    Ok(())
 }
 
 /// The entry after the next few, if there is one.
@@ -182,7 +200,7 @@ fn copy_row(from: &[u8], out: &mut [u8], next: Next<'_>) {
     }
 }
 
-/// As [`copy_row`], past the caches where the processor can.
+/// As [`copy_row`], with non-temporal stores where the processor has them.
 #[inline(always)]
 fn stream_row(from: &[u8], out: &mut [u8], next: Next<'_>) {
     #[cfg(target_arch = "x86_64")]
@@ -216,7 +234,7 @@ fn stream_row(from: &[u8], out: &mut [u8], next: Next<'_>) {
     copy_row(from, out, next);
 }
 
-/// After stores past the caches, before anybody reads them.
+/// Orders non-temporal stores before whatever reads them.
 #[inline(always)]
 fn fence() {
     #[cfg(target_arch = "x86_64")]

@@ -1,18 +1,20 @@
 //! Blocks of indices, checked and narrowed before anything is copied by them.
 
-use super::cpu::for_each_level;
 use super::{Bounds, Index};
+use crate::kernels::Stopped;
+use crate::kernels::cpu::for_each_level;
 
 /// How many indices are checked and narrowed at a time: their positions stay in the nearest cache.
 pub(super) const BLOCK: usize = 512;
 
 for_each_level! {
-    /// Checks up to [`BLOCK`] indices and narrows them, without a branch for each. False: one is out of range.
-    pub(super) fn narrow<I: Index>(indices: &[I], axis: Bounds, entries: &mut [u32; BLOCK]) = narrow_body::<I>;
+    /// Checks up to [`BLOCK`] indices and narrows them, without a branch for each.
+    pub(super) fn narrow<I: Index>(indices: &[I], axis: Bounds, entries: &mut [u32; BLOCK]) -> Result<(), Stopped>
+        = narrow_body::<I>;
 }
 
 #[inline(always)]
-fn narrow_body<I: Index>(indices: &[I], axis: Bounds, entries: &mut [u32; BLOCK]) -> bool {
+fn narrow_body<I: Index>(indices: &[I], axis: Bounds, entries: &mut [u32; BLOCK]) -> Result<(), Stopped> {
     let last = (axis.size as i64).wrapping_sub(1);
     let mut bad = 0;
     for (entry, &index) in entries.iter_mut().zip(indices) {
@@ -21,5 +23,5 @@ fn narrow_body<I: Index>(indices: &[I], axis: Bounds, entries: &mut [u32; BLOCK]
         bad |= wrapped | last.wrapping_sub(wrapped);
         *entry = wrapped as u32;
     }
-    bad >= 0
+    if bad >= 0 { Ok(()) } else { Err(Stopped::OutOfRange) }
 }

@@ -2,7 +2,8 @@
 
 use super::elements::Word;
 use super::narrow::{BLOCK, narrow};
-use super::{Bounds, Index, Means, parallel, volume};
+use super::{Bounds, Index};
+use crate::kernels::{Resources, Stopped, parallel, volume};
 use smallvec::SmallVec;
 
 /// What a GatherElements walks over.
@@ -16,7 +17,7 @@ pub(crate) struct Grid<'a> {
     pub(crate) axis: usize,
 }
 
-/// Rows of fewer indices are not worth a block.
+/// Minimum number of indices in a row that is worth a block.
 const SHORT: usize = 32;
 
 /// How a row of indices reads `data`: `data[base + entry * stride + k * step]`.
@@ -58,17 +59,17 @@ pub(super) fn gather<T: Word, I: Index>(
     grid: &Grid<'_>,
     indices: &[I],
     out: &mut [u8],
-    means: Means<'_>,
-) -> bool {
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
     if out.is_empty() {
-        return true;
+        return Ok(());
     }
     let axis = Bounds { size: grid.data.get(grid.axis).copied().unwrap_or(0), negative: true };
     let stride = volume(1, grid.data.iter().skip(grid.axis + 1));
     let dims = dims(grid);
     let (row, outer) = dims.split_first().unwrap_or((&Dim { size: 1, step: 0 }, &[]));
-    parallel::split(out, size_of::<T>(), means, |first, out| {
-        let Some(indices) = indices.get(first..) else { return false };
+    parallel::split(out, size_of::<T>(), resources, |first, out| {
+        let indices = indices.get(first..).ok_or(Stopped::OutOfRange)?;
         let walk = Walk::new(*row, outer, first);
         let at = |base| Row { base, stride, step: row.step };
         if row.size < SHORT {
@@ -89,19 +90,17 @@ fn each_row<T: Word, I: Index>(
     mut walk: Walk<'_>,
     mut indices: &[I],
     mut out: &mut [u8],
-    mut copy: impl FnMut(usize, &[I], &mut [u8]) -> bool,
-) -> bool {
+    mut copy: impl FnMut(usize, &[I], &mut [u8]) -> Result<(), Stopped>,
+) -> Result<(), Stopped> {
     while out.len() >= size_of::<T>() {
         let (base, left) = walk.next();
         let count = left.min(out.len() / size_of::<T>());
         let (now, rest) = out.split_at_mut(count * size_of::<T>());
-        let Some((some, others)) = indices.split_at_checked(count) else { return false };
-        if !copy(base, some, now) {
-            return false;
-        }
+        let (some, others) = indices.split_at_checked(count).ok_or(Stopped::OutOfRange)?;
+        copy(base, some, now)?;
         (indices, out) = (others, rest);
     }
-    true
+    Ok(())
 }
 
 fn one_row<T: Word, I: Index>(
@@ -111,7 +110,7 @@ fn one_row<T: Word, I: Index>(
     indices: &[I],
     out: &mut [u8],
     entries: &mut [u32; BLOCK],
-) -> bool {
+) -> Result<(), Stopped> {
     let bytes = size_of::<T>();
     let Row { base, stride, step } = row;
     // The last element that can be read.
@@ -124,11 +123,9 @@ fn one_row<T: Word, I: Index>(
         return one_by_one::<T, I>(data, axis, row, indices, out);
     }
     for (block, (indices, out)) in indices.chunks(BLOCK).zip(out.chunks_mut(BLOCK * bytes)).enumerate() {
-        if !narrow(indices, axis, entries) {
-            return false;
-        }
+        narrow(indices, axis, entries)?;
         let (Some(entries), true) = (entries.get(..indices.len()), out.len() == indices.len() * bytes) else {
-            return false;
+            return Err(Stopped::OutOfRange);
         };
         let (from, to) = (data.as_ptr().cast::<T>(), out.as_mut_ptr().cast::<T>());
         let first = base + block * BLOCK * step;
@@ -147,20 +144,26 @@ fn one_row<T: Word, I: Index>(
             }
         }
     }
-    true
+    Ok(())
 }
 
 /// The plain loop: what the other is measured and tested against.
 #[inline(always)]
-fn one_by_one<T: Word, I: Index>(data: &[u8], axis: Bounds, row: Row, indices: &[I], out: &mut [u8]) -> bool {
+fn one_by_one<T: Word, I: Index>(
+    data: &[u8],
+    axis: Bounds,
+    row: Row,
+    indices: &[I],
+    out: &mut [u8],
+) -> Result<(), Stopped> {
     let bytes = size_of::<T>();
     for (k, (&index, out)) in indices.iter().zip(out.chunks_exact_mut(bytes)).enumerate() {
-        let Some(entry) = axis.entry(index) else { return false };
+        let entry = axis.entry(index).ok_or(Stopped::OutOfRange)?;
         let at = (row.base + entry * row.stride + k * row.step) * bytes;
-        let Some(element) = data.get(at..at + bytes) else { return false };
+        let element = data.get(at..at + bytes).ok_or(Stopped::OutOfRange)?;
         out.copy_from_slice(element);
     }
-    true
+    Ok(())
 }
 
 /// For one row of indices after the other: where it starts in `data`, with the coordinate along the axis as 0.

@@ -1,18 +1,19 @@
 //! Each kernel against its slow oracle, at each level of the processor, around every size where its way changes.
-//! Under an interpreter (`cargo miri test`) of fewer sizes.
 
-use super::cpu::tests::at_each_level;
 use super::*;
+use crate::kernels::cpu::tests::at_each_level;
+use crate::kernels::{Stop, sized};
 use proptest::prelude::*;
 
-/// `out[o, k, ..] = data[o, indices[k], ..]`, byte by byte.
+/// `out[o, k, ..] = data[o, indices[k], ..]`, entry by entry.
 fn oracle(data: &[u8], axis: Bounds, row: usize, indices: &[i64]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     for o in 0..data.len().checked_div(axis.size * row).unwrap_or(0) {
         for &index in indices {
             let wrapped = if index < 0 && axis.negative { index + axis.size as i64 } else { index };
             let entry = usize::try_from(wrapped).ok().filter(|entry| *entry < axis.size)?;
-            out.extend((0..row).map(|b| data[(o * axis.size + entry) * row + b]));
+            let at = (o * axis.size + entry) * row;
+            out.extend_from_slice(&data[at..at + row]);
         }
     }
     Some(out)
@@ -20,7 +21,12 @@ fn oracle(data: &[u8], axis: Bounds, row: usize, indices: &[i64]) -> Option<Vec<
 
 /// Bytes that differ from their neighbours at any distance of interest.
 fn pattern(len: usize) -> Vec<u8> {
-    (0..len as u64).map(|k| (k.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+    let mut bytes = vec![0; len];
+    for (k, word) in bytes.chunks_mut(4).enumerate() {
+        let random = (k as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        word.copy_from_slice(&random[..word.len()]);
+    }
+    bytes
 }
 
 /// Indices from a seed: in range, some negative, some equal, some in order.
@@ -41,17 +47,23 @@ fn check(outer: usize, size: usize, row: usize, indices: &[i64]) {
     let want = oracle(data, axis, row, indices);
     let narrow: Option<Vec<i32>> = indices.iter().map(|&i| i32::try_from(i).ok()).collect();
     at_each_level(|| {
-        for threads in [1, 3] {
+        for &threads in THREADS {
             for indices in [Some(Indices::I64(indices)), narrow.as_deref().map(Indices::I32)].into_iter().flatten() {
                 let mut out = vec![0xa5; outer * row * indices_len(indices) + 1];
-                let good = gather(Gather { data, axis, row, indices }, &mut out[1..], Means { threads, stop: None });
-                assert_eq!(good, want.is_some(), "outer {outer}, size {size}, row {row}");
+                let work = Gather { data, axis, row, indices };
+                let outcome = gather(work, &mut out[1..], Resources { threads, stop: None });
+                assert_eq!(outcome, expected(&want), "outer {outer}, size {size}, row {row}");
                 if let Some(want) = &want {
                     assert!(out[1..] == want[..], "outer {outer}, size {size}, row {row}, {threads} threads");
                 }
             }
         }
     });
+}
+
+/// Without an oracle's answer an index is out of range.
+fn expected(want: &Option<Vec<u8>>) -> Result<(), Stopped> {
+    want.as_ref().map(|_| ()).ok_or(Stopped::OutOfRange)
 }
 
 fn indices_len(indices: Indices<'_>) -> usize {
@@ -61,14 +73,15 @@ fn indices_len(indices: Indices<'_>) -> usize {
     }
 }
 
+/// What is small is done by one thread in any case.
+const THREADS: &[usize] = sized(&[1, 3], &[3]);
+
 /// Numbers of indices around the thresholds: short, one block, several blocks.
-const COUNTS: &[usize] =
-    if cfg!(miri) { &[0, 1, 33, 513] } else { &[0, 1, 2, 31, 32, 33, 511, 512, 513, 1023, 1025, 1600] };
+const COUNTS: &[usize] = sized(&[0, 1, 2, 31, 32, 33, 511, 512, 513, 1023, 1025, 1600], &[0, 1, 33, 513]);
 
 #[test]
 fn every_row_size() {
-    for row in (0..=70).chain([100, 127, 128, 129, 255, 256, 257, 1000, 3072]).step_by(if cfg!(miri) { 13 } else { 1 })
-    {
+    for row in (0..=70).chain([100, 127, 128, 129, 255, 256, 257, 1000, 3072]).step_by(sized(1, 7)) {
         for n in [0, 1, 3, 40] {
             check(2, 7, row, &indices(n, 7, row as u64));
         }
@@ -79,9 +92,7 @@ fn every_row_size() {
 fn every_number_of_indices() {
     for row in [1, 2, 3, 4, 8, 12, 16, 64, 100] {
         for &n in COUNTS {
-            for (outer, size) in
-                [(3, 17), (1, 1), (1, 1000), (1, 65_537)].into_iter().take(if cfg!(miri) { 1 } else { 4 })
-            {
+            for &(outer, size) in sized(&[(3, 17), (1, 1), (1, 1000), (1, 65_537)][..], &[(2, 17)]) {
                 check(outer, size, row, &indices(n, size, n as u64));
             }
         }
@@ -90,12 +101,20 @@ fn every_number_of_indices() {
 
 #[test]
 fn large_outputs_on_several_threads() {
+    // However few processors there are.
+    #[cfg(feature = "rayon")]
+    rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap().install(large_outputs);
+    #[cfg(not(feature = "rayon"))]
+    large_outputs();
+}
+
+fn large_outputs() {
     // Around the sizes from which threads share the work, and from which stores go past the caches.
     check(2, 3, 3072, &indices(33, 3, 4));
     if cfg!(miri) {
         return;
     }
-    for (row, n) in [(1, 98_303), (1, 98_304), (4, 300_000), (16, 70_000), (12, 9000), (3072, 33), (257, 65_281)] {
+    for (row, n) in [(1, 131_071), (1, 131_072), (4, 300_000), (16, 70_000), (12, 9000), (3072, 33), (257, 65_281)] {
         check(1, 500, row, &indices(n, 500, 5));
     }
     check(300, 40, 4, &indices(100, 40, 6));
@@ -104,7 +123,7 @@ fn large_outputs_on_several_threads() {
 
 #[test]
 fn one_bad_index_anywhere_is_found() {
-    for n in [1, 32, 600, 31, 1100].into_iter().take(if cfg!(miri) { 2 } else { 5 }) {
+    for &n in sized(&[1, 32, 600, 31, 1100][..], &[1, 32]) {
         for at in [0, n / 2, n - 1] {
             for bad in [9, -10, i64::MAX, i64::MIN, 1 << 32, (1 << 32) + 1, -(1 << 32), i64::from(u32::MAX)] {
                 let mut indices = indices(n, 9, 1);
@@ -125,18 +144,13 @@ fn without_negative_indices() {
     for n in [1, 40] {
         let mut indices = vec![8; n];
         let mut out = vec![0; n];
-        assert!(gather(
-            Gather { data: &data, axis, row: 1, indices: Indices::I64(&indices) },
-            &mut out,
-            Means { threads: 1, stop: None }
-        ));
-        assert_eq!(out, vec![data[8]; n]);
+        let mut run = |indices: &[i64]| {
+            let work = Gather { data: &data, axis, row: 1, indices: Indices::I64(indices) };
+            gather(work, &mut out, Resources { threads: 1, stop: None }).map(|()| out.clone())
+        };
+        assert_eq!(run(&indices), Ok(vec![data[8]; n]));
         indices[n - 1] = -1;
-        assert!(!gather(
-            Gather { data: &data, axis, row: 1, indices: Indices::I64(&indices) },
-            &mut out,
-            Means { threads: 1, stop: None }
-        ));
+        assert_eq!(run(&indices), Err(Stopped::OutOfRange));
     }
 }
 
@@ -151,10 +165,11 @@ fn a_caller_that_asks_to_stop_is_heard() {
             if stop {
                 asked.stop();
             }
-            let means = Means { threads, stop: Some(&asked) };
+            let resources = Resources { threads, stop: Some(&asked) };
             let mut out = vec![0; indices.len()];
             let work = Gather { data: &data, axis, row: 1, indices: Indices::I32(&indices) };
-            assert_eq!(gather(work, &mut out, means), !stop);
+            let expected = if stop { Err(Stopped::Cancelled) } else { Ok(()) };
+            assert_eq!(gather(work, &mut out, resources), expected);
             assert!(out.iter().all(|&byte| byte == if stop { 0 } else { data[5] }));
         }
     }
@@ -166,23 +181,23 @@ fn a_caller_that_asks_to_stop_is_heard() {
 fn a_caller_is_asked_often() {
     const LONG: usize = 12 << 20;
     let (data, stop) = (vec![1; 2 * LONG], Stop::default());
-    let (means, one) = (Means { threads: 1, stop: Some(&stop) }, vec![0i32; LONG]);
+    let (resources, one) = (Resources { threads: 1, stop: Some(&stop) }, vec![0i32; LONG]);
     let mut out = vec![0; 2 * LONG];
-    let mut ask = |what: &str, run: &dyn Fn(&mut [u8]) -> bool| {
+    let mut ask = |what: &str, run: &dyn Fn(&mut [u8]) -> Result<(), Stopped>| {
         out.fill(0);
         parallel::LOOKS.set(0);
-        assert!(run(&mut out), "{what}");
+        assert_eq!(run(&mut out), Ok(()), "{what}");
         assert!(out.iter().all(|&byte| byte == 1), "{what}");
         assert!(parallel::LOOKS.get() >= 6, "{what}: asked {} times", parallel::LOOKS.get());
     };
     let axis = Bounds { size: 1, negative: true };
     let work = Gather { data: &data[..2], axis, row: 1, indices: Indices::I32(&one) };
-    ask("two rows that share their indices", &|out| gather(work, out, means));
-    ask("the same with zeros", &|out| gather_or_zero(work, out, means));
+    ask("two rows that share their indices", &|out| gather(work, out, resources));
+    ask("the same with zeros", &|out| gather_or_zero(work, out, resources));
     let both = vec![0i32; 2 * LONG];
     for (shape, axis) in [([2, LONG], 0), ([LONG, 2], 1)] {
         let grid = Grid { data: &shape, indices: &shape, axis };
-        let run = |out: &mut [u8]| gather_elements(&data, 1, &grid, Indices::I32(&both), out, means);
+        let run = |out: &mut [u8]| gather_elements(&data, 1, &grid, Indices::I32(&both), out, resources);
         ask(&format!("a grid of {shape:?}"), &run);
     }
 }
@@ -213,11 +228,12 @@ fn check_grid(data_shape: &[usize], indices_shape: &[usize], axis: usize, elemen
     let narrow: Option<Vec<i32>> = indices.iter().map(|&i| i32::try_from(i).ok()).collect();
     let want = grid_oracle(data, element, grid, &indices);
     at_each_level(|| {
-        for threads in [1, 3] {
+        for &threads in THREADS {
             for indices in [Some(Indices::I64(&indices)), narrow.as_deref().map(Indices::I32)].into_iter().flatten() {
                 let mut out = vec![0xa5; n * element + 1];
-                let good = gather_elements(data, element, &grid, indices, &mut out[1..], Means { threads, stop: None });
-                assert_eq!(good, want.is_some(), "{grid:?}");
+                let resources = Resources { threads, stop: None };
+                let outcome = gather_elements(data, element, &grid, indices, &mut out[1..], resources);
+                assert_eq!(outcome, expected(&want), "{grid:?}");
                 if let Some(want) = &want {
                     assert!(out[1..] == want[..], "{grid:?}, element {element}, {threads} threads");
                 }
@@ -228,15 +244,16 @@ fn check_grid(data_shape: &[usize], indices_shape: &[usize], axis: usize, elemen
 
 #[test]
 fn grids() {
-    for element in [4, 1, 2, 8, 16].into_iter().take(if cfg!(miri) { 2 } else { 5 }) {
+    let rows = sized(9, 2);
+    for &element in sized(&[1, 2, 4, 8, 16][..], &[4]) {
         for &n in COUNTS {
             check_grid(&[70], &[n], 0, element, None);
             check_grid(&[3, 40], &[3, n], 1, element, None);
-            check_grid(&[5, n.max(1)], &[9, n], 0, element, None);
-            check_grid(&[5, n.max(1)], &[9, n / 2], 0, element, None);
+            check_grid(&[5, n.max(1)], &[rows, n], 0, element, None);
+            check_grid(&[5, n.max(1)], &[rows, n / 2], 0, element, None);
         }
         check_grid(&[3, 4, 5, 6], &[2, 9, 4, 5], 1, element, None);
-        check_grid(&[3, 4, 5, 50], &[3, 4, 2, 50], 2, element, None);
+        check_grid(&[3, 4, 5, 50], &[3, sized(4, 1), 2, 50], 2, element, None);
         check_grid(&[1, 1, 600], &[1, 1, 600], 1, element, None);
         check_grid(&[1, 600], &[1, 600], 0, element, None);
     }
@@ -252,6 +269,8 @@ fn grids() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: sized(256, 3), failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn any_gather(outer in 1..4usize, size in 1..700usize, row in 1..40usize, n in 0..1200usize, seed: u64) {
         check(outer, size, row, &indices(n, size, seed));
@@ -261,7 +280,7 @@ proptest! {
     fn any_grid(
         shape in prop::collection::vec((1..6usize, 1..6usize), 1..5),
         axis: prop::sample::Index,
-        last in 1..600usize,
+        last in 1..sized(600, 100usize),
         element in prop::sample::select(vec![1, 2, 4, 8, 16]),
         bad in prop::option::of((any::<usize>(), prop_oneof![Just(i64::MIN), Just(1 << 32), Just(600), Just(-601)])),
     ) {

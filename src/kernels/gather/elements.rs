@@ -1,7 +1,8 @@
 //! Gather of single elements: the axis is the last one, or all after it have size 1.
 
 use super::narrow::{BLOCK, narrow};
-use super::{Bounds, Index, Means, parallel, rows};
+use super::{Bounds, Index, rows};
+use crate::kernels::{Resources, Stopped, parallel};
 
 /// Elements by size: the bits move, whatever they mean. Reads and writes need no alignment.
 pub(super) trait Word: Copy + Sync {}
@@ -17,63 +18,68 @@ pub(super) fn gather<T: Word, I: Index>(
     axis: Bounds,
     indices: &[I],
     out: &mut [u8],
-    means: Means<'_>,
-) -> bool {
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
     let (size, n) = (size_of::<T>(), indices.len());
     if axis.size > u32::MAX as usize {
         // Entries don't fit the blocks below.
-        return rows::gather(data, axis, size, indices, out, means);
+        return rows::gather(data, axis, size, indices, out, resources);
     }
     if out.len() == n * size {
-        return parallel::split(out, size, means, |first, out| {
+        return parallel::split(out, size, resources, |first, out| {
             // Not `size`: what a closure captures is no constant to the compiler.
             let count = out.len() / size_of::<T>();
-            indices.get(first..first + count).is_some_and(|indices| checked::<T, I>(data, axis, indices, out))
+            let indices = indices.get(first..first + count).ok_or(Stopped::OutOfRange)?;
+            checked::<T, I>(data, axis, indices, out)
         });
     }
     // Many rows share the indices: check them once.
-    let Some(entries) = narrowed(indices, axis) else { return false };
-    parallel::split(out, size, means, |first, mut out| {
+    let entries = narrowed(indices, axis).ok_or(Stopped::OutOfRange)?;
+    parallel::split(out, size, resources, |first, mut out| {
         let (mut outer, mut k) = (first / n, first % n);
         while out.len() >= size_of::<T>() {
             let count = (n - k).min(out.len() / size_of::<T>());
             let (now, rest) = out.split_at_mut(count * size_of::<T>());
             let (Some(data), Some(entries)) = (data.get(outer * axis.size * size..), entries.get(k..k + count)) else {
-                return false;
+                return Err(Stopped::OutOfRange);
             };
             pick::<T>(data, axis.size, entries, now);
             (out, outer, k) = (rest, outer + 1, 0);
         }
-        true
+        Ok(())
     })
 }
 
 /// Checks each index once and copies.
-fn checked<T: Word, I: Index>(data: &[u8], axis: Bounds, indices: &[I], out: &mut [u8]) -> bool {
+fn checked<T: Word, I: Index>(data: &[u8], axis: Bounds, indices: &[I], out: &mut [u8]) -> Result<(), Stopped> {
     let size = size_of::<T>();
     if indices.len() < 32 {
         return one_by_one(data, axis, size, indices, out);
     }
     let mut entries = [0; BLOCK];
     for (indices, out) in indices.chunks(BLOCK).zip(out.chunks_mut(BLOCK * size)) {
-        if !narrow(indices, axis, &mut entries) {
-            return false;
-        }
-        let Some(entries) = entries.get(..indices.len()) else { return false };
+        narrow(indices, axis, &mut entries)?;
+        let entries = entries.get(..indices.len()).ok_or(Stopped::OutOfRange)?;
         pick::<T>(data, axis.size, entries, out);
     }
-    true
+    Ok(())
 }
 
 /// The plain loop: what the others are measured and tested against.
 #[inline(always)]
-pub(super) fn one_by_one<I: Index>(data: &[u8], axis: Bounds, size: usize, indices: &[I], out: &mut [u8]) -> bool {
+pub(super) fn one_by_one<I: Index>(
+    data: &[u8],
+    axis: Bounds,
+    size: usize,
+    indices: &[I],
+    out: &mut [u8],
+) -> Result<(), Stopped> {
     for (&index, out) in indices.iter().zip(out.chunks_exact_mut(size)) {
-        let Some(entry) = axis.entry(index) else { return false };
-        let Some(element) = data.get(entry * size..(entry + 1) * size) else { return false };
+        let entry = axis.entry(index).ok_or(Stopped::OutOfRange)?;
+        let element = data.get(entry * size..(entry + 1) * size).ok_or(Stopped::OutOfRange)?;
         out.copy_from_slice(element);
     }
-    true
+    Ok(())
 }
 
 fn narrowed<I: Index>(indices: &[I], axis: Bounds) -> Option<Vec<u32>> {

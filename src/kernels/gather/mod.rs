@@ -1,0 +1,180 @@
+//! Gather kernels: copy elements by index. They know sizes in bytes, not types.
+//!
+//! Each checks a block of indices before it copies by them, and stops at the first block with one out of range. Which
+//! index that is the operator finds out.
+//!
+//! Entries of many bytes are copied one by one ([`rows`]). Single elements go through blocks of narrowed indices
+//! ([`narrow`], [`elements`], [`grid`]).
+
+mod elements;
+mod grid;
+mod narrow;
+mod rows;
+
+pub(crate) use grid::Grid;
+
+use crate::kernels::{Resources, Stopped, parallel};
+
+/// `out[o, k, ..] = data[o, indices[k], ..]`
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gather<'a> {
+    pub(crate) data: &'a [u8],
+    pub(crate) axis: Bounds,
+    /// Bytes of an entry: of all dimensions after the axis.
+    pub(crate) row: usize,
+    pub(crate) indices: Indices<'a>,
+}
+
+/// Fills all of `out`.
+pub(crate) fn gather(work: Gather<'_>, out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
+    match work.indices {
+        Indices::I32(indices) => gather_by(work, indices, out, resources),
+        Indices::I64(indices) => gather_by(work, indices, out, resources),
+    }
+}
+
+fn gather_by<I: Index>(
+    work: Gather<'_>,
+    indices: &[I],
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let Gather { data, axis, row, .. } = work;
+    if out.is_empty() {
+        // Nothing is copied, but bad indices are an error all the same.
+        let good = indices.iter().all(|&index| axis.entry(index).is_some());
+        return if good { Ok(()) } else { Err(Stopped::OutOfRange) };
+    }
+    match row {
+        1 => elements::gather::<u8, I>(data, axis, indices, out, resources),
+        2 => elements::gather::<u16, I>(data, axis, indices, out, resources),
+        4 => elements::gather::<u32, I>(data, axis, indices, out, resources),
+        8 => elements::gather::<u64, I>(data, axis, indices, out, resources),
+        16 => elements::gather::<u128, I>(data, axis, indices, out, resources),
+        _ => rows::gather(data, axis, row, indices, out, resources),
+    }
+}
+
+/// As [`gather`], with zeros for an index that is out of range.
+pub(crate) fn gather_or_zero(work: Gather<'_>, out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
+    fn each<I: Index>(
+        work: Gather<'_>,
+        indices: &[I],
+        out: &mut [u8],
+        resources: Resources<'_>,
+    ) -> Result<(), Stopped> {
+        let Gather { data, axis, row, .. } = work;
+        if out.is_empty() {
+            return Ok(());
+        }
+        parallel::split(out, row, resources, |first, out| {
+            for (k, out) in out.chunks_exact_mut(row).enumerate() {
+                let (outer, k) = ((first + k) / indices.len(), (first + k) % indices.len());
+                let entry = indices.get(k).and_then(|&index| axis.entry(index));
+                let at = entry.map(|entry| (outer * axis.size + entry) * row);
+                match at.and_then(|at| data.get(at..at + row)) {
+                    Some(from) => out.copy_from_slice(from),
+                    None => out.fill(0),
+                }
+            }
+            Ok(())
+        })
+    }
+    match work.indices {
+        Indices::I32(indices) => each(work, indices, out, resources),
+        Indices::I64(indices) => each(work, indices, out, resources),
+    }
+}
+
+/// `out[i, j, k] = data[i, indices[i, j, k], k]`, elements of `element` bytes
+pub(crate) fn gather_elements(
+    data: &[u8],
+    element: usize,
+    grid: &Grid<'_>,
+    indices: Indices<'_>,
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    macro_rules! by_size {
+        ($indices:expr) => {
+            match element {
+                1 => grid::gather::<u8, _>(data, grid, $indices, out, resources),
+                2 => grid::gather::<u16, _>(data, grid, $indices, out, resources),
+                4 => grid::gather::<u32, _>(data, grid, $indices, out, resources),
+                8 => grid::gather::<u64, _>(data, grid, $indices, out, resources),
+                _ => grid::gather::<u128, _>(data, grid, $indices, out, resources),
+            }
+        };
+    }
+    match indices {
+        Indices::I32(indices) => by_size!(indices),
+        Indices::I64(indices) => by_size!(indices),
+    }
+}
+
+/// Index values as they came.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Indices<'a> {
+    I32(&'a [i32]),
+    I64(&'a [i64]),
+}
+
+impl<'a> Indices<'a> {
+    /// `n` of them from `first` on; none where there are not so many.
+    pub(crate) fn part(self, first: usize, n: usize) -> Indices<'a> {
+        match self {
+            Indices::I32(indices) => Indices::I32(indices.get(first..first + n).unwrap_or(&[])),
+            Indices::I64(indices) => Indices::I64(indices.get(first..first + n).unwrap_or(&[])),
+        }
+    }
+}
+
+/// An integer type of indices.
+pub(crate) trait Index: Copy + Sync {
+    fn value(self) -> i64;
+}
+
+impl Index for i32 {
+    #[inline(always)]
+    fn value(self) -> i64 {
+        self.into()
+    }
+}
+
+impl Index for i64 {
+    #[inline(always)]
+    fn value(self) -> i64 {
+        self
+    }
+}
+
+/// An axis as loops see it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Entries along the axis.
+    pub(crate) size: usize,
+    /// Negative indices count from the end.
+    pub(crate) negative: bool,
+}
+
+impl Bounds {
+    /// The entry that an index names, if it is in range.
+    #[inline(always)]
+    pub(crate) fn entry(self, index: impl Index) -> Option<usize> {
+        let entry = self.wrapped(index);
+        // A negative number is beyond any size.
+        ((entry as u64) < self.size as u64).then_some(entry as usize)
+    }
+
+    /// The index counted from the start. What was out of range stays so.
+    #[inline(always)]
+    fn wrapped(self, index: impl Index) -> i64 {
+        let value = index.value();
+        let wrap = if self.negative { self.size as i64 } else { 0 };
+        // No overflow: a size is not negative, and is added to what is.
+        value.wrapping_add((value >> 63) & wrap)
+    }
+}
+
+#[cfg(test)]
+mod tests;
