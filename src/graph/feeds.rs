@@ -3,9 +3,9 @@
 use super::Graph;
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Result, quote};
+use crate::operator::Feeds;
 use crate::value::{Dim, DimsText, Value, ValueType};
 use smallvec::SmallVec;
-use std::borrow::Borrow;
 
 /// What a model says about one of its inputs or outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,28 +26,16 @@ impl ValueInfo {
     }
 }
 
-/// What is fed to an input: a value, or a reference to one, or nothing.
-pub(crate) trait Feed {
-    fn value(&self) -> Option<&Value>;
-}
-
-impl<V: Borrow<Value>> Feed for Option<V> {
-    #[inline]
-    fn value(&self) -> Option<&Value> {
-        self.as_ref().map(Borrow::borrow)
-    }
-}
-
 /// The size of each symbol that feeds gave one, and the input that did.
 pub(crate) type Symbols<'a> = SmallVec<[Option<(usize, &'a str)>; 4]>;
 
 impl Graph {
     /// Each input has a value of its declared type and shape. Gives the sizes of the symbols.
-    pub(crate) fn check_feeds(&self, feeds: &[impl Feed]) -> Result<Symbols<'_>> {
+    pub(crate) fn check_feeds(&self, feeds: Feeds<'_>) -> Result<Symbols<'_>> {
         let mut symbols: Symbols<'_> = SmallVec::from_elem(None, self.symbols);
-        for (input, feed) in self.inputs.iter().zip(feeds) {
+        for (k, (input, default)) in self.inputs.iter().zip(&self.defaults).enumerate() {
             let info = &input.info;
-            let Some(value) = feed.value().or(input.default.as_ref()) else {
+            let Some(value) = feeds.get(k).or(default.as_ref()) else {
                 return Err(fault(&info.name, "is not fed".to_string()));
             };
             if let Some(want) = info.value_type.as_ref().filter(|want| !value.is_of(want)) {

@@ -14,29 +14,14 @@ pub(crate) use run::Slots;
 
 use crate::error::Result;
 use crate::limits::{Budget, Limits};
-use crate::operator::{Operator, Resolved};
+use crate::operator::{Operator, Resolved, Source};
 use crate::value::{Value, ValueType};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Where a node finds a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Source {
-    /// What is fed to an input of the graph, or its default.
-    Input(u32),
-    /// The same in every run.
-    Constant(u32),
-    /// What a node produced; others read it too.
-    Slot(u32),
-    /// What a node produced; nobody reads it later.
-    Last(u32),
-}
-
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) info: ValueInfo,
-    /// The initializer of the same name, which is used where nothing is fed.
-    pub(crate) default: Option<Value>,
     /// For each dimension of the declared shape: its number among the graph's symbols, if it is one.
     symbols: SmallVec<[Option<usize>; 4]>,
 }
@@ -84,6 +69,8 @@ struct NodeOutput {
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) inputs: Vec<Input>,
+    /// The initializers of the names of inputs, which are used where nothing is fed.
+    pub(crate) defaults: Vec<Option<Value>>,
     pub(crate) outputs: Vec<Output>,
     constants: Vec<Value>,
     nodes: Vec<Node>,

@@ -2,7 +2,8 @@
 
 use super::draft::{By, Draft, DraftNode, Entry, Id};
 use super::feeds::ValueInfo;
-use super::{Graph, Input, Node, NodeOutput, Output, Source};
+use super::{Graph, Input, Node, NodeOutput, Output};
+use crate::operator::Source;
 use crate::value::{Dim, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -16,9 +17,13 @@ pub(super) fn plan(draft: Draft, node_count: usize) -> Graph {
     let nodes = nodes.into_iter().enumerate().filter_map(|(at, node)| plan.node(node, at, &mut entries)).collect();
 
     let mut symbols = SymbolNumbers::default();
+    let mut defaults = Vec::with_capacity(inputs.len());
     let inputs: Vec<Input> = inputs
         .into_iter()
-        .map(|input| Input { symbols: symbols.of(&input.info), info: input.info, default: input.default })
+        .map(|input| {
+            defaults.push(input.default);
+            Input { symbols: symbols.of(&input.info), info: input.info }
+        })
         .collect();
     let outputs: Vec<(ValueInfo, Id, Source)> =
         outputs.into_iter().map(|(info, id)| (info, id, plan.source(id, &mut entries))).collect();
@@ -38,6 +43,7 @@ pub(super) fn plan(draft: Draft, node_count: usize) -> Graph {
         inputs_by_name: sorted_places(inputs.iter().map(|input| input.info.name.as_str()).collect()),
         outputs_by_name: sorted_places(outputs.iter().map(|output| &*output.name).collect()),
         inputs,
+        defaults,
         outputs,
         constants: plan.constants,
         nodes,
@@ -104,26 +110,20 @@ impl Plan {
         let (resolved, operator) = (resolved?, operator?);
         let mut inputs: SmallVec<[Option<Source>; 3]> =
             ids.iter().map(|id| id.map(|id| self.source(id, entries))).collect();
-        // A value that is read here for the last time, and once, moves into the call.
+        // What is read here for the last time, and once, the operator may take.
         let mut release: SmallVec<[u32; 2]> = SmallVec::new();
         for (k, id) in ids.iter().enumerate() {
-            let Some(id) = *id else { continue };
-            let again = ids.iter().skip(k + 1).any(|other| *other == Some(id));
-            let (Some(Some(Source::Slot(slot))), false) = (inputs.get(k).copied(), again) else { continue };
-            if self.last_use.get(id.at()) != Some(&LastUse::Node(at)) {
+            let (Some(id), Some(Some(source @ Source::Slot(_)))) = (*id, inputs.get(k).copied()) else { continue };
+            let first = !ids.iter().take(k).any(|other| *other == Some(id));
+            if !first || self.last_use.get(id.at()) != Some(&LastUse::Node(at)) {
                 continue;
             }
-            let before = ids.iter().take(k).any(|other| *other == Some(id));
-            match inputs.get_mut(k) {
-                Some(source) if !before => *source = Some(Source::Last(slot)),
-                _ => release.push(slot),
+            let Source::Slot(slot) = source else { continue };
+            release.push(slot);
+            if ids.iter().skip(k + 1).all(|other| *other != Some(id)) {
+                inputs.get_mut(k).into_iter().for_each(|source| *source = Some(Source::Last(slot)));
             }
         }
-        let freed: SmallVec<[u32; 4]> = inputs
-            .iter()
-            .filter_map(|source| if let Some(Source::Last(slot)) = source { Some(*slot) } else { None })
-            .chain(release.iter().copied())
-            .collect();
         let mut unread: SmallVec<[u32; 1]> = SmallVec::new();
         let mut outputs = SmallVec::new();
         for (id, known) in produced.iter().zip(known) {
@@ -147,8 +147,8 @@ impl Plan {
                 unread.push(slot);
             }
         }
-        self.free.extend(freed.iter().chain(&unread));
         release.extend(unread);
+        self.free.extend(&release);
         let bits = produced.iter().take(64).enumerate();
         let wanted = bits.fold(0, |wanted, (k, id)| wanted | u64::from(id.is_some()) << k);
         Some(Node { place, resolved, operator, inputs, outputs, wanted, release, open })

@@ -1,9 +1,8 @@
 //! Running a graph: a loop over its nodes.
 
-use super::feeds::Feed;
-use super::{Graph, Node, NodeOutput, Source, types};
+use super::{Graph, Node, NodeOutput, Output, types};
 use crate::error::{Error, Kind, Result, quote};
-use crate::operator::{Arg, Call, Context, Operator, Values};
+use crate::operator::{Call, Context, Feeds, Source, Sources, Values};
 use crate::value::{Value, ValueType};
 use smallvec::SmallVec;
 
@@ -30,13 +29,13 @@ impl Slots {
 impl Graph {
     /// Runs all nodes. `feeds` has one place for each of the graph's inputs; they have been checked.
     /// `slots` has what an earlier run left, and has the outputs afterwards.
-    pub(crate) fn run(&self, feeds: &[impl Feed], slots: &mut Slots, context: &Context) -> Result<()> {
+    pub(crate) fn run(&self, feeds: Feeds<'_>, slots: &mut Slots, context: &Context) -> Result<()> {
         slots.clear(context);
         context.start();
         slots.0.resize_with(self.slots, || None);
         for node in &self.nodes {
             context.next_node()?;
-            let values = self.call(node, feeds, slots, context).map_err(|error| node.place.locate(error))?;
+            let values = node.run(self.sources(feeds, slots), context).map_err(|error| node.place.locate(error))?;
             for (output, value) in node.outputs.iter().zip(values) {
                 if let Some(held) = output.slot.and_then(|slot| slots.0.get_mut(slot as usize)) {
                     *held = Some(value);
@@ -61,82 +60,43 @@ impl Graph {
     }
 
     /// Takes an output of the graph out after a run, or shares it if it is needed again.
-    pub(crate) fn take(&self, k: usize, feeds: &[impl Feed], slots: &mut Slots) -> Result<Value> {
+    pub(crate) fn take(&self, k: usize, feeds: Feeds<'_>, slots: &mut Slots, context: &Context) -> Result<Value> {
         let moved = match self.outputs.get(k) {
-            Some(output) if output.once => match output.source {
-                Source::Slot(slot) | Source::Last(slot) => slots.take(slot),
-                _ => None,
-            },
+            Some(Output { once: true, source: Source::Slot(slot), .. }) => slots.take(*slot),
             _ => None,
         };
         let value = match moved {
             Some(value) => value,
             None => self.output(k, feeds, slots)?.clone(),
         };
-        value.hand_out();
+        value.hand_out(&context.memory);
         Ok(value)
     }
 
     /// An output of the graph after a run.
-    pub(crate) fn output<'a>(&'a self, k: usize, feeds: &'a [impl Feed], slots: &'a Slots) -> Result<&'a Value> {
+    pub(crate) fn output<'a>(&'a self, k: usize, feeds: Feeds<'a>, slots: &'a Slots) -> Result<&'a Value> {
         let output = self.outputs.get(k).ok_or_else(|| Error::input(format!("there is no output {k}")))?;
-        self.find(output.source, feeds, slots).ok_or_else(missing)
-    }
-
-    fn call(&self, node: &Node, feeds: &[impl Feed], slots: &mut Slots, context: &Context) -> Result<Values> {
-        // Values that move into the call leave their slots before others are borrowed.
-        let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::new();
-        for source in &node.inputs {
-            args.push(match source {
-                Some(Source::Last(slot)) => Arg::Own(slots.take(*slot).ok_or_else(missing)?),
-                _ => Arg::None,
-            });
-        }
-        for (arg, source) in args.iter_mut().zip(&node.inputs) {
-            if let Some(source @ (Source::Input(_) | Source::Constant(_) | Source::Slot(_))) = source {
-                *arg = Arg::Shared(self.find(*source, feeds, slots).ok_or_else(missing)?);
-            }
-        }
-        node.run(args, context)
+        let value = match output.source {
+            Source::Input(k) => feeds.get(k as usize).or_else(|| self.defaults.get(k as usize)?.as_ref()),
+            Source::Constant(k) => self.constants.get(k as usize),
+            Source::Slot(k) | Source::Last(k) => slots.0.get(k as usize).and_then(Option::as_ref),
+        };
+        // The plan lets nobody read what isn't there.
+        value.ok_or_else(|| Error::bug("an output was not produced"))
     }
 
     #[inline]
-    fn find<'a>(&'a self, source: Source, feeds: &'a [impl Feed], slots: &'a Slots) -> Option<&'a Value> {
-        match source {
-            Source::Input(k) => {
-                let k = k as usize;
-                feeds.get(k).and_then(Feed::value).or_else(|| self.inputs.get(k)?.default.as_ref())
-            }
-            Source::Constant(k) => self.constants.get(k as usize),
-            Source::Slot(k) | Source::Last(k) => slots.0.get(k as usize).and_then(Option::as_ref),
-        }
+    fn sources<'a>(&'a self, feeds: Feeds<'a>, slots: &'a mut Slots) -> Sources<'a> {
+        Sources { feeds, defaults: &self.defaults, constants: &self.constants, slots: &mut slots.0 }
     }
-}
-
-/// The plan lets no node read what isn't there, and feeds are checked.
-#[cold]
-fn missing() -> Error {
-    Error::bug("a value is used that was not produced")
-}
-
-/// Calls an operator. What nobody reads later, and it didn't take, waits for another use.
-#[inline]
-pub(super) fn call<'a>(operator: &dyn Operator, mut call: Call<'a>) -> Result<Values> {
-    let values = operator.run(&mut call)?;
-    let context = call.context;
-    for arg in call.args {
-        if let Arg::Own(value) = arg {
-            value.recycle(&context.memory);
-        }
-    }
-    Ok(values)
 }
 
 impl Node {
-    fn run<'a>(&'a self, args: SmallVec<[Arg<'a>; 3]>, context: &'a Context) -> Result<Values> {
-        let types = if self.open { Some(self.check_inputs(&args)?) } else { None };
+    fn run<'a>(&'a self, sources: Sources<'a>, context: &'a Context) -> Result<Values> {
+        let types = if self.open { Some(self.check_inputs(&sources)?) } else { None };
         let (schema, outputs, wanted) = (&*self.resolved.schema, self.outputs.len(), self.wanted);
-        let mut values = call(&*self.operator, Call { args, schema, outputs, wanted, context })?;
+        let mut call = Call { inputs: &self.inputs, sources, schema, outputs, wanted, context };
+        let mut values = self.operator.run(&mut call)?;
         if values.len() != self.outputs.len() {
             let (got, want) = (values.len(), self.outputs.len());
             return Err(self.blame(format!("the operator's implementation gave {got} outputs, not {want}")));
@@ -160,8 +120,8 @@ impl Node {
 
     /// The types of inputs that were not known before; gives those of the outputs.
     #[cold]
-    fn check_inputs(&self, args: &[Arg<'_>]) -> Result<SmallVec<[Option<ValueType>; 1]>> {
-        let types = args.iter().map(|arg| Some(arg.value()?.value_type()));
+    fn check_inputs(&self, sources: &Sources<'_>) -> Result<SmallVec<[Option<ValueType>; 1]>> {
+        let types = self.inputs.iter().map(|input| Some(sources.get((*input)?)?.value_type()));
         let types = types::check(&self.resolved.schema, types, self.outputs.len());
         Ok(types.map_err(|error| error.with_kind(Kind::Input))?.outputs)
     }

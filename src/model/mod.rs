@@ -14,7 +14,7 @@ use crate::error::{Error, Result, quote};
 use crate::files::LoadedModel;
 use crate::graph::{Graph, Slots, ValueInfo};
 use crate::limits::Limits;
-use crate::operator::{Cancel, Context};
+use crate::operator::{Cancel, Context, Feeds};
 use crate::value::Value;
 use smallvec::SmallVec;
 use std::path::Path;
@@ -46,7 +46,8 @@ struct Loaded {
     threads: usize,
     limits: Limits,
     /// What runs that ended left for those to come: memory, above all.
-    idle: Mutex<Vec<Context>>,
+    #[allow(clippy::vec_box)] // a box is moved faster
+    idle: Mutex<Vec<Box<(Slots, Context)>>>,
 }
 
 /// A node of a model: [`Model::nodes`].
@@ -106,8 +107,8 @@ impl Model {
     /// Whether an input may be left out, as it has an initializer.
     pub fn has_default(&self, input: &str) -> bool {
         let graph = &self.0.graph;
-        let input = graph.input_place(input).and_then(|place| graph.inputs.get(place));
-        input.is_some_and(|input| input.default.is_some())
+        let default = graph.input_place(input).and_then(|place| graph.defaults.get(place));
+        default.is_some_and(Option::is_some)
     }
 
     /// What a run gives, in the order of the model.
@@ -172,7 +173,7 @@ impl Model {
     /// use std::time::Duration;
     ///
     /// let model = Model::load("onnx-test-data/gather/onnx-1.12.0/node/test_gather_elements_0/model.onnx")?;
-    /// let feeds = inputs![ndarray::array![[1f32, 2.0]], ndarray::array![[0i64, 0]]];
+    /// let feeds = inputs![ndarray::array![[1f32, 2.0], [3.0, 4.0]], ndarray::array![[0i64, 0], [1, 0]]];
     /// let error = model.run_with(feeds, &Cancel::after(Duration::ZERO)).unwrap_err();
     /// assert_eq!(error.kind(), Kind::Cancelled);
     /// # Ok::<(), onnxref::Error>(())
@@ -185,22 +186,24 @@ impl Model {
         let graph = &self.0.graph;
         let mut feeds: SmallVec<[Option<&Value>; 4]> = SmallVec::from_elem(None, graph.inputs.len());
         inputs.place(self, &mut feeds)?;
-        let symbols = graph.check_feeds(&feeds)?;
+        let feeds = Feeds::Shared(&feeds);
+        let symbols = graph.check_feeds(feeds)?;
         let idle = self.0.idle.lock().ok().and_then(|mut idle| idle.pop());
-        let (mut slots, mut context) = (Slots::default(), idle.unwrap_or_else(|| self.context()));
+        let mut state = idle.unwrap_or_else(|| self.state());
+        let (slots, context) = &mut *state;
         context.cancel = cancel.cloned();
-        graph.run(&feeds, &mut slots, &context)?;
+        graph.run(feeds, slots, context)?;
         let mut outputs = Outputs::default();
         for (k, output) in graph.outputs.iter().enumerate() {
-            let value = graph.take(k, &feeds, &mut slots)?;
+            let value = graph.take(k, feeds, slots, context)?;
             if let Value::Tensor(tensor) = &value {
                 outputs.notes.extend(output.note(tensor.shape(), &symbols));
             }
             outputs.list.push((output.name.clone(), value));
         }
-        slots.clear(&context);
+        slots.clear(context);
         if let Ok(mut idle) = self.0.idle.lock() {
-            idle.push(context);
+            idle.push(state);
         }
         Ok(outputs)
     }
@@ -210,8 +213,9 @@ impl Model {
         Runner::new(self.clone())
     }
 
-    fn context(&self) -> Context {
-        Context::new(self.0.threads, self.0.limits.clone())
+    /// What a run needs, and the next one uses again.
+    fn state(&self) -> Box<(Slots, Context)> {
+        Box::new((Slots::default(), Context::new(self.0.threads, self.0.limits.clone())))
     }
 
     /// The place of an input.

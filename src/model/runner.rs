@@ -3,7 +3,7 @@
 use super::Model;
 use crate::error::{Error, Result, quote};
 use crate::graph::Slots;
-use crate::operator::{Cancel, Context};
+use crate::operator::{Cancel, Context, Feeds};
 use crate::tensor::Tensor;
 use crate::value::Value;
 use smallvec::SmallVec;
@@ -33,15 +33,14 @@ pub struct Runner {
     checked: bool,
     /// The slots have the outputs of a run with these feeds.
     ran: bool,
-    slots: Slots,
-    context: Context,
+    state: Box<(Slots, Context)>,
 }
 
 impl Runner {
     pub(super) fn new(model: Model) -> Runner {
         let feeds = model.inputs().map(|_| None).collect();
-        let context = model.context();
-        Runner { model, feeds, checked: false, ran: false, slots: Slots::default(), context }
+        let state = model.state();
+        Runner { model, feeds, checked: false, ran: false, state }
     }
 
     /// The model.
@@ -81,10 +80,11 @@ impl Runner {
         self.ran = false;
         let graph = &self.model.0.graph;
         if !self.checked {
-            graph.check_feeds(&self.feeds)?;
+            graph.check_feeds(Feeds::Own(&self.feeds))?;
             self.checked = true;
         }
-        graph.run(&self.feeds, &mut self.slots, &self.context)?;
+        let (slots, context) = &mut *self.state;
+        graph.run(Feeds::Own(&self.feeds), slots, context)?;
         self.ran = true;
         Ok(())
     }
@@ -108,18 +108,18 @@ impl Runner {
         let graph = &self.model.0.graph;
         let place = graph.output_place(name);
         let place = place.ok_or_else(|| Error::input(format!("there is no output {}", quote(name))))?;
-        graph.output(place, &self.feeds, &self.slots)
+        graph.output(place, Feeds::Own(&self.feeds), &self.state.0)
     }
 
     /// Runs stop soon after `cancel` is called or its time is up, with an error of kind
     /// [`Kind::Cancelled`](crate::Kind::Cancelled).
     pub fn cancel_with(&mut self, cancel: &Cancel) {
-        self.context.cancel = Some(cancel.clone());
+        self.state.1.cancel = Some(cancel.clone());
     }
 
     /// Donates a tensor's buffer for reuse: an output that fits is written there if its elements have the same
     /// alignment.
     pub fn give(&mut self, tensor: Tensor) {
-        tensor.recycle(&self.context.memory);
+        tensor.recycle(&self.state.1.memory);
     }
 }

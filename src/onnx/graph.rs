@@ -134,7 +134,32 @@ fn metadata(proto: &shallow::Model, files: &ModelFiles) -> Result<Vec<(String, S
 }
 
 /// Opsets by domain: of the model, or of a function.
-pub(super) type Opsets = HashMap<String, i64>;
+#[derive(Default)]
+pub(super) struct Opsets {
+    /// Of the domain `ai.onnx`, which most nodes are of: comparing empty names is slow.
+    standard: Option<i64>,
+    others: HashMap<String, i64>,
+}
+
+impl Opsets {
+    fn get(&self, domain: &str) -> Option<i64> {
+        if domain.is_empty() { self.standard } else { self.others.get(domain).copied() }
+    }
+}
+
+impl FromIterator<(String, i64)> for Opsets {
+    fn from_iter<I: IntoIterator<Item = (String, i64)>>(imports: I) -> Opsets {
+        let mut opsets = Opsets::default();
+        for (domain, version) in imports {
+            if domain.is_empty() {
+                opsets.standard = Some(version);
+            } else {
+                opsets.others.insert(domain, version);
+            }
+        }
+        opsets
+    }
+}
 
 /// The nodes of the graph, or of a function that is called, and what they know.
 pub(super) struct Scope {
@@ -337,9 +362,10 @@ impl Loader<'_> {
     }
 
     fn resolve(&mut self, opsets: &Opsets, domain: &str, op_type: &str) -> Result<Arc<Resolved>> {
-        let opset = opsets.get(domain).copied();
+        let opset = opsets.get(domain);
+        let same = |other: &str| if other.is_empty() { domain.is_empty() } else { other == domain };
         if let (Some(opset), Some(known)) = (opset, self.resolved.get(op_type))
-            && let Some((.., resolved)) = known.iter().find(|(d, o, _)| *o == opset && d == domain)
+            && let Some((.., resolved)) = known.iter().find(|(domain, o, _)| *o == opset && same(domain))
         {
             return Ok(resolved.clone());
         }

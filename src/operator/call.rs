@@ -1,42 +1,21 @@
 //! What an operator sees when it runs: its inputs, and the only door to memory.
 
-use super::Context;
+use super::{Context, Source, Sources};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result, quote};
 use crate::kernels::Resources;
 use crate::schema::Schema;
 use crate::tensor::{NewTensor, Scratch, Shape, Tensor};
 use crate::value::Value;
-use smallvec::SmallVec;
-
-/// An input of a call.
-#[derive(Debug)]
-pub(crate) enum Arg<'a> {
-    /// It is left out, or was taken.
-    None,
-    /// Others read it too.
-    Shared(&'a Value),
-    /// Nobody reads it after this call.
-    Own(Value),
-}
-
-impl Arg<'_> {
-    #[inline]
-    pub(crate) fn value(&self) -> Option<&Value> {
-        match self {
-            Arg::None => None,
-            Arg::Shared(value) => Some(value),
-            Arg::Own(value) => Some(value),
-        }
-    }
-}
 
 /// One call of an operator.
 ///
 /// Memory of outputs comes from here, so that the run counts it before it is taken.
 #[derive(Debug)]
 pub struct Call<'a> {
-    pub(crate) args: SmallVec<[Arg<'a>; 3]>,
+    /// Where the inputs are; `None` for one that is left out.
+    pub(crate) inputs: &'a [Option<Source>],
+    pub(crate) sources: Sources<'a>,
     pub(crate) schema: &'a Schema,
     /// The number of outputs; for each of the first 64, whether the node names it.
     pub(crate) outputs: usize,
@@ -75,13 +54,13 @@ impl Call<'_> {
 
     /// The number of inputs that the node lists; trailing optional ones may be left out.
     pub fn input_count(&self) -> usize {
-        self.args.len()
+        self.inputs.len()
     }
 
     /// The value at an input; `None` where it is left out.
     #[inline]
     pub fn input(&self, k: usize) -> Option<&Value> {
-        self.args.get(k)?.value()
+        self.sources.get((*self.inputs.get(k)?)?)
     }
 
     /// The tensor at an input.
@@ -121,14 +100,7 @@ impl Call<'_> {
     /// Takes the value at an input out of the call, where nobody reads it later: its memory may be used for an output.
     #[inline]
     pub fn take(&mut self, k: usize) -> Option<Value> {
-        let arg = self.args.get_mut(k)?;
-        match std::mem::replace(arg, Arg::None) {
-            Arg::Own(value) => Some(value),
-            other => {
-                *arg = other;
-                None
-            }
-        }
+        self.sources.take((*self.inputs.get(k)?)?)
     }
 
     #[cold]

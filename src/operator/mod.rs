@@ -4,13 +4,14 @@ mod axis;
 mod call;
 mod context;
 mod node;
+mod sources;
 
 pub(crate) use axis::Axis;
-pub(crate) use call::Arg;
 pub use call::Call;
 pub use context::Cancel;
 pub(crate) use context::Context;
 pub use node::{Compatibility, Node};
+pub(crate) use sources::{Feeds, Source, Sources};
 
 pub use crate::schema::Attribute;
 pub use crate::tensor::NewTensor;

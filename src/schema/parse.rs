@@ -103,7 +103,10 @@ fn parameter(item: &str, variables: &[(&str, TypeSet)]) -> Option<Parameter> {
 fn types(list: &str) -> Option<TypeSet> {
     let mut set = TypeSet::default();
     for word in list.split(' ') {
-        types_of(word)?.into_iter().for_each(|value_type| set.insert(value_type));
+        match word.strip_suffix(')') {
+            None => set.insert_tensors(tensors(word)?),
+            Some(_) => types_of(word)?.into_iter().for_each(|value_type| set.insert(value_type)),
+        }
     }
     Some(set)
 }
@@ -122,11 +125,15 @@ fn types_of(word: &str) -> Option<Vec<ValueType>> {
         let key = DType::from_name(key)?;
         return Some(types_of(value)?.into_iter().map(|value| ValueType::Map(key, Box::new(value))).collect());
     }
-    let tensors = match word.strip_prefix('@') {
-        Some(name) => named_set(name)?,
-        None => DTypes::from_iter([DType::from_name(word)?]),
-    };
-    Some(tensors.iter().map(ValueType::Tensor).collect())
+    Some(tensors(word)?.iter().map(ValueType::Tensor).collect())
+}
+
+/// An element type, or the set of a name.
+fn tensors(word: &str) -> Option<DTypes> {
+    match word.strip_prefix('@') {
+        Some(name) => named_set(name),
+        None => Some(DTypes::from_iter([DType::from_name(word)?])),
+    }
 }
 
 /// A set defined at the top of the table; it may use those above it.

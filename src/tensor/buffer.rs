@@ -218,10 +218,10 @@ impl Data {
 
     /// The tensor leaves with the outputs of a run: its memory counts no more.
     #[inline]
-    pub(super) fn hand_out(&self) {
+    pub(super) fn hand_out(&self, memory: &Memory) {
         match self {
-            Data::Own(buffer) => buffer.lease.release(),
-            Data::Shared(shared) => shared.lease.release(),
+            Data::Own(buffer) => memory.hand_out(&buffer.lease),
+            Data::Shared(shared) => memory.hand_out(&shared.lease),
         }
     }
 

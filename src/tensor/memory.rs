@@ -1,5 +1,7 @@
 //! The memory of runs: one ledger that counts each buffer once, and the buffers that wait to be used again.
 //!
+//! What a run needs no more waits beside it; what others drop, on any thread, waits in the ledger until it is looked for.
+//!
 //! A buffer counts from where it is taken to where it is freed, however many tensors share it, and also while it waits.
 //! What leaves with the outputs of a run counts no more; when its last holder drops it, it comes back to wait.
 
@@ -7,31 +9,34 @@ use super::buffer::{Buffer, Words};
 use crate::error::{Error, Kind, Result};
 use crate::limits::exceeded;
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Where the outputs of runs come from, one run at a time.
 #[derive(Debug)]
-pub(crate) struct Memory(Arc<Ledger>);
+pub(crate) struct Memory {
+    /// Buffers that nobody holds.
+    waiting: RefCell<SmallVec<[Arc<Buffer>; Memory::MOST]>>,
+    ledger: Arc<Ledger>,
+}
 
 #[derive(Debug)]
 struct Ledger {
-    /// Buffers that nobody holds.
-    waiting: Mutex<SmallVec<[Arc<Buffer>; Ledger::MOST]>>,
+    /// Buffers that others dropped, and how many.
+    returned: Mutex<Vec<Arc<Buffer>>>,
+    count: AtomicUsize,
     /// Bytes of all buffers, those that wait included.
     live: AtomicU64,
     limit: u64,
 }
 
 impl Ledger {
-    /// Maximum number of buffers that wait.
-    const MOST: usize = 8;
-
     /// Smaller memory is had as quickly from the allocator, once it has left.
     const LEAST: usize = 4 << 10;
 
-    fn waiting(&self) -> MutexGuard<'_, SmallVec<[Arc<Buffer>; Ledger::MOST]>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn returned(&self) -> MutexGuard<'_, Vec<Arc<Buffer>>> {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts `bytes` more, which are within the limit.
@@ -58,16 +63,6 @@ impl Lease {
         self.ledger.strong_count() == 0
     }
 
-    /// The buffer counts no more.
-    pub(super) fn release(&self) {
-        let bytes = self.counted.swap(0, Relaxed);
-        if bytes > 0
-            && let Some(ledger) = self.ledger.upgrade()
-        {
-            ledger.live.fetch_sub(bytes, Relaxed);
-        }
-    }
-
     /// The last holder drops the buffer: it waits for another use, if it is worth it.
     pub(super) fn come_back(&mut self, words: &mut Words) {
         let bytes = words.capacity();
@@ -75,8 +70,8 @@ impl Lease {
             return;
         }
         let Some(ledger) = self.ledger.upgrade() else { return };
-        let mut waiting = ledger.waiting();
-        if waiting.len() == Ledger::MOST {
+        let mut returned = ledger.returned();
+        if returned.len() == Memory::MOST {
             return;
         }
         if self.counted.load(Relaxed) == 0 {
@@ -85,40 +80,63 @@ impl Lease {
             }
             self.counted.store(bytes as u64, Relaxed);
         }
-        waiting.push(Arc::new(Buffer { words: std::mem::take(words), lease: std::mem::take(self) }));
+        returned.push(Arc::new(Buffer { words: std::mem::take(words), lease: std::mem::take(self) }));
+        ledger.count.store(returned.len(), Relaxed);
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.release();
+        let bytes = *self.counted.get_mut();
+        if bytes > 0
+            && let Some(ledger) = self.ledger.upgrade()
+        {
+            ledger.live.fetch_sub(bytes, Relaxed);
+        }
     }
 }
 
 impl Memory {
+    /// Maximum number of buffers that wait, here and in the ledger.
+    const MOST: usize = 8;
+
     /// Memory of at most `limit` bytes at one time.
     pub(crate) fn new(limit: u64) -> Memory {
-        let waiting = Mutex::new(SmallVec::new());
-        Memory(Arc::new(Ledger { waiting, live: AtomicU64::new(0), limit }))
+        let (returned, count, live) = Default::default();
+        Memory { waiting: RefCell::default(), ledger: Arc::new(Ledger { returned, count, live, limit }) }
     }
 
     /// A buffer for `len` bytes that nobody else holds; of another length yet. Where all together would exceed the
     /// limit, those that wait are freed.
+    #[inline]
     pub(super) fn take(&self, len: usize, align: usize) -> Result<Arc<Buffer>> {
-        let mut waiting = self.0.waiting();
+        let mut waiting = self.waiting.borrow_mut();
         // One that wastes nothing; else, while there is room, one that wastes little. The last one that came is the
         // likeliest to be in the caches.
-        let room = self.0.live.load(Relaxed).saturating_add(len as u64) <= self.0.limit;
+        let room = self.ledger.live.load(Relaxed).saturating_add(len as u64) <= self.ledger.limit;
         let fits = |buffer: &Arc<Buffer>| buffer.words.suits(len, align) && (room || buffer.words.capacity() == len);
         if let Some(place) = waiting.iter().rposition(fits) {
             return Ok(waiting.swap_remove(place));
         }
-        if !room {
-            for buffer in waiting.drain(..) {
-                free(buffer);
+        if self.ledger.count.load(Relaxed) > 0 {
+            let mut returned = self.ledger.returned();
+            let found = returned.iter().rposition(fits).map(|place| returned.swap_remove(place));
+            let freed = if room { Vec::new() } else { std::mem::take(&mut *returned) };
+            self.ledger.count.store(returned.len(), Relaxed);
+            drop(returned);
+            if let Some(found) = found {
+                return Ok(found);
             }
+            freed.into_iter().for_each(free);
+        }
+        if !room {
+            waiting.drain(..).for_each(free);
         }
         drop(waiting);
+        self.allocate(len, align)
+    }
+
+    fn allocate(&self, len: usize, align: usize) -> Result<Arc<Buffer>> {
         let lease = self.lease(len)?;
         // Asked for and freed at once: zeroed memory can only be had without asking, and a large piece of it costs
         // nothing until it is written.
@@ -130,24 +148,34 @@ impl Memory {
 
     /// Counts `bytes`.
     pub(super) fn lease(&self, bytes: usize) -> Result<Lease> {
-        self.0.count(bytes as u64)?;
-        Ok(Lease { ledger: Arc::downgrade(&self.0), counted: AtomicU64::new(bytes as u64) })
+        self.ledger.count(bytes as u64)?;
+        Ok(Lease { ledger: Arc::downgrade(&self.ledger), counted: AtomicU64::new(bytes as u64) })
+    }
+
+    /// A buffer leaves with the outputs of a run: it counts no more.
+    #[inline]
+    pub(super) fn hand_out(&self, lease: &Lease) {
+        let bytes = lease.counted.load(Relaxed);
+        // Nobody else changes the count of a buffer that this run holds.
+        if bytes > 0 && std::ptr::eq(lease.ledger.as_ptr(), Arc::as_ptr(&self.ledger)) {
+            lease.counted.store(0, Relaxed);
+            self.ledger.live.fetch_sub(bytes, Relaxed);
+        }
     }
 
     /// Lets a buffer wait for another use. Where others hold it too, it leaves: it counts no more.
     pub(super) fn give(&self, mut buffer: Arc<Buffer>) {
-        let Some(own) = Arc::get_mut(&mut buffer) else { return buffer.lease.release() };
+        let Some(own) = Arc::get_mut(&mut buffer) else { return self.hand_out(&buffer.lease) };
         if own.lease.counted.load(Relaxed) == 0 {
             match self.lease(own.words.capacity()) {
                 Ok(lease) => own.lease = lease,
                 Err(_) => return free(buffer),
             }
         }
-        let mut waiting = self.0.waiting();
-        if waiting.len() < Ledger::MOST {
+        let mut waiting = self.waiting.borrow_mut();
+        if waiting.len() < Memory::MOST {
             waiting.push(buffer);
         } else {
-            drop(waiting);
             free(buffer);
         }
     }
@@ -165,7 +193,7 @@ mod tests {
     use super::*;
 
     fn live(memory: &Memory) -> u64 {
-        memory.0.live.load(Relaxed)
+        memory.ledger.live.load(Relaxed)
     }
 
     #[test]
@@ -198,13 +226,13 @@ mod tests {
     fn what_leaves_counts_no_more_and_comes_back() {
         let memory = Memory::new(10_000);
         let output = memory.take(8000, 1).unwrap();
-        output.lease.release();
+        memory.hand_out(&output.lease);
         assert_eq!(live(&memory), 0);
         let second = memory.take(8000, 1).unwrap();
         // It may not come back now.
         drop(output);
         assert_eq!(live(&memory), 8000);
-        second.lease.release();
+        memory.hand_out(&second.lease);
         drop(second);
         assert_eq!(live(&memory), 8000);
         // Held by somebody else too when it is given back: it leaves.

@@ -191,8 +191,8 @@ impl Tensor {
 
     /// The tensor leaves with the outputs of a run: its memory counts no more.
     #[inline]
-    pub(crate) fn hand_out(&self) {
-        self.data.hand_out();
+    pub(crate) fn hand_out(&self, memory: &Memory) {
+        self.data.hand_out(memory);
     }
 
     /// The element type.

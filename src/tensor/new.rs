@@ -23,15 +23,7 @@ impl NewTensor {
     /// `len` is the number of bytes that the shape takes.
     #[inline]
     pub(crate) fn new(dtype: DType, shape: Shape, len: usize, memory: &Memory) -> Result<NewTensor> {
-        let mut buffer = memory.take(len, dtype.align())?;
-        let Some(own) = Arc::get_mut(&mut buffer) else {
-            return Err(Error::bug("memory that is in use was given out"));
-        };
-        let bytes = own.resized(len);
-        if dtype == DType::Bool {
-            // Others have no bits that are not a value, or are written as bytes.
-            bytes.fill(0);
-        }
+        let buffer = memory.take(len, dtype.align())?;
         Ok(NewTensor { dtype, shape, buffer, len, text: None })
     }
 
@@ -59,6 +51,10 @@ impl NewTensor {
     pub fn elements_mut<T: Element>(&mut self) -> Result<&mut [T]> {
         if self.dtype != T::DTYPE {
             return Err(wrong_type(self.dtype, T::DTYPE.name()));
+        }
+        if self.dtype == DType::Bool {
+            // Other types have no bits that are not a value.
+            self.bytes_mut().fill(0);
         }
         bytemuck::checked::try_cast_slice_mut(self.bytes_mut())
             .map_err(|e| Error::bug(&format!("new elements can't be viewed: {e}")))

@@ -173,9 +173,13 @@ impl Value {
     }
 
     /// The value leaves with the outputs of a run: its memory counts no more.
-    pub(crate) fn hand_out(&self) {
+    #[inline]
+    pub(crate) fn hand_out(&self, memory: &Memory) {
+        if let Value::Tensor(tensor) = self {
+            return tensor.hand_out(memory);
+        }
         let _ = self.for_each_tensor(&mut |tensor| {
-            tensor.hand_out();
+            tensor.hand_out(memory);
             Ok(())
         });
     }

@@ -97,18 +97,16 @@ impl TypeSet {
         self.tensors.is_empty() && self.others.is_empty()
     }
 
+    pub(crate) fn insert_tensors(&mut self, tensors: DTypes) {
+        self.tensors = self.tensors | tensors;
+    }
+
     pub(crate) fn insert(&mut self, value_type: ValueType) {
         match value_type {
-            ValueType::Tensor(dtype) => self.tensors = self.tensors | DTypes::from_iter([dtype]),
+            ValueType::Tensor(dtype) => self.insert_tensors(DTypes::from_iter([dtype])),
             other if self.others.contains(&other) => {}
             other => self.others.push(other),
         }
-    }
-}
-
-impl From<DTypes> for TypeSet {
-    fn from(tensors: DTypes) -> TypeSet {
-        TypeSet { tensors, others: Vec::new() }
     }
 }
 

@@ -1,9 +1,8 @@
 //! Computes what is the same in every run: nodes all of whose inputs are constant.
 
-use crate::graph::draft::{DraftNode, Entry, Id};
-use crate::graph::run::call;
+use crate::graph::draft::{DraftNode, Entry};
 use crate::limits::{Budget, Limits};
-use crate::operator::{Arg, Call, Context, Values};
+use crate::operator::{Call, Context, Feeds, Source, Sources, Values};
 use crate::value::{Fact, Value, ValueType};
 use smallvec::SmallVec;
 
@@ -30,7 +29,7 @@ impl<'a> Fold<'a> {
         let Some(values) = self.values(node, entries) else { return };
         for (id, value) in node.outputs.iter().zip(values) {
             let Some(entry) = id.and_then(|id| entries.get_mut(id.at())) else { continue };
-            value.hand_out();
+            value.hand_out(&self.context.memory);
             entry.fact = Fact::constant(value);
         }
         node.operator = None;
@@ -42,14 +41,18 @@ impl<'a> Fold<'a> {
         if resolved.is_custom() || node.inputs.is_empty() {
             return None;
         }
-        let value = |id: &Option<Id>| -> Option<Arg<'_>> {
-            let Some(id) = id else { return Some(Arg::None) };
-            Some(Arg::Shared(entries.get(id.at())?.fact.value()?))
-        };
-        let args: SmallVec<[Arg<'_>; 3]> = node.inputs.iter().map(value).collect::<Option<_>>()?;
-        let (schema, outputs) = (&*resolved.schema, node.outputs.len());
-        let values =
-            call(&**operator, Call { args, schema, outputs, wanted: u64::MAX, context: &self.context }).ok()?;
+        let mut constants: SmallVec<[Value; 3]> = SmallVec::new();
+        let mut inputs: SmallVec<[Option<Source>; 3]> = SmallVec::new();
+        for id in &node.inputs {
+            inputs.push(id.map(|_| Source::Constant(constants.len() as u32)));
+            if let Some(id) = id {
+                constants.push(entries.get(id.at())?.fact.value()?.clone());
+            }
+        }
+        let sources = Sources { feeds: Feeds::Own(&[]), defaults: &[], constants: &constants, slots: &mut [] };
+        let (inputs, schema, outputs, wanted) = (&*inputs, &*resolved.schema, node.outputs.len(), u64::MAX);
+        let mut call = Call { inputs, sources, schema, outputs, wanted, context: &self.context };
+        let values = operator.run(&mut call).ok()?;
         let known = node.outputs.iter().map(|id| entries.get((*id)?.at())?.fact.value_type());
         let fits = |(value, known): (&Value, Option<&ValueType>)| known.is_none_or(|known| value.is_of(known));
         if values.len() != outputs || !values.iter().zip(known).all(fits) {
