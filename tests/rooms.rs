@@ -127,7 +127,10 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
         let path = entry?.path();
         if path.is_dir() {
             found.extend(files(&path)?);
-        } else if path.extension().is_some_and(|e| e == "rs") && !path.ends_with("tests.rs") {
+        } else if path.extension().is_some_and(|e| e == "rs")
+            && !path.ends_with("tests.rs")
+            && !path.ends_with("testing.rs")
+        {
             found.push(path);
         }
     }

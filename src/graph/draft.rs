@@ -3,7 +3,7 @@
 use super::feeds::{ValueInfo, check_default};
 use crate::error::{Error, Result, quote};
 use crate::limits::Budget;
-use crate::operator::{Label, Operator, Resolved};
+use crate::operator::{Label, Made, Resolved};
 use crate::schema::Attribute;
 use crate::value::{Fact, Value, ValueType};
 use smallvec::SmallVec;
@@ -79,11 +79,28 @@ pub(crate) struct DraftNode {
     pub(crate) inputs: Ids,
     pub(crate) outputs: Ids,
     /// The operator, once types are known.
-    pub(super) operator: Option<Box<dyn Operator>>,
+    pub(super) operator: Option<Made>,
+    /// The graphs inside of it.
+    pub(super) bodies: Vec<DraftBody>,
     /// The type of some input isn't known before a run.
     pub(super) open: bool,
     /// The types of the outputs, where they follow from the inputs.
     pub(super) known: SmallVec<[Option<ValueType>; 1]>,
+}
+
+impl DraftNode {
+    /// The values that the node reads, its bodies included.
+    pub(super) fn reads(&self) -> impl Iterator<Item = Id> {
+        self.inputs.iter().flatten().chain(self.bodies.iter().flat_map(|body| &body.captured)).copied()
+    }
+}
+
+/// A graph inside of a node.
+#[derive(Debug)]
+pub(crate) struct DraftBody {
+    pub(super) draft: Draft,
+    /// Values of the graph around it that it reads: its last inputs.
+    pub(super) captured: Vec<Id>,
 }
 
 /// Where a node is, for errors.
@@ -316,8 +333,8 @@ impl Draft {
         inputs: Ids,
         outputs: Ids,
     ) {
-        let (operator, open, known) = Default::default();
-        self.nodes.push(DraftNode { place, resolved, attributes, inputs, outputs, operator, open, known });
+        let (operator, bodies, open, known) = Default::default();
+        self.nodes.push(DraftNode { place, resolved, attributes, inputs, outputs, operator, bodies, open, known });
     }
 
     /// An output of the graph: the value `id`.

@@ -5,6 +5,7 @@ use super::draft::{By, Draft, DraftNode, Entry, Faults, Id};
 use super::passes::Fold;
 use super::types::{self, Types};
 use crate::error::{Error, Result, quote};
+use crate::operator::Made;
 use crate::value::Fact;
 use smallvec::SmallVec;
 
@@ -18,6 +19,11 @@ pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>) -> Result<()>
     let mut unknown = Unknown::default();
     for node in nodes.iter_mut() {
         unknown.find(node, entries, faults);
+        for body in &mut node.bodies {
+            if let Err(error) = infer(&mut body.draft, None) {
+                faults.push(error);
+            }
+        }
         match make(node, entries) {
             Ok(types) => (node.open, node.known) = (types.open, types.outputs),
             Err(error) => faults.push(node.place.locate(error)),
@@ -64,12 +70,12 @@ struct Unknown {
 
 impl Unknown {
     fn find(&mut self, node: &DraftNode, entries: &[Entry], faults: &Faults) {
-        for id in node.inputs.iter().flatten() {
+        for id in node.reads() {
             let Some(entry) = entries.get(id.at()).filter(|entry| entry.by == By::Nothing) else { continue };
             if self.weight < faults.most() {
                 let error = node.place.fault(&entry.name, format!("input {} is produced by", quote(&entry.name)));
                 self.weight += error.weight() + entry.name.len();
-                self.list.push((*id, node.place.index, error));
+                self.list.push((id, node.place.index, error));
             }
         }
     }
@@ -114,7 +120,7 @@ fn define_outputs(node: &mut DraftNode, entries: &mut [Entry], faults: &mut Faul
 }
 
 fn infer_outputs(node: &DraftNode, entries: &[Entry]) -> Vec<Fact> {
-    let Some(operator) = &node.operator else { return Vec::new() };
+    let Some(operator) = node.operator.as_ref().and_then(Made::plain) else { return Vec::new() };
     let fact = |id: &Option<Id>| entries.get((*id)?.at()).map(|entry| &entry.fact);
     let facts: SmallVec<[Option<&Fact>; 4]> = node.inputs.iter().map(fact).collect();
     // What a run would refuse it refuses itself, with the values in its error.

@@ -2,10 +2,13 @@
 
 mod draft;
 mod feeds;
+mod frames;
 mod infer;
 mod passes;
 mod plan;
 mod run;
+#[cfg(test)]
+mod testing;
 mod types;
 
 pub(crate) use draft::{Draft, Id, Ids, Names, NodePlace};
@@ -14,7 +17,7 @@ pub(crate) use run::Slots;
 
 use crate::error::Result;
 use crate::limits::{Budget, Limits};
-use crate::operator::{Operator, Resolved, Source};
+use crate::operator::{Control, Operator, Resolved, Source};
 use crate::value::{Value, ValueType};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -44,7 +47,7 @@ pub(crate) struct Output {
 struct Node {
     place: NodePlace,
     resolved: Arc<Resolved>,
-    operator: Box<dyn Operator>,
+    operator: Runs,
     inputs: SmallVec<[Option<Source>; 3]>,
     outputs: SmallVec<[NodeOutput; 1]>,
     /// For each of the first outputs: whether the node names it.
@@ -53,6 +56,21 @@ struct Node {
     release: SmallVec<[u32; 2]>,
     /// The type of an input isn't known before a run and is checked then.
     open: bool,
+}
+
+/// What a node runs.
+#[derive(Debug)]
+enum Runs {
+    Plain(Box<dyn Operator>),
+    Control(Box<dyn Control>, Vec<Body>),
+}
+
+/// A graph inside of a node.
+#[derive(Debug)]
+struct Body {
+    graph: Graph,
+    /// Values of the graph around it that it reads: its last inputs.
+    captured: Vec<Source>,
 }
 
 #[derive(Debug)]

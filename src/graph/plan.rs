@@ -1,9 +1,9 @@
 //! From a draft to a graph: every value is an input, a constant or a slot.
 
-use super::draft::{By, Draft, DraftNode, Entry, Id};
+use super::draft::{By, Draft, DraftBody, DraftNode, Entry, Id};
 use super::feeds::ValueInfo;
-use super::{Graph, Input, Node, NodeOutput, Output};
-use crate::operator::Source;
+use super::{Body, Graph, Input, Node, NodeOutput, Output, Runs};
+use crate::operator::{Made, Source};
 use crate::value::{Dim, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -72,7 +72,7 @@ fn last_uses(entries: &[Entry], nodes: &[DraftNode], outputs: &[(ValueInfo, Id)]
         }
     };
     for (at, node) in nodes.iter().enumerate() {
-        node.inputs.iter().flatten().for_each(|id| mark(*id, LastUse::Node(at)));
+        node.reads().for_each(|id| mark(id, LastUse::Node(at)));
     }
     outputs.iter().for_each(|(_, id)| mark(*id, LastUse::Output));
     last
@@ -106,8 +106,20 @@ impl Plan {
     }
 
     fn node(&mut self, node: DraftNode, at: usize, entries: &mut [Entry]) -> Option<Node> {
-        let DraftNode { place, resolved, inputs: ids, outputs: produced, operator, open, known, .. } = node;
+        let DraftNode { place, resolved, inputs: ids, outputs: produced, operator, bodies, open, known, .. } = node;
         let (resolved, operator) = (resolved?, operator?);
+        let captured: SmallVec<[Id; 2]> = bodies.iter().flat_map(|body| &body.captured).copied().collect();
+        let operator = match operator {
+            Made::Plain(operator) => Runs::Plain(operator),
+            Made::Control(control) => {
+                let body = |DraftBody { draft, captured }| {
+                    let captured = captured.into_iter().map(|id| self.source(id, entries)).collect();
+                    let nodes = draft.node_count();
+                    Body { graph: plan(draft, nodes), captured }
+                };
+                Runs::Control(control, bodies.into_iter().map(body).collect())
+            }
+        };
         let mut inputs: SmallVec<[Option<Source>; 3]> =
             ids.iter().map(|id| id.map(|id| self.source(id, entries))).collect();
         // What is read here for the last time, and once, the operator may take.
@@ -120,8 +132,17 @@ impl Plan {
             }
             let Source::Slot(slot) = source else { continue };
             release.push(slot);
-            if ids.iter().skip(k + 1).all(|other| *other != Some(id)) {
+            if ids.iter().skip(k + 1).all(|other| *other != Some(id)) && !captured.contains(&id) {
                 inputs.get_mut(k).into_iter().for_each(|source| *source = Some(Source::Last(slot)));
+            }
+        }
+        for (k, id) in captured.iter().enumerate() {
+            let read = ids.contains(&Some(*id)) || captured.iter().take(k).any(|other| other == id);
+            if let (Source::Slot(slot), false, Some(LastUse::Node(last))) =
+                (self.source(*id, entries), read, self.last_use.get(id.at()))
+                && *last == at
+            {
+                release.push(slot);
             }
         }
         let mut unread: SmallVec<[u32; 1]> = SmallVec::new();

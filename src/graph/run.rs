@@ -1,8 +1,9 @@
 //! Running a graph: a loop over its nodes.
 
-use super::{Graph, Node, NodeOutput, Output, types};
+use super::frames::Frame;
+use super::{Graph, Node, NodeOutput, Output, Runs, types};
 use crate::error::{Error, Kind, Result, quote};
-use crate::operator::{Call, Context, Feeds, Source, Sources, Values};
+use crate::operator::{Call, Context, Feeds, Resume, Source, Sources, Step, Values};
 use crate::value::{Value, ValueType};
 use smallvec::SmallVec;
 
@@ -20,6 +21,11 @@ impl Slots {
         }
     }
 
+    /// Makes room for what the nodes of a graph produce.
+    pub(super) fn reserve(&mut self, graph: &Graph) {
+        self.0.resize_with(graph.slots, || None);
+    }
+
     #[inline]
     fn take(&mut self, slot: u32) -> Option<Value> {
         self.0.get_mut(slot as usize).and_then(Option::take)
@@ -32,20 +38,9 @@ impl Graph {
     pub(crate) fn run(&self, feeds: Feeds<'_>, slots: &mut Slots, context: &Context) -> Result<()> {
         slots.clear(context);
         context.start();
-        slots.0.resize_with(self.slots, || None);
-        for node in &self.nodes {
-            context.next_node()?;
-            let values = node.run(self.sources(feeds, slots), context).map_err(|error| node.place.locate(error))?;
-            for (output, value) in node.outputs.iter().zip(values) {
-                if let Some(held) = output.slot.and_then(|slot| slots.0.get_mut(slot as usize)) {
-                    *held = Some(value);
-                }
-            }
-            for slot in &node.release {
-                if let Some(value) = slots.take(*slot) {
-                    value.recycle(&context.memory);
-                }
-            }
+        slots.reserve(self);
+        if let Some(frame) = self.run_from(0, feeds, slots, context)? {
+            self.run_frames(frame, feeds, slots, context)?;
         }
         for (k, output) in self.outputs.iter().enumerate() {
             let Some(declared) = &output.check else { continue };
@@ -59,18 +54,37 @@ impl Graph {
         Ok(())
     }
 
+    /// Runs the nodes from a place on, to the end or to the first one that enters a body.
+    pub(super) fn run_from<'g>(
+        &'g self,
+        first: usize,
+        feeds: Feeds<'_>,
+        slots: &mut Slots,
+        context: &Context,
+    ) -> Result<Option<Frame<'g>>> {
+        for (at, node) in self.nodes.iter().enumerate().skip(first) {
+            context.next_node()?;
+            let ran = node.run(self.sources(feeds, slots), context).map_err(|error| node.place.locate(error))?;
+            match ran {
+                Ran::Done(values) => node.finish(values, slots, context),
+                Ran::Entered(body, given, resume) => {
+                    return self.enter(at, body, given, resume, feeds, slots).map(Some);
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// Takes an output of the graph out after a run, or shares it if it is needed again.
-    pub(crate) fn take(&self, k: usize, feeds: Feeds<'_>, slots: &mut Slots, context: &Context) -> Result<Value> {
+    pub(crate) fn take(&self, k: usize, feeds: Feeds<'_>, slots: &mut Slots) -> Result<Value> {
         let moved = match self.outputs.get(k) {
             Some(Output { once: true, source: Source::Slot(slot), .. }) => slots.take(*slot),
             _ => None,
         };
-        let value = match moved {
-            Some(value) => value,
-            None => self.output(k, feeds, slots)?.clone(),
-        };
-        value.hand_out(&context.memory);
-        Ok(value)
+        match moved {
+            Some(value) => Ok(value),
+            None => self.output(k, feeds, slots).cloned(),
+        }
     }
 
     /// An output of the graph after a run.
@@ -86,17 +100,43 @@ impl Graph {
     }
 
     #[inline]
-    fn sources<'a>(&'a self, feeds: Feeds<'a>, slots: &'a mut Slots) -> Sources<'a> {
+    pub(super) fn sources<'a>(&'a self, feeds: Feeds<'a>, slots: &'a mut Slots) -> Sources<'a> {
         Sources { feeds, defaults: &self.defaults, constants: &self.constants, slots: &mut slots.0 }
     }
 }
 
+/// What came of a node.
+enum Ran {
+    Done(Values),
+    /// A body is to run, with values for its inputs.
+    Entered(usize, Values, Box<dyn Resume>),
+}
+
 impl Node {
-    fn run<'a>(&'a self, sources: Sources<'a>, context: &'a Context) -> Result<Values> {
+    #[inline]
+    fn run<'a>(&'a self, sources: Sources<'a>, context: &'a Context) -> Result<Ran> {
         let types = if self.open { Some(self.check_inputs(&sources)?) } else { None };
         let (schema, outputs, wanted) = (&*self.resolved.schema, self.outputs.len(), self.wanted);
         let mut call = Call { inputs: &self.inputs, sources, schema, outputs, wanted, context };
-        let mut values = self.operator.run(&mut call)?;
+        let mut values = match &self.operator {
+            Runs::Plain(operator) => operator.run(&mut call)?,
+            Runs::Control(control, _) => match control.start(&mut call)? {
+                (Step::Enter { body, feeds }, resume) => return Ok(Ran::Entered(body, feeds, resume)),
+                (Step::Done(values), _) => values,
+            },
+        };
+        self.check_outputs(&mut values, types, context)?;
+        Ok(Ran::Done(values))
+    }
+
+    /// The outputs are as many as the node lists, of the types that they should have, and counted.
+    #[inline]
+    pub(super) fn check_outputs(
+        &self,
+        values: &mut Values,
+        types: Option<SmallVec<[Option<ValueType>; 1]>>,
+        context: &Context,
+    ) -> Result<()> {
         if values.len() != self.outputs.len() {
             let (got, want) = (values.len(), self.outputs.len());
             return Err(self.blame(format!("the operator's implementation gave {got} outputs, not {want}")));
@@ -115,7 +155,22 @@ impl Node {
                 value.adopt(&context.memory)?;
             }
         }
-        Ok(values)
+        Ok(())
+    }
+
+    /// Puts the outputs into their slots, and lets go of what nobody reads any more.
+    #[inline]
+    pub(super) fn finish(&self, values: Values, slots: &mut Slots, context: &Context) {
+        for (output, value) in self.outputs.iter().zip(values) {
+            if let Some(held) = output.slot.and_then(|slot| slots.0.get_mut(slot as usize)) {
+                *held = Some(value);
+            }
+        }
+        for slot in &self.release {
+            if let Some(value) = slots.take(*slot) {
+                value.recycle(&context.memory);
+            }
+        }
     }
 
     /// The types of inputs that were not known before; gives those of the outputs.

@@ -195,7 +195,8 @@ impl Model {
         graph.run(feeds, slots, context)?;
         let mut outputs = Outputs::default();
         for (k, output) in graph.outputs.iter().enumerate() {
-            let value = graph.take(k, feeds, slots, context)?;
+            let value = graph.take(k, feeds, slots)?;
+            value.hand_out(&context.memory);
             if let Value::Tensor(tensor) = &value {
                 outputs.notes.extend(output.note(tensor.shape(), &symbols));
             }

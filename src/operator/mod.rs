@@ -3,6 +3,7 @@
 mod axis;
 mod call;
 mod context;
+mod control;
 mod node;
 mod sources;
 
@@ -10,6 +11,7 @@ pub(crate) use axis::Axis;
 pub use call::Call;
 pub use context::Cancel;
 pub(crate) use context::Context;
+pub(crate) use control::{Control, Resume, Step};
 pub use node::{Compatibility, Node};
 pub(crate) use sources::{Feeds, Source, Sources};
 
@@ -59,6 +61,9 @@ pub type Values = SmallVec<[Value; 1]>;
 /// Makes the operator of a node, once, when a model is loaded.
 pub(crate) type Load = fn(&Node<'_>) -> Result<Box<dyn Operator>>;
 
+/// As [`Load`], of an operator with bodies.
+pub(crate) type LoadControl = fn(&Node<'_>) -> Result<Box<dyn Control>>;
+
 /// As [`Load`], of a user's operator.
 pub(crate) type LoadCustom = Arc<dyn Fn(&Node<'_>) -> Result<Box<dyn Operator>> + Send + Sync>;
 
@@ -67,13 +72,37 @@ pub(crate) type LoadCustom = Arc<dyn Fn(&Node<'_>) -> Result<Box<dyn Operator>> 
 pub(crate) enum Make {
     /// One of ours.
     Run(Load),
+    /// One of ours that has bodies.
+    #[cfg_attr(not(test), expect(dead_code, reason = "If, Loop and Scan are to come"))]
+    Control(LoadControl),
     /// One of a user.
     Custom(LoadCustom),
 }
 
 impl fmt::Debug for Make {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if matches!(self, Make::Run(_)) { "Run" } else { "Custom" })
+        f.write_str(match self {
+            Make::Run(_) => "Run",
+            Make::Control(_) => "Control",
+            Make::Custom(_) => "Custom",
+        })
+    }
+}
+
+/// An operator that was made.
+#[derive(Debug)]
+pub(crate) enum Made {
+    Plain(Box<dyn Operator>),
+    Control(Box<dyn Control>),
+}
+
+impl Made {
+    /// The operator, if it has no bodies.
+    pub(crate) fn plain(&self) -> Option<&dyn Operator> {
+        match self {
+            Made::Plain(operator) => Some(&**operator),
+            Made::Control(_) => None,
+        }
     }
 }
 
@@ -116,15 +145,12 @@ impl Resolved {
     }
 
     /// The operator of a node with these attributes, which have been checked against the schema.
-    pub(crate) fn load(
-        &self,
-        attributes: &[(String, Attribute)],
-        inputs: &[Option<&Fact>],
-    ) -> Result<Box<dyn Operator>> {
+    pub(crate) fn load(&self, attributes: &[(String, Attribute)], inputs: &[Option<&Fact>]) -> Result<Made> {
         let node = Node { schema: &self.schema, attributes, inputs, compatibility: self.compatibility };
         match &self.make {
-            Make::Run(load) => load(&node),
-            Make::Custom(load) => load(&node),
+            Make::Run(load) => load(&node).map(Made::Plain),
+            Make::Custom(load) => load(&node).map(Made::Plain),
+            Make::Control(load) => load(&node).map(Made::Control),
         }
     }
 

@@ -13,7 +13,7 @@ pub(super) fn drop_unread(draft: &mut Draft) {
         let is_read = node.outputs.iter().flatten().any(|id| read.get(id.at()) == Some(&true));
         let needed = node.operator.is_some() && (is_read || custom);
         if needed {
-            for id in node.inputs.iter().flatten() {
+            for id in node.reads() {
                 if let Some(read) = read.get_mut(id.at()) {
                     *read = true;
                 }

@@ -36,7 +36,7 @@ impl<'a> Fold<'a> {
     }
 
     fn values(&self, node: &DraftNode, entries: &[Entry]) -> Option<Values> {
-        let (resolved, operator) = (node.resolved.as_ref()?, node.operator.as_ref()?);
+        let (resolved, operator) = (node.resolved.as_ref()?, node.operator.as_ref()?.plain()?);
         // What a user's operator does is the user's: it may differ from call to call.
         if resolved.is_custom() || node.inputs.is_empty() {
             return None;

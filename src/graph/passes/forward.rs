@@ -6,10 +6,11 @@ use std::collections::HashMap;
 pub(super) fn forward(draft: &mut Draft) {
     let mut instead: HashMap<Id, Id> = HashMap::new();
     for node in &mut draft.nodes {
-        for id in node.inputs.iter_mut().flatten() {
+        let captured = node.bodies.iter_mut().flat_map(|body| &mut body.captured);
+        for id in node.inputs.iter_mut().flatten().chain(captured) {
             *id = instead.get(id).copied().unwrap_or(*id);
         }
-        let from = node.operator.as_ref().and_then(|operator| operator.forwards());
+        let from = node.operator.as_ref().and_then(|operator| operator.plain()?.forwards());
         let from = from.and_then(|k| node.inputs.get(k).copied().flatten());
         if let (Some(from), Some(Some(to))) = (from, node.outputs.first()) {
             // A type that is checked at run time is checked by the node.

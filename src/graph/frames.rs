@@ -1,0 +1,244 @@
+//! Running nodes that have bodies: a stack of frames in memory of its own, so that bodies may nest as deeply as a model
+//! does on a stack of any size.
+
+use super::run::Slots;
+use super::{Graph, Node, Runs};
+use crate::error::{Error, Result};
+use crate::operator::{Context, Feeds, Resume, Step, Values};
+use crate::value::Value;
+
+/// A body that runs, and the node that waits for it.
+#[derive(Debug)]
+pub(super) struct Frame<'g> {
+    node: &'g Node,
+    /// The node's place in its graph.
+    at: usize,
+    resume: Box<dyn Resume>,
+    body: &'g Graph,
+    feeds: Vec<Option<Value>>,
+    slots: Slots,
+}
+
+impl Graph {
+    /// Runs a body that a node entered, all that it enters, and the nodes that are left.
+    pub(super) fn run_frames<'g>(
+        &'g self,
+        first: Frame<'g>,
+        feeds: Feeds<'_>,
+        slots: &mut Slots,
+        context: &Context,
+    ) -> Result<()> {
+        // The innermost body is the last one.
+        let mut frames = vec![first];
+        while let Some(Frame { body, feeds: own, slots: inner, .. }) = frames.last_mut() {
+            let mut next = body.run_from(0, Feeds::Own(own), inner, context)?;
+            while next.is_none() {
+                let Some(ended) = frames.pop() else { return Ok(()) };
+                let (graph, feeds, slots) = match frames.last_mut() {
+                    Some(outer) => (outer.body, Feeds::Own(&outer.feeds), &mut outer.slots),
+                    None => (self, feeds, &mut *slots),
+                };
+                let Frame { node, at, .. } = ended;
+                next = match ended.resume(context).map_err(|error| node.place.locate(error))? {
+                    (Step::Enter { body, feeds: given }, resume) => {
+                        Some(graph.enter(at, body, given, resume, feeds, slots)?)
+                    }
+                    (Step::Done(mut values), _) => {
+                        let checked = node.check_outputs(&mut values, None, context);
+                        checked.map_err(|error| node.place.locate(error))?;
+                        node.finish(values, slots, context);
+                        graph.run_from(at + 1, feeds, slots, context)?
+                    }
+                };
+                if next.is_none() && frames.is_empty() {
+                    return Ok(());
+                }
+            }
+            frames.extend(next);
+        }
+        Ok(())
+    }
+
+    /// The frame of a body of the node at a place.
+    pub(super) fn enter<'g>(
+        &'g self,
+        at: usize,
+        body: usize,
+        given: Values,
+        resume: Box<dyn Resume>,
+        feeds: Feeds<'_>,
+        slots: &mut Slots,
+    ) -> Result<Frame<'g>> {
+        let no_body = || Error::bug("a node enters a body that it doesn't have");
+        let node = self.nodes.get(at).ok_or_else(no_body)?;
+        let Runs::Control(_, bodies) = &node.operator else { return Err(no_body()) };
+        let body = bodies.get(body).ok_or_else(no_body)?;
+        let mut own: Vec<Option<Value>> = given.into_iter().map(Some).collect();
+        let sources = self.sources(feeds, slots);
+        own.extend(body.captured.iter().map(|source| sources.get(*source).cloned()));
+        let body = &body.graph;
+        body.check_feeds(Feeds::Own(&own)).map_err(|error| node.place.locate(error))?;
+        let mut slots = Slots::default();
+        slots.reserve(body);
+        Ok(Frame { node, at, resume, body, feeds: own, slots })
+    }
+}
+
+impl Frame<'_> {
+    /// Hands the outputs of the body to the node.
+    fn resume(self, context: &Context) -> Result<(Step, Box<dyn Resume>)> {
+        let Frame { mut resume, body, feeds, mut slots, .. } = self;
+        let results: Result<Values> =
+            (0..body.outputs.len()).map(|k| body.take(k, Feeds::Own(&feeds), &mut slots)).collect();
+        let results = results?;
+        slots.clear(context);
+        Ok((resume.resume(results, context)?, resume))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::error::Kind;
+    use crate::graph::Draft;
+    use crate::graph::draft::DraftBody;
+    use crate::graph::testing::Builder;
+    use crate::limits::{Budget, Limits};
+    use crate::operator::{Call, Cancel, Control, Make, Resolved};
+    use crate::schema::Schema;
+    use crate::tensor::Tensor;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    /// `y = body(.. body(body(x)))`, `n` times.
+    #[derive(Debug)]
+    struct Repeat;
+
+    #[derive(Debug)]
+    struct Repeating(u64);
+
+    impl Control for Repeat {
+        fn start(&self, call: &mut Call<'_>) -> Result<(Step, Box<dyn Resume>)> {
+            let n = call.tensor(1)?.as_slice::<i64>()?[0] as u64;
+            let x = call.input(0).cloned().unwrap();
+            let mut repeating = Repeating(n);
+            Ok((repeating.resume([x].into(), call.context)?, Box::new(repeating)))
+        }
+    }
+
+    impl Resume for Repeating {
+        fn resume(&mut self, results: Values, _: &Context) -> Result<Step> {
+            if self.0 == 0 {
+                return Ok(Step::Done(results));
+            }
+            self.0 -= 1;
+            Ok(Step::Enter { body: 0, feeds: results })
+        }
+    }
+
+    impl Builder {
+        /// A Repeat with a body that captures `captured`, which it knows by the same names.
+        fn repeat(&mut self, inputs: [&str; 2], output: &str, body: Draft, captured: &[&str]) {
+            let text = "test.Repeat 1\n  (x: T, n: int64) -> (y: T)\n  T: float int64";
+            let make = Make::Control(|_| Ok(Box::new(Repeat)));
+            let resolved = Resolved::new(Arc::new(Schema::parse(text).unwrap()), make, Default::default());
+            self.node("repeat", resolved, &inputs, output);
+            let captured = captured.iter().map(|name| self.id(name)).collect();
+            self.draft.nodes.last_mut().unwrap().bodies.push(DraftBody { draft: body, captured });
+        }
+    }
+
+    /// `next = Gather(x, ids)`; `ids` is captured.
+    fn body() -> Draft {
+        let mut body = Builder::new();
+        body.input("x");
+        body.input("ids");
+        body.gather(&["x", "ids"], "next");
+        body.output("next")
+    }
+
+    /// `y = Repeat(x, n) { body }`
+    fn graph(body: Draft) -> Graph {
+        let mut outer = Builder::new();
+        ["x", "n", "ids"].into_iter().for_each(|name| outer.input(name));
+        outer.repeat(["x", "n"], "y", body, &["ids"]);
+        Graph::new(outer.output("y"), true, &Limits::default(), &Budget::new(&Limits::default())).unwrap()
+    }
+
+    fn run(graph: &Graph, feeds: [Value; 3], limits: Limits, cancel: Option<Cancel>) -> Result<Value> {
+        let mut context = Context::new(1, limits);
+        context.cancel = cancel;
+        let (feeds, mut slots) = (feeds.map(Some), Slots::default());
+        graph.run(Feeds::Own(&feeds), &mut slots, &context)?;
+        graph.take(0, Feeds::Own(&feeds), &mut slots)
+    }
+
+    fn feeds(n: i64) -> [Value; 3] {
+        [vec![1f32, 2.0, 3.0].into(), Tensor::scalar(n).into(), vec![1i64, 2, 0].into()]
+    }
+
+    #[test]
+    fn a_body_runs_as_often_as_its_node_says() {
+        let graph = graph(body());
+        for (n, want) in [(0, [1f32, 2.0, 3.0]), (1, [2.0, 3.0, 1.0]), (2, [3.0, 1.0, 2.0]), (300, [1.0, 2.0, 3.0])] {
+            assert_eq!(run(&graph, feeds(n), Limits::default(), None).unwrap(), want.into(), "{n} times");
+        }
+    }
+
+    #[test]
+    fn bodies_nest_on_a_small_stack() {
+        let nested = |depth: usize| {
+            (1..depth).fold(body(), |inner, _| {
+                let mut outer = Builder::new();
+                outer.input("x");
+                outer.input("ids");
+                let one = outer.id("one");
+                outer.draft.constant(one, Some(Tensor::scalar(1i64).into()), None);
+                outer.repeat(["x", "one"], "next", inner, &["ids"]);
+                outer.output("next")
+            })
+        };
+        let graph = graph(nested(30));
+        let thread = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
+            let value = run(&graph, feeds(2), Limits::default(), None).unwrap();
+            std::mem::forget(graph);
+            value
+        });
+        assert_eq!(thread.unwrap().join().unwrap(), [3f32, 1.0, 2.0].into());
+    }
+
+    #[test]
+    fn nodes_of_bodies_count_and_are_cancelled() {
+        let graph = graph(body());
+        let limits = Limits { run_nodes: 1000, ..Limits::default() };
+        assert!(run(&graph, feeds(999), limits.clone(), None).is_ok());
+        assert_eq!(run(&graph, feeds(1000), limits, None).unwrap_err().place().limit, Some("run_nodes"));
+        let cancel = Cancel::after(Duration::from_millis(20));
+        let error = run(&graph, feeds(i64::MAX), Limits::default(), Some(cancel)).unwrap_err();
+        assert_eq!(error.kind(), Kind::Cancelled);
+    }
+
+    #[test]
+    fn memory_of_bodies_is_counted_and_used_again() {
+        let many = vec![0i64; 10_000];
+        let feeds = |n: i64| [vec![0f32; 10_000].into(), Tensor::scalar(n).into(), many.clone().into()];
+        // Two outputs of the body at a time, and no more however often it runs.
+        let limits = |bytes| Limits { run_bytes: bytes, ..Limits::default() };
+        assert!(run(&graph(body()), feeds(100), limits(80_000), None).is_ok());
+        let error = run(&graph(body()), feeds(100), limits(60_000), None).unwrap_err();
+        assert_eq!(error.place().limit, Some("run_bytes"));
+    }
+
+    #[test]
+    fn an_error_names_the_node_in_the_body() {
+        let [x, n, _] = feeds(1);
+        let error = run(&graph(body()), [x, n, vec![3i64].into()], Limits::default(), None).unwrap_err();
+        assert_eq!((error.kind(), error.place().node.as_deref()), (Kind::Input, Some("gather")));
+        // What a body is fed is held against what it declares.
+        let mut typed = body();
+        typed.inputs[1].info.value_type = Some(DType::Int32.into());
+        let error = run(&graph(typed), feeds(1), Limits::default(), None).unwrap_err();
+        assert_eq!((error.place().node.as_deref(), error.place().value_name.as_deref()), (Some("repeat"), Some("ids")));
+    }
+}
