@@ -201,17 +201,30 @@ pub(crate) struct Draft {
 #[derive(Debug, Default)]
 pub(crate) struct Names(HashMap<Arc<str>, Option<Id>>);
 
-/// What a table takes for an entry while it grows: a place and its number, in up to three times as many places.
-const TABLE: u64 = 3 * (size_of::<(Arc<str>, Id)>() as u64 + 1);
+/// Bytes that a table of names takes which has room for so many.
+fn table_bytes(capacity: usize) -> u64 {
+    let places = (capacity as u64 * 8 / 7 + 1).next_power_of_two();
+    places * (size_of::<(Arc<str>, Option<Id>)>() as u64 + 1)
+}
 
 impl Names {
-    pub(crate) fn with_capacity(count: usize) -> Names {
-        Names(HashMap::with_capacity(count))
+    /// Names with room for so many.
+    pub(crate) fn with_capacity(count: usize, budget: &Budget) -> Result<Names> {
+        budget.take(table_bytes(count))?;
+        Ok(Names(HashMap::with_capacity(count)))
+    }
+
+    fn insert(&mut self, name: Arc<str>, id: Option<Id>, budget: &Budget) -> Result<Option<Option<Id>>> {
+        budget.take(32 + name.len() as u64)?;
+        if self.0.len() == self.0.capacity() {
+            budget.take(table_bytes(2 * self.0.len() + 3))?;
+        }
+        Ok(self.0.insert(name, id))
     }
 
     /// Makes a new name of this scope stand for a value of another. Returns false if it isn't new.
-    pub(crate) fn bind(&mut self, name: &str, id: Option<Id>) -> bool {
-        self.0.insert(name.into(), id).is_none()
+    pub(crate) fn bind(&mut self, name: &str, id: Option<Id>, budget: &Budget) -> Result<bool> {
+        Ok(self.insert(name.into(), id, budget)?.is_none())
     }
 }
 
@@ -223,9 +236,12 @@ impl Draft {
     }
 
     /// Makes room for so many more nodes, each with a value, and other values.
-    pub(crate) fn reserve(&mut self, nodes: usize, values: usize) {
+    pub(crate) fn reserve(&mut self, nodes: usize, values: usize, budget: &Budget) -> Result<()> {
+        budget.take(((nodes + values) * size_of::<Entry>()) as u64)?;
+        // Each node is paid for when it is added.
         self.nodes.reserve_exact(nodes);
-        self.entries.reserve(nodes + values);
+        self.entries.reserve_exact(nodes + values);
+        Ok(())
     }
 
     /// The number of nodes.
@@ -235,8 +251,11 @@ impl Draft {
 
     /// A new value.
     pub(crate) fn new_value(&mut self, name: Arc<str>, budget: &Budget) -> Result<Id> {
-        // Entries grow by doubling; the graph's tables are made from them.
-        budget.take(2 * size_of::<Entry>() as u64 + 32)?;
+        if self.entries.len() == self.entries.capacity() {
+            budget.take((2 * self.entries.len().max(2) * size_of::<Entry>()) as u64)?;
+        }
+        // The plan has tables of the entries.
+        budget.take(32)?;
         self.entries.push(Entry { name, by: By::Nothing, fact: Fact::default(), declared: None });
         let id = u32::try_from(self.entries.len()).ok().and_then(NonZeroU32::new);
         id.map(Id).ok_or_else(|| Error::unsupported("the model has 2^32 values"))
@@ -250,10 +269,9 @@ impl Draft {
         if let Some(id) = names.0.get(name) {
             return Ok(*id);
         }
-        budget.take(TABLE + 32 + name.len() as u64)?;
         let name: Arc<str> = name.into();
         let id = self.new_value(name.clone(), budget)?;
-        names.0.insert(name, Some(id));
+        names.insert(name, Some(id), budget)?;
         Ok(Some(id))
     }
 

@@ -71,8 +71,8 @@ impl Graph {
     ) -> Result<Frame<'g>> {
         let no_body = || Error::bug("a node enters a body that it doesn't have");
         let node = self.nodes.get(at).ok_or_else(no_body)?;
-        let Runs::Control(_, bodies) = &node.operator else { return Err(no_body()) };
-        let body = bodies.get(body).ok_or_else(no_body)?;
+        let Runs::Control(operator) = &node.operator else { return Err(no_body()) };
+        let body = operator.bodies.get(body).ok_or_else(no_body)?;
         let mut own: Vec<Option<Value>> = given.into_iter().map(Some).collect();
         let sources = self.sources(feeds, slots);
         own.extend(body.captured.iter().map(|source| sources.get(*source).cloned()));

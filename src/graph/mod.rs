@@ -62,7 +62,14 @@ struct Node {
 #[derive(Debug)]
 enum Runs {
     Plain(Box<dyn Operator>),
-    Control(Box<dyn Control>, Vec<Body>),
+    Control(Box<Bodies>),
+}
+
+/// An operator with bodies, and these.
+#[derive(Debug)]
+struct Bodies {
+    control: Box<dyn Control>,
+    bodies: Vec<Body>,
 }
 
 /// A graph inside of a node.
@@ -103,6 +110,9 @@ pub(crate) struct Graph {
     outputs_by_name: Vec<usize>,
 }
 
+/// Bytes that a node takes while a model is loaded, without what has a length of its own.
+pub(crate) const NODE_BYTES: usize = size_of::<draft::DraftNode>() + size_of::<Node>() + 64;
+
 impl Graph {
     /// Infers types, makes operators, runs the passes where they are asked for, and plans.
     ///
@@ -114,7 +124,6 @@ impl Graph {
         if optimize {
             passes::PASSES.iter().for_each(|pass| pass(&mut draft));
         }
-        budget.take((draft.node_count() * size_of::<Node>()) as u64)?;
         Ok(plan::plan(draft, node_count))
     }
 

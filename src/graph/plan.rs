@@ -2,7 +2,7 @@
 
 use super::draft::{By, Draft, DraftBody, DraftNode, Entry, Id};
 use super::feeds::ValueInfo;
-use super::{Body, Graph, Input, Node, NodeOutput, Output, Runs};
+use super::{Bodies, Body, Graph, Input, Node, NodeOutput, Output, Runs};
 use crate::operator::{Made, Source};
 use crate::value::{Dim, Value};
 use smallvec::SmallVec;
@@ -117,7 +117,8 @@ impl Plan {
                     let nodes = draft.node_count();
                     Body { graph: plan(draft, nodes), captured }
                 };
-                Runs::Control(control, bodies.into_iter().map(body).collect())
+                let bodies = bodies.into_iter().map(body).collect();
+                Runs::Control(Box::new(Bodies { control, bodies }))
             }
         };
         let mut inputs: SmallVec<[Option<Source>; 3]> =

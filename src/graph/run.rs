@@ -120,7 +120,7 @@ impl Node {
         let mut call = Call { inputs: &self.inputs, sources, schema, outputs, wanted, context };
         let mut values = match &self.operator {
             Runs::Plain(operator) => operator.run(&mut call)?,
-            Runs::Control(control, _) => match control.start(&mut call)? {
+            Runs::Control(operator) => match operator.control.start(&mut call)? {
                 (Step::Enter { body, feeds }, resume) => return Ok(Ran::Entered(body, feeds, resume)),
                 (Step::Done(values), _) => values,
             },

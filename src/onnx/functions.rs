@@ -179,10 +179,9 @@ impl Loader<'_> {
                 if what == "output" {
                     produced.push(id);
                 }
-                budget.take(128 + 2 * formal.len() as u64)?;
                 if what == "output" && proto.input.contains(formal) {
                     faults.push(Error::model(format!("{} is an input and an output of the function", quote(formal))));
-                } else if (what == "input" || id.is_some()) && !names.bind(formal, id) {
+                } else if (what == "input" || id.is_some()) && !names.bind(formal, id, budget)? {
                     faults.push(Error::model(format!("the function has two {what}s {}", quote(formal))));
                 }
             }

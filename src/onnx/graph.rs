@@ -5,7 +5,7 @@ use super::proto::{AttributeProto, NodeProto, OperatorSetIdProto, SparseTensorPr
 use super::{attribute, scan, shallow, sparse, tensor, types};
 use crate::error::{Error, Kind, Result, quote};
 use crate::files::{LoadedModel, ModelFiles};
-use crate::graph::{Draft, Ids, Names, NodePlace, ValueInfo};
+use crate::graph::{Draft, Ids, NODE_BYTES, Names, NodePlace, ValueInfo};
 use crate::operator::{Label, Resolved};
 use crate::registry::{Newest, Registry};
 use crate::value::Value;
@@ -190,8 +190,8 @@ pub(super) struct Loader<'a> {
 impl Loader<'_> {
     fn graph(&mut self, proto: shallow::Graph, opsets: Opsets) -> Result<()> {
         let (nodes, values) = (proto.node.len(), proto.initializer.len());
-        self.draft.reserve(nodes, values);
-        let mut names = Names::with_capacity(nodes + values);
+        self.draft.reserve(nodes, values, &self.files.budget)?;
+        let mut names = Names::with_capacity(nodes + values, &self.files.budget)?;
         self.values(&mut names, &proto)?;
         let outputs: Vec<ValueInfo> = proto.output.iter().filter_map(|o| self.value_info(o, "output")).collect();
         for info in &outputs {
@@ -412,11 +412,10 @@ impl Loader<'_> {
 
 /// Memory that a node takes in the draft and in the graph, with so many bytes of names of its own.
 fn node_cost(proto: &NodeProto, names: usize) -> u64 {
-    (NODE + 2 * names + 24 * proto.input.len() + 96 * proto.output.len()) as u64
+    // A few values have room in the node.
+    let (inputs, outputs) = (proto.input.len().saturating_sub(3), proto.output.len().saturating_sub(1));
+    (NODE_BYTES + 32 + names + 32 * inputs + 128 * outputs) as u64
 }
-
-/// A node in the draft and in the graph, without its values.
-const NODE: usize = 512;
 
 /// The nodes of the graphs among attributes, the last one first.
 fn inner_nodes(attributes: Vec<AttributeProto>) -> Vec<NodeProto> {

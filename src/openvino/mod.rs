@@ -5,7 +5,7 @@ mod xml;
 use crate::dtype::{DType, VIEW};
 use crate::error::{Error, Kind, Result, quote};
 use crate::files::{LoadedModel, ModelFiles};
-use crate::graph::{Draft, Names, NodePlace, ValueInfo};
+use crate::graph::{Draft, NODE_BYTES, Names, NodePlace, ValueInfo};
 use crate::operator::{Label, Resolved};
 use crate::registry::Registry;
 use crate::schema::{self, Attribute, AttributeKind, OPENVINO_DOMAIN};
@@ -176,7 +176,8 @@ impl Reader<'_> {
     }
 
     fn node(&mut self, layer: &Layer, index: u32, sources: &HashMap<(u64, u64), (u64, u64)>) -> Result<()> {
-        self.files.budget.take((768 + 4 * layer.name.len()) as u64)?;
+        let values = 64 * layer.inputs.len() + 128 * layer.outputs.len();
+        self.files.budget.take((NODE_BYTES + values + 2 * layer.name.len() + 128) as u64)?;
         let mut inputs = Vec::with_capacity(layer.inputs.len());
         for port in &layer.inputs {
             let from = sources.get(&(layer.id, port.id));
