@@ -16,7 +16,7 @@ pub enum Kind {
     Model,
     /// The caller: feeds are wrong, or a value met at run time is.
     Input,
-    /// Nobody but us: the standard has it and this runtime doesn't.
+    /// Us: the standard has it and this runtime doesn't.
     Unsupported,
     /// The caller, who may raise a [limit](crate::Limits) that was exceeded.
     Limit,
@@ -128,8 +128,8 @@ impl Error {
         self
     }
 
-    /// All of `causes` as one error: the only one as it is; of several the first, which knows the others. `left_out`
-    /// more there were. `None` where there are none.
+    /// Merges several errors; [`Error::causes`] lists them. One alone stays as it is, and none give `None`. `left_out`
+    /// is the number of errors that were not kept.
     pub(crate) fn all(mut causes: Vec<Error>, left_out: usize) -> Option<Error> {
         if causes.len() < 2 {
             return causes.pop();
@@ -164,7 +164,7 @@ impl Error {
         &self.0.place
     }
 
-    /// The faults that were found together, in the model's order; only this error where it is one alone.
+    /// The faults that were found together, in the model's order; only this error if there was one.
     pub fn causes(&self) -> &[Error] {
         if self.0.causes.is_empty() { std::slice::from_ref(self) } else { &self.0.causes }
     }
@@ -175,13 +175,13 @@ impl Error {
         self
     }
 
-    /// The same error with what it is about before its message.
+    /// The same error with its message prefixed by `what` and a colon.
     pub(crate) fn within(mut self, what: &str) -> Error {
         self.0.message = bounded(format!("{what}: {}", self.0.message));
         self
     }
 
-    /// The same error with more after its message.
+    /// The same error with its message continued by `more`.
     pub(crate) fn and(mut self, more: &str) -> Error {
         self.0.message = bounded(self.0.message + more);
         self

@@ -26,21 +26,22 @@ pub struct Limits {
     pub load_bytes_per_byte: u64,
     /// Nested messages in a model file: a graph in an attribute of a node in a graph is three. Default: 60.
     pub nesting: usize,
-    /// Nodes, those of subgraphs and functions included. Default: 10 million.
+    /// Nodes, those of subgraphs included, and those that calls of functions become. Default: 10 million.
     pub nodes: usize,
     /// Bytes of a name. Default: 64 KiB.
     pub name_bytes: usize,
     /// Dimensions of a tensor or of a declared shape. Default: 64.
     pub rank: usize,
-    /// Bytes of a tensor that an operator produces. Default: 8 GiB.
+    /// Bytes of an output that an operator asks for. Default: 8 GiB.
     pub tensor_bytes: u64,
-    /// Bytes of all tensors that a run holds at one time, without what was fed and the model's own. Default: 8 GiB.
+    /// Bytes of all tensors and scratch memory that a run holds at one time, and of memory that waits for reuse;
+    /// without feeds and the model's constants. Default: 8 GiB.
     pub run_bytes: u64,
     /// Elements that a run may produce in all. Default: 2^40.
     pub run_elements: u64,
-    /// Nodes that a run may execute, each as often as it is executed. Default: 2^30.
+    /// Nodes that a run may execute; a node counts each time. Default: 2^30.
     pub run_nodes: u64,
-    /// Steps of work that outputs don't show: indices read, terms of sums. Default: 2^50.
+    /// Steps of work that the size of outputs doesn't show, such as indices read. Default: 2^50.
     pub run_work: u64,
 }
 
@@ -72,7 +73,7 @@ impl Limits {
         Err(exceeded("rank", what, rank as u128, "dimensions", self.rank as u64))
     }
 
-    /// So many bytes of faults are kept, so that all are reported and their memory is bounded.
+    /// Maximum bytes of faults that are kept.
     pub(crate) fn fault_bytes(&self) -> usize {
         usize::try_from(self.load_bytes / 32).unwrap_or(usize::MAX).min(1 << 20)
     }
@@ -99,7 +100,7 @@ impl Budget {
     /// Takes `bytes` of memory.
     ///
     /// # Errors
-    /// That is more than is left.
+    /// Fewer bytes are left.
     pub(crate) fn take(&self, bytes: u64) -> Result<()> {
         let (taken, allowed) = (self.taken.get().saturating_add(bytes), self.allowed.get());
         self.taken.set(taken);

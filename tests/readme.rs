@@ -1,4 +1,4 @@
-//! The README's table of operators is what the code has. `UPDATE=1 cargo test --test readme` writes it anew.
+//! The README's table of operators is what the code has. `UPDATE=1 cargo test --test readme` rewrites it.
 
 use anyhow::{Context, Result, ensure};
 

@@ -1,7 +1,7 @@
 //! The rooms of the library: each may use those above it in this list, and no other.
 
 use anyhow::{Context, Result, bail, ensure};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// From the one that knows nothing to the one that knows all. `lib.rs` names them and is none.
@@ -78,6 +78,54 @@ fn no_file_is_longer_than_it_may_be() -> Result<()> {
         ensure!(generated || lines <= LINES, "{} has {lines} lines of code", file.display());
     }
     Ok(())
+}
+
+/// The table of docs/architecture.md has these rooms, in this order, and files that are there.
+#[test]
+fn the_document_has_these_rooms() -> Result<()> {
+    let text = std::fs::read_to_string("docs/architecture.md")?;
+    let (_, table) = text.split_once("| room |").context("no table of rooms")?;
+    let mut rooms = Vec::new();
+    for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').collect();
+        let [room, _, files] = cells[..] else { bail!("a row has {} cells: {row}", cells.len()) };
+        let room = room.trim().trim_matches('`');
+        for file in quoted(files) {
+            ensure!(Path::new("src").join(file).exists(), "{room}: {file} is not there");
+            ensure!(file.starts_with(room), "{room}: {file} is in another room");
+        }
+        rooms.push(room);
+    }
+    ensure!(rooms == ROOMS, "docs/architecture.md has the rooms {rooms:?}");
+    Ok(())
+}
+
+/// What docs/architecture.md names is in the code.
+#[test]
+fn the_document_names_what_is_there() -> Result<()> {
+    let mut code = String::new();
+    for folder in ["src", "tests"] {
+        for file in files(Path::new(folder))? {
+            code += &std::fs::read_to_string(file)?;
+        }
+    }
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let known: HashSet<&str> = code.split(|c| !is_part(c)).collect();
+    let text = std::fs::read_to_string("docs/architecture.md")?;
+    let mut seen = 0;
+    for name in quoted(&text) {
+        let is_path = Path::new(name).exists() || Path::new("src").join(name).exists();
+        let unknown = name.split(|c| !is_part(c)).find(|part| !known.contains(part));
+        ensure!(is_path || unknown.is_none(), "`{name}`: what is {unknown:?}?");
+        seen += 1;
+    }
+    ensure!(seen > 100, "only {seen} names were found");
+    Ok(())
+}
+
+/// What stands between backquotes.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
 }
 
 #[test]

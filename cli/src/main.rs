@@ -14,7 +14,7 @@ mod value;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// The reference runtime for ONNX: runs a model exactly as the standard says, or says precisely why it can't.
+/// A reference runtime for ONNX: runs a model exactly as the standard says, or says precisely why it can't.
 #[derive(Debug, Parser)]
 #[command(name = "onnxref", version, arg_required_else_help = true)]
 struct Cli {

@@ -15,7 +15,7 @@ use tempfile::NamedTempFile;
 Example:
   onnxref run model.onnx -i data=image.npy -i 'indices=[0, -1]' -o y=y.npy
 
-Ends with 0, or 2: wrong usage or input file; 3: the model can't be loaded; 4: it can't be run on these inputs.")]
+Exit status: 0 success; 2 wrong usage or input file; 3 the model can't be loaded; 4 it can't be run on these inputs.")]
 pub(crate) struct Arguments {
     /// The .onnx file
     model: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
 
     /// Write an output to a .pb file (a TensorProto) or a .npy file
     ///
-    /// Files are written when the run has succeeded, and none is left half-written. A model of one output needs no
+    /// Files are written after the run has succeeded, each completely or not at all. A model of one output needs no
     /// NAME=.
     #[arg(short, long, value_name = "NAME=FILE")]
     output: Vec<String>,
@@ -41,14 +41,14 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
-    /// Depart from the standard as other engines do
+    /// Accept a non-standard behaviour of other engines
     #[arg(long, value_enum, value_name = "DEPARTURE")]
     compat: Vec<Compat>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Compat {
-    /// Gather-1 takes negative indices, as from version 11 on
+    /// Gather-1 takes negative indices, as version 11 does
     #[value(name = "gather-1-negative-indices")]
     Gather1NegativeIndices,
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Of the reasons why cases can't run this many are listed.
+/// Maximum number of listed reasons why cases can't run.
 const MAX_REASONS: usize = 10;
 
 /// Run official test cases and compare their outputs as the official runner does.
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(required = true)]
     path: Vec<PathBuf>,
 
-    /// Fail if fewer than N cases passed or failed
+    /// Fail if fewer than N cases ran
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_cases: usize,
 

@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
-/// What a format reads from a model's files.
+/// What the reader of a format makes of a model's files.
 pub(crate) struct LoadedModel {
     pub(crate) draft: Draft,
     pub(crate) ir_version: i64,
@@ -168,7 +168,7 @@ impl ModelFiles {
         Tensor::new(dtype, shape, bytes).map_err(|e| e.with_kind(Kind::Model))
     }
 
-    /// Pays for so many bytes of a file, where they are read.
+    /// Charges bytes of a file to the budget, unless they are mapped.
     fn pay(&self, bytes: u64) -> Result<()> {
         self.budget.allow_for(bytes);
         if self.places.mmap { Ok(()) } else { self.budget.take(bytes) }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// A value of a draft: its place among the entries, and 1.
+/// A value of a draft: the position of its entry, plus 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Id(NonZeroU32);
 
@@ -73,7 +73,7 @@ pub(crate) type Ids = SmallVec<[Option<Id>; 4]>;
 #[derive(Debug)]
 pub(crate) struct DraftNode {
     pub(crate) place: NodePlace,
-    /// The operator version; `None` where it can't be had, which was told.
+    /// The operator version; `None` if it can't be resolved, which has been reported.
     pub(crate) resolved: Option<Arc<Resolved>>,
     pub(crate) attributes: Vec<(String, Attribute)>,
     pub(crate) inputs: Ids,
@@ -138,20 +138,20 @@ impl NodePlace {
     }
 }
 
-/// Faults in the order they were found; only so many that they stay readable, and their memory bounded.
+/// Faults in the order they were found, up to a number and a size.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     list: Vec<Error>,
     left_out: usize,
     weight: usize,
-    /// Bytes of them that are kept, and one more fault.
+    /// No more faults are kept once they exceed this many bytes.
     most: usize,
 }
 
 impl Faults {
     const KEPT: usize = 1000;
 
-    /// No more faults are kept: looking for them is in vain.
+    /// Whether further faults would be dropped.
     pub(crate) fn full(&self) -> bool {
         self.list.len() >= Self::KEPT || self.weight >= self.most
     }
@@ -172,7 +172,7 @@ impl Faults {
         Error::all(list, self.left_out).map_or(Ok(()), Err)
     }
 
-    /// How many bytes of faults are kept.
+    /// Maximum bytes of faults, up to one fault more.
     pub(super) fn most(&self) -> usize {
         self.most
     }
@@ -229,7 +229,7 @@ impl Names {
 }
 
 impl Draft {
-    /// A draft that keeps so many bytes of faults, and one more fault.
+    /// A draft that keeps at most `fault_bytes` of faults, up to one fault more.
     pub(crate) fn new(fault_bytes: usize) -> Draft {
         let faults = Faults { most: fault_bytes.max(1), ..Faults::default() };
         Draft { entries: vec![], nodes: vec![], inputs: vec![], outputs: vec![], fixed: vec![], faults }
@@ -279,7 +279,7 @@ impl Draft {
     pub(crate) fn value(&mut self, names: &mut Names, name: &str, budget: &Budget) -> Result<Id> {
         match self.optional(names, name, budget)? {
             Some(id) => Ok(id),
-            // What is wrong with it is told where it is defined.
+            // Reported where it is defined.
             None => self.new_value("".into(), budget),
         }
     }
@@ -307,8 +307,8 @@ impl Draft {
         self.inputs.push(DraftInput { info, default });
     }
 
-    /// An initializer that can't be overridden, if its value can be had; `declared` is the graph's input of the same
-    /// name, if there is one.
+    /// An initializer that can't be overridden; its value is `None` if it can't be read. `declared` is the graph's
+    /// input of the same name, if any.
     pub(crate) fn constant(&mut self, id: Id, value: Option<Value>, declared: Option<&ValueInfo>) {
         if let (Some(info), Some(value)) = (declared, &value)
             && let Err(error) = check_default(info, value)
@@ -333,7 +333,7 @@ impl Draft {
         }
     }
 
-    /// A node whose operator can't be had, for one reason or several. Its outputs count as produced.
+    /// Reports why a node's operator can't be made. Its outputs still count as produced.
     pub(crate) fn broken(&mut self, place: &NodePlace, faults: Vec<Error>) {
         for fault in faults {
             // Names are copied into what is kept only.

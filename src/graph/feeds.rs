@@ -1,4 +1,4 @@
-//! What goes into a graph and what comes out: declared types and shapes, and how values are held against them.
+//! Inputs and outputs of a graph: declared types and shapes, and checking values against them.
 
 use super::Graph;
 use crate::dtype::{DType, ShapeText};
@@ -26,7 +26,7 @@ impl ValueInfo {
     }
 }
 
-/// The size of each symbol that feeds gave one, and the input that did.
+/// The size of each symbol, once a feed has set it, and the name of that input.
 pub(crate) type Symbols<'a> = SmallVec<[Option<(usize, &'a str)>; 4]>;
 
 impl Graph {

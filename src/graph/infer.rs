@@ -9,8 +9,8 @@ use crate::operator::Made;
 use crate::value::Fact;
 use smallvec::SmallVec;
 
-/// Makes the operators and infers what follows for each value. What can be known without inputs is computed by `fold`,
-/// if there is one.
+/// Makes the operators and infers what follows for each value. Nodes with constant inputs are computed by `fold`, if
+/// there is one.
 ///
 /// # Errors
 /// All faults of the draft, those of nodes in the order of the nodes.
@@ -123,6 +123,6 @@ fn infer_outputs(node: &DraftNode, entries: &[Entry]) -> Vec<Fact> {
     let Some(operator) = node.operator.as_ref().and_then(Made::plain) else { return Vec::new() };
     let fact = |id: &Option<Id>| entries.get((*id)?.at()).map(|entry| &entry.fact);
     let facts: SmallVec<[Option<&Fact>; 4]> = node.inputs.iter().map(fact).collect();
-    // What a run would refuse it refuses itself, with the values in its error.
+    // If this fails, so does the run, with the values in its error.
     operator.infer(&facts).unwrap_or_default()
 }

@@ -8,7 +8,7 @@ use crate::value::{Dim, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// The graph that runs what a draft says. The draft has no fault, and its operators are made.
+/// The graph of a draft without faults whose operators are made.
 pub(super) fn plan(draft: Draft, node_count: usize) -> Graph {
     let Draft { mut entries, nodes, inputs, outputs, fixed, .. } = draft;
     let last_use = last_uses(&entries, &nodes, &outputs);
@@ -80,7 +80,7 @@ fn last_uses(entries: &[Entry], nodes: &[DraftNode], outputs: &[(ValueInfo, Id)]
 
 struct Plan {
     last_use: Vec<LastUse>,
-    /// Where each value is, once it is there.
+    /// Where each value is, once that is decided.
     sources: Vec<Option<Source>>,
     constants: Vec<Value>,
     slots: u32,
@@ -123,7 +123,7 @@ impl Plan {
         };
         let mut inputs: SmallVec<[Option<Source>; 3]> =
             ids.iter().map(|id| id.map(|id| self.source(id, entries))).collect();
-        // What is read here for the last time, and once, the operator may take.
+        // The operator may take what is read here once, for the last time.
         let mut release: SmallVec<[u32; 2]> = SmallVec::new();
         for (k, id) in ids.iter().enumerate() {
             let (Some(id), Some(Some(source @ Source::Slot(_)))) = (*id, inputs.get(k).copied()) else { continue };

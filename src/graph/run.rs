@@ -95,7 +95,7 @@ impl Graph {
             Source::Constant(k) => self.constants.get(k as usize),
             Source::Slot(k) | Source::Last(k) => slots.0.get(k as usize).and_then(Option::as_ref),
         };
-        // The plan lets nobody read what isn't there.
+        // The plan reads values only after they are produced.
         value.ok_or_else(|| Error::bug("an output was not produced"))
     }
 
@@ -205,7 +205,7 @@ impl Node {
         Err(self.blame(text).about(&formal.name))
     }
 
-    /// The error of an operator that doesn't keep to its schema: its author must act.
+    /// Error for an operator that violates its schema: its author must act.
     #[cold]
     fn blame(&self, text: String) -> Error {
         if self.resolved.is_custom() { Error::input(text) } else { Error::bug(&text) }

@@ -105,14 +105,14 @@ impl LoadOptions {
         self
     }
 
-    /// Whether what is the same in every run is computed at load, and what nobody reads is left out. It is by default.
-    /// The outputs are the same, bit by bit; but a node that is left out can't fail.
+    /// Whether constants are computed at load and unread nodes dropped; true by default. The outputs are the same, bit
+    /// for bit, but a node that is dropped can't fail.
     pub fn optimize(mut self, optimize: bool) -> LoadOptions {
         self.optimize = optimize;
         self
     }
 
-    /// Departures from the standard that other engines allow.
+    /// Accepts non-standard behaviours of other engines.
     pub fn compatibility(mut self, change: impl FnOnce(&mut Compatibility)) -> LoadOptions {
         change(&mut self.registry.compatibility);
         self

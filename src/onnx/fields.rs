@@ -1,4 +1,4 @@
-//! The fields of the ONNX format, as far as a look at the bytes needs to know them.
+//! The fields of the ONNX format, as far as the scan needs them.
 
 use super::proto as p;
 
@@ -51,7 +51,7 @@ pub(super) enum Field {
     Number,
     /// One number of 32 bits.
     Float,
-    /// Numbers, packed or not, of so many bytes in memory, and how each is on the wire.
+    /// Numbers, packed or not: bytes of each in memory, and its wire type.
     Numbers(u64, Wire),
 }
 

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// The functions of a model, each still encoded: it is decoded where it is called.
+/// The functions of a model, still encoded: each call decodes its function.
 #[derive(Default)]
 pub(super) struct Functions {
     list: Vec<Function>,
@@ -94,7 +94,7 @@ impl Functions {
         self.list.get(k).map_or(String::new(), |function| label(&function.domain, name, &function.overload))
     }
 
-    /// Counts what a call of each function becomes. None calls itself, and none becomes more than `most` nodes.
+    /// Counts the nodes that a call of each function becomes. Fails on recursion and on more than `most` nodes.
     fn count_nodes(&mut self, most: u64) -> Result<()> {
         /// How far a function was counted.
         #[derive(Clone, Copy, PartialEq)]
@@ -218,7 +218,7 @@ impl Loader<'_> {
         }))
     }
 
-    /// How errors show the calls down to this one: those in the middle of many are left out.
+    /// The calls down to this one as errors show them; of many, those in the middle are left out.
     fn calls(caller: &Scope, place: &NodePlace) -> Arc<str> {
         const MOST: usize = 300;
         let node = if place.name.is_empty() {
@@ -238,7 +238,7 @@ impl Loader<'_> {
     }
 }
 
-/// What the attributes of a function are in a call: those given, and the defaults of others.
+/// The attributes of a function in a call: those given, and the defaults of the others.
 fn arguments(
     given: Vec<AttributeProto>,
     function: &FunctionProto,

@@ -14,14 +14,14 @@ use prost::Message;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The IR versions that there are.
+/// The IR versions of the standard.
 const IR_VERSIONS: std::ops::RangeInclusive<i64> = 1..=14;
 
-/// What an operator version takes in memory: its part of the table, read.
+/// Upper bound on the memory of a parsed schema.
 const SCHEMA: u64 = 8 << 10;
 
-/// Reads a model, whose bytes are in memory for it (`read`) or mapped. Faults are in the draft, but for one that is in
-/// the way of all others.
+/// Reads a model whose bytes were read into memory (`read`) or mapped. Faults are collected in the draft, except one
+/// that makes it useless to look for more.
 pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFiles) -> Result<LoadedModel> {
     if file.is_empty() {
         return Err(Error::model("the model file is empty"));
@@ -410,7 +410,7 @@ impl Loader<'_> {
     }
 }
 
-/// Memory that a node takes in the draft and in the graph, with so many bytes of names of its own.
+/// Upper bound on the memory of a node in the draft and in the graph; `names` is the length of its own names.
 fn node_cost(proto: &NodeProto, names: usize) -> u64 {
     // A few values have room in the node.
     let (inputs, outputs) = (proto.input.len().saturating_sub(3), proto.output.len().saturating_sub(1));
@@ -428,7 +428,7 @@ fn inner_nodes(attributes: Vec<AttributeProto>) -> Vec<NodeProto> {
 /// Initializers by name, in the order of the file.
 struct Initializers {
     places: HashMap<String, usize>,
-    /// The value is `None` where it can't be had; the whole is where it was taken.
+    /// The value is `None` if it can't be read; the entry is `None` once it was taken.
     list: Vec<Option<(String, Option<Value>)>>,
 }
 

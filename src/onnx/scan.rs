@@ -1,4 +1,4 @@
-//! A look at the wire format before it is decoded: what decoding would cost, and whether the bytes mean one thing.
+//! A scan of the wire format before it is decoded: what decoding would cost, and whether the bytes mean one thing.
 //!
 //! A decoder allocates as a file tells it to: a megabyte of empty attributes becomes more than a gigabyte. The scan
 //! walks over the same bytes without allocating and adds up what the decoded messages take. It refuses what protobuf
@@ -11,7 +11,7 @@ use crate::limits::{Limits, exceeded};
 
 pub(super) use super::fields::Message;
 
-/// What an allocation takes beside what was asked for.
+/// Overhead of an allocation.
 const ALLOCATION: u64 = 16;
 
 impl Message {
@@ -35,7 +35,7 @@ struct Frame {
     seen: u32,
 }
 
-/// More is never needed: a decoder refuses what nests deeper.
+/// The decoder refuses deeper nesting.
 const MAX_NESTING: usize = 100;
 
 /// Refuses a model file that has two meanings, or that takes more memory while it is decoded than the budget has left;
@@ -62,7 +62,7 @@ pub(super) fn cost_of_function(function: &[u8]) -> Result<u64> {
     check(Message::Function, function, 0, u64::MAX, &Limits { nesting: usize::MAX, ..Limits::default() })
 }
 
-/// What is taken already, and the memory that a message takes decoded; together at most `allowed`.
+/// Upper bound on the memory of a decoded message, plus `taken`. Fails if that exceeds `allowed`.
 fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limits) -> Result<u64> {
     // What stays until the model is loaded, and what the part takes that is being decoded: from the depth `turn` on.
     let mut kept = taken + message.size();

@@ -1,5 +1,5 @@
-//! A model with its many parts still encoded: nodes, initializers and declarations are decoded one after the other
-//! while the graph is built, so that they never are in memory all at once. On the wire a message is bytes.
+//! A model whose nodes, initializers and declarations are still encoded: they are decoded one at a time while the draft
+//! is made, and never all in memory at once. On the wire a message is bytes.
 
 use super::proto::{OperatorSetIdProto, StringStringEntryProto, ValueInfoProto};
 use bytes::Bytes;

@@ -48,7 +48,7 @@ impl Layer {
     }
 }
 
-/// Where an element stands. What is none of these is passed over with all that is in it.
+/// Where an element stands. All others are skipped with their content.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum At {
     Document,
@@ -61,7 +61,7 @@ enum At {
     Other,
 }
 
-/// The IR versions that there are readers for.
+/// The IR versions that can be read.
 const VERSIONS: std::ops::RangeInclusive<u32> = 10..=11;
 
 /// The network, and about how much memory it takes.
@@ -138,7 +138,7 @@ fn entered(inside: At, element: &BytesStart<'_>) -> At {
 }
 
 impl Net {
-    /// Takes over what an element says. Gives the bytes of memory that this takes at the most.
+    /// Reads an element. Returns an upper bound on the memory that this takes.
     fn take(&mut self, inside: At, element: &BytesStart<'_>, limits: &Limits) -> Result<u64> {
         match (inside, element.name().as_ref()) {
             (At::Document, "net") => {
@@ -211,7 +211,7 @@ impl Net {
 /// More are a mistake, and would make looking one up slow.
 const MAX_ATTRIBUTES: usize = 100;
 
-/// The values of known attributes; others are passed over.
+/// The values of known attributes; others are skipped.
 fn attributes<const N: usize>(
     element: &BytesStart<'_>,
     known: [&str; N],

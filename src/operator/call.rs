@@ -1,4 +1,4 @@
-//! What an operator sees when it runs: its inputs, and the only door to memory.
+//! What an operator sees when it runs: its inputs and the run's memory.
 
 use super::{Context, Source, Sources};
 use crate::dtype::{DType, Element};
@@ -24,7 +24,7 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// How many threads the call may use. 1: only its own.
+    /// Maximum number of threads of the call, its own included.
     pub fn threads(&self) -> usize {
         self.context.threads
     }
@@ -97,7 +97,7 @@ impl Call<'_> {
         Error::input(format!("{} is a scalar: it needs a rank of at least 1", quote(name))).about(name)
     }
 
-    /// Takes the value at an input out of the call, where nobody reads it later: its memory may be used for an output.
+    /// Takes the value at an input out of the call if nobody reads it later, so that its memory can become an output.
     #[inline]
     pub fn take(&mut self, k: usize) -> Option<Value> {
         self.sources.take((*self.inputs.get(k)?)?)
@@ -118,7 +118,7 @@ impl Call<'_> {
         self.outputs
     }
 
-    /// Whether the node names an output. Any value may be returned for one that it doesn't.
+    /// Whether the node names an output. For one that it doesn't name, any value may be returned.
     pub fn wants(&self, k: usize) -> bool {
         k < self.outputs && (k >= 64 || self.wanted >> k & 1 == 1)
     }

@@ -1,4 +1,4 @@
-//! What the calls of a run share: memory, limits, and the caller's wish to stop.
+//! What the calls of a run share: memory, limits and cancellation.
 
 use crate::dtype::{DType, byte_count};
 use crate::error::{Error, Kind, Result};
@@ -29,14 +29,14 @@ impl Context {
         Context { memory: Memory::new(limits.run_bytes), threads, limits, elements, nodes, work, cancel: None }
     }
 
-    /// Before each run.
+    /// Resets the counters before a run.
     pub(crate) fn start(&self) {
         self.elements.set(0);
         self.nodes.set(0);
         self.work.set(0);
     }
 
-    /// Before each node: the run may go on.
+    /// Counts a node before it runs. Fails if it is one too many or the run was cancelled.
     #[inline]
     pub(crate) fn next_node(&self) -> Result<()> {
         let nodes = self.nodes.get() + 1;
@@ -56,7 +56,7 @@ impl Context {
         }
     }
 
-    /// Counts steps of work that no output shows.
+    /// Counts steps of work that the size of outputs doesn't show.
     #[inline]
     pub(crate) fn charge(&self, work: u64) -> Result<()> {
         let work = self.work.get().saturating_add(work);
@@ -109,18 +109,18 @@ impl From<Stopped> for Error {
     }
 }
 
-/// Stops runs, when it is called or after a time: see [`Model::run_with`](crate::Model::run_with). Clones stop the same
+/// Stops runs when called, or after a time: see [`Model::run_with`](crate::Model::run_with). Clones stop the same
 /// runs.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<Stop>);
 
 impl Cancel {
-    /// One that stops nothing until it is called.
+    /// Stops nothing until it is called.
     pub fn new() -> Cancel {
         Cancel::default()
     }
 
-    /// One that stops runs after a time from now on, or when it is called.
+    /// Stops runs once `time` has passed, or when it is called.
     pub fn after(time: Duration) -> Cancel {
         Cancel(Arc::new(Stop::after(time)))
     }
@@ -130,7 +130,7 @@ impl Cancel {
         self.0.stop();
     }
 
-    /// Whether it has been called, or its time is up.
+    /// Whether it was called or its time is up.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_set()
     }

@@ -43,13 +43,13 @@ pub trait Operator: fmt::Debug + Send + Sync {
     /// run. Types that follow from the schema need not be said. By default nothing more follows.
     ///
     /// # Errors
-    /// The outputs can't be known, as a run with such inputs would fail.
+    /// A run with such inputs would fail.
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
         let _ = inputs;
         Ok(Vec::new())
     }
 
-    /// The input that the only output is, bit for bit: then the node need not run.
+    /// The input that equals the only output bit for bit, if there is one: such a node need not run.
     fn forwards(&self) -> Option<usize> {
         None
     }

@@ -5,7 +5,7 @@ use crate::schema::{Attribute, Schema};
 use crate::tensor::Tensor;
 use crate::value::{Fact, Value, ValueType};
 
-/// Departures from the standard's text that other engines allow and that a caller may ask for, by name.
+/// Non-standard behaviours of other engines that a caller may ask for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compatibility {
@@ -87,7 +87,7 @@ impl<'a> Node<'a> {
         self.input(k)?.value()
     }
 
-    /// The departures from the standard that the caller asked for.
+    /// The non-standard behaviours that the caller asked for.
     pub fn compatibility(&self) -> Compatibility {
         self.compatibility
     }

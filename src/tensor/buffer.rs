@@ -48,7 +48,7 @@ impl Words {
         }
     }
 
-    /// How many bytes it can have without growing.
+    /// Bytes that fit without growing.
     pub(super) fn capacity(&self) -> usize {
         match self {
             Words::Align1(words) => words.capacity(),
@@ -113,7 +113,7 @@ impl Buffer {
         }
     }
 
-    /// The bytes, as many as asked for, of any content.
+    /// The bytes, `len` of them, with unspecified content.
     #[inline]
     pub(super) fn resized(&mut self, len: usize) -> &mut [u8] {
         self.words.resize(len);
@@ -216,7 +216,7 @@ impl Data {
         Ok(())
     }
 
-    /// The tensor leaves with the outputs of a run: its memory counts no more.
+    /// Stops counting the memory, which leaves with the outputs of a run.
     #[inline]
     pub(super) fn hand_out(&self, memory: &Memory) {
         match self {

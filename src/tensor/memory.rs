@@ -1,9 +1,9 @@
 //! The memory of runs: one ledger that counts each buffer once, and the buffers that wait to be used again.
 //!
-//! What a run needs no more waits beside it; what others drop, on any thread, waits in the ledger until it is looked for.
+//! A buffer that a run releases waits in its `Memory`; one that others drop, on any thread, waits in the ledger.
 //!
 //! A buffer counts from where it is taken to where it is freed, however many tensors share it, and also while it waits.
-//! What leaves with the outputs of a run counts no more; when its last holder drops it, it comes back to wait.
+//! A buffer handed out with the outputs of a run stops counting; when its last holder drops it, it returns to wait.
 
 use super::buffer::{Buffer, Words};
 use crate::error::{Error, Kind, Result};
@@ -32,7 +32,7 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// Smaller memory is had as quickly from the allocator, once it has left.
+    /// Smaller buffers are freed when others drop them: allocating one is as fast.
     const LEAST: usize = 4 << 10;
 
     fn returned(&self) -> MutexGuard<'_, Vec<Arc<Buffer>>> {
@@ -50,7 +50,7 @@ impl Ledger {
     }
 }
 
-/// The entry of a buffer in a ledger; none for memory of a caller or a file. Dropping it crosses it out.
+/// The entry of a buffer in a ledger; empty for memory of a caller or a file. Dropping it removes the entry.
 #[derive(Debug, Default)]
 pub(super) struct Lease {
     ledger: Weak<Ledger>,
@@ -63,7 +63,7 @@ impl Lease {
         self.ledger.strong_count() == 0
     }
 
-    /// The last holder drops the buffer: it waits for another use, if it is worth it.
+    /// The last holder drops the buffer: if it is large enough, it waits for reuse.
     pub(super) fn come_back(&mut self, words: &mut Words) {
         let bytes = words.capacity();
         if bytes < Ledger::LEAST {
@@ -97,7 +97,7 @@ impl Drop for Lease {
 }
 
 impl Memory {
-    /// Maximum number of buffers that wait, here and in the ledger.
+    /// Maximum number of waiting buffers: here, and as many in the ledger.
     const MOST: usize = 8;
 
     /// Memory of at most `limit` bytes at one time.
@@ -106,8 +106,8 @@ impl Memory {
         Memory { waiting: RefCell::default(), ledger: Arc::new(Ledger { returned, count, live, limit }) }
     }
 
-    /// A buffer for `len` bytes that nobody else holds; of another length yet. Where all together would exceed the
-    /// limit, those that wait are freed.
+    /// A buffer with room for `len` bytes that nobody else holds; its length may differ. Waiting buffers are freed if
+    /// the limit would be exceeded.
     #[inline]
     pub(super) fn take(&self, len: usize, align: usize) -> Result<Arc<Buffer>> {
         let mut waiting = self.waiting.borrow_mut();
@@ -138,8 +138,8 @@ impl Memory {
 
     fn allocate(&self, len: usize, align: usize) -> Result<Arc<Buffer>> {
         let lease = self.lease(len)?;
-        // Asked for and freed at once: zeroed memory can only be had without asking, and a large piece of it costs
-        // nothing until it is written.
+        // Tried and freed at once: a zeroed allocation can't report failure, and a large one costs nothing until it is
+        // written.
         if len >= 1 << 20 && Vec::<u8>::new().try_reserve_exact(len).is_err() {
             return Err(Error::new(Kind::Limit, format!("the system has no {len} bytes of memory for an output")));
         }
@@ -152,7 +152,7 @@ impl Memory {
         Ok(Lease { ledger: Arc::downgrade(&self.ledger), counted: AtomicU64::new(bytes as u64) })
     }
 
-    /// A buffer leaves with the outputs of a run: it counts no more.
+    /// Stops counting a buffer, which leaves with the outputs of a run.
     #[inline]
     pub(super) fn hand_out(&self, lease: &Lease) {
         let bytes = lease.counted.load(Relaxed);
@@ -163,7 +163,7 @@ impl Memory {
         }
     }
 
-    /// Lets a buffer wait for another use. Where others hold it too, it leaves: it counts no more.
+    /// Keeps a buffer for reuse. If others hold it too, it stops counting instead.
     pub(super) fn give(&self, mut buffer: Arc<Buffer>) {
         let Some(own) = Arc::get_mut(&mut buffer) else { return self.hand_out(&buffer.lease) };
         if own.lease.counted.load(Relaxed) == 0 {

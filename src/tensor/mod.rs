@@ -175,7 +175,7 @@ impl Tensor {
         Ok(Tensor { dtype: DType::String, shape: shape.into(), data, text: Some(text.into()) })
     }
 
-    /// Lets the tensor's memory wait for another use in a run, unless others share it.
+    /// Keeps the tensor's memory for reuse, unless others share it.
     #[inline]
     pub(crate) fn recycle(self, memory: &Memory) {
         if let Data::Own(buffer) = self.data {
@@ -183,13 +183,13 @@ impl Tensor {
         }
     }
 
-    /// Counts the tensor's memory, if nobody did yet and nobody else holds it.
+    /// Counts the tensor's memory if it isn't counted yet and nobody else holds it.
     #[inline]
     pub(crate) fn adopt(&mut self, memory: &Memory) -> Result<()> {
         self.data.adopt(memory)
     }
 
-    /// The tensor leaves with the outputs of a run: its memory counts no more.
+    /// Stops counting the tensor's memory, which leaves with the outputs of a run.
     #[inline]
     pub(crate) fn hand_out(&self, memory: &Memory) {
         self.data.hand_out(memory);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// An output that an operator is writing, in memory that its run counts: see [`Call::output`](crate::operator::Call::output).
 ///
-/// What is in it at first is any of the type's values.
+/// Its elements are unspecified until they are written.
 #[derive(Debug)]
 pub struct NewTensor {
     dtype: DType,
@@ -73,7 +73,7 @@ impl From<NewTensor> for crate::tensor::Tensor {
     }
 }
 
-/// Memory that an operator uses while it runs; afterwards it waits for another use.
+/// Memory that an operator uses while it runs; afterwards it waits for reuse.
 #[derive(Debug)]
 pub(crate) struct Scratch<'a> {
     buffer: Option<Arc<Buffer>>,

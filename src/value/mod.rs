@@ -163,16 +163,16 @@ impl Value {
         }
     }
 
-    /// Gives the value's memory to `memory`, where nobody else holds it.
+    /// Keeps the value's memory for reuse, unless others share it.
     #[inline]
     pub(crate) fn recycle(self, memory: &Memory) {
         if let Value::Tensor(tensor) = self {
             tensor.recycle(memory);
         }
-        // What others hold goes home when it is dropped.
+        // The tensors of other values return when they are dropped.
     }
 
-    /// The value leaves with the outputs of a run: its memory counts no more.
+    /// Stops counting the value's memory, which leaves with the outputs of a run.
     #[inline]
     pub(crate) fn hand_out(&self, memory: &Memory) {
         if let Value::Tensor(tensor) = self {

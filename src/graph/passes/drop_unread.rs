@@ -1,4 +1,4 @@
-//! Nodes whose outputs nobody reads are not run; but for users' operators, which may do more than compute.
+//! Removes nodes whose outputs nobody reads, except users' operators, which may have effects.
 
 use crate::graph::draft::Draft;
 

@@ -1,4 +1,4 @@
-//! Computes what is the same in every run: nodes all of whose inputs are constant.
+//! Computes nodes whose inputs are all constant.
 
 use crate::graph::draft::{DraftNode, Entry};
 use crate::limits::{Budget, Limits};
@@ -6,7 +6,7 @@ use crate::operator::{Call, Context, Feeds, Source, Sources, Values};
 use crate::value::{Fact, Value, ValueType};
 use smallvec::SmallVec;
 
-/// Elements and steps that folding may take in all: more is left to the runs.
+/// Maximum elements and steps of all folding; the rest is left to the runs.
 const MOST: u64 = 1 << 26;
 
 /// Folds nodes, one after the other, as long as there is budget.
@@ -24,7 +24,7 @@ impl<'a> Fold<'a> {
         Fold { budget, context: Context::new(1, limits) }
     }
 
-    /// Makes the outputs of a node constants, if they are. An error is left to the runs, which tell it.
+    /// Makes the outputs of a node constants if its inputs are. Errors are left to the runs.
     pub(in crate::graph) fn node(&mut self, node: &mut DraftNode, entries: &mut [Entry]) {
         let Some(values) = self.values(node, entries) else { return };
         for (id, value) in node.outputs.iter().zip(values) {

@@ -1,4 +1,4 @@
-//! Nodes that give an input as it is: who reads their output reads the input instead.
+//! Lets readers of a node that gives an input as it is read that input instead.
 
 use crate::graph::draft::{Draft, Id};
 use std::collections::HashMap;
