@@ -57,6 +57,7 @@ impl ModelFiles {
             parent.unwrap_or(Path::new(".")).to_path_buf()
         });
         let budget = Budget::new(&limits);
+        places.memory.values().for_each(|bytes| budget.allow_for(bytes.len() as u64));
         ModelFiles { folder, places, limits, budget, read: Cell::new(0), maps: RefCell::default() }
     }
 
@@ -89,7 +90,6 @@ impl ModelFiles {
         let location = name.to_string_lossy();
         let what = format!("file {}", quote(&location));
         if let Some(bytes) = self.places.memory.get(&*location) {
-            self.budget.allow_for(bytes.len() as u64);
             return Ok(Some(bytes.clone()));
         }
         let Some(folder) = &self.folder else { return Ok(None) };
@@ -127,7 +127,6 @@ impl ModelFiles {
         };
         if let Some(bytes) = self.places.memory.get(location) {
             fits(bytes.len() as u64)?;
-            self.budget.allow_for(need);
             // Both are within a length in memory.
             return Ok(bytes.slice(offset as usize..(offset + need) as usize));
         }

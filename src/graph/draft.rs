@@ -52,7 +52,8 @@ pub(super) enum By {
     Nothing,
     Input(u32),
     Initializer,
-    Node(u32),
+    /// The node at a place in the draft, and its index in its graph or function.
+    Node { at: u32, index: u32 },
 }
 
 impl By {
@@ -61,7 +62,7 @@ impl By {
             By::Nothing => "nothing".to_string(),
             By::Input(_) => "an input of the graph".to_string(),
             By::Initializer => "an initializer".to_string(),
-            By::Node(index) => format!("node #{index}"),
+            By::Node { index, .. } => format!("node #{index}"),
         }
     }
 }
@@ -141,7 +142,7 @@ impl NodePlace {
 /// Faults in the order they were found, up to a number and a size.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    list: Vec<Error>,
+    list: Vec<(Option<usize>, Error)>,
     left_out: usize,
     weight: usize,
     /// No more faults are kept once they exceed this many bytes.
@@ -156,10 +157,16 @@ impl Faults {
         self.list.len() >= Self::KEPT || self.weight >= self.most
     }
 
+    /// A fault of the model.
     pub(crate) fn push(&mut self, error: Error) {
+        self.push_at(None, error);
+    }
+
+    /// A fault of the node at a place in the draft.
+    pub(super) fn push_at(&mut self, at: Option<usize>, error: Error) {
         if !self.full() {
             self.weight += error.weight();
-            self.list.push(error);
+            self.list.push((at, error));
         } else {
             self.left_out += 1;
         }
@@ -168,11 +175,10 @@ impl Faults {
     /// All faults as one error: those of the model first, then those of nodes in the order of the nodes.
     pub(super) fn finish(&mut self) -> Result<()> {
         let mut list = std::mem::take(&mut self.list);
-        list.sort_by_key(|fault| fault.place().node_index);
-        Error::all(list, self.left_out).map_or(Ok(()), Err)
+        list.sort_by_key(|(at, _)| *at);
+        Error::all(list.into_iter().map(|(_, error)| error).collect(), self.left_out).map_or(Ok(()), Err)
     }
 
-    /// Maximum bytes of faults, up to one fault more.
     pub(super) fn most(&self) -> usize {
         self.most
     }
@@ -338,7 +344,7 @@ impl Draft {
         for fault in faults {
             // Names are copied into what is kept only.
             let fault = if self.faults.full() { fault } else { place.locate(fault) };
-            self.faults.push(fault);
+            self.faults.push_at(Some(self.nodes.len()), fault);
         }
     }
 

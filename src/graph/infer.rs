@@ -17,29 +17,29 @@ use smallvec::SmallVec;
 pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>) -> Result<()> {
     let Draft { entries, nodes, faults, .. } = draft;
     let mut unknown = Unknown::default();
-    for node in nodes.iter_mut() {
-        unknown.find(node, entries, faults);
+    for (at, node) in nodes.iter_mut().enumerate() {
+        unknown.find(at, node, entries, faults);
         for body in &mut node.bodies {
             if let Err(error) = infer(&mut body.draft, None) {
-                faults.push(error);
+                faults.push_at(Some(at), error);
             }
         }
         match make(node, entries) {
             Ok(types) => (node.open, node.known) = (types.open, types.outputs),
-            Err(error) => faults.push(node.place.locate(error)),
+            Err(error) => faults.push_at(Some(at), node.place.locate(error)),
         }
-        define_outputs(node, entries, faults);
+        define_outputs(at, node, entries, faults);
         if let Some(fold) = &mut fold {
             fold.node(node, entries);
         }
     }
-    for (id, by, error) in unknown.list {
+    for (id, reader, error) in unknown.list {
         let producer = match entries.get(id.at()).map(|entry| entry.by) {
-            Some(By::Node(producer)) if producer == by => "the node itself: a cycle".to_string(),
-            Some(By::Node(producer)) => format!("node #{producer}, which comes later: nodes must be sorted"),
+            Some(By::Node { at, .. }) if at as usize == reader => "the node itself: a cycle".to_string(),
+            Some(By::Node { index, .. }) => format!("node #{index}, which comes later: nodes must be sorted"),
             _ => "nothing".to_string(),
         };
-        faults.push(error.and(&format!(" {producer}")));
+        faults.push_at(Some(reader), error.and(&format!(" {producer}")));
     }
     for (info, id) in &draft.outputs {
         let Some(entry) = entries.get(id.at()) else { continue };
@@ -61,21 +61,21 @@ pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>) -> Result<()>
     faults.finish()
 }
 
-/// Values that a node used before they were defined: the node's index, and the error if they never are.
+/// Values that a node used before they were defined: the node's place, and the error if they never are.
 #[derive(Default)]
 struct Unknown {
-    list: Vec<(Id, u32, Error)>,
+    list: Vec<(Id, usize, Error)>,
     weight: usize,
 }
 
 impl Unknown {
-    fn find(&mut self, node: &DraftNode, entries: &[Entry], faults: &Faults) {
+    fn find(&mut self, at: usize, node: &DraftNode, entries: &[Entry], faults: &Faults) {
         for id in node.reads() {
             let Some(entry) = entries.get(id.at()).filter(|entry| entry.by == By::Nothing) else { continue };
             if self.weight < faults.most() {
                 let error = node.place.fault(&entry.name, format!("input {} is produced by", quote(&entry.name)));
                 self.weight += error.weight() + entry.name.len();
-                self.list.push((id, node.place.index, error));
+                self.list.push((id, at, error));
             }
         }
     }
@@ -96,7 +96,7 @@ fn make(node: &mut DraftNode, entries: &[Entry]) -> Result<Types> {
 }
 
 /// Defines what the node produces, of the types that follow from its inputs, and from what its operator infers.
-fn define_outputs(node: &mut DraftNode, entries: &mut [Entry], faults: &mut Faults) {
+fn define_outputs(at: usize, node: &mut DraftNode, entries: &mut [Entry], faults: &mut Faults) {
     let inferred = infer_outputs(node, entries);
     node.known.resize(node.outputs.len(), None);
     let mut inferred = inferred.into_iter();
@@ -110,11 +110,12 @@ fn define_outputs(node: &mut DraftNode, entries: &mut [Entry], faults: &mut Faul
         {
             let (name, what) = (&entry.name, types::what(known));
             let text = format!("output {} has {what} {known}, and is declared as {declared}", quote(name));
-            faults.push(node.place.fault(name, text));
+            faults.push_at(Some(at), node.place.fault(name, text));
         }
         fact.value_type = fact.value_type.or_else(|| entry.declared.clone());
-        if let Err(error) = entry.define(By::Node(node.place.index), fact) {
-            faults.push(node.place.locate(error));
+        // Nodes are fewer than the bytes of their ids.
+        if let Err(error) = entry.define(By::Node { at: at as u32, index: node.place.index }, fact) {
+            faults.push_at(Some(at), node.place.locate(error));
         }
     }
 }

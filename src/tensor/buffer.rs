@@ -225,6 +225,14 @@ impl Data {
         }
     }
 
+    /// Bytes of memory that are held for it.
+    pub(super) fn held(&self) -> usize {
+        match self {
+            Data::Own(buffer) => buffer.words.capacity(),
+            Data::Shared(shared) => shared.bytes.len(),
+        }
+    }
+
     /// The bytes in memory of our own: moved out where this is the only holder of such, else copied.
     pub(super) fn into_buffer(self, align: usize) -> Buffer {
         match self {

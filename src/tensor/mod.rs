@@ -175,6 +175,11 @@ impl Tensor {
         Ok(Tensor { dtype: DType::String, shape: shape.into(), data, text: Some(text.into()) })
     }
 
+    /// Bytes of memory that are held for the elements: at least as many as they take.
+    pub(crate) fn held(&self) -> usize {
+        self.data.held()
+    }
+
     /// Keeps the tensor's memory for reuse, unless others share it.
     #[inline]
     pub(crate) fn recycle(self, memory: &Memory) {

@@ -9,19 +9,26 @@ use smallvec::SmallVec;
 /// Maximum elements and steps of all folding; the rest is left to the runs.
 const MOST: u64 = 1 << 26;
 
+/// Bytes that folding takes for what it computes with, at most.
+const SCRATCH: u64 = 16 << 20;
+
 /// Folds nodes, one after the other, as long as there is budget.
 pub(in crate::graph) struct Fold<'a> {
     budget: &'a Budget,
+    /// Memory that folding has taken, and gives back when it ends.
+    scratch: u64,
     context: Context,
 }
 
 impl<'a> Fold<'a> {
     pub(in crate::graph) fn new(budget: &'a Budget, limits: &Limits) -> Fold<'a> {
         let mut limits = limits.clone();
-        limits.run_bytes = limits.run_bytes.min(budget.left() / 2);
+        // What is being computed, and memory that waits for another use; results are paid for by themselves.
+        let scratch = (budget.left() / 4).min(SCRATCH).min(limits.run_bytes);
+        limits.run_bytes = if budget.take(scratch).is_ok() { scratch } else { 0 };
         limits.run_elements = limits.run_elements.min(MOST);
         limits.run_work = limits.run_work.min(MOST);
-        Fold { budget, context: Context::new(1, limits) }
+        Fold { budget, scratch: limits.run_bytes, context: Context::new(1, limits) }
     }
 
     /// Makes the outputs of a node constants if its inputs are. Errors are left to the runs.
@@ -61,14 +68,20 @@ impl<'a> Fold<'a> {
         let mut bytes = 0;
         for value in &values {
             let _ = value.for_each_tensor(&mut |tensor| {
-                bytes += tensor.bytes().len() as u64 + 256;
+                bytes += tensor.held() as u64 + 256;
                 Ok(())
             });
         }
-        if bytes > self.budget.left() / 2 {
+        if bytes > self.budget.left() {
             return None;
         }
         self.budget.take(bytes).ok()?;
         Some(values)
+    }
+}
+
+impl Drop for Fold<'_> {
+    fn drop(&mut self) {
+        self.budget.give_back(self.scratch);
     }
 }
