@@ -10,6 +10,7 @@ mod custom;
 mod external;
 mod feeds;
 mod file;
+mod functions;
 mod gather;
 mod gather_elements;
 mod gather_nd;
