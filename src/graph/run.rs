@@ -112,7 +112,7 @@ impl Node {
                 self.check_output(k, value, known, output)?;
             }
             if self.resolved.is_custom() {
-                value.adopt(&context.memory)?;
+                value.adopt(&context.memory, &mut |tensor| context.check_made(tensor))?;
             }
         }
         Ok(values)

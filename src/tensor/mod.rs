@@ -183,9 +183,9 @@ impl Tensor {
         }
     }
 
-    /// Counts the tensor's memory, if nobody did yet and nobody else holds it.
+    /// Counts the tensor's memory, if nobody did yet and nobody else holds it. Returns whether it did.
     #[inline]
-    pub(crate) fn adopt(&mut self, memory: &Memory) -> Result<()> {
+    pub(crate) fn adopt(&mut self, memory: &Memory) -> Result<bool> {
         self.data.adopt(memory)
     }
 

@@ -184,27 +184,24 @@ impl Value {
         });
     }
 
-    /// Counts the memory of a value that an operator made by itself, where it is not counted yet.
-    pub(crate) fn adopt(&mut self, memory: &Memory) -> Result<()> {
-        match self {
-            Value::Tensor(tensor) => tensor.adopt(memory),
-            Value::Sequence(sequence) => match Arc::get_mut(&mut sequence.values) {
-                Some(values) => values.iter_mut().try_for_each(|value| value.adopt(memory)),
-                None => Ok(()),
-            },
-            Value::Optional(optional) => match optional.value.as_mut().and_then(Arc::get_mut) {
-                Some(value) => value.adopt(memory),
-                None => Ok(()),
-            },
+    /// Counts the memory of a value that an operator made by itself, where it is not counted yet, and calls `check` for
+    /// each tensor of which that holds.
+    pub(crate) fn adopt(&mut self, memory: &Memory, check: &mut dyn FnMut(&Tensor) -> Result<()>) -> Result<()> {
+        let values = match self {
+            Value::Tensor(tensor) => return adopt(tensor, memory, check),
+            Value::Sequence(sequence) => Arc::get_mut(&mut sequence.values).map(Vec::as_mut_slice),
+            Value::Optional(optional) => optional.value.as_mut().and_then(Arc::get_mut).map(std::slice::from_mut),
             Value::Map(map) => {
-                map.keys.adopt(memory)?;
-                match Arc::get_mut(&mut map.values.values) {
-                    Some(values) => values.iter_mut().try_for_each(|value| value.adopt(memory)),
-                    None => Ok(()),
-                }
+                adopt(&mut map.keys, memory, check)?;
+                Arc::get_mut(&mut map.values.values).map(Vec::as_mut_slice)
             }
-        }
+        };
+        values.into_iter().flatten().try_for_each(|value| value.adopt(memory, check))
     }
+}
+
+fn adopt(tensor: &mut Tensor, memory: &Memory, check: &mut dyn FnMut(&Tensor) -> Result<()>) -> Result<()> {
+    if tensor.adopt(memory)? { check(tensor) } else { Ok(()) }
 }
 
 impl Sequence {
