@@ -43,7 +43,7 @@ impl Graph {
             }
             for slot in &node.release {
                 if let Some(value) = slots.take(*slot) {
-                    value.recycle(&context.memory);
+                    value.release(&context.memory);
                 }
             }
         }

@@ -178,7 +178,18 @@ impl Tensor {
     /// Lets the tensor's memory wait for another use in a run, unless others share it.
     #[inline]
     pub(crate) fn recycle(self, memory: &Memory) {
-        if let Data::Own(buffer) = self.data {
+        match self.data {
+            Data::Own(buffer) => memory.give(buffer),
+            shared => shared.hand_out(memory),
+        }
+    }
+
+    /// As [`Tensor::recycle`] during a run: what others hold counts until they drop it.
+    #[inline]
+    pub(crate) fn release(self, memory: &Memory) {
+        if let Data::Own(mut buffer) = self.data
+            && Arc::get_mut(&mut buffer).is_some()
+        {
             memory.give(buffer);
         }
     }

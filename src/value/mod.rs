@@ -163,13 +163,44 @@ impl Value {
         }
     }
 
-    /// Gives the value's memory to `memory`, where nobody else holds it.
+    /// A run needs the value no more: memory that nobody else holds waits for another use. What others hold counts
+    /// until they drop it.
+    #[inline]
+    pub(crate) fn release(self, memory: &Memory) {
+        if let Value::Tensor(tensor) = self {
+            tensor.release(memory);
+        }
+        // What is inside of other values goes home when it is dropped.
+    }
+
+    /// Gives the value's memory to `memory` after a run. What others hold has left with them: it counts no more.
     #[inline]
     pub(crate) fn recycle(self, memory: &Memory) {
-        if let Value::Tensor(tensor) = self {
-            tensor.recycle(memory);
+        match self {
+            Value::Tensor(tensor) => tensor.recycle(memory),
+            other => other.recycle_inside(memory),
         }
-        // What others hold goes home when it is dropped.
+    }
+
+    #[cold]
+    fn recycle_inside(self, memory: &Memory) {
+        let values = match self {
+            Value::Tensor(_) => return,
+            Value::Sequence(sequence) => sequence.values,
+            Value::Optional(Optional { value, .. }) => match value.map(Arc::try_unwrap) {
+                Some(Ok(value)) => return value.recycle(memory),
+                Some(Err(shared)) => return shared.hand_out(memory),
+                None => return,
+            },
+            Value::Map(map) => {
+                map.keys.recycle(memory);
+                map.values.values
+            }
+        };
+        match Arc::try_unwrap(values) {
+            Ok(values) => values.into_iter().for_each(|value| value.recycle(memory)),
+            Err(shared) => shared.iter().for_each(|value| value.hand_out(memory)),
+        }
     }
 
     /// The value leaves with the outputs of a run: its memory counts no more.
