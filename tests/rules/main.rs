@@ -16,6 +16,7 @@ mod gather_elements;
 mod gather_nd;
 mod graph;
 mod initializers;
+mod ledger;
 mod operators;
 mod opsets;
 mod outputs;
