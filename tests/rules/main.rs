@@ -21,6 +21,7 @@ mod operators;
 mod opsets;
 mod outputs;
 mod scale;
+mod table;
 mod tensors;
 
 use common::differences::{assert_as_expected, difference_at};
