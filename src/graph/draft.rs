@@ -53,7 +53,10 @@ pub(super) enum By {
     Input(u32),
     Initializer,
     /// The node at a place in the draft, and its index in its graph or function.
-    Node { at: u32, index: u32 },
+    Node {
+        at: u32,
+        index: u32,
+    },
 }
 
 impl By {

@@ -91,7 +91,7 @@ impl Frame<'_> {
         let results: Result<Values> =
             (0..body.outputs.len()).map(|k| body.take(k, Feeds::Own(&feeds), &mut slots)).collect();
         let results = results?;
-        slots.clear(context);
+        slots.release(context);
         Ok((resume.resume(results, context)?, resume))
     }
 }

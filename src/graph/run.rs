@@ -21,6 +21,11 @@ impl Slots {
         }
     }
 
+    /// Lets go of all values during a run.
+    pub(super) fn release(self, context: &Context) {
+        self.0.into_iter().flatten().for_each(|value| value.release(&context.memory));
+    }
+
     /// Makes room for what the nodes of a graph produce.
     pub(super) fn reserve(&mut self, graph: &Graph) {
         self.0.resize_with(graph.slots, || None);
@@ -152,7 +157,7 @@ impl Node {
                 self.check_output(k, value, known, output)?;
             }
             if self.resolved.is_custom() {
-                value.adopt(&context.memory)?;
+                value.adopt(&context.memory, &mut |tensor| context.check_made(tensor))?;
             }
         }
         Ok(())
@@ -168,7 +173,7 @@ impl Node {
         }
         for slot in &self.release {
             if let Some(value) = slots.take(*slot) {
-                value.recycle(&context.memory);
+                value.release(&context.memory);
             }
         }
     }

@@ -147,6 +147,16 @@ fn label(domain: &str, name: &str, overload: &str) -> String {
 }
 
 impl Loader<'_> {
+    /// The model may have so many more nodes.
+    #[inline]
+    pub(super) fn check_nodes(&self, more: u64) -> Result<()> {
+        let (nodes, most) = (more.saturating_add(self.draft.node_count() as u64), self.files.limits.nodes as u64);
+        if nodes <= most {
+            return Ok(());
+        }
+        Err(exceeded("nodes", "with its functions the model has", nodes.into(), "nodes", most))
+    }
+
     /// The scope of a function that a node calls: its nodes, with the node's values and attributes.
     pub(super) fn call(
         &mut self,
@@ -157,11 +167,7 @@ impl Loader<'_> {
     ) -> Result<Option<Scope>> {
         let (NodeProto { input, output, attribute, .. }, budget) = (node, &self.files.budget);
         let Some(Function { proto, nodes, .. }) = self.functions.list.get(function) else { return Ok(None) };
-        let (nodes, most) = (nodes.saturating_add(self.draft.node_count() as u64), self.files.limits.nodes as u64);
-        if nodes > most {
-            let what = "with its functions the model has";
-            return Err(place.locate(exceeded("nodes", what, nodes.into(), "nodes", most)));
-        }
+        self.check_nodes(*nodes).map_err(|error| place.locate(error))?;
         let taken = scan::cost_of_function(proto)?;
         budget.take(taken)?;
         let proto: FunctionProto = decoded(proto.clone())?;
@@ -231,7 +237,7 @@ impl Loader<'_> {
             None => own.into(),
             Some(outer) if outer.len() < MOST => format!("{outer}: in {own}").into(),
             Some(outer) => {
-                let first = outer.split(": in ").next().unwrap_or("");
+                let first = outer.split(": in ").next().and_then(|first| first.split(": .. in ").next()).unwrap_or("");
                 format!("{first}: .. in {own}").into()
             }
         }

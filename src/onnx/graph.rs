@@ -330,6 +330,8 @@ impl Loader<'_> {
             let place = place(Arc::new(Label::new(&op_type, domain, None)));
             return self.call(scope, place, function, proto);
         }
+        // The scan counted the nodes of the file; calls became more.
+        self.check_nodes(1)?;
         let budget = &self.files.budget;
         budget.take(node_cost(&proto, name.len() + op_type.len() + domain.len()))?;
         let ids = |draft: &mut Draft, names: &mut Names, list: &[String]| -> Result<Ids> {

@@ -19,23 +19,20 @@ impl Value {
     /// The bytes are no such message, or one that departs from the standard, or a value of another type.
     pub fn from_proto_bytes(bytes: impl Into<Bytes>, value_type: &ValueType) -> Result<Value> {
         let (bytes, files) = (bytes.into(), ModelFiles::none());
-        let value = match value_type {
+        let value: Value = match value_type {
             ValueType::Tensor(_) => tensor::read(decode(bytes, Kind::Tensor, &files)?, &files).map(Value::Tensor)?,
-            ValueType::Sequence(_) => sequence(decode(bytes, Kind::Sequence, &files)?, &files)?.into(),
-            ValueType::Optional(_) => optional(decode(bytes, Kind::Optional, &files)?, &files)?.into(),
-            ValueType::Map(..) => map(decode(bytes, Kind::Map, &files)?, &files)?.into(),
+            ValueType::Sequence(element) => {
+                sequence(decode(bytes, Kind::Sequence, &files)?, Some(element), &files)?.into()
+            }
+            ValueType::Optional(element) => {
+                optional(decode(bytes, Kind::Optional, &files)?, Some(element), &files)?.into()
+            }
+            ValueType::Map(_, element) => map(decode(bytes, Kind::Map, &files)?, Some(element), &files)?.into(),
         };
-        // What is open in the message is as the type says.
-        match (value, value_type) {
-            (Value::Sequence(value), ValueType::Sequence(element)) if value.element_type().is_none() => {
-                Ok(Sequence::new((**element).clone(), [])?.into())
-            }
-            (Value::Optional(value), ValueType::Optional(element)) if value.element_type().is_none() => {
-                Ok(Optional::none((**element).clone()).into())
-            }
-            (value, _) if value.is_of(value_type) => Ok(value),
-            (value, _) => Err(Error::input(format!("the value is of type {}, not {value_type}", value.type_text()))),
+        if !value.is_of(value_type) {
+            return Err(Error::input(format!("the value is of type {}, not {value_type}", value.type_text())));
         }
+        Ok(value)
     }
 
     /// The value as an encoded message with a name: see [`Value::from_proto_bytes`].
@@ -54,48 +51,61 @@ fn decode<M: Message + Default>(bytes: Bytes, kind: Kind, files: &ModelFiles) ->
     M::decode(bytes).map_err(|e| Error::model(format!("no {}: {e}", kind.label())))
 }
 
-/// Messages nest no deeper than the scan allows.
-fn sequence(proto: SequenceProto, files: &ModelFiles) -> Result<Sequence> {
+/// Messages nest no deeper than the scan allows. What is empty is of the type `element`, as the message doesn't say it.
+fn sequence(proto: SequenceProto, element: Option<&ValueType>, files: &ModelFiles) -> Result<Sequence> {
     use sequence_proto::DataType;
     let SequenceProto { name, elem_type, tensor_values, sparse_tensor_values, sequence_values, map_values, .. } = proto;
     let name = name.unwrap_or_default();
     let within = |error: Error| error.within(&format!("sequence {}", quote(&name))).about(&name);
     let code = elem_type.unwrap_or(0);
     let kind = DataType::try_from(code).map_err(|_| within(Error::model(format!("elem_type {code} is not known"))))?;
+    let inner = inner(element);
     let values: Result<Vec<Value>> = match kind {
         DataType::Undefined => Ok(Vec::new()),
         DataType::Tensor => tensor_values.into_iter().map(|t| Ok(tensor::read(t, files)?.into())).collect(),
         DataType::SparseTensor => sparse_tensor_values.into_iter().map(|t| sparse::read(t, files)).collect(),
-        DataType::Sequence => sequence_values.into_iter().map(|s| Ok(sequence(s, files)?.into())).collect(),
-        DataType::Map => map_values.into_iter().map(|m| Ok(map(m, files)?.into())).collect(),
-        DataType::Optional => proto.optional_values.into_iter().map(|o| Ok(optional(o, files)?.into())).collect(),
+        DataType::Sequence => sequence_values.into_iter().map(|s| Ok(sequence(s, inner, files)?.into())).collect(),
+        DataType::Map => map_values.into_iter().map(|m| Ok(map(m, inner, files)?.into())).collect(),
+        DataType::Optional => {
+            proto.optional_values.into_iter().map(|o| Ok(optional(o, inner, files)?.into())).collect()
+        }
     };
     let values = values.map_err(within)?;
-    match values.iter().find_map(Value::value_type) {
+    match values.iter().find_map(Value::value_type).or_else(|| element.cloned()) {
         Some(element) => Sequence::new(element, values).map_err(within),
         None if values.is_empty() => Ok(Sequence::open()),
         None => Err(within(Error::unsupported("the type of its elements is not said"))),
     }
 }
 
-fn optional(proto: OptionalProto, files: &ModelFiles) -> Result<Optional> {
+fn optional(proto: OptionalProto, element: Option<&ValueType>, files: &ModelFiles) -> Result<Optional> {
     use optional_proto::DataType;
     let name = proto.name.clone().unwrap_or_default();
     let within = |error: Error| error.within(&format!("optional {}", quote(&name))).about(&name);
     let code = proto.elem_type.unwrap_or(0);
     let kind = DataType::try_from(code).map_err(|_| within(Error::model(format!("elem_type {code} is not known"))))?;
+    let inner = inner(element);
     let value: Option<Result<Value>> = match kind {
         DataType::Undefined => None,
         DataType::Tensor => proto.tensor_value.map(|t| Ok(tensor::read(*t, files)?.into())),
         DataType::SparseTensor => proto.sparse_tensor_value.map(|t| sparse::read(t, files)),
-        DataType::Sequence => proto.sequence_value.map(|s| Ok(sequence(s, files)?.into())),
-        DataType::Map => proto.map_value.map(|m| Ok(map(m, files)?.into())),
-        DataType::Optional => proto.optional_value.map(|o| Ok(optional(*o, files)?.into())),
+        DataType::Sequence => proto.sequence_value.map(|s| Ok(sequence(s, inner, files)?.into())),
+        DataType::Map => proto.map_value.map(|m| Ok(map(m, inner, files)?.into())),
+        DataType::Optional => proto.optional_value.map(|o| Ok(optional(*o, inner, files)?.into())),
     };
-    Ok(value.transpose().map_err(within)?.map_or(Optional::open(), Optional::some))
+    let none = || element.cloned().map_or_else(Optional::open, Optional::none);
+    Ok(value.transpose().map_err(within)?.map_or_else(none, Optional::some))
 }
 
-fn map(proto: MapProto, files: &ModelFiles) -> Result<Map> {
+/// The type of what is inside of values of a type.
+fn inner(value_type: Option<&ValueType>) -> Option<&ValueType> {
+    match value_type? {
+        ValueType::Tensor(_) => None,
+        ValueType::Sequence(element) | ValueType::Optional(element) | ValueType::Map(_, element) => Some(element),
+    }
+}
+
+fn map(proto: MapProto, element: Option<&ValueType>, files: &ModelFiles) -> Result<Map> {
     let name = proto.name.clone().unwrap_or_default();
     let within = |error: Error| error.within(&format!("map {}", quote(&name))).about(&name);
     let read = || {
@@ -115,7 +125,7 @@ fn map(proto: MapProto, files: &ModelFiles) -> Result<Map> {
             }
         };
         let values = proto.values.ok_or_else(|| Error::model("it has no values"))?;
-        Map::new(tensor::read(keys, files)?, sequence(values, files)?)
+        Map::new(tensor::read(keys, files)?, sequence(values, element, files)?)
             .map_err(|error| error.with_kind(crate::error::Kind::Model))
     };
     read().map_err(within)

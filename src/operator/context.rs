@@ -4,7 +4,7 @@ use crate::dtype::{DType, byte_count};
 use crate::error::{Error, Kind, Result};
 use crate::kernels::{Resources, Stop, Stopped};
 use crate::limits::{Limits, exceeded};
-use crate::tensor::Memory;
+use crate::tensor::{Memory, Tensor};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,6 +83,11 @@ impl Context {
         }
         self.elements.set(elements);
         Ok(len)
+    }
+
+    /// Counts a tensor that an operator made by itself as an output.
+    pub(crate) fn check_made(&self, tensor: &Tensor) -> Result<()> {
+        self.check_output(tensor.dtype(), tensor.shape()).map(drop)
     }
 
     /// What a kernel may use.

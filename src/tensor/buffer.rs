@@ -195,25 +195,23 @@ impl Data {
         }
     }
 
-    /// Counts memory that `memory` didn't hand out and that nobody else holds.
-    pub(super) fn adopt(&mut self, memory: &Memory) -> Result<()> {
-        match self {
-            Data::Own(buffer) => {
-                if let Some(own) = Arc::get_mut(buffer)
-                    && own.lease.is_none()
-                {
-                    own.lease = memory.lease(own.words.capacity())?;
-                }
-            }
-            Data::Shared(shared) => {
-                if let Some(own) = Arc::get_mut(shared)
-                    && own.lease.is_none()
-                {
-                    own.lease = memory.lease(own.bytes.len())?;
-                }
-            }
+    /// Counts memory that `memory` didn't hand out and that nobody else holds. Returns whether it is such.
+    pub(super) fn adopt(&mut self, memory: &Memory) -> Result<bool> {
+        let (lease, bytes) = match self {
+            Data::Own(buffer) => match Arc::get_mut(buffer) {
+                Some(Buffer { words, lease }) => (lease, words.capacity()),
+                None => return Ok(false),
+            },
+            Data::Shared(shared) => match Arc::get_mut(shared) {
+                Some(Shared { bytes, lease, .. }) => (lease, bytes.len()),
+                None => return Ok(false),
+            },
+        };
+        let new = lease.is_none();
+        if new {
+            *lease = memory.lease(bytes)?;
         }
-        Ok(())
+        Ok(new)
     }
 
     /// Stops counting the memory, which leaves with the outputs of a run.

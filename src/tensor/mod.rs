@@ -183,14 +183,25 @@ impl Tensor {
     /// Keeps the tensor's memory for reuse, unless others share it.
     #[inline]
     pub(crate) fn recycle(self, memory: &Memory) {
-        if let Data::Own(buffer) = self.data {
+        match self.data {
+            Data::Own(buffer) => memory.give(buffer),
+            shared => shared.hand_out(memory),
+        }
+    }
+
+    /// As [`Tensor::recycle`] during a run: what others hold counts until they drop it.
+    #[inline]
+    pub(crate) fn release(self, memory: &Memory) {
+        if let Data::Own(mut buffer) = self.data
+            && Arc::get_mut(&mut buffer).is_some()
+        {
             memory.give(buffer);
         }
     }
 
-    /// Counts the tensor's memory if it isn't counted yet and nobody else holds it.
+    /// Counts the tensor's memory if it isn't counted yet and nobody else holds it. Returns whether it did.
     #[inline]
-    pub(crate) fn adopt(&mut self, memory: &Memory) -> Result<()> {
+    pub(crate) fn adopt(&mut self, memory: &Memory) -> Result<bool> {
         self.data.adopt(memory)
     }
 

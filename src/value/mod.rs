@@ -163,13 +163,43 @@ impl Value {
         }
     }
 
-    /// Keeps the value's memory for reuse, unless others share it.
+    /// Keeps memory that nobody else holds for reuse, during a run. What others hold counts until they drop it.
+    #[inline]
+    pub(crate) fn release(self, memory: &Memory) {
+        if let Value::Tensor(tensor) = self {
+            tensor.release(memory);
+        }
+        // What is inside of other values goes home when it is dropped.
+    }
+
+    /// As [`Value::release`] after a run: what others hold has left with them, and counts no more.
     #[inline]
     pub(crate) fn recycle(self, memory: &Memory) {
-        if let Value::Tensor(tensor) = self {
-            tensor.recycle(memory);
+        match self {
+            Value::Tensor(tensor) => tensor.recycle(memory),
+            other => other.recycle_inside(memory),
         }
-        // The tensors of other values return when they are dropped.
+    }
+
+    #[cold]
+    fn recycle_inside(self, memory: &Memory) {
+        let values = match self {
+            Value::Tensor(_) => return,
+            Value::Sequence(sequence) => sequence.values,
+            Value::Optional(Optional { value, .. }) => match value.map(Arc::try_unwrap) {
+                Some(Ok(value)) => return value.recycle(memory),
+                Some(Err(shared)) => return shared.hand_out(memory),
+                None => return,
+            },
+            Value::Map(map) => {
+                map.keys.recycle(memory);
+                map.values.values
+            }
+        };
+        match Arc::try_unwrap(values) {
+            Ok(values) => values.into_iter().for_each(|value| value.recycle(memory)),
+            Err(shared) => shared.iter().for_each(|value| value.hand_out(memory)),
+        }
     }
 
     /// Stops counting the value's memory, which leaves with the outputs of a run.
@@ -184,27 +214,24 @@ impl Value {
         });
     }
 
-    /// Counts the memory of a value that an operator made by itself, where it is not counted yet.
-    pub(crate) fn adopt(&mut self, memory: &Memory) -> Result<()> {
-        match self {
-            Value::Tensor(tensor) => tensor.adopt(memory),
-            Value::Sequence(sequence) => match Arc::get_mut(&mut sequence.values) {
-                Some(values) => values.iter_mut().try_for_each(|value| value.adopt(memory)),
-                None => Ok(()),
-            },
-            Value::Optional(optional) => match optional.value.as_mut().and_then(Arc::get_mut) {
-                Some(value) => value.adopt(memory),
-                None => Ok(()),
-            },
+    /// Counts the memory of a value that an operator made by itself, where it is not counted yet, and calls `check` for
+    /// each tensor of which that holds.
+    pub(crate) fn adopt(&mut self, memory: &Memory, check: &mut dyn FnMut(&Tensor) -> Result<()>) -> Result<()> {
+        let values = match self {
+            Value::Tensor(tensor) => return adopt(tensor, memory, check),
+            Value::Sequence(sequence) => Arc::get_mut(&mut sequence.values).map(Vec::as_mut_slice),
+            Value::Optional(optional) => optional.value.as_mut().and_then(Arc::get_mut).map(std::slice::from_mut),
             Value::Map(map) => {
-                map.keys.adopt(memory)?;
-                match Arc::get_mut(&mut map.values.values) {
-                    Some(values) => values.iter_mut().try_for_each(|value| value.adopt(memory)),
-                    None => Ok(()),
-                }
+                adopt(&mut map.keys, memory, check)?;
+                Arc::get_mut(&mut map.values.values).map(Vec::as_mut_slice)
             }
-        }
+        };
+        values.into_iter().flatten().try_for_each(|value| value.adopt(memory, check))
     }
+}
+
+fn adopt(tensor: &mut Tensor, memory: &Memory, check: &mut dyn FnMut(&Tensor) -> Result<()>) -> Result<()> {
+    if tensor.adopt(memory)? { check(tensor) } else { Ok(()) }
 }
 
 impl Sequence {

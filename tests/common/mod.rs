@@ -6,7 +6,7 @@
 pub mod differences;
 pub mod plain;
 
-use onnxref::{DType, Dim, Error, Inputs, LoadOptions, Model, Tensor};
+use onnxref::{DType, Dim, Error, Inputs, LoadOptions, Model, Tensor, ValueType};
 use prost::Message;
 use proto::attribute_proto::AttributeType;
 use proto::tensor_shape_proto::{Dimension, dimension};
@@ -76,6 +76,33 @@ pub fn value(name: &str, dtype: DType, dims: Option<&[Dim]>) -> ValueInfoProto {
     let tensor = type_proto::Tensor { elem_type: Some(dtype.code()), shape };
     let r#type = TypeProto { value: Some(type_proto::Value::TensorType(tensor)), denotation: None };
     ValueInfoProto { name: Some(name.into()), r#type: Some(r#type), ..Default::default() }
+}
+
+/// An input or output of any type, without shapes.
+pub fn typed(name: &str, value_type: &ValueType) -> ValueInfoProto {
+    ValueInfoProto { name: Some(name.into()), r#type: Some(type_of(value_type)), ..Default::default() }
+}
+
+/// The message of a type.
+pub fn type_of(value_type: &ValueType) -> TypeProto {
+    let inner = |value_type: &ValueType| Some(Box::new(type_of(value_type)));
+    let value = match value_type {
+        ValueType::Tensor(dtype) => {
+            type_proto::Value::TensorType(type_proto::Tensor { elem_type: Some(dtype.code()), shape: None })
+        }
+        ValueType::Sequence(element) => {
+            type_proto::Value::SequenceType(Box::new(type_proto::Sequence { elem_type: inner(element) }))
+        }
+        ValueType::Optional(element) => {
+            type_proto::Value::OptionalType(Box::new(type_proto::Optional { elem_type: inner(element) }))
+        }
+        ValueType::Map(key, value) => type_proto::Value::MapType(Box::new(type_proto::Map {
+            key_type: Some(key.code()),
+            value_type: inner(value),
+        })),
+        other => panic!("a type of another kind: {other}"),
+    };
+    TypeProto { value: Some(value), denotation: None }
 }
 
 /// A constant: `raw_data`, or `string_data` for strings. Not for types of less than 8 bits, which are packed.

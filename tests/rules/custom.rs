@@ -8,9 +8,12 @@ use ndarray::array;
 use onnxref::operator::{Call, Node, Operator, Values};
 use onnxref::{DType, Error, Kind, LoadOptions, Model, Outputs, Place, Tensor, inputs};
 use prost::Message;
+use std::sync::Arc;
+
+type Run = fn(&mut Call<'_>) -> Result<Values, Error>;
 
 /// Gives whatever the function does.
-struct Given(fn(&mut Call<'_>) -> Result<Values, Error>);
+struct Given(Arc<dyn Fn(&mut Call<'_>) -> Result<Values, Error> + Send + Sync>);
 
 impl std::fmt::Debug for Given {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -24,17 +27,23 @@ impl Operator for Given {
     }
 }
 
-type Run = fn(&mut Call<'_>) -> Result<Values, Error>;
-
-fn given(run: Run) -> impl Fn(&Node<'_>) -> Result<Box<dyn Operator>, Error> + Send + Sync + 'static {
-    move |_| Ok(Box::new(Given(run)))
+/// Makes operators that do what a function does.
+pub(crate) fn given(
+    run: impl Fn(&mut Call<'_>) -> Result<Values, Error> + Send + Sync + 'static,
+) -> impl Fn(&Node<'_>) -> Result<Box<dyn Operator>, Error> + Send + Sync + 'static {
+    let run = Arc::new(run);
+    move |_| Ok(Box::new(Given(run.clone())))
 }
 
-fn add(schema: &str, run: Run) -> LoadOptions {
+/// Options with an operator that does what a function does.
+pub(crate) fn add(
+    schema: &str,
+    run: impl Fn(&mut Call<'_>) -> Result<Values, Error> + Send + Sync + 'static,
+) -> LoadOptions {
     Model::options().operator(schema, given(run)).unwrap()
 }
 
-fn one(tensor: impl Into<Tensor>) -> Result<Values, Error> {
+pub(crate) fn one(tensor: impl Into<Tensor>) -> Result<Values, Error> {
     Ok([tensor.into().into()].into())
 }
 
@@ -66,11 +75,7 @@ fn an_operator_of_ones_own() {
         .operator("com.example.Own 1\n  (x: T) -> (y: T)\n  factor: FLOAT = 2.0\n  T: float", |node| {
             let factor = node.float("factor")?;
             assert!(factor == 2.0 || factor == 3.0);
-            Ok(Box::new(Given(if factor == 2.0 {
-                |call| one(call.tensor(0)?.view::<f32>()?.mapv(|x| 2.0 * x))
-            } else {
-                |call| one(call.tensor(0)?.view::<f32>()?.mapv(|x| 3.0 * x))
-            })))
+            given(move |call| one(call.tensor(0)?.view::<f32>()?.mapv(|x| factor * x)))(node)
         })
         .unwrap();
     let mut model = own(1);

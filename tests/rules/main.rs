@@ -10,15 +10,18 @@ mod custom;
 mod external;
 mod feeds;
 mod file;
+mod functions;
 mod gather;
 mod gather_elements;
 mod gather_nd;
 mod graph;
 mod initializers;
+mod ledger;
 mod operators;
 mod opsets;
 mod outputs;
 mod scale;
+mod table;
 mod tensors;
 
 use common::differences::{assert_as_expected, difference_at};
