@@ -9,11 +9,12 @@ use crate::graph::{Ids, Names, NodePlace};
 use crate::limits::{Budget, exceeded};
 use bytes::Bytes;
 use prost::Message;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
-/// The functions of a model, still encoded: each call decodes its function.
+/// The functions of a model, still encoded: each is decoded when it is called first.
 #[derive(Default)]
 pub(super) struct Functions {
     list: Vec<Function>,
@@ -23,6 +24,7 @@ pub(super) struct Functions {
 
 struct Function {
     proto: Bytes,
+    decoded: Option<Rc<Decoded>>,
     domain: String,
     overload: String,
     /// The functions that its nodes call, and the number of its other nodes.
@@ -30,6 +32,20 @@ struct Function {
     plain: u64,
     /// The number of nodes that a call becomes.
     nodes: u64,
+}
+
+/// A function that is called.
+pub(super) struct Decoded {
+    proto: FunctionProto,
+    /// The names of its attributes.
+    attributes: HashSet<String>,
+}
+
+impl Decoded {
+    /// A node of the function.
+    pub(super) fn node(&self, index: u32) -> Option<NodeProto> {
+        self.proto.node.get(index as usize).cloned()
+    }
 }
 
 impl Functions {
@@ -55,6 +71,7 @@ impl Functions {
             functions.places.entry(name).or_default().push(functions.list.len());
             functions.list.push(Function {
                 proto: proto.clone(),
+                decoded: None,
                 domain,
                 overload,
                 calls: Vec::new(),
@@ -87,6 +104,27 @@ impl Functions {
     fn called(&self, node: &NodeProto) -> Option<usize> {
         let (name, overload) = (node.op_type.as_deref().unwrap_or(""), node.overload.as_deref().unwrap_or(""));
         self.find(domain_of(node.domain.as_deref()), name, overload)
+    }
+
+    /// A function, decoded.
+    fn decoded(&mut self, k: usize, budget: &Budget) -> Result<Rc<Decoded>> {
+        let function = self.list.get_mut(k).ok_or_else(|| Error::bug("there is no such function"))?;
+        if let Some(known) = &function.decoded {
+            return Ok(known.clone());
+        }
+        budget.take(scan::cost_of_function(&function.proto)?)?;
+        let mut proto: FunctionProto = decoded(function.proto.clone())?;
+        for node in &mut proto.node {
+            // Calls copy the nodes.
+            (node.doc_string, node.metadata_props) = Default::default();
+        }
+        let defaults = proto.attribute_proto.iter().filter_map(|attribute| attribute.name.as_ref());
+        let mut attributes = HashSet::new();
+        for name in defaults.chain(&proto.attribute) {
+            budget.take(64 + name.len() as u64)?;
+            attributes.insert(name.clone());
+        }
+        Ok(function.decoded.insert(Rc::new(Decoded { proto, attributes })).clone())
     }
 
     fn label(&self, k: usize) -> String {
@@ -166,11 +204,10 @@ impl Loader<'_> {
         node: NodeProto,
     ) -> Result<Option<Scope>> {
         let (NodeProto { input, output, attribute, .. }, budget) = (node, &self.files.budget);
-        let Some(Function { proto, nodes, .. }) = self.functions.list.get(function) else { return Ok(None) };
+        let Some(Function { nodes, .. }) = self.functions.list.get(function) else { return Ok(None) };
         self.check_nodes(*nodes).map_err(|error| place.locate(error))?;
-        let taken = scan::cost_of_function(proto)?;
-        budget.take(taken)?;
-        let proto: FunctionProto = decoded(proto.clone())?;
+        let called = self.functions.decoded(function, budget)?;
+        let proto = &called.proto;
         let mut faults = Vec::new();
         let (mut names, mut produced) = (Names::default(), Ids::new());
         for (what, given, formal) in [("input", &input, &proto.input), ("output", &output, &proto.output)] {
@@ -185,14 +222,17 @@ impl Loader<'_> {
                 if what == "output" {
                     produced.push(id);
                 }
-                if what == "output" && proto.input.contains(formal) {
-                    faults.push(Error::model(format!("{} is an input and an output of the function", quote(formal))));
-                } else if (what == "input" || id.is_some()) && !names.bind(formal, id, budget)? {
-                    faults.push(Error::model(format!("the function has two {what}s {}", quote(formal))));
+                if (what == "input" || id.is_some()) && !names.bind(formal, id, budget)? {
+                    let formal = quote(formal);
+                    faults.push(Error::model(if what == "output" && proto.input.iter().any(|i| quote(i) == formal) {
+                        format!("{formal} is an input and an output of the function")
+                    } else {
+                        format!("the function has two {what}s {formal}")
+                    }));
                 }
             }
         }
-        let attributes = match caller.bind(attribute, budget).and_then(|given| arguments(given, &proto, budget)) {
+        let attributes = match caller.bind(attribute, budget).and_then(|given| arguments(given, &called, budget)) {
             Ok(attributes) => attributes,
             Err(error) => {
                 faults.push(error);
@@ -204,7 +244,6 @@ impl Loader<'_> {
         let calls = Self::calls(caller, &place);
         if !faults.is_empty() {
             self.draft.broken(&place, faults);
-            budget.give_back(taken);
             // What it should produce is there: nodes that use it are not at fault.
             for name in output.iter().skip(produced.len()) {
                 produced.push(self.draft.optional(&mut caller.names, name, budget)?);
@@ -218,9 +257,8 @@ impl Loader<'_> {
             opsets: Arc::new(opsets),
             attributes: Some(attributes),
             function: Some(calls),
-            nodes: proto.node.into_iter(),
+            called: Some(called),
             index: 0,
-            decoded: taken,
         }))
     }
 
@@ -247,14 +285,13 @@ impl Loader<'_> {
 /// The attributes of a function in a call: those given, and the defaults of the others.
 fn arguments(
     given: Vec<AttributeProto>,
-    function: &FunctionProto,
+    function: &Decoded,
     budget: &Budget,
 ) -> Result<HashMap<String, AttributeProto>> {
     let mut attributes = HashMap::new();
     for proto in given {
         let name = proto.name.clone().unwrap_or_default();
-        let with_default = function.attribute_proto.iter().any(|formal| formal.name.as_deref() == Some(&name));
-        if !with_default && !function.attribute.contains(&name) {
+        if !function.attributes.contains(&name) {
             let text = format!("attribute {} is not one of the function's", quote(&name));
             return Err(Error::model(text).attribute(&name));
         }
@@ -263,7 +300,7 @@ fn arguments(
             return Err(Error::model(format!("attribute {} is given twice", quote(&name))).attribute(&name));
         }
     }
-    for proto in &function.attribute_proto {
+    for proto in &function.proto.attribute_proto {
         let name = proto.name.clone().unwrap_or_default();
         if let Entry::Vacant(free) = attributes.entry(name) {
             free.insert(copied(proto, budget)?);

@@ -1,6 +1,6 @@
 //! From the messages of a model to a draft.
 
-use super::functions::Functions;
+use super::functions::{Decoded, Functions};
 use super::proto::{AttributeProto, NodeProto, OperatorSetIdProto, SparseTensorProto, TensorProto, ValueInfoProto};
 use super::{attribute, scan, shallow, sparse, tensor, types};
 use crate::error::{Error, Kind, Result, quote};
@@ -12,6 +12,7 @@ use crate::value::Value;
 use bytes::Bytes;
 use prost::Message;
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The IR versions of the standard.
@@ -169,11 +170,10 @@ pub(super) struct Scope {
     pub(super) attributes: Option<HashMap<String, AttributeProto>>,
     /// The calls that lead to the function.
     pub(super) function: Option<Arc<str>>,
-    pub(super) nodes: std::vec::IntoIter<NodeProto>,
+    /// The function that is called; `None` for the graph.
+    pub(super) called: Option<Rc<Decoded>>,
     /// The number of nodes read so far.
     pub(super) index: u32,
-    /// Bytes of memory that the decoded function takes.
-    pub(super) decoded: u64,
 }
 
 pub(super) struct Loader<'a> {
@@ -207,8 +207,8 @@ impl Loader<'_> {
                 self.draft.declare(id, value_type);
             }
         }
-        let (opsets, nodes) = (Arc::new(opsets), Vec::new().into_iter());
-        let mut scope = Scope { names, opsets, attributes: None, function: None, nodes, index: 0, decoded: 0 };
+        let opsets = Arc::new(opsets);
+        let mut scope = Scope { names, opsets, attributes: None, function: None, called: None, index: 0 };
         for node in proto.node {
             self.node(&mut scope, decoded(node)?)?;
         }
@@ -304,15 +304,12 @@ impl Loader<'_> {
         // Functions may nest deeply: the scopes that are open, the innermost last.
         let mut open = vec![called];
         while let Some(scope) = open.last_mut() {
-            match scope.nodes.next() {
+            match scope.called.as_ref().and_then(|called| called.node(scope.index)) {
                 Some(proto) => {
                     let called = self.node_or_call(scope, proto)?;
                     open.extend(called);
                 }
-                None => {
-                    self.files.budget.give_back(scope.decoded);
-                    open.pop();
-                }
+                None => _ = open.pop(),
             }
         }
         Ok(())
