@@ -23,6 +23,7 @@ mod outputs;
 mod scale;
 mod table;
 mod tensors;
+mod values;
 
 use common::differences::{assert_as_expected, difference_at};
 use common::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
