@@ -8,6 +8,7 @@ mod common;
 mod attributes;
 mod custom;
 mod external;
+mod face;
 mod feeds;
 mod file;
 mod functions;
