@@ -104,6 +104,13 @@ impl ModelFiles {
         .map(Some)
     }
 
+    /// The name of the only file in memory with an extension.
+    pub(crate) fn only_in_memory(&self, extension: &str) -> Option<PathBuf> {
+        let mut found =
+            self.places.memory.keys().map(Path::new).filter(|name| name.extension() == Some(extension.as_ref()));
+        found.next().filter(|_| found.next().is_none()).map(Path::to_path_buf)
+    }
+
     /// The size of an open file, which is a regular one that has no other name.
     fn check_file(&self, file: &File, what: &str) -> Result<u64> {
         let metadata = file.metadata().map_err(|e| Error::io(what, e))?;

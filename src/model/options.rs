@@ -92,7 +92,8 @@ impl LoadOptions {
     }
 
     /// The content of a file of the model: external data at a location, or the `.bin` file of an OpenVINO IR. It is
-    /// used instead of the file system.
+    /// used instead of the file system. A network that is loaded from bytes has no name: its `.bin` file is the only one
+    /// given that ends so.
     pub fn external_data(mut self, location: impl Into<String>, content: impl IntoBytes) -> LoadOptions {
         self.places.memory.insert(location.into(), content.into_bytes());
         self

@@ -30,6 +30,8 @@ pub(crate) fn load(file: &[u8], path: Option<&Path>, registry: &Registry, files:
     files.budget.take(cost)?;
     let bin = path.map(|path| path.with_extension("bin"));
     let bin = bin.as_deref().and_then(Path::file_name).map(PathBuf::from);
+    // A network that came as bytes has no name.
+    let bin = bin.or_else(|| files.only_in_memory("bin"));
     let mut reader = Reader {
         draft: Draft::new(files.limits.fault_bytes()),
         names: Names::default(),
@@ -327,7 +329,7 @@ fn sorted<'a>(net: &'a Net, ports: &Ports<'_>) -> Result<Vec<&'a Layer>> {
 
 /// The `.bin` file, read when the first constant needs it.
 struct Constants {
-    /// `None` for a network that came as bytes.
+    /// `None` for a network that came as bytes, without such a file in memory.
     location: Option<PathBuf>,
     content: Option<Bytes>,
 }

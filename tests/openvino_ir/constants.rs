@@ -3,7 +3,7 @@
 use crate::common::differences::{assert_as_expected, difference, difference_at};
 use crate::text::{Change, FED, changed, folder, load, load_with};
 use ndarray::array;
-use onnxref::{DType, Error, Kind, Limits, Model, Place, Tensor, inputs};
+use onnxref::{DType, Error, Kind, Limits, LoadOptions, Model, Place, Tensor, inputs};
 use std::fs;
 use std::path::Path;
 
@@ -52,6 +52,32 @@ fn good_constants() {
         assert_eq!(run(&model).unwrap(), picked(), "{name}");
         assert_eq!(model.inputs().len(), 2);
     }
+}
+
+#[test]
+fn good_constants_from_memory() {
+    let bytes = |options: LoadOptions| options.from_bytes(constant());
+    // A network from bytes has no name: the only such file is its own.
+    let model = bytes(Model::options().external_data("any.bin", BIN.to_vec()).external_data("more", b"abc")).unwrap();
+    assert_eq!(run(&model).unwrap(), picked());
+    for options in [
+        Model::options(),
+        Model::options().external_data("any", BIN.to_vec()),
+        Model::options().external_data("a.bin", BIN.to_vec()).external_data("b.bin", BIN.to_vec()),
+    ] {
+        let error = bytes(options).unwrap_err();
+        assert!(error.to_string().contains("its data is in a .bin file"), "{error}");
+        assert_eq!((error.kind(), error.place()), (Kind::Model, &at_axis()), "{error}");
+    }
+    let error = bytes(Model::options().external_data("any.bin", BIN[..8].to_vec())).unwrap_err();
+    assert!(error.to_string().contains("reach beyond \"any.bin\", which has 8 bytes"), "{error}");
+    assert_eq!((error.kind(), error.place()), (Kind::Model, &at_axis()), "{error}");
+    // One from a file has the file of its name, which comes from memory where it is there.
+    let folder = folder(constant().as_bytes(), None);
+    let path = folder.path().join("model.xml");
+    let model = Model::options().external_data("model.bin", BIN.to_vec()).load(&path).unwrap();
+    assert_eq!(run(&model).unwrap(), picked());
+    assert!(Model::options().external_data("any.bin", BIN.to_vec()).load(&path).is_err());
 }
 
 #[test]

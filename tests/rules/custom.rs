@@ -12,8 +12,10 @@ use std::sync::Arc;
 
 type Run = fn(&mut Call<'_>) -> Result<Values, Error>;
 
+type AnyRun = dyn Fn(&mut Call<'_>) -> Result<Values, Error> + Send + Sync;
+
 /// Gives whatever the function does.
-struct Given(Arc<dyn Fn(&mut Call<'_>) -> Result<Values, Error> + Send + Sync>);
+struct Given(Arc<AnyRun>);
 
 impl std::fmt::Debug for Given {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

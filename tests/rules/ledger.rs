@@ -304,7 +304,9 @@ fn a_buffer_is_taken_at_its_last_use() {
 
 #[test]
 fn nothing_is_taken_that_is_needed_again() {
-    let cases: [(&str, Vec<NodeProto>, &[&str], &[bool]); 5] = [
+    /// A name, nodes, the graph's outputs, which calls of Own take their input.
+    type Case<'a> = (&'a str, Vec<NodeProto>, &'a [&'a str], &'a [bool]);
+    let cases: [Case<'_>; 5] = [
         ("a feed", vec![own("Own", &["x"], &["y"])], &["y"], &[false]),
         ("a constant", vec![own("Own", &["c"], &["y"])], &["y"], &[false]),
         (

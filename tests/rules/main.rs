@@ -8,6 +8,7 @@ mod common;
 mod attributes;
 mod custom;
 mod external;
+mod face;
 mod feeds;
 mod file;
 mod functions;
@@ -23,6 +24,7 @@ mod outputs;
 mod scale;
 mod table;
 mod tensors;
+mod values;
 
 use common::differences::{assert_as_expected, difference_at};
 use common::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
