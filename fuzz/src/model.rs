@@ -7,7 +7,7 @@ use crate::proto::{
     TypeProto, ValueInfoProto, type_proto,
 };
 use crate::source::Source;
-use onnxref::{DType, Model, Tensor};
+use onnxref::{DType, Model, Value};
 use prost::Message;
 
 const DATA: [DType; 12] = [
@@ -37,7 +37,7 @@ struct Maker<'a> {
     source: Source<'a>,
     known: Vec<Known>,
     /// What is fed.
-    feeds: Vec<(String, Tensor)>,
+    feeds: Vec<(String, Value)>,
     /// The sizes of symbols.
     symbols: [usize; 3],
 }
@@ -127,10 +127,10 @@ impl Maker<'_> {
                 let default = self.source.tensor(dtype, &dims);
                 graph.initializer.push(self.source.message(&name, &default));
                 if self.source.once_in(2) {
-                    self.feeds.push((name.clone(), tensor));
+                    self.feeds.push((name.clone(), tensor.into()));
                 }
             } else {
-                self.feeds.push((name.clone(), tensor));
+                self.feeds.push((name.clone(), tensor.into()));
             }
             self.known.push(Known { name, dtype });
         }
