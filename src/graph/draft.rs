@@ -139,6 +139,11 @@ impl Faults {
         self.list.len() >= Self::KEPT || self.weight >= self.most
     }
 
+    /// How many faults were found.
+    pub(super) fn count(&self) -> usize {
+        self.list.len() + self.left_out
+    }
+
     pub(crate) fn push(&mut self, error: Error) {
         if !self.full() {
             self.weight += error.weight();
