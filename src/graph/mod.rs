@@ -92,11 +92,12 @@ impl Graph {
     /// All faults of the draft.
     pub(crate) fn new(mut draft: Draft, optimize: bool, limits: &Limits, budget: &Budget) -> Result<Graph> {
         let node_count = draft.node_count();
+        // Before folding takes what is left: whether a model is within the limits doesn't depend on it.
+        budget.take((node_count * size_of::<Node>()) as u64)?;
         infer::infer(&mut draft, optimize.then(|| passes::Fold::new(budget, limits)))?;
         if optimize {
             passes::PASSES.iter().for_each(|pass| pass(&mut draft));
         }
-        budget.take((draft.node_count() * size_of::<Node>()) as u64)?;
         Ok(plan::plan(draft, node_count))
     }
 

@@ -290,3 +290,22 @@ fn faults_are_the_same_without_optimization() {
     assert_eq!(given_twice[0].len(), 1, "{given_twice:?}");
     assert_eq!(given_twice[0], given_twice[1]);
 }
+
+#[test]
+fn a_model_within_the_limits_is_within_them_without_optimization_too() {
+    let mut model = good();
+    let graph = graph_of(&mut model);
+    let picks = Tensor::from_array(ndarray::Array::<i64, _>::zeros(1000));
+    graph.initializer.extend([initializer("floats", &data()), initializer("picks", &picks)]);
+    let computed = (0..10).map(|k| named_node("", &["floats", "picks"], &format!("computed {k}")));
+    let run = (0..100).map(|k| named_node("", &["data", "indices"], &format!("run {k}")));
+    graph.node.extend(computed.chain(run));
+    graph.output.extend((0..100).map(|k| value(&format!("run {k}"), DType::Float, None)));
+    let bytes = model.encode_to_vec();
+    for load_bytes in (10_000..500_000).step_by(10_000) {
+        let options = Model::options().change_limits(|limits| limits.load_bytes = load_bytes);
+        let [one, other] =
+            [true, false].map(|optimize| options.clone().optimize(optimize).from_bytes(bytes.clone()).map(|_| ()));
+        assert_eq!(one.map_err(|e| e.to_string()), other.map_err(|e| e.to_string()), "{load_bytes}");
+    }
+}
