@@ -281,7 +281,7 @@ fn load(tensor: &TensorProto, with_root: bool, mapped: bool) -> Result<Tensor, E
     let outputs = crate::run_model(&options.load(path)?, &[])?;
     assert_eq!(outputs.len(), 1);
     // A copy: what is mapped may go.
-    let tensor = &outputs[0].1;
+    let tensor = outputs[0].1.tensor()?;
     Ok(Tensor::from_proto_bytes(tensor.to_proto_bytes("copy")).expect("what was written"))
 }
 

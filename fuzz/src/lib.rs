@@ -13,7 +13,7 @@ pub mod tensor;
 #[path = "../../src/onnx/proto.rs"]
 pub mod proto;
 
-use onnxref::{Error, Inputs, Limits, Model, Tensor};
+use onnxref::{Error, Inputs, Limits, Model, Value};
 
 /// A target: its name, and what it does with bytes.
 pub type Target = (&'static str, fn(&[u8]));
@@ -35,6 +35,8 @@ fn small_limits() -> Limits {
     limits.tensor_bytes = 1 << 20;
     limits.run_bytes = 4 << 20;
     limits.run_elements = 1 << 20;
+    limits.run_nodes = 1 << 16;
+    limits.run_work = 1 << 24;
     limits
 }
 
@@ -78,22 +80,28 @@ fn check_notes(notes: &[String]) {
     }
 }
 
+/// What a run gives, by name.
+type Named = Vec<(String, Value)>;
+
 /// Runs a model twice at once and twice by a runner: all give the same, be it outputs or an error.
-fn run_model(model: &Model, feeds: &[(String, Tensor)]) -> Result<Vec<(String, Tensor)>, Error> {
-    let once = || {
-        let inputs: Inputs<'_> = feeds.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+fn run_model(model: &Model, feeds: &[(String, Value)]) -> Result<Named, Error> {
+    let once = || -> Result<Named, Error> {
+        let inputs: Inputs<'_> = feeds.iter().map(|(name, value)| (name.as_str(), value)).collect();
         let outputs = model.run(inputs)?;
         check_notes(outputs.notes());
-        Ok(outputs.iter().map(|(name, tensor)| (name.to_string(), tensor.clone())).collect::<Vec<_>>())
+        let named: Named = outputs.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+        let moved: Named = outputs.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+        assert_eq!(named, moved);
+        Ok(named)
     };
-    let first: Result<Vec<(String, Tensor)>, Error> = once();
+    let first = once();
     match (&first, once()) {
         (Ok(first), Ok(second)) => assert_eq!(first, &second, "a second run gives something else"),
         (Err(first), Err(second)) => assert_eq!(first.to_string(), second.to_string()),
         (first, second) => panic!("a second run ends otherwise: {first:?}, {second:?}"),
     }
     let mut runner = model.runner();
-    let fed = feeds.iter().try_for_each(|(name, tensor)| runner.feed(name, tensor));
+    let fed = feeds.iter().try_for_each(|(name, value)| runner.feed(name, value));
     for _ in 0..2 {
         // A name fed twice is an error of `run` alone.
         if fed.is_err() || (0..feeds.len()).any(|k| feeds[..k].iter().any(|(name, _)| *name == feeds[k].0)) {
@@ -101,10 +109,10 @@ fn run_model(model: &Model, feeds: &[(String, Tensor)]) -> Result<Vec<(String, T
         }
         match (&first, runner.run()) {
             (Ok(outputs), Ok(())) => {
-                for (name, tensor) in outputs {
-                    let got = runner.output(name).expect("an output of the model");
+                for (name, value) in outputs {
+                    let got = runner.value(name).expect("an output of the model");
                     // Of outputs of one name the first is meant.
-                    let want = outputs.iter().find(|(other, _)| other == name).map_or(tensor, |(_, tensor)| tensor);
+                    let want = outputs.iter().find(|(other, _)| other == name).map_or(value, |(_, value)| value);
                     assert_eq!(got, want, "a runner gives something else");
                 }
             }

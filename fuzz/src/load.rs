@@ -1,6 +1,6 @@
 //! Bytes as a model file: loading ends, and what was loaded runs on zeros.
 
-use onnxref::{DType, Dim, Model, Tensor};
+use onnxref::{DType, Dim, Map, Model, Optional, Sequence, Tensor, Value, ValueType};
 
 pub fn run(bytes: &[u8]) {
     let options = Model::options().limits(crate::small_limits()).threads(1);
@@ -18,17 +18,29 @@ pub fn run(bytes: &[u8]) {
                 .map(|dim| match dim {
                     Dim::Fixed(size) => *size,
                     Dim::Symbol(_) => 2,
-                    Dim::Unknown => 1,
+                    _ => 1,
                 })
                 .collect(),
             None => vec![2],
         };
-        let Some(tensor) = zeros(info.dtype.unwrap_or(DType::Int64), &shape) else { return };
+        let value_type = info.value_type.clone().unwrap_or(DType::Int64.into());
+        let Some(value) = empty(value_type, &shape) else { return };
         if !model.has_default(&info.name) {
-            feeds.push((info.name.clone(), tensor));
+            feeds.push((info.name.clone(), value));
         }
     }
     let _ = crate::run_model(&model, &feeds);
+}
+
+/// A tensor of zeros, or what holds nothing.
+fn empty(value_type: ValueType, shape: &[usize]) -> Option<Value> {
+    Some(match value_type {
+        ValueType::Tensor(dtype) => zeros(dtype, shape)?.into(),
+        ValueType::Sequence(element) => Sequence::new(*element, []).ok()?.into(),
+        ValueType::Optional(element) => Optional::none(*element).into(),
+        ValueType::Map(key, value) => Map::new(zeros(key, &[0])?, Sequence::new(*value, []).ok()?).ok()?.into(),
+        _ => return None,
+    })
 }
 
 fn zeros(dtype: DType, shape: &[usize]) -> Option<Tensor> {

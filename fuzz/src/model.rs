@@ -1,13 +1,14 @@
-//! A model made of choices: wiring, types, versions and values that are mostly right, and sometimes anything.
+//! A model made of choices: wiring, types, versions and values that are mostly right, and sometimes anything. It gives
+//! the same with and without optimization.
 
 use crate::proto::attribute_proto::AttributeType;
 use crate::proto::tensor_shape_proto::{Dimension, dimension};
 use crate::proto::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorShapeProto,
-    TypeProto, ValueInfoProto, type_proto,
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, SparseTensorProto,
+    StringStringEntryProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto,
 };
 use crate::source::Source;
-use onnxref::{DType, Model, Tensor};
+use onnxref::{DType, Error, Map, Model, Optional, Sequence, Tensor, Value, ValueType};
 use prost::Message;
 
 const DATA: [DType; 12] = [
@@ -36,8 +37,16 @@ struct Known {
 struct Maker<'a> {
     source: Source<'a>,
     known: Vec<Known>,
+    /// Inputs that are no tensors.
+    others: Vec<(String, ValueType)>,
+    /// The functions so far.
+    functions: Vec<FunctionProto>,
+    /// Nodes are made for a function: their attributes may refer to its own.
+    inside: bool,
+    /// What sparse initializers stand for.
+    dense: Vec<(String, Tensor)>,
     /// What is fed.
-    feeds: Vec<(String, Tensor)>,
+    feeds: Vec<(String, Value)>,
     /// The sizes of symbols.
     symbols: [usize; 3],
 }
@@ -45,16 +54,25 @@ struct Maker<'a> {
 pub fn run(bytes: &[u8]) {
     let mut source = Source::new(bytes);
     let symbols = [source.dim(), source.dim(), source.dim()];
-    let mut maker = Maker { source, known: Vec::new(), feeds: Vec::new(), symbols };
-    let model = maker.model();
+    let (known, others, functions, dense, feeds) = Default::default();
+    let mut maker = Maker { source, known, others, functions, inside: false, dense, feeds, symbols };
+    let bytes = maker.model().encode_to_vec();
     let threads = 1 + maker.source.below(2);
     let options = Model::options().limits(crate::small_limits()).threads(threads);
     let options = options.compatibility(|c| c.gather_1_negative_indices = maker.source.once_in(4));
-    let model = match options.from_bytes(model.encode_to_vec()) {
-        Ok(model) => model,
-        Err(error) => return crate::check_error(&error),
+    let load = |optimize| options.clone().optimize(optimize).from_bytes(bytes.clone());
+    let (model, plain) = match (load(true), load(false)) {
+        (Ok(model), Ok(plain)) => (model, plain),
+        (Err(error), Err(other)) => {
+            let all = |error: &Error| error.causes().iter().map(ToString::to_string).collect::<Vec<_>>();
+            assert_eq!(all(&error), all(&other));
+            assert_eq!(error.to_string(), other.to_string());
+            return crate::check_error(&error);
+        }
+        (model, plain) => panic!("optimized: {model:?}, not optimized: {plain:?}"),
     };
     crate::check_notes(model.report());
+    assert_eq!(model.report(), plain.report());
     // Feeds that the model doesn't take are left out, mostly.
     if !maker.source.once_in(16) {
         let takes: Vec<&str> = model.inputs().map(|info| info.name.as_str()).collect();
@@ -63,7 +81,23 @@ pub fn run(bytes: &[u8]) {
     if maker.source.once_in(16) {
         maker.feeds.pop();
     }
-    let _ = crate::run_model(&model, &maker.feeds);
+    match (crate::run_model(&model, &maker.feeds), crate::run_model(&plain, &maker.feeds)) {
+        (Ok(outputs), Ok(others)) => {
+            assert_eq!(outputs, others, "optimized and not optimized");
+            for (name, tensor) in &maker.dense {
+                let fixed = model.inputs().all(|info| info.name != *name);
+                for (_, value) in outputs.iter().filter(|(other, _)| fixed && other == name) {
+                    assert_eq!(value, &Value::from(tensor), "a sparse initializer");
+                }
+            }
+        }
+        (Ok(_), Err(_)) => assert!(model.nodes().len() < plain.nodes().len(), "no node was left out that could fail"),
+        (Err(error), Ok(_)) => panic!("only the optimized model fails: {error}"),
+        (Err(error), Err(other)) if model.nodes().len() == plain.nodes().len() => {
+            assert_eq!(error.to_string(), other.to_string());
+        }
+        (Err(_), Err(_)) => {}
+    }
 }
 
 impl Maker<'_> {
@@ -96,10 +130,19 @@ impl Maker<'_> {
             _ if ir_version < 3 => opset_import.clear(),
             _ => {}
         }
+        if self.source.once_in(2) {
+            self.inside = true;
+            for k in 0..1 + self.source.below(3) {
+                let function = self.function(k, version);
+                self.functions.push(function);
+            }
+            self.inside = false;
+        }
         let mut model = ModelProto {
             ir_version: Some(ir_version),
             opset_import,
             graph: Some(self.graph(ir_version)),
+            functions: self.functions.clone(),
             ..ModelProto::default()
         };
         if self.source.once_in(16) {
@@ -107,6 +150,64 @@ impl Maker<'_> {
             model.metadata_props.push(StringStringEntryProto { key: Some(self.name()), value: None });
         }
         model
+    }
+
+    /// A function; it calls only those before it, mostly.
+    fn function(&mut self, k: usize, version: i64) -> FunctionProto {
+        let mut name = if self.source.once_in(8) { "F".to_string() } else { ["F", "G", "H"][k].to_string() };
+        let mut domain = "f".to_string();
+        match self.source.below(64) {
+            63 => name = self.name(),
+            62 => domain = self.name(),
+            61 => (name, domain) = ("Gather".to_string(), String::new()),
+            _ => {}
+        }
+        let overload = if self.source.once_in(4) { self.source.pick(&["o", "", "p"]) } else { "" };
+        let types = [("a", DType::Float), ("b", DType::Int64), ("c", DType::Int32)];
+        let types = &types[..3 - self.source.below(3)];
+        self.known = types.iter().map(|&(name, dtype)| Known { name: name.into(), dtype }).collect();
+        let mut function = FunctionProto {
+            input: self.known.iter().map(|known| known.name.clone()).collect(),
+            ..FunctionProto::default()
+        };
+        let version = if self.source.once_in(4) { self.source.pick(&[13, 11, 1, 12, 18, 99]) } else { version };
+        if !self.source.once_in(32) {
+            function.opset_import.push(OperatorSetIdProto { domain: None, version: Some(version) });
+        }
+        match self.source.below(16) {
+            15 => {}
+            0..8 => function.attribute.push("axis".into()),
+            n => {
+                if n == 14 {
+                    function.attribute.push("axis".into());
+                }
+                let (inside, axis) = (std::mem::take(&mut self.inside), self.attribute("axis"));
+                self.inside = inside;
+                function.attribute_proto.push(axis);
+            }
+        }
+        for k in 0..1 + self.source.below(4) {
+            function.node.push(self.node(k));
+        }
+        if self.source.once_in(48) {
+            let (op_type, domain) = (Some(name.clone()), Some(domain.clone()));
+            function.node.push(NodeProto { op_type, domain, output: vec!["again".into()], ..NodeProto::default() });
+        }
+        for n in 0..1 + self.source.below(2) {
+            let last = self.known.len() - 1;
+            let at = if n == 0 { last } else { (types.len() + self.source.below(last + 1 - types.len())).min(last) };
+            function.output.push(if self.source.once_in(32) { self.name() } else { self.known[at].name.clone() });
+        }
+        function.output.dedup();
+        match self.source.below(64) {
+            63 => function.input.push(self.name()),
+            62 => function.output.push(self.name()),
+            61 => function.node.reverse(),
+            _ => {}
+        }
+        self.known.clear();
+        (function.name, function.domain, function.overload) = (Some(name), Some(domain), Some(overload.into()));
+        function
     }
 
     fn graph(&mut self, ir_version: i64) -> GraphProto {
@@ -127,10 +228,10 @@ impl Maker<'_> {
                 let default = self.source.tensor(dtype, &dims);
                 graph.initializer.push(self.source.message(&name, &default));
                 if self.source.once_in(2) {
-                    self.feeds.push((name.clone(), tensor));
+                    self.feeds.push((name.clone(), tensor.into()));
                 }
             } else {
-                self.feeds.push((name.clone(), tensor));
+                self.feeds.push((name.clone(), tensor.into()));
             }
             self.known.push(Known { name, dtype });
         }
@@ -143,6 +244,23 @@ impl Maker<'_> {
                 graph.input.push(self.value_info(&name, dtype, None));
             }
             self.known.push(Known { name, dtype });
+        }
+        for k in 0..self.source.below(8).saturating_sub(5) {
+            let (name, dtype) = (self.new_name("z", k), self.dtype(k));
+            graph.sparse_initializer.push(self.sparse(&name, dtype));
+            self.known.push(Known { name, dtype });
+        }
+        for k in 0..self.source.below(8).saturating_sub(5) {
+            let (name, value_type) = (self.new_name("s", k), self.other_type());
+            let fed = if self.source.once_in(32) { self.other_type() } else { value_type.clone() };
+            let value = self.value(&fed);
+            self.feeds.push((name.clone(), value));
+            graph.input.push(self.declared(&name, &value_type));
+            if self.source.once_in(32) {
+                let default = self.source.tensor(DType::Float, &[1]);
+                graph.initializer.push(self.source.message(&name, &default));
+            }
+            self.others.push((name, value_type));
         }
         let constants = self.known.len();
         for k in 0..self.source.below(7) {
@@ -164,6 +282,13 @@ impl Maker<'_> {
             let info = self.value_info(&name, dtype, declared);
             graph.output.push(info);
         }
+        if !self.others.is_empty() && !self.source.once_in(4) {
+            let (name, mut value_type) = self.others[self.source.below(self.others.len())].clone();
+            if self.source.once_in(32) {
+                value_type = self.other_type();
+            }
+            graph.output.push(self.declared(&name, &value_type));
+        }
         if self.source.once_in(8) {
             let Known { name, dtype } = &self.known[self.source.below(self.known.len())];
             let (name, dtype) = (name.clone(), *dtype);
@@ -174,6 +299,9 @@ impl Maker<'_> {
     }
 
     fn node(&mut self, k: usize) -> NodeProto {
+        if !self.functions.is_empty() && !self.source.once_in(3) {
+            return self.call(k);
+        }
         let operator = match self.source.below(32) {
             31 => self.name(),
             30 => "Add".to_string(),
@@ -181,19 +309,14 @@ impl Maker<'_> {
             n => ["Gather", "GatherElements", "GatherND"][n % 3].to_string(),
         };
         let data = self.source.below(self.known.len());
-        let wide = operator == "GatherND";
-        let fit = |known: &Known| known.dtype == DType::Int64 || !wide && known.dtype == DType::Int32;
-        let indices: Vec<usize> = (0..self.known.len()).filter(|&k| fit(&self.known[k])).collect();
-        let indices = match indices.as_slice() {
-            list if !list.is_empty() && !self.source.once_in(32) => self.source.pick(list),
-            _ => self.source.below(self.known.len()),
-        };
+        let indices = self.indices(operator == "GatherND");
         let dtype = self.known[data].dtype;
         let mut input = vec![self.known[data].name.clone(), self.known[indices].name.clone()];
         match self.source.below(64) {
             63 => input[1] = self.name(),
             62 => input.push(self.name()),
             61 => input.truncate(self.source.below(2)),
+            60 if !self.others.is_empty() => input[0] = self.others[0].0.clone(),
             _ => {}
         }
         let name = self.new_name("v", k);
@@ -204,12 +327,7 @@ impl Maker<'_> {
         let mut attribute = Vec::new();
         if self.source.once_in(2) {
             let attribute_name = if operator == "GatherND" { "batch_dims" } else { "axis" };
-            attribute.push(AttributeProto {
-                name: Some(attribute_name.into()),
-                r#type: Some(AttributeType::Int.into()),
-                i: Some(self.source.axis()),
-                ..AttributeProto::default()
-            });
+            attribute.push(self.attribute(attribute_name));
             match self.source.below(64) {
                 63 => attribute[0].name = Some(self.name()),
                 62 => attribute[0].r#type = Some(self.source.below(18) as i32 - 1),
@@ -232,6 +350,165 @@ impl Maker<'_> {
         };
         self.known.push(Known { name, dtype });
         node
+    }
+
+    /// A call of a function.
+    fn call(&mut self, k: usize) -> NodeProto {
+        let called = self.source.below(self.functions.len());
+        let FunctionProto { name, domain, overload, input, output, attribute, attribute_proto, .. } =
+            self.functions[called].clone();
+        let data = self.source.below(self.known.len());
+        let (indices, dtype) = (self.indices(false), self.known[data].dtype);
+        let mut call = NodeProto { op_type: name, domain, overload, ..NodeProto::default() };
+        for n in 0..input.len() {
+            let at = if n == 0 { data } else { indices };
+            call.input.push(match self.source.below(32) {
+                31 => String::new(),
+                30 => self.name(),
+                24.. if n > 0 && !self.others.is_empty() => self.others[0].0.clone(),
+                _ => self.known[at].name.clone(),
+            });
+        }
+        for n in 0..output.len() {
+            let name = if self.source.once_in(16) { String::new() } else { self.new_name(["v", "w"][n.min(1)], k) };
+            call.output.push(name.clone());
+            if !name.is_empty() {
+                self.known.push(Known { name, dtype });
+            }
+        }
+        let takes = !attribute.is_empty() || !attribute_proto.is_empty();
+        if takes && !self.source.once_in(3) {
+            call.attribute.push(self.attribute("axis"));
+        }
+        match self.source.below(64) {
+            63 => call.attribute.push(self.attribute("batch_dims")),
+            62 => call.overload = Some(self.source.pick(&["o", "", "p"]).into()),
+            61 => call.input.push(self.name()),
+            60 => call.output.push(self.name()),
+            59 => drop(call.input.pop()),
+            58 => drop(call.output.pop()),
+            57 => call.name = Some(self.name()),
+            56 if !call.attribute.is_empty() => call.attribute[0].r#type = Some(AttributeType::Float.into()),
+            _ => {}
+        }
+        call
+    }
+
+    /// What is mostly of a type that indices have.
+    fn indices(&mut self, wide: bool) -> usize {
+        let fit = |known: &Known| known.dtype == DType::Int64 || !wide && known.dtype == DType::Int32;
+        let indices: Vec<usize> = (0..self.known.len()).filter(|&k| fit(&self.known[k])).collect();
+        match indices.as_slice() {
+            list if !list.is_empty() && !self.source.once_in(32) => self.source.pick(list),
+            _ => self.source.below(self.known.len()),
+        }
+    }
+
+    /// A number, or in a function a reference to the number that its call gives.
+    fn attribute(&mut self, name: &str) -> AttributeProto {
+        let refers = self.inside && !self.source.once_in(3);
+        AttributeProto {
+            name: Some(name.into()),
+            r#type: Some(AttributeType::Int.into()),
+            i: (!refers).then(|| self.source.axis()),
+            ref_attr_name: refers.then(|| if self.source.once_in(32) { self.name() } else { "axis".into() }),
+            ..AttributeProto::default()
+        }
+    }
+
+    /// A sparse initializer; seldom a wrong one.
+    fn sparse(&mut self, name: &str, dtype: DType) -> SparseTensorProto {
+        let dims = self.source.dims(3, 64);
+        let (count, step) = (dims.iter().product::<usize>(), 1 + self.source.below(4));
+        let places: Vec<usize> = (self.source.below(step)..count).step_by(step).collect();
+        let values = self.source.tensor(dtype, &[places.len()]);
+        if dtype != DType::String {
+            let size = dtype.size();
+            let mut bytes = vec![0; count * size];
+            for (value, place) in values.bytes().chunks_exact(size).zip(&places) {
+                bytes[place * size..][..size].copy_from_slice(value);
+            }
+            self.dense.push((name.to_string(), Tensor::new(dtype, &dims, bytes).expect("bytes of the type")));
+        }
+        let (n, rank) = (places.len(), dims.len());
+        let mut shape = vec![n];
+        let mut indices: Vec<i64> = places.iter().map(|place| *place as i64).collect();
+        if self.source.once_in(2) {
+            shape.push(rank);
+            let coordinate =
+                |place: usize, axis: usize| place / dims[axis + 1..].iter().product::<usize>() % dims[axis];
+            let coordinates = |place: &usize| (0..rank).map(|axis| coordinate(*place, axis) as i64).collect::<Vec<_>>();
+            indices = places.iter().flat_map(coordinates).collect();
+        }
+        let mut dims: Vec<i64> = dims.iter().map(|dim| *dim as i64).collect();
+        let wrong = self.source.below(64);
+        match wrong {
+            63 => indices.reverse(),
+            62 => indices.iter_mut().take(1).for_each(|index| *index = self.source.axis()),
+            61 => dims.iter_mut().take(1).for_each(|dim| *dim = self.source.axis()),
+            60 => dims.push(self.source.axis()),
+            59 => shape.push(1),
+            _ => {}
+        }
+        let bytes: Vec<u8> = indices.iter().flat_map(|index| index.to_le_bytes()).collect();
+        let decoded =
+            |tensor: Tensor, name| TensorProto::decode(&*tensor.to_proto_bytes(name)).expect("what was encoded");
+        let indices = decoded(Tensor::new(DType::Int64, &shape, bytes).expect("as many as the shape takes"), "");
+        let (mut values, mut indices) = (Some(Box::new(decoded(values, name))), Some(Box::new(indices)));
+        match wrong {
+            58 => values = None,
+            57 => indices = None,
+            56 => values.as_mut().into_iter().for_each(|values| values.dims.push(1)),
+            _ => {}
+        }
+        if (56..64).contains(&wrong) {
+            self.dense.pop();
+        }
+        SparseTensorProto { values, indices, dims }
+    }
+
+    /// A type that is not a tensor's.
+    fn other_type(&mut self) -> ValueType {
+        let element = ValueType::Tensor(self.dtype(0));
+        let key = self.source.pick(&[DType::Int64, DType::String, DType::Int32, DType::Uint8]);
+        match self.source.below(8) {
+            0..3 => element.sequence(),
+            3 | 4 => element.optional(),
+            5 => ValueType::Map(key, Box::new(element)),
+            6 => ValueType::Map(key, Box::new(element)).sequence(),
+            _ => element.sequence().optional(),
+        }
+    }
+
+    fn value(&mut self, value_type: &ValueType) -> Value {
+        let count = self.source.below(3);
+        let mut values = |element: &ValueType| {
+            let values: Vec<Value> = (0..count).map(|_| self.value(element)).collect();
+            Sequence::new(element.clone(), values).expect("values of the type")
+        };
+        match value_type {
+            ValueType::Sequence(element) => values(element).into(),
+            ValueType::Optional(element) if count == 0 => Optional::none((**element).clone()).into(),
+            ValueType::Optional(element) => Optional::some(self.value(element)).into(),
+            ValueType::Map(key, element) => {
+                let values = values(element);
+                Map::new(self.source.tensor(*key, &[count]), values).expect("as many keys as values").into()
+            }
+            other => {
+                let dims = self.source.dims(2, 8);
+                self.source.tensor(other.dtype().unwrap_or(DType::Float), &dims).into()
+            }
+        }
+    }
+
+    /// An input or output of a type; seldom of none, or of half a type.
+    fn declared(&mut self, name: &str, value_type: &ValueType) -> ValueInfoProto {
+        let r#type = match self.source.below(64) {
+            63 => None,
+            62 => Some(TypeProto { value: Some(type_proto::Value::OptionalType(Box::default())), denotation: None }),
+            _ => Some(type_of(value_type)),
+        };
+        ValueInfoProto { name: Some(name.to_string()), r#type, ..ValueInfoProto::default() }
     }
 
     /// Mostly of a type that other nodes can use.
@@ -305,4 +582,25 @@ impl Maker<'_> {
             _ => self.source.pick(&ODD_NAMES).to_string(),
         }
     }
+}
+
+/// The message of a type.
+fn type_of(value_type: &ValueType) -> TypeProto {
+    let inner = |element: &ValueType| Some(Box::new(type_of(element)));
+    let value = match value_type {
+        ValueType::Sequence(element) => {
+            type_proto::Value::SequenceType(Box::new(type_proto::Sequence { elem_type: inner(element) }))
+        }
+        ValueType::Optional(element) => {
+            type_proto::Value::OptionalType(Box::new(type_proto::Optional { elem_type: inner(element) }))
+        }
+        ValueType::Map(key, value) => type_proto::Value::MapType(Box::new(type_proto::Map {
+            key_type: Some(key.code()),
+            value_type: inner(value),
+        })),
+        other => {
+            type_proto::Value::TensorType(type_proto::Tensor { elem_type: other.dtype().map(DType::code), shape: None })
+        }
+    };
+    TypeProto { value: Some(value), denotation: None }
 }

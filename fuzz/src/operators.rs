@@ -210,13 +210,13 @@ impl Case {
                 graph.initializer.push(Message::decode(message.as_slice()).expect("what was encoded"));
             } else {
                 graph.input.push(declared(name, tensor.dtype()));
-                feeds.push((name.to_string(), tensor));
+                feeds.push((name.to_string(), tensor.into()));
             }
         }
         if self.op == Op::OpenVino {
             graph.node[0].input.push("axis".into());
             graph.input.push(declared("axis", DType::Int64));
-            feeds.push(("axis".to_string(), axis));
+            feeds.push(("axis".to_string(), axis.into()));
         }
         let model = ModelProto {
             ir_version: Some(8),
@@ -228,7 +228,7 @@ impl Case {
         let options = options.compatibility(|c| c.gather_1_negative_indices = self.lenient);
         let outputs = crate::run_model(&options.from_bytes(model.encode_to_vec())?, &feeds)?;
         assert_eq!(outputs.len(), 1);
-        Ok(outputs.into_iter().next().expect("an output").1)
+        outputs.into_iter().next().expect("an output").1.into_tensor()
     }
 
     fn expected(&self) -> Expected {

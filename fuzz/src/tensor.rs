@@ -1,10 +1,20 @@
-//! Bytes as a tensor's message: what is read is written and read again as the same, and shows as bounded text.
+//! Bytes as the message of a tensor or another value: what is read is written and read again as the same, and shows as
+//! bounded text.
 
 use half::{bf16, f16};
 use num_complex::Complex;
-use onnxref::{DType, Element, Scalar, Tensor};
+use onnxref::{DType, Element, Map, Optional, Scalar, Sequence, Tensor, Value, ValueType};
 
 pub fn run(bytes: &[u8]) {
+    for value_type in other_types() {
+        match Value::from_proto_bytes(bytes.to_vec(), &value_type) {
+            Ok(value) => {
+                assert!(value.is_of(&value_type));
+                goes_round(&value, &value_type);
+            }
+            Err(error) => crate::check_error(&error),
+        }
+    }
     let tensor = match Tensor::from_proto_bytes(bytes.to_vec()) {
         Ok(tensor) => tensor,
         Err(error) => return crate::check_error(&error),
@@ -12,6 +22,7 @@ pub fn run(bytes: &[u8]) {
     assert_eq!(tensor.len(), tensor.shape().iter().product::<usize>());
     let again = Tensor::from_proto_bytes(tensor.to_proto_bytes("again")).expect("what was written");
     assert_eq!(again, tensor);
+    within_others(&tensor);
 
     // At most 200 elements and what is after them at the end of each axis.
     const ELEMENTS: usize = 400;
@@ -55,6 +66,38 @@ pub fn run(bytes: &[u8]) {
     ];
     let fits = typed.into_iter().filter(|as_type| as_type(&tensor)).count();
     assert!(fits <= 1);
+}
+
+/// Types of values that are no tensors.
+fn other_types() -> Vec<ValueType> {
+    let (float, text) = (ValueType::Tensor(DType::Float), ValueType::Tensor(DType::String));
+    let map = |key, value: &ValueType| ValueType::Map(key, Box::new(value.clone()));
+    let mut types = vec![float.clone(), text.clone(), map(DType::Int64, &float), map(DType::String, &text)];
+    types.extend([float.clone().sequence(), float.clone().optional()]);
+    let outer = types.clone().into_iter().flat_map(|element| [element.clone().sequence(), element.optional()]);
+    let maps = [DType::Int32, DType::Uint64].map(|key| map(key, &float.clone().sequence()));
+    outer.chain(types[2..4].to_vec()).chain(maps).collect()
+}
+
+/// What is written is read again as the same.
+fn goes_round(value: &Value, value_type: &ValueType) {
+    let again = Value::from_proto_bytes(value.to_proto_bytes("again"), value_type);
+    assert_eq!(&again.expect("what was written"), value);
+    let text = value.to_string();
+    assert!(!text.chars().any(char::is_control), "{text:?}");
+}
+
+/// A tensor in values of the other kinds.
+fn within_others(tensor: &Tensor) {
+    let element = ValueType::Tensor(tensor.dtype());
+    let sequence = Sequence::new(element.clone(), [tensor.into(), tensor.into()]).expect("tensors of the type");
+    let optional = Optional::some(sequence.clone().into());
+    goes_round(&sequence.clone().into(), &element.clone().sequence());
+    goes_round(&optional.into(), &element.clone().sequence().optional());
+    let values = Sequence::new(element.clone(), vec![tensor.into(); tensor.len().min(8)]).expect("tensors of the type");
+    if let Ok(map) = Map::new(tensor.clone(), values) {
+        goes_round(&map.into(), &ValueType::Map(tensor.dtype(), Box::new(element)));
+    }
 }
 
 /// As an array and back, if the tensor has this type.

@@ -160,6 +160,11 @@ impl Faults {
         self.list.len() >= Self::KEPT || self.weight >= self.most
     }
 
+    /// How many faults were found.
+    pub(super) fn count(&self) -> usize {
+        self.list.len() + self.left_out
+    }
+
     /// A fault of the model.
     pub(crate) fn push(&mut self, error: Error) {
         self.push_at(None, error);

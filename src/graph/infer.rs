@@ -19,6 +19,7 @@ pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>) -> Result<()>
     let mut unknown = Unknown::default();
     for (at, node) in nodes.iter_mut().enumerate() {
         unknown.find(at, node, entries, faults);
+        let before = faults.count();
         for body in &mut node.bodies {
             if let Err(error) = infer(&mut body.draft, None) {
                 faults.push_at(Some(at), error);
@@ -29,7 +30,10 @@ pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>) -> Result<()>
             Err(error) => faults.push_at(Some(at), node.place.locate(error)),
         }
         define_outputs(at, node, entries, faults);
-        if let Some(fold) = &mut fold {
+        // A node at fault is not computed: its inputs may be what its operator never sees.
+        if let Some(fold) = &mut fold
+            && faults.count() == before
+        {
             fold.node(node, entries);
         }
     }
@@ -91,8 +95,10 @@ fn make(node: &mut DraftNode, entries: &[Entry]) -> Result<Types> {
     let checked =
         types::check(schema, facts.iter().map(|fact| Some(fact.as_ref()?.value_type.clone())), node.outputs.len());
     // A fault of the attributes comes before one of the types.
-    node.operator = Some(resolved.load(&attributes, &facts)?);
-    checked
+    let operator = resolved.load(&attributes, &facts)?;
+    let types = checked?;
+    node.operator = Some(operator);
+    Ok(types)
 }
 
 /// Defines what the node produces, of the types that follow from its inputs, and from what its operator infers.

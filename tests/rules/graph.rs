@@ -3,7 +3,8 @@
 use crate::common::proto::{NodeProto, SparseTensorProto, TensorProto, TypeProto, ValueInfoProto, type_proto};
 use crate::common::{initializer, node, value};
 use crate::{With, at_node, at_value, case, check_loads, check_runs, data, first_node, good, graph_of, indices, load};
-use onnxref::{DType, Kind, Model, Place};
+use onnxref::{DType, Kind, Model, Place, Tensor};
+use prost::Message;
 
 fn named_node(name: &str, inputs: &[&str], output: &str) -> NodeProto {
     NodeProto { name: Some(name.into()), ..node("Gather", inputs, &[output], vec![]) }
@@ -261,4 +262,50 @@ fn an_input_without_a_type_is_checked_by_the_nodes_that_use_it() {
     assert_eq!(error.place(), &at_node("Gather", 13).named("indices"));
     let text = "node \"node\" (Gather-13): \"indices\" has element type float: allowed int32, int64";
     assert_eq!(error.to_string(), text);
+}
+
+#[test]
+fn faults_are_the_same_without_optimization() {
+    // Nodes of constants that could be computed, each with a fault; the last one reads what they give.
+    let faults = |nodes: [NodeProto; 2]| {
+        let mut model = good();
+        let graph = graph_of(&mut model);
+        graph.node = nodes.into();
+        let odd = Tensor::new(DType::Float8e5m2, &[3], vec![0; 3]).unwrap();
+        for (name, tensor) in [("odd", &odd), ("floats", &data()), ("rows", &indices())] {
+            graph.initializer.push(initializer(name, tensor));
+        }
+        let bytes = model.encode_to_vec();
+        [true, false].map(|optimize| {
+            let error = Model::options().optimize(optimize).from_bytes(bytes.clone()).unwrap_err();
+            error.causes().iter().map(|cause| cause.to_string()).collect::<Vec<_>>()
+        })
+    };
+    let wrong_type =
+        faults([named_node("a", &["odd", "rows"], "given"), named_node("b", &["given", "rows"], "output")]);
+    assert_eq!(wrong_type[0].len(), 1, "{wrong_type:?}");
+    assert_eq!(wrong_type[0], wrong_type[1]);
+    let given_twice =
+        faults([named_node("a", &["floats", "rows"], "rows"), named_node("b", &["data", "rows"], "output")]);
+    assert_eq!(given_twice[0].len(), 1, "{given_twice:?}");
+    assert_eq!(given_twice[0], given_twice[1]);
+}
+
+#[test]
+fn a_model_within_the_limits_is_within_them_without_optimization_too() {
+    let mut model = good();
+    let graph = graph_of(&mut model);
+    let picks = Tensor::from_array(ndarray::Array::<i64, _>::zeros(1000));
+    graph.initializer.extend([initializer("floats", &data()), initializer("picks", &picks)]);
+    let computed = (0..10).map(|k| named_node("", &["floats", "picks"], &format!("computed {k}")));
+    let run = (0..100).map(|k| named_node("", &["data", "indices"], &format!("run {k}")));
+    graph.node.extend(computed.chain(run));
+    graph.output.extend((0..100).map(|k| value(&format!("run {k}"), DType::Float, None)));
+    let bytes = model.encode_to_vec();
+    for load_bytes in (10_000..500_000).step_by(10_000) {
+        let options = Model::options().change_limits(|limits| limits.load_bytes = load_bytes);
+        let [one, other] =
+            [true, false].map(|optimize| options.clone().optimize(optimize).from_bytes(bytes.clone()).map(|_| ()));
+        assert_eq!(one.map_err(|e| e.to_string()), other.map_err(|e| e.to_string()), "{load_bytes}");
+    }
 }

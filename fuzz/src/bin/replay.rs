@@ -140,7 +140,7 @@ fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
 /// A known input with some changes, or bytes from nowhere.
 fn mutated(known: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     if known.is_empty() || random.below(16) == 0 {
-        let len = [16, 64, 256, 1024][random.below(4)];
+        let len = [64, 256, 1024, 4096][random.below(4)];
         return (0..random.below(len)).map(|_| random.next() as u8).collect();
     }
     let mut bytes = known[random.below(known.len())].clone();
