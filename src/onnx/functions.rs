@@ -1,12 +1,13 @@
 //! Functions of a model: a node that calls one is replaced by the function's nodes.
 
-use super::graph::{Loader, Scope, decoded, domain_of};
+use super::graph::{Loader, Opsets, Scope, decoded, domain_of, opsets};
 use super::proto::{AttributeProto, FunctionProto, NodeProto};
 use super::scan;
 use crate::error::{Error, Result, escape, operator_label, quote};
 use crate::files::ModelFiles;
 use crate::graph::{Ids, Names, NodePlace};
 use crate::limits::{Budget, exceeded};
+use crate::registry::Registry;
 use bytes::Bytes;
 use prost::Message;
 use std::collections::hash_map::Entry;
@@ -39,6 +40,7 @@ pub(super) struct Decoded {
     proto: FunctionProto,
     /// The names of its attributes.
     attributes: HashSet<String>,
+    opsets: Arc<Opsets>,
 }
 
 impl Decoded {
@@ -107,7 +109,8 @@ impl Functions {
     }
 
     /// A function, decoded.
-    fn decoded(&mut self, k: usize, budget: &Budget) -> Result<Rc<Decoded>> {
+    fn decoded(&mut self, k: usize, registry: &Registry, files: &ModelFiles) -> Result<Rc<Decoded>> {
+        let budget = &files.budget;
         let function = self.list.get_mut(k).ok_or_else(|| Error::bug("there is no such function"))?;
         if let Some(known) = &function.decoded {
             return Ok(known.clone());
@@ -124,7 +127,8 @@ impl Functions {
             budget.take(64 + name.len() as u64)?;
             attributes.insert(name.clone());
         }
-        Ok(function.decoded.insert(Rc::new(Decoded { proto, attributes })).clone())
+        let opsets = Arc::new(opsets(&proto.opset_import, registry, files)?.into_iter().collect());
+        Ok(function.decoded.insert(Rc::new(Decoded { proto, attributes, opsets })).clone())
     }
 
     fn label(&self, k: usize) -> String {
@@ -206,7 +210,8 @@ impl Loader<'_> {
         let (NodeProto { input, output, attribute, .. }, budget) = (node, &self.files.budget);
         let Some(Function { nodes, .. }) = self.functions.list.get(function) else { return Ok(None) };
         self.check_nodes(*nodes).map_err(|error| place.locate(error))?;
-        let called = self.functions.decoded(function, budget)?;
+        let called = self.functions.decoded(function, self.registry, self.files);
+        let called = called.map_err(|error| place.locate(error.within("the function")))?;
         let proto = &called.proto;
         let mut faults = Vec::new();
         let (mut names, mut produced) = (Names::default(), Ids::new());
@@ -239,8 +244,6 @@ impl Loader<'_> {
                 HashMap::new()
             }
         };
-        let opsets = proto.opset_import.iter();
-        let opsets = opsets.map(|o| (domain_of(o.domain.as_deref()).to_string(), o.version.unwrap_or(0))).collect();
         let calls = Self::calls(caller, &place);
         if !faults.is_empty() {
             self.draft.broken(&place, faults);
@@ -254,7 +257,7 @@ impl Loader<'_> {
         budget.take(512 + calls.len() as u64)?;
         Ok(Some(Scope {
             names,
-            opsets: Arc::new(opsets),
+            opsets: called.opsets.clone(),
             attributes: Some(attributes),
             function: Some(calls),
             called: Some(called),

@@ -37,7 +37,7 @@ pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFi
         let kind = if ir_version > *last { Kind::Unsupported } else { Kind::Model };
         return Err(Error::new(kind, format!("ir_version {ir_version}: allowed {first}..={last}")).value(ir_version));
     }
-    let opsets = opsets(&proto.opset_import, ir_version, registry, files)?;
+    let opsets = model_opsets(&proto.opset_import, ir_version, registry, files)?;
     let metadata = metadata(&proto, files)?;
     let mut notes = Vec::new();
     if !proto.training_info.is_empty() {
@@ -62,23 +62,29 @@ pub(super) fn domain_of(domain: Option<&str>) -> &str {
     domain.filter(|domain| *domain != "ai.onnx").unwrap_or("")
 }
 
-fn opsets(
+/// The opsets that a model imports; below IR version 3 there is one.
+fn model_opsets(
     imports: &[OperatorSetIdProto],
     ir_version: i64,
     registry: &Registry,
     files: &ModelFiles,
 ) -> Result<Vec<(String, i64)>> {
-    if ir_version < 3 {
-        return match imports {
-            [] => Ok(vec![(String::new(), 1)]),
-            _ => {
-                Err(Error::model(format!("opset_import is not allowed under IR version {ir_version}: it came with 3")))
-            }
-        };
+    match imports {
+        [] if ir_version < 3 => Ok(vec![(String::new(), 1)]),
+        [] => Err(Error::model(format!("opset_import is missing: IR version {ir_version} needs it"))),
+        _ if ir_version < 3 => {
+            Err(Error::model(format!("opset_import is not allowed under IR version {ir_version}: it came with 3")))
+        }
+        _ => opsets(imports, registry, files),
     }
-    if imports.is_empty() {
-        return Err(Error::model(format!("opset_import is missing: IR version {ir_version} needs it")));
-    }
+}
+
+/// The opsets that a model or a function imports.
+pub(super) fn opsets(
+    imports: &[OperatorSetIdProto],
+    registry: &Registry,
+    files: &ModelFiles,
+) -> Result<Vec<(String, i64)>> {
     let mut opsets: Vec<(String, i64)> = Vec::new();
     let mut known: HashMap<&str, i64> = HashMap::new();
     for import in imports {
@@ -178,7 +184,7 @@ pub(super) struct Scope {
 
 pub(super) struct Loader<'a> {
     pub(super) draft: Draft,
-    registry: &'a Registry,
+    pub(super) registry: &'a Registry,
     pub(super) files: &'a ModelFiles,
     pub(super) ir_version: i64,
     pub(super) functions: Functions,

@@ -128,11 +128,16 @@ fn empty(dtype: DType, shape: &[usize]) -> Result<Tensor> {
     if dtype == DType::String { Tensor::from_strings(shape, [""; 0]) } else { Tensor::new(dtype, shape, Bytes::new()) }
 }
 
-/// Memory that a tensor takes whose elements are not raw.
+/// Memory that a tensor takes whose elements are not raw, beside lists that move into it.
 fn typed_cost(dtype: DType, count: usize, proto: &TensorProto) -> u64 {
-    // Strings are copied into one text, which is moved once.
-    let text: usize = proto.string_data.iter().map(Bytes::len).sum();
-    count.saturating_mul(dtype.size()).saturating_add(2 * text) as u64
+    match (dtype, dtype.field()) {
+        (DType::Int32 | DType::Uint64, _) | (_, Field::Float | Field::Double | Field::Int64) => 0,
+        _ => {
+            // Strings are copied into one text, which is moved once.
+            let text: usize = proto.string_data.iter().map(Bytes::len).sum();
+            count.saturating_mul(dtype.size()).saturating_add(2 * text) as u64
+        }
+    }
 }
 
 fn from_typed(dtype: DType, shape: &[usize], count: usize, proto: TensorProto) -> Result<Tensor> {

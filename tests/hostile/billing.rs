@@ -419,6 +419,24 @@ fn as_much_as_is_allowed() {
         ("int64 numbers of a byte", tensor(TensorProto { int64_data: vec![1; NUMBERS], ..of(DType::Int64, NUMBERS) })),
         ("faults of one node", faulty.encode_to_vec()),
     ];
+    // Of many results, larger than those after them, and kept.
+    let folded = |sizes: &[usize]| {
+        let mut graph =
+            GraphProto { initializer: vec![initializer("x", &array(&[1], |_| 1f32))], ..Default::default() };
+        for (k, &size) in sizes.iter().enumerate() {
+            let (ids, out) = (format!("ids{}", size), format!("y{k}"));
+            if !graph.initializer.iter().any(|i| i.name.as_ref() == Some(&ids)) {
+                graph.initializer.push(initializer(&ids, &array(&[size], |_| 0i32)));
+            }
+            graph.node.push(node("Gather", &["x", &ids], &[&out], vec![]));
+            graph.output.push(value(&out, DType::Float, None));
+        }
+        model(13, 8, graph)
+    };
+    let cases = cases.into_iter().chain([
+        ("constants computed at load", folded(&[1 << 20; 60])),
+        ("constants of two sizes", folded(&[[2 << 20, 1 << 20 | 1]; 30].concat())),
+    ]);
     let mut wrong = Vec::new();
     for (name, bytes) in cases {
         let (len, bytes) = (bytes.len() as u64, Bytes::from(bytes));

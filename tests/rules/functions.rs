@@ -491,3 +491,40 @@ fn constants_are_computed_through_calls() {
     assert_eq!(outputs, array![[0f32, 1.0]].into());
     assert_eq!(load(&model).unwrap().nodes().len(), 1);
 }
+
+#[test]
+fn opsets_of_a_function_are_checked_as_the_models() {
+    let of = |imports| {
+        let function = FunctionProto { opset_import: imports, ..pick() };
+        model(vec![function], vec![call("Pick", &["data", "indices"], &["output"], vec![])])
+    };
+    let label = "node \"call\" (own::Pick): the function: opset_import has version";
+    let text = format!("{label} 999 of domain \"ai.onnx\": 28 is the newest that is known");
+    let place = at_call("Pick").with(|p| p.value = Some(999));
+    refused("too new", &of(vec![import("", 999)]), Kind::Unsupported, &text, place);
+    let text = format!("{label} 0 of domain \"ai.onnx\": versions start at 1");
+    let place = at_call("Pick").with(|p| p.value = Some(0));
+    refused("none", &of(vec![import("", 0)]), Kind::Model, &text, place);
+}
+
+/// Faults stand in the order of the model, wherever they are; and a node of a function is no node of the graph.
+#[test]
+fn faults_in_functions_stand_in_the_order_of_the_model() {
+    let bad = function("Bad", &["x", "i"], &["y"], vec![gather(&["x", "later"], "y")]);
+    let nodes = vec![
+        call("Bad", &["data", "indices"], &["a"], vec![]),
+        gather(&["data", "missing"], "b"),
+        call("Bad", &["data", "indices"], &["output"], vec![]),
+    ];
+    let error = load(&model(vec![bad], nodes)).unwrap_err();
+    let inner: Vec<bool> = error.causes().iter().map(|cause| cause.place().function.is_some()).collect();
+    assert_eq!(inner, [true, false, true], "{:?}", error.causes());
+
+    // Node #1 of the function reads what node #1 of the graph makes, later.
+    let nodes = vec![gather(&["x", "i"], "y"), gather(&["late", "i"], "z")];
+    let early = function("Early", &["late", "x", "i"], &["z"], nodes);
+    let nodes =
+        vec![call("Early", &["after", "data", "indices"], &["output"], vec![]), gather(&["data", "indices"], "after")];
+    let error = load(&model(vec![early], nodes)).unwrap_err().to_string();
+    assert!(error.ends_with("is produced by node #1, which comes later: nodes must be sorted"), "{error}");
+}
