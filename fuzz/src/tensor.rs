@@ -94,6 +94,10 @@ fn within_others(tensor: &Tensor) {
     let optional = Optional::some(sequence.clone().into());
     goes_round(&sequence.clone().into(), &element.clone().sequence());
     goes_round(&optional.into(), &element.clone().sequence().optional());
+    let none = Sequence::new(element.clone(), []).expect("nothing of the type");
+    goes_round(&Optional::some(none.clone().into()).into(), &element.clone().sequence().optional());
+    let nothings = Sequence::new(element.clone().sequence(), [none.into()]).expect("a sequence of the type");
+    goes_round(&nothings.into(), &element.clone().sequence().sequence());
     let values = Sequence::new(element.clone(), vec![tensor.into(); tensor.len().min(8)]).expect("tensors of the type");
     if let Ok(map) = Map::new(tensor.clone(), values) {
         goes_round(&map.into(), &ValueType::Map(tensor.dtype(), Box::new(element)));

@@ -19,7 +19,7 @@ impl Value {
     /// The bytes are no such message, or one that departs from the standard, or a value of another type.
     pub fn from_proto_bytes(bytes: impl Into<Bytes>, value_type: &ValueType) -> Result<Value> {
         let (bytes, files) = (bytes.into(), ModelFiles::none());
-        let value: Value = match value_type {
+        let value = match value_type {
             ValueType::Tensor(_) => tensor::read(decode(bytes, Kind::Tensor, &files)?, &files).map(Value::Tensor)?,
             ValueType::Sequence(element) => {
                 sequence(decode(bytes, Kind::Sequence, &files)?, Some(element), &files)?.into()
@@ -29,10 +29,10 @@ impl Value {
             }
             ValueType::Map(_, element) => map(decode(bytes, Kind::Map, &files)?, Some(element), &files)?.into(),
         };
-        if !value.is_of(value_type) {
-            return Err(Error::input(format!("the value is of type {}, not {value_type}", value.type_text())));
+        if value.is_of(value_type) {
+            return Ok(value);
         }
-        Ok(value)
+        Err(Error::input(format!("the value is of type {}, not {value_type}", value.type_text())))
     }
 
     /// The value as an encoded message with a name: see [`Value::from_proto_bytes`].
@@ -51,61 +51,64 @@ fn decode<M: Message + Default>(bytes: Bytes, kind: Kind, files: &ModelFiles) ->
     M::decode(bytes).map_err(|e| Error::model(format!("no {}: {e}", kind.label())))
 }
 
-/// Messages nest no deeper than the scan allows. What is empty is of the type `element`, as the message doesn't say it.
-fn sequence(proto: SequenceProto, element: Option<&ValueType>, files: &ModelFiles) -> Result<Sequence> {
-    use sequence_proto::DataType;
-    let SequenceProto { name, elem_type, tensor_values, sparse_tensor_values, sequence_values, map_values, .. } = proto;
-    let name = name.unwrap_or_default();
-    let within = |error: Error| error.within(&format!("sequence {}", quote(&name))).about(&name);
-    let code = elem_type.unwrap_or(0);
-    let kind = DataType::try_from(code).map_err(|_| within(Error::model(format!("elem_type {code} is not known"))))?;
-    let inner = inner(element);
-    let values: Result<Vec<Value>> = match kind {
-        DataType::Undefined => Ok(Vec::new()),
-        DataType::Tensor => tensor_values.into_iter().map(|t| Ok(tensor::read(t, files)?.into())).collect(),
-        DataType::SparseTensor => sparse_tensor_values.into_iter().map(|t| sparse::read(t, files)).collect(),
-        DataType::Sequence => sequence_values.into_iter().map(|s| Ok(sequence(s, inner, files)?.into())).collect(),
-        DataType::Map => map_values.into_iter().map(|m| Ok(map(m, inner, files)?.into())).collect(),
-        DataType::Optional => {
-            proto.optional_values.into_iter().map(|o| Ok(optional(o, inner, files)?.into())).collect()
-        }
-    };
-    let values = values.map_err(within)?;
-    match values.iter().find_map(Value::value_type).or_else(|| element.cloned()) {
-        Some(element) => Sequence::new(element, values).map_err(within),
-        None if values.is_empty() => Ok(Sequence::open()),
-        None => Err(within(Error::unsupported("the type of its elements is not said"))),
-    }
-}
-
-fn optional(proto: OptionalProto, element: Option<&ValueType>, files: &ModelFiles) -> Result<Optional> {
-    use optional_proto::DataType;
-    let name = proto.name.clone().unwrap_or_default();
-    let within = |error: Error| error.within(&format!("optional {}", quote(&name))).about(&name);
-    let code = proto.elem_type.unwrap_or(0);
-    let kind = DataType::try_from(code).map_err(|_| within(Error::model(format!("elem_type {code} is not known"))))?;
-    let inner = inner(element);
-    let value: Option<Result<Value>> = match kind {
-        DataType::Undefined => None,
-        DataType::Tensor => proto.tensor_value.map(|t| Ok(tensor::read(*t, files)?.into())),
-        DataType::SparseTensor => proto.sparse_tensor_value.map(|t| sparse::read(t, files)),
-        DataType::Sequence => proto.sequence_value.map(|s| Ok(sequence(s, inner, files)?.into())),
-        DataType::Map => proto.map_value.map(|m| Ok(map(m, inner, files)?.into())),
-        DataType::Optional => proto.optional_value.map(|o| Ok(optional(*o, inner, files)?.into())),
-    };
-    let none = || element.cloned().map_or_else(Optional::open, Optional::none);
-    Ok(value.transpose().map_err(within)?.map_or_else(none, Optional::some))
-}
-
-/// The type of what is inside of values of a type.
-fn inner(value_type: Option<&ValueType>) -> Option<&ValueType> {
+/// The type inside of a type.
+fn inside(value_type: Option<&ValueType>) -> Option<&ValueType> {
     match value_type? {
         ValueType::Tensor(_) => None,
         ValueType::Sequence(element) | ValueType::Optional(element) | ValueType::Map(_, element) => Some(element),
     }
 }
 
-fn map(proto: MapProto, element: Option<&ValueType>, files: &ModelFiles) -> Result<Map> {
+/// What is open in the message has elements of type `want`, if it is said. Messages nest no deeper than the scan allows.
+fn sequence(proto: SequenceProto, want: Option<&ValueType>, files: &ModelFiles) -> Result<Sequence> {
+    use sequence_proto::DataType;
+    let SequenceProto { name, elem_type, tensor_values, sparse_tensor_values, sequence_values, map_values, .. } = proto;
+    let name = name.unwrap_or_default();
+    let within = |error: Error| error.within(&format!("sequence {}", quote(&name))).about(&name);
+    let code = elem_type.unwrap_or(0);
+    let kind = DataType::try_from(code).map_err(|_| within(Error::model(format!("elem_type {code} is not known"))))?;
+    let values: Result<Vec<Value>> = match kind {
+        DataType::Undefined => Ok(Vec::new()),
+        DataType::Tensor => tensor_values.into_iter().map(|t| Ok(tensor::read(t, files)?.into())).collect(),
+        DataType::SparseTensor => sparse_tensor_values.into_iter().map(|t| sparse::read(t, files)).collect(),
+        DataType::Sequence => {
+            sequence_values.into_iter().map(|s| Ok(sequence(s, inside(want), files)?.into())).collect()
+        }
+        DataType::Map => map_values.into_iter().map(|m| Ok(map(m, inside(want), files)?.into())).collect(),
+        DataType::Optional => {
+            proto.optional_values.into_iter().map(|o| Ok(optional(o, inside(want), files)?.into())).collect()
+        }
+    };
+    let values = values.map_err(within)?;
+    let said = want.filter(|want| values.iter().all(|value| value.is_of(want)));
+    match values.iter().find_map(Value::value_type).or(said.cloned()) {
+        Some(element) => Sequence::new(element, values).map_err(within),
+        None if values.is_empty() => Ok(Sequence::open()),
+        None => Err(within(Error::unsupported("the type of its elements is not said"))),
+    }
+}
+
+fn optional(proto: OptionalProto, want: Option<&ValueType>, files: &ModelFiles) -> Result<Optional> {
+    use optional_proto::DataType;
+    let name = proto.name.clone().unwrap_or_default();
+    let within = |error: Error| error.within(&format!("optional {}", quote(&name))).about(&name);
+    let code = proto.elem_type.unwrap_or(0);
+    let kind = DataType::try_from(code).map_err(|_| within(Error::model(format!("elem_type {code} is not known"))))?;
+    let value: Option<Result<Value>> = match kind {
+        DataType::Undefined => None,
+        DataType::Tensor => proto.tensor_value.map(|t| Ok(tensor::read(*t, files)?.into())),
+        DataType::SparseTensor => proto.sparse_tensor_value.map(|t| sparse::read(t, files)),
+        DataType::Sequence => proto.sequence_value.map(|s| Ok(sequence(s, inside(want), files)?.into())),
+        DataType::Map => proto.map_value.map(|m| Ok(map(m, inside(want), files)?.into())),
+        DataType::Optional => proto.optional_value.map(|o| Ok(optional(*o, inside(want), files)?.into())),
+    };
+    Ok(match value.transpose().map_err(within)? {
+        Some(value) => Optional::some(value),
+        None => want.map_or(Optional::open(), |element| Optional::none(element.clone())),
+    })
+}
+
+fn map(proto: MapProto, want: Option<&ValueType>, files: &ModelFiles) -> Result<Map> {
     let name = proto.name.clone().unwrap_or_default();
     let within = |error: Error| error.within(&format!("map {}", quote(&name))).about(&name);
     let read = || {
@@ -117,6 +120,11 @@ fn map(proto: MapProto, element: Option<&ValueType>, files: &ModelFiles) -> Resu
                 TensorProto { dims: vec![proto.string_keys.len() as i64], string_data: proto.string_keys, ..keys }
             }
             DType::Int64 => TensorProto { dims: vec![proto.keys.len() as i64], int64_data: proto.keys, ..keys },
+            // Those beyond i64 are written as what has their bits.
+            DType::Uint32 | DType::Uint64 => {
+                let numbers: Vec<u64> = proto.keys.into_iter().map(i64::cast_unsigned).collect();
+                TensorProto { dims: vec![numbers.len() as i64], uint64_data: numbers, ..keys }
+            }
             _ => {
                 let number =
                     |key: i64| i32::try_from(key).map_err(|_| Error::model(format!("its key {key} is no {dtype}")));
@@ -125,7 +133,7 @@ fn map(proto: MapProto, element: Option<&ValueType>, files: &ModelFiles) -> Resu
             }
         };
         let values = proto.values.ok_or_else(|| Error::model("it has no values"))?;
-        Map::new(tensor::read(keys, files)?, sequence(values, element, files)?)
+        Map::new(tensor::read(keys, files)?, sequence(values, want, files)?)
             .map_err(|error| error.with_kind(crate::error::Kind::Model))
     };
     read().map_err(within)
@@ -184,4 +192,49 @@ fn write_map(value: &Map, name: &str) -> MapProto {
     }
     proto.values = Some(write_sequence(value.as_sequence(), ""));
     proto
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_again(value: &Value) -> Result<Value> {
+        Value::from_proto_bytes(value.to_proto_bytes("value"), &value.value_type().unwrap())
+    }
+
+    #[test]
+    fn what_is_empty_keeps_its_type() {
+        let float = ValueType::Tensor(DType::Float);
+        let nothing = Value::from(Sequence::new(float.clone(), []).unwrap());
+        let map = Value::from(Map::new(Vec::<i64>::new().into(), Sequence::new(float.clone(), []).unwrap()).unwrap());
+        let nothings = Sequence::new(float.clone().sequence(), [nothing.clone(), nothing.clone()]).unwrap();
+        let maps = Sequence::new(map.value_type().unwrap(), [map.clone()]).unwrap();
+        let some = Value::from(Optional::some(nothing.clone()));
+        let none = Value::from(Optional::none(float.clone().sequence()));
+        for value in [&nothing, &map, &nothings.into(), &maps.into(), &some, &none] {
+            assert_eq!(&read_again(value).unwrap(), value);
+        }
+        // A sequence is no tensor, also where it is empty.
+        let error = Value::from_proto_bytes(some.to_proto_bytes(""), &float.optional()).unwrap_err();
+        assert_eq!(error.to_string(), "the value is of type empty optional, not optional(float)");
+    }
+
+    #[test]
+    fn keys_of_maps() {
+        let values = Sequence::new(DType::Int8.into(), [vec![1i8].into(), vec![2i8].into()]).unwrap();
+        let keys: [Tensor; 4] =
+            [vec![0u64, u64::MAX].into(), vec![0u32, u32::MAX].into(), vec![-1i8, 2].into(), vec![-1i64, 2].into()];
+        for keys in keys {
+            let map = Value::from(Map::new(keys, values.clone()).unwrap());
+            assert_eq!(read_again(&map).unwrap(), map);
+        }
+        let mut proto = write_map(&Map::new(vec![0u32, 1].into(), values).unwrap(), "m");
+        proto.keys = vec![0, -1];
+        let map_type = ValueType::Map(DType::Uint32, Box::new(DType::Int8.into()));
+        assert!(Value::from_proto_bytes(proto.encode_to_vec(), &map_type).is_err());
+        proto.key_type = Some(DType::Float8e4m3fn.code());
+        proto.keys = vec![0, 1];
+        let map_type = ValueType::Map(DType::Float8e4m3fn, Box::new(DType::Int8.into()));
+        assert!(Value::from_proto_bytes(proto.encode_to_vec(), &map_type).is_err());
+    }
 }

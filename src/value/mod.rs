@@ -69,7 +69,8 @@ impl Value {
                 sequence.element.as_ref().is_none_or(|own| own == &**element)
             }
             (Value::Optional(optional), ValueType::Optional(element)) => {
-                optional.element.as_ref().is_none_or(|own| own == &**element)
+                let open = || optional.get().is_none_or(|value| value.is_of(element));
+                optional.element.as_ref().map_or_else(open, |own| own == &**element)
             }
             (Value::Map(map), ValueType::Map(key, value)) => {
                 map.keys.dtype() == *key && map.values.element.as_ref().is_none_or(|own| own == &**value)
@@ -299,10 +300,8 @@ impl Map {
     /// # Errors
     /// The keys are not such a tensor, or there are more or fewer values.
     pub fn new(keys: Tensor, values: Sequence) -> Result<Map> {
-        let fits = !matches!(
-            keys.dtype(),
-            DType::Float | DType::Double | DType::Float16 | DType::Bfloat16 | DType::Complex64 | DType::Complex128
-        );
+        use DType::{Int8, Int16, Int32, Int64, String, Uint8, Uint16, Uint32, Uint64};
+        let fits = matches!(keys.dtype(), Int8 | Int16 | Int32 | Int64 | Uint8 | Uint16 | Uint32 | Uint64 | String);
         if !fits || keys.rank() != 1 {
             let (dtype, rank) = (keys.dtype(), keys.rank());
             let text =
