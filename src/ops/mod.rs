@@ -4,6 +4,8 @@ mod gather;
 mod index;
 mod openvino;
 mod prelude;
+#[cfg(test)]
+mod testing;
 
 use crate::operator::Implementation;
 

@@ -59,3 +59,25 @@ fn check_shapes(data: &[usize], indices: &[usize], axis: usize) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{int, run, tensor};
+
+    #[test]
+    fn the_examples_of_the_standard() {
+        let (data, indices) = (tensor(&[2, 2], [1i32, 2, 3, 4]), tensor(&[2, 2], [0i64, 0, 1, 0]));
+        run("GatherElements", 13, [int("axis", 1)], [&data, &indices]).gives(tensor(&[2, 2], [1i32, 1, 4, 3]));
+        let data = tensor(&[3, 3], [1i32, 2, 3, 4, 5, 6, 7, 8, 9]);
+        let indices = tensor(&[2, 3], [1i64, 2, 0, 2, 0, 0]);
+        run("GatherElements", 11, [], [&data, &indices]).gives(tensor(&[2, 3], [4i32, 8, 3, 7, 2, 3]));
+    }
+
+    #[test]
+    fn refusals() {
+        let (data, wide) = (tensor(&[2, 1], [1i32, 2]), tensor(&[1, 2], [0i64, 0]));
+        run("GatherElements", 13, [], [&data, &wide]).fails("off the axis 0 it may not be larger");
+        run("GatherElements", 13, [], [&data, &tensor(&[1], [0i64])]).fails("they must be equal");
+        run("GatherElements", 13, [], [&data, &tensor(&[1, 1], [-3i64])]).fails("indices[0, 0] = -3 is out of range");
+    }
+}

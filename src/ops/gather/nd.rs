@@ -91,3 +91,26 @@ impl GatherND {
         Ok(Split { batch, tuples, width, slice: rest.get(width..).unwrap_or(&[]) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{int, run, tensor};
+
+    #[test]
+    fn the_examples_of_the_standard() {
+        let data = tensor(&[2, 2], [0i32, 1, 2, 3]);
+        run("GatherND", 11, [], [&data, &tensor(&[2, 2], [0i64, 0, 1, 1])]).gives(tensor(&[2], [0i32, 3]));
+        run("GatherND", 13, [], [&data, &tensor(&[2, 1], [1i64, 0])]).gives(tensor(&[2, 2], [2i32, 3, 0, 1]));
+        let data = tensor(&[2, 2, 2], [0i32, 1, 2, 3, 4, 5, 6, 7]);
+        let batches = [int("batch_dims", 1)];
+        run("GatherND", 12, batches, [&data, &tensor(&[2, 1], [1i64, 0])]).gives(tensor(&[2, 2], [2i32, 3, 4, 5]));
+    }
+
+    #[test]
+    fn refusals() {
+        let data = tensor(&[2, 2], [0i32, 1, 2, 3]);
+        run("GatherND", 13, [], [&data, &tensor(&[1, 3], [0i64, 0, 0])]).fails("allowed 1..=2");
+        run("GatherND", 13, [], [&data, &tensor(&[1, 2], [0i64, 2])]).fails("indices[0, 1] = 2 is out of range");
+        run("GatherND", 13, [int("batch_dims", 2)], [&data, &tensor(&[1, 1], [0i64])]).fails("allowed 0..=1");
+    }
+}

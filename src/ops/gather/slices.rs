@@ -44,3 +44,40 @@ impl Operator for Gather {
         Ok(vec![Fact::default().with_dims([before, indices, after].concat())])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::error::Kind;
+    use crate::ops::testing::{int, run, tensor};
+
+    #[test]
+    fn the_examples_of_the_standard() {
+        let data = tensor(&[3, 2], [1.0f32, 1.2, 2.3, 3.4, 4.5, 5.7]);
+        let indices = tensor(&[2, 2], [0i64, 1, 1, 2]);
+        let rows = tensor(&[2, 2, 2], [1.0f32, 1.2, 2.3, 3.4, 2.3, 3.4, 4.5, 5.7]);
+        run("Gather", 13, [], [&data, &indices]).gives(rows);
+        let data = tensor(&[3, 3], [1.0f32, 1.2, 1.9, 2.3, 3.4, 3.9, 4.5, 5.7, 5.9]);
+        let columns = tensor(&[3, 1, 2], [1.0f32, 1.9, 2.3, 3.9, 4.5, 5.9]);
+        run("Gather", 13, [int("axis", 1)], [&data, &tensor(&[1, 2], [0i32, 2])]).gives(columns);
+    }
+
+    #[test]
+    fn edges() {
+        let data = tensor(&[3], [5i8, 6, 7]);
+        run("Gather", 11, [int("axis", -1)], [&data, &tensor(&[], [-1i64])]).gives(tensor(&[], [7i8]));
+        run("Gather", 1, [], [&data, &tensor(&[0], Vec::<i32>::new())]).gives(tensor(&[0], Vec::<i8>::new()));
+        let empty = tensor(&[0, 2], Vec::<f32>::new());
+        run("Gather", 13, [int("axis", 1)], [&empty, &tensor(&[1], [1i64])]).gives(tensor(&[0, 1], Vec::<f32>::new()));
+    }
+
+    #[test]
+    fn refusals() {
+        let (data, scalar) = (tensor(&[3], [5i8, 6, 7]), tensor(&[], [5i8]));
+        let index = |value: i64| tensor(&[1], [value]);
+        let error = run("Gather", 13, [], [&data, &index(3)]).fails("indices[0] = 3 is out of range for axis 0");
+        assert_eq!((error.kind(), error.place().size), (Kind::Input, Some(3)));
+        run("Gather", 10, [], [&data, &index(-1)]).fails("allowed from version 11 on only");
+        run("Gather", 13, [int("axis", 1)], [&data, &index(0)]).fails("axis 1 is out of range");
+        run("Gather", 13, [], [&scalar, &index(0)]).fails("is a scalar");
+    }
+}

@@ -1,0 +1,66 @@
+//! Operators on values, for the tests beside them: `run("Gather", 13, [int("axis", 1)], [&x, &i]).gives(y)`.
+
+use crate::error::{Error, Result};
+use crate::limits::Limits;
+use crate::operator::{Attribute, Call, Context, Feeds, Source, Sources, Values};
+use crate::registry::Registry;
+use crate::value::{Fact, Value};
+
+/// What came of a run.
+pub(crate) struct Ran(Result<Values>);
+
+/// Runs the version of an operator that rules under an opset. The domain stands before the name: `ai.onnx.ml.Scaler`.
+pub(crate) fn run<const A: usize, const I: usize>(
+    operator: &str,
+    opset: i64,
+    attributes: [(&str, Attribute); A],
+    inputs: [&Value; I],
+) -> Ran {
+    Ran(try_run(operator, opset, attributes, inputs))
+}
+
+fn try_run<const A: usize, const I: usize>(
+    operator: &str,
+    opset: i64,
+    attributes: [(&str, Attribute); A],
+    inputs: [&Value; I],
+) -> Result<Values> {
+    let (domain, name) = operator.rsplit_once('.').unwrap_or(("", operator));
+    let resolved = Registry::default().resolve(domain, name, opset)?;
+    let attributes = attributes.map(|(name, value)| (name.to_string(), value));
+    let types = inputs.map(|input| Fact { value_type: input.value_type(), ..Fact::default() });
+    let made = resolved.load(&attributes, &types.each_ref().map(Some))?;
+    let constants = inputs.map(Value::clone);
+    let sources = Sources { feeds: Feeds::Own(&[]), defaults: &[], constants: &constants, slots: &mut [] };
+    let inputs: Vec<_> = (0..I as u32).map(|k| Some(Source::Constant(k))).collect();
+    let context = Context::new(1, Limits::default());
+    let (schema, outputs, wanted) = (&*resolved.schema, resolved.schema.outputs.len(), u64::MAX);
+    let mut call = Call { inputs: &inputs, sources, schema, outputs, wanted, context: &context };
+    made.plain().unwrap().run(&mut call)
+}
+
+impl Ran {
+    /// The first output is `want`, bit by bit.
+    #[track_caller]
+    pub(crate) fn gives(self, want: impl Into<Value>) {
+        assert_eq!(self.0.unwrap()[0], want.into());
+    }
+
+    /// There is an error that says `text`.
+    #[track_caller]
+    pub(crate) fn fails(self, text: &str) -> Error {
+        let error = self.0.unwrap_err();
+        assert!(error.to_string().contains(text), "{error}");
+        error
+    }
+}
+
+/// An attribute of kind INT.
+pub(crate) fn int(name: &str, value: i64) -> (&str, Attribute) {
+    (name, Attribute::Int(value))
+}
+
+/// A tensor of a shape.
+pub(crate) fn tensor<T: crate::dtype::Element>(shape: &[usize], elements: impl Into<Vec<T>>) -> Value {
+    crate::tensor::Tensor::from_elements(shape, elements.into()).unwrap().into()
+}
