@@ -217,7 +217,10 @@ pub(crate) struct Names(HashMap<Arc<str>, Option<Id>>);
 
 /// Bytes that a table of names takes which has room for so many.
 fn table_bytes(capacity: usize) -> u64 {
-    let places = (capacity as u64 * 8 / 7 + 1).next_power_of_two();
+    if capacity == 0 {
+        return 0;
+    }
+    let places = (capacity as u64 * 8).div_ceil(7).next_power_of_two().max(16);
     places * (size_of::<(Arc<str>, Option<Id>)>() as u64 + 1)
 }
 
@@ -230,10 +233,15 @@ impl Names {
 
     fn insert(&mut self, name: Arc<str>, id: Option<Id>, budget: &Budget) -> Result<Option<Option<Id>>> {
         budget.take(32 + name.len() as u64)?;
-        if self.0.len() == self.0.capacity() {
-            budget.take(table_bytes(2 * self.0.len() + 3))?;
+        if self.0.len() < self.0.capacity() {
+            return Ok(self.0.insert(name, id));
         }
-        Ok(self.0.insert(name, id))
+        // While the table grows there are two of them.
+        let capacity = self.0.capacity();
+        budget.take(table_bytes(2 * capacity.max(2)))?;
+        let before = self.0.insert(name, id);
+        budget.give_back(table_bytes(capacity));
+        Ok(before)
     }
 
     /// Makes a new name of this scope stand for a value of another. Returns false if it isn't new.
@@ -265,8 +273,12 @@ impl Draft {
 
     /// A new value.
     pub(crate) fn new_value(&mut self, name: Arc<str>, budget: &Budget) -> Result<Id> {
-        if self.entries.len() == self.entries.capacity() {
-            budget.take((2 * self.entries.len().max(2) * size_of::<Entry>()) as u64)?;
+        let (len, bytes) = (self.entries.len(), |count: usize| (count * size_of::<Entry>()) as u64);
+        if len == self.entries.capacity() {
+            // While the list grows there are two of them.
+            budget.take(bytes(2 * len.max(2)))?;
+            self.entries.reserve_exact(2 * len.max(2) - len);
+            budget.give_back(bytes(len));
         }
         // The plan has tables of the entries.
         budget.take(32)?;
