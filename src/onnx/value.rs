@@ -139,17 +139,22 @@ fn map(proto: MapProto, want: Option<&ValueType>, files: &ModelFiles) -> Result<
     read().map_err(within)
 }
 
-fn write_sequence(value: &Sequence, name: &str) -> SequenceProto {
+/// The number of a kind of element, which is the same in sequences and optionals.
+fn kind_of(element: Option<&ValueType>) -> i32 {
     use sequence_proto::DataType;
-    let mut proto = SequenceProto { name: Some(name.to_string()), ..SequenceProto::default() };
-    let kind = match value.element_type() {
+    let kind = match element {
         None => DataType::Undefined,
         Some(ValueType::Tensor(_)) => DataType::Tensor,
         Some(ValueType::Sequence(_)) => DataType::Sequence,
         Some(ValueType::Map(..)) => DataType::Map,
         Some(ValueType::Optional(_)) => DataType::Optional,
     };
-    proto.elem_type = Some(kind.into());
+    kind.into()
+}
+
+fn write_sequence(value: &Sequence, name: &str) -> SequenceProto {
+    let mut proto = SequenceProto { name: Some(name.to_string()), ..SequenceProto::default() };
+    proto.elem_type = Some(kind_of(value.element_type()));
     for value in value.values() {
         match value {
             Value::Tensor(value) => proto.tensor_values.push(tensor::write(value, "")),
@@ -162,16 +167,8 @@ fn write_sequence(value: &Sequence, name: &str) -> SequenceProto {
 }
 
 fn write_optional(value: &Optional, name: &str) -> OptionalProto {
-    use optional_proto::DataType;
     let mut proto = OptionalProto { name: Some(name.to_string()), ..OptionalProto::default() };
-    let kind = match value.element_type() {
-        None => DataType::Undefined,
-        Some(ValueType::Tensor(_)) => DataType::Tensor,
-        Some(ValueType::Sequence(_)) => DataType::Sequence,
-        Some(ValueType::Map(..)) => DataType::Map,
-        Some(ValueType::Optional(_)) => DataType::Optional,
-    };
-    proto.elem_type = Some(kind.into());
+    proto.elem_type = Some(kind_of(value.element_type()));
     match value.get() {
         None => {}
         Some(Value::Tensor(value)) => proto.tensor_value = Some(Box::new(tensor::write(value, ""))),
