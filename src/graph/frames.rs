@@ -46,7 +46,7 @@ impl Graph {
                     (Step::Done(mut values), _) => {
                         let checked = node.check_outputs(&mut values, None, context);
                         checked.map_err(|error| node.place.locate(error))?;
-                        node.finish(values, slots, context);
+                        node.finish(&mut values, slots, context);
                         graph.run_from(at + 1, feeds, slots, context)?
                     }
                 };

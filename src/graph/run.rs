@@ -3,7 +3,7 @@
 use super::frames::Frame;
 use super::{Graph, Node, NodeOutput, Output, Runs, types};
 use crate::error::{Error, Kind, Result, quote};
-use crate::operator::{Call, Context, Feeds, Resume, Source, Sources, Step, Values};
+use crate::operator::{Call, Context, Control, Feeds, Operator, Resume, Source, Sources, Step, Values};
 use crate::value::{Value, ValueType};
 use smallvec::SmallVec;
 
@@ -69,11 +69,21 @@ impl Graph {
     ) -> Result<Option<Frame<'g>>> {
         for (at, node) in self.nodes.iter().enumerate().skip(first) {
             context.next_node()?;
-            let ran = node.run(self.sources(feeds, slots), context).map_err(|error| node.place.locate(error))?;
-            match ran {
-                Ran::Done(values) => node.finish(values, slots, context),
-                Ran::Entered(body, given, resume) => {
-                    return self.enter(at, body, given, resume, feeds, slots).map(Some);
+            let sources = self.sources(feeds, slots);
+            match &node.operator {
+                Runs::Plain(operator) => {
+                    let ran = node.run(&**operator, sources, context);
+                    let mut values = ran.map_err(|error| node.place.locate(error))?;
+                    node.finish(&mut values, slots, context);
+                }
+                Runs::Control(bodies) => {
+                    let started = node.start(&*bodies.control, sources, context);
+                    match started.map_err(|error| node.place.locate(error))? {
+                        (Step::Done(mut values), _) => node.finish(&mut values, slots, context),
+                        (Step::Enter { body, feeds: given }, resume) => {
+                            return self.enter(at, body, given, resume, feeds, slots).map(Some);
+                        }
+                    }
                 }
             }
         }
@@ -110,28 +120,33 @@ impl Graph {
     }
 }
 
-/// What came of a node.
-enum Ran {
-    Done(Values),
-    /// A body is to run, with values for its inputs.
-    Entered(usize, Values, Box<dyn Resume>),
-}
-
 impl Node {
     #[inline]
-    fn run<'a>(&'a self, sources: Sources<'a>, context: &'a Context) -> Result<Ran> {
+    fn run(&self, operator: &dyn Operator, sources: Sources<'_>, context: &Context) -> Result<Values> {
         let types = if self.open { Some(self.check_inputs(&sources)?) } else { None };
-        let (schema, outputs, wanted) = (&*self.resolved.schema, self.outputs.len(), self.wanted);
-        let mut call = Call { inputs: &self.inputs, sources, schema, outputs, wanted, context };
-        let mut values = match &self.operator {
-            Runs::Plain(operator) => operator.run(&mut call)?,
-            Runs::Control(operator) => match operator.control.start(&mut call)? {
-                (Step::Enter { body, feeds }, resume) => return Ok(Ran::Entered(body, feeds, resume)),
-                (Step::Done(values), _) => values,
-            },
-        };
+        let mut values = operator.run(&mut self.call(sources, context))?;
         self.check_outputs(&mut values, types, context)?;
-        Ok(Ran::Done(values))
+        Ok(values)
+    }
+
+    fn start(
+        &self,
+        control: &dyn Control,
+        sources: Sources<'_>,
+        context: &Context,
+    ) -> Result<(Step, Box<dyn Resume>)> {
+        let types = if self.open { Some(self.check_inputs(&sources)?) } else { None };
+        let mut started = control.start(&mut self.call(sources, context))?;
+        if let (Step::Done(values), _) = &mut started {
+            self.check_outputs(values, types, context)?;
+        }
+        Ok(started)
+    }
+
+    #[inline]
+    fn call<'a>(&'a self, sources: Sources<'a>, context: &'a Context) -> Call<'a> {
+        let (schema, outputs, wanted) = (&*self.resolved.schema, self.outputs.len(), self.wanted);
+        Call { inputs: &self.inputs, sources, schema, outputs, wanted, context }
     }
 
     /// The outputs are as many as the node lists, of the types that they should have, and counted.
@@ -165,8 +180,8 @@ impl Node {
 
     /// Puts the outputs into their slots, and lets go of what nobody reads any more.
     #[inline]
-    pub(super) fn finish(&self, values: Values, slots: &mut Slots, context: &Context) {
-        for (output, value) in self.outputs.iter().zip(values) {
+    pub(super) fn finish(&self, values: &mut Values, slots: &mut Slots, context: &Context) {
+        for (output, value) in self.outputs.iter().zip(values.drain(..)) {
             if let Some(held) = output.slot.and_then(|slot| slots.0.get_mut(slot as usize)) {
                 *held = Some(value);
             }
