@@ -16,6 +16,8 @@ pub(crate) struct Buffer {
 /// The variant is the alignment, so that any vector of elements moves in and out.
 #[derive(Debug, Clone)]
 pub(super) enum Words {
+    /// A few bytes, at any alignment: scalars and shapes need no allocation of their own.
+    Few { words: [u64; Words::FEW / 8], len: u8 },
     Align1(Vec<u8>),
     Align2(Vec<u16>),
     Align4(Vec<u32>),
@@ -29,9 +31,12 @@ impl Default for Words {
 }
 
 impl Words {
+    const FEW: usize = 32;
+
     /// `len` zero bytes at a multiple of `align`.
     pub(super) fn zeroed(len: usize, align: usize) -> Words {
         match align {
+            _ if len <= Words::FEW => Words::Few { words: [0; Words::FEW / 8], len: len as u8 },
             1 => Words::Align1(vec![0; len]),
             2 => Words::Align2(vec![0; len / 2]),
             4 => Words::Align4(vec![0; len / 4]),
@@ -39,18 +44,10 @@ impl Words {
         }
     }
 
-    fn align(&self) -> usize {
-        match self {
-            Words::Align1(_) => 1,
-            Words::Align2(_) => 2,
-            Words::Align4(_) => 4,
-            Words::Align8(_) => 8,
-        }
-    }
-
     /// Bytes that fit without growing.
     pub(super) fn capacity(&self) -> usize {
         match self {
+            Words::Few { .. } => Words::FEW,
             Words::Align1(words) => words.capacity(),
             Words::Align2(words) => words.capacity() * 2,
             Words::Align4(words) => words.capacity() * 4,
@@ -58,9 +55,10 @@ impl Words {
         }
     }
 
-    /// Makes it `len` bytes long; what is new is zero.
+    /// Makes it `len` bytes long, which [suit](Words::suits); their content is unspecified.
     fn resize(&mut self, len: usize) {
         match self {
+            Words::Few { len: own, .. } => *own = len as u8,
             Words::Align1(words) => words.resize(len, 0),
             Words::Align2(words) => words.resize(len / 2, 0),
             Words::Align4(words) => words.resize(len / 4, 0),
@@ -70,8 +68,15 @@ impl Words {
 
     /// Whether memory for `len` bytes is there without wasting much.
     pub(super) fn suits(&self, len: usize, align: usize) -> bool {
+        let fits = match self {
+            Words::Few { .. } => true,
+            Words::Align1(_) => align == 1,
+            Words::Align2(_) => align == 2,
+            Words::Align4(_) => align == 4,
+            Words::Align8(_) => align == 8,
+        };
         let capacity = self.capacity();
-        self.align() == align && capacity >= len && capacity / 2 <= len + 512
+        fits && capacity >= len && capacity / 2 <= len + 512
     }
 }
 
@@ -95,6 +100,7 @@ impl Buffer {
         use bytemuck::allocation::try_cast_vec;
         let words = std::mem::take(&mut self.words);
         let cast = match words {
+            Words::Few { .. } => Err(words),
             Words::Align1(words) => try_cast_vec(words).map_err(|(_, words)| Words::Align1(words)),
             Words::Align2(words) => try_cast_vec(words).map_err(|(_, words)| Words::Align2(words)),
             Words::Align4(words) => try_cast_vec(words).map_err(|(_, words)| Words::Align4(words)),
@@ -106,6 +112,7 @@ impl Buffer {
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         match &self.words {
+            Words::Few { words, len } => cast_slice(words).get(..*len as usize).unwrap_or(&[]),
             Words::Align1(words) => words,
             Words::Align2(words) => cast_slice(words),
             Words::Align4(words) => cast_slice(words),
@@ -123,6 +130,7 @@ impl Buffer {
     #[inline]
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.words {
+            Words::Few { words, len } => cast_slice_mut(words).get_mut(..*len as usize).unwrap_or(&mut []),
             Words::Align1(words) => words,
             Words::Align2(words) => cast_slice_mut(words),
             Words::Align4(words) => cast_slice_mut(words),

@@ -44,7 +44,10 @@ pub struct Optional {
 
 /// Keys of an integer type or strings, each with a value; the values are of one type.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Map {
+pub struct Map(Arc<Entries>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Entries {
     keys: Tensor,
     values: Sequence,
 }
@@ -56,7 +59,7 @@ impl Value {
             Value::Tensor(tensor) => Some(ValueType::Tensor(tensor.dtype())),
             Value::Sequence(sequence) => sequence.element.clone().map(ValueType::sequence),
             Value::Optional(optional) => optional.element.clone().map(ValueType::optional),
-            Value::Map(map) => Some(ValueType::Map(map.keys.dtype(), Box::new(map.values.element.clone()?))),
+            Value::Map(map) => Some(ValueType::Map(map.keys().dtype(), Box::new(map.0.values.element.clone()?))),
         }
     }
 
@@ -65,6 +68,12 @@ impl Value {
     pub fn is_of(&self, value_type: &ValueType) -> bool {
         match (self, value_type) {
             (Value::Tensor(tensor), ValueType::Tensor(dtype)) => tensor.dtype() == *dtype,
+            _ => self.is_of_nested(value_type),
+        }
+    }
+
+    fn is_of_nested(&self, value_type: &ValueType) -> bool {
+        match (self, value_type) {
             (Value::Sequence(sequence), ValueType::Sequence(element)) => {
                 sequence.element.as_ref().is_none_or(|own| own == &**element)
             }
@@ -73,7 +82,7 @@ impl Value {
                 optional.element.as_ref().map_or_else(open, |own| own == &**element)
             }
             (Value::Map(map), ValueType::Map(key, value)) => {
-                map.keys.dtype() == *key && map.values.element.as_ref().is_none_or(|own| own == &**value)
+                map.keys().dtype() == *key && map.0.values.element.as_ref().is_none_or(|own| own == &**value)
             }
             _ => false,
         }
@@ -158,8 +167,8 @@ impl Value {
             Value::Sequence(sequence) => sequence.values.iter().try_for_each(|value| value.for_each_tensor(each)),
             Value::Optional(optional) => optional.get().map_or(Ok(()), |value| value.for_each_tensor(each)),
             Value::Map(map) => {
-                each(&map.keys)?;
-                map.values.values.iter().try_for_each(|value| value.for_each_tensor(each))
+                each(map.keys())?;
+                map.values().iter().try_for_each(|value| value.for_each_tensor(each))
             }
         }
     }
@@ -193,8 +202,9 @@ impl Value {
                 None => return,
             },
             Value::Map(map) => {
-                map.keys.recycle(memory);
-                map.values.values
+                let Entries { keys, values } = Arc::unwrap_or_clone(map.0);
+                keys.recycle(memory);
+                values.values
             }
         };
         match Arc::try_unwrap(values) {
@@ -223,8 +233,9 @@ impl Value {
             Value::Sequence(sequence) => Arc::get_mut(&mut sequence.values).map(Vec::as_mut_slice),
             Value::Optional(optional) => optional.value.as_mut().and_then(Arc::get_mut).map(std::slice::from_mut),
             Value::Map(map) => {
-                adopt(&mut map.keys, memory, check)?;
-                Arc::get_mut(&mut map.values.values).map(Vec::as_mut_slice)
+                let Some(Entries { keys, values }) = Arc::get_mut(&mut map.0) else { return Ok(()) };
+                adopt(keys, memory, check)?;
+                Arc::get_mut(&mut values.values).map(Vec::as_mut_slice)
             }
         };
         values.into_iter().flatten().try_for_each(|value| value.adopt(memory, check))
@@ -312,21 +323,21 @@ impl Map {
             let (keys, values) = (keys.len(), values.values.len());
             return Err(Error::input(format!("a map has {keys} keys and {values} values")));
         }
-        Ok(Map { keys, values })
+        Ok(Map(Arc::new(Entries { keys, values })))
     }
 
     /// The keys: a tensor of rank 1.
     pub fn keys(&self) -> &Tensor {
-        &self.keys
+        &self.0.keys
     }
 
     pub(crate) fn as_sequence(&self) -> &Sequence {
-        &self.values
+        &self.0.values
     }
 
     /// The values, in the order of the keys.
     pub fn values(&self) -> &[Value] {
-        self.values.values()
+        self.0.values.values()
     }
 }
 
@@ -367,7 +378,7 @@ fn show(f: &mut fmt::Formatter<'_>, value: &Value, depth: usize) -> fmt::Result 
             }
         }
         Value::Map(map) => {
-            let keys: Vec<String> = map.keys.scalars().take(SHOWN).map(|key| format!("{key}: ")).collect();
+            let keys: Vec<String> = map.keys().scalars().take(SHOWN).map(|key| format!("{key}: ")).collect();
             write!(f, "{} {{", value.type_text())?;
             list(f, map.values(), &|k| keys.get(k).cloned().unwrap_or_default())?;
             f.write_str("}")
