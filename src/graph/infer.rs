@@ -5,7 +5,6 @@ use super::draft::{By, Draft, DraftNode, Entry, Faults, Id};
 use super::passes::Fold;
 use super::types::{self, Types};
 use crate::error::{Error, Result, quote};
-use crate::operator::Made;
 use crate::value::Fact;
 use smallvec::SmallVec;
 
@@ -26,10 +25,15 @@ pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>) -> Result<()>
             }
         }
         match make(node, entries) {
-            Ok(types) => (node.open, node.known) = (types.open, types.outputs),
-            Err(error) => faults.push_at(Some(at), node.place.locate(error)),
+            Ok((types, inferred)) => {
+                (node.open, node.known) = (types.open, types.outputs);
+                define_outputs(at, node, inferred, entries, faults);
+            }
+            Err(error) => {
+                faults.push_at(Some(at), node.place.locate(error));
+                define_outputs(at, node, Vec::new(), entries, faults);
+            }
         }
-        define_outputs(at, node, entries, faults);
         // A node at fault is not computed: its inputs may be what its operator never sees.
         if let Some(fold) = &mut fold
             && faults.count() == before
@@ -85,25 +89,27 @@ impl Unknown {
     }
 }
 
-/// Checks the node against the schema, makes its operator, and gives the types of its outputs.
-fn make(node: &mut DraftNode, entries: &[Entry]) -> Result<Types> {
-    let Some(resolved) = &node.resolved else { return Ok(Types::default()) };
+/// Checks the node against the schema and makes its operator. Gives the types of its outputs, and what the operator
+/// infers for them.
+fn make(node: &mut DraftNode, entries: &[Entry]) -> Result<(Types, Vec<Fact>)> {
+    let Some(resolved) = &node.resolved else { return Ok(Default::default()) };
     let (schema, attributes) = (&resolved.schema, std::mem::take(&mut node.attributes));
     types::check_arity(schema, node.inputs.iter().map(Option::is_some), node.outputs.iter().map(Option::is_some))?;
     let fact = |id: &Option<Id>| entries.get((*id)?.at()).map(|entry| &entry.fact);
     let facts: SmallVec<[Option<&Fact>; 4]> = node.inputs.iter().map(fact).collect();
-    let checked =
-        types::check(schema, facts.iter().map(|fact| Some(fact.as_ref()?.value_type.clone())), node.outputs.len());
+    let given = facts.iter().map(|fact| Some(fact.as_ref()?.value_type.clone()));
+    let checked = types::check(schema, given, node.outputs.len());
     // A fault of the attributes comes before one of the types.
     let operator = resolved.load(&attributes, &facts)?;
     let types = checked?;
+    // If this fails, so does the run, with the values in its error.
+    let inferred = operator.plain().and_then(|operator| operator.infer(&facts).ok()).unwrap_or_default();
     node.operator = Some(operator);
-    Ok(types)
+    Ok((types, inferred))
 }
 
 /// Defines what the node produces, of the types that follow from its inputs, and from what its operator infers.
-fn define_outputs(at: usize, node: &mut DraftNode, entries: &mut [Entry], faults: &mut Faults) {
-    let inferred = infer_outputs(node, entries);
+fn define_outputs(at: usize, node: &mut DraftNode, inferred: Vec<Fact>, entries: &mut [Entry], faults: &mut Faults) {
     node.known.resize(node.outputs.len(), None);
     let mut inferred = inferred.into_iter();
     for (id, known) in node.outputs.iter().zip(&mut node.known) {
@@ -124,12 +130,4 @@ fn define_outputs(at: usize, node: &mut DraftNode, entries: &mut [Entry], faults
             faults.push_at(Some(at), node.place.locate(error));
         }
     }
-}
-
-fn infer_outputs(node: &DraftNode, entries: &[Entry]) -> Vec<Fact> {
-    let Some(operator) = node.operator.as_ref().and_then(Made::plain) else { return Vec::new() };
-    let fact = |id: &Option<Id>| entries.get((*id)?.at()).map(|entry| &entry.fact);
-    let facts: SmallVec<[Option<&Fact>; 4]> = node.inputs.iter().map(fact).collect();
-    // If this fails, so does the run, with the values in its error.
-    operator.infer(&facts).unwrap_or_default()
 }

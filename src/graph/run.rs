@@ -129,12 +129,7 @@ impl Node {
         Ok(values)
     }
 
-    fn start(
-        &self,
-        control: &dyn Control,
-        sources: Sources<'_>,
-        context: &Context,
-    ) -> Result<(Step, Box<dyn Resume>)> {
+    fn start(&self, control: &dyn Control, sources: Sources<'_>, context: &Context) -> Result<(Step, Box<dyn Resume>)> {
         let types = if self.open { Some(self.check_inputs(&sources)?) } else { None };
         let mut started = control.start(&mut self.call(sources, context))?;
         if let (Step::Done(values), _) = &mut started {

@@ -93,9 +93,9 @@ pub(super) fn check(
     }
     let type_of = |k| {
         let parameter = schema.output(k)?;
-        let variable = parameter.variable.as_deref().unwrap_or("");
-        let bound = bound.iter().find(|(name, ..)| *name == variable).map(|(_, value_type, _)| value_type.clone());
-        bound.or_else(|| parameter.types.only())
+        let bound =
+            parameter.variable.as_deref().and_then(|variable| bound.iter().find(|(name, ..)| *name == variable));
+        bound.map(|(_, value_type, _)| value_type.clone()).or_else(|| parameter.types.only())
     };
     types.outputs = (0..outputs).map(type_of).collect();
     Ok(types)

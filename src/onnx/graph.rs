@@ -337,11 +337,12 @@ impl Loader<'_> {
         self.check_nodes(1)?;
         let budget = &self.files.budget;
         budget.take(node_cost(&proto, name.len() + op_type.len() + domain.len()))?;
-        let ids = |draft: &mut Draft, names: &mut Names, list: &[String]| -> Result<Ids> {
-            list.iter().map(|name| draft.optional(names, name, budget)).collect()
-        };
-        let inputs = ids(&mut self.draft, &mut scope.names, &proto.input)?;
-        let outputs = ids(&mut self.draft, &mut scope.names, &proto.output)?;
+        let (mut inputs, mut outputs) = (Ids::new(), Ids::new());
+        for (ids, names) in [(&mut inputs, &proto.input), (&mut outputs, &proto.output)] {
+            for name in names {
+                ids.push(self.draft.optional(&mut scope.names, name, budget)?);
+            }
+        }
         let (place, read) = match self.resolve(&scope.opsets, domain, &op_type) {
             Ok(resolved) => {
                 let place = place(resolved.label.clone());

@@ -17,7 +17,10 @@ pub(crate) struct Buffer {
 #[derive(Debug, Clone)]
 pub(super) enum Words {
     /// A few bytes, at any alignment: scalars and shapes need no allocation of their own.
-    Few { words: [u64; Words::FEW / 8], len: u8 },
+    Few {
+        words: [u64; Words::FEW / 8],
+        len: u8,
+    },
     Align1(Vec<u8>),
     Align2(Vec<u16>),
     Align4(Vec<u32>),
