@@ -23,11 +23,11 @@ mod tensor;
 mod value;
 
 pub use dtype::{DType, DTypes, Element};
-pub use error::{Error, Kind, Place, Result, quote};
+pub use error::{Error, Kind, Missing, Needs, Place, Remedy, Result, quote};
 pub use graph::ValueInfo;
 pub use limits::Limits;
 pub use model::{Inputs, IntoBytes, LoadOptions, Model, NodeInfo, Outputs, Runner};
-pub use operator::Cancel;
+pub use operator::{Cancel, Compatibility};
 pub use registry::{Support, supported};
 pub use tensor::{Scalar, Tensor};
 pub use value::{Dim, Map, Optional, Sequence, TypeSet, Value, ValueType};

@@ -1,6 +1,6 @@
 //! What a model may cost: every limit by name, with its default.
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Remedy, Result, quote};
 use std::cell::Cell;
 
 /// What loading and running a model may cost. A limit is strict: what exceeds it is an error of kind
@@ -62,6 +62,38 @@ impl Default for Limits {
             run_work: 1 << 50,
         }
     }
+}
+
+macro_rules! limits_by_name {
+    ($($name:ident),*) => {
+        impl Limits {
+            /// The names of all limits.
+            pub const NAMES: &[&str] = &[$(stringify!($name)),*];
+
+            /// Sets the limit of a name.
+            ///
+            /// # Errors
+            /// There is no such limit, or it can't have this value on this system.
+            pub fn set(&mut self, name: &str, value: u64) -> Result<()> {
+                match name {
+                    $(stringify!($name) => {
+                        let value = value.try_into();
+                        self.$name = value.map_err(|_| Error::input(format!("the limit {name} is out of range")))?;
+                    })*
+                    _ => {
+                        let (name, all) = (quote(name), Self::NAMES.join(", "));
+                        return Err(Error::input(format!("there is no limit {name}: the limits are {all}")));
+                    }
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+limits_by_name! {
+    file_bytes, load_bytes, load_bytes_per_byte, nesting, nodes, name_bytes, rank, tensor_bytes, run_bytes, run_elements,
+    run_nodes, run_work
 }
 
 impl Limits {
@@ -134,13 +166,11 @@ impl Budget {
 /// Error for exceeding `limit`: `what` is `value`, in `unit`.
 #[cold]
 pub(crate) fn exceeded(limit: &'static str, what: &str, value: u128, unit: &str, allowed: u64) -> Error {
-    Error::new(
-        Kind::Limit,
-        format!("{what} {value} {unit}: the limit is {allowed} (Limits::{limit}, which LoadOptions::limits can raise)"),
-    )
-    .at(|place| {
-        place.limit = Some(limit);
-        place.value = i128::try_from(value).ok();
-        place.size = usize::try_from(allowed).ok();
-    })
+    Error::new(Kind::Limit, format!("{what} {value} {unit}: the limit is {allowed}"))
+        .with_remedy(Remedy::RaiseLimit(limit))
+        .at(|place| {
+            place.limit = Some(limit);
+            place.value = i128::try_from(value).ok();
+            place.size = usize::try_from(allowed).ok();
+        })
 }

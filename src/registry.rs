@@ -1,9 +1,10 @@
 //! From (domain, operator, opset) to the implementation of the version that rules.
 
-use crate::error::{Error, Result, operator_label};
+use crate::error::{Error, Remedy, Result, operator_label};
 use crate::operator::{Compatibility, Implementation, LoadCustom, Make, Resolved};
 use crate::ops;
 use crate::schema::{self, Schema};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -34,7 +35,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The newest version that is not newer than the opset.
+    /// The newest version that is not newer than the opset; the first one if it may be newer.
     pub(crate) fn resolve(&self, domain: &str, name: &str, opset: i64) -> Result<Resolved> {
         let compatibility = self.compatibility;
         let own = |schema: &Schema| schema.domain == domain && schema.name == name;
@@ -53,18 +54,25 @@ impl Registry {
                 operator_label(domain, name)
             )));
         }
-        let schema = schema::resolve(domain, name, opset)?;
+        let schema = schema::resolve(domain, name, opset).or_else(|error| match self.newer(domain, name, opset) {
+            Some(first) => schema::resolve(domain, name, first),
+            None if error.place().version.is_some() => Err(error.with_remedy(Remedy::Allow("newer_operators"))),
+            None => Err(error),
+        })?;
         let implementation = ops::all().find(|i| i.domain == domain && i.name == name);
         let Some(implementation) = implementation else {
-            return Err(Error::unsupported(format!("{} is not implemented", schema.label())));
+            return Err(not_implemented(&schema));
         };
         if !implementation.versions.contains(&schema.since_version) {
-            return Err(Error::unsupported(format!(
-                "this version of {} is not implemented",
-                operator_label(domain, name)
-            )));
+            return Err(not_implemented(&schema));
         }
         Ok(Resolved::new(Arc::new(schema), implementation.make.clone(), compatibility))
+    }
+
+    /// The version with which an operator came, if that is later than the opset and may be.
+    fn newer(&self, domain: &str, name: &str, opset: i64) -> Option<i64> {
+        let (first, _) = *schema::versions(domain, name).first()?;
+        (self.compatibility.newer_operators && first > opset).then_some(first)
     }
 
     /// The newest opset version of a domain that is known; `None` for a domain that nobody defined.
@@ -73,6 +81,39 @@ impl Registry {
             Some(version) => Some(Newest::Standard(version)),
             None => self.custom.iter().any(|(schema, _)| schema.domain == domain).then_some(Newest::Custom),
         }
+    }
+}
+
+#[cold]
+fn not_implemented(schema: &Schema) -> Error {
+    let version = Some(schema.since_version);
+    Error::unsupported("the operator is not implemented").at(|place| place.version = version)
+}
+
+/// The operators that a model names, each looked up once.
+#[derive(Default)]
+pub(crate) struct Lookup(HashMap<String, Vec<Known>>);
+
+struct Known {
+    domain: String,
+    opset: Option<i64>,
+    found: Found,
+}
+
+/// The operator; or its number among those that can't be resolved, if it is listed there.
+pub(crate) type Found = std::result::Result<Arc<Resolved>, Option<usize>>;
+
+impl Lookup {
+    /// What was found under an opset.
+    pub(crate) fn get(&self, domain: &str, name: &str, opset: Option<i64>) -> Option<&Found> {
+        // Comparing empty texts is slow.
+        let same = |other: &str| if other.is_empty() { domain.is_empty() } else { other == domain };
+        let known = self.0.get(name)?.iter().find(|known| known.opset == opset && same(&known.domain));
+        known.map(|known| &known.found)
+    }
+
+    pub(crate) fn insert(&mut self, domain: &str, name: &str, opset: Option<i64>, found: Found) {
+        self.0.entry(name.to_string()).or_default().push(Known { domain: domain.to_string(), opset, found });
     }
 }
 
@@ -134,7 +175,8 @@ mod tests {
     #[test]
     fn failures() {
         let error = |name, opset| Registry::default().resolve("", name, opset).map(|_| ()).unwrap_err();
-        assert_eq!(error("Add", 14).to_string(), "Add-14 is not implemented");
+        assert_eq!(error("Add", 14).to_string(), "the operator is not implemented");
+        assert_eq!(error("Add", 15).place().version, Some(14));
         assert_eq!(error("Add", 14).kind(), Kind::Unsupported);
         assert_eq!(error("GatherElements", 10).to_string(), "GatherElements is not in opset 10: it came with opset 11");
         assert_eq!(

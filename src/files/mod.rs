@@ -3,7 +3,7 @@
 mod beneath;
 
 use crate::dtype::{DType, ShapeText, byte_count};
-use crate::error::{Error, Kind, Result, quote};
+use crate::error::{Error, Kind, Remedy, Result, quote};
 use crate::graph::Draft;
 use crate::limits::{Budget, Limits, exceeded};
 use crate::tensor::{Tensor, packed_size, unpack};
@@ -31,6 +31,8 @@ pub(crate) struct Places {
     pub(crate) memory: HashMap<String, Bytes>,
     /// Folders in which the target of a link may be.
     pub(crate) roots: Vec<PathBuf>,
+    /// Files may have more than one hard link.
+    pub(crate) hard_links: bool,
     /// Files are mapped instead of read.
     pub(crate) mmap: bool,
 }
@@ -117,8 +119,9 @@ impl ModelFiles {
         if !metadata.is_file() {
             return Err(Error::model(format!("{what} is not a regular file")));
         }
-        if beneath::links(&metadata) > 1 {
-            return Err(Error::model(format!("{what} has more than one hard link: it may be a file from elsewhere")));
+        if beneath::links(&metadata) > 1 && !self.places.hard_links {
+            let text = format!("{what} has more than one hard link: it may be a file from elsewhere");
+            return Err(Error::input(text).with_remedy(Remedy::HardLinks));
         }
         Ok(metadata.len())
     }
@@ -138,9 +141,8 @@ impl ModelFiles {
             return Ok(bytes.slice(offset as usize..(offset + need) as usize));
         }
         let Some(folder) = &self.folder else {
-            return Err(Error::model(
-                "its data is external, and the model was not loaded from a file: use Model::load",
-            ));
+            let text = format!("its data is in the file {}, and the model was loaded from bytes", quote(location));
+            return Err(Error::input(text).with_remedy(Remedy::ExternalData));
         };
         let file = self.open(folder, inside(location)?, &what)?;
         fits(self.check_file(&file, &what)?)?;
@@ -196,8 +198,8 @@ impl ModelFiles {
                 return beneath::open(&root, relative).map_err(|e| Error::io(what, e));
             }
         }
-        let how = "LoadOptions::external_root names folders in which the target may be";
-        Err(Error::model(format!("{what} is behind a link: these are not followed ({how})")))
+        let text = format!("{what} is behind a link: these are not followed");
+        Err(Error::input(text).with_remedy(Remedy::ExternalRoot))
     }
 
     fn mapped(&self, file: &File, location: &str, offset: u64, need: u64, what: &str) -> Result<Bytes> {

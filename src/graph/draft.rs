@@ -1,7 +1,7 @@
 //! A model while it is loaded: values by id, nodes as they were read, and the faults that were found.
 
 use super::feeds::{ValueInfo, check_default};
-use crate::error::{Error, Result, quote};
+use crate::error::{Error, Missing, Needs, Result, Unresolved, quote};
 use crate::limits::Budget;
 use crate::operator::{Label, Made, Resolved};
 use crate::schema::Attribute;
@@ -131,7 +131,7 @@ impl NodePlace {
                 let Label { name, domain, version } = &*self.operator;
                 place.operator = Some(name.to_string()).filter(|operator| !operator.is_empty());
                 place.domain = Some(domain.to_string());
-                place.version = *version;
+                place.version = place.version.or(*version);
             }
         })
     }
@@ -150,6 +150,14 @@ pub(crate) struct Faults {
     weight: usize,
     /// No more faults are kept once they exceed this many bytes.
     most: usize,
+    /// Operators that can't be resolved, each once; how many nodes name one; how many more operators there are.
+    unresolved: Vec<Unresolved>,
+    unresolved_nodes: usize,
+    unresolved_weight: usize,
+    unlisted: usize,
+    /// The operators of the model and its nodes, whether they can be resolved or not.
+    pub(crate) operators: usize,
+    pub(crate) nodes: usize,
 }
 
 impl Faults {
@@ -162,7 +170,26 @@ impl Faults {
 
     /// How many faults were found.
     pub(super) fn count(&self) -> usize {
-        self.list.len() + self.left_out
+        self.list.len() + self.left_out + self.unresolved_nodes
+    }
+
+    /// Lists an operator that can't be resolved, for [`Faults::unresolved`]; `None` if there are too many.
+    pub(crate) fn list_unresolved(&mut self, error: Error) -> Option<usize> {
+        if self.unresolved_weight >= self.most {
+            self.unlisted += 1;
+            return None;
+        }
+        self.unresolved_weight += error.weight();
+        self.unresolved.push(Unresolved { error, nodes: 0 });
+        Some(self.unresolved.len() - 1)
+    }
+
+    /// Counts a node of an operator that was listed.
+    pub(crate) fn unresolved(&mut self, listed: Option<usize>) {
+        self.unresolved_nodes += 1;
+        if let Some(unresolved) = listed.and_then(|k| self.unresolved.get_mut(k)) {
+            unresolved.nodes += 1;
+        }
     }
 
     /// A fault of the model.
@@ -180,11 +207,21 @@ impl Faults {
         }
     }
 
-    /// All faults as one error: those of the model first, then those of nodes in the order of the nodes.
+    /// All faults as one error: those of the model first, then those of nodes in the order of the nodes, then the
+    /// operators that can't be resolved, those of most nodes first.
     pub(super) fn finish(&mut self) -> Result<()> {
-        let mut list = std::mem::take(&mut self.list);
+        let Faults { mut list, left_out, mut unresolved, unlisted, operators, nodes, .. } = std::mem::take(self);
         list.sort_by_key(|(at, _)| *at);
-        Error::all(list.into_iter().map(|(_, error)| error).collect(), self.left_out).map_or(Ok(()), Err)
+        unresolved.sort_by_key(|unresolved| std::cmp::Reverse(unresolved.nodes));
+        let faults = list.len() + left_out + unresolved.len() + unlisted;
+        let missing: Vec<Missing> = unresolved.iter().filter_map(Unresolved::missing).collect();
+        let missing_nodes = missing.iter().map(|missing| missing.nodes).sum();
+        let missing_operators = missing.len() + unlisted;
+        let needs = Needs { missing, missing_operators, missing_nodes, operators, nodes };
+        let needs = Some(needs).filter(|needs| needs.missing_operators > 0);
+        let listed = list.into_iter().map(|(_, error)| error);
+        let causes = listed.chain(unresolved.into_iter().map(Unresolved::into_error)).collect();
+        Error::all(causes, faults, needs).map_or(Ok(()), Err)
     }
 
     pub(super) fn most(&self) -> usize {

@@ -91,6 +91,13 @@ impl LoadOptions {
         self
     }
 
+    /// Whether files of the model, beside the one that is loaded, may have more than one hard link; false by default.
+    /// Package managers and backups make such links; so may somebody who wants a file from elsewhere to be read.
+    pub fn hard_links(mut self, accept: bool) -> LoadOptions {
+        self.places.hard_links = accept;
+        self
+    }
+
     /// The content of a file of the model: external data at a location, or the `.bin` file of an OpenVINO IR. It is
     /// used instead of the file system. A network that is loaded from bytes has no name: its `.bin` file is the only one
     /// given that ends so.
@@ -113,7 +120,7 @@ impl LoadOptions {
         self
     }
 
-    /// Accepts non-standard behaviours of other engines.
+    /// Accepts departures from the standard that other engines accept.
     pub fn compatibility(mut self, change: impl FnOnce(&mut Compatibility)) -> LoadOptions {
         change(&mut self.registry.compatibility);
         self

@@ -244,7 +244,7 @@ impl Loader<'_> {
                 HashMap::new()
             }
         };
-        let calls = Self::calls(caller, &place);
+        let calls = Self::calls(&place);
         if !faults.is_empty() {
             self.draft.broken(&place, faults);
             // What it should produce is there: nodes that use it are not at fault.
@@ -265,8 +265,8 @@ impl Loader<'_> {
         }))
     }
 
-    /// The calls down to this one as errors show them; of many, those in the middle are left out.
-    fn calls(caller: &Scope, place: &NodePlace) -> Arc<str> {
+    /// The nodes down to this one as errors show them; of many, those in the middle are left out.
+    pub(super) fn calls(place: &NodePlace) -> Arc<str> {
         const MOST: usize = 300;
         let node = if place.name.is_empty() {
             format!("node #{}", place.index)
@@ -274,7 +274,7 @@ impl Loader<'_> {
             format!("node {}", quote(&place.name))
         };
         let own = format!("{node} ({})", operator_label(&place.operator.domain, &place.operator.name));
-        match &caller.function {
+        match &place.function {
             None => own.into(),
             Some(outer) if outer.len() < MOST => format!("{outer}: in {own}").into(),
             Some(outer) => {

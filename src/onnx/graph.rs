@@ -3,11 +3,11 @@
 use super::functions::{Decoded, Functions};
 use super::proto::{AttributeProto, NodeProto, OperatorSetIdProto, SparseTensorProto, TensorProto, ValueInfoProto};
 use super::{attribute, scan, shallow, sparse, tensor, types};
-use crate::error::{Error, Kind, Result, quote};
+use crate::error::{Error, Kind, Remedy, Result, quote};
 use crate::files::{LoadedModel, ModelFiles};
 use crate::graph::{Draft, Ids, NODE_BYTES, Names, NodePlace, ValueInfo};
 use crate::operator::{Label, Resolved};
-use crate::registry::{Newest, Registry};
+use crate::registry::{Found, Lookup, Newest, Registry};
 use crate::value::Value;
 use bytes::Bytes;
 use prost::Message;
@@ -47,7 +47,7 @@ pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFi
     let functions = Functions::read(proto.functions, files)?;
     let imports = opsets.iter().cloned().collect();
     let draft = Draft::new(files.limits.fault_bytes());
-    let mut loader = Loader { draft, registry, files, ir_version, functions, resolved: HashMap::new(), notes };
+    let mut loader = Loader { draft, registry, files, ir_version, functions, operators: Lookup::default(), notes };
     loader.graph(graph, imports)?;
     let Loader { draft, notes, .. } = loader;
     Ok(LoadedModel { draft, ir_version, opsets, metadata, notes })
@@ -188,8 +188,7 @@ pub(super) struct Loader<'a> {
     pub(super) files: &'a ModelFiles,
     pub(super) ir_version: i64,
     pub(super) functions: Functions,
-    /// Each operator is looked up once: its domain, the opset and the version that rules, by its name.
-    resolved: HashMap<String, Vec<(String, i64, Arc<Resolved>)>>,
+    operators: Lookup,
     notes: Vec<String>,
 }
 
@@ -327,7 +326,12 @@ impl Loader<'_> {
         let (domain, overload) = (domain_of(domain.as_deref()), proto.overload.take().unwrap_or_default());
         let (name, index) = (proto.name.take().unwrap_or_default(), scope.index);
         let function = scope.function.clone();
-        let place = |operator: Arc<Label>| NodePlace { index, name: name.as_str().into(), operator, function };
+        let place = |operator: Arc<Label>| NodePlace {
+            index,
+            name: name.as_str().into(),
+            operator,
+            function: function.clone(),
+        };
         scope.index += 1;
         if let Some(function) = self.functions.find(domain, &op_type, &overload) {
             let place = place(Arc::new(Label::new(&op_type, domain, None)));
@@ -343,17 +347,17 @@ impl Loader<'_> {
                 ids.push(self.draft.optional(&mut scope.names, name, budget)?);
             }
         }
-        let (place, read) = match self.resolve(&scope.opsets, domain, &op_type) {
+        let (place, read) = match self.resolve(&scope.opsets, domain, &op_type, &place)? {
             Ok(resolved) => {
                 let place = place(resolved.label.clone());
                 let attributes = scope.bind(proto.attribute, budget).map_err(|error| vec![error]);
                 let read = |protos| attribute::read(protos, &resolved.schema, self.ir_version, self.files);
                 (place, attributes.and_then(read).map(|attributes| (resolved, attributes)))
             }
-            Err(error) => {
-                let mut faults = vec![error];
-                faults.extend(self.inner_faults(&scope.opsets, proto.attribute));
-                (place(Arc::new(Label::new(&op_type, domain, None))), Err(faults))
+            Err(_) => {
+                let place = place(Arc::new(Label::new(&op_type, domain, None)));
+                self.inner_operators(&scope.opsets, &place, proto.attribute)?;
+                (place, Err(Vec::new()))
             }
         };
         let (resolved, attributes) = match read {
@@ -367,52 +371,82 @@ impl Loader<'_> {
         Ok(None)
     }
 
-    fn resolve(&mut self, opsets: &Opsets, domain: &str, op_type: &str) -> Result<Arc<Resolved>> {
+    /// The operator of a node at a place. If it can't be resolved the node is counted.
+    fn resolve(
+        &mut self,
+        opsets: &Opsets,
+        domain: &str,
+        op_type: &str,
+        place: &dyn Fn(Arc<Label>) -> NodePlace,
+    ) -> Result<Found> {
+        self.draft.faults.nodes += 1;
         let opset = opsets.get(domain);
-        let same = |other: &str| if other.is_empty() { domain.is_empty() } else { other == domain };
-        if let (Some(opset), Some(known)) = (opset, self.resolved.get(op_type))
-            && let Some((.., resolved)) = known.iter().find(|(domain, o, _)| *o == opset && same(domain))
-        {
-            return Ok(resolved.clone());
+        let found = match self.operators.get(domain, op_type, opset) {
+            Some(found) => found.clone(),
+            None => {
+                self.files.budget.take(SCHEMA + 2 * (op_type.len() + domain.len()) as u64)?;
+                self.draft.faults.operators += 1;
+                let found = self.look_up(opset, domain, op_type).map(Arc::new).map_err(|error| {
+                    let error = place(Arc::new(Label::new(op_type, domain, None))).locate(error);
+                    self.draft.faults.list_unresolved(error)
+                });
+                self.operators.insert(domain, op_type, opset, found.clone());
+                found
+            }
+        };
+        if let Err(listed) = &found {
+            self.draft.faults.unresolved(*listed);
         }
+        Ok(found)
+    }
+
+    fn look_up(&self, opset: Option<i64>, domain: &str, op_type: &str) -> Result<Resolved> {
         if op_type.is_empty() {
             return Err(Error::model("the node has no op_type"));
         }
-        let Some(opset) = opset else {
-            let name = quote(if domain.is_empty() { "ai.onnx" } else { domain });
-            return Err(Error::model(format!("domain {name} is not in opset_import")));
+        let name = quote(if domain.is_empty() { "ai.onnx" } else { domain });
+        let newest = || match self.registry.newest(domain) {
+            Some(Newest::Standard(newest)) => newest,
+            Some(Newest::Custom) | None => i64::MAX,
         };
-        let resolved = Arc::new(self.registry.resolve(domain, op_type, opset)?);
-        self.files.budget.take(SCHEMA)?;
-        let known = self.resolved.entry(op_type.to_string()).or_default();
-        known.push((domain.to_string(), opset, resolved.clone()));
-        Ok(resolved)
+        match opset {
+            Some(opset) if opset > 0 => self.registry.resolve(domain, op_type, opset),
+            _ if self.registry.compatibility.undeclared_domains => self.registry.resolve(domain, op_type, newest()),
+            None => {
+                let text = format!("the model doesn't import the domain {name}");
+                Err(Error::model(text).with_remedy(Remedy::Allow("undeclared_domains")))
+            }
+            Some(opset) => {
+                let text = format!("opset_import has version {opset} of domain {name}: versions start at 1");
+                Err(Error::model(text).value(opset))
+            }
+        }
     }
 
-    /// The operators inside of a node's subgraphs that can't run either.
-    fn inner_faults(&mut self, opsets: &Opsets, attributes: Vec<AttributeProto>) -> Vec<Error> {
-        let (mut faults, mut weight) = (Vec::new(), 0);
+    /// Counts the operators inside of a node's subgraphs that can't be resolved either.
+    fn inner_operators(&mut self, opsets: &Opsets, place: &NodePlace, attributes: Vec<AttributeProto>) -> Result<()> {
         // The next node is the last one: subgraphs come before what follows their node.
-        let mut open: Vec<NodeProto> = inner_nodes(attributes);
-        while let Some(node) = open.pop() {
-            let (domain, operator) = (domain_of(node.domain.as_deref()), node.op_type.as_deref().unwrap_or(""));
-            let function = self.functions.find(domain, operator, node.overload.as_deref().unwrap_or(""));
-            if function.is_none()
-                && let Err(error) = self.resolve(opsets, domain, operator)
-            {
-                let error = error.within("in its subgraph").at(|place| {
-                    place.operator = Some(operator.to_string());
-                    place.domain = Some(domain.to_string());
-                });
-                weight += error.weight();
-                faults.push(error);
+        let mut open = inner_nodes(attributes, Some(Self::calls(place)));
+        while let Some((index, mut node, around)) = open.pop() {
+            let (domain, op_type) = (domain_of(node.domain.as_deref()), node.op_type.as_deref().unwrap_or(""));
+            let (name, overload) = (node.name.as_deref().unwrap_or(""), node.overload.as_deref().unwrap_or(""));
+            let place = |operator| NodePlace { index, name: name.into(), operator, function: around.clone() };
+            if self.functions.find(domain, op_type, overload).is_none() {
+                _ = self.resolve(opsets, domain, op_type, &place)?;
             }
-            if self.draft.faults.full() || weight > self.files.limits.fault_bytes() {
-                break;
+            let inner = std::mem::take(&mut node.attribute);
+            if inner.iter().any(|attribute| attribute.g.is_some() || !attribute.graphs.is_empty()) {
+                let label = Label::new(node.op_type.as_deref().unwrap_or(""), "", None);
+                let place = NodePlace {
+                    index,
+                    name: node.name.unwrap_or_default().into(),
+                    operator: Arc::new(label),
+                    function: around,
+                };
+                open.extend(inner_nodes(inner, Some(Self::calls(&place))));
             }
-            open.extend(inner_nodes(node.attribute));
         }
-        faults
+        Ok(())
     }
 }
 
@@ -423,10 +457,11 @@ fn node_cost(proto: &NodeProto, names: usize) -> u64 {
     (NODE_BYTES + 32 + names + 32 * inputs + 128 * outputs) as u64
 }
 
-/// The nodes of the graphs among attributes, the last one first.
-fn inner_nodes(attributes: Vec<AttributeProto>) -> Vec<NodeProto> {
+/// The nodes of the graphs among attributes, with their index and what they are inside of; the last one first.
+fn inner_nodes(attributes: Vec<AttributeProto>, around: Option<Arc<str>>) -> Vec<(u32, NodeProto, Option<Arc<str>>)> {
     let graphs = attributes.into_iter().flat_map(|a| a.g.map(|graph| *graph).into_iter().chain(a.graphs));
-    let mut nodes: Vec<NodeProto> = graphs.flat_map(|graph| graph.node).collect();
+    let nodes = graphs.flat_map(|graph| (0..).zip(graph.node));
+    let mut nodes: Vec<_> = nodes.map(|(index, node)| (index, node, around.clone())).collect();
     nodes.reverse();
     nodes
 }

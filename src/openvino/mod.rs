@@ -3,7 +3,7 @@
 mod xml;
 
 use crate::dtype::{DType, VIEW};
-use crate::error::{Error, Kind, Result, quote};
+use crate::error::{Error, Kind, Remedy, Result, quote};
 use crate::files::{LoadedModel, ModelFiles};
 use crate::graph::{Draft, NODE_BYTES, Names, NodePlace, ValueInfo};
 use crate::operator::{Label, Resolved};
@@ -366,8 +366,10 @@ impl Constants {
         if size == 0 {
             return Ok(Bytes::new());
         }
-        let no_file =
-            || Error::model("its data is in a .bin file, and the model was not loaded from a file: use Model::load");
+        let no_file = || {
+            Error::input("its data is in a .bin file, and the model was loaded from bytes")
+                .with_remedy(Remedy::ExternalData)
+        };
         let location = self.location.as_ref().ok_or_else(no_file)?;
         let content = match &self.content {
             Some(content) => content.clone(),

@@ -5,12 +5,48 @@ use crate::schema::{Attribute, Schema};
 use crate::tensor::Tensor;
 use crate::value::{Fact, Value, ValueType};
 
-/// Non-standard behaviours of other engines that a caller may ask for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Compatibility {
-    /// Gather-1 takes negative indices too, as from version 11 on: -1 is the last entry.
-    pub gather_1_negative_indices: bool,
+macro_rules! compatibility {
+    ($($(#[doc = $doc:literal])* $name:ident,)*) => {
+        /// Departures from the standard that other engines accept, and that a caller may ask for.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Compatibility {
+            $($(#[doc = $doc])* pub $name: bool,)*
+        }
+
+        impl Compatibility {
+            /// The names of all departures, each with what is accepted.
+            pub const NAMES: &[(&str, &str)] = &[$((stringify!($name), concat!($($doc),*).trim_ascii())),*];
+
+            /// Accepts the departure of a name.
+            ///
+            /// # Errors
+            /// There is no such departure.
+            pub fn allow(&mut self, name: &str) -> Result<()> {
+                match name {
+                    $(stringify!($name) => self.$name = true,)*
+                    _ => {
+                        let all: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
+                        let (name, all) = (quote(name), all.join(", "));
+                        return Err(Error::input(format!("there is no departure {name}: those known are {all}")));
+                    }
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+compatibility! {
+    /// Gather-1 takes negative indices, as it does from version 11 on: -1 is the last entry.
+    gather_1_negative_indices,
+    /// Nodes may be in any order that has no cycle. They run in the order of the file, except that a node that reads
+    /// what others produce waits for these.
+    unsorted_nodes,
+    /// Nodes may use a domain that the model doesn't import. It counts as imported in the newest version that is known.
+    undeclared_domains,
+    /// Nodes may use an operator that came later than the opset that the model imports, in its first version.
+    newer_operators,
 }
 
 /// A node when a model is loaded: the version of its operator that rules, its attributes, and what is known of its

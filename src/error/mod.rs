@@ -1,5 +1,12 @@
 //! Errors: who must act, where, which value, what is allowed.
 
+mod needs;
+mod remedy;
+
+pub(crate) use needs::Unresolved;
+pub use needs::{Missing, Needs};
+pub use remedy::Remedy;
+
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write};
 
@@ -14,7 +21,7 @@ pub enum Kind {
     Io,
     /// The author of the model: the file departs from the standard.
     Model,
-    /// The caller: feeds are wrong, or a value met at run time is.
+    /// The caller: feeds are wrong, a value met at run time is, or an option is missing.
     Input,
     /// Us: the standard has it and this runtime doesn't.
     Unsupported,
@@ -75,6 +82,9 @@ pub struct Place {
 /// An error with its [kind](Kind), its [place](Place) and a message of one or two lines.
 ///
 /// Where one call finds several faults at once, as loading does, [`Error::causes`] has them all.
+///
+/// Its text ends with the [`Remedy`] in the library's terms, if there is one; `{error:#}` leaves that out, for programs
+/// that say it in their own.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -82,6 +92,10 @@ struct Inner {
     place: Place,
     message: String,
     causes: Vec<Error>,
+    /// The number of faults; it exceeds `causes` where there are too many to keep.
+    faults: usize,
+    needs: Option<Box<Needs>>,
+    remedy: Option<Remedy>,
     source: Option<Source>,
 }
 
@@ -94,7 +108,8 @@ impl Error {
     /// An error of a kind. Texts that came from a file or a caller belong through [`quote`].
     pub fn new(kind: Kind, message: impl Into<String>) -> Error {
         let message = bounded(message.into());
-        Error(Box::new(Inner { kind, place: Place::default(), message, causes: Vec::new(), source: None }))
+        let (place, causes, needs, remedy, source) = Default::default();
+        Error(Box::new(Inner { kind, place, message, causes, faults: 1, needs, remedy, source }))
     }
 
     /// [`Kind::Model`]: the model departs from the standard.
@@ -128,21 +143,33 @@ impl Error {
         self
     }
 
-    /// Merges several errors; [`Error::causes`] lists them. One alone stays as it is, and none give `None`. `left_out`
-    /// is the number of errors that were not kept.
-    pub(crate) fn all(mut causes: Vec<Error>, left_out: usize) -> Option<Error> {
-        if causes.len() < 2 {
-            return causes.pop();
-        }
+    /// Merges several errors; [`Error::causes`] lists them. One alone stays as it is, and none give `None`. `faults` is
+    /// the number of errors, those included that were not kept.
+    pub(crate) fn all(mut causes: Vec<Error>, faults: usize, needs: Option<Needs>) -> Option<Error> {
         // What is wrong outweighs what is missing.
-        let first = causes.iter().find(|e| e.kind() != Kind::Unsupported).or(causes.first())?;
-        let mut error = Error::new(
-            first.kind(),
-            format!("{}\n(and {} more)", cut(first.to_string(), MAX_TEXT / 2), causes.len() - 1 + left_out),
-        );
-        error.0.place = first.0.place.clone();
-        // The message has the place already.
-        error.0.causes = causes;
+        let gravity = |error: &&Error| match error.kind() {
+            Kind::Model => 0,
+            Kind::Unsupported => 2,
+            _ => 1,
+        };
+        let gravest = causes.iter().min_by_key(gravity)?;
+        let mut error = match &needs {
+            Some(needs) if gravest.kind() == Kind::Unsupported && needs.missing_operators > 1 => {
+                Error::unsupported(format!("the model {needs}"))
+            }
+            _ if faults < 2 => {
+                let mut only = causes.pop()?;
+                only.0.needs = needs.map(Box::new);
+                return Some(only);
+            }
+            _ => {
+                let mut error = Error::new(gravest.kind(), cut(format!("{gravest:#}"), MAX_TEXT / 2));
+                // The message has the place already.
+                (error.0.place, error.0.remedy) = (gravest.0.place.clone(), gravest.0.remedy);
+                error
+            }
+        };
+        (error.0.causes, error.0.faults, error.0.needs) = (causes, faults, needs.map(Box::new));
         Some(error)
     }
 
@@ -164,9 +191,30 @@ impl Error {
         &self.0.place
     }
 
+    /// What the caller may allow for the error to go away, if there is something.
+    pub fn remedy(&self) -> Option<Remedy> {
+        self.0.remedy
+    }
+
+    /// The operators that the model needs and that can't run here, if there are any.
+    pub fn needs(&self) -> Option<&Needs> {
+        self.0.needs.as_deref()
+    }
+
+    /// The number of faults that were found together. [`Error::causes`] has no more than about a thousand of them.
+    pub fn fault_count(&self) -> usize {
+        self.0.faults
+    }
+
     /// The faults that were found together, in the model's order; only this error if there was one.
     pub fn causes(&self) -> &[Error] {
         if self.0.causes.is_empty() { std::slice::from_ref(self) } else { &self.0.causes }
+    }
+
+    /// The same error, which goes away if the caller allows this.
+    pub(crate) fn with_remedy(mut self, remedy: Remedy) -> Error {
+        self.0.remedy = Some(remedy);
+        self
     }
 
     /// The same error as another kind.
@@ -227,7 +275,7 @@ impl Error {
 
 impl Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { place, message, causes, .. } = &*self.0;
+        let Inner { place, message, causes, faults, remedy, .. } = &*self.0;
         if causes.is_empty()
             && let Some(index) = place.node_index
         {
@@ -247,7 +295,21 @@ impl Display for Error {
             }
             f.write_str(": ")?;
         }
-        f.write_str(message)
+        f.write_str(message)?;
+        if let Some(remedy) = remedy.filter(|_| !f.alternate()) {
+            write!(f, " ({remedy})")?;
+        }
+        let missing = self.needs().filter(|_| self.kind() == Kind::Unsupported);
+        match (causes.as_slice(), missing) {
+            ([], _) => Ok(()),
+            (_, Some(needs)) => {
+                const SHOWN: usize = 8;
+                let names: Vec<String> = needs.missing.iter().take(SHOWN).map(Missing::to_string).collect();
+                let more = if needs.missing.len() > SHOWN { ", …" } else { "" };
+                write!(f, ": {}{more}", names.join(", "))
+            }
+            _ => write!(f, "\n(and {} more)", faults - 1),
+        }
     }
 }
 
@@ -356,7 +418,7 @@ mod tests {
 
     #[test]
     fn several_causes_are_kept_and_the_worst_kind_rules() {
-        let all = Error::all(vec![Error::unsupported("a"), Error::model("b"), Error::unsupported("c")], 0);
+        let all = Error::all(vec![Error::unsupported("a"), Error::model("b"), Error::unsupported("c")], 3, None);
         let error = all.expect("three causes");
         assert_eq!(error.kind(), Kind::Model);
         assert_eq!(error.to_string(), "b\n(and 2 more)");
