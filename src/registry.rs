@@ -6,6 +6,7 @@ use crate::ops;
 use crate::schema::{self, Schema};
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 /// The operators that a model may use: those of the standard that are implemented, and a user's own.
@@ -91,10 +92,15 @@ fn not_implemented(schema: &Schema) -> Error {
 
 /// The operators that a model names, each looked up once.
 #[derive(Default)]
-pub(crate) struct Lookup(HashMap<String, Vec<Known>>);
+pub(crate) struct Lookup {
+    hasher: RandomState,
+    /// By the hash of domain, name and opset.
+    known: HashMap<u64, Vec<Known>>,
+}
 
 struct Known {
     domain: String,
+    name: String,
     opset: Option<i64>,
     found: Found,
 }
@@ -105,14 +111,15 @@ pub(crate) type Found = std::result::Result<Arc<Resolved>, Option<usize>>;
 impl Lookup {
     /// What was found under an opset.
     pub(crate) fn get(&self, domain: &str, name: &str, opset: Option<i64>) -> Option<&Found> {
+        let mut known = self.known.get(&self.hasher.hash_one((domain, name, opset)))?.iter();
         // Comparing empty texts is slow.
         let same = |other: &str| if other.is_empty() { domain.is_empty() } else { other == domain };
-        let known = self.0.get(name)?.iter().find(|known| known.opset == opset && same(&known.domain));
-        known.map(|known| &known.found)
+        known.find(|known| known.name == name && known.opset == opset && same(&known.domain)).map(|known| &known.found)
     }
 
     pub(crate) fn insert(&mut self, domain: &str, name: &str, opset: Option<i64>, found: Found) {
-        self.0.entry(name.to_string()).or_default().push(Known { domain: domain.to_string(), opset, found });
+        let known = self.known.entry(self.hasher.hash_one((domain, name, opset))).or_default();
+        known.push(Known { domain: domain.to_string(), name: name.to_string(), opset, found });
     }
 }
 

@@ -22,6 +22,9 @@ const IR_VERSIONS: std::ops::RangeInclusive<i64> = 1..=14;
 /// Upper bound on the memory of a parsed schema.
 const SCHEMA: u64 = 8 << 10;
 
+/// Memory of an operator that was looked up, beside names and schema.
+const LOOKED_UP: u64 = 1 << 10;
+
 /// Reads a model whose bytes were read into memory (`read`) or mapped. Faults are collected in the draft, except one
 /// that makes it useless to look for more.
 pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFiles) -> Result<LoadedModel> {
@@ -423,9 +426,13 @@ impl Loader<'_> {
         let found = match self.operators.get(domain, op_type, opset) {
             Some(found) => found.clone(),
             None => {
-                self.files.budget.take(SCHEMA + 2 * (op_type.len() + domain.len()) as u64)?;
+                self.files.budget.take(LOOKED_UP + 4 * (op_type.len() + domain.len()) as u64)?;
                 self.draft.faults.operators += 1;
-                let found = self.look_up(opset, domain, op_type).map(Arc::new).map_err(|error| {
+                let found = self.look_up(opset, domain, op_type);
+                if found.is_ok() {
+                    self.files.budget.take(SCHEMA)?;
+                }
+                let found = found.map(Arc::new).map_err(|error| {
                     let error = place(Arc::new(Label::new(op_type, domain, None))).locate(error);
                     self.draft.faults.list_unresolved(error)
                 });

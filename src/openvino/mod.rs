@@ -215,6 +215,7 @@ impl Reader<'_> {
         let found = match self.operators.get(&layer.version, &layer.kind, None) {
             Some(found) => found.clone(),
             None => {
+                self.files.budget.take(1024 + 4 * (layer.kind.len() + layer.version.len()) as u64)?;
                 self.draft.faults.operators += 1;
                 let found = self.look_up(layer).map(Arc::new);
                 let found = found.map_err(|error| self.draft.faults.list_unresolved(place.locate(error)));

@@ -48,10 +48,10 @@ fn malformations() -> Vec<(&'static str, Vec<u8>, usize, String)> {
     let unknown = |wire: u8, body: &[u8]| [key(1000, wire), body.to_vec()].concat();
     let left = |need: u64, left: u64| format!("{need} bytes follow, and {left} are left");
     let group = || "a group, which ONNX doesn't have".to_string();
-    let no_wire = || "wire type 6, which doesn't exist".to_string();
+    let no_wire = || "which doesn't exist".to_string();
     let no_number = || "a field has no number".to_string();
     let wide = || "a number has more than 64 bits".to_string();
-    let cut = || "the file is cut short".to_string();
+    let cut = || "a number is cut short".to_string();
     vec![
         ("field 0", vec![0x00, 0x00], 0, no_number()),
         ("field 0 with a length", vec![0x02, 0x00], 0, no_number()),

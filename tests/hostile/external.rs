@@ -138,7 +138,7 @@ fn locations() {
         "folder/to w",
         "to folder/to w",
     ] {
-        cases.push(place.case(&format!("{location:?}"), &[("location", location)], Kind::Model, link));
+        cases.push(place.case(&format!("{location:?}"), &[("location", location)], Kind::Input, link));
     }
     for location in ["./", "folder/", "w/", "w/."] {
         let text = "a path relative to the model's folder, and inside of it, is needed";
@@ -150,7 +150,7 @@ fn locations() {
     }
     for location in ["hard", "hard inside"] {
         let text = "has more than one hard link";
-        cases.push(place.case(&format!("{location:?}"), &[("location", location)], Kind::Model, text));
+        cases.push(place.case(&format!("{location:?}"), &[("location", location)], Kind::Input, text));
     }
     for location in [
         "no such file",
@@ -171,7 +171,7 @@ fn locations() {
     }
     // What is needed and can't be fed: the good model without a file.
     let alone = changed(|m| graph_of(m).initializer.push(elsewhere("w", DType::Float, &[3, 2], &[("location", "w")])));
-    let case = Case::new("external", "a model of bytes", alone, Kind::Model, "use Model::load");
+    let case = Case::new("external", "a model of bytes", alone, Kind::Input, "Model::load finds it");
     cases.push(case.at([At::Name("w".into())]));
     check(cases);
     report("external");
@@ -303,7 +303,7 @@ fn model_files() {
     let case = |name: &str, file: &str, kind, text: &str| {
         Case::new("external", format!("model: {name}"), inside.join(file).as_path(), kind, text)
     };
-    cases.push(case("a terabyte", "huge", Kind::Limit, "Limits::file_bytes").at([At::Limit("file_bytes")]));
+    cases.push(case("a terabyte of zeros", "huge", Kind::Model, "it begins with the bytes 00 00"));
     cases.push(case("nothing", "empty", Kind::Model, "the model file is empty"));
     cases.push(case("zeros", "w", Kind::Model, "the file is not an ONNX model"));
     let by_a_byte = case("a byte too many", "good.onnx", Kind::Limit, "Limits::file_bytes");
@@ -333,9 +333,9 @@ fn roots() {
     }
     let link = "is behind a link: these are not followed";
     let mut cases: Vec<Case> = ["r3", "to w", "to zeros", "to passwd", "to the root/etc/passwd", "to folder/w"]
-        .map(|location| place.case(&format!("root and {location:?}"), &[("location", location)], Kind::Model, link))
+        .map(|location| place.case(&format!("root and {location:?}"), &[("location", location)], Kind::Input, link))
         .into();
-    cases.push(place.case("root and a hard link", &[("location", "r4")], Kind::Model, "more than one hard link"));
+    cases.push(place.case("root and a hard link", &[("location", "r4")], Kind::Input, "more than one hard link"));
     let cases = cases.into_iter().map(|case| case.options(options()));
     let device = place.case("a root of devices", &[("location", "to zeros")], Kind::Model, "is not a regular file");
     let device = device.options(Model::options().external_root("/dev"));

@@ -123,7 +123,12 @@ fn graphs() {
                 node_of(m, k).input[input] = "late".into();
                 graph_of(m).node.push(node("Gather", &[own, "indices"], &["late"], vec![]));
             };
-            case(&format!("{op} and a later node in a circle"), &late, "nodes must be sorted", &at("late"));
+            case(
+                &format!("{op} and a later node in a circle"),
+                &late,
+                "2 nodes form a cycle",
+                &[At::Node(k), operator(op)],
+            );
             let empty = |m: &mut ModelProto| node_of(m, k).input[input].clear();
             case(
                 &format!("{op} without {formal}"),
@@ -190,23 +195,6 @@ fn graphs() {
         "is declared as float and as int8",
         &[name("rows")],
     );
-    for dim in [-1, i64::MIN] {
-        case(
-            &format!("a declared dimension {dim}"),
-            &|m| {
-                use crate::common::proto::tensor_shape_proto::{Dimension, dimension};
-                let dim = Dimension { value: Some(dimension::Value::DimValue(dim)), denotation: None };
-                let Some(type_proto::Value::TensorType(tensor)) =
-                    graph_of(m).input[0].r#type.as_mut().and_then(|t| t.value.as_mut())
-                else {
-                    panic!("no tensor");
-                };
-                tensor.shape.as_mut().unwrap().dim[1] = dim;
-            },
-            &format!("dimension 1 is {dim}: allowed 0 or more"),
-            &[name("data"), At::Value(dim.into())],
-        );
-    }
     for code in [i32::MIN, -1, 0, 29, 30, 255, i32::MAX] {
         case(
             &format!("a declared element type {code}"),
@@ -226,13 +214,8 @@ fn graphs() {
         let opset = |m: &mut ModelProto| m.opset_import[0].version = Some(version);
         case(&format!("opset {version}"), &opset, &text, &[At::Value(version.into())]);
     }
-    let two = |m: &mut ModelProto| {
-        m.opset_import.push(OperatorSetIdProto { domain: Some("ai.onnx".into()), version: Some(12) });
-    };
-    case("two opsets of a domain", &two, "has versions 13 and 12 of domain \"ai.onnx\"", &[At::Value(12)]);
     case("no opset", &|m| m.opset_import.clear(), "opset_import is missing", &[At::Nowhere]);
     case("an opset before there were any", &|m| m.ir_version = Some(2), "is not allowed under IR version 2", &[]);
-    case("initializers that are no inputs", &|m| m.ir_version = Some(3), "is not an input too", &[name("picks")]);
     case(
         "a default of another shape",
         &|m| graph_of(m).input.push(value("picks", DType::Int32, Some(&[Dim::Fixed(64), Dim::Fixed(2)]))),
@@ -448,9 +431,9 @@ fn operators() {
             ("another operator", "", "Gathering", "is not an ONNX operator"),
             ("another case", "", "gather", "is not an ONNX operator"),
             ("a NUL", "", "Gather\0", "is not an ONNX operator"),
-            ("an unknown domain", "no.such", "Gather", "domain \"no.such\" is not in opset_import"),
+            ("an unknown domain", "no.such", "Gather", "doesn't import the domain \"no.such\""),
             ("a domain within a name", "", "ai.onnx::Gather", "is not an ONNX operator"),
-            ("a domain that is not imported", "ai.onnx.ml", "Scaler", "domain \"ai.onnx.ml\" is not in opset_import"),
+            ("a domain that is not imported", "ai.onnx.ml", "Scaler", "doesn't import the domain \"ai.onnx.ml\""),
             ("a version in the name", "", "Gather 13", "is not an ONNX operator"),
             ("a line of the table", "", "Gather 13\n  (data: T, indices: Tind)", "is not an ONNX operator"),
             ("a set of the table", "", "@all", "is not an ONNX operator"),
@@ -464,7 +447,8 @@ fn operators() {
         }
         let long = changed(|m| node_of(m, k).op_type = Some("G".repeat(64 << 10)));
         cases.push(
-            Case::new("operator", format!("node {k}: 64 KiB"), long, Kind::Model, "is no operator").at([At::Node(k)]),
+            Case::new("operator", format!("node {k}: 64 KiB"), long, Kind::Model, "is not an ONNX operator")
+                .at([At::Node(k)]),
         );
     }
     for (opset, op, k) in [(10, "GatherElements", 1), (10, "GatherND", 2), (1, "GatherElements", 1)] {
@@ -506,7 +490,6 @@ fn as_many_faults_as_there_are_nodes() {
         let more = if nodes <= 1000 { format!("(and {} more)", nodes - 1) } else { "more)".to_string() };
         for (name, change) in [
             ("unsorted", (|k, node| node.input[0] = format!("v{}", k + 1)) as fn(usize, &mut NodeProto)),
-            ("cyclic", |k, node| node.input[0] = format!("v{k}")),
             ("unknown", |k, node| node.input[0] = format!("x{k}")),
             ("doubled", |_, node| node.output[0] = "data".into()),
             ("of no operator", |k, node| node.op_type = Some(format!("Op{k}"))),

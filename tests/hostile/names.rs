@@ -85,15 +85,7 @@ fn wherever_a_name_is_shown() {
                 Kind::Model,
                 Box::new(|m| {
                     m.opset_import.push(OperatorSetIdProto { domain: Some(bad.into()), version: Some(0) });
-                }),
-            ),
-            (
-                "opsets",
-                Kind::Model,
-                Box::new(|m| {
-                    for version in [1, 2] {
-                        m.opset_import.push(OperatorSetIdProto { domain: Some(bad.into()), version: Some(version) });
-                    }
+                    node_of(m, 0).domain = Some(bad.into());
                 }),
             ),
             (
@@ -201,7 +193,7 @@ fn wherever_a_name_is_shown() {
             ("a value of an attribute", Kind::Model, Box::new(|m| node_of(m, 0).attribute = vec![string("axis", bad)])),
             ("an offset", Kind::Model, external("offset", "")),
             ("a length", Kind::Model, external("length", "")),
-            ("a location", Kind::Model, external("location", "")),
+            ("a location", Kind::Input, external("location", "")),
             ("keys", Kind::Model, external("", "twice")),
         ];
         for (place, kind, change) in places {

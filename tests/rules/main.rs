@@ -7,6 +7,7 @@ mod common;
 
 mod attributes;
 mod custom;
+mod departures;
 mod external;
 mod face;
 mod feeds;
@@ -30,7 +31,7 @@ use common::differences::{assert_as_expected, difference_at};
 use common::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
 use common::{node, value};
 use ndarray::{Array, IxDyn, array};
-use onnxref::{DType, Dim, Error, Inputs, Kind, Model, Outputs, Place, Tensor, inputs};
+use onnxref::{DType, Dim, Error, Inputs, Kind, LoadOptions, Model, Outputs, Place, Tensor, inputs};
 use prost::Message;
 
 /// `output = Gather(data, indices)` under opset 13 and IR version 8: `data` is float [3, 2], `indices` int64 [2].
@@ -70,7 +71,11 @@ fn good_output() -> Tensor {
 }
 
 fn load(model: &ModelProto) -> Result<Model, Error> {
-    Model::from_bytes(model.encode_to_vec())
+    load_with(Model::options(), model)
+}
+
+fn load_with(options: LoadOptions, model: &ModelProto) -> Result<Model, Error> {
+    options.from_bytes(model.encode_to_vec())
 }
 
 fn load_and_run(model: &ModelProto, feeds: Inputs<'_>) -> Result<Outputs, Error> {

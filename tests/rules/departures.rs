@@ -1,0 +1,262 @@
+//! Departures from the standard that a caller may accept, those that are only noted, and operators that are missing.
+
+use crate::common::proto::attribute_proto::AttributeType;
+use crate::common::proto::tensor_shape_proto::dimension::Value as Dimension;
+use crate::common::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, type_proto};
+use crate::common::{attribute, initializer, node, value};
+use crate::{first_node, good, good_feeds, good_output, graph_of, import, load, load_with};
+use onnxref::operator::{Call, Operator, Values};
+use onnxref::{Compatibility, DType, Dim, Kind, Limits, LoadOptions, Model, Remedy, Result, Tensor};
+use prost::Message;
+
+fn allowing(name: &str) -> LoadOptions {
+    Model::options().compatibility(|c| c.allow(name).unwrap())
+}
+
+/// The model is refused, and loads where the departure is accepted.
+fn refused_unless_allowed(model: &ModelProto, name: &'static str, message: &str) -> Model {
+    let error = load(model).unwrap_err();
+    assert_eq!((error.kind(), error.remedy()), (Kind::Model, Some(Remedy::Allow(name))), "{error}");
+    assert_eq!(format!("{error:#}"), message);
+    assert!(error.to_string().contains(&format!(" (Compatibility::{name} accepts it)")), "{error}");
+    load_with(allowing(name), model).unwrap()
+}
+
+fn named(name: &str, node: NodeProto) -> NodeProto {
+    NodeProto { name: Some(name.into()), ..node }
+}
+
+fn gather(name: &str, inputs: [&str; 2], output: &str) -> NodeProto {
+    named(name, node("Gather", &inputs, &[output], vec![]))
+}
+
+#[test]
+fn departures_have_names() {
+    assert!(
+        Compatibility::NAMES
+            .iter()
+            .all(|(name, what)| !what.is_empty() && Compatibility::default().allow(name).is_ok())
+    );
+    let error = Compatibility::default().allow("anything").unwrap_err();
+    assert!(error.to_string().starts_with("there is no departure \"anything\": those known are gather_1_"), "{error}");
+    let mut limits = Limits::default();
+    for name in Limits::NAMES {
+        limits.set(name, 1).unwrap();
+    }
+    assert_eq!((limits.file_bytes, limits.nodes, limits.run_work), (1, 1, 1));
+    assert_eq!(limits.set("bytes", 1).unwrap_err().kind(), Kind::Input);
+}
+
+#[test]
+fn unsorted_nodes() {
+    let mut model = good();
+    graph_of(&mut model).node = vec![
+        gather("last", ["b", "turn"], "output"),
+        gather("first", ["data", "turn"], "a"),
+        gather("middle", ["a", "turn"], "b"),
+    ];
+    graph_of(&mut model).initializer.push(initializer("turn", &Tensor::from(vec![2i64, 0, 1])));
+    let text = "node \"last\" (Gather-13): input \"b\" is produced by node #2, which comes later: nodes must be sorted";
+    let model = refused_unless_allowed(&model, "unsorted_nodes", text);
+    // Those that could run come in the order of the file.
+    let order: Vec<&str> = model.nodes().map(|node| node.name).collect();
+    assert_eq!(order, ["first", "middle", "last"]);
+    assert_eq!(model.run(good_feeds()).unwrap()["output"], crate::data());
+}
+
+#[test]
+fn a_cycle_is_told_by_its_nodes() {
+    let mut model = good();
+    let nodes = &mut graph_of(&mut model).node;
+    nodes.push(gather("behind", ["c", "indices"], "d"));
+    nodes.push(gather("one", ["c", "indices"], "a"));
+    nodes.push(gather("", ["a", "indices"], "b"));
+    nodes.push(gather("three", ["b", "indices"], "c"));
+    for options in [Model::options(), allowing("unsorted_nodes")] {
+        let error = load_with(options, &model).unwrap_err();
+        let text = "node \"one\" (Gather-13): 3 nodes form a cycle: \"one\" -> #3 -> \"three\" -> \"one\"";
+        assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Model, text));
+    }
+    // A long one is cut.
+    let mut model = good();
+    for k in 0..1000 {
+        let (from, to) = (format!("v{k}"), format!("v{}", (k + 1) % 1000));
+        graph_of(&mut model).node.push(gather(&format!("n{k}"), [&from, "indices"], &to));
+    }
+    let error = load(&model).unwrap_err().to_string();
+    assert!(error.starts_with("node \"n0\" (Gather-13): 1000 nodes form a cycle: \"n0\" -> \"n1\" -> "), "{error}");
+    assert!(error.ends_with("\"n7\" -> …"), "{error}");
+}
+
+#[test]
+fn undeclared_domains() {
+    let mut model = good();
+    model.opset_import = vec![import("ai.onnx.ml", 5)];
+    let text = "node \"node\" (Gather): the model doesn't import the domain \"ai.onnx\"";
+    let model = refused_unless_allowed(&model, "undeclared_domains", text);
+    assert_eq!(model.nodes().next().unwrap().version, 13);
+    assert_eq!(model.run(good_feeds()).unwrap()["output"], good_output());
+}
+
+#[test]
+fn newer_operators() {
+    let mut model = good();
+    model.opset_import = vec![import("", 10)];
+    first_node(&mut model).op_type = Some("GatherElements".into());
+    let indices = Tensor::from_array(ndarray::array![[2i64, 0]]);
+    graph_of(&mut model).input.pop();
+    graph_of(&mut model).initializer.push(initializer("indices", &indices));
+    let text = "node \"node\" (GatherElements): GatherElements is not in opset 10: it came with opset 11";
+    let model = refused_unless_allowed(&model, "newer_operators", text);
+    assert_eq!(model.nodes().next().unwrap().version, 11);
+    let outputs = model.run(onnxref::inputs! { "data" => crate::data() }).unwrap();
+    assert_eq!(outputs["output"], Tensor::from_array(ndarray::array![[4f32, 1.0]]));
+}
+
+#[test]
+fn what_is_only_noted() {
+    let notes = |change: fn(&mut ModelProto), notes: &[&str]| {
+        let mut model = good();
+        change(&mut model);
+        let model = load(&model).unwrap_or_else(|error| panic!("{notes:?}: {error}"));
+        assert_eq!(model.report(), notes);
+        assert_eq!(model.run(good_feeds()).unwrap()["output"], good_output());
+        model
+    };
+    let highest = notes(
+        |m| m.opset_import = vec![import("", 13), import("ai.onnx", 11), import("", 0)],
+        &[
+            "opset_import has versions 11 and 13 of domain \"ai.onnx\": 13 counts",
+            "opset_import has versions 0 and 13 of domain \"ai.onnx\": 13 counts",
+        ],
+    );
+    assert_eq!(highest.opsets(), [(String::new(), 13)]);
+    notes(
+        |m| m.opset_import.push(import("com.example", 0)),
+        &["opset_import has version 0 of domain \"com.example\": versions start at 1"],
+    );
+    let unknown = notes(
+        |m| {
+            let input = value("data", DType::Float, Some(&[Dim::Fixed(3), Dim::Fixed(2)]));
+            graph_of(m).input[0] = input;
+            let kind = graph_of(m).input[0].r#type.as_mut().unwrap().value.as_mut().unwrap();
+            let type_proto::Value::TensorType(tensor) = kind else { unreachable!() };
+            tensor.shape.as_mut().unwrap().dim[0].value = Some(Dimension::DimValue(-1));
+        },
+        &["input \"data\" is declared with a negative dimension: its size is unknown"],
+    );
+    assert_eq!(unknown.inputs().next().unwrap().shape.as_deref(), Some(&[Dim::Unknown, Dim::Fixed(2)][..]));
+}
+
+#[test]
+fn a_tensor_without_elements_may_have_any_shape() {
+    let mut model = good();
+    let empty = Tensor::from_elements::<f32>(&[1 << 62, 0, 1 << 62], vec![]).unwrap();
+    graph_of(&mut model).initializer.push(initializer("empty", &empty));
+    graph_of(&mut model).node.push(gather("pick", ["empty", "indices"], "picked"));
+    graph_of(&mut model).output.push(value("picked", DType::Float, None));
+    let outputs = load(&model).unwrap().run(good_feeds()).unwrap();
+    assert_eq!(outputs["picked"].shape(), [2, 0, 1 << 62]);
+}
+
+#[test]
+fn a_function_is_asked_before_the_standard_whatever_came_earlier() {
+    // Gather[v2] of the model gives its input; a plain Gather came before.
+    let v2 = FunctionProto {
+        name: Some("Gather".into()),
+        overload: Some("v2".into()),
+        input: vec!["x".into(), "i".into()],
+        output: vec!["y".into()],
+        node: vec![node("Gather", &["x", "turn"], &["y"], vec![])],
+        opset_import: vec![import("", 13)],
+        ..FunctionProto::default()
+    };
+    let mut called = node("Gather", &["a", "indices"], &["output"], vec![]);
+    called.overload = Some("v2".into());
+    let mut v2 = v2;
+    v2.node[0] = node("Gather", &["x", "i"], &["z"], vec![]);
+    v2.node.push(node("Gather", &["z", "i"], &["y"], vec![]));
+    let mut model = good();
+    graph_of(&mut model).node = vec![node("Gather", &["data", "indices"], &["a"], vec![]), called];
+    model.functions = vec![v2];
+    let model = load(&model).unwrap();
+    assert_eq!(model.nodes().filter(|node| node.function.is_some()).count(), 2);
+}
+
+/// `n` nodes that need `Relu`, one that needs `Add`, one in each branch of an `If`, one of a domain without a table.
+fn needy(n: usize) -> ModelProto {
+    let branch = |name: &str, nodes: Vec<NodeProto>| AttributeProto {
+        g: Some(Box::new(GraphProto { node: nodes, ..GraphProto::default() })),
+        ..attribute(name, AttributeType::Graph)
+    };
+    let mut model = good();
+    let nodes = &mut graph_of(&mut model).node;
+    nodes.push(named("plus", node("Add", &["output", "output"], &["p"], vec![])));
+    nodes.extend((0..n).map(|k| named(&format!("relu {k}"), node("Relu", &["output"], &[&format!("r{k}")], vec![]))));
+    let branches = vec![
+        branch("then_branch", vec![named("inner", node("Mul", &["output", "output"], &["m"], vec![]))]),
+        branch("else_branch", vec![node("Gather", &["data", "indices"], &["g"], vec![])]),
+    ];
+    nodes.push(named("if", node("If", &["c"], &["i"], branches)));
+    let mut own = named("own", node("Own", &["output"], &["o"], vec![]));
+    own.domain = Some("com.example".into());
+    nodes.push(own);
+    model.opset_import.push(import("com.example", 1));
+    model
+}
+
+#[test]
+fn missing_operators_are_all_counted() {
+    let error = load(&needy(5000)).unwrap_err();
+    // The input of If is produced by nothing, which is a fault of the model.
+    assert_eq!((error.kind(), error.fault_count()), (Kind::Model, 6));
+    let mut model = needy(5000);
+    graph_of(&mut model).initializer.push(initializer("c", &Tensor::from(vec![true])));
+    let error = load(&model).unwrap_err();
+    assert_eq!((error.kind(), error.fault_count(), error.causes().len()), (Kind::Unsupported, 5, 5));
+    let needs = error.needs().unwrap();
+    let text = "needs 5 operators that are not implemented (of 6; 5,004 of 5,006 nodes)";
+    assert_eq!(needs.to_string(), text);
+    assert_eq!(error.to_string(), format!("the model {text}: Relu-13, Add-13, If-13, Mul-13, com.example::Own"));
+    let listed: Vec<_> =
+        needs.missing.iter().map(|m| (m.to_string(), m.nodes, m.first.node.as_deref().unwrap())).collect();
+    let expected = [
+        ("Relu-13", 5000, "relu 0"),
+        ("Add-13", 1, "plus"),
+        ("If-13", 1, "if"),
+        ("Mul-13", 1, "inner"),
+        ("com.example::Own", 1, "own"),
+    ];
+    assert_eq!(listed, expected.map(|(label, nodes, first)| (label.to_string(), nodes, first)));
+    let mul = &needs.missing[3];
+    assert_eq!((mul.version, mul.first.function.as_deref()), (Some(13), Some("node \"if\" (If)")));
+    assert_eq!(needs.missing[4].reason, "domain \"com.example\" is not in the standard and has no operators here");
+}
+
+/// `y = x`
+#[derive(Debug)]
+struct Same;
+
+impl Operator for Same {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        Ok([call.tensor(0)?.clone().into()].into())
+    }
+}
+
+#[test]
+fn an_own_operator_may_be_newer_too() {
+    let mut model = good();
+    let mut own = node("Own", &["output"], &["o"], vec![]);
+    own.domain = Some("com.example".into());
+    graph_of(&mut model).node.push(own);
+    model.opset_import.push(import("com.example", 1));
+    let bytes = model.encode_to_vec();
+    let options = |name: Option<&str>| {
+        let schema = "com.example.Own 3\n  (x: T) -> (y: T)\n  T: float";
+        let options = Model::options().operator(schema, |_| Ok(Box::new(Same))).unwrap();
+        options.compatibility(|c| name.into_iter().for_each(|name| c.allow(name).unwrap()))
+    };
+    let error = options(None).from_bytes(bytes.clone()).unwrap_err();
+    assert_eq!(error.remedy(), Some(Remedy::Allow("newer_operators")));
+    assert!(options(Some("newer_operators")).from_bytes(bytes).is_ok());
+}
