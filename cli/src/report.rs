@@ -18,11 +18,15 @@ pub(crate) fn load(path: &str, error: Error) -> Failure {
     let count = error.fault_count().saturating_sub(error.needs().map_or(0, |needs| needs.missing_operators));
     let mut details = list(&faults, count);
     details.extend(table(missing));
+    let unlisted = error.needs().map_or(0, |needs| needs.missing_operators.saturating_sub(needs.missing.len()));
+    details.extend(
+        Some(unlisted).filter(|count| *count > 0).map(|count| format!("and {} more operators", grouped(count))),
+    );
     let message = match (faults.as_slice(), error.needs()) {
         ([only], None) if count < 2 => {
             details.clear();
             // The error may name the file itself.
-            let (text, named) = (explain(only), format!("model {}", quote(path)));
+            let (text, named) = (text(only), format!("model {}", quote(path)));
             text.strip_prefix(&named).map_or(format!("{shown}: {text}"), |rest| format!("{shown}{rest}"))
         }
         ([], Some(needs)) => format!("{shown} {needs}"),
@@ -59,14 +63,28 @@ fn list(faults: &[&Error], count: usize) -> Vec<String> {
     }
     groups.truncate(MAX_FAULTS);
     let line = |(_, first, nodes): &(String, &Error, usize)| match (nodes, first.place().node_index) {
-        (1, _) => explain(first),
-        (2, Some(_)) => format!("{} (and 1 more node)", explain(first)),
-        (_, Some(_)) => format!("{} (and {} more nodes)", explain(first), grouped(nodes - 1)),
-        (_, None) => format!("{} ({} times)", explain(first), grouped(*nodes)),
+        (1, _) => text(first),
+        (2, Some(_)) => format!("{} (and 1 more node)", text(first)),
+        (_, Some(_)) => format!("{} (and {} more nodes)", text(first), grouped(nodes - 1)),
+        (_, None) => format!("{} ({} times)", text(first), grouped(*nodes)),
     };
     let listed: usize = groups.iter().map(|(.., nodes)| nodes).sum();
     let more = count.checked_sub(listed).filter(|more| *more > 0).map(|more| format!("and {} more", grouped(more)));
     groups.iter().map(line).chain(more).collect()
+}
+
+/// What an error says, with the operator of its node named once.
+fn text(error: &Error) -> String {
+    let (text, place) = (explain(error), error.place());
+    let shorter = || {
+        let after = after_node(error);
+        let (label, message) = after.strip_prefix(" (")?.split_once("): ")?;
+        let version = place.version.map(|version| format!("-{version}"));
+        let bare = version.and_then(|version| label.strip_suffix(&version)).unwrap_or(label);
+        message.strip_prefix(bare)?.strip_prefix(' ')?;
+        Some(text.replacen(&format!(" ({label}): {message}"), &format!(": {message}"), 1))
+    };
+    shorter().unwrap_or(text.clone())
 }
 
 /// A line for each missing operator: how many nodes need it, its name, why it can't run, the first of the nodes.
@@ -84,7 +102,7 @@ fn table(missing: &[Missing]) -> Vec<String> {
 
 /// Why an operator can't run, without its name; `None` if it is just not implemented.
 fn why(missing: &Missing) -> Option<&str> {
-    let reason = missing.reason.strip_prefix(&bare(missing)).unwrap_or(&missing.reason).trim_start();
+    let reason = missing.reason.strip_prefix(&format!("{} ", bare(missing))).unwrap_or(&missing.reason);
     Some(reason).filter(|reason| !matches!(*reason, "the operator is not implemented" | "is not implemented"))
 }
 
@@ -118,7 +136,7 @@ pub(crate) fn reasons(error: &Error) -> Vec<String> {
     let (faults, missing) = split(error);
     let missing = missing.iter().map(|missing| match why(missing) {
         None => format!("{missing} is not implemented"),
-        Some(_) if missing.reason.starts_with(&bare(missing)) => missing.reason.clone(),
+        Some(_) if missing.reason.starts_with(&format!("{} ", bare(missing))) => missing.reason.clone(),
         Some(why) => format!("{missing}: {why}"),
     });
     let message = |fault: &&Error| {
