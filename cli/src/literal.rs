@@ -22,7 +22,7 @@ pub(crate) fn parse(text: &str, declared: Option<DType>) -> Result<Tensor, Strin
         Elements::Strings(strings) => Tensor::from_strings(&literal.shape, strings),
         Elements::Bytes(bytes) => Tensor::new(dtype, &literal.shape, bytes),
     };
-    tensor.map_err(|e| e.to_string())
+    tensor.map_err(|e| format!("{e:#}"))
 }
 
 struct Literal {

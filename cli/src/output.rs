@@ -53,7 +53,7 @@ impl<'a> OutputFile<'a> {
     }
 
     fn encode(&self, value: &Value) -> Result<Vec<u8>, Failure> {
-        let npy = || npy::write(value.tensor().map_err(|e| format!("{e}: write a .pb file"))?);
+        let npy = || npy::write(value.tensor().map_err(|e| format!("{e:#}: write a .pb file"))?);
         match self.format {
             Format::Pb => Ok(value.to_proto_bytes(self.name)),
             Format::Npy => npy().map_err(|why| {

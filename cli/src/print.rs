@@ -116,3 +116,32 @@ fn to_stderr(what: &str, text: &str) {
     // Nobody is left to tell that standard error is closed.
     let _ = writeln!(io::stderr(), "{what}: {text}");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onnxref::{Optional, Sequence, Tensor};
+
+    #[test]
+    fn values_that_are_not_tensors() {
+        let float = ValueType::from(DType::Float);
+        let tensor = |shape: &[usize]| {
+            Value::from(Tensor::new(DType::Float, shape, vec![0; 4 * shape.iter().product::<usize>()]).unwrap())
+        };
+        let sequence = Value::from(Sequence::new(float.clone(), vec![tensor(&[2]), tensor(&[])]).unwrap());
+        assert_eq!(
+            (type_name(&sequence.value_type().unwrap()), values(&sequence)),
+            ("seq(float32)".into(), "[[0, 0], 0]".into())
+        );
+        let long = Value::from(Sequence::new(float.clone(), vec![tensor(&[]); 9]).unwrap());
+        assert_eq!(values(&long), "[0, 0, 0, 0, 0, 0, 0, 0, …]");
+        let map = ValueType::Map(DType::Int64, Box::new(ValueType::from(DType::Double).sequence().optional()));
+        assert_eq!(type_name(&map), "map(int64,optional(seq(float64)))");
+        assert_eq!(values(&Value::from(Optional::none(float))), "none");
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+}

@@ -41,8 +41,8 @@ pub(crate) struct Arguments {
 
     /// Write an output to a .pb file (a TensorProto) or a .npy file
     ///
-    /// Files are written after the run has succeeded, each completely or not at all. If the model has one output, NAME=
-    /// may be left out.
+    /// Files are written after the run has succeeded, each completely or not at all. Interrupted while it writes, the
+    /// program may leave a file .onnxref-* beside them. If the model has one output, NAME= may be left out.
     #[arg(short, long, value_name = "NAME=FILE")]
     output: Vec<String>,
 
