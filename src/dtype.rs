@@ -334,19 +334,20 @@ impl Element for bool {
 }
 
 /// The number of bytes that elements of a type and shape take, or an error where that is more than a signed
-/// 64-bit integer counts. Dimensions of size 0 are left out of that bound, so that it holds for any order of them.
+/// 64-bit integer counts. A tensor without elements has none, whatever its other dimensions are.
 pub(crate) fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
-    let bound =
-        shape.iter().filter(|&&dim| dim != 0).try_fold(dtype.size() as u64, |n, &dim| n.checked_mul(dim as u64));
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    let bound = shape.iter().try_fold(dtype.size() as u64, |n, &dim| n.checked_mul(dim as u64));
     match bound.filter(|&n| n <= isize::MAX as u64) {
-        Some(_) if shape.contains(&0) => Ok(0),
         Some(n) => usize::try_from(n).map_err(|_| too_large(dtype, shape)),
         None => Err(too_large(dtype, shape)),
     }
 }
 
 fn too_large(dtype: DType, shape: &[usize]) -> Error {
-    Error::input(format!("a {dtype} tensor of shape {} has more bytes than can be counted", ShapeText(shape)))
+    Error::input(format!("a tensor of {dtype} of shape {} has more bytes than can be counted", ShapeText(shape)))
 }
 
 /// A shape as errors and tables show it: `[2, 3]`, cut after 16 dimensions.
@@ -407,10 +408,10 @@ mod tests {
     #[test]
     fn byte_counts_are_checked() {
         assert_eq!(byte_count(DType::Double, &[2, 3]).ok(), Some(48));
-        assert_eq!(byte_count(DType::Double, &[usize::MAX, 0]).ok(), None);
+        assert_eq!(byte_count(DType::Double, &[usize::MAX, 0, usize::MAX]).ok(), Some(0));
         assert_eq!(byte_count(DType::Double, &[usize::MAX >> 5, 0, 2]).ok(), Some(0));
         assert_eq!(byte_count(DType::Uint8, &[isize::MAX as usize]).ok(), Some(isize::MAX as usize));
-        for too_many in [&[isize::MAX as usize + 1][..], &[isize::MAX as usize, 2], &[isize::MAX as usize, 2, 0]] {
+        for too_many in [&[isize::MAX as usize + 1][..], &[isize::MAX as usize, 2]] {
             assert!(byte_count(DType::Uint8, too_many).is_err(), "{too_many:?}");
         }
     }

@@ -24,7 +24,7 @@ pub struct Limits {
     pub load_bytes: u64,
     /// Bytes of memory that loading may take for each byte read (or mapped), in addition. Default: 4.
     pub load_bytes_per_byte: u64,
-    /// Nested messages in a model file: a graph in an attribute of a node in a graph is three. Default: 60.
+    /// Nested messages in a model file: a graph in an attribute of a node in a graph is three. Default: 100, and no more than that.
     pub nesting: usize,
     /// Nodes, those of subgraphs included, and those that calls of functions become. Default: 10 million.
     pub nodes: usize,
@@ -51,7 +51,7 @@ impl Default for Limits {
             file_bytes: 8 << 30,
             load_bytes: 64 << 20,
             load_bytes_per_byte: 4,
-            nesting: 60,
+            nesting: 100,
             nodes: 10_000_000,
             name_bytes: 64 << 10,
             rank: 64,

@@ -1,6 +1,6 @@
 //! From (domain, operator, opset) to the implementation of the version that rules.
 
-use crate::error::{Error, Remedy, Result, operator_label};
+use crate::error::{Error, Kind, Remedy, Result, operator_label};
 use crate::operator::{Compatibility, Implementation, LoadCustom, Make, Resolved};
 use crate::ops;
 use crate::schema::{self, Schema};
@@ -44,9 +44,13 @@ impl Registry {
             return Ok(Resolved::new(schema.clone(), Make::Custom(load.clone()), compatibility));
         }
         let later = self.custom.iter().filter(|(schema, _)| own(schema)).min_by_key(|(s, _)| s.since_version);
-        if let Some((schema, _)) = later.filter(|_| schema::versions(domain, name).is_empty()) {
+        if let Some((schema, load)) = later.filter(|_| schema::versions(domain, name).is_empty()) {
+            if compatibility.newer_operators {
+                return Ok(Resolved::new(schema.clone(), Make::Custom(load.clone()), compatibility));
+            }
             let (label, since) = (operator_label(domain, name), schema.since_version);
-            return Err(Error::model(format!("{label} is not in opset {opset}: it came with opset {since}")));
+            let text = format!("{label} is not in opset {opset}: it came with opset {since}");
+            return Err(Error::model(text).with_remedy(Remedy::Allow("newer_operators")));
         }
         if schema::newest(domain).is_none() && self.custom.iter().any(|(schema, _)| schema.domain == domain) {
             return Err(Error::unsupported(format!(
@@ -54,10 +58,11 @@ impl Registry {
                 operator_label(domain, name)
             )));
         }
-        let schema = schema::resolve(domain, name, opset).or_else(|error| match self.newer(domain, name, opset) {
-            Some(first) => schema::resolve(domain, name, first),
-            None if error.place().version.is_some() => Err(error.with_remedy(Remedy::Allow("newer_operators"))),
-            None => Err(error),
+        let first = schema::versions(domain, name).first().map_or(opset, |(first, _)| *first).max(opset);
+        let opset = if compatibility.newer_operators { first } else { opset };
+        let schema = schema::resolve(domain, name, opset).map_err(|error| {
+            let newer = first > opset && error.kind() == Kind::Model;
+            if newer { error.with_remedy(Remedy::Allow("newer_operators")) } else { error }
         })?;
         let implementation = ops::all().find(|i| i.domain == domain && i.name == name);
         let Some(implementation) = implementation else {
@@ -67,12 +72,6 @@ impl Registry {
             return Err(not_implemented(&schema));
         }
         Ok(Resolved::new(Arc::new(schema), implementation.make.clone(), compatibility))
-    }
-
-    /// The version with which an operator came, if that is later than the opset and may be.
-    fn newer(&self, domain: &str, name: &str, opset: i64) -> Option<i64> {
-        let (first, _) = *schema::versions(domain, name).first()?;
-        (self.compatibility.newer_operators && first > opset).then_some(first)
     }
 
     /// The newest opset version of a domain that is known; `None` for a domain that nobody defined.
@@ -153,7 +152,6 @@ pub fn supported() -> Vec<Support> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
 
     #[test]
     fn every_implementation_is_a_version_of_the_standard() {
@@ -178,10 +176,18 @@ mod tests {
         assert_eq!(error("Add", 14).to_string(), "the operator is not implemented");
         assert_eq!(error("Add", 15).place().version, Some(14));
         assert_eq!(error("Add", 14).kind(), Kind::Unsupported);
-        assert_eq!(error("GatherElements", 10).to_string(), "GatherElements is not in opset 10: it came with opset 11");
-        assert_eq!(
-            error("GroupNormalization", 18).to_string(),
-            "GroupNormalization is not in opset 18: it was removed in opset 18 and came back with opset 21"
-        );
+        let newer = error("GatherElements", 10);
+        assert_eq!(format!("{newer:#}"), "GatherElements is not in opset 10: it came with opset 11");
+        assert_eq!(newer.remedy(), Some(Remedy::Allow("newer_operators")));
+        // It was deprecated after it came, and runs.
+        assert_eq!(error("GroupNormalization", 19).place().version, Some(18));
+        for (name, opset, text) in [
+            ("Upsample", 10, "Upsample is not in opset 10: it was removed in opset 10 and replaced by Resize"),
+            ("Affine", 7, "Affine was an experimental operator, which ONNX dropped in release 1.5"),
+            ("ThresholdedRelu", 6, "ThresholdedRelu was an experimental operator before opset 10"),
+        ] {
+            assert_eq!(error(name, opset).to_string(), text);
+        }
+        assert_eq!(error("Affine", 7).kind(), Kind::Unsupported);
     }
 }

@@ -1,6 +1,8 @@
-//! The README's table of operators is what the code has. `UPDATE=1 cargo test --test readme` rewrites it.
+//! The README's table of operators is what the code has: `UPDATE=1 cargo test --test readme` rewrites it. Links and
+//! examples work where the package is read.
 
 use anyhow::{Context, Result, ensure};
+use std::path::Path;
 
 #[test]
 fn the_table_of_operators_is_true() -> Result<()> {
@@ -18,5 +20,46 @@ fn the_table_of_operators_is_true() -> Result<()> {
         std::fs::write("README.md", &want)?;
     }
     ensure!(std::fs::read_to_string("README.md")? == want, "README.md has another table");
+    Ok(())
+}
+
+/// The README is the front page of the library's documentation too, where there are no files beside it.
+#[test]
+fn no_link_leads_to_a_file() -> Result<()> {
+    for file in ["README.md", "cli/README.md"] {
+        for link in std::fs::read_to_string(file)?.split("](").skip(1) {
+            ensure!(link.starts_with("https://"), "{file} has a link to {}", link.lines().next().unwrap_or(""));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn the_package_has_what_its_examples_load() -> Result<()> {
+    let package = std::fs::read_to_string("Cargo.toml")?;
+    let mut text = std::fs::read_to_string("README.md")?;
+    read_all(Path::new("src"), &mut text)?;
+    let mut seen = 0;
+    for call in text.split("load(\"").skip(1) {
+        let (path, _) = call.split_once('"').context("no end of a path")?;
+        if path.starts_with("onnx-test-data/") {
+            ensure!(package.contains(&format!("\"/{path}\"")), "{path} is not in the package");
+            seen += 1;
+        }
+    }
+    ensure!(seen >= 5, "only {seen} paths were found");
+    Ok(())
+}
+
+/// Adds the text of all files in a folder.
+fn read_all(folder: &Path, text: &mut String) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            read_all(&path, text)?;
+        } else {
+            *text += &std::fs::read_to_string(path)?;
+        }
+    }
     Ok(())
 }

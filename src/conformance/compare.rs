@@ -111,8 +111,8 @@ impl Tolerance {
 
     fn complex(self, got: [f64; 2], want: [f64; 2]) -> (bool, f64) {
         let ([got_re, got_im], [re, im]) = (got, want);
-        let error = (got_re - re).hypot(got_im - im);
-        self.close(same(got_re, re) && same(got_im, im), error, re.hypot(im))
+        let error = modulus(got_re - re, got_im - im);
+        self.close(same(got_re, re) && same(got_im, im), error, modulus(re, im))
     }
 
     /// Whether a number is close enough, and how far off: infinitely where one of the two is not finite.
@@ -124,6 +124,14 @@ impl Tolerance {
 
 fn same(got: f64, want: f64) -> bool {
     got == want || (got.is_nan() && want.is_nan())
+}
+
+/// `sqrt(re^2 + im^2)` of squares that don't overflow, by operations whose result is specified: `hypot` is none. NaN if
+/// a part is NaN, or both are infinite.
+fn modulus(re: f64, im: f64) -> f64 {
+    let (greater, less) = if re.abs() < im.abs() { (im.abs(), re.abs()) } else { (re.abs(), im.abs()) };
+    let ratio = less / greater;
+    if greater == 0.0 { less } else { greater * (1.0 + ratio * ratio).sqrt() }
 }
 
 /// To three digits, unless it is whole.
@@ -218,6 +226,20 @@ mod tests {
         let (nan, inf) = (f32::NAN, f32::INFINITY);
         assert_eq!((one([nan, 1.0], [nan, 1.0]), one([nan, 1.0], [nan, 1.1])), (EXACT, None));
         assert_eq!((one([inf, -inf], [inf, -inf]), one([inf, 1.0], [-inf, 1.0])), (EXACT, None));
+        assert_eq!((one([nan, 0.0], [0.0, 0.0]), one([0.0, nan], [0.0, 0.0])), (None, None));
+    }
+
+    #[test]
+    fn moduli() {
+        for scale in [f64::MIN_POSITIVE, 1.0, f64::MAX / 8.0] {
+            for (re, im, want) in [(3.0, 4.0, 5.0), (-12.0, 5.0, 13.0), (0.0, -2.0, 2.0), (-0.0, 0.0, 0.0)] {
+                let (re, im, want) = (re / 4.0 * scale, im / 4.0 * scale, want / 4.0 * scale);
+                assert!((modulus(re, im) - want).abs() <= want * 1e-15, "{re} {im}");
+            }
+        }
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        assert_eq!((modulus(inf, 1.0), modulus(1.0, -inf), modulus(inf, 0.0)), (inf, inf, inf));
+        assert!([(nan, 0.0), (0.0, nan), (nan, 1.0), (1.0, nan)].iter().all(|(re, im)| modulus(*re, *im).is_nan()));
     }
 
     #[test]

@@ -211,6 +211,16 @@ impl Error {
         if self.0.causes.is_empty() { std::slice::from_ref(self) } else { &self.0.causes }
     }
 
+    /// The error for memory that the system doesn't have.
+    pub(crate) fn out_of_memory(what: &str, bytes: u64) -> Error {
+        Error::new(Kind::Limit, format!("{what}: the system has no {bytes} bytes of memory left"))
+    }
+
+    /// Whether it is such an error.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        self.kind() == Kind::Limit && self.place().limit.is_none()
+    }
+
     /// The same error, which goes away if the caller allows this.
     pub(crate) fn with_remedy(mut self, remedy: Remedy) -> Error {
         self.0.remedy = Some(remedy);

@@ -25,7 +25,7 @@ impl Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Remedy::RaiseLimit(limit) => write!(f, "Limits::{limit}, which LoadOptions::limits can raise"),
-            Remedy::Allow(field) => write!(f, "Compatibility::{field} of LoadOptions::compatibility accepts it"),
+            Remedy::Allow(field) => write!(f, "Compatibility::{field} accepts it"),
             Remedy::ExternalRoot => f.write_str("LoadOptions::external_root names folders in which the target may be"),
             Remedy::HardLinks => f.write_str("LoadOptions::hard_links accepts it"),
             Remedy::ExternalData => {

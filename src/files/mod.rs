@@ -14,14 +14,15 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
+/// So many bytes of a model file are looked at before the others are read.
+const HEAD: u64 = 256;
+
 /// What the reader of a format makes of a model's files.
 pub(crate) struct LoadedModel {
     pub(crate) draft: Draft,
     pub(crate) ir_version: i64,
     pub(crate) opsets: Vec<(String, i64)>,
     pub(crate) metadata: Vec<(String, String)>,
-    /// What departs from the standard without being in the way.
-    pub(crate) notes: Vec<String>,
 }
 
 /// Where the files of a model may be.
@@ -42,6 +43,8 @@ pub(crate) struct Places {
 pub(crate) struct ModelFiles {
     /// The model's folder; `None` for a model that came as bytes.
     folder: Option<PathBuf>,
+    /// There is a model; else a value.
+    is_model: bool,
     places: Places,
     pub(crate) limits: Limits,
     pub(crate) budget: Budget,
@@ -60,22 +63,27 @@ impl ModelFiles {
         });
         let budget = Budget::new(&limits);
         places.memory.values().for_each(|bytes| budget.allow_for(bytes.len() as u64));
-        ModelFiles { folder, places, limits, budget, read: Cell::new(0), maps: RefCell::default() }
+        ModelFiles { folder, is_model: true, places, limits, budget, read: Cell::new(0), maps: RefCell::default() }
     }
 
     /// No files: all data is in the message itself.
     pub(crate) fn none() -> ModelFiles {
-        ModelFiles::new(None, Places::default(), Limits::default())
+        ModelFiles { is_model: false, ..ModelFiles::new(None, Places::default(), Limits::default()) }
     }
 
-    /// The content of the model file, which may be behind links.
-    pub(crate) fn model(&self, path: &Path) -> Result<Bytes> {
+    /// The content of the model file, which may be behind links. It is refused by its first bytes and its size where
+    /// `check` does.
+    pub(crate) fn model(&self, path: &Path, check: impl FnOnce(&[u8], u64) -> Result<()>) -> Result<Bytes> {
         let what = format!("model {}", quote(&path.to_string_lossy()));
-        let file = beneath::open_any(path).map_err(|e| Error::io(&*what, e))?;
+        let mut file = beneath::open_any(path).map_err(|e| Error::io(&*what, e))?;
         let metadata = file.metadata().map_err(|e| Error::io(&*what, e))?;
         if !metadata.is_file() {
             return Err(Error::new(Kind::Io, format!("{what} is not a regular file")));
         }
+        let mut head = Vec::new();
+        let read = (&mut file).take(HEAD).read_to_end(&mut head);
+        read.map_err(|e| Error::io(&*what, e))?;
+        check(&head, metadata.len())?;
         let (size, allowed) = (metadata.len(), self.limits.load_bytes);
         let allowed = allowed.saturating_add(self.limits.load_bytes_per_byte.saturating_mul(size));
         if !self.places.mmap && size > allowed {
@@ -141,6 +149,9 @@ impl ModelFiles {
             return Ok(bytes.slice(offset as usize..(offset + need) as usize));
         }
         let Some(folder) = &self.folder else {
+            if !self.is_model {
+                return Err(Error::input("its data is external: that of a value is in its own message"));
+            }
             let text = format!("its data is in the file {}, and the model was loaded from bytes", quote(location));
             return Err(Error::input(text).with_remedy(Remedy::ExternalData));
         };
@@ -189,7 +200,7 @@ impl ModelFiles {
             Err(error) => error,
         };
         if !beneath::is_link(folder, relative) {
-            return Err(Error::io(what, error));
+            return Err(Error::io(format!("{what} in the folder {}", quote(&folder.to_string_lossy())), error));
         }
         let target = folder.join(relative).canonicalize().map_err(|e| Error::io(what, e))?;
         for root in &self.places.roots {
@@ -228,9 +239,9 @@ impl ModelFiles {
         }
         self.read.set(total);
         let mut bytes = Vec::new();
+        let len = usize::try_from(need).ok().filter(|len| bytes.try_reserve_exact(*len).is_ok());
+        let len = len.ok_or_else(|| Error::out_of_memory(what, need))?;
         let mut read = || {
-            let len = usize::try_from(need).map_err(std::io::Error::other)?;
-            bytes.try_reserve_exact(len).map_err(std::io::Error::other)?;
             file.seek(SeekFrom::Start(offset))?;
             (&mut file).take(need).read_to_end(&mut bytes)?;
             if bytes.len() == len { Ok(()) } else { Err(std::io::ErrorKind::UnexpectedEof.into()) }

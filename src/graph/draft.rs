@@ -245,6 +245,10 @@ pub(crate) struct Draft {
     pub(super) outputs: Vec<(ValueInfo, Id)>,
     /// Inputs whose initializer can't be overridden.
     pub(super) fixed: Vec<String>,
+    /// Nodes may be in any order.
+    pub(crate) may_sort: bool,
+    /// What departs from the standard, or is not used, without being in the way.
+    pub(crate) notes: Vec<String>,
     pub(crate) faults: Faults,
 }
 
@@ -290,8 +294,7 @@ impl Names {
 impl Draft {
     /// A draft that keeps at most `fault_bytes` of faults, up to one fault more.
     pub(crate) fn new(fault_bytes: usize) -> Draft {
-        let faults = Faults { most: fault_bytes.max(1), ..Faults::default() };
-        Draft { entries: vec![], nodes: vec![], inputs: vec![], outputs: vec![], fixed: vec![], faults }
+        Draft { faults: Faults { most: fault_bytes.max(1), ..Faults::default() }, ..Draft::default() }
     }
 
     /// Makes room for so many more nodes, each with a value, and other values.
@@ -300,6 +303,13 @@ impl Draft {
         // Each node is paid for when it is added.
         self.nodes.reserve_exact(nodes);
         self.entries.reserve_exact(nodes + values);
+        Ok(())
+    }
+
+    /// Adds a note.
+    pub(crate) fn note(&mut self, text: String, budget: &Budget) -> Result<()> {
+        budget.take(text.len() as u64 + 128)?;
+        self.notes.push(text);
         Ok(())
     }
 
@@ -361,11 +371,13 @@ impl Draft {
 
     /// An input of the graph, which nodes know as `id`, with its default if the model has one.
     pub(crate) fn input(&mut self, info: ValueInfo, id: Id, default: Option<Value>) {
+        let dims = info.shape.clone().map(Vec::into_boxed_slice);
+        let mut fact = Fact { value_type: info.value_type.clone(), dims, constant: None };
         if let Some(Err(error)) = default.as_ref().map(|value| check_default(&info, value)) {
             self.faults.push(error);
+            // What is wrong here is not to be a fault of the nodes that read it.
+            fact = Fact::default();
         }
-        let dims = info.shape.clone().map(Vec::into_boxed_slice);
-        let fact = Fact { value_type: info.value_type.clone(), dims, constant: None };
         self.define(id, By::Input(self.inputs.len() as u32), fact);
         self.inputs.push(DraftInput { info, default });
     }

@@ -2,9 +2,11 @@
 //! those that it reads from.
 
 use super::draft::{By, Draft, DraftNode, Entry, Faults, Id};
+use super::order::sort;
 use super::passes::Fold;
 use super::types::{self, Types};
-use crate::error::{Error, Result, quote};
+use crate::error::{Error, Remedy, Result, quote};
+use crate::limits::Budget;
 use crate::value::Fact;
 use smallvec::SmallVec;
 
@@ -13,14 +15,15 @@ use smallvec::SmallVec;
 ///
 /// # Errors
 /// All faults of the draft, those of nodes in the order of the nodes.
-pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>) -> Result<()> {
+pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>, budget: &Budget) -> Result<()> {
+    let cyclic = sort(draft, budget)?;
     let Draft { entries, nodes, faults, .. } = draft;
     let mut unknown = Unknown::default();
     for (at, node) in nodes.iter_mut().enumerate() {
         unknown.find(at, node, entries, faults);
         let before = faults.count();
         for body in &mut node.bodies {
-            if let Err(error) = infer(&mut body.draft, None) {
+            if let Err(error) = infer(&mut body.draft, None, budget) {
                 faults.push_at(Some(at), error);
             }
         }
@@ -43,11 +46,14 @@ pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>) -> Result<()>
     }
     for (id, reader, error) in unknown.list {
         let producer = match entries.get(id.at()).map(|entry| entry.by) {
-            Some(By::Node { at, .. }) if at as usize == reader => "the node itself: a cycle".to_string(),
+            // The cycle is reported; what is in it or behind it has no order.
+            Some(By::Node { .. }) if cyclic => continue,
             Some(By::Node { index, .. }) => format!("node #{index}, which comes later: nodes must be sorted"),
             _ => "nothing".to_string(),
         };
-        faults.push_at(Some(reader), error.and(&format!(" {producer}")));
+        let error = error.and(&format!(" {producer}"));
+        let sortable = producer != "nothing";
+        faults.push_at(Some(reader), if sortable { error.with_remedy(Remedy::Allow("unsorted_nodes")) } else { error });
     }
     for (info, id) in &draft.outputs {
         let Some(entry) = entries.get(id.at()) else { continue };
@@ -55,7 +61,8 @@ pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>) -> Result<()>
         match (known, &info.value_type, entry.by) {
             (_, _, By::Nothing) => {
                 let text = format!("the graph's output {name} is produced by nothing");
-                faults.push(Error::model(text).about(&info.name));
+                // After the faults of nodes, which may be the cause.
+                faults.push_at(Some(usize::MAX), Error::model(text).about(&info.name));
             }
             // What nodes produce was compared where they were.
             (Some(known), Some(declared), By::Input(_) | By::Initializer) if known != declared => {

@@ -4,6 +4,7 @@ mod draft;
 mod feeds;
 mod frames;
 mod infer;
+mod order;
 mod passes;
 mod plan;
 mod run;
@@ -101,6 +102,7 @@ pub(crate) struct Graph {
     nodes: Vec<Node>,
     /// The number of nodes that were read.
     pub(crate) node_count: usize,
+    pub(crate) notes: Vec<String>,
     slots: usize,
     symbols: usize,
     /// Inputs that can't be fed, as their initializer can't be overridden.
@@ -120,7 +122,7 @@ impl Graph {
     /// All faults of the draft.
     pub(crate) fn new(mut draft: Draft, optimize: bool, limits: &Limits, budget: &Budget) -> Result<Graph> {
         let node_count = draft.node_count();
-        infer::infer(&mut draft, optimize.then(|| passes::Fold::new(budget, limits)))?;
+        infer::infer(&mut draft, optimize.then(|| passes::Fold::new(budget, limits)), budget)?;
         if optimize {
             passes::PASSES.iter().for_each(|pass| pass(&mut draft));
         }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// The graph of a draft without faults whose operators are made.
 pub(super) fn plan(draft: Draft, node_count: usize) -> Graph {
-    let Draft { mut entries, nodes, inputs, outputs, fixed, .. } = draft;
+    let Draft { mut entries, nodes, inputs, outputs, fixed, notes, .. } = draft;
     let last_use = last_uses(&entries, &nodes, &outputs);
     let mut plan =
         Plan { last_use, sources: vec![None; entries.len()], constants: Vec::new(), slots: 0, free: Vec::new() };
@@ -48,6 +48,7 @@ pub(super) fn plan(draft: Draft, node_count: usize) -> Graph {
         constants: plan.constants,
         nodes,
         node_count,
+        notes,
         slots: plan.slots as usize,
         symbols: symbols.0.len(),
         fixed,

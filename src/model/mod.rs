@@ -42,7 +42,6 @@ struct Loaded {
     ir_version: i64,
     opsets: Vec<(String, i64)>,
     metadata: Vec<(String, String)>,
-    notes: Vec<String>,
     threads: usize,
     limits: Limits,
     /// What runs that ended left for those to come: memory, above all.
@@ -94,9 +93,9 @@ impl Model {
     }
 
     fn new(loaded: LoadedModel, graph: Graph, threads: usize, limits: Limits) -> Model {
-        let LoadedModel { ir_version, opsets, metadata, notes, .. } = loaded;
+        let LoadedModel { ir_version, opsets, metadata, .. } = loaded;
         let idle = Mutex::default();
-        Model(Arc::new(Loaded { graph, ir_version, opsets, metadata, notes, threads, limits, idle }))
+        Model(Arc::new(Loaded { graph, ir_version, opsets, metadata, threads, limits, idle }))
     }
 
     /// What is fed, in the order of the model.
@@ -151,7 +150,7 @@ impl Model {
 
     /// What departs from the standard, or is not used, without being in the way: a line each.
     pub fn report(&self) -> &[String] {
-        &self.0.notes
+        &self.0.graph.notes
     }
 
     /// Runs the model. Feeds have names or come in order: see [`inputs!`](crate::inputs).
@@ -257,7 +256,7 @@ mod tests {
     fn what_is_no_model() {
         let error = |bytes: &'static [u8]| Model::from_bytes(bytes).unwrap_err().to_string();
         assert_eq!(error(b""), "the model file is empty");
-        assert!(error(b"\xff\xff\xff").starts_with("the file is no ONNX model, or is cut short"));
+        assert!(error(b"\xff\xff\xff").starts_with("the file is not an ONNX model, or is cut short"));
         assert_eq!(error(b"\x08\x08"), "opset_import is missing: IR version 8 needs it");
     }
 }

@@ -176,7 +176,8 @@ impl LoadOptions {
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Model> {
         let path = path.as_ref();
         let files = ModelFiles::new(Some(path), self.places.clone(), self.limits.clone());
-        let file = files.model(path)?;
+        let check = |head: &[u8], size| if openvino::is_ir(head) { Ok(()) } else { onnx::check_head(head, size) };
+        let file = files.model(path, check)?;
         self.parse(file, Some(path), !self.places.mmap, &files)
     }
 

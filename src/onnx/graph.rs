@@ -12,6 +12,7 @@ use crate::value::Value;
 use bytes::Bytes;
 use prost::Message;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFi
     files.budget.take(if read { file.len() as u64 } else { 0 })?;
     scan::check_model(&file, files)?;
     let proto: shallow::Model = decoded(file)?;
-    let ir_version = proto.ir_version.unwrap_or(0);
+    let Some(ir_version) = proto.ir_version else { return Err(Error::model("ir_version is missing")) };
     if !IR_VERSIONS.contains(&ir_version) {
         let (first, last) = (IR_VERSIONS.start(), IR_VERSIONS.end());
         let kind = if ir_version > *last { Kind::Unsupported } else { Kind::Model };
@@ -39,22 +40,22 @@ pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFi
     }
     let opsets = model_opsets(&proto.opset_import, ir_version, registry, files)?;
     let metadata = metadata(&proto, files)?;
-    let mut notes = Vec::new();
-    if !proto.training_info.is_empty() {
-        notes.push("training_info is not used".to_string());
-    }
     let graph = proto.graph.ok_or_else(|| Error::model("the model has no graph"))?;
     let functions = Functions::read(proto.functions, files)?;
     let imports = opsets.iter().cloned().collect();
-    let draft = Draft::new(files.limits.fault_bytes());
-    let mut loader = Loader { draft, registry, files, ir_version, functions, operators: Lookup::default(), notes };
+    let mut draft = Draft::new(files.limits.fault_bytes());
+    draft.may_sort = registry.compatibility.unsorted_nodes;
+    if !proto.training_info.is_empty() {
+        draft.note("training_info is not used".to_string(), &files.budget)?;
+    }
+    note_opsets(&proto.opset_import, &opsets, &mut draft, files)?;
+    let mut loader = Loader { draft, registry, files, ir_version, functions, operators: Lookup::default() };
     loader.graph(graph, imports)?;
-    let Loader { draft, notes, .. } = loader;
-    Ok(LoadedModel { draft, ir_version, opsets, metadata, notes })
+    Ok(LoadedModel { draft: loader.draft, ir_version, opsets, metadata })
 }
 
 pub(super) fn decoded<M: Message + Default>(bytes: Bytes) -> Result<M> {
-    M::decode(bytes).map_err(|e| Error::model(format!("the file is no ONNX model, or is cut short: {e}")))
+    M::decode(bytes).map_err(|e| Error::model(format!("the file is not an ONNX model, or is cut short: {e}")))
 }
 
 /// `ai.onnx` and the empty domain are one.
@@ -86,7 +87,7 @@ pub(super) fn opsets(
     files: &ModelFiles,
 ) -> Result<Vec<(String, i64)>> {
     let mut opsets: Vec<(String, i64)> = Vec::new();
-    let mut known: HashMap<&str, i64> = HashMap::new();
+    let mut known: HashMap<&str, usize> = HashMap::new();
     for import in imports {
         files.budget.take(256 + 2 * import.domain.as_ref().map_or(0, String::len) as u64)?;
         let domain = domain_of(import.domain.as_deref());
@@ -95,12 +96,6 @@ pub(super) fn opsets(
         let fault = |kind, text: String| {
             Err(Error::new(kind, text).value(version).at(|place| place.domain = Some(domain.to_string())))
         };
-        if version <= 0 {
-            return fault(
-                Kind::Model,
-                format!("opset_import has version {version} of domain {name}: versions start at 1"),
-            );
-        }
         match registry.newest(domain) {
             Some(Newest::Standard(newest)) if version > newest => {
                 let text = format!(
@@ -110,15 +105,48 @@ pub(super) fn opsets(
             }
             _ => {}
         }
-        match known.insert(domain, version) {
-            None => opsets.push((domain.to_string(), version)),
-            Some(first) if first == version => {}
-            Some(first) => {
-                return fault(Kind::Model, format!("opset_import has versions {first} and {version} of domain {name}"));
+        // Of several versions the highest counts.
+        match known.entry(domain) {
+            Entry::Vacant(place) => {
+                place.insert(opsets.len());
+                opsets.push((domain.to_string(), version));
+            }
+            Entry::Occupied(place) => {
+                let first = opsets.get_mut(*place.get());
+                first.into_iter().for_each(|(_, first)| *first = version.max(*first));
             }
         }
     }
     Ok(opsets)
+}
+
+/// Notes what is odd in the imports of a model, and in nobody's way.
+fn note_opsets(
+    imports: &[OperatorSetIdProto],
+    opsets: &[(String, i64)],
+    draft: &mut Draft,
+    files: &ModelFiles,
+) -> Result<()> {
+    let name = |domain: &str| quote(if domain.is_empty() { "ai.onnx" } else { domain });
+    let highest: HashMap<&str, i64> = opsets.iter().map(|(domain, version)| (domain.as_str(), *version)).collect();
+    for import in imports {
+        let (domain, version) = (domain_of(import.domain.as_deref()), import.version.unwrap_or(0));
+        match highest.get(domain) {
+            Some(highest) if version < *highest => {
+                let name = name(domain);
+                let text =
+                    format!("opset_import has versions {version} and {highest} of domain {name}: {highest} counts");
+                draft.note(text, &files.budget)?;
+            }
+            _ if version <= 0 => {
+                let text =
+                    format!("opset_import has version {version} of domain {}: versions start at 1", name(domain));
+                draft.note(text, &files.budget)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn metadata(proto: &shallow::Model, files: &ModelFiles) -> Result<Vec<(String, String)>> {
@@ -189,7 +217,6 @@ pub(super) struct Loader<'a> {
     pub(super) ir_version: i64,
     pub(super) functions: Functions,
     operators: Lookup,
-    notes: Vec<String>,
 }
 
 impl Loader<'_> {
@@ -246,8 +273,10 @@ impl Loader<'_> {
         for (name, value) in initializers.rest() {
             if self.ir_version < 4 {
                 let version = self.ir_version;
-                let text = format!("initializer {} is not an input too: IR version {version} needs it", quote(&name));
-                self.draft.faults.push(Error::model(text).about(&name));
+                let name = quote(&name);
+                let text =
+                    format!("initializer {name} is not an input too, as IR version {version} needs: it is constant");
+                self.draft.note(text, budget)?;
             }
             let id = self.draft.value(names, &name, budget)?;
             self.draft.constant(id, value, None);
@@ -263,6 +292,12 @@ impl Loader<'_> {
             let name = proto.name.clone().unwrap_or_default();
             self.files.budget.take(512 + 4 * name.len() as u64)?;
             let value = tensor::read(proto, self.files).map(Value::Tensor);
+            // What the system has no memory for can't be read, and neither can what comes after it.
+            if let Err(error) = value.as_ref()
+                && error.is_out_of_memory()
+            {
+                return value.map(|_| initializers);
+            }
             self.initializer(&mut initializers, name, value.map_err(|error| error.within("initializer")));
         }
         Ok(initializers)
@@ -292,13 +327,17 @@ impl Loader<'_> {
         if let Err(error) = read {
             let fault = error.within(&format!("{what} {}", quote(&info.name)));
             self.draft.faults.push(fault.about(&info.name));
-        } else if untyped && what == "input" {
-            let note = format!("input {} has no type", quote(&info.name));
-            if let Err(error) = self.files.budget.take(note.len() as u64 + 128) {
+        } else if let Some(note) = match () {
+            () if untyped && what == "input" => Some(format!("input {} has no type", quote(&info.name))),
+            () if types::has_negative(proto) => {
+                Some(format!("{what} {} is declared with a negative dimension: its size is unknown", quote(&info.name)))
+            }
+            () => None,
+        } {
+            if let Err(error) = self.draft.note(note, &self.files.budget) {
                 self.draft.faults.push(error);
                 return None;
             }
-            self.notes.push(note);
         }
         Some(info)
     }

@@ -26,3 +26,4 @@ pub mod proto {
 }
 
 pub(crate) use graph::load;
+pub(crate) use scan::check_head;

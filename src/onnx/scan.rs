@@ -5,9 +5,10 @@
 //! would merge in silence: a field given twice that is there once.
 
 use super::fields::{Field, Wire};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::files::ModelFiles;
 use crate::limits::{Limits, exceeded};
+use std::borrow::Cow;
 
 pub(super) use super::fields::Message;
 
@@ -48,12 +49,51 @@ pub(super) fn check_model(file: &[u8], files: &ModelFiles) -> Result<()> {
     files.budget.take(cost - taken)
 }
 
+/// Refuses a file by its first bytes if they can't be those of a model: no other byte needs to be read.
+pub(crate) fn check_head(head: &[u8], size: u64) -> Result<()> {
+    let mut at = 0;
+    while at < head.len() {
+        let whole = usize::try_from(size).unwrap_or(usize::MAX);
+        // A number at the end of the head may go on.
+        let (number, wire, len) = match header(head, &mut at, whole) {
+            Ok(header) => header,
+            Err(malformed) if malformed.what == CUT_SHORT && head.len() < whole => return Ok(()),
+            Err(_) => return Err(not_a_model(head)),
+        };
+        match Message::Model.field(number) {
+            Some(Field::Number) if wire != 0 => return Err(not_a_model(head)),
+            // Later versions of the format may have more fields, but not so many.
+            None if number > 200 => return Err(not_a_model(head)),
+            Some(Field::Number) | None => {}
+            Some(_) if wire != 2 => return Err(not_a_model(head)),
+            Some(_) => {}
+        }
+        at = at.saturating_add(len);
+    }
+    Ok(())
+}
+
+#[cold]
+fn not_a_model(head: &[u8]) -> Error {
+    let head = head.get(..8).unwrap_or(head);
+    let text: String = head.iter().map(|&b| if b.is_ascii_graphic() { b as char } else { '.' }).collect();
+    let bytes: Vec<String> = head.iter().map(|byte| format!("{byte:02x}")).collect();
+    Error::model(format!("the file is not an ONNX model: it begins with the bytes {} ({text})", bytes.join(" ")))
+}
+
 /// As [`check_model`], of an encoded tensor, sequence, optional or map in memory.
 pub(super) fn check_data(message: Message, file: &[u8], files: &ModelFiles) -> Result<()> {
     files.budget.allow_for(file.len() as u64);
     files.budget.take(file.len() as u64)?;
+    if file.is_empty() && message == Message::Tensor {
+        return Err(Error::model("there are no bytes: an encoded TensorProto is needed"));
+    }
     let taken = files.budget.taken();
-    let cost = check(message, file, taken, files.budget.allowed(), &files.limits)?;
+    let cost = check(message, file, taken, files.budget.allowed(), &files.limits).map_err(|error| {
+        let is_model = error.kind() == Kind::Model && check(Message::Model, file, 0, u64::MAX, &files.limits).is_ok();
+        let text = || format!("the bytes are an ONNX model: an encoded {} is needed", message.label());
+        if is_model { Error::model(text()) } else { error }
+    })?;
     files.budget.take(cost - taken)
 }
 
@@ -71,6 +111,7 @@ fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limit
     let mut at = 0;
     let root = Frame { message, start: 0, end: file.len(), seen: 0 };
     let (mut frames, mut depth) = ([root; MAX_NESTING], 1usize);
+    let bad = |malformed: Malformed| malformed.of(message);
     while let Some(frame) = depth.checked_sub(1).and_then(|top| frames.get_mut(top)) {
         if at >= frame.end {
             if depth == turn {
@@ -80,7 +121,7 @@ fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limit
             continue;
         }
         let start = at;
-        let (number, wire, len) = header(file, &mut at, frame.end)?;
+        let (number, wire, len) = header(file, &mut at, frame.end).map_err(bad)?;
         let body = at;
         // A message's fields come next; anything else is stepped over.
         at += len;
@@ -101,11 +142,14 @@ fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limit
             _ => wire == 2,
         };
         if !fits {
-            return Err(malformed(start, &format!("{} has another type in field {number}", frame.message.label())));
+            let what = format!("{} has another type in field {number}", frame.message.label());
+            return Err(bad(Malformed::new(start, what)));
         }
         if matches!(field, Field::Name(_) | Field::Text(_)) {
             let text = file.get(body..at).unwrap_or(&[]);
-            std::str::from_utf8(text).map_err(|e| malformed(start, &format!("a text is not UTF-8: {e}")))?;
+            let text =
+                std::str::from_utf8(text).map_err(|e| Malformed::new(start, format!("a text is not UTF-8: {e}")));
+            text.map_err(bad)?;
         }
         let bit = 1u32.checked_shl(frame.message.once(number)).unwrap_or(0);
         if !repeated && frame.seen & bit != 0 {
@@ -118,7 +162,7 @@ fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limit
             _ => 2,
         };
         frame.seen |= bit;
-        let message = frame.message;
+        let outer = frame.message;
         // In a part that takes its turn nothing lasts but what is built from it.
         let lasting = |cost: u64| if turn == usize::MAX { (cost, 0) } else { (0, cost) };
         let (stays, passes) = match field {
@@ -144,7 +188,7 @@ fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limit
                 }
                 depth += 1;
                 at = body;
-                if message.takes_turns(number, depth - 1) {
+                if outer.takes_turns(number, depth - 1) {
                     turn = depth;
                     (2 * size_of::<bytes::Bytes>() as u64, inner.size())
                 } else {
@@ -159,7 +203,7 @@ fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limit
                 let (stays, passes) =
                     lasting(if repeated { growth * size_of::<String>() as u64 } else { 0 } + len + ALLOCATION);
                 // A fault of a node names it, its operator and the value.
-                (stays, passes + if message == Message::Node { 4 * len } else { 0 })
+                (stays, passes + if outer == Message::Node { 4 * len } else { 0 })
             }
             Field::Text(_) => lasting(len as u64 + ALLOCATION),
             Field::Slice(true) => lasting(growth * size_of::<bytes::Bytes>() as u64),
@@ -189,12 +233,12 @@ fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limit
 }
 
 /// Reads a field's number and wire type; gives them and the length of what follows, which is inside of `end`.
-fn header(file: &[u8], at: &mut usize, end: usize) -> Result<(u32, u8, usize)> {
+fn header(file: &[u8], at: &mut usize, end: usize) -> Result<(u32, u8, usize), Malformed> {
     let start = *at;
     let tag = varint(file, at, end)?;
     let wire = (tag & 7) as u8;
     let number = u32::try_from(tag >> 3).ok().filter(|n| (1..1 << 29).contains(n));
-    let number = number.ok_or_else(|| malformed(start, "a field has no number"))?;
+    let number = number.ok_or_else(|| Malformed::new(start, "a field has no number"))?;
     let len = match wire {
         0 => {
             let mut next = *at;
@@ -204,20 +248,20 @@ fn header(file: &[u8], at: &mut usize, end: usize) -> Result<(u32, u8, usize)> {
         1 => 8,
         5 => 4,
         2 => varint(file, at, end)?,
-        3 | 4 => return Err(malformed(start, "a group, which ONNX doesn't have")),
-        _ => return Err(malformed(start, "a field has no wire type")),
+        3 | 4 => return Err(Malformed::new(start, "a group, which ONNX doesn't have")),
+        wire => return Err(Malformed::new(start, format!("wire type {wire}, which doesn't exist"))),
     };
     match usize::try_from(len) {
         Ok(len) if len <= end - *at => Ok((number, wire, len)),
-        _ => Err(malformed(start, &format!("{len} bytes follow, and {} are left", end - *at))),
+        _ => Err(Malformed::new(start, format!("{len} bytes follow, and {} are left", end - *at))),
     }
 }
 
-fn varint(file: &[u8], at: &mut usize, end: usize) -> Result<u64> {
+fn varint(file: &[u8], at: &mut usize, end: usize) -> Result<u64, Malformed> {
     let start = *at;
     let mut value = 0u64;
     for shift in (0..70).step_by(7) {
-        let byte = file.get(*at).filter(|_| *at < end).ok_or_else(|| malformed(start, "the file is cut short"))?;
+        let byte = file.get(*at).filter(|_| *at < end).ok_or_else(|| Malformed::new(start, CUT_SHORT))?;
         *at += 1;
         // The tenth byte has one bit.
         if shift == 63 && *byte > 1 {
@@ -228,7 +272,7 @@ fn varint(file: &[u8], at: &mut usize, end: usize) -> Result<u64> {
             return Ok(value);
         }
     }
-    Err(malformed(start, "a number has more than 64 bits"))
+    Err(Malformed::new(start, "a number has more than 64 bits"))
 }
 
 /// The numbers in packed bytes: each ends with a byte below 128.
@@ -236,9 +280,30 @@ fn count_varints(bytes: &[u8]) -> u64 {
     bytes.iter().map(|&byte| u64::from(byte < 128)).sum()
 }
 
-fn malformed(at: usize, what: &str) -> Error {
-    Error::model(format!("the file is no ONNX model, or is cut short: at byte {at}: {what}"))
-        .at(|place| place.value = Some(at as i128))
+const CUT_SHORT: &str = "a number is cut short";
+
+/// Bytes that are no protobuf message, or not the one that they should be.
+struct Malformed {
+    at: usize,
+    what: Cow<'static, str>,
+}
+
+impl Malformed {
+    #[cold]
+    fn new(at: usize, what: impl Into<Cow<'static, str>>) -> Malformed {
+        Malformed { at, what: what.into() }
+    }
+
+    /// The error for bytes that should be a message.
+    #[cold]
+    fn of(self, message: Message) -> Error {
+        let Malformed { at, what } = self;
+        let text = match message {
+            Message::Model => "the file is not an ONNX model, or is cut short".to_string(),
+            other => format!("the bytes are not an encoded {}, or are cut short", other.label()),
+        };
+        Error::model(format!("{text}: at byte {at}: {what}")).at(|place| place.value = Some(at as i128))
+    }
 }
 
 /// The error for a field given twice, with both places.
@@ -255,7 +320,7 @@ fn given_twice(file: &[u8], frame: Frame, number: u32, second: usize) -> Error {
                     break;
                 }
             }
-            Err(error) => return error,
+            Err(malformed) => return malformed.of(frame.message),
         }
     }
     let label = frame.message.label();
@@ -268,7 +333,6 @@ fn given_twice(file: &[u8], frame: Frame, number: u32, second: usize) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
     use crate::onnx::proto as p;
     use prost::Message as _;
 
@@ -332,8 +396,8 @@ mod tests {
     fn nesting_is_bounded() {
         // Graphs in attributes of nodes in graphs.
         let deep = |levels: usize| (0..levels).fold(Vec::new(), |file, _| within(&[6, 5, 1], file));
-        assert!(scan(&field(7, &deep(19))).is_ok());
-        let error = scan(&field(7, &deep(20))).unwrap_err();
+        assert!(scan(&field(7, &deep(32))).is_ok());
+        let error = scan(&field(7, &deep(33))).unwrap_err();
         assert_eq!(error.place().limit, Some("nesting"), "{error}");
         let limits = Limits { nesting: usize::MAX, ..Limits::default() };
         assert_eq!(scan_with(&field(7, &deep(40)), limits).unwrap_err().kind(), Kind::Limit);
@@ -353,13 +417,29 @@ mod tests {
     }
 
     #[test]
+    fn the_head_of_a_file() {
+        let good = |head: &[u8], size| check_head(head, size).is_ok();
+        for other in
+            [&b"GGUF\x03\0\0\0"[..], b"PK\x03\x04", b"\x89HDF\r\n", b"\x93NUMPY\x01", b"\x7fELF", b"{\"a\": 1}"]
+        {
+            assert!(!good(other, 1 << 30), "{other:?}");
+        }
+        // The graph begins after the head, and a number ends after it.
+        assert!(good(&[0x08, 8, 0x3a, 0xff, 0xff, 0x03], 1 << 20));
+        assert!(good(&[0x08, 0x88], 1 << 20) && !good(&[0x08, 0x88], 2));
+        assert!(!good(&[0x3a, 0xff, 0xff, 0x03], 100));
+        let error = check_head(b"GGUF\x03\0\0\0\x01", 1 << 30).unwrap_err().to_string();
+        assert_eq!(error, "the file is not an ONNX model: it begins with the bytes 47 47 55 46 03 00 00 00 (GGUF....)");
+    }
+
+    #[test]
     fn malformed_bytes() {
         let error = |bytes: &[u8]| scan(bytes).unwrap_err().to_string();
         assert!(error(&[0x3a, 5, 1]).ends_with("at byte 0: 5 bytes follow, and 1 are left"));
-        assert!(error(&[0x08]).ends_with("at byte 1: the file is cut short"));
+        assert!(error(&[0x08]).ends_with("at byte 1: a number is cut short"));
         assert!(error(&[0x3b]).ends_with("at byte 0: a group, which ONNX doesn't have"));
         assert!(error(&[0x00]).ends_with("at byte 0: a field has no number"));
-        assert!(error(&[0x0f]).ends_with("at byte 0: a field has no wire type"));
+        assert!(error(&[0x0f]).ends_with("at byte 0: wire type 7, which doesn't exist"));
         assert!(error(&[0xff; 11]).ends_with("at byte 0: a number has more than 64 bits"));
         // A field inside may not reach beyond its message.
         assert!(error(&[0x3a, 2, 0x0a, 1, 0]).ends_with("at byte 2: 1 bytes follow, and 0 are left"));

@@ -67,8 +67,20 @@ fn dim(axis: usize, dim: &Dimension, budget: &Budget) -> Result<Dim> {
             budget.take(256 + 4 * name.len() as u64)?;
             Dim::Symbol(name.clone())
         }
+        // Many writers mean an unknown size by this; see `has_negative`.
+        Some(dimension::Value::DimValue(..0)) => Dim::Unknown,
         Some(dimension::Value::DimValue(size)) => Dim::Fixed(size_of_dim(axis, *size)?),
     })
+}
+
+/// Whether a declared shape has a negative dimension, which is none.
+pub(super) fn has_negative(info: &ValueInfoProto) -> bool {
+    let Some(type_proto::Value::TensorType(tensor)) = info.r#type.as_ref().and_then(|proto| proto.value.as_ref())
+    else {
+        return false;
+    };
+    let mut dims = tensor.shape.iter().flat_map(|shape| &shape.dim);
+    dims.any(|dim| matches!(dim.value, Some(dimension::Value::DimValue(..0))))
 }
 
 /// The element type that a declaration says, if it is one.

@@ -7,7 +7,7 @@ use crate::error::{Error, Kind, Remedy, Result, quote};
 use crate::files::{LoadedModel, ModelFiles};
 use crate::graph::{Draft, NODE_BYTES, Names, NodePlace, ValueInfo};
 use crate::operator::{Label, Resolved};
-use crate::registry::Registry;
+use crate::registry::{Lookup, Registry};
 use crate::schema::{self, Attribute, AttributeKind, OPENVINO_DOMAIN};
 use crate::tensor::{Shape, Tensor};
 use crate::value::{Dim, Value};
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xml::{Layer, Net, Port};
+use xml::{Edge, Layer, Net, Port};
 
 /// Whether a model file is XML: an `.onnx` file never starts so.
 pub(crate) fn is_ir(file: &[u8]) -> bool {
@@ -36,29 +36,29 @@ pub(crate) fn load(file: &[u8], path: Option<&Path>, registry: &Registry, files:
         draft: Draft::new(files.limits.fault_bytes()),
         names: Names::default(),
         registry,
-        resolved: HashMap::new(),
+        operators: Lookup::default(),
         files,
-        constants: Constants { location: bin, content: None },
-        notes: Vec::new(),
+        constants: Constants { location: bin, content: Content::Unread },
         inputs: HashSet::new(),
         outputs: HashSet::new(),
     };
     reader.net(&net)?;
-    let Reader { draft, notes, .. } = reader;
+    let mut draft = reader.draft;
+    // The layers of a network may be in any order.
+    draft.may_sort = true;
     let opsets = vec![(OPENVINO_DOMAIN.to_string(), i64::from(net.version))];
     let metadata = if net.name.is_empty() { Vec::new() } else { vec![("name".to_string(), net.name)] };
-    Ok(LoadedModel { draft, ir_version: net.version.into(), opsets, metadata, notes })
+    Ok(LoadedModel { draft, ir_version: net.version.into(), opsets, metadata })
 }
 
 struct Reader<'a> {
     draft: Draft,
     names: Names,
     registry: &'a Registry,
-    /// Each operator is looked up once: by its name and the version of its operator set.
-    resolved: HashMap<(String, i64), Arc<Resolved>>,
+    /// By name and operator set.
+    operators: Lookup,
     files: &'a ModelFiles,
     constants: Constants,
-    notes: Vec<String>,
     inputs: HashSet<String>,
     outputs: HashSet<String>,
 }
@@ -71,7 +71,7 @@ fn value_name((layer, port): (u64, u64)) -> String {
 impl Reader<'_> {
     fn net(&mut self, net: &Net) -> Result<()> {
         let ports = Ports::of(net)?;
-        let order = sorted(net, &ports)?;
+        ports.check(&net.edges)?;
         // For each input port of a layer: the output port from which the value comes.
         let mut sources: HashMap<(u64, u64), (u64, u64)> = HashMap::new();
         for edge in &net.edges {
@@ -81,13 +81,13 @@ impl Reader<'_> {
             }
         }
         let mut index = 0;
-        for layer in order {
+        for layer in &net.layers {
             let taken = match (layer.kind.as_str(), layer.outputs.as_slice()) {
                 ("Parameter", [port]) => self.parameter(layer, port),
                 ("Const", [port]) => self.constant(layer, port),
                 ("Result", []) if layer.inputs.len() < 2 => {
                     let source = layer.inputs.first().and_then(|port| sources.get(&(layer.id, port.id)));
-                    let from = source.and_then(|from| Some((*from, ports.outputs.get(from)?.1)));
+                    let from = source.and_then(|from| Some((*from, *ports.outputs.get(from)?)));
                     self.result(layer, from)
                 }
                 ("Result", []) => Err(Error::model(format!("it has {} input ports", layer.inputs.len()))),
@@ -147,7 +147,8 @@ impl Reader<'_> {
         }
         if ranges {
             let (shape, name) = (quote(text), quote(&layer.name));
-            self.notes.push(format!("the shape {shape} of {name} has ranges, which are not checked"));
+            let note = format!("the shape {shape} of {name} has ranges, which are not checked");
+            self.draft.note(note, &self.files.budget)?;
         }
         Ok(Some(dims))
     }
@@ -156,7 +157,7 @@ impl Reader<'_> {
         let value = self.constants.tensor(layer, self.files);
         // Layers that use it are not at fault for what is wrong with it.
         let (value, result) = match value {
-            Ok(value) => (Some(Value::Tensor(value)), Ok(())),
+            Ok(value) => (value.map(Value::Tensor), Ok(())),
             Err(error) => (None, Err(error)),
         };
         let id = self.value((layer.id, port.id))?;
@@ -193,22 +194,41 @@ impl Reader<'_> {
             operator: Arc::new(Label::new(&layer.kind, OPENVINO_DOMAIN, None)),
             function: None,
         };
-        let read = self.resolve(layer).and_then(|resolved| {
-            place.operator = resolved.label.clone();
-            Ok((attributes(layer, &resolved)?, resolved))
-        });
-        let (attributes, resolved) = match read {
-            Ok((attributes, resolved)) => (attributes, Some(resolved)),
-            Err(error) => {
+        let mut resolved = self.resolve(layer, &place)?;
+        resolved.iter().for_each(|resolved| place.operator = resolved.label.clone());
+        let attributes = match resolved.as_ref().map(|resolved| attributes(layer, resolved)) {
+            Some(Ok(attributes)) => attributes,
+            Some(Err(error)) => {
                 self.draft.broken(&place, vec![error]);
-                (Vec::new(), None)
+                resolved = None;
+                Vec::new()
             }
+            None => Vec::new(),
         };
         self.draft.node(place, resolved, attributes, inputs.into(), outputs.into());
         Ok(())
     }
 
-    fn resolve(&mut self, layer: &Layer) -> Result<Arc<Resolved>> {
+    /// The operator of a layer. If it can't be resolved the layer is counted.
+    fn resolve(&mut self, layer: &Layer, place: &NodePlace) -> Result<Option<Arc<Resolved>>> {
+        self.draft.faults.nodes += 1;
+        let found = match self.operators.get(&layer.version, &layer.kind, None) {
+            Some(found) => found.clone(),
+            None => {
+                self.draft.faults.operators += 1;
+                let found = self.look_up(layer).map(Arc::new);
+                let found = found.map_err(|error| self.draft.faults.list_unresolved(place.locate(error)));
+                self.operators.insert(&layer.version, &layer.kind, None, found.clone());
+                found
+            }
+        };
+        if let Err(listed) = &found {
+            self.draft.faults.unresolved(*listed);
+        }
+        Ok(found.ok())
+    }
+
+    fn look_up(&self, layer: &Layer) -> Result<Resolved> {
         let version = layer.version.strip_prefix("opset").filter(|version| version.bytes().all(|b| b.is_ascii_digit()));
         let newest = schema::newest(OPENVINO_DOMAIN).unwrap_or(0);
         let version = version.and_then(|version| version.parse().ok()).filter(|version| (1..=newest).contains(version));
@@ -216,17 +236,11 @@ impl Reader<'_> {
             let text = format!("the operator set {} is not supported", quote(&layer.version));
             return Err(Error::unsupported(text));
         };
-        let key = (layer.kind.clone(), version);
-        if let Some(resolved) = self.resolved.get(&key) {
-            return Ok(resolved.clone());
-        }
         if schema::versions(OPENVINO_DOMAIN, &layer.kind).is_empty() {
-            let (kind, version) = (quote(&layer.kind), quote(&layer.version));
-            return Err(Error::unsupported(format!("{kind} of {version} is not implemented")));
+            let version = quote(&layer.version);
+            return Err(Error::unsupported(format!("the operator is not implemented (operator set {version})")));
         }
-        let resolved = Arc::new(self.registry.resolve(OPENVINO_DOMAIN, &layer.kind, version)?);
-        self.resolved.insert(key, resolved.clone());
-        Ok(resolved)
+        self.registry.resolve(OPENVINO_DOMAIN, &layer.kind, version)
     }
 }
 
@@ -263,24 +277,24 @@ fn is_range(part: &str) -> bool {
     part.split_once("..").is_some_and(|(from, to)| bound(from) && bound(to))
 }
 
-/// The layers' ports, by layer and port: the place of the layer, and the port.
+/// The layers' ports, by layer and port.
 struct Ports<'a> {
-    inputs: HashMap<(u64, u64), (usize, &'a Port)>,
-    outputs: HashMap<(u64, u64), (usize, &'a Port)>,
+    inputs: HashMap<(u64, u64), &'a Port>,
+    outputs: HashMap<(u64, u64), &'a Port>,
 }
 
 impl<'a> Ports<'a> {
     fn of(net: &'a Net) -> Result<Ports<'a>> {
         let mut ids: HashMap<u64, &Layer> = HashMap::new();
         let mut ports = Ports { inputs: HashMap::new(), outputs: HashMap::new() };
-        for (place, layer) in net.layers.iter().enumerate() {
+        for layer in &net.layers {
             if let Some(first) = ids.insert(layer.id, layer) {
                 let (id, first, second) = (layer.id, quote(&first.name), quote(&layer.name));
                 return Err(Error::model(format!("the layer id {id} is given twice: to {first} and to {second}")));
             }
             for (list, known) in [(&layer.inputs, &mut ports.inputs), (&layer.outputs, &mut ports.outputs)] {
                 for port in list {
-                    if known.insert((layer.id, port.id), (place, port)).is_some() {
+                    if known.insert((layer.id, port.id), port).is_some() {
                         let (layer, id) = (quote(&layer.name), port.id);
                         return Err(Error::model(format!("layer {layer} has the port {id} twice")));
                     }
@@ -289,53 +303,38 @@ impl<'a> Ports<'a> {
         }
         Ok(ports)
     }
-}
 
-/// The layers, each after those that it takes values from.
-fn sorted<'a>(net: &'a Net, ports: &Ports<'_>) -> Result<Vec<&'a Layer>> {
-    let mut open: Vec<usize> = vec![0; net.layers.len()];
-    let mut users: Vec<Vec<usize>> = vec![Vec::new(); net.layers.len()];
-    for edge in &net.edges {
-        let missing = |(layer, port)| Error::model(format!("an edge names layer {layer}, port {port}: there is none"));
-        let (from, _) = ports.outputs.get(&edge.from).ok_or_else(|| missing(edge.from))?;
-        let (to, _) = ports.inputs.get(&edge.to).ok_or_else(|| missing(edge.to))?;
-        if let (Some(users), Some(open)) = (users.get_mut(*from), open.get_mut(*to)) {
-            users.push(*to);
-            *open += 1;
-        }
-    }
-    // Those that wait for nothing, the first one last; layers that are in order stay so.
-    let mut ready: std::collections::BTreeSet<usize> =
-        open.iter().enumerate().filter(|(_, open)| **open == 0).map(|(place, _)| place).collect();
-    let mut order = Vec::new();
-    while let Some(place) = ready.pop_first() {
-        order.extend(net.layers.get(place));
-        for &user in users.get(place).into_iter().flatten() {
-            if let Some(open) = open.get_mut(user) {
-                *open -= 1;
-                if *open == 0 {
-                    ready.insert(user);
+    /// Edges lead from ports to ports that there are.
+    fn check(&self, edges: &[Edge]) -> Result<()> {
+        for edge in edges {
+            for (place, known) in [(edge.from, &self.outputs), (edge.to, &self.inputs)] {
+                if !known.contains_key(&place) {
+                    let (layer, port) = place;
+                    return Err(Error::model(format!("an edge names layer {layer}, port {port}: there is none")));
                 }
             }
         }
+        Ok(())
     }
-    if order.len() < net.layers.len() {
-        let waits = open.iter().position(|open| *open > 0).and_then(|place| net.layers.get(place));
-        let name = quote(waits.map_or("", |layer| &layer.name));
-        return Err(Error::model(format!("the edges have a cycle: {name} waits for itself")));
-    }
-    Ok(order)
 }
 
 /// The `.bin` file, read when the first constant needs it.
 struct Constants {
     /// `None` for a network that came as bytes, without such a file in memory.
     location: Option<PathBuf>,
-    content: Option<Bytes>,
+    content: Content,
+}
+
+enum Content {
+    Unread,
+    Read(Bytes),
+    /// It can't be read: this is said once.
+    Missing,
 }
 
 impl Constants {
-    fn tensor(&mut self, layer: &Layer, files: &ModelFiles) -> Result<Tensor> {
+    /// The tensor of a constant; `None` if the file can't be read, and that was said.
+    fn tensor(&mut self, layer: &Layer, files: &ModelFiles) -> Result<Option<Tensor>> {
         let dtype = dtype_of(layer)?;
         let text = layer.attribute("shape")?;
         let dims = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
@@ -352,41 +351,44 @@ impl Constants {
         let (offset, size) = (number("offset")?, number("size")?);
         // Of a constant without elements the package writes no byte, or one.
         let size = if shape.contains(&0) && size == 1 { 0 } else { size };
-        let raw = self.bytes(offset, size, files)?;
+        let Some(raw) = self.bytes(offset, size, files)? else { return Ok(None) };
         if dtype == DType::String {
             // Each string has 4 bytes in the file and a view; the text is copied, and moved once.
             files.budget.take((VIEW / 4) as u64 * raw.len() as u64 + 64)?;
-            strings(&shape, &raw)
+            strings(&shape, &raw).map(Some)
         } else {
-            files.tensor(dtype, &shape, raw)
+            files.tensor(dtype, &shape, raw).map(Some)
         }
     }
 
-    fn bytes(&mut self, offset: u64, size: u64, files: &ModelFiles) -> Result<Bytes> {
+    fn bytes(&mut self, offset: u64, size: u64, files: &ModelFiles) -> Result<Option<Bytes>> {
         if size == 0 {
-            return Ok(Bytes::new());
+            return Ok(Some(Bytes::new()));
         }
         let no_file = || {
             Error::input("its data is in a .bin file, and the model was loaded from bytes")
                 .with_remedy(Remedy::ExternalData)
         };
-        let location = self.location.as_ref().ok_or_else(no_file)?;
-        let content = match &self.content {
-            Some(content) => content.clone(),
-            None => {
-                let content = files.beside(location)?.ok_or_else(no_file)?;
-                self.content.insert(content).clone()
+        let content = match std::mem::replace(&mut self.content, Content::Missing) {
+            Content::Read(content) => content,
+            Content::Missing => return Ok(None),
+            Content::Unread => {
+                let location = self.location.as_ref().ok_or_else(no_file)?;
+                files.beside(location)?.ok_or_else(no_file)?
             }
         };
+        self.content = Content::Read(content.clone());
         let range =
             usize::try_from(offset).ok().zip(offset.checked_add(size).and_then(|end| usize::try_from(end).ok()));
         match range.filter(|(_, end)| *end <= content.len()) {
-            Some((from, to)) => Ok(content.slice(from..to)),
-            None => Err(Error::model(format!(
-                "its offset {offset} and size {size} reach beyond {}, which has {} bytes",
-                quote(&location.to_string_lossy()),
-                content.len()
-            ))),
+            Some((from, to)) => Ok(Some(content.slice(from..to))),
+            None => {
+                let (name, len) = (self.location.as_deref().unwrap_or(Path::new("")).to_string_lossy(), content.len());
+                let name = quote(&name);
+                Err(Error::model(format!(
+                    "its offset {offset} and size {size} reach beyond {name}, which has {len} bytes"
+                )))
+            }
         }
     }
 }

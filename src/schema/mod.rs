@@ -313,8 +313,7 @@ pub fn resolve(domain: &str, name: &str, opset: i64) -> Result<Schema> {
             let text = format!("{label} was an experimental operator before opset {first}");
             return Err(Error::unsupported(text));
         }
-        let text = format!("{label} is not in opset {opset}: it came with opset {first}");
-        return Err(Error::model(text).at(|place| place.version = Some(*first)));
+        return Err(Error::model(format!("{label} is not in opset {opset}: it came with opset {first}")));
     };
     let schema =
         Schema::parse(block).map_err(|e| Error::new(Kind::Unsupported, format!("the table of the standard: {e}")))?;

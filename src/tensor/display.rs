@@ -94,10 +94,19 @@ fn small_float(code: u32, exponent_bits: u32, mantissa_bits: u32, bias: i32, spe
         Specials::TopIsNan if top && mantissa == (1 << mantissa_bits) - 1 => f32::NAN,
         Specials::NegativeZeroIsNan if negative && exponent == 0 && mantissa == 0 => f32::NAN,
         // Subnormal: no leading one, the least exponent. A format without mantissa has none.
-        _ if exponent == 0 && mantissa_bits > 0 => mantissa as f32 * 2f32.powi(1 - bias - mantissa_bits as i32),
-        _ => (1 << mantissa_bits | mantissa) as f32 * 2f32.powi(exponent as i32 - bias - mantissa_bits as i32),
+        _ if exponent == 0 && mantissa_bits > 0 => scaled(mantissa, 1 - bias - mantissa_bits as i32),
+        _ => scaled(1 << mantissa_bits | mantissa, exponent as i32 - bias - mantissa_bits as i32),
     };
     if negative { -magnitude } else { magnitude }
+}
+
+/// `n * 2^exponent`, which must be a number of this type: nothing is rounded. `powi` promises no digit.
+fn scaled(n: u32, exponent: i32) -> f32 {
+    /// The bias of double's exponent, and the bits below it.
+    const BIAS: i32 = 1023;
+    const MANTISSA: u32 = 52;
+    let power = f64::from_bits(((BIAS + exponent) as u64) << MANTISSA);
+    (f64::from(n) * power) as f32
 }
 
 impl Display for Scalar<'_> {
@@ -223,6 +232,66 @@ mod tests {
         assert_eq!(values(DType::Float6e3m2, &[12, 31, 1]), ["1", "28", "0.0625"]);
         assert_eq!(values(DType::Int4, &[7, 0xf8]), ["7", "-8"]);
         assert_eq!(values(DType::Bool, &[0, 1]), ["false", "true"]);
+    }
+
+    /// The numbers of a format that are not negative, counted in its least one: they go up by one until the exponent
+    /// counts, and then by twice as much after each round of the mantissa.
+    fn numbers(mantissa: u32, count: usize) -> Vec<u64> {
+        let (round, mut number, mut step) = (1 << mantissa, 0, 1);
+        let mut numbers = Vec::new();
+        for code in 0..count {
+            if code > round && code % round == 0 {
+                step *= 2;
+            }
+            numbers.push(number);
+            number += step;
+        }
+        numbers
+    }
+
+    #[test]
+    fn every_code_of_the_small_floats() {
+        const INF: f64 = f64::INFINITY;
+        const NAN: f64 = f64::NAN;
+        // Bits of mantissa; how many of the least number are 1; how many codes are numbers; those after them.
+        let formats = [
+            (DType::Float8e4m3fn, 3, 512u64, 127, &[NAN][..]),
+            (DType::Float8e4m3fnuz, 3, 1024, 128, &[]),
+            (DType::Float8e5m2, 2, 65_536, 124, &[INF, NAN, NAN, NAN]),
+            (DType::Float8e5m2fnuz, 2, 131_072, 128, &[]),
+            (DType::Float6e2m3, 3, 8, 32, &[]),
+            (DType::Float6e3m2, 2, 16, 32, &[]),
+            (DType::Float4e2m1, 1, 2, 8, &[]),
+        ];
+        for (dtype, mantissa, one, count, specials) in formats {
+            let numbers = numbers(mantissa, count).into_iter().map(|number| number as f64 / one as f64);
+            let mut want: Vec<f64> = numbers.chain(specials.iter().copied()).collect();
+            want.extend(want.clone().iter().map(|number| -number));
+            if matches!(dtype, DType::Float8e4m3fnuz | DType::Float8e5m2fnuz) {
+                want[128] = NAN;
+            }
+            assert_codes(dtype, &want);
+        }
+        // 1 is in the middle, and each number is twice the one before.
+        let mut powers = vec![1.0];
+        for _ in 0..127 {
+            powers.insert(0, powers[0] / 2.0);
+            powers.push(powers[powers.len() - 1] * 2.0);
+        }
+        powers.push(NAN);
+        assert_codes(DType::Float8e8m0, &powers);
+    }
+
+    /// The codes from 0 on are these numbers, bit by bit, and there are no more.
+    fn assert_codes(dtype: DType, want: &[f64]) {
+        assert_eq!(want.len(), 1 << dtype.bits());
+        let codes: Vec<u8> = (0..want.len()).map(|code| code as u8).collect();
+        let tensor = Tensor::new(dtype, &[codes.len()], codes).unwrap();
+        for (code, (got, want)) in tensor.scalars().zip(want).enumerate() {
+            let Scalar::Float(got) = got else { panic!("{dtype} {code} is {got:?}") };
+            let same = f64::from(got).to_bits() == want.to_bits() || (got.is_nan() && want.is_nan());
+            assert!(same, "{dtype} {code:#x} is {got}, and should be {want}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! A buffer handed out with the outputs of a run stops counting; when its last holder drops it, it returns to wait.
 
 use super::buffer::{Buffer, Words};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::limits::exceeded;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -141,7 +141,7 @@ impl Memory {
         // Tried and freed at once: a zeroed allocation can't report failure, and a large one costs nothing until it is
         // written.
         if len >= 1 << 20 && Vec::<u8>::new().try_reserve_exact(len).is_err() {
-            return Err(Error::new(Kind::Limit, format!("the system has no {len} bytes of memory for an output")));
+            return Err(Error::out_of_memory("the output", len as u64));
         }
         Ok(Arc::new(Buffer { words: Words::zeroed(len, align), lease }))
     }

@@ -6,7 +6,7 @@ use crate::graphs::{changed, good_bytes, node_of};
 use crate::wire::{Field, Format, Holds, field, key, number, varint, within};
 use onnxref::Kind;
 
-const CUT: &str = "the file is no ONNX model, or is cut short: ";
+const CUT: &str = "the file is not an ONNX model, or is cut short: ";
 
 #[test]
 fn no_model_at_all() {
@@ -48,7 +48,7 @@ fn malformations() -> Vec<(&'static str, Vec<u8>, usize, String)> {
     let unknown = |wire: u8, body: &[u8]| [key(1000, wire), body.to_vec()].concat();
     let left = |need: u64, left: u64| format!("{need} bytes follow, and {left} are left");
     let group = || "a group, which ONNX doesn't have".to_string();
-    let no_wire = || "a field has no wire type".to_string();
+    let no_wire = || "wire type 6, which doesn't exist".to_string();
     let no_number = || "a field has no number".to_string();
     let wide = || "a number has more than 64 bits".to_string();
     let cut = || "the file is cut short".to_string();

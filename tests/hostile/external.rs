@@ -305,7 +305,7 @@ fn model_files() {
     };
     cases.push(case("a terabyte", "huge", Kind::Limit, "Limits::file_bytes").at([At::Limit("file_bytes")]));
     cases.push(case("nothing", "empty", Kind::Model, "the model file is empty"));
-    cases.push(case("zeros", "w", Kind::Model, "the file is no ONNX model"));
+    cases.push(case("zeros", "w", Kind::Model, "the file is not an ONNX model"));
     let by_a_byte = case("a byte too many", "good.onnx", Kind::Limit, "Limits::file_bytes");
     cases.push(by_a_byte.limits(|limits| limits.file_bytes = good_bytes().len() as u64 - 1));
     check(cases);

@@ -445,15 +445,15 @@ fn operators() {
         }
         for (title, domain, op_type, text) in [
             ("no operator", "", "", "the node has no op_type"),
-            ("another operator", "", "Gathering", "is no operator of ONNX"),
-            ("another case", "", "gather", "is no operator of ONNX"),
-            ("a NUL", "", "Gather\0", "is no operator of ONNX"),
+            ("another operator", "", "Gathering", "is not an ONNX operator"),
+            ("another case", "", "gather", "is not an ONNX operator"),
+            ("a NUL", "", "Gather\0", "is not an ONNX operator"),
             ("an unknown domain", "no.such", "Gather", "domain \"no.such\" is not in opset_import"),
-            ("a domain within a name", "", "ai.onnx::Gather", "is no operator of ONNX"),
+            ("a domain within a name", "", "ai.onnx::Gather", "is not an ONNX operator"),
             ("a domain that is not imported", "ai.onnx.ml", "Scaler", "domain \"ai.onnx.ml\" is not in opset_import"),
-            ("a version in the name", "", "Gather 13", "is no operator of ONNX"),
-            ("a line of the table", "", "Gather 13\n  (data: T, indices: Tind)", "is no operator of ONNX"),
-            ("a set of the table", "", "@all", "is no operator of ONNX"),
+            ("a version in the name", "", "Gather 13", "is not an ONNX operator"),
+            ("a line of the table", "", "Gather 13\n  (data: T, indices: Tind)", "is not an ONNX operator"),
+            ("a set of the table", "", "@all", "is not an ONNX operator"),
         ] {
             let bytes = changed(|m| {
                 let node = node_of(m, k);

@@ -67,7 +67,7 @@ fn good_constants_from_memory() {
     ] {
         let error = bytes(options).unwrap_err();
         assert!(error.to_string().contains("its data is in a .bin file"), "{error}");
-        assert_eq!((error.kind(), error.place()), (Kind::Model, &at_axis()), "{error}");
+        assert_eq!((error.kind(), error.place()), (Kind::Input, &at_axis()), "{error}");
     }
     let error = bytes(Model::options().external_data("any.bin", BIN[..8].to_vec())).unwrap_err();
     assert!(error.to_string().contains("reach beyond \"any.bin\", which has 8 bytes"), "{error}");
@@ -192,7 +192,7 @@ fn types_and_shapes() {
         (
             &[(shape, "shape=\"1073741824,1073741824,8\" offset")],
             Kind::Model,
-            "a int64 tensor of shape [1073741824, 1073741824, 8] has more bytes than can be counted",
+            "a tensor of int64 of shape [1073741824, 1073741824, 8] has more bytes than can be counted",
         ),
         (
             &[(shape, &format!("shape=\"{}1\" offset", "1,".repeat(64)))],
@@ -258,9 +258,10 @@ fn the_file() {
         make(folder.path());
         Model::load(folder.path().join("model.xml"))
     };
-    let at = |name: &str, make: fn(&Path), text: &str| {
-        difference_at(name, load_in(make), Kind::Model, &format!("\"Const\" \"axis\": {text}"), &at_axis())
+    let by = |kind, name: &str, make: fn(&Path), text: &str| {
+        difference_at(name, load_in(make), kind, &format!("\"Const\" \"axis\": {text}"), &at_axis())
     };
+    let at = |name: &str, make: fn(&Path), text: &str| by(Kind::Model, name, make, text);
     let mut cases = vec![
         at("a folder", |f| fs::create_dir(f.join("model.bin")).unwrap(), "file \"model.bin\" is not a regular file"),
         at(
@@ -272,15 +273,18 @@ fn the_file() {
     if cfg!(unix) {
         cases.extend([
             at("a FIFO", fifo, "file \"model.bin\" is not a regular file"),
-            at(
+            by(
+                Kind::Input,
                 "a hard link",
                 |f| {
                     fs::write(f.join("other"), BIN).unwrap();
                     fs::hard_link(f.join("other"), f.join("model.bin")).unwrap();
                 },
-                "file \"model.bin\" has more than one hard link: it may be a file from elsewhere",
+                "file \"model.bin\" has more than one hard link: it may be a file from elsewhere \
+                 (LoadOptions::hard_links accepts it)",
             ),
-            at(
+            by(
+                Kind::Input,
                 "a link",
                 |f| {
                     fs::write(f.join("other"), BIN).unwrap();
@@ -289,7 +293,8 @@ fn the_file() {
                 "file \"model.bin\" is behind a link: these are not followed (LoadOptions::external_root names folders \
                  in which the target may be)",
             ),
-            at(
+            by(
+                Kind::Input,
                 "a link to a device",
                 |f| link(f, "/dev/zero"),
                 "file \"model.bin\" is behind a link: these are not followed (LoadOptions::external_root names folders \
@@ -301,7 +306,7 @@ fn the_file() {
 
     let error = load_in(|_| {}).unwrap_err();
     assert_eq!((error.kind(), error.place()), (Kind::Io, &at_axis()));
-    assert!(error.to_string().starts_with("\"Const\" \"axis\": file \"model.bin\": "), "{error}");
+    assert!(error.to_string().starts_with("\"Const\" \"axis\": file \"model.bin\" in the folder \""), "{error}");
     let source = std::error::Error::source(&error).and_then(|e| e.downcast_ref::<std::io::Error>());
     assert_eq!(source.map(std::io::Error::kind), Some(std::io::ErrorKind::NotFound));
 }
@@ -355,9 +360,8 @@ fn a_file_beyond_the_limit() {
 
 #[test]
 fn from_bytes_there_is_no_file() {
-    let text =
-        "\"Const\" \"axis\": its data is in a .bin file, and the model was not loaded from a file: use Model::load";
-    assert_as_expected([difference_at("bytes", Model::from_bytes(constant()), Kind::Model, text, &at_axis())]);
+    let text = "\"Const\" \"axis\": its data is in a .bin file, and the model was loaded from bytes (Model::load finds it by its path, LoadOptions::external_data takes it)";
+    assert_as_expected([difference_at("bytes", Model::from_bytes(constant()), Kind::Input, text, &at_axis())]);
 }
 
 /// Each start of the `.bin` file that lacks a byte of the axis is an error.

@@ -154,13 +154,13 @@ fn limits() {
         change(&mut limits);
         limits
     };
-    let deep = changed(FED, &[("<rt_info />", &format!("{}{}", "<a>".repeat(70), "</a>".repeat(70)))]);
+    let deep = changed(FED, &[("<rt_info />", &format!("{}{}", "<a>".repeat(110), "</a>".repeat(110)))]);
     let long = changed(FED, &[("name=\"good\"", &format!("name=\"{}\"", "x".repeat(65_537)))]);
     let long_key = changed(FED, &[("<net", &format!("<net {}=\"\"", "x".repeat(65_537)))]);
     let grown = changed(FED, &[("name=\"good\"", &format!("name=\"{}\"", "\u{e9}".repeat(32_769)))]);
     let dims = changed(FED, &[("shape=\"3,2\"", &format!("shape=\"{}1\"", "1,".repeat(64)))]);
     assert_as_expected([
-        limit("nesting", &deep, Limits::default(), "nesting", "elements nest 61 deep: the limit is 60"),
+        limit("nesting", &deep, Limits::default(), "nesting", "elements nest 101 deep: the limit is 100"),
         limit(
             "a value",
             &long,

@@ -91,7 +91,7 @@ fn layers_and_edges() {
             "a cycle of one",
             &[("from-layer=\"0\" from-port=\"0\"", "from-layer=\"3\" from-port=\"3\"")],
             Kind::Model,
-            "the edges have a cycle: \"node\" waits for itself",
+            "node \"node\" (org.openvinotoolkit::Gather-8): input \"layer 3, port 3\" is produced by the node itself: a cycle",
         ),
         (
             "a cycle of two",
@@ -104,7 +104,7 @@ fn layers_and_edges() {
                 ("\t</edges>", "<edge from-layer=\"3\" from-port=\"3\" to-layer=\"5\" to-port=\"0\"/></edges>"),
             ],
             Kind::Model,
-            "the edges have a cycle: \"node\" waits for itself",
+            "node \"node\" (org.openvinotoolkit::Gather-8): 2 nodes form a cycle: \"node\" -> \"other\" -> \"node\"\n(and 1 more)",
         ),
     ]);
     check_layers(&[
@@ -217,7 +217,9 @@ fn operators() {
             "another operator",
             &[("type=\"Gather\"", "type=\"Convolution\"")],
             Kind::Unsupported,
-            &format!("node \"node\" ({DOMAIN}::Convolution): \"Convolution\" of \"opset8\" is not implemented"),
+            &format!(
+                "node \"node\" ({DOMAIN}::Convolution): the operator is not implemented (operator set \"opset8\")"
+            ),
         ),
         (
             "an extension",
@@ -337,12 +339,16 @@ fn several_unknown_operators() {
     assert_eq!(
         texts,
         [
-            "node \"node\" (org.openvinotoolkit::MatMul): \"MatMul\" of \"opset8\" is not implemented",
-            "node \"a\" (org.openvinotoolkit::ReLU): \"ReLU\" of \"opset1\" is not implemented",
+            "node \"node\" (org.openvinotoolkit::MatMul): the operator is not implemented (operator set \"opset8\")",
+            "node \"a\" (org.openvinotoolkit::ReLU): the operator is not implemented (operator set \"opset1\")",
             "node \"b\" (org.openvinotoolkit::My\\\"Op): the operator set \"extension\" is not supported",
         ]
     );
-    assert_eq!(error.to_string(), format!("{}\n(and 2 more)", texts[0]));
+    assert_eq!(
+        error.to_string(),
+        "the model needs 3 operators that are not implemented (of 3; 3 of 3 nodes): org.openvinotoolkit::MatMul, \
+         org.openvinotoolkit::ReLU, org.openvinotoolkit::My\\\"Op"
+    );
     assert!(error.causes().iter().all(|cause| cause.kind() == Kind::Unsupported));
     let indices: Vec<_> = error.causes().iter().map(|cause| cause.place().node_index).collect();
     assert_eq!(indices, [Some(0), Some(1), Some(2)]);

@@ -145,7 +145,7 @@ fn links_are_not_followed() {
         ]
         .map(|(location, text)| {
             let result = load_in(folder.path(), &external(&[("location", location)]));
-            difference_at(location, result, Kind::Model, text, &at_value("data"))
+            difference_at(location, result, Kind::Input, text, &at_value("data"))
         }),
     );
 }
@@ -232,10 +232,10 @@ fn external_data_alone_and_not_for_strings() {
 
 #[test]
 fn a_model_from_bytes_has_no_folder() {
-    let text = "initializer: tensor \"data\": its data is external, and the model was not loaded from a file: \
-                use Model::load";
+    let text = "initializer: tensor \"data\": its data is in the file \"data.bin\", and the model was loaded from bytes \
+                (Model::load finds it by its path, LoadOptions::external_data takes it)";
     let result = load(&external(&[("location", "data.bin")]));
-    assert_as_expected([difference_at("from bytes", result, Kind::Model, text, &at_value("data"))]);
+    assert_as_expected([difference_at("from bytes", result, Kind::Input, text, &at_value("data"))]);
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn a_file_that_is_not_there_is_no_fault_of_the_model() {
     let folder = folder();
     let error = load_in(folder.path(), &external(&[("location", "gone.bin")])).unwrap_err();
     assert_eq!((error.kind(), error.place()), (Kind::Io, &at_value("data")));
-    let start = "initializer: tensor \"data\": external data \"gone.bin\": ";
+    let start = "initializer: tensor \"data\": external data \"gone.bin\" in the folder \"";
     assert!(error.to_string().starts_with(start), "{error}");
     assert_eq!(error.causes().len(), 1);
     let source = std::error::Error::source(&error).and_then(|e| e.downcast_ref::<std::io::Error>());

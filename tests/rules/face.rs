@@ -237,7 +237,7 @@ fn external_data_may_be_in_memory() {
         "external data \"weights\" has 35 bytes: offset 18446744073709551615 and 24 bytes reach beyond",
     );
     let error = load("other", "0").unwrap_err();
-    assert_eq!((error.kind(), error.place()), (Kind::Model, &at_value("data")), "{error}");
+    assert_eq!((error.kind(), error.place()), (Kind::Input, &at_value("data")), "{error}");
     // It is used instead of the file system also where the model is a file.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.onnx");

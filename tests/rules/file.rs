@@ -20,7 +20,7 @@ fn no_model() {
     for bytes in [&b"\xff\xff\xff"[..], b"no model at all", b"\x3a\xff\xff\xff\xff\x0f", &[0x0a; 100]] {
         let error = Model::from_bytes(bytes).unwrap_err();
         assert_eq!(error.kind(), Kind::Model);
-        let start = "the file is no ONNX model, or is cut short: ";
+        let start = "the file is not an ONNX model, or is cut short: ";
         assert!(error.to_string().starts_with(start), "{error}");
     }
 }
@@ -102,6 +102,6 @@ fn names_can_not_change_how_an_error_reads() {
         place.node = Some("a\n\u{202e}\"\u{1b}[1m".into());
         place
     };
-    let text = r#"node "a\n\u{202e}\"\u{1b}[1m" (No\nsense): No\nsense is no operator of ONNX"#;
+    let text = r#"node "a\n\u{202e}\"\u{1b}[1m" (No\nsense): No\nsense is not an ONNX operator"#;
     assert_as_expected([difference_at("names", load(&model), Kind::Model, text, &place)]);
 }

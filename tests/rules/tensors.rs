@@ -161,17 +161,17 @@ fn dimensions_that_can_be_counted() {
         }),
         (
             tensor(Uint8, &[1 << 30, 1 << 30, 8]),
-            "a uint8 tensor of shape [1073741824, 1073741824, 8] has more bytes than can be counted",
+            "a tensor of uint8 of shape [1073741824, 1073741824, 8] has more bytes than can be counted",
             |_| {},
         ),
         (
             tensor(Double, &[1 << 30, 1 << 30]),
-            "a double tensor of shape [1073741824, 1073741824] has more bytes than can be counted",
+            "a tensor of double of shape [1073741824, 1073741824] has more bytes than can be counted",
             |_| {},
         ),
         (
             tensor(Uint8, &[1 << 30, 1 << 30, 1 << 30]),
-            "a uint8 tensor of shape [1073741824, 1073741824, 1073741824] has more bytes than can be counted",
+            "a tensor of uint8 of shape [1073741824, 1073741824, 1073741824] has more bytes than can be counted",
             |_| {},
         ),
         (
