@@ -3,7 +3,7 @@
 use crate::print;
 use crate::{literal, npy};
 use onnxref::bytes::Bytes;
-use onnxref::{Error, Model, Remedy, Tensor, Value, ValueInfo, ValueType, quote};
+use onnxref::{Error, Model, Tensor, Value, ValueInfo, ValueType, quote};
 use std::path::Path;
 
 /// The kinds of file that hold a value.
@@ -65,36 +65,21 @@ pub(crate) fn value(text: &str, declared: Option<&ValueType>) -> Result<Value, S
         });
     };
     let bytes: Bytes = std::fs::read(text).map_err(|e| format!("{}: {e}", print::path(text)))?.into();
+    let proto = |declared| Value::from_proto_bytes(bytes.clone(), declared).map_err(|error| format!("{error:#}"));
     let (value, form) = match (format, declared) {
         (Format::Npy, _) => (npy::read(&bytes).map(Value::from), "a .npy file"),
-        (Format::Pb, Some(declared)) if declared.dtype().is_none() => {
-            let form = match declared {
-                ValueType::Sequence(_) => "an encoded SequenceProto",
-                ValueType::Optional(_) => "an encoded OptionalProto",
-                _ => "an encoded MapProto",
-            };
-            (Value::from_proto_bytes(bytes.clone(), declared).map_err(|error| refused(&error, form)), form)
-        }
+        (Format::Pb, Some(declared @ ValueType::Sequence(_))) => (proto(declared), "an encoded SequenceProto"),
+        (Format::Pb, Some(declared @ ValueType::Optional(_))) => (proto(declared), "an encoded OptionalProto"),
+        (Format::Pb, Some(declared @ ValueType::Map(..))) => (proto(declared), "an encoded MapProto"),
         (Format::Pb, _) => {
-            let form = "an encoded TensorProto";
-            (Tensor::from_proto_bytes(bytes.clone()).map(Value::from).map_err(|error| refused(&error, form)), form)
+            let tensor = Tensor::from_proto_bytes(bytes.clone());
+            (tensor.map(Value::from).map_err(|error| format!("{error:#}")), "an encoded TensorProto")
         }
     };
     value.map_err(|why| match guess(&bytes) {
         Some(guess) => format!("{}: expected {form}, but the file {guess}", print::path(text)),
         None => format!("{}: {why}", print::path(text)),
     })
-}
-
-/// Why a message is refused. If it could be decoded the error says what it is about.
-fn refused(error: &Error, form: &str) -> String {
-    match (error.remedy(), &error.place().value_name) {
-        (Some(Remedy::ExternalData), _) => {
-            "its data is in another file: the data of an input must be in the input's file".to_string()
-        }
-        (_, Some(_)) => format!("{error:#}"),
-        (_, None) => format!("expected {form}: {error:#}"),
-    }
 }
 
 /// What a file is that is not what it should be.

@@ -224,6 +224,10 @@ fn departures() {
     let text = "node #0: GatherElements is not in opset 10: it came with opset 11 (--allow newer-operators accepts it)";
     check(bench.run(&feeds), 3, "", &format!("error: {}: {text}\n", bench.text("model.onnx")));
 
+    let nodes = [node("Gather", &["data", "k"], "y"), node("Gather", &["indices", "indices"], "k")].concat();
+    let bench = Bench::new(&model(&nodes, &inputs, 13));
+    remedied(&bench, &feeds, &[], 3, "--allow unsorted-nodes accepts it", &["--allow", "unsorted-nodes"]);
+
     let content = [
         bytes(1, b"data"),
         bytes(1, b"indices"),

@@ -184,11 +184,7 @@ fn wrong_inputs() {
         ),
         (&["-i", "[1]"], 2, format!("-i \"[1]\": NAME= is missing; {missing}\n")),
         (&["-i", &format!("data={none}")], 2, format!("input \"data\": {none}: {io}")),
-        (
-            &["-i", &format!("data={bad_pb}")],
-            2,
-            format!("input \"data\": {bad_pb}: expected an encoded TensorProto: {pb:#}"),
-        ),
+        (&["-i", &format!("data={bad_pb}")], 2, format!("input \"data\": {bad_pb}: {pb:#}")),
         (&["-i", &format!("data={bad_npy}")], 2, format!("input \"data\": {bad_npy}: it is no .npy file")),
         (&["-o", "z=z.pb"], 2, "-o z=z.pb: there is no output of this name; the model's outputs: \"y\"".into()),
         (
@@ -285,7 +281,7 @@ fn files_that_are_something_else() {
     let tensor = [number(1, 1), number(2, 1), bytes(8, b"w"), external, number(14, 1)].concat();
     fs::write(bench.path("external.pb"), tensor).unwrap();
     let ran = bench.run(&["-i", &feed("data", bench.path("external.pb")), "-i", "indices=0"]);
-    let why = "its data is in another file: the data of an input must be in the input's file";
+    let why = "tensor \"w\": its data is external: that of a value is in its own message";
     check(ran, 2, "", &format!("error: input \"data\": {}: {why}\n", bench.text("external.pb")));
 }
 
