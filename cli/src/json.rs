@@ -1,6 +1,6 @@
 //! Outputs as JSON whose numbers read back exactly.
 
-use crate::print::Stdout;
+use crate::print::{Stdout, dtype_name, type_name};
 use onnxref::{Outputs, Scalar, Tensor, Value};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::io::{self, BufWriter, Write};
@@ -9,8 +9,13 @@ use std::io::{self, BufWriter, Write};
 /// `{"type": .., "sequence": [..]}`, an optional `{"type": .., "optional": ..}` with null for none, a map
 /// `{"type": .., "keys": .., "map": [..]}`.
 pub(crate) fn print(outputs: &Outputs) -> io::Result<()> {
+    line(&Document { outputs: Named(outputs) })
+}
+
+/// Prints a document on a line of its own.
+pub(crate) fn line(document: &impl Serialize) -> io::Result<()> {
     let mut out = BufWriter::new(Stdout);
-    serde_json::to_writer(&mut out, &Document { outputs: Named(outputs) })?;
+    serde_json::to_writer(&mut out, document)?;
     out.write_all(b"\n")?;
     out.flush()
 }
@@ -33,14 +38,14 @@ struct Described<'a>(&'a Value);
 
 impl Serialize for Described<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let value_type = self.0.value_type().map(|value_type| value_type.to_string());
+        let value_type = self.0.value_type().map(|value_type| type_name(&value_type));
         let mut map = serializer.serialize_map(None)?;
         if self.0.tensor().is_err() {
             map.serialize_entry("type", &value_type)?;
         }
         match self.0 {
             Value::Tensor(tensor) => {
-                map.serialize_entry("dtype", tensor.dtype().name())?;
+                map.serialize_entry("dtype", dtype_name(tensor.dtype()))?;
                 map.serialize_entry("shape", tensor.shape())?;
                 map.serialize_entry("values", &Values(tensor))?;
             }

@@ -1,5 +1,6 @@
 //! Tensors written as JSON: `3`, `[1, -1]`, `[[1.5, 2], [3, "NaN"]]`, `["a", "b"]`, `[true, false]`.
 
+use crate::print::dtype_name;
 use half::{bf16, f16};
 use onnxref::{DType, Scalar, Tensor};
 use serde_json::Value;
@@ -10,8 +11,8 @@ const MAX_VALUE: usize = 60;
 /// The tensor that a literal stands for. Where no element type is declared it is that of the literal: int64 where
 /// every number is an integer, float for other numbers, bool, string.
 ///
-/// A decimal is rounded once, to the nearest. Nothing else changes a value: an integer that is out of range, a
-/// fraction for an integer type, a number that an 8-bit float hasn't, are errors.
+/// A decimal is rounded once, to the nearest. Nothing else changes a value: an integer that is out of range or that a
+/// float type can't hold exactly, a fraction for an integer type, a number that an 8-bit float hasn't, are errors.
 pub(crate) fn parse(text: &str, declared: Option<DType>) -> Result<Tensor, String> {
     let value: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let dtype = declared.unwrap_or_else(|| type_of(&value));
@@ -21,7 +22,7 @@ pub(crate) fn parse(text: &str, declared: Option<DType>) -> Result<Tensor, Strin
         Elements::Strings(strings) => Tensor::from_strings(&literal.shape, strings),
         Elements::Bytes(bytes) => Tensor::new(dtype, &literal.shape, bytes),
     };
-    tensor.map_err(|e| e.to_string())
+    tensor.map_err(|e| format!("{e:#}"))
 }
 
 struct Literal {
@@ -69,18 +70,18 @@ impl Elements {
     fn push(&mut self, value: &Value, dtype: DType) -> Result<(), String> {
         match self {
             Elements::Strings(strings) => {
-                let Value::String(text) = value else { return Err(" is no string".to_string()) };
+                let Value::String(text) = value else { return Err(" is not a string".to_string()) };
                 strings.push(text.clone());
             }
             Elements::Bytes(bytes) => match (dtype, value) {
                 (DType::Bool, Value::Bool(value)) => bytes.push((*value).into()),
-                (DType::Bool, _) => return Err(" is no bool: allowed true, false".to_string()),
+                (DType::Bool, _) => return Err(" is not a bool: allowed true, false".to_string()),
                 (DType::Complex64 | DType::Complex128, Value::Array(parts)) if is_pair(parts) => {
                     let part = if dtype == DType::Complex64 { DType::Float } else { DType::Double };
                     parts.iter().try_for_each(|value| push_float(bytes, value, part))?;
                 }
                 (DType::Complex64 | DType::Complex128, _) => {
-                    return Err(format!(" is no {dtype}: allowed [real, imaginary]"));
+                    return Err(format!(" is not a valid {dtype}: allowed [real, imaginary]"));
                 }
                 _ => match integers(dtype) {
                     Some(range) => push_integer(bytes, value, dtype, range)?,
@@ -93,9 +94,9 @@ impl Elements {
 }
 
 fn push_integer(bytes: &mut Vec<u8>, value: &Value, dtype: DType, (least, most): (i128, i128)) -> Result<(), String> {
-    let Value::Number(number) = value else { return Err(format!(" is no {dtype}: allowed integers")) };
+    let Value::Number(number) = value else { return Err(format!(" is not a valid {dtype}: allowed integers")) };
     if !is_integer(number) {
-        return Err(format!(" is no {dtype}: allowed integers, without a point or an exponent"));
+        return Err(format!(" is not a valid {dtype}: allowed integers, without a point or an exponent"));
     }
     let integer: Option<i128> = number.as_str().parse().ok();
     let integer = integer.filter(|v| (least..=most).contains(v));
@@ -108,29 +109,40 @@ fn push_float(bytes: &mut Vec<u8>, value: &Value, dtype: DType) -> Result<(), St
     let text = match value {
         Value::Number(number) => number.as_str(),
         Value::String(text) if matches!(text.as_str(), "NaN" | "inf" | "-inf") => text,
-        _ => return Err(format!(" is no {dtype}: allowed numbers, \"NaN\", \"inf\", \"-inf\"")),
+        _ => {
+            let name = dtype_name(dtype);
+            return Err(format!(" is not a valid {name}: allowed numbers, \"NaN\", \"inf\", \"-inf\""));
+        }
     };
     // Rust reads decimals to the nearest value, and the three words too.
-    let double: f64 = text.parse().map_err(|_| format!(" is no {dtype}"))?;
-    let single: f32 = text.parse().map_err(|_| format!(" is no {dtype}"))?;
-    let (code, infinite): (u64, bool) = match dtype {
-        DType::Float => (single.to_bits().into(), single.is_infinite()),
-        DType::Double => (double.to_bits(), double.is_infinite()),
+    let double: f64 = text.parse().map_err(|_| " is not a number".to_string())?;
+    let single: f32 = text.parse().map_err(|_| " is not a number".to_string())?;
+    let (code, rounded): (u64, f64) = match dtype {
+        DType::Float => (single.to_bits().into(), single.into()),
+        DType::Double => (double.to_bits(), double),
         DType::Float16 => {
             let half = f16::from_f32(to_odd(double));
-            (half.to_bits().into(), half.is_infinite())
+            (half.to_bits().into(), half.into())
         }
         DType::Bfloat16 => {
             let half = bf16::from_f32(to_odd(double));
-            (half.to_bits().into(), half.is_infinite())
+            (half.to_bits().into(), half.into())
         }
         _ => {
-            let code = small_float(double, dtype);
-            (code.ok_or_else(|| format!(" is no {dtype}: only values that it has exactly are allowed"))?, false)
+            let wrong =
+                || format!(" is not a valid {}: only values that it has exactly are allowed", dtype_name(dtype));
+            (small_float(double, dtype).ok_or_else(wrong)?, double)
         }
     };
-    if infinite && matches!(value, Value::Number(_)) {
-        return Err(format!(" is out of range for {dtype}: write \"inf\" for infinity"));
+    if let Value::Number(number) = value {
+        let name = dtype_name(dtype);
+        if rounded.is_infinite() {
+            return Err(format!(" is out of range for {name}: write \"inf\" for infinity"));
+        }
+        let exact = format!("{rounded:.0}");
+        if is_integer(number) && exact != text {
+            return Err(format!(" is not exact as {name}: write {text}.0 to round it to {exact}"));
+        }
     }
     bytes.extend(code.to_le_bytes().iter().take(dtype.size()));
     Ok(())
@@ -248,7 +260,7 @@ mod tests {
                 "9223372036854775808",
                 "9223372036854775808 is out of range for int64: allowed -9223372036854775808 to 9223372036854775807",
             ),
-            ("null", "null is no float: allowed numbers, \"NaN\", \"inf\", \"-inf\""),
+            ("null", "null is not a valid float32: allowed numbers, \"NaN\", \"inf\", \"-inf\""),
         ] {
             assert_eq!(shown(text, None), tensor);
         }
@@ -290,8 +302,9 @@ mod tests {
             assert_eq!(
                 shown(text, dtype),
                 format!(
-                    "{} is out of range for {dtype}: write \"inf\" for infinity",
-                    show(&serde_json::from_str(text).unwrap())
+                    "{} is out of range for {}: write \"inf\" for infinity",
+                    show(&serde_json::from_str(text).unwrap()),
+                    dtype_name(dtype)
                 )
             );
         }
@@ -312,23 +325,61 @@ mod tests {
     }
 
     #[test]
+    fn integers_are_exact_or_refused() {
+        let huge = "1".to_string() + &"0".repeat(23);
+        for (text, dtype, why) in [
+            ("16777217", DType::Float, "16777217 is not exact as float32: write 16777217.0 to round it to 16777216"),
+            ("-2049", DType::Float16, "-2049 is not exact as float16: write -2049.0 to round it to -2048"),
+            ("257", DType::Bfloat16, "257 is not exact as bfloat16: write 257.0 to round it to 256"),
+            (
+                "9007199254740993",
+                DType::Double,
+                "9007199254740993 is not exact as float64: write 9007199254740993.0 to round it to 9007199254740992",
+            ),
+            ("[[16777217, 0]]", DType::Complex64, " is not exact as float32: write 16777217.0 to"),
+        ] {
+            assert!(shown(text, dtype).contains(why), "{}", shown(text, dtype));
+        }
+        assert!(shown(&huge, DType::Double).contains("to round it to 99999999999999991611392"));
+        for (text, dtype, tensor) in [
+            ("[16777216, -0, 16777218, 16777217.0]", DType::Float, "float[4] [16777216, -0, 16777218, 16777216]"),
+            ("[2048, 2049.0]", DType::Float16, "float16[2] [2048, 2048]"),
+            ("10000000000000000000000", DType::Double, "double[] 1e22"),
+        ] {
+            assert_eq!(shown(text, dtype), tensor);
+        }
+    }
+
+    #[test]
     fn what_is_refused() {
         for (text, dtype, why) in [
-            ("[1, 2.0]", DType::Int64, "2.0 at [1] is no int64: allowed integers, without a point or an exponent"),
-            (r#"["a"]"#, DType::Int8, r#""a" at [0] is no int8: allowed integers"#),
+            (
+                "[1, 2.0]",
+                DType::Int64,
+                "2.0 at [1] is not a valid int64: allowed integers, without a point or an exponent",
+            ),
+            (r#"["a"]"#, DType::Int8, r#""a" at [0] is not a valid int8: allowed integers"#),
             (
                 "[[1], [2, 3]]",
                 DType::Int64,
                 "the list at [1] is of length 2, and the first one at its depth of length 1",
             ),
             ("[[1], 2]", DType::Int64, "2 at [1] should be a list of 1, as the first one is"),
-            ("[1, [2]]", DType::Int64, "[2] at [1] is no int64: allowed integers"),
-            ("1", DType::Bool, "1 is no bool: allowed true, false"),
-            ("1", DType::String, "1 is no string"),
-            (r#""Infinity""#, DType::Float, r#""Infinity" is no float: allowed numbers, "NaN", "inf", "-inf""#),
-            ("[1, 2, 3]", DType::Complex64, "1 at [0] is no complex64: allowed [real, imaginary]"),
-            ("0.3", DType::Float8e4m3fn, "0.3 is no float8e4m3fn: only values that it has exactly are allowed"),
-            ("0", DType::Float8e8m0, "0 is no float8e8m0: only values that it has exactly are allowed"),
+            ("[1, [2]]", DType::Int64, "[2] at [1] is not a valid int64: allowed integers"),
+            ("1", DType::Bool, "1 is not a bool: allowed true, false"),
+            ("1", DType::String, "1 is not a string"),
+            (
+                r#""Infinity""#,
+                DType::Float,
+                r#""Infinity" is not a valid float32: allowed numbers, "NaN", "inf", "-inf""#,
+            ),
+            ("[1, 2, 3]", DType::Complex64, "1 at [0] is not a valid complex64: allowed [real, imaginary]"),
+            (
+                "0.3",
+                DType::Float8e4m3fn,
+                "0.3 is not a valid float8e4m3fn: only values that it has exactly are allowed",
+            ),
+            ("0", DType::Float8e8m0, "0 is not a valid float8e8m0: only values that it has exactly are allowed"),
         ] {
             assert_eq!(shown(text, dtype), why);
         }

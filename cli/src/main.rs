@@ -3,10 +3,15 @@
 
 mod archive;
 mod failure;
+mod feeds;
 mod json;
+mod json_error;
 mod literal;
 mod npy;
+mod options;
+mod output;
 mod print;
+mod report;
 mod run;
 mod test;
 mod value;
@@ -29,12 +34,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let ended = match Cli::parse().command {
-        Command::Run(arguments) => run::run(&arguments).map(|()| 0),
-        Command::Test(arguments) => test::test(&arguments),
+    let (ended, json) = match Cli::parse().command {
+        Command::Run(arguments) => (run::run(&arguments).map(|()| 0), arguments.json),
+        Command::Test(arguments) => (test::test(&arguments), false),
     };
     ExitCode::from(ended.unwrap_or_else(|failure| {
-        print::error(&failure.text);
+        print::error(&failure.text());
+        if json {
+            // Standard error has it anyway.
+            let _ = json_error::print(&failure);
+        }
         failure.code
     }))
 }

@@ -1,72 +1,74 @@
 //! `onnxref run`: a model, once.
 
 use crate::failure::{Failure, RUN};
-use crate::value::{Format, Named, feed, split};
-use crate::{json, npy, print};
-use clap::{Args, ValueEnum};
-use onnxref::{Inputs, Model, Outputs, Value, quote};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
+use crate::options::Loading;
+use crate::{feeds, json, output, print, report};
+use clap::Args;
+use onnxref::Model;
+use std::path::PathBuf;
 
-/// Run a model and show, or write, its outputs.
+/// Run a model and print its outputs, or write them to files.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
-  onnxref run model.onnx -i data=image.npy -i 'indices=[0, -1]' -o y=y.npy
+Examples, from the root of the repository:
+  CASE=onnx-test-data/gather/onnx-1.12.0/node/test_gather_2d_indices
+  onnxref run $CASE/model.onnx -i 'data=[[1, 2, 3], [4, 5, 6], [7, 8, 9]]' -i 'indices=[[0, 2]]'
+  onnxref run $CASE/model.onnx -i data=$CASE/test_data_set_0/input_0.pb -i 'indices=[[0, -1]]' -o y=y.npy
+  onnxref run $CASE/model.onnx --inputs $CASE/test_data_set_0 --json
 
-Exit status: 0 success; 2 wrong usage or input file; 3 the model can't be loaded; 4 it can't be run on these inputs.")]
+Exit status:
+  0  success
+  2  wrong usage: an unknown, missing or doubled input, an unknown output, a file that can't be read or written
+  3  the model can't be loaded
+  4  the run failed")]
 pub(crate) struct Arguments {
-    /// The .onnx file
+    /// The model: an .onnx file, or the .xml file of an OpenVINO IR
     model: PathBuf,
 
     /// An input: a .pb file (a TensorProto), a .npy file, or JSON such as 3, '[1, -1]', '[[1.5, "NaN"]]', '["a"]'
     ///
-    /// The elements of JSON are of the type that the model declares; complex numbers are pairs, [re, im]. A model of
-    /// one input needs no NAME=.
+    /// Elements of JSON have the type that the model declares; complex numbers are pairs, [re, im]. A decimal is
+    /// rounded to the nearest value of the type; an integer that the type can't hold exactly is an error. If the model
+    /// has one input, NAME= may be left out.
     #[arg(short, long, value_name = "NAME=VALUE", allow_negative_numbers = true)]
     input: Vec<String>,
 
+    /// Feed the files input_0.pb, input_1.pb, .. of a folder, such as test_data_set_0 of a test case
+    ///
+    /// They are the model's inputs by position, those with an initializer included.
+    #[arg(long, value_name = "DIR")]
+    inputs: Option<PathBuf>,
+
     /// Write an output to a .pb file (a TensorProto) or a .npy file
     ///
-    /// Files are written after the run has succeeded, each completely or not at all. A model of one output needs no
-    /// NAME=.
+    /// Files are written after the run has succeeded, each completely or not at all. Interrupted while it writes, the
+    /// program may leave a file .onnxref-* beside them. If the model has one output, NAME= may be left out.
     #[arg(short, long, value_name = "NAME=FILE")]
     output: Vec<String>,
 
-    /// Print the outputs as JSON: {"outputs": {NAME: {"dtype": .., "shape": .., "values": [..]}}}
+    /// Print outputs and errors as JSON
     ///
-    /// Values are in row-major order and read back exactly; "NaN", "inf" and "-inf" are strings, complex numbers
-    /// pairs.
-    #[arg(long)]
-    json: bool,
+    /// Outputs: {"outputs": {NAME: {"dtype": .., "shape": .., "values": [..]}}}. Values are in row-major order and read
+    /// back exactly; "NaN", "inf" and "-inf" are strings, complex numbers are pairs.
+    ///
+    /// An error: {"error": {"kind": .., "message": .., "faults": N, "causes": [..], "needs": ..}}, also on standard
+    /// output. Each cause has a kind, a message and what is known of node_index, node, operator, domain, version,
+    /// function, value_name, attribute, axis, size, value, position and limit; needs has the operators that are not
+    /// implemented. The exit status and standard error are as without --json.
+    #[arg(long, verbatim_doc_comment)]
+    pub(crate) json: bool,
 
-    /// Accept a non-standard behaviour of other engines
-    #[arg(long, value_enum, value_name = "DEPARTURE")]
-    compat: Vec<Compat>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Compat {
-    /// Gather-1 takes negative indices, as version 11 does
-    #[value(name = "gather-1-negative-indices")]
-    Gather1NegativeIndices,
+    #[command(flatten)]
+    loading: Loading,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = load(arguments)?;
-    let files = arguments.output.iter().map(|text| OutputFile::parse(text, &model)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(path) = files.iter().enumerate().find_map(|(k, f)| files.iter().take(k).find(|g| g.path == f.path)) {
-        return Err(Failure::usage(format!("two outputs go to {}", print::path(path.path))));
-    }
-    let mut inputs = Inputs::new();
-    for text in &arguments.input {
-        let (name, value) = feed(text, &model)?;
-        inputs = inputs.with(name, value);
-    }
-    let outputs = model.run(inputs).map_err(|e| Failure::new(RUN, e.to_string()))?;
+    let files = output::files(&arguments.output, &model)?;
+    let inputs = feeds::inputs(&model, &arguments.input, arguments.inputs.as_deref())?;
+    let outputs = model.run(inputs).map_err(Failure::run)?;
     outputs.notes().iter().for_each(|text| print::note(text));
-    write(&files, &outputs)?;
+    output::write(&files, &outputs)?;
     let printed = match (arguments.json, files.as_slice()) {
         (true, _) => json::print(&outputs),
         (false, []) => print::table(&outputs),
@@ -76,70 +78,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn load(arguments: &Arguments) -> Result<Model, Failure> {
-    let gather = arguments.compat.contains(&Compat::Gather1NegativeIndices);
-    let options = Model::options().compatibility(|compat| compat.gather_1_negative_indices = gather);
-    let path = print::path(&arguments.model.to_string_lossy());
-    let model = options.load(&arguments.model).map_err(|error| Failure::load(&path, &error))?;
+    let model = arguments.loading.options()?.load(&arguments.model);
+    let model = model.map_err(|error| report::load(&arguments.model.to_string_lossy(), error))?;
     model.report().iter().for_each(|text| print::note(text));
     Ok(model)
-}
-
-/// Where an output goes.
-struct OutputFile<'a> {
-    name: &'a str,
-    path: &'a str,
-    format: Format,
-}
-
-impl<'a> OutputFile<'a> {
-    fn parse(text: &'a str, model: &'a Model) -> Result<OutputFile<'a>, Failure> {
-        let wrong = |why: &str| {
-            let names: Vec<String> = model.outputs().map(|info| quote(&info.name)).collect();
-            Failure::usage(format!("-o {}: {why}; the model's outputs: {}", print::path(text), names.join(", ")))
-        };
-        let (name, path) = match split(text, model.outputs()) {
-            Named::Declared(info, path) => (info.name.as_str(), path),
-            Named::Other(..) => return Err(wrong("there is no output of this name")),
-            Named::Not => return Err(wrong("NAME= is missing")),
-        };
-        let format = Format::of(path).ok_or_else(|| wrong("the file's name must end with .pb or .npy"))?;
-        Ok(OutputFile { name, path, format })
-    }
-
-    fn encode(&self, value: &Value) -> Result<Vec<u8>, Failure> {
-        let npy = || npy::write(value.tensor().map_err(|e| format!("{e}: write a .pb file"))?);
-        match self.format {
-            Format::Pb => Ok(value.to_proto_bytes(self.name)),
-            Format::Npy => npy().map_err(|why| {
-                Failure::usage(format!("output {} to {}: {why}", quote(self.name), print::path(self.path)))
-            }),
-        }
-    }
-}
-
-/// Writes every file beside its place before the first is moved there.
-fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), Failure> {
-    let failed = |file: &OutputFile<'_>, e: io::Error| Failure::new(RUN, format!("{}: {e}", print::path(file.path)));
-    let mut written = Vec::new();
-    for file in files {
-        let value = outputs.get(file.name);
-        let value = value.ok_or_else(|| Failure::new(RUN, format!("there is no output {}", quote(file.name))))?;
-        let bytes = file.encode(value)?;
-        written.push((file, beside(Path::new(file.path), &bytes).map_err(|e| failed(file, e))?));
-    }
-    for (file, temporary) in written {
-        temporary.persist(file.path).map_err(|e| failed(file, e.error))?;
-    }
-    Ok(())
-}
-
-fn beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // as any new file, less the umask
-    let mut file = builder.prefix(".onnxref-").tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.flush()?;
-    Ok(file)
 }

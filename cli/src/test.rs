@@ -1,10 +1,11 @@
 //! `onnxref test`: official test cases.
 
 use crate::archive;
-use crate::failure::{FAILED, Failure, LOAD, NOTHING, RUN, USAGE, reason};
+use crate::failure::{FAILED, Failure, LOAD, NOTHING, RUN, USAGE};
+use crate::options::without_remedy;
 use crate::print::{self, Stdout};
+use crate::report::reasons;
 use clap::Args;
-use onnxref::Error;
 use onnxref::conformance::{Case, Outcome};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,12 +20,17 @@ const MAX_REASONS: usize = 10;
 Example:
   onnxref test onnx-test-data --min-cases 28
 
-A float may differ from the expected one by 1e-7 + 1e-3 times that (bfloat16: 2^-6 times); integers, truth values,
-strings and floats of at most 8 bits must be equal. How many of the passed cases are equal bit by bit is printed beside.
+A float may differ from the expected one by at most 1e-7 + 1e-3 times its size (bfloat16: 2^-6 times). Integers,
+booleans, strings and floats of at most 8 bits must be equal. The totals say how many cases are equal bit by bit.
 A model is refused if a node departs from the standard; every such case is listed.
 
-Exit status: 0 nothing failed and something passed; 1 a case failed; 2 wrong usage; 3 a folder or archive can't be read,
-or cases are unsupported or refused and --strict is given; 5 nothing was tested, or too little.")]
+Exit status:
+  0  nothing failed, and something passed
+  1  a case failed
+  2  wrong usage
+  3  a folder or archive can't be read, or --strict is given and cases are unsupported or refused
+  4  standard output can't be written
+  5  nothing was tested, or fewer cases than --min-cases asks for")]
 pub(crate) struct Arguments {
     /// Folders of a case or, at any depth, of several; archives of them: .tar.xz, .tar.gz, .tar
     #[arg(required = true)]
@@ -69,7 +75,7 @@ fn cases(path: &Path) -> Result<Vec<Case>, Failure> {
         return Err(Failure::usage(format!("{shown} is neither a folder nor a .tar, .tar.gz or .tar.xz file")));
     }
     let (folder, archives) = if kind.is_dir() {
-        let cases = Case::find(path).map_err(|e| Failure::new(LOAD, e.to_string()))?;
+        let cases = Case::find(path).map_err(|e| Failure::new(LOAD, format!("{e:#}")))?;
         (cases, archives(path).map_err(|e| Failure::new(LOAD, format!("{shown}: {e}")))?)
     } else {
         (Vec::new(), vec![path.to_path_buf()])
@@ -147,7 +153,7 @@ impl Tally {
             }
             Outcome::Failed(why) => {
                 self.failed += 1;
-                writeln!(Stdout, "FAILED {name}: {why}")?;
+                writeln!(Stdout, "FAILED {name}: {}", without_remedy(&why))?;
             }
             other => {
                 self.failed += 1;
@@ -207,14 +213,4 @@ impl Tally {
 
 fn cases_text(count: usize) -> String {
     if count == 1 { "1 case".to_string() } else { format!("{count} cases") }
-}
-
-/// Why a model can't run: each reason once.
-fn reasons(error: &Error) -> Vec<String> {
-    // What is missing is the same wherever in the model it is needed.
-    let bare = |error: &Error| reason(error).trim_start_matches("in its subgraph: ").to_string();
-    let mut reasons: Vec<String> = error.causes().iter().map(bare).collect();
-    reasons.sort();
-    reasons.dedup();
-    reasons
 }

@@ -1,9 +1,9 @@
-//! What follows `-i` and `-o`: a name, `=`, and a file or a literal.
+//! What follows `-i` and `-o`: a name, `=`, and a file or a literal. Files are read here.
 
-use crate::failure::Failure;
 use crate::print;
 use crate::{literal, npy};
-use onnxref::{Model, Tensor, Value, ValueInfo, ValueType, quote};
+use onnxref::bytes::Bytes;
+use onnxref::{Error, Model, Tensor, Value, ValueInfo, ValueType, quote};
 use std::path::Path;
 
 /// The kinds of file that hold a value.
@@ -23,28 +23,12 @@ impl Format {
     }
 }
 
-/// The name and value of an input: `NAME=VALUE`, or `VALUE` where the model has one input.
-pub(crate) fn feed<'a>(text: &'a str, model: &'a Model) -> Result<(&'a str, Value), Failure> {
-    let (name, text, declared) = match split(text, model.inputs()) {
-        Named::Declared(info, value) => (info.name.as_str(), value, info.value_type.as_ref()),
-        Named::Other(name, value) => (name, value, None),
-        Named::Not => {
-            let names: Vec<String> = model.inputs().map(|info| quote(&info.name)).collect();
-            let takes = if names.is_empty() { "none".to_string() } else { names.join(", ") };
-            let text = format!("-i {}: NAME= is missing; the model's inputs: {takes}", quote(text));
-            return Err(Failure::usage(text));
-        }
-    };
-    let value = value(text, declared).map_err(|why| Failure::usage(format!("input {}: {why}", quote(name))))?;
-    Ok((name, value))
-}
-
 /// A text of the form `NAME=REST`.
 pub(crate) enum Named<'a> {
     /// The name is declared, or it is left out and only one is declared.
     Declared(&'a ValueInfo, &'a str),
     /// The name, up to the first `=`, is not declared.
-    Other(&'a str, &'a str),
+    Other(&'a str),
     /// There is no name.
     Not,
 }
@@ -61,26 +45,64 @@ pub(crate) fn split<'a>(text: &'a str, declared: impl ExactSizeIterator<Item = &
     let alone = |text: &str| !text.contains('=') || Path::new(text).exists() || text.starts_with(['[', '"']);
     match (declared.as_slice(), text.split_once('=')) {
         ([only], _) if alone(text) => Named::Declared(only, text),
-        (_, Some((name, rest))) => Named::Other(name, rest),
+        (_, Some((name, _))) => Named::Other(name),
         _ => Named::Not,
     }
 }
 
-fn value(text: &str, declared: Option<&ValueType>) -> Result<Value, String> {
+/// The value that a literal or a file stands for, or why it stands for none.
+pub(crate) fn value(text: &str, declared: Option<&ValueType>) -> Result<Value, String> {
     let Some(format) = Format::of(text) else {
         return literal::parse(text, declared.and_then(ValueType::dtype)).map(Value::from).map_err(|why| {
             let json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-            let hint = "neither a .pb or .npy file nor a JSON literal";
-            if json { why } else { format!("{} is {hint}: {why}", quote(text)) }
+            match (json, Path::new(text).is_file()) {
+                (true, _) => why,
+                (_, true) => {
+                    format!("{}: expected a .pb file (an encoded TensorProto) or a .npy file", print::path(text))
+                }
+                _ => format!("{} is neither a .pb or .npy file nor JSON: {why}", quote(text)),
+            }
         });
     };
-    let bytes = std::fs::read(text).map_err(|e| format!("{}: {e}", print::path(text)))?;
-    let value = match (format, declared) {
-        (Format::Npy, _) => npy::read(&bytes).map(Value::from),
-        (Format::Pb, Some(declared)) if declared.dtype().is_none() => {
-            Value::from_proto_bytes(bytes, declared).map_err(|e| e.to_string())
+    let bytes: Bytes = std::fs::read(text).map_err(|e| format!("{}: {e}", print::path(text)))?.into();
+    let proto = |declared| Value::from_proto_bytes(bytes.clone(), declared).map_err(|error| format!("{error:#}"));
+    let (value, form) = match (format, declared) {
+        (Format::Npy, _) => (npy::read(&bytes).map(Value::from), "a .npy file"),
+        (Format::Pb, Some(declared @ ValueType::Sequence(_))) => (proto(declared), "an encoded SequenceProto"),
+        (Format::Pb, Some(declared @ ValueType::Optional(_))) => (proto(declared), "an encoded OptionalProto"),
+        (Format::Pb, Some(declared @ ValueType::Map(..))) => (proto(declared), "an encoded MapProto"),
+        (Format::Pb, _) => {
+            let tensor = Tensor::from_proto_bytes(bytes.clone());
+            (tensor.map(Value::from).map_err(|error| format!("{error:#}")), "an encoded TensorProto")
         }
-        (Format::Pb, _) => Tensor::from_proto_bytes(bytes).map(Value::from).map_err(|e| e.to_string()),
     };
-    value.map_err(|why| format!("{}: {why}", print::path(text)))
+    value.map_err(|why| match guess(&bytes) {
+        Some(guess) => format!("{}: expected {form}, but the file {guess}", print::path(text)),
+        None => format!("{}: {why}", print::path(text)),
+    })
+}
+
+/// What a file is that is not what it should be.
+fn guess(bytes: &Bytes) -> Option<&'static str> {
+    let starts = |magic: &[u8]| bytes.starts_with(magic);
+    if bytes.is_empty() {
+        Some("is empty")
+    } else if starts(b"\x93NUMPY") {
+        Some("seems to be a .npy file")
+    } else if starts(b"PK\x03\x04") {
+        Some("seems to be a zip archive, as .npz files are")
+    } else if is_model(bytes) {
+        Some("seems to be an ONNX model")
+    } else if Tensor::from_proto_bytes(bytes.clone()).is_ok() {
+        Some("seems to be an encoded TensorProto")
+    } else {
+        let plain = |text: &str| !text.chars().any(|c| c.is_control() && !c.is_whitespace());
+        std::str::from_utf8(bytes).is_ok_and(plain).then_some("seems to be text")
+    }
+}
+
+/// Whether a file can be loaded as a model, or has nodes at least.
+fn is_model(bytes: &Bytes) -> bool {
+    let has_nodes = |error: Error| error.causes().iter().any(|cause| cause.place().node_index.is_some());
+    Model::from_bytes(bytes.clone()).map_or_else(has_nodes, |_| true)
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{data, model, node, onnxref};
+use common::{bytes, data, model, node, number, onnxref};
 use onnxref::{DType, Tensor};
 use std::fs;
 use std::path::Path;
@@ -144,8 +144,9 @@ fn refused_cases_are_listed() {
     let folder = TempDir::new().unwrap();
     let (good, early) = (folder.path().join("good"), folder.path().join("early"));
     copy(&early);
-    let relu = model(&node("ThresholdedRelu", &["x"], "y"), &[("x", Some(DType::Float))], 9);
-    fs::write(early.join("model.onnx"), relu).unwrap();
+    let gather = node("GatherElements", &["x", "i"], "y");
+    let gather = model(&gather, &[("x", Some(DType::Float)), ("i", Some(DType::Int64))], 9);
+    fs::write(early.join("model.onnx"), gather).unwrap();
     let none = onnxref(["test", path(folder.path())]);
     assert_eq!((none.code, none.last()), (Some(5), "0 passed (0 bit by bit), 0 failed, 1 refused, 0 unsupported"));
     assert_eq!(none.err, "error: nothing was tested: every case is unsupported or refused\n");
@@ -153,7 +154,7 @@ fn refused_cases_are_listed() {
     copy(&good);
     let ran = onnxref(["test", path(folder.path())]);
     assert_eq!((ran.code, ran.last()), (Some(0), "1 passed (1 bit by bit), 0 failed, 1 refused, 0 unsupported"));
-    assert!(ran.out.starts_with(&format!("refused {}: ThresholdedRelu is not in opset 9", path(&early))), "{ran:?}");
+    assert!(ran.out.starts_with(&format!("refused {}: GatherElements is not in opset 9", path(&early))), "{ran:?}");
     let strict = onnxref(["test", path(folder.path()), "--strict"]);
     assert_eq!((strict.code, strict.err.as_str()), (Some(3), "error: --strict: 1 case unsupported or refused\n"));
 
@@ -161,6 +162,23 @@ fn refused_cases_are_listed() {
     fs::write(early.join("model.onnx"), "").unwrap();
     let ran = onnxref(["test", path(folder.path())]);
     assert_eq!((ran.code, ran.last()), (Some(1), "1 passed (1 bit by bit), 1 failed, 0 unsupported"));
+}
+
+#[test]
+fn nothing_points_at_the_library() {
+    let folder = TempDir::new().unwrap();
+    let location = bytes(13, &[bytes(1, b"location"), bytes(2, b"w.data")].concat());
+    let tensor = [number(1, 1), number(2, 1), bytes(8, b"w"), location, number(14, 1)].concat();
+    let graph = [node("Gather", &["w", "x"], "y"), bytes(5, &tensor)].concat();
+    fs::create_dir(folder.path().join("case")).unwrap();
+    fs::write(folder.path().join("case/model.onnx"), model(&graph, &[("x", Some(DType::Int64))], 13)).unwrap();
+    let mut tar = tar::Builder::new(Vec::new());
+    tar.append_dir_all("./case", folder.path().join("case")).unwrap();
+    fs::write(folder.path().join("a.tar"), tar.into_inner().unwrap()).unwrap();
+    let ran = onnxref(["test", path(&folder.path().join("a.tar"))]);
+    let line = ran.out.lines().next().unwrap();
+    assert!(ran.code == Some(1) && line.contains("its data is in the file \"w.data\""), "{ran:?}");
+    assert!(!line.contains("LoadOptions") && !line.contains("Model::"), "{ran:?}");
 }
 
 #[test]

@@ -2,8 +2,10 @@
 #![allow(dead_code, clippy::unwrap_used)] // each test file uses some of it
 
 use onnxref::DType;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use tempfile::TempDir;
 
 /// What the program said, and the code it ended with.
 #[derive(Debug)]
@@ -24,6 +26,48 @@ impl Ran {
     pub(crate) fn last(&self) -> &str {
         self.out.lines().last().unwrap_or("")
     }
+}
+
+/// A folder with `model.onnx`.
+pub(crate) struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    pub(crate) fn new(model: &[u8]) -> Bench {
+        let bench = Bench { folder: TempDir::new().unwrap() };
+        fs::write(bench.path("model.onnx"), model).unwrap();
+        bench
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_string()
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        onnxref([&["run", &self.text("model.onnx")], arguments].concat())
+    }
+
+    /// The names of the files beside the model.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let names = fs::read_dir(self.folder.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| name != "model.onnx").collect();
+        names.sort();
+        names
+    }
+}
+
+pub(crate) fn feed(name: &str, value: impl AsRef<Path>) -> String {
+    format!("{name}={}", value.as_ref().to_str().unwrap())
+}
+
+#[track_caller]
+pub(crate) fn check(ran: Ran, code: i32, out: &str, err: &str) {
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(code), out, err));
 }
 
 /// A file or folder of the official data.
@@ -59,7 +103,8 @@ pub(crate) fn bytes(field: u64, content: &[u8]) -> Vec<u8> {
     [varint(field << 3 | 2), varint(content.len() as u64), content.to_vec()].concat()
 }
 
-fn number(field: u64, value: u64) -> Vec<u8> {
+/// A protobuf field of a number.
+pub(crate) fn number(field: u64, value: u64) -> Vec<u8> {
     [varint(field << 3), varint(value)].concat()
 }
 

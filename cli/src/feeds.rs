@@ -1,0 +1,84 @@
+//! What a model is fed: `-i NAME=VALUE` and the files of `--inputs DIR`.
+
+use crate::failure::Failure;
+use crate::print;
+use crate::value::{Named, split, value};
+use onnxref::{Dim, Inputs, Model, ValueInfo, quote};
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// The values to feed, or everything that is wrong with them.
+pub(crate) fn inputs<'a>(model: &'a Model, texts: &'a [String], folder: Option<&Path>) -> Result<Inputs<'a>, Failure> {
+    let mut feeds = Feeds { inputs: Inputs::new(), named: HashSet::new(), faults: Vec::new() };
+    if let Some(folder) = folder {
+        let shown = print::path(&folder.to_string_lossy());
+        let files = files(folder).map_err(|why| Failure::usage(format!("--inputs {shown}: {why}")))?;
+        for (position, path) in files {
+            match model.inputs().nth(position) {
+                Some(info) => feeds.add(info, &path.to_string_lossy()),
+                None => {
+                    feeds.faults.push(format!("input_{position}.pb: the model has {} inputs", model.inputs().len()))
+                }
+            }
+        }
+    }
+    for text in texts {
+        match split(text, model.inputs()) {
+            Named::Declared(info, text) => feeds.add(info, text),
+            Named::Other(name) => feeds.faults.push(unknown(model, name)),
+            Named::Not => feeds.faults.push(format!("-i {}: NAME= is missing", quote(text))),
+        }
+    }
+    let missing =
+        model.inputs().filter(|info| !feeds.named.contains(info.name.as_str()) && !model.has_default(&info.name));
+    feeds.faults.extend(missing.map(|info| format!("missing input {} ({})", quote(&info.name), declared(info))));
+    if feeds.faults.is_empty() { Ok(feeds.inputs) } else { Err(Failure::usage(feeds.faults.join("; "))) }
+}
+
+struct Feeds<'a> {
+    inputs: Inputs<'a>,
+    named: HashSet<&'a str>,
+    faults: Vec<String>,
+}
+
+impl<'a> Feeds<'a> {
+    fn add(&mut self, info: &'a ValueInfo, text: &str) {
+        let name = quote(&info.name);
+        if !self.named.insert(&info.name) {
+            return self.faults.push(format!("input {name} is given twice"));
+        }
+        match value(text, info.value_type.as_ref()) {
+            Ok(value) => self.inputs = std::mem::take(&mut self.inputs).with(&info.name, value),
+            Err(why) => self.faults.push(format!("input {name}: {why}")),
+        }
+    }
+}
+
+/// The files `input_0.pb`, `input_1.pb`, .. of a folder.
+fn files(folder: &Path) -> Result<BTreeMap<usize, PathBuf>, String> {
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).map_err(|e| e.to_string())? {
+        let path = entry.map_err(|e| e.to_string())?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let number = name.strip_prefix("input_").and_then(|rest| rest.strip_suffix(".pb")?.parse().ok());
+        files.extend(number.map(|number: usize| (number, path.clone())));
+    }
+    if files.is_empty() { Err("it has no input_0.pb".to_string()) } else { Ok(files) }
+}
+
+/// What the library says of a name that is not an input.
+fn unknown(model: &Model, name: &str) -> String {
+    let refused = model.runner().feed(name, vec![0i64]);
+    refused.err().map_or_else(String::new, |error| format!("{error:#}"))
+}
+
+/// The type and shape that the model declares: `float32, [N, 3]`.
+fn declared(info: &ValueInfo) -> String {
+    let Some(value_type) = &info.value_type else { return "any type".to_string() };
+    let name = print::type_name(value_type);
+    match (&info.shape, value_type.dtype()) {
+        (Some(dims), _) => format!("{name}, [{}]", dims.iter().map(Dim::to_string).collect::<Vec<_>>().join(", ")),
+        (None, Some(_)) => format!("{name}, any shape"),
+        (None, None) => name,
+    }
+}

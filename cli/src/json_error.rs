@@ -1,0 +1,150 @@
+//! Errors as JSON.
+
+use crate::failure::{Failure, LOAD, USAGE};
+use crate::json;
+use crate::options::explain;
+use onnxref::{Error, Missing, Needs, Place};
+use serde::Serialize;
+use std::io;
+
+/// Prints `{"error": {"kind": .., "message": .., "faults": N, "causes": [..], "needs": ..}}`.
+pub(crate) fn print(failure: &Failure) -> io::Result<()> {
+    let kind = failure.error.as_ref().map_or(own_kind(failure.code).to_string(), |error| error.kind().to_string());
+    let causes = match &failure.error {
+        Some(error) => error.causes().iter().map(|cause| Cause::new(cause, explain(cause))).collect(),
+        None => vec![Cause { kind: kind.clone(), message: failure.message.clone(), place: None }],
+    };
+    json::line(&Document {
+        error: Fault {
+            kind,
+            message: &failure.message,
+            faults: failure.error.as_ref().map_or(1, Error::fault_count),
+            causes,
+            needs: failure.error.as_ref().and_then(Error::needs).map(Needed::new),
+        },
+    })
+}
+
+/// The kind of what the program finds itself.
+fn own_kind(code: u8) -> &'static str {
+    match code {
+        USAGE => "usage",
+        LOAD => "model",
+        _ => "io",
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    error: Fault<'a>,
+}
+
+#[derive(Serialize)]
+struct Fault<'a> {
+    kind: String,
+    message: &'a str,
+    faults: usize,
+    causes: Vec<Cause<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needs: Option<Needed<'a>>,
+}
+
+#[derive(Serialize)]
+struct Cause<'a> {
+    kind: String,
+    message: String,
+    #[serde(flatten)]
+    place: Option<At<'a>>,
+}
+
+impl<'a> Cause<'a> {
+    fn new(error: &'a Error, message: String) -> Cause<'a> {
+        Cause { kind: error.kind().to_string(), message, place: Some(At::new(error.place())) }
+    }
+}
+
+/// What is known of where an error is.
+#[derive(Serialize)]
+struct At<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operator: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    domain: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attribute: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    axis: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<i128>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    position: Option<&'a [usize]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<&'a str>,
+}
+
+impl<'a> At<'a> {
+    fn new(place: &'a Place) -> At<'a> {
+        At {
+            function: place.function.as_deref(),
+            node_index: place.node_index,
+            node: place.node.as_deref().filter(|name| !name.is_empty()),
+            operator: place.operator.as_deref(),
+            domain: place.domain.as_deref(),
+            version: place.version,
+            value_name: place.value_name.as_deref(),
+            attribute: place.attribute.as_deref(),
+            axis: place.axis,
+            size: place.size,
+            value: place.value,
+            position: place.position.as_deref(),
+            limit: place.limit,
+        }
+    }
+}
+
+/// The operators that a model needs.
+#[derive(Serialize)]
+struct Needed<'a> {
+    operators: usize,
+    nodes: usize,
+    missing_operators: usize,
+    missing_nodes: usize,
+    missing: Vec<Lacking<'a>>,
+}
+
+#[derive(Serialize)]
+struct Lacking<'a> {
+    domain: &'a str,
+    operator: &'a str,
+    version: Option<i64>,
+    reason: &'a str,
+    nodes: usize,
+    first: At<'a>,
+}
+
+impl<'a> Needed<'a> {
+    fn new(needs: &'a Needs) -> Needed<'a> {
+        let Needs { operators, nodes, missing_operators, missing_nodes, .. } = *needs;
+        let missing = needs.missing.iter().map(Lacking::new).collect();
+        Needed { operators, nodes, missing_operators, missing_nodes, missing }
+    }
+}
+
+impl<'a> Lacking<'a> {
+    fn new(missing: &'a Missing) -> Lacking<'a> {
+        let Missing { domain, operator, version, reason, nodes, first, .. } = missing;
+        Lacking { domain, operator, version: *version, reason, nodes: *nodes, first: At::new(first) }
+    }
+}

@@ -1,0 +1,98 @@
+//! Files of outputs.
+
+use crate::failure::{Failure, RUN};
+use crate::value::{Format, Named, split};
+use crate::{npy, print};
+use onnxref::{Model, Outputs, Value, quote};
+use std::io::{self, Write};
+use std::path::Path;
+use tempfile::NamedTempFile;
+
+/// The files that outputs go to, each in a folder that can be written.
+pub(crate) fn files<'a>(texts: &'a [String], model: &'a Model) -> Result<Vec<OutputFile<'a>>, Failure> {
+    let files = texts.iter().map(|text| OutputFile::parse(text, model)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(path) = files.iter().enumerate().find_map(|(k, f)| files.iter().take(k).find(|g| g.path == f.path)) {
+        return Err(Failure::usage(format!("two outputs go to {}", print::path(path.path))));
+    }
+    files.iter().try_for_each(OutputFile::check)?;
+    Ok(files)
+}
+
+/// Where an output goes.
+pub(crate) struct OutputFile<'a> {
+    name: &'a str,
+    path: &'a str,
+    format: Format,
+}
+
+impl<'a> OutputFile<'a> {
+    fn parse(text: &'a str, model: &'a Model) -> Result<OutputFile<'a>, Failure> {
+        let wrong = |why: &str| {
+            let names: Vec<String> = model.outputs().map(|info| quote(&info.name)).collect();
+            Failure::usage(format!("-o {}: {why}; the model's outputs: {}", print::path(text), names.join(", ")))
+        };
+        let (name, path) = match split(text, model.outputs()) {
+            Named::Declared(info, path) => (info.name.as_str(), path),
+            Named::Other(..) => return Err(wrong("there is no output of this name")),
+            Named::Not => return Err(wrong("NAME= is missing")),
+        };
+        let format = Format::of(path).ok_or_else(|| wrong("the file's name must end with .pb or .npy"))?;
+        Ok(OutputFile { name, path, format })
+    }
+
+    /// Whether the file can be written, as far as its folder tells.
+    fn check(&self) -> Result<(), Failure> {
+        let path = Path::new(self.path);
+        let writable = match path.is_dir() {
+            true => Err(io::ErrorKind::IsADirectory.into()),
+            // The file has no name where the system allows that, and is gone at once.
+            false => tempfile::tempfile_in(folder(path)).map(|_| ()),
+        };
+        let text = || print::path(&format!("{}={}", self.name, self.path));
+        writable.map_err(|e| Failure::usage(format!("-o {}: the file can't be written: {e}", text())))
+    }
+
+    fn encode(&self, value: &Value) -> Result<Vec<u8>, Failure> {
+        let npy = || npy::write(value.tensor().map_err(|e| format!("{e:#}: write a .pb file"))?);
+        match self.format {
+            Format::Pb => Ok(value.to_proto_bytes(self.name)),
+            Format::Npy => npy().map_err(|why| {
+                Failure::usage(format!("output {} to {}: {why}", quote(self.name), print::path(self.path)))
+            }),
+        }
+    }
+}
+
+/// Writes the files. All are encoded before the first is written, and all are written beside their places, under names
+/// that begin with `.onnxref-`, before the first is moved there. Whoever interrupts the program just then may find one.
+pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), Failure> {
+    let failed = |file: &OutputFile<'_>, e: io::Error| Failure::new(RUN, format!("{}: {e}", print::path(file.path)));
+    let encode = |file: &OutputFile<'_>| {
+        let value = outputs.get(file.name);
+        file.encode(value.ok_or_else(|| Failure::new(RUN, format!("there is no output {}", quote(file.name))))?)
+    };
+    let contents = files.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
+    let mut written = Vec::new();
+    for (file, bytes) in files.iter().zip(contents) {
+        written.push((file, beside(Path::new(file.path), &bytes).map_err(|e| failed(file, e))?));
+    }
+    for (file, temporary) in written {
+        temporary.persist(file.path).map_err(|e| failed(file, e.error))?;
+    }
+    Ok(())
+}
+
+fn beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // as any new file, less the umask
+    let mut file = builder.prefix(".onnxref-").tempfile_in(folder(path))?;
+    file.write_all(bytes)?;
+    file.flush()?;
+    Ok(file)
+}
+
+/// The folder that a file is in.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
