@@ -125,7 +125,7 @@ impl NodePlace {
         error.at(|place| {
             place.function = self.function.as_deref().map(str::to_string);
             place.node_index = Some(self.index as usize);
-            place.node = Some(self.name.to_string());
+            place.node = Some(self.name.to_string()).filter(|name| !name.is_empty());
             // Of a node in a subgraph the operator is known already.
             if place.operator.is_none() {
                 let Label { name, domain, version } = &*self.operator;

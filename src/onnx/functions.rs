@@ -1,6 +1,7 @@
 //! Functions of a model: a node that calls one is replaced by the function's nodes.
 
-use super::graph::{Loader, Opsets, Scope, decoded, domain_of, opsets};
+use super::graph::{Loader, Scope, decoded};
+use super::opsets::{Opsets, domain_of, opsets};
 use super::proto::{AttributeProto, FunctionProto, NodeProto};
 use super::scan;
 use crate::error::{Error, Result, escape, operator_label, quote};
