@@ -6,7 +6,7 @@ use crate::ops;
 use crate::schema::{self, Schema};
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::Arc;
 
 /// The operators that a model may use: those of the standard that are implemented, and a user's own.
@@ -59,10 +59,10 @@ impl Registry {
                 operator_label(domain, name)
             )));
         }
-        let first = schema::versions(domain, name).first().map_or(opset, |(first, _)| *first).max(opset);
-        let opset = if compatibility.newer_operators { first } else { opset };
+        let first = || schema::versions(domain, name).first().map_or(opset, |(first, _)| *first);
+        let opset = if compatibility.newer_operators { first().max(opset) } else { opset };
         let schema = schema::resolve(domain, name, opset).map_err(|error| {
-            let newer = first > opset && error.kind() == Kind::Model;
+            let newer = first() > opset && error.kind() == Kind::Model;
             if newer { error.with_remedy(Remedy::Allow("newer_operators")) } else { error }
         })?;
         let implementation = ops::all().find(|i| i.domain == domain && i.name == name);
@@ -95,7 +95,23 @@ fn not_implemented(schema: &Schema) -> Error {
 pub(crate) struct Lookup {
     hasher: RandomState,
     /// By the hash of domain, name and opset.
-    known: HashMap<u64, Vec<Known>>,
+    known: HashMap<u64, Vec<Known>, BuildHasherDefault<Hashed>>,
+}
+
+/// The hash of a key that is one.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 struct Known {

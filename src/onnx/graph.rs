@@ -208,15 +208,16 @@ impl Loader<'_> {
     fn value_info(&mut self, proto: &ValueInfoProto, what: &str) -> Option<ValueInfo> {
         let (info, read) = types::value_info(proto, &self.files.limits, &self.files.budget);
         let untyped = proto.r#type.as_ref().is_none_or(|proto| proto.value.is_none());
-        let (name, budget) = (quote(&info.name), &self.files.budget);
+        let (name, budget) = (|| quote(&info.name), &self.files.budget);
         if let Err(error) = read {
-            self.draft.faults.push(error.within(&format!("{what} {name}")).about(&info.name));
+            self.draft.faults.push(error.within(&format!("{what} {}", name())).about(&info.name));
             return Some(info);
         }
         let noted = if untyped && what == "input" {
-            self.draft.note(format!("input {name} has no type"), budget)
+            self.draft.note(format!("input {} has no type", name()), budget)
         } else if types::has_negative(proto) {
-            self.draft.note(format!("{what} {name} is declared with a negative dimension: its size is unknown"), budget)
+            let text = format!("{what} {} is declared with a negative dimension: its size is unknown", name());
+            self.draft.note(text, budget)
         } else {
             Ok(())
         };
@@ -334,7 +335,7 @@ impl Loader<'_> {
         if op_type.is_empty() {
             return Err(Error::model("the node has no op_type"));
         }
-        let name = quote(if domain.is_empty() { "ai.onnx" } else { domain });
+        let name = || quote(if domain.is_empty() { "ai.onnx" } else { domain });
         let newest = || match self.registry.newest(domain) {
             Some(Newest::Standard(newest)) => newest,
             Some(Newest::Custom) | None => i64::MAX,
@@ -343,11 +344,11 @@ impl Loader<'_> {
             Some(opset) if opset > 0 => self.registry.resolve(domain, op_type, opset),
             _ if self.registry.compatibility.undeclared_domains => self.registry.resolve(domain, op_type, newest()),
             None => {
-                let text = format!("the model doesn't import the domain {name}");
+                let text = format!("the model doesn't import the domain {}", name());
                 Err(Error::model(text).with_remedy(Remedy::Allow("undeclared_domains")))
             }
             Some(opset) => {
-                let text = format!("opset_import has version {opset} of domain {name}: versions start at 1");
+                let text = format!("opset_import has version {opset} of domain {}: versions start at 1", name());
                 Err(Error::model(text).value(opset))
             }
         }

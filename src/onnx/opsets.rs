@@ -1,7 +1,7 @@
 //! The opsets that a model or a function imports.
 
 use super::proto::OperatorSetIdProto;
-use crate::error::{Error, Kind, Result, quote};
+use crate::error::{Error, Result, quote};
 use crate::files::ModelFiles;
 use crate::graph::Draft;
 use crate::registry::{Newest, Registry};
@@ -42,18 +42,14 @@ pub(super) fn opsets(
         files.budget.take(256 + 2 * import.domain.as_ref().map_or(0, String::len) as u64)?;
         let domain = domain_of(import.domain.as_deref());
         let version = import.version.unwrap_or(0);
-        let name = quote(if domain.is_empty() { "ai.onnx" } else { domain });
-        let fault = |kind, text: String| {
-            Err(Error::new(kind, text).value(version).at(|place| place.domain = Some(domain.to_string())))
-        };
-        match registry.newest(domain) {
-            Some(Newest::Standard(newest)) if version > newest => {
-                let text = format!(
-                    "opset_import has version {version} of domain {name}: {newest} is the newest that is known"
-                );
-                return fault(Kind::Unsupported, text);
-            }
-            _ => {}
+        if let Some(Newest::Standard(newest)) = registry.newest(domain)
+            && version > newest
+        {
+            let name = quote(if domain.is_empty() { "ai.onnx" } else { domain });
+            let text =
+                format!("opset_import has version {version} of domain {name}: {newest} is the newest that is known");
+            let error = Error::unsupported(text).value(version);
+            return Err(error.at(|place| place.domain = Some(domain.to_string())));
         }
         // Of several versions the highest counts.
         match known.entry(domain) {
