@@ -125,16 +125,26 @@ struct Known {
 pub(crate) type Found = std::result::Result<Arc<Resolved>, Option<usize>>;
 
 impl Lookup {
+    fn key(&self, domain: &str, name: &str, opset: Option<i64>) -> u64 {
+        let opset = opset.unwrap_or(i64::MIN);
+        // Few parts are hashed faster.
+        if domain.is_empty() {
+            self.hasher.hash_one((name, opset))
+        } else {
+            self.hasher.hash_one((domain, name, opset))
+        }
+    }
+
     /// What was found under an opset.
     pub(crate) fn get(&self, domain: &str, name: &str, opset: Option<i64>) -> Option<&Found> {
-        let mut known = self.known.get(&self.hasher.hash_one((domain, name, opset)))?.iter();
+        let mut known = self.known.get(&self.key(domain, name, opset))?.iter();
         // Comparing empty texts is slow.
         let same = |other: &str| if other.is_empty() { domain.is_empty() } else { other == domain };
         known.find(|known| known.name == name && known.opset == opset && same(&known.domain)).map(|known| &known.found)
     }
 
     pub(crate) fn insert(&mut self, domain: &str, name: &str, opset: Option<i64>, found: Found) {
-        let known = self.known.entry(self.hasher.hash_one((domain, name, opset))).or_default();
+        let known = self.known.entry(self.key(domain, name, opset)).or_default();
         known.push(Known { domain: domain.to_string(), name: name.to_string(), opset, found });
     }
 }
