@@ -209,7 +209,8 @@ impl Error {
         self.0.faults
     }
 
-    /// The faults that were found together, in the model's order; only this error if there was one.
+    /// The faults that were found together, in the model's order, then the operators that are missing here; only this
+    /// error if there was one.
     pub fn causes(&self) -> &[Error] {
         if self.0.causes.is_empty() { std::slice::from_ref(self) } else { &self.0.causes }
     }

@@ -313,13 +313,13 @@ impl Loader<'_> {
             None => {
                 self.files.budget.take(LOOKED_UP + 4 * (op_type.len() + domain.len()) as u64)?;
                 self.draft.faults.operators += 1;
-                let found = self.look_up(opset, domain, op_type);
+                let (at, found) = (self.draft.node_count(), self.look_up(opset, domain, op_type));
                 if found.is_ok() {
                     self.files.budget.take(SCHEMA)?;
                 }
                 let found = found.map(Arc::new).map_err(|error| {
                     let error = place(Arc::new(Label::new(op_type, domain, None))).locate(error);
-                    self.draft.faults.list_unresolved(error)
+                    self.draft.faults.list_unresolved(at, error)
                 });
                 self.operators.insert(domain, op_type, opset, found.clone());
                 found
