@@ -422,9 +422,9 @@ fn functions_have_names_and_no_two_the_same() {
         refused(text, &model, Kind::Model, text, Place::default());
     };
     check(vec![pick(), FunctionProto { name: None, ..pick() }], "function #1 has no name");
-    check(vec![pick(), pick()], "two functions are called own::Pick");
+    check(vec![pick(), pick()], "functions #0 and #1 are both called own::Pick");
     let overload = || FunctionProto { overload: Some("v".into()), ..pick() };
-    check(vec![overload(), pick(), overload()], "two functions are called own::Pick[v]");
+    check(vec![overload(), pick(), overload()], "functions #0 and #2 are both called own::Pick[v]");
 }
 
 /// `F0` calls `F1` twice, and so on to `F{depth}`, which has one node or none.
