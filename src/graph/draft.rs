@@ -93,6 +93,17 @@ pub(crate) struct DraftNode {
 }
 
 impl DraftNode {
+    pub(super) fn new(
+        place: NodePlace,
+        resolved: Option<Arc<Resolved>>,
+        attributes: Vec<(String, Attribute)>,
+        inputs: Ids,
+        outputs: Ids,
+    ) -> DraftNode {
+        let (operator, bodies, open, known) = Default::default();
+        DraftNode { place, resolved, attributes, inputs, outputs, operator, bodies, open, known }
+    }
+
     /// The values that the node reads, its bodies included.
     pub(super) fn reads(&self) -> impl Iterator<Item = Id> {
         self.inputs.iter().flatten().chain(self.bodies.iter().flat_map(|body| &body.captured)).copied()
@@ -294,6 +305,22 @@ impl Names {
     }
 }
 
+/// A new value.
+pub(super) fn new_entry(entries: &mut Vec<Entry>, name: Arc<str>, budget: &Budget) -> Result<Id> {
+    let (len, bytes) = (entries.len(), |count: usize| (count * size_of::<Entry>()) as u64);
+    if len == entries.capacity() {
+        // While the list grows there are two of them.
+        budget.take(bytes(2 * len.max(2)))?;
+        entries.reserve_exact(2 * len.max(2) - len);
+        budget.give_back(bytes(len));
+    }
+    // The plan has tables of the entries.
+    budget.take(32)?;
+    entries.push(Entry { name, by: By::Nothing, fact: Fact::default(), declared: None });
+    let id = u32::try_from(entries.len()).ok().and_then(NonZeroU32::new);
+    id.map(Id).ok_or_else(|| Error::unsupported("the model has 2^32 values"))
+}
+
 impl Draft {
     /// A draft that keeps at most `fault_bytes` of faults, up to one fault more.
     pub(crate) fn new(fault_bytes: usize) -> Draft {
@@ -323,18 +350,7 @@ impl Draft {
 
     /// A new value.
     pub(crate) fn new_value(&mut self, name: Arc<str>, budget: &Budget) -> Result<Id> {
-        let (len, bytes) = (self.entries.len(), |count: usize| (count * size_of::<Entry>()) as u64);
-        if len == self.entries.capacity() {
-            // While the list grows there are two of them.
-            budget.take(bytes(2 * len.max(2)))?;
-            self.entries.reserve_exact(2 * len.max(2) - len);
-            budget.give_back(bytes(len));
-        }
-        // The plan has tables of the entries.
-        budget.take(32)?;
-        self.entries.push(Entry { name, by: By::Nothing, fact: Fact::default(), declared: None });
-        let id = u32::try_from(self.entries.len()).ok().and_then(NonZeroU32::new);
-        id.map(Id).ok_or_else(|| Error::unsupported("the model has 2^32 values"))
+        new_entry(&mut self.entries, name, budget)
     }
 
     /// The value that a name stands for, here or later; `None` for one that is left out.
@@ -429,8 +445,7 @@ impl Draft {
         inputs: Ids,
         outputs: Ids,
     ) {
-        let (operator, bodies, open, known) = Default::default();
-        self.nodes.push(DraftNode { place, resolved, attributes, inputs, outputs, operator, bodies, open, known });
+        self.nodes.push(DraftNode::new(place, resolved, attributes, inputs, outputs));
     }
 
     /// An output of the graph: the value `id`.

@@ -2,11 +2,13 @@
 //! those that it reads from.
 
 use super::draft::{By, Draft, DraftNode, Entry, Faults, Id};
+use super::expand;
 use super::order::sort;
 use super::passes::Fold;
 use super::types::{self, Types};
 use crate::error::{Error, Remedy, Result, quote};
 use crate::limits::Budget;
+use crate::operator::{Body, Made};
 use crate::value::Fact;
 use smallvec::SmallVec;
 
@@ -18,30 +20,20 @@ use smallvec::SmallVec;
 pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>, budget: &Budget) -> Result<()> {
     let cyclic = sort(draft, budget)?;
     let Draft { entries, nodes, faults, .. } = draft;
-    let mut unknown = Unknown::default();
+    let (mut unknown, mut expanded) = (Unknown::default(), Vec::new());
     for (at, node) in nodes.iter_mut().enumerate() {
         unknown.find(at, node, entries, faults);
-        let before = faults.count();
-        for body in &mut node.bodies {
-            if let Err(error) = infer(&mut body.draft, None, budget) {
-                faults.push_at(Some(at), error);
-            }
+        if let Some(body) = infer_node(at, node, entries, faults, &mut fold, budget) {
+            expanded.push((at, expand(at, node, body, entries, faults, &mut fold, budget)));
         }
-        match make(node, entries) {
-            Ok((types, inferred)) => {
-                (node.open, node.known) = (types.open, types.outputs);
-                define_outputs(at, node, inferred, entries, faults);
+    }
+    if !expanded.is_empty() {
+        let mut expanded = expanded.into_iter().peekable();
+        for (at, node) in std::mem::take(nodes).into_iter().enumerate() {
+            match expanded.next_if(|(place, _)| *place == at) {
+                Some((_, body)) => nodes.extend(body),
+                None => nodes.push(node),
             }
-            Err(error) => {
-                faults.push_at(Some(at), node.place.locate(error));
-                define_outputs(at, node, Vec::new(), entries, faults);
-            }
-        }
-        // A node at fault is not computed: its inputs may be what its operator never sees.
-        if let Some(fold) = &mut fold
-            && faults.count() == before
-        {
-            fold.node(node, entries);
         }
     }
     for (id, reader, error) in unknown.list {
@@ -74,6 +66,71 @@ pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>, budget: &Budg
         }
     }
     faults.finish()
+}
+
+/// Infers what follows for a node. Gives the body that is to replace it, if there is one.
+#[inline]
+fn infer_node(
+    at: usize,
+    node: &mut DraftNode,
+    entries: &mut [Entry],
+    faults: &mut Faults,
+    fold: &mut Option<Fold<'_>>,
+    budget: &Budget,
+) -> Option<Body> {
+    let before = faults.count();
+    for body in &mut node.bodies {
+        if let Err(error) = infer(&mut body.draft, None, budget) {
+            faults.push_at(Some(at), error);
+        }
+    }
+    let inferred = match make(node, entries) {
+        Ok((types, inferred)) => {
+            (node.open, node.known) = (types.open, types.outputs);
+            inferred
+        }
+        Err(error) => {
+            faults.push_at(Some(at), node.place.locate(error));
+            Vec::new()
+        }
+    };
+    if let Some(Made::Body(body)) = node.operator.take_if(|made| matches!(made, Made::Body(_))) {
+        return Some(body);
+    }
+    define_outputs(at, node, inferred, entries, faults);
+    // A node at fault is not computed: its inputs may be what its operator never sees.
+    if let Some(fold) = fold
+        && faults.count() == before
+    {
+        fold.node(node, entries);
+    }
+    None
+}
+
+/// The nodes of a body, with what follows for them. They may have bodies themselves, as deep as operators are written.
+#[cold]
+fn expand(
+    at: usize,
+    node: &DraftNode,
+    body: Body,
+    entries: &mut Vec<Entry>,
+    faults: &mut Faults,
+    fold: &mut Option<Fold<'_>>,
+    budget: &Budget,
+) -> Vec<DraftNode> {
+    let mut nodes = Vec::new();
+    match expand::nodes(body, node, entries, budget) {
+        Ok(body) => {
+            for mut inner in body {
+                match infer_node(at, &mut inner, entries, faults, fold, budget) {
+                    Some(body) => nodes.extend(expand(at, &inner, body, entries, faults, fold, budget)),
+                    None => nodes.push(inner),
+                }
+            }
+        }
+        Err(error) => faults.push_at(Some(at), node.place.locate(error)),
+    }
+    nodes
 }
 
 /// Values that a node used before they were defined: the node's place, and the error if they never are.

@@ -1,6 +1,7 @@
 //! A model's graph: read as a [`Draft`], changed by passes, planned once, run often.
 
 mod draft;
+mod expand;
 mod feeds;
 mod frames;
 mod infer;

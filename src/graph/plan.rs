@@ -112,6 +112,8 @@ impl Plan {
         let captured: SmallVec<[Id; 2]> = bodies.iter().flat_map(|body| &body.captured).copied().collect();
         let operator = match operator {
             Made::Plain(operator) => Runs::Plain(operator),
+            // Its nodes have replaced it.
+            Made::Body(_) => return None,
             Made::Control(control) => {
                 let body = |DraftBody { draft, captured }| {
                     let captured = captured.into_iter().map(|id| self.source(id, entries)).collect();

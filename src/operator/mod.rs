@@ -4,6 +4,7 @@ mod axis;
 mod call;
 mod context;
 mod control;
+mod expand;
 mod node;
 mod sources;
 
@@ -12,6 +13,7 @@ pub use call::Call;
 pub use context::Cancel;
 pub(crate) use context::Context;
 pub(crate) use control::{Control, Resume, Step};
+pub(crate) use expand::{Body, BodyValue};
 pub use node::{Compatibility, Node};
 pub(crate) use sources::{Feeds, Source, Sources};
 
@@ -64,6 +66,9 @@ pub(crate) type Load = fn(&Node<'_>) -> Result<Box<dyn Operator>>;
 /// As [`Load`], of an operator with bodies.
 pub(crate) type LoadControl = fn(&Node<'_>) -> Result<Box<dyn Control>>;
 
+/// As [`Load`], of an operator that is written with others.
+pub(crate) type Expand = fn(&Node<'_>, &mut Body) -> Result<()>;
+
 /// As [`Load`], of a user's operator.
 pub(crate) type LoadCustom = Arc<dyn Fn(&Node<'_>) -> Result<Box<dyn Operator>> + Send + Sync>;
 
@@ -75,6 +80,9 @@ pub(crate) enum Make {
     /// One of ours that has bodies.
     #[cfg_attr(not(test), expect(dead_code, reason = "If, Loop and Scan are to come"))]
     Control(LoadControl),
+    /// One of ours that is written with others.
+    #[cfg_attr(not(test), expect(dead_code, reason = "operators with bodies are to come"))]
+    Expand(Expand),
     /// One of a user.
     Custom(LoadCustom),
 }
@@ -84,6 +92,7 @@ impl fmt::Debug for Make {
         f.write_str(match self {
             Make::Run(_) => "Run",
             Make::Control(_) => "Control",
+            Make::Expand(_) => "Expand",
             Make::Custom(_) => "Custom",
         })
     }
@@ -94,6 +103,8 @@ impl fmt::Debug for Make {
 pub(crate) enum Made {
     Plain(Box<dyn Operator>),
     Control(Box<dyn Control>),
+    /// What replaces the node.
+    Body(Body),
 }
 
 impl Made {
@@ -101,7 +112,7 @@ impl Made {
     pub(crate) fn plain(&self) -> Option<&dyn Operator> {
         match self {
             Made::Plain(operator) => Some(&**operator),
-            Made::Control(_) => None,
+            Made::Control(_) | Made::Body(_) => None,
         }
     }
 }
@@ -151,6 +162,10 @@ impl Resolved {
             Make::Run(load) => load(&node).map(Made::Plain),
             Make::Custom(load) => load(&node).map(Made::Plain),
             Make::Control(load) => load(&node).map(Made::Control),
+            Make::Expand(expand) => {
+                let mut body = Body::default();
+                expand(&node, &mut body).map(|()| Made::Body(body))
+            }
         }
     }
 
