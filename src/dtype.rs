@@ -223,7 +223,7 @@ impl std::str::FromStr for DType {
 
     /// The type with a name of the standard, as [`DType::from_name`].
     fn from_str(name: &str) -> Result<DType> {
-        DType::from_name(name).ok_or_else(|| Error::input(format!("{} is no element type", quote(name))))
+        DType::from_name(name).ok_or_else(|| Error::input(format!("{} is not an element type", quote(name))))
     }
 }
 

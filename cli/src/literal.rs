@@ -49,7 +49,7 @@ impl Literal {
         if list.len() != size {
             let (count, place) = (list.len(), at(position));
             return Err(format!(
-                "the list{place} is of length {count}, and the first one at its depth of length {size}"
+                "the list{place} has length {count}, but the first one at this depth has length {size}"
             ));
         }
         for (k, entry) in list.iter().enumerate() {
@@ -130,7 +130,7 @@ fn push_float(bytes: &mut Vec<u8>, value: &Value, dtype: DType) -> Result<(), St
         }
         _ => {
             let wrong =
-                || format!(" is not a valid {}: only values that it has exactly are allowed", dtype_name(dtype));
+                || format!(" is not a valid {}: only values that it can hold exactly are allowed", dtype_name(dtype));
             (small_float(double, dtype).ok_or_else(wrong)?, double)
         }
     };
@@ -362,7 +362,7 @@ mod tests {
             (
                 "[[1], [2, 3]]",
                 DType::Int64,
-                "the list at [1] is of length 2, and the first one at its depth of length 1",
+                "the list at [1] has length 2, but the first one at this depth has length 1",
             ),
             ("[[1], 2]", DType::Int64, "2 at [1] should be a list of 1, as the first one is"),
             ("[1, [2]]", DType::Int64, "[2] at [1] is not a valid int64: allowed integers"),
@@ -377,9 +377,9 @@ mod tests {
             (
                 "0.3",
                 DType::Float8e4m3fn,
-                "0.3 is not a valid float8e4m3fn: only values that it has exactly are allowed",
+                "0.3 is not a valid float8e4m3fn: only values that it can hold exactly are allowed",
             ),
-            ("0", DType::Float8e8m0, "0 is not a valid float8e8m0: only values that it has exactly are allowed"),
+            ("0", DType::Float8e8m0, "0 is not a valid float8e8m0: only values that it can hold exactly are allowed"),
         ] {
             assert_eq!(shown(text, dtype), why);
         }

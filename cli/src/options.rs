@@ -86,7 +86,7 @@ pub(crate) fn explain(error: &Error) -> String {
     let flag = match error.remedy() {
         Some(Remedy::RaiseLimit(name)) => format!(" (--limit {name}=N raises it)"),
         Some(Remedy::Allow(name)) => format!(" (--allow {} accepts it)", name.replace('_', "-")),
-        Some(Remedy::ExternalRoot) => " (--external-root DIR names a folder in which the target may be)".to_string(),
+        Some(Remedy::ExternalRoot) => " (--external-root DIR allows links into a folder)".to_string(),
         Some(Remedy::HardLinks) => " (--hard-links accepts it)".to_string(),
         _ => String::new(),
     };

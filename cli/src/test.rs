@@ -170,7 +170,7 @@ impl Tally {
         let mut reasons: Vec<(&String, &usize)> = self.reasons.iter().collect();
         reasons.sort_by_key(|(reason, count)| (std::cmp::Reverse(**count), *reason));
         let shown = if verbose { reasons.len() } else { MAX_REASONS };
-        writeln!(Stdout, "What keeps cases from running, and how many:")?;
+        writeln!(Stdout, "Why cases can't run, and how many:")?;
         for (reason, count) in reasons.iter().take(shown) {
             writeln!(Stdout, "{count:6}  {reason}")?;
         }
@@ -197,7 +197,7 @@ impl Tally {
             print::error(&format!("nothing was tested: {found}"));
             NOTHING
         } else if tested < least {
-            print::error(&format!("--min-cases: {} passed or failed, and {least} should", cases_text(tested)));
+            print::error(&format!("--min-cases: {} ran: {least} are needed", cases_text(tested)));
             NOTHING
         } else {
             0

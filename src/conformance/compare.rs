@@ -46,7 +46,7 @@ pub(super) fn compare(got: &Value, want: &Value, tolerance: Tolerance) -> Result
         _ => None,
     };
     let Some((gots, wants)) = lists.filter(|(gots, wants)| gots.len() == wants.len()) else {
-        return Err(format!("is {got}, and should be {want}"));
+        return Err(format!("is {got}, expected {want}"));
     };
     let mut exact = got == want;
     for (k, (got, want)) in gots.iter().zip(wants).enumerate() {
@@ -59,7 +59,7 @@ pub(super) fn compare(got: &Value, want: &Value, tolerance: Tolerance) -> Result
 fn compare_tensors(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<bool, String> {
     if (got.dtype(), got.shape()) != (want.dtype(), want.shape()) {
         let shape = |tensor: &Tensor| format!("{}{:?}", tensor.dtype(), tensor.shape());
-        return Err(format!("is {}, and should be {}", shape(got), shape(want)));
+        return Err(format!("is {}, expected {}", shape(got), shape(want)));
     }
     if got == want {
         return Ok(true);
@@ -78,7 +78,7 @@ fn compare_tensors(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<
     let Some((at, g, w)) = first else { return Ok(false) };
     let by = greatest.map_or(String::new(), |error| format!(", by up to {}", rounded(error)));
     let at = position_of(at, got.shape());
-    Err(format!("is {g} at {at:?}, and should be {w}; {differ} of {} differ{by}", got.len()))
+    Err(format!("is {g} at {at:?}, expected {w}; {differ} of {} differ{by}", got.len()))
 }
 
 impl Tolerance {
@@ -249,19 +249,16 @@ mod tests {
         let strings = |text: [&str; 2]| Tensor::from_strings(&[2], text).unwrap();
         let compare = |got| compare_tensors(&strings(got), &strings(["a", "b"]), OFFICIAL);
         assert_eq!(compare(["a", "b"]), Ok(true));
-        assert_eq!(compare(["a", "c"]).unwrap_err(), "is \"c\" at [1], and should be \"b\"; 1 of 2 differ");
+        assert_eq!(compare(["a", "c"]).unwrap_err(), "is \"c\" at [1], expected \"b\"; 1 of 2 differ");
     }
 
     #[test]
     fn differences_are_named() {
         let want = Tensor::from_array(array![[1i32, 2], [3, 4]]);
         let integers = |got| compare_tensors(&got, &want, OFFICIAL).unwrap_err();
-        assert_eq!(
-            integers(array![[1i32, 2], [5, 7]].into()),
-            "is 5 at [1, 0], and should be 3; 2 of 4 differ, by up to 3"
-        );
-        assert_eq!(integers(array![1i32].into()), "is int32[1], and should be int32[2, 2]");
-        assert_eq!(integers(array![[1u32, 2], [3, 4]].into()), "is uint32[2, 2], and should be int32[2, 2]");
+        assert_eq!(integers(array![[1i32, 2], [5, 7]].into()), "is 5 at [1, 0], expected 3; 2 of 4 differ, by up to 3");
+        assert_eq!(integers(array![1i32].into()), "is int32[1], expected int32[2, 2]");
+        assert_eq!(integers(array![[1u32, 2], [3, 4]].into()), "is uint32[2, 2], expected int32[2, 2]");
 
         let floats = |got: [f32; 3]| {
             let tensor = |values: &[f32; 3]| Tensor::from_array(aview1(values));
@@ -271,12 +268,9 @@ mod tests {
         // What is within the tolerance does not count.
         assert_eq!(
             floats([1.0005, 2.125, 2.96875]).unwrap_err(),
-            "is 2.125 at [1], and should be 2; 2 of 3 differ, by up to 0.125"
+            "is 2.125 at [1], expected 2; 2 of 3 differ, by up to 0.125"
         );
-        assert_eq!(
-            floats([1.0, f32::NAN, 4.0]).unwrap_err(),
-            "is NaN at [1], and should be 2; 2 of 3 differ, by up to inf"
-        );
+        assert_eq!(floats([1.0, f32::NAN, 4.0]).unwrap_err(), "is NaN at [1], expected 2; 2 of 3 differ, by up to inf");
     }
 
     #[test]
@@ -296,7 +290,7 @@ mod tests {
         let compare = |got: &Value, want: &Value| super::compare(got, want, OFFICIAL);
         let (good, close) = (sequence(&[1.0, 2.0]), sequence(&[1.0, 2.000_1]));
         assert_eq!((compare(&good, &good), compare(&close, &good)), (Ok(true), Ok(false)));
-        let text = "in element 1 is 3 at [], and should be 2; 1 of 1 differ, by up to 1";
+        let text = "in element 1 is 3 at [], expected 2; 1 of 1 differ, by up to 1";
         assert_eq!(compare(&sequence(&[1.0, 3.0]), &good).unwrap_err(), text);
         assert!(compare(&sequence(&[1.0]), &good).is_err());
         assert!(compare(&Tensor::scalar(1f32).into(), &good).is_err());

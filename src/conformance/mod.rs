@@ -227,7 +227,7 @@ impl DataSet {
             return Err("it has no outputs to compare".to_string());
         }
         if self.outputs.len() != got.len() {
-            return Err(format!("it has {} outputs, and the model gives {}", self.outputs.len(), got.len()));
+            return Err(format!("it has {} outputs, but the model gives {}", self.outputs.len(), got.len()));
         }
         let mut exact = true;
         for ((k, source), (name, got)) in self.outputs.iter().zip(got) {
@@ -264,7 +264,7 @@ const MAX_RAMP: usize = 1 << 24;
 
 fn ramp(info: &ValueInfo) -> Result<Tensor, String> {
     let (Some(DType::Float), Some(dims)) = (info.dtype(), &info.shape) else {
-        return Err("is no float tensor of a declared rank, and has no file".to_string());
+        return Err("has no file, and is not a float tensor of declared rank".to_string());
     };
     let size = |dim: &Dim| if let Dim::Fixed(size) = dim { *size } else { 1 };
     let shape: Vec<usize> = dims.iter().map(size).collect();

@@ -26,11 +26,9 @@ impl Display for Remedy {
         match self {
             Remedy::RaiseLimit(limit) => write!(f, "Limits::{limit}, which LoadOptions::limits can raise"),
             Remedy::Allow(field) => write!(f, "Compatibility::{field} accepts it"),
-            Remedy::ExternalRoot => f.write_str("LoadOptions::external_root names folders in which the target may be"),
+            Remedy::ExternalRoot => f.write_str("LoadOptions::external_root allows links into a folder"),
             Remedy::HardLinks => f.write_str("LoadOptions::hard_links accepts it"),
-            Remedy::ExternalData => {
-                f.write_str("Model::load finds it by its path, LoadOptions::external_data takes it")
-            }
+            Remedy::ExternalData => f.write_str("use Model::load, or LoadOptions::external_data"),
         }
     }
 }

@@ -141,7 +141,9 @@ impl ModelFiles {
             if need <= size && offset <= size - need {
                 return Ok(());
             }
-            Err(Error::model(format!("{what} has {size} bytes: offset {offset} and {need} bytes reach beyond")))
+            Err(Error::model(format!(
+                "{what} has {size} bytes: {need} bytes from offset {offset} reach beyond its end"
+            )))
         };
         if let Some(bytes) = self.places.memory.get(location) {
             fits(bytes.len() as u64)?;
@@ -150,9 +152,9 @@ impl ModelFiles {
         }
         let Some(folder) = &self.folder else {
             if !self.is_model {
-                return Err(Error::input("its data is external: that of a value is in its own message"));
+                return Err(Error::input("its data is external: only a model can have external data"));
             }
-            let text = format!("its data is in the file {}, and the model was loaded from bytes", quote(location));
+            let text = format!("its data is in the file {}, but the model was loaded from bytes", quote(location));
             return Err(Error::input(text).with_remedy(Remedy::ExternalData));
         };
         let file = self.open(folder, inside(location)?, &what)?;
@@ -209,7 +211,7 @@ impl ModelFiles {
                 return beneath::open(&root, relative).map_err(|e| Error::io(what, e));
             }
         }
-        let text = format!("{what} is behind a link: these are not followed");
+        let text = format!("{what} is behind a link: links are not followed");
         Err(Error::input(text).with_remedy(Remedy::ExternalRoot))
     }
 
@@ -269,7 +271,7 @@ fn inside(location: &str) -> Result<&Path> {
     let folder = location.ends_with('/') || location.ends_with("/.");
     if location.is_empty() || location.contains('\0') || folder || !plain {
         return Err(Error::model(format!(
-            "its external data is at {}: a path relative to the model's folder, and inside of it, is needed",
+            "its external data is at {}: a path relative to the model's folder and inside it is needed",
             quote(location)
         )));
     }

@@ -331,7 +331,7 @@ impl Draft {
         budget.take(32)?;
         self.entries.push(Entry { name, by: By::Nothing, fact: Fact::default(), declared: None });
         let id = u32::try_from(self.entries.len()).ok().and_then(NonZeroU32::new);
-        id.map(Id).ok_or_else(|| Error::unsupported("the model has 2^32 values"))
+        id.map(Id).ok_or_else(|| Error::unsupported("the model has more than 2^32 - 1 values"))
     }
 
     /// The value that a name stands for, here or later; `None` for one that is left out.

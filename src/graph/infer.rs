@@ -67,7 +67,7 @@ pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>, budget: &Budg
             // What nodes produce was compared where they were.
             (Some(known), Some(declared), By::Input(_) | By::Initializer) if known != declared => {
                 let what = types::what(known);
-                let text = format!("the graph's output {name} has {what} {known}, and is declared as {declared}");
+                let text = format!("the graph's output {name} has {what} {known}, but is declared as {declared}");
                 faults.push(Error::model(text).about(&info.name));
             }
             _ => {}
@@ -128,7 +128,7 @@ fn define_outputs(at: usize, node: &mut DraftNode, inferred: Vec<Fact>, entries:
             && known != declared
         {
             let (name, what) = (&entry.name, types::what(known));
-            let text = format!("output {} has {what} {known}, and is declared as {declared}", quote(name));
+            let text = format!("output {} has {what} {known}, but is declared as {declared}", quote(name));
             faults.push_at(Some(at), node.place.fault(name, text));
         }
         fact.value_type = fact.value_type.or_else(|| entry.declared.clone());

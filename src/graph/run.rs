@@ -52,7 +52,7 @@ impl Graph {
             let value = self.output(k, feeds, slots)?;
             if !value.is_of(declared) {
                 let (name, what, got) = (quote(&output.name), types::what(declared), value.type_text());
-                let text = format!("the graph's output {name} has {what} {got}, and is declared as {declared}");
+                let text = format!("the graph's output {name} has {what} {got}, but is declared as {declared}");
                 return Err(Error::model(text).about(&output.info.name));
             }
         }
@@ -154,7 +154,7 @@ impl Node {
     ) -> Result<()> {
         if values.len() != self.outputs.len() {
             let (got, want) = (values.len(), self.outputs.len());
-            return Err(self.blame(format!("the operator's implementation gave {got} outputs, not {want}")));
+            return Err(self.blame(format!("the operator's implementation returned {got} outputs, not {want}")));
         }
         for (k, (value, output)) in values.iter_mut().zip(&self.outputs).enumerate() {
             if output.slot.is_none() {
@@ -212,11 +212,11 @@ impl Node {
                     return Ok(());
                 };
                 let what = types::what(declared);
-                let text = format!("output {k}, {name}, has {what} {got}, and is declared as {declared}");
+                let text = format!("output {k}, {name}, has {what} {got}, but is declared as {declared}");
                 return Err(Error::model(text).about(&formal.name));
             }
         };
-        let text = format!("the operator's implementation gave output {k}, {name}, element type {got}, not {want}");
+        let text = format!("the operator's implementation returned output {k}, {name}, element type {got}, not {want}");
         Err(self.blame(text).about(&formal.name))
     }
 

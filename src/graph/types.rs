@@ -40,7 +40,7 @@ fn arity(what: &str, formal: &[Parameter], given: impl ExactSizeIterator<Item = 
             return Err(wrong_count(what, formal, count));
         }
         if missing {
-            return Err(Error::model(format!("{what} {k}, {}, is left out, and is required", quote(&parameter.name)))
+            return Err(Error::model(format!("{what} {k}, {}, is left out, but required", quote(&parameter.name)))
                 .about(&parameter.name));
         }
     }

@@ -52,7 +52,7 @@ pub(super) fn read(
 /// The value of an attribute that should be of a kind.
 fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, files: &ModelFiles) -> Result<Attribute> {
     if proto.ref_attr_name.as_ref().is_some_and(|name| !name.is_empty()) {
-        return Err(Error::model("it refers to an attribute of a function, and is in none"));
+        return Err(Error::model("it refers to an attribute of a function, but is not in one"));
     }
     let given = present_fields(&proto);
     // Before IR version 2 the field alone told the kind.
@@ -60,13 +60,13 @@ fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, files: &Mo
         0 if ir_version < 2 => given.first().map_or(kind, |(kind, _)| *kind),
         0 => return Err(Error::model("it has no type")),
         code => AttributeKind::from_code(code)
-            .ok_or_else(|| Error::model(format!("its type {code} is no kind of attribute")))?,
+            .ok_or_else(|| Error::model(format!("its type {code} is not an attribute type")))?,
     };
     if stated != kind {
         return Err(Error::model(format!("it is of kind {}: {} is needed", stated.name(), kind.name())));
     }
     if let Some((_, field)) = given.iter().find(|(k, _)| *k != kind) {
-        return Err(Error::model(format!("its kind is {}, and it has a value in the field {field}", kind.name())));
+        return Err(Error::model(format!("its kind is {}, but it has a value in the field {field}", kind.name())));
     }
     files.budget.take(cost(&proto))?;
     let text = |bytes: &bytes::Bytes| {
@@ -112,7 +112,7 @@ fn cost(proto: &AttributeProto) -> u64 {
 }
 
 fn type_of(proto: &TypeProto, files: &ModelFiles) -> Result<ValueType> {
-    types::read(proto, &files.limits, &files.budget)?.0.ok_or_else(|| Error::model("its type is not said"))
+    types::read(proto, &files.limits, &files.budget)?.0.ok_or_else(|| Error::model("its type is missing"))
 }
 
 /// The value fields that a message has, and the kind that each is for.

@@ -278,7 +278,7 @@ impl Loader<'_> {
                 let version = self.ir_version;
                 let name = quote(&name);
                 let text =
-                    format!("initializer {name} is not an input too, as IR version {version} needs: it is constant");
+                    format!("initializer {name} is not an input too, as IR version {version} requires: it is constant");
                 self.draft.note(text, budget)?;
             }
             let id = self.draft.value(names, &name, budget)?;
@@ -310,8 +310,7 @@ impl Loader<'_> {
         match value {
             Ok(value) => {
                 if !initializers.add(name.clone(), Some(value)) {
-                    let text =
-                        format!("the name {} is given twice: by an initializer and by an initializer", quote(&name));
+                    let text = format!("two initializers are named {}", quote(&name));
                     self.draft.faults.push(Error::model(text).about(&name));
                 }
             }

@@ -148,7 +148,7 @@ fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limit
         if matches!(field, Field::Name(_) | Field::Text(_)) {
             let text = file.get(body..at).unwrap_or(&[]);
             let text =
-                std::str::from_utf8(text).map_err(|e| Malformed::new(start, format!("a text is not UTF-8: {e}")));
+                std::str::from_utf8(text).map_err(|e| Malformed::new(start, format!("a string is not UTF-8: {e}")));
             text.map_err(bad)?;
         }
         let bit = 1u32.checked_shl(frame.message.once(number)).unwrap_or(0);

@@ -67,7 +67,7 @@ fn dense(values: &Tensor, indices: &Tensor, dims: &[i64], files: &ModelFiles) ->
             return Err(Error::model(format!("its index {k} is out of range for shape {shape:?}")).position(vec![k]));
         };
         if place <= before {
-            let text = format!("its index {k} doesn't come after the one before: ascending ones are needed");
+            let text = format!("its index {k} is not greater than the one before: indices must ascend");
             return Err(Error::model(text).position(position_of(k, &[count])));
         }
         to.copy_from_slice(value);

@@ -21,7 +21,7 @@ fn read_unnamed(proto: TensorProto, files: &ModelFiles) -> Result<Tensor> {
     let code = proto.data_type.unwrap_or(0);
     let dtype = dtype_of("data_type", code)?;
     if proto.segment.is_some() {
-        return Err(Error::model("it is a segment of a tensor: these can't be put together"));
+        return Err(Error::model("it is a segment of a tensor: segments can't be joined"));
     }
     files.limits.check_rank("a shape has", proto.dims.len())?;
     let shape = shape(&proto.dims)?;
@@ -33,7 +33,7 @@ fn read_unnamed(proto: TensorProto, files: &ModelFiles) -> Result<Tensor> {
     let external = external.map_err(|e| Error::model(format!("data_location {} is not 0 or 1", e.0)))?;
     if external == DataLocation::External {
         if let Some(field) = given.first() {
-            return Err(Error::model(format!("its data is external, and it has {field} too")));
+            return Err(Error::model(format!("its data is external, but it also has {field}")));
         }
         if dtype == DType::String {
             return Err(Error::model("strings can't be external data"));
@@ -43,11 +43,11 @@ fn read_unnamed(proto: TensorProto, files: &ModelFiles) -> Result<Tensor> {
         return files.tensor(dtype, &shape, data);
     }
     if !proto.external_data.is_empty() {
-        return Err(Error::model("it has external_data, and its data_location is not EXTERNAL"));
+        return Err(Error::model("it has external_data, but its data_location is not EXTERNAL"));
     }
     match given.as_slice() {
         [] if count == 0 => empty(dtype, &shape),
-        [] => Err(Error::model(format!("it has no data, and its shape {} takes {count} elements", ShapeText(&shape)))),
+        [] => Err(Error::model(format!("it has no data, but its shape {} takes {count} elements", ShapeText(&shape)))),
         ["raw_data"] if dtype == DType::String => Err(Error::model("strings can't be raw_data")),
         ["raw_data"] => files.tensor(dtype, &shape, proto.raw_data.unwrap_or_default()),
         [field] if *field == field_name(dtype.field()) => {
@@ -72,7 +72,7 @@ fn count(shape: &[usize]) -> usize {
 /// The element type with a number that stands in a field of a message.
 pub(super) fn dtype_of(field: &str, code: i32) -> Result<DType> {
     DType::from_code(code).ok_or_else(|| {
-        Error::model(format!("{field} {code} is no element type")).at(|place| place.value = Some(code.into()))
+        Error::model(format!("{field} {code} is not an element type")).at(|place| place.value = Some(code.into()))
     })
 }
 
@@ -236,7 +236,7 @@ impl Tensor {
     pub fn from_proto_bytes(bytes: impl Into<Bytes>) -> Result<Tensor> {
         let (bytes, files) = (bytes.into(), ModelFiles::none());
         scan::check_data(scan::Message::Tensor, &bytes, &files)?;
-        let proto = TensorProto::decode(bytes).map_err(|e| Error::model(format!("no TensorProto: {e}")))?;
+        let proto = TensorProto::decode(bytes).map_err(|e| Error::model(format!("not a TensorProto: {e}")))?;
         read(proto, &files)
     }
 
@@ -320,8 +320,11 @@ mod tests {
     #[test]
     fn what_departs_is_refused() {
         use DType::*;
-        assert_eq!(error(TensorProto { data_type: Some(99), ..proto(Float, &[]) }), "data_type 99 is no element type");
-        assert_eq!(error(proto(Float, &[2])), "it has no data, and its shape [2] takes 2 elements");
+        assert_eq!(
+            error(TensorProto { data_type: Some(99), ..proto(Float, &[]) }),
+            "data_type 99 is not an element type"
+        );
+        assert_eq!(error(proto(Float, &[2])), "it has no data, but its shape [2] takes 2 elements");
         assert_eq!(error(proto(Float, &[2, -1])), "dimension 1 is -1: allowed 0 or more");
         assert_eq!(
             error(TensorProto { raw_data: Some(vec![0; 3].into()), ..proto(Float, &[1]) }),
@@ -346,7 +349,7 @@ mod tests {
         assert_eq!(error(TensorProto { int32_data: vec![2], ..proto(Bool, &[1]) }), "entry 0 is 2: bool takes 0 to 1");
         assert_eq!(
             error(TensorProto { raw_data: Some(vec![2].into()), ..proto(Bool, &[1]) }),
-            "element [0] is the byte 2, which is no bool"
+            "element [0] is the byte 2, which is not a valid bool"
         );
         assert_eq!(
             error(TensorProto { uint64_data: vec![1 << 32], ..proto(Uint32, &[1]) }),

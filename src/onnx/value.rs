@@ -48,7 +48,7 @@ impl Value {
 
 fn decode<M: Message + Default>(bytes: Bytes, kind: Kind, files: &ModelFiles) -> Result<M> {
     scan::check_data(kind, &bytes, files)?;
-    M::decode(bytes).map_err(|e| Error::model(format!("no {}: {e}", kind.label())))
+    M::decode(bytes).map_err(|e| Error::model(format!("not a valid {}: {e}", kind.label())))
 }
 
 /// The type inside of a type.
@@ -84,7 +84,7 @@ fn sequence(proto: SequenceProto, want: Option<&ValueType>, files: &ModelFiles) 
     match values.iter().find_map(Value::value_type).or(said.cloned()) {
         Some(element) => Sequence::new(element, values).map_err(within),
         None if values.is_empty() => Ok(Sequence::open()),
-        None => Err(within(Error::unsupported("the type of its elements is not said"))),
+        None => Err(within(Error::unsupported("its element type is missing"))),
     }
 }
 
@@ -126,8 +126,9 @@ fn map(proto: MapProto, want: Option<&ValueType>, files: &ModelFiles) -> Result<
                 TensorProto { dims: vec![numbers.len() as i64], uint64_data: numbers, ..keys }
             }
             _ => {
-                let number =
-                    |key: i64| i32::try_from(key).map_err(|_| Error::model(format!("its key {key} is no {dtype}")));
+                let number = |key: i64| {
+                    i32::try_from(key).map_err(|_| Error::model(format!("its key {key} is not a valid {dtype}")))
+                };
                 let numbers = proto.keys.into_iter().map(number).collect::<Result<Vec<i32>>>()?;
                 TensorProto { dims: vec![numbers.len() as i64], int32_data: numbers, ..keys }
             }

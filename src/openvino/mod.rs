@@ -142,7 +142,7 @@ impl Reader<'_> {
                     ranges = true;
                     Dim::Unknown
                 }
-                Err(_) => return Err(Error::model(format!("its shape has the dimension {}", quote(part)))),
+                Err(_) => return Err(Error::model(format!("its shape has the invalid dimension {}", quote(part)))),
             });
         }
         if ranges {
@@ -311,7 +311,7 @@ impl<'a> Ports<'a> {
             for (place, known) in [(edge.from, &self.outputs), (edge.to, &self.inputs)] {
                 if !known.contains_key(&place) {
                     let (layer, port) = place;
-                    return Err(Error::model(format!("an edge names layer {layer}, port {port}: there is none")));
+                    return Err(Error::model(format!("an edge names layer {layer}, port {port}, which doesn't exist")));
                 }
             }
         }
@@ -339,8 +339,9 @@ impl Constants {
         let dtype = dtype_of(layer)?;
         let text = layer.attribute("shape")?;
         let dims = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
-        let dim =
-            |part: &str| part.parse().map_err(|_| Error::model(format!("its shape has the dimension {}", quote(part))));
+        let dim = |part: &str| {
+            part.parse().map_err(|_| Error::model(format!("its shape has the invalid dimension {}", quote(part))))
+        };
         let shape = dims.map(dim).collect::<Result<Shape>>()?;
         files.limits.check_rank("a shape has", shape.len())?;
         let number = |name| {
@@ -367,7 +368,7 @@ impl Constants {
             return Ok(Some(Bytes::new()));
         }
         let no_file = || {
-            Error::input("its data is in a .bin file, and the model was loaded from bytes")
+            Error::input("its data is in a .bin file, but the model was loaded from bytes")
                 .with_remedy(Remedy::ExternalData)
         };
         let content = match std::mem::replace(&mut self.content, Content::Missing) {

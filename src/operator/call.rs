@@ -105,7 +105,7 @@ impl Call<'_> {
 
     #[cold]
     fn left_out(&self, k: usize) -> Error {
-        Error::model(format!("input {k}, {}, is left out, and is needed", quote(self.name(k)))).about(self.name(k))
+        Error::model(format!("input {k}, {}, is left out, but needed", quote(self.name(k)))).about(self.name(k))
     }
 
     /// The formal name of an input.

@@ -44,7 +44,7 @@ pub(super) fn schema(block: &str) -> Result<Schema> {
 }
 
 fn bad(line: &str) -> Error {
-    Error::input(format!("the schema line {} has another form than the table's", quote(line)))
+    Error::input(format!("the schema line {} doesn't match the schema grammar", quote(line)))
 }
 
 fn attribute(name: &str, kind: AttributeKind, rest: &str, line: &str) -> Result<AttributeSchema> {

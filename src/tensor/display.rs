@@ -290,7 +290,7 @@ mod tests {
         for (code, (got, want)) in tensor.scalars().zip(want).enumerate() {
             let Scalar::Float(got) = got else { panic!("{dtype} {code} is {got:?}") };
             let same = f64::from(got).to_bits() == want.to_bits() || (got.is_nan() && want.is_nan());
-            assert!(same, "{dtype} {code:#x} is {got}, and should be {want}");
+            assert!(same, "{dtype} {code:#x} is {got}, expected {want}");
         }
     }
 

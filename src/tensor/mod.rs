@@ -114,7 +114,7 @@ impl Tensor {
             let value = bytes.get(at).copied().unwrap_or(0);
             let position = position_of(at, shape);
             return Err(Error::input(format!(
-                "element {} is the byte {value}, which is no {dtype}",
+                "element {} is the byte {value}, which is not a valid {dtype}",
                 ShapeText(&position)
             ))
             .at(|place| {
@@ -326,7 +326,7 @@ impl Tensor {
 }
 
 fn no_array(dtype: DType, shape: &[usize], error: &ndarray::ShapeError) -> Error {
-    Error::input(format!("a {dtype} tensor of shape {} is no array: {error}", ShapeText(shape)))
+    Error::input(format!("a {dtype} tensor of shape {} can't be an array: {error}", ShapeText(shape)))
 }
 
 fn wrong_type(dtype: DType, asked: &str) -> Error {
@@ -480,7 +480,7 @@ mod tests {
         let error = |dtype, shape: &[usize], bytes: &[u8]| Tensor::new(dtype, shape, bytes.to_vec()).unwrap_err();
         assert_eq!(error(DType::Int16, &[3], &[0; 5]).to_string(), "a int16 tensor of shape [3] takes 6 bytes, not 5");
         let bad = error(DType::Bool, &[2, 2], &[0, 1, 0, 2]);
-        assert_eq!(bad.to_string(), "element [1, 1] is the byte 2, which is no bool");
+        assert_eq!(bad.to_string(), "element [1, 1] is the byte 2, which is not a valid bool");
         assert_eq!((bad.place().value, bad.place().position.as_deref()), (Some(2), Some(&[1, 1][..])));
         assert!(Tensor::new(DType::Uint8, &[usize::MAX, 2], vec![]).is_err());
         assert!(Tensor::new(DType::String, &[0], vec![]).is_err());

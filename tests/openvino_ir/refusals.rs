@@ -335,7 +335,7 @@ fn wrong_nodes() {
             "no axis, by an empty name",
             Node { change: |graph| graph.node[0].input[2].clear(), ..good() },
             Kind::Model,
-            "input 2, \"axis\", is left out, and is required",
+            "input 2, \"axis\", is left out, but required",
             at(8, |p| p.value_name = Some("axis".into())),
         ),
         refused(
