@@ -70,7 +70,7 @@ pub enum Outcome {
         /// All are equal bit by bit.
         exact: bool,
     },
-    /// The model is valid, as far as can be seen, but can't run here; [`Error::causes`] has the reasons.
+    /// The model can't run here, and nothing else is wrong; [`Error::causes`] has the reasons.
     Unsupported(Error),
     /// The model is refused because a node departs from the standard: for example, its opset doesn't have the operator.
     Refused(Error),

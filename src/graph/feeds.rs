@@ -7,30 +7,30 @@ use crate::operator::Feeds;
 use crate::value::{Dim, DimsText, Value, ValueType};
 use smallvec::SmallVec;
 
-/// What a model says about one of its inputs or outputs.
+/// What a model declares about an input or output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValueInfo {
     /// The name.
     pub name: String,
-    /// The type, if it is said.
+    /// The type, if declared.
     pub value_type: Option<ValueType>,
-    /// The shape of a tensor, if it is said.
+    /// The shape of a tensor, if declared.
     pub shape: Option<Vec<Dim>>,
 }
 
 impl ValueInfo {
-    /// The element type of a tensor, if it is said.
+    /// The element type of a tensor, if declared.
     pub fn dtype(&self) -> Option<DType> {
         self.value_type.as_ref()?.dtype()
     }
 }
 
-/// The size of each symbol, once a feed has set it, and the name of that input.
+/// The size of each symbol and the name of the input that set it, once a feed has.
 pub(crate) type Symbols<'a> = SmallVec<[Option<(usize, &'a str)>; 4]>;
 
 impl Graph {
-    /// Each input has a value of its declared type and shape. Gives the sizes of the symbols.
+    /// Checks that each input has a value of its declared type and shape. Returns the sizes of the symbols.
     pub(crate) fn check_feeds(&self, feeds: Feeds<'_>) -> Result<Symbols<'_>> {
         let mut symbols: Symbols<'_> = SmallVec::from_elem(None, self.symbols);
         for (k, (input, default)) in self.inputs.iter().zip(&self.defaults).enumerate() {
@@ -118,7 +118,7 @@ impl super::Output {
     }
 }
 
-/// An initializer that is an input too has the input's type, and its shape where that is fixed.
+/// Checks an initializer that is also an input against the input's type, and its shape where that is fixed.
 pub(super) fn check_default(info: &ValueInfo, value: &Value) -> Result<()> {
     let name = quote(&info.name);
     let fault = |text: String| Err(Error::model(text).about(&info.name));
@@ -134,7 +134,7 @@ pub(super) fn check_default(info: &ValueInfo, value: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Whether a shape is as it is declared.
+/// Whether a shape matches its declaration.
 fn fits(dims: &[Dim], shape: &[usize]) -> bool {
     let same = |(axis, (dim, size)): (usize, (&Dim, &usize))| match dim {
         Dim::Fixed(fixed) => fixed == size,
