@@ -1,4 +1,4 @@
-//! Sparse tensors are made dense when they are read.
+//! Makes sparse tensors dense.
 
 use super::proto::SparseTensorProto;
 use super::tensor;
@@ -34,7 +34,7 @@ fn dense(values: &Tensor, indices: &Tensor, dims: &[i64], files: &ModelFiles) ->
         let text = format!("its values have rank {rank} and its indices type {indices}: 1 and int64 are needed");
         return Err(Error::model(text));
     }
-    // For each value its place in the flat tensor, or its coordinates.
+    // For each value, its flat index or its coordinates.
     let width = match indices.shape() {
         [n] if *n == count => None,
         [n, width] if *n == count && *width == shape.len() => Some(*width),

@@ -1,5 +1,5 @@
-//! The network as it stands in the `.xml` file. Entities are never expanded but for the five of XML itself, nothing
-//! nests deeper than the limit, and what is built is billed as it grows.
+//! The network in the `.xml` file. Only XML's own five entities are expanded, nothing nests deeper than the limit, and
+//! memory is charged as it is taken.
 
 use crate::error::{Error, Result, escape, quote};
 use crate::limits::{Limits, exceeded};
@@ -20,7 +20,7 @@ pub(super) struct Layer {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) version: String,
-    /// What stands in `<data>`.
+    /// The content of `<data>`.
     pub(super) data: Vec<(String, String)>,
     pub(super) inputs: Vec<Port>,
     pub(super) outputs: Vec<Port>,
@@ -41,14 +41,14 @@ pub(super) struct Edge {
 }
 
 impl Layer {
-    /// What `<data>` says.
+    /// An attribute of `<data>`.
     pub(super) fn attribute(&self, name: &str) -> Result<&str> {
         let found = self.data.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         found.ok_or_else(|| Error::model(format!("it has no {name}")))
     }
 }
 
-/// Where an element stands. All others are skipped with their content.
+/// The position of an element. All others are skipped with their content.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum At {
     Document,
@@ -64,7 +64,7 @@ enum At {
 /// The IR versions that can be read.
 const VERSIONS: std::ops::RangeInclusive<u32> = 10..=11;
 
-/// The network, and about how much memory it takes.
+/// The network, and the approximate memory that it takes.
 pub(super) fn read(file: &[u8], limits: &Limits) -> Result<(Net, u64)> {
     let text = std::str::from_utf8(file).map_err(|e| Error::model(format!("the file is not valid XML: {e}")))?;
     let allowed = limits.load_bytes.saturating_add(limits.load_bytes_per_byte.saturating_mul(file.len() as u64));
@@ -170,7 +170,7 @@ impl Net {
                     version: version.unwrap_or_default(),
                     ..Layer::default()
                 });
-                // It is kept in tables too.
+                // Tables keep it too.
                 return Ok(2048 + 6 * self.layers.last().map_or(0, |layer| layer.name.len()) as u64);
             }
             (At::Layer, "data") => {
@@ -211,7 +211,7 @@ impl Net {
     }
 }
 
-/// More are a mistake, and would make looking one up slow.
+/// Maximum number of attributes of a layer: more would make look-ups slow.
 const MAX_ATTRIBUTES: usize = 100;
 
 /// The values of known attributes; others are skipped.
@@ -263,7 +263,7 @@ fn number<T: std::str::FromStr>(value: Option<String>, what: &str) -> Result<T> 
     value.trim().parse().map_err(|_| Error::model(format!("the {what} is {}: a number is needed", quote(&value))))
 }
 
-/// The first of names with commas between them; a comma inside of a name has a backslash before it.
+/// The first of several names separated by commas; a comma within a name is escaped with a backslash.
 fn first_name(names: &str) -> String {
     let mut first = String::new();
     let mut rest = names.chars().peekable();
