@@ -1,4 +1,4 @@
-//! The format of the table.
+//! Parses the format of the table.
 
 use super::{Arity, Attribute, AttributeKind, AttributeSchema, Parameter, STANDARD, Schema, blocks_start};
 use crate::dtype::{DType, DTypes};
@@ -111,7 +111,7 @@ fn types(list: &str) -> Option<TypeSet> {
     Some(set)
 }
 
-/// The types of one word. They nest as deep as the text does.
+/// The types of one word, which may nest.
 fn types_of(word: &str) -> Option<Vec<ValueType>> {
     let inside = |name: &str| word.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')');
     if let Some(inner) = inside("seq") {
