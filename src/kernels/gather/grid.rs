@@ -129,7 +129,7 @@ fn one_row<T: Word, I: Index>(
         };
         let (from, to) = (data.as_ptr().cast::<T>(), out.as_mut_ptr().cast::<T>());
         let first = base + block * BLOCK * step;
-        // SAFETY: `narrow` checked that each entry is on the axis, so that the element is at most the one at `reach`,
+        // SAFETY: `narrow` checked that each entry is on the axis, so the element is at most the one at `reach`,
         // which is in `data`; `k` is in `out`. Words are plain bits at any address.
         #[allow(unsafe_code)]
         unsafe {
