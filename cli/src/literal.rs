@@ -5,14 +5,15 @@ use half::{bf16, f16};
 use onnxref::{DType, Scalar, Tensor};
 use serde_json::Value;
 
-/// Of a value in an error only this many characters are shown.
+/// Maximum number of characters of a value in an error.
 const MAX_VALUE: usize = 60;
 
-/// The tensor that a literal stands for. Where no element type is declared it is that of the literal: int64 where
-/// every number is an integer, float for other numbers, bool, string.
+/// Parses a literal. If no element type is declared, the literal decides: int64 if all numbers are integers, float for
+/// other numbers, bool, string.
 ///
-/// A decimal is rounded once, to the nearest. Nothing else changes a value: an integer that is out of range or that a
-/// float type can't hold exactly, a fraction for an integer type, a number that an 8-bit float hasn't, are errors.
+/// A decimal is rounded once, to the nearest value. Nothing else changes a value: an integer that is out of range or
+/// that a float type can't hold exactly, a fraction for an integer type, and a number that is not an 8-bit float are
+/// errors.
 pub(crate) fn parse(text: &str, declared: Option<DType>) -> Result<Tensor, String> {
     let value: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let dtype = declared.unwrap_or_else(|| type_of(&value));
@@ -66,7 +67,7 @@ impl Elements {
         if dtype == DType::String { Elements::Strings(Vec::new()) } else { Elements::Bytes(Vec::new()) }
     }
 
-    /// Adds an element, or says what is wrong with it: ` is out of range for ..`.
+    /// Adds an element, or says why it isn't valid: ` is out of range for ..`.
     fn push(&mut self, value: &Value, dtype: DType) -> Result<(), String> {
         match self {
             Elements::Strings(strings) => {
@@ -114,7 +115,7 @@ fn push_float(bytes: &mut Vec<u8>, value: &Value, dtype: DType) -> Result<(), St
             return Err(format!(" is not a valid {name}: allowed numbers, \"NaN\", \"inf\", \"-inf\""));
         }
     };
-    // Rust reads decimals to the nearest value, and the three words too.
+    // Rust parses decimals to the nearest value, and the three words too.
     let double: f64 = text.parse().map_err(|_| " is not a number".to_string())?;
     let single: f32 = text.parse().map_err(|_| " is not a number".to_string())?;
     let (code, rounded): (u64, f64) = match dtype {
@@ -148,8 +149,8 @@ fn push_float(bytes: &mut Vec<u8>, value: &Value, dtype: DType) -> Result<(), St
     Ok(())
 }
 
-/// The number cut to single precision, with the last bit set where that changed it. So a second rounding, to a type of
-/// fewer bits, gives what one rounding of the number would: the bit keeps it from being taken for a tie.
+/// The number truncated to single precision, with the last bit set if that changed it (rounding to odd). A second
+/// rounding, to a smaller type, then gives the same as a single one: the bit prevents false ties.
 fn to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     if nearest.is_infinite() || value.is_nan() || f64::from(nearest) == value {

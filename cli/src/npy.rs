@@ -7,10 +7,10 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy's own limit on a header.
 const MAX_HEADER: usize = 10_000;
 
-/// NumPy aligns the elements of a file by this many bytes.
+/// NumPy aligns the elements in a file to this many bytes.
 const ALIGN: usize = 64;
 
-/// Strings all take the space of the longest, which can be far more than they have.
+/// Maximum size of strings: each takes the space of the longest, which can be far more than its own length.
 const MAX_STRINGS: usize = 1 << 30;
 
 /// The tensor in a file.
@@ -36,7 +36,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Tensor, String> {
     Tensor::new(dtype, &shape, elements).map_err(|e| e.to_string())
 }
 
-/// A file with a tensor.
+/// Writes a tensor as a file.
 pub(crate) fn write(tensor: &Tensor) -> Result<Vec<u8>, String> {
     let (kind, elements) = match tensor.strings() {
         Ok(strings) => {
@@ -57,7 +57,7 @@ pub(crate) fn write(tensor: &Tensor) -> Result<Vec<u8>, String> {
     Ok(file)
 }
 
-/// What stands before the elements.
+/// The bytes before the elements.
 fn start(kind: &str, shape: &[usize]) -> Result<Vec<u8>, String> {
     let dims: Vec<String> = shape.iter().map(usize::to_string).collect();
     let comma = if dims.len() == 1 { "," } else { "" };
@@ -90,7 +90,7 @@ fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
     Ok(rest.split_at_checked(len).ok_or(CUT)?)
 }
 
-/// What a header says.
+/// The content of a header.
 struct Header<'a> {
     descr: &'a str,
     fortran: bool,
@@ -129,7 +129,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// A literal of Python that is read from left to right, as far as headers need it: no escapes, decimal numbers.
+/// Parses a Python literal from left to right, as far as headers need it: no escapes, only decimal numbers.
 struct Literal<'a> {
     text: &'a [u8],
     rest: &'a [u8],
@@ -140,7 +140,7 @@ impl<'a> Literal<'a> {
         format!("its header can't be read from byte {} on", self.text.len() - self.rest.len())
     }
 
-    /// Steps over whitespace, and over a token if it comes next.
+    /// Skips whitespace, and a token if it comes next.
     fn skip(&mut self, token: &str) -> bool {
         self.rest = self.rest.trim_ascii_start();
         let rest = self.rest.strip_prefix(token.as_bytes());
@@ -157,7 +157,7 @@ impl<'a> Literal<'a> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.stuck()) }
     }
 
-    /// The bytes up to the first one that doesn't belong, at least one.
+    /// The bytes up to the first one that doesn't match; at least one.
     fn word(&mut self, belongs: impl Fn(u8) -> bool) -> Result<&'a str, String> {
         let len = self.rest.iter().position(|byte| !belongs(*byte)).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at_checked(len).filter(|_| len > 0).ok_or_else(|| self.stuck())?;
@@ -212,12 +212,12 @@ impl<'a> Literal<'a> {
     }
 }
 
-/// What a type string such as `<f4` stands for.
+/// The meaning of a type string such as `<f4`.
 struct Kind {
     dtype: DType,
     /// Bytes of an element.
     size: usize,
-    /// Bytes of what has a byte order.
+    /// Bytes of a unit with a byte order.
     word: usize,
     big: bool,
 }
@@ -243,7 +243,7 @@ impl Kind {
     }
 }
 
-/// Elements whose first index runs fastest, in the order where the last one does.
+/// Reorders elements from column-major to row-major order.
 fn row_major(data: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len());
     for k in 0..data.len() / size {
@@ -258,7 +258,7 @@ fn row_major(data: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
     out
 }
 
-/// Four little-endian bytes a character, filled up with zeros.
+/// Four little-endian bytes for each character, padded with zeros.
 fn string(bytes: &[u8]) -> Result<String, String> {
     let code = |word: &[u8]| word.iter().rev().fold(0, |code, byte| code << 8 | u32::from(*byte));
     let codes: Vec<u32> = bytes.chunks_exact(4).map(code).collect();

@@ -1,4 +1,4 @@
-//! Files of outputs.
+//! Writes outputs to files.
 
 use crate::failure::{Failure, RUN};
 use crate::value::{Format, Named, split};
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// The files that outputs go to, each in a folder that can be written.
+/// The files for outputs, each in a writable folder.
 pub(crate) fn files<'a>(texts: &'a [String], model: &'a Model) -> Result<Vec<OutputFile<'a>>, Failure> {
     let files = texts.iter().map(|text| OutputFile::parse(text, model)).collect::<Result<Vec<_>, _>>()?;
     if let Some(path) = files.iter().enumerate().find_map(|(k, f)| files.iter().take(k).find(|g| g.path == f.path)) {
@@ -40,12 +40,12 @@ impl<'a> OutputFile<'a> {
         Ok(OutputFile { name, path, format })
     }
 
-    /// Whether the file can be written, as far as its folder tells.
+    /// Checks that the file's folder is writable.
     fn check(&self) -> Result<(), Failure> {
         let path = Path::new(self.path);
         let writable = match path.is_dir() {
             true => Err(io::ErrorKind::IsADirectory.into()),
-            // The file has no name where the system allows that, and is gone at once.
+            // The file is removed at once; where the system allows it, it never has a name.
             false => tempfile::tempfile_in(folder(path)).map(|_| ()),
         };
         let text = || print::path(&format!("{}={}", self.name, self.path));
@@ -63,8 +63,8 @@ impl<'a> OutputFile<'a> {
     }
 }
 
-/// Writes the files. All are encoded before the first is written, and all are written beside their places, under names
-/// that begin with `.onnxref-`, before the first is moved there. Whoever interrupts the program just then may find one.
+/// Writes the files. All are encoded before the first is written, and all are written to temporary files
+/// (`.onnxref-*`) beside their places before the first is moved there. An interruption may leave temporary files.
 pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), Failure> {
     let failed = |file: &OutputFile<'_>, e: io::Error| Failure::new(RUN, format!("{}: {e}", print::path(file.path)));
     let encode = |file: &OutputFile<'_>| {
@@ -85,7 +85,7 @@ pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), F
 fn beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // as any new file, less the umask
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // as for any new file, minus the umask
     let mut file = builder.prefix(".onnxref-").tempfile_in(folder(path))?;
     file.write_all(bytes)?;
     file.flush()?;
