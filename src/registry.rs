@@ -6,7 +6,7 @@ use crate::ops;
 use crate::schema::{self, Schema};
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::Arc;
 
 /// The operators that a model may use: those of the standard that are implemented, and a user's own.
@@ -59,10 +59,10 @@ impl Registry {
                 operator_label(domain, name)
             )));
         }
-        let first = schema::versions(domain, name).first().map_or(opset, |(first, _)| *first).max(opset);
-        let opset = if compatibility.newer_operators { first } else { opset };
+        let first = || schema::versions(domain, name).first().map_or(opset, |(first, _)| *first);
+        let opset = if compatibility.newer_operators { first().max(opset) } else { opset };
         let schema = schema::resolve(domain, name, opset).map_err(|error| {
-            let newer = first > opset && error.kind() == Kind::Model;
+            let newer = first() > opset && error.kind() == Kind::Model;
             if newer { error.with_remedy(Remedy::Allow("newer_operators")) } else { error }
         })?;
         let implementation = ops::all().find(|i| i.domain == domain && i.name == name);
@@ -95,7 +95,23 @@ fn not_implemented(schema: &Schema) -> Error {
 pub(crate) struct Lookup {
     hasher: RandomState,
     /// By the hash of domain, name and opset.
-    known: HashMap<u64, Vec<Known>>,
+    known: HashMap<u64, Vec<Known>, BuildHasherDefault<Hashed>>,
+}
+
+/// The hash of a key that is one.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 struct Known {
@@ -109,16 +125,26 @@ struct Known {
 pub(crate) type Found = std::result::Result<Arc<Resolved>, Option<usize>>;
 
 impl Lookup {
+    fn key(&self, domain: &str, name: &str, opset: Option<i64>) -> u64 {
+        let opset = opset.unwrap_or(i64::MIN);
+        // Few parts are hashed faster.
+        if domain.is_empty() {
+            self.hasher.hash_one((name, opset))
+        } else {
+            self.hasher.hash_one((domain, name, opset))
+        }
+    }
+
     /// What was found under an opset.
     pub(crate) fn get(&self, domain: &str, name: &str, opset: Option<i64>) -> Option<&Found> {
-        let mut known = self.known.get(&self.hasher.hash_one((domain, name, opset)))?.iter();
+        let mut known = self.known.get(&self.key(domain, name, opset))?.iter();
         // Comparing empty strings is slow.
         let same = |other: &str| if other.is_empty() { domain.is_empty() } else { other == domain };
         known.find(|known| known.name == name && known.opset == opset && same(&known.domain)).map(|known| &known.found)
     }
 
     pub(crate) fn insert(&mut self, domain: &str, name: &str, opset: Option<i64>, found: Found) {
-        let known = self.known.entry(self.hasher.hash_one((domain, name, opset))).or_default();
+        let known = self.known.entry(self.key(domain, name, opset)).or_default();
         known.push(Known { domain: domain.to_string(), name: name.to_string(), opset, found });
     }
 }

@@ -238,9 +238,9 @@ fn light_models_get_their_inputs() -> Result<()> {
 #[test]
 fn models_are_refused_for_their_nodes_alone() -> Result<()> {
     let x = Tensor::from_array(array![1f32]);
-    let early = model(9, 4, one_node_graph("ThresholdedRelu", vec![], &[("x", &x)], DType::Float));
+    let early = model(9, 4, one_node_graph("GatherElements", vec![], &[("x", &x)], DType::Float));
     let line = outcome(&case([("model.onnx", early.clone())])?)?;
-    ensure!(line.starts_with("refused node \"node\" (ThresholdedRelu): "), "{line}");
+    ensure!(line.starts_with("refused node \"node\" (GatherElements): "), "{line}");
     let cut = early[..early.len() - 1].to_vec();
     ensure!(matches!(case([("model.onnx", cut)])?.run(), Outcome::Failed(_)));
     Ok(())

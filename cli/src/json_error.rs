@@ -81,6 +81,8 @@ struct At<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     value_name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    parameter: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     attribute: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     axis: Option<i64>,
@@ -104,6 +106,7 @@ impl<'a> At<'a> {
             domain: place.domain.as_deref(),
             version: place.version,
             value_name: place.value_name.as_deref(),
+            parameter: place.parameter.as_deref(),
             attribute: place.attribute.as_deref(),
             axis: place.axis,
             size: place.size,

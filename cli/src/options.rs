@@ -93,15 +93,6 @@ pub(crate) fn explain(error: &Error) -> String {
     format!("{error:#}{flag}")
 }
 
-/// A text of the library without its references to library options.
-pub(crate) fn without_remedy(text: &str) -> String {
-    let limits = Limits::NAMES.iter().map(|name| Remedy::RaiseLimit(name));
-    let departures = Compatibility::NAMES.iter().map(|(name, _)| Remedy::Allow(name));
-    let others = [Remedy::ExternalRoot, Remedy::HardLinks, Remedy::ExternalData];
-    let all = limits.chain(departures).chain(others);
-    all.fold(text.to_string(), |text, remedy| text.replace(&format!(" ({remedy})"), ""))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

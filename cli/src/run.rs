@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     ///
     /// An error: {"error": {"kind": .., "message": .., "faults": N, "causes": [..], "needs": ..}}, also on standard
     /// output. Each cause has a kind, a message and, if known, node_index, node, operator, domain, version, function,
-    /// value_name, attribute, axis, size, value, position and limit; needs lists the operators that are not
+    /// value_name, parameter, attribute, axis, size, value, position and limit; needs lists the operators that are not
     /// implemented. The exit status and standard error are as without --json.
     #[arg(long, verbatim_doc_comment)]
     pub(crate) json: bool,

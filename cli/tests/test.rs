@@ -158,6 +158,9 @@ fn refused_cases_are_listed() {
     let strict = onnxref(["test", path(folder.path()), "--strict"]);
     assert_eq!((strict.code, strict.err.as_str()), (Some(3), "error: --strict: 1 case unsupported or refused\n"));
 
+    let allowed = onnxref(["test", path(&early), "--allow", "newer-operators"]);
+    assert!(!allowed.last().contains("refused") && !allowed.out.contains("not in opset"), "{allowed:?}");
+
     // A file that is no model at all fails.
     fs::write(early.join("model.onnx"), "").unwrap();
     let ran = onnxref(["test", path(folder.path())]);

@@ -26,7 +26,7 @@ pub use compare::Tolerance;
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result, quote};
 use crate::graph::ValueInfo;
-use crate::model::{Inputs, Model};
+use crate::model::{Inputs, LoadOptions, Model};
 use crate::tensor::Tensor;
 use crate::value::{Dim, Value, ValueType};
 use bytes::Bytes;
@@ -115,9 +115,14 @@ impl Case {
 
     /// Runs the case and compares its outputs.
     pub fn run(&self) -> Outcome {
+        self.run_with(&Model::options())
+    }
+
+    /// As [`Case::run`], with a model that is loaded with options.
+    pub fn run_with(&self, options: &LoadOptions) -> Outcome {
         let model = match &self.model {
-            Source::Path(path) => Model::load(path),
-            Source::Bytes(bytes) => Model::from_bytes(bytes.clone()),
+            Source::Path(path) => options.load(path),
+            Source::Bytes(bytes) => options.from_bytes(bytes.clone()),
         };
         let model = match model {
             Ok(model) => model,
@@ -145,7 +150,7 @@ fn not_loaded(error: Error) -> Outcome {
     } else if error.causes().iter().all(|e| unsupported(e) || refused(e)) {
         Outcome::Refused(error)
     } else {
-        Outcome::Failed(error.to_string())
+        Outcome::Failed(format!("{error:#}"))
     }
 }
 
@@ -213,7 +218,7 @@ impl Source {
             None | Some(ValueType::Tensor(_)) => Tensor::from_proto_bytes(bytes).map(Value::Tensor),
             Some(declared) => Value::from_proto_bytes(bytes, declared),
         }
-        .map_err(|e| e.to_string())
+        .map_err(|e| format!("{e:#}"))
     }
 }
 
@@ -221,7 +226,7 @@ impl DataSet {
     /// Whether the outputs are equal bit by bit (true) or within the tolerance (false), or else why one is wrong.
     fn run(&self, model: &Model, tolerance: Tolerance) -> Result<bool, String> {
         let inputs = if self.light { light_inputs(model)? } else { self.inputs(model)? };
-        let outputs = model.run(inputs).map_err(|e| e.to_string())?;
+        let outputs = model.run(inputs).map_err(|e| format!("{e:#}"))?;
         let got: Vec<(&str, &Value)> = outputs.iter().collect();
         if self.outputs.is_empty() {
             return Err("it has no outputs to compare".to_string());

@@ -55,7 +55,7 @@ pub struct Place {
     pub function: Option<String>,
     /// Position of the node in its graph, from 0.
     pub node_index: Option<usize>,
-    /// Name of the node; a node may have none.
+    /// Name of the node, if it has one.
     pub node: Option<String>,
     /// The node's operator, such as `Gather`.
     pub operator: Option<String>,
@@ -63,8 +63,10 @@ pub struct Place {
     pub domain: Option<String>,
     /// The version (`since_version`) of the operator that applies.
     pub version: Option<i64>,
-    /// Name of a value: a graph's input, output or initializer, or an operator's formal input or output.
+    /// Name of a value of the graph: an input, an output, an initializer, or a node's output.
     pub value_name: Option<String>,
+    /// Name of the operator's formal input or output, as its schema has it.
+    pub parameter: Option<String>,
     /// Name of the attribute.
     pub attribute: Option<String>,
     /// The axis in question, as it was given.
@@ -176,8 +178,9 @@ impl Error {
     /// About how much memory the error takes.
     pub(crate) fn weight(&self) -> usize {
         let Inner { place, message, .. } = &*self.0;
-        let names = [&place.function, &place.node, &place.operator, &place.domain, &place.value_name, &place.attribute];
-        let names: usize = names.into_iter().flatten().map(String::len).sum();
+        let node = [&place.function, &place.node, &place.operator, &place.domain];
+        let names = node.into_iter().chain([&place.value_name, &place.parameter, &place.attribute]);
+        let names: usize = names.flatten().map(String::len).sum();
         size_of::<Inner>() + message.len() + names
     }
 
@@ -206,7 +209,8 @@ impl Error {
         self.0.faults
     }
 
-    /// The faults that were found together, in the model's order; only this error if there was one.
+    /// The faults that were found together, in the model's order, then the operators that are missing here; only this
+    /// error if there was one.
     pub fn causes(&self) -> &[Error] {
         if self.0.causes.is_empty() { std::slice::from_ref(self) } else { &self.0.causes }
     }
@@ -245,7 +249,12 @@ impl Error {
         self
     }
 
-    /// Sets the value that the error is about: an operator's formal input or output, or a graph's.
+    /// Sets the formal input or output of the operator that the error is about.
+    pub fn parameter(self, name: &str) -> Error {
+        self.at(|place| place.parameter = Some(name.to_string()))
+    }
+
+    /// Sets the value of the graph that the error is about.
     pub fn about(self, value_name: &str) -> Error {
         self.at(|place| place.value_name = Some(value_name.to_string()))
     }
@@ -293,7 +302,7 @@ impl Display for Error {
                 write!(f, "in {function}: ")?;
             }
             match place.node.as_deref() {
-                Some(name) if !name.is_empty() => write!(f, "node {}", quote(name))?,
+                Some(name) => write!(f, "node {}", quote(name))?,
                 _ => write!(f, "node #{index}")?,
             }
             if let Some(operator) = &place.operator {

@@ -74,6 +74,8 @@ fn grouped(number: usize) -> String {
 pub(crate) struct Unresolved {
     /// Why, with the place of the first node.
     pub(crate) error: Error,
+    /// The place of that node in the draft.
+    pub(crate) at: usize,
     pub(crate) nodes: usize,
 }
 
@@ -83,11 +85,16 @@ impl Unresolved {
         if self.nodes > 1 { self.error.and(&format!(" ({} nodes)", grouped(self.nodes))) } else { self.error }
     }
 
+    /// Whether it is missing here; otherwise the model is at fault.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.error.kind() == Kind::Unsupported
+    }
+
     /// The same as data, if the operator is missing here.
     pub(crate) fn missing(&self) -> Option<Missing> {
         let place = self.error.place();
         let (domain, operator) = (place.domain.clone().unwrap_or_default(), place.operator.clone().unwrap_or_default());
-        (self.error.kind() == Kind::Unsupported).then(|| Missing {
+        self.is_missing().then(|| Missing {
             domain,
             operator,
             version: place.version,

@@ -125,7 +125,7 @@ impl NodePlace {
         error.at(|place| {
             place.function = self.function.as_deref().map(str::to_string);
             place.node_index = Some(self.index as usize);
-            place.node = Some(self.name.to_string());
+            place.node = Some(self.name.to_string()).filter(|name| !name.is_empty());
             // For a node in a subgraph the operator is set already.
             if place.operator.is_none() {
                 let Label { name, domain, version } = &*self.operator;
@@ -175,13 +175,13 @@ impl Faults {
     }
 
     /// Lists an operator that can't be resolved, for [`Faults::unresolved`]; `None` if there are too many.
-    pub(crate) fn list_unresolved(&mut self, error: Error) -> Option<usize> {
+    pub(crate) fn list_unresolved(&mut self, at: usize, error: Error) -> Option<usize> {
         if self.unresolved_weight >= self.most {
             self.unlisted += 1;
             return None;
         }
         self.unresolved_weight += error.weight();
-        self.unresolved.push(Unresolved { error, nodes: 0 });
+        self.unresolved.push(Unresolved { error, at, nodes: 0 });
         Some(self.unresolved.len() - 1)
     }
 
@@ -209,10 +209,9 @@ impl Faults {
     }
 
     /// All faults as one error: those of the model first, then those of nodes in the order of the nodes, then the
-    /// operators that can't be resolved, those with the most nodes first.
+    /// operators that are missing here, those with the most nodes first.
     pub(super) fn finish(&mut self) -> Result<()> {
         let Faults { mut list, left_out, mut unresolved, unlisted, operators, nodes, .. } = std::mem::take(self);
-        list.sort_by_key(|(at, _)| *at);
         unresolved.sort_by_key(|unresolved| std::cmp::Reverse(unresolved.nodes));
         let faults = list.len() + left_out + unresolved.len() + unlisted;
         let missing: Vec<Missing> = unresolved.iter().filter_map(Unresolved::missing).collect();
@@ -220,8 +219,12 @@ impl Faults {
         let missing_operators = missing.len() + unlisted;
         let needs = Needs { missing, missing_operators, missing_nodes, operators, nodes };
         let needs = Some(needs).filter(|needs| needs.missing_operators > 0);
+        let (missing, wrong): (Vec<_>, Vec<_>) = unresolved.into_iter().partition(Unresolved::is_missing);
+        // Of two faults of a node that of its operator comes first.
+        list.splice(..0, wrong.into_iter().map(|unresolved| (Some(unresolved.at), unresolved.into_error())));
+        list.sort_by_key(|(at, _)| *at);
         let listed = list.into_iter().map(|(_, error)| error);
-        let causes = listed.chain(unresolved.into_iter().map(Unresolved::into_error)).collect();
+        let causes = listed.chain(missing.into_iter().map(Unresolved::into_error)).collect();
         Error::all(causes, faults, needs).map_or(Ok(()), Err)
     }
 

@@ -15,10 +15,13 @@ const NAMED: usize = 8;
 /// # Errors
 /// Sorting takes more memory than is left.
 pub(super) fn sort(draft: &mut Draft, budget: &Budget) -> Result<bool> {
-    let Some(producers) = producers_if_unsorted(draft) else { return Ok(false) };
+    if is_sorted(draft) {
+        return Ok(false);
+    }
     let reads: usize = draft.nodes.iter().map(|node| node.reads().count()).sum();
     let bytes = ((size_of::<DraftNode>() + 96) * draft.nodes.len() + 32 * reads) as u64;
     budget.take(bytes)?;
+    let producers = producers(draft);
     let order = order(&draft.nodes, &producers);
     if order.len() < draft.nodes.len() {
         let cycle = cycle(&draft.nodes, &producers, &order);
@@ -34,8 +37,20 @@ pub(super) fn sort(draft: &mut Draft, budget: &Budget) -> Result<bool> {
     Ok(order.len() < draft.nodes.len())
 }
 
-/// For each value the place of the node that produces it; `None` if all nodes come after what they read.
-fn producers_if_unsorted(draft: &Draft) -> Option<Vec<u32>> {
+/// Whether all nodes come after what they read.
+fn is_sorted(draft: &Draft) -> bool {
+    let mut there: Vec<bool> = draft.entries.iter().map(|entry| entry.by != By::Nothing).collect();
+    draft.nodes.iter().all(|node| {
+        let sorted = node.reads().all(|id| there.get(id.at()) == Some(&true));
+        for id in node.outputs.iter().flatten() {
+            there.get_mut(id.at()).into_iter().for_each(|there| *there = true);
+        }
+        sorted
+    })
+}
+
+/// For each value the place of the first node that produces it.
+fn producers(draft: &Draft) -> Vec<u32> {
     let mut producers = vec![u32::MAX; draft.entries.len()];
     for (at, node) in (0..).zip(&draft.nodes) {
         for id in node.outputs.iter().flatten() {
@@ -46,10 +61,7 @@ fn producers_if_unsorted(draft: &Draft) -> Option<Vec<u32>> {
             }
         }
     }
-    let sorted = (0..).zip(&draft.nodes).all(|(at, node): (u32, _)| {
-        node.reads().all(|id| producers.get(id.at()).is_none_or(|producer| *producer < at || *producer == u32::MAX))
-    });
-    (!sorted).then_some(producers)
+    producers
 }
 
 /// The node that produces a value.

@@ -213,11 +213,11 @@ impl Node {
                 };
                 let what = types::what(declared);
                 let text = format!("output {k}, {name}, has {what} {got}, but is declared as {declared}");
-                return Err(Error::model(text).about(&formal.name));
+                return Err(Error::model(text).parameter(&formal.name));
             }
         };
         let text = format!("the operator's implementation returned output {k}, {name}, element type {got}, not {want}");
-        Err(self.blame(text).about(&formal.name))
+        Err(self.blame(text).parameter(&formal.name))
     }
 
     /// Error for an operator that violates its schema: its author must act.

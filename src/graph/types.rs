@@ -41,7 +41,7 @@ fn arity(what: &str, formal: &[Parameter], given: impl ExactSizeIterator<Item = 
         }
         if missing {
             return Err(Error::model(format!("{what} {k}, {}, is left out, but required", quote(&parameter.name)))
-                .about(&parameter.name));
+                .parameter(&parameter.name));
         }
     }
     Ok(())
@@ -78,7 +78,7 @@ pub(super) fn check(
         if !parameter.types.contains(&value_type) {
             let what = what(&value_type);
             let text = format!("{} has {what} {value_type}: allowed {}", quote(&parameter.name), parameter.types);
-            return Err(Error::model(text).about(&parameter.name));
+            return Err(Error::model(text).parameter(&parameter.name));
         }
         let Some(variable) = parameter.variable.as_deref() else { continue };
         match bound.iter().find(|(name, ..)| *name == variable) {
@@ -87,7 +87,7 @@ pub(super) fn check(
             Some((_, other, by)) => {
                 let (name, what) = (quote(&parameter.name), what(&value_type));
                 let text = format!("{name} has {what} {value_type} and {} has {other}: they must be equal", quote(by));
-                return Err(Error::model(text).about(&parameter.name));
+                return Err(Error::model(text).parameter(&parameter.name));
             }
         }
     }

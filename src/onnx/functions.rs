@@ -1,6 +1,7 @@
 //! Functions of a model: a node that calls one is replaced by the function's nodes.
 
-use super::graph::{Loader, Opsets, Scope, decoded, domain_of, opsets};
+use super::graph::{Loader, Scope, decoded};
+use super::opsets::{Opsets, domain_of, opsets};
 use super::proto::{AttributeProto, FunctionProto, NodeProto};
 use super::scan;
 use crate::error::{Error, Result, escape, operator_label, quote};
@@ -64,9 +65,9 @@ impl Functions {
             if name.is_empty() {
                 return Err(Error::model(format!("function #{} has no name", functions.list.len())));
             }
-            if functions.find(&domain, &name, &overload).is_some() {
-                let label = label(&domain, &name, &overload);
-                return Err(Error::model(format!("two functions are called {label}")));
+            if let Some(first) = functions.find(&domain, &name, &overload) {
+                let (label, second) = (label(&domain, &name, &overload), functions.list.len());
+                return Err(Error::model(format!("functions #{first} and #{second} are both called {label}")));
             }
             let text = name.len() + domain.len() + overload.len();
             files.budget.take((2 * size_of::<Function>() + 256 + 2 * text) as u64)?;

@@ -1,7 +1,8 @@
 //! From the messages of a model to a draft.
 
 use super::functions::{Decoded, Functions};
-use super::proto::{AttributeProto, NodeProto, OperatorSetIdProto, SparseTensorProto, TensorProto, ValueInfoProto};
+use super::opsets::{Opsets, domain_of, model_opsets, note_opsets};
+use super::proto::{AttributeProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto};
 use super::{attribute, scan, shallow, sparse, tensor, types};
 use crate::error::{Error, Kind, Remedy, Result, quote};
 use crate::files::{LoadedModel, ModelFiles};
@@ -12,7 +13,6 @@ use crate::value::Value;
 use bytes::Bytes;
 use prost::Message;
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -61,97 +61,6 @@ pub(super) fn decoded<M: Message + Default>(bytes: Bytes) -> Result<M> {
     M::decode(bytes).map_err(|e| Error::model(format!("the file is not an ONNX model, or is cut short: {e}")))
 }
 
-/// `ai.onnx` and the empty domain are one.
-pub(super) fn domain_of(domain: Option<&str>) -> &str {
-    domain.filter(|domain| *domain != "ai.onnx").unwrap_or("")
-}
-
-/// The opsets that a model imports; below IR version 3 there is one.
-fn model_opsets(
-    imports: &[OperatorSetIdProto],
-    ir_version: i64,
-    registry: &Registry,
-    files: &ModelFiles,
-) -> Result<Vec<(String, i64)>> {
-    match imports {
-        [] if ir_version < 3 => Ok(vec![(String::new(), 1)]),
-        [] => Err(Error::model(format!("opset_import is missing: IR version {ir_version} needs it"))),
-        _ if ir_version < 3 => {
-            Err(Error::model(format!("opset_import is not allowed under IR version {ir_version}: it came with 3")))
-        }
-        _ => opsets(imports, registry, files),
-    }
-}
-
-/// The opsets that a model or a function imports.
-pub(super) fn opsets(
-    imports: &[OperatorSetIdProto],
-    registry: &Registry,
-    files: &ModelFiles,
-) -> Result<Vec<(String, i64)>> {
-    let mut opsets: Vec<(String, i64)> = Vec::new();
-    let mut known: HashMap<&str, usize> = HashMap::new();
-    for import in imports {
-        files.budget.take(256 + 2 * import.domain.as_ref().map_or(0, String::len) as u64)?;
-        let domain = domain_of(import.domain.as_deref());
-        let version = import.version.unwrap_or(0);
-        let name = quote(if domain.is_empty() { "ai.onnx" } else { domain });
-        let fault = |kind, text: String| {
-            Err(Error::new(kind, text).value(version).at(|place| place.domain = Some(domain.to_string())))
-        };
-        match registry.newest(domain) {
-            Some(Newest::Standard(newest)) if version > newest => {
-                let text = format!(
-                    "opset_import has version {version} of domain {name}: {newest} is the newest that is known"
-                );
-                return fault(Kind::Unsupported, text);
-            }
-            _ => {}
-        }
-        // If there are several versions, the highest counts.
-        match known.entry(domain) {
-            Entry::Vacant(place) => {
-                place.insert(opsets.len());
-                opsets.push((domain.to_string(), version));
-            }
-            Entry::Occupied(place) => {
-                let first = opsets.get_mut(*place.get());
-                first.into_iter().for_each(|(_, first)| *first = version.max(*first));
-            }
-        }
-    }
-    Ok(opsets)
-}
-
-/// Notes harmless oddities in the imports of a model.
-fn note_opsets(
-    imports: &[OperatorSetIdProto],
-    opsets: &[(String, i64)],
-    draft: &mut Draft,
-    files: &ModelFiles,
-) -> Result<()> {
-    let name = |domain: &str| quote(if domain.is_empty() { "ai.onnx" } else { domain });
-    let highest: HashMap<&str, i64> = opsets.iter().map(|(domain, version)| (domain.as_str(), *version)).collect();
-    for import in imports {
-        let (domain, version) = (domain_of(import.domain.as_deref()), import.version.unwrap_or(0));
-        match highest.get(domain) {
-            Some(highest) if version < *highest => {
-                let name = name(domain);
-                let text =
-                    format!("opset_import has versions {version} and {highest} of domain {name}: {highest} counts");
-                draft.note(text, &files.budget)?;
-            }
-            _ if version <= 0 => {
-                let text =
-                    format!("opset_import has version {version} of domain {}: versions start at 1", name(domain));
-                draft.note(text, &files.budget)?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 fn metadata(proto: &shallow::Model, files: &ModelFiles) -> Result<Vec<(String, String)>> {
     let version = proto.model_version.filter(|v| *v != 0).map(|v| v.to_string());
     let fields = [
@@ -169,34 +78,6 @@ fn metadata(proto: &shallow::Model, files: &ModelFiles) -> Result<Vec<(String, S
         Ok((key.to_string(), value.to_string()))
     };
     fields.chain(own).map(copied).collect()
-}
-
-/// Opsets by domain: of the model, or of a function.
-#[derive(Default)]
-pub(super) struct Opsets {
-    /// Of the domain `ai.onnx`, which most nodes are of: comparing empty names is slow.
-    standard: Option<i64>,
-    others: HashMap<String, i64>,
-}
-
-impl Opsets {
-    fn get(&self, domain: &str) -> Option<i64> {
-        if domain.is_empty() { self.standard } else { self.others.get(domain).copied() }
-    }
-}
-
-impl FromIterator<(String, i64)> for Opsets {
-    fn from_iter<I: IntoIterator<Item = (String, i64)>>(imports: I) -> Opsets {
-        let mut opsets = Opsets::default();
-        for (domain, version) in imports {
-            if domain.is_empty() {
-                opsets.standard = Some(version);
-            } else {
-                opsets.others.insert(domain, version);
-            }
-        }
-        opsets
-    }
 }
 
 /// The nodes of the graph, or of a called function, and their context.
@@ -326,22 +207,26 @@ impl Loader<'_> {
     fn value_info(&mut self, proto: &ValueInfoProto, what: &str) -> Option<ValueInfo> {
         let (info, read) = types::value_info(proto, &self.files.limits, &self.files.budget);
         let untyped = proto.r#type.as_ref().is_none_or(|proto| proto.value.is_none());
+        let (name, budget) = (|| quote(&info.name), &self.files.budget);
         if let Err(error) = read {
-            let fault = error.within(&format!("{what} {}", quote(&info.name)));
-            self.draft.faults.push(fault.about(&info.name));
-        } else if let Some(note) = match () {
-            () if untyped && what == "input" => Some(format!("input {} has no type", quote(&info.name))),
-            () if types::has_negative(proto) => {
-                Some(format!("{what} {} is declared with a negative dimension: its size is unknown", quote(&info.name)))
-            }
-            () => None,
-        } {
-            if let Err(error) = self.draft.note(note, &self.files.budget) {
+            self.draft.faults.push(error.within(&format!("{what} {}", name())).about(&info.name));
+            return Some(info);
+        }
+        let noted = if untyped && what == "input" {
+            self.draft.note(format!("input {} has no type", name()), budget)
+        } else if types::has_negative(proto) {
+            let text = format!("{what} {} is declared with a negative dimension: its size is unknown", name());
+            self.draft.note(text, budget)
+        } else {
+            Ok(())
+        };
+        match noted {
+            Ok(()) => Some(info),
+            Err(error) => {
                 self.draft.faults.push(error);
-                return None;
+                None
             }
         }
-        Some(info)
     }
 
     /// Reads a node, and all nodes of the functions that it calls.
@@ -427,13 +312,13 @@ impl Loader<'_> {
             None => {
                 self.files.budget.take(LOOKED_UP + 4 * (op_type.len() + domain.len()) as u64)?;
                 self.draft.faults.operators += 1;
-                let found = self.look_up(opset, domain, op_type);
+                let (at, found) = (self.draft.node_count(), self.look_up(opset, domain, op_type));
                 if found.is_ok() {
                     self.files.budget.take(SCHEMA)?;
                 }
                 let found = found.map(Arc::new).map_err(|error| {
                     let error = place(Arc::new(Label::new(op_type, domain, None))).locate(error);
-                    self.draft.faults.list_unresolved(error)
+                    self.draft.faults.list_unresolved(at, error)
                 });
                 self.operators.insert(domain, op_type, opset, found.clone());
                 found
@@ -449,7 +334,7 @@ impl Loader<'_> {
         if op_type.is_empty() {
             return Err(Error::model("the node has no op_type"));
         }
-        let name = quote(if domain.is_empty() { "ai.onnx" } else { domain });
+        let name = || quote(if domain.is_empty() { "ai.onnx" } else { domain });
         let newest = || match self.registry.newest(domain) {
             Some(Newest::Standard(newest)) => newest,
             Some(Newest::Custom) | None => i64::MAX,
@@ -458,11 +343,11 @@ impl Loader<'_> {
             Some(opset) if opset > 0 => self.registry.resolve(domain, op_type, opset),
             _ if self.registry.compatibility.undeclared_domains => self.registry.resolve(domain, op_type, newest()),
             None => {
-                let text = format!("the model doesn't import the domain {name}");
+                let text = format!("the model doesn't import the domain {}", name());
                 Err(Error::model(text).with_remedy(Remedy::Allow("undeclared_domains")))
             }
             Some(opset) => {
-                let text = format!("opset_import has version {opset} of domain {name}: versions start at 1");
+                let text = format!("opset_import has version {opset} of domain {}: versions start at 1", name());
                 Err(Error::model(text).value(opset))
             }
         }

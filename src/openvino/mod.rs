@@ -217,8 +217,8 @@ impl Reader<'_> {
             None => {
                 self.files.budget.take(1024 + 4 * (layer.kind.len() + layer.version.len()) as u64)?;
                 self.draft.faults.operators += 1;
-                let found = self.look_up(layer).map(Arc::new);
-                let found = found.map_err(|error| self.draft.faults.list_unresolved(place.locate(error)));
+                let (at, found) = (self.draft.node_count(), self.look_up(layer).map(Arc::new));
+                let found = found.map_err(|error| self.draft.faults.list_unresolved(at, place.locate(error)));
                 self.operators.insert(&layer.version, &layer.kind, None, found.clone());
                 found
             }

@@ -94,7 +94,7 @@ impl Call<'_> {
     #[cold]
     fn scalar(&self, k: usize) -> Error {
         let name = self.name(k);
-        Error::input(format!("{} is a scalar: it needs a rank of at least 1", quote(name))).about(name)
+        Error::input(format!("{} is a scalar: it needs a rank of at least 1", quote(name))).parameter(name)
     }
 
     /// Takes the value of an input if it isn't needed later, so that its memory can become an output.
@@ -105,7 +105,7 @@ impl Call<'_> {
 
     #[cold]
     fn left_out(&self, k: usize) -> Error {
-        Error::model(format!("input {k}, {}, is left out, but needed", quote(self.name(k)))).about(self.name(k))
+        Error::model(format!("input {k}, {}, is left out, but needed", quote(self.name(k)))).parameter(self.name(k))
     }
 
     /// The formal name of an input.

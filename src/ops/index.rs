@@ -94,7 +94,7 @@ fn bad_index(data: &str, indices: &Tensor, at: usize, value: i128, axis: &Axis, 
     Error::input(format!(
         "indices{element} = {value} {why}for axis {given} of {data}, which has {size} {entries}: {allowed}"
     ))
-    .about("indices")
+    .parameter("indices")
     .axis(given)
     .size(size)
     .value(value)
@@ -105,7 +105,7 @@ fn bad_index(data: &str, indices: &Tensor, at: usize, value: i128, axis: &Axis, 
 pub(crate) fn unequal_batch(d: usize, data: &[usize], indices: &[usize]) -> Error {
     let (have, want) = (data.get(d).copied().unwrap_or(0), indices.get(d).copied().unwrap_or(0));
     Error::input(format!("batch dimension {d} is {have} in \"data\" and {want} in \"indices\": they must be equal"))
-        .about("indices")
+        .parameter("indices")
         .axis(d as i64)
         .size(have)
         .value(want as i128)

@@ -1,7 +1,7 @@
 //! Everything that an operator's file uses of the crate.
 
 pub(super) use super::index::{Range, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened};
-pub(super) use crate::error::{Error, Kind, Result};
+pub(super) use crate::error::{Error, Kind, Remedy, Result};
 pub(super) use crate::kernels::{self, Stopped};
 pub(super) use crate::operator::{Axis, Call, Implementation, Make, Node, Operator, Values};
 pub(super) use crate::tensor::shape_of;

@@ -48,7 +48,7 @@ fn malformations() -> Vec<(&'static str, Vec<u8>, usize, String)> {
     let unknown = |wire: u8, body: &[u8]| [key(1000, wire), body.to_vec()].concat();
     let left = |need: u64, left: u64| format!("{need} bytes follow, and {left} are left");
     let group = || "a group, which ONNX doesn't have".to_string();
-    let no_wire = || "which doesn't exist".to_string();
+    let no_wire = |wire: u8| format!("wire type {wire}, which doesn't exist");
     let no_number = || "a field has no number".to_string();
     let wide = || "a number has more than 64 bits".to_string();
     let cut = || "a number is cut short".to_string();
@@ -60,8 +60,8 @@ fn malformations() -> Vec<(&'static str, Vec<u8>, usize, String)> {
         ("a group begins", vec![0x0b], 0, group()),
         ("a group ends", vec![0x0c], 0, group()),
         ("groups in groups", vec![0x0b; 10_000], 0, group()),
-        ("wire type 6", vec![0x0e, 0], 0, no_wire()),
-        ("wire type 7", vec![0x0f, 0], 0, no_wire()),
+        ("wire type 6", vec![0x0e, 0], 0, no_wire(6)),
+        ("wire type 7", vec![0x0f, 0], 0, no_wire(7)),
         ("a key that is cut", vec![0x80], 0, cut()),
         ("a key of 11 bytes", vec![0xff; 11], 0, wide()),
         ("a key whose tenth byte is 2", [vec![0x80; 9], vec![2, 0]].concat(), 0, wide()),

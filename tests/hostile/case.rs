@@ -52,7 +52,7 @@ impl At {
             At::Node(index) => place.node_index == Some(*index),
             At::Operator(name) => place.operator.as_ref() == Some(name),
             At::Version(version) => place.version == Some(*version),
-            At::Name(name) => place.value_name.as_ref() == Some(name),
+            At::Name(name) => place.value_name.as_ref().or(place.parameter.as_ref()) == Some(name),
             At::Attribute(name) => place.attribute.as_ref() == Some(name),
             At::Axis(axis) => place.axis == Some(*axis),
             At::Size(size) => place.size == Some(*size),

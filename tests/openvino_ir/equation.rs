@@ -60,7 +60,7 @@ proptest! {
         let place = error.place();
         prop_assert_eq!((place.value, place.axis, place.size), (Some(value), Some(case.axis.0), Some(size)));
         prop_assert_eq!(place.position.as_ref(), Some(&case.indices.position(first)));
-        prop_assert_eq!((place.value_name.as_deref(), place.operator.as_deref()), (Some("indices"), Some("Gather")));
+        prop_assert_eq!((place.parameter.as_deref(), place.operator.as_deref()), (Some("indices"), Some("Gather")));
         prop_assert_eq!((place.version, place.domain.as_deref()), (Some(case.version), Some(DOMAIN)));
         prop_assert_eq!((place.node.as_deref(), place.node_index), (Some("node"), Some(0)));
     }

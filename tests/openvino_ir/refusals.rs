@@ -108,7 +108,7 @@ fn an_axis_that_the_data_has() {
         [1, 7, 8].map(|version| {
             let text = format!("axis {value} is out of range for \"data\" of shape [2, 3, 4]: allowed -3..=2");
             let place = at(version, |p| {
-                p.value_name = Some("axis".into());
+                p.parameter = Some("axis".into());
                 p.axis = i64::try_from(value).ok();
                 p.value = Some(value);
             });
@@ -128,7 +128,7 @@ fn an_axis_that_the_data_has() {
 fn an_axis_of_one_element() {
     let of = |shape: &[usize]| Tensor::from(Array::<i64, _>::ones(IxDyn(shape)));
     let refused = |shape: &[usize], text| {
-        let place = at(8, |p| p.value_name = Some("axis".into()));
+        let place = at(8, |p| p.parameter = Some("axis".into()));
         refused(text, Node { axis: of(shape), ..good() }, Kind::Input, text, place)
     };
     assert_as_expected([
@@ -145,7 +145,7 @@ fn an_axis_of_one_element() {
 fn data_has_dimensions() {
     for axis in [0, 1, -1] {
         let node = Node { data: floats(&[]), axis: Tensor::scalar(axis), ..good() };
-        let place = at(8, |p| p.value_name = Some("data".into()));
+        let place = at(8, |p| p.parameter = Some("data".into()));
         let text = "\"data\" is a scalar: it needs a rank of at least 1";
         assert_as_expected([refused("scalar", node, Kind::Input, text, place)]);
     }
@@ -238,7 +238,7 @@ fn batch_dimensions_that_are_equal() {
             ..good()
         };
         let place = at(8, |p| {
-            p.value_name = Some("indices".into());
+            p.parameter = Some("indices".into());
             p.axis = Some(d as i64);
             p.size = Some(data[d]);
             p.value = Some(indices[d] as i128);
@@ -264,7 +264,7 @@ fn any_index_on_an_empty_axis() {
     for version in [1, 7] {
         let node = Node { opset: version, data: floats(&[2, 0, 4]), ..good() };
         let place = at(version, |p| {
-            (p.value_name, p.axis, p.size) = (Some("indices".into()), Some(1), Some(0));
+            (p.parameter, p.axis, p.size) = (Some("indices".into()), Some(1), Some(0));
             (p.value, p.position) = (Some(0), Some(vec![0, 0]));
         });
         let text = "indices[0, 0] = 0 is out of range for axis 1 of \"data\", which has 0 entries: no index is allowed";
@@ -308,21 +308,21 @@ fn wrong_nodes() {
             Node { indices: floats(&[2]), ..good() },
             Kind::Model,
             "\"indices\" has element type float: allowed uint8, int8, uint16, int16, int32, int64, uint32, uint64",
-            at(8, |p| p.value_name = Some("indices".into())),
+            at(8, |p| p.parameter = Some("indices".into())),
         ),
         refused(
             "float axis",
             Node { opset: 1, axis: floats(&[]), ..good() },
             Kind::Model,
             "\"axis\" has element type float: allowed uint8, int8, uint16, int16, int32, int64, uint32, uint64",
-            at(1, |p| p.value_name = Some("axis".into())),
+            at(1, |p| p.parameter = Some("axis".into())),
         ),
         refused(
             "int4 indices",
             Node { opset: 7, indices: Tensor::new(DType::Int4, &[1], vec![0]).unwrap(), ..good() },
             Kind::Model,
             "\"indices\" has element type int4: allowed uint8, int8, uint16, int16, int32, int64, uint32, uint64",
-            at(7, |p| p.value_name = Some("indices".into())),
+            at(7, |p| p.parameter = Some("indices".into())),
         ),
         refused(
             "no axis",
@@ -336,7 +336,7 @@ fn wrong_nodes() {
             Node { change: |graph| graph.node[0].input[2].clear(), ..good() },
             Kind::Model,
             "input 2, \"axis\", is left out, but required",
-            at(8, |p| p.value_name = Some("axis".into())),
+            at(8, |p| p.parameter = Some("axis".into())),
         ),
         refused(
             "four inputs",

@@ -96,7 +96,7 @@ impl Case {
         assert_eq!(place.value, Some(self.indices.values[at]));
         assert_eq!(place.position, Some(self.indices.position(at)));
         assert_eq!((place.axis, place.size), (Some(self.axis(at)), Some(self.size(at))));
-        assert_eq!((place.value_name.as_deref(), place.operator.as_deref()), (Some("indices"), Some(self.op)));
+        assert_eq!((place.parameter.as_deref(), place.operator.as_deref()), (Some("indices"), Some(self.op)));
         assert_eq!((place.version, place.domain.as_deref()), (Some(self.version), Some("")));
         assert_eq!((place.node.as_deref(), place.node_index), (Some("node"), Some(0)));
     }

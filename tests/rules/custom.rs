@@ -185,7 +185,7 @@ fn an_implementation_keeps_to_its_schema() {
             |_| one(array![1i64]),
             "node \"node\" (com.example::Own-1): the operator's implementation returned output 0, \"y\", \
              element type int64, not float",
-            at_own(1).named("y"),
+            at_own(1).parameter("y"),
         ),
         (
             "no output",
@@ -210,7 +210,13 @@ fn an_output_is_as_the_model_declares_it() {
     // The schema leaves the type open, and the model says float.
     let options = add("com.example.Own 1\n  (x: T) -> (y: U)\n  T: float\n  U: float int64", |_| one(array![1i64]));
     let text = "node \"node\" (com.example::Own-1): output 0, \"y\", has element type int64, but is declared as float";
-    assert_as_expected([difference_at("declared", run(&options, &own(1)), Kind::Model, text, &at_own(1).named("y"))]);
+    assert_as_expected([difference_at(
+        "declared",
+        run(&options, &own(1)),
+        Kind::Model,
+        text,
+        &at_own(1).parameter("y"),
+    )]);
 }
 
 #[test]
@@ -220,7 +226,7 @@ fn an_output_is_of_a_type_that_its_schema_allows() {
     graph_of(&mut model).output[0].r#type = None;
     let text = "node \"node\" (com.example::Own-1): the operator's implementation returned output 0, \"y\", \
                 element type uint8, not one of float, int64";
-    let place = at_own(1).named("y");
+    let place = at_own(1).parameter("y");
     assert_as_expected([difference_at("open", run(&options, &model), Kind::Input, text, &place)]);
 }
 
@@ -243,7 +249,7 @@ fn a_model_keeps_to_an_added_schema() {
                 graph_of(m).node[0].input[1] = "i".into();
             },
             "node \"node\" (com.example::Own-1): \"b\" has element type int64 and \"a\" has float: they must be equal",
-            at_own(1).named("b"),
+            at_own(1).parameter("b"),
         ),
         (
             "no required attribute",

@@ -69,7 +69,7 @@ fn at_call(name: &str) -> Place {
 fn inside(function: &str, index: usize, version: impl Into<Option<i64>>) -> Place {
     Place::default().with(|p| {
         p.function = Some(format!("node \"call\" (own::{function})"));
-        (p.node_index, p.node) = (Some(index), Some(String::new()));
+        (p.node_index, p.node) = (Some(index), None);
         (p.operator, p.domain, p.version) = (Some("Gather".into()), Some(String::new()), version.into());
     })
 }
@@ -312,7 +312,7 @@ fn a_function_has_opsets_of_its_own() {
 #[test]
 fn an_error_inside_names_the_call_and_the_node() {
     let model = model(vec![pick()], vec![call("Pick", &["data", "indices"], &["output"], vec![])]);
-    let place = inside("Pick", 0, 13).named("indices").with(|p| {
+    let place = inside("Pick", 0, 13).parameter("indices").with(|p| {
         (p.axis, p.size, p.value, p.position) = (Some(0), Some(3), Some(3), Some(vec![1]));
     });
     let text = "in node \"call\" (own::Pick): node #0 (Gather-13): indices[1] = 3 is out of range for axis 0 \
@@ -343,7 +343,7 @@ fn inputs_and_outputs_may_be_left_out() {
     // Where a node needs it, the node says so.
     let error = run(&["data"], &["output"]).unwrap_err();
     assert_eq!((error.kind(), error.causes().len()), (Kind::Model, 2));
-    let place = inside("Two", 0, 13).named("indices");
+    let place = inside("Two", 0, 13).parameter("indices");
     assert_eq!(error.causes()[0].place(), &place, "{error}");
     let text = "in node \"call\" (own::Two): node #0 (Gather-13): input 1, \"indices\", is left out, but required";
     assert_eq!(error.causes()[0].to_string(), text);
@@ -422,9 +422,9 @@ fn functions_have_names_and_no_two_the_same() {
         refused(text, &model, Kind::Model, text, Place::default());
     };
     check(vec![pick(), FunctionProto { name: None, ..pick() }], "function #1 has no name");
-    check(vec![pick(), pick()], "two functions are called own::Pick");
+    check(vec![pick(), pick()], "functions #0 and #1 are both called own::Pick");
     let overload = || FunctionProto { overload: Some("v".into()), ..pick() };
-    check(vec![overload(), pick(), overload()], "two functions are called own::Pick[v]");
+    check(vec![overload(), pick(), overload()], "functions #0 and #2 are both called own::Pick[v]");
 }
 
 /// `F0` calls `F1` twice, and so on to `F{depth}`, which has one node or none.

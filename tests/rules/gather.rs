@@ -24,7 +24,7 @@ fn run(opset: i64, data: &[usize], axis: i64, indices: &Tensor) -> Result<Tensor
 }
 
 fn place(version: i64, case: &Case) -> Place {
-    at_node("Gather", version).named("indices").with(|p| {
+    at_node("Gather", version).parameter("indices").with(|p| {
         p.axis = Some(case.axis);
         p.size = Some(case.at.2);
         p.value = Some(case.at.0.into());
@@ -61,7 +61,8 @@ fn version_1_takes_0_to_s_less_1() {
                     shape: &[1, 2],
                     indices: &[1, -1],
                     text: "indices[0, 1] = -1 is negative, which is allowed from version 11 on only, \
-                           for axis -1 of \"data\", which has 2 entries: allowed 0..=1",
+                           for axis -1 of \"data\", which has 2 entries: allowed 0..=1 \
+                           (Compatibility::gather_1_negative_indices accepts it)",
                     at: Index(-1, &[0, 1], 2),
                 },
                 Case {
@@ -70,7 +71,8 @@ fn version_1_takes_0_to_s_less_1() {
                     shape: &[],
                     indices: &[i64::MIN],
                     text: "indices = -9223372036854775808 is negative, which is allowed from version 11 on only, \
-                           for axis 0 of \"data\", which has 3 entries: allowed 0..=2",
+                           for axis 0 of \"data\", which has 3 entries: allowed 0..=2 \
+                           (Compatibility::gather_1_negative_indices accepts it)",
                     at: Index(i64::MIN, &[], 3),
                 },
                 Case {

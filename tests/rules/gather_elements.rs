@@ -16,7 +16,7 @@ type Case = (&'static [usize], i64, &'static [usize], &'static [i64], &'static s
 fn check(cases: &[Case]) {
     for (opset, version) in [(11, 11), (12, 11), (13, 13), (28, 13)] {
         assert_as_expected(cases.iter().map(|(data, axis, shape, indices, text, fill)| {
-            let place = at_node("GatherElements", version).named("indices").with(fill);
+            let place = at_node("GatherElements", version).parameter("indices").with(fill);
             let full = format!("node \"node\" (GatherElements-{version}): {text}");
             difference_at(text, run(opset, data, *axis, shape, indices), Kind::Input, &full, &place)
         }));

@@ -28,7 +28,7 @@ fn check(cases: &[Case]) {
 }
 
 fn at(p: &mut Place, axis: i64, size: usize, value: i64, position: &[usize]) {
-    p.value_name = Some("indices".into());
+    p.parameter = Some("indices".into());
     (p.axis, p.size, p.value, p.position) = (Some(axis), Some(size), Some(value.into()), Some(position.to_vec()));
 }
 
@@ -96,7 +96,7 @@ fn tuples_have_a_width_within_the_rank() {
             Kind::Input,
             "the last dimension of \"indices\" is 3: allowed 1..=2 for \"data\" of rank 2 with 0 batch dimensions",
             |p| {
-                p.value_name = Some("indices".into());
+                p.parameter = Some("indices".into());
                 (p.axis, p.value) = (Some(1), Some(3));
             },
         ),
@@ -108,7 +108,7 @@ fn tuples_have_a_width_within_the_rank() {
             Kind::Input,
             "the last dimension of \"indices\" is 0: allowed 1..=2 for \"data\" of rank 2 with 0 batch dimensions",
             |p| {
-                p.value_name = Some("indices".into());
+                p.parameter = Some("indices".into());
                 (p.axis, p.value) = (Some(1), Some(0));
             },
         ),
@@ -120,12 +120,12 @@ fn tuples_have_a_width_within_the_rank() {
             Kind::Input,
             "the last dimension of \"indices\" is 2: allowed 1..=1 for \"data\" of rank 2 with 1 batch dimensions",
             |p| {
-                p.value_name = Some("indices".into());
+                p.parameter = Some("indices".into());
                 (p.axis, p.value) = (Some(1), Some(2));
             },
         ),
         (&[3], 0, &[], &[0], Kind::Input, "\"indices\" is a scalar: it needs a rank of at least 1", |p| {
-            p.value_name = Some("indices".into())
+            p.parameter = Some("indices".into())
         }),
     ]);
 }
@@ -177,7 +177,7 @@ fn batch_dimensions_are_there_and_equal() {
             Kind::Input,
             "batch dimension 0 is 3 in \"data\" and 2 in \"indices\": they must be equal",
             |p| {
-                p.value_name = Some("indices".into());
+                p.parameter = Some("indices".into());
                 (p.axis, p.size, p.value) = (Some(0), Some(3), Some(2));
             },
         ),
@@ -190,7 +190,7 @@ fn batch_dimensions_are_there_and_equal() {
             Kind::Input,
             "batch dimension 1 is 1 in \"data\" and 3 in \"indices\": they must be equal",
             |p| {
-                p.value_name = Some("indices".into());
+                p.parameter = Some("indices".into());
                 (p.axis, p.size, p.value) = (Some(1), Some(1), Some(3));
             },
         ),

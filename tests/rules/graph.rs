@@ -252,7 +252,7 @@ fn an_input_without_a_type_is_checked_by_the_nodes_that_use_it() {
     model.run(onnxref::inputs! { "data" => data(), "indices" => indices() }).unwrap();
     let error = model.run(onnxref::inputs! { "data" => data(), "indices" => ndarray::array![0f32] }).unwrap_err();
     assert_eq!(error.kind(), Kind::Input);
-    assert_eq!(error.place(), &at_node("Gather", 13).named("indices"));
+    assert_eq!(error.place(), &at_node("Gather", 13).parameter("indices"));
     let text = "node \"node\" (Gather-13): \"indices\" has element type float: allowed int32, int64";
     assert_eq!(error.to_string(), text);
 }

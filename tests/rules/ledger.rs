@@ -360,7 +360,7 @@ fn a_taken_input_is_gone() {
         assert_eq!(call.input(0).is_none(), taken);
         assert!(call.take(0).is_none());
         if taken {
-            assert_eq!(call.tensor(0).unwrap_err().place().value_name.as_deref(), Some("x"))
+            assert_eq!(call.tensor(0).unwrap_err().place().parameter.as_deref(), Some("x"))
         }
         one(array![1f32])
     });

@@ -162,7 +162,10 @@ fn at_value(name: &str) -> Place {
 
 trait With {
     fn with(self, fill: impl FnOnce(&mut Place)) -> Place;
+    /// About a value of the graph.
     fn named(self, value_name: &str) -> Place;
+    /// About a formal input or output of the operator.
+    fn parameter(self, name: &str) -> Place;
 }
 
 impl With for Place {
@@ -173,6 +176,10 @@ impl With for Place {
 
     fn named(self, value_name: &str) -> Place {
         self.with(|p| p.value_name = Some(value_name.into()))
+    }
+
+    fn parameter(self, name: &str) -> Place {
+        self.with(|p| p.parameter = Some(name.into()))
     }
 }
 

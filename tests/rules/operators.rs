@@ -128,7 +128,7 @@ fn data_is_no_scalar() {
         for indices in [int64(&[1], &[0]), int64(&[], &[0]), int64(&[0], &[])] {
             let inputs = [("data", &scalar), ("indices", &indices)];
             let result = run_one(v.operator, v.opsets[0], vec![], &inputs);
-            assert_as_expected([difference_at(text, result, Kind::Input, &v.text(text), &v.place().named("data"))]);
+            assert_as_expected([difference_at(text, result, Kind::Input, &v.text(text), &v.place().parameter("data"))]);
         }
     }
 }

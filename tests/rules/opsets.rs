@@ -234,7 +234,7 @@ fn what_is_wrong_outweighs_what_is_not_implemented() {
     assert_eq!(error.to_string(), "node #2 (Nonsense): Nonsense is not an ONNX operator\n(and 1 more)");
     assert_eq!(error.place().node_index, Some(2));
     let kinds: Vec<Kind> = error.causes().iter().map(|cause| cause.kind()).collect();
-    assert_eq!(kinds, [Kind::Unsupported, Kind::Model]);
+    assert_eq!(kinds, [Kind::Model, Kind::Unsupported]);
 }
 
 #[test]
@@ -257,14 +257,14 @@ fn subgraphs_are_looked_into() {
         .collect();
     let cause = |domain: &str, operator: &str, text: &str| (domain.into(), operator.into(), text.into());
     let expected: [(String, String, String); 3] = [
-        cause("", "If", "node \"node\" (If-13): the operator is not implemented"),
-        cause("", "Relu", "in node \"node\" (If): node #0 (Relu-13): the operator is not implemented"),
         cause(
             "com.example",
             "Own",
             "in node \"node\" (If): node #0 (com.example::Own): the model doesn't import the domain \"com.example\" \
              (Compatibility::undeclared_domains accepts it)",
         ),
+        cause("", "If", "node \"node\" (If-13): the operator is not implemented"),
+        cause("", "Relu", "in node \"node\" (If): node #0 (Relu-13): the operator is not implemented"),
     ];
     assert_eq!(causes, expected);
 }

@@ -56,7 +56,7 @@ fn an_element_type_that_only_a_run_shows_is_as_declared() {
     assert_eq!(load_and_run(&model, good_feeds()).unwrap()["output"], good_output());
     let feeds = inputs! { "data" => ndarray::Array2::<i8>::zeros((3, 2)), "indices" => indices() };
     let text = "node \"node\" (Gather-13): output 0, \"output\", has element type int8, but is declared as float";
-    let place = at_node("Gather", 13).named("output");
+    let place = at_node("Gather", 13).parameter("output");
     let of_a_node = difference_at("of a node", load_and_run(&model, feeds), Kind::Model, text, &place);
 
     let mut model = good();

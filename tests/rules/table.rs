@@ -224,7 +224,7 @@ fn the_number_of_inputs_and_outputs() {
                 match parameter.arity {
                     Arity::Optional => load(&list).unwrap_or_else(|e| panic!("{}: {e}", good.label())),
                     _ => {
-                        let place = good.place().named(&parameter.name);
+                        let place = good.place().parameter(&parameter.name);
                         tried.refused(&format!("no {}", parameter.name), &good, Kind::Model, place, load(&list));
                     }
                 }
@@ -271,7 +271,7 @@ fn the_types_of_inputs() {
     let mut tried = Tried::default();
     for good in every_version() {
         for (k, formal) in good.schema.inputs.iter().enumerate() {
-            let place = || good.place().named(&formal.name);
+            let place = || good.place().parameter(&formal.name);
             let shared = |other: &Parameter| formal.variable.is_some() && other.variable == formal.variable;
             let alone = good.schema.inputs.iter().filter(|other| shared(other)).count() < 2;
             for value_type in every_type() {
@@ -285,7 +285,7 @@ fn the_types_of_inputs() {
                     // Two types of one variable: the second one is at fault.
                     let with = good.schema.inputs.iter().enumerate().filter(|(_, other)| shared(other));
                     let second = with.map(|(at, _)| at).find(|at| *at > 0 && *at >= k).unwrap_or(k);
-                    let place = good.place().named(&good.schema.inputs[second].name);
+                    let place = good.place().parameter(&good.schema.inputs[second].name);
                     tried.refused(&what, &good, Kind::Model, place, good.load_typed(k, &value_type));
                 }
             }
@@ -312,7 +312,7 @@ fn the_types_of_inputs_that_only_a_run_shows() {
             for other in DType::all().filter(|dtype| !formal.types.contains(&ValueType::Tensor(*dtype))) {
                 let feed = |(at, dtype): (usize, &DType)| zero(if at == k { other } else { *dtype });
                 let feeds = dtypes.iter().enumerate().map(feed).fold(Inputs::new(), Inputs::next);
-                let place = good.place().named(&formal.name);
+                let place = good.place().parameter(&formal.name);
                 tried.refused(&format!("{} of {other}", formal.name), &good, Kind::Input, place, model.run(feeds));
             }
         }

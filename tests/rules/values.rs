@@ -162,13 +162,14 @@ fn a_feed_is_of_the_declared_type() {
 fn declared_types_are_held_against_the_operators() {
     let wrong = ValueType::from(DType::Int64).sequence();
     let result = load(&same(), &model(&wrong, vec![own("Same", vec![])], "y"));
-    let place = Place::default().named("x").with(|p| {
+    let place = Place::default().with(|p| {
         (p.node_index, p.node, p.version) = (Some(0), Some("node".into()), Some(1));
         (p.operator, p.domain) = (Some("Same".into()), Some("com.example".into()));
     });
     let text = "node \"node\" (com.example::Same-1): \"x\" has type seq(int64): allowed seq(float), optional(float), \
                 map(int64,float), seq(map(string,float))";
-    assert_as_expected([difference_at("input", result, Kind::Model, text, &place)]);
+    let at_input = place.clone().parameter("x");
+    assert_as_expected([difference_at("input", result, Kind::Model, text, &at_input)]);
     let mut other = model(&float_type().sequence(), vec![own("Same", vec![])], "y");
     graph_of(&mut other).output[0] = typed("y", &float_type().optional());
     let text = "node \"node\" (com.example::Same-1): output \"y\" has type seq(float), but is declared as \

@@ -44,14 +44,14 @@ fn check_shapes(data: &[usize], indices: &[usize], axis: usize) -> Result<()> {
             indices.len(),
             data.len()
         ))
-        .about("indices"));
+        .parameter("indices"));
     }
     for (d, (&have, &want)) in data.iter().zip(indices).enumerate() {
         if d != axis && want > have {
             return Err(Error::input(format!(
                 "dimension {d} of \"indices\" is {want}, and of \"data\" {have}: off the axis {axis} it may not be larger"
             ))
-            .about("indices")
+            .parameter("indices")
             .axis(d as i64)
             .size(have)
             .value(want as i128));

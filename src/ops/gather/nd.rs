@@ -84,7 +84,7 @@ impl GatherND {
                 "the last dimension of \"indices\" is {width}: allowed 1..={} for \"data\" of rank {r} with {b} batch dimensions",
                 rest.len()
             ))
-            .about("indices")
+            .parameter("indices")
             .axis(q as i64 - 1)
             .value(width as i128));
         }

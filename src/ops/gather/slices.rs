@@ -32,7 +32,11 @@ impl Operator for Gather {
         };
         let mut output = call.output_like(data, axis.replaced_in(data.shape(), indices.shape()))?;
         let outcome = kernels::gather::gather(work, output.bytes_mut(), call.resources());
-        outcome.map_err(|why| out_of_range(why, call, &axis, self.range))?;
+        outcome.map_err(|why| {
+            let error = out_of_range(why, call, &axis, self.range);
+            let negative = self.range != Range::Signed && error.place().value.is_some_and(|value| value < 0);
+            if negative { error.with_remedy(Remedy::Allow("gather_1_negative_indices")) } else { error }
+        })?;
         Ok(smallvec![output.finish().into()])
     }
 

@@ -72,14 +72,14 @@ fn axis_of(call: &Call<'_>) -> Result<Axis> {
     let mut values = axis.scalars();
     let (Some(value), None) = (values.next(), values.next()) else {
         let shape = axis.shape();
-        return Err(Error::input(format!("\"axis\" has shape {shape:?}: one element is needed")).about("axis"));
+        return Err(Error::input(format!("\"axis\" has shape {shape:?}: one element is needed")).parameter("axis"));
     };
     if axis.rank() > 1 {
-        return Err(Error::input(format!("\"axis\" has rank {}: allowed 0 and 1", axis.rank())).about("axis"));
+        return Err(Error::input(format!("\"axis\" has rank {}: allowed 0 and 1", axis.rank())).parameter("axis"));
     }
     call.ranked(0)?;
     call.axis(0, integer(&value))
-        .map_err(|error| error.with_kind(Kind::Input).about("axis").at(|place| place.attribute = None))
+        .map_err(|error| error.with_kind(Kind::Input).parameter("axis").at(|place| place.attribute = None))
 }
 
 impl Gather {
