@@ -5,7 +5,8 @@ use crate::value::{Format, Named, split};
 use crate::{npy, print};
 use onnxref::{Model, Outputs, Value, quote};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use tempfile::NamedTempFile;
 
 /// The files for outputs, each in a writable folder.
@@ -64,7 +65,7 @@ impl<'a> OutputFile<'a> {
 }
 
 /// Writes the files. All are encoded before the first is written, and all are written to temporary files
-/// (`.onnxref-*`) beside their places before the first is moved there. An interruption may leave temporary files.
+/// (`.onnxref-*`) beside their places before the first is moved there. An interruption removes the temporary files.
 pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), Failure> {
     let failed = |file: &OutputFile<'_>, e: io::Error| Failure::new(RUN, format!("{}: {e}", print::path(file.path)));
     let encode = |file: &OutputFile<'_>| {
@@ -72,6 +73,11 @@ pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), F
         file.encode(value.ok_or_else(|| Failure::new(RUN, format!("there is no output {}", quote(file.name))))?)
     };
     let contents = files.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
+    // Where there can't be a handler, an interruption just now leaves a file.
+    let _ = ctrlc::set_handler(|| {
+        clean();
+        std::process::exit(130);
+    });
     let mut written = Vec::new();
     for (file, bytes) in files.iter().zip(contents) {
         written.push((file, beside(Path::new(file.path), &bytes).map_err(|e| failed(file, e))?));
@@ -86,13 +92,43 @@ fn beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // as for any new file, minus the umask
+    // An interruption waits until the name is known.
+    let mut names = TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner);
     let mut file = builder.prefix(".onnxref-").tempfile_in(folder(path))?;
+    names.push(file.path().to_path_buf());
+    drop(names);
     file.write_all(bytes)?;
     file.flush()?;
     Ok(file)
 }
 
-/// The folder that a file is in.
+/// The temporary files.
+static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes the temporary files.
+fn clean() {
+    for name in TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        // One that was moved to its place is gone from here.
+        let _ = std::fs::remove_file(name);
+    }
+}
+
+/// The folder of a file.
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interruption_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = ["a.pb", "b.pb"].map(|name| beside(&folder.path().join(name), b"content").unwrap());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+        clean();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        drop(files);
+    }
 }

@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
 
     /// Write an output to a .pb file (a TensorProto) or a .npy file
     ///
-    /// Files are written after the run has succeeded, each completely or not at all. If the program is interrupted while
+    /// Files are written after the run has succeeded, each completely or not at all. If the program is killed while
     /// writing, it may leave temporary files .onnxref-* beside them. If the model has one output, NAME= may be omitted.
     #[arg(short, long, value_name = "NAME=FILE")]
     output: Vec<String>,

@@ -56,7 +56,8 @@ pub fn run(bytes: &[u8]) {
     let symbols = [source.dim(), source.dim(), source.dim()];
     let (known, others, functions, dense, feeds) = Default::default();
     let mut maker = Maker { source, known, others, functions, inside: false, dense, feeds, symbols };
-    let bytes = maker.model().encode_to_vec();
+    let mut proto = maker.model();
+    let bytes = proto.encode_to_vec();
     let threads = 1 + maker.source.below(2);
     let options = Model::options().limits(crate::small_limits()).threads(threads);
     let options = options.compatibility(|c| c.gather_1_negative_indices = maker.source.once_in(4));
@@ -84,6 +85,11 @@ pub fn run(bytes: &[u8]) {
     match (crate::run_model(&model, &maker.feeds), crate::run_model(&plain, &maker.feeds)) {
         (Ok(outputs), Ok(others)) => {
             assert_eq!(outputs, others, "optimized and not optimized");
+            proto.graph.iter_mut().for_each(|graph| graph.node.reverse());
+            let unsorted = options.clone().compatibility(|c| c.unsorted_nodes = true);
+            let unsorted = unsorted.from_bytes(proto.encode_to_vec()).expect("nodes in another order");
+            let others = crate::run_model(&unsorted, &maker.feeds).expect("nodes in another order");
+            assert_eq!(outputs, others, "nodes in another order");
             for (name, tensor) in &maker.dense {
                 let fixed = model.inputs().all(|info| info.name != *name);
                 for (_, value) in outputs.iter().filter(|(other, _)| fixed && other == name) {

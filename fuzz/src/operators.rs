@@ -528,10 +528,10 @@ fn is_small(dtype: DType, shape: &[usize]) -> bool {
     countable(dtype, shape) && count(shape) * dtype.size() <= 1 << 20
 }
 
-/// Whether the bytes of a tensor can be counted, leaving out dimensions of size 0.
+/// Whether the bytes of a tensor can be counted: one without elements has none.
 fn countable(dtype: DType, shape: &[usize]) -> bool {
-    let bytes = shape.iter().filter(|dim| **dim != 0).try_fold(dtype.size(), |n, dim| n.checked_mul(*dim));
-    bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok())
+    let bytes = shape.iter().try_fold(dtype.size(), |n, dim| n.checked_mul(*dim));
+    shape.contains(&0) || bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok())
 }
 
 fn bounded(indices: &mut [usize]) {
