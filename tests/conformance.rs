@@ -1,6 +1,6 @@
 //! The official test cases: every one runs; each outcome is compared with the line of a committed table.
 //!
-//! `UPDATE=1 cargo test --test conformance` rewrites the tables. It can't excuse a wrong answer: there is no line for one.
+//! `UPDATE=1 cargo test --test conformance` rewrites the tables. It can't record a wrong answer: the table has no line for one.
 
 #![allow(clippy::indexing_slicing)]
 

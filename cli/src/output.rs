@@ -73,7 +73,7 @@ pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), F
         file.encode(value.ok_or_else(|| Failure::new(RUN, format!("there is no output {}", quote(file.name))))?)
     };
     let contents = files.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
-    // Where there can't be a handler, an interruption just now leaves a file.
+    // If no handler can be set, an interruption may leave a file.
     let _ = ctrlc::set_handler(|| {
         clean();
         std::process::exit(130);
@@ -108,7 +108,7 @@ static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Removes the temporary files.
 fn clean() {
     for name in TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-        // One that was moved to its place is gone from here.
+        // Files already moved to their places don't exist under this name.
         let _ = std::fs::remove_file(name);
     }
 }

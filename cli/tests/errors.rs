@@ -1,4 +1,4 @@
-//! What the program says of models that can't be loaded or run.
+//! The program's errors for models that can't be loaded or run.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod common;

@@ -161,7 +161,7 @@ fn refused_cases_are_listed() {
     let allowed = onnxref(["test", path(&early), "--allow", "newer-operators"]);
     assert!(!allowed.last().contains("refused") && !allowed.out.contains("not in opset"), "{allowed:?}");
 
-    // A file that is no model at all fails.
+    // A file that is not a model at all fails.
     fs::write(early.join("model.onnx"), "").unwrap();
     let ran = onnxref(["test", path(folder.path())]);
     assert_eq!((ran.code, ran.last()), (Some(1), "1 passed (1 bit by bit), 1 failed, 0 unsupported"));

@@ -1,4 +1,4 @@
-//! Graphs, attributes and operators: names that lead nowhere or in circles, values beyond every range.
+//! Graphs, attributes and operators: undefined names, cycles, values out of every range.
 
 use crate::case::{At, Case, check, report};
 use crate::common::proto::attribute_proto::AttributeType;

@@ -1,4 +1,4 @@
-//! Runs: feeds that don't fit, indices that lead out, outputs that grow without end, callers that change their mind.
+//! Runs: feeds that don't fit, indices out of range, outputs that grow without end, cancelled runs.
 
 use crate::case::{At, BESIDE, Case, GOOD, check, on_thread, report};
 use crate::common::proto::{GraphProto, NodeProto};

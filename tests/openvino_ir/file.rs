@@ -1,4 +1,4 @@
-//! An `.xml` file that is no network, that is cut short or damaged, that asks for too much.
+//! An `.xml` file that is not a network, is cut short or damaged, or exceeds a limit.
 
 use crate::common::differences::{assert_as_expected, difference};
 use crate::text::{FED, changed, check, feeds};

@@ -1,4 +1,4 @@
-//! What is accepted in an `.xml` file, and what it means.
+//! Accepted variations of an `.xml` file, and their meaning.
 
 use crate::common::differences::{assert_as_expected, difference};
 use crate::text::{Change, FED, changed, feeds};

@@ -1,4 +1,4 @@
-//! What the operator refuses, and with which words.
+//! The operator's errors, with their texts.
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::{AttributeProto, GraphProto};

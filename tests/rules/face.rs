@@ -1,4 +1,4 @@
-//! What a program sees of the library: feeds, outputs, runners, cancelling, files from memory.
+//! The library's API: feeds, outputs, runners, cancelling, files from memory.
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::{GraphProto, ModelProto, StringStringEntryProto, TensorProto};

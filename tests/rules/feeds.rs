@@ -1,4 +1,4 @@
-//! What is fed.
+//! Feeds.
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::ModelProto;

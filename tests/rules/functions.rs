@@ -1,4 +1,4 @@
-//! Functions of a model: a call is what the function's nodes are, in names of its own.
+//! Functions of a model: a call is replaced by the function's nodes, with names of their own.
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::attribute_proto::AttributeType;

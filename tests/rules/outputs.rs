@@ -1,4 +1,4 @@
-//! What a model declares of its outputs.
+//! Declarations of outputs.
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::ValueInfoProto;

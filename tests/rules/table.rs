@@ -1,5 +1,5 @@
-//! What every operator refuses by its entry in the table: the number of values, their types, attributes. A new operator
-//! is checked here without a line of its own.
+//! Errors that follow from an operator's entry in the table: the number of values, their types, attributes. New operators
+//! are covered automatically.
 
 use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, ValueInfoProto};

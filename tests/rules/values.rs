@@ -1,4 +1,4 @@
-//! Values that are no tensors, sparse tensors, and attributes of every kind.
+//! Values that are not tensors, sparse tensors, and attributes of every kind.
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::attribute_proto::AttributeType;
