@@ -80,7 +80,9 @@ impl Tensor {
         let need = byte_count(T::DTYPE, shape)? / T::DTYPE.size();
         if elements.len() != need {
             let (dtype, shape, count) = (T::DTYPE, ShapeText(shape), elements.len());
-            return Err(Error::input(format!("a {dtype} tensor of shape {shape} takes {need} elements, not {count}")));
+            return Err(Error::input(format!(
+                "a tensor of {dtype} of shape {shape} takes {need} elements, not {count}"
+            )));
         }
         let words: Vec<T::Word> = bytemuck::allocation::cast_vec(elements);
         Ok(Tensor { dtype: T::DTYPE, shape: shape.into(), data: Data::own(Buffer::from_vec(words)), text: None })
@@ -106,7 +108,7 @@ impl Tensor {
         if bytes.len() != need {
             let shape = ShapeText(shape);
             return Err(Error::input(format!(
-                "a {dtype} tensor of shape {shape} takes {need} bytes, not {}",
+                "a tensor of {dtype} of shape {shape} takes {need} bytes, not {}",
                 bytes.len()
             )));
         }
@@ -326,7 +328,7 @@ impl Tensor {
 }
 
 fn no_array(dtype: DType, shape: &[usize], error: &ndarray::ShapeError) -> Error {
-    Error::input(format!("a {dtype} tensor of shape {} can't be an array: {error}", ShapeText(shape)))
+    Error::input(format!("a tensor of {dtype} of shape {} can't be an array: {error}", ShapeText(shape)))
 }
 
 fn wrong_type(dtype: DType, asked: &str) -> Error {
@@ -478,7 +480,10 @@ mod tests {
     #[test]
     fn wrong_bytes_are_refused() {
         let error = |dtype, shape: &[usize], bytes: &[u8]| Tensor::new(dtype, shape, bytes.to_vec()).unwrap_err();
-        assert_eq!(error(DType::Int16, &[3], &[0; 5]).to_string(), "a int16 tensor of shape [3] takes 6 bytes, not 5");
+        assert_eq!(
+            error(DType::Int16, &[3], &[0; 5]).to_string(),
+            "a tensor of int16 of shape [3] takes 6 bytes, not 5"
+        );
         let bad = error(DType::Bool, &[2, 2], &[0, 1, 0, 2]);
         assert_eq!(bad.to_string(), "element [1, 1] is the byte 2, which is not a valid bool");
         assert_eq!((bad.place().value, bad.place().position.as_deref()), (Some(2), Some(&[1, 1][..])));

@@ -315,8 +315,7 @@ impl Map {
         let fits = matches!(keys.dtype(), Int8 | Int16 | Int32 | Int64 | Uint8 | Uint16 | Uint32 | Uint64 | String);
         if !fits || keys.rank() != 1 {
             let (dtype, rank) = (keys.dtype(), keys.rank());
-            let text =
-                format!("keys of a map are a {dtype} tensor of rank {rank}: integers or strings of rank 1 are needed");
+            let text = format!("keys of a map are {dtype} of rank {rank}: integers or strings of rank 1 are needed");
             return Err(Error::input(text));
         }
         if keys.len() != values.values.len() {

@@ -10,7 +10,7 @@ use onnxref::{DType, Kind, Place, Tensor};
 pub(crate) struct Version {
     pub(crate) operator: &'static str,
     pub(crate) version: i64,
-    /// The first and the last opset that it rules in.
+    /// The first and the last opset that select it.
     opsets: [i64; 2],
     data_types: &'static str,
     index_types: &'static str,
