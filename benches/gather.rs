@@ -1,4 +1,4 @@
-//! Gather and GatherElements beside their limits: a copy of the output's bytes, and the plain loop. And loading.
+//! Gather and GatherElements compared with a copy of the output's bytes and the plain loop. Also measures loading.
 //!
 //! `cargo bench -- --help`; how it measures, and results: `benches/README.md`.
 
@@ -19,7 +19,7 @@ use onnxref::{Dim, Inputs, Model, Tensor};
 use std::hint::black_box;
 use std::path::Path;
 
-/// One thing to measure: a node, and what it is fed.
+/// One case to measure: a node and its feeds.
 #[derive(Clone, Copy)]
 struct Cell {
     name: &'static str,
@@ -47,7 +47,7 @@ enum Form {
     Fed,
     /// The data is an initializer.
     Constant,
-    /// Fed with other indices each time, so that the rows have left the caches.
+    /// Other indices are fed each time, so that the rows are not in the caches.
     Cold,
     /// 100 nodes in a row, the indices an initializer.
     Chain,
@@ -262,7 +262,7 @@ fn input(name: &str, tensor: &Tensor) -> ValueInfoProto {
     common::value(name, tensor.dtype(), Some(&dims))
 }
 
-/// Gathers in a row, each of what the one before gave, all with the same indices.
+/// A chain of Gathers, all with the same indices.
 fn chain(nodes: usize, data: &Tensor, indices: &Tensor) -> GraphProto {
     let name = |k| match k {
         0 => "data".to_string(),

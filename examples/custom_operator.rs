@@ -1,4 +1,4 @@
-//! Adds an operator of one's own, by domain, name and version, and runs a model that uses it.
+//! Adds a custom operator, by domain, name and version, and runs a model that uses it.
 //!
 //!     cargo run --example custom_operator
 
@@ -8,7 +8,7 @@ use ndarray::array;
 use onnxref::operator::{Call, Node, Operator, Values};
 use onnxref::{Model, Result, Tensor, inputs};
 
-/// What a model may say of the operator: a block in the form of the standard's own table.
+/// The operator's schema: a block in the format of the standard's table.
 const SCALE: &str = "\
 com.example.Scale 1
   (x: T) -> (y: T)

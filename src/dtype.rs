@@ -41,7 +41,7 @@ pub enum DType {
     Float6e3m2,
 }
 
-/// The field of a `TensorProto` that holds the elements of a type where they are not raw.
+/// The field of a `TensorProto` that holds the elements of a type if they are not raw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Field {
     Float,
@@ -170,7 +170,7 @@ impl DType {
         self.row().size
     }
 
-    /// The alignment that typed views of an element need.
+    /// The alignment that typed views need.
     pub(crate) fn align(self) -> usize {
         match self {
             DType::Complex64 => 4,
@@ -191,8 +191,8 @@ impl DType {
         self.row().format
     }
 
-    /// The position of the first of `bytes`, one element each, that is no value of this type:
-    /// a bool other than 0 and 1, a 4-bit integer that has more bits, ...
+    /// The position of the first of `bytes`, one element each, that is not a valid value of this type:
+    /// a bool other than 0 and 1, a 4-bit integer with more bits, ...
     pub(crate) fn first_invalid(self, bytes: &[u8]) -> Option<usize> {
         match (self.format(), self.bits()) {
             (Format::Bool, _) => bytes.iter().position(|&b| b > 1),
@@ -223,7 +223,7 @@ impl std::str::FromStr for DType {
 
     /// The type with a name of the standard, as [`DType::from_name`].
     fn from_str(name: &str) -> Result<DType> {
-        DType::from_name(name).ok_or_else(|| Error::input(format!("{} is no element type", quote(name))))
+        DType::from_name(name).ok_or_else(|| Error::input(format!("{} is not an element type", quote(name))))
     }
 }
 
@@ -286,14 +286,14 @@ impl fmt::Debug for DTypes {
 /// A Rust type whose values are elements of a tensor.
 ///
 /// Sealed: `f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool half::f16 half::bf16 Complex<f32> Complex<f64>`.
-/// Element types without such a counterpart (float8, int4, ...) are read through [`Tensor::bytes`](crate::Tensor::bytes),
+/// Element types without a Rust type (float8, int4, ...) are read through [`Tensor::bytes`](crate::Tensor::bytes),
 /// strings through [`Tensor::strings`](crate::Tensor::strings).
 pub trait Element:
     bytemuck::NoUninit + bytemuck::CheckedBitPattern + Send + Sync + fmt::Debug + sealed::Sealed
 {
     /// The element type.
     const DTYPE: DType;
-    /// What the element's memory is made of: the type itself, `u8` for `bool`.
+    /// The type of the element's memory: the type itself, `u8` for `bool`.
     #[doc(hidden)]
     type Word: bytemuck::Pod;
     #[doc(hidden)]
@@ -333,8 +333,8 @@ impl Element for bool {
     }
 }
 
-/// The number of bytes that elements of a type and shape take, or an error where that is more than a signed
-/// 64-bit integer counts. A tensor without elements has none, whatever its other dimensions are.
+/// The number of bytes that elements of a type and shape take. Fails if it exceeds `isize`. A tensor without elements
+/// takes none, whatever its other dimensions.
 pub(crate) fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
     if shape.contains(&0) {
         return Ok(0);

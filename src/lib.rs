@@ -32,5 +32,5 @@ pub use registry::{Support, supported};
 pub use tensor::{Scalar, Tensor};
 pub use value::{Dim, Map, Optional, Sequence, TypeSet, Value, ValueType};
 
-// The crates that stand in signatures.
+// The crates whose types appear in signatures.
 pub use {bytes, half, ndarray, num_complex};

@@ -1,10 +1,10 @@
-//! What a model may cost: every limit by name, with its default.
+//! Limits on the cost of a model, with their defaults.
 
 use crate::error::{Error, Kind, Remedy, Result, quote};
 use std::cell::Cell;
 
-/// What loading and running a model may cost. A limit is strict: what exceeds it is an error of kind
-/// [`Kind::Limit`] that names it, before the cost arises.
+/// Limits on the cost of loading and running a model. Exceeding one is an error of kind [`Kind::Limit`] that names the
+/// limit, before the cost arises.
 ///
 /// ```
 /// use onnxref::{Kind, Limits, Model};
@@ -17,14 +17,14 @@ use std::cell::Cell;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes read when a model is loaded: the file and its external data, counted each time they are read. What is
-    /// only mapped does not count. Default: 8 GiB.
+    /// Bytes read when a model is loaded: the file and its external data, counted each time they are read. Mapped
+    /// files don't count. Default: 8 GiB.
     pub file_bytes: u64,
     /// Bytes of memory that loading may take, whatever the size of the file. Default: 64 MiB.
     pub load_bytes: u64,
     /// Bytes of memory that loading may take for each byte read (or mapped), in addition. Default: 4.
     pub load_bytes_per_byte: u64,
-    /// Nested messages in a model file: a graph in an attribute of a node in a graph is three. Default: 100, and no more than that.
+    /// Nested messages in a model file: a graph in an attribute of a node in a graph is three. Default, and maximum: 100.
     pub nesting: usize,
     /// Nodes, those of subgraphs included, and those that calls of functions become. Default: 10 million.
     pub nodes: usize,
@@ -34,14 +34,14 @@ pub struct Limits {
     pub rank: usize,
     /// Bytes of an output that an operator asks for. Default: 8 GiB.
     pub tensor_bytes: u64,
-    /// Bytes of all tensors and scratch memory that a run holds at one time, and of memory that waits for reuse;
-    /// without feeds and the model's constants. Default: 8 GiB.
+    /// Bytes of all tensors and scratch memory that a run holds at one time, and of pooled memory;
+    /// excluding feeds and the model's constants. Default: 8 GiB.
     pub run_bytes: u64,
-    /// Elements that a run may produce in all. Default: 2^40.
+    /// Total number of elements that a run may produce. Default: 2^40.
     pub run_elements: u64,
-    /// Nodes that a run may execute; a node counts each time. Default: 2^30.
+    /// Nodes that a run may execute; a node counts each time it runs. Default: 2^30.
     pub run_nodes: u64,
-    /// Steps of work that the size of outputs doesn't show, such as indices read. Default: 2^50.
+    /// Steps of work beyond the elements produced, such as indices read. Default: 2^50.
     pub run_work: u64,
 }
 
@@ -70,10 +70,10 @@ macro_rules! limits_by_name {
             /// The names of all limits.
             pub const NAMES: &[&str] = &[$(stringify!($name)),*];
 
-            /// Sets the limit of a name.
+            /// Sets a limit by name.
             ///
             /// # Errors
-            /// There is no such limit, or it can't have this value on this system.
+            /// If there is no such limit, or the value is out of range on this system.
             pub fn set(&mut self, name: &str, value: u64) -> Result<()> {
                 match name {
                     $(stringify!($name) => {
@@ -105,13 +105,13 @@ impl Limits {
         Err(exceeded("rank", what, rank as u128, "dimensions", self.rank as u64))
     }
 
-    /// Maximum bytes of faults that are kept.
+    /// Maximum memory for faults.
     pub(crate) fn fault_bytes(&self) -> usize {
         usize::try_from(self.load_bytes / 32).unwrap_or(usize::MAX).min(1 << 20)
     }
 }
 
-/// Memory that loading may take, charged where it is taken: [`Limits::load_bytes`], and more for each byte read.
+/// The memory budget of loading, charged as memory is taken: [`Limits::load_bytes`], plus some for each byte read.
 #[derive(Debug)]
 pub(crate) struct Budget {
     per_byte: u64,
@@ -124,7 +124,7 @@ impl Budget {
         Budget { per_byte: limits.load_bytes_per_byte, allowed: Cell::new(limits.load_bytes), taken: Cell::new(0) }
     }
 
-    /// Allows more for bytes that were read or mapped.
+    /// Raises the budget for bytes that were read or mapped.
     pub(crate) fn allow_for(&self, read: u64) {
         self.allowed.set(self.allowed.get().saturating_add(self.per_byte.saturating_mul(read)));
     }
@@ -132,7 +132,7 @@ impl Budget {
     /// Takes `bytes` of memory.
     ///
     /// # Errors
-    /// Fewer bytes are left.
+    /// If fewer bytes are left.
     pub(crate) fn take(&self, bytes: u64) -> Result<()> {
         let (taken, allowed) = (self.taken.get().saturating_add(bytes), self.allowed.get());
         self.taken.set(taken);
@@ -147,12 +147,12 @@ impl Budget {
         self.taken.set(self.taken.get().saturating_sub(bytes));
     }
 
-    /// Bytes that are taken.
+    /// Bytes taken so far.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.get()
     }
 
-    /// Bytes that may be taken in all.
+    /// Bytes that may be taken in total.
     pub(crate) fn allowed(&self) -> u64 {
         self.allowed.get()
     }

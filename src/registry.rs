@@ -1,4 +1,4 @@
-//! From (domain, operator, opset) to the implementation of the version that rules.
+//! From (domain, operator, opset) to the operator version that applies and its implementation.
 
 use crate::error::{Error, Kind, Remedy, Result, operator_label};
 use crate::operator::{Compatibility, Implementation, LoadCustom, Make, Resolved};
@@ -24,7 +24,7 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// Adds an operator version. It wins over the standard's of the same domain and name.
+    /// Adds an operator version. It overrides a standard one of the same domain and name.
     pub(crate) fn add(&mut self, schema: Schema, load: LoadCustom) -> Result<()> {
         let same = |other: &Schema| {
             (&other.domain, &other.name, other.since_version) == (&schema.domain, &schema.name, schema.since_version)
@@ -36,7 +36,7 @@ impl Registry {
         Ok(())
     }
 
-    /// The newest version that is not newer than the opset; the first one if it may be newer.
+    /// The newest version up to the opset; or the first one, if newer operators are accepted.
     pub(crate) fn resolve(&self, domain: &str, name: &str, opset: i64) -> Result<Resolved> {
         let compatibility = self.compatibility;
         let own = |schema: &Schema| schema.domain == domain && schema.name == name;
@@ -75,7 +75,7 @@ impl Registry {
         Ok(Resolved::new(Arc::new(schema), implementation.make.clone(), compatibility))
     }
 
-    /// The newest opset version of a domain that is known; `None` for a domain that nobody defined.
+    /// The newest known opset version of a domain; `None` for an unknown domain.
     pub(crate) fn newest(&self, domain: &str) -> Option<Newest> {
         match schema::newest(domain) {
             Some(version) => Some(Newest::Standard(version)),
@@ -138,7 +138,7 @@ impl Lookup {
     /// What was found under an opset.
     pub(crate) fn get(&self, domain: &str, name: &str, opset: Option<i64>) -> Option<&Found> {
         let mut known = self.known.get(&self.key(domain, name, opset))?.iter();
-        // Comparing empty texts is slow.
+        // Comparing empty strings is slow.
         let same = |other: &str| if other.is_empty() { domain.is_empty() } else { other == domain };
         known.find(|known| known.name == name && known.opset == opset && same(&known.domain)).map(|known| &known.found)
     }
@@ -149,15 +149,15 @@ impl Lookup {
     }
 }
 
-/// How far a domain goes.
+/// The newest version of a domain.
 pub(crate) enum Newest {
-    /// A domain of the standard, up to a version.
+    /// A domain of the standard, up to this version.
     Standard(i64),
     /// A user's domain: any version.
     Custom,
 }
 
-/// An operator of the standard and the versions of it that run here.
+/// An operator and its versions that run here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Support {

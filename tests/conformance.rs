@@ -1,6 +1,6 @@
 //! The official test cases: every one runs; each outcome is compared with the line of a committed table.
 //!
-//! `UPDATE=1 cargo test --test conformance` rewrites the tables. It can't excuse a wrong answer: there is no line for one.
+//! `UPDATE=1 cargo test --test conformance` rewrites the tables. It can't record a wrong answer: the table has no line for one.
 
 #![allow(clippy::indexing_slicing)]
 
@@ -205,7 +205,7 @@ fn all_data_sets_count() -> Result<()> {
     ensure!(run(&[4.001, 1.0], &[8.0, 5.0])? == "passed within tolerance");
     ensure!(run(&[4.0, 1.0], &[8.0, 5.001])? == "passed within tolerance");
     let error = run(&[4.0, 1.0], &[8.0, 6.0]).err().context("no error")?.to_string();
-    let why = "test_data_set_1: output \"output\" is 5 at [1], and should be 6; 1 of 2 differ, by up to 1";
+    let why = "test_data_set_1: output \"output\" is 5 at [1], expected 6; 1 of 2 differ, by up to 1";
     ensure!(error == why, "{error}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The committed `src/onnx/proto.rs` is what the generator makes of `proto/onnx.proto`.
+//! The committed `src/onnx/proto.rs` is the generator's output for `proto/onnx.proto`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

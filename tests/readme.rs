@@ -1,5 +1,5 @@
-//! The README's table of operators is what the code has: `UPDATE=1 cargo test --test readme` rewrites it. Links and
-//! examples work where the package is read.
+//! The README's table of operators matches the code: `UPDATE=1 cargo test --test readme` rewrites it. Links and
+//! examples work in the published package.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;

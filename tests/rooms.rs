@@ -1,10 +1,10 @@
-//! The rooms of the library: each may use those above it in this list, and no other.
+//! The rooms (top-level modules) of the library: each uses only those above it in this list.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// From the one that knows nothing to the one that knows all. `lib.rs` names them and is none.
+/// From the one that uses no other to the one that may use all. `lib.rs` names them and isn't one.
 const ROOMS: [&str; 16] = [
     "error",
     "limits",
@@ -80,7 +80,7 @@ fn no_file_is_longer_than_it_may_be() -> Result<()> {
     Ok(())
 }
 
-/// std promises no digit of these functions, which may give another number on another system.
+/// std leaves the precision of these functions open: they may differ between systems.
 #[test]
 fn every_digit_is_specified() -> Result<()> {
     let names = "sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh sin_cos \
@@ -115,7 +115,7 @@ fn the_document_has_these_rooms() -> Result<()> {
     Ok(())
 }
 
-/// What docs/architecture.md names is in the code.
+/// Everything that docs/architecture.md names is in the code.
 #[test]
 fn the_document_names_what_is_there() -> Result<()> {
     let mut code = String::new();

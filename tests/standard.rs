@@ -1,5 +1,5 @@
-//! The table of the standard is what the onnx package says, where that package is there: `PYTHON` names the
-//! interpreter, or else it is `python3`.
+//! The table of the standard matches the onnx package, if that is installed. `PYTHON` names the interpreter; the default
+//! is `python3`.
 
 use anyhow::{Result, ensure};
 use std::process::Command;

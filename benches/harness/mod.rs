@@ -1,6 +1,5 @@
-//! Times things in turns: of each cell, every contender takes one sample a round, in an order that changes, so that
-//! what disturbs the machine meets all of them. The medians of the rounds are comparable; those of different runs of
-//! the program are less so.
+//! Times contenders in turns: in each round every contender of a cell takes one sample, in a changing order, so that a
+//! disturbance affects all of them. The medians of the rounds are comparable; those of different runs are less so.
 
 use serde_json::{Map, Value, json};
 use std::fs::File;
@@ -8,10 +7,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The least length of a sample: many times what it takes to read the clock.
+/// Minimum length of a sample: many times the cost of reading the clock.
 const SAMPLE: Duration = Duration::from_micros(1500);
 
-/// Rounds that a cell takes at the least, however slow it is.
+/// Minimum number of rounds of a cell, however slow it is.
 const ROUNDS: usize = 7;
 
 const USAGE: &str = "cargo bench -- [FILTER ..] [--exact] [--list] [--seconds S] [--json FILE] [--export DIR]
@@ -70,7 +69,7 @@ impl<'a> Contender<'a> {
     }
 }
 
-/// What the command line asks for.
+/// The command line's options.
 pub struct Bench {
     filters: Vec<String>,
     exact: bool,
@@ -106,7 +105,7 @@ impl Bench {
         bench
     }
 
-    /// Whether a cell is asked for. Prints its name if only names are.
+    /// Whether a cell is selected. Prints its name if only names are requested.
     pub fn wants(&self, cell: &str) -> bool {
         let asked = |filter: &String| if self.exact { cell == filter } else { cell.contains(filter.as_str()) };
         let wanted = self.filters.is_empty() || self.filters.iter().any(asked);
@@ -116,7 +115,7 @@ impl Bench {
         wanted && !self.list
     }
 
-    /// Where models and inputs are to be written.
+    /// Where to write models and inputs.
     pub fn export(&self) -> Option<&Path> {
         self.export.as_deref()
     }

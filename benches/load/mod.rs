@@ -1,4 +1,4 @@
-//! Loading: beside `Model::load`, what it takes to read the file and to decode its messages.
+//! Loading: `Model::load` compared with reading the file and decoding its messages.
 
 use crate::common::proto::{GraphProto, ModelProto};
 use crate::common::{initializer, model, node, value};

@@ -1,4 +1,4 @@
-//! What anyone would write: plain loops with every index checked. They are the limit that onnxref is compared with.
+//! Plain loops with every index checked, as anyone would write them: the baseline for onnxref.
 
 use bytemuck::{Pod, cast_slice};
 use onnxref::{DType, Tensor};
@@ -59,17 +59,17 @@ pub struct Work<'a> {
     pub size: usize,
     /// Elements of an entry.
     pub row: usize,
-    /// How many in a row, each with what the one before gave.
+    /// Length of the chain, each loop reading the previous output.
     pub nodes: usize,
     pub data: &'a Tensor,
     /// Indices, of which each run takes the next.
     pub sets: &'a [Tensor],
-    /// What the first gives.
+    /// The output of the first.
     pub want: &'a Tensor,
 }
 
 impl<'a> Work<'a> {
-    /// The loop for the type of the elements, with memory that is kept.
+    /// The loop for the type of the elements, with reused memory.
     pub fn prepare(self) -> Box<dyn FnMut() + 'a> {
         let (data, want) = (self.data, self.want);
         match data.dtype().size() {

@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// What an archive may unpack to.
+/// Maximum size of an unpacked archive.
 const MAX_BYTES: u64 = 4 << 30;
 
-/// What unpacking may take itself; the strongest setting of xz takes 65 MiB.
+/// Maximum memory of the unpacker; xz at its strongest setting takes 65 MiB.
 const MAX_XZ_KIB: u32 = 1 << 20;
 
 /// Whether a file is an archive, by its name.
@@ -40,18 +40,18 @@ fn read(tar: impl Read, limit: u64) -> io::Result<Vec<Case>> {
         if !entry.header().entry_type().is_file() || !(path.ends_with(".onnx") || path.ends_with(".pb")) {
             continue;
         }
-        // A sparse file is larger than what the archive has of it.
+        // A sparse file is larger than its data in the archive.
         let mut bytes = Vec::new();
         Bounded { inner: &mut entry, left, limit }.read_to_end(&mut bytes)?;
         left -= bytes.len() as u64;
         files.push((path.trim_start_matches("./").to_string(), bytes.into()));
     }
-    // The checksums of what was unpacked come last.
+    // The checksums come last.
     io::copy(&mut archive.into_inner(), &mut io::sink())?;
     Ok(Case::from_files(files))
 }
 
-/// A reader that fails beyond a number of bytes.
+/// A reader that fails after a number of bytes.
 struct Bounded<R> {
     inner: R,
     left: u64,

@@ -1,20 +1,20 @@
-//! Why the program ends with another code than 0.
+//! Failures of the program, with their exit codes.
 
 use crate::options::explain;
 use onnxref::Error;
 
 /// A comparison failed.
 pub(crate) const FAILED: u8 = 1;
-/// The command line is wrong, or a file that it names can't be used. clap ends with this code too.
+/// The command line is wrong, or a file that it names can't be used. clap uses this code too.
 pub(crate) const USAGE: u8 = 2;
-/// A model or an archive can't be loaded, or needs what is not implemented.
+/// A model or an archive can't be loaded, or a model needs something that is not implemented.
 pub(crate) const LOAD: u8 = 3;
 /// The run failed, or its outputs can't be written.
 pub(crate) const RUN: u8 = 4;
 /// Nothing, or not enough, was tested.
 pub(crate) const NOTHING: u8 = 5;
 
-/// What to say on standard error, and the code to end with.
+/// The message for standard error, and the exit code.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
@@ -39,7 +39,7 @@ impl Failure {
         Failure { error: Some(error), ..failure }
     }
 
-    /// The message and what is below it.
+    /// The message and the lines below it.
     pub(crate) fn text(&self) -> String {
         let colon = if self.details.is_empty() { "" } else { ":" };
         let details = self.details.iter().map(|line| format!("\n  {line}"));

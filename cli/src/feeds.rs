@@ -1,4 +1,4 @@
-//! What a model is fed: `-i NAME=VALUE` and the files of `--inputs DIR`.
+//! The model's feeds: `-i NAME=VALUE` and the files of `--inputs DIR`.
 
 use crate::failure::Failure;
 use crate::print;
@@ -7,7 +7,7 @@ use onnxref::{Dim, Inputs, Model, ValueInfo, quote};
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// The values to feed, or everything that is wrong with them.
+/// The values to feed, or all faults in them.
 pub(crate) fn inputs<'a>(model: &'a Model, texts: &'a [String], folder: Option<&Path>) -> Result<Inputs<'a>, Failure> {
     let mut feeds = Feeds { inputs: Inputs::new(), named: HashSet::new(), faults: Vec::new() };
     if let Some(folder) = folder {
@@ -66,13 +66,13 @@ fn files(folder: &Path) -> Result<BTreeMap<usize, PathBuf>, String> {
     if files.is_empty() { Err("it has no input_0.pb".to_string()) } else { Ok(files) }
 }
 
-/// What the library says of a name that is not an input.
+/// The library's error for a name that is not an input.
 fn unknown(model: &Model, name: &str) -> String {
     let refused = model.runner().feed(name, vec![0i64]);
     refused.err().map_or_else(String::new, |error| format!("{error:#}"))
 }
 
-/// The type and shape that the model declares: `float32, [N, 3]`.
+/// The declared type and shape: `float32, [N, 3]`.
 fn declared(info: &ValueInfo) -> String {
     let Some(value_type) = &info.value_type else { return "any type".to_string() };
     let name = print::type_name(value_type);

@@ -1,4 +1,4 @@
-//! Outputs as JSON whose numbers read back exactly.
+//! Outputs as JSON; numbers read back exactly.
 
 use crate::print::{Stdout, dtype_name, type_name};
 use onnxref::{Outputs, Scalar, Tensor, Value};
@@ -12,7 +12,7 @@ pub(crate) fn print(outputs: &Outputs) -> io::Result<()> {
     line(&Document { outputs: Named(outputs) })
 }
 
-/// Prints a document on a line of its own.
+/// Prints a document on one line.
 pub(crate) fn line(document: &impl Serialize) -> io::Result<()> {
     let mut out = BufWriter::new(Stdout);
     serde_json::to_writer(&mut out, document)?;
@@ -86,7 +86,7 @@ impl Serialize for Element<'_> {
             Scalar::Double(v) if v.is_finite() => v.serialize(serializer),
             Scalar::Complex64(re, im) => [re, im].map(|v| Element(Scalar::Float(*v))).serialize(serializer),
             Scalar::Complex128(re, im) => [re, im].map(|v| Element(Scalar::Double(*v))).serialize(serializer),
-            // JSON has no NaN and no infinity: `"NaN"`, `"inf"`, `"-inf"`.
+            // JSON has no NaN or infinity: `"NaN"`, `"inf"`, `"-inf"`.
             other => serializer.collect_str(other),
         }
     }

@@ -25,7 +25,7 @@ pub(crate) fn print(failure: &Failure) -> io::Result<()> {
     })
 }
 
-/// The kind of what the program finds itself.
+/// The kind of an error that the program finds itself.
 fn own_kind(code: u8) -> &'static str {
     match code {
         USAGE => "usage",
@@ -63,7 +63,7 @@ impl<'a> Cause<'a> {
     }
 }
 
-/// What is known of where an error is.
+/// The known parts of an error's place.
 #[derive(Serialize)]
 struct At<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,14 +5,15 @@ use half::{bf16, f16};
 use onnxref::{DType, Scalar, Tensor};
 use serde_json::Value;
 
-/// Of a value in an error only this many characters are shown.
+/// Maximum number of characters of a value in an error.
 const MAX_VALUE: usize = 60;
 
-/// The tensor that a literal stands for. Where no element type is declared it is that of the literal: int64 where
-/// every number is an integer, float for other numbers, bool, string.
+/// Parses a literal. If no element type is declared, the literal decides: int64 if all numbers are integers, float for
+/// other numbers, bool, string.
 ///
-/// A decimal is rounded once, to the nearest. Nothing else changes a value: an integer that is out of range or that a
-/// float type can't hold exactly, a fraction for an integer type, a number that an 8-bit float hasn't, are errors.
+/// A decimal is rounded once, to the nearest value. Nothing else changes a value: an integer that is out of range or
+/// that a float type can't hold exactly, a fraction for an integer type, and a number that is not an 8-bit float are
+/// errors.
 pub(crate) fn parse(text: &str, declared: Option<DType>) -> Result<Tensor, String> {
     let value: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let dtype = declared.unwrap_or_else(|| type_of(&value));
@@ -49,7 +50,7 @@ impl Literal {
         if list.len() != size {
             let (count, place) = (list.len(), at(position));
             return Err(format!(
-                "the list{place} is of length {count}, and the first one at its depth of length {size}"
+                "the list{place} has length {count}, but the first one at this depth has length {size}"
             ));
         }
         for (k, entry) in list.iter().enumerate() {
@@ -66,7 +67,7 @@ impl Elements {
         if dtype == DType::String { Elements::Strings(Vec::new()) } else { Elements::Bytes(Vec::new()) }
     }
 
-    /// Adds an element, or says what is wrong with it: ` is out of range for ..`.
+    /// Adds an element, or says why it isn't valid: ` is out of range for ..`.
     fn push(&mut self, value: &Value, dtype: DType) -> Result<(), String> {
         match self {
             Elements::Strings(strings) => {
@@ -114,7 +115,7 @@ fn push_float(bytes: &mut Vec<u8>, value: &Value, dtype: DType) -> Result<(), St
             return Err(format!(" is not a valid {name}: allowed numbers, \"NaN\", \"inf\", \"-inf\""));
         }
     };
-    // Rust reads decimals to the nearest value, and the three words too.
+    // Rust parses decimals to the nearest value, and the three words too.
     let double: f64 = text.parse().map_err(|_| " is not a number".to_string())?;
     let single: f32 = text.parse().map_err(|_| " is not a number".to_string())?;
     let (code, rounded): (u64, f64) = match dtype {
@@ -130,7 +131,7 @@ fn push_float(bytes: &mut Vec<u8>, value: &Value, dtype: DType) -> Result<(), St
         }
         _ => {
             let wrong =
-                || format!(" is not a valid {}: only values that it has exactly are allowed", dtype_name(dtype));
+                || format!(" is not a valid {}: only values that it can hold exactly are allowed", dtype_name(dtype));
             (small_float(double, dtype).ok_or_else(wrong)?, double)
         }
     };
@@ -148,8 +149,8 @@ fn push_float(bytes: &mut Vec<u8>, value: &Value, dtype: DType) -> Result<(), St
     Ok(())
 }
 
-/// The number cut to single precision, with the last bit set where that changed it. So a second rounding, to a type of
-/// fewer bits, gives what one rounding of the number would: the bit keeps it from being taken for a tie.
+/// The number truncated to single precision, with the last bit set if that changed it (rounding to odd). A second
+/// rounding, to a smaller type, then gives the same as a single one: the bit prevents false ties.
 fn to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     if nearest.is_infinite() || value.is_nan() || f64::from(nearest) == value {
@@ -362,7 +363,7 @@ mod tests {
             (
                 "[[1], [2, 3]]",
                 DType::Int64,
-                "the list at [1] is of length 2, and the first one at its depth of length 1",
+                "the list at [1] has length 2, but the first one at this depth has length 1",
             ),
             ("[[1], 2]", DType::Int64, "2 at [1] should be a list of 1, as the first one is"),
             ("[1, [2]]", DType::Int64, "[2] at [1] is not a valid int64: allowed integers"),
@@ -377,9 +378,9 @@ mod tests {
             (
                 "0.3",
                 DType::Float8e4m3fn,
-                "0.3 is not a valid float8e4m3fn: only values that it has exactly are allowed",
+                "0.3 is not a valid float8e4m3fn: only values that it can hold exactly are allowed",
             ),
-            ("0", DType::Float8e8m0, "0 is not a valid float8e8m0: only values that it has exactly are allowed"),
+            ("0", DType::Float8e8m0, "0 is not a valid float8e8m0: only values that it can hold exactly are allowed"),
         ] {
             assert_eq!(shown(text, dtype), why);
         }

@@ -19,7 +19,9 @@ mod value;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// A reference runtime for ONNX: runs a model exactly as the standard says, or says precisely why it can't.
+/// A reference runtime for ONNX: runs a model exactly as the standard says, or says precisely why it can't
+///
+/// This version runs the Gather operators.
 #[derive(Debug, Parser)]
 #[command(name = "onnxref", version, arg_required_else_help = true)]
 struct Cli {

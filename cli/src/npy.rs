@@ -7,10 +7,10 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 /// NumPy's own limit on a header.
 const MAX_HEADER: usize = 10_000;
 
-/// NumPy aligns the elements of a file by this many bytes.
+/// NumPy aligns the elements in a file to this many bytes.
 const ALIGN: usize = 64;
 
-/// Strings all take the space of the longest, which can be far more than they have.
+/// Maximum size of strings: each takes the space of the longest, which can be far more than its own length.
 const MAX_STRINGS: usize = 1 << 30;
 
 /// The tensor in a file.
@@ -36,7 +36,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Tensor, String> {
     Tensor::new(dtype, &shape, elements).map_err(|e| e.to_string())
 }
 
-/// A file with a tensor.
+/// Writes a tensor as a file.
 pub(crate) fn write(tensor: &Tensor) -> Result<Vec<u8>, String> {
     let (kind, elements) = match tensor.strings() {
         Ok(strings) => {
@@ -57,7 +57,7 @@ pub(crate) fn write(tensor: &Tensor) -> Result<Vec<u8>, String> {
     Ok(file)
 }
 
-/// What stands before the elements.
+/// The bytes before the elements.
 fn start(kind: &str, shape: &[usize]) -> Result<Vec<u8>, String> {
     let dims: Vec<String> = shape.iter().map(usize::to_string).collect();
     let comma = if dims.len() == 1 { "," } else { "" };
@@ -70,13 +70,13 @@ fn start(kind: &str, shape: &[usize]) -> Result<Vec<u8>, String> {
     Ok([MAGIC, &[1, 0], &short.to_le_bytes(), header.as_bytes(), padding.as_bytes(), b"\n"].concat())
 }
 
-const STRUCTURED: &str = "it holds a structured array, and a tensor has one element type";
+const STRUCTURED: &str = "it holds a structured array, but a tensor has one element type";
 const TOO_LARGE: &str = "its shape is too large";
 
 /// The header of a file, and its elements.
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
-    const CUT: &str = "it is no .npy file, or is cut short";
-    let rest = bytes.strip_prefix(MAGIC).ok_or("it is no .npy file")?;
+    const CUT: &str = "it is not a .npy file, or is cut short";
+    let rest = bytes.strip_prefix(MAGIC).ok_or("it is not a .npy file")?;
     let (version, rest) = rest.split_first_chunk().ok_or(CUT)?;
     let (len, rest) = match version {
         [1, 0] => rest.split_first_chunk().map(|(len, rest)| (u16::from_le_bytes(*len).into(), rest)).ok_or(CUT)?,
@@ -90,7 +90,7 @@ fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
     Ok(rest.split_at_checked(len).ok_or(CUT)?)
 }
 
-/// What a header says.
+/// The content of a header.
 struct Header<'a> {
     descr: &'a str,
     fortran: bool,
@@ -129,7 +129,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// A literal of Python that is read from left to right, as far as headers need it: no escapes, decimal numbers.
+/// Parses a Python literal from left to right, as far as headers need it: no escapes, only decimal numbers.
 struct Literal<'a> {
     text: &'a [u8],
     rest: &'a [u8],
@@ -140,7 +140,7 @@ impl<'a> Literal<'a> {
         format!("its header can't be read from byte {} on", self.text.len() - self.rest.len())
     }
 
-    /// Steps over whitespace, and over a token if it comes next.
+    /// Skips whitespace, and a token if it comes next.
     fn skip(&mut self, token: &str) -> bool {
         self.rest = self.rest.trim_ascii_start();
         let rest = self.rest.strip_prefix(token.as_bytes());
@@ -157,7 +157,7 @@ impl<'a> Literal<'a> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.stuck()) }
     }
 
-    /// The bytes up to the first one that doesn't belong, at least one.
+    /// The bytes up to the first one that doesn't match; at least one.
     fn word(&mut self, belongs: impl Fn(u8) -> bool) -> Result<&'a str, String> {
         let len = self.rest.iter().position(|byte| !belongs(*byte)).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at_checked(len).filter(|_| len > 0).ok_or_else(|| self.stuck())?;
@@ -212,12 +212,12 @@ impl<'a> Literal<'a> {
     }
 }
 
-/// What a type string such as `<f4` stands for.
+/// The meaning of a type string such as `<f4`.
 struct Kind {
     dtype: DType,
     /// Bytes of an element.
     size: usize,
-    /// Bytes of what has a byte order.
+    /// Bytes of a unit with a byte order.
     word: usize,
     big: bool,
 }
@@ -243,7 +243,7 @@ impl Kind {
     }
 }
 
-/// Elements whose first index runs fastest, in the order where the last one does.
+/// Reorders elements from column-major to row-major order.
 fn row_major(data: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(data.len());
     for k in 0..data.len() / size {
@@ -258,12 +258,12 @@ fn row_major(data: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
     out
 }
 
-/// Four little-endian bytes a character, filled up with zeros.
+/// Four little-endian bytes for each character, padded with zeros.
 fn string(bytes: &[u8]) -> Result<String, String> {
     let code = |word: &[u8]| word.iter().rev().fold(0, |code, byte| code << 8 | u32::from(*byte));
     let codes: Vec<u32> = bytes.chunks_exact(4).map(code).collect();
     let len = codes.iter().rposition(|code| *code != 0).map_or(0, |last| last + 1);
-    let character = |code: &u32| char::from_u32(*code).ok_or_else(|| format!("{code:#x} is no Unicode character"));
+    let character = |code: &u32| char::from_u32(*code).ok_or_else(|| format!("{code:#x} is not a Unicode character"));
     codes.iter().take(len).map(character).collect()
 }
 
@@ -292,7 +292,7 @@ fn unknown(descr: &str) -> String {
         Some("S" | "a") => ": use .astype(str) in NumPy",
         _ => "",
     };
-    format!("its elements are '{descr:.40}', which is no element type of a tensor{advice}")
+    format!("its elements are '{descr:.40}', which is not a tensor element type{advice}")
 }
 
 const TYPES: [(DType, &str); 14] = [
@@ -476,7 +476,7 @@ mod tests {
         }
         for kind in ["u1", "=u1", "|u2", "|f4", "<f", "<f04", "<f3", "<i16", "<U", "<U-1", "<U+1", "<U01", "|U1", "<"] {
             let header = format!("{{'descr': '{kind}', {rest}}}");
-            let why = format!("its elements are '{kind}', which is no element type of a tensor");
+            let why = format!("its elements are '{kind}', which is not a tensor element type");
             assert_eq!(shown(&file(1, &header, &[0; 4])), why);
         }
         let long = format!("{{'descr': '{}', {rest}}}", "<".repeat(9000));
@@ -492,30 +492,30 @@ mod tests {
             assert!(read(&good[..len]).is_err());
         }
         for (file, why) in [
-            (good[..11].to_vec(), "it is no .npy file, or is cut short"),
-            (b"PK\x03\x04".to_vec(), "it is no .npy file"),
+            (good[..11].to_vec(), "it is not a .npy file, or is cut short"),
+            (b"PK\x03\x04".to_vec(), "it is not a .npy file"),
             (file(9, "{}", &[]), "unsupported version: (9, 0)"),
             (file(1, "{'descr': '<f4'}", &[]), "dict is missing key 'fortran_order'"),
             (array("<f4", "False", "(3,)", &[0; 8]), "its elements take 8 bytes: '<f4' of shape [3] takes 12"),
-            (array("|b1", "False", "(2,)", &[1, 2]), "element [1] is the byte 2, which is no bool"),
-            (array("<U1", "False", "(1,)", &[0, 0xd8, 0, 0]), "0xd800 is no Unicode character"),
+            (array("|b1", "False", "(2,)", &[1, 2]), "element [1] is the byte 2, which is not a valid bool"),
+            (array("<U1", "False", "(1,)", &[0, 0xd8, 0, 0]), "0xd800 is not a Unicode character"),
             (array("|u1", "False", "(-1,)", &[]), "dimension cannot be negative"),
             (
                 array("|O", "False", "(1,)", &[0; 8]),
-                "its elements are '|O', which is no element type of a tensor: save an array of numbers or str",
+                "its elements are '|O', which is not a tensor element type: save an array of numbers or str",
             ),
             (
                 array("|S3", "False", "(1,)", b"abc"),
-                "its elements are '|S3', which is no element type of a tensor: use .astype(str) in NumPy",
+                "its elements are '|S3', which is not a tensor element type: use .astype(str) in NumPy",
             ),
             (
                 array("<M8[ns]", "False", "(1,)", &[0; 8]),
-                "its elements are '<M8[ns]', which is no element type of a tensor",
+                "its elements are '<M8[ns]', which is not a tensor element type",
             ),
-            (array("<f16", "False", "(1,)", &[0; 16]), "its elements are '<f16', which is no element type of a tensor"),
+            (array("<f16", "False", "(1,)", &[0; 16]), "its elements are '<f16', which is not a tensor element type"),
             (
                 array("<U0", "False", "(99999999999,)", &[]),
-                "its elements are '<U0', which is no element type of a tensor",
+                "its elements are '<U0', which is not a tensor element type",
             ),
             (array("<f8", "False", "(9223372036854775807, 2)", &[]), TOO_LARGE),
             (file(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", &[0; 4]), STRUCTURED),

@@ -1,4 +1,4 @@
-//! The flags that say how a model is loaded, and what an error says about them.
+//! The flags for loading a model, and how errors refer to them.
 
 use crate::failure::Failure;
 use clap::Args;
@@ -13,17 +13,17 @@ pub(crate) struct Loading {
     #[arg(long, value_name = "NAME", long_help = departures())]
     allow: Vec<String>,
 
-    /// Set a limit on what loading and running may cost
+    /// Set a limit on the cost of loading and running
     #[arg(long, value_name = "NAME=VALUE", long_help = limits())]
     limit: Vec<String>,
 
-    /// A folder in which external data may be that is behind a link, as in the caches of model hubs
+    /// Allow links to external data in this folder, such as the cache of a model hub
     #[arg(long, value_name = "DIR")]
     external_root: Vec<PathBuf>,
 
     /// Accept external data that has more than one hard link
     ///
-    /// Package managers and backups make such links; so may somebody who wants a file from elsewhere to be read.
+    /// Package managers and backups create such links. So may an attacker, to have a file from elsewhere read.
     #[arg(long)]
     hard_links: bool,
 
@@ -56,7 +56,7 @@ fn set(limits: &mut Limits, text: &str) -> Result<(), String> {
     limits.set(&name.replace('-', "_"), size).map_err(|error| format!("{error:#}"))
 }
 
-/// A number, which may end with K, M, G or T.
+/// A number with an optional suffix K, M, G or T.
 fn size(text: &str) -> Option<u64> {
     let units = ["K", "M", "G", "T"].iter().zip([10, 20, 30, 40]);
     let (digits, shift) =
@@ -73,7 +73,7 @@ fn departures() -> String {
 fn limits() -> String {
     let names = Limits::NAMES.join(", ");
     format!(
-        "Set a limit on what loading and running may cost. VALUE may end with K, M, G or T (2^10, 2^20, ..)\n\nLimits: {names}"
+        "Set a limit on the cost of loading and running. VALUE may end with K, M, G or T (2^10, 2^20, ..)\n\nLimits: {names}"
     )
 }
 
@@ -81,12 +81,12 @@ fn names() -> String {
     Compatibility::NAMES.iter().map(|(name, _)| name.replace('_', "-")).collect::<Vec<_>>().join(", ")
 }
 
-/// What an error says, with the flag that makes it go away.
+/// An error's text, with the flag that resolves it.
 pub(crate) fn explain(error: &Error) -> String {
     let flag = match error.remedy() {
         Some(Remedy::RaiseLimit(name)) => format!(" (--limit {name}=N raises it)"),
         Some(Remedy::Allow(name)) => format!(" (--allow {} accepts it)", name.replace('_', "-")),
-        Some(Remedy::ExternalRoot) => " (--external-root DIR names a folder in which the target may be)".to_string(),
+        Some(Remedy::ExternalRoot) => " (--external-root DIR allows links into DIR)".to_string(),
         Some(Remedy::HardLinks) => " (--hard-links accepts it)".to_string(),
         _ => String::new(),
     };

@@ -1,4 +1,4 @@
-//! Files of outputs.
+//! Writes outputs to files.
 
 use crate::failure::{Failure, RUN};
 use crate::value::{Format, Named, split};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use tempfile::NamedTempFile;
 
-/// The files that outputs go to, each in a folder that can be written.
+/// The files for outputs, each in a writable folder.
 pub(crate) fn files<'a>(texts: &'a [String], model: &'a Model) -> Result<Vec<OutputFile<'a>>, Failure> {
     let files = texts.iter().map(|text| OutputFile::parse(text, model)).collect::<Result<Vec<_>, _>>()?;
     if let Some(path) = files.iter().enumerate().find_map(|(k, f)| files.iter().take(k).find(|g| g.path == f.path)) {
@@ -41,12 +41,12 @@ impl<'a> OutputFile<'a> {
         Ok(OutputFile { name, path, format })
     }
 
-    /// Whether the file can be written, as far as its folder tells.
+    /// Checks that the file's folder is writable.
     fn check(&self) -> Result<(), Failure> {
         let path = Path::new(self.path);
         let writable = match path.is_dir() {
             true => Err(io::ErrorKind::IsADirectory.into()),
-            // The file has no name where the system allows that, and is gone at once.
+            // The file is removed at once; where the system allows it, it never has a name.
             false => tempfile::tempfile_in(folder(path)).map(|_| ()),
         };
         let text = || print::path(&format!("{}={}", self.name, self.path));
@@ -64,8 +64,8 @@ impl<'a> OutputFile<'a> {
     }
 }
 
-/// Writes the files. All are encoded before the first is written, and all are written beside their places, under names
-/// that begin with `.onnxref-`, before the first is moved there. An interruption removes them.
+/// Writes the files. All are encoded before the first is written, and all are written to temporary files
+/// (`.onnxref-*`) beside their places before the first is moved there. An interruption removes the temporary files.
 pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), Failure> {
     let failed = |file: &OutputFile<'_>, e: io::Error| Failure::new(RUN, format!("{}: {e}", print::path(file.path)));
     let encode = |file: &OutputFile<'_>| {
@@ -73,7 +73,7 @@ pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), F
         file.encode(value.ok_or_else(|| Failure::new(RUN, format!("there is no output {}", quote(file.name))))?)
     };
     let contents = files.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
-    // Where there can't be a handler, an interruption just now leaves a file.
+    // If no handler can be set, an interruption may leave a file.
     let _ = ctrlc::set_handler(|| {
         clean();
         std::process::exit(130);
@@ -91,7 +91,7 @@ pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), F
 fn beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // as any new file, less the umask
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // as for any new file, minus the umask
     // An interruption waits until the name is known.
     let mut names = TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner);
     let mut file = builder.prefix(".onnxref-").tempfile_in(folder(path))?;
@@ -102,18 +102,18 @@ fn beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// The files that are written beside their places.
+/// The temporary files.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Removes the files that are being written.
+/// Removes the temporary files.
 fn clean() {
     for name in TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-        // One that was moved to its place is gone from here.
+        // Files already moved to their places don't exist under this name.
         let _ = std::fs::remove_file(name);
     }
 }
 
-/// The folder that a file is in.
+/// The folder of a file.
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }

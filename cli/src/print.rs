@@ -3,10 +3,10 @@
 use onnxref::{DType, Outputs, Value, ValueType, quote};
 use std::io::{self, Write};
 
-/// Of a sequence or a map this many elements are shown.
+/// Maximum number of elements shown of a sequence or a map.
 const MAX_VALUES: usize = 8;
 
-/// Standard output, which a reader such as `head` may close early: what follows is then lost, quietly.
+/// Standard output. A reader such as `head` may close it early: the rest is then silently dropped.
 pub(crate) struct Stdout;
 
 impl Write for Stdout {
@@ -26,7 +26,7 @@ fn unless_closed<T>(result: io::Result<T>, otherwise: T) -> io::Result<T> {
     }
 }
 
-/// A line for each output below a header: name, type, shape, values cut in the middle.
+/// A header, and a line for each output: name, type, shape, values cut in the middle.
 pub(crate) fn table(outputs: &Outputs) -> io::Result<()> {
     let row = |(name, value): (&str, &Value)| {
         let shape = value.tensor().map(|tensor| format!("{:?}", tensor.shape())).unwrap_or_default();
@@ -62,7 +62,7 @@ fn values(value: &Value) -> String {
     }
 }
 
-/// An element type as NumPy calls it, or as the standard does where NumPy has none.
+/// The NumPy name of an element type, or the standard's if NumPy has none.
 pub(crate) fn dtype_name(dtype: DType) -> &'static str {
     match dtype {
         DType::Float => "float32",
@@ -82,20 +82,20 @@ pub(crate) fn type_name(value_type: &ValueType) -> String {
     }
 }
 
-/// A number with a comma before each three digits.
+/// A number with a comma before every three digits.
 pub(crate) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let comma = |k: usize| if k > 0 && (digits.len() - k).is_multiple_of(3) { "," } else { "" };
     digits.chars().enumerate().map(|(k, digit)| format!("{}{digit}", comma(k))).collect()
 }
 
-/// A name without quotes where that is safe to show.
+/// A name, without quotes if that is safe to show.
 fn plain(name: &str) -> String {
     let quoted = quote(name);
     if quoted.len() == name.len() + 2 && !name.contains(' ') { name.to_string() } else { quoted }
 }
 
-/// A path, whole, with the characters escaped that could change how the line is shown.
+/// A full path, with characters escaped that could change how the line is shown.
 pub(crate) fn path(text: &str) -> String {
     let escape = |c: char| {
         let quoted = quote(&c.to_string());
@@ -113,7 +113,7 @@ pub(crate) fn error(text: &str) {
 }
 
 fn to_stderr(what: &str, text: &str) {
-    // Nobody is left to tell that standard error is closed.
+    // If standard error is closed, nobody can be told.
     let _ = writeln!(io::stderr(), "{what}: {text}");
 }
 

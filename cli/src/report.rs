@@ -1,4 +1,4 @@
-//! Why a model can't be loaded: its faults, and the operators that it needs.
+//! Reports why a model can't be loaded: its faults, and its missing operators.
 
 use crate::failure::{Failure, LOAD};
 use crate::options::explain;
@@ -11,7 +11,7 @@ const MAX_FAULTS: usize = 20;
 /// Maximum width of the column of operators.
 const MAX_LABEL: usize = 48;
 
-/// What is wrong with the model in a file, then what it needs.
+/// The faults of the model in a file, then its missing operators.
 pub(crate) fn load(path: &str, error: Error) -> Failure {
     let shown = print::path(path);
     let (faults, missing) = split(&error);
@@ -40,7 +40,7 @@ fn faults_text(count: usize) -> String {
     if count == 1 { "1 fault".to_string() } else { format!("{} faults", grouped(count)) }
 }
 
-/// The faults of a model without the operators that it needs, and these.
+/// Splits a model's faults into other faults and missing operators.
 pub(crate) fn split(error: &Error) -> (Vec<&Error>, &[Missing]) {
     let missing = error.needs().map_or(&[][..], |needs: &Needs| &needs.missing);
     // Both are in the same order.
@@ -51,7 +51,7 @@ pub(crate) fn split(error: &Error) -> (Vec<&Error>, &[Missing]) {
     (error.causes().iter().filter(|cause| is_fault(cause)).collect(), missing)
 }
 
-/// A line for each fault, equal ones of several nodes on one. `count` is how many there are, listed or not.
+/// A line for each fault; equal faults of several nodes share one. `count` is the number of faults, listed or not.
 fn list(faults: &[&Error], count: usize) -> Vec<String> {
     let mut groups: Vec<(String, &Error, usize)> = Vec::new();
     for fault in faults {
@@ -73,7 +73,7 @@ fn list(faults: &[&Error], count: usize) -> Vec<String> {
     groups.iter().map(line).chain(more).collect()
 }
 
-/// What an error says, with the operator of its node named once.
+/// An error's text, with the operator of its node named once.
 fn text(error: &Error) -> String {
     let (text, place) = (explain(error), error.place());
     let shorter = || {
@@ -87,7 +87,7 @@ fn text(error: &Error) -> String {
     shorter().unwrap_or(text.clone())
 }
 
-/// A line for each missing operator: how many nodes need it, its name, why it can't run, the first of the nodes.
+/// A line for each missing operator: the number of nodes that need it, its name, why it can't run, the first node.
 fn table(missing: &[Missing]) -> Vec<String> {
     let width = |cell: &dyn Fn(&Missing) -> String| missing.iter().map(|m| cell(m).chars().count()).max().unwrap_or(0);
     let (counts, labels) = (width(&|m| grouped(m.nodes)), width(&Missing::to_string).min(MAX_LABEL));
@@ -100,7 +100,7 @@ fn table(missing: &[Missing]) -> Vec<String> {
     missing.iter().map(line).collect()
 }
 
-/// Why an operator can't run, without its name; `None` if it is just not implemented.
+/// Why an operator can't run, without its name; `None` if it is simply not implemented.
 fn why(missing: &Missing) -> Option<&str> {
     let reason = missing.reason.strip_prefix(&format!("{} ", bare(missing))).unwrap_or(&missing.reason);
     Some(reason).filter(|reason| !matches!(*reason, "the operator is not implemented" | "is not implemented"))
@@ -113,7 +113,7 @@ fn bare(missing: &Missing) -> String {
     missing.to_string()
 }
 
-/// A node and what it is inside of: `node "x", in node "call" (Function)`.
+/// A node and the calls around it: `node "x", in node "call" (Function)`.
 fn node(place: &Place) -> String {
     let within = place.function.as_ref().map(|function| format!(", in {function}"));
     node_name(place) + &within.unwrap_or_default()
@@ -124,14 +124,14 @@ fn node_name(place: &Place) -> String {
     name.map_or_else(|| format!("node #{}", place.node_index.unwrap_or(0)), |name| format!("node {}", quote(name)))
 }
 
-/// What an error says behind the name of its node: ` (Gather-13): indices ..`.
+/// An error's text after the name of its node: ` (Gather-13): indices ..`.
 fn after_node(error: &Error) -> String {
     let (text, place) = (format!("{error:#}"), error.place());
     let within = place.function.as_ref().map(|function| format!("in {function}: ")).unwrap_or_default();
     text.strip_prefix(&(within + &node_name(place))).map_or(text.clone(), str::to_string)
 }
 
-/// Why a model can't run, each reason once, wherever in the model it is.
+/// The reasons why a model can't run, each once.
 pub(crate) fn reasons(error: &Error) -> Vec<String> {
     let (faults, missing) = split(error);
     let missing = missing.iter().map(|missing| match why(missing) {

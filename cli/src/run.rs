@@ -1,4 +1,4 @@
-//! `onnxref run`: a model, once.
+//! `onnxref run`: runs a model once.
 
 use crate::failure::{Failure, RUN};
 use crate::options::Loading;
@@ -29,20 +29,20 @@ pub(crate) struct Arguments {
     ///
     /// Elements of JSON have the type that the model declares; complex numbers are pairs, [re, im]. A decimal is
     /// rounded to the nearest value of the type; an integer that the type can't hold exactly is an error. If the model
-    /// has one input, NAME= may be left out.
+    /// has one input, NAME= may be omitted.
     #[arg(short, long, value_name = "NAME=VALUE", allow_negative_numbers = true)]
     input: Vec<String>,
 
     /// Feed the files input_0.pb, input_1.pb, .. of a folder, such as test_data_set_0 of a test case
     ///
-    /// They are the model's inputs by position, those with an initializer included.
+    /// Files match the model's inputs by position, including those with an initializer.
     #[arg(long, value_name = "DIR")]
     inputs: Option<PathBuf>,
 
     /// Write an output to a .pb file (a TensorProto) or a .npy file
     ///
-    /// Files are written after the run has succeeded, each completely or not at all. Interrupted while it writes, the
-    /// program may leave a file .onnxref-* beside them. If the model has one output, NAME= may be left out.
+    /// Files are written after the run has succeeded, each completely or not at all. If the program is killed while
+    /// writing, it may leave temporary files .onnxref-* beside them. If the model has one output, NAME= may be omitted.
     #[arg(short, long, value_name = "NAME=FILE")]
     output: Vec<String>,
 
@@ -52,8 +52,8 @@ pub(crate) struct Arguments {
     /// back exactly; "NaN", "inf" and "-inf" are strings, complex numbers are pairs.
     ///
     /// An error: {"error": {"kind": .., "message": .., "faults": N, "causes": [..], "needs": ..}}, also on standard
-    /// output. Each cause has a kind, a message and what is known of node_index, node, operator, domain, version,
-    /// function, value_name, parameter, attribute, axis, size, value, position and limit; needs has the operators that are not
+    /// output. Each cause has a kind, a message and, if known, node_index, node, operator, domain, version, function,
+    /// value_name, parameter, attribute, axis, size, value, position and limit; needs lists the operators that are not
     /// implemented. The exit status and standard error are as without --json.
     #[arg(long, verbatim_doc_comment)]
     pub(crate) json: bool,

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Maximum number of listed reasons why cases can't run.
+/// Maximum number of reasons listed why cases can't run.
 const MAX_REASONS: usize = 10;
 
-/// Run official test cases and compare their outputs as the official runner does.
+/// Run official test cases and compare outputs as the official runner does.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -32,7 +32,7 @@ Exit status:
   4  standard output can't be written
   5  nothing was tested, or fewer cases than --min-cases asks for")]
 pub(crate) struct Arguments {
-    /// Folders of a case or, at any depth, of several; archives of them: .tar.xz, .tar.gz, .tar
+    /// Folders with cases at any depth, or archives of such folders: .tar.xz, .tar.gz, .tar
     #[arg(required = true)]
     path: Vec<PathBuf>,
 
@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     loading: Loading,
 }
 
-/// Tests, and returns the code to end with.
+/// Runs the tests and returns the exit code.
 pub(crate) fn test(arguments: &Arguments) -> Result<u8, Failure> {
     let (mut tally, options) = (Tally::default(), arguments.loading.options()?);
     for path in &arguments.path {
@@ -70,7 +70,7 @@ fn lost(error: io::Error) -> Failure {
     Failure::new(RUN, format!("standard output: {error}"))
 }
 
-/// The cases of a folder, those in the archives below it, and those of an archive, each called by its whole path.
+/// The cases of a folder and of the archives below it, or of an archive, each named by its whole path.
 fn cases(path: &Path) -> Result<Vec<Case>, Failure> {
     let shown = print::path(&path.to_string_lossy());
     let kind = std::fs::metadata(path).map_err(|e| Failure::new(USAGE, format!("{shown}: {e}")))?;
@@ -123,12 +123,12 @@ fn archives(folder: &Path) -> io::Result<Vec<PathBuf>> {
 #[derive(Default)]
 struct Tally {
     passed: usize,
-    /// So many of those that passed are equal bit by bit.
+    /// Passed cases that are equal bit by bit.
     exact: usize,
     failed: usize,
     refused: usize,
     unsupported: usize,
-    /// Why cases are unsupported, and how many.
+    /// The reasons why cases are unsupported, with the number of cases.
     reasons: BTreeMap<String, usize>,
 }
 
@@ -173,7 +173,7 @@ impl Tally {
         let mut reasons: Vec<(&String, &usize)> = self.reasons.iter().collect();
         reasons.sort_by_key(|(reason, count)| (std::cmp::Reverse(**count), *reason));
         let shown = if verbose { reasons.len() } else { MAX_REASONS };
-        writeln!(Stdout, "What keeps cases from running, and how many:")?;
+        writeln!(Stdout, "Why cases can't run, and how many:")?;
         for (reason, count) in reasons.iter().take(shown) {
             writeln!(Stdout, "{count:6}  {reason}")?;
         }
@@ -183,7 +183,7 @@ impl Tally {
         Ok(())
     }
 
-    /// The code to end with. What isn't a failed case is explained.
+    /// The exit code. Explains every code but that of a failed case.
     fn verdict(&self, arguments: &Arguments) -> u8 {
         let (tested, least) = (self.passed + self.failed, arguments.min_cases);
         let (not_run, why) = match self.refused {
@@ -200,7 +200,7 @@ impl Tally {
             print::error(&format!("nothing was tested: {found}"));
             NOTHING
         } else if tested < least {
-            print::error(&format!("--min-cases: {} passed or failed, and {least} should", cases_text(tested)));
+            print::error(&format!("--min-cases: {} ran: {least} are needed", cases_text(tested)));
             NOTHING
         } else {
             0

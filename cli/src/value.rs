@@ -1,4 +1,4 @@
-//! What follows `-i` and `-o`: a name, `=`, and a file or a literal. Files are read here.
+//! The arguments of `-i` and `-o`: a name, `=`, and a file or a literal. Reads the files.
 
 use crate::print;
 use crate::{literal, npy};
@@ -25,7 +25,7 @@ impl Format {
 
 /// A text of the form `NAME=REST`.
 pub(crate) enum Named<'a> {
-    /// The name is declared, or it is left out and only one is declared.
+    /// The name is declared, or it is omitted and only one is declared.
     Declared(&'a ValueInfo, &'a str),
     /// The name, up to the first `=`, is not declared.
     Other(&'a str),
@@ -50,7 +50,7 @@ pub(crate) fn split<'a>(text: &'a str, declared: impl ExactSizeIterator<Item = &
     }
 }
 
-/// The value that a literal or a file stands for, or why it stands for none.
+/// Reads the value of a literal or a file, or says why it isn't valid.
 pub(crate) fn value(text: &str, declared: Option<&ValueType>) -> Result<Value, String> {
     let Some(format) = Format::of(text) else {
         return literal::parse(text, declared.and_then(ValueType::dtype)).map(Value::from).map_err(|why| {
@@ -82,7 +82,7 @@ pub(crate) fn value(text: &str, declared: Option<&ValueType>) -> Result<Value, S
     })
 }
 
-/// What a file is that is not what it should be.
+/// A guess at what an unexpected file is.
 fn guess(bytes: &Bytes) -> Option<&'static str> {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     if bytes.is_empty() {
@@ -101,7 +101,7 @@ fn guess(bytes: &Bytes) -> Option<&'static str> {
     }
 }
 
-/// Whether a file can be loaded as a model, or has nodes at least.
+/// Whether a file can be loaded as a model, or at least has nodes.
 fn is_model(bytes: &Bytes) -> bool {
     let has_nodes = |error: Error| error.causes().iter().any(|cause| cause.place().node_index.is_some());
     Model::from_bytes(bytes.clone()).map_or_else(has_nodes, |_| true)

@@ -1,4 +1,4 @@
-//! What the program says of models that can't be loaded or run.
+//! The program's errors for models that can't be loaded or run.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod common;
@@ -269,7 +269,7 @@ fn links() {
     let (target, root) = (elsewhere.path().join("blob"), elsewhere.path().to_str().unwrap());
     fs::write(&target, [0; 8]).unwrap();
     std::os::unix::fs::symlink(&target, bench.path("w.data")).unwrap();
-    let text = "--external-root DIR names a folder in which the target may be";
+    let text = "--external-root DIR allows links into DIR";
     remedied(&bench, &["-i", "0"], &[], 3, text, &["--external-root", root]);
     let other = bench.text("");
     remedied(

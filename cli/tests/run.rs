@@ -170,7 +170,7 @@ fn wrong_inputs() {
         (
             &["-i", "data=[[1, 2], [3]]"],
             2,
-            "input \"data\": the list at [1] is of length 1, and the first one at its depth of length 2".into(),
+            "input \"data\": the list at [1] has length 1, but the first one at this depth has length 2".into(),
         ),
         (
             &["-i", "data=1.5"],
@@ -185,7 +185,7 @@ fn wrong_inputs() {
         (&["-i", "[1]"], 2, format!("-i \"[1]\": NAME= is missing; {missing}\n")),
         (&["-i", &format!("data={none}")], 2, format!("input \"data\": {none}: {io}")),
         (&["-i", &format!("data={bad_pb}")], 2, format!("input \"data\": {bad_pb}: {pb:#}")),
-        (&["-i", &format!("data={bad_npy}")], 2, format!("input \"data\": {bad_npy}: it is no .npy file")),
+        (&["-i", &format!("data={bad_npy}")], 2, format!("input \"data\": {bad_npy}: it is not a .npy file")),
         (&["-o", "z=z.pb"], 2, "-o z=z.pb: there is no output of this name; the model's outputs: \"y\"".into()),
         (
             &["-o", "y=y.txt"],
@@ -281,7 +281,7 @@ fn files_that_are_something_else() {
     let tensor = [number(1, 1), number(2, 1), bytes(8, b"w"), external, number(14, 1)].concat();
     fs::write(bench.path("external.pb"), tensor).unwrap();
     let ran = bench.run(&["-i", &feed("data", bench.path("external.pb")), "-i", "indices=0"]);
-    let why = "tensor \"w\": its data is external: that of a value is in its own message";
+    let why = "tensor \"w\": its data is external: only a model can have external data";
     check(ran, 2, "", &format!("error: input \"data\": {}: {why}\n", bench.text("external.pb")));
 }
 

@@ -103,7 +103,7 @@ fn failed_and_unsupported_cases() {
     copy(&good);
     let ran = onnxref(["test", path(folder.path())]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-    let reasons = "What keeps cases from running, and how many:\n     1  Add-14 is not implemented\n";
+    let reasons = "Why cases can't run, and how many:\n     1  Add-14 is not implemented\n";
     assert_eq!(ran.out, format!("{reasons}1 passed (1 bit by bit), 0 failed, 1 unsupported\n"));
 
     let strict = onnxref(["test", "--strict", "-v", path(folder.path())]);
@@ -113,7 +113,7 @@ fn failed_and_unsupported_cases() {
 
     let few = onnxref(["test", "--min-cases", "2", path(folder.path())]);
     assert_eq!((few.code, few.last()), (Some(5), "1 passed (1 bit by bit), 0 failed, 1 unsupported"));
-    assert_eq!(few.err, "error: --min-cases: 1 case passed or failed, and 2 should\n");
+    assert_eq!(few.err, "error: --min-cases: 1 case ran: 2 are needed\n");
 
     copy(&bad);
     spoil(&bad);
@@ -124,7 +124,7 @@ fn failed_and_unsupported_cases() {
     );
     let line = ran.out.lines().next().unwrap();
     let start = format!("FAILED {}: test_data_set_0: output \"y\" is ", path(&bad));
-    assert!(line.starts_with(&start) && line.contains(" at [0, 0, 0, 0], and should be 1000; 1 of "), "{line}");
+    assert!(line.starts_with(&start) && line.contains(" at [0, 0, 0, 0], expected 1000; 1 of "), "{line}");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn refused_cases_are_listed() {
     let allowed = onnxref(["test", path(&early), "--allow", "newer-operators"]);
     assert!(!allowed.last().contains("refused") && !allowed.out.contains("not in opset"), "{allowed:?}");
 
-    // A file that is no model at all fails.
+    // A file that is not a model at all fails.
     fs::write(early.join("model.onnx"), "").unwrap();
     let ran = onnxref(["test", path(folder.path())]);
     assert_eq!((ran.code, ran.last()), (Some(1), "1 passed (1 bit by bit), 1 failed, 0 unsupported"));

@@ -1,5 +1,5 @@
-//! External data: any entries, a fixed folder with files, folders, links and a FIFO. What is read is the right slice
-//! of the right file; nothing else is, and nothing blocks.
+//! External data: any entries, a fixed folder with files, folders, links and a FIFO. Only the right
+//! slice of the right file is read, and nothing blocks.
 
 use crate::proto::{
     GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto, TensorProto, TypeProto, ValueInfoProto,
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Parts of paths: what is there, what isn't, and what is no name.
+/// Parts of paths: existing names, missing ones, and invalid ones.
 const PARTS: [&str; 24] = [
     "a.bin",
     "b.bin",

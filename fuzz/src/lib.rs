@@ -1,4 +1,4 @@
-//! What the fuzz targets do with their bytes. Each `run` panics where the library breaks a promise.
+//! The fuzz targets. Each `run` takes bytes and panics if the library breaks a promise.
 
 pub mod external;
 pub mod load;
@@ -15,7 +15,7 @@ pub mod proto;
 
 use onnxref::{Error, Inputs, Limits, Model, Value};
 
-/// A target: its name, and what it does with bytes.
+/// A target: its name and its function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
@@ -27,7 +27,7 @@ pub const TARGETS: [Target; 5] = [
     ("external", external::run),
 ];
 
-/// Limits under which nothing takes long.
+/// Limits that keep everything fast.
 fn small_limits() -> Limits {
     let mut limits = Limits::default();
     limits.file_bytes = 1 << 20;

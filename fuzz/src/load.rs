@@ -1,4 +1,4 @@
-//! Bytes as a model file: loading ends, and what was loaded runs on zeros.
+//! Bytes as a model file: loading terminates, and a loaded model runs on zeros.
 
 use onnxref::{DType, Dim, Map, Model, Optional, Sequence, Tensor, Value, ValueType};
 
@@ -48,7 +48,7 @@ fn zeros(dtype: DType, shape: &[usize]) -> Option<Tensor> {
     if count > 1 << 14 {
         return None;
     }
-    // What can't be counted is no tensor.
+    // A shape whose size overflows is not a tensor.
     if dtype == DType::String {
         Tensor::from_strings(shape, vec![""; count]).ok()
     } else {

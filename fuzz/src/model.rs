@@ -37,7 +37,7 @@ struct Known {
 struct Maker<'a> {
     source: Source<'a>,
     known: Vec<Known>,
-    /// Inputs that are no tensors.
+    /// Inputs that are not tensors.
     others: Vec<(String, ValueType)>,
     /// The functions so far.
     functions: Vec<FunctionProto>,

@@ -276,7 +276,7 @@ impl Case {
         (least..s).contains(&value).then(|| if value < 0 { value + s } else { value } as usize)
     }
 
-    /// The first index that is no entry of its axis.
+    /// The first index that is out of range for its axis.
     fn first_bad(&self, axis: impl Fn(usize) -> usize) -> Option<(usize, usize)> {
         let bad = (0..self.values.len()).find(|&at| self.entry(at, self.data[axis(at)]).is_none())?;
         Some((bad, axis(bad)))

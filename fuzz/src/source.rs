@@ -1,4 +1,4 @@
-//! Choices, drawn from bytes: once these are used up, always the first choice.
+//! Choices drawn from bytes. Once the bytes are used up, it always takes the first choice.
 
 use crate::proto::TensorProto;
 use arbitrary::Unstructured;
@@ -24,7 +24,7 @@ impl<'a> Source<'a> {
         self.byte() as usize % end.max(1)
     }
 
-    /// True once in so many times.
+    /// True once in that many times, on average.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == times - 1
     }
@@ -43,7 +43,7 @@ impl<'a> Source<'a> {
         self.pick(&[2, 1, 3, 2, 4, 3, 1, 0, 5, 2, 3, 2, 7, 9, 17, 33])
     }
 
-    /// Dimensions of at most so many elements.
+    /// Dimensions with at most that many elements.
     pub fn dims(&mut self, most: usize, elements: usize) -> Vec<usize> {
         let rank = self.below(most + 1);
         let mut dims: Vec<usize> = (0..rank).map(|_| self.dim()).collect();

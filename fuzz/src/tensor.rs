@@ -1,5 +1,5 @@
-//! Bytes as the message of a tensor or another value: what is read is written and read again as the same, and shows as
-//! bounded text.
+//! Bytes as the message of a tensor or another value: a value that is read, written and read again stays the same, and
+//! prints as bounded text.
 
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -68,7 +68,7 @@ pub fn run(bytes: &[u8]) {
     assert!(fits <= 1);
 }
 
-/// Types of values that are no tensors.
+/// Types of values that are not tensors.
 fn other_types() -> Vec<ValueType> {
     let (float, text) = (ValueType::Tensor(DType::Float), ValueType::Tensor(DType::String));
     let map = |key, value: &ValueType| ValueType::Map(key, Box::new(value.clone()));

@@ -1,25 +1,25 @@
-//! Outputs beside those that are wanted, by the rule of the official runner.
+//! Compares outputs with the expected ones, by the rule of the official runner.
 
 use crate::dtype::DType;
 use crate::tensor::{Scalar, Tensor, position_of};
 use crate::value::Value;
 
-/// How far a float may be from the one that is wanted: `|got - want| <= atol + rtol * |want|`.
+/// How far a float may be from the expected one: `|got - want| <= atol + rtol * |want|`.
 ///
 /// The rule is that of ONNX's own test runner, computed in `f64`:
 ///
 /// - The number of outputs, their element types and shapes must be equal.
 /// - NaN equals NaN, an infinity only itself, -0.0 equals 0.0.
 /// - bfloat16 has an `rtol` of at least 2^-6; float16 has the same as float.
-/// - A complex number is as far off as the modulus of the difference; its parts must agree where one of them is not
-///   finite.
+/// - The error of a complex number is the modulus of the difference. If one of its parts is not finite, both parts must
+///   be equal.
 /// - Floats of at most 8 bits must have the same value.
-/// - Integers, truth values and strings must be equal. The official runner gives integers the slack of floats, which
-///   begins to count above 1,000; here they have none.
+/// - Integers, truth values and strings must be equal. The official runner applies the float tolerance to
+///   integers, which matters above 1,000; here they have none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Tolerance {
-    /// Relative to the value that is wanted. Default: 1e-3.
+    /// Relative to the expected value. Default: 1e-3.
     pub rtol: f64,
     /// Absolute. Default: 1e-7.
     pub atol: f64,
@@ -31,8 +31,8 @@ impl Default for Tolerance {
     }
 }
 
-/// Whether a value that is as it should be is so bit by bit; or how it differs. Sequences, optionals and maps have the
-/// same type and as many elements, each of which is as it should be.
+/// Whether a value is equal bit by bit (true) or within the tolerance (false), or else how it differs. Sequences,
+/// optionals and maps must have the same type and length; their elements are compared one by one.
 pub(super) fn compare(got: &Value, want: &Value, tolerance: Tolerance) -> Result<bool, String> {
     let lists = match (got, want) {
         (Value::Tensor(got), Value::Tensor(want)) => return compare_tensors(got, want, tolerance),
@@ -46,7 +46,7 @@ pub(super) fn compare(got: &Value, want: &Value, tolerance: Tolerance) -> Result
         _ => None,
     };
     let Some((gots, wants)) = lists.filter(|(gots, wants)| gots.len() == wants.len()) else {
-        return Err(format!("is {got}, and should be {want}"));
+        return Err(format!("is {got}, expected {want}"));
     };
     let mut exact = got == want;
     for (k, (got, want)) in gots.iter().zip(wants).enumerate() {
@@ -55,11 +55,11 @@ pub(super) fn compare(got: &Value, want: &Value, tolerance: Tolerance) -> Result
     Ok(exact)
 }
 
-/// Whether a tensor that is as it should be is so bit by bit; or how it differs.
+/// Whether a tensor is equal bit by bit (true) or within the tolerance (false), or else how it differs.
 fn compare_tensors(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<bool, String> {
     if (got.dtype(), got.shape()) != (want.dtype(), want.shape()) {
         let shape = |tensor: &Tensor| format!("{}{:?}", tensor.dtype(), tensor.shape());
-        return Err(format!("is {}, and should be {}", shape(got), shape(want)));
+        return Err(format!("is {}, expected {}", shape(got), shape(want)));
     }
     if got == want {
         return Ok(true);
@@ -78,7 +78,7 @@ fn compare_tensors(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<
     let Some((at, g, w)) = first else { return Ok(false) };
     let by = greatest.map_or(String::new(), |error| format!(", by up to {}", rounded(error)));
     let at = position_of(at, got.shape());
-    Err(format!("is {g} at {at:?}, and should be {w}; {differ} of {} differ{by}", got.len()))
+    Err(format!("is {g} at {at:?}, expected {w}; {differ} of {} differ{by}", got.len()))
 }
 
 impl Tolerance {
@@ -90,7 +90,7 @@ impl Tolerance {
         }
     }
 
-    /// `Err` for an element that is too far off: by how much, if it is a number.
+    /// `Err` for an element beyond the tolerance, with the error if it is a number.
     fn check(self, got: &Scalar, want: &Scalar) -> Result<(), Option<f64>> {
         let pairs = |a: &[f32; 2]| a.map(f64::from);
         let (ok, error) = match (got, want) {
@@ -115,7 +115,7 @@ impl Tolerance {
         self.close(same(got_re, re) && same(got_im, im), error, modulus(re, im))
     }
 
-    /// Whether a number is close enough, and how far off: infinitely where one of the two is not finite.
+    /// Whether a number is within the tolerance, and its error: infinite if one of the two is not finite.
     fn close(self, same: bool, error: f64, want: f64) -> (bool, f64) {
         let error = if error.is_nan() { f64::INFINITY } else { error };
         (same || (error.is_finite() && error <= self.atol + self.rtol * want), error)
@@ -126,15 +126,15 @@ fn same(got: f64, want: f64) -> bool {
     got == want || (got.is_nan() && want.is_nan())
 }
 
-/// `sqrt(re^2 + im^2)` of squares that don't overflow, by operations whose result is specified: `hypot` is none. NaN if
-/// a part is NaN, or both are infinite.
+/// `sqrt(re^2 + im^2)` without overflow, by operations whose result is specified (that of `hypot` isn't). NaN if a part
+/// is NaN, or if both are infinite.
 fn modulus(re: f64, im: f64) -> f64 {
     let (greater, less) = if re.abs() < im.abs() { (im.abs(), re.abs()) } else { (re.abs(), im.abs()) };
     let ratio = less / greater;
     if greater == 0.0 { less } else { greater * (1.0 + ratio * ratio).sqrt() }
 }
 
-/// To three digits, unless it is whole.
+/// Rounds to three digits, unless the number is whole.
 fn rounded(error: f64) -> Scalar<'static> {
     let digits = if error.fract() == 0.0 { None } else { format!("{error:.2e}").parse().ok() };
     Scalar::Double(digits.unwrap_or(error))
@@ -168,7 +168,7 @@ mod tests {
             assert!(compare(further, want).is_err(), "{further} {want}");
         }
         assert_eq!((one(1e-7f64, 0.0), one(1e-7f64.next_up(), 0.0)), (CLOSE, None));
-        // Relative to the wanted value, not to what was computed.
+        // Relative to the expected value, not to the computed one.
         assert_eq!((one(1.0f64, 1.001), one(1.001_001f64, 1.0)), (CLOSE, None));
     }
 
@@ -249,19 +249,16 @@ mod tests {
         let strings = |text: [&str; 2]| Tensor::from_strings(&[2], text).unwrap();
         let compare = |got| compare_tensors(&strings(got), &strings(["a", "b"]), OFFICIAL);
         assert_eq!(compare(["a", "b"]), Ok(true));
-        assert_eq!(compare(["a", "c"]).unwrap_err(), "is \"c\" at [1], and should be \"b\"; 1 of 2 differ");
+        assert_eq!(compare(["a", "c"]).unwrap_err(), "is \"c\" at [1], expected \"b\"; 1 of 2 differ");
     }
 
     #[test]
     fn differences_are_named() {
         let want = Tensor::from_array(array![[1i32, 2], [3, 4]]);
         let integers = |got| compare_tensors(&got, &want, OFFICIAL).unwrap_err();
-        assert_eq!(
-            integers(array![[1i32, 2], [5, 7]].into()),
-            "is 5 at [1, 0], and should be 3; 2 of 4 differ, by up to 3"
-        );
-        assert_eq!(integers(array![1i32].into()), "is int32[1], and should be int32[2, 2]");
-        assert_eq!(integers(array![[1u32, 2], [3, 4]].into()), "is uint32[2, 2], and should be int32[2, 2]");
+        assert_eq!(integers(array![[1i32, 2], [5, 7]].into()), "is 5 at [1, 0], expected 3; 2 of 4 differ, by up to 3");
+        assert_eq!(integers(array![1i32].into()), "is int32[1], expected int32[2, 2]");
+        assert_eq!(integers(array![[1u32, 2], [3, 4]].into()), "is uint32[2, 2], expected int32[2, 2]");
 
         let floats = |got: [f32; 3]| {
             let tensor = |values: &[f32; 3]| Tensor::from_array(aview1(values));
@@ -271,12 +268,9 @@ mod tests {
         // What is within the tolerance does not count.
         assert_eq!(
             floats([1.0005, 2.125, 2.96875]).unwrap_err(),
-            "is 2.125 at [1], and should be 2; 2 of 3 differ, by up to 0.125"
+            "is 2.125 at [1], expected 2; 2 of 3 differ, by up to 0.125"
         );
-        assert_eq!(
-            floats([1.0, f32::NAN, 4.0]).unwrap_err(),
-            "is NaN at [1], and should be 2; 2 of 3 differ, by up to inf"
-        );
+        assert_eq!(floats([1.0, f32::NAN, 4.0]).unwrap_err(), "is NaN at [1], expected 2; 2 of 3 differ, by up to inf");
     }
 
     #[test]
@@ -296,7 +290,7 @@ mod tests {
         let compare = |got: &Value, want: &Value| super::compare(got, want, OFFICIAL);
         let (good, close) = (sequence(&[1.0, 2.0]), sequence(&[1.0, 2.000_1]));
         assert_eq!((compare(&good, &good), compare(&close, &good)), (Ok(true), Ok(false)));
-        let text = "in element 1 is 3 at [], and should be 2; 1 of 1 differ, by up to 1";
+        let text = "in element 1 is 3 at [], expected 2; 1 of 1 differ, by up to 1";
         assert_eq!(compare(&sequence(&[1.0, 3.0]), &good).unwrap_err(), text);
         assert!(compare(&sequence(&[1.0]), &good).is_err());
         assert!(compare(&Tensor::scalar(1f32).into(), &good).is_err());

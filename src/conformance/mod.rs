@@ -1,10 +1,10 @@
-//! Official test cases: a model, inputs, and the outputs that the standard wants.
+//! Official test cases: a model, inputs and expected outputs.
 //!
 //! A case is a folder with `model.onnx` (or `model.xml`, an OpenVINO IR) and data sets `test_data_set_0`,
 //! `test_data_set_1`, .. of `input_0.pb`, .., `output_0.pb`, ..: encoded `TensorProto`s, `SequenceProto`s or
 //! `OptionalProto`s in the order of the model's inputs and outputs. Outputs are compared by the official rule, which [`Tolerance`] states. No Python is needed.
 //!
-//! ONNX's light models lie otherwise: `NAME.onnx` beside `NAME_output_0.pb`, .., without inputs. As in the official
+//! ONNX's light models have another layout: `NAME.onnx` beside `NAME_output_0.pb`, .., without inputs. As in the official
 //! runner, each input that has no initializer is then the float tensor of its declared shape whose `n` elements are
 //! `0/n, 1/n, ..`; a dimension of unknown size is 1.
 //!
@@ -40,7 +40,7 @@ use std::path::{Path, PathBuf};
 pub struct Case {
     /// The folder's path, below the one that was searched; `/` between its parts. A light model's path without `.onnx`.
     pub name: String,
-    /// What its floats are compared with.
+    /// The tolerance for its floats.
     pub tolerance: Tolerance,
     model: Source,
     sets: BTreeMap<String, DataSet>,
@@ -57,29 +57,29 @@ enum Source {
 struct DataSet {
     inputs: BTreeMap<usize, Source>,
     outputs: BTreeMap<usize, Source>,
-    /// The inputs are computed, as a light model has none.
+    /// The inputs are computed: a light model has none.
     light: bool,
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Every output of every data set is what it should be, by the rule of [`Tolerance`].
+    /// Every output of every data set agrees with the expected one, by the rule of [`Tolerance`].
     Passed {
         /// All are equal bit by bit.
         exact: bool,
     },
-    /// The model can't run here, for these reasons alone; see [`Error::causes`].
+    /// The model can't run here, and nothing else is wrong; [`Error::causes`] has the reasons.
     Unsupported(Error),
-    /// The model is refused, because a node departs from the standard: its opset doesn't have the operator, for example.
+    /// The model is refused because a node departs from the standard: for example, its opset doesn't have the operator.
     Refused(Error),
     /// An output is wrong, or the case can't be run.
     Failed(String),
 }
 
 impl Case {
-    /// The cases in a folder and those below it, by name. Links are not followed.
+    /// The cases in a folder and its subfolders, by name. Links are not followed.
     ///
     /// # Errors
     /// A folder can't be read.
@@ -101,7 +101,7 @@ impl Case {
             }
         }
         let mut cases = collect(files);
-        // A case that is the folder itself is called like it.
+        // If the folder itself is a case, the case has the folder's name.
         for case in cases.iter_mut().filter(|case| case.name.is_empty()) {
             case.name = root.file_name().map_or(".".into(), |name| name.to_string_lossy().into_owned());
         }
@@ -157,7 +157,7 @@ fn not_loaded(error: Error) -> Outcome {
 /// Models and their data sets, by the case's path.
 type Found = BTreeMap<String, (Option<Source>, BTreeMap<String, DataSet>)>;
 
-/// What the official runner calls the data set of a light model.
+/// The official runner's name for the data set of a light model.
 const LIGHT_SET: &str = "test_data_set_0";
 
 /// Groups files by case: a folder with a model, or a light model.
@@ -185,7 +185,7 @@ fn collect(files: impl IntoIterator<Item = (String, Source)>) -> Vec<Case> {
             set.outputs.insert(number, source);
         }
     }
-    // Any other model without outputs is no case.
+    // Any other model without outputs is not a case.
     light.retain(|_, (_, sets)| !sets.is_empty());
     let case = |(name, (model, sets)): (String, (Option<Source>, _))| {
         let name = name.trim_start_matches('/').to_string();
@@ -208,7 +208,7 @@ fn numbered(path: &str) -> Option<(&str, usize)> {
 }
 
 impl Source {
-    /// The value in a file, which is a tensor's where nothing else is declared.
+    /// The value in a file: a tensor, unless something else is declared.
     fn value(&self, declared: Option<&ValueType>) -> Result<Value, String> {
         let bytes = match self {
             Source::Bytes(bytes) => bytes.clone(),
@@ -223,7 +223,7 @@ impl Source {
 }
 
 impl DataSet {
-    /// Whether the outputs are as they should be bit by bit; or why one is not as it should be.
+    /// Whether the outputs are equal bit by bit (true) or within the tolerance (false), or else why one is wrong.
     fn run(&self, model: &Model, tolerance: Tolerance) -> Result<bool, String> {
         let inputs = if self.light { light_inputs(model)? } else { self.inputs(model)? };
         let outputs = model.run(inputs).map_err(|e| format!("{e:#}"))?;
@@ -232,7 +232,7 @@ impl DataSet {
             return Err("it has no outputs to compare".to_string());
         }
         if self.outputs.len() != got.len() {
-            return Err(format!("it has {} outputs, and the model gives {}", self.outputs.len(), got.len()));
+            return Err(format!("it has {} outputs, but the model gives {}", self.outputs.len(), got.len()));
         }
         let mut exact = true;
         for ((k, source), (name, got)) in self.outputs.iter().zip(got) {
@@ -269,7 +269,7 @@ const MAX_RAMP: usize = 1 << 24;
 
 fn ramp(info: &ValueInfo) -> Result<Tensor, String> {
     let (Some(DType::Float), Some(dims)) = (info.dtype(), &info.shape) else {
-        return Err("is no float tensor of a declared rank, and has no file".to_string());
+        return Err("has no file, and is not a float tensor of declared rank".to_string());
     };
     let size = |dim: &Dim| if let Dim::Fixed(size) = dim { *size } else { 1 };
     let shape: Vec<usize> = dims.iter().map(size).collect();

@@ -10,7 +10,7 @@ pub use remedy::Remedy;
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write};
 
-/// The result of everything here that can fail.
+/// The result of a function that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Who must act for an error to go away.
@@ -21,9 +21,9 @@ pub enum Kind {
     Io,
     /// The author of the model: the file departs from the standard.
     Model,
-    /// The caller: feeds are wrong, a value met at run time is, or an option is missing.
+    /// The caller: a feed or a value met at run time is wrong, or an option is missing.
     Input,
-    /// Us: the standard has it and this runtime doesn't.
+    /// Us: the standard has it, but this runtime doesn't.
     Unsupported,
     /// The caller, who may raise a [limit](crate::Limits) that was exceeded.
     Limit,
@@ -51,7 +51,7 @@ impl Display for Kind {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Place {
-    /// The calls of model functions that the node is inside of, outermost first, as errors show them.
+    /// The calls of model functions around the node, outermost first, as errors show them.
     pub function: Option<String>,
     /// Position of the node in its graph, from 0.
     pub node_index: Option<usize>,
@@ -61,9 +61,9 @@ pub struct Place {
     pub operator: Option<String>,
     /// Domain of the operator; empty for `ai.onnx`.
     pub domain: Option<String>,
-    /// The version (`since_version`) of the operator that rules.
+    /// The version (`since_version`) of the operator that applies.
     pub version: Option<i64>,
-    /// Name of a value of the graph: an input, an output, an initializer, or what a node produces.
+    /// Name of a value of the graph: an input, an output, an initializer, or a node's output.
     pub value_name: Option<String>,
     /// Name of the operator's formal input or output, as its schema has it.
     pub parameter: Option<String>,
@@ -83,10 +83,10 @@ pub struct Place {
 
 /// An error with its [kind](Kind), its [place](Place) and a message of one or two lines.
 ///
-/// Where one call finds several faults at once, as loading does, [`Error::causes`] has them all.
+/// If one call finds several faults, as loading does, [`Error::causes`] has them all.
 ///
-/// Its text ends with the [`Remedy`] in the library's terms, if there is one; `{error:#}` leaves that out, for programs
-/// that say it in their own.
+/// The text ends with the [`Remedy`], if there is one, in terms of the library's API. `{error:#}` leaves that out, for
+/// programs that describe it in their own terms.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -94,7 +94,7 @@ struct Inner {
     place: Place,
     message: String,
     causes: Vec<Error>,
-    /// The number of faults; it exceeds `causes` where there are too many to keep.
+    /// The number of faults; more than `causes` if there were too many to keep.
     faults: usize,
     needs: Option<Box<Needs>>,
     remedy: Option<Remedy>,
@@ -107,7 +107,7 @@ type Source = Box<dyn std::error::Error + Send + Sync>;
 const MAX_TEXT: usize = 4096;
 
 impl Error {
-    /// An error of a kind. Texts that came from a file or a caller belong through [`quote`].
+    /// An error of a kind. Pass texts that come from a file or a caller through [`quote`].
     pub fn new(kind: Kind, message: impl Into<String>) -> Error {
         let message = bounded(message.into());
         let (place, causes, needs, remedy, source) = Default::default();
@@ -119,7 +119,7 @@ impl Error {
         Error::new(Kind::Model, message)
     }
 
-    /// [`Kind::Input`]: what the caller feeds, or a value met at run time, is not allowed.
+    /// [`Kind::Input`]: a feed, or a value met at run time, is not allowed.
     pub fn input(message: impl Into<String>) -> Error {
         Error::new(Kind::Input, message)
     }
@@ -139,16 +139,16 @@ impl Error {
         Error::new(Kind::Io, format!("{}: {source}", message.into())).caused_by(source)
     }
 
-    /// The same error with the error that caused it, which [`source`](std::error::Error::source) returns.
+    /// Sets the error that caused it, which [`source`](std::error::Error::source) returns.
     pub fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         self.0.source = Some(source.into());
         self
     }
 
-    /// Merges several errors; [`Error::causes`] lists them. One alone stays as it is, and none give `None`. `faults` is
-    /// the number of errors, those included that were not kept.
+    /// Merges several errors; [`Error::causes`] lists them. A single error is returned as it is; `None` if there is
+    /// none. `faults` is the number of errors, including those that were not kept.
     pub(crate) fn all(mut causes: Vec<Error>, faults: usize, needs: Option<Needs>) -> Option<Error> {
-        // What is wrong outweighs what is missing.
+        // Faults of the model outweigh missing operators.
         let gravity = |error: &&Error| match error.kind() {
             Kind::Model => 0,
             Kind::Unsupported => 2,
@@ -166,7 +166,7 @@ impl Error {
             }
             _ => {
                 let mut error = Error::new(gravest.kind(), cut(format!("{gravest:#}"), MAX_TEXT / 2));
-                // The message has the place already.
+                // The message contains the place already.
                 (error.0.place, error.0.remedy) = (gravest.0.place.clone(), gravest.0.remedy);
                 error
             }
@@ -194,7 +194,7 @@ impl Error {
         &self.0.place
     }
 
-    /// What the caller may allow for the error to go away, if there is something.
+    /// What the caller may allow to make the error go away, if anything.
     pub fn remedy(&self) -> Option<Remedy> {
         self.0.remedy
     }
@@ -215,77 +215,77 @@ impl Error {
         if self.0.causes.is_empty() { std::slice::from_ref(self) } else { &self.0.causes }
     }
 
-    /// The error for memory that the system doesn't have.
+    /// Error for a failed allocation.
     pub(crate) fn out_of_memory(what: &str, bytes: u64) -> Error {
         Error::new(Kind::Limit, format!("{what}: the system has no {bytes} bytes of memory left"))
     }
 
-    /// Whether it is such an error.
+    /// Whether the error is a failed allocation.
     pub(crate) fn is_out_of_memory(&self) -> bool {
         self.kind() == Kind::Limit && self.place().limit.is_none()
     }
 
-    /// The same error, which goes away if the caller allows this.
+    /// Sets what the caller may allow to make the error go away.
     pub(crate) fn with_remedy(mut self, remedy: Remedy) -> Error {
         self.0.remedy = Some(remedy);
         self
     }
 
-    /// The same error as another kind.
+    /// Changes the kind.
     pub(crate) fn with_kind(mut self, kind: Kind) -> Error {
         self.0.kind = kind;
         self
     }
 
-    /// The same error with its message prefixed by `what` and a colon.
+    /// Prefixes the message with `what` and a colon.
     pub(crate) fn within(mut self, what: &str) -> Error {
         self.0.message = bounded(format!("{what}: {}", self.0.message));
         self
     }
 
-    /// The same error with its message continued by `more`.
+    /// Appends `more` to the message.
     pub(crate) fn and(mut self, more: &str) -> Error {
         self.0.message = bounded(self.0.message + more);
         self
     }
 
-    /// The same error about a formal input or output of the operator.
+    /// Sets the formal input or output of the operator that the error is about.
     pub fn parameter(self, name: &str) -> Error {
         self.at(|place| place.parameter = Some(name.to_string()))
     }
 
-    /// The same error about a value of the graph.
+    /// Sets the value of the graph that the error is about.
     pub fn about(self, value_name: &str) -> Error {
         self.at(|place| place.value_name = Some(value_name.to_string()))
     }
 
-    /// The same error about an attribute.
+    /// Sets the attribute that the error is about.
     pub fn attribute(self, name: &str) -> Error {
         self.at(|place| place.attribute = Some(name.to_string()))
     }
 
-    /// The same error about an axis.
+    /// Sets the axis that the error is about.
     pub fn axis(self, axis: i64) -> Error {
         self.at(|place| place.axis = Some(axis))
     }
 
-    /// The same error with the size of the axis in question.
+    /// Sets the size of the axis.
     pub fn size(self, size: usize) -> Error {
         self.at(|place| place.size = Some(size))
     }
 
-    /// The same error with the offending value.
+    /// Sets the offending value.
     pub fn value(self, value: impl Into<i128>) -> Error {
         let value = value.into();
         self.at(|place| place.value = Some(value))
     }
 
-    /// The same error with the position of the offending value in its tensor.
+    /// Sets the position of the offending value in its tensor.
     pub fn position(self, position: Vec<usize>) -> Error {
         self.at(|place| place.position = Some(position))
     }
 
-    /// The same error with what `fill` adds to its place.
+    /// Changes the place with `fill`.
     pub fn at(mut self, fill: impl FnOnce(&mut Place)) -> Error {
         fill(&mut self.0.place);
         self
@@ -367,13 +367,13 @@ pub(crate) fn operator_label<'a>(domain: &str, name: &'a str) -> Cow<'a, str> {
     if domain.is_empty() { name } else { Cow::Owned(format!("{}::{name}", escape(domain))) }
 }
 
-/// A name from a file or a caller, fit for an error's text: in quotes, cut, and with every character escaped
-/// that could change how the rest of the line is shown.
+/// A name from a file or a caller, safe for an error's text: in quotes, cut, and with every character escaped that
+/// could change how the rest of the line is shown.
 pub fn quote(name: &str) -> String {
     format!("\"{}\"", escape(name))
 }
 
-/// A text from elsewhere, fit for an error's text: as [`quote`], without the quotes.
+/// As [`quote`], without the quotes.
 pub(crate) fn escape(name: &str) -> Cow<'_, str> {
     const MAX_NAME: usize = 100;
     let plain = |c: char| !(c.is_control() || matches!(c, '"' | '\\') || invisible(c));

@@ -1,19 +1,19 @@
-//! What a model needs and this runtime doesn't have.
+//! Operators that a model needs but this runtime doesn't have.
 
 use super::{Error, Kind, Place, operator_label};
 use std::fmt::{self, Display};
 
-/// The operators that a model needs and that can't run here: [`Error::needs`].
+/// The operators of a model that can't run here: [`Error::needs`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Needs {
-    /// The missing operators, those of most nodes first.
+    /// The missing operators, those with the most nodes first.
     pub missing: Vec<Missing>,
-    /// The number of missing operators; it exceeds `missing` where a hostile model has too many to list.
+    /// The number of missing operators; more than in `missing` if a hostile model has too many to list.
     pub missing_operators: usize,
     /// The number of nodes that need them.
     pub missing_nodes: usize,
-    /// The number of operators of the model, versions counted apart.
+    /// The number of operators of the model, each version counted separately.
     pub operators: usize,
     /// The number of nodes of the model, those of subgraphs and called functions included.
     pub nodes: usize,
@@ -27,7 +27,7 @@ pub struct Missing {
     pub domain: String,
     /// Its name.
     pub operator: String,
-    /// The version (`since_version`) that rules, if the domain's versions are known.
+    /// The version (`since_version`) that applies, if the domain's versions are known.
     pub version: Option<i64>,
     /// Why it can't run.
     pub reason: String,
@@ -56,7 +56,7 @@ impl Display for Needs {
     }
 }
 
-/// A number with a comma before each three digits.
+/// A number with a comma before every three digits.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -72,7 +72,7 @@ fn grouped(number: usize) -> String {
 /// An operator that nodes name and that can't be resolved.
 #[derive(Debug)]
 pub(crate) struct Unresolved {
-    /// Why, with the place of the first of the nodes.
+    /// Why, with the place of the first node.
     pub(crate) error: Error,
     /// The place of that node in the draft.
     pub(crate) at: usize,
@@ -80,17 +80,17 @@ pub(crate) struct Unresolved {
 }
 
 impl Unresolved {
-    /// The error of all its nodes.
+    /// The error for all its nodes.
     pub(crate) fn into_error(self) -> Error {
         if self.nodes > 1 { self.error.and(&format!(" ({} nodes)", grouped(self.nodes))) } else { self.error }
     }
 
-    /// Whether it is missing here; else the model is at fault.
+    /// Whether it is missing here; otherwise the model is at fault.
     pub(crate) fn is_missing(&self) -> bool {
         self.error.kind() == Kind::Unsupported
     }
 
-    /// The same as data, where it is missing here.
+    /// The same as data, if the operator is missing here.
     pub(crate) fn missing(&self) -> Option<Missing> {
         let place = self.error.place();
         let (domain, operator) = (place.domain.clone().unwrap_or_default(), place.operator.clone().unwrap_or_default());

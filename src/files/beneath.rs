@@ -1,13 +1,13 @@
-//! Opening files: a FIFO or a device doesn't block, and nothing is outside of a folder.
+//! Opens files without blocking on a FIFO or a device, and without leaving a folder.
 
 pub(super) use system::*;
 
 use std::path::Path;
 
-/// Paths of more bytes are not opened: looking at each part of one would take too long.
+/// Maximum length of a path in bytes: checking each part of a longer one would take too long.
 const LONGEST: usize = 4096;
 
-/// Whether a part of the path is a link. On Unix this says why a file was not opened, and decides nothing.
+/// Whether a part of the path is a link. On Unix this only explains why a file was not opened.
 pub(super) fn is_link(folder: &Path, relative: &Path) -> bool {
     let mut path = folder.to_path_buf();
     relative.as_os_str().len() <= LONGEST
@@ -27,7 +27,7 @@ mod system {
 
     const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-    /// Opens what is at a path that the caller gave.
+    /// Opens a path that the caller gave.
     pub(in super::super) fn open_any(path: &Path) -> io::Result<File> {
         Ok(File::from(open_at_once(path, FLAGS, Mode::empty())?))
     }
@@ -42,7 +42,7 @@ mod system {
             let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
             match openat2(&folder, relative, FLAGS, Mode::empty(), how) {
                 Ok(file) => return Ok(File::from(file)),
-                // Old kernels don't have it, and some sandboxes forbid it.
+                // Old kernels don't have it; some sandboxes forbid it.
                 Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -50,7 +50,7 @@ mod system {
         part_by_part(folder, relative)
     }
 
-    /// Opens one folder after the other, none of which is a link.
+    /// Opens one folder after the other; fails if one is a link.
     pub(super) fn part_by_part(mut folder: rustix::fd::OwnedFd, relative: &Path) -> io::Result<File> {
         let mut parts = relative.components().filter(|part| *part != Component::CurDir).peekable();
         while let Some(part) = parts.next() {
@@ -69,7 +69,7 @@ mod system {
     }
 }
 
-/// Without handles to folders: looks at each part of the path first.
+/// Without folder handles: checks each part of the path first.
 #[cfg(not(unix))]
 mod system {
     use std::fs::{File, Metadata};

@@ -1,4 +1,4 @@
-//! A model's files: where they are, and what reading them may cost. Shared by the formats.
+//! A model's files: where they are, and limits on reading them. Shared by the formats.
 
 mod beneath;
 
@@ -14,10 +14,10 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
-/// So many bytes of a model file are looked at before the others are read.
+/// Number of bytes of a model file that are checked before the rest is read.
 const HEAD: u64 = 256;
 
-/// What the reader of a format makes of a model's files.
+/// What a format's reader returns for a model's files.
 pub(crate) struct LoadedModel {
     pub(crate) draft: Draft,
     pub(crate) ir_version: i64,
@@ -30,7 +30,7 @@ pub(crate) struct LoadedModel {
 pub(crate) struct Places {
     /// Files that the caller has in memory, by location.
     pub(crate) memory: HashMap<String, Bytes>,
-    /// Folders in which the target of a link may be.
+    /// Folders that links may lead to.
     pub(crate) roots: Vec<PathBuf>,
     /// Files may have more than one hard link.
     pub(crate) hard_links: bool,
@@ -38,12 +38,12 @@ pub(crate) struct Places {
     pub(crate) mmap: bool,
 }
 
-/// The files of a model: in memory, or in the model's own folder and nowhere outside of it.
+/// The files of a model: in memory, or in the model's folder and never outside it.
 #[derive(Debug)]
 pub(crate) struct ModelFiles {
-    /// The model's folder; `None` for a model that came as bytes.
+    /// The model's folder; `None` for a model loaded from bytes.
     folder: Option<PathBuf>,
-    /// There is a model; else a value.
+    /// These are the files of a model, not of a value.
     is_model: bool,
     places: Places,
     pub(crate) limits: Limits,
@@ -55,7 +55,7 @@ pub(crate) struct ModelFiles {
 }
 
 impl ModelFiles {
-    /// The files of a model at a path; of one that came as bytes where there is no path.
+    /// The files of a model at a path, or of one loaded from bytes if there is no path.
     pub(crate) fn new(model: Option<&Path>, places: Places, limits: Limits) -> ModelFiles {
         let folder = model.map(|path| {
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -71,8 +71,7 @@ impl ModelFiles {
         ModelFiles { is_model: false, ..ModelFiles::new(None, Places::default(), Limits::default()) }
     }
 
-    /// The content of the model file, which may be behind links. It is refused by its first bytes and its size where
-    /// `check` does.
+    /// The content of the model file, which may be behind links. `check` may refuse it by its first bytes and its size.
     pub(crate) fn model(&self, path: &Path, check: impl FnOnce(&[u8], u64) -> Result<()>) -> Result<Bytes> {
         let what = format!("model {}", quote(&path.to_string_lossy()));
         let mut file = beneath::open_any(path).map_err(|e| Error::io(&*what, e))?;
@@ -95,7 +94,7 @@ impl ModelFiles {
         self.content(file, 0, metadata.len(), &what)
     }
 
-    /// The whole content of a file in the folder; `None` for a model that came as bytes.
+    /// The whole content of a file in the folder; `None` for a model loaded from bytes.
     pub(crate) fn beside(&self, name: &Path) -> Result<Option<Bytes>> {
         let location = name.to_string_lossy();
         let what = format!("file {}", quote(&location));
@@ -121,7 +120,7 @@ impl ModelFiles {
         found.next().filter(|_| found.next().is_none()).map(Path::to_path_buf)
     }
 
-    /// The size of an open file, which is a regular one that has no other name.
+    /// The size of an open file. Fails unless it is a regular file with one name.
     fn check_file(&self, file: &File, what: &str) -> Result<u64> {
         let metadata = file.metadata().map_err(|e| Error::io(what, e))?;
         if !metadata.is_file() {
@@ -134,14 +133,16 @@ impl ModelFiles {
         Ok(metadata.len())
     }
 
-    /// The `need` bytes from `offset` on of the file at a location.
+    /// `need` bytes from `offset` on of the file at a location.
     pub(crate) fn part(&self, location: &str, offset: u64, need: u64) -> Result<Bytes> {
         let what = format!("external data {}", quote(location));
         let fits = |size: u64| {
             if need <= size && offset <= size - need {
                 return Ok(());
             }
-            Err(Error::model(format!("{what} has {size} bytes: offset {offset} and {need} bytes reach beyond")))
+            Err(Error::model(format!(
+                "{what} has {size} bytes: {need} bytes from offset {offset} reach beyond its end"
+            )))
         };
         if let Some(bytes) = self.places.memory.get(location) {
             fits(bytes.len() as u64)?;
@@ -150,9 +151,9 @@ impl ModelFiles {
         }
         let Some(folder) = &self.folder else {
             if !self.is_model {
-                return Err(Error::input("its data is external: that of a value is in its own message"));
+                return Err(Error::input("its data is external: only a model can have external data"));
             }
-            let text = format!("its data is in the file {}, and the model was loaded from bytes", quote(location));
+            let text = format!("its data is in the file {}, but the model was loaded from bytes", quote(location));
             return Err(Error::input(text).with_remedy(Remedy::ExternalData));
         };
         let file = self.open(folder, inside(location)?, &what)?;
@@ -165,7 +166,7 @@ impl ModelFiles {
         }
     }
 
-    /// A tensor from the bytes of a file, in which elements of fewer than 8 bits are packed.
+    /// A tensor from bytes of a file; elements of fewer than 8 bits are packed there.
     pub(crate) fn tensor(&self, dtype: DType, shape: &[usize], raw: Bytes) -> Result<Tensor> {
         let bytes = byte_count(dtype, shape).map_err(|e| e.with_kind(Kind::Model))?;
         let count = bytes / dtype.size();
@@ -193,7 +194,7 @@ impl ModelFiles {
         if self.places.mmap { Ok(()) } else { self.budget.take(bytes) }
     }
 
-    /// Opens a file in the folder, with no link on the way; or, where a link is, in one of the roots.
+    /// Opens a file in the folder without following links; if there is a link, its target must be in one of the roots.
     fn open(&self, folder: &Path, relative: &Path, what: &str) -> Result<File> {
         let error = match beneath::open(folder, relative) {
             Ok(file) => return Ok(file),
@@ -209,7 +210,7 @@ impl ModelFiles {
                 return beneath::open(&root, relative).map_err(|e| Error::io(what, e));
             }
         }
-        let text = format!("{what} is behind a link: these are not followed");
+        let text = format!("{what} is behind a link: links are not followed");
         Err(Error::input(text).with_remedy(Remedy::ExternalRoot))
     }
 
@@ -230,7 +231,7 @@ impl ModelFiles {
         }
     }
 
-    /// Reads a part of a file, within what may be read in all.
+    /// Reads a part of a file, within the limit on all reads.
     fn content(&self, mut file: File, offset: u64, need: u64, what: &str) -> Result<Bytes> {
         let total = self.read.get().saturating_add(need);
         if total > self.limits.file_bytes {
@@ -251,7 +252,7 @@ impl ModelFiles {
     }
 }
 
-/// A file's content, mapped. Only for callers of `LoadOptions::mmap`, who vouch that the file doesn't change.
+/// Maps a file. Only for callers of `LoadOptions::mmap`, who guarantee that the file doesn't change.
 #[allow(unsafe_code)]
 fn map(file: &File) -> std::io::Result<Bytes> {
     if file.metadata()?.len() == 0 {
@@ -262,14 +263,14 @@ fn map(file: &File) -> std::io::Result<Bytes> {
     Ok(Bytes::from_owner(map))
 }
 
-/// The location as a path that stays inside of any folder.
+/// The location as a relative path that doesn't leave its folder.
 fn inside(location: &str) -> Result<&Path> {
     let path = Path::new(location);
     let plain = path.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
     let folder = location.ends_with('/') || location.ends_with("/.");
     if location.is_empty() || location.contains('\0') || folder || !plain {
         return Err(Error::model(format!(
-            "its external data is at {}: a path relative to the model's folder, and inside of it, is needed",
+            "its external data is at {}: a path relative to the model's folder and inside it is needed",
             quote(location)
         )));
     }

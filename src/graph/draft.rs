@@ -1,4 +1,4 @@
-//! A model while it is loaded: values by id, nodes as they were read, and the faults that were found.
+//! A model while it is loaded: values by id, nodes as read, and the faults found so far.
 
 use super::feeds::{ValueInfo, check_default};
 use crate::error::{Error, Missing, Needs, Result, Unresolved, quote};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) struct Id(NonZeroU32);
 
 impl Id {
-    /// Its place among the entries.
+    /// Its index in the entries.
     pub(super) fn at(self) -> usize {
         self.0.get() as usize - 1
     }
@@ -28,12 +28,12 @@ pub(super) struct Entry {
     pub(super) name: Arc<str>,
     pub(super) by: By,
     pub(super) fact: Fact,
-    /// The type that the model declares for what a node produces.
+    /// The type that the model declares for a node's output.
     pub(super) declared: Option<ValueType>,
 }
 
 impl Entry {
-    /// Says where the value comes from, once.
+    /// Sets where the value comes from. Fails the second time.
     pub(super) fn define(&mut self, by: By, fact: Fact) -> Result<()> {
         if self.by != By::Nothing {
             let (first, second) = (self.by.describe(), by.describe());
@@ -70,25 +70,25 @@ impl By {
     }
 }
 
-/// The values that a node lists; `None` for one that is left out.
+/// The values that a node lists; `None` for an omitted one.
 pub(crate) type Ids = SmallVec<[Option<Id>; 4]>;
 
 /// A node as it was read.
 #[derive(Debug)]
 pub(crate) struct DraftNode {
     pub(crate) place: NodePlace,
-    /// The operator version; `None` if it can't be resolved, which has been reported.
+    /// The operator version; `None` if it can't be resolved (already reported).
     pub(crate) resolved: Option<Arc<Resolved>>,
     pub(crate) attributes: Vec<(String, Attribute)>,
     pub(crate) inputs: Ids,
     pub(crate) outputs: Ids,
     /// The operator, once types are known.
     pub(super) operator: Option<Made>,
-    /// The graphs inside of it.
+    /// Its subgraphs.
     pub(super) bodies: Vec<DraftBody>,
     /// The type of some input isn't known before a run.
     pub(super) open: bool,
-    /// The types of the outputs, where they follow from the inputs.
+    /// The types of the outputs, if they follow from the inputs.
     pub(super) known: SmallVec<[Option<ValueType>; 1]>,
 }
 
@@ -104,17 +104,17 @@ impl DraftNode {
         DraftNode { place, resolved, attributes, inputs, outputs, operator, bodies, open, known }
     }
 
-    /// The values that the node reads, its bodies included.
+    /// The values that the node and its bodies read.
     pub(super) fn reads(&self) -> impl Iterator<Item = Id> {
         self.inputs.iter().flatten().chain(self.bodies.iter().flat_map(|body| &body.captured)).copied()
     }
 }
 
-/// A graph inside of a node.
+/// A subgraph of a node.
 #[derive(Debug)]
 pub(crate) struct DraftBody {
     pub(super) draft: Draft,
-    /// Values of the graph around it that it reads: its last inputs.
+    /// The values that it reads from the outer graph: its last inputs.
     pub(super) captured: Vec<Id>,
 }
 
@@ -125,19 +125,19 @@ pub(crate) struct NodePlace {
     pub(crate) index: u32,
     pub(crate) name: Box<str>,
     pub(crate) operator: Arc<Label>,
-    /// The calls of model functions that it is inside of.
+    /// The calls of model functions around it.
     pub(crate) function: Option<Arc<str>>,
 }
 
 impl NodePlace {
-    /// The error with the node in its place.
+    /// Adds the node to the error's place.
     #[cold]
     pub(crate) fn locate(&self, error: Error) -> Error {
         error.at(|place| {
             place.function = self.function.as_deref().map(str::to_string);
             place.node_index = Some(self.index as usize);
             place.node = Some(self.name.to_string()).filter(|name| !name.is_empty());
-            // Of a node in a subgraph the operator is known already.
+            // For a node in a subgraph the operator is set already.
             if place.operator.is_none() {
                 let Label { name, domain, version } = &*self.operator;
                 place.operator = Some(name.to_string()).filter(|operator| !operator.is_empty());
@@ -161,12 +161,13 @@ pub(crate) struct Faults {
     weight: usize,
     /// No more faults are kept once they exceed this many bytes.
     most: usize,
-    /// Operators that can't be resolved, each once; how many nodes name one; how many more operators there are.
+    /// Operators that can't be resolved, each once; the number of nodes that use them; the number of operators beyond
+    /// the list.
     unresolved: Vec<Unresolved>,
     unresolved_nodes: usize,
     unresolved_weight: usize,
     unlisted: usize,
-    /// The operators of the model and its nodes, whether they can be resolved or not.
+    /// The number of operators and of nodes, resolved or not.
     pub(crate) operators: usize,
     pub(crate) nodes: usize,
 }
@@ -179,7 +180,7 @@ impl Faults {
         self.list.len() >= Self::KEPT || self.weight >= self.most
     }
 
-    /// How many faults were found.
+    /// The number of faults found.
     pub(super) fn count(&self) -> usize {
         self.list.len() + self.left_out + self.unresolved_nodes
     }
@@ -219,7 +220,7 @@ impl Faults {
     }
 
     /// All faults as one error: those of the model first, then those of nodes in the order of the nodes, then the
-    /// operators that are missing here, those of most nodes first.
+    /// operators that are missing here, those with the most nodes first.
     pub(super) fn finish(&mut self) -> Result<()> {
         let Faults { mut list, left_out, mut unresolved, unlisted, operators, nodes, .. } = std::mem::take(self);
         unresolved.sort_by_key(|unresolved| std::cmp::Reverse(unresolved.nodes));
@@ -261,16 +262,16 @@ pub(crate) struct Draft {
     pub(super) fixed: Vec<String>,
     /// Nodes may be in any order.
     pub(crate) may_sort: bool,
-    /// What departs from the standard, or is not used, without being in the way.
+    /// Harmless departures from the standard, and parts of the model that are not used.
     pub(crate) notes: Vec<String>,
     pub(crate) faults: Faults,
 }
 
-/// The values that names stand for, in one scope; `None` for an input of a function that its caller leaves out.
+/// The values that names stand for in one scope; `None` for an input of a function that its caller omits.
 #[derive(Debug, Default)]
 pub(crate) struct Names(HashMap<Arc<str>, Option<Id>>);
 
-/// Bytes that a table of names takes which has room for so many.
+/// Memory of a table with room for that many names.
 fn table_bytes(capacity: usize) -> u64 {
     if capacity == 0 {
         return 0;
@@ -280,7 +281,7 @@ fn table_bytes(capacity: usize) -> u64 {
 }
 
 impl Names {
-    /// Names with room for so many.
+    /// A table with room for that many names.
     pub(crate) fn with_capacity(count: usize, budget: &Budget) -> Result<Names> {
         budget.take(table_bytes(count))?;
         Ok(Names(HashMap::with_capacity(count)))
@@ -291,7 +292,7 @@ impl Names {
         if self.0.len() < self.0.capacity() {
             return Ok(self.0.insert(name, id));
         }
-        // While the table grows there are two of them.
+        // While the table grows, both copies exist.
         let capacity = self.0.capacity();
         budget.take(table_bytes(2 * capacity.max(2)))?;
         let before = self.0.insert(name, id);
@@ -309,7 +310,7 @@ impl Names {
 pub(super) fn new_entry(entries: &mut Vec<Entry>, name: Arc<str>, budget: &Budget) -> Result<Id> {
     let (len, bytes) = (entries.len(), |count: usize| (count * size_of::<Entry>()) as u64);
     if len == entries.capacity() {
-        // While the list grows there are two of them.
+        // While the list grows, both copies exist.
         budget.take(bytes(2 * len.max(2)))?;
         entries.reserve_exact(2 * len.max(2) - len);
         budget.give_back(bytes(len));
@@ -318,16 +319,16 @@ pub(super) fn new_entry(entries: &mut Vec<Entry>, name: Arc<str>, budget: &Budge
     budget.take(32)?;
     entries.push(Entry { name, by: By::Nothing, fact: Fact::default(), declared: None });
     let id = u32::try_from(entries.len()).ok().and_then(NonZeroU32::new);
-    id.map(Id).ok_or_else(|| Error::unsupported("the model has 2^32 values"))
+    id.map(Id).ok_or_else(|| Error::unsupported("the model has more than 2^32 - 1 values"))
 }
 
 impl Draft {
-    /// A draft that keeps at most `fault_bytes` of faults, up to one fault more.
+    /// A draft that keeps faults until they exceed `fault_bytes`.
     pub(crate) fn new(fault_bytes: usize) -> Draft {
         Draft { faults: Faults { most: fault_bytes.max(1), ..Faults::default() }, ..Draft::default() }
     }
 
-    /// Makes room for so many more nodes, each with a value, and other values.
+    /// Makes room for more nodes, with one value each, and for other values.
     pub(crate) fn reserve(&mut self, nodes: usize, values: usize, budget: &Budget) -> Result<()> {
         budget.take(((nodes + values) * size_of::<Entry>()) as u64)?;
         // Each node is paid for when it is added.
@@ -353,7 +354,7 @@ impl Draft {
         new_entry(&mut self.entries, name, budget)
     }
 
-    /// The value that a name stands for, here or later; `None` for one that is left out.
+    /// The value that a name stands for, here or later; `None` for an omitted one.
     pub(crate) fn optional(&mut self, names: &mut Names, name: &str, budget: &Budget) -> Result<Option<Id>> {
         if name.is_empty() {
             return Ok(None);
@@ -367,7 +368,7 @@ impl Draft {
         Ok(Some(id))
     }
 
-    /// As [`Draft::optional`], of a value that must have a name.
+    /// As [`Draft::optional`], for a value that must have a name.
     pub(crate) fn value(&mut self, names: &mut Names, name: &str, budget: &Budget) -> Result<Id> {
         match self.optional(names, name, budget)? {
             Some(id) => Ok(id),
@@ -394,7 +395,7 @@ impl Draft {
         let mut fact = Fact { value_type: info.value_type.clone(), dims, constant: None };
         if let Some(Err(error)) = default.as_ref().map(|value| check_default(&info, value)) {
             self.faults.push(error);
-            // What is wrong here is not to be a fault of the nodes that read it.
+            // A fault here must not become a fault of the nodes that read the value.
             fact = Fact::default();
         }
         self.define(id, By::Input(self.inputs.len() as u32), fact);
@@ -411,7 +412,7 @@ impl Draft {
         }
         let mut fact = value.map(Fact::constant).unwrap_or_default();
         if let Some(info) = declared {
-            // What is declared is what nodes were written for.
+            // Nodes were written for the declared type.
             fact.value_type = info.value_type.clone().or(fact.value_type);
             self.fixed.push(info.name.clone());
         }
@@ -430,7 +431,7 @@ impl Draft {
     /// Reports why a node's operator can't be made. Its outputs still count as produced.
     pub(crate) fn broken(&mut self, place: &NodePlace, faults: Vec<Error>) {
         for fault in faults {
-            // Names are copied into what is kept only.
+            // Copy names only into errors that are kept.
             let fault = if self.faults.full() { fault } else { place.locate(fault) };
             self.faults.push_at(Some(self.nodes.len()), fault);
         }

@@ -7,36 +7,36 @@ use crate::operator::Feeds;
 use crate::value::{Dim, DimsText, Value, ValueType};
 use smallvec::SmallVec;
 
-/// What a model says about one of its inputs or outputs.
+/// What a model declares about an input or output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValueInfo {
     /// The name.
     pub name: String,
-    /// The type, if it is said.
+    /// The type, if declared.
     pub value_type: Option<ValueType>,
-    /// The shape of a tensor, if it is said.
+    /// The shape of a tensor, if declared.
     pub shape: Option<Vec<Dim>>,
 }
 
 impl ValueInfo {
-    /// The element type of a tensor, if it is said.
+    /// The element type of a tensor, if declared.
     pub fn dtype(&self) -> Option<DType> {
         self.value_type.as_ref()?.dtype()
     }
 }
 
-/// The size of each symbol, once a feed has set it, and the name of that input.
+/// The size of each symbol and the name of the input that set it, once a feed has.
 pub(crate) type Symbols<'a> = SmallVec<[Option<(usize, &'a str)>; 4]>;
 
 impl Graph {
-    /// Each input has a value of its declared type and shape. Gives the sizes of the symbols.
+    /// Checks that each input has a value of its declared type and shape. Returns the sizes of the symbols.
     pub(crate) fn check_feeds(&self, feeds: Feeds<'_>) -> Result<Symbols<'_>> {
         let mut symbols: Symbols<'_> = SmallVec::from_elem(None, self.symbols);
         for (k, (input, default)) in self.inputs.iter().zip(&self.defaults).enumerate() {
             let info = &input.info;
             let Some(value) = feeds.get(k).or(default.as_ref()) else {
-                return Err(fault(&info.name, "is not fed".to_string()));
+                return Err(missing(info));
             };
             if let Some(want) = info.value_type.as_ref().filter(|want| !value.is_of(want)) {
                 return Err(wrong_type(&info.name, value, want));
@@ -50,9 +50,19 @@ impl Graph {
 }
 
 #[cold]
+fn missing(info: &ValueInfo) -> Error {
+    let declared = match (&info.value_type, &info.shape) {
+        (Some(value_type), Some(dims)) => format!(" ({value_type}, {})", DimsText(dims)),
+        (Some(value_type), None) => format!(" ({value_type})"),
+        (None, _) => String::new(),
+    };
+    Error::input(format!("missing input {}{declared}", quote(&info.name))).about(&info.name)
+}
+
+#[cold]
 fn wrong_type(name: &str, value: &Value, want: &ValueType) -> Error {
     let what = if matches!((value, want), (Value::Tensor(_), ValueType::Tensor(_))) { "element type" } else { "type" };
-    fault(name, format!("has {what} {}, and the model takes {want}", value.type_text()))
+    fault(name, format!("has {what} {}, but the model expects {want}", value.type_text()))
 }
 
 fn check_shape<'a>(
@@ -65,14 +75,14 @@ fn check_shape<'a>(
     let Some(dims) = &info.shape else { return Ok(()) };
     if dims.len() != shape.len() {
         let (text, rank) = (ShapeText(shape), shape.len());
-        return Err(fault(name, format!("has shape {text} of rank {rank}, and the model takes rank {}", dims.len())));
+        return Err(fault(name, format!("has shape {text} of rank {rank}, but the model expects rank {}", dims.len())));
     }
     for (axis, ((dim, symbol), &size)) in dims.iter().zip(numbers).zip(shape).enumerate() {
         let known = symbol.and_then(|k| symbols.get_mut(k));
         let text = match (dim, known) {
-            (Dim::Fixed(fixed), _) if *fixed != size => format!("and the model takes {fixed}"),
+            (Dim::Fixed(fixed), _) if *fixed != size => format!("but the model expects {fixed}"),
             (Dim::Symbol(symbol), Some(Some((known, by)))) if *known != size => {
-                format!("and {} is {known} in {}", quote(symbol), quote(by))
+                format!("but {} is {known} in {}", quote(symbol), quote(by))
             }
             (_, Some(known)) => {
                 known.get_or_insert((size, name));
@@ -104,27 +114,27 @@ impl super::Output {
             return None;
         }
         let (name, shape) = (quote(&self.name), ShapeText(shape));
-        Some(format!("output {name} has shape {shape}, and is declared as {}", DimsText(dims)))
+        Some(format!("output {name} has shape {shape}, but is declared as {}", DimsText(dims)))
     }
 }
 
-/// An initializer that is an input too has the input's type, and its shape where that is fixed.
+/// Checks an initializer that is also an input against the input's type, and its shape where that is fixed.
 pub(super) fn check_default(info: &ValueInfo, value: &Value) -> Result<()> {
     let name = quote(&info.name);
     let fault = |text: String| Err(Error::model(text).about(&info.name));
     if let Some(want) = info.value_type.as_ref().filter(|want| !value.is_of(want)) {
         let got = value.type_text();
-        return fault(format!("initializer {name} has element type {got}, and the input {name} has {want}"));
+        return fault(format!("initializer {name} has element type {got}, but the input {name} has {want}"));
     }
     let Value::Tensor(tensor) = value else { return Ok(()) };
     if let Some(dims) = info.shape.as_ref().filter(|dims| !fits(dims, tensor.shape())) {
         let (shape, dims) = (ShapeText(tensor.shape()), DimsText(dims));
-        return fault(format!("initializer {name} has shape {shape}, and the input {name} is declared as {dims}"));
+        return fault(format!("initializer {name} has shape {shape}, but the input {name} is declared as {dims}"));
     }
     Ok(())
 }
 
-/// Whether a shape is as it is declared.
+/// Whether a shape matches its declaration.
 fn fits(dims: &[Dim], shape: &[usize]) -> bool {
     let same = |(axis, (dim, size)): (usize, (&Dim, &usize))| match dim {
         Dim::Fixed(fixed) => fixed == size,

@@ -1,5 +1,4 @@
-//! Running nodes that have bodies: a stack of frames in memory of its own, so that bodies may nest as deeply as a model
-//! does on a stack of any size.
+//! Runs nodes with bodies, on a stack of frames on the heap: however deeply bodies nest, the thread's stack doesn't grow.
 
 use super::run::Slots;
 use super::{Graph, Node, Runs};
@@ -7,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::operator::{Context, Feeds, Resume, Step, Values};
 use crate::value::Value;
 
-/// A body that runs, and the node that waits for it.
+/// A running body, and the node that waits for it.
 #[derive(Debug)]
 pub(super) struct Frame<'g> {
     node: &'g Node,
@@ -20,7 +19,7 @@ pub(super) struct Frame<'g> {
 }
 
 impl Graph {
-    /// Runs a body that a node entered, all that it enters, and the nodes that are left.
+    /// Runs a body that a node entered, all bodies that it enters, and the remaining nodes.
     pub(super) fn run_frames<'g>(
         &'g self,
         first: Frame<'g>,
@@ -235,7 +234,7 @@ mod tests {
         let [x, n, _] = feeds(1);
         let error = run(&graph(body()), [x, n, vec![3i64].into()], Limits::default(), None).unwrap_err();
         assert_eq!((error.kind(), error.place().node.as_deref()), (Kind::Input, Some("gather")));
-        // What a body is fed is held against what it declares.
+        // Feeds of a body are checked against its declarations.
         let mut typed = body();
         typed.inputs[1].info.value_type = Some(DType::Int32.into());
         let error = run(&graph(typed), feeds(1), Limits::default(), None).unwrap_err();

@@ -1,5 +1,4 @@
-//! From a draft as it was read to one whose types are known and whose operators are made: node after node, each after
-//! those that it reads from.
+//! Infers types and makes operators: node by node, each after the nodes that it reads from.
 
 use super::draft::{By, Draft, DraftNode, Entry, Faults, Id};
 use super::expand;
@@ -12,8 +11,8 @@ use crate::operator::{Body, Made};
 use crate::value::Fact;
 use smallvec::SmallVec;
 
-/// Makes the operators and infers what follows for each value. Nodes with constant inputs are computed by `fold`, if
-/// there is one.
+/// Makes the operators and infers each value's type and shape. `fold`, if there is one, computes nodes with constant
+/// inputs.
 ///
 /// # Errors
 /// All faults of the draft, those of nodes in the order of the nodes.
@@ -38,7 +37,7 @@ pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>, budget: &Budg
     }
     for (id, reader, error) in unknown.list {
         let producer = match entries.get(id.at()).map(|entry| entry.by) {
-            // The cycle is reported; what is in it or behind it has no order.
+            // The cycle is reported; nodes in it or after it have no order.
             Some(By::Node { .. }) if cyclic => continue,
             Some(By::Node { index, .. }) => format!("node #{index}, which comes later: nodes must be sorted"),
             _ => "nothing".to_string(),
@@ -53,13 +52,13 @@ pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>, budget: &Budg
         match (known, &info.value_type, entry.by) {
             (_, _, By::Nothing) => {
                 let text = format!("the graph's output {name} is produced by nothing");
-                // After the faults of nodes, which may be the cause.
+                // Reported after the faults of nodes, which may be the cause.
                 faults.push_at(Some(usize::MAX), Error::model(text).about(&info.name));
             }
-            // What nodes produce was compared where they were.
+            // Outputs of nodes were checked at their nodes.
             (Some(known), Some(declared), By::Input(_) | By::Initializer) if known != declared => {
                 let what = types::what(known);
-                let text = format!("the graph's output {name} has {what} {known}, and is declared as {declared}");
+                let text = format!("the graph's output {name} has {what} {known}, but is declared as {declared}");
                 faults.push(Error::model(text).about(&info.name));
             }
             _ => {}
@@ -153,7 +152,7 @@ impl Unknown {
     }
 }
 
-/// Checks the node against the schema and makes its operator. Gives the types of its outputs, and what the operator
+/// Checks the node against the schema and makes its operator. Returns the types of its outputs, and what the operator
 /// infers for them.
 fn make(node: &mut DraftNode, entries: &[Entry]) -> Result<(Types, Vec<Fact>)> {
     let Some(resolved) = &node.resolved else { return Ok(Default::default()) };
@@ -163,16 +162,16 @@ fn make(node: &mut DraftNode, entries: &[Entry]) -> Result<(Types, Vec<Fact>)> {
     let facts: SmallVec<[Option<&Fact>; 4]> = node.inputs.iter().map(fact).collect();
     let given = facts.iter().map(|fact| Some(fact.as_ref()?.value_type.clone()));
     let checked = types::check(schema, given, node.outputs.len());
-    // A fault of the attributes comes before one of the types.
+    // Faults of attributes come before those of types.
     let operator = resolved.load(&attributes, &facts)?;
     let types = checked?;
-    // If this fails, so does the run, with the values in its error.
+    // If this fails, the run fails too, and its error has the values.
     let inferred = operator.plain().and_then(|operator| operator.infer(&facts).ok()).unwrap_or_default();
     node.operator = Some(operator);
     Ok((types, inferred))
 }
 
-/// Defines what the node produces, of the types that follow from its inputs, and from what its operator infers.
+/// Defines the node's outputs, with the types that follow from its inputs and what its operator infers.
 fn define_outputs(at: usize, node: &mut DraftNode, inferred: Vec<Fact>, entries: &mut [Entry], faults: &mut Faults) {
     node.known.resize(node.outputs.len(), None);
     let mut inferred = inferred.into_iter();
@@ -185,7 +184,7 @@ fn define_outputs(at: usize, node: &mut DraftNode, inferred: Vec<Fact>, entries:
             && known != declared
         {
             let (name, what) = (&entry.name, types::what(known));
-            let text = format!("output {} has {what} {known}, and is declared as {declared}", quote(name));
+            let text = format!("output {} has {what} {known}, but is declared as {declared}", quote(name));
             faults.push_at(Some(at), node.place.fault(name, text));
         }
         fact.value_type = fact.value_type.or_else(|| entry.declared.clone());

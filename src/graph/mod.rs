@@ -27,7 +27,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) info: ValueInfo,
-    /// For each dimension of the declared shape: its number among the graph's symbols, if it is one.
+    /// For each dimension of the declared shape: the number of its symbol, if it is one.
     symbols: SmallVec<[Option<usize>; 4]>,
 }
 
@@ -36,12 +36,12 @@ pub(crate) struct Output {
     pub(crate) info: ValueInfo,
     /// The name again: runs share it.
     pub(crate) name: Arc<str>,
-    /// The declared type, if it is not known to be that of what is produced.
+    /// The declared type, if the output isn't known to have it.
     check: Option<ValueType>,
     /// As of an input.
     symbols: SmallVec<[Option<usize>; 4]>,
     source: Source,
-    /// No other output has the same source.
+    /// Whether no other output has the same source.
     once: bool,
 }
 
@@ -52,11 +52,11 @@ struct Node {
     operator: Runs,
     inputs: SmallVec<[Option<Source>; 3]>,
     outputs: SmallVec<[NodeOutput; 1]>,
-    /// For each of the first outputs: whether the node names it.
+    /// Whether the node names each of the first outputs.
     wanted: u64,
     /// Slots whose values are not needed after this node.
     release: SmallVec<[u32; 2]>,
-    /// The type of an input isn't known before a run and is checked then.
+    /// The type of an input isn't known before a run: the run checks it.
     open: bool,
 }
 
@@ -74,11 +74,11 @@ struct Bodies {
     bodies: Vec<Body>,
 }
 
-/// A graph inside of a node.
+/// A subgraph of a node.
 #[derive(Debug)]
 struct Body {
     graph: Graph,
-    /// Values of the graph around it that it reads: its last inputs.
+    /// The values that it reads from the outer graph: its last inputs.
     captured: Vec<Source>,
 }
 
@@ -86,9 +86,9 @@ struct Body {
 struct NodeOutput {
     /// Where the value goes; `None` if the node doesn't name it.
     slot: Option<u32>,
-    /// The type that is known before a run; else the one that the model declares.
+    /// The type, if known before a run; else the declared one.
     value_type: Option<ValueType>,
-    /// The type is only declared.
+    /// Whether the type is only declared.
     declared: bool,
 }
 
@@ -96,28 +96,28 @@ struct NodeOutput {
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) inputs: Vec<Input>,
-    /// The initializers of the names of inputs, which are used where nothing is fed.
+    /// The inputs' default values: the initializers of the same names.
     pub(crate) defaults: Vec<Option<Value>>,
     pub(crate) outputs: Vec<Output>,
     constants: Vec<Value>,
     nodes: Vec<Node>,
-    /// The number of nodes that were read.
+    /// The number of nodes in the model.
     pub(crate) node_count: usize,
     pub(crate) notes: Vec<String>,
     slots: usize,
     symbols: usize,
-    /// Inputs that can't be fed, as their initializer can't be overridden.
+    /// Inputs that can't be fed, because their initializer can't be overridden.
     pub(crate) fixed: Vec<String>,
     /// The places of the inputs and of the outputs, in the order of their names.
     inputs_by_name: Vec<usize>,
     outputs_by_name: Vec<usize>,
 }
 
-/// Bytes that a node takes while a model is loaded, without what has a length of its own.
+/// Memory of a node while a model is loaded, excluding lists and names.
 pub(crate) const NODE_BYTES: usize = size_of::<draft::DraftNode>() + size_of::<Node>() + 64;
 
 impl Graph {
-    /// Infers types, makes operators, runs the passes where they are asked for, and plans.
+    /// Infers types, makes operators, runs the passes if enabled, and plans.
     ///
     /// # Errors
     /// All faults of the draft.
@@ -130,7 +130,7 @@ impl Graph {
         Ok(plan::plan(draft, node_count))
     }
 
-    /// Where each node that runs is in the model.
+    /// The place in the model of each node that runs.
     pub(crate) fn node_places(&self) -> impl ExactSizeIterator<Item = &NodePlace> {
         self.nodes.iter().map(|node| &node.place)
     }
@@ -146,7 +146,7 @@ impl Graph {
     }
 }
 
-/// The first of the places that has a name, where they are in the order of their names.
+/// The first of the places with a name; the places are sorted by name.
 fn find_name<'a>(places: &[usize], name: &str, name_of: impl Fn(usize) -> Option<&'a str>) -> Option<usize> {
     let first = places.partition_point(|&k| name_of(k) < Some(name));
     places.get(first).copied().filter(|&k| name_of(k) == Some(name))

@@ -1,4 +1,4 @@
-//! The order of nodes: each after those that produce what it reads.
+//! The order of nodes: each after those that it reads from.
 
 use super::draft::{By, Draft, DraftNode, Id};
 use crate::error::{Error, Result, quote};
@@ -54,7 +54,7 @@ fn producers(draft: &Draft) -> Vec<u32> {
     let mut producers = vec![u32::MAX; draft.entries.len()];
     for (at, node) in (0..).zip(&draft.nodes) {
         for id in node.outputs.iter().flatten() {
-            // What is there already is given twice, which is another fault.
+            // A duplicate output is reported elsewhere.
             let new = draft.entries.get(id.at()).is_some_and(|entry| entry.by == By::Nothing);
             if let Some(producer) = producers.get_mut(id.at()).filter(|producer| new && **producer == u32::MAX) {
                 *producer = at;

@@ -8,7 +8,7 @@ use crate::value::{Dim, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// The graph of a draft without faults whose operators are made.
+/// Plans a draft that has no faults and whose operators are made.
 pub(super) fn plan(draft: Draft, node_count: usize) -> Graph {
     let Draft { mut entries, nodes, inputs, outputs, fixed, notes, .. } = draft;
     let last_use = last_uses(&entries, &nodes, &outputs);
@@ -55,7 +55,7 @@ pub(super) fn plan(draft: Draft, node_count: usize) -> Graph {
     }
 }
 
-/// Where each value is read for the last time.
+/// The last reader of each value.
 #[derive(Clone, Copy, PartialEq)]
 enum LastUse {
     Never,
@@ -81,16 +81,16 @@ fn last_uses(entries: &[Entry], nodes: &[DraftNode], outputs: &[(ValueInfo, Id)]
 
 struct Plan {
     last_use: Vec<LastUse>,
-    /// Where each value is, once that is decided.
+    /// The source of each value, once it is decided.
     sources: Vec<Option<Source>>,
     constants: Vec<Value>,
     slots: u32,
-    /// Slots whose values are not needed any more.
+    /// Slots that are free again.
     free: Vec<u32>,
 }
 
 impl Plan {
-    /// Where a value is. Constants are numbered when they are needed first.
+    /// The source of a value. Constants are numbered on first use.
     fn source(&mut self, id: Id, entries: &mut [Entry]) -> Source {
         let Some(source) = self.sources.get_mut(id.at()) else { return Source::Constant(u32::MAX) };
         *source.get_or_insert_with(|| {
@@ -99,7 +99,7 @@ impl Plan {
                 Some(By::Input(k)) => Source::Input(k),
                 _ => {
                     self.constants.extend(entry.and_then(|entry| entry.fact.constant.take()).map(|value| *value));
-                    // Ids are as many, and fit.
+                    // There are no more constants than ids, so the number fits.
                     Source::Constant(self.constants.len() as u32 - 1)
                 }
             }
@@ -126,7 +126,7 @@ impl Plan {
         };
         let mut inputs: SmallVec<[Option<Source>; 3]> =
             ids.iter().map(|id| id.map(|id| self.source(id, entries))).collect();
-        // The operator may take what is read here once, for the last time.
+        // The operator may take a value whose last read is here, if it reads it once.
         let mut release: SmallVec<[u32; 2]> = SmallVec::new();
         for (k, id) in ids.iter().enumerate() {
             let (Some(id), Some(Some(source @ Source::Slot(_)))) = (*id, inputs.get(k).copied()) else { continue };
@@ -167,7 +167,7 @@ impl Plan {
             if let Some(source) = self.sources.get_mut(id.at()) {
                 *source = Some(Source::Slot(slot));
             }
-            // An output that nobody reads is dropped at once.
+            // An output that is never read is dropped at once.
             if self.last_use.get(id.at()) == Some(&LastUse::Never) {
                 unread.push(slot);
             }
@@ -197,7 +197,7 @@ impl SymbolNumbers {
     }
 }
 
-/// The places of names in their order; of equal ones the first first.
+/// The places of names, sorted by name and then by place.
 fn sorted_places(names: Vec<&str>) -> Vec<usize> {
     let mut places: Vec<usize> = (0..names.len()).collect();
     places.sort_by_key(|&k| names.get(k));

@@ -7,12 +7,12 @@ use crate::operator::{Call, Context, Control, Feeds, Operator, Resume, Source, S
 use crate::value::{Value, ValueType};
 use smallvec::SmallVec;
 
-/// What nodes produced, by slot.
+/// Values that nodes produced, by slot.
 #[derive(Debug, Default)]
 pub(crate) struct Slots(SmallVec<[Option<Value>; 2]>);
 
 impl Slots {
-    /// Gives the memory of all values to the next run.
+    /// Releases all values, so that the next run can reuse their memory.
     pub(crate) fn clear(&mut self, context: &Context) {
         for slot in &mut self.0 {
             if let Some(value) = slot.take() {
@@ -21,12 +21,12 @@ impl Slots {
         }
     }
 
-    /// Lets go of all values during a run.
+    /// Drops all values during a run.
     pub(super) fn release(self, context: &Context) {
         self.0.into_iter().flatten().for_each(|value| value.release(&context.memory));
     }
 
-    /// Makes room for what the nodes of a graph produce.
+    /// Makes room for the slots of a graph.
     pub(super) fn reserve(&mut self, graph: &Graph) {
         self.0.resize_with(graph.slots, || None);
     }
@@ -38,8 +38,8 @@ impl Slots {
 }
 
 impl Graph {
-    /// Runs all nodes. `feeds` has one place for each of the graph's inputs; they have been checked.
-    /// `slots` has what an earlier run left, and has the outputs afterwards.
+    /// Runs all nodes. `feeds` has one place for each of the graph's inputs, already checked.
+    /// `slots` may hold values of an earlier run; afterwards it holds the outputs.
     pub(crate) fn run(&self, feeds: Feeds<'_>, slots: &mut Slots, context: &Context) -> Result<()> {
         slots.clear(context);
         context.start();
@@ -52,7 +52,7 @@ impl Graph {
             let value = self.output(k, feeds, slots)?;
             if !value.is_of(declared) {
                 let (name, what, got) = (quote(&output.name), types::what(declared), value.type_text());
-                let text = format!("the graph's output {name} has {what} {got}, and is declared as {declared}");
+                let text = format!("the graph's output {name} has {what} {got}, but is declared as {declared}");
                 return Err(Error::model(text).about(&output.info.name));
             }
         }
@@ -90,7 +90,7 @@ impl Graph {
         Ok(None)
     }
 
-    /// Takes an output of the graph out after a run, or shares it if it is needed again.
+    /// Moves an output of the graph out after a run, or clones it if it is needed again.
     pub(crate) fn take(&self, k: usize, feeds: Feeds<'_>, slots: &mut Slots) -> Result<Value> {
         let moved = match self.outputs.get(k) {
             Some(Output { once: true, source: Source::Slot(slot), .. }) => slots.take(*slot),
@@ -144,7 +144,7 @@ impl Node {
         Call { inputs: &self.inputs, sources, schema, outputs, wanted, context }
     }
 
-    /// The outputs are as many as the node lists, of the types that they should have, and counted.
+    /// Checks the number and types of the outputs, and counts them.
     #[inline]
     pub(super) fn check_outputs(
         &self,
@@ -154,7 +154,7 @@ impl Node {
     ) -> Result<()> {
         if values.len() != self.outputs.len() {
             let (got, want) = (values.len(), self.outputs.len());
-            return Err(self.blame(format!("the operator's implementation gave {got} outputs, not {want}")));
+            return Err(self.blame(format!("the operator's implementation returned {got} outputs, not {want}")));
         }
         for (k, (value, output)) in values.iter_mut().zip(&self.outputs).enumerate() {
             if output.slot.is_none() {
@@ -173,7 +173,7 @@ impl Node {
         Ok(())
     }
 
-    /// Puts the outputs into their slots, and lets go of what nobody reads any more.
+    /// Puts the outputs into their slots, and drops values that are not needed any more.
     #[inline]
     pub(super) fn finish(&self, values: &mut Values, slots: &mut Slots, context: &Context) {
         for (output, value) in self.outputs.iter().zip(values.drain(..)) {
@@ -188,7 +188,7 @@ impl Node {
         }
     }
 
-    /// The types of inputs that were not known before; gives those of the outputs.
+    /// Checks the types of inputs that were unknown at load. Returns the types of the outputs.
     #[cold]
     fn check_inputs(&self, sources: &Sources<'_>) -> Result<SmallVec<[Option<ValueType>; 1]>> {
         let types = self.inputs.iter().map(|input| Some(sources.get((*input)?)?.value_type()));
@@ -196,7 +196,7 @@ impl Node {
         Ok(types.map_err(|error| error.with_kind(Kind::Input))?.outputs)
     }
 
-    /// The type of an output is one that the schema allows and the one that the model declares.
+    /// Checks that the schema allows the type of an output, and that it is the declared one.
     #[cold]
     fn check_output(&self, k: usize, value: &Value, known: Option<&ValueType>, output: &NodeOutput) -> Result<()> {
         let Some(formal) = self.resolved.schema.output(k) else { return Ok(()) };
@@ -212,11 +212,11 @@ impl Node {
                     return Ok(());
                 };
                 let what = types::what(declared);
-                let text = format!("output {k}, {name}, has {what} {got}, and is declared as {declared}");
+                let text = format!("output {k}, {name}, has {what} {got}, but is declared as {declared}");
                 return Err(Error::model(text).parameter(&formal.name));
             }
         };
-        let text = format!("the operator's implementation gave output {k}, {name}, element type {got}, not {want}");
+        let text = format!("the operator's implementation returned output {k}, {name}, element type {got}, not {want}");
         Err(self.blame(text).parameter(&formal.name))
     }
 

@@ -1,20 +1,20 @@
-//! A node's inputs and outputs against its operator's schema.
+//! Checks a node's inputs and outputs against its operator's schema.
 
 use crate::error::{Error, Result, quote};
 use crate::schema::{Arity, Parameter, Schema};
 use crate::value::ValueType;
 use smallvec::SmallVec;
 
-/// What is known of a node's values.
+/// The known types of a node's values.
 #[derive(Debug, Default)]
 pub(super) struct Types {
-    /// The type of each output, where it follows from the inputs.
+    /// The type of each output, if it follows from the inputs.
     pub(super) outputs: SmallVec<[Option<ValueType>; 1]>,
     /// The type of some input isn't known yet.
     pub(super) open: bool,
 }
 
-/// Checks the number of inputs and outputs. A value that is left out is `false` here.
+/// Checks the number of inputs and outputs; `false` stands for an omitted one.
 pub(super) fn check_arity(
     schema: &Schema,
     inputs: impl ExactSizeIterator<Item = bool> + Clone,
@@ -40,7 +40,7 @@ fn arity(what: &str, formal: &[Parameter], given: impl ExactSizeIterator<Item = 
             return Err(wrong_count(what, formal, count));
         }
         if missing {
-            return Err(Error::model(format!("{what} {k}, {}, is left out, and is required", quote(&parameter.name)))
+            return Err(Error::model(format!("{what} {k}, {}, is left out, but required", quote(&parameter.name)))
                 .parameter(&parameter.name));
         }
     }
@@ -61,7 +61,7 @@ fn wrong_count(what: &str, formal: &[Parameter], given: usize) -> Error {
     Error::model(format!("{given} {what}{s} given: the operator has ({})", names.join(", "))).value(given as i128)
 }
 
-/// Checks the inputs' types: the outer `None` is an input left out, the inner one a type that isn't known.
+/// Checks the inputs' types: the outer `None` is an omitted input, the inner one an unknown type.
 pub(super) fn check(
     schema: &Schema,
     inputs: impl Iterator<Item = Option<Option<ValueType>>>,
@@ -101,7 +101,7 @@ pub(super) fn check(
     Ok(types)
 }
 
-/// How errors call a type.
+/// What errors call a type.
 pub(super) fn what(value_type: &ValueType) -> &'static str {
     if value_type.dtype().is_some() { "element type" } else { "type" }
 }

@@ -1,7 +1,7 @@
-//! The same loop, compiled for several levels of the processor.
+//! Compiles a loop for several processor levels and picks one at run time.
 
-/// Defines `fn $name(args) -> R` that calls `$body`, plain `#[inline(always)]` code, in the version for the best level
-/// of this processor.
+/// Defines `fn $name(args) -> R` that calls `$body`, plain `#[inline(always)]` code, compiled for the best level of
+/// this processor.
 macro_rules! for_each_level {
     ($(#[$doc:meta])* $visible:vis fn $name:ident<$($param:ident: $bound:path),*>($($arg:ident: $type:ty),* $(,)?) -> $result:ty = $body:path;) => {
         $(#[$doc])*
@@ -18,7 +18,7 @@ macro_rules! for_each_level {
                     $body($($arg),*)
                 }
                 match $crate::kernels::cpu::level() {
-                    // SAFETY: the processor has these features: `level` asked it.
+                    // SAFETY: `level` checked that the processor has these features.
                     #[allow(unsafe_code)]
                     4 => return unsafe { v4::<$($param),*>($($arg),*) },
                     // SAFETY: as above.
@@ -41,7 +41,7 @@ pub(super) fn level() -> u8 {
     if let Some(level) = tests::forced() {
         return level;
     }
-    // Each of these is one load once it was asked.
+    // After the first call each of these is a single load.
     if is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
@@ -56,13 +56,13 @@ pub(super) fn level() -> u8 {
     }
 }
 
-/// Asks for the cache line with the byte `at` of `bytes`, which will be read soon.
+/// Prefetches the cache line with the byte `at` of `bytes`.
 #[inline(always)]
 pub(super) fn prefetch(bytes: &[u8], at: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing that the program can see and never fails, whatever the address.
+        // SAFETY: a prefetch has no visible effect and never faults, whatever the address.
         #[allow(unsafe_code)]
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast());

@@ -1,4 +1,4 @@
-//! Kernels: loops over plain slices. They know no tensor and no operator.
+//! Kernels: loops over plain slices. They don't know tensors or operators.
 //!
 //! This file is the vocabulary that all kernels share. Each kind has a folder ([`gather`]). Large work is shared among
 //! threads ([`parallel`]). Loops are plain code, compiled for several levels of the processor ([`cpu`]).
@@ -12,7 +12,7 @@ mod team;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The caller's wish to stop, now or at a time.
+/// The caller's request to stop, now or at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Stop {
     called: AtomicBool,
@@ -20,9 +20,9 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// To stop after a time from now on.
+    /// Stops after a time, counted from now.
     pub(crate) fn after(time: Duration) -> Stop {
-        // A time beyond what can be counted never comes.
+        // A time too far ahead for `Instant` never comes.
         Stop { called: AtomicBool::new(false), at: Instant::now().checked_add(time) }
     }
 
@@ -36,7 +36,7 @@ impl Stop {
     }
 }
 
-/// What a kernel may use.
+/// The resources of a kernel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resources<'a> {
     /// Maximum number of threads, the caller's included.
@@ -46,7 +46,7 @@ pub(crate) struct Resources<'a> {
     pub(crate) stop: Option<&'a Stop>,
 }
 
-/// Why a kernel stopped early. What it wrote is garbage then.
+/// Why a kernel stopped early. Its output is garbage then.
 ///
 /// If parts of the work stop for different reasons, the first of these counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,8 +60,7 @@ pub(crate) enum Stopped {
     Panicked,
 }
 
-/// The product of `unit` and `dims`. Saturates: next to a dimension of 0 the others may overflow, and a volume that
-/// large is beyond every slice.
+/// The product of `unit` and `dims`. Saturates: the dimensions beside a 0 may overflow, and no slice is that large.
 pub(crate) fn volume<'a>(unit: usize, dims: impl IntoIterator<Item = &'a usize>) -> usize {
     dims.into_iter().fold(unit, |volume, &dim| volume.saturating_mul(dim))
 }

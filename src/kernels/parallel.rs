@@ -1,5 +1,5 @@
-//! Work shared among threads. Each part of the output is written by one thread, so the bytes are the same for any
-//! number of them.
+//! Shares work among threads. Each part of the output is written by one thread, so the bytes are the same for any
+//! number of threads.
 
 #[cfg(feature = "rayon")]
 use super::team;
@@ -7,15 +7,15 @@ use super::{Resources, Stop, Stopped};
 #[cfg(feature = "rayon")]
 use std::sync::Mutex;
 
-/// Minimum size of an output that is worth a helper that is ready, in bytes.
+/// Minimum size in bytes of an output that is worth using a helper that is ready.
 #[cfg(feature = "rayon")]
 const WORTH_SHARING: usize = 64 << 10;
 
-/// Minimum size of an output that is worth waking a helper, in bytes.
+/// Minimum size in bytes of an output that is worth waking a helper.
 #[cfg(feature = "rayon")]
 const WORTH_WAKING: usize = 128 << 10;
 
-/// How many bytes are written between two looks at `Resources::stop`.
+/// Bytes that are written between two checks of `Resources::stop`.
 const BETWEEN_LOOKS: usize = 4 << 20;
 
 /// Calls `work` with parts of `out`, each a multiple of `unit` bytes, and the number of the part's first unit. If the
@@ -47,7 +47,7 @@ pub(super) fn split(
 
 #[cfg(test)]
 thread_local! {
-    /// How often this thread looked at `Resources::stop`.
+    /// How often this thread checked `Resources::stop`.
     pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -69,13 +69,13 @@ fn shared(
     stop: Option<&Stop>,
     work: impl Fn(usize, &mut [u8]) -> Result<(), Stopped> + Sync,
 ) -> Result<(), Stopped> {
-    // Small work is divided evenly; of larger work whoever is free takes the next part.
+    // Small work is divided evenly; for larger work, each free thread takes the next part.
     let mut parts = if out.len() < 1 << 20 { threads } else { 4 * threads };
     if stop.is_some() {
         parts = parts.max(out.len() / BETWEEN_LOOKS);
     }
     let units = (out.len() / unit.max(1)).div_ceil(parts).max(1);
-    // The parts left, and why to leave them.
+    // The remaining parts, and why to stop.
     let queue = Mutex::new((out.chunks_mut(units * unit).enumerate(), Ok(())));
     let next = || match &mut *queue.lock().ok()? {
         (parts, Ok(())) => parts.next(),
@@ -121,7 +121,7 @@ mod tests {
                         both.store(true, Ordering::Relaxed);
                         return Err(early);
                     }
-                    // Until the other half is at work.
+                    // Waits until the other half is at work.
                     let start = Instant::now();
                     while !both.load(Ordering::Relaxed) {
                         assert!(start.elapsed() < Duration::from_secs(60), "no helper came");
@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// Neither more than are asked for nor more than the pool has.
+    /// At most as many threads as requested, and as the pool has.
     #[test]
     fn no_more_threads_than_allowed() {
         for &size in sized(&[2, 8][..], &[3]) {

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// How long a helper waits for the next job.
 const LINGER: Duration = Duration::from_micros(50);
 
-/// What helpers do: take part after part until there is none.
+/// The work of helpers: take part after part until none is left.
 type Job<'a> = &'a (dyn Fn() + Sync);
 
 thread_local! {
@@ -32,12 +32,12 @@ thread_local! {
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `f` with the team of this thread. None: the thread is ending.
+/// Runs `f` with the team of this thread; `None` if the thread is ending.
 fn with_own<R>(f: impl FnOnce(&Arc<Team>) -> R) -> Option<R> {
     TEAMS.try_with(|[outside, inside]| f(if rayon::current_thread_index().is_some() { inside } else { outside })).ok()
 }
 
-/// Whether a helper is around that would start at once.
+/// Whether a helper is ready to start at once.
 pub(super) fn is_ready() -> bool {
     with_own(|team| team.helpers.load(Relaxed) > 0).unwrap_or(false)
 }
@@ -80,7 +80,7 @@ impl Team {
         self.job.store(std::ptr::from_ref(&job).cast_mut().cast(), Relaxed);
         // Before this no helper is at work and there are no places.
         self.state.fetch_add(ONE_JOB + ONE_PLACE * helpers as u64, Release);
-        // Ends the job on every way out, also if it panics here.
+        // Ends the job on every exit, even on a panic here.
         let end = End(self);
         BUSY.set(true);
         for _ in self.helpers.load(Relaxed)..helpers {
@@ -93,15 +93,15 @@ impl Team {
         if self.panicked.load(Relaxed) { Err(Stopped::Panicked) } else { Ok(()) }
     }
 
-    /// Does one job after the other until none has come for a while.
+    /// Does job after job until none has come for a while.
     fn help(self: &Arc<Team>) {
-        // On the caller's own thread nobody would call.
+        // On the caller's own thread no job would ever come.
         if with_own(|own| !Arc::ptr_eq(own, self)) == Some(true) {
             let mut last = 0;
             while let Some(number) = self.join(last) {
                 last = number;
                 // SAFETY: this helper has joined. The caller stored the pointer before it opened the job, and its
-                // `End` waits until every helper that joined has left: what is pointed to is alive until then.
+                // `End` waits until every helper that joined has left, so the pointer is valid until then.
                 let job: Job<'_> = unsafe { *self.job.load(Relaxed).cast::<Job<'_>>() };
                 BUSY.set(true);
                 if catch_unwind(AssertUnwindSafe(job)).is_err() {
@@ -114,7 +114,7 @@ impl Team {
         self.helpers.fetch_sub(1, Relaxed);
     }
 
-    /// Takes a place in the next job after number `last` and returns its number. None: there was none for a while.
+    /// Takes a place in the next job after number `last` and returns its number; `None` if no job came for a while.
     fn join(&self, last: u64) -> Option<u64> {
         let start = Instant::now();
         for turn in 1u32.. {
@@ -135,7 +135,7 @@ impl Team {
     }
 }
 
-/// Ends a job: nobody joins any more, and those who did are waited for.
+/// Ends a job: closes it to helpers, and waits for those that have joined.
 struct End<'a>(&'a Team);
 
 impl Drop for End<'_> {
@@ -148,7 +148,7 @@ impl Drop for End<'_> {
             if turn < 10_000 {
                 std::hint::spin_loop();
             } else {
-                // The helper's processor does something else.
+                // The helper has been descheduled.
                 std::thread::yield_now();
             }
         }
@@ -258,7 +258,7 @@ mod tests {
         });
     }
 
-    /// Work that calls for helpers itself gets none: they would be more than were asked for.
+    /// Nested work gets no helpers: the job would have more threads than requested.
     #[test]
     fn a_job_within_a_job_is_done_alone() {
         pool("pool", 4).install(|| {

@@ -1,12 +1,12 @@
-//! What is fed to a run.
+//! The feeds of a run.
 
 use super::Model;
 use crate::error::{Error, Result, quote};
 use crate::value::Value;
 use smallvec::SmallVec;
 
-/// Values to feed, each to the input of a name or to the next one in the model's order: made by
-/// [`inputs!`](crate::inputs), or collected from pairs.
+/// Values to feed, by the input's name or in the model's order. Made by [`inputs!`](crate::inputs), or collected from
+/// pairs.
 #[derive(Debug, Default)]
 pub struct Inputs<'a>(SmallVec<[(Option<&'a str>, Value); 2]>);
 
@@ -16,22 +16,21 @@ impl<'a> Inputs<'a> {
         Inputs::default()
     }
 
-    /// The same with a value for the input of a name: a tensor or another value, a reference to one, an array, a
-    /// vector or a slice.
+    /// Adds a value for an input by name: a tensor or another value, a reference to one, an array, a vector or a slice.
     #[must_use]
     pub fn with(mut self, name: &'a str, value: impl Into<Value>) -> Inputs<'a> {
         self.0.push((Some(name), value.into()));
         self
     }
 
-    /// The same with a value for the next input in the model's order, starting with the first.
+    /// Adds a value for the next input in the model's order, starting with the first.
     #[must_use]
     pub fn next(mut self, value: impl Into<Value>) -> Inputs<'a> {
         self.0.push((None, value.into()));
         self
     }
 
-    /// Each value at the place of its input.
+    /// Puts each value at the place of its input.
     pub(super) fn place<'v>(&'v self, model: &Model, feeds: &mut [Option<&'v Value>]) -> Result<()> {
         let inputs = &model.0.graph.inputs;
         let mut next = 0;
@@ -41,7 +40,7 @@ impl<'a> Inputs<'a> {
                     next += 1;
                     next - 1
                 }
-                // Feeds mostly come in the order of the inputs.
+                // Feeds usually come in the order of the inputs.
                 Some(name) if inputs.get(k).is_some_and(|input| input.info.name == *name) => k,
                 Some(name) => model.place(name)?,
             };

@@ -1,4 +1,4 @@
-//! A model: load it, ask what it takes and gives, run it.
+//! A model: load it, query its inputs and outputs, run it.
 
 mod inputs;
 mod options;
@@ -20,8 +20,8 @@ use smallvec::SmallVec;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// A loaded model. Everything that can be decided without inputs has been; running it is a loop. Clones are the same
-/// model; one serves many threads.
+/// A loaded model, cheap to clone. Many threads can run it at once. Everything that doesn't depend on the inputs is
+/// decided at load.
 ///
 /// ```
 /// use ndarray::array;
@@ -44,7 +44,7 @@ struct Loaded {
     metadata: Vec<(String, String)>,
     threads: usize,
     limits: Limits,
-    /// What runs that ended left for those to come: memory, above all.
+    /// State of finished runs for later ones to reuse, mainly memory.
     #[allow(clippy::vec_box)] // a box is moved faster
     idle: Mutex<Vec<Box<(Slots, Context)>>>,
 }
@@ -61,9 +61,9 @@ pub struct NodeInfo<'a> {
     pub operator: &'a str,
     /// The operator's domain; empty for `ai.onnx`.
     pub domain: &'a str,
-    /// The version (`since_version`) of the operator that rules.
+    /// The version (`since_version`) of the operator that applies.
     pub version: i64,
-    /// The calls of model functions that it is inside of, outermost first, as errors show them.
+    /// The calls of model functions around it, outermost first, as errors show them.
     pub function: Option<&'a str>,
 }
 
@@ -72,8 +72,8 @@ impl Model {
     ///
     /// # Errors
     /// [`Kind::Io`](crate::Kind::Io): the file can't be read. [`Kind::Model`](crate::Kind::Model) and
-    /// [`Kind::Unsupported`](crate::Kind::Unsupported): the model departs from the standard, or uses what isn't
-    /// implemented here; [`Error::causes`] has all faults.
+    /// [`Kind::Unsupported`](crate::Kind::Unsupported): the model departs from the standard, or needs
+    /// something that isn't implemented here; [`Error::causes`] has all faults.
     pub fn load(path: impl AsRef<Path>) -> Result<Model> {
         Model::options().load(path)
     }
@@ -87,7 +87,7 @@ impl Model {
         Model::options().from_bytes(bytes)
     }
 
-    /// Options that differ from the defaults.
+    /// Options for loading, set to their defaults.
     pub fn options() -> LoadOptions {
         LoadOptions::default()
     }
@@ -98,19 +98,19 @@ impl Model {
         Model(Arc::new(Loaded { graph, ir_version, opsets, metadata, threads, limits, idle }))
     }
 
-    /// What is fed, in the order of the model.
+    /// The inputs, in the order of the model.
     pub fn inputs(&self) -> impl ExactSizeIterator<Item = &ValueInfo> {
         self.0.graph.inputs.iter().map(|input| &input.info)
     }
 
-    /// Whether an input may be left out, as it has an initializer.
+    /// Whether an input may be omitted because it has an initializer.
     pub fn has_default(&self, input: &str) -> bool {
         let graph = &self.0.graph;
         let default = graph.input_place(input).and_then(|place| graph.defaults.get(place));
         default.is_some_and(Option::is_some)
     }
 
-    /// What a run gives, in the order of the model.
+    /// The outputs, in the order of the model.
     pub fn outputs(&self) -> impl ExactSizeIterator<Item = &ValueInfo> {
         self.0.graph.outputs.iter().map(|output| &output.info)
     }
@@ -125,18 +125,18 @@ impl Model {
         &self.0.opsets
     }
 
-    /// Who made the model, and what it says about itself: `producer_name`, `doc_string`, .. and its own properties.
+    /// The model's metadata: `producer_name`, `doc_string`, .. and its `metadata_props`.
     pub fn metadata(&self) -> &[(String, String)] {
         &self.0.metadata
     }
 
-    /// The number of nodes in the model, after functions are put in place of their calls.
+    /// The number of nodes in the model, with functions expanded.
     pub fn node_count(&self) -> usize {
         self.0.graph.node_count
     }
 
-    /// The nodes that a run executes, in order. Of those in the model, nodes that are computed when it is loaded and
-    /// nodes whose outputs nobody reads are not among them: see [`LoadOptions::optimize`].
+    /// The nodes that a run executes, in order. Nodes that are computed at load, and nodes whose outputs are never read,
+    /// are not among them: see [`LoadOptions::optimize`].
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeInfo<'_>> {
         self.0.graph.node_places().map(|place| NodeInfo {
             index: place.index as usize,
@@ -148,7 +148,7 @@ impl Model {
         })
     }
 
-    /// What departs from the standard, or is not used, without being in the way: a line each.
+    /// Harmless departures from the standard, and parts of the model that are not used, one line each.
     pub fn report(&self) -> &[String] {
         &self.0.graph.notes
     }
@@ -156,8 +156,8 @@ impl Model {
     /// Runs the model. Feeds have names or come in order: see [`inputs!`](crate::inputs).
     ///
     /// # Errors
-    /// [`Kind::Input`](crate::Kind::Input): a feed is missing, is not an input of the model or has another type or
-    /// shape than the model declares; or an operator refuses a value, and the error says which one where.
+    /// [`Kind::Input`](crate::Kind::Input): a feed is missing, is not an input of the model, or doesn't have the
+    /// declared type and shape; or an operator refuses a value.
     pub fn run(&self, inputs: Inputs<'_>) -> Result<Outputs> {
         self.run_until(inputs, None)
     }
@@ -165,7 +165,7 @@ impl Model {
     /// As [`Model::run`], until `cancel` is called or its time is up.
     ///
     /// # Errors
-    /// As [`Model::run`]; [`Kind::Cancelled`](crate::Kind::Cancelled) soon after it is to stop.
+    /// As [`Model::run`]; [`Kind::Cancelled`](crate::Kind::Cancelled) if it was stopped.
     ///
     /// ```
     /// use onnxref::{Cancel, Kind, Model, inputs};
@@ -208,12 +208,12 @@ impl Model {
         Ok(outputs)
     }
 
-    /// Something that runs the model again and again: it keeps its feeds and its memory.
+    /// A runner for repeated runs: it keeps its feeds and its memory.
     pub fn runner(&self) -> Runner {
         Runner::new(self.clone())
     }
 
-    /// What a run needs, and the next one uses again.
+    /// The state of a run, which the next one reuses.
     fn state(&self) -> Box<(Slots, Context)> {
         Box::new((Slots::default(), Context::new(self.0.threads, self.0.limits.clone())))
     }

@@ -32,7 +32,7 @@ impl Default for LoadOptions {
     }
 }
 
-/// Bytes that a model is loaded from: [`Bytes`], vectors, and what is in the program itself (`include_bytes!`).
+/// Bytes to load a model from: [`Bytes`], vectors, and static slices (`include_bytes!`).
 pub trait IntoBytes {
     /// The bytes, without a copy.
     fn into_bytes(self) -> Bytes;
@@ -57,18 +57,18 @@ impl<const N: usize> IntoBytes for &'static [u8; N] {
 }
 
 impl LoadOptions {
-    /// Maps the model file and its external data into memory instead of reading them: loading is then a matter of
-    /// milliseconds whatever the size, and only what is used takes memory.
+    /// Maps the model file and its external data into memory instead of reading them. Large weights then
+    /// cost no time at load, and only the parts that are used take memory.
     ///
     /// # Safety
-    /// No file of the model may be changed by anyone while the model, or a tensor that came from it, is alive.
-    #[allow(unsafe_code)] // the caller vouches for what can't be checked
+    /// Nobody may change a file of the model while the model, or a tensor that came from it, is alive.
+    #[allow(unsafe_code)] // the caller guarantees it
     pub unsafe fn mmap(mut self) -> LoadOptions {
         self.places.mmap = true;
         self
     }
 
-    /// What loading and running may cost, instead of [`Limits::default`].
+    /// Limits for loading and running, instead of [`Limits::default`].
     pub fn limits(mut self, limits: Limits) -> LoadOptions {
         self.limits = limits;
         self
@@ -84,54 +84,54 @@ impl LoadOptions {
         self
     }
 
-    /// A folder in which external data may be that is behind a link in the model's folder, as in the caches of model
-    /// hubs. Without such a folder links are not followed.
+    /// Allows links in the model's folder to lead to external data in this folder, such as the cache of a model hub.
+    /// Without it, links are not followed.
     pub fn external_root(mut self, folder: impl Into<PathBuf>) -> LoadOptions {
         self.places.roots.push(folder.into());
         self
     }
 
-    /// Whether files of the model, beside the one that is loaded, may have more than one hard link; false by default.
-    /// Package managers and backups make such links; so may somebody who wants a file from elsewhere to be read.
+    /// Whether the model's other files may have more than one hard link; false by default. Package managers and
+    /// backups create such links. So may an attacker, to have a file from elsewhere read.
     pub fn hard_links(mut self, accept: bool) -> LoadOptions {
         self.places.hard_links = accept;
         self
     }
 
     /// The content of a file of the model: external data at a location, or the `.bin` file of an OpenVINO IR. It is
-    /// used instead of the file system. A network that is loaded from bytes has no name: its `.bin` file is the only one
-    /// given that ends so.
+    /// used instead of the file system. A network loaded from bytes has no name: its file is the only one here that ends
+    /// in `.bin`.
     pub fn external_data(mut self, location: impl Into<String>, content: impl IntoBytes) -> LoadOptions {
         self.places.memory.insert(location.into(), content.into_bytes());
         self
     }
 
-    /// Maximum number of threads of a run: of the rayon pool that it is in, or of rayon's global one. 1 uses none but
-    /// the caller's. Not set, all of them may be used. The results are the same, bit by bit.
+    /// Maximum number of threads of a run, from the rayon pool that it is in, or rayon's global one. 1 uses only the
+    /// caller's thread. By default a run may use the whole pool. The results are the same, bit by bit.
     pub fn threads(mut self, threads: usize) -> LoadOptions {
         self.threads = Some(threads);
         self
     }
 
     /// Whether constants are computed at load and unread nodes dropped; true by default. The outputs are the same, bit
-    /// for bit, but a node that is dropped can't fail.
+    /// by bit, but a dropped node can't fail.
     pub fn optimize(mut self, optimize: bool) -> LoadOptions {
         self.optimize = optimize;
         self
     }
 
-    /// Accepts departures from the standard that other engines accept.
+    /// Accepts non-standard behaviour of other engines.
     pub fn compatibility(mut self, change: impl FnOnce(&mut Compatibility)) -> LoadOptions {
         change(&mut self.registry.compatibility);
         self
     }
 
-    /// Adds an operator version. `schema` is a block in the form of the table of the standard
+    /// Adds an operator version. `schema` is a block in the format of the table of the standard
     /// ([`Schema::parse`]); `load` makes the operator of a node.
-    /// The operator wins over one of the standard of the same domain and name.
+    /// The operator overrides a standard one of the same domain and name.
     ///
     /// # Errors
-    /// `schema` has another form, or the operator version was added before.
+    /// If `schema` doesn't match the grammar, or the operator version was added before.
     ///
     /// ```
     /// use onnxref::operator::{Call, Node, Operator, Values};

@@ -1,4 +1,4 @@
-//! What a run gives.
+//! The outputs of a run.
 
 use crate::dtype::Element;
 use crate::error::{Error, Result, quote};
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use std::ops::Index;
 use std::sync::Arc;
 
-/// The values that a run gave, by name and in the order of the model.
+/// The outputs of a run, by name and in the order of the model.
 #[derive(Debug, Default)]
 pub struct Outputs {
     pub(super) list: SmallVec<[(Arc<str>, Value); 1]>,
@@ -17,33 +17,33 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Takes a tensor out as an array. On an error it stays.
+    /// Moves a tensor out as an array. On an error it stays.
     ///
     /// # Errors
-    /// There is no output of that name (any more); it is no tensor, or its element type is not `T`.
+    /// If there is no output of that name (any more), it is not a tensor, or its element type is not `T`.
     pub fn take<T: Element>(&mut self, name: &str) -> Result<ArrayD<T>> {
         self.tensor(name)?.view::<T>()?;
         self.take_value(name)?.into_tensor()?.into_array()
     }
 
-    /// Takes an output out.
+    /// Moves an output out.
     ///
     /// # Errors
-    /// There is no output of that name (any more).
+    /// If there is no output of that name (any more).
     pub fn take_value(&mut self, name: &str) -> Result<Value> {
         let place = self.list.iter().position(|(n, _)| **n == *name).ok_or_else(|| missing(name))?;
         Ok(self.list.remove(place).1)
     }
 
-    /// The output of a name.
+    /// An output by name.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.iter().find(|(n, _)| *n == name).map(|(_, value)| value)
     }
 
-    /// The tensor of a name.
+    /// A tensor by name.
     ///
     /// # Errors
-    /// There is no output of that name, or it is no tensor.
+    /// If there is no output of that name, or it is not a tensor.
     pub fn tensor(&self, name: &str) -> Result<&Tensor> {
         self.get(name).ok_or_else(|| missing(name))?.tensor()
     }
@@ -58,13 +58,12 @@ impl Outputs {
         self.list.len()
     }
 
-    /// Whether there is no output (any more).
+    /// Whether there are no outputs (any more).
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Outputs whose shape is not the one that the model declares, a line each. This is common in real models, and
-    /// the values are right.
+    /// Outputs whose shape is not the declared one, one line each. This is common in real models; the values are right.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -88,11 +87,11 @@ impl IntoIterator for Outputs {
 impl Index<&str> for Outputs {
     type Output = Tensor;
 
-    /// The tensor of a name.
+    /// A tensor by name.
     ///
     /// # Panics
-    /// There is none; see [`Outputs::tensor`].
-    #[allow(clippy::panic)] // what an index does
+    /// If there is no such tensor; see [`Outputs::tensor`].
+    #[allow(clippy::panic)] // as indexing does
     fn index(&self, name: &str) -> &Tensor {
         self.tensor(name).unwrap_or_else(|error| panic!("{error}"))
     }

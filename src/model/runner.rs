@@ -1,4 +1,4 @@
-//! Running a model again and again.
+//! Repeated runs of a model.
 
 use super::Model;
 use crate::error::{Error, Result, quote};
@@ -8,8 +8,8 @@ use crate::tensor::Tensor;
 use crate::value::Value;
 use smallvec::SmallVec;
 
-/// Runs a model again and again: what is fed stays fed, and memory is used again. Made by [`Model::runner`]; it owns
-/// its share of the model.
+/// Runs a model repeatedly: feeds stay, and memory is reused. Made by [`Model::runner`]; it owns its share of the
+/// model.
 ///
 /// ```
 /// use ndarray::array;
@@ -48,10 +48,10 @@ impl Runner {
         &self.model
     }
 
-    /// Feeds a value to an input, in place of the one before.
+    /// Feeds a value to an input, replacing the previous one.
     ///
     /// # Errors
-    /// The model has no such input.
+    /// If the model has no such input.
     pub fn feed(&mut self, name: &str, value: impl Into<Value>) -> Result<()> {
         let place = self.model.place(name)?;
         self.feed_at(place, value)
@@ -60,7 +60,7 @@ impl Runner {
     /// As [`Runner::feed`], by the input's position in [`Model::inputs`].
     ///
     /// # Errors
-    /// The model has no such input.
+    /// If the model has no such input.
     pub fn feed_at(&mut self, position: usize, value: impl Into<Value>) -> Result<()> {
         let count = self.feeds.len();
         let Some(feed) = self.feeds.get_mut(position) else {
@@ -71,8 +71,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Runs the model. The outputs of the run before are gone, and their memory is used again where nobody else
-    /// holds it.
+    /// Runs the model. The previous run's outputs are dropped, and their memory is reused unless someone else holds it.
     ///
     /// # Errors
     /// As [`Model::run`].
@@ -89,10 +88,10 @@ impl Runner {
         Ok(())
     }
 
-    /// An output of the last run that is a tensor.
+    /// A tensor output of the last run.
     ///
     /// # Errors
-    /// The model has no such output, or it is no tensor; the last run failed, or a feed has changed since.
+    /// If the model has no such output, it is not a tensor, the last run failed, or a feed has changed since.
     pub fn output(&self, name: &str) -> Result<&Tensor> {
         self.value(name)?.tensor()
     }
@@ -100,7 +99,7 @@ impl Runner {
     /// An output of the last run.
     ///
     /// # Errors
-    /// The model has no such output; the last run failed, or a feed has changed since.
+    /// If the model has no such output, the last run failed, or a feed has changed since.
     pub fn value(&self, name: &str) -> Result<&Value> {
         if !self.ran {
             return Err(Error::input("there are no outputs: the model was not run with these feeds"));
@@ -117,8 +116,7 @@ impl Runner {
         self.state.1.cancel = Some(cancel.clone());
     }
 
-    /// Donates a tensor's buffer for reuse: an output that fits is written there if its elements have the same
-    /// alignment.
+    /// Donates a tensor's buffer for reuse: an output of fitting size and alignment is written there.
     pub fn give(&mut self, tensor: Tensor) {
         tensor.recycle(&self.state.1.memory);
     }

@@ -1,4 +1,4 @@
-//! A node's attributes against its operator's schema.
+//! Checks a node's attributes against its operator's schema.
 
 use super::proto::{AttributeProto, TypeProto};
 use super::{sparse, tensor, types};
@@ -7,7 +7,7 @@ use crate::files::ModelFiles;
 use crate::schema::{Attribute, AttributeKind, Schema};
 use crate::value::ValueType;
 
-/// The node's attributes. All faults are returned.
+/// Returns the node's attributes, and all faults.
 pub(super) fn read(
     protos: Vec<AttributeProto>,
     schema: &Schema,
@@ -49,24 +49,24 @@ pub(super) fn read(
     if faults.is_empty() { Ok(values) } else { Err(faults) }
 }
 
-/// The value of an attribute that should be of a kind.
+/// The value of an attribute of an expected kind.
 fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, files: &ModelFiles) -> Result<Attribute> {
     if proto.ref_attr_name.as_ref().is_some_and(|name| !name.is_empty()) {
-        return Err(Error::model("it refers to an attribute of a function, and is in none"));
+        return Err(Error::model("it refers to an attribute of a function, but is not in one"));
     }
     let given = present_fields(&proto);
-    // Before IR version 2 the field alone told the kind.
+    // Before IR version 2 only the field told the kind.
     let stated = match proto.r#type.unwrap_or(0) {
         0 if ir_version < 2 => given.first().map_or(kind, |(kind, _)| *kind),
         0 => return Err(Error::model("it has no type")),
         code => AttributeKind::from_code(code)
-            .ok_or_else(|| Error::model(format!("its type {code} is no kind of attribute")))?,
+            .ok_or_else(|| Error::model(format!("its type {code} is not an attribute type")))?,
     };
     if stated != kind {
         return Err(Error::model(format!("it is of kind {}: {} is needed", stated.name(), kind.name())));
     }
     if let Some((_, field)) = given.iter().find(|(k, _)| *k != kind) {
-        return Err(Error::model(format!("its kind is {}, and it has a value in the field {field}", kind.name())));
+        return Err(Error::model(format!("its kind is {}, but it has a value in the field {field}", kind.name())));
     }
     files.budget.take(cost(&proto))?;
     let text = |bytes: &bytes::Bytes| {
@@ -75,7 +75,7 @@ fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, files: &Mo
     };
     let missing = || Error::model("it has no value");
     Ok(match kind {
-        // A proto3 writer leaves out zeros and empty strings.
+        // A proto3 writer omits zeros and empty strings.
         AttributeKind::Int => Attribute::Int(proto.i.unwrap_or(0)),
         AttributeKind::Float => Attribute::Float(proto.f.unwrap_or(0.0)),
         AttributeKind::String => Attribute::String(proto.s.as_ref().map(text).transpose()?.unwrap_or_default()),
@@ -103,7 +103,7 @@ fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, files: &Mo
     })
 }
 
-/// Memory that the value takes until the operator is made, beside that of tensors.
+/// Memory of the value until the operator is made, excluding tensors.
 fn cost(proto: &AttributeProto) -> u64 {
     let string = |text: &bytes::Bytes| size_of::<String>() + 16 + text.len();
     let strings: usize = proto.strings.iter().chain(&proto.s).map(string).sum();
@@ -112,10 +112,10 @@ fn cost(proto: &AttributeProto) -> u64 {
 }
 
 fn type_of(proto: &TypeProto, files: &ModelFiles) -> Result<ValueType> {
-    types::read(proto, &files.limits, &files.budget)?.0.ok_or_else(|| Error::model("its type is not said"))
+    types::read(proto, &files.limits, &files.budget)?.0.ok_or_else(|| Error::model("its type is missing"))
 }
 
-/// The value fields that a message has, and the kind that each is for.
+/// The value fields that a message has, with the kind of each.
 fn present_fields(proto: &AttributeProto) -> Vec<(AttributeKind, &'static str)> {
     [
         (AttributeKind::Float, "f", proto.f.is_some()),

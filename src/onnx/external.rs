@@ -1,11 +1,11 @@
-//! What a tensor says about where its external data is.
+//! The location of a tensor's external data.
 
 use crate::error::{Error, Result, quote};
 use crate::files::ModelFiles;
 use bytes::Bytes;
 use std::collections::HashSet;
 
-/// What a tensor says about where its data is.
+/// Where a tensor's data is.
 #[derive(Debug, PartialEq)]
 pub(super) struct External {
     location: String,
@@ -25,7 +25,7 @@ impl External {
                 "location" => location = Some(value.to_string()),
                 "offset" => offset = decimal(key, value)?,
                 "length" => length = Some(decimal(key, value)?),
-                // `checksum`, and what writers add for themselves.
+                // `checksum`, and keys of writers' own.
                 _ => {}
             }
         }
@@ -33,7 +33,7 @@ impl External {
         Ok(External { location, offset, length })
     }
 
-    /// The `need` bytes that the tensor takes.
+    /// Reads the `need` bytes of the tensor.
     pub(super) fn read(&self, need: u64, files: &ModelFiles) -> Result<Bytes> {
         if let Some(length) = self.length.filter(|length| *length != need) {
             let text = format!("its external data has length {length}: its type and shape take {need}");

@@ -1,4 +1,4 @@
-//! The fields of the ONNX format, as far as the scan needs them.
+//! The fields of the ONNX format that the scan needs.
 
 use super::proto as p;
 
@@ -36,7 +36,7 @@ pub(super) enum Message {
     Optional,
 }
 
-/// What is at a field.
+/// The content of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Field {
     /// A message; whether it may be repeated.
@@ -51,7 +51,7 @@ pub(super) enum Field {
     Number,
     /// One number of 32 bits.
     Float,
-    /// Numbers, packed or not: bytes of each in memory, and its wire type.
+    /// Numbers, packed or not: their size in memory, and their wire type.
     Numbers(u64, Wire),
 }
 
@@ -97,7 +97,7 @@ impl Message {
         }
     }
 
-    /// Bytes of memory that a message of this kind takes decoded.
+    /// Memory of a decoded message of this kind.
     pub(super) fn size(self) -> u64 {
         (match self {
             Message::Model => size_of::<p::ModelProto>(),
@@ -129,7 +129,7 @@ impl Message {
         }) as u64
     }
 
-    /// What a field of this message is; `None` for one that is not in the format, which is passed over.
+    /// The content of a field of this message; `None` for an unknown field, which is skipped.
     pub(super) fn field(self, number: u32) -> Option<Field> {
         use Field::{Float, Name, Number, Numbers, Slice, Text};
         use Message::*;
@@ -176,7 +176,7 @@ impl Message {
             (Attribute, 15) => many(Type),
             (Attribute, 22) => one(SparseTensor),
             (Attribute, 23) => many(SparseTensor),
-            // Sizes are read into a shape as well.
+            // Dimensions are also copied into a shape.
             (Tensor, 1) => Some(Numbers(16, Varint)),
             (Tensor, 2 | 14) => Some(Number),
             (Tensor, 3) => one(Segment),

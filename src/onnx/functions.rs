@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The functions of a model, still encoded: each is decoded when it is called first.
+/// The functions of a model, still encoded: each is decoded at its first call.
 #[derive(Default)]
 pub(super) struct Functions {
     list: Vec<Function>,
@@ -52,10 +52,10 @@ impl Decoded {
 }
 
 impl Functions {
-    /// Reads the names of functions, and counts what the model's nodes become.
+    /// Reads the names of functions, and counts the nodes of the expanded model.
     ///
     /// # Errors
-    /// A function has no name, has that of another, or calls itself. The nodes exceed the limit.
+    /// If a function has no name or a duplicate name, or calls itself, or if the nodes exceed the limit.
     pub(super) fn read(protos: Vec<Bytes>, files: &ModelFiles) -> Result<Functions> {
         let mut functions = Functions::default();
         for proto in &protos {
@@ -148,7 +148,7 @@ impl Functions {
         }
         let mut states = vec![State::New; self.list.len()];
         for start in 0..self.list.len() {
-            // The functions that are open, the innermost last: each with the place of its next call.
+            // The open functions, innermost last, each with the place of its next call.
             let mut open = vec![(start, 0)];
             while let Some((k, next)) = open.pop() {
                 let (Some(function), Some(state)) = (self.list.get(k), states.get_mut(k)) else { break };
@@ -159,7 +159,7 @@ impl Functions {
                 let Some(&called) = function.calls.get(next) else {
                     *state = State::Done;
                     let calls = function.calls.iter().filter_map(|called| self.list.get(*called));
-                    // A call takes time even where it becomes nothing.
+                    // A call takes time even if it becomes no nodes.
                     let nodes = calls.fold(function.plain, |sum, called| sum.saturating_add(called.nodes.max(1)));
                     if nodes > most {
                         let what = format!("a call of the function {} becomes", self.label(k));
@@ -190,7 +190,7 @@ fn label(domain: &str, name: &str, overload: &str) -> String {
 }
 
 impl Loader<'_> {
-    /// The model may have so many more nodes.
+    /// Checks that the model may have that many more nodes.
     #[inline]
     pub(super) fn check_nodes(&self, more: u64) -> Result<()> {
         let (nodes, most) = (more.saturating_add(self.draft.node_count() as u64), self.files.limits.nodes as u64);
@@ -248,7 +248,7 @@ impl Loader<'_> {
         let calls = Self::calls(&place);
         if !faults.is_empty() {
             self.draft.broken(&place, faults);
-            // What it should produce is there: nodes that use it are not at fault.
+            // Its outputs count as produced: nodes that read them are not at fault.
             for name in output.iter().skip(produced.len()) {
                 produced.push(self.draft.optional(&mut caller.names, name, budget)?);
             }
@@ -266,7 +266,7 @@ impl Loader<'_> {
         }))
     }
 
-    /// The nodes down to this one as errors show them; of many, those in the middle are left out.
+    /// The calls down to this node as errors show them; if there are many, the middle is left out.
     pub(super) fn calls(place: &NodePlace) -> Arc<str> {
         const MOST: usize = 300;
         let node = if place.name.is_empty() {
@@ -286,7 +286,7 @@ impl Loader<'_> {
     }
 }
 
-/// The attributes of a function in a call: those given, and the defaults of the others.
+/// The attributes of a function in a call: the given ones, and defaults for the others.
 fn arguments(
     given: Vec<AttributeProto>,
     function: &Decoded,
@@ -313,14 +313,14 @@ fn arguments(
     Ok(attributes)
 }
 
-/// A copy of an attribute: its numbers take up to eight times as much memory as in the file.
+/// Copies an attribute: its numbers take up to eight times as much memory as in the file.
 fn copied(proto: &AttributeProto, budget: &Budget) -> Result<AttributeProto> {
     budget.take(2 * size_of::<AttributeProto>() as u64 + 16 * proto.encoded_len() as u64)?;
     Ok(proto.clone())
 }
 
 impl Scope {
-    /// A node's attributes; those that refer to one of the function have its value, or are left out with it.
+    /// A node's attributes. Those that refer to an attribute of the function get its value, or are omitted if it is.
     pub(super) fn bind(&self, protos: Vec<AttributeProto>, budget: &Budget) -> Result<Vec<AttributeProto>> {
         let Some(attributes) = &self.attributes else { return Ok(protos) };
         let mut bound = Vec::with_capacity(protos.len());

@@ -22,11 +22,11 @@ const IR_VERSIONS: std::ops::RangeInclusive<i64> = 1..=14;
 /// Upper bound on the memory of a parsed schema.
 const SCHEMA: u64 = 8 << 10;
 
-/// Memory of an operator that was looked up, beside names and schema.
+/// Memory of a resolved operator, excluding names and schema.
 const LOOKED_UP: u64 = 1 << 10;
 
-/// Reads a model whose bytes were read into memory (`read`) or mapped. Faults are collected in the draft, except one
-/// that makes it useless to look for more.
+/// Reads a model whose bytes were read into memory (`read`) or mapped. The draft collects the faults; one that makes
+/// it useless to look for more is returned at once.
 pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFiles) -> Result<LoadedModel> {
     if file.is_empty() {
         return Err(Error::model("the model file is empty"));
@@ -80,7 +80,7 @@ fn metadata(proto: &shallow::Model, files: &ModelFiles) -> Result<Vec<(String, S
     fields.chain(own).map(copied).collect()
 }
 
-/// The nodes of the graph, or of a function that is called, and what they know.
+/// The nodes of the graph, or of a called function, and their context.
 pub(super) struct Scope {
     pub(super) names: Names,
     pub(super) opsets: Arc<Opsets>,
@@ -159,7 +159,7 @@ impl Loader<'_> {
                 let version = self.ir_version;
                 let name = quote(&name);
                 let text =
-                    format!("initializer {name} is not an input too, as IR version {version} needs: it is constant");
+                    format!("initializer {name} is not an input too, as IR version {version} requires: it is constant");
                 self.draft.note(text, budget)?;
             }
             let id = self.draft.value(names, &name, budget)?;
@@ -176,7 +176,7 @@ impl Loader<'_> {
             let name = proto.name.clone().unwrap_or_default();
             self.files.budget.take(512 + 4 * name.len() as u64)?;
             let value = tensor::read(proto, self.files).map(Value::Tensor);
-            // What the system has no memory for can't be read, and neither can what comes after it.
+            // The system has no memory left: later initializers can't be read either.
             if let Err(error) = value.as_ref()
                 && error.is_out_of_memory()
             {
@@ -191,8 +191,7 @@ impl Loader<'_> {
         match value {
             Ok(value) => {
                 if !initializers.add(name.clone(), Some(value)) {
-                    let text =
-                        format!("the name {} is given twice: by an initializer and by an initializer", quote(&name));
+                    let text = format!("two initializers are named {}", quote(&name));
                     self.draft.faults.push(Error::model(text).about(&name));
                 }
             }
@@ -204,7 +203,7 @@ impl Loader<'_> {
         }
     }
 
-    /// What is said of an input or output. A fault is noted and gives `None`.
+    /// The declaration of an input or output. A fault is noted and gives `None`.
     fn value_info(&mut self, proto: &ValueInfoProto, what: &str) -> Option<ValueInfo> {
         let (info, read) = types::value_info(proto, &self.files.limits, &self.files.budget);
         let untyped = proto.r#type.as_ref().is_none_or(|proto| proto.value.is_none());
@@ -247,7 +246,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Adds a node to the draft; or gives the scope of the function that it calls.
+    /// Adds a node to the draft, or returns the scope of the function that it calls.
     fn node_or_call(&mut self, scope: &mut Scope, mut proto: NodeProto) -> Result<Option<Scope>> {
         let (op_type, domain) = (proto.op_type.take().unwrap_or_default(), proto.domain.take());
         let (domain, overload) = (domain_of(domain.as_deref()), proto.overload.take().unwrap_or_default());
@@ -264,7 +263,7 @@ impl Loader<'_> {
             let place = place(Arc::new(Label::new(&op_type, domain, None)));
             return self.call(scope, place, function, proto);
         }
-        // The scan counted the nodes of the file; calls became more.
+        // The scan counted the nodes of the file; expanding calls adds more.
         self.check_nodes(1)?;
         let budget = &self.files.budget;
         budget.take(node_cost(&proto, name.len() + op_type.len() + domain.len()))?;
@@ -298,7 +297,7 @@ impl Loader<'_> {
         Ok(None)
     }
 
-    /// The operator of a node at a place. If it can't be resolved the node is counted.
+    /// The operator of a node at a place. If it can't be resolved, the node is counted.
     fn resolve(
         &mut self,
         opsets: &Opsets,
@@ -354,9 +353,9 @@ impl Loader<'_> {
         }
     }
 
-    /// Counts the operators inside of a node's subgraphs that can't be resolved either.
+    /// Counts the unresolved operators in a node's subgraphs too.
     fn inner_operators(&mut self, opsets: &Opsets, place: &NodePlace, attributes: Vec<AttributeProto>) -> Result<()> {
-        // The next node is the last one: subgraphs come before what follows their node.
+        // A stack: a node's subgraphs come before the nodes after it.
         let mut open = inner_nodes(attributes, Some(Self::calls(place)));
         while let Some((index, mut node, around)) = open.pop() {
             let (domain, op_type) = (domain_of(node.domain.as_deref()), node.op_type.as_deref().unwrap_or(""));
@@ -383,12 +382,12 @@ impl Loader<'_> {
 
 /// Upper bound on the memory of a node in the draft and in the graph; `names` is the length of its own names.
 fn node_cost(proto: &NodeProto, names: usize) -> u64 {
-    // A few values have room in the node.
+    // The node has room for a few values.
     let (inputs, outputs) = (proto.input.len().saturating_sub(3), proto.output.len().saturating_sub(1));
     (NODE_BYTES + 32 + names + 32 * inputs + 128 * outputs) as u64
 }
 
-/// The nodes of the graphs among attributes, with their index and what they are inside of; the last one first.
+/// The nodes of the graphs among attributes, with their index and the nodes around them, in reverse order.
 fn inner_nodes(attributes: Vec<AttributeProto>, around: Option<Arc<str>>) -> Vec<(u32, NodeProto, Option<Arc<str>>)> {
     let graphs = attributes.into_iter().flat_map(|a| a.g.map(|graph| *graph).into_iter().chain(a.graphs));
     let nodes = graphs.flat_map(|graph| (0..).zip(graph.node));
@@ -400,12 +399,12 @@ fn inner_nodes(attributes: Vec<AttributeProto>, around: Option<Arc<str>>) -> Vec
 /// Initializers by name, in the order of the file.
 struct Initializers {
     places: HashMap<String, usize>,
-    /// The value is `None` if it can't be read; the entry is `None` once it was taken.
+    /// The value is `None` if it can't be read; the entry is `None` once it has been taken.
     list: Vec<Option<(String, Option<Value>)>>,
 }
 
 impl Initializers {
-    /// Whether the name was free.
+    /// Returns whether the name was free.
     fn add(&mut self, name: String, value: Option<Value>) -> bool {
         let free = !self.places.contains_key(&name);
         if free {

@@ -1,4 +1,4 @@
-//! The opsets that a model or a function imports.
+//! Reads the opsets that a model or a function imports.
 
 use super::proto::OperatorSetIdProto;
 use crate::error::{Error, Result, quote};
@@ -51,7 +51,7 @@ pub(super) fn opsets(
             let error = Error::unsupported(text).value(version);
             return Err(error.at(|place| place.domain = Some(domain.to_string())));
         }
-        // Of several versions the highest counts.
+        // If there are several versions, the highest counts.
         match known.entry(domain) {
             Entry::Vacant(place) => {
                 place.insert(opsets.len());
@@ -66,7 +66,7 @@ pub(super) fn opsets(
     Ok(opsets)
 }
 
-/// Notes what is odd in the imports of a model, and in nobody's way.
+/// Notes harmless oddities in the imports of a model.
 pub(super) fn note_opsets(
     imports: &[OperatorSetIdProto],
     opsets: &[(String, i64)],
@@ -98,7 +98,7 @@ pub(super) fn note_opsets(
 /// Opsets by domain: of the model, or of a function.
 #[derive(Default)]
 pub(super) struct Opsets {
-    /// Of the domain `ai.onnx`, which most nodes are of: comparing empty names is slow.
+    /// The version of `ai.onnx`, which most nodes use: comparing empty names is slow.
     standard: Option<i64>,
     others: HashMap<String, i64>,
 }

@@ -1,8 +1,8 @@
-//! A scan of the wire format before it is decoded: what decoding would cost, and whether the bytes mean one thing.
+//! Scans the wire format before it is decoded: what decoding would cost, and whether the bytes have one meaning.
 //!
 //! A decoder allocates as a file tells it to: a megabyte of empty attributes becomes more than a gigabyte. The scan
 //! walks over the same bytes without allocating and adds up what the decoded messages take. It refuses what protobuf
-//! would merge in silence: a field given twice that is there once.
+//! would silently merge: a singular field given twice.
 
 use super::fields::{Field, Wire};
 use crate::error::{Error, Kind, Result};
@@ -12,11 +12,11 @@ use std::borrow::Cow;
 
 pub(super) use super::fields::Message;
 
-/// Overhead of an allocation.
+/// Overhead of one allocation.
 const ALLOCATION: u64 = 16;
 
 impl Message {
-    /// Whether a part of this message is decoded by itself, when its turn comes: see `shallow`.
+    /// Whether parts of this message are decoded one at a time: see `shallow`.
     fn takes_turns(self, number: u32, depth: usize) -> bool {
         match self {
             Message::Model => matches!(number, 20 | 25),
@@ -32,15 +32,15 @@ struct Frame {
     message: Message,
     start: usize,
     end: usize,
-    /// Fields that were there and may be there once: bit by number.
+    /// Singular fields seen so far: one bit for each number.
     seen: u32,
 }
 
 /// The decoder refuses deeper nesting.
 const MAX_NESTING: usize = 100;
 
-/// Refuses a model file that has two meanings, or that takes more memory while it is decoded than the budget has left;
-/// takes that memory.
+/// Refuses a model file that is ambiguous, or whose decoding takes more memory than is left in the budget. Takes that
+/// memory.
 pub(super) fn check_model(file: &[u8], files: &ModelFiles) -> Result<()> {
     // The faults of a model are kept too.
     files.budget.take(4 * files.limits.fault_bytes() as u64)?;
@@ -49,12 +49,12 @@ pub(super) fn check_model(file: &[u8], files: &ModelFiles) -> Result<()> {
     files.budget.take(cost - taken)
 }
 
-/// Refuses a file by its first bytes if they can't be those of a model: no other byte needs to be read.
+/// Refuses a file by its first bytes if they can't be those of a model, so that nothing else needs to be read.
 pub(crate) fn check_head(head: &[u8], size: u64) -> Result<()> {
     let mut at = 0;
     while at < head.len() {
         let whole = usize::try_from(size).unwrap_or(usize::MAX);
-        // A number at the end of the head may go on.
+        // A number may go on beyond the head.
         let (number, wire, len) = match header(head, &mut at, whole) {
             Ok(header) => header,
             Err(malformed) if malformed.what == CUT_SHORT && head.len() < whole => return Ok(()),
@@ -62,7 +62,7 @@ pub(crate) fn check_head(head: &[u8], size: u64) -> Result<()> {
         };
         match Message::Model.field(number) {
             Some(Field::Number) if wire != 0 => return Err(not_a_model(head)),
-            // Later versions of the format may have more fields, but not so many.
+            // Later versions of the format may have more fields, but not that many more.
             None if number > 200 => return Err(not_a_model(head)),
             Some(Field::Number) | None => {}
             Some(_) if wire != 2 => return Err(not_a_model(head)),
@@ -97,14 +97,14 @@ pub(super) fn check_data(message: Message, file: &[u8], files: &ModelFiles) -> R
     files.budget.take(cost - taken)
 }
 
-/// Memory that a function takes decoded: it was checked as a part of its model.
+/// Memory of a decoded function, which was checked as a part of its model.
 pub(super) fn cost_of_function(function: &[u8]) -> Result<u64> {
     check(Message::Function, function, 0, u64::MAX, &Limits { nesting: usize::MAX, ..Limits::default() })
 }
 
-/// Upper bound on the memory of a decoded message, plus `taken`. Fails if that exceeds `allowed`.
+/// Upper bound on the memory of a decoded message, plus `taken`. Fails if the sum exceeds `allowed`.
 fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limits) -> Result<u64> {
-    // What stays until the model is loaded, and what the part takes that is being decoded: from the depth `turn` on.
+    // Memory until the model is loaded, and memory of the part being decoded: from the depth `turn` on.
     let mut kept = taken + message.size();
     let (mut passing, mut most, mut turn) = (0u64, 0u64, usize::MAX);
     let mut nodes = 0usize;
@@ -123,7 +123,7 @@ fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limit
         let start = at;
         let (number, wire, len) = header(file, &mut at, frame.end).map_err(bad)?;
         let body = at;
-        // A message's fields come next; anything else is stepped over.
+        // The scan enters messages and skips anything else.
         at += len;
         let Some(field) = frame.message.field(number) else { continue };
         let repeated = match field {
@@ -148,7 +148,7 @@ fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limit
         if matches!(field, Field::Name(_) | Field::Text(_)) {
             let text = file.get(body..at).unwrap_or(&[]);
             let text =
-                std::str::from_utf8(text).map_err(|e| Malformed::new(start, format!("a text is not UTF-8: {e}")));
+                std::str::from_utf8(text).map_err(|e| Malformed::new(start, format!("a string is not UTF-8: {e}")));
             text.map_err(bad)?;
         }
         let bit = 1u32.checked_shl(frame.message.once(number)).unwrap_or(0);
@@ -163,7 +163,7 @@ fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limit
         };
         frame.seen |= bit;
         let outer = frame.message;
-        // In a part that takes its turn nothing lasts but what is built from it.
+        // Of a part decoded on its own, only the objects built from it stay.
         let lasting = |cost: u64| if turn == usize::MAX { (cost, 0) } else { (0, cost) };
         let (stays, passes) = match field {
             Field::Message(inner, _) => {
@@ -232,7 +232,7 @@ fn check(message: Message, file: &[u8], taken: u64, allowed: u64, limits: &Limit
     Ok(most.max(kept))
 }
 
-/// Reads a field's number and wire type; gives them and the length of what follows, which is inside of `end`.
+/// Reads a field's number and wire type. Returns them and the length of the content, which ends within `end`.
 fn header(file: &[u8], at: &mut usize, end: usize) -> Result<(u32, u8, usize), Malformed> {
     let start = *at;
     let tag = varint(file, at, end)?;
@@ -282,7 +282,7 @@ fn count_varints(bytes: &[u8]) -> u64 {
 
 const CUT_SHORT: &str = "a number is cut short";
 
-/// Bytes that are no protobuf message, or not the one that they should be.
+/// Bytes that are not a valid protobuf message, or not the expected one.
 struct Malformed {
     at: usize,
     what: Cow<'static, str>,

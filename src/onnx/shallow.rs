@@ -1,10 +1,10 @@
-//! A model whose nodes, initializers and declarations are still encoded: they are decoded one at a time while the draft
-//! is made, and never all in memory at once. On the wire a message is bytes.
+//! A model whose nodes, initializers and declarations are still encoded. They are decoded one at a time while the draft
+//! is made, never all at once. On the wire a message is a bytes field.
 
 use super::proto::{OperatorSetIdProto, StringStringEntryProto, ValueInfoProto};
 use bytes::Bytes;
 
-/// A `ModelProto`, as far as it is used.
+/// The fields of a `ModelProto` that are used.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Model {
     #[prost(int64, optional, tag = "1")]
@@ -33,7 +33,7 @@ pub(super) struct Model {
     pub(super) functions: Vec<Bytes>,
 }
 
-/// A `GraphProto`, as far as it is used.
+/// The fields of a `GraphProto` that are used.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Graph {
     /// `NodeProto`

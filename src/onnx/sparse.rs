@@ -1,4 +1,4 @@
-//! Sparse tensors are made dense when they are read.
+//! Makes sparse tensors dense.
 
 use super::proto::SparseTensorProto;
 use super::tensor;
@@ -34,7 +34,7 @@ fn dense(values: &Tensor, indices: &Tensor, dims: &[i64], files: &ModelFiles) ->
         let text = format!("its values have rank {rank} and its indices type {indices}: 1 and int64 are needed");
         return Err(Error::model(text));
     }
-    // For each value its place in the flat tensor, or its coordinates.
+    // For each value, its flat index or its coordinates.
     let width = match indices.shape() {
         [n] if *n == count => None,
         [n, width] if *n == count && *width == shape.len() => Some(*width),
@@ -67,7 +67,7 @@ fn dense(values: &Tensor, indices: &Tensor, dims: &[i64], files: &ModelFiles) ->
             return Err(Error::model(format!("its index {k} is out of range for shape {shape:?}")).position(vec![k]));
         };
         if place <= before {
-            let text = format!("its index {k} doesn't come after the one before: ascending ones are needed");
+            let text = format!("its index {k} is not greater than the one before: indices must ascend");
             return Err(Error::model(text).position(position_of(k, &[count])));
         }
         to.copy_from_slice(value);

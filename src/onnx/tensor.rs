@@ -10,7 +10,7 @@ use crate::tensor::{Shape, Tensor, pack, packed_size, unpack};
 use bytes::Bytes;
 use prost::Message;
 
-/// The tensor that a message holds. External data is looked for in `files`.
+/// The tensor in a message. External data comes from `files`.
 pub(crate) fn read(mut proto: TensorProto, files: &ModelFiles) -> Result<Tensor> {
     let name = proto.name.take().unwrap_or_default();
     read_unnamed(proto, files)
@@ -21,7 +21,7 @@ fn read_unnamed(proto: TensorProto, files: &ModelFiles) -> Result<Tensor> {
     let code = proto.data_type.unwrap_or(0);
     let dtype = dtype_of("data_type", code)?;
     if proto.segment.is_some() {
-        return Err(Error::model("it is a segment of a tensor: these can't be put together"));
+        return Err(Error::model("it is a segment of a tensor: segments can't be joined"));
     }
     files.limits.check_rank("a shape has", proto.dims.len())?;
     let shape = shape(&proto.dims)?;
@@ -33,7 +33,7 @@ fn read_unnamed(proto: TensorProto, files: &ModelFiles) -> Result<Tensor> {
     let external = external.map_err(|e| Error::model(format!("data_location {} is not 0 or 1", e.0)))?;
     if external == DataLocation::External {
         if let Some(field) = given.first() {
-            return Err(Error::model(format!("its data is external, and it has {field} too")));
+            return Err(Error::model(format!("its data is external, but it also has {field}")));
         }
         if dtype == DType::String {
             return Err(Error::model("strings can't be external data"));
@@ -43,11 +43,11 @@ fn read_unnamed(proto: TensorProto, files: &ModelFiles) -> Result<Tensor> {
         return files.tensor(dtype, &shape, data);
     }
     if !proto.external_data.is_empty() {
-        return Err(Error::model("it has external_data, and its data_location is not EXTERNAL"));
+        return Err(Error::model("it has external_data, but its data_location is not EXTERNAL"));
     }
     match given.as_slice() {
         [] if count == 0 => empty(dtype, &shape),
-        [] => Err(Error::model(format!("it has no data, and its shape {} takes {count} elements", ShapeText(&shape)))),
+        [] => Err(Error::model(format!("it has no data, but its shape {} takes {count} elements", ShapeText(&shape)))),
         ["raw_data"] if dtype == DType::String => Err(Error::model("strings can't be raw_data")),
         ["raw_data"] => files.tensor(dtype, &shape, proto.raw_data.unwrap_or_default()),
         [field] if *field == field_name(dtype.field()) => {
@@ -64,15 +64,15 @@ fn read_unnamed(proto: TensorProto, files: &ModelFiles) -> Result<Tensor> {
     }
 }
 
-/// The number of elements, which can be counted: see [`byte_count`].
+/// The number of elements. It can't overflow: see [`byte_count`].
 fn count(shape: &[usize]) -> usize {
     if shape.contains(&0) { 0 } else { shape.iter().product() }
 }
 
-/// The element type with a number that stands in a field of a message.
+/// The element type with a number, read from `field` of a message.
 pub(super) fn dtype_of(field: &str, code: i32) -> Result<DType> {
     DType::from_code(code).ok_or_else(|| {
-        Error::model(format!("{field} {code} is no element type")).at(|place| place.value = Some(code.into()))
+        Error::model(format!("{field} {code} is not an element type")).at(|place| place.value = Some(code.into()))
     })
 }
 
@@ -110,7 +110,7 @@ fn present_fields(proto: &TensorProto) -> Vec<&'static str> {
         ("double_data", !proto.double_data.is_empty()),
         ("uint64_data", !proto.uint64_data.is_empty()),
     ];
-    // Some writers leave an empty raw_data beside a typed field: that says nothing twice.
+    // Some writers add an empty raw_data to a typed field: this is not ambiguous.
     let typed = fields.iter().skip(1).any(|(_, present)| *present);
     let empty_raw = proto.raw_data.as_ref().is_some_and(Bytes::is_empty);
     fields
@@ -128,7 +128,7 @@ fn empty(dtype: DType, shape: &[usize]) -> Result<Tensor> {
     if dtype == DType::String { Tensor::from_strings(shape, [""; 0]) } else { Tensor::new(dtype, shape, Bytes::new()) }
 }
 
-/// Memory that a tensor takes whose elements are not raw, beside lists that move into it.
+/// Memory of a tensor whose elements are not raw, excluding lists that move into it.
 fn typed_cost(dtype: DType, count: usize, proto: &TensorProto) -> u64 {
     match (dtype, dtype.field()) {
         (DType::Int32 | DType::Uint64, _) | (_, Field::Float | Field::Double | Field::Int64) => 0,
@@ -153,7 +153,7 @@ fn from_typed(dtype: DType, shape: &[usize], count: usize, proto: TensorProto) -
     };
     let complex = if matches!(dtype, DType::Complex64 | DType::Complex128) { 2 } else { 1 };
     let bytes: Vec<u8> = match dtype.field() {
-        // Numbers that are in memory what they are in the message move without a copy.
+        // Numbers with the same layout in memory and in the message move without a copy.
         Field::Float => {
             check(proto.float_data.len(), count * complex)?;
             return Ok(Tensor::from_words(dtype, shape, proto.float_data));
@@ -189,7 +189,7 @@ fn from_typed(dtype: DType, shape: &[usize], count: usize, proto: TensorProto) -
             return Tensor::try_from_strings(shape, text_bytes, strings).map_err(|e| e.with_kind(Kind::Model));
         }
         Field::Int32 => {
-            // Of 2- and 4-bit types a whole byte's worth is in each entry.
+            // For 2- and 4-bit types each entry holds a whole byte of elements.
             let packs = matches!(dtype.bits(), 2 | 4);
             check(proto.int32_data.len(), if packs { packed_size(dtype, count) as usize } else { count })?;
             let range = match dtype {
@@ -208,7 +208,7 @@ fn from_typed(dtype: DType, shape: &[usize], count: usize, proto: TensorProto) -
     Tensor::new(dtype, shape, bytes).map_err(|e| e.with_kind(Kind::Model))
 }
 
-/// The low bytes of entries that are all in range.
+/// The low bytes of the entries, which must all be in range.
 fn narrowed(
     entries: impl Iterator<Item = (i128, [u8; 8])>,
     range: std::ops::RangeInclusive<i128>,
@@ -232,11 +232,11 @@ impl Tensor {
     /// The tensor that an encoded `TensorProto` holds: the content of a test case's `input_0.pb`.
     ///
     /// # Errors
-    /// The bytes are no such message, or one that departs from the standard. External data is not read.
+    /// If the bytes are not a valid `TensorProto`, or its data is external.
     pub fn from_proto_bytes(bytes: impl Into<Bytes>) -> Result<Tensor> {
         let (bytes, files) = (bytes.into(), ModelFiles::none());
         scan::check_data(scan::Message::Tensor, &bytes, &files)?;
-        let proto = TensorProto::decode(bytes).map_err(|e| Error::model(format!("no TensorProto: {e}")))?;
+        let proto = TensorProto::decode(bytes).map_err(|e| Error::model(format!("not a TensorProto: {e}")))?;
         read(proto, &files)
     }
 
@@ -320,8 +320,11 @@ mod tests {
     #[test]
     fn what_departs_is_refused() {
         use DType::*;
-        assert_eq!(error(TensorProto { data_type: Some(99), ..proto(Float, &[]) }), "data_type 99 is no element type");
-        assert_eq!(error(proto(Float, &[2])), "it has no data, and its shape [2] takes 2 elements");
+        assert_eq!(
+            error(TensorProto { data_type: Some(99), ..proto(Float, &[]) }),
+            "data_type 99 is not an element type"
+        );
+        assert_eq!(error(proto(Float, &[2])), "it has no data, but its shape [2] takes 2 elements");
         assert_eq!(error(proto(Float, &[2, -1])), "dimension 1 is -1: allowed 0 or more");
         assert_eq!(
             error(TensorProto { raw_data: Some(vec![0; 3].into()), ..proto(Float, &[1]) }),
@@ -346,7 +349,7 @@ mod tests {
         assert_eq!(error(TensorProto { int32_data: vec![2], ..proto(Bool, &[1]) }), "entry 0 is 2: bool takes 0 to 1");
         assert_eq!(
             error(TensorProto { raw_data: Some(vec![2].into()), ..proto(Bool, &[1]) }),
-            "element [0] is the byte 2, which is no bool"
+            "element [0] is the byte 2, which is not a valid bool"
         );
         assert_eq!(
             error(TensorProto { uint64_data: vec![1 << 32], ..proto(Uint32, &[1]) }),

@@ -12,8 +12,7 @@ use crate::graph::ValueInfo;
 use crate::limits::{Budget, Limits};
 use crate::value::{Dim, ValueType};
 
-/// The type that a message says, and the shape where it is a tensor's. A sparse tensor is made dense, so that its type
-/// is that of a tensor.
+/// The declared type, and the shape of a tensor. A sparse tensor is made dense, so its type is that of a tensor.
 ///
 /// Messages nest no deeper than the scan allows.
 pub(super) fn read(
@@ -54,7 +53,7 @@ fn element(code: Option<i32>) -> Result<ValueType> {
 
 fn dims(dims: &[Dimension], limits: &Limits, budget: &Budget) -> Result<Vec<Dim>> {
     limits.check_rank("a shape has", dims.len())?;
-    // The model keeps them, what follows from them, and a table of the symbols.
+    // The model keeps the declared and the inferred dimensions, and a table of the symbols.
     budget.take(4 * size_of_val(dims) as u64)?;
     dims.iter().enumerate().map(|(axis, proto)| dim(axis, proto, budget)).collect()
 }
@@ -67,13 +66,13 @@ fn dim(axis: usize, dim: &Dimension, budget: &Budget) -> Result<Dim> {
             budget.take(256 + 4 * name.len() as u64)?;
             Dim::Symbol(name.clone())
         }
-        // Many writers mean an unknown size by this; see `has_negative`.
+        // Many writers mean an unknown size by a negative number; see `has_negative`.
         Some(dimension::Value::DimValue(..0)) => Dim::Unknown,
         Some(dimension::Value::DimValue(size)) => Dim::Fixed(size_of_dim(axis, *size)?),
     })
 }
 
-/// Whether a declared shape has a negative dimension, which is none.
+/// Whether a declared shape has a negative dimension, which is invalid.
 pub(super) fn has_negative(info: &ValueInfoProto) -> bool {
     let Some(type_proto::Value::TensorType(tensor)) = info.r#type.as_ref().and_then(|proto| proto.value.as_ref())
     else {
@@ -83,7 +82,7 @@ pub(super) fn has_negative(info: &ValueInfoProto) -> bool {
     dims.any(|dim| matches!(dim.value, Some(dimension::Value::DimValue(..0))))
 }
 
-/// The element type that a declaration says, if it is one.
+/// The declared element type, if there is one.
 pub(super) fn declared(info: &ValueInfoProto) -> Option<ValueType> {
     match info.r#type.as_ref()?.value.as_ref()? {
         type_proto::Value::TensorType(tensor) => DType::from_code(tensor.elem_type?).map(ValueType::Tensor),
@@ -91,7 +90,7 @@ pub(super) fn declared(info: &ValueInfoProto) -> Option<ValueType> {
     }
 }
 
-/// What is said of an input or output of the graph.
+/// The declaration of an input or output of the graph.
 pub(super) fn value_info(proto: &ValueInfoProto, limits: &Limits, budget: &Budget) -> (ValueInfo, Result<()>) {
     let name = proto.name.clone().unwrap_or_default();
     let mut info = ValueInfo { name, value_type: None, shape: None };

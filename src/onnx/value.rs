@@ -1,4 +1,4 @@
-//! Values from and to data files: the messages of tensors, sequences, optionals and maps.
+//! Reads and writes values as messages: tensors, sequences, optionals and maps.
 
 use super::proto::{MapProto, OptionalProto, SequenceProto, TensorProto, optional_proto, sequence_proto};
 use super::scan::{self, Message as Kind};
@@ -12,11 +12,11 @@ use bytes::Bytes;
 use prost::Message;
 
 impl Value {
-    /// The value of type `value_type` that an encoded message holds: the content of a test case's `input_0.pb`, which
-    /// is a `TensorProto`, `SequenceProto`, `OptionalProto` or `MapProto`, as the type says. External data is not read.
+    /// The value of type `value_type` in an encoded message, such as the content of a test case's `input_0.pb`. The
+    /// type selects the message: `TensorProto`, `SequenceProto`, `OptionalProto` or `MapProto`.
     ///
     /// # Errors
-    /// The bytes are no such message, or one that departs from the standard, or a value of another type.
+    /// If the bytes are not a valid message, its data is external, or the value is of another type.
     pub fn from_proto_bytes(bytes: impl Into<Bytes>, value_type: &ValueType) -> Result<Value> {
         let (bytes, files) = (bytes.into(), ModelFiles::none());
         let value = match value_type {
@@ -48,7 +48,7 @@ impl Value {
 
 fn decode<M: Message + Default>(bytes: Bytes, kind: Kind, files: &ModelFiles) -> Result<M> {
     scan::check_data(kind, &bytes, files)?;
-    M::decode(bytes).map_err(|e| Error::model(format!("no {}: {e}", kind.label())))
+    M::decode(bytes).map_err(|e| Error::model(format!("not a valid {}: {e}", kind.label())))
 }
 
 /// The type inside of a type.
@@ -59,7 +59,8 @@ fn inside(value_type: Option<&ValueType>) -> Option<&ValueType> {
     }
 }
 
-/// What is open in the message has elements of type `want`, if it is said. Messages nest no deeper than the scan allows.
+/// Reads a sequence; `want` is its element type if the message doesn't say it. Messages nest no deeper than the scan
+/// allows.
 fn sequence(proto: SequenceProto, want: Option<&ValueType>, files: &ModelFiles) -> Result<Sequence> {
     use sequence_proto::DataType;
     let SequenceProto { name, elem_type, tensor_values, sparse_tensor_values, sequence_values, map_values, .. } = proto;
@@ -84,7 +85,7 @@ fn sequence(proto: SequenceProto, want: Option<&ValueType>, files: &ModelFiles) 
     match values.iter().find_map(Value::value_type).or(said.cloned()) {
         Some(element) => Sequence::new(element, values).map_err(within),
         None if values.is_empty() => Ok(Sequence::open()),
-        None => Err(within(Error::unsupported("the type of its elements is not said"))),
+        None => Err(within(Error::unsupported("its element type is missing"))),
     }
 }
 
@@ -120,14 +121,15 @@ fn map(proto: MapProto, want: Option<&ValueType>, files: &ModelFiles) -> Result<
                 TensorProto { dims: vec![proto.string_keys.len() as i64], string_data: proto.string_keys, ..keys }
             }
             DType::Int64 => TensorProto { dims: vec![proto.keys.len() as i64], int64_data: proto.keys, ..keys },
-            // Those beyond i64 are written as what has their bits.
+            // Keys beyond i64 are written with the same bits.
             DType::Uint32 | DType::Uint64 => {
                 let numbers: Vec<u64> = proto.keys.into_iter().map(i64::cast_unsigned).collect();
                 TensorProto { dims: vec![numbers.len() as i64], uint64_data: numbers, ..keys }
             }
             _ => {
-                let number =
-                    |key: i64| i32::try_from(key).map_err(|_| Error::model(format!("its key {key} is no {dtype}")));
+                let number = |key: i64| {
+                    i32::try_from(key).map_err(|_| Error::model(format!("its key {key} is not a valid {dtype}")))
+                };
                 let numbers = proto.keys.into_iter().map(number).collect::<Result<Vec<i32>>>()?;
                 TensorProto { dims: vec![numbers.len() as i64], int32_data: numbers, ..keys }
             }
@@ -139,7 +141,7 @@ fn map(proto: MapProto, want: Option<&ValueType>, files: &ModelFiles) -> Result<
     read().map_err(within)
 }
 
-/// The number of a kind of element, which is the same in sequences and optionals.
+/// The number of a kind of element, the same in sequences and optionals.
 fn kind_of(element: Option<&ValueType>) -> i32 {
     use sequence_proto::DataType;
     let kind = match element {
@@ -211,7 +213,7 @@ mod tests {
         for value in [&nothing, &map, &nothings.into(), &maps.into(), &some, &none] {
             assert_eq!(&read_again(value).unwrap(), value);
         }
-        // A sequence is no tensor, also where it is empty.
+        // A sequence is not a tensor, even if it is empty.
         let error = Value::from_proto_bytes(some.to_proto_bytes(""), &float.optional()).unwrap_err();
         assert_eq!(error.to_string(), "the value is of type empty optional, not optional(float)");
     }

@@ -17,20 +17,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xml::{Edge, Layer, Net, Port};
 
-/// Whether a model file is XML: an `.onnx` file never starts so.
+/// Whether a model file is XML: an `.onnx` file never starts like this.
 pub(crate) fn is_ir(file: &[u8]) -> bool {
     let text = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
     text.trim_ascii_start().first() == Some(&b'<')
 }
 
-/// Reads a network. Its constants are in the file of the same name with the ending `.bin`.
+/// Reads a network. Its constants are in the `.bin` file of the same name.
 pub(crate) fn load(file: &[u8], path: Option<&Path>, registry: &Registry, files: &ModelFiles) -> Result<LoadedModel> {
     files.budget.allow_for(file.len() as u64);
     let (net, cost) = xml::read(file, &files.limits)?;
     files.budget.take(cost)?;
     let bin = path.map(|path| path.with_extension("bin"));
     let bin = bin.as_deref().and_then(Path::file_name).map(PathBuf::from);
-    // A network that came as bytes has no name.
+    // A network loaded from bytes has no name.
     let bin = bin.or_else(|| files.only_in_memory("bin"));
     let mut reader = Reader {
         draft: Draft::new(files.limits.fault_bytes()),
@@ -63,7 +63,7 @@ struct Reader<'a> {
     outputs: HashSet<String>,
 }
 
-/// What a value is called inside: an output port of a layer.
+/// The internal name of a value: an output port of a layer.
 fn value_name((layer, port): (u64, u64)) -> String {
     format!("layer {layer}, port {port}")
 }
@@ -72,7 +72,7 @@ impl Reader<'_> {
     fn net(&mut self, net: &Net) -> Result<()> {
         let ports = Ports::of(net)?;
         ports.check(&net.edges)?;
-        // For each input port of a layer: the output port from which the value comes.
+        // For each input port of a layer, the output port that it reads from.
         let mut sources: HashMap<(u64, u64), (u64, u64)> = HashMap::new();
         for edge in &net.edges {
             if sources.insert(edge.to, edge.from).is_some() {
@@ -120,7 +120,7 @@ impl Reader<'_> {
             info.shape = self.declared_shape(layer)?;
             Ok(())
         });
-        // What takes a value from here is not at fault for what is wrong here.
+        // Layers that read from this one are not at fault.
         let id = self.value((layer.id, port.id))?;
         self.draft.input(info, id, None);
         said
@@ -142,7 +142,7 @@ impl Reader<'_> {
                     ranges = true;
                     Dim::Unknown
                 }
-                Err(_) => return Err(Error::model(format!("its shape has the dimension {}", quote(part)))),
+                Err(_) => return Err(Error::model(format!("its shape has the invalid dimension {}", quote(part)))),
             });
         }
         if ranges {
@@ -155,7 +155,7 @@ impl Reader<'_> {
 
     fn constant(&mut self, layer: &Layer, port: &Port) -> Result<()> {
         let value = self.constants.tensor(layer, self.files);
-        // Layers that use it are not at fault for what is wrong with it.
+        // Layers that use it are not at fault.
         let (value, result) = match value {
             Ok(value) => (value.map(Value::Tensor), Ok(())),
             Err(error) => (None, Err(error)),
@@ -209,7 +209,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The operator of a layer. If it can't be resolved the layer is counted.
+    /// The operator of a layer. If it can't be resolved, the layer is counted.
     fn resolve(&mut self, layer: &Layer, place: &NodePlace) -> Result<Option<Arc<Resolved>>> {
         self.draft.faults.nodes += 1;
         let found = match self.operators.get(&layer.version, &layer.kind, None) {
@@ -260,7 +260,7 @@ fn attributes(layer: &Layer, resolved: &Resolved) -> Result<Vec<(String, Attribu
     Ok(values)
 }
 
-/// The name of a port's tensor, or of the layer where another has it.
+/// The name of a port's tensor, or of the layer if the former is taken.
 fn free_name(taken: &mut HashSet<String>, port: &Port, layer: &Layer, what: &str) -> Result<String> {
     for name in [&port.name, &layer.name].into_iter().filter(|name| !name.is_empty()) {
         if taken.insert(name.clone()) {
@@ -305,13 +305,13 @@ impl<'a> Ports<'a> {
         Ok(ports)
     }
 
-    /// Edges lead from ports to ports that there are.
+    /// Checks that edges lead from and to existing ports.
     fn check(&self, edges: &[Edge]) -> Result<()> {
         for edge in edges {
             for (place, known) in [(edge.from, &self.outputs), (edge.to, &self.inputs)] {
                 if !known.contains_key(&place) {
                     let (layer, port) = place;
-                    return Err(Error::model(format!("an edge names layer {layer}, port {port}: there is none")));
+                    return Err(Error::model(format!("an edge names layer {layer}, port {port}, which doesn't exist")));
                 }
             }
         }
@@ -321,7 +321,7 @@ impl<'a> Ports<'a> {
 
 /// The `.bin` file, read when the first constant needs it.
 struct Constants {
-    /// `None` for a network that came as bytes, without such a file in memory.
+    /// `None` for a network loaded from bytes without such a file in memory.
     location: Option<PathBuf>,
     content: Content,
 }
@@ -329,18 +329,19 @@ struct Constants {
 enum Content {
     Unread,
     Read(Bytes),
-    /// It can't be read: this is said once.
+    /// Whether it can't be read: this is reported once.
     Missing,
 }
 
 impl Constants {
-    /// The tensor of a constant; `None` if the file can't be read, and that was said.
+    /// The tensor of a constant; `None` if the file can't be read (already reported).
     fn tensor(&mut self, layer: &Layer, files: &ModelFiles) -> Result<Option<Tensor>> {
         let dtype = dtype_of(layer)?;
         let text = layer.attribute("shape")?;
         let dims = text.split(',').map(str::trim).filter(|_| !text.trim().is_empty());
-        let dim =
-            |part: &str| part.parse().map_err(|_| Error::model(format!("its shape has the dimension {}", quote(part))));
+        let dim = |part: &str| {
+            part.parse().map_err(|_| Error::model(format!("its shape has the invalid dimension {}", quote(part))))
+        };
         let shape = dims.map(dim).collect::<Result<Shape>>()?;
         files.limits.check_rank("a shape has", shape.len())?;
         let number = |name| {
@@ -350,11 +351,11 @@ impl Constants {
                 .map_err(|_| Error::model(format!("its {name} is {}: a number is needed", quote(text))))
         };
         let (offset, size) = (number("offset")?, number("size")?);
-        // Of a constant without elements the package writes no byte, or one.
+        // For a constant without elements the package writes no byte or one.
         let size = if shape.contains(&0) && size == 1 { 0 } else { size };
         let Some(raw) = self.bytes(offset, size, files)? else { return Ok(None) };
         if dtype == DType::String {
-            // Each string has 4 bytes in the file and a view; the text is copied, and moved once.
+            // Each string takes 4 bytes in the file and a view; the text is copied and moved once.
             files.budget.take((VIEW / 4) as u64 * raw.len() as u64 + 64)?;
             strings(&shape, &raw).map(Some)
         } else {
@@ -367,7 +368,7 @@ impl Constants {
             return Ok(Some(Bytes::new()));
         }
         let no_file = || {
-            Error::input("its data is in a .bin file, and the model was loaded from bytes")
+            Error::input("its data is in a .bin file, but the model was loaded from bytes")
                 .with_remedy(Remedy::ExternalData)
         };
         let content = match std::mem::replace(&mut self.content, Content::Missing) {
@@ -423,7 +424,7 @@ fn dtype_of(layer: &Layer) -> Result<DType> {
     })
 }
 
-/// Strings as a `.bin` file has them: how many, where each starts, where the last one ends, 4 bytes each; the text.
+/// Strings in the layout of a `.bin` file: the count, the start of each, the end of the last (4 bytes each); the text.
 fn strings(shape: &[usize], raw: &[u8]) -> Result<Tensor> {
     let bad = || Error::model("its strings are not laid out as a count, offsets and text");
     let number = |k: usize| {

@@ -1,5 +1,5 @@
-//! The network as it stands in the `.xml` file. Entities are never expanded but for the five of XML itself, nothing
-//! nests deeper than the limit, and what is built is billed as it grows.
+//! The network in the `.xml` file. Only XML's own five entities are expanded, nothing nests deeper than the limit, and
+//! memory is charged as it is taken.
 
 use crate::error::{Error, Result, escape, quote};
 use crate::limits::{Limits, exceeded};
@@ -20,7 +20,7 @@ pub(super) struct Layer {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) version: String,
-    /// What stands in `<data>`.
+    /// The content of `<data>`.
     pub(super) data: Vec<(String, String)>,
     pub(super) inputs: Vec<Port>,
     pub(super) outputs: Vec<Port>,
@@ -41,14 +41,14 @@ pub(super) struct Edge {
 }
 
 impl Layer {
-    /// What `<data>` says.
+    /// An attribute of `<data>`.
     pub(super) fn attribute(&self, name: &str) -> Result<&str> {
         let found = self.data.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         found.ok_or_else(|| Error::model(format!("it has no {name}")))
     }
 }
 
-/// Where an element stands. All others are skipped with their content.
+/// The position of an element. All others are skipped with their content.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum At {
     Document,
@@ -64,9 +64,9 @@ enum At {
 /// The IR versions that can be read.
 const VERSIONS: std::ops::RangeInclusive<u32> = 10..=11;
 
-/// The network, and about how much memory it takes.
+/// The network, and the approximate memory that it takes.
 pub(super) fn read(file: &[u8], limits: &Limits) -> Result<(Net, u64)> {
-    let text = std::str::from_utf8(file).map_err(|e| Error::model(format!("the file is no XML: {e}")))?;
+    let text = std::str::from_utf8(file).map_err(|e| Error::model(format!("the file is not valid XML: {e}")))?;
     let allowed = limits.load_bytes.saturating_add(limits.load_bytes_per_byte.saturating_mul(file.len() as u64));
     let mut reader = Reader::from_str(text);
     let mut net = Net::default();
@@ -74,7 +74,7 @@ pub(super) fn read(file: &[u8], limits: &Limits) -> Result<(Net, u64)> {
     let (mut cost, mut found) = (2 * file.len() as u64, false);
     loop {
         let at = reader.buffer_position();
-        let malformed = |what: String| Error::model(format!("the file is no XML: at byte {at}: {what}"));
+        let malformed = |what: String| Error::model(format!("the file is not valid XML: at byte {at}: {what}"));
         let inside = open.last().copied().unwrap_or(At::Other);
         let event = reader.read_event().map_err(|e| malformed(escape(&e.to_string()).into_owned()))?;
         let blank = match &event {
@@ -84,7 +84,7 @@ pub(super) fn read(file: &[u8], limits: &Limits) -> Result<(Net, u64)> {
             _ => true,
         };
         if inside == At::Document && !blank {
-            return Err(malformed("something stands beside the network".to_string()));
+            return Err(malformed("there is content beside the network".to_string()));
         }
         match event {
             Event::Start(element) => {
@@ -151,7 +151,10 @@ impl Net {
                 }
             }
             (At::Document, other) => {
-                return Err(Error::model(format!("the file is no network: it starts with {}", quote(other))));
+                return Err(Error::model(format!(
+                    "the file is not an OpenVINO network: it starts with {}",
+                    quote(other)
+                )));
             }
             (At::Layers, "layer") => {
                 let known = ["id", "name", "type", "version"];
@@ -167,7 +170,7 @@ impl Net {
                     version: version.unwrap_or_default(),
                     ..Layer::default()
                 });
-                // It is kept in tables too.
+                // Tables keep it too.
                 return Ok(2048 + 6 * self.layers.last().map_or(0, |layer| layer.name.len()) as u64);
             }
             (At::Layer, "data") => {
@@ -208,7 +211,7 @@ impl Net {
     }
 }
 
-/// More are a mistake, and would make looking one up slow.
+/// Maximum number of attributes of a layer: more would make look-ups slow.
 const MAX_ATTRIBUTES: usize = 100;
 
 /// The values of known attributes; others are skipped.
@@ -235,10 +238,11 @@ fn pair(
     attribute: Result<quick_xml::events::attributes::Attribute<'_>, impl std::fmt::Display>,
     limits: &Limits,
 ) -> Result<(String, String)> {
-    let attribute = attribute.map_err(|e| Error::model(format!("the file is no XML: {}", escape(&e.to_string()))))?;
+    let attribute =
+        attribute.map_err(|e| Error::model(format!("the file is not valid XML: {}", escape(&e.to_string()))))?;
     let key = attribute.key.as_ref().to_string();
     let value = attribute.normalized_value(quick_xml::XmlVersion::Implicit1_0).map_err(|e| {
-        Error::model(format!("the file is no XML: attribute {}: {}", quote(&key), escape(&e.to_string())))
+        Error::model(format!("the file is not valid XML: attribute {}: {}", quote(&key), escape(&e.to_string())))
     })?;
     let longest = value.len().max(key.len());
     if longest > limits.name_bytes {
@@ -259,7 +263,7 @@ fn number<T: std::str::FromStr>(value: Option<String>, what: &str) -> Result<T> 
     value.trim().parse().map_err(|_| Error::model(format!("the {what} is {}: a number is needed", quote(&value))))
 }
 
-/// The first of names with commas between them; a comma inside of a name has a backslash before it.
+/// The first of several names separated by commas; a comma within a name is escaped with a backslash.
 fn first_name(names: &str) -> String {
     let mut first = String::new();
     let mut rest = names.chars().peekable();
@@ -292,12 +296,12 @@ mod tests {
 
     #[test]
     fn what_is_no_network() {
-        assert_eq!(error("<a/>").to_string(), "the file is no network: it starts with \"a\"");
+        assert_eq!(error("<a/>").to_string(), "the file is not an OpenVINO network: it starts with \"a\"");
         assert_eq!(error("<net name='x' version='9'/>").to_string(), "IR version 9: supported 10 and 11");
         assert_eq!(error("<net name='x'/>").to_string(), "the version of the network is missing");
         assert_eq!(error("<net version='11'>").to_string(), "the file is cut short: elements are open at its end");
         assert_eq!(error("<!-- only this -->").to_string(), "the file has no network");
-        assert!(error("<net version='11'></a>").to_string().starts_with("the file is no XML: at byte "));
+        assert!(error("<net version='11'></a>").to_string().starts_with("the file is not valid XML: at byte "));
         assert_eq!(
             error("<net version='11' version='10'/>").to_string(),
             "an element <net> has the attribute \"version\" twice"
@@ -309,7 +313,9 @@ mod tests {
         let bomb = "<!DOCTYPE a [<!ENTITY b \"cc\">]><net name='&b;' version='11'/>";
         assert!(error(bomb).to_string().ends_with("a document type, which may define entities"));
         assert!(
-            error("<net name='&b;' version='11'/>").to_string().starts_with("the file is no XML: attribute \"name\"")
+            error("<net name='&b;' version='11'/>")
+                .to_string()
+                .starts_with("the file is not valid XML: attribute \"name\"")
         );
     }
 

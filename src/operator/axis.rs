@@ -10,14 +10,14 @@ use crate::tensor::{Shape, shape_of};
 pub(crate) struct Axis {
     /// The axis as it was given.
     pub(crate) given: i64,
-    /// Its place among the dimensions.
+    /// Its index among the dimensions.
     pub(crate) at: usize,
     /// Its size.
     pub(crate) size: usize,
 }
 
 impl Axis {
-    /// The place of an axis of a tensor of rank `rank`: negative values count from the end.
+    /// The index of an axis of a tensor of rank `rank`: negative values count from the end.
     pub(crate) fn place(given: i128, rank: usize) -> Option<usize> {
         let distance = usize::try_from(given.unsigned_abs()).ok()?;
         let at = if given < 0 { rank.checked_sub(distance)? } else { distance };
@@ -34,7 +34,7 @@ impl Call<'_> {
     /// The axis of the input `k` that the attribute `axis` names: negative values count from the end.
     ///
     /// # Errors
-    /// The input is a scalar, or has no such axis.
+    /// If the input is a scalar, or has no such axis.
     #[inline]
     pub(crate) fn axis(&self, k: usize, given: impl Into<i128>) -> Result<Axis> {
         let (given, shape) = (given.into(), self.ranked(k)?.shape());

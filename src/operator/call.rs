@@ -10,63 +10,63 @@ use crate::value::Value;
 
 /// One call of an operator.
 ///
-/// Memory of outputs comes from here, so that the run counts it before it is taken.
+/// Outputs are allocated here, so that the run counts their memory beforehand.
 #[derive(Debug)]
 pub struct Call<'a> {
-    /// Where the inputs are; `None` for one that is left out.
+    /// Where the inputs are; `None` for an omitted one.
     pub(crate) inputs: &'a [Option<Source>],
     pub(crate) sources: Sources<'a>,
     pub(crate) schema: &'a Schema,
-    /// The number of outputs; for each of the first 64, whether the node names it.
+    /// The number of outputs, and a bit for each of the first 64 that the node names.
     pub(crate) outputs: usize,
     pub(crate) wanted: u64,
     pub(crate) context: &'a Context,
 }
 
 impl Call<'_> {
-    /// Maximum number of threads of the call, its own included.
+    /// Maximum number of threads of the call, including its own.
     pub fn threads(&self) -> usize {
         self.context.threads
     }
 
-    /// Fails if the run was cancelled: for operators that take long.
+    /// Fails if the run was cancelled. For operators that take long.
     ///
     /// # Errors
-    /// The run was cancelled.
+    /// If the run was cancelled.
     pub fn check_cancel(&self) -> Result<()> {
         self.context.check_cancel()
     }
 
-    /// Counts steps of work that the size of the outputs doesn't show, before they are done.
+    /// Counts steps of work beyond the elements of the outputs, before they are done.
     ///
     /// # Errors
-    /// They exceed [`Limits::run_work`](crate::Limits::run_work).
+    /// If they exceed [`Limits::run_work`](crate::Limits::run_work).
     #[inline]
     pub fn charge(&self, work: u64) -> Result<()> {
         self.context.charge(work)
     }
 
-    /// What a kernel may use.
+    /// The resources for a kernel.
     #[inline]
     pub(crate) fn resources(&self) -> Resources<'_> {
         self.context.resources()
     }
 
-    /// The number of inputs that the node lists; trailing optional ones may be left out.
+    /// The number of inputs that the node lists; trailing optional ones may be omitted.
     pub fn input_count(&self) -> usize {
         self.inputs.len()
     }
 
-    /// The value at an input; `None` where it is left out.
+    /// The value of an input; `None` if it is omitted.
     #[inline]
     pub fn input(&self, k: usize) -> Option<&Value> {
         self.sources.get((*self.inputs.get(k)?)?)
     }
 
-    /// The tensor at an input.
+    /// The tensor of an input.
     ///
     /// # Errors
-    /// The input is left out, or is no tensor.
+    /// If the input is omitted, or is not a tensor.
     #[inline]
     pub fn tensor(&self, k: usize) -> Result<&Tensor> {
         match self.input(k) {
@@ -75,16 +75,16 @@ impl Call<'_> {
         }
     }
 
-    /// The tensor at an optional input.
+    /// The tensor of an optional input.
     ///
     /// # Errors
-    /// The input is no tensor.
+    /// If the input is not a tensor.
     #[inline]
     pub fn optional_tensor(&self, k: usize) -> Result<Option<&Tensor>> {
         self.input(k).map(Value::tensor).transpose()
     }
 
-    /// The tensor at an input, which has at least one dimension.
+    /// The tensor of an input that must have at least one dimension.
     #[inline]
     pub(crate) fn ranked(&self, k: usize) -> Result<&Tensor> {
         let tensor = self.tensor(k)?;
@@ -97,7 +97,7 @@ impl Call<'_> {
         Error::input(format!("{} is a scalar: it needs a rank of at least 1", quote(name))).parameter(name)
     }
 
-    /// Takes the value at an input out of the call if nobody reads it later, so that its memory can become an output.
+    /// Takes the value of an input if it isn't needed later, so that its memory can become an output.
     #[inline]
     pub fn take(&mut self, k: usize) -> Option<Value> {
         self.sources.take((*self.inputs.get(k)?)?)
@@ -105,7 +105,7 @@ impl Call<'_> {
 
     #[cold]
     fn left_out(&self, k: usize) -> Error {
-        Error::model(format!("input {k}, {}, is left out, and is needed", quote(self.name(k)))).parameter(self.name(k))
+        Error::model(format!("input {k}, {}, is left out, but needed", quote(self.name(k)))).parameter(self.name(k))
     }
 
     /// The formal name of an input.
@@ -113,20 +113,20 @@ impl Call<'_> {
         self.schema.input(k).map_or("", |parameter| &parameter.name)
     }
 
-    /// The number of outputs that the node lists; trailing optional ones may be left out.
+    /// The number of outputs that the node lists; trailing optional ones may be omitted.
     pub fn output_count(&self) -> usize {
         self.outputs
     }
 
-    /// Whether the node names an output. For one that it doesn't name, any value may be returned.
+    /// Whether the node names an output. An output that it doesn't name may have any value.
     pub fn wants(&self, k: usize) -> bool {
         k < self.outputs && (k >= 64 || self.wanted >> k & 1 == 1)
     }
 
-    /// A new tensor to write an output in.
+    /// A new tensor for an output, to be written.
     ///
     /// # Errors
-    /// It exceeds the limits of the run.
+    /// If it exceeds the limits of the run.
     ///
     /// ```
     /// use onnxref::operator::{Call, Operator, Values};
@@ -151,20 +151,20 @@ impl Call<'_> {
         self.output_of(T::DTYPE, Shape::from_slice(shape))
     }
 
-    /// As [`Call::output`], of an element type.
+    /// As [`Call::output`], for an element type.
     #[inline]
     pub(crate) fn output_of(&self, dtype: DType, shape: Shape) -> Result<NewTensor> {
         let len = self.context.check_output(dtype, &shape)?;
         NewTensor::new(dtype, shape, len, &self.context.memory)
     }
 
-    /// As [`Call::output`], for elements of `data`.
+    /// As [`Call::output`], for elements copied from `data`.
     #[inline]
     pub(crate) fn output_like(&self, data: &Tensor, shape: Shape) -> Result<NewTensor> {
         Ok(self.output_of(data.dtype(), shape)?.with_text_of(data))
     }
 
-    /// Memory for `count` elements of `T` that is needed during the call.
+    /// Scratch memory for `count` elements of `T`.
     pub(crate) fn scratch<T: bytemuck::Pod>(&self, count: usize) -> Result<Scratch<'_>> {
         Scratch::new(count.saturating_mul(size_of::<T>()), align_of::<T>(), &self.context.memory)
     }

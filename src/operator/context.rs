@@ -1,4 +1,4 @@
-//! What the calls of a run share: memory, limits and cancellation.
+//! The state that the calls of a run share: memory, limits and cancellation.
 
 use crate::dtype::{DType, byte_count};
 use crate::error::{Error, Kind, Result};
@@ -9,11 +9,11 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the calls of a run share.
+/// The state that the calls of a run share.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) memory: Memory,
-    /// How many threads a call may use.
+    /// Maximum number of threads of a call.
     pub(crate) threads: usize,
     limits: Limits,
     /// Elements produced, nodes executed and steps of work done so far.
@@ -36,7 +36,7 @@ impl Context {
         self.work.set(0);
     }
 
-    /// Counts a node before it runs. Fails if it is one too many or the run was cancelled.
+    /// Counts a node before it runs. Fails if that exceeds the limit, or if the run was cancelled.
     #[inline]
     pub(crate) fn next_node(&self) -> Result<()> {
         let nodes = self.nodes.get() + 1;
@@ -56,7 +56,7 @@ impl Context {
         }
     }
 
-    /// Counts steps of work that the size of outputs doesn't show.
+    /// Counts steps of work beyond the elements of outputs.
     #[inline]
     pub(crate) fn charge(&self, work: u64) -> Result<()> {
         let work = self.work.get().saturating_add(work);
@@ -90,7 +90,7 @@ impl Context {
         self.check_output(tensor.dtype(), tensor.shape()).map(drop)
     }
 
-    /// What a kernel may use.
+    /// The resources for a kernel.
     #[inline]
     pub(crate) fn resources(&self) -> Resources<'_> {
         Resources { threads: self.threads, stop: self.cancel.as_ref().map(|cancel| &*cancel.0) }
@@ -102,7 +102,7 @@ fn cancelled() -> Error {
     Error::new(Kind::Cancelled, "the run was cancelled by its caller")
 }
 
-/// Error for a kernel that stopped. Which index is out of range only the operator can say.
+/// Error for a kernel that stopped. Only the operator can tell which index is out of range.
 impl From<Stopped> for Error {
     #[cold]
     fn from(why: Stopped) -> Error {

@@ -1,4 +1,4 @@
-//! What an operator is: a node read once at load, and one pure function.
+//! Operators: each reads its node once at load, and is then a pure function.
 
 mod axis;
 mod call;
@@ -28,62 +28,62 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
 
-/// One operator of a node.
+/// The operator of a node.
 ///
 /// Before [`run`](Operator::run) is called, the engine has checked the number of inputs and outputs and the inputs'
 /// types against the operator's [schema](crate::schema::Schema); after it, the outputs' types. In errors it adds the
 /// node and the operator, so an operator only says what is wrong.
 pub trait Operator: fmt::Debug + Send + Sync {
-    /// Computes the outputs, in the order of the schema. One that the node doesn't name may be anything; see
+    /// Computes the outputs, in the order of the schema. An output that the node doesn't name may have any value; see
     /// [`Call::wants`].
     ///
     /// # Errors
-    /// What the operator's text calls an error; see [`Error::input`](crate::Error::input).
+    /// If the operator's definition says so; see [`Error::input`](crate::Error::input).
     fn run(&self, call: &mut Call<'_>) -> Result<Values>;
 
-    /// What follows for the outputs from what is known of the inputs (`None` for one that is left out), before any
-    /// run. Types that follow from the schema need not be said. By default nothing more follows.
+    /// Infers facts about the outputs from those about the inputs (`None` for an omitted one), at load. Types that
+    /// follow from the schema need not be returned. By default nothing else is inferred.
     ///
     /// # Errors
-    /// A run with such inputs would fail.
+    /// If a run with such inputs would fail.
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
         let _ = inputs;
         Ok(Vec::new())
     }
 
-    /// The input that equals the only output bit for bit, if there is one: such a node need not run.
+    /// The input that equals the only output bit by bit, if there is one: such a node need not run.
     fn forwards(&self) -> Option<usize> {
         None
     }
 }
 
-/// What an operator returns: its outputs, in the order of the schema.
+/// The outputs of an operator, in the order of the schema.
 pub type Values = SmallVec<[Value; 1]>;
 
 /// Makes the operator of a node, once, when a model is loaded.
 pub(crate) type Load = fn(&Node<'_>) -> Result<Box<dyn Operator>>;
 
-/// As [`Load`], of an operator with bodies.
+/// As [`Load`], for an operator with bodies.
 pub(crate) type LoadControl = fn(&Node<'_>) -> Result<Box<dyn Control>>;
 
-/// As [`Load`], of an operator that is written with others.
+/// As [`Load`], for an operator that is written with others.
 pub(crate) type Expand = fn(&Node<'_>, &mut Body) -> Result<()>;
 
-/// As [`Load`], of a user's operator.
+/// As [`Load`], for a user's operator.
 pub(crate) type LoadCustom = Arc<dyn Fn(&Node<'_>) -> Result<Box<dyn Operator>> + Send + Sync>;
 
 /// How an operator is made.
 #[derive(Clone)]
 pub(crate) enum Make {
-    /// One of ours.
+    /// A built-in operator.
     Run(Load),
-    /// One of ours that has bodies.
+    /// A built-in operator with bodies.
     #[cfg_attr(not(test), expect(dead_code, reason = "If, Loop and Scan are to come"))]
     Control(LoadControl),
-    /// One of ours that is written with others.
+    /// One of ours, written with others.
     #[cfg_attr(not(test), expect(dead_code, reason = "operators with bodies are to come"))]
     Expand(Expand),
-    /// One of a user.
+    /// A user's operator.
     Custom(LoadCustom),
 }
 
@@ -98,7 +98,7 @@ impl fmt::Debug for Make {
     }
 }
 
-/// An operator that was made.
+/// The operator of a node, ready to run.
 #[derive(Debug)]
 pub(crate) enum Made {
     Plain(Box<dyn Operator>),
@@ -130,7 +130,7 @@ pub(crate) struct Implementation {
 pub(crate) struct Label {
     pub(crate) name: Box<str>,
     pub(crate) domain: Box<str>,
-    /// The version that rules, if it is known.
+    /// The version that applies, if it is known.
     pub(crate) version: Option<i64>,
 }
 

@@ -1,4 +1,4 @@
-//! What an operator sees of its node when a model is loaded.
+//! An operator's view of its node at load.
 
 use crate::error::{Error, Result, quote};
 use crate::schema::{Attribute, Schema};
@@ -7,7 +7,7 @@ use crate::value::{Fact, Value, ValueType};
 
 macro_rules! compatibility {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
-        /// Departures from the standard that other engines accept, and that a caller may ask for.
+        /// Non-standard behaviour of other engines that a caller may accept.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct Compatibility {
@@ -15,13 +15,13 @@ macro_rules! compatibility {
         }
 
         impl Compatibility {
-            /// The names of all departures, each with what is accepted.
+            /// The names of all departures, each with a description of what is accepted.
             pub const NAMES: &[(&str, &str)] = &[$((stringify!($name), concat!($($doc),*).trim_ascii())),*];
 
-            /// Accepts the departure of a name.
+            /// Accepts a departure by name.
             ///
             /// # Errors
-            /// There is no such departure.
+            /// If there is no such departure.
             pub fn allow(&mut self, name: &str) -> Result<()> {
                 match name {
                     $(stringify!($name) => self.$name = true,)*
@@ -49,8 +49,8 @@ compatibility! {
     newer_operators,
 }
 
-/// A node when a model is loaded: the version of its operator that rules, its attributes, and what is known of its
-/// inputs. Names and kinds of attributes are checked, and defaults are filled in.
+/// A node at load: the version of its operator, its attributes, and the known facts about its inputs. Names and kinds
+/// of attributes are checked, and defaults are filled in.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
     pub(super) schema: &'a Schema,
@@ -64,7 +64,7 @@ macro_rules! attribute_of_each_kind {
         #[doc = concat!("The value of an attribute of kind ", stringify!($kind), ".")]
         ///
         /// # Errors
-        /// The attribute is missing or of another kind.
+        /// If the attribute is missing or of another kind.
         pub fn $name(&self, name: &str) -> Result<$type> {
             match self.attribute(name) {
                 Some(Attribute::$kind(value)) => Ok($value(value)),
@@ -80,12 +80,12 @@ impl<'a> Node<'a> {
         self.schema.since_version
     }
 
-    /// What the standard says about the operator.
+    /// The operator's schema.
     pub fn schema(&self) -> &'a Schema {
         self.schema
     }
 
-    /// The value of an attribute; `None` where it is not given and has no default.
+    /// The value of an attribute; `None` if it is not given and has no default.
     pub fn attribute(&self, name: &str) -> Option<&'a Attribute> {
         let given = self.attributes.iter().find(|(n, _)| n == name).map(|(_, value)| value);
         given.or_else(|| self.schema.attributes.iter().find(|formal| formal.name == name)?.default.as_ref())
@@ -103,27 +103,27 @@ impl<'a> Node<'a> {
         value_type: Type -> &'a ValueType = |value: &'a ValueType| value;
     }
 
-    /// The number of inputs that the node lists; trailing optional ones may be left out.
+    /// The number of inputs that the node lists; trailing optional ones may be omitted.
     pub fn input_count(&self) -> usize {
         self.inputs.len()
     }
 
-    /// What is known of an input; `None` where it is left out.
+    /// The known facts about an input; `None` if it is omitted.
     pub fn input(&self, k: usize) -> Option<&'a Fact> {
         self.inputs.get(k).copied().flatten()
     }
 
-    /// The type of an input, where it is known.
+    /// The type of an input, if it is known.
     pub fn input_type(&self, k: usize) -> Option<&'a ValueType> {
         self.input(k)?.value_type()
     }
 
-    /// The value of an input that is the same in every run.
+    /// The value of an input, if it is the same in every run.
     pub fn constant(&self, k: usize) -> Option<&'a Value> {
         self.input(k)?.value()
     }
 
-    /// The non-standard behaviours that the caller asked for.
+    /// The non-standard behaviour that the caller accepts.
     pub fn compatibility(&self) -> Compatibility {
         self.compatibility
     }

@@ -5,13 +5,13 @@ use crate::value::Value;
 /// Where a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Source {
-    /// What is fed to an input of the graph, or its default.
+    /// The feed of an input of the graph, or its default.
     Input(u32),
-    /// The same in every run.
+    /// A constant: the same in every run.
     Constant(u32),
-    /// What a node produced; others read it too.
+    /// A node's output that is needed later.
     Slot(u32),
-    /// What a node produced; nobody reads it later.
+    /// A node's output at its last use.
     Last(u32),
 }
 
@@ -19,14 +19,14 @@ pub(crate) enum Source {
 #[derive(Debug)]
 pub(crate) struct Sources<'a> {
     pub(crate) feeds: Feeds<'a>,
-    /// What is used where nothing is fed.
+    /// The defaults of inputs that are not fed.
     pub(crate) defaults: &'a [Option<Value>],
     pub(crate) constants: &'a [Value],
-    /// What nodes produced.
+    /// The outputs of nodes.
     pub(crate) slots: &'a mut [Option<Value>],
 }
 
-/// What is fed to the inputs of a graph, where anything is.
+/// The feeds of a graph's inputs, each of which may be missing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Feeds<'a> {
     Shared(&'a [Option<&'a Value>]),
@@ -57,7 +57,7 @@ impl Sources<'_> {
         }
     }
 
-    /// Moves out a value that nobody reads later.
+    /// Moves out a value at its last use.
     #[inline]
     pub(crate) fn take(&mut self, source: Source) -> Option<Value> {
         match source {

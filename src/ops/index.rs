@@ -1,4 +1,4 @@
-//! Indices: from what tensors hold to positions that are in range. Shared by the families that pick elements.
+//! Reads indices from tensors, and reports those out of range. Shared by the families that pick elements.
 
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Result, quote};
@@ -14,13 +14,13 @@ pub(crate) enum Range {
     Signed,
     /// 0 to s-1.
     Unsigned {
-        /// The version from which on negative values are allowed.
+        /// The first version that allows negative values.
         until: i64,
     },
 }
 
 impl Range {
-    /// The axis as loops see it.
+    /// The axis, for the loops.
     pub(crate) fn bounds(self, size: usize) -> Bounds {
         Bounds { size, negative: self == Range::Signed }
     }
@@ -35,7 +35,7 @@ pub(crate) fn indices_of(indices: &Tensor) -> Result<Indices<'_>> {
 }
 
 /// The index values of an integer tensor of any type: as they are, or as int64 in scratch memory. Values beyond int64
-/// saturate, and are out of range as well.
+/// saturate, which leaves them out of range.
 pub(crate) fn widened<'m, 'c: 'm>(
     call: &'c Call<'_>,
     indices: &'c Tensor,
@@ -59,8 +59,8 @@ pub(crate) fn integer(value: &Scalar<'_>) -> i128 {
     }
 }
 
-/// Error for a kernel that stopped. If an index is out of range, it is the first of the indices (input 1) that is, for
-/// an axis of the data (input 0).
+/// Error for a kernel that stopped. If an index is out of range, the error is about the first such element of the
+/// indices (input 1), for an axis of the data (input 0).
 #[cold]
 pub(crate) fn out_of_range(why: Stopped, call: &Call<'_>, axis: &Axis, range: Range) -> Error {
     let (Stopped::OutOfRange, Ok(indices)) = (why, call.tensor(1)) else { return why.into() };
@@ -111,9 +111,8 @@ pub(crate) fn unequal_batch(d: usize, data: &[usize], indices: &[usize]) -> Erro
         .value(want as i128)
 }
 
-/// For each tuple along the last dimension of `indices` (`width` int64 values) the slice of `data` that it names, as
-/// its place among all slices in row-major order, in `rows`. The first `batch` dimensions of both are the same and go
-/// along.
+/// For each tuple along the last dimension of `indices` (`width` int64 values), writes the number of its slice of
+/// `data`, in row-major order, to `rows`. The first `batch` dimensions of both are equal and advance together.
 pub(crate) fn tuple_positions(
     data: &[usize],
     batch: usize,

@@ -1,4 +1,4 @@
-//! What an operator's file needs.
+//! Everything that an operator's file uses of the crate.
 
 pub(super) use super::index::{Range, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened};
 pub(super) use crate::error::{Error, Kind, Remedy, Result};

@@ -6,10 +6,10 @@ use crate::operator::{Attribute, Call, Context, Feeds, Source, Sources, Values};
 use crate::registry::Registry;
 use crate::value::{Fact, Value};
 
-/// What came of a run.
+/// The result of a run.
 pub(crate) struct Ran(Result<Values>);
 
-/// Runs the version of an operator that rules under an opset. The domain stands before the name: `ai.onnx.ml.Scaler`.
+/// Runs an operator in its version under an opset. The domain is before the name: `ai.onnx.ml.Scaler`.
 pub(crate) fn run<const A: usize, const I: usize>(
     operator: &str,
     opset: i64,
@@ -40,13 +40,13 @@ fn try_run<const A: usize, const I: usize>(
 }
 
 impl Ran {
-    /// The first output is `want`, bit by bit.
+    /// Checks that the first output is `want`, bit by bit.
     #[track_caller]
     pub(crate) fn gives(self, want: impl Into<Value>) {
         assert_eq!(self.0.unwrap()[0], want.into());
     }
 
-    /// There is an error that says `text`.
+    /// Checks for an error with `text` in it.
     #[track_caller]
     pub(crate) fn fails(self, text: &str) -> Error {
         let error = self.0.unwrap_err();

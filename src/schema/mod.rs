@@ -1,7 +1,7 @@
-//! The standard as data: what every operator version takes and gives, read from `standard.txt` on demand.
+//! The standard as data: inputs, outputs and attributes of every operator version, read from `standard.txt` on demand.
 //!
-//! The table is sorted by operator, so that a look-up is a binary search in the text: nothing is parsed but the
-//! operator versions that a model uses. Its format, by example:
+//! The table is sorted by operator, so a look-up is a binary search in the text: only the operator versions that
+//! a model uses are parsed. Its format, by example:
 //!
 //! ```text
 //! Gather 13
@@ -11,8 +11,8 @@
 //!   Tind: int32 int64
 //! ```
 //!
-//! The head is the operator (`DOMAIN.NAME` outside of `ai.onnx`) and the version, then `deprecated REPLACEMENT` where
-//! that holds. `name?` is optional, `name*` and `name+` are variadic with at least 0 or 1 value, `each T` where these
+//! The head is the operator (`DOMAIN.NAME` outside of `ai.onnx`) and the version, then `deprecated REPLACEMENT` if
+//! it is deprecated. `name?` is optional, `name*` and `name+` are variadic with at least 0 or 1 value, `each T` if these
 //! may differ in type. An attribute is `name: KIND`, then `required` or `= DEFAULT`. `@name` is a set of types,
 //! defined at the top of the table.
 
@@ -25,7 +25,7 @@ use std::sync::OnceLock;
 
 static STANDARD: &str = include_str!("standard.txt");
 
-/// Operators of OpenVINO: a table of the same form, beside the standard's.
+/// Operators of OpenVINO: another table in the same format.
 static OPENVINO: &str = include_str!("openvino.txt");
 
 /// The domain of OpenVINO's operators.
@@ -46,7 +46,7 @@ pub struct Schema {
     pub name: String,
     /// The opset version that brought this version of the operator.
     pub since_version: i64,
-    /// The operator is removed as of this version; inside: by what it was replaced, or empty.
+    /// The operator is removed as of this version; inside: its replacement, or empty.
     pub deprecated: Option<String>,
     /// The formal inputs.
     pub inputs: Vec<Parameter>,
@@ -64,9 +64,9 @@ pub struct Parameter {
     pub name: String,
     /// How many values it stands for.
     pub arity: Arity,
-    /// The type variable that it shares with others; `None` where values are free to differ.
+    /// The type variable that it shares with others; `None` if values may differ in type.
     pub variable: Option<String>,
-    /// The types that it may have.
+    /// The allowed types.
     pub types: TypeSet,
 }
 
@@ -76,9 +76,9 @@ pub struct Parameter {
 pub enum Arity {
     /// Exactly one.
     One,
-    /// One, or none (by an empty name).
+    /// One, or none (given by an empty name).
     Optional,
-    /// This many or more; only ever the last one.
+    /// At least this many; only for the last parameter.
     Variadic(usize),
 }
 
@@ -90,9 +90,9 @@ pub struct AttributeSchema {
     pub name: String,
     /// The kind of its value.
     pub kind: AttributeKind,
-    /// It has no default and must be given.
+    /// Whether it must be given: it has no default.
     pub required: bool,
-    /// The value where none is given.
+    /// The value if none is given.
     pub default: Option<Attribute>,
 }
 
@@ -170,10 +170,10 @@ pub enum Attribute {
 }
 
 impl Schema {
-    /// The schema that a block of the table's format describes.
+    /// Parses a block in the format of the table.
     ///
     /// # Errors
-    /// [`Kind::Input`], naming the line: the text has another form.
+    /// [`Kind::Input`] with the line, if the text doesn't match the grammar.
     pub fn parse(block: &str) -> Result<Schema> {
         parse::schema(block)
     }
@@ -183,7 +183,7 @@ impl Schema {
         parameter(&self.inputs, k)
     }
 
-    /// As [`Schema::input`].
+    /// As [`Schema::input`], for an output.
     pub(crate) fn output(&self, k: usize) -> Option<&Parameter> {
         parameter(&self.outputs, k)
     }
@@ -251,14 +251,14 @@ fn all_blocks() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// Where the first block starts: after the comments and the sets of types.
+/// The start of the first block: after the comments and the sets of types.
 fn blocks_start(table: &'static str) -> usize {
     static STANDARD_START: OnceLock<usize> = OnceLock::new();
     let find = || next_block(table).unwrap_or(0);
     if std::ptr::eq(table, STANDARD) { *STANDARD_START.get_or_init(find) } else { find() }
 }
 
-/// Where the next block starts: after an empty line.
+/// The start of the next block: after an empty line.
 fn next_block(text: &str) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -300,7 +300,7 @@ fn split_block(text: &str) -> Option<(&str, &str, &str)> {
     Some((head, block, rest))
 }
 
-/// The version of an operator that rules under an opset: the newest that is not newer than the opset.
+/// The version of an operator under an opset: the newest one up to the opset.
 ///
 /// # Errors
 /// [`Kind::Unsupported`] for a domain that isn't in the standard; [`Kind::Model`] for an operator that isn't,
@@ -316,7 +316,7 @@ pub fn resolve(domain: &str, name: &str, opset: i64) -> Result<Schema> {
     let label = operator_label(domain, name);
     let Some((first, _)) = versions.first() else {
         if domain == OPENVINO_DOMAIN {
-            // Only those operators that run here are in its table: others may well exist.
+            // Its table has only the operators that run here: others may exist.
             return Err(Error::unsupported(format!("{label} is not implemented")));
         }
         if is_experimental(domain, name) {
@@ -335,7 +335,7 @@ pub fn resolve(domain: &str, name: &str, opset: i64) -> Result<Schema> {
     let schema =
         Schema::parse(block).map_err(|e| Error::new(Kind::Unsupported, format!("the table of the standard: {e}")))?;
     match &schema.deprecated {
-        // The first version of an operator is one that runs, even if it was deprecated later.
+        // An operator's first version is valid, even if it was deprecated later.
         Some(by) if schema.since_version > *first => {
             let since = schema.since_version;
             let by = match versions.iter().find(|(later, _)| *later > since) {

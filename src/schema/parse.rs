@@ -1,4 +1,4 @@
-//! The format of the table.
+//! Parses the format of the table.
 
 use super::{Arity, Attribute, AttributeKind, AttributeSchema, Parameter, STANDARD, Schema, blocks_start};
 use crate::dtype::{DType, DTypes};
@@ -44,7 +44,7 @@ pub(super) fn schema(block: &str) -> Result<Schema> {
 }
 
 fn bad(line: &str) -> Error {
-    Error::input(format!("the schema line {} has another form than the table's", quote(line)))
+    Error::input(format!("the schema line {} doesn't match the schema grammar", quote(line)))
 }
 
 fn attribute(name: &str, kind: AttributeKind, rest: &str, line: &str) -> Result<AttributeSchema> {
@@ -111,7 +111,7 @@ fn types(list: &str) -> Option<TypeSet> {
     Some(set)
 }
 
-/// The types of one word. They nest as deep as the text does.
+/// The types of one word, which may nest.
 fn types_of(word: &str) -> Option<Vec<ValueType>> {
     let inside = |name: &str| word.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')');
     if let Some(inner) = inside("seq") {

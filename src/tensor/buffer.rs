@@ -1,4 +1,4 @@
-//! Where a tensor's bytes are: in a vector that keeps the alignment it was allocated with, or in bytes of someone else.
+//! Storage of a tensor's bytes: a vector that keeps its original alignment, or bytes shared with someone else.
 
 use super::memory::{Lease, Memory};
 use crate::error::Result;
@@ -6,17 +6,17 @@ use bytemuck::{Pod, allocation::cast_vec, cast_slice, cast_slice_mut};
 use bytes::Bytes;
 use std::sync::{Arc, OnceLock};
 
-/// An allocation of our own.
+/// An owned allocation.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     pub(super) words: Words,
     pub(super) lease: Lease,
 }
 
-/// The variant is the alignment, so that any vector of elements moves in and out.
+/// The variant is the alignment, so that any vector of elements moves in and out without a copy.
 #[derive(Debug, Clone)]
 pub(super) enum Words {
-    /// A few bytes, at any alignment: scalars and shapes need no allocation of their own.
+    /// A few bytes, at any alignment: scalars and shapes need no allocation.
     Few {
         words: [u64; Words::FEW / 8],
         len: u8,
@@ -36,7 +36,7 @@ impl Default for Words {
 impl Words {
     const FEW: usize = 32;
 
-    /// `len` zero bytes at a multiple of `align`.
+    /// `len` zero bytes, aligned to `align`.
     pub(super) fn zeroed(len: usize, align: usize) -> Words {
         match align {
             _ if len <= Words::FEW => Words::Few { words: [0; Words::FEW / 8], len: len as u8 },
@@ -58,7 +58,7 @@ impl Words {
         }
     }
 
-    /// Makes it `len` bytes long, which [suit](Words::suits); their content is unspecified.
+    /// Sets the length to `len` bytes, which must [suit](Words::suits); their content is unspecified.
     fn resize(&mut self, len: usize) {
         match self {
             Words::Few { len: own, .. } => *own = len as u8,
@@ -69,7 +69,7 @@ impl Words {
         }
     }
 
-    /// Whether memory for `len` bytes is there without wasting much.
+    /// Whether `len` bytes fit without wasting much.
     pub(super) fn suits(&self, len: usize, align: usize) -> bool {
         let fits = match self {
             Words::Few { .. } => true,
@@ -98,7 +98,7 @@ impl Buffer {
         })
     }
 
-    /// The allocation as a vector, without a copy where its alignment is that of `W`.
+    /// The allocation as a vector, without a copy if its alignment is that of `W`.
     pub(super) fn into_vec<W: Pod>(mut self) -> Vec<W> {
         use bytemuck::allocation::try_cast_vec;
         let words = std::mem::take(&mut self.words);
@@ -152,7 +152,7 @@ impl Drop for Buffer {
 #[derive(Debug, Clone)]
 pub(super) enum Data {
     Own(Arc<Buffer>),
-    /// Bytes of a file, at whatever address they have there.
+    /// Bytes of a file or a caller, at any address.
     Shared(Arc<Shared>),
 }
 
@@ -181,7 +181,7 @@ impl Data {
         }
     }
 
-    /// The bytes at a multiple of `align`.
+    /// The bytes, aligned to `align`.
     #[inline]
     pub(super) fn aligned_bytes(&self, align: usize) -> &[u8] {
         match self {
@@ -191,9 +191,9 @@ impl Data {
         }
     }
 
-    /// The bytes, which others may share.
+    /// The bytes; others may share them.
     pub(super) fn into_bytes(self) -> Bytes {
-        /// A buffer as a holder of bytes.
+        /// Makes a buffer an owner of `Bytes`.
         struct Shown(Arc<Buffer>);
         impl AsRef<[u8]> for Shown {
             fn as_ref(&self) -> &[u8] {
@@ -206,7 +206,7 @@ impl Data {
         }
     }
 
-    /// Counts memory that `memory` didn't hand out and that nobody else holds. Returns whether it is such.
+    /// Counts memory that didn't come from `memory` and that nobody else holds. Returns whether it did.
     pub(super) fn adopt(&mut self, memory: &Memory) -> Result<bool> {
         let (lease, bytes) = match self {
             Data::Own(buffer) => match Arc::get_mut(buffer) {
@@ -225,7 +225,7 @@ impl Data {
         Ok(new)
     }
 
-    /// Stops counting the memory, which leaves with the outputs of a run.
+    /// Stops counting memory that leaves with the outputs of a run.
     #[inline]
     pub(super) fn hand_out(&self, memory: &Memory) {
         match self {
@@ -234,7 +234,7 @@ impl Data {
         }
     }
 
-    /// Bytes of memory that are held for it.
+    /// Bytes of memory held.
     pub(super) fn held(&self) -> usize {
         match self {
             Data::Own(buffer) => buffer.words.capacity(),
@@ -242,7 +242,7 @@ impl Data {
         }
     }
 
-    /// The bytes in memory of our own: moved out where this is the only holder of such, else copied.
+    /// The bytes in owned memory: moved out if this is its only holder, else copied.
     pub(super) fn into_buffer(self, align: usize) -> Buffer {
         match self {
             Data::Own(buffer) => Arc::try_unwrap(buffer).unwrap_or_else(|shared| Buffer::new(shared.words.clone())),

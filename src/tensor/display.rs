@@ -5,13 +5,13 @@ use crate::dtype::{DType, Format, ShapeText, Specials};
 use half::{bf16, f16};
 use std::fmt::{self, Debug, Display};
 
-/// Of more elements along an axis only the first and last few are shown.
+/// Number of elements shown at each end of a longer axis.
 const EDGE: usize = 3;
 
 /// Strings are cut after this many characters.
 const MAX_STRING: usize = 60;
 
-/// One element as a number, truth value or text.
+/// One element as a number, bool or text.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Scalar<'a> {
@@ -34,7 +34,7 @@ pub enum Scalar<'a> {
 }
 
 impl Scalar<'_> {
-    /// The value of an integer; of one beyond i64 and of what is none the bits, or 0.
+    /// The value of an integer, as i64 bits; 0 for other types.
     pub(crate) fn integer(&self) -> i64 {
         match self {
             Scalar::Int(value) => *value,
@@ -45,8 +45,7 @@ impl Scalar<'_> {
 }
 
 impl Tensor {
-    /// The elements in row-major order, each as a plain value whatever the element type: for printing and comparing,
-    /// not for computing.
+    /// The elements of any type in row-major order, as plain values: for printing and comparing, not for computing.
     pub fn scalars(&self) -> impl ExactSizeIterator<Item = Scalar<'_>> {
         (0..self.len()).map(|k| self.scalar_at(k))
     }
@@ -100,7 +99,7 @@ fn small_float(code: u32, exponent_bits: u32, mantissa_bits: u32, bias: i32, spe
     if negative { -magnitude } else { magnitude }
 }
 
-/// `n * 2^exponent`, which must be a number of this type: nothing is rounded. `powi` promises no digit.
+/// `n * 2^exponent`, which must be exact: nothing is rounded. The precision of `powi` is unspecified.
 fn scaled(n: u32, exponent: i32) -> f32 {
     /// The bias of double's exponent, and the bits below it.
     const BIAS: i32 = 1023;
@@ -127,7 +126,7 @@ impl Display for Scalar<'_> {
     }
 }
 
-/// The shortest text that reads back as the same number, with an exponent where that is shorter.
+/// The shortest text that reads back as the same number, with an exponent if that is shorter.
 fn float(f: &mut fmt::Formatter<'_>, value: impl Display + fmt::LowerExp, plain: bool) -> fmt::Result {
     if plain { write!(f, "{value}") } else { write!(f, "{value:e}") }
 }
@@ -145,8 +144,8 @@ impl Debug for Tensor {
 }
 
 impl Tensor {
-    /// The elements as nested lists on one line, with `…` for what is left out in the middle of long axes. The text
-    /// is bounded whatever the size of the tensor.
+    /// The elements as nested lists on one line, with `…` in the middle of long axes. The length of the text is
+    /// bounded.
     pub fn values(&self) -> impl Display + '_ {
         Values(self)
     }
@@ -159,7 +158,7 @@ impl Display for Values<'_> {
         let Values(tensor) = self;
         let shape = tensor.shape();
         if shape.len() > 6 {
-            // Deep nesting is hard to read, and what is cut to six along each of many axes is still long.
+            // Deep nesting is hard to read, and six elements along each of many axes are still too many.
             return flat(f, tensor);
         }
         if tensor.len() == 0 {
@@ -290,7 +289,7 @@ mod tests {
         for (code, (got, want)) in tensor.scalars().zip(want).enumerate() {
             let Scalar::Float(got) = got else { panic!("{dtype} {code} is {got:?}") };
             let same = f64::from(got).to_bits() == want.to_bits() || (got.is_nan() && want.is_nan());
-            assert!(same, "{dtype} {code:#x} is {got}, and should be {want}");
+            assert!(same, "{dtype} {code:#x} is {got}, expected {want}");
         }
     }
 

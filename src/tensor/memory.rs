@@ -1,9 +1,9 @@
-//! The memory of runs: one ledger that counts each buffer once, and the buffers that wait to be used again.
+//! The memory of runs: a ledger that counts each buffer once, and pools of free buffers.
 //!
-//! A buffer that a run releases waits in its `Memory`; one that others drop, on any thread, waits in the ledger.
+//! A buffer that a run releases goes to the pool of its `Memory`; one that others drop, on any thread, to the ledger's.
 //!
-//! A buffer counts from where it is taken to where it is freed, however many tensors share it, and also while it waits.
-//! A buffer handed out with the outputs of a run stops counting; when its last holder drops it, it returns to wait.
+//! A buffer counts until it is freed, however many tensors share it, and also in a pool. A buffer handed out with the
+//! outputs of a run stops counting; when its last holder drops it, it returns to the ledger's pool.
 
 use super::buffer::{Buffer, Words};
 use crate::error::{Error, Result};
@@ -13,33 +13,33 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Where the outputs of runs come from, one run at a time.
+/// Allocates the outputs of runs, one run at a time.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// Buffers that nobody holds.
+    /// The pool of free buffers.
     waiting: RefCell<SmallVec<[Arc<Buffer>; Memory::MOST]>>,
     ledger: Arc<Ledger>,
 }
 
 #[derive(Debug)]
 struct Ledger {
-    /// Buffers that others dropped, and how many.
+    /// The pool of buffers that others dropped, and their number.
     returned: Mutex<Vec<Arc<Buffer>>>,
     count: AtomicUsize,
-    /// Bytes of all buffers, those that wait included.
+    /// Bytes of all buffers, including pooled ones.
     live: AtomicU64,
     limit: u64,
 }
 
 impl Ledger {
-    /// Smaller buffers are freed when others drop them: allocating one is as fast.
+    /// Smaller buffers are freed when others drop them: allocating again is as fast.
     const LEAST: usize = 4 << 10;
 
     fn returned(&self) -> MutexGuard<'_, Vec<Arc<Buffer>>> {
         self.returned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts `bytes` more, which are within the limit.
+    /// Counts `bytes` more. Fails if that exceeds the limit.
     fn count(&self, bytes: u64) -> Result<()> {
         let live = self.live.fetch_add(bytes, Relaxed).saturating_add(bytes);
         if live > self.limit {
@@ -63,7 +63,7 @@ impl Lease {
         self.ledger.strong_count() == 0
     }
 
-    /// The last holder drops the buffer: if it is large enough, it waits for reuse.
+    /// Called when the last holder drops the buffer: pools it if it is large enough.
     pub(super) fn come_back(&mut self, words: &mut Words) {
         let bytes = words.capacity();
         if bytes < Ledger::LEAST {
@@ -97,21 +97,21 @@ impl Drop for Lease {
 }
 
 impl Memory {
-    /// Maximum number of waiting buffers: here, and as many in the ledger.
+    /// Maximum number of pooled buffers: here, and again in the ledger.
     const MOST: usize = 8;
 
-    /// Memory of at most `limit` bytes at one time.
+    /// Holds at most `limit` bytes at one time.
     pub(crate) fn new(limit: u64) -> Memory {
         let (returned, count, live) = Default::default();
         Memory { waiting: RefCell::default(), ledger: Arc::new(Ledger { returned, count, live, limit }) }
     }
 
-    /// A buffer with room for `len` bytes that nobody else holds; its length may differ. Waiting buffers are freed if
-    /// the limit would be exceeded.
+    /// A free buffer with room for `len` bytes; its length may differ. Frees pooled buffers if the limit would be
+    /// exceeded.
     #[inline]
     pub(super) fn take(&self, len: usize, align: usize) -> Result<Arc<Buffer>> {
         let mut waiting = self.waiting.borrow_mut();
-        // One that wastes nothing; else, while there is room, one that wastes little. The last one that came is the
+        // Prefer one that wastes nothing; else, while there is room, one that wastes little. The most recent one is the
         // likeliest to be in the caches.
         let room = self.ledger.live.load(Relaxed).saturating_add(len as u64) <= self.ledger.limit;
         let fits = |buffer: &Arc<Buffer>| buffer.words.suits(len, align) && (room || buffer.words.capacity() == len);
@@ -138,8 +138,8 @@ impl Memory {
 
     fn allocate(&self, len: usize, align: usize) -> Result<Arc<Buffer>> {
         let lease = self.lease(len)?;
-        // Tried and freed at once: a zeroed allocation can't report failure, and a large one costs nothing until it is
-        // written.
+        // A trial allocation, freed at once: the zeroed one below can't report failure. A large one costs nothing until it
+        // is written.
         if len >= 1 << 20 && Vec::<u8>::new().try_reserve_exact(len).is_err() {
             return Err(Error::out_of_memory("the output", len as u64));
         }
@@ -152,11 +152,11 @@ impl Memory {
         Ok(Lease { ledger: Arc::downgrade(&self.ledger), counted: AtomicU64::new(bytes as u64) })
     }
 
-    /// Stops counting a buffer, which leaves with the outputs of a run.
+    /// Stops counting a buffer that leaves with the outputs of a run.
     #[inline]
     pub(super) fn hand_out(&self, lease: &Lease) {
         let bytes = lease.counted.load(Relaxed);
-        // Nobody else changes the count of a buffer that this run holds.
+        // Only this run changes the count of a buffer that it holds.
         if bytes > 0 && std::ptr::eq(lease.ledger.as_ptr(), Arc::as_ptr(&self.ledger)) {
             lease.counted.store(0, Relaxed);
             self.ledger.live.fetch_sub(bytes, Relaxed);
@@ -181,7 +181,7 @@ impl Memory {
     }
 }
 
-/// Frees a buffer, unless others hold it too, without letting it wait.
+/// Frees a buffer without pooling it, unless others hold it too.
 fn free(mut buffer: Arc<Buffer>) {
     if let Some(buffer) = Arc::get_mut(&mut buffer) {
         buffer.lease = Lease::default();

@@ -22,7 +22,7 @@ use ndarray::{ArrayBase, ArrayD, ArrayViewD, Dimension, IxDyn};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The dimensions of a tensor: in place up to rank 6.
+/// The dimensions of a tensor, inline up to rank 6.
 pub(crate) type Shape = SmallVec<[usize; 6]>;
 
 /// A tensor: an element type, a shape, and the elements in row-major order. Cheap to clone: the elements are shared.
@@ -69,7 +69,7 @@ impl Tensor {
     /// A tensor of a shape from its elements in row-major order, without a copy.
     ///
     /// # Errors
-    /// The number of elements is not what `shape` needs.
+    /// If the number of elements is not what `shape` needs.
     ///
     /// ```
     /// let tensor = onnxref::Tensor::from_elements(&[2, 1], vec![1.5f32, 2.5])?;
@@ -80,7 +80,9 @@ impl Tensor {
         let need = byte_count(T::DTYPE, shape)? / T::DTYPE.size();
         if elements.len() != need {
             let (dtype, shape, count) = (T::DTYPE, ShapeText(shape), elements.len());
-            return Err(Error::input(format!("a {dtype} tensor of shape {shape} takes {need} elements, not {count}")));
+            return Err(Error::input(format!(
+                "a tensor of {dtype} of shape {shape} takes {need} elements, not {count}"
+            )));
         }
         let words: Vec<T::Word> = bytemuck::allocation::cast_vec(elements);
         Ok(Tensor { dtype: T::DTYPE, shape: shape.into(), data: Data::own(Buffer::from_vec(words)), text: None })
@@ -91,12 +93,12 @@ impl Tensor {
         Tensor::from_array(ndarray::arr0(value))
     }
 
-    /// A tensor from bytes: little-endian elements in row-major order, sub-byte types one byte an element.
+    /// A tensor from bytes: little-endian elements in row-major order, one byte each for sub-byte types.
     /// The bytes are not copied and need no alignment.
     ///
     /// # Errors
-    /// The number of bytes is not what `dtype` and `shape` need; a byte is no value of the type (a bool other than
-    /// 0 and 1, 4-bit integers with more bits); the type is string: see [`Tensor::from_strings`].
+    /// If the number of bytes doesn't match `dtype` and `shape`, a byte is not a valid value of the type (a bool other
+    /// than 0 and 1, a 4-bit integer with more bits), or the type is string: see [`Tensor::from_strings`].
     pub fn new(dtype: DType, shape: &[usize], bytes: impl Into<Bytes>) -> Result<Tensor> {
         let bytes = bytes.into();
         if dtype == DType::String {
@@ -106,7 +108,7 @@ impl Tensor {
         if bytes.len() != need {
             let shape = ShapeText(shape);
             return Err(Error::input(format!(
-                "a {dtype} tensor of shape {shape} takes {need} bytes, not {}",
+                "a tensor of {dtype} of shape {shape} takes {need} bytes, not {}",
                 bytes.len()
             )));
         }
@@ -114,7 +116,7 @@ impl Tensor {
             let value = bytes.get(at).copied().unwrap_or(0);
             let position = position_of(at, shape);
             return Err(Error::input(format!(
-                "element {} is the byte {value}, which is no {dtype}",
+                "element {} is the byte {value}, which is not a valid {dtype}",
                 ShapeText(&position)
             ))
             .at(|place| {
@@ -125,7 +127,7 @@ impl Tensor {
         Ok(Tensor { dtype, shape: shape.into(), data: Data::shared(bytes), text: None })
     }
 
-    /// A tensor of words that are its elements in row-major order, as many as its type and shape take.
+    /// A tensor from words: its elements in row-major order, in the number that its type and shape need.
     pub(crate) fn from_words<W: bytemuck::Pod>(dtype: DType, shape: &[usize], mut words: Vec<W>) -> Tensor {
         words.shrink_to_fit();
         Tensor { dtype, shape: shape.into(), data: Data::own(Buffer::from_vec(words)), text: None }
@@ -134,7 +136,7 @@ impl Tensor {
     /// A tensor of strings, in row-major order.
     ///
     /// # Errors
-    /// The number of strings is not what `shape` needs.
+    /// If the number of strings is not what `shape` needs.
     ///
     /// ```
     /// let tensor = onnxref::Tensor::from_strings(&[2], ["an", "other"])?;
@@ -145,8 +147,8 @@ impl Tensor {
         Tensor::try_from_strings(shape, 0, strings.into_iter().map(Ok))
     }
 
-    /// As [`Tensor::from_strings`], up to the first error. Where `text_bytes` is what all strings have together, and
-    /// the iterator knows its length, nothing is taken that isn't needed.
+    /// As [`Tensor::from_strings`], up to the first error. If `text_bytes` is the total length of the strings, and the
+    /// iterator knows its length, no excess memory is allocated.
     pub(crate) fn try_from_strings<S: AsRef<str>>(
         shape: &[usize],
         text_bytes: usize,
@@ -175,7 +177,7 @@ impl Tensor {
         Ok(Tensor { dtype: DType::String, shape: shape.into(), data, text: Some(text.into()) })
     }
 
-    /// Bytes of memory that are held for the elements: at least as many as they take.
+    /// Bytes of memory held for the elements, including unused capacity.
     pub(crate) fn held(&self) -> usize {
         self.data.held()
     }
@@ -189,7 +191,7 @@ impl Tensor {
         }
     }
 
-    /// As [`Tensor::recycle`] during a run: what others hold counts until they drop it.
+    /// As [`Tensor::recycle`] during a run: memory that others hold counts until they drop it.
     #[inline]
     pub(crate) fn release(self, memory: &Memory) {
         if let Data::Own(mut buffer) = self.data
@@ -205,7 +207,7 @@ impl Tensor {
         self.data.adopt(memory)
     }
 
-    /// Stops counting the tensor's memory, which leaves with the outputs of a run.
+    /// Stops counting memory that leaves with the outputs of a run.
     #[inline]
     pub(crate) fn hand_out(&self, memory: &Memory) {
         self.data.hand_out(memory);
@@ -231,28 +233,28 @@ impl Tensor {
 
     /// The number of elements.
     #[inline]
-    #[allow(clippy::len_without_is_empty)] // a tensor of no elements is a tensor like others
+    #[allow(clippy::len_without_is_empty)] // a tensor without elements is nothing special
     pub fn len(&self) -> usize {
         self.data.bytes().len() / self.dtype.size()
     }
 
-    /// The bytes of the elements in row-major order, little-endian, sub-byte types one byte an element; at any
-    /// address. For strings these are views (where each starts and ends) that mean nothing outside.
+    /// The bytes of the elements in row-major order, little-endian, one byte each for sub-byte types; not necessarily
+    /// aligned. For strings these are internal offsets, of no use to a caller.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.data.bytes()
     }
 
-    /// The elements as an array. Where the bytes came from a file at an address that doesn't suit `T`, the first
-    /// call makes one aligned copy, which the tensor and its clones keep.
+    /// The elements as an array. If the bytes came from a file and are not aligned for `T`, the first call makes an
+    /// aligned copy, which the tensor and its clones keep.
     ///
     /// # Errors
-    /// `T` is not the tensor's element type; the rank is more than `ndarray` can show.
+    /// If `T` is not the tensor's element type, or `ndarray` doesn't support the shape.
     pub fn view<T: Element>(&self) -> Result<ArrayViewD<'_, T>> {
         ArrayViewD::from_shape(IxDyn(&self.shape), self.as_slice()?).map_err(|e| self.no_array(&e))
     }
 
-    /// The elements as an array of its own: without a copy where nothing else shares them.
+    /// The elements as an owned array, without a copy if nothing else shares them.
     ///
     /// # Errors
     /// As [`Tensor::view`].
@@ -265,20 +267,20 @@ impl Tensor {
         ArrayD::from_shape_vec(shape, words).map_err(|e| no_array(self.dtype, &self.shape, &e))
     }
 
-    /// The elements in row-major order; aligned as [`Tensor::view`] does.
+    /// The elements in row-major order; aligned as by [`Tensor::view`].
     ///
     /// # Errors
-    /// `T` is not the tensor's element type.
+    /// If `T` is not the tensor's element type.
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         self.check_type::<T>()?;
         bytemuck::checked::try_cast_slice(self.data.aligned_bytes(align_of::<T>()))
             .map_err(|e| Error::input(format!("the bytes of the {} tensor can't be viewed: {e}", self.dtype)))
     }
 
-    /// The bytes of the elements, as [`Tensor::bytes`], which the tensor and its clones share.
+    /// The bytes of the elements, as [`Tensor::bytes`], shared with the tensor's clones.
     ///
     /// # Errors
-    /// The element type is string.
+    /// If the element type is string.
     ///
     /// ```
     /// use onnxref::{DType, Tensor};
@@ -297,7 +299,7 @@ impl Tensor {
     /// The strings in row-major order.
     ///
     /// # Errors
-    /// The element type is not string.
+    /// If the element type is not string.
     pub fn strings(&self) -> Result<impl ExactSizeIterator<Item = &str>> {
         if self.dtype != DType::String {
             return Err(wrong_type(self.dtype, "string"));
@@ -311,7 +313,7 @@ impl Tensor {
             let bytes = self.data.bytes().get(at..at + VIEW / 2)?;
             usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok()
         };
-        // Views are made by `from_strings` and copied whole, so each is a range of the text.
+        // `from_strings` makes the views, and they are copied whole, so each is a range of the text.
         let range = bound(k * VIEW).zip(bound(k * VIEW + VIEW / 2));
         range.and_then(|(from, to)| self.text.as_deref()?.get(from..to)).unwrap_or("")
     }
@@ -326,14 +328,14 @@ impl Tensor {
 }
 
 fn no_array(dtype: DType, shape: &[usize], error: &ndarray::ShapeError) -> Error {
-    Error::input(format!("a {dtype} tensor of shape {} is no array: {error}", ShapeText(shape)))
+    Error::input(format!("a tensor of {dtype} of shape {} can't be an array: {error}", ShapeText(shape)))
 }
 
 fn wrong_type(dtype: DType, asked: &str) -> Error {
     Error::input(format!("the tensor has element type {dtype}, not {asked}"))
 }
 
-/// The dimensions of several shapes, one after the other.
+/// The concatenated dimensions of several shapes.
 #[inline]
 pub(crate) fn shape_of<const N: usize>(parts: [&[usize]; N]) -> Shape {
     let mut dims = [0; 6];
@@ -348,7 +350,7 @@ pub(crate) fn shape_of<const N: usize>(parts: [&[usize]; N]) -> Shape {
     Shape::from_buf_and_len(dims, rank)
 }
 
-/// The position of an element in its tensor, from its place in row-major order.
+/// The position of an element in its tensor, from its row-major index.
 pub(crate) fn position_of(mut at: usize, shape: &[usize]) -> Vec<usize> {
     let mut position = vec![0; shape.len()];
     for (p, &dim) in position.iter_mut().zip(shape).rev() {
@@ -361,7 +363,7 @@ pub(crate) fn position_of(mut at: usize, shape: &[usize]) -> Vec<usize> {
 impl Clone for Tensor {
     #[inline]
     fn clone(&self) -> Tensor {
-        // Every run clones shapes: as a copy of memory this is several times faster than one by one.
+        // Every run clones shapes: a memory copy is several times faster than element by element.
         let shape = Shape::from_slice(&self.shape);
         Tensor { dtype: self.dtype, shape, data: self.data.clone(), text: self.text.clone() }
     }
@@ -478,9 +480,12 @@ mod tests {
     #[test]
     fn wrong_bytes_are_refused() {
         let error = |dtype, shape: &[usize], bytes: &[u8]| Tensor::new(dtype, shape, bytes.to_vec()).unwrap_err();
-        assert_eq!(error(DType::Int16, &[3], &[0; 5]).to_string(), "a int16 tensor of shape [3] takes 6 bytes, not 5");
+        assert_eq!(
+            error(DType::Int16, &[3], &[0; 5]).to_string(),
+            "a tensor of int16 of shape [3] takes 6 bytes, not 5"
+        );
         let bad = error(DType::Bool, &[2, 2], &[0, 1, 0, 2]);
-        assert_eq!(bad.to_string(), "element [1, 1] is the byte 2, which is no bool");
+        assert_eq!(bad.to_string(), "element [1, 1] is the byte 2, which is not a valid bool");
         assert_eq!((bad.place().value, bad.place().position.as_deref()), (Some(2), Some(&[1, 1][..])));
         assert!(Tensor::new(DType::Uint8, &[usize::MAX, 2], vec![]).is_err());
         assert!(Tensor::new(DType::String, &[0], vec![]).is_err());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// An output that an operator is writing, in memory that its run counts: see [`Call::output`](crate::operator::Call::output).
 ///
-/// Its elements are unspecified until they are written.
+/// Its elements are unspecified until written.
 #[derive(Debug)]
 pub struct NewTensor {
     dtype: DType,
@@ -27,7 +27,7 @@ impl NewTensor {
         Ok(NewTensor { dtype, shape, buffer, len, text: None })
     }
 
-    /// The same for elements of `data`: strings are views into its text.
+    /// The same, for elements copied from `data`: strings are views into its text.
     #[inline]
     pub(crate) fn with_text_of(mut self, data: &Tensor) -> NewTensor {
         self.text.clone_from(&data.text);
@@ -39,7 +39,7 @@ impl NewTensor {
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         match Arc::get_mut(&mut self.buffer) {
             Some(buffer) => buffer.resized(self.len),
-            // Nobody else has it before it is finished.
+            // Nobody else holds it before it is finished.
             None => &mut [],
         }
     }
@@ -47,20 +47,20 @@ impl NewTensor {
     /// The elements in row-major order.
     ///
     /// # Errors
-    /// `T` is not the element type.
+    /// If `T` is not the element type.
     pub fn elements_mut<T: Element>(&mut self) -> Result<&mut [T]> {
         if self.dtype != T::DTYPE {
             return Err(wrong_type(self.dtype, T::DTYPE.name()));
         }
         if self.dtype == DType::Bool {
-            // Other types have no bits that are not a value.
+            // For other types any bits are a value.
             self.bytes_mut().fill(0);
         }
         bytemuck::checked::try_cast_slice_mut(self.bytes_mut())
             .map_err(|e| Error::bug(&format!("new elements can't be viewed: {e}")))
     }
 
-    /// The tensor, once it is written.
+    /// Finishes the tensor.
     #[inline]
     pub fn finish(self) -> Tensor {
         Tensor { dtype: self.dtype, shape: self.shape, data: Data::Own(self.buffer), text: self.text }
@@ -73,7 +73,7 @@ impl From<NewTensor> for crate::tensor::Tensor {
     }
 }
 
-/// Memory that an operator uses while it runs; afterwards it waits for reuse.
+/// Scratch memory of an operator, pooled afterwards.
 #[derive(Debug)]
 pub(crate) struct Scratch<'a> {
     buffer: Option<Arc<Buffer>>,
@@ -89,7 +89,7 @@ impl<'a> Scratch<'a> {
         Ok(Scratch { buffer: Some(buffer), memory })
     }
 
-    /// The memory as elements, of any values.
+    /// The memory as elements, with unspecified values.
     pub(crate) fn elements_mut<T: bytemuck::Pod>(&mut self) -> &mut [T] {
         let buffer = self.buffer.as_mut().and_then(Arc::get_mut);
         let bytes = buffer.map_or(&mut [][..], Buffer::bytes_mut);

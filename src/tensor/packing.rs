@@ -1,9 +1,9 @@
-//! Elements of fewer than 8 bits: a byte each in memory, side by side in files.
+//! Elements of fewer than 8 bits: one byte each in memory, packed in files.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
-/// Bytes that elements take in a file: those of fewer than 8 bits are packed, the last byte filled up.
+/// Bytes of elements in a file: those of fewer than 8 bits are packed, and the last byte is padded.
 pub(crate) fn packed_size(dtype: DType, count: usize) -> u64 {
     (count as u128 * dtype.bits() as u128).div_ceil(8) as u64
 }
@@ -28,7 +28,7 @@ pub(crate) fn unpack(dtype: DType, count: usize, packed: &[u8]) -> Result<Vec<u8
     }
 }
 
-/// A code of a sub-byte type as a byte: signed integers carry their sign on.
+/// A code of a sub-byte type as a byte: signed integers are sign-extended.
 pub(crate) fn extended(dtype: DType, code: u8) -> u8 {
     let unused = 8 - dtype.bits() as u32;
     match dtype {

@@ -1,16 +1,16 @@
-//! What is known of a value before a run.
+//! Facts about a value that are known before a run.
 
 use super::{Value, ValueType};
 use crate::error::escape;
 use std::fmt::{self, Display};
 
-/// One dimension of a shape, as far as it is known.
+/// One dimension of a shape, as far as known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dim {
     /// A fixed size.
     Fixed(usize),
-    /// A name: the same size wherever it stands.
+    /// A name: the same size at each of its uses.
     Symbol(String),
     /// Any size.
     Unknown,
@@ -36,7 +36,7 @@ impl Display for DimsText<'_> {
     }
 }
 
-/// What is known of a value before a run: its type, its shape, the value itself.
+/// The known facts about a value before a run: its type, its shape, the value itself.
 #[derive(Debug, Clone, Default)]
 pub struct Fact {
     pub(crate) value_type: Option<ValueType>,
@@ -50,14 +50,14 @@ impl Fact {
         Fact { value_type: Some(value_type.into()), ..Fact::default() }
     }
 
-    /// The same with the shape of a tensor.
+    /// Adds the shape of a tensor.
     #[must_use]
     pub fn with_dims(mut self, dims: impl Into<Box<[Dim]>>) -> Fact {
         self.dims = Some(dims.into());
         self
     }
 
-    /// All that can be known: the value.
+    /// The fact that a value is constant.
     pub fn constant(value: Value) -> Fact {
         let shape = value.tensor().map(|tensor| tensor.shape().iter().copied().map(Dim::Fixed).collect());
         Fact { value_type: value.value_type(), dims: shape.ok(), constant: Some(Box::new(value)) }

@@ -1,4 +1,4 @@
-//! What flows on an edge of a graph.
+//! The values that flow along the edges of a graph.
 
 mod fact;
 mod types;
@@ -14,7 +14,7 @@ use ndarray::{ArrayBase, Dimension};
 use std::fmt::{self, Debug, Display};
 use std::sync::Arc;
 
-/// What flows on an edge of a graph. Cheap to clone: elements are shared.
+/// A value on an edge of a graph. Cheap to clone: elements are shared.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Value {
@@ -53,7 +53,7 @@ struct Entries {
 }
 
 impl Value {
-    /// The type; `None` where it is open: an empty sequence or optional of a file that doesn't say its element type.
+    /// The type; `None` if it is open: an empty sequence or optional from a file that doesn't say its element type.
     pub fn value_type(&self) -> Option<ValueType> {
         match self {
             Value::Tensor(tensor) => Some(ValueType::Tensor(tensor.dtype())),
@@ -63,7 +63,7 @@ impl Value {
         }
     }
 
-    /// Whether the value is of a type, or is empty and may be.
+    /// Whether the value is of a type; an empty value of open type may be of any.
     #[inline]
     pub fn is_of(&self, value_type: &ValueType) -> bool {
         match (self, value_type) {
@@ -88,10 +88,10 @@ impl Value {
         }
     }
 
-    /// The tensor that this value is.
+    /// The tensor.
     ///
     /// # Errors
-    /// It is something else.
+    /// If the value is not a tensor.
     #[inline]
     pub fn tensor(&self) -> Result<&Tensor> {
         match self {
@@ -100,10 +100,10 @@ impl Value {
         }
     }
 
-    /// As [`Value::tensor`].
+    /// The owned tensor.
     ///
     /// # Errors
-    /// The value is something else.
+    /// If the value is not a tensor.
     pub fn into_tensor(self) -> Result<Tensor> {
         match self {
             Value::Tensor(tensor) => Ok(tensor),
@@ -111,10 +111,10 @@ impl Value {
         }
     }
 
-    /// The sequence that this value is.
+    /// The sequence.
     ///
     /// # Errors
-    /// It is something else.
+    /// If the value is not a sequence.
     pub fn sequence(&self) -> Result<&Sequence> {
         match self {
             Value::Sequence(sequence) => Ok(sequence),
@@ -122,10 +122,10 @@ impl Value {
         }
     }
 
-    /// The optional that this value is.
+    /// The optional.
     ///
     /// # Errors
-    /// It is something else.
+    /// If the value is not an optional.
     pub fn optional(&self) -> Result<&Optional> {
         match self {
             Value::Optional(optional) => Ok(optional),
@@ -133,10 +133,10 @@ impl Value {
         }
     }
 
-    /// The map that this value is.
+    /// The map.
     ///
     /// # Errors
-    /// It is something else.
+    /// If the value is not a map.
     pub fn map(&self) -> Result<&Map> {
         match self {
             Value::Map(map) => Ok(map),
@@ -173,16 +173,16 @@ impl Value {
         }
     }
 
-    /// Keeps memory that nobody else holds for reuse, during a run. What others hold counts until they drop it.
+    /// Keeps memory that nobody else holds for reuse, during a run. Memory that others hold counts until they drop it.
     #[inline]
     pub(crate) fn release(self, memory: &Memory) {
         if let Value::Tensor(tensor) = self {
             tensor.release(memory);
         }
-        // What is inside of other values goes home when it is dropped.
+        // Tensors inside other values return to their ledger when dropped.
     }
 
-    /// As [`Value::release`] after a run: what others hold has left with them, and counts no more.
+    /// As [`Value::release`] after a run: memory that others hold no longer counts.
     #[inline]
     pub(crate) fn recycle(self, memory: &Memory) {
         match self {
@@ -213,7 +213,7 @@ impl Value {
         }
     }
 
-    /// Stops counting the value's memory, which leaves with the outputs of a run.
+    /// Stops counting memory that leaves with the outputs of a run.
     #[inline]
     pub(crate) fn hand_out(&self, memory: &Memory) {
         if let Value::Tensor(tensor) = self {
@@ -225,8 +225,8 @@ impl Value {
         });
     }
 
-    /// Counts the memory of a value that an operator made by itself, where it is not counted yet, and calls `check` for
-    /// each tensor of which that holds.
+    /// Counts the memory of a value that an operator allocated itself, unless it is counted already, and calls `check`
+    /// for each newly counted tensor.
     pub(crate) fn adopt(&mut self, memory: &Memory, check: &mut dyn FnMut(&Tensor) -> Result<()>) -> Result<()> {
         let values = match self {
             Value::Tensor(tensor) => return adopt(tensor, memory, check),
@@ -250,7 +250,7 @@ impl Sequence {
     /// A sequence of values of type `element`.
     ///
     /// # Errors
-    /// A value is of another type.
+    /// If a value is of another type.
     pub fn new(element: ValueType, values: impl IntoIterator<Item = Value>) -> Result<Sequence> {
         let values: Vec<Value> = values.into_iter().collect();
         if let Some(at) = values.iter().position(|value| !value.is_of(&element)) {
@@ -306,17 +306,16 @@ impl Optional {
 }
 
 impl Map {
-    /// A map of keys, a tensor of rank 1 of an integer type or strings, to as many values.
+    /// A map of keys, a tensor of rank 1 of integers or strings, to the same number of values.
     ///
     /// # Errors
-    /// The keys are not such a tensor, or there are more or fewer values.
+    /// If the keys are not such a tensor, or their number differs from that of the values.
     pub fn new(keys: Tensor, values: Sequence) -> Result<Map> {
         use DType::{Int8, Int16, Int32, Int64, String, Uint8, Uint16, Uint32, Uint64};
         let fits = matches!(keys.dtype(), Int8 | Int16 | Int32 | Int64 | Uint8 | Uint16 | Uint32 | Uint64 | String);
         if !fits || keys.rank() != 1 {
             let (dtype, rank) = (keys.dtype(), keys.rank());
-            let text =
-                format!("keys of a map are a {dtype} tensor of rank {rank}: integers or strings of rank 1 are needed");
+            let text = format!("keys of a map are {dtype} of rank {rank}: integers or strings of rank 1 are needed");
             return Err(Error::input(text));
         }
         if keys.len() != values.values.len() {
@@ -341,11 +340,11 @@ impl Map {
     }
 }
 
-/// At most this many elements of a sequence or map are shown.
+/// Maximum number of elements shown of a sequence or map.
 const SHOWN: usize = 6;
 
 /// A tensor as [`Tensor`]'s; `seq(float) [float[1] [1], ..]`, `optional(float) none`, `map(int64,float) {1: float[] 2}`.
-/// The text is bounded whatever the size of the value.
+/// The length of the text is bounded.
 impl Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         show(f, self, 0)
@@ -354,7 +353,7 @@ impl Display for Value {
 
 fn show(f: &mut fmt::Formatter<'_>, value: &Value, depth: usize) -> fmt::Result {
     let list = |f: &mut fmt::Formatter<'_>, values: &[Value], key: &dyn Fn(usize) -> String| {
-        // What nests is cut sooner.
+        // Nested values are cut sooner.
         let shown = if depth == 0 { SHOWN } else { 2 };
         for (k, value) in values.iter().take(shown).enumerate() {
             write!(f, "{}{}", if k == 0 { "" } else { ", " }, key(k))?;

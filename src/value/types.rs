@@ -44,7 +44,7 @@ impl From<DType> for ValueType {
     }
 }
 
-/// The type as the standard writes it; of a tensor only its element type: `float`, `seq(float)`, `map(int64,float)`.
+/// The type as the standard writes it; a tensor's is only its element type: `float`, `seq(float)`, `map(int64,float)`.
 impl Display for ValueType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,9 +1,9 @@
-//! Tables of errors: how each result differs from the error that it should be.
+//! Tables of errors: how each result differs from the expected error.
 
 use onnxref::{Error, Kind, Place};
 use std::fmt::Debug;
 
-/// How a result differs from the error that it should be, wherever it is placed.
+/// How a result differs from the expected error, ignoring its place.
 pub fn difference(name: &str, result: Result<impl Debug, Error>, kind: Kind, text: &str) -> Option<String> {
     compare(name, result, kind, text, None)
 }

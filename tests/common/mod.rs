@@ -1,4 +1,4 @@
-//! Models for tests, made by hand: the bytes of an `.onnx` file from nodes, inputs and tensors.
+//! Hand-made models for tests: the bytes of an `.onnx` file from nodes, inputs and tensors.
 
 #![allow(dead_code, unreachable_pub)] // each test binary uses some of it
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]

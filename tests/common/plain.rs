@@ -1,4 +1,4 @@
-//! Tensors as lists that are walked position by position, for equations written out.
+//! Tensors as plain lists, walked position by position, for written-out equations.
 
 use onnxref::{DType, Tensor};
 use std::fmt;
@@ -85,7 +85,7 @@ impl Indices {
     pub fn tensor(&self) -> Tensor {
         let mut bytes = Vec::new();
         for value in &self.values {
-            assert!(values(self.dtype).contains(value), "{value} is no {}", self.dtype);
+            assert!(values(self.dtype).contains(value), "{value} is not a valid {}", self.dtype);
             bytes.extend(&value.to_le_bytes()[..self.dtype.size()]);
         }
         Tensor::new(self.dtype, &self.shape, bytes).unwrap()

@@ -1,4 +1,4 @@
-//! What loading costs by the bill that is made before anything is decoded, and what it takes: the bill is never less.
+//! The memory that loading takes never exceeds the bill that is computed before anything is decoded.
 
 use crate::case::on_thread;
 use crate::common::proto::{

@@ -1,4 +1,4 @@
-//! Bytes that are no model, and the wire format wherever it can go wrong: in every message that a model can have.
+//! Bytes that are not a model, and every possible fault of the wire format in every message of a model.
 
 use crate::case::{At, Case, check, report};
 use crate::common::int;

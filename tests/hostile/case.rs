@@ -1,4 +1,4 @@
-//! What is tried, what is expected of it, and what holds for every case.
+//! Cases: the input, the expected error, and checks that apply to every case.
 
 use crate::memory::{Peak, peak_of};
 use bytes::Bytes;

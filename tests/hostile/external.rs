@@ -96,7 +96,7 @@ fn locations() {
     let mut cases = Vec::new();
     let absolute = place.all.path().join("secrets/w").to_string_lossy().into_owned();
     let within = place.inside().join("w").to_string_lossy().into_owned();
-    let outside = "a path relative to the model's folder, and inside of it, is needed";
+    let outside = "a path relative to the model's folder and inside it is needed";
     for location in [
         "",
         "/",
@@ -122,7 +122,7 @@ fn locations() {
     ] {
         cases.push(place.case(&format!("{location:?}"), &[("location", location)], Kind::Model, outside));
     }
-    let link = "is behind a link: these are not followed";
+    let link = "is behind a link: links are not followed";
     for location in [
         "to w",
         "to secrets",
@@ -141,7 +141,7 @@ fn locations() {
         cases.push(place.case(&format!("{location:?}"), &[("location", location)], Kind::Input, link));
     }
     for location in ["./", "folder/", "w/", "w/."] {
-        let text = "a path relative to the model's folder, and inside of it, is needed";
+        let text = "a path relative to the model's folder and inside it is needed";
         cases.push(place.case(&format!("{location:?}"), &[("location", location)], Kind::Model, text));
     }
     for location in ["folder", "folder/deep", ".", "fifo", "folder/fifo"] {
@@ -192,7 +192,7 @@ fn entries() {
     }
     for offset in ["1", "24", "25", "4294967296", "9223372036854775807", "9223372036854775808", "18446744073709551615"]
     {
-        let text = format!("has 24 bytes: offset {offset} and 24 bytes reach beyond");
+        let text = format!("has 24 bytes: 24 bytes from offset {offset} reach beyond its end");
         cases.push(place.case(
             &format!("offset {offset}"),
             &[("location", "w"), ("offset", offset)],
@@ -216,7 +216,12 @@ fn entries() {
     for (entries, text) in wrong {
         cases.push(place.case(&format!("{entries:?}"), entries, Kind::Model, text));
     }
-    cases.push(place.case("an empty file", &[("location", "empty")], Kind::Model, "has 0 bytes: offset 0 and 24"));
+    cases.push(place.case(
+        "an empty file",
+        &[("location", "empty")],
+        Kind::Model,
+        "has 0 bytes: 24 bytes from offset 0",
+    ));
     for (name, change) in [
         ("raw data too", (|t| t.raw_data = Some(vec![0; 24].into())) as fn(&mut TensorProto)),
         ("numbers too", |t| t.float_data = vec![0.0; 6]),
@@ -225,7 +230,7 @@ fn entries() {
         let mut tensor = elsewhere("w", DType::Float, &[3, 2], &[("location", "w")]);
         change(&mut tensor);
         let path = place.model(vec![tensor]);
-        cases.push(Case::new("external", name, path.as_path(), Kind::Model, "its data is external, and it has"));
+        cases.push(Case::new("external", name, path.as_path(), Kind::Model, "its data is external, but it also has"));
     }
     // Keys that nobody knows are passed over, each once: so many of them are no reason to wait.
     let keys: Vec<String> = (0..100_000).map(|k| format!("key{k:06}")).collect();
@@ -331,7 +336,7 @@ fn roots() {
         let path = place.model(vec![elsewhere("w", DType::Float, &[3, 2], &[("location", good)])]);
         options().load(path).unwrap_or_else(|error| panic!("{good}: {error}"));
     }
-    let link = "is behind a link: these are not followed";
+    let link = "is behind a link: links are not followed";
     let mut cases: Vec<Case> = ["r3", "to w", "to zeros", "to passwd", "to the root/etc/passwd", "to folder/w"]
         .map(|location| place.case(&format!("root and {location:?}"), &[("location", location)], Kind::Input, link))
         .into();

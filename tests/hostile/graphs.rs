@@ -1,4 +1,4 @@
-//! Graphs, attributes and operators: names that lead nowhere or in circles, values beyond every range.
+//! Graphs, attributes and operators: undefined names, cycles, values out of every range.
 
 use crate::case::{At, Case, check, report};
 use crate::common::proto::attribute_proto::AttributeType;
@@ -133,7 +133,7 @@ fn graphs() {
             case(
                 &format!("{op} without {formal}"),
                 &empty,
-                "is left out, and is required",
+                "is left out, but required",
                 &[At::Node(k), operator(op), name(formal)],
             );
         }
@@ -142,8 +142,7 @@ fn graphs() {
                 last(m, k);
                 node_of(m, k).output[0] = other.into();
             };
-            let text =
-                if other.is_empty() { "is left out, and is required" } else { &format!("is given twice: by {by}") };
+            let text = if other.is_empty() { "is left out, but required" } else { &format!("is given twice: by {by}") };
             case(&format!("{op} makes {other:?}"), &double, text, &[At::Node(k), operator(op)]);
         }
     }
@@ -171,7 +170,7 @@ fn graphs() {
             let again = graph_of(m).initializer[0].clone();
             graph_of(m).initializer.push(again);
         },
-        "given twice",
+        "two initializers are named",
         &[name("picks")],
     );
     case("an input without a name", &|m| graph_of(m).input[0].name = None, "has no name", &[At::Nowhere]);
@@ -186,7 +185,7 @@ fn graphs() {
     case(
         "a declared type that is not what a node makes",
         &|m| graph_of(m).output[0] = value("rows", DType::Int8, None),
-        "element type float, and is declared as int8",
+        "element type float, but is declared as int8",
         &[At::Node(0), name("rows")],
     );
     case(
@@ -203,7 +202,7 @@ fn graphs() {
                 let value = Some(type_proto::Value::TensorType(tensor));
                 graph_of(m).input[0].r#type = Some(TypeProto { value, denotation: None });
             },
-            &format!("elem_type {code} is no element type"),
+            &format!("elem_type {code} is not an element type"),
             &[name("data"), At::Value(code.into())],
         );
     }
@@ -225,7 +224,7 @@ fn graphs() {
     case(
         "a default of another type",
         &|m| graph_of(m).input.push(value("picks", DType::Float, None)),
-        "has element type int32, and the input",
+        "has element type int32, but the input",
         &[name("picks")],
     );
     check(cases);
@@ -255,9 +254,9 @@ fn what_this_runtime_does_not_have() {
     let opaque = type_proto::Value::OpaqueType(type_proto::Opaque::default());
     case_of_type("opaque types", opaque, Kind::Unsupported, "opaque types are not supported");
     let map = type_proto::Value::MapType(Box::default());
-    case_of_type("maps without a key", map, Kind::Model, "key_type 0 is no element type");
+    case_of_type("maps without a key", map, Kind::Model, "key_type 0 is not an element type");
     let sparse = type_proto::Value::SparseTensorType(type_proto::SparseTensor::default());
-    case_of_type("sparse tensors of nothing", sparse, Kind::Model, "elem_type 0 is no element type");
+    case_of_type("sparse tensors of nothing", sparse, Kind::Model, "elem_type 0 is not an element type");
     let mut case = |name: String, change: &dyn Fn(&mut ModelProto), text: &str, at: &[At]| {
         cases.push(Case::new("graph", name, changed(change), Kind::Unsupported, text).at(at.to_vec()));
     };
@@ -352,7 +351,7 @@ fn attributes() {
         }
         for code in [i32::MIN, -1, 15, 99, i32::MAX] {
             let odd = AttributeProto { r#type: Some(code), ..int(own, 0) };
-            case(format!("kind {code}"), vec![odd], &format!("its type {code} is no kind of attribute"), own);
+            case(format!("kind {code}"), vec![odd], &format!("its type {code} is not an attribute type"), own);
         }
         let untyped = |code| vec![AttributeProto { r#type: code, ..int(own, 0) }];
         case("no kind".into(), untyped(None), "it has no type", own);

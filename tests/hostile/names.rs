@@ -1,4 +1,4 @@
-//! Names that would change how an error reads, wherever a model can have a name that an error may show.
+//! Names that would change how an error reads, in every place whose name an error may show.
 
 use crate::case::{Case, check, report, text_faults};
 use crate::common::proto::{

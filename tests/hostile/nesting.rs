@@ -1,4 +1,4 @@
-//! Messages in messages, as deep as they come.
+//! Deeply nested messages.
 
 use crate::case::{At, Case, check, on_thread, report};
 use crate::graphs::{changed, node_of};

@@ -1,4 +1,4 @@
-//! Runs: feeds that don't fit, indices that lead out, outputs that grow without end, callers that change their mind.
+//! Runs: feeds that don't fit, indices out of range, outputs that grow without end, cancelled runs.
 
 use crate::case::{At, BESIDE, Case, GOOD, check, on_thread, report};
 use crate::common::proto::{GraphProto, NodeProto};
@@ -46,8 +46,8 @@ fn feeds() {
         cases.push(Case::new("feed", name, good_bytes(), Kind::Input, text).at(at.to_vec()).fed(feeds));
     };
     let name = |name: &str| At::Name(name.into());
-    case("none".into(), vec![], "input \"data\" is not fed", &[name("data")]);
-    case("one".into(), vec![("data", right())], "input \"indices\" is not fed", &[name("indices")]);
+    case("none".into(), vec![], "missing input \"data\"", &[name("data")]);
+    case("one".into(), vec![("data", right())], "missing input \"indices\"", &[name("indices")]);
     case("twice".into(), vec![("data", right()), ("data", right())], "is fed twice", &[name("data")]);
     let more = [feeds(right(), index()), vec![("more", right())]].concat();
     case("undeclared".into(), more, "is not an input of the model, which takes", &[name("more")]);
@@ -57,16 +57,16 @@ fn feeds() {
     }
     for dtype in DType::all().filter(|dtype| *dtype != DType::String) {
         if dtype != DType::Float {
-            let text = format!("input \"data\" has element type {dtype}, and the model takes float");
+            let text = format!("input \"data\" has element type {dtype}, but the model expects float");
             case(format!("data of {dtype}"), feeds(zeros(dtype, &[6, 4]), index()), &text, &[name("data")]);
         }
         if dtype != DType::Int64 {
-            let text = format!("input \"indices\" has element type {dtype}, and the model takes int64");
+            let text = format!("input \"indices\" has element type {dtype}, but the model expects int64");
             case(format!("indices of {dtype}"), feeds(right(), zeros(dtype, &[64])), &text, &[name("indices")]);
         }
     }
     for shape in [&[][..], &[24], &[6, 4, 1], &[1; 64], &[1; 1000], &[0; 3]] {
-        let text = format!("of rank {}, and the model takes rank 2", shape.len());
+        let text = format!("of rank {}, but the model expects rank 2", shape.len());
         case(
             format!("data of rank {}", shape.len()),
             feeds(floats(&shape.iter().map(|_| 1).collect::<Vec<_>>()), index()),
@@ -75,7 +75,7 @@ fn feeds() {
         );
     }
     for (shape, axis, size) in [([6, 5], 1, 5), ([7, 4], 0, 7), ([0, 4], 0, 0), ([6, 0], 1, 0), ([4, 6], 0, 4)] {
-        let text = format!("dimension {axis} is {size}, and the model takes");
+        let text = format!("dimension {axis} is {size}, but the model expects");
         let at = [name("data"), At::Axis(axis), At::Size(size)];
         case(format!("data of shape {shape:?}"), feeds(floats(&shape), index()), &text, &at);
     }

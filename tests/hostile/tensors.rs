@@ -61,7 +61,7 @@ fn of_every_type() -> Vec<Bad> {
         let mut add = |name: &str, tensor: TensorProto, text: String, at: &[At]| {
             list.push(bad(format!("{dtype}: {name}"), tensor, text, at.to_vec()));
         };
-        add("no data", tensor(dtype, &[2]), "it has no data, and its shape [2] takes 2 elements".into(), &[]);
+        add("no data", tensor(dtype, &[2]), "it has no data, but its shape [2] takes 2 elements".into(), &[]);
         let bits = dtype.bits() as u128;
         if dtype != DType::String {
             let need = (5 * bits).div_ceil(8) as usize;
@@ -112,7 +112,7 @@ fn of_any_type() -> Vec<Bad> {
     };
     for code in [i32::MIN, -1, 0, 29, 255, 256 + 1, i32::MAX] {
         let odd = TensorProto { data_type: Some(code), ..raw(Float, &[1], 4) };
-        let text = format!("data_type {code} is no element type");
+        let text = format!("data_type {code} is not an element type");
         add(&format!("data_type {code}"), odd, &text, &[At::Value(code.into())]);
     }
     for dim in [-1, i64::MIN, -(1 << 32)] {
@@ -172,7 +172,7 @@ fn of_any_type() -> Vec<Bad> {
     }
     for byte in [2, 0x80, 0xff] {
         let odd = TensorProto { raw_data: Some(vec![0, 1, byte].into()), ..tensor(Bool, &[3]) };
-        let text = format!("element [2] is the byte {byte}, which is no bool");
+        let text = format!("element [2] is the byte {byte}, which is not a valid bool");
         add(&format!("bool {byte}"), odd, &text, &[At::Value(byte.into()), At::Position(vec![2])]);
     }
     for (dtype, last) in

@@ -1,4 +1,4 @@
-//! Models that are large and right: they load with the limits as they are, within the memory that is promised.
+//! Large valid models: they load under the default limits, within the promised memory.
 
 use crate::billing::bill;
 use crate::common::proto::{

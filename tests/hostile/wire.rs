@@ -1,4 +1,4 @@
-//! The wire format by hand, and what the format's definition says of every message.
+//! Writes the wire format by hand, from the format's definition of every message.
 
 use std::collections::{BTreeMap, VecDeque};
 

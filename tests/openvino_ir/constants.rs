@@ -179,15 +179,15 @@ fn types_and_shapes() {
         (&[(shape, "shape=\"2\" offset")], Kind::Model, "its raw data has 8 bytes: int64 of shape [2] takes 16"),
         (&[(shape, "shape=\"0\" offset")], Kind::Model, "its raw data has 8 bytes: int64 of shape [0] takes 0"),
         (&[(shape, "offset")], Kind::Model, "it has no shape"),
-        (&[(shape, "shape=\"?\" offset")], Kind::Model, "its shape has the dimension \"?\""),
-        (&[(shape, "shape=\"-1\" offset")], Kind::Model, "its shape has the dimension \"-1\""),
-        (&[(shape, "shape=\"1..2\" offset")], Kind::Model, "its shape has the dimension \"1..2\""),
-        (&[(shape, "shape=\"...\" offset")], Kind::Model, "its shape has the dimension \"...\""),
-        (&[(shape, "shape=\"1,,1\" offset")], Kind::Model, "its shape has the dimension \"\""),
+        (&[(shape, "shape=\"?\" offset")], Kind::Model, "its shape has the invalid dimension \"?\""),
+        (&[(shape, "shape=\"-1\" offset")], Kind::Model, "its shape has the invalid dimension \"-1\""),
+        (&[(shape, "shape=\"1..2\" offset")], Kind::Model, "its shape has the invalid dimension \"1..2\""),
+        (&[(shape, "shape=\"...\" offset")], Kind::Model, "its shape has the invalid dimension \"...\""),
+        (&[(shape, "shape=\"1,,1\" offset")], Kind::Model, "its shape has the invalid dimension \"\""),
         (
             &[(shape, "shape=\"18446744073709551616\" offset")],
             Kind::Model,
-            "its shape has the dimension \"18446744073709551616\"",
+            "its shape has the invalid dimension \"18446744073709551616\"",
         ),
         (
             &[(shape, "shape=\"1073741824,1073741824,8\" offset")],
@@ -206,7 +206,7 @@ fn types_and_shapes() {
         (
             &[(kind, "element_type=\"boolean\" shape"), ("offset=\"4\" size=\"8\"", "offset=\"0\" size=\"1\"")],
             Kind::Model,
-            "element [] is the byte 7, which is no bool",
+            "element [] is the byte 7, which is not a valid bool",
         ),
         (
             &[(kind, "element_type=\"u4\" shape"), ("offset=\"4\" size=\"8\"", "offset=\"0\" size=\"2\"")],
@@ -290,15 +290,15 @@ fn the_file() {
                     fs::write(f.join("other"), BIN).unwrap();
                     link(f, "other");
                 },
-                "file \"model.bin\" is behind a link: these are not followed (LoadOptions::external_root names folders \
-                 in which the target may be)",
+                "file \"model.bin\" is behind a link: links are not followed (LoadOptions::external_root allows \
+                 links into a folder)",
             ),
             by(
                 Kind::Input,
                 "a link to a device",
                 |f| link(f, "/dev/zero"),
-                "file \"model.bin\" is behind a link: these are not followed (LoadOptions::external_root names folders \
-                 in which the target may be)",
+                "file \"model.bin\" is behind a link: links are not followed (LoadOptions::external_root allows \
+                 links into a folder)",
             ),
         ]);
     }
@@ -360,7 +360,7 @@ fn a_file_beyond_the_limit() {
 
 #[test]
 fn from_bytes_there_is_no_file() {
-    let text = "\"Const\" \"axis\": its data is in a .bin file, and the model was loaded from bytes (Model::load finds it by its path, LoadOptions::external_data takes it)";
+    let text = "\"Const\" \"axis\": its data is in a .bin file, but the model was loaded from bytes (use Model::load, or LoadOptions::external_data)";
     assert_as_expected([difference_at("bytes", Model::from_bytes(constant()), Kind::Input, text, &at_axis())]);
 }
 

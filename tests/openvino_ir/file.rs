@@ -1,4 +1,4 @@
-//! An `.xml` file that is no network, that is cut short or damaged, that asks for too much.
+//! An `.xml` file that is not a network, is cut short or damaged, or exceeds a limit.
 
 use crate::common::differences::{assert_as_expected, difference};
 use crate::text::{FED, changed, check, feeds};
@@ -26,21 +26,21 @@ fn what_is_no_network() {
             other => format!("{:?}", other.map(drop)),
         };
         let doctype = name.contains("doctype") || name.contains("entity");
-        let right = says.starts_with("the file is no XML: at byte ")
+        let right = says.starts_with("the file is not valid XML: at byte ")
             && (!doctype || says.ends_with(": a document type, which may define entities"));
         (!right).then(|| format!("{name}: {says}"))
     });
     assert_eq!(wrong.collect::<Vec<_>>(), [""; 0]);
     let mut bytes = FED.as_bytes().to_vec();
     bytes[30] = 0xff;
-    let text = "the file is no XML: invalid utf-8 sequence of 1 bytes from index 30";
+    let text = "the file is not valid XML: invalid utf-8 sequence of 1 bytes from index 30";
     assert_as_expected([difference("not UTF-8", Model::from_bytes(bytes), Kind::Model, text)]);
     check(&[
         (
             "an undefined entity",
             &[("\"good\"", "\"&a;\"")],
             Kind::Model,
-            "the file is no XML: attribute \"name\": at 1..2: unrecognized entity `a`",
+            "the file is not valid XML: attribute \"name\": at 1..2: unrecognized entity `a`",
         ),
         (
             "an attribute twice",
@@ -70,7 +70,7 @@ fn what_is_no_network() {
             "another document",
             &[("<net name=\"good\" version=\"11\">", "<html>"), ("</net>", "</html>")],
             Kind::Model,
-            "the file is no network: it starts with \"html\"",
+            "the file is not an OpenVINO network: it starts with \"html\"",
         ),
         ("no version", &[("version=\"11\"", "")], Kind::Model, "the version of the network is missing"),
         (

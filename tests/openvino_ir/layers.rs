@@ -43,37 +43,37 @@ fn layers_and_edges() {
             "an edge from another layer",
             &[("from-layer=\"0\"", "from-layer=\"9\"")],
             Kind::Model,
-            "an edge names layer 9, port 0: there is none",
+            "an edge names layer 9, port 0, which doesn't exist",
         ),
         (
             "an edge from another port",
             &[("from-port=\"0\"", "from-port=\"7\"")],
             Kind::Model,
-            "an edge names layer 0, port 7: there is none",
+            "an edge names layer 0, port 7, which doesn't exist",
         ),
         (
             "an edge to another layer",
             &[("to-layer=\"3\"", "to-layer=\"10\"")],
             Kind::Model,
-            "an edge names layer 10, port 0: there is none",
+            "an edge names layer 10, port 0, which doesn't exist",
         ),
         (
             "an edge to another port",
             &[("to-port=\"0\"", "to-port=\"8\"")],
             Kind::Model,
-            "an edge names layer 3, port 8: there is none",
+            "an edge names layer 3, port 8, which doesn't exist",
         ),
         (
             "from an input port",
             &[("from-layer=\"0\"", "from-layer=\"4\"")],
             Kind::Model,
-            "an edge names layer 4, port 0: there is none",
+            "an edge names layer 4, port 0, which doesn't exist",
         ),
         (
             "to an output port",
             &[("to-port=\"0\"", "to-port=\"3\"")],
             Kind::Model,
-            "an edge names layer 3, port 3: there is none",
+            "an edge names layer 3, port 3, which doesn't exist",
         ),
         (
             "two edges to a port",
@@ -186,7 +186,7 @@ fn declared_types_and_shapes() {
     ];
     assert_as_expected(shapes.map(|(shape, dim)| {
         let change = format!("shape=\"{shape}\"");
-        let text = format!("its shape has the dimension \"{dim}\"");
+        let text = format!("its shape has the invalid dimension \"{dim}\"");
         at_data(shape, &[("shape=\"3,2\"", &change)], Kind::Model, &text)
     }));
     check_layers(&[
@@ -285,7 +285,7 @@ fn operators() {
             "no edge to an input",
             &[("\t\t<edge from-layer=\"1\" from-port=\"0\" to-layer=\"3\" to-port=\"1\" />\n", "")],
             Kind::Model,
-            &text("-8", "input 1, \"indices\", is left out, and is required"),
+            &text("-8", "input 1, \"indices\", is left out, but required"),
         ),
         (
             "two inputs",

@@ -1,4 +1,4 @@
-//! What is accepted in an `.xml` file, and what it means.
+//! Accepted variations of an `.xml` file, and their meaning.
 
 use crate::common::differences::{assert_as_expected, difference};
 use crate::text::{Change, FED, changed, feeds};
@@ -190,12 +190,12 @@ fn a_parameter_that_is_not_used_is_fed_all_the_same() {
     let unused = r#"<layer id="7" name="unused" type="Parameter"><data shape="1" element_type="boolean"/><output><port id="0"/></output></layer></layers>"#;
     let model = Model::from_bytes(changed(FED, &[("</layers>", unused)])).unwrap();
     assert_as_expected([
-        difference("not fed", model.run(feeds()), Kind::Input, "input \"unused\" is not fed"),
+        difference("not fed", model.run(feeds()), Kind::Input, "missing input \"unused\" (bool, [1])"),
         difference(
             "a wrong feed",
             model.run(feeds().with("unused", array![1u8])),
             Kind::Input,
-            "input \"unused\" has element type uint8, and the model takes bool",
+            "input \"unused\" has element type uint8, but the model expects bool",
         ),
     ]);
     assert_eq!(model.run(feeds().with("unused", array![true])).unwrap()["output"], picked());

@@ -1,4 +1,4 @@
-//! What the operator refuses, and with which words.
+//! The operator's errors, with their texts.
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::{AttributeProto, GraphProto};
@@ -335,7 +335,7 @@ fn wrong_nodes() {
             "no axis, by an empty name",
             Node { change: |graph| graph.node[0].input[2].clear(), ..good() },
             Kind::Model,
-            "input 2, \"axis\", is left out, and is required",
+            "input 2, \"axis\", is left out, but required",
             at(8, |p| p.parameter = Some("axis".into())),
         ),
         refused(

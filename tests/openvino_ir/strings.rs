@@ -1,4 +1,4 @@
-//! Constants of strings: in the `.bin` file a count, offsets and text.
+//! String constants: a count, offsets and text in the `.bin` file.
 
 use crate::common::differences::{assert_as_expected, difference};
 use crate::text::{Change, FED, changed, load};

@@ -1,4 +1,4 @@
-//! Networks as text, from good ones that are changed.
+//! Networks as text, made by changing valid ones.
 
 use crate::common::differences::{assert_as_expected, difference};
 use ndarray::array;

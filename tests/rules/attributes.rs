@@ -52,7 +52,7 @@ fn wrong_attributes() {
             "unknown kind",
             |m| first_node(m).attribute = vec![AttributeProto { r#type: Some(99), ..int("axis", 0) }],
             Kind::Model,
-            "node \"node\" (Gather-13): attribute \"axis\": its type 99 is no kind of attribute",
+            "node \"node\" (Gather-13): attribute \"axis\": its type 99 is not an attribute type",
             at("axis"),
         ),
         case(
@@ -61,14 +61,14 @@ fn wrong_attributes() {
                 first_node(m).attribute = vec![AttributeProto { f: Some(1.0), ..attribute("axis", AttributeType::Int) }]
             },
             Kind::Model,
-            "node \"node\" (Gather-13): attribute \"axis\": its kind is INT, and it has a value in the field f",
+            "node \"node\" (Gather-13): attribute \"axis\": its kind is INT, but it has a value in the field f",
             at("axis"),
         ),
         case(
             "two values",
             |m| first_node(m).attribute = vec![AttributeProto { ints: vec![0], ..int("axis", 0) }],
             Kind::Model,
-            "node \"node\" (Gather-13): attribute \"axis\": its kind is INT, and it has a value in the field ints",
+            "node \"node\" (Gather-13): attribute \"axis\": its kind is INT, but it has a value in the field ints",
             at("axis"),
         ),
         case(
@@ -86,7 +86,7 @@ fn wrong_attributes() {
                 first_node(m).attribute = vec![reference];
             },
             Kind::Model,
-            "node \"node\" (Gather-13): attribute \"axis\": it refers to an attribute of a function, and is in none",
+            "node \"node\" (Gather-13): attribute \"axis\": it refers to an attribute of a function, but is not in one",
             at("axis"),
         ),
     ]);

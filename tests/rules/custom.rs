@@ -128,26 +128,26 @@ fn an_added_operator_wins_over_the_standards() {
 #[test]
 fn wrong_schemas() {
     let cases = [
-        ("", "the schema line \"\" has another form than the table's"),
-        ("Own", "the schema line \"Own\" has another form than the table's"),
-        ("Own x", "the schema line \"Own x\" has another form than the table's"),
-        ("Own 0\n  (x: T) -> (y: T)\n  T: float", "the schema line \"Own 0\" has another form than the table's"),
-        ("Own -1\n  (x: T) -> (y: T)\n  T: float", "the schema line \"Own -1\" has another form than the table's"),
-        ("Own 1", "the schema line \"\" has another form than the table's"),
-        ("Own 1\n  (x: T) (y: T)", "the schema line \"  (x: T) (y: T)\" has another form than the table's"),
-        ("Own 1\n  (x) -> (y)", "the schema line \"  (x) -> (y)\" has another form than the table's"),
-        ("Own 1\n  (x: T) -> (y: T)", "the schema line \"  (x: T) -> (y: T)\" has another form than the table's"),
-        ("Own 1\n  (x: T) -> (y: T)\n  T: flot", "the schema line \"  T: flot\" has another form than the table's"),
-        ("Own 1\n  (x: T) -> (y: T)\n  T: @none", "the schema line \"  T: @none\" has another form than the table's"),
+        ("", "the schema line \"\" doesn't match the schema grammar"),
+        ("Own", "the schema line \"Own\" doesn't match the schema grammar"),
+        ("Own x", "the schema line \"Own x\" doesn't match the schema grammar"),
+        ("Own 0\n  (x: T) -> (y: T)\n  T: float", "the schema line \"Own 0\" doesn't match the schema grammar"),
+        ("Own -1\n  (x: T) -> (y: T)\n  T: float", "the schema line \"Own -1\" doesn't match the schema grammar"),
+        ("Own 1", "the schema line \"\" doesn't match the schema grammar"),
+        ("Own 1\n  (x: T) (y: T)", "the schema line \"  (x: T) (y: T)\" doesn't match the schema grammar"),
+        ("Own 1\n  (x) -> (y)", "the schema line \"  (x) -> (y)\" doesn't match the schema grammar"),
+        ("Own 1\n  (x: T) -> (y: T)", "the schema line \"  (x: T) -> (y: T)\" doesn't match the schema grammar"),
+        ("Own 1\n  (x: T) -> (y: T)\n  T: flot", "the schema line \"  T: flot\" doesn't match the schema grammar"),
+        ("Own 1\n  (x: T) -> (y: T)\n  T: @none", "the schema line \"  T: @none\" doesn't match the schema grammar"),
         (
             "Own 1\n  (x: T) -> (y: T)\n  a: INT = b\n  T: float",
-            "the schema line \"  a: INT = b\" has another form than the table's",
+            "the schema line \"  a: INT = b\" doesn't match the schema grammar",
         ),
         (
             "Own 1\n  (x: T) -> (y: T)\n  a: INT requird\n  T: float",
-            "the schema line \"  a: INT requird\" has another form than the table's",
+            "the schema line \"  a: INT requird\" doesn't match the schema grammar",
         ),
-        ("Own 1\n  (x: T) -> (y: T)\n  T float", "the schema line \"  T float\" has another form than the table's"),
+        ("Own 1\n  (x: T) -> (y: T)\n  T float", "the schema line \"  T float\" doesn't match the schema grammar"),
     ];
     assert_as_expected(cases.map(|(schema, text)| {
         let result = Model::options().operator(schema, given(|_| one(array![0f32])));
@@ -183,20 +183,20 @@ fn an_implementation_keeps_to_its_schema() {
         (
             "another element type",
             |_| one(array![1i64]),
-            "node \"node\" (com.example::Own-1): the operator's implementation gave output 0, \"y\", \
+            "node \"node\" (com.example::Own-1): the operator's implementation returned output 0, \"y\", \
              element type int64, not float",
             at_own(1).parameter("y"),
         ),
         (
             "no output",
             |_| Ok(Values::new()),
-            "node \"node\" (com.example::Own-1): the operator's implementation gave 0 outputs, not 1",
+            "node \"node\" (com.example::Own-1): the operator's implementation returned 0 outputs, not 1",
             at_own(1),
         ),
         (
             "two outputs",
             |_| Ok([array![1f32].into(), array![1f32].into()].into_iter().collect()),
-            "node \"node\" (com.example::Own-1): the operator's implementation gave 2 outputs, not 1",
+            "node \"node\" (com.example::Own-1): the operator's implementation returned 2 outputs, not 1",
             at_own(1),
         ),
     ];
@@ -209,7 +209,7 @@ fn an_implementation_keeps_to_its_schema() {
 fn an_output_is_as_the_model_declares_it() {
     // The schema leaves the type open, and the model says float.
     let options = add("com.example.Own 1\n  (x: T) -> (y: U)\n  T: float\n  U: float int64", |_| one(array![1i64]));
-    let text = "node \"node\" (com.example::Own-1): output 0, \"y\", has element type int64, and is declared as float";
+    let text = "node \"node\" (com.example::Own-1): output 0, \"y\", has element type int64, but is declared as float";
     assert_as_expected([difference_at(
         "declared",
         run(&options, &own(1)),
@@ -224,7 +224,7 @@ fn an_output_is_of_a_type_that_its_schema_allows() {
     let options = add("com.example.Own 1\n  (x: T) -> (y: U)\n  T: float\n  U: float int64", |_| one(array![1u8]));
     let mut model = own(1);
     graph_of(&mut model).output[0].r#type = None;
-    let text = "node \"node\" (com.example::Own-1): the operator's implementation gave output 0, \"y\", \
+    let text = "node \"node\" (com.example::Own-1): the operator's implementation returned output 0, \"y\", \
                 element type uint8, not one of float, int64";
     let place = at_own(1).parameter("y");
     assert_as_expected([difference_at("open", run(&options, &model), Kind::Input, text, &place)]);

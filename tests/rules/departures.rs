@@ -1,4 +1,4 @@
-//! Departures from the standard that a caller may accept, those that are only noted, and operators that are missing.
+//! Departures from the standard that a caller may accept, departures that are only noted, and missing operators.
 
 use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::tensor_shape_proto::dimension::Value as Dimension;

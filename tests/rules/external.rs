@@ -93,25 +93,22 @@ fn a_location_inside_the_folder_of_the_model() {
         (&[("offset", "0"), ("length", "24")], "its external data has no location", |_| {}),
         (
             &[("location", "")],
-            "its external data is at \"\": a path relative to the model's folder, and inside of it, is needed",
+            "its external data is at \"\": a path relative to the model's folder and inside it is needed",
             |_| {},
         ),
         (
             &[("location", "/etc/hostname")],
-            "its external data is at \"/etc/hostname\": a path relative to the model's folder, and inside of it, \
-             is needed",
+            "its external data is at \"/etc/hostname\": a path relative to the model's folder and inside it is needed",
             |_| {},
         ),
         (
             &[("location", "../data.bin")],
-            "its external data is at \"../data.bin\": a path relative to the model's folder, and inside of it, \
-             is needed",
+            "its external data is at \"../data.bin\": a path relative to the model's folder and inside it is needed",
             |_| {},
         ),
         (
             &[("location", "more/../data.bin")],
-            "its external data is at \"more/../data.bin\": a path relative to the model's folder, and inside of it, \
-             is needed",
+            "its external data is at \"more/../data.bin\": a path relative to the model's folder and inside it is needed",
             |_| {},
         ),
         (&[("location", "more")], "external data \"more\" is not a regular file", |_| {}),
@@ -134,13 +131,13 @@ fn links_are_not_followed() {
         [
             (
                 "link.bin",
-                "initializer: tensor \"data\": external data \"link.bin\" is behind a link: these are not followed \
-                 (LoadOptions::external_root names folders in which the target may be)",
+                "initializer: tensor \"data\": external data \"link.bin\" is behind a link: links are not followed \
+                 (LoadOptions::external_root allows links into a folder)",
             ),
             (
                 "link/late.bin",
-                "initializer: tensor \"data\": external data \"link/late.bin\" is behind a link: these are not followed \
-                 (LoadOptions::external_root names folders in which the target may be)",
+                "initializer: tensor \"data\": external data \"link/late.bin\" is behind a link: links are not followed \
+                 (LoadOptions::external_root allows links into a folder)",
             ),
         ]
         .map(|(location, text)| {
@@ -155,17 +152,17 @@ fn an_offset_and_a_length_that_fit() {
     check(&[
         (
             &[("location", "short.bin")],
-            "external data \"short.bin\" has 23 bytes: offset 0 and 24 bytes reach beyond",
+            "external data \"short.bin\" has 23 bytes: 24 bytes from offset 0 reach beyond its end",
             |_| {},
         ),
         (
             &[("location", "data.bin"), ("offset", "1")],
-            "external data \"data.bin\" has 24 bytes: offset 1 and 24 bytes reach beyond",
+            "external data \"data.bin\" has 24 bytes: 24 bytes from offset 1 reach beyond its end",
             |_| {},
         ),
         (
             &[("location", "data.bin"), ("offset", "18446744073709551615")],
-            "external data \"data.bin\" has 24 bytes: offset 18446744073709551615 and 24 bytes reach beyond",
+            "external data \"data.bin\" has 24 bytes: 24 bytes from offset 18446744073709551615 reach beyond its end",
             |_| {},
         ),
         (
@@ -213,15 +210,15 @@ fn external_data_alone_and_not_for_strings() {
     let cases: [(Change, &str); 4] = [
         (
             |t| t.raw_data = Some(vec![0; 24].into()),
-            "initializer: tensor \"data\": its data is external, and it has raw_data too",
+            "initializer: tensor \"data\": its data is external, but it also has raw_data",
         ),
         (
             |t| t.raw_data = Some(vec![].into()),
-            "initializer: tensor \"data\": its data is external, and it has raw_data too",
+            "initializer: tensor \"data\": its data is external, but it also has raw_data",
         ),
         (
             |t| t.float_data = vec![0.0; 6],
-            "initializer: tensor \"data\": its data is external, and it has float_data too",
+            "initializer: tensor \"data\": its data is external, but it also has float_data",
         ),
         (|t| t.data_type = Some(DType::String.code()), "initializer: tensor \"data\": strings can't be external data"),
     ];
@@ -232,8 +229,8 @@ fn external_data_alone_and_not_for_strings() {
 
 #[test]
 fn a_model_from_bytes_has_no_folder() {
-    let text = "initializer: tensor \"data\": its data is in the file \"data.bin\", and the model was loaded from bytes \
-                (Model::load finds it by its path, LoadOptions::external_data takes it)";
+    let text = "initializer: tensor \"data\": its data is in the file \"data.bin\", but the model was loaded from bytes \
+                (use Model::load, or LoadOptions::external_data)";
     let result = load(&external(&[("location", "data.bin")]));
     assert_as_expected([difference_at("from bytes", result, Kind::Input, text, &at_value("data"))]);
 }

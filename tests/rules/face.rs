@@ -1,4 +1,4 @@
-//! What a program sees of the library: feeds, outputs, runners, cancelling, files from memory.
+//! The library's API: feeds, outputs, runners, cancelling, files from memory.
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::{GraphProto, ModelProto, StringStringEntryProto, TensorProto};
@@ -126,11 +126,11 @@ fn feeds_come_by_position_too() {
     };
     let many = Place::default().with(|p| (p.value, p.size) = (Some(3), Some(2)));
     check(inputs![data(), indices(), data()], "more than 2 values are fed: the model has 2 inputs", many);
-    check(inputs![data()], "input \"indices\" is not fed", at_value("indices"));
-    check(inputs![], "input \"data\" is not fed", at_value("data"));
+    check(inputs![data()], "missing input \"indices\" (int64, [2])", at_value("indices"));
+    check(inputs![], "missing input \"data\" (float, [3, 2])", at_value("data"));
     check(Inputs::new().with("data", data()).next(data()), "input \"data\" is fed twice", at_value("data"));
     check(Inputs::new().next(data()).with("data", data()), "input \"data\" is fed twice", at_value("data"));
-    let text = "input \"data\" has element type int64, and the model takes float";
+    let text = "input \"data\" has element type int64, but the model expects float";
     check(inputs![indices(), data()], text, at_value("data"));
 }
 
@@ -231,10 +231,10 @@ fn external_data_may_be_in_memory() {
         assert_eq!(place.value_name.as_deref(), Some("data"));
         assert_as_expected([difference_at(offset, result, Kind::Model, &text, &place)]);
     };
-    check("12", "external data \"weights\" has 35 bytes: offset 12 and 24 bytes reach beyond");
+    check("12", "external data \"weights\" has 35 bytes: 24 bytes from offset 12 reach beyond its end");
     check(
         "18446744073709551615",
-        "external data \"weights\" has 35 bytes: offset 18446744073709551615 and 24 bytes reach beyond",
+        "external data \"weights\" has 35 bytes: 24 bytes from offset 18446744073709551615 reach beyond its end",
     );
     let error = load("other", "0").unwrap_err();
     assert_eq!((error.kind(), error.place()), (Kind::Input, &at_value("data")), "{error}");
@@ -349,7 +349,7 @@ fn element_types_have_names() {
         assert_eq!(dtype.name().parse::<DType>().unwrap(), dtype);
     }
     let error = "float33".parse::<DType>().unwrap_err();
-    assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Input, "\"float33\" is no element type"));
+    assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Input, "\"float33\" is not an element type"));
     assert!("".parse::<DType>().is_err() && "Float".parse::<DType>().is_err());
 }
 

@@ -1,4 +1,4 @@
-//! What is fed.
+//! Feeds.
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::ModelProto;
@@ -14,8 +14,8 @@ fn refused(model: &ModelProto, feeds: Inputs<'_>, text: &str, place: Place) {
 #[test]
 fn each_input_is_fed_once() {
     let check = |feeds, text: &str, name: &str| refused(&good(), feeds, text, at_value(name));
-    check(inputs! { "data" => data() }, "input \"indices\" is not fed", "indices");
-    check(inputs! {}, "input \"data\" is not fed", "data");
+    check(inputs! { "data" => data() }, "missing input \"indices\" (int64, [2])", "indices");
+    check(inputs! {}, "missing input \"data\" (float, [3, 2])", "data");
     check(
         inputs! { "data" => data(), "indices" => indices(), "extra" => data() },
         "input \"extra\" is not an input of the model, which takes \"data\", \"indices\"",
@@ -51,32 +51,32 @@ fn a_feed_is_as_its_input_is_declared() {
     let check = |feeds, text: &str, place| refused(&good(), feeds, text, place);
     check(
         inputs! { "data" => ndarray::Array2::<f64>::zeros((3, 2)), "indices" => indices() },
-        "input \"data\" has element type double, and the model takes float",
+        "input \"data\" has element type double, but the model expects float",
         at_value("data"),
     );
     check(
         inputs! { "data" => data(), "indices" => array![0i32, 1] },
-        "input \"indices\" has element type int32, and the model takes int64",
+        "input \"indices\" has element type int32, but the model expects int64",
         at_value("indices"),
     );
     check(
         inputs! { "data" => array![0f32, 1.0], "indices" => indices() },
-        "input \"data\" has shape [2] of rank 1, and the model takes rank 2",
+        "input \"data\" has shape [2] of rank 1, but the model expects rank 2",
         at_value("data"),
     );
     check(
         inputs! { "data" => data(), "indices" => ndarray::arr0(0i64) },
-        "input \"indices\" has shape [] of rank 0, and the model takes rank 1",
+        "input \"indices\" has shape [] of rank 0, but the model expects rank 1",
         at_value("indices"),
     );
     check(
         inputs! { "data" => ndarray::Array2::<f32>::zeros((3, 3)), "indices" => indices() },
-        "input \"data\" has shape [3, 3]: dimension 1 is 3, and the model takes 2",
+        "input \"data\" has shape [3, 3]: dimension 1 is 3, but the model expects 2",
         at_value("data").with(|p| (p.axis, p.size) = (Some(1), Some(3))),
     );
     check(
         inputs! { "data" => data(), "indices" => int64(&[0], &[]) },
-        "input \"indices\" has shape [0]: dimension 0 is 0, and the model takes 2",
+        "input \"indices\" has shape [0]: dimension 0 is 0, but the model expects 2",
         at_value("indices").with(|p| (p.axis, p.size) = (Some(0), Some(0))),
     );
 }
@@ -95,7 +95,7 @@ fn a_symbol_has_one_extent() {
     refused(
         &model,
         inputs! { "data" => data(), "indices" => indices() },
-        "input \"indices\" has shape [2]: dimension 0 is 2, and \"N\" is 3 in \"data\"",
+        "input \"indices\" has shape [2]: dimension 0 is 2, but \"N\" is 3 in \"data\"",
         at_value("indices").with(|p| (p.axis, p.size) = (Some(0), Some(2))),
     );
 
@@ -103,7 +103,7 @@ fn a_symbol_has_one_extent() {
     refused(
         &model,
         inputs! { "data" => data(), "indices" => indices() },
-        "input \"data\" has shape [3, 2]: dimension 1 is 2, and \"N\" is 3 in \"data\"",
+        "input \"data\" has shape [3, 2]: dimension 1 is 2, but \"N\" is 3 in \"data\"",
         at_value("data").with(|p| (p.axis, p.size) = (Some(1), Some(2))),
     );
 }

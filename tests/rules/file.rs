@@ -1,4 +1,4 @@
-//! Files that are no models, or only a part of one, or more than one.
+//! Files that are not a model, only a part of one, or more than one.
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::GraphProto;

@@ -1,4 +1,4 @@
-//! Functions of a model: a call is what the function's nodes are, in names of its own.
+//! Functions of a model: a call is replaced by the function's nodes, with names of their own.
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::attribute_proto::AttributeType;
@@ -234,7 +234,7 @@ fn attributes_of_a_call_are_as_the_function_says() {
         &calls_along(None, vec![reference]),
         Kind::Model,
         "in node \"call\" (own::Along): node #0 (Gather-13): attribute \"axis\": \
-         it refers to an attribute of a function, and is in none",
+         it refers to an attribute of a function, but is not in one",
         axis(inside("Along", 0, 13)),
     );
 }
@@ -345,7 +345,7 @@ fn inputs_and_outputs_may_be_left_out() {
     assert_eq!((error.kind(), error.causes().len()), (Kind::Model, 2));
     let place = inside("Two", 0, 13).parameter("indices");
     assert_eq!(error.causes()[0].place(), &place, "{error}");
-    let text = "in node \"call\" (own::Two): node #0 (Gather-13): input 1, \"indices\", is left out, and is required";
+    let text = "in node \"call\" (own::Two): node #0 (Gather-13): input 1, \"indices\", is left out, but required";
     assert_eq!(error.causes()[0].to_string(), text);
 }
 

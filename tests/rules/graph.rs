@@ -29,14 +29,14 @@ fn a_name_is_given_once() {
             "by two initializers",
             |m| graph_of(m).initializer = vec![initializer("extra", &data()), initializer("extra", &data())],
             Kind::Model,
-            "the name \"extra\" is given twice: by an initializer and by an initializer",
+            "two initializers are named \"extra\"",
             at_value("extra"),
         ),
         case(
             "by two initializers and an input",
             |m| graph_of(m).initializer = vec![initializer("data", &data()), initializer("data", &data())],
             Kind::Model,
-            "the name \"data\" is given twice: by an initializer and by an initializer",
+            "two initializers are named \"data\"",
             at_value("data"),
         ),
         case(
@@ -46,7 +46,7 @@ fn a_name_is_given_once() {
                 graph_of(m).initializer = vec![initializer("data", &data()), initializer("data", &data())];
             },
             Kind::Model,
-            "the name \"data\" is given twice: by an initializer and by an initializer",
+            "two initializers are named \"data\"",
             at_value("data"),
         ),
         case(
@@ -228,7 +228,7 @@ fn declared_types_and_dimensions() {
             "element type",
             |m| graph_of(m).input.push(declared(99, &[])),
             Kind::Model,
-            "input \"extra\": elem_type 99 is no element type",
+            "input \"extra\": elem_type 99 is not an element type",
             at_value("extra").with(|p| p.value = Some(99)),
         ),
         case(

@@ -37,7 +37,7 @@ fn until_ir_version_3_an_initializer_is_an_input_too() {
     for (version, model) in [(3, with_default(3, false)), (2, second)] {
         let model = load(&model).unwrap();
         let note =
-            format!("initializer \"indices\" is not an input too, as IR version {version} needs: it is constant");
+            format!("initializer \"indices\" is not an input too, as IR version {version} requires: it is constant");
         assert_eq!(model.report(), [note]);
         assert_eq!(model.run(inputs! { "data" => data() }).unwrap()["output"], good_output());
     }
@@ -59,7 +59,7 @@ fn from_ir_version_4_on_an_input_overrides_its_initializer() {
     let outputs = model.run(inputs! { "data" => data(), "indices" => array![1i64, 1] }).unwrap();
     assert_eq!(outputs["output"], array![[2f32, 3.0], [2.0, 3.0]].into());
     let result = model.run(inputs! { "data" => data(), "indices" => array![1i32, 1] });
-    let text = "input \"indices\" has element type int32, and the model takes int64";
+    let text = "input \"indices\" has element type int32, but the model expects int64";
     assert_as_expected([difference_at("fed", result, Kind::Input, text, &at_value("indices"))]);
 }
 
@@ -78,7 +78,7 @@ fn an_initializer_is_as_its_input_is_declared() {
             "element type",
             |m| graph_of(m).initializer.push(initializer("indices", &array![2i32, 0].into())),
             Kind::Model,
-            "initializer \"indices\" has element type int32, and the input \"indices\" has int64",
+            "initializer \"indices\" has element type int32, but the input \"indices\" has int64",
             at_value("indices"),
         ),
         case(
@@ -88,14 +88,14 @@ fn an_initializer_is_as_its_input_is_declared() {
                 graph_of(m).initializer.push(initializer("data", &ndarray::Array2::<f64>::zeros((3, 2)).into()));
             },
             Kind::Model,
-            "initializer \"data\" has element type double, and the input \"data\" has float",
+            "initializer \"data\" has element type double, but the input \"data\" has float",
             at_value("data"),
         ),
         case(
             "size",
             |m| graph_of(m).initializer.push(initializer("indices", &int64(&[3], &[0, 1, 2]))),
             Kind::Model,
-            "initializer \"indices\" has shape [3], and the input \"indices\" is declared as [2]",
+            "initializer \"indices\" has shape [3], but the input \"indices\" is declared as [2]",
             at_value("indices"),
         ),
         case(
@@ -105,7 +105,7 @@ fn an_initializer_is_as_its_input_is_declared() {
                 graph_of(m).initializer.push(initializer("indices", &int64(&[2, 1], &[0, 1])));
             },
             Kind::Model,
-            "initializer \"indices\" has shape [2, 1], and the input \"indices\" is declared as [2]",
+            "initializer \"indices\" has shape [2, 1], but the input \"indices\" is declared as [2]",
             at_value("indices"),
         ),
         case(
@@ -116,7 +116,7 @@ fn an_initializer_is_as_its_input_is_declared() {
                 graph_of(m).initializer.push(initializer("data", &data()));
             },
             Kind::Model,
-            "initializer \"data\" has shape [3, 2], and the input \"data\" is declared as [N, N]",
+            "initializer \"data\" has shape [3, 2], but the input \"data\" is declared as [N, N]",
             at_value("data"),
         ),
     ]);
@@ -132,7 +132,7 @@ fn an_initializer_that_is_not_fed_has_its_part_in_the_symbols() {
     let model = load(&model).unwrap();
     model.run(inputs! { "data" => data(), "extra" => array![0f32, 0.0] }).unwrap();
     let result = model.run(inputs! { "data" => data(), "extra" => array![0f32] });
-    let text = "input \"extra\" has shape [1]: dimension 0 is 1, and \"N\" is 2 in \"indices\"";
+    let text = "input \"extra\" has shape [1]: dimension 0 is 1, but \"N\" is 2 in \"indices\"";
     let place = at_value("extra").with(|p| (p.axis, p.size) = (Some(0), Some(1)));
     assert_as_expected([difference_at("extra", result, Kind::Input, text, &place)]);
 }

@@ -1,4 +1,4 @@
-//! What a run may take: each buffer counts once, from where it is taken to where it is freed.
+//! Memory of runs: each buffer counts once, from its allocation until it is freed.
 
 use crate::common::proto::{GraphProto, ModelProto, NodeProto};
 use crate::common::{initializer, node, value};

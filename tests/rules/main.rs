@@ -1,4 +1,4 @@
-//! Every rule whose breach is an error: what the error says, of which kind it is, and where it is placed.
+//! Every rule whose breach is an error: the error's text, kind and place.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 

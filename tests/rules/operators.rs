@@ -1,5 +1,5 @@
-//! What is the same for all of Gather, GatherElements and GatherND, and isn't said by the table: ranks, axes; and the
-//! types that each takes, by hand.
+//! Rules common to Gather, GatherElements and GatherND that the table doesn't have: ranks and axes. Also the types that
+//! each takes, written by hand.
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::{int, run_one};
@@ -10,7 +10,7 @@ use onnxref::{DType, Kind, Place, Tensor};
 pub(crate) struct Version {
     pub(crate) operator: &'static str,
     pub(crate) version: i64,
-    /// The first and the last opset that it rules in.
+    /// The first and the last opset that select it.
     opsets: [i64; 2],
     data_types: &'static str,
     index_types: &'static str,

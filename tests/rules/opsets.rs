@@ -1,4 +1,4 @@
-//! IR versions, opset imports, and the operators that they have.
+//! IR versions, opset imports, and their operators.
 
 use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto};

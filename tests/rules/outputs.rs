@@ -1,4 +1,4 @@
-//! What a model declares of its outputs.
+//! Declarations of outputs.
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::ValueInfoProto;
@@ -16,7 +16,7 @@ fn the_element_type_is_as_declared() {
             "of a node",
             |m| graph_of(m).output[0] = value("output", DType::Double, None),
             Kind::Model,
-            "node \"node\" (Gather-13): output \"output\" has element type float, and is declared as double",
+            "node \"node\" (Gather-13): output \"output\" has element type float, but is declared as double",
             at_node("Gather", 13).named("output"),
         ),
         case(
@@ -26,14 +26,14 @@ fn the_element_type_is_as_declared() {
                 graph_of(m).output[0].r#type = None;
             },
             Kind::Model,
-            "node \"node\" (Gather-13): output \"output\" has element type float, and is declared as int64",
+            "node \"node\" (Gather-13): output \"output\" has element type float, but is declared as int64",
             at_node("Gather", 13).named("output"),
         ),
         case(
             "of an input",
             |m| graph_of(m).output.push(value("indices", DType::Float, None)),
             Kind::Model,
-            "the graph's output \"indices\" has element type int64, and is declared as float",
+            "the graph's output \"indices\" has element type int64, but is declared as float",
             at_value("indices"),
         ),
         case(
@@ -43,7 +43,7 @@ fn the_element_type_is_as_declared() {
                 graph_of(m).output.push(value("extra", DType::Float16, None));
             },
             Kind::Model,
-            "the graph's output \"extra\" has element type float, and is declared as float16",
+            "the graph's output \"extra\" has element type float, but is declared as float16",
             at_value("extra"),
         ),
     ]);
@@ -55,7 +55,7 @@ fn an_element_type_that_only_a_run_shows_is_as_declared() {
     graph_of(&mut model).input[0].r#type = None;
     assert_eq!(load_and_run(&model, good_feeds()).unwrap()["output"], good_output());
     let feeds = inputs! { "data" => ndarray::Array2::<i8>::zeros((3, 2)), "indices" => indices() };
-    let text = "node \"node\" (Gather-13): output 0, \"output\", has element type int8, and is declared as float";
+    let text = "node \"node\" (Gather-13): output 0, \"output\", has element type int8, but is declared as float";
     let place = at_node("Gather", 13).parameter("output");
     let of_a_node = difference_at("of a node", load_and_run(&model, feeds), Kind::Model, text, &place);
 
@@ -64,7 +64,7 @@ fn an_element_type_that_only_a_run_shows_is_as_declared() {
     graph_of(&mut model).output.push(value("extra", DType::Int64, None));
     load_and_run(&model, good_feeds().with("extra", ndarray::arr0(1i64))).unwrap();
     let result = load_and_run(&model, good_feeds().with("extra", ndarray::arr0(1f32)));
-    let text = "the graph's output \"extra\" has element type float, and is declared as int64";
+    let text = "the graph's output \"extra\" has element type float, but is declared as int64";
     let of_an_input = difference_at("of an input", result, Kind::Model, text, &at_value("extra"));
     assert_as_expected([of_a_node, of_an_input]);
 }
@@ -83,13 +83,13 @@ fn another_shape_than_declared_is_noted() {
     assert_eq!(notes(&[symbol("N"), Dim::Unknown]), [""; 0]);
     assert_eq!(
         notes(&[Dim::Fixed(3), Dim::Fixed(2)]),
-        ["output \"output\" has shape [2, 2], and is declared as [3, 2]"]
+        ["output \"output\" has shape [2, 2], but is declared as [3, 2]"]
     );
     assert_eq!(
         notes(&[symbol("N"), Dim::Unknown, Dim::Fixed(1)]),
-        ["output \"output\" has shape [2, 2], and is declared as [N, ?, 1]"]
+        ["output \"output\" has shape [2, 2], but is declared as [N, ?, 1]"]
     );
-    assert_eq!(notes(&[]), ["output \"output\" has shape [2, 2], and is declared as []"]);
+    assert_eq!(notes(&[]), ["output \"output\" has shape [2, 2], but is declared as []"]);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_symbol_with_another_extent_than_in_the_inputs_is_noted() {
     graph.output[0] = value("output", DType::Float, Some(&[Dim::Symbol("N".into()), Dim::Fixed(2)]));
     let outputs = load_and_run(&model, good_feeds()).unwrap();
     assert_eq!(outputs["output"], good_output());
-    assert_eq!(outputs.notes(), ["output \"output\" has shape [2, 2], and is declared as [N, 2]"]);
+    assert_eq!(outputs.notes(), ["output \"output\" has shape [2, 2], but is declared as [N, 2]"]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What every operator refuses by its entry in the table: the number of values, their types, attributes. A new operator
-//! is checked here without a line of its own.
+//! Errors that follow from an operator's entry in the table: the number of values, their types, attributes. New operators
+//! are covered automatically.
 
 use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, ValueInfoProto};
@@ -330,8 +330,8 @@ fn what_refusals_say() {
         (good.load(&[], &good.outputs, &[]), "0 inputs given: the operator has (data, indices)"),
         (good.load(&both[..1], &good.outputs, &[]), "1 input given: the operator has (data, indices)"),
         (good.load(&both, &names(&["y", "z"]), &[]), "2 outputs given: the operator has (output)"),
-        (good.load(&names(&["x0", ""]), &good.outputs, &[]), "input 1, \"indices\", is left out, and is required"),
-        (good.load(&both, &names(&[""]), &[]), "output 0, \"output\", is left out, and is required"),
+        (good.load(&names(&["x0", ""]), &good.outputs, &[]), "input 1, \"indices\", is left out, but required"),
+        (good.load(&both, &names(&[""]), &[]), "output 0, \"output\", is left out, but required"),
         (good.load_typed(1, &DType::Int32.into()), "\"indices\" has element type int32: allowed int64"),
         (
             good.load_typed(1, &ValueType::Tensor(DType::Int64).sequence()),

@@ -38,8 +38,8 @@ fn check<const N: usize>(cases: [Case; N]) {
 fn one_field_and_the_right_one() {
     use DType::*;
     check([
-        (tensor(Float, &[2]), "it has no data, and its shape [2] takes 2 elements", |_| {}),
-        (tensor(Float, &[]), "it has no data, and its shape [] takes 1 elements", |_| {}),
+        (tensor(Float, &[2]), "it has no data, but its shape [2] takes 2 elements", |_| {}),
+        (tensor(Float, &[]), "it has no data, but its shape [] takes 1 elements", |_| {}),
         (
             TensorProto { int64_data: vec![1], ..tensor(Float, &[1]) },
             "its data is in int64_data: float takes raw_data or float_data",
@@ -196,7 +196,7 @@ fn values_of_the_type() {
         (int32(Float8e5m2, &[1], &[256]), "entry 0 is 256: float8e5m2 takes 0 to 255", |p| entry(p, 256, 0)),
         (int32(Bool, &[2], &[1, 2]), "entry 1 is 2: bool takes 0 to 1", |p| entry(p, 2, 1)),
         (int32(Bool, &[1], &[-1]), "entry 0 is -1: bool takes 0 to 1", |p| entry(p, -1, 0)),
-        (raw(Bool, &[2], &[1, 2]), "element [1] is the byte 2, which is no bool", |p| entry(p, 2, 1)),
+        (raw(Bool, &[2], &[1, 2]), "element [1] is the byte 2, which is not a valid bool", |p| entry(p, 2, 1)),
         (
             TensorProto { uint64_data: vec![0, 1 << 32], ..tensor(Uint32, &[2]) },
             "entry 1 is 4294967296: uint32 takes 0 to 4294967295",
@@ -219,14 +219,14 @@ fn entry(p: &mut Place, value: i128, position: usize) {
 fn whole_tensors_of_known_types() {
     let with_code = |code| TensorProto { data_type: code, ..raw(DType::Float, &[1], &[0; 4]) };
     check([
-        (with_code(Some(99)), "data_type 99 is no element type", |p| p.value = Some(99)),
-        (with_code(Some(29)), "data_type 29 is no element type", |p| p.value = Some(29)),
-        (with_code(Some(-1)), "data_type -1 is no element type", |p| p.value = Some(-1)),
-        (with_code(Some(0)), "data_type 0 is no element type", |p| p.value = Some(0)),
-        (with_code(None), "data_type 0 is no element type", |p| p.value = Some(0)),
+        (with_code(Some(99)), "data_type 99 is not an element type", |p| p.value = Some(99)),
+        (with_code(Some(29)), "data_type 29 is not an element type", |p| p.value = Some(29)),
+        (with_code(Some(-1)), "data_type -1 is not an element type", |p| p.value = Some(-1)),
+        (with_code(Some(0)), "data_type 0 is not an element type", |p| p.value = Some(0)),
+        (with_code(None), "data_type 0 is not an element type", |p| p.value = Some(0)),
         (
             TensorProto { segment: Some(Box::new(Segment::default())), ..raw(DType::Float, &[1], &[0; 4]) },
-            "it is a segment of a tensor: these can't be put together",
+            "it is a segment of a tensor: segments can't be joined",
             |_| {},
         ),
         (
@@ -239,7 +239,7 @@ fn whole_tensors_of_known_types() {
                 external_data: vec![StringStringEntryProto { key: Some("location".into()), value: Some("w".into()) }],
                 ..raw(DType::Float, &[1], &[0; 4])
             },
-            "it has external_data, and its data_location is not EXTERNAL",
+            "it has external_data, but its data_location is not EXTERNAL",
             |_| {},
         ),
     ]);

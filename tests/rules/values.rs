@@ -1,4 +1,4 @@
-//! Values that are no tensors, sparse tensors, and attributes of every kind.
+//! Values that are not tensors, sparse tensors, and attributes of every kind.
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::attribute_proto::AttributeType;
@@ -131,26 +131,26 @@ fn a_feed_is_of_the_declared_type() {
         assert_as_expected([difference_at(text, model.run(inputs![feed]), Kind::Input, text, &place)]);
     };
     let (list, int_list) = (float_type().sequence(), ValueType::from(DType::Int64).sequence());
-    check(&list, floats(&[1.0]), "input \"x\" has type float, and the model takes seq(float)");
+    check(&list, floats(&[1.0]), "input \"x\" has type float, but the model expects seq(float)");
     check(
         &list,
         sequence(DType::Int64.into(), &[]),
-        &format!("input \"x\" has type {int_list}, and the model takes seq(float)"),
+        &format!("input \"x\" has type {int_list}, but the model expects seq(float)"),
     );
     check(
         &list,
         Optional::some(floats(&[])).into(),
-        "input \"x\" has type optional(float), and the model takes seq(float)",
+        "input \"x\" has type optional(float), but the model expects seq(float)",
     );
     check(
         &float_type().optional(),
         Optional::none(DType::Double.into()).into(),
-        "input \"x\" has type optional(double), and the model takes optional(float)",
+        "input \"x\" has type optional(double), but the model expects optional(float)",
     );
     check(
         &map_type(DType::Int64),
         map(strings(&["a"]), &[floats(&[1.0])]),
-        "input \"x\" has type map(string,float), and the model takes map(int64,float)",
+        "input \"x\" has type map(string,float), but the model expects map(int64,float)",
     );
     // A sequence of a file that doesn't say its type, and is empty, is of every type.
     let open = Value::from_proto_bytes(sequence(float_type(), &[]).to_proto_bytes("x"), &list).unwrap();
@@ -172,7 +172,7 @@ fn declared_types_are_held_against_the_operators() {
     assert_as_expected([difference_at("input", result, Kind::Model, text, &at_input)]);
     let mut other = model(&float_type().sequence(), vec![own("Same", vec![])], "y");
     graph_of(&mut other).output[0] = typed("y", &float_type().optional());
-    let text = "node \"node\" (com.example::Same-1): output \"y\" has type seq(float), and is declared as \
+    let text = "node \"node\" (com.example::Same-1): output \"y\" has type seq(float), but is declared as \
                 optional(float)";
     let result = load(&same(), &other);
     assert_as_expected([difference_at("output", result, Kind::Model, text, &place.named("y"))]);
@@ -289,7 +289,7 @@ fn wrong_sparse_tensors() {
         let result = dense(&two, &indices, dims);
         assert_as_expected([difference_at(text, result, Kind::Model, &said(text), &place)]);
     };
-    let later = |k| format!("its index {k} doesn't come after the one before: ascending ones are needed");
+    let later = |k| format!("its index {k} is not greater than the one before: indices must ascend");
     check(int64(&[2], &[3, 1]), &[4], &later(1), Some(1));
     check(int64(&[2], &[1, 1]), &[4], &later(1), Some(1));
     check(int64(&[2, 2], &[1, 0, 0, 1]), &[2, 2], &later(1), Some(1));

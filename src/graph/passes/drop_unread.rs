@@ -1,4 +1,4 @@
-//! Removes nodes whose outputs nobody reads, except users' operators, which may have effects.
+//! Removes nodes whose outputs are never read, except users' operators, which may have side effects.
 
 use crate::graph::draft::Draft;
 
@@ -6,7 +6,7 @@ pub(super) fn drop_unread(draft: &mut Draft) {
     let mut read = vec![false; draft.entries.len()];
     let mut mark = |at: usize| read.get_mut(at).map(|read| *read = true);
     draft.outputs.iter().for_each(|(_, id)| _ = mark(id.at()));
-    // A node is read by those after it: from the last one on all readers are known.
+    // Readers come after the node: going backwards, all of them are known.
     let mut kept: Vec<bool> = Vec::with_capacity(draft.nodes.len());
     for node in draft.nodes.iter().rev() {
         let custom = node.resolved.as_ref().is_some_and(|resolved| resolved.is_custom());

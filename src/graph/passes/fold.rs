@@ -9,13 +9,13 @@ use smallvec::SmallVec;
 /// Maximum elements and steps of all folding; the rest is left to the runs.
 const MOST: u64 = 1 << 26;
 
-/// Bytes that folding takes for what it computes with, at most.
+/// Maximum memory for intermediate results of folding.
 const SCRATCH: u64 = 16 << 20;
 
-/// Folds nodes, one after the other, as long as there is budget.
+/// Folds nodes one by one while there is budget.
 pub(in crate::graph) struct Fold<'a> {
     budget: &'a Budget,
-    /// Memory that folding has taken, and gives back when it ends.
+    /// Memory that folding takes, and gives back when it ends.
     scratch: u64,
     context: Context,
 }
@@ -23,7 +23,7 @@ pub(in crate::graph) struct Fold<'a> {
 impl<'a> Fold<'a> {
     pub(in crate::graph) fn new(budget: &'a Budget, limits: &Limits) -> Fold<'a> {
         let mut limits = limits.clone();
-        // What is being computed, and memory that waits for another use; results are paid for by themselves.
+        // Intermediate results, and pooled memory; results are charged separately.
         let scratch = (budget.left() / 4).min(SCRATCH).min(limits.run_bytes);
         limits.run_bytes = if budget.take(scratch).is_ok() { scratch } else { 0 };
         limits.run_elements = limits.run_elements.min(MOST);
@@ -44,7 +44,7 @@ impl<'a> Fold<'a> {
 
     fn values(&self, node: &DraftNode, entries: &[Entry]) -> Option<Values> {
         let (resolved, operator) = (node.resolved.as_ref()?, node.operator.as_ref()?.plain()?);
-        // What a user's operator does is the user's: it may differ from call to call.
+        // A user's operator may return something else on each call.
         if resolved.is_custom() || node.inputs.is_empty() {
             return None;
         }

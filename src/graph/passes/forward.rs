@@ -1,4 +1,4 @@
-//! Lets readers of a node that gives an input as it is read that input instead.
+//! Bypasses nodes that return an input unchanged: their readers read that input instead.
 
 use crate::graph::draft::{Draft, Id};
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ pub(super) fn forward(draft: &mut Draft) {
         let from = node.operator.as_ref().and_then(|operator| operator.plain()?.forwards());
         let from = from.and_then(|k| node.inputs.get(k).copied().flatten());
         if let (Some(from), Some(Some(to))) = (from, node.outputs.first()) {
-            // A type that is checked at run time is checked by the node.
+            // The node does the type check at run time.
             if !node.open {
                 instead.insert(*to, from);
             }

@@ -4,7 +4,7 @@ use super::narrow::{BLOCK, narrow};
 use super::{Bounds, Index, rows};
 use crate::kernels::{Resources, Stopped, parallel};
 
-/// Elements by size: the bits move, whatever they mean. Reads and writes need no alignment.
+/// Elements by size: only bits move. Reads and writes need no alignment.
 pub(super) trait Word: Copy + Sync {}
 impl Word for u8 {}
 impl Word for u16 {}
@@ -22,12 +22,12 @@ pub(super) fn gather<T: Word, I: Index>(
 ) -> Result<(), Stopped> {
     let (size, n) = (size_of::<T>(), indices.len());
     if axis.size > u32::MAX as usize {
-        // Entries don't fit the blocks below.
+        // Too large for the blocks below.
         return rows::gather(data, axis, size, indices, out, resources);
     }
     if out.len() == n * size {
         return parallel::split(out, size, resources, |first, out| {
-            // Not `size`: what a closure captures is no constant to the compiler.
+            // Not `size`: a captured variable is not a constant to the compiler.
             let count = out.len() / size_of::<T>();
             let indices = indices.get(first..first + count).ok_or(Stopped::OutOfRange)?;
             checked::<T, I>(data, axis, indices, out)
@@ -65,7 +65,7 @@ fn checked<T: Word, I: Index>(data: &[u8], axis: Bounds, indices: &[I], out: &mu
     Ok(())
 }
 
-/// The plain loop: what the others are measured and tested against.
+/// The plain loop, as a reference for tests and benchmarks.
 #[inline(always)]
 pub(super) fn one_by_one<I: Index>(
     data: &[u8],
@@ -90,9 +90,9 @@ fn narrowed<I: Index>(indices: &[I], axis: Bounds) -> Option<Vec<u32>> {
     Some(entries)
 }
 
-/// `out[k] = data[entries[k]]`. Each entry is below `size`, and `data` has so many elements.
+/// `out[k] = data[entries[k]]`. Each entry is below `size`, the number of elements of `data`.
 ///
-/// Not compiled for higher levels: their gather instructions measure slower than loads one by one.
+/// Not compiled for higher levels: their gather instructions are slower than single loads.
 #[inline]
 fn pick<T: Word>(data: &[u8], size: usize, entries: &[u32], out: &mut [u8]) {
     let bytes = size_of::<T>();
@@ -102,8 +102,8 @@ fn pick<T: Word>(data: &[u8], size: usize, entries: &[u32], out: &mut [u8]) {
     let (from, to) = (data.as_ptr().cast::<T>(), out.as_mut_ptr().cast::<T>());
     for (k, &entry) in entries.iter().enumerate() {
         debug_assert!((entry as usize) < size);
-        // SAFETY: `entry < size`, as `narrow` and `narrowed` checked, and `k < entries.len()`: both are inside of the
-        // slices by the lengths compared above. Words are plain bits at any address.
+        // SAFETY: `entry < size`, as `narrow` and `narrowed` checked, and `k < entries.len()`: the lengths compared
+        // above keep both in bounds. Words are plain bits at any address.
         #[allow(unsafe_code)]
         unsafe {
             to.add(k).write_unaligned(from.add(entry as usize).read_unaligned());

@@ -6,18 +6,18 @@ use super::{Bounds, Index};
 use crate::kernels::{Resources, Stopped, parallel, volume};
 use smallvec::SmallVec;
 
-/// What a GatherElements walks over.
+/// The shapes and the axis of a GatherElements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grid<'a> {
     /// The shape of `data`.
     pub(crate) data: &'a [usize],
     /// The shape of `indices` and of the output.
     pub(crate) indices: &'a [usize],
-    /// The axis that the indices are for.
+    /// The axis that the indices refer to.
     pub(crate) axis: usize,
 }
 
-/// Minimum number of indices in a row that is worth a block.
+/// Minimum length of a row that is worth a block.
 const SHORT: usize = 32;
 
 /// How a row of indices reads `data`: `data[base + entry * stride + k * step]`.
@@ -28,7 +28,7 @@ struct Row {
     step: usize,
 }
 
-/// A dimension of the indices as loops see it.
+/// A dimension of the indices, for the loops.
 #[derive(Debug, Clone, Copy)]
 struct Dim {
     size: usize,
@@ -36,8 +36,8 @@ struct Dim {
     step: usize,
 }
 
-/// The dimensions of the indices, the innermost first. Those with one position are left out, and neighbours through
-/// which `data` steps evenly are one.
+/// The dimensions of the indices, innermost first. Dimensions of size 1 are left out, and neighbours are merged if
+/// `data` has an even stride through both.
 fn dims(grid: &Grid<'_>) -> SmallVec<[Dim; 4]> {
     let mut dims: SmallVec<[Dim; 4]> = SmallVec::new();
     let mut stride = 1usize;
@@ -84,7 +84,7 @@ pub(super) fn gather<T: Word, I: Index>(
     })
 }
 
-/// Calls `copy` for each row, or what of it is in `out`: with where it starts in `data`.
+/// Calls `copy` for each row, or the part of it in `out`, with its start in `data`.
 #[inline(always)]
 fn each_row<T: Word, I: Index>(
     mut walk: Walk<'_>,
@@ -129,7 +129,7 @@ fn one_row<T: Word, I: Index>(
         };
         let (from, to) = (data.as_ptr().cast::<T>(), out.as_mut_ptr().cast::<T>());
         let first = base + block * BLOCK * step;
-        // SAFETY: `narrow` checked that each entry is on the axis, so that the element is at most the one at `reach`,
+        // SAFETY: `narrow` checked that each entry is on the axis, so the element is at most the one at `reach`,
         // which is in `data`; `k` is in `out`. Words are plain bits at any address.
         #[allow(unsafe_code)]
         unsafe {
@@ -147,7 +147,7 @@ fn one_row<T: Word, I: Index>(
     Ok(())
 }
 
-/// The plain loop: what the other is measured and tested against.
+/// The plain loop, as a reference for tests and benchmarks.
 #[inline(always)]
 fn one_by_one<T: Word, I: Index>(
     data: &[u8],
@@ -166,10 +166,10 @@ fn one_by_one<T: Word, I: Index>(
     Ok(())
 }
 
-/// For one row of indices after the other: where it starts in `data`, with the coordinate along the axis as 0.
+/// Iterates over rows of indices, with the start of each in `data` (coordinate 0 along the axis).
 struct Walk<'a> {
     row: Dim,
-    /// Elements of the next row that were before this walk.
+    /// Elements of the next row to skip.
     before: usize,
     outer: &'a [Dim],
     position: SmallVec<[usize; 4]>,
@@ -177,7 +177,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// From the element `first` of the indices on.
+    /// Starts at the element `first` of the indices.
     fn new(row: Dim, outer: &'a [Dim], first: usize) -> Walk<'a> {
         let mut walk = Walk { row, before: 0, outer, position: SmallVec::from_elem(0, outer.len()), base: 0 };
         if first > 0 {
@@ -191,7 +191,7 @@ impl<'a> Walk<'a> {
         walk
     }
 
-    /// Where the row starts, or what is left of it, and how much that is.
+    /// The start of the row, or of its remainder, and the length.
     fn next(&mut self) -> (usize, usize) {
         let before = std::mem::take(&mut self.before);
         let next = (self.base + before * self.row.step, self.row.size - before);

@@ -1,7 +1,7 @@
 //! Gather kernels: copy elements by index. They know sizes in bytes, not types.
 //!
-//! Each checks a block of indices before it copies by them, and stops at the first block with one out of range. Which
-//! index that is the operator finds out.
+//! Each checks a block of indices before it copies by them, and stops at the first block with an index out of range.
+//! The operator then finds out which index it is.
 //!
 //! Entries of many bytes are copied one by one ([`rows`]). Single elements go through blocks of narrowed indices
 //! ([`narrow`], [`elements`], [`grid`]).
@@ -20,7 +20,7 @@ use crate::kernels::{Resources, Stopped, parallel};
 pub(crate) struct Gather<'a> {
     pub(crate) data: &'a [u8],
     pub(crate) axis: Bounds,
-    /// Bytes of an entry: of all dimensions after the axis.
+    /// Bytes of an entry: all dimensions after the axis.
     pub(crate) row: usize,
     pub(crate) indices: Indices<'a>,
 }
@@ -41,7 +41,7 @@ fn gather_by<I: Index>(
 ) -> Result<(), Stopped> {
     let Gather { data, axis, row, .. } = work;
     if out.is_empty() {
-        // Nothing is copied, but bad indices are an error all the same.
+        // Nothing is copied, but bad indices are still an error.
         let good = indices.iter().all(|&index| axis.entry(index).is_some());
         return if good { Ok(()) } else { Err(Stopped::OutOfRange) };
     }
@@ -55,7 +55,7 @@ fn gather_by<I: Index>(
     }
 }
 
-/// As [`gather`], with zeros for an index that is out of range.
+/// As [`gather`], but an index out of range gives zeros.
 pub(crate) fn gather_or_zero(work: Gather<'_>, out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
     fn each<I: Index>(
         work: Gather<'_>,
@@ -112,7 +112,7 @@ pub(crate) fn gather_elements(
     }
 }
 
-/// Index values as they came.
+/// Index values as the tensor holds them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Indices<'a> {
     I32(&'a [i32]),
@@ -120,7 +120,7 @@ pub(crate) enum Indices<'a> {
 }
 
 impl<'a> Indices<'a> {
-    /// `n` of them from `first` on; none where there are not so many.
+    /// `n` of them from `first` on; empty if there are fewer.
     pub(crate) fn part(self, first: usize, n: usize) -> Indices<'a> {
         match self {
             Indices::I32(indices) => Indices::I32(indices.get(first..first + n).unwrap_or(&[])),
@@ -148,7 +148,7 @@ impl Index for i64 {
     }
 }
 
-/// An axis as loops see it.
+/// An axis, for the loops.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     /// Entries along the axis.
@@ -166,12 +166,12 @@ impl Bounds {
         ((entry as u64) < self.size as u64).then_some(entry as usize)
     }
 
-    /// The index counted from the start. What was out of range stays so.
+    /// The index counted from the start. Out of range stays out of range.
     #[inline(always)]
     fn wrapped(self, index: impl Index) -> i64 {
         let value = index.value();
         let wrap = if self.negative { self.size as i64 } else { 0 };
-        // No overflow: a size is not negative, and is added to what is.
+        // No overflow: a non-negative size is added to a negative index.
         value.wrapping_add((value >> 63) & wrap)
     }
 }

@@ -4,7 +4,7 @@ use super::{Bounds, Index};
 use crate::kernels::Stopped;
 use crate::kernels::cpu::for_each_level;
 
-/// How many indices are checked and narrowed at a time: their positions stay in the nearest cache.
+/// Number of indices that are checked and narrowed at a time; they fit the first-level cache.
 pub(super) const BLOCK: usize = 512;
 
 for_each_level! {
@@ -19,7 +19,7 @@ fn narrow_body<I: Index>(indices: &[I], axis: Bounds, entries: &mut [u32; BLOCK]
     let mut bad = 0;
     for (entry, &index) in entries.iter_mut().zip(indices) {
         let wrapped = axis.wrapped(index);
-        // The sign is set if it is below 0 or above the last.
+        // The sign bit is set if the index is below 0 or beyond the last entry.
         bad |= wrapped | last.wrapping_sub(wrapped);
         *entry = wrapped as u32;
     }

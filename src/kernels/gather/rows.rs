@@ -5,7 +5,7 @@ use super::{Bounds, Index};
 use crate::kernels::cpu::{for_each_level, prefetch};
 use crate::kernels::{Resources, Stopped, parallel};
 
-/// Outputs of so many bytes are too large to stay cached; they are written with non-temporal stores.
+/// Outputs from this size on are too large to stay cached; they are written with non-temporal stores.
 const PAST_CACHES: usize = 16 << 20;
 
 /// `out[o, k, ..] = data[o, indices[k], ..]`, entries of `row` bytes
@@ -47,7 +47,7 @@ fn copy_body<I: Index>(
     out: &mut [u8],
 ) -> Result<(), Stopped> {
     if axis.size <= u32::MAX as usize {
-        // Of a short row the size, or both its ends, is a few instructions; checking its index is as much.
+        // Copying a short row takes a few instructions, by its size or its two ends; checking its index takes as many.
         match row {
             3 => return short_rows(data, axis, 3, indices, first, out, ends::<2>),
             5..=7 => return short_rows(data, axis, row, indices, first, out, ends::<4>),
@@ -77,7 +77,7 @@ fn whole<const N: usize>(from: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Copies the first and the last `N` bytes, which is all of up to `2 N`.
+/// Copies the first and the last `N` bytes: all of a row of up to `2 N`.
 #[inline(always)]
 fn ends<const N: usize>(from: &[u8], out: &mut [u8]) {
     if let (Some(from), Some(out)) = (from.first_chunk::<N>(), out.first_chunk_mut::<N>()) {
@@ -142,8 +142,8 @@ fn stream_body<I: Index>(
     outcome
 }
 
-/// Calls `copy` for each row from `first` on: with the entry, the row of the output, and an entry that will be
-/// needed soon.
+/// Calls `copy` for each row from `first` on, with the entry, the row of the output, and an entry that is needed
+/// soon.
 #[inline(always)]
 fn each_row<I: Index>(
     data: &[u8],
@@ -185,7 +185,7 @@ impl Next<'_> {
     }
 }
 
-/// Copies `from` to `out`, which are of one length, and asks for `next` as it goes.
+/// Copies `from` to `out`, of the same length, and prefetches `next` meanwhile.
 #[inline(always)]
 fn copy_row(from: &[u8], out: &mut [u8], next: Next<'_>) {
     let (from_lines, from_rest) = from.as_chunks::<64>();
@@ -200,7 +200,7 @@ fn copy_row(from: &[u8], out: &mut [u8], next: Next<'_>) {
     }
 }
 
-/// As [`copy_row`], with non-temporal stores where the processor has them.
+/// As [`copy_row`], with non-temporal stores if the processor has them.
 #[inline(always)]
 fn stream_row(from: &[u8], out: &mut [u8], next: Next<'_>) {
     #[cfg(target_arch = "x86_64")]
@@ -221,7 +221,7 @@ fn stream_row(from: &[u8], out: &mut [u8], next: Next<'_>) {
             let (from, out) = (from.as_chunks::<16>().0, out.as_chunks_mut::<16>().0);
             for (out, from) in out.iter_mut().zip(from) {
                 // SAFETY: both have 16 bytes, and `out` is at a multiple of 16: the lines start at one of 64. Every
-                // x86-64 processor has these; `fence` orders the stores before anybody reads the output.
+                // x86-64 processor has these; `fence` orders the stores before the output is read.
                 #[allow(unsafe_code)]
                 unsafe {
                     _mm_stream_si128(out.as_mut_ptr().cast(), _mm_loadu_si128(from.as_ptr().cast()));
@@ -234,7 +234,7 @@ fn stream_row(from: &[u8], out: &mut [u8], next: Next<'_>) {
     copy_row(from, out, next);
 }
 
-/// Orders non-temporal stores before whatever reads them.
+/// Orders non-temporal stores before later reads.
 #[inline(always)]
 fn fence() {
     #[cfg(target_arch = "x86_64")]

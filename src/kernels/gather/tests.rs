@@ -1,4 +1,4 @@
-//! Each kernel against its slow oracle, at each level of the processor, around every size where its way changes.
+//! Each kernel against its slow oracle, at each processor level, around every size at which it switches its method.
 
 use super::*;
 use crate::kernels::cpu::tests::at_each_level;
@@ -41,7 +41,7 @@ fn indices(n: usize, size: usize, seed: u64) -> Vec<i64> {
 
 fn check(outer: usize, size: usize, row: usize, indices: &[i64]) {
     let axis = Bounds { size, negative: true };
-    // At an odd address: nothing may count on alignment.
+    // At an odd address: nothing may rely on alignment.
     let data = pattern(outer * size * row + 1);
     let data = &data[1..];
     let want = oracle(data, axis, row, indices);
@@ -61,7 +61,7 @@ fn check(outer: usize, size: usize, row: usize, indices: &[i64]) {
     });
 }
 
-/// Without an oracle's answer an index is out of range.
+/// If the oracle has no answer, an index is out of range.
 fn expected(want: &Option<Vec<u8>>) -> Result<(), Stopped> {
     want.as_ref().map(|_| ()).ok_or(Stopped::OutOfRange)
 }
@@ -73,7 +73,7 @@ fn indices_len(indices: Indices<'_>) -> usize {
     }
 }
 
-/// What is small is done by one thread in any case.
+/// Small work is always done by one thread.
 const THREADS: &[usize] = sized(&[1, 3], &[3]);
 
 /// Numbers of indices around the thresholds: short, one block, several blocks.

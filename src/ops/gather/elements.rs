@@ -36,7 +36,7 @@ impl Operator for GatherElements {
     }
 }
 
-/// The equation reads `data` at every position of `indices` off the axis, so `indices` may not reach beyond it there.
+/// Off the axis, the equation reads `data` at every position of `indices`, so `indices` may not be larger there.
 fn check_shapes(data: &[usize], indices: &[usize], axis: usize) -> Result<()> {
     if data.len() != indices.len() {
         return Err(Error::input(format!(

@@ -51,13 +51,13 @@ impl Operator for GatherND {
 
 /// The dimensions by their part in the equation.
 struct Split<'a> {
-    /// `b..`: the same in both.
+    /// `b..`: equal in both.
     batch: &'a [usize],
-    /// `i..`: the rest of the indices, but the last.
+    /// `i..`: the other dimensions of the indices, except the last.
     tuples: &'a [usize],
-    /// How many indices are in a tuple: the last dimension of the indices.
+    /// The length of a tuple: the last dimension of the indices.
     width: usize,
-    /// `s..`: the rest of the data.
+    /// `s..`: the other dimensions of the data.
     slice: &'a [usize],
 }
 

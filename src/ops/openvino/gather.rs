@@ -1,4 +1,4 @@
-//! OpenVINO's Gather: as ONNX's, with the axis as an input, and batches.
+//! OpenVINO's Gather: like ONNX's, with the axis as an input, and with batches.
 //! <https://docs.openvino.ai/2024/documentation/openvino-ir-format/operation-sets/operation-specs/movement/gather-8.html>
 
 use crate::ops::prelude::*;
@@ -14,7 +14,7 @@ struct Gather {
     range: Range,
 }
 
-/// Version 1 has no batches. Negative indices came with version 8, from which on an index out of range gives zeros.
+/// Version 1 has no batches. From version 8 on, negative indices are allowed, and an index out of range gives zeros.
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let batch_dims = if node.version() < 7 { 0 } else { node.int("batch_dims")? };
     let range = if node.version() < 8 { Range::Unsigned { until: 8 } } else { Range::Signed };
@@ -41,7 +41,7 @@ impl Operator for Gather {
         let out = output.bytes_mut();
         let refused = |why| out_of_range(why, call, &axis, self.range);
         if out.is_empty() {
-            // Nothing is copied, however many batches there are, but bad indices are an error all the same.
+            // Nothing is copied, whatever the number of batches, but bad indices are still an error.
             if self.range != Range::Signed {
                 kernels::gather::gather(work, out, call.resources()).map_err(refused)?;
             }
@@ -83,8 +83,8 @@ fn axis_of(call: &Call<'_>) -> Result<Axis> {
 }
 
 impl Gather {
-    /// How many dimensions are of the batch: they are the same in both. Negative values count from the end of
-    /// the indices' rank.
+    /// The number of batch dimensions, which are equal in both. Negative values count from the end of the indices'
+    /// rank.
     fn batch(&self, data: &[usize], indices: &[usize], axis: &Axis) -> Result<usize> {
         let (given, q, least) = (self.batch_dims, indices.len() as i64, indices.len().min(data.len()));
         let wrapped = if given < 0 { given.saturating_add(q) } else { given };
