@@ -121,8 +121,8 @@ struct Known {
     found: Found,
 }
 
-/// The operator; or its number among those that can't be resolved, if it is listed there.
-pub(crate) type Found = std::result::Result<Arc<Resolved>, Option<usize>>;
+/// The operator; or its number among those that can't be resolved.
+pub(crate) type Found = std::result::Result<Arc<Resolved>, usize>;
 
 impl Lookup {
     fn key(&self, domain: &str, name: &str, opset: Option<i64>) -> u64 {

@@ -1,6 +1,6 @@
 //! Operators that a model needs but this runtime doesn't have.
 
-use super::{Error, Kind, Place, operator_label};
+use super::{Error, Place, operator_label};
 use std::fmt::{self, Display};
 
 /// The operators of a model that can't run here: [`Error::needs`].
@@ -72,33 +72,31 @@ fn grouped(number: usize) -> String {
 /// An operator that nodes name and that can't be resolved.
 #[derive(Debug)]
 pub(crate) struct Unresolved {
-    /// Why, with the place of the first node.
-    pub(crate) error: Error,
-    /// The place of that node in the draft.
+    /// Why, with the place of the first node; `None` if there are too many to keep.
+    pub(crate) error: Option<Error>,
+    /// It is missing here; otherwise the model is at fault.
+    pub(crate) missing: bool,
+    /// The place of the first node in the draft.
     pub(crate) at: usize,
     pub(crate) nodes: usize,
 }
 
 impl Unresolved {
     /// The error for all its nodes.
-    pub(crate) fn into_error(self) -> Error {
-        if self.nodes > 1 { self.error.and(&format!(" ({} nodes)", grouped(self.nodes))) } else { self.error }
+    pub(crate) fn into_error(self) -> Option<Error> {
+        let error = self.error?;
+        Some(if self.nodes > 1 { error.and(&format!(" ({} nodes)", grouped(self.nodes))) } else { error })
     }
 
-    /// Whether it is missing here; otherwise the model is at fault.
-    pub(crate) fn is_missing(&self) -> bool {
-        self.error.kind() == Kind::Unsupported
-    }
-
-    /// The same as data, if the operator is missing here.
-    pub(crate) fn missing(&self) -> Option<Missing> {
-        let place = self.error.place();
-        let (domain, operator) = (place.domain.clone().unwrap_or_default(), place.operator.clone().unwrap_or_default());
-        self.is_missing().then(|| Missing {
-            domain,
-            operator,
+    /// The same as data.
+    pub(crate) fn as_data(&self) -> Option<Missing> {
+        let error = self.error.as_ref()?;
+        let place = error.place();
+        Some(Missing {
+            domain: place.domain.clone().unwrap_or_default(),
+            operator: place.operator.clone().unwrap_or_default(),
             version: place.version,
-            reason: self.error.0.message.clone(),
+            reason: error.0.message.clone(),
             nodes: self.nodes,
             first: place.clone(),
         })

@@ -1,7 +1,7 @@
 //! A model while it is loaded: values by id, nodes as read, and the faults found so far.
 
 use super::feeds::{ValueInfo, check_default};
-use crate::error::{Error, Missing, Needs, Result, Unresolved, quote};
+use crate::error::{Error, Kind, Needs, Result, Unresolved, quote};
 use crate::limits::Budget;
 use crate::operator::{Label, Made, Resolved};
 use crate::schema::Attribute;
@@ -166,7 +166,6 @@ pub(crate) struct Faults {
     unresolved: Vec<Unresolved>,
     unresolved_nodes: usize,
     unresolved_weight: usize,
-    unlisted: usize,
     /// The number of operators and of nodes, resolved or not.
     pub(crate) operators: usize,
     pub(crate) nodes: usize,
@@ -185,21 +184,19 @@ impl Faults {
         self.list.len() + self.left_out + self.unresolved_nodes
     }
 
-    /// Lists an operator that can't be resolved, for [`Faults::unresolved`]; `None` if there are too many.
-    pub(crate) fn list_unresolved(&mut self, at: usize, error: Error) -> Option<usize> {
-        if self.unresolved_weight >= self.most {
-            self.unlisted += 1;
-            return None;
-        }
+    /// Lists an operator that can't be resolved, which the node at a place in the draft names first. Gives its number, for
+    /// [`Faults::unresolved`].
+    pub(crate) fn list_unresolved(&mut self, at: usize, error: Error) -> usize {
+        let (missing, full) = (error.kind() == Kind::Unsupported, self.unresolved_weight >= self.most);
         self.unresolved_weight += error.weight();
-        self.unresolved.push(Unresolved { error, at, nodes: 0 });
-        Some(self.unresolved.len() - 1)
+        self.unresolved.push(Unresolved { error: Some(error).filter(|_| !full), missing, at, nodes: 0 });
+        self.unresolved.len() - 1
     }
 
     /// Counts a node of an operator that was listed.
-    pub(crate) fn unresolved(&mut self, listed: Option<usize>) {
+    pub(crate) fn unresolved(&mut self, number: usize) {
         self.unresolved_nodes += 1;
-        if let Some(unresolved) = listed.and_then(|k| self.unresolved.get_mut(k)) {
+        if let Some(unresolved) = self.unresolved.get_mut(number) {
             unresolved.nodes += 1;
         }
     }
@@ -222,20 +219,24 @@ impl Faults {
     /// All faults as one error: those of the model first, then those of nodes in the order of the nodes, then the
     /// operators that are missing here, those with the most nodes first.
     pub(super) fn finish(&mut self) -> Result<()> {
-        let Faults { mut list, left_out, mut unresolved, unlisted, operators, nodes, .. } = std::mem::take(self);
+        let Faults { mut list, left_out, mut unresolved, operators, nodes, .. } = std::mem::take(self);
         unresolved.sort_by_key(|unresolved| std::cmp::Reverse(unresolved.nodes));
-        let faults = list.len() + left_out + unresolved.len() + unlisted;
-        let missing: Vec<Missing> = unresolved.iter().filter_map(Unresolved::missing).collect();
-        let missing_nodes = missing.iter().map(|missing| missing.nodes).sum();
-        let missing_operators = missing.len() + unlisted;
-        let needs = Needs { missing, missing_operators, missing_nodes, operators, nodes };
+        let faults = list.len() + left_out + unresolved.len();
+        let (missing, wrong): (Vec<_>, Vec<_>) = unresolved.into_iter().partition(|unresolved| unresolved.missing);
+        let needs = Needs {
+            missing: missing.iter().filter_map(Unresolved::as_data).collect(),
+            missing_operators: missing.len(),
+            missing_nodes: missing.iter().map(|unresolved| unresolved.nodes).sum(),
+            operators,
+            nodes,
+        };
         let needs = Some(needs).filter(|needs| needs.missing_operators > 0);
-        let (missing, wrong): (Vec<_>, Vec<_>) = unresolved.into_iter().partition(Unresolved::is_missing);
         // Of two faults of a node that of its operator comes first.
-        list.splice(..0, wrong.into_iter().map(|unresolved| (Some(unresolved.at), unresolved.into_error())));
+        let wrong = wrong.into_iter().filter_map(|unresolved| Some((Some(unresolved.at), unresolved.into_error()?)));
+        list.splice(..0, wrong);
         list.sort_by_key(|(at, _)| *at);
         let listed = list.into_iter().map(|(_, error)| error);
-        let causes = listed.chain(missing.into_iter().map(Unresolved::into_error)).collect();
+        let causes = listed.chain(missing.into_iter().filter_map(Unresolved::into_error)).collect();
         Error::all(causes, faults, needs).map_or(Ok(()), Err)
     }
 

@@ -233,6 +233,29 @@ fn missing_operators_are_all_counted() {
     assert_eq!(needs.missing[4].reason, "domain \"com.example\" is not in the standard and has no operators here");
 }
 
+#[test]
+fn as_many_missing_operators_as_there_are_nodes() {
+    let with = |domain: &str| {
+        let mut model = good();
+        model.opset_import.push(import("com.example", 1));
+        graph_of(&mut model).node.extend((0..20_000).map(|k| {
+            let own = node(&format!("Own{k}"), &["output"], &[&format!("o{k}")], vec![]);
+            NodeProto { domain: Some(domain.into()), ..own }
+        }));
+        load(&model).unwrap_err()
+    };
+    let error = with("com.example");
+    let needs = error.needs().unwrap();
+    assert_eq!((needs.missing_operators, needs.missing_nodes, needs.operators), (20_000, 20_000, 20_001));
+    assert_eq!((error.kind(), error.fault_count()), (Kind::Unsupported, 20_000));
+    assert!((100..20_000).contains(&needs.missing.len()) && error.causes().len() == needs.missing.len());
+    // What the standard doesn't have is not missing here.
+    let error = with("");
+    assert!(error.kind() == Kind::Model && error.needs().is_none(), "{error}");
+    assert_eq!(error.fault_count(), 20_000);
+    assert!(error.to_string().ends_with("(and 19999 more)"), "{error}");
+}
+
 /// `y = x`
 #[derive(Debug)]
 struct Same;
