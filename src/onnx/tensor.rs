@@ -18,7 +18,7 @@ pub(crate) fn read(mut proto: TensorProto, files: &ModelFiles) -> Result<Tensor>
 }
 
 fn read_unnamed(proto: TensorProto, files: &ModelFiles) -> Result<Tensor> {
-    let code = proto.data_type.unwrap_or(0);
+    let code = proto.data_type.ok_or_else(|| Error::model("data_type is missing"))?;
     let dtype = dtype_of("data_type", code)?;
     if proto.segment.is_some() {
         return Err(Error::model("it is a segment of a tensor: segments can't be joined"));

@@ -311,6 +311,17 @@ fn the_file() {
     assert_eq!(source.map(std::io::Error::kind), Some(std::io::ErrorKind::NotFound));
 }
 
+/// A missing `.bin` file is one fault, however many constants are in it.
+#[test]
+fn a_missing_file_is_said_once() {
+    let network = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/openvino/shared_bytes/model.xml");
+    let text = fs::read_to_string(network).unwrap();
+    assert!(text.matches("type=\"Const\"").count() > 2);
+    let folder = folder(text.as_bytes(), None);
+    let error = Model::load(folder.path().join("model.xml")).unwrap_err();
+    assert_eq!((error.kind(), error.fault_count()), (Kind::Io, 1), "{:?}", error.causes());
+}
+
 #[cfg(unix)]
 fn fifo(folder: &Path) {
     use rustix::fs::{CWD, FileType, Mode, mknodat};

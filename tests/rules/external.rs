@@ -3,7 +3,7 @@
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::{ModelProto, StringStringEntryProto, TensorProto};
 use crate::{With, at_value, data, good, good_output, graph_of, indices, load};
-use onnxref::{DType, Error, Kind, Model, Place, inputs};
+use onnxref::{DType, Error, Kind, Model, Place, Remedy, inputs};
 use prost::Message;
 use std::fs;
 use std::path::Path;
@@ -119,6 +119,17 @@ fn a_location_inside_the_folder_of_the_model() {
             |_| {},
         ),
     ]);
+}
+
+#[cfg(unix)]
+#[test]
+fn hard_links_are_accepted_on_request() {
+    let folder = folder();
+    fs::hard_link(folder.path().join("data.bin"), folder.path().join("hard.bin")).unwrap();
+    let error = load_in(folder.path(), &external(&[("location", "hard.bin")])).unwrap_err();
+    assert_eq!((error.kind(), error.remedy()), (Kind::Input, Some(Remedy::HardLinks)), "{error}");
+    let model = Model::options().hard_links(true).load(folder.path().join("model.onnx")).unwrap();
+    assert_eq!(model.run(inputs! { "indices" => indices() }).unwrap()["output"], good_output());
 }
 
 #[cfg(unix)]

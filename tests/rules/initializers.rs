@@ -123,6 +123,16 @@ fn an_initializer_is_as_its_input_is_declared() {
 }
 
 #[test]
+fn what_is_wrong_with_an_initializer_is_said_once() {
+    let mut model = good();
+    // The input and the output are declared as float: nodes between them are not at fault.
+    graph_of(&mut model).initializer.push(initializer("data", &int64(&[3, 2], &[0; 6])));
+    let error = load(&model).unwrap_err();
+    assert_eq!(error.fault_count(), 1, "{:?}", error.causes());
+    assert_eq!(error.place().value_name.as_deref(), Some("data"));
+}
+
+#[test]
 fn an_initializer_that_is_not_fed_has_its_part_in_the_symbols() {
     let symbol = [Dim::Symbol("N".into())];
     let mut model = with_default(8, true);

@@ -223,7 +223,7 @@ fn whole_tensors_of_known_types() {
         (with_code(Some(29)), "data_type 29 is not an element type", |p| p.value = Some(29)),
         (with_code(Some(-1)), "data_type -1 is not an element type", |p| p.value = Some(-1)),
         (with_code(Some(0)), "data_type 0 is not an element type", |p| p.value = Some(0)),
-        (with_code(None), "data_type 0 is not an element type", |p| p.value = Some(0)),
+        (with_code(None), "data_type is missing", |_| {}),
         (
             TensorProto { segment: Some(Box::new(Segment::default())), ..raw(DType::Float, &[1], &[0; 4]) },
             "it is a segment of a tensor: segments can't be joined",

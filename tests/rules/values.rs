@@ -2,7 +2,9 @@
 
 use crate::common::differences::{assert_as_expected, difference_at};
 use crate::common::proto::attribute_proto::AttributeType;
-use crate::common::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto};
+use crate::common::proto::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, StringStringEntryProto, TensorProto,
+};
 use crate::common::{attribute, float, initializer, int, ints, node, string, tensor, type_of, typed};
 use crate::custom::{add, one};
 use crate::{With, at_value, good, graph_of, import, int64, iota};
@@ -212,6 +214,24 @@ fn values_are_the_same_after_a_round_trip_through_bytes() {
             assert_eq!((&read, read.value_type()), (&value, Some(value_type.clone())));
         }
     }
+}
+
+#[test]
+fn bytes_that_are_no_value() {
+    let read = |bytes: Vec<u8>| onnxref::Tensor::from_proto_bytes(bytes).unwrap_err().to_string();
+    assert_eq!(read(vec![]), "there are no bytes: an encoded TensorProto is needed");
+    let model = ModelProto { producer_name: Some("exporter".into()), ..crate::good() }.encode_to_vec();
+    assert_eq!(read(model.clone()), "the bytes are an ONNX model: an encoded TensorProto is needed");
+    assert!(
+        read(model[..9].to_vec()).starts_with("the bytes are not an encoded TensorProto, or are cut short: at byte ")
+    );
+    let external = TensorProto {
+        data_type: Some(DType::Float.code()),
+        data_location: Some(1),
+        external_data: vec![StringStringEntryProto { key: Some("location".into()), value: Some("w".into()) }],
+        ..TensorProto::default()
+    };
+    assert!(read(external.encode_to_vec()).ends_with("its data is external: only a model can have external data"));
 }
 
 #[test]
