@@ -67,6 +67,9 @@ pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>, budget: &Budg
     faults.finish()
 }
 
+/// Upper bound on the memory of a value that an operator infers: a shape, beside values of the model.
+const INFERRED: u64 = 1024;
+
 /// Infers what follows for a node. Gives the body that is to replace it, if there is one.
 #[inline]
 fn infer_node(
@@ -84,8 +87,12 @@ fn infer_node(
         }
     }
     let inferred = match make(node, entries) {
-        Ok((types, inferred)) => {
+        Ok((types, mut inferred)) => {
             (node.open, node.known) = (types.open, types.outputs);
+            for fact in inferred.iter_mut().filter(|fact| fact.constant.is_some()) {
+                // Values that follow from others are small, or are there already.
+                fact.constant.take_if(|_| budget.take(INFERRED).is_err());
+            }
             inferred
         }
         Err(error) => {

@@ -1,7 +1,7 @@
 //! What an operator sees when it runs: its inputs and the run's memory.
 
-use super::{Context, Source, Sources};
-use crate::dtype::{DType, Element};
+use super::{Context, Source, Sources, Values};
+use crate::dtype::{DType, Element, ShapeText};
 use crate::error::{Error, Result, quote};
 use crate::kernels::Resources;
 use crate::schema::Schema;
@@ -101,6 +101,34 @@ impl Call<'_> {
     #[inline]
     pub fn take(&mut self, k: usize) -> Option<Value> {
         self.sources.take((*self.inputs.get(k)?)?)
+    }
+
+    /// The value at an input: taken out of the call if nobody reads it later.
+    pub(crate) fn taken(&mut self, k: usize) -> Result<Value> {
+        let taken = self.take(k).or_else(|| self.input(k).cloned());
+        taken.ok_or_else(|| self.left_out(k))
+    }
+
+    /// The int64 values of an input of rank 0 or 1.
+    pub(crate) fn list(&self, k: usize) -> Result<&[i64]> {
+        let tensor = self.tensor(k)?;
+        if tensor.rank() < 2 {
+            return tensor.as_slice();
+        }
+        let (name, shape) = (self.name(k), ShapeText(tensor.shape()));
+        Err(Error::input(format!("{} has shape {shape}: a list is needed", quote(name))).parameter(name))
+    }
+
+    /// Fails if an output of this rank exceeds the limits.
+    pub(crate) fn check_rank(&self, rank: usize) -> Result<()> {
+        self.context.check_rank(rank)
+    }
+
+    /// The elements of an input under another shape of as many, without a copy: all that an operator returns.
+    pub(crate) fn reshaped(&mut self, k: usize, shape: Shape) -> Result<Values> {
+        self.check_rank(shape.len())?;
+        let tensor = self.taken(k)?.into_tensor()?;
+        Ok([tensor.reshaped(shape)?.into()].into())
     }
 
     #[cold]

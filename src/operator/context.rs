@@ -85,6 +85,11 @@ impl Context {
         Ok(len)
     }
 
+    /// Checks the rank of an output.
+    pub(super) fn check_rank(&self, rank: usize) -> Result<()> {
+        self.limits.check_rank("the output has", rank)
+    }
+
     /// Counts a tensor that an operator made by itself as an output.
     pub(crate) fn check_made(&self, tensor: &Tensor) -> Result<()> {
         self.check_output(tensor.dtype(), tensor.shape()).map(drop)

@@ -91,6 +91,11 @@ impl<'a> Node<'a> {
         given.or_else(|| self.schema.attributes.iter().find(|formal| formal.name == name)?.default.as_ref())
     }
 
+    /// The attributes that the node gives, in its order.
+    pub(crate) fn given(&self) -> impl Iterator<Item = (&'a str, &'a Attribute)> {
+        self.attributes.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
     attribute_of_each_kind! {
         int: Int -> i64 = |value: &i64| *value;
         float: Float -> f32 = |value: &f32| *value;

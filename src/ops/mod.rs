@@ -1,7 +1,9 @@
 //! The operators, by family. This is their table of contents.
 
+mod axes;
 mod gather;
 mod index;
+mod layout;
 mod openvino;
 mod prelude;
 #[cfg(test)]
@@ -11,5 +13,5 @@ use crate::operator::Implementation;
 
 /// Every operator that is implemented, by family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
-    [gather::ALL, openvino::ALL].into_iter().flatten()
+    [gather::ALL, layout::ALL, openvino::ALL].into_iter().flatten()
 }

@@ -16,6 +16,16 @@ pub enum Dim {
     Unknown,
 }
 
+impl Dim {
+    /// The size as an int64, if it is fixed.
+    pub(crate) fn fixed(&self) -> Option<i64> {
+        match self {
+            Dim::Fixed(size) => i64::try_from(*size).ok(),
+            _ => None,
+        }
+    }
+}
+
 impl Display for Dim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -171,7 +171,7 @@ fn locations() {
     }
     // What is needed and can't be fed: the good model without a file.
     let alone = changed(|m| graph_of(m).initializer.push(elsewhere("w", DType::Float, &[3, 2], &[("location", "w")])));
-    let case = Case::new("external", "a model of bytes", alone, Kind::Input, "Model::load finds it");
+    let case = Case::new("external", "a model of bytes", alone, Kind::Input, "use Model::load");
     cases.push(case.at([At::Name("w".into())]));
     check(cases);
     report("external");

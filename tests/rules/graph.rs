@@ -1,9 +1,12 @@
 //! Names and the order of nodes.
 
 use crate::common::proto::{NodeProto, SparseTensorProto, TensorProto, TypeProto, ValueInfoProto, type_proto};
-use crate::common::{initializer, node, value};
-use crate::{With, at_node, at_value, case, check_loads, check_runs, data, first_node, good, graph_of, indices, load};
-use onnxref::{DType, Kind, Model, Place, Tensor};
+use crate::common::{initializer, node, tensor, value};
+use crate::{
+    With, at_node, at_value, case, check_loads, check_runs, data, declared, first_node, good, good_feeds, graph_of,
+    indices, int64, load, load_with,
+};
+use onnxref::{DType, Dim, Kind, LoadOptions, Model, Place, Tensor};
 use prost::Message;
 
 fn named_node(name: &str, inputs: &[&str], output: &str) -> NodeProto {
@@ -301,4 +304,32 @@ fn a_model_within_the_limits_is_within_them_without_optimization_too() {
             [true, false].map(|optimize| options.clone().optimize(optimize).from_bytes(bytes.clone()).map(|_| ()));
         assert_eq!(one.map_err(|e| e.to_string()), other.map_err(|e| e.to_string()), "{load_bytes}");
     }
+}
+
+/// What follows from declared shapes and constants needs no node: `output = Reshape(data, Shape(Flatten(data)))`.
+#[test]
+fn shapes_that_are_known_are_computed_at_load() {
+    let mut model = good();
+    let shape = tensor("value", &int64(&[1], &[-1]));
+    graph_of(&mut model).node = vec![
+        node("Identity", &["data"], &["same"], vec![]),
+        node("Shape", &["same"], &["shape"], vec![]),
+        node("Constant", &[], &["all"], vec![shape]),
+        node("Reshape", &["same", "all"], &["flat"], vec![]),
+        node("Reshape", &["flat", "shape"], &["output"], vec![]),
+    ];
+    graph_of(&mut model).output[0] = declared("output", DType::Float, &[3, 2]);
+    graph_of(&mut model).output.push(declared("shape", DType::Int64, &[2]));
+    let optimized = load(&model).unwrap();
+    let names: Vec<&str> = optimized.nodes().map(|node| node.operator).collect();
+    assert_eq!(names, ["Reshape", "Reshape"]);
+    let plain = load_with(LoadOptions::default().optimize(false), &model).unwrap();
+    assert_eq!(plain.nodes().len(), 5);
+    for model in [optimized, plain] {
+        let outputs = model.run(good_feeds()).unwrap();
+        assert_eq!((&outputs["output"], &outputs["shape"]), (&data(), &int64(&[2], &[3, 2])));
+    }
+    // A size that only a run shows is not.
+    graph_of(&mut model).input[0] = value("data", DType::Float, Some(&[Dim::Symbol("N".into()), Dim::Fixed(2)]));
+    assert_eq!(load(&model).unwrap().nodes().len(), 3);
 }

@@ -1,6 +1,6 @@
 //! Computes nodes whose inputs are all constant.
 
-use crate::graph::draft::{DraftNode, Entry};
+use crate::graph::draft::{DraftNode, Entry, Id};
 use crate::limits::{Budget, Limits};
 use crate::operator::{Call, Context, Feeds, Source, Sources, Values};
 use crate::value::{Fact, Value, ValueType};
@@ -33,6 +33,14 @@ impl<'a> Fold<'a> {
 
     /// Makes the outputs of a node constants if its inputs are. Errors are left to the runs.
     pub(in crate::graph) fn node(&mut self, node: &mut DraftNode, entries: &mut [Entry]) {
+        // What the operator has inferred needs no run.
+        let known =
+            |id: &Option<Id>| id.is_none_or(|id| entries.get(id.at()).is_some_and(|e| e.fact.value().is_some()));
+        let own = node.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom());
+        if own && node.operator.is_some() && node.outputs.iter().all(known) {
+            node.operator = None;
+            return;
+        }
         let Some(values) = self.values(node, entries) else { return };
         for (id, value) in node.outputs.iter().zip(values) {
             let Some(entry) = id.and_then(|id| entries.get_mut(id.at())) else { continue };

@@ -1,0 +1,63 @@
+//! Flatten: the same elements as a matrix.
+//! <https://onnx.ai/onnx/operators/onnx__Flatten.html>
+
+use crate::ops::prelude::*;
+
+pub(super) const FLATTEN: Implementation =
+    Implementation { domain: "", name: "Flatten", versions: &[1, 9, 11, 13, 21, 23, 24, 25], make: Make::Run(load) };
+
+/// The dimensions before `axis` become the first one, the others the second.
+#[derive(Debug)]
+struct Flatten {
+    axis: i64,
+    /// Before version 11 the axis is not negative.
+    negative: bool,
+}
+
+fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    Ok(Box::new(Flatten { axis: node.int("axis")?, negative: node.version() >= 11 }))
+}
+
+impl Operator for Flatten {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let shape = call.tensor(0)?.shape();
+        let rank = shape.len();
+        // The axis may be one behind the last.
+        let at = if self.axis == rank as i64 { Some(rank) } else { Axis::place(self.axis.into(), rank) };
+        let Some(at) = at.filter(|_| self.negative || self.axis >= 0) else {
+            let least = if self.negative { format!("-{rank}") } else { "0".to_string() };
+            let text = format!("axis {} is out of range for \"input\" of shape {}", self.axis, ShapeText(shape));
+            let error = Error::model(format!("{text}: allowed {least}..={rank}")).attribute("axis");
+            return Err(error.axis(self.axis).value(self.axis));
+        };
+        let (rows, columns) = (kernels::volume(1, shape.iter().take(at)), kernels::volume(1, shape.iter().skip(at)));
+        call.reshaped(0, smallvec![rows, columns])
+    }
+
+    fn infer(&self, _: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        Ok(vec![Fact::default().with_dims([Dim::Unknown, Dim::Unknown])])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{int, run, tensor};
+
+    #[test]
+    fn axes() {
+        let data = |dims: &[usize]| tensor(dims, [1f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        for (axis, rows, columns) in [(0, 1, 6), (1, 1, 6), (2, 2, 3), (3, 6, 1), (-1, 2, 3), (-3, 1, 6)] {
+            run("Flatten", 11, [int("axis", axis)], [&data(&[1, 2, 3])]).gives(data(&[rows, columns]));
+        }
+        run("Flatten", 1, [], [&data(&[3, 2, 1])]).gives(data(&[3, 2]));
+        run("Flatten", 13, [int("axis", 0)], [&tensor(&[], [7f32])]).gives(tensor(&[1, 1], [7f32]));
+    }
+
+    #[test]
+    fn refusals() {
+        let data = tensor(&[1, 2], [1f32, 2.0]);
+        run("Flatten", 9, [int("axis", -1)], [&data])
+            .fails("axis -1 is out of range for \"input\" of shape [1, 2]: allowed 0..=2");
+        run("Flatten", 25, [int("axis", 3)], [&data]).fails("allowed -2..=2");
+    }
+}

@@ -1,0 +1,144 @@
+//! Reshape: the same elements under a given shape.
+//! <https://onnx.ai/onnx/operators/onnx__Reshape.html>
+
+use crate::ops::prelude::*;
+
+pub(super) const RESHAPE: Implementation = Implementation {
+    domain: "",
+    name: "Reshape",
+    versions: &[1, 5, 13, 14, 19, 21, 23, 24, 25],
+    make: Make::Run(load),
+};
+
+/// -1 stands for what is left of the elements. 0 stands for the dimension of `data`, or for 0 if `zeros`.
+#[derive(Debug)]
+struct Reshape {
+    /// In version 1 the shape is an attribute.
+    shape: Option<Vec<i64>>,
+    zeros: bool,
+}
+
+fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    let shape = if node.version() < 5 { Some(node.ints("shape")?.to_vec()) } else { None };
+    Ok(Box::new(Reshape { shape, zeros: node.version() >= 14 && node.int("allowzero")? != 0 }))
+}
+
+impl Reshape {
+    /// The shape of `count` elements of shape `data`.
+    fn target(&self, data: &[usize], count: usize, given: &[i64]) -> Result<Shape> {
+        let wrong = |k: usize, what: &str| {
+            let value = given.get(k).copied().unwrap_or(0);
+            let error = Error::input(format!("shape[{k}] = {value} {what}"));
+            error.parameter("shape").position(vec![k]).value(value)
+        };
+        let (mut shape, mut rest) = (Shape::new(), None);
+        for (k, &dim) in given.iter().enumerate() {
+            shape.push(match (dim, data.get(k)) {
+                (-1, _) if rest.is_some() => {
+                    return Err(wrong(k, "is the second -1: only one dimension can be left open"));
+                }
+                (-1, _) => {
+                    rest = Some(k);
+                    1
+                }
+                (0, Some(&own)) if !self.zeros => own,
+                (0, None) if !self.zeros => {
+                    return Err(wrong(k, &format!("copies dimension {k} of \"data\", whose rank is {}", data.len())));
+                }
+                (..0, _) => return Err(wrong(k, "is out of range: allowed are sizes, 0 and -1")),
+                _ => usize::try_from(dim).map_err(|_| wrong(k, "is too large"))?,
+            });
+        }
+        if self.zeros && rest.is_some() && given.contains(&0) {
+            return Err(wrong(rest.unwrap_or(0), "can't stand beside a 0 with allowzero: any size would do"));
+        }
+        let volume = kernels::volume(1, &shape);
+        let fits = match rest {
+            None => volume == count,
+            Some(k) if volume == 0 => return Err(wrong(k, "can't be inferred: any size would do")),
+            Some(k) => {
+                shape.get_mut(k).into_iter().for_each(|dim| *dim = count / volume);
+                count.is_multiple_of(volume)
+            }
+        };
+        if fits {
+            return Ok(shape);
+        }
+        let (from, to) = (ShapeText(data), given.iter().map(i64::to_string).collect::<Vec<_>>().join(", "));
+        let text = format!("\"data\" of shape {from} has {count} elements, which don't fit the shape [{to}]");
+        Err(Error::input(text).parameter("shape").size(count))
+    }
+}
+
+impl Operator for Reshape {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let data = call.tensor(0)?;
+        let given = match &self.shape {
+            Some(shape) => shape,
+            None => call.list(1)?,
+        };
+        let shape = self.target(data.shape(), data.len(), given)?;
+        call.reshaped(0, shape)
+    }
+
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        let given = match (&self.shape, inputs.get(1)) {
+            (Some(shape), _) => Some(shape.as_slice()),
+            (None, Some(Some(shape))) => shape.value().and_then(|value| value.tensor().ok()?.as_slice().ok()),
+            _ => None,
+        };
+        let Some(given) = given else { return Ok(Vec::new()) };
+        let data = inputs.first().copied().flatten().and_then(Fact::dims);
+        let dim = |(k, dim): (usize, &i64)| match dim {
+            0 if !self.zeros => data.and_then(|data| data.get(k)).cloned().unwrap_or(Dim::Unknown),
+            dim => usize::try_from(*dim).map_or(Dim::Unknown, Dim::Fixed),
+        };
+        Ok(vec![Fact::default().with_dims(given.iter().enumerate().map(dim).collect::<Vec<_>>())])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::operator::Attribute;
+    use crate::ops::testing::{int, run, tensor};
+    use crate::value::Value;
+
+    fn data() -> Value {
+        tensor(&[2, 3], [1i8, 2, 3, 4, 5, 6])
+    }
+
+    fn shape(dims: &[i64]) -> Value {
+        tensor(&[dims.len()], dims)
+    }
+
+    #[test]
+    fn shapes() {
+        let given = |dims: &[usize]| tensor(dims, [1i8, 2, 3, 4, 5, 6]);
+        run("Reshape", 5, [], [&data(), &shape(&[3, 2])]).gives(given(&[3, 2]));
+        run("Reshape", 13, [], [&data(), &shape(&[0, -1, 1])]).gives(given(&[2, 3, 1]));
+        run("Reshape", 25, [int("allowzero", 1)], [&data(), &shape(&[-1])]).gives(given(&[6]));
+        run("Reshape", 14, [], [&tensor(&[1], [7i8]), &shape(&[])]).gives(tensor(&[], [7i8]));
+        run("Reshape", 1, [("shape", Attribute::Ints(vec![-1]))], [&tensor(&[1, 1], [2f32])])
+            .gives(tensor(&[1], [2f32]));
+        let empty = |dims: &[usize]| tensor(dims, Vec::<i8>::new());
+        run("Reshape", 14, [int("allowzero", 1)], [&empty(&[0, 3]), &shape(&[3, 0])]).gives(empty(&[3, 0]));
+        run("Reshape", 14, [], [&empty(&[0, 3]), &shape(&[0, 5])]).gives(empty(&[0, 5]));
+    }
+
+    #[test]
+    fn refusals() {
+        let fails = |dims: &[i64], zeros: i64, text: &str| {
+            let error = run("Reshape", 14, [int("allowzero", zeros)], [&data(), &shape(dims)]).fails(text);
+            assert_eq!(error.place().parameter.as_deref(), Some("shape"));
+        };
+        fails(&[4], 0, "\"data\" of shape [2, 3] has 6 elements, which don't fit the shape [4]");
+        fails(&[-1, 4], 0, "don't fit the shape [-1, 4]");
+        fails(&[-1, -1], 0, "shape[1] = -1 is the second -1");
+        fails(&[2, 3, 0], 0, "shape[2] = 0 copies dimension 2 of \"data\", whose rank is 2");
+        fails(&[-2, 3], 0, "shape[0] = -2 is out of range");
+        fails(&[-1, 0], 1, "shape[0] = -1 can't stand beside a 0");
+        fails(&[i64::MAX, i64::MAX], 0, "don't fit");
+        let empty = tensor(&[0, 3], Vec::<i8>::new());
+        run("Reshape", 14, [], [&empty, &shape(&[0, -1])]).fails("can't be inferred");
+    }
+}
