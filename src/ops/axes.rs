@@ -54,11 +54,11 @@ impl Axes {
                     format!("axis {axis} is out of range: allowed {least}..={most}")
                 }
             };
-            let error = Error::input(text).axis(axis).value(axis);
-            return Err(match self {
-                Axes::Input => error.parameter("axes"),
-                Axes::Attribute { .. } => error.attribute("axes"),
-            });
+            let error = match self {
+                Axes::Input => Error::input(text).parameter("axes"),
+                Axes::Attribute { .. } => Error::model(text).attribute("axes"),
+            };
+            return Err(error.axis(axis).value(axis));
         }
         Ok(Some(places))
     }
