@@ -41,7 +41,7 @@ pub(super) struct Decoded {
     proto: FunctionProto,
     /// The names of its attributes.
     attributes: HashSet<String>,
-    opsets: Arc<Opsets>,
+    pub(super) opsets: Arc<Opsets>,
 }
 
 impl Decoded {
@@ -110,7 +110,7 @@ impl Functions {
     }
 
     /// A function, decoded.
-    fn decoded(&mut self, k: usize, registry: &Registry, files: &ModelFiles) -> Result<Rc<Decoded>> {
+    pub(super) fn decoded(&mut self, k: usize, registry: &Registry, files: &ModelFiles) -> Result<Rc<Decoded>> {
         let budget = &files.budget;
         let function = self.list.get_mut(k).ok_or_else(|| Error::bug("there is no such function"))?;
         if let Some(known) = &function.decoded {

@@ -2,7 +2,7 @@
 
 use super::functions::{Decoded, Functions};
 use super::opsets::{Opsets, domain_of, model_opsets, note_opsets};
-use super::proto::{AttributeProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto};
+use super::proto::{AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto};
 use super::{attribute, scan, shallow, sparse, tensor, types};
 use crate::error::{Error, Kind, Remedy, Result, quote};
 use crate::files::{LoadedModel, ModelFiles};
@@ -12,7 +12,7 @@ use crate::registry::{Found, Lookup, Newest, Registry};
 use crate::value::Value;
 use bytes::Bytes;
 use prost::Message;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -52,7 +52,8 @@ pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFi
         draft.note("training_info is not used".to_string(), &files.budget)?;
     }
     note_opsets(&proto.opset_import, &opsets, &mut draft, files)?;
-    let mut loader = Loader { draft, registry, files, ir_version, functions, operators: Lookup::default() };
+    let mut loader =
+        Loader { draft, registry, files, ir_version, functions, operators: Lookup::default(), seen: HashSet::new() };
     loader.graph(graph, imports)?;
     Ok(LoadedModel { draft: loader.draft, ir_version, opsets, metadata })
 }
@@ -101,6 +102,8 @@ pub(super) struct Loader<'a> {
     pub(super) ir_version: i64,
     pub(super) functions: Functions,
     operators: Lookup,
+    /// Functions that were looked into, as a node that can't run has calls of them inside.
+    seen: HashSet<usize>,
 }
 
 impl Loader<'_> {
@@ -282,7 +285,7 @@ impl Loader<'_> {
             }
             Err(_) => {
                 let place = place(Arc::new(Label::new(&op_type, domain, None)));
-                self.inner_operators(&scope.opsets, &place, proto.attribute)?;
+                self.inner_operators(scope, &place, proto.attribute)?;
                 (place, Err(Vec::new()))
             }
         };
@@ -353,30 +356,81 @@ impl Loader<'_> {
         }
     }
 
-    /// Counts the unresolved operators in a node's subgraphs too.
-    fn inner_operators(&mut self, opsets: &Opsets, place: &NodePlace, attributes: Vec<AttributeProto>) -> Result<()> {
+    /// Counts the unresolved operators in a node's subgraphs too, and in functions that these call.
+    fn inner_operators(&mut self, scope: &Scope, place: &NodePlace, attributes: Vec<AttributeProto>) -> Result<()> {
+        let around = Self::calls(place);
         // A stack: a node's subgraphs come before the nodes after it.
-        let mut open = inner_nodes(attributes, Some(Self::calls(place)));
-        while let Some((index, mut node, around)) = open.pop() {
-            let (domain, op_type) = (domain_of(node.domain.as_deref()), node.op_type.as_deref().unwrap_or(""));
-            let (name, overload) = (node.name.as_deref().unwrap_or(""), node.overload.as_deref().unwrap_or(""));
-            let place = |operator| NodePlace { index, name: name.into(), operator, function: around.clone() };
-            if self.functions.find(domain, op_type, overload).is_none() {
-                _ = self.resolve(opsets, domain, op_type, &place)?;
+        let mut open = inner_graphs(attributes, &around, &scope.opsets);
+        while let Some(Inner { nodes, next, around, opsets }) = open.last_mut() {
+            let (index, Some(node)) = (*next, nodes.node(*next)) else {
+                open.pop();
+                continue;
+            };
+            *next += 1;
+            let (around, opsets) = (around.clone(), opsets.clone());
+            let (op_type, domain) = (node.op_type.unwrap_or_default(), domain_of(node.domain.as_deref()));
+            let name = node.name.unwrap_or_default();
+            let place =
+                |operator| NodePlace { index, name: name.as_str().into(), operator, function: Some(around.clone()) };
+            let labelled = || place(Arc::new(Label::new(&op_type, domain, None)));
+            let function = self.functions.find(domain, &op_type, node.overload.as_deref().unwrap_or(""));
+            if function.is_none() {
+                _ = self.resolve(&opsets, domain, &op_type, &place)?;
             }
-            let inner = std::mem::take(&mut node.attribute);
-            if inner.iter().any(|attribute| attribute.g.is_some() || !attribute.graphs.is_empty()) {
-                let label = Label::new(node.op_type.as_deref().unwrap_or(""), "", None);
-                let place = NodePlace {
-                    index,
-                    name: node.name.unwrap_or_default().into(),
-                    operator: Arc::new(label),
-                    function: around,
-                };
-                open.extend(inner_nodes(inner, Some(Self::calls(&place))));
+            if let Some(function) = function.filter(|function| self.seen.insert(*function)) {
+                let (place, called) = (labelled(), self.functions.decoded(function, self.registry, self.files));
+                match called {
+                    Ok(called) => {
+                        let (around, opsets) = (Self::calls(&place), called.opsets.clone());
+                        open.push(Inner { nodes: Nodes::Function(called), next: 0, around, opsets });
+                    }
+                    Err(error) => self.draft.faults.push(place.locate(error.within("the function"))),
+                }
+            }
+            if node.attribute.iter().any(|attribute| attribute.g.is_some() || !attribute.graphs.is_empty()) {
+                let around = Self::calls(&labelled());
+                open.extend(inner_graphs(node.attribute, &around, &opsets));
             }
         }
         Ok(())
+    }
+}
+
+/// Nodes that are looked into because those around them can't run.
+struct Inner {
+    nodes: Nodes,
+    next: u32,
+    /// The nodes around them, as errors show these.
+    around: Arc<str>,
+    opsets: Arc<Opsets>,
+}
+
+enum Nodes {
+    /// Of a graph; each is taken once.
+    Graph(std::vec::IntoIter<NodeProto>),
+    Function(Rc<Decoded>),
+}
+
+/// The graphs among attributes, the last one first.
+fn inner_graphs(attributes: Vec<AttributeProto>, around: &Arc<str>, opsets: &Arc<Opsets>) -> Vec<Inner> {
+    let graphs = attributes.into_iter().flat_map(|a| a.g.map(|graph| *graph).into_iter().chain(a.graphs));
+    let inner = |graph: GraphProto| Inner {
+        nodes: Nodes::Graph(graph.node.into_iter()),
+        next: 0,
+        around: around.clone(),
+        opsets: opsets.clone(),
+    };
+    let mut graphs: Vec<Inner> = graphs.map(inner).collect();
+    graphs.reverse();
+    graphs
+}
+
+impl Nodes {
+    fn node(&mut self, index: u32) -> Option<NodeProto> {
+        match self {
+            Nodes::Graph(nodes) => nodes.next(),
+            Nodes::Function(function) => function.node(index),
+        }
     }
 }
 
@@ -385,15 +439,6 @@ fn node_cost(proto: &NodeProto, names: usize) -> u64 {
     // The node has room for a few values.
     let (inputs, outputs) = (proto.input.len().saturating_sub(3), proto.output.len().saturating_sub(1));
     (NODE_BYTES + 32 + names + 32 * inputs + 128 * outputs) as u64
-}
-
-/// The nodes of the graphs among attributes, with their index and the nodes around them, in reverse order.
-fn inner_nodes(attributes: Vec<AttributeProto>, around: Option<Arc<str>>) -> Vec<(u32, NodeProto, Option<Arc<str>>)> {
-    let graphs = attributes.into_iter().flat_map(|a| a.g.map(|graph| *graph).into_iter().chain(a.graphs));
-    let nodes = graphs.flat_map(|graph| (0..).zip(graph.node));
-    let mut nodes: Vec<_> = nodes.map(|(index, node)| (index, node, around.clone())).collect();
-    nodes.reverse();
-    nodes
 }
 
 /// Initializers by name, in the order of the file.

@@ -256,6 +256,34 @@ fn as_many_missing_operators_as_there_are_nodes() {
     assert!(error.to_string().ends_with("(and 19999 more)"), "{error}");
 }
 
+#[test]
+fn functions_in_subgraphs_of_missing_operators_are_looked_into() {
+    let function = |name: &str, nodes: Vec<NodeProto>| FunctionProto {
+        name: Some(name.into()),
+        domain: Some("own".into()),
+        node: nodes,
+        opset_import: vec![import("", 6), import("own", 1)],
+        ..FunctionProto::default()
+    };
+    let call = |name: &str| NodeProto { domain: Some("own".into()), ..named(name, node(name, &[], &[], vec![])) };
+    let mut model = needy(0);
+    graph_of(&mut model).initializer.push(initializer("c", &Tensor::from(vec![true])));
+    model.opset_import.push(import("own", 1));
+    // Each is looked into once, under its own opsets, however often it is called.
+    model.functions = vec![
+        function("Outer", vec![call("Inner"), call("Inner")]),
+        function("Inner", vec![named("root", node("Sqrt", &["x"], &["y"], vec![]))]),
+    ];
+    let branch = graph_of(&mut model).node.iter_mut().find(|node| !node.attribute.is_empty()).unwrap();
+    branch.attribute[0].g.as_mut().unwrap().node.extend([call("Outer"), call("Outer")]);
+    let error = load(&model).unwrap_err();
+    let missing = &error.needs().unwrap().missing;
+    let root = missing.iter().find(|missing| missing.operator == "Sqrt").unwrap();
+    assert_eq!((root.to_string().as_str(), root.nodes, root.first.node.as_deref()), ("Sqrt-6", 1, Some("root")));
+    let around = "node \"if\" (If): in node \"Outer\" (own::Outer): in node \"Inner\" (own::Inner)";
+    assert_eq!(root.first.function.as_deref(), Some(around));
+}
+
 /// `y = x`
 #[derive(Debug)]
 struct Same;
