@@ -2,13 +2,13 @@
 
 use super::functions::{Decoded, Functions};
 use super::opsets::{Opsets, domain_of, model_opsets, note_opsets};
-use super::proto::{AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto};
+use super::proto::{AttributeProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto};
 use super::{attribute, scan, shallow, sparse, tensor, types};
-use crate::error::{Error, Kind, Remedy, Result, quote};
+use crate::error::{Error, Kind, Result, quote};
 use crate::files::{LoadedModel, ModelFiles};
 use crate::graph::{Draft, Ids, NODE_BYTES, Names, NodePlace, ValueInfo};
-use crate::operator::{Label, Resolved};
-use crate::registry::{Found, Lookup, Newest, Registry};
+use crate::operator::Label;
+use crate::registry::{Lookup, Registry};
 use crate::value::Value;
 use bytes::Bytes;
 use prost::Message;
@@ -18,12 +18,6 @@ use std::sync::Arc;
 
 /// The IR versions of the standard.
 const IR_VERSIONS: std::ops::RangeInclusive<i64> = 1..=14;
-
-/// Upper bound on the memory of a parsed schema.
-const SCHEMA: u64 = 8 << 10;
-
-/// Memory of a resolved operator, excluding names and schema.
-const LOOKED_UP: u64 = 1 << 10;
 
 /// Reads a model whose bytes were read into memory (`read`) or mapped. The draft collects the faults; one that makes
 /// it useless to look for more is returned at once.
@@ -101,9 +95,9 @@ pub(super) struct Loader<'a> {
     pub(super) files: &'a ModelFiles,
     pub(super) ir_version: i64,
     pub(super) functions: Functions,
-    operators: Lookup,
+    pub(super) operators: Lookup,
     /// Functions that were looked into, as a node that can't run has calls of them inside.
-    seen: HashSet<usize>,
+    pub(super) seen: HashSet<usize>,
 }
 
 impl Loader<'_> {
@@ -298,139 +292,6 @@ impl Loader<'_> {
         };
         self.draft.node(place, resolved, attributes, inputs, outputs);
         Ok(None)
-    }
-
-    /// The operator of a node at a place. If it can't be resolved, the node is counted.
-    fn resolve(
-        &mut self,
-        opsets: &Opsets,
-        domain: &str,
-        op_type: &str,
-        place: &dyn Fn(Arc<Label>) -> NodePlace,
-    ) -> Result<Found> {
-        self.draft.faults.nodes += 1;
-        let opset = opsets.get(domain);
-        let found = match self.operators.get(domain, op_type, opset) {
-            Some(found) => found.clone(),
-            None => {
-                self.files.budget.take(LOOKED_UP + 4 * (op_type.len() + domain.len()) as u64)?;
-                self.draft.faults.operators += 1;
-                let (at, found) = (self.draft.node_count(), self.look_up(opset, domain, op_type));
-                if found.is_ok() {
-                    self.files.budget.take(SCHEMA)?;
-                }
-                let found = found.map(Arc::new).map_err(|error| {
-                    let error = place(Arc::new(Label::new(op_type, domain, None))).locate(error);
-                    self.draft.faults.list_unresolved(at, error)
-                });
-                self.operators.insert(domain, op_type, opset, found.clone());
-                found
-            }
-        };
-        if let Err(listed) = &found {
-            self.draft.faults.unresolved(*listed);
-        }
-        Ok(found)
-    }
-
-    fn look_up(&self, opset: Option<i64>, domain: &str, op_type: &str) -> Result<Resolved> {
-        if op_type.is_empty() {
-            return Err(Error::model("the node has no op_type"));
-        }
-        let name = || quote(if domain.is_empty() { "ai.onnx" } else { domain });
-        let newest = || match self.registry.newest(domain) {
-            Some(Newest::Standard(newest)) => newest,
-            Some(Newest::Custom) | None => i64::MAX,
-        };
-        match opset {
-            Some(opset) if opset > 0 => self.registry.resolve(domain, op_type, opset),
-            _ if self.registry.compatibility.undeclared_domains => self.registry.resolve(domain, op_type, newest()),
-            None => {
-                let text = format!("the model doesn't import the domain {}", name());
-                Err(Error::model(text).with_remedy(Remedy::Allow("undeclared_domains")))
-            }
-            Some(opset) => {
-                let text = format!("opset_import has version {opset} of domain {}: versions start at 1", name());
-                Err(Error::model(text).value(opset))
-            }
-        }
-    }
-
-    /// Counts the unresolved operators in a node's subgraphs too, and in functions that these call.
-    fn inner_operators(&mut self, scope: &Scope, place: &NodePlace, attributes: Vec<AttributeProto>) -> Result<()> {
-        let around = Self::calls(place);
-        // A stack: a node's subgraphs come before the nodes after it.
-        let mut open = inner_graphs(attributes, &around, &scope.opsets);
-        while let Some(Inner { nodes, next, around, opsets }) = open.last_mut() {
-            let (index, Some(node)) = (*next, nodes.node(*next)) else {
-                open.pop();
-                continue;
-            };
-            *next += 1;
-            let (around, opsets) = (around.clone(), opsets.clone());
-            let (op_type, domain) = (node.op_type.unwrap_or_default(), domain_of(node.domain.as_deref()));
-            let name = node.name.unwrap_or_default();
-            let place =
-                |operator| NodePlace { index, name: name.as_str().into(), operator, function: Some(around.clone()) };
-            let labelled = || place(Arc::new(Label::new(&op_type, domain, None)));
-            let function = self.functions.find(domain, &op_type, node.overload.as_deref().unwrap_or(""));
-            if function.is_none() {
-                _ = self.resolve(&opsets, domain, &op_type, &place)?;
-            }
-            if let Some(function) = function.filter(|function| self.seen.insert(*function)) {
-                let (place, called) = (labelled(), self.functions.decoded(function, self.registry, self.files));
-                match called {
-                    Ok(called) => {
-                        let (around, opsets) = (Self::calls(&place), called.opsets.clone());
-                        open.push(Inner { nodes: Nodes::Function(called), next: 0, around, opsets });
-                    }
-                    Err(error) => self.draft.faults.push(place.locate(error.within("the function"))),
-                }
-            }
-            if node.attribute.iter().any(|attribute| attribute.g.is_some() || !attribute.graphs.is_empty()) {
-                let around = Self::calls(&labelled());
-                open.extend(inner_graphs(node.attribute, &around, &opsets));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Nodes that are looked into because those around them can't run.
-struct Inner {
-    nodes: Nodes,
-    next: u32,
-    /// The nodes around them, as errors show these.
-    around: Arc<str>,
-    opsets: Arc<Opsets>,
-}
-
-enum Nodes {
-    /// Of a graph; each is taken once.
-    Graph(std::vec::IntoIter<NodeProto>),
-    Function(Rc<Decoded>),
-}
-
-/// The graphs among attributes, the last one first.
-fn inner_graphs(attributes: Vec<AttributeProto>, around: &Arc<str>, opsets: &Arc<Opsets>) -> Vec<Inner> {
-    let graphs = attributes.into_iter().flat_map(|a| a.g.map(|graph| *graph).into_iter().chain(a.graphs));
-    let inner = |graph: GraphProto| Inner {
-        nodes: Nodes::Graph(graph.node.into_iter()),
-        next: 0,
-        around: around.clone(),
-        opsets: opsets.clone(),
-    };
-    let mut graphs: Vec<Inner> = graphs.map(inner).collect();
-    graphs.reverse();
-    graphs
-}
-
-impl Nodes {
-    fn node(&mut self, index: u32) -> Option<NodeProto> {
-        match self {
-            Nodes::Graph(nodes) => nodes.next(),
-            Nodes::Function(function) => function.node(index),
-        }
     }
 }
 

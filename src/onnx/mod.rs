@@ -5,6 +5,7 @@ mod external;
 mod fields;
 mod functions;
 mod graph;
+mod operators;
 mod opsets;
 mod scan;
 mod shallow;

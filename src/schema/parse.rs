@@ -9,14 +9,14 @@ pub(super) fn schema(block: &str) -> Result<Schema> {
     let mut lines = block.lines();
     let head = lines.next().unwrap_or("");
     let mut words = head.splitn(4, ' ');
-    let (Some(key), Some(version)) = (words.next(), words.next()) else { return Err(bad(head)) };
+    let (Some(key), Some(version)) = (words.next(), words.next()) else { return Err(bad(head, HEAD)) };
     let (domain, name) = key.rsplit_once('.').unwrap_or(("", key));
     let domain = if domain == "ai.onnx" { "" } else { domain };
-    let since_version = version.parse().ok().filter(|version| *version > 0).ok_or_else(|| bad(head))?;
+    let since_version = version.parse().ok().filter(|version| *version > 0).ok_or_else(|| bad(head, HEAD))?;
     let deprecated = match (words.next(), words.next()) {
         (None, _) => None,
         (Some("deprecated"), by) => Some(by.unwrap_or("").to_string()),
-        _ => return Err(bad(head)),
+        _ => return Err(bad(head, HEAD)),
     };
 
     let signature = lines.next().unwrap_or("");
@@ -24,27 +24,37 @@ pub(super) fn schema(block: &str) -> Result<Schema> {
     let mut attributes = Vec::new();
     let mut variables = Vec::new();
     for line in lines {
-        let (name, rest) = line.trim().split_once(": ").ok_or_else(|| bad(line))?;
+        let (name, rest) = line.trim().split_once(": ").ok_or_else(|| bad(line, "expected `NAME: ..`"))?;
         let kind = rest.split(' ').next().unwrap_or("");
         match AttributeKind::from_name(kind) {
             Some(kind) => attributes.push(attribute(name, kind, rest, line)?),
-            None => variables.push((name, types(rest).ok_or_else(|| bad(line))?)),
+            None => variables.push((name, types(rest).ok_or_else(|| bad(line, &unknown(rest)))?)),
         }
     }
-    let (inputs, outputs) = signature.trim().split_once(" -> ").ok_or_else(|| bad(signature))?;
+    let (inputs, outputs) = signature.trim().split_once(" -> ").ok_or_else(|| bad(signature, SIGNATURE))?;
     Ok(Schema {
         domain: domain.to_string(),
         name: name.to_string(),
         since_version,
         deprecated,
-        inputs: parameters(inputs, &variables).ok_or_else(|| bad(signature))?,
-        outputs: parameters(outputs, &variables).ok_or_else(|| bad(signature))?,
+        inputs: parameters(inputs, &variables).ok_or_else(|| bad(signature, SIGNATURE))?,
+        outputs: parameters(outputs, &variables).ok_or_else(|| bad(signature, SIGNATURE))?,
         attributes,
     })
 }
 
-fn bad(line: &str) -> Error {
-    Error::input(format!("the schema line {} doesn't match the schema grammar", quote(line)))
+const HEAD: &str = "expected `NAME VERSION`";
+const SIGNATURE: &str = "expected `(NAME: TYPE, ..) -> (NAME: TYPE, ..)`";
+const ATTRIBUTE: &str = "expected `NAME: KIND`, then `required` or `= DEFAULT`";
+
+fn bad(line: &str, why: &str) -> Error {
+    Error::input(format!("the schema line {} doesn't match the schema grammar: {why}", quote(line)))
+}
+
+/// What is wrong with a list of types.
+fn unknown(list: &str) -> String {
+    let wrong = list.split(' ').find(|word| types(word).is_none()).unwrap_or("");
+    format!("unknown type {}", quote(wrong))
 }
 
 fn attribute(name: &str, kind: AttributeKind, rest: &str, line: &str) -> Result<AttributeSchema> {
@@ -52,8 +62,8 @@ fn attribute(name: &str, kind: AttributeKind, rest: &str, line: &str) -> Result<
     let (required, default) = match (rest, rest.strip_prefix(" = ")) {
         ("", _) => (false, None),
         (" required", _) => (true, None),
-        (_, Some(value)) => (false, Some(value_of(kind, value).ok_or_else(|| bad(line))?)),
-        _ => return Err(bad(line)),
+        (_, Some(value)) => (false, Some(value_of(kind, value).ok_or_else(|| bad(line, ATTRIBUTE))?)),
+        _ => return Err(bad(line, ATTRIBUTE)),
     };
     Ok(AttributeSchema { name: name.to_string(), kind, required, default })
 }

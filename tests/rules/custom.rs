@@ -128,26 +128,53 @@ fn an_added_operator_wins_over_the_standards() {
 #[test]
 fn wrong_schemas() {
     let cases = [
-        ("", "the schema line \"\" doesn't match the schema grammar"),
-        ("Own", "the schema line \"Own\" doesn't match the schema grammar"),
-        ("Own x", "the schema line \"Own x\" doesn't match the schema grammar"),
-        ("Own 0\n  (x: T) -> (y: T)\n  T: float", "the schema line \"Own 0\" doesn't match the schema grammar"),
-        ("Own -1\n  (x: T) -> (y: T)\n  T: float", "the schema line \"Own -1\" doesn't match the schema grammar"),
-        ("Own 1", "the schema line \"\" doesn't match the schema grammar"),
-        ("Own 1\n  (x: T) (y: T)", "the schema line \"  (x: T) (y: T)\" doesn't match the schema grammar"),
-        ("Own 1\n  (x) -> (y)", "the schema line \"  (x) -> (y)\" doesn't match the schema grammar"),
-        ("Own 1\n  (x: T) -> (y: T)", "the schema line \"  (x: T) -> (y: T)\" doesn't match the schema grammar"),
-        ("Own 1\n  (x: T) -> (y: T)\n  T: flot", "the schema line \"  T: flot\" doesn't match the schema grammar"),
-        ("Own 1\n  (x: T) -> (y: T)\n  T: @none", "the schema line \"  T: @none\" doesn't match the schema grammar"),
+        ("", "the schema line \"\" doesn't match the schema grammar: expected `NAME VERSION`"),
+        ("Own", "the schema line \"Own\" doesn't match the schema grammar: expected `NAME VERSION`"),
+        ("Own x", "the schema line \"Own x\" doesn't match the schema grammar: expected `NAME VERSION`"),
+        (
+            "Own 0\n  (x: T) -> (y: T)\n  T: float",
+            "the schema line \"Own 0\" doesn't match the schema grammar: expected `NAME VERSION`",
+        ),
+        (
+            "Own -1\n  (x: T) -> (y: T)\n  T: float",
+            "the schema line \"Own -1\" doesn't match the schema grammar: expected `NAME VERSION`",
+        ),
+        (
+            "Own 1",
+            "the schema line \"\" doesn't match the schema grammar: expected `(NAME: TYPE, ..) -> (NAME: TYPE, ..)`",
+        ),
+        (
+            "Own 1\n  (x: T) (y: T)",
+            "the schema line \"  (x: T) (y: T)\" doesn't match the schema grammar: expected `(NAME: TYPE, ..) -> (NAME: TYPE, ..)`",
+        ),
+        (
+            "Own 1\n  (x) -> (y)",
+            "the schema line \"  (x) -> (y)\" doesn't match the schema grammar: expected `(NAME: TYPE, ..) -> (NAME: TYPE, ..)`",
+        ),
+        (
+            "Own 1\n  (x: T) -> (y: T)",
+            "the schema line \"  (x: T) -> (y: T)\" doesn't match the schema grammar: expected `(NAME: TYPE, ..) -> (NAME: TYPE, ..)`",
+        ),
+        (
+            "Own 1\n  (x: T) -> (y: T)\n  T: flot",
+            "the schema line \"  T: flot\" doesn't match the schema grammar: unknown type \"flot\"",
+        ),
+        (
+            "Own 1\n  (x: T) -> (y: T)\n  T: @none",
+            "the schema line \"  T: @none\" doesn't match the schema grammar: unknown type \"@none\"",
+        ),
         (
             "Own 1\n  (x: T) -> (y: T)\n  a: INT = b\n  T: float",
-            "the schema line \"  a: INT = b\" doesn't match the schema grammar",
+            "the schema line \"  a: INT = b\" doesn't match the schema grammar: expected `NAME: KIND`, then `required` or `= DEFAULT`",
         ),
         (
             "Own 1\n  (x: T) -> (y: T)\n  a: INT requird\n  T: float",
-            "the schema line \"  a: INT requird\" doesn't match the schema grammar",
+            "the schema line \"  a: INT requird\" doesn't match the schema grammar: expected `NAME: KIND`, then `required` or `= DEFAULT`",
         ),
-        ("Own 1\n  (x: T) -> (y: T)\n  T float", "the schema line \"  T float\" doesn't match the schema grammar"),
+        (
+            "Own 1\n  (x: T) -> (y: T)\n  T float",
+            "the schema line \"  T float\" doesn't match the schema grammar: expected `NAME: ..`",
+        ),
     ];
     assert_as_expected(cases.map(|(schema, text)| {
         let result = Model::options().operator(schema, given(|_| one(array![0f32])));
