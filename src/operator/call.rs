@@ -180,16 +180,17 @@ impl Call<'_> {
     }
 
     /// As [`Call::output`], for an element type.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn output_of(&self, dtype: DType, shape: Shape) -> Result<NewTensor> {
         let len = self.context.check_output(dtype, &shape)?;
-        NewTensor::new(dtype, shape, len, &self.context.memory)
+        NewTensor::new(dtype, shape, len, None, &self.context.memory)
     }
 
     /// As [`Call::output`], for elements copied from `data`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn output_like(&self, data: &Tensor, shape: Shape) -> Result<NewTensor> {
-        Ok(self.output_of(data.dtype(), shape)?.with_text_of(data))
+        let len = self.context.check_output(data.dtype(), &shape)?;
+        NewTensor::new(data.dtype(), shape, len, data.text(), &self.context.memory)
     }
 
     /// Scratch memory for `count` elements of `T`.

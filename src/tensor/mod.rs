@@ -191,8 +191,14 @@ impl Tensor {
         }
     }
 
-    /// As [`Tensor::recycle`] during a run: memory that others hold counts until they drop it.
+    /// The text that strings are views into.
     #[inline]
+    pub(crate) fn text(&self) -> Option<Arc<str>> {
+        self.text.clone()
+    }
+
+    /// As [`Tensor::recycle`] during a run: memory that others hold counts until they drop it.
+    #[inline(always)]
     pub(crate) fn release(self, memory: &Memory) {
         if let Data::Own(mut buffer) = self.data
             && Arc::get_mut(&mut buffer).is_some()

@@ -20,18 +20,17 @@ pub struct NewTensor {
 }
 
 impl NewTensor {
-    /// `len` is the number of bytes that the shape takes.
-    #[inline]
-    pub(crate) fn new(dtype: DType, shape: Shape, len: usize, memory: &Memory) -> Result<NewTensor> {
+    /// `len` is the number of bytes that the shape takes, `text` that which strings are views into.
+    #[inline(always)]
+    pub(crate) fn new(
+        dtype: DType,
+        shape: Shape,
+        len: usize,
+        text: Option<Arc<str>>,
+        memory: &Memory,
+    ) -> Result<NewTensor> {
         let buffer = memory.take(len, dtype.align())?;
-        Ok(NewTensor { dtype, shape, buffer, len, text: None })
-    }
-
-    /// The same, for elements copied from `data`: strings are views into its text.
-    #[inline]
-    pub(crate) fn with_text_of(mut self, data: &Tensor) -> NewTensor {
-        self.text.clone_from(&data.text);
-        self
+        Ok(NewTensor { dtype, shape, buffer, len, text })
     }
 
     /// The bytes of the elements, as [`Tensor::bytes`]; all of them must be written.

@@ -174,7 +174,7 @@ impl Value {
     }
 
     /// Keeps memory that nobody else holds for reuse, during a run. Memory that others hold counts until they drop it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn release(self, memory: &Memory) {
         if let Value::Tensor(tensor) = self {
             tensor.release(memory);
