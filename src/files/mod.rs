@@ -15,7 +15,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
 /// Number of bytes of a model file that are checked before the rest is read.
-const HEAD: u64 = 256;
+const HEAD: usize = 256;
 
 /// What a format's reader returns for a model's files.
 pub(crate) struct LoadedModel {
@@ -79,19 +79,21 @@ impl ModelFiles {
         if !metadata.is_file() {
             return Err(Error::new(Kind::Io, format!("{what} is not a regular file")));
         }
+        let size = metadata.len();
+        if self.places.mmap {
+            let map = map(&file).map_err(|e| Error::io(&*what, e))?;
+            check(map.get(..HEAD).unwrap_or(&map), size)?;
+            return Ok(map);
+        }
         let mut head = Vec::new();
-        let read = (&mut file).take(HEAD).read_to_end(&mut head);
+        let read = (&mut file).take(HEAD as u64).read_to_end(&mut head);
         read.map_err(|e| Error::io(&*what, e))?;
-        check(&head, metadata.len())?;
-        let (size, allowed) = (metadata.len(), self.limits.load_bytes);
-        let allowed = allowed.saturating_add(self.limits.load_bytes_per_byte.saturating_mul(size));
-        if !self.places.mmap && size > allowed {
+        check(&head, size)?;
+        let allowed = self.limits.load_bytes_per_byte.saturating_mul(size).saturating_add(self.limits.load_bytes);
+        if size > allowed {
             return Err(exceeded("load_bytes", &format!("{what} has"), size.into(), "bytes", allowed));
         }
-        if self.places.mmap {
-            return map(&file).map_err(|e| Error::io(&*what, e));
-        }
-        self.content(file, 0, metadata.len(), &what)
+        self.content(file, 0, size, &what)
     }
 
     /// The whole content of a file in the folder; `None` for a model loaded from bytes.
