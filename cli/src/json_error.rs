@@ -101,7 +101,7 @@ impl<'a> At<'a> {
         At {
             function: place.function.as_deref(),
             node_index: place.node_index,
-            node: place.node.as_deref().filter(|name| !name.is_empty()),
+            node: place.node.as_deref(),
             operator: place.operator.as_deref(),
             domain: place.domain.as_deref(),
             version: place.version,

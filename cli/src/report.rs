@@ -120,7 +120,7 @@ fn node(place: &Place) -> String {
 }
 
 fn node_name(place: &Place) -> String {
-    let name = place.node.as_deref().filter(|name| !name.is_empty());
+    let name = place.node.as_deref();
     name.map_or_else(|| format!("node #{}", place.node_index.unwrap_or(0)), |name| format!("node {}", quote(name)))
 }
 

@@ -2,7 +2,7 @@
 
 use super::draft::{By, Draft, DraftNode, Entry, Faults, Id};
 use super::expand;
-use super::order::sort;
+use super::order::{Order, sort};
 use super::passes::Fold;
 use super::types::{self, Types};
 use crate::error::{Error, Remedy, Result, quote};
@@ -17,11 +17,13 @@ use smallvec::SmallVec;
 /// # Errors
 /// All faults of the draft, those of nodes in the order of the nodes.
 pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>, budget: &Budget) -> Result<()> {
-    let cyclic = sort(draft, budget)?;
+    let order = sort(draft, budget)?;
     let Draft { entries, nodes, faults, .. } = draft;
     let (mut unknown, mut expanded) = (Unknown::default(), Vec::new());
     for (at, node) in nodes.iter_mut().enumerate() {
-        unknown.find(at, node, entries, faults);
+        if order != Order::Sorted {
+            unknown.find(at, node, entries, faults);
+        }
         if let Some(body) = infer_node(at, node, entries, faults, &mut fold, budget) {
             expanded.push((at, expand(at, node, body, entries, faults, &mut fold, budget)));
         }
@@ -36,15 +38,16 @@ pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>, budget: &Budg
         }
     }
     for (id, reader, error) in unknown.list {
-        let producer = match entries.get(id.at()).map(|entry| entry.by) {
+        let error = match entries.get(id.at()).map(|entry| entry.by) {
             // The cycle is reported; nodes in it or after it have no order.
-            Some(By::Node { .. }) if cyclic => continue,
-            Some(By::Node { index, .. }) => format!("node #{index}, which comes later: nodes must be sorted"),
-            _ => "nothing".to_string(),
+            Some(By::Node { .. }) if order == Order::Cyclic => continue,
+            Some(By::Node { index, .. }) => {
+                let error = error.and(&format!(" node #{index}, which comes later: nodes must be sorted"));
+                error.with_remedy(Remedy::Allow("unsorted_nodes"))
+            }
+            _ => error.and(" nothing"),
         };
-        let error = error.and(&format!(" {producer}"));
-        let sortable = producer != "nothing";
-        faults.push_at(Some(reader), if sortable { error.with_remedy(Remedy::Allow("unsorted_nodes")) } else { error });
+        faults.push_at(Some(reader), error);
     }
     for (info, id) in &draft.outputs {
         let Some(entry) = entries.get(id.at()) else { continue };

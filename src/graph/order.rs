@@ -9,21 +9,33 @@ use std::collections::BinaryHeap;
 /// Maximum number of nodes of a cycle that an error names.
 const NAMED: usize = 8;
 
+/// What the nodes were found to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Each node comes after those that produce what it reads.
+    Sorted,
+    /// A node reads what no earlier one produces, or did so before the nodes were sorted.
+    Unsorted,
+    /// There is a cycle, which is reported.
+    Cyclic,
+}
+
 /// Sorts the nodes if they are not sorted and need not be: of those whose inputs are there, the first one of the file
-/// comes next. Returns whether there is a cycle, which is a fault.
+/// comes next. A cycle is a fault.
 ///
 /// # Errors
 /// Sorting takes more memory than is left.
-pub(super) fn sort(draft: &mut Draft, budget: &Budget) -> Result<bool> {
+pub(super) fn sort(draft: &mut Draft, budget: &Budget) -> Result<Order> {
     if is_sorted(draft) {
-        return Ok(false);
+        return Ok(Order::Sorted);
     }
     let reads: usize = draft.nodes.iter().map(|node| node.reads().count()).sum();
     let bytes = ((size_of::<DraftNode>() + 96) * draft.nodes.len() + 32 * reads) as u64;
     budget.take(bytes)?;
     let producers = producers(draft);
     let order = order(&draft.nodes, &producers);
-    if order.len() < draft.nodes.len() {
+    let cyclic = order.len() < draft.nodes.len();
+    if cyclic {
         let cycle = cycle(&draft.nodes, &producers, &order);
         if let Some((at, error)) = fault(draft, &producers, &cycle) {
             draft.faults.push_at(Some(at), error);
@@ -34,7 +46,7 @@ pub(super) fn sort(draft: &mut Draft, budget: &Budget) -> Result<bool> {
         draft.nodes.extend(order.iter().filter_map(|at| nodes.get_mut(*at)?.take()));
     }
     budget.give_back(bytes);
-    Ok(order.len() < draft.nodes.len())
+    Ok(if cyclic { Order::Cyclic } else { Order::Unsorted })
 }
 
 /// Whether all nodes come after what they read.

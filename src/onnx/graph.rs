@@ -39,13 +39,13 @@ pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFi
     let metadata = metadata(&proto, files)?;
     let graph = proto.graph.ok_or_else(|| Error::model("the model has no graph"))?;
     let functions = Functions::read(proto.functions, files)?;
-    let imports = opsets.iter().cloned().collect();
     let mut draft = Draft::new(files.limits.fault_bytes());
     draft.may_sort = registry.compatibility.unsorted_nodes;
     if !proto.training_info.is_empty() {
         draft.note("training_info is not used".to_string(), &files.budget)?;
     }
-    note_opsets(&proto.opset_import, &opsets, &mut draft, files)?;
+    let imports: Opsets = opsets.iter().cloned().collect();
+    note_opsets(&proto.opset_import, &imports, &mut draft, files)?;
     let mut loader =
         Loader { draft, registry, files, ir_version, functions, operators: Lookup::default(), seen: HashSet::new() };
     loader.graph(graph, imports)?;

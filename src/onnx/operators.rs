@@ -2,9 +2,9 @@
 
 use super::functions::Decoded;
 use super::graph::{Loader, Scope};
-use super::opsets::{Opsets, domain_of};
+use super::opsets::{Opsets, domain_name, domain_of};
 use super::proto::{AttributeProto, GraphProto, NodeProto};
-use crate::error::{Error, Remedy, Result, quote};
+use crate::error::{Error, Remedy, Result};
 use crate::graph::NodePlace;
 use crate::operator::{Label, Resolved};
 use crate::registry::{Found, Newest};
@@ -55,7 +55,6 @@ impl Loader<'_> {
         if op_type.is_empty() {
             return Err(Error::model("the node has no op_type"));
         }
-        let name = || quote(if domain.is_empty() { "ai.onnx" } else { domain });
         let newest = || match self.registry.newest(domain) {
             Some(Newest::Standard(newest)) => newest,
             Some(Newest::Custom) | None => i64::MAX,
@@ -64,11 +63,12 @@ impl Loader<'_> {
             Some(opset) if opset > 0 => self.registry.resolve(domain, op_type, opset),
             _ if self.registry.compatibility.undeclared_domains => self.registry.resolve(domain, op_type, newest()),
             None => {
-                let text = format!("the model doesn't import the domain {}", name());
+                let text = format!("the model doesn't import the domain {}", domain_name(domain));
                 Err(Error::model(text).with_remedy(Remedy::Allow("undeclared_domains")))
             }
             Some(opset) => {
-                let text = format!("opset_import has version {opset} of domain {}: versions start at 1", name());
+                let name = domain_name(domain);
+                let text = format!("opset_import has version {opset} of domain {name}: versions start at 1");
                 Err(Error::model(text).value(opset))
             }
         }

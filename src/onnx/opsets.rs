@@ -13,6 +13,11 @@ pub(super) fn domain_of(domain: Option<&str>) -> &str {
     domain.filter(|domain| *domain != "ai.onnx").unwrap_or("")
 }
 
+/// A domain as errors and notes name it.
+pub(super) fn domain_name(domain: &str) -> String {
+    quote(if domain.is_empty() { "ai.onnx" } else { domain })
+}
+
 /// The opsets that a model imports; below IR version 3 there is one.
 pub(super) fn model_opsets(
     imports: &[OperatorSetIdProto],
@@ -45,7 +50,7 @@ pub(super) fn opsets(
         if let Some(Newest::Standard(newest)) = registry.newest(domain)
             && version > newest
         {
-            let name = quote(if domain.is_empty() { "ai.onnx" } else { domain });
+            let name = domain_name(domain);
             let text =
                 format!("opset_import has version {version} of domain {name}: {newest} is the newest that is known");
             let error = Error::unsupported(text).value(version);
@@ -69,24 +74,22 @@ pub(super) fn opsets(
 /// Notes harmless oddities in the imports of a model.
 pub(super) fn note_opsets(
     imports: &[OperatorSetIdProto],
-    opsets: &[(String, i64)],
+    opsets: &Opsets,
     draft: &mut Draft,
     files: &ModelFiles,
 ) -> Result<()> {
-    let name = |domain: &str| quote(if domain.is_empty() { "ai.onnx" } else { domain });
-    let highest: HashMap<&str, i64> = opsets.iter().map(|(domain, version)| (domain.as_str(), *version)).collect();
     for import in imports {
         let (domain, version) = (domain_of(import.domain.as_deref()), import.version.unwrap_or(0));
-        match highest.get(domain) {
-            Some(highest) if version < *highest => {
-                let name = name(domain);
+        match opsets.get(domain) {
+            Some(highest) if version < highest => {
+                let name = domain_name(domain);
                 let text =
                     format!("opset_import has versions {version} and {highest} of domain {name}: {highest} counts");
                 draft.note(text, &files.budget)?;
             }
             _ if version <= 0 => {
-                let text =
-                    format!("opset_import has version {version} of domain {}: versions start at 1", name(domain));
+                let name = domain_name(domain);
+                let text = format!("opset_import has version {version} of domain {name}: versions start at 1");
                 draft.note(text, &files.budget)?;
             }
             _ => {}
