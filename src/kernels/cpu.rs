@@ -3,17 +3,17 @@
 /// Defines `fn $name(args) -> R` that calls `$body`, plain `#[inline(always)]` code, compiled for the best level of
 /// this processor.
 macro_rules! for_each_level {
-    ($(#[$doc:meta])* $visible:vis fn $name:ident<$($param:ident: $bound:path),*>($($arg:ident: $type:ty),* $(,)?) -> $result:ty = $body:path;) => {
+    ($(#[$doc:meta])* $visible:vis fn $name:ident<$($param:ident: $bound:path),* $(,)?>($($arg:ident: $type:ty),* $(,)?) -> $result:ty = $body:path;) => {
         $(#[$doc])*
         #[inline]
         $visible fn $name<$($param: $bound),*>($($arg: $type),*) -> $result {
             #[cfg(target_arch = "x86_64")]
             {
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
                 fn v4<$($param: $bound),*>($($arg: $type),*) -> $result {
                     $body($($arg),*)
                 }
-                #[target_feature(enable = "avx2,bmi2")]
+                #[target_feature(enable = "avx2,bmi2,fma")]
                 fn v3<$($param: $bound),*>($($arg: $type),*) -> $result {
                     $body($($arg),*)
                 }
@@ -33,7 +33,7 @@ macro_rules! for_each_level {
 }
 pub(super) use for_each_level;
 
-/// 4: AVX-512 as of x86-64-v4; 3: AVX2; 0: neither.
+/// 4: AVX-512 as of x86-64-v4; 3: AVX2 and FMA; 0: neither. `mul_add` gives the same bits at each.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn level() -> u8 {
@@ -42,17 +42,15 @@ pub(super) fn level() -> u8 {
         return level;
     }
     // After the first call each of these is a single load.
-    if is_x86_feature_detected!("avx512f")
+    let v3 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("fma");
+    let v4 = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("bmi2")
-    {
-        4
-    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
-        3
-    } else {
-        0
+        && is_x86_feature_detected!("avx512vl");
+    match (v3, v4) {
+        (true, true) => 4,
+        (true, false) => 3,
+        (false, _) => 0,
     }
 }
 

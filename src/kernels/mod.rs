@@ -5,6 +5,8 @@
 
 mod cpu;
 pub(crate) mod gather;
+pub(crate) mod half;
+pub(crate) mod number;
 mod parallel;
 #[cfg(feature = "rayon")]
 mod team;
