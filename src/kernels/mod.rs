@@ -7,6 +7,7 @@ mod cpu;
 pub(crate) mod functions;
 pub(crate) mod gather;
 pub(crate) mod half;
+pub(crate) mod lanes;
 pub(crate) mod number;
 mod parallel;
 #[cfg(feature = "rayon")]

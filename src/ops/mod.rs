@@ -3,9 +3,12 @@
 mod axes;
 mod gather;
 mod index;
+mod lanes;
 mod layout;
+mod normalize;
 mod openvino;
 mod prelude;
+mod reduce;
 #[cfg(test)]
 mod testing;
 
@@ -13,5 +16,5 @@ use crate::operator::Implementation;
 
 /// Every operator that is implemented, by family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
-    [gather::ALL, layout::ALL, openvino::ALL].into_iter().flatten()
+    [gather::ALL, layout::ALL, normalize::ALL, openvino::ALL, reduce::ALL].into_iter().flatten()
 }

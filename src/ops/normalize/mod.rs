@@ -1,0 +1,7 @@
+//! Normalization of lanes: softmax and its relatives, and by mean and variance.
+
+mod softmax;
+
+use crate::operator::Implementation;
+
+pub(super) static ALL: &[Implementation] = &[softmax::SOFTMAX, softmax::LOG_SOFTMAX, softmax::HARDMAX];
