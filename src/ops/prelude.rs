@@ -3,9 +3,9 @@
 pub(super) use super::axes::Axes;
 pub(super) use super::index::{Range, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened};
 pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured, same_shape};
-pub(super) use crate::dtype::{DType, ShapeText};
+pub(super) use crate::dtype::{DType, Element, ShapeText};
 pub(super) use crate::error::{Error, Kind, Remedy, Result};
-pub(super) use crate::kernels::lanes::{self, Lanes};
+pub(super) use crate::kernels::lanes::{self, Floating, Lanes, Stored};
 pub(super) use crate::kernels::{self, Stopped};
 pub(super) use crate::operator::{Attribute, Axis, Call, Implementation, Load, Make, Node, Operator, Values};
 pub(super) use crate::tensor::{Shape, Tensor, shape_of};

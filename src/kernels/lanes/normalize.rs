@@ -1,7 +1,7 @@
 //! Normalization of lanes whose elements are neighbours, then a scale and a bias for their elements.
 
 use super::reduce::{BLOCK, sum};
-use super::{Floating, Number, Stored};
+use super::{Dim, Dims, Floating, Number, Offsets, Stored};
 use crate::kernels::cpu::for_each_level;
 use crate::kernels::{Resources, Stopped, parallel};
 
@@ -31,6 +31,16 @@ impl Normalize {
         let deviation = sum(lane, |x: T| (x - mean) * (x - mean));
         let divisor = (deviation.over(lane.len()) + T::of(self.epsilon.into())).root();
         Statistics { mean, divisor }
+    }
+
+    #[inline(always)]
+    fn apply<T: Floating>(self, Statistics { mean, divisor }: Statistics<T>, lane: &mut [T]) {
+        if self.center {
+            let inverse = <T as Number>::ONE / divisor;
+            lane.iter_mut().for_each(|x| *x = (*x - mean) * inverse);
+        } else {
+            lane.iter_mut().for_each(|x| *x = *x / divisor);
+        }
     }
 }
 
@@ -69,15 +79,21 @@ pub(crate) fn statistics<S: Stored<T>, O: Stored<T>, T: Floating>(
     })
 }
 
-/// `scale[k] * x + bias[k]`; each is for `run` neighbours, and after the last comes the first again.
+/// `scale * x + bias`
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Affine<'a, V> {
-    pub(crate) scale: &'a [V],
-    pub(crate) bias: Option<&'a [V]>,
+    pub(crate) scale: Spread<'a, V>,
+    pub(crate) bias: Option<Spread<'a, V>>,
+}
+
+/// A value for each element: each is for `run` neighbours, and after the last comes the first again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spread<'a, V> {
+    pub(crate) values: &'a [V],
     pub(crate) run: usize,
 }
 
-impl<'a, V: Send + Sync> Affine<'a, V> {
+impl<'a, V> Affine<'a, V> {
     /// As [`Finish`]. Operations are rounded to `V` one by one, as `Mul` and `Add` do.
     pub(crate) fn finish<R: Stored<T>, T: Number>(self) -> impl Fn(usize, &[R], &mut [u8]) + Sync + 'a
     where
@@ -115,19 +131,18 @@ fn normalize_body<S: Stored<T>, R: Stored<T>, T: Floating>(
     let (mut block, mut rounded) = ([<T as Number>::ZERO; BLOCK], [R::zeroed(); BLOCK]);
     let lanes = data.get(first * len..).unwrap_or(&[]).chunks_exact(len);
     for (k, (lane, out)) in lanes.zip(out.chunks_exact_mut(len * width)).enumerate() {
-        let Statistics { mean, divisor } = how.statistics::<S, T>(lane);
-        let inverse = <T as Number>::ONE / divisor;
+        let statistics = how.statistics::<S, T>(lane);
         for (b, (lane, out)) in lane.chunks(BLOCK).zip(out.chunks_mut(BLOCK * width)).enumerate() {
-            let block = block.get_mut(..lane.len()).unwrap_or(&mut []);
-            S::load(lane, block);
-            if how.center {
-                block.iter_mut().for_each(|x| *x = (*x - mean) * inverse);
+            let rounded = rounded.get_mut(..lane.len()).unwrap_or(&mut []);
+            if let (Some(lane), Some(to)) = (S::direct(lane), R::direct_mut(rounded)) {
+                to.copy_from_slice(lane);
+                how.apply(statistics, to);
             } else {
-                block.iter_mut().for_each(|x| *x = *x / divisor);
+                S::load(lane, &mut block);
+                how.apply(statistics, &mut block);
+                R::store(&block, rounded);
             }
-            R::store(block, &mut rounded);
-            let at = (first + k) * len + b * BLOCK;
-            finish(at, rounded.get(..lane.len()).unwrap_or(&[]), out);
+            finish((first + k) * len + b * BLOCK, rounded, out);
         }
     }
 }
@@ -152,58 +167,68 @@ fn statistics_body<S: Stored<T>, O: Stored<T>, T: Floating>(
 #[inline(always)]
 fn affine_body<R: Stored<T>, V: Stored<T>, T: Number>(
     affine: Affine<'_, V>,
-    first: usize,
-    mut elements: &[R],
-    mut out: &mut [V],
+    mut first: usize,
+    elements: &[R],
+    out: &mut [V],
 ) {
-    let Affine { scale, bias, run } = affine;
-    let mut at = first;
-    while !out.is_empty() {
-        let (k, within) = (at / run % scale.len(), at % run);
-        let count = if run == 1 { scale.len() - k } else { run - within }.min(out.len());
-        let (now, rest) = elements.split_at(count.min(elements.len()));
-        let (to, out_rest) = out.split_at_mut(count);
-        let range = k..k + if run == 1 { count } else { 1 };
-        let scale = scale.get(range.clone()).unwrap_or(&[]);
-        affine_run::<R, V, T>(now, scale, bias.and_then(|bias| bias.get(range)), to);
-        (elements, out, at) = (rest, out_rest, at + count);
-    }
-}
-
-/// A scale and a bias for each element, or one for all.
-#[inline(always)]
-fn affine_run<R: Stored<T>, V: Stored<T>, T: Number>(elements: &[R], scale: &[V], bias: Option<&[V]>, out: &mut [V]) {
     let mut block = [T::ZERO; BLOCK];
-    let block = block.get_mut(..out.len()).unwrap_or(&mut []);
-    R::load(elements, block);
-    combine(block, scale, T::times);
-    V::store(block, out);
-    if let Some(bias) = bias {
-        V::load(out, block);
-        combine(block, bias, T::plus);
+    for (elements, out) in elements.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+        let block = block.get_mut(..out.len()).unwrap_or(&mut []);
+        R::load(elements, block);
+        affine.scale.combine(first, block, T::times);
+        if let Some(bias) = affine.bias {
+            if V::direct(&[]).is_none() {
+                V::store(block, out);
+                V::load(out, block);
+            }
+            bias.combine(first, block, T::plus);
+        }
         V::store(block, out);
+        first += out.len();
     }
 }
 
-/// Combines each element with its own of `by`, or with the only one.
-#[inline(always)]
-fn combine<V: Stored<T>, T: Number>(block: &mut [T], by: &[V], with: impl Fn(T, T) -> T) {
-    let mut others = [T::ZERO; BLOCK];
-    match by {
-        [only] => {
-            V::load(&[*only], &mut others);
-            let [other, ..] = others;
-            block.iter_mut().for_each(|x| *x = with(*x, other));
-        }
-        _ => {
-            let others = match V::direct(by) {
-                Some(others) => others,
+impl<V> Spread<'_, V> {
+    /// Combines elements, of which the first has the number `first`, with their values.
+    #[inline(always)]
+    fn combine<T: Number>(self, first: usize, mut elements: &mut [T], with: impl Fn(T, T) -> T)
+    where
+        V: Stored<T>,
+    {
+        let mut converted = [T::ZERO; BLOCK];
+        let mut at = first;
+        while !elements.is_empty() {
+            let (k, left) = (at / self.run % self.values.len(), self.run - at % self.run);
+            let count = if self.run == 1 { self.values.len() - k } else { left }.min(elements.len());
+            let (now, rest) = elements.split_at_mut(count);
+            let values = self.values.get(k..k + if self.run == 1 { count } else { 1 }).unwrap_or(&[]);
+            let values = match V::direct(values) {
+                Some(values) => values,
                 None => {
-                    V::load(by, &mut others);
-                    &others
+                    V::load(values, &mut converted);
+                    converted.get(..values.len()).unwrap_or(&[])
                 }
             };
-            block.iter_mut().zip(others).for_each(|(x, &other)| *x = with(*x, other));
+            match values {
+                [value] => now.iter_mut().for_each(|x| *x = with(*x, *value)),
+                _ => now.iter_mut().zip(values).for_each(|(x, value)| *x = with(*x, *value)),
+            }
+            (elements, at) = (rest, at + count);
         }
+    }
+}
+
+/// Fills `to`, of shape `shape`, with the elements of `from`, of shape `own`: dimensions of size 1 are repeated.
+pub(crate) fn broadcast<V: Copy>(from: &[V], own: &[usize], to: &mut [V], shape: &[usize]) {
+    let mut dims = Dims::new();
+    let mut stride = 1;
+    for (k, &size) in shape.iter().rev().enumerate() {
+        let own = own.iter().rev().nth(k).copied().unwrap_or(1);
+        dims.push(Dim { size, step: if own == 1 { 0 } else { stride } });
+        stride *= own;
+    }
+    let mut offsets = Offsets::new(&dims, 0);
+    for to in to {
+        from.get(offsets.next()).into_iter().for_each(|from| *to = *from);
     }
 }
