@@ -46,6 +46,12 @@ impl Ran {
         assert_eq!(self.0.unwrap()[0], want.into());
     }
 
+    /// All outputs.
+    #[track_caller]
+    pub(crate) fn values(self) -> Values {
+        self.0.unwrap()
+    }
+
     /// Checks for an error with `text` in it.
     #[track_caller]
     pub(crate) fn fails(self, text: &str) -> Error {
