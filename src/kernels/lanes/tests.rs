@@ -11,16 +11,14 @@ const ALONE: Resources<'_> = Resources { threads: 1, stop: None };
 
 /// The elements of each lane, in order.
 fn lanes_of<T: Copy>(data: &[T], shape: &[usize], along: &[bool]) -> Vec<Vec<T>> {
-    let mut lanes: Vec<(Vec<usize>, Vec<T>)> = Vec::new();
+    let kept = |axis: usize| if along[axis] { 1 } else { shape[axis] };
+    let mut lanes = vec![Vec::new(); (0..shape.len()).map(kept).product()];
     for (k, &element) in data.iter().enumerate() {
         let position = crate::tensor::position_of(k, shape);
-        let kept = position.iter().zip(along).filter(|(_, along)| !**along).map(|(at, _)| *at).collect();
-        match lanes.iter_mut().find(|(key, _)| *key == kept) {
-            Some((_, lane)) => lane.push(element),
-            None => lanes.push((kept, vec![element])),
-        }
+        lanes[position.iter().enumerate().fold(0, |lane, (axis, at)| lane * kept(axis) + at % kept(axis))]
+            .push(element);
     }
-    lanes.into_iter().map(|(_, lane)| lane).collect()
+    lanes
 }
 
 /// The definition: 32 partial values, joined as a tree.
