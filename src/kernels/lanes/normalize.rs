@@ -34,15 +34,15 @@ impl Normalize {
     }
 
     #[inline(always)]
-    fn apply<T: Floating>(self, Statistics { mean, divisor }: Statistics<T>, lane: &mut [T]) {
+    fn apply<T: Floating>(self, Statistics { mean, divisor }: Statistics<T>, lane: &[T], to: &mut [T]) {
         if self.center {
             let inverse = <T as Number>::ONE / divisor;
-            for x in lane {
-                *x = (*x - mean) * inverse;
+            for (to, &x) in to.iter_mut().zip(lane) {
+                *to = (x - mean) * inverse;
             }
         } else {
-            for x in lane {
-                *x = *x / divisor;
+            for (to, &x) in to.iter_mut().zip(lane) {
+                *to = x / divisor;
             }
         }
     }
@@ -158,19 +158,26 @@ fn normalize_body<S: Stored<T>, R: Stored<T>, T: Floating>(
     width: usize,
     out: &mut [u8],
 ) {
-    let (mut block, mut rounded) = ([<T as Number>::ZERO; BLOCK], [R::zeroed(); BLOCK]);
+    let (mut block, mut results) = ([<T as Number>::ZERO; BLOCK], [<T as Number>::ZERO; BLOCK]);
+    let mut rounded = [R::zeroed(); BLOCK];
     let lanes = data.get(first * len..).unwrap_or(&[]).chunks_exact(len);
     for (k, (lane, out)) in lanes.zip(out.chunks_exact_mut(len * width)).enumerate() {
         let statistics = how.statistics::<S, T>(lane);
         for (b, (lane, out)) in lane.chunks(BLOCK).zip(out.chunks_mut(BLOCK * width)).enumerate() {
             let rounded = rounded.get_mut(..lane.len()).unwrap_or(&mut []);
-            if let (Some(lane), Some(to)) = (S::direct(lane), R::direct_mut(rounded)) {
-                to.copy_from_slice(lane);
-                how.apply(statistics, to);
-            } else {
-                S::load(lane, &mut block);
-                how.apply(statistics, &mut block);
-                R::store(&block, rounded);
+            let lane = match S::direct(lane) {
+                Some(lane) => lane,
+                None => {
+                    S::load(lane, &mut block);
+                    &block
+                }
+            };
+            match R::direct_mut(rounded) {
+                Some(to) => how.apply(statistics, lane, to),
+                None => {
+                    how.apply(statistics, lane, &mut results);
+                    R::store(&results, rounded);
+                }
             }
             finish((first + k) * len + b * BLOCK, rounded, out);
         }
@@ -201,16 +208,22 @@ fn affine_body<R: Stored<T>, V: Stored<T>, T: Number>(
     elements: &[R],
     out: &mut [V],
 ) {
+    if let (Some(elements), Some(out)) = (R::direct(elements), V::direct_mut(out)) {
+        out.copy_from_slice(elements);
+        affine.scale.combine(first, out, T::times);
+        if let Some(bias) = affine.bias {
+            bias.combine(first, out, T::plus);
+        }
+        return;
+    }
     let mut block = [T::ZERO; BLOCK];
     for (elements, out) in elements.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
         let block = block.get_mut(..out.len()).unwrap_or(&mut []);
         R::load(elements, block);
         affine.scale.combine(first, block, T::times);
         if let Some(bias) = affine.bias {
-            if V::direct(&[]).is_none() {
-                V::store(block, out);
-                V::load(out, block);
-            }
+            V::store(block, out);
+            V::load(out, block);
             bias.combine(first, block, T::plus);
         }
         V::store(block, out);

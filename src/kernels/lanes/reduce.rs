@@ -115,11 +115,11 @@ fn rows_body<R: Reduction<T>, S: Stored<T>, T: Number>(
                 lane.get(runs.next()).unwrap_or(&[])
             } else {
                 let part = collected.get_mut(..left.min(BLOCK)).unwrap_or(&mut []);
-                for to in &mut *part {
-                    if run.is_empty() {
-                        run = lane.get(runs.next()).unwrap_or(&[]);
-                    }
-                    run.split_off_first().into_iter().for_each(|from| *to = *from);
+                let mut to = part.iter_mut();
+                while to.len() > 0 {
+                    let (now, rest) = run.split_at(run.len().min(to.len()));
+                    now.iter().zip(to.by_ref()).for_each(|(from, to)| *to = *from);
+                    run = if rest.is_empty() { lane.get(runs.next()).unwrap_or(&[]) } else { rest };
                 }
                 part
             };
@@ -153,18 +153,15 @@ fn add<R: Reduction<T>, S: Stored<T>, T: Number>(reduction: &R, partials: &mut [
 
 #[inline(always)]
 fn add_numbers<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [T; PARTIALS], elements: &[T]) {
+    let (blocks, rest) = elements.as_chunks::<PARTIALS>();
     // A copy stays in registers.
     let (mut values, mut padded) = (*partials, [reduction.neutral(); PARTIALS]);
-    for block in elements.chunks(PARTIALS) {
-        let block = match block.first_chunk() {
-            Some(block) => block,
-            None => {
-                padded.iter_mut().zip(block).for_each(|(to, from)| *to = *from);
-                &padded
+    padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    for blocks in [blocks, if rest.is_empty() { &[] } else { std::slice::from_ref(&padded) }] {
+        for block in blocks {
+            for (value, &element) in values.iter_mut().zip(block) {
+                *value = R::join(*value, reduction.counts(element));
             }
-        };
-        for (value, &element) in values.iter_mut().zip(block) {
-            *value = R::join(*value, reduction.counts(element));
         }
     }
     *partials = values;

@@ -70,7 +70,8 @@ impl<T: Number> Reduction<T> for Max {
 
     #[inline(always)]
     fn join(a: T, b: T) -> T {
-        if a >= b || a.is_nan() { a } else { b }
+        let greater = if a > b { a } else { b };
+        if a.is_nan() { a } else { greater }
     }
 }
 
@@ -85,7 +86,8 @@ impl<T: Number> Reduction<T> for Min {
 
     #[inline(always)]
     fn join(a: T, b: T) -> T {
-        if a <= b || a.is_nan() { a } else { b }
+        let less = if a < b { a } else { b };
+        if a.is_nan() { a } else { less }
     }
 }
 

@@ -2,7 +2,7 @@
 //! finite.
 
 use super::reduce::{PARTIALS, join, value};
-use super::{Floating, Map, Max, Measure, Number, Reduction, Sum};
+use super::{Floating, Map, Measure, Number, Reduction, Sum};
 use crate::kernels::functions::{exp, log};
 
 /// `exp(x) / sum of exp(lane)`
@@ -12,7 +12,7 @@ pub(crate) struct Softmax;
 impl<T: Floating> Map<T> for Softmax {
     #[inline(always)]
     fn map(&self, lane: &[T], to: &mut [T]) {
-        let max = value(&Max, lane);
+        let max = value(&Peak, lane);
         let scale = <T as Number>::ONE / exponentials(lane, max, to);
         for to in to {
             *to = *to * scale;
@@ -27,7 +27,7 @@ pub(crate) struct LogSoftmax;
 impl<T: Floating> Map<T> for LogSoftmax {
     #[inline(always)]
     fn map(&self, lane: &[T], to: &mut [T]) {
-        let max = value(&Max, lane);
+        let max = value(&Peak, lane);
         let log_sum = log(value(&SumExp { max }, lane));
         for (to, &x) in to.iter_mut().zip(lane) {
             *to = x - max - log_sum;
@@ -44,9 +44,21 @@ impl Measure<f64> for LogSumExp {
 
     #[inline(always)]
     fn of(&self, lane: &[f64]) -> f64 {
-        let max: f64 = value(&Max, lane);
+        let max: f64 = value(&Peak, lane);
         let max = if max.is_finite() { max } else { 0.0 };
         log(value(&SumExp { max }, lane)) + max
+    }
+}
+
+/// The greatest element, whether there is NaN or not: that shows in the sum.
+struct Peak;
+
+impl<T: Floating> Reduction<T> for Peak {
+    const START: T = T::LEAST;
+
+    #[inline(always)]
+    fn join(a: T, b: T) -> T {
+        if a > b { a } else { b }
     }
 }
 
@@ -77,24 +89,18 @@ impl<T: Floating> Reduction<T> for SumExp<T> {
 #[inline(always)]
 fn exponentials<T: Floating>(lane: &[T], max: T, to: &mut [T]) -> T {
     let mut partials = [T::NOTHING; PARTIALS];
-    let mut padded = [-T::INFINITY; PARTIALS];
-    for (block, to) in lane.chunks(PARTIALS).zip(to.chunks_mut(PARTIALS)) {
-        let block = match block.first_chunk() {
-            Some(block) => block,
-            None => {
-                padded.iter_mut().zip(block).for_each(|(to, from)| *to = *from);
-                &padded
+    let ((blocks, rest), (to, to_rest)) = (lane.as_chunks::<PARTIALS>(), to.as_chunks_mut::<PARTIALS>());
+    let (mut padded, mut results) = ([-T::INFINITY; PARTIALS], [T::NOTHING; PARTIALS]);
+    padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    let (padded, results) = (std::slice::from_mut(&mut padded), std::slice::from_mut(&mut results));
+    for (blocks, to) in [(blocks, to), (if rest.is_empty() { &[] } else { padded }, &mut *results)] {
+        for (block, to) in blocks.iter().zip(to) {
+            for ((partial, to), &x) in partials.iter_mut().zip(to).zip(block) {
+                *to = exp(x - max);
+                *partial = *partial + *to;
             }
-        };
-        let mut results = [T::NOTHING; PARTIALS];
-        for ((result, partial), &x) in results.iter_mut().zip(&mut partials).zip(block) {
-            *result = exp(x - max);
-            *partial = *partial + *result;
-        }
-        match to.first_chunk_mut() {
-            Some(to) => *to = results,
-            None => to.iter_mut().zip(results).for_each(|(to, result)| *to = result),
         }
     }
+    to_rest.iter_mut().zip(results.as_flattened()).for_each(|(to, result)| *to = *result);
     join::<Sum, T>(partials)
 }
