@@ -2,60 +2,57 @@
 
 use super::{Real, greatest, least, polynomial, sum};
 
-/// e^x = (high + low) * 2^n, with `high` near [sqrt(1/2), sqrt(2)]: x is not beyond the range of exp.
+/// e^r - 1 = r + the result, where `r` is x - n * [`Real::LN_2`], which is exact, and stands for x - n ln 2.
 #[inline(always)]
-pub(super) fn split<T: Real>(x: T) -> (T, T, T) {
-    let (r, rest, n) = reduced(x);
-    let (high, low) = sum(T::ONE, r);
-    (high, low + rest, n)
-}
-
-/// x = n ln 2 + r, e^r - 1 = r + rest. `r` is exact, and `rest` has what it lacks of x.
-#[inline(always)]
-fn reduced<T: Real>(x: T) -> (T, T, T) {
-    let n = x.mul_add(T::LOG2_E, T::SHIFT) - T::SHIFT;
-    let r = n.mul_add(-T::LN_2, x);
+fn rest<T: Real>(r: T, n: T) -> T {
     let low = n * -T::LN_2_LOW;
-    let sum = r + low;
-    let rest = (sum * sum).mul_add(polynomial(sum, T::EXP), low);
-    (r, rest, n)
+    (r * r).mul_add(polynomial(r, T::EXP), low.mul_add(r, low))
 }
 
 #[inline(always)]
 pub(crate) fn exp<T: Real>(x: T) -> T {
-    let (high, low, n) = split(greatest(x, T::EXP_MIN));
-    // What may be subnormal is rounded by one product at the end.
+    // e^x = y * 2^(n - 1): 2^n may be too large, 2^(n - 1) never is.
+    let shift = T::BIASED - T::ONE;
+    let bounded = greatest(least(x, T::EXP_MAX), T::EXP_MIN);
+    let shifted = bounded.mul_add(T::LOG2_E, shift);
+    let n = shifted - shift;
+    let r = n.mul_add(-T::LN_2, bounded);
+    let y = (r + rest(r, n)).mul_add(T::of(2.0), T::of(2.0));
+    // What may be subnormal is rounded once, by the last product.
     let tiny = x < T::EXP_NORMAL;
-    let n = if tiny { n + T::NORMALIZER_LOG } else { n };
-    let factor = if tiny { T::ONE / T::NORMALIZER } else { T::ONE };
-    let y = (high + low).scaled(n) * factor;
-    // NaN remains.
-    if x <= T::EXP_MAX { y } else { x + T::INFINITY }
+    let y = y * (if tiny { shifted + T::of(LIFT) } else { shifted }).power_of_two();
+    if tiny { y * T::of(LOWER) } else { y }
 }
 
-/// 1 / (1 + e^-x), also where it is subnormal.
+/// 1 / (1 + e^-x)
 #[inline(always)]
 pub(crate) fn sigmoid<T: Real>(x: T) -> T {
-    // e^-x = e * 2^n: the result is s / (s + e), s = 2^-n.
-    let x = greatest(least(x, T::SATURATED), T::EXP_MIN);
-    let (high, low, n) = split(-x);
+    // With e^-x = (1 + p) / s it is s / (s + 1 + p). s is a power of 2.
+    let bounded = greatest(least(x, T::SATURATED), T::EXP_MIN);
+    let shifted = bounded.mul_add(T::LOG2_E, T::BIASED);
+    let n = T::BIASED - shifted;
+    let r = n.mul_add(-T::LN_2, -bounded);
+    // As in `exp`. The lifted s doesn't count in the sum.
     let tiny = x < T::EXP_NORMAL;
-    let s = T::ONE.scaled(if tiny { T::NORMALIZER_LOG - n } else { -n });
-    // Where it is tiny it doesn't count.
-    let addend = if tiny { T::ZERO } else { s };
-    let (divisor, error) = sum(greatest(addend, high), least(addend, high));
-    let quotient = T::ONE / divisor;
-    let wrong = (-(error + low)).mul_add(quotient, (-divisor).mul_add(quotient, T::ONE));
-    let factor = if tiny { T::ONE / T::NORMALIZER } else { T::ONE };
-    wrong.mul_add(quotient, quotient) * s * factor
+    let s = (if tiny { shifted + T::of(LIFT) } else { shifted }).power_of_two();
+    let (whole, lost) = sum(T::ONE, if tiny { T::ZERO } else { s });
+    let (divisor, error) = sum(whole, r);
+    let error = (error + lost) + rest(r, n);
+    let inverse = T::ONE / divisor;
+    let wrong = inverse.mul_add(-error, inverse.mul_add(-divisor, T::ONE));
+    let y = wrong.mul_add(inverse, inverse) * s;
+    if tiny { y * T::of(LOWER) } else { y }
 }
 
 #[inline(always)]
 pub(crate) fn tanh<T: Real>(x: T) -> T {
-    // With e^2|x| = (1 + p) * 2^n and s = 2^-n it is (1 - s + p) / (1 + s + p).
+    // With e^2|x| = (1 + p) / s it is (1 - s + p) / (1 + s + p). s is a power of 2.
     let twice = least(x.abs() + x.abs(), T::SATURATED);
-    let (r, rest, n) = reduced(twice);
-    let s = T::ONE.scaled(-n);
+    let shifted = twice.mul_add(-T::LOG2_E, T::BIASED);
+    let n = T::BIASED - shifted;
+    let s = shifted.power_of_two();
+    let r = n.mul_add(-T::LN_2, twice);
+    let rest = rest(r, n);
     let (dividend, error) = sum(T::ONE - s, r);
     let dividend_error = error + rest;
     let (divisor, error) = sum(T::ONE + s, r);
@@ -65,3 +62,8 @@ pub(crate) fn tanh<T: Real>(x: T) -> T {
     let wrong = quotient.mul_add(-divisor, dividend) + quotient.mul_add(-divisor_error, dividend_error);
     wrong.mul_add(inverse, quotient).copysign(x)
 }
+
+/// Numbers that may become subnormal are kept larger by 2^[`LIFT`].
+pub(super) const LIFT: f64 = 64.0;
+/// 2^-[`LIFT`]
+const LOWER: f64 = 1.0 / (1u128 << 64) as f64;

@@ -24,8 +24,8 @@ use super::number::Float;
 
 /// `f32` or `f64`, with what the functions need to know of it.
 pub(crate) trait Real: Float {
-    /// 1.5 times the power of 2 from which all numbers are integers: `x + SHIFT - SHIFT` rounds a small x.
-    const SHIFT: Self;
+    /// Where all numbers are integers: `x + BIASED - BIASED` rounds a small x. The bias of exponents is in its low bits.
+    const BIASED: Self;
     const MIN_POSITIVE: Self;
     const LOG2_E: Self;
     const LN_2: Self;
@@ -35,7 +35,7 @@ pub(crate) trait Real: Float {
     const LN_2_SHORT: Self;
     /// ln 2 - [`Real::LN_2_SHORT`].
     const LN_2_REST: Self;
-    /// The greatest number whose exponential is finite.
+    /// Its exponential, and those of all greater numbers, are infinite.
     const EXP_MAX: Self;
     /// Its exponential, and those of all lesser numbers, are 0.
     const EXP_MIN: Self;
@@ -53,13 +53,9 @@ pub(crate) trait Real: Float {
     const ERF_CENTER: Self;
     /// erf(x) / x - 1 in x^2 for x <= 1.2; sqrt(erfc(x)) in x - [`Real::ERF_CENTER`] above.
     const ERF: &[(Self, Self)];
-    /// A number that divides the subnormals into normals: 2^(bits of the significand).
-    const NORMALIZER: Self;
-    /// log2 of it.
-    const NORMALIZER_LOG: Self;
 
-    /// `self * 2^n`: a normal number and a normal result.
-    fn scaled(self, n: Self) -> Self;
+    /// 2^n of [`Real::BIASED`]` + n`. Anything if that is NaN.
+    fn power_of_two(self) -> Self;
     /// (m, k) of the positive normal number m * 2^k, m in [sqrt(1/2), sqrt(2)).
     fn parts(self) -> (Self, Self);
 }
@@ -67,19 +63,15 @@ pub(crate) trait Real: Float {
 macro_rules! reals {
     ($($type:ident: $bits:ident { $($constants:item)* })*) => {$(
         impl Real for $type {
-            const SHIFT: Self = 1.5 / $type::EPSILON;
+            const BIASED: Self = 1.5 / $type::EPSILON + ($type::MAX_EXP - 1) as Self;
             const MIN_POSITIVE: Self = $type::MIN_POSITIVE;
             const LOG2_E: Self = std::$type::consts::LOG2_E;
             const LN_2: Self = std::$type::consts::LN_2;
-            const NORMALIZER: Self = 2.0 / $type::EPSILON;
-            const NORMALIZER_LOG: Self = $type::MANTISSA_DIGITS as Self;
             $($constants)*
 
             #[inline(always)]
-            fn scaled(self, n: Self) -> Self {
-                // The low bits are n, and the others are shifted out.
-                let shifted = (<$type>::SHIFT + n).to_bits() << ($type::MANTISSA_DIGITS - 1);
-                $type::from_bits(self.to_bits().wrapping_add(shifted))
+            fn power_of_two(self) -> Self {
+                $type::from_bits(self.to_bits() << ($type::MANTISSA_DIGITS - 1))
             }
 
             #[inline(always)]
@@ -104,7 +96,7 @@ reals! {
         const LN_2_LOW: Self = -1.904_654_2e-9;
         const LN_2_SHORT: Self = 0.693_145_75;
         const LN_2_REST: Self = 1.428_606_8e-6;
-        const EXP_MAX: Self = 88.722_83;
+        const EXP_MAX: Self = 89.0;
         const EXP_MIN: Self = -104.0;
         const EXP_NORMAL: Self = -87.0;
         const SATURATED: Self = 18.5;
@@ -134,7 +126,7 @@ reals! {
         const LN_2_LOW: Self = 2.3190468138462996e-17;
         const LN_2_SHORT: Self = 0.693147180559663;
         const LN_2_REST: Self = 2.8235290563031577e-13;
-        const EXP_MAX: Self = 709.782712893384;
+        const EXP_MAX: Self = 710.0;
         const EXP_MIN: Self = -745.2;
         const EXP_NORMAL: Self = -708.0;
         const SATURATED: Self = 38.0;
@@ -187,10 +179,16 @@ reals! {
     }
 }
 
-/// The polynomial with these coefficients, the lowest first.
+/// The polynomial with these coefficients, the lowest first. Pairs of them don't wait for each other.
 #[inline(always)]
 fn polynomial<T: Float>(x: T, coefficients: &[T]) -> T {
-    coefficients.iter().rev().copied().reduce(|sum, coefficient| sum.mul_add(x, coefficient)).unwrap_or(T::ZERO)
+    let square = x * x;
+    let pairs = coefficients.chunks(2).rev().map(|pair| match *pair {
+        [low, high] => high.mul_add(x, low),
+        [low] => low,
+        _ => T::ZERO,
+    });
+    pairs.reduce(|sum, pair| sum.mul_add(square, pair)).unwrap_or(T::ZERO)
 }
 
 /// The rounded sum and its error. |a| >= |b|, or a is 0.
