@@ -1,67 +1,136 @@
 //! Functions of e^x.
 
-use super::{Real, greatest, least, polynomial, sum};
+use super::{Real, greatest, least, near_zero, polynomial, sum};
 
-/// e^x = (high + low) * 2^n, with `high` near [sqrt(1/2), sqrt(2)]: x is not beyond the range of exp.
+/// e^r - 1 = r + the result, where `r` is x - n * [`Real::LN_2`], which is exact, and stands for x + low - n ln 2.
 #[inline(always)]
-pub(super) fn split<T: Real>(x: T) -> (T, T, T) {
-    let (r, rest, n) = reduced(x);
-    let (high, low) = sum(T::ONE, r);
-    (high, low + rest, n)
-}
-
-/// x = n ln 2 + r, e^r - 1 = r + rest. `r` is exact, and `rest` has what it lacks of x.
-#[inline(always)]
-fn reduced<T: Real>(x: T) -> (T, T, T) {
-    let n = x.mul_add(T::LOG2_E, T::SHIFT) - T::SHIFT;
-    let r = n.mul_add(-T::LN_2, x);
-    let low = n * -T::LN_2_LOW;
+fn rest<T: Real>(r: T, n: T, low: T) -> T {
+    let low = n.mul_add(-T::LN_2_LOW, low);
     let sum = r + low;
-    let rest = (sum * sum).mul_add(polynomial(sum, T::EXP), low);
-    (r, rest, n)
+    (sum * sum).mul_add(polynomial(sum, T::EXP), low)
 }
 
 #[inline(always)]
 pub(crate) fn exp<T: Real>(x: T) -> T {
-    let (high, low, n) = split(greatest(x, T::EXP_MIN));
-    // What may be subnormal is rounded by one product at the end.
-    let tiny = x < T::EXP_NORMAL;
-    let n = if tiny { n + T::NORMALIZER_LOG } else { n };
-    let factor = if tiny { T::ONE / T::NORMALIZER } else { T::ONE };
-    let y = (high + low).scaled(n) * factor;
-    // NaN remains.
-    if x <= T::EXP_MAX { y } else { x + T::INFINITY }
+    of_sum(x, T::ZERO)
 }
 
-/// 1 / (1 + e^-x), also where it is subnormal.
+/// e^(x + low), |low| at most a unit in the last place of x.
+#[inline(always)]
+pub(super) fn of_sum<T: Real>(x: T, low: T) -> T {
+    // e^x = 2y * 2^(n - 1): 2^n may be too large, 2^(n - 1) never is.
+    let shift = T::BIASED - T::ONE;
+    let bounded = greatest(least(x, T::EXP_MAX), T::EXP_MIN);
+    let shifted = bounded.mul_add(T::LOG2_E, shift);
+    let n = shifted - shift;
+    let r = n.mul_add(-T::LN_2, bounded);
+    let (high, error) = sum(T::ONE, r);
+    let y = high + (error + rest(r, n, low));
+    // What may be subnormal is rounded once, by the last product.
+    let tiny = x < T::EXP_NORMAL;
+    let y = (y + y) * (if tiny { shifted + T::of(LIFT) } else { shifted }).power_of_two();
+    if tiny { y * T::of(LOWER) } else { y }
+}
+
+/// e^x - 1
+#[inline(always)]
+pub(crate) fn expm1<T: Real>(x: T) -> T {
+    let shift = T::BIASED - T::ONE;
+    let bounded = greatest(least(x, T::EXP_MAX), -T::SATURATED - T::ONE);
+    let shifted = bounded.mul_add(T::LOG2_E, shift);
+    let n = shifted - shift;
+    let r = n.mul_add(-T::LN_2, bounded);
+    // e^x / 2 - 1 / 2, s = 2^(n - 1)
+    let s = shifted.power_of_two();
+    let (small, large) = if s < T::of(0.5) { (s, -T::of(0.5)) } else { (-T::of(0.5), s) };
+    let (whole, lost) = sum(large, small);
+    let (high, low) = sum(whole, s * r);
+    let half = high + (s.mul_add(rest(r, n, T::ZERO), low) + lost);
+    // The half of a subnormal number isn't exact.
+    if x.abs() < T::MIN_POSITIVE + T::MIN_POSITIVE { x } else { half + half }
+}
+
+/// (e^x + sign * e^-x) / 2, x not negative.
+#[inline(always)]
+fn halves(x: f64, sign: f64) -> f64 {
+    let bounded = least(x, 711.0);
+    let shifted = bounded.mul_add(f64::LOG2_E, f64::BIASED);
+    let n = shifted - f64::BIASED;
+    let r = n.mul_add(-f64::LN_2, bounded);
+    let (high, low) = sum(1.0, r);
+    let (high, low) = sum(high, low + rest(r, n, 0.0));
+    // 2^-n, which doesn't count any more when it is limited.
+    let s = (f64::BIASED - least(n, 1000.0)).power_of_two();
+    let y = high + (s * s / high).mul_add(sign, low);
+    y * (shifted - 2.0).power_of_two() * 2.0
+}
+
+#[inline(always)]
+pub(crate) fn sinh<T: Real>(x: T) -> T {
+    let a = x.to_f64().abs();
+    let y = if a < 1.0 { near_zero(a, SINH) } else { halves(a, -1.0) };
+    T::of(y.copysign(x.to_f64()))
+}
+
+#[inline(always)]
+pub(crate) fn cosh<T: Real>(x: T) -> T {
+    T::of(halves(x.to_f64().abs(), 1.0))
+}
+
+/// 1 / (1 + e^-x)
 #[inline(always)]
 pub(crate) fn sigmoid<T: Real>(x: T) -> T {
-    // e^-x = e * 2^n: the result is s / (s + e), s = 2^-n.
-    let x = greatest(least(x, T::SATURATED), T::EXP_MIN);
-    let (high, low, n) = split(-x);
+    // With e^-x = (1 + p) / s it is s / (s + 1 + p). s is a power of 2.
+    let bounded = greatest(least(x, T::SATURATED), T::EXP_MIN);
+    let shifted = bounded.mul_add(T::LOG2_E, T::BIASED);
+    let n = T::BIASED - shifted;
+    let r = n.mul_add(-T::LN_2, -bounded);
+    // As in `exp`. The lifted s doesn't count in the sum.
     let tiny = x < T::EXP_NORMAL;
-    let s = T::ONE.scaled(if tiny { T::NORMALIZER_LOG - n } else { -n });
-    // Where it is tiny it doesn't count.
-    let addend = if tiny { T::ZERO } else { s };
-    let (divisor, error) = sum(greatest(addend, high), least(addend, high));
-    let quotient = T::ONE / divisor;
-    let wrong = (-(error + low)).mul_add(quotient, (-divisor).mul_add(quotient, T::ONE));
-    let factor = if tiny { T::ONE / T::NORMALIZER } else { T::ONE };
-    wrong.mul_add(quotient, quotient) * s * factor
+    let s = (if tiny { shifted + T::of(LIFT) } else { shifted }).power_of_two();
+    let (whole, lost) = sum(T::ONE, if tiny { T::ZERO } else { s });
+    let (divisor, error) = sum(whole, r);
+    let (divisor, error) = sum(divisor, (error + lost) + rest(r, n, T::ZERO));
+    let inverse = T::ONE / divisor;
+    let wrong = inverse.mul_add(-error, inverse.mul_add(-divisor, T::ONE));
+    let y = wrong.mul_add(inverse, inverse) * s;
+    if tiny { y * T::of(LOWER) } else { y }
 }
 
 #[inline(always)]
 pub(crate) fn tanh<T: Real>(x: T) -> T {
-    // With e^2|x| = (1 + p) * 2^n and s = 2^-n it is (1 - s + p) / (1 + s + p).
+    // With e^2|x| = (1 + p) / s it is (1 - s + p) / (1 + s + p). s is a power of 2.
     let twice = least(x.abs() + x.abs(), T::SATURATED);
-    let (r, rest, n) = reduced(twice);
-    let s = T::ONE.scaled(-n);
-    let (dividend, error) = sum(T::ONE - s, r);
-    let dividend_error = error + rest;
-    let (divisor, error) = sum(T::ONE + s, r);
+    let shifted = twice.mul_add(-T::LOG2_E, T::BIASED);
+    let n = T::BIASED - shifted;
+    let s = shifted.power_of_two();
+    let r = n.mul_add(-T::LN_2, twice);
+    let rest = rest(r, n, T::ZERO);
+    let (below, above) = (T::ONE - s, T::ONE + s);
+    // What these two lack when s is small. The quotient is nearly 1 then.
+    let lost = (above - below) - (s + s);
+    let (dividend, error) = sum(below, r);
+    let (dividend, dividend_error) = sum(dividend, (error + lost) + rest);
+    let (divisor, error) = sum(above, r);
     let (divisor, divisor_error) = sum(divisor, error + rest);
     let inverse = T::ONE / divisor;
     let quotient = dividend * inverse;
     let wrong = quotient.mul_add(-divisor, dividend) + quotient.mul_add(-divisor_error, dividend_error);
     wrong.mul_add(inverse, quotient).copysign(x)
 }
+
+/// Numbers that may become subnormal are kept larger by 2^[`LIFT`].
+pub(super) const LIFT: f64 = 64.0;
+/// 2^-[`LIFT`]
+const LOWER: f64 = 1.0 / (1u128 << 64) as f64;
+// (sinh(x) - x) / x^3 in x^2, x <= 1: error 2^-62.9.
+const SINH: &[f64] = &[
+    0.16666666666666666,
+    0.008333333333333571,
+    0.0001984126984106378,
+    2.75573193086752e-06,
+    2.5052089780535345e-08,
+    1.606128939394127e-10,
+    7.506646805933584e-13,
+    6.384219503822483e-15,
+];

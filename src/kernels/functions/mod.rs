@@ -1,4 +1,5 @@
-//! Elementary functions of `f32` and `f64`, the same bits everywhere: std leaves the precision of its own open.
+//! Elementary functions of `f32` and `f64`, the same bits everywhere (any NaN is a NaN): std leaves the
+//! precision of its own open.
 //!
 //! They are plain code without branches: `mul_add`, additions, selections, and arithmetic on bits. In a loop that
 //! [`for_each_level`](super::cpu::for_each_level) compiles they become vectors, and compose with whatever else is in
@@ -12,20 +13,26 @@
 
 mod erf;
 mod exponential;
+mod inverse;
 mod logarithm;
+mod power;
 #[cfg(test)]
 mod tests;
+mod trigonometric;
 
 pub(crate) use erf::erf;
-pub(crate) use exponential::{exp, sigmoid, tanh};
-pub(crate) use logarithm::log;
+pub(crate) use exponential::{cosh, exp, expm1, sigmoid, sinh, tanh};
+pub(crate) use inverse::{acos, asin, atan};
+pub(crate) use logarithm::{acosh, asinh, atanh, log, log1p, softplus};
+pub(crate) use power::pow;
+pub(crate) use trigonometric::{cos, cos_all, sin, sin_all, tan, tan_all};
 
 use super::number::Float;
 
 /// `f32` or `f64`, with what the functions need to know of it.
 pub(crate) trait Real: Float {
-    /// 1.5 times the power of 2 from which all numbers are integers: `x + SHIFT - SHIFT` rounds a small x.
-    const SHIFT: Self;
+    /// Where all numbers are integers: `x + BIASED - BIASED` rounds a small x. The bias of exponents is in its low bits.
+    const BIASED: Self;
     const MIN_POSITIVE: Self;
     const LOG2_E: Self;
     const LN_2: Self;
@@ -35,7 +42,7 @@ pub(crate) trait Real: Float {
     const LN_2_SHORT: Self;
     /// ln 2 - [`Real::LN_2_SHORT`].
     const LN_2_REST: Self;
-    /// The greatest number whose exponential is finite.
+    /// Its exponential, and those of all greater numbers, are infinite.
     const EXP_MAX: Self;
     /// Its exponential, and those of all lesser numbers, are 0.
     const EXP_MIN: Self;
@@ -45,21 +52,22 @@ pub(crate) trait Real: Float {
     const SATURATED: Self;
     /// (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2.
     const EXP: &[Self];
+    /// (sin r - r) / r^3 in r^2, |r| <= pi / 4, and (cos r - 1 + r^2 / 2) / r^4: `f64` for either type.
+    const SIN: &[f64];
+    const COS: &[f64];
     /// (log(1 + f) - f) / f^2 for f in [sqrt(1/2) - 1, sqrt(2) - 1].
     const LOG: &[Self];
+    /// Where one polynomial for erf ends and the other begins.
+    const ERF_NEAR: Self;
     /// erf is 1 from here on.
     const ERF_MAX: Self;
-    /// The middle of [1.2, [`Real::ERF_MAX`]].
+    /// A number between them.
     const ERF_CENTER: Self;
-    /// erf(x) / x - 1 in x^2 for x <= 1.2; sqrt(erfc(x)) in x - [`Real::ERF_CENTER`] above.
+    /// erf(x) / x - 1 in x^2 up to [`Real::ERF_NEAR`], sqrt(erfc(x)) in x - [`Real::ERF_CENTER`] above.
     const ERF: &[(Self, Self)];
-    /// A number that divides the subnormals into normals: 2^(bits of the significand).
-    const NORMALIZER: Self;
-    /// log2 of it.
-    const NORMALIZER_LOG: Self;
 
-    /// `self * 2^n`: a normal number and a normal result.
-    fn scaled(self, n: Self) -> Self;
+    /// 2^n of [`Real::BIASED`]` + n`. Anything if that is NaN.
+    fn power_of_two(self) -> Self;
     /// (m, k) of the positive normal number m * 2^k, m in [sqrt(1/2), sqrt(2)).
     fn parts(self) -> (Self, Self);
 }
@@ -67,19 +75,15 @@ pub(crate) trait Real: Float {
 macro_rules! reals {
     ($($type:ident: $bits:ident { $($constants:item)* })*) => {$(
         impl Real for $type {
-            const SHIFT: Self = 1.5 / $type::EPSILON;
+            const BIASED: Self = 1.5 / $type::EPSILON + ($type::MAX_EXP - 1) as Self;
             const MIN_POSITIVE: Self = $type::MIN_POSITIVE;
             const LOG2_E: Self = std::$type::consts::LOG2_E;
             const LN_2: Self = std::$type::consts::LN_2;
-            const NORMALIZER: Self = 2.0 / $type::EPSILON;
-            const NORMALIZER_LOG: Self = $type::MANTISSA_DIGITS as Self;
             $($constants)*
 
             #[inline(always)]
-            fn scaled(self, n: Self) -> Self {
-                // The low bits are n, and the others are shifted out.
-                let shifted = (<$type>::SHIFT + n).to_bits() << ($type::MANTISSA_DIGITS - 1);
-                $type::from_bits(self.to_bits().wrapping_add(shifted))
+            fn power_of_two(self) -> Self {
+                $type::from_bits(self.to_bits() << ($type::MANTISSA_DIGITS - 1))
             }
 
             #[inline(always)]
@@ -104,45 +108,45 @@ reals! {
         const LN_2_LOW: Self = -1.904_654_2e-9;
         const LN_2_SHORT: Self = 0.693_145_75;
         const LN_2_REST: Self = 1.428_606_8e-6;
-        const EXP_MAX: Self = 88.722_83;
+        const EXP_MAX: Self = 89.0;
         const EXP_MIN: Self = -104.0;
-        const EXP_NORMAL: Self = -87.0;
+        const EXP_NORMAL: Self = -86.0;
         const SATURATED: Self = 18.5;
-        // Error 2^-28.2.
-        const EXP: &[Self] = &[0.49999994, 0.1666652, 0.041668262, 0.008368854, 0.0013821409];
-        // Error 2^-27.8.
-        const LOG: &[Self] = &[
-            -0.49999988, 0.33333325, -0.25001597, 0.20001957, -0.16608803, 0.14182435, -0.13245782, 0.12900083, -0.07608942,
-        ];
+        // Error 2^-31.0, of e^r - 1.
+        const EXP: &[Self] = &[0.5, 0.16666666, 0.041666485, 0.008333562, 0.0013933067, 0.00019747818];
+        // Errors 2^-27.9, 2^-32.9.
+        const SIN: &[f64] = &[-0.16666653797205605, 0.00833210988390887, -0.00019508408220006];
+        const COS: &[f64] = &[0.04166664442286177, -0.0013887254242773044, 2.4425990145338828e-05];
+        // Error 2^-30.2.
+        const LOG: &[Self] = &[-0.5, 0.3333331, -0.25, 0.2000222, -0.16668431, 0.14218196, -0.12399011, 0.11890926, -0.11708397, 0.067764804];
+        const ERF_NEAR: Self = 1.0;
         const ERF_MAX: Self = 3.95;
-        const ERF_CENTER: Self = 2.25;
-        // Errors 2^-30.2, 2^-27.4.
-        const ERF: &[(Self, Self)] = &[
-            (0.12837917, 0.03824553),
-            (-0.37612632, -0.09337409),
-            (0.11283702, 0.09610695),
-            (-0.026861519, -0.049381148),
-            (0.005211776, 0.008190347),
-            (-0.00083695905, 0.0047690454),
-            (0.00010553385, -0.0029123826),
-            (-7.902505e-06, 0.0002526108),
-            (0.0, 0.00024132959),
-            (0.0, -6.3279105e-05),
-        ];
+        const ERF_CENTER: Self = 1.25;
+        // Errors 2^-30.2, 2^-30.0.
+        const ERF: &[(Self, Self)] = &[(0.12837917, 0.27766863), (-0.37612632, -0.4259054), (0.112836994, 0.20574278), (-0.026861178, 0.013897453), (0.005210206, -0.04383431), (-0.00083387014, 0.0074663134), (0.0001027986, 0.005258589), (-7.004706e-06, -0.0020153252), (0.0, -0.00026769625), (0.0, 0.00029441336), (0.0, -6.485412e-05), (0.0, 4.9340497e-06)];
     }
     f64: u64 {
         const LN_2_LOW: Self = 2.3190468138462996e-17;
         const LN_2_SHORT: Self = 0.693147180559663;
         const LN_2_REST: Self = 2.8235290563031577e-13;
-        const EXP_MAX: Self = 709.782712893384;
+        const EXP_MAX: Self = 710.0;
         const EXP_MIN: Self = -745.2;
-        const EXP_NORMAL: Self = -708.0;
-        const SATURATED: Self = 38.0;
+        const EXP_NORMAL: Self = -707.0;
+        const SATURATED: Self = 40.0;
         // Error 2^-63.8.
         const EXP: &[Self] = &[
             0.5, 0.16666666666666682, 0.04166666666666646, 0.008333333333317547, 0.0013888888889004268,
             0.00019841269895527075, 2.480158708263767e-05, 2.755723542999641e-06, 2.7557478409504076e-07,
             2.5111913308584153e-08, 2.085293163624318e-09,
+        ];
+        // Errors 2^-57.7, 2^-63.7.
+        const SIN: &[f64] = &[
+            -0.16666666666666627, 0.008333333333321069, -0.00019841269828698875, 2.7557313299027044e-06,
+            -2.505069556892452e-08, 1.5893119466572175e-10,
+        ];
+        const COS: &[f64] = &[
+            0.04166666666666658, -0.0013888888888871043, 2.480158728760642e-05, -2.7557313821156366e-07,
+            2.0875652233087517e-09, -1.1356018875307474e-11,
         ];
         // Error 2^-59.3.
         const LOG: &[Self] = &[
@@ -152,9 +156,10 @@ reals! {
             0.05817584571791477, -0.0532705441259659, 0.05417230107326928, -0.06275018554420544, 0.056934680124508204,
             -0.024246900570836682,
         ];
+        const ERF_NEAR: Self = 1.2;
         const ERF_MAX: Self = 5.95;
         const ERF_CENTER: Self = 3.5;
-        // Errors 2^-56.5, 2^-58.9.
+        // Errors 2^-56.5, 2^-58.0.
         const ERF: &[(Self, Self)] = &[
             (0.1283791670955126, 0.000862031537903158),
             (-0.3761263890318405, -0.0031318035013683026),
@@ -187,10 +192,16 @@ reals! {
     }
 }
 
-/// The polynomial with these coefficients, the lowest first.
+/// The polynomial with these coefficients, the lowest first. Pairs of them don't wait for each other.
 #[inline(always)]
 fn polynomial<T: Float>(x: T, coefficients: &[T]) -> T {
-    coefficients.iter().rev().copied().reduce(|sum, coefficient| sum.mul_add(x, coefficient)).unwrap_or(T::ZERO)
+    let square = x * x;
+    let pairs = coefficients.chunks(2).rev().map(|pair| match *pair {
+        [low, high] => high.mul_add(x, low),
+        [low] => low,
+        _ => T::ZERO,
+    });
+    pairs.reduce(|sum, pair| sum.mul_add(square, pair)).unwrap_or(T::ZERO)
 }
 
 /// The rounded sum and its error. |a| >= |b|, or a is 0.
@@ -198,6 +209,12 @@ fn polynomial<T: Float>(x: T, coefficients: &[T]) -> T {
 fn sum<T: Float>(a: T, b: T) -> (T, T) {
     let sum = a + b;
     (sum, b - (sum - a))
+}
+
+/// [`sum`] of the greater and the lesser one, which is -a at least.
+#[inline(always)]
+fn ordered<T: Float>(a: T, b: T) -> (T, T) {
+    if a > b { sum(a, b) } else { sum(b, a) }
 }
 
 /// The lesser one; the first if that is NaN.
@@ -210,4 +227,19 @@ fn least<T: Float>(x: T, bound: T) -> T {
 #[inline(always)]
 fn greatest<T: Float>(x: T, bound: T) -> T {
     if x < bound { bound } else { x }
+}
+
+/// x + x^3 P(x^2)
+#[inline(always)]
+fn near_zero(x: f64, coefficients: &[f64]) -> f64 {
+    let square = x * x;
+    (x * square).mul_add(polynomial(square, coefficients), x)
+}
+
+/// `y` between the zero of a logarithm's argument and infinity, and what is beyond.
+#[inline(always)]
+fn ends<T: Real>(x: T, zero: T, y: T) -> T {
+    let y = if x < T::INFINITY { y } else { x };
+    let y = if x < zero { T::NAN } else { y };
+    if x == zero { -T::INFINITY } else { y }
 }
