@@ -4,10 +4,10 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const SOFTMAX: Implementation = with_versions("Softmax", |node| Softmax::new(node, lanes::Softmax));
+pub(super) const SOFTMAX: Implementation = with_versions("Softmax", |node| Softmax::load(node, lanes::Softmax));
 pub(super) const LOG_SOFTMAX: Implementation =
-    with_versions("LogSoftmax", |node| Softmax::new(node, lanes::LogSoftmax));
-pub(super) const HARDMAX: Implementation = with_versions("Hardmax", |node| Softmax::new(node, lanes::Hardmax));
+    with_versions("LogSoftmax", |node| Softmax::load(node, lanes::LogSoftmax));
+pub(super) const HARDMAX: Implementation = with_versions("Hardmax", |node| Softmax::load(node, lanes::Hardmax));
 
 const fn with_versions(name: &'static str, load: Load) -> Implementation {
     Implementation { domain: "", name, versions: &[1, 11, 13], make: Make::Run(load) }
@@ -25,7 +25,7 @@ struct Softmax<F> {
 
 impl<F: FloatMap> Softmax<F> {
     /// Up to version 11 the input counts as a matrix, whose rows are normalized.
-    fn new(node: &Node<'_>, function: F) -> Result<Box<dyn Operator>> {
+    fn load(node: &Node<'_>, function: F) -> Result<Box<dyn Operator>> {
         Ok(Box::new(Softmax { axis: node.int("axis")?, to_the_end: node.version() < 13, function }))
     }
 }

@@ -6,9 +6,9 @@ use crate::ops::prelude::*;
 pub(super) const REDUCE_SUM: Implementation = reduction("ReduceSum", &[1, 11, 13], load::<lanes::Sum>);
 pub(super) const REDUCE_MEAN: Implementation = reduction("ReduceMean", &[1, 11, 13, 18], load::<lanes::Mean>);
 pub(super) const REDUCE_MAX: Implementation =
-    reduction("ReduceMax", &[1, 11, 12, 13, 18, 20], |node| Reduce::new(node, extreme::<lanes::Max>));
+    reduction("ReduceMax", &[1, 11, 12, 13, 18, 20], |node| Reduce::load(node, extreme::<lanes::Max>));
 pub(super) const REDUCE_MIN: Implementation =
-    reduction("ReduceMin", &[1, 11, 12, 13, 18, 20], |node| Reduce::new(node, extreme::<lanes::Min>));
+    reduction("ReduceMin", &[1, 11, 12, 13, 18, 20], |node| Reduce::load(node, extreme::<lanes::Min>));
 pub(super) const REDUCE_PROD: Implementation = reduction("ReduceProd", &[1, 11, 13, 18], load::<lanes::Prod>);
 pub(super) const REDUCE_SUM_SQUARE: Implementation =
     reduction("ReduceSumSquare", &[1, 11, 13, 18], load::<lanes::SumSquare>);
@@ -17,7 +17,7 @@ pub(super) const REDUCE_L2: Implementation = reduction("ReduceL2", &[1, 11, 13, 
 pub(super) const REDUCE_LOG_SUM: Implementation =
     reduction("ReduceLogSum", &[1, 11, 13, 18, 28], load::<lanes::LogSum>);
 pub(super) const REDUCE_LOG_SUM_EXP: Implementation =
-    reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28], |node| Reduce::new(node, log_sum_exp));
+    reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28], |node| Reduce::load(node, log_sum_exp));
 
 const fn reduction(name: &'static str, versions: &'static [i64], load: Load) -> Implementation {
     Implementation { domain: "", name, versions, make: Make::Run(load) }
@@ -38,12 +38,12 @@ struct Reduce {
 type Compute = fn(&Call<'_>, &Lanes, Shape) -> Result<Tensor>;
 
 fn load<R: lanes::ReductionOfAll>(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Reduce::new(node, numbers::<R>)
+    Reduce::load(node, numbers::<R>)
 }
 
 impl Reduce {
     /// The axes became an input with version 13 of ReduceSum, and 18 of the others.
-    fn new(node: &Node<'_>, reduce: Compute) -> Result<Box<dyn Operator>> {
+    fn load(node: &Node<'_>, reduce: Compute) -> Result<Box<dyn Operator>> {
         let axes = Axes::of(node, if node.schema().name == "ReduceSum" { 13 } else { 18 })?;
         let noop = node.attribute("noop_with_empty_axes").map(|_| node.int("noop_with_empty_axes")).transpose()?;
         let keepdims = node.int("keepdims")? != 0;
