@@ -191,6 +191,11 @@ impl DType {
         self.row().format
     }
 
+    /// Whether it is an IEEE 754 float or bfloat16.
+    pub(crate) fn is_float(self) -> bool {
+        self.format() == Format::Ieee
+    }
+
     /// The position of the first of `bytes`, one element each, that is not a valid value of this type:
     /// a bool other than 0 and 1, a 4-bit integer with more bits, ...
     pub(crate) fn first_invalid(self, bytes: &[u8]) -> Option<usize> {

@@ -4,6 +4,7 @@
 //! threads ([`parallel`]). Loops are plain code, compiled for several levels of the processor ([`cpu`]).
 
 mod cpu;
+pub(crate) mod elementwise;
 pub(crate) mod gather;
 pub(crate) mod half;
 pub(crate) mod number;

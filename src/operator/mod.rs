@@ -6,6 +6,7 @@ mod context;
 mod control;
 mod expand;
 mod node;
+mod rowwise;
 mod sources;
 
 pub(crate) use axis::Axis;
@@ -15,6 +16,7 @@ pub(crate) use context::Context;
 pub(crate) use control::{Control, Resume, Step};
 pub(crate) use expand::{Body, BodyValue};
 pub use node::{Compatibility, Node};
+pub(crate) use rowwise::{Align, Held, broadcast_fact};
 pub(crate) use sources::{Feeds, Source, Sources};
 
 pub use crate::schema::Attribute;

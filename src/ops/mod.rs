@@ -1,6 +1,7 @@
 //! The operators, by family. This is their table of contents.
 
 mod axes;
+mod elementwise;
 mod gather;
 mod index;
 mod layout;
@@ -13,5 +14,5 @@ use crate::operator::Implementation;
 
 /// Every operator that is implemented, by family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
-    [gather::ALL, layout::ALL, openvino::ALL].into_iter().flatten()
+    [elementwise::ALL, gather::ALL, layout::ALL, openvino::ALL].into_iter().flatten()
 }

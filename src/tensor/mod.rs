@@ -257,6 +257,12 @@ impl Tensor {
         self.data.bytes()
     }
 
+    /// The bytes of the elements, aligned as by [`Tensor::view`].
+    #[inline]
+    pub(crate) fn aligned_bytes(&self) -> &[u8] {
+        self.data.aligned_bytes(self.dtype.align())
+    }
+
     /// The elements as an array. If the bytes came from a file and are not aligned for `T`, the first call makes an
     /// aligned copy, which the tensor and its clones keep.
     ///

@@ -33,6 +33,23 @@ impl NewTensor {
         Ok(NewTensor { dtype, shape, buffer, len, text })
     }
 
+    /// A tensor to be written over, with its elements; given back if others hold its memory too.
+    pub(crate) fn over(tensor: Tensor) -> std::result::Result<NewTensor, Tensor> {
+        let Tensor { dtype, shape, mut data, text } = tensor;
+        if let Data::Own(buffer) = &mut data
+            && Arc::get_mut(buffer).is_none()
+        {
+            return Err(Tensor { dtype, shape, data, text });
+        }
+        match data {
+            Data::Own(buffer) => {
+                let len = buffer.bytes().len();
+                Ok(NewTensor { dtype, shape, buffer, len, text })
+            }
+            data => Err(Tensor { dtype, shape, data, text }),
+        }
+    }
+
     /// The bytes of the elements, as [`Tensor::bytes`]; all of them must be written.
     #[inline]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {

@@ -1,0 +1,169 @@
+//! Row kernels: one function on one type, over contiguous elements.
+
+use crate::dtype::DType;
+use crate::kernels::cpu::for_each_level;
+use crate::kernels::half::Half;
+use crate::kernels::number::{Float, Int};
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
+
+/// Computes a row from rows of `N` operands. They have equal lengths.
+pub(crate) type Row<F, const N: usize> = fn(&F, [&[u8]; N], &mut [u8]);
+
+/// A function of `N` floats. float16 and bfloat16 are computed in `f32` and rounded once.
+pub(crate) trait Floats<const N: usize>: Sync {
+    fn float<T: Float>(&self, x: [T; N]) -> T;
+}
+
+/// A function of `N` integers.
+pub(crate) trait Ints<const N: usize>: Sync {
+    fn int<T: Int>(&self, x: [T; N]) -> T;
+}
+
+/// A question about `N` numbers.
+pub(crate) trait Test<const N: usize>: Sync {
+    fn test<T: PartialOrd + Copy>(&self, x: [T; N]) -> bool;
+}
+
+/// The row kernel of a function on floats.
+pub(crate) fn float_row<F: Floats<N>, const N: usize>(dtype: DType) -> Option<Row<F, N>> {
+    Some(match dtype {
+        DType::Float => float::<F, f32, N>,
+        DType::Double => float::<F, f64, N>,
+        DType::Float16 => |f, inputs, out| half(f, Half::F16, inputs, out),
+        DType::Bfloat16 => |f, inputs, out| half(f, Half::Bf16, inputs, out),
+        _ => return None,
+    })
+}
+
+/// The row kernel of a function on floats and integers.
+pub(crate) fn number_row<F: Floats<N> + Ints<N>, const N: usize>(dtype: DType) -> Option<Row<F, N>> {
+    float_row(dtype).or_else(|| int_row(dtype))
+}
+
+/// The row kernel of a function on integers.
+pub(crate) fn int_row<F: Ints<N>, const N: usize>(dtype: DType) -> Option<Row<F, N>> {
+    Some(match dtype {
+        DType::Int8 => int::<F, i8, N>,
+        DType::Int16 => int::<F, i16, N>,
+        DType::Int32 => int::<F, i32, N>,
+        DType::Int64 => int::<F, i64, N>,
+        DType::Uint8 => int::<F, u8, N>,
+        DType::Uint16 => int::<F, u16, N>,
+        DType::Uint32 => int::<F, u32, N>,
+        DType::Uint64 => int::<F, u64, N>,
+        _ => return None,
+    })
+}
+
+/// The row kernel of a question about numbers or bools: its output is bool.
+pub(crate) fn test_row<F: Test<N>, const N: usize>(dtype: DType) -> Option<Row<F, N>> {
+    Some(match dtype {
+        DType::Float => test::<F, f32, N>,
+        DType::Double => test::<F, f64, N>,
+        DType::Float16 => |f, inputs, out| test_half(f, Half::F16, inputs, out),
+        DType::Bfloat16 => |f, inputs, out| test_half(f, Half::Bf16, inputs, out),
+        DType::Int8 => test::<F, i8, N>,
+        DType::Int16 => test::<F, i16, N>,
+        DType::Int32 => test::<F, i32, N>,
+        DType::Int64 => test::<F, i64, N>,
+        DType::Uint8 | DType::Bool => test::<F, u8, N>,
+        DType::Uint16 => test::<F, u16, N>,
+        DType::Uint32 => test::<F, u32, N>,
+        DType::Uint64 => test::<F, u64, N>,
+        _ => return None,
+    })
+}
+
+fn float<F: Floats<N>, T: Float, const N: usize>(f: &F, inputs: [&[u8]; N], out: &mut [u8]) {
+    at_best_level(FloatLoop { f, inputs: inputs.map(cast_slice::<u8, T>), out: cast_slice_mut(out) });
+}
+
+fn int<F: Ints<N>, T: Int, const N: usize>(f: &F, inputs: [&[u8]; N], out: &mut [u8]) {
+    each(inputs.map(cast_slice::<u8, T>), cast_slice_mut(out), |x| f.int(x));
+}
+
+fn test<F: Test<N>, T: Pod + PartialOrd, const N: usize>(f: &F, inputs: [&[u8]; N], out: &mut [u8]) {
+    each(inputs.map(cast_slice::<u8, T>), out, |x| u8::from(f.test(x)));
+}
+
+fn half<F: Floats<N>, const N: usize>(f: &F, half: Half, inputs: [&[u8]; N], out: &mut [u8]) {
+    let mut result = [0f32; WIDE];
+    widened(half, inputs, out.len() / 2, |at, inputs| {
+        let result = result.get_mut(..inputs.first().map_or(0, |input| input.len())).unwrap_or(&mut []);
+        float::<F, f32, N>(f, inputs.map(cast_slice), cast_slice_mut(result));
+        let out = cast_slice_mut(out).get_mut(at..at + result.len()).unwrap_or(&mut []);
+        half.narrow(result, out);
+    });
+}
+
+fn test_half<F: Test<N>, const N: usize>(f: &F, half: Half, inputs: [&[u8]; N], out: &mut [u8]) {
+    widened(half, inputs, out.len(), |at, inputs| {
+        let out = out.get_mut(at..).unwrap_or(&mut []);
+        let count = inputs.first().map_or(0, |input| input.len()).min(out.len());
+        test::<F, f32, N>(f, inputs.map(cast_slice), out.get_mut(..count).unwrap_or(&mut []));
+    });
+}
+
+/// Elements that are widened at a time.
+const WIDE: usize = 256;
+
+/// Calls `work` with the operands widened, part by part, and the position of each part.
+fn widened<const N: usize>(half: Half, inputs: [&[u8]; N], count: usize, mut work: impl FnMut(usize, [&[f32]; N])) {
+    let mut wide = [[0f32; WIDE]; N];
+    for at in (0..count).step_by(WIDE) {
+        let part = WIDE.min(count - at);
+        for (wide, input) in wide.iter_mut().zip(inputs) {
+            let from = cast_slice::<u8, u16>(input).get(at..at + part).unwrap_or(&[]);
+            half.widen(from, wide.get_mut(..part).unwrap_or(&mut []));
+        }
+        work(at, wide.each_ref().map(|wide| wide.get(..part).unwrap_or(&[])));
+    }
+}
+
+/// `out[i] = f(inputs[..][i])`
+#[inline(always)]
+fn each<A: Pod, B: Pod, const N: usize>(inputs: [&[A]; N], out: &mut [B], f: impl Fn([A; N]) -> B) {
+    let count = inputs.iter().fold(out.len(), |count, input| count.min(input.len()));
+    let inputs = inputs.map(|input| input.split_at(count).0);
+    for (i, out) in out.split_at_mut(count).0.iter_mut().enumerate() {
+        // Each input has `count` elements.
+        #[allow(clippy::indexing_slicing)]
+        let x = std::array::from_fn(|k| inputs[k][i]);
+        *out = f(x);
+    }
+}
+
+/// A loop over a row. Methods, unlike closures, can be inlined for sure, so that the loop is vectorized at each level.
+trait Loop {
+    fn run(self);
+}
+
+struct FloatLoop<'a, F, T, const N: usize> {
+    f: &'a F,
+    inputs: [&'a [T]; N],
+    out: &'a mut [T],
+}
+
+impl<F: Floats<N>, T: Float, const N: usize> Loop for FloatLoop<'_, F, T, N> {
+    #[inline(always)]
+    fn run(self) {
+        let FloatLoop { f, inputs, out } = self;
+        let count = inputs.iter().fold(out.len(), |count, input| count.min(input.len()));
+        let inputs = inputs.map(|input| input.split_at(count).0);
+        for (i, out) in out.split_at_mut(count).0.iter_mut().enumerate() {
+            // Each input has `count` elements.
+            #[allow(clippy::indexing_slicing)]
+            let x = std::array::from_fn(|k| inputs[k][i]);
+            *out = f.float(x);
+        }
+    }
+}
+
+#[inline(always)]
+fn run<L: Loop>(row: L) {
+    row.run();
+}
+
+for_each_level! {
+    fn at_best_level<L: Loop>(row: L) -> () = run;
+}

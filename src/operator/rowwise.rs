@@ -1,0 +1,202 @@
+//! Elementwise calls: inputs are broadcast, and an output takes over the memory of an input that dies.
+
+use super::Call;
+use crate::dtype::{DType, ShapeText};
+use crate::error::{Error, Result, quote};
+use crate::kernels::elementwise::{Operand, walk};
+use crate::tensor::{NewTensor, Shape, Tensor};
+use crate::value::{Dim, Fact};
+
+/// How the inputs of an elementwise operator are aligned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// All inputs at their last dimensions, as numpy does.
+    Last,
+    /// The second input has dimensions of the first from this axis on; without an axis, the last ones.
+    At(Option<i64>),
+    /// The inputs have the same shape.
+    Equal,
+}
+
+/// An operand of [`Call::rowwise`].
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// An input of the call.
+    Input(usize),
+    /// An intermediate result.
+    Own(Tensor),
+}
+
+impl Call<'_> {
+    /// Computes an output of the shape that the operands broadcast to. `row` gets contiguous elements of each operand, and
+    /// writes as many of the output.
+    pub(crate) fn rowwise<const N: usize>(
+        &mut self,
+        mut held: [Held; N],
+        align: Align,
+        dtype: DType,
+        row: &(dyn Fn([&[u8]; N], &mut [u8]) + Sync),
+    ) -> Result<Tensor> {
+        let mut shapes: [Shape; N] = std::array::from_fn(|_| Shape::new());
+        for (shape, held) in shapes.iter_mut().zip(&held) {
+            *shape = Shape::from_slice(self.held(held)?.shape());
+        }
+        if align != Align::Last {
+            self.align(align, &mut shapes)?;
+        }
+        let shape = match broadcast(&shapes) {
+            Ok(shape) => shape,
+            Err((d, j, k)) => return Err(self.not_broadcast(&held, d, j, k)),
+        };
+        self.context.check_output(dtype, &shape)?;
+        let mut place = None;
+        for (k, held) in held.iter_mut().enumerate() {
+            let tensor = self.held(held)?;
+            if tensor.dtype() != dtype || tensor.shape() != &*shape {
+                continue;
+            }
+            if let Held::Input(input) = *held {
+                let Some(value) = self.take(input) else { continue };
+                *held = Held::Own(value.into_tensor()?);
+            }
+            let Held::Own(tensor) = std::mem::replace(held, Held::Input(0)) else { continue };
+            match NewTensor::over(tensor) {
+                Ok(new) => {
+                    place = Some((k, new));
+                    break;
+                }
+                Err(tensor) => *held = Held::Own(tensor),
+            }
+        }
+        let (inside, mut output) = match place {
+            Some((k, new)) => (Some(k), new),
+            None => (None, self.output_of(dtype, shape.clone())?),
+        };
+        let mut operands = [Operand { bytes: None, size: dtype.size(), shape: &shape }; N];
+        for (k, ((operand, held), own)) in operands.iter_mut().zip(&held).zip(&shapes).enumerate() {
+            if inside != Some(k) {
+                let tensor = self.held(held)?;
+                *operand = Operand { bytes: Some(tensor.aligned_bytes()), size: tensor.dtype().size(), shape: own };
+            }
+        }
+        walk(&shape, operands, output.bytes_mut(), dtype.size(), row, self.resources())?;
+        Ok(output.finish())
+    }
+
+    fn held<'a>(&'a self, held: &'a Held) -> Result<&'a Tensor> {
+        match held {
+            Held::Input(k) => self.tensor(*k),
+            Held::Own(tensor) => Ok(tensor),
+        }
+    }
+
+    /// Aligns the second shape to the first.
+    fn align(&self, align: Align, shapes: &mut [Shape]) -> Result<()> {
+        let [first, second] = shapes else { return Ok(()) };
+        let axis = match align {
+            Align::Last => return Ok(()),
+            Align::Equal if first == second => return Ok(()),
+            Align::Equal => {
+                let (a, b) = (ShapeText(first), ShapeText(second));
+                let (first, second) = (quote(self.name(0)), quote(self.name(1)));
+                let text =
+                    format!("{second} has shape {b}, {first} has shape {a}: without broadcast they must be equal");
+                return Err(Error::input(text).parameter(self.name(1)));
+            }
+            Align::At(axis) => axis,
+        };
+        let last = first.len() as i64 - second.len() as i64;
+        let at = axis.unwrap_or(last);
+        let at = if at < 0 { at + first.len() as i64 } else { at };
+        if !(0..=last).contains(&at) {
+            let (a, b, text) = (ShapeText(first), ShapeText(second), axis.map(|axis| format!(" from axis {axis} on")));
+            let (first, second) = (quote(self.name(0)), quote(self.name(1)));
+            let text =
+                format!("{second} of shape {b} has no place in {first} of shape {a}{}", text.unwrap_or_default());
+            return Err(Error::input(text).parameter(self.name(1)).at(|place| place.axis = axis));
+        }
+        second.extend(std::iter::repeat_n(1, (last - at) as usize));
+        for (d, (have, want)) in second.iter().zip(first.iter().skip(at as usize)).enumerate() {
+            if have != want && *have != 1 {
+                let (first, second, at) = (quote(self.name(0)), quote(self.name(1)), at as usize + d);
+                let text = format!("dimension {d} of {second} is {have}, and dimension {at} of {first} is {want}");
+                return Err(Error::input(text).parameter(self.name(1)).axis(d as i64).size(*have));
+            }
+        }
+        Ok(())
+    }
+
+    /// Error for dimensions, counted from the last one, of two operands.
+    #[cold]
+    fn not_broadcast(&self, held: &[Held], d: usize, j: usize, k: usize) -> Error {
+        let describe = |k: usize| {
+            let held = held.get(k)?;
+            let shape = self.held(held).ok()?.shape();
+            let name = match held {
+                Held::Input(k) => quote(&self.label(*k)),
+                Held::Own(_) => "the result of the inputs before".to_string(),
+            };
+            let at = shape.len().checked_sub(1 + d)?;
+            Some((name, ShapeText(shape), at, *shape.get(at)?))
+        };
+        let (Some((one, first, p, a)), Some((other, second, q, b))) = (describe(j), describe(k)) else {
+            return Error::bug("shapes that broadcast were refused");
+        };
+        let text = format!(
+            "{one} of shape {first} and {other} of shape {second} can't be broadcast: dimension {p} is {a} and dimension \
+             {q} is {b}"
+        );
+        let error = Error::input(text).axis(q as i64).size(b);
+        match held.get(k) {
+            Some(Held::Input(k)) => error.parameter(self.name(*k)),
+            _ => error,
+        }
+    }
+
+    /// The formal name of an input, with its number if it is one of many.
+    fn label(&self, k: usize) -> String {
+        let name = self.name(k);
+        let many = (0..self.input_count()).filter(|other| self.name(*other) == name).count() > 1;
+        if many { format!("{name}[{k}]") } else { name.to_string() }
+    }
+}
+
+/// The shape that shapes broadcast to; or a dimension, counted from the last one, that differs in two of them.
+fn broadcast<const N: usize>(shapes: &[Shape; N]) -> std::result::Result<Shape, (usize, usize, usize)> {
+    let rank = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
+    let mut all = Shape::from_elem(1, rank);
+    for (d, to) in all.iter_mut().rev().enumerate() {
+        let mut from = 0;
+        for (k, shape) in shapes.iter().enumerate() {
+            match shape.iter().rev().nth(d).copied().unwrap_or(1) {
+                dim if dim == *to => {}
+                1 => {}
+                dim if *to == 1 => (*to, from) = (dim, k),
+                _ => return Err((d, from, k)),
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// What is known about the shape that inputs broadcast to: nothing if a rank is unknown.
+pub(crate) fn broadcast_fact(inputs: &[Option<&Fact>]) -> Option<Fact> {
+    let dims: Option<Vec<&[Dim]>> = inputs.iter().map(|input| (*input)?.dims()).collect();
+    let dims = dims?;
+    let rank = dims.iter().map(|dims| dims.len()).max()?;
+    let each = |d: usize| {
+        let mut all = Dim::Fixed(1);
+        for dim in dims.iter().filter_map(|dims| dims.get((d + dims.len()).checked_sub(rank)?)) {
+            match (&all, dim) {
+                (_, Dim::Fixed(1)) => {}
+                // A size other than 1 stays.
+                (Dim::Fixed(size), _) if *size != 1 => {}
+                (Dim::Fixed(_), _) | (_, Dim::Fixed(_)) => all = dim.clone(),
+                (Dim::Symbol(one), Dim::Symbol(other)) if one == other => {}
+                _ => all = Dim::Unknown,
+            }
+        }
+        all
+    };
+    Some(Fact::default().with_dims((0..rank).map(each).collect::<Vec<_>>()))
+}
