@@ -3,7 +3,7 @@
 use super::run::Slots;
 use super::{Graph, Node, Runs};
 use crate::error::{Error, Result};
-use crate::operator::{Context, Feeds, Resume, Step, Values};
+use crate::operator::{Context, Feeds, Resume, Sources, Step, Values};
 use crate::value::Value;
 
 /// A running body, and the node that waits for it.
@@ -40,7 +40,7 @@ impl Graph {
                 let Frame { node, at, .. } = ended;
                 next = match ended.resume(context).map_err(|error| node.place.locate(error))? {
                     (Step::Enter { body, feeds: given }, resume) => {
-                        Some(graph.enter(at, body, given, resume, feeds, slots)?)
+                        Some(graph.enter(at, body, given, resume, graph.sources(feeds, slots), context)?)
                     }
                     (Step::Done(mut values), _) => {
                         let checked = node.check_outputs(&mut values, None, context);
@@ -65,15 +65,16 @@ impl Graph {
         body: usize,
         given: Values,
         resume: Box<dyn Resume>,
-        feeds: Feeds<'_>,
-        slots: &mut Slots,
+        sources: Sources<'_>,
+        context: &Context,
     ) -> Result<Frame<'g>> {
+        // A body may have no nodes.
+        context.next_node()?;
         let no_body = || Error::bug("a node enters a body that it doesn't have");
         let node = self.nodes.get(at).ok_or_else(no_body)?;
         let Runs::Control(operator) = &node.operator else { return Err(no_body()) };
         let body = operator.bodies.get(body).ok_or_else(no_body)?;
         let mut own: Vec<Option<Value>> = given.into_iter().map(Some).collect();
-        let sources = self.sources(feeds, slots);
         own.extend(body.captured.iter().map(|source| sources.get(*source).cloned()));
         let body = &body.graph;
         body.check_feeds(Feeds::Own(&own)).map_err(|error| node.place.locate(error))?;
@@ -144,7 +145,12 @@ mod tests {
             let resolved = Resolved::new(Arc::new(Schema::parse(text).unwrap()), make, Default::default());
             self.node("repeat", resolved, &inputs, output);
             let captured = captured.iter().map(|name| self.id(name)).collect();
-            self.draft.nodes.last_mut().unwrap().bodies.push(DraftBody { draft: body, captured });
+            self.draft.nodes.last_mut().unwrap().bodies.push(DraftBody {
+                attribute: "body".into(),
+                draft: body,
+                captured,
+                hidden: vec![],
+            });
         }
     }
 

@@ -115,7 +115,7 @@ impl Plan {
             // Its nodes have replaced it.
             Made::Body(_) => return None,
             Made::Control(control) => {
-                let body = |DraftBody { draft, captured }| {
+                let body = |DraftBody { draft, captured, .. }| {
                     let captured = captured.into_iter().map(|id| self.source(id, entries)).collect();
                     let nodes = draft.node_count();
                     Body { graph: plan(draft, nodes), captured }

@@ -81,7 +81,7 @@ impl Graph {
                     match started.map_err(|error| node.place.locate(error))? {
                         (Step::Done(mut values), _) => node.finish(&mut values, slots, context),
                         (Step::Enter { body, feeds: given }, resume) => {
-                            return self.enter(at, body, given, resume, feeds, slots).map(Some);
+                            return self.enter(at, body, given, resume, self.sources(feeds, slots), context).map(Some);
                         }
                     }
                 }

@@ -23,6 +23,14 @@ pub struct Call<'a> {
     pub(crate) context: &'a Context,
 }
 
+/// The element of a tensor that has one, of rank 0 or 1; `name` says which tensor.
+pub(crate) fn one_element<T: Element + Copy>(tensor: &Tensor, name: &str) -> Result<T> {
+    match tensor.as_slice::<T>()? {
+        [value] if tensor.rank() < 2 => Ok(*value),
+        _ => Err(Error::input(format!("{name} has shape {}: one value is needed", ShapeText(tensor.shape())))),
+    }
+}
+
 impl Call<'_> {
     /// Maximum number of threads of the call, including its own.
     pub fn threads(&self) -> usize {
@@ -88,11 +96,11 @@ impl Call<'_> {
     #[inline]
     pub(crate) fn ranked(&self, k: usize) -> Result<&Tensor> {
         let tensor = self.tensor(k)?;
-        if tensor.rank() > 0 { Ok(tensor) } else { Err(self.scalar(k)) }
+        if tensor.rank() > 0 { Ok(tensor) } else { Err(self.no_rank(k)) }
     }
 
     #[cold]
-    fn scalar(&self, k: usize) -> Error {
+    fn no_rank(&self, k: usize) -> Error {
         let name = self.name(k);
         Error::input(format!("{} is a scalar: it needs a rank of at least 1", quote(name))).parameter(name)
     }
@@ -117,6 +125,16 @@ impl Call<'_> {
         }
         let (name, shape) = (self.name(k), ShapeText(tensor.shape()));
         Err(Error::input(format!("{} has shape {shape}: a list is needed", quote(name))).parameter(name))
+    }
+
+    /// The value of an input of one element, of rank 0 or 1.
+    pub(crate) fn scalar<T: Element + Copy>(&self, k: usize) -> Result<T> {
+        one_element(self.tensor(k)?, &quote(self.name(k))).map_err(|error| error.parameter(self.name(k)))
+    }
+
+    /// The state of the run.
+    pub(crate) fn context(&self) -> &Context {
+        self.context
     }
 
     /// Fails if an output of this rank exceeds the limits.
@@ -182,15 +200,13 @@ impl Call<'_> {
     /// As [`Call::output`], for an element type.
     #[inline(always)]
     pub(crate) fn output_of(&self, dtype: DType, shape: Shape) -> Result<NewTensor> {
-        let len = self.context.check_output(dtype, &shape)?;
-        NewTensor::new(dtype, shape, len, None, &self.context.memory)
+        self.context.output_of(dtype, shape)
     }
 
     /// As [`Call::output`], for elements copied from `data`.
     #[inline(always)]
     pub(crate) fn output_like(&self, data: &Tensor, shape: Shape) -> Result<NewTensor> {
-        let len = self.context.check_output(data.dtype(), &shape)?;
-        NewTensor::new(data.dtype(), shape, len, data.text(), &self.context.memory)
+        self.context.output_like(data, shape)
     }
 
     /// Scratch memory for `count` elements of `T`.

@@ -4,7 +4,7 @@ use crate::dtype::{DType, byte_count};
 use crate::error::{Error, Kind, Result};
 use crate::kernels::{Resources, Stop, Stopped};
 use crate::limits::{Limits, exceeded};
-use crate::tensor::{Memory, Tensor};
+use crate::tensor::{Memory, NewTensor, Shape, Tensor};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,6 +83,20 @@ impl Context {
         }
         self.elements.set(elements);
         Ok(len)
+    }
+
+    /// A new tensor for an output, to be written.
+    #[inline(always)]
+    pub(crate) fn output_of(&self, dtype: DType, shape: Shape) -> Result<NewTensor> {
+        let len = self.check_output(dtype, &shape)?;
+        NewTensor::new(dtype, shape, len, None, &self.memory)
+    }
+
+    /// As [`Context::output_of`], for elements copied from `data`.
+    #[inline(always)]
+    pub(crate) fn output_like(&self, data: &Tensor, shape: Shape) -> Result<NewTensor> {
+        let len = self.check_output(data.dtype(), &shape)?;
+        NewTensor::new(data.dtype(), shape, len, data.text(), &self.memory)
     }
 
     /// Checks the rank of an output.

@@ -56,7 +56,33 @@ pub struct Node<'a> {
     pub(super) schema: &'a Schema,
     pub(super) attributes: &'a [(String, Attribute)],
     pub(super) inputs: &'a [Option<&'a Fact>],
+    pub(super) outputs: usize,
+    pub(super) bodies: &'a [BodyFacts],
     pub(super) compatibility: Compatibility,
+}
+
+/// What is known about a subgraph of a node.
+#[derive(Debug)]
+pub(crate) struct BodyFacts {
+    /// The attribute that it stands in.
+    pub(crate) attribute: String,
+    /// Its own inputs, without the outer values that it reads.
+    pub(crate) inputs: Vec<Fact>,
+    pub(crate) outputs: Vec<Fact>,
+}
+
+impl BodyFacts {
+    /// Fails unless the subgraph has these numbers of inputs and outputs.
+    pub(crate) fn check_counts(&self, inputs: usize, outputs: usize) -> Result<()> {
+        for (what, has, needs) in [("input", self.inputs.len(), inputs), ("output", self.outputs.len(), outputs)] {
+            if has != needs {
+                let (name, s) = (quote(&self.attribute), if has == 1 { "" } else { "s" });
+                let text = format!("the subgraph {name} has {has} {what}{s}: this node needs {needs}");
+                return Err(Error::model(text).attribute(&self.attribute).size(has));
+            }
+        }
+        Ok(())
+    }
 }
 
 macro_rules! attribute_of_each_kind {
@@ -113,6 +139,11 @@ impl<'a> Node<'a> {
         self.inputs.len()
     }
 
+    /// The number of outputs that the node lists; trailing optional ones may be omitted.
+    pub fn output_count(&self) -> usize {
+        self.outputs
+    }
+
     /// The known facts about an input; `None` if it is omitted.
     pub fn input(&self, k: usize) -> Option<&'a Fact> {
         self.inputs.get(k).copied().flatten()
@@ -126,6 +157,12 @@ impl<'a> Node<'a> {
     /// The value of an input, if it is the same in every run.
     pub fn constant(&self, k: usize) -> Option<&'a Value> {
         self.input(k)?.value()
+    }
+
+    /// The number and the facts of the subgraph in an attribute.
+    pub(crate) fn body(&self, name: &str) -> Result<(usize, &'a BodyFacts)> {
+        let found = self.bodies.iter().enumerate().find(|(_, body)| body.attribute == name);
+        found.ok_or_else(|| wrong(name, "graph", None))
     }
 
     /// The non-standard behaviour that the caller accepts.

@@ -8,8 +8,10 @@ pub(super) use crate::kernels::elementwise::{Floats, Ints, Row, Test, float_row,
 pub(super) use crate::kernels::number::{Float, Int};
 pub(super) use crate::kernels::{self, Stopped};
 pub(super) use crate::operator::{
-    Align, Attribute, Axis, Call, Held, Implementation, Make, Node, Operator, Values, broadcast_fact,
+    Align, Attribute, Axis, Call, Context, Control, Held, Implementation, Make, Node, Operator, Resume, Step, Values,
+    broadcast_fact, one_element,
 };
-pub(super) use crate::tensor::{Shape, Tensor, position_of, shape_of};
-pub(super) use crate::value::{Dim, Fact, Value};
+pub(super) use crate::tensor::{Counted, Shape, Tensor, position_of, shape_of};
+pub(super) use crate::value::{Dim, Fact, Value, ValueType};
 pub(super) use smallvec::smallvec;
+pub(super) use std::sync::Arc;

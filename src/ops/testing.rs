@@ -29,7 +29,7 @@ fn try_run<const A: usize, const I: usize>(
     let resolved = Registry::default().resolve(domain, name, opset)?;
     let attributes = attributes.map(|(name, value)| (name.to_string(), value));
     let types = inputs.map(|input| Fact { value_type: input.value_type(), ..Fact::default() });
-    let made = resolved.load(&attributes, &types.each_ref().map(Some))?;
+    let made = resolved.load(&attributes, &types.each_ref().map(Some), resolved.schema.outputs.len(), &[])?;
     let constants = inputs.map(Value::clone);
     let sources = Sources { feeds: Feeds::Own(&[]), defaults: &[], constants: &constants, slots: &mut [] };
     let inputs: Vec<_> = (0..I as u32).map(|k| Some(Source::Constant(k))).collect();

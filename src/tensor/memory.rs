@@ -96,7 +96,18 @@ impl Drop for Lease {
     }
 }
 
+/// Memory that is counted until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    _lease: Lease,
+}
+
 impl Memory {
+    /// Counts memory that is no tensor's: lists.
+    pub(crate) fn count(&self, bytes: usize) -> Result<Counted> {
+        Ok(Counted { _lease: self.lease(bytes)? })
+    }
+
     /// Maximum number of pooled buffers: here, and again in the ledger.
     const MOST: usize = 8;
 

@@ -7,7 +7,7 @@ mod new;
 mod packing;
 
 pub use display::Scalar;
-pub(crate) use memory::Memory;
+pub(crate) use memory::{Counted, Memory};
 pub use new::NewTensor;
 pub(crate) use new::Scratch;
 #[cfg(test)]
