@@ -6,6 +6,7 @@
 mod common;
 
 mod attributes;
+mod bodies;
 mod custom;
 mod departures;
 mod external;
