@@ -8,6 +8,7 @@ pub(crate) mod elementwise;
 pub(crate) mod functions;
 pub(crate) mod gather;
 pub(crate) mod half;
+pub(crate) mod lanes;
 pub(crate) mod number;
 mod parallel;
 #[cfg(feature = "rayon")]

@@ -28,17 +28,29 @@ pub(super) fn split(
     resources: Resources<'_>,
     work: impl Fn(usize, &mut [u8]) -> Result<(), Stopped> + Sync,
 ) -> Result<(), Stopped> {
+    split_by(out, unit, 1, resources, work)
+}
+
+/// As [`split`], where each byte of `out` takes the time of `cost` bytes that are only written.
+pub(super) fn split_by(
+    out: &mut [u8],
+    unit: usize,
+    cost: usize,
+    resources: Resources<'_>,
+    work: impl Fn(usize, &mut [u8]) -> Result<(), Stopped> + Sync,
+) -> Result<(), Stopped> {
+    let size = out.len().saturating_mul(cost.max(1));
     #[cfg(feature = "rayon")]
-    if resources.threads > 1 && (out.len() >= WORTH_WAKING || out.len() >= WORTH_SHARING && team::is_ready()) {
+    if resources.threads > 1 && (size >= WORTH_WAKING || size >= WORTH_SHARING && team::is_ready()) {
         let threads = resources.threads.min(rayon::current_num_threads());
         if threads > 1 {
-            return shared(out, unit, threads, resources.stop, work);
+            return shared(out, unit, size, threads, resources.stop, work);
         }
     }
-    if resources.stop.is_none() || out.len() <= BETWEEN_LOOKS {
+    if resources.stop.is_none() || size <= BETWEEN_LOOKS {
         return work(0, out);
     }
-    let units = (BETWEEN_LOOKS / unit.max(1)).max(1);
+    let units = (BETWEEN_LOOKS / unit.saturating_mul(cost).max(1)).max(1);
     out.chunks_mut(units * unit).enumerate().try_for_each(|(k, out)| {
         look(resources.stop)?;
         work(k * units, out)
@@ -52,7 +64,7 @@ thread_local! {
 }
 
 /// Fails if the caller asked to stop.
-fn look(stop: Option<&Stop>) -> Result<(), Stopped> {
+pub(super) fn look(stop: Option<&Stop>) -> Result<(), Stopped> {
     #[cfg(test)]
     LOOKS.set(LOOKS.get() + 1);
     match stop {
@@ -65,14 +77,15 @@ fn look(stop: Option<&Stop>) -> Result<(), Stopped> {
 fn shared(
     out: &mut [u8],
     unit: usize,
+    size: usize,
     threads: usize,
     stop: Option<&Stop>,
     work: impl Fn(usize, &mut [u8]) -> Result<(), Stopped> + Sync,
 ) -> Result<(), Stopped> {
     // Small work is divided evenly; for larger work, each free thread takes the next part.
-    let mut parts = if out.len() < 1 << 20 { threads } else { 4 * threads };
+    let mut parts = if size < 1 << 20 { threads } else { 4 * threads };
     if stop.is_some() {
-        parts = parts.max(out.len() / BETWEEN_LOOKS);
+        parts = parts.max(size / BETWEEN_LOOKS);
     }
     let units = (out.len() / unit.max(1)).div_ceil(parts).max(1);
     // The remaining parts, and why to stop.

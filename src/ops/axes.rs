@@ -1,8 +1,11 @@
 //! Lists of axes, as attributes in older versions and as inputs in newer ones.
 
 use crate::error::{Error, Result};
-use crate::operator::{Axis, Call, Node};
+use crate::operator::{Axis, Call, Fact, Node};
 use smallvec::SmallVec;
+
+/// Axes as places among the dimensions.
+pub(super) type Places = SmallVec<[usize; 6]>;
 
 /// Where the list is.
 #[derive(Debug)]
@@ -14,9 +17,9 @@ pub(super) enum Axes {
 }
 
 impl Axes {
-    /// Of a node whose attribute became an input with version 13; negative axes came with version 11.
-    pub(super) fn of(node: &Node<'_>) -> Result<Axes> {
-        if node.version() >= 13 {
+    /// Of a node whose attribute became an input with version `input_from`; negative axes came with version 11.
+    pub(super) fn of(node: &Node<'_>, input_from: i64) -> Result<Axes> {
+        if node.version() >= input_from {
             return Ok(Axes::Input);
         }
         let list = node.attribute("axes").map(|_| node.ints("axes")).transpose()?.map(<[i64]>::to_vec);
@@ -36,10 +39,26 @@ impl Axes {
     }
 
     /// The axes as places among `rank` dimensions; `None` if there is no list.
-    pub(super) fn places(&self, call: &Call<'_>, rank: usize) -> Result<Option<SmallVec<[usize; 6]>>> {
-        let Some(list) = self.list(call)? else { return Ok(None) };
+    pub(super) fn places(&self, call: &Call<'_>, rank: usize) -> Result<Option<Places>> {
+        self.list(call)?.map(|list| self.place(list, rank)).transpose()
+    }
+
+    /// As [`Axes::places`], of known facts; `None` if the list is not known.
+    pub(super) fn known_places(&self, inputs: &[Option<&Fact>], rank: usize) -> Result<Option<Option<Places>>> {
+        let list = match (self, inputs.get(1).copied().flatten()) {
+            (Axes::Attribute { list, .. }, _) => list.as_deref(),
+            (Axes::Input, None) => None,
+            (Axes::Input, Some(fact)) => match fact.value() {
+                Some(value) => Some(value.tensor()?.as_slice()?),
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(list.map(|list| self.place(list, rank)).transpose()?))
+    }
+
+    fn place(&self, list: &[i64], rank: usize) -> Result<Places> {
         let negative = !matches!(self, Axes::Attribute { negative: false, .. });
-        let mut places = SmallVec::new();
+        let mut places = Places::new();
         for &axis in list {
             let place = Axis::place(axis.into(), rank).filter(|_| negative || axis >= 0);
             let text = match place {
@@ -48,6 +67,7 @@ impl Axes {
                     continue;
                 }
                 Some(_) => format!("axis {axis} is given twice"),
+                None if rank == 0 => format!("axis {axis} is out of range: a scalar has none"),
                 None => {
                     let least = if negative { format!("-{rank}") } else { "0".to_string() };
                     let most = rank as i64 - 1;
@@ -60,6 +80,6 @@ impl Axes {
             };
             return Err(error.axis(axis).value(axis));
         }
-        Ok(Some(places))
+        Ok(places)
     }
 }

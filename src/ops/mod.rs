@@ -5,9 +5,12 @@ mod control;
 mod elementwise;
 mod gather;
 mod index;
+mod lanes;
 mod layout;
+mod normalize;
 mod openvino;
 mod prelude;
+mod reduce;
 #[cfg(test)]
 mod testing;
 
@@ -15,5 +18,5 @@ use crate::operator::Implementation;
 
 /// Every operator that is implemented, by family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
-    [control::ALL, elementwise::ALL, gather::ALL, layout::ALL, openvino::ALL].into_iter().flatten()
+    [control::ALL, elementwise::ALL, gather::ALL, layout::ALL, normalize::ALL, openvino::ALL, reduce::ALL].into_iter().flatten()
 }

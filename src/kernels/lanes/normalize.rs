@@ -1,0 +1,234 @@
+//! Normalization of lanes whose elements are neighbours, then a scale and a bias for their elements.
+
+use super::reduce::{BLOCK, sum};
+use super::{Dim, Dims, Floating, Number, Offsets, Stored};
+use crate::kernels::cpu::for_each_level;
+use crate::kernels::{Resources, Stopped, parallel};
+
+/// How lanes are normalized: `(x - mean) / sqrt(variance + epsilon)`, or `x / sqrt(mean of squares + epsilon)`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Normalize {
+    /// The mean is subtracted; otherwise it counts as 0.
+    pub(crate) center: bool,
+    pub(crate) epsilon: f32,
+}
+
+/// What makes an output of the normalized elements. Its first argument is the number of the first of them; the
+/// outputs are bytes.
+pub(crate) type Finish<'a, R> = dyn Fn(usize, &[R], &mut [u8]) + Sync + 'a;
+
+/// The mean and the divisor of a lane.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Statistics<T> {
+    pub(crate) mean: T,
+    pub(crate) divisor: T,
+}
+
+impl Normalize {
+    #[inline(always)]
+    fn statistics<S: Stored<T>, T: Floating>(self, lane: &[S]) -> Statistics<T> {
+        let mean = if self.center { sum(lane, |x: T| x).over(lane.len()) } else { <T as Number>::ZERO };
+        let deviation = sum(lane, |x: T| (x - mean) * (x - mean));
+        let divisor = (deviation.over(lane.len()) + T::of(self.epsilon.into())).root();
+        Statistics { mean, divisor }
+    }
+
+    #[inline(always)]
+    fn apply<T: Floating>(self, Statistics { mean, divisor }: Statistics<T>, lane: &mut [T]) {
+        if self.center {
+            let inverse = <T as Number>::ONE / divisor;
+            lane.iter_mut().for_each(|x| *x = (*x - mean) * inverse);
+        } else {
+            lane.iter_mut().for_each(|x| *x = *x / divisor);
+        }
+    }
+}
+
+/// Normalizes lanes of `len` elements with the precision of `T`, rounds the elements to `R`, and fills `out` with what
+/// `finish` makes of them; `width` is the number of bytes of an output's element.
+pub(crate) fn normalize<S: Stored<T>, R: Stored<T>, T: Floating>(
+    how: Normalize,
+    data: &[S],
+    len: usize,
+    finish: &Finish<'_, R>,
+    width: usize,
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    parallel::split(out, len * width, resources, |first, out| {
+        normalize_part::<S, R, T>(how, data, len, first, finish, width, out);
+        Ok(())
+    })
+}
+
+/// Writes a statistic of each lane to `out`.
+pub(crate) fn statistics<S: Stored<T>, O: Stored<T>, T: Floating>(
+    how: Normalize,
+    pick: fn(Statistics<T>) -> T,
+    data: &[S],
+    len: usize,
+    out: &mut [O],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    parallel::split_by(bytemuck::cast_slice_mut::<O, u8>(out), size_of::<O>(), len, resources, |first, out| {
+        statistics_part::<S, O, T>(how, pick, data, len, first, bytemuck::cast_slice_mut(out));
+        Ok(())
+    })
+}
+
+/// `scale * x + bias`
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Affine<'a, V> {
+    pub(crate) scale: Spread<'a, V>,
+    pub(crate) bias: Option<Spread<'a, V>>,
+}
+
+/// A value for each element: each is for `run` neighbours, and after the last comes the first again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spread<'a, V> {
+    pub(crate) values: &'a [V],
+    pub(crate) run: usize,
+}
+
+impl<'a, V> Affine<'a, V> {
+    /// As [`Finish`]. Operations are rounded to `V` one by one, as `Mul` and `Add` do.
+    pub(crate) fn finish<R: Stored<T>, T: Number>(self) -> impl Fn(usize, &[R], &mut [u8]) + Sync + 'a
+    where
+        V: Stored<T>,
+    {
+        move |first, elements, out| affine_part::<R, V, T>(self, first, elements, bytemuck::cast_slice_mut(out))
+    }
+}
+
+for_each_level! {
+    fn normalize_part<S: Stored<T>, R: Stored<T>, T: Floating>(how: Normalize, data: &[S], len: usize, first: usize, finish: &Finish<'_, R>, width: usize, out: &mut [u8]) -> ()
+        = normalize_body::<S, R, T>;
+}
+
+for_each_level! {
+    fn statistics_part<S: Stored<T>, O: Stored<T>, T: Floating>(how: Normalize, pick: fn(Statistics<T>) -> T, data: &[S], len: usize, first: usize, out: &mut [O]) -> ()
+        = statistics_body::<S, O, T>;
+}
+
+for_each_level! {
+    fn affine_part<R: Stored<T>, V: Stored<T>, T: Number>(affine: Affine<'_, V>, first: usize, elements: &[R], out: &mut [V]) -> ()
+        = affine_body::<R, V, T>;
+}
+
+#[inline(always)]
+fn normalize_body<S: Stored<T>, R: Stored<T>, T: Floating>(
+    how: Normalize,
+    data: &[S],
+    len: usize,
+    first: usize,
+    finish: &Finish<'_, R>,
+    width: usize,
+    out: &mut [u8],
+) {
+    let (mut block, mut rounded) = ([<T as Number>::ZERO; BLOCK], [R::zeroed(); BLOCK]);
+    let lanes = data.get(first * len..).unwrap_or(&[]).chunks_exact(len);
+    for (k, (lane, out)) in lanes.zip(out.chunks_exact_mut(len * width)).enumerate() {
+        let statistics = how.statistics::<S, T>(lane);
+        for (b, (lane, out)) in lane.chunks(BLOCK).zip(out.chunks_mut(BLOCK * width)).enumerate() {
+            let rounded = rounded.get_mut(..lane.len()).unwrap_or(&mut []);
+            if let (Some(lane), Some(to)) = (S::direct(lane), R::direct_mut(rounded)) {
+                to.copy_from_slice(lane);
+                how.apply(statistics, to);
+            } else {
+                S::load(lane, &mut block);
+                how.apply(statistics, &mut block);
+                R::store(&block, rounded);
+            }
+            finish((first + k) * len + b * BLOCK, rounded, out);
+        }
+    }
+}
+
+#[inline(always)]
+fn statistics_body<S: Stored<T>, O: Stored<T>, T: Floating>(
+    how: Normalize,
+    pick: fn(Statistics<T>) -> T,
+    data: &[S],
+    len: usize,
+    first: usize,
+    out: &mut [O],
+) {
+    let mut rest = data.get(first * len..).unwrap_or(&[]);
+    for out in out.chunks_exact_mut(1) {
+        let lane;
+        (lane, rest) = rest.split_at(len.min(rest.len()));
+        O::store(&[pick(how.statistics::<S, T>(lane))], out);
+    }
+}
+
+#[inline(always)]
+fn affine_body<R: Stored<T>, V: Stored<T>, T: Number>(
+    affine: Affine<'_, V>,
+    mut first: usize,
+    elements: &[R],
+    out: &mut [V],
+) {
+    let mut block = [T::ZERO; BLOCK];
+    for (elements, out) in elements.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+        let block = block.get_mut(..out.len()).unwrap_or(&mut []);
+        R::load(elements, block);
+        affine.scale.combine(first, block, T::times);
+        if let Some(bias) = affine.bias {
+            if V::direct(&[]).is_none() {
+                V::store(block, out);
+                V::load(out, block);
+            }
+            bias.combine(first, block, T::plus);
+        }
+        V::store(block, out);
+        first += out.len();
+    }
+}
+
+impl<V> Spread<'_, V> {
+    /// Combines elements, of which the first has the number `first`, with their values.
+    #[inline(always)]
+    fn combine<T: Number>(self, first: usize, mut elements: &mut [T], with: impl Fn(T, T) -> T)
+    where
+        V: Stored<T>,
+    {
+        let mut converted = [T::ZERO; BLOCK];
+        let mut at = first;
+        while !elements.is_empty() {
+            let (k, left) = (at / self.run % self.values.len(), self.run - at % self.run);
+            let count = if self.run == 1 { self.values.len() - k } else { left }.min(elements.len());
+            let (now, rest) = elements.split_at_mut(count);
+            let values = self.values.get(k..k + if self.run == 1 { count } else { 1 }).unwrap_or(&[]);
+            let values = match V::direct(values) {
+                Some(values) => values,
+                None => {
+                    V::load(values, &mut converted);
+                    converted.get(..values.len()).unwrap_or(&[])
+                }
+            };
+            match values {
+                [value] => now.iter_mut().for_each(|x| *x = with(*x, *value)),
+                _ => now.iter_mut().zip(values).for_each(|(x, value)| *x = with(*x, *value)),
+            }
+            (elements, at) = (rest, at + count);
+        }
+    }
+}
+
+/// Fills `to`, of shape `shape`, with the elements of `from`, of shape `own`: dimensions of size 1 are repeated.
+pub(crate) fn broadcast<V: Copy>(from: &[V], own: &[usize], to: &mut [V], shape: &[usize]) {
+    let mut dims = Dims::new();
+    let mut stride = 1;
+    for (k, &size) in shape.iter().rev().enumerate() {
+        let own = own.iter().rev().nth(k).copied().unwrap_or(1);
+        dims.push(Dim { size, step: if own == 1 { 0 } else { stride } });
+        stride *= own;
+    }
+    let mut offsets = Offsets::new(&dims, 0);
+    for to in to {
+        from.get(offsets.next()).into_iter().for_each(|from| *to = *from);
+    }
+}

@@ -1,0 +1,299 @@
+//! Brings lanes as slices: as they are, or collected in scratch memory.
+
+use super::{Dim, Lanes, Number, Offsets, Stored};
+use crate::kernels::cpu::for_each_level;
+use crate::kernels::{Resources, Stopped, parallel};
+use std::sync::Mutex;
+
+/// A function from a lane to a value.
+pub(crate) trait Measure<T>: Sync {
+    type Value;
+    fn of(&self, lane: &[T]) -> Self::Value;
+}
+
+/// A function from a lane to one of the same length, which it fills.
+pub(crate) trait Map<T>: Sync {
+    fn map(&self, lane: &[T], to: &mut [T]);
+}
+
+/// Maximum number of lanes that are collected at a time, so that memory is read in runs.
+const GROUP: usize = 16;
+
+/// Elements of a group, unless a single lane has more.
+const GROUP_ELEMENTS: usize = 1 << 18;
+
+/// Elements between two checks whether to stop.
+const BETWEEN_LOOKS: usize = 1 << 20;
+
+impl Lanes {
+    /// Maximum number of lanes that are collected at a time.
+    fn group(&self) -> usize {
+        if self.contiguous() { 1 } else { self.abreast().min(GROUP).min(GROUP_ELEMENTS / self.len.max(1)).max(1) }
+    }
+
+    /// Elements of scratch memory that each thread needs to collect `sides` groups of lanes.
+    fn bench<S: Stored<T>, T>(&self, sides: usize) -> usize {
+        let as_they_are = self.contiguous() && S::direct(&[]).is_some();
+        if as_they_are { 0 } else { self.len.saturating_mul(self.group() * sides) }
+    }
+
+    /// Elements of scratch memory that [`measure`] needs.
+    pub(crate) fn scratch_to_measure<S: Stored<T>, T>(&self, threads: usize) -> usize {
+        self.bench::<S, T>(1).saturating_mul(threads.min(self.count))
+    }
+
+    /// Elements of scratch memory that [`map`] needs.
+    pub(crate) fn scratch_to_map<S: Stored<T>, T>(&self, threads: usize) -> usize {
+        self.bench::<S, T>(2).saturating_mul(threads.min(self.count))
+    }
+}
+
+/// Writes the measure of each lane to `out`.
+pub(crate) fn measure<M: Measure<T>, S: Stored<T>, O: Stored<M::Value>, T: Number>(
+    measure: &M,
+    data: &[S],
+    lanes: &Lanes,
+    scratch: &mut [T],
+    out: &mut [O],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let benches = Benches::new(scratch, lanes.bench::<S, T>(1));
+    let out = bytemuck::cast_slice_mut::<O, u8>(out);
+    parallel::split_by(out, size_of::<O>(), lanes.len, resources, |first, out| {
+        let out = bytemuck::cast_slice_mut(out);
+        benches.with(|bench| measure_part::<M, S, O, T>(measure, data, lanes, first, bench, out))
+    })
+}
+
+/// Fills the lanes of `out` from those of `data`.
+pub(crate) fn map<M: Map<T>, S: Stored<T>, T: Number>(
+    map: &M,
+    data: &[S],
+    lanes: &Lanes,
+    scratch: &mut [T],
+    out: &mut [S],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    let benches = Benches::new(scratch, lanes.bench::<S, T>(2));
+    // Elements that have all that is in some lanes and nothing else.
+    let block = if lanes.contiguous() { lanes.len } else { lanes.along.last().map_or(1, |dim| dim.size * dim.step) };
+    let kept = lanes.kept.iter().copied().filter(|dim| dim.step < block).collect();
+    let inner = Lanes { count: block / lanes.len, len: lanes.len, kept, along: lanes.along.clone() };
+    let out = bytemuck::cast_slice_mut::<S, u8>(out);
+    parallel::split(out, size_of::<S>() * block, resources, |first, out| {
+        let out = bytemuck::cast_slice_mut(out);
+        let data = data.get(first * block..).unwrap_or(&[]);
+        benches.with(|bench| map_part::<M, S, T>(map, data, &inner, bench, out, resources))
+    })
+}
+
+/// Scratch memory, a part for each thread.
+struct Benches<'a, T>(Mutex<Vec<&'a mut [T]>>);
+
+impl<'a, T> Benches<'a, T> {
+    fn new(scratch: &'a mut [T], each: usize) -> Self {
+        Benches(Mutex::new(if each == 0 { Vec::new() } else { scratch.chunks_exact_mut(each).collect() }))
+    }
+
+    /// Calls `work` with a part that no other thread uses meanwhile.
+    fn with(&self, work: impl FnOnce(&mut [T]) -> Result<(), Stopped>) -> Result<(), Stopped> {
+        let bench = self.0.lock().ok().and_then(|mut free| free.pop()).unwrap_or(&mut []);
+        let outcome = work(bench);
+        if let Ok(mut free) = self.0.lock() {
+            free.push(bench);
+        }
+        outcome
+    }
+}
+
+for_each_level! {
+    fn measure_part<M: Measure<T>, S: Stored<T>, O: Stored<M::Value>, T: Number>(measure: &M, data: &[S], lanes: &Lanes, first: usize, bench: &mut [T], out: &mut [O]) -> Result<(), Stopped>
+        = measure_body::<M, S, O, T>;
+}
+
+for_each_level! {
+    fn map_part<M: Map<T>, S: Stored<T>, T: Number>(map: &M, data: &[S], lanes: &Lanes, bench: &mut [T], out: &mut [S], resources: Resources<'_>) -> Result<(), Stopped>
+        = map_body::<M, S, T>;
+}
+
+#[inline(always)]
+fn measure_body<M: Measure<T>, S: Stored<T>, O: Stored<M::Value>, T: Number>(
+    measure: &M,
+    data: &[S],
+    lanes: &Lanes,
+    first: usize,
+    bench: &mut [T],
+    out: &mut [O],
+) -> Result<(), Stopped> {
+    let mut groups = Groups::new(lanes, first, out.len());
+    let mut out = out.chunks_exact_mut(1);
+    while let Some((start, count)) = groups.next() {
+        let from = data.get(start..).unwrap_or(&[]);
+        if let (true, Some(lane)) = (lanes.contiguous(), S::direct(from)) {
+            let lane = lane.get(..lanes.len).ok_or(Stopped::OutOfRange)?;
+            out.by_ref().take(1).for_each(|out| O::store(&[measure.of(lane)], out));
+            continue;
+        }
+        let bench = bench.get_mut(..count * lanes.len).ok_or(Stopped::OutOfRange)?;
+        collect::<S, T>(from, lanes, count, bench);
+        for k in 0..count {
+            let lane = bench.get(k * lanes.len..(k + 1) * lanes.len).ok_or(Stopped::OutOfRange)?;
+            out.by_ref().take(1).for_each(|out| O::store(&[measure.of(lane)], out));
+        }
+    }
+    Ok(())
+}
+
+/// `lanes` are those of a block.
+#[inline(always)]
+fn map_body<M: Map<T>, S: Stored<T>, T: Number>(
+    map: &M,
+    data: &[S],
+    lanes: &Lanes,
+    bench: &mut [T],
+    out: &mut [S],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let block = lanes.len * lanes.count;
+    let mut done = 0;
+    for (data, out) in data.chunks_exact(block).zip(out.chunks_exact_mut(block)) {
+        if lanes.contiguous()
+            && let (Some(lane), Some(to)) = (S::direct(data), S::direct_mut(out))
+        {
+            map.map(lane, to);
+            continue;
+        }
+        let mut groups = Groups::new(lanes, 0, lanes.count);
+        while let Some((start, count)) = groups.next() {
+            let elements = count * lanes.len;
+            let (from, bench) = bench.split_at_mut_checked(elements).ok_or(Stopped::OutOfRange)?;
+            let to = bench.get_mut(..elements).ok_or(Stopped::OutOfRange)?;
+            collect::<S, T>(data.get(start..).unwrap_or(&[]), lanes, count, from);
+            for (from, to) in from.chunks_exact(lanes.len).zip(to.chunks_exact_mut(lanes.len)) {
+                map.map(from, to);
+            }
+            distribute::<S, T>(to, lanes, count, out.get_mut(start..).unwrap_or(&mut []));
+            done += elements;
+            if done > BETWEEN_LOOKS {
+                parallel::look(resources.stop)?;
+                done = 0;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Iterates over groups of lanes: the start of the first, and how many are side by side there.
+struct Groups<'a> {
+    starts: Offsets<'a>,
+    /// Lanes of a row that are side by side, and how many of them were given.
+    abreast: usize,
+    given: usize,
+    row: usize,
+    group: usize,
+    left: usize,
+}
+
+impl<'a> Groups<'a> {
+    #[inline(always)]
+    fn new(lanes: &'a Lanes, first: usize, count: usize) -> Groups<'a> {
+        let group = lanes.group();
+        let (abreast, outer) = if group > 1 { (lanes.abreast(), lanes.kept.get(1..)) } else { (1, lanes.kept.get(..)) };
+        let mut starts = Offsets::new(outer.unwrap_or(&[]), first / abreast);
+        let row = starts.next();
+        Groups { starts, abreast, given: first % abreast, row, group, left: count }
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<(usize, usize)> {
+        if self.left == 0 {
+            return None;
+        }
+        if self.given == self.abreast {
+            (self.row, self.given) = (self.starts.next(), 0);
+        }
+        let count = self.group.min(self.abreast - self.given).min(self.left);
+        let start = self.row + self.given;
+        self.given += count;
+        self.left -= count;
+        Some((start, count))
+    }
+}
+
+/// Rows of a tile: elements at as many positions, of a group of lanes.
+type Tile<T> = [[T; GROUP]; GROUP];
+
+/// Collects `count` lanes that start side by side at the first element of `from`.
+#[inline(always)]
+fn collect<S: Stored<T>, T: Number>(from: &[S], lanes: &Lanes, count: usize, to: &mut [T]) {
+    if count == 1 {
+        let mut runs = Runs::new(lanes);
+        for to in to.chunks_mut(runs.len) {
+            S::load(from.get(runs.next()).unwrap_or(&[]), to);
+        }
+        return;
+    }
+    let mut rows = Offsets::new(&lanes.along, 0);
+    let mut tile: Tile<T> = [[T::ZERO; GROUP]; GROUP];
+    for first in (0..lanes.len).step_by(GROUP) {
+        for row in tile.iter_mut().take(lanes.len - first) {
+            let at = rows.next();
+            S::load(from.get(at..at + count).unwrap_or(&[]), row);
+        }
+        for (k, to) in to.chunks_exact_mut(lanes.len).take(GROUP).enumerate() {
+            for (to, row) in to.iter_mut().skip(first).zip(&tile) {
+                row.get(k).into_iter().for_each(|element| *to = *element);
+            }
+        }
+    }
+}
+
+/// The opposite of [`collect`].
+#[inline(always)]
+fn distribute<S: Stored<T>, T: Number>(from: &[T], lanes: &Lanes, count: usize, to: &mut [S]) {
+    if count == 1 {
+        let mut runs = Runs::new(lanes);
+        for from in from.chunks(runs.len) {
+            S::store(from, to.get_mut(runs.next()).unwrap_or(&mut []));
+        }
+        return;
+    }
+    let mut rows = Offsets::new(&lanes.along, 0);
+    let mut tile: Tile<T> = [[T::ZERO; GROUP]; GROUP];
+    for first in (0..lanes.len).step_by(GROUP) {
+        for (k, from) in from.chunks_exact(lanes.len).take(GROUP).enumerate() {
+            for (from, row) in from.iter().skip(first).zip(&mut tile) {
+                row.get_mut(k).into_iter().for_each(|element| *element = *from);
+            }
+        }
+        for row in tile.iter().take(lanes.len - first) {
+            let at = rows.next();
+            S::store(row, to.get_mut(at..at + count).unwrap_or(&mut []));
+        }
+    }
+}
+
+/// The ranges that the elements of a lane are at, from its first one on.
+pub(super) struct Runs<'a> {
+    starts: Offsets<'a>,
+    pub(super) len: usize,
+}
+
+impl<'a> Runs<'a> {
+    #[inline(always)]
+    pub(super) fn new(lanes: &'a Lanes) -> Runs<'a> {
+        match lanes.along.split_first() {
+            Some((&Dim { size, step: 1 }, outer)) => Runs { starts: Offsets::new(outer, 0), len: size },
+            _ => Runs { starts: Offsets::new(&lanes.along, 0), len: 1 },
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> std::ops::Range<usize> {
+        let start = self.starts.next();
+        start..start + self.len
+    }
+}

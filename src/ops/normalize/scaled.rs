@@ -1,0 +1,112 @@
+//! Normalized lanes, then a scale and a bias: what several operators share.
+
+use crate::ops::prelude::*;
+
+/// The input 0, normalized, scaled and shifted.
+pub(super) struct Scaled<'a> {
+    pub(super) how: lanes::Normalize,
+    /// The elements of a lane, which are neighbours.
+    pub(super) len: usize,
+    pub(super) precision: Precision,
+    pub(super) scale: Spread,
+    pub(super) bias: Option<Spread>,
+    pub(super) x: &'a Tensor,
+}
+
+/// What to compute the normalized elements with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Precision {
+    /// The type of the elements, or float for those of 16 bits; the output is rounded once.
+    Own,
+    /// Float, then rounded to the type of the elements, and scaled and shifted in the type of the output.
+    Float,
+    /// As `Float`.
+    Double,
+}
+
+impl Precision {
+    /// As the attribute `stash_type` says.
+    pub(super) fn stashed(node: &Node<'_>, allowed: &[DType]) -> Result<Precision> {
+        let code = node.int("stash_type")?;
+        match allowed.iter().find(|dtype| i64::from(dtype.code()) == code) {
+            Some(DType::Double) => Ok(Precision::Double),
+            Some(_) => Ok(Precision::Float),
+            None => {
+                let allowed: Vec<_> = allowed.iter().map(|dtype| format!("{} ({dtype})", dtype.code())).collect();
+                let text = format!("stash_type {code} is no type to compute with: allowed {}", allowed.join(", "));
+                Err(Error::model(text).attribute("stash_type").value(code))
+            }
+        }
+    }
+}
+
+/// Values, each for `run` elements that are neighbours; after the last comes the first again.
+pub(super) struct Spread {
+    pub(super) values: Tensor,
+    pub(super) run: usize,
+}
+
+impl Spread {
+    /// The values of the input `k`, which broadcast to a shape.
+    pub(super) fn broadcast(call: &Call<'_>, k: usize, shape: &[usize]) -> Result<Spread> {
+        let values = call.tensor(k)?.clone();
+        let own = values.shape();
+        let missing = shape.len().checked_sub(own.len());
+        let fits =
+            |missing: usize| own.iter().zip(shape.iter().skip(missing)).all(|(own, size)| *own == 1 || own == size);
+        let Some(missing) = missing.filter(|missing| fits(*missing)) else {
+            let (name, own, shape) = (call.name(k), ShapeText(own), ShapeText(shape));
+            let text = format!("\"{name}\" of shape {own} can't be broadcast to the shape {shape} of \"X\"");
+            return Err(Error::input(text).parameter(name));
+        };
+        // Dimensions that are repeated before and after those that are not, but not between.
+        let repeats = |axis: usize| axis < missing || own.get(axis - missing) == Some(&1);
+        let first = (0..shape.len()).find(|axis| !repeats(*axis)).unwrap_or(shape.len());
+        let end = (0..shape.len()).rfind(|axis| !repeats(*axis)).map_or(first, |last| last + 1);
+        let between = |axis: &usize| repeats(*axis) && shape.get(*axis) != Some(&1);
+        if !(first..end).any(|axis| between(&axis)) {
+            let run = kernels::volume(1, shape.iter().skip(end));
+            return Ok(Spread { values, run });
+        }
+        let mut all = call.output_like(&values, shape_of([shape]))?;
+        by_type!(floats, values.dtype(), V as _T => {
+            lanes::broadcast(values.as_slice::<V>()?, own, all.elements_mut::<V>()?, shape);
+            Ok(())
+        })?;
+        Ok(Spread { values: all.finish(), run: 1 })
+    }
+
+    fn slice<V: Element>(&self) -> Result<lanes::Spread<'_, V>> {
+        Ok(lanes::Spread { values: self.values.as_slice()?, run: self.run })
+    }
+}
+
+impl Scaled<'_> {
+    /// The output, of the type of the scale.
+    pub(super) fn compute(&self, call: &Call<'_>) -> Result<Tensor> {
+        by_type!(floats, self.x.dtype(), S as T => by_type!(floats, self.scale.values.dtype(), V as A => {
+            match self.precision {
+                Precision::Own => self.typed::<S, T, T, V, A>(call),
+                Precision::Float => self.typed::<S, S, f32, V, A>(call),
+                Precision::Double => self.typed::<S, S, f64, V, A>(call),
+            }
+        }))
+    }
+
+    /// Normalizes `S` with the precision of `T` to `R`, which becomes `V` with the precision of `A`.
+    fn typed<S, R, T, V, A>(&self, call: &Call<'_>) -> Result<Tensor>
+    where
+        S: Element + Stored<T>,
+        R: Stored<T> + Stored<A>,
+        T: Floating,
+        V: Element + Stored<A>,
+        A: Floating,
+    {
+        let bias = self.bias.as_ref().map(Spread::slice::<V>).transpose()?;
+        let affine = lanes::Affine { scale: self.scale.slice::<V>()?, bias };
+        let mut y = call.output::<V>(self.x.shape())?;
+        let (x, out, finish) = (self.x.as_slice::<S>()?, y.bytes_mut(), affine.finish::<R, A>());
+        lanes::normalize::<S, R, T>(self.how, x, self.len, &finish, size_of::<V>(), out, call.resources())?;
+        Ok(y.finish())
+    }
+}
