@@ -193,6 +193,21 @@ impl Call<'_> {
         NewTensor::new(data.dtype(), shape, len, data.text(), &self.context.memory)
     }
 
+    /// A new tensor of strings. Their text counts as work.
+    pub(crate) fn strings<S: AsRef<str>>(
+        &self,
+        shape: &[usize],
+        strings: impl Iterator<Item = Result<S>>,
+    ) -> Result<Tensor> {
+        self.context.check_output(DType::String, shape)?;
+        let charged = strings.map(|string| {
+            let string = string?;
+            self.charge(string.as_ref().len() as u64)?;
+            Ok(string)
+        });
+        Tensor::try_from_strings(shape, 0, charged)
+    }
+
     /// Scratch memory for `count` elements of `T`.
     pub(crate) fn scratch<T: bytemuck::Pod>(&self, count: usize) -> Result<Scratch<'_>> {
         Scratch::new(count.saturating_mul(size_of::<T>()), align_of::<T>(), &self.context.memory)

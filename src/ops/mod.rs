@@ -1,6 +1,7 @@
 //! The operators, by family. This is their table of contents.
 
 mod axes;
+mod cast;
 mod elementwise;
 mod gather;
 mod index;
@@ -14,5 +15,5 @@ use crate::operator::Implementation;
 
 /// Every operator that is implemented, by family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
-    [elementwise::ALL, gather::ALL, layout::ALL, openvino::ALL].into_iter().flatten()
+    [cast::ALL, elementwise::ALL, gather::ALL, layout::ALL, openvino::ALL].into_iter().flatten()
 }

@@ -18,11 +18,14 @@ pub(super) fn store(numbers: Exact<'_>, to: DType, out: &mut [u8]) {
         (false, 4) => each::<u32>(numbers, out),
         (false, _) => each::<u64>(numbers, out),
     }
-    let unused = 8 * to.size() as u32 - to.bits() as u32;
-    if unused == 0 {
-        return;
-    }
-    for byte in out {
+    cut(to, out);
+}
+
+/// Makes elements of a type below 8 bits of their lowest bits. Other types have no unused bits.
+pub(crate) fn cut(dtype: DType, elements: &mut [u8]) {
+    let Some(unused @ 1..) = 8usize.checked_sub(dtype.bits()) else { return };
+    let signed = dtype.format() == Format::Signed;
+    for byte in elements {
         let high = *byte << unused;
         *byte = if signed { (high.cast_signed() >> unused).cast_unsigned() } else { high >> unused };
     }
@@ -35,6 +38,7 @@ pub(super) fn store_truth(numbers: Exact<'_>, out: &mut [u8]) {
         Exact::F64(numbers) => map(numbers, out, |number| u8::from(number != 0.0)),
         Exact::I32(numbers) => map(numbers, out, |number| u8::from(number != 0)),
         Exact::I64(numbers) => map(numbers, out, |number| u8::from(number != 0)),
+        Exact::U32(numbers) => map(numbers, out, |number| u8::from(number != 0)),
         Exact::U64(numbers) => map(numbers, out, |number| u8::from(number != 0)),
     }
 }
@@ -46,6 +50,7 @@ fn each<T: Wrapping>(numbers: Exact<'_>, out: &mut [u8]) {
         Exact::F64(numbers) => truncate(numbers, out),
         Exact::I32(numbers) => map(numbers, out, T::of_i32),
         Exact::I64(numbers) => map(numbers, out, T::of_i64),
+        Exact::U32(numbers) => map(numbers, out, |number| T::of_i64(number.into())),
         Exact::U64(numbers) => map(numbers, out, |number| T::of_i64(number.cast_signed())),
     }
 }

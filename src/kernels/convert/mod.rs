@@ -1,6 +1,6 @@
 //! Conversions between the element types of numbers.
 //!
-//! A block of elements becomes numbers of a type that holds each exactly ([`Exact`]: f32, f64, i32, i64 or u64), and
+//! A block of elements becomes numbers of a type that holds each exactly ([`Exact`]: f32, f64, i32, i64, u32 or u64), and
 //! from there elements of the other type, rounded once. So no pair of types has a loop of its own.
 //!
 //! - To a float: to the nearest, ties to even; beyond the range to infinity, or see [`Rounding`].
@@ -10,13 +10,14 @@
 mod integer;
 mod narrow;
 
-pub(crate) use narrow::{Direction, Rounding};
+pub(crate) use integer::cut;
+pub(crate) use narrow::{Direction, Rounding, shortest};
 
 use super::cpu::for_each_level;
 use super::half::Half;
 use super::{Resources, Stopped, parallel};
 use crate::dtype::{DType, Format};
-use bytemuck::{Pod, cast_slice, cast_slice_mut, try_cast_slice};
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 /// Elements that are converted at a time: they stay in the nearest cache.
 const BLOCK: usize = 256;
@@ -29,7 +30,7 @@ pub(crate) struct Conversion {
     pub(crate) rounding: Rounding,
 }
 
-/// Converts elements that may have any address to as many in `out`, which is aligned for their type.
+/// Converts elements to as many in `out`. Both are aligned for their types.
 pub(crate) fn convert(
     work: Conversion,
     elements: &[u8],
@@ -41,26 +42,11 @@ pub(crate) fn convert(
         let count = out.len() / to;
         let elements = elements.get(first * from..(first + count) * from).unwrap_or(&[]);
         for (elements, out) in elements.chunks(BLOCK * from).zip(out.chunks_mut(BLOCK * to)) {
-            let (mut first, mut second) = (Room::default(), Room::default());
-            store(exact(work.from, elements, &mut first, &mut second), work.to, work.rounding, out);
+            let mut room = [0; BLOCK];
+            store(exact(work.from, elements, &mut room), work.to, work.rounding, out);
         }
         Ok(())
     })
-}
-
-/// Room for a block of elements of at most 8 bytes.
-struct Room([u64; BLOCK]);
-
-impl Default for Room {
-    fn default() -> Room {
-        Room([0; BLOCK])
-    }
-}
-
-impl Room {
-    fn first<T: Pod>(&mut self, count: usize) -> &mut [T] {
-        cast_slice_mut::<u64, T>(&mut self.0).get_mut(..count).unwrap_or(&mut [])
-    }
 }
 
 /// Numbers as they are.
@@ -70,49 +56,45 @@ enum Exact<'a> {
     F64(&'a [f64]),
     I32(&'a [i32]),
     I64(&'a [i64]),
+    U32(&'a [u32]),
     U64(&'a [u64]),
 }
 
+fn first<T: Pod>(room: &mut [u32; BLOCK], count: usize) -> &mut [T] {
+    cast_slice_mut(room).get_mut(..count).unwrap_or(&mut [])
+}
+
 /// The numbers that elements stand for.
-fn exact<'a>(from: DType, elements: &'a [u8], room: &'a mut Room, wide: &'a mut Room) -> Exact<'a> {
+fn exact<'a>(from: DType, elements: &'a [u8], room: &'a mut [u32; BLOCK]) -> Exact<'a> {
     match (from.format(), from) {
-        (_, DType::Float) => Exact::F32(typed(elements, room)),
-        (_, DType::Double) => Exact::F64(typed(elements, room)),
-        (_, DType::Int32) => Exact::I32(typed(elements, room)),
-        (_, DType::Int64) => Exact::I64(typed(elements, room)),
-        (_, DType::Uint64) => Exact::U64(typed(elements, room)),
-        (_, DType::Uint32) => Exact::I64(widened::<u32, i64>(typed(elements, room), wide)),
-        (_, DType::Int16) => Exact::I32(widened::<i16, i32>(typed(elements, room), wide)),
-        (_, DType::Uint16) => Exact::I32(widened::<u16, i32>(typed(elements, room), wide)),
+        (_, DType::Float) => Exact::F32(cast_slice(elements)),
+        (_, DType::Double) => Exact::F64(cast_slice(elements)),
+        (_, DType::Int32) => Exact::I32(cast_slice(elements)),
+        (_, DType::Int64) => Exact::I64(cast_slice(elements)),
+        (_, DType::Uint64) => Exact::U64(cast_slice(elements)),
+        (_, DType::Uint32) => Exact::U32(cast_slice(elements)),
+        (_, DType::Int16) => Exact::I32(widened::<i16>(cast_slice(elements), room)),
+        (_, DType::Uint16) => Exact::I32(widened::<u16>(cast_slice(elements), room)),
         (Format::Small(format), _) => {
-            let numbers = wide.first(elements.len());
+            let numbers = first(room, elements.len());
             for (to, code) in numbers.iter_mut().zip(elements) {
                 *to = format.value(*code);
             }
             Exact::F32(numbers)
         }
         (Format::Ieee, _) => {
-            let numbers = wide.first(elements.len() / 2);
-            half(from).widen(typed(elements, room), numbers);
+            let numbers = first(room, elements.len() / 2);
+            half(from).widen(cast_slice(elements), numbers);
             Exact::F32(numbers)
         }
-        (Format::Signed, _) => Exact::I32(widened::<i8, i32>(typed(elements, room), wide)),
+        (Format::Signed, _) => Exact::I32(widened::<i8>(cast_slice(elements), room)),
         // bool and unsigned integers of at most 8 bits; the caller has no others.
-        _ => Exact::I32(widened::<u8, i32>(elements, wide)),
+        _ => Exact::I32(widened::<u8>(elements, room)),
     }
 }
 
-/// The elements, copied if they are not aligned.
-fn typed<'a, T: Pod>(elements: &'a [u8], room: &'a mut Room) -> &'a [T] {
-    try_cast_slice(elements).unwrap_or_else(|_| {
-        let copy = room.first(elements.len());
-        copy.copy_from_slice(elements);
-        cast_slice(copy)
-    })
-}
-
-fn widened<'a, S: Pod + Into<W>, W: Pod>(elements: &[S], room: &'a mut Room) -> &'a [W] {
-    let numbers = room.first(elements.len());
+fn widened<'a, S: Pod + Into<i32>>(elements: &[S], room: &'a mut [u32; BLOCK]) -> &'a [i32] {
+    let numbers = first(room, elements.len());
     for (to, element) in numbers.iter_mut().zip(elements) {
         *to = (*element).into();
     }
@@ -127,6 +109,7 @@ macro_rules! store_as {
             Exact::F64(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
             Exact::I32(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
             Exact::I64(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
+            Exact::U32(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
             Exact::U64(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
         }
     };

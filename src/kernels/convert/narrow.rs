@@ -3,8 +3,8 @@
 //! Wider numbers first become f32 by rounding to odd: one that f32 doesn't hold becomes the neighbour with the last bit
 //! set. Rounding that again, to at most 22 bits, gives what one rounding would: it is still on its side of each tie.
 
-use super::{BLOCK, Exact, map};
-use crate::dtype::{Small, Specials};
+use super::{BLOCK, Exact, map, store};
+use crate::dtype::{DType, Small, Specials};
 use crate::kernels::half::Half;
 use bytemuck::cast_slice_mut;
 
@@ -24,6 +24,20 @@ pub(crate) enum Direction {
     Down,
     /// Ties up.
     Nearest,
+}
+
+/// The number with the fewest decimal digits that rounds to a value of a type of at most 16 bits.
+pub(crate) fn shortest(value: f32, dtype: DType) -> f64 {
+    const UP: Rounding = Rounding { saturate: true, direction: Direction::Up };
+    let rounded = |number: f64| {
+        let mut element = [0u16];
+        let out = cast_slice_mut(&mut element).get_mut(..dtype.size()).unwrap_or(&mut []);
+        store(Exact::F64(&[number]), dtype, UP, out);
+        element
+    };
+    let own = rounded(value.into());
+    let mut numbers = (0..f32::DIGITS as usize).filter_map(|digits| format!("{value:.digits$e}").parse().ok());
+    numbers.find(|number| rounded(*number) == own).unwrap_or(value.into())
 }
 
 pub(super) fn store_half(numbers: Exact<'_>, half: Half, out: &mut [u8]) {
@@ -53,6 +67,10 @@ fn to_odd<'a>(numbers: Exact<'a>, room: &'a mut [f32; BLOCK]) -> &'a [f32] {
         }
         Exact::I64(numbers) => {
             map(numbers, room, |number: i64| odd_integer(number < 0, number.unsigned_abs()));
+            numbers.len()
+        }
+        Exact::U32(numbers) => {
+            map(numbers, room, |number: u32| odd_integer(false, number.into()));
             numbers.len()
         }
         Exact::U64(numbers) => {
