@@ -1,14 +1,18 @@
 //! Numbers to integers and bool.
 
-use super::{Exact, map};
+use super::{Exact, Rounding, map};
 use crate::dtype::{DType, Format};
 use crate::kernels::cpu::for_each_level;
 use bytemuck::{Pod, cast_slice_mut};
+use std::ops::RangeInclusive;
 
 /// Elements of `to`, an integer type: modulo 2^bits, floats after truncation.
-pub(super) fn store(numbers: Exact<'_>, to: DType, out: &mut [u8]) {
+pub(super) fn store(numbers: Exact<'_>, to: DType, rounding: Rounding, out: &mut [u8]) {
     let signed = to.format() == Format::Signed;
     match (signed, to.size()) {
+        _ if rounding.clamp && to.bits() == 4 && matches!(numbers, Exact::F32(_) | Exact::F64(_)) => {
+            clamp(numbers, if signed { -8..=7 } else { 0..=15 }, out);
+        }
         (true, 1) => each::<i8>(numbers, out),
         (true, 2) => each::<i16>(numbers, out),
         (true, 4) => each::<i32>(numbers, out),
@@ -19,6 +23,16 @@ pub(super) fn store(numbers: Exact<'_>, to: DType, out: &mut [u8]) {
         (false, _) => each::<u64>(numbers, out),
     }
     cut(to, out);
+}
+
+/// 0 for NaN.
+fn clamp(floats: Exact<'_>, range: RangeInclusive<i8>, out: &mut [u8]) {
+    let byte = |integer: i8| integer.clamp(*range.start(), *range.end()).cast_unsigned();
+    match floats {
+        Exact::F32(numbers) => map(numbers, out, |number| byte(number as i8)),
+        Exact::F64(numbers) => map(numbers, out, |number| byte(number as i8)),
+        _ => {}
+    }
 }
 
 /// Makes elements of a type below 8 bits of their lowest bits. Other types have no unused bits.

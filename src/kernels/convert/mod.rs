@@ -122,7 +122,7 @@ fn store(numbers: Exact<'_>, to: DType, rounding: Rounding, out: &mut [u8]) {
         (Format::Bool, _) => integer::store_truth(numbers, out),
         (Format::Small(format), _) => narrow::store_small(numbers, format, rounding, out),
         (Format::Ieee, _) => narrow::store_half(numbers, half(to), out),
-        _ => integer::store(numbers, to, out),
+        _ => integer::store(numbers, to, rounding, out),
     }
 }
 

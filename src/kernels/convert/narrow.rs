@@ -15,6 +15,9 @@ pub(crate) struct Rounding {
     pub(crate) saturate: bool,
     /// The direction to float8e8m0. Others round to the nearest, ties to even.
     pub(crate) direction: Direction,
+    /// As Cast does before version 24: a float beyond a type of 4 bits stops at the end of its range, and NaN becomes
+    /// the greatest number of float4e2m1. The standard leaves both open; the official cases of each version show them.
+    pub(crate) clamp: bool,
 }
 
 /// Which neighbour to take.
@@ -28,7 +31,7 @@ pub(crate) enum Direction {
 
 /// The number with the fewest decimal digits that rounds to a value of a type of at most 16 bits.
 pub(crate) fn shortest(value: f32, dtype: DType) -> f64 {
-    const UP: Rounding = Rounding { saturate: true, direction: Direction::Up };
+    const UP: Rounding = Rounding { saturate: true, direction: Direction::Up, clamp: false };
     let rounded = |number: f64| {
         let mut element = [0u16];
         let out = cast_slice_mut(&mut element).get_mut(..dtype.size()).unwrap_or(&mut []);
@@ -50,7 +53,7 @@ pub(super) fn store_small(numbers: Exact<'_>, format: Small, rounding: Rounding,
     if format.exponent == 8 {
         return map(numbers, out, |number| power_of_two(number, rounding));
     }
-    let codes = Codes::of(format, rounding.saturate);
+    let codes = Codes::of(format, rounding);
     map(numbers, out, |number| codes.nearest(number));
 }
 
@@ -119,7 +122,7 @@ struct Codes {
 
 impl Codes {
     /// Formats without NaN have -0 for it, as the official test cases of float4e2m1 do.
-    fn of(format: Small, saturate: bool) -> Codes {
+    fn of(format: Small, rounding: Rounding) -> Codes {
         let Small { exponent, mantissa, bias, specials } = format;
         let sign = 1 << (exponent + mantissa);
         let last = sign - 1;
@@ -128,9 +131,9 @@ impl Codes {
             Specials::Ieee => (infinity - 1, infinity, last),
             Specials::TopIsNan => (last - 1, last, last),
             Specials::NegativeZeroIsNan => (last, sign, sign),
-            Specials::None => (last, last, sign),
+            Specials::None => (last, last, if rounding.clamp { last } else { sign }),
         };
-        let beyond = if saturate { greatest } else { or_else };
+        let beyond = if rounding.saturate { greatest } else { or_else };
         let negative_zero = specials != Specials::NegativeZeroIsNan;
         Codes { mantissa: mantissa.into(), least: 1 - bias, greatest, beyond, nan, sign, negative_zero }
     }

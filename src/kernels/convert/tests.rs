@@ -7,7 +7,7 @@ use crate::kernels::{Resources, sized};
 use half::{bf16, f16};
 use std::cmp::Ordering;
 
-const UP: Rounding = Rounding { saturate: true, direction: Direction::Up };
+const UP: Rounding = Rounding { saturate: true, direction: Direction::Up, clamp: false };
 
 fn numeric() -> impl Iterator<Item = DType> {
     DType::all().filter(|dtype| !matches!(dtype.format(), Format::String | Format::Complex))
@@ -117,7 +117,7 @@ impl Numbers {
         }
     }
 
-    fn code(&self, number: Number, Rounding { saturate, direction }: Rounding) -> u32 {
+    fn code(&self, number: Number, Rounding { saturate, direction, .. }: Rounding) -> u32 {
         if self.dtype == DType::Float8e8m0 {
             return self.power(number, saturate, direction);
         }
@@ -259,12 +259,12 @@ fn each_pair_of_types_is_rounded_once() {
         let roundings: &[Rounding] = match to {
             DType::Float8e8m0 => &[
                 UP,
-                Rounding { saturate: false, direction: Direction::Up },
-                Rounding { saturate: true, direction: Direction::Down },
-                Rounding { saturate: false, direction: Direction::Nearest },
-                Rounding { saturate: true, direction: Direction::Nearest },
+                Rounding { saturate: false, direction: Direction::Up, clamp: false },
+                Rounding { saturate: true, direction: Direction::Down, clamp: false },
+                Rounding { saturate: false, direction: Direction::Nearest, clamp: false },
+                Rounding { saturate: true, direction: Direction::Nearest, clamp: false },
             ],
-            _ if narrow => &[UP, Rounding { saturate: false, direction: Direction::Up }],
+            _ if narrow => &[UP, Rounding { saturate: false, direction: Direction::Up, clamp: false }],
             _ => &[UP],
         };
         for (from, elements) in &sources {
@@ -311,7 +311,7 @@ fn the_bits_depend_on_no_number_of_threads() {
 fn special_values() {
     let narrow = |to, saturate, values: &[f32]| {
         let elements: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        converted(DType::Float, to, Rounding { saturate, direction: Direction::Nearest }, &elements, 1)
+        converted(DType::Float, to, Rounding { saturate, direction: Direction::Nearest, clamp: false }, &elements, 1)
     };
     let values = [0.0, -0.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e6, -1e6, 464.0, 465.0];
     assert_eq!(narrow(DType::Float8e4m3fn, true, &values), [0, 0x80, 0x7f, 0x7e, 0xfe, 0x7e, 0xfe, 0x7e, 0x7e]);
@@ -324,6 +324,14 @@ fn special_values() {
     assert_eq!(narrow(DType::Float6e3m2, true, &values[..5]), [0, 32, 32, 31, 63]);
     assert_eq!(narrow(DType::Float8e8m0, true, &[0.0, f32::NAN, f32::INFINITY, 1.5, -1.0]), [0, 255, 254, 128, 255]);
     assert_eq!(narrow(DType::Float8e8m0, false, &[0.0, f32::INFINITY, 1.4, f32::MAX]), [255, 255, 127, 255]);
+    let clamped = |to, values: &[f64]| {
+        let elements: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        converted(DType::Double, to, Rounding { clamp: true, ..UP }, &elements, 1)
+    };
+    let far = [-9.0, 7.9, 300.0, f64::NAN, f64::NEG_INFINITY];
+    assert_eq!(clamped(DType::Int4, &far), [0xf8, 7, 7, 0, 0xf8]);
+    assert_eq!(clamped(DType::Uint4, &far), [0, 7, 15, 0, 0]);
+    assert_eq!(clamped(DType::Float4e2m1, &far), [15, 7, 7, 7, 15]);
     // 1 + 2^-11 + 2^-40: through f32 it would be a tie, and 1.
     let twice = (1.0 + 2f64.powi(-11) + 2f64.powi(-40)).to_le_bytes();
     assert_eq!(converted(DType::Double, DType::Float16, UP, &twice, 1), 0x3c01u16.to_le_bytes());

@@ -35,8 +35,9 @@ fn load(node: &Node<'_>, to: Option<DType>) -> Result<Box<dyn Operator>> {
     let saturate = version < 19 || node.int("saturate")? != 0;
     let directions = [("up", Direction::Up), ("down", Direction::Down), ("nearest", Direction::Nearest)];
     let direction = if version < 24 { Direction::Up } else { node.choice("round_mode", &directions)? };
+    let rounding = Rounding { saturate, direction, clamp: version < 24 };
     let same = to.is_some() && node.input_type(0).and_then(ValueType::dtype) == to;
-    Ok(Box::new(Cast { to, rounding: Rounding { saturate, direction }, same }))
+    Ok(Box::new(Cast { to, rounding, same }))
 }
 
 impl Operator for Cast {
@@ -100,7 +101,8 @@ mod tests {
         let far = tensor(&[2], [1e9f32, 9.0]);
         let not = int("saturate", 0);
         run("Cast", 19, [to(DType::Float8e4m3fn), not], [&far]).gives(codes(DType::Float8e4m3fn, &[0x7f, 0x51]));
-        run("Cast", 21, [to(DType::Int4)], [&far]).gives(codes(DType::Int4, &[0, 0xf9]));
+        run("Cast", 24, [to(DType::Int4)], [&far]).gives(codes(DType::Int4, &[0, 0xf9]));
+        run("Cast", 23, [to(DType::Int4)], [&far]).gives(codes(DType::Int4, &[7, 7]));
         let down = ("round_mode", Attribute::String("down".into()));
         run("Cast", 25, [to(DType::Float8e8m0), down], [&far]).gives(codes(DType::Float8e8m0, &[156, 130]));
         run("Cast", 28, [to(DType::Float)], [&tensor(&[0, 3], Vec::<i64>::new())])
