@@ -13,6 +13,8 @@ mod parallel;
 #[cfg(feature = "rayon")]
 mod team;
 
+pub(crate) use parallel::each;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 

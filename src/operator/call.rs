@@ -3,10 +3,13 @@
 use super::{Context, Source, Sources, Values};
 use crate::dtype::{DType, Element, ShapeText};
 use crate::error::{Error, Result, quote};
-use crate::kernels::Resources;
+use crate::kernels::{self, Resources};
 use crate::schema::Schema;
 use crate::tensor::{NewTensor, Scratch, Shape, Tensor};
 use crate::value::Value;
+
+/// Bytes that are copied at a time.
+const COPIED: usize = 64 << 10;
 
 /// One call of an operator.
 ///
@@ -88,11 +91,11 @@ impl Call<'_> {
     #[inline]
     pub(crate) fn ranked(&self, k: usize) -> Result<&Tensor> {
         let tensor = self.tensor(k)?;
-        if tensor.rank() > 0 { Ok(tensor) } else { Err(self.scalar(k)) }
+        if tensor.rank() > 0 { Ok(tensor) } else { Err(self.no_rank(k)) }
     }
 
     #[cold]
-    fn scalar(&self, k: usize) -> Error {
+    fn no_rank(&self, k: usize) -> Error {
         let name = self.name(k);
         Error::input(format!("{} is a scalar: it needs a rank of at least 1", quote(name))).parameter(name)
     }
@@ -117,6 +120,34 @@ impl Call<'_> {
         }
         let (name, shape) = (self.name(k), ShapeText(tensor.shape()));
         Err(Error::input(format!("{} has shape {shape}: a list is needed", quote(name))).parameter(name))
+    }
+
+    /// The only element of an input.
+    pub(crate) fn scalar<T: Element>(&self, k: usize) -> Result<T> {
+        let tensor = self.tensor(k)?;
+        if let [value] = tensor.as_slice()? {
+            return Ok(*value);
+        }
+        let (name, shape) = (self.name(k), ShapeText(tensor.shape()));
+        Err(Error::input(format!("{} has shape {shape}: one element is needed", quote(name))).parameter(name))
+    }
+
+    /// An output that starts as the input `k`: in its memory if nobody reads it later, else as a copy.
+    pub(crate) fn output_over(&mut self, k: usize) -> Result<NewTensor> {
+        let tensor = self.tensor(k)?;
+        self.context.check_output(tensor.dtype(), tensor.shape())?;
+        let tensor = match NewTensor::over(self.taken(k)?.into_tensor()?) {
+            Ok(new) => return Ok(new),
+            Err(tensor) => tensor,
+        };
+        let (shape, len) = (Shape::from_slice(tensor.shape()), tensor.bytes().len());
+        let mut new = NewTensor::new(tensor.dtype(), shape, len, tensor.text(), &self.context.memory)?;
+        let from = tensor.bytes();
+        kernels::each(new.bytes_mut(), COPIED, self.resources(), |k, out| {
+            let from = from.get(k * COPIED..).and_then(|from| from.get(..out.len()));
+            from.into_iter().for_each(|from| out.copy_from_slice(from));
+        })?;
+        Ok(new)
     }
 
     /// Fails if an output of this rank exceeds the limits.

@@ -128,7 +128,7 @@ impl Codes {
         let last = sign - 1;
         let infinity = last >> mantissa << mantissa;
         let (greatest, or_else, nan) = match specials {
-            Specials::Ieee => (infinity - 1, infinity, last),
+            Specials::Ieee => (infinity - 1, infinity, infinity | 1 << (mantissa - 1)),
             Specials::TopIsNan => (last - 1, last, last),
             Specials::NegativeZeroIsNan => (last, sign, sign),
             Specials::None => (last, last, if rounding.clamp { last } else { sign }),
