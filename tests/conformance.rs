@@ -77,8 +77,33 @@ fn check(archive: &str, folder: &str, table: &str, count: usize) -> Result<()> {
     Ok(())
 }
 
+/// The data has a rank that the model's declaration excludes.
+const RANK: &str = "has shape [1] of rank 1, but the model expects rank 2";
+
+/// 12 strings are declared, and 3 are there.
+const COUNT: &str = "its string_data has 3 entries: string of shape [3, 4] takes 12";
+
+/// Cases with data that doesn't fit its model, and why.
+const BROKEN: [(&str, &str); 10] = [
+    ("1.4.1/node/test_cast_FLOAT_to_STRING", COUNT),
+    ("1.4.1/node/test_cast_STRING_to_FLOAT", COUNT),
+    ("1.13.1/node/test_castlike_BFLOAT16_to_FLOAT", RANK),
+    ("1.13.1/node/test_castlike_BFLOAT16_to_FLOAT_expanded", RANK),
+    ("1.13.1/node/test_castlike_FLOAT_to_BFLOAT16", RANK),
+    ("1.13.1/node/test_castlike_FLOAT_to_BFLOAT16_expanded", RANK),
+    ("1.14.1/node/test_castlike_BFLOAT16_to_FLOAT", RANK),
+    ("1.14.1/node/test_castlike_BFLOAT16_to_FLOAT_expanded", RANK),
+    ("1.14.1/node/test_castlike_FLOAT_to_BFLOAT16", RANK),
+    ("1.14.1/node/test_castlike_FLOAT_to_BFLOAT16_expanded", RANK),
+];
+
 fn line(case: &Case, folder: &str) -> Result<String> {
     let name = case.name.strip_prefix(folder).with_context(|| format!("{} is not in {folder}", case.name))?;
+    if let Some((_, text)) = BROKEN.iter().find(|(broken, _)| *broken == name) {
+        let outcome = case.run();
+        ensure!(matches!(&outcome, Outcome::Failed(why) if why.contains(text)), "{name}: {outcome:?}");
+        return Ok(format!("{name} broken {text}\n"));
+    }
     let outcome = outcome(case).with_context(|| name.to_string())?;
     Ok(format!("{name} {outcome}\n"))
 }

@@ -3,6 +3,7 @@
 //! This file is the vocabulary that all kernels share. Each kind has a folder ([`gather`]). Large work is shared among
 //! threads ([`parallel`]). Loops are plain code, compiled for several levels of the processor ([`cpu`]).
 
+pub(crate) mod convert;
 mod cpu;
 pub(crate) mod elementwise;
 pub(crate) mod functions;
@@ -13,6 +14,8 @@ pub(crate) mod number;
 mod parallel;
 #[cfg(feature = "rayon")]
 mod team;
+
+pub(crate) use parallel::each;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

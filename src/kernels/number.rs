@@ -57,6 +57,8 @@ pub(crate) trait Int: Pod + Ord + Debug + Send + Sync {
     /// The distance from 0; the least signed number stays.
     fn magnitude(self) -> Self;
     fn to_i128(self) -> i128;
+    /// The number modulo 2^bits.
+    fn wrapped(number: usize) -> Self;
 }
 
 macro_rules! floats {
@@ -161,6 +163,10 @@ macro_rules! ints {
             #[inline(always)]
             fn to_i128(self) -> i128 {
                 self.into()
+            }
+            #[inline(always)]
+            fn wrapped(number: usize) -> Self {
+                number as $type
             }
         }
     )*};

@@ -57,6 +57,20 @@ pub(super) fn split_by(
     })
 }
 
+/// Calls `work` with each `unit` bytes of `out`, the last of which may be fewer, and their number.
+pub(crate) fn each(
+    out: &mut [u8],
+    unit: usize,
+    resources: Resources<'_>,
+    work: impl Fn(usize, &mut [u8]) + Sync,
+) -> Result<(), Stopped> {
+    let unit = unit.max(1);
+    split(out, unit, resources, |first, out| {
+        out.chunks_mut(unit).enumerate().for_each(|(k, out)| work(first + k, out));
+        Ok(())
+    })
+}
+
 #[cfg(test)]
 thread_local! {
     /// How often this thread checked `Resources::stop`.

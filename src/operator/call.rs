@@ -3,10 +3,13 @@
 use super::{Context, Source, Sources, Values};
 use crate::dtype::{DType, Element, ShapeText};
 use crate::error::{Error, Result, quote};
-use crate::kernels::Resources;
+use crate::kernels::{self, Resources};
 use crate::schema::Schema;
 use crate::tensor::{NewTensor, Scratch, Shape, Tensor};
 use crate::value::Value;
+
+/// Bytes that are copied at a time.
+const COPIED: usize = 64 << 10;
 
 /// One call of an operator.
 ///
@@ -137,6 +140,24 @@ impl Call<'_> {
         self.context
     }
 
+    /// An output that starts as the input `k`: in its memory if nobody reads it later, else as a copy.
+    pub(crate) fn output_over(&mut self, k: usize) -> Result<NewTensor> {
+        let tensor = self.tensor(k)?;
+        self.context.check_output(tensor.dtype(), tensor.shape())?;
+        let tensor = match NewTensor::over(self.taken(k)?.into_tensor()?) {
+            Ok(new) => return Ok(new),
+            Err(tensor) => tensor,
+        };
+        let (shape, len) = (Shape::from_slice(tensor.shape()), tensor.bytes().len());
+        let mut new = NewTensor::new(tensor.dtype(), shape, len, tensor.text(), &self.context.memory)?;
+        let from = tensor.bytes();
+        kernels::each(new.bytes_mut(), COPIED, self.resources(), |k, out| {
+            let from = from.get(k * COPIED..).and_then(|from| from.get(..out.len()));
+            from.into_iter().for_each(|from| out.copy_from_slice(from));
+        })?;
+        Ok(new)
+    }
+
     /// Fails if an output of this rank exceeds the limits.
     pub(crate) fn check_rank(&self, rank: usize) -> Result<()> {
         self.context.check_rank(rank)
@@ -207,6 +228,21 @@ impl Call<'_> {
     #[inline(always)]
     pub(crate) fn output_like(&self, data: &Tensor, shape: Shape) -> Result<NewTensor> {
         self.context.output_like(data, shape)
+    }
+
+    /// A new tensor of strings. Their text counts as work.
+    pub(crate) fn strings<S: AsRef<str>>(
+        &self,
+        shape: &[usize],
+        strings: impl Iterator<Item = Result<S>>,
+    ) -> Result<Tensor> {
+        self.context.check_output(DType::String, shape)?;
+        let charged = strings.map(|string| {
+            let string = string?;
+            self.charge(string.as_ref().len() as u64)?;
+            Ok(string)
+        });
+        Tensor::try_from_strings(shape, 0, charged)
     }
 
     /// Scratch memory for `count` elements of `T`.

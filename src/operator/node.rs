@@ -1,5 +1,6 @@
 //! An operator's view of its node at load.
 
+use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
 use crate::schema::{Attribute, Schema};
 use crate::tensor::Tensor;
@@ -115,6 +116,46 @@ impl<'a> Node<'a> {
     pub fn attribute(&self, name: &str) -> Option<&'a Attribute> {
         let given = self.attributes.iter().find(|(n, _)| n == name).map(|(_, value)| value);
         given.or_else(|| self.schema.attributes.iter().find(|formal| formal.name == name)?.default.as_ref())
+    }
+
+    /// The value that the text of an attribute stands for.
+    pub(crate) fn choice<T: Copy>(&self, name: &str, allowed: &[(&str, T)]) -> Result<T> {
+        let given = self.string(name)?;
+        allowed.iter().find(|(text, _)| *text == given).map(|(_, value)| *value).ok_or_else(|| {
+            let allowed: Vec<&str> = allowed.iter().map(|(text, _)| *text).collect();
+            let (given, allowed) = (quote(given), allowed.join(", "));
+            Error::model(format!("{name} is {given}: allowed {allowed}")).attribute(name)
+        })
+    }
+
+    /// The element type of output 0 that an attribute names, as `TensorProto.DataType` does: by its number, or by its
+    /// name in an attribute of kind STRING.
+    pub(crate) fn output_type(&self, name: &str) -> Result<DType> {
+        let (found, given) = match self.attribute(name) {
+            Some(Attribute::String(given)) => {
+                (DType::all().find(|dtype| dtype.name().to_uppercase() == *given), quote(given))
+            }
+            _ => {
+                let given = self.int(name)?;
+                (i32::try_from(given).ok().and_then(DType::from_code), given.to_string())
+            }
+        };
+        let Some(dtype) = found else {
+            return Err(Error::model(format!("{name} is {given}, which is not an element type")).attribute(name));
+        };
+        self.check_output_type(name, dtype)?;
+        Ok(dtype)
+    }
+
+    /// Fails if output 0 can't have an element type, which comes from an attribute.
+    pub(crate) fn check_output_type(&self, name: &str, dtype: DType) -> Result<()> {
+        match self.schema.output(0) {
+            Some(output) if !output.types.contains(&dtype.into()) => {
+                let text = format!("{name} asks for {dtype}: allowed {}", output.types);
+                Err(Error::model(text).attribute(name))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The attributes that the node gives, in its order.

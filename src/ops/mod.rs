@@ -1,6 +1,7 @@
 //! The operators, by family. This is their table of contents.
 
 mod axes;
+mod cast;
 mod control;
 mod elementwise;
 mod gather;
@@ -18,5 +19,7 @@ use crate::operator::Implementation;
 
 /// Every operator that is implemented, by family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
-    [control::ALL, elementwise::ALL, gather::ALL, layout::ALL, normalize::ALL, openvino::ALL, reduce::ALL].into_iter().flatten()
+    [cast::ALL, control::ALL, elementwise::ALL, gather::ALL, layout::ALL, normalize::ALL, openvino::ALL, reduce::ALL]
+        .into_iter()
+        .flatten()
 }

@@ -1,16 +1,21 @@
 //! Everything that an operator's file uses of the crate.
 
-pub(super) use crate::dtype::{DType, Element, ShapeText};
-pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
-pub(super) use crate::kernels::{self, Stopped};
-pub(super) use crate::kernels::elementwise::{Floats, Ints, Row, Test, float_row, number_row, test_row};
-pub(super) use crate::kernels::lanes::{self, Floating, Lanes, Stored};
-pub(super) use crate::kernels::number::{Float, Int};
-pub(super) use crate::operator::{Align, Attribute, Axis, Call, Context, Control, Held, Implementation, Load, Make, Node, Operator, Resume, Step, Values, broadcast_fact, one_element};
-pub(super) use crate::tensor::{Counted, Shape, Tensor, position_of, shape_of};
-pub(super) use crate::value::{Dim, Fact, Value, ValueType};
-pub(super) use smallvec::smallvec;
-pub(super) use std::sync::Arc;
 pub(super) use super::axes::Axes;
 pub(super) use super::index::{Range, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened};
 pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured, same_shape};
+pub(super) use crate::dtype::{DType, Element, Format, ShapeText};
+pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
+pub(super) use crate::kernels::elementwise::{Floats, Ints, Row, Test, float_row, number_row, test_row};
+pub(super) use crate::kernels::lanes::{self, Floating, Lanes, Stored};
+pub(super) use crate::kernels::number::{Float, Int};
+pub(super) use crate::kernels::{self, Stopped};
+pub(super) use crate::operator::{
+    Align, Attribute, Axis, Call, Context, Control, Held, Implementation, Load, Make, Node, Operator, Resume, Step,
+    Values, broadcast_fact, one_element,
+};
+pub(super) use crate::tensor::{Counted, Scalar, Shape, Tensor, position_of, shape_of};
+pub(super) use crate::value::{Dim, Fact, Value, ValueType};
+pub(super) use bytemuck::Pod;
+pub(super) use smallvec::smallvec;
+pub(super) use std::str::FromStr;
+pub(super) use std::sync::Arc;

@@ -19,6 +19,16 @@ pub(crate) fn run<const A: usize, const I: usize>(
     Ran(try_run(operator, opset, attributes, inputs))
 }
 
+/// The outputs of an operator in its version under an opset.
+pub(crate) fn outputs<const A: usize, const I: usize>(
+    operator: &str,
+    opset: i64,
+    attributes: [(&str, Attribute); A],
+    inputs: [&Value; I],
+) -> Values {
+    try_run(operator, opset, attributes, inputs).unwrap()
+}
+
 fn try_run<const A: usize, const I: usize>(
     operator: &str,
     opset: i64,

@@ -237,6 +237,11 @@ impl Tensor {
         if same { Ok(Tensor { shape, ..self }) } else { Err(Error::bug("a shape has another number of elements")) }
     }
 
+    /// The same bytes as elements of another numeric type of the same size and alignment, for which they must be valid.
+    pub(crate) fn retyped(self, dtype: DType) -> Tensor {
+        Tensor { dtype, ..self }
+    }
+
     /// The number of dimensions.
     #[inline]
     pub fn rank(&self) -> usize {

@@ -1,18 +1,26 @@
 //! Subgraphs: what they see, how often they run, and what is refused.
 
-use super::common::proto::attribute_proto::AttributeType;
 use super::common::proto::FunctionProto;
+use super::common::proto::attribute_proto::AttributeType;
 use super::common::{attribute, initializer, int, ints};
 use super::*;
 use onnxref::{Limits, Value};
 
 /// A subgraph in an attribute.
-fn body(name: &str, inputs: &[ValueInfoProto], nodes: Vec<NodeProto>, outputs: &[&str]) -> common::proto::AttributeProto {
+fn body(
+    name: &str,
+    inputs: &[ValueInfoProto],
+    nodes: Vec<NodeProto>,
+    outputs: &[&str],
+) -> common::proto::AttributeProto {
     let graph = GraphProto {
         name: Some(name.into()),
         node: nodes,
         input: inputs.to_vec(),
-        output: outputs.iter().map(|name| ValueInfoProto { name: Some(name.to_string()), ..Default::default() }).collect(),
+        output: outputs
+            .iter()
+            .map(|name| ValueInfoProto { name: Some(name.to_string()), ..Default::default() })
+            .collect(),
         ..GraphProto::default()
     };
     common::proto::AttributeProto { g: Some(Box::new(graph)), ..attribute(name, AttributeType::Graph) }
@@ -30,7 +38,10 @@ fn model_of(opset: i64, nodes: Vec<NodeProto>, outputs: &[&str]) -> ModelProto {
         graph: Some(GraphProto {
             node: nodes,
             input: vec![open("x", DType::Float), open("n", DType::Int64), open("c", DType::Bool)],
-            output: outputs.iter().map(|name| ValueInfoProto { name: Some(name.to_string()), ..Default::default() }).collect(),
+            output: outputs
+                .iter()
+                .map(|name| ValueInfoProto { name: Some(name.to_string()), ..Default::default() })
+                .collect(),
             ..GraphProto::default()
         }),
         ..ModelProto::default()
@@ -75,7 +86,8 @@ fn one_of_two() {
     let branches = vec![body("then_branch", &[], vec![], &["x"]), body("else_branch", &[], vec![], &["n"])];
     let model = load(&model_of(13, vec![node("If", &["c"], &["y"], branches)], &["y"])).unwrap();
     assert_eq!(model.run(feeds(&[1.0], 7, false)).unwrap().get("y"), Some(&Tensor::scalar(7i64).into()));
-    let wrong = vec![body("then_branch", &[open("i", DType::Float)], vec![], &["x"]), body("else_branch", &[], vec![], &["x"])];
+    let wrong =
+        vec![body("then_branch", &[open("i", DType::Float)], vec![], &["x"]), body("else_branch", &[], vec![], &["x"])];
     let error = load(&model_of(13, vec![node("If", &["c"], &["y"], wrong)], &["y"])).unwrap_err();
     let text = "node #0 (If-13): the subgraph \"then_branch\" has 1 input: this node needs 0";
     assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Model, text));
@@ -101,10 +113,8 @@ fn until_the_condition_is_false() {
     // Counts down from n, and stops at 0.
     let inputs = [open("i", DType::Int64), open("go", DType::Bool), open("left", DType::Int64)];
     let one = initializer("one", &Tensor::scalar(1i64));
-    let nodes = vec![
-        node("Sub", &["left", "one"], &["less"], vec![]),
-        node("Cast", &["less"], &["on"], vec![int("to", 9)]),
-    ];
+    let nodes =
+        vec![node("Sub", &["left", "one"], &["less"], vec![]), node("Cast", &["less"], &["on"], vec![int("to", 9)])];
     let mut count = body("body", &inputs, nodes, &["on", "less", "i"]);
     count.g.as_mut().unwrap().initializer.push(one);
     let proto = model_of(13, vec![node("Loop", &["", "c", "n"], &["last", "trips"], vec![count])], &["last", "trips"]);
@@ -127,12 +137,14 @@ fn two_to_the_63_empty_trips() {
     let model = model_of(13, nodes, &["all"]);
     let mut limits = Limits::default();
     limits.run_nodes = 100_000;
-    let error = load_with(Model::options().limits(limits), &model).unwrap().run(feeds(&[], i64::MAX, true)).unwrap_err();
+    let error =
+        load_with(Model::options().limits(limits), &model).unwrap().run(feeds(&[], i64::MAX, true)).unwrap_err();
     assert_eq!((error.kind(), error.place().limit), (Kind::Limit, Some("run_nodes")));
     // The lists of what is stacked count as memory too.
     let mut limits = Limits::default();
     limits.run_bytes = 1 << 20;
-    let error = load_with(Model::options().limits(limits), &model).unwrap().run(feeds(&[], i64::MAX, true)).unwrap_err();
+    let error =
+        load_with(Model::options().limits(limits), &model).unwrap().run(feeds(&[], i64::MAX, true)).unwrap_err();
     assert_eq!((error.kind(), error.place().limit), (Kind::Limit, Some("run_bytes")));
 }
 
@@ -140,7 +152,10 @@ fn two_to_the_63_empty_trips() {
 fn entry_by_entry() {
     // Sums of the columns before each, from the right; and the doubles of these.
     let inputs = [open("before", DType::Float), open("column", DType::Float)];
-    let nodes = vec![node("Add", &["before", "column"], &["after"], vec![]), node("Add", &["after", "after"], &["twice"], vec![])];
+    let nodes = vec![
+        node("Add", &["before", "column"], &["after"], vec![]),
+        node("Add", &["after", "after"], &["twice"], vec![]),
+    ];
     let attributes = vec![
         body("body", &inputs, nodes, &["after", "twice"]),
         int("num_scan_inputs", 1),
@@ -164,7 +179,10 @@ fn entry_by_entry() {
 fn names() {
     // What is given outside before may not be given again inside.
     let again = |inner: &str| {
-        let branches = [body("then_branch", &[], vec![node("Add", &["x", "x"], &[inner], vec![])], &[inner]), body("else_branch", &[], vec![], &["x"])];
+        let branches = [
+            body("then_branch", &[], vec![node("Add", &["x", "x"], &[inner], vec![])], &[inner]),
+            body("else_branch", &[], vec![], &["x"]),
+        ];
         let nodes = vec![node("Add", &["x", "x"], &["d"], vec![]), node("If", &["c"], &["y"], branches.to_vec())];
         load(&model_of(13, nodes, &["y", "d"]))
     };
@@ -193,8 +211,10 @@ fn subgraphs_in_subgraphs() {
 
 #[test]
 fn errors_name_the_node_in_the_subgraph() {
-    let then_branch = body("then_branch", &[], vec![named("inner", node("Gather", &["x", "n"], &["t"], vec![]))], &["t"]);
-    let nodes = vec![named("choice", node("If", &["c"], &["y"], vec![then_branch, body("else_branch", &[], vec![], &["x"])]))];
+    let then_branch =
+        body("then_branch", &[], vec![named("inner", node("Gather", &["x", "n"], &["t"], vec![]))], &["t"]);
+    let nodes =
+        vec![named("choice", node("If", &["c"], &["y"], vec![then_branch, body("else_branch", &[], vec![], &["x"])]))];
     let error = load_and_run(&model_of(13, nodes, &["y"]), feeds(&[1.0], 5, true)).unwrap_err();
     let text = "in node \"choice\" (If): node \"inner\" (Gather-13): indices = 5 is out of range";
     assert!(error.to_string().starts_with(text), "{error}");
@@ -205,7 +225,10 @@ fn errors_name_the_node_in_the_subgraph() {
 /// A function whose nodes have subgraphs, and subgraphs whose nodes call functions.
 #[test]
 fn functions_and_subgraphs() {
-    let call = |inputs: &[&str], output: &str| NodeProto { domain: Some("own".into()), ..node("Pick", inputs, &[output], vec![]) };
+    let call = |inputs: &[&str], output: &str| NodeProto {
+        domain: Some("own".into()),
+        ..node("Pick", inputs, &[output], vec![])
+    };
     // Pick(c, v) = If(c) { v + v } else { v }
     let then_branch = body("then_branch", &[], vec![node("Add", &["v", "v"], &["t"], vec![])], &["t"]);
     let pick = FunctionProto {
@@ -213,12 +236,22 @@ fn functions_and_subgraphs() {
         domain: Some("own".into()),
         input: vec!["c".into(), "v".into()],
         output: vec!["r".into()],
-        node: vec![node("If", &["c"], &["r"], vec![then_branch, body("else_branch", &[], vec![node("Identity", &["v"], &["e"], vec![])], &["e"])])],
+        node: vec![node(
+            "If",
+            &["c"],
+            &["r"],
+            vec![then_branch, body("else_branch", &[], vec![node("Identity", &["v"], &["e"], vec![])], &["e"])],
+        )],
         opset_import: vec![import("", 13)],
         ..FunctionProto::default()
     };
     let then_branch = body("then_branch", &[], vec![call(&["c", "x"], "p")], &["p"]);
-    let nodes = vec![node("If", &["c"], &["y"], vec![then_branch, body("else_branch", &[], vec![call(&["c", "x"], "q")], &["q"])])];
+    let nodes = vec![node(
+        "If",
+        &["c"],
+        &["y"],
+        vec![then_branch, body("else_branch", &[], vec![call(&["c", "x"], "q")], &["q"])],
+    )];
     let mut model = model_of(13, nodes, &["y"]);
     model.opset_import.push(import("own", 1));
     model.functions = vec![pick.clone()];
@@ -241,10 +274,17 @@ fn functions_and_subgraphs() {
 #[test]
 fn calls_in_subgraphs_are_counted_before_they_are_expanded() {
     // Each function calls the next one in both branches: 2^60 nodes.
-    let call = |k: usize, output: &str| NodeProto { domain: Some("own".into()), ..node(&format!("F{k}"), &["c", "v"], &[output], vec![]) };
+    let call = |k: usize, output: &str| NodeProto {
+        domain: Some("own".into()),
+        ..node(&format!("F{k}"), &["c", "v"], &[output], vec![])
+    };
     let function = |k: usize| {
-        let inner = |output: &str| if k == 60 { node("Identity", &["v"], &[output], vec![]) } else { call(k + 1, output) };
-        let branches = vec![body("then_branch", &[], vec![inner("t")], &["t"]), body("else_branch", &[], vec![inner("e")], &["e"])];
+        let inner =
+            |output: &str| if k == 60 { node("Identity", &["v"], &[output], vec![]) } else { call(k + 1, output) };
+        let branches = vec![
+            body("then_branch", &[], vec![inner("t")], &["t"]),
+            body("else_branch", &[], vec![inner("e")], &["e"]),
+        ];
         FunctionProto {
             name: Some(format!("F{k}")),
             domain: Some("own".into()),

@@ -193,7 +193,9 @@ fn needy(n: usize) -> ModelProto {
     let mut model = good();
     let nodes = &mut graph_of(&mut model).node;
     nodes.push(named("words", node("TfIdfVectorizer", &["output", "output"], &["p"], vec![])));
-    nodes.extend((0..n).map(|k| named(&format!("align {k}"), node("RoiAlign", &["output"], &[&format!("r{k}")], vec![]))));
+    nodes.extend(
+        (0..n).map(|k| named(&format!("align {k}"), node("RoiAlign", &["output"], &[&format!("r{k}")], vec![]))),
+    );
     let branches = vec![
         branch("then_branch", vec![named("inner", node("Multinomial", &["output", "output"], &["m"], vec![]))]),
         branch("else_branch", vec![node("Gather", &["data", "indices"], &["g"], vec![])]),
@@ -217,9 +219,12 @@ fn missing_operators_are_all_counted() {
     let needs = error.needs().unwrap();
     let text = "needs 5 operators that are not implemented (of 6; 5,004 of 5,006 nodes)";
     assert_eq!(needs.to_string(), text);
-    assert_eq!(error.to_string(), format!(
-        "the model {text}: RoiAlign-10, TfIdfVectorizer-9, com.example::Either, Multinomial-7, com.example::Own"
-    ));
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "the model {text}: RoiAlign-10, TfIdfVectorizer-9, com.example::Either, Multinomial-7, com.example::Own"
+        )
+    );
     let listed: Vec<_> =
         needs.missing.iter().map(|m| (m.to_string(), m.nodes, m.first.node.as_deref().unwrap())).collect();
     let expected = [
@@ -283,7 +288,8 @@ fn functions_in_subgraphs_of_missing_operators_are_looked_into() {
     let missing = &error.needs().unwrap().missing;
     let root = missing.iter().find(|missing| missing.operator == "MaxRoiPool").unwrap();
     assert_eq!((root.to_string().as_str(), root.nodes, root.first.node.as_deref()), ("MaxRoiPool-1", 1, Some("root")));
-    let around = "node \"either\" (com.example::Either): in node \"Outer\" (own::Outer): in node \"Inner\" (own::Inner)";
+    let around =
+        "node \"either\" (com.example::Either): in node \"Outer\" (own::Outer): in node \"Inner\" (own::Inner)";
     assert_eq!(root.first.function.as_deref(), Some(around));
 }
 
