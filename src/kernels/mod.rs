@@ -3,11 +3,13 @@
 //! This file is the vocabulary that all kernels share. Each kind has a folder ([`gather`]). Large work is shared among
 //! threads ([`parallel`]). Loops are plain code, compiled for several levels of the processor ([`cpu`]).
 
+pub(crate) mod copy;
 mod cpu;
 pub(crate) mod gather;
 pub(crate) mod half;
 pub(crate) mod number;
 mod parallel;
+pub(crate) mod permute;
 #[cfg(feature = "rayon")]
 mod team;
 
