@@ -4,6 +4,7 @@ mod axes;
 mod gather;
 mod index;
 mod layout;
+mod numbers;
 mod openvino;
 mod prelude;
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Everything that an operator's file uses of the crate.
 
-pub(super) use super::axes::Axes;
+pub(super) use super::axes::{Axes, places};
 pub(super) use super::index::{Range, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened};
-pub(super) use crate::dtype::ShapeText;
+pub(super) use super::numbers::integers;
+pub(super) use crate::dtype::{DType, ShapeText};
 pub(super) use crate::error::{Error, Kind, Remedy, Result};
 pub(super) use crate::kernels::{self, Stopped};
 pub(super) use crate::operator::{Attribute, Axis, Call, Implementation, Make, Node, Operator, Values};
 pub(super) use crate::tensor::{Shape, Tensor, shape_of};
 pub(super) use crate::value::{Dim, Fact, Value};
-pub(super) use smallvec::smallvec;
+pub(super) use smallvec::{SmallVec, smallvec};

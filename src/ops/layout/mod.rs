@@ -1,11 +1,15 @@
-//! The same elements under another shape, shapes as values, and constants. Nothing here copies elements.
+//! Constants, shapes, the same elements under another shape, and operators that move elements.
 
+mod concat;
 mod constant;
 mod flatten;
 mod identity;
+mod mapped;
 mod reshape;
 mod shape;
+mod split;
 mod squeeze;
+mod transpose;
 mod unsqueeze;
 
 use crate::operator::Implementation;
@@ -19,4 +23,7 @@ pub(super) static ALL: &[Implementation] = &[
     unsqueeze::UNSQUEEZE,
     shape::SHAPE,
     shape::SIZE,
+    concat::CONCAT,
+    split::SPLIT,
+    transpose::TRANSPOSE,
 ];
