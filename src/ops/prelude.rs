@@ -4,7 +4,7 @@ pub(super) use super::axes::{Axes, places};
 pub(super) use super::index::{Range, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened};
 pub(super) use super::numbers::integers;
 pub(super) use crate::dtype::{DType, ShapeText};
-pub(super) use crate::error::{Error, Kind, Remedy, Result};
+pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
 pub(super) use crate::kernels::{self, Stopped};
 pub(super) use crate::operator::{Attribute, Axis, Call, Implementation, Make, Node, Operator, Values};
 pub(super) use crate::tensor::{Shape, Tensor, shape_of};

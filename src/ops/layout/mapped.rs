@@ -19,7 +19,7 @@ pub(super) fn padded(start: usize, size: usize, sides: [usize; 2], fill: Fill) -
     Ok((total, Map::Padded { start, size, before: sides[0], fill }))
 }
 
-/// The elements of `data` by `maps`, and `constant` where these say so.
+/// The elements of `data` by `maps`, and where these say so the element that `constant` starts with.
 pub(super) fn mapped(call: &Call<'_>, data: &Tensor, maps: &Maps, constant: &[u8]) -> Result<Tensor> {
     let mut output = call.output_like(data, maps.iter().map(|(size, _)| *size).collect())?;
     let mut stride = 1usize;
@@ -30,7 +30,8 @@ pub(super) fn mapped(call: &Call<'_>, data: &Tensor, maps: &Maps, constant: &[u8
         stride = stride.saturating_mul(dim);
     }
     axes.reverse();
-    let source = Source { data: data.bytes(), element: data.dtype().size(), constant };
+    let element = data.dtype().size();
+    let source = Source { data: data.bytes(), element, constant: constant.get(..element).unwrap_or(&[]) };
     copy(source, &axes, output.bytes_mut(), call.resources())?;
     Ok(output.finish())
 }
