@@ -4,6 +4,7 @@
 //! threads ([`parallel`]). Loops are plain code, compiled for several levels of the processor ([`cpu`]).
 
 pub(crate) mod convert;
+pub(crate) mod copy;
 mod cpu;
 pub(crate) mod elementwise;
 pub(crate) mod functions;
@@ -12,6 +13,7 @@ pub(crate) mod half;
 pub(crate) mod lanes;
 pub(crate) mod number;
 mod parallel;
+pub(crate) mod permute;
 #[cfg(feature = "rayon")]
 mod team;
 

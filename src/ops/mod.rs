@@ -9,6 +9,7 @@ mod index;
 mod lanes;
 mod layout;
 mod normalize;
+mod numbers;
 mod openvino;
 mod prelude;
 mod reduce;

@@ -1,8 +1,9 @@
 //! Everything that an operator's file uses of the crate.
 
-pub(super) use super::axes::Axes;
+pub(super) use super::axes::{Axes, places};
 pub(super) use super::index::{Range, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened};
 pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured, same_shape};
+pub(super) use super::numbers::integers;
 pub(super) use crate::dtype::{DType, Element, Format, ShapeText};
 pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
 pub(super) use crate::kernels::elementwise::{Floats, Ints, Row, Test, float_row, number_row, test_row};
@@ -16,6 +17,6 @@ pub(super) use crate::operator::{
 pub(super) use crate::tensor::{Counted, Scalar, Shape, Tensor, position_of, shape_of};
 pub(super) use crate::value::{Dim, Fact, Value, ValueType};
 pub(super) use bytemuck::Pod;
-pub(super) use smallvec::smallvec;
+pub(super) use smallvec::{SmallVec, smallvec};
 pub(super) use std::str::FromStr;
 pub(super) use std::sync::Arc;
