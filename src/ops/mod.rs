@@ -4,8 +4,10 @@ mod axes;
 mod gather;
 mod index;
 mod layout;
+mod matrix;
 mod openvino;
 mod prelude;
+mod product;
 #[cfg(test)]
 mod testing;
 
@@ -13,5 +15,5 @@ use crate::operator::Implementation;
 
 /// Every operator that is implemented, by family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
-    [gather::ALL, layout::ALL, openvino::ALL].into_iter().flatten()
+    [gather::ALL, layout::ALL, matrix::ALL, openvino::ALL].into_iter().flatten()
 }
