@@ -9,6 +9,7 @@ mod cpu;
 pub(crate) mod elementwise;
 pub(crate) mod functions;
 pub(crate) mod gather;
+pub(crate) mod gemm;
 pub(crate) mod half;
 pub(crate) mod lanes;
 pub(crate) mod number;
@@ -65,6 +66,8 @@ pub(crate) enum Stopped {
     OutOfRange,
     /// The caller asked to stop.
     Cancelled,
+    /// Operands and output don't fit: a mistake of the kernel's caller.
+    Misfit,
     /// A helper thread panicked.
     #[cfg_attr(not(feature = "rayon"), expect(dead_code, reason = "there are no helpers"))]
     Panicked,

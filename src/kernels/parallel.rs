@@ -6,6 +6,8 @@ use super::team;
 use super::{Resources, Stop, Stopped};
 #[cfg(feature = "rayon")]
 use std::sync::Mutex;
+#[cfg(feature = "rayon")]
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Minimum size in bytes of an output that is worth using a helper that is ready.
 #[cfg(feature = "rayon")]
@@ -69,6 +71,70 @@ pub(crate) fn each(
         out.chunks_mut(unit).enumerate().for_each(|(k, out)| work(first + k, out));
         Ok(())
     })
+}
+
+/// The number of threads for `work`, of which each should have `ready` at least if helpers are ready, else `waking`.
+pub(super) fn threads(work: usize, ready: usize, waking: usize, resources: Resources<'_>) -> usize {
+    #[cfg(feature = "rayon")]
+    if resources.threads > 1 && work >= 2 * ready {
+        let least = if team::is_ready() { ready } else { waking };
+        return resources.threads.min(rayon::current_num_threads()).min(work / least).max(1);
+    }
+    let _ = (work, ready, waking, resources);
+    1
+}
+
+/// Calls `work` with each number below `count`, on as many threads as there are `rooms`, each with one of these.
+///
+/// Stops as [`split`] does.
+pub(super) fn tasks<R: Send>(
+    count: usize,
+    mut rooms: Vec<R>,
+    stop: Option<&Stop>,
+    work: impl Fn(&mut R, usize) -> Result<(), Stopped> + Sync,
+) -> Result<(), Stopped> {
+    #[cfg(feature = "rayon")]
+    if rooms.len() > 1 && count > 1 {
+        return shared_tasks(count, rooms, stop, work);
+    }
+    let Some(room) = rooms.first_mut() else { return Ok(()) };
+    (0..count).try_for_each(|at| look(stop).and_then(|()| work(room, at)))
+}
+
+#[cfg(feature = "rayon")]
+fn shared_tasks<R: Send>(
+    count: usize,
+    rooms: Vec<R>,
+    stop: Option<&Stop>,
+    work: impl Fn(&mut R, usize) -> Result<(), Stopped> + Sync,
+) -> Result<(), Stopped> {
+    let threads = rooms.len();
+    // Tasks that are taken at once: small ones take less time than taking them.
+    let some = (count / (8 * threads)).max(1);
+    let (next, rooms, outcome) = (AtomicUsize::new(0), Mutex::new(rooms), Mutex::new(Ok(())));
+    let stop_for = |why| {
+        next.store(count, Relaxed);
+        if let Ok(mut outcome) = outcome.lock() {
+            *outcome = Err(outcome.err().map_or(why, |other: Stopped| other.min(why)));
+        }
+    };
+    let helped = team::run(threads - 1, &|| {
+        let Some(mut room) = rooms.lock().ok().and_then(|mut rooms| rooms.pop()) else { return };
+        loop {
+            let from = next.fetch_add(some, Relaxed);
+            if from >= count {
+                break;
+            }
+            let mut tasks = from..count.min(from + some);
+            if let Err(why) = tasks.try_for_each(|at| look(stop).and_then(|()| work(&mut room, at))) {
+                stop_for(why);
+            }
+        }
+    });
+    if let Err(why) = helped {
+        stop_for(why);
+    }
+    outcome.into_inner().unwrap_or(Err(Stopped::Panicked))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What an operator sees when it runs: its inputs and the run's memory.
 
 use super::{Context, Source, Sources, Values};
-use crate::dtype::{DType, Element, ShapeText};
+use crate::dtype::{DType, Element, ShapeText, byte_count};
 use crate::error::{Error, Result, quote};
 use crate::kernels::{self, Resources};
 use crate::schema::Schema;
@@ -254,5 +254,11 @@ impl Call<'_> {
     /// Scratch memory for `count` elements of `T`.
     pub(crate) fn scratch<T: bytemuck::Pod>(&self, count: usize) -> Result<Scratch<'_>> {
         Scratch::new(count.saturating_mul(size_of::<T>()), align_of::<T>(), &self.context.memory)
+    }
+
+    /// Memory for a list of elements that the operator keeps between runs. Like scratch memory it counts while it is held.
+    pub(crate) fn kept<T: Element>(&self, count: usize) -> Result<NewTensor> {
+        let len = byte_count(T::DTYPE, &[count])?;
+        NewTensor::new(T::DTYPE, Shape::from_slice(&[count]), len, None, &self.context.memory)
     }
 }

@@ -128,6 +128,7 @@ impl From<Stopped> for Error {
         match why {
             Stopped::OutOfRange => Error::bug("a kernel refused indices that are in range"),
             Stopped::Cancelled => cancelled(),
+            Stopped::Misfit => Error::bug("a kernel was given operands and an output that don't fit"),
             Stopped::Panicked => Error::bug("a helper thread panicked"),
         }
     }

@@ -8,10 +8,12 @@ mod gather;
 mod index;
 mod lanes;
 mod layout;
+mod matrix;
 mod normalize;
 mod numbers;
 mod openvino;
 mod prelude;
+mod product;
 mod reduce;
 #[cfg(test)]
 mod testing;
@@ -20,7 +22,17 @@ use crate::operator::Implementation;
 
 /// Every operator that is implemented, by family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
-    [cast::ALL, control::ALL, elementwise::ALL, gather::ALL, layout::ALL, normalize::ALL, openvino::ALL, reduce::ALL]
-        .into_iter()
-        .flatten()
+    [
+        cast::ALL,
+        control::ALL,
+        elementwise::ALL,
+        gather::ALL,
+        layout::ALL,
+        matrix::ALL,
+        normalize::ALL,
+        openvino::ALL,
+        reduce::ALL,
+    ]
+    .into_iter()
+    .flatten()
 }
