@@ -370,6 +370,13 @@ impl Draft {
         Draft { faults, at: Some(self.place()), may_sort: self.may_sort, ..Draft::default() }
     }
 
+    /// Takes back the faults from the draft of a subgraph.
+    pub(crate) fn close(&mut self, inner: &mut Draft) {
+        let own = Faults { most: inner.faults.most, ..Faults::default() };
+        self.faults = std::mem::replace(&mut inner.faults, own);
+        self.notes.append(&mut inner.notes);
+    }
+
     /// The place of the next node, for faults.
     pub(crate) fn place(&self) -> usize {
         self.at.unwrap_or(self.nodes.len())

@@ -88,8 +88,7 @@ impl Loader<'_> {
         );
         let Some(around) = self.open.pop() else { return Err(Error::bug("no graph is open")) };
         let mut draft = std::mem::replace(&mut self.draft, around.draft);
-        self.draft.faults = std::mem::take(&mut draft.faults);
-        self.draft.notes.append(&mut draft.notes);
+        self.draft.close(&mut draft);
         scope.names = around.names;
         read?;
         Ok(DraftBody { attribute, draft, captured: around.captured, hidden })

@@ -176,7 +176,7 @@ fn entry_by_entry() {
 }
 
 #[test]
-fn names() {
+fn names_inside_and_outside() {
     // What is given outside before may not be given again inside.
     let again = |inner: &str| {
         let branches = [

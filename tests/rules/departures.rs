@@ -4,7 +4,7 @@ use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::tensor_shape_proto::dimension::Value as Dimension;
 use crate::common::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, type_proto};
 use crate::common::{attribute, initializer, node, value};
-use crate::{first_node, good, good_feeds, good_output, graph_of, import, load, load_with};
+use crate::{first_node, good, good_feeds, good_output, graph_of, import, load, load_with, named};
 use onnxref::operator::{Call, Operator, Values};
 use onnxref::{Compatibility, DType, Dim, Kind, Limits, LoadOptions, Model, Remedy, Result, Tensor};
 use prost::Message;
@@ -20,10 +20,6 @@ fn refused_unless_allowed(model: &ModelProto, name: &'static str, message: &str)
     assert_eq!(format!("{error:#}"), message);
     assert!(error.to_string().contains(&format!(" (Compatibility::{name} accepts it)")), "{error}");
     load_with(allowing(name), model).unwrap()
-}
-
-fn named(name: &str, node: NodeProto) -> NodeProto {
-    NodeProto { name: Some(name.into()), ..node }
 }
 
 fn gather(name: &str, inputs: [&str; 2], output: &str) -> NodeProto {

@@ -93,6 +93,10 @@ fn int64(shape: &[usize], values: &[i64]) -> Tensor {
     Array::from_shape_vec(IxDyn(shape), values.to_vec()).unwrap().into()
 }
 
+fn named(name: &str, node: NodeProto) -> NodeProto {
+    NodeProto { name: Some(name.into()), ..node }
+}
+
 fn import(domain: &str, version: i64) -> OperatorSetIdProto {
     OperatorSetIdProto { domain: Some(domain.into()), version: Some(version) }
 }

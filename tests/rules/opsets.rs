@@ -1,7 +1,7 @@
 //! IR versions, opset imports, and their operators.
 
 use crate::common::proto::attribute_proto::AttributeType;
-use crate::common::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto};
+use crate::common::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto};
 use crate::common::{attribute, node};
 use crate::{
     With, at_node, case, check_loads, check_runs, first_node, good, good_feeds, good_output, graph_of, import, load,

@@ -16,7 +16,7 @@ struct Range;
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let halves = [DType::Float16, DType::Bfloat16];
     let half = node.input_type(0).and_then(ValueType::dtype).is_some_and(|dtype| halves.contains(&dtype));
-    if half && node.int("stash_type")? != i64::from(DType::Float.code()) {
+    if half && node.version() >= 27 && node.int("stash_type")? != i64::from(DType::Float.code()) {
         let text = format!("stash_type is {}: only 1 (float) is supported", node.int("stash_type")?);
         return Err(Error::unsupported(text).attribute("stash_type"));
     }
