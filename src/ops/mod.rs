@@ -8,6 +8,7 @@ mod index;
 mod layout;
 mod openvino;
 mod prelude;
+mod scatter;
 #[cfg(test)]
 mod testing;
 
@@ -15,5 +16,5 @@ use crate::operator::Implementation;
 
 /// Every operator that is implemented, by family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
-    [cast::ALL, elementwise::ALL, gather::ALL, layout::ALL, openvino::ALL].into_iter().flatten()
+    [cast::ALL, elementwise::ALL, gather::ALL, layout::ALL, openvino::ALL, scatter::ALL].into_iter().flatten()
 }

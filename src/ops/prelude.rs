@@ -1,7 +1,9 @@
 //! Everything that an operator's file uses of the crate.
 
 pub(super) use super::axes::Axes;
-pub(super) use super::index::{Range, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened};
+pub(super) use super::index::{
+    Range, check_grid, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened,
+};
 pub(super) use crate::dtype::{DType, Element, Format, ShapeText};
 pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
 pub(super) use crate::kernels::elementwise::{Floats, Ints, Row, Test, float_row, number_row, test_row};
