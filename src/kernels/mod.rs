@@ -14,7 +14,7 @@ pub(crate) mod scatter;
 #[cfg(feature = "rayon")]
 mod team;
 
-pub(crate) use parallel::each;
+pub(crate) use parallel::{each, fill};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
