@@ -15,6 +15,7 @@ mod openvino;
 mod prelude;
 mod product;
 mod reduce;
+mod scatter;
 #[cfg(test)]
 mod testing;
 
@@ -32,6 +33,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
         normalize::ALL,
         openvino::ALL,
         reduce::ALL,
+        scatter::ALL,
     ]
     .into_iter()
     .flatten()

@@ -1,7 +1,9 @@
 //! Everything that an operator's file uses of the crate.
 
 pub(super) use super::axes::{Axes, places};
-pub(super) use super::index::{Range, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened};
+pub(super) use super::index::{
+    Range, check_grid, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened,
+};
 pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured, same_shape};
 pub(super) use super::numbers::integers;
 pub(super) use super::product::{Multiply, Weights, multiply, with_numbers};
