@@ -340,7 +340,7 @@ impl Tensor {
     }
 
     /// The string at a position in row-major order.
-    pub(crate) fn string(&self, k: usize) -> &str {
+    fn string(&self, k: usize) -> &str {
         let bound = |at: usize| {
             let bytes = self.data.bytes().get(at..at + VIEW / 2)?;
             usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok()

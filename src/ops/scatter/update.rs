@@ -1,4 +1,4 @@
-//! What the scatter operators share: reductions, and strings.
+//! What the scatter operators share: reductions, and where the updates go.
 
 use crate::ops::prelude::*;
 use kernels::scatter::{Combine, Reduction, combine};
@@ -31,22 +31,21 @@ pub(super) fn updated(
         let text = format!("reduction {reduction:?} is not defined for {dtype}").to_lowercase();
         return Err(Error::model(text).attribute("reduction"));
     };
-    if dtype == DType::String {
-        return strings(call, |call, out, updates, size| scatter(call, out, updates, size, combine));
-    }
-    let mut output = call.output_over(0)?;
-    scatter(call, output.bytes_mut(), call.tensor(2)?.aligned_bytes(), dtype.size(), combine)?;
+    // Strings of two tensors can be mixed if they are views into one text.
+    let strings = [call.tensor(0)?, call.tensor(2)?];
+    let joined = if dtype == DType::String { call.joined(&strings)? } else { None };
+    let mut output = match joined.as_deref() {
+        Some([data, _]) => {
+            let mut output = call.output_like(data, shape_of([data.shape()]))?;
+            output.bytes_mut().copy_from_slice(data.bytes());
+            output
+        }
+        _ => call.output_over(0)?,
+    };
+    let updates = match joined.as_deref() {
+        Some([_, updates]) => updates,
+        _ => call.tensor(2)?,
+    };
+    scatter(call, output.bytes_mut(), updates.aligned_bytes(), dtype.size(), combine)?;
     Ok(smallvec![output.finish().into()])
-}
-
-/// Strings of two tensors: their numbers are scattered, those of the updates from the number of strings of the data on.
-fn strings(call: &Call<'_>, scatter: impl Fn(&Call<'_>, &mut [u8], &[u8], usize) -> Result<()>) -> Result<Values> {
-    let (data, updates) = (call.tensor(0)?, call.tensor(2)?);
-    let (mut own, mut new) = (call.scratch::<u64>(data.len())?, call.scratch::<u64>(updates.len())?);
-    let (own, new) = (own.elements_mut::<u64>(), new.elements_mut::<u64>());
-    own.iter_mut().zip(0..).for_each(|(to, k)| *to = k);
-    new.iter_mut().zip(data.len() as u64..).for_each(|(to, k)| *to = k);
-    scatter(call, bytemuck::cast_slice_mut(own), bytemuck::cast_slice(new), size_of::<u64>())?;
-    let string = |k: usize| if k < data.len() { data.string(k) } else { updates.string(k - data.len()) };
-    Ok(smallvec![call.strings(data.shape(), own.iter().map(|k| Ok(string(*k as usize))))?.into()])
 }
