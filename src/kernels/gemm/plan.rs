@@ -268,6 +268,7 @@ impl<S: Operand> Plan<'_, S> {
                 first: first == 0,
                 next: std::ptr::null(),
                 next_step: 0,
+                later: false,
             };
             if a_room > 0 && k > 0 {
                 for (from, height) in self.tiles(rows) {
@@ -312,6 +313,7 @@ impl<S: Operand> Plan<'_, S> {
                         // Each tile fetches a part of the next panel.
                         tile.next = b.wrapping_add(panel_len + at * steps.len() / count * tile.columns);
                         tile.next_step = tile.columns / count;
+                        tile.later = count == 1;
                     }
                     // SAFETY: see `check`.
                     unsafe { (self.kernel.tile)(&tile) };
@@ -370,7 +372,6 @@ impl<S: Operand> Plan<'_, S> {
                 let width = b.width.min(n - start);
                 tile.b = b.elements.as_ptr().wrapping_add(block.b + start * k + steps.start * width + within);
                 tile.b_step = width;
-                tile.next_step = 16 * width;
                 (width * k, true)
             }
             Right::View(b) if self.rooms[1] == 0 => {
