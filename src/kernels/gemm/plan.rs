@@ -16,14 +16,22 @@ const STEPS: usize = 384;
 /// As [`STEPS`], for a single row: nothing is read twice.
 const ROW_STEPS: usize = 1 << 16;
 
+/// As [`STEPS`], for a single row by a matrix with [long rows](LONG_ROW): so many of its rows are read side by side.
+const SIDE_BY_SIDE: usize = 8;
+
+/// Columns from which rows of `b` are long, and columns of a block then.
+const LONG_ROW: usize = 768;
+const LONG_BLOCK: usize = 4096;
+
 /// Maximum number of rows of a block: with [`STEPS`], half of a usual second cache.
 const ROWS: usize = 240;
 
 /// Maximum number of columns of a block whose sums are not in the output.
 const COLUMNS: usize = 512;
 
-/// Fewer rows don't pay for packing `b`.
+/// Fewer rows don't pay for packing `b`, or a `b` of this many bytes.
 const PACK_B_FROM: usize = 16;
+const PACK_LARGE_B_FROM: (usize, usize) = (5, 16 << 20);
 
 /// Fewer columns don't pay for packing `a`.
 const PACK_A_FROM: usize = 128;
@@ -77,12 +85,22 @@ impl<'a, S: Operand> Product<'a, S> {
         let in_place = S::IN_PLACE;
         let (pack_b, width) = match b {
             Right::Packed(b) => (false, kernel.width.min(b.width)),
-            Right::View(b) => (!in_place || n > 1 && (b.column != 1 || m >= PACK_B_FROM), kernel.width),
+            Right::View(b) => {
+                let (rows, bytes) = PACK_LARGE_B_FROM;
+                let is_large = k.saturating_mul(n).saturating_mul(size_of::<S>()) >= bytes;
+                let pays = m >= PACK_B_FROM || m >= rows && is_large;
+                (!in_place || n > 1 && (b.column != 1 || pays), kernel.width)
+            }
         };
+        let long_rows = m == 1 && n >= LONG_ROW && !pack_b && matches!(b, Right::View(_));
         // Rows that are a multiple of a page apart are in the way of each other in the caches.
         let crowded = a.row.is_multiple_of(4096 / size_of::<S>()) && m > 4;
         let pack_a = !in_place || (crowded || a.column != 1 && m > 1) && n >= PACK_A_FROM;
-        let most = if m == 1 && !pack_b { ROW_STEPS } else { STEPS };
+        let most = match m {
+            _ if long_rows => SIDE_BY_SIDE,
+            1 if !pack_b => ROW_STEPS,
+            _ => STEPS,
+        };
         let steps = k.div_ceil(k.div_ceil(most).max(1)).max(1);
 
         let threads = parallel::threads(work, WORTH_SHARING, WORTH_WAKING, resources);
@@ -93,7 +111,11 @@ impl<'a, S: Operand> Product<'a, S> {
         };
         let (count, panels) = (volume(1, batch.iter().map(|batch| &batch.size)).max(1), n.div_ceil(width));
         let row_blocks = m.div_ceil(ROWS);
-        let least = if in_place { 1 } else { n.div_ceil(COLUMNS) };
+        let least = match in_place {
+            false => n.div_ceil(COLUMNS),
+            true if long_rows => n.div_ceil(LONG_BLOCK),
+            true => 1,
+        };
         let column_blocks = parts.div_ceil(count.saturating_mul(row_blocks).max(1)).clamp(least, panels.max(1));
         let columns = panels.div_ceil(column_blocks.max(1)).max(1) * width;
         let column_blocks = n.div_ceil(columns);

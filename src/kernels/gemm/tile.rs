@@ -140,6 +140,11 @@ unsafe fn row<V: Lanes>(tile: &Tile<V::Of>, next: [*const V::Of; ABREAST - 1]) {
     // SAFETY: the caller's. Pointers that no step reads may be anywhere.
     unsafe {
         let mut sums = [[V::zero(); 2]; ABREAST];
+        if !tile.first {
+            for (j, sum) in sums.as_flattened_mut().iter_mut().enumerate() {
+                *sum = V::load(tile.out.add(j * V::COUNT));
+            }
+        }
         let [second, third, fourth] = next;
         let (mut a, mut b) = (tile.a, [tile.b, second, third, fourth]);
         for _ in 0..steps {
