@@ -10,6 +10,7 @@
 //! plan.run(out, scratch.elements_mut(), resources)?;
 //! ```
 
+mod block;
 mod lanes;
 mod number;
 mod pack;
