@@ -272,16 +272,6 @@ impl<S: Operand> Plan<'_, S> {
     }
 }
 
-/// Checks `Resources::stop` now and then: `work` multiplications are to be done now.
-fn look_after(undone: &mut usize, work: usize, resources: Resources<'_>) -> Result<(), Stopped> {
-    *undone += work;
-    if *undone < BETWEEN_LOOKS {
-        return Ok(());
-    }
-    *undone = 0;
-    parallel::look(resources.stop)
-}
-
 for_each_level! {
     fn scale<S: Operand>(sums: &mut [S::Sum], alpha: f32, beta: f32, c: &[S], same: bool) -> () = scale_body::<S>;
 }

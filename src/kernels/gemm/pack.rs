@@ -3,8 +3,8 @@
 //! A panel holds some columns of `b` (or rows of `a`), step of `k` by step: `panel[p, j]`. It has no padding: a narrow
 //! last panel has shorter steps, so a packed matrix is as large as it was.
 
+use super::View;
 use super::number::{Number, Operand};
-use super::{View, tile};
 use crate::kernels::{Resources, Stopped, parallel};
 
 /// A matrix `b` (or several, one after the other) in panels. Made by [`pack`].
@@ -58,7 +58,7 @@ pub(crate) fn pack<S: Operand>(
 }
 
 impl<'a, T: Number> Packed<'a, T> {
-    /// What [`pack`] wrote. `None` if it is less than a matrix of `k` rows and `n` columns.
+    /// What [`pack`] wrote.
     pub(crate) fn new(elements: &'a [T]) -> Packed<'a, T> {
         let start = line_start(elements);
         Packed { elements: elements.get(start..).unwrap_or(&[]), width: T::kernel().width }

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 const STEPS: usize = 384;
 
 /// As [`STEPS`], for a single row: nothing is read twice.
-const ROW_STEPS: usize = 1 << 16;
+const ROW_STEPS: usize = 1 << 13;
 
 /// As [`STEPS`], for a single row by a matrix with [long rows](LONG_ROW): so many of its rows are read side by side.
 const SIDE_BY_SIDE: usize = 8;

@@ -4,6 +4,8 @@
 
 #![allow(unsafe_code)] // pointers with strides: `Tile` says what they must point to
 
+#[cfg(target_arch = "x86_64")]
+use super::lanes::x86::*;
 use super::lanes::{Lanes, Plain};
 use super::number::Number;
 
@@ -180,9 +182,10 @@ fn prefetch<const LATER: bool, T>(at: *const T) {
     let _ = at;
 }
 
-/// The kernels of a number: for any processor, and by name for the levels of [`cpu`](crate::kernels::cpu).
+/// Implements [`Number`]: its vectors and the height of its tiles, for any processor and for each level of
+/// [`cpu`](crate::kernels::cpu).
 macro_rules! kernels {
-    ($($module:ident $type:ty: $mul_add:expr, $plain:ty, $height:literal; $($level:literal $features:literal $lanes:ty, $most:literal;)*)*) => {$(
+    ($($type:ty: $mul_add:expr, $plain:ty, $height:literal; $($level:literal $features:literal $lanes:ty, $most:literal;)*)*) => {$(
         impl Number for $type {
             const ZERO: $type = 0 as $type;
 
@@ -217,19 +220,17 @@ macro_rules! kernels {
     )*};
 }
 
-use super::lanes::x86::*;
-
 kernels! {
-    of_f32 f32: f32::mul_add, Plain<f32, 4>, 4;
+    f32: f32::mul_add, Plain<f32, 4>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F32x16, 12;
         3 "avx2,fma" F32x8, 6;
-    of_f64 f64: f64::mul_add, Plain<f64, 2>, 4;
+    f64: f64::mul_add, Plain<f64, 2>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F64x8, 12;
         3 "avx2,fma" F64x4, 6;
-    of_u32 u32: |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c), Plain<u32, 4>, 4;
+    u32: |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c), Plain<u32, 4>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" U32x16, 8;
         3 "avx2,fma" U32x8, 4;
-    of_u64 u64: |a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c), Plain<u64, 2>, 4;
+    u64: |a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c), Plain<u64, 2>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" U64x8, 8;
         3 "avx2,fma" Plain<u64, 4>, 4;
 }
