@@ -224,11 +224,13 @@ mod tests {
     #[cfg_attr(miri, ignore = "too large")]
     fn large_ones_on_several_threads() {
         for element in ELEMENTS {
-            check(element, &[300, 701], &[1, 0]);
-            check(element, &[3, 65_539], &[1, 0]);
-            check(element, &[65_539, 3], &[1, 0]);
-            check(element, &[3, 70, 5, 110], &[0, 3, 2, 1]);
-            check(element, &[30, 7, 5, 110], &[2, 0, 1, 3]);
+            // Worth waking threads.
+            let n = 160_000 / element;
+            check(element, &[n / 301, 301], &[1, 0]);
+            check(element, &[3, n / 3], &[1, 0]);
+            check(element, &[n / 3, 3], &[1, 0]);
+            check(element, &[3, n / 750, 5, 50], &[0, 3, 2, 1]);
+            check(element, &[n / 3000, 7, 5, 110], &[2, 0, 1, 3]);
         }
     }
 

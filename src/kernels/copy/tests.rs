@@ -132,14 +132,16 @@ fn paddings() {
 #[cfg_attr(miri, ignore = "too large")]
 fn large_ones_on_several_threads() {
     for element in ELEMENTS {
+        // Worth waking threads.
+        let n = 160_000 / element;
         for fill in FILLS {
-            check(element, &[49_991], &[padded(49_991, 40_000, 60_000, fill)]);
-            check(element, &[300, 301], &[padded(300, 17, 9, fill), padded(301, 5, 100, fill)]);
+            check(element, &[n / 2], &[padded(n / 2, n / 3, n / 4, fill)]);
+            check(element, &[n / 300, 280], &[padded(n / 300, 7, 9, fill), padded(280, 5, 100, fill)]);
         }
-        check(element, &[300_000], &[line(150_000, 299_999, -2)]);
-        check(element, &[2, 30_000], &[line(5, 0, 0), whole(30_000)]);
-        check(element, &[30_000, 1], &[whole(30_000), line(5, 0, 0)]);
-        check(element, &[300, 7, 100], &[line(150, 0, 2), line(3, 4, 1), whole(100)]);
+        check(element, &[2 * n], &[line(n, 2 * n - 1, -2)]);
+        check(element, &[2, n / 4], &[line(5, 0, 0), whole(n / 4)]);
+        check(element, &[n / 4, 1], &[whole(n / 4), line(5, 0, 0)]);
+        check(element, &[n / 150, 7, 100], &[line(n / 300, 0, 2), line(3, 4, 1), whole(100)]);
     }
 }
 
