@@ -101,6 +101,14 @@ impl Ran {
         assert_eq!(*self.0.unwrap(), want);
     }
 
+    /// Checks that the first output is `input` itself: no element was copied.
+    #[track_caller]
+    pub(crate) fn shares(self, input: &Value) {
+        let output = self.0.unwrap().swap_remove(0);
+        let address = |value: &Value| value.tensor().unwrap().bytes().as_ptr();
+        assert_eq!(address(&output), address(input));
+    }
+
     /// Checks for an error with `text` in it.
     #[track_caller]
     pub(crate) fn fails(self, text: &str) -> Error {
