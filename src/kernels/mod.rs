@@ -5,6 +5,7 @@
 
 mod cpu;
 pub(crate) mod elementwise;
+pub(crate) mod functions;
 pub(crate) mod gather;
 pub(crate) mod half;
 pub(crate) mod number;

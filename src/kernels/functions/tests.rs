@@ -1,0 +1,184 @@
+use super::Real;
+use crate::kernels::cpu::tests::at_each_level;
+use crate::kernels::sized;
+use std::hint::black_box;
+use std::time::Instant;
+
+struct Function {
+    name: &'static str,
+    single: fn(&[f32], &mut [f32]),
+    double: fn(&[f64], &mut [f64]),
+    reference: fn(f64) -> f64,
+    /// Maximum error in `f32` and `f64`, in units of the last place.
+    errors: (f64, f64),
+}
+
+/// A loop for each function, as kernels have them.
+macro_rules! functions {
+    ($($name:ident, $errors:expr, $reference:expr;)*) => {
+        $(mod $name {
+            use super::Real;
+
+            #[inline(always)]
+            fn body<T: Real>(input: &[T], output: &mut [T]) {
+                for (output, &x) in output.iter_mut().zip(input) {
+                    *output = crate::kernels::functions::$name(x);
+                }
+            }
+            crate::kernels::cpu::for_each_level! {
+                pub(super) fn all<T: Real>(input: &[T], output: &mut [T]) -> () = body;
+            }
+        })*
+        const FUNCTIONS: &[Function] = &[$(Function {
+            name: stringify!($name),
+            single: $name::all::<f32>,
+            double: $name::all::<f64>,
+            reference: $reference,
+            errors: $errors,
+        }),*];
+    };
+}
+
+functions! {
+    exp, (0.6, 0.6), f64::exp;
+    sigmoid, (0.6, 1.0), |x| if x > 0.0 { 1.0 / (1.0 + (-x).exp()) } else { x.exp() / (1.0 + x.exp()) };
+    tanh, (0.6, 1.0), f64::tanh;
+    log, (0.6, 0.6), f64::ln;
+    erf, (0.8, 1.0), super::erf::<f64>;
+}
+
+fn same(a: f64, b: f64) -> bool {
+    a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
+}
+
+/// The distance in units of the last place of the exact result, for a type with `digits` bits, the last of at least
+/// 2^`least`.
+fn error(got: f64, exact: f64, digits: i32, least: i32, max: f64) -> f64 {
+    if same(got, exact) {
+        return 0.0;
+    }
+    // The greatest numbers' neighbour would be 2^MAX_EXP.
+    let exact = if exact.is_infinite() { (2.0 * max / 2.0).copysign(exact) } else { exact };
+    let got = if got.is_infinite() { max.copysign(got) } else { got };
+    if exact == 0.0 || got == 0.0 && got.is_sign_negative() != exact.is_sign_negative() {
+        return f64::INFINITY;
+    }
+    let exponent = (exact.abs().to_bits() >> 52) as i32 - 1023;
+    (got - exact).abs() / ((exponent - digits + 1).max(least) as f64).exp2()
+}
+
+fn error_f32(got: f32, exact: f64) -> f64 {
+    // Beyond half a unit above the greatest number it is infinite.
+    let exact = if (exact as f32).is_infinite() { f64::INFINITY.copysign(exact) } else { exact };
+    // Zeros have the sign of what they stand for.
+    if got == 0.0 && exact.abs() < 1e-44 && got.is_sign_negative() == exact.is_sign_negative() {
+        return exact.abs() / (-149.0f64).exp2();
+    }
+    error(got.into(), exact, 24, -149, 128f64.exp2())
+}
+
+/// All floats: `cargo test --release --lib -- --ignored every_float --nocapture`
+#[test]
+#[ignore = "minutes"]
+fn every_float() {
+    const PART: u32 = 1 << 16;
+    let only = std::env::var("FUNCTION").ok();
+    for function in FUNCTIONS.iter().filter(|f| only.as_ref().is_none_or(|only| only == f.name)) {
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u32;
+        let worst = std::thread::scope(|scope| {
+            let work = |first: u32| {
+                let mut worst = (0.0, 0f32);
+                let mut output = vec![0.0; PART as usize];
+                for part in (first..=u32::MAX / PART).step_by(threads as usize) {
+                    let input: Vec<f32> = (0..PART).map(|i| f32::from_bits(part * PART + i)).collect();
+                    (function.single)(&input, &mut output);
+                    for (&x, &y) in input.iter().zip(&output) {
+                        let error = error_f32(y, (function.reference)(x.into()));
+                        assert!(!error.is_nan(), "{}({x:e}) = {y:e}", function.name);
+                        if error > worst.0 {
+                            worst = (error, x);
+                        }
+                    }
+                }
+                worst
+            };
+            let helpers: Vec<_> = (0..threads).map(|first| scope.spawn(move || work(first))).collect();
+            helpers.into_iter().map(|helper| helper.join().unwrap()).fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a })
+        });
+        println!("{:8} {:.4} ulp at {:e}", function.name, worst.0, worst.1);
+        assert!(worst.0 <= function.errors.0);
+    }
+}
+
+/// Microseconds per million numbers at each level, in a slice that stays in the cache.
+#[test]
+#[ignore = "measures"]
+fn times() {
+    fn time<T: Real>(function: fn(&[T], &mut [T])) -> f64 {
+        let input: Vec<T> = (0..2048u32).map(|i| T::of(f64::from(i.wrapping_mul(40503) % 2048) / 256.0 - 3.99)).collect();
+        let mut output = input.clone();
+        let runs = (0..3000).map(|_| {
+            let start = Instant::now();
+            function(black_box(&input), black_box(&mut output));
+            start.elapsed().as_secs_f64()
+        });
+        runs.fold(f64::INFINITY, f64::min) / 2048.0 * 1e12
+    }
+    println!("microseconds per million of f32 and f64 at each level");
+    for function in FUNCTIONS {
+        print!("{:8}", function.name);
+        at_each_level(|| print!("  {:6.0} {:6.0}", time(function.single), time(function.double)));
+        println!();
+    }
+}
+
+/// Numbers of all sizes, more of them near 1.
+fn samples<T: Real>(count: u32, random: fn(u64) -> T) -> Vec<T> {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state ^ (state >> 29)
+    };
+    let specials = [0.0, 1.0, 0.5, 2.0, 1e-300, 5e-324, 1e-45, 1e-40, 1e300, 3.4e38, f64::INFINITY, f64::NAN, 88.72283905, 88.722_84, 1e9];
+    let mut all: Vec<T> = specials.iter().flat_map(|&x| [T::of(x), T::of(-x)]).collect();
+    for _ in 0..count / 3 {
+        all.push(random(next()));
+        all.push(T::of((next() % (1 << 24)) as f64 / f64::from(1 << 19) - 16.0));
+        all.push(T::of((next() % (1 << 24)) as f64 / f64::from(1 << 12) - 2048.0));
+    }
+    all
+}
+
+#[test]
+fn samples_are_right_and_the_same_at_each_level() {
+    let count = sized(100_000, 300);
+    let (singles, doubles) = (samples(count, |bits| f32::from_bits(bits as u32)), samples(count, f64::from_bits));
+    for function in FUNCTIONS {
+        let (mut single, mut double) = (Vec::new(), Vec::new());
+        at_each_level(|| {
+            let mut output = vec![0.0; singles.len()];
+            (function.single)(&singles, &mut output);
+            if single.is_empty() {
+                single = output.clone();
+            }
+            for ((x, y), first) in singles.iter().zip(output).zip(&single) {
+                let exact = (function.reference)((*x).into());
+                let error = error_f32(y, exact);
+                assert!(error <= function.errors.0, "{}({x:e}) = {y:e}, exactly {exact:e}: {error}", function.name);
+                assert_eq!(y.to_bits(), first.to_bits(), "{}({x:e})", function.name);
+            }
+            let mut output = vec![0.0; doubles.len()];
+            (function.double)(&doubles, &mut output);
+            if double.is_empty() {
+                double = output.clone();
+            }
+            for ((x, y), first) in doubles.iter().zip(output).zip(&double) {
+                let exact = (function.reference)(*x);
+                let error = error(y, exact, 53, -1074, f64::MAX);
+                // std's may be wrong as well.
+                assert!(error <= function.errors.1 + 1.0, "{}({x:e}) = {y:e}, exactly {exact:e}: {error}", function.name);
+                assert_eq!(y.to_bits(), first.to_bits(), "{}({x:e})", function.name);
+            }
+        });
+    }
+}
