@@ -123,6 +123,16 @@ pub(crate) fn int(name: &str, value: i64) -> (&str, Attribute) {
     (name, Attribute::Int(value))
 }
 
+/// An attribute of kind FLOAT.
+pub(crate) fn float(name: &str, value: f32) -> (&str, Attribute) {
+    (name, Attribute::Float(value))
+}
+
+/// An attribute of kind STRING.
+pub(crate) fn string<'a>(name: &'a str, value: &str) -> (&'a str, Attribute) {
+    (name, Attribute::String(value.to_string()))
+}
+
 /// A tensor of a shape.
 pub(crate) fn tensor<T: crate::dtype::Element>(shape: &[usize], elements: impl Into<Vec<T>>) -> Value {
     crate::tensor::Tensor::from_elements(shape, elements.into()).unwrap().into()
