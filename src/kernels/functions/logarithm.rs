@@ -1,7 +1,7 @@
 //! Functions of log(x).
 
 use super::exponential::LIFT;
-use super::{Real, ends, near_zero, polynomial, sum};
+use super::{Real, ends, least, near_zero, polynomial, sum};
 
 #[inline(always)]
 pub(crate) fn log<T: Real>(x: T) -> T {
@@ -81,13 +81,13 @@ pub(crate) fn atanh<T: Real>(x: T) -> T {
     T::of((if a <= 1.0 { y } else { f64::NAN }).copysign(x.to_f64()))
 }
 
-/// log(high + low) + more * ln 2, |low| <= |high| / 2^[bits], high a normal number.
+/// log(high + low) + more * ln 2, of a normal number `high` and its error.
 #[inline(always)]
 fn of_sum<T: Real>(high: T, low: T, more: T) -> T {
     let (m, k) = high.parts();
     let f = m - T::ONE;
-    // log'(m) = 1 / m.
-    let low = low * (T::BIASED - k).power_of_two() / m;
+    // log'(m) = 1 / m. `low` doesn't count where k is limited.
+    let low = low * (T::BIASED - least(k, T::of(100.0))).power_of_two() / m;
     let k = k + more;
     together(f, (f * f).mul_add(polynomial(f, T::LOG), k.mul_add(T::LN_2_REST, low)), k)
 }
@@ -100,7 +100,7 @@ fn together<T: Real>(f: T, rest: T, k: T) -> T {
     high + (low + rest)
 }
 
-/// The rounded sum and its error. |a| or |b| is the greater one where a or b is.
+/// [`sum`] of the greater and the lesser one, which is -a at least.
 #[inline(always)]
 fn ordered<T: Real>(a: T, b: T) -> (T, T) {
     if a > b { sum(a, b) } else { sum(b, a) }
