@@ -43,4 +43,14 @@ impl Half {
             }
         }
     }
+
+    /// Rounds each number to one of 16 bits.
+    pub(crate) fn round(self, numbers: &mut [f32]) {
+        let mut bits = [0; 64];
+        for numbers in numbers.chunks_mut(bits.len()) {
+            let bits = bits.get_mut(..numbers.len()).unwrap_or(&mut []);
+            self.narrow(numbers, bits);
+            self.widen(bits, numbers);
+        }
+    }
 }

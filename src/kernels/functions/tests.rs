@@ -104,7 +104,12 @@ fn error_f32(got: f32, exact: f64) -> f64 {
 fn every_float() {
     const PART: u32 = 1 << 16;
     let only = std::env::var("FUNCTION").ok();
-    for function in FUNCTIONS.iter().filter(|f| !SLICES.iter().any(|s| s.name == f.name)).chain(SLICES).filter(|f| only.as_ref().is_none_or(|only| only == f.name)) {
+    for function in FUNCTIONS
+        .iter()
+        .filter(|f| !SLICES.iter().any(|s| s.name == f.name))
+        .chain(SLICES)
+        .filter(|f| only.as_ref().is_none_or(|only| only == f.name))
+    {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u32;
         let worst = std::thread::scope(|scope| {
             let work = |first: u32| {
