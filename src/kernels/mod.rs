@@ -15,6 +15,7 @@ pub(crate) mod lanes;
 pub(crate) mod number;
 mod parallel;
 pub(crate) mod permute;
+pub(crate) mod random;
 pub(crate) mod scatter;
 #[cfg(feature = "rayon")]
 mod team;

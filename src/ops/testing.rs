@@ -101,6 +101,14 @@ impl Ran {
         assert_eq!(*self.0.unwrap(), want);
     }
 
+    /// Checks that the first output is `input` itself: no element was copied.
+    #[track_caller]
+    pub(crate) fn shares(self, input: &Value) {
+        let output = self.0.unwrap().swap_remove(0);
+        let address = |value: &Value| value.tensor().unwrap().bytes().as_ptr();
+        assert_eq!(address(&output), address(input));
+    }
+
     /// Checks for an error with `text` in it.
     #[track_caller]
     pub(crate) fn fails(self, text: &str) -> Error {
@@ -113,6 +121,16 @@ impl Ran {
 /// An attribute of kind INT.
 pub(crate) fn int(name: &str, value: i64) -> (&str, Attribute) {
     (name, Attribute::Int(value))
+}
+
+/// An attribute of kind FLOAT.
+pub(crate) fn float(name: &str, value: f32) -> (&str, Attribute) {
+    (name, Attribute::Float(value))
+}
+
+/// An attribute of kind STRING.
+pub(crate) fn string<'a>(name: &'a str, value: &str) -> (&'a str, Attribute) {
+    (name, Attribute::String(value.to_string()))
 }
 
 /// A tensor of a shape.
