@@ -1,7 +1,7 @@
 //! Normalization of lanes whose elements are neighbours, then a scale and a bias for their elements.
 
-use super::reduce::{BLOCK, sum};
-use super::{Dim, Dims, Floating, Number, Offsets, Stored};
+use super::reduce::{BLOCK, value};
+use super::{Dim, Dims, Floating, Mean, Number, Offsets, Reduction, Stored};
 use crate::kernels::cpu::for_each_level;
 use crate::kernels::{Resources, Stopped, parallel};
 
@@ -27,9 +27,9 @@ pub(crate) struct Statistics<T> {
 impl Normalize {
     #[inline(always)]
     fn statistics<S: Stored<T>, T: Floating>(self, lane: &[S]) -> Statistics<T> {
-        let mean = if self.center { sum(lane, |x: T| x).over(lane.len()) } else { <T as Number>::ZERO };
-        let deviation = sum(lane, |x: T| (x - mean) * (x - mean));
-        let divisor = (deviation.over(lane.len()) + T::of(self.epsilon.into())).root();
+        let mean = if self.center { value(&Mean, lane) } else { <T as Number>::ZERO };
+        let variance = value(&Deviation { from: mean }, lane);
+        let divisor = (variance + T::of(self.epsilon.into())).root();
         Statistics { mean, divisor }
     }
 
@@ -37,10 +37,40 @@ impl Normalize {
     fn apply<T: Floating>(self, Statistics { mean, divisor }: Statistics<T>, lane: &mut [T]) {
         if self.center {
             let inverse = <T as Number>::ONE / divisor;
-            lane.iter_mut().for_each(|x| *x = (*x - mean) * inverse);
+            for x in lane {
+                *x = (*x - mean) * inverse;
+            }
         } else {
-            lane.iter_mut().for_each(|x| *x = *x / divisor);
+            for x in lane {
+                *x = *x / divisor;
+            }
         }
+    }
+}
+
+/// The mean of squares of differences.
+struct Deviation<T> {
+    from: T,
+}
+
+impl<T: Floating> Reduction<T> for Deviation<T> {
+    const START: T = T::NOTHING;
+
+    #[inline(always)]
+    fn neutral(&self) -> T {
+        self.from
+    }
+    #[inline(always)]
+    fn counts(&self, element: T) -> T {
+        (element - self.from) * (element - self.from)
+    }
+    #[inline(always)]
+    fn join(a: T, b: T) -> T {
+        a + b
+    }
+    #[inline(always)]
+    fn end(value: T, len: usize) -> T {
+        value.over(len)
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Number, Reduction, ReductionOfAll};
 macro_rules! sums {
     ($($(#[$doc:meta])* $name:ident = |$element:ident| $counts:expr, |$sum:ident, $len:pat_param| $end:expr;)*) => {$(
         $(#[$doc])*
-        #[derive(Debug)]
+        #[derive(Debug, Default)]
         pub(crate) struct $name;
 
         impl<T: Number> Reduction<T> for $name {
@@ -14,7 +14,7 @@ macro_rules! sums {
             const EMPTY: T = T::ZERO;
 
             #[inline(always)]
-            fn counts($element: T) -> T {
+            fn counts(&self, $element: T) -> T {
                 $counts
             }
             #[inline(always)]
@@ -47,7 +47,7 @@ sums! {
 }
 
 /// The product.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Prod;
 
 impl<T: Number> Reduction<T> for Prod {
@@ -62,7 +62,7 @@ impl<T: Number> Reduction<T> for Prod {
 impl ReductionOfAll for Prod {}
 
 /// The greatest element; NaN if there is one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Max;
 
 impl<T: Number> Reduction<T> for Max {
@@ -77,7 +77,7 @@ impl<T: Number> Reduction<T> for Max {
 impl ReductionOfAll for Max {}
 
 /// The least element; NaN if there is one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Min;
 
 impl<T: Number> Reduction<T> for Min {

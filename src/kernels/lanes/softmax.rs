@@ -1,8 +1,8 @@
 //! Softmax and its relatives. They subtract the greatest element first, which changes nothing but keeps exponentials
 //! finite.
 
-use super::reduce::{PARTIALS, join, sum, value};
-use super::{Floating, Map, Max, Measure, Number, Sum};
+use super::reduce::{PARTIALS, join, value};
+use super::{Floating, Map, Max, Measure, Number, Reduction, Sum};
 use crate::kernels::functions::{exp, log};
 use crate::kernels::half::Half;
 
@@ -13,9 +13,11 @@ pub(crate) struct Softmax;
 impl<T: Floating> Map<T> for Softmax {
     #[inline(always)]
     fn map(&self, lane: &[T], to: &mut [T]) {
-        let max = value::<Max, T>(lane);
+        let max = value(&Max, lane);
         let scale = <T as Number>::ONE / exponentials(lane, max, to);
-        to.iter_mut().for_each(|to| *to = *to * scale);
+        for to in to {
+            *to = *to * scale;
+        }
     }
 }
 
@@ -45,9 +47,11 @@ pub(crate) struct LogSoftmax;
 impl<T: Floating> Map<T> for LogSoftmax {
     #[inline(always)]
     fn map(&self, lane: &[T], to: &mut [T]) {
-        let max = value::<Max, T>(lane);
-        let log_sum = log(sum(lane, |x: T| exp(x - max)));
-        to.iter_mut().zip(lane).for_each(|(to, &x)| *to = x - max - log_sum);
+        let max = value(&Max, lane);
+        let log_sum = log(value(&SumExp { max }, lane));
+        for (to, &x) in to.iter_mut().zip(lane) {
+            *to = x - max - log_sum;
+        }
     }
 }
 
@@ -60,24 +64,57 @@ impl Measure<f64> for LogSumExp {
 
     #[inline(always)]
     fn of(&self, lane: &[f64]) -> f64 {
-        let max = value::<Max, f64>(lane);
-        let shift = if max.is_finite() { max } else { 0.0 };
-        log(sum(lane, |x: f64| exp(x - shift))) + shift
+        let max: f64 = value(&Max, lane);
+        let max = if max.is_finite() { max } else { 0.0 };
+        log(value(&SumExp { max }, lane)) + max
     }
 }
 
-/// Fills `to` with `exp(x - max)`, and returns their sum.
+/// The sum of `exp(x - max)`.
+struct SumExp<T> {
+    max: T,
+}
+
+impl<T: Floating> Reduction<T> for SumExp<T> {
+    const START: T = T::NOTHING;
+    const EMPTY: T = <T as Number>::ZERO;
+
+    #[inline(always)]
+    fn neutral(&self) -> T {
+        -T::INFINITY
+    }
+    #[inline(always)]
+    fn counts(&self, element: T) -> T {
+        exp(element - self.max)
+    }
+    #[inline(always)]
+    fn join(a: T, b: T) -> T {
+        a + b
+    }
+}
+
+/// Fills `to` with `exp(x - max)`, and returns the sum, as [`SumExp`] does.
 #[inline(always)]
 fn exponentials<T: Floating>(lane: &[T], max: T, to: &mut [T]) -> T {
     let mut partials = [T::NOTHING; PARTIALS];
-    let mut add = |lane: &[T], to: &mut [T]| {
-        for ((&x, to), partial) in lane.iter().zip(to).zip(&mut partials) {
-            *to = exp(x - max);
-            *partial = *partial + *to;
+    let mut padded = [-T::INFINITY; PARTIALS];
+    for (block, to) in lane.chunks(PARTIALS).zip(to.chunks_mut(PARTIALS)) {
+        let block = match block.first_chunk() {
+            Some(block) => block,
+            None => {
+                padded.iter_mut().zip(block).for_each(|(to, from)| *to = *from);
+                &padded
+            }
+        };
+        let mut results = [T::NOTHING; PARTIALS];
+        for ((result, partial), &x) in results.iter_mut().zip(&mut partials).zip(block) {
+            *result = exp(x - max);
+            *partial = *partial + *result;
         }
-    };
-    let ((blocks, rest), (to_blocks, to_rest)) = (lane.as_chunks::<PARTIALS>(), to.as_chunks_mut::<PARTIALS>());
-    blocks.iter().zip(to_blocks).for_each(|(block, to)| add(block, to));
-    add(rest, to_rest);
-    join(partials, T::plus)
+        match to.first_chunk_mut() {
+            Some(to) => *to = results,
+            None => to.iter_mut().zip(results).for_each(|(to, result)| *to = result),
+        }
+    }
+    join::<Sum, T>(partials)
 }
