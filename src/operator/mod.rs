@@ -16,7 +16,7 @@ pub(crate) use context::Context;
 pub(crate) use control::{Control, Resume, Step};
 pub(crate) use expand::{Body, BodyValue};
 pub use node::{Compatibility, Node};
-pub(crate) use rowwise::{Align, Held, broadcast_fact};
+pub(crate) use rowwise::{Align, Held};
 pub(crate) use sources::{Feeds, Source, Sources};
 
 pub use crate::schema::Attribute;

@@ -91,6 +91,16 @@ impl<'a> Node<'a> {
         given.or_else(|| self.schema.attributes.iter().find(|formal| formal.name == name)?.default.as_ref())
     }
 
+    /// The value that the text of an attribute stands for.
+    pub(crate) fn choice<T: Copy>(&self, name: &str, allowed: &[(&str, T)]) -> Result<T> {
+        let given = self.string(name)?;
+        allowed.iter().find(|(text, _)| *text == given).map(|(_, value)| *value).ok_or_else(|| {
+            let allowed: Vec<&str> = allowed.iter().map(|(text, _)| *text).collect();
+            let (given, allowed) = (quote(given), allowed.join(", "));
+            Error::model(format!("{name} is {given}: allowed {allowed}")).attribute(name)
+        })
+    }
+
     /// The attributes that the node gives, in its order.
     pub(crate) fn given(&self) -> impl Iterator<Item = (&'a str, &'a Attribute)> {
         self.attributes.iter().map(|(name, value)| (name.as_str(), value))

@@ -14,8 +14,18 @@ pub(crate) enum Align {
     Last,
     /// The second input has dimensions of the first from this axis on; without an axis, the last ones.
     At(Option<i64>),
+    /// The second input is one for all, or one for each entry of axis 1 of the first; else at the last dimensions of the
+    /// first.
+    Channels,
     /// The inputs have the same shape.
     Equal,
+}
+
+impl Align {
+    /// What is known about the shape of the output: nothing if a rank is unknown.
+    pub(crate) fn fact(self, inputs: &[Option<&Fact>]) -> Option<Fact> {
+        broadcast_fact(if self == Align::Last { inputs } else { inputs.get(..1)? })
+    }
 }
 
 /// An operand of [`Call::rowwise`].
@@ -29,7 +39,7 @@ pub(crate) enum Held {
 
 impl Call<'_> {
     /// Computes an output of the shape that the operands broadcast to. `row` gets contiguous elements of each operand, and
-    /// writes as many of the output.
+    /// writes as many of the output. If the output is of strings, the operands of strings share their text.
     pub(crate) fn rowwise<const N: usize>(
         &mut self,
         mut held: [Held; N],
@@ -42,13 +52,13 @@ impl Call<'_> {
             *shape = Shape::from_slice(self.held(held)?.shape());
         }
         if align != Align::Last {
-            self.align(align, &mut shapes)?;
+            self.align(align, &held, &mut shapes)?;
         }
         let shape = match broadcast(&shapes) {
             Ok(shape) => shape,
             Err((d, j, k)) => return Err(self.not_broadcast(&held, d, j, k)),
         };
-        self.context.check_output(dtype, &shape)?;
+        let len = self.context.check_output(dtype, &shape)?;
         let mut place = None;
         for (k, held) in held.iter_mut().enumerate() {
             let tensor = self.held(held)?;
@@ -70,7 +80,12 @@ impl Call<'_> {
         }
         let (inside, mut output) = match place {
             Some((k, new)) => (Some(k), new),
-            None => (None, self.output_of(dtype, shape.clone())?),
+            None => {
+                // Strings are views into the text that the operands share.
+                let like = held.iter().filter_map(|held| self.held(held).ok()).find(|held| held.dtype() == DType::String);
+                let text = like.filter(|_| dtype == DType::String).and_then(Tensor::text);
+                (None, NewTensor::new(dtype, shape.clone(), len, text, &self.context.memory)?)
+            }
         };
         let mut operands = [Operand { bytes: None, size: dtype.size(), shape: &shape }; N];
         for (k, ((operand, held), own)) in operands.iter_mut().zip(&held).zip(&shapes).enumerate() {
@@ -91,18 +106,27 @@ impl Call<'_> {
     }
 
     /// Aligns the second shape to the first.
-    fn align(&self, align: Align, shapes: &mut [Shape]) -> Result<()> {
+    fn align(&self, align: Align, held: &[Held], shapes: &mut [Shape]) -> Result<()> {
         let [first, second] = shapes else { return Ok(()) };
         let axis = match align {
             Align::Last => return Ok(()),
             Align::Equal if first == second => return Ok(()),
             Align::Equal => {
                 let (a, b) = (ShapeText(first), ShapeText(second));
-                let (first, second) = (quote(self.name(0)), quote(self.name(1)));
-                let text =
-                    format!("{second} has shape {b}, {first} has shape {a}: without broadcast they must be equal");
-                return Err(Error::input(text).parameter(self.name(1)));
+                let other = match held.get(1) {
+                    Some(Held::Input(k)) => *k,
+                    _ => 1,
+                };
+                let (first, name) = (quote(&self.label(0)), quote(&self.label(other)));
+                let text = format!("{name} has shape {b}, {first} has shape {a}: without broadcast they must be equal");
+                return Err(Error::input(text).parameter(self.name(other)));
             }
+            Align::Channels if second.iter().all(|dim| *dim == 1) => {
+                second.clear();
+                return Ok(());
+            }
+            Align::Channels if first.len() > 1 && second.len() == 1 => Some(1),
+            Align::Channels => None,
             Align::At(axis) => axis,
         };
         let last = first.len() as i64 - second.len() as i64;
@@ -179,8 +203,7 @@ fn broadcast<const N: usize>(shapes: &[Shape; N]) -> std::result::Result<Shape, 
     Ok(all)
 }
 
-/// What is known about the shape that inputs broadcast to: nothing if a rank is unknown.
-pub(crate) fn broadcast_fact(inputs: &[Option<&Fact>]) -> Option<Fact> {
+fn broadcast_fact(inputs: &[Option<&Fact>]) -> Option<Fact> {
     let dims: Option<Vec<&[Dim]>> = inputs.iter().map(|input| (*input)?.dims()).collect();
     let dims = dims?;
     let rank = dims.iter().map(|dims| dims.len()).max()?;

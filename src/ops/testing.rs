@@ -19,6 +19,16 @@ pub(crate) fn run<const A: usize, const I: usize>(
     Ran(try_run(operator, opset, attributes, inputs))
 }
 
+/// The outputs of an operator in its version under an opset.
+pub(crate) fn outputs<const A: usize, const I: usize>(
+    operator: &str,
+    opset: i64,
+    attributes: [(&str, Attribute); A],
+    inputs: [&Value; I],
+) -> Values {
+    try_run(operator, opset, attributes, inputs).unwrap()
+}
+
 fn try_run<const A: usize, const I: usize>(
     operator: &str,
     opset: i64,
@@ -58,6 +68,16 @@ impl Ran {
 /// An attribute of kind INT.
 pub(crate) fn int(name: &str, value: i64) -> (&str, Attribute) {
     (name, Attribute::Int(value))
+}
+
+/// An attribute of kind FLOAT.
+pub(crate) fn float(name: &str, value: f32) -> (&str, Attribute) {
+    (name, Attribute::Float(value))
+}
+
+/// An attribute of kind STRING.
+pub(crate) fn string<'a>(name: &'a str, value: &str) -> (&'a str, Attribute) {
+    (name, Attribute::String(value.to_string()))
 }
 
 /// A tensor of a shape.

@@ -7,7 +7,9 @@
 
 mod rows;
 
-pub(crate) use rows::{Floats, Ints, Row, Test, float_row, number_row, test_row};
+pub(crate) use rows::{
+    Bytes, Floats, Ints, Row, Test, byte_row, float_row, has_bits, int_row, number_row, select, test_row,
+};
 
 use super::{Resources, Stopped, parallel};
 use bytemuck::{cast_slice, cast_slice_mut};

@@ -2,21 +2,28 @@
 
 use crate::dtype::DType;
 use crate::kernels::cpu::for_each_level;
+use crate::kernels::functions::Real;
 use crate::kernels::half::Half;
-use crate::kernels::number::{Float, Int};
+use crate::kernels::number::Int;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 /// Computes a row from rows of `N` operands. They have equal lengths.
 pub(crate) type Row<F, const N: usize> = fn(&F, [&[u8]; N], &mut [u8]);
 
-/// A function of `N` floats. float16 and bfloat16 are computed in `f32` and rounded once.
+/// A function of `N` floats. float16 and bfloat16 are computed in `f32` and rounded once. `#[inline(always)]`, so that the
+/// loop is compiled for each level of the processor.
 pub(crate) trait Floats<const N: usize>: Sync {
-    fn float<T: Float>(&self, x: [T; N]) -> T;
+    fn float<T: Real>(&self, x: [T; N]) -> T;
 }
 
 /// A function of `N` integers.
 pub(crate) trait Ints<const N: usize>: Sync {
     fn int<T: Int>(&self, x: [T; N]) -> T;
+}
+
+/// A function of each byte of `N` elements.
+pub(crate) trait Bytes<const N: usize>: Sync {
+    fn byte(&self, x: [u8; N]) -> u8;
 }
 
 /// A question about `N` numbers.
@@ -55,6 +62,11 @@ pub(crate) fn int_row<F: Ints<N>, const N: usize>(dtype: DType) -> Option<Row<F,
     })
 }
 
+/// The row kernel of a function on bytes.
+pub(crate) fn byte_row<F: Bytes<N>, const N: usize>(_: DType) -> Option<Row<F, N>> {
+    Some(|f, inputs, out| each(inputs, out, |x| f.byte(x)))
+}
+
 /// The row kernel of a question about numbers or bools: its output is bool.
 pub(crate) fn test_row<F: Test<N>, const N: usize>(dtype: DType) -> Option<Row<F, N>> {
     Some(match dtype {
@@ -74,7 +86,7 @@ pub(crate) fn test_row<F: Test<N>, const N: usize>(dtype: DType) -> Option<Row<F
     })
 }
 
-fn float<F: Floats<N>, T: Float, const N: usize>(f: &F, inputs: [&[u8]; N], out: &mut [u8]) {
+fn float<F: Floats<N>, T: Real, const N: usize>(f: &F, inputs: [&[u8]; N], out: &mut [u8]) {
     at_best_level(FloatLoop { f, inputs: inputs.map(cast_slice::<u8, T>), out: cast_slice_mut(out) });
 }
 
@@ -102,6 +114,29 @@ fn test_half<F: Test<N>, const N: usize>(f: &F, half: Half, inputs: [&[u8]; N], 
         let count = inputs.first().map_or(0, |input| input.len()).min(out.len());
         test::<F, f32, N>(f, inputs.map(cast_slice), out.get_mut(..count).unwrap_or(&mut []));
     });
+}
+
+/// Whether each element has one of these bit patterns.
+pub(crate) fn has_bits<T: Pod + Eq, const N: usize>(patterns: [T; N], input: &[u8], out: &mut [u8]) {
+    each([cast_slice::<u8, T>(input)], out, |[x]| u8::from(patterns.iter().any(|pattern| *pattern == x)));
+}
+
+/// `out[i] = if condition[i] { x[i] } else { y[i] }` for elements of `size` bytes.
+pub(crate) fn select(size: usize, [condition, x, y]: [&[u8]; 3], out: &mut [u8]) {
+    fn each<T: Pod>(condition: &[u8], x: &[u8], y: &[u8], out: &mut [u8]) {
+        let (x, y) = (cast_slice::<u8, T>(x), cast_slice::<u8, T>(y));
+        for (((out, condition), x), y) in cast_slice_mut(out).iter_mut().zip(condition).zip(x).zip(y) {
+            *out = if *condition == 0 { *y } else { *x };
+        }
+    }
+    match size {
+        1 => each::<u8>(condition, x, y, out),
+        2 => each::<u16>(condition, x, y, out),
+        4 => each::<u32>(condition, x, y, out),
+        // A complex64 has the alignment of its parts.
+        8 => each::<[u32; 2]>(condition, x, y, out),
+        _ => each::<[u64; 2]>(condition, x, y, out),
+    }
 }
 
 /// Elements that are widened at a time.
@@ -144,7 +179,7 @@ struct FloatLoop<'a, F, T, const N: usize> {
     out: &'a mut [T],
 }
 
-impl<F: Floats<N>, T: Float, const N: usize> Loop for FloatLoop<'_, F, T, N> {
+impl<F: Floats<N>, T: Real, const N: usize> Loop for FloatLoop<'_, F, T, N> {
     #[inline(always)]
     fn run(self) {
         let FloatLoop { f, inputs, out } = self;

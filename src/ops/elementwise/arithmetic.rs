@@ -1,44 +1,24 @@
 //! Add, Sub, Mul and Div: arithmetic on the elements of two tensors.
 //! <https://onnx.ai/onnx/operators/onnx__Add.html>, <https://onnx.ai/onnx/operators/onnx__Div.html>
 
-use super::{Elementwise, align};
+use super::{Elementwise, align, entry};
 use crate::ops::prelude::*;
 
-pub(super) const ADD: Implementation = Implementation {
-    domain: "",
-    name: "Add",
-    versions: &[1, 6, 7, 13, 14],
-    make: Make::Run(|node| Ok(Elementwise::new(Add, number_row, align(node)?).boxed())),
-};
+pub(super) const ADD: Implementation = entry("Add", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Add, number_row, align(node)?).boxed()));
 
-pub(super) const SUB: Implementation = Implementation {
-    domain: "",
-    name: "Sub",
-    versions: &[1, 6, 7, 13, 14],
-    make: Make::Run(|node| Ok(Elementwise::new(Sub, number_row, align(node)?).boxed())),
-};
+pub(super) const SUB: Implementation = entry("Sub", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Sub, number_row, align(node)?).boxed()));
 
-pub(super) const MUL: Implementation = Implementation {
-    domain: "",
-    name: "Mul",
-    versions: &[1, 6, 7, 13, 14],
-    make: Make::Run(|node| Ok(Elementwise::new(Mul, number_row, align(node)?).boxed())),
-};
+pub(super) const MUL: Implementation = entry("Mul", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Mul, number_row, align(node)?).boxed()));
 
-pub(super) const DIV: Implementation = Implementation {
-    domain: "",
-    name: "Div",
-    versions: &[1, 6, 7, 13, 14],
-    make: Make::Run(|node| Ok(Elementwise::new(Div, number_row, align(node)?).dividing().boxed())),
-};
+pub(super) const DIV: Implementation = entry("Div", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Div, number_row, align(node)?).dividing().boxed()));
 
 /// `C = A + B`
 #[derive(Debug)]
-struct Add;
+pub(super) struct Add;
 
 impl Floats<2> for Add {
     #[inline(always)]
-    fn float<T: Float>(&self, [a, b]: [T; 2]) -> T {
+    fn float<T: Real>(&self, [a, b]: [T; 2]) -> T {
         a + b
     }
 }
@@ -55,7 +35,7 @@ struct Sub;
 
 impl Floats<2> for Sub {
     #[inline(always)]
-    fn float<T: Float>(&self, [a, b]: [T; 2]) -> T {
+    fn float<T: Real>(&self, [a, b]: [T; 2]) -> T {
         a - b
     }
 }
@@ -72,7 +52,7 @@ struct Mul;
 
 impl Floats<2> for Mul {
     #[inline(always)]
-    fn float<T: Float>(&self, [a, b]: [T; 2]) -> T {
+    fn float<T: Real>(&self, [a, b]: [T; 2]) -> T {
         a * b
     }
 }
@@ -89,7 +69,7 @@ struct Div;
 
 impl Floats<2> for Div {
     #[inline(always)]
-    fn float<T: Float>(&self, [a, b]: [T; 2]) -> T {
+    fn float<T: Real>(&self, [a, b]: [T; 2]) -> T {
         a / b
     }
 }

@@ -1,0 +1,109 @@
+//! Mod: what remains of a division.
+//! <https://onnx.ai/onnx/operators/onnx__Mod.html>
+
+use super::{Elementwise, entry};
+use crate::ops::prelude::*;
+
+pub(super) const MOD: Implementation = entry("Mod", &[10, 13, 28], |node| {
+    let function = Mod { truncates: node.int("fmod")? != 0 };
+    let floats = function.truncates || node.version() >= 28;
+    Ok(Box::new(Checked { floats, all: Elementwise::new(function, number_row, Align::Last).dividing() }))
+});
+
+/// `C = A - floor(A / B) * B` with the sign of B, or `A - trunc(A / B) * B` with the sign of A
+#[derive(Debug)]
+struct Mod {
+    truncates: bool,
+}
+
+impl Floats<2> for Mod {
+    #[inline(always)]
+    fn float<T: Real>(&self, [a, b]: [T; 2]) -> T {
+        let rest = a.remainder(b);
+        if self.truncates {
+            rest
+        } else if rest == T::ZERO {
+            rest.copysign(b)
+        } else if (rest < T::ZERO) == (b < T::ZERO) {
+            rest
+        } else {
+            rest + b
+        }
+    }
+}
+
+impl Ints<2> for Mod {
+    fn int<T: Int>(&self, [a, b]: [T; 2]) -> T {
+        let rest = a.remainder(b);
+        if self.truncates || rest == T::ZERO || (rest < T::ZERO) == (b < T::ZERO) { rest } else { rest.plus(b) }
+    }
+}
+
+/// Before version 28 floats need `fmod = 1`.
+#[derive(Debug)]
+struct Checked {
+    floats: bool,
+    all: Elementwise<Mod, 2>,
+}
+
+impl Checked {
+    fn check(&self, dtype: DType) -> Result<()> {
+        if self.floats || !dtype.is_float() {
+            return Ok(());
+        }
+        Err(Error::model(format!("fmod is 0: tensors of {dtype} need 1 before version 28")).attribute("fmod"))
+    }
+}
+
+impl Operator for Checked {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        self.check(call.tensor(0)?.dtype())?;
+        self.all.run(call)
+    }
+
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        self.all.infer(inputs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{int, run};
+    use half::{bf16, f16};
+
+    const NAN: f64 = f64::NAN;
+    const INF: f64 = f64::INFINITY;
+
+    #[test]
+    fn integers() {
+        let (a, b) = ([-4i32, 7, 5, 4, -7, 8].into(), [2i32, -3, 8, -2, 3, 5].into());
+        run("Mod", 13, [], [&a, &b]).gives([0i32, -2, 5, 0, 2, 3]);
+        run("Mod", 10, [int("fmod", 1)], [&a, &b]).gives([0i32, 1, 5, 0, -1, 3]);
+        run("Mod", 28, [], [&[250u8, 7].into(), &[240u8].into()]).gives([10u8, 7]);
+        run("Mod", 13, [], [&[i64::MIN].into(), &[-1i64].into()]).gives([0i64]);
+        run("Mod", 13, [], [&[1i8].into(), &[0i8].into()]).fails("\"B\"[0] = 0: an integer can't be divided by 0");
+    }
+
+    #[test]
+    fn floats() {
+        let a = [5.5, -5.5, 5.5, -5.5, -0.0, 0.0, INF, 1.0, 3.0, -3.0, NAN, 1.0];
+        let b = [2.0, 2.0, -2.0, -2.0, 2.0, -2.0, 1.0, 0.0, INF, INF, 1.0, NAN];
+        run("Mod", 28, [], [&a.into(), &b.into()]).gives([
+            1.5, 0.5, -0.5, -1.5, 0.0, -0.0, NAN, NAN, 3.0, INF, NAN, NAN,
+        ]);
+        run("Mod", 13, [int("fmod", 1)], [&a.into(), &b.into()]).gives([
+            1.5, -1.5, 1.5, -1.5, -0.0, 0.0, NAN, NAN, 3.0, -3.0, NAN, NAN,
+        ]);
+        run("Mod", 28, [], [&vec![f16::from_f32(-4.3)].into(), &vec![f16::from_f32(2.1)].into()])
+            .gives(vec![f16::from_f32(2.0 - 0.001_953_125)]);
+        run("Mod", 28, [], [&vec![bf16::from_f32(-3.0)].into(), &vec![bf16::from_f32(2.0)].into()])
+            .gives(vec![bf16::ONE]);
+    }
+
+    #[test]
+    fn floats_before_version_28() {
+        let error = run("Mod", 13, [], [&[1f32].into(), &[1f32].into()])
+            .fails("fmod is 0: tensors of float need 1 before version 28");
+        assert_eq!(error.place().attribute.as_deref(), Some("fmod"));
+    }
+}
