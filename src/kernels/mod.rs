@@ -10,6 +10,7 @@ pub(crate) mod gather;
 pub(crate) mod half;
 pub(crate) mod number;
 mod parallel;
+pub(crate) mod random;
 #[cfg(feature = "rayon")]
 mod team;
 

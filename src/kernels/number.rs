@@ -40,13 +40,13 @@ pub(crate) trait Float:
 
     /// The greater one; NaN if one is NaN.
     #[inline(always)]
-    fn maximum(self, other: Self) -> Self {
+    fn larger(self, other: Self) -> Self {
         if self > other || self.is_nan() { self } else { other }
     }
 
     /// The lesser one; NaN if one is NaN.
     #[inline(always)]
-    fn minimum(self, other: Self) -> Self {
+    fn smaller(self, other: Self) -> Self {
         if self < other || self.is_nan() { self } else { other }
     }
 }

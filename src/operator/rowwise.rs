@@ -82,7 +82,8 @@ impl Call<'_> {
             Some((k, new)) => (Some(k), new),
             None => {
                 // Strings are views into the text that the operands share.
-                let like = held.iter().filter_map(|held| self.held(held).ok()).find(|held| held.dtype() == DType::String);
+                let like =
+                    held.iter().filter_map(|held| self.held(held).ok()).find(|held| held.dtype() == DType::String);
                 let text = like.filter(|_| dtype == DType::String).and_then(Tensor::text);
                 (None, NewTensor::new(dtype, shape.clone(), len, text, &self.context.memory)?)
             }
@@ -98,7 +99,8 @@ impl Call<'_> {
         Ok(output.finish())
     }
 
-    fn held<'a>(&'a self, held: &'a Held) -> Result<&'a Tensor> {
+    /// The tensor of an operand.
+    pub(crate) fn held<'a>(&'a self, held: &'a Held) -> Result<&'a Tensor> {
         match held {
             Held::Input(k) => self.tensor(*k),
             Held::Own(tensor) => Ok(tensor),

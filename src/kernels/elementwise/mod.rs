@@ -8,7 +8,8 @@
 mod rows;
 
 pub(crate) use rows::{
-    Bytes, Floats, Ints, Row, Test, byte_row, float_row, has_bits, int_row, number_row, select, test_row,
+    Bytes, Floats, Ints, Row, Test, byte_row, float_row, has_bits, int_row, number_row, of_f64, select, test_row,
+    to_f64,
 };
 
 use super::{Resources, Stopped, parallel};

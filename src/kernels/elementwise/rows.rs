@@ -6,6 +6,7 @@ use crate::kernels::functions::Real;
 use crate::kernels::half::Half;
 use crate::kernels::number::Int;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use half::{bf16, f16};
 
 /// Computes a row from rows of `N` operands. They have equal lengths.
 pub(crate) type Row<F, const N: usize> = fn(&F, [&[u8]; N], &mut [u8]);
@@ -136,6 +137,38 @@ pub(crate) fn select(size: usize, [condition, x, y]: [&[u8]; 3], out: &mut [u8])
         // A complex64 has the alignment of its parts.
         8 => each::<[u32; 2]>(condition, x, y, out),
         _ => each::<[u64; 2]>(condition, x, y, out),
+    }
+}
+
+/// Numbers as `f64`: rounded if they are integers beyond 2^53.
+pub(crate) fn to_f64(from: DType, input: &[u8], out: &mut [u8]) {
+    macro_rules! of {
+        ($($dtype:ident: $type:ty, $convert:expr;)*) => {
+            match from {
+                $(DType::$dtype => {
+                    let convert: fn($type) -> f64 = $convert;
+                    each([cast_slice::<u8, $type>(input)], cast_slice_mut(out), |[x]| convert(x));
+                })*
+                _ => {}
+            }
+        };
+    }
+    of! {
+        Float: f32, f64::from; Double: f64, |x| x; Float16: f16, f16::to_f64; Bfloat16: bf16, bf16::to_f64;
+        Int8: i8, f64::from; Int16: i16, f64::from; Int32: i32, f64::from; Int64: i64, |x| x as f64;
+        Uint8: u8, f64::from; Uint16: u16, f64::from; Uint32: u32, f64::from; Uint64: u64, |x| x as f64;
+    }
+}
+
+/// `f64` as floats of another type, rounded once.
+pub(crate) fn of_f64(to: DType, input: &[u8], out: &mut [u8]) {
+    let input = [cast_slice::<u8, f64>(input)];
+    match to {
+        DType::Float => each(input, cast_slice_mut(out), |[x]| x as f32),
+        DType::Double => each(input, cast_slice_mut(out), |[x]| x),
+        DType::Float16 => each(input, cast_slice_mut(out), |[x]| f16::from_f64(x)),
+        DType::Bfloat16 => each(input, cast_slice_mut(out), |[x]| bf16::from_f64(x)),
+        _ => {}
     }
 }
 

@@ -92,7 +92,7 @@ struct HardSigmoid {
 impl Floats<1> for HardSigmoid {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
-        x.mul_add(T::of(self.alpha.into()), T::of(self.beta.into())).minimum(T::ONE).maximum(T::ZERO)
+        x.mul_add(T::of(self.alpha.into()), T::of(self.beta.into())).smaller(T::ONE).larger(T::ZERO)
     }
 }
 
@@ -106,7 +106,7 @@ impl Floats<1> for HardSwish {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         // Near -3 the sum is exact, and X / 6 wouldn't be.
-        x * ((x + T::of(3.0)) / T::of(6.0)).minimum(T::ONE).maximum(T::ZERO)
+        x * ((x + T::of(3.0)) / T::of(6.0)).smaller(T::ONE).larger(T::ZERO)
     }
 }
 
@@ -211,8 +211,13 @@ mod tests {
         run("HardSigmoid", 6, [float("alpha", 0.5), float("beta", 0.25)], [&[-1f32, 1.0, 2.0, NAN].into()])
             .gives([0f32, 0.75, 1.0, NAN]);
         run("HardSigmoid", 22, [], [&vec![f16::ZERO].into()]).gives(vec![f16::from_f32(0.5)]);
-        run("HardSwish", 14, [], [&[-4f32, 0.0, 1.5, 5.0, -3.0 + 2f32.powi(-20)].into()])
-            .gives([-0f32, 0.0, 1.125, 5.0, (-3.0 + 2f32.powi(-20)) * (2f32.powi(-20) / 6.0)]);
+        run("HardSwish", 14, [], [&[-4f32, 0.0, 1.5, 5.0, -3.0 + 2f32.powi(-20)].into()]).gives([
+            -0f32,
+            0.0,
+            1.125,
+            5.0,
+            (-3.0 + 2f32.powi(-20)) * (2f32.powi(-20) / 6.0),
+        ]);
     }
 
     #[test]
@@ -221,8 +226,13 @@ mod tests {
         let attributes = || [float("lambd", 1.5), float("bias", 1.5)];
         run("Shrink", 9, attributes(), [&[-2f32, -1.0, 0.0, 1.0, 2.0, NAN].into()])
             .gives([-0.5f32, 0.0, 0.0, 0.0, 0.5, 0.0]);
-        run("Shrink", 9, attributes(), [&[-5i64, -1, 2, i64::MAX, i64::MIN].into()])
-            .gives([-3i64, 0, 0, i64::MAX - 2, i64::MIN + 2]);
+        run("Shrink", 9, attributes(), [&[-5i64, -1, 2, i64::MAX, i64::MIN].into()]).gives([
+            -3i64,
+            0,
+            0,
+            i64::MAX - 2,
+            i64::MIN + 2,
+        ]);
         run("Shrink", 9, [float("bias", -1.0)], [&[0u8, 1, 255].into()]).gives([0u8, 2, 0]);
     }
 }

@@ -4,13 +4,17 @@
 use super::{Elementwise, align, entry};
 use crate::ops::prelude::*;
 
-pub(super) const ADD: Implementation = entry("Add", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Add, number_row, align(node)?).boxed()));
+pub(super) const ADD: Implementation =
+    entry("Add", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Add, number_row, align(node)?).boxed()));
 
-pub(super) const SUB: Implementation = entry("Sub", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Sub, number_row, align(node)?).boxed()));
+pub(super) const SUB: Implementation =
+    entry("Sub", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Sub, number_row, align(node)?).boxed()));
 
-pub(super) const MUL: Implementation = entry("Mul", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Mul, number_row, align(node)?).boxed()));
+pub(super) const MUL: Implementation =
+    entry("Mul", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Mul, number_row, align(node)?).boxed()));
 
-pub(super) const DIV: Implementation = entry("Div", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Div, number_row, align(node)?).dividing().boxed()));
+pub(super) const DIV: Implementation =
+    entry("Div", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Div, number_row, align(node)?).dividing().boxed()));
 
 /// `C = A + B`
 #[derive(Debug)]

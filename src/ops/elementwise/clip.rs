@@ -1,12 +1,13 @@
 //! Clip: limits elements to an interval.
 //! <https://onnx.ai/onnx/operators/onnx__Clip.html>
 
-use super::entry;
+use super::{entry, no_row, scalar};
 use crate::ops::prelude::*;
 
 /// The bounds are inputs from version 11 on, and attributes before.
 pub(super) const CLIP: Implementation = entry("Clip", &[1, 6, 11, 12, 13], |node| {
-    let given = |name| if node.version() < 11 { node.attribute(name).map(|_| node.float(name)).transpose() } else { Ok(None) };
+    let given =
+        |name| if node.version() < 11 { node.attribute(name).map(|_| node.float(name)).transpose() } else { Ok(None) };
     Ok(Box::new(Clip { min: given("min")?, max: given("max")? }))
 });
 
@@ -20,7 +21,7 @@ struct Clip {
 impl Operator for Clip {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let dtype = call.tensor(0)?.dtype();
-        let row = number_row(dtype).ok_or_else(|| Error::bug("Clip has no row for a type"))?;
+        let row = number_row(dtype).ok_or_else(|| no_row(dtype))?;
         let (least, greatest) = finite(dtype)?;
         let min = bound(call, 1, self.min, least)?;
         let max = bound(call, 2, self.max, greatest)?;
@@ -37,11 +38,7 @@ impl Operator for Clip {
 /// A bound as a scalar: the attribute, the input, or the default.
 fn bound(call: &Call<'_>, k: usize, attribute: Option<f32>, default: Tensor) -> Result<Tensor> {
     if let Some(value) = attribute {
-        return Ok(match default.dtype() {
-            DType::Double => Tensor::scalar(f64::from(value)),
-            DType::Float16 => Tensor::scalar(f16::from_f32(value)),
-            _ => Tensor::scalar(value),
-        });
+        return scalar(default.dtype(), value);
     }
     match call.optional_tensor(k)? {
         None => Ok(default),
@@ -59,7 +56,7 @@ fn finite(dtype: DType) -> Result<(Tensor, Tensor)> {
         ($($dtype:ident: $type:ty),*) => {
             match dtype {
                 $(DType::$dtype => Ok((Tensor::scalar(<$type>::MIN), Tensor::scalar(<$type>::MAX))),)*
-                _ => Err(Error::bug("a type has no least number")),
+                _ => Err(no_row(dtype)),
             }
         };
     }
@@ -73,7 +70,7 @@ struct Limit;
 impl Floats<3> for Limit {
     #[inline(always)]
     fn float<T: Real>(&self, [x, min, max]: [T; 3]) -> T {
-        x.maximum(min).minimum(max)
+        x.larger(min).smaller(max)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Equal, Greater, Less and their kin, IsNaN, IsInf: the output is bool.
 //! <https://onnx.ai/onnx/operators/onnx__Equal.html>, <https://onnx.ai/onnx/operators/onnx__IsInf.html>
 
-use super::{Elementwise, Function, align, entry};
+use super::{Elementwise, Function, align, entry, no_row};
 use crate::ops::prelude::*;
 
 pub(super) const EQUAL: Implementation =
@@ -83,7 +83,7 @@ impl Operator for Equal {
                 })?
             }
             dtype => {
-                let row = test_row(dtype).ok_or_else(|| Error::bug("Equal has no row for a type"))?;
+                let row = test_row(dtype).ok_or_else(|| no_row(dtype))?;
                 call.rowwise(held, self.align, DType::Bool, &|inputs, out| row(self, inputs, out))?
             }
         };

@@ -107,6 +107,17 @@ fn numbers<F: Function + Floats<N> + Ints<N>, const N: usize>(function: F) -> Re
     Ok(Elementwise::new(function, number_row, Align::Last).boxed())
 }
 
+/// A scalar of a type of floats.
+fn scalar(dtype: DType, value: f32) -> Result<Tensor> {
+    Ok(match dtype {
+        DType::Float => Tensor::scalar(value),
+        DType::Double => Tensor::scalar(f64::from(value)),
+        DType::Float16 => Tensor::scalar(f16::from_f32(value)),
+        DType::Bfloat16 => Tensor::scalar(bf16::from_f32(value)),
+        _ => return Err(no_row(dtype)),
+    })
+}
+
 /// What is computed of the elements at one place. Its fields are fixed at load.
 trait Function: std::fmt::Debug + Send + Sync + 'static {}
 impl<F: std::fmt::Debug + Send + Sync + 'static> Function for F {}
@@ -153,7 +164,7 @@ fn align(node: &Node<'_>) -> Result<Align> {
 impl<F: Function, const N: usize> Operator for Elementwise<F, N> {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let dtype = call.tensor(0)?.dtype();
-        let row = (self.row)(dtype).ok_or_else(|| Error::bug("an elementwise operator has no row for a type"))?;
+        let row = (self.row)(dtype).ok_or_else(|| no_row(dtype))?;
         let output = if self.test { DType::Bool } else { dtype };
         if self.divides {
             check_divisor(call.tensor(1)?, call.name(1))?;
@@ -166,6 +177,12 @@ impl<F: Function, const N: usize> Operator for Elementwise<F, N> {
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
         Ok(self.align.fact(inputs).into_iter().collect())
     }
+}
+
+/// Error for a type that the table of the standard has, and the operator doesn't.
+#[cold]
+fn no_row(dtype: DType) -> Error {
+    Error::bug(&format!("the operator computes nothing of {dtype}"))
 }
 
 /// Fails if an integer is 0.

@@ -2,15 +2,14 @@
 //! <https://onnx.ai/onnx/operators/onnx__Max.html>, <https://onnx.ai/onnx/operators/onnx__Sum.html>
 
 use super::arithmetic::Add;
-use super::{Function, entry};
+use super::{Function, entry, no_row};
 use crate::ops::prelude::*;
 
 pub(super) const MAX: Implementation =
     entry("Max", &[1, 6, 8, 12, 13], |node| variadic(Max, number_row, Scale::Keep, node));
 pub(super) const MIN: Implementation =
     entry("Min", &[1, 6, 8, 12, 13], |node| variadic(Min, number_row, Scale::Keep, node));
-pub(super) const SUM: Implementation =
-    entry("Sum", &[1, 6, 8, 13], |node| variadic(Add, float_row, Scale::Sum, node));
+pub(super) const SUM: Implementation = entry("Sum", &[1, 6, 8, 13], |node| variadic(Add, float_row, Scale::Sum, node));
 pub(super) const MEAN: Implementation =
     entry("Mean", &[1, 6, 8, 13], |node| variadic(Add, float_row, Scale::Mean, node));
 
@@ -54,7 +53,7 @@ impl<F: Function> Operator for Variadic<F> {
         // Halves are summed in float, and rounded once.
         let half = Half::of(dtype).filter(|_| self.scale != Scale::Keep);
         let work = if half.is_some() { DType::Float } else { dtype };
-        let row = (self.row)(work).ok_or_else(|| Error::bug("a variadic operator has no row for a type"))?;
+        let row = (self.row)(work).ok_or_else(|| no_row(work))?;
         let input = |call: &mut Call<'_>, k| match half {
             None => Ok(Held::Input(k)),
             Some(half) => {
@@ -69,7 +68,7 @@ impl<F: Function> Operator for Variadic<F> {
         }
         if self.scale == Scale::Mean {
             let (by, row) = (Divide { by: count as f64 }, float_row(work));
-            let row = row.ok_or_else(|| Error::bug("Mean has no row for a type"))?;
+            let row = row.ok_or_else(|| no_row(work))?;
             all = Held::Own(call.rowwise([all], Align::Last, work, &|x, out| row(&by, x, out))?);
         }
         if let Some(half) = half {
@@ -94,7 +93,7 @@ struct Max;
 impl Floats<2> for Max {
     #[inline(always)]
     fn float<T: Real>(&self, [a, b]: [T; 2]) -> T {
-        a.maximum(b)
+        a.larger(b)
     }
 }
 
@@ -111,7 +110,7 @@ struct Min;
 impl Floats<2> for Min {
     #[inline(always)]
     fn float<T: Real>(&self, [a, b]: [T; 2]) -> T {
-        a.minimum(b)
+        a.smaller(b)
     }
 }
 

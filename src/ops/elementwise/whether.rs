@@ -13,12 +13,8 @@ struct Where;
 impl Operator for Where {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let dtype = call.tensor(1)?.dtype();
-        let held = match call.joined(&[1, 2])? {
-            Some([x, y]) => [Held::Input(0), Held::Own(x), Held::Own(y)],
-            None => [Held::Input(0), Held::Input(1), Held::Input(2)],
-        };
-        let output =
-            call.rowwise(held, Align::Last, dtype, &|inputs, out| select(dtype.size(), inputs, out))?;
+        let held = [Held::Input(0), Held::Input(1), Held::Input(2)];
+        let output = call.rowwise(held, Align::Last, dtype, &|inputs, out| select(dtype.size(), inputs, out))?;
         Ok(smallvec![output.into()])
     }
 
@@ -39,10 +35,16 @@ mod tests {
         let condition = [true, false, true].into();
         run("Where", 9, [], [&condition, &[1u8, 2, 3].into(), &[4u8, 5, 6].into()]).gives([1u8, 5, 3]);
         run("Where", 9, [], [&condition, &[true; 3].into(), &[false; 3].into()]).gives([true, false, true]);
-        run("Where", 16, [], [&condition, &vec![bf16::ONE; 3].into(), &vec![bf16::ZERO; 1].into()])
-            .gives(vec![bf16::ONE, bf16::ZERO, bf16::ONE]);
-        run("Where", 16, [], [&condition, &[f32::NAN, 2.0, 3.0].into(), &tensor(&[], [-0f32])])
-            .gives([f32::NAN, -0.0, 3.0]);
+        run("Where", 16, [], [&condition, &vec![bf16::ONE; 3].into(), &vec![bf16::ZERO; 1].into()]).gives(vec![
+            bf16::ONE,
+            bf16::ZERO,
+            bf16::ONE,
+        ]);
+        run("Where", 16, [], [&condition, &[f32::NAN, 2.0, 3.0].into(), &tensor(&[], [-0f32])]).gives([
+            f32::NAN,
+            -0.0,
+            3.0,
+        ]);
         run("Where", 9, [], [&condition, &[1i64].into(), &[4i64, 5, 6].into()]).gives([1i64, 5, 1]);
         let (one, i) = (vec![Complex::new(1f32, 0.0); 3], vec![Complex::new(0f32, 1.0); 3]);
         run("Where", 9, [], [&condition, &one.clone().into(), &i.clone().into()]).gives(vec![one[0], i[0], one[0]]);
