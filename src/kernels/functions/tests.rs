@@ -40,12 +40,33 @@ macro_rules! functions {
 }
 
 functions! {
-    exp, (0.6, 0.6), f64::exp;
+    exp, (0.7, 0.7), f64::exp;
+    expm1, (0.7, 1.0), f64::exp_m1;
     sigmoid, (0.6, 1.0), |x| if x > 0.0 { 1.0 / (1.0 + (-x).exp()) } else { x.exp() / (1.0 + x.exp()) };
     tanh, (0.6, 1.0), f64::tanh;
-    log, (0.6, 0.6), f64::ln;
-    erf, (0.8, 1.0), super::erf::<f64>;
+    sinh, (0.51, 1.0), f64::sinh;
+    cosh, (0.51, 1.0), f64::cosh;
+    softplus, (0.51, 2.0), |x| if x > 0.0 { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() };
+    log, (0.6, 0.7), f64::ln;
+    log1p, (0.7, 1.0), f64::ln_1p;
+    asinh, (0.51, 1.0), |x| super::asinh(x);
+    acosh, (0.51, 1.0), |x| super::acosh(x);
+    atanh, (0.51, 1.0), |x| super::atanh(x);
+    erf, (0.8, 1.0), |x| super::erf(x);
+    asin, (0.51, 1.0), f64::asin;
+    acos, (0.51, 1.0), f64::acos;
+    atan, (0.51, 1.0), f64::atan;
+    sin, (0.51, 1.0), f64::sin;
+    cos, (0.51, 1.0), f64::cos;
+    tan, (0.51, 1.0), f64::tan;
 }
+
+/// The functions that have slices of their own.
+const SLICES: &[Function] = &[
+    Function { name: "sin", single: super::sin_all, double: super::sin_all, reference: f64::sin, errors: (0.51, 1.0) },
+    Function { name: "cos", single: super::cos_all, double: super::cos_all, reference: f64::cos, errors: (0.51, 1.0) },
+    Function { name: "tan", single: super::tan_all, double: super::tan_all, reference: f64::tan, errors: (0.51, 1.0) },
+];
 
 fn same(a: f64, b: f64) -> bool {
     a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
@@ -115,17 +136,17 @@ fn every_float() {
 #[ignore = "measures"]
 fn times() {
     fn time<T: Real>(function: fn(&[T], &mut [T])) -> f64 {
-        let input: Vec<T> = (0..2048u32).map(|i| T::of(f64::from(i.wrapping_mul(40503) % 2048) / 256.0 - 3.99)).collect();
+        let input: Vec<T> = (0..8192u32).map(|i| T::of(f64::from(i.wrapping_mul(40503) % 8192) / 1024.0 - 3.99)).collect();
         let mut output = input.clone();
         let runs = (0..3000).map(|_| {
             let start = Instant::now();
             function(black_box(&input), black_box(&mut output));
             start.elapsed().as_secs_f64()
         });
-        runs.fold(f64::INFINITY, f64::min) / 2048.0 * 1e12
+        runs.fold(f64::INFINITY, f64::min) / 8192.0 * 1e12
     }
     println!("microseconds per million of f32 and f64 at each level");
-    for function in FUNCTIONS {
+    for function in FUNCTIONS.iter().chain(SLICES) {
         print!("{:8}", function.name);
         at_each_level(|| print!("  {:6.0} {:6.0}", time(function.single), time(function.double)));
         println!();
@@ -153,7 +174,7 @@ fn samples<T: Real>(count: u32, random: fn(u64) -> T) -> Vec<T> {
 fn samples_are_right_and_the_same_at_each_level() {
     let count = sized(100_000, 300);
     let (singles, doubles) = (samples(count, |bits| f32::from_bits(bits as u32)), samples(count, f64::from_bits));
-    for function in FUNCTIONS {
+    for function in FUNCTIONS.iter().chain(SLICES) {
         let (mut single, mut double) = (Vec::new(), Vec::new());
         at_each_level(|| {
             let mut output = vec![0.0; singles.len()];
