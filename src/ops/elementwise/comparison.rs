@@ -179,7 +179,7 @@ mod tests {
         run("Greater", 13, [], [&a, &b]).gives([false, false, true, false, false]);
         run("GreaterOrEqual", 16, [], [&a, &b]).gives([false, true, true, false, true]);
         run("Less", 9, [], [&a, &b]).gives([true, false, false, false, false]);
-        run("LessOrEqual", 12, [], [&a, &b]).gives([true, true, true, false, true]);
+        run("LessOrEqual", 12, [], [&a, &b]).gives([true, true, false, false, true]);
         run("Equal", 13, [], [&a, &b]).gives([false, true, false, false, true]);
         run("Less", 9, [], [&[u64::MAX].into(), &[1u64].into()]).gives([false]);
         run("Less", 9, [], [&[-1i8].into(), &[1i8].into()]).gives([true]);
