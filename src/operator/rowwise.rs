@@ -3,7 +3,7 @@
 use super::Call;
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Result, quote};
-use crate::kernels::elementwise::{Operand, walk};
+use crate::kernels::elementwise::{Operand, RowOf, walk};
 use crate::tensor::{NewTensor, Shape, Tensor};
 use crate::value::{Dim, Fact};
 
@@ -19,6 +19,8 @@ pub(crate) enum Align {
     Channels,
     /// The inputs have the same shape.
     Equal,
+    /// They have the same shape, or the second is a scalar.
+    EqualOrScalar,
 }
 
 impl Align {
@@ -45,7 +47,7 @@ impl Call<'_> {
         mut held: [Held; N],
         align: Align,
         dtype: DType,
-        row: &(dyn Fn([&[u8]; N], &mut [u8]) + Sync),
+        row: &RowOf<'_, N>,
     ) -> Result<Tensor> {
         let mut shapes: [Shape; N] = std::array::from_fn(|_| Shape::new());
         for (shape, held) in shapes.iter_mut().zip(&held) {
@@ -112,8 +114,9 @@ impl Call<'_> {
         let [first, second] = shapes else { return Ok(()) };
         let axis = match align {
             Align::Last => return Ok(()),
-            Align::Equal if first == second => return Ok(()),
-            Align::Equal => {
+            Align::Equal | Align::EqualOrScalar if first == second => return Ok(()),
+            Align::EqualOrScalar if second.is_empty() => return Ok(()),
+            Align::Equal | Align::EqualOrScalar => {
                 let (a, b) = (ShapeText(first), ShapeText(second));
                 let other = match held.get(1) {
                     Some(Held::Input(k)) => *k,

@@ -11,10 +11,21 @@ use half::{bf16, f16};
 /// Computes a row from rows of `N` operands. They have equal lengths.
 pub(crate) type Row<F, const N: usize> = fn(&F, [&[u8]; N], &mut [u8]);
 
+/// A [`Row`] with its function.
+pub(crate) type RowOf<'a, const N: usize> = dyn Fn([&[u8]; N], &mut [u8]) + Sync + 'a;
+
 /// A function of `N` floats. float16 and bfloat16 are computed in `f32` and rounded once. `#[inline(always)]`, so that the
 /// loop is compiled for each level of the processor.
 pub(crate) trait Floats<const N: usize>: Sync {
     fn float<T: Real>(&self, x: [T; N]) -> T;
+
+    /// Computes a row: [`Floats::float`] of each element, unless there is a faster way with the same results.
+    fn row<T: Real>(&self, inputs: [&[T]; N], out: &mut [T])
+    where
+        Self: Sized,
+    {
+        at_best_level(FloatLoop { f: self, inputs, out });
+    }
 }
 
 /// A function of `N` integers.
@@ -88,7 +99,7 @@ pub(crate) fn test_row<F: Test<N>, const N: usize>(dtype: DType) -> Option<Row<F
 }
 
 fn float<F: Floats<N>, T: Real, const N: usize>(f: &F, inputs: [&[u8]; N], out: &mut [u8]) {
-    at_best_level(FloatLoop { f, inputs: inputs.map(cast_slice::<u8, T>), out: cast_slice_mut(out) });
+    f.row(inputs.map(cast_slice::<u8, T>), cast_slice_mut(out));
 }
 
 fn int<F: Ints<N>, T: Int, const N: usize>(f: &F, inputs: [&[u8]; N], out: &mut [u8]) {
@@ -119,7 +130,7 @@ fn test_half<F: Test<N>, const N: usize>(f: &F, half: Half, inputs: [&[u8]; N], 
 
 /// Whether each element has one of these bit patterns.
 pub(crate) fn has_bits<T: Pod + Eq, const N: usize>(patterns: [T; N], input: &[u8], out: &mut [u8]) {
-    each([cast_slice::<u8, T>(input)], out, |[x]| u8::from(patterns.iter().any(|pattern| *pattern == x)));
+    each([cast_slice::<u8, T>(input)], out, |[x]| u8::from(patterns.contains(&x)));
 }
 
 /// `out[i] = if condition[i] { x[i] } else { y[i] }` for elements of `size` bytes.

@@ -114,6 +114,7 @@ mod tests {
         run("Add", 6, [int("broadcast", 1), int("axis", -1)], [&a, &tensor(&[1], [1f32])])
             .gives(tensor(&[2, 3], [2f32, 3.0, 4.0, 5.0, 6.0, 7.0]));
         run("Add", 6, [], [&a, &three]).fails("without broadcast they must be equal");
+        run("Add", 1, [], [&three, &tensor(&[], [1f32])]).gives([11f32, 21.0, 31.0]);
         run("Add", 6, [int("broadcast", 1), int("axis", 1)], [&a, &two])
             .fails("dimension 0 of \"B\" is 2, and dimension 1 of \"A\" is 3");
         run("Add", 6, [int("broadcast", 1), int("axis", 2)], [&a, &two])

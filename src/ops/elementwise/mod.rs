@@ -152,11 +152,12 @@ impl<F: Function, const N: usize> Elementwise<F, N> {
     }
 }
 
-/// How versions 1 and 6 of an operator of two inputs align them: only if `broadcast` is 1, and then at `axis`.
+/// How versions 1 and 6 of an operator of two inputs align them: at `axis` if `broadcast` is 1. Else bodies of official
+/// functions still have scalars (Softplus-1).
 fn align(node: &Node<'_>) -> Result<Align> {
     Ok(match node.version() {
         7.. => Align::Last,
-        _ if node.int("broadcast")? == 0 => Align::Equal,
+        _ if node.int("broadcast")? == 0 => Align::EqualOrScalar,
         _ => Align::At(node.attribute("axis").map(|_| node.int("axis")).transpose()?),
     })
 }

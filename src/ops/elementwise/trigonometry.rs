@@ -15,6 +15,10 @@ impl Floats<1> for Sin {
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::sin(x)
     }
+
+    fn row<T: Real>(&self, [x]: [&[T]; 1], out: &mut [T]) {
+        functions::sin_all(x, out);
+    }
 }
 
 pub(super) const COS: Implementation = entry("Cos", &[7, 22], |_| floats(Cos));
@@ -28,6 +32,10 @@ impl Floats<1> for Cos {
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::cos(x)
     }
+
+    fn row<T: Real>(&self, [x]: [&[T]; 1], out: &mut [T]) {
+        functions::cos_all(x, out);
+    }
 }
 
 pub(super) const TAN: Implementation = entry("Tan", &[7, 22], |_| floats(Tan));
@@ -40,6 +48,10 @@ impl Floats<1> for Tan {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::tan(x)
+    }
+
+    fn row<T: Real>(&self, [x]: [&[T]; 1], out: &mut [T]) {
+        functions::tan_all(x, out);
     }
 }
 
@@ -157,5 +169,55 @@ impl Floats<1> for Atanh {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::atanh(x)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{outputs, run, tensor};
+    use half::{bf16, f16};
+
+    const NAN: f32 = f32::NAN;
+    const INF: f32 = f32::INFINITY;
+
+    /// Each function where it is known, in each type.
+    #[test]
+    fn known_values() {
+        for (operator, x, want) in [
+            ("Sin", 1.0, 0.841_470_984_807_896_5),
+            ("Cos", 1.0, 0.540_302_305_868_139_7),
+            ("Tan", 1.0, 1.557_407_724_654_902_2),
+            ("Asin", 0.5, 0.523_598_775_598_298_9),
+            ("Acos", 0.5, 1.047_197_551_196_597_7),
+            ("Atan", 1.0, 0.785_398_163_397_448_3),
+            ("Sinh", 1.0, 1.175_201_193_643_801_4),
+            ("Cosh", 1.0, 1.543_080_634_815_243_7),
+            ("Tanh", 0.5, 0.462_117_157_260_009_76),
+            ("Asinh", 1.0, 0.881_373_587_019_543),
+            ("Acosh", 2.0, 1.316_957_896_924_816_7),
+            ("Atanh", 0.5, 0.549_306_144_334_054_8),
+        ] {
+            let got = outputs(operator, 22, [], [&[x].into()]);
+            let error = got[0].tensor().unwrap().as_slice::<f64>().unwrap()[0] / want - 1.0;
+            assert!(error.abs() < 4.0 * f64::EPSILON, "{operator}: {error:e}");
+            let got = outputs(operator, 22, [], [&[x as f32].into()]);
+            let error = f64::from(got[0].tensor().unwrap().as_slice::<f32>().unwrap()[0]) / want - 1.0;
+            assert!(error.abs() < f64::from(f32::EPSILON), "{operator}: {error:e}");
+            run(operator, 22, [], [&vec![f16::from_f64(x); 3].into()]).gives(vec![f16::from_f64(want); 3]);
+            run(operator, 22, [], [&vec![bf16::from_f64(x)].into()]).gives(vec![bf16::from_f64(want)]);
+        }
+    }
+
+    #[test]
+    fn zeros_and_ends() {
+        for operator in ["Sin", "Tan", "Asin", "Atan", "Sinh", "Tanh", "Asinh", "Atanh"] {
+            run(operator, 9, [], [&tensor(&[2], [0f32, -0.0])]).gives(tensor(&[2], [0f32, -0.0]));
+        }
+        run("Tanh", 1, [], [&[INF, -INF, NAN].into()]).gives([1f32, -1.0, NAN]);
+        run("Sinh", 9, [], [&[100f32, -100.0].into()]).gives([INF, -INF]);
+        run("Atanh", 9, [], [&[1f32, -1.0].into()]).gives([INF, -INF]);
+        let got = outputs("Cos", 7, [], [&[INF, NAN, 0.0].into()]);
+        let got = got[0].tensor().unwrap().as_slice::<f32>().unwrap().to_vec();
+        assert!(got[0].is_nan() && got[1].is_nan() && got[2] == 1.0);
     }
 }
