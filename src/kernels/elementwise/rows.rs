@@ -246,3 +246,100 @@ fn run<L: Loop>(row: L) {
 for_each_level! {
     fn at_best_level<L: Loop>(row: L) -> () = run;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::cpu::tests::at_each_level;
+    use crate::kernels::functions;
+
+    struct Test3;
+
+    impl Floats<3> for Test3 {
+        #[inline(always)]
+        fn float<T: Real>(&self, [x, y, z]: [T; 3]) -> T {
+            functions::normal(x).mul_add(y, z.larger(x))
+        }
+    }
+
+    fn numbers(factor: u32) -> Vec<f32> {
+        let spread = |i: u32| (i.wrapping_mul(factor) % 4001) as f32 / 100.0 - 20.0;
+        (0..1003).map(spread).chain([f32::NAN, f32::INFINITY, -0.0]).collect()
+    }
+
+    /// A row in any type is what the function gives for each element, at each level.
+    #[test]
+    fn rows_are_their_functions() {
+        let x = [numbers(40_503), numbers(77), numbers(1_235)];
+        let row = |dtype| float_row::<Test3, 3>(dtype).unwrap();
+        let want: Vec<f32> = (0..x[0].len()).map(|i| Test3.float([x[0][i], x[1][i], x[2][i]])).collect();
+        let wide = x.each_ref().map(|x| x.iter().map(|x| f64::from(*x)).collect::<Vec<_>>());
+        let want_wide: Vec<f64> = (0..x[0].len()).map(|i| Test3.float([wide[0][i], wide[1][i], wide[2][i]])).collect();
+        at_each_level(|| {
+            let mut out = vec![0f32; want.len()];
+            row(DType::Float)(&Test3, x.each_ref().map(|x| cast_slice(x)), cast_slice_mut(&mut out));
+            for (out, want) in out.iter().zip(&want) {
+                assert!(out.to_bits() == want.to_bits() || out.is_nan() && want.is_nan(), "{out} {want}");
+            }
+            let mut out = vec![0f64; want.len()];
+            row(DType::Double)(&Test3, wide.each_ref().map(|x| cast_slice(x)), cast_slice_mut(&mut out));
+            for (out, want) in out.iter().zip(&want_wide) {
+                assert!(out.to_bits() == want.to_bits() || out.is_nan() && want.is_nan(), "{out} {want}");
+            }
+            for (dtype, half) in [(DType::Float16, Half::F16), (DType::Bfloat16, Half::Bf16)] {
+                let narrow = x.each_ref().map(|x| {
+                    let mut narrow = vec![0u16; x.len()];
+                    half.narrow(x, &mut narrow);
+                    narrow
+                });
+                let mut out = vec![0u16; want.len()];
+                row(dtype)(&Test3, narrow.each_ref().map(|x| cast_slice(x)), cast_slice_mut(&mut out));
+                let mut wide = narrow.each_ref().map(|narrow| vec![0f32; narrow.len()]);
+                narrow.iter().zip(&mut wide).for_each(|(narrow, wide)| half.widen(narrow, wide));
+                let (mut want, mut back) = (vec![0u16; out.len()], vec![0f32; out.len()]);
+                let each: Vec<f32> =
+                    (0..out.len()).map(|i| Test3.float([wide[0][i], wide[1][i], wide[2][i]])).collect();
+                half.narrow(&each, &mut want);
+                half.widen(&out, &mut back);
+                for ((out, want), back) in out.iter().zip(&want).zip(&back) {
+                    assert!(out == want || back.is_nan(), "{out:x} {want:x}");
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn selections_of_each_size() {
+        let condition: Vec<u8> = (0..37).map(|i| u8::from(i % 3 == 1)).collect();
+        for size in [1, 2, 4, 8, 16] {
+            let fill = |from: u64| (0..37 * size.div_ceil(8) as u64).map(|i| i * 7 + from).collect::<Vec<u64>>();
+            let (x, y, mut out) = (fill(1), fill(900), fill(0));
+            let cut = |words: &[u64]| cast_slice::<u64, u8>(words)[..37 * size].to_vec();
+            let (expect_x, expect_y) = (cut(&x), cut(&y));
+            let rows = [&condition[..], &cast_slice(&x)[..37 * size], &cast_slice(&y)[..37 * size]];
+            select(size, rows, &mut cast_slice_mut(&mut out)[..37 * size]);
+            for (i, out) in cut(&out).chunks(size).enumerate() {
+                let want = if condition[i] == 1 { &expect_x } else { &expect_y };
+                assert_eq!(out, &want[i * size..(i + 1) * size]);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_as_doubles_and_back() {
+        let mut wide = [0f64; 3];
+        to_f64(DType::Uint64, cast_slice(&[u64::MAX, 1 << 53, 0]), cast_slice_mut(&mut wide));
+        assert_eq!(wide, [18_446_744_073_709_551_616.0, 9_007_199_254_740_992.0, 0.0]);
+        to_f64(DType::Int8, cast_slice(&[-128i8, 127, 0]), cast_slice_mut(&mut wide));
+        assert_eq!(wide, [-128.0, 127.0, 0.0]);
+        to_f64(DType::Float16, cast_slice(&[f16::MAX, f16::NEG_INFINITY, f16::NEG_ZERO]), cast_slice_mut(&mut wide));
+        assert_eq!(wide, [65504.0, f64::NEG_INFINITY, 0.0]);
+        // A float16 is rounded once: through float it would become 1.
+        let (x, mut half) = ([1.0 + 2f64.powi(-11) + 2f64.powi(-40)], [f16::ZERO]);
+        of_f64(DType::Float16, cast_slice(&x), cast_slice_mut(&mut half));
+        assert_eq!(half, [f16::from_bits(0x3c01)]);
+        let mut single = [0f32];
+        of_f64(DType::Float, cast_slice(&x), cast_slice_mut(&mut single));
+        assert_eq!(single, [x[0] as f32]);
+    }
+}
