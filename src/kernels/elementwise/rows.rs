@@ -7,6 +7,7 @@ use crate::kernels::half::Half;
 use crate::kernels::number::Int;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::{bf16, f16};
+use std::cmp::Ordering;
 
 /// Computes a row from rows of `N` operands. They have equal lengths.
 pub(crate) type Row<F, const N: usize> = fn(&F, [&[u8]; N], &mut [u8]);
@@ -177,9 +178,20 @@ pub(crate) fn of_f64(to: DType, input: &[u8], out: &mut [u8]) {
     match to {
         DType::Float => each(input, cast_slice_mut(out), |[x]| x as f32),
         DType::Double => each(input, cast_slice_mut(out), |[x]| x),
-        DType::Float16 => each(input, cast_slice_mut(out), |[x]| f16::from_f64(x)),
-        DType::Bfloat16 => each(input, cast_slice_mut(out), |[x]| bf16::from_f64(x)),
+        DType::Float16 => each(input, cast_slice_mut(out), |[x]| f16::from_f32(to_odd(x))),
+        DType::Bfloat16 => each(input, cast_slice_mut(out), |[x]| bf16::from_f32(to_odd(x))),
         _ => {}
+    }
+}
+
+/// An inexact number is rounded to the neighbour with an odd last bit, so that rounding again to fewer bits is right.
+fn to_odd(x: f64) -> f32 {
+    let y = x as f32;
+    let (bits, back) = (y.to_bits(), f64::from(y));
+    match back.abs().partial_cmp(&x.abs()) {
+        Some(Ordering::Less) => f32::from_bits(bits | 1),
+        Some(Ordering::Greater) => f32::from_bits((bits - 1) | 1),
+        _ => y,
     }
 }
 
@@ -311,7 +323,7 @@ mod tests {
     #[test]
     fn selections_of_each_size() {
         let condition: Vec<u8> = (0..37).map(|i| u8::from(i % 3 == 1)).collect();
-        for size in [1, 2, 4, 8, 16] {
+        for size in [1usize, 2, 4, 8, 16] {
             let fill = |from: u64| (0..37 * size.div_ceil(8) as u64).map(|i| i * 7 + from).collect::<Vec<u64>>();
             let (x, y, mut out) = (fill(1), fill(900), fill(0));
             let cut = |words: &[u64]| cast_slice::<u64, u8>(words)[..37 * size].to_vec();
@@ -335,11 +347,12 @@ mod tests {
         to_f64(DType::Float16, cast_slice(&[f16::MAX, f16::NEG_INFINITY, f16::NEG_ZERO]), cast_slice_mut(&mut wide));
         assert_eq!(wide, [65504.0, f64::NEG_INFINITY, 0.0]);
         // A float16 is rounded once: through float it would become 1.
-        let (x, mut half) = ([1.0 + 2f64.powi(-11) + 2f64.powi(-40)], [f16::ZERO]);
+        let above = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        let (x, mut half) = ([above, -above, 1.0 + 2f64.powi(-11) - 2f64.powi(-40), 1e300], [f16::ZERO; 4]);
         of_f64(DType::Float16, cast_slice(&x), cast_slice_mut(&mut half));
-        assert_eq!(half, [f16::from_bits(0x3c01)]);
-        let mut single = [0f32];
+        assert_eq!(half, [0x3c01, 0xbc01, 0x3c00, 0x7c00].map(f16::from_bits));
+        let mut single = [0f32; 4];
         of_f64(DType::Float, cast_slice(&x), cast_slice_mut(&mut single));
-        assert_eq!(single, [x[0] as f32]);
+        assert_eq!(single, x.map(|x| x as f32));
     }
 }
