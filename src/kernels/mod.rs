@@ -3,6 +3,7 @@
 //! This file is the vocabulary that all kernels share. Each kind has a folder ([`gather`]). Large work is shared among
 //! threads ([`parallel`]). Loops are plain code, compiled for several levels of the processor ([`cpu`]).
 
+pub(crate) mod copy;
 mod cpu;
 pub(crate) mod elementwise;
 pub(crate) mod functions;
@@ -10,6 +11,7 @@ pub(crate) mod gather;
 pub(crate) mod half;
 pub(crate) mod number;
 mod parallel;
+pub(crate) mod permute;
 pub(crate) mod random;
 #[cfg(feature = "rayon")]
 mod team;

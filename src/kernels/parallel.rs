@@ -52,7 +52,7 @@ thread_local! {
 }
 
 /// Fails if the caller asked to stop.
-fn look(stop: Option<&Stop>) -> Result<(), Stopped> {
+pub(super) fn look(stop: Option<&Stop>) -> Result<(), Stopped> {
     #[cfg(test)]
     LOOKS.set(LOOKS.get() + 1);
     match stop {

@@ -193,6 +193,12 @@ impl Call<'_> {
         NewTensor::new(data.dtype(), shape, len, data.text(), &self.context.memory)
     }
 
+    /// String tensors as views into one text, so that their elements can go to one output; `None` if the elements can do
+    /// so as they are.
+    pub(crate) fn joined(&self, tensors: &[&Tensor]) -> Result<Option<Vec<Tensor>>> {
+        Tensor::joined(tensors, &self.context.memory, |bytes| self.charge(bytes))
+    }
+
     /// Scratch memory for `count` elements of `T`.
     pub(crate) fn scratch<T: bytemuck::Pod>(&self, count: usize) -> Result<Scratch<'_>> {
         Scratch::new(count.saturating_mul(size_of::<T>()), align_of::<T>(), &self.context.memory)

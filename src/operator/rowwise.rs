@@ -37,6 +37,18 @@ pub(crate) enum Held {
     Input(usize),
     /// An intermediate result.
     Own(Tensor),
+    /// The elements of an input in another form.
+    Instead(usize, Tensor),
+}
+
+impl Held {
+    /// The input that it stands for.
+    fn input(&self) -> Option<usize> {
+        match self {
+            Held::Input(k) | Held::Instead(k, _) => Some(*k),
+            Held::Own(_) => None,
+        }
+    }
 }
 
 impl Call<'_> {
@@ -64,7 +76,7 @@ impl Call<'_> {
         let mut place = None;
         for (k, held) in held.iter_mut().enumerate() {
             let tensor = self.held(held)?;
-            if tensor.dtype() != dtype || tensor.shape() != &*shape {
+            if tensor.dtype() != dtype || tensor.shape() != &*shape || matches!(held, Held::Instead(..)) {
                 continue;
             }
             if let Held::Input(input) = *held {
@@ -105,7 +117,7 @@ impl Call<'_> {
     pub(crate) fn held<'a>(&'a self, held: &'a Held) -> Result<&'a Tensor> {
         match held {
             Held::Input(k) => self.tensor(*k),
-            Held::Own(tensor) => Ok(tensor),
+            Held::Own(tensor) | Held::Instead(_, tensor) => Ok(tensor),
         }
     }
 
@@ -118,10 +130,7 @@ impl Call<'_> {
             Align::EqualOrScalar if second.is_empty() => return Ok(()),
             Align::Equal | Align::EqualOrScalar => {
                 let (a, b) = (ShapeText(first), ShapeText(second));
-                let other = match held.get(1) {
-                    Some(Held::Input(k)) => *k,
-                    _ => 1,
-                };
+                let other = held.get(1).and_then(Held::input).unwrap_or(1);
                 let (first, name) = (quote(&self.label(0)), quote(&self.label(other)));
                 let text = format!("{name} has shape {b}, {first} has shape {a}: without broadcast they must be equal");
                 return Err(Error::input(text).parameter(self.name(other)));
@@ -161,10 +170,8 @@ impl Call<'_> {
         let describe = |k: usize| {
             let held = held.get(k)?;
             let shape = self.held(held).ok()?.shape();
-            let name = match held {
-                Held::Input(k) => quote(&self.label(*k)),
-                Held::Own(_) => "the result of the inputs before".to_string(),
-            };
+            let name = held.input().map(|k| quote(&self.label(k)));
+            let name = name.unwrap_or_else(|| "the result of the inputs before".to_string());
             let at = shape.len().checked_sub(1 + d)?;
             Some((name, ShapeText(shape), at, *shape.get(at)?))
         };
@@ -176,9 +183,9 @@ impl Call<'_> {
              {q} is {b}"
         );
         let error = Error::input(text).axis(q as i64).size(b);
-        match held.get(k) {
-            Some(Held::Input(k)) => error.parameter(self.name(*k)),
-            _ => error,
+        match held.get(k).and_then(Held::input) {
+            Some(k) => error.parameter(self.name(k)),
+            None => error,
         }
     }
 

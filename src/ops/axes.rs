@@ -38,28 +38,37 @@ impl Axes {
     /// The axes as places among `rank` dimensions; `None` if there is no list.
     pub(super) fn places(&self, call: &Call<'_>, rank: usize) -> Result<Option<SmallVec<[usize; 6]>>> {
         let Some(list) = self.list(call)? else { return Ok(None) };
-        let negative = !matches!(self, Axes::Attribute { negative: false, .. });
-        let mut places = SmallVec::new();
-        for &axis in list {
-            let place = Axis::place(axis.into(), rank).filter(|_| negative || axis >= 0);
-            let text = match place {
-                Some(place) if !places.contains(&place) => {
-                    places.push(place);
-                    continue;
-                }
-                Some(_) => format!("axis {axis} is given twice"),
-                None => {
-                    let least = if negative { format!("-{rank}") } else { "0".to_string() };
-                    let most = rank as i64 - 1;
-                    format!("axis {axis} is out of range: allowed {least}..={most}")
-                }
-            };
-            let error = match self {
-                Axes::Input => Error::input(text).parameter("axes"),
-                Axes::Attribute { .. } => Error::model(text).attribute("axes"),
-            };
-            return Err(error.axis(axis).value(axis));
-        }
-        Ok(Some(places))
+        let fault = |text| match self {
+            Axes::Input => Error::input(text).parameter("axes"),
+            Axes::Attribute { .. } => Error::model(text).attribute("axes"),
+        };
+        places(list, rank, !matches!(self, Axes::Attribute { negative: false, .. }), fault).map(Some)
     }
+}
+
+/// A list of different axes as places among `rank` dimensions. `fault` is the error about the list.
+pub(super) fn places(
+    list: &[i64],
+    rank: usize,
+    negative: bool,
+    fault: impl Fn(String) -> Error,
+) -> Result<SmallVec<[usize; 6]>> {
+    let mut places = SmallVec::new();
+    for &axis in list {
+        let place = Axis::place(axis.into(), rank).filter(|_| negative || axis >= 0);
+        let text = match place {
+            Some(place) if !places.contains(&place) => {
+                places.push(place);
+                continue;
+            }
+            Some(_) => format!("axis {axis} is given twice"),
+            None => {
+                let least = if negative { format!("-{rank}") } else { "0".to_string() };
+                let most = rank as i64 - 1;
+                format!("axis {axis} is out of range: allowed {least}..={most}")
+            }
+        };
+        return Err(fault(text).axis(axis).value(axis));
+    }
+    Ok(places)
 }

@@ -5,6 +5,7 @@ mod elementwise;
 mod gather;
 mod index;
 mod layout;
+mod numbers;
 mod openvino;
 mod prelude;
 #[cfg(test)]

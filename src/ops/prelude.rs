@@ -1,7 +1,8 @@
 //! Everything that an operator's file uses of the crate.
 
-pub(super) use super::axes::Axes;
+pub(super) use super::axes::{Axes, places};
 pub(super) use super::index::{Range, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened};
+pub(super) use super::numbers::integers;
 pub(super) use crate::dtype::{DType, ShapeText};
 pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
 pub(super) use crate::kernels::elementwise::{
@@ -19,4 +20,4 @@ pub(super) use crate::tensor::{Scalar, Shape, Tensor, position_of, shape_of};
 pub(super) use crate::value::{Dim, Fact, Value};
 pub(super) use bytemuck::{cast_slice, cast_slice_mut};
 pub(super) use half::{bf16, f16};
-pub(super) use smallvec::smallvec;
+pub(super) use smallvec::{SmallVec, smallvec};

@@ -16,7 +16,18 @@ pub(crate) fn run<const A: usize, const I: usize>(
     attributes: [(&str, Attribute); A],
     inputs: [&Value; I],
 ) -> Ran {
-    Ran(try_run(operator, opset, attributes, inputs))
+    Ran(try_run(None, operator, opset, attributes, inputs))
+}
+
+/// As [`run`], with a number of outputs, for operators that may have any.
+pub(crate) fn run_for<const A: usize, const I: usize>(
+    outputs: usize,
+    operator: &str,
+    opset: i64,
+    attributes: [(&str, Attribute); A],
+    inputs: [&Value; I],
+) -> Ran {
+    Ran(try_run(Some(outputs), operator, opset, attributes, inputs))
 }
 
 /// The outputs of an operator in its version under an opset.
@@ -30,6 +41,7 @@ pub(crate) fn outputs<const A: usize, const I: usize>(
 }
 
 fn try_run<const A: usize, const I: usize>(
+    outputs: Option<usize>,
     operator: &str,
     opset: i64,
     attributes: [(&str, Attribute); A],
@@ -44,7 +56,8 @@ fn try_run<const A: usize, const I: usize>(
     let sources = Sources { feeds: Feeds::Own(&[]), defaults: &[], constants: &constants, slots: &mut [] };
     let inputs: Vec<_> = (0..I as u32).map(|k| Some(Source::Constant(k))).collect();
     let context = Context::new(1, Limits::default());
-    let (schema, outputs, wanted) = (&*resolved.schema, resolved.schema.outputs.len(), u64::MAX);
+    let (schema, wanted) = (&*resolved.schema, u64::MAX);
+    let outputs = outputs.unwrap_or(schema.outputs.len());
     let mut call = Call { inputs: &inputs, sources, schema, outputs, wanted, context: &context };
     made.plain().unwrap().run(&mut call)
 }
@@ -54,6 +67,20 @@ impl Ran {
     #[track_caller]
     pub(crate) fn gives(self, want: impl Into<Value>) {
         assert_eq!(self.0.unwrap()[0], want.into());
+    }
+
+    /// Checks that the outputs are `want`, bit by bit.
+    #[track_caller]
+    pub(crate) fn gives_all<const N: usize>(self, want: [Value; N]) {
+        assert_eq!(*self.0.unwrap(), want);
+    }
+
+    /// Checks that the first output is `input` itself: no element was copied.
+    #[track_caller]
+    pub(crate) fn shares(self, input: &Value) {
+        let output = self.0.unwrap().swap_remove(0);
+        let address = |value: &Value| value.tensor().unwrap().bytes().as_ptr();
+        assert_eq!(address(&output), address(input));
     }
 
     /// Checks for an error with `text` in it.

@@ -2,6 +2,7 @@
 
 use super::buffer::{Buffer, Data};
 use super::memory::Memory;
+use super::text::Text;
 use super::{Shape, Tensor, wrong_type};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -16,7 +17,7 @@ pub struct NewTensor {
     shape: Shape,
     buffer: Arc<Buffer>,
     len: usize,
-    text: Option<Arc<str>>,
+    text: Option<Arc<Text>>,
 }
 
 impl NewTensor {
@@ -26,7 +27,7 @@ impl NewTensor {
         dtype: DType,
         shape: Shape,
         len: usize,
-        text: Option<Arc<str>>,
+        text: Option<Arc<Text>>,
         memory: &Memory,
     ) -> Result<NewTensor> {
         let buffer = memory.take(len, dtype.align())?;

@@ -58,7 +58,7 @@ impl<F: Function> Operator for Variadic<F> {
             None => Ok(Held::Input(k)),
             Some(half) => {
                 let widen = |[x]: [&[u8]; 1], out: &mut [u8]| half.widen(cast_slice(x), cast_slice_mut(out));
-                call.rowwise([Held::Input(k)], Align::Last, work, &widen).map(Held::Own)
+                call.rowwise([Held::Input(k)], Align::Last, work, &widen).map(|wide| Held::Instead(k, wide))
             }
         };
         let mut all = input(call, 0)?;
@@ -77,7 +77,7 @@ impl<F: Function> Operator for Variadic<F> {
         }
         match all {
             Held::Own(output) => Ok(smallvec![output.into()]),
-            Held::Input(_) => Err(Error::bug("nothing was computed")),
+            _ => Err(Error::bug("nothing was computed")),
         }
     }
 

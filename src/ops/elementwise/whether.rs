@@ -13,7 +13,11 @@ struct Where;
 impl Operator for Where {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let dtype = call.tensor(1)?.dtype();
-        let held = [Held::Input(0), Held::Input(1), Held::Input(2)];
+        let joined = call.joined(&[call.tensor(1)?, call.tensor(2)?])?;
+        let held = match joined.map(<[Tensor; 2]>::try_from) {
+            Some(Ok([x, y])) => [Held::Input(0), Held::Instead(1, x), Held::Instead(2, y)],
+            _ => [Held::Input(0), Held::Input(1), Held::Input(2)],
+        };
         let output = call.rowwise(held, Align::Last, dtype, &|inputs, out| select(dtype.size(), inputs, out))?;
         Ok(smallvec![output.into()])
     }
@@ -62,6 +66,9 @@ mod tests {
 
     #[test]
     fn strings() {
+        let (x, y) = (Tensor::from_strings(&[2], ["a", "b"]).unwrap(), Tensor::from_strings(&[3], ["c"; 3]).unwrap());
+        run("Where", 9, [], [&tensor(&[], [true]), &x.into(), &y.into()])
+            .fails("\"X\" of shape [2] and \"Y\" of shape [3] can't be broadcast");
         let strings = |strings: &[&str]| Tensor::from_strings(&[strings.len()], strings).unwrap().into();
         let (x, y) = (strings(&["añ", "", "x"]), strings(&["y", "long text", ""]));
         run("Where", 9, [], [&[true, false, false].into(), &x, &y]).gives(strings(&["añ", "long text", ""]));
