@@ -37,7 +37,7 @@ pub(crate) fn outputs<const A: usize, const I: usize>(
     attributes: [(&str, Attribute); A],
     inputs: [&Value; I],
 ) -> Values {
-    try_run(operator, opset, attributes, inputs).unwrap()
+    try_run(None, operator, opset, attributes, inputs).unwrap()
 }
 
 fn try_run<const A: usize, const I: usize>(
