@@ -6,7 +6,8 @@ use super::{Real, greatest, least, near_zero, polynomial, sum};
 #[inline(always)]
 fn rest<T: Real>(r: T, n: T, low: T) -> T {
     let low = n.mul_add(-T::LN_2_LOW, low);
-    (r * r).mul_add(polynomial(r, T::EXP), low.mul_add(r, low))
+    let sum = r + low;
+    (sum * sum).mul_add(polynomial(sum, T::EXP), low)
 }
 
 #[inline(always)]
@@ -86,7 +87,7 @@ pub(crate) fn sigmoid<T: Real>(x: T) -> T {
     let s = (if tiny { shifted + T::of(LIFT) } else { shifted }).power_of_two();
     let (whole, lost) = sum(T::ONE, if tiny { T::ZERO } else { s });
     let (divisor, error) = sum(whole, r);
-    let error = (error + lost) + rest(r, n, T::ZERO);
+    let (divisor, error) = sum(divisor, (error + lost) + rest(r, n, T::ZERO));
     let inverse = T::ONE / divisor;
     let wrong = inverse.mul_add(-error, inverse.mul_add(-divisor, T::ONE));
     let y = wrong.mul_add(inverse, inverse) * s;
@@ -102,9 +103,12 @@ pub(crate) fn tanh<T: Real>(x: T) -> T {
     let s = shifted.power_of_two();
     let r = n.mul_add(-T::LN_2, twice);
     let rest = rest(r, n, T::ZERO);
-    let (dividend, error) = sum(T::ONE - s, r);
-    let dividend_error = error + rest;
-    let (divisor, error) = sum(T::ONE + s, r);
+    let (below, above) = (T::ONE - s, T::ONE + s);
+    // What these two lack when s is small. The quotient is nearly 1 then.
+    let lost = (above - below) - (s + s);
+    let (dividend, error) = sum(below, r);
+    let dividend_error = (error + lost) + rest;
+    let (divisor, error) = sum(above, r);
     let (divisor, divisor_error) = sum(divisor, error + rest);
     let inverse = T::ONE / divisor;
     let quotient = dividend * inverse;
@@ -118,6 +122,12 @@ pub(super) const LIFT: f64 = 64.0;
 const LOWER: f64 = 1.0 / (1u128 << 64) as f64;
 // (sinh(x) - x) / x^3 in x^2, x <= 1: error 2^-62.9.
 const SINH: &[f64] = &[
-    0.16666666666666666, 0.008333333333333571, 0.0001984126984106378, 2.75573193086752e-06, 2.5052089780535345e-08,
-    1.606128939394127e-10, 7.506646805933584e-13, 6.384219503822483e-15,
+    0.16666666666666666,
+    0.008333333333333571,
+    0.0001984126984106378,
+    2.75573193086752e-06,
+    2.5052089780535345e-08,
+    1.606128939394127e-10,
+    7.506646805933584e-13,
+    6.384219503822483e-15,
 ];

@@ -1,7 +1,7 @@
 //! Functions of log(x).
 
 use super::exponential::LIFT;
-use super::{Real, ends, near_zero, polynomial, sum};
+use super::{Real, ends, least, near_zero, polynomial, sum};
 
 #[inline(always)]
 pub(crate) fn log<T: Real>(x: T) -> T {
@@ -59,7 +59,13 @@ pub(crate) fn acosh<T: Real>(x: T) -> T {
     let large = x > LARGE;
     let y = of_sum(if large { x } else { high }, if large { 0.0 } else { low }, if large { 1.0 } else { 0.0 });
     let y = if x < f64::INFINITY { y } else { x };
-    T::of(if x < 1.0 { f64::NAN } else if x == 1.0 { 0.0 } else { y })
+    T::of(if x < 1.0 {
+        f64::NAN
+    } else if x == 1.0 {
+        0.0
+    } else {
+        y
+    })
 }
 
 #[inline(always)]
@@ -75,13 +81,13 @@ pub(crate) fn atanh<T: Real>(x: T) -> T {
     T::of((if a <= 1.0 { y } else { f64::NAN }).copysign(x.to_f64()))
 }
 
-/// log(high + low) + more * ln 2, |low| <= |high| / 2^[bits], high a normal number.
+/// log(high + low) + more * ln 2, of a normal number `high` and its error.
 #[inline(always)]
 fn of_sum<T: Real>(high: T, low: T, more: T) -> T {
     let (m, k) = high.parts();
     let f = m - T::ONE;
-    // log'(m) = 1 / m.
-    let low = low * (T::BIASED - k).power_of_two() / m;
+    // log'(m) = 1 / m. `low` doesn't count where k is limited.
+    let low = low * (T::BIASED - least(k, T::of(100.0))).power_of_two() / m;
     let k = k + more;
     together(f, (f * f).mul_add(polynomial(f, T::LOG), k.mul_add(T::LN_2_REST, low)), k)
 }
@@ -94,7 +100,7 @@ fn together<T: Real>(f: T, rest: T, k: T) -> T {
     high + (low + rest)
 }
 
-/// The rounded sum and its error. |a| or |b| is the greater one where a or b is.
+/// [`sum`] of the greater and the lesser one, which is -a at least.
 #[inline(always)]
 fn ordered<T: Real>(a: T, b: T) -> (T, T) {
     if a > b { sum(a, b) } else { sum(b, a) }
@@ -113,13 +119,33 @@ const RAISE: f64 = (1u128 << 64) as f64;
 const LARGE: f64 = 1e20;
 // (asinh(x) - x) / x^3 in x^2, x <= 1/2: error 2^-60.4.
 const ASINH: &[f64] = &[
-    -0.1666666666666661, 0.07499999999984393, -0.04464285712779956, 0.030381943714740876, -0.022372138312685974,
-    0.01735238619755242, -0.013960224198041656, 0.011512927895054788, -0.009533886824480005, 0.0074648679672924476,
-    -0.004746317480640746, 0.0017172351629917114,
+    -0.1666666666666661,
+    0.07499999999984393,
+    -0.04464285712779956,
+    0.030381943714740876,
+    -0.022372138312685974,
+    0.01735238619755242,
+    -0.013960224198041656,
+    0.011512927895054788,
+    -0.009533886824480005,
+    0.0074648679672924476,
+    -0.004746317480640746,
+    0.0017172351629917114,
 ];
 // (atanh(x) - x) / x^3 in x^2, x <= 1/2: error 2^-60.9.
 const ATANH: &[f64] = &[
-    0.3333333333333328, 0.20000000000018456, 0.14285714283408416, 0.11111111256740108, 0.09090903643539387,
-    0.07692439297180344, 0.06664504821471007, 0.059072375459732, 0.050594608181708134, 0.0594888774989066,
-    -0.005062211653327433, 0.17430480808040139, -0.19525363431294812, 0.24060500007473914,
+    0.3333333333333328,
+    0.20000000000018456,
+    0.14285714283408416,
+    0.11111111256740108,
+    0.09090903643539387,
+    0.07692439297180344,
+    0.06664504821471007,
+    0.059072375459732,
+    0.050594608181708134,
+    0.0594888774989066,
+    -0.005062211653327433,
+    0.17430480808040139,
+    -0.19525363431294812,
+    0.24060500007473914,
 ];

@@ -109,7 +109,7 @@ reals! {
         const LN_2_REST: Self = 1.428_606_8e-6;
         const EXP_MAX: Self = 89.0;
         const EXP_MIN: Self = -104.0;
-        const EXP_NORMAL: Self = -87.0;
+        const EXP_NORMAL: Self = -86.0;
         const SATURATED: Self = 18.5;
         // Error 2^-28.2.
         const EXP: &[Self] = &[0.49999994, 0.1666652, 0.041668262, 0.008368854, 0.0013821409];
@@ -142,8 +142,8 @@ reals! {
         const LN_2_REST: Self = 2.8235290563031577e-13;
         const EXP_MAX: Self = 710.0;
         const EXP_MIN: Self = -745.2;
-        const EXP_NORMAL: Self = -708.0;
-        const SATURATED: Self = 38.0;
+        const EXP_NORMAL: Self = -707.0;
+        const SATURATED: Self = 40.0;
         // Error 2^-63.8.
         const EXP: &[Self] = &[
             0.5, 0.16666666666666682, 0.04166666666666646, 0.008333333333317547, 0.0013888888889004268,
