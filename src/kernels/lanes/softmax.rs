@@ -28,15 +28,21 @@ pub(crate) struct RoundedSoftmax(pub(crate) Half);
 impl Map<f32> for RoundedSoftmax {
     #[inline(always)]
     fn map(&self, lane: &[f32], to: &mut [f32]) {
-        let max = value::<Max, f32>(lane);
-        to.iter_mut().zip(lane).for_each(|(to, &x)| *to = x - max);
+        let max: f32 = value(&Max, lane);
+        for (to, &x) in to.iter_mut().zip(lane) {
+            *to = x - max;
+        }
         self.0.round(to);
-        to.iter_mut().for_each(|to| *to = exp(*to));
+        for to in &mut *to {
+            *to = exp(*to);
+        }
         self.0.round(to);
-        let mut total = [value::<Sum, f32>(to)];
+        let mut total: [f32; 1] = [value(&Sum, &*to)];
         self.0.round(&mut total);
         let [total] = total;
-        to.iter_mut().for_each(|to| *to /= total);
+        for to in to {
+            *to /= total;
+        }
     }
 }
 
