@@ -6,6 +6,7 @@ mod control;
 mod elementwise;
 mod gather;
 mod index;
+mod joining;
 mod lanes;
 mod layout;
 mod matrix;
@@ -16,6 +17,7 @@ mod prelude;
 mod product;
 mod reduce;
 mod scatter;
+mod sequence;
 #[cfg(test)]
 mod testing;
 
@@ -34,6 +36,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
         openvino::ALL,
         reduce::ALL,
         scatter::ALL,
+        sequence::ALL,
     ]
     .into_iter()
     .flatten()

@@ -1,9 +1,7 @@
 //! Split: parts of a tensor along an axis.
 //! <https://onnx.ai/onnx/operators/onnx__Split.html>
 
-use super::mapped::{Maps, mapped, whole};
 use crate::ops::prelude::*;
-use kernels::copy::Map;
 
 pub(super) const SPLIT: Implementation =
     Implementation { domain: "", name: "Split", versions: &[1, 2, 11, 13, 18], make: Make::Run(load) };
@@ -124,9 +122,7 @@ impl Operator for Split {
         let (mut start, mut outputs) = (0, Values::new());
         for (k, &size) in parts.iter().enumerate() {
             if call.wants(k) {
-                let mut maps: Maps = input.shape().iter().map(|size| whole(*size)).collect();
-                maps.get_mut(axis.at).into_iter().for_each(|map| *map = (size, Map::Line { start, step: 1 }));
-                outputs.push(mapped(call, input, &maps, &[])?.into());
+                outputs.push(part(call, input, &axis, start, size)?.into());
             } else {
                 outputs.push(input.clone().into());
             }
