@@ -16,7 +16,7 @@ pub(super) use crate::operator::{
     Align, Attribute, Axis, Call, Context, Control, Held, Implementation, Load, Make, Node, Operator, Resume, Step,
     Values, broadcast_fact, one_element,
 };
-pub(super) use crate::tensor::{Counted, Scalar, Shape, Tensor, position_of, shape_of};
+pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, position_of, shape_of};
 pub(super) use crate::value::{Dim, Fact, Value, ValueType};
 pub(super) use bytemuck::Pod;
 pub(super) use smallvec::{SmallVec, smallvec};

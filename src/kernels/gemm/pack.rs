@@ -4,6 +4,7 @@
 //! last panel has shorter steps, so a packed matrix is as large as it was.
 
 use super::number::{Number, Operand};
+use super::plan::MOST_WIDE;
 use super::{View, tile};
 use crate::kernels::{Resources, Stopped, parallel};
 
@@ -62,6 +63,13 @@ impl<'a, T: Number> Packed<'a, T> {
     pub(crate) fn new(elements: &'a [T]) -> Packed<'a, T> {
         let start = line_start(elements);
         Packed { elements: elements.get(start..).unwrap_or(&[]), width: T::kernel().width }
+    }
+
+    /// The columns of a matrix of `k` rows from `first` on, which is a multiple of 32. A product may have fewer of them,
+    /// if this is a multiple of 32 too.
+    pub(crate) fn columns_from(self, first: usize, k: usize) -> Packed<'a, T> {
+        debug_assert!(first.is_multiple_of(MOST_WIDE) && MOST_WIDE.is_multiple_of(self.width));
+        Packed { elements: self.elements.get(first.saturating_mul(k)..).unwrap_or(&[]), ..self }
     }
 }
 

@@ -37,6 +37,17 @@ const WORTH_WAKING: usize = 1 << 19;
 /// Multiplications that are worth using a thread that is ready.
 const WORTH_SHARING: usize = 1 << 17;
 
+/// Elements of scratch memory that is enough for any product of at most `m` by `k` and `k` by `n` elements on one
+/// thread, if its elements are stored as sums are.
+pub(crate) fn scratch_for(m: usize, k: usize, n: usize) -> usize {
+    // A part of `a`, a panel of `b`, and what both are rounded up by.
+    let lanes = m.saturating_add(n.min(MOST_WIDE));
+    lanes.saturating_mul(k.min(STEPS)).saturating_add(3 * 16 + 64)
+}
+
+/// Maximum number of columns of a tile.
+pub(super) const MOST_WIDE: usize = 32;
+
 /// A product, divided: see [`Product::plan`].
 #[derive(Debug)]
 pub(crate) struct Plan<'a, S: Operand> {
