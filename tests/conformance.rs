@@ -36,6 +36,16 @@ fn cases_of_other_kinds() -> Result<()> {
     check("onnx-1.22.0-others.tar.xz", "onnx-1.22.0-others/", "others.txt", 149)
 }
 
+/// Small exports of real networks: the expected outputs are those of onnxruntime.
+#[test]
+fn networks() -> Result<()> {
+    let mut cases = unpack("small-networks.tar.xz")?;
+    for case in &mut cases {
+        (case.tolerance.rtol, case.tolerance.atol) = (1e-3, 1e-5);
+    }
+    check_cases(&cases, "small-networks/", "networks.txt", 31)
+}
+
 #[test]
 fn the_table_of_engines_names_older_cases() -> Result<()> {
     let engines = std::fs::read_to_string(format!("{DATA}/onnx-older-engines.tsv"))?;
@@ -55,10 +65,13 @@ fn the_table_of_engines_names_older_cases() -> Result<()> {
 
 /// Runs the cases of an archive and compares the outcomes with the table. Names are without `folder`.
 fn check(archive: &str, folder: &str, table: &str, count: usize) -> Result<()> {
-    let cases = unpack(archive)?;
+    check_cases(&unpack(archive)?, folder, table, count)
+}
+
+fn check_cases(cases: &[Case], folder: &str, table: &str, count: usize) -> Result<()> {
     ensure!(cases.len() == count, "{} cases instead of {count}", cases.len());
     let (mut lines, mut wrong) = (String::new(), Vec::new());
-    for line in in_parallel(&cases, |case| line(case, folder)) {
+    for line in in_parallel(cases, |case| line(case, folder)) {
         match line {
             Ok(line) => lines += &line,
             Err(error) => wrong.push(format!("{error:#}")),

@@ -16,10 +16,12 @@ pub(crate) mod lanes;
 pub(crate) mod number;
 mod parallel;
 pub(crate) mod permute;
+pub(crate) mod random;
+pub(crate) mod scatter;
 #[cfg(feature = "rayon")]
 mod team;
 
-pub(crate) use parallel::each;
+pub(crate) use parallel::{each, fill};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -137,6 +137,20 @@ fn shared_tasks<R: Send>(
     outcome.into_inner().unwrap_or(Err(Stopped::Panicked))
 }
 
+/// Fills `out` with copies of an element of at most 16 bytes.
+pub(crate) fn fill(element: &[u8], out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
+    /// Bytes, a multiple of the size of each type.
+    const BLOCK: usize = 4 << 10;
+    let byte = element.first().copied().unwrap_or(0);
+    if element.iter().all(|other| *other == byte) {
+        return each(out, BLOCK, resources, |_, out| out.fill(byte));
+    }
+    let block = element.repeat(BLOCK.min(out.len()).div_ceil(element.len()));
+    each(out, BLOCK, resources, |_, out| {
+        block.get(..out.len()).into_iter().for_each(|block| out.copy_from_slice(block));
+    })
+}
+
 #[cfg(test)]
 thread_local! {
     /// How often this thread checked `Resources::stop`.

@@ -230,16 +230,19 @@ impl Call<'_> {
         self.context.output_like(data, shape)
     }
 
-    /// A new tensor of strings. Their text counts as work.
+    /// A new tensor of strings. Their text counts as work, and as bytes of the output.
     pub(crate) fn strings<S: AsRef<str>>(
         &self,
         shape: &[usize],
         strings: impl Iterator<Item = Result<S>>,
     ) -> Result<Tensor> {
-        self.context.check_output(DType::String, shape)?;
+        let mut bytes = self.context.check_output(DType::String, shape)? as u64;
         let charged = strings.map(|string| {
             let string = string?;
-            self.charge(string.as_ref().len() as u64)?;
+            let text = string.as_ref().len() as u64;
+            bytes += text;
+            self.context.check_bytes(bytes)?;
+            self.charge(text)?;
             Ok(string)
         });
         Tensor::try_from_strings(shape, 0, charged)

@@ -71,12 +71,10 @@ impl Context {
     #[inline]
     pub(crate) fn check_output(&self, dtype: DType, shape: &[usize]) -> Result<usize> {
         self.limits.check_rank("the output has", shape.len())?;
-        let Limits { tensor_bytes, run_elements, .. } = self.limits;
+        let run_elements = self.limits.run_elements;
         let len = byte_count(dtype, shape)?;
         let bytes = len as u64;
-        if bytes > tensor_bytes {
-            return Err(exceeded("tensor_bytes", "the output takes", bytes.into(), "bytes", tensor_bytes));
-        }
+        self.check_bytes(bytes)?;
         let elements = self.elements.get().saturating_add(bytes / dtype.size() as u64);
         if elements > run_elements {
             return Err(exceeded("run_elements", "the run produces", elements.into(), "elements", run_elements));
@@ -97,6 +95,16 @@ impl Context {
     pub(crate) fn output_like(&self, data: &Tensor, shape: Shape) -> Result<NewTensor> {
         let len = self.check_output(data.dtype(), &shape)?;
         NewTensor::new(data.dtype(), shape, len, data.text(), &self.memory)
+    }
+
+    /// Checks the bytes of an output.
+    #[inline]
+    pub(super) fn check_bytes(&self, bytes: u64) -> Result<()> {
+        let most = self.limits.tensor_bytes;
+        if bytes > most {
+            return Err(exceeded("tensor_bytes", "the output takes", bytes.into(), "bytes", most));
+        }
+        Ok(())
     }
 
     /// Checks the rank of an output.

@@ -18,7 +18,7 @@ pub(crate) use control::{Control, Resume, Step};
 pub(crate) use expand::{Body, BodyValue};
 pub(crate) use node::BodyFacts;
 pub use node::{Compatibility, Node};
-pub(crate) use rowwise::{Align, Held, broadcast_fact};
+pub(crate) use rowwise::{Align, Held};
 pub(crate) use sources::{Feeds, Source, Sources};
 
 pub use crate::schema::Attribute;

@@ -3,7 +3,7 @@
 use super::Call;
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Result, quote};
-use crate::kernels::elementwise::{Operand, walk};
+use crate::kernels::elementwise::{Operand, RowOf, walk};
 use crate::tensor::{NewTensor, Shape, Tensor};
 use crate::value::{Dim, Fact};
 
@@ -14,8 +14,20 @@ pub(crate) enum Align {
     Last,
     /// The second input has dimensions of the first from this axis on; without an axis, the last ones.
     At(Option<i64>),
+    /// The second input is one for all, or one for each entry of axis 1 of the first; else at the last dimensions of the
+    /// first.
+    Channels,
     /// The inputs have the same shape.
     Equal,
+    /// They have the same shape, or the second is a scalar.
+    EqualOrScalar,
+}
+
+impl Align {
+    /// What is known about the shape of the output: nothing if a rank is unknown.
+    pub(crate) fn fact(self, inputs: &[Option<&Fact>]) -> Option<Fact> {
+        broadcast_fact(if self == Align::Last { inputs } else { inputs.get(..1)? })
+    }
 }
 
 /// An operand of [`Call::rowwise`].
@@ -25,34 +37,46 @@ pub(crate) enum Held {
     Input(usize),
     /// An intermediate result.
     Own(Tensor),
+    /// The elements of an input in another form.
+    Instead(usize, Tensor),
+}
+
+impl Held {
+    /// The input that it stands for.
+    fn input(&self) -> Option<usize> {
+        match self {
+            Held::Input(k) | Held::Instead(k, _) => Some(*k),
+            Held::Own(_) => None,
+        }
+    }
 }
 
 impl Call<'_> {
     /// Computes an output of the shape that the operands broadcast to. `row` gets contiguous elements of each operand, and
-    /// writes as many of the output.
+    /// writes as many of the output. If the output is of strings, the operands of strings share their text.
     pub(crate) fn rowwise<const N: usize>(
         &mut self,
         mut held: [Held; N],
         align: Align,
         dtype: DType,
-        row: &(dyn Fn([&[u8]; N], &mut [u8]) + Sync),
+        row: &RowOf<'_, N>,
     ) -> Result<Tensor> {
         let mut shapes: [Shape; N] = std::array::from_fn(|_| Shape::new());
         for (shape, held) in shapes.iter_mut().zip(&held) {
             *shape = Shape::from_slice(self.held(held)?.shape());
         }
         if align != Align::Last {
-            self.align(align, &mut shapes)?;
+            self.align(align, &held, &mut shapes)?;
         }
         let shape = match broadcast(&shapes) {
             Ok(shape) => shape,
             Err((d, j, k)) => return Err(self.not_broadcast(&held, d, j, k)),
         };
-        self.context.check_output(dtype, &shape)?;
+        let len = self.context.check_output(dtype, &shape)?;
         let mut place = None;
         for (k, held) in held.iter_mut().enumerate() {
             let tensor = self.held(held)?;
-            if tensor.dtype() != dtype || tensor.shape() != &*shape {
+            if tensor.dtype() != dtype || tensor.shape() != &*shape || matches!(held, Held::Instead(..)) {
                 continue;
             }
             if let Held::Input(input) = *held {
@@ -70,7 +94,13 @@ impl Call<'_> {
         }
         let (inside, mut output) = match place {
             Some((k, new)) => (Some(k), new),
-            None => (None, self.output_of(dtype, shape.clone())?),
+            None => {
+                // Strings are views into the text that the operands share.
+                let like =
+                    held.iter().filter_map(|held| self.held(held).ok()).find(|held| held.dtype() == DType::String);
+                let text = like.filter(|_| dtype == DType::String).and_then(Tensor::text);
+                (None, NewTensor::new(dtype, shape.clone(), len, text, &self.context.memory)?)
+            }
         };
         let mut operands = [Operand { bytes: None, size: dtype.size(), shape: &shape }; N];
         for (k, ((operand, held), own)) in operands.iter_mut().zip(&held).zip(&shapes).enumerate() {
@@ -83,26 +113,34 @@ impl Call<'_> {
         Ok(output.finish())
     }
 
-    fn held<'a>(&'a self, held: &'a Held) -> Result<&'a Tensor> {
+    /// The tensor of an operand.
+    pub(crate) fn held<'a>(&'a self, held: &'a Held) -> Result<&'a Tensor> {
         match held {
             Held::Input(k) => self.tensor(*k),
-            Held::Own(tensor) => Ok(tensor),
+            Held::Own(tensor) | Held::Instead(_, tensor) => Ok(tensor),
         }
     }
 
     /// Aligns the second shape to the first.
-    fn align(&self, align: Align, shapes: &mut [Shape]) -> Result<()> {
+    fn align(&self, align: Align, held: &[Held], shapes: &mut [Shape]) -> Result<()> {
         let [first, second] = shapes else { return Ok(()) };
         let axis = match align {
             Align::Last => return Ok(()),
-            Align::Equal if first == second => return Ok(()),
-            Align::Equal => {
+            Align::Equal | Align::EqualOrScalar if first == second => return Ok(()),
+            Align::EqualOrScalar if second.is_empty() => return Ok(()),
+            Align::Equal | Align::EqualOrScalar => {
                 let (a, b) = (ShapeText(first), ShapeText(second));
-                let (first, second) = (quote(self.name(0)), quote(self.name(1)));
-                let text =
-                    format!("{second} has shape {b}, {first} has shape {a}: without broadcast they must be equal");
-                return Err(Error::input(text).parameter(self.name(1)));
+                let other = held.get(1).and_then(Held::input).unwrap_or(1);
+                let (first, name) = (quote(&self.label(0)), quote(&self.label(other)));
+                let text = format!("{name} has shape {b}, {first} has shape {a}: without broadcast they must be equal");
+                return Err(Error::input(text).parameter(self.name(other)));
             }
+            Align::Channels if second.iter().all(|dim| *dim == 1) => {
+                second.clear();
+                return Ok(());
+            }
+            Align::Channels if first.len() > 1 && second.len() == 1 => Some(1),
+            Align::Channels => None,
             Align::At(axis) => axis,
         };
         let last = first.len() as i64 - second.len() as i64;
@@ -132,10 +170,8 @@ impl Call<'_> {
         let describe = |k: usize| {
             let held = held.get(k)?;
             let shape = self.held(held).ok()?.shape();
-            let name = match held {
-                Held::Input(k) => quote(&self.label(*k)),
-                Held::Own(_) => "the result of the inputs before".to_string(),
-            };
+            let name = held.input().map(|k| quote(&self.label(k)));
+            let name = name.unwrap_or_else(|| "the result of the inputs before".to_string());
             let at = shape.len().checked_sub(1 + d)?;
             Some((name, ShapeText(shape), at, *shape.get(at)?))
         };
@@ -147,9 +183,9 @@ impl Call<'_> {
              {q} is {b}"
         );
         let error = Error::input(text).axis(q as i64).size(b);
-        match held.get(k) {
-            Some(Held::Input(k)) => error.parameter(self.name(*k)),
-            _ => error,
+        match held.get(k).and_then(Held::input) {
+            Some(k) => error.parameter(self.name(k)),
+            None => error,
         }
     }
 
@@ -179,8 +215,7 @@ fn broadcast<const N: usize>(shapes: &[Shape; N]) -> std::result::Result<Shape, 
     Ok(all)
 }
 
-/// What is known about the shape that inputs broadcast to: nothing if a rank is unknown.
-pub(crate) fn broadcast_fact(inputs: &[Option<&Fact>]) -> Option<Fact> {
+fn broadcast_fact(inputs: &[Option<&Fact>]) -> Option<Fact> {
     let dims: Option<Vec<&[Dim]>> = inputs.iter().map(|input| (*input)?.dims()).collect();
     let dims = dims?;
     let rank = dims.iter().map(|dims| dims.len()).max()?;

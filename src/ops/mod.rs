@@ -16,6 +16,7 @@ mod openvino;
 mod prelude;
 mod product;
 mod reduce;
+mod scatter;
 #[cfg(test)]
 mod testing;
 
@@ -34,6 +35,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
         normalize::ALL,
         openvino::ALL,
         reduce::ALL,
+        scatter::ALL,
     ]
     .into_iter()
     .flatten()

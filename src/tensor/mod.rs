@@ -341,12 +341,14 @@ impl Tensor {
 
     /// The string at a position in row-major order.
     fn string(&self, k: usize) -> &str {
-        let bound = |at: usize| {
-            let bytes = self.data.bytes().get(at..at + VIEW / 2)?;
-            usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok()
-        };
+        self.viewed(self.data.bytes().get(k * VIEW..(k + 1) * VIEW).unwrap_or(&[]))
+    }
+
+    /// The string of a view into this tensor's text: the bytes of an element.
+    pub(crate) fn viewed(&self, view: &[u8]) -> &str {
+        let bound = |bytes: &[u8]| usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok();
         // `from_strings` makes the views, and they are copied whole, so each is a range of the text.
-        let range = bound(k * VIEW).zip(bound(k * VIEW + VIEW / 2));
+        let range = view.split_at_checked(VIEW / 2).and_then(|(from, to)| bound(from).zip(bound(to)));
         range.and_then(|(from, to)| self.text.as_ref()?.get(from..to)).unwrap_or("")
     }
 

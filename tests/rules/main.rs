@@ -20,6 +20,7 @@ mod gather_nd;
 mod graph;
 mod initializers;
 mod ledger;
+mod limits;
 mod operators;
 mod opsets;
 mod outputs;

@@ -72,9 +72,17 @@ fn each<T: Wrapping>(numbers: Exact<'_>, out: &mut [u8]) {
 /// Blocks of small numbers, which is most of them, need no care for the others.
 fn truncate<F: Real, T: Wrapping>(numbers: &[F], out: &mut [T]) {
     if size_of::<T>() <= 4 && all_below(numbers, F::TWO_TO_31) {
-        map(numbers, out, |number| T::of_i32(number.to_i32()));
+        map(numbers, out, |number| {
+            // SAFETY: it is between -2^31 and 2^31, both excluded.
+            #[allow(unsafe_code)]
+            T::of_i32(unsafe { number.to_i32() })
+        });
     } else if all_below(numbers, F::TWO_TO_63) {
-        map(numbers, out, |number| T::of_i64(number.to_i64()));
+        map(numbers, out, |number| {
+            // SAFETY: it is between -2^63 and 2^63, both excluded.
+            #[allow(unsafe_code)]
+            T::of_i64(unsafe { number.to_i64() })
+        });
     } else {
         map(numbers, out, |number| T::of_i64(wrapped(number.to_f64())));
     }
@@ -108,9 +116,21 @@ trait Real: Pod {
     const TWO_TO_31: Self;
     const TWO_TO_63: Self;
     fn is_below(self, limit: Self) -> bool;
-    fn to_i32(self) -> i32;
-    fn to_i64(self) -> i64;
     fn to_f64(self) -> f64;
+
+    /// Cuts off the fraction. A conversion that saturates is several times slower.
+    ///
+    /// # Safety
+    /// The magnitude is below 2^31.
+    #[allow(unsafe_code)]
+    unsafe fn to_i32(self) -> i32;
+
+    /// Cuts off the fraction.
+    ///
+    /// # Safety
+    /// The magnitude is below 2^63.
+    #[allow(unsafe_code)]
+    unsafe fn to_i64(self) -> i64;
 }
 
 macro_rules! reals {
@@ -123,16 +143,20 @@ macro_rules! reals {
                 self.abs() < limit
             }
             #[inline(always)]
-            fn to_i32(self) -> i32 {
-                self as i32
-            }
-            #[inline(always)]
-            fn to_i64(self) -> i64 {
-                self as i64
-            }
-            #[inline(always)]
             fn to_f64(self) -> f64 {
                 self.into()
+            }
+            #[inline(always)]
+            #[allow(unsafe_code)]
+            unsafe fn to_i32(self) -> i32 {
+                // SAFETY: the caller promises that it fits.
+                unsafe { self.to_int_unchecked() }
+            }
+            #[inline(always)]
+            #[allow(unsafe_code)]
+            unsafe fn to_i64(self) -> i64 {
+                // SAFETY: the caller promises that it fits.
+                unsafe { self.to_int_unchecked() }
             }
         }
     )*};

@@ -114,6 +114,7 @@ macro_rules! store_as {
         }
     };
 }
+
 /// Rounds numbers to elements.
 fn store(numbers: Exact<'_>, to: DType, rounding: Rounding, out: &mut [u8]) {
     match (to.format(), to) {

@@ -1,7 +1,9 @@
 //! Copies elements to an output whose coordinates follow those of the source axis by axis: slices, repeats, paddings.
 //! They know the size of elements, not their type.
 
+use crate::kernels::cpu::for_each_level;
 use crate::kernels::{Resources, Stopped, parallel};
+use bytemuck::Pod;
 use smallvec::SmallVec;
 
 /// The elements that are copied.
@@ -68,12 +70,16 @@ pub(crate) fn concat(parts: &[(&[u8], usize)], out: &mut [u8], resources: Resour
     let total: usize = parts.iter().map(|(_, row)| row).sum();
     if total <= SHORT_ROW {
         return parallel::split(out, total, resources, |first, out| {
-            let mut at = 0;
-            for &(data, row) in parts.iter().filter(|(_, row)| *row > 0) {
-                let from = data.get(first * row..).ok_or(Stopped::OutOfRange)?.chunks_exact(row);
-                let to = out.chunks_exact_mut(total).filter_map(|to| to.get_mut(at..at + row));
-                each(row, from.zip(to).map(|(from, to)| (to, from)));
-                at += row;
+            // So many that they stay in the caches until all parts are there.
+            let entries = BLOCK / total;
+            for (block, out) in out.chunks_mut(entries * total).enumerate() {
+                let (first, mut at) = (first + block * entries, 0);
+                for &(data, row) in parts.iter().filter(|(_, row)| *row > 0) {
+                    let from = data.get(first * row..).ok_or(Stopped::OutOfRange)?.chunks_exact(row);
+                    let to = out.chunks_exact_mut(total).filter_map(|to| to.get_mut(at..at + row));
+                    each(row, from.zip(to).map(|(from, to)| (to, from)));
+                    at += row;
+                }
             }
             Ok(())
         });
@@ -96,6 +102,9 @@ pub(crate) fn concat(parts: &[(&[u8], usize)], out: &mut [u8], resources: Resour
 
 /// Rows of [`concat`] up to this many bytes are copied part by part, longer ones row by row.
 const SHORT_ROW: usize = 2048;
+
+/// Bytes of short rows that are written together.
+const BLOCK: usize = 16 << 10;
 
 /// Neighbouring elements are moved as one unit up to this many bytes.
 const MOST_UNIT: usize = 4096;
@@ -160,6 +169,30 @@ impl Plan {
     }
 
     pub(super) fn copy(&self, source: Source<'_>, out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
+        if let [outer @ .., Dim { size: rows, path: Path::Line { step } }, Dim { size, path: Path::Line { step: by } }] =
+            &*self.dims
+            && size * self.unit <= MOST_UNIT
+        {
+            // Short rows: several at once.
+            let row = size * self.unit;
+            return parallel::split(out, row, resources, |first, mut out| {
+                let mut walk = Walk::new(outer, self.base, first / rows);
+                let mut before = first % rows;
+                while !out.is_empty() {
+                    let (to, rest) = out.split_at_mut(((rows - before) * row).min(out.len()));
+                    match walk.place() {
+                        Some(place) => {
+                            let at = place + before as isize * step;
+                            grid(source.data, Grid { at, steps: [*step, *by], columns: *size, unit: self.unit }, to)?;
+                        }
+                        None => repeat(source.constant, to),
+                    }
+                    walk.advance();
+                    (out, before) = (rest, 0);
+                }
+                Ok(())
+            });
+        }
         let whole = Dim { size: 1, path: Path::Line { step: 0 } };
         let (row, outer) = self.dims.split_last().unwrap_or((&whole, &[]));
         parallel::split(out, self.unit, resources, |first, mut out| {
@@ -192,7 +225,10 @@ impl Plan {
             let run = row.run(k);
             let (to, rest) = out.split_at_mut((run.count * self.unit).min(out.len()));
             match run.at {
-                Some(at) => line(source.data, place + at, run.step, self.unit, to)?,
+                Some(at) => {
+                    let (unit, columns) = (self.unit, to.len() / self.unit);
+                    grid(source.data, Grid { at: place + at, steps: [0, run.step], columns, unit }, to)?;
+                }
                 None => repeat(source.constant, to),
             }
             (out, k) = (rest, k + run.count);
@@ -289,26 +325,92 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Fills `out` with units that start at the byte `at` of `data`, `step` bytes from each other.
-#[inline]
-fn line(data: &[u8], at: isize, step: isize, unit: usize, out: &mut [u8]) -> Result<(), Stopped> {
-    let at = usize::try_from(at).map_err(|_| Stopped::OutOfRange)?;
-    let distance = step.unsigned_abs();
-    let to = out.chunks_exact_mut(unit);
-    if step == unit as isize {
-        out.copy_from_slice(data.get(at..at + out.len()).ok_or(Stopped::OutOfRange)?);
-    } else if step == 0 {
-        repeat(data.get(at..at + unit).ok_or(Stopped::OutOfRange)?, out);
-    } else if step > 0 {
-        let reach = at + (to.len() - 1) * distance + unit;
-        let from = data.get(at..reach).ok_or(Stopped::OutOfRange)?.chunks(distance);
-        each(unit, to.zip(from.filter_map(|from| from.get(..unit))));
-    } else {
-        let first = at.checked_sub((to.len() - 1) * distance).ok_or(Stopped::OutOfRange)?;
-        let from = data.get(first..at + unit).ok_or(Stopped::OutOfRange)?.rchunks(distance);
-        each(unit, to.zip(from.filter_map(|from| from.get(from.len().checked_sub(unit)?..))));
+/// Units in rows and columns.
+#[derive(Debug, Clone, Copy)]
+struct Grid {
+    /// The first one.
+    at: isize,
+    /// Bytes from a row to the next one, and from a column to the next one.
+    steps: [isize; 2],
+    columns: usize,
+    unit: usize,
+}
+
+/// Fills `out` with the rows of a grid.
+fn grid(data: &[u8], grid: Grid, out: &mut [u8]) -> Result<(), Stopped> {
+    let Grid { at, steps: [down, right], columns, unit } = grid;
+    let rows = out.len() / (columns * unit);
+    // The first and the last byte that are read.
+    let ends = [down * (rows as isize - 1), right * (columns as isize - 1)];
+    let least = at + ends.iter().map(|end| end.min(&0)).sum::<isize>();
+    let most = at + ends.iter().map(|end| end.max(&0)).sum::<isize>() + unit as isize;
+    if least < 0 || most > data.len() as isize {
+        return Err(Stopped::OutOfRange);
+    }
+    if rows == 1 && (right == unit as isize || columns == 1) {
+        let from = usize::try_from(at).ok().and_then(|at| data.get(at..at + out.len()));
+        out.copy_from_slice(from.ok_or(Stopped::OutOfRange)?);
+        return Ok(());
+    }
+    match unit {
+        1 => words::<u8>(data, grid, out),
+        2 => words::<u16>(data, grid, out),
+        4 => words::<u32>(data, grid, out),
+        8 => words::<u64>(data, grid, out),
+        16 => words::<u128>(data, grid, out),
+        32 => words::<[u8; 32]>(data, grid, out),
+        64 => words::<[u8; 64]>(data, grid, out),
+        128 => words::<[u8; 128]>(data, grid, out),
+        256 => words::<[u8; 256]>(data, grid, out),
+        _ => {
+            for (row, to) in out.chunks_exact_mut(columns * unit).enumerate() {
+                for (column, to) in to.chunks_exact_mut(unit).enumerate() {
+                    let at = (at + row as isize * down + column as isize * right) as usize;
+                    to.copy_from_slice(data.get(at..at + unit).ok_or(Stopped::OutOfRange)?);
+                }
+            }
+        }
     }
     Ok(())
+}
+
+/// The caller has checked that the grid is in `data`.
+fn words<T: Pod>(data: &[u8], grid: Grid, out: &mut [u8]) {
+    let even = [0, size_of::<T>() as isize, -(size_of::<T>() as isize)].contains(&grid.steps[1]);
+    // At higher levels, uneven steps would become gather instructions, which are slower than single loads.
+    if even || size_of::<T>() > 16 { fast_words::<T>(data, grid, out) } else { words_body::<T>(data, grid, out) }
+}
+
+for_each_level! {
+    fn fast_words<T: Pod>(data: &[u8], grid: Grid, out: &mut [u8]) -> () = words_body::<T>;
+}
+
+#[inline(always)]
+fn words_body<T: Pod>(data: &[u8], grid: Grid, out: &mut [u8]) {
+    let (unit, Grid { at, steps: [down, right], columns, .. }) = (size_of::<T>(), grid);
+    for (row, to) in out.chunks_exact_mut(columns * unit).enumerate() {
+        let (from, to) = (data.as_ptr().wrapping_offset(at + row as isize * down), to.as_mut_ptr());
+        let each = |step: isize| {
+            for column in 0..columns {
+                // SAFETY: `grid` checked the places of the first and the last row and column, and the others are
+                // between them; `to` has `columns` words.
+                #[allow(unsafe_code)]
+                unsafe {
+                    let from = from.wrapping_offset(column as isize * step);
+                    // Not `unit`: a captured variable is not a constant to the compiler.
+                    from.copy_to_nonoverlapping(to.add(column * size_of::<T>()), size_of::<T>());
+                }
+            }
+        };
+        // A step that the compiler knows becomes vectors.
+        let one = unit as isize;
+        match right {
+            0 => each(0),
+            _ if right == one => each(one),
+            _ if right == -one => each(-one),
+            _ => each(right),
+        }
+    }
 }
 
 /// Copies each pair of `unit` bytes.
@@ -328,10 +430,6 @@ fn each<'a>(unit: usize, pairs: impl Iterator<Item = (&'a mut [u8], &'a [u8])>) 
         4 => fixed::<4>(pairs),
         8 => fixed::<8>(pairs),
         16 => fixed::<16>(pairs),
-        32 => fixed::<32>(pairs),
-        64 => fixed::<64>(pairs),
-        128 => fixed::<128>(pairs),
-        256 => fixed::<256>(pairs),
         _ => pairs.for_each(|(to, from)| to.copy_from_slice(from)),
     }
 }

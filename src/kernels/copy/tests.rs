@@ -1,6 +1,7 @@
 //! The kernels against their slow oracles, around the sizes at which they switch their method.
 
 use super::*;
+use crate::kernels::cpu::tests::at_each_level;
 use crate::kernels::{Stop, sized};
 use proptest::prelude::*;
 
@@ -64,11 +65,13 @@ fn check(element: usize, dims: &[usize], maps: &[(usize, Map)]) {
             None => want.extend(constant),
         }
     }
-    at_threads(&mut |resources| {
-        let mut out = vec![0xa5; want.len() + 1];
-        let source = Source { data, element, constant };
-        assert_eq!(copy(source, &axes, &mut out[1..], resources), Ok(()));
-        assert!(out[1..] == want, "{dims:?}, {maps:?}, element {element}, {resources:?}");
+    at_each_level(|| {
+        at_threads(&mut |resources| {
+            let mut out = vec![0xa5; want.len() + 1];
+            let source = Source { data, element, constant };
+            assert_eq!(copy(source, &axes, &mut out[1..], resources), Ok(()));
+            assert!(out[1..] == want, "{dims:?}, {maps:?}, element {element}, {resources:?}");
+        });
     });
 }
 
@@ -97,6 +100,9 @@ fn lines() {
         check(element, &[2, 3], &[line(4, 1, 0), whole(3)]);
         check(element, &[4, 5, 6], &[line(2, 1, 1), line(3, 4, -2), whole(6)]);
         check(element, &[4, 5, 6], &[whole(4), line(1, 2, 1), line(2, 2, 1)]);
+        check(element, &[4, 1, 3], &[whole(4), line(3, 0, 0), line(3, 2, -1)]);
+        check(element, &[40, 17], &[line(40, 39, -1), line(9, 16, -2)]);
+        check(element, &[40, 37], &[line(20, 1, 2), line(9, 0, 4)]);
         check(element, &[3, 1], &[whole(3), line(7, 0, 0)]);
         check(element, &[], &[]);
         // Rows of a size that is no power of two, and longer ones than a unit.
@@ -126,14 +132,16 @@ fn paddings() {
 #[cfg_attr(miri, ignore = "too large")]
 fn large_ones_on_several_threads() {
     for element in ELEMENTS {
+        // Worth waking threads.
+        let n = 160_000 / element;
         for fill in FILLS {
-            check(element, &[49_991], &[padded(49_991, 40_000, 60_000, fill)]);
-            check(element, &[300, 301], &[padded(300, 17, 9, fill), padded(301, 5, 100, fill)]);
+            check(element, &[n / 2], &[padded(n / 2, n / 3, n / 4, fill)]);
+            check(element, &[n / 300, 280], &[padded(n / 300, 7, 9, fill), padded(280, 5, 100, fill)]);
         }
-        check(element, &[300_000], &[line(150_000, 299_999, -2)]);
-        check(element, &[2, 30_000], &[line(5, 0, 0), whole(30_000)]);
-        check(element, &[30_000, 1], &[whole(30_000), line(5, 0, 0)]);
-        check(element, &[300, 7, 100], &[line(150, 0, 2), line(3, 4, 1), whole(100)]);
+        check(element, &[2 * n], &[line(n, 2 * n - 1, -2)]);
+        check(element, &[2, n / 4], &[line(5, 0, 0), whole(n / 4)]);
+        check(element, &[n / 4, 1], &[whole(n / 4), line(5, 0, 0)]);
+        check(element, &[n / 150, 7, 100], &[line(n / 300, 0, 2), line(3, 4, 1), whole(100)]);
     }
 }
 

@@ -7,7 +7,10 @@
 
 mod rows;
 
-pub(crate) use rows::{Floats, Ints, Row, Test, float_row, number_row, test_row};
+pub(crate) use rows::{
+    Bytes, Floats, Ints, Row, RowOf, Test, byte_row, float_row, has_bits, int_row, number_row, of_f64, select,
+    test_row, to_f64,
+};
 
 use super::{Resources, Stopped, parallel};
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -41,7 +44,7 @@ pub(crate) fn walk<const N: usize>(
     operands: [Operand<'_>; N],
     out: &mut [u8],
     size: usize,
-    row: &(dyn Fn([&[u8]; N], &mut [u8]) + Sync),
+    row: &RowOf<'_, N>,
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     if out.is_empty() {
@@ -93,7 +96,7 @@ struct Part<'a, const N: usize> {
     operands: &'a [Operand<'a>; N],
     first: usize,
     size: usize,
-    row: &'a (dyn Fn([&[u8]; N], &mut [u8]) + Sync),
+    row: &'a RowOf<'a, N>,
 }
 
 /// How a row reads an operand.

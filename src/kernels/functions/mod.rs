@@ -12,13 +12,21 @@
 
 mod erf;
 mod exponential;
+mod inverse;
 mod logarithm;
+mod normal;
+mod power;
 #[cfg(test)]
 mod tests;
+mod trigonometric;
 
 pub(crate) use erf::erf;
-pub(crate) use exponential::{exp, sigmoid, tanh};
-pub(crate) use logarithm::log;
+pub(crate) use exponential::{cosh, exp, expm1, sigmoid, sinh, tanh};
+pub(crate) use inverse::{acos, asin, atan};
+pub(crate) use logarithm::{acosh, asinh, atanh, log, log1p, softplus};
+pub(crate) use normal::normal;
+pub(crate) use power::pow;
+pub(crate) use trigonometric::{cos, cos_all, sin, sin_all, tan, tan_all};
 
 use super::number::Float;
 
@@ -45,6 +53,9 @@ pub(crate) trait Real: Float {
     const SATURATED: Self;
     /// (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2.
     const EXP: &[Self];
+    /// (sin r - r) / r^3 in r^2, |r| <= pi / 4, and (cos r - 1 + r^2 / 2) / r^4: `f64` for either type.
+    const SIN: &[f64];
+    const COS: &[f64];
     /// (log(1 + f) - f) / f^2 for f in [sqrt(1/2) - 1, sqrt(2) - 1].
     const LOG: &[Self];
     /// erf is 1 from here on.
@@ -98,10 +109,13 @@ reals! {
         const LN_2_REST: Self = 1.428_606_8e-6;
         const EXP_MAX: Self = 89.0;
         const EXP_MIN: Self = -104.0;
-        const EXP_NORMAL: Self = -87.0;
+        const EXP_NORMAL: Self = -86.0;
         const SATURATED: Self = 18.5;
         // Error 2^-28.2.
         const EXP: &[Self] = &[0.49999994, 0.1666652, 0.041668262, 0.008368854, 0.0013821409];
+        // Errors 2^-27.9, 2^-32.9.
+        const SIN: &[f64] = &[-0.16666653797205605, 0.00833210988390887, -0.00019508408220006];
+        const COS: &[f64] = &[0.04166664442286177, -0.0013887254242773044, 2.4425990145338828e-05];
         // Error 2^-27.8.
         const LOG: &[Self] = &[
             -0.49999988, 0.33333325, -0.25001597, 0.20001957, -0.16608803, 0.14182435, -0.13245782, 0.12900083, -0.07608942,
@@ -128,13 +142,22 @@ reals! {
         const LN_2_REST: Self = 2.8235290563031577e-13;
         const EXP_MAX: Self = 710.0;
         const EXP_MIN: Self = -745.2;
-        const EXP_NORMAL: Self = -708.0;
-        const SATURATED: Self = 38.0;
+        const EXP_NORMAL: Self = -707.0;
+        const SATURATED: Self = 40.0;
         // Error 2^-63.8.
         const EXP: &[Self] = &[
             0.5, 0.16666666666666682, 0.04166666666666646, 0.008333333333317547, 0.0013888888889004268,
             0.00019841269895527075, 2.480158708263767e-05, 2.755723542999641e-06, 2.7557478409504076e-07,
             2.5111913308584153e-08, 2.085293163624318e-09,
+        ];
+        // Errors 2^-57.7, 2^-63.7.
+        const SIN: &[f64] = &[
+            -0.16666666666666627, 0.008333333333321069, -0.00019841269828698875, 2.7557313299027044e-06,
+            -2.505069556892452e-08, 1.5893119466572175e-10,
+        ];
+        const COS: &[f64] = &[
+            0.04166666666666658, -0.0013888888888871043, 2.480158728760642e-05, -2.7557313821156366e-07,
+            2.0875652233087517e-09, -1.1356018875307474e-11,
         ];
         // Error 2^-59.3.
         const LOG: &[Self] = &[
@@ -208,4 +231,19 @@ fn least<T: Float>(x: T, bound: T) -> T {
 #[inline(always)]
 fn greatest<T: Float>(x: T, bound: T) -> T {
     if x < bound { bound } else { x }
+}
+
+/// x + x^3 P(x^2)
+#[inline(always)]
+fn near_zero(x: f64, coefficients: &[f64]) -> f64 {
+    let square = x * x;
+    (x * square).mul_add(polynomial(square, coefficients), x)
+}
+
+/// `y` between the zero of a logarithm's argument and infinity, and what is beyond.
+#[inline(always)]
+fn ends<T: Real>(x: T, zero: T, y: T) -> T {
+    let y = if x < T::INFINITY { y } else { x };
+    let y = if x < zero { T::NAN } else { y };
+    if x == zero { -T::INFINITY } else { y }
 }

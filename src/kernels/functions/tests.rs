@@ -40,12 +40,33 @@ macro_rules! functions {
 }
 
 functions! {
-    exp, (0.6, 0.6), f64::exp;
-    sigmoid, (0.6, 1.0), |x| if x > 0.0 { 1.0 / (1.0 + (-x).exp()) } else { x.exp() / (1.0 + x.exp()) };
-    tanh, (0.6, 1.0), f64::tanh;
-    log, (0.6, 0.6), f64::ln;
-    erf, (0.8, 1.0), super::erf::<f64>;
+    exp, (0.85, 1.0), f64::exp;
+    expm1, (0.8, 1.0), f64::exp_m1;
+    sigmoid, (0.8, 1.0), |x| if x > 0.0 { 1.0 / (1.0 + (-x).exp()) } else { x.exp() / (1.0 + x.exp()) };
+    tanh, (0.7, 1.0), f64::tanh;
+    sinh, (0.51, 1.0), f64::sinh;
+    cosh, (0.51, 1.0), f64::cosh;
+    softplus, (0.51, 2.0), |x| if x > 0.0 { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() };
+    log, (0.6, 0.7), f64::ln;
+    log1p, (0.7, 1.0), f64::ln_1p;
+    asinh, (0.51, 1.0), |x| super::asinh(x);
+    acosh, (0.51, 1.0), |x| super::acosh(x);
+    atanh, (0.51, 1.0), |x| super::atanh(x);
+    erf, (0.8, 1.0), |x| super::erf(x);
+    asin, (0.51, 1.0), f64::asin;
+    acos, (0.51, 1.0), f64::acos;
+    atan, (0.51, 1.0), f64::atan;
+    sin, (0.51, 1.0), f64::sin;
+    cos, (0.51, 1.0), f64::cos;
+    tan, (0.51, 1.0), f64::tan;
 }
+
+/// The functions that have slices of their own.
+const SLICES: &[Function] = &[
+    Function { name: "sin", single: super::sin_all, double: super::sin_all, reference: f64::sin, errors: (0.51, 1.0) },
+    Function { name: "cos", single: super::cos_all, double: super::cos_all, reference: f64::cos, errors: (0.51, 1.0) },
+    Function { name: "tan", single: super::tan_all, double: super::tan_all, reference: f64::tan, errors: (0.51, 1.0) },
+];
 
 fn same(a: f64, b: f64) -> bool {
     a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
@@ -77,23 +98,30 @@ fn error_f32(got: f32, exact: f64) -> f64 {
     error(got.into(), exact, 24, -149, 128f64.exp2())
 }
 
-/// All floats: `cargo test --release --lib -- --ignored every_float --nocapture`
+/// All floats, against the functions of `f64`: `cargo test --release --lib -- --ignored every_float --nocapture`
 #[test]
 #[ignore = "minutes"]
 fn every_float() {
     const PART: u32 = 1 << 16;
     let only = std::env::var("FUNCTION").ok();
-    for function in FUNCTIONS.iter().filter(|f| only.as_ref().is_none_or(|only| only == f.name)) {
+    for function in FUNCTIONS
+        .iter()
+        .filter(|f| !SLICES.iter().any(|s| s.name == f.name))
+        .chain(SLICES)
+        .filter(|f| only.as_ref().is_none_or(|only| only == f.name))
+    {
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u32;
         let worst = std::thread::scope(|scope| {
             let work = |first: u32| {
                 let mut worst = (0.0, 0f32);
-                let mut output = vec![0.0; PART as usize];
+                let (mut output, mut exact) = (vec![0.0; PART as usize], vec![0.0; PART as usize]);
                 for part in (first..=u32::MAX / PART).step_by(threads as usize) {
                     let input: Vec<f32> = (0..PART).map(|i| f32::from_bits(part * PART + i)).collect();
                     (function.single)(&input, &mut output);
-                    for (&x, &y) in input.iter().zip(&output) {
-                        let error = error_f32(y, (function.reference)(x.into()));
+                    let wide: Vec<f64> = input.iter().map(|&x| x.into()).collect();
+                    (function.double)(&wide, &mut exact);
+                    for ((&x, &y), &exact) in input.iter().zip(&output).zip(&exact) {
+                        let error = error_f32(y, exact);
                         assert!(!error.is_nan(), "{}({x:e}) = {y:e}", function.name);
                         if error > worst.0 {
                             worst = (error, x);
@@ -119,17 +147,17 @@ fn every_float() {
 fn times() {
     fn time<T: Real>(function: fn(&[T], &mut [T])) -> f64 {
         let input: Vec<T> =
-            (0..16384u32).map(|i| T::of(f64::from(i.wrapping_mul(40503) % 16384) / 2048.0 - 3.99)).collect();
+            (0..8192u32).map(|i| T::of(f64::from(i.wrapping_mul(40503) % 8192) / 1024.0 - 3.99)).collect();
         let mut output = input.clone();
-        let runs = (0..300).map(|_| {
+        let runs = (0..3000).map(|_| {
             let start = Instant::now();
             function(black_box(&input), black_box(&mut output));
             start.elapsed().as_secs_f64()
         });
-        runs.fold(f64::INFINITY, f64::min) / 16384.0 * 1e12
+        runs.fold(f64::INFINITY, f64::min) / 8192.0 * 1e12
     }
     println!("microseconds per million of f32 and f64 at each level");
-    for function in FUNCTIONS {
+    for function in FUNCTIONS.iter().chain(SLICES) {
         print!("{:8}", function.name);
         at_each_level(|| print!("  {:6.0} {:6.0}", time(function.single), time(function.double)));
         println!();
@@ -173,7 +201,7 @@ fn samples<T: Real>(count: u32, random: fn(u64) -> T) -> Vec<T> {
 fn samples_are_right_and_the_same_at_each_level() {
     let count = sized(100_000, 300);
     let (singles, doubles) = (samples(count, |bits| f32::from_bits(bits as u32)), samples(count, f64::from_bits));
-    for function in FUNCTIONS {
+    for function in FUNCTIONS.iter().chain(SLICES) {
         let (mut single, mut double) = (Vec::new(), Vec::new());
         at_each_level(|| {
             let mut output = vec![0.0; singles.len()];
@@ -204,5 +232,99 @@ fn samples_are_right_and_the_same_at_each_level() {
                 assert_eq!(y.to_bits(), first.to_bits(), "{}({x:e})", function.name);
             }
         });
+    }
+}
+
+#[test]
+fn slices_are_the_same_as_single_numbers() {
+    let numbers = samples(sized(30_000, 300), f64::from_bits);
+    for slices in SLICES {
+        let single = FUNCTIONS.iter().find(|function| function.name == slices.name).unwrap();
+        let (mut a, mut b) = (vec![0.0; numbers.len()], vec![0.0; numbers.len()]);
+        (single.double)(&numbers, &mut a);
+        (slices.double)(&numbers, &mut b);
+        assert!(a.iter().zip(&b).all(|(a, b)| same(*a, *b)), "{}", slices.name);
+    }
+}
+
+#[test]
+fn special_values() {
+    use super::*;
+    const INF: f64 = f64::INFINITY;
+    let cases: [(fn(f64) -> f64, f64, f64); 38] = [
+        (exp, -INF, 0.0),
+        (exp, INF, INF),
+        (exp, 710.0, INF),
+        (exp, -746.0, 0.0),
+        (exp, -0.0, 1.0),
+        (expm1, -INF, -1.0),
+        (expm1, -0.0, -0.0),
+        (expm1, INF, INF),
+        (sigmoid, -INF, 0.0),
+        (sigmoid, 0.0, 0.5),
+        (sigmoid, INF, 1.0),
+        (tanh, -INF, -1.0),
+        (tanh, -0.0, -0.0),
+        (sinh, -INF, -INF),
+        (sinh, -0.0, -0.0),
+        (cosh, -INF, INF),
+        (softplus, -INF, 0.0),
+        (softplus, INF, INF),
+        (log, 0.0, -INF),
+        (log, -0.0, -INF),
+        (log, -1.0, f64::NAN),
+        (log, INF, INF),
+        (log1p, -1.0, -INF),
+        (log1p, -0.0, -0.0),
+        (log1p, f64::MAX, 709.782712893384),
+        (asinh, -0.0, -0.0),
+        (asinh, -INF, -INF),
+        (acosh, 1.0, 0.0),
+        (acosh, 0.9, f64::NAN),
+        (atanh, -1.0, -INF),
+        (atanh, 1.1, f64::NAN),
+        (erf, -INF, -1.0),
+        (erf, -0.0, -0.0),
+        (asin, 1.0, std::f64::consts::FRAC_PI_2),
+        (acos, -1.0, std::f64::consts::PI),
+        (atan, -INF, -std::f64::consts::FRAC_PI_2),
+        (sin, -0.0, -0.0),
+        (tan, INF, f64::NAN),
+    ];
+    for (i, (function, x, y)) in cases.into_iter().enumerate() {
+        assert!(same(function(x), y), "case {i}: {x} gives {}", function(x));
+    }
+    // 22 digits, from the series.
+    assert_eq!(erf(0.5), 0.5204998778130465376827);
+    assert_eq!(erf(1.5), 0.9661051464753107270669);
+    assert_eq!(erf(1e-10), 1.128379167095512615002e-10);
+    // Subnormal numbers.
+    assert_eq!(exp(-103.0f32).to_bits(), 1);
+    assert_eq!(sigmoid(-103.9f32).to_bits(), 1);
+    assert_eq!(log(f32::from_bits(1)), -103.27893);
+}
+
+#[test]
+fn pow_is_that_of_c() {
+    use super::pow;
+    let specials = [0.0, 0.5, 1.0, 2.0, 3.0, 2.5, 1e300, 1e-300, 9007199254740993.0, 5e-324, f64::INFINITY, f64::NAN];
+    let specials: Vec<f64> = specials.into_iter().flat_map(|x| [x, -x]).collect();
+    for &x in &specials {
+        for &y in &specials {
+            let (got, exact) = (pow(x, y), x.powf(y));
+            assert!(error(got, exact, 53, -1074, f64::MAX) <= 1.0, "{x}^{y} = {got}, not {exact}");
+            let (x, y) = (x as f32, y as f32);
+            assert!(error_f32(pow(x, y), f64::from(x).powf(y.into())) <= 0.51, "{x}^{y} in f32");
+        }
+    }
+    let (x, y) = (
+        samples(sized(20_000, 300), f64::from_bits),
+        samples(sized(20_000, 300), |bits| (bits as i64 >> 32) as f64 / 1e8),
+    );
+    for (&x, &y) in x.iter().zip(y.iter().rev()) {
+        let (got, exact) = (pow(x, y), x.powf(y));
+        assert!(error(got, exact, 53, -1074, f64::MAX) <= 2.0, "{x:e}^{y:e} = {got:e}, not {exact:e}");
+        let (x, y) = (x as f32, y as f32);
+        assert!(error_f32(pow(x, y), f64::from(x).powf(y.into())) <= 0.51, "{x}^{y} in f32");
     }
 }

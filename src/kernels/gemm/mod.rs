@@ -1,15 +1,16 @@
 //! Products of matrices: `out[i, j] = sum over p of a[i, p] * b[p, j]`.
 //!
 //! Each sum starts at 0 and runs in the order of `p`, with one [`Number::mul_add`] a step. So the result is the same
-//! at each processor level, however the work is divided ([`plan`]), and however operands are stored ([`pack`]). Tiles of
-//! the output stay in registers ([`tile`]).
+//! at each processor level, however the work is divided ([`plan`], [`block`]), and however operands are stored ([`pack`]).
+//! Tiles of the output stay in registers ([`tile`]).
 //!
 //! ```ignore
-//! let plan = Product { m, k, n, a, b, batch: &[], epilogue: None }.plan(resources)?;
+//! let plan = Product { m, k, n, a, b, batch: &[], epilogue: Epilogue::default() }.plan(resources);
 //! let mut scratch = call.scratch(plan.scratch())?;
 //! plan.run(out, scratch.elements_mut(), resources)?;
 //! ```
 
+mod block;
 mod lanes;
 mod number;
 mod pack;
@@ -70,8 +71,11 @@ pub(crate) struct Epilogue<'a, S: Operand> {
     pub(crate) beta: f32,
     pub(crate) c: Option<View<'a, S>>,
     /// Applied last, to parts of rows: a function of each number alone.
-    pub(crate) then: Option<&'a (dyn Fn(&mut [S::Sum]) + Sync)>,
+    pub(crate) then: Option<Then<'a, S::Sum>>,
 }
+
+/// A function of parts of rows.
+pub(crate) type Then<'a, T> = &'a (dyn Fn(&mut [T]) + Sync);
 
 impl<S: Operand> Default for Epilogue<'_, S> {
     fn default() -> Self {

@@ -3,9 +3,9 @@
 //! A panel holds some columns of `b` (or rows of `a`), step of `k` by step: `panel[p, j]`. It has no padding: a narrow
 //! last panel has shorter steps, so a packed matrix is as large as it was.
 
+use super::View;
 use super::number::{Number, Operand};
 use super::plan::MOST_WIDE;
-use super::{View, tile};
 use crate::kernels::{Resources, Stopped, parallel};
 
 /// A matrix `b` (or several, one after the other) in panels. Made by [`pack`].
@@ -59,7 +59,7 @@ pub(crate) fn pack<S: Operand>(
 }
 
 impl<'a, T: Number> Packed<'a, T> {
-    /// What [`pack`] wrote. `None` if it is less than a matrix of `k` rows and `n` columns.
+    /// What [`pack`] wrote.
     pub(crate) fn new(elements: &'a [T]) -> Packed<'a, T> {
         let start = line_start(elements);
         Packed { elements: elements.get(start..).unwrap_or(&[]), width: T::kernel().width }
@@ -90,14 +90,12 @@ pub(super) fn panel<S: Operand>(
         }
         return;
     }
-    // A few steps at once: as many as are in a cache line.
-    const STEPS: usize = 16;
     let mut line = [<S::Sum as Number>::ZERO; STEPS];
     for (at, to) in to.chunks_mut(STEPS * lanes).enumerate() {
-        let steps = to.len() / lanes;
-        for j in 0..lanes {
-            let from = &elements[start + at * STEPS * step + j * lane..];
-            let line = &mut line[..steps];
+        let (from, steps) = (&elements[start + at * STEPS * step..], to.len() / lanes);
+        let done = if step == 1 && steps == STEPS { fours(from, lane, lanes, to) } else { 0 };
+        for j in done..lanes {
+            let (from, line) = (&from[j * lane..], &mut line[..steps]);
             if step == 1 {
                 S::widen(&from[..steps], line);
             } else {
@@ -109,5 +107,54 @@ pub(super) fn panel<S: Operand>(
                 *to = *from;
             }
         }
+    }
+}
+
+/// Steps that are packed at once: as many elements as a cache line has.
+const STEPS: usize = 16;
+
+/// Transposes [`STEPS`] steps of each lane: `to[p, j] = from[p + j * lane]`, four lanes at once. Returns the number of
+/// lanes that are done: none if that isn't possible for the type.
+#[allow(clippy::indexing_slicing)] // as the caller of `panel` promises
+fn fours<S: Operand>(from: &[S], lane: usize, lanes: usize, to: &mut [S::Sum]) -> usize {
+    if !S::IN_PLACE || size_of::<S>() != 4 {
+        return 0;
+    }
+    let (from, to) = (bytemuck::cast_slice::<S, u32>(from), bytemuck::cast_slice_mut::<S::Sum, u32>(to));
+    let done = lanes / 4 * 4;
+    for j in (0..done).step_by(4) {
+        let columns: [&[[u32; 4]]; 4] = std::array::from_fn(|c| from[(j + c) * lane..][..STEPS].as_chunks().0);
+        for (at, to) in to.chunks_exact_mut(4 * lanes).enumerate() {
+            for (row, to) in transposed(columns.map(|column| column[at])).iter().zip(to.chunks_exact_mut(lanes)) {
+                to[j..j + 4].copy_from_slice(row);
+            }
+        }
+    }
+    done
+}
+
+#[inline(always)]
+fn transposed(rows: [[u32; 4]; 4]) -> [[u32; 4]; 4] {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::*;
+        let [a, b, c, d] = rows.map(bytemuck::cast::<[u32; 4], __m128i>);
+        // SAFETY: each x86-64 has SSE2.
+        #[allow(unsafe_code, unused_unsafe)]
+        let turned = unsafe {
+            let (low, low_2) = (_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d));
+            let (high, high_2) = (_mm_unpackhi_epi32(a, b), _mm_unpackhi_epi32(c, d));
+            [
+                _mm_unpacklo_epi64(low, low_2),
+                _mm_unpackhi_epi64(low, low_2),
+                _mm_unpacklo_epi64(high, high_2),
+                _mm_unpackhi_epi64(high, high_2),
+            ]
+        };
+        turned.map(bytemuck::cast::<__m128i, [u32; 4]>)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        std::array::from_fn(|j| rows.map(|row| row[j]))
     }
 }

@@ -1,35 +1,40 @@
 //! How a product is divided into blocks of the output, and these among threads.
 
-#![allow(unsafe_code)] // blocks of one output are written by several threads, and tiles through pointers
-
-use super::pack::{line_start, panel};
-use super::tile::{ABREAST, Kernel, Tile};
-use super::{Batch, Number, Operand, Packed, Product, Right, View};
-use crate::kernels::cpu::for_each_level;
+use super::block::{Block, Out};
+use super::pack::line_start;
+use super::tile::Kernel;
+use super::{Batch, Number, Operand, Product, Right, View};
 use crate::kernels::{Resources, Stopped, parallel, volume};
 use smallvec::SmallVec;
-use std::ops::Range;
 
 /// Steps of `k` that are done at once, so that what they read stays in the caches.
 const STEPS: usize = 384;
 
 /// As [`STEPS`], for a single row: nothing is read twice.
-const ROW_STEPS: usize = 1 << 16;
+const ROW_STEPS: usize = 1 << 13;
+
+/// As [`STEPS`], for a single row by a matrix with [long rows](LONG_ROW): so many of its rows are read side by side.
+const SIDE_BY_SIDE: usize = 8;
+
+/// Columns from which rows of `b` are long, and columns of a block then.
+const LONG_ROW: usize = 768;
+const LONG_BLOCK: usize = 4096;
 
 /// Maximum number of rows of a block: with [`STEPS`], half of a usual second cache.
 const ROWS: usize = 240;
 
+/// Maximum number of elements of `b` that are read again and again, by one tile of rows after the other.
+const GROUP: usize = 1 << 16;
+
 /// Maximum number of columns of a block whose sums are not in the output.
 const COLUMNS: usize = 512;
 
-/// Fewer rows don't pay for packing `b`.
+/// Fewer rows don't pay for packing `b`, or a `b` of this many bytes.
 const PACK_B_FROM: usize = 16;
+const PACK_LARGE_B_FROM: (usize, usize) = (5, 16 << 20);
 
 /// Fewer columns don't pay for packing `a`.
 const PACK_A_FROM: usize = 128;
-
-/// Multiplications between two checks of `Resources::stop`.
-const BETWEEN_LOOKS: usize = 4 << 20;
 
 /// Multiplications that are worth waking a thread.
 const WORTH_WAKING: usize = 1 << 19;
@@ -37,12 +42,13 @@ const WORTH_WAKING: usize = 1 << 19;
 /// Multiplications that are worth using a thread that is ready.
 const WORTH_SHARING: usize = 1 << 17;
 
-/// Elements of scratch memory that is enough for any product of at most `m` by `k` and `k` by `n` elements on one
-/// thread, if its elements are stored as sums are.
+/// Elements of scratch memory that are enough for any product of at most `m` by `k` and `k` by `n` elements on one
+/// thread, if elements are stored as sums are.
 pub(crate) fn scratch_for(m: usize, k: usize, n: usize) -> usize {
-    // A part of `a`, a panel of `b`, and what both are rounded up by.
-    let lanes = m.saturating_add(n.min(MOST_WIDE));
-    lanes.saturating_mul(k.min(STEPS)).saturating_add(3 * 16 + 64)
+    let steps = k.min(STEPS);
+    let of = |lanes: usize| lanes.saturating_mul(steps);
+    // A part of `a`, panels of `b`, and what both are rounded up by. A single column becomes a single row.
+    of(m).saturating_add(of(m.max(n)).min(GROUP.max(of(MOST_WIDE)))).saturating_add(3 * 16 + 64)
 }
 
 /// Maximum number of columns of a tile.
@@ -51,20 +57,21 @@ pub(super) const MOST_WIDE: usize = 32;
 /// A product, divided: see [`Product::plan`].
 #[derive(Debug)]
 pub(crate) struct Plan<'a, S: Operand> {
-    product: Product<'a, S>,
+    pub(super) product: Product<'a, S>,
     batch: SmallVec<[Batch; 6]>,
-    kernel: Kernel<S::Sum>,
+    pub(super) kernel: Kernel<S::Sum>,
     threads: usize,
     /// Number of matrices, of row blocks and of column blocks.
     counts: [usize; 3],
     /// Rows and columns of a block, and steps of `k` that are done at once.
     rows: usize,
     columns: usize,
-    steps: usize,
-    /// Columns of a tile.
-    width: usize,
+    pub(super) steps: usize,
+    /// Columns of a tile, and of tiles that are done before the next rows are.
+    pub(super) width: usize,
+    pub(super) group: usize,
     /// Elements of scratch memory of a thread for a part of `a`, a panel of `b`, and sums.
-    rooms: [usize; 3],
+    pub(super) rooms: [usize; 3],
 }
 
 impl<'a, S: Operand> Product<'a, S> {
@@ -88,12 +95,22 @@ impl<'a, S: Operand> Product<'a, S> {
         let in_place = S::IN_PLACE;
         let (pack_b, width) = match b {
             Right::Packed(b) => (false, kernel.width.min(b.width)),
-            Right::View(b) => (!in_place || n > 1 && (b.column != 1 || m >= PACK_B_FROM), kernel.width),
+            Right::View(b) => {
+                let (rows, bytes) = PACK_LARGE_B_FROM;
+                let is_large = k.saturating_mul(n).saturating_mul(size_of::<S>()) >= bytes;
+                let pays = m >= PACK_B_FROM || m >= rows && is_large;
+                (!in_place || n > 1 && (b.column != 1 || pays), kernel.width)
+            }
         };
+        let long_rows = m == 1 && n >= LONG_ROW && !pack_b && matches!(b, Right::View(_));
         // Rows that are a multiple of a page apart are in the way of each other in the caches.
         let crowded = a.row.is_multiple_of(4096 / size_of::<S>()) && m > 4;
         let pack_a = !in_place || (crowded || a.column != 1 && m > 1) && n >= PACK_A_FROM;
-        let most = if m == 1 && !pack_b { ROW_STEPS } else { STEPS };
+        let most = match m {
+            _ if long_rows => SIDE_BY_SIDE,
+            1 if !pack_b => ROW_STEPS,
+            _ => STEPS,
+        };
         let steps = k.div_ceil(k.div_ceil(most).max(1)).max(1);
 
         let threads = parallel::threads(work, WORTH_SHARING, WORTH_WAKING, resources);
@@ -104,7 +121,11 @@ impl<'a, S: Operand> Product<'a, S> {
         };
         let (count, panels) = (volume(1, batch.iter().map(|batch| &batch.size)).max(1), n.div_ceil(width));
         let row_blocks = m.div_ceil(ROWS);
-        let least = if in_place { 1 } else { n.div_ceil(COLUMNS) };
+        let least = match in_place {
+            false => n.div_ceil(COLUMNS),
+            true if long_rows => n.div_ceil(LONG_BLOCK),
+            true => 1,
+        };
         let column_blocks = parts.div_ceil(count.saturating_mul(row_blocks).max(1)).clamp(least, panels.max(1));
         let columns = panels.div_ceil(column_blocks.max(1)).max(1) * width;
         let column_blocks = n.div_ceil(columns);
@@ -113,12 +134,13 @@ impl<'a, S: Operand> Product<'a, S> {
         let counts = [count, m.div_ceil(rows), column_blocks];
         let room = |wanted: bool, size: usize| if wanted { size.next_multiple_of(16) } else { 0 };
         let tallest = rows.min(m);
+        let group = if tallest <= kernel.height { width } else { (GROUP / steps / width).max(1) * width };
         let rooms = [
             room(pack_a, tallest * steps),
-            room(pack_b, width.min(n) * steps),
+            room(pack_b, group.min(n) * steps),
             room(!in_place, tallest * columns.min(n)),
         ];
-        Plan { product: self, batch, kernel, threads, counts, rows, columns, steps, width, rooms }
+        Plan { product: self, batch, kernel, threads, counts, rows, columns, steps, width, group, rooms }
     }
 
     /// One product of more rows, where all matrices of the batch share `b`.
@@ -134,38 +156,19 @@ impl<'a, S: Operand> Product<'a, S> {
         }
     }
 
-    /// A single row by a transposed matrix is that matrix by a single column: both can be read as they are.
+    /// A matrix by a single column is a single row by the transposed matrix, whose panels are faster.
     fn swap(&mut self, batch: &mut SmallVec<[Batch; 6]>) {
         if let Right::View(b) = self.b
-            && self.m == 1
-            && self.n > 1
-            && b.column != 1
+            && self.n == 1
+            && self.m > 1
         {
-            (self.m, self.n) = (self.n, 1);
+            (self.m, self.n) = (1, self.m);
             self.b = Right::View(self.a.transposed());
             self.a = b.transposed();
             self.epilogue.c = self.epilogue.c.map(View::transposed);
             batch.iter_mut().for_each(|batch| (batch.a, batch.b) = (batch.b, batch.a));
         }
     }
-}
-
-/// The output, for all threads.
-#[derive(Clone, Copy)]
-struct Out<T>(*mut T);
-
-// SAFETY: each block is written by one thread.
-unsafe impl<T: Send> Send for Out<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for Out<T> {}
-
-/// A block of the output: a part of a matrix whose operands start at `a` and `b`.
-struct Block {
-    matrix: usize,
-    a: usize,
-    b: usize,
-    rows: Range<usize>,
-    columns: Range<usize>,
 }
 
 impl<S: Operand> Plan<'_, S> {
@@ -183,12 +186,15 @@ impl<S: Operand> Plan<'_, S> {
     pub(crate) fn run(&self, out: &mut [S], scratch: &mut [S::Sum], resources: Resources<'_>) -> Result<(), Stopped> {
         let [_, row_blocks, column_blocks] = self.counts;
         let count = self.check(out)?;
-        let (out, room, start) = (Out(out.as_mut_ptr()), self.room(), line_start(scratch));
+        let (out, room, start) = (Out::of(out), self.room(), line_start(scratch));
         let mut rooms = Vec::new();
         if room > 0 {
             rooms.extend(scratch.get_mut(start..).unwrap_or(&mut []).chunks_exact_mut(room).take(self.threads));
         } else {
             rooms.resize_with(self.threads, Default::default);
+        }
+        if rooms.is_empty() {
+            return Err(Stopped::Misfit);
         }
         let each = row_blocks * column_blocks;
         parallel::tasks(count, rooms, resources.stop, |room, at| {
@@ -197,8 +203,11 @@ impl<S: Operand> Plan<'_, S> {
             let (a, b) = self.starts(matrix);
             let rows = part(row, self.rows, self.product.m);
             let block = Block { matrix, a, b, rows, columns: part(column, self.columns, self.product.n) };
-            // SAFETY: `check` found that all places exist, and nobody else has this block.
-            unsafe { self.block(&block, out, room, resources) }
+            // SAFETY: `check` found that all places exist, `room` is as large as said, and nobody else has this block.
+            #[allow(unsafe_code)]
+            unsafe {
+                self.block(&block, out, room, resources)
+            }
         })
     }
 
@@ -241,212 +250,5 @@ impl<S: Operand> Plan<'_, S> {
             matrix /= batch.size;
         }
         (a, b)
-    }
-
-    /// Computes a block.
-    ///
-    /// # Safety
-    /// `check` must have succeeded for the output, and nobody else may access the block.
-    unsafe fn block(
-        &self,
-        block: &Block,
-        out: Out<S>,
-        room: &mut [S::Sum],
-        resources: Resources<'_>,
-    ) -> Result<(), Stopped> {
-        let Product { m, k, n, a, .. } = self.product;
-        let Block { rows, columns, .. } = block;
-        let [a_room, b_room, out_room] = self.rooms;
-        let (packed_a, rest) = room.split_at_mut(a_room.min(room.len()));
-        let (packed_b, own) = rest.split_at_mut(b_room.min(rest.len()));
-        // SAFETY: the block is a part of the output.
-        let out = unsafe { out.0.add((block.matrix * m + rows.start) * n + columns.start) };
-        let (sums, sums_row) = if out_room > 0 { (own.as_mut_ptr(), columns.len()) } else { (out.cast(), n) };
-        let mut undone = 0;
-        for first in (0..k.max(1)).step_by(self.steps) {
-            let steps = first..k.min(first + self.steps);
-            let mut tile = Tile {
-                rows: 0,
-                columns: 0,
-                steps: steps.len(),
-                a: std::ptr::null(),
-                a_row: a.row,
-                a_step: a.column,
-                b: std::ptr::null(),
-                b_step: 0,
-                out: sums,
-                out_row: sums_row,
-                first: first == 0,
-                next: std::ptr::null(),
-                next_step: 0,
-            };
-            if a_room > 0 && k > 0 {
-                for (from, height) in self.tiles(rows) {
-                    let to = packed_a.get_mut(from * steps.len()..(from + height) * steps.len()).unwrap_or(&mut []);
-                    let start = block.a + (rows.start + from) * a.row + first * a.column;
-                    panel(a.elements, start, (a.column, a.row), height, to);
-                }
-            }
-            let mut column = columns.start;
-            while column < columns.end {
-                look_after(&mut undone, rows.len() * self.width * steps.len(), resources)?;
-                tile.columns = self.width.min(columns.end - column);
-                // SAFETY: the block has this column.
-                tile.out = unsafe { sums.add(column - columns.start) };
-                let (panel_len, is_packed) = self.right(block, &steps, column, packed_b, &mut tile);
-                if rows.len() == 1 && b_room == 0 && a_room == 0 {
-                    // SAFETY: as for tiles below.
-                    unsafe { tile.a = self.a_at(block, rows.start, first) };
-                    tile.rows = 1;
-                    let abreast = ABREAST * self.width;
-                    if self.width == self.kernel.width && columns.end - column >= abreast && k > 0 {
-                        let next = [1, 2, 3].map(|at| tile.b.wrapping_add(at * panel_len));
-                        // SAFETY: these panels too are a part of the block.
-                        unsafe { (self.kernel.row)(&tile, next) };
-                        column += abreast;
-                        continue;
-                    }
-                }
-                let (b, count) = (tile.b, self.tiles(rows).count());
-                for (at, (from, height)) in self.tiles(rows).enumerate() {
-                    tile.rows = height;
-                    // SAFETY: rows of the block, and steps of `k`; `check` found that they exist.
-                    unsafe {
-                        tile.out = sums.add(from * sums_row + column - columns.start);
-                        if a_room > 0 {
-                            (tile.a, tile.a_row, tile.a_step) = (packed_a.as_ptr().add(from * steps.len()), 1, height);
-                        } else if k > 0 {
-                            tile.a = self.a_at(block, rows.start + from, first);
-                        }
-                    }
-                    if is_packed {
-                        // Each tile fetches a part of the next panel.
-                        tile.next = b.wrapping_add(panel_len + at * steps.len() / count * tile.columns);
-                        tile.next_step = tile.columns / count;
-                    }
-                    // SAFETY: see `check`.
-                    unsafe { (self.kernel.tile)(&tile) };
-                }
-                column += tile.columns;
-            }
-        }
-        for row in 0..rows.len() {
-            // SAFETY: a row of the block, which is initialised now.
-            let sums = unsafe { std::slice::from_raw_parts_mut(sums.add(row * sums_row), columns.len()) };
-            self.finish(block.matrix * m + rows.start + row, columns.start, sums);
-            if out_room > 0 {
-                // SAFETY: a row of the block; it is not where the sums are.
-                S::narrow(sums, unsafe { std::slice::from_raw_parts_mut(out.add(row * n), columns.len()) });
-            }
-        }
-        Ok(())
-    }
-
-    /// The tiles of a column of the block: their first row, counted from that of the block, and their height. They are
-    /// as even as can be: 64 rows are 11 + 11 + 11 + 11 + 10 + 10.
-    fn tiles(&self, rows: &Range<usize>) -> impl Iterator<Item = (usize, usize)> + use<S> {
-        let (mut from, end, most) = (0, rows.len(), self.kernel.height);
-        std::iter::from_fn(move || {
-            let left = end - from;
-            let height = left.div_ceil(left.div_ceil(most).max(1));
-            from += height;
-            (height > 0).then_some((from - height, height))
-        })
-    }
-
-    /// Where a row of `a` is.
-    ///
-    /// # Safety
-    /// The row and the step exist, and `a` is not to be packed.
-    unsafe fn a_at(&self, block: &Block, row: usize, step: usize) -> *const S::Sum {
-        let a = self.product.a;
-        // SAFETY: `check` found that the place exists. What isn't packed is stored as sums are.
-        unsafe { a.elements.as_ptr().add(block.a + row * a.row + step * a.column).cast() }
-    }
-
-    /// Sets where a tile from `column` on finds `b`. Returns how far the next panel is, and whether `b` is packed.
-    fn right(
-        &self,
-        block: &Block,
-        steps: &Range<usize>,
-        column: usize,
-        room: &mut [S::Sum],
-        tile: &mut Tile<S::Sum>,
-    ) -> (usize, bool) {
-        let Product { k, n, b, .. } = self.product;
-        match b {
-            _ if k == 0 => (0, false),
-            Right::Packed(b) => {
-                let (start, within) = (column / b.width * b.width, column % b.width);
-                let width = b.width.min(n - start);
-                tile.b = b.elements.as_ptr().wrapping_add(block.b + start * k + steps.start * width + within);
-                tile.b_step = width;
-                tile.next_step = 16 * width;
-                (width * k, true)
-            }
-            Right::View(b) if self.rooms[1] == 0 => {
-                let start = block.b + steps.start * b.row + column * b.column;
-                tile.b = b.elements.as_ptr().wrapping_add(start).cast();
-                tile.b_step = b.row;
-                tile.next = tile.b;
-                tile.next_step = b.row;
-                (self.width, false)
-            }
-            Right::View(b) => {
-                let to = room.get_mut(..tile.columns * steps.len()).unwrap_or(&mut []);
-                let start = block.b + steps.start * b.row + column * b.column;
-                panel(b.elements, start, (b.row, b.column), tile.columns, to);
-                (tile.b, tile.b_step, tile.next, tile.next_step) = (to.as_ptr(), tile.columns, to.as_ptr(), 0);
-                (0, false)
-            }
-        }
-    }
-
-    /// Applies the epilogue to sums of a row of the batch, from `column` on.
-    fn finish(&self, row: usize, column: usize, sums: &mut [S::Sum]) {
-        let epilogue = &self.product.epilogue;
-        if let Some(c) = epilogue.c {
-            let c_at = |column: usize| c.elements.get(row * c.row + column * c.column..).unwrap_or(&[]);
-            if c.column < 2 {
-                scale::<S>(sums, epilogue.alpha, epilogue.beta, c_at(column), c.column == 0);
-            } else {
-                for (at, sum) in sums.iter_mut().enumerate() {
-                    let sum = std::slice::from_mut(sum);
-                    scale::<S>(sum, epilogue.alpha, epilogue.beta, c_at(column + at), true);
-                }
-            }
-        } else if epilogue.alpha != 1.0 {
-            sums.iter_mut().for_each(|sum| *sum = S::scale(*sum, epilogue.alpha, None));
-        }
-        if let Some(then) = epilogue.then {
-            then(sums);
-        }
-    }
-}
-
-/// Checks `Resources::stop` now and then: `work` multiplications are to be done now.
-fn look_after(undone: &mut usize, work: usize, resources: Resources<'_>) -> Result<(), Stopped> {
-    *undone += work;
-    if *undone < BETWEEN_LOOKS {
-        return Ok(());
-    }
-    *undone = 0;
-    parallel::look(resources.stop)
-}
-
-for_each_level! {
-    fn scale<S: Operand>(sums: &mut [S::Sum], alpha: f32, beta: f32, c: &[S], same: bool) -> () = scale_body::<S>;
-}
-
-/// `alpha * sums + beta * c`, with the first of `c` for all if they have the `same`.
-#[inline(always)]
-fn scale_body<S: Operand>(sums: &mut [S::Sum], alpha: f32, beta: f32, c: &[S], same: bool) {
-    match c {
-        [c, ..] if same => sums.iter_mut().for_each(|sum| *sum = S::scale(*sum, alpha, Some((*c, beta)))),
-        _ => {
-            for (sum, c) in sums.iter_mut().zip(c) {
-                *sum = S::scale(*sum, alpha, Some((*c, beta)));
-            }
-        }
     }
 }

@@ -169,7 +169,7 @@ fn tiles_of_each_size() {
 /// More steps, rows and columns than a block has, and `a` with rows that are a page apart.
 #[test]
 fn blocks() {
-    for (m, k, n) in sized(&[(1, 401, 300), (13, 401, 35), (14, 1024, 130), (251, 9, 40), (17, 3, 700)][..], &[]) {
+    for (m, k, n) in sized(&[(1, 401, 300), (13, 390, 35), (14, 1024, 130), (251, 5, 40), (17, 3, 700)][..], &[]) {
         for layouts in LAYOUTS {
             let case = Case { m: *m, k: *k, n: *n, layouts, batch: vec![] };
             check::<f32>(&case);
@@ -178,8 +178,15 @@ fn blocks() {
             }
         }
     }
-    check::<f64>(&Case { m: 14, k: 900, n: 20, layouts: LAYOUTS[1], batch: vec![] });
-    check::<i64>(&Case { m: 14, k: 900, n: 20, layouts: LAYOUTS[1], batch: vec![] });
+    for layouts in [LAYOUTS[0], LAYOUTS[1], LAYOUTS[2]].into_iter().filter(|_| !cfg!(miri)) {
+        // Long rows of `b`, and a column.
+        check::<f32>(&Case { m: 1, k: 20, n: 4200, layouts, batch: vec![] });
+        check::<f32>(&Case { m: 45, k: 400, n: 1, layouts, batch: vec![(2, true, true)] });
+    }
+    // A row of more steps than are done at once.
+    check::<f32>(&Case { m: 1, k: sized(8200, 3), n: 130, layouts: LAYOUTS[6], batch: vec![] });
+    check::<f64>(&Case { m: 14, k: sized(900, 3), n: 20, layouts: LAYOUTS[1], batch: vec![] });
+    check::<i64>(&Case { m: 14, k: sized(900, 3), n: 20, layouts: LAYOUTS[1], batch: vec![] });
 }
 
 #[test]

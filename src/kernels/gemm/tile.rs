@@ -4,6 +4,8 @@
 
 #![allow(unsafe_code)] // pointers with strides: `Tile` says what they must point to
 
+#[cfg(target_arch = "x86_64")]
+use super::lanes::x86::*;
 use super::lanes::{Lanes, Plain};
 use super::number::Number;
 
@@ -41,9 +43,10 @@ pub(crate) struct Tile<T> {
     pub(super) out: *mut T,
     pub(super) out_row: usize,
     pub(super) first: bool,
-    /// What will be read next, for the caches: anything. And how far to go at each step.
+    /// What will be read next, to be fetched: anything. How far to go at each step, and whether it is read much later.
     pub(super) next: *const T,
     pub(super) next_step: usize,
+    pub(super) later: bool,
 }
 
 /// # Safety
@@ -69,23 +72,25 @@ unsafe fn by_columns<V: Lanes, const M: usize>(tile: &Tile<V::Of>) {
     // SAFETY: the caller's.
     unsafe {
         if tile.columns == 1 {
-            sums::<Plain<V::Of, 1>, M, 1, true>(tile);
+            sums::<Plain<V::Of, 1>, M, 1, true, false>(tile);
         } else if tile.columns <= V::COUNT {
-            sums::<V, M, 1, false>(tile);
+            sums::<V, M, 1, false, false>(tile);
         } else if tile.columns < 2 * V::COUNT {
-            sums::<V, M, 2, false>(tile);
+            sums::<V, M, 2, false, false>(tile);
+        } else if tile.later {
+            sums::<V, M, 2, true, true>(tile);
         } else {
-            sums::<V, M, 2, true>(tile);
+            sums::<V, M, 2, true, false>(tile);
         }
     }
 }
 
-/// `M` rows of `W` vectors; all of the last vector's columns are there if `FULL`.
+/// `M` rows of `W` vectors; all of the last vector's columns are there if `FULL`. `LATER` is that of the tile.
 ///
 /// # Safety
 /// See [`Tile`] and [`Lanes`].
 #[inline(always)]
-unsafe fn sums<V: Lanes, const M: usize, const W: usize, const FULL: bool>(tile: &Tile<V::Of>) {
+unsafe fn sums<V: Lanes, const M: usize, const W: usize, const FULL: bool, const LATER: bool>(tile: &Tile<V::Of>) {
     let Tile { steps, a_row, a_step, b_step, out_row, next_step, .. } = *tile;
     let last = tile.columns - (W - 1) * V::COUNT;
     // SAFETY: the caller's. Pointers that no step reads may be anywhere.
@@ -104,7 +109,7 @@ unsafe fn sums<V: Lanes, const M: usize, const W: usize, const FULL: bool>(tile:
         }
         let (mut a, mut b, mut next) = (tile.a, tile.b, tile.next);
         for _ in 0..steps {
-            prefetch(next);
+            prefetch::<LATER, _>(next);
             let mut row = [V::zero(); W];
             for (j, row) in row.iter_mut().enumerate() {
                 *row = load(b, j);
@@ -137,12 +142,16 @@ unsafe fn row<V: Lanes>(tile: &Tile<V::Of>, next: [*const V::Of; ABREAST - 1]) {
     // SAFETY: the caller's. Pointers that no step reads may be anywhere.
     unsafe {
         let mut sums = [[V::zero(); 2]; ABREAST];
+        if !tile.first {
+            for (j, sum) in sums.as_flattened_mut().iter_mut().enumerate() {
+                *sum = V::load(tile.out.add(j * V::COUNT));
+            }
+        }
         let [second, third, fourth] = next;
         let (mut a, mut b) = (tile.a, [tile.b, second, third, fourth]);
         for _ in 0..steps {
             let x = V::splat(a);
             for (sums, b) in sums.iter_mut().zip(&mut b) {
-                prefetch(b.wrapping_add(tile.next_step));
                 for (j, sum) in sums.iter_mut().enumerate() {
                     *sum = x.mul_add(V::load(b.add(j * V::COUNT)), *sum);
                 }
@@ -156,25 +165,27 @@ unsafe fn row<V: Lanes>(tile: &Tile<V::Of>, next: [*const V::Of; ABREAST - 1]) {
     }
 }
 
-/// Prefetches two cache lines.
+/// Fetches two cache lines to the first cache, or those that are read `LATER` to the second.
 #[inline(always)]
-fn prefetch<T>(at: *const T) {
+fn prefetch<const LATER: bool, T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
         // SAFETY: a prefetch has no visible effect and never faults, whatever the address.
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(at.cast());
-            _mm_prefetch::<_MM_HINT_T0>(at.cast::<i8>().wrapping_add(64));
+            for at in [at.cast::<i8>(), at.cast::<i8>().wrapping_add(64)] {
+                if LATER { _mm_prefetch::<_MM_HINT_T1>(at) } else { _mm_prefetch::<_MM_HINT_T0>(at) }
+            }
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
 }
 
-/// The kernels of a number: for any processor, and by name for the levels of [`cpu`](crate::kernels::cpu).
+/// Implements [`Number`]: its vectors and the height of its tiles, for any processor and for each level of
+/// [`cpu`](crate::kernels::cpu).
 macro_rules! kernels {
-    ($($module:ident $type:ty: $mul_add:expr, $plain:ty, $height:literal; $($level:literal $features:literal $lanes:ty, $most:literal;)*)*) => {$(
+    ($($type:ty: $mul_add:expr, $plain:ty, $height:literal; $($level:literal $features:literal $lanes:ty, $most:literal;)*)*) => {$(
         impl Number for $type {
             const ZERO: $type = 0 as $type;
 
@@ -209,19 +220,17 @@ macro_rules! kernels {
     )*};
 }
 
-use super::lanes::x86::*;
-
 kernels! {
-    of_f32 f32: f32::mul_add, Plain<f32, 4>, 4;
+    f32: f32::mul_add, Plain<f32, 4>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F32x16, 12;
         3 "avx2,fma" F32x8, 6;
-    of_f64 f64: f64::mul_add, Plain<f64, 2>, 4;
+    f64: f64::mul_add, Plain<f64, 2>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F64x8, 12;
         3 "avx2,fma" F64x4, 6;
-    of_u32 u32: |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c), Plain<u32, 4>, 4;
+    u32: |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c), Plain<u32, 4>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" U32x16, 8;
         3 "avx2,fma" U32x8, 4;
-    of_u64 u64: |a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c), Plain<u64, 2>, 4;
+    u64: |a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c), Plain<u64, 2>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" U64x8, 8;
         3 "avx2,fma" Plain<u64, 4>, 4;
 }

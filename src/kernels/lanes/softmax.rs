@@ -2,8 +2,9 @@
 //! finite.
 
 use super::reduce::{PARTIALS, join, sum, value};
-use super::{Floating, Map, Max, Measure, Number};
+use super::{Floating, Map, Max, Measure, Number, Sum};
 use crate::kernels::functions::{exp, log};
+use crate::kernels::half::Half;
 
 /// `exp(x) / sum of exp(lane)`
 #[derive(Debug)]
@@ -15,6 +16,25 @@ impl<T: Floating> Map<T> for Softmax {
         let max = value::<Max, T>(lane);
         let scale = <T as Number>::ONE / exponentials(lane, max, to);
         to.iter_mut().for_each(|to| *to = *to * scale);
+    }
+}
+
+/// As [`Softmax`], each step rounded to 16 bits.
+#[derive(Debug)]
+pub(crate) struct RoundedSoftmax(pub(crate) Half);
+
+impl Map<f32> for RoundedSoftmax {
+    #[inline(always)]
+    fn map(&self, lane: &[f32], to: &mut [f32]) {
+        let max = value::<Max, f32>(lane);
+        to.iter_mut().zip(lane).for_each(|(to, &x)| *to = x - max);
+        self.0.round(to);
+        to.iter_mut().for_each(|to| *to = exp(*to));
+        self.0.round(to);
+        let mut total = [value::<Sum, f32>(to)];
+        self.0.round(&mut total);
+        let [total] = total;
+        to.iter_mut().for_each(|to| *to /= total);
     }
 }
 

@@ -1,44 +1,28 @@
 //! Add, Sub, Mul and Div: arithmetic on the elements of two tensors.
 //! <https://onnx.ai/onnx/operators/onnx__Add.html>, <https://onnx.ai/onnx/operators/onnx__Div.html>
 
-use super::{Elementwise, align};
+use super::{Elementwise, align, entry};
 use crate::ops::prelude::*;
 
-pub(super) const ADD: Implementation = Implementation {
-    domain: "",
-    name: "Add",
-    versions: &[1, 6, 7, 13, 14],
-    make: Make::Run(|node| Ok(Elementwise::new(Add, number_row, align(node)?).boxed())),
-};
+pub(super) const ADD: Implementation =
+    entry("Add", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Add, number_row, align(node)?).boxed()));
 
-pub(super) const SUB: Implementation = Implementation {
-    domain: "",
-    name: "Sub",
-    versions: &[1, 6, 7, 13, 14],
-    make: Make::Run(|node| Ok(Elementwise::new(Sub, number_row, align(node)?).boxed())),
-};
+pub(super) const SUB: Implementation =
+    entry("Sub", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Sub, number_row, align(node)?).boxed()));
 
-pub(super) const MUL: Implementation = Implementation {
-    domain: "",
-    name: "Mul",
-    versions: &[1, 6, 7, 13, 14],
-    make: Make::Run(|node| Ok(Elementwise::new(Mul, number_row, align(node)?).boxed())),
-};
+pub(super) const MUL: Implementation =
+    entry("Mul", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Mul, number_row, align(node)?).boxed()));
 
-pub(super) const DIV: Implementation = Implementation {
-    domain: "",
-    name: "Div",
-    versions: &[1, 6, 7, 13, 14],
-    make: Make::Run(|node| Ok(Elementwise::new(Div, number_row, align(node)?).dividing().boxed())),
-};
+pub(super) const DIV: Implementation =
+    entry("Div", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Div, number_row, align(node)?).dividing().boxed()));
 
 /// `C = A + B`
 #[derive(Debug)]
-struct Add;
+pub(super) struct Add;
 
 impl Floats<2> for Add {
     #[inline(always)]
-    fn float<T: Float>(&self, [a, b]: [T; 2]) -> T {
+    fn float<T: Real>(&self, [a, b]: [T; 2]) -> T {
         a + b
     }
 }
@@ -55,7 +39,7 @@ struct Sub;
 
 impl Floats<2> for Sub {
     #[inline(always)]
-    fn float<T: Float>(&self, [a, b]: [T; 2]) -> T {
+    fn float<T: Real>(&self, [a, b]: [T; 2]) -> T {
         a - b
     }
 }
@@ -72,7 +56,7 @@ struct Mul;
 
 impl Floats<2> for Mul {
     #[inline(always)]
-    fn float<T: Float>(&self, [a, b]: [T; 2]) -> T {
+    fn float<T: Real>(&self, [a, b]: [T; 2]) -> T {
         a * b
     }
 }
@@ -89,7 +73,7 @@ struct Div;
 
 impl Floats<2> for Div {
     #[inline(always)]
-    fn float<T: Float>(&self, [a, b]: [T; 2]) -> T {
+    fn float<T: Real>(&self, [a, b]: [T; 2]) -> T {
         a / b
     }
 }
@@ -130,6 +114,7 @@ mod tests {
         run("Add", 6, [int("broadcast", 1), int("axis", -1)], [&a, &tensor(&[1], [1f32])])
             .gives(tensor(&[2, 3], [2f32, 3.0, 4.0, 5.0, 6.0, 7.0]));
         run("Add", 6, [], [&a, &three]).fails("without broadcast they must be equal");
+        run("Add", 1, [], [&three, &tensor(&[], [1f32])]).gives([11f32, 21.0, 31.0]);
         run("Add", 6, [int("broadcast", 1), int("axis", 1)], [&a, &two])
             .fails("dimension 0 of \"B\" is 2, and dimension 1 of \"A\" is 3");
         run("Add", 6, [int("broadcast", 1), int("axis", 2)], [&a, &two])

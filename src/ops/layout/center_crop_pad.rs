@@ -8,8 +8,7 @@ use kernels::copy::{Fill, Map};
 pub(super) const CENTER_CROP_PAD: Implementation =
     Implementation { domain: "", name: "CenterCropPad", versions: &[18], make: Make::Run(load) };
 
-/// Along each of `axes`, the first of an odd number of entries to remove or add is the last: what is left of half of them
-/// is rounded down.
+/// Along each of `axes`, half of the entries to remove or add are at the beginning, rounded down, and the others at the end.
 #[derive(Debug)]
 struct CenterCropPad {
     axes: Option<Vec<i64>>,
@@ -43,9 +42,6 @@ impl CenterCropPad {
                 Some(more) => padded(0, size, [more / 2, more - more / 2], Fill::Constant)?,
                 None => (target, Map::Line { start: (size - target) / 2, step: 1 }),
             };
-            if target == size {
-                *map = whole(size);
-            }
         }
         Ok(maps)
     }

@@ -36,7 +36,7 @@ impl Operator for ConstantOfShape {
             })?);
         }
         let mut output = call.output_of(self.value.dtype(), shape)?;
-        fill(self.value.bytes(), output.bytes_mut(), call)?;
+        kernels::fill(self.value.bytes(), output.bytes_mut(), call.resources())?;
         Ok(smallvec![output.finish().into()])
     }
 
@@ -49,19 +49,6 @@ impl Operator for ConstantOfShape {
         let dims = shape.iter().map(|dim| usize::try_from(*dim).map_or(Dim::Unknown, Dim::Fixed));
         Ok(vec![fact.with_dims(dims.collect::<Vec<_>>())])
     }
-}
-
-fn fill(element: &[u8], out: &mut [u8], call: &Call<'_>) -> Result<()> {
-    /// Bytes, a multiple of the size of each type.
-    const BLOCK: usize = 4 << 10;
-    let byte = element.first().copied().unwrap_or(0);
-    if element.iter().all(|other| *other == byte) {
-        return Ok(kernels::each(out, BLOCK, call.resources(), |_, out| out.fill(byte))?);
-    }
-    let block = element.repeat(BLOCK.min(out.len()).div_ceil(element.len()));
-    Ok(kernels::each(out, BLOCK, call.resources(), |_, out| {
-        block.get(..out.len()).into_iter().for_each(|block| out.copy_from_slice(block));
-    })?)
 }
 
 #[cfg(test)]

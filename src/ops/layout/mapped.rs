@@ -12,8 +12,11 @@ pub(super) fn whole(size: usize) -> (usize, Map) {
     (size, Map::Line { start: 0, step: 1 })
 }
 
-/// `size` coordinates with `sides` around them.
+/// `size` coordinates from `start` on, with `sides` around them.
 pub(super) fn padded(start: usize, size: usize, sides: [usize; 2], fill: Fill) -> Result<(usize, Map)> {
+    if sides == [0, 0] {
+        return Ok((size, Map::Line { start, step: 1 }));
+    }
     let total = sides.into_iter().try_fold(size, usize::checked_add);
     let total = total.ok_or_else(|| Error::input(format!("{size} entries and {sides:?} around them are too many")))?;
     Ok((total, Map::Padded { start, size, before: sides[0], fill }))

@@ -44,7 +44,7 @@ fn integers<T: Element + Int>(call: &Call<'_>) -> Result<Tensor> {
     let Some(whole) = distance.checked_div(step) else { return Err(no_step()) };
     let count = (whole + i128::from(distance % step != 0 && (distance < 0) == (step < 0))).max(0);
     // What wraps here are the factors alone: each number is before the limit.
-    fill::<T>(call, count as usize, |i| start.plus(T::wrapped(i).times(delta)))
+    fill::<T>(call, count as usize, |i| start.plus(T::wrapped(i as i128).times(delta)))
 }
 
 fn floats<T: Element + Float>(call: &Call<'_>) -> Result<Tensor> {

@@ -43,7 +43,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     } else {
         Sizes::Equal
     };
-    Ok(Box::new(Split { axis, negative: node.version() >= 11, sizes }))
+    Ok(Box::new(Split { axis, negative: node.version() >= 2, sizes }))
 }
 
 type Parts = SmallVec<[usize; 4]>;

@@ -80,6 +80,6 @@ mod tests {
     #[test]
     fn refusals() {
         run("Trilu", 14, [], [&tensor(&[2], [1i8, 2])]).fails("\"input\" has shape [2]: it needs a rank of at least 2");
-        run("Trilu", 14, [], [&tensor(&[1, 1], [1i8]), &tensor(&[2], [0i64, 1])]).fails("one element is needed");
+        run("Trilu", 14, [], [&tensor(&[1, 1], [1i8]), &tensor(&[2], [0i64, 1])]).fails("one value is needed");
     }
 }
