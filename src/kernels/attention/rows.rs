@@ -149,7 +149,7 @@ fn biased<T: Floating>(
     scores.get_mut(..start).ok_or(Stopped::Misfit)?.fill(T::LEAST);
     scores.get_mut(end..).ok_or(Stopped::Misfit)?.fill(T::LEAST);
     let seen = scores.get_mut(start..end).ok_or(Stopped::Misfit)?;
-    let Some(bias) = &attention.bias else { return Ok(!seen.is_empty()) };
+    let Some(bias) = attention.bias.as_ref().filter(|_| !seen.is_empty()) else { return Ok(!seen.is_empty()) };
     let row = bias.rows.from(block.batch, head, query)?;
     let mut most = T::LEAST;
     let mut add = |score: &mut T, bias: T| {

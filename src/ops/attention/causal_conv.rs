@@ -102,3 +102,48 @@ impl CausalConv {
         Error::input(format!("{} has shape {shape}: {needs} is needed", quote(name))).parameter(name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::operator::Attribute;
+    use crate::ops::testing::{run, tensor};
+    use half::f16;
+
+    #[test]
+    fn the_past_comes_first() {
+        let (x, w) = (tensor(&[1, 2, 2], [1f32, 2., 3., 4.]), tensor(&[2, 1, 3], [1f32, 10., 100., 0., 0., 1.]));
+        let bias = tensor(&[2], [0.5f32, -1.]);
+        let past = tensor(&[1, 2, 2], [7f32, 8., 9., 9.]);
+        let state = || tensor(&[1, 2, 2], [1f32, 2., 3., 4.]);
+        let without = [tensor(&[1, 2, 2], [100f32, 210., 3., 4.]), state()];
+        run("CausalConvWithState", 27, [], [&x, &w]).gives_all(without);
+        let with = [tensor(&[1, 2, 2], [187.5f32, 218.5, 2., 3.]), state()];
+        run("CausalConvWithState", 27, [], [&x, &w, &bias, &past]).gives_all(with);
+    }
+
+    /// The input is shorter than the state, or there is no state.
+    #[test]
+    fn states() {
+        let (x, w) = (tensor(&[1, 1, 1], [5f32]), tensor(&[1, 1, 4], [1f32, 1., 1., 1.]));
+        let (bias, past) = (tensor(&[1], [0f32]), tensor(&[1, 1, 3], [1f32, 2., 3.]));
+        let want = [tensor(&[1, 1, 1], [11f32]), tensor(&[1, 1, 3], [2f32, 3., 5.])];
+        run("CausalConvWithState", 27, [], [&x, &w, &bias, &past]).gives_all(want);
+        let want = [tensor(&[1, 1, 1], [5f32]), tensor(&[1, 1, 3], [0f32, 0., 5.])];
+        run("CausalConvWithState", 27, [], [&x, &w]).gives_all(want);
+        let (x, w) = (tensor(&[1, 1, 2], [2f32, 0.].map(f16::from_f32)), tensor(&[1, 1, 1], [f16::from_f32(-1.)]));
+        let silu = ("activation", Attribute::String("silu".into()));
+        let want = tensor(&[1, 1, 2], [-0.2384f32, 0.].map(f16::from_f32));
+        let state = tensor(&[1, 1, 0], Vec::<f16>::new());
+        run("CausalConvWithState", 27, [silu], [&x, &w]).gives_all([want, state]);
+    }
+
+    #[test]
+    fn refusals() {
+        let (x, w) = (tensor(&[1, 2, 2], [0f32; 4]), tensor(&[2, 1, 3], [0f32; 6]));
+        run("CausalConvWithState", 27, [], [&w, &x]).fails("\"weight\" has shape [1, 2, 2]: [1, 1, at least 1]");
+        run("CausalConvWithState", 27, [], [&tensor(&[1], [0f32]), &w]).fails("\"input\" has shape [1]: a rank of 3");
+        run("CausalConvWithState", 27, [], [&x, &w, &x]).fails("\"bias\" has shape [1, 2, 2]: [2] is needed");
+        let none = ("activation", Attribute::String("relu".into()));
+        run("CausalConvWithState", 27, [none], [&x, &w]).fails("activation is \"relu\": allowed none, silu, swish");
+    }
+}

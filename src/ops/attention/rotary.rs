@@ -170,3 +170,58 @@ impl Angles<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{int, run, tensor};
+    use crate::value::Value;
+    use half::f16;
+
+    /// One token of one head: pairs are turned by a quarter and by a half.
+    fn caches() -> [Value; 2] {
+        [tensor(&[2, 2], [1f32, 1., 0., -1.]), tensor(&[2, 2], [0f32, 0., 1., 0.])]
+    }
+
+    #[test]
+    fn halves_and_interleaved() {
+        let [cos, sin] = &caches();
+        let (x, ids) = (tensor(&[1, 1, 1, 5], [1f32, 2., 3., 4., 5.]), tensor(&[1, 1], [1i64]));
+        let four = || int("rotary_embedding_dim", 4);
+        let want = tensor(&[1, 1, 1, 5], [-3f32, -2., 1., -4., 5.]);
+        run("RotaryEmbedding", 23, [four()], [&x, cos, sin, &ids]).gives(want);
+        let want = tensor(&[1, 1, 1, 5], [-2f32, 1., -3., -4., 5.]);
+        run("RotaryEmbedding", 23, [four(), int("interleaved", 1)], [&x, cos, sin, &ids]).gives(want);
+    }
+
+    /// Tokens, not heads, have angles; in both layouts.
+    #[test]
+    fn layouts() {
+        let (cos, sin) = (tensor(&[1, 2, 1], [1f32, 0.]), tensor(&[1, 2, 1], [0f32, 1.]));
+        let x = tensor(&[1, 2, 2, 2], [1f32, 2., 3., 4., 5., 6., 7., 8.]);
+        let want = tensor(&[1, 2, 2, 2], [1f32, 2., -4., 3., 5., 6., -8., 7.]);
+        run("RotaryEmbedding", 23, [], [&x, &cos, &sin]).gives(want);
+        let x = tensor(&[1, 2, 4], [1f32, 2., 5., 6., 3., 4., 7., 8.]);
+        let want = tensor(&[1, 2, 4], [1f32, 2., 5., 6., -4., 3., -8., 7.]);
+        run("RotaryEmbedding", 23, [int("num_heads", 2)], [&x, &cos, &sin]).gives(want);
+        let halves = |values: &[f32]| values.iter().map(|x| f16::from_f32(*x)).collect::<Vec<_>>();
+        let (cos, sin) = (tensor(&[1, 1, 1], halves(&[0.5])), tensor(&[1, 1, 1], halves(&[0.25])));
+        let x = tensor(&[1, 1, 1, 2], halves(&[1., 2.]));
+        run("RotaryEmbedding", 23, [], [&x, &cos, &sin]).gives(tensor(&[1, 1, 1, 2], halves(&[0., 1.25])));
+    }
+
+    #[test]
+    fn refusals() {
+        let [cos, sin] = &caches();
+        let (x, ids) = (tensor(&[1, 1, 1, 4], [0f32; 4]), tensor(&[1, 1], [2i64]));
+        let error =
+            run("RotaryEmbedding", 23, [], [&x, cos, sin, &ids]).fails("position_ids[0, 0] = 2, but \"cos_cache\"");
+        assert_eq!(error.place().position.as_deref(), Some(&[0, 0][..]));
+        run("RotaryEmbedding", 23, [], [&x, cos, sin]).fails("without position_ids [1, 1, 2] is needed");
+        let flat = tensor(&[1, 1, 4], [0f32; 4]);
+        run("RotaryEmbedding", 23, [], [&flat, cos, sin, &ids]).fails("with rank 3 the attribute num_heads is needed");
+        run("RotaryEmbedding", 23, [int("num_heads", 3)], [&flat, cos, sin, &ids])
+            .fails("num_heads is 3: it must divide");
+        let odd = int("rotary_embedding_dim", 3);
+        run("RotaryEmbedding", 23, [odd], [&x, cos, sin, &ids]).fails("rotary_embedding_dim is 3: allowed are even");
+    }
+}
