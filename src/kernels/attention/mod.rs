@@ -94,8 +94,8 @@ pub(crate) struct Heads<'a, T> {
 
 impl<'a, T> Heads<'a, T> {
     /// The elements from a row on.
-    fn from(&self, batch: usize, head: usize, row: usize) -> Result<&'a [T], Stopped> {
-        self.elements.get(self.layout.at(batch, head, row)..).ok_or(Stopped::Misfit)
+    fn from(&self, batch: usize, head: usize, row: usize) -> &'a [T] {
+        self.elements.get(self.layout.at(batch, head, row)..).unwrap_or(&[])
     }
 }
 
@@ -290,7 +290,7 @@ impl<T: Numbers> Plan<'_, T> {
             let packed: &mut [T] = bytemuck::cast_slice_mut(packed);
             packed.chunks_exact_mut(self.packed).enumerate().try_for_each(|(at, to)| {
                 let (batch, head) = ((first + at) / heads, (first + at) % heads);
-                let keys_of_head = View { elements: k.from(batch, head, 0)?, row: k.layout.row, column: 1 };
+                let keys_of_head = View { elements: k.from(batch, head, 0), row: k.layout.row, column: 1 };
                 gemm::pack(keys_of_head.transposed(), (1, 0), (size, keys), to, alone)
             })
         })
@@ -332,7 +332,7 @@ impl<T: Numbers> Plan<'_, T> {
             let keys = Right::Packed(packed.columns_from(columns.start, size));
             product(m, size, n, queries, keys).plan(alone).run(scores, scratch, alone)?;
         } else {
-            let keys = k.from(*batch, *head, 0)?.get(columns.start * k.layout.row..).unwrap_or(&[]);
+            let keys = k.from(*batch, *head, 0).get(columns.start * k.layout.row..).unwrap_or(&[]);
             let keys = View { elements: keys, row: k.layout.row, column: 1 };
             if m == 1 {
                 let keys = Right::View(keys.transposed());
@@ -349,7 +349,7 @@ impl<T: Numbers> Plan<'_, T> {
             }
         }
         rows::weigh(&self.attention, block, scores, line, kept)?;
-        let values = v.from(*batch, *head, 0)?.get(columns.start * v.layout.row..).unwrap_or(&[]);
+        let values = v.from(*batch, *head, 0).get(columns.start * v.layout.row..).unwrap_or(&[]);
         let values = Right::View(View { elements: values, row: v.layout.row, column: 1 });
         product(m, n, value_size, View::rows(&*scores, n), values).plan(alone).run(outputs, scratch, alone)?;
         rows::finish(&self.attention, block, scores, outputs, out)

@@ -65,7 +65,7 @@ impl<T: Floating> Attention<'_, T> {
         let size = self.sizes.size;
         for (row, to) in block.rows.clone().zip(to.chunks_exact_mut(size.max(1))) {
             let (head, query) = block.place(self, row);
-            let from = self.q.from(block.batch, head, query)?.get(..size).ok_or(Stopped::Misfit)?;
+            let from = self.q.from(block.batch, head, query).get(..size).ok_or(Stopped::Misfit)?;
             to.iter_mut().zip(from).for_each(|(to, from)| *to = *from * self.scale);
         }
         Ok(())
@@ -150,7 +150,7 @@ fn biased<T: Floating>(
     scores.get_mut(end..).ok_or(Stopped::Misfit)?.fill(T::LEAST);
     let seen = scores.get_mut(start..end).ok_or(Stopped::Misfit)?;
     let Some(bias) = attention.bias.as_ref().filter(|_| !seen.is_empty()) else { return Ok(!seen.is_empty()) };
-    let row = bias.rows.from(block.batch, head, query)?;
+    let row = bias.rows.from(block.batch, head, query);
     let mut most = T::LEAST;
     let mut add = |score: &mut T, bias: T| {
         *score = if bias == T::LEAST { bias } else { *score + bias };
@@ -210,11 +210,11 @@ fn again<T: Floating>(
     let seen = attention.seen(block.batch, query);
     for (key, weight) in block.columns.clone().zip(weights).filter(|(key, _)| seen.contains(key)) {
         if let Some(bias) = &attention.bias
-            && Bias::of(bias.rows.from(block.batch, head, query)?, bias.column, key) == T::LEAST
+            && Bias::of(bias.rows.from(block.batch, head, query), bias.column, key) == T::LEAST
         {
             continue;
         }
-        let value = attention.v.from(block.batch, block.head, key)?.get(..out.len()).ok_or(Stopped::Misfit)?;
+        let value = attention.v.from(block.batch, block.head, key).get(..out.len()).ok_or(Stopped::Misfit)?;
         out.iter_mut().zip(value).for_each(|(out, value)| *out = weight.mul_add(*value, *out));
     }
     Ok(())
