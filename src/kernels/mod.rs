@@ -3,6 +3,7 @@
 //! This file is the vocabulary that all kernels share. Each kind has a folder ([`gather`]). Large work is shared among
 //! threads ([`parallel`]). Loops are plain code, compiled for several levels of the processor ([`cpu`]).
 
+pub(crate) mod attention;
 pub(crate) mod convert;
 pub(crate) mod copy;
 mod cpu;

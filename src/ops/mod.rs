@@ -1,5 +1,6 @@
 //! The operators, by family. This is their table of contents.
 
+mod attention;
 mod axes;
 mod cast;
 mod control;
@@ -26,6 +27,7 @@ use crate::operator::Implementation;
 /// Every operator that is implemented, by family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
     [
+        attention::ALL,
         cast::ALL,
         control::ALL,
         elementwise::ALL,

@@ -24,7 +24,7 @@ pub(super) use crate::operator::{
     Align, Attribute, Axis, Call, Context, Control, Held, Implementation, Load, Make, Node, Operator, Resume, Step,
     Values, one_element,
 };
-pub(super) use crate::tensor::{Counted, Scalar, Shape, Tensor, position_of, shape_of};
+pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, position_of, shape_of};
 pub(super) use crate::value::{Dim, Fact, Optional, Sequence, Value, ValueType};
 pub(super) use bytemuck::{Pod, cast_slice, cast_slice_mut};
 pub(super) use half::{bf16, f16};

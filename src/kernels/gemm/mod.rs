@@ -21,7 +21,7 @@ mod tile;
 
 pub(crate) use number::{Number, Operand};
 pub(crate) use pack::{Packed, pack, packed_len};
-pub(crate) use plan::Plan;
+pub(crate) use plan::{Plan, scratch_for};
 
 use super::Stopped;
 

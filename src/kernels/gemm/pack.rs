@@ -5,6 +5,7 @@
 
 use super::View;
 use super::number::{Number, Operand};
+use super::plan::MOST_WIDE;
 use crate::kernels::{Resources, Stopped, parallel};
 
 /// A matrix `b` (or several, one after the other) in panels. Made by [`pack`].
@@ -62,6 +63,13 @@ impl<'a, T: Number> Packed<'a, T> {
     pub(crate) fn new(elements: &'a [T]) -> Packed<'a, T> {
         let start = line_start(elements);
         Packed { elements: elements.get(start..).unwrap_or(&[]), width: T::kernel().width }
+    }
+
+    /// The columns of a matrix of `k` rows from `first` on, which is a multiple of 32. A product may have fewer of them,
+    /// if this is a multiple of 32 too.
+    pub(crate) fn columns_from(self, first: usize, k: usize) -> Packed<'a, T> {
+        debug_assert!(first.is_multiple_of(MOST_WIDE) && MOST_WIDE.is_multiple_of(self.width));
+        Packed { elements: self.elements.get(first.saturating_mul(k)..).unwrap_or(&[]), ..self }
     }
 }
 

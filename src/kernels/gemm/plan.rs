@@ -42,6 +42,18 @@ const WORTH_WAKING: usize = 1 << 19;
 /// Multiplications that are worth using a thread that is ready.
 const WORTH_SHARING: usize = 1 << 17;
 
+/// Elements of scratch memory that are enough for any product of at most `m` by `k` and `k` by `n` elements on one
+/// thread, if elements are stored as sums are.
+pub(crate) fn scratch_for(m: usize, k: usize, n: usize) -> usize {
+    let steps = k.min(STEPS);
+    let of = |lanes: usize| lanes.saturating_mul(steps);
+    // A part of `a`, panels of `b`, and what both are rounded up by. A single column becomes a single row.
+    of(m).saturating_add(of(m.max(n)).min(GROUP.max(of(MOST_WIDE)))).saturating_add(3 * 16 + 64)
+}
+
+/// Maximum number of columns of a tile.
+pub(super) const MOST_WIDE: usize = 32;
+
 /// A product, divided: see [`Product::plan`].
 #[derive(Debug)]
 pub(crate) struct Plan<'a, S: Operand> {
