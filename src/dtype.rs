@@ -64,12 +64,16 @@ pub(crate) enum Format {
     /// Two IEEE numbers: real, imaginary.
     Complex,
     /// A float of at most 8 bits.
-    Small {
-        exponent: u8,
-        mantissa: u8,
-        bias: i32,
-        specials: Specials,
-    },
+    Small(Small),
+}
+
+/// The layout of a float of at most 8 bits: from the top a sign (unless there are 8 exponent bits), exponent, mantissa.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Small {
+    pub(crate) exponent: u8,
+    pub(crate) mantissa: u8,
+    pub(crate) bias: i32,
+    pub(crate) specials: Specials,
 }
 
 /// Which codes of a small float are not finite.
@@ -101,7 +105,7 @@ const fn row(dtype: DType, name: &'static str, size: usize, bits: usize, field: 
 }
 
 const fn small(exponent: u8, mantissa: u8, bias: i32, specials: Specials) -> Format {
-    Format::Small { exponent, mantissa, bias, specials }
+    Format::Small(Small { exponent, mantissa, bias, specials })
 }
 
 /// A string in memory is a view: where it starts in the tensor's text and where it ends, 8 bytes each.
@@ -191,6 +195,11 @@ impl DType {
         self.row().format
     }
 
+    /// Whether it is an IEEE 754 float or bfloat16.
+    pub(crate) fn is_float(self) -> bool {
+        self.format() == Format::Ieee
+    }
+
     /// The position of the first of `bytes`, one element each, that is not a valid value of this type:
     /// a bool other than 0 and 1, a 4-bit integer with more bits, ...
     pub(crate) fn first_invalid(self, bytes: &[u8]) -> Option<usize> {
@@ -225,6 +234,38 @@ impl std::str::FromStr for DType {
     fn from_str(name: &str) -> Result<DType> {
         DType::from_name(name).ok_or_else(|| Error::input(format!("{} is not an element type", quote(name))))
     }
+}
+
+impl Small {
+    /// The value of a code.
+    pub(crate) fn value(self, code: u8) -> f32 {
+        let Small { exponent: exponent_bits, mantissa: mantissa_bits, bias, specials } = self;
+        let (code, mantissa_bits) = (u32::from(code), u32::from(mantissa_bits));
+        let greatest = (1 << exponent_bits) - 1;
+        let exponent = code >> mantissa_bits & greatest;
+        let mantissa = code & ((1 << mantissa_bits) - 1);
+        let negative = exponent_bits < 8 && code >> (u32::from(exponent_bits) + mantissa_bits) & 1 == 1;
+        let top = exponent == greatest;
+        let magnitude = match specials {
+            Specials::Ieee if top && mantissa == 0 => f32::INFINITY,
+            Specials::Ieee if top => f32::NAN,
+            Specials::TopIsNan if top && mantissa == (1 << mantissa_bits) - 1 => f32::NAN,
+            Specials::NegativeZeroIsNan if negative && exponent == 0 && mantissa == 0 => f32::NAN,
+            // Subnormal: no leading one, the least exponent. A format without mantissa has none.
+            _ if exponent == 0 && mantissa_bits > 0 => scaled(mantissa, 1 - bias - mantissa_bits as i32),
+            _ => scaled(1 << mantissa_bits | mantissa, exponent as i32 - bias - mantissa_bits as i32),
+        };
+        if negative { -magnitude } else { magnitude }
+    }
+}
+
+/// `n * 2^exponent`, which must be exact: nothing is rounded. The precision of `powi` is unspecified.
+fn scaled(n: u32, exponent: i32) -> f32 {
+    /// The bias of double's exponent, and the bits below it.
+    const BIAS: i32 = 1023;
+    const MANTISSA: u32 = 52;
+    let power = f64::from_bits(((BIAS + exponent) as u64) << MANTISSA);
+    (f64::from(n) * power) as f32
 }
 
 /// A set of element types.

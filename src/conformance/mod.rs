@@ -215,7 +215,11 @@ impl Source {
             Source::Path(path) => std::fs::read(path).map_err(|e| e.to_string())?.into(),
         };
         match declared {
-            None | Some(ValueType::Tensor(_)) => Tensor::from_proto_bytes(bytes).map(Value::Tensor),
+            None | Some(ValueType::Tensor(_)) => Tensor::from_proto_bytes(bytes).map(|tensor| {
+                // Up to version 1.18 the official cases hold bfloat16 as uint16 of the same bits.
+                let bits = tensor.dtype() == DType::Uint16 && declared == Some(&DType::Bfloat16.into());
+                Value::Tensor(if bits { tensor.retyped(DType::Bfloat16) } else { tensor })
+            }),
             Some(declared) => Value::from_proto_bytes(bytes, declared),
         }
         .map_err(|e| format!("{e:#}"))

@@ -3,7 +3,7 @@
 use super::feeds::{ValueInfo, check_default};
 use crate::error::{Error, Kind, Needs, Result, Unresolved, quote};
 use crate::limits::Budget;
-use crate::operator::{Label, Made, Resolved};
+use crate::operator::{BodyFacts, Label, Made, Resolved};
 use crate::schema::Attribute;
 use crate::value::{Fact, Value, ValueType};
 use smallvec::SmallVec;
@@ -113,9 +113,41 @@ impl DraftNode {
 /// A subgraph of a node.
 #[derive(Debug)]
 pub(crate) struct DraftBody {
-    pub(super) draft: Draft,
+    /// The attribute that it stands in.
+    pub(crate) attribute: String,
+    pub(crate) draft: Draft,
     /// The values that it reads from the outer graph: its last inputs.
-    pub(super) captured: Vec<Id>,
+    pub(crate) captured: Vec<Id>,
+    /// Values of the outer graph that have names of its own values: they may not be there yet.
+    pub(crate) hidden: Vec<Id>,
+}
+
+impl DraftBody {
+    /// Passes on what is known about the values that it reads from the outer graph.
+    pub(super) fn capture(&mut self, outer: &[Entry], budget: &Budget) -> Result<()> {
+        let first = self.draft.inputs.len().saturating_sub(self.captured.len());
+        for (id, input) in self.captured.iter().zip(self.draft.inputs.iter().skip(first)) {
+            let (Some(from), Some(to)) = (outer.get(id.at()), self.draft.entries.get_mut(input.id.at())) else {
+                continue;
+            };
+            budget.take(256 + 32 * from.fact.dims().map_or(0, <[_]>::len) as u64)?;
+            to.fact = from.fact.clone();
+        }
+        Ok(())
+    }
+
+    /// What is known about its own inputs and its outputs.
+    pub(super) fn facts(&self) -> BodyFacts {
+        let own = self.draft.inputs.len().saturating_sub(self.captured.len());
+        let fact = |id: Id| self.draft.entries.get(id.at()).map(|entry| entry.fact.clone()).unwrap_or_default();
+        let inputs = self.draft.inputs.iter().take(own).map(|input| fact(input.id)).collect();
+        let outputs = self.draft.outputs.iter().map(|(info, id)| {
+            let Fact { value_type, dims, constant } = fact(*id);
+            let declared = info.shape.clone().map(Vec::into_boxed_slice);
+            Fact { value_type: value_type.or_else(|| info.value_type.clone()), dims: dims.or(declared), constant }
+        });
+        BodyFacts { attribute: self.attribute.clone(), inputs, outputs: outputs.collect() }
+    }
 }
 
 /// Where a node is, for errors.
@@ -249,6 +281,7 @@ impl Faults {
 #[derive(Debug)]
 pub(super) struct DraftInput {
     pub(super) info: ValueInfo,
+    pub(super) id: Id,
     pub(super) default: Option<Value>,
 }
 
@@ -266,6 +299,8 @@ pub(crate) struct Draft {
     /// Harmless departures from the standard, and parts of the model that are not used.
     pub(crate) notes: Vec<String>,
     pub(crate) faults: Faults,
+    /// For a subgraph: the place of its node in the whole graph.
+    pub(crate) at: Option<usize>,
 }
 
 /// The values that names stand for in one scope; `None` for an input of a function that its caller omits.
@@ -301,6 +336,11 @@ impl Names {
         Ok(before)
     }
 
+    /// The value that a name stands for, if it does.
+    pub(crate) fn get(&self, name: &str) -> Option<Option<Id>> {
+        self.0.get(name).copied()
+    }
+
     /// Makes a new name of this scope stand for a value of another. Returns false if it isn't new.
     pub(crate) fn bind(&mut self, name: &str, id: Option<Id>, budget: &Budget) -> Result<bool> {
         Ok(self.insert(name.into(), id, budget)?.is_none())
@@ -324,6 +364,32 @@ pub(super) fn new_entry(entries: &mut Vec<Entry>, name: Arc<str>, budget: &Budge
 }
 
 impl Draft {
+    /// The draft of a subgraph of the next node.
+    pub(crate) fn inner(&mut self) -> Draft {
+        let faults = std::mem::take(&mut self.faults);
+        Draft { faults, at: Some(self.place()), may_sort: self.may_sort, ..Draft::default() }
+    }
+
+    /// Takes back the faults from the draft of a subgraph.
+    pub(crate) fn close(&mut self, inner: &mut Draft) {
+        let own = Faults { most: inner.faults.most, ..Faults::default() };
+        self.faults = std::mem::replace(&mut inner.faults, own);
+        self.notes.append(&mut inner.notes);
+    }
+
+    /// The place of the next node, for faults.
+    pub(crate) fn place(&self) -> usize {
+        self.at.unwrap_or(self.nodes.len())
+    }
+
+    /// A value of the outer graph that a subgraph reads: a further input.
+    pub(crate) fn captured(&mut self, names: &mut Names, name: &str, budget: &Budget) -> Result<Id> {
+        budget.take(size_of::<DraftInput>() as u64 + 64 + 2 * name.len() as u64)?;
+        let id = self.value(names, name, budget)?;
+        self.input(ValueInfo { name: name.to_string(), value_type: None, shape: None }, id, None);
+        Ok(id)
+    }
+
     /// A draft that keeps faults until they exceed `fault_bytes`.
     pub(crate) fn new(fault_bytes: usize) -> Draft {
         Draft { faults: Faults { most: fault_bytes.max(1), ..Faults::default() }, ..Draft::default() }
@@ -400,7 +466,7 @@ impl Draft {
             fact = Fact::default();
         }
         self.define(id, By::Input(self.inputs.len() as u32), fact);
-        self.inputs.push(DraftInput { info, default });
+        self.inputs.push(DraftInput { info, id, default });
     }
 
     /// An initializer that can't be overridden; its value is `None` if it can't be read. `declared` is the graph's
@@ -434,7 +500,7 @@ impl Draft {
         for fault in faults {
             // Copy names only into errors that are kept.
             let fault = if self.faults.full() { fault } else { place.locate(fault) };
-            self.faults.push_at(Some(self.nodes.len()), fault);
+            self.faults.push_at(Some(self.place()), fault);
         }
     }
 
@@ -448,6 +514,13 @@ impl Draft {
         outputs: Ids,
     ) {
         self.nodes.push(DraftNode::new(place, resolved, attributes, inputs, outputs));
+    }
+
+    /// Gives the last node its subgraphs.
+    pub(crate) fn bodies(&mut self, bodies: Vec<DraftBody>) {
+        if let Some(node) = self.nodes.last_mut() {
+            node.bodies = bodies;
+        }
     }
 
     /// An output of the graph: the value `id`.

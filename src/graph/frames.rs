@@ -3,8 +3,8 @@
 use super::run::Slots;
 use super::{Graph, Node, Runs};
 use crate::error::{Error, Result};
-use crate::operator::{Context, Feeds, Resume, Step, Values};
-use crate::value::Value;
+use crate::operator::{Context, Feeds, Resume, Sources, Step, Values};
+use crate::value::{Optional, Value, ValueType};
 
 /// A running body, and the node that waits for it.
 #[derive(Debug)]
@@ -14,9 +14,12 @@ pub(super) struct Frame<'g> {
     at: usize,
     resume: Box<dyn Resume>,
     body: &'g Graph,
-    feeds: Vec<Option<Value>>,
+    /// The body's inputs come first.
     slots: Slots,
 }
+
+/// Bodies have their inputs in slots.
+const NO_FEEDS: Feeds<'static> = Feeds::Own(&[]);
 
 impl Graph {
     /// Runs a body that a node entered, all bodies that it enters, and the remaining nodes.
@@ -29,18 +32,18 @@ impl Graph {
     ) -> Result<()> {
         // The innermost body is the last one.
         let mut frames = vec![first];
-        while let Some(Frame { body, feeds: own, slots: inner, .. }) = frames.last_mut() {
-            let mut next = body.run_from(0, Feeds::Own(own), inner, context)?;
+        while let Some(Frame { body, slots: inner, .. }) = frames.last_mut() {
+            let mut next = body.run_from(0, NO_FEEDS, inner, context)?;
             while next.is_none() {
                 let Some(ended) = frames.pop() else { return Ok(()) };
                 let (graph, feeds, slots) = match frames.last_mut() {
-                    Some(outer) => (outer.body, Feeds::Own(&outer.feeds), &mut outer.slots),
+                    Some(outer) => (outer.body, NO_FEEDS, &mut outer.slots),
                     None => (self, feeds, &mut *slots),
                 };
                 let Frame { node, at, .. } = ended;
                 next = match ended.resume(context).map_err(|error| node.place.locate(error))? {
                     (Step::Enter { body, feeds: given }, resume) => {
-                        Some(graph.enter(at, body, given, resume, feeds, slots)?)
+                        Some(graph.enter(at, body, given, resume, graph.sources(feeds, slots), context)?)
                     }
                     (Step::Done(mut values), _) => {
                         let checked = node.check_outputs(&mut values, None, context);
@@ -65,30 +68,38 @@ impl Graph {
         body: usize,
         given: Values,
         resume: Box<dyn Resume>,
-        feeds: Feeds<'_>,
-        slots: &mut Slots,
+        sources: Sources<'_>,
+        context: &Context,
     ) -> Result<Frame<'g>> {
+        // A body may have no nodes.
+        context.next_node()?;
         let no_body = || Error::bug("a node enters a body that it doesn't have");
         let node = self.nodes.get(at).ok_or_else(no_body)?;
         let Runs::Control(operator) = &node.operator else { return Err(no_body()) };
         let body = operator.bodies.get(body).ok_or_else(no_body)?;
         let mut own: Vec<Option<Value>> = given.into_iter().map(Some).collect();
-        let sources = self.sources(feeds, slots);
         own.extend(body.captured.iter().map(|source| sources.get(*source).cloned()));
         let body = &body.graph;
+        for (value, input) in own.iter_mut().zip(&body.inputs) {
+            // A loop may carry a value where the next trip takes an optional.
+            if let (Some(given), Some(ValueType::Optional(element))) = (&*value, &input.info.value_type)
+                && given.is_of(element)
+            {
+                *value = value.take().map(|given| Optional::some(given).into());
+            }
+        }
         body.check_feeds(Feeds::Own(&own)).map_err(|error| node.place.locate(error))?;
-        let mut slots = Slots::default();
+        let mut slots = Slots::of(own);
         slots.reserve(body);
-        Ok(Frame { node, at, resume, body, feeds: own, slots })
+        Ok(Frame { node, at, resume, body, slots })
     }
 }
 
 impl Frame<'_> {
     /// Hands the outputs of the body to the node.
     fn resume(self, context: &Context) -> Result<(Step, Box<dyn Resume>)> {
-        let Frame { mut resume, body, feeds, mut slots, .. } = self;
-        let results: Result<Values> =
-            (0..body.outputs.len()).map(|k| body.take(k, Feeds::Own(&feeds), &mut slots)).collect();
+        let Frame { mut resume, body, mut slots, .. } = self;
+        let results: Result<Values> = (0..body.outputs.len()).map(|k| body.take(k, NO_FEEDS, &mut slots)).collect();
         let results = results?;
         slots.release(context);
         Ok((resume.resume(results, context)?, resume))
@@ -144,7 +155,12 @@ mod tests {
             let resolved = Resolved::new(Arc::new(Schema::parse(text).unwrap()), make, Default::default());
             self.node("repeat", resolved, &inputs, output);
             let captured = captured.iter().map(|name| self.id(name)).collect();
-            self.draft.nodes.last_mut().unwrap().bodies.push(DraftBody { draft: body, captured });
+            self.draft.nodes.last_mut().unwrap().bodies.push(DraftBody {
+                attribute: "body".into(),
+                draft: body,
+                captured,
+                hidden: vec![],
+            });
         }
     }
 
@@ -210,7 +226,8 @@ mod tests {
     #[test]
     fn nodes_of_bodies_count_and_are_cancelled() {
         let graph = graph(body());
-        let limits = Limits { run_nodes: 1000, ..Limits::default() };
+        // Each trip counts as a node, and so does the body's own one.
+        let limits = Limits { run_nodes: 1999, ..Limits::default() };
         assert!(run(&graph, feeds(999), limits.clone(), None).is_ok());
         assert_eq!(run(&graph, feeds(1000), limits, None).unwrap_err().place().limit, Some("run_nodes"));
         let cancel = Cancel::after(Duration::from_millis(20));

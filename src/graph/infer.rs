@@ -7,7 +7,7 @@ use super::passes::Fold;
 use super::types::{self, Types};
 use crate::error::{Error, Remedy, Result, quote};
 use crate::limits::Budget;
-use crate::operator::{Body, Made};
+use crate::operator::{Body, BodyFacts, Made};
 use crate::value::Fact;
 use smallvec::SmallVec;
 
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 ///
 /// # Errors
 /// All faults of the draft, those of nodes in the order of the nodes.
-pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>, budget: &Budget) -> Result<()> {
+pub(super) fn infer(draft: &mut Draft, fold: &mut Option<Fold<'_>>, budget: &Budget) -> Result<()> {
     let order = sort(draft, budget)?;
     let Draft { entries, nodes, faults, .. } = draft;
     let (mut unknown, mut expanded) = (Unknown::default(), Vec::new());
@@ -24,8 +24,8 @@ pub(super) fn infer(draft: &mut Draft, mut fold: Option<Fold<'_>>, budget: &Budg
         if order != Order::Sorted {
             unknown.find(at, node, entries, faults);
         }
-        if let Some(body) = infer_node(at, node, entries, faults, &mut fold, budget) {
-            expanded.push((at, expand(at, node, body, entries, faults, &mut fold, budget)));
+        if let Some(body) = infer_node(at, node, entries, faults, fold, budget) {
+            expanded.push((at, expand(at, node, body, entries, faults, fold, budget)));
         }
     }
     if !expanded.is_empty() {
@@ -84,12 +84,20 @@ fn infer_node(
     budget: &Budget,
 ) -> Option<Body> {
     let before = faults.count();
+    let mut bodies = Vec::new();
     for body in &mut node.bodies {
-        if let Err(error) = infer(&mut body.draft, None, budget) {
+        let inner = body.capture(entries, budget).and_then(|()| infer(&mut body.draft, fold, budget));
+        if let Err(error) = inner {
             faults.push_at(Some(at), error);
         }
+        for id in &body.hidden {
+            let Some(entry) = entries.get(id.at()).filter(|entry| entry.by != By::Nothing) else { continue };
+            let text = format!("the name {} is given twice: in its subgraph, and outside", quote(&entry.name));
+            faults.push_at(Some(at), node.place.fault(&entry.name, text));
+        }
+        bodies.push(body.facts());
     }
-    let inferred = match make(node, entries) {
+    let inferred = match make(node, entries, &bodies) {
         Ok((types, mut inferred)) => {
             (node.open, node.known) = (types.open, types.outputs);
             for fact in inferred.iter_mut().filter(|fact| fact.constant.is_some()) {
@@ -164,7 +172,7 @@ impl Unknown {
 
 /// Checks the node against the schema and makes its operator. Returns the types of its outputs, and what the operator
 /// infers for them.
-fn make(node: &mut DraftNode, entries: &[Entry]) -> Result<(Types, Vec<Fact>)> {
+fn make(node: &mut DraftNode, entries: &[Entry], bodies: &[BodyFacts]) -> Result<(Types, Vec<Fact>)> {
     let Some(resolved) = &node.resolved else { return Ok(Default::default()) };
     let (schema, attributes) = (&resolved.schema, std::mem::take(&mut node.attributes));
     types::check_arity(schema, node.inputs.iter().map(Option::is_some), node.outputs.iter().map(Option::is_some))?;
@@ -173,10 +181,10 @@ fn make(node: &mut DraftNode, entries: &[Entry]) -> Result<(Types, Vec<Fact>)> {
     let given = facts.iter().map(|fact| Some(fact.as_ref()?.value_type.clone()));
     let checked = types::check(schema, given, node.outputs.len());
     // Faults of attributes come before those of types.
-    let operator = resolved.load(&attributes, &facts)?;
+    let operator = resolved.load(&attributes, &facts, node.outputs.len(), bodies)?;
     let types = checked?;
     // If this fails, the run fails too, and its error has the values.
-    let inferred = operator.plain().and_then(|operator| operator.infer(&facts).ok()).unwrap_or_default();
+    let inferred = operator.infer(&facts).unwrap_or_default();
     node.operator = Some(operator);
     Ok((types, inferred))
 }

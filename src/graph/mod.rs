@@ -13,7 +13,7 @@ mod run;
 mod testing;
 mod types;
 
-pub(crate) use draft::{Draft, Id, Ids, Names, NodePlace};
+pub(crate) use draft::{Draft, DraftBody, Id, Ids, Names, NodePlace};
 pub use feeds::ValueInfo;
 pub(crate) use run::Slots;
 
@@ -123,9 +123,9 @@ impl Graph {
     /// All faults of the draft.
     pub(crate) fn new(mut draft: Draft, optimize: bool, limits: &Limits, budget: &Budget) -> Result<Graph> {
         let node_count = draft.node_count();
-        infer::infer(&mut draft, optimize.then(|| passes::Fold::new(budget, limits)), budget)?;
+        infer::infer(&mut draft, &mut optimize.then(|| passes::Fold::new(budget, limits)), budget)?;
         if optimize {
-            passes::PASSES.iter().for_each(|pass| pass(&mut draft));
+            passes::run(&mut draft);
         }
         Ok(plan::plan(draft, node_count))
     }

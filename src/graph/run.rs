@@ -12,6 +12,11 @@ use smallvec::SmallVec;
 pub(crate) struct Slots(SmallVec<[Option<Value>; 2]>);
 
 impl Slots {
+    /// With these values in the first slots.
+    pub(super) fn of(values: Vec<Option<Value>>) -> Slots {
+        Slots(values.into())
+    }
+
     /// Releases all values, so that the next run can reuse their memory.
     pub(crate) fn clear(&mut self, context: &Context) {
         for slot in &mut self.0 {
@@ -81,7 +86,7 @@ impl Graph {
                     match started.map_err(|error| node.place.locate(error))? {
                         (Step::Done(mut values), _) => node.finish(&mut values, slots, context),
                         (Step::Enter { body, feeds: given }, resume) => {
-                            return self.enter(at, body, given, resume, feeds, slots).map(Some);
+                            return self.enter(at, body, given, resume, self.sources(feeds, slots), context).map(Some);
                         }
                     }
                 }

@@ -1,5 +1,6 @@
 //! float16 and bfloat16: kernels compute in `f32` and round once.
 
+use crate::dtype::DType;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
@@ -11,6 +12,14 @@ pub(crate) enum Half {
 }
 
 impl Half {
+    pub(crate) fn of(dtype: DType) -> Option<Half> {
+        match dtype {
+            DType::Float16 => Some(Half::F16),
+            DType::Bfloat16 => Some(Half::Bf16),
+            _ => None,
+        }
+    }
+
     /// Widens elements; each has exactly one `f32`.
     pub(crate) fn widen(self, from: &[u16], to: &mut [f32]) {
         match self {
@@ -32,6 +41,16 @@ impl Half {
                     *to = bf16::from_f32(*from).to_bits();
                 }
             }
+        }
+    }
+
+    /// Rounds each number to one of 16 bits.
+    pub(crate) fn round(self, numbers: &mut [f32]) {
+        let mut bits = [0; 64];
+        for numbers in numbers.chunks_mut(bits.len()) {
+            let bits = bits.get_mut(..numbers.len()).unwrap_or(&mut []);
+            self.narrow(numbers, bits);
+            self.widen(bits, numbers);
         }
     }
 }

@@ -3,15 +3,25 @@
 //! This file is the vocabulary that all kernels share. Each kind has a folder ([`gather`], [`lanes`]). Large work is
 //! shared among threads ([`parallel`]). Loops are plain code, compiled for several levels of the processor ([`cpu`]).
 
+pub(crate) mod attention;
+pub(crate) mod convert;
+pub(crate) mod copy;
 mod cpu;
+pub(crate) mod elementwise;
 pub(crate) mod functions;
 pub(crate) mod gather;
+pub(crate) mod gemm;
 pub(crate) mod half;
 pub(crate) mod lanes;
 pub(crate) mod number;
 mod parallel;
+pub(crate) mod permute;
+pub(crate) mod random;
+pub(crate) mod scatter;
 #[cfg(feature = "rayon")]
 mod team;
+
+pub(crate) use parallel::{each, fill};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -59,6 +69,8 @@ pub(crate) enum Stopped {
     OutOfRange,
     /// The caller asked to stop.
     Cancelled,
+    /// Operands and output don't fit: a mistake of the kernel's caller.
+    Misfit,
     /// A helper thread panicked.
     #[cfg_attr(not(feature = "rayon"), expect(dead_code, reason = "there are no helpers"))]
     Panicked,

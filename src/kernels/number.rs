@@ -37,6 +37,18 @@ pub(crate) trait Float:
     fn is_nan(self) -> bool;
     /// The remainder of a division that rounds toward 0: it has the sign of `self`.
     fn remainder(self, divisor: Self) -> Self;
+
+    /// The greater one; NaN if one is NaN.
+    #[inline(always)]
+    fn larger(self, other: Self) -> Self {
+        if self > other || self.is_nan() { self } else { other }
+    }
+
+    /// The lesser one; NaN if one is NaN.
+    #[inline(always)]
+    fn smaller(self, other: Self) -> Self {
+        if self < other || self.is_nan() { self } else { other }
+    }
 }
 
 /// An integer of 8 to 64 bits. Operations wrap.
@@ -56,7 +68,13 @@ pub(crate) trait Int: Pod + Ord + Debug + Send + Sync {
     fn negated(self) -> Self;
     /// The distance from 0; the least signed number stays.
     fn magnitude(self) -> Self;
+    /// The bits moved toward the sign; 0 if by fewer than 0 places, or by all.
+    fn left(self, places: Self) -> Self;
+    /// The bits moved away from the sign, copies of which follow; all are copies if by fewer than 0 places, or by all.
+    fn right(self, places: Self) -> Self;
     fn to_i128(self) -> i128;
+    /// The lowest bits.
+    fn wrapped(value: i128) -> Self;
 }
 
 macro_rules! floats {
@@ -159,8 +177,22 @@ macro_rules! ints {
                 magnitude(self)
             }
             #[inline(always)]
+            fn left(self, places: Self) -> Self {
+                u32::try_from(places).ok().and_then(|places| self.checked_shl(places)).unwrap_or(0)
+            }
+            #[inline(always)]
+            fn right(self, places: Self) -> Self {
+                let places = u32::try_from(places).ok().filter(|places| *places < $type::BITS);
+                // One place twice: by all places at once is not a shift.
+                places.map_or((self >> ($type::BITS - 1)) >> 1, |places| self >> places)
+            }
+            #[inline(always)]
             fn to_i128(self) -> i128 {
                 self.into()
+            }
+            #[inline(always)]
+            fn wrapped(value: i128) -> Self {
+                value as $type
             }
         }
     )*};

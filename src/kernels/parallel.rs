@@ -6,6 +6,8 @@ use super::team;
 use super::{Resources, Stop, Stopped};
 #[cfg(feature = "rayon")]
 use std::sync::Mutex;
+#[cfg(feature = "rayon")]
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Minimum size in bytes of an output that is worth using a helper that is ready.
 #[cfg(feature = "rayon")]
@@ -54,6 +56,98 @@ pub(super) fn split_by(
     out.chunks_mut(units * unit).enumerate().try_for_each(|(k, out)| {
         look(resources.stop)?;
         work(k * units, out)
+    })
+}
+
+/// Calls `work` with each `unit` bytes of `out`, the last of which may be fewer, and their number.
+pub(crate) fn each(
+    out: &mut [u8],
+    unit: usize,
+    resources: Resources<'_>,
+    work: impl Fn(usize, &mut [u8]) + Sync,
+) -> Result<(), Stopped> {
+    let unit = unit.max(1);
+    split(out, unit, resources, |first, out| {
+        out.chunks_mut(unit).enumerate().for_each(|(k, out)| work(first + k, out));
+        Ok(())
+    })
+}
+
+/// The number of threads for `work`, of which each should have `ready` at least if helpers are ready, else `waking`.
+pub(super) fn threads(work: usize, ready: usize, waking: usize, resources: Resources<'_>) -> usize {
+    #[cfg(feature = "rayon")]
+    if resources.threads > 1 && work >= 2 * ready {
+        let least = if team::is_ready() { ready } else { waking };
+        return resources.threads.min(rayon::current_num_threads()).min(work / least).max(1);
+    }
+    let _ = (work, ready, waking, resources);
+    1
+}
+
+/// Calls `work` with each number below `count`, on as many threads as there are `rooms`, each with one of these.
+///
+/// Stops as [`split`] does.
+pub(super) fn tasks<R: Send>(
+    count: usize,
+    mut rooms: Vec<R>,
+    stop: Option<&Stop>,
+    work: impl Fn(&mut R, usize) -> Result<(), Stopped> + Sync,
+) -> Result<(), Stopped> {
+    #[cfg(feature = "rayon")]
+    if rooms.len() > 1 && count > 1 {
+        return shared_tasks(count, rooms, stop, work);
+    }
+    let Some(room) = rooms.first_mut() else { return Ok(()) };
+    (0..count).try_for_each(|at| look(stop).and_then(|()| work(room, at)))
+}
+
+#[cfg(feature = "rayon")]
+fn shared_tasks<R: Send>(
+    count: usize,
+    rooms: Vec<R>,
+    stop: Option<&Stop>,
+    work: impl Fn(&mut R, usize) -> Result<(), Stopped> + Sync,
+) -> Result<(), Stopped> {
+    let threads = rooms.len();
+    // Tasks that are taken at once: small ones take less time than taking them.
+    let some = (count / (8 * threads)).max(1);
+    let (next, rooms, outcome) = (AtomicUsize::new(0), Mutex::new(rooms), Mutex::new(Ok(())));
+    let stop_for = |why| {
+        next.store(count, Relaxed);
+        if let Ok(mut outcome) = outcome.lock() {
+            *outcome = Err(outcome.err().map_or(why, |other: Stopped| other.min(why)));
+        }
+    };
+    let helped = team::run(threads - 1, &|| {
+        let Some(mut room) = rooms.lock().ok().and_then(|mut rooms| rooms.pop()) else { return };
+        loop {
+            let from = next.fetch_add(some, Relaxed);
+            if from >= count {
+                break;
+            }
+            let mut tasks = from..count.min(from + some);
+            if let Err(why) = tasks.try_for_each(|at| look(stop).and_then(|()| work(&mut room, at))) {
+                stop_for(why);
+            }
+        }
+    });
+    if let Err(why) = helped {
+        stop_for(why);
+    }
+    outcome.into_inner().unwrap_or(Err(Stopped::Panicked))
+}
+
+/// Fills `out` with copies of an element of at most 16 bytes.
+pub(crate) fn fill(element: &[u8], out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
+    /// Bytes, a multiple of the size of each type.
+    const BLOCK: usize = 4 << 10;
+    let byte = element.first().copied().unwrap_or(0);
+    if element.iter().all(|other| *other == byte) {
+        return each(out, BLOCK, resources, |_, out| out.fill(byte));
+    }
+    let block = element.repeat(BLOCK.min(out.len()).div_ceil(element.len()));
+    each(out, BLOCK, resources, |_, out| {
+        block.get(..out.len()).into_iter().for_each(|block| out.copy_from_slice(block));
     })
 }
 

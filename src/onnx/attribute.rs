@@ -1,27 +1,43 @@
 //! Checks a node's attributes against its operator's schema.
 
-use super::proto::{AttributeProto, TypeProto};
+use super::proto::{AttributeProto, GraphProto, TypeProto};
 use super::{sparse, tensor, types};
 use crate::error::{Error, Result, quote};
 use crate::files::ModelFiles;
-use crate::schema::{Attribute, AttributeKind, Schema};
+use crate::operator::Resolved;
+use crate::schema::{Attribute, AttributeKind};
 use crate::value::ValueType;
+
+/// The attributes of a node.
+#[derive(Default)]
+pub(super) struct Given {
+    pub(super) values: Vec<(String, Attribute)>,
+    /// Its subgraphs.
+    pub(super) graphs: Vec<(String, GraphProto)>,
+}
+
+impl Given {
+    fn has(&self, name: &str) -> bool {
+        self.values.iter().any(|(other, _)| *other == name) || self.graphs.iter().any(|(other, _)| *other == name)
+    }
+}
 
 /// Returns the node's attributes, and all faults.
 pub(super) fn read(
     protos: Vec<AttributeProto>,
-    schema: &Schema,
+    operator: &Resolved,
     ir_version: i64,
     files: &ModelFiles,
-) -> Result<Vec<(String, Attribute)>, Vec<Error>> {
-    let mut values: Vec<(String, Attribute)> = Vec::with_capacity(protos.len());
+) -> Result<Given, Vec<Error>> {
+    let schema = &operator.schema;
+    let mut given = Given { values: Vec::with_capacity(protos.len()), graphs: Vec::new() };
     let mut faults = Vec::new();
     for mut proto in protos {
         if faults.iter().map(Error::weight).sum::<usize>() > files.limits.fault_bytes() / 16 {
             break;
         }
         let name = proto.name.take().unwrap_or_default();
-        if values.iter().any(|(other, _)| *other == name) {
+        if given.has(&name) {
             faults.push(Error::model(format!("attribute {} is given twice", quote(&name))).attribute(&name));
             continue;
         }
@@ -33,24 +49,35 @@ pub(super) fn read(
             }
         };
         match value(proto, formal.kind, ir_version, files) {
-            Ok(value) => values.push((name, value)),
+            Ok(Read::Value(value)) => given.values.push((name, value)),
+            Ok(Read::Graph(graph)) if operator.has_bodies() => given.graphs.push((name, *graph)),
+            Ok(Read::Graph(_)) => {
+                let text = format!("attribute {} is a graph: this operator can't run it", quote(&name));
+                faults.push(Error::unsupported(text).attribute(&name));
+            }
             Err(error) => {
                 faults.push(error.within(&format!("attribute {}", quote(&name))).attribute(&name));
             }
         }
     }
     for formal in schema.attributes.iter().filter(|formal| formal.required && faults.is_empty()) {
-        if !values.iter().any(|(name, _)| *name == formal.name) {
+        if !given.has(&formal.name) {
             let text = format!("attribute {} is required", quote(&formal.name));
             faults.push(Error::model(text).attribute(&formal.name));
             break;
         }
     }
-    if faults.is_empty() { Ok(values) } else { Err(faults) }
+    if faults.is_empty() { Ok(given) } else { Err(faults) }
+}
+
+/// The value of an attribute.
+enum Read {
+    Value(Attribute),
+    Graph(Box<GraphProto>),
 }
 
 /// The value of an attribute of an expected kind.
-fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, files: &ModelFiles) -> Result<Attribute> {
+fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, files: &ModelFiles) -> Result<Read> {
     if proto.ref_attr_name.as_ref().is_some_and(|name| !name.is_empty()) {
         return Err(Error::model("it refers to an attribute of a function, but is not in one"));
     }
@@ -74,7 +101,7 @@ fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, files: &Mo
         Ok(text.to_string())
     };
     let missing = || Error::model("it has no value");
-    Ok(match kind {
+    Ok(Read::Value(match kind {
         // A proto3 writer omits zeros and empty strings.
         AttributeKind::Int => Attribute::Int(proto.i.unwrap_or(0)),
         AttributeKind::Float => Attribute::Float(proto.f.unwrap_or(0.0)),
@@ -97,10 +124,11 @@ fn value(proto: AttributeProto, kind: AttributeKind, ir_version: i64, files: &Mo
         AttributeKind::TypeProtos => {
             Attribute::Types(proto.type_protos.iter().map(|proto| type_of(proto, files)).collect::<Result<_>>()?)
         }
-        AttributeKind::Graph | AttributeKind::Graphs => {
+        AttributeKind::Graph => return Ok(Read::Graph(proto.g.ok_or_else(missing)?)),
+        AttributeKind::Graphs => {
             return Err(Error::unsupported(format!("attributes of kind {} are not supported", kind.name())));
         }
-    })
+    }))
 }
 
 /// Memory of the value until the operator is made, excluding tensors.

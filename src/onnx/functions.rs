@@ -84,10 +84,16 @@ impl Functions {
         }
         for (k, proto) in protos.into_iter().enumerate() {
             let FunctionProto { node, .. } = decoded(proto)?;
-            files.budget.take(16 * node.len() as u64)?;
-            let calls: Vec<usize> = node.iter().filter_map(|node| functions.called(node)).collect();
+            let (mut plain, mut calls) = (0, Vec::new());
+            for node in each_node(&node) {
+                files.budget.take(16)?;
+                match functions.called(node) {
+                    Some(called) => calls.push(called),
+                    None => plain += 1,
+                }
+            }
             if let Some(function) = functions.list.get_mut(k) {
-                (function.plain, function.calls) = ((node.len() - calls.len()) as u64, calls);
+                (function.plain, function.calls) = (plain, calls);
             }
         }
         functions.count_nodes(files.limits.nodes as u64)?;
@@ -184,6 +190,23 @@ impl Functions {
     }
 }
 
+/// The nodes, and those of their subgraphs.
+fn each_node(nodes: &[NodeProto]) -> impl Iterator<Item = &NodeProto> {
+    let mut open = vec![nodes.iter()];
+    std::iter::from_fn(move || {
+        loop {
+            let Some(node) = open.last_mut()?.next() else {
+                open.pop();
+                continue;
+            };
+            let graphs =
+                node.attribute.iter().flat_map(|attribute| attribute.g.as_deref().into_iter().chain(&attribute.graphs));
+            open.extend(graphs.map(|graph| graph.node.iter()));
+            return Some(node);
+        }
+    })
+}
+
 fn label(domain: &str, name: &str, overload: &str) -> String {
     let label = operator_label(domain, name);
     if overload.is_empty() { label.into_owned() } else { format!("{label}[{}]", escape(overload)) }
@@ -193,7 +216,7 @@ impl Loader<'_> {
     /// Checks that the model may have that many more nodes.
     #[inline]
     pub(super) fn check_nodes(&self, more: u64) -> Result<()> {
-        let (nodes, most) = (more.saturating_add(self.draft.node_count() as u64), self.files.limits.nodes as u64);
+        let (nodes, most) = (more.saturating_add(self.nodes), self.files.limits.nodes as u64);
         if nodes <= most {
             return Ok(());
         }
@@ -224,7 +247,7 @@ impl Loader<'_> {
             }
             for (k, formal) in formal.iter().enumerate() {
                 let name = given.get(k).map_or("", String::as_str);
-                let id = self.draft.optional(&mut caller.names, name, budget)?;
+                let id = self.optional(caller, name)?;
                 if what == "output" {
                     produced.push(id);
                 }
@@ -250,7 +273,7 @@ impl Loader<'_> {
             self.draft.broken(&place, faults);
             // Its outputs count as produced: nodes that read them are not at fault.
             for name in output.iter().skip(produced.len()) {
-                produced.push(self.draft.optional(&mut caller.names, name, budget)?);
+                produced.push(self.optional(caller, name)?);
             }
             self.draft.node(place, None, Vec::new(), Ids::new(), produced);
             return Ok(None);
@@ -259,10 +282,11 @@ impl Loader<'_> {
         Ok(Some(Scope {
             names,
             opsets: called.opsets.clone(),
-            attributes: Some(attributes),
+            attributes: Some(Rc::new(attributes)),
             function: Some(calls),
             called: Some(called),
             index: 0,
+            inner: false,
         }))
     }
 
@@ -331,6 +355,11 @@ impl Scope {
                 continue;
             };
             let Some(value) = attributes.get(reference) else { continue };
+            if value.g.is_some() || !value.graphs.is_empty() {
+                // Its names are those of the caller.
+                let text = format!("attribute {} of a function is a graph: that is not supported", quote(reference));
+                return Err(Error::unsupported(text).attribute(reference));
+            }
             if proto.r#type.is_some_and(|kind| kind != 0 && Some(kind) != value.r#type) {
                 let name = proto.name.as_deref().unwrap_or("");
                 let text = format!("it refers to the attribute {}, which is of another kind", quote(reference));

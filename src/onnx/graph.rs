@@ -1,9 +1,11 @@
 //! From the messages of a model to a draft.
 
+use super::attribute::{self, Given};
+use super::bodies::{Around, Parts};
 use super::functions::{Decoded, Functions};
 use super::opsets::{Opsets, domain_of, model_opsets, note_opsets};
 use super::proto::{AttributeProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto};
-use super::{attribute, scan, shallow, sparse, tensor, types};
+use super::{scan, shallow, sparse, tensor, types};
 use crate::error::{Error, Kind, Result, quote};
 use crate::files::{LoadedModel, ModelFiles};
 use crate::graph::{Draft, Ids, NODE_BYTES, Names, NodePlace, ValueInfo};
@@ -46,8 +48,17 @@ pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFi
     }
     let imports: Opsets = opsets.iter().cloned().collect();
     note_opsets(&proto.opset_import, &imports, &mut draft, files)?;
-    let mut loader =
-        Loader { draft, registry, files, ir_version, functions, operators: Lookup::default(), seen: HashSet::new() };
+    let mut loader = Loader {
+        draft,
+        registry,
+        files,
+        ir_version,
+        functions,
+        operators: Lookup::default(),
+        seen: HashSet::new(),
+        open: Vec::new(),
+        nodes: 0,
+    };
     loader.graph(graph, imports)?;
     Ok(LoadedModel { draft: loader.draft, ir_version, opsets, metadata })
 }
@@ -80,13 +91,15 @@ pub(super) struct Scope {
     pub(super) names: Names,
     pub(super) opsets: Arc<Opsets>,
     /// The attributes of the call, for the nodes of a function to refer to.
-    pub(super) attributes: Option<HashMap<String, AttributeProto>>,
+    pub(super) attributes: Option<Rc<HashMap<String, AttributeProto>>>,
     /// The calls that lead to the function.
     pub(super) function: Option<Arc<str>>,
     /// The function that is called; `None` for the graph.
     pub(super) called: Option<Rc<Decoded>>,
     /// The number of nodes read so far.
     pub(super) index: u32,
+    /// It is a subgraph: it sees the names around it.
+    pub(super) inner: bool,
 }
 
 pub(super) struct Loader<'a> {
@@ -98,51 +111,79 @@ pub(super) struct Loader<'a> {
     pub(super) operators: Lookup,
     /// Functions that were looked into, as a node that can't run has calls of them inside.
     pub(super) seen: HashSet<usize>,
+    /// The graphs around the subgraph that is read.
+    pub(super) open: Vec<Around>,
+    /// The number of nodes read so far, those of subgraphs included.
+    pub(super) nodes: u64,
 }
 
 impl Loader<'_> {
     fn graph(&mut self, proto: shallow::Graph, opsets: Opsets) -> Result<()> {
-        let (nodes, values) = (proto.node.len(), proto.initializer.len());
-        self.draft.reserve(nodes, values, &self.files.budget)?;
-        let mut names = Names::with_capacity(nodes + values, &self.files.budget)?;
-        self.values(&mut names, &proto)?;
-        let outputs: Vec<ValueInfo> = proto.output.iter().filter_map(|o| self.value_info(o, "output")).collect();
+        let opsets = Arc::new(opsets);
+        let names = Names::with_capacity(proto.node.len() + proto.initializer.len(), &self.files.budget)?;
+        let mut scope = Scope { names, opsets, attributes: None, function: None, called: None, index: 0, inner: false };
+        let parts = Parts {
+            nodes: proto.node.into_iter().map(decoded),
+            initializers: proto.initializer.into_iter().map(decoded),
+            sparse: proto.sparse_initializer.into_iter().map(decoded),
+            inputs: proto.input,
+            outputs: proto.output,
+            declared: proto.value_info.into_iter().map(decoded),
+        };
+        self.parts(&mut scope, parts)
+    }
+
+    /// Reads a graph into the draft.
+    pub(super) fn parts<N, I, S, D>(&mut self, scope: &mut Scope, parts: Parts<N, I, S, D>) -> Result<()>
+    where
+        N: ExactSizeIterator<Item = Result<NodeProto>>,
+        I: ExactSizeIterator<Item = Result<TensorProto>>,
+        S: Iterator<Item = Result<SparseTensorProto>>,
+        D: Iterator<Item = Result<ValueInfoProto>>,
+    {
+        self.draft.reserve(parts.nodes.len(), parts.initializers.len(), &self.files.budget)?;
+        self.values(&mut scope.names, &parts.inputs, parts.initializers, parts.sparse)?;
+        let outputs: Vec<ValueInfo> = parts.outputs.iter().filter_map(|o| self.value_info(o, "output")).collect();
         for info in &outputs {
             if let Some(value_type) = info.value_type.clone() {
-                let id = self.draft.value(&mut names, &info.name, &self.files.budget)?;
+                let id = self.value(scope, &info.name)?;
                 self.draft.declare(id, value_type);
             }
         }
-        for info in proto.value_info {
-            let info: ValueInfoProto = decoded(info)?;
+        for info in parts.declared {
+            let info = info?;
             if let (Some(name), Some(value_type)) = (&info.name, types::declared(&info)) {
-                let id = self.draft.value(&mut names, name, &self.files.budget)?;
+                let id = self.value(scope, name)?;
                 self.draft.declare(id, value_type);
             }
         }
-        let opsets = Arc::new(opsets);
-        let mut scope = Scope { names, opsets, attributes: None, function: None, called: None, index: 0 };
-        for node in proto.node {
-            self.node(&mut scope, decoded(node)?)?;
+        for node in parts.nodes {
+            self.node(scope, node?)?;
         }
         for info in outputs {
-            let id = self.draft.value(&mut scope.names, &info.name, &self.files.budget)?;
+            let id = self.value(scope, &info.name)?;
             self.draft.output(info, id);
         }
         Ok(())
     }
 
     /// Inputs and initializers.
-    fn values(&mut self, names: &mut Names, proto: &shallow::Graph) -> Result<()> {
-        let mut initializers = self.initializers(&proto.initializer)?;
-        for sparse in &proto.sparse_initializer {
-            let sparse: SparseTensorProto = decoded(sparse.clone())?;
+    fn values(
+        &mut self,
+        names: &mut Names,
+        inputs: &[ValueInfoProto],
+        initializers: impl ExactSizeIterator<Item = Result<TensorProto>>,
+        sparse: impl Iterator<Item = Result<SparseTensorProto>>,
+    ) -> Result<()> {
+        let mut initializers = self.initializers(initializers)?;
+        for sparse in sparse {
+            let sparse = sparse?;
             let name = sparse.values.as_ref().and_then(|v| v.name.clone()).unwrap_or_default();
             let value = sparse::read(sparse, self.files);
             self.initializer(&mut initializers, name, value.map_err(|error| error.within("initializer")));
         }
         let budget = &self.files.budget;
-        for input in &proto.input {
+        for input in inputs {
             let Some(info) = self.value_info(input, "input") else { continue };
             let id = self.draft.value(names, &info.name, budget)?;
             // Until IR version 3 an initializer fixes the input of its name; from 4 on it is the input's default.
@@ -165,11 +206,11 @@ impl Loader<'_> {
         Ok(())
     }
 
-    fn initializers(&mut self, protos: &[Bytes]) -> Result<Initializers> {
+    fn initializers(&mut self, protos: impl ExactSizeIterator<Item = Result<TensorProto>>) -> Result<Initializers> {
         let (places, list) = (HashMap::with_capacity(protos.len()), Vec::with_capacity(protos.len()));
         let mut initializers = Initializers { places, list };
         for proto in protos {
-            let proto: TensorProto = decoded(proto.clone())?;
+            let proto = proto?;
             let name = proto.name.clone().unwrap_or_default();
             self.files.budget.take(512 + 4 * name.len() as u64)?;
             let value = tensor::read(proto, self.files).map(Value::Tensor);
@@ -262,20 +303,22 @@ impl Loader<'_> {
         }
         // The scan counted the nodes of the file; expanding calls adds more.
         self.check_nodes(1)?;
+        self.nodes += 1;
         let budget = &self.files.budget;
         budget.take(node_cost(&proto, name.len() + op_type.len() + domain.len()))?;
         let (mut inputs, mut outputs) = (Ids::new(), Ids::new());
         for (ids, names) in [(&mut inputs, &proto.input), (&mut outputs, &proto.output)] {
             for name in names {
-                ids.push(self.draft.optional(&mut scope.names, name, budget)?);
+                ids.push(self.optional(scope, name)?);
             }
         }
         let (place, read) = match self.resolve(&scope.opsets, domain, &op_type, &place)? {
             Ok(resolved) => {
                 let place = place(resolved.label.clone());
                 let attributes = scope.bind(proto.attribute, budget).map_err(|error| vec![error]);
-                let read = |protos| attribute::read(protos, &resolved.schema, self.ir_version, self.files);
-                (place, attributes.and_then(read).map(|attributes| (resolved, attributes)))
+                let read = |protos| attribute::read(protos, &resolved, self.ir_version, self.files);
+                let read = attributes.and_then(read);
+                (place, read.map(|given| (resolved, given)))
             }
             Err(_) => {
                 let place = place(Arc::new(Label::new(&op_type, domain, None)));
@@ -283,14 +326,16 @@ impl Loader<'_> {
                 (place, Err(Vec::new()))
             }
         };
-        let (resolved, attributes) = match read {
-            Ok((resolved, attributes)) => (Some(resolved), attributes),
+        let (resolved, given) = match read {
+            Ok((resolved, given)) => (Some(resolved), given),
             Err(faults) => {
                 self.draft.broken(&place, faults);
-                (None, Vec::new())
+                (None, Given::default())
             }
         };
-        self.draft.node(place, resolved, attributes, inputs, outputs);
+        let bodies = self.bodies(scope, &place, given.graphs)?;
+        self.draft.node(place, resolved, given.values, inputs, outputs);
+        self.draft.bodies(bodies);
         Ok(None)
     }
 }

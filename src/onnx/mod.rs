@@ -1,6 +1,7 @@
 //! Everything that knows protobuf: from the messages of an `.onnx` file to tensors, attributes and graphs.
 
 mod attribute;
+mod bodies;
 mod external;
 mod fields;
 mod functions;

@@ -33,7 +33,7 @@ impl Loader<'_> {
             None => {
                 self.files.budget.take(LOOKED_UP + 4 * (op_type.len() + domain.len()) as u64)?;
                 self.draft.faults.operators += 1;
-                let (at, found) = (self.draft.node_count(), self.look_up(opset, domain, op_type));
+                let (at, found) = (self.draft.place(), self.look_up(opset, domain, op_type));
                 if found.is_ok() {
                     self.files.budget.take(SCHEMA)?;
                 }

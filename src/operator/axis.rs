@@ -40,13 +40,22 @@ impl Call<'_> {
         let (given, shape) = (given.into(), self.ranked(k)?.shape());
         let found = Axis::place(given, shape.len())
             .and_then(|at| Some(Axis { given: i64::try_from(given).ok()?, at, size: *shape.get(at)? }));
-        found.ok_or_else(|| self.no_axis(k, given, shape))
+        found.ok_or_else(|| self.no_axis(k, given, shape, true))
+    }
+
+    /// As [`Call::axis`], for an operator whose old versions have no negative axes.
+    pub(crate) fn axis_if(&self, k: usize, given: i64, negative: bool) -> Result<Axis> {
+        if given < 0 && !negative {
+            return Err(self.no_axis(k, given.into(), self.ranked(k)?.shape(), false));
+        }
+        self.axis(k, given)
     }
 
     #[cold]
-    fn no_axis(&self, k: usize, given: i128, shape: &[usize]) -> Error {
+    fn no_axis(&self, k: usize, given: i128, shape: &[usize], negative: bool) -> Error {
         let (name, rank, shape) = (quote(self.name(k)), shape.len(), ShapeText(shape));
-        let allowed = format!("allowed -{rank}..={}", rank.saturating_sub(1));
+        let least = if negative { format!("-{rank}") } else { "0".to_string() };
+        let allowed = format!("allowed {least}..={}", rank.saturating_sub(1));
         Error::model(format!("axis {given} is out of range for {name} of shape {shape}: {allowed}"))
             .attribute("axis")
             .value(given)

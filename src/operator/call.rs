@@ -1,12 +1,15 @@
 //! What an operator sees when it runs: its inputs and the run's memory.
 
 use super::{Context, Source, Sources, Values};
-use crate::dtype::{DType, Element, ShapeText};
+use crate::dtype::{DType, Element, ShapeText, byte_count};
 use crate::error::{Error, Result, quote};
-use crate::kernels::Resources;
+use crate::kernels::{self, Resources};
 use crate::schema::Schema;
 use crate::tensor::{NewTensor, Scratch, Shape, Tensor};
-use crate::value::Value;
+use crate::value::{Sequence, Value};
+
+/// Bytes that are copied at a time.
+const COPIED: usize = 64 << 10;
 
 /// One call of an operator.
 ///
@@ -21,6 +24,14 @@ pub struct Call<'a> {
     pub(crate) outputs: usize,
     pub(crate) wanted: u64,
     pub(crate) context: &'a Context,
+}
+
+/// The element of a tensor that has one, of rank 0 or 1; `name` says which tensor.
+pub(crate) fn one_element<T: Element + Copy>(tensor: &Tensor, name: &str) -> Result<T> {
+    match tensor.as_slice::<T>()? {
+        [value] if tensor.rank() < 2 => Ok(*value),
+        _ => Err(Error::input(format!("{name} has shape {}: one value is needed", ShapeText(tensor.shape())))),
+    }
 }
 
 impl Call<'_> {
@@ -75,6 +86,11 @@ impl Call<'_> {
         }
     }
 
+    /// The sequence of an input.
+    pub(crate) fn sequence(&self, k: usize) -> Result<&Sequence> {
+        self.input(k).ok_or_else(|| self.left_out(k))?.sequence()
+    }
+
     /// The tensor of an optional input.
     ///
     /// # Errors
@@ -88,11 +104,11 @@ impl Call<'_> {
     #[inline]
     pub(crate) fn ranked(&self, k: usize) -> Result<&Tensor> {
         let tensor = self.tensor(k)?;
-        if tensor.rank() > 0 { Ok(tensor) } else { Err(self.scalar(k)) }
+        if tensor.rank() > 0 { Ok(tensor) } else { Err(self.no_rank(k)) }
     }
 
     #[cold]
-    fn scalar(&self, k: usize) -> Error {
+    fn no_rank(&self, k: usize) -> Error {
         let name = self.name(k);
         Error::input(format!("{} is a scalar: it needs a rank of at least 1", quote(name))).parameter(name)
     }
@@ -117,6 +133,34 @@ impl Call<'_> {
         }
         let (name, shape) = (self.name(k), ShapeText(tensor.shape()));
         Err(Error::input(format!("{} has shape {shape}: a list is needed", quote(name))).parameter(name))
+    }
+
+    /// The value of an input of one element, of rank 0 or 1.
+    pub(crate) fn scalar<T: Element + Copy>(&self, k: usize) -> Result<T> {
+        one_element(self.tensor(k)?, &quote(self.name(k))).map_err(|error| error.parameter(self.name(k)))
+    }
+
+    /// The state of the run.
+    pub(crate) fn context(&self) -> &Context {
+        self.context
+    }
+
+    /// An output that starts as the input `k`: in its memory if nobody reads it later, else as a copy.
+    pub(crate) fn output_over(&mut self, k: usize) -> Result<NewTensor> {
+        let tensor = self.tensor(k)?;
+        self.context.check_output(tensor.dtype(), tensor.shape())?;
+        let tensor = match NewTensor::over(self.taken(k)?.into_tensor()?) {
+            Ok(new) => return Ok(new),
+            Err(tensor) => tensor,
+        };
+        let (shape, len) = (Shape::from_slice(tensor.shape()), tensor.bytes().len());
+        let mut new = NewTensor::new(tensor.dtype(), shape, len, tensor.text(), &self.context.memory)?;
+        let from = tensor.bytes();
+        kernels::each(new.bytes_mut(), COPIED, self.resources(), |k, out| {
+            let from = from.get(k * COPIED..).and_then(|from| from.get(..out.len()));
+            from.into_iter().for_each(|from| out.copy_from_slice(from));
+        })?;
+        Ok(new)
     }
 
     /// Fails if an output of this rank exceeds the limits.
@@ -182,19 +226,47 @@ impl Call<'_> {
     /// As [`Call::output`], for an element type.
     #[inline(always)]
     pub(crate) fn output_of(&self, dtype: DType, shape: Shape) -> Result<NewTensor> {
-        let len = self.context.check_output(dtype, &shape)?;
-        NewTensor::new(dtype, shape, len, None, &self.context.memory)
+        self.context.output_of(dtype, shape)
     }
 
     /// As [`Call::output`], for elements copied from `data`.
     #[inline(always)]
     pub(crate) fn output_like(&self, data: &Tensor, shape: Shape) -> Result<NewTensor> {
-        let len = self.context.check_output(data.dtype(), &shape)?;
-        NewTensor::new(data.dtype(), shape, len, data.text(), &self.context.memory)
+        self.context.output_like(data, shape)
+    }
+
+    /// A new tensor of strings. Their text counts as work, and as bytes of the output.
+    pub(crate) fn strings<S: AsRef<str>>(
+        &self,
+        shape: &[usize],
+        strings: impl Iterator<Item = Result<S>>,
+    ) -> Result<Tensor> {
+        let mut bytes = self.context.check_output(DType::String, shape)? as u64;
+        let charged = strings.map(|string| {
+            let string = string?;
+            let text = string.as_ref().len() as u64;
+            bytes += text;
+            self.context.check_bytes(bytes)?;
+            self.charge(text)?;
+            Ok(string)
+        });
+        Tensor::try_from_strings(shape, 0, charged)
+    }
+
+    /// String tensors as views into one text, so that their elements can go to one output; `None` if the elements can do
+    /// so as they are.
+    pub(crate) fn joined(&self, tensors: &[&Tensor]) -> Result<Option<Vec<Tensor>>> {
+        Tensor::joined(tensors, &self.context.memory, |bytes| self.charge(bytes))
     }
 
     /// Scratch memory for `count` elements of `T`.
     pub(crate) fn scratch<T: bytemuck::Pod>(&self, count: usize) -> Result<Scratch<'_>> {
         Scratch::new(count.saturating_mul(size_of::<T>()), align_of::<T>(), &self.context.memory)
+    }
+
+    /// Memory for a list of elements that the operator keeps between runs. Like scratch memory it counts while it is held.
+    pub(crate) fn kept<T: Element>(&self, count: usize) -> Result<NewTensor> {
+        let len = byte_count(T::DTYPE, &[count])?;
+        NewTensor::new(T::DTYPE, Shape::from_slice(&[count]), len, None, &self.context.memory)
     }
 }

@@ -4,7 +4,8 @@ use crate::dtype::{DType, byte_count};
 use crate::error::{Error, Kind, Result};
 use crate::kernels::{Resources, Stop, Stopped};
 use crate::limits::{Limits, exceeded};
-use crate::tensor::{Memory, Tensor};
+use crate::tensor::{Memory, NewTensor, Shape, Tensor};
+use crate::value::{Sequence, ValueType};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,18 +72,45 @@ impl Context {
     #[inline]
     pub(crate) fn check_output(&self, dtype: DType, shape: &[usize]) -> Result<usize> {
         self.limits.check_rank("the output has", shape.len())?;
-        let Limits { tensor_bytes, run_elements, .. } = self.limits;
+        let run_elements = self.limits.run_elements;
         let len = byte_count(dtype, shape)?;
         let bytes = len as u64;
-        if bytes > tensor_bytes {
-            return Err(exceeded("tensor_bytes", "the output takes", bytes.into(), "bytes", tensor_bytes));
-        }
+        self.check_bytes(bytes)?;
         let elements = self.elements.get().saturating_add(bytes / dtype.size() as u64);
         if elements > run_elements {
             return Err(exceeded("run_elements", "the run produces", elements.into(), "elements", run_elements));
         }
         self.elements.set(elements);
         Ok(len)
+    }
+
+    /// A new tensor for an output, to be written.
+    #[inline(always)]
+    pub(crate) fn output_of(&self, dtype: DType, shape: Shape) -> Result<NewTensor> {
+        let len = self.check_output(dtype, &shape)?;
+        NewTensor::new(dtype, shape, len, None, &self.memory)
+    }
+
+    /// As [`Context::output_of`], for elements copied from `data`.
+    #[inline(always)]
+    pub(crate) fn output_like(&self, data: &Tensor, shape: Shape) -> Result<NewTensor> {
+        let len = self.check_output(data.dtype(), &shape)?;
+        NewTensor::new(data.dtype(), shape, len, data.text(), &self.memory)
+    }
+
+    /// Checks the bytes of an output.
+    #[inline]
+    pub(super) fn check_bytes(&self, bytes: u64) -> Result<()> {
+        let most = self.limits.tensor_bytes;
+        if bytes > most {
+            return Err(exceeded("tensor_bytes", "the output takes", bytes.into(), "bytes", most));
+        }
+        Ok(())
+    }
+
+    /// An empty sequence with room for `count` elements. Its list counts as memory.
+    pub(crate) fn sequence(&self, element: Option<ValueType>, count: usize) -> Result<Sequence> {
+        Sequence::with_room(element, count, &self.memory)
     }
 
     /// Checks the rank of an output.
@@ -114,6 +142,7 @@ impl From<Stopped> for Error {
         match why {
             Stopped::OutOfRange => Error::bug("a kernel refused indices that are in range"),
             Stopped::Cancelled => cancelled(),
+            Stopped::Misfit => Error::bug("a kernel was given operands and an output that don't fit"),
             Stopped::Panicked => Error::bug("a helper thread panicked"),
         }
     }

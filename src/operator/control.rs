@@ -2,10 +2,10 @@
 
 use super::{Call, Context, Values};
 use crate::error::Result;
+use crate::value::Fact;
 use std::fmt;
 
 /// The next step in a call of an operator with bodies.
-#[cfg_attr(not(test), expect(dead_code, reason = "If, Loop and Scan are to come"))]
 #[derive(Debug)]
 pub(crate) enum Step {
     /// The outputs of the node.
@@ -18,6 +18,12 @@ pub(crate) enum Step {
 pub(crate) trait Control: fmt::Debug + Send + Sync {
     /// Starts a call. The result gives the next step after each body.
     fn start(&self, call: &mut Call<'_>) -> Result<(Step, Box<dyn Resume>)>;
+
+    /// As [`Operator::infer`](super::Operator::infer).
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        let _ = inputs;
+        Ok(Vec::new())
+    }
 }
 
 /// A started call of an operator with bodies.

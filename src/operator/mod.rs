@@ -6,15 +6,19 @@ mod context;
 mod control;
 mod expand;
 mod node;
+mod rowwise;
 mod sources;
 
 pub(crate) use axis::Axis;
 pub use call::Call;
+pub(crate) use call::one_element;
 pub use context::Cancel;
 pub(crate) use context::Context;
 pub(crate) use control::{Control, Resume, Step};
 pub(crate) use expand::{Body, BodyValue};
+pub(crate) use node::BodyFacts;
 pub use node::{Compatibility, Node};
+pub(crate) use rowwise::{Align, Held};
 pub(crate) use sources::{Feeds, Source, Sources};
 
 pub use crate::schema::Attribute;
@@ -78,7 +82,6 @@ pub(crate) enum Make {
     /// A built-in operator.
     Run(Load),
     /// A built-in operator with bodies.
-    #[cfg_attr(not(test), expect(dead_code, reason = "If, Loop and Scan are to come"))]
     Control(LoadControl),
     /// One of ours, written with others.
     #[cfg_attr(not(test), expect(dead_code, reason = "operators with bodies are to come"))]
@@ -108,6 +111,15 @@ pub(crate) enum Made {
 }
 
 impl Made {
+    /// As [`Operator::infer`].
+    pub(crate) fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        match self {
+            Made::Plain(operator) => operator.infer(inputs),
+            Made::Control(control) => control.infer(inputs),
+            Made::Body(_) => Ok(Vec::new()),
+        }
+    }
+
     /// The operator, if it has no bodies.
     pub(crate) fn plain(&self) -> Option<&dyn Operator> {
         match self {
@@ -156,8 +168,15 @@ impl Resolved {
     }
 
     /// The operator of a node with these attributes, which have been checked against the schema.
-    pub(crate) fn load(&self, attributes: &[(String, Attribute)], inputs: &[Option<&Fact>]) -> Result<Made> {
-        let node = Node { schema: &self.schema, attributes, inputs, compatibility: self.compatibility };
+    pub(crate) fn load(
+        &self,
+        attributes: &[(String, Attribute)],
+        inputs: &[Option<&Fact>],
+        outputs: usize,
+        bodies: &[BodyFacts],
+    ) -> Result<Made> {
+        let node =
+            Node { schema: &self.schema, attributes, inputs, outputs, bodies, compatibility: self.compatibility };
         match &self.make {
             Make::Run(load) => load(&node).map(Made::Plain),
             Make::Custom(load) => load(&node).map(Made::Plain),
@@ -167,6 +186,11 @@ impl Resolved {
                 expand(&node, &mut body).map(|()| Made::Body(body))
             }
         }
+    }
+
+    /// Whether its nodes may have subgraphs.
+    pub(crate) fn has_bodies(&self) -> bool {
+        matches!(self.make, Make::Control(_))
     }
 
     /// Whether a user made it.

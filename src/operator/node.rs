@@ -1,5 +1,6 @@
 //! An operator's view of its node at load.
 
+use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
 use crate::schema::{Attribute, Schema};
 use crate::tensor::Tensor;
@@ -56,7 +57,33 @@ pub struct Node<'a> {
     pub(super) schema: &'a Schema,
     pub(super) attributes: &'a [(String, Attribute)],
     pub(super) inputs: &'a [Option<&'a Fact>],
+    pub(super) outputs: usize,
+    pub(super) bodies: &'a [BodyFacts],
     pub(super) compatibility: Compatibility,
+}
+
+/// What is known about a subgraph of a node.
+#[derive(Debug)]
+pub(crate) struct BodyFacts {
+    /// The attribute that it stands in.
+    pub(crate) attribute: String,
+    /// Its own inputs, without the outer values that it reads.
+    pub(crate) inputs: Vec<Fact>,
+    pub(crate) outputs: Vec<Fact>,
+}
+
+impl BodyFacts {
+    /// Fails unless the subgraph has these numbers of inputs and outputs.
+    pub(crate) fn check_counts(&self, inputs: usize, outputs: usize) -> Result<()> {
+        for (what, has, needs) in [("input", self.inputs.len(), inputs), ("output", self.outputs.len(), outputs)] {
+            if has != needs {
+                let (name, s) = (quote(&self.attribute), if has == 1 { "" } else { "s" });
+                let text = format!("the subgraph {name} has {has} {what}{s}: this node needs {needs}");
+                return Err(Error::model(text).attribute(&self.attribute).size(has));
+            }
+        }
+        Ok(())
+    }
 }
 
 macro_rules! attribute_of_each_kind {
@@ -91,6 +118,50 @@ impl<'a> Node<'a> {
         given.or_else(|| self.schema.attributes.iter().find(|formal| formal.name == name)?.default.as_ref())
     }
 
+    /// The value that the text of an attribute stands for.
+    pub(crate) fn choice<T: Copy>(&self, name: &str, allowed: &[(&str, T)]) -> Result<T> {
+        let given = self.string(name)?;
+        allowed.iter().find(|(text, _)| *text == given).map(|(_, value)| *value).ok_or_else(|| {
+            let allowed: Vec<&str> = allowed.iter().map(|(text, _)| *text).collect();
+            let (given, allowed) = (quote(given), allowed.join(", "));
+            Error::model(format!("{name} is {given}: allowed {allowed}")).attribute(name)
+        })
+    }
+
+    /// The element type of output 0 that an attribute names, as `TensorProto.DataType` does: by its number, or by its
+    /// name in an attribute of kind STRING.
+    pub(crate) fn output_type(&self, name: &str) -> Result<DType> {
+        let dtype = self.element_type(name)?;
+        self.check_output_type(name, dtype)?;
+        Ok(dtype)
+    }
+
+    /// The element type that an attribute names, as [`Node::output_type`] reads it.
+    pub(crate) fn element_type(&self, name: &str) -> Result<DType> {
+        let (found, given) = match self.attribute(name) {
+            Some(Attribute::String(given)) => {
+                (DType::all().find(|dtype| dtype.name().to_uppercase() == *given), quote(given))
+            }
+            _ => {
+                let given = self.int(name)?;
+                (i32::try_from(given).ok().and_then(DType::from_code), given.to_string())
+            }
+        };
+        found.ok_or_else(|| Error::model(format!("{name} is {given}, which is not an element type")).attribute(name))
+    }
+
+    /// Fails if output 0 can't have a type, which comes from an attribute.
+    pub(crate) fn check_output_type(&self, name: &str, value_type: impl Into<ValueType>) -> Result<()> {
+        let value_type = value_type.into();
+        match self.schema.output(0) {
+            Some(output) if !output.types.contains(&value_type) => {
+                let text = format!("{name} asks for {value_type}: allowed {}", output.types);
+                Err(Error::model(text).attribute(name))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The attributes that the node gives, in its order.
     pub(crate) fn given(&self) -> impl Iterator<Item = (&'a str, &'a Attribute)> {
         self.attributes.iter().map(|(name, value)| (name.as_str(), value))
@@ -113,6 +184,11 @@ impl<'a> Node<'a> {
         self.inputs.len()
     }
 
+    /// The number of outputs that the node lists; trailing optional ones may be omitted.
+    pub fn output_count(&self) -> usize {
+        self.outputs
+    }
+
     /// The known facts about an input; `None` if it is omitted.
     pub fn input(&self, k: usize) -> Option<&'a Fact> {
         self.inputs.get(k).copied().flatten()
@@ -126,6 +202,12 @@ impl<'a> Node<'a> {
     /// The value of an input, if it is the same in every run.
     pub fn constant(&self, k: usize) -> Option<&'a Value> {
         self.input(k)?.value()
+    }
+
+    /// The number and the facts of the subgraph in an attribute.
+    pub(crate) fn body(&self, name: &str) -> Result<(usize, &'a BodyFacts)> {
+        let found = self.bodies.iter().enumerate().find(|(_, body)| body.attribute == name);
+        found.ok_or_else(|| wrong(name, "graph", None))
     }
 
     /// The non-standard behaviour that the caller accepts.

@@ -57,29 +57,33 @@ impl Axes {
     }
 
     fn place(&self, list: &[i64], rank: usize) -> Result<Places> {
-        let negative = !matches!(self, Axes::Attribute { negative: false, .. });
-        let mut places = Places::new();
-        for &axis in list {
-            let place = Axis::place(axis.into(), rank).filter(|_| negative || axis >= 0);
-            let text = match place {
-                Some(place) if !places.contains(&place) => {
-                    places.push(place);
-                    continue;
-                }
-                Some(_) => format!("axis {axis} is given twice"),
-                None if rank == 0 => format!("axis {axis} is out of range: a scalar has none"),
-                None => {
-                    let least = if negative { format!("-{rank}") } else { "0".to_string() };
-                    let most = rank as i64 - 1;
-                    format!("axis {axis} is out of range: allowed {least}..={most}")
-                }
-            };
-            let error = match self {
-                Axes::Input => Error::input(text).parameter("axes"),
-                Axes::Attribute { .. } => Error::model(text).attribute("axes"),
-            };
-            return Err(error.axis(axis).value(axis));
-        }
-        Ok(places)
+        let fault = |text| match self {
+            Axes::Input => Error::input(text).parameter("axes"),
+            Axes::Attribute { .. } => Error::model(text).attribute("axes"),
+        };
+        places(list, rank, !matches!(self, Axes::Attribute { negative: false, .. }), fault)
     }
+}
+
+/// A list of different axes as places among `rank` dimensions. `fault` is the error about the list.
+pub(super) fn places(list: &[i64], rank: usize, negative: bool, fault: impl Fn(String) -> Error) -> Result<Places> {
+    let mut places = Places::new();
+    for &axis in list {
+        let place = Axis::place(axis.into(), rank).filter(|_| negative || axis >= 0);
+        let text = match place {
+            Some(place) if !places.contains(&place) => {
+                places.push(place);
+                continue;
+            }
+            Some(_) => format!("axis {axis} is given twice"),
+            None if rank == 0 => format!("axis {axis} is out of range: a scalar has none"),
+            None => {
+                let least = if negative { format!("-{rank}") } else { "0".to_string() };
+                let most = rank as i64 - 1;
+                format!("axis {axis} is out of range: allowed {least}..={most}")
+            }
+        };
+        return Err(fault(text).axis(axis).value(axis));
+    }
+    Ok(places)
 }

@@ -111,6 +111,31 @@ pub(crate) fn unequal_batch(d: usize, data: &[usize], indices: &[usize]) -> Erro
         .value(want as i128)
 }
 
+/// Checks the shapes of `data` and of indices that name an element for each of their positions. Off the axis the position
+/// is that in `data`, so `indices` may not be larger there.
+pub(crate) fn check_grid(data: &[usize], indices: &[usize], axis: usize) -> Result<()> {
+    if data.len() != indices.len() {
+        return Err(Error::input(format!(
+            "\"indices\" has rank {}, \"data\" has rank {}: they must be equal",
+            indices.len(),
+            data.len()
+        ))
+        .parameter("indices"));
+    }
+    for (d, (&have, &want)) in data.iter().zip(indices).enumerate() {
+        if d != axis && want > have {
+            return Err(Error::input(format!(
+                "dimension {d} of \"indices\" is {want}, and of \"data\" {have}: off the axis {axis} it may not be larger"
+            ))
+            .parameter("indices")
+            .axis(d as i64)
+            .size(have)
+            .value(want as i128));
+        }
+    }
+    Ok(())
+}
+
 /// For each tuple along the last dimension of `indices` (`width` int64 values), writes the number of its slice of
 /// `data`, in row-major order, to `rows`. The first `batch` dimensions of both are equal and advance together.
 pub(crate) fn tuple_positions(
@@ -130,7 +155,8 @@ pub(crate) fn tuple_positions(
                 let axis = Axis { given: (batch + k) as i64, at: batch + k, size };
                 return Err(bad_index("data", indices, t * width + k, value.into(), &axis, Range::Signed));
             };
-            row = row * size + entry;
+            // It overflows only if there are no elements, beside a dimension of 0.
+            row = row.wrapping_mul(size).wrapping_add(entry);
         }
         *to = row as i64;
     }

@@ -1,14 +1,24 @@
 //! The operators, by family. This is their table of contents.
 
+mod attention;
 mod axes;
+mod cast;
+mod control;
+mod elementwise;
 mod gather;
 mod index;
+mod joining;
 mod lanes;
 mod layout;
+mod matrix;
 mod normalize;
+mod numbers;
 mod openvino;
 mod prelude;
+mod product;
 mod reduce;
+mod scatter;
+mod sequence;
 #[cfg(test)]
 mod testing;
 
@@ -16,5 +26,20 @@ use crate::operator::Implementation;
 
 /// Every operator that is implemented, by family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
-    [gather::ALL, layout::ALL, normalize::ALL, openvino::ALL, reduce::ALL].into_iter().flatten()
+    [
+        attention::ALL,
+        cast::ALL,
+        control::ALL,
+        elementwise::ALL,
+        gather::ALL,
+        layout::ALL,
+        matrix::ALL,
+        normalize::ALL,
+        openvino::ALL,
+        reduce::ALL,
+        scatter::ALL,
+        sequence::ALL,
+    ]
+    .into_iter()
+    .flatten()
 }

@@ -1,13 +1,33 @@
 //! Everything that an operator's file uses of the crate.
 
-pub(super) use super::axes::Axes;
-pub(super) use super::index::{Range, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened};
+pub(super) use super::axes::{Axes, places};
+pub(super) use super::index::{
+    Range, check_grid, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened,
+};
+pub(super) use super::joining::{join, joined_size, part};
 pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured, same_shape};
-pub(super) use crate::dtype::{DType, Element, ShapeText};
-pub(super) use crate::error::{Error, Kind, Remedy, Result};
+pub(super) use super::numbers::integers;
+pub(super) use super::product::{Multiply, Weights, multiply, with_numbers};
+pub(super) use crate::dtype::{DType, Element, Format, ShapeText};
+pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
+pub(super) use crate::kernels::elementwise::{
+    Bytes, Floats, Ints, Row, Test, byte_row, float_row, has_bits, int_row, number_row, of_f64, select, test_row,
+    to_f64,
+};
+pub(super) use crate::kernels::functions::{self, Real};
+pub(super) use crate::kernels::gemm::{Batch, Epilogue, Product, View};
+pub(super) use crate::kernels::half::Half;
 pub(super) use crate::kernels::lanes::{self, Floating, Lanes, Stored};
+pub(super) use crate::kernels::number::{Float, Int};
 pub(super) use crate::kernels::{self, Stopped};
-pub(super) use crate::operator::{Attribute, Axis, Call, Implementation, Load, Make, Node, Operator, Values};
-pub(super) use crate::tensor::{Shape, Tensor, shape_of};
-pub(super) use crate::value::{Dim, Fact, Value};
-pub(super) use smallvec::smallvec;
+pub(super) use crate::operator::{
+    Align, Attribute, Axis, Call, Context, Control, Held, Implementation, Load, Make, Node, Operator, Resume, Step,
+    Values, one_element,
+};
+pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, position_of, shape_of};
+pub(super) use crate::value::{Dim, Fact, Optional, Sequence, Value, ValueType};
+pub(super) use bytemuck::{Pod, cast_slice, cast_slice_mut};
+pub(super) use half::{bf16, f16};
+pub(super) use smallvec::{SmallVec, smallvec};
+pub(super) use std::str::FromStr;
+pub(super) use std::sync::Arc;

@@ -1,25 +1,50 @@
 //! Operators on values, for the tests beside them: `run("Gather", 13, [int("axis", 1)], [&x, &i]).gives(y)`.
 
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
 use crate::operator::{Attribute, Call, Context, Feeds, Source, Sources, Values};
 use crate::registry::Registry;
+use crate::tensor::Tensor;
 use crate::value::{Fact, Value};
 
 /// The result of a run.
 pub(crate) struct Ran(Result<Values>);
 
-/// Runs an operator in its version under an opset. The domain is before the name: `ai.onnx.ml.Scaler`.
+/// Runs an operator in its version under an opset: with inputs that others hold, and with inputs whose memory it may take,
+/// which must give the same. The domain is before the name: `ai.onnx.ml.Scaler`.
 pub(crate) fn run<const A: usize, const I: usize>(
     operator: &str,
     opset: i64,
     attributes: [(&str, Attribute); A],
     inputs: [&Value; I],
 ) -> Ran {
-    Ran(try_run(operator, opset, attributes, inputs))
+    Ran(try_run(None, operator, opset, attributes, inputs))
+}
+
+/// As [`run`], with a number of outputs, for operators that may have any.
+pub(crate) fn run_for<const A: usize, const I: usize>(
+    outputs: usize,
+    operator: &str,
+    opset: i64,
+    attributes: [(&str, Attribute); A],
+    inputs: [&Value; I],
+) -> Ran {
+    Ran(try_run(Some(outputs), operator, opset, attributes, inputs))
+}
+
+/// The outputs of an operator in its version under an opset.
+pub(crate) fn outputs<const A: usize, const I: usize>(
+    operator: &str,
+    opset: i64,
+    attributes: [(&str, Attribute); A],
+    inputs: [&Value; I],
+) -> Values {
+    try_run(None, operator, opset, attributes, inputs).unwrap()
 }
 
 fn try_run<const A: usize, const I: usize>(
+    outputs: Option<usize>,
     operator: &str,
     opset: i64,
     attributes: [(&str, Attribute); A],
@@ -29,14 +54,38 @@ fn try_run<const A: usize, const I: usize>(
     let resolved = Registry::default().resolve(domain, name, opset)?;
     let attributes = attributes.map(|(name, value)| (name.to_string(), value));
     let types = inputs.map(|input| Fact { value_type: input.value_type(), ..Fact::default() });
-    let made = resolved.load(&attributes, &types.each_ref().map(Some))?;
-    let constants = inputs.map(Value::clone);
-    let sources = Sources { feeds: Feeds::Own(&[]), defaults: &[], constants: &constants, slots: &mut [] };
-    let inputs: Vec<_> = (0..I as u32).map(|k| Some(Source::Constant(k))).collect();
-    let context = Context::new(1, Limits::default());
-    let (schema, outputs, wanted) = (&*resolved.schema, resolved.schema.outputs.len(), u64::MAX);
-    let mut call = Call { inputs: &inputs, sources, schema, outputs, wanted, context: &context };
-    made.plain().unwrap().run(&mut call)
+    let outputs = outputs.unwrap_or(resolved.schema.outputs.len());
+    let made = resolved.load(&attributes, &types.each_ref().map(Some), outputs, &[])?;
+    let run = |constants: &[Value], slots: &mut [Option<Value>], source: fn(u32) -> Source| {
+        let sources = Sources { feeds: Feeds::Own(&[]), defaults: &[], constants, slots };
+        let inputs: Vec<_> = (0..I as u32).map(|k| Some(source(k))).collect();
+        let context = Context::new(1, Limits::default());
+        let (schema, wanted) = (&*resolved.schema, u64::MAX);
+        let mut call = Call { inputs: &inputs, sources, schema, outputs, wanted, context: &context };
+        made.plain().unwrap().run(&mut call)
+    };
+    let held = run(&inputs.map(Value::clone), &mut [], Source::Constant);
+    let dying = run(&[], &mut inputs.map(|input| Some(alone(input))), Source::Last);
+    match (&held, &dying) {
+        (Err(held), Err(dying)) => assert_eq!(held.to_string(), dying.to_string()),
+        _ => assert_eq!(held.as_ref().ok(), dying.as_ref().ok(), "the memory of dying inputs changes the result"),
+    }
+    held
+}
+
+/// A copy of a tensor in memory that nobody else holds.
+fn alone(value: &Value) -> Value {
+    use bytemuck::allocation::pod_collect_to_vec;
+    let Value::Tensor(tensor) = value else { return value.clone() };
+    let (dtype, shape, bytes) = (tensor.dtype(), tensor.shape(), tensor.bytes());
+    match dtype.align() {
+        _ if dtype == DType::String => tensor.clone(),
+        1 => Tensor::from_words(dtype, shape, bytes.to_vec()),
+        2 => Tensor::from_words(dtype, shape, pod_collect_to_vec::<u8, u16>(bytes)),
+        4 => Tensor::from_words(dtype, shape, pod_collect_to_vec::<u8, u32>(bytes)),
+        _ => Tensor::from_words(dtype, shape, pod_collect_to_vec::<u8, u64>(bytes)),
+    }
+    .into()
 }
 
 impl Ran {
@@ -44,6 +93,20 @@ impl Ran {
     #[track_caller]
     pub(crate) fn gives(self, want: impl Into<Value>) {
         assert_eq!(self.0.unwrap()[0], want.into());
+    }
+
+    /// Checks that the outputs are `want`, bit by bit.
+    #[track_caller]
+    pub(crate) fn gives_all<const N: usize>(self, want: [Value; N]) {
+        assert_eq!(*self.0.unwrap(), want);
+    }
+
+    /// Checks that the first output is `input` itself: no element was copied.
+    #[track_caller]
+    pub(crate) fn shares(self, input: &Value) {
+        let output = self.0.unwrap().swap_remove(0);
+        let address = |value: &Value| value.tensor().unwrap().bytes().as_ptr();
+        assert_eq!(address(&output), address(input));
     }
 
     /// All outputs.
@@ -64,6 +127,16 @@ impl Ran {
 /// An attribute of kind INT.
 pub(crate) fn int(name: &str, value: i64) -> (&str, Attribute) {
     (name, Attribute::Int(value))
+}
+
+/// An attribute of kind FLOAT.
+pub(crate) fn float(name: &str, value: f32) -> (&str, Attribute) {
+    (name, Attribute::Float(value))
+}
+
+/// An attribute of kind STRING.
+pub(crate) fn string<'a>(name: &'a str, value: &str) -> (&'a str, Attribute) {
+    (name, Attribute::String(value.to_string()))
 }
 
 /// A tensor of a shape.

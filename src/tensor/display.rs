@@ -1,7 +1,7 @@
 //! Tensors as text: `float[2, 2] [[1, 2], [3, 4]]`, cut in the middle.
 
 use super::Tensor;
-use crate::dtype::{DType, Format, ShapeText, Specials};
+use crate::dtype::{DType, Format, ShapeText};
 use half::{bf16, f16};
 use std::fmt::{self, Debug, Display};
 
@@ -74,38 +74,9 @@ impl Tensor {
             (Format::Ieee, DType::Bfloat16) => Scalar::Float(bf16::from_bits(bits as u16).to_f32()),
             (Format::Ieee, DType::Double) => Scalar::Double(f64::from_bits(bits)),
             (Format::Ieee, _) => Scalar::Float(single(bits)),
-            (Format::Small { exponent, mantissa, bias, specials }, _) => {
-                Scalar::Float(small_float(bits as u32, exponent.into(), mantissa.into(), bias, specials))
-            }
+            (Format::Small(format), _) => Scalar::Float(format.value(bits as u8)),
         }
     }
-}
-
-/// The value of a float code: sign (unless there are 8 exponent bits), exponent, mantissa.
-fn small_float(code: u32, exponent_bits: u32, mantissa_bits: u32, bias: i32, specials: Specials) -> f32 {
-    let exponent = code >> mantissa_bits & ((1 << exponent_bits) - 1);
-    let mantissa = code & ((1 << mantissa_bits) - 1);
-    let negative = exponent_bits < 8 && code >> (exponent_bits + mantissa_bits) & 1 == 1;
-    let top = exponent == (1 << exponent_bits) - 1;
-    let magnitude = match specials {
-        Specials::Ieee if top && mantissa == 0 => f32::INFINITY,
-        Specials::Ieee if top => f32::NAN,
-        Specials::TopIsNan if top && mantissa == (1 << mantissa_bits) - 1 => f32::NAN,
-        Specials::NegativeZeroIsNan if negative && exponent == 0 && mantissa == 0 => f32::NAN,
-        // Subnormal: no leading one, the least exponent. A format without mantissa has none.
-        _ if exponent == 0 && mantissa_bits > 0 => scaled(mantissa, 1 - bias - mantissa_bits as i32),
-        _ => scaled(1 << mantissa_bits | mantissa, exponent as i32 - bias - mantissa_bits as i32),
-    };
-    if negative { -magnitude } else { magnitude }
-}
-
-/// `n * 2^exponent`, which must be exact: nothing is rounded. The precision of `powi` is unspecified.
-fn scaled(n: u32, exponent: i32) -> f32 {
-    /// The bias of double's exponent, and the bits below it.
-    const BIAS: i32 = 1023;
-    const MANTISSA: u32 = 52;
-    let power = f64::from_bits(((BIAS + exponent) as u64) << MANTISSA);
-    (f64::from(n) * power) as f32
 }
 
 impl Display for Scalar<'_> {

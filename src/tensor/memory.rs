@@ -96,7 +96,25 @@ impl Drop for Lease {
     }
 }
 
+/// Memory that is counted until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    lease: Lease,
+}
+
+impl Counted {
+    /// Stops counting memory that leaves with the outputs of a run.
+    pub(crate) fn hand_out(&self, memory: &Memory) {
+        memory.hand_out(&self.lease);
+    }
+}
+
 impl Memory {
+    /// Counts memory that is no tensor's: lists.
+    pub(crate) fn count(&self, bytes: usize) -> Result<Counted> {
+        Ok(Counted { lease: self.lease(bytes)? })
+    }
+
     /// Maximum number of pooled buffers: here, and again in the ledger.
     const MOST: usize = 8;
 
@@ -152,6 +170,11 @@ impl Memory {
         Ok(Lease { ledger: Arc::downgrade(&self.ledger), counted: AtomicU64::new(bytes as u64) })
     }
 
+    #[cfg(test)]
+    pub(crate) fn live(&self) -> u64 {
+        self.ledger.live.load(Relaxed)
+    }
+
     /// Stops counting a buffer that leaves with the outputs of a run.
     #[inline]
     pub(super) fn hand_out(&self, lease: &Lease) {
@@ -192,34 +215,30 @@ fn free(mut buffer: Arc<Buffer>) {
 mod tests {
     use super::*;
 
-    fn live(memory: &Memory) -> u64 {
-        memory.ledger.live.load(Relaxed)
-    }
-
     #[test]
     fn each_buffer_counts_once_until_it_is_freed() {
         let memory = Memory::new(100_000);
         let first = memory.take(40_000, 4).unwrap();
         let shared = first.clone();
-        assert_eq!(live(&memory), 40_000);
+        assert_eq!(memory.live(), 40_000);
         drop(first);
-        assert_eq!(live(&memory), 40_000);
+        assert_eq!(memory.live(), 40_000);
         // It waits, and counts.
         drop(shared);
-        assert_eq!(live(&memory), 40_000);
+        assert_eq!(memory.live(), 40_000);
         let again = memory.take(40_000, 4).unwrap();
-        assert_eq!(live(&memory), 40_000);
+        assert_eq!(memory.live(), 40_000);
         // Another alignment can't serve.
         let other = memory.take(40_000, 8).unwrap();
-        assert_eq!(live(&memory), 80_000);
+        assert_eq!(memory.live(), 80_000);
         assert_eq!(memory.take(40_000, 8).unwrap_err().place().limit, Some("run_bytes"));
-        assert_eq!(live(&memory), 80_000);
+        assert_eq!(memory.live(), 80_000);
         // What waits is freed where it is in the way.
         memory.give(again);
         memory.give(other);
-        assert_eq!(live(&memory), 80_000);
+        assert_eq!(memory.live(), 80_000);
         drop(memory.take(90_000, 1).unwrap());
-        assert_eq!(live(&memory), 90_000);
+        assert_eq!(memory.live(), 90_000);
     }
 
     #[test]
@@ -227,19 +246,19 @@ mod tests {
         let memory = Memory::new(10_000);
         let output = memory.take(8000, 1).unwrap();
         memory.hand_out(&output.lease);
-        assert_eq!(live(&memory), 0);
+        assert_eq!(memory.live(), 0);
         let second = memory.take(8000, 1).unwrap();
         // It may not come back now.
         drop(output);
-        assert_eq!(live(&memory), 8000);
+        assert_eq!(memory.live(), 8000);
         memory.hand_out(&second.lease);
         drop(second);
-        assert_eq!(live(&memory), 8000);
+        assert_eq!(memory.live(), 8000);
         // Held by somebody else too when it is given back: it leaves.
         let third = memory.take(8000, 1).unwrap();
         let caller = third.clone();
         memory.give(third);
-        assert_eq!(live(&memory), 0);
+        assert_eq!(memory.live(), 0);
         drop(memory);
         drop(caller);
     }
@@ -248,8 +267,8 @@ mod tests {
     fn small_buffers_are_freed_when_they_are_dropped() {
         let memory = Memory::new(10_000);
         drop(memory.take(100, 1).unwrap());
-        assert_eq!(live(&memory), 0);
+        assert_eq!(memory.live(), 0);
         memory.give(memory.take(100, 1).unwrap());
-        assert_eq!(live(&memory), 100);
+        assert_eq!(memory.live(), 100);
     }
 }

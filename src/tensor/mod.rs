@@ -5,9 +5,10 @@ mod display;
 mod memory;
 mod new;
 mod packing;
+mod text;
 
 pub use display::Scalar;
-pub(crate) use memory::Memory;
+pub(crate) use memory::{Counted, Memory};
 pub use new::NewTensor;
 pub(crate) use new::Scratch;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use bytes::Bytes;
 use ndarray::{ArrayBase, ArrayD, ArrayViewD, Dimension, IxDyn};
 use smallvec::SmallVec;
 use std::sync::Arc;
+use text::Text;
 
 /// The dimensions of a tensor, inline up to rank 6.
 pub(crate) type Shape = SmallVec<[usize; 6]>;
@@ -44,7 +46,7 @@ pub struct Tensor {
     shape: Shape,
     /// For strings: views into `text`.
     data: Data,
-    text: Option<Arc<str>>,
+    text: Option<Arc<Text>>,
 }
 
 impl Tensor {
@@ -174,12 +176,13 @@ impl Tensor {
             return wrong_count(views.len() / 2);
         }
         let data = Data::own(Buffer::from_vec(views));
-        Ok(Tensor { dtype: DType::String, shape: shape.into(), data, text: Some(text.into()) })
+        Ok(Tensor { dtype: DType::String, shape: shape.into(), data, text: Some(Arc::new(text.into())) })
     }
 
-    /// Bytes of memory held for the elements, including unused capacity.
+    /// Bytes of memory held for the elements, including unused capacity, and for the text if no other tensor shares it.
     pub(crate) fn held(&self) -> usize {
-        self.data.held()
+        let text = self.text.as_ref().filter(|text| Arc::strong_count(text) == 1);
+        self.data.held() + text.map_or(0, |text| text.len())
     }
 
     /// Keeps the tensor's memory for reuse, unless others share it.
@@ -189,11 +192,14 @@ impl Tensor {
             Data::Own(buffer) => memory.give(buffer),
             shared => shared.hand_out(memory),
         }
+        if let Some(text) = self.text {
+            memory.hand_out(&text.lease);
+        }
     }
 
     /// The text that strings are views into.
     #[inline]
-    pub(crate) fn text(&self) -> Option<Arc<str>> {
+    pub(crate) fn text(&self) -> Option<Arc<Text>> {
         self.text.clone()
     }
 
@@ -217,6 +223,9 @@ impl Tensor {
     #[inline]
     pub(crate) fn hand_out(&self, memory: &Memory) {
         self.data.hand_out(memory);
+        if let Some(text) = &self.text {
+            memory.hand_out(&text.lease);
+        }
     }
 
     /// The element type.
@@ -237,6 +246,11 @@ impl Tensor {
         if same { Ok(Tensor { shape, ..self }) } else { Err(Error::bug("a shape has another number of elements")) }
     }
 
+    /// The same bytes as elements of another numeric type of the same size and alignment, for which they must be valid.
+    pub(crate) fn retyped(self, dtype: DType) -> Tensor {
+        Tensor { dtype, ..self }
+    }
+
     /// The number of dimensions.
     #[inline]
     pub fn rank(&self) -> usize {
@@ -255,6 +269,12 @@ impl Tensor {
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.data.bytes()
+    }
+
+    /// The bytes of the elements, aligned as by [`Tensor::view`].
+    #[inline]
+    pub(crate) fn aligned_bytes(&self) -> &[u8] {
+        self.data.aligned_bytes(self.dtype.align())
     }
 
     /// The elements as an array. If the bytes came from a file and are not aligned for `T`, the first call makes an
@@ -321,13 +341,15 @@ impl Tensor {
 
     /// The string at a position in row-major order.
     fn string(&self, k: usize) -> &str {
-        let bound = |at: usize| {
-            let bytes = self.data.bytes().get(at..at + VIEW / 2)?;
-            usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok()
-        };
+        self.viewed(self.data.bytes().get(k * VIEW..(k + 1) * VIEW).unwrap_or(&[]))
+    }
+
+    /// The string of a view into this tensor's text: the bytes of an element.
+    pub(crate) fn viewed(&self, view: &[u8]) -> &str {
+        let bound = |bytes: &[u8]| usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok();
         // `from_strings` makes the views, and they are copied whole, so each is a range of the text.
-        let range = bound(k * VIEW).zip(bound(k * VIEW + VIEW / 2));
-        range.and_then(|(from, to)| self.text.as_deref()?.get(from..to)).unwrap_or("")
+        let range = view.split_at_checked(VIEW / 2).and_then(|(from, to)| bound(from).zip(bound(to)));
+        range.and_then(|(from, to)| self.text.as_ref()?.get(from..to)).unwrap_or("")
     }
 
     fn check_type<T: Element>(&self) -> Result<()> {

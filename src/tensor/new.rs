@@ -2,6 +2,7 @@
 
 use super::buffer::{Buffer, Data};
 use super::memory::Memory;
+use super::text::Text;
 use super::{Shape, Tensor, wrong_type};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -16,7 +17,7 @@ pub struct NewTensor {
     shape: Shape,
     buffer: Arc<Buffer>,
     len: usize,
-    text: Option<Arc<str>>,
+    text: Option<Arc<Text>>,
 }
 
 impl NewTensor {
@@ -26,11 +27,28 @@ impl NewTensor {
         dtype: DType,
         shape: Shape,
         len: usize,
-        text: Option<Arc<str>>,
+        text: Option<Arc<Text>>,
         memory: &Memory,
     ) -> Result<NewTensor> {
         let buffer = memory.take(len, dtype.align())?;
         Ok(NewTensor { dtype, shape, buffer, len, text })
+    }
+
+    /// A tensor to be written over, with its elements; given back if others hold its memory too.
+    pub(crate) fn over(tensor: Tensor) -> std::result::Result<NewTensor, Tensor> {
+        let Tensor { dtype, shape, mut data, text } = tensor;
+        if let Data::Own(buffer) = &mut data
+            && Arc::get_mut(buffer).is_none()
+        {
+            return Err(Tensor { dtype, shape, data, text });
+        }
+        match data {
+            Data::Own(buffer) => {
+                let len = buffer.bytes().len();
+                Ok(NewTensor { dtype, shape, buffer, len, text })
+            }
+            data => Err(Tensor { dtype, shape, data, text }),
+        }
     }
 
     /// The bytes of the elements, as [`Tensor::bytes`]; all of them must be written.

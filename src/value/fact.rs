@@ -73,6 +73,20 @@ impl Fact {
         Fact { value_type: value.value_type(), dims: shape.ok(), constant: Some(Box::new(value)) }
     }
 
+    /// What holds if either of two facts does.
+    pub(crate) fn common(&self, other: &Fact) -> Fact {
+        let value_type = self.value_type.clone().filter(|own| other.value_type.as_ref() == Some(own));
+        let dim = |(one, other): (&Dim, &Dim)| if one == other { one.clone() } else { Dim::Unknown };
+        let dims = self.dims().zip(other.dims()).filter(|(one, other)| one.len() == other.len());
+        Fact { value_type, dims: dims.map(|(one, other)| one.iter().zip(other).map(dim).collect()), constant: None }
+    }
+
+    /// The fact about tensors like this that are stacked along a new first dimension.
+    pub(crate) fn stacked(&self) -> Fact {
+        let dims = self.dims().map(|dims| std::iter::once(Dim::Unknown).chain(dims.iter().cloned()).collect());
+        Fact { value_type: self.value_type.clone(), dims, constant: None }
+    }
+
     /// The type, if it is known.
     pub fn value_type(&self) -> Option<&ValueType> {
         self.value_type.as_ref()

@@ -4,7 +4,7 @@ use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::tensor_shape_proto::dimension::Value as Dimension;
 use crate::common::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, type_proto};
 use crate::common::{attribute, initializer, node, value};
-use crate::{first_node, good, good_feeds, good_output, graph_of, import, load, load_with};
+use crate::{first_node, good, good_feeds, good_output, graph_of, import, load, load_with, named};
 use onnxref::operator::{Call, Operator, Values};
 use onnxref::{Compatibility, DType, Dim, Kind, Limits, LoadOptions, Model, Remedy, Result, Tensor};
 use prost::Message;
@@ -20,10 +20,6 @@ fn refused_unless_allowed(model: &ModelProto, name: &'static str, message: &str)
     assert_eq!(format!("{error:#}"), message);
     assert!(error.to_string().contains(&format!(" (Compatibility::{name} accepts it)")), "{error}");
     load_with(allowing(name), model).unwrap()
-}
-
-fn named(name: &str, node: NodeProto) -> NodeProto {
-    NodeProto { name: Some(name.into()), ..node }
 }
 
 fn gather(name: &str, inputs: [&str; 2], output: &str) -> NodeProto {
@@ -183,7 +179,8 @@ fn a_function_is_asked_before_the_standard_whatever_came_earlier() {
     assert_eq!(model.nodes().filter(|node| node.function.is_some()).count(), 2);
 }
 
-/// `n` nodes that need `Relu`, one that needs `Add`, one in each branch of an `If`, one of a domain without a table.
+/// `n` nodes that need `RoiAlign`, one that needs `TfIdfVectorizer`, two of a domain without a table, of which one has
+/// subgraphs with a node each.
 fn needy(n: usize) -> ModelProto {
     let branch = |name: &str, nodes: Vec<NodeProto>| AttributeProto {
         g: Some(Box::new(GraphProto { node: nodes, ..GraphProto::default() })),
@@ -191,16 +188,17 @@ fn needy(n: usize) -> ModelProto {
     };
     let mut model = good();
     let nodes = &mut graph_of(&mut model).node;
-    nodes.push(named("plus", node("Add", &["output", "output"], &["p"], vec![])));
-    nodes.extend((0..n).map(|k| named(&format!("relu {k}"), node("Relu", &["output"], &[&format!("r{k}")], vec![]))));
+    nodes.push(named("words", node("TfIdfVectorizer", &["output", "output"], &["p"], vec![])));
+    nodes.extend(
+        (0..n).map(|k| named(&format!("align {k}"), node("RoiAlign", &["output"], &[&format!("r{k}")], vec![]))),
+    );
     let branches = vec![
-        branch("then_branch", vec![named("inner", node("Mul", &["output", "output"], &["m"], vec![]))]),
+        branch("then_branch", vec![named("inner", node("Multinomial", &["output", "output"], &["m"], vec![]))]),
         branch("else_branch", vec![node("Gather", &["data", "indices"], &["g"], vec![])]),
     ];
-    nodes.push(named("if", node("If", &["c"], &["i"], branches)));
-    let mut own = named("own", node("Own", &["output"], &["o"], vec![]));
-    own.domain = Some("com.example".into());
-    nodes.push(own);
+    let own = |node: NodeProto| NodeProto { domain: Some("com.example".into()), ..node };
+    nodes.push(own(named("either", node("Either", &["c"], &["i"], branches))));
+    nodes.push(own(named("own", node("Own", &["output"], &["o"], vec![]))));
     model.opset_import.push(import("com.example", 1));
     model
 }
@@ -208,7 +206,7 @@ fn needy(n: usize) -> ModelProto {
 #[test]
 fn missing_operators_are_all_counted() {
     let error = load(&needy(5000)).unwrap_err();
-    // The input of If is produced by nothing, which is a fault of the model.
+    // The input of Either is produced by nothing, which is a fault of the model.
     assert_eq!((error.kind(), error.fault_count()), (Kind::Model, 6));
     let mut model = needy(5000);
     graph_of(&mut model).initializer.push(initializer("c", &Tensor::from(vec![true])));
@@ -217,19 +215,25 @@ fn missing_operators_are_all_counted() {
     let needs = error.needs().unwrap();
     let text = "needs 5 operators that are not implemented (of 6; 5,004 of 5,006 nodes)";
     assert_eq!(needs.to_string(), text);
-    assert_eq!(error.to_string(), format!("the model {text}: Relu-13, Add-13, If-13, Mul-13, com.example::Own"));
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "the model {text}: RoiAlign-10, TfIdfVectorizer-9, com.example::Either, Multinomial-7, com.example::Own"
+        )
+    );
     let listed: Vec<_> =
         needs.missing.iter().map(|m| (m.to_string(), m.nodes, m.first.node.as_deref().unwrap())).collect();
     let expected = [
-        ("Relu-13", 5000, "relu 0"),
-        ("Add-13", 1, "plus"),
-        ("If-13", 1, "if"),
-        ("Mul-13", 1, "inner"),
+        ("RoiAlign-10", 5000, "align 0"),
+        ("TfIdfVectorizer-9", 1, "words"),
+        ("com.example::Either", 1, "either"),
+        ("Multinomial-7", 1, "inner"),
         ("com.example::Own", 1, "own"),
     ];
     assert_eq!(listed, expected.map(|(label, nodes, first)| (label.to_string(), nodes, first)));
-    let mul = &needs.missing[3];
-    assert_eq!((mul.version, mul.first.function.as_deref()), (Some(13), Some("node \"if\" (If)")));
+    let inner = &needs.missing[3];
+    let around = "node \"either\" (com.example::Either)";
+    assert_eq!((inner.version, inner.first.function.as_deref()), (Some(7), Some(around)));
     assert_eq!(needs.missing[4].reason, "domain \"com.example\" is not in the standard and has no operators here");
 }
 
@@ -272,15 +276,16 @@ fn functions_in_subgraphs_of_missing_operators_are_looked_into() {
     // Each is looked into once, under its own opsets, however often it is called.
     model.functions = vec![
         function("Outer", vec![call("Inner"), call("Inner")]),
-        function("Inner", vec![named("root", node("Sqrt", &["x"], &["y"], vec![]))]),
+        function("Inner", vec![named("root", node("MaxRoiPool", &["x"], &["y"], vec![]))]),
     ];
     let branch = graph_of(&mut model).node.iter_mut().find(|node| !node.attribute.is_empty()).unwrap();
     branch.attribute[0].g.as_mut().unwrap().node.extend([call("Outer"), call("Outer")]);
     let error = load(&model).unwrap_err();
     let missing = &error.needs().unwrap().missing;
-    let root = missing.iter().find(|missing| missing.operator == "Sqrt").unwrap();
-    assert_eq!((root.to_string().as_str(), root.nodes, root.first.node.as_deref()), ("Sqrt-6", 1, Some("root")));
-    let around = "node \"if\" (If): in node \"Outer\" (own::Outer): in node \"Inner\" (own::Inner)";
+    let root = missing.iter().find(|missing| missing.operator == "MaxRoiPool").unwrap();
+    assert_eq!((root.to_string().as_str(), root.nodes, root.first.node.as_deref()), ("MaxRoiPool-1", 1, Some("root")));
+    let around =
+        "node \"either\" (com.example::Either): in node \"Outer\" (own::Outer): in node \"Inner\" (own::Inner)";
     assert_eq!(root.first.function.as_deref(), Some(around));
 }
 

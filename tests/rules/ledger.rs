@@ -84,8 +84,11 @@ fn what_is_inside_of_other_values_counts_too() {
     let mut model = model(vec![own("Own", &["x"], &["y"])], &["y"]);
     graph_of(&mut model).output[0].r#type = None;
     let run = |options: LoadOptions| run(&options, &model, array![1f32].into());
-    run(add(schema, list).change_limits(|l| (l.run_bytes, l.run_elements, l.tensor_bytes) = (1200, 300, 800))).unwrap();
-    assert_exceeds(run(add(schema, list).change_limits(|l| l.run_bytes = 1199)), "run_bytes", 1200);
+    // The list counts, too.
+    const BYTES: u64 = 1200 + 2 * size_of::<Value>() as u64;
+    run(add(schema, list).change_limits(|l| (l.run_bytes, l.run_elements, l.tensor_bytes) = (BYTES, 300, 800)))
+        .unwrap();
+    assert_exceeds(run(add(schema, list).change_limits(|l| l.run_bytes = BYTES - 1)), "run_bytes", BYTES.into());
     assert_exceeds(run(add(schema, list).change_limits(|l| l.run_elements = 299)), "run_elements", 300);
     assert_exceeds(run(add(schema, list).change_limits(|l| l.tensor_bytes = 799)), "tensor_bytes", 800);
 }
@@ -204,7 +207,7 @@ fn sequences_that_the_caller_keeps_are_not_the_runs() {
     let schema = "com.example.Own 1\n  (x: T) -> (y: S)\n  T: float\n  S: seq(float)";
     let mut model = model(vec![own("Own", &["x"], &["y"])], &["y"]);
     graph_of(&mut model).output[0].r#type = None;
-    let model = load(&add(schema, list).change_limits(|l| l.run_bytes = 8400), &model);
+    let model = load(&add(schema, list).change_limits(|l| l.run_bytes = 8400 + 2 * size_of::<Value>() as u64), &model);
     let mut runner = model.runner();
     runner.feed("x", array![1f32]).unwrap();
     let mut kept = Vec::new();
@@ -404,4 +407,35 @@ fn nodes_and_work_have_limits() {
     };
     let error = self::run(&add(OWN, greedy), &model(nodes(), &["y"]), array![1f32].into()).unwrap_err();
     assert_eq!((error.kind(), error.place().limit), (Kind::Limit, Some("run_work")), "{error}");
+}
+
+/// A product of two vectors has one element, whatever it takes.
+#[test]
+fn the_steps_of_products_are_charged() {
+    let product = model(vec![node("MatMul", &["x", "x"], &["y"], vec![])], &["y"]);
+    let run = |most| {
+        let model = load(&Model::options().change_limits(|l| l.run_work = most), &product);
+        model.run(inputs![Tensor::from_elements(&[100], vec![1f32; 100]).unwrap()])
+    };
+    run(100).unwrap();
+    let error = run(99).unwrap_err();
+    assert_eq!((error.kind(), error.place().limit), (Kind::Limit, Some("run_work")), "{error}");
+}
+
+/// The packed form of a constant operand counts. Without room for it the product is done all the same.
+#[test]
+fn packed_operands_are_counted() {
+    let (k, n) = (100, 200);
+    let weights = (0..k * n).map(|at| (at % 7) as f32).collect::<Vec<_>>();
+    let mut product = model(vec![node("MatMul", &["x", "w"], &["y"], vec![])], &["y"]);
+    let weights = Tensor::from_elements(&[k, n], weights).unwrap();
+    graph_of(&mut product).initializer.push(initializer("w", &weights));
+    let outputs = [4 * k * n, 4 * k * n - 1, 4 * n + 100].map(|most| {
+        let model = load(&Model::options().change_limits(|l| l.run_bytes = most as u64 + 4 * n as u64 + 64), &product);
+        let run = || model.run(inputs![Tensor::from_elements(&[1, 100], vec![0.5f32; 100]).unwrap()]).unwrap();
+        let first = run().tensor("y").unwrap().clone();
+        assert_eq!(run().tensor("y").unwrap(), &first);
+        first
+    });
+    assert!(outputs.iter().all(|output| *output == outputs[0]));
 }

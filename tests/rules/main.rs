@@ -6,6 +6,7 @@
 mod common;
 
 mod attributes;
+mod bodies;
 mod custom;
 mod departures;
 mod external;
@@ -19,6 +20,7 @@ mod gather_nd;
 mod graph;
 mod initializers;
 mod ledger;
+mod limits;
 mod operators;
 mod opsets;
 mod outputs;
@@ -90,6 +92,10 @@ fn iota(shape: &[usize]) -> Tensor {
 
 fn int64(shape: &[usize], values: &[i64]) -> Tensor {
     Array::from_shape_vec(IxDyn(shape), values.to_vec()).unwrap().into()
+}
+
+fn named(name: &str, node: NodeProto) -> NodeProto {
+    NodeProto { name: Some(name.into()), ..node }
 }
 
 fn import(domain: &str, version: i64) -> OperatorSetIdProto {

@@ -1,7 +1,7 @@
 //! IR versions, opset imports, and their operators.
 
 use crate::common::proto::attribute_proto::AttributeType;
-use crate::common::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto};
+use crate::common::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto};
 use crate::common::{attribute, node};
 use crate::{
     With, at_node, case, check_loads, check_runs, first_node, good, good_feeds, good_output, graph_of, import, load,
@@ -205,19 +205,19 @@ fn operators_that_are_not_there() {
 fn all_nodes_that_are_not_implemented_are_reported() {
     let mut model = good();
     graph_of(&mut model).node.extend([
-        node("Relu", &["output"], &["a"], vec![]),
+        node("RoiAlign", &["output"], &["a"], vec![]),
         node("Gather", &["a", "indices"], &["b"], vec![]),
-        node("Add", &["b", "b"], &["c"], vec![]),
-        node("Relu", &["c"], &["d"], vec![]),
+        node("Multinomial", &["b", "b"], &["c"], vec![]),
+        node("RoiAlign", &["c"], &["d"], vec![]),
     ]);
     let error = load(&model).unwrap_err();
     assert_eq!(error.kind(), Kind::Unsupported);
-    let text = "the model needs 2 operators that are not implemented (of 3; 3 of 5 nodes): Relu-13, Add-13";
+    let text = "the model needs 2 operators that are not implemented (of 3; 3 of 5 nodes): RoiAlign-10, Multinomial-7";
     assert_eq!(error.to_string(), text);
     let causes: Vec<_> = error.causes().iter().map(|e| (e.place().node_index, e.to_string())).collect();
     let expected = [
-        (Some(1), "node #1 (Relu-13): the operator is not implemented (2 nodes)".to_string()),
-        (Some(3), "node #3 (Add-13): the operator is not implemented".to_string()),
+        (Some(1), "node #1 (RoiAlign-10): the operator is not implemented (2 nodes)".to_string()),
+        (Some(3), "node #3 (Multinomial-7): the operator is not implemented".to_string()),
     ];
     assert_eq!(causes, expected);
     assert!(error.causes().iter().all(|e| e.kind() == Kind::Unsupported));
@@ -228,7 +228,7 @@ fn what_is_wrong_outweighs_what_is_not_implemented() {
     let mut model = good();
     graph_of(&mut model)
         .node
-        .extend([node("Relu", &["output"], &["a"], vec![]), node("Nonsense", &["a"], &["b"], vec![])]);
+        .extend([node("RoiAlign", &["output"], &["a"], vec![]), node("Nonsense", &["a"], &["b"], vec![])]);
     let error = load(&model).unwrap_err();
     assert_eq!(error.kind(), Kind::Model);
     assert_eq!(error.to_string(), "node #2 (Nonsense): Nonsense is not an ONNX operator\n(and 1 more)");
@@ -246,9 +246,13 @@ fn subgraphs_are_looked_into() {
         AttributeProto { g: Some(Box::new(graph)), ..attribute(name, AttributeType::Graph) }
     };
     let mut model = good();
-    first_node(&mut model).op_type = Some("If".into());
-    first_node(&mut model).attribute =
-        vec![branch("then_branch", "Relu", ""), branch("else_branch", "Own", "com.example")];
+    model.opset_import.push(import("own", 1));
+    *first_node(&mut model) = NodeProto {
+        op_type: Some("Either".into()),
+        domain: Some("own".into()),
+        attribute: vec![branch("then_branch", "RoiAlign", ""), branch("else_branch", "Own", "com.example")],
+        ..first_node(&mut model).clone()
+    };
     let causes: Vec<_> = load(&model)
         .unwrap_err()
         .causes()
@@ -260,11 +264,15 @@ fn subgraphs_are_looked_into() {
         cause(
             "com.example",
             "Own",
-            "in node \"node\" (If): node #0 (com.example::Own): the model doesn't import the domain \"com.example\" \
+            "in node \"node\" (own::Either): node #0 (com.example::Own): the model doesn't import the domain \"com.example\" \
              (Compatibility::undeclared_domains accepts it)",
         ),
-        cause("", "If", "node \"node\" (If-13): the operator is not implemented"),
-        cause("", "Relu", "in node \"node\" (If): node #0 (Relu-13): the operator is not implemented"),
+        cause(
+            "own",
+            "Either",
+            "node \"node\" (own::Either): domain \"own\" is not in the standard and has no operators here",
+        ),
+        cause("", "RoiAlign", "in node \"node\" (own::Either): node #0 (RoiAlign-10): the operator is not implemented"),
     ];
     assert_eq!(causes, expected);
 }

@@ -13,7 +13,13 @@ type Pass = fn(&mut Draft);
 
 /// The passes after [`Fold`], in order. (Folding happens while operators are made, so that readers of a folded value
 /// know it.)
-pub(super) const PASSES: &[Pass] = &[forward::forward, drop_unread::drop_unread];
+const PASSES: &[Pass] = &[forward::forward, drop_unread::drop_unread];
+
+/// Runs the passes on a draft and on the subgraphs of its nodes.
+pub(super) fn run(draft: &mut Draft) {
+    PASSES.iter().for_each(|pass| pass(draft));
+    draft.nodes.iter_mut().flat_map(|node| &mut node.bodies).for_each(|body| run(&mut body.draft));
+}
 
 #[cfg(test)]
 mod tests {

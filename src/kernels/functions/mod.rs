@@ -15,6 +15,7 @@ mod erf;
 mod exponential;
 mod inverse;
 mod logarithm;
+mod normal;
 mod power;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub(crate) use erf::erf;
 pub(crate) use exponential::{cosh, exp, expm1, sigmoid, sinh, tanh};
 pub(crate) use inverse::{acos, asin, atan};
 pub(crate) use logarithm::{acosh, asinh, atanh, log, log1p, softplus};
+pub(crate) use normal::normal;
 pub(crate) use power::pow;
 pub(crate) use trigonometric::{cos, cos_all, sin, sin_all, tan, tan_all};
 

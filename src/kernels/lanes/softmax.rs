@@ -4,6 +4,7 @@
 use super::reduce::{PARTIALS, join, value};
 use super::{Floating, Map, Measure, Number, Reduction, Sum};
 use crate::kernels::functions::{exp, log};
+use crate::kernels::half::Half;
 
 /// `exp(x) / sum of exp(lane)`
 #[derive(Debug)]
@@ -16,6 +17,31 @@ impl<T: Floating> Map<T> for Softmax {
         let scale = <T as Number>::ONE / exponentials(lane, max, to);
         for to in to {
             *to = *to * scale;
+        }
+    }
+}
+
+/// As [`Softmax`], each step rounded to 16 bits.
+#[derive(Debug)]
+pub(crate) struct RoundedSoftmax(pub(crate) Half);
+
+impl Map<f32> for RoundedSoftmax {
+    #[inline(always)]
+    fn map(&self, lane: &[f32], to: &mut [f32]) {
+        let max: f32 = value(&Peak, lane);
+        for (to, &x) in to.iter_mut().zip(lane) {
+            *to = x - max;
+        }
+        self.0.round(to);
+        for to in &mut *to {
+            *to = exp(*to);
+        }
+        self.0.round(to);
+        let mut total: [f32; 1] = [value(&Sum, &*to)];
+        self.0.round(&mut total);
+        let [total] = total;
+        for to in to {
+            *to /= total;
         }
     }
 }

@@ -20,7 +20,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 impl Operator for GatherElements {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let (axis, data, indices) = (call.axis(0, self.axis)?, call.tensor(0)?, call.tensor(1)?);
-        check_shapes(data.shape(), indices.shape(), axis.at)?;
+        check_grid(data.shape(), indices.shape(), axis.at)?;
         let (size, values) = (data.dtype().size(), indices_of(indices)?);
         let grid = kernels::gather::Grid { data: data.shape(), indices: indices.shape(), axis: axis.at };
         let mut output = call.output_like(data, shape_of([indices.shape()]))?;
@@ -34,30 +34,6 @@ impl Operator for GatherElements {
         let dims = inputs.get(1).copied().flatten().and_then(Fact::dims);
         Ok(dims.map(|dims| Fact::default().with_dims(dims.to_vec())).into_iter().collect())
     }
-}
-
-/// Off the axis, the equation reads `data` at every position of `indices`, so `indices` may not be larger there.
-fn check_shapes(data: &[usize], indices: &[usize], axis: usize) -> Result<()> {
-    if data.len() != indices.len() {
-        return Err(Error::input(format!(
-            "\"indices\" has rank {}, \"data\" has rank {}: they must be equal",
-            indices.len(),
-            data.len()
-        ))
-        .parameter("indices"));
-    }
-    for (d, (&have, &want)) in data.iter().zip(indices).enumerate() {
-        if d != axis && want > have {
-            return Err(Error::input(format!(
-                "dimension {d} of \"indices\" is {want}, and of \"data\" {have}: off the axis {axis} it may not be larger"
-            ))
-            .parameter("indices")
-            .axis(d as i64)
-            .size(have)
-            .value(want as i128));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,0 +1,147 @@
+//! Conversions between the element types of numbers.
+//!
+//! A block of elements becomes numbers of a type that holds each exactly ([`Exact`]: f32, f64, i32, i64, u32 or u64), and
+//! from there elements of the other type, rounded once. So no pair of types has a loop of its own.
+//!
+//! - To a float: to the nearest, ties to even; beyond the range to infinity, or see [`Rounding`].
+//! - A float to an integer: toward 0, then modulo 2^bits as between integers; 0 for NaN and the infinities.
+//! - To bool: whether it is not 0. NaN is not.
+
+mod integer;
+mod narrow;
+
+pub(crate) use integer::cut;
+pub(crate) use narrow::{Direction, Rounding, shortest};
+
+use super::cpu::for_each_level;
+use super::half::Half;
+use super::{Resources, Stopped, parallel};
+use crate::dtype::{DType, Format};
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
+
+/// Elements that are converted at a time: they stay in the nearest cache.
+const BLOCK: usize = 256;
+
+/// From one element type to another, neither string nor complex.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Conversion {
+    pub(crate) from: DType,
+    pub(crate) to: DType,
+    pub(crate) rounding: Rounding,
+}
+
+/// Converts elements to as many in `out`. Both are aligned for their types.
+pub(crate) fn convert(
+    work: Conversion,
+    elements: &[u8],
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let (from, to) = (work.from.size(), work.to.size());
+    parallel::split(out, to, resources, |first, out| {
+        let count = out.len() / to;
+        let elements = elements.get(first * from..(first + count) * from).unwrap_or(&[]);
+        for (elements, out) in elements.chunks(BLOCK * from).zip(out.chunks_mut(BLOCK * to)) {
+            let mut room = [0; BLOCK];
+            store(exact(work.from, elements, &mut room), work.to, work.rounding, out);
+        }
+        Ok(())
+    })
+}
+
+/// Numbers as they are.
+#[derive(Debug, Clone, Copy)]
+enum Exact<'a> {
+    F32(&'a [f32]),
+    F64(&'a [f64]),
+    I32(&'a [i32]),
+    I64(&'a [i64]),
+    U32(&'a [u32]),
+    U64(&'a [u64]),
+}
+
+fn first<T: Pod>(room: &mut [u32; BLOCK], count: usize) -> &mut [T] {
+    cast_slice_mut(room).get_mut(..count).unwrap_or(&mut [])
+}
+
+/// The numbers that elements stand for.
+fn exact<'a>(from: DType, elements: &'a [u8], room: &'a mut [u32; BLOCK]) -> Exact<'a> {
+    match (from.format(), from) {
+        (_, DType::Float) => Exact::F32(cast_slice(elements)),
+        (_, DType::Double) => Exact::F64(cast_slice(elements)),
+        (_, DType::Int32) => Exact::I32(cast_slice(elements)),
+        (_, DType::Int64) => Exact::I64(cast_slice(elements)),
+        (_, DType::Uint64) => Exact::U64(cast_slice(elements)),
+        (_, DType::Uint32) => Exact::U32(cast_slice(elements)),
+        (_, DType::Int16) => Exact::I32(widened::<i16>(cast_slice(elements), room)),
+        (_, DType::Uint16) => Exact::I32(widened::<u16>(cast_slice(elements), room)),
+        (Format::Small(format), _) => {
+            let numbers = first(room, elements.len());
+            for (to, code) in numbers.iter_mut().zip(elements) {
+                *to = format.value(*code);
+            }
+            Exact::F32(numbers)
+        }
+        (Format::Ieee, _) => {
+            let numbers = first(room, elements.len() / 2);
+            half(from).widen(cast_slice(elements), numbers);
+            Exact::F32(numbers)
+        }
+        (Format::Signed, _) => Exact::I32(widened::<i8>(cast_slice(elements), room)),
+        // bool and unsigned integers of at most 8 bits; the caller has no others.
+        _ => Exact::I32(widened::<u8>(elements, room)),
+    }
+}
+
+fn widened<'a, S: Pod + Into<i32>>(elements: &[S], room: &'a mut [u32; BLOCK]) -> &'a [i32] {
+    let numbers = first(room, elements.len());
+    for (to, element) in numbers.iter_mut().zip(elements) {
+        *to = (*element).into();
+    }
+    numbers
+}
+
+/// To `f32` or `f64`: Rust's conversions round to the nearest, ties to even.
+macro_rules! store_as {
+    ($type:ident, $numbers:expr, $out:expr) => {
+        match $numbers {
+            Exact::F32(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
+            Exact::F64(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
+            Exact::I32(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
+            Exact::I64(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
+            Exact::U32(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
+            Exact::U64(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
+        }
+    };
+}
+
+/// Rounds numbers to elements.
+fn store(numbers: Exact<'_>, to: DType, rounding: Rounding, out: &mut [u8]) {
+    match (to.format(), to) {
+        (_, DType::Float) => store_as!(f32, numbers, out),
+        (_, DType::Double) => store_as!(f64, numbers, out),
+        (Format::Bool, _) => integer::store_truth(numbers, out),
+        (Format::Small(format), _) => narrow::store_small(numbers, format, rounding, out),
+        (Format::Ieee, _) => narrow::store_half(numbers, half(to), out),
+        _ => integer::store(numbers, to, rounding, out),
+    }
+}
+
+fn half(dtype: DType) -> Half {
+    if dtype == DType::Float16 { Half::F16 } else { Half::Bf16 }
+}
+
+for_each_level! {
+    /// `to[k] = by(from[k])`
+    fn map<S: Pod, T: Pod, F: Fn(S) -> T>(from: &[S], to: &mut [T], by: F) -> () = map_plainly;
+}
+
+#[inline(always)]
+fn map_plainly<S: Pod, T: Pod, F: Fn(S) -> T>(from: &[S], to: &mut [T], by: F) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = by(*from);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,290 @@
+//! How a block of the output is computed, tile by tile.
+
+#![allow(unsafe_code)] // blocks of one output are written by several threads, and tiles through pointers
+
+use super::pack::panel;
+use super::tile::{ABREAST, Tile};
+use super::{Operand, Plan, Product, Right};
+use crate::kernels::cpu::for_each_level;
+use crate::kernels::{Resources, Stopped, parallel};
+use std::ops::Range;
+
+/// Multiplications between two checks of `Resources::stop`.
+const BETWEEN_LOOKS: usize = 4 << 20;
+
+/// The output, for all threads.
+#[derive(Clone, Copy)]
+pub(super) struct Out<T>(*mut T);
+
+// SAFETY: each block is written by one thread.
+unsafe impl<T: Send> Send for Out<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Out<T> {}
+
+impl<T> Out<T> {
+    pub(super) fn of(out: &mut [T]) -> Out<T> {
+        Out(out.as_mut_ptr())
+    }
+}
+
+/// A block of the output: a part of a matrix whose operands start at `a` and `b`.
+pub(super) struct Block {
+    pub(super) matrix: usize,
+    pub(super) a: usize,
+    pub(super) b: usize,
+    pub(super) rows: Range<usize>,
+    pub(super) columns: Range<usize>,
+}
+
+/// Some steps of a block.
+struct Part<'a, T> {
+    block: &'a Block,
+    steps: Range<usize>,
+    /// The block's part of `a` and a group of columns of `b`, where they are packed.
+    a: *const T,
+    b: *const T,
+    /// The sums of the block, and how far rows of them are apart.
+    sums: *mut T,
+    sums_row: usize,
+}
+
+impl<S: Operand> Plan<'_, S> {
+    /// Computes a block.
+    ///
+    /// # Safety
+    /// [`Plan::check`] must have succeeded for the output, `room` must be of [`Plan::room`] elements, and nobody else may
+    /// access the block.
+    pub(super) unsafe fn block(
+        &self,
+        block: &Block,
+        out: Out<S>,
+        room: &mut [S::Sum],
+        resources: Resources<'_>,
+    ) -> Result<(), Stopped> {
+        let Product { m, k, n, .. } = self.product;
+        let Block { rows, columns, .. } = block;
+        let [a_room, b_room, out_room] = self.rooms;
+        let (a, rest) = room.split_at_mut(a_room);
+        let (b, own) = rest.split_at_mut(b_room);
+        // SAFETY: the block is a part of the output.
+        let out = unsafe { out.0.add((block.matrix * m + rows.start) * n + columns.start) };
+        // What isn't stored as sums are has a room for them.
+        let (sums, sums_row) = if out_room > 0 { (own.as_mut_ptr(), columns.len()) } else { (out.cast(), n) };
+        let mut work = 0;
+        for first in (0..k.max(1)).step_by(self.steps) {
+            let steps = first..k.min(first + self.steps);
+            self.pack_a(block, &steps, a);
+            let (group, is_row) =
+                if rows.len() == 1 && b_room == 0 { (columns.len(), true) } else { (self.group, false) };
+            for start in columns.clone().step_by(group) {
+                let group = start..columns.end.min(start + group);
+                work += rows.len() * group.len() * steps.len();
+                if work >= BETWEEN_LOOKS {
+                    work = 0;
+                    parallel::look(resources.stop)?;
+                }
+                self.pack_b(block, &steps, &group, b);
+                let part = Part { block, steps: steps.clone(), a: a.as_ptr(), b: b.as_ptr(), sums, sums_row };
+                // SAFETY: the group is a part of the block, and packed if it is to be.
+                unsafe { if is_row { self.row(&part) } else { self.tiles(&part, &group) } }
+            }
+        }
+        for row in 0..rows.len() {
+            // SAFETY: a row of the block, which is initialised now.
+            let sums = unsafe { std::slice::from_raw_parts_mut(sums.add(row * sums_row), columns.len()) };
+            self.finish(block.matrix * m + rows.start + row, columns.start, sums);
+            if out_room > 0 {
+                // SAFETY: a row of the block; it is not where the sums are.
+                S::narrow(sums, unsafe { std::slice::from_raw_parts_mut(out.add(row * n), columns.len()) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Packs the block's part of `a`: the rows of each tile, one tile after the other.
+    fn pack_a(&self, block: &Block, steps: &Range<usize>, to: &mut [S::Sum]) {
+        let a = self.product.a;
+        if to.is_empty() || steps.is_empty() {
+            return;
+        }
+        for (from, height) in self.heights(block.rows.len()) {
+            let to = to.get_mut(from * steps.len()..(from + height) * steps.len()).unwrap_or(&mut []);
+            let start = block.a + (block.rows.start + from) * a.row + steps.start * a.column;
+            panel(a.elements, start, (a.column, a.row), height, to);
+        }
+    }
+
+    /// Packs a group of columns of `b`: one panel after the other.
+    fn pack_b(&self, block: &Block, steps: &Range<usize>, group: &Range<usize>, to: &mut [S::Sum]) {
+        let Right::View(b) = self.product.b else { return };
+        if to.is_empty() || steps.is_empty() {
+            return;
+        }
+        let panels = to.chunks_mut(self.width * steps.len());
+        for (column, to) in group.clone().step_by(self.width).zip(panels) {
+            let width = self.width.min(group.end - column);
+            let to = to.get_mut(..width * steps.len()).unwrap_or(&mut []);
+            panel(b.elements, block.b + steps.start * b.row + column * b.column, (b.row, b.column), width, to);
+        }
+    }
+
+    /// The first row and the height of each tile of so many rows. They are as even as can be: 64 rows are
+    /// 11 + 11 + 11 + 11 + 10 + 10.
+    fn heights(&self, rows: usize) -> impl Iterator<Item = (usize, usize)> + use<S> {
+        let (mut from, most) = (0, self.kernel.height);
+        std::iter::from_fn(move || {
+            let left = rows - from;
+            let height = left.div_ceil(left.div_ceil(most).max(1));
+            from += height;
+            (height > 0).then_some((from - height, height))
+        })
+    }
+
+    /// All tiles of a group of columns.
+    ///
+    /// # Safety
+    /// The group is a part of the block, and packed if it is to be. Otherwise as [`Plan::block`].
+    unsafe fn tiles(&self, part: &Part<'_, S::Sum>, group: &Range<usize>) {
+        let rows = part.block.rows.len();
+        let count = rows.div_ceil(self.kernel.height);
+        for (at, (from, height)) in self.heights(rows).enumerate() {
+            for column in group.clone().step_by(self.width) {
+                let columns = self.width.min(group.end - column);
+                // SAFETY: the caller's; the tile is a part of the group.
+                unsafe {
+                    let mut tile = self.tile(part, (from, height), column, columns, group.start);
+                    if let Right::Packed(_) = self.product.b {
+                        // Each tile fetches its part of the next group.
+                        let ahead = self.group * self.product.k + at * part.steps.len() / count * columns;
+                        tile.next = tile.b.wrapping_add(ahead);
+                        tile.next_step = columns / count;
+                        tile.later = count == 1;
+                    }
+                    (self.kernel.tile)(&tile);
+                }
+            }
+        }
+    }
+
+    /// All tiles of a single row whose `b` is read in place or packed as a whole.
+    ///
+    /// # Safety
+    /// As [`Plan::block`].
+    unsafe fn row(&self, part: &Part<'_, S::Sum>) {
+        let Range { start, end } = part.block.columns;
+        let abreast = if self.width == self.kernel.width { ABREAST * self.width } else { usize::MAX };
+        let mut column = start;
+        while column < end {
+            let columns = self.width.min(end - column);
+            // SAFETY: the caller's; the tiles are a part of the block.
+            unsafe {
+                let tile = self.tile(part, (0, 1), column, columns, start);
+                if end - column < abreast {
+                    (self.kernel.tile)(&tile);
+                    column += columns;
+                } else {
+                    let next =
+                        if let Right::Packed(_) = self.product.b { self.product.k * self.width } else { self.width };
+                    (self.kernel.row)(&tile, [1, 2, 3].map(|at| tile.b.wrapping_add(at * next)));
+                    column += abreast;
+                }
+            }
+        }
+    }
+
+    /// The tile of `height` rows from `from` on, counted from those of the block, and of `columns` columns.
+    ///
+    /// # Safety
+    /// It is a part of the block and of the group of columns that starts at `group`. Otherwise as [`Plan::block`].
+    unsafe fn tile(
+        &self,
+        part: &Part<'_, S::Sum>,
+        (from, height): (usize, usize),
+        column: usize,
+        columns: usize,
+        group: usize,
+    ) -> Tile<S::Sum> {
+        let Product { k, n, a, b, .. } = self.product;
+        let Part { block, steps, .. } = part;
+        let (row, within) = (block.rows.start + from, column - group);
+        let [a_room, b_room, _] = self.rooms;
+        // Without steps nothing is read. Else all places exist; what isn't packed is stored as sums are.
+        let (a, a_row, a_step) = match a_room {
+            0 => (
+                a.elements.as_ptr().wrapping_add(block.a + row * a.row + steps.start * a.column).cast(),
+                a.row,
+                a.column,
+            ),
+            _ => (part.a.wrapping_add(from * steps.len()), 1, height),
+        };
+        let (b, b_step) = match b {
+            Right::Packed(b) => {
+                let start = column / b.width * b.width;
+                let width = b.width.min(n - start);
+                let at = block.b + start * k + steps.start * width + column % b.width;
+                (b.elements.as_ptr().wrapping_add(at), width)
+            }
+            Right::View(b) if b_room == 0 => {
+                let at = block.b + steps.start * b.row + column * b.column;
+                (b.elements.as_ptr().wrapping_add(at).cast(), b.row)
+            }
+            Right::View(_) => (part.b.wrapping_add(within * steps.len()), columns),
+        };
+        // SAFETY: the tile is a part of the block.
+        let out = unsafe { part.sums.add(from * part.sums_row + column - block.columns.start) };
+        Tile {
+            rows: height,
+            columns,
+            steps: steps.len(),
+            a,
+            a_row,
+            a_step,
+            b,
+            b_step,
+            out,
+            out_row: part.sums_row,
+            first: steps.start == 0,
+            next: b,
+            next_step: 0,
+            later: false,
+        }
+    }
+
+    /// Applies the epilogue to sums of a row of the batch, from `column` on.
+    fn finish(&self, row: usize, column: usize, sums: &mut [S::Sum]) {
+        let epilogue = &self.product.epilogue;
+        if let Some(c) = epilogue.c {
+            let c_at = |column: usize| c.elements.get(row * c.row + column * c.column..).unwrap_or(&[]);
+            if c.column < 2 {
+                scale::<S>(sums, epilogue.alpha, epilogue.beta, c_at(column), c.column == 0);
+            } else {
+                for (at, sum) in sums.iter_mut().enumerate() {
+                    let sum = std::slice::from_mut(sum);
+                    scale::<S>(sum, epilogue.alpha, epilogue.beta, c_at(column + at), true);
+                }
+            }
+        } else if epilogue.alpha != 1.0 {
+            sums.iter_mut().for_each(|sum| *sum = S::scale(*sum, epilogue.alpha, None));
+        }
+        if let Some(then) = epilogue.then {
+            then(sums);
+        }
+    }
+}
+
+for_each_level! {
+    fn scale<S: Operand>(sums: &mut [S::Sum], alpha: f32, beta: f32, c: &[S], same: bool) -> () = scale_body::<S>;
+}
+
+/// `alpha * sums + beta * c`, with the first of `c` for all if they have the `same`.
+#[inline(always)]
+fn scale_body<S: Operand>(sums: &mut [S::Sum], alpha: f32, beta: f32, c: &[S], same: bool) {
+    match c {
+        [c, ..] if same => sums.iter_mut().for_each(|sum| *sum = S::scale(*sum, alpha, Some((*c, beta)))),
+        _ => {
+            for (sum, c) in sums.iter_mut().zip(c) {
+                *sum = S::scale(*sum, alpha, Some((*c, beta)));
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Vectors of numbers, as wide as the processor has them.
+
+#![allow(unsafe_code)] // loads, stores and processor features: the callers in `tile.rs` vouch for them
+
+use super::number::Number;
+
+/// A vector of `COUNT` numbers.
+///
+/// # Safety
+/// Each function needs the processor features of its vector. Those with a pointer access `COUNT` numbers there, those
+/// with a `count` as many (at most `COUNT`), and [`splat`](Lanes::splat) one.
+pub(super) trait Lanes: Copy {
+    type Of: Number;
+    const COUNT: usize;
+
+    unsafe fn zero() -> Self;
+    unsafe fn splat(from: *const Self::Of) -> Self;
+    unsafe fn load(from: *const Self::Of) -> Self;
+    /// The numbers beyond `count` are 0.
+    unsafe fn load_some(from: *const Self::Of, count: usize) -> Self;
+    unsafe fn store(self, to: *mut Self::Of);
+    unsafe fn store_some(self, to: *mut Self::Of, count: usize);
+    /// `self * by + plus`, as [`Number::mul_add`]
+    unsafe fn mul_add(self, by: Self, plus: Self) -> Self;
+}
+
+/// `N` numbers for any processor.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plain<T, const N: usize>([T; N]);
+
+impl<T: Number, const N: usize> Lanes for Plain<T, N> {
+    type Of = T;
+    const COUNT: usize = N;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        Plain([T::ZERO; N])
+    }
+    #[inline(always)]
+    unsafe fn splat(from: *const T) -> Self {
+        // SAFETY: see `Lanes`.
+        Plain([unsafe { from.read() }; N])
+    }
+    #[inline(always)]
+    unsafe fn load(from: *const T) -> Self {
+        // SAFETY: see `Lanes`; an array has the alignment of its elements.
+        Plain(unsafe { from.cast::<[T; N]>().read() })
+    }
+    #[inline(always)]
+    unsafe fn load_some(from: *const T, count: usize) -> Self {
+        // SAFETY: see `Lanes`.
+        Plain(std::array::from_fn(|at| if at < count { unsafe { from.add(at).read() } } else { T::ZERO }))
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut T) {
+        // SAFETY: as for `load`.
+        unsafe { to.cast::<[T; N]>().write(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn store_some(self, to: *mut T, count: usize) {
+        for (at, number) in self.0.into_iter().enumerate().take(count) {
+            // SAFETY: see `Lanes`.
+            unsafe { to.add(at).write(number) }
+        }
+    }
+    #[inline(always)]
+    unsafe fn mul_add(self, by: Self, plus: Self) -> Self {
+        let mut out = plus.0;
+        for ((out, a), b) in out.iter_mut().zip(self.0).zip(by.0) {
+            *out = a.mul_add(b, *out);
+        }
+        Plain(out)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) mod x86 {
+    use super::Lanes;
+    use std::arch::x86_64::*;
+
+    /// Implements [`Lanes`] by intrinsics.
+    macro_rules! vectors {
+        ($($(#[$doc:meta])* $name:ident($vector:ty): $count:literal of $of:ty;
+            $zero:expr, $splat:expr, $load:expr, $store:expr, $mask:expr, $load_some:expr, $store_some:expr, $mul_add:expr;)*) => {$(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Copy)]
+            pub(in super::super) struct $name($vector);
+
+            // SAFETY, of all blocks: see `Lanes`.
+            impl Lanes for $name {
+                type Of = $of;
+                const COUNT: usize = $count;
+
+                #[inline(always)]
+                unsafe fn zero() -> Self {
+                    $name(unsafe { $zero() })
+                }
+                #[inline(always)]
+                unsafe fn splat(from: *const $of) -> Self {
+                    $name(unsafe { $splat(*from as _) })
+                }
+                #[inline(always)]
+                unsafe fn load(from: *const $of) -> Self {
+                    $name(unsafe { $load(from.cast()) })
+                }
+                #[inline(always)]
+                unsafe fn load_some(from: *const $of, count: usize) -> Self {
+                    $name(unsafe { $load_some($mask(count), from.cast()) })
+                }
+                #[inline(always)]
+                unsafe fn store(self, to: *mut $of) {
+                    unsafe { $store(to.cast(), self.0) }
+                }
+                #[inline(always)]
+                unsafe fn store_some(self, to: *mut $of, count: usize) {
+                    unsafe { $store_some(to.cast(), $mask(count), self.0) }
+                }
+                #[inline(always)]
+                unsafe fn mul_add(self, by: Self, plus: Self) -> Self {
+                    $name(unsafe { $mul_add(self.0, by.0, plus.0) })
+                }
+            }
+        )*};
+    }
+
+    vectors! {
+        /// 16 f32, with AVX-512.
+        F32x16(__m512): 16 of f32;
+            _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps,
+            first_of_16, _mm512_maskz_loadu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps;
+        /// 8 f64, with AVX-512.
+        F64x8(__m512d): 8 of f64;
+            _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd,
+            first_of_8, _mm512_maskz_loadu_pd, _mm512_mask_storeu_pd, _mm512_fmadd_pd;
+        /// 16 integers, with AVX-512.
+        U32x16(__m512i): 16 of u32;
+            _mm512_setzero_si512, _mm512_set1_epi32, _mm512_loadu_epi32, _mm512_storeu_epi32,
+            first_of_16, _mm512_maskz_loadu_epi32, _mm512_mask_storeu_epi32,
+            |a, b, c| _mm512_add_epi32(_mm512_mullo_epi32(a, b), c);
+        /// 8 integers, with AVX-512.
+        U64x8(__m512i): 8 of u64;
+            _mm512_setzero_si512, _mm512_set1_epi64, _mm512_loadu_epi64, _mm512_storeu_epi64,
+            first_of_8, _mm512_maskz_loadu_epi64, _mm512_mask_storeu_epi64,
+            |a, b, c| _mm512_add_epi64(_mm512_mullo_epi64(a, b), c);
+        /// 8 f32, with AVX2 and FMA.
+        F32x8(__m256): 8 of f32;
+            _mm256_setzero_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps,
+            words, |mask, from| _mm256_maskload_ps(from, mask), _mm256_maskstore_ps, _mm256_fmadd_ps;
+        /// 4 f64, with AVX2 and FMA.
+        F64x4(__m256d): 4 of f64;
+            _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd,
+            long_words, |mask, from| _mm256_maskload_pd(from, mask), _mm256_maskstore_pd, _mm256_fmadd_pd;
+        /// 8 integers, with AVX2.
+        U32x8(__m256i): 8 of u32;
+            _mm256_setzero_si256, _mm256_set1_epi32, |from: *const __m256i| _mm256_loadu_si256(from),
+            |to: *mut __m256i, from| _mm256_storeu_si256(to, from),
+            words, |mask, from| _mm256_maskload_epi32(from, mask), _mm256_maskstore_epi32,
+            |a, b, c| _mm256_add_epi32(_mm256_mullo_epi32(a, b), c);
+    }
+
+    #[inline(always)]
+    fn first_of_16(count: usize) -> u16 {
+        if count >= 16 { u16::MAX } else { (1 << count) - 1 }
+    }
+
+    #[inline(always)]
+    fn first_of_8(count: usize) -> u8 {
+        if count >= 8 { u8::MAX } else { (1 << count) - 1 }
+    }
+
+    /// # Safety
+    /// Needs AVX2.
+    #[inline(always)]
+    unsafe fn words(count: usize) -> __m256i {
+        // SAFETY: the caller's.
+        unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)) }
+    }
+
+    /// # Safety
+    /// Needs AVX2.
+    #[inline(always)]
+    unsafe fn long_words(count: usize) -> __m256i {
+        // SAFETY: the caller's.
+        unsafe { _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3)) }
+    }
+}

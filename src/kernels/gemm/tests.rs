@@ -1,0 +1,330 @@
+//! The kernel against the plain triple loop: the same bits for each level, layout, number of threads and type.
+
+use super::*;
+use crate::kernels::cpu::tests::at_each_level;
+use crate::kernels::{Resources, Stop, sized};
+use half::{bf16, f16};
+
+/// A number from a seed.
+trait Sample: Operand + PartialEq {
+    fn sample(seed: u64) -> Self;
+}
+
+macro_rules! samples {
+    ($($type:ident: $seed:ident => $value:expr;)*) => {$(
+        impl Sample for $type {
+            fn sample($seed: u64) -> $type {
+                $value
+            }
+        }
+    )*};
+}
+
+samples! {
+    f32: seed => (seed >> 40) as f32 / (1 << 22) as f32 - 2.0;
+    f64: seed => (seed >> 11) as f64 / (1u64 << 51) as f64 - 2.0;
+    f16: seed => f16::from_f32(f32::sample(seed));
+    bf16: seed => bf16::from_f32(f32::sample(seed));
+    i32: seed => (seed >> 32) as i32;
+    u32: seed => (seed >> 32) as u32;
+    i64: seed => seed as i64;
+    u64: seed => seed;
+}
+
+fn samples<S: Sample>(count: usize, seed: u64) -> Vec<S> {
+    (0..count as u64).map(|at| S::sample((at + 1 + seed * 0x1_0001).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect()
+}
+
+/// How an operand is stored.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Layout {
+    Rows,
+    Columns,
+    /// Rows that are some elements apart, and elements of a row too.
+    Loose,
+    /// All rows are the same.
+    Repeated,
+    Packed,
+}
+
+impl Layout {
+    /// The distance of rows and columns, of elements, of matrices.
+    fn strides(self, rows: usize, columns: usize) -> (usize, usize, usize) {
+        match self {
+            Layout::Rows | Layout::Packed => (columns, 1, rows * columns),
+            Layout::Columns => (1, rows, rows * columns),
+            Layout::Loose => (2 * columns + 3, 2, rows * (2 * columns + 3)),
+            Layout::Repeated => (0, 1, columns),
+        }
+    }
+}
+
+struct Case {
+    m: usize,
+    k: usize,
+    n: usize,
+    layouts: [Layout; 2],
+    /// For each dimension its size, and whether it is in `a` and in `b`.
+    batch: Vec<(usize, bool, bool)>,
+}
+
+fn one<S: Operand>(element: S) -> S::Sum {
+    let mut sum = [S::Sum::ZERO];
+    S::widen(&[element], &mut sum);
+    sum[0]
+}
+
+fn check<S: Sample>(case: &Case) {
+    let &Case { m, k, n, layouts: [layout_a, layout_b], .. } = case;
+    let (a_row, a_column, a_len) = layout_a.strides(m, k);
+    let (b_row, b_column, b_len) = layout_b.strides(k, n);
+    let (mut a_next, mut b_next, mut batch) = (a_len, b_len, Vec::new());
+    for &(size, in_a, in_b) in case.batch.iter().rev() {
+        batch.push(Batch { size, a: if in_a { a_next } else { 0 }, b: if in_b { b_next } else { 0 } });
+        a_next *= if in_a { size } else { 1 };
+        b_next *= if in_b { size } else { 1 };
+    }
+    batch.reverse();
+    // At an odd address: nothing relies on alignment.
+    let (a, b) = (samples::<S>(a_next + 1, 1), samples::<S>(b_next + 1, 2));
+    let (a, b) = (&a[1..], &b[1..]);
+    let count: usize = batch.iter().map(|batch| batch.size).product();
+    let mut want = Vec::new();
+    for matrix in 0..count {
+        let (mut a_start, mut b_start, mut rest) = (0, 0, matrix);
+        for batch in batch.iter().rev() {
+            a_start += rest % batch.size * batch.a;
+            b_start += rest % batch.size * batch.b;
+            rest /= batch.size;
+        }
+        for i in 0..m {
+            for j in 0..n {
+                let sum = (0..k).fold(S::Sum::ZERO, |sum, p| {
+                    let (a, b) = (a[a_start + i * a_row + p * a_column], b[b_start + p * b_row + j * b_column]);
+                    one(a).mul_add(one(b), sum)
+                });
+                let mut element = [S::zeroed()];
+                S::narrow(&[sum], &mut element);
+                want.extend(element);
+            }
+        }
+    }
+    at_each_level(|| {
+        let mut packed = vec![S::Sum::ZERO; packed_len::<S::Sum>(b_next)];
+        let view = View { elements: b, row: b_row, column: b_column };
+        let right = if layout_b == Layout::Packed {
+            let resources = Resources { threads: 2, stop: None };
+            pack(view, (b_next / b_len.max(1), b_len), (k, n), &mut packed, resources).unwrap();
+            Right::Packed(Packed::new(&packed))
+        } else {
+            Right::View(view)
+        };
+        for threads in if m * k * n * count < 1 << 18 { 1..2 } else { 1..4 } {
+            let a = View { elements: a, row: a_row, column: a_column };
+            let product = Product { m, k, n, a, b: right, batch: &batch, epilogue: Epilogue::default() };
+            let resources = Resources { threads, stop: None };
+            let plan = product.plan(resources);
+            let mut scratch = vec![S::Sum::ZERO; plan.scratch()];
+            let mut out = samples::<S>(count * m * n, 3);
+            plan.run(&mut out, &mut scratch, resources).unwrap();
+            let wrong = out.iter().zip(&want).position(|(out, want)| out != want);
+            assert_eq!(wrong, None, "{m} x {k} x {n}, {:?}, {batch:?}, {threads} threads", case.layouts);
+        }
+    });
+}
+
+fn check_types(case: &Case) {
+    check::<f32>(case);
+    check::<f64>(case);
+    check::<f16>(case);
+    check::<bf16>(case);
+    check::<i32>(case);
+    check::<u32>(case);
+    check::<i64>(case);
+    check::<u64>(case);
+}
+
+const LAYOUTS: [[Layout; 2]; 7] = [
+    [Layout::Rows, Layout::Rows],
+    [Layout::Rows, Layout::Packed],
+    [Layout::Rows, Layout::Columns],
+    [Layout::Columns, Layout::Rows],
+    [Layout::Columns, Layout::Packed],
+    [Layout::Loose, Layout::Loose],
+    [Layout::Repeated, Layout::Repeated],
+];
+
+#[test]
+fn tiles_of_each_size() {
+    for m in sized(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13][..], &[1, 5]) {
+        for n in sized(&[1, 3, 16, 17, 31, 32, 45, 131][..], &[3]) {
+            for layouts in LAYOUTS {
+                let case = Case { m: *m, k: 5, n: *n, layouts, batch: vec![] };
+                if [1, 5, 13].contains(m) && [1, 3, 45].contains(n) { check_types(&case) } else { check::<f32>(&case) }
+            }
+        }
+    }
+}
+
+/// More steps, rows and columns than a block has, and `a` with rows that are a page apart.
+#[test]
+fn blocks() {
+    for (m, k, n) in sized(&[(1, 401, 300), (13, 390, 35), (6, 1024, 130), (251, 3, 40), (17, 3, 700)][..], &[]) {
+        for layouts in LAYOUTS {
+            let case = Case { m: *m, k: *k, n: *n, layouts, batch: vec![] };
+            check::<f32>(&case);
+            if layouts[0] == Layout::Rows {
+                check::<bf16>(&case);
+            }
+        }
+    }
+    for layouts in [LAYOUTS[0], LAYOUTS[1], LAYOUTS[2]].into_iter().filter(|_| !cfg!(miri)) {
+        // Long rows of `b`, and a column.
+        check::<f32>(&Case { m: 1, k: 20, n: 4200, layouts, batch: vec![] });
+        check::<f32>(&Case { m: 45, k: 400, n: 1, layouts, batch: vec![(2, true, true)] });
+    }
+    // A row of more steps than are done at once.
+    check::<f32>(&Case { m: 1, k: sized(8200, 3), n: 130, layouts: LAYOUTS[6], batch: vec![] });
+    check::<f64>(&Case { m: 14, k: sized(900, 3), n: 20, layouts: LAYOUTS[1], batch: vec![] });
+    check::<i64>(&Case { m: 14, k: sized(900, 3), n: 20, layouts: LAYOUTS[1], batch: vec![] });
+}
+
+#[test]
+#[cfg(feature = "rayon")]
+fn threads_share_blocks_and_batches() {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    pool.install(|| {
+        for (m, k, n) in sized(&[(1, 300, 999), (70, 30, 200), (500, 70, 9)][..], &[]) {
+            for layouts in &LAYOUTS[..3] {
+                check::<f32>(&Case { m: *m, k: *k, n: *n, layouts: *layouts, batch: vec![] });
+            }
+        }
+        for layouts in LAYOUTS {
+            check::<f32>(&Case { m: 20, k: 30, n: 40, layouts, batch: vec![(sized(30, 1), true, true)] });
+        }
+    });
+}
+
+#[test]
+fn batches() {
+    for layouts in LAYOUTS {
+        for batch in [
+            vec![(3, true, true)],
+            vec![(3, true, false)],
+            vec![(3, false, true)],
+            vec![(2, true, true), (3, true, false)],
+            vec![(2, false, true), (3, true, false), (1, true, true)],
+            vec![(2, true, false), (3, true, false)],
+        ] {
+            for m in [1, 3] {
+                check::<f32>(&Case { m, k: 4, n: 5, layouts, batch: batch.clone() });
+                check::<f16>(&Case { m, k: 4, n: 5, layouts, batch: batch.clone() });
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing() {
+    for [m, k, n] in [[0, 3, 4], [3, 0, 4], [3, 4, 0], [0, 0, 0], [1, 0, 40]] {
+        for layouts in LAYOUTS {
+            check_types(&Case { m, k, n, layouts, batch: vec![] });
+            check_types(&Case { m, k, n, layouts, batch: vec![(2, true, true)] });
+            check_types(&Case { m, k, n, layouts, batch: vec![(0, true, false)] });
+        }
+    }
+}
+
+fn product<'a>(m: usize, k: usize, n: usize, a: &'a [f32], b: &'a [f32]) -> Product<'a, f32> {
+    let (a, b) = (View::rows(a, k), Right::View(View::rows(b, n)));
+    Product { m, k, n, a, b, batch: &[], epilogue: Epilogue::default() }
+}
+
+fn run<S: Operand>(product: Product<'_, S>, out: &mut [S]) -> Result<(), Stopped> {
+    let resources = Resources { threads: 1, stop: None };
+    let plan = product.plan(resources);
+    plan.run(out, &mut vec![S::Sum::ZERO; plan.scratch()], resources)
+}
+
+#[test]
+fn operands_that_do_not_fit() {
+    let numbers = [0f32; 12];
+    let fails = |product: Product<'_, f32>, len: usize| {
+        assert_eq!(run(product, &mut vec![0.0; len]), Err(Stopped::Misfit), "{product:?}");
+    };
+    fails(product(3, 4, 3, &numbers, &numbers), 8);
+    fails(product(3, 4, 3, &numbers[1..], &numbers), 9);
+    fails(product(3, 4, 3, &numbers, &numbers[1..]), 9);
+    fails(Product { batch: &[Batch { size: 2, a: 0, b: 1 }], ..product(3, 4, 3, &numbers, &numbers) }, 18);
+    fails(
+        Product { a: View { row: usize::MAX, ..View::rows(&numbers, 4) }, ..product(3, 4, 3, &numbers, &numbers) },
+        9,
+    );
+    let c = Some(View { elements: &numbers[..2], row: 0, column: 1 });
+    fails(Product { epilogue: Epilogue { c, ..Default::default() }, ..product(3, 4, 3, &numbers, &numbers) }, 9);
+    let packed = Right::Packed(Packed::new(&numbers[..11]));
+    fails(Product { b: packed, ..product(3, 4, 3, &numbers, &numbers) }, 9);
+}
+
+#[test]
+fn epilogues() {
+    let (a, b) = ([1f32, 2.0, 3.0, 4.0], [1f32, 0.0, 0.0, 1.0]);
+    let with = |row, column, alpha, beta| {
+        let c = Some(View { elements: &[10f32, 20.0, 30.0, 40.0], row, column });
+        let mut out = [0.0; 4];
+        let epilogue = Epilogue { alpha, beta, c, then: None };
+        run(Product { epilogue, ..product(2, 2, 2, &a, &b) }, &mut out).unwrap();
+        out
+    };
+    assert_eq!(with(2, 1, 1.0, 1.0), [11.0, 22.0, 33.0, 44.0]);
+    assert_eq!(with(0, 1, 1.0, 1.0), [11.0, 22.0, 13.0, 24.0]);
+    assert_eq!(with(1, 0, 1.0, 1.0), [11.0, 12.0, 23.0, 24.0]);
+    assert_eq!(with(0, 0, 2.0, 0.5), [7.0, 9.0, 11.0, 13.0]);
+    assert_eq!(with(1, 2, 1.0, 1.0), [11.0, 32.0, 23.0, 44.0]);
+    // Rows count through the batch.
+    let (c, column) = ([1f32, 2.0, 3.0, 4.0], [1f32, 10.0]);
+    for (batch_a, want) in [(4, [22.0, 45.0, 24.0, 47.0]), (0, [22.0, 45.0, 24.0, 47.0])] {
+        let (a, mut out) = ([a, a].concat(), [0.0; 4]);
+        let (batch, b) = ([Batch { size: 2, a: batch_a, b: 0 }], Right::View(View::rows(&column, 1)));
+        let epilogue = Epilogue { c: Some(View { elements: &c, row: 1, column: 1 }), ..Default::default() };
+        run(Product { m: 2, k: 2, n: 1, a: View::rows(&a, 2), b, batch: &batch, epilogue }, &mut out).unwrap();
+        assert_eq!(out, want);
+    }
+    let negative = |part: &mut [f32]| part.iter_mut().for_each(|x| *x = -*x);
+    let mut out = [0.0; 4];
+    let epilogue = Epilogue { alpha: 2.0, then: Some(&negative), ..Default::default() };
+    run(Product { epilogue, ..product(2, 2, 2, &a, &b) }, &mut out).unwrap();
+    assert_eq!(out, [-2.0, -4.0, -6.0, -8.0]);
+}
+
+#[test]
+fn factors_of_integers() {
+    assert_eq!(i32::scale(7, -2.0, Some((5, 3.0))), 1);
+    assert_eq!(i32::scale(i32::MIN as u32, -1.0, None) as i32, i32::MIN);
+    assert_eq!(i32::scale(-7i32 as u32, 0.5, None) as i32, -3);
+    assert_eq!(i32::scale(7, 0.5, Some((5, 0.5))), 6);
+    assert_eq!(u32::scale(7, -0.5, None), 0);
+    assert_eq!(i64::scale(1, f32::INFINITY, None), i64::MAX as u64);
+    assert_eq!(i64::scale(1, f32::NAN, None), 0);
+    assert_eq!(u64::scale(3, (1u64 << 62) as f32, None), 3 << 62);
+}
+
+#[test]
+fn a_long_product_is_cancelled() {
+    let stop = Stop::default();
+    stop.stop();
+    let numbers = vec![1f32; 1 << 10];
+    for (m, n) in [(1, 1), (1, 200), (40, 40)] {
+        // All steps read the same numbers.
+        let a = View { elements: &numbers, row: 0, column: 0 };
+        let b = Right::View(View { elements: &numbers, row: 0, column: 1 });
+        let k = 1 << 40;
+        let product = Product { m, k, n, a, b, batch: &[], epilogue: Epilogue::default() };
+        for threads in [1, 2] {
+            let resources = Resources { threads, stop: Some(&stop) };
+            let plan = product.plan(resources);
+            let outcome = plan.run(&mut vec![0.0; m * n], &mut vec![0.0; plan.scratch()], resources);
+            assert_eq!(outcome, Err(Stopped::Cancelled));
+        }
+    }
+}

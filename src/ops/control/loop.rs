@@ -1,0 +1,104 @@
+//! Loop: runs a subgraph again and again.
+//! <https://onnx.ai/onnx/operators/onnx__Loop.html>
+
+use super::parts::Parts;
+use crate::ops::prelude::*;
+
+pub(super) const LOOP: Implementation = Implementation {
+    domain: "",
+    name: "Loop",
+    versions: &[1, 11, 13, 16, 19, 21, 23, 24, 25],
+    make: Make::Control(load),
+};
+
+/// `cond, v = v_initial`; for `i` from 0 to `M` - 1, while `cond`: `cond, v, scan = body(i, cond, v)`. The outputs are
+/// the last `v`, and the `scan` of all trips, stacked along a new axis 0.
+///
+/// Without `M` there is no limit on the trips, and without `cond` it is true.
+#[derive(Debug)]
+struct Loop {
+    body: usize,
+    /// The number of values that each trip hands to the next.
+    carried: usize,
+    /// The body takes the trip's number and the condition as tensors of this rank: 0 or 1.
+    ranks: [usize; 2],
+    /// What is known about the outputs of a trip that are stacked.
+    scans: Arc<[Fact]>,
+    /// The same for those that are handed on.
+    handed: Vec<Fact>,
+}
+
+fn load(node: &Node<'_>) -> Result<Box<dyn Control>> {
+    let carried = node.input_count().saturating_sub(2);
+    let (body, facts) = node.body("body")?;
+    facts.check_counts(2 + carried, 1 + node.output_count())?;
+    let rank = |k: usize| facts.inputs.get(k).and_then(Fact::dims).map_or(0, <[Dim]>::len).min(1);
+    let mut outputs = facts.outputs.iter().skip(1).cloned();
+    let handed = outputs.by_ref().take(carried).collect();
+    Ok(Box::new(Loop { body, carried, ranks: [rank(0), rank(1)], handed, scans: outputs.collect() }))
+}
+
+impl Control for Loop {
+    fn start(&self, call: &mut Call<'_>) -> Result<(Step, Box<dyn Resume>)> {
+        let most = if call.input(0).is_some() { call.scalar::<i64>(0)? } else { i64::MAX };
+        let cond = call.input(1).is_none() || call.scalar::<bool>(1)?;
+        let carried = (0..self.carried).map(|k| call.taken(2 + k)).collect::<Result<Values>>()?;
+        let parts = self.scans.iter().map(|_| Parts::default()).collect();
+        let Loop { body, ranks, .. } = *self;
+        let mut trips = Trips { body, ranks, scans: self.scans.clone(), most, trip: 0, parts };
+        Ok((trips.next(cond, carried, call.context())?, Box::new(trips)))
+    }
+
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        let initial = inputs.iter().skip(2);
+        let last =
+            self.handed.iter().zip(initial).map(|(fact, initial)| fact.common(initial.unwrap_or(&Fact::default())));
+        Ok(last.chain(self.scans.iter().map(Fact::stacked)).collect())
+    }
+}
+
+/// A running loop.
+#[derive(Debug)]
+struct Trips {
+    body: usize,
+    ranks: [usize; 2],
+    scans: Arc<[Fact]>,
+    /// Maximum number of trips.
+    most: i64,
+    /// The number of the next trip.
+    trip: i64,
+    /// The outputs of the trips that are stacked at the end.
+    parts: Vec<Parts>,
+}
+
+impl Trips {
+    /// Starts the next trip, or ends the loop.
+    fn next(&mut self, cond: bool, carried: Values, context: &Context) -> Result<Step> {
+        if cond && self.trip < self.most {
+            let one = |k: usize| Shape::from_elem(1, self.ranks.get(k).copied().unwrap_or(0));
+            let mut trip = context.output_of(DType::Int64, one(0))?;
+            trip.elements_mut::<i64>()?.fill(self.trip);
+            let mut cond = context.output_of(DType::Bool, one(1))?;
+            cond.elements_mut::<bool>()?.fill(true);
+            self.trip += 1;
+            let first: [Value; 2] = [trip.finish().into(), cond.finish().into()];
+            return Ok(Step::Enter { body: self.body, feeds: first.into_iter().chain(carried).collect() });
+        }
+        let mut outputs = carried;
+        for (parts, fact) in self.parts.drain(..).zip(&*self.scans) {
+            outputs.push(parts.stacked(0, false, fact, context)?.into());
+        }
+        Ok(Step::Done(outputs))
+    }
+}
+
+impl Resume for Trips {
+    fn resume(&mut self, mut results: Values, context: &Context) -> Result<Step> {
+        let scans = results.drain(results.len().saturating_sub(self.parts.len())..);
+        for (parts, value) in self.parts.iter_mut().zip(scans) {
+            parts.push(value, context)?;
+        }
+        let cond = one_element::<bool>(results.remove(0).tensor()?, "the condition that the body returns")?;
+        self.next(cond, results, context)
+    }
+}

@@ -1,0 +1,10 @@
+//! Operators that run subgraphs: one of two, or one many times.
+
+mod r#if;
+mod r#loop;
+mod parts;
+mod scan;
+
+use crate::operator::Implementation;
+
+pub(super) static ALL: &[Implementation] = &[r#if::IF, r#loop::LOOP, scan::SCAN];

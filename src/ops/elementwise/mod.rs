@@ -1,0 +1,201 @@
+//! Operators that compute each element of the output from the elements at its place in the inputs, which are broadcast.
+//!
+//! An operator is a [`Floats`], an [`Ints`], a [`Bytes`] or a [`Test`] with a line in [`ALL`]: see [`trigonometry`] for
+//! one input, [`arithmetic`] for two.
+
+mod activation;
+mod arithmetic;
+mod clip;
+mod comparison;
+mod dropout;
+mod logic;
+mod power;
+mod remainder;
+mod smooth;
+mod trigonometry;
+mod unary;
+mod variadic;
+mod whether;
+
+use crate::operator::Implementation;
+use crate::ops::prelude::*;
+
+pub(super) static ALL: &[Implementation] = &[
+    arithmetic::ADD,
+    arithmetic::SUB,
+    arithmetic::MUL,
+    arithmetic::DIV,
+    remainder::MOD,
+    power::POW,
+    unary::ABS,
+    unary::NEG,
+    unary::SIGN,
+    unary::RECIPROCAL,
+    unary::SQRT,
+    unary::FLOOR,
+    unary::CEIL,
+    unary::ROUND,
+    unary::EXP,
+    unary::LOG,
+    unary::ERF,
+    trigonometry::SIN,
+    trigonometry::COS,
+    trigonometry::TAN,
+    trigonometry::ASIN,
+    trigonometry::ACOS,
+    trigonometry::ATAN,
+    trigonometry::SINH,
+    trigonometry::COSH,
+    trigonometry::TANH,
+    trigonometry::ASINH,
+    trigonometry::ACOSH,
+    trigonometry::ATANH,
+    activation::RELU,
+    activation::LEAKY_RELU,
+    activation::PRELU,
+    activation::THRESHOLDED_RELU,
+    activation::HARD_SIGMOID,
+    activation::HARD_SWISH,
+    activation::SOFTSIGN,
+    activation::SHRINK,
+    clip::CLIP,
+    smooth::SIGMOID,
+    smooth::SWISH,
+    smooth::SWIGLU,
+    smooth::GELU,
+    smooth::MISH,
+    smooth::SOFTPLUS,
+    smooth::ELU,
+    smooth::SELU,
+    smooth::CELU,
+    comparison::EQUAL,
+    comparison::GREATER,
+    comparison::GREATER_OR_EQUAL,
+    comparison::LESS,
+    comparison::LESS_OR_EQUAL,
+    comparison::IS_NAN,
+    comparison::IS_INF,
+    logic::AND,
+    logic::OR,
+    logic::XOR,
+    logic::NOT,
+    logic::BITWISE_AND,
+    logic::BITWISE_OR,
+    logic::BITWISE_XOR,
+    logic::BITWISE_NOT,
+    logic::BIT_SHIFT,
+    whether::WHERE,
+    variadic::MAX,
+    variadic::MIN,
+    variadic::SUM,
+    variadic::MEAN,
+    dropout::DROPOUT,
+];
+
+/// An operator of the default domain.
+const fn entry(name: &'static str, versions: &'static [i64], load: Load) -> Implementation {
+    Implementation { domain: "", name, versions, make: Make::Run(load) }
+}
+
+/// A function of floats.
+fn floats<F: Function + Floats<N>, const N: usize>(function: F) -> Result<Box<dyn Operator>> {
+    Ok(Elementwise::new(function, float_row, Align::Last).boxed())
+}
+
+/// A function of floats and integers.
+fn numbers<F: Function + Floats<N> + Ints<N>, const N: usize>(function: F) -> Result<Box<dyn Operator>> {
+    Ok(Elementwise::new(function, number_row, Align::Last).boxed())
+}
+
+/// A scalar of a type of floats.
+fn scalar(dtype: DType, value: f32) -> Result<Tensor> {
+    Ok(match dtype {
+        DType::Float => Tensor::scalar(value),
+        DType::Double => Tensor::scalar(f64::from(value)),
+        DType::Float16 => Tensor::scalar(f16::from_f32(value)),
+        DType::Bfloat16 => Tensor::scalar(bf16::from_f32(value)),
+        _ => return Err(no_row(dtype)),
+    })
+}
+
+/// What is computed of the elements at one place. Its fields are fixed at load.
+trait Function: std::fmt::Debug + Send + Sync + 'static {}
+impl<F: std::fmt::Debug + Send + Sync + 'static> Function for F {}
+
+/// `output[i] = function(inputs[..][i])`
+#[derive(Debug)]
+struct Elementwise<F, const N: usize> {
+    function: F,
+    row: fn(DType) -> Option<Row<F, N>>,
+    align: Align,
+    /// The output is bool; else it has the type of the inputs.
+    test: bool,
+    /// The second input divides the first.
+    divides: bool,
+}
+
+impl<F: Function, const N: usize> Elementwise<F, N> {
+    fn new(function: F, row: fn(DType) -> Option<Row<F, N>>, align: Align) -> Elementwise<F, N> {
+        Elementwise { function, row, align, test: false, divides: false }
+    }
+
+    fn testing(self) -> Elementwise<F, N> {
+        Elementwise { test: true, ..self }
+    }
+
+    fn dividing(self) -> Elementwise<F, N> {
+        Elementwise { divides: true, ..self }
+    }
+
+    fn boxed(self) -> Box<dyn Operator> {
+        Box::new(self)
+    }
+}
+
+/// How versions 1 and 6 of an operator of two inputs align them: at `axis` if `broadcast` is 1. Else bodies of official
+/// functions still have scalars (Softplus-1).
+fn align(node: &Node<'_>) -> Result<Align> {
+    Ok(match node.version() {
+        7.. => Align::Last,
+        _ if node.int("broadcast")? == 0 => Align::EqualOrScalar,
+        _ => Align::At(node.attribute("axis").map(|_| node.int("axis")).transpose()?),
+    })
+}
+
+impl<F: Function, const N: usize> Operator for Elementwise<F, N> {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let dtype = call.tensor(0)?.dtype();
+        let row = (self.row)(dtype).ok_or_else(|| no_row(dtype))?;
+        let output = if self.test { DType::Bool } else { dtype };
+        if self.divides {
+            check_divisor(call.tensor(1)?, call.name(1))?;
+        }
+        let inputs = std::array::from_fn(Held::Input);
+        let output = call.rowwise(inputs, self.align, output, &|inputs, out| row(&self.function, inputs, out))?;
+        Ok(smallvec![output.into()])
+    }
+
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        Ok(self.align.fact(inputs).into_iter().collect())
+    }
+}
+
+/// Error for a type that the table of the standard has, and the operator doesn't.
+#[cold]
+fn no_row(dtype: DType) -> Error {
+    Error::bug(&format!("the operator computes nothing of {dtype}"))
+}
+
+/// Fails if an integer is 0.
+fn check_divisor(divisor: &Tensor, name: &str) -> Result<()> {
+    if divisor.dtype().is_float() {
+        return Ok(());
+    }
+    let size = divisor.dtype().size();
+    let Some(at) = divisor.bytes().chunks_exact(size).position(|element| element.iter().all(|byte| *byte == 0)) else {
+        return Ok(());
+    };
+    let position = position_of(at, divisor.shape());
+    let text = format!("{}{} = 0: an integer can't be divided by 0", quote(name), ShapeText(&position));
+    Err(Error::input(text).parameter(name).position(position).value(0))
+}

@@ -1,0 +1,162 @@
+//! Pow: powers. The result has the type of the base, whatever that of the exponent.
+//! <https://onnx.ai/onnx/operators/onnx__Pow.html>
+
+use super::{align, entry, no_row};
+use crate::ops::prelude::*;
+
+pub(super) const POW: Implementation =
+    entry("Pow", &[1, 7, 12, 13, 15], |node| Ok(Box::new(Pow { align: align(node)? })));
+
+/// `Z = X^Y`; the powers of an integer are rounded toward 0, and wrap.
+#[derive(Debug)]
+struct Pow {
+    align: Align,
+}
+
+impl Operator for Pow {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let (base, exponent) = (call.tensor(0)?.dtype(), call.tensor(1)?.dtype());
+        let (x, y) = (Held::Input(0), Held::Input(1));
+        let output = match base {
+            DType::Int32 | DType::Int64 => {
+                let held = [x, widened(call, 1, exponent)?];
+                let row: fn([&[u8]; 2], &mut [u8]) =
+                    if base == DType::Int32 { integers::<i32> } else { integers::<i64> };
+                call.rowwise(held, self.align, base, &row)?
+            }
+            _ if base == exponent => self.floats(call, [x, y], base)?,
+            _ => {
+                let held = [widened(call, 0, base)?, widened(call, 1, exponent)?];
+                let wide = Held::Own(self.floats(call, held, DType::Double)?);
+                call.rowwise([wide], Align::Last, base, &|[x], out| of_f64(base, x, out))?
+            }
+        };
+        Ok(smallvec![output.into()])
+    }
+
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        Ok(self.align.fact(inputs).into_iter().collect())
+    }
+}
+
+impl Pow {
+    fn floats(&self, call: &mut Call<'_>, held: [Held; 2], dtype: DType) -> Result<Tensor> {
+        let [_, exponents] = &held;
+        // 2 in each of these types: the highest bit of the exponent.
+        let is_two =
+            |y: &[u8]| y.split_last().is_some_and(|(last, rest)| *last == 0x40 && rest.iter().all(|b| *b == 0));
+        let squares = call.held(exponents)?.bytes().chunks_exact(dtype.size()).all(is_two);
+        if squares {
+            let row = float_row(dtype).ok_or_else(|| no_row(dtype))?;
+            call.rowwise(held, self.align, dtype, &|inputs, out| row(&Square, inputs, out))
+        } else {
+            let row = float_row(dtype).ok_or_else(|| no_row(dtype))?;
+            call.rowwise(held, self.align, dtype, &|inputs, out| row(&Power, inputs, out))
+        }
+    }
+}
+
+/// The elements of an input as doubles.
+fn widened(call: &mut Call<'_>, k: usize, dtype: DType) -> Result<Held> {
+    call.rowwise([Held::Input(k)], Align::Last, DType::Double, &|[x], out| to_f64(dtype, x, out))
+        .map(|wide| Held::Instead(k, wide))
+}
+
+fn integers<T: Int>([x, y]: [&[u8]; 2], out: &mut [u8]) {
+    let (x, y) = (cast_slice::<u8, T>(x), cast_slice::<u8, f64>(y));
+    for ((out, x), y) in cast_slice_mut(out).iter_mut().zip(x).zip(y) {
+        *out = integer_power(*x, *y);
+    }
+}
+
+/// 0 where the power is infinite or NaN.
+fn integer_power<T: Int>(x: T, y: f64) -> T {
+    if y < 0.0 || y >= (1u64 << 63) as f64 || y != y.trunc() {
+        let power = functions::pow(x.to_i128() as f64, y);
+        return if power.is_finite() { T::wrapped(power as i128) } else { T::ZERO };
+    }
+    let (mut power, mut square, mut rest) = (T::ONE, x, y as u64);
+    while rest > 0 {
+        if rest & 1 == 1 {
+            power = power.times(square);
+        }
+        square = square.times(square);
+        rest >>= 1;
+    }
+    power
+}
+
+#[derive(Debug)]
+struct Power;
+
+impl Floats<2> for Power {
+    #[inline(always)]
+    fn float<T: Real>(&self, [x, y]: [T; 2]) -> T {
+        if y == T::of(2.0) { x * x } else { functions::pow(x, y) }
+    }
+}
+
+/// [`Power`] where all exponents are 2.
+#[derive(Debug)]
+struct Square;
+
+impl Floats<2> for Square {
+    #[inline(always)]
+    fn float<T: Real>(&self, [x, _]: [T; 2]) -> T {
+        x * x
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{int, run, tensor};
+    use half::{bf16, f16};
+
+    const NAN: f32 = f32::NAN;
+    const INF: f32 = f32::INFINITY;
+
+    #[test]
+    fn floats() {
+        run("Pow", 15, [], [&[1f32, 2.0, 3.0].into(), &[4f32, 5.0, 6.0].into()]).gives([1f32, 32.0, 729.0]);
+        run("Pow", 7, [], [&[3f64, -1.5].into(), &tensor(&[], [2f64])]).gives([9f64, 2.25]);
+        run("Pow", 13, [], [&[4f32, -8.0, 0.0, 1.0, -0.0].into(), &[0.5f32, 0.5, -1.0, NAN, -3.0].into()])
+            .gives([2f32, NAN, INF, 1.0, -INF]);
+        run("Pow", 13, [], [&vec![f16::from_f32(3.0)].into(), &vec![f16::from_f32(2.0)].into()])
+            .gives(vec![f16::from_f32(9.0)]);
+        let a = tensor(&[2, 3], [1f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        run("Pow", 1, [int("broadcast", 1), int("axis", 0)], [&a, &[2f32, 1.0].into()])
+            .gives(tensor(&[2, 3], [1f32, 4.0, 9.0, 4.0, 5.0, 6.0]));
+        run("Pow", 1, [], [&a, &[2f32, 1.0].into()]).fails("without broadcast they must be equal");
+    }
+
+    #[test]
+    fn exponents_of_other_types() {
+        run("Pow", 12, [], [&[1f32, 2.0, 3.0].into(), &[4i64, -1, 2].into()]).gives([1f32, 0.5, 9.0]);
+        run("Pow", 12, [], [&[3f32].into(), &[2u8].into()]).gives([9f32]);
+        run("Pow", 13, [], [&vec![bf16::from_f32(-3.0)].into(), &[3i32].into()]).gives(vec![bf16::from_f32(-27.0)]);
+        run("Pow", 15, [], [&vec![f16::from_f32(2.0)].into(), &vec![bf16::from_f32(0.5)].into()])
+            .gives(vec![f16::from_f32(2f32.sqrt())]);
+        run("Pow", 12, [], [&tensor(&[2, 1], [2f64, 3.0]), &[0u64, 1, 5].into()])
+            .gives(tensor(&[2, 3], [1f64, 2.0, 32.0, 1.0, 3.0, 243.0]));
+    }
+
+    #[test]
+    fn integers() {
+        run("Pow", 12, [], [&[3i64, -2, 7, 0, 10].into(), &[39i64, 63, 0, 0, 18].into()]).gives([
+            3i64.pow(39),
+            i64::MIN,
+            1,
+            1,
+            10i64.pow(18),
+        ]);
+        run("Pow", 12, [], [&[3i32, 2, -3].into(), &[21i32, 32, 21].into()]).gives([
+            3i32.wrapping_pow(21),
+            0,
+            (-3i32).wrapping_pow(21),
+        ]);
+        run("Pow", 12, [], [&[1i32, 2, 3, 10].into(), &[4f32, 0.5, 2.5, 2.0].into()]).gives([1i32, 1, 15, 100]);
+        run("Pow", 12, [], [&[1i32, -1, 2, -2, 0, 5].into(), &[-3i8, -3, -1, -1, -1, -2].into()])
+            .gives([1i32, -1, 0, 0, 0, 0]);
+        run("Pow", 12, [], [&[2i64, 1, -4].into(), &[f32::INFINITY, NAN, 0.5].into()]).gives([0i64, 1, 0]);
+    }
+}

@@ -1,0 +1,106 @@
+//! NonZero: the positions of the elements that are not zero.
+//! <https://onnx.ai/onnx/operators/onnx__NonZero.html>
+
+use crate::ops::prelude::*;
+use kernels::convert::{Conversion, Direction, Rounding, convert};
+
+pub(super) const NON_ZERO: Implementation =
+    Implementation { domain: "", name: "NonZero", versions: &[9, 13], make: Make::Run(|_| Ok(Box::new(NonZero))) };
+
+/// `Y[d, n]` is the coordinate along dimension d of the n-th element of `X` that is not zero, in row-major order. NaN is
+/// not zero, -0 is. A string is zero if it is empty.
+#[derive(Debug)]
+struct NonZero;
+
+impl Operator for NonZero {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let x = call.tensor(0)?;
+        call.charge(x.len() as u64)?;
+        let mut memory = call.scratch::<u8>(2 * x.len())?;
+        let truths = truths(call, x, memory.elements_mut())?;
+        let count = truths.iter().filter(|truth| **truth != 0).count();
+        let mut y = call.output::<i64>(&[x.rank(), count])?;
+        if let (Some((columns, outer)), 1..) = (x.shape().split_last(), count) {
+            let mut coordinates: Vec<_> =
+                y.elements_mut::<i64>()?.chunks_exact_mut(count).map(|c| c.iter_mut()).collect();
+            let mut position = vec![0; outer.len() + 1];
+            for row in truths.chunks_exact(*columns) {
+                call.check_cancel()?;
+                for (column, _) in (0..).zip(row).filter(|(_, truth)| **truth != 0) {
+                    position.last_mut().into_iter().for_each(|last| *last = column);
+                    for (to, p) in coordinates.iter_mut().zip(&position) {
+                        to.next().into_iter().for_each(|to| *to = *p);
+                    }
+                }
+                for (p, dim) in position.iter_mut().zip(outer).rev() {
+                    *p += 1;
+                    if *p < *dim as i64 {
+                        break;
+                    }
+                    *p = 0;
+                }
+            }
+        }
+        Ok(smallvec![y.finish().into()])
+    }
+
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        let dims = inputs.first().copied().flatten().and_then(Fact::dims);
+        Ok(dims.map(|dims| Fact::default().with_dims([Dim::Fixed(dims.len()), Dim::Unknown])).into_iter().collect())
+    }
+}
+
+/// A byte for each element: 0 for zero. There is room for two.
+fn truths<'a>(call: &Call<'_>, x: &Tensor, room: &'a mut [u8]) -> Result<&'a [u8]> {
+    if let Ok(strings) = x.strings() {
+        room.iter_mut().zip(strings).for_each(|(to, string)| *to = u8::from(!string.is_empty()));
+        return Ok(room.get(..x.len()).unwrap_or(&[]));
+    }
+    // A complex number is two floats.
+    let (from, parts) = match x.dtype() {
+        DType::Complex64 => (DType::Float, 2),
+        DType::Complex128 => (DType::Double, 2),
+        other => (other, 1),
+    };
+    let rounding = Rounding { saturate: true, direction: Direction::Nearest, clamp: false };
+    let truths = room.get_mut(..parts * x.len()).unwrap_or(&mut []);
+    convert(Conversion { from, to: DType::Bool, rounding }, x.aligned_bytes(), truths, call.resources())?;
+    if parts == 2 {
+        for k in 0..x.len() {
+            let either = truths.get(2 * k..2 * k + 2).is_some_and(|parts| parts != [0, 0]);
+            truths.get_mut(k).into_iter().for_each(|to| *to = u8::from(either));
+        }
+    }
+    Ok(truths.get(..x.len()).unwrap_or(&[]))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{run, tensor};
+    use crate::tensor::Tensor;
+    use num_complex::Complex;
+
+    #[test]
+    fn positions() {
+        run("NonZero", 9, [], [&tensor(&[2, 2], [true, false, true, true])])
+            .gives(tensor(&[2, 3], [0i64, 1, 1, 0, 0, 1]));
+        run("NonZero", 13, [], [&tensor(&[5], [-0.0f32, f32::NAN, 0.0, 1e-45, -1.0])])
+            .gives(tensor(&[1, 3], [1i64, 3, 4]));
+        run("NonZero", 13, [], [&tensor(&[1, 2, 2], [0u64, 1 << 40, 0, 1])])
+            .gives(tensor(&[3, 2], [0i64, 0, 0, 1, 1, 1]));
+        let complex = [Complex::new(0f32, -0.0), Complex::new(0.0, 1.0), Complex::new(2.0, 0.0)];
+        run("NonZero", 9, [], [&tensor(&[3], complex)]).gives(tensor(&[1, 2], [1i64, 2]));
+        let text = Tensor::from_strings(&[3], ["", "a", "0"]).unwrap().into();
+        run("NonZero", 9, [], [&text]).gives(tensor(&[1, 2], [1i64, 2]));
+    }
+
+    #[test]
+    fn edges() {
+        let none = Vec::<i64>::new();
+        run("NonZero", 13, [], [&tensor(&[2, 1], [0i8, 0])]).gives(tensor(&[2, 0], none.clone()));
+        run("NonZero", 13, [], [&tensor(&[3, 0], Vec::<i8>::new())]).gives(tensor(&[2, 0], none.clone()));
+        // A scalar has no coordinate.
+        run("NonZero", 13, [], [&tensor(&[], [7i32])]).gives(tensor(&[0, 1], none.clone()));
+        run("NonZero", 13, [], [&tensor(&[], [0i32])]).gives(tensor(&[0, 0], none));
+    }
+}

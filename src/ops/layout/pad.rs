@@ -1,0 +1,224 @@
+//! Pad: a tensor with more, or fewer, entries at both ends of its axes.
+//! <https://onnx.ai/onnx/operators/onnx__Pad.html>
+
+use super::mapped::{Maps, mapped, padded, whole};
+use crate::ops::prelude::*;
+use kernels::copy::Fill;
+
+pub(super) const PAD: Implementation = Implementation {
+    domain: "",
+    name: "Pad",
+    versions: &[1, 2, 11, 13, 18, 19, 21, 23, 24, 25],
+    make: Make::Run(load),
+};
+
+/// `output[i, ..] = data[i - begin, ..]` for each of `axes`, and outside of `data` what `fill` says
+#[derive(Debug)]
+struct Pad {
+    fill: Fill,
+    /// Up to version 2 the pads and the constant are attributes.
+    attributes: Option<(&'static str, Vec<i64>, f32)>,
+}
+
+/// The attribute is `paddings` in version 1. Wrapping came with version 19.
+fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    let fill = match node.string("mode")? {
+        "constant" => Fill::Constant,
+        "reflect" => Fill::Reflect,
+        "edge" => Fill::Edge,
+        "wrap" if node.version() >= 19 => Fill::Wrap,
+        other => {
+            let wrap = if node.version() >= 19 { ", wrap" } else { "" };
+            let text = format!("mode is {}: allowed constant, reflect, edge{wrap}", quote(other));
+            return Err(Error::model(text).attribute("mode"));
+        }
+    };
+    let name = if node.version() == 1 { "paddings" } else { "pads" };
+    let attributes = match node.version() {
+        ..11 => Some((name, node.ints(name)?.to_vec(), node.float("value")?)),
+        _ => None,
+    };
+    Ok(Box::new(Pad { fill, attributes }))
+}
+
+impl Pad {
+    fn maps(&self, call: &Call<'_>, data: &[usize]) -> Result<Maps> {
+        let pads = self.attributes.as_ref().map_or_else(|| call.list(1), |(_, pads, _)| Ok(pads))?;
+        let fault = |text: String| match self.attributes {
+            Some((name, ..)) => Error::model(text).attribute(name),
+            None => Error::input(text).parameter("pads"),
+        };
+        let mut maps: Maps = data.iter().map(|size| whole(*size)).collect();
+        let axes = match call.input(3) {
+            Some(_) => {
+                let list = integers(call, 3, data.len())?;
+                places(&list, data.len(), true, |text| Error::input(text).parameter("axes"))?
+            }
+            None => (0..data.len()).collect(),
+        };
+        let count = axes.len();
+        if pads.len() != 2 * count {
+            let len = pads.len();
+            return Err(fault(format!("there are {len} pads: {count} axes take one at each end")).size(len));
+        }
+        for ((&at, &begin), &end) in axes.iter().zip(pads).zip(pads.iter().skip(count)) {
+            let Some(map) = maps.get_mut(at) else { continue };
+            let (size, pads) = (map.0, [begin, end]);
+            let fault = |what: String| {
+                let text = format!("the pads {begin} and {end} of axis {at}, which has {size} entries, {what}");
+                fault(text).axis(at as i64).size(size)
+            };
+            // Negative pads remove entries.
+            let removed = pads.map(|pad| usize::try_from(pad.min(0).unsigned_abs()).unwrap_or(usize::MAX));
+            let added = pads.map(|pad| usize::try_from(pad.max(0)).unwrap_or(usize::MAX));
+            let left = removed.iter().try_fold(size, |size, removed| size.checked_sub(*removed));
+            let left = left.ok_or_else(|| fault("remove more than there is".to_string()))?;
+            if left == 0 && added != [0, 0] && self.fill != Fill::Constant {
+                return Err(fault("add entries, but there are none that these could repeat".to_string()));
+            }
+            *map = padded(removed[0], left, added, self.fill)?;
+        }
+        Ok(maps)
+    }
+
+    /// The constant of the attribute, in the type of the data.
+    fn attribute(&self, dtype: DType) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        let value = self.attributes.as_ref().map_or(0.0, |(_, _, value)| *value);
+        let mut set = |value: &[u8]| bytes.iter_mut().zip(value).for_each(|(to, byte)| *to = *byte);
+        match dtype {
+            DType::Float16 => set(&half::f16::from_f32(value).to_le_bytes()),
+            DType::Double => set(&f64::from(value).to_le_bytes()),
+            DType::Float => set(&value.to_le_bytes()),
+            // For others there is no such attribute, and 0, false and the empty string are zero bytes.
+            _ => {}
+        }
+        bytes
+    }
+}
+
+impl Operator for Pad {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let data = call.tensor(0)?;
+        let maps = self.maps(call, data.shape())?;
+        if maps.iter().zip(data.shape()).all(|(map, size)| *map == whole(*size)) {
+            return Ok(smallvec![call.taken(0)?]);
+        }
+        let Some(constant) = call.optional_tensor(2)?.filter(|_| self.fill == Fill::Constant) else {
+            return Ok(smallvec![mapped(call, data, &maps, &self.attribute(data.dtype()))?.into()]);
+        };
+        if constant.len() != 1 {
+            let text = format!("\"constant_value\" has {} elements: one is needed", constant.len());
+            return Err(Error::input(text).parameter("constant_value").size(constant.len()));
+        }
+        let output = match call.joined(&[data, constant])?.as_deref() {
+            Some([data, constant]) => mapped(call, data, &maps, constant.bytes())?,
+            _ => mapped(call, data, &maps, constant.bytes())?,
+        };
+        Ok(smallvec![output.into()])
+    }
+
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        let Some(dims) = inputs.first().copied().flatten().and_then(Fact::dims) else { return Ok(Vec::new()) };
+        Ok(vec![Fact::default().with_dims(vec![Dim::Unknown; dims.len()])])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::error::Kind;
+    use crate::operator::Attribute;
+    use crate::ops::testing::{run, tensor};
+    use crate::tensor::Tensor;
+    use crate::value::Value;
+    use half::f16;
+
+    fn mode(mode: &str) -> [(&str, Attribute); 1] {
+        [("mode", Attribute::String(mode.into()))]
+    }
+
+    fn data() -> Value {
+        tensor(&[3, 2], [1.0f32, 1.2, 2.3, 3.4, 4.5, 5.7])
+    }
+
+    fn list(values: &[i64]) -> Value {
+        tensor(&[values.len()], values)
+    }
+
+    #[test]
+    fn the_examples_of_the_standard() {
+        let pads = list(&[0, 2, 0, 0]);
+        let rows = |rows: [[f32; 4]; 3]| tensor(&[3, 4], rows.concat());
+        let zeros = rows([[0.0, 0.0, 1.0, 1.2], [0.0, 0.0, 2.3, 3.4], [0.0, 0.0, 4.5, 5.7]]);
+        let reflected = rows([[1.0, 1.2, 1.0, 1.2], [2.3, 3.4, 2.3, 3.4], [4.5, 5.7, 4.5, 5.7]]);
+        let edges = rows([[1.0, 1.0, 1.0, 1.2], [2.3, 2.3, 2.3, 3.4], [4.5, 4.5, 4.5, 5.7]]);
+        run("Pad", 13, [], [&data(), &pads]).gives(&zeros);
+        run("Pad", 11, mode("reflect"), [&data(), &pads]).gives(&reflected);
+        run("Pad", 18, mode("edge"), [&data(), &pads]).gives(&edges);
+        run("Pad", 1, [("paddings", Attribute::Ints(vec![0, 2, 0, 0]))], [&data()]).gives(&zeros);
+        run("Pad", 2, [("pads", Attribute::Ints(vec![0, 2, 0, 0]))], [&data()]).gives(&zeros);
+        let [last, first, middle] = [[3.4f32, 2.3, 3.4, 2.3], [5.7, 4.5, 5.7, 4.5], [1.2, 1.0, 1.2, 1.0]];
+        let wrapped = [last, first, middle, last, first, middle].concat();
+        run("Pad", 19, mode("wrap"), [&data(), &list(&[2, 1, 1, 1])]).gives(tensor(&[6, 4], wrapped));
+    }
+
+    #[test]
+    fn more_than_there_is() {
+        let data = tensor(&[3], [1i8, 2, 3]);
+        let padded = |mode_: &str, pads: &[i64], want: &[i8]| {
+            run("Pad", 25, mode(mode_), [&data, &list(pads)]).gives(tensor(&[want.len()], want));
+        };
+        padded("reflect", &[5, 6], &[2, 1, 2, 3, 2, 1, 2, 3, 2, 1, 2, 3, 2, 1]);
+        padded("wrap", &[4, 5], &[3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2]);
+        padded("edge", &[1, 2], &[1, 1, 2, 3, 3, 3]);
+        // What is removed is not repeated.
+        padded("reflect", &[-1, 2], &[2, 3, 2, 3]);
+        padded("wrap", &[2, -1], &[1, 2, 1, 2]);
+        padded("edge", &[-2, 1], &[3, 3]);
+        padded("constant", &[-1, -1], &[2]);
+        padded("constant", &[-3, 2], &[0, 0]);
+        padded("reflect", &[-1, -2], &[]);
+        let one = tensor(&[1], [7i8]);
+        run("Pad", 19, mode("reflect"), [&one, &list(&[1, 1])]).gives(tensor(&[3], [7i8; 3]));
+    }
+
+    #[test]
+    fn constants_and_axes() {
+        let data = tensor(&[1, 2], [1i16, 2]);
+        let (nine, axes) = (tensor(&[], [9i16]), tensor(&[1], [-1i32]));
+        run("Pad", 18, [], [&data, &list(&[1, 0]), &nine, &axes]).gives(tensor(&[1, 3], [9i16, 1, 2]));
+        run("Pad", 13, [], [&data, &list(&[0; 4])]).gives(&data);
+        run("Pad", 13, [], [&tensor(&[], [1i8]), &list(&[])]).gives(tensor(&[], [1i8]));
+        let empty = tensor(&[0, 2], Vec::<u16>::new());
+        run("Pad", 13, [], [&empty, &list(&[1, 0, 0, -1])]).gives(tensor(&[1, 1], [0u16]));
+        let attributes = || [("pads", Attribute::Ints(vec![1, 0])), ("value", Attribute::Float(1.5))];
+        let halves =
+            |values: &[f32]| tensor(&[values.len()], values.iter().map(|v| f16::from_f32(*v)).collect::<Vec<_>>());
+        run("Pad", 2, attributes(), [&halves(&[2.0])]).gives(halves(&[1.5, 2.0]));
+        run("Pad", 2, attributes(), [&tensor(&[1], [2f64])]).gives(tensor(&[2], [1.5f64, 2.0]));
+        let strings = |values: &[&str]| Value::from(Tensor::from_strings(&[values.len()], values).unwrap());
+        run("Pad", 13, [], [&strings(&["a"]), &list(&[1, 0])]).gives(strings(&["", "a"]));
+        run("Pad", 13, [], [&strings(&["a"]), &list(&[1, 0]), &strings(&["b"])]).gives(strings(&["b", "a"]));
+    }
+
+    #[test]
+    fn refusals() {
+        let fails = |pads: &[i64], text: &str| run("Pad", 13, [], [&data(), &list(pads)]).fails(text);
+        fails(&[0, 1, 2], "there are 3 pads: 2 axes take one at each end");
+        fails(&[0, -1, 0, -2], "the pads -1 and -2 of axis 1, which has 2 entries, remove more than there is");
+        fails(&[0, i64::MIN, 0, i64::MAX], "remove more than there is");
+        fails(&[i64::MAX, 0, 0, 0], "more bytes than can be counted");
+        assert_eq!(fails(&[1 << 62, 0, 1 << 62, 0], "more bytes than can be counted").kind(), Kind::Input);
+        fails(&[i64::MAX, 0, i64::MAX, 0], "too many");
+        assert_eq!(fails(&[1 << 40, 0, 0, 0], "tensor_bytes").kind(), Kind::Limit);
+        let empty = tensor(&[0], Vec::<i8>::new());
+        run("Pad", 19, mode("wrap"), [&empty, &list(&[1, 0])]).fails("there are none that these could repeat");
+        run("Pad", 18, mode("wrap"), [&data(), &list(&[0; 4])])
+            .fails("mode is \"wrap\": allowed constant, reflect, edge");
+        run("Pad", 13, [], [&data(), &list(&[1; 4]), &tensor(&[2], [0f32; 2])]).fails("has 2 elements: one is needed");
+        let axes = tensor(&[2], [0i64, -2]);
+        run("Pad", 18, [], [&data(), &list(&[1; 4]), &tensor(&[], [0f32]), &axes]).fails("axis -2 is given twice");
+        let attribute = [("pads", Attribute::Ints(vec![1]))];
+        assert_eq!(run("Pad", 2, attribute, [&data()]).fails("there are 1 pads").kind(), Kind::Model);
+    }
+}

@@ -1,0 +1,154 @@
+//! Range: numbers from `start` on in steps of `delta`, up to `limit`.
+//! <https://onnx.ai/onnx/operators/onnx__Range.html>
+
+use crate::ops::prelude::*;
+use kernels::half::Half;
+
+pub(super) const RANGE: Implementation =
+    Implementation { domain: "", name: "Range", versions: &[11, 27], make: Make::Run(load) };
+
+/// `output[i] = start + i * delta` for `i` below `max(ceil((limit - start) / delta), 0)`. All is computed in the type of
+/// the inputs; for float16 and bfloat16 in float.
+#[derive(Debug)]
+struct Range;
+
+/// float16, bfloat16 and `stash_type` came with version 27.
+fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    let halves = [DType::Float16, DType::Bfloat16];
+    let half = node.input_type(0).and_then(ValueType::dtype).is_some_and(|dtype| halves.contains(&dtype));
+    if half && node.version() >= 27 && node.int("stash_type")? != i64::from(DType::Float.code()) {
+        let text = format!("stash_type is {}: only 1 (float) is supported", node.int("stash_type")?);
+        return Err(Error::unsupported(text).attribute("stash_type"));
+    }
+    Ok(Box::new(Range))
+}
+
+impl Operator for Range {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let output = match call.tensor(0)?.dtype() {
+            DType::Float => floats::<f32>(call)?,
+            DType::Double => floats::<f64>(call)?,
+            DType::Float16 => halves::<half::f16>(call, Half::F16)?,
+            DType::Bfloat16 => halves::<half::bf16>(call, Half::Bf16)?,
+            DType::Int16 => integers::<i16>(call)?,
+            DType::Int32 => integers::<i32>(call)?,
+            _ => integers::<i64>(call)?,
+        };
+        Ok(smallvec![output.into()])
+    }
+}
+
+fn integers<T: Element + Int>(call: &Call<'_>) -> Result<Tensor> {
+    let (start, limit, delta) = (call.scalar::<T>(0)?, call.scalar::<T>(1)?, call.scalar::<T>(2)?);
+    let (distance, step) = (limit.to_i128() - start.to_i128(), delta.to_i128());
+    let Some(whole) = distance.checked_div(step) else { return Err(no_step()) };
+    let count = (whole + i128::from(distance % step != 0 && (distance < 0) == (step < 0))).max(0);
+    // What wraps here are the factors alone: each number is before the limit.
+    fill::<T>(call, count as usize, |i| start.plus(T::wrapped(i as i128).times(delta)))
+}
+
+fn floats<T: Element + Float>(call: &Call<'_>) -> Result<Tensor> {
+    let (start, delta) = (call.scalar::<T>(0)?, call.scalar::<T>(2)?);
+    let count = count(start, call.scalar::<T>(1)?, delta)?;
+    fill::<T>(call, count, |i| start + T::of(i as f64) * delta)
+}
+
+fn halves<T: Element + Pod + Into<f32>>(call: &Call<'_>, half: Half) -> Result<Tensor> {
+    let [start, limit, delta] = [call.scalar::<T>(0)?, call.scalar::<T>(1)?, call.scalar::<T>(2)?].map(Into::into);
+    fill::<T>(call, count(start, limit, delta)?, |i| {
+        let mut element = [0];
+        half.narrow(&[start + i as f32 * delta], &mut element);
+        bytemuck::cast(element)
+    })
+}
+
+fn count<T: Float>(start: T, limit: T, delta: T) -> Result<usize> {
+    if delta == T::ZERO {
+        return Err(no_step());
+    }
+    let count = ((limit - start) / delta).ceil().to_f64();
+    if count.is_nan() {
+        let [start, limit, delta] = [start, limit, delta].map(Float::to_f64);
+        let text = format!("start {start}, limit {limit} and delta {delta} make no number of elements");
+        return Err(Error::input(text).parameter("limit"));
+    }
+    // Negative numbers become 0, and those that are too large are refused as a shape.
+    Ok(count as usize)
+}
+
+#[cold]
+fn no_step() -> Error {
+    Error::input("delta is 0: the limit is never reached").parameter("delta").value(0)
+}
+
+/// `output[i] = number(i)`
+fn fill<T: Element + Pod>(call: &Call<'_>, count: usize, number: impl Fn(usize) -> T + Sync) -> Result<Tensor> {
+    const BLOCK: usize = 1 << 10;
+    let mut output = call.output::<T>(&[count])?;
+    kernels::each(output.bytes_mut(), BLOCK * size_of::<T>(), call.resources(), |block, out| {
+        for (i, to) in bytemuck::cast_slice_mut::<u8, T>(out).iter_mut().enumerate() {
+            *to = number(block * BLOCK + i);
+        }
+    })?;
+    Ok(output.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::error::Kind;
+    use crate::ops::testing::{int, run, tensor};
+    use half::{bf16, f16};
+
+    #[test]
+    fn integers() {
+        let range = |start: i64, limit: i64, delta: i64, want: &[i64]| {
+            run("Range", 11, [], [&tensor(&[], [start]), &tensor(&[], [limit]), &tensor(&[1], [delta])])
+                .gives(tensor(&[want.len()], want));
+        };
+        range(3, 9, 3, &[3, 6]);
+        range(10, 4, -2, &[10, 8, 6]);
+        range(0, 5, 2, &[0, 2, 4]);
+        range(0, -5, 2, &[]);
+        range(5, 5, -1, &[]);
+        range(i64::MIN, i64::MAX, i64::MAX, &[i64::MIN, -1, i64::MAX - 1]);
+        range(i64::MAX, i64::MIN, i64::MIN, &[i64::MAX, -1]);
+        let i = |value: i16| tensor(&[], [value]);
+        run("Range", 11, [], [&i(-30000), &i(30000), &i(20000)]).gives(tensor(&[3], [-30000i16, -10000, 10000]));
+        run("Range", 11, [], [&tensor(&[], [0i32]), &tensor(&[], [3000i32]), &tensor(&[], [1i32])])
+            .gives(tensor(&[3000], (0..3000i32).collect::<Vec<_>>()));
+    }
+
+    #[test]
+    fn floats() {
+        let f = |value: f32| tensor(&[], [value]);
+        run("Range", 11, [], [&f(0.0), &f(1.0), &f(0.1)])
+            .gives(tensor(&[10], (0..10).map(|i| i as f32 * 0.1).collect::<Vec<_>>()));
+        run("Range", 11, [], [&f(0.0), &f(0.3), &f(0.1)]).gives(tensor(&[3], [0f32, 0.1, 0.2]));
+        run("Range", 27, [], [&f(1.0), &f(f32::NEG_INFINITY), &f(1.0)]).gives(tensor(&[0], Vec::<f32>::new()));
+        let d = |value: f64| tensor(&[], [value]);
+        run("Range", 11, [], [&d(1.0), &d(-1.0), &d(-0.75)]).gives(tensor(&[3], [1.0, 0.25, -0.5]));
+        let h = |value: f32| tensor(&[], [f16::from_f32(value)]);
+        // Step by step it would stop at 2048.
+        let ends = |from: f32| [0.0, 1.0, 2.0, 3.0].map(|i| f16::from_f32(from + 2.0 * i));
+        run("Range", 27, [], [&h(2046.0), &h(2054.0), &h(2.0)]).gives(tensor(&[4], ends(2046.0)));
+        let b = |value: f32| tensor(&[], [bf16::from_f32(value)]);
+        run("Range", 27, [int("stash_type", 1)], [&b(0.0), &b(1.0), &b(0.5)])
+            .gives(tensor(&[2], [0.0, 0.5].map(bf16::from_f32)));
+    }
+
+    #[test]
+    fn refusals() {
+        let i = |value: i64| tensor(&[], [value]);
+        let f = |value: f32| tensor(&[], [value]);
+        let error = run("Range", 11, [], [&i(0), &i(1), &i(0)]).fails("delta is 0");
+        assert_eq!((error.kind(), error.place().value), (Kind::Input, Some(0)));
+        run("Range", 11, [], [&f(0.0), &f(1.0), &f(-0.0)]).fails("delta is 0");
+        run("Range", 11, [], [&f(0.0), &f(f32::NAN), &f(1.0)]).fails("limit NaN");
+        run("Range", 11, [], [&f(0.0), &f(f32::INFINITY), &f(1.0)]).fails("more bytes than can be counted");
+        run("Range", 11, [], [&i(0), &i(1 << 62), &i(1)]).fails("more bytes than can be counted");
+        run("Range", 11, [], [&i(0), &i(1 << 40), &i(1)]).fails("tensor_bytes");
+        let h = tensor(&[], [f16::ONE]);
+        let error = run("Range", 27, [int("stash_type", 10)], [&h, &h, &h]).fails("only 1 (float) is supported");
+        assert_eq!(error.kind(), Kind::Unsupported);
+    }
+}

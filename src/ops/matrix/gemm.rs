@@ -1,0 +1,213 @@
+//! Gemm: the product of two matrices, scaled, plus a third one.
+//! <https://onnx.ai/onnx/operators/onnx__Gemm.html>
+
+use crate::ops::prelude::*;
+
+pub(super) const GEMM: Implementation =
+    Implementation { domain: "", name: "Gemm", versions: &[1, 6, 7, 9, 11, 13], make: Make::Run(load) };
+
+/// `Y = alpha * A' * B' + beta * C`, where `A'` and `B'` are `A` and `B`, transposed if `transA` and `transB` say so,
+/// and `C` is broadcast to the shape of `Y`
+///
+/// The product is summed first; then come `alpha *`, `beta *` and the sum, each rounded on its own (for float16 and
+/// bfloat16 as float32, which is rounded once in the end). Integers wrap if `alpha` and `beta` are integers. Else the
+/// value is computed as float64 and cut to an integer.
+#[derive(Debug)]
+struct Gemm {
+    alpha: f32,
+    beta: f32,
+    transposed: [bool; 2],
+    /// Up to version 6 `C` is broadcast only if the attribute `broadcast` says so.
+    broadcast: bool,
+    weights: Weights,
+}
+
+fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    Ok(Box::new(Gemm {
+        alpha: node.float("alpha")?,
+        beta: node.float("beta")?,
+        transposed: [node.int("transA")? != 0, node.int("transB")? != 0],
+        broadcast: node.version() >= 7 || node.int("broadcast")? != 0,
+        weights: Weights::of(node, 1),
+    }))
+}
+
+impl Gemm {
+    fn multiply<S: Multiply>(&self, call: &Call<'_>) -> Result<Values> {
+        let (a, b, c) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
+        let [of_a, of_b] = self.transposed;
+        let (left, right) = (matrix::<S>(call, 0, a, of_a)?, matrix::<S>(call, 1, b, of_b)?);
+        let (m, k, n) = (left.rows, left.columns, right.columns);
+        if k != right.rows {
+            return Err(self.unequal(a.shape(), b.shape(), k, right.rows));
+        }
+        let c = c.map(|c| self.addend::<S>(c, [m, n])).transpose()?;
+        let mut output = call.output::<S>(&[m, n])?;
+        let b = self.weights.right(call, right.view, 1, (k, n))?;
+        let epilogue = Epilogue { alpha: self.alpha, beta: self.beta, c, then: None };
+        let product = Product { m, k, n, a: left.view, b, batch: &[], epilogue };
+        multiply(call, product, output.elements_mut()?)?;
+        Ok(smallvec![output.finish().into()])
+    }
+
+    /// `C`, broadcast to the output.
+    fn addend<'a, S: Multiply>(&self, c: &'a Tensor, output: [usize; 2]) -> Result<View<'a, S>> {
+        let shape = c.shape();
+        let [m, n] = output;
+        let (rows, columns) = match shape {
+            [] => (1, 1),
+            [columns] => (1, *columns),
+            [rows, columns] => (*rows, *columns),
+            _ => (0, 0),
+        };
+        let fits = (rows == m || rows == 1) && (columns == n || columns == 1) && shape.len() <= 2;
+        if !fits || !self.broadcast && shape != output {
+            let (shape, output) = (ShapeText(shape), ShapeText(&output));
+            let text = if self.broadcast {
+                format!("\"C\" of shape {shape} can't be broadcast to the shape of the output, {output}")
+            } else {
+                format!("\"C\" has shape {shape}, and the output {output}: without \"broadcast\" they must be equal")
+            };
+            return Err(Error::input(text).parameter("C"));
+        }
+        let elements = c.as_slice::<S>()?;
+        Ok(View { elements, row: if rows == 1 { 0 } else { columns }, column: usize::from(columns > 1) })
+    }
+
+    #[cold]
+    fn unequal(&self, a: &[usize], b: &[usize], size: usize, value: usize) -> Error {
+        let (at_a, at_b) = (usize::from(!self.transposed[0]), usize::from(self.transposed[1]));
+        let (a, b) = (ShapeText(a), ShapeText(b));
+        let (trans_a, trans_b) = (self.transposed[0] as u8, self.transposed[1] as u8);
+        let text = format!(
+            "\"A\" of shape {a} and \"B\" of shape {b} can't be multiplied with transA = {trans_a} and \
+             transB = {trans_b}: dimension {at_a} of \"A\" is {size} and dimension {at_b} of \"B\" is {value}"
+        );
+        Error::input(text).parameter("B").axis(at_b as i64).size(size).value(value as i128)
+    }
+}
+
+impl Operator for Gemm {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        with_numbers!(call.tensor(0)?.dtype(), S => self.multiply::<S>(call))
+    }
+
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        let [of_a, of_b] = self.transposed;
+        let dim = |k: usize, at: bool| match inputs.get(k).copied().flatten().and_then(Fact::dims) {
+            Some([rows, columns]) => if at { columns } else { rows }.clone(),
+            _ => Dim::Unknown,
+        };
+        Ok(vec![Fact::default().with_dims([dim(0, of_a), dim(1, !of_b)])])
+    }
+}
+
+/// An operand after its transposition.
+struct Sides<'a, S> {
+    rows: usize,
+    columns: usize,
+    view: View<'a, S>,
+}
+
+fn matrix<'a, S: Multiply>(call: &Call<'_>, k: usize, tensor: &'a Tensor, transposed: bool) -> Result<Sides<'a, S>> {
+    let &[rows, columns] = tensor.shape() else {
+        let (name, shape) = (call.name(k), ShapeText(tensor.shape()));
+        let text = format!("\"{name}\" of shape {shape} has rank {}: it must be a matrix", tensor.rank());
+        return Err(Error::input(text).parameter(name));
+    };
+    let view = View::rows(tensor.as_slice::<S>()?, columns);
+    Ok(match transposed {
+        false => Sides { rows, columns, view },
+        true => Sides { rows: columns, columns: rows, view: view.transposed() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::operator::Attribute;
+    use crate::ops::testing::{int, run, tensor};
+    use crate::value::Value;
+    use half::f16;
+
+    fn float(name: &str, value: f32) -> (&str, Attribute) {
+        (name, Attribute::Float(value))
+    }
+
+    fn a() -> Value {
+        tensor(&[2, 3], [1f32, 2., 3., 4., 5., 6.])
+    }
+
+    fn b() -> Value {
+        tensor(&[3, 2], [1f32, 0., 0., 1., 1., 1.])
+    }
+
+    #[test]
+    fn transposed_operands() {
+        let want = || tensor(&[2, 2], [4f32, 5., 10., 11.]);
+        run("Gemm", 13, [], [&a(), &b()]).gives(want());
+        let turned_a = tensor(&[3, 2], [1f32, 4., 2., 5., 3., 6.]);
+        run("Gemm", 11, [int("transA", 1)], [&turned_a, &b()]).gives(want());
+        let turned_b = tensor(&[2, 3], [1f32, 0., 1., 0., 1., 1.]);
+        run("Gemm", 11, [int("transB", 1)], [&a(), &turned_b]).gives(want());
+        run("Gemm", 13, [int("transA", 1), int("transB", 2)], [&turned_a, &turned_b]).gives(want());
+    }
+
+    #[test]
+    fn factors_and_addends() {
+        let gives = |c: Value, want: [f32; 4]| {
+            let factors = [float("alpha", 2.), float("beta", 0.5)];
+            run("Gemm", 7, factors, [&a(), &b(), &c]).gives(tensor(&[2, 2], want));
+        };
+        gives(tensor(&[], [2f32]), [9., 11., 21., 23.]);
+        gives(tensor(&[1], [2f32]), [9., 11., 21., 23.]);
+        gives(tensor(&[2], [2f32, 4.]), [9., 12., 21., 24.]);
+        gives(tensor(&[1, 2], [2f32, 4.]), [9., 12., 21., 24.]);
+        gives(tensor(&[2, 1], [2f32, 4.]), [9., 11., 22., 24.]);
+        gives(tensor(&[2, 2], [2f32, 4., 6., 8.]), [9., 12., 23., 26.]);
+        run("Gemm", 11, [float("alpha", 0.5)], [&a(), &b()]).gives(tensor(&[2, 2], [2f32, 2.5, 5., 5.5]));
+    }
+
+    #[test]
+    fn other_types() {
+        let (a, b, c) = (tensor(&[1, 2], [1i64 << 62, 3]), tensor(&[2, 1], [4i64, 5]), tensor(&[], [7i64]));
+        run("Gemm", 13, [], [&a, &b, &c]).gives(tensor(&[1, 1], [22i64]));
+        run("Gemm", 9, [float("beta", -2.)], [&a, &b, &c]).gives(tensor(&[1, 1], [1i64]));
+        run("Gemm", 9, [float("alpha", 0.25)], [&a, &b, &c]).gives(tensor(&[1, 1], [10i64]));
+        // Rounded once: 2048 + 1 + 1.
+        let half = |value: f32| tensor(&[1, 1], [f16::from_f32(value)]);
+        let (a, b) = (tensor(&[1, 2], [2048., 1.].map(f16::from_f32)), tensor(&[2, 1], [f16::ONE; 2]));
+        run("Gemm", 7, [], [&a, &b, &half(1.)]).gives(half(2050.));
+    }
+
+    #[test]
+    fn empty_ones() {
+        let none = |shape: &[usize]| tensor(shape, Vec::<f32>::new());
+        run("Gemm", 13, [], [&none(&[0, 3]), &b()]).gives(none(&[0, 2]));
+        let c = tensor(&[2], [5f32, 6.]);
+        run("Gemm", 13, [], [&none(&[2, 0]), &none(&[0, 2]), &c]).gives(tensor(&[2, 2], [5f32, 6., 5., 6.]));
+    }
+
+    #[test]
+    fn old_versions_broadcast_on_request() {
+        let c = tensor(&[2], [1f32, 2.]);
+        run("Gemm", 1, [int("broadcast", 1)], [&a(), &b(), &c]).gives(tensor(&[2, 2], [5f32, 7., 11., 13.]));
+        run("Gemm", 6, [], [&a(), &b(), &c])
+            .fails("\"C\" has shape [2], and the output [2, 2]: without \"broadcast\" they must be equal");
+    }
+
+    #[test]
+    fn refusals() {
+        run("Gemm", 13, [int("transA", 1)], [&a(), &b()]).fails(
+            "\"A\" of shape [2, 3] and \"B\" of shape [3, 2] can't be multiplied with transA = 1 and transB = 0: \
+             dimension 0 of \"A\" is 2 and dimension 0 of \"B\" is 3",
+        );
+        run("Gemm", 13, [], [&tensor(&[3], [1f32; 3]), &b()])
+            .fails("\"A\" of shape [3] has rank 1: it must be a matrix");
+        for shape in [&[3][..], &[3, 1], &[1, 2, 2], &[0]] {
+            let c = tensor(shape, vec![0f32; shape.iter().product()]);
+            let error =
+                run("Gemm", 7, [], [&a(), &b(), &c]).fails("can't be broadcast to the shape of the output, [2, 2]");
+            assert_eq!(error.place().parameter.as_deref(), Some("C"));
+        }
+    }
+}

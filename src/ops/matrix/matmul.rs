@@ -1,0 +1,222 @@
+//! MatMul: products of matrices, as numpy's `matmul`.
+//! <https://onnx.ai/onnx/operators/onnx__MatMul.html>
+
+use crate::ops::prelude::*;
+
+pub(super) const MATMUL: Implementation =
+    Implementation { domain: "", name: "MatMul", versions: &[1, 9, 13], make: Make::Run(load) };
+
+/// `Y[.., i, j] = sum over p of A[.., i, p] * B[.., p, j]`
+///
+/// Dimensions before the last two are broadcast. A vector is a row as `A` and a column as `B`, and the output lacks
+/// that dimension.
+#[derive(Debug)]
+struct MatMul {
+    weights: Weights,
+}
+
+fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    Ok(Box::new(MatMul { weights: Weights::of(node, 1) }))
+}
+
+impl MatMul {
+    fn multiply<S: Multiply>(&self, call: &Call<'_>) -> Result<Values> {
+        let (a, b) = (call.ranked(0)?, call.ranked(1)?);
+        let sizes = Sizes::of(a.shape(), b.shape())?;
+        let Sizes { m, k, n, batch, .. } = &sizes;
+        let mut output = call.output::<S>(&sizes.output)?;
+        let right = View::rows(b.as_slice::<S>()?, *n);
+        let count = b.len().checked_div(k.saturating_mul(*n)).unwrap_or(0);
+        let b = self.weights.right(call, right, count, (*k, *n))?;
+        let a = View::rows(a.as_slice::<S>()?, *k);
+        let product = Product { m: *m, k: *k, n: *n, a, b, batch, epilogue: Epilogue::default() };
+        multiply(call, product, output.elements_mut()?)?;
+        Ok(smallvec![output.finish().into()])
+    }
+}
+
+impl Operator for MatMul {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        with_numbers!(call.tensor(0)?.dtype(), S => self.multiply::<S>(call))
+    }
+
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        let [Some(a), Some(b)] = inputs else { return Ok(Vec::new()) };
+        let dims = a.dims().zip(b.dims()).and_then(|(a, b)| output_dims(a, b));
+        Ok(dims.map(|dims| Fact::default().with_dims(dims)).into_iter().collect())
+    }
+}
+
+/// The sizes of a product.
+struct Sizes {
+    m: usize,
+    k: usize,
+    n: usize,
+    batch: Vec<Batch>,
+    output: Shape,
+}
+
+impl Sizes {
+    fn of(a: &[usize], b: &[usize]) -> Result<Sizes> {
+        let ((a_batch, m, k), (b_batch, rows, n)) = (matrix(a, false), matrix(b, true));
+        if k != rows {
+            return Err(unequal(a, b, a.len() - 1, b.len() - b.len().min(2), ""));
+        }
+        let (mut output, mut batch) = (Shape::new(), Vec::new());
+        let (mut a_next, mut b_next) = (kernels::volume(m, [&k]), kernels::volume(k, [&n]));
+        let rank = a_batch.len().max(b_batch.len());
+        for from_end in 1..=rank {
+            let dim = |dims: &[usize]| dims.iter().nth_back(from_end - 1).copied().unwrap_or(1);
+            let (a_dim, b_dim) = (dim(a_batch), dim(b_batch));
+            if a_dim != b_dim && a_dim != 1 && b_dim != 1 {
+                let (at_a, at_b) = (a_batch.len() - from_end, b_batch.len() - from_end);
+                return Err(unequal(a, b, at_a, at_b, ", and neither is 1"));
+            }
+            let size = if a_dim == 1 { b_dim } else { a_dim };
+            let stride = |dim: usize, next: usize| if dim == 1 { 0 } else { next };
+            batch.push(Batch { size, a: stride(a_dim, a_next), b: stride(b_dim, b_next) });
+            output.push(size);
+            (a_next, b_next) = (a_next.saturating_mul(a_dim), b_next.saturating_mul(b_dim));
+        }
+        batch.reverse();
+        output.reverse();
+        output.extend((a.len() > 1).then_some(m));
+        output.extend((b.len() > 1).then_some(n));
+        Ok(Sizes { m, k, n, batch, output })
+    }
+}
+
+/// The dimensions before those of the matrices, and the number of rows and of columns; a vector is one of these.
+fn matrix(dims: &[usize], as_column: bool) -> (&[usize], usize, usize) {
+    match dims {
+        [batch @ .., rows, columns] => (batch, *rows, *columns),
+        [size] if as_column => (&[], *size, 1),
+        [size] => (&[], 1, *size),
+        [] => (&[], 1, 1),
+    }
+}
+
+#[cold]
+fn unequal(a: &[usize], b: &[usize], at_a: usize, at_b: usize, why: &str) -> Error {
+    let dim = |dims: &[usize], at: usize| dims.get(at).copied().unwrap_or(0);
+    let (size, value) = (dim(a, at_a), dim(b, at_b));
+    let (a, b) = (ShapeText(a), ShapeText(b));
+    let text = format!(
+        "\"A\" of shape {a} and \"B\" of shape {b} can't be multiplied: \
+         dimension {at_a} of \"A\" is {size} and dimension {at_b} of \"B\" is {value}{why}"
+    );
+    Error::input(text).parameter("B").axis(at_b as i64).size(size).value(value as i128)
+}
+
+/// As [`Sizes::of`], for what is known at load.
+fn output_dims(a: &[Dim], b: &[Dim]) -> Option<Vec<Dim>> {
+    let ((a_batch, a_rest), (b_batch, b_rest)) =
+        (a.split_at(a.len().saturating_sub(2)), b.split_at(b.len().saturating_sub(2)));
+    let mut dims = Vec::new();
+    for from_end in (1..=a_batch.len().max(b_batch.len())).rev() {
+        let dim = |dims: &[Dim]| dims.iter().nth_back(from_end - 1).cloned().unwrap_or(Dim::Fixed(1));
+        dims.push(match (dim(a_batch), dim(b_batch)) {
+            (Dim::Fixed(1), dim) | (dim, Dim::Fixed(1)) => dim,
+            (Dim::Fixed(size), _) | (_, Dim::Fixed(size)) => Dim::Fixed(size),
+            (a, b) if a == b => a,
+            _ => Dim::Unknown,
+        });
+    }
+    dims.extend(match a_rest {
+        [rows, _] => Some(rows.clone()),
+        [_] => None,
+        _ => return None,
+    });
+    dims.extend(match b_rest {
+        [_, columns] => Some(columns.clone()),
+        [_] => None,
+        _ => return None,
+    });
+    Some(dims)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::output_dims;
+    use crate::dtype::Element;
+    use crate::ops::testing::{run, tensor};
+    use crate::value::{Dim, Value};
+    use half::{bf16, f16};
+
+    /// The numbers from 1 on.
+    fn iota(shape: &[usize]) -> Value {
+        tensor(shape, (1..=shape.iter().product()).map(|k| k as f32).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn shapes() {
+        let gives = |a: &[usize], b: &[usize], shape: &[usize], want: &[f32]| {
+            run("MatMul", 13, [], [&iota(a), &iota(b)]).gives(tensor(shape, want));
+        };
+        gives(&[2, 3], &[3, 2], &[2, 2], &[22., 28., 49., 64.]);
+        gives(&[3], &[3], &[], &[14.]);
+        gives(&[2, 3], &[3], &[2], &[14., 32.]);
+        gives(&[2], &[2, 3], &[3], &[9., 12., 15.]);
+        gives(&[2, 1, 2], &[2, 1], &[2, 1, 1], &[5., 11.]);
+        gives(&[2], &[2, 2, 1], &[2, 1], &[5., 11.]);
+        gives(&[1, 2], &[2, 2, 1], &[2, 1, 1], &[5., 11.]);
+        gives(&[2, 1, 1, 2], &[2, 2, 1], &[2, 2, 1, 1], &[5., 11., 11., 25.]);
+        gives(&[2, 2, 1, 1], &[2, 1, 1, 1], &[2, 2, 1, 1], &[1., 2., 6., 8.]);
+        gives(&[2, 0], &[0, 2], &[2, 2], &[0.; 4]);
+        gives(&[0, 2], &[2, 2], &[0, 2], &[]);
+        gives(&[3, 0, 2], &[2, 2], &[3, 0, 2], &[]);
+        gives(&[0, 1, 2], &[1, 2, 1], &[0, 1, 1], &[]);
+        gives(&[0], &[0], &[], &[0.]);
+    }
+
+    #[test]
+    fn types() {
+        fn product<T: Element>(of: fn(i32) -> T) -> (Value, Value, Value) {
+            let values = |values: &[i32]| values.iter().map(|v| of(*v)).collect::<Vec<_>>();
+            (tensor(&[1, 2], values(&[3, 4])), tensor(&[2, 1], values(&[5, 6])), tensor(&[1, 1], values(&[39])))
+        }
+        let cases = [
+            product(|v| v as f32),
+            product(f64::from),
+            product(|v| f16::from_f32(v as f32)),
+            product(|v| bf16::from_f32(v as f32)),
+            product(|v| v),
+            product(i64::from),
+            product(|v| v as u32),
+            product(|v| v as u64),
+        ];
+        for (a, b, want) in cases {
+            run("MatMul", 13, [], [&a, &b]).gives(want);
+        }
+        // Integers wrap, and halves round once.
+        run("MatMul", 9, [], [&tensor(&[2], [i32::MAX, 1]), &tensor(&[2], [2, 3])]).gives(tensor(&[], [1]));
+        let (a, b) = (tensor(&[3], [2048., 1., 1.].map(f16::from_f32)), tensor(&[3], [f16::ONE; 3]));
+        run("MatMul", 1, [], [&a, &b]).gives(tensor(&[], [f16::from_f32(2050.)]));
+    }
+
+    #[test]
+    fn refusals() {
+        let error = run("MatMul", 13, [], [&iota(&[2, 3]), &iota(&[4, 5])]).fails(
+            "\"A\" of shape [2, 3] and \"B\" of shape [4, 5] can't be multiplied: \
+             dimension 1 of \"A\" is 3 and dimension 0 of \"B\" is 4",
+        );
+        assert_eq!((error.place().axis, error.place().value), (Some(0), Some(4)));
+        run("MatMul", 1, [], [&iota(&[3]), &iota(&[2, 2, 3])])
+            .fails("dimension 0 of \"A\" is 3 and dimension 1 of \"B\" is 2");
+        run("MatMul", 1, [], [&iota(&[1, 3]), &iota(&[2])]).fails("dimension 0 of \"B\" is 2");
+        run("MatMul", 1, [], [&iota(&[2, 1, 1]), &iota(&[4, 3, 1, 1])])
+            .fails("dimension 0 of \"A\" is 2 and dimension 1 of \"B\" is 3, and neither is 1");
+        run("MatMul", 1, [], [&iota(&[]), &iota(&[1])]).fails("\"A\" is a scalar: it needs a rank of at least 1");
+    }
+
+    #[test]
+    fn dims_at_load() {
+        let symbol = || Dim::Symbol("n".into());
+        let dims = |a: &[Dim], b: &[Dim]| output_dims(a, b).unwrap();
+        assert_eq!(dims(&[symbol(), Dim::Fixed(3)], &[Dim::Unknown, Dim::Fixed(2)]), [symbol(), Dim::Fixed(2)]);
+        let batch = [symbol(), Dim::Fixed(1), Dim::Fixed(4), Dim::Unknown];
+        assert_eq!(dims(&batch, &[Dim::Fixed(7), Dim::Unknown, Dim::Unknown])[..2], [symbol(), Dim::Fixed(7)]);
+        assert_eq!(dims(&[Dim::Unknown], &[Dim::Unknown]), []);
+        assert_eq!(output_dims(&[], &[Dim::Unknown]), None);
+    }
+}

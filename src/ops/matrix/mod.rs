@@ -1,0 +1,8 @@
+//! Products of matrices.
+
+mod gemm;
+mod matmul;
+
+use crate::operator::Implementation;
+
+pub(super) static ALL: &[Implementation] = &[matmul::MATMUL, gemm::GEMM];

@@ -1,0 +1,9 @@
+//! ScatterND, ScatterElements, Scatter: a tensor with elements updated at indices.
+
+mod elements;
+mod nd;
+mod update;
+
+use crate::operator::Implementation;
+
+pub(super) static ALL: &[Implementation] = &[nd::SCATTER_ND, elements::SCATTER_ELEMENTS, elements::SCATTER];

@@ -1,0 +1,108 @@
+//! The text of string tensors.
+
+use super::memory::{Lease, Memory};
+use super::{NewTensor, Shape, Tensor};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The text that strings are views into, shared by the tensors with parts of it.
+#[derive(Debug)]
+pub(crate) struct Text {
+    text: Box<str>,
+    /// Empty for the text of a caller or a file.
+    pub(super) lease: Lease,
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Text {
+        Text { text: text.into(), lease: Lease::default() }
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Tensor {
+    /// The same string tensors as views into one text, so that their elements can be mixed; `None` if they can be mixed
+    /// as they are. `charge` counts the bytes of the text before it is made.
+    pub(crate) fn joined(
+        tensors: &[&Tensor],
+        memory: &Memory,
+        charge: impl FnOnce(u64) -> Result<()>,
+    ) -> Result<Option<Vec<Tensor>>> {
+        let texts = || tensors.iter().map(|tensor| tensor.text.as_ref());
+        let first = texts().next().flatten();
+        let shared = texts().all(|text| first.zip(text).is_some_and(|(first, text)| Arc::ptr_eq(first, text)));
+        if shared || first.is_none() {
+            return Ok(None);
+        }
+        let mut bytes = 0usize;
+        for tensor in tensors {
+            bytes = tensor.strings()?.fold(bytes, |bytes, string| bytes.saturating_add(string.len()));
+        }
+        charge(bytes as u64)?;
+        let lease = memory.lease(bytes)?;
+        let mut text = String::new();
+        text.try_reserve_exact(bytes).map_err(|_| Error::out_of_memory("the text of the strings", bytes as u64))?;
+        for tensor in tensors {
+            tensor.strings()?.for_each(|string| text.push_str(string));
+        }
+        let text = Arc::new(Text { text: text.into(), lease });
+        let mut at = 0;
+        let views = |tensor: &&Tensor| {
+            let (shape, len) = (Shape::from_slice(tensor.shape()), tensor.bytes().len());
+            let mut new = NewTensor::new(DType::String, shape, len, Some(Arc::clone(&text)), memory)?;
+            for (view, string) in new.bytes_mut().as_chunks_mut::<8>().0.chunks_exact_mut(2).zip(tensor.strings()?) {
+                if let [from, to] = view {
+                    *from = u64::to_le_bytes(at);
+                    at += string.len() as u64;
+                    *to = u64::to_le_bytes(at);
+                }
+            }
+            Ok(new.finish())
+        };
+        tensors.iter().map(views).collect::<Result<Vec<Tensor>>>().map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(tensors: &[&Tensor], memory: &Memory) -> Result<Option<Vec<Tensor>>> {
+        Tensor::joined(tensors, memory, |_| Ok(()))
+    }
+
+    #[test]
+    fn strings_keep_their_values() {
+        let memory = Memory::new(1000);
+        let left = Tensor::from_strings(&[2], ["añ", ""]).unwrap();
+        let right = Tensor::from_strings(&[1, 1], ["b"]).unwrap();
+        let both = joined(&[&left, &right], &memory).unwrap().unwrap();
+        assert_eq!(both, [left.clone(), right]);
+        assert!(Arc::ptr_eq(both[0].text.as_ref().unwrap(), both[1].text.as_ref().unwrap()));
+        assert_eq!(joined(&[&both[0], &both[1]], &memory).unwrap(), None);
+        assert_eq!(joined(&[&Tensor::scalar(1i8)], &memory).unwrap(), None);
+    }
+
+    #[test]
+    fn the_text_counts_until_it_is_freed_or_handed_out() {
+        let memory = Memory::new(1000);
+        let long = Tensor::from_strings(&[1], ["x".repeat(300)]).unwrap();
+        let other = Tensor::from_strings(&[1], ["y"]).unwrap();
+        let first = joined(&[&long, &other], &memory).unwrap().unwrap();
+        assert_eq!(memory.live(), 301 + 2 * 16);
+        let second = joined(&[&long, &long, &other], &memory).unwrap().unwrap();
+        assert_eq!(joined(&[&long, &other], &memory).unwrap_err().place().limit, Some("run_bytes"));
+        second.iter().for_each(|tensor| tensor.hand_out(&memory));
+        drop(first);
+        assert_eq!(memory.live(), 0);
+    }
+}

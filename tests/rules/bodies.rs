@@ -1,0 +1,486 @@
+//! Subgraphs: what they see, how often they run, and what is refused.
+
+use super::common::proto::FunctionProto;
+use super::common::proto::attribute_proto::AttributeType;
+use super::common::{attribute, initializer, int, ints, type_of, typed};
+use super::*;
+use onnxref::{Limits, Optional, Sequence, Value, ValueType};
+
+/// A subgraph in an attribute.
+fn body(
+    name: &str,
+    inputs: &[ValueInfoProto],
+    nodes: Vec<NodeProto>,
+    outputs: &[&str],
+) -> common::proto::AttributeProto {
+    let graph = GraphProto {
+        name: Some(name.into()),
+        node: nodes,
+        input: inputs.to_vec(),
+        output: outputs
+            .iter()
+            .map(|name| ValueInfoProto { name: Some(name.to_string()), ..Default::default() })
+            .collect(),
+        ..GraphProto::default()
+    };
+    common::proto::AttributeProto { g: Some(Box::new(graph)), ..attribute(name, AttributeType::Graph) }
+}
+
+fn open(name: &str, dtype: DType) -> ValueInfoProto {
+    value(name, dtype, None)
+}
+
+/// A model with inputs `x` (float), `n` (int64) and `c` (bool), and outputs of any type.
+fn model_of(opset: i64, nodes: Vec<NodeProto>, outputs: &[&str]) -> ModelProto {
+    ModelProto {
+        ir_version: Some(8),
+        opset_import: vec![import("", opset)],
+        graph: Some(GraphProto {
+            node: nodes,
+            input: vec![open("x", DType::Float), open("n", DType::Int64), open("c", DType::Bool)],
+            output: outputs
+                .iter()
+                .map(|name| ValueInfoProto { name: Some(name.to_string()), ..Default::default() })
+                .collect(),
+            ..GraphProto::default()
+        }),
+        ..ModelProto::default()
+    }
+}
+
+fn feeds(x: &[f32], n: i64, c: bool) -> Inputs<'static> {
+    inputs! { "x" => Tensor::from(x.to_vec()), "n" => Tensor::scalar(n), "c" => Tensor::scalar(c) }
+}
+
+fn floats(values: &[f32]) -> Value {
+    Tensor::from(values.to_vec()).into()
+}
+
+/// `y = If(c) { x + x } else { x * (x + x) }`: the branches read outer values, the second one also an inner one.
+fn either() -> Vec<NodeProto> {
+    let then_branch = body("then_branch", &[], vec![node("Add", &["x", "x"], &["t"], vec![])], &["t"]);
+    let nodes = vec![node("Add", &["x", "x"], &["d"], vec![]), node("Mul", &["x", "d"], &["e"], vec![])];
+    vec![node("If", &["c"], &["y"], vec![then_branch, body("else_branch", &[], nodes, &["e"])])]
+}
+
+/// `s = sum of x over n trips; all = the sums after each`: `x` is read from outside.
+fn looped() -> Vec<NodeProto> {
+    let inputs = [open("i", DType::Int64), open("go", DType::Bool), open("before", DType::Float)];
+    let nodes = vec![
+        node("Add", &["before", "x"], &["after"], vec![]),
+        node("Identity", &["after"], &["each"], vec![]),
+        node("Identity", &["go"], &["on"], vec![]),
+    ];
+    vec![
+        node("Sub", &["x", "x"], &["zero"], vec![]),
+        node("Loop", &["n", "", "zero"], &["s", "all"], vec![body("body", &inputs, nodes, &["on", "after", "each"])]),
+    ]
+}
+
+#[test]
+fn one_of_two() {
+    let model = load(&model_of(13, either(), &["y"])).unwrap();
+    assert_eq!(model.run(feeds(&[1.0, 3.0], 0, true)).unwrap().get("y"), Some(&floats(&[2.0, 6.0])));
+    assert_eq!(model.run(feeds(&[1.0, 3.0], 0, false)).unwrap().get("y"), Some(&floats(&[2.0, 18.0])));
+    // A branch may give an outer value as it is, and has no other inputs.
+    let branches = vec![body("then_branch", &[], vec![], &["x"]), body("else_branch", &[], vec![], &["n"])];
+    let model = load(&model_of(13, vec![node("If", &["c"], &["y"], branches)], &["y"])).unwrap();
+    assert_eq!(model.run(feeds(&[1.0], 7, false)).unwrap().get("y"), Some(&Tensor::scalar(7i64).into()));
+    let wrong =
+        vec![body("then_branch", &[open("i", DType::Float)], vec![], &["x"]), body("else_branch", &[], vec![], &["x"])];
+    let error = load(&model_of(13, vec![node("If", &["c"], &["y"], wrong)], &["y"])).unwrap_err();
+    let text = "node #0 (If-13): the subgraph \"then_branch\" has 1 input: this node needs 0";
+    assert_eq!((error.kind(), error.to_string().as_str()), (Kind::Model, text));
+}
+
+#[test]
+fn as_often_as_it_says() {
+    let model = load(&model_of(13, looped(), &["s", "all"])).unwrap();
+    let outputs = model.run(feeds(&[1.0, 2.0], 3, true)).unwrap();
+    assert_eq!(outputs.get("s"), Some(&floats(&[3.0, 6.0])));
+    assert_eq!(outputs["all"], array![[1f32, 2.0], [2.0, 4.0], [3.0, 6.0]].into());
+    let outputs = model.run(feeds(&[1.0, 2.0], 0, true)).unwrap();
+    assert_eq!(outputs.get("s"), Some(&floats(&[0.0, 0.0])));
+    assert_eq!((outputs["all"].dtype(), outputs["all"].shape()[0]), (DType::Float, 0));
+    assert_eq!(model.run(feeds(&[1.0, 2.0], -5, true)).unwrap().get("s"), Some(&floats(&[0.0, 0.0])));
+    // Without optimisation too.
+    let plain = load_with(Model::options().optimize(false), &model_of(13, looped(), &["s", "all"])).unwrap();
+    assert_eq!(plain.run(feeds(&[1.0, 2.0], 3, true)).unwrap().get("s"), Some(&floats(&[3.0, 6.0])));
+}
+
+#[test]
+fn until_the_condition_is_false() {
+    // Counts down from n, and stops at 0.
+    let inputs = [open("i", DType::Int64), open("go", DType::Bool), open("left", DType::Int64)];
+    let one = initializer("one", &Tensor::scalar(1i64));
+    let nodes =
+        vec![node("Sub", &["left", "one"], &["less"], vec![]), node("Cast", &["less"], &["on"], vec![int("to", 9)])];
+    let mut count = body("body", &inputs, nodes, &["on", "less", "i"]);
+    count.g.as_mut().unwrap().initializer.push(one);
+    let proto = model_of(13, vec![node("Loop", &["", "c", "n"], &["last", "trips"], vec![count])], &["last", "trips"]);
+    let model = load(&proto).unwrap();
+    let outputs = model.run(feeds(&[], 4, true)).unwrap();
+    assert_eq!((&outputs["last"], &outputs["trips"]), (&Tensor::scalar(0i64), &Tensor::from(vec![0i64, 1, 2, 3])));
+    let outputs = model.run(feeds(&[], 4, false)).unwrap();
+    assert_eq!((&outputs["last"], outputs["trips"].shape()), (&Tensor::scalar(4i64), &[0][..]));
+    // It never ends by itself.
+    let mut limits = Limits::default();
+    limits.run_nodes = 10_000;
+    let error = load_with(Model::options().limits(limits), &proto).unwrap().run(feeds(&[], -1, true)).unwrap_err();
+    assert_eq!(error.place().limit, Some("run_nodes"));
+}
+
+#[test]
+fn two_to_the_63_empty_trips() {
+    let inputs = [open("i", DType::Int64), open("go", DType::Bool)];
+    let nodes = vec![node("Loop", &["n", ""], &["all"], vec![body("body", &inputs, vec![], &["go", "i"])])];
+    let model = model_of(13, nodes, &["all"]);
+    let mut limits = Limits::default();
+    limits.run_nodes = 100_000;
+    let error =
+        load_with(Model::options().limits(limits), &model).unwrap().run(feeds(&[], i64::MAX, true)).unwrap_err();
+    assert_eq!((error.kind(), error.place().limit), (Kind::Limit, Some("run_nodes")));
+    // The lists of what is stacked count as memory too.
+    let mut limits = Limits::default();
+    limits.run_bytes = 1 << 20;
+    let error =
+        load_with(Model::options().limits(limits), &model).unwrap().run(feeds(&[], i64::MAX, true)).unwrap_err();
+    assert_eq!((error.kind(), error.place().limit), (Kind::Limit, Some("run_bytes")));
+}
+
+#[test]
+fn entry_by_entry() {
+    // Sums of the columns before each, from the right; and the doubles of these.
+    let inputs = [open("before", DType::Float), open("column", DType::Float)];
+    let nodes = vec![
+        node("Add", &["before", "column"], &["after"], vec![]),
+        node("Add", &["after", "after"], &["twice"], vec![]),
+    ];
+    let attributes = vec![
+        body("body", &inputs, nodes, &["after", "twice"]),
+        int("num_scan_inputs", 1),
+        ints("scan_input_axes", &[-1]),
+        ints("scan_input_directions", &[1]),
+        ints("scan_output_axes", &[1]),
+        ints("scan_output_directions", &[1]),
+    ];
+    let mut model = model_of(13, vec![node("Scan", &["start", "x"], &["sum", "all"], attributes)], &["sum", "all"]);
+    graph_of(&mut model).initializer.push(initializer("start", &Tensor::from(vec![0f32, 100.0])));
+    let x: Tensor = array![[1f32, 2.0, 3.0], [4.0, 5.0, 6.0]].into();
+    let feeds = |x: &Tensor| inputs! { "x" => x.clone(), "n" => Tensor::scalar(0i64), "c" => Tensor::scalar(true) };
+    let outputs = load_and_run(&model, feeds(&x)).unwrap();
+    assert_eq!(outputs.get("sum"), Some(&floats(&[6.0, 115.0])));
+    assert_eq!(outputs["all"], array![[12f32, 10.0, 6.0], [230.0, 222.0, 212.0]].into());
+    let error = load_and_run(&model, feeds(&Tensor::scalar(1f32))).unwrap_err();
+    assert!(error.to_string().contains("is a scalar"), "{error}");
+}
+
+#[test]
+fn names_inside_and_outside() {
+    // What is given outside before may not be given again inside.
+    let again = |inner: &str| {
+        let branches = [
+            body("then_branch", &[], vec![node("Add", &["x", "x"], &[inner], vec![])], &[inner]),
+            body("else_branch", &[], vec![], &["x"]),
+        ];
+        let nodes = vec![node("Add", &["x", "x"], &["d"], vec![]), node("If", &["c"], &["y"], branches.to_vec())];
+        load(&model_of(13, nodes, &["y", "d"]))
+    };
+    let error = again("d").unwrap_err();
+    assert_eq!(error.to_string(), "node #1 (If-13): the name \"d\" is given twice: in its subgraph, and outside");
+    // What comes later outside is not seen inside.
+    assert!(again("y").is_ok());
+    // A name that nobody gives is the fault of the outermost node that reads it.
+    let branches = [body("then_branch", &[], vec![], &["nobody"]), body("else_branch", &[], vec![], &["x"])];
+    let error = load(&model_of(13, vec![node("If", &["c"], &["y"], branches.to_vec())], &["y"])).unwrap_err();
+    assert_eq!(error.to_string(), "node #0 (If-13): input \"nobody\" is produced by nothing");
+}
+
+#[test]
+fn subgraphs_in_subgraphs() {
+    // A loop whose trips choose; both levels read outer values.
+    let inputs = [open("i", DType::Int64), open("go", DType::Bool), open("before", DType::Float)];
+    let then_branch = body("then_branch", &[], vec![node("Add", &["before", "x"], &["t"], vec![])], &["t"]);
+    let else_branch = body("else_branch", &[], vec![node("Mul", &["before", "x"], &["e"], vec![])], &["e"]);
+    let nodes = vec![node("If", &["c"], &["after"], vec![then_branch, else_branch])];
+    let nodes = vec![node("Loop", &["n", "", "x"], &["y"], vec![body("body", &inputs, nodes, &["go", "after"])])];
+    let model = load(&model_of(13, nodes, &["y"])).unwrap();
+    assert_eq!(model.run(feeds(&[2.0, 3.0], 3, true)).unwrap().get("y"), Some(&floats(&[8.0, 12.0])));
+    assert_eq!(model.run(feeds(&[2.0, 3.0], 3, false)).unwrap().get("y"), Some(&floats(&[16.0, 81.0])));
+}
+
+#[test]
+fn errors_name_the_node_in_the_subgraph() {
+    let then_branch =
+        body("then_branch", &[], vec![named("inner", node("Gather", &["x", "n"], &["t"], vec![]))], &["t"]);
+    let nodes =
+        vec![named("choice", node("If", &["c"], &["y"], vec![then_branch, body("else_branch", &[], vec![], &["x"])]))];
+    let error = load_and_run(&model_of(13, nodes, &["y"]), feeds(&[1.0], 5, true)).unwrap_err();
+    let text = "in node \"choice\" (If): node \"inner\" (Gather-13): indices = 5 is out of range";
+    assert!(error.to_string().starts_with(text), "{error}");
+    let place = error.place();
+    assert_eq!((place.node.as_deref(), place.function.as_deref()), (Some("inner"), Some("node \"choice\" (If)")));
+}
+
+/// A function whose nodes have subgraphs, and subgraphs whose nodes call functions.
+#[test]
+fn functions_and_subgraphs() {
+    let call = |inputs: &[&str], output: &str| NodeProto {
+        domain: Some("own".into()),
+        ..node("Pick", inputs, &[output], vec![])
+    };
+    // Pick(c, v) = If(c) { v + v } else { v }
+    let then_branch = body("then_branch", &[], vec![node("Add", &["v", "v"], &["t"], vec![])], &["t"]);
+    let pick = FunctionProto {
+        name: Some("Pick".into()),
+        domain: Some("own".into()),
+        input: vec!["c".into(), "v".into()],
+        output: vec!["r".into()],
+        node: vec![node(
+            "If",
+            &["c"],
+            &["r"],
+            vec![then_branch, body("else_branch", &[], vec![node("Identity", &["v"], &["e"], vec![])], &["e"])],
+        )],
+        opset_import: vec![import("", 13)],
+        ..FunctionProto::default()
+    };
+    let then_branch = body("then_branch", &[], vec![call(&["c", "x"], "p")], &["p"]);
+    let nodes = vec![node(
+        "If",
+        &["c"],
+        &["y"],
+        vec![then_branch, body("else_branch", &[], vec![call(&["c", "x"], "q")], &["q"])],
+    )];
+    let mut model = model_of(13, nodes, &["y"]);
+    model.opset_import.push(import("own", 1));
+    model.functions = vec![pick.clone()];
+    let loaded = load(&model).unwrap();
+    assert_eq!(loaded.run(feeds(&[2.0], 0, true)).unwrap().get("y"), Some(&floats(&[4.0])));
+    assert_eq!(loaded.run(feeds(&[2.0], 0, false)).unwrap().get("y"), Some(&floats(&[2.0])));
+
+    // A function sees no names around its call.
+    model.functions[0].node[0].attribute[1].g.as_mut().unwrap().node[0].input[0] = "x".into();
+    let error = load(&model).unwrap_err();
+    assert!(error.to_string().contains("input \"x\" is produced by nothing"), "{error}");
+
+    // A call of itself in a subgraph is one, too.
+    model.functions = vec![pick];
+    model.functions[0].node[0].attribute[1].g.as_mut().unwrap().node[0] = call(&["c", "v"], "e");
+    let error = load(&model).unwrap_err();
+    assert!(error.to_string().contains("functions can't be recursive"), "{error}");
+}
+
+#[test]
+fn calls_in_subgraphs_are_counted_before_they_are_expanded() {
+    // Each function calls the next one in both branches: 2^60 nodes.
+    let call = |k: usize, output: &str| NodeProto {
+        domain: Some("own".into()),
+        ..node(&format!("F{k}"), &["c", "v"], &[output], vec![])
+    };
+    let function = |k: usize| {
+        let inner =
+            |output: &str| if k == 60 { node("Identity", &["v"], &[output], vec![]) } else { call(k + 1, output) };
+        let branches = vec![
+            body("then_branch", &[], vec![inner("t")], &["t"]),
+            body("else_branch", &[], vec![inner("e")], &["e"]),
+        ];
+        FunctionProto {
+            name: Some(format!("F{k}")),
+            domain: Some("own".into()),
+            input: vec!["c".into(), "v".into()],
+            output: vec!["r".into()],
+            node: vec![node("If", &["c"], &["r"], branches)],
+            opset_import: vec![import("", 13), import("own", 1)],
+            ..FunctionProto::default()
+        }
+    };
+    let mut model = model_of(13, vec![call(1, "y")], &["y"]);
+    graph_of(&mut model).node[0].input = vec!["c".into(), "x".into()];
+    model.opset_import.push(import("own", 1));
+    model.functions = (1..=60).map(function).collect();
+    let error = load(&model).unwrap_err();
+    assert_eq!((error.kind(), error.place().limit), (Kind::Limit, Some("nodes")));
+    // Deep, but few: subgraphs nest only so far.
+    for function in &mut model.functions {
+        let branch = function.node[0].attribute[1].g.as_mut().unwrap();
+        branch.node = vec![node("Identity", &["v"], &["e"], vec![])];
+    }
+    let error = load(&model).unwrap_err();
+    assert_eq!((error.kind(), error.place().limit), (Kind::Limit, Some("nesting")));
+}
+
+/// `s = []; n times s = s + [x]; all = the elements of s; len = their number`
+fn collected() -> Vec<NodeProto> {
+    let before = typed("before", &ValueType::Tensor(DType::Float).sequence());
+    let inputs = [open("i", DType::Int64), open("go", DType::Bool), before];
+    let nodes = vec![node("SequenceInsert", &["before", "x"], &["after"], vec![])];
+    vec![
+        node("SequenceEmpty", &[], &["none"], vec![]),
+        node("Loop", &["n", "", "none"], &["s"], vec![body("body", &inputs, nodes, &["go", "after"])]),
+        node("SequenceLength", &["s"], &["len"], vec![]),
+    ]
+}
+
+#[test]
+fn a_loop_carries_a_sequence() {
+    let mut nodes = collected();
+    nodes.push(node("ConcatFromSequence", &["s"], &["all"], vec![int("axis", 0)]));
+    let proto = model_of(13, nodes, &["s", "len", "all"]);
+    for optimize in [true, false] {
+        let model = load_with(Model::options().optimize(optimize), &proto).unwrap();
+        let outputs = model.run(feeds(&[1.0, 2.0], 3, true)).unwrap();
+        let x = floats(&[1.0, 2.0]);
+        let want = Sequence::new(DType::Float.into(), [x.clone(), x.clone(), x]).unwrap();
+        assert_eq!(outputs.get("s"), Some(&want.into()));
+        assert_eq!(outputs["len"], Tensor::scalar(3i64));
+        assert_eq!(outputs.get("all"), Some(&floats(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0])));
+        // Without a trip it is the initial one.
+        let error = model.run(feeds(&[1.0, 2.0], 0, true)).unwrap_err();
+        assert!(error.to_string().contains("an empty sequence can't be concatenated"), "{error}");
+    }
+}
+
+#[test]
+fn what_a_loop_collects_is_memory_and_takes_linear_time() {
+    let proto = model_of(13, collected(), &["len"]);
+    let limited = |change: fn(&mut Limits)| {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        load_with(Model::options().limits(limits), &proto).unwrap()
+    };
+    // The tensor is the same, and empty: only the list grows.
+    let model = limited(|limits| limits.run_bytes = 1 << 20);
+    for _ in 0..3 {
+        let error = model.run(feeds(&[], i64::MAX, true)).unwrap_err();
+        assert_eq!((error.kind(), error.place().limit), (Kind::Limit, Some("run_bytes")));
+        // All of it is given back.
+        assert_eq!(model.run(feeds(&[], 2000, true)).unwrap()["len"], Tensor::scalar(2000i64));
+    }
+    // A copy for each insert would be 2 million steps.
+    let model = limited(|limits| limits.run_work = 10_000);
+    assert_eq!(model.run(feeds(&[], 2000, true)).unwrap()["len"], Tensor::scalar(2000i64));
+}
+
+#[test]
+fn a_sequence_that_leaves_the_run_is_memory_of_the_caller() {
+    let mut limits = Limits::default();
+    limits.run_bytes = 1 << 20;
+    let model = load_with(Model::options().limits(limits), &model_of(13, collected(), &["s"])).unwrap();
+    let all: Vec<_> = (0..10).map(|_| model.run(feeds(&[], 2000, true)).unwrap()).collect();
+    assert!(all.iter().all(|outputs| outputs.get("s").unwrap().sequence().unwrap().values().len() == 2000));
+}
+
+#[test]
+fn a_branch_gives_a_sequence() {
+    let then_branch = body("then_branch", &[], vec![node("SequenceConstruct", &["x", "x"], &["t"], vec![])], &["t"]);
+    let else_branch = body("else_branch", &[], vec![node("SequenceEmpty", &[], &["e"], vec![])], &["e"]);
+    let nodes = vec![
+        node("If", &["c"], &["s"], vec![then_branch, else_branch]),
+        node("SequenceLength", &["s"], &["len"], vec![]),
+    ];
+    let model = load(&model_of(13, nodes, &["s", "len"])).unwrap();
+    let pair = |values: Vec<Value>| Some(Value::from(Sequence::new(DType::Float.into(), values).unwrap()));
+    let outputs = model.run(feeds(&[5.0], 0, true)).unwrap();
+    assert_eq!(outputs.get("s").cloned(), pair(vec![floats(&[5.0]), floats(&[5.0])]));
+    let outputs = model.run(feeds(&[5.0], 0, false)).unwrap();
+    assert_eq!((outputs.get("s").cloned(), &outputs["len"]), (pair(vec![]), &Tensor::scalar(0i64)));
+    // Branches that differ in type: a run says which one it is.
+    let then_branch = body("then_branch", &[], vec![node("SequenceConstruct", &["n"], &["t"], vec![])], &["t"]);
+    let else_branch = body("else_branch", &[], vec![node("SequenceEmpty", &[], &["e"], vec![])], &["e"]);
+    let nodes = vec![
+        node("If", &["c"], &["s"], vec![then_branch, else_branch]),
+        node("SequenceInsert", &["s", "x"], &["y"], vec![]),
+    ];
+    let model = load(&model_of(13, nodes, &["y"])).unwrap();
+    assert_eq!(model.run(feeds(&[5.0], 0, false)).unwrap().get("y").cloned(), pair(vec![floats(&[5.0])]));
+    let error = model.run(feeds(&[5.0], 0, true)).unwrap_err();
+    let text = "\"tensor\" has element type float, but \"input_sequence\" holds int64";
+    assert!(error.to_string().contains(text), "{error}");
+}
+
+/// The next trip takes as optional what the last one hands on without a wrapper.
+#[test]
+fn an_optional_that_a_loop_carries() {
+    let before = typed("before", &ValueType::Tensor(DType::Float).optional());
+    let inputs = [open("i", DType::Int64), open("go", DType::Bool), before];
+    let then_branch = body("then_branch", &[], vec![node("OptionalGetElement", &["before"], &["t"], vec![])], &["t"]);
+    let nodes = vec![
+        node("OptionalHasElement", &["before"], &["has"], vec![]),
+        node("If", &["has"], &["v"], vec![then_branch, body("else_branch", &[], vec![], &["x"])]),
+        node("Add", &["v", "x"], &["after"], vec![]),
+    ];
+    let tp = Some(Box::new(type_of(&DType::Float.into())));
+    let none = common::proto::AttributeProto { tp, ..attribute("type", AttributeType::TypeProto) };
+    let nodes = vec![
+        node("Optional", &[], &["none"], vec![none]),
+        node("Loop", &["n", "", "none"], &["y"], vec![body("body", &inputs, nodes, &["go", "after"])]),
+    ];
+    let model = load(&model_of(16, nodes, &["y"])).unwrap();
+    assert_eq!(model.run(feeds(&[1.0], 3, true)).unwrap().get("y"), Some(&floats(&[4.0])));
+    let none = Optional::none(DType::Float.into());
+    assert_eq!(model.run(feeds(&[1.0], 0, true)).unwrap().get("y"), Some(&none.into()));
+}
+
+#[test]
+fn a_scan_reads_a_sequence() {
+    let inputs = [open("at", DType::Int64)];
+    let nodes = vec![node("SequenceAt", &["s", "at"], &["element"], vec![])];
+    let mut model = model_of(
+        13,
+        vec![
+            node("SplitToSequence", &["x"], &["s"], vec![int("keepdims", 0)]),
+            node(
+                "Scan",
+                &["order"],
+                &["y"],
+                vec![body("body", &inputs, nodes, &["element"]), int("num_scan_inputs", 1)],
+            ),
+        ],
+        &["y"],
+    );
+    graph_of(&mut model).initializer.push(initializer("order", &Tensor::from(vec![2i64, -3, 1])));
+    assert_eq!(
+        load_and_run(&model, feeds(&[5.0, 6.0, 7.0], 0, true)).unwrap().get("y"),
+        Some(&floats(&[7.0, 5.0, 6.0]))
+    );
+    let error = load_and_run(&model, feeds(&[5.0], 0, true)).unwrap_err();
+    assert!(error.to_string().contains("position = 2 is out of range for a sequence of 1 element: "), "{error}");
+}
+
+#[test]
+fn element_by_element() {
+    // `sums, x.. = SequenceMap(parts of x, x, parts of x) { part + x + other, x }`
+    let inputs = [open("part", DType::Float), open("whole", DType::Float), open("other", DType::Float)];
+    let nodes =
+        vec![node("Add", &["part", "whole"], &["half"], vec![]), node("Add", &["half", "other"], &["sum"], vec![])];
+    let map = |inner: &[&str], outputs: &[&str]| {
+        let attributes = vec![body("body", &inputs, nodes.clone(), inner)];
+        let split = node("SplitToSequence", &["x"], &["s"], vec![]);
+        let others = node("SequenceErase", &["s"], &["less"], vec![]);
+        let map = node("SequenceMap", &["s", "x", "s"], outputs, attributes);
+        model_of(17, vec![split, others, map], &[outputs, &["s"]].concat())
+    };
+    let list = |values: &[&[f32]]| {
+        Some(Value::from(Sequence::new(DType::Float.into(), values.iter().map(|values| floats(values))).unwrap()))
+    };
+    let model = load(&map(&["sum", "whole"], &["sums", "wholes"])).unwrap();
+    let outputs = model.run(feeds(&[1.0, 2.0], 0, true)).unwrap();
+    assert_eq!(outputs.get("sums").cloned(), list(&[&[3.0, 4.0], &[5.0, 6.0]]));
+    assert_eq!(outputs.get("wholes").cloned(), list(&[&[1.0, 2.0], &[1.0, 2.0]]));
+    let outputs = model.run(feeds(&[], 0, true)).unwrap();
+    assert_eq!((outputs.get("sums").cloned(), outputs.get("s").cloned()), (list(&[]), list(&[])));
+    let error = load(&map(&["sum"], &["sums", "wholes"])).unwrap_err();
+    assert!(error.to_string().contains("the subgraph \"body\" has 1 output: this node needs 2"), "{error}");
+    let mut uneven = map(&["sum"], &["sums"]);
+    graph_of(&mut uneven).node[2].input[2] = "less".into();
+    let error = load_and_run(&uneven, feeds(&[1.0, 2.0], 0, true)).unwrap_err();
+    let text = "input 2, of \"additional_inputs\", has 1 elements, and \"input_sequence\" has 2: they must be equal";
+    assert!(error.to_string().contains(text), "{error}");
+    // What the body gives are elements, so it gives tensors.
+    let mut nested = map(&["sum"], &["sums"]);
+    let inner = nested.graph.as_mut().unwrap().node[2].attribute[0].g.as_mut().unwrap();
+    inner.node[1] = node("SequenceConstruct", &["half"], &["sum"], vec![]);
+    let error = load_and_run(&nested, feeds(&[1.0], 0, true)).unwrap_err();
+    assert!(error.to_string().contains("seq(float)"), "{error}");
+}
