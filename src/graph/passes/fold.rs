@@ -9,9 +9,6 @@ use smallvec::SmallVec;
 /// Maximum elements and steps of all folding; the rest is left to the runs.
 const MOST: u64 = 1 << 26;
 
-/// Maximum memory for intermediate results of folding.
-const SCRATCH: u64 = 16 << 20;
-
 /// Folds nodes one by one while there is budget.
 pub(in crate::graph) struct Fold<'a> {
     budget: &'a Budget,
@@ -24,7 +21,7 @@ impl<'a> Fold<'a> {
     pub(in crate::graph) fn new(budget: &'a Budget, limits: &Limits) -> Fold<'a> {
         let mut limits = limits.clone();
         // Intermediate results, and pooled memory; results are charged separately.
-        let scratch = (budget.left() / 4).min(SCRATCH).min(limits.run_bytes);
+        let scratch = (budget.left() / 4).min(limits.run_bytes);
         limits.run_bytes = if budget.take(scratch).is_ok() { scratch } else { 0 };
         limits.run_elements = limits.run_elements.min(MOST);
         limits.run_work = limits.run_work.min(MOST);

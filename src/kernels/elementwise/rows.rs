@@ -214,14 +214,37 @@ fn widened<const N: usize>(half: Half, inputs: [&[u8]; N], count: usize, mut wor
 /// `out[i] = f(inputs[..][i])`
 #[inline(always)]
 fn each<A: Pod, B: Pod, const N: usize>(inputs: [&[A]; N], out: &mut [B], f: impl Fn([A; N]) -> B) {
-    let count = inputs.iter().fold(out.len(), |count, input| count.min(input.len()));
-    let inputs = inputs.map(|input| input.split_at(count).0);
-    for (i, out) in out.split_at_mut(count).0.iter_mut().enumerate() {
-        // Each input has `count` elements.
-        #[allow(clippy::indexing_slicing)]
-        let x = std::array::from_fn(|k| inputs[k][i]);
-        *out = f(x);
+    let (inputs, out) = of_equal_length(inputs, out);
+    for (i, out) in out.iter_mut().enumerate() {
+        *out = f(at(&inputs, i));
     }
+}
+
+#[inline(always)]
+fn of_equal_length<'a, A, B, const N: usize>(
+    mut inputs: [&'a [A]; N],
+    out: &'a mut [B],
+) -> ([&'a [A]; N], &'a mut [B]) {
+    let mut count = out.len();
+    for input in &inputs {
+        count = count.min(input.len());
+    }
+    for input in &mut inputs {
+        *input = input.split_at(count).0;
+    }
+    (inputs, out.split_at_mut(count).0)
+}
+
+/// The elements at a place that all inputs have.
+#[inline(always)]
+fn at<A: Pod, const N: usize>(inputs: &[&[A]; N], i: usize) -> [A; N] {
+    let mut x = [A::zeroed(); N];
+    for (x, input) in x.iter_mut().zip(inputs) {
+        #[allow(clippy::indexing_slicing)]
+        let element = input[i];
+        *x = element;
+    }
+    x
 }
 
 /// A loop over a row. Methods, unlike closures, can be inlined for sure, so that the loop is vectorized at each level.
@@ -238,14 +261,9 @@ struct FloatLoop<'a, F, T, const N: usize> {
 impl<F: Floats<N>, T: Real, const N: usize> Loop for FloatLoop<'_, F, T, N> {
     #[inline(always)]
     fn run(self) {
-        let FloatLoop { f, inputs, out } = self;
-        let count = inputs.iter().fold(out.len(), |count, input| count.min(input.len()));
-        let inputs = inputs.map(|input| input.split_at(count).0);
-        for (i, out) in out.split_at_mut(count).0.iter_mut().enumerate() {
-            // Each input has `count` elements.
-            #[allow(clippy::indexing_slicing)]
-            let x = std::array::from_fn(|k| inputs[k][i]);
-            *out = f.float(x);
+        let (inputs, out) = of_equal_length(self.inputs, self.out);
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = self.f.float(at(&inputs, i));
         }
     }
 }

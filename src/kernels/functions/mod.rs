@@ -24,9 +24,9 @@ mod trigonometric;
 pub(crate) use erf::erf;
 pub(crate) use exponential::{cosh, exp, expm1, sigmoid, sinh, tanh};
 pub(crate) use inverse::{acos, asin, atan};
-pub(crate) use logarithm::{acosh, asinh, atanh, log, softplus};
 #[cfg(test)]
 use logarithm::log1p;
+pub(crate) use logarithm::{acosh, asinh, atanh, log, softplus};
 pub(crate) use normal::normal;
 pub(crate) use power::pow;
 pub(crate) use trigonometric::{cos, cos_all, sin, sin_all, tan, tan_all};
@@ -199,13 +199,23 @@ reals! {
 /// The polynomial with these coefficients, the lowest first. Pairs of them don't wait for each other.
 #[inline(always)]
 fn polynomial<T: Float>(x: T, coefficients: &[T]) -> T {
-    let square = x * x;
-    let pairs = coefficients.chunks(2).rev().map(|pair| match *pair {
-        [low, high] => high.mul_add(x, low),
-        [low] => low,
-        _ => T::ZERO,
-    });
-    pairs.reduce(|sum, pair| sum.mul_add(square, pair)).unwrap_or(T::ZERO)
+    let (square, mut sum) = (x * x, None);
+    // Closures may stay calls, and a call is not compiled for the processor's level.
+    for pair in coefficients.chunks(2).rev() {
+        let pair = match *pair {
+            [low, high] => high.mul_add(x, low),
+            [low] => low,
+            _ => T::ZERO,
+        };
+        sum = Some(match sum {
+            Some(sum) => T::mul_add(sum, square, pair),
+            None => pair,
+        });
+    }
+    match sum {
+        Some(sum) => sum,
+        None => T::ZERO,
+    }
 }
 
 /// The rounded sum and its error. |a| >= |b|, or a is 0.
