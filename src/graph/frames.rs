@@ -4,7 +4,7 @@ use super::run::Slots;
 use super::{Graph, Node, Runs};
 use crate::error::{Error, Result};
 use crate::operator::{Context, Feeds, Resume, Sources, Step, Values};
-use crate::value::Value;
+use crate::value::{Optional, Value, ValueType};
 
 /// A running body, and the node that waits for it.
 #[derive(Debug)]
@@ -14,9 +14,12 @@ pub(super) struct Frame<'g> {
     at: usize,
     resume: Box<dyn Resume>,
     body: &'g Graph,
-    feeds: Vec<Option<Value>>,
+    /// The body's inputs come first.
     slots: Slots,
 }
+
+/// Bodies have their inputs in slots.
+const NO_FEEDS: Feeds<'static> = Feeds::Own(&[]);
 
 impl Graph {
     /// Runs a body that a node entered, all bodies that it enters, and the remaining nodes.
@@ -29,12 +32,12 @@ impl Graph {
     ) -> Result<()> {
         // The innermost body is the last one.
         let mut frames = vec![first];
-        while let Some(Frame { body, feeds: own, slots: inner, .. }) = frames.last_mut() {
-            let mut next = body.run_from(0, Feeds::Own(own), inner, context)?;
+        while let Some(Frame { body, slots: inner, .. }) = frames.last_mut() {
+            let mut next = body.run_from(0, NO_FEEDS, inner, context)?;
             while next.is_none() {
                 let Some(ended) = frames.pop() else { return Ok(()) };
                 let (graph, feeds, slots) = match frames.last_mut() {
-                    Some(outer) => (outer.body, Feeds::Own(&outer.feeds), &mut outer.slots),
+                    Some(outer) => (outer.body, NO_FEEDS, &mut outer.slots),
                     None => (self, feeds, &mut *slots),
                 };
                 let Frame { node, at, .. } = ended;
@@ -77,19 +80,26 @@ impl Graph {
         let mut own: Vec<Option<Value>> = given.into_iter().map(Some).collect();
         own.extend(body.captured.iter().map(|source| sources.get(*source).cloned()));
         let body = &body.graph;
+        for (value, input) in own.iter_mut().zip(&body.inputs) {
+            // A loop may carry a value where the next trip takes an optional.
+            if let (Some(given), Some(ValueType::Optional(element))) = (&*value, &input.info.value_type)
+                && given.is_of(element)
+            {
+                *value = value.take().map(|given| Optional::some(given).into());
+            }
+        }
         body.check_feeds(Feeds::Own(&own)).map_err(|error| node.place.locate(error))?;
-        let mut slots = Slots::default();
+        let mut slots = Slots::of(own);
         slots.reserve(body);
-        Ok(Frame { node, at, resume, body, feeds: own, slots })
+        Ok(Frame { node, at, resume, body, slots })
     }
 }
 
 impl Frame<'_> {
     /// Hands the outputs of the body to the node.
     fn resume(self, context: &Context) -> Result<(Step, Box<dyn Resume>)> {
-        let Frame { mut resume, body, feeds, mut slots, .. } = self;
-        let results: Result<Values> =
-            (0..body.outputs.len()).map(|k| body.take(k, Feeds::Own(&feeds), &mut slots)).collect();
+        let Frame { mut resume, body, mut slots, .. } = self;
+        let results: Result<Values> = (0..body.outputs.len()).map(|k| body.take(k, NO_FEEDS, &mut slots)).collect();
         let results = results?;
         slots.release(context);
         Ok((resume.resume(results, context)?, resume))

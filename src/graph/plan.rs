@@ -10,10 +10,17 @@ use std::collections::HashMap;
 
 /// Plans a draft that has no faults and whose operators are made.
 pub(super) fn plan(draft: Draft, node_count: usize) -> Graph {
+    plan_as(draft, node_count, false)
+}
+
+/// A body has its inputs in its first slots, so that a node may take them at their last use.
+fn plan_as(draft: Draft, node_count: usize, body: bool) -> Graph {
     let Draft { mut entries, nodes, inputs, outputs, fixed, notes, .. } = draft;
     let last_use = last_uses(&entries, &nodes, &outputs);
-    let mut plan =
-        Plan { last_use, sources: vec![None; entries.len()], constants: Vec::new(), slots: 0, free: Vec::new() };
+    let (sources, constants, free) = (vec![None; entries.len()], Vec::new(), Vec::new());
+    // There are no more inputs than ids, so the number fits.
+    let slots = if body { inputs.len() as u32 } else { 0 };
+    let mut plan = Plan { last_use, sources, constants, slots, free, body };
     let nodes = nodes.into_iter().enumerate().filter_map(|(at, node)| plan.node(node, at, &mut entries)).collect();
 
     let mut symbols = SymbolNumbers::default();
@@ -87,6 +94,8 @@ struct Plan {
     slots: u32,
     /// Slots that are free again.
     free: Vec<u32>,
+    /// Inputs are in slots.
+    body: bool,
 }
 
 impl Plan {
@@ -96,6 +105,7 @@ impl Plan {
         *source.get_or_insert_with(|| {
             let entry = entries.get_mut(id.at());
             match entry.as_ref().map(|entry| entry.by) {
+                Some(By::Input(k)) if self.body => Source::Slot(k),
                 Some(By::Input(k)) => Source::Input(k),
                 _ => {
                     self.constants.extend(entry.and_then(|entry| entry.fact.constant.take()).map(|value| *value));
@@ -118,7 +128,7 @@ impl Plan {
                 let body = |DraftBody { draft, captured, .. }| {
                     let captured = captured.into_iter().map(|id| self.source(id, entries)).collect();
                     let nodes = draft.node_count();
-                    Body { graph: plan(draft, nodes), captured }
+                    Body { graph: plan_as(draft, nodes, true), captured }
                 };
                 let bodies = bodies.into_iter().map(body).collect();
                 Runs::Control(Box::new(Bodies { control, bodies }))

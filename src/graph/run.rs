@@ -12,6 +12,11 @@ use smallvec::SmallVec;
 pub(crate) struct Slots(SmallVec<[Option<Value>; 2]>);
 
 impl Slots {
+    /// With these values in the first slots.
+    pub(super) fn of(values: Vec<Option<Value>>) -> Slots {
+        Slots(values.into())
+    }
+
     /// Releases all values, so that the next run can reuse their memory.
     pub(crate) fn clear(&mut self, context: &Context) {
         for slot in &mut self.0 {

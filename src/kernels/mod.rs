@@ -1,7 +1,7 @@
 //! Kernels: loops over plain slices. They don't know tensors or operators.
 //!
-//! This file is the vocabulary that all kernels share. Each kind has a folder ([`gather`]). Large work is shared among
-//! threads ([`parallel`]). Loops are plain code, compiled for several levels of the processor ([`cpu`]).
+//! This file is the vocabulary that all kernels share. Each kind has a folder ([`gather`], [`lanes`]). Large work is
+//! shared among threads ([`parallel`]). Loops are plain code, compiled for several levels of the processor ([`cpu`]).
 
 pub(crate) mod attention;
 pub(crate) mod convert;

@@ -31,7 +31,6 @@ pub(crate) trait Float:
     fn sqrt(self) -> Self;
     fn floor(self) -> Self;
     fn ceil(self) -> Self;
-    fn trunc(self) -> Self;
     fn round_ties_even(self) -> Self;
     fn copysign(self, sign: Self) -> Self;
     fn is_nan(self) -> bool;
@@ -55,8 +54,6 @@ pub(crate) trait Float:
 pub(crate) trait Int: Pod + Ord + Debug + Send + Sync {
     const ZERO: Self;
     const ONE: Self;
-    const MIN: Self;
-    const MAX: Self;
 
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
@@ -114,10 +111,6 @@ macro_rules! floats {
                 $type::ceil(self)
             }
             #[inline(always)]
-            fn trunc(self) -> Self {
-                $type::trunc(self)
-            }
-            #[inline(always)]
             fn round_ties_even(self) -> Self {
                 $type::round_ties_even(self)
             }
@@ -144,8 +137,6 @@ macro_rules! ints {
         impl Int for $type {
             const ZERO: Self = 0;
             const ONE: Self = 1;
-            const MIN: Self = $type::MIN;
-            const MAX: Self = $type::MAX;
 
             #[inline(always)]
             fn plus(self, other: Self) -> Self {

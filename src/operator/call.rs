@@ -6,7 +6,7 @@ use crate::error::{Error, Result, quote};
 use crate::kernels::{self, Resources};
 use crate::schema::Schema;
 use crate::tensor::{NewTensor, Scratch, Shape, Tensor};
-use crate::value::Value;
+use crate::value::{Sequence, Value};
 
 /// Bytes that are copied at a time.
 const COPIED: usize = 64 << 10;
@@ -84,6 +84,11 @@ impl Call<'_> {
             Some(value) => value.tensor(),
             None => Err(self.left_out(k)),
         }
+    }
+
+    /// The sequence of an input.
+    pub(crate) fn sequence(&self, k: usize) -> Result<&Sequence> {
+        self.input(k).ok_or_else(|| self.left_out(k))?.sequence()
     }
 
     /// The tensor of an optional input.

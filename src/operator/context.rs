@@ -5,6 +5,7 @@ use crate::error::{Error, Kind, Result};
 use crate::kernels::{Resources, Stop, Stopped};
 use crate::limits::{Limits, exceeded};
 use crate::tensor::{Memory, NewTensor, Shape, Tensor};
+use crate::value::{Sequence, ValueType};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,6 +106,11 @@ impl Context {
             return Err(exceeded("tensor_bytes", "the output takes", bytes.into(), "bytes", most));
         }
         Ok(())
+    }
+
+    /// An empty sequence with room for `count` elements. Its list counts as memory.
+    pub(crate) fn sequence(&self, element: Option<ValueType>, count: usize) -> Result<Sequence> {
+        Sequence::with_room(element, count, &self.memory)
     }
 
     /// Checks the rank of an output.

@@ -131,6 +131,13 @@ impl<'a> Node<'a> {
     /// The element type of output 0 that an attribute names, as `TensorProto.DataType` does: by its number, or by its
     /// name in an attribute of kind STRING.
     pub(crate) fn output_type(&self, name: &str) -> Result<DType> {
+        let dtype = self.element_type(name)?;
+        self.check_output_type(name, dtype)?;
+        Ok(dtype)
+    }
+
+    /// The element type that an attribute names, as [`Node::output_type`] reads it.
+    pub(crate) fn element_type(&self, name: &str) -> Result<DType> {
         let (found, given) = match self.attribute(name) {
             Some(Attribute::String(given)) => {
                 (DType::all().find(|dtype| dtype.name().to_uppercase() == *given), quote(given))
@@ -140,18 +147,15 @@ impl<'a> Node<'a> {
                 (i32::try_from(given).ok().and_then(DType::from_code), given.to_string())
             }
         };
-        let Some(dtype) = found else {
-            return Err(Error::model(format!("{name} is {given}, which is not an element type")).attribute(name));
-        };
-        self.check_output_type(name, dtype)?;
-        Ok(dtype)
+        found.ok_or_else(|| Error::model(format!("{name} is {given}, which is not an element type")).attribute(name))
     }
 
-    /// Fails if output 0 can't have an element type, which comes from an attribute.
-    pub(crate) fn check_output_type(&self, name: &str, dtype: DType) -> Result<()> {
+    /// Fails if output 0 can't have a type, which comes from an attribute.
+    pub(crate) fn check_output_type(&self, name: &str, value_type: impl Into<ValueType>) -> Result<()> {
+        let value_type = value_type.into();
         match self.schema.output(0) {
-            Some(output) if !output.types.contains(&dtype.into()) => {
-                let text = format!("{name} asks for {dtype}: allowed {}", output.types);
+            Some(output) if !output.types.contains(&value_type) => {
+                let text = format!("{name} asks for {value_type}: allowed {}", output.types);
                 Err(Error::model(text).attribute(name))
             }
             _ => Ok(()),

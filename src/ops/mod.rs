@@ -7,6 +7,7 @@ mod control;
 mod elementwise;
 mod gather;
 mod index;
+mod joining;
 mod lanes;
 mod layout;
 mod matrix;
@@ -17,6 +18,7 @@ mod prelude;
 mod product;
 mod reduce;
 mod scatter;
+mod sequence;
 #[cfg(test)]
 mod testing;
 
@@ -36,6 +38,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
         openvino::ALL,
         reduce::ALL,
         scatter::ALL,
+        sequence::ALL,
     ]
     .into_iter()
     .flatten()

@@ -4,6 +4,7 @@ pub(super) use super::axes::{Axes, places};
 pub(super) use super::index::{
     Range, check_grid, indices_of, integer, out_of_range, tuple_positions, unequal_batch, widened,
 };
+pub(super) use super::joining::{join, joined_size, part};
 pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured, same_shape};
 pub(super) use super::numbers::integers;
 pub(super) use super::product::{Multiply, Weights, multiply, with_numbers};
@@ -24,7 +25,7 @@ pub(super) use crate::operator::{
     Values, one_element,
 };
 pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, position_of, shape_of};
-pub(super) use crate::value::{Dim, Fact, Value, ValueType};
+pub(super) use crate::value::{Dim, Fact, Optional, Sequence, Value, ValueType};
 pub(super) use bytemuck::{Pod, cast_slice, cast_slice_mut};
 pub(super) use half::{bf16, f16};
 pub(super) use smallvec::{SmallVec, smallvec};

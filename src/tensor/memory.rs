@@ -99,13 +99,20 @@ impl Drop for Lease {
 /// Memory that is counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Counted {
-    _lease: Lease,
+    lease: Lease,
+}
+
+impl Counted {
+    /// Stops counting memory that leaves with the outputs of a run.
+    pub(crate) fn hand_out(&self, memory: &Memory) {
+        memory.hand_out(&self.lease);
+    }
 }
 
 impl Memory {
     /// Counts memory that is no tensor's: lists.
     pub(crate) fn count(&self, bytes: usize) -> Result<Counted> {
-        Ok(Counted { _lease: self.lease(bytes)? })
+        Ok(Counted { lease: self.lease(bytes)? })
     }
 
     /// Maximum number of pooled buffers: here, and again in the ledger.
@@ -164,7 +171,7 @@ impl Memory {
     }
 
     #[cfg(test)]
-    pub(super) fn live(&self) -> u64 {
+    pub(crate) fn live(&self) -> u64 {
         self.ledger.live.load(Relaxed)
     }
 

@@ -1,10 +1,12 @@
 //! The values that flow along the edges of a graph.
 
 mod fact;
+mod sequence;
 mod types;
 
 pub(crate) use fact::DimsText;
 pub use fact::{Dim, Fact};
+pub use sequence::Sequence;
 pub use types::{TypeSet, ValueType};
 
 use crate::dtype::{DType, Element};
@@ -26,13 +28,6 @@ pub enum Value {
     Optional(Optional),
     /// A map.
     Map(Map),
-}
-
-/// Values of one type, in order.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Sequence {
-    element: Option<ValueType>,
-    values: Arc<Vec<Value>>,
 }
 
 /// A value, or none.
@@ -122,6 +117,14 @@ impl Value {
         }
     }
 
+    /// The owned sequence.
+    pub(crate) fn into_sequence(self) -> Result<Sequence> {
+        match self {
+            Value::Sequence(sequence) => Ok(sequence),
+            other => Err(other.is_not("sequence")),
+        }
+    }
+
     /// The optional.
     ///
     /// # Errors
@@ -164,7 +167,7 @@ impl Value {
     pub(crate) fn for_each_tensor(&self, each: &mut dyn FnMut(&Tensor) -> Result<()>) -> Result<()> {
         match self {
             Value::Tensor(tensor) => each(tensor),
-            Value::Sequence(sequence) => sequence.values.iter().try_for_each(|value| value.for_each_tensor(each)),
+            Value::Sequence(sequence) => sequence.values().iter().try_for_each(|value| value.for_each_tensor(each)),
             Value::Optional(optional) => optional.get().map_or(Ok(()), |value| value.for_each_tensor(each)),
             Value::Map(map) => {
                 each(map.keys())?;
@@ -193,89 +196,56 @@ impl Value {
 
     #[cold]
     fn recycle_inside(self, memory: &Memory) {
-        let values = match self {
-            Value::Tensor(_) => return,
-            Value::Sequence(sequence) => sequence.values,
+        match self {
+            Value::Tensor(_) => {}
+            Value::Sequence(sequence) => sequence.recycle(memory),
             Value::Optional(Optional { value, .. }) => match value.map(Arc::try_unwrap) {
-                Some(Ok(value)) => return value.recycle(memory),
-                Some(Err(shared)) => return shared.hand_out(memory),
-                None => return,
+                Some(Ok(value)) => value.recycle(memory),
+                Some(Err(shared)) => shared.hand_out(memory),
+                None => {}
             },
             Value::Map(map) => {
                 let Entries { keys, values } = Arc::unwrap_or_clone(map.0);
                 keys.recycle(memory);
-                values.values
+                values.recycle(memory);
             }
-        };
-        match Arc::try_unwrap(values) {
-            Ok(values) => values.into_iter().for_each(|value| value.recycle(memory)),
-            Err(shared) => shared.iter().for_each(|value| value.hand_out(memory)),
         }
     }
 
     /// Stops counting memory that leaves with the outputs of a run.
     #[inline]
     pub(crate) fn hand_out(&self, memory: &Memory) {
-        if let Value::Tensor(tensor) = self {
-            return tensor.hand_out(memory);
+        match self {
+            Value::Tensor(tensor) => tensor.hand_out(memory),
+            Value::Sequence(sequence) => sequence.hand_out(memory),
+            Value::Optional(optional) => optional.get().into_iter().for_each(|value| value.hand_out(memory)),
+            Value::Map(map) => {
+                map.keys().hand_out(memory);
+                map.0.values.hand_out(memory);
+            }
         }
-        let _ = self.for_each_tensor(&mut |tensor| {
-            tensor.hand_out(memory);
-            Ok(())
-        });
     }
 
     /// Counts the memory of a value that an operator allocated itself, unless it is counted already, and calls `check`
     /// for each newly counted tensor.
     pub(crate) fn adopt(&mut self, memory: &Memory, check: &mut dyn FnMut(&Tensor) -> Result<()>) -> Result<()> {
-        let values = match self {
-            Value::Tensor(tensor) => return adopt(tensor, memory, check),
-            Value::Sequence(sequence) => Arc::get_mut(&mut sequence.values).map(Vec::as_mut_slice),
-            Value::Optional(optional) => optional.value.as_mut().and_then(Arc::get_mut).map(std::slice::from_mut),
+        match self {
+            Value::Tensor(tensor) => adopt(tensor, memory, check),
+            Value::Sequence(sequence) => sequence.adopt(memory, check),
+            Value::Optional(optional) => {
+                optional.value.as_mut().and_then(Arc::get_mut).map_or(Ok(()), |value| value.adopt(memory, check))
+            }
             Value::Map(map) => {
                 let Some(Entries { keys, values }) = Arc::get_mut(&mut map.0) else { return Ok(()) };
                 adopt(keys, memory, check)?;
-                Arc::get_mut(&mut values.values).map(Vec::as_mut_slice)
+                values.adopt(memory, check)
             }
-        };
-        values.into_iter().flatten().try_for_each(|value| value.adopt(memory, check))
+        }
     }
 }
 
 fn adopt(tensor: &mut Tensor, memory: &Memory, check: &mut dyn FnMut(&Tensor) -> Result<()>) -> Result<()> {
     if tensor.adopt(memory)? { check(tensor) } else { Ok(()) }
-}
-
-impl Sequence {
-    /// A sequence of values of type `element`.
-    ///
-    /// # Errors
-    /// If a value is of another type.
-    pub fn new(element: ValueType, values: impl IntoIterator<Item = Value>) -> Result<Sequence> {
-        let values: Vec<Value> = values.into_iter().collect();
-        if let Some(at) = values.iter().position(|value| !value.is_of(&element)) {
-            let other = values.get(at).map(Value::type_text).unwrap_or_default();
-            return Err(
-                Error::input(format!("element {at} of a sequence of {element} is of type {other}")).position(vec![at])
-            );
-        }
-        Ok(Sequence { element: Some(element), values: Arc::new(values) })
-    }
-
-    /// An empty sequence whose element type is open.
-    pub(crate) fn open() -> Sequence {
-        Sequence { element: None, values: Arc::default() }
-    }
-
-    /// The type of the elements; `None` for an empty sequence that doesn't say it.
-    pub fn element_type(&self) -> Option<&ValueType> {
-        self.element.as_ref()
-    }
-
-    /// The elements.
-    pub fn values(&self) -> &[Value] {
-        &self.values
-    }
 }
 
 impl Optional {
@@ -303,6 +273,11 @@ impl Optional {
     pub fn get(&self) -> Option<&Value> {
         self.value.as_deref()
     }
+
+    /// The owned value, if there is one.
+    pub(crate) fn into_value(self) -> Option<Value> {
+        self.value.map(Arc::unwrap_or_clone)
+    }
 }
 
 impl Map {
@@ -318,8 +293,8 @@ impl Map {
             let text = format!("keys of a map are {dtype} of rank {rank}: integers or strings of rank 1 are needed");
             return Err(Error::input(text));
         }
-        if keys.len() != values.values.len() {
-            let (keys, values) = (keys.len(), values.values.len());
+        if keys.len() != values.values().len() {
+            let (keys, values) = (keys.len(), values.values().len());
             return Err(Error::input(format!("a map has {keys} keys and {values} values")));
         }
         Ok(Map(Arc::new(Entries { keys, values })))

@@ -2,9 +2,9 @@
 
 use super::common::proto::FunctionProto;
 use super::common::proto::attribute_proto::AttributeType;
-use super::common::{attribute, initializer, int, ints};
+use super::common::{attribute, initializer, int, ints, type_of, typed};
 use super::*;
-use onnxref::{Limits, Value};
+use onnxref::{Limits, Optional, Sequence, Value, ValueType};
 
 /// A subgraph in an attribute.
 fn body(
@@ -308,4 +308,179 @@ fn calls_in_subgraphs_are_counted_before_they_are_expanded() {
     }
     let error = load(&model).unwrap_err();
     assert_eq!((error.kind(), error.place().limit), (Kind::Limit, Some("nesting")));
+}
+
+/// `s = []; n times s = s + [x]; all = the elements of s; len = their number`
+fn collected() -> Vec<NodeProto> {
+    let before = typed("before", &ValueType::Tensor(DType::Float).sequence());
+    let inputs = [open("i", DType::Int64), open("go", DType::Bool), before];
+    let nodes = vec![node("SequenceInsert", &["before", "x"], &["after"], vec![])];
+    vec![
+        node("SequenceEmpty", &[], &["none"], vec![]),
+        node("Loop", &["n", "", "none"], &["s"], vec![body("body", &inputs, nodes, &["go", "after"])]),
+        node("SequenceLength", &["s"], &["len"], vec![]),
+    ]
+}
+
+#[test]
+fn a_loop_carries_a_sequence() {
+    let mut nodes = collected();
+    nodes.push(node("ConcatFromSequence", &["s"], &["all"], vec![int("axis", 0)]));
+    let proto = model_of(13, nodes, &["s", "len", "all"]);
+    for optimize in [true, false] {
+        let model = load_with(Model::options().optimize(optimize), &proto).unwrap();
+        let outputs = model.run(feeds(&[1.0, 2.0], 3, true)).unwrap();
+        let x = floats(&[1.0, 2.0]);
+        let want = Sequence::new(DType::Float.into(), [x.clone(), x.clone(), x]).unwrap();
+        assert_eq!(outputs.get("s"), Some(&want.into()));
+        assert_eq!(outputs["len"], Tensor::scalar(3i64));
+        assert_eq!(outputs.get("all"), Some(&floats(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0])));
+        // Without a trip it is the initial one.
+        let error = model.run(feeds(&[1.0, 2.0], 0, true)).unwrap_err();
+        assert!(error.to_string().contains("an empty sequence can't be concatenated"), "{error}");
+    }
+}
+
+#[test]
+fn what_a_loop_collects_is_memory_and_takes_linear_time() {
+    let proto = model_of(13, collected(), &["len"]);
+    let limited = |change: fn(&mut Limits)| {
+        let mut limits = Limits::default();
+        change(&mut limits);
+        load_with(Model::options().limits(limits), &proto).unwrap()
+    };
+    // The tensor is the same, and empty: only the list grows.
+    let model = limited(|limits| limits.run_bytes = 1 << 20);
+    for _ in 0..3 {
+        let error = model.run(feeds(&[], i64::MAX, true)).unwrap_err();
+        assert_eq!((error.kind(), error.place().limit), (Kind::Limit, Some("run_bytes")));
+        // All of it is given back.
+        assert_eq!(model.run(feeds(&[], 2000, true)).unwrap()["len"], Tensor::scalar(2000i64));
+    }
+    // A copy for each insert would be 2 million steps.
+    let model = limited(|limits| limits.run_work = 10_000);
+    assert_eq!(model.run(feeds(&[], 2000, true)).unwrap()["len"], Tensor::scalar(2000i64));
+}
+
+#[test]
+fn a_sequence_that_leaves_the_run_is_memory_of_the_caller() {
+    let mut limits = Limits::default();
+    limits.run_bytes = 1 << 20;
+    let model = load_with(Model::options().limits(limits), &model_of(13, collected(), &["s"])).unwrap();
+    let all: Vec<_> = (0..10).map(|_| model.run(feeds(&[], 2000, true)).unwrap()).collect();
+    assert!(all.iter().all(|outputs| outputs.get("s").unwrap().sequence().unwrap().values().len() == 2000));
+}
+
+#[test]
+fn a_branch_gives_a_sequence() {
+    let then_branch = body("then_branch", &[], vec![node("SequenceConstruct", &["x", "x"], &["t"], vec![])], &["t"]);
+    let else_branch = body("else_branch", &[], vec![node("SequenceEmpty", &[], &["e"], vec![])], &["e"]);
+    let nodes = vec![
+        node("If", &["c"], &["s"], vec![then_branch, else_branch]),
+        node("SequenceLength", &["s"], &["len"], vec![]),
+    ];
+    let model = load(&model_of(13, nodes, &["s", "len"])).unwrap();
+    let pair = |values: Vec<Value>| Some(Value::from(Sequence::new(DType::Float.into(), values).unwrap()));
+    let outputs = model.run(feeds(&[5.0], 0, true)).unwrap();
+    assert_eq!(outputs.get("s").cloned(), pair(vec![floats(&[5.0]), floats(&[5.0])]));
+    let outputs = model.run(feeds(&[5.0], 0, false)).unwrap();
+    assert_eq!((outputs.get("s").cloned(), &outputs["len"]), (pair(vec![]), &Tensor::scalar(0i64)));
+    // Branches that differ in type: a run says which one it is.
+    let then_branch = body("then_branch", &[], vec![node("SequenceConstruct", &["n"], &["t"], vec![])], &["t"]);
+    let else_branch = body("else_branch", &[], vec![node("SequenceEmpty", &[], &["e"], vec![])], &["e"]);
+    let nodes = vec![
+        node("If", &["c"], &["s"], vec![then_branch, else_branch]),
+        node("SequenceInsert", &["s", "x"], &["y"], vec![]),
+    ];
+    let model = load(&model_of(13, nodes, &["y"])).unwrap();
+    assert_eq!(model.run(feeds(&[5.0], 0, false)).unwrap().get("y").cloned(), pair(vec![floats(&[5.0])]));
+    let error = model.run(feeds(&[5.0], 0, true)).unwrap_err();
+    let text = "\"tensor\" has element type float, but \"input_sequence\" holds int64";
+    assert!(error.to_string().contains(text), "{error}");
+}
+
+/// The next trip takes as optional what the last one hands on without a wrapper.
+#[test]
+fn an_optional_that_a_loop_carries() {
+    let before = typed("before", &ValueType::Tensor(DType::Float).optional());
+    let inputs = [open("i", DType::Int64), open("go", DType::Bool), before];
+    let then_branch = body("then_branch", &[], vec![node("OptionalGetElement", &["before"], &["t"], vec![])], &["t"]);
+    let nodes = vec![
+        node("OptionalHasElement", &["before"], &["has"], vec![]),
+        node("If", &["has"], &["v"], vec![then_branch, body("else_branch", &[], vec![], &["x"])]),
+        node("Add", &["v", "x"], &["after"], vec![]),
+    ];
+    let tp = Some(Box::new(type_of(&DType::Float.into())));
+    let none = common::proto::AttributeProto { tp, ..attribute("type", AttributeType::TypeProto) };
+    let nodes = vec![
+        node("Optional", &[], &["none"], vec![none]),
+        node("Loop", &["n", "", "none"], &["y"], vec![body("body", &inputs, nodes, &["go", "after"])]),
+    ];
+    let model = load(&model_of(16, nodes, &["y"])).unwrap();
+    assert_eq!(model.run(feeds(&[1.0], 3, true)).unwrap().get("y"), Some(&floats(&[4.0])));
+    let none = Optional::none(DType::Float.into());
+    assert_eq!(model.run(feeds(&[1.0], 0, true)).unwrap().get("y"), Some(&none.into()));
+}
+
+#[test]
+fn a_scan_reads_a_sequence() {
+    let inputs = [open("at", DType::Int64)];
+    let nodes = vec![node("SequenceAt", &["s", "at"], &["element"], vec![])];
+    let mut model = model_of(
+        13,
+        vec![
+            node("SplitToSequence", &["x"], &["s"], vec![int("keepdims", 0)]),
+            node(
+                "Scan",
+                &["order"],
+                &["y"],
+                vec![body("body", &inputs, nodes, &["element"]), int("num_scan_inputs", 1)],
+            ),
+        ],
+        &["y"],
+    );
+    graph_of(&mut model).initializer.push(initializer("order", &Tensor::from(vec![2i64, -3, 1])));
+    assert_eq!(
+        load_and_run(&model, feeds(&[5.0, 6.0, 7.0], 0, true)).unwrap().get("y"),
+        Some(&floats(&[7.0, 5.0, 6.0]))
+    );
+    let error = load_and_run(&model, feeds(&[5.0], 0, true)).unwrap_err();
+    assert!(error.to_string().contains("position = 2 is out of range for a sequence of 1 element: "), "{error}");
+}
+
+#[test]
+fn element_by_element() {
+    // `sums, x.. = SequenceMap(parts of x, x, parts of x) { part + x + other, x }`
+    let inputs = [open("part", DType::Float), open("whole", DType::Float), open("other", DType::Float)];
+    let nodes =
+        vec![node("Add", &["part", "whole"], &["half"], vec![]), node("Add", &["half", "other"], &["sum"], vec![])];
+    let map = |inner: &[&str], outputs: &[&str]| {
+        let attributes = vec![body("body", &inputs, nodes.clone(), inner)];
+        let split = node("SplitToSequence", &["x"], &["s"], vec![]);
+        let others = node("SequenceErase", &["s"], &["less"], vec![]);
+        let map = node("SequenceMap", &["s", "x", "s"], outputs, attributes);
+        model_of(17, vec![split, others, map], &[outputs, &["s"]].concat())
+    };
+    let list = |values: &[&[f32]]| {
+        Some(Value::from(Sequence::new(DType::Float.into(), values.iter().map(|values| floats(values))).unwrap()))
+    };
+    let model = load(&map(&["sum", "whole"], &["sums", "wholes"])).unwrap();
+    let outputs = model.run(feeds(&[1.0, 2.0], 0, true)).unwrap();
+    assert_eq!(outputs.get("sums").cloned(), list(&[&[3.0, 4.0], &[5.0, 6.0]]));
+    assert_eq!(outputs.get("wholes").cloned(), list(&[&[1.0, 2.0], &[1.0, 2.0]]));
+    let outputs = model.run(feeds(&[], 0, true)).unwrap();
+    assert_eq!((outputs.get("sums").cloned(), outputs.get("s").cloned()), (list(&[]), list(&[])));
+    let error = load(&map(&["sum"], &["sums", "wholes"])).unwrap_err();
+    assert!(error.to_string().contains("the subgraph \"body\" has 1 output: this node needs 2"), "{error}");
+    let mut uneven = map(&["sum"], &["sums"]);
+    graph_of(&mut uneven).node[2].input[2] = "less".into();
+    let error = load_and_run(&uneven, feeds(&[1.0, 2.0], 0, true)).unwrap_err();
+    let text = "input 2, of \"additional_inputs\", has 1 elements, and \"input_sequence\" has 2: they must be equal";
+    assert!(error.to_string().contains(text), "{error}");
+    // What the body gives are elements, so it gives tensors.
+    let mut nested = map(&["sum"], &["sums"]);
+    let inner = nested.graph.as_mut().unwrap().node[2].attribute[0].g.as_mut().unwrap();
+    inner.node[1] = node("SequenceConstruct", &["half"], &["sum"], vec![]);
+    let error = load_and_run(&nested, feeds(&[1.0], 0, true)).unwrap_err();
+    assert!(error.to_string().contains("seq(float)"), "{error}");
 }

@@ -18,16 +18,17 @@ pub(crate) fn exp<T: Real>(x: T) -> T {
 /// e^(x + low), |low| at most a unit in the last place of x.
 #[inline(always)]
 pub(super) fn of_sum<T: Real>(x: T, low: T) -> T {
-    // e^x = y * 2^(n - 1): 2^n may be too large, 2^(n - 1) never is.
+    // e^x = 2y * 2^(n - 1): 2^n may be too large, 2^(n - 1) never is.
     let shift = T::BIASED - T::ONE;
     let bounded = greatest(least(x, T::EXP_MAX), T::EXP_MIN);
     let shifted = bounded.mul_add(T::LOG2_E, shift);
     let n = shifted - shift;
     let r = n.mul_add(-T::LN_2, bounded);
-    let y = (r + rest(r, n, low)).mul_add(T::of(2.0), T::of(2.0));
+    let (high, error) = sum(T::ONE, r);
+    let y = high + (error + rest(r, n, low));
     // What may be subnormal is rounded once, by the last product.
     let tiny = x < T::EXP_NORMAL;
-    let y = y * (if tiny { shifted + T::of(LIFT) } else { shifted }).power_of_two();
+    let y = (y + y) * (if tiny { shifted + T::of(LIFT) } else { shifted }).power_of_two();
     if tiny { y * T::of(LOWER) } else { y }
 }
 
@@ -41,8 +42,10 @@ pub(crate) fn expm1<T: Real>(x: T) -> T {
     let r = n.mul_add(-T::LN_2, bounded);
     // e^x / 2 - 1 / 2, s = 2^(n - 1)
     let s = shifted.power_of_two();
-    let (high, low) = sum(s - T::of(0.5), s * r);
-    let half = high + s.mul_add(rest(r, n, T::ZERO), low);
+    let (small, large) = if s < T::of(0.5) { (s, -T::of(0.5)) } else { (-T::of(0.5), s) };
+    let (whole, lost) = sum(large, small);
+    let (high, low) = sum(whole, s * r);
+    let half = high + (s.mul_add(rest(r, n, T::ZERO), low) + lost);
     // The half of a subnormal number isn't exact.
     if x.abs() < T::MIN_POSITIVE + T::MIN_POSITIVE { x } else { half + half }
 }
@@ -107,7 +110,7 @@ pub(crate) fn tanh<T: Real>(x: T) -> T {
     // What these two lack when s is small. The quotient is nearly 1 then.
     let lost = (above - below) - (s + s);
     let (dividend, error) = sum(below, r);
-    let dividend_error = (error + lost) + rest;
+    let (dividend, dividend_error) = sum(dividend, (error + lost) + rest);
     let (divisor, error) = sum(above, r);
     let (divisor, divisor_error) = sum(divisor, error + rest);
     let inverse = T::ONE / divisor;

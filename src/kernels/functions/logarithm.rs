@@ -1,7 +1,7 @@
 //! Functions of log(x).
 
 use super::exponential::LIFT;
-use super::{Real, ends, least, near_zero, polynomial, sum};
+use super::{Real, ends, least, near_zero, ordered, polynomial, sum};
 
 #[inline(always)]
 pub(crate) fn log<T: Real>(x: T) -> T {
@@ -98,12 +98,6 @@ fn together<T: Real>(f: T, rest: T, k: T) -> T {
     let high = k.mul_add(T::LN_2_SHORT, f);
     let low = f - k.mul_add(-T::LN_2_SHORT, high);
     high + (low + rest)
-}
-
-/// [`sum`] of the greater and the lesser one, which is -a at least.
-#[inline(always)]
-fn ordered<T: Real>(a: T, b: T) -> (T, T) {
-    if a > b { sum(a, b) } else { sum(b, a) }
 }
 
 /// sqrt(high + low), in two parts.

@@ -1,4 +1,5 @@
-//! Elementary functions of `f32` and `f64`, the same bits everywhere: std leaves the precision of its own open.
+//! Elementary functions of `f32` and `f64`, the same bits everywhere (any NaN is a NaN): std leaves the
+//! precision of its own open.
 //!
 //! They are plain code without branches: `mul_add`, additions, selections, and arithmetic on bits. In a loop that
 //! [`for_each_level`](super::cpu::for_each_level) compiles they become vectors, and compose with whatever else is in
@@ -23,7 +24,9 @@ mod trigonometric;
 pub(crate) use erf::erf;
 pub(crate) use exponential::{cosh, exp, expm1, sigmoid, sinh, tanh};
 pub(crate) use inverse::{acos, asin, atan};
-pub(crate) use logarithm::{acosh, asinh, atanh, log, log1p, softplus};
+pub(crate) use logarithm::{acosh, asinh, atanh, log, softplus};
+#[cfg(test)]
+use logarithm::log1p;
 pub(crate) use normal::normal;
 pub(crate) use power::pow;
 pub(crate) use trigonometric::{cos, cos_all, sin, sin_all, tan, tan_all};
@@ -58,11 +61,13 @@ pub(crate) trait Real: Float {
     const COS: &[f64];
     /// (log(1 + f) - f) / f^2 for f in [sqrt(1/2) - 1, sqrt(2) - 1].
     const LOG: &[Self];
+    /// Where one polynomial for erf ends and the other begins.
+    const ERF_NEAR: Self;
     /// erf is 1 from here on.
     const ERF_MAX: Self;
-    /// The middle of [1.2, [`Real::ERF_MAX`]].
+    /// A number between them.
     const ERF_CENTER: Self;
-    /// erf(x) / x - 1 in x^2 for x <= 1.2; sqrt(erfc(x)) in x - [`Real::ERF_CENTER`] above.
+    /// erf(x) / x - 1 in x^2 up to [`Real::ERF_NEAR`], sqrt(erfc(x)) in x - [`Real::ERF_CENTER`] above.
     const ERF: &[(Self, Self)];
 
     /// 2^n of [`Real::BIASED`]` + n`. Anything if that is NaN.
@@ -111,30 +116,18 @@ reals! {
         const EXP_MIN: Self = -104.0;
         const EXP_NORMAL: Self = -86.0;
         const SATURATED: Self = 18.5;
-        // Error 2^-28.2.
-        const EXP: &[Self] = &[0.49999994, 0.1666652, 0.041668262, 0.008368854, 0.0013821409];
+        // Error 2^-31.0, of e^r - 1.
+        const EXP: &[Self] = &[0.5, 0.16666666, 0.041666485, 0.008333562, 0.0013933067, 0.00019747818];
         // Errors 2^-27.9, 2^-32.9.
         const SIN: &[f64] = &[-0.16666653797205605, 0.00833210988390887, -0.00019508408220006];
         const COS: &[f64] = &[0.04166664442286177, -0.0013887254242773044, 2.4425990145338828e-05];
-        // Error 2^-27.8.
-        const LOG: &[Self] = &[
-            -0.49999988, 0.33333325, -0.25001597, 0.20001957, -0.16608803, 0.14182435, -0.13245782, 0.12900083, -0.07608942,
-        ];
+        // Error 2^-30.2.
+        const LOG: &[Self] = &[-0.5, 0.3333331, -0.25, 0.2000222, -0.16668431, 0.14218196, -0.12399011, 0.11890926, -0.11708397, 0.067764804];
+        const ERF_NEAR: Self = 1.0;
         const ERF_MAX: Self = 3.95;
-        const ERF_CENTER: Self = 2.25;
-        // Errors 2^-30.2, 2^-27.4.
-        const ERF: &[(Self, Self)] = &[
-            (0.12837917, 0.03824553),
-            (-0.37612632, -0.09337409),
-            (0.11283702, 0.09610695),
-            (-0.026861519, -0.049381148),
-            (0.005211776, 0.008190347),
-            (-0.00083695905, 0.0047690454),
-            (0.00010553385, -0.0029123826),
-            (-7.902505e-06, 0.0002526108),
-            (0.0, 0.00024132959),
-            (0.0, -6.3279105e-05),
-        ];
+        const ERF_CENTER: Self = 1.25;
+        // Errors 2^-30.2, 2^-30.0.
+        const ERF: &[(Self, Self)] = &[(0.12837917, 0.27766863), (-0.37612632, -0.4259054), (0.112836994, 0.20574278), (-0.026861178, 0.013897453), (0.005210206, -0.04383431), (-0.00083387014, 0.0074663134), (0.0001027986, 0.005258589), (-7.004706e-06, -0.0020153252), (0.0, -0.00026769625), (0.0, 0.00029441336), (0.0, -6.485412e-05), (0.0, 4.9340497e-06)];
     }
     f64: u64 {
         const LN_2_LOW: Self = 2.3190468138462996e-17;
@@ -167,9 +160,10 @@ reals! {
             0.05817584571791477, -0.0532705441259659, 0.05417230107326928, -0.06275018554420544, 0.056934680124508204,
             -0.024246900570836682,
         ];
+        const ERF_NEAR: Self = 1.2;
         const ERF_MAX: Self = 5.95;
         const ERF_CENTER: Self = 3.5;
-        // Errors 2^-56.5, 2^-58.9.
+        // Errors 2^-56.5, 2^-58.0.
         const ERF: &[(Self, Self)] = &[
             (0.1283791670955126, 0.000862031537903158),
             (-0.3761263890318405, -0.0031318035013683026),
@@ -219,6 +213,12 @@ fn polynomial<T: Float>(x: T, coefficients: &[T]) -> T {
 fn sum<T: Float>(a: T, b: T) -> (T, T) {
     let sum = a + b;
     (sum, b - (sum - a))
+}
+
+/// [`sum`] of the greater and the lesser one, which is -a at least.
+#[inline(always)]
+fn ordered<T: Float>(a: T, b: T) -> (T, T) {
+    if a > b { sum(a, b) } else { sum(b, a) }
 }
 
 /// The lesser one; the first if that is NaN.

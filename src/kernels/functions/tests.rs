@@ -120,6 +120,14 @@ fn every_float() {
                     (function.single)(&input, &mut output);
                     let wide: Vec<f64> = input.iter().map(|&x| x.into()).collect();
                     (function.double)(&wide, &mut exact);
+                    // A part without a worse one (or NaN) is passed at once.
+                    let no_worse = |(&y, &exact): (&f32, &f64)| {
+                        let exponent = (exact.to_bits() >> 52 & 0x7ff).max(1023 - 126);
+                        (f64::from(y) - exact).abs() <= f64::max(worst.0, 0.4) * f64::from_bits((exponent - 23) << 52)
+                    };
+                    if output.iter().zip(&exact).fold(true, |all, pair| all & no_worse(pair)) {
+                        continue;
+                    }
                     for ((&x, &y), &exact) in input.iter().zip(&output).zip(&exact) {
                         let error = error_f32(y, exact);
                         assert!(!error.is_nan(), "{}({x:e}) = {y:e}", function.name);
@@ -229,7 +237,7 @@ fn samples_are_right_and_the_same_at_each_level() {
                     "{}({x:e}) = {y:e}, exactly {exact:e}: {error}",
                     function.name
                 );
-                assert_eq!(y.to_bits(), first.to_bits(), "{}({x:e})", function.name);
+                assert!(same(y, *first), "{}({x:e}) = {y:e} or {first:e}", function.name);
             }
         });
     }
@@ -251,7 +259,8 @@ fn slices_are_the_same_as_single_numbers() {
 fn special_values() {
     use super::*;
     const INF: f64 = f64::INFINITY;
-    let cases: [(fn(f64) -> f64, f64, f64); 38] = [
+    type Case = (fn(f64) -> f64, f64, f64);
+    let cases: [Case; 38] = [
         (exp, -INF, 0.0),
         (exp, INF, INF),
         (exp, 710.0, INF),
@@ -294,10 +303,10 @@ fn special_values() {
     for (i, (function, x, y)) in cases.into_iter().enumerate() {
         assert!(same(function(x), y), "case {i}: {x} gives {}", function(x));
     }
-    // 22 digits, from the series.
-    assert_eq!(erf(0.5), 0.5204998778130465376827);
-    assert_eq!(erf(1.5), 0.9661051464753107270669);
-    assert_eq!(erf(1e-10), 1.128379167095512615002e-10);
+    // From the series, in 30 digits.
+    assert_eq!(erf(0.5), 0.520_499_877_813_046_5);
+    assert_eq!(erf(1.5), 0.966_105_146_475_310_8);
+    assert_eq!(erf(1e-10), 1.128_379_167_095_512_6e-10);
     // Subnormal numbers.
     assert_eq!(exp(-103.0f32).to_bits(), 1);
     assert_eq!(sigmoid(-103.9f32).to_bits(), 1);

@@ -6,6 +6,7 @@
 
 use super::super::cpu::for_each_level;
 use super::{Real, polynomial, sum};
+use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
 
 /// x = n * pi/2 + r + low; n modulo 4. |r| is at most a little more than pi/4.
 struct Angle {
@@ -17,15 +18,14 @@ struct Angle {
 /// The reduction is right for what is less.
 const NEAR: f64 = (1u64 << 30) as f64;
 /// pi/2 in three parts.
-const PARTS: [f64; 3] = [1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33];
-const TWO_OVER_PI: f64 = 0.6366197723675814;
+const PARTS: [f64; 3] = [FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
 
 /// Of |x| < [`NEAR`].
 #[inline(always)]
 fn near<T: Real>(x: f64) -> Angle {
     // The integer is in the low bits.
     let shift = 1.5 / f64::EPSILON;
-    let shifted = x.mul_add(TWO_OVER_PI, shift);
+    let shifted = x.mul_add(FRAC_2_PI, shift);
     let n = shifted - shift;
     let [a, b, c] = PARTS;
     // Exact: it is less than 1, and a multiple of the last place of `a` or of x.
@@ -169,7 +169,7 @@ macro_rules! functions {
         /// The same of each number of a slice.
         pub(crate) fn $all<T: Real>(input: &[T], output: &mut [T]) {
             $near(input, output);
-            let is_far = |x: T| !(x.abs() < T::of(NEAR));
+            let is_far = |x: T| x.abs() >= T::of(NEAR);
             if input.iter().fold(false, |any, &x| any | is_far(x)) {
                 for (output, &x) in output.iter_mut().zip(input).filter(|(_, x)| is_far(**x)) {
                     *output = $of(x.to_f64(), far(x.to_f64()));

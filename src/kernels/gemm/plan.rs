@@ -161,6 +161,8 @@ impl<'a, S: Operand> Product<'a, S> {
         if let Right::View(b) = self.b
             && self.n == 1
             && self.m > 1
+            // The rows of `c` would count otherwise.
+            && (batch.is_empty() || self.epilogue.c.is_none())
         {
             (self.m, self.n) = (1, self.m);
             self.b = Right::View(self.a.transposed());

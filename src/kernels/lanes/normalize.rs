@@ -1,7 +1,7 @@
 //! Normalization of lanes whose elements are neighbours, then a scale and a bias for their elements.
 
-use super::reduce::{BLOCK, sum};
-use super::{Dim, Dims, Floating, Number, Offsets, Stored};
+use super::reduce::{BLOCK, value};
+use super::{Dim, Dims, Floating, Mean, Number, Offsets, Reduction, Stored};
 use crate::kernels::cpu::for_each_level;
 use crate::kernels::{Resources, Stopped, parallel};
 
@@ -27,20 +27,50 @@ pub(crate) struct Statistics<T> {
 impl Normalize {
     #[inline(always)]
     fn statistics<S: Stored<T>, T: Floating>(self, lane: &[S]) -> Statistics<T> {
-        let mean = if self.center { sum(lane, |x: T| x).over(lane.len()) } else { <T as Number>::ZERO };
-        let deviation = sum(lane, |x: T| (x - mean) * (x - mean));
-        let divisor = (deviation.over(lane.len()) + T::of(self.epsilon.into())).root();
+        let mean = if self.center { value(&Mean, lane) } else { <T as Number>::ZERO };
+        let variance = value(&Deviation { from: mean }, lane);
+        let divisor = (variance + T::of(self.epsilon.into())).root();
         Statistics { mean, divisor }
     }
 
     #[inline(always)]
-    fn apply<T: Floating>(self, Statistics { mean, divisor }: Statistics<T>, lane: &mut [T]) {
+    fn apply<T: Floating>(self, Statistics { mean, divisor }: Statistics<T>, lane: &[T], to: &mut [T]) {
         if self.center {
             let inverse = <T as Number>::ONE / divisor;
-            lane.iter_mut().for_each(|x| *x = (*x - mean) * inverse);
+            for (to, &x) in to.iter_mut().zip(lane) {
+                *to = (x - mean) * inverse;
+            }
         } else {
-            lane.iter_mut().for_each(|x| *x = *x / divisor);
+            for (to, &x) in to.iter_mut().zip(lane) {
+                *to = x / divisor;
+            }
         }
+    }
+}
+
+/// The mean of squares of differences.
+struct Deviation<T> {
+    from: T,
+}
+
+impl<T: Floating> Reduction<T> for Deviation<T> {
+    const START: T = T::NOTHING;
+
+    #[inline(always)]
+    fn neutral(&self) -> T {
+        self.from
+    }
+    #[inline(always)]
+    fn counts(&self, element: T) -> T {
+        (element - self.from) * (element - self.from)
+    }
+    #[inline(always)]
+    fn join(a: T, b: T) -> T {
+        a + b
+    }
+    #[inline(always)]
+    fn end(value: T, len: usize) -> T {
+        value.over(len)
     }
 }
 
@@ -128,19 +158,26 @@ fn normalize_body<S: Stored<T>, R: Stored<T>, T: Floating>(
     width: usize,
     out: &mut [u8],
 ) {
-    let (mut block, mut rounded) = ([<T as Number>::ZERO; BLOCK], [R::zeroed(); BLOCK]);
+    let (mut block, mut results) = ([<T as Number>::ZERO; BLOCK], [<T as Number>::ZERO; BLOCK]);
+    let mut rounded = [R::zeroed(); BLOCK];
     let lanes = data.get(first * len..).unwrap_or(&[]).chunks_exact(len);
     for (k, (lane, out)) in lanes.zip(out.chunks_exact_mut(len * width)).enumerate() {
         let statistics = how.statistics::<S, T>(lane);
         for (b, (lane, out)) in lane.chunks(BLOCK).zip(out.chunks_mut(BLOCK * width)).enumerate() {
             let rounded = rounded.get_mut(..lane.len()).unwrap_or(&mut []);
-            if let (Some(lane), Some(to)) = (S::direct(lane), R::direct_mut(rounded)) {
-                to.copy_from_slice(lane);
-                how.apply(statistics, to);
-            } else {
-                S::load(lane, &mut block);
-                how.apply(statistics, &mut block);
-                R::store(&block, rounded);
+            let lane = match S::direct(lane) {
+                Some(lane) => lane,
+                None => {
+                    S::load(lane, &mut block);
+                    &block
+                }
+            };
+            match R::direct_mut(rounded) {
+                Some(to) => how.apply(statistics, lane, to),
+                None => {
+                    how.apply(statistics, lane, &mut results);
+                    R::store(&results, rounded);
+                }
             }
             finish((first + k) * len + b * BLOCK, rounded, out);
         }
@@ -171,16 +208,22 @@ fn affine_body<R: Stored<T>, V: Stored<T>, T: Number>(
     elements: &[R],
     out: &mut [V],
 ) {
+    if let (Some(elements), Some(out)) = (R::direct(elements), V::direct_mut(out)) {
+        out.copy_from_slice(elements);
+        affine.scale.combine(first, out, T::times);
+        if let Some(bias) = affine.bias {
+            bias.combine(first, out, T::plus);
+        }
+        return;
+    }
     let mut block = [T::ZERO; BLOCK];
     for (elements, out) in elements.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
         let block = block.get_mut(..out.len()).unwrap_or(&mut []);
         R::load(elements, block);
         affine.scale.combine(first, block, T::times);
         if let Some(bias) = affine.bias {
-            if V::direct(&[]).is_none() {
-                V::store(block, out);
-                V::load(out, block);
-            }
+            V::store(block, out);
+            V::load(out, block);
             bias.combine(first, block, T::plus);
         }
         V::store(block, out);

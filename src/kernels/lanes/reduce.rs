@@ -15,9 +15,14 @@ pub(crate) trait Reduction<T: Number> {
     /// The value of a lane without elements, before [`Reduction::end`].
     const EMPTY: T = Self::START;
 
+    /// An element that doesn't count.
+    #[inline(always)]
+    fn neutral(&self) -> T {
+        Self::START
+    }
     /// What an element counts.
     #[inline(always)]
-    fn counts(element: T) -> T {
+    fn counts(&self, element: T) -> T {
         element
     }
     /// Joins the values of two parts of a lane.
@@ -42,6 +47,7 @@ pub(crate) trait ReductionOfAll:
     + Reduction<u16>
     + Reduction<u32>
     + Reduction<u64>
+    + Default
     + std::fmt::Debug
     + Send
     + Sync
@@ -59,7 +65,8 @@ pub(super) const BLOCK: usize = 16 * PARTIALS;
 const ABREAST: usize = 64;
 
 /// Writes the value of each lane to `out`.
-pub(crate) fn reduce<R: Reduction<T>, S: Stored<T>, T: Number>(
+pub(crate) fn reduce<R: Reduction<T> + Sync, S: Stored<T>, T: Number>(
+    reduction: &R,
     data: &[S],
     lanes: &Lanes,
     out: &mut [S],
@@ -68,145 +75,111 @@ pub(crate) fn reduce<R: Reduction<T>, S: Stored<T>, T: Number>(
     let out = bytemuck::cast_slice_mut::<S, u8>(out);
     parallel::split_by(out, size_of::<S>(), lanes.len, resources, |first, out| {
         let out = bytemuck::cast_slice_mut::<u8, S>(out);
-        if lanes.len == 0 {
-            out.chunks_mut(1).for_each(|out| S::store(&[R::end(R::EMPTY, 0)], out));
-        } else if !lanes.contiguous() && lanes.abreast() > 1 {
-            columns::<R, S, T>(data, lanes, first, out);
+        if !lanes.contiguous() && lanes.abreast() > 1 && lanes.len > 0 {
+            columns::<R, S, T>(reduction, data, lanes, first, out);
         } else {
-            rows::<R, S, T>(data, lanes, first, out);
+            rows::<R, S, T>(reduction, data, lanes, first, out);
         }
         Ok(())
     })
 }
 
 for_each_level! {
-    fn rows<R: Reduction<T>, S: Stored<T>, T: Number>(data: &[S], lanes: &Lanes, first: usize, out: &mut [S]) -> ()
+    fn rows<R: Reduction<T>, S: Stored<T>, T: Number>(reduction: &R, data: &[S], lanes: &Lanes, first: usize, out: &mut [S]) -> ()
         = rows_body::<R, S, T>;
 }
 
 for_each_level! {
-    fn columns<R: Reduction<T>, S: Stored<T>, T: Number>(data: &[S], lanes: &Lanes, first: usize, out: &mut [S]) -> ()
+    fn columns<R: Reduction<T>, S: Stored<T>, T: Number>(reduction: &R, data: &[S], lanes: &Lanes, first: usize, out: &mut [S]) -> ()
         = columns_body::<R, S, T>;
 }
 
 /// Lanes one by one.
 #[inline(always)]
-fn rows_body<R: Reduction<T>, S: Stored<T>, T: Number>(data: &[S], lanes: &Lanes, first: usize, out: &mut [S]) {
+fn rows_body<R: Reduction<T>, S: Stored<T>, T: Number>(
+    reduction: &R,
+    data: &[S],
+    lanes: &Lanes,
+    first: usize,
+    out: &mut [S],
+) {
     let mut starts = Offsets::new(&lanes.kept, first);
+    let mut collected = [S::zeroed(); BLOCK];
     for out in out.chunks_exact_mut(1) {
         let lane = data.get(starts.next()..).unwrap_or(&[]);
-        let mut partials = Partials::<R, T>::new();
         let mut runs = Runs::new(lanes);
-        for _ in 0..lanes.len / runs.len {
-            partials.add_all(lane.get(runs.next()).unwrap_or(&[]));
+        let (mut partials, mut run, mut left) = ([R::START; PARTIALS], &[][..], lanes.len);
+        while left > 0 {
+            // The only run, or a block that is collected from several.
+            let part = if runs.len == lanes.len {
+                lane.get(runs.next()).unwrap_or(&[])
+            } else {
+                let part = collected.get_mut(..left.min(BLOCK)).unwrap_or(&mut []);
+                let mut to = part.iter_mut();
+                while to.len() > 0 {
+                    let (now, rest) = run.split_at(run.len().min(to.len()));
+                    now.iter().zip(to.by_ref()).for_each(|(from, to)| *to = *from);
+                    run = if rest.is_empty() { lane.get(runs.next()).unwrap_or(&[]) } else { rest };
+                }
+                part
+            };
+            add(reduction, &mut partials, part);
+            left -= part.len().clamp(1, left);
         }
-        S::store(&[partials.end(lanes.len)], out);
-    }
-}
-
-/// The partial values of a lane, and elements that wait until they are a block.
-struct Partials<R, T> {
-    partials: [T; PARTIALS],
-    waiting: [T; BLOCK],
-    count: usize,
-    reduction: std::marker::PhantomData<R>,
-}
-
-impl<R: Reduction<T>, T: Number> Partials<R, T> {
-    #[inline(always)]
-    fn new() -> Self {
-        Partials { partials: [R::START; PARTIALS], waiting: [T::ZERO; BLOCK], count: 0, reduction: Default::default() }
-    }
-
-    /// Adds the next elements of the lane.
-    #[inline(always)]
-    fn add_all<S: Stored<T>>(&mut self, mut elements: &[S]) {
-        if self.count == 0
-            && let Some(numbers) = S::direct(elements)
-        {
-            let whole = numbers.len() - numbers.len() % PARTIALS;
-            let (now, _) = numbers.split_at(whole);
-            add::<R, T>(&mut self.partials, now);
-            elements = elements.get(whole..).unwrap_or(&[]);
-        }
-        while !elements.is_empty() {
-            let (now, rest) = elements.split_at(elements.len().min(BLOCK - self.count));
-            S::load(now, self.waiting.get_mut(self.count..).unwrap_or(&mut []));
-            self.count += now.len();
-            if self.count == BLOCK {
-                add::<R, T>(&mut self.partials, &self.waiting);
-                self.count = 0;
-            }
-            elements = rest;
-        }
-    }
-
-    #[inline(always)]
-    fn end(mut self, len: usize) -> T {
-        add::<R, T>(&mut self.partials, self.waiting.get(..self.count).unwrap_or(&[]));
-        R::end(join(self.partials, R::join), len)
+        S::store(&[end::<R, T>(partials, lanes.len)], out);
     }
 }
 
 /// The value of a lane that is a slice.
 #[inline(always)]
-pub(super) fn value<R: Reduction<T>, T: Number>(lane: &[T]) -> T {
-    if lane.is_empty() {
-        return R::end(R::EMPTY, 0);
-    }
+pub(super) fn value<R: Reduction<T>, S: Stored<T>, T: Number>(reduction: &R, lane: &[S]) -> T {
     let mut partials = [R::START; PARTIALS];
-    add::<R, T>(&mut partials, lane);
-    R::end(join(partials, R::join), lane.len())
-}
-
-/// The sum of what `counts` gives of each element of a lane.
-#[inline(always)]
-pub(super) fn sum<S: Stored<T>, T: Number>(lane: &[S], counts: impl Fn(T) -> T) -> T {
-    let mut partials = [T::NOTHING; PARTIALS];
-    let add = |value: T, element| value.plus(counts(element));
-    match S::direct(lane) {
-        Some(lane) => accumulate(&mut partials, lane, add),
-        None => {
-            let mut block = [T::ZERO; BLOCK];
-            for lane in lane.chunks(BLOCK) {
-                S::load(lane, &mut block);
-                accumulate(&mut partials, block.get(..lane.len()).unwrap_or(&[]), add);
-            }
-        }
-    }
-    join(partials, T::plus)
-}
-
-#[inline(always)]
-fn add<R: Reduction<T>, T: Number>(partials: &mut [T; PARTIALS], elements: &[T]) {
-    accumulate(partials, elements, |value, element| R::join(value, R::counts(element)));
+    add(reduction, &mut partials, lane);
+    end::<R, T>(partials, lane.len())
 }
 
 /// Adds elements, the first to the first partial value.
 #[inline(always)]
-fn accumulate<T: Copy>(partials: &mut [T; PARTIALS], elements: &[T], add: impl Fn(T, T) -> T) {
+fn add<R: Reduction<T>, S: Stored<T>, T: Number>(reduction: &R, partials: &mut [T; PARTIALS], elements: &[S]) {
+    if let Some(elements) = S::direct(elements) {
+        return add_numbers(reduction, partials, elements);
+    }
+    let mut block = [T::ZERO; BLOCK];
+    for elements in elements.chunks(BLOCK) {
+        S::load(elements, &mut block);
+        add_numbers(reduction, partials, block.get(..elements.len()).unwrap_or(&[]));
+    }
+}
+
+#[inline(always)]
+fn add_numbers<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [T; PARTIALS], elements: &[T]) {
     let (blocks, rest) = elements.as_chunks::<PARTIALS>();
     // A copy stays in registers.
-    let mut values = *partials;
-    for block in blocks {
-        for (value, &element) in values.iter_mut().zip(block) {
-            *value = add(*value, element);
+    let (mut values, mut padded) = (*partials, [reduction.neutral(); PARTIALS]);
+    padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    for blocks in [blocks, if rest.is_empty() { &[] } else { std::slice::from_ref(&padded) }] {
+        for block in blocks {
+            for (value, &element) in values.iter_mut().zip(block) {
+                *value = R::join(*value, reduction.counts(element));
+            }
         }
-    }
-    for (value, &element) in values.iter_mut().zip(rest) {
-        *value = add(*value, element);
     }
     *partials = values;
 }
 
+#[inline(always)]
+fn end<R: Reduction<T>, T: Number>(partials: [T; PARTIALS], len: usize) -> T {
+    R::end(if len == 0 { R::EMPTY } else { join::<R, T>(partials) }, len)
+}
+
 /// Joins partial values as a tree.
 #[inline(always)]
-pub(super) fn join<T: Copy>(mut partials: [T; PARTIALS], join: impl Fn(T, T) -> T) -> T {
+pub(super) fn join<R: Reduction<T>, T: Number>(mut partials: [T; PARTIALS]) -> T {
     let mut width = PARTIALS / 2;
     while width > 0 {
         let (low, high) = partials.split_at_mut(width);
         for (low, high) in low.iter_mut().zip(high) {
-            *low = join(*low, *high);
+            *low = R::join(*low, *high);
         }
         width /= 2;
     }
@@ -216,7 +189,13 @@ pub(super) fn join<T: Copy>(mut partials: [T; PARTIALS], join: impl Fn(T, T) -> 
 
 /// Lanes side by side: their elements at the same position are neighbours.
 #[inline(always)]
-fn columns_body<R: Reduction<T>, S: Stored<T>, T: Number>(data: &[S], lanes: &Lanes, first: usize, mut out: &mut [S]) {
+fn columns_body<R: Reduction<T>, S: Stored<T>, T: Number>(
+    reduction: &R,
+    data: &[S],
+    lanes: &Lanes,
+    first: usize,
+    mut out: &mut [S],
+) {
     let abreast = lanes.abreast();
     let mut groups = Offsets::new(lanes.kept.get(1..).unwrap_or(&[]), first / abreast);
     let mut before = first % abreast;
@@ -224,48 +203,43 @@ fn columns_body<R: Reduction<T>, S: Stored<T>, T: Number>(data: &[S], lanes: &La
         let group = data.get(groups.next()..).unwrap_or(&[]);
         let (now, rest) = out.split_at_mut(out.len().min(abreast - before));
         for (k, out) in now.chunks_mut(ABREAST).enumerate() {
-            let lane = group.get(before + k * ABREAST..).unwrap_or(&[]);
-            columns_abreast::<R, S, T>(lane, lanes, out);
+            values_abreast(reduction, group.get(before + k * ABREAST..).unwrap_or(&[]), lanes, out);
         }
         (out, before) = (rest, 0);
     }
 }
 
-/// At most [`ABREAST`] lanes.
+/// The values of at most [`ABREAST`] lanes that start side by side, as [`value`] of each.
 #[inline(always)]
-fn columns_abreast<R: Reduction<T>, S: Stored<T>, T: Number>(data: &[S], lanes: &Lanes, out: &mut [S]) {
+fn values_abreast<R: Reduction<T>, S: Stored<T>, T: Number>(reduction: &R, data: &[S], lanes: &Lanes, out: &mut [S]) {
     let mut partials = [[R::START; ABREAST]; PARTIALS];
     let mut rows = Offsets::new(&lanes.along, 0);
+    let mut converted = [T::ZERO; ABREAST];
     for k in 0..lanes.len {
         let at = rows.next();
-        let Some(values) = partials.get_mut(k % PARTIALS) else { return };
-        let row = data.get(at..at + out.len()).unwrap_or(&[]);
-        if let (Some(row), ABREAST) = (row.first_chunk::<ABREAST>(), out.len()) {
-            add_row::<R, S, T>(values, row);
-        } else {
-            add_row::<R, S, T>(values, row);
+        let (Some(values), Some(row)) = (partials.get_mut(k % PARTIALS), data.get(at..at + out.len())) else { return };
+        let row = match S::direct(row) {
+            Some(row) => row,
+            None => {
+                S::load(row, &mut converted);
+                converted.get(..out.len()).unwrap_or(&[])
+            }
+        };
+        for (value, &element) in values.iter_mut().zip(row) {
+            *value = R::join(*value, reduction.counts(element));
         }
     }
-    let mut values = join(partials, |a, b| {
-        let mut joined = a;
-        joined.iter_mut().zip(b).for_each(|(a, b)| *a = R::join(*a, b));
-        joined
-    });
-    values.iter_mut().for_each(|value| *value = R::end(*value, lanes.len));
+    let mut width = PARTIALS / 2;
+    while width > 0 {
+        let (low, high) = partials.split_at_mut(width);
+        for (low, high) in low.as_flattened_mut().iter_mut().zip(high.as_flattened()) {
+            *low = R::join(*low, *high);
+        }
+        width /= 2;
+    }
+    let [mut values, ..] = partials;
+    for value in &mut values {
+        *value = R::end(*value, lanes.len);
+    }
     S::store(&values, out);
-}
-
-#[inline(always)]
-fn add_row<R: Reduction<T>, S: Stored<T>, T: Number>(values: &mut [T; ABREAST], row: &[S]) {
-    let mut converted = [T::ZERO; ABREAST];
-    let row = match S::direct(row) {
-        Some(row) => row,
-        None => {
-            S::load(row, &mut converted);
-            converted.get(..row.len()).unwrap_or(&[])
-        }
-    };
-    for (value, &element) in values.iter_mut().zip(row) {
-        *value = R::join(*value, R::counts(element));
-    }
 }

@@ -6,7 +6,7 @@ use super::{Number, Reduction, ReductionOfAll};
 macro_rules! sums {
     ($($(#[$doc:meta])* $name:ident = |$element:ident| $counts:expr, |$sum:ident, $len:pat_param| $end:expr;)*) => {$(
         $(#[$doc])*
-        #[derive(Debug)]
+        #[derive(Debug, Default)]
         pub(crate) struct $name;
 
         impl<T: Number> Reduction<T> for $name {
@@ -14,7 +14,7 @@ macro_rules! sums {
             const EMPTY: T = T::ZERO;
 
             #[inline(always)]
-            fn counts($element: T) -> T {
+            fn counts(&self, $element: T) -> T {
                 $counts
             }
             #[inline(always)]
@@ -47,7 +47,7 @@ sums! {
 }
 
 /// The product.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Prod;
 
 impl<T: Number> Reduction<T> for Prod {
@@ -62,7 +62,7 @@ impl<T: Number> Reduction<T> for Prod {
 impl ReductionOfAll for Prod {}
 
 /// The greatest element; NaN if there is one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Max;
 
 impl<T: Number> Reduction<T> for Max {
@@ -70,14 +70,15 @@ impl<T: Number> Reduction<T> for Max {
 
     #[inline(always)]
     fn join(a: T, b: T) -> T {
-        if a >= b || a.is_nan() { a } else { b }
+        let greater = if a > b { a } else { b };
+        if a.is_nan() { a } else { greater }
     }
 }
 
 impl ReductionOfAll for Max {}
 
 /// The least element; NaN if there is one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Min;
 
 impl<T: Number> Reduction<T> for Min {
@@ -85,7 +86,8 @@ impl<T: Number> Reduction<T> for Min {
 
     #[inline(always)]
     fn join(a: T, b: T) -> T {
-        if a <= b || a.is_nan() { a } else { b }
+        let less = if a < b { a } else { b };
+        if a.is_nan() { a } else { less }
     }
 }
 

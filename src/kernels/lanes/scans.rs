@@ -2,7 +2,6 @@
 
 use super::reduce::value;
 use super::{L1, L2, Map, Max, Measure, Number, Reduction};
-use std::marker::PhantomData;
 
 /// What a reduction gives of the elements up to each one.
 #[derive(Debug)]
@@ -11,7 +10,7 @@ pub(crate) struct Cumulate<R> {
     pub(crate) exclusive: bool,
     /// From the end on.
     pub(crate) reverse: bool,
-    pub(crate) reduction: PhantomData<R>,
+    pub(crate) reduction: R,
 }
 
 impl<R: Reduction<T> + Sync, T: Number> Map<T> for Cumulate<R> {
@@ -32,10 +31,10 @@ impl<R> Cumulate<R> {
         if self.exclusive
             && let Some((&x, to)) = pairs.next()
         {
-            (*to, value) = (R::EMPTY, x);
+            (*to, value) = (R::EMPTY, self.reduction.counts(x));
         }
         for (&x, to) in pairs {
-            let with = R::join(value, x);
+            let with = R::join(value, self.reduction.counts(x));
             *to = if self.exclusive { value } else { with };
             value = with;
         }
@@ -47,7 +46,7 @@ impl<R> Cumulate<R> {
 pub(crate) struct IndexOf<R> {
     /// The last of equals, not the first.
     pub(crate) last: bool,
-    pub(crate) reduction: PhantomData<R>,
+    pub(crate) reduction: R,
 }
 
 impl<R: Reduction<T> + Sync, T: Number> Measure<T> for IndexOf<R> {
@@ -55,7 +54,7 @@ impl<R: Reduction<T> + Sync, T: Number> Measure<T> for IndexOf<R> {
 
     #[inline(always)]
     fn of(&self, lane: &[T]) -> i64 {
-        let best = value::<R, T>(lane);
+        let best = value(&self.reduction, lane);
         let is_best = |x: &T| *x == best || x.is_nan() && best.is_nan();
         let at = if self.last { lane.iter().rposition(is_best) } else { lane.iter().position(is_best) };
         at.unwrap_or(0) as i64
@@ -70,7 +69,7 @@ impl<T: Number> Map<T> for Hardmax {
     #[inline(always)]
     fn map(&self, lane: &[T], to: &mut [T]) {
         to.fill(T::ZERO);
-        let first = IndexOf::<Max> { last: false, reduction: PhantomData }.of(lane);
+        let first = IndexOf { last: false, reduction: Max }.of(lane);
         to.iter_mut().skip(first as usize).take(1).for_each(|to| *to = T::ONE);
     }
 }
@@ -85,7 +84,7 @@ pub(crate) struct LpNormalize {
 impl<T: Number + std::ops::Div<Output = T>> Map<T> for LpNormalize {
     #[inline(always)]
     fn map(&self, lane: &[T], to: &mut [T]) {
-        let norm = if self.first { value::<L1, T>(lane) } else { value::<L2, T>(lane) };
+        let norm = if self.first { value(&L1, lane) } else { value(&L2, lane) };
         to.iter_mut().zip(lane).for_each(|(to, &x)| *to = x / norm);
         if norm == T::ZERO {
             to.fill(norm);

@@ -1,1 +1,234 @@
+//! Kernels on lanes against a plain loop: at each processor level, with one thread and more, of lanes that are
+//! contiguous, side by side, and in runs.
 
+use super::*;
+use crate::kernels::cpu::tests::at_each_level;
+use crate::kernels::{Resources, Stop, Stopped, sized};
+use half::f16;
+use proptest::prelude::*;
+
+const ALONE: Resources<'_> = Resources { threads: 1, stop: None };
+
+/// The elements of each lane, in order.
+fn lanes_of<T: Copy>(data: &[T], shape: &[usize], along: &[bool]) -> Vec<Vec<T>> {
+    let kept = |axis: usize| if along[axis] { 1 } else { shape[axis] };
+    let mut lanes = vec![Vec::new(); (0..shape.len()).map(kept).product()];
+    for (k, &element) in data.iter().enumerate() {
+        let position = crate::tensor::position_of(k, shape);
+        lanes[position.iter().enumerate().fold(0, |lane, (axis, at)| lane * kept(axis) + at % kept(axis))]
+            .push(element);
+    }
+    lanes
+}
+
+/// The definition: 32 partial values, joined as a tree.
+fn plain<R: Reduction<T>, T: Number>(reduction: &R, lane: &[T]) -> T {
+    let mut partials = vec![R::START; 32];
+    for (k, &element) in lane.iter().enumerate() {
+        partials[k % 32] = R::join(partials[k % 32], reduction.counts(element));
+    }
+    while partials.len() > 1 {
+        let high = partials.split_off(partials.len() / 2);
+        partials.iter_mut().zip(high).for_each(|(low, high)| *low = R::join(*low, high));
+    }
+    R::end(partials[0], lane.len())
+}
+
+fn bits<T: bytemuck::Pod>(values: &[T]) -> &[u8] {
+    bytemuck::cast_slice(values)
+}
+
+/// Checks all kernels on the lanes of a tensor.
+fn check(shape: &[usize], along: &[bool]) {
+    let count: usize = shape.iter().product();
+    let data: Vec<f32> = (0..count).map(|k| ((k * 7919) % 1009) as f32 * 0.37 - 100.0).collect();
+    let lanes = Lanes::new(shape, |axis| along[axis]);
+    let want = lanes_of(&data, shape, along);
+    assert_eq!((lanes.count, lanes.len), (want.len(), want[0].len()));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    for threads in [1, 3] {
+        let resources = Resources { threads, stop: None };
+        let work = || {
+            check_reduction(&Sum, &data, &lanes, &want, resources);
+            check_reduction(&Max, &data, &lanes, &want, resources);
+            check_reduction(&L2, &data, &lanes, &want, resources);
+            let ints: Vec<i32> = data.iter().map(|x| (*x as i32).wrapping_mul(30_000_000)).collect();
+            check_reduction(&Mean, &ints, &lanes, &lanes_of(&ints, shape, along), resources);
+            let halves: Vec<f16> = data.iter().map(|x| f16::from_f32(*x)).collect();
+            let floats: Vec<f32> = halves.iter().map(|x| x.to_f32()).collect();
+            let mut out = vec![f16::ZERO; lanes.count];
+            reduce::<_, f16, f32>(&Sum, &halves, &lanes, &mut out, resources).unwrap();
+            let sums =
+                lanes_of(&floats, shape, along).iter().map(|lane| f16::from_f32(plain(&Sum, lane))).collect::<Vec<_>>();
+            assert_eq!(bits(&out), bits(&sums), "{shape:?} {along:?}");
+
+            let mut scratch = vec![0f32; lanes.scratch_to_measure::<f32, f32>(threads)];
+            let mut out = vec![0i64; lanes.count];
+            let index = IndexOf { last: false, reduction: Max };
+            measure(&index, &data, &lanes, &mut scratch, &mut out, resources).unwrap();
+            assert_eq!(out, want.iter().map(|lane| index.of(lane)).collect::<Vec<_>>(), "{shape:?} {along:?}");
+
+            check_map(&Softmax, &data, &lanes, shape, along, resources);
+            check_map(
+                &Cumulate { exclusive: false, reverse: true, reduction: Sum },
+                &data,
+                &lanes,
+                shape,
+                along,
+                resources,
+            );
+            let mut scratch = vec![0f32; lanes.scratch_to_map::<f16, f32>(threads)];
+            let mut out = vec![f16::ZERO; count];
+            map(&Hardmax, &halves, &lanes, &mut scratch, &mut out, resources).unwrap();
+            assert_eq!(out.iter().filter(|x| **x == f16::ONE).count(), lanes.count);
+        };
+        if threads == 1 { at_each_level(work) } else { pool.install(work) }
+    }
+}
+
+fn check_reduction<R: Reduction<T> + Sync, T: Number>(
+    reduction: &R,
+    data: &[T],
+    lanes: &Lanes,
+    want: &[Vec<T>],
+    resources: Resources<'_>,
+) {
+    let mut out = vec![T::ZERO; lanes.count];
+    reduce(reduction, data, lanes, &mut out, resources).unwrap();
+    let want: Vec<T> = want.iter().map(|lane| plain(reduction, lane)).collect();
+    assert_eq!(bits(&out), bits(&want), "{lanes:?}");
+}
+
+fn check_map(
+    function: &impl Map<f32>,
+    data: &[f32],
+    lanes: &Lanes,
+    shape: &[usize],
+    along: &[bool],
+    resources: Resources<'_>,
+) {
+    let mut scratch = vec![0f32; lanes.scratch_to_map::<f32, f32>(resources.threads)];
+    let mut out = vec![0.0; data.len()];
+    map(function, data, lanes, &mut scratch, &mut out, resources).unwrap();
+    for (lane, got) in lanes_of(data, shape, along).iter().zip(lanes_of(&out, shape, along)) {
+        let mut want = vec![0.0; lane.len()];
+        function.map(lane, &mut want);
+        assert_eq!(bits(&got), bits(&want), "{shape:?} {along:?}");
+    }
+}
+
+#[test]
+fn lanes_of_all_kinds() {
+    let cases: &[(&[usize], &[bool])] = &[
+        (&[], &[]),
+        (&[5], &[true]),
+        (&[5], &[false]),
+        (&[3, 70], &[false, true]),
+        (&[70, 3], &[true, false]),
+        (&[33, 20], &[true, false]),
+        (&[2, 40, 3], &[false, true, false]),
+        (&[3, 4, 40], &[true, false, true]),
+        (&[3, 4, 5, 6], &[true, false, true, false]),
+        (&[3, 4, 5, 6], &[false, true, false, true]),
+        (&[2, 1, 17, 1], &[true, true, false, true]),
+        (&[1, 66, 2], &[false, true, true]),
+    ];
+    for (shape, along) in cases.iter().take(sized(12, 6)) {
+        check(shape, along);
+    }
+}
+
+/// Enough for several threads.
+#[test]
+#[cfg_attr(miri, ignore)]
+fn lanes_for_several_threads() {
+    check(&[40, 1030], &[false, true]);
+    check(&[30, 7, 201], &[false, true, false]);
+    check(&[97, 420], &[true, false]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(sized(60, 2)))]
+    #[test]
+    fn lanes_of_random_shapes(dims in prop::collection::vec((1usize..9, any::<bool>()), 0..5), long in 1usize..80, at in 0usize..5) {
+        let (mut shape, along): (Vec<_>, Vec<_>) = dims.into_iter().unzip();
+        if let Some(dim) = shape.get_mut(at) {
+            *dim = long;
+        }
+        if shape.iter().product::<usize>() < 4000 {
+            check(&shape, &along);
+        }
+    }
+}
+
+/// Each lane alone has the bits that it has among others, whatever its neighbours are.
+#[test]
+fn sums_of_any_length() {
+    at_each_level(|| {
+        for len in 0..sized(140, 40) {
+            let data: Vec<f32> = (0..len).map(|k| 1.0 / (k as f32 + 0.3)).collect();
+            let mut out = [0.0];
+            reduce::<_, f32, f32>(&Sum, &data, &Lanes::new(&[len], |_| true), &mut out, ALONE).unwrap();
+            let want = if len == 0 { 0.0 } else { plain(&Sum, &data) };
+            assert_eq!(out[0].to_bits(), want.to_bits(), "{len}");
+        }
+    });
+}
+
+#[test]
+fn softmax_adds_up_to_one() {
+    for len in [1, 31, 32, 33, 1000] {
+        let data: Vec<f64> = (0..len).map(|k| (k as f64 * 1.7) % 11.0).collect();
+        let mut out = vec![0.0; len];
+        map::<_, f64, f64>(&Softmax, &data, &Lanes::new(&[len], |_| true), &mut [], &mut out, ALONE).unwrap();
+        assert!((out.iter().sum::<f64>() - 1.0).abs() < 1e-14);
+        let (most, least) = (data[0].exp() / data.iter().map(|x| x.exp()).sum::<f64>(), out[0]);
+        assert!((most / least - 1.0).abs() < 1e-14, "{most} {least}");
+        let mut logs = vec![0.0; len];
+        map::<_, f64, f64>(&LogSoftmax, &data, &Lanes::new(&[len], |_| true), &mut [], &mut logs, ALONE).unwrap();
+        assert!(logs.iter().zip(&out).all(|(log, y)| (log.exp() / y - 1.0).abs() < 1e-13));
+    }
+}
+
+#[test]
+fn normalized_lanes_have_the_same_bits_everywhere() {
+    let (count, len) = sized((300, 700), (2, 40));
+    let data: Vec<f32> = (0..count * len).map(|k| ((k * 7919) % 1009) as f32 * 0.01).collect();
+    let scale: Vec<f32> = (0..len).map(|k| k as f32 * 0.1).collect();
+    let affine =
+        Affine { scale: Spread { values: &scale, run: 1 }, bias: Some(Spread { values: &scale[..1], run: len }) };
+    let how = Normalize { center: true, epsilon: 1e-5 };
+    let mut seen: Option<Vec<u8>> = None;
+    let mut run = |threads| {
+        let mut out = vec![0u8; data.len() * 4];
+        let finish = affine.finish::<f32, f32>();
+        normalize::<f32, f32, f32>(how, &data, len, &finish, 4, &mut out, Resources { threads, stop: None }).unwrap();
+        assert_eq!(seen.get_or_insert(out.clone()), &out);
+    };
+    at_each_level(|| run(1));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    pool.install(|| run(2));
+    let out: Vec<f32> = bytemuck::pod_collect_to_vec(&seen.unwrap());
+    let lane = &data[len..2 * len];
+    let mean = lane.iter().map(|x| f64::from(*x)).sum::<f64>() / len as f64;
+    let variance = lane.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / len as f64;
+    for k in 0..len {
+        let want = (f64::from(lane[k]) - mean) / (variance + 1e-5).sqrt() * f64::from(scale[k]);
+        assert!((f64::from(out[len + k]) - want).abs() < 1e-4, "{k}");
+    }
+}
+
+#[test]
+fn a_cancelled_kernel_stops() {
+    let stop = Stop::default();
+    stop.stop();
+    let resources = Resources { threads: 1, stop: Some(&stop) };
+    let shape = [2, 1 << 20, 1];
+    let data = vec![0f32; 2 << 20];
+    let lanes = Lanes::new(&shape, |axis| axis == 1);
+    assert_eq!(reduce::<_, f32, f32>(&Sum, &data, &lanes, &mut [0.0; 2], resources), Err(Stopped::Cancelled));
+    assert_eq!(
+        map::<_, f32, f32>(&Softmax, &data, &lanes, &mut [], &mut vec![0f32; 2 << 20], resources),
+        Err(Stopped::Cancelled)
+    );
+}

@@ -132,16 +132,16 @@ fn measure_body<M: Measure<T>, S: Stored<T>, O: Stored<M::Value>, T: Number>(
     let mut out = out.chunks_exact_mut(1);
     while let Some((start, count)) = groups.next() {
         let from = data.get(start..).unwrap_or(&[]);
-        if let (true, Some(lane)) = (lanes.contiguous(), S::direct(from)) {
-            let lane = lane.get(..lanes.len).ok_or(Stopped::OutOfRange)?;
-            out.by_ref().take(1).for_each(|out| O::store(&[measure.of(lane)], out));
-            continue;
-        }
-        let bench = bench.get_mut(..count * lanes.len).ok_or(Stopped::OutOfRange)?;
-        collect::<S, T>(from, lanes, count, bench);
+        let group = match S::direct(from) {
+            Some(group) if lanes.contiguous() => group,
+            _ => {
+                collect::<S, T>(from, lanes, count, bench.get_mut(..count * lanes.len).ok_or(Stopped::OutOfRange)?);
+                &*bench
+            }
+        };
         for k in 0..count {
-            let lane = bench.get(k * lanes.len..(k + 1) * lanes.len).ok_or(Stopped::OutOfRange)?;
-            out.by_ref().take(1).for_each(|out| O::store(&[measure.of(lane)], out));
+            let lane = group.get(k * lanes.len..(k + 1) * lanes.len).ok_or(Stopped::OutOfRange)?;
+            O::store(&[measure.of(lane)], out.next().ok_or(Stopped::OutOfRange)?);
         }
     }
     Ok(())
@@ -286,7 +286,7 @@ impl<'a> Runs<'a> {
     #[inline(always)]
     pub(super) fn new(lanes: &'a Lanes) -> Runs<'a> {
         match lanes.along.split_first() {
-            Some((&Dim { size, step: 1 }, outer)) => Runs { starts: Offsets::new(outer, 0), len: size },
+            Some((&Dim { size, step: 1 }, outer)) => Runs { starts: Offsets::new(outer, 0), len: size.max(1) },
             _ => Runs { starts: Offsets::new(&lanes.along, 0), len: 1 },
         }
     }

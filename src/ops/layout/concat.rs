@@ -22,16 +22,15 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 impl Operator for Concat {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let axis = call.axis_if(0, self.axis, self.negative)?;
-        let shape = shape(call, &axis)?;
-        if let Some(k) = (0..call.input_count()).find(|&k| call.tensor(k).is_ok_and(|input| input.shape() == &*shape)) {
+        let inputs = (0..call.input_count()).map(|k| call.tensor(k)).collect::<Result<SmallVec<[&Tensor; 4]>>>()?;
+        let size = joined_size(&inputs, Some(axis.at), "input", "inputs")?;
+        let shape = axis.replaced_in(call.tensor(0)?.shape(), &[size]);
+        if let Some(k) = inputs.iter().position(|input| input.shape() == &*shape) {
             // The others are empty.
+            drop(inputs);
             return Ok(smallvec![call.taken(k)?]);
         }
-        let inputs = (0..call.input_count()).map(|k| call.tensor(k)).collect::<Result<SmallVec<[&Tensor; 4]>>>()?;
-        match call.joined(&inputs)? {
-            Some(joined) => concat(call, &joined.iter().collect::<SmallVec<[&Tensor; 4]>>(), &axis, shape),
-            None => concat(call, &inputs, &axis, shape),
-        }
+        Ok(smallvec![join(call, &inputs, axis.at, shape)?.into()])
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
@@ -50,47 +49,6 @@ impl Operator for Concat {
             }
         }
         Ok(vec![Fact::default().with_dims(dims)])
-    }
-}
-
-fn concat(call: &Call<'_>, inputs: &[&Tensor], axis: &Axis, shape: Shape) -> Result<Values> {
-    let like = inputs.first().ok_or_else(|| Error::bug("Concat has no input"))?;
-    // The bytes of the dimensions from the axis on stay together.
-    let row = |tensor: &Tensor| kernels::volume(tensor.dtype().size(), tensor.shape().iter().skip(axis.at));
-    let parts: SmallVec<[(&[u8], usize); 4]> = inputs.iter().map(|tensor| (tensor.bytes(), row(tensor))).collect();
-    let mut output = call.output_like(like, shape)?;
-    kernels::copy::concat(&parts, output.bytes_mut(), call.resources())?;
-    Ok(smallvec![output.finish().into()])
-}
-
-/// The shape of the output. The inputs' shapes are equal off the axis.
-fn shape(call: &Call<'_>, axis: &Axis) -> Result<Shape> {
-    let (first, mut size) = (call.tensor(0)?.shape(), 0usize);
-    for k in 0..call.input_count() {
-        let shape = call.tensor(k)?.shape();
-        check_shape(k, shape, first, axis)?;
-        let sum = shape.get(axis.at).and_then(|own| size.checked_add(*own));
-        size = sum.ok_or_else(|| Error::input("the sizes along the axis add up to too many").parameter("inputs"))?;
-    }
-    Ok(axis.replaced_in(first, &[size]))
-}
-
-fn check_shape(k: usize, shape: &[usize], first: &[usize], axis: &Axis) -> Result<()> {
-    let (rank, want) = (shape.len(), first.len());
-    if rank != want {
-        let text = format!("input {k} has rank {rank}, and input 0 has rank {want}: they must be equal");
-        return Err(Error::input(text).parameter("inputs"));
-    }
-    let unequal = |(d, (size, want)): &(usize, (&usize, &usize))| *d != axis.at && size != want;
-    match shape.iter().zip(first).enumerate().find(unequal) {
-        None => Ok(()),
-        Some((d, (&size, want))) => Err(Error::input(format!(
-            "dimension {d} of input {k} is {size}, and of input 0 {want}: off the axis {} they must be equal",
-            axis.given
-        ))
-        .parameter("inputs")
-        .axis(d as i64)
-        .size(size)),
     }
 }
 

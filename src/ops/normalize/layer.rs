@@ -79,3 +79,89 @@ impl LayerNormalization {
         Ok(output.finish())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{int, run, tensor};
+    use crate::value::Value;
+    use half::{bf16, f16};
+
+    fn float(name: &str, value: f32) -> (&str, crate::operator::Attribute) {
+        (name, crate::operator::Attribute::Float(value))
+    }
+
+    #[test]
+    fn by_mean_and_variance() {
+        let x = tensor(&[2, 2], [1f32, 5.0, -2.0, 2.0]);
+        let (scale, bias) = (tensor(&[2], [1f32, 10.0]), tensor(&[2], [0f32, 0.5]));
+        let y = tensor(&[2, 2], [-1f32, 10.5, -1.0, 10.5]);
+        let ran = run("LayerNormalization", 17, [float("epsilon", 0.0)], [&x, &scale, &bias]).values();
+        assert_eq!(ran.as_slice(), [y, tensor(&[2, 1], [3f32, 0.0]), tensor(&[2, 1], [0.5f32, 0.5])]);
+        let one = tensor(&[1], [2f32]);
+        run("LayerNormalization", 17, [int("axis", 0), float("epsilon", 0.0)], [&tensor(&[2], [3f32, 3.5]), &one])
+            .gives(tensor(&[2], [-2f32, 2.0]));
+    }
+
+    #[test]
+    fn by_root_mean_square() {
+        let x = tensor(&[2, 2], [3f32, -3.0, 2.0, 2.0]);
+        run("RMSNormalization", 23, [float("epsilon", 0.0)], [&x, &tensor(&[2], [1f32, 7.0])])
+            .gives(tensor(&[2, 2], [1f32, -7.0, 1.0, 7.0]));
+        // The output has the type of the scale.
+        let x = tensor(&[2], [3f32, -3.0].map(f16::from_f32));
+        run("RMSNormalization", 23, [float("epsilon", 0.0)], [&x, &tensor(&[2], [0.1f64, 0.2])])
+            .gives(tensor(&[2], [0.1f64, -0.2]));
+    }
+
+    /// `Scale` broadcasts to `X`, also where dimensions are repeated between others.
+    #[test]
+    fn scales_of_all_shapes() {
+        let x = tensor(&[2, 2, 2], [-1f32, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0]);
+        let ran = |scale: &Value| run("LayerNormalization", 17, [float("epsilon", 0.0)], [&x, scale]);
+        ran(&tensor(&[], [3f32])).gives(tensor(&[2, 2, 2], [-3f32, 3.0, -3.0, 3.0, -3.0, 3.0, -3.0, 3.0]));
+        ran(&tensor(&[2, 1], [1f32, 2.0])).gives(tensor(&[2, 2, 2], [-1f32, 1.0, -2.0, 2.0, -1.0, 1.0, -2.0, 2.0]));
+        ran(&tensor(&[2, 1, 1], [1f32, 2.0])).gives(tensor(&[2, 2, 2], [-1f32, 1.0, -1.0, 1.0, -2.0, 2.0, -2.0, 2.0]));
+        ran(&tensor(&[2, 1, 2], [1f32, 2.0, 3.0, 4.0]))
+            .gives(tensor(&[2, 2, 2], [-1f32, 2.0, -1.0, 2.0, -3.0, 4.0, -3.0, 4.0]));
+        ran(&tensor(&[3], [1f32; 3]))
+            .fails("\"Scale\" of shape [3] can't be broadcast to the shape [2, 2, 2] of \"X\"");
+        ran(&tensor(&[1, 1, 1, 2], [1f32; 2])).fails("can't be broadcast");
+    }
+
+    /// The normalized 1.2247449 is rounded to 1.2265625, and then 3 times that. Rounded once it were 3.671875.
+    #[test]
+    fn halves_are_rounded_step_by_step() {
+        let x = tensor(&[3], [-1f32, 0.0, 1.0].map(bf16::from_f32));
+        let scale = tensor(&[1], [bf16::from_f32(3.0)]);
+        let ran = run("LayerNormalization", 17, [int("stash_type", 16), float("epsilon", 0.0)], [&x, &scale]).values();
+        assert_eq!(ran[0], tensor(&[3], [-3.6875f32, 0.0, 3.6875].map(bf16::from_f32)));
+        assert_eq!(ran[2], tensor(&[1], [bf16::from_f32(1.2265625)]));
+        let bias = tensor(&[1], [bf16::from_f32(256.0)]);
+        let ran = run("LayerNormalization", 17, [float("epsilon", 0.0)], [&x, &scale, &bias]).values();
+        assert_eq!(ran[0], tensor(&[3], [252f32, 256.0, 260.0].map(bf16::from_f32)));
+        assert_eq!(ran[2], tensor(&[1], [1.2247448f32]));
+    }
+
+    /// Double is computed in float, unless `stash_type` says otherwise.
+    #[test]
+    fn stash_types() {
+        let x = tensor(&[2], [-0.5f64, 0.5]);
+        let (scale, two) = (tensor(&[1], [1f64]), tensor(&[2], [-1f64, 1.0]));
+        run("LayerNormalization", 17, [float("epsilon", 0.0)], [&x, &scale]).gives(two.clone());
+        run("RMSNormalization", 23, [float("epsilon", 0.0), int("stash_type", 11)], [&x, &scale]).gives(two);
+    }
+
+    #[test]
+    fn nothing_to_normalize() {
+        let (x, scale) = (tensor(&[0, 2], Vec::<f32>::new()), tensor(&[2], [1f32, 2.0]));
+        run("LayerNormalization", 17, [], [&x, &scale]).gives(x);
+    }
+
+    #[test]
+    fn refusals() {
+        let (x, scale) = (tensor(&[2], [1f32, 2.0]), tensor(&[2], [1f32, 2.0]));
+        run("LayerNormalization", 17, [int("stash_type", 7)], [&x, &scale])
+            .fails("stash_type 7 is no type to compute with: allowed 1 (float), 16 (bfloat16)");
+        run("RMSNormalization", 23, [int("axis", 1)], [&x, &scale]).fails("axis 1 is out of range");
+    }
+}

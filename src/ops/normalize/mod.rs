@@ -1,10 +1,20 @@
 //! Normalization of lanes: softmax and its relatives, and by mean and variance.
 
+mod group;
 mod layer;
+mod lp;
 mod scaled;
 mod softmax;
 
 use crate::operator::Implementation;
 
-pub(super) static ALL: &[Implementation] =
-    &[softmax::SOFTMAX, softmax::LOG_SOFTMAX, softmax::HARDMAX, layer::LAYER_NORMALIZATION, layer::RMS_NORMALIZATION];
+pub(super) static ALL: &[Implementation] = &[
+    softmax::SOFTMAX,
+    softmax::LOG_SOFTMAX,
+    softmax::HARDMAX,
+    layer::LAYER_NORMALIZATION,
+    layer::RMS_NORMALIZATION,
+    group::INSTANCE_NORMALIZATION,
+    group::GROUP_NORMALIZATION,
+    lp::LP_NORMALIZATION,
+];

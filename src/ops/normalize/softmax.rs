@@ -53,3 +53,58 @@ impl<F: FloatMap> Operator for Softmax<F> {
         Ok(same_shape(inputs))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{int, run, tensor};
+    use half::{bf16, f16};
+
+    #[test]
+    fn values() {
+        let x = tensor(&[1, 2], [1000f32, 1000.0]);
+        for version in [1, 11, 13] {
+            run("Softmax", version, [], [&x]).gives(tensor(&[1, 2], [0.5f32, 0.5]));
+            run("LogSoftmax", version, [], [&x]).gives(tensor(&[1, 2], [-std::f32::consts::LN_2; 2]));
+            run("Hardmax", version, [], [&x]).gives(tensor(&[1, 2], [1f32, 0.0]));
+        }
+        let x = tensor(&[2, 2], [0f64, f64::NEG_INFINITY, -1e300, 0.0]);
+        run("Softmax", 13, [], [&x]).gives(tensor(&[2, 2], [1f64, 0.0, 0.0, 1.0]));
+        run("Softmax", 13, [int("axis", 0)], [&x]).gives(tensor(&[2, 2], [1f64, 0.0, 0.0, 1.0]));
+        run("Softmax", 13, [], [&tensor(&[2], [0f32, 0.0].map(f16::from_f32))])
+            .gives(tensor(&[2], [0.5f32, 0.5].map(f16::from_f32)));
+        run("Softmax", 13, [int("axis", 0)], [&tensor(&[2, 2], [7f32; 4].map(bf16::from_f32))])
+            .gives(tensor(&[2, 2], [0.5f32; 4].map(bf16::from_f32)));
+    }
+
+    /// Up to version 11 lanes go to the end.
+    #[test]
+    fn old_versions_have_rows() {
+        let x = tensor(&[2, 2, 2], [1f32, 1.0, 1.0, 1.0, 5.0, 5.0, 5.0, 5.0]);
+        run("Softmax", 11, [], [&x]).gives(tensor(&[2, 2, 2], [0.25f32; 8]));
+        run("Softmax", 1, [int("axis", 0)], [&tensor(&[2, 2], [3f32; 4])]).gives(tensor(&[2, 2], [0.25f32; 4]));
+        run("Softmax", 11, [int("axis", -1)], [&x]).gives(tensor(&[2, 2, 2], [0.5f32; 8]));
+        run("Softmax", 13, [int("axis", 1)], [&x]).gives(tensor(&[2, 2, 2], [0.5f32; 8]));
+        run("Hardmax", 1, [], [&x]).gives(tensor(&[2, 2, 2], [1f32, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]));
+        run("Hardmax", 13, [int("axis", 1)], [&x]).gives(tensor(&[2, 2, 2], [1f32, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0]));
+    }
+
+    #[test]
+    fn without_a_greatest_finite_element() {
+        let lowest = tensor(&[2], [f32::NEG_INFINITY; 2]);
+        for name in ["Softmax", "LogSoftmax"] {
+            let ran = run(name, 13, [], [&lowest]).values();
+            assert!(ran[0].tensor().unwrap().as_slice::<f32>().unwrap().iter().all(|y| y.is_nan()));
+        }
+        run("Hardmax", 13, [], [&lowest]).gives(tensor(&[2], [1f32, 0.0]));
+        run("Hardmax", 13, [], [&tensor(&[3], [1f32, f32::NAN, 2.0])]).gives(tensor(&[3], [0f32, 1.0, 0.0]));
+        run("Softmax", 13, [], [&tensor(&[2, 0], Vec::<f32>::new())]).gives(tensor(&[2, 0], Vec::<f32>::new()));
+    }
+
+    #[test]
+    fn refusals() {
+        let x = tensor(&[2], [1f32, 2.0]);
+        run("Softmax", 13, [int("axis", 1)], [&x])
+            .fails("axis 1 is out of range for \"input\" of shape [2]: allowed -1..=0");
+        run("Softmax", 13, [], [&tensor(&[], [1f32])]).fails("is a scalar");
+    }
+}

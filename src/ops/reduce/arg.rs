@@ -2,7 +2,6 @@
 //! <https://onnx.ai/onnx/operators/onnx__ArgMax.html>, <https://onnx.ai/onnx/operators/onnx__ArgMin.html>
 
 use crate::ops::prelude::*;
-use std::marker::PhantomData;
 
 pub(super) const ARG_MAX: Implementation =
     Implementation { domain: "", name: "ArgMax", versions: &[1, 11, 12, 13], make: Make::Run(load::<lanes::Max>) };
@@ -27,7 +26,7 @@ fn load<R: lanes::ReductionOfAll>(node: &Node<'_>) -> Result<Box<dyn Operator>> 
         return Err(error.attribute("axis").axis(axis).value(axis));
     }
     let last = node.version() >= 12 && node.int("select_last_index")? != 0;
-    let index = lanes::IndexOf { last, reduction: PhantomData };
+    let index = lanes::IndexOf { last, reduction: R::default() };
     Ok(Box::new(IndexOf::<R> { axis, keepdims: node.int("keepdims")? != 0, index }))
 }
 
@@ -53,5 +52,52 @@ impl<R: lanes::ReductionOfAll> Operator for IndexOf<R> {
         let Some(at) = Axis::place(self.axis.into(), dims.len()) else { return Ok(Vec::new()) };
         dims.splice(at..=at, self.keepdims.then_some(Dim::Fixed(1)));
         Ok(vec![Fact::default().with_dims(dims)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{int, run, tensor};
+    use half::f16;
+
+    #[test]
+    fn indices() {
+        let data = tensor(&[2, 3], [2i32, 5, 5, 7, -1, -1]);
+        run("ArgMax", 13, [], [&data]).gives(tensor(&[1, 3], [1i64, 0, 0]));
+        run("ArgMax", 13, [int("axis", -1), int("keepdims", 0)], [&data]).gives(tensor(&[2], [1i64, 0]));
+        run("ArgMin", 1, [int("axis", 1)], [&data]).gives(tensor(&[2, 1], [0i64, 1]));
+        run("ArgMax", 12, [int("axis", 1), int("select_last_index", 1)], [&data]).gives(tensor(&[2, 1], [2i64, 0]));
+        run("ArgMin", 13, [int("axis", 1), int("select_last_index", 1)], [&data]).gives(tensor(&[2, 1], [0i64, 2]));
+    }
+
+    #[test]
+    fn every_type() {
+        macro_rules! each {
+            ($($type:ty),*) => {$(
+                run("ArgMax", 13, [], [&tensor(&[3], [1 as $type, 3 as $type, 2 as $type])]).gives(tensor(&[1], [1i64]));
+            )*};
+        }
+        each!(f32, f64, i8, i16, i32, i64, u8, u16, u32, u64);
+        run("ArgMin", 11, [], [&tensor(&[3], [1f32, 0.5, 2.0].map(f16::from_f32))]).gives(tensor(&[1], [1i64]));
+        let data = tensor(&[2], [1f32, 2.0].map(half::bf16::from_f32));
+        run("ArgMin", 13, [], [&data]).gives(tensor(&[1], [0i64]));
+    }
+
+    #[test]
+    fn nan_is_the_extreme() {
+        let data = tensor(&[4], [1f64, f64::NAN, 9.0, f64::NAN]);
+        run("ArgMax", 13, [], [&data]).gives(tensor(&[1], [1i64]));
+        run("ArgMin", 13, [int("select_last_index", 1)], [&data]).gives(tensor(&[1], [3i64]));
+    }
+
+    #[test]
+    fn refusals() {
+        let empty = tensor(&[2, 0], Vec::<f32>::new());
+        run("ArgMax", 13, [int("axis", 1)], [&empty]).fails("axis 1 of \"data\" has size 0");
+        run("ArgMax", 13, [int("axis", 0)], [&empty]).gives(tensor(&[1, 0], Vec::<i64>::new()));
+        let data = tensor(&[2], [1f32, 2.0]);
+        run("ArgMax", 1, [int("axis", -1)], [&data]).fails("axis -1 is negative, which is allowed from version 11 on");
+        run("ArgMax", 13, [int("axis", 1)], [&data]).fails("axis 1 is out of range for \"data\" of shape [2]");
+        run("ArgMin", 13, [], [&tensor(&[], [1f32])]).fails("is a scalar");
     }
 }

@@ -2,7 +2,6 @@
 //! <https://onnx.ai/onnx/operators/onnx__CumSum.html>, <https://onnx.ai/onnx/operators/onnx__CumProd.html>
 
 use crate::ops::prelude::*;
-use std::marker::PhantomData;
 
 pub(super) const CUM_SUM: Implementation =
     Implementation { domain: "", name: "CumSum", versions: &[11, 14], make: Make::Run(load::<lanes::Sum>) };
@@ -16,7 +15,7 @@ struct Cumulative<R>(lanes::Cumulate<R>);
 
 fn load<R: lanes::ReductionOfAll>(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let (exclusive, reverse) = (node.int("exclusive")? != 0, node.int("reverse")? != 0);
-    Ok(Box::new(Cumulative::<R>(lanes::Cumulate { exclusive, reverse, reduction: PhantomData })))
+    Ok(Box::new(Cumulative::<R>(lanes::Cumulate { exclusive, reverse, reduction: R::default() })))
 }
 
 impl<R: lanes::ReductionOfAll> Operator for Cumulative<R> {
@@ -47,4 +46,60 @@ fn axis_input(call: &Call<'_>) -> Result<usize> {
         let text = format!("axis {value} is out of range for \"x\" of shape {shape}: allowed -{rank}..={}", rank - 1);
         Error::input(text).parameter("axis").axis(value as i64).value(value)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{int, run, tensor};
+    use half::{bf16, f16};
+
+    #[test]
+    fn the_examples_of_the_standard() {
+        let (x, axis) = (tensor(&[3], [1i32, 2, 3]), tensor(&[], [0i32]));
+        for (exclusive, reverse, sums, products) in [
+            (0, 0, [1, 3, 6], [1, 2, 6]),
+            (1, 0, [0, 1, 3], [1, 1, 2]),
+            (0, 1, [6, 5, 3], [6, 6, 3]),
+            (1, 1, [5, 3, 0], [6, 3, 1]),
+        ] {
+            let attributes = || [int("exclusive", exclusive), int("reverse", reverse)];
+            run("CumSum", 11, attributes(), [&x, &axis]).gives(tensor(&[3], sums));
+            run("CumProd", 26, attributes(), [&x, &axis]).gives(tensor(&[3], products));
+        }
+    }
+
+    #[test]
+    fn every_axis_and_type() {
+        macro_rules! each {
+            ($($type:ty),*) => {$(
+                let x = tensor(&[2, 2], [1, 2, 3, 4].map(|x| x as $type));
+                run("CumSum", 14, [], [&x, &tensor(&[], [0i64])]).gives(tensor(&[2, 2], [1, 2, 4, 6].map(|x| x as $type)));
+                run("CumSum", 14, [], [&x, &tensor(&[1], [-1i32])])
+                    .gives(tensor(&[2, 2], [1, 3, 3, 7].map(|x| x as $type)));
+            )*};
+        }
+        each!(f32, f64, i32, i64, u32, u64);
+        let x = tensor(&[3], [2048f32, 1.0, 1.0].map(f16::from_f32));
+        run("CumSum", 14, [], [&x, &tensor(&[], [0i32])])
+            .gives(tensor(&[3], [2048f32, 2048.0, 2050.0].map(f16::from_f32)));
+        let x = tensor(&[2], [3f32, 5.0].map(bf16::from_f32));
+        run("CumProd", 26, [], [&x, &tensor(&[], [0i32])]).gives(tensor(&[2], [3f32, 15.0].map(bf16::from_f32)));
+    }
+
+    #[test]
+    fn signs_of_zeros_and_nothing() {
+        let (x, axis) = (tensor(&[2], [-0.0f32, -0.0]), tensor(&[], [0i32]));
+        run("CumSum", 14, [], [&x, &axis]).gives(tensor(&[2], [-0.0f32, -0.0]));
+        run("CumSum", 14, [int("exclusive", 1)], [&x, &axis]).gives(tensor(&[2], [0.0f32, -0.0]));
+        run("CumSum", 14, [], [&tensor(&[0, 2], Vec::<f32>::new()), &axis]).gives(tensor(&[0, 2], Vec::<f32>::new()));
+    }
+
+    #[test]
+    fn refusals() {
+        let x = tensor(&[2, 2], [0f32; 4]);
+        run("CumSum", 14, [], [&x, &tensor(&[], [2i64])])
+            .fails("axis 2 is out of range for \"x\" of shape [2, 2]: allowed -2..=1");
+        run("CumSum", 14, [], [&x, &tensor(&[2], [0i64, 1])]).fails("\"axis\" has shape [2]: one value is needed");
+        run("CumSum", 14, [], [&tensor(&[], [1f32]), &tensor(&[], [0i64])]).fails("is a scalar");
+    }
 }

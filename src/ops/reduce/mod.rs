@@ -2,21 +2,21 @@
 
 mod arg;
 mod cumulative;
-mod reduce;
+mod reductions;
 
 use crate::operator::Implementation;
 
 pub(super) static ALL: &[Implementation] = &[
-    reduce::REDUCE_SUM,
-    reduce::REDUCE_MEAN,
-    reduce::REDUCE_MAX,
-    reduce::REDUCE_MIN,
-    reduce::REDUCE_PROD,
-    reduce::REDUCE_SUM_SQUARE,
-    reduce::REDUCE_L1,
-    reduce::REDUCE_L2,
-    reduce::REDUCE_LOG_SUM,
-    reduce::REDUCE_LOG_SUM_EXP,
+    reductions::REDUCE_SUM,
+    reductions::REDUCE_MEAN,
+    reductions::REDUCE_MAX,
+    reductions::REDUCE_MIN,
+    reductions::REDUCE_PROD,
+    reductions::REDUCE_SUM_SQUARE,
+    reductions::REDUCE_L1,
+    reductions::REDUCE_L2,
+    reductions::REDUCE_LOG_SUM,
+    reductions::REDUCE_LOG_SUM_EXP,
     arg::ARG_MAX,
     arg::ARG_MIN,
     cumulative::CUM_SUM,

@@ -1,0 +1,76 @@
+//! Parts of tensors along an axis, and tensors one after the other. Shared by the families that split and join them.
+
+use crate::error::{Error, Result};
+use crate::kernels::copy::{Axis as Along, Map, Source, copy};
+use crate::kernels::{self, volume};
+use crate::operator::{Axis, Call};
+use crate::tensor::{Shape, Tensor};
+use smallvec::SmallVec;
+
+/// `size` entries along an axis of a tensor.
+pub(super) fn part(call: &Call<'_>, tensor: &Tensor, axis: &Axis, start: usize, size: usize) -> Result<Tensor> {
+    let mut output = call.output_like(tensor, axis.replaced_in(tensor.shape(), &[size]))?;
+    let (outer, inner) = tensor.shape().split_at(axis.at);
+    let inner = volume(1, inner.iter().skip(1));
+    let whole = Map::Line { start: 0, step: 1 };
+    let axes = [
+        Along { size: volume(1, outer), stride: inner.saturating_mul(axis.size), map: whole },
+        Along { size, stride: inner, map: Map::Line { start, step: 1 } },
+        Along { size: inner, stride: 1, map: whole },
+    ];
+    let source = Source { data: tensor.bytes(), element: tensor.dtype().size(), constant: &[] };
+    copy(source, &axes, output.bytes_mut(), call.resources())?;
+    Ok(output.finish())
+}
+
+/// Tensors one after the other along the axis at `at` of the result, whose shape is `shape`: an axis of theirs, or a new
+/// one.
+pub(super) fn join(call: &Call<'_>, tensors: &[&Tensor], at: usize, shape: Shape) -> Result<Tensor> {
+    match call.joined(tensors)? {
+        Some(joined) => concat(call, &joined.iter().collect::<SmallVec<[&Tensor; 4]>>(), at, shape),
+        None => concat(call, tensors, at, shape),
+    }
+}
+
+fn concat(call: &Call<'_>, tensors: &[&Tensor], at: usize, shape: Shape) -> Result<Tensor> {
+    let like = tensors.first().ok_or_else(|| Error::bug("nothing is to be joined"))?;
+    // The bytes of the dimensions from the axis on stay together.
+    let row = |tensor: &Tensor| volume(tensor.dtype().size(), tensor.shape().iter().skip(at));
+    let parts = tensors.iter().map(|tensor| (tensor.bytes(), row(tensor))).filter(|(bytes, _)| !bytes.is_empty());
+    let parts: SmallVec<[(&[u8], usize); 4]> = parts.collect();
+    let mut output = call.output_like(like, shape)?;
+    kernels::copy::concat(&parts, output.bytes_mut(), call.resources())?;
+    Ok(output.finish())
+}
+
+/// The size of tensors along the axis at `along`; without one their number. Off the axis their shapes must be equal.
+/// Errors call each `what`, and blame `parameter`.
+pub(super) fn joined_size(tensors: &[&Tensor], along: Option<usize>, what: &str, parameter: &str) -> Result<usize> {
+    let (first, mut size) = (tensors.first().map_or(&[][..], |first| first.shape()), 0usize);
+    for (k, tensor) in tensors.iter().enumerate() {
+        let shape = tensor.shape();
+        check_shape(k, shape, first, along, what).map_err(|error| error.parameter(parameter))?;
+        let own = along.map_or(Some(1), |at| shape.get(at).copied());
+        let sum = own.and_then(|own| size.checked_add(own));
+        size = sum.ok_or_else(|| Error::input("the sizes along the axis add up to too many").parameter(parameter))?;
+    }
+    Ok(size)
+}
+
+fn check_shape(k: usize, shape: &[usize], first: &[usize], along: Option<usize>, what: &str) -> Result<()> {
+    let (rank, want) = (shape.len(), first.len());
+    if rank != want {
+        let text = format!("{what} {k} has rank {rank}, and {what} 0 has rank {want}: they must be equal");
+        return Err(Error::input(text));
+    }
+    let unequal = |(d, (size, want)): &(usize, (&usize, &usize))| Some(*d) != along && size != want;
+    match shape.iter().zip(first).enumerate().find(unequal) {
+        None => Ok(()),
+        Some((d, (&size, want))) => {
+            let off = along.map_or(String::new(), |at| format!("off the axis {at} "));
+            let text =
+                format!("dimension {d} of {what} {k} is {size}, and of {what} 0 {want}: {off}they must be equal");
+            Err(Error::input(text).axis(d as i64).size(size))
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! InstanceNormalization and GroupNormalization: each channel, or each group of channels, by its mean and variance.
+//! <https://onnx.ai/onnx/operators/onnx__InstanceNormalization.html>,
+//! <https://onnx.ai/onnx/operators/onnx__GroupNormalization.html>
+
+use super::scaled::{Precision, Scaled, Spread};
+use crate::ops::prelude::*;
+
+pub(super) const INSTANCE_NORMALIZATION: Implementation =
+    Implementation { domain: "", name: "InstanceNormalization", versions: &[1, 6, 22], make: Make::Run(load_instance) };
+
+pub(super) const GROUP_NORMALIZATION: Implementation =
+    Implementation { domain: "", name: "GroupNormalization", versions: &[18, 21], make: Make::Run(load_group) };
+
+/// `y = (x - mean) / sqrt(variance + epsilon) * scale + bias`; the statistics are those of a group of an instance.
+#[derive(Debug)]
+struct GroupNormalization {
+    /// Each channel is a group, if there is no number.
+    num_groups: Option<usize>,
+    /// The scale and the bias are one for each group, not for each channel.
+    by_group: bool,
+    how: lanes::Normalize,
+    precision: Precision,
+}
+
+fn load_instance(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    load(node, None, Precision::Own)
+}
+
+/// With version 21 the scale is by channel, and `stash_type` came.
+fn load_group(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    let groups = node.int("num_groups")?;
+    let num_groups = usize::try_from(groups).ok().filter(|groups| *groups > 0).ok_or_else(|| {
+        Error::model(format!("num_groups {groups} is not positive")).attribute("num_groups").value(groups)
+    })?;
+    let stashes = [DType::Float, DType::Float16, DType::Double, DType::Bfloat16];
+    let precision = if node.version() < 21 { Precision::Own } else { Precision::stashed(node, &stashes)? };
+    load(node, Some(num_groups), precision)
+}
+
+fn load(node: &Node<'_>, num_groups: Option<usize>, precision: Precision) -> Result<Box<dyn Operator>> {
+    let how = lanes::Normalize { center: true, epsilon: node.float("epsilon")? };
+    let by_group = num_groups.is_some() && node.version() < 21;
+    Ok(Box::new(GroupNormalization { num_groups, by_group, how, precision }))
+}
+
+impl Operator for GroupNormalization {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let x = call.tensor(0)?;
+        let &[_, channels, ref space @ ..] = x.shape() else {
+            let (name, shape) = (call.name(0), ShapeText(x.shape()));
+            let text = format!("\"{name}\" of shape {shape} has no channels: its rank must be at least 2");
+            return Err(Error::input(text).parameter(name));
+        };
+        let groups = self.num_groups.unwrap_or(channels);
+        if groups == 0 || !channels.is_multiple_of(groups) {
+            let text = format!("the {channels} channels can't be divided into {groups} groups");
+            return Err(Error::input(text).parameter(call.name(0)).axis(1).size(channels));
+        }
+        let space = kernels::volume(1, space);
+        let len = space.saturating_mul(channels / groups);
+        let (count, run) = if self.by_group { (groups, len) } else { (channels, space) };
+        let (scale, bias) = (spread(call, 1, count, run)?, Some(spread(call, 2, count, run)?));
+        let scaled = Scaled { how: self.how, len, precision: self.precision, scale, bias, x };
+        Ok(smallvec![scaled.compute(call)?.into()])
+    }
+
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        Ok(same_shape(inputs))
+    }
+}
+
+fn spread(call: &Call<'_>, k: usize, count: usize, run: usize) -> Result<Spread> {
+    let values = call.tensor(k)?.clone();
+    if values.shape() != [count] {
+        let (name, shape) = (call.name(k), ShapeText(values.shape()));
+        return Err(Error::input(format!("\"{name}\" has shape {shape}: [{count}] is needed")).parameter(name));
+    }
+    Ok(Spread { values, run })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::operator::Attribute;
+    use crate::ops::testing::{int, run, tensor};
+    use half::f16;
+
+    const EXACT: (&str, Attribute) = ("epsilon", Attribute::Float(0.0));
+
+    #[test]
+    fn instances_and_groups() {
+        let x = tensor(&[1, 2, 2], [1f32, 5.0, -2.0, 0.0]);
+        let (scale, bias) = (tensor(&[2], [1f32, 2.0]), tensor(&[2], [0f32, 0.5]));
+        let y = tensor(&[1, 2, 2], [-1f32, 1.0, -1.5, 2.5]);
+        for version in [1, 6, 22] {
+            run("InstanceNormalization", version, [EXACT], [&x, &scale, &bias]).gives(y.clone());
+        }
+        run("GroupNormalization", 21, [EXACT, int("num_groups", 2)], [&x, &scale, &bias]).gives(y.clone());
+        run("GroupNormalization", 18, [EXACT, int("num_groups", 2)], [&x, &scale, &bias]).gives(y);
+        let x = tensor(&[1, 2, 1], [1f64, 5.0]);
+        let (scale, bias) = (tensor(&[2], [1f64, 2.0]), tensor(&[2], [0f64, 0.5]));
+        run("GroupNormalization", 21, [EXACT, int("num_groups", 1)], [&x, &scale, &bias])
+            .gives(tensor(&[1, 2, 1], [-1f64, 2.5]));
+        let (scale, bias) = (tensor(&[1], [2f64]), tensor(&[1], [0f64]));
+        run("GroupNormalization", 18, [EXACT, int("num_groups", 1)], [&x, &scale, &bias])
+            .gives(tensor(&[1, 2, 1], [-2f64, 2.0]));
+        let x = tensor(&[1, 1, 2], [1f32, 5.0].map(f16::from_f32));
+        let one = tensor(&[1], [f16::ONE]);
+        run("InstanceNormalization", 6, [EXACT], [&x, &one, &one])
+            .gives(tensor(&[1, 1, 2], [0f32, 2.0].map(f16::from_f32)));
+    }
+
+    #[test]
+    fn refusals() {
+        let (x, two) = (tensor(&[1, 3, 1], [1f32, 2.0, 3.0]), tensor(&[2], [1f32, 2.0]));
+        run("GroupNormalization", 21, [int("num_groups", 2)], [&x, &two, &two])
+            .fails("the 3 channels can't be divided into 2 groups");
+        run("GroupNormalization", 21, [int("num_groups", 0)], [&x, &two, &two]).fails("num_groups 0 is not positive");
+        run("InstanceNormalization", 6, [], [&x, &two, &two]).fails("\"scale\" has shape [2]: [3] is needed");
+        run("InstanceNormalization", 6, [], [&two, &two, &two]).fails("its rank must be at least 2");
+    }
+}

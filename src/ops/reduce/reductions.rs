@@ -1,0 +1,270 @@
+//! ReduceSum, ReduceMean, ReduceMax and their kin: the elements along some axes become one.
+//! <https://onnx.ai/onnx/operators/onnx__ReduceSum.html> and so on
+
+use crate::ops::prelude::*;
+
+pub(super) const REDUCE_SUM: Implementation = reduction("ReduceSum", &[1, 11, 13], load::<lanes::Sum>);
+pub(super) const REDUCE_MEAN: Implementation = reduction("ReduceMean", &[1, 11, 13, 18], load::<lanes::Mean>);
+pub(super) const REDUCE_MAX: Implementation =
+    reduction("ReduceMax", &[1, 11, 12, 13, 18, 20], |node| Reduce::load(node, extreme::<lanes::Max>));
+pub(super) const REDUCE_MIN: Implementation =
+    reduction("ReduceMin", &[1, 11, 12, 13, 18, 20], |node| Reduce::load(node, extreme::<lanes::Min>));
+pub(super) const REDUCE_PROD: Implementation = reduction("ReduceProd", &[1, 11, 13, 18], load::<lanes::Prod>);
+pub(super) const REDUCE_SUM_SQUARE: Implementation =
+    reduction("ReduceSumSquare", &[1, 11, 13, 18], load::<lanes::SumSquare>);
+pub(super) const REDUCE_L1: Implementation = reduction("ReduceL1", &[1, 11, 13, 18], load::<lanes::L1>);
+pub(super) const REDUCE_L2: Implementation = reduction("ReduceL2", &[1, 11, 13, 18], load::<lanes::L2>);
+pub(super) const REDUCE_LOG_SUM: Implementation =
+    reduction("ReduceLogSum", &[1, 11, 13, 18, 28], load::<lanes::LogSum>);
+pub(super) const REDUCE_LOG_SUM_EXP: Implementation =
+    reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28], |node| Reduce::load(node, log_sum_exp));
+
+const fn reduction(name: &'static str, versions: &'static [i64], load: Load) -> Implementation {
+    Implementation { domain: "", name, versions, make: Make::Run(load) }
+}
+
+/// Each element of the output is the sum (or mean, ..) of a lane: the elements along `axes`, by default along all.
+#[derive(Debug)]
+struct Reduce {
+    axes: Axes,
+    /// The axes stay, with size 1.
+    keepdims: bool,
+    /// Without axes each element is a lane.
+    noop_with_empty_axes: bool,
+    reduce: Compute,
+}
+
+/// Computes an element of an output of this shape for each lane of the input 0.
+type Compute = fn(&Call<'_>, &Lanes, Shape) -> Result<Tensor>;
+
+fn load<R: lanes::ReductionOfAll>(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    Reduce::load(node, numbers::<R>)
+}
+
+impl Reduce {
+    /// The axes became an input with version 13 of ReduceSum, and 18 of the others.
+    fn load(node: &Node<'_>, reduce: Compute) -> Result<Box<dyn Operator>> {
+        let axes = Axes::of(node, if node.schema().name == "ReduceSum" { 13 } else { 18 })?;
+        let noop = node.attribute("noop_with_empty_axes").map(|_| node.int("noop_with_empty_axes")).transpose()?;
+        let keepdims = node.int("keepdims")? != 0;
+        Ok(Box::new(Reduce { axes, keepdims, noop_with_empty_axes: noop.is_some_and(|noop| noop != 0), reduce }))
+    }
+
+    /// Whether an axis is reduced, given the listed ones.
+    fn reduces(&self, listed: &[usize], axis: usize) -> bool {
+        if listed.is_empty() { !self.noop_with_empty_axes } else { listed.contains(&axis) }
+    }
+
+    /// The dimensions of the output.
+    fn left<D: Clone, L: FromIterator<D>>(&self, dims: &[D], listed: &[usize], one: D) -> L {
+        let left = dims.iter().enumerate().filter_map(|(axis, dim)| match self.reduces(listed, axis) {
+            false => Some(dim.clone()),
+            true => self.keepdims.then(|| one.clone()),
+        });
+        left.collect()
+    }
+}
+
+impl Operator for Reduce {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let data = call.tensor(0)?;
+        let listed = self.axes.places(call, data.rank())?.unwrap_or_default();
+        let lanes = Lanes::new(data.shape(), |axis| self.reduces(&listed, axis));
+        call.charge(data.len() as u64)?;
+        let reduced = (self.reduce)(call, &lanes, self.left(data.shape(), &listed, 1))?;
+        Ok(smallvec![reduced.into()])
+    }
+
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        let Some(dims) = inputs.first().copied().flatten().and_then(Fact::dims) else { return Ok(Vec::new()) };
+        let Some(listed) = self.axes.known_places(inputs, dims.len())? else { return Ok(Vec::new()) };
+        let left: Vec<_> = self.left(dims, &listed.unwrap_or_default(), Dim::Fixed(1));
+        Ok(vec![Fact::default().with_dims(left)])
+    }
+}
+
+fn numbers<R: lanes::ReductionOfAll>(call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
+    let data = call.tensor(0)?;
+    by_type!(wide, data.dtype(), S as T => {
+        let mut output = call.output::<S>(&shape)?;
+        lanes::reduce::<R, S, T>(&R::default(), data.as_slice()?, lanes, output.elements_mut()?, call.resources())?;
+        Ok(output.finish())
+    })
+}
+
+/// As [`numbers`], also of small integers and bool.
+fn extreme<R: lanes::ReductionOfAll>(call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
+    let data = call.tensor(0)?;
+    if data.dtype() == DType::Bool {
+        let mut output = call.output_of(DType::Bool, shape)?;
+        lanes::reduce::<R, u8, u8>(&R::default(), data.bytes(), lanes, output.bytes_mut(), call.resources())?;
+        // The least of no elements is the greatest byte.
+        output.bytes_mut().iter_mut().for_each(|truth| *truth = (*truth).min(1));
+        return Ok(output.finish());
+    }
+    by_type!(numbers, data.dtype(), S as T => {
+        let mut output = call.output::<S>(&shape)?;
+        lanes::reduce::<R, S, T>(&R::default(), data.as_slice()?, lanes, output.elements_mut()?, call.resources())?;
+        Ok(output.finish())
+    })
+}
+
+/// In double precision, as the standard's function body.
+fn log_sum_exp(call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
+    let data = call.tensor(0)?;
+    by_type!(wide, data.dtype(), S as _T => measured::<S, S, f64, _>(call, data, lanes, &shape, &lanes::LogSumExp))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::operator::Attribute;
+    use crate::ops::testing::{int, run, tensor};
+    use crate::value::Value;
+    use half::{bf16, f16};
+
+    fn axes(values: &[i64]) -> Value {
+        tensor(&[values.len()], values)
+    }
+
+    /// All ten on [[1, -2, 3], [4, 0, -6]], along the last axis.
+    #[test]
+    fn each_by_hand() {
+        let data = tensor(&[2, 3], [1f32, -2.0, 3.0, 4.0, 0.0, -6.0]);
+        for (name, want) in [
+            ("ReduceSum", [2f32, -2.0]),
+            ("ReduceMean", [2.0 / 3.0, -2.0 / 3.0]),
+            ("ReduceMax", [3.0, 4.0]),
+            ("ReduceMin", [-2.0, -6.0]),
+            ("ReduceProd", [-6.0, 0.0]),
+            ("ReduceSumSquare", [14.0, 52.0]),
+            ("ReduceL1", [6.0, 10.0]),
+            ("ReduceL2", [14f32.sqrt(), 52f32.sqrt()]),
+        ] {
+            let want = if name == "ReduceProd" { [-6.0, -0.0] } else { want };
+            run(name, 18, [], [&data, &axes(&[-1])]).gives(tensor(&[2, 1], want));
+            run(name, 18, [int("keepdims", 0)], [&data, &axes(&[1])]).gives(tensor(&[2], want));
+            let attribute = [("axes", Attribute::Ints(vec![1]))];
+            run(name, 1, attribute, [&data]).gives(tensor(&[2, 1], want));
+        }
+        let data = tensor(&[2, 2], [1f64, 1.0, 1.0, 0.0]);
+        run("ReduceLogSum", 18, [], [&data, &axes(&[1])]).gives(tensor(&[2, 1], [std::f64::consts::LN_2, 0.0]));
+        // exp(1000) is beyond any float.
+        let data = tensor(&[2], [1000f32, 1000.0]);
+        run("ReduceLogSumExp", 28, [], [&data]).gives(tensor(&[1], [(1000.0 + std::f64::consts::LN_2) as f32]));
+    }
+
+    #[test]
+    fn axes_of_all_kinds() {
+        let data = tensor(&[2, 3, 2], (0..12).collect::<Vec<i64>>());
+        let sum = |list: &[i64], keep| run("ReduceSum", 13, [int("keepdims", keep)], [&data, &axes(list)]);
+        sum(&[0], 0).gives(tensor(&[3, 2], [6i64, 8, 10, 12, 14, 16]));
+        sum(&[1], 1).gives(tensor(&[2, 1, 2], [6i64, 9, 24, 27]));
+        sum(&[2, 0], 0).gives(tensor(&[3], [14i64, 22, 30]));
+        sum(&[0, -2], 0).gives(tensor(&[2], [30i64, 36]));
+        sum(&[], 1).gives(tensor(&[1, 1, 1], [66i64]));
+        run("ReduceSum", 13, [int("keepdims", 0)], [&data]).gives(tensor(&[], [66i64]));
+        run("ReduceSum", 13, [], [&tensor(&[], [7i64])]).gives(tensor(&[], [7i64]));
+        run("ReduceSum", 11, [("axes", Attribute::Ints(vec![-1]))], [&data])
+            .gives(tensor(&[2, 3, 1], [1i64, 5, 9, 13, 17, 21]));
+    }
+
+    #[test]
+    fn without_axes_there_may_be_nothing_to_reduce() {
+        let data = tensor(&[3], [-2f32, -0.0, 3.0]);
+        let noop = |name| run(name, 18, [int("noop_with_empty_axes", 1)], [&data]);
+        noop("ReduceSum").gives(data.clone());
+        noop("ReduceMean").gives(data.clone());
+        noop("ReduceSumSquare").gives(tensor(&[3], [4f32, 0.0, 9.0]));
+        noop("ReduceL1").gives(tensor(&[3], [2f32, 0.0, 3.0]));
+        noop("ReduceL2").gives(tensor(&[3], [2f32, 0.0, 3.0]));
+        run("ReduceLogSum", 18, [int("noop_with_empty_axes", 1)], [&tensor(&[2], [1f32, 0.0]), &axes(&[])])
+            .gives(tensor(&[2], [0f32, f32::NEG_INFINITY]));
+    }
+
+    #[test]
+    fn of_no_elements() {
+        let data = tensor(&[2, 0], Vec::<f32>::new());
+        for (name, want) in [
+            ("ReduceSum", 0f32),
+            ("ReduceMean", f32::NAN),
+            ("ReduceMax", f32::NEG_INFINITY),
+            ("ReduceMin", f32::INFINITY),
+            ("ReduceProd", 1.0),
+            ("ReduceSumSquare", 0.0),
+            ("ReduceL1", 0.0),
+            ("ReduceL2", 0.0),
+            ("ReduceLogSum", f32::NEG_INFINITY),
+            ("ReduceLogSumExp", f32::NEG_INFINITY),
+        ] {
+            run(name, 18, [], [&data, &axes(&[1])]).gives(tensor(&[2, 1], [want; 2]));
+            run(name, 18, [], [&data, &axes(&[0])]).gives(tensor(&[1, 0], Vec::<f32>::new()));
+        }
+        let data = tensor(&[0], Vec::<i32>::new());
+        run("ReduceMax", 18, [], [&data]).gives(tensor(&[1], [i32::MIN]));
+        run("ReduceMin", 18, [], [&data]).gives(tensor(&[1], [i32::MAX]));
+        let data = tensor(&[0], Vec::<bool>::new());
+        run("ReduceMax", 20, [], [&data]).gives(tensor(&[1], [false]));
+        run("ReduceMin", 20, [], [&data]).gives(tensor(&[1], [true]));
+    }
+
+    #[test]
+    fn every_type() {
+        macro_rules! sums {
+            ($($type:ty),*) => {$(
+                let data = tensor(&[3], [1, 2, 4].map(|x| x as $type));
+                run("ReduceSum", 13, [], [&data]).gives(tensor(&[1], [7 as $type]));
+                run("ReduceProd", 18, [], [&data]).gives(tensor(&[1], [8 as $type]));
+                run("ReduceSumSquare", 18, [], [&data]).gives(tensor(&[1], [21 as $type]));
+                run("ReduceMax", 20, [], [&data]).gives(tensor(&[1], [4 as $type]));
+            )*};
+        }
+        sums!(f32, f64, i32, i64, u32, u64);
+        let halves = tensor(&[3], [1f32, 2.0, 4.0].map(f16::from_f32));
+        run("ReduceSum", 1, [], [&halves]).gives(tensor(&[1], [f16::from_f32(7.0)]));
+        let halves = tensor(&[3], [1f32, 2.0, 4.0].map(bf16::from_f32));
+        run("ReduceMean", 13, [], [&halves]).gives(tensor(&[1], [bf16::from_f32(7.0 / 3.0)]));
+        run("ReduceMin", 12, [], [&tensor(&[3], [3i8, -5, 4])]).gives(tensor(&[1], [-5i8]));
+        run("ReduceMax", 12, [], [&tensor(&[3], [3u8, 200, 4])]).gives(tensor(&[1], [200u8]));
+        run("ReduceMax", 20, [], [&tensor(&[2], [false, true])]).gives(tensor(&[1], [true]));
+        run("ReduceMin", 20, [], [&tensor(&[2], [false, true])]).gives(tensor(&[1], [false]));
+    }
+
+    #[test]
+    fn integers_round_toward_zero_and_wrap() {
+        run("ReduceMean", 18, [], [&tensor(&[2], [-2i32, -3])]).gives(tensor(&[1], [-2i32]));
+        run("ReduceL2", 18, [], [&tensor(&[2], [1i64, 2])]).gives(tensor(&[1], [2i64]));
+        run("ReduceLogSum", 18, [], [&tensor(&[2], [10u32, 11])]).gives(tensor(&[1], [3u32]));
+        run("ReduceLogSum", 18, [], [&tensor(&[1], [0i32])]).gives(tensor(&[1], [i32::MIN]));
+        run("ReduceLogSumExp", 18, [], [&tensor(&[2], [40i64, 40])]).gives(tensor(&[1], [40i64]));
+        run("ReduceSum", 18, [], [&tensor(&[2], [i32::MAX, 1])]).gives(tensor(&[1], [i32::MIN]));
+        run("ReduceL1", 18, [], [&tensor(&[1], [i32::MIN])]).gives(tensor(&[1], [i32::MIN]));
+    }
+
+    #[test]
+    fn nan_wins() {
+        let data = tensor(&[2, 2], [1f32, f32::NAN, f32::NAN, 2.0]);
+        for name in ["ReduceMax", "ReduceMin"] {
+            run(name, 18, [], [&data, &axes(&[1])]).gives(tensor(&[2, 1], [f32::NAN; 2]));
+            run(name, 18, [], [&data, &axes(&[0])]).gives(tensor(&[1, 2], [f32::NAN; 2]));
+        }
+        run("ReduceLogSumExp", 18, [], [&tensor(&[2], [f32::INFINITY, 0.0])]).gives(tensor(&[1], [f32::INFINITY]));
+    }
+
+    /// A float16 sum is rounded once: 2048 + 1 + 1 would stay 2048 if each sum were.
+    #[test]
+    fn halves_round_once() {
+        let data = tensor(&[3], [2048f32, 1.0, 1.0].map(f16::from_f32));
+        run("ReduceSum", 13, [], [&data]).gives(tensor(&[1], [f16::from_f32(2050.0)]));
+    }
+
+    #[test]
+    fn refusals() {
+        let data = tensor(&[2, 3], [0f32; 6]);
+        run("ReduceSum", 13, [], [&data, &axes(&[2])]).fails("axis 2 is out of range: allowed -2..=1");
+        run("ReduceSum", 13, [], [&data, &axes(&[1, -1])]).fails("axis -1 is given twice");
+        run("ReduceMax", 13, [("axes", Attribute::Ints(vec![3]))], [&data]).fails("axis 3 is out of range");
+        run("ReduceMax", 1, [("axes", Attribute::Ints(vec![-1]))], [&data]).fails("allowed 0..=1");
+        run("ReduceSum", 13, [], [&tensor(&[], [1f32]), &axes(&[0])])
+            .fails("axis 0 is out of range: a scalar has none");
+    }
+}

@@ -1,0 +1,48 @@
+//! SequenceConstruct: a sequence of the inputs.
+//! <https://onnx.ai/onnx/operators/onnx__SequenceConstruct.html>
+
+use crate::ops::prelude::*;
+
+pub(super) const SEQUENCE_CONSTRUCT: Implementation = Implementation {
+    domain: "",
+    name: "SequenceConstruct",
+    versions: &[11],
+    make: Make::Run(|_| Ok(Box::new(SequenceConstruct))),
+};
+
+/// `output_sequence = [inputs..]`
+#[derive(Debug)]
+struct SequenceConstruct;
+
+impl Operator for SequenceConstruct {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let element = ValueType::Tensor(call.tensor(0)?.dtype());
+        let mut sequence = call.context().sequence(Some(element), call.input_count())?;
+        for k in 0..call.input_count() {
+            sequence.push(call.taken(k)?, &call.context().memory)?;
+        }
+        Ok(smallvec![sequence.into()])
+    }
+
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        let element = inputs.iter().find_map(|fact| fact.and_then(Fact::value_type));
+        Ok(element.map(|element| Fact::of_type(element.clone().sequence())).into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dtype::DType;
+    use crate::ops::testing::{run, tensor};
+    use crate::tensor::Tensor;
+    use crate::value::{Sequence, Value};
+
+    #[test]
+    fn of_any_shapes() {
+        let (one, two) = (tensor(&[2], [1i8, 2]), tensor(&[], [3i8]));
+        let want = Sequence::new(DType::Int8.into(), [one.clone(), two.clone(), one.clone()]).unwrap();
+        run("SequenceConstruct", 11, [], [&one, &two, &one]).gives(want);
+        let text = Value::from(Tensor::from_strings(&[1], ["a"]).unwrap());
+        run("SequenceConstruct", 11, [], [&text]).gives(Sequence::new(DType::String.into(), [text.clone()]).unwrap());
+    }
+}
