@@ -82,13 +82,7 @@ impl Recurrence<'_> {
 
     /// The row of a token's head in elements that have `heads` heads of `size` numbers for each token.
     #[inline(always)]
-    fn row<'a>(
-        elements: &'a [f32],
-        token: usize,
-        heads: usize,
-        head: usize,
-        size: usize,
-    ) -> Result<&'a [f32], Stopped> {
+    fn row(elements: &[f32], token: usize, heads: usize, head: usize, size: usize) -> Result<&[f32], Stopped> {
         let start = (token * heads + head) * size;
         elements.get(start..start + size).ok_or(Stopped::Misfit)
     }

@@ -184,8 +184,7 @@ fn finish_body<T: Floating>(
     let (size, n) = (attention.sizes.value_size, block.columns.len());
     for (at, (row, own)) in block.rows.clone().zip(outputs.chunks_exact_mut(size.max(1))).enumerate() {
         let (head, query) = block.place(attention, row);
-        let wrong = own.iter().fold(T::of(0.0), |wrong, y| wrong + (*y - *y));
-        if Float::is_nan(wrong) {
+        if !own.iter().fold(true, |finite, y| finite & (Float::abs(*y) < T::GREATEST)) {
             let weights = weights.get(at * n..(at + 1) * n).ok_or(Stopped::Misfit)?;
             again(attention, block, (head, query), weights, own)?;
         }

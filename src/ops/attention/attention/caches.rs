@@ -36,7 +36,7 @@ impl Cache {
                 return Err(Error::input(text).parameter(name));
             }
         };
-        let keys = past_rows.checked_add(rows).unwrap_or(usize::MAX);
+        let keys = past_rows.saturating_add(rows);
         let all = Input::of_rank_4([batch, heads, keys, size]);
         let mut tensor = call.output_of(new.dtype(), shape_of([&[batch, heads, keys, size]]))?;
         let width = new.dtype().size();
