@@ -54,7 +54,7 @@ impl Stop {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resources<'a> {
     /// Maximum number of threads, the caller's included.
-    #[cfg_attr(not(feature = "rayon"), expect(dead_code, reason = "there is one thread"))]
+    #[cfg_attr(not(feature = "rayon"), allow(dead_code))]
     pub(crate) threads: usize,
     /// Set when the caller asks to stop.
     pub(crate) stop: Option<&'a Stop>,
@@ -85,4 +85,16 @@ pub(crate) fn volume<'a>(unit: usize, dims: impl IntoIterator<Item = &'a usize>)
 #[cfg(test)]
 const fn sized<T: Copy>(full: T, small: T) -> T {
     if cfg!(miri) { small } else { full }
+}
+
+/// Runs `work` where that many threads can help.
+#[cfg(test)]
+fn on_threads<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
+    #[cfg(feature = "rayon")]
+    return rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work);
+    #[cfg(not(feature = "rayon"))]
+    {
+        let _ = threads;
+        work()
+    }
 }

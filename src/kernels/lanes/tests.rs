@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::kernels::cpu::tests::at_each_level;
-use crate::kernels::{Resources, Stop, Stopped, sized};
+use crate::kernels::{Resources, Stop, Stopped, on_threads, sized};
 use half::f16;
 use proptest::prelude::*;
 
@@ -45,7 +45,6 @@ fn check(shape: &[usize], along: &[bool]) {
     let lanes = Lanes::new(shape, |axis| along[axis]);
     let want = lanes_of(&data, shape, along);
     assert_eq!((lanes.count, lanes.len), (want.len(), want[0].len()));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
     for threads in [1, 3] {
         let resources = Resources { threads, stop: None };
         let work = || {
@@ -82,7 +81,7 @@ fn check(shape: &[usize], along: &[bool]) {
             map(&Hardmax, &halves, &lanes, &mut scratch, &mut out, resources).unwrap();
             assert_eq!(out.iter().filter(|x| **x == f16::ONE).count(), lanes.count);
         };
-        if threads == 1 { at_each_level(work) } else { pool.install(work) }
+        if threads == 1 { at_each_level(work) } else { on_threads(3, work) }
     }
 }
 
@@ -206,8 +205,7 @@ fn normalized_lanes_have_the_same_bits_everywhere() {
         assert_eq!(seen.get_or_insert(out.clone()), &out);
     };
     at_each_level(|| run(1));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    pool.install(|| run(2));
+    on_threads(2, || run(2));
     let out: Vec<f32> = bytemuck::pod_collect_to_vec(&seen.unwrap());
     let lane = &data[len..2 * len];
     let mean = lane.iter().map(|x| f64::from(*x)).sum::<f64>() / len as f64;

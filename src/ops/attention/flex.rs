@@ -1,7 +1,7 @@
 //! FlexAttention: attention whose scores and weights subgraphs may change.
 //! <https://onnx.ai/onnx/operators/onnx_aionnxpreview_FlexAttention.html>
 
-use super::attention::{rounding, scale, softmax_precision};
+use super::dot_product::{rounding, scale, softmax_precision};
 use super::numbers::{Output, elements_of, scratch};
 use crate::ops::prelude::*;
 use kernels::attention::{Attention, Heads, Layout, Numbers, Sight, Sizes, Stage};

@@ -1,7 +1,7 @@
 //! Attention and what its models compute beside it.
 
-mod attention;
 mod causal_conv;
+mod dot_product;
 mod flex;
 mod linear;
 mod numbers;
@@ -10,7 +10,7 @@ mod rotary;
 use crate::operator::Implementation;
 
 pub(super) static ALL: &[Implementation] = &[
-    attention::ATTENTION,
+    dot_product::ATTENTION,
     causal_conv::CAUSAL_CONV_WITH_STATE,
     flex::FLEX_ATTENTION,
     linear::LINEAR_ATTENTION,

@@ -34,7 +34,8 @@ fn load_rms(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 fn load(node: &Node<'_>, center: bool, stashes: &[DType]) -> Result<Box<dyn Operator>> {
     let how = lanes::Normalize { center, epsilon: node.float("epsilon")? };
     let precision = Precision::stashed(node, stashes)?;
-    let stash = if node.int("stash_type")? == DType::Bfloat16.code().into() { DType::Bfloat16 } else { DType::Float };
+    let stash =
+        if node.int("stash_type")? == i64::from(DType::Bfloat16.code()) { DType::Bfloat16 } else { DType::Float };
     Ok(Box::new(LayerNormalization { axis: node.int("axis")?, how, precision, stash }))
 }
 
