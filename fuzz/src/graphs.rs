@@ -68,6 +68,7 @@ pub fn run(bytes: &[u8]) {
         Ok(outputs) => {
             for (name, value) in outputs.iter().filter(|_| !maker.wrong) {
                 let (_, want) = maker.known.iter().find(|(known, _)| known == name).expect("a known output");
+
                 let got = Plain::of(&value.clone().into_tensor().expect("a tensor"));
                 assert_eq!((got.dtype, &got.shape), (want.dtype, &want.shape), "{name}: {}", told());
                 assert!(want.nums.is_none() || got.nums == want.nums, "{name}: {got:?}, not {want:?}: {}", told());

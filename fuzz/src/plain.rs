@@ -211,7 +211,8 @@ pub fn reduce(data: &Plain, axes: &[bool], first: i128, f: impl Fn(i128, i128) -
         place(&shape, &p)
     });
     let mut sums = vec![first; shape.iter().product()];
-    let nums = data.nums.as_ref().and_then(|nums| {
+    let nums = data.nums.as_ref().filter(|_| !is_float(data.dtype));
+    let nums = nums.and_then(|nums| {
         for (num, into) in nums.iter().zip(into) {
             let Num::Int(x) = num else { return None };
             let Num::Int(sum) = wrap(data.dtype, f(sums[into], (*x).into())) else { return None };
