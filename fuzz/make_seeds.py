@@ -42,7 +42,7 @@ def main():
             elif name.endswith(".pb"):
                 add("tensor", content)
     numbers = random.Random(1)
-    for target in ["model", "operators", "external"]:
+    for target in ["model", "operators", "external", "graphs"]:
         for _ in range(200):
             add(target, numbers.randbytes(numbers.randrange(16, 512)))
     for folder in sorted(corpus.iterdir()):

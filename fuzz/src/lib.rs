@@ -1,9 +1,11 @@
 //! The fuzz targets. Each `run` takes bytes and panics if the library breaks a promise.
 
 pub mod external;
+pub mod graphs;
 pub mod load;
 pub mod model;
 pub mod operators;
+mod plain;
 mod source;
 pub mod tensor;
 
@@ -19,12 +21,13 @@ use onnxref::{Error, Inputs, Limits, Model, Value};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     ("load", load::run),
     ("model", model::run),
     ("tensor", tensor::run),
     ("operators", operators::run),
     ("external", external::run),
+    ("graphs", graphs::run),
 ];
 
 /// Limits that keep everything fast.

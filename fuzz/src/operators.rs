@@ -545,7 +545,7 @@ fn declared(name: &str, dtype: DType) -> ValueInfoProto {
 }
 
 /// Calls `at` for every position of a shape, in row-major order: an odometer.
-fn walk(shape: &[usize], mut at: impl FnMut(&[usize]) -> usize) -> Vec<usize> {
+pub(crate) fn walk(shape: &[usize], mut at: impl FnMut(&[usize]) -> usize) -> Vec<usize> {
     let mut found = Vec::new();
     if shape.contains(&0) {
         return found;
@@ -560,7 +560,7 @@ fn walk(shape: &[usize], mut at: impl FnMut(&[usize]) -> usize) -> Vec<usize> {
 }
 
 /// The place of a position in row-major order.
-fn place(shape: &[usize], position: &[usize]) -> usize {
+pub(crate) fn place(shape: &[usize], position: &[usize]) -> usize {
     assert_eq!(shape.len(), position.len());
     assert!(position.iter().zip(shape).all(|(c, dim)| c < dim), "{position:?} lies outside of {shape:?}");
     position.iter().zip(shape).fold(0, |place, (c, dim)| place * dim + c)

@@ -79,7 +79,11 @@ impl NewTensor {
 
     /// Finishes the tensor.
     #[inline]
-    pub fn finish(self) -> Tensor {
+    pub fn finish(mut self) -> Tensor {
+        // A pooled buffer has its last length until it is written, and one without elements may never be.
+        if self.buffer.bytes().len() != self.len {
+            self.bytes_mut();
+        }
         Tensor { dtype: self.dtype, shape: self.shape, data: Data::Own(self.buffer), text: self.text }
     }
 }
@@ -119,5 +123,18 @@ impl Drop for Scratch<'_> {
         if let Some(buffer) = self.buffer.take() {
             self.memory.give(buffer);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_written_has_its_length_all_the_same() {
+        let memory = Memory::new(1000);
+        memory.give(Scratch::new(3, 1, &memory).unwrap().buffer.take().unwrap());
+        let new = NewTensor::new(DType::Int64, Shape::from_slice(&[1, 0]), 0, None, &memory).unwrap();
+        assert_eq!(new.finish(), Tensor::from_elements::<i64>(&[1, 0], vec![]).unwrap());
     }
 }

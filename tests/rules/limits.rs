@@ -1,7 +1,7 @@
 //! Requests for memory and time by few bytes: each is refused by a limit before the cost arises.
 
 use crate::common::proto::AttributeProto;
-use crate::common::{int, one_node, string};
+use crate::common::{fix, int, model, node, one_node, one_node_graph, string};
 use crate::{int64, iota};
 use onnxref::{DType, Error, Inputs, Kind, LoadOptions, Model, Tensor};
 use std::time::Instant;
@@ -53,4 +53,30 @@ fn outputs_of_a_few_bytes_of_input() {
     let bytes = one_node("OneHot", 11, vec![int("axis", 0)], &depth, DType::Float);
     let error = Model::options().from_bytes(bytes).unwrap().run(depth.iter().copied().collect()).unwrap_err();
     assert_eq!((error.kind(), error.place().limit), (Kind::Limit, Some("tensor_bytes")), "{error}");
+}
+
+/// The operands of a product are as large as its `k`, so a huge one is refused where they are made. Of operands that
+/// are within the limits, the work is counted before it is done.
+#[test]
+fn products_of_expanded_operands() {
+    let refused = |k: i64, run_work: u64| {
+        let one = iota(&[1, 1]);
+        let mut graph = one_node_graph("Expand", vec![], &[("x", &one)], DType::Float);
+        graph.node = vec![
+            node("Expand", &["x", "row"], &["a"], vec![]),
+            node("Expand", &["x", "column"], &["b"], vec![]),
+            node("MatMul", &["a", "b"], &["output"], vec![]),
+        ];
+        let sizes = [("row", int64(&[2], &[1, k])), ("column", int64(&[2], &[k, 1]))];
+        sizes.iter().for_each(|(name, sizes)| fix(&mut graph, name, sizes));
+        let options = Model::options().change_limits(|limits| limits.run_work = run_work);
+        let start = Instant::now();
+        let outputs = options.from_bytes(model(13, 8, graph)).unwrap().run(Inputs::new().with("x", &one));
+        assert!(start.elapsed().as_secs() < 20, "k = {k}");
+        outputs.err().and_then(|error| error.place().limit)
+    };
+    assert_eq!(refused(1 << 40, 1), Some("tensor_bytes"));
+    assert_eq!(refused(1 << 20, (1 << 20) - 1), Some("run_work"));
+    assert_eq!(refused(2, 1), Some("run_work"));
+    assert_eq!(refused(2, 2), None);
 }
