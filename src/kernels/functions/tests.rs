@@ -40,32 +40,32 @@ macro_rules! functions {
 }
 
 functions! {
-    exp, (0.85, 1.0), f64::exp;
-    expm1, (0.8, 1.0), f64::exp_m1;
+    exp, (0.8, 1.0), f64::exp;
+    expm1, (1.0, 1.0), f64::exp_m1;
     sigmoid, (0.8, 1.0), |x| if x > 0.0 { 1.0 / (1.0 + (-x).exp()) } else { x.exp() / (1.0 + x.exp()) };
-    tanh, (0.7, 1.0), f64::tanh;
+    tanh, (0.9, 1.0), f64::tanh;
     sinh, (0.51, 1.0), f64::sinh;
     cosh, (0.51, 1.0), f64::cosh;
     softplus, (0.51, 2.0), |x| if x > 0.0 { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() };
-    log, (0.6, 0.7), f64::ln;
-    log1p, (0.7, 1.0), f64::ln_1p;
+    log, (0.9, 0.7), f64::ln;
+    log1p, (0.95, 1.0), f64::ln_1p;
     asinh, (0.51, 1.0), |x| super::asinh(x);
     acosh, (0.51, 1.0), |x| super::acosh(x);
     atanh, (0.51, 1.0), |x| super::atanh(x);
-    erf, (0.8, 1.0), |x| super::erf(x);
+    erf, (1.0, 1.0), |x| super::erf(x);
     asin, (0.51, 1.0), f64::asin;
     acos, (0.51, 1.0), f64::acos;
     atan, (0.51, 1.0), f64::atan;
-    sin, (0.51, 1.0), f64::sin;
-    cos, (0.51, 1.0), f64::cos;
-    tan, (0.51, 1.0), f64::tan;
+    sin, (0.6, 1.0), f64::sin;
+    cos, (0.6, 1.0), f64::cos;
+    tan, (0.6, 1.0), f64::tan;
 }
 
 /// The functions that have slices of their own.
 const SLICES: &[Function] = &[
-    Function { name: "sin", single: super::sin_all, double: super::sin_all, reference: f64::sin, errors: (0.51, 1.0) },
-    Function { name: "cos", single: super::cos_all, double: super::cos_all, reference: f64::cos, errors: (0.51, 1.0) },
-    Function { name: "tan", single: super::tan_all, double: super::tan_all, reference: f64::tan, errors: (0.51, 1.0) },
+    Function { name: "sin", single: super::sin_all, double: super::sin_all, reference: f64::sin, errors: (0.6, 1.0) },
+    Function { name: "cos", single: super::cos_all, double: super::cos_all, reference: f64::cos, errors: (0.6, 1.0) },
+    Function { name: "tan", single: super::tan_all, double: super::tan_all, reference: f64::tan, errors: (0.6, 1.0) },
 ];
 
 fn same(a: f64, b: f64) -> bool {
@@ -104,12 +104,12 @@ fn error_f32(got: f32, exact: f64) -> f64 {
 fn every_float() {
     const PART: u32 = 1 << 16;
     let only = std::env::var("FUNCTION").ok();
-    for function in FUNCTIONS
-        .iter()
-        .filter(|f| !SLICES.iter().any(|s| s.name == f.name))
-        .chain(SLICES)
-        .filter(|f| only.as_ref().is_none_or(|only| only == f.name))
-    {
+    // Slices where there are both, as they are faster.
+    let singles = FUNCTIONS.iter().filter(|function| SLICES.iter().all(|slices| slices.name != function.name));
+    for function in singles.chain(SLICES) {
+        if only.as_ref().is_some_and(|only| only.split(',').all(|name| name != function.name)) {
+            continue;
+        }
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u32;
         let worst = std::thread::scope(|scope| {
             let work = |first: u32| {
@@ -145,7 +145,7 @@ fn every_float() {
                 .fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a })
         });
         println!("{:8} {:.4} ulp at {:e}", function.name, worst.0, worst.1);
-        assert!(worst.0 <= function.errors.0);
+        assert!(worst.0 <= function.errors.0, "{}", function.errors.0);
     }
 }
 
@@ -207,7 +207,7 @@ fn samples<T: Real>(count: u32, random: fn(u64) -> T) -> Vec<T> {
 
 #[test]
 fn samples_are_right_and_the_same_at_each_level() {
-    let count = sized(100_000, 300);
+    let count = sized(30_000, 300);
     let (singles, doubles) = (samples(count, |bits| f32::from_bits(bits as u32)), samples(count, f64::from_bits));
     for function in FUNCTIONS.iter().chain(SLICES) {
         let (mut single, mut double) = (Vec::new(), Vec::new());
@@ -221,7 +221,7 @@ fn samples_are_right_and_the_same_at_each_level() {
                 let exact = (function.reference)((*x).into());
                 let error = error_f32(y, exact);
                 assert!(error <= function.errors.0, "{}({x:e}) = {y:e}, exactly {exact:e}: {error}", function.name);
-                assert_eq!(y.to_bits(), first.to_bits(), "{}({x:e})", function.name);
+                assert!(same(y.into(), (*first).into()), "{}({x:e}) = {y:e} or {first:e}", function.name);
             }
             let mut output = vec![0.0; doubles.len()];
             (function.double)(&doubles, &mut output);
