@@ -33,8 +33,8 @@ fn spoil(case: &Path) {
 /// A case whose operator is not implemented.
 fn unsupported(to: &Path) {
     copy(to);
-    let add = model(&node("Add", &["x", "x"], "y"), &[("x", Some(DType::Float))], 14);
-    fs::write(to.join("model.onnx"), add).unwrap();
+    let rnn = model(&node("RNN", &["x", "x"], "y"), &[("x", Some(DType::Float))], 14);
+    fs::write(to.join("model.onnx"), rnn).unwrap();
 }
 
 fn path(path: &Path) -> &str {
@@ -60,9 +60,12 @@ fn total(line: &str) -> usize {
 #[test]
 fn archives_are_found_in_trees() {
     let tree = onnxref(["test", path(&data(""))]);
-    assert_eq!((tree.code, tree.err.as_str()), (Some(0), ""));
-    assert_eq!(total(tree.last()), 28 + 1884 + 3689 + 149, "{}", tree.last());
-    assert!(tree.last().contains(" 0 failed, "), "{}", tree.last());
+    assert_eq!((tree.code, tree.err.as_str()), (Some(1), ""));
+    assert_eq!(total(tree.last()), 28 + 1884 + 3689 + 149 + 31, "{}", tree.last());
+    // Cases of older releases whose data are wrong: tests/conformance.rs of the library says of each why.
+    let failed: Vec<&str> = tree.out.lines().filter(|line| line.starts_with("FAILED ")).collect();
+    assert_eq!(failed.len(), 22);
+    assert!(failed.iter().all(|line| line.contains("onnx-older-node.tar.xz")), "{failed:?}");
     let archive = data("onnx-1.23.2-node.tar.xz");
     let ran = onnxref(["test", path(&archive)]);
     assert_eq!((ran.code, total(ran.last())), (Some(0), 1884), "{}", ran.last());
@@ -103,13 +106,13 @@ fn failed_and_unsupported_cases() {
     copy(&good);
     let ran = onnxref(["test", path(folder.path())]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-    let reasons = "Why cases can't run, and how many:\n     1  Add-14 is not implemented\n";
+    let reasons = "Why cases can't run, and how many:\n     1  RNN-14 is not implemented\n";
     assert_eq!(ran.out, format!("{reasons}1 passed (1 bit by bit), 0 failed, 1 unsupported\n"));
 
     let strict = onnxref(["test", "--strict", "-v", path(folder.path())]);
     assert_eq!(strict.code, Some(3));
     assert_eq!(strict.err, "error: --strict: 1 case unsupported\n");
-    assert!(strict.out.starts_with(&format!("unsupported {}: Add-14 is not implemented\n", path(&missing))));
+    assert!(strict.out.starts_with(&format!("unsupported {}: RNN-14 is not implemented\n", path(&missing))));
 
     let few = onnxref(["test", "--min-cases", "2", path(folder.path())]);
     assert_eq!((few.code, few.last()), (Some(5), "1 passed (1 bit by bit), 0 failed, 1 unsupported"));

@@ -345,7 +345,7 @@ fn faults_of_a_node_with_a_long_name() {
     let nodes = named(&|outer| {
         let inner = (0..4000).map(|_| node("Nothing", &[], &[], vec![])).collect();
         let graph = GraphProto { node: inner, ..GraphProto::default() };
-        outer.op_type = Some("If".into());
+        outer.op_type = Some("LSTM".into());
         outer.attribute = vec![AttributeProto {
             name: Some("then_branch".into()),
             g: Some(Box::new(graph)),
