@@ -22,7 +22,7 @@ impl PartialEq for Num {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Plain {
     pub dtype: DType,
     pub shape: Vec<usize>,
