@@ -142,9 +142,10 @@ impl DraftBody {
         let fact = |id: Id| self.draft.entries.get(id.at()).map(|entry| entry.fact.clone()).unwrap_or_default();
         let inputs = self.draft.inputs.iter().take(own).map(|input| fact(input.id)).collect();
         let outputs = self.draft.outputs.iter().map(|(info, id)| {
-            let Fact { value_type, dims, constant } = fact(*id);
-            let declared = info.shape.clone().map(Vec::into_boxed_slice);
-            Fact { value_type: value_type.or_else(|| info.value_type.clone()), dims: dims.or(declared), constant }
+            let value_type = fact(*id).value_type.or_else(|| info.value_type.clone());
+            // More would follow with optimisation than without it, and a loop without trips gives what is known.
+            let dims = info.shape.clone().map(Vec::into_boxed_slice);
+            Fact { value_type, dims, constant: None }
         });
         BodyFacts { attribute: self.attribute.clone(), inputs, outputs: outputs.collect() }
     }

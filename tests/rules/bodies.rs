@@ -108,6 +108,21 @@ fn as_often_as_it_says() {
     assert_eq!(plain.run(feeds(&[1.0, 2.0], 3, true)).unwrap().get("s"), Some(&floats(&[3.0, 6.0])));
 }
 
+/// Without trips the shape is the declared one, whatever could be inferred.
+#[test]
+fn no_trips_give_the_same_shape_with_and_without_optimisation() {
+    let inputs = [open("i", DType::Int64), open("go", DType::Bool)];
+    let nodes = vec![node("Identity", &["three"], &["out"], vec![])];
+    let mut three = body("body", &inputs, nodes, &["go", "out"]);
+    three.g.as_mut().unwrap().initializer.push(initializer("three", &Tensor::from(vec![1f32, 2.0, 3.0])));
+    let model = model_of(13, vec![node("Loop", &["n", ""], &["all"], vec![three])], &["all"]);
+    for optimize in [true, false] {
+        let loaded = load_with(Model::options().optimize(optimize), &model).unwrap();
+        assert_eq!(loaded.run(feeds(&[], 0, true)).unwrap()["all"].shape(), [0], "{optimize}");
+        assert_eq!(loaded.run(feeds(&[], 2, true)).unwrap()["all"].shape(), [2, 3], "{optimize}");
+    }
+}
+
 #[test]
 fn until_the_condition_is_false() {
     // Counts down from n, and stops at 0.
