@@ -253,10 +253,9 @@ impl Call<'_> {
         Tensor::try_from_strings(shape, 0, charged)
     }
 
-    /// String tensors as views into one text, so that their elements can go to one output; `None` if the elements can do
-    /// so as they are.
+    /// As [`Context::joined`].
     pub(crate) fn joined(&self, tensors: &[&Tensor]) -> Result<Option<Vec<Tensor>>> {
-        Tensor::joined(tensors, &self.context.memory, |bytes| self.charge(bytes))
+        self.context.joined(tensors)
     }
 
     /// Scratch memory for `count` elements of `T`.

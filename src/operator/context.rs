@@ -113,6 +113,12 @@ impl Context {
         Sequence::with_room(element, count, &self.memory)
     }
 
+    /// String tensors as views into one text, so that their elements can go to one output; `None` if the elements can do
+    /// so as they are.
+    pub(crate) fn joined(&self, tensors: &[&Tensor]) -> Result<Option<Vec<Tensor>>> {
+        Tensor::joined(tensors, &self.memory, |bytes| self.charge(bytes))
+    }
+
     /// Checks the rank of an output.
     pub(super) fn check_rank(&self, rank: usize) -> Result<()> {
         self.limits.check_rank("the output has", rank)

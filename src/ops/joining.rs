@@ -3,13 +3,13 @@
 use crate::error::{Error, Result};
 use crate::kernels::copy::{Axis as Along, Map, Source, copy};
 use crate::kernels::{self, volume};
-use crate::operator::{Axis, Call};
+use crate::operator::{Axis, Context};
 use crate::tensor::{Shape, Tensor};
 use smallvec::SmallVec;
 
 /// `size` entries along an axis of a tensor.
-pub(super) fn part(call: &Call<'_>, tensor: &Tensor, axis: &Axis, start: usize, size: usize) -> Result<Tensor> {
-    let mut output = call.output_like(tensor, axis.replaced_in(tensor.shape(), &[size]))?;
+pub(super) fn part(context: &Context, tensor: &Tensor, axis: &Axis, start: usize, size: usize) -> Result<Tensor> {
+    let mut output = context.output_like(tensor, axis.replaced_in(tensor.shape(), &[size]))?;
     let (outer, inner) = tensor.shape().split_at(axis.at);
     let inner = volume(1, inner.iter().skip(1));
     let whole = Map::Line { start: 0, step: 1 };
@@ -19,27 +19,27 @@ pub(super) fn part(call: &Call<'_>, tensor: &Tensor, axis: &Axis, start: usize, 
         Along { size: inner, stride: 1, map: whole },
     ];
     let source = Source { data: tensor.bytes(), element: tensor.dtype().size(), constant: &[] };
-    copy(source, &axes, output.bytes_mut(), call.resources())?;
+    copy(source, &axes, output.bytes_mut(), context.resources())?;
     Ok(output.finish())
 }
 
 /// Tensors one after the other along the axis at `at` of the result, whose shape is `shape`: an axis of theirs, or a new
 /// one.
-pub(super) fn join(call: &Call<'_>, tensors: &[&Tensor], at: usize, shape: Shape) -> Result<Tensor> {
-    match call.joined(tensors)? {
-        Some(joined) => concat(call, &joined.iter().collect::<SmallVec<[&Tensor; 4]>>(), at, shape),
-        None => concat(call, tensors, at, shape),
+pub(super) fn join(context: &Context, tensors: &[&Tensor], at: usize, shape: Shape) -> Result<Tensor> {
+    match context.joined(tensors)? {
+        Some(joined) => concat(context, &joined.iter().collect::<SmallVec<[&Tensor; 4]>>(), at, shape),
+        None => concat(context, tensors, at, shape),
     }
 }
 
-fn concat(call: &Call<'_>, tensors: &[&Tensor], at: usize, shape: Shape) -> Result<Tensor> {
+fn concat(context: &Context, tensors: &[&Tensor], at: usize, shape: Shape) -> Result<Tensor> {
     let like = tensors.first().ok_or_else(|| Error::bug("nothing is to be joined"))?;
     // The bytes of the dimensions from the axis on stay together.
     let row = |tensor: &Tensor| volume(tensor.dtype().size(), tensor.shape().iter().skip(at));
     let parts = tensors.iter().map(|tensor| (tensor.bytes(), row(tensor))).filter(|(bytes, _)| !bytes.is_empty());
     let parts: SmallVec<[(&[u8], usize); 4]> = parts.collect();
-    let mut output = call.output_like(like, shape)?;
-    kernels::copy::concat(&parts, output.bytes_mut(), call.resources())?;
+    let mut output = context.output_like(like, shape)?;
+    kernels::copy::concat(&parts, output.bytes_mut(), context.resources())?;
     Ok(output.finish())
 }
 

@@ -40,7 +40,7 @@ impl Tensor {
         let texts = || tensors.iter().map(|tensor| tensor.text.as_ref());
         let first = texts().next().flatten();
         let shared = texts().all(|text| first.zip(text).is_some_and(|(first, text)| Arc::ptr_eq(first, text)));
-        if shared || first.is_none() {
+        if shared || tensors.first().is_none_or(|tensor| tensor.dtype() != DType::String) {
             return Ok(None);
         }
         let mut bytes = 0usize;

@@ -108,6 +108,16 @@ fn as_often_as_it_says() {
     assert_eq!(plain.run(feeds(&[1.0, 2.0], 3, true)).unwrap().get("s"), Some(&floats(&[3.0, 6.0])));
 }
 
+#[test]
+fn strings_of_all_trips_are_stacked() {
+    // Each trip makes a text of its own.
+    let inputs = [open("i", DType::Int64), open("go", DType::Bool)];
+    let nodes = vec![node("Cast", &["i"], &["text"], vec![int("to", DType::String.code().into())])];
+    let nodes = vec![node("Loop", &["n", ""], &["all"], vec![body("body", &inputs, nodes, &["go", "text"])])];
+    let outputs = load(&model_of(13, nodes, &["all"])).unwrap().run(feeds(&[], 3, true)).unwrap();
+    assert_eq!(outputs["all"], Tensor::from_strings(&[3], ["0", "1", "2"]).unwrap());
+}
+
 /// Without trips the shape is the declared one, whatever could be inferred.
 #[test]
 fn no_trips_give_the_same_shape_with_and_without_optimisation() {

@@ -48,7 +48,7 @@ impl Parts {
 
     /// The tensors along a new axis; in reverse order if `reverse`. `fact` tells what they are if there is none:
     /// dimensions that it doesn't know are 0.
-    pub(super) fn stacked(self, axis: i64, reverse: bool, fact: &Fact, context: &Context) -> Result<Tensor> {
+    pub(super) fn stacked(mut self, axis: i64, reverse: bool, fact: &Fact, context: &Context) -> Result<Tensor> {
         let (dtype, shape) = match self.list.first() {
             Some(first) => (first.dtype(), Shape::from_slice(first.shape())),
             None => described(fact)?,
@@ -60,21 +60,14 @@ impl Parts {
             return Err(Error::model(text).value(axis));
         };
         let (outer, inner) = shape.split_at(at);
-        let count = self.list.len();
-        let mut output = context.output_of(dtype, shape_of([outer, &[count], inner]))?;
-        let row = kernels::volume(dtype.size(), inner);
-        if row > 0 {
-            let rows = output.bytes_mut().chunks_exact_mut(row);
-            let mut tensors: Vec<_> = self.list.iter().map(|tensor| tensor.bytes().chunks_exact(row)).collect();
-            if reverse {
-                tensors.reverse();
-            }
-            for (k, to) in rows.enumerate() {
-                let from = tensors.get_mut(k % count.max(1)).and_then(Iterator::next);
-                to.copy_from_slice(from.ok_or_else(|| Error::bug("a part of a stack is too short"))?);
-            }
+        let stack = shape_of([outer, &[self.list.len()], inner]);
+        if self.list.is_empty() {
+            return Ok(context.output_of(dtype, stack)?.finish());
         }
-        Ok(output.finish())
+        if reverse {
+            self.list.reverse();
+        }
+        join(context, &self.list.iter().collect::<Vec<_>>(), at, stack)
     }
 }
 
@@ -88,16 +81,7 @@ fn described(fact: &Fact) -> Result<(DType, Shape)> {
 
 /// The entry of a tensor at a place along an axis.
 pub(super) fn entry(tensor: &Tensor, axis: usize, at: usize, context: &Context) -> Result<Tensor> {
-    let shape = tensor.shape();
-    let (outer, rest) = shape.split_at(axis);
-    let (size, inner) = rest.split_first().ok_or_else(|| Error::bug("a tensor has no such axis"))?;
-    let mut output = context.output_like(tensor, shape_of([outer, inner]))?;
-    let row = kernels::volume(tensor.dtype().size(), inner);
-    if row > 0 {
-        let rows = tensor.bytes().chunks_exact(row).skip(at).step_by((*size).max(1));
-        for (to, from) in output.bytes_mut().chunks_exact_mut(row).zip(rows) {
-            to.copy_from_slice(from);
-        }
-    }
-    Ok(output.finish())
+    let size = tensor.shape().get(axis).copied().ok_or_else(|| Error::bug("a tensor has no such axis"))?;
+    let axis = Axis { given: axis as i64, at: axis, size };
+    part(context, tensor, &axis, at, 1)?.reshaped(axis.replaced_in(tensor.shape(), &[]))
 }

@@ -30,7 +30,7 @@ impl Operator for Concat {
             drop(inputs);
             return Ok(smallvec![call.taken(k)?]);
         }
-        Ok(smallvec![join(call, &inputs, axis.at, shape)?.into()])
+        Ok(smallvec![join(call.context(), &inputs, axis.at, shape)?.into()])
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {

@@ -122,7 +122,7 @@ impl Operator for Split {
         let (mut start, mut outputs) = (0, Values::new());
         for (k, &size) in parts.iter().enumerate() {
             if call.wants(k) {
-                outputs.push(part(call, input, &axis, start, size)?.into());
+                outputs.push(part(call.context(), input, &axis, start, size)?.into());
             } else {
                 outputs.push(input.clone().into());
             }

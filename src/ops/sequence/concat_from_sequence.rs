@@ -49,7 +49,7 @@ impl Operator for ConcatFromSequence {
         let size = joined_size(&tensors, along, "element", "input_sequence")?;
         let (outer, inner) = first.shape().split_at(at);
         let inner = inner.get(usize::from(!self.new_axis)..).unwrap_or(&[]);
-        Ok(smallvec![join(call, &tensors, at, shape_of([outer, &[size], inner]))?.into()])
+        Ok(smallvec![join(call.context(), &tensors, at, shape_of([outer, &[size], inner]))?.into()])
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {

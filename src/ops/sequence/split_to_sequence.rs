@@ -33,7 +33,7 @@ impl Operator for SplitToSequence {
             call.check_cancel()?;
             let size = size.min(axis.size - start);
             let shape = axis.replaced_in(input.shape(), [size].get(..kept).unwrap_or(&[]));
-            sequence.push(part(call, input, &axis, start, size)?.reshaped(shape)?.into(), memory)?;
+            sequence.push(part(call.context(), input, &axis, start, size)?.reshaped(shape)?.into(), memory)?;
             start += size;
         }
         Ok(smallvec![sequence.into()])
