@@ -109,12 +109,6 @@ impl Ran {
         assert_eq!(address(&output), address(input));
     }
 
-    /// All outputs.
-    #[track_caller]
-    pub(crate) fn values(self) -> Values {
-        self.0.unwrap()
-    }
-
     /// Checks for an error with `text` in it.
     #[track_caller]
     pub(crate) fn fails(self, text: &str) -> Error {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::kernels::cpu::tests::at_each_level;
-use crate::kernels::{Stop, sized};
+use crate::kernels::{Stop, on_threads, sized};
 use proptest::prelude::*;
 
 /// `out[o, k, ..] = data[o, indices[k], ..]`, entry by entry.
@@ -102,10 +102,7 @@ fn every_number_of_indices() {
 #[test]
 fn large_outputs_on_several_threads() {
     // However few processors there are.
-    #[cfg(feature = "rayon")]
-    rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap().install(large_outputs);
-    #[cfg(not(feature = "rayon"))]
-    large_outputs();
+    on_threads(3, large_outputs);
 }
 
 fn large_outputs() {

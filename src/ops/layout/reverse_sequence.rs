@@ -59,8 +59,7 @@ impl Operator for ReverseSequence {
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let dims = inputs.first().copied().flatten().and_then(Fact::dims);
-        Ok(dims.map(|dims| Fact::default().with_dims(dims.to_vec())).into_iter().collect())
+        Ok(same_shape(inputs))
     }
 }
 

@@ -37,8 +37,7 @@ impl Operator for Trilu {
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let dims = inputs.first().copied().flatten().and_then(Fact::dims);
-        Ok(dims.map(|dims| Fact::default().with_dims(dims)).into_iter().collect())
+        Ok(same_shape(inputs))
     }
 }
 

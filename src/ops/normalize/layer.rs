@@ -83,7 +83,7 @@ impl LayerNormalization {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{int, outputs, run, tensor};
     use crate::value::Value;
     use half::{bf16, f16};
 
@@ -96,7 +96,7 @@ mod tests {
         let x = tensor(&[2, 2], [1f32, 5.0, -2.0, 2.0]);
         let (scale, bias) = (tensor(&[2], [1f32, 10.0]), tensor(&[2], [0f32, 0.5]));
         let y = tensor(&[2, 2], [-1f32, 10.5, -1.0, 10.5]);
-        let ran = run("LayerNormalization", 17, [float("epsilon", 0.0)], [&x, &scale, &bias]).values();
+        let ran = outputs("LayerNormalization", 17, [float("epsilon", 0.0)], [&x, &scale, &bias]);
         assert_eq!(ran.as_slice(), [y, tensor(&[2, 1], [3f32, 0.0]), tensor(&[2, 1], [0.5f32, 0.5])]);
         let one = tensor(&[1], [2f32]);
         run("LayerNormalization", 17, [int("axis", 0), float("epsilon", 0.0)], [&tensor(&[2], [3f32, 3.5]), &one])
@@ -134,11 +134,11 @@ mod tests {
     fn halves_are_rounded_step_by_step() {
         let x = tensor(&[3], [-1f32, 0.0, 1.0].map(bf16::from_f32));
         let scale = tensor(&[1], [bf16::from_f32(3.0)]);
-        let ran = run("LayerNormalization", 17, [int("stash_type", 16), float("epsilon", 0.0)], [&x, &scale]).values();
+        let ran = outputs("LayerNormalization", 17, [int("stash_type", 16), float("epsilon", 0.0)], [&x, &scale]);
         assert_eq!(ran[0], tensor(&[3], [-3.6875f32, 0.0, 3.6875].map(bf16::from_f32)));
         assert_eq!(ran[2], tensor(&[1], [bf16::from_f32(1.2265625)]));
         let bias = tensor(&[1], [bf16::from_f32(256.0)]);
-        let ran = run("LayerNormalization", 17, [float("epsilon", 0.0)], [&x, &scale, &bias]).values();
+        let ran = outputs("LayerNormalization", 17, [float("epsilon", 0.0)], [&x, &scale, &bias]);
         assert_eq!(ran[0], tensor(&[3], [252f32, 256.0, 260.0].map(bf16::from_f32)));
         assert_eq!(ran[2], tensor(&[1], [1.2247448f32]));
     }

@@ -1,6 +1,7 @@
 //! SequenceAt: an element of a sequence.
 //! <https://onnx.ai/onnx/operators/onnx__SequenceAt.html>
 
+use super::element_fact;
 use super::position::position;
 use crate::ops::prelude::*;
 
@@ -20,10 +21,7 @@ impl Operator for SequenceAt {
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(match inputs.first().and_then(|fact| fact.as_ref()?.value_type()) {
-            Some(ValueType::Sequence(element)) => vec![Fact::of_type((**element).clone())],
-            _ => Vec::new(),
-        })
+        Ok(element_fact(inputs))
     }
 }
 

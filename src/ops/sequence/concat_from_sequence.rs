@@ -1,6 +1,7 @@
 //! ConcatFromSequence: the tensors of a sequence one after the other along an axis, or stacked along a new one.
 //! <https://onnx.ai/onnx/operators/onnx__ConcatFromSequence.html>
 
+use super::element_fact;
 use crate::ops::prelude::*;
 
 pub(super) const CONCAT_FROM_SEQUENCE: Implementation =
@@ -53,10 +54,7 @@ impl Operator for ConcatFromSequence {
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(match inputs.first().and_then(|fact| fact.as_ref()?.value_type()) {
-            Some(ValueType::Sequence(element)) => vec![Fact::of_type((**element).clone())],
-            _ => Vec::new(),
-        })
+        Ok(element_fact(inputs))
     }
 }
 

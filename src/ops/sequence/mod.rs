@@ -15,6 +15,7 @@ mod position;
 mod split_to_sequence;
 
 use crate::operator::Implementation;
+use crate::ops::prelude::*;
 
 pub(super) static ALL: &[Implementation] = &[
     concat_from_sequence::CONCAT_FROM_SEQUENCE,
@@ -30,3 +31,11 @@ pub(super) static ALL: &[Implementation] = &[
     map::SEQUENCE_MAP,
     split_to_sequence::SPLIT_TO_SEQUENCE,
 ];
+
+/// That output 0 has the type of the elements of the input 0.
+fn element_fact(inputs: &[Option<&Fact>]) -> Vec<Fact> {
+    match inputs.first().and_then(|fact| fact.as_ref()?.value_type()) {
+        Some(ValueType::Sequence(element)) => vec![Fact::of_type((**element).clone())],
+        _ => Vec::new(),
+    }
+}
