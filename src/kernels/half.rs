@@ -1,5 +1,6 @@
 //! float16 and bfloat16: kernels compute in `f32` and round once.
 
+use super::cpu::for_each_level;
 use crate::dtype::DType;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
@@ -24,11 +25,7 @@ impl Half {
     pub(crate) fn widen(self, from: &[u16], to: &mut [f32]) {
         match self {
             Half::F16 => bytemuck::cast_slice::<u16, f16>(from).convert_to_f32_slice(to),
-            Half::Bf16 => {
-                for (to, from) in to.iter_mut().zip(from) {
-                    *to = f32::from_bits(u32::from(*from) << 16);
-                }
-            }
+            Half::Bf16 => widen_bf16(from, to),
         }
     }
 
@@ -36,11 +33,7 @@ impl Half {
     pub(crate) fn narrow(self, from: &[f32], to: &mut [u16]) {
         match self {
             Half::F16 => bytemuck::cast_slice_mut::<u16, f16>(to).convert_from_f32_slice(from),
-            Half::Bf16 => {
-                for (to, from) in to.iter_mut().zip(from) {
-                    *to = bf16::from_f32(*from).to_bits();
-                }
-            }
+            Half::Bf16 => narrow_bf16(from, to),
         }
     }
 
@@ -52,5 +45,27 @@ impl Half {
             self.narrow(numbers, bits);
             self.widen(bits, numbers);
         }
+    }
+}
+
+for_each_level! {
+    fn widen_bf16<>(from: &[u16], to: &mut [f32]) -> () = widen_bf16_body;
+}
+
+for_each_level! {
+    fn narrow_bf16<>(from: &[f32], to: &mut [u16]) -> () = narrow_bf16_body;
+}
+
+#[inline(always)]
+fn widen_bf16_body(from: &[u16], to: &mut [f32]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = f32::from_bits(u32::from(*from) << 16);
+    }
+}
+
+#[inline(always)]
+fn narrow_bf16_body(from: &[f32], to: &mut [u16]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = bf16::from_f32(*from).to_bits();
     }
 }

@@ -91,7 +91,7 @@ struct Offsets<'a> {
 
 impl<'a> Offsets<'a> {
     /// Starts at the position with number `first`.
-    #[inline(always)]
+    #[inline]
     fn new(dims: &'a [Dim], first: usize) -> Offsets<'a> {
         let mut offsets = Offsets { dims, position: SmallVec::from_elem(0, dims.len()), at: 0 };
         let mut rest = first;
@@ -102,7 +102,7 @@ impl<'a> Offsets<'a> {
         offsets
     }
 
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> usize {
         let next = self.at;
         for (position, dim) in self.position.iter_mut().zip(self.dims) {

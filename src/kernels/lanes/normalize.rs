@@ -1,6 +1,6 @@
 //! Normalization of lanes whose elements are neighbours, then a scale and a bias for their elements.
 
-use super::reduce::{BLOCK, value};
+use super::reduce::{BLOCK, Loops, value_of};
 use super::{Dim, Dims, Floating, Mean, Number, Offsets, Reduction, Stored};
 use crate::kernels::cpu::for_each_level;
 use crate::kernels::{Resources, Stopped, parallel};
@@ -25,26 +25,11 @@ pub(crate) struct Statistics<T> {
 }
 
 impl Normalize {
-    #[inline(always)]
     fn statistics<S: Stored<T>, T: Floating>(self, lane: &[S]) -> Statistics<T> {
-        let mean = if self.center { value(&Mean, lane) } else { <T as Number>::ZERO };
-        let variance = value(&Deviation { from: mean }, lane);
-        let divisor = (variance + T::of(self.epsilon.into())).root();
+        let value = |loops: &dyn Loops<T>| value_of(loops, lane);
+        let mean = if self.center { value(&Mean) } else { <T as Number>::ZERO };
+        let divisor = (value(&Deviation { from: mean }) + T::of(self.epsilon.into())).root();
         Statistics { mean, divisor }
-    }
-
-    #[inline(always)]
-    fn apply<T: Floating>(self, Statistics { mean, divisor }: Statistics<T>, lane: &[T], to: &mut [T]) {
-        if self.center {
-            let inverse = <T as Number>::ONE / divisor;
-            for (to, &x) in to.iter_mut().zip(lane) {
-                *to = (x - mean) * inverse;
-            }
-        } else {
-            for (to, &x) in to.iter_mut().zip(lane) {
-                *to = x / divisor;
-            }
-        }
     }
 }
 
@@ -104,7 +89,12 @@ pub(crate) fn statistics<S: Stored<T>, O: Stored<T>, T: Floating>(
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     parallel::split_by(bytemuck::cast_slice_mut::<O, u8>(out), size_of::<O>(), len, resources, |first, out| {
-        statistics_part::<S, O, T>(how, pick, data, len, first, bytemuck::cast_slice_mut(out));
+        let mut rest = data.get(first * len..).unwrap_or(&[]);
+        for out in bytemuck::cast_slice_mut::<u8, O>(out).chunks_exact_mut(1) {
+            let lane;
+            (lane, rest) = rest.split_at(len.min(rest.len()));
+            O::store(&[pick(how.statistics::<S, T>(lane))], out);
+        }
         Ok(())
     })
 }
@@ -134,22 +124,50 @@ impl<'a, V> Affine<'a, V> {
 }
 
 for_each_level! {
-    fn normalize_part<S: Stored<T>, R: Stored<T>, T: Floating>(how: Normalize, data: &[S], len: usize, first: usize, finish: &Finish<'_, R>, width: usize, out: &mut [u8]) -> ()
-        = normalize_body::<S, R, T>;
+    fn apply<T: Floating>(how: Normalize, statistics: Statistics<T>, lane: &[T], to: &mut [T]) -> () = apply_body::<T>;
 }
 
 for_each_level! {
-    fn statistics_part<S: Stored<T>, O: Stored<T>, T: Floating>(how: Normalize, pick: fn(Statistics<T>) -> T, data: &[S], len: usize, first: usize, out: &mut [O]) -> ()
-        = statistics_body::<S, O, T>;
+    /// Multiplies the elements by the values, or by the only one.
+    fn scale<T: Number>(elements: &mut [T], values: &[T]) -> () = scale_body::<T>;
 }
 
 for_each_level! {
-    fn affine_part<R: Stored<T>, V: Stored<T>, T: Number>(affine: Affine<'_, V>, first: usize, elements: &[R], out: &mut [V]) -> ()
-        = affine_body::<R, V, T>;
+    /// Adds the values to the elements, or the only one.
+    fn shift<T: Number>(elements: &mut [T], values: &[T]) -> () = shift_body::<T>;
 }
 
 #[inline(always)]
-fn normalize_body<S: Stored<T>, R: Stored<T>, T: Floating>(
+fn apply_body<T: Floating>(how: Normalize, Statistics { mean, divisor }: Statistics<T>, lane: &[T], to: &mut [T]) {
+    if how.center {
+        let inverse = <T as Number>::ONE / divisor;
+        for (to, &x) in to.iter_mut().zip(lane) {
+            *to = (x - mean) * inverse;
+        }
+    } else {
+        for (to, &x) in to.iter_mut().zip(lane) {
+            *to = x / divisor;
+        }
+    }
+}
+
+#[inline(always)]
+fn scale_body<T: Number>(elements: &mut [T], values: &[T]) {
+    match values {
+        [value] => elements.iter_mut().for_each(|x| *x = x.times(*value)),
+        _ => elements.iter_mut().zip(values).for_each(|(x, value)| *x = x.times(*value)),
+    }
+}
+
+#[inline(always)]
+fn shift_body<T: Number>(elements: &mut [T], values: &[T]) {
+    match values {
+        [value] => elements.iter_mut().for_each(|x| *x = x.plus(*value)),
+        _ => elements.iter_mut().zip(values).for_each(|(x, value)| *x = x.plus(*value)),
+    }
+}
+
+fn normalize_part<S: Stored<T>, R: Stored<T>, T: Floating>(
     how: Normalize,
     data: &[S],
     len: usize,
@@ -173,9 +191,9 @@ fn normalize_body<S: Stored<T>, R: Stored<T>, T: Floating>(
                 }
             };
             match R::direct_mut(rounded) {
-                Some(to) => how.apply(statistics, lane, to),
+                Some(to) => apply(how, statistics, lane, to),
                 None => {
-                    how.apply(statistics, lane, &mut results);
+                    apply(how, statistics, lane, &mut results);
                     R::store(&results, rounded);
                 }
             }
@@ -184,25 +202,7 @@ fn normalize_body<S: Stored<T>, R: Stored<T>, T: Floating>(
     }
 }
 
-#[inline(always)]
-fn statistics_body<S: Stored<T>, O: Stored<T>, T: Floating>(
-    how: Normalize,
-    pick: fn(Statistics<T>) -> T,
-    data: &[S],
-    len: usize,
-    first: usize,
-    out: &mut [O],
-) {
-    let mut rest = data.get(first * len..).unwrap_or(&[]);
-    for out in out.chunks_exact_mut(1) {
-        let lane;
-        (lane, rest) = rest.split_at(len.min(rest.len()));
-        O::store(&[pick(how.statistics::<S, T>(lane))], out);
-    }
-}
-
-#[inline(always)]
-fn affine_body<R: Stored<T>, V: Stored<T>, T: Number>(
+fn affine_part<R: Stored<T>, V: Stored<T>, T: Number>(
     affine: Affine<'_, V>,
     mut first: usize,
     elements: &[R],
@@ -210,9 +210,9 @@ fn affine_body<R: Stored<T>, V: Stored<T>, T: Number>(
 ) {
     if let (Some(elements), Some(out)) = (R::direct(elements), V::direct_mut(out)) {
         out.copy_from_slice(elements);
-        affine.scale.combine(first, out, T::times);
+        affine.scale.combine(first, out, scale);
         if let Some(bias) = affine.bias {
-            bias.combine(first, out, T::plus);
+            bias.combine(first, out, shift);
         }
         return;
     }
@@ -220,11 +220,11 @@ fn affine_body<R: Stored<T>, V: Stored<T>, T: Number>(
     for (elements, out) in elements.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
         let block = block.get_mut(..out.len()).unwrap_or(&mut []);
         R::load(elements, block);
-        affine.scale.combine(first, block, T::times);
+        affine.scale.combine(first, block, scale);
         if let Some(bias) = affine.bias {
             V::store(block, out);
             V::load(out, block);
-            bias.combine(first, block, T::plus);
+            bias.combine(first, block, shift);
         }
         V::store(block, out);
         first += out.len();
@@ -233,8 +233,7 @@ fn affine_body<R: Stored<T>, V: Stored<T>, T: Number>(
 
 impl<V> Spread<'_, V> {
     /// Combines elements, of which the first has the number `first`, with their values.
-    #[inline(always)]
-    fn combine<T: Number>(self, first: usize, mut elements: &mut [T], with: impl Fn(T, T) -> T)
+    fn combine<T: Number>(self, first: usize, mut elements: &mut [T], with: fn(&mut [T], &[T]))
     where
         V: Stored<T>,
     {
@@ -245,16 +244,12 @@ impl<V> Spread<'_, V> {
             let count = if self.run == 1 { self.values.len() - k } else { left }.min(elements.len());
             let (now, rest) = elements.split_at_mut(count);
             let values = self.values.get(k..k + if self.run == 1 { count } else { 1 }).unwrap_or(&[]);
-            let values = match V::direct(values) {
-                Some(values) => values,
+            match V::direct(values) {
+                Some(values) => with(now, values),
                 None => {
                     V::load(values, &mut converted);
-                    converted.get(..values.len()).unwrap_or(&[])
+                    with(now, converted.get(..values.len()).unwrap_or(&[]));
                 }
-            };
-            match values {
-                [value] => now.iter_mut().for_each(|x| *x = with(*x, *value)),
-                _ => now.iter_mut().zip(values).for_each(|(x, value)| *x = with(*x, *value)),
             }
             (elements, at) = (rest, at + count);
         }

@@ -3,11 +3,12 @@
 use super::{Dim, Lanes, Number, Offsets, Stored};
 use crate::kernels::cpu::for_each_level;
 use crate::kernels::{Resources, Stopped, parallel};
+use bytemuck::Pod;
 use std::sync::Mutex;
 
 /// A function from a lane to a value.
 pub(crate) trait Measure<T>: Sync {
-    type Value;
+    type Value: Pod;
     fn of(&self, lane: &[T]) -> Self::Value;
 }
 
@@ -57,17 +58,39 @@ pub(crate) fn measure<M: Measure<T>, S: Stored<T>, O: Stored<M::Value>, T: Numbe
     out: &mut [O],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
+    let of_each = |from: &[T], values: &mut [M::Value]| measure_each::<M, T>(measure, lanes.len, from, values);
+    measure_by(&of_each, data, lanes, scratch, out, resources)
+}
+
+fn measure_by<S: Stored<T>, O: Stored<V>, T: Number, V: Pod>(
+    measure: &(dyn Fn(&[T], &mut [V]) + Sync),
+    data: &[S],
+    lanes: &Lanes,
+    scratch: &mut [T],
+    out: &mut [O],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
     let benches = Benches::new(scratch, lanes.bench::<S, T>(1));
     let out = bytemuck::cast_slice_mut::<O, u8>(out);
     parallel::split_by(out, size_of::<O>(), lanes.len, resources, |first, out| {
-        let out = bytemuck::cast_slice_mut(out);
-        benches.with(|bench| measure_part::<M, S, O, T>(measure, data, lanes, first, bench, out))
+        benches.with(|bench| measure_part(measure, data, lanes, first, bench, bytemuck::cast_slice_mut::<u8, O>(out)))
     })
 }
 
 /// Fills the lanes of `out` from those of `data`.
 pub(crate) fn map<M: Map<T>, S: Stored<T>, T: Number>(
     map: &M,
+    data: &[S],
+    lanes: &Lanes,
+    scratch: &mut [T],
+    out: &mut [S],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    map_by(&|from: &[T], to: &mut [T]| map_each::<M, T>(map, lanes.len, from, to), data, lanes, scratch, out, resources)
+}
+
+fn map_by<S: Stored<T>, T: Number>(
+    map: &(dyn Fn(&[T], &mut [T]) + Sync),
     data: &[S],
     lanes: &Lanes,
     scratch: &mut [T],
@@ -84,9 +107,9 @@ pub(crate) fn map<M: Map<T>, S: Stored<T>, T: Number>(
     let inner = Lanes { count: block / lanes.len, len: lanes.len, kept, along: lanes.along.clone() };
     let out = bytemuck::cast_slice_mut::<S, u8>(out);
     parallel::split(out, size_of::<S>() * block, resources, |first, out| {
-        let out = bytemuck::cast_slice_mut(out);
+        let out = bytemuck::cast_slice_mut::<u8, S>(out);
         let data = data.get(first * block..).unwrap_or(&[]);
-        benches.with(|bench| map_part::<M, S, T>(map, data, &inner, bench, out, resources))
+        benches.with(|bench| map_part(map, data, &inner, bench, out, resources))
     })
 }
 
@@ -110,71 +133,87 @@ impl<'a, T> Benches<'a, T> {
 }
 
 for_each_level! {
-    fn measure_part<M: Measure<T>, S: Stored<T>, O: Stored<M::Value>, T: Number>(measure: &M, data: &[S], lanes: &Lanes, first: usize, bench: &mut [T], out: &mut [O]) -> Result<(), Stopped>
-        = measure_body::<M, S, O, T>;
+    /// Measures lanes of `len` elements, one behind the other.
+    fn measure_each<M: Measure<T>, T: Number>(measure: &M, len: usize, from: &[T], values: &mut [M::Value]) -> ()
+        = measure_each_body::<M, T>;
 }
 
 for_each_level! {
-    fn map_part<M: Map<T>, S: Stored<T>, T: Number>(map: &M, data: &[S], lanes: &Lanes, bench: &mut [T], out: &mut [S], resources: Resources<'_>) -> Result<(), Stopped>
-        = map_body::<M, S, T>;
+    /// Maps lanes of `len` elements, one behind the other.
+    fn map_each<M: Map<T>, T: Number>(map: &M, len: usize, from: &[T], to: &mut [T]) -> () = map_each_body::<M, T>;
 }
 
 #[inline(always)]
-fn measure_body<M: Measure<T>, S: Stored<T>, O: Stored<M::Value>, T: Number>(
-    measure: &M,
+fn measure_each_body<M: Measure<T>, T: Number>(measure: &M, len: usize, from: &[T], values: &mut [M::Value]) {
+    for (k, value) in values.iter_mut().enumerate() {
+        *value = measure.of(from.get(k * len..(k + 1) * len).unwrap_or(&[]));
+    }
+}
+
+#[inline(always)]
+fn map_each_body<M: Map<T>, T: Number>(map: &M, len: usize, from: &[T], to: &mut [T]) {
+    for (from, to) in from.chunks_exact(len).zip(to.chunks_exact_mut(len)) {
+        map.map(from, to);
+    }
+}
+
+fn measure_part<S: Stored<T>, O: Stored<V>, T: Number, V: Pod>(
+    measure: &(dyn Fn(&[T], &mut [V]) + Sync),
     data: &[S],
     lanes: &Lanes,
     first: usize,
     bench: &mut [T],
-    out: &mut [O],
+    mut out: &mut [O],
 ) -> Result<(), Stopped> {
-    let mut groups = Groups::new(lanes, first, out.len());
-    let mut out = out.chunks_exact_mut(1);
-    while let Some((start, count)) = groups.next() {
-        let from = data.get(start..).unwrap_or(&[]);
-        let group = match S::direct(from) {
-            Some(group) if lanes.contiguous() => group,
-            _ => {
-                collect::<S, T>(from, lanes, count, bench.get_mut(..count * lanes.len).ok_or(Stopped::OutOfRange)?);
-                &*bench
-            }
-        };
-        for k in 0..count {
-            let lane = group.get(k * lanes.len..(k + 1) * lanes.len).ok_or(Stopped::OutOfRange)?;
-            O::store(&[measure.of(lane)], out.next().ok_or(Stopped::OutOfRange)?);
+    let mut values = [V::zeroed(); GROUP];
+    if lanes.contiguous()
+        && let Some(data) = S::direct(data)
+    {
+        for (k, out) in out.chunks_mut(GROUP).enumerate() {
+            let values = values.get_mut(..out.len()).ok_or(Stopped::OutOfRange)?;
+            measure(data.get((first + k * GROUP) * lanes.len..).unwrap_or(&[]), values);
+            O::store(values, out);
         }
+        return Ok(());
+    }
+    let mut groups = Groups::new(lanes, first, out.len());
+    while let Some((start, count)) = groups.next() {
+        let from = bench.get_mut(..count * lanes.len).ok_or(Stopped::OutOfRange)?;
+        collect::<S, T>(data.get(start..).unwrap_or(&[]), lanes, count, from);
+        let values = values.get_mut(..count).ok_or(Stopped::OutOfRange)?;
+        measure(from, values);
+        let (now, rest) = out.split_at_mut_checked(count).ok_or(Stopped::OutOfRange)?;
+        O::store(values, now);
+        out = rest;
     }
     Ok(())
 }
 
 /// `lanes` are those of a block.
-#[inline(always)]
-fn map_body<M: Map<T>, S: Stored<T>, T: Number>(
-    map: &M,
+fn map_part<S: Stored<T>, T: Number>(
+    map: &(dyn Fn(&[T], &mut [T]) + Sync),
     data: &[S],
     lanes: &Lanes,
     bench: &mut [T],
     out: &mut [S],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
+    if lanes.contiguous()
+        && let (Some(data), Some(out)) = (S::direct(data), S::direct_mut(out))
+    {
+        map(data, out);
+        return Ok(());
+    }
     let block = lanes.len * lanes.count;
     let mut done = 0;
     for (data, out) in data.chunks_exact(block).zip(out.chunks_exact_mut(block)) {
-        if lanes.contiguous()
-            && let (Some(lane), Some(to)) = (S::direct(data), S::direct_mut(out))
-        {
-            map.map(lane, to);
-            continue;
-        }
         let mut groups = Groups::new(lanes, 0, lanes.count);
         while let Some((start, count)) = groups.next() {
             let elements = count * lanes.len;
             let (from, bench) = bench.split_at_mut_checked(elements).ok_or(Stopped::OutOfRange)?;
             let to = bench.get_mut(..elements).ok_or(Stopped::OutOfRange)?;
             collect::<S, T>(data.get(start..).unwrap_or(&[]), lanes, count, from);
-            for (from, to) in from.chunks_exact(lanes.len).zip(to.chunks_exact_mut(lanes.len)) {
-                map.map(from, to);
-            }
+            map(from, to);
             distribute::<S, T>(to, lanes, count, out.get_mut(start..).unwrap_or(&mut []));
             done += elements;
             if done > BETWEEN_LOOKS {
@@ -198,7 +237,6 @@ struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    #[inline(always)]
     fn new(lanes: &'a Lanes, first: usize, count: usize) -> Groups<'a> {
         let group = lanes.group();
         let (abreast, outer) = if group > 1 { (lanes.abreast(), lanes.kept.get(1..)) } else { (1, lanes.kept.get(..)) };
@@ -207,7 +245,6 @@ impl<'a> Groups<'a> {
         Groups { starts, abreast, given: first % abreast, row, group, left: count }
     }
 
-    #[inline(always)]
     fn next(&mut self) -> Option<(usize, usize)> {
         if self.left == 0 {
             return None;
@@ -227,7 +264,6 @@ impl<'a> Groups<'a> {
 type Tile<T> = [[T; GROUP]; GROUP];
 
 /// Collects `count` lanes that start side by side at the first element of `from`.
-#[inline(always)]
 fn collect<S: Stored<T>, T: Number>(from: &[S], lanes: &Lanes, count: usize, to: &mut [T]) {
     if count == 1 {
         let mut runs = Runs::new(lanes);
@@ -252,7 +288,6 @@ fn collect<S: Stored<T>, T: Number>(from: &[S], lanes: &Lanes, count: usize, to:
 }
 
 /// The opposite of [`collect`].
-#[inline(always)]
 fn distribute<S: Stored<T>, T: Number>(from: &[T], lanes: &Lanes, count: usize, to: &mut [S]) {
     if count == 1 {
         let mut runs = Runs::new(lanes);
