@@ -1,5 +1,8 @@
 //! Compiles a loop for several processor levels and picks one at run time.
 
+#[cfg(target_arch = "x86_64")]
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
 /// Defines `fn $name(args) -> R` that calls `$body`, plain `#[inline(always)]` code, compiled for the best level of
 /// this processor.
 macro_rules! for_each_level {
@@ -41,7 +44,20 @@ pub(super) fn level() -> u8 {
     if let Some(level) = tests::forced() {
         return level;
     }
-    // After the first call each of these is a single load.
+    static LEVEL: AtomicU8 = AtomicU8::new(u8::MAX);
+    match LEVEL.load(Relaxed) {
+        u8::MAX => {
+            let level = detected();
+            LEVEL.store(level, Relaxed);
+            level
+        }
+        level => level,
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[cold]
+fn detected() -> u8 {
     let v3 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("fma");
     let v4 = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")

@@ -41,6 +41,20 @@ pub(super) fn split_by(
     resources: Resources<'_>,
     work: impl Fn(usize, &mut [u8]) -> Result<(), Stopped> + Sync,
 ) -> Result<(), Stopped> {
+    split_among(out, unit, cost, resources, &work)
+}
+
+/// What fills a part of the output, given the number of its first unit.
+type Work<'a> = dyn Fn(usize, &mut [u8]) -> Result<(), Stopped> + Sync + 'a;
+
+/// As [`split_by`], compiled once.
+fn split_among(
+    out: &mut [u8],
+    unit: usize,
+    cost: usize,
+    resources: Resources<'_>,
+    work: &Work<'_>,
+) -> Result<(), Stopped> {
     let size = out.len().saturating_mul(cost.max(1));
     #[cfg(feature = "rayon")]
     if resources.threads > 1 && (size >= WORTH_WAKING || size >= WORTH_SHARING && team::is_ready()) {
@@ -174,7 +188,7 @@ fn shared(
     size: usize,
     threads: usize,
     stop: Option<&Stop>,
-    work: impl Fn(usize, &mut [u8]) -> Result<(), Stopped> + Sync,
+    work: &Work<'_>,
 ) -> Result<(), Stopped> {
     // Small work is divided evenly; for larger work, each free thread takes the next part.
     let mut parts = if size < 1 << 20 { threads } else { 4 * threads };

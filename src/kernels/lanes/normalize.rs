@@ -42,10 +42,6 @@ impl<T: Floating> Reduction<T> for Deviation<T> {
     const START: T = T::NOTHING;
 
     #[inline(always)]
-    fn neutral(&self) -> T {
-        self.from
-    }
-    #[inline(always)]
     fn counts(&self, element: T) -> T {
         (element - self.from) * (element - self.from)
     }

@@ -15,11 +15,6 @@ pub(crate) trait Reduction<T: Number> {
     /// The value of a lane without elements, before [`Reduction::end`].
     const EMPTY: T = Self::START;
 
-    /// An element that doesn't count.
-    #[inline(always)]
-    fn neutral(&self) -> T {
-        Self::START
-    }
     /// What an element counts.
     #[inline(always)]
     fn counts(&self, element: T) -> T {
@@ -40,12 +35,10 @@ pub(crate) trait Reduction<T: Number> {
 pub(super) trait Loops<T: Number>: Sync {
     /// [`Reduction::START`]
     fn start(&self) -> T;
-    /// Fills `out` with the values of lanes of `len` elements, one behind the other.
-    fn values(&self, lanes: &[T], len: usize, out: &mut [T]);
-    /// Adds elements, the first to the first partial value.
-    fn add(&self, partials: &mut [T; PARTIALS], elements: &[T]);
-    /// The value of a lane of `len` elements that were added.
-    fn end(&self, partials: [T; PARTIALS], len: usize) -> T;
+    /// Adds `len` elements to the partial values of each lane, the first to the first.
+    fn add(&self, partials: &mut [[T; PARTIALS]], len: usize, elements: &[T]);
+    /// The values of lanes of `len` elements that were added.
+    fn end(&self, partials: &[[T; PARTIALS]], len: usize, out: &mut [T]);
     /// Adds rows, the first to the partial values with the number `first`.
     fn add_rows(&self, partials: &mut Abreast<T>, first: usize, rows: Rows<'_, T>);
     /// The values of lanes of `len` elements that were added as rows.
@@ -87,8 +80,14 @@ pub(crate) trait ReductionOfAll:
 /// Number of partial values.
 pub(super) const PARTIALS: usize = 32;
 
+/// Number of elements that are added at a time where [`PARTIALS`] are too many.
+const PART: usize = 8;
+
 /// Number of elements that are converted or collected at a time.
 pub(super) const BLOCK: usize = 16 * PARTIALS;
+
+/// Number of lanes that are reduced together when they are one behind the other.
+const TOGETHER: usize = 16;
 
 /// Number of lanes that are reduced side by side.
 const ABREAST: usize = 64;
@@ -128,14 +127,25 @@ fn rows<S: Stored<T>, T: Number>(loops: &dyn Loops<T>, data: &[S], lanes: &Lanes
     if lanes.contiguous()
         && let (Some(data), Some(out)) = (S::direct(data), S::direct_mut(out))
     {
-        return loops.values(data.get(first * lanes.len..).unwrap_or(&[]), lanes.len, out);
+        let len = lanes.len;
+        for (k, out) in out.chunks_mut(TOGETHER).enumerate() {
+            let mut partials = [[loops.start(); PARTIALS]; TOGETHER];
+            let partials = partials.get_mut(..out.len()).unwrap_or(&mut []);
+            loops.add(partials, len, data.get((first + k * TOGETHER) * len..).unwrap_or(&[]));
+            loops.end(partials, len, out);
+        }
+        return;
     }
     let mut starts = Offsets::new(&lanes.kept, first);
     for out in out.chunks_exact_mut(1) {
         let lane = data.get(starts.next()..).unwrap_or(&[]);
-        let mut runs = Runs::new(lanes);
-        let runs = std::iter::from_fn(|| lane.get(runs.next()));
-        S::store(&[value_of_runs(loops, runs, lanes.len)], out);
+        let value = if lanes.contiguous() {
+            value_of(loops, lane.get(..lanes.len).unwrap_or(&[]))
+        } else {
+            let mut runs = Runs::new(lanes);
+            value_of_runs(loops, std::iter::from_fn(|| lane.get(runs.next())), lanes.len)
+        };
+        S::store(&[value], out);
     }
 }
 
@@ -143,8 +153,9 @@ fn rows<S: Stored<T>, T: Number>(loops: &dyn Loops<T>, data: &[S], lanes: &Lanes
 pub(super) fn value_of<S: Stored<T>, T: Number>(loops: &dyn Loops<T>, lane: &[S]) -> T {
     match S::direct(lane) {
         Some(numbers) => {
-            let mut value = [T::ZERO];
-            loops.values(numbers, lane.len(), &mut value);
+            let (mut partials, mut value) = ([[loops.start(); PARTIALS]], [T::ZERO]);
+            loops.add(&mut partials, lane.len(), numbers);
+            loops.end(&partials, lane.len(), &mut value);
             let [value] = value;
             value
         }
@@ -158,7 +169,7 @@ fn value_of_runs<'a, S: Stored<T>, T: Number>(
     mut runs: impl Iterator<Item = &'a [S]>,
     len: usize,
 ) -> T {
-    let (mut partials, mut block) = ([loops.start(); PARTIALS], [T::ZERO; BLOCK]);
+    let (mut partials, mut block) = ([[loops.start(); PARTIALS]], [T::ZERO; BLOCK]);
     let (mut run, mut left) = (&[][..], len);
     while left > 0 {
         let part = block.get_mut(..left.min(BLOCK)).unwrap_or(&mut []);
@@ -174,20 +185,17 @@ fn value_of_runs<'a, S: Stored<T>, T: Number>(
             S::load(now, to);
             (filled, run) = (filled + now.len(), rest);
         }
-        loops.add(&mut partials, part);
+        loops.add(&mut partials, part.len(), part);
         left -= part.len();
     }
-    loops.end(partials, len)
+    let mut value = [T::ZERO];
+    loops.end(&partials, len, &mut value);
+    let [value] = value;
+    value
 }
 
 /// Lanes side by side: their elements at the same position are neighbours.
-fn columns<S: Stored<T>, T: Number>(
-    loops: &dyn Loops<T>,
-    data: &[S],
-    lanes: &Lanes,
-    first: usize,
-    mut out: &mut [S],
-) {
+fn columns<S: Stored<T>, T: Number>(loops: &dyn Loops<T>, data: &[S], lanes: &Lanes, first: usize, mut out: &mut [S]) {
     let abreast = lanes.abreast();
     let mut groups = Offsets::new(lanes.kept.get(1..).unwrap_or(&[]), first / abreast);
     let mut before = first % abreast;
@@ -228,14 +236,13 @@ impl<R: Reduction<T> + Sync, T: Number> Loops<T> for R {
     fn start(&self) -> T {
         R::START
     }
-    fn values(&self, lanes: &[T], len: usize, out: &mut [T]) {
-        values::<R, T>(self, lanes, len, out);
+    fn add(&self, partials: &mut [[T; PARTIALS]], len: usize, elements: &[T]) {
+        add::<R, T>(self, partials, len, elements);
     }
-    fn add(&self, partials: &mut [T; PARTIALS], elements: &[T]) {
-        add::<R, T>(self, partials, elements);
-    }
-    fn end(&self, partials: [T; PARTIALS], len: usize) -> T {
-        end::<R, T>(partials, len)
+    fn end(&self, partials: &[[T; PARTIALS]], len: usize, out: &mut [T]) {
+        for (partials, out) in partials.iter().zip(out) {
+            *out = end::<R, T>(*partials, len);
+        }
     }
     fn add_rows(&self, partials: &mut Abreast<T>, first: usize, rows: Rows<'_, T>) {
         add_rows::<R, T>(self, partials, first, rows);
@@ -246,11 +253,8 @@ impl<R: Reduction<T> + Sync, T: Number> Loops<T> for R {
 }
 
 for_each_level! {
-    fn values<R: Reduction<T>, T: Number>(reduction: &R, lanes: &[T], len: usize, out: &mut [T]) -> () = values_body::<R, T>;
-}
-
-for_each_level! {
-    fn add<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [T; PARTIALS], elements: &[T]) -> () = add_body::<R, T>;
+    fn add<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [[T; PARTIALS]], len: usize, elements: &[T]) -> ()
+        = add_body::<R, T>;
 }
 
 for_each_level! {
@@ -258,35 +262,45 @@ for_each_level! {
         = add_rows_body::<R, T>;
 }
 
-#[inline(always)]
-fn values_body<R: Reduction<T>, T: Number>(reduction: &R, lanes: &[T], len: usize, out: &mut [T]) {
-    for (k, out) in out.iter_mut().enumerate() {
-        *out = value(reduction, lanes.get(k * len..(k + 1) * len).unwrap_or(&[]));
-    }
-}
-
 /// The value of a lane that is a slice.
 #[inline(always)]
 pub(super) fn value<R: Reduction<T>, T: Number>(reduction: &R, lane: &[T]) -> T {
     let mut partials = [R::START; PARTIALS];
-    add_body(reduction, &mut partials, lane);
+    add_lane(reduction, &mut partials, lane);
     end::<R, T>(partials, lane.len())
 }
 
 #[inline(always)]
-fn add_body<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [T; PARTIALS], elements: &[T]) {
+fn add_body<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [[T; PARTIALS]], len: usize, elements: &[T]) {
+    for (k, partials) in partials.iter_mut().enumerate() {
+        add_lane(reduction, partials, elements.get(k * len..(k + 1) * len).unwrap_or(&[]));
+    }
+}
+
+#[inline(always)]
+fn add_lane<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [T; PARTIALS], elements: &[T]) {
     let (blocks, rest) = elements.as_chunks::<PARTIALS>();
     // A copy stays in registers.
-    let (mut values, mut padded) = (*partials, [reduction.neutral(); PARTIALS]);
-    padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-    for blocks in [blocks, if rest.is_empty() { &[] } else { std::slice::from_ref(&padded) }] {
-        for block in blocks {
-            for (value, &element) in values.iter_mut().zip(block) {
-                *value = R::join(*value, reduction.counts(element));
-            }
-        }
+    let mut values = *partials;
+    for block in blocks {
+        add_block(reduction, &mut values, block);
     }
     *partials = values;
+    let (partials, last) = partials.split_at_mut(rest.len() / PART * PART);
+    let (parts, rest) = rest.as_chunks::<PART>();
+    for (partials, part) in partials.as_chunks_mut::<PART>().0.iter_mut().zip(parts) {
+        add_block(reduction, partials, part);
+    }
+    for (value, &element) in last.iter_mut().zip(rest) {
+        *value = R::join(*value, reduction.counts(element));
+    }
+}
+
+#[inline(always)]
+fn add_block<R: Reduction<T>, T: Number, const N: usize>(reduction: &R, values: &mut [T; N], block: &[T; N]) {
+    for (value, &element) in values.iter_mut().zip(block) {
+        *value = R::join(*value, reduction.counts(element));
+    }
 }
 
 #[inline(always)]
@@ -296,7 +310,9 @@ fn end<R: Reduction<T>, T: Number>(partials: [T; PARTIALS], len: usize) -> T {
 
 /// Joins partial values as a tree.
 #[inline(always)]
-pub(super) fn join<R: Reduction<T>, T: Number>(mut partials: [T; PARTIALS]) -> T {
+pub(super) fn join<R: Reduction<T>, T: Number>(partials: [T; PARTIALS]) -> T {
+    // Without this the loops before become as narrow as the end of the tree.
+    let mut partials = std::hint::black_box(partials);
     let mut width = PARTIALS / 2;
     while width > 0 {
         let (low, high) = partials.split_at_mut(width);

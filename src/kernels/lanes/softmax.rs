@@ -98,10 +98,6 @@ impl<T: Floating> Reduction<T> for SumExp<T> {
     const EMPTY: T = <T as Number>::ZERO;
 
     #[inline(always)]
-    fn neutral(&self) -> T {
-        -T::INFINITY
-    }
-    #[inline(always)]
     fn counts(&self, element: T) -> T {
         exp(element - self.max)
     }
