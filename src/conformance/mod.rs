@@ -286,6 +286,8 @@ fn ramp(info: &ValueInfo) -> Result<Tensor, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::{at_each_level, on_threads};
+    use std::io::Read;
 
     #[test]
     fn files_become_cases() {
@@ -295,6 +297,55 @@ mod tests {
         );
         assert_eq!(cases.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["a"]);
         assert!(matches!(cases[0].run(), Outcome::Failed(why) if why == "the model file is empty"));
+    }
+
+    /// At each processor level, on several threads, and without optimization: those that run.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes hours")]
+    fn networks_have_the_same_bits_everywhere() {
+        // Larger ones than those of the test data may be given.
+        let cases = match std::env::var_os("ONNXREF_NETWORKS") {
+            Some(folder) => Case::find(folder).unwrap(),
+            None => networks(),
+        };
+        let mut ran = 0;
+        for case in &cases {
+            let Some(want) = case.bits(&Model::options().threads(1)) else { continue };
+            let check = |options: &LoadOptions| assert_eq!(case.bits(options).as_ref(), Some(&want), "{}", case.name);
+            at_each_level(|| check(&Model::options().threads(1)));
+            on_threads(3, || check(&Model::options().threads(3)));
+            check(&Model::options().threads(1).optimize(false));
+            ran += 1;
+        }
+        assert!(ran >= 13, "{ran} networks ran");
+    }
+
+    fn networks() -> Vec<Case> {
+        let file = std::fs::File::open("onnx-test-data/small-networks.tar.xz").unwrap();
+        let mut archive = tar::Archive::new(lzma_rust2::XzReader::new(std::io::BufReader::new(file), false));
+        let files = archive.entries().unwrap().map(|entry| {
+            let mut entry = entry.unwrap();
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes).unwrap();
+            (entry.path().unwrap().to_string_lossy().into_owned(), bytes.into())
+        });
+        Case::from_files(files)
+    }
+
+    impl Case {
+        /// The bytes of all outputs, if the model loads.
+        fn bits(&self, options: &LoadOptions) -> Option<Vec<Vec<u8>>> {
+            let model = match &self.model {
+                Source::Path(path) => options.load(path),
+                Source::Bytes(bytes) => options.from_bytes(bytes.clone()),
+            };
+            let model = model.ok()?;
+            let runs = self.sets.values().map(|set| model.run(set.inputs(&model).unwrap()).unwrap());
+            Some(
+                runs.flat_map(|ran| ran.iter().map(|(_, y)| y.tensor().unwrap().bytes().to_vec()).collect::<Vec<_>>())
+                    .collect(),
+            )
+        }
     }
 
     #[test]

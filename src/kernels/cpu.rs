@@ -87,7 +87,7 @@ pub(super) fn prefetch(bytes: &[u8], at: usize) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use std::cell::Cell;
 
     thread_local!(static FORCED: Cell<Option<u8>> = const { Cell::new(None) });
@@ -98,7 +98,7 @@ pub(super) mod tests {
     }
 
     /// Runs `work` at each level that this processor has, on this thread.
-    pub(in super::super) fn at_each_level(mut work: impl FnMut()) {
+    pub(crate) fn at_each_level(mut work: impl FnMut()) {
         #[cfg(target_arch = "x86_64")]
         let levels = [0, 3, 4].into_iter().filter(|&level| level <= super::level()).collect::<Vec<_>>();
         #[cfg(not(target_arch = "x86_64"))]

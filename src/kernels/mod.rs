@@ -21,6 +21,8 @@ pub(crate) mod scatter;
 #[cfg(feature = "rayon")]
 mod team;
 
+#[cfg(test)]
+pub(crate) use cpu::tests::at_each_level;
 pub(crate) use parallel::{each, fill};
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,7 +91,7 @@ const fn sized<T: Copy>(full: T, small: T) -> T {
 
 /// Runs `work` where that many threads can help.
 #[cfg(test)]
-fn on_threads<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
+pub(crate) fn on_threads<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
     #[cfg(feature = "rayon")]
     return rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work);
     #[cfg(not(feature = "rayon"))]
