@@ -250,7 +250,7 @@ impl Call<'_> {
             self.charge(text)?;
             Ok(string)
         });
-        Tensor::try_from_strings(shape, 0, charged)
+        Tensor::of_strings(shape, &self.context.memory, charged)
     }
 
     /// As [`Context::joined`].

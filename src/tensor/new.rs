@@ -17,7 +17,7 @@ pub struct NewTensor {
     shape: Shape,
     buffer: Arc<Buffer>,
     len: usize,
-    text: Option<Arc<Text>>,
+    pub(super) text: Option<Arc<Text>>,
 }
 
 impl NewTensor {

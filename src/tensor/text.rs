@@ -1,7 +1,7 @@
 //! The text of string tensors.
 
 use super::memory::{Lease, Memory};
-use super::{NewTensor, Shape, Tensor};
+use super::{NewTensor, Shape, Tensor, byte_count};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use std::ops::Deref;
@@ -50,7 +50,7 @@ impl Tensor {
         charge(bytes as u64)?;
         let lease = memory.lease(bytes)?;
         let mut text = String::new();
-        text.try_reserve_exact(bytes).map_err(|_| Error::out_of_memory("the text of the strings", bytes as u64))?;
+        text.try_reserve_exact(bytes).map_err(|_| no_memory(bytes))?;
         for tensor in tensors {
             tensor.strings()?.for_each(|string| text.push_str(string));
         }
@@ -59,17 +59,59 @@ impl Tensor {
         let views = |tensor: &&Tensor| {
             let (shape, len) = (Shape::from_slice(tensor.shape()), tensor.bytes().len());
             let mut new = NewTensor::new(DType::String, shape, len, Some(Arc::clone(&text)), memory)?;
-            for (view, string) in new.bytes_mut().as_chunks_mut::<8>().0.chunks_exact_mut(2).zip(tensor.strings()?) {
-                if let [from, to] = view {
-                    *from = u64::to_le_bytes(at);
-                    at += string.len() as u64;
-                    *to = u64::to_le_bytes(at);
-                }
+            for (view, string) in views_mut(&mut new).zip(tensor.strings()?) {
+                let from = at;
+                at += string.len();
+                set(view, from, at);
             }
             Ok(new.finish())
         };
         tensors.iter().map(views).collect::<Result<Vec<Tensor>>>().map(Some)
     }
+
+    /// A tensor of new strings. Their text counts while it grows.
+    pub(crate) fn of_strings<S: AsRef<str>>(
+        shape: &[usize],
+        memory: &Memory,
+        mut strings: impl Iterator<Item = Result<S>>,
+    ) -> Result<Tensor> {
+        let len = byte_count(DType::String, shape)?;
+        let mut new = NewTensor::new(DType::String, Shape::from_slice(shape), len, None, memory)?;
+        let (mut text, mut lease) = (String::new(), Lease::default());
+        for view in views_mut(&mut new) {
+            let string = strings.next().unwrap_or_else(|| Err(Error::bug("there are too few strings")))?;
+            let (from, to) = (text.len(), text.len() + string.as_ref().len());
+            if to > text.capacity() {
+                let bytes = to.max(2 * text.capacity());
+                // The old and the new memory are there at one time.
+                let larger = memory.lease(bytes)?;
+                text.try_reserve_exact(bytes - from).map_err(|_| no_memory(bytes))?;
+                drop(std::mem::replace(&mut lease, larger));
+            }
+            text.push_str(string.as_ref());
+            set(view, from, to);
+        }
+        if text.len() < text.capacity() {
+            drop(std::mem::replace(&mut lease, memory.lease(text.len())?));
+        }
+        new.text = Some(Arc::new(Text { text: text.into(), lease }));
+        Ok(new.finish())
+    }
+}
+
+/// The views of new strings into their text.
+fn views_mut(new: &mut NewTensor) -> impl Iterator<Item = &mut [[u8; 8]]> {
+    new.bytes_mut().as_chunks_mut().0.chunks_exact_mut(2)
+}
+
+fn set(view: &mut [[u8; 8]], from: usize, to: usize) {
+    for (end, at) in view.iter_mut().zip([from, to]) {
+        *end = u64::to_le_bytes(at as u64);
+    }
+}
+
+fn no_memory(bytes: usize) -> Error {
+    Error::out_of_memory("the text of the strings", bytes as u64)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Memory of runs: each buffer counts once, from its allocation until it is freed.
 
 use crate::common::proto::{GraphProto, ModelProto, NodeProto};
-use crate::common::{initializer, node, value};
+use crate::common::{initializer, int, node, value};
 use crate::custom::{add, given, one};
 use crate::{good, graph_of, import, int64, iota};
 use ndarray::array;
@@ -438,4 +438,16 @@ fn packed_operands_are_counted() {
         first
     });
     assert!(outputs.iter().all(|output| *output == outputs[0]));
+}
+
+/// The text of strings that a cast makes, 39 bytes each: while it grows, the old and the new memory count, beside 16 bytes
+/// for each string.
+#[test]
+fn the_text_of_new_strings_counts() {
+    let mut model = model(vec![node("Cast", &["x"], &["y"], vec![int("to", DType::String.code().into())])], &["y"]);
+    graph_of(&mut model).output = vec![value("y", DType::String, None)];
+    let run = |bytes| run(&Model::options().change_limits(|l| l.run_bytes = bytes), &model, vec![1e38f32; 1024].into());
+    let peak = 16 * 1024 + 39 * (512 + 1024);
+    assert_eq!(run(peak).unwrap(), [Tensor::from_strings(&[1024], vec![format!("1{:038}", 0); 1024]).unwrap().into()]);
+    assert_exceeds(run(peak - 1), "run_bytes", peak.into());
 }
