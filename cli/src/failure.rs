@@ -1,7 +1,6 @@
 //! Failures of the program, with their exit codes.
 
-use crate::options::explain;
-use onnxref::Error;
+use onnxref::{Error, Remedy};
 
 /// A comparison failed.
 pub(crate) const FAILED: u8 = 1;
@@ -45,4 +44,16 @@ impl Failure {
         let details = self.details.iter().map(|line| format!("\n  {line}"));
         format!("{}{colon}{}", self.message, details.collect::<String>())
     }
+}
+
+/// An error's text, with the flag that resolves it.
+pub(crate) fn explain(error: &Error) -> String {
+    let flag = match error.remedy() {
+        Some(Remedy::RaiseLimit(name)) => format!(" (--limit {name}=N raises it)"),
+        Some(Remedy::Allow(name)) => format!(" (--allow {} accepts it)", name.replace('_', "-")),
+        Some(Remedy::ExternalRoot) => " (--external-root DIR allows links into DIR)".to_string(),
+        Some(Remedy::HardLinks) => " (--hard-links accepts it)".to_string(),
+        _ => String::new(),
+    };
+    format!("{error:#}{flag}")
 }

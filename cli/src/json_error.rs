@@ -1,8 +1,7 @@
 //! Errors as JSON.
 
-use crate::failure::{Failure, LOAD, USAGE};
+use crate::failure::{Failure, LOAD, USAGE, explain};
 use crate::json;
-use crate::options::explain;
 use onnxref::{Error, Missing, Needs, Place};
 use serde::Serialize;
 use std::io;

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use onnxref::{Compatibility, Error, Limits, LoadOptions, Model, Remedy};
+use onnxref::{Compatibility, Limits, LoadOptions, Model};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -79,18 +79,6 @@ fn limits() -> String {
 
 fn names() -> String {
     Compatibility::NAMES.iter().map(|(name, _)| name.replace('_', "-")).collect::<Vec<_>>().join(", ")
-}
-
-/// An error's text, with the flag that resolves it.
-pub(crate) fn explain(error: &Error) -> String {
-    let flag = match error.remedy() {
-        Some(Remedy::RaiseLimit(name)) => format!(" (--limit {name}=N raises it)"),
-        Some(Remedy::Allow(name)) => format!(" (--allow {} accepts it)", name.replace('_', "-")),
-        Some(Remedy::ExternalRoot) => " (--external-root DIR allows links into DIR)".to_string(),
-        Some(Remedy::HardLinks) => " (--hard-links accepts it)".to_string(),
-        _ => String::new(),
-    };
-    format!("{error:#}{flag}")
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Reports why a model can't be loaded: its faults, and its missing operators.
 
-use crate::failure::{Failure, LOAD};
-use crate::options::explain;
+use crate::failure::{Failure, LOAD, explain};
 use crate::print::{self, grouped};
 use onnxref::{Error, Kind, Missing, Needs, Place, quote};
 

@@ -5,8 +5,10 @@
 
 use super::View;
 use super::number::{Number, Operand};
-use super::plan::MOST_WIDE;
 use crate::kernels::{Resources, Stopped, parallel};
+
+/// Maximum number of columns of a tile.
+pub(super) const MOST_WIDE: usize = 32;
 
 /// A matrix `b` (or several, one after the other) in panels. Made by [`pack`].
 #[derive(Debug, Clone, Copy)]

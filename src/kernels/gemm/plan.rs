@@ -1,7 +1,7 @@
 //! How a product is divided into blocks of the output, and these among threads.
 
 use super::block::{Block, Out};
-use super::pack::line_start;
+use super::pack::{MOST_WIDE, line_start};
 use super::tile::Kernel;
 use super::{Batch, Number, Operand, Product, Right, View};
 use crate::kernels::{Resources, Stopped, parallel, volume};
@@ -50,9 +50,6 @@ pub(crate) fn scratch_for(m: usize, k: usize, n: usize) -> usize {
     // A part of `a`, panels of `b`, and what both are rounded up by. A single column becomes a single row.
     of(m).saturating_add(of(m.max(n)).min(GROUP.max(of(MOST_WIDE)))).saturating_add(3 * 16 + 64)
 }
-
-/// Maximum number of columns of a tile.
-pub(super) const MOST_WIDE: usize = 32;
 
 /// A product, divided: see [`Product::plan`].
 #[derive(Debug)]
