@@ -1,10 +1,11 @@
 //! The memory that loading takes never exceeds the bill that is computed before anything is decoded.
 
 use crate::case::on_thread;
+use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::{
     AttributeProto, GraphProto, NodeProto, StringStringEntryProto, TensorProto, ValueInfoProto,
 };
-use crate::common::{initializer, int, ints, model, node, value};
+use crate::common::{attribute, initializer, int, ints, model, node, value};
 use crate::graphs::{array, good, graph_of};
 use crate::memory::{Peak, peak_of};
 use crate::wire::{Format, Holds, field, key, number};
@@ -317,6 +318,81 @@ fn graphs() {
                 graph.initializer.push(initializer(&name(k, len), &scalar));
             }),
         ));
+    }
+    check(costs);
+}
+
+/// Subgraphs: many, large, nested, and with captured names.
+#[test]
+fn bodies() {
+    let mut costs = Vec::new();
+    let mut add = |name: &str, file: Vec<u8>| {
+        Model::from_bytes(file.clone()).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+        costs.push(cost(name, file));
+    };
+    let name = |k: usize, len: usize| format!("{k:0len$}");
+    let graph_in = |name: &str, graph: GraphProto| AttributeProto {
+        g: Some(Box::new(graph)),
+        ..attribute(name, AttributeType::Graph)
+    };
+    let gives = |nodes: Vec<NodeProto>, output: &str| GraphProto {
+        node: nodes,
+        output: vec![value(output, DType::Float, None)],
+        ..GraphProto::default()
+    };
+    let either = |graph: GraphProto, y: &str| {
+        let branches = vec![graph_in("then_branch", graph.clone()), graph_in("else_branch", graph)];
+        node("If", &["c"], &[y], branches)
+    };
+    let whole = |nodes: Vec<NodeProto>, y: &str| {
+        let inputs = vec![value("c", DType::Bool, None), value("x", DType::Float, None)];
+        model(13, 8, GraphProto { input: inputs, ..gives(nodes, y) })
+    };
+    for (count, len) in [(1025, 8), (65, 1000), (9, 60_000)] {
+        let title = |what: &str| format!("{what}, {count} times, names of {len} B");
+        let negations = |from: &str| -> Vec<NodeProto> {
+            let before = |k: usize| if k == 0 { from.to_string() } else { name(k - 1, len) };
+            (0..count).map(|k| node("Neg", &[&before(k)], &[&name(k, len)], vec![])).collect()
+        };
+        let last = name(count - 1, len);
+        let small = || gives(vec![node("Neg", &["x"], &["z"], vec![])], "z");
+        let branches = (0..count).map(|k| either(small(), &name(k, len))).collect();
+        add(&title("branches of one node"), whole(branches, &last));
+        add(&title("nodes of branches"), whole(vec![either(gives(negations("x"), &last), "y")], "y"));
+        // Each branch captures all names outside.
+        let sums = (0..count).map(|k| node("Neg", &[&name(k, len)], &[&format!("z{k}")], vec![])).collect();
+        let mut nodes = negations("x");
+        nodes.push(either(gives(sums, &format!("z{}", count - 1)), "y"));
+        add(&title("names that branches capture"), whole(nodes, "y"));
+        let looped = GraphProto {
+            input: (0..count + 2).map(|k| value(&format!("i{}", name(k, len)), DType::Float, None)).collect(),
+            output: (0..count + 1).map(|k| value(&format!("i{}", name(k + 1, len)), DType::Float, None)).collect(),
+            ..GraphProto::default()
+        };
+        let carried = node(
+            "Loop",
+            &["", "c"].into_iter().chain(std::iter::repeat_n("x", count)).collect::<Vec<_>>(),
+            &(0..count).map(|k| name(k, len)).collect::<Vec<_>>().iter().map(String::as_str).collect::<Vec<_>>(),
+            vec![graph_in("body", looped)],
+        );
+        add(&title("values that a loop carries"), whole(vec![carried], &last));
+    }
+    for (depth, len) in [(20, 8), (20, 1000)] {
+        let innermost = gives(vec![node("Neg", &["x"], &["z"], vec![])], "z");
+        let nested = (0..depth).fold(innermost, |graph, k| {
+            let y = name(k, len);
+            let then = node(
+                "If",
+                &["c"],
+                &[&y],
+                vec![
+                    graph_in("then_branch", graph),
+                    graph_in("else_branch", gives(vec![node("Neg", &["x"], &["w"], vec![])], "w")),
+                ],
+            );
+            gives(vec![then], &y)
+        });
+        add(&format!("branches {depth} deep, names of {len} B"), whole(vec![either(nested, "y")], "y"));
     }
     check(costs);
 }
