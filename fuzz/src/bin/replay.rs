@@ -3,6 +3,7 @@
 //! ```text
 //! cargo run -- 20000          so many inputs for each target, after the known ones
 //! cargo run -- 20000 tensor   of one target
+//! cargo run -- 20000:7 tensor other inputs than without :7
 //! cargo run -- tensor FILE..  these files
 //! ```
 
@@ -29,16 +30,20 @@ const LONGEST: Duration = Duration::from_secs(60);
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let of = |name: &str| TARGETS.into_iter().find(|(target, _)| *target == name);
+    let number = |text: &str| match text.split_once(':') {
+        Some((count, seed)) => Some((count.parse::<u64>().ok()?, seed.parse::<u64>().ok()?)),
+        None => Some((text.parse().ok()?, 1)),
+    };
     let (count, targets, files) = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => (20_000, TARGETS.to_vec(), None),
-        [first, ref rest @ ..] => match (first.parse::<u64>(), of(first)) {
-            (Ok(count), _) if rest.is_empty() => (count, TARGETS.to_vec(), None),
-            (Ok(count), _) if rest.iter().all(|name| of(name).is_some()) => {
+        [] => ((20_000, 1), TARGETS.to_vec(), None),
+        [first, ref rest @ ..] => match (number(first), of(first)) {
+            (Some(count), _) if rest.is_empty() => (count, TARGETS.to_vec(), None),
+            (Some(count), _) if rest.iter().all(|name| of(name).is_some()) => {
                 (count, rest.iter().filter_map(|name| of(name)).collect(), None)
             }
-            (_, Some(target)) => (0, vec![target], Some(rest.iter().map(PathBuf::from).collect())),
+            (_, Some(target)) => ((0, 1), vec![target], Some(rest.iter().map(PathBuf::from).collect())),
             _ => {
-                eprintln!("usage: replay [COUNT [TARGET..] | TARGET FILE..]");
+                eprintln!("usage: replay [COUNT[:SEED] [TARGET..] | TARGET FILE..]");
                 return ExitCode::from(2);
             }
         },
@@ -50,7 +55,7 @@ fn main() -> ExitCode {
 }
 
 /// Runs the known inputs of a target and `count` others. False: one failed.
-fn replay((name, run): Target, count: u64, files: Option<Vec<PathBuf>>) -> bool {
+fn replay((name, run): Target, (count, seed): (u64, u64), files: Option<Vec<PathBuf>>) -> bool {
     let start = Instant::now();
     let known = match files {
         Some(files) => files.iter().map(|path| fs::read(path).expect("a file that can be read")).collect(),
@@ -61,7 +66,7 @@ fn replay((name, run): Target, count: u64, files: Option<Vec<PathBuf>>) -> bool 
             return false;
         }
     }
-    let mut random = Random(name.bytes().fold(1, |seed, byte| seed * 31 + u64::from(byte)));
+    let mut random = Random(name.bytes().fold(seed, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte))));
     for _ in 0..count {
         if !one(name, run, &mutated(&known, &mut random)) {
             return false;
