@@ -246,6 +246,29 @@ fn run<S: Operand>(product: Product<'_, S>, out: &mut [S]) -> Result<(), Stopped
     plan.run(out, &mut vec![S::Sum::ZERO; plan.scratch()], resources)
 }
 
+/// [`scratch_for`] is enough, also for smaller products.
+#[test]
+fn scratch_that_is_enough() {
+    let sizes = [1, 2, 5, 16, 31, 33, 127, 128, 240, 241, 255, 256, 300, 511, 513, 1000, 2049, 5000];
+    let strides = |m, k, n| {
+        [((k, 1), (n, 1)), ((1, m), (n, 1)), ((k, 1), (1, k)), ((1, m), (1, k)), ((1, 0), (0, 1)), ((2, 3), (3, 2))]
+    };
+    let check = |m: usize, k: usize, n: usize| {
+        for (a, b) in strides(m, k, n) {
+            let view = |(row, column)| View { elements: &[0f32][..], row, column };
+            let (a, b) = (view(a), Right::View(view(b)));
+            let product = Product { m, k, n, a, b, batch: &[], epilogue: Epilogue::default() };
+            let takes = product.plan(Resources { threads: 1, stop: None }).scratch();
+            for enough in [scratch_for(m, k, n), scratch_for(m + 1, k + 1, n + 1)] {
+                assert!(takes <= enough, "{takes} > {enough}: {product:?}");
+            }
+        }
+    };
+    for &m in sized(&sizes[..], &sizes[..3]) {
+        sizes.iter().for_each(|&k| sizes.iter().for_each(|&n| check(m, k, n)));
+    }
+}
+
 #[test]
 fn operands_that_do_not_fit() {
     let numbers = [0f32; 12];
