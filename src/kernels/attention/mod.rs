@@ -190,9 +190,9 @@ impl<'a, T: Numbers> Attention<'a, T> {
             true => gemm::packed_len::<T>(keys.saturating_mul(size)).next_multiple_of(16),
             false => 0,
         };
-        let by_key = if packed == 0 { queries.max(2).saturating_mul(keys) } else { 0 };
+        let by_key = if packed == 0 && queries > 1 { queries.saturating_mul(keys) } else { 0 };
         let product = gemm::scratch_for(queries, size, keys)
-            .max(gemm::scratch_for(keys.min(by_key), size, queries.max(2)))
+            .max(gemm::scratch_for(keys.min(by_key), size, queries))
             .max(gemm::scratch_for(queries, keys, value_size));
         let times = |count: usize| queries.saturating_mul(count);
         let rooms = [times(size), times(keys), by_key, keys, times(value_size), product];
@@ -320,7 +320,7 @@ impl<T: Numbers> Plan<'_, T> {
         let mut take = |room: usize, len: usize| take(room, len).ok_or(Stopped::Misfit);
         let q = take(q_room, m * size)?;
         let scores = take(score_room, m * n)?;
-        let by_key = take(by_key_room, if by_key_room > 0 { m.max(2) * n } else { 0 })?;
+        let by_key = take(by_key_room, if by_key_room > 0 { m * n } else { 0 })?;
         let line = take(line_room, n)?;
         let outputs = take(out_room, m * value_size)?;
         let scratch = take(product_room, product_room)?;
@@ -334,14 +334,17 @@ impl<T: Numbers> Plan<'_, T> {
         } else {
             let keys = k.from(*batch, *head, 0).get(columns.start * k.layout.row..).unwrap_or(&[]);
             let keys = View { elements: keys, row: k.layout.row, column: 1 };
-            // As the left operand the keys need no packing. A single query is there twice: a product by a single column
-            // would turn both around.
-            let (width, column) = (m.max(2), if m == 1 { 0 } else { size });
-            let queries = Right::View(View { elements: &*q, row: 1, column });
-            product(n, size, width, keys, queries).plan(alone).run(by_key, scratch, alone)?;
-            for (from, row) in scores.chunks_exact_mut(n.max(1)).enumerate() {
-                for (to, score) in row.iter_mut().zip(by_key.iter().skip(from).step_by(width)) {
-                    *to = *score;
+            if m == 1 {
+                let keys = Right::View(keys.transposed());
+                product(m, size, n, queries, keys).plan(alone).run(scores, scratch, alone)?;
+            } else {
+                // The keys need no packing as the left operand.
+                let queries = Right::View(queries.transposed());
+                product(n, size, m, keys, queries).plan(alone).run(by_key, scratch, alone)?;
+                for (from, row) in scores.chunks_exact_mut(n.max(1)).enumerate() {
+                    for (to, score) in row.iter_mut().zip(by_key.iter().skip(from).step_by(m)) {
+                        *to = *score;
+                    }
                 }
             }
         }

@@ -48,7 +48,7 @@ pub(crate) fn scratch_for(m: usize, k: usize, n: usize) -> usize {
     let steps = k.min(STEPS);
     let of = |lanes: usize| lanes.saturating_mul(steps);
     // A part of `a`, panels of `b`, and what both are rounded up by. A single column becomes a single row.
-    of(m.min(ROWS + 16)).saturating_add(of(m.max(n)).min(GROUP.max(of(MOST_WIDE)))).saturating_add(3 * 16 + 64)
+    of(m).saturating_add(of(m.max(n)).min(GROUP.max(of(MOST_WIDE)))).saturating_add(3 * 16 + 64)
 }
 
 /// A product, divided: see [`Product::plan`].
