@@ -23,6 +23,8 @@ pub(super) struct Around {
     names: Names,
     /// The values that the subgraph reads.
     captured: Vec<Id>,
+    /// The values with names that are given again inside.
+    hidden: Vec<Id>,
     /// It is in a function: what is around it has other names.
     closed: bool,
 }
@@ -67,49 +69,54 @@ impl Loader<'_> {
             index: 0,
             inner: true,
         };
-        let mut inner = self.draft.inner();
-        let hidden = self.own_names(&scope.names, &mut own.names, &mut inner, &graph)?;
+        let inner = self.draft.inner();
         self.open.push(Around {
             draft: std::mem::replace(&mut self.draft, inner),
             names: std::mem::take(&mut scope.names),
             captured: Vec::new(),
+            hidden: Vec::new(),
             closed: !scope.inner && scope.function.is_some(),
         });
-        let read = self.parts(
-            &mut own,
-            Parts {
-                nodes: graph.node.into_iter().map(Ok),
-                initializers: graph.initializer.into_iter().map(Ok),
-                sparse: graph.sparse_initializer.into_iter().map(Ok),
-                inputs: graph.input,
-                outputs: graph.output,
-                declared: graph.value_info.into_iter().map(Ok),
-            },
-        );
+        let read = self.own_names(&mut own.names, &graph).and_then(|()| {
+            self.parts(
+                &mut own,
+                Parts {
+                    nodes: graph.node.into_iter().map(Ok),
+                    initializers: graph.initializer.into_iter().map(Ok),
+                    sparse: graph.sparse_initializer.into_iter().map(Ok),
+                    inputs: graph.input,
+                    outputs: graph.output,
+                    declared: graph.value_info.into_iter().map(Ok),
+                },
+            )
+        });
         let Some(around) = self.open.pop() else { return Err(Error::bug("no graph is open")) };
         let mut draft = std::mem::replace(&mut self.draft, around.draft);
         self.draft.close(&mut draft);
         scope.names = around.names;
         read?;
-        Ok(DraftBody { attribute, draft, captured: around.captured, hidden })
+        Ok(DraftBody { attribute, draft, captured: around.captured, hidden: around.hidden })
     }
 
-    /// Makes the names that a subgraph gives to its own values. Returns the values around it that have one of them.
-    fn own_names(&self, outer: &Names, own: &mut Names, draft: &mut Draft, graph: &GraphProto) -> Result<Vec<Id>> {
+    /// Makes the names that a subgraph gives to its own values, and notes the values around it that have one of them.
+    fn own_names(&mut self, own: &mut Names, graph: &GraphProto) -> Result<()> {
         let budget = &self.files.budget;
         let inputs = graph.input.iter().filter_map(|input| input.name.as_deref());
         let initializers = graph.initializer.iter().filter_map(|initializer| initializer.name.as_deref());
         let sparse = graph.sparse_initializer.iter().filter_map(|sparse| sparse.values.as_ref()?.name.as_deref());
         let outputs = graph.node.iter().flat_map(|node| &node.output).map(String::as_str);
-        let mut hidden = Vec::new();
-        for name in inputs.chain(initializers).chain(sparse).chain(outputs) {
-            if let (Some(Some(id)), None) = (outer.get(name), own.get(name)) {
-                budget.take(8)?;
-                hidden.push(id);
+        for name in inputs.chain(initializers).chain(sparse).chain(outputs).filter(|name| !name.is_empty()) {
+            if own.get(name).is_none()
+                && let Some(around) =
+                    self.open.iter_mut().rfind(|around| around.closed || around.names.get(name).is_some())
+                && let Some(Some(id)) = around.names.get(name)
+            {
+                budget.take(size_of::<Id>() as u64)?;
+                around.hidden.push(id);
             }
-            draft.optional(own, name, budget)?;
+            self.draft.optional(own, name, budget)?;
         }
-        Ok(hidden)
+        Ok(())
     }
 
     /// The value that a name stands for in a scope, here or later; `None` for an omitted one.

@@ -215,6 +215,23 @@ fn names_inside_and_outside() {
     assert_eq!(error.to_string(), "node #1 (If-13): the name \"d\" is given twice: in its subgraph, and outside");
     // What comes later outside is not seen inside.
     assert!(again("y").is_ok());
+    // The same further inside.
+    let deeper = |inner: &str| {
+        let give = |name: &str| vec![node("Add", &["x", "x"], &[name], vec![])];
+        let branches = |name: &str| {
+            vec![body("then_branch", &[], give(name), &[name]), body("else_branch", &[], give("e"), &["e"])]
+        };
+        let chosen = body("then_branch", &[], vec![node("If", &["c"], &["z"], branches(inner))], &["z"]);
+        let nodes = vec![
+            node("Add", &["x", "x"], &["d"], vec![]),
+            node("If", &["c"], &["y"], vec![chosen, body("else_branch", &[], give("f"), &["f"])]),
+        ];
+        load(&model_of(13, nodes, &["y", "d"]))
+    };
+    let error = deeper("d").unwrap_err();
+    assert_eq!(error.to_string(), "node #1 (If-13): the name \"d\" is given twice: in its subgraph, and outside");
+    // Branches don't see each other.
+    assert!(deeper("f").is_ok());
     // A name that nobody gives is the fault of the outermost node that reads it.
     let branches = [body("then_branch", &[], vec![], &["nobody"]), body("else_branch", &[], vec![], &["x"])];
     let error = load(&model_of(13, vec![node("If", &["c"], &["y"], branches.to_vec())], &["y"])).unwrap_err();
