@@ -7,7 +7,7 @@ use super::*;
 use onnxref::{Limits, Optional, Sequence, Value, ValueType};
 
 /// A subgraph in an attribute.
-fn body(
+pub(super) fn body(
     name: &str,
     inputs: &[ValueInfoProto],
     nodes: Vec<NodeProto>,
@@ -26,7 +26,7 @@ fn body(
     common::proto::AttributeProto { g: Some(Box::new(graph)), ..attribute(name, AttributeType::Graph) }
 }
 
-fn open(name: &str, dtype: DType) -> ValueInfoProto {
+pub(super) fn open(name: &str, dtype: DType) -> ValueInfoProto {
     value(name, dtype, None)
 }
 

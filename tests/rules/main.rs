@@ -13,6 +13,7 @@ mod external;
 mod face;
 mod feeds;
 mod file;
+mod flex_attention;
 mod functions;
 mod gather;
 mod gather_elements;
