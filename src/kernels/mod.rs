@@ -16,6 +16,7 @@ pub(crate) mod lanes;
 pub(crate) mod number;
 mod parallel;
 pub(crate) mod permute;
+mod positions;
 pub(crate) mod random;
 pub(crate) mod scatter;
 #[cfg(feature = "rayon")]

@@ -12,9 +12,9 @@ pub(crate) use rows::{
     test_row, to_f64,
 };
 
+use super::positions::{self, Dim, Dims, Rows};
 use super::{Resources, Stopped, parallel};
 use bytemuck::{cast_slice, cast_slice_mut};
-use smallvec::SmallVec;
 
 /// An operand, which is broadcast to the shape of the output.
 #[derive(Debug, Clone, Copy)]
@@ -25,14 +25,6 @@ pub(crate) struct Operand<'a> {
     pub(crate) size: usize,
     /// The shape, aligned to the last dimension of the output; each dimension is that of the output or 1.
     pub(crate) shape: &'a [usize],
-}
-
-/// A dimension of the output, for the loops.
-#[derive(Debug, Clone, Copy)]
-struct Dim<const N: usize> {
-    size: usize,
-    /// Elements of each operand between neighbours; 0 where it is broadcast.
-    steps: [usize; N],
 }
 
 /// Minimum length of rows that are read where they stand.
@@ -63,10 +55,9 @@ pub(crate) fn walk<const N: usize>(
     })
 }
 
-/// The dimensions of the output, innermost first. Dimensions of size 1 are left out, and neighbours are merged if every
-/// operand has an even stride through both. There is at least one.
-fn dims<const N: usize>(shape: &[usize], operands: &[Operand<'_>; N]) -> SmallVec<[Dim<N>; 4]> {
-    let mut dims: SmallVec<[Dim<N>; 4]> = SmallVec::new();
+/// The dimensions of the output. An operand has a step of 0 where it is broadcast.
+fn dims<const N: usize>(shape: &[usize], operands: &[Operand<'_>; N]) -> Dims<N> {
+    let mut dims = Dims::new();
     let mut strides = [1; N];
     for (d, &size) in shape.iter().rev().enumerate() {
         let mut steps = [0; N];
@@ -77,15 +68,7 @@ fn dims<const N: usize>(shape: &[usize], operands: &[Operand<'_>; N]) -> SmallVe
                 *stride *= held;
             }
         }
-        let even = |inner: &Dim<N>| inner.steps.iter().zip(steps).all(|(inside, step)| step == inner.size * inside);
-        match dims.last_mut() {
-            _ if size == 1 => {}
-            Some(inner) if even(inner) => inner.size *= size,
-            _ => dims.push(Dim { size, steps }),
-        }
-    }
-    if dims.is_empty() {
-        dims.push(Dim { size: 1, steps: [0; N] });
+        positions::add(&mut dims, size, steps);
     }
     dims
 }
@@ -116,15 +99,17 @@ impl<const N: usize> Part<'_, N> {
         let tile = WORDS * 8 / widest;
         let buffers = buffers.each_mut().map(|buffer| cast_slice_mut::<u64, u8>(buffer));
         match self.dims {
-            [inner, outer @ ..] if outer.is_empty() || inner.size >= SHORT => self.rows(out, tile, buffers),
-            _ => self.tiles(out, tile, buffers),
+            [inner, _, ..] if inner.size < SHORT => self.tiles(out, tile, buffers),
+            _ => self.rows(out, tile, buffers),
         }
     }
 
     /// Long rows: only elements that repeat, and those in the output, are put into buffers.
     fn rows(&self, mut out: &mut [u8], tile: usize, mut buffers: [&mut [u8]; N]) {
-        let mut walk = Walk::new(self.dims, self.first);
-        while let Some((bases, left)) = walk.next().filter(|_| !out.is_empty()) {
+        // The step of an operand in a row is 0 or 1, because operands are dense.
+        let mut walk = Rows::new(self.dims, self.first);
+        while !out.is_empty() {
+            let (bases, left) = walk.next();
             let (mut segment, rest) = out.split_at_mut((left * self.size).min(out.len()));
             out = rest;
             let count = segment.len() / self.size;
@@ -132,7 +117,9 @@ impl<const N: usize> Part<'_, N> {
             for (k, read) in reads.iter_mut().enumerate() {
                 let (Some(operand), Some(buffer)) = (self.operands.get(k), buffers.get_mut(k)) else { continue };
                 match operand.bytes {
-                    Some(_) if walk.inner(k) == 1 => *read = Read::Direct(bases.get(k).copied().unwrap_or(0)),
+                    Some(_) if walk.steps().get(k) == Some(&1) => {
+                        *read = Read::Direct(bases.get(k).copied().unwrap_or(0))
+                    }
                     Some(bytes) => {
                         fill(buffer, bytes, bases.get(k).copied().unwrap_or(0), operand.size, count.min(tile))
                     }
@@ -150,7 +137,7 @@ impl<const N: usize> Part<'_, N> {
 
     /// Short rows: tiles are put together from many of them.
     fn tiles(&self, mut out: &mut [u8], tile: usize, mut buffers: [&mut [u8]; N]) {
-        let mut walk = Walk::new(self.dims, self.first);
+        let mut walk = Rows::new(self.dims, self.first);
         let mut at = self.first;
         let dense: [bool; N] = std::array::from_fn(|k| is_dense(self.dims, k));
         let (mut bases, mut left) = ([0; N], 0);
@@ -161,8 +148,7 @@ impl<const N: usize> Part<'_, N> {
             let mut filled = 0;
             while filled < count {
                 if left == 0 {
-                    let Some(next) = walk.next() else { return };
-                    (bases, left) = next;
+                    (bases, left) = walk.next();
                 }
                 let some = left.min(count - filled);
                 for (k, (operand, buffer)) in self.operands.iter().zip(&mut buffers).enumerate() {
@@ -171,7 +157,7 @@ impl<const N: usize> Part<'_, N> {
                         continue;
                     }
                     let to = buffer.get_mut(filled * operand.size..).unwrap_or(&mut []);
-                    if walk.inner(k) == 0 {
+                    if walk.steps().get(k) == Some(&0) {
                         fill(to, bytes, *base, operand.size, some);
                     } else {
                         copy(to, bytes, *base, operand.size, some);
@@ -243,55 +229,6 @@ fn fill(to: &mut [u8], bytes: &[u8], at: usize, size: usize, count: usize) {
 fn copy(to: &mut [u8], bytes: &[u8], at: usize, size: usize, count: usize) {
     if let (Some(to), Some(from)) = (to.get_mut(..count * size), bytes.get(at * size..(at + count) * size)) {
         to.copy_from_slice(from);
-    }
-}
-
-/// Iterates over rows of the output.
-struct Walk<'a, const N: usize> {
-    dims: &'a [Dim<N>],
-    /// Elements of the next row to skip.
-    before: usize,
-    position: SmallVec<[usize; 4]>,
-    bases: [usize; N],
-}
-
-impl<'a, const N: usize> Walk<'a, N> {
-    /// Starts at the element `first` of the output.
-    fn new(dims: &'a [Dim<N>], first: usize) -> Walk<'a, N> {
-        let inner = dims.first().map_or(1, |dim| dim.size);
-        let outer = dims.get(1..).unwrap_or(&[]);
-        let mut walk = Walk { dims, before: first % inner, position: SmallVec::new(), bases: [0; N] };
-        let mut rest = first / inner;
-        for dim in outer {
-            let at = rest % dim.size;
-            rest /= dim.size;
-            walk.bases.iter_mut().zip(dim.steps).for_each(|(base, step)| *base += at * step);
-            walk.position.push(at);
-        }
-        walk
-    }
-
-    /// The step of an operand in a row: 0 or 1, because operands are dense.
-    fn inner(&self, k: usize) -> usize {
-        self.dims.first().and_then(|dim| dim.steps.get(k)).copied().unwrap_or(0)
-    }
-
-    /// The operands' first elements for the next row, or for what remains of it, and its length.
-    fn next(&mut self) -> Option<([usize; N], usize)> {
-        let (inner, outer) = self.dims.split_first()?;
-        let before = std::mem::take(&mut self.before);
-        let mut bases = self.bases;
-        bases.iter_mut().zip(inner.steps).for_each(|(base, step)| *base += before * step);
-        for (at, dim) in self.position.iter_mut().zip(outer) {
-            *at += 1;
-            self.bases.iter_mut().zip(dim.steps).for_each(|(base, step)| *base += step);
-            if *at < dim.size {
-                break;
-            }
-            *at = 0;
-            self.bases.iter_mut().zip(dim.steps).for_each(|(base, step)| *base -= dim.size * step);
-        }
-        Some((bases, inner.size - before))
     }
 }
 

@@ -3,8 +3,8 @@
 use super::elements::Word;
 use super::narrow::{BLOCK, narrow};
 use super::{Bounds, Index};
+use crate::kernels::positions::{self, Dim, Dims, Rows};
 use crate::kernels::{Resources, Stopped, parallel, volume};
-use smallvec::SmallVec;
 
 /// The shapes and the axis of a GatherElements.
 #[derive(Debug, Clone, Copy)]
@@ -28,27 +28,12 @@ struct Row {
     step: usize,
 }
 
-/// A dimension of the indices, for the loops.
-#[derive(Debug, Clone, Copy)]
-struct Dim {
-    size: usize,
-    /// Elements of `data` between neighbours; 0 along the axis.
-    step: usize,
-}
-
-/// The dimensions of the indices, innermost first. Dimensions of size 1 are left out, and neighbours are merged if
-/// `data` has an even stride through both.
-fn dims(grid: &Grid<'_>) -> SmallVec<[Dim; 4]> {
-    let mut dims: SmallVec<[Dim; 4]> = SmallVec::new();
-    let mut stride = 1usize;
+/// The dimensions of the indices, with the steps of `data`: 0 along the axis.
+fn dims(grid: &Grid<'_>) -> Dims<1> {
+    let (mut dims, mut stride) = (Dims::new(), 1usize);
     for (d, (&held, &size)) in grid.data.iter().zip(grid.indices).enumerate().rev() {
-        let step = if d == grid.axis { 0 } else { stride };
+        positions::add(&mut dims, size, [if d == grid.axis { 0 } else { stride }]);
         stride = stride.saturating_mul(held);
-        match dims.last_mut() {
-            _ if size == 1 => {}
-            Some(inner) if step == inner.size.saturating_mul(inner.step) => inner.size *= size,
-            _ => dims.push(Dim { size, step }),
-        }
     }
     dims
 }
@@ -67,12 +52,12 @@ pub(super) fn gather<T: Word, I: Index>(
     let axis = Bounds { size: grid.data.get(grid.axis).copied().unwrap_or(0), negative: true };
     let stride = volume(1, grid.data.iter().skip(grid.axis + 1));
     let dims = dims(grid);
-    let (row, outer) = dims.split_first().unwrap_or((&Dim { size: 1, step: 0 }, &[]));
+    let &Dim { size, steps: [step] } = dims.first().unwrap_or(&Dim { size: 1, steps: [0] });
     parallel::split(out, size_of::<T>(), resources, |first, out| {
         let indices = indices.get(first..).ok_or(Stopped::OutOfRange)?;
-        let walk = Walk::new(*row, outer, first);
-        let at = |base| Row { base, stride, step: row.step };
-        if row.size < SHORT {
+        let walk = Rows::new(&dims, first);
+        let at = |base| Row { base, stride, step };
+        if size < SHORT {
             return each_row::<T, I>(walk, indices, out, |base, indices, out| {
                 one_by_one::<T, I>(data, axis, at(base), indices, out)
             });
@@ -87,13 +72,13 @@ pub(super) fn gather<T: Word, I: Index>(
 /// Calls `copy` for each row, or the part of it in `out`, with its start in `data`.
 #[inline(always)]
 fn each_row<T: Word, I: Index>(
-    mut walk: Walk<'_>,
+    mut walk: Rows<'_, 1>,
     mut indices: &[I],
     mut out: &mut [u8],
     mut copy: impl FnMut(usize, &[I], &mut [u8]) -> Result<(), Stopped>,
 ) -> Result<(), Stopped> {
     while out.len() >= size_of::<T>() {
-        let (base, left) = walk.next();
+        let ([base], left) = walk.next();
         let count = left.min(out.len() / size_of::<T>());
         let (now, rest) = out.split_at_mut(count * size_of::<T>());
         let (some, others) = indices.split_at_checked(count).ok_or(Stopped::OutOfRange)?;
@@ -164,46 +149,4 @@ fn one_by_one<T: Word, I: Index>(
         out.copy_from_slice(element);
     }
     Ok(())
-}
-
-/// Iterates over rows of indices, with the start of each in `data` (coordinate 0 along the axis).
-struct Walk<'a> {
-    row: Dim,
-    /// Elements of the next row to skip.
-    before: usize,
-    outer: &'a [Dim],
-    position: SmallVec<[usize; 4]>,
-    base: usize,
-}
-
-impl<'a> Walk<'a> {
-    /// Starts at the element `first` of the indices.
-    fn new(row: Dim, outer: &'a [Dim], first: usize) -> Walk<'a> {
-        let mut walk = Walk { row, before: 0, outer, position: SmallVec::from_elem(0, outer.len()), base: 0 };
-        if first > 0 {
-            let mut rest = first / row.size;
-            walk.before = first % row.size;
-            for (at, dim) in walk.position.iter_mut().zip(outer) {
-                (*at, rest) = (rest % dim.size, rest / dim.size);
-                walk.base += *at * dim.step;
-            }
-        }
-        walk
-    }
-
-    /// The start of the row, or of its remainder, and the length.
-    fn next(&mut self) -> (usize, usize) {
-        let before = std::mem::take(&mut self.before);
-        let next = (self.base + before * self.row.step, self.row.size - before);
-        for (at, dim) in self.position.iter_mut().zip(self.outer) {
-            *at += 1;
-            self.base += dim.step;
-            if *at < dim.size {
-                break;
-            }
-            self.base -= dim.size * dim.step;
-            *at = 0;
-        }
-        next
-    }
 }

@@ -1,8 +1,9 @@
 //! Normalization of lanes whose elements are neighbours, then a scale and a bias for their elements.
 
 use super::reduce::{BLOCK, Loops, value_of};
-use super::{Dim, Dims, Floating, Mean, Number, Offsets, Reduction, Stored};
+use super::{Floating, Mean, Number, Reduction, Stored};
 use crate::kernels::cpu::for_each_level;
+use crate::kernels::positions::{Dim, Dims, Offsets};
 use crate::kernels::{Resources, Stopped, parallel};
 
 /// How lanes are normalized: `(x - mean) / sqrt(variance + epsilon)`, or `x / sqrt(mean of squares + epsilon)`.
@@ -258,11 +259,12 @@ pub(crate) fn broadcast<V: Copy>(from: &[V], own: &[usize], to: &mut [V], shape:
     let mut stride = 1;
     for (k, &size) in shape.iter().rev().enumerate() {
         let own = own.iter().rev().nth(k).copied().unwrap_or(1);
-        dims.push(Dim { size, step: if own == 1 { 0 } else { stride } });
+        dims.push(Dim { size, steps: [if own == 1 { 0 } else { stride }] });
         stride *= own;
     }
     let mut offsets = Offsets::new(&dims, 0);
     for to in to {
-        from.get(offsets.next()).into_iter().for_each(|from| *to = *from);
+        let [at] = offsets.next();
+        from.get(at).into_iter().for_each(|from| *to = *from);
     }
 }

@@ -4,8 +4,9 @@
 //! depends on the length of the lane alone, and the loops are as wide as the processor.
 
 use super::walk::Runs;
-use super::{Dim, Lanes, Number, Offsets, Stored};
+use super::{Lanes, Number, Stored};
 use crate::kernels::cpu::for_each_level;
+use crate::kernels::positions::{Dim, Offsets};
 use crate::kernels::{Resources, Stopped, parallel};
 
 /// How a lane of `T` becomes a value.
@@ -138,7 +139,8 @@ fn rows<S: Stored<T>, T: Number>(loops: &dyn Loops<T>, data: &[S], lanes: &Lanes
     }
     let mut starts = Offsets::new(&lanes.kept, first);
     for out in out.chunks_exact_mut(1) {
-        let lane = data.get(starts.next()..).unwrap_or(&[]);
+        let [start] = starts.next();
+        let lane = data.get(start..).unwrap_or(&[]);
         let value = if lanes.contiguous() {
             value_of(loops, lane.get(..lanes.len).unwrap_or(&[]))
         } else {
@@ -200,7 +202,8 @@ fn columns<S: Stored<T>, T: Number>(loops: &dyn Loops<T>, data: &[S], lanes: &La
     let mut groups = Offsets::new(lanes.kept.get(1..).unwrap_or(&[]), first / abreast);
     let mut before = first % abreast;
     while !out.is_empty() {
-        let group = data.get(groups.next()..).unwrap_or(&[]);
+        let [start] = groups.next();
+        let group = data.get(start..).unwrap_or(&[]);
         let (now, rest) = out.split_at_mut(out.len().min(abreast - before));
         for (k, out) in now.chunks_mut(ABREAST).enumerate() {
             values_abreast(loops, group.get(before + k * ABREAST..).unwrap_or(&[]), lanes, out);
@@ -211,11 +214,12 @@ fn columns<S: Stored<T>, T: Number>(loops: &dyn Loops<T>, data: &[S], lanes: &La
 
 /// The values of at most [`ABREAST`] lanes that start side by side.
 fn values_abreast<S: Stored<T>, T: Number>(loops: &dyn Loops<T>, data: &[S], lanes: &Lanes, out: &mut [S]) {
-    let Some((&Dim { size, step }, outer)) = lanes.along.split_first() else { return };
+    let Some((&Dim { size, steps: [step] }, outer)) = lanes.along.split_first() else { return };
     let (mut partials, mut converted) = ([[loops.start(); ABREAST]; PARTIALS], [[T::ZERO; ABREAST]; PARTIALS]);
     let (mut starts, width) = (Offsets::new(outer, 0), out.len());
     for first in (0..lanes.len).step_by(size) {
-        let data = data.get(starts.next()..).unwrap_or(&[]);
+        let [start] = starts.next();
+        let data = data.get(start..).unwrap_or(&[]);
         if let Some(elements) = S::direct(data) {
             loops.add_rows(&mut partials, first, Rows { elements, step, count: size, width });
             continue;

@@ -1,7 +1,8 @@
 //! Brings lanes as slices: as they are, or collected in scratch memory.
 
-use super::{Dim, Lanes, Number, Offsets, Stored};
+use super::{Lanes, Number, Stored};
 use crate::kernels::cpu::for_each_level;
+use crate::kernels::positions::{Dim, Offsets};
 use crate::kernels::{Resources, Stopped, parallel};
 use bytemuck::Pod;
 use std::sync::Mutex;
@@ -102,8 +103,12 @@ fn map_by<S: Stored<T>, T: Number>(
     }
     let benches = Benches::new(scratch, lanes.bench::<S, T>(2));
     // Elements that have all that is in some lanes and nothing else.
-    let block = if lanes.contiguous() { lanes.len } else { lanes.along.last().map_or(1, |dim| dim.size * dim.step) };
-    let kept = lanes.kept.iter().copied().filter(|dim| dim.step < block).collect();
+    let block = if lanes.contiguous() {
+        lanes.len
+    } else {
+        lanes.along.last().map_or(1, |&Dim { size, steps: [step] }| size * step)
+    };
+    let kept = lanes.kept.iter().copied().filter(|&Dim { steps: [step], .. }| step < block).collect();
     let inner = Lanes { count: block / lanes.len, len: lanes.len, kept, along: lanes.along.clone() };
     let out = bytemuck::cast_slice_mut::<S, u8>(out);
     parallel::split(out, size_of::<S>() * block, resources, |first, out| {
@@ -227,7 +232,7 @@ fn map_part<S: Stored<T>, T: Number>(
 
 /// Iterates over groups of lanes: the start of the first, and how many are side by side there.
 struct Groups<'a> {
-    starts: Offsets<'a>,
+    starts: Offsets<'a, 1>,
     /// Lanes of a row that are side by side, and how many of them were given.
     abreast: usize,
     given: usize,
@@ -241,7 +246,7 @@ impl<'a> Groups<'a> {
         let group = lanes.group();
         let (abreast, outer) = if group > 1 { (lanes.abreast(), lanes.kept.get(1..)) } else { (1, lanes.kept.get(..)) };
         let mut starts = Offsets::new(outer.unwrap_or(&[]), first / abreast);
-        let row = starts.next();
+        let [row] = starts.next();
         Groups { starts, abreast, given: first % abreast, row, group, left: count }
     }
 
@@ -250,7 +255,7 @@ impl<'a> Groups<'a> {
             return None;
         }
         if self.given == self.abreast {
-            (self.row, self.given) = (self.starts.next(), 0);
+            ([self.row], self.given) = (self.starts.next(), 0);
         }
         let count = self.group.min(self.abreast - self.given).min(self.left);
         let start = self.row + self.given;
@@ -276,7 +281,7 @@ fn collect<S: Stored<T>, T: Number>(from: &[S], lanes: &Lanes, count: usize, to:
     let mut tile: Tile<T> = [[T::ZERO; GROUP]; GROUP];
     for first in (0..lanes.len).step_by(GROUP) {
         for row in tile.iter_mut().take(lanes.len - first) {
-            let at = rows.next();
+            let [at] = rows.next();
             S::load(from.get(at..at + count).unwrap_or(&[]), row);
         }
         for (k, to) in to.chunks_exact_mut(lanes.len).take(GROUP).enumerate() {
@@ -305,7 +310,7 @@ fn distribute<S: Stored<T>, T: Number>(from: &[T], lanes: &Lanes, count: usize, 
             }
         }
         for row in tile.iter().take(lanes.len - first) {
-            let at = rows.next();
+            let [at] = rows.next();
             S::store(row, to.get_mut(at..at + count).unwrap_or(&mut []));
         }
     }
@@ -313,7 +318,7 @@ fn distribute<S: Stored<T>, T: Number>(from: &[T], lanes: &Lanes, count: usize, 
 
 /// The ranges that the elements of a lane are at, from its first one on.
 pub(super) struct Runs<'a> {
-    starts: Offsets<'a>,
+    starts: Offsets<'a, 1>,
     pub(super) len: usize,
 }
 
@@ -321,14 +326,14 @@ impl<'a> Runs<'a> {
     #[inline(always)]
     pub(super) fn new(lanes: &'a Lanes) -> Runs<'a> {
         match lanes.along.split_first() {
-            Some((&Dim { size, step: 1 }, outer)) => Runs { starts: Offsets::new(outer, 0), len: size.max(1) },
+            Some((&Dim { size, steps: [1] }, outer)) => Runs { starts: Offsets::new(outer, 0), len: size.max(1) },
             _ => Runs { starts: Offsets::new(&lanes.along, 0), len: 1 },
         }
     }
 
     #[inline(always)]
     pub(super) fn next(&mut self) -> std::ops::Range<usize> {
-        let start = self.starts.next();
+        let [start] = self.starts.next();
         start..start + self.len
     }
 }
