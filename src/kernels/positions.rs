@@ -74,7 +74,9 @@ impl<'a, const N: usize> Rows<'a, N> {
     #[inline]
     pub(super) fn new(dims: &'a [Dim<N>], first: usize) -> Rows<'a, N> {
         let (row, outer) = dims.split_first().unwrap_or((&Dim { size: 1, steps: [0; N] }, &[]));
-        Rows { row: *row, before: first % row.size, starts: Offsets::new(outer, first / row.size) }
+        // A division takes as long as a small row.
+        let (whole, before) = if first == 0 { (0, 0) } else { (first / row.size, first % row.size) };
+        Rows { row: *row, before, starts: Offsets::new(outer, whole) }
     }
 
     /// The offsets of the first element of the row, or of what remains of it, and its length.
