@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 /// A reference runtime for ONNX: runs a model exactly as the standard says, or says precisely why it can't
 ///
-/// This version runs the Gather operators and those that only change shapes.
+/// A model that needs operators which are not implemented yet is refused at load, with the names of all of them.
 #[derive(Debug, Parser)]
 #[command(name = "onnxref", version, arg_required_else_help = true)]
 struct Cli {
