@@ -101,3 +101,13 @@ pub(crate) fn on_threads<R: Send>(threads: usize, work: impl FnOnce() -> R + Sen
         work()
     }
 }
+
+/// That a kernel which fills 24 MiB with ones asks every few MiB whether to stop.
+#[cfg(test)]
+fn assert_asks(what: &str, out: &mut [u8], run: impl Fn(&mut [u8]) -> Result<(), Stopped>) {
+    out.fill(0);
+    parallel::LOOKS.set(0);
+    assert_eq!(run(out), Ok(()), "{what}");
+    assert!(out.iter().all(|&byte| byte == 1), "{what}");
+    assert!(parallel::LOOKS.get() >= 6, "{what}: asked {} times", parallel::LOOKS.get());
+}

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::kernels::cpu::tests::at_each_level;
-use crate::kernels::{Stop, sized};
+use crate::kernels::{Stop, assert_asks, sized};
 use proptest::prelude::*;
 
 /// Bytes that differ from their neighbours at any distance of interest.
@@ -153,13 +153,7 @@ fn a_caller_that_asks_to_stop_is_heard() {
     let axis = |size, map| Axis { size, stride: 1, map };
     let source = Source { data: &data, element: 1, constant: &[1] };
     let mut out = vec![0; 24 << 20];
-    let mut ask = |what: &str, run: &dyn Fn(&mut [u8]) -> Result<(), Stopped>| {
-        out.fill(0);
-        parallel::LOOKS.set(0);
-        assert_eq!(run(&mut out), Ok(()), "{what}");
-        assert!(out.iter().all(|&byte| byte == 1), "{what}");
-        assert!(parallel::LOOKS.get() >= 6, "{what}: asked {} times", parallel::LOOKS.get());
-    };
+    let mut ask = |what, run: &dyn Fn(&mut [u8]) -> _| assert_asks(what, &mut out, run);
     ask("a slice", &|out| copy(source, &[axis(24 << 20, Map::Line { start: 0, step: 1 })], out, resources));
     ask("a repeat", &|out| copy(source, &[axis(24 << 20, Map::Line { start: 0, step: 0 })], out, resources));
     let padded = Map::Padded { start: 0, size: 1, before: 9, fill: Fill::Constant };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::kernels::cpu::tests::at_each_level;
-use crate::kernels::{Stop, on_threads, sized};
+use crate::kernels::{Stop, assert_asks, on_threads, sized};
 use proptest::prelude::*;
 
 /// `out[o, k, ..] = data[o, indices[k], ..]`, entry by entry.
@@ -180,13 +180,7 @@ fn a_caller_is_asked_often() {
     let (data, stop) = (vec![1; 2 * LONG], Stop::default());
     let (resources, one) = (Resources { threads: 1, stop: Some(&stop) }, vec![0i32; LONG]);
     let mut out = vec![0; 2 * LONG];
-    let mut ask = |what: &str, run: &dyn Fn(&mut [u8]) -> Result<(), Stopped>| {
-        out.fill(0);
-        parallel::LOOKS.set(0);
-        assert_eq!(run(&mut out), Ok(()), "{what}");
-        assert!(out.iter().all(|&byte| byte == 1), "{what}");
-        assert!(parallel::LOOKS.get() >= 6, "{what}: asked {} times", parallel::LOOKS.get());
-    };
+    let mut ask = |what: &str, run: &dyn Fn(&mut [u8]) -> _| assert_asks(what, &mut out, run);
     let axis = Bounds { size: 1, negative: true };
     let work = Gather { data: &data[..2], axis, row: 1, indices: Indices::I32(&one) };
     ask("two rows that share their indices", &|out| gather(work, out, resources));
