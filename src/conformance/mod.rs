@@ -120,11 +120,7 @@ impl Case {
 
     /// As [`Case::run`], with a model that is loaded with options.
     pub fn run_with(&self, options: &LoadOptions) -> Outcome {
-        let model = match &self.model {
-            Source::Path(path) => options.load(path),
-            Source::Bytes(bytes) => options.from_bytes(bytes.clone()),
-        };
-        let model = match model {
+        let model = match self.load(options) {
             Ok(model) => model,
             Err(error) => return not_loaded(error),
         };
@@ -139,6 +135,13 @@ impl Case {
             }
         }
         Outcome::Passed { exact }
+    }
+
+    fn load(&self, options: &LoadOptions) -> Result<Model> {
+        match &self.model {
+            Source::Path(path) => options.load(path),
+            Source::Bytes(bytes) => options.from_bytes(bytes.clone()),
+        }
     }
 }
 
@@ -335,11 +338,7 @@ mod tests {
     impl Case {
         /// The bytes of all outputs, if the model loads.
         fn bits(&self, options: &LoadOptions) -> Option<Vec<Vec<u8>>> {
-            let model = match &self.model {
-                Source::Path(path) => options.load(path),
-                Source::Bytes(bytes) => options.from_bytes(bytes.clone()),
-            };
-            let model = model.ok()?;
+            let model = self.load(options).ok()?;
             let runs = self.sets.values().map(|set| model.run(set.inputs(&model).unwrap()).unwrap());
             Some(
                 runs.flat_map(|ran| ran.iter().map(|(_, y)| y.tensor().unwrap().bytes().to_vec()).collect::<Vec<_>>())

@@ -25,6 +25,12 @@ pub(super) fn add<const N: usize>(dims: &mut Dims<N>, size: usize, steps: [usize
     }
 }
 
+/// The dimension of rows.
+#[inline(always)]
+pub(super) fn innermost<const N: usize>(dims: &[Dim<N>]) -> Dim<N> {
+    dims.first().copied().unwrap_or(Dim { size: 1, steps: [0; N] })
+}
+
 /// The offsets of all positions, again and again.
 pub(super) struct Offsets<'a, const N: usize> {
     dims: &'a [Dim<N>],
@@ -73,10 +79,10 @@ impl<'a, const N: usize> Rows<'a, N> {
     /// Starts at the position with number `first`.
     #[inline]
     pub(super) fn new(dims: &'a [Dim<N>], first: usize) -> Rows<'a, N> {
-        let (row, outer) = dims.split_first().unwrap_or((&Dim { size: 1, steps: [0; N] }, &[]));
+        let (row, outer) = (innermost(dims), dims.get(1..).unwrap_or(&[]));
         // A division takes as long as a small row.
         let (whole, before) = if first == 0 { (0, 0) } else { (first / row.size, first % row.size) };
-        Rows { row: *row, before, starts: Offsets::new(outer, whole) }
+        Rows { row, before, starts: Offsets::new(outer, whole) }
     }
 
     /// The offsets of the first element of the row, or of what remains of it, and its length.

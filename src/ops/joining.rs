@@ -1,7 +1,8 @@
 //! Parts of tensors along an axis, and tensors one after the other. Shared by the families that split and join them.
 
+use super::maps::{Maps, by_maps, whole};
 use crate::error::{Error, Result};
-use crate::kernels::copy::{Axis as Along, Map, Source, copy};
+use crate::kernels::copy::Map;
 use crate::kernels::{self, volume};
 use crate::operator::{Axis, Context};
 use crate::tensor::{Shape, Tensor};
@@ -9,18 +10,11 @@ use smallvec::SmallVec;
 
 /// `size` entries along an axis of a tensor.
 pub(super) fn part(context: &Context, tensor: &Tensor, axis: &Axis, start: usize, size: usize) -> Result<Tensor> {
-    let mut output = context.output_like(tensor, axis.replaced_in(tensor.shape(), &[size]))?;
-    let (outer, inner) = tensor.shape().split_at(axis.at);
-    let inner = volume(1, inner.iter().skip(1));
-    let whole = Map::Line { start: 0, step: 1 };
-    let axes = [
-        Along { size: volume(1, outer), stride: inner.saturating_mul(axis.size), map: whole },
-        Along { size, stride: inner, map: Map::Line { start, step: 1 } },
-        Along { size: inner, stride: 1, map: whole },
-    ];
-    let source = Source { data: tensor.bytes(), element: tensor.dtype().size(), constant: &[] };
-    copy(source, &axes, output.bytes_mut(), context.resources())?;
-    Ok(output.finish())
+    let mut maps: Maps = tensor.shape().iter().map(|size| whole(*size)).collect();
+    if let Some(map) = maps.get_mut(axis.at) {
+        *map = (size, Map::Line { start, step: 1 });
+    }
+    by_maps(context, tensor, &maps, &[])
 }
 
 /// Tensors one after the other along the axis at `at` of the result, whose shape is `shape`: an axis of theirs, or a new

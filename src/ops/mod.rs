@@ -10,6 +10,7 @@ mod index;
 mod joining;
 mod lanes;
 mod layout;
+mod maps;
 mod matrix;
 mod normalize;
 mod numbers;

@@ -52,7 +52,7 @@ pub(super) fn gather<T: Word, I: Index>(
     let axis = Bounds { size: grid.data.get(grid.axis).copied().unwrap_or(0), negative: true };
     let stride = volume(1, grid.data.iter().skip(grid.axis + 1));
     let dims = dims(grid);
-    let &Dim { size, steps: [step] } = dims.first().unwrap_or(&Dim { size: 1, steps: [0] });
+    let Dim { size, steps: [step] } = positions::innermost(&dims);
     parallel::split(out, size_of::<T>(), resources, |first, out| {
         let indices = indices.get(first..).ok_or(Stopped::OutOfRange)?;
         let walk = Rows::new(&dims, first);

@@ -17,7 +17,7 @@ mod tests;
 mod walk;
 
 pub(crate) use elements::{Floating, Number, Stored};
-pub(crate) use normalize::{Affine, Normalize, Spread, Statistics, broadcast, normalize, statistics};
+pub(crate) use normalize::{Affine, Normalize, Spread, Statistics, normalize, statistics};
 pub(crate) use reduce::{Reduction, ReductionOfAll, reduce};
 pub(crate) use reductions::{L1, L2, LogSum, Max, Mean, Min, Prod, Sum, SumSquare};
 pub(crate) use scans::{Cumulate, Hardmax, IndexOf, LpNormalize};

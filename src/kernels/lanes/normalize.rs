@@ -3,7 +3,6 @@
 use super::reduce::{BLOCK, Loops, value_of};
 use super::{Floating, Mean, Number, Reduction, Stored};
 use crate::kernels::cpu::for_each_level;
-use crate::kernels::positions::{Dim, Dims, Offsets};
 use crate::kernels::{Resources, Stopped, parallel};
 
 /// How lanes are normalized: `(x - mean) / sqrt(variance + epsilon)`, or `x / sqrt(mean of squares + epsilon)`.
@@ -250,21 +249,5 @@ impl<V> Spread<'_, V> {
             }
             (elements, at) = (rest, at + count);
         }
-    }
-}
-
-/// Fills `to`, of shape `shape`, with the elements of `from`, of shape `own`: dimensions of size 1 are repeated.
-pub(crate) fn broadcast<V: Copy>(from: &[V], own: &[usize], to: &mut [V], shape: &[usize]) {
-    let mut dims = Dims::new();
-    let mut stride = 1;
-    for (k, &size) in shape.iter().rev().enumerate() {
-        let own = own.iter().rev().nth(k).copied().unwrap_or(1);
-        dims.push(Dim { size, steps: [if own == 1 { 0 } else { stride }] });
-        stride *= own;
-    }
-    let mut offsets = Offsets::new(&dims, 0);
-    for to in to {
-        let [at] = offsets.next();
-        from.get(at).into_iter().for_each(|from| *to = *from);
     }
 }

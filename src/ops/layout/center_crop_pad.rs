@@ -1,7 +1,6 @@
 //! CenterCropPad: the middle of a tensor, with zeros around it where there is less.
 //! <https://onnx.ai/onnx/operators/onnx__CenterCropPad.html>
 
-use super::mapped::{Maps, mapped, padded, whole};
 use crate::ops::prelude::*;
 use kernels::copy::{Fill, Map};
 
@@ -54,7 +53,7 @@ impl Operator for CenterCropPad {
         if maps.iter().zip(data.shape()).all(|(map, size)| *map == whole(*size)) {
             return Ok(smallvec![call.taken(0)?]);
         }
-        Ok(smallvec![mapped(call, data, &maps, &[0; 16])?.into()])
+        Ok(smallvec![by_maps(call.context(), data, &maps, &[0; 16])?.into()])
     }
 }
 

@@ -1,7 +1,6 @@
 //! Expand: a tensor repeated along axes of size 1.
 //! <https://onnx.ai/onnx/operators/onnx__Expand.html>
 
-use super::mapped::{Maps, mapped, whole};
 use crate::ops::prelude::*;
 use kernels::copy::Map;
 
@@ -32,7 +31,7 @@ impl Operator for Expand {
         if kernels::volume(1, &shape) == input.len() {
             return call.reshaped(0, shape);
         }
-        Ok(smallvec![mapped(call, input, &maps, &[])?.into()])
+        Ok(smallvec![by_maps(call.context(), input, &maps, &[])?.into()])
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {

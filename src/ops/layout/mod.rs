@@ -9,7 +9,6 @@ mod expand;
 mod eye_like;
 mod flatten;
 mod identity;
-mod mapped;
 mod pad;
 mod range;
 mod reshape;

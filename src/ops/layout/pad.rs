@@ -1,7 +1,6 @@
 //! Pad: a tensor with more, or fewer, entries at both ends of its axes.
 //! <https://onnx.ai/onnx/operators/onnx__Pad.html>
 
-use super::mapped::{Maps, mapped, padded, whole};
 use crate::ops::prelude::*;
 use kernels::copy::Fill;
 
@@ -105,15 +104,15 @@ impl Operator for Pad {
             return Ok(smallvec![call.taken(0)?]);
         }
         let Some(constant) = call.optional_tensor(2)?.filter(|_| self.fill == Fill::Constant) else {
-            return Ok(smallvec![mapped(call, data, &maps, &self.attribute(data.dtype()))?.into()]);
+            return Ok(smallvec![by_maps(call.context(), data, &maps, &self.attribute(data.dtype()))?.into()]);
         };
         if constant.len() != 1 {
             let text = format!("\"constant_value\" has {} elements: one is needed", constant.len());
             return Err(Error::input(text).parameter("constant_value").size(constant.len()));
         }
         let output = match call.joined(&[data, constant])?.as_deref() {
-            Some([data, constant]) => mapped(call, data, &maps, constant.bytes())?,
-            _ => mapped(call, data, &maps, constant.bytes())?,
+            Some([data, constant]) => by_maps(call.context(), data, &maps, constant.bytes())?,
+            _ => by_maps(call.context(), data, &maps, constant.bytes())?,
         };
         Ok(smallvec![output.into()])
     }

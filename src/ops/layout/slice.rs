@@ -1,7 +1,6 @@
 //! Slice: elements of a range with steps along some axes.
 //! <https://onnx.ai/onnx/operators/onnx__Slice.html>
 
-use super::mapped::{Maps, mapped, whole};
 use crate::ops::prelude::*;
 use kernels::copy::Map;
 
@@ -116,7 +115,7 @@ impl Operator for Slice {
         if maps.iter().zip(data.shape()).all(|(map, size)| *map == whole(*size)) {
             return Ok(smallvec![call.taken(0)?]);
         }
-        Ok(smallvec![mapped(call, data, &maps, &[])?.into()])
+        Ok(smallvec![by_maps(call.context(), data, &maps, &[])?.into()])
     }
 
     /// The sizes along `axes` are known if all ranges are.

@@ -1,7 +1,6 @@
 //! Tile: a tensor repeated along its axes.
 //! <https://onnx.ai/onnx/operators/onnx__Tile.html>
 
-use super::mapped::{Maps, mapped, whole};
 use crate::ops::prelude::*;
 use kernels::copy::{Fill, Map};
 
@@ -64,7 +63,7 @@ impl Operator for Tile {
         if maps.iter().map(|(size, _)| size).eq(input.shape()) {
             return Ok(smallvec![call.taken(0)?]);
         }
-        Ok(smallvec![mapped(call, input, &maps, &[])?.into()])
+        Ok(smallvec![by_maps(call.context(), input, &maps, &[])?.into()])
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {

@@ -1,6 +1,7 @@
 //! Normalized lanes, then a scale and a bias: what several operators share.
 
 use crate::ops::prelude::*;
+use kernels::copy::Map;
 
 /// The input 0, normalized, scaled and shifted.
 pub(super) struct Scaled<'a> {
@@ -68,12 +69,10 @@ impl Spread {
             let run = kernels::volume(1, shape.iter().skip(end));
             return Ok(Spread { values, run });
         }
-        let mut all = call.output_like(&values, shape_of([shape]))?;
-        by_type!(floats, values.dtype(), V as _T => {
-            lanes::broadcast(values.as_slice::<V>()?, own, all.elements_mut::<V>()?, shape);
-            Ok(())
-        })?;
-        Ok(Spread { values: all.finish(), run: 1 })
+        let repeated =
+            |(axis, &size): (usize, &usize)| (size, Map::Line { start: 0, step: isize::from(!repeats(axis)) });
+        let maps: Maps = shape.iter().enumerate().map(repeated).collect();
+        Ok(Spread { values: by_maps(call.context(), &values, &maps, &[])?, run: 1 })
     }
 
     fn slice<V: Element>(&self) -> Result<lanes::Spread<'_, V>> {

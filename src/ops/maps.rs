@@ -1,7 +1,10 @@
-//! Outputs whose coordinates follow those of `data` axis by axis. Shared by the operators that do so.
+//! Outputs whose coordinates follow those of `data` axis by axis. Shared by the families whose operators do so.
 
-use crate::ops::prelude::*;
-use kernels::copy::{Axis as Along, Fill, Map, Source, copy};
+use crate::error::{Error, Result};
+use crate::kernels::copy::{Axis as Along, Fill, Map, Source, copy};
+use crate::operator::Context;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
 
 /// The axes of an output: their sizes, and the coordinates of `data` along them. Axes that `data` doesn't have come
 /// first.
@@ -23,8 +26,8 @@ pub(super) fn padded(start: usize, size: usize, sides: [usize; 2], fill: Fill) -
 }
 
 /// The elements of `data` by `maps`, and where these say so the element that `constant` starts with.
-pub(super) fn mapped(call: &Call<'_>, data: &Tensor, maps: &Maps, constant: &[u8]) -> Result<Tensor> {
-    let mut output = call.output_like(data, maps.iter().map(|(size, _)| *size).collect())?;
+pub(super) fn by_maps(context: &Context, data: &Tensor, maps: &Maps, constant: &[u8]) -> Result<Tensor> {
+    let mut output = context.output_like(data, maps.iter().map(|(size, _)| *size).collect())?;
     let mut stride = 1usize;
     let dims = data.shape().iter().rev().chain(std::iter::repeat(&1));
     let mut axes: SmallVec<[Along; 6]> = SmallVec::new();
@@ -35,6 +38,6 @@ pub(super) fn mapped(call: &Call<'_>, data: &Tensor, maps: &Maps, constant: &[u8
     axes.reverse();
     let element = data.dtype().size();
     let source = Source { data: data.bytes(), element, constant: constant.get(..element).unwrap_or(&[]) };
-    copy(source, &axes, output.bytes_mut(), call.resources())?;
+    copy(source, &axes, output.bytes_mut(), context.resources())?;
     Ok(output.finish())
 }
