@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::print;
 use crate::value::{Named, split, value};
 use onnxref::{Dim, Inputs, Model, ValueInfo, quote};
+use onnxref_view::type_name;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -75,7 +76,7 @@ fn unknown(model: &Model, name: &str) -> String {
 /// The declared type and shape: `float32, [N, 3]`.
 fn declared(info: &ValueInfo) -> String {
     let Some(value_type) = &info.value_type else { return "any type".to_string() };
-    let name = print::type_name(value_type);
+    let name = type_name(value_type);
     match (&info.shape, value_type.dtype()) {
         (Some(dims), _) => format!("{name}, [{}]", dims.iter().map(Dim::to_string).collect::<Vec<_>>().join(", ")),
         (None, Some(_)) => format!("{name}, any shape"),
