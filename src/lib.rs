@@ -22,11 +22,18 @@ pub mod schema;
 mod tensor;
 mod value;
 
+/// What a model holds, and what was made of it: [`LoadOptions::inspect`].
+pub mod inspect {
+    pub use crate::files::FunctionInfo;
+    pub use crate::graph::{Fate, GraphDetails, MemoryPlan, NodeDetails, Origin, ValueDetails, macs};
+    pub use crate::model::Inspection;
+}
+
 pub use dtype::{DType, DTypes, Element};
 pub use error::{Error, Kind, Missing, Needs, Place, Remedy, Result, quote};
-pub use graph::ValueInfo;
+pub use graph::{NodeInfo, ValueInfo, Watch};
 pub use limits::Limits;
-pub use model::{Inputs, IntoBytes, LoadOptions, Model, NodeInfo, Outputs, Runner};
+pub use model::{Inputs, IntoBytes, LoadOptions, Model, Outputs, Runner};
 pub use operator::{Cancel, Compatibility};
 pub use registry::{Support, supported};
 pub use tensor::{Scalar, Tensor};
