@@ -10,6 +10,8 @@ mod dtype;
 mod error;
 mod files;
 mod graph;
+#[cfg(any(doc, doctest))]
+pub mod guides;
 mod kernels;
 mod limits;
 mod model;

@@ -39,6 +39,7 @@ fn the_package_has_what_its_examples_load() -> Result<()> {
     let package = std::fs::read_to_string("Cargo.toml")?;
     let mut text = std::fs::read_to_string("README.md")?;
     read_all(Path::new("src"), &mut text)?;
+    read_all(Path::new("docs/guides"), &mut text)?;
     let mut seen = 0;
     for call in text.split("load(\"").skip(1) {
         let (path, _) = call.split_once('"').context("no end of a path")?;
