@@ -52,6 +52,18 @@ fn the_package_has_what_its_examples_load() -> Result<()> {
     Ok(())
 }
 
+/// The operator that CONTRIBUTING.md shows is in the code as it is there.
+#[test]
+fn the_operator_of_contributing_is_in_the_code() -> Result<()> {
+    let text = std::fs::read_to_string("CONTRIBUTING.md")?;
+    let (before, rest) = text.split_once("\n```rust\n").context("no operator")?;
+    let path = before.rsplit('`').nth(1).context("no path before the operator")?;
+    let (shown, _) = rest.split_once("```").context("no end of the operator")?;
+    ensure!(std::fs::read_to_string(path)?.starts_with(shown), "{path} differs from the operator shown");
+    ensure!(shown.contains("impl Operator for"), "no operator is shown:\n{shown}");
+    Ok(())
+}
+
 /// Adds the text of all files in a folder.
 fn read_all(folder: &Path, text: &mut String) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
