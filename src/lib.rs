@@ -1,3 +1,10 @@
+// Of several definitions of a link the first counts: the README's links to guides lead to modules here.
+#![doc = "[embed]: guides::embed"]
+#![doc = "[custom_operator]: guides::custom_operator"]
+#![doc = "[embedding_tables]: guides::embedding_tables"]
+#![doc = "[threads]: guides::threads"]
+#![doc = "[errors]: guides::errors"]
+#![doc = ""]
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
@@ -10,6 +17,8 @@ mod dtype;
 mod error;
 mod files;
 mod graph;
+#[cfg(any(doc, doctest))]
+pub mod guides;
 mod kernels;
 mod limits;
 mod model;
