@@ -1,8 +1,9 @@
 //! `onnxref run`: runs a model once.
 
 use crate::failure::{Failure, RUN};
+use crate::feeds::Feeding;
 use crate::options::Loading;
-use crate::{Global, feeds, json, output, print};
+use crate::{Global, json, output, print};
 use clap::Args;
 use onnxref_view::json::Named;
 use std::path::PathBuf;
@@ -25,20 +26,6 @@ pub(crate) struct Arguments {
     /// The model: an .onnx file, or the .xml file of an OpenVINO IR
     model: PathBuf,
 
-    /// An input: a .pb file (a TensorProto), a .npy file, or JSON such as 3, '[1, -1]', '[[1.5, "NaN"]]', '["a"]'
-    ///
-    /// Elements of JSON have the type that the model declares; complex numbers are pairs, [re, im]. A decimal is
-    /// rounded to the nearest value of the type; an integer that the type can't hold exactly is an error. If the model
-    /// has one input, NAME= may be omitted.
-    #[arg(short, long, value_name = "NAME=VALUE", allow_negative_numbers = true)]
-    input: Vec<String>,
-
-    /// Feed the files input_0.pb, input_1.pb, .. of a folder, such as test_data_set_0 of a test case
-    ///
-    /// Files match the model's inputs by position, including those with an initializer.
-    #[arg(long, value_name = "DIR")]
-    inputs: Option<PathBuf>,
-
     /// Write an output to a .pb file (a TensorProto) or a .npy file
     ///
     /// Files are written after the run has succeeded, each completely or not at all. If the program is killed while
@@ -47,13 +34,16 @@ pub(crate) struct Arguments {
     output: Vec<String>,
 
     #[command(flatten)]
+    feeding: Feeding,
+
+    #[command(flatten)]
     loading: Loading,
 }
 
 pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
     let model = arguments.loading.load(&arguments.model)?;
     let files = output::files(&arguments.output, &model)?;
-    let inputs = feeds::inputs(&model, &arguments.input, arguments.inputs.as_deref())?;
+    let inputs = arguments.feeding.inputs(&model)?;
     let outputs = model.run_with(inputs, &arguments.loading.cancel()).map_err(Failure::run)?;
     outputs.notes().iter().for_each(|text| print::note(text));
     output::write(&files, &outputs)?;

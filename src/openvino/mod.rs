@@ -48,7 +48,7 @@ pub(crate) fn load(file: &[u8], path: Option<&Path>, registry: &Registry, files:
     draft.may_sort = true;
     let opsets = vec![(OPENVINO_DOMAIN.to_string(), i64::from(net.version))];
     let metadata = if net.name.is_empty() { Vec::new() } else { vec![("name".to_string(), net.name)] };
-    Ok(LoadedModel { draft, ir_version: net.version.into(), opsets, metadata, functions: Vec::new() })
+    Ok(LoadedModel { draft, ir_version: net.version.into(), opsets, metadata, functions: vec![] })
 }
 
 struct Reader<'a> {
