@@ -226,9 +226,7 @@ impl Reader<'_> {
                 found
             }
         };
-        if let Some(listed) = found.unresolved {
-            self.draft.faults.unresolved(listed);
-        }
+        found.unresolved.into_iter().for_each(|listed| self.draft.faults.unresolved(listed));
         Ok(found.resolved)
     }
 
@@ -241,8 +239,8 @@ impl Reader<'_> {
             return Err(Error::unsupported(text));
         };
         if schema::versions(OPENVINO_DOMAIN, &layer.kind).is_empty() {
-            let version = quote(&layer.version);
-            return Err(Error::unsupported(format!("the operator is not implemented (operator set {version})")));
+            let set = quote(&layer.version);
+            return Err(Error::unsupported(format!("the operator is not implemented (operator set {set})")));
         }
         self.registry.resolve(OPENVINO_DOMAIN, &layer.kind, version)
     }
