@@ -5,7 +5,6 @@ mod common;
 
 use common::{Ran, onnxref};
 use serde_json::Value;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The first column of a table, without its header.
@@ -84,13 +83,14 @@ fn one_operator_is_explained() {
     assert!(openvino.contains("https://docs.openvino.ai/") && openvino.contains("No official case"), "{openvino}");
 }
 
+#[cfg(unix)]
 #[test]
 fn examples_run_as_they_are_printed() {
     for (operator, shown) in [("Gather", "[[[1, 3]"), ("GatherElements", "[[1, 1], [4, 3]]"), ("GatherND", "[0, 3]")] {
         let text = onnxref(["ops", operator]).out;
         let command = text.lines().last().unwrap().trim();
         let arguments = command.strip_prefix("onnxref ").unwrap();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let line = format!("{} {arguments}", env!("CARGO_BIN_EXE_onnxref"));
         let output = Command::new("sh").args(["-c", &line]).current_dir(root).output().unwrap();
         let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
