@@ -8,6 +8,7 @@ mod interrupt;
 mod json;
 mod manual;
 mod npy;
+mod ops;
 mod options;
 mod output;
 mod print;
@@ -65,6 +66,7 @@ pub(crate) struct Global {
 enum Command {
     Run(run::Arguments),
     Test(test::Arguments),
+    Ops(ops::Arguments),
     Completions(manual::Completions),
     Man(manual::Man),
 }
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
     let ended = match &command {
         Command::Run(arguments) => run::run(arguments, &global),
         Command::Test(arguments) => test::test(arguments, &global),
+        Command::Ops(arguments) => ops::ops(arguments, &global),
         Command::Completions(arguments) => manual::completions(arguments),
         Command::Man(arguments) => manual::man(arguments),
     };
