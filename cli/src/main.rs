@@ -4,6 +4,7 @@
 mod archive;
 mod failure;
 mod feeds;
+mod inspect;
 mod interrupt;
 mod json;
 mod manual;
@@ -66,6 +67,7 @@ pub(crate) struct Global {
 enum Command {
     Run(run::Arguments),
     Test(test::Arguments),
+    Inspect(inspect::Arguments),
     Ops(ops::Arguments),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
     let ended = match &command {
         Command::Run(arguments) => run::run(arguments, &global),
         Command::Test(arguments) => test::test(arguments, &global),
+        Command::Inspect(arguments) => inspect::inspect(arguments, &global),
         Command::Ops(arguments) => ops::ops(arguments, &global),
         Command::Completions(arguments) => manual::completions(arguments),
         Command::Man(arguments) => manual::man(arguments),

@@ -82,6 +82,13 @@ pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), F
     Ok(())
 }
 
+/// Writes a file, completely or not at all.
+pub(crate) fn save(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let failed = |e: io::Error| Failure::usage(format!("{}: {e}", print::path(&path.to_string_lossy())));
+    let temporary = beside(path, bytes).map_err(failed)?;
+    temporary.persist(path).map(|_| ()).map_err(|e| failed(e.error))
+}
+
 fn beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]

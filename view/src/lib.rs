@@ -3,8 +3,11 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod error;
+pub mod inspection;
 pub mod json;
 pub mod literal;
 mod names;
+pub mod picture;
+pub mod totals;
 
 pub use names::{dtype_name, grouped, plain, type_name};
