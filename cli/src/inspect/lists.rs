@@ -15,10 +15,10 @@ const MAX_VALUES: usize = 8;
 pub(super) fn nodes(graph: &GraphDetails) -> io::Result<()> {
     let mut rows = Vec::new();
     add(&mut rows, graph, "");
-    table(["node", "operator", "name", "inputs", "outputs", "fate"], &[], rows)
+    table(["node", "operator", "fate", "name", "inputs -> outputs"], &[], rows)
 }
 
-fn add(rows: &mut Vec<[String; 6]>, graph: &GraphDetails, around: &str) {
+fn add(rows: &mut Vec<[String; 5]>, graph: &GraphDetails, around: &str) {
     for (k, node) in graph.nodes.iter().enumerate() {
         let number = format!("{around}{k}");
         let calls = node.function.as_ref().filter(|_| around.is_empty());
@@ -31,10 +31,11 @@ fn add(rows: &mut Vec<[String; 6]>, graph: &GraphDetails, around: &str) {
         rows.push([
             number.clone(),
             label(&node.domain, &node.operator, node.version),
-            name,
-            list(graph, &node.inputs, false),
-            list(graph, &node.outputs, true),
             fate(node.fate).to_string(),
+            name,
+            format!("{} -> {}", list(graph, &node.inputs, false), list(graph, &node.outputs, true))
+                .trim_start()
+                .to_string(),
         ]);
         for (attribute, body) in &node.bodies {
             add(rows, body, &format!("{number}.{}.", plain(attribute)));

@@ -48,8 +48,8 @@ fn head(found: &Inspection, file: &str, totals: &Totals, all: bool) -> io::Resul
     if known.len() > 0 {
         writeln!(Stdout, "and {} more metadata (-v)", known.len())?;
     }
-    let (count, elements) = (grouped(totals.parameters as u64), grouped(totals.parameter_elements));
-    writeln!(Stdout, "{count} parameters with {elements} elements, {}", size(totals.parameter_bytes))
+    let count = count(totals.parameters, "initializer");
+    writeln!(Stdout, "{count} with {} elements, {}", grouped(totals.parameter_elements), size(totals.parameter_bytes))
 }
 
 /// Inputs or outputs.
@@ -99,9 +99,9 @@ fn costs(found: &Inspection, totals: &Totals) -> io::Result<()> {
     let mut dropped = Vec::new();
     for (count, text) in [
         (totals.computed, "computed at load"),
-        (totals.forwarded, "forwarded: they return an input unchanged"),
-        (totals.unread, "dropped: nobody reads their outputs"),
-        (totals.missing, "of operators that can't run"),
+        (totals.forwarded, "skipped, as they return an input unchanged"),
+        (totals.unread, "dropped, as nobody reads their outputs"),
+        (totals.missing, "can't run"),
     ] {
         if count > 0 {
             dropped.push(format!("{} {text}", grouped(count as u64)));
@@ -111,11 +111,13 @@ fn costs(found: &Inspection, totals: &Totals) -> io::Result<()> {
     let (running, nodes) = (grouped(totals.running as u64), grouped(totals.nodes as u64));
     writeln!(Stdout, "Nodes: {running} of {nodes} run{dropped}")?;
     let unknown = if totals.macs_unknown > 0 {
-        format!(", and those of {} of unknown shape", nodes_text(totals.macs_unknown))
+        format!(", and those of {} of unknown shape", count(totals.macs_unknown, "node"))
     } else {
         String::new()
     };
-    writeln!(Stdout, "Multiply-adds: {}{unknown}", grouped(totals.macs))?;
+    if totals.macs > 0 || totals.macs_unknown > 0 {
+        writeln!(Stdout, "Multiply-adds: {}{unknown}", grouped(totals.macs))?;
+    }
     if let Some(plan) = &found.memory {
         memory(plan, &found.graph)?;
     }
@@ -128,8 +130,9 @@ fn costs(found: &Inspection, totals: &Totals) -> io::Result<()> {
     Ok(())
 }
 
-fn nodes_text(count: usize) -> String {
-    if count == 1 { "1 node".to_string() } else { format!("{} nodes", grouped(count as u64)) }
+/// `1 node`, `2 nodes`
+fn count(count: usize, what: &str) -> String {
+    format!("{} {what}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
 }
 
 fn memory(plan: &MemoryPlan, graph: &GraphDetails) -> io::Result<()> {
@@ -140,12 +143,14 @@ fn memory(plan: &MemoryPlan, graph: &GraphDetails) -> io::Result<()> {
     });
     let unknown = match plan.unknown {
         0 => String::new(),
-        1 => "; 1 value of unknown size".to_string(),
-        count => format!("; {} values of unknown size", grouped(count as u64)),
+        unknown => format!("; {} of unknown size", count(unknown, "value")),
     };
-    let slots = if plan.slots == 1 { "1 value".to_string() } else { format!("{} values", grouped(plan.slots as u64)) };
     let (peak, place) = (size(plan.peak_bytes), place.unwrap_or_default());
-    writeln!(Stdout, "Memory between nodes: at most {peak}{place}, in {slots} at a time{unknown}")
+    writeln!(
+        Stdout,
+        "Memory between nodes: at most {peak}{place}; {} at the same time{unknown}",
+        count(plan.slots, "value")
+    )
 }
 
 /// The symbols in the shapes of the inputs.

@@ -25,7 +25,8 @@ fn level(out: &mut String, scene: &Scene, prefix: &str) {
         let lines: String = drawn.lines.iter().map(|line| format!("<br/>{}", escape(line))).collect();
         let title = quoted(&short_title(&drawn.title));
         let style = style(drawn.look, drawn.quiet);
-        let _ = writeln!(out, "  {prefix}{k} [label=<{head}{lines}>, tooltip={title}{style}];");
+        let several = if drawn.several { ", peripheries=2" } else { "" };
+        let _ = writeln!(out, "  {prefix}{k} [label=<{head}{lines}>, tooltip={title}{style}{several}];");
         for (b, (attribute, body)) in drawn.bodies.iter().enumerate() {
             let inner = format!("{prefix}{k}_{b}_");
             let _ = writeln!(out, "  subgraph cluster_{inner} {{\n  label = {};", quoted(attribute));
@@ -48,7 +49,6 @@ fn style(look: Look, quiet: bool) -> String {
         Look::Input | Look::Output => ", fillcolor=\"#dde7f5\", style=\"rounded,filled\"",
         Look::Captured => ", style=\"rounded,dashed\"",
         Look::Missing => ", fillcolor=\"#f8c8c8\", color=\"#b00020\"",
-        Look::Group => ", fillcolor=\"#eeeeee\"",
         Look::Node(_) if quiet => ", style=\"dashed\", fontcolor=\"#666666\"",
         Look::Node(_) => "",
     };

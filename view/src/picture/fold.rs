@@ -33,7 +33,9 @@ pub(super) fn fold(graph: &GraphDetails, shown: &[bool], most: usize) -> Folding
             best = Some(folding);
         }
     }
-    best.filter(|folding| folding.names.len() > 1).unwrap_or_else(|| runs(&scopes, most))
+    let mut folding = best.filter(|folding| folding.names.len() > 1).unwrap_or_else(|| runs(&scopes, most));
+    drop_common(&mut folding.names);
+    folding
 }
 
 type Scope<'a> = Vec<&'a str>;
@@ -45,10 +47,14 @@ fn scopes<'a>(graph: &'a GraphDetails, shown: &[bool]) -> Vec<Option<Scope<'a>>>
     let named = own.iter().enumerate().filter(|(k, scope)| is_shown(*k) && !scope.is_empty()).count();
     // A few names with scopes among many without are no structure.
     let by_parameters = 2 * named < shown.iter().filter(|shown| **shown).count();
+    let mut readers = vec![0; graph.values.len()];
+    for at in graph.nodes.iter().flat_map(|node| node.inputs.iter().flatten()) {
+        readers.get_mut(*at).into_iter().for_each(|readers| *readers += 1);
+    }
     let mut last = Vec::new();
     let scope_of = |(k, (node, own)): (usize, (&'a NodeDetails, Scope<'a>))| {
         if by_parameters && node.function.is_none() {
-            if let Some(scope) = parameter_scope(graph, node) {
+            if let Some(scope) = parameter_scope(graph, node, &readers) {
                 last = scope;
             }
             return is_shown(k).then(|| last.clone());
@@ -67,14 +73,12 @@ fn scope(node: &NodeDetails) -> Scope<'_> {
     scope
 }
 
-fn parameter_scope<'a>(graph: &'a GraphDetails, node: &NodeDetails) -> Option<Scope<'a>> {
-    let values = node.inputs.iter().flatten().filter_map(|at| graph.values.get(*at));
-    let parameters = values.filter(|value| value.origin == Origin::Initializer);
-    let mut scopes = parameters.map(|value| split(&value.name).collect::<Scope<'a>>());
-    scopes.find(|scope| !scope.is_empty()).map(|mut scope| {
-        scope.truncate(MAX_DEPTH);
-        scope
-    })
+/// The scope of a parameter that no other node reads. One that several read has the name of its first use.
+fn parameter_scope<'a>(graph: &'a GraphDetails, node: &NodeDetails, readers: &[usize]) -> Option<Scope<'a>> {
+    let own = node.inputs.iter().flatten().filter(|at| readers.get(**at) == Some(&1));
+    let parameters = own.filter_map(|at| graph.values.get(*at)).filter(|value| value.origin == Origin::Initializer);
+    let mut scopes = parameters.map(|value| split(&value.name).take(MAX_DEPTH).collect::<Scope<'a>>());
+    scopes.find(|scope| !scope.is_empty())
 }
 
 /// The parts of a name before its last one.
@@ -91,7 +95,7 @@ fn at_depth(graph: &GraphDetails, scopes: &[Option<Scope<'_>>], depth: usize) ->
         let group = scope.as_ref().map(|scope| {
             let prefix = scope.get(..depth.min(scope.len())).unwrap_or(&[]);
             *groups.entry(prefix).or_insert_with(|| {
-                folding.names.push(prefix.join("/"));
+                folding.names.push(name(prefix));
                 folding.names.len() - 1
             })
         });
@@ -99,6 +103,31 @@ fn at_depth(graph: &GraphDetails, scopes: &[Option<Scope<'_>>], depth: usize) ->
     }
     let cyclic = cyclic(&folding, graph);
     if cyclic.contains(&true) { split_cycles(&folding, &cyclic) } else { folding }
+}
+
+/// The name of a scope, with the numbers of layers as exporters write them: `encoder/layer.0`.
+fn name(scope: &[&str]) -> String {
+    let mut name = String::new();
+    for part in scope {
+        if !name.is_empty() {
+            name.push(if part.bytes().all(|byte| byte.is_ascii_digit()) { '.' } else { '/' });
+        }
+        name.push_str(part);
+    }
+    name
+}
+
+/// Drops the scope that all names are in.
+fn drop_common(names: &mut [String]) {
+    let first = |name: &str| name.split_once('/').map(|(first, _)| first.len() + 1);
+    while let Some(len) = names.first().and_then(|name| first(name)) {
+        let common = names.first().and_then(|name| name.get(..len)).unwrap_or("").to_string();
+        let (inside, scope) = (|name: &String| name.starts_with(&common), common.trim_end_matches('/').to_string());
+        if !names.iter().all(|name| inside(name) || *name == scope) || names.contains(&scope) {
+            return;
+        }
+        names.iter_mut().for_each(|name| _ = name.drain(..len));
+    }
 }
 
 /// The edges between groups.

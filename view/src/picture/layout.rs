@@ -6,15 +6,17 @@
 
 use std::collections::BTreeMap;
 
-/// The number of sweeps that sort the layers, and of those that move boxes.
+/// The number of sweeps that sort the layers, of those that move boxes, and of those that straighten small pictures.
 const SWEEPS: usize = 12;
+const MOVES: usize = 24;
+const STRAIGHTENING: usize = 150;
+
+/// Maximum number of boxes and bends of a small picture.
+const SMALL: usize = 5000;
 
 /// Space between the items of a layer, and between layers.
 const GAP: f64 = 24.0;
 const LAYER_GAP: f64 = 42.0;
-
-/// How much straight edges matter more than boxes in the middle of their neighbours.
-const BEND_WEIGHT: f64 = 6.0;
 
 /// Maximum number of bends. Beyond it, edges go straight to their ends.
 const MAX_BENDS: usize = 100_000;
@@ -241,12 +243,14 @@ impl Sheet {
         for row in &self.rows {
             spread(row, &mut self.items, self.boxes, |item| item.x);
         }
-        for sweep in 0..2 * SWEEPS {
+        let straightening = if self.items.len() <= SMALL { STRAIGHTENING } else { 4 };
+        for sweep in 0..MOVES + straightening {
             // At last by neighbours of both sides.
-            let (above, below) = if sweep + 4 >= 2 * SWEEPS { (true, true) } else { (sweep % 2 == 0, sweep % 2 == 1) };
+            let (above, below) = if sweep >= MOVES { (true, true) } else { (sweep % 2 == 0, sweep % 2 == 1) };
+            let upward = sweep % 2 == 1;
             let count = self.rows.len();
             for k in 0..count {
-                let Some(row) = self.rows.get(if below && !above { count - 1 - k } else { k }) else { continue };
+                let Some(row) = self.rows.get(if upward { count - 1 - k } else { k }) else { continue };
                 let wish = |item: &Item| {
                     let near = item.above.iter().filter(|_| above).chain(item.below.iter().filter(|_| below));
                     mean(near.filter_map(|k| Some(self.items.get(*k)?.x))).unwrap_or(item.x)
@@ -328,12 +332,12 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / count as f64)
 }
 
-/// Places the items of a row in their order, without overlaps, so that the weighted squares of the distances to their
-/// wishes are least: neighbours that would overlap form blocks, which move as one.
+/// Places the items of a row in their order, without overlaps, so that the squares of the distances to their wishes
+/// are least: neighbours that would overlap form blocks, which move as one.
 fn spread(row: &[usize], items: &mut [Item], boxes: usize, wish: impl Fn(&Item) -> f64) {
     let (mut offsets, mut offset, mut before) = (Vec::new(), 0.0, None);
-    // Blocks: weight, weighted sum of what is wished for the left end, number of items.
-    let mut blocks: Vec<(f64, f64, usize)> = Vec::new();
+    // Blocks: sum of what their items wish for the left end, number of items.
+    let mut blocks: Vec<(f64, usize)> = Vec::new();
     for k in row {
         let Some(item) = items.get(*k) else { continue };
         let is_bend = *k >= boxes;
@@ -343,14 +347,14 @@ fn spread(row: &[usize], items: &mut [Item], boxes: usize, wish: impl Fn(&Item) 
         }
         before = Some((item.width, is_bend));
         offsets.push(offset);
-        let weight = if is_bend { BEND_WEIGHT } else { 1.0 };
-        let mut block = (weight, weight * (wish(item) - offset), 1);
-        while let Some(left) = blocks.pop_if(|left| left.1 * block.0 >= block.1 * left.0) {
-            block = (left.0 + block.0, left.1 + block.1, left.2 + block.2);
+        // A bend counts as much as a box: what is pushed apart below a box then meets again right below it.
+        let mut block = (wish(item) - offset, 1);
+        while let Some(left) = blocks.pop_if(|left| left.0 * block.1 as f64 >= block.0 * left.1 as f64) {
+            block = (left.0 + block.0, left.1 + block.1);
         }
         blocks.push(block);
     }
-    let places = blocks.iter().flat_map(|(weight, sum, count)| std::iter::repeat_n(sum / weight, *count));
+    let places = blocks.iter().flat_map(|(sum, count)| std::iter::repeat_n(sum / *count as f64, *count));
     for ((k, offset), left) in row.iter().zip(offsets).zip(places) {
         change(items, *k, |item| item.x = left + offset);
     }

@@ -36,6 +36,8 @@ pub(super) struct Drawn {
     pub(super) look: Look,
     /// Dashed: it is no work of a run.
     pub(super) quiet: bool,
+    /// It stands for several nodes.
+    pub(super) several: bool,
     pub(super) heading: String,
     /// The version of the operator.
     pub(super) version: String,
@@ -57,7 +59,6 @@ pub(super) enum Look {
     Captured,
     Missing,
     Node(Family),
-    Group,
 }
 
 /// Values that flow between two boxes.
@@ -107,7 +108,11 @@ impl<'a> Stage<'a> {
         };
         let shown: Vec<bool> = graph.nodes.iter().map(is_shown).collect();
         let count = shown.iter().filter(|shown| **shown).count();
-        let folding = (count > MAX_NODES).then(|| fold::fold(graph, &shown, MAX_GROUPS));
+        let folding = (count > MAX_NODES).then(|| {
+            let works = |(shown, node): (&bool, &NodeDetails)| *shown && node.fate != Fate::Computed;
+            let shown: Vec<bool> = shown.iter().zip(&graph.nodes).map(works).collect();
+            fold::fold(graph, &shown, MAX_GROUPS)
+        });
         let mut boxes = 0..;
         let of = match &folding {
             Some(folding) => folding.of.clone(),
@@ -119,7 +124,7 @@ impl<'a> Stage<'a> {
 
     fn scene(mut self, nested: bool) -> Scene {
         match &self.folding {
-            Some(folding) => self.scene.boxes = groups(self.graph, folding),
+            Some(folding) => self.scene.boxes = self.groups(folding),
             None => {
                 let nodes: Vec<&NodeDetails> =
                     self.graph.nodes.iter().zip(&self.of).filter_map(|(n, of)| of.map(|_| n)).collect();
@@ -135,6 +140,19 @@ impl<'a> Stage<'a> {
         self.inputs();
         self.outputs();
         self.finish()
+    }
+
+    /// A box for each group.
+    fn groups(&self, folding: &Folding) -> Vec<Drawn> {
+        let mut members: Vec<Vec<&NodeDetails>> = vec![Vec::new(); folding.names.len()];
+        for (node, group) in self.graph.nodes.iter().zip(&folding.of) {
+            group.and_then(|group| members.get_mut(group)).into_iter().for_each(|members| members.push(node));
+        }
+        let drawn = |(members, name): (&Vec<&NodeDetails>, &String)| match members.as_slice() {
+            [only] => self.node(only, false),
+            _ => group(name, members),
+        };
+        members.iter().zip(&folding.names).map(drawn).collect()
     }
 
     fn value(&self, at: usize) -> Option<&'a ValueDetails> {
@@ -169,6 +187,7 @@ impl<'a> Stage<'a> {
         let mut leaving = node.outputs.iter().flatten().filter_map(|at| self.value(*at)?.shape.as_deref());
         let only = leaving.next().filter(|_| node.outputs.len() == 1);
         Drawn {
+            several: false,
             look: if node.fate == Fate::Missing { Look::Missing } else { Look::Node(family) },
             quiet: matches!(node.fate, Fate::Computed | Fate::Forwarded | Fate::Unread),
             heading: short(&crate::totals::label(&node.domain, &node.operator, None), MAX_LINE),
@@ -286,12 +305,14 @@ impl<'a> Stage<'a> {
         }
         let shown = self.of.iter().flatten().count();
         if let Some(folding) = &self.folding {
-            let (count, boxes) = (grouped(shown as u64), folding.names.len());
-            self.scene.caption = if folding.names.iter().all(String::is_empty) {
-                format!("{count} nodes, folded into {boxes} boxes as they follow each other")
+            let (count, boxes, all) = (nodes(shown), folding.names.len(), self.graph.nodes.len());
+            let how = if folding.names.iter().all(String::is_empty) {
+                "as they follow each other"
             } else {
-                format!("{count} nodes, folded into {boxes} boxes by the scopes in their names")
+                "by the scopes in their names or in those of their parameters"
             };
+            let hidden = if all > shown { format!("; {} computed at load", nodes(all - shown)) } else { String::new() };
+            self.scene.caption = format!("{count}, folded into {boxes} boxes {how}{hidden}");
         }
         self.scene
     }
@@ -304,7 +325,7 @@ fn push(lines: &mut Vec<String>, mut list: Vec<String>, what: &str) {
         list.truncate(MAX_LINES);
         list.push(format!("and {more} more {what}"));
     }
-    lines.extend(list.iter().map(|line| short(line, MAX_LINE + 8)));
+    lines.extend(list.iter().map(|line| short(line, MAX_LINE + 16)));
 }
 
 /// A constant as its readers list it.
@@ -319,15 +340,6 @@ fn constant_line(value: &ValueDetails) -> String {
 
 fn nodes(count: usize) -> String {
     if count == 1 { "1 node".to_string() } else { format!("{} nodes", grouped(count as u64)) }
-}
-
-/// A box for each group.
-fn groups(graph: &GraphDetails, folding: &Folding) -> Vec<Drawn> {
-    let mut members: Vec<Vec<&NodeDetails>> = vec![Vec::new(); folding.names.len()];
-    for (node, group) in graph.nodes.iter().zip(&folding.of) {
-        group.and_then(|group| members.get_mut(group)).into_iter().for_each(|members| members.push(node));
-    }
-    members.iter().zip(&folding.names).map(|(members, name)| group(name, members)).collect()
 }
 
 fn group(name: &str, members: &[&NodeDetails]) -> Drawn {
@@ -350,13 +362,17 @@ fn group(name: &str, members: &[&NodeDetails]) -> Drawn {
     }
     let idle = members.len() - running;
     if idle > 0 {
-        lines.push(format!("{} at load", nodes(idle)));
+        lines.push(format!("{} not run", nodes(idle)));
     }
     let all: Vec<String> = sorted.iter().take(describe::MAX_LISTED).map(text).collect();
-    let heading = if name.is_empty() { "nodes".to_string() } else { short(name, MAX_LINE + 6) };
+    let heading = if name.is_empty() { "nodes".to_string() } else { short(name, MAX_LINE + 10) };
+    // The colour of the heaviest work.
+    let families = members.iter().filter(works).map(|node| Family::of(&node.domain, &node.operator));
+    let family = families.min().unwrap_or_default();
     Drawn {
-        look: if members.iter().any(|node| node.fate == Fate::Missing) { Look::Missing } else { Look::Group },
+        look: if members.iter().any(|node| node.fate == Fate::Missing) { Look::Missing } else { Look::Node(family) },
         quiet: running == 0,
+        several: true,
         heading,
         version: format!(" ({})", nodes(members.len())),
         lines,

@@ -115,7 +115,7 @@ impl<'a> Framed<'a> {
     fn new(drawn: &'a Drawn) -> Framed<'a> {
         let bodies: Vec<(&str, Sheet<'_>)> =
             drawn.bodies.iter().map(|(name, scene)| (name.as_str(), Sheet::new(scene))).collect();
-        let heading = width(&drawn.heading, HEADING) * 1.06 + width(&drawn.version, SMALL);
+        let heading = width(&drawn.heading, HEADING) * 1.1 + width(&drawn.version, SMALL);
         let lines = drawn.lines.iter().map(|line| width(line, SMALL)).fold(heading, f64::max);
         let inner: f64 =
             bodies.iter().map(|(name, sheet)| sheet.width.max(width(name, SMALL)) + 2.0 * PADDING + GAP).sum();
@@ -135,7 +135,12 @@ impl<'a> Framed<'a> {
         );
         let radius = if matches!(drawn.look, Look::Input | Look::Output | Look::Captured) { 14 } else { 4 };
         let (w, h) = (self.width, self.height);
-        let _ = writeln!(out, "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\" rx=\"{radius}\"/>");
+        // Several nodes are a stack.
+        for shift in if drawn.several { &[4.0, 0.0][..] } else { &[0.0] } {
+            let (x, y) = (x + shift, y + shift);
+            let _ =
+                writeln!(out, "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\" rx=\"{radius}\"/>");
+        }
         let middle = x + w / 2.0;
         let mut line = y + PADDING + HEADING - 1.0;
         let (heading, version) = (escape(&drawn.heading), escape(&drawn.version));
@@ -173,7 +178,6 @@ fn class(look: Look) -> &'static str {
         Look::Output => "output",
         Look::Captured => "captured",
         Look::Missing => "missing",
-        Look::Group => "group",
         Look::Node(family) => family.names().0,
     }
 }
@@ -210,7 +214,6 @@ fn entry(look: Look) -> Option<(&'static str, &'static str)> {
         Look::Output => Some(("output", "output")),
         Look::Captured => Some(("captured", "from the graph around it")),
         Look::Missing => Some(("missing", "can't run here")),
-        Look::Group => Some(("group", "several nodes")),
         Look::Node(family) => Some(family.names()),
     }
 }

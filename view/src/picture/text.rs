@@ -4,7 +4,7 @@ use crate::json::Element;
 use crate::names::{dtype_name, type_name};
 use onnxref::inspect::ValueDetails;
 use onnxref::schema::Attribute;
-use onnxref::{Dim, Tensor, Value};
+use onnxref::{Dim, Scalar, Tensor, Value};
 
 /// Maximum number of elements that are shown of a constant or an attribute.
 const MAX_ELEMENTS: usize = 6;
@@ -56,7 +56,8 @@ pub(super) fn width(text: &str, size: f64) -> f64 {
         c if (c as u32) < 0x1100 => 0.65,
         _ => 1.0,
     };
-    text.chars().map(em).sum::<f64>() * size
+    // Some fonts are wide.
+    text.chars().map(em).sum::<f64>() * size * 1.07
 }
 
 /// A shape: `[1, N, ?]`.
@@ -103,12 +104,12 @@ pub(super) fn attribute(value: &Attribute) -> String {
         format!("[{}{}]", shown.join(", "), if list.len() > MAX_ELEMENTS { ", …" } else { "" })
     }
     match value {
-        Attribute::Float(value) => value.to_string(),
+        Attribute::Float(value) => json(&Element(Scalar::Float(*value))),
         Attribute::Int(value) => value.to_string(),
         Attribute::String(text) => json(&short(text, 24)),
         Attribute::Tensor(tensor) | Attribute::SparseTensor(tensor) => elements(tensor),
         Attribute::Type(of) => type_name(of),
-        Attribute::Floats(values) => list(values, f32::to_string),
+        Attribute::Floats(values) => list(values, |value| json(&Element(Scalar::Float(*value)))),
         Attribute::Ints(values) => list(values, i64::to_string),
         Attribute::Strings(texts) => list(texts, |text| json(&short(text, 24))),
         Attribute::Tensors(tensors) | Attribute::SparseTensors(tensors) => list(tensors, elements),
