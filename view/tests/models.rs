@@ -11,7 +11,8 @@ use proto::{bytes, gather, model, node, number};
 use serde_json::{Value, json};
 
 fn inspect(model: Vec<u8>) -> Inspection {
-    onnxref::Model::options().inspect_bytes(model).unwrap()
+    let options = onnxref::Model::options().change_limits(|limits| limits.load_bytes = 1 << 32);
+    options.inspect_bytes(model).unwrap()
 }
 
 fn document(found: &Inspection) -> Value {

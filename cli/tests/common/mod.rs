@@ -3,6 +3,7 @@
 
 mod proto;
 
+#[allow(unused_imports)] // as above
 pub(crate) use proto::*;
 use std::fs;
 use std::path::{Path, PathBuf};
