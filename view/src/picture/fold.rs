@@ -23,13 +23,14 @@ pub(super) struct Folding {
 /// Groups the shown nodes into at most `most` groups, as many as the scopes allow.
 pub(super) fn fold(graph: &GraphDetails, shown: &[bool], most: usize) -> Folding {
     let scopes = scopes(graph, shown);
-    let mut best = None;
+    let mut best: Option<Folding> = None;
     for depth in 1..=MAX_DEPTH {
         if scopes.iter().flatten().all(|scope| scope.len() < depth) {
             break;
         }
         let folding = at_depth(graph, &scopes, depth);
-        if folding.names.len() <= most {
+        let more = best.as_ref().is_none_or(|best| best.names.len() < folding.names.len());
+        if more && folding.names.len() <= most {
             best = Some(folding);
         }
     }

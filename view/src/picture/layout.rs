@@ -241,7 +241,7 @@ impl Sheet {
     /// Moves items as near to their neighbours as the order and the widths allow.
     fn place(&mut self) {
         for row in &self.rows {
-            spread(row, &mut self.items, self.boxes, |item| item.x);
+            spread(row, &vec![(0.0, 1.0); row.len()], &mut self.items, self.boxes);
         }
         let straightening = if self.items.len() <= SMALL { STRAIGHTENING } else { 4 };
         for sweep in 0..MOVES + straightening {
@@ -251,19 +251,35 @@ impl Sheet {
             let count = self.rows.len();
             for k in 0..count {
                 let Some(row) = self.rows.get(if upward { count - 1 - k } else { k }) else { continue };
-                let wish = |item: &Item| {
+                let both = above && below;
+                let wish = |k: &usize| {
+                    let Some(item) = self.items.get(*k) else { return (0.0, 1.0) };
                     let near = item.above.iter().filter(|_| above).chain(item.below.iter().filter(|_| below));
-                    mean(near.filter_map(|k| Some(self.items.get(*k)?.x))).unwrap_or(item.x)
+                    let (sum, weight) = near.fold((0.0, 0.0), |(sum, weight), other| {
+                        let pull = if both { self.pull(*k, *other) } else { 1.0 };
+                        (sum + pull * self.items.get(*other).map_or(0.0, |other| other.x), weight + pull)
+                    });
+                    // Right below a box, bends and boxes count the same: what is pushed apart then meets again.
+                    match weight > 0.0 {
+                        true => (sum / weight, if both { weight } else { 1.0 }),
+                        false => (item.x, 0.1),
+                    }
                 };
-                let wishes: Vec<f64> = row.iter().filter_map(|k| self.items.get(*k)).map(wish).collect();
-                for (k, x) in row.iter().zip(wishes) {
-                    change(&mut self.items, *k, |item| item.x = x);
-                }
-                spread(row, &mut self.items, self.boxes, |item| item.x);
+                let wishes: Vec<(f64, f64)> = row.iter().map(wish).collect();
+                spread(row, &wishes, &mut self.items, self.boxes);
             }
         }
         let left = self.items.iter().map(|item| item.x - item.width / 2.0).fold(f64::INFINITY, f64::min);
         self.items.iter_mut().for_each(|item| item.x -= left);
+    }
+
+    /// How much an edge wants to be straight: long ones more than those between boxes.
+    fn pull(&self, one: usize, other: usize) -> f64 {
+        match (one < self.boxes, other < self.boxes) {
+            (true, true) => 4.0,
+            (false, false) => 12.0,
+            _ => 1.0,
+        }
     }
 
     fn draw(&self, sizes: &[(f64, f64)]) -> Layout {
@@ -332,13 +348,13 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / count as f64)
 }
 
-/// Places the items of a row in their order, without overlaps, so that the squares of the distances to their wishes
-/// are least: neighbours that would overlap form blocks, which move as one.
-fn spread(row: &[usize], items: &mut [Item], boxes: usize, wish: impl Fn(&Item) -> f64) {
+/// Places the items of a row in their order, without overlaps, so that the weighted squares of the distances to their
+/// wishes are least: neighbours that would overlap form blocks, which move as one. A wish is a place and its weight.
+fn spread(row: &[usize], wishes: &[(f64, f64)], items: &mut [Item], boxes: usize) {
     let (mut offsets, mut offset, mut before) = (Vec::new(), 0.0, None);
-    // Blocks: sum of what their items wish for the left end, number of items.
-    let mut blocks: Vec<(f64, usize)> = Vec::new();
-    for k in row {
+    // Blocks: weighted sum of what their items wish for the left end, weight, number of items.
+    let mut blocks: Vec<(f64, f64, usize)> = Vec::new();
+    for (k, (wish, weight)) in row.iter().zip(wishes) {
         let Some(item) = items.get(*k) else { continue };
         let is_bend = *k >= boxes;
         if let Some((width, bend)) = before {
@@ -347,14 +363,13 @@ fn spread(row: &[usize], items: &mut [Item], boxes: usize, wish: impl Fn(&Item) 
         }
         before = Some((item.width, is_bend));
         offsets.push(offset);
-        // A bend counts as much as a box: what is pushed apart below a box then meets again right below it.
-        let mut block = (wish(item) - offset, 1);
-        while let Some(left) = blocks.pop_if(|left| left.0 * block.1 as f64 >= block.0 * left.1 as f64) {
-            block = (left.0 + block.0, left.1 + block.1);
+        let mut block = (weight * (wish - offset), *weight, 1);
+        while let Some(left) = blocks.pop_if(|left| left.0 * block.1 >= block.0 * left.1) {
+            block = (left.0 + block.0, left.1 + block.1, left.2 + block.2);
         }
         blocks.push(block);
     }
-    let places = blocks.iter().flat_map(|(sum, count)| std::iter::repeat_n(sum / *count as f64, *count));
+    let places = blocks.iter().flat_map(|(sum, weight, count)| std::iter::repeat_n(sum / weight, *count));
     for ((k, offset), left) in row.iter().zip(offsets).zip(places) {
         change(items, *k, |item| item.x = left + offset);
     }
