@@ -48,6 +48,9 @@ fn head(found: &Inspection, file: &str, totals: &Totals, all: bool) -> io::Resul
     if known.len() > 0 {
         writeln!(Stdout, "and {} more metadata (-v)", known.len())?;
     }
+    if totals.parameters == 0 {
+        return Ok(());
+    }
     let count = count(totals.parameters, "initializer");
     writeln!(Stdout, "{count} with {} elements, {}", grouped(totals.parameter_elements), size(totals.parameter_bytes))
 }
@@ -110,13 +113,12 @@ fn costs(found: &Inspection, totals: &Totals) -> io::Result<()> {
     let dropped = if dropped.is_empty() { String::new() } else { format!("; {}", dropped.join("; ")) };
     let (running, nodes) = (grouped(totals.running as u64), grouped(totals.nodes as u64));
     writeln!(Stdout, "Nodes: {running} of {nodes} run{dropped}")?;
-    let unknown = if totals.macs_unknown > 0 {
-        format!(", and those of {} of unknown shape", count(totals.macs_unknown, "node"))
-    } else {
-        String::new()
-    };
-    if totals.macs > 0 || totals.macs_unknown > 0 {
-        writeln!(Stdout, "Multiply-adds: {}{unknown}", grouped(totals.macs))?;
+    let open = count(totals.macs_unknown, "node");
+    match (totals.macs, totals.macs_unknown) {
+        (0, 0) => {}
+        (macs, 0) => writeln!(Stdout, "Multiply-adds: {}", grouped(macs))?,
+        (0, _) => writeln!(Stdout, "Multiply-adds: unknown, for {open}")?,
+        (macs, _) => writeln!(Stdout, "Multiply-adds: {}, and those of {open} of unknown shape", grouped(macs))?,
     }
     if let Some(plan) = &found.memory {
         memory(plan, &found.graph)?;
