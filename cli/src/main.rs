@@ -11,6 +11,7 @@ mod npy;
 mod options;
 mod output;
 mod print;
+mod progress;
 mod report;
 mod run;
 mod test;

@@ -11,6 +11,7 @@ use crate::operator::{Compatibility, Node, Operator};
 use crate::registry::Registry;
 use crate::schema::Schema;
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -175,9 +176,7 @@ impl LoadOptions {
     /// As [`Model::load`].
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Model> {
         let path = path.as_ref();
-        let files = ModelFiles::new(Some(path), self.places.clone(), self.limits.clone());
-        let check = |head: &[u8], size| if openvino::is_ir(head) { Ok(()) } else { onnx::check_head(head, size) };
-        let file = files.model(path, check)?;
+        let (file, files) = self.file(path)?;
         self.parse(file, Some(path), !self.places.mmap, &files)
     }
 
@@ -186,12 +185,36 @@ impl LoadOptions {
     /// # Errors
     /// As [`Model::from_bytes`].
     pub fn from_bytes(&self, bytes: impl IntoBytes) -> Result<Model> {
-        let (bytes, allowed) = (bytes.into_bytes(), self.limits.file_bytes);
+        let bytes = bytes.into_bytes();
+        let files = self.memory(&bytes)?;
+        self.parse(bytes, None, true, &files)
+    }
+
+    /// Domain and name of each operator that the model in a file names, whether it can run or not.
+    pub(crate) fn operators_of(&self, path: &Path) -> Result<BTreeSet<(String, String)>> {
+        let (file, files) = self.file(path)?;
+        operators(file, &files)
+    }
+
+    /// As [`LoadOptions::operators_of`], of the content of a file.
+    pub(crate) fn operators_in(&self, bytes: Bytes) -> Result<BTreeSet<(String, String)>> {
+        let files = self.memory(&bytes)?;
+        operators(bytes, &files)
+    }
+
+    fn file(&self, path: &Path) -> Result<(Bytes, ModelFiles)> {
+        let files = ModelFiles::new(Some(path), self.places.clone(), self.limits.clone());
+        let check = |head: &[u8], size| if openvino::is_ir(head) { Ok(()) } else { onnx::check_head(head, size) };
+        Ok((files.model(path, check)?, files))
+    }
+
+    /// The files of a model in memory.
+    fn memory(&self, bytes: &Bytes) -> Result<ModelFiles> {
+        let allowed = self.limits.file_bytes;
         if bytes.len() as u64 > allowed {
             return Err(exceeded("file_bytes", "the model has", bytes.len() as u128, "bytes", allowed));
         }
-        let files = ModelFiles::new(None, self.places.clone(), self.limits.clone());
-        self.parse(bytes, None, true, &files)
+        Ok(ModelFiles::new(None, self.places.clone(), self.limits.clone()))
     }
 
     fn parse(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<Model> {
@@ -204,4 +227,8 @@ impl LoadOptions {
         let graph = Graph::new(draft, self.optimize, &self.limits, &files.budget)?;
         Ok(Model::new(loaded, graph, self.threads.unwrap_or(usize::MAX), self.limits.clone()))
     }
+}
+
+fn operators(file: Bytes, files: &ModelFiles) -> Result<BTreeSet<(String, String)>> {
+    if openvino::is_ir(&file) { openvino::operators(&file, files) } else { onnx::operators(file, files) }
 }

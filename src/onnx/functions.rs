@@ -191,7 +191,7 @@ impl Functions {
 }
 
 /// The nodes, and those of their subgraphs.
-fn each_node(nodes: &[NodeProto]) -> impl Iterator<Item = &NodeProto> {
+pub(super) fn each_node(nodes: &[NodeProto]) -> impl Iterator<Item = &NodeProto> {
     let mut open = vec![nodes.iter()];
     std::iter::from_fn(move || {
         loop {

@@ -24,9 +24,6 @@ const IR_VERSIONS: std::ops::RangeInclusive<i64> = 1..=14;
 /// Reads a model whose bytes were read into memory (`read`) or mapped. The draft collects the faults; one that makes
 /// it useless to look for more is returned at once.
 pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFiles) -> Result<LoadedModel> {
-    if file.is_empty() {
-        return Err(Error::model("the model file is empty"));
-    }
     files.budget.allow_for(file.len() as u64);
     files.budget.take(if read { file.len() as u64 } else { 0 })?;
     scan::check_model(&file, files)?;

@@ -6,6 +6,7 @@ mod external;
 mod fields;
 mod functions;
 mod graph;
+mod named;
 mod operators;
 mod opsets;
 mod scan;
@@ -29,4 +30,5 @@ pub mod proto {
 }
 
 pub(crate) use graph::load;
+pub(crate) use named::operators;
 pub(crate) use scan::check_head;

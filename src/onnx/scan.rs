@@ -42,6 +42,9 @@ const MAX_NESTING: usize = 100;
 /// Refuses a model file that is ambiguous, or whose decoding takes more memory than is left in the budget. Takes that
 /// memory.
 pub(super) fn check_model(file: &[u8], files: &ModelFiles) -> Result<()> {
+    if file.is_empty() {
+        return Err(Error::model("the model file is empty"));
+    }
     // The faults of a model are kept too.
     files.budget.take(4 * files.limits.fault_bytes() as u64)?;
     let taken = files.budget.taken();

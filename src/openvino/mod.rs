@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xml::{Edge, Layer, Net, Port};
 
+pub(crate) use xml::operators;
+
 /// Whether a model file is XML: an `.onnx` file never starts like this.
 pub(crate) fn is_ir(file: &[u8]) -> bool {
     let text = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);

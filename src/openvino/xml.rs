@@ -2,9 +2,12 @@
 //! memory is charged as it is taken.
 
 use crate::error::{Error, Result, escape, quote};
+use crate::files::ModelFiles;
 use crate::limits::{Limits, exceeded};
+use crate::schema::OPENVINO_DOMAIN;
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
+use std::collections::BTreeSet;
 
 #[derive(Debug, Default)]
 pub(super) struct Net {
@@ -38,6 +41,14 @@ pub(super) struct Port {
 pub(super) struct Edge {
     pub(super) from: (u64, u64),
     pub(super) to: (u64, u64),
+}
+
+/// Domain and name of each operation of a network.
+pub(crate) fn operators(file: &[u8], files: &ModelFiles) -> Result<BTreeSet<(String, String)>> {
+    files.budget.allow_for(file.len() as u64);
+    let (net, cost) = read(file, &files.limits)?;
+    files.budget.take(cost)?;
+    Ok(net.layers.into_iter().map(|layer| (OPENVINO_DOMAIN.to_string(), layer.kind)).collect())
 }
 
 impl Layer {
@@ -306,6 +317,17 @@ mod tests {
             error("<net version='11' version='10'/>").to_string(),
             "an element <net> has the attribute \"version\" twice"
         );
+    }
+
+    #[test]
+    fn operators_of_a_network() {
+        let layer = |id, kind| format!("<layer id='{id}' name='x' type='{kind}' version='opset8'/>");
+        let layers = [layer(0, "Parameter"), layer(1, "Gather"), layer(2, "Gather")].concat();
+        let file = format!("<net version='11'><layers>{layers}</layers></net>");
+        let named = operators(file.as_bytes(), &ModelFiles::none()).unwrap();
+        let named: Vec<(&str, &str)> = named.iter().map(|(domain, name)| (domain.as_str(), name.as_str())).collect();
+        assert_eq!(named, [(OPENVINO_DOMAIN, "Gather"), (OPENVINO_DOMAIN, "Parameter")]);
+        assert!(operators(b"<net", &ModelFiles::none()).is_err());
     }
 
     #[test]

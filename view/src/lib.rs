@@ -2,6 +2,7 @@
 //! `onnxref` and the web page show the same.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+pub mod difference;
 pub mod error;
 pub mod json;
 pub mod literal;
