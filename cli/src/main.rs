@@ -14,6 +14,7 @@ mod ops;
 mod options;
 mod output;
 mod print;
+mod progress;
 mod random;
 mod report;
 mod run;

@@ -32,7 +32,7 @@ pub(crate) struct Loading {
 
     /// Run on at most N threads instead of all processors
     #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
+    pub(crate) threads: Option<NonZeroUsize>,
 
     /// Map the model's files into memory instead of reading them
     ///

@@ -1,4 +1,4 @@
-//! Writes outputs to files.
+//! Writes files, such as those of outputs.
 
 use crate::failure::{Failure, RUN};
 use crate::print::Stdout;
@@ -73,15 +73,9 @@ impl<'a> OutputFile<'a> {
 
     /// Checks that the file's folder is writable.
     fn check(&self) -> Result<(), Failure> {
-        let path = Path::new(self.path);
-        let writable = match path.is_dir() {
-            _ if self.path == STDOUT => Ok(()),
-            true => Err(io::ErrorKind::IsADirectory.into()),
-            // The file is removed at once; where the system allows it, it never has a name.
-            false => tempfile::tempfile_in(folder(path)).map(|_| ()),
-        };
         let name = self.name.map(|name| format!("{name}=")).unwrap_or_default();
         let text = || print::path(&format!("{name}{}", self.path));
+        let writable = if self.path == STDOUT { Ok(()) } else { check_writable(Path::new(self.path)) };
         writable.map_err(|e| Failure::usage(format!("-o {}: the file can't be written: {e}", text())))
     }
 
@@ -126,6 +120,15 @@ pub(crate) fn save(files: &[(&str, Vec<u8>)]) -> Result<(), Failure> {
         temporary.persist(path).map_err(|e| failed(path, e.error))?;
     }
     Ok(())
+}
+
+/// Checks that a file can be written.
+pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
+    match path.is_dir() {
+        true => Err(io::ErrorKind::IsADirectory.into()),
+        // The file is removed at once; where the system allows it, it never has a name.
+        false => tempfile::tempfile_in(folder(path)).map(|_| ()),
+    }
 }
 
 fn beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {

@@ -3,6 +3,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod document;
+pub mod difference;
 pub mod error;
 pub mod json;
 pub mod literal;
