@@ -2,6 +2,9 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod archive;
+mod compare;
+mod dump;
+mod expect;
 mod failure;
 mod feeds;
 mod image;
@@ -20,6 +23,7 @@ mod report;
 mod run;
 mod test;
 mod value;
+mod watch;
 
 use clap::{Args, Parser, Subcommand};
 use std::process::ExitCode;
@@ -70,6 +74,7 @@ pub(crate) struct Global {
 enum Command {
     Run(run::Arguments),
     Test(test::Arguments),
+    Compare(compare::Arguments),
     Ops(ops::Arguments),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -82,6 +87,7 @@ fn main() -> ExitCode {
     let ended = match &command {
         Command::Run(arguments) => run::run(arguments, &global),
         Command::Test(arguments) => test::test(arguments, &global),
+        Command::Compare(arguments) => compare::compare(arguments, &global),
         Command::Ops(arguments) => ops::ops(arguments, &global),
         Command::Completions(arguments) => manual::completions(arguments),
         Command::Man(arguments) => manual::man(arguments),

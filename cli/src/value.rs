@@ -91,7 +91,7 @@ impl<'a> Wanted<'a> {
 /// Reads the value of a literal or a file, or of standard input for `-`; or says why it isn't valid.
 pub(crate) fn value(text: &str, wanted: Wanted<'_>) -> Result<Value, String> {
     if text == "-" {
-        let bytes: Bytes = options::standard_input().map_err(|failure| failure.message)?.into();
+        let bytes: Bytes = options::standard_input().map_err(|failure| failure.message)?;
         let format = Format::found(&bytes);
         return decode(bytes, format, wanted, "standard input");
     }

@@ -11,7 +11,6 @@ use crate::operator::{Compatibility, Node, Operator};
 use crate::registry::Registry;
 use crate::schema::Schema;
 use bytes::Bytes;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -270,8 +269,4 @@ impl LoadOptions {
         let details = Graph::details(draft, self.optimize, &self.limits, &files.budget)?;
         Ok(Inspection::new(loaded, details))
     }
-}
-
-fn operators(file: Bytes, files: &ModelFiles) -> Result<BTreeSet<(String, String)>> {
-    if openvino::is_ir(&file) { openvino::operators(&file, files) } else { onnx::operators(file, files) }
 }

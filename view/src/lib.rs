@@ -2,8 +2,8 @@
 //! `onnxref` and the web page show the same.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
-pub mod document;
 pub mod difference;
+pub mod document;
 pub mod error;
 pub mod json;
 pub mod literal;

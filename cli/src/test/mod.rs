@@ -8,6 +8,7 @@ mod select;
 mod source;
 mod tally;
 
+use crate::expect::Slack;
 use crate::failure::{Failure, RUN};
 use crate::options::Loading;
 use crate::print;
@@ -56,14 +57,6 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
 
-    /// Accept a relative error of floats up to X [default: 1e-3]
-    #[arg(long, value_name = "X", value_parser = tolerance)]
-    rtol: Option<f64>,
-
-    /// Accept an absolute error of floats up to X [default: 1e-7]
-    #[arg(long, value_name = "X", value_parser = tolerance)]
-    atol: Option<f64>,
-
     /// Fail if fewer than N cases ran
     #[arg(long, value_name = "N", default_value_t = 1)]
     min_cases: usize,
@@ -79,6 +72,9 @@ pub(crate) struct Arguments {
     /// Write a JUnit report
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+
+    #[command(flatten)]
+    slack: Slack,
 
     #[command(flatten)]
     loading: Loading,
@@ -113,7 +109,7 @@ fn run(arguments: &Arguments, sources: &[Source], options: &LoadOptions, tally: 
         let mut cases = source.cases()?;
         tally.found += cases.len();
         cases.retain(|case| selection.has_name(&case.name));
-        cases.iter_mut().for_each(|case| arguments.set_tolerance(case));
+        cases.iter_mut().for_each(|case| case.tolerance = arguments.slack.tolerance(case.tolerance));
         progress.expect(cases.len());
         progress.message(&source.to_string());
         let jobs = arguments.jobs().min(cases.len());
@@ -147,16 +143,6 @@ impl Arguments {
         let several = jobs > 1 && self.loading.threads.is_none();
         if several { options.clone().threads(1) } else { options.clone() }
     }
-
-    fn set_tolerance(&self, case: &mut Case) {
-        case.tolerance.rtol = self.rtol.unwrap_or(case.tolerance.rtol);
-        case.tolerance.atol = self.atol.unwrap_or(case.tolerance.atol);
-    }
-}
-
-fn tolerance(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| "expected a number that is not negative, such as 1e-4".to_string())
 }
 
 fn lost(error: io::Error) -> Failure {
