@@ -2,6 +2,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod archive;
+mod check;
 mod compare;
 mod dump;
 mod expect;
@@ -75,6 +76,7 @@ enum Command {
     Run(run::Arguments),
     Test(test::Arguments),
     Compare(compare::Arguments),
+    Check(check::Arguments),
     Ops(ops::Arguments),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
     let ended = match &command {
         Command::Run(arguments) => run::run(arguments, &global),
         Command::Test(arguments) => test::test(arguments, &global),
+        Command::Check(arguments) => check::check(arguments, &global),
         Command::Compare(arguments) => compare::compare(arguments, &global),
         Command::Ops(arguments) => ops::ops(arguments, &global),
         Command::Completions(arguments) => manual::completions(arguments),

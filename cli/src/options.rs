@@ -5,7 +5,7 @@ use crate::{print, report};
 use clap::Args;
 use onnxref::bytes::Bytes;
 use onnxref::inspect::Inspection;
-use onnxref::{Cancel, Compatibility, Limits, LoadOptions, Model};
+use onnxref::{Cancel, Compatibility, Error, Limits, LoadOptions, Model};
 use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -69,10 +69,17 @@ impl Loading {
         path: &Path,
         change: impl FnOnce(LoadOptions) -> LoadOptions,
     ) -> Result<Inspection, Failure> {
+        self.inspected(path, change)?.map_err(|error| report::load(&shown(path), error))
+    }
+
+    /// As [`Loading::inspect_as`], with the library's error.
+    pub(crate) fn inspected(
+        &self,
+        path: &Path,
+        change: impl FnOnce(LoadOptions) -> LoadOptions,
+    ) -> Result<Result<Inspection, Error>, Failure> {
         let options = change(self.options()?);
-        let found =
-            if is_standard_input(path) { options.inspect_bytes(standard_input()?) } else { options.inspect(path) };
-        found.map_err(|error| report::load(&shown(path), error))
+        Ok(if is_standard_input(path) { options.inspect_bytes(standard_input()?) } else { options.inspect(path) })
     }
 
     /// What stops a run: the time, if one is given.
