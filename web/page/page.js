@@ -77,8 +77,8 @@ class Model {
   async open() {
     await engine.start();
     if (this.generation !== engine.generation) {
-      this.answer = await this.load();
       this.generation = engine.generation;
+      this.answer = this.load();
     }
     return this.answer;
   }
@@ -93,10 +93,10 @@ class Model {
     }
   }
 
-  close() {
-    if (this.answer?.model && this.generation === engine.generation) {
-      engine.ask({ unload: { model: this.answer.model } }).catch(() => {});
-    }
+  async close() {
+    if (this.generation !== engine.generation) return;
+    const { model } = await this.answer.catch(() => ({}));
+    if (model) engine.ask({ unload: { model } }).catch(() => {});
   }
 }
 
@@ -219,7 +219,8 @@ function describe(description) {
       const summary = element("summary", {}, `${title} `, element("span", {}, String(rows.length + more)));
       const body = element("div", { class: "scroll" }, list(columns, rows));
       if (more > 0) body.append(element("p", {}, `and ${more} more`));
-      return element("details", { open: rows.length <= 20 }, summary, body);
+      const wide = columns.length > 3 || rows.length > 12;
+      return element("details", { open: rows.length <= 20, class: wide ? "wide" : "" }, summary, body);
     }),
   );
   showPicture(picture);
@@ -239,9 +240,9 @@ function makeFields(inputs) {
       placeholder: input.tensor ? (input.default ? "default" : "[[1, 2], [3, 4]]") : "this type can't be typed in",
     });
     const label = element(
-      "label", { for: `input-${k}` }, input.name, " ", element("code", { class: "type" }, `${input.type} ${input.shape}`),
+      "label", { for: `input-${k}` }, input.label, " ", element("code", { class: "type" }, `${input.type} ${input.shape}`),
     );
-    const random = element("button", { type: "button", onclick: () => randomize(field) }, "Random");
+    const random = element("button", { type: "button", class: "small", "aria-label": `Random values for ${input.label}`, onclick: () => randomize(field) }, "Random");
     const field = { input, text, fault, holder: element("div", {}, label, text, fault, input.tensor ? random : "") };
     return field;
   });
@@ -400,12 +401,6 @@ function preparePicture() {
 
 // --- The examples
 
-const FORMULAS = {
-  Gather: "output[i.., j.., k..] = data[i.., indices[j..], k..]",
-  GatherElements: "output[i, j] = data[.. with indices[i, j] in the place of the axis ..]",
-  GatherND: "output[b.., i..] = data[b.., indices[b.., i.., :]..]",
-};
-
 let example = null;
 
 async function prepareExamples() {
@@ -415,17 +410,20 @@ async function prepareExamples() {
     each.model = new Model(() => engine.ask({ example: { number } }));
     const radio = element("input", { type: "radio", name: "case", value: String(number), onchange: () => choose(each) });
     if (!groups.has(each.operator)) groups.set(each.operator, element("div", {}, element("b", {}, each.operator)));
-    groups.get(each.operator).append(element("label", {}, radio, each.case.replace(/^test_/, "").replaceAll("_", " ")));
+    groups.get(each.operator).append(element("label", {}, radio, short(each.case)));
   });
   $("cases").append(...groups.values());
   document.querySelector("#cases input").checked = true;
   await choose(examples[0]);
 }
 
+/** `test_gather_2d_indices` as `2d indices`. */
+const short = (name) => name.replace(/^test_(gathernd_example|gather_elements|gather)_/, "").replaceAll("_", " ").replace(/^(\d)$/, "case $1");
+
 function choose(chosen) {
   example = chosen;
-  $("formula").textContent = FORMULAS[chosen.operator] ?? "";
-  $("attributes").textContent = chosen.attributes;
+  $("formula").textContent = chosen.formula;
+  $("attributes").textContent = `${chosen.attributes} · ${chosen.case}`;
   for (const [name, literal] of chosen.inputs) $(name).value = literal;
   return runExample();
 }

@@ -1,19 +1,22 @@
 //! What a model is, as tables of text.
 
-use crate::print::type_name;
+use crate::print::{safe, type_name};
 use onnxref::{Dim, Model, NodeInfo, ValueInfo};
 use serde_json::{Value as Json, json};
 
 /// Maximum number of rows of a table.
 const MAX_ROWS: usize = 2000;
 
+/// Maximum number of inputs that have a field.
+const MAX_INPUTS: usize = 200;
+
 /// `{"inputs": [..], "tables": [{"title": .., "columns": [..], "rows": [[..], ..], "more": N}, ..], "notes": [..],
 /// "picture": ..}`. The picture is an SVG, or null.
 pub(crate) fn describe(model: &Model) -> Json {
-    let inputs: Vec<Json> = model.inputs().map(|info| input(model, info)).collect();
+    let inputs: Vec<Json> = model.inputs().take(MAX_INPUTS).map(|info| input(model, info)).collect();
     let note = |info: &ValueInfo| if model.has_default(&info.name) { "has a default" } else { "" };
     let opsets = model.opsets().iter().map(|(domain, version)| vec![self::domain(domain), version.to_string()]);
-    let metadata = model.metadata().iter().map(|(key, value)| vec![key.clone(), value.clone()]);
+    let metadata = model.metadata().iter().map(|(key, value)| vec![safe(key), safe(value)]);
     let format = vec!["IR version".to_string(), model.ir_version().to_string()];
     let tables = [
         table(
@@ -22,16 +25,15 @@ pub(crate) fn describe(model: &Model) -> Json {
             model.inputs().map(|info| [declared(info), vec![note(info).to_string()]].concat()),
         ),
         table("Outputs", &["name", "type", "shape"], model.outputs().map(declared)),
-        table("Nodes", &["#", "operator", "name", "in function"], model.nodes().map(node)),
         table("Opsets", &["domain", "version"], opsets),
         table("Metadata", &["key", "value"], std::iter::once(format).chain(metadata)),
+        table("Nodes", &["#", "operator", "name", "in function"], model.nodes().map(node)),
     ];
     let runs = model.nodes().len();
     let mut notes = vec![match (runs, model.node_count()) {
+        (1, 1) => "Its only node runs.".to_string(),
         (runs, count) if runs == count => format!("All {count} nodes run."),
-        (runs, count) => {
-            format!("{runs} of {count} nodes run; the others are computed at load, or nothing reads them.")
-        }
+        (runs, count) => format!("{runs} of {count} nodes run; the others are computed at load or never read."),
     }];
     notes.extend(model.report().iter().cloned());
     json!({ "inputs": inputs, "tables": tables, "notes": notes, "picture": null })
@@ -47,7 +49,7 @@ fn input(model: &Model, info: &ValueInfo) -> Json {
     let shape = info.shape.as_ref().map(|dims| dims.iter().map(size).collect::<Vec<_>>());
     let [name, type_text, shape_text] = parts(info);
     json!({
-        "name": name, "type": type_text, "shape": shape_text, "sizes": shape,
+        "name": info.name, "label": name, "type": type_text, "shape": shape_text, "sizes": shape,
         "tensor": info.value_type.as_ref().is_none_or(|of| of.dtype().is_some()),
         "default": model.has_default(&info.name),
     })
@@ -76,19 +78,19 @@ fn parts(info: &ValueInfo) -> [String; 3] {
         None if value_type.is_none_or(|of| of.dtype().is_some()) => "any".to_string(),
         None => String::new(),
     };
-    [info.name.clone(), value_type.map_or("any".to_string(), type_name), shape]
+    [safe(&info.name), value_type.map_or("any".to_string(), type_name), shape]
 }
 
 fn node(node: NodeInfo<'_>) -> Vec<String> {
     let domain = if node.domain.is_empty() { String::new() } else { format!("{}::", node.domain) };
     vec![
         node.index.to_string(),
-        format!("{domain}{}-{}", node.operator, node.version),
-        node.name.to_string(),
-        node.function.unwrap_or("").to_string(),
+        safe(&format!("{domain}{}-{}", node.operator, node.version)),
+        safe(node.name),
+        safe(node.function.unwrap_or("")),
     ]
 }
 
 fn domain(name: &str) -> String {
-    if name.is_empty() { "ai.onnx".to_string() } else { name.to_string() }
+    if name.is_empty() { "ai.onnx".to_string() } else { safe(name) }
 }

@@ -7,8 +7,9 @@ use serde_json::{Value as Json, json};
 /// An official case.
 pub(crate) struct Example {
     operator: &'static str,
-    /// The attributes.
+    /// The attributes, and what the operator then computes.
     attributes: &'static str,
+    formula: &'static str,
     case: &'static str,
     pub(crate) model: &'static [u8],
     data: &'static [u8],
@@ -19,10 +20,11 @@ pub(crate) struct Example {
 }
 
 macro_rules! example {
-    ($operator:literal, $attributes:literal, $case:literal, $wrong:literal) => {
+    ($operator:literal, $attributes:literal, $formula:literal, $case:literal, $wrong:literal) => {
         Example {
             operator: $operator,
             attributes: $attributes,
+            formula: $formula,
             case: $case,
             model: part!($case, "model.onnx"),
             data: part!($case, "test_data_set_0/input_0.pb"),
@@ -40,18 +42,54 @@ macro_rules! part {
 }
 
 pub(crate) const ALL: &[Example] = &[
-    example!("Gather", "axis = 1", "test_gather_2d_indices", "[[0, 3]]"),
-    example!("Gather", "axis = 0", "test_gather_negative_indices", "[0, -9, -11]"),
-    example!("Gather", "axis = 0", "test_gather_0", "[0, 1, 5]"),
-    example!("GatherElements", "axis = 1", "test_gather_elements_0", "[[0, 2],\n [1, 0]]"),
-    example!("GatherElements", "axis = 0", "test_gather_elements_1", "[[1, 2, 0],\n [2, 0, 3]]"),
-    example!("GatherElements", "axis = 0", "test_gather_elements_negative_indices", "[[-1, -2, 0],\n [-2, 0, -4]]"),
-    example!("GatherND", "batch_dims = 0", "test_gathernd_example_int32", "[[0, 0],\n [1, 2]]"),
-    example!("GatherND", "batch_dims = 0", "test_gathernd_example_float32", "[[[0, 1]],\n\n [[1, -3]]]"),
-    example!("GatherND", "batch_dims = 1", "test_gathernd_example_int32_batch_dim1", "[[1],\n [2]]"),
+    example!("Gather", "axis = 1", "y[i, j, k] = data[i, indices[j, k]]", "test_gather_2d_indices", "[[0, 3]]"),
+    example!("Gather", "axis = 0", "y[i] = data[indices[i]]", "test_gather_negative_indices", "[0, -9, -11]"),
+    example!("Gather", "axis = 0", "y[i, j, k, l] = data[indices[i], j, k, l]", "test_gather_0", "[0, 1, 5]"),
+    example!(
+        "GatherElements",
+        "axis = 1",
+        "y[i, j] = data[i, indices[i, j]]",
+        "test_gather_elements_0",
+        "[[0, 2],\n [1, 0]]"
+    ),
+    example!(
+        "GatherElements",
+        "axis = 0",
+        "y[i, j] = data[indices[i, j], j]",
+        "test_gather_elements_1",
+        "[[1, 2, 0],\n [2, 0, 3]]"
+    ),
+    example!(
+        "GatherElements",
+        "axis = 0",
+        "y[i, j] = data[indices[i, j], j]",
+        "test_gather_elements_negative_indices",
+        "[[-1, -2, 0],\n [-2, 0, -4]]"
+    ),
+    example!(
+        "GatherND",
+        "batch_dims = 0",
+        "output[i] = data[indices[i, 0], indices[i, 1]]",
+        "test_gathernd_example_int32",
+        "[[0, 0],\n [1, 2]]"
+    ),
+    example!(
+        "GatherND",
+        "batch_dims = 0",
+        "output[i, j, k] = data[indices[i, j, 0], indices[i, j, 1], k]",
+        "test_gathernd_example_float32",
+        "[[[0, 1]],\n\n [[1, -3]]]"
+    ),
+    example!(
+        "GatherND",
+        "batch_dims = 1",
+        "output[i, j] = data[i, indices[i, 0], j]",
+        "test_gathernd_example_int32_batch_dim1",
+        "[[1],\n [2]]"
+    ),
 ];
 
-/// `{"examples": [{"operator": .., "attributes": .., "case": .., "inputs": [[NAME, LITERAL], ..], "wrong": ..}, ..]}`
+/// `{"examples": [{"operator": .., "attributes": .., "formula": .., "case": .., "inputs": [[NAME, LITERAL], ..], "wrong": ..}, ..]}`
 pub(crate) fn list() -> Json {
     let literal = |bytes: &'static [u8]| {
         Tensor::from_proto_bytes(bytes.to_vec())
@@ -63,6 +101,7 @@ pub(crate) fn list() -> Json {
             json!({
                 "operator": example.operator,
                 "attributes": example.attributes,
+                "formula": example.formula,
                 "case": example.case,
                 "inputs": [["data", literal(example.data)], ["indices", literal(example.indices)]],
                 "output": literal(example.output),

@@ -146,6 +146,12 @@ impl Display for Explained<'_> {
     }
 }
 
+/// A name as it is, or quoted if it has characters that could change how the text around it is shown.
+pub(crate) fn safe(name: &str) -> String {
+    let quoted = quote(name);
+    if quoted.len() == name.len() + 2 { name.to_string() } else { quoted }
+}
+
 /// The NumPy name of an element type, or the standard's if NumPy has none.
 pub(crate) fn dtype_name(dtype: DType) -> &'static str {
     match dtype {

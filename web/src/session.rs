@@ -169,7 +169,7 @@ fn list(outputs: &Outputs) -> Vec<Json> {
 }
 
 fn named(name: &str, value: &Value) -> Json {
-    json!({ "name": name, "value": Valued(value) })
+    json!({ "name": print::safe(name), "value": Valued(value) })
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ async function withPageOpen() {
       const data = { items: [], files, dragOperationsMask: 1 };
       for (const kind of ["dragEnter", "dragOver", "drop"]) await send("Input.dispatchDragEvent", { type: kind, x: 400, y: 150, data });
     };
+    await send("Emulation.setFocusEmulationEnabled", { enabled: true });
     await size(1100);
 
     // The examples run on their own, and refuse an index that is out of range.
@@ -57,7 +58,7 @@ async function withPageOpen() {
       await evaluate(`document.querySelectorAll("#cases input")[${number}].click()`);
       await until(`document.querySelectorAll("#example-grids .cell").length > 0 && document.getElementById("indices-fault").hidden`);
     }
-    await until(`document.querySelector("#formula").textContent.includes("b..")`);
+    await until(`document.querySelector("#formula").textContent.includes("indices[i, 1]")`);
 
     // A file that is no model, by drag and drop; its name is shown, not run.
     await drop([strange]);
