@@ -1,3 +1,10 @@
+// Of several definitions of a link the first counts: the README's links to guides lead to modules here.
+#![doc = "[embed]: guides::embed"]
+#![doc = "[custom_operator]: guides::custom_operator"]
+#![doc = "[embedding_tables]: guides::embedding_tables"]
+#![doc = "[threads]: guides::threads"]
+#![doc = "[errors]: guides::errors"]
+#![doc = ""]
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
@@ -10,6 +17,8 @@ mod dtype;
 mod error;
 mod files;
 mod graph;
+#[cfg(any(doc, doctest))]
+pub mod guides;
 mod kernels;
 mod limits;
 mod model;
@@ -22,11 +31,18 @@ pub mod schema;
 mod tensor;
 mod value;
 
+/// What a model holds, and what was made of it: [`LoadOptions::inspect`].
+pub mod inspect {
+    pub use crate::files::FunctionInfo;
+    pub use crate::graph::{Fate, GraphDetails, MemoryPlan, NodeDetails, Origin, ValueDetails, macs};
+    pub use crate::model::Inspection;
+}
+
 pub use dtype::{DType, DTypes, Element};
 pub use error::{Error, Kind, Missing, Needs, Place, Remedy, Result, quote};
-pub use graph::ValueInfo;
+pub use graph::{NodeInfo, ValueInfo, Watch};
 pub use limits::Limits;
-pub use model::{Inputs, IntoBytes, LoadOptions, Model, NodeInfo, Outputs, Runner};
+pub use model::{Inputs, IntoBytes, LoadOptions, Model, Outputs, Runner};
 pub use operator::{Cancel, Compatibility};
 pub use registry::{Support, supported};
 pub use tensor::{Scalar, Tensor};

@@ -67,13 +67,9 @@ impl Registry {
         })?;
         // Most names differ in length; comparing domains, which are empty, is slow.
         let implementation = ops::all().find(|i| i.name == name && i.domain == domain);
-        let Some(implementation) = implementation else {
-            return Err(not_implemented(&schema));
-        };
-        if !implementation.versions.contains(&schema.since_version) {
-            return Err(not_implemented(&schema));
-        }
-        Ok(Resolved::new(Arc::new(schema), implementation.make.clone(), compatibility))
+        let runs = implementation.filter(|i| i.versions.contains(&schema.since_version));
+        let make = runs.map_or(Make::Missing, |implementation| implementation.make.clone());
+        Ok(Resolved::new(Arc::new(schema), make, compatibility))
     }
 
     /// The newest known opset version of a domain; `None` for an unknown domain.
@@ -83,12 +79,6 @@ impl Registry {
             None => self.custom.iter().any(|(schema, _)| schema.domain == domain).then_some(Newest::Custom),
         }
     }
-}
-
-#[cold]
-fn not_implemented(schema: &Schema) -> Error {
-    let version = Some(schema.since_version);
-    Error::unsupported("the operator is not implemented").at(|place| place.version = version)
 }
 
 /// The operators that a model names, each looked up once.
@@ -122,8 +112,14 @@ struct Known {
     found: Found,
 }
 
-/// The operator; or its number among those that can't be resolved.
-pub(crate) type Found = std::result::Result<Arc<Resolved>, usize>;
+/// What was found for an operator.
+#[derive(Clone)]
+pub(crate) struct Found {
+    /// Its version, if the table has one that applies.
+    pub(crate) resolved: Option<Arc<Resolved>>,
+    /// Its number among those that can't run.
+    pub(crate) unresolved: Option<usize>,
+}
 
 impl Lookup {
     fn key(&self, domain: &str, name: &str, opset: Option<i64>) -> u64 {
@@ -207,9 +203,10 @@ mod tests {
     #[test]
     fn failures() {
         let error = |name, opset| Registry::default().resolve("", name, opset).map(|_| ()).unwrap_err();
-        assert_eq!(error("ImageDecoder", 20).to_string(), "the operator is not implemented");
-        assert_eq!(error("ImageDecoder", 21).place().version, Some(20));
-        assert_eq!(error("ImageDecoder", 20).kind(), Kind::Unsupported);
+        let missing = Registry::default().resolve("", "ImageDecoder", 21).unwrap();
+        assert_eq!((missing.schema.since_version, missing.label.version), (20, Some(20)));
+        let why = missing.missing().unwrap();
+        assert_eq!((why.kind(), why.to_string().as_str()), (Kind::Unsupported, "the operator is not implemented"));
         let newer = error("GatherElements", 10);
         assert_eq!(format!("{newer:#}"), "GatherElements is not in opset 10: it came with opset 11");
         assert_eq!(newer.remedy(), Some(Remedy::Allow("newer_operators")));

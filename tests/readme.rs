@@ -39,6 +39,7 @@ fn the_package_has_what_its_examples_load() -> Result<()> {
     let package = std::fs::read_to_string("Cargo.toml")?;
     let mut text = std::fs::read_to_string("README.md")?;
     read_all(Path::new("src"), &mut text)?;
+    read_all(Path::new("docs/guides"), &mut text)?;
     let mut seen = 0;
     for call in text.split("load(\"").skip(1) {
         let (path, _) = call.split_once('"').context("no end of a path")?;
@@ -48,6 +49,18 @@ fn the_package_has_what_its_examples_load() -> Result<()> {
         }
     }
     ensure!(seen >= 5, "only {seen} paths were found");
+    Ok(())
+}
+
+/// The operator that CONTRIBUTING.md shows is in the code as it is there.
+#[test]
+fn the_operator_of_contributing_is_in_the_code() -> Result<()> {
+    let text = std::fs::read_to_string("CONTRIBUTING.md")?;
+    let (before, rest) = text.split_once("\n```rust\n").context("no operator")?;
+    let path = before.rsplit('`').nth(1).context("no path before the operator")?;
+    let (shown, _) = rest.split_once("```").context("no end of the operator")?;
+    ensure!(std::fs::read_to_string(path)?.starts_with(shown), "{path} differs from the operator shown");
+    ensure!(shown.contains("impl Operator for"), "no operator is shown:\n{shown}");
     Ok(())
 }
 

@@ -3,12 +3,39 @@
 use crate::failure::Failure;
 use crate::print;
 use crate::value::{Named, split, value};
+use clap::Args;
 use onnxref::{Dim, Inputs, Model, ValueInfo, quote};
+use onnxref_view::type_name;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// The values to feed, or all faults in them.
-pub(crate) fn inputs<'a>(model: &'a Model, texts: &'a [String], folder: Option<&Path>) -> Result<Inputs<'a>, Failure> {
+/// What to feed: the flags of every verb that runs a model.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Inputs")]
+pub(crate) struct Feeding {
+    /// An input: a .pb file (a TensorProto), a .npy file, or JSON such as 3, '[1, -1]', '[[1.5, "NaN"]]', '["a"]'
+    ///
+    /// Elements of JSON have the type that the model declares; complex numbers are pairs, [re, im]. A decimal is
+    /// rounded to the nearest value of the type; an integer that the type can't hold exactly is an error. If the model
+    /// has one input, NAME= may be omitted.
+    #[arg(short, long, value_name = "NAME=VALUE", allow_negative_numbers = true)]
+    input: Vec<String>,
+
+    /// Feed the files input_0.pb, input_1.pb, .. of a folder, such as test_data_set_0 of a test case
+    ///
+    /// Files match the model's inputs by position, including those with an initializer.
+    #[arg(long, value_name = "DIR")]
+    inputs: Option<PathBuf>,
+}
+
+impl Feeding {
+    /// The values to feed, or all faults in them.
+    pub(crate) fn inputs<'a>(&'a self, model: &'a Model) -> Result<Inputs<'a>, Failure> {
+        inputs(model, &self.input, self.inputs.as_deref())
+    }
+}
+
+fn inputs<'a>(model: &'a Model, texts: &'a [String], folder: Option<&Path>) -> Result<Inputs<'a>, Failure> {
     let mut feeds = Feeds { inputs: Inputs::new(), named: HashSet::new(), faults: Vec::new() };
     if let Some(folder) = folder {
         let shown = print::path(&folder.to_string_lossy());
@@ -75,7 +102,7 @@ fn unknown(model: &Model, name: &str) -> String {
 /// The declared type and shape: `float32, [N, 3]`.
 fn declared(info: &ValueInfo) -> String {
     let Some(value_type) = &info.value_type else { return "any type".to_string() };
-    let name = print::type_name(value_type);
+    let name = type_name(value_type);
     match (&info.shape, value_type.dtype()) {
         (Some(dims), _) => format!("{name}, [{}]", dims.iter().map(Dim::to_string).collect::<Vec<_>>().join(", ")),
         (None, Some(_)) => format!("{name}, any shape"),

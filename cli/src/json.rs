@@ -1,93 +1,45 @@
-//! Outputs as JSON; numbers read back exactly.
+//! JSON on standard output.
 
-use crate::print::{Stdout, dtype_name, type_name};
-use onnxref::{Outputs, Scalar, Tensor, Value};
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use crate::failure::{Failure, LOAD, RUN, USAGE, explain};
+use crate::print::Stdout;
+use onnxref_view::error::Fault;
+use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 
-/// Prints `{"outputs": {NAME: {"dtype": .., "shape": .., "values": ..}}}`, in the order of the model. A sequence is
-/// `{"type": .., "sequence": [..]}`, an optional `{"type": .., "optional": ..}` with null for none, a map
-/// `{"type": .., "keys": .., "map": [..]}`.
-pub(crate) fn print(outputs: &Outputs) -> io::Result<()> {
-    line(&Document { outputs: Named(outputs) })
+/// Prints a document on one line.
+pub(crate) fn line(document: &impl Serialize) -> Result<(), Failure> {
+    write(document).map_err(|e| Failure::new(RUN, format!("standard output: {e}")))
 }
 
-/// Prints a document on one line.
-pub(crate) fn line(document: &impl Serialize) -> io::Result<()> {
+fn write(document: &impl Serialize) -> io::Result<()> {
     let mut out = BufWriter::new(Stdout);
     serde_json::to_writer(&mut out, document)?;
     out.write_all(b"\n")?;
     out.flush()
 }
 
-#[derive(serde::Serialize)]
-struct Document<'a> {
-    outputs: Named<'a>,
+/// Prints `{"error": ..}`: see [`Fault`].
+pub(crate) fn error(failure: &Failure) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        error: Fault<'a>,
+    }
+    write(&Document { error: fault(failure) })
 }
 
-struct Named<'a>(&'a Outputs);
-
-impl Serialize for Named<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, Described(value))))
+/// A failure as data.
+pub(crate) fn fault(failure: &Failure) -> Fault<'_> {
+    match &failure.error {
+        Some(error) => Fault::new(error, &failure.message, explain),
+        None => Fault::other(own_kind(failure.code), &failure.message),
     }
 }
 
-/// A value with its type.
-struct Described<'a>(&'a Value);
-
-impl Serialize for Described<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let value_type = self.0.value_type().map(|value_type| type_name(&value_type));
-        let mut map = serializer.serialize_map(None)?;
-        if self.0.tensor().is_err() {
-            map.serialize_entry("type", &value_type)?;
-        }
-        match self.0 {
-            Value::Tensor(tensor) => {
-                map.serialize_entry("dtype", dtype_name(tensor.dtype()))?;
-                map.serialize_entry("shape", tensor.shape())?;
-                map.serialize_entry("values", &Values(tensor))?;
-            }
-            Value::Sequence(sequence) => map.serialize_entry("sequence", &list(sequence.values()))?,
-            Value::Optional(optional) => map.serialize_entry("optional", &optional.get().map(Described))?,
-            Value::Map(value) => {
-                map.serialize_entry("keys", &Values(value.keys()))?;
-                map.serialize_entry("map", &list(value.values()))?;
-            }
-            other => map.serialize_entry("text", &other.to_string())?,
-        }
-        map.end()
-    }
-}
-
-fn list(values: &[Value]) -> Vec<Described<'_>> {
-    values.iter().map(Described).collect()
-}
-
-struct Values<'a>(&'a Tensor);
-
-impl Serialize for Values<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.scalars().map(Element))
-    }
-}
-
-struct Element<'a>(Scalar<'a>);
-
-impl Serialize for Element<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0 {
-            Scalar::Int(v) => v.serialize(serializer),
-            Scalar::Uint(v) => v.serialize(serializer),
-            Scalar::Bool(v) => v.serialize(serializer),
-            Scalar::String(v) => v.serialize(serializer),
-            Scalar::Float(v) if v.is_finite() => v.serialize(serializer),
-            Scalar::Double(v) if v.is_finite() => v.serialize(serializer),
-            Scalar::Complex64(re, im) => [re, im].map(|v| Element(Scalar::Float(*v))).serialize(serializer),
-            Scalar::Complex128(re, im) => [re, im].map(|v| Element(Scalar::Double(*v))).serialize(serializer),
-            // JSON has no NaN or infinity: `"NaN"`, `"inf"`, `"-inf"`.
-            other => serializer.collect_str(other),
-        }
+/// The kind of an error that the program finds itself.
+fn own_kind(code: u8) -> &'static str {
+    match code {
+        USAGE => "usage",
+        LOAD => "model",
+        _ => "io",
     }
 }

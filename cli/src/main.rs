@@ -1,13 +1,14 @@
-//! The program `onnxref`: runs ONNX models and the official test cases.
+//! The program `onnxref`: runs, tests, compares, inspects, checks and times ONNX models.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod archive;
 mod failure;
 mod feeds;
+mod interrupt;
 mod json;
-mod json_error;
-mod literal;
+mod manual;
 mod npy;
+mod ops;
 mod options;
 mod output;
 mod print;
@@ -16,35 +17,76 @@ mod run;
 mod test;
 mod value;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// A reference runtime for ONNX: runs a model exactly as the standard says, or says precisely why it can't
-///
-/// A model that needs operators which are not implemented yet is refused at load, with the names of all of them.
 #[derive(Debug, Parser)]
-#[command(name = "onnxref", version, arg_required_else_help = true)]
+#[command(
+    name = "onnxref",
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Example, from the root of the repository:
+  onnxref run onnx-test-data/gather/onnx-1.1.2/pytorch-converted/test_Embedding/model.onnx -i '[[1, 0, 3, 3]]'
+
+Exit status:
+  0  success
+  1  a case failed, values differ, or a model has faults
+  2  wrong usage, or a file that can't be read or written
+  3  a model or an archive can't be loaded
+  4  a run failed
+  5  nothing, or not enough, was tested"
+)]
 struct Cli {
+    #[command(flatten)]
+    global: Global,
+
     #[command(subcommand)]
     command: Command,
+}
+
+/// The flags that every verb has.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Print results and errors as JSON on standard output
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// Print no notes and no progress
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+
+    /// Print more
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Arguments),
     Test(test::Arguments),
+    Ops(ops::Arguments),
+    Completions(manual::Completions),
+    Man(manual::Man),
 }
 
 fn main() -> ExitCode {
-    let (ended, json) = match Cli::parse().command {
-        Command::Run(arguments) => (run::run(&arguments).map(|()| 0), arguments.json),
-        Command::Test(arguments) => (test::test(&arguments), false),
+    let Cli { global, command } = Cli::parse();
+    print::set_quiet(global.quiet);
+    interrupt::handle();
+    let ended = match &command {
+        Command::Run(arguments) => run::run(arguments, &global),
+        Command::Test(arguments) => test::test(arguments, &global),
+        Command::Ops(arguments) => ops::ops(arguments, &global),
+        Command::Completions(arguments) => manual::completions(arguments),
+        Command::Man(arguments) => manual::man(arguments),
     };
     ExitCode::from(ended.unwrap_or_else(|failure| {
         print::error(&failure.text());
-        if json {
+        if global.json {
             // Standard error has it anyway.
-            let _ = json_error::print(&failure);
+            let _ = json::error(&failure);
         }
         failure.code
     }))
@@ -58,5 +100,15 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_fits_a_screen_and_has_an_example() {
+        for command in Cli::command().get_subcommands_mut() {
+            let help = command.clone().bin_name(format!("onnxref {}", command.get_name())).term_width(100);
+            let text = help.clone().render_help().to_string();
+            assert!(text.lines().count() <= 50, "{text}");
+            assert!(text.contains("onnxref ") && text.contains("Example"), "{text}");
+        }
     }
 }

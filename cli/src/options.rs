@@ -1,10 +1,13 @@
 //! The flags for loading a model, and how errors refer to them.
 
 use crate::failure::Failure;
+use crate::{print, report};
 use clap::Args;
-use onnxref::{Compatibility, Limits, LoadOptions, Model};
+use onnxref::{Cancel, Compatibility, Limits, LoadOptions, Model};
+use std::io::Read;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Loading")]
@@ -30,9 +33,43 @@ pub(crate) struct Loading {
     /// Run on at most N threads instead of all processors
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
+
+    /// Map the model's files into memory instead of reading them
+    ///
+    /// A large model is then ready at once, and only the weights that are used take memory. Nobody may change the files
+    /// meanwhile.
+    #[arg(long)]
+    mmap: bool,
+
+    /// Stop a run after this time
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    timeout: Option<Duration>,
 }
 
 impl Loading {
+    /// Loads a model: a file, or `-` for standard input. Prints its notes.
+    pub(crate) fn load(&self, path: &Path) -> Result<Model, Failure> {
+        self.load_as(path, |options| options)
+    }
+
+    /// As [`Loading::load`], with further options.
+    pub(crate) fn load_as(
+        &self,
+        path: &Path,
+        change: impl FnOnce(LoadOptions) -> LoadOptions,
+    ) -> Result<Model, Failure> {
+        let options = change(self.options()?);
+        let loaded = if is_standard_input(path) { options.from_bytes(standard_input()?) } else { options.load(path) };
+        let model = loaded.map_err(|error| report::load(&shown(path), error))?;
+        model.report().iter().for_each(|text| print::note(text));
+        Ok(model)
+    }
+
+    /// What stops a run: the time, if one is given.
+    pub(crate) fn cancel(&self) -> Cancel {
+        self.timeout.map_or_else(Cancel::new, Cancel::after)
+    }
+
     pub(crate) fn options(&self) -> Result<LoadOptions, Failure> {
         let wrong = |flag: &str, text: &str, why: String| Failure::usage(format!("{flag} {text}: {why}"));
         let (mut limits, mut compatibility) = (Limits::default(), Compatibility::default());
@@ -45,8 +82,33 @@ impl Loading {
         }
         let options = Model::options().limits(limits).compatibility(|all| *all = compatibility);
         let options = self.external_root.iter().fold(options.hard_links(self.hard_links), LoadOptions::external_root);
-        Ok(self.threads.iter().fold(options, |options, threads| options.threads(threads.get())))
+        let options = self.threads.iter().fold(options, |options, threads| options.threads(threads.get()));
+        // SAFETY: the caller asked for it, and was told that nobody may change the files.
+        #[allow(unsafe_code)]
+        Ok(if self.mmap { unsafe { options.mmap() } } else { options })
     }
+}
+
+/// Whether a path means standard input.
+pub(crate) fn is_standard_input(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// All of standard input.
+pub(crate) fn standard_input() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut bytes);
+    read.map(|_| bytes).map_err(|e| Failure::usage(format!("standard input: {e}")))
+}
+
+/// How errors name a file.
+pub(crate) fn shown(path: &Path) -> String {
+    if is_standard_input(path) { "standard input".to_string() } else { path.to_string_lossy().into_owned() }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds, such as 0.5".to_string())?;
+    Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
 }
 
 /// Sets a limit: `NAME=VALUE`.

@@ -2,11 +2,10 @@
 
 use crate::failure::{Failure, RUN};
 use crate::value::{Format, Named, split};
-use crate::{npy, print};
+use crate::{interrupt, npy, print};
 use onnxref::{Model, Outputs, Value, quote};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 use tempfile::NamedTempFile;
 
 /// The files for outputs, each in a writable folder.
@@ -73,11 +72,6 @@ pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), F
         file.encode(value.ok_or_else(|| Failure::new(RUN, format!("there is no output {}", quote(file.name))))?)
     };
     let contents = files.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
-    // If no handler can be set, an interruption may leave a file.
-    let _ = ctrlc::set_handler(|| {
-        clean();
-        std::process::exit(130);
-    });
     let mut written = Vec::new();
     for (file, bytes) in files.iter().zip(contents) {
         written.push((file, beside(Path::new(file.path), &bytes).map_err(|e| failed(file, e))?));
@@ -93,24 +87,13 @@ fn beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // as for any new file, minus the umask
     // An interruption waits until the name is known.
-    let mut names = TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut names = interrupt::temporary();
     let mut file = builder.prefix(".onnxref-").tempfile_in(folder(path))?;
     names.push(file.path().to_path_buf());
     drop(names);
     file.write_all(bytes)?;
     file.flush()?;
     Ok(file)
-}
-
-/// The temporary files.
-static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-/// Removes the temporary files.
-fn clean() {
-    for name in TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-        // Files already moved to their places don't exist under this name.
-        let _ = std::fs::remove_file(name);
-    }
 }
 
 /// The folder of a file.
@@ -127,7 +110,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let files = ["a.pb", "b.pb"].map(|name| beside(&folder.path().join(name), b"content").unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
-        clean();
+        interrupt::clean();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         drop(files);
     }

@@ -1,7 +1,11 @@
 //! Standard output and standard error.
 
-use onnxref::{DType, Outputs, Value, ValueType, quote};
+use anstyle::{AnsiColor, Style};
+use comfy_table::{CellAlignment, Table, presets};
+use onnxref::{Outputs, Value, quote};
+use onnxref_view::{plain, type_name};
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Maximum number of elements shown of a sequence or a map.
 const MAX_VALUES: usize = 8;
@@ -26,21 +30,31 @@ fn unless_closed<T>(result: io::Result<T>, otherwise: T) -> io::Result<T> {
     }
 }
 
-/// A header, and a line for each output: name, type, shape, values cut in the middle.
-pub(crate) fn table(outputs: &Outputs) -> io::Result<()> {
+/// A line for each output: name, type, shape, values cut in the middle.
+pub(crate) fn outputs(outputs: &Outputs) -> io::Result<()> {
     let row = |(name, value): (&str, &Value)| {
         let shape = value.tensor().map(|tensor| format!("{:?}", tensor.shape())).unwrap_or_default();
         [plain(name), value.value_type().map_or("?".to_string(), |of| type_name(&of)), shape, values(value)]
     };
-    let header = ["output", "type", "shape", "values"].map(str::to_string);
-    let rows: Vec<[String; 4]> = std::iter::once(header).chain(outputs.iter().map(row)).collect();
-    let width = |column: fn(&[String; 4]) -> &str| rows.iter().map(|r| column(r).chars().count()).max().unwrap_or(0);
-    let (names, types, shapes) = (width(|[name, ..]| name), width(|[_, dtype, ..]| dtype), width(|[_, _, s, _]| s));
-    let mut out = Stdout;
-    for [name, dtype, shape, values] in &rows {
-        writeln!(out, "{name:names$}  {dtype:types$}  {shape:shapes$}  {values}")?;
+    table(["output", "type", "shape", "values"], &[], outputs.iter().map(row))
+}
+
+/// A header and rows in columns; those of numbers are aligned to the right.
+pub(crate) fn table<const N: usize>(
+    header: [&str; N],
+    numbers: &[usize],
+    rows: impl IntoIterator<Item = [String; N]>,
+) -> io::Result<()> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    rows.into_iter().for_each(|row| _ = table.add_row(row));
+    for (k, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if numbers.contains(&k) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
     }
-    out.flush()
+    writeln!(Stdout, "{}", table.trim_fmt())
 }
 
 /// The elements of a value without their types.
@@ -62,39 +76,6 @@ fn values(value: &Value) -> String {
     }
 }
 
-/// The NumPy name of an element type, or the standard's if NumPy has none.
-pub(crate) fn dtype_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Float => "float32",
-        DType::Double => "float64",
-        other => other.name(),
-    }
-}
-
-/// A type as the standard writes it, with the names of [`dtype_name`].
-pub(crate) fn type_name(value_type: &ValueType) -> String {
-    match value_type {
-        ValueType::Tensor(dtype) => dtype_name(*dtype).to_string(),
-        ValueType::Sequence(element) => format!("seq({})", type_name(element)),
-        ValueType::Optional(element) => format!("optional({})", type_name(element)),
-        ValueType::Map(key, element) => format!("map({},{})", dtype_name(*key), type_name(element)),
-        other => other.to_string(),
-    }
-}
-
-/// A number with a comma before every three digits.
-pub(crate) fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let comma = |k: usize| if k > 0 && (digits.len() - k).is_multiple_of(3) { "," } else { "" };
-    digits.chars().enumerate().map(|(k, digit)| format!("{}{digit}", comma(k))).collect()
-}
-
-/// A name, without quotes if that is safe to show.
-fn plain(name: &str) -> String {
-    let quoted = quote(name);
-    if quoted.len() == name.len() + 2 && !name.contains(' ') { name.to_string() } else { quoted }
-}
-
 /// A full path, with characters escaped that could change how the line is shown.
 pub(crate) fn path(text: &str) -> String {
     let escape = |c: char| {
@@ -104,23 +85,37 @@ pub(crate) fn path(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
+/// Whether notes and progress are left out.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn set_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+pub(crate) fn quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
 pub(crate) fn note(text: &str) {
-    to_stderr("note", text);
+    if !quiet() {
+        to_stderr("note", AnsiColor::Cyan, text);
+    }
 }
 
 pub(crate) fn error(text: &str) {
-    to_stderr("error", text);
+    to_stderr("error", AnsiColor::Red, text);
 }
 
-fn to_stderr(what: &str, text: &str) {
+fn to_stderr(what: &str, color: AnsiColor, text: &str) {
+    let style = Style::new().bold().fg_color(Some(color.into()));
     // If standard error is closed, nobody can be told.
-    let _ = writeln!(io::stderr(), "{what}: {text}");
+    let _ = writeln!(anstream::stderr(), "{style}{what}:{style:#} {text}");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onnxref::{Optional, Sequence, Tensor};
+    use onnxref::{DType, Optional, Sequence, Tensor, ValueType};
 
     #[test]
     fn values_that_are_not_tensors() {
@@ -135,13 +130,6 @@ mod tests {
         );
         let long = Value::from(Sequence::new(float.clone(), vec![tensor(&[]); 9]).unwrap());
         assert_eq!(values(&long), "[0, 0, 0, 0, 0, 0, 0, 0, …]");
-        let map = ValueType::Map(DType::Int64, Box::new(ValueType::from(DType::Double).sequence().optional()));
-        assert_eq!(type_name(&map), "map(int64,optional(seq(float64)))");
         assert_eq!(values(&Value::from(Optional::none(float))), "none");
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 }

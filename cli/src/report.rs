@@ -1,8 +1,13 @@
 //! Reports why a model can't be loaded: its faults, and its missing operators.
 
 use crate::failure::{Failure, LOAD, explain};
-use crate::print::{self, grouped};
+use crate::print;
 use onnxref::{Error, Kind, Missing, Needs, Place, quote};
+
+/// A number with a comma before every three digits.
+fn grouped(number: usize) -> String {
+    onnxref_view::grouped(number as u64)
+}
 
 /// Maximum number of listed faults; missing operators are all listed.
 const MAX_FAULTS: usize = 20;

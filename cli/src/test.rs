@@ -1,5 +1,6 @@
 //! `onnxref test`: official test cases.
 
+use crate::Global;
 use crate::archive;
 use crate::failure::{FAILED, Failure, LOAD, NOTHING, RUN, USAGE};
 use crate::options::Loading;
@@ -44,23 +45,19 @@ pub(crate) struct Arguments {
     #[arg(long)]
     strict: bool,
 
-    /// List unsupported cases too, and all reasons
-    #[arg(short, long)]
-    verbose: bool,
-
     #[command(flatten)]
     loading: Loading,
 }
 
 /// Runs the tests and returns the exit code.
-pub(crate) fn test(arguments: &Arguments) -> Result<u8, Failure> {
+pub(crate) fn test(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
     let (mut tally, options) = (Tally::default(), arguments.loading.options()?);
     for path in &arguments.path {
         for case in cases(path)? {
-            tally.count(&case, case.run_with(&options), arguments.verbose).map_err(lost)?;
+            tally.count(&case, case.run_with(&options), global.verbose).map_err(lost)?;
         }
     }
-    tally.print_reasons(arguments.verbose).map_err(lost)?;
+    tally.print_reasons(global.verbose).map_err(lost)?;
     let code = tally.verdict(arguments);
     tally.print_totals().map_err(lost)?;
     Ok(code)

@@ -1,9 +1,10 @@
 //! The arguments of `-i` and `-o`: a name, `=`, and a file or a literal. Reads the files.
 
+use crate::npy;
 use crate::print;
-use crate::{literal, npy};
 use onnxref::bytes::Bytes;
 use onnxref::{Error, Model, Tensor, Value, ValueInfo, ValueType, quote};
+use onnxref_view::literal;
 use std::path::Path;
 
 /// The kinds of file that hold a value.

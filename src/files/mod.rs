@@ -23,6 +23,21 @@ pub(crate) struct LoadedModel {
     pub(crate) ir_version: i64,
     pub(crate) opsets: Vec<(String, i64)>,
     pub(crate) metadata: Vec<(String, String)>,
+    pub(crate) functions: Vec<FunctionInfo>,
+}
+
+/// A function of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FunctionInfo {
+    /// Its domain.
+    pub domain: String,
+    /// Its name.
+    pub name: String,
+    /// Its overload; usually empty.
+    pub overload: String,
+    /// The number of nodes that a call of it becomes.
+    pub nodes: u64,
 }
 
 /// Where the files of a model may be.

@@ -1,11 +1,12 @@
 //! A model while it is loaded: values by id, nodes as read, and the faults found so far.
 
+use super::faults::Faults;
 use super::feeds::{ValueInfo, check_default};
-use crate::error::{Error, Kind, Needs, Result, Unresolved, quote};
+use crate::error::{Error, Result, quote};
 use crate::limits::Budget;
 use crate::operator::{BodyFacts, Label, Made, Resolved};
 use crate::schema::Attribute;
-use crate::value::{Fact, Value, ValueType};
+use crate::value::{Dim, Fact, Value, ValueType};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -28,8 +29,9 @@ pub(super) struct Entry {
     pub(super) name: Arc<str>,
     pub(super) by: By,
     pub(super) fact: Fact,
-    /// The type that the model declares for a node's output.
+    /// The type and the shape that the model declares for a node's output.
     pub(super) declared: Option<ValueType>,
+    pub(super) declared_dims: Option<Box<[Dim]>>,
 }
 
 impl Entry {
@@ -42,6 +44,11 @@ impl Entry {
         }
         (self.by, self.fact) = (by, fact);
         Ok(())
+    }
+
+    /// Whether its value is the same in every run.
+    pub(super) fn is_constant(&self) -> bool {
+        self.fact.value().is_some()
     }
 }
 
@@ -186,98 +193,6 @@ impl NodePlace {
     }
 }
 
-/// Faults in the order they were found, up to a number and a size.
-#[derive(Debug, Default)]
-pub(crate) struct Faults {
-    list: Vec<(Option<usize>, Error)>,
-    left_out: usize,
-    weight: usize,
-    /// No more faults are kept once they exceed this many bytes.
-    most: usize,
-    /// Operators that can't be resolved, each once; the number of nodes that use them; the number of operators beyond
-    /// the list.
-    unresolved: Vec<Unresolved>,
-    unresolved_nodes: usize,
-    unresolved_weight: usize,
-    /// The number of operators and of nodes, resolved or not.
-    pub(crate) operators: usize,
-    pub(crate) nodes: usize,
-}
-
-impl Faults {
-    const KEPT: usize = 1000;
-
-    /// Whether further faults would be dropped.
-    pub(crate) fn full(&self) -> bool {
-        self.list.len() >= Self::KEPT || self.weight >= self.most
-    }
-
-    /// The number of faults found.
-    pub(super) fn count(&self) -> usize {
-        self.list.len() + self.left_out + self.unresolved_nodes
-    }
-
-    /// Lists an operator that can't be resolved, which the node at a place in the draft names first. Gives its number, for
-    /// [`Faults::unresolved`].
-    pub(crate) fn list_unresolved(&mut self, at: usize, error: Error) -> usize {
-        let (missing, full) = (error.kind() == Kind::Unsupported, self.unresolved_weight >= self.most);
-        self.unresolved_weight += error.weight();
-        self.unresolved.push(Unresolved { error: Some(error).filter(|_| !full), missing, at, nodes: 0 });
-        self.unresolved.len() - 1
-    }
-
-    /// Counts a node of an operator that was listed.
-    pub(crate) fn unresolved(&mut self, number: usize) {
-        self.unresolved_nodes += 1;
-        if let Some(unresolved) = self.unresolved.get_mut(number) {
-            unresolved.nodes += 1;
-        }
-    }
-
-    /// A fault of the model.
-    pub(crate) fn push(&mut self, error: Error) {
-        self.push_at(None, error);
-    }
-
-    /// A fault of the node at a place in the draft.
-    pub(super) fn push_at(&mut self, at: Option<usize>, error: Error) {
-        if !self.full() {
-            self.weight += error.weight();
-            self.list.push((at, error));
-        } else {
-            self.left_out += 1;
-        }
-    }
-
-    /// All faults as one error: those of the model first, then those of nodes in the order of the nodes, then the
-    /// operators that are missing here, those with the most nodes first.
-    pub(super) fn finish(&mut self) -> Result<()> {
-        let Faults { mut list, left_out, mut unresolved, operators, nodes, .. } = std::mem::take(self);
-        unresolved.sort_by_key(|unresolved| std::cmp::Reverse(unresolved.nodes));
-        let faults = list.len() + left_out + unresolved.len();
-        let (missing, wrong): (Vec<_>, Vec<_>) = unresolved.into_iter().partition(|unresolved| unresolved.missing);
-        let needs = Needs {
-            missing: missing.iter().filter_map(Unresolved::as_data).collect(),
-            missing_operators: missing.len(),
-            missing_nodes: missing.iter().map(|unresolved| unresolved.nodes).sum(),
-            operators,
-            nodes,
-        };
-        let needs = Some(needs).filter(|needs| needs.missing_operators > 0);
-        // Of two faults of a node that of its operator comes first.
-        let wrong = wrong.into_iter().filter_map(|unresolved| Some((Some(unresolved.at), unresolved.into_error()?)));
-        list.splice(..0, wrong);
-        list.sort_by_key(|(at, _)| *at);
-        let listed = list.into_iter().map(|(_, error)| error);
-        let causes = listed.chain(missing.into_iter().filter_map(Unresolved::into_error)).collect();
-        Error::all(causes, faults, needs).map_or(Ok(()), Err)
-    }
-
-    pub(super) fn most(&self) -> usize {
-        self.most
-    }
-}
-
 /// An input of the graph.
 #[derive(Debug)]
 pub(super) struct DraftInput {
@@ -359,7 +274,7 @@ pub(super) fn new_entry(entries: &mut Vec<Entry>, name: Arc<str>, budget: &Budge
     }
     // The plan has tables of the entries.
     budget.take(32)?;
-    entries.push(Entry { name, by: By::Nothing, fact: Fact::default(), declared: None });
+    entries.push(Entry { name, by: By::Nothing, fact: Fact::default(), declared: None, declared_dims: None });
     let id = u32::try_from(entries.len()).ok().and_then(NonZeroU32::new);
     id.map(Id).ok_or_else(|| Error::unsupported("the model has more than 2^32 - 1 values"))
 }
@@ -373,7 +288,7 @@ impl Draft {
 
     /// Takes back the faults from the draft of a subgraph.
     pub(crate) fn close(&mut self, inner: &mut Draft) {
-        let own = Faults { most: inner.faults.most, ..Faults::default() };
+        let own = Faults::up_to(inner.faults.most());
         self.faults = std::mem::replace(&mut inner.faults, own);
         self.notes.append(&mut inner.notes);
     }
@@ -393,7 +308,7 @@ impl Draft {
 
     /// A draft that keeps faults until they exceed `fault_bytes`.
     pub(crate) fn new(fault_bytes: usize) -> Draft {
-        Draft { faults: Faults { most: fault_bytes.max(1), ..Faults::default() }, ..Draft::default() }
+        Draft { faults: Faults::up_to(fault_bytes.max(1)), ..Draft::default() }
     }
 
     /// Makes room for more nodes, with one value each, and for other values.
@@ -445,9 +360,10 @@ impl Draft {
         }
     }
 
-    /// The type that the model declares for a value that a node produces.
-    pub(crate) fn declare(&mut self, id: Id, value_type: ValueType) {
+    /// The type and the shape that the model declares for a value that a node produces.
+    pub(crate) fn declare(&mut self, id: Id, value_type: ValueType, dims: Option<Vec<Dim>>) {
         let Some(entry) = self.entries.get_mut(id.at()) else { return };
+        entry.declared_dims = entry.declared_dims.take().or(dims.map(Vec::into_boxed_slice));
         match &entry.declared {
             Some(first) if *first != value_type => {
                 let text = format!("{} is declared as {first} and as {value_type}", quote(&entry.name));
@@ -515,6 +431,37 @@ impl Draft {
         outputs: Ids,
     ) {
         self.nodes.push(DraftNode::new(place, resolved, attributes, inputs, outputs));
+    }
+
+    /// Gives a symbol of the declared shapes a size. Returns whether an input has it.
+    pub(crate) fn set_dimension(&mut self, name: &str, size: usize) -> bool {
+        let set = |dims: Option<&mut [Dim]>| {
+            let mut found = false;
+            for dim in dims.unwrap_or_default() {
+                if matches!(dim, Dim::Symbol(symbol) if symbol == name) {
+                    (*dim, found) = (Dim::Fixed(size), true);
+                }
+            }
+            found
+        };
+        let mut found = false;
+        for DraftInput { info, id, .. } in &mut self.inputs {
+            found |= set(info.shape.as_deref_mut());
+            set(self.entries.get_mut(id.at()).and_then(|entry| entry.fact.dims.as_deref_mut()));
+        }
+        self.outputs.iter_mut().for_each(|(info, _)| _ = set(info.shape.as_deref_mut()));
+        self.entries.iter_mut().for_each(|entry| _ = set(entry.declared_dims.as_deref_mut()));
+        found
+    }
+
+    /// The symbols of the inputs' shapes.
+    pub(crate) fn symbols(&self) -> Vec<&str> {
+        let dims = self.inputs.iter().flat_map(|input| input.info.shape.iter().flatten());
+        let mut symbols: Vec<&str> =
+            dims.filter_map(|dim| if let Dim::Symbol(name) = dim { Some(name.as_str()) } else { None }).collect();
+        symbols.sort();
+        symbols.dedup();
+        symbols
     }
 
     /// Gives the last node its subgraphs.

@@ -83,8 +83,8 @@ mod tests {
         let limits = Limits::default();
         let graph = Graph::new(draft, true, &limits, &Budget::new(&limits))?;
         let (feeds, mut slots, context) = (feeds.map(Some), Slots::default(), Context::new(1, limits));
-        graph.run(Feeds::Own(&feeds), &mut slots, &context)?;
-        Ok((graph.node_places().len(), graph.take(0, Feeds::Own(&feeds), &mut slots)?))
+        graph.run(Feeds::Own(&feeds), &mut slots, &context, None)?;
+        Ok((graph.node_infos().len(), graph.take(0, Feeds::Own(&feeds), &mut slots)?))
     }
 
     #[test]

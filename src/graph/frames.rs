@@ -1,6 +1,7 @@
 //! Runs nodes with bodies, on a stack of frames on the heap: however deeply bodies nest, the thread's stack doesn't grow.
 
 use super::run::Slots;
+use super::watch::Watching;
 use super::{Graph, Node, Runs};
 use crate::error::{Error, Result};
 use crate::operator::{Context, Feeds, Resume, Sources, Step, Values};
@@ -29,11 +30,12 @@ impl Graph {
         feeds: Feeds<'_>,
         slots: &mut Slots,
         context: &Context,
+        watch: &mut Watching<'_>,
     ) -> Result<()> {
         // The innermost body is the last one.
         let mut frames = vec![first];
         while let Some(Frame { body, slots: inner, .. }) = frames.last_mut() {
-            let mut next = body.run_from(0, NO_FEEDS, inner, context)?;
+            let mut next = body.run_from(0, NO_FEEDS, inner, context, watch)?;
             while next.is_none() {
                 let Some(ended) = frames.pop() else { return Ok(()) };
                 let (graph, feeds, slots) = match frames.last_mut() {
@@ -48,8 +50,8 @@ impl Graph {
                     (Step::Done(mut values), _) => {
                         let checked = node.check_outputs(&mut values, None, context);
                         checked.map_err(|error| node.place.locate(error))?;
-                        node.finish(&mut values, slots, context);
-                        graph.run_from(at + 1, feeds, slots, context)?
+                        node.finish(&mut values, slots, context, watch)?;
+                        graph.run_from(at + 1, feeds, slots, context, watch)?
                     }
                 };
                 if next.is_none() && frames.is_empty() {
@@ -185,7 +187,7 @@ mod tests {
         let mut context = Context::new(1, limits);
         context.cancel = cancel;
         let (feeds, mut slots) = (feeds.map(Some), Slots::default());
-        graph.run(Feeds::Own(&feeds), &mut slots, &context)?;
+        graph.run(Feeds::Own(&feeds), &mut slots, &context, None)?;
         graph.take(0, Feeds::Own(&feeds), &mut slots)
     }
 

@@ -1,7 +1,8 @@
 //! Infers types and makes operators: node by node, each after the nodes that it reads from.
 
-use super::draft::{By, Draft, DraftNode, Entry, Faults, Id};
+use super::draft::{By, Draft, DraftNode, Entry, Id};
 use super::expand;
+use super::faults::Faults;
 use super::order::{Order, sort};
 use super::passes::Fold;
 use super::types::{self, Types};
@@ -174,14 +175,17 @@ impl Unknown {
 /// infers for them.
 fn make(node: &mut DraftNode, entries: &[Entry], bodies: &[BodyFacts]) -> Result<(Types, Vec<Fact>)> {
     let Some(resolved) = &node.resolved else { return Ok(Default::default()) };
-    let (schema, attributes) = (&resolved.schema, std::mem::take(&mut node.attributes));
+    let schema = &resolved.schema;
     types::check_arity(schema, node.inputs.iter().map(Option::is_some), node.outputs.iter().map(Option::is_some))?;
     let fact = |id: &Option<Id>| entries.get((*id)?.at()).map(|entry| &entry.fact);
     let facts: SmallVec<[Option<&Fact>; 4]> = node.inputs.iter().map(fact).collect();
     let given = facts.iter().map(|fact| Some(fact.as_ref()?.value_type.clone()));
     let checked = types::check(schema, given, node.outputs.len());
+    if resolved.is_missing() {
+        return Ok((checked?, Vec::new()));
+    }
     // Faults of attributes come before those of types.
-    let operator = resolved.load(&attributes, &facts, node.outputs.len(), bodies)?;
+    let operator = resolved.load(&node.attributes, &facts, node.outputs.len(), bodies)?;
     let types = checked?;
     // If this fails, the run fails too, and its error has the values.
     let inferred = operator.infer(&facts).unwrap_or_default();

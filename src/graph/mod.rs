@@ -1,10 +1,13 @@
 //! A model's graph: read as a [`Draft`], changed by passes, planned once, run often.
 
+mod details;
 mod draft;
 mod expand;
+mod faults;
 mod feeds;
 mod frames;
 mod infer;
+mod macs;
 mod order;
 mod passes;
 mod plan;
@@ -12,10 +15,16 @@ mod run;
 #[cfg(test)]
 mod testing;
 mod types;
+mod watch;
 
+pub(crate) use details::Details;
+pub use details::{Fate, GraphDetails, MemoryPlan, NodeDetails, Origin, ValueDetails};
 pub(crate) use draft::{Draft, DraftBody, Id, Ids, Names, NodePlace};
 pub use feeds::ValueInfo;
+pub use macs::macs;
 pub(crate) use run::Slots;
+pub(crate) use watch::Watching;
+pub use watch::{NodeInfo, Watch};
 
 use crate::error::Result;
 use crate::limits::{Budget, Limits};
@@ -84,6 +93,7 @@ struct Body {
 
 #[derive(Debug)]
 struct NodeOutput {
+    name: Arc<str>,
     /// Where the value goes; `None` if the node doesn't name it.
     slot: Option<u32>,
     /// The type, if known before a run; else the declared one.
@@ -128,11 +138,6 @@ impl Graph {
             passes::run(&mut draft);
         }
         Ok(plan::plan(draft, node_count))
-    }
-
-    /// The place in the model of each node that runs.
-    pub(crate) fn node_places(&self) -> impl ExactSizeIterator<Item = &NodePlace> {
-        self.nodes.iter().map(|node| &node.place)
     }
 
     /// The place of an input.

@@ -7,6 +7,7 @@ use crate::operator::{Made, Source};
 use crate::value::{Dim, Value};
 use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Plans a draft that has no faults and whose operators are made.
 pub(super) fn plan(draft: Draft, node_count: usize) -> Graph {
@@ -62,9 +63,9 @@ fn plan_as(draft: Draft, node_count: usize, body: bool) -> Graph {
     }
 }
 
-/// The last reader of each value.
+/// The last reader of a value.
 #[derive(Clone, Copy, PartialEq)]
-enum LastUse {
+pub(super) enum LastUse {
     Never,
     /// By the node at this place.
     Node(usize),
@@ -72,7 +73,7 @@ enum LastUse {
     Output,
 }
 
-fn last_uses(entries: &[Entry], nodes: &[DraftNode], outputs: &[(ValueInfo, Id)]) -> Vec<LastUse> {
+pub(super) fn last_uses(entries: &[Entry], nodes: &[DraftNode], outputs: &[(ValueInfo, Id)]) -> Vec<LastUse> {
     let mut last = vec![LastUse::Never; entries.len()];
     let mut mark = |id: Id, by| {
         if let Some(last) = last.get_mut(id.at()) {
@@ -168,10 +169,14 @@ impl Plan {
                     self.slots - 1
                 })
             });
-            let declared = || entries.get((*id)?.at()).and_then(|entry| entry.declared.clone());
+            let entry = id.and_then(|id| entries.get(id.at()));
+            let name = entry.map_or_else(Arc::default, |entry| entry.name.clone());
             outputs.push(match known {
-                Some(known) => NodeOutput { slot, value_type: Some(known), declared: false },
-                None => NodeOutput { slot, value_type: declared(), declared: true },
+                Some(known) => NodeOutput { name, slot, value_type: Some(known), declared: false },
+                None => {
+                    let declared = entry.and_then(|entry| entry.declared.clone());
+                    NodeOutput { name, slot, value_type: declared, declared: true }
+                }
             });
             let (Some(id), Some(slot)) = (*id, slot) else { continue };
             if let Some(source) = self.sources.get_mut(id.at()) {

@@ -1,6 +1,7 @@
 //! Running a graph: a loop over its nodes.
 
 use super::frames::Frame;
+use super::watch::Watching;
 use super::{Graph, Node, NodeOutput, Output, Runs, types};
 use crate::error::{Error, Kind, Result, quote};
 use crate::operator::{Call, Context, Control, Feeds, Operator, Resume, Source, Sources, Step, Values};
@@ -45,12 +46,18 @@ impl Slots {
 impl Graph {
     /// Runs all nodes. `feeds` has one place for each of the graph's inputs, already checked.
     /// `slots` may hold values of an earlier run; afterwards it holds the outputs.
-    pub(crate) fn run(&self, feeds: Feeds<'_>, slots: &mut Slots, context: &Context) -> Result<()> {
+    pub(crate) fn run(
+        &self,
+        feeds: Feeds<'_>,
+        slots: &mut Slots,
+        context: &Context,
+        mut watch: Watching<'_>,
+    ) -> Result<()> {
         slots.clear(context);
         context.start();
         slots.reserve(self);
-        if let Some(frame) = self.run_from(0, feeds, slots, context)? {
-            self.run_frames(frame, feeds, slots, context)?;
+        if let Some(frame) = self.run_from(0, feeds, slots, context, &mut watch)? {
+            self.run_frames(frame, feeds, slots, context, &mut watch)?;
         }
         for (k, output) in self.outputs.iter().enumerate() {
             let Some(declared) = &output.check else { continue };
@@ -71,20 +78,24 @@ impl Graph {
         feeds: Feeds<'_>,
         slots: &mut Slots,
         context: &Context,
+        watch: &mut Watching<'_>,
     ) -> Result<Option<Frame<'g>>> {
         for (at, node) in self.nodes.iter().enumerate().skip(first) {
             context.next_node()?;
             let sources = self.sources(feeds, slots);
+            if let Some(watch) = watch {
+                node.starts(&sources, &mut **watch)?;
+            }
             match &node.operator {
                 Runs::Plain(operator) => {
                     let ran = node.run(&**operator, sources, context);
                     let mut values = ran.map_err(|error| node.place.locate(error))?;
-                    node.finish(&mut values, slots, context);
+                    node.finish(&mut values, slots, context, watch)?;
                 }
                 Runs::Control(bodies) => {
                     let started = node.start(&*bodies.control, sources, context);
                     match started.map_err(|error| node.place.locate(error))? {
-                        (Step::Done(mut values), _) => node.finish(&mut values, slots, context),
+                        (Step::Done(mut values), _) => node.finish(&mut values, slots, context, watch)?,
                         (Step::Enter { body, feeds: given }, resume) => {
                             return self.enter(at, body, given, resume, self.sources(feeds, slots), context).map(Some);
                         }
@@ -180,7 +191,16 @@ impl Node {
 
     /// Puts the outputs into their slots, and drops values that are not needed any more.
     #[inline]
-    pub(super) fn finish(&self, values: &mut Values, slots: &mut Slots, context: &Context) {
+    pub(super) fn finish(
+        &self,
+        values: &mut Values,
+        slots: &mut Slots,
+        context: &Context,
+        watch: &mut Watching<'_>,
+    ) -> Result<()> {
+        if let Some(watch) = watch {
+            self.ends(values, &mut **watch)?;
+        }
         for (output, value) in self.outputs.iter().zip(values.drain(..)) {
             if let Some(held) = output.slot.and_then(|slot| slots.0.get_mut(slot as usize)) {
                 *held = Some(value);
@@ -191,6 +211,7 @@ impl Node {
                 value.release(&context.memory);
             }
         }
+        Ok(())
     }
 
     /// Checks the types of inputs that were unknown at load. Returns the types of the outputs.

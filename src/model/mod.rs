@@ -1,18 +1,20 @@
 //! A model: load it, query its inputs and outputs, run it.
 
 mod inputs;
+mod inspection;
 mod options;
 mod outputs;
 mod runner;
 
 pub use inputs::Inputs;
+pub use inspection::Inspection;
 pub use options::{IntoBytes, LoadOptions};
 pub use outputs::Outputs;
 pub use runner::Runner;
 
 use crate::error::{Error, Result, quote};
 use crate::files::LoadedModel;
-use crate::graph::{Graph, Slots, ValueInfo};
+use crate::graph::{Graph, NodeInfo, Slots, ValueInfo, Watch, Watching};
 use crate::limits::Limits;
 use crate::operator::{Cancel, Context, Feeds};
 use crate::value::Value;
@@ -47,24 +49,6 @@ struct Loaded {
     /// State of finished runs for later ones to reuse, mainly memory.
     #[allow(clippy::vec_box)] // a box is moved faster
     idle: Mutex<Vec<Box<(Slots, Context)>>>,
-}
-
-/// A node of a model: [`Model::nodes`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct NodeInfo<'a> {
-    /// Its position in its graph or function, from 0.
-    pub index: usize,
-    /// Its name; empty if it has none.
-    pub name: &'a str,
-    /// Its operator.
-    pub operator: &'a str,
-    /// The operator's domain; empty for `ai.onnx`.
-    pub domain: &'a str,
-    /// The version (`since_version`) of the operator that applies.
-    pub version: i64,
-    /// The calls of model functions around it, outermost first, as errors show them.
-    pub function: Option<&'a str>,
 }
 
 impl Model {
@@ -138,14 +122,7 @@ impl Model {
     /// The nodes that a run executes, in order. Nodes that are computed at load, and nodes whose outputs are never read,
     /// are not among them: see [`LoadOptions::optimize`].
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeInfo<'_>> {
-        self.0.graph.node_places().map(|place| NodeInfo {
-            index: place.index as usize,
-            name: &place.name,
-            operator: &place.operator.name,
-            domain: &place.operator.domain,
-            version: place.operator.version.unwrap_or(0),
-            function: place.function.as_deref(),
-        })
+        self.0.graph.node_infos()
     }
 
     /// Harmless departures from the standard, and parts of the model that are not used, one line each.
@@ -159,7 +136,7 @@ impl Model {
     /// [`Kind::Input`](crate::Kind::Input): a feed is missing, is not an input of the model, or doesn't have the
     /// declared type and shape; or an operator refuses a value.
     pub fn run(&self, inputs: Inputs<'_>) -> Result<Outputs> {
-        self.run_until(inputs, None)
+        self.run_until(inputs, None, None)
     }
 
     /// As [`Model::run`], until `cancel` is called or its time is up.
@@ -178,10 +155,39 @@ impl Model {
     /// # Ok::<(), onnxref::Error>(())
     /// ```
     pub fn run_with(&self, inputs: Inputs<'_>, cancel: &Cancel) -> Result<Outputs> {
-        self.run_until(inputs, Some(cancel))
+        self.run_until(inputs, Some(cancel), None)
     }
 
-    fn run_until(&self, inputs: Inputs<'_>, cancel: Option<&Cancel>) -> Result<Outputs> {
+    /// As [`Model::run_with`], while `watch` sees each node and its values.
+    ///
+    /// # Errors
+    /// As [`Model::run_with`], and those of the watch.
+    ///
+    /// ```
+    /// use onnxref::{Cancel, Model, NodeInfo, Result, Value, Watch, inputs};
+    ///
+    /// /// The names of the values that were computed.
+    /// struct Names(Vec<String>);
+    ///
+    /// impl Watch for Names {
+    ///     fn ends(&mut self, _: NodeInfo<'_>, outputs: &[(&str, &Value)]) -> Result<()> {
+    ///         self.0.extend(outputs.iter().map(|(name, _)| name.to_string()));
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let model = Model::load("onnx-test-data/gather/onnx-1.12.0/node/test_gather_elements_0/model.onnx")?;
+    /// let feeds = inputs![ndarray::array![[1f32, 2.0], [3.0, 4.0]], ndarray::array![[0i64, 0], [1, 0]]];
+    /// let mut names = Names(Vec::new());
+    /// model.run_watched(feeds, &Cancel::new(), &mut names)?;
+    /// assert_eq!(names.0, ["y"]);
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    pub fn run_watched(&self, inputs: Inputs<'_>, cancel: &Cancel, watch: &mut dyn Watch) -> Result<Outputs> {
+        self.run_until(inputs, Some(cancel), Some(watch))
+    }
+
+    fn run_until(&self, inputs: Inputs<'_>, cancel: Option<&Cancel>, watch: Watching<'_>) -> Result<Outputs> {
         let graph = &self.0.graph;
         let mut feeds: SmallVec<[Option<&Value>; 4]> = SmallVec::from_elem(None, graph.inputs.len());
         inputs.place(self, &mut feeds)?;
@@ -191,7 +197,7 @@ impl Model {
         let mut state = idle.unwrap_or_else(|| self.state());
         let (slots, context) = &mut *state;
         context.cancel = cancel.cloned();
-        graph.run(feeds, slots, context)?;
+        graph.run(feeds, slots, context, watch)?;
         let mut outputs = Outputs::default();
         for (k, output) in graph.outputs.iter().enumerate() {
             let value = graph.take(k, feeds, slots)?;

@@ -1,8 +1,8 @@
 //! How to load a model.
 
-use super::Model;
-use crate::error::Result;
-use crate::files::{ModelFiles, Places};
+use super::{Inspection, Model};
+use crate::error::{Error, Result, quote};
+use crate::files::{LoadedModel, ModelFiles, Places};
 use crate::graph::Graph;
 use crate::limits::{Limits, exceeded};
 use crate::onnx;
@@ -23,12 +23,13 @@ pub struct LoadOptions {
     threads: Option<usize>,
     limits: Limits,
     optimize: bool,
+    dimensions: Vec<(String, usize)>,
 }
 
 impl Default for LoadOptions {
     fn default() -> LoadOptions {
-        let (registry, places, threads, limits) = Default::default();
-        LoadOptions { registry, places, threads, limits, optimize: true }
+        let (registry, places, threads, limits, dimensions) = Default::default();
+        LoadOptions { registry, places, threads, limits, optimize: true, dimensions }
     }
 }
 
@@ -120,6 +121,13 @@ impl LoadOptions {
         self
     }
 
+    /// Gives a symbol in the shapes of the inputs, such as `batch`, a size: the model then takes only that, and more is
+    /// known about its values at load.
+    pub fn dimension(mut self, name: impl Into<String>, size: usize) -> LoadOptions {
+        self.dimensions.push((name.into(), size));
+        self
+    }
+
     /// Accepts non-standard behaviour of other engines.
     pub fn compatibility(mut self, change: impl FnOnce(&mut Compatibility)) -> LoadOptions {
         change(&mut self.registry.compatibility);
@@ -175,10 +183,8 @@ impl LoadOptions {
     /// As [`Model::load`].
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Model> {
         let path = path.as_ref();
-        let files = ModelFiles::new(Some(path), self.places.clone(), self.limits.clone());
-        let check = |head: &[u8], size| if openvino::is_ir(head) { Ok(()) } else { onnx::check_head(head, size) };
-        let file = files.model(path, check)?;
-        self.parse(file, Some(path), !self.places.mmap, &files)
+        let files = self.files(Some(path));
+        self.parse(self.read(path, &files)?, Some(path), !self.places.mmap, &files)
     }
 
     /// As [`Model::from_bytes`], with these options.
@@ -186,22 +192,81 @@ impl LoadOptions {
     /// # Errors
     /// As [`Model::from_bytes`].
     pub fn from_bytes(&self, bytes: impl IntoBytes) -> Result<Model> {
-        let (bytes, allowed) = (bytes.into_bytes(), self.limits.file_bytes);
+        self.parse(self.check(bytes.into_bytes())?, None, true, &self.files(None))
+    }
+
+    /// Reads a model, and says what it holds and what was made of it, even if it can't run.
+    ///
+    /// # Errors
+    /// The file can't be read, or is not a model at all. Other faults are in [`Inspection::error`].
+    ///
+    /// ```
+    /// let path = "onnx-test-data/gather/onnx-1.12.0/node/test_gather_elements_0/model.onnx";
+    /// let found = onnxref::Model::options().inspect(path)?;
+    /// assert_eq!((found.graph.nodes.len(), found.graph.nodes[0].operator.as_str()), (1, "GatherElements"));
+    /// assert!(found.error.is_none());
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    pub fn inspect(&self, path: impl AsRef<Path>) -> Result<Inspection> {
+        let path = path.as_ref();
+        let files = self.files(Some(path));
+        self.examine(self.read(path, &files)?, Some(path), !self.places.mmap, &files)
+    }
+
+    /// As [`LoadOptions::inspect`], of the content of a model file.
+    ///
+    /// # Errors
+    /// As [`LoadOptions::inspect`].
+    pub fn inspect_bytes(&self, bytes: impl IntoBytes) -> Result<Inspection> {
+        self.examine(self.check(bytes.into_bytes())?, None, true, &self.files(None))
+    }
+
+    fn files(&self, path: Option<&Path>) -> ModelFiles {
+        ModelFiles::new(path, self.places.clone(), self.limits.clone())
+    }
+
+    fn read(&self, path: &Path, files: &ModelFiles) -> Result<Bytes> {
+        let check = |head: &[u8], size| if openvino::is_ir(head) { Ok(()) } else { onnx::check_head(head, size) };
+        files.model(path, check)
+    }
+
+    fn check(&self, bytes: Bytes) -> Result<Bytes> {
+        let allowed = self.limits.file_bytes;
         if bytes.len() as u64 > allowed {
             return Err(exceeded("file_bytes", "the model has", bytes.len() as u128, "bytes", allowed));
         }
-        let files = ModelFiles::new(None, self.places.clone(), self.limits.clone());
-        self.parse(bytes, None, true, &files)
+        Ok(bytes)
     }
 
-    fn parse(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<Model> {
+    /// Reads the model into a draft. `read` says whether the file was read into memory, not mapped.
+    fn draft(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<LoadedModel> {
         let mut loaded = if openvino::is_ir(&file) {
             openvino::load(&file, path, &self.registry, files)?
         } else {
             onnx::load(file, read, &self.registry, files)?
         };
+        for (name, size) in &self.dimensions {
+            if !loaded.draft.set_dimension(name, *size) {
+                let symbols: Vec<String> = loaded.draft.symbols().into_iter().map(quote).collect();
+                let has = if symbols.is_empty() { "none".to_string() } else { symbols.join(", ") };
+                let text = format!("no input has a dimension {}: the symbols of their shapes are {has}", quote(name));
+                return Err(Error::input(text).about(name));
+            }
+        }
+        Ok(loaded)
+    }
+
+    fn parse(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<Model> {
+        let mut loaded = self.draft(file, path, read, files)?;
         let draft = std::mem::take(&mut loaded.draft);
         let graph = Graph::new(draft, self.optimize, &self.limits, &files.budget)?;
         Ok(Model::new(loaded, graph, self.threads.unwrap_or(usize::MAX), self.limits.clone()))
+    }
+
+    fn examine(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<Inspection> {
+        let mut loaded = self.draft(file, path, read, files)?;
+        let draft = std::mem::take(&mut loaded.draft);
+        let details = Graph::details(draft, self.optimize, &self.limits, &files.budget)?;
+        Ok(Inspection::new(loaded, details))
     }
 }

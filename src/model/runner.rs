@@ -83,7 +83,7 @@ impl Runner {
             self.checked = true;
         }
         let (slots, context) = &mut *self.state;
-        graph.run(Feeds::Own(&self.feeds), slots, context)?;
+        graph.run(Feeds::Own(&self.feeds), slots, context, None)?;
         self.ran = true;
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::opsets::{Opsets, domain_of, opsets};
 use super::proto::{AttributeProto, FunctionProto, NodeProto};
 use super::scan;
 use crate::error::{Error, Result, escape, operator_label, quote};
-use crate::files::ModelFiles;
+use crate::files::{FunctionInfo, ModelFiles};
 use crate::graph::{Ids, Names, NodePlace};
 use crate::limits::{Budget, exceeded};
 use crate::registry::Registry;
@@ -70,7 +70,7 @@ impl Functions {
                 return Err(Error::model(format!("functions #{first} and #{second} are both called {label}")));
             }
             let text = name.len() + domain.len() + overload.len();
-            files.budget.take((2 * size_of::<Function>() + 256 + 2 * text) as u64)?;
+            files.budget.take((2 * size_of::<Function>() + 512 + 4 * text) as u64)?;
             functions.places.entry(name).or_default().push(functions.list.len());
             functions.list.push(Function {
                 proto: proto.clone(),
@@ -98,6 +98,20 @@ impl Functions {
         }
         functions.count_nodes(files.limits.nodes as u64)?;
         Ok(functions)
+    }
+
+    /// Each function, in the order of the file.
+    pub(super) fn infos(&self) -> Vec<FunctionInfo> {
+        let mut infos: Vec<(usize, FunctionInfo)> = Vec::new();
+        for (name, places) in &self.places {
+            for (place, function) in places.iter().filter_map(|place| Some((*place, self.list.get(*place)?))) {
+                let Function { domain, overload, nodes, .. } = function;
+                let (domain, overload) = (domain.clone(), overload.clone());
+                infos.push((place, FunctionInfo { domain, name: name.clone(), overload, nodes: *nodes }));
+            }
+        }
+        infos.sort_by_key(|(place, _)| *place);
+        infos.into_iter().map(|(_, info)| info).collect()
     }
 
     /// The place of a function.

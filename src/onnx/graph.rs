@@ -60,7 +60,7 @@ pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFi
         nodes: 0,
     };
     loader.graph(graph, imports)?;
-    Ok(LoadedModel { draft: loader.draft, ir_version, opsets, metadata })
+    Ok(LoadedModel { functions: loader.functions.infos(), draft: loader.draft, ir_version, opsets, metadata })
 }
 
 pub(super) fn decoded<M: Message + Default>(bytes: Bytes) -> Result<M> {
@@ -147,14 +147,16 @@ impl Loader<'_> {
         for info in &outputs {
             if let Some(value_type) = info.value_type.clone() {
                 let id = self.value(scope, &info.name)?;
-                self.draft.declare(id, value_type);
+                self.draft.declare(id, value_type, info.shape.clone());
             }
         }
         for info in parts.declared {
             let info = info?;
             if let (Some(name), Some(value_type)) = (&info.name, types::declared(&info)) {
-                let id = self.value(scope, name)?;
-                self.draft.declare(id, value_type);
+                let (id, files) = (self.value(scope, name)?, self.files);
+                // What can't be read isn't checked.
+                let dims = types::declared_dims(&info, &files.limits, &files.budget).unwrap_or_default();
+                self.draft.declare(id, value_type, dims);
             }
         }
         for node in parts.nodes {
@@ -313,14 +315,14 @@ impl Loader<'_> {
             }
         }
         let (place, read) = match self.resolve(&scope.opsets, domain, &op_type, &place)? {
-            Ok(resolved) => {
+            Some(resolved) => {
                 let place = place(resolved.label.clone());
                 let attributes = scope.bind(proto.attribute, budget).map_err(|error| vec![error]);
                 let read = |protos| attribute::read(protos, &resolved, self.ir_version, self.files);
                 let read = attributes.and_then(read);
                 (place, read.map(|given| (resolved, given)))
             }
-            Err(_) => {
+            None => {
                 let place = place(Arc::new(Label::new(&op_type, domain, None)));
                 self.inner_operators(scope, &place, proto.attribute)?;
                 (place, Err(Vec::new()))

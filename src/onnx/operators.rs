@@ -18,14 +18,14 @@ const SCHEMA: u64 = 8 << 10;
 const LOOKED_UP: u64 = 1 << 10;
 
 impl Loader<'_> {
-    /// The operator of a node at a place. If it can't be resolved, the node is counted.
+    /// The operator of a node at a place. If it can't run, the node is counted.
     pub(super) fn resolve(
         &mut self,
         opsets: &Opsets,
         domain: &str,
         op_type: &str,
         place: &dyn Fn(Arc<Label>) -> NodePlace,
-    ) -> Result<Found> {
+    ) -> Result<Option<Arc<Resolved>>> {
         self.draft.faults.nodes += 1;
         let opset = opsets.get(domain);
         let found = match self.operators.get(domain, op_type, opset) {
@@ -33,22 +33,27 @@ impl Loader<'_> {
             None => {
                 self.files.budget.take(LOOKED_UP + 4 * (op_type.len() + domain.len()) as u64)?;
                 self.draft.faults.operators += 1;
-                let (at, found) = (self.draft.place(), self.look_up(opset, domain, op_type));
-                if found.is_ok() {
-                    self.files.budget.take(SCHEMA)?;
-                }
-                let found = found.map(Arc::new).map_err(|error| {
-                    let error = place(Arc::new(Label::new(op_type, domain, None))).locate(error);
-                    self.draft.faults.list_unresolved(at, error)
-                });
+                let at = self.draft.place();
+                let found = match self.look_up(opset, domain, op_type) {
+                    Ok(resolved) => {
+                        self.files.budget.take(SCHEMA)?;
+                        let why = resolved.missing().map(|why| place(resolved.label.clone()).locate(why));
+                        let unresolved = why.map(|why| self.draft.faults.list_unresolved(at, why));
+                        Found { resolved: Some(Arc::new(resolved)), unresolved }
+                    }
+                    Err(why) => {
+                        let why = place(Arc::new(Label::new(op_type, domain, None))).locate(why);
+                        Found { resolved: None, unresolved: Some(self.draft.faults.list_unresolved(at, why)) }
+                    }
+                };
                 self.operators.insert(domain, op_type, opset, found.clone());
                 found
             }
         };
-        if let Err(listed) = &found {
-            self.draft.faults.unresolved(*listed);
+        if let Some(listed) = found.unresolved {
+            self.draft.faults.unresolved(listed);
         }
-        Ok(found)
+        Ok(found.resolved)
     }
 
     fn look_up(&self, opset: Option<i64>, domain: &str, op_type: &str) -> Result<Resolved> {

@@ -90,6 +90,16 @@ pub(super) fn declared(info: &ValueInfoProto) -> Option<ValueType> {
     }
 }
 
+/// The declared shape of a tensor, if there is one.
+pub(super) fn declared_dims(info: &ValueInfoProto, limits: &Limits, budget: &Budget) -> Result<Option<Vec<Dim>>> {
+    match info.r#type.as_ref().and_then(|proto| proto.value.as_ref()) {
+        Some(type_proto::Value::TensorType(tensor)) => {
+            tensor.shape.as_ref().map(|shape| dims(&shape.dim, limits, budget)).transpose()
+        }
+        _ => Ok(None),
+    }
+}
+
 /// The declaration of an input or output of the graph.
 pub(super) fn value_info(proto: &ValueInfoProto, limits: &Limits, budget: &Budget) -> (ValueInfo, Result<()>) {
     let name = proto.name.clone().unwrap_or_default();

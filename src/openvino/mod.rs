@@ -7,7 +7,7 @@ use crate::error::{Error, Kind, Remedy, Result, quote};
 use crate::files::{LoadedModel, ModelFiles};
 use crate::graph::{Draft, NODE_BYTES, Names, NodePlace, ValueInfo};
 use crate::operator::{Label, Resolved};
-use crate::registry::{Lookup, Registry};
+use crate::registry::{Found, Lookup, Registry};
 use crate::schema::{self, Attribute, AttributeKind, OPENVINO_DOMAIN};
 use crate::tensor::{Shape, Tensor};
 use crate::value::{Dim, Value};
@@ -48,7 +48,7 @@ pub(crate) fn load(file: &[u8], path: Option<&Path>, registry: &Registry, files:
     draft.may_sort = true;
     let opsets = vec![(OPENVINO_DOMAIN.to_string(), i64::from(net.version))];
     let metadata = if net.name.is_empty() { Vec::new() } else { vec![("name".to_string(), net.name)] };
-    Ok(LoadedModel { draft, ir_version: net.version.into(), opsets, metadata })
+    Ok(LoadedModel { draft, ir_version: net.version.into(), opsets, metadata, functions: vec![] })
 }
 
 struct Reader<'a> {
@@ -217,16 +217,17 @@ impl Reader<'_> {
             None => {
                 self.files.budget.take(1024 + 4 * (layer.kind.len() + layer.version.len()) as u64)?;
                 self.draft.faults.operators += 1;
-                let (at, found) = (self.draft.node_count(), self.look_up(layer).map(Arc::new));
-                let found = found.map_err(|error| self.draft.faults.list_unresolved(at, place.locate(error)));
+                let at = self.draft.node_count();
+                let (resolved, why) =
+                    self.look_up(layer).map_or_else(|e| (None, Some(e)), |r| (Some(Arc::new(r)), None));
+                let unresolved = why.map(|why| self.draft.faults.list_unresolved(at, place.locate(why)));
+                let found = Found { resolved, unresolved };
                 self.operators.insert(&layer.version, &layer.kind, None, found.clone());
                 found
             }
         };
-        if let Err(listed) = &found {
-            self.draft.faults.unresolved(*listed);
-        }
-        Ok(found.ok())
+        found.unresolved.into_iter().for_each(|listed| self.draft.faults.unresolved(listed));
+        Ok(found.resolved)
     }
 
     fn look_up(&self, layer: &Layer) -> Result<Resolved> {
@@ -238,8 +239,8 @@ impl Reader<'_> {
             return Err(Error::unsupported(text));
         };
         if schema::versions(OPENVINO_DOMAIN, &layer.kind).is_empty() {
-            let version = quote(&layer.version);
-            return Err(Error::unsupported(format!("the operator is not implemented (operator set {version})")));
+            let set = quote(&layer.version);
+            return Err(Error::unsupported(format!("the operator is not implemented (operator set {set})")));
         }
         self.registry.resolve(OPENVINO_DOMAIN, &layer.kind, version)
     }

@@ -25,7 +25,7 @@ pub use crate::schema::Attribute;
 pub use crate::tensor::NewTensor;
 pub use crate::value::Fact;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::schema::Schema;
 use crate::value::Value;
 use smallvec::SmallVec;
@@ -88,6 +88,8 @@ pub(crate) enum Make {
     Expand(Expand),
     /// A user's operator.
     Custom(LoadCustom),
+    /// The standard has it, but it is not implemented: its nodes are only checked.
+    Missing,
 }
 
 impl fmt::Debug for Make {
@@ -97,6 +99,7 @@ impl fmt::Debug for Make {
             Make::Control(_) => "Control",
             Make::Expand(_) => "Expand",
             Make::Custom(_) => "Custom",
+            Make::Missing => "Missing",
         })
     }
 }
@@ -185,6 +188,7 @@ impl Resolved {
                 let mut body = Body::default();
                 expand(&node, &mut body).map(|()| Made::Body(body))
             }
+            Make::Missing => Err(not_implemented()),
         }
     }
 
@@ -193,8 +197,23 @@ impl Resolved {
         matches!(self.make, Make::Control(_))
     }
 
+    /// Why its nodes can't run, if they can't.
+    pub(crate) fn missing(&self) -> Option<Error> {
+        self.is_missing().then(not_implemented)
+    }
+
+    /// Whether its nodes can only be checked.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self.make, Make::Missing)
+    }
+
     /// Whether a user made it.
     pub(crate) fn is_custom(&self) -> bool {
         matches!(self.make, Make::Custom(_))
     }
+}
+
+#[cold]
+fn not_implemented() -> Error {
+    Error::unsupported("the operator is not implemented")
 }

@@ -17,24 +17,17 @@
 //! defined at the top of the table.
 
 mod parse;
+mod table;
 
 use crate::error::{Error, Kind, Result, operator_label, quote};
 use crate::tensor::Tensor;
 use crate::value::{TypeSet, ValueType};
-use std::sync::OnceLock;
+use table::{OPENVINO, STANDARD, all_blocks, blocks_start, table};
 
-static STANDARD: &str = include_str!("standard.txt");
-
-/// Operators of OpenVINO: another table in the same format.
-static OPENVINO: &str = include_str!("openvino.txt");
+pub(crate) use table::versions;
 
 /// The domain of OpenVINO's operators.
 pub(crate) const OPENVINO_DOMAIN: &str = "org.openvinotoolkit";
-
-/// The table that a domain is in.
-fn table(domain: &str) -> &'static str {
-    if domain == OPENVINO_DOMAIN { OPENVINO } else { STANDARD }
-}
 
 /// What the standard says about one version of one operator.
 #[derive(Debug, Clone, PartialEq)]
@@ -221,83 +214,33 @@ pub fn newest(domain: &str) -> Option<i64> {
         .ok()
 }
 
-/// The versions of an operator in the standard, oldest first: `since_version` and block of each.
-pub(crate) fn versions(domain: &str, name: &str) -> Vec<(i64, &'static str)> {
-    let key = if domain.is_empty() { name.to_string() } else { format!("{domain}.{name}") };
-    let mut found = Vec::new();
-    let mut rest = first_block(table(domain), &key);
-    while let Some((head, block, next)) = split_block(rest) {
-        match head.split_once(' ') {
-            Some((k, version)) if k == key => {
-                if let Some(version) = version.split(' ').next().and_then(|v| v.parse().ok()) {
-                    found.push((version, block));
-                }
-            }
-            _ => break,
-        }
-        rest = next;
-    }
-    found
-}
-
-/// Every operator version of the standard.
-#[cfg(test)]
-fn all_blocks() -> impl Iterator<Item = &'static str> {
-    let mut rest = STANDARD.get(blocks_start(STANDARD)..).unwrap_or("");
-    std::iter::from_fn(move || {
-        let (_, block, next) = split_block(rest)?;
-        rest = next;
-        Some(block)
+/// Every operator that has a schema here, as domain and name, sorted: those of the standard, then those of OpenVINO that
+/// run here. The domain is empty for `ai.onnx`.
+///
+/// ```
+/// assert!(onnxref::schema::operators().any(|(domain, name)| domain.is_empty() && name == "Gather"));
+/// ```
+pub fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let mut last = "";
+    all_blocks(STANDARD).chain(all_blocks(OPENVINO)).filter_map(move |block| {
+        let key = block.split(' ').next().filter(|key| *key != last)?;
+        last = key;
+        Some(key.rsplit_once('.').unwrap_or(("", key)))
     })
 }
 
-/// The start of the first block: after the comments and the sets of types.
-fn blocks_start(table: &'static str) -> usize {
-    static STANDARD_START: OnceLock<usize> = OnceLock::new();
-    let find = || next_block(table).unwrap_or(0);
-    if std::ptr::eq(table, STANDARD) { *STANDARD_START.get_or_init(find) } else { find() }
-}
-
-/// The start of the next block: after an empty line.
-fn next_block(text: &str) -> Option<usize> {
-    let mut from = 0;
-    loop {
-        // Faster than a search for both at once.
-        let at = from + text.get(from..)?.find('\n')?;
-        if text.as_bytes().get(at + 1) == Some(&b'\n') {
-            return Some(at + 2);
-        }
-        from = at + 1;
-    }
-}
-
-/// The table from the first block on whose operator is not below `key`.
-fn first_block(table: &'static str, key: &str) -> &'static str {
-    let text = table.get(blocks_start(table)..).unwrap_or("");
-    // Invariant: blocks that start before `low` are below the key, those that start at or after `high` are not.
-    let (mut low, mut high) = (0, text.len());
-    while low < high {
-        // The table is plain ASCII: every place is a boundary.
-        let middle = low + (high - low) / 2;
-        // The first block that starts after the middle, or else the one that `low` starts.
-        let after = text.get(middle..high).and_then(next_block).map(|at| middle + at);
-        let start = after.filter(|&at| at < high).unwrap_or(low);
-        let head = text.get(start..).and_then(|t| t.split(' ').next()).unwrap_or("");
-        if head < key {
-            low = text.get(start..).and_then(next_block).map_or(text.len(), |at| start + at);
-        } else {
-            high = start;
-        }
-    }
-    text.get(low..).unwrap_or("")
-}
-
-/// The head line and the whole of the first block, and what follows it.
-fn split_block(text: &str) -> Option<(&str, &str, &str)> {
-    let split = next_block(text).and_then(|next| Some((text.get(..next - 2)?, text.get(next..)?)));
-    let (block, rest) = split.unwrap_or((text.trim_end(), ""));
-    let head = block.lines().next().filter(|head| !head.is_empty())?;
-    Some((head, block, rest))
+/// Every version of an operator, oldest first.
+///
+/// ```
+/// let gather: Vec<i64> = onnxref::schema::history("", "Gather")?.iter().map(|schema| schema.since_version).collect();
+/// assert_eq!(gather, [1, 11, 13]);
+/// # Ok::<(), onnxref::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Kind::Unsupported`] for a domain that isn't in the standard; [`Kind::Model`] for an operator that isn't.
+pub fn history(domain: &str, name: &str) -> Result<Vec<Schema>> {
+    known(domain, name)?.into_iter().map(|(_, block)| parsed(block)).collect()
 }
 
 /// The version of an operator under an opset: the newest one up to the opset.
@@ -306,25 +249,9 @@ fn split_block(text: &str) -> Option<(&str, &str, &str)> {
 /// [`Kind::Unsupported`] for a domain that isn't in the standard; [`Kind::Model`] for an operator that isn't,
 /// for one that came later and for one that was removed.
 pub fn resolve(domain: &str, name: &str, opset: i64) -> Result<Schema> {
-    if newest(domain).is_none() {
-        return Err(Error::unsupported(format!(
-            "domain {} is not in the standard and has no operators here",
-            quote(domain)
-        )));
-    }
-    let versions = versions(domain, name);
+    let versions = known(domain, name)?;
     let label = operator_label(domain, name);
-    let Some((first, _)) = versions.first() else {
-        if domain == OPENVINO_DOMAIN {
-            // Its table has only the operators that run here: others may exist.
-            return Err(Error::unsupported(format!("{label} is not implemented")));
-        }
-        if is_experimental(domain, name) {
-            let text = format!("{label} was an experimental operator, which ONNX dropped in release 1.5");
-            return Err(Error::unsupported(text));
-        }
-        return Err(Error::model(format!("{label} is not an ONNX operator")));
-    };
+    let first = versions.first().map_or(1, |(first, _)| *first);
     let Some((_, block)) = versions.iter().rev().find(|(since, _)| *since <= opset) else {
         if is_experimental(domain, name) {
             let text = format!("{label} was an experimental operator before opset {first}");
@@ -332,11 +259,10 @@ pub fn resolve(domain: &str, name: &str, opset: i64) -> Result<Schema> {
         }
         return Err(Error::model(format!("{label} is not in opset {opset}: it came with opset {first}")));
     };
-    let schema =
-        Schema::parse(block).map_err(|e| Error::new(Kind::Unsupported, format!("the table of the standard: {e}")))?;
+    let schema = parsed(block)?;
     match &schema.deprecated {
         // An operator's first version is valid, even if it was deprecated later.
-        Some(by) if schema.since_version > *first => {
+        Some(by) if schema.since_version > first => {
             let since = schema.since_version;
             let by = match versions.iter().find(|(later, _)| *later > since) {
                 Some((later, _)) => format!(" and came back with opset {later}"),
@@ -347,6 +273,34 @@ pub fn resolve(domain: &str, name: &str, opset: i64) -> Result<Schema> {
         }
         _ => Ok(schema),
     }
+}
+
+/// The versions of an operator that exists.
+fn known(domain: &str, name: &str) -> Result<Vec<(i64, &'static str)>> {
+    if newest(domain).is_none() {
+        return Err(Error::unsupported(format!(
+            "domain {} is not in the standard and has no operators here",
+            quote(domain)
+        )));
+    }
+    let versions = versions(domain, name);
+    let label = operator_label(domain, name);
+    if versions.is_empty() {
+        if domain == OPENVINO_DOMAIN {
+            // Its table has only the operators that run here: others may exist.
+            return Err(Error::unsupported(format!("{label} is not implemented")));
+        }
+        if is_experimental(domain, name) {
+            let text = format!("{label} was an experimental operator, which ONNX dropped in release 1.5");
+            return Err(Error::unsupported(text));
+        }
+        return Err(Error::model(format!("{label} is not an ONNX operator")));
+    }
+    Ok(versions)
+}
+
+fn parsed(block: &str) -> Result<Schema> {
+    Schema::parse(block).map_err(|e| Error::new(Kind::Unsupported, format!("the table of the standard: {e}")))
 }
 
 /// Operators of releases before 1.5 whose status was experimental: the standard's table doesn't have them.
@@ -378,7 +332,7 @@ mod tests {
     fn every_block_parses_and_is_found() {
         let mut count = 0;
         let mut last = (String::new(), 0);
-        for block in all_blocks() {
+        for block in all_blocks(STANDARD) {
             let schema = Schema::parse(block).unwrap_or_else(|e| panic!("{e}\n{block}"));
             let head = block.split(' ').next().unwrap().to_string();
             assert!((&last.0, last.1) < (&head, schema.since_version), "{head} is out of order");
@@ -394,8 +348,22 @@ mod tests {
     }
 
     #[test]
+    fn operators_have_their_history() {
+        let all: Vec<(&str, &str)> = operators().collect();
+        assert_eq!(all.len(), 228);
+        assert_eq!((all[0], all[227]), (("", "Abs"), ("org.openvinotoolkit", "Gather")));
+        let count: usize = all.iter().map(|(domain, name)| history(domain, name).unwrap().len()).sum();
+        assert_eq!(count, 659 + 3);
+        let gather = history("", "Gather").unwrap();
+        assert_eq!(gather[1], resolve("", "Gather", 12).unwrap());
+        let error = |domain, name| history(domain, name).unwrap_err();
+        assert_eq!(error("", "Nonsense").to_string(), "Nonsense is not an ONNX operator");
+        assert_eq!(error("com.example", "Gather").kind(), Kind::Unsupported);
+    }
+
+    #[test]
     fn every_parameter_has_types() {
-        for block in all_blocks() {
+        for block in all_blocks(STANDARD) {
             let schema = Schema::parse(block).unwrap();
             for parameter in schema.inputs.iter().chain(&schema.outputs) {
                 assert!(!parameter.types.is_empty(), "{}: {}", schema.label(), parameter.name);

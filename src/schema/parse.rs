@@ -1,6 +1,7 @@
 //! Parses the format of the table.
 
-use super::{Arity, Attribute, AttributeKind, AttributeSchema, Parameter, STANDARD, Schema, blocks_start};
+use super::table::{STANDARD, blocks_start};
+use super::{Arity, Attribute, AttributeKind, AttributeSchema, Parameter, Schema};
 use crate::dtype::{DType, DTypes};
 use crate::error::{Error, Result, quote};
 use crate::value::{TypeSet, ValueType};

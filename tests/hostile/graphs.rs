@@ -268,10 +268,15 @@ fn what_this_runtime_does_not_have() {
         let opset = |m: &mut ModelProto| m.opset_import[0].version = Some(version);
         case(format!("opset {version}"), &opset, "is the newest that is known", &[At::Value(version.into())]);
     }
-    for op in ["LSTM", "GRU", "RNN", "Conv", "MaxPool", "TopK"] {
+    for op in ["GlobalAveragePool", "GlobalMaxPool", "Det", "RandomNormalLike"] {
         case(
             op.to_string(),
-            &|m| node_of(m, 0).op_type = Some(op.into()),
+            &|m| {
+                let node = node_of(m, 0);
+                node.op_type = Some(op.into());
+                node.attribute.clear();
+                node.input.truncate(1);
+            },
             "is not implemented",
             &[At::Node(0), operator(op)],
         );

@@ -149,21 +149,23 @@ function list(columns, rows) {
 }
 
 /** Shows an error, or hides it if there is none. `accept` loads with a departure from the standard allowed. */
-function fail(place, error, accept) {
+function fail(place, error, allow = [], accept = null) {
   place.replaceChildren();
   place.hidden = !error;
   if (!error) return;
   place.append(element("p", {}, error.message));
   const causes = error.causes ?? [];
   if (error.needs) {
-    const row = ({ operator, nodes, reason, first }) => [operator, String(nodes), first ?? "", reason];
+    const row = ({ domain, operator, version, nodes, reason, first }) => [
+      `${domain ? `${domain}::` : ""}${operator}${version === null ? "" : `-${version}`}`, String(nodes),
+      first.node ?? `#${first.node_index}`, reason,
+    ];
     place.append(list(["operator", "nodes", "first node", "why it can't run"], error.needs.missing.map(row)));
   }
   const others = causes.filter((cause) => cause.message !== error.message && !(error.needs && cause.kind === "unsupported"));
   if (others.length > 0) place.append(element("ul", {}, ...others.map((cause) => element("li", {}, cause.message))));
-  if (error.count > causes.length) place.append(element("p", {}, `${error.count} faults in all`));
-  const allow = accept ? [...new Set(causes.map((cause) => cause.allow).filter(Boolean))] : [];
-  if (allow.length > 0) {
+  if (error.faults > causes.length) place.append(element("p", {}, `${error.faults} faults in all`));
+  if (accept && allow.length > 0) {
     const text = `Accept ${allow.map((name) => name.replaceAll("_", " ")).join(", ")}`;
     place.append(element("button", { type: "button", onclick: () => accept(allow) }, text));
   }
@@ -205,13 +207,13 @@ async function open(files, allow = []) {
   $("status").textContent = "";
   $("model").hidden = false;
   $("model-name").textContent = main.name;
-  fail($("failure"), answer.error, (more) => open(files, [...allow, ...more]));
-  describe(answer.description);
+  fail($("failure"), answer.error, answer.allow, (more) => open(files, [...allow, ...more]));
+  describe(answer.description, Boolean(answer.model));
   $("model-name").focus();
   $("model").scrollIntoView();
 }
 
-function describe(description) {
+function describe(description, runs) {
   const { inputs = [], tables = [], notes = [], picture } = description ?? {};
   $("notes").replaceChildren(...notes.map((note) => element("li", {}, note)));
   $("tables").replaceChildren(
@@ -224,7 +226,7 @@ function describe(description) {
     }),
   );
   showPicture(picture);
-  $("run").hidden = !description;
+  $("run").hidden = !runs;
   $("outputs").replaceChildren();
   $("time").textContent = "";
   fail($("run-failure"), null);
@@ -316,12 +318,12 @@ async function run(event) {
   $("go").disabled = false;
   $("stop").hidden = true;
   if (mine !== current) return;
-  for (const { input, message } of answer.faults ?? []) {
+  for (const { input, message } of answer.fields ?? []) {
     const field = mine.fields.find((field) => field.input.name === input);
     if (field) mark(field.text, field.fault, message);
   }
   $("time").textContent = answer.error ? "" : `${answer.milliseconds.toFixed(answer.milliseconds < 10 ? 2 : 0)} ms`;
-  fail($("run-failure"), answer.faults ? null : answer.error);
+  fail($("run-failure"), answer.fields ? null : answer.error);
   if (answer.error) {
     $("outputs").replaceChildren();
     document.querySelector("#fields [aria-invalid=true]")?.focus();
@@ -442,10 +444,10 @@ async function runExample() {
   const origins = shape ? (await ask(positions(shape)))?.outputs?.[0].value.values : null;
   if (mine !== typed) return;
   for (const name of ["data", "indices"]) {
-    const fault = (answer.faults ?? []).find(({ input }) => input === name);
+    const fault = (answer.fields ?? []).find(({ input }) => input === name);
     mark($(name), $(`${name}-fault`), fault?.message ?? null);
   }
-  fail($("example-failure"), answer.faults ? null : answer.error);
+  fail($("example-failure"), answer.fields ? null : answer.error);
   $("example-grids").replaceChildren();
   if (answer.error) return;
   const shown = [...answer.inputs, ...answer.outputs].map(({ name, value }) => ({ name, value, ...show(value) }));

@@ -6,8 +6,6 @@
 
 mod describe;
 mod examples;
-#[path = "../../cli/src/literal.rs"]
-mod literal;
 mod print;
 mod random;
 mod session;

@@ -1,15 +1,14 @@
 //! Values and errors as JSON for the page.
 
-use onnxref::{DType, Error, Missing, Remedy, Scalar, Tensor, Value, ValueType, quote};
+use onnxref::{Error, Remedy, Scalar, Tensor, Value, quote};
+use onnxref_view::error::Fault;
+use onnxref_view::type_name;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value as Json, json};
 use std::fmt::{self, Display};
 
 /// Longer tensors are given as a text that is cut in the middle.
 const MAX_VALUES: usize = 256;
-
-/// Maximum number of faults and of missing operators that are shown.
-const MAX_FAULTS: usize = 100;
 
 /// A value with its type: `{"type": .., "shape": .., "values": ..}`. A sequence is `{"type": .., "sequence": [..]}`, an
 /// optional `{"type": .., "optional": ..}` with null for none, a map `{"type": .., "keys": .., "map": [..]}`.
@@ -85,51 +84,31 @@ pub(crate) fn nested(shape: &[usize], elements: &[String]) -> String {
     format!("[{}]", parts.join(comma))
 }
 
-/// `{"error": {"kind": .., "message": .., "count": N, "causes": [..], "needs": ..}}`
+/// `{"error": FAULT, "allow": [..]}`: what went wrong, and the departures from the standard that would help.
 pub(crate) fn error(error: &Error) -> Json {
-    let cause = |cause: &Error| {
-        let allow = match cause.remedy() {
-            Some(Remedy::Allow(name)) => Some(name),
-            _ => None,
-        };
-        json!({ "kind": cause.kind().to_string(), "message": Explained(cause).to_string(), "allow": allow })
-    };
-    let needs = error.needs().map(|needs| {
-        let missing = |missing: &Missing| {
-            let first = &missing.first;
-            let first = first.node.clone().or_else(|| first.node_index.map(|index| format!("#{index}")));
-            json!({
-                "operator": missing.to_string(), "nodes": missing.nodes, "reason": missing.reason, "first": first,
-            })
-        };
-        json!({
-            "text": needs.to_string(),
-            "missing": needs.missing.iter().take(MAX_FAULTS).map(missing).collect::<Vec<_>>(),
-        })
-    });
-    json!({ "error": {
-        "kind": error.kind().to_string(),
-        "message": Explained(error).to_string(),
-        "count": error.fault_count(),
-        "causes": error.causes().iter().take(MAX_FAULTS).map(cause).collect::<Vec<_>>(),
-        "needs": needs,
-    } })
+    let explain = |error: &Error| Explained(error).to_string();
+    let mut allow: Vec<&str> = Vec::new();
+    for cause in error.causes() {
+        if let Some(Remedy::Allow(name)) = cause.remedy()
+            && !allow.contains(&name)
+        {
+            allow.push(name);
+        }
+    }
+    json!({ "error": Fault::new(error, explain(error), explain), "allow": allow })
 }
 
 /// As [`error`], for an error of the page.
 pub(crate) fn plain(message: &str) -> Json {
-    json!({ "error": {
-        "kind": "input", "message": message, "count": 1, "causes": [{ "kind": "input", "message": message }],
-    } })
+    json!({ "error": Fault::other("input", message) })
 }
 
-/// As [`plain`], for values that inputs can't take: `"faults": [{"input": .., "message": ..}]`.
-pub(crate) fn refused(faults: Vec<(String, String)>) -> Json {
-    let message = faults.iter().map(|(input, why)| format!("input {}: {why}", quote(input)));
-    let Json::Object(mut answer) = plain(&message.collect::<Vec<_>>().join("; ")) else { return Json::Null };
-    let faults = faults.into_iter().map(|(input, why)| json!({ "input": input, "message": why }));
-    answer.insert("faults".to_string(), faults.collect());
-    Json::Object(answer)
+/// As [`plain`], for values that inputs can't take: `"fields": [{"input": .., "message": ..}]`.
+pub(crate) fn refused(fields: Vec<(String, String)>) -> Json {
+    let message = fields.iter().map(|(input, why)| format!("input {}: {why}", quote(input)));
+    let message = message.collect::<Vec<_>>().join("; ");
+    let fields: Json = fields.into_iter().map(|(input, why)| json!({ "input": input, "message": why })).collect();
+    json!({ "error": Fault::other("input", message), "fields": fields })
 }
 
 /// An error's text, with what the page's user may do.
@@ -146,28 +125,11 @@ impl Display for Explained<'_> {
     }
 }
 
-/// A name as it is, or quoted if it has characters that could change how the text around it is shown.
-pub(crate) fn safe(name: &str) -> String {
-    let quoted = quote(name);
-    if quoted.len() == name.len() + 2 { name.to_string() } else { quoted }
-}
-
-/// The NumPy name of an element type, or the standard's if NumPy has none.
-pub(crate) fn dtype_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Float => "float32",
-        DType::Double => "float64",
-        other => other.name(),
-    }
-}
-
-/// A type as the standard writes it, with the names of [`dtype_name`].
-pub(crate) fn type_name(value_type: &ValueType) -> String {
-    match value_type {
-        ValueType::Tensor(dtype) => dtype_name(*dtype).to_string(),
-        ValueType::Sequence(element) => format!("seq({})", type_name(element)),
-        ValueType::Optional(element) => format!("optional({})", type_name(element)),
-        ValueType::Map(key, element) => format!("map({},{})", dtype_name(*key), type_name(element)),
-        other => other.to_string(),
-    }
+/// A text with every character escaped that could change how the text around it is shown.
+pub(crate) fn safe(text: &str) -> String {
+    let escape = |c: char| match c {
+        '"' | '\\' => c.to_string(),
+        c => quote(&c.to_string()).trim_matches('"').to_string(),
+    };
+    text.chars().map(escape).collect()
 }

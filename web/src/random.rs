@@ -85,7 +85,8 @@ mod tests {
         for dtype in DType::all() {
             let random = Random { shape: vec![3, 4], seed: 7, low: -1, high: 1 };
             let text = literal(Some(dtype), &random).unwrap();
-            let tensor = crate::literal::parse(&text, Some(dtype)).unwrap_or_else(|why| panic!("{dtype}: {why}"));
+            let tensor =
+                onnxref_view::literal::parse(&text, Some(dtype)).unwrap_or_else(|why| panic!("{dtype}: {why}"));
             assert_eq!((tensor.dtype(), tensor.shape()), (dtype, [3, 4].as_slice()));
         }
     }

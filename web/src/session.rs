@@ -2,8 +2,10 @@
 
 use crate::print::{self, Explained, Valued};
 use crate::random::Random;
-use crate::{describe, examples, literal, random};
-use onnxref::{Compatibility, Error, Inputs, Model, Outputs, Tensor, Value, ValueInfo};
+use crate::{describe, examples, random};
+use onnxref::bytes::Bytes;
+use onnxref::{Compatibility, Error, Inputs, LoadOptions, Model, Outputs, Tensor, Value, ValueInfo};
+use onnxref_view::literal;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -98,24 +100,25 @@ impl Session {
         }
     }
 
+    /// Describes a model and loads it. A model that can't run is described too.
     fn load(&mut self, bytes: Vec<u8>, allow: &[String]) -> Result<Json, Json> {
-        let files = std::mem::take(&mut self.files);
-        let load = || -> Result<Model, Error> {
-            let mut compatibility = Compatibility::default();
-            allow.iter().try_for_each(|name| compatibility.allow(name))?;
-            let mut options = Model::options()
-                .change_limits(|limits| limits.run_bytes = RUN_BYTES)
-                .compatibility(|accepted| *accepted = compatibility);
-            for (name, content) in files {
-                options = options.external_data(name, content);
+        let options = options(std::mem::take(&mut self.files), allow).map_err(|error| print::error(&error))?;
+        let bytes = Bytes::from(bytes);
+        let found = options.inspect_bytes(bytes.clone()).map_err(|error| print::error(&error))?;
+        let loaded = options.from_bytes(bytes);
+        let description = describe::describe(&found, loaded.as_ref().ok());
+        match loaded {
+            Ok(model) => {
+                self.last += 1;
+                self.models.insert(self.last, model);
+                Ok(json!({ "model": self.last, "description": description }))
             }
-            options.from_bytes(bytes)
-        };
-        let model = load().map_err(|error| print::error(&error))?;
-        let answer = describe::describe(&model);
-        self.last += 1;
-        self.models.insert(self.last, model);
-        Ok(json!({ "model": self.last, "description": answer }))
+            Err(error) => {
+                let Json::Object(mut answer) = print::error(&error) else { return Err(Json::Null) };
+                answer.insert("description".to_string(), description);
+                Err(Json::Object(answer))
+            }
+        }
     }
 
     fn model(&self, number: u32) -> Result<&Model, Json> {
@@ -123,9 +126,18 @@ impl Session {
     }
 }
 
+fn options(files: Vec<(String, Vec<u8>)>, allow: &[String]) -> Result<LoadOptions, Error> {
+    let mut compatibility = Compatibility::default();
+    allow.iter().try_for_each(|name| compatibility.allow(name))?;
+    let options = Model::options()
+        .change_limits(|limits| limits.run_bytes = RUN_BYTES)
+        .compatibility(|accepted| *accepted = compatibility);
+    Ok(files.into_iter().fold(options, |options, (name, content)| options.external_data(name, content)))
+}
+
 fn run(model: &Model, feeds: Vec<Feed>) -> Result<Json, Json> {
     let mut values: Vec<(String, Tensor)> = Vec::new();
-    let mut faults = Vec::new();
+    let mut fields = Vec::new();
     for feed in feeds {
         let dtype = |name: &str| model.inputs().find(|info| info.name == name).and_then(ValueInfo::dtype);
         let (name, value) = match feed {
@@ -141,11 +153,11 @@ fn run(model: &Model, feeds: Vec<Feed>) -> Result<Json, Json> {
         };
         match value {
             Ok(tensor) => values.push((name, tensor)),
-            Err(why) => faults.push((name, why)),
+            Err(why) => fields.push((name, why)),
         }
     }
-    if !faults.is_empty() {
-        return Err(print::refused(faults));
+    if !fields.is_empty() {
+        return Err(print::refused(fields));
     }
     let inputs: Inputs<'_> = values.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
     let outputs = model.run(inputs).map_err(|error| {
@@ -216,10 +228,10 @@ mod tests {
             ask(&mut session, &json!({ "run": { "model": loaded["model"], "inputs": inputs } }), b"")
         };
         let answer = run("[1, ", "[0.5]");
-        assert_eq!(answer["faults"].as_array().unwrap().len(), 2);
-        assert!(answer["faults"][1]["message"].as_str().unwrap().starts_with("0.5 at [0] is not a valid int64"));
+        assert_eq!(answer["fields"].as_array().unwrap().len(), 2);
+        assert!(answer["fields"][1]["message"].as_str().unwrap().starts_with("0.5 at [0] is not a valid int64"));
         let answer = run("[[1, 2, 3], [4, 5, 6], [7, 8, 9]]", "[0, 1, 2]");
-        assert_eq!(answer["faults"][0]["input"], "indices", "{answer}");
+        assert_eq!(answer["fields"][0]["input"], "indices", "{answer}");
     }
 
     #[test]

@@ -14,6 +14,9 @@ const official = CASES.find(({ name }) => name === "test_gather_2d_indices");
 const model = fileURLToPath(official.path);
 const strange = join(scratch, "strange <img src=x onerror=alert(1)>.onnx");
 writeFileSync(strange, "This is not a model.");
+// The same model with an operator of the standard that isn't implemented.
+const missing = join(scratch, "missing.onnx");
+writeFileSync(missing, official.model.toString("latin1").replace("Gather*", "Resize*"), "latin1");
 
 try {
   await withPageOpen();
@@ -67,10 +70,18 @@ async function withPageOpen() {
     assert.match(await text("#model-name"), /<img src=x/);
     assert.ok(await evaluate(`document.getElementById("run").hidden`));
 
+    // A model that can't run is described, with the reason.
+    await drop([missing]);
+    await until(`document.getElementById("model-name").textContent === "missing.onnx"`);
+    assert.match(await text("#failure"), /Resize/);
+    assert.match(await text("#tables"), /Resize-13/);
+    assert.ok(await evaluate(`document.getElementById("run").hidden`));
+    if (pictures) await picture(join(pictures, "missing.png"));
+
     // A model, by drag and drop.
     await drop([model]);
-    await until(`document.getElementById("failure").hidden && !document.getElementById("run").hidden`);
-    assert.equal(await text("#model-name"), "model.onnx");
+    await until(`document.getElementById("model-name").textContent === "model.onnx" && !document.getElementById("run").hidden`);
+    assert.ok(await evaluate(`document.getElementById("failure").hidden`));
     const tables = await text("#tables");
     for (const shown of ["Gather-13", "data", "float32", "[3, 3]", "ai.onnx", "backend-test"]) {
       assert.ok(tables.includes(shown), `${shown} is not in the tables`);

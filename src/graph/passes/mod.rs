@@ -59,8 +59,8 @@ mod tests {
     /// The nodes that run, and what they give.
     fn run(graph: &Graph, feed: Value) -> (Vec<String>, Value) {
         let (feeds, mut slots, context) = ([Some(feed)], Slots::default(), Context::new(1, Limits::default()));
-        graph.run(Feeds::Own(&feeds), &mut slots, &context).unwrap();
-        let names = graph.node_places().map(|place| place.name.to_string()).collect();
+        graph.run(Feeds::Own(&feeds), &mut slots, &context, None).unwrap();
+        let names = graph.node_infos().map(|node| node.name.to_string()).collect();
         (names, graph.take(0, Feeds::Own(&feeds), &mut slots).unwrap())
     }
 
@@ -95,7 +95,7 @@ mod tests {
         // The second entry of `ids` does not exist.
         let graph = plan(draft(Some(vec![0i64].into())), true);
         let (feeds, mut slots) = ([Some([1f32].into())], Slots::default());
-        let error = graph.run(Feeds::Own(&feeds), &mut slots, &Context::new(1, Limits::default())).unwrap_err();
+        let error = graph.run(Feeds::Own(&feeds), &mut slots, &Context::new(1, Limits::default()), None).unwrap_err();
         assert_eq!(error.place().value, Some(1));
     }
 
@@ -114,7 +114,7 @@ mod tests {
         };
         for (count, nodes) in [(1000, 0), (100_000, 1)] {
             let graph = Graph::new(draft(count), true, &limits, &Budget::new(&limits)).unwrap();
-            assert_eq!(graph.node_places().len(), nodes, "{count}");
+            assert_eq!(graph.node_infos().len(), nodes, "{count}");
             assert_eq!(run(&graph, [0f32].into()).1, vec![1f32; count].into());
         }
     }

@@ -1,6 +1,6 @@
 //! Tensors written as JSON: `3`, `[1, -1]`, `[[1.5, 2], [3, "NaN"]]`, `["a", "b"]`, `[true, false]`.
 
-use crate::print::dtype_name;
+use crate::names::dtype_name;
 use half::{bf16, f16};
 use onnxref::{DType, Scalar, Tensor};
 use serde_json::Value;
@@ -14,7 +14,10 @@ const MAX_VALUE: usize = 60;
 /// A decimal is rounded once, to the nearest value. Nothing else changes a value: an integer that is out of range or
 /// that a float type can't hold exactly, a fraction for an integer type, and a number that is not an 8-bit float are
 /// errors.
-pub(crate) fn parse(text: &str, declared: Option<DType>) -> Result<Tensor, String> {
+///
+/// # Errors
+/// If the text is not JSON, or not a tensor of the type, with the place in it.
+pub fn parse(text: &str, declared: Option<DType>) -> Result<Tensor, String> {
     let value: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let dtype = declared.unwrap_or_else(|| type_of(&value));
     let mut literal = Literal { dtype, shape: shape_of(&value, dtype), elements: Elements::new(dtype) };

@@ -1,55 +1,43 @@
 //! Errors as JSON.
 
-use crate::failure::{Failure, LOAD, USAGE, explain};
-use crate::json;
 use onnxref::{Error, Missing, Needs, Place};
 use serde::Serialize;
-use std::io;
 
-/// Prints `{"error": {"kind": .., "message": .., "faults": N, "causes": [..], "needs": ..}}`.
-pub(crate) fn print(failure: &Failure) -> io::Result<()> {
-    let kind = failure.error.as_ref().map_or(own_kind(failure.code).to_string(), |error| error.kind().to_string());
-    let causes = match &failure.error {
-        Some(error) => error.causes().iter().map(|cause| Cause::new(cause, explain(cause))).collect(),
-        None => vec![Cause { kind: kind.clone(), message: failure.message.clone(), place: None }],
-    };
-    json::line(&Document {
-        error: Fault {
-            kind,
-            message: &failure.message,
-            faults: failure.error.as_ref().map_or(1, Error::fault_count),
-            causes,
-            needs: failure.error.as_ref().and_then(Error::needs).map(Needed::new),
-        },
-    })
-}
-
-/// The kind of an error that the program finds itself.
-fn own_kind(code: u8) -> &'static str {
-    match code {
-        USAGE => "usage",
-        LOAD => "model",
-        _ => "io",
-    }
-}
-
+/// What went wrong: `{"kind": .., "message": .., "faults": N, "causes": [..], "needs": ..}`. Each cause has a kind, a
+/// message and the known parts of its [`Place`].
 #[derive(Serialize)]
-struct Document<'a> {
-    error: Fault<'a>,
-}
-
-#[derive(Serialize)]
-struct Fault<'a> {
+pub struct Fault<'a> {
     kind: String,
-    message: &'a str,
+    message: String,
     faults: usize,
     causes: Vec<Cause<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     needs: Option<Needed<'a>>,
 }
 
+impl<'a> Fault<'a> {
+    /// An error of the library. `explain` writes the text of each cause.
+    pub fn new(error: &'a Error, message: impl Into<String>, explain: impl Fn(&Error) -> String) -> Fault<'a> {
+        Fault {
+            kind: error.kind().to_string(),
+            message: message.into(),
+            faults: error.fault_count(),
+            causes: error.causes().iter().map(|cause| Cause::new(cause, explain(cause))).collect(),
+            needs: error.needs().map(Needed::new),
+        }
+    }
+
+    /// An error that is not the library's.
+    pub fn other(kind: &str, message: impl Into<String>) -> Fault<'a> {
+        let (kind, message) = (kind.to_string(), message.into());
+        let cause = Cause { kind: kind.clone(), message: message.clone(), place: None };
+        Fault { kind, message, faults: 1, causes: vec![cause], needs: None }
+    }
+}
+
+/// One cause: `{"kind": .., "message": .., "node": .., ..}`.
 #[derive(Serialize)]
-struct Cause<'a> {
+pub struct Cause<'a> {
     kind: String,
     message: String,
     #[serde(flatten)]
@@ -57,7 +45,8 @@ struct Cause<'a> {
 }
 
 impl<'a> Cause<'a> {
-    fn new(error: &'a Error, message: String) -> Cause<'a> {
+    /// With the text for it.
+    pub fn new(error: &'a Error, message: String) -> Cause<'a> {
         Cause { kind: error.kind().to_string(), message, place: Some(At::new(error.place())) }
     }
 }

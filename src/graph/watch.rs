@@ -1,0 +1,83 @@
+//! Watching a run node by node.
+
+use super::{Graph, Node, NodePlace};
+use crate::error::Result;
+use crate::operator::{Sources, Values};
+use crate::value::Value;
+
+/// A node of a model: [`Model::nodes`](crate::Model::nodes).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeInfo<'a> {
+    /// Its position in its graph or function, from 0.
+    pub index: usize,
+    /// Its name; empty if it has none.
+    pub name: &'a str,
+    /// Its operator.
+    pub operator: &'a str,
+    /// The operator's domain; empty for `ai.onnx`.
+    pub domain: &'a str,
+    /// The version (`since_version`) of the operator that applies.
+    pub version: i64,
+    /// The calls of model functions around it, outermost first, as errors show them.
+    pub function: Option<&'a str>,
+}
+
+impl<'a> NodeInfo<'a> {
+    pub(crate) fn new(place: &'a NodePlace) -> NodeInfo<'a> {
+        NodeInfo {
+            index: place.index as usize,
+            name: &place.name,
+            operator: &place.operator.name,
+            domain: &place.operator.domain,
+            version: place.operator.version.unwrap_or(0),
+            function: place.function.as_deref(),
+        }
+    }
+}
+
+/// Watches a run, node by node: [`Model::run_watched`](crate::Model::run_watched). Nodes of a subgraph come between the
+/// start and the end of the node that it belongs to, as often as it runs.
+///
+/// A value that a watch keeps can't be overwritten by the node that reads it last, and counts as memory of the run.
+pub trait Watch {
+    /// A node is about to run with these inputs; `None` for an omitted one.
+    ///
+    /// # Errors
+    /// An error ends the run, which returns it.
+    fn starts(&mut self, node: NodeInfo<'_>, inputs: &[Option<&Value>]) -> Result<()> {
+        let _ = (node, inputs);
+        Ok(())
+    }
+
+    /// A node has run: its outputs by name, without those that it doesn't name.
+    ///
+    /// # Errors
+    /// An error ends the run, which returns it.
+    fn ends(&mut self, node: NodeInfo<'_>, outputs: &[(&str, &Value)]) -> Result<()>;
+}
+
+/// The watch of a run, if there is one.
+pub(crate) type Watching<'w> = Option<&'w mut dyn Watch>;
+
+impl Node {
+    #[cold]
+    pub(super) fn starts(&self, sources: &Sources<'_>, watch: &mut dyn Watch) -> Result<()> {
+        let inputs: Vec<Option<&Value>> = self.inputs.iter().map(|input| sources.get((*input)?)).collect();
+        watch.starts(NodeInfo::new(&self.place), &inputs)
+    }
+
+    #[cold]
+    pub(super) fn ends(&self, values: &Values, watch: &mut dyn Watch) -> Result<()> {
+        let outputs = self.outputs.iter().zip(values).filter(|(output, _)| output.slot.is_some());
+        let outputs: Vec<(&str, &Value)> = outputs.map(|(output, value)| (&*output.name, value)).collect();
+        watch.ends(NodeInfo::new(&self.place), &outputs)
+    }
+}
+
+impl Graph {
+    /// The nodes that a run executes, in order, without those of subgraphs.
+    pub(crate) fn node_infos(&self) -> impl ExactSizeIterator<Item = NodeInfo<'_>> {
+        self.nodes.iter().map(|node| NodeInfo::new(&node.place))
+    }
+}

@@ -1,0 +1,10 @@
+//! What onnxref finds, for programs and people: JSON of values, errors and models, pictures of graphs. The program
+//! `onnxref` and the web page show the same.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+pub mod error;
+pub mod json;
+pub mod literal;
+mod names;
+
+pub use names::{dtype_name, grouped, plain, type_name};

@@ -1,0 +1,52 @@
+//! How types, names and numbers are written.
+
+use onnxref::{DType, ValueType, quote};
+
+/// The NumPy name of an element type, or the standard's if NumPy has none.
+pub fn dtype_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Float => "float32",
+        DType::Double => "float64",
+        other => other.name(),
+    }
+}
+
+/// A type as the standard writes it, with the names of [`dtype_name`].
+pub fn type_name(value_type: &ValueType) -> String {
+    match value_type {
+        ValueType::Tensor(dtype) => dtype_name(*dtype).to_string(),
+        ValueType::Sequence(element) => format!("seq({})", type_name(element)),
+        ValueType::Optional(element) => format!("optional({})", type_name(element)),
+        ValueType::Map(key, element) => format!("map({},{})", dtype_name(*key), type_name(element)),
+        other => other.to_string(),
+    }
+}
+
+/// A number with a comma before every three digits.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let comma = |k: usize| if k > 0 && (digits.len() - k).is_multiple_of(3) { "," } else { "" };
+    digits.chars().enumerate().map(|(k, digit)| format!("{}{digit}", comma(k))).collect()
+}
+
+/// A name, without quotes if that is safe to show.
+pub fn plain(name: &str) -> String {
+    let quoted = quote(name);
+    if quoted.len() == name.len() + 2 && !name.contains(' ') { name.to_string() } else { quoted }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn types_have_the_names_of_numpy() {
+        let map = ValueType::Map(DType::Int64, Box::new(ValueType::from(DType::Double).sequence().optional()));
+        assert_eq!(type_name(&map), "map(int64,optional(seq(float64)))");
+    }
+}
