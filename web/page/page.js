@@ -153,8 +153,10 @@ function fail(place, error, allow = [], accept = null) {
   place.replaceChildren();
   place.hidden = !error;
   if (!error) return;
-  place.append(element("p", {}, error.message));
   const causes = error.causes ?? [];
+  // The message of several faults begins with the gravest, which is in the list too.
+  const several = causes.length > 1 && causes.some(({ message }) => error.message.startsWith(`${message}\n`));
+  place.append(element("p", {}, several ? `${error.faults} faults` : error.message));
   if (error.needs) {
     const row = ({ domain, operator, version, nodes, reason, first }) => [
       `${domain ? `${domain}::` : ""}${operator}${version === null ? "" : `-${version}`}`, String(nodes),
@@ -164,7 +166,7 @@ function fail(place, error, allow = [], accept = null) {
   }
   const others = causes.filter((cause) => cause.message !== error.message && !(error.needs && cause.kind === "unsupported"));
   if (others.length > 0) place.append(element("ul", {}, ...others.map((cause) => element("li", {}, cause.message))));
-  if (error.faults > causes.length) place.append(element("p", {}, `${error.faults} faults in all`));
+  if (causes.length > 0 && error.faults > causes.length) place.append(element("p", {}, `${error.faults} faults in all`));
   if (accept && allow.length > 0) {
     const text = `Accept ${allow.map((name) => name.replaceAll("_", " ")).join(", ")}`;
     place.append(element("button", { type: "button", onclick: () => accept(allow) }, text));

@@ -85,8 +85,15 @@ fn notes(found: &Inspection) -> Vec<String> {
         .filter(|(fate, _)| count(*fate) > 0)
         .map(|(fate, what)| format!("{} {what}", number(count(*fate))))
         .collect();
-    let mut notes =
-        vec![format!("Nodes: {}{}", number(nodes.len()), if parts.is_empty() { "" } else { ": " }) + &parts.join(", ")];
+    let all = match nodes.len() {
+        1 => "1 node".to_string(),
+        count => format!("{} nodes", number(count)),
+    };
+    let mut notes = vec![match parts.as_slice() {
+        [] => all,
+        _ if count(Fate::Runs) == nodes.len() => all + ", nothing to compute at load",
+        parts => format!("{all}: {}", parts.join(", ")),
+    }];
     let constants = found.graph.values.iter().filter(|value| value.origin == Origin::Initializer);
     let (elements, bytes) = constants.fold((0u64, 0u64), |(elements, bytes), value| {
         let len =
@@ -100,7 +107,7 @@ fn notes(found: &Inspection) -> Vec<String> {
     match macs {
         Some(0) => {}
         Some(macs) => notes.push(format!("Multiply-accumulate operations: {}", grouped(macs))),
-        None => notes.push("Multiply-accumulate operations: they depend on the inputs' shapes".to_string()),
+        None => notes.push("Multiply-accumulate operations: not known before a run".to_string()),
     }
     if let Some(memory) = &found.memory {
         let unknown = match memory.unknown {
@@ -108,7 +115,8 @@ fn notes(found: &Inspection) -> Vec<String> {
             unknown => format!(", and {} values of unknown size", number(unknown)),
         };
         let (slots, bytes) = (number(memory.slots), grouped(memory.peak_bytes));
-        notes.push(format!("Memory between nodes: {bytes} bytes in {slots} slots{unknown}"));
+        let s = if memory.slots == 1 { "" } else { "s" };
+        notes.push(format!("Memory between nodes: {bytes} bytes in {slots} slot{s}{unknown}"));
     }
     notes.extend(found.notes.iter().cloned());
     notes.extend(found.mismatches.iter().map(|error| format!("{error:#}")));
