@@ -4,14 +4,17 @@
 mod archive;
 mod failure;
 mod feeds;
+mod image;
 mod interrupt;
 mod json;
 mod manual;
 mod npy;
+mod npz;
 mod ops;
 mod options;
 mod output;
 mod print;
+mod random;
 mod report;
 mod run;
 mod test;

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     let model = arguments.loading.load(&arguments.model)?;
     let files = output::files(&arguments.output, &model)?;
     let inputs = arguments.feeding.inputs(&model)?;
-    let outputs = model.run_with(inputs, &arguments.loading.cancel()).map_err(Failure::run)?;
+    let outputs = model.run_with(inputs.into_iter().collect(), &arguments.loading.cancel()).map_err(Failure::run)?;
     outputs.notes().iter().for_each(|text| print::note(text));
     output::write(&files, &outputs)?;
     match (global.json, files.as_slice()) {
