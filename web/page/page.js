@@ -240,8 +240,8 @@ function makeFields(inputs) {
   current.fields = inputs.map((input, k) => {
     const fault = element("p", { class: "fault", id: `fault-${k}`, hidden: true });
     const text = element("textarea", {
-      id: `input-${k}`, spellcheck: "false", autocomplete: "off", "aria-describedby": `fault-${k}`, disabled: !input.tensor,
-      placeholder: input.tensor ? (input.default ? "default" : "[[1, 2], [3, 4]]") : "this type can't be typed in",
+      id: `input-${k}`, spellcheck: "false", autocomplete: "off", "aria-describedby": `fault-${k}`,
+      placeholder: input.default ? "default" : input.tensor ? "[[1, 2], [3, 4]]" : "[[1, 2], [3]]",
     });
     const label = element(
       "label", { for: `input-${k}` }, input.label, " ", element("code", { class: "type" }, `${input.type} ${input.shape}`),
@@ -310,7 +310,7 @@ function feed(name, text) {
 async function run(event) {
   event.preventDefault();
   const mine = current;
-  const inputs = mine.fields.filter(({ input }) => input.tensor).map(({ input, text }) => feed(input.name, text.value)).filter(Boolean);
+  const inputs = mine.fields.map(({ input, text }) => feed(input.name, text.value)).filter(Boolean);
   for (const { text, fault } of mine.fields) mark(text, fault, null);
   fail($("run-failure"), null);
   $("go").disabled = true;

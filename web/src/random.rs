@@ -2,6 +2,7 @@
 
 use crate::print::nested;
 use onnxref::DType;
+use onnxref_view::bounds_of;
 use serde::Deserialize;
 
 /// Maximum number of elements of a random tensor.
@@ -39,10 +40,10 @@ fn element(dtype: DType, random: &Random, state: &mut State) -> String {
         DType::Float8e8m0 | DType::Float8e4m3fn | DType::Float8e4m3fnuz => ["0.5", "1", "2"].pick(state),
         DType::Float8e5m2 | DType::Float8e5m2fnuz | DType::Float4e2m1 => ["0.5", "1", "2"].pick(state),
         _ => {
-            let (low, high) = (i64::from(random.low), i64::from(random.high));
-            let least = if dtype.name().starts_with('u') { low.max(0) } else { low };
-            let span = (high - least).max(0) as u64 + 1;
-            (least + state.below(span) as i64).to_string()
+            let (least, most) = bounds_of(dtype).unwrap_or((0, 0));
+            let low = i128::from(random.low).clamp(least, most);
+            let high = i128::from(random.high).clamp(low, most);
+            (low + i128::from(state.below((high - low) as u64 + 1))).to_string()
         }
     }
 }

@@ -4,8 +4,8 @@ use crate::print::{self, Explained, Valued};
 use crate::random::Random;
 use crate::{describe, examples, random};
 use onnxref::bytes::Bytes;
-use onnxref::{Compatibility, Error, Inputs, LoadOptions, Model, Outputs, Tensor, Value, ValueInfo};
-use onnxref_view::literal;
+use onnxref::{Compatibility, Error, Inputs, LoadOptions, Model, Outputs, Value, ValueType};
+use onnxref_view::document;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -136,30 +136,31 @@ fn options(files: Vec<(String, Vec<u8>)>, allow: &[String]) -> Result<LoadOption
 }
 
 fn run(model: &Model, feeds: Vec<Feed>) -> Result<Json, Json> {
-    let mut values: Vec<(String, Tensor)> = Vec::new();
+    let mut values: Vec<(String, Value)> = Vec::new();
     let mut fields = Vec::new();
     for feed in feeds {
-        let dtype = |name: &str| model.inputs().find(|info| info.name == name).and_then(ValueInfo::dtype);
+        let declared = |name: &str| model.inputs().find(|info| info.name == name)?.value_type.as_ref();
         let (name, value) = match feed {
             Feed::Literal(name, text) => {
-                let value = literal::parse(&text, dtype(&name));
+                let value = document::parse(&text, declared(&name));
                 (name, value)
             }
             Feed::Random(name, random) => {
-                let dtype = dtype(&name);
-                let value = random::literal(dtype, &random).and_then(|text| literal::parse(&text, dtype));
+                let of = declared(&name);
+                let text = random::literal(of.and_then(ValueType::dtype), &random);
+                let value = text.and_then(|text| document::parse(&text, of));
                 (name, value)
             }
         };
         match value {
-            Ok(tensor) => values.push((name, tensor)),
+            Ok(value) => values.push((name, value)),
             Err(why) => fields.push((name, why)),
         }
     }
     if !fields.is_empty() {
         return Err(print::refused(fields));
     }
-    let inputs: Inputs<'_> = values.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    let inputs: Inputs<'_> = values.iter().map(|(name, value)| (name.as_str(), value)).collect();
     let outputs = model.run(inputs).map_err(|error| {
         // An input of the model, rather than a value met by a node.
         let about = error.place().value_name.as_ref().filter(|_| error.place().node_index.is_none());
@@ -168,9 +169,8 @@ fn run(model: &Model, feeds: Vec<Feed>) -> Result<Json, Json> {
             None => print::error(&error),
         }
     })?;
-    let fed: Vec<(&str, Value)> = values.iter().map(|(name, tensor)| (name.as_str(), tensor.clone().into())).collect();
     Ok(json!({
-        "inputs": fed.iter().map(|(name, value)| named(name, value)).collect::<Vec<_>>(),
+        "inputs": values.iter().map(|(name, value)| named(name, value)).collect::<Vec<_>>(),
         "outputs": list(&outputs),
         "notes": outputs.notes(),
     }))
