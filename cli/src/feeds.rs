@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::print;
 use crate::value::{Named, split, value};
 use clap::Args;
-use onnxref::{Dim, Inputs, Model, ValueInfo, quote};
+use onnxref::{Dim, Inputs, Model, Value, ValueInfo, quote};
 use onnxref_view::type_name;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -31,12 +31,17 @@ pub(crate) struct Feeding {
 impl Feeding {
     /// The values to feed, or all faults in them.
     pub(crate) fn inputs<'a>(&'a self, model: &'a Model) -> Result<Inputs<'a>, Failure> {
-        inputs(model, &self.input, self.inputs.as_deref())
+        Ok(self.values(model)?.into_iter().collect())
+    }
+
+    /// As [`Feeding::inputs`], for a [`Runner`](onnxref::Runner).
+    pub(crate) fn values<'a>(&'a self, model: &'a Model) -> Result<Vec<(&'a str, Value)>, Failure> {
+        values(model, &self.input, self.inputs.as_deref())
     }
 }
 
-fn inputs<'a>(model: &'a Model, texts: &'a [String], folder: Option<&Path>) -> Result<Inputs<'a>, Failure> {
-    let mut feeds = Feeds { inputs: Inputs::new(), named: HashSet::new(), faults: Vec::new() };
+fn values<'a>(model: &'a Model, texts: &'a [String], folder: Option<&Path>) -> Result<Vec<(&'a str, Value)>, Failure> {
+    let mut feeds = Feeds { values: Vec::new(), named: HashSet::new(), faults: Vec::new() };
     if let Some(folder) = folder {
         let shown = print::path(&folder.to_string_lossy());
         let files = files(folder).map_err(|why| Failure::usage(format!("--inputs {shown}: {why}")))?;
@@ -59,11 +64,11 @@ fn inputs<'a>(model: &'a Model, texts: &'a [String], folder: Option<&Path>) -> R
     let missing =
         model.inputs().filter(|info| !feeds.named.contains(info.name.as_str()) && !model.has_default(&info.name));
     feeds.faults.extend(missing.map(|info| format!("missing input {} ({})", quote(&info.name), declared(info))));
-    if feeds.faults.is_empty() { Ok(feeds.inputs) } else { Err(Failure::usage(feeds.faults.join("; "))) }
+    if feeds.faults.is_empty() { Ok(feeds.values) } else { Err(Failure::usage(feeds.faults.join("; "))) }
 }
 
 struct Feeds<'a> {
-    inputs: Inputs<'a>,
+    values: Vec<(&'a str, Value)>,
     named: HashSet<&'a str>,
     faults: Vec<String>,
 }
@@ -75,7 +80,7 @@ impl<'a> Feeds<'a> {
             return self.faults.push(format!("input {name} is given twice"));
         }
         match value(text, info.value_type.as_ref()) {
-            Ok(value) => self.inputs = std::mem::take(&mut self.inputs).with(&info.name, value),
+            Ok(value) => self.values.push((&info.name, value)),
             Err(why) => self.faults.push(format!("input {name}: {why}")),
         }
     }

@@ -2,6 +2,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod archive;
+mod bench;
 mod failure;
 mod feeds;
 mod interrupt;
@@ -66,6 +67,7 @@ pub(crate) struct Global {
 enum Command {
     Run(run::Arguments),
     Test(test::Arguments),
+    Bench(bench::Arguments),
     Ops(ops::Arguments),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -78,6 +80,7 @@ fn main() -> ExitCode {
     let ended = match &command {
         Command::Run(arguments) => run::run(arguments, &global),
         Command::Test(arguments) => test::test(arguments, &global),
+        Command::Bench(arguments) => bench::bench(arguments, &global),
         Command::Ops(arguments) => ops::ops(arguments, &global),
         Command::Completions(arguments) => manual::completions(arguments),
         Command::Man(arguments) => manual::man(arguments),

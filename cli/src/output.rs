@@ -1,4 +1,4 @@
-//! Writes outputs to files.
+//! Writes files, such as those of outputs.
 
 use crate::failure::{Failure, RUN};
 use crate::value::{Format, Named, split};
@@ -42,14 +42,9 @@ impl<'a> OutputFile<'a> {
 
     /// Checks that the file's folder is writable.
     fn check(&self) -> Result<(), Failure> {
-        let path = Path::new(self.path);
-        let writable = match path.is_dir() {
-            true => Err(io::ErrorKind::IsADirectory.into()),
-            // The file is removed at once; where the system allows it, it never has a name.
-            false => tempfile::tempfile_in(folder(path)).map(|_| ()),
-        };
         let text = || print::path(&format!("{}={}", self.name, self.path));
-        writable.map_err(|e| Failure::usage(format!("-o {}: the file can't be written: {e}", text())))
+        check_writable(Path::new(self.path))
+            .map_err(|e| Failure::usage(format!("-o {}: the file can't be written: {e}", text())))
     }
 
     fn encode(&self, value: &Value) -> Result<Vec<u8>, Failure> {
@@ -80,6 +75,20 @@ pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), F
         temporary.persist(file.path).map_err(|e| failed(file, e.error))?;
     }
     Ok(())
+}
+
+/// Checks that a file can be written.
+pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
+    match path.is_dir() {
+        true => Err(io::ErrorKind::IsADirectory.into()),
+        // The file is removed at once; where the system allows it, it never has a name.
+        false => tempfile::tempfile_in(folder(path)).map(|_| ()),
+    }
+}
+
+/// Writes a file whole or not at all.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    beside(path, bytes)?.persist(path).map(|_| ()).map_err(|e| e.error)
 }
 
 fn beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
