@@ -48,7 +48,10 @@ pub(super) struct Bench<'a> {
 pub(super) struct Times {
     pub(super) first: Duration,
     pub(super) warmup: usize,
-    pub(super) runs: Vec<Duration>,
+    /// After the warm-up: the times themselves take memory.
+    pub(super) peak_memory: Option<u64>,
+    /// In seconds.
+    pub(super) runs: Vec<f64>,
 }
 
 impl Bench<'_> {
@@ -64,13 +67,13 @@ impl Bench<'_> {
             warmup += 1;
             self.time(&mut runner)
         })?;
-        let mut runs = Vec::new();
+        let (peak_memory, mut runs) = (peak_memory(), Vec::new());
         self.repeat("measuring", &progress, self.amount, || {
             let took = self.time(&mut runner)?;
-            runs.push(took);
+            runs.push(took.as_secs_f64());
             Ok(took)
         })?;
-        Ok(Times { first, warmup, runs })
+        Ok(Times { first, warmup, peak_memory, runs })
     }
 
     fn time(&self, runner: &mut Runner) -> Result<Duration, Failure> {
@@ -135,7 +138,7 @@ pub(super) fn quantile(sorted: &[f64], q: f64) -> f64 {
 }
 
 /// The most memory that the program had at a time, in bytes, where the system tells.
-pub(super) fn peak_memory() -> Option<u64> {
+fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -52,6 +52,7 @@ pub(crate) struct Arguments {
     /// Then run as long again, and list the time of each operator and of the slowest nodes (-v: of all)
     ///
     /// Every figure is of one run. The time of a node includes the nodes of its subgraphs; own time and share don't.
+    /// Watching a node adds about 0.1 µs to its time.
     /// Bytes are the sizes of a node's inputs and outputs: one that only picks from them, as Gather does, or shares
     /// them, as Reshape does, touches less. The machine's limits are measured on the spot: a copy of a large buffer,
     /// and the library's own product of two large float32 matrices.
@@ -98,7 +99,7 @@ pub(crate) fn bench(arguments: &Arguments, global: &Global) -> Result<u8, Failur
         amount: arguments.amount(),
         timeout: arguments.loading.timeout,
     };
-    let mut report = Report::new(shown(&arguments.model), threads(&arguments.loading), load, &bench.times()?);
+    let mut report = Report::new(shown(&arguments.model), threads(&arguments.loading), load, bench.times()?);
     if arguments.profile {
         report.add(&bench.profile()?, Machine::measure(report.threads)?);
     }

@@ -1,7 +1,7 @@
 //! The figures, as `--json` and `--save` write them. Times are in seconds.
 
 use super::against::Comparison;
-use super::measure::{Times, peak_memory, quantile};
+use super::measure::{Times, quantile};
 use super::profile::Profile;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(super) struct Report {
     pub(super) first_run_seconds: f64,
     pub(super) warmup_runs: usize,
     pub(super) runs: Runs,
-    /// Most memory of the program until the last run.
+    /// Most memory of the program until the measured runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) peak_memory_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +105,7 @@ pub(super) struct Machine {
 
 impl Report {
     /// Without a profile.
-    pub(super) fn new(model: String, threads: usize, load: Duration, times: &Times) -> Report {
+    pub(super) fn new(model: String, threads: usize, load: Duration, times: Times) -> Report {
         Report {
             model,
             onnxref: env!("CARGO_PKG_VERSION"),
@@ -113,8 +113,8 @@ impl Report {
             load_seconds: load.as_secs_f64(),
             first_run_seconds: times.first.as_secs_f64(),
             warmup_runs: times.warmup,
-            runs: Runs::new(&times.runs),
-            peak_memory_bytes: peak_memory(),
+            runs: Runs::new(times.runs),
+            peak_memory_bytes: times.peak_memory,
             profile: None,
             operators: Vec::new(),
             nodes: Vec::new(),
@@ -132,8 +132,7 @@ impl Report {
 }
 
 impl Runs {
-    fn new(times: &[Duration]) -> Runs {
-        let mut seconds: Vec<f64> = times.iter().map(Duration::as_secs_f64).collect();
+    fn new(mut seconds: Vec<f64>) -> Runs {
         seconds.sort_by(f64::total_cmp);
         let [min, p50, p90, p99, max] = [0.0, 0.5, 0.9, 0.99, 1.0].map(|q| quantile(&seconds, q));
         let mean = seconds.iter().sum::<f64>() / seconds.len().max(1) as f64;
@@ -174,7 +173,7 @@ mod tests {
 
     #[test]
     fn times_of_runs() {
-        let runs = Runs::new(&[4, 1, 2, 3].map(Duration::from_secs));
+        let runs = Runs::new(vec![4.0, 1.0, 2.0, 3.0]);
         assert_eq!(runs.count, 4);
         assert_eq!(runs.named().map(|(_, seconds)| seconds), [1.0, 2.5, 2.0, 4.0, 4.0, 4.0]);
     }
