@@ -2,6 +2,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod archive;
+mod bench;
 mod check;
 mod compare;
 mod dump;
@@ -77,6 +78,7 @@ enum Command {
     Test(test::Arguments),
     Compare(compare::Arguments),
     Check(check::Arguments),
+    Bench(bench::Arguments),
     Ops(ops::Arguments),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => test::test(arguments, &global),
         Command::Check(arguments) => check::check(arguments, &global),
         Command::Compare(arguments) => compare::compare(arguments, &global),
+        Command::Bench(arguments) => bench::bench(arguments, &global),
         Command::Ops(arguments) => ops::ops(arguments, &global),
         Command::Completions(arguments) => manual::completions(arguments),
         Command::Man(arguments) => manual::man(arguments),

@@ -46,7 +46,7 @@ pub(crate) struct Loading {
 
     /// Stop a run after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl Loading {
@@ -129,7 +129,7 @@ pub(crate) fn shown(path: &Path) -> String {
     if is_standard_input(path) { "standard input".to_string() } else { path.to_string_lossy().into_owned() }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "expected a number of seconds, such as 0.5".to_string())?;
     Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
 }
