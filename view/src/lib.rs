@@ -9,4 +9,4 @@ pub mod json;
 pub mod literal;
 mod names;
 
-pub use names::{bounds_of, dtype_name, grouped, plain, type_name};
+pub use names::{bounds_of, counted, dtype_name, grouped, plain, type_name};
