@@ -10,6 +10,7 @@ mod expect;
 mod failure;
 mod feeds;
 mod image;
+mod inspect;
 mod interrupt;
 mod json;
 mod manual;
@@ -79,6 +80,7 @@ enum Command {
     Compare(compare::Arguments),
     Check(check::Arguments),
     Bench(bench::Arguments),
+    Inspect(inspect::Arguments),
     Ops(ops::Arguments),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Command::Check(arguments) => check::check(arguments, &global),
         Command::Compare(arguments) => compare::compare(arguments, &global),
         Command::Bench(arguments) => bench::bench(arguments, &global),
+        Command::Inspect(arguments) => inspect::inspect(arguments, &global),
         Command::Ops(arguments) => ops::ops(arguments, &global),
         Command::Completions(arguments) => manual::completions(arguments),
         Command::Man(arguments) => manual::man(arguments),

@@ -17,8 +17,14 @@ const MAX_LABEL: usize = 48;
 
 /// The faults of the model in a file, then its missing operators.
 pub(crate) fn load(path: &str, error: Error) -> Failure {
+    let (message, details) = describe(path, &error);
+    Failure { details, error: Some(error), ..Failure::new(LOAD, message) }
+}
+
+/// The message of [`load`], and the lines below it.
+pub(crate) fn describe(path: &str, error: &Error) -> (String, Vec<String>) {
     let shown = print::path(path);
-    let (faults, missing) = split(&error);
+    let (faults, missing) = split(error);
     let count = error.fault_count().saturating_sub(error.needs().map_or(0, |needs| needs.missing_operators));
     let mut details = list(&faults, count, MAX_FAULTS);
     details.extend(table(missing));
@@ -37,7 +43,7 @@ pub(crate) fn load(path: &str, error: Error) -> Failure {
         (_, Some(needs)) => format!("{shown} has {} and {needs}", faults_text(count)),
         (_, None) => format!("{shown} has {}", faults_text(count)),
     };
-    Failure { details, error: Some(error), ..Failure::new(LOAD, message) }
+    (message, details)
 }
 
 fn faults_text(count: usize) -> String {
