@@ -64,6 +64,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn inspect(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
+    if let Some((path, _)) = arguments.picture().filter(|(path, _)| *path != Path::new(output::STDOUT)) {
+        let wrong = |e| Failure::usage(format!("{}: the file can't be written: {e}", shown(path)));
+        output::check_writable(path).map_err(wrong)?;
+    }
     let found = read(arguments)?;
     if let Some((path, draw)) = arguments.picture() {
         let text = draw(&found.graph, &name(&arguments.model));
