@@ -2,21 +2,31 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod archive;
+mod bench;
+mod check;
+mod compare;
+mod dump;
+mod expect;
 mod failure;
 mod feeds;
+mod image;
 mod inspect;
 mod interrupt;
 mod json;
 mod manual;
 mod npy;
+mod npz;
 mod ops;
 mod options;
 mod output;
 mod print;
+mod progress;
+mod random;
 mod report;
 mod run;
 mod test;
 mod value;
+mod watch;
 
 use clap::{Args, Parser, Subcommand};
 use std::process::ExitCode;
@@ -67,6 +77,9 @@ pub(crate) struct Global {
 enum Command {
     Run(run::Arguments),
     Test(test::Arguments),
+    Compare(compare::Arguments),
+    Check(check::Arguments),
+    Bench(bench::Arguments),
     Inspect(inspect::Arguments),
     Ops(ops::Arguments),
     Completions(manual::Completions),
@@ -80,6 +93,9 @@ fn main() -> ExitCode {
     let ended = match &command {
         Command::Run(arguments) => run::run(arguments, &global),
         Command::Test(arguments) => test::test(arguments, &global),
+        Command::Check(arguments) => check::check(arguments, &global),
+        Command::Compare(arguments) => compare::compare(arguments, &global),
+        Command::Bench(arguments) => bench::bench(arguments, &global),
         Command::Inspect(arguments) => inspect::inspect(arguments, &global),
         Command::Ops(arguments) => ops::ops(arguments, &global),
         Command::Completions(arguments) => manual::completions(arguments),

@@ -2,6 +2,8 @@
 //! `onnxref` and the web page show the same.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+pub mod difference;
+pub mod document;
 pub mod error;
 pub mod inspection;
 pub mod json;
@@ -10,4 +12,4 @@ mod names;
 pub mod picture;
 pub mod totals;
 
-pub use names::{dtype_name, grouped, plain, type_name};
+pub use names::{bounds_of, counted, dtype_name, grouped, plain, type_name};

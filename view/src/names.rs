@@ -11,6 +11,17 @@ pub fn dtype_name(dtype: DType) -> &'static str {
     }
 }
 
+/// The least and the greatest value of an integer type; `None` for other types.
+pub fn bounds_of(dtype: DType) -> Option<(i128, i128)> {
+    use DType::{Int2, Int4, Int8, Int16, Int32, Int64, Uint2, Uint4, Uint8, Uint16, Uint32, Uint64};
+    let bits = dtype.bits();
+    match dtype {
+        Int2 | Int4 | Int8 | Int16 | Int32 | Int64 => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+        Uint2 | Uint4 | Uint8 | Uint16 | Uint32 | Uint64 => Some((0, (1 << bits) - 1)),
+        _ => None,
+    }
+}
+
 /// A type as the standard writes it, with the names of [`dtype_name`].
 pub fn type_name(value_type: &ValueType) -> String {
     match value_type {
@@ -29,6 +40,12 @@ pub fn grouped(number: u64) -> String {
     digits.chars().enumerate().map(|(k, digit)| format!("{}{digit}", comma(k))).collect()
 }
 
+/// A count of things: `1 node`, `1,234 nodes`.
+pub fn counted(count: usize, thing: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{s}", grouped(count as u64))
+}
+
 /// A name, without quotes if that is safe to show.
 pub fn plain(name: &str) -> String {
     let quoted = quote(name);
@@ -42,6 +59,7 @@ mod tests {
     #[test]
     fn numbers_are_grouped() {
         assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 1, 1000].map(|count| counted(count, "node")), ["0 nodes", "1 node", "1,000 nodes"]);
     }
 
     #[test]

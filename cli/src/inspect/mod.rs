@@ -4,7 +4,7 @@ mod lists;
 mod summary;
 
 use crate::failure::{Failure, RUN, explain};
-use crate::options::{Loading, is_standard_input, shown};
+use crate::options::{Loading, shown};
 use crate::print::Stdout;
 use crate::{Global, json, output, report};
 use clap::Args;
@@ -64,14 +64,16 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn inspect(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
+    if let Some((path, _)) = arguments.picture().filter(|(path, _)| *path != Path::new(output::STDOUT)) {
+        let wrong = |e| Failure::usage(format!("{}: the file can't be written: {e}", shown(path)));
+        output::check_writable(path).map_err(wrong)?;
+    }
     let found = read(arguments)?;
     if let Some((path, draw)) = arguments.picture() {
         let text = draw(&found.graph, &name(&arguments.model));
-        if is_standard_input(path) {
-            return Stdout.write_all(text.as_bytes()).map(|()| 0).map_err(to_standard_output);
-        }
-        output::save(path, text.as_bytes())?;
-        if !global.json && !arguments.nodes && !arguments.constants {
+        let path = path.to_string_lossy();
+        output::save(&[(&path, text.into_bytes())])?;
+        if path == output::STDOUT || (!global.json && !arguments.nodes && !arguments.constants) {
             return Ok(0);
         }
     }
@@ -94,15 +96,12 @@ impl Arguments {
 
 fn read(arguments: &Arguments) -> Result<Inspection, Failure> {
     let sizes = arguments.set.iter().map(|text| size(text)).collect::<Result<Vec<_>, _>>()?;
-    let options = arguments.loading.options()?.optimize(!arguments.no_optimize);
-    let options = sizes.into_iter().fold(options, |options: LoadOptions, (name, size)| options.dimension(name, size));
-    let path = &arguments.model;
-    let found = if is_standard_input(path) {
-        options.inspect_bytes(crate::options::standard_input()?)
-    } else {
-        options.inspect(path)
+    let set = |options: LoadOptions| {
+        let options = options.optimize(!arguments.no_optimize);
+        sizes.into_iter().fold(options, |options, (name, size)| options.dimension(name, size))
     };
-    found.map_err(|error| {
+    let path = &arguments.model;
+    arguments.loading.inspected(path, set)?.map_err(|error| {
         let set =
             arguments.set.iter().any(|text| error.place().value_name.as_deref() == text.split_once('=').map(|s| s.0));
         if set { Failure::usage(format!("--set: {}", explain(&error))) } else { report::load(&shown(path), error) }

@@ -3,7 +3,7 @@
 
 mod proto;
 
-#[allow(unused_imports)] // as above
+#[allow(unused_imports)] // some tests make no models
 pub(crate) use proto::*;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,180 @@
+//! `onnxref bench`: times the runs of a model.
+
+mod against;
+mod machine;
+mod measure;
+mod profile;
+mod progress;
+mod report;
+mod tally;
+mod text;
+mod trace;
+
+use crate::failure::{FAILED, Failure, RUN};
+use crate::feeds::Feeding;
+use crate::options::{Loading, seconds, shown};
+use crate::{Global, json, output, print};
+use against::Comparison;
+use clap::Args;
+use measure::{Amount, Bench};
+use onnxref_view::grouped;
+use report::{Machine, Report};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Time the runs of a model, with the share of each operator and node
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Runs are timed one by one, from feeds that stay in place to outputs that stay in place: a Runner of the library.
+
+Examples, from the root of the repository:
+  CASE=onnx-test-data/gather/onnx-1.12.0/node/test_gather_2d_indices
+  onnxref bench $CASE/model.onnx --inputs $CASE/test_data_set_0 --profile --save before.json
+  onnxref bench $CASE/model.onnx --inputs $CASE/test_data_set_0 --profile --against before.json
+
+Exit status: 1 the p50 exceeds --max-ratio; 2 wrong usage; 3 the model can't be loaded; 4 a run failed")]
+pub(crate) struct Arguments {
+    /// The model: an .onnx file, the .xml file of an OpenVINO IR, or - for standard input
+    model: PathBuf,
+
+    /// Runs between the first one and those that are measured [default: at least 2, and 0.5 s]
+    #[arg(long, value_name = "N")]
+    warmup: Option<u32>,
+
+    /// Measure N runs
+    #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u32).range(1..=measure::MAX_RUNS))]
+    runs: Option<u32>,
+
+    /// Measure runs for this time [default: 3 s, and at least 10 runs]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    seconds: Option<Duration>,
+
+    /// Then run as long again, and list the time of each operator and of the slowest nodes (-v: of all)
+    ///
+    /// Every figure is of one run. The time of a node includes the nodes of its subgraphs; own time and share don't.
+    /// Watching a node adds about 0.1 µs to its time.
+    /// Bytes are the sizes of a node's inputs and outputs: one that only picks from them, as Gather does, or shares
+    /// them, as Reshape does, touches less. The machine's limits are measured on the spot: a copy of a large buffer,
+    /// and the library's own product of two large float32 matrices.
+    #[arg(long)]
+    profile: bool,
+
+    /// Write one run to a file for chrome://tracing or ui.perfetto.dev
+    #[arg(long, value_name = "FILE.json")]
+    trace: Option<PathBuf>,
+
+    /// Write the figures to a file, as --json prints them
+    #[arg(long, value_name = "FILE.json")]
+    save: Option<PathBuf>,
+
+    /// Compare with the figures in a file, written by --save or --json
+    #[arg(long, value_name = "FILE.json")]
+    against: Option<PathBuf>,
+
+    /// Fail if the p50 is more than R times that of --against
+    #[arg(long, value_name = "R", requires = "against", value_parser = ratio)]
+    max_ratio: Option<f64>,
+
+    /// Compute no constants at load, and keep all nodes
+    #[arg(long)]
+    no_optimize: bool,
+
+    #[command(flatten)]
+    feeding: Feeding,
+
+    #[command(flatten)]
+    loading: Loading,
+}
+
+pub(crate) fn bench(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
+    let earlier = arguments.against.as_deref().map(against::read).transpose()?;
+    arguments.check_files()?;
+    let start = Instant::now();
+    let model = arguments.loading.load_as(&arguments.model, |options| options.optimize(!arguments.no_optimize))?;
+    let load = start.elapsed();
+    let bench = Bench {
+        model: &model,
+        feeds: arguments.feeding.inputs(&model)?,
+        warmup: arguments.warmup.map_or(measure::WARMUP, Amount::Runs),
+        amount: arguments.amount(),
+        timeout: arguments.loading.timeout,
+    };
+    let mut report = Report::new(shown(&arguments.model), threads(&arguments.loading), load, bench.times()?);
+    if arguments.profile {
+        report.add(&bench.profile()?, Machine::measure(report.threads)?);
+    }
+    if let Some(path) = &arguments.trace {
+        let trace = bench.trace()?;
+        if trace.lost > 0 {
+            print::note(&format!("--trace: {} later nodes are left out", grouped(trace.lost)));
+        }
+        save(path, &trace.document(&report.model))?;
+    }
+    if let Some(path) = &arguments.save {
+        save(path, &report)?;
+    }
+    if let Some((file, earlier)) = earlier {
+        earlier.differences(&report).iter().for_each(|text| print::note(text));
+        report.against = Some(Comparison::new(file, &earlier, &report));
+    }
+    match global.json {
+        true => json::line(&report)?,
+        false => {
+            text::print(&report, global.verbose).map_err(|e| Failure::new(RUN, format!("standard output: {e}")))?
+        }
+    }
+    Ok(arguments.verdict(&report))
+}
+
+impl Arguments {
+    fn amount(&self) -> Amount {
+        match (self.runs, self.seconds) {
+            (Some(runs), _) => Amount::Runs(runs),
+            (None, Some(time)) => Amount::Time { time, runs: 1 },
+            (None, None) => measure::DEFAULT,
+        }
+    }
+
+    /// Checks before the runs that the files can be written.
+    fn check_files(&self) -> Result<(), Failure> {
+        for (flag, path) in [("--trace", &self.trace), ("--save", &self.save)] {
+            let Some(path) = path else { continue };
+            let wrong = |e| format!("{flag} {}: the file can't be written: {e}", print::path(&path.to_string_lossy()));
+            output::check_writable(path).map_err(|e| Failure::usage(wrong(e)))?;
+        }
+        match self.save.is_some() && self.save == self.trace {
+            true => Err(Failure::usage("--save and --trace go to the same file")),
+            false => Ok(()),
+        }
+    }
+
+    fn verdict(&self, report: &Report) -> u8 {
+        let ratio = report.against.as_ref().and_then(Comparison::p50);
+        match (self.max_ratio, ratio) {
+            (Some(most), Some(ratio)) if ratio > most => {
+                print::error(&format!("--max-ratio {most}: the p50 is {ratio:.3} times the earlier one"));
+                FAILED
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// Writes a file of JSON.
+fn save(path: &Path, document: &impl serde::Serialize) -> Result<(), Failure> {
+    let path = path.to_string_lossy();
+    let bytes = serde_json::to_vec(document).map(|bytes| [&bytes, b"\n".as_slice()].concat());
+    let bytes = bytes.map_err(|e| Failure::new(RUN, format!("{}: {e}", print::path(&path))))?;
+    output::save(&[(&path, bytes)])
+}
+
+/// Maximum number of threads of a run.
+fn threads(loading: &Loading) -> usize {
+    let pool = rayon::current_num_threads();
+    loading.threads.map_or(pool, |threads| threads.get().min(pool))
+}
+
+fn ratio(text: &str) -> Result<f64, String> {
+    let ratio = text.parse().ok().filter(|ratio: &f64| *ratio > 0.0 && ratio.is_finite());
+    ratio.ok_or_else(|| "expected a positive number, such as 1.1".to_string())
+}
