@@ -25,23 +25,26 @@ use std::time::{Duration, Instant};
 /// Time the runs of a model, with the share of each operator and node
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Runs are timed one by one, from feeds that stay in place to outputs that stay in place: a Runner of the library.
-
 Examples, from the root of the repository:
   CASE=onnx-test-data/gather/onnx-1.12.0/node/test_gather_2d_indices
   onnxref bench $CASE/model.onnx --inputs $CASE/test_data_set_0 --profile --save before.json
   onnxref bench $CASE/model.onnx --inputs $CASE/test_data_set_0 --profile --against before.json
 
-Exit status: 1 the p50 exceeds --max-ratio; 2 wrong usage; 3 the model can't be loaded; 4 a run failed")]
+Exit status: 1 --max-ratio is exceeded; 2 wrong usage; 3 the model can't be loaded; 4 a run failed")]
 pub(crate) struct Arguments {
     /// The model: an .onnx file, the .xml file of an OpenVINO IR, or - for standard input
     model: PathBuf,
 
-    /// Runs between the first one and those that are measured [default: at least 2, and 0.5 s]
+    /// Run N times before measuring [default: 0.5 s, and at least 2 runs]
+    ///
+    /// The very first run comes before that, and its time is shown.
     #[arg(long, value_name = "N")]
     warmup: Option<u32>,
 
     /// Measure N runs
+    ///
+    /// Runs are timed one by one, by a Runner of the library: feeds stay in place, memory is reused, and outputs are
+    /// not copied. Quantiles are by nearest rank: of few runs, the p99 is the longest.
     #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u32).range(1..=measure::MAX_RUNS))]
     runs: Option<u32>,
 
@@ -49,8 +52,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
 
-    /// Then run as long again, and list the time of each operator and of the slowest nodes (-v: of all)
+    /// List the time of each operator and of the slowest nodes (-v: of all)
     ///
+    /// This takes as many runs again, which are not among those measured.
     /// Every figure is of one run. The time of a node includes the nodes of its subgraphs; own time and share don't.
     /// Watching a node adds about 0.1 µs to its time.
     /// Bytes are the sizes of a node's inputs and outputs: one that only picks from them, as Gather does, or shares
