@@ -133,7 +133,7 @@ fn line(case: &Case, folder: &str) -> Result<String> {
     let name = case.name.strip_prefix(folder).with_context(|| format!("{} is not in {folder}", case.name))?;
     if let Some((_, text)) = BROKEN.iter().find(|(broken, _)| *broken == name) {
         let outcome = case.run();
-        ensure!(matches!(&outcome, Outcome::Failed(why) if why.contains(text)), "{name}: {outcome:?}");
+        ensure!(matches!(&outcome, Outcome::Failed(why) if why.to_string().contains(text)), "{name}: {outcome:?}");
         return Ok(format!("{name} broken {text}\n"));
     }
     let outcome = outcome(case).with_context(|| name.to_string())?;
@@ -152,7 +152,7 @@ fn outcome(case: &Case) -> Result<String> {
             format!("unsupported {}", operators.join(" "))
         }
         Outcome::Refused(error) => format!("refused {}", error.to_string().lines().next().unwrap_or("")),
-        Outcome::Failed(why) => anyhow::bail!(why),
+        Outcome::Failed(why) => anyhow::bail!("{why}"),
         other => anyhow::bail!("{other:?}"),
     })
 }

@@ -48,12 +48,16 @@ impl Failure {
 
 /// An error's text, with the flag that resolves it.
 pub(crate) fn explain(error: &Error) -> String {
-    let flag = match error.remedy() {
+    format!("{error:#}{}", flag(error))
+}
+
+/// The flag that resolves an error: ` (--hard-links accepts it)`, or nothing.
+pub(crate) fn flag(error: &Error) -> String {
+    match error.remedy() {
         Some(Remedy::RaiseLimit(name)) => format!(" (--limit {name}=N raises it)"),
         Some(Remedy::Allow(name)) => format!(" (--allow {} accepts it)", name.replace('_', "-")),
         Some(Remedy::ExternalRoot) => " (--external-root DIR allows links into DIR)".to_string(),
         Some(Remedy::HardLinks) => " (--hard-links accepts it)".to_string(),
         _ => String::new(),
-    };
-    format!("{error:#}{flag}")
+    }
 }

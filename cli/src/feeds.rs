@@ -1,101 +1,281 @@
-//! The model's feeds: `-i NAME=VALUE` and the files of `--inputs DIR`.
+//! The model's feeds: `-i NAME=VALUE`, the files of `--inputs`, and random values.
 
 use crate::failure::Failure;
-use crate::print;
-use crate::value::{Named, split, value};
+use crate::image::Pictures;
+use crate::random::{Random, Range};
+use crate::value::{Named, Wanted, split, value};
+use crate::{npz, print};
 use clap::Args;
-use onnxref::{Dim, Inputs, Model, Value, ValueInfo, quote};
+use onnxref::{Dim, Model, Value, ValueInfo, quote};
 use onnxref_view::type_name;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// What to feed: the flags of every verb that runs a model.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Inputs")]
 pub(crate) struct Feeding {
-    /// An input: a .pb file (a TensorProto), a .npy file, or JSON such as 3, '[1, -1]', '[[1.5, "NaN"]]', '["a"]'
+    /// An input by name or position: a file (.pb, .npy, .json, .png, .jpg), - for standard input, or JSON
     ///
-    /// Elements of JSON have the type that the model declares; complex numbers are pairs, [re, im]. A decimal is
-    /// rounded to the nearest value of the type; an integer that the type can't hold exactly is an error. If the model
-    /// has one input, NAME= may be omitted.
+    /// JSON such as 3, '[1, -1]', '[[1.5, "NaN"]]', '["a"]' has the type that the model declares; complex numbers are
+    /// pairs, [re, im]. A decimal is rounded to the nearest value of the type; an integer that the type can't hold exactly
+    /// is an error. Sequences are lists of values, optionals a value or null, maps objects; what --json prints can be read
+    /// too. A .pb file is a TensorProto, SequenceProto, OptionalProto or MapProto. If the model has one input, NAME= may be
+    /// omitted.
     #[arg(short, long, value_name = "NAME=VALUE", allow_negative_numbers = true)]
     input: Vec<String>,
 
-    /// Feed the files input_0.pb, input_1.pb, .. of a folder, such as test_data_set_0 of a test case
+    /// Feed input_0.pb, input_1.pb, .. of a folder such as test_data_set_0, or a .npz file by name
     ///
-    /// Files match the model's inputs by position, including those with an initializer.
-    #[arg(long, value_name = "DIR")]
+    /// Files of a folder match the model's inputs by position, including those with an initializer.
+    #[arg(long, value_name = "DIR|FILE")]
     inputs: Option<PathBuf>,
+
+    /// Feed random values to the inputs that are not given
+    ///
+    /// Floats are from -1 to 1, integers 0 or 1; --range changes that. A dimension without a size has the one that --set
+    /// gives, that of the same name in an input that is given, or 1.
+    #[arg(long)]
+    random: bool,
+
+    /// The seed of random values: the same values on every machine
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "random", hide_short_help = true)]
+    seed: u64,
+
+    /// The size of an open dimension of random values: by its name, or INPUT.AXIS=SIZE
+    #[arg(long, value_name = "NAME=SIZE", requires = "random")]
+    set: Vec<String>,
+
+    /// The least and the greatest random number, of all inputs or of one
+    #[arg(long, value_name = "[NAME=]LO..HI", requires = "random", hide_short_help = true, allow_hyphen_values = true)]
+    range: Vec<String>,
+
+    #[command(flatten)]
+    pictures: Pictures,
 }
+
+/// Values by the names of inputs, in the order of the model.
+pub(crate) type Feeds<'a> = Vec<(&'a str, Value)>;
 
 impl Feeding {
     /// The values to feed, or all faults in them.
-    pub(crate) fn inputs<'a>(&'a self, model: &'a Model) -> Result<Inputs<'a>, Failure> {
-        Ok(self.values(model)?.into_iter().collect())
-    }
-
-    /// As [`Feeding::inputs`], for a [`Runner`](onnxref::Runner).
-    pub(crate) fn values<'a>(&'a self, model: &'a Model) -> Result<Vec<(&'a str, Value)>, Failure> {
-        values(model, &self.input, self.inputs.as_deref())
-    }
-}
-
-fn values<'a>(model: &'a Model, texts: &'a [String], folder: Option<&Path>) -> Result<Vec<(&'a str, Value)>, Failure> {
-    let mut feeds = Feeds { values: Vec::new(), named: HashSet::new(), faults: Vec::new() };
-    if let Some(folder) = folder {
-        let shown = print::path(&folder.to_string_lossy());
-        let files = files(folder).map_err(|why| Failure::usage(format!("--inputs {shown}: {why}")))?;
-        for (position, path) in files {
-            match model.inputs().nth(position) {
-                Some(info) => feeds.add(info, &path.to_string_lossy()),
-                None => {
-                    feeds.faults.push(format!("input_{position}.pb: the model has {} inputs", model.inputs().len()))
-                }
+    pub(crate) fn inputs<'a>(&self, model: &'a Model) -> Result<Feeds<'a>, Failure> {
+        let mut found = Found { model, values: HashMap::new(), given: HashSet::new(), faults: Vec::new() };
+        if let Some(path) = &self.inputs {
+            let shown = print::path(&path.to_string_lossy());
+            found.files(self, path).map_err(|why| Failure::usage(format!("--inputs {shown}: {why}")))?;
+        }
+        for text in &self.input {
+            match find(text, model) {
+                Named::Declared(info, text) => found.read(self, info, text),
+                Named::Other(name) => found.faults.push(unknown(model, name)),
+                Named::Not => found.faults.push(format!("-i {}: NAME= is missing", quote(text))),
             }
         }
-    }
-    for text in texts {
-        match split(text, model.inputs()) {
-            Named::Declared(info, text) => feeds.add(info, text),
-            Named::Other(name) => feeds.faults.push(unknown(model, name)),
-            Named::Not => feeds.faults.push(format!("-i {}: NAME= is missing", quote(text))),
+        if self.random {
+            self.fill(&mut found)?;
         }
+        let missing = model.inputs().filter(|info| !found.has(info) && !model.has_default(&info.name));
+        let missing: Vec<String> =
+            missing.map(|info| format!("missing input {} ({})", quote(&info.name), declared(info))).collect();
+        found.faults.extend(missing);
+        if !found.faults.is_empty() {
+            return Err(Failure::usage(found.faults.join("; ")));
+        }
+        let mut values = found.values;
+        Ok(model.inputs().filter_map(|info| Some((info.name.as_str(), values.remove(info.name.as_str())?))).collect())
     }
-    let missing =
-        model.inputs().filter(|info| !feeds.named.contains(info.name.as_str()) && !model.has_default(&info.name));
-    feeds.faults.extend(missing.map(|info| format!("missing input {} ({})", quote(&info.name), declared(info))));
-    if feeds.faults.is_empty() { Ok(feeds.values) } else { Err(Failure::usage(feeds.faults.join("; "))) }
+
+    /// Random values for the inputs that have none.
+    fn fill(&self, found: &mut Found<'_>) -> Result<(), Failure> {
+        let (model, mut random) = (found.model, Random::new(self.seed));
+        let mut sizes = Sizes::new(&self.set, model)?;
+        for info in model.inputs() {
+            if let Some(Value::Tensor(tensor)) = found.values.get(info.name.as_str()) {
+                sizes.learn(info, tensor.shape());
+            }
+        }
+        let ranges = self.range.iter().map(|text| range(text)).collect::<Result<Vec<_>, _>>()?;
+        for info in model.inputs() {
+            if found.has(info) || model.has_default(&info.name) {
+                continue;
+            }
+            let of = |name: &str| ranges.iter().rev().find(|(input, _)| *input == name).map(|(_, range)| *range);
+            let range = of(&info.name).or_else(|| of(""));
+            let value = match (info.dtype(), &info.shape) {
+                (Some(dtype), Some(dims)) => random.tensor(dtype, &sizes.shape(info, dims), range),
+                (Some(_), None) => Err("it has no declared shape: give it with -i".to_string()),
+                (None, _) => Err("it is not declared as a tensor: give it with -i".to_string()),
+            };
+            found.add(info, value.map(Value::from));
+        }
+        Ok(())
+    }
 }
 
-struct Feeds<'a> {
-    values: Vec<(&'a str, Value)>,
-    named: HashSet<&'a str>,
+/// The values that are found.
+struct Found<'a> {
+    model: &'a Model,
+    values: HashMap<&'a str, Value>,
+    /// The inputs for which something is given, good or not.
+    given: HashSet<&'a str>,
     faults: Vec<String>,
 }
 
-impl<'a> Feeds<'a> {
-    fn add(&mut self, info: &'a ValueInfo, text: &str) {
+impl<'a> Found<'a> {
+    fn has(&self, info: &ValueInfo) -> bool {
+        self.given.contains(info.name.as_str())
+    }
+
+    fn add(&mut self, info: &'a ValueInfo, value: Result<Value, String>) {
         let name = quote(&info.name);
-        if !self.named.insert(&info.name) {
-            return self.faults.push(format!("input {name} is given twice"));
-        }
-        match value(text, info.value_type.as_ref()) {
-            Ok(value) => self.values.push((&info.name, value)),
+        match value {
+            _ if !self.given.insert(&info.name) => self.faults.push(format!("input {name} is given twice")),
             Err(why) => self.faults.push(format!("input {name}: {why}")),
+            Ok(value) => _ = self.values.insert(&info.name, value),
         }
+    }
+
+    fn read(&mut self, feeding: &Feeding, info: &'a ValueInfo, text: &str) {
+        let (value_type, shape) = (info.value_type.as_ref(), info.shape.as_deref());
+        self.add(info, value(text, Wanted { value_type, shape, pictures: Some(&feeding.pictures) }));
+    }
+
+    /// The files of a folder by position, or an archive's by name.
+    fn files(&mut self, feeding: &Feeding, path: &Path) -> Result<(), String> {
+        if path.is_file() {
+            for (name, tensor) in npz::read(&std::fs::read(path).map_err(|e| e.to_string())?)? {
+                match self.model.inputs().find(|info| info.name == name) {
+                    Some(info) => self.add(info, Ok(tensor.into())),
+                    None => self.faults.push(unknown(self.model, &name)),
+                }
+            }
+            return Ok(());
+        }
+        for (position, path) in numbered(path, "input_")? {
+            match self.model.inputs().nth(position) {
+                Some(info) => self.read(feeding, info, &path.to_string_lossy()),
+                None => {
+                    let count = self.model.inputs().len();
+                    self.faults.push(format!("input_{position}.pb: the model has {count} inputs"));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
+/// The input that `NAME=VALUE` or `POSITION=VALUE` is for.
+fn find<'a, 't>(text: &'t str, model: &'a Model) -> Named<'a, 't> {
+    let named = split(text, model.inputs());
+    if let Named::Other(name) = named
+        && let Some(info) = name.parse().ok().and_then(|position| model.inputs().nth(position))
+    {
+        return Named::Declared(info, text.get(name.len() + 1..).unwrap_or(""));
+    }
+    named
+}
+
 /// The files `input_0.pb`, `input_1.pb`, .. of a folder.
-fn files(folder: &Path) -> Result<BTreeMap<usize, PathBuf>, String> {
+pub(crate) fn numbered(folder: &Path, prefix: &str) -> Result<BTreeMap<usize, PathBuf>, String> {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(folder).map_err(|e| e.to_string())? {
         let path = entry.map_err(|e| e.to_string())?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let number = name.strip_prefix("input_").and_then(|rest| rest.strip_suffix(".pb")?.parse().ok());
+        let number = name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(".pb")?.parse().ok());
         files.extend(number.map(|number: usize| (number, path.clone())));
     }
-    if files.is_empty() { Err("it has no input_0.pb".to_string()) } else { Ok(files) }
+    if files.is_empty() { Err(format!("it has no {prefix}0.pb")) } else { Ok(files) }
+}
+
+/// The sizes of open dimensions.
+struct Sizes<'a> {
+    given: Vec<(&'a str, usize)>,
+    /// Sizes that inputs which are given have.
+    learned: HashMap<String, usize>,
+}
+
+impl<'a> Sizes<'a> {
+    fn new(texts: &'a [String], model: &Model) -> Result<Sizes<'a>, Failure> {
+        let mut given = Vec::new();
+        for text in texts {
+            let wrong = |why: String| Failure::usage(format!("--set {text}: {why}"));
+            let split = text.rsplit_once('=').and_then(|(name, size)| Some((name, size.parse().ok()?)));
+            let (name, size) = split.ok_or_else(|| wrong("expected NAME=SIZE".to_string()))?;
+            if !open(model).iter().any(|(symbol, place)| symbol.as_deref() == Some(name) || place == name) {
+                let known: Vec<String> =
+                    open(model).into_iter().map(|(symbol, place)| symbol.unwrap_or(place)).collect();
+                let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
+                return Err(wrong(format!("no input has this dimension; open dimensions: {known}")));
+            }
+            given.push((name, size));
+        }
+        Ok(Sizes { given, learned: HashMap::new() })
+    }
+
+    fn learn(&mut self, info: &ValueInfo, shape: &[usize]) {
+        for (dim, size) in info.shape.iter().flatten().zip(shape) {
+            if let Dim::Symbol(name) = dim {
+                self.learned.entry(name.clone()).or_insert(*size);
+            }
+        }
+    }
+
+    fn shape(&mut self, info: &ValueInfo, dims: &[Dim]) -> Vec<usize> {
+        let given = |name: &str| self.given.iter().rev().find(|(known, _)| *known == name).map(|(_, size)| *size);
+        let mut sizes = Vec::new();
+        for (axis, dim) in dims.iter().enumerate() {
+            let place = format!("{}.{axis}", info.name);
+            let (name, size) = match dim {
+                Dim::Fixed(size) => (None, Some(*size)),
+                Dim::Symbol(name) => {
+                    (Some(name), given(name).or_else(|| given(&place)).or_else(|| self.learned.get(name).copied()))
+                }
+                _ => (None, given(&place)),
+            };
+            sizes.push(size.unwrap_or_else(|| {
+                let name = name.cloned().unwrap_or(place);
+                print::note(&format!(
+                    "dimension {} of input {} is 1: --set {name}=SIZE changes it",
+                    axis,
+                    quote(&info.name)
+                ));
+                1
+            }));
+        }
+        for (dim, size) in dims.iter().zip(&sizes) {
+            if let Dim::Symbol(name) = dim {
+                self.learned.entry(name.clone()).or_insert(*size);
+            }
+        }
+        sizes
+    }
+}
+
+/// The open dimensions of the inputs: each one's name, if it has one, and its place.
+fn open(model: &Model) -> Vec<(Option<String>, String)> {
+    let mut all = Vec::new();
+    for info in model.inputs() {
+        for (axis, dim) in info.shape.iter().flatten().enumerate() {
+            let place = format!("{}.{axis}", info.name);
+            match dim {
+                Dim::Symbol(name) => all.push((Some(name.clone()), place)),
+                Dim::Unknown => all.push((None, place)),
+                _ => {}
+            }
+        }
+    }
+    all
+}
+
+/// `[NAME=]LO..HI`: the name is empty for all inputs.
+fn range(text: &str) -> Result<(&str, Range), Failure> {
+    let (name, bounds) = text.rsplit_once('=').unwrap_or(("", text));
+    let bounds = bounds.split_once("..").and_then(|(least, most)| Some((least.parse().ok()?, most.parse().ok()?)));
+    let bounds = bounds.filter(|(least, most): &Range| least <= most && least.is_finite() && most.is_finite());
+    bounds
+        .map(|bounds| (name, bounds))
+        .ok_or_else(|| Failure::usage(format!("--range {text}: expected LO..HI, such as 0..30521")))
 }
 
 /// The library's error for a name that is not an input.

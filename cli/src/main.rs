@@ -3,20 +3,29 @@
 
 mod archive;
 mod bench;
+mod check;
+mod compare;
+mod dump;
+mod expect;
 mod failure;
 mod feeds;
+mod image;
 mod interrupt;
 mod json;
 mod manual;
 mod npy;
+mod npz;
 mod ops;
 mod options;
 mod output;
 mod print;
+mod progress;
+mod random;
 mod report;
 mod run;
 mod test;
 mod value;
+mod watch;
 
 use clap::{Args, Parser, Subcommand};
 use std::process::ExitCode;
@@ -68,6 +77,8 @@ enum Command {
     Run(run::Arguments),
     Test(test::Arguments),
     Bench(bench::Arguments),
+    Compare(compare::Arguments),
+    Check(check::Arguments),
     Ops(ops::Arguments),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -81,6 +92,8 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(arguments, &global),
         Command::Test(arguments) => test::test(arguments, &global),
         Command::Bench(arguments) => bench::bench(arguments, &global),
+        Command::Check(arguments) => check::check(arguments, &global),
+        Command::Compare(arguments) => compare::compare(arguments, &global),
         Command::Ops(arguments) => ops::ops(arguments, &global),
         Command::Completions(arguments) => manual::completions(arguments),
         Command::Man(arguments) => manual::man(arguments),

@@ -3,10 +3,13 @@
 use crate::failure::Failure;
 use crate::{print, report};
 use clap::Args;
-use onnxref::{Cancel, Compatibility, Limits, LoadOptions, Model};
+use onnxref::bytes::Bytes;
+use onnxref::inspect::Inspection;
+use onnxref::{Cancel, Compatibility, Error, Limits, LoadOptions, Model};
 use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -47,12 +50,7 @@ pub(crate) struct Loading {
 }
 
 impl Loading {
-    /// Loads a model: a file, or `-` for standard input. Prints its notes.
-    pub(crate) fn load(&self, path: &Path) -> Result<Model, Failure> {
-        self.load_as(path, |options| options)
-    }
-
-    /// As [`Loading::load`], with further options.
+    /// Loads a model with further options: a file, or `-` for standard input. Prints its notes.
     pub(crate) fn load_as(
         &self,
         path: &Path,
@@ -63,6 +61,25 @@ impl Loading {
         let model = loaded.map_err(|error| report::load(&shown(path), error))?;
         model.report().iter().for_each(|text| print::note(text));
         Ok(model)
+    }
+
+    /// What a model holds: a file, or `-` for standard input.
+    pub(crate) fn inspect_as(
+        &self,
+        path: &Path,
+        change: impl FnOnce(LoadOptions) -> LoadOptions,
+    ) -> Result<Inspection, Failure> {
+        self.inspected(path, change)?.map_err(|error| report::load(&shown(path), error))
+    }
+
+    /// As [`Loading::inspect_as`], with the library's error.
+    pub(crate) fn inspected(
+        &self,
+        path: &Path,
+        change: impl FnOnce(LoadOptions) -> LoadOptions,
+    ) -> Result<Result<Inspection, Error>, Failure> {
+        let options = change(self.options()?);
+        Ok(if is_standard_input(path) { options.inspect_bytes(standard_input()?) } else { options.inspect(path) })
     }
 
     /// What stops a run: the time, if one is given.
@@ -94,11 +111,17 @@ pub(crate) fn is_standard_input(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// All of standard input.
-pub(crate) fn standard_input() -> Result<Vec<u8>, Failure> {
+/// All of standard input. It is read once, and then kept.
+pub(crate) fn standard_input() -> Result<Bytes, Failure> {
+    static READ: Mutex<Option<Bytes>> = Mutex::new(None);
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(bytes) = &*read {
+        return Ok(bytes.clone());
+    }
     let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().read_to_end(&mut bytes);
-    read.map(|_| bytes).map_err(|e| Failure::usage(format!("standard input: {e}")))
+    let ended = std::io::stdin().lock().read_to_end(&mut bytes);
+    ended.map_err(|e| Failure::usage(format!("standard input: {e}")))?;
+    Ok(read.insert(bytes.into()).clone())
 }
 
 /// How errors name a file.

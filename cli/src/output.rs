@@ -1,9 +1,11 @@
 //! Writes files, such as those of outputs.
 
 use crate::failure::{Failure, RUN};
-use crate::value::{Format, Named, split};
-use crate::{interrupt, npy, print};
-use onnxref::{Model, Outputs, Value, quote};
+use crate::print::Stdout;
+use crate::value::{Named, split};
+use crate::{interrupt, npy, npz, print};
+use onnxref::{Model, Outputs, Tensor, Value, quote};
+use onnxref_view::json::Described;
 use std::io::{self, Write};
 use std::path::Path;
 use tempfile::NamedTempFile;
@@ -18,12 +20,40 @@ pub(crate) fn files<'a>(texts: &'a [String], model: &'a Model) -> Result<Vec<Out
     Ok(files)
 }
 
-/// Where an output goes.
+/// Where an output goes, or all of them.
 pub(crate) struct OutputFile<'a> {
-    name: &'a str,
+    /// `None` for all.
+    name: Option<&'a str>,
     path: &'a str,
-    format: Format,
+    form: Form,
 }
+
+/// What is written.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    Pb,
+    Npy,
+    Npz,
+    Json,
+}
+
+impl Form {
+    /// By the name of the file; standard output gets a .npy file.
+    fn of(path: &str) -> Option<Form> {
+        let ending = Path::new(path).extension().unwrap_or_default();
+        let forms = [("pb", Form::Pb), ("npy", Form::Npy), ("npz", Form::Npz), ("json", Form::Json)];
+        let named = forms.into_iter().find(|(name, _)| ending.eq_ignore_ascii_case(name)).map(|(_, form)| form);
+        named.or((path == STDOUT).then_some(Form::Npy))
+    }
+
+    /// Whether a file holds all outputs.
+    fn holds_all(path: &str) -> bool {
+        Path::new(path).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npz"))
+    }
+}
+
+/// What stands for standard output.
+const STDOUT: &str = "-";
 
 impl<'a> OutputFile<'a> {
     fn parse(text: &'a str, model: &'a Model) -> Result<OutputFile<'a>, Failure> {
@@ -32,47 +62,62 @@ impl<'a> OutputFile<'a> {
             Failure::usage(format!("-o {}: {why}; the model's outputs: {}", print::path(text), names.join(", ")))
         };
         let (name, path) = match split(text, model.outputs()) {
-            Named::Declared(info, path) => (info.name.as_str(), path),
+            Named::Declared(info, path) => (Some(info.name.as_str()), path),
+            _ if Form::holds_all(text) => (None, text),
             Named::Other(..) => return Err(wrong("there is no output of this name")),
             Named::Not => return Err(wrong("NAME= is missing")),
         };
-        let format = Format::of(path).ok_or_else(|| wrong("the file's name must end with .pb or .npy"))?;
-        Ok(OutputFile { name, path, format })
+        let form = Form::of(path).ok_or_else(|| wrong("the file's name must end with .pb, .npy, .npz or .json"))?;
+        Ok(OutputFile { name: name.filter(|_| form != Form::Npz || text != path), path, form })
     }
 
     /// Checks that the file's folder is writable.
     fn check(&self) -> Result<(), Failure> {
-        let text = || print::path(&format!("{}={}", self.name, self.path));
-        check_writable(Path::new(self.path))
-            .map_err(|e| Failure::usage(format!("-o {}: the file can't be written: {e}", text())))
+        let name = self.name.map(|name| format!("{name}=")).unwrap_or_default();
+        let text = || print::path(&format!("{name}{}", self.path));
+        let writable = if self.path == STDOUT { Ok(()) } else { check_writable(Path::new(self.path)) };
+        writable.map_err(|e| Failure::usage(format!("-o {}: the file can't be written: {e}", text())))
     }
 
-    fn encode(&self, value: &Value) -> Result<Vec<u8>, Failure> {
-        let npy = || npy::write(value.tensor().map_err(|e| format!("{e:#}: write a .pb file"))?);
-        match self.format {
-            Format::Pb => Ok(value.to_proto_bytes(self.name)),
-            Format::Npy => npy().map_err(|why| {
-                Failure::usage(format!("output {} to {}: {why}", quote(self.name), print::path(self.path)))
-            }),
-        }
+    fn encode(&self, outputs: &Outputs) -> Result<Vec<u8>, Failure> {
+        let chosen = outputs.iter().filter(|(name, _)| self.name.is_none_or(|own| own == *name));
+        let chosen: Vec<(&str, &Value)> = chosen.collect();
+        let tensors = || chosen.iter().map(|(name, value)| Ok((*name, tensor(value)?))).collect::<Result<Vec<_>, _>>();
+        let written = match (self.form, chosen.as_slice()) {
+            (Form::Npz, _) => tensors().and_then(npz::write),
+            (Form::Pb, [(name, value)]) => Ok(value.to_proto_bytes(name)),
+            (Form::Npy, [(_, value)]) => tensor(value).and_then(npy::write),
+            (Form::Json, [(_, value)]) => serde_json::to_vec(&Described(value)).map_err(|e| e.to_string()),
+            _ => Err("there is no such output".to_string()),
+        };
+        let what = self.name.map_or("the outputs".to_string(), |name| format!("output {}", quote(name)));
+        written.map_err(|why| Failure::usage(format!("{what} to {}: {why}", print::path(self.path))))
     }
 }
 
-/// Writes the files. All are encoded before the first is written, and all are written to temporary files
-/// (`.onnxref-*`) beside their places before the first is moved there. An interruption removes the temporary files.
+fn tensor(value: &Value) -> Result<&Tensor, String> {
+    value.tensor().map_err(|e| format!("{e:#}: write a .pb or .json file"))
+}
+
+/// Writes the files: see [`save`]. All are encoded before the first is written.
 pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), Failure> {
-    let failed = |file: &OutputFile<'_>, e: io::Error| Failure::new(RUN, format!("{}: {e}", print::path(file.path)));
-    let encode = |file: &OutputFile<'_>| {
-        let value = outputs.get(file.name);
-        file.encode(value.ok_or_else(|| Failure::new(RUN, format!("there is no output {}", quote(file.name))))?)
-    };
-    let contents = files.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
+    let contents = files.iter().map(|file| Ok((file.path, file.encode(outputs)?))).collect::<Result<Vec<_>, _>>()?;
+    save(&contents)
+}
+
+/// Writes files, each completely or not at all: all are written to temporary files (`.onnxref-*`) beside their places
+/// before the first is moved there. An interruption removes the temporary files. `-` is standard output.
+pub(crate) fn save(files: &[(&str, Vec<u8>)]) -> Result<(), Failure> {
+    let failed = |path: &str, e: io::Error| Failure::new(RUN, format!("{}: {e}", print::path(path)));
     let mut written = Vec::new();
-    for (file, bytes) in files.iter().zip(contents) {
-        written.push((file, beside(Path::new(file.path), &bytes).map_err(|e| failed(file, e))?));
+    for (path, bytes) in files {
+        match *path {
+            STDOUT => Stdout.write_all(bytes).map_err(|e| failed("standard output", e))?,
+            path => written.push((path, beside(Path::new(path), bytes).map_err(|e| failed(path, e))?)),
+        }
     }
-    for (file, temporary) in written {
-        temporary.persist(file.path).map_err(|e| failed(file, e.error))?;
+    for (path, temporary) in written {
+        temporary.persist(path).map_err(|e| failed(path, e.error))?;
     }
     Ok(())
 }
@@ -84,11 +129,6 @@ pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
         // The file is removed at once; where the system allows it, it never has a name.
         false => tempfile::tempfile_in(folder(path)).map(|_| ()),
     }
-}
-
-/// Writes a file whole or not at all.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    beside(path, bytes)?.persist(path).map(|_| ()).map_err(|e| e.error)
 }
 
 fn beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {

@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, Table, presets};
-use onnxref::{Outputs, Value, quote};
+use onnxref::{Value, quote};
 use onnxref_view::{plain, type_name};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,13 +30,13 @@ fn unless_closed<T>(result: io::Result<T>, otherwise: T) -> io::Result<T> {
     }
 }
 
-/// A line for each output: name, type, shape, values cut in the middle.
-pub(crate) fn outputs(outputs: &Outputs) -> io::Result<()> {
-    let row = |(name, value): (&str, &Value)| {
+/// A line for each value: name, type, shape, elements cut in the middle.
+pub(crate) fn values(what: &str, named: &[(&str, &Value)]) -> io::Result<()> {
+    let row = |(name, value): &(&str, &Value)| {
         let shape = value.tensor().map(|tensor| format!("{:?}", tensor.shape())).unwrap_or_default();
-        [plain(name), value.value_type().map_or("?".to_string(), |of| type_name(&of)), shape, values(value)]
+        [plain(name), value.value_type().map_or("?".to_string(), |of| type_name(&of)), shape, elements(value)]
     };
-    table(["output", "type", "shape", "values"], &[], outputs.iter().map(row))
+    table([what, "type", "shape", "values"], &[], named.iter().map(row))
 }
 
 /// A header and rows in columns; those of numbers are aligned to the right.
@@ -58,7 +58,7 @@ pub(crate) fn table<const N: usize>(
 }
 
 /// The elements of a value without their types.
-fn values(value: &Value) -> String {
+fn elements(value: &Value) -> String {
     let list = |values: &mut dyn Iterator<Item = String>| {
         let shown: Vec<String> = (&mut *values).take(MAX_VALUES).collect();
         let more = if values.next().is_some() { ", …" } else { "" };
@@ -66,11 +66,11 @@ fn values(value: &Value) -> String {
     };
     match value {
         Value::Tensor(tensor) => tensor.values().to_string(),
-        Value::Sequence(sequence) => format!("[{}]", list(&mut sequence.values().iter().map(values))),
-        Value::Optional(optional) => optional.get().map_or("none".to_string(), values),
+        Value::Sequence(sequence) => format!("[{}]", list(&mut sequence.values().iter().map(elements))),
+        Value::Optional(optional) => optional.get().map_or("none".to_string(), elements),
         Value::Map(map) => {
             let entries = map.keys().scalars().zip(map.values());
-            format!("{{{}}}", list(&mut entries.map(|(key, value)| format!("{key}: {}", values(value)))))
+            format!("{{{}}}", list(&mut entries.map(|(key, value)| format!("{key}: {}", elements(value)))))
         }
         other => other.to_string(),
     }
@@ -125,11 +125,11 @@ mod tests {
         };
         let sequence = Value::from(Sequence::new(float.clone(), vec![tensor(&[2]), tensor(&[])]).unwrap());
         assert_eq!(
-            (type_name(&sequence.value_type().unwrap()), values(&sequence)),
+            (type_name(&sequence.value_type().unwrap()), elements(&sequence)),
             ("seq(float32)".into(), "[[0, 0], 0]".into())
         );
         let long = Value::from(Sequence::new(float.clone(), vec![tensor(&[]); 9]).unwrap());
-        assert_eq!(values(&long), "[0, 0, 0, 0, 0, 0, 0, 0, …]");
-        assert_eq!(values(&Value::from(Optional::none(float))), "none");
+        assert_eq!(elements(&long), "[0, 0, 0, 0, 0, 0, 0, 0, …]");
+        assert_eq!(elements(&Value::from(Optional::none(float))), "none");
     }
 }

@@ -1,63 +1,142 @@
 //! `onnxref run`: runs a model once.
 
-use crate::failure::{Failure, RUN};
+use crate::dump::Dump;
+use crate::expect::{Compared, Slack, expected};
+use crate::failure::{FAILED, Failure, RUN};
 use crate::feeds::Feeding;
 use crate::options::Loading;
+use crate::watch::Watcher;
 use crate::{Global, json, output, print};
 use clap::Args;
-use onnxref_view::json::Named;
+use onnxref::conformance::Tolerance;
+use onnxref::{Error, Kind, Model, Outputs, Value, quote};
+use onnxref_view::json::Described;
+use onnxref_view::plain;
+use serde::Serialize;
+use serde::ser::Serializer;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Run a model and print its outputs, or write them to files.
+/// Run a model and print its outputs, write them to files, or compare them with expected ones
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples, from the root of the repository:
   CASE=onnx-test-data/gather/onnx-1.12.0/node/test_gather_2d_indices
   onnxref run $CASE/model.onnx -i 'data=[[1, 2, 3], [4, 5, 6], [7, 8, 9]]' -i 'indices=[[0, 2]]'
-  onnxref run $CASE/model.onnx -i data=$CASE/test_data_set_0/input_0.pb -i 'indices=[[0, -1]]' -o y=y.npy
-  onnxref run $CASE/model.onnx --inputs $CASE/test_data_set_0 --json
-
-Exit status:
-  0  success
-  2  wrong usage: an unknown, missing or doubled input, an unknown output, a file that can't be read or written
-  3  the model can't be loaded
-  4  the run failed")]
+  onnxref run $CASE/model.onnx --inputs $CASE/test_data_set_0 --expect $CASE/test_data_set_0")]
 pub(crate) struct Arguments {
-    /// The model: an .onnx file, or the .xml file of an OpenVINO IR
+    /// The model: an .onnx file, the .xml file of an OpenVINO IR, or - for standard input
     model: PathBuf,
 
-    /// Write an output to a .pb file (a TensorProto) or a .npy file
+    /// Write an output to a file (.pb, .npy, .npz, .json) or, as .npy, to - for standard output
     ///
-    /// Files are written after the run has succeeded, each completely or not at all. If the program is killed while
-    /// writing, it may leave temporary files .onnxref-* beside them. If the model has one output, NAME= may be omitted.
+    /// Files are written after the run has succeeded, each completely or not at all. If the model has one output, NAME= may
+    /// be omitted; a .npz file without a name gets all outputs.
     #[arg(short, long, value_name = "NAME=FILE")]
     output: Vec<String>,
 
+    /// Compare with expected outputs: a folder with output_0.pb, .., a .npz file, or NAME=VALUE as for -i
+    ///
+    /// The rule is that of `onnxref test`. The exit status is 1 if an output differs.
+    #[arg(long, value_name = "DIR|FILE|NAME=VALUE")]
+    expect: Vec<String>,
+
+    /// Write every value that a node computes to a new folder; switches optimisation off
+    ///
+    /// The folder gets a .npy file for each value (a .pb file, if NumPy doesn't have its type) and index.json, which lists
+    /// them in the order of the run with their nodes. `onnxref compare` reads it.
+    #[arg(long, value_name = "DIR")]
+    dump: Option<PathBuf>,
+
+    /// Stop after a node and print what it gives; switches optimisation off
+    ///
+    /// NODE is its name, the name of one of its outputs, or # and its index.
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["output", "expect"])]
+    until: Option<String>,
+
     #[command(flatten)]
     feeding: Feeding,
+
+    #[command(flatten)]
+    slack: Slack,
 
     #[command(flatten)]
     loading: Loading,
 }
 
 pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
-    let model = arguments.loading.load(&arguments.model)?;
+    let (dump, until) = (arguments.dump.as_deref(), arguments.until.as_deref());
+    let every = dump.is_some() || until.is_some();
+    let model = arguments.loading.load_as(&arguments.model, |options| options.optimize(!every))?;
     let files = output::files(&arguments.output, &model)?;
-    let inputs = arguments.feeding.inputs(&model)?;
-    let outputs = model.run_with(inputs, &arguments.loading.cancel()).map_err(Failure::run)?;
+    let expected = expected(&arguments.expect, &model)?;
+    let inputs = arguments.feeding.inputs(&model)?.into_iter().collect();
+    let dump = dump.map(Dump::new).transpose()?;
+
+    let mut watcher = Watcher::new(model.nodes().len(), dump, until);
+    let ran = model.run_watched(inputs, &arguments.loading.cancel(), &mut watcher);
+    let (stopped, dump) = watcher.end();
+    let outputs = match (ran, &stopped) {
+        (Ok(_), None) if until.is_some() => return Err(no_node(&model, until.unwrap_or(""))),
+        (Err(_), Some(_)) => Outputs::default(),
+        (Ok(outputs), _) => outputs,
+        (Err(error), None) => return Err(failed(error)),
+    };
     outputs.notes().iter().for_each(|text| print::note(text));
     output::write(&files, &outputs)?;
-    match (global.json, files.as_slice()) {
-        (true, _) => json::line(&Document { outputs: Named(&outputs) })?,
-        (false, []) => {
-            print::outputs(&outputs).map_err(|e| Failure::new(RUN, format!("standard output: {e}")))?;
-        }
-        (false, _) => {}
+    if let Some(dump) = dump {
+        print::note(&format!("{} values were dumped", dump.end()?));
     }
-    Ok(0)
+    let shown: Vec<(&str, &Value)> = match &stopped {
+        Some(values) => values.iter().map(|(name, value)| (name.as_str(), value)).collect(),
+        None => outputs.iter().collect(),
+    };
+    let tolerance = arguments.slack.tolerance(Tolerance::default());
+    let compare =
+        |(name, want): &(&'_ str, Value)| Some((name.to_string(), Compared::new(outputs.get(name)?, want, tolerance)));
+    let compared: BTreeMap<String, Compared> = expected.iter().filter_map(compare).collect();
+    if global.json {
+        json::line(&Document { outputs: Named(&shown), expected: &compared })?;
+    } else if !compared.is_empty() {
+        let rows = compared.iter().map(|(name, compared)| [plain(name), compared.text()]);
+        print::table(["output", "compared with what is expected"], &[], rows).map_err(lost)?;
+    } else if files.is_empty() {
+        print::values("output", &shown).map_err(lost)?;
+    }
+    Ok(if compared.values().all(|compared| compared.equal) { 0 } else { FAILED })
 }
 
-#[derive(serde::Serialize)]
+fn lost(error: std::io::Error) -> Failure {
+    Failure::new(RUN, format!("standard output: {error}"))
+}
+
+fn failed(error: Error) -> Failure {
+    if error.kind() == Kind::Io { Failure::new(RUN, format!("{error:#}")) } else { Failure::run(error) }
+}
+
+fn no_node(model: &Model, name: &str) -> Failure {
+    let names: Vec<String> =
+        model.nodes().map(|node| node.name).filter(|name| !name.is_empty()).take(8).map(quote).collect();
+    let known = if names.is_empty() {
+        "nodes have no names: #0 is the first".to_string()
+    } else {
+        format!("the first nodes are {}", names.join(", "))
+    };
+    Failure::usage(format!("--until {}: no node and no value has this name; {known}", quote(name)))
+}
+
+#[derive(Serialize)]
 struct Document<'a> {
     outputs: Named<'a>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    expected: &'a BTreeMap<String, Compared>,
+}
+
+/// Values by name, in their order.
+struct Named<'a>(&'a [(&'a str, &'a Value)]);
+
+impl Serialize for Named<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, Described(value))))
+    }
 }

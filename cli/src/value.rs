@@ -1,10 +1,10 @@
 //! The arguments of `-i` and `-o`: a name, `=`, and a file or a literal. Reads the files.
 
-use crate::npy;
-use crate::print;
+use crate::image::{self, Pictures};
+use crate::{npy, options, print};
 use onnxref::bytes::Bytes;
-use onnxref::{Error, Model, Tensor, Value, ValueInfo, ValueType, quote};
-use onnxref_view::literal;
+use onnxref::{Dim, Error, Model, Tensor, Value, ValueInfo, ValueType, quote};
+use onnxref_view::document;
 use std::path::Path;
 
 /// The kinds of file that hold a value.
@@ -14,28 +14,50 @@ pub(crate) enum Format {
     Pb,
     /// NumPy's, for tensors.
     Npy,
+    Json,
+    /// PNG or JPEG.
+    Image,
 }
 
 impl Format {
+    /// The format of a file, by its name.
     pub(crate) fn of(path: &str) -> Option<Format> {
-        let extension = Path::new(path).extension()?;
-        let is = |name: &str| extension.eq_ignore_ascii_case(name);
-        if is("pb") { Some(Format::Pb) } else { is("npy").then_some(Format::Npy) }
+        let extension = Path::new(path).extension()?.to_str()?.to_ascii_lowercase();
+        Some(match extension.as_str() {
+            "pb" => Format::Pb,
+            "npy" => Format::Npy,
+            "json" => Format::Json,
+            "png" | "jpg" | "jpeg" => Format::Image,
+            _ => return None,
+        })
+    }
+
+    /// The format of standard input, by its content.
+    fn found(bytes: &[u8]) -> Format {
+        if bytes.starts_with(b"\x93NUMPY") {
+            Format::Npy
+        } else if bytes.starts_with(b"\x89PNG") || bytes.starts_with(b"\xff\xd8\xff") {
+            Format::Image
+        } else if serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() {
+            Format::Json
+        } else {
+            Format::Pb
+        }
     }
 }
 
 /// A text of the form `NAME=REST`.
-pub(crate) enum Named<'a> {
+pub(crate) enum Named<'a, 't> {
     /// The name is declared, or it is omitted and only one is declared.
-    Declared(&'a ValueInfo, &'a str),
+    Declared(&'a ValueInfo, &'t str),
     /// The name, up to the first `=`, is not declared.
-    Other(&'a str),
+    Other(&'t str),
     /// There is no name.
     Not,
 }
 
 /// Splits `NAME=REST`. Names may have a `=` in them, so the longest declared name wins.
-pub(crate) fn split<'a>(text: &'a str, declared: impl ExactSizeIterator<Item = &'a ValueInfo>) -> Named<'a> {
+pub(crate) fn split<'a, 't>(text: &'t str, declared: impl ExactSizeIterator<Item = &'a ValueInfo>) -> Named<'a, 't> {
     let declared: Vec<&ValueInfo> = declared.collect();
     let rest = |info: &&'a ValueInfo| text.strip_prefix(&info.name)?.strip_prefix('=');
     let named = declared.iter().filter_map(|info| Some((*info, rest(info)?)));
@@ -51,24 +73,59 @@ pub(crate) fn split<'a>(text: &'a str, declared: impl ExactSizeIterator<Item = &
     }
 }
 
-/// Reads the value of a literal or a file, or says why it isn't valid.
-pub(crate) fn value(text: &str, declared: Option<&ValueType>) -> Result<Value, String> {
+/// What a value is for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) value_type: Option<&'a ValueType>,
+    pub(crate) shape: Option<&'a [Dim]>,
+    pub(crate) pictures: Option<&'a Pictures>,
+}
+
+impl<'a> Wanted<'a> {
+    /// A value of this type, if it is known.
+    pub(crate) fn of_type(value_type: Option<&'a ValueType>) -> Wanted<'a> {
+        Wanted { value_type, shape: None, pictures: None }
+    }
+}
+
+/// Reads the value of a literal or a file, or of standard input for `-`; or says why it isn't valid.
+pub(crate) fn value(text: &str, wanted: Wanted<'_>) -> Result<Value, String> {
+    if text == "-" {
+        let bytes: Bytes = options::standard_input().map_err(|failure| failure.message)?;
+        let format = Format::found(&bytes);
+        return decode(bytes, format, wanted, "standard input");
+    }
     let Some(format) = Format::of(text) else {
-        return literal::parse(text, declared.and_then(ValueType::dtype)).map(Value::from).map_err(|why| {
+        return document::parse(text, wanted.value_type).map_err(|why| {
             let json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
             match (json, Path::new(text).is_file()) {
                 (true, _) => why,
                 (_, true) => {
-                    format!("{}: expected a .pb file (an encoded TensorProto) or a .npy file", print::path(text))
+                    format!("{}: the file's name must end with .pb, .npy, .json, .png or .jpg", print::path(text))
                 }
-                _ => format!("{} is neither a .pb or .npy file nor JSON: {why}", quote(text)),
+                _ => format!("{} is neither a file (.pb, .npy, .json, .png, .jpg) nor JSON: {why}", quote(text)),
             }
         });
     };
     let bytes: Bytes = std::fs::read(text).map_err(|e| format!("{}: {e}", print::path(text)))?.into();
+    decode(bytes, format, wanted, &print::path(text))
+}
+
+/// The value in a file.
+fn decode(bytes: Bytes, format: Format, wanted: Wanted<'_>, file: &str) -> Result<Value, String> {
     let proto = |declared| Value::from_proto_bytes(bytes.clone(), declared).map_err(|error| format!("{error:#}"));
-    let (value, form) = match (format, declared) {
+    let (value, form) = match (format, wanted.value_type) {
         (Format::Npy, _) => (npy::read(&bytes).map(Value::from), "a .npy file"),
+        (Format::Json, declared) => {
+            let text = std::str::from_utf8(&bytes).map_err(|e| format!("{file}: {e}"))?;
+            return document::parse(text, declared).map_err(|why| format!("{file}: {why}"));
+        }
+        (Format::Image, declared) => {
+            let Some(pictures) = wanted.pictures else { return Err(format!("{file}: a picture can't be used here")) };
+            return image::read(&bytes, pictures, declared, wanted.shape)
+                .map(Value::from)
+                .map_err(|why| format!("{file}: {why}"));
+        }
         (Format::Pb, Some(declared @ ValueType::Sequence(_))) => (proto(declared), "an encoded SequenceProto"),
         (Format::Pb, Some(declared @ ValueType::Optional(_))) => (proto(declared), "an encoded OptionalProto"),
         (Format::Pb, Some(declared @ ValueType::Map(..))) => (proto(declared), "an encoded MapProto"),
@@ -78,8 +135,8 @@ pub(crate) fn value(text: &str, declared: Option<&ValueType>) -> Result<Value, S
         }
     };
     value.map_err(|why| match guess(&bytes) {
-        Some(guess) => format!("{}: expected {form}, but the file {guess}", print::path(text)),
-        None => format!("{}: {why}", print::path(text)),
+        Some(guess) => format!("{file}: expected {form}, but the file {guess}"),
+        None => format!("{file}: {why}"),
     })
 }
 

@@ -180,7 +180,7 @@ fn wrong_inputs() {
         (
             &["-i", "data=x"],
             2,
-            "input \"data\": \"x\" is neither a .pb or .npy file nor JSON: expected value at line 1 column 1".into(),
+            "input \"data\": \"x\" is neither a file (.pb, .npy, .json, .png, .jpg) nor JSON: expected value at line 1 column 1".into(),
         ),
         (&["-i", "[1]"], 2, format!("-i \"[1]\": NAME= is missing; {missing}\n")),
         (&["-i", &format!("data={none}")], 2, format!("input \"data\": {none}: {io}")),
@@ -190,10 +190,10 @@ fn wrong_inputs() {
         (
             &["-o", "y=y.txt"],
             2,
-            "-o y=y.txt: the file's name must end with .pb or .npy; the model's outputs: \"y\"".into(),
+            "-o y=y.txt: the file's name must end with .pb, .npy, .npz or .json; the model's outputs: \"y\"".into(),
         ),
         (&["-o", "y=y.pb", "-o", "y=y.pb"], 2, "two outputs go to y.pb".into()),
-        (&["-o", "y=."], 2, "-o y=.: the file's name must end with .pb or .npy; the model's outputs: \"y\"".into()),
+        (&["-o", "y=."], 2, "-o y=.: the file's name must end with .pb, .npy, .npz or .json; the model's outputs: \"y\"".into()),
         (&[], 2, format!("{missing}\n")),
         (&["-i", "data=[1]"], 2, "missing input \"indices\" (int64, any shape)\n".into()),
         (
@@ -270,7 +270,7 @@ fn files_that_are_something_else() {
         ("model.npy", &gather(DType::Float), "expected a .npy file, but the file seems to be an ONNX model"),
         ("empty.npy", b"", "expected a .npy file, but the file is empty"),
         ("zip.npy", b"PK\x03\x04", "expected a .npy file, but the file seems to be a zip archive, as .npz files are"),
-        ("model.onnx", &gather(DType::Float), "expected a .pb file (an encoded TensorProto) or a .npy file"),
+        ("model.onnx", &gather(DType::Float), "the file's name must end with .pb, .npy, .json, .png or .jpg"),
     ] {
         fs::write(bench.path(name), bytes).unwrap();
         let ran = bench.run(&["-i", &feed("data", bench.path(name)), "-i", "indices=0"]);

@@ -3,10 +3,14 @@
 
 mod common;
 
-use common::{bytes, data, model, node, number, onnxref};
+use common::{Ran, bytes, data, model, node, number, onnxref};
 use onnxref::{DType, Tensor};
+use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
+use serde_json::{Value, json};
 use std::fs;
+use std::io::{Cursor, Write};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const CASE: &str = "gather/onnx-1.1.2/node/test_gather_0";
@@ -79,13 +83,18 @@ fn plain_and_gzipped_archives() {
     let tar = tar.into_inner().unwrap();
     fs::write(folder.path().join("a.tar"), &tar).unwrap();
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    std::io::Write::write_all(&mut gz, &tar).unwrap();
+    gz.write_all(&tar).unwrap();
     let gz = gz.finish().unwrap();
     fs::write(folder.path().join("b.tar.gz"), &gz).unwrap();
     let ran = onnxref(["test", path(folder.path()), "--min-cases", "2"]);
     assert_eq!((ran.code, ran.last()), (Some(0), "2 passed (2 bit by bit), 0 failed, 0 unsupported"));
 
-    for (name, bytes) in [("cut.tar", &tar[..1000]), ("cut.tar.gz", &gz[..100]), ("no.tar.xz", &gz[..])] {
+    // The content counts, not the name.
+    let renamed = folder.path().join("c.zip");
+    fs::rename(folder.path().join("b.tar.gz"), &renamed).unwrap();
+    assert_eq!(onnxref(["test", path(&renamed)]).code, Some(0));
+
+    for (name, bytes) in [("cut.tar", &tar[..1000]), ("cut.tar.gz", &gz[..100]), ("no.tar.xz", &b"no archive"[..])] {
         let file = folder.path().join(name);
         fs::write(&file, bytes).unwrap();
         let ran = onnxref(["test", path(&file)]);
@@ -196,4 +205,267 @@ fn nothing_to_test() {
     assert_eq!(onnxref(["test", "no/such/folder"]).code, Some(2));
     assert_eq!(onnxref(["test", path(&data("README.md"))]).code, Some(2));
     assert_eq!(onnxref(["test"]).code, Some(2));
+}
+
+/// A zip file of an official case in the folder `deep/case`.
+fn zipped() -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let files =
+        ["model.onnx", "test_data_set_0/input_0.pb", "test_data_set_0/input_1.pb", "test_data_set_0/output_0.pb"];
+    for file in files {
+        zip.start_file(format!("deep/case/{file}"), zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(&fs::read(data(CASE).join(file)).unwrap()).unwrap();
+    }
+    zip.start_file("../escaped.txt", zip::write::SimpleFileOptions::default()).unwrap();
+    zip.finish().unwrap().into_inner()
+}
+
+/// Runs `onnxref test -` with standard input.
+fn fed(input: &[u8]) -> Ran {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_onnxref"));
+    command.args(["test", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+#[test]
+fn zip_files_and_wheels() {
+    let folder = TempDir::new().unwrap();
+    let zip = zipped();
+    fs::write(folder.path().join("a.zip"), &zip).unwrap();
+    fs::write(folder.path().join("b-1.0-py3-none-any.whl"), &zip).unwrap();
+    let ran = onnxref(["test", path(folder.path()), "--min-cases", "2"]);
+    assert_eq!((ran.code, ran.last()), (Some(0), "2 passed (2 bit by bit), 0 failed, 0 unsupported"), "{ran:?}");
+    let one = onnxref(["test", path(&folder.path().join("a.zip")), "--list", "passed"]);
+    assert_eq!(one.out, format!("{}/a.zip/deep/case\n", path(folder.path())));
+
+    let mut flipped = zip.clone();
+    flipped[100] ^= 1;
+    for (name, bytes) in
+        [("cut.zip", &zip[..zip.len() - 30]), ("flipped.zip", &flipped), ("no.whl", &b"no archive"[..])]
+    {
+        let file = folder.path().join(name);
+        fs::write(&file, bytes).unwrap();
+        let ran = onnxref(["test", path(&file)]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{name} {ran:?}");
+        assert!(ran.err.starts_with(&format!("error: {}: ", path(&file))) && ran.err.lines().count() == 1, "{ran:?}");
+    }
+}
+
+#[test]
+fn archives_from_standard_input() {
+    let mut tar = tar::Builder::new(Vec::new());
+    tar.append_dir_all("./deep/case", data(CASE)).unwrap();
+    let tar = tar.into_inner().unwrap();
+    for archive in [tar, zipped()] {
+        let ran = fed(&archive);
+        assert_eq!((ran.code, ran.last()), (Some(0), "1 passed (1 bit by bit), 0 failed, 0 unsupported"), "{ran:?}");
+    }
+    let ran = fed(b"neither");
+    assert_eq!(ran.code, Some(3));
+    assert!(ran.err.starts_with("error: standard input: "), "{ran:?}");
+    let twice = onnxref(["test", "-", "-"]);
+    assert_eq!((twice.code, twice.err.as_str()), (Some(2), "error: standard input can be read only once\n"));
+}
+
+#[test]
+fn cases_are_selected_by_name() {
+    let gather = data("gather");
+    let count = |flags: &[&str]| {
+        let ran = onnxref([&["test", path(&gather)], flags].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        total(ran.last())
+    };
+    let (elements, negative) = (count(&["-k", "gather_elements"]), count(&["-k", "negative_indices$"]));
+    assert!(0 < elements && elements < 28 && 0 < negative && negative < 28);
+    assert_eq!(count(&["--exclude", "gather_elements"]), 28 - elements);
+    let both = count(&["-k", "gather_elements", "--exclude", "negative_indices$"]);
+    assert_eq!(
+        count(&["-k", "gather_elements", "-k", "negative_indices$"]),
+        count(&["--exclude", "x{99}"]).min(both + negative)
+    );
+
+    let none = onnxref(["test", path(&gather), "-k", "no such case"]);
+    assert_eq!((none.code, none.err.as_str()), (Some(5), "error: nothing was tested: no case was selected of 28\n"));
+    for flag in ["-k", "--exclude"] {
+        let wrong = onnxref(["test", path(&gather), flag, "("]);
+        assert!(wrong.code == Some(2) && wrong.err.contains("unclosed group"), "{wrong:?}");
+    }
+}
+
+#[test]
+fn cases_are_selected_by_operator() {
+    let folder = TempDir::new().unwrap();
+    let (good, missing, other) = (folder.path().join("good"), folder.path().join("rnn"), folder.path().join("other"));
+    copy(&good);
+    unsupported(&missing);
+    copy(&other);
+    let foreign = [bytes(1, b"x"), bytes(2, b"y"), bytes(4, b"Gelu"), bytes(7, b"com.example")].concat();
+    // In a subgraph of an If.
+    let body = bytes(5, &[bytes(1, b"then_branch"), bytes(6, &bytes(1, &foreign))].concat());
+    let branch = bytes(1, &[bytes(1, b"x"), bytes(2, b"y"), bytes(4, b"If"), body].concat());
+    fs::write(other.join("model.onnx"), model(&branch, &[("x", Some(DType::Bool))], 14)).unwrap();
+    let names = |operators: &str| {
+        let ran = onnxref(["test", path(folder.path()), "--json", "--containing", operators]);
+        let document: Value = serde_json::from_str(&ran.out).unwrap();
+        let name = |case: &Value| case["name"].as_str().unwrap().rsplit_once('/').unwrap().1.to_string();
+        document["cases"].as_array().unwrap().iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(names("Gather"), ["good"]);
+    assert_eq!(names("RNN,Gather"), ["good", "rnn"]);
+    assert_eq!(names("If"), ["other"]);
+    assert_eq!((names("com.example.Gelu"), names("com.example::Gelu")), (vec!["other".into()], vec!["other".into()]));
+    assert!(names("Gelu").is_empty());
+    // What can't be read is not skipped silently.
+    fs::write(good.join("model.onnx"), "").unwrap();
+    assert_eq!(names("RNN"), ["good", "rnn"]);
+    assert_eq!(onnxref(["test", path(folder.path()), "--containing", ""]).code, Some(2));
+}
+
+#[test]
+fn outcomes_are_listed() {
+    let folder = TempDir::new().unwrap();
+    let (good, bad, missing) = (folder.path().join("good"), folder.path().join("bad"), folder.path().join("missing"));
+    copy(&good);
+    copy(&bad);
+    spoil(&bad);
+    unsupported(&missing);
+    let list = |outcome| {
+        let ran = onnxref(["test", path(folder.path()), "--list", outcome]);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(1), "note: 1 passed (1 bit by bit), 1 failed, 1 unsupported\n"));
+        ran.out
+    };
+    assert_eq!(list("passed"), format!("{}\n", path(&good)));
+    assert_eq!(list("unsupported"), format!("{}: RNN-14 is not implemented\n", path(&missing)));
+    assert!(list("failed").starts_with(&format!("{}: test_data_set_0: output \"y\" is ", path(&bad))));
+    assert_eq!(list("refused"), "");
+    let json = onnxref(["test", path(folder.path()), "--list", "unsupported", "--json"]);
+    let document: Value = serde_json::from_str(&json.out).unwrap();
+    let case = &document["cases"][0];
+    assert_eq!((document["cases"].as_array().unwrap().len(), &document["failed"]), (1, &json!(1)));
+    assert_eq!((&case["outcome"], &case["needs"]), (&json!("unsupported"), &json!(["RNN-14"])));
+    assert_eq!(document["reasons"], json!([{"reason": "RNN-14 is not implemented", "cases": 1}]));
+    let quiet = onnxref(["test", path(folder.path()), "--list", "passed", "--quiet"]);
+    assert_eq!((quiet.out, quiet.err.as_str()), (format!("{}\n", path(&good)), ""));
+    assert_eq!(onnxref(["test", path(folder.path()), "--list", "broken"]).code, Some(2));
+}
+
+/// A case whose only input is its output; the third value and the fifth differ.
+fn different(to: &Path) {
+    let set = to.join("test_data_set_0");
+    fs::create_dir_all(&set).unwrap();
+    fs::write(to.join("model.onnx"), model(&node("Identity", &["x"], "y"), &[("x", Some(DType::Float))], 14)).unwrap();
+    let tensor = |values: [f32; 6]| Tensor::from_elements(&[2, 3], values.to_vec()).unwrap().to_proto_bytes("");
+    fs::write(set.join("input_0.pb"), tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])).unwrap();
+    fs::write(set.join("output_0.pb"), tensor([1.0, 2.001, 3.25, 4.0, f32::INFINITY, 6.0])).unwrap();
+}
+
+#[test]
+fn a_difference_is_described() {
+    let folder = TempDir::new().unwrap();
+    different(folder.path());
+    let ran = onnxref(["test", path(folder.path())]);
+    let why = "test_data_set_0: output \"y\" is 3 at [0, 2], expected 3.25; 2 of 6 differ, by up to inf, \
+               the first by 1,048,576 ulp";
+    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.out.lines().next(), Some(&*format!("FAILED {}: {why}", path(folder.path()))));
+
+    let ran = onnxref(["test", path(folder.path()), "--json"]);
+    let mut document: Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(document["cases"][0]["seconds"].take().as_f64().unwrap() > 0.0);
+    let difference = json!({
+        "kind": "elements", "path": [], "got": 3, "want": 3.25,
+        "index": [0, 2], "differing": 2, "elements": 6, "greatest_error": "inf", "ulps": 1 << 20,
+    });
+    let case = json!({
+        "name": path(folder.path()), "outcome": "failed", "reason": why, "data_set": "test_data_set_0", "output": "y",
+        "difference": difference, "seconds": null,
+    });
+    let counts =
+        json!({"passed": 0, "exact": 0, "failed": 1, "refused": 0, "unsupported": 0, "cases": [case], "reasons": []});
+    // Numbers keep the digits they are written with.
+    assert_eq!(document.to_string(), serde_json::from_str::<Value>(&counts.to_string()).unwrap().to_string());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
+}
+
+#[test]
+fn the_tolerance_can_be_set() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("test_data_set_0/output_0.pb");
+    copy(folder.path());
+    let mut array = Tensor::from_proto_bytes(fs::read(&file).unwrap()).unwrap().into_array::<f32>().unwrap();
+    array.mapv_inplace(|value| value + 0.01);
+    fs::write(&file, Tensor::from_array(array).to_proto_bytes("y")).unwrap();
+    let code = |flags: &[&str]| onnxref([&["test", path(folder.path())], flags].concat()).code;
+    assert_eq!((code(&[]), code(&["--atol", "0.02"]), code(&["--atol", "0.001"])), (Some(1), Some(0), Some(1)));
+    assert_eq!(
+        (code(&["--rtol", "1e9"]), code(&["--rtol", "-1"]), code(&["--atol", "inf"])),
+        (Some(0), Some(2), Some(2))
+    );
+}
+
+#[test]
+fn results_are_the_same_and_in_order_whatever_runs_at_a_time() {
+    let gather = data("gather");
+    let list = |jobs| onnxref(["test", path(&gather), "--list", "passed", "-j", jobs]).out;
+    let one = list("1");
+    assert_eq!(one.lines().count(), 28);
+    assert!(one.lines().is_sorted());
+    assert_eq!((list("5"), list("1000")), (one.clone(), one));
+    assert_eq!(onnxref(["test", path(&gather), "-j", "0"]).code, Some(2));
+}
+
+#[test]
+fn a_junit_report() {
+    let folder = TempDir::new().unwrap();
+    let (good, bad, missing) = (folder.path().join("good"), folder.path().join("bad"), folder.path().join("missing"));
+    copy(&good);
+    copy(&bad);
+    spoil(&bad);
+    unsupported(&missing);
+    let file = folder.path().join("report.xml");
+    let report = |flags: &[&str]| {
+        let ran = onnxref([&["test", path(folder.path()), "--junit", path(&file)], flags].concat());
+        assert_eq!((ran.code, ran.last()), (Some(1), "1 passed (1 bit by bit), 1 failed, 1 unsupported"));
+        Report::deserialize_from_str(&fs::read_to_string(&file).unwrap()).unwrap()
+    };
+    let lenient = report(&[]);
+    let suite = &lenient.test_suites[0];
+    assert_eq!((suite.tests, suite.failures, suite.errors, suite.skipped), (3, 1, 0, 1));
+    let [bad, good, missing] = &suite.test_cases[..] else { panic!("{suite:?}") };
+    assert_eq!((good.name.as_str(), good.classname.as_ref().unwrap().as_str()), ("good", path(folder.path())));
+    assert!(matches!(good.status, TestCaseStatus::Success { .. }) && good.time.is_some());
+    let TestCaseStatus::NonSuccess { kind: NonSuccessKind::Failure, message: Some(why), .. } = &bad.status else {
+        panic!("{bad:?}")
+    };
+    assert!(why.as_str().contains("expected 1000; 1 of "), "{why:?}");
+    let TestCaseStatus::Skipped { message: Some(why), .. } = &missing.status else { panic!("{missing:?}") };
+    assert_eq!(why.as_str(), "RNN-14 is not implemented");
+    let strict = report(&["--strict"]);
+    assert_eq!((strict.test_suites[0].errors, strict.test_suites[0].skipped), (1, 0));
+
+    let nowhere = folder.path().join("none/report.xml");
+    let ran = onnxref(["test", path(folder.path()), "--junit", path(&nowhere)]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran:?}");
+}
+
+#[test]
+fn a_case_that_takes_too_long_fails() {
+    let folder = TempDir::new().unwrap();
+    copy(folder.path());
+    let ran = onnxref(["test", path(folder.path()), "--timeout", "0"]);
+    assert_eq!((ran.code, ran.last()), (Some(1), "0 passed (0 bit by bit), 1 failed, 0 unsupported"));
+    assert!(ran.out.contains("test_data_set_0: ") && ran.out.contains("longer than --timeout"), "{ran:?}");
+    assert_eq!(onnxref(["test", path(folder.path()), "--timeout", "60"]).code, Some(0));
+}
+
+#[test]
+fn a_failure_names_the_flag_that_resolves_it() {
+    let folder = TempDir::new().unwrap();
+    copy(folder.path());
+    let ran = onnxref(["test", path(folder.path()), "--limit", "run-bytes=16"]);
+    assert!(ran.code == Some(1) && ran.out.contains("(--limit run_bytes=N raises it)"), "{ran:?}");
 }

@@ -1,7 +1,8 @@
 //! Compares outputs with the expected ones, by the rule of the official runner.
 
+use super::difference::{Difference, DifferenceKind};
 use crate::dtype::DType;
-use crate::tensor::{Scalar, Tensor, position_of};
+use crate::tensor::{Scalar, Tensor};
 use crate::value::Value;
 
 /// How far a float may be from the expected one: `|got - want| <= atol + rtol * |want|`.
@@ -31,35 +32,12 @@ impl Default for Tolerance {
     }
 }
 
-/// Whether a value is equal bit by bit (true) or within the tolerance (false), or else how it differs. Sequences,
-/// optionals and maps must have the same type and length; their elements are compared one by one.
-pub(super) fn compare(got: &Value, want: &Value, tolerance: Tolerance) -> Result<bool, String> {
-    let lists = match (got, want) {
-        (Value::Tensor(got), Value::Tensor(want)) => return compare_tensors(got, want, tolerance),
-        (Value::Sequence(got), Value::Sequence(want)) => Some((got.values(), want.values())),
-        (Value::Optional(got), Value::Optional(want)) => match (got.get(), want.get()) {
-            (None, None) => Some((&[][..], &[][..])),
-            (Some(got), Some(want)) => return compare(got, want, tolerance),
-            _ => None,
-        },
-        (Value::Map(got), Value::Map(want)) if got.keys() == want.keys() => Some((got.values(), want.values())),
-        _ => None,
-    };
-    let Some((gots, wants)) = lists.filter(|(gots, wants)| gots.len() == wants.len()) else {
-        return Err(format!("is {got}, expected {want}"));
-    };
-    let mut exact = got == want;
-    for (k, (got, want)) in gots.iter().zip(wants).enumerate() {
-        exact &= compare(got, want, tolerance).map_err(|why| format!("in element {k} {why}"))?;
-    }
-    Ok(exact)
-}
-
 /// Whether a tensor is equal bit by bit (true) or within the tolerance (false), or else how it differs.
-fn compare_tensors(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<bool, String> {
+fn compare_tensors(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<bool, Difference> {
     if (got.dtype(), got.shape()) != (want.dtype(), want.shape()) {
         let shape = |tensor: &Tensor| format!("{}{:?}", tensor.dtype(), tensor.shape());
-        return Err(format!("is {}, expected {}", shape(got), shape(want)));
+        let kind = if got.dtype() == want.dtype() { DifferenceKind::Shape } else { DifferenceKind::Type };
+        return Err(Difference::new(kind, shape(got), shape(want)));
     }
     if got == want {
         return Ok(true);
@@ -75,13 +53,57 @@ fn compare_tensors(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<
             }
         }
     }
-    let Some((at, g, w)) = first else { return Ok(false) };
-    let by = greatest.map_or(String::new(), |error| format!(", by up to {}", rounded(error)));
-    let at = position_of(at, got.shape());
-    Err(format!("is {g} at {at:?}, expected {w}; {differ} of {} differ{by}", got.len()))
+    first.map_or(Ok(false), |first| Err(Difference::of_elements(want, first, differ, greatest)))
+}
+
+/// What is compared of two values that hold others.
+enum Parts<'a> {
+    Lists(&'a [Value], &'a [Value]),
+    Differ(DifferenceKind),
 }
 
 impl Tolerance {
+    /// Whether a value is equal bit by bit (true) or within the tolerance (false). Sequences, optionals and maps must
+    /// have the same type and length; their elements are compared one by one.
+    ///
+    /// # Errors
+    /// If the value is not within the tolerance.
+    ///
+    /// ```
+    /// use onnxref::{Tensor, Value, conformance::Tolerance};
+    ///
+    /// let value = |values: [f32; 2]| Value::from(Tensor::from_array(ndarray::arr1(&values)));
+    /// let tolerance = Tolerance::default();
+    /// assert_eq!(tolerance.compare(&value([1.0, 2.0001]), &value([1.0, 2.0])), Ok(false));
+    /// let difference = tolerance.compare(&value([1.0, 2.5]), &value([1.0, 2.0])).unwrap_err();
+    /// assert_eq!(difference.to_string(), "is 2.5 at [1], expected 2; 1 of 2 differ, by up to 0.5");
+    /// assert_eq!((&*difference.index, difference.ulps), (&[1][..], Some(1 << 21)));
+    /// ```
+    pub fn compare(&self, got: &Value, want: &Value) -> Result<bool, Difference> {
+        let parts = match (got, want) {
+            (Value::Tensor(got), Value::Tensor(want)) => return compare_tensors(got, want, *self),
+            (Value::Sequence(got), Value::Sequence(want)) => Parts::Lists(got.values(), want.values()),
+            (Value::Optional(got), Value::Optional(want)) => match (got.get(), want.get()) {
+                (None, None) => Parts::Lists(&[], &[]),
+                (Some(got), Some(want)) => return self.compare(got, want),
+                _ => Parts::Differ(DifferenceKind::Length),
+            },
+            (Value::Map(got), Value::Map(want)) if got.keys() != want.keys() => Parts::Differ(DifferenceKind::Keys),
+            (Value::Map(got), Value::Map(want)) => Parts::Lists(got.values(), want.values()),
+            _ => Parts::Differ(DifferenceKind::Type),
+        };
+        let (gots, wants) = match parts {
+            Parts::Lists(gots, wants) if gots.len() == wants.len() => (gots, wants),
+            Parts::Lists(..) => return Err(Difference::new(DifferenceKind::Length, got, want)),
+            Parts::Differ(kind) => return Err(Difference::new(kind, got, want)),
+        };
+        let mut exact = got == want;
+        for (k, (got, want)) in gots.iter().zip(wants).enumerate() {
+            exact &= self.compare(got, want).map_err(|difference| difference.within(k))?;
+        }
+        Ok(exact)
+    }
+
     fn for_type(self, dtype: DType) -> Tolerance {
         match dtype {
             DType::Bfloat16 => Tolerance { rtol: self.rtol.max(1.0 / 64.0), ..self },
@@ -132,12 +154,6 @@ fn modulus(re: f64, im: f64) -> f64 {
     let (greater, less) = if re.abs() < im.abs() { (im.abs(), re.abs()) } else { (re.abs(), im.abs()) };
     let ratio = less / greater;
     if greater == 0.0 { less } else { greater * (1.0 + ratio * ratio).sqrt() }
-}
-
-/// Rounds to three digits, unless the number is whole.
-fn rounded(error: f64) -> Scalar<'static> {
-    let digits = if error.fract() == 0.0 { None } else { format!("{error:.2e}").parse().ok() };
-    Scalar::Double(digits.unwrap_or(error))
 }
 
 #[cfg(test)]
@@ -249,13 +265,13 @@ mod tests {
         let strings = |text: [&str; 2]| Tensor::from_strings(&[2], text).unwrap();
         let compare = |got| compare_tensors(&strings(got), &strings(["a", "b"]), OFFICIAL);
         assert_eq!(compare(["a", "b"]), Ok(true));
-        assert_eq!(compare(["a", "c"]).unwrap_err(), "is \"c\" at [1], expected \"b\"; 1 of 2 differ");
+        assert_eq!(compare(["a", "c"]).unwrap_err().to_string(), "is \"c\" at [1], expected \"b\"; 1 of 2 differ");
     }
 
     #[test]
     fn differences_are_named() {
         let want = Tensor::from_array(array![[1i32, 2], [3, 4]]);
-        let integers = |got| compare_tensors(&got, &want, OFFICIAL).unwrap_err();
+        let integers = |got| compare_tensors(&got, &want, OFFICIAL).unwrap_err().to_string();
         assert_eq!(integers(array![[1i32, 2], [5, 7]].into()), "is 5 at [1, 0], expected 3; 2 of 4 differ, by up to 3");
         assert_eq!(integers(array![1i32].into()), "is int32[1], expected int32[2, 2]");
         assert_eq!(integers(array![[1u32, 2], [3, 4]].into()), "is uint32[2, 2], expected int32[2, 2]");
@@ -267,17 +283,22 @@ mod tests {
         assert_eq!(floats([1.0005, 2.0, 2.9999]), Ok(false));
         // What is within the tolerance does not count.
         assert_eq!(
-            floats([1.0005, 2.125, 2.96875]).unwrap_err(),
+            floats([1.0005, 2.125, 2.96875]).unwrap_err().to_string(),
             "is 2.125 at [1], expected 2; 2 of 3 differ, by up to 0.125"
         );
-        assert_eq!(floats([1.0, f32::NAN, 4.0]).unwrap_err(), "is NaN at [1], expected 2; 2 of 3 differ, by up to inf");
+        let difference = floats([1.0, f32::NAN, 4.0]).unwrap_err();
+        assert_eq!(difference.to_string(), "is NaN at [1], expected 2; 2 of 3 differ, by up to inf");
+        assert_eq!((difference.differing, difference.elements, difference.ulps), (2, 3, None));
+        let one = floats([1.0, 2.125, 3.0]).unwrap_err();
+        assert_eq!((one.kind, &*one.index, one.greatest_error), (DifferenceKind::Elements, &[1][..], Some(0.125)));
     }
 
     #[test]
     fn no_elements() {
         let none = |shape: &[usize]| Tensor::from_array(ArrayD::<f32>::zeros(shape));
         assert_eq!(compare_tensors(&none(&[0, 2]), &none(&[0, 2]), OFFICIAL), Ok(true));
-        assert!(compare_tensors(&none(&[0, 2]), &none(&[2, 0]), OFFICIAL).is_err());
+        let kind = compare_tensors(&none(&[0, 2]), &none(&[2, 0]), OFFICIAL).unwrap_err().kind;
+        assert_eq!(kind, DifferenceKind::Shape);
     }
 
     #[test]
@@ -287,19 +308,21 @@ mod tests {
         let sequence = |values: &[f32]| {
             Value::from(Sequence::new(float(), values.iter().map(|v| Tensor::scalar(*v).into())).unwrap())
         };
-        let compare = |got: &Value, want: &Value| super::compare(got, want, OFFICIAL);
+        let compare = |got: &Value, want: &Value| OFFICIAL.compare(got, want);
         let (good, close) = (sequence(&[1.0, 2.0]), sequence(&[1.0, 2.000_1]));
         assert_eq!((compare(&good, &good), compare(&close, &good)), (Ok(true), Ok(false)));
         let text = "in element 1 is 3 at [], expected 2; 1 of 1 differ, by up to 1";
-        assert_eq!(compare(&sequence(&[1.0, 3.0]), &good).unwrap_err(), text);
-        assert!(compare(&sequence(&[1.0]), &good).is_err());
-        assert!(compare(&Tensor::scalar(1f32).into(), &good).is_err());
+        let inside = compare(&sequence(&[1.0, 3.0]), &good).unwrap_err();
+        assert_eq!((inside.to_string().as_str(), &*inside.path), (text, &[1][..]));
+        let kind = |got: &Value, want: &Value| compare(got, want).unwrap_err().kind;
+        assert_eq!(kind(&sequence(&[1.0]), &good), DifferenceKind::Length);
+        assert_eq!(kind(&Tensor::scalar(1f32).into(), &good), DifferenceKind::Type);
         let (some, none) = (Value::from(Optional::some(close)), Value::from(Optional::none(float().sequence())));
         assert_eq!(compare(&some, &Optional::some(good.clone()).into()), Ok(false));
         assert_eq!(compare(&none, &none), Ok(true));
-        assert!(compare(&none, &some).is_err() && compare(&some, &none).is_err());
+        assert_eq!([kind(&none, &some), kind(&some, &none)], [DifferenceKind::Length; 2]);
         let map = |keys: Vec<i64>| Value::from(Map::new(keys.into(), good.sequence().unwrap().clone()).unwrap());
         assert_eq!(compare(&map(vec![1, 2]), &map(vec![1, 2])), Ok(true));
-        assert!(compare(&map(vec![1, 2]), &map(vec![1, 3])).is_err());
+        assert_eq!(kind(&map(vec![1, 2]), &map(vec![1, 3])), DifferenceKind::Keys);
     }
 }

@@ -20,18 +20,21 @@
 //! ```
 
 mod compare;
+mod difference;
 
 pub use compare::Tolerance;
+pub use difference::{Difference, DifferenceKind};
 
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result, quote};
 use crate::graph::ValueInfo;
 use crate::model::{Inputs, LoadOptions, Model};
+use crate::operator::Cancel;
 use crate::tensor::Tensor;
 use crate::value::{Dim, Value, ValueType};
 use bytes::Bytes;
-use compare::compare;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 /// A test case.
@@ -75,7 +78,23 @@ pub enum Outcome {
     /// The model is refused because a node departs from the standard: for example, its opset doesn't have the operator.
     Refused(Error),
     /// An output is wrong, or the case can't be run.
-    Failed(String),
+    Failed(Failure),
+}
+
+/// Why a case failed; displays as one line.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Failure {
+    /// The data set, such as `test_data_set_0`; `None` if no data set was run.
+    pub data_set: Option<String>,
+    /// The name of the wrong output.
+    pub output: Option<String>,
+    /// How the output differs.
+    pub difference: Option<Box<Difference>>,
+    /// The error of loading or running the model.
+    pub error: Option<Error>,
+    /// The text, without the data set.
+    text: String,
 }
 
 impl Case {
@@ -120,21 +139,45 @@ impl Case {
 
     /// As [`Case::run`], with a model that is loaded with options.
     pub fn run_with(&self, options: &LoadOptions) -> Outcome {
+        self.run_until(options, &Cancel::new())
+    }
+
+    /// As [`Case::run_with`]; fails once `cancel` is called or its time is up.
+    pub fn run_until(&self, options: &LoadOptions, cancel: &Cancel) -> Outcome {
         let model = match self.load(options) {
             Ok(model) => model,
             Err(error) => return not_loaded(error),
         };
         if self.sets.is_empty() {
-            return Outcome::Failed("the case has no data set".to_string());
+            return Outcome::Failed("the case has no data set".to_string().into());
         }
         let mut exact = true;
         for (name, set) in &self.sets {
-            match set.run(&model, self.tolerance) {
+            match set.run(&model, self.tolerance, cancel) {
                 Ok(all) => exact &= all,
-                Err(why) => return Outcome::Failed(format!("{name}: {why}")),
+                Err(why) => return Outcome::Failed(Failure { data_set: Some(name.clone()), ..why }),
             }
         }
         Outcome::Passed { exact }
+    }
+
+    /// The operators that the model names, also of a model that can't run: those of its nodes, with functions and
+    /// subgraphs. Each has a domain, empty for `ai.onnx`, and a name.
+    ///
+    /// # Errors
+    /// The file can't be read, or is not a model.
+    pub fn operators(&self, options: &LoadOptions) -> Result<BTreeSet<(String, String)>> {
+        let found = match &self.model {
+            Source::Path(path) => options.inspect(path),
+            Source::Bytes(bytes) => options.inspect_bytes(bytes.clone()),
+        };
+        let (mut named, graph) = (BTreeSet::new(), found?.graph);
+        let mut open = vec![&graph];
+        while let Some(graph) = open.pop() {
+            named.extend(graph.nodes.iter().map(|node| (node.domain.clone(), node.operator.clone())));
+            open.extend(graph.nodes.iter().flat_map(|node| &node.bodies).map(|(_, body)| body));
+        }
+        Ok(named)
     }
 
     fn load(&self, options: &LoadOptions) -> Result<Model> {
@@ -153,7 +196,32 @@ fn not_loaded(error: Error) -> Outcome {
     } else if error.causes().iter().all(|e| unsupported(e) || refused(e)) {
         Outcome::Refused(error)
     } else {
-        Outcome::Failed(format!("{error:#}"))
+        Outcome::Failed(error.into())
+    }
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Failure {
+        Failure { data_set: None, output: None, difference: None, error: None, text }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure { error: Some(error), ..Failure::from(String::new()) }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.data_set.as_ref().map_or(Ok(()), |name| write!(f, "{name}: "))?;
+        match (&self.difference, &self.error) {
+            (Some(difference), _) => {
+                write!(f, "output {} {difference}", quote(self.output.as_deref().unwrap_or_default()))
+            }
+            (None, Some(error)) => write!(f, "{error:#}"),
+            (None, None) => f.write_str(&self.text),
+        }
     }
 }
 
@@ -231,20 +299,24 @@ impl Source {
 
 impl DataSet {
     /// Whether the outputs are equal bit by bit (true) or within the tolerance (false), or else why one is wrong.
-    fn run(&self, model: &Model, tolerance: Tolerance) -> Result<bool, String> {
+    fn run(&self, model: &Model, tolerance: Tolerance, cancel: &Cancel) -> Result<bool, Failure> {
         let inputs = if self.light { light_inputs(model)? } else { self.inputs(model)? };
-        let outputs = model.run(inputs).map_err(|e| format!("{e:#}"))?;
+        let outputs = model.run_with(inputs, cancel)?;
         let got: Vec<(&str, &Value)> = outputs.iter().collect();
         if self.outputs.is_empty() {
-            return Err("it has no outputs to compare".to_string());
+            return Err("it has no outputs to compare".to_string().into());
         }
         if self.outputs.len() != got.len() {
-            return Err(format!("it has {} outputs, but the model gives {}", self.outputs.len(), got.len()));
+            return Err(format!("it has {} outputs, but the model gives {}", self.outputs.len(), got.len()).into());
         }
         let mut exact = true;
         for ((k, source), (name, got)) in self.outputs.iter().zip(got) {
             let want = source.value(got.value_type().as_ref()).map_err(|why| format!("output_{k}.pb: {why}"))?;
-            exact &= compare(got, &want, tolerance).map_err(|why| format!("output {} {why}", quote(name)))?;
+            exact &= tolerance.compare(got, &want).map_err(|difference| Failure {
+                output: Some(name.to_string()),
+                difference: Some(difference.into()),
+                ..Failure::from(String::new())
+            })?;
         }
         Ok(exact)
     }
@@ -299,7 +371,7 @@ mod tests {
             ["a/model.onnx", "a/test_data_set_0/input_0.pb", "a/x.txt", "b/test_data_set_0/input_0.pb"].map(file),
         );
         assert_eq!(cases.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["a"]);
-        assert!(matches!(cases[0].run(), Outcome::Failed(why) if why == "the model file is empty"));
+        assert!(matches!(cases[0].run(), Outcome::Failed(why) if why.to_string() == "the model file is empty"));
     }
 
     /// At each processor level, on several threads, and without optimization: those that run.

@@ -1,17 +1,8 @@
 //! Values as JSON; numbers read back exactly.
 
 use crate::names::{dtype_name, type_name};
-use onnxref::{Outputs, Scalar, Tensor, Value};
+use onnxref::{Scalar, Tensor, Value};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-
-/// `{NAME: VALUE, ..}` for each output, in the order of the model.
-pub struct Named<'a>(pub &'a Outputs);
-
-impl Serialize for Named<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, Described(value))))
-    }
-}
 
 /// A value with its type. A tensor is `{"dtype": .., "shape": .., "values": ..}`, a sequence
 /// `{"type": .., "sequence": [..]}`, an optional `{"type": .., "optional": ..}` with null for none, a map

@@ -2,9 +2,11 @@
 //! `onnxref` and the web page show the same.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+pub mod difference;
+pub mod document;
 pub mod error;
 pub mod json;
 pub mod literal;
 mod names;
 
-pub use names::{dtype_name, grouped, plain, type_name};
+pub use names::{bounds_of, dtype_name, grouped, plain, type_name};

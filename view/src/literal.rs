@@ -1,6 +1,6 @@
 //! Tensors written as JSON: `3`, `[1, -1]`, `[[1.5, 2], [3, "NaN"]]`, `["a", "b"]`, `[true, false]`.
 
-use crate::names::dtype_name;
+use crate::names::{bounds_of, dtype_name};
 use half::{bf16, f16};
 use onnxref::{DType, Scalar, Tensor};
 use serde_json::Value;
@@ -18,10 +18,14 @@ const MAX_VALUE: usize = 60;
 /// # Errors
 /// If the text is not JSON, or not a tensor of the type, with the place in it.
 pub fn parse(text: &str, declared: Option<DType>) -> Result<Tensor, String> {
-    let value: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    let dtype = declared.unwrap_or_else(|| type_of(&value));
-    let mut literal = Literal { dtype, shape: shape_of(&value, dtype), elements: Elements::new(dtype) };
-    literal.fill(&value, &mut Vec::new())?;
+    tensor(&serde_json::from_str(text).map_err(|e| e.to_string())?, declared)
+}
+
+/// As [`parse`], of JSON that is read.
+pub(crate) fn tensor(value: &Value, declared: Option<DType>) -> Result<Tensor, String> {
+    let dtype = declared.unwrap_or_else(|| type_of(value));
+    let mut literal = Literal { dtype, shape: shape_of(value, dtype), elements: Elements::new(dtype) };
+    literal.fill(value, &mut Vec::new())?;
     let tensor = match literal.elements {
         Elements::Strings(strings) => Tensor::from_strings(&literal.shape, strings),
         Elements::Bytes(bytes) => Tensor::new(dtype, &literal.shape, bytes),
@@ -87,7 +91,7 @@ impl Elements {
                 (DType::Complex64 | DType::Complex128, _) => {
                     return Err(format!(" is not a valid {dtype}: allowed [real, imaginary]"));
                 }
-                _ => match integers(dtype) {
+                _ => match bounds_of(dtype) {
                     Some(range) => push_integer(bytes, value, dtype, range)?,
                     None => push_float(bytes, value, dtype)?,
                 },
@@ -174,17 +178,6 @@ fn small_float(value: f64, dtype: DType) -> Option<u64> {
     table.scalars().position(same).map(|code| code as u64)
 }
 
-/// The least and the greatest value of an integer type.
-fn integers(dtype: DType) -> Option<(i128, i128)> {
-    use DType::{Int2, Int4, Int8, Int16, Int32, Int64, Uint2, Uint4, Uint8, Uint16, Uint32, Uint64};
-    let bits = dtype.bits();
-    match dtype {
-        Int2 | Int4 | Int8 | Int16 | Int32 | Int64 => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
-        Uint2 | Uint4 | Uint8 | Uint16 | Uint32 | Uint64 => Some((0, (1 << bits) - 1)),
-        _ => None,
-    }
-}
-
 /// The lengths of the first list, of the first list in it, and so on.
 fn shape_of(mut value: &Value, dtype: DType) -> Vec<usize> {
     let complex = matches!(dtype, DType::Complex64 | DType::Complex128);
@@ -228,7 +221,7 @@ fn is_integer(number: &serde_json::Number) -> bool {
     !number.as_str().contains(['.', 'e', 'E'])
 }
 
-fn show(value: &Value) -> String {
+pub(crate) fn show(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(MAX_VALUE) {
         Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or("")),
@@ -288,7 +281,7 @@ mod tests {
     #[test]
     fn extremes() {
         for dtype in DType::all() {
-            let Some((least, most)) = integers(dtype) else { continue };
+            let Some((least, most)) = bounds_of(dtype) else { continue };
             assert_eq!(shown(&format!("[{least},{most}]"), dtype), format!("{dtype}[2] [{least}, {most}]"));
             for out in [least - 1, most + 1] {
                 let why = format!("{out} at [1] is out of range for {dtype}: allowed {least} to {most}");

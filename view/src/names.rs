@@ -11,6 +11,17 @@ pub fn dtype_name(dtype: DType) -> &'static str {
     }
 }
 
+/// The least and the greatest value of an integer type; `None` for other types.
+pub fn bounds_of(dtype: DType) -> Option<(i128, i128)> {
+    use DType::{Int2, Int4, Int8, Int16, Int32, Int64, Uint2, Uint4, Uint8, Uint16, Uint32, Uint64};
+    let bits = dtype.bits();
+    match dtype {
+        Int2 | Int4 | Int8 | Int16 | Int32 | Int64 => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+        Uint2 | Uint4 | Uint8 | Uint16 | Uint32 | Uint64 => Some((0, (1 << bits) - 1)),
+        _ => None,
+    }
+}
+
 /// A type as the standard writes it, with the names of [`dtype_name`].
 pub fn type_name(value_type: &ValueType) -> String {
     match value_type {

@@ -65,11 +65,11 @@ pub(crate) struct Arguments {
 
     /// Write one run to a file for chrome://tracing or ui.perfetto.dev
     #[arg(long, value_name = "FILE.json")]
-    trace: Option<PathBuf>,
+    trace: Option<String>,
 
     /// Write the figures to a file, as --json prints them
     #[arg(long, value_name = "FILE.json")]
-    save: Option<PathBuf>,
+    save: Option<String>,
 
     /// Compare with the figures in a file, written by --save or --json
     #[arg(long, value_name = "FILE.json")]
@@ -98,7 +98,7 @@ pub(crate) fn bench(arguments: &Arguments, global: &Global) -> Result<u8, Failur
     let load = start.elapsed();
     let bench = Bench {
         model: &model,
-        feeds: arguments.feeding.values(&model)?,
+        feeds: arguments.feeding.inputs(&model)?,
         warmup: arguments.warmup.map_or(measure::WARMUP, Amount::Runs),
         amount: arguments.amount(),
         timeout: arguments.loading.timeout,
@@ -143,8 +143,8 @@ impl Arguments {
     fn check_files(&self) -> Result<(), Failure> {
         for (flag, path) in [("--trace", &self.trace), ("--save", &self.save)] {
             let Some(path) = path else { continue };
-            let wrong = |e| format!("{flag} {}: the file can't be written: {e}", print::path(&path.to_string_lossy()));
-            output::check_writable(path).map_err(|e| Failure::usage(wrong(e)))?;
+            let wrong = |e| format!("{flag} {}: the file can't be written: {e}", print::path(path));
+            output::check_writable(Path::new(path)).map_err(|e| Failure::usage(wrong(e)))?;
         }
         match self.save.is_some() && self.save == self.trace {
             true => Err(Failure::usage("--save and --trace go to the same file")),
@@ -165,11 +165,11 @@ impl Arguments {
 }
 
 /// Writes a file of JSON.
-fn save(path: &Path, document: &impl serde::Serialize) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| Failure::new(RUN, format!("{}: {e}", print::path(&path.to_string_lossy())));
-    let mut bytes = serde_json::to_vec(document).map_err(|e| failed(e.into()))?;
+fn save(path: &str, document: &impl serde::Serialize) -> Result<(), Failure> {
+    let encoded = serde_json::to_vec(document);
+    let mut bytes = encoded.map_err(|e| Failure::new(RUN, format!("{}: {e}", print::path(path))))?;
     bytes.push(b'\n');
-    output::write_whole(path, &bytes).map_err(failed)
+    output::save(&[(path, bytes)])
 }
 
 /// Maximum number of threads of a run.

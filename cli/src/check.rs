@@ -1,0 +1,161 @@
+//! `onnxref check`: whether a model is what the standard says.
+
+use crate::failure::{FAILED, Failure, RUN, explain};
+use crate::options::{Loading, shown};
+use crate::print::{self, Stdout};
+use crate::{Global, json, report};
+use clap::Args;
+use onnxref::inspect::Inspection;
+use onnxref::{Error, Kind, Missing};
+use onnxref_view::error::Cause;
+use onnxref_view::grouped;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Maximum number of findings of a model that are listed without -v.
+const MAX_FINDINGS: usize = 20;
+
+/// Check a model against the standard, also operators that can't run here
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Checked: the file's structure; opsets; each operator, its version, the number of its inputs and outputs,
+its attributes; types, as declared and as they follow through the graph; declared shapes, where the
+operators say what follows. Operators of other domains can't be checked.
+
+Example:
+  onnxref check model.onnx
+
+Exit status:
+  0  no findings
+  1  findings
+  2  wrong usage
+  3  a file can't be read, or exceeds a limit")]
+pub(crate) struct Arguments {
+    /// Models; - is standard input
+    #[arg(required = true)]
+    model: Vec<PathBuf>,
+
+    #[command(flatten)]
+    loading: Loading,
+}
+
+pub(crate) fn check(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
+    let mut valid = true;
+    for path in &arguments.model {
+        let checked = Checked::new(path, &arguments.loading)?;
+        valid &= checked.findings().is_empty();
+        if global.json {
+            json::line(&checked.document(&shown(path)))?;
+        } else {
+            let printed = checked.print(&shown(path), global.verbose);
+            printed.map_err(|e| Failure::new(RUN, format!("standard output: {e}")))?;
+        }
+    }
+    Ok(if valid { 0 } else { FAILED })
+}
+
+/// What was found in a model.
+struct Checked {
+    /// Why it is not a model at all.
+    fatal: Option<Error>,
+    found: Option<Inspection>,
+}
+
+impl Checked {
+    fn new(path: &Path, loading: &Loading) -> Result<Checked, Failure> {
+        let failed = |error| report::load(&shown(path), error);
+        let found = match loading.inspected(path, |options| options)? {
+            Ok(found) => found,
+            Err(error) if error.kind() == Kind::Model => return Ok(Checked { fatal: Some(error), found: None }),
+            Err(error) => return Err(failed(error)),
+        };
+        // A file that can't be read, or a limit: what follows from it isn't known.
+        let known = |cause: &Error| matches!(cause.kind(), Kind::Model | Kind::Unsupported);
+        match found.error {
+            Some(error) if !error.causes().iter().all(known) => Err(failed(error)),
+            _ => Ok(Checked { fatal: None, found: Some(found) }),
+        }
+    }
+
+    /// What departs from the standard.
+    fn findings(&self) -> Vec<&Error> {
+        let error = self.found.as_ref().and_then(|found| found.error.as_ref()).or(self.fatal.as_ref());
+        let causes = error.into_iter().flat_map(Error::causes).filter(|cause| cause.kind() == Kind::Model);
+        causes.chain(self.found.iter().flat_map(|found| &found.mismatches)).collect()
+    }
+
+    /// The number of findings; more than are listed if there are very many.
+    fn count(&self) -> usize {
+        let error = self.found.as_ref().and_then(|found| found.error.as_ref()).or(self.fatal.as_ref());
+        let beyond = error.map_or(0, |error| error.fault_count().saturating_sub(error.causes().len()));
+        let findings = self.findings().len();
+        if findings == 0 { 0 } else { findings + beyond }
+    }
+
+    /// Operators that are not in the standard, which can't be checked.
+    fn unchecked(&self) -> impl Iterator<Item = &Missing> {
+        let needs = self.found.as_ref().and_then(|found| found.error.as_ref()?.needs());
+        needs.into_iter().flat_map(|needs| &needs.missing).filter(|missing| missing.version.is_none())
+    }
+
+    fn print(&self, name: &str, all: bool) -> io::Result<()> {
+        let (mut out, name) = (Stdout, print::path(name));
+        let nodes = self.found.as_ref().map_or(0, |found| found.graph.nodes.len());
+        let (findings, count) = (self.findings(), self.count());
+        match count {
+            0 => writeln!(out, "{name}: no findings in {} nodes", grouped(nodes as u64))?,
+            1 => writeln!(out, "{name}: 1 finding")?,
+            count => writeln!(out, "{name}: {} findings", grouped(count as u64))?,
+        }
+        let listed = if all { findings.len() } else { MAX_FINDINGS.min(findings.len()) };
+        for finding in findings.iter().take(listed) {
+            writeln!(out, "  {}", explain(finding))?;
+        }
+        let more = count.saturating_sub(listed);
+        if more > 0 {
+            writeln!(out, "  and {} more{}", grouped(more as u64), if all { "" } else { ": -v lists them" })?;
+        }
+        for missing in self.unchecked() {
+            print::note(&format!("not checked: {missing}: {} ({} nodes)", missing.reason, missing.nodes));
+        }
+        self.found.iter().flat_map(|found| &found.notes).for_each(|text| print::note(text));
+        Ok(())
+    }
+
+    fn document<'a>(&'a self, model: &'a str) -> Document<'a> {
+        let unchecked = |missing: &'a Missing| Unchecked {
+            domain: &missing.domain,
+            operator: &missing.operator,
+            nodes: missing.nodes,
+            reason: &missing.reason,
+        };
+        let findings = self.findings();
+        Document {
+            model,
+            valid: findings.is_empty(),
+            count: self.count(),
+            findings: findings.into_iter().map(|finding| Cause::new(finding, explain(finding))).collect(),
+            unchecked: self.unchecked().map(unchecked).collect(),
+            notes: self.found.as_ref().map(|found| found.notes.as_slice()).unwrap_or_default(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    model: &'a str,
+    valid: bool,
+    count: usize,
+    findings: Vec<Cause<'a>>,
+    unchecked: Vec<Unchecked<'a>>,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Unchecked<'a> {
+    domain: &'a str,
+    operator: &'a str,
+    nodes: usize,
+    reason: &'a str,
+}

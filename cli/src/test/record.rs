@@ -1,0 +1,91 @@
+//! The result of a case, as the program reports it.
+
+use crate::failure::flag;
+use crate::report::reasons;
+use clap::ValueEnum;
+use onnxref::Kind;
+use onnxref::conformance::{self, Difference, Outcome};
+use onnxref_view::difference::ulps;
+use std::time::Duration;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Verdict {
+    Passed,
+    Failed,
+    Refused,
+    Unsupported,
+}
+
+impl Verdict {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Verdict::Passed => "passed",
+            Verdict::Failed => "failed",
+            Verdict::Refused => "refused",
+            Verdict::Unsupported => "unsupported",
+        }
+    }
+}
+
+pub(super) struct Record {
+    pub(super) name: String,
+    pub(super) verdict: Verdict,
+    /// All outputs are equal bit by bit.
+    pub(super) exact: bool,
+    /// Why the case did not pass, each once.
+    pub(super) reasons: Vec<String>,
+    /// The operators that are not implemented.
+    pub(super) needs: Vec<String>,
+    pub(super) data_set: Option<String>,
+    pub(super) output: Option<String>,
+    pub(super) difference: Option<Box<Difference>>,
+    pub(super) time: Duration,
+}
+
+impl Record {
+    pub(super) fn new(name: &str, outcome: Outcome, time: Duration) -> Record {
+        let record = |verdict| Record {
+            name: name.to_string(),
+            verdict,
+            exact: false,
+            reasons: Vec::new(),
+            needs: Vec::new(),
+            data_set: None,
+            output: None,
+            difference: None,
+            time,
+        };
+        match outcome {
+            Outcome::Passed { exact } => Record { exact, ..record(Verdict::Passed) },
+            Outcome::Refused(error) => Record { reasons: reasons(&error), ..record(Verdict::Refused) },
+            Outcome::Unsupported(error) => Record {
+                reasons: reasons(&error),
+                needs: error.needs().map_or(Vec::new(), |needs| needs.missing.iter().map(|m| m.to_string()).collect()),
+                ..record(Verdict::Unsupported)
+            },
+            Outcome::Failed(why) => Record {
+                reasons: vec![text(&why)],
+                data_set: why.data_set,
+                output: why.output,
+                difference: why.difference,
+                ..record(Verdict::Failed)
+            },
+            other => Record { reasons: vec![format!("{other:?}")], ..record(Verdict::Failed) },
+        }
+    }
+
+    /// Why the case did not pass.
+    pub(super) fn reason(&self) -> String {
+        self.reasons.join("; ")
+    }
+}
+
+fn text(why: &conformance::Failure) -> String {
+    let flag = match &why.error {
+        Some(error) if error.kind() == Kind::Cancelled => ": it took longer than --timeout allows".to_string(),
+        Some(error) => flag(error),
+        None => String::new(),
+    };
+    let steps = why.difference.as_ref().map_or(String::new(), |difference| ulps(difference));
+    format!("{why}{steps}{flag}")
+}

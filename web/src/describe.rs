@@ -1,0 +1,199 @@
+//! What a model is, as tables of text.
+
+use crate::print::safe;
+use onnxref::inspect::{Fate, GraphDetails, Inspection, NodeDetails, Origin, ValueDetails};
+use onnxref::{Dim, Model, ValueInfo, ValueType};
+use onnxref_view::{grouped, type_name};
+use serde_json::{Value as Json, json};
+
+/// Maximum number of rows of a table.
+const MAX_ROWS: usize = 2000;
+
+/// Maximum number of inputs that have a field.
+const MAX_INPUTS: usize = 200;
+
+/// Maximum number of characters of a cell.
+const MAX_CELL: usize = 300;
+
+/// `{"inputs": [..], "tables": [{"title": .., "columns": [..], "rows": [[..], ..], "more": N}, ..], "notes": [..],
+/// "picture": ..}`. There are inputs if the model can run. The picture is an SVG, or null.
+pub(crate) fn describe(found: &Inspection, model: Option<&Model>) -> Json {
+    let Inspection { graph, ir_version, .. } = found;
+    let value = |place: &usize| graph.values.get(*place);
+    let declared = |value: &ValueDetails| parts(&value.name, value.value_type.as_ref(), value.shape.as_deref());
+    let default = |name: &str| model.is_some_and(|model| model.has_default(name));
+    let note = |name: &str| if default(name) { "has a default" } else { "" }.to_string();
+    let mut nodes = Vec::new();
+    list_nodes(graph, "", &mut nodes);
+    let constants = graph.values.iter().filter(|value| value.origin == Origin::Initializer);
+    let functions = found.functions.iter().map(|function| {
+        let domain = domain(&function.domain);
+        vec![format!("{domain}::{}", function.name), function.overload.clone(), grouped(function.nodes)]
+    });
+    let opsets = found.opsets.iter().map(|(name, version)| vec![domain(name), version.to_string()]);
+    let format = vec!["IR version".to_string(), ir_version.to_string()];
+    let metadata = found.metadata.iter().map(|(key, value)| vec![key.clone(), value.clone()]);
+    let inputs = graph.inputs.iter().filter_map(value);
+    let tables = [
+        table("Inputs", &["name", "type", "shape", ""], inputs.map(|v| [&declared(v)[..], &[note(&v.name)]].concat())),
+        table(
+            "Outputs",
+            &["name", "type", "shape"],
+            graph.outputs.iter().filter_map(value).map(|v| declared(v).into()),
+        ),
+        table("Opsets", &["domain", "version"], opsets),
+        table("Metadata", &["key", "value"], std::iter::once(format).chain(metadata)),
+        table("Nodes", &["#", "operator", "name", "outputs", "", "MACs", "in function"], nodes.into_iter()),
+        table("Constants", &["name", "type", "shape", "bytes", "values"], constants.map(constant)),
+        table("Functions", &["name", "overload", "nodes"], functions),
+    ];
+    let fields: Vec<Json> = model.map_or(Vec::new(), |model| {
+        model.inputs().take(MAX_INPUTS).map(|info| field(info, default(&info.name))).collect()
+    });
+    json!({ "inputs": fields, "tables": tables, "notes": notes(found), "picture": null })
+}
+
+/// An input as its field needs it. A size is a number, a symbol, or null.
+fn field(info: &ValueInfo, default: bool) -> Json {
+    let size = |dim: &Dim| match dim {
+        Dim::Fixed(size) => json!(size),
+        Dim::Symbol(name) => json!(name),
+        _ => Json::Null,
+    };
+    let sizes = info.shape.as_ref().map(|dims| dims.iter().map(size).collect::<Vec<_>>());
+    let [name, value_type, shape] = parts(&info.name, info.value_type.as_ref(), info.shape.as_deref());
+    json!({
+        "name": info.name, "label": safe(&name), "type": value_type, "shape": shape, "sizes": sizes,
+        "tensor": info.value_type.as_ref().is_none_or(|of| of.dtype().is_some()), "default": default,
+    })
+}
+
+/// What is said about the whole model, a line each.
+fn notes(found: &Inspection) -> Vec<String> {
+    let nodes = &found.graph.nodes;
+    let number = |count: usize| grouped(count as u64);
+    let count = |fate: Fate| nodes.iter().filter(|node| node.fate == fate).count();
+    let parts = [
+        (Fate::Runs, "run"),
+        (Fate::Computed, "computed at load"),
+        (Fate::Forwarded, "only forward an input"),
+        (Fate::Unread, "never read"),
+        (Fate::Missing, "not implemented"),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(fate, _)| count(*fate) > 0)
+        .map(|(fate, what)| format!("{} {what}", number(count(*fate))))
+        .collect();
+    let all = match nodes.len() {
+        1 => "1 node".to_string(),
+        count => format!("{} nodes", number(count)),
+    };
+    let mut notes = vec![match parts.as_slice() {
+        [] => all,
+        _ if count(Fate::Runs) == nodes.len() => all + ", nothing to compute at load",
+        parts => format!("{all}: {}", parts.join(", ")),
+    }];
+    let constants = found.graph.values.iter().filter(|value| value.origin == Origin::Initializer);
+    let (elements, bytes) = constants.fold((0u64, 0u64), |(elements, bytes), value| {
+        let len =
+            value.sizes().map_or(0, |sizes| sizes.iter().fold(1u64, |len, size| len.saturating_mul(*size as u64)));
+        (elements.saturating_add(len), bytes.saturating_add(value.bytes().unwrap_or(0)))
+    });
+    if elements > 0 {
+        notes.push(format!("Initializers: {} elements, {} bytes", grouped(elements), grouped(bytes)));
+    }
+    let macs = nodes.iter().try_fold(0u64, |sum, node| Some(sum.saturating_add(node.macs?)));
+    match macs {
+        Some(0) => {}
+        Some(macs) => notes.push(format!("Multiply-accumulate operations: {}", grouped(macs))),
+        None => notes.push("Multiply-accumulate operations: not known before a run".to_string()),
+    }
+    if let Some(memory) = &found.memory {
+        let unknown = match memory.unknown {
+            0 => String::new(),
+            unknown => format!(", and {} values of unknown size", number(unknown)),
+        };
+        let (slots, bytes) = (number(memory.slots), grouped(memory.peak_bytes));
+        let s = if memory.slots == 1 { "" } else { "s" };
+        notes.push(format!("Memory between nodes: {bytes} bytes in {slots} slot{s}{unknown}"));
+    }
+    notes.extend(found.notes.iter().cloned());
+    notes.extend(found.mismatches.iter().map(|error| format!("{error:#}")));
+    notes
+}
+
+fn table(title: &str, columns: &[&str], mut rows: impl Iterator<Item = Vec<String>>) -> Json {
+    let shown: Vec<Vec<String>> = rows.by_ref().take(MAX_ROWS).collect();
+    // A column without a text in it is left out.
+    let used = |k: &usize| shown.iter().any(|row| row.get(*k).is_some_and(|cell| !cell.is_empty()));
+    let used: Vec<usize> = (0..columns.len()).filter(used).collect();
+    let pick = |row: &[String]| used.iter().filter_map(|k| row.get(*k)).map(|cell| cut(cell)).collect::<Vec<_>>();
+    let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
+    let picked: Vec<Vec<String>> = shown.iter().map(|row| pick(row)).collect();
+    json!({ "title": title, "columns": pick(&columns), "rows": picked, "more": rows.count() })
+}
+
+/// A text of at most [`MAX_CELL`] characters that changes nothing around it.
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_CELL) {
+        Some((end, _)) => safe(text.get(..end).unwrap_or("")) + "…",
+        None => safe(text),
+    }
+}
+
+/// Name, type and shape.
+fn parts(name: &str, value_type: Option<&ValueType>, shape: Option<&[Dim]>) -> [String; 3] {
+    let shape = match shape {
+        Some(dims) => format!("[{}]", dims.iter().map(Dim::to_string).collect::<Vec<_>>().join(", ")),
+        None if value_type.is_none_or(|of| of.dtype().is_some()) => "any".to_string(),
+        None => String::new(),
+    };
+    [name.to_string(), value_type.map_or("any".to_string(), type_name), shape]
+}
+
+/// Adds a row for each node, each followed by those of its subgraphs.
+fn list_nodes(graph: &GraphDetails, before: &str, rows: &mut Vec<Vec<String>>) {
+    for node in &graph.nodes {
+        let number = format!("{before}{}", node.index);
+        rows.push(row(graph, node, number.clone()));
+        for (attribute, body) in &node.bodies {
+            list_nodes(body, &format!("{number}.{attribute}."), rows);
+        }
+    }
+}
+
+fn row(graph: &GraphDetails, node: &NodeDetails, number: String) -> Vec<String> {
+    let domain = if node.domain.is_empty() { String::new() } else { format!("{}::", node.domain) };
+    let version = node.version.map_or(String::new(), |version| format!("-{version}"));
+    let output = |place: &usize| {
+        let value = graph.values.get(*place)?;
+        let [name, value_type, shape] = parts(&value.name, value.value_type.as_ref(), value.shape.as_deref());
+        Some(format!("{} {value_type} {shape}", onnxref_view::plain(&name)))
+    };
+    let outputs: Vec<String> = node.outputs.iter().flatten().filter_map(output).collect();
+    let fate = match node.fate {
+        Fate::Computed => "computed at load",
+        Fate::Forwarded => "forwards its input",
+        Fate::Unread => "never read",
+        Fate::Missing => "not implemented",
+        _ => "",
+    };
+    let macs = node.macs.filter(|macs| *macs > 0).map_or(String::new(), grouped);
+    let function = node.function.clone().unwrap_or_default();
+    let operator = format!("{domain}{}{version}", node.operator);
+    vec![number, operator, node.name.clone(), outputs.join(", "), fate.to_string(), macs, function]
+}
+
+fn constant(value: &ValueDetails) -> Vec<String> {
+    let text = value.constant.as_ref().map_or(String::new(), |constant| match constant.tensor() {
+        Ok(tensor) => tensor.values().to_string(),
+        Err(_) => constant.to_string(),
+    });
+    let [name, value_type, shape] = parts(&value.name, value.value_type.as_ref(), value.shape.as_deref());
+    vec![name, value_type, shape, value.bytes().map_or(String::new(), grouped), text]
+}
+
+fn domain(name: &str) -> String {
+    if name.is_empty() { "ai.onnx".to_string() } else { name.to_string() }
+}
