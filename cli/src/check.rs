@@ -7,14 +7,11 @@ use crate::{Global, json, report};
 use clap::Args;
 use onnxref::inspect::Inspection;
 use onnxref::{Error, Kind, Missing};
+use onnxref_view::counted;
 use onnxref_view::error::Cause;
-use onnxref_view::grouped;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-
-/// Maximum number of findings of a model that are listed without -v.
-const MAX_FINDINGS: usize = 20;
 
 /// Check a model against the standard, also operators that can't run here
 #[derive(Debug, Args)]
@@ -104,20 +101,13 @@ impl Checked {
         let nodes = self.found.as_ref().map_or(0, |found| found.graph.nodes.len());
         let (findings, count) = (self.findings(), self.count());
         match count {
-            0 => writeln!(out, "{name}: no findings in {} nodes", grouped(nodes as u64))?,
-            1 => writeln!(out, "{name}: 1 finding")?,
-            count => writeln!(out, "{name}: {} findings", grouped(count as u64))?,
+            0 => writeln!(out, "{name}: no findings in {}", counted(nodes, "node"))?,
+            count => writeln!(out, "{name}: {}", counted(count, "finding"))?,
         }
-        let listed = if all { findings.len() } else { MAX_FINDINGS.min(findings.len()) };
-        for finding in findings.iter().take(listed) {
-            writeln!(out, "  {}", explain(finding))?;
-        }
-        let more = count.saturating_sub(listed);
-        if more > 0 {
-            writeln!(out, "  and {} more{}", grouped(more as u64), if all { "" } else { ": -v lists them" })?;
-        }
+        let most = if all { usize::MAX } else { report::MAX_FAULTS };
+        report::list(&findings, count, most).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
         for missing in self.unchecked() {
-            print::note(&format!("not checked: {missing}: {} ({} nodes)", missing.reason, missing.nodes));
+            print::note(&format!("not checked: {missing}: {} ({})", missing.reason, counted(missing.nodes, "node")));
         }
         self.found.iter().flat_map(|found| &found.notes).for_each(|text| print::note(text));
         Ok(())

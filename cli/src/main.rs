@@ -10,6 +10,7 @@ mod expect;
 mod failure;
 mod feeds;
 mod image;
+mod inspect;
 mod interrupt;
 mod json;
 mod manual;
@@ -76,9 +77,10 @@ pub(crate) struct Global {
 enum Command {
     Run(run::Arguments),
     Test(test::Arguments),
-    Bench(bench::Arguments),
     Compare(compare::Arguments),
     Check(check::Arguments),
+    Bench(bench::Arguments),
+    Inspect(inspect::Arguments),
     Ops(ops::Arguments),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -91,9 +93,10 @@ fn main() -> ExitCode {
     let ended = match &command {
         Command::Run(arguments) => run::run(arguments, &global),
         Command::Test(arguments) => test::test(arguments, &global),
-        Command::Bench(arguments) => bench::bench(arguments, &global),
         Command::Check(arguments) => check::check(arguments, &global),
         Command::Compare(arguments) => compare::compare(arguments, &global),
+        Command::Bench(arguments) => bench::bench(arguments, &global),
+        Command::Inspect(arguments) => inspect::inspect(arguments, &global),
         Command::Ops(arguments) => ops::ops(arguments, &global),
         Command::Completions(arguments) => manual::completions(arguments),
         Command::Man(arguments) => manual::man(arguments),

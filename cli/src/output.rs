@@ -53,7 +53,7 @@ impl Form {
 }
 
 /// What stands for standard output.
-const STDOUT: &str = "-";
+pub(crate) const STDOUT: &str = "-";
 
 impl<'a> OutputFile<'a> {
     fn parse(text: &'a str, model: &'a Model) -> Result<OutputFile<'a>, Failure> {

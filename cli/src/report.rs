@@ -10,17 +10,23 @@ fn grouped(number: usize) -> String {
 }
 
 /// Maximum number of listed faults; missing operators are all listed.
-const MAX_FAULTS: usize = 20;
+pub(crate) const MAX_FAULTS: usize = 20;
 
 /// Maximum width of the column of operators.
 const MAX_LABEL: usize = 48;
 
 /// The faults of the model in a file, then its missing operators.
 pub(crate) fn load(path: &str, error: Error) -> Failure {
+    let (message, details) = describe(path, &error);
+    Failure { details, error: Some(error), ..Failure::new(LOAD, message) }
+}
+
+/// The message of [`load`], and the lines below it.
+pub(crate) fn describe(path: &str, error: &Error) -> (String, Vec<String>) {
     let shown = print::path(path);
-    let (faults, missing) = split(&error);
+    let (faults, missing) = split(error);
     let count = error.fault_count().saturating_sub(error.needs().map_or(0, |needs| needs.missing_operators));
-    let mut details = list(&faults, count);
+    let mut details = list(&faults, count, MAX_FAULTS);
     details.extend(table(missing));
     let unlisted = error.needs().map_or(0, |needs| needs.missing_operators.saturating_sub(needs.missing.len()));
     details.extend(
@@ -37,7 +43,7 @@ pub(crate) fn load(path: &str, error: Error) -> Failure {
         (_, Some(needs)) => format!("{shown} has {} and {needs}", faults_text(count)),
         (_, None) => format!("{shown} has {}", faults_text(count)),
     };
-    Failure { details, error: Some(error), ..Failure::new(LOAD, message) }
+    (message, details)
 }
 
 fn faults_text(count: usize) -> String {
@@ -55,8 +61,9 @@ pub(crate) fn split(error: &Error) -> (Vec<&Error>, &[Missing]) {
     (error.causes().iter().filter(|cause| is_fault(cause)).collect(), missing)
 }
 
-/// A line for each fault; equal faults of several nodes share one. `count` is the number of faults, listed or not.
-fn list(faults: &[&Error], count: usize) -> Vec<String> {
+/// A line for each of the first faults; equal faults of several nodes share one. `count` is the number of faults, listed
+/// or not.
+pub(crate) fn list(faults: &[&Error], count: usize, most: usize) -> Vec<String> {
     let mut groups: Vec<(String, &Error, usize)> = Vec::new();
     for fault in faults {
         let text = after_node(fault);
@@ -65,7 +72,7 @@ fn list(faults: &[&Error], count: usize) -> Vec<String> {
             None => groups.push((text, fault, 1)),
         }
     }
-    groups.truncate(MAX_FAULTS);
+    groups.truncate(most);
     let line = |(_, first, nodes): &(String, &Error, usize)| match (nodes, first.place().node_index) {
         (1, _) => text(first),
         (2, Some(_)) => format!("{} (and 1 more node)", text(first)),

@@ -37,8 +37,8 @@ fn spoil(case: &Path) {
 /// A case whose operator is not implemented.
 fn unsupported(to: &Path) {
     copy(to);
-    let rnn = model(&node("RNN", &["x", "x"], "y"), &[("x", Some(DType::Float))], 14);
-    fs::write(to.join("model.onnx"), rnn).unwrap();
+    let conv = model(&node("Conv", &["x", "x"], "y"), &[("x", Some(DType::Float))], 14);
+    fs::write(to.join("model.onnx"), conv).unwrap();
 }
 
 fn path(path: &Path) -> &str {
@@ -115,13 +115,13 @@ fn failed_and_unsupported_cases() {
     copy(&good);
     let ran = onnxref(["test", path(folder.path())]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
-    let reasons = "Why cases can't run, and how many:\n     1  RNN-14 is not implemented\n";
+    let reasons = "Why cases can't run, and how many:\n     1  Conv-11 is not implemented\n";
     assert_eq!(ran.out, format!("{reasons}1 passed (1 bit by bit), 0 failed, 1 unsupported\n"));
 
     let strict = onnxref(["test", "--strict", "-v", path(folder.path())]);
     assert_eq!(strict.code, Some(3));
     assert_eq!(strict.err, "error: --strict: 1 case unsupported\n");
-    assert!(strict.out.starts_with(&format!("unsupported {}: RNN-14 is not implemented\n", path(&missing))));
+    assert!(strict.out.starts_with(&format!("unsupported {}: Conv-11 is not implemented\n", path(&missing))));
 
     let few = onnxref(["test", "--min-cases", "2", path(folder.path())]);
     assert_eq!((few.code, few.last()), (Some(5), "1 passed (1 bit by bit), 0 failed, 1 unsupported"));
@@ -299,14 +299,16 @@ fn cases_are_selected_by_name() {
 #[test]
 fn cases_are_selected_by_operator() {
     let folder = TempDir::new().unwrap();
-    let (good, missing, other) = (folder.path().join("good"), folder.path().join("rnn"), folder.path().join("other"));
+    let (good, missing, other) = (folder.path().join("good"), folder.path().join("conv"), folder.path().join("other"));
     copy(&good);
     unsupported(&missing);
     copy(&other);
     let foreign = [bytes(1, b"x"), bytes(2, b"y"), bytes(4, b"Gelu"), bytes(7, b"com.example")].concat();
     // In a subgraph of an If.
-    let body = bytes(5, &[bytes(1, b"then_branch"), bytes(6, &bytes(1, &foreign))].concat());
-    let branch = bytes(1, &[bytes(1, b"x"), bytes(2, b"y"), bytes(4, b"If"), body].concat());
+    let graph = bytes(6, &[bytes(1, &foreign), bytes(12, &bytes(1, b"y"))].concat());
+    let body = |name: &[u8]| bytes(5, &[bytes(1, name), graph.clone(), number(20, 5)].concat());
+    let bodies = [body(b"then_branch"), body(b"else_branch")].concat();
+    let branch = bytes(1, &[bytes(1, b"x"), bytes(2, b"y"), bytes(4, b"If"), bodies].concat());
     fs::write(other.join("model.onnx"), model(&branch, &[("x", Some(DType::Bool))], 14)).unwrap();
     let names = |operators: &str| {
         let ran = onnxref(["test", path(folder.path()), "--json", "--containing", operators]);
@@ -315,13 +317,13 @@ fn cases_are_selected_by_operator() {
         document["cases"].as_array().unwrap().iter().map(name).collect::<Vec<_>>()
     };
     assert_eq!(names("Gather"), ["good"]);
-    assert_eq!(names("RNN,Gather"), ["good", "rnn"]);
+    assert_eq!(names("Conv,Gather"), ["conv", "good"]);
     assert_eq!(names("If"), ["other"]);
     assert_eq!((names("com.example.Gelu"), names("com.example::Gelu")), (vec!["other".into()], vec!["other".into()]));
     assert!(names("Gelu").is_empty());
     // What can't be read is not skipped silently.
     fs::write(good.join("model.onnx"), "").unwrap();
-    assert_eq!(names("RNN"), ["good", "rnn"]);
+    assert_eq!(names("Conv"), ["conv", "good"]);
     assert_eq!(onnxref(["test", path(folder.path()), "--containing", ""]).code, Some(2));
 }
 
@@ -339,15 +341,15 @@ fn outcomes_are_listed() {
         ran.out
     };
     assert_eq!(list("passed"), format!("{}\n", path(&good)));
-    assert_eq!(list("unsupported"), format!("{}: RNN-14 is not implemented\n", path(&missing)));
+    assert_eq!(list("unsupported"), format!("{}: Conv-11 is not implemented\n", path(&missing)));
     assert!(list("failed").starts_with(&format!("{}: test_data_set_0: output \"y\" is ", path(&bad))));
     assert_eq!(list("refused"), "");
     let json = onnxref(["test", path(folder.path()), "--list", "unsupported", "--json"]);
     let document: Value = serde_json::from_str(&json.out).unwrap();
     let case = &document["cases"][0];
     assert_eq!((document["cases"].as_array().unwrap().len(), &document["failed"]), (1, &json!(1)));
-    assert_eq!((&case["outcome"], &case["needs"]), (&json!("unsupported"), &json!(["RNN-14"])));
-    assert_eq!(document["reasons"], json!([{"reason": "RNN-14 is not implemented", "cases": 1}]));
+    assert_eq!((&case["outcome"], &case["needs"]), (&json!("unsupported"), &json!(["Conv-11"])));
+    assert_eq!(document["reasons"], json!([{"reason": "Conv-11 is not implemented", "cases": 1}]));
     let quiet = onnxref(["test", path(folder.path()), "--list", "passed", "--quiet"]);
     assert_eq!((quiet.out, quiet.err.as_str()), (format!("{}\n", path(&good)), ""));
     assert_eq!(onnxref(["test", path(folder.path()), "--list", "broken"]).code, Some(2));
@@ -443,7 +445,7 @@ fn a_junit_report() {
     };
     assert!(why.as_str().contains("expected 1000; 1 of "), "{why:?}");
     let TestCaseStatus::Skipped { message: Some(why), .. } = &missing.status else { panic!("{missing:?}") };
-    assert_eq!(why.as_str(), "RNN-14 is not implemented");
+    assert_eq!(why.as_str(), "Conv-11 is not implemented");
     let strict = report(&["--strict"]);
     assert_eq!((strict.test_suites[0].errors, strict.test_suites[0].skipped), (1, 0));
 

@@ -40,6 +40,8 @@ pub struct ValueDetails {
     pub origin: Origin,
     /// The value, if it is the same in every run. It shares the model's memory.
     pub constant: Option<Value>,
+    /// The default of an input that need not be fed.
+    pub default: Option<Value>,
 }
 
 /// Where a value comes from.
@@ -205,7 +207,13 @@ fn details(draft: &mut Draft, budget: &Budget) -> Result<GraphDetails> {
                 By::Node { at, .. } => Origin::Node(at as usize),
             },
             constant: entry.fact.value().cloned(),
+            default: None,
         });
+    }
+    for input in &draft.inputs {
+        if let Some(value) = graph.values.get_mut(input.id.at()) {
+            value.default.clone_from(&input.default);
+        }
     }
     let places = |ids: &[Option<Id>]| ids.iter().map(|id| id.map(Id::at)).collect::<Vec<_>>();
     for node in &mut draft.nodes {

@@ -264,7 +264,10 @@ impl LoadOptions {
     }
 
     fn examine(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<Inspection> {
+        let len = file.len() as u64;
         let mut loaded = self.draft(file, path, read, files)?;
+        // The details are beside the draft.
+        files.budget.allow_for(len);
         let draft = std::mem::take(&mut loaded.draft);
         let details = Graph::details(draft, self.optimize, &self.limits, &files.budget)?;
         Ok(Inspection::new(loaded, details))

@@ -5,8 +5,11 @@
 pub mod difference;
 pub mod document;
 pub mod error;
+pub mod inspection;
 pub mod json;
 pub mod literal;
 mod names;
+pub mod picture;
+pub mod totals;
 
-pub use names::{bounds_of, dtype_name, grouped, plain, type_name};
+pub use names::{bounds_of, counted, dtype_name, grouped, plain, type_name};

@@ -40,6 +40,12 @@ pub fn grouped(number: u64) -> String {
     digits.chars().enumerate().map(|(k, digit)| format!("{}{digit}", comma(k))).collect()
 }
 
+/// A count of things: `1 node`, `1,234 nodes`.
+pub fn counted(count: usize, thing: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{s}", grouped(count as u64))
+}
+
 /// A name, without quotes if that is safe to show.
 pub fn plain(name: &str) -> String {
     let quoted = quote(name);
@@ -53,6 +59,7 @@ mod tests {
     #[test]
     fn numbers_are_grouped() {
         assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 1, 1000].map(|count| counted(count, "node")), ["0 nodes", "1 node", "1,000 nodes"]);
     }
 
     #[test]

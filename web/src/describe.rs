@@ -3,7 +3,7 @@
 use crate::print::safe;
 use onnxref::inspect::{Fate, GraphDetails, Inspection, NodeDetails, Origin, ValueDetails};
 use onnxref::{Dim, Model, ValueInfo, ValueType};
-use onnxref_view::{grouped, type_name};
+use onnxref_view::{grouped, picture, type_name};
 use serde_json::{Value as Json, json};
 
 /// Maximum number of rows of a table.
@@ -16,7 +16,7 @@ const MAX_INPUTS: usize = 200;
 const MAX_CELL: usize = 300;
 
 /// `{"inputs": [..], "tables": [{"title": .., "columns": [..], "rows": [[..], ..], "more": N}, ..], "notes": [..],
-/// "picture": ..}`. There are inputs if the model can run. The picture is an SVG, or null.
+/// "picture": SVG}`. There are inputs if the model can run.
 pub(crate) fn describe(found: &Inspection, model: Option<&Model>) -> Json {
     let Inspection { graph, ir_version, .. } = found;
     let value = |place: &usize| graph.values.get(*place);
@@ -50,7 +50,7 @@ pub(crate) fn describe(found: &Inspection, model: Option<&Model>) -> Json {
     let fields: Vec<Json> = model.map_or(Vec::new(), |model| {
         model.inputs().take(MAX_INPUTS).map(|info| field(info, default(&info.name))).collect()
     });
-    json!({ "inputs": fields, "tables": tables, "notes": notes(found), "picture": null })
+    json!({ "inputs": fields, "tables": tables, "notes": notes(found), "picture": picture::svg(graph, "") })
 }
 
 /// An input as its field needs it. A size is a number, a symbol, or null.

@@ -4,6 +4,7 @@ use super::record::{Record, Verdict};
 use crate::Global;
 use crate::failure::{FAILED, LOAD, NOTHING};
 use crate::print::{self, Stdout};
+use onnxref_view::counted;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -111,7 +112,7 @@ impl Tally {
         if failed > 0 {
             FAILED
         } else if strict && not_run > 0 {
-            print::error(&format!("--strict: {} {why}", cases_text(not_run)));
+            print::error(&format!("--strict: {} {why}", counted(not_run, "case")));
             LOAD
         } else if tested == 0 {
             let found = match (not_run, self.found) {
@@ -122,14 +123,10 @@ impl Tally {
             print::error(&format!("nothing was tested: {found}"));
             NOTHING
         } else if tested < least {
-            print::error(&format!("--min-cases: {} ran: {least} are needed", cases_text(tested)));
+            print::error(&format!("--min-cases: {} ran: {least} are needed", counted(tested, "case")));
             NOTHING
         } else {
             0
         }
     }
-}
-
-fn cases_text(count: usize) -> String {
-    if count == 1 { "1 case".to_string() } else { format!("{count} cases") }
 }

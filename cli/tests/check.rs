@@ -1,0 +1,110 @@
+//! `onnxref check`, as a user calls it.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod common;
+
+use common::{Bench, Ran, bytes, model, node, number, onnxref};
+use onnxref::DType;
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+const FLOAT: Option<DType> = Some(DType::Float);
+
+fn check(bench: &Bench, arguments: &[&str]) -> Ran {
+    onnxref([&["check", &bench.text("model.onnx")], arguments].concat())
+}
+
+#[test]
+fn a_model_without_faults() {
+    let bench = Bench::new(&model(&node("Abs", &["x"], "y"), &[("x", FLOAT)], 14));
+    let ran = check(&bench, &[]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert_eq!(ran.out, format!("{}: no findings in 1 node\n", bench.text("model.onnx")));
+}
+
+#[test]
+fn faults_of_operators_that_can_not_run() {
+    // Conv is not implemented; the standard says what its nodes must be.
+    let nodes = [
+        node("Conv", &["x"], "a"),
+        node("Conv", &["x", "i"], "b"),
+        node("Conv", &["x", "x"], "c"),
+        node("Nope", &["x"], "d"),
+        node("Gather", &["x", "c"], "y"),
+    ];
+    let bench = Bench::new(&model(&nodes.concat(), &[("x", FLOAT), ("i", Some(DType::Int64))], 14));
+    let ran = check(&bench, &[]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""), "{ran:?}");
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines[0].ends_with("model.onnx: 4 findings"), "{ran:?}");
+    assert_eq!(lines[1], "  node #0 (Conv-11): 1 input given: the operator has (X, W, B?)");
+    assert_eq!(lines[2], "  node #1 (Conv-11): \"W\" has element type int64: allowed float, float16, double");
+    assert_eq!(lines[3], "  node #3: Nope is not an ONNX operator");
+    // The type of c follows from the table.
+    assert_eq!(lines[4], "  node #4 (Gather-13): \"indices\" has element type float: allowed int32, int64");
+
+    let json: serde_json::Value = serde_json::from_str(&check(&bench, &["--json"]).out).unwrap();
+    assert_eq!((&json["valid"], &json["count"]), (&false.into(), &4.into()));
+    let place = &json["findings"][1];
+    assert_eq!((&place["node_index"], &place["parameter"], &place["version"]), (&1.into(), &"W".into(), &11.into()));
+}
+
+#[test]
+fn declared_shapes() {
+    // x: float [2, 3], y: float with a shape.
+    let shape = |dims: &[u64]| dims.iter().flat_map(|dim| bytes(1, &number(1, *dim))).collect::<Vec<u8>>();
+    let info = |field, name: &str, dims: &[u64]| {
+        let tensor = [number(1, 1), bytes(2, &shape(dims))].concat();
+        bytes(field, &[bytes(1, name.as_bytes()), bytes(2, &bytes(1, &tensor))].concat())
+    };
+    let with = |dims: &[u64]| {
+        let graph = [node("Transpose", &["x"], "y"), bytes(2, b"g"), info(11, "x", &[2, 3]), info(12, "y", dims)];
+        [number(1, 8), bytes(7, &graph.concat()), bytes(8, &number(2, 14))].concat()
+    };
+    assert_eq!(check(&Bench::new(&with(&[3, 2])), &[]).code, Some(0));
+    let ran = check(&Bench::new(&with(&[2, 3])), &[]);
+    assert_eq!(ran.code, Some(1));
+    let finding = "node #0 (Transpose-13): output \"y\" has shape [3, 2], but is declared as [2, 3]";
+    assert_eq!(ran.last().trim(), finding);
+}
+
+#[test]
+fn what_is_not_in_the_standard_is_not_checked() {
+    let foreign = bytes(1, &[bytes(1, b"x"), bytes(2, b"y"), bytes(4, b"Own"), bytes(7, b"com.example")].concat());
+    let mut file = model(&foreign, &[("x", FLOAT)], 14);
+    file.extend(bytes(8, &[bytes(1, b"com.example"), number(2, 1)].concat()));
+    let ran = check(&Bench::new(&file), &[]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let why = "domain \"com.example\" is not in the standard and has no operators here";
+    assert_eq!(ran.err, format!("note: not checked: com.example::Own: {why} (1 node)\n"));
+}
+
+#[test]
+fn what_is_no_model() {
+    let bench = Bench::new(b"\xff\xff\xff");
+    let ran = check(&bench, &[]);
+    assert_eq!(
+        (ran.code, ran.out.lines().next().unwrap().ends_with("model.onnx: 1 finding")),
+        (Some(1), true),
+        "{ran:?}"
+    );
+    let none = onnxref(["check", "no/such.onnx"]);
+    assert_eq!((none.code, none.out.as_str()), (Some(3), ""));
+    assert_eq!(onnxref(["check"]).code, Some(2));
+    // Several at once: one line of JSON each.
+    fs::write(bench.path("good.onnx"), model(&node("Abs", &["x"], "y"), &[("x", FLOAT)], 14)).unwrap();
+    let ran = check(&bench, &[&bench.text("good.onnx"), "--json"]);
+    let valid = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["valid"].clone();
+    assert_eq!((ran.code, ran.out.lines().map(valid).collect::<Vec<_>>()), (Some(1), vec![false.into(), true.into()]));
+}
+
+#[test]
+fn standard_input() {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_onnxref"));
+    let mut child = program.args(["check", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&model(&node("Abs", &["x"], "y"), &[("x", FLOAT)], 14)).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "standard input: no findings in 1 node\n");
+}

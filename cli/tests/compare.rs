@@ -1,0 +1,139 @@
+//! `onnxref compare`, and what `run` records for it.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod common;
+
+use common::{Bench, Ran, check, model, node, onnxref};
+use onnxref::{DType, Tensor};
+use std::fs;
+
+/// `y = name(Neg(x)) + Neg(x)` for a unary operator.
+fn chain(name: &str) -> Vec<u8> {
+    let nodes = [node("Neg", &["x"], "a"), node(name, &["a"], "b"), node("Add", &["b", "a"], "y")].concat();
+    model(&nodes, &[("x", Some(DType::Float))], 14)
+}
+
+const FEED: [&str; 2] = ["-i", "x=[1, -2]"];
+
+fn compare(bench: &Bench, arguments: &[&str]) -> Ran {
+    onnxref([&["compare", &bench.text("model.onnx")], arguments, &FEED].concat())
+}
+
+#[test]
+fn the_first_value_that_differs() {
+    let bench = Bench::new(&chain("Abs"));
+    fs::write(bench.path("b.onnx"), chain("Relu")).unwrap();
+    let b = bench.text("b.onnx");
+    let same = compare(&bench, &[&bench.text("model.onnx")]);
+    let text = "3 values have the same name: 3 are equal bit by bit, 0 within the tolerance, 0 differ\n";
+    assert!(same.out.starts_with(text), "{same:?}");
+    assert_eq!((same.code, same.err.as_str(), same.last()), (Some(0), "", "y       is equal bit by bit"));
+
+    let ran = compare(&bench, &[&b]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(lines[0], "3 values have the same name: 1 are equal bit by bit, 0 within the tolerance, 2 differ");
+    // |-1| = 1, Relu(-1) = 0.
+    let first = "The first that differs, \"b\", is 0 at [0], expected 1; 1 of 2 differ, by up to 1, the first by ";
+    assert!(lines[3].starts_with(first), "{}", ran.out);
+    assert!(ran.out.contains("node #1 (Relu-14)  gives \"b\"  differs\n"), "{}", ran.out);
+    assert!(ran.out.contains("Its node reads \"a\"\n"), "{}", ran.out);
+    assert!(!ran.out.contains("Neg"), "what is equal leads to nothing: {}", ran.out);
+
+    let json: serde_json::Value = serde_json::from_str(&compare(&bench, &[&b, "--json"]).out).unwrap();
+    assert_eq!((&json["compared"], &json["differing"], &json["only_a"]), (&3.into(), &2.into(), &0.into()));
+    let first = &json["first"];
+    assert_eq!((&first["value"], &first["difference"]["index"]), (&"b".into(), &serde_json::json!([0])));
+    assert_eq!((&first["difference"]["got"], &first["difference"]["want"]), (&0.into(), &1.into()));
+    assert_eq!(first["nodes"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&first["nodes"][0]["operator"], &first["nodes"][0]["inputs"]),
+        (&"Relu".into(), &serde_json::json!(["a"]))
+    );
+    assert_eq!(json["outputs"]["y"]["equal"], false);
+    assert_eq!(compare(&bench, &[&b, "--atol", "2"]).code, Some(0));
+}
+
+#[test]
+fn a_model_and_its_optimised_form() {
+    let bench = Bench::new(&chain("Abs"));
+    let ran = compare(&bench, &[]);
+    assert_eq!((ran.code, ran.last()), (Some(0), "y       is equal bit by bit"), "{ran:?}");
+}
+
+#[test]
+fn recorded_values() {
+    let bench = Bench::new(&chain("Abs"));
+    let folder = bench.text("values");
+    let ran = bench.run(&[&["--dump", &folder, "--quiet"][..], &FEED].concat());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
+    let index: serde_json::Value = serde_json::from_slice(&fs::read(bench.path("values/index.json")).unwrap()).unwrap();
+    let values = index["values"].as_array().unwrap();
+    let names: Vec<&str> = values.iter().map(|value| value["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["a", "b", "y"]);
+    let b = &values[1];
+    assert_eq!((&b["operator"], &b["type"], &b["shape"]), (&"Abs".into(), &"float32".into(), &serde_json::json!([2])));
+    assert_eq!(compare(&bench, &[&folder]).code, Some(0));
+    // A value that another engine gave.
+    let other = Tensor::from(vec![1f32, 2.5]).to_proto_bytes("b");
+    fs::write(bench.path("values/b.pb"), other).unwrap();
+    fs::remove_file(bench.path("values/index.json")).unwrap();
+    let ran = compare(&bench, &[&folder]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.contains("\"b\", is 2 at [1], expected 2.5; 1 of 2 differ, by up to 0.5"), "{ran:?}");
+    // A dump is never mixed with another.
+    let again = bench.run(&[&["--dump", &folder][..], &FEED].concat());
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let twice = bench.run(&[&["--dump", &folder][..], &FEED].concat());
+    check(twice, 2, "", &format!("error: --dump {folder}: it has a dump already: index.json\n"));
+    assert_eq!(compare(&bench, &["no/such.onnx"]).code, Some(3));
+}
+
+#[test]
+fn models_with_other_inputs() {
+    let bench = Bench::new(&chain("Abs"));
+    let renamed = [node("Neg", &["in"], "n"), node("Abs", &["n"], "m"), node("Add", &["m", "n"], "y")].concat();
+    fs::write(bench.path("b.onnx"), model(&renamed, &[("in", Some(DType::Float))], 14)).unwrap();
+    let ran = compare(&bench, &[&bench.text("b.onnx")]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("\n2 values of A and 2 of B have no partner\n"), "{ran:?}");
+    let two = model(&node("Add", &["x", "z"], "y"), &[("x", Some(DType::Float)), ("z", Some(DType::Float))], 14);
+    fs::write(bench.path("two.onnx"), two).unwrap();
+    check(compare(&bench, &[&bench.text("two.onnx")]), 2, "", "error: A has no input for \"z\" of B\n");
+}
+
+#[test]
+fn a_run_stops_after_a_node() {
+    let bench = Bench::new(&chain("Abs"));
+    for node in ["b", "#1"] {
+        let ran = bench.run(&[&["--until", node][..], &FEED].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
+        assert_eq!(ran.last(), "b       float32  [2]    [1, 2]");
+    }
+    let ran = bench.run(&[&["--until", "c"][..], &FEED].concat());
+    let why = "no node and no value has this name; nodes have no names: #0 is the first";
+    check(ran, 2, "", &format!("error: --until \"c\": {why}\n"));
+}
+
+#[test]
+fn outputs_are_compared_with_expected_ones() {
+    let bench = Bench::new(&chain("Abs"));
+    let ran = |expect: &str, more: &[&str]| bench.run(&[&["--expect", expect][..], more, &FEED].concat());
+    // Abs(Neg(x)) + Neg(x)
+    let good = ran("y=[0, 4]", &[]);
+    assert_eq!((good.code, good.last()), (Some(0), "y       is equal bit by bit"), "{good:?}");
+    let bad = ran("[0, 5]", &[]);
+    assert_eq!((bad.code, bad.err.as_str()), (Some(1), ""));
+    assert!(bad.last().starts_with("y       is 4 at [1], expected 5; 1 of 2 differ, by up to 1"), "{bad:?}");
+    assert_eq!(ran("[0, 5]", &["--rtol", "0.2"]).last(), "y       is equal within the tolerance");
+    let json: serde_json::Value = serde_json::from_str(&ran("[0, 5]", &["--json"]).out).unwrap();
+    assert_eq!(
+        (&json["expected"]["y"]["equal"], &json["outputs"]["y"]["values"][1]),
+        (&false.into(), &serde_json::json!(4.0))
+    );
+    assert_eq!(ran("z=[0]", &[]).err, "error: --expect z=[0]: the model has no output \"z\": its outputs are \"y\"\n");
+    // What a run wrote.
+    let npz = bench.text("all.npz");
+    assert_eq!(bench.run(&[&["-o", &npz][..], &FEED].concat()).code, Some(0));
+    assert_eq!(ran(&npz, &[]).code, Some(0));
+}
