@@ -43,7 +43,7 @@ Example, from the root of the repository:
 
 Exit status:
   0  success
-  1  a case failed, values differ, or a model has faults
+  1  a case failed, values differ, a model has faults, or runs are slower than allowed
   2  wrong usage, or a file that can't be read or written
   3  a model or an archive can't be loaded
   4  a run failed

@@ -25,23 +25,26 @@ use std::time::{Duration, Instant};
 /// Time the runs of a model, with the share of each operator and node
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Runs are timed one by one, from feeds that stay in place to outputs that stay in place: a Runner of the library.
-
 Examples, from the root of the repository:
   CASE=onnx-test-data/gather/onnx-1.12.0/node/test_gather_2d_indices
   onnxref bench $CASE/model.onnx --inputs $CASE/test_data_set_0 --profile --save before.json
   onnxref bench $CASE/model.onnx --inputs $CASE/test_data_set_0 --profile --against before.json
 
-Exit status: 1 the p50 exceeds --max-ratio; 2 wrong usage; 3 the model can't be loaded; 4 a run failed")]
+Exit status: 1 --max-ratio is exceeded; 2 wrong usage; 3 the model can't be loaded; 4 a run failed")]
 pub(crate) struct Arguments {
     /// The model: an .onnx file, the .xml file of an OpenVINO IR, or - for standard input
     model: PathBuf,
 
-    /// Runs between the first one and those that are measured [default: at least 2, and 0.5 s]
+    /// Run N times before measuring [default: 0.5 s, and at least 2 runs]
+    ///
+    /// The very first run comes before that, and its time is shown.
     #[arg(long, value_name = "N")]
     warmup: Option<u32>,
 
     /// Measure N runs
+    ///
+    /// Runs are timed one by one, by a Runner of the library: feeds stay in place, memory is reused, and outputs are
+    /// not copied. Quantiles are by nearest rank: of few runs, the p99 is the longest.
     #[arg(long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u32).range(1..=measure::MAX_RUNS))]
     runs: Option<u32>,
 
@@ -49,8 +52,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
 
-    /// Then run as long again, and list the time of each operator and of the slowest nodes (-v: of all)
+    /// List the time of each operator and of the slowest nodes (-v: of all)
     ///
+    /// This takes as many runs again, which are not among those measured.
     /// Every figure is of one run. The time of a node includes the nodes of its subgraphs; own time and share don't.
     /// Watching a node adds about 0.1 µs to its time.
     /// Bytes are the sizes of a node's inputs and outputs: one that only picks from them, as Gather does, or shares
@@ -61,11 +65,11 @@ pub(crate) struct Arguments {
 
     /// Write one run to a file for chrome://tracing or ui.perfetto.dev
     #[arg(long, value_name = "FILE.json")]
-    trace: Option<PathBuf>,
+    trace: Option<String>,
 
     /// Write the figures to a file, as --json prints them
     #[arg(long, value_name = "FILE.json")]
-    save: Option<PathBuf>,
+    save: Option<String>,
 
     /// Compare with the figures in a file, written by --save or --json
     #[arg(long, value_name = "FILE.json")]
@@ -139,8 +143,8 @@ impl Arguments {
     fn check_files(&self) -> Result<(), Failure> {
         for (flag, path) in [("--trace", &self.trace), ("--save", &self.save)] {
             let Some(path) = path else { continue };
-            let wrong = |e| format!("{flag} {}: the file can't be written: {e}", print::path(&path.to_string_lossy()));
-            output::check_writable(path).map_err(|e| Failure::usage(wrong(e)))?;
+            let wrong = |e| format!("{flag} {}: the file can't be written: {e}", print::path(path));
+            output::check_writable(Path::new(path)).map_err(|e| Failure::usage(wrong(e)))?;
         }
         match self.save.is_some() && self.save == self.trace {
             true => Err(Failure::usage("--save and --trace go to the same file")),
@@ -161,11 +165,11 @@ impl Arguments {
 }
 
 /// Writes a file of JSON.
-fn save(path: &Path, document: &impl serde::Serialize) -> Result<(), Failure> {
-    let path = path.to_string_lossy();
-    let bytes = serde_json::to_vec(document).map(|bytes| [&bytes, b"\n".as_slice()].concat());
-    let bytes = bytes.map_err(|e| Failure::new(RUN, format!("{}: {e}", print::path(&path))))?;
-    output::save(&[(&path, bytes)])
+fn save(path: &str, document: &impl serde::Serialize) -> Result<(), Failure> {
+    let encoded = serde_json::to_vec(document);
+    let mut bytes = encoded.map_err(|e| Failure::new(RUN, format!("{}: {e}", print::path(path))))?;
+    bytes.push(b'\n');
+    output::save(&[(path, bytes)])
 }
 
 /// Maximum number of threads of a run.

@@ -3,7 +3,7 @@
 use super::against::{Comparison, Pair, label};
 use super::report::{Figures, Machine, NodeFigures, OperatorFigures, Report};
 use crate::print::{self, Stdout, table};
-use onnxref_view::{grouped, plain};
+use onnxref_view::{counted, grouped, plain};
 use std::io::{self, Write};
 
 /// Number of nodes listed without `-v`.
@@ -105,7 +105,7 @@ fn path(node: &NodeFigures, nodes: &[NodeFigures]) -> String {
 
 fn limits(machine: &Machine, threads: usize) -> io::Result<()> {
     let Machine { processor, copy_bytes, matrix_size, .. } = machine;
-    let threads = if threads == 1 { "1 thread".to_string() } else { format!("{threads} threads") };
+    let threads = counted(threads, "thread");
     let processor = processor.as_ref().map(|name| format!(" of {}", print::path(name))).unwrap_or_default();
     writeln!(
         Stdout,
