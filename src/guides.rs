@@ -8,6 +8,7 @@ macro_rules! guides {
         #[doc = "[embedding_tables]: embedding_tables"]
         #[doc = "[threads]: threads"]
         #[doc = "[errors]: errors"]
+        #[doc = "[checking]: checking"]
         #[doc = ""]
         #[doc = include_str!(concat!("../docs/guides/", $file))]
         pub mod $name {}
@@ -20,4 +21,5 @@ guides! {
     embedding_tables "embedding_tables.md"
     threads "threads.md"
     errors "errors.md"
+    checking "checking.md"
 }

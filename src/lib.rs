@@ -4,6 +4,7 @@
 #![doc = "[embedding_tables]: guides::embedding_tables"]
 #![doc = "[threads]: guides::threads"]
 #![doc = "[errors]: guides::errors"]
+#![doc = "[checking]: guides::checking"]
 #![doc = ""]
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]

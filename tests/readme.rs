@@ -23,6 +23,21 @@ fn the_table_of_operators_is_true() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn the_number_of_operators_is_true() -> Result<()> {
+    let standard = |domain: &str| domain != "org.openvinotoolkit";
+    let runs = onnxref::supported().into_iter().filter(|support| standard(support.domain)).count();
+    let all = onnxref::schema::operators().filter(|(domain, _)| standard(domain)).count();
+    let text = std::fs::read_to_string("README.md")?;
+    ensure!(
+        text.contains(&format!("runs {runs} of the {all} operators")),
+        "README.md has other numbers: {runs}, {all}"
+    );
+    let missing = all - runs;
+    ensure!(text.contains(&format!("- {missing} operators of the standard")), "{missing} operators don't run");
+    Ok(())
+}
+
 /// The README is the front page of the library's documentation too, where there are no files beside it.
 #[test]
 fn no_link_leads_to_a_file() -> Result<()> {

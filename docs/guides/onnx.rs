@@ -50,9 +50,24 @@ pub fn float(name: &str, value: f32) -> Vec<u8> {
 
 /// An input of the graph: a tensor with a declared shape.
 pub fn input(name: &str, dtype: DType, shape: &[u64]) -> Vec<u8> {
-    let dims: Vec<u8> = shape.iter().flat_map(|size| bytes(1, number(1, *size))).collect();
+    declared(11, name, dtype, shape.iter().map(|size| number(1, *size)).collect())
+}
+
+/// An input of the graph: a tensor whose first dimension has a name instead of a size.
+pub fn open_input(name: &str, dtype: DType, first: &str, rest: &[u64]) -> Vec<u8> {
+    let rest = rest.iter().map(|size| number(1, *size));
+    declared(11, name, dtype, std::iter::once(bytes(2, first)).chain(rest).collect())
+}
+
+/// An output of the graph with a declared type and shape.
+pub fn declared_output(name: &str, dtype: DType, shape: &[u64]) -> Vec<u8> {
+    declared(12, name, dtype, shape.iter().map(|size| number(1, *size)).collect())
+}
+
+fn declared(field: u64, name: &str, dtype: DType, dims: Vec<Vec<u8>>) -> Vec<u8> {
+    let dims: Vec<u8> = dims.iter().flat_map(|dim| bytes(1, dim)).collect();
     let tensor = [number(1, dtype.code() as u64), bytes(2, dims)].concat();
-    bytes(11, [bytes(1, name), bytes(2, bytes(1, tensor))].concat())
+    bytes(field, [bytes(1, name), bytes(2, bytes(1, tensor))].concat())
 }
 
 /// An input of the graph: a tensor of any shape.
