@@ -396,7 +396,11 @@ mod tests {
     }
 
     fn networks() -> Vec<Case> {
-        let file = std::fs::File::open("onnx-test-data/small-networks.tar.xz").unwrap();
+        archive("small-networks")
+    }
+
+    fn archive(name: &str) -> Vec<Case> {
+        let file = std::fs::File::open(format!("onnx-test-data/{name}.tar.xz")).unwrap();
         let mut archive = tar::Archive::new(lzma_rust2::XzReader::new(std::io::BufReader::new(file), false));
         let files = archive.entries().unwrap().map(|entry| {
             let mut entry = entry.unwrap();
@@ -405,6 +409,56 @@ mod tests {
             (entry.path().unwrap().to_string_lossy().into_owned(), bytes.into())
         });
         Case::from_files(files)
+    }
+
+    /// Compares each value of a run with what was known about it before.
+    struct Holds<'a> {
+        values: std::collections::HashMap<&'a str, &'a crate::graph::ValueDetails>,
+        depth: usize,
+        known: usize,
+    }
+
+    impl crate::graph::Watch for Holds<'_> {
+        fn starts(&mut self, _: crate::graph::NodeInfo<'_>, _: &[Option<&Value>]) -> Result<()> {
+            self.depth += 1;
+            Ok(())
+        }
+
+        fn ends(&mut self, node: crate::graph::NodeInfo<'_>, outputs: &[(&str, &Value)]) -> Result<()> {
+            self.depth -= 1;
+            let Some(inferred) = outputs.first().filter(|_| self.depth == 0 && node.function.is_none()) else {
+                return Ok(());
+            };
+            let details = self.values[inferred.0];
+            assert!(details.value_type.as_ref().is_none_or(|of| inferred.1.is_of(of)), "{node:?}");
+            if let (Some(dims), Ok(tensor)) = (&details.shape, inferred.1.tensor()) {
+                let fits = |(dim, size): (&Dim, &usize)| !matches!(dim, Dim::Fixed(fixed) if fixed != size);
+                let same = dims.len() == tensor.rank() && dims.iter().zip(tensor.shape()).all(fits);
+                assert!(same, "{node:?} gives {:?}, not {dims:?}", tensor.shape());
+                self.known += 1;
+            }
+            Ok(())
+        }
+    }
+
+    /// Types and shapes that are inferred at load are those of the run: official cases and networks, node by node.
+    #[test]
+    #[cfg_attr(miri, ignore = "takes hours")]
+    fn what_is_inferred_holds() {
+        let (mut known, options) = (0, Model::options().optimize(false));
+        for case in archive("onnx-1.23.2-node").iter().chain(&networks()) {
+            let Source::Bytes(bytes) = &case.model else { continue };
+            let Ok(model) = options.from_bytes(bytes.clone()) else { continue };
+            let found = options.inspect_bytes(bytes.clone()).unwrap();
+            let values = found.graph.values.iter().map(|value| (value.name.as_str(), value)).collect();
+            let mut holds = Holds { values, depth: 0, known: 0 };
+            for set in case.sets.values() {
+                let inputs = set.inputs(&model).unwrap();
+                model.run_watched(inputs, &crate::operator::Cancel::new(), &mut holds).unwrap();
+            }
+            known += holds.known;
+        }
+        assert!(known > 2000, "{known}");
     }
 
     impl Case {

@@ -24,6 +24,32 @@ impl Dim {
             _ => None,
         }
     }
+
+    /// The product of sizes divided by that of others, none of which is 0: a size, or the only dimension that is left.
+    pub(crate) fn quotient(of: &[Dim], by: &[Dim]) -> Dim {
+        let mut left: Vec<&Dim> = of.iter().collect();
+        let (mut above, mut below) = (1usize, 1usize);
+        for dim in by {
+            match (dim, left.iter().position(|other| *other == dim)) {
+                (Dim::Fixed(size), _) => below = below.saturating_mul(*size),
+                (Dim::Symbol(_), Some(place)) => _ = left.swap_remove(place),
+                _ => return Dim::Unknown,
+            }
+        }
+        let mut open = None;
+        for dim in left {
+            match dim {
+                Dim::Fixed(size) => above = above.saturating_mul(*size),
+                dim if open.is_none() => open = Some(dim),
+                _ => return Dim::Unknown,
+            }
+        }
+        match open {
+            None if below != 0 && above != usize::MAX && above.is_multiple_of(below) => Dim::Fixed(above / below),
+            Some(dim @ Dim::Symbol(_)) if above == below && below != 0 => dim.clone(),
+            _ => Dim::Unknown,
+        }
+    }
 }
 
 impl Display for Dim {
@@ -100,5 +126,39 @@ impl Fact {
     /// The value, if it is the same in every run.
     pub fn value(&self) -> Option<&Value> {
         self.constant.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotients() {
+        let dims = |text: &str| -> Vec<Dim> {
+            let dim = |word: &str| match word.parse() {
+                Ok(size) => Dim::Fixed(size),
+                Err(_) if word == "?" => Dim::Unknown,
+                Err(_) => Dim::Symbol(word.to_string()),
+            };
+            text.split_whitespace().map(dim).collect()
+        };
+        for (of, by, want) in [
+            ("1 128 384", "1 128 32", "12"),
+            ("b s 384", "b s 32", "12"),
+            ("b s 384", "b 384", "s"),
+            ("b 6", "b 4", "?"),
+            ("b 6", "3", "?"),
+            ("b b", "b", "b"),
+            ("b s", "", "?"),
+            ("b ?", "b", "?"),
+            ("? 6", "?", "?"),
+            ("b", "s", "?"),
+            ("0 3", "3", "0"),
+            ("6", "0", "?"),
+            ("", "", "1"),
+        ] {
+            assert_eq!(Dim::quotient(&dims(of), &dims(by)).to_string(), want, "{of} / {by}");
+        }
     }
 }

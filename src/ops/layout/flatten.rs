@@ -18,13 +18,19 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     Ok(Box::new(Flatten { axis: node.int("axis")?, negative: node.version() >= 11 }))
 }
 
+impl Flatten {
+    /// The number of dimensions before the axis, which may be one behind the last.
+    fn place(&self, rank: usize) -> Option<usize> {
+        let at = if self.axis == rank as i64 { Some(rank) } else { Axis::place(self.axis.into(), rank) };
+        at.filter(|_| self.negative || self.axis >= 0)
+    }
+}
+
 impl Operator for Flatten {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let shape = call.tensor(0)?.shape();
         let rank = shape.len();
-        // The axis may be one behind the last.
-        let at = if self.axis == rank as i64 { Some(rank) } else { Axis::place(self.axis.into(), rank) };
-        let Some(at) = at.filter(|_| self.negative || self.axis >= 0) else {
+        let Some(at) = self.place(rank) else {
             let least = if self.negative { format!("-{rank}") } else { "0".to_string() };
             let text = format!("axis {} is out of range for \"input\" of shape {}", self.axis, ShapeText(shape));
             let error = Error::model(format!("{text}: allowed {least}..={rank}")).attribute("axis");
@@ -34,8 +40,13 @@ impl Operator for Flatten {
         call.reshaped(0, smallvec![rows, columns])
     }
 
-    fn infer(&self, _: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(vec![Fact::default().with_dims([Dim::Unknown, Dim::Unknown])])
+    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+        let dims = inputs.first().copied().flatten().and_then(Fact::dims);
+        let parts = dims.and_then(|dims| dims.split_at_checked(self.place(dims.len())?));
+        let dims = parts.map_or([Dim::Unknown, Dim::Unknown], |(rows, columns)| {
+            [rows, columns].map(|dims| Dim::quotient(dims, &[]))
+        });
+        Ok(vec![Fact::default().with_dims(dims)])
     }
 }
 

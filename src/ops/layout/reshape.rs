@@ -93,7 +93,13 @@ impl Operator for Reshape {
             0 if !self.zeros => data.and_then(|data| data.get(k)).cloned().unwrap_or(Dim::Unknown),
             dim => usize::try_from(*dim).map_or(Dim::Unknown, Dim::Fixed),
         };
-        Ok(vec![Fact::default().with_dims(given.iter().enumerate().map(dim).collect::<Vec<_>>())])
+        let mut dims: Vec<Dim> = given.iter().enumerate().map(dim).collect();
+        if let (Some(rest), Some(data)) = (given.iter().position(|dim| *dim == -1), data) {
+            let others: Vec<Dim> =
+                dims.iter().enumerate().filter(|(k, _)| *k != rest).map(|(_, d)| d.clone()).collect();
+            dims.get_mut(rest).into_iter().for_each(|dim| *dim = Dim::quotient(data, &others));
+        }
+        Ok(vec![Fact::default().with_dims(dims)])
     }
 }
 
