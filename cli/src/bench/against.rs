@@ -1,9 +1,9 @@
 //! Compares with earlier figures.
 
-use super::report::{OperatorFigures, Report, Runs};
+use super::report::{Comparison, OperatorFigures, Pair, Report, Runs};
 use crate::failure::Failure;
 use crate::print;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::path::Path;
 
 /// What is read of a file of `--save`.
@@ -32,24 +32,6 @@ pub(super) fn read(path: &Path) -> Result<(String, Earlier), Failure> {
     let earlier = serde_json::from_slice(&text);
     let earlier = earlier.map_err(|e| wrong(format!("expected a file of onnxref bench --save: {e}")))?;
     Ok((shown, earlier))
-}
-
-/// Times before and after.
-#[derive(Serialize)]
-pub(super) struct Comparison {
-    file: String,
-    pub(super) runs: Vec<Pair>,
-    /// Own times of operators, if both have a profile.
-    pub(super) operators: Vec<Pair>,
-}
-
-#[derive(Serialize)]
-pub(super) struct Pair {
-    pub(super) name: String,
-    pub(super) before: Option<f64>,
-    pub(super) after: Option<f64>,
-    /// `after` divided by `before`.
-    pub(super) ratio: Option<f64>,
 }
 
 impl Comparison {

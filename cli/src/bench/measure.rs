@@ -131,12 +131,6 @@ impl Bench<'_> {
     }
 }
 
-/// The value at a quantile of sorted values, by nearest rank: at least the part `q` of all values is not greater.
-pub(super) fn quantile(sorted: &[f64], q: f64) -> f64 {
-    let rank = (q * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).or(sorted.last()).copied().unwrap_or(0.0)
-}
-
 /// The most memory that the program had at a time, in bytes, where the system tells.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -148,14 +142,6 @@ fn peak_memory() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_by_nearest_rank() {
-        let values: Vec<f64> = (1..=200).map(f64::from).collect();
-        assert_eq!([0.5, 0.9, 0.99, 1.0].map(|q| quantile(&values, q)), [100.0, 180.0, 198.0, 200.0]);
-        assert_eq!([0.0, 0.5, 0.99].map(|q| quantile(&[7.0], q)), [7.0; 3]);
-        assert_eq!(quantile(&[1.0, 2.0], 0.5), 1.0);
-    }
 
     #[test]
     fn enough_is_a_count_or_a_time() {

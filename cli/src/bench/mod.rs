@@ -14,11 +14,11 @@ use crate::failure::{FAILED, Failure, RUN};
 use crate::feeds::Feeding;
 use crate::options::{Loading, seconds, shown};
 use crate::{Global, json, output, print};
-use against::Comparison;
 use clap::Args;
 use measure::{Amount, Bench};
 use onnxref_view::grouped;
-use report::{Machine, Report};
+use profile::Profile;
+use report::{Comparison, Machine, Profiled, Report, Runs};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -103,9 +103,23 @@ pub(crate) fn bench(arguments: &Arguments, global: &Global) -> Result<u8, Failur
         amount: arguments.amount(),
         timeout: arguments.loading.timeout,
     };
-    let mut report = Report::new(shown(&arguments.model), threads(&arguments.loading), load, bench.times()?);
+    let times = bench.times()?;
+    let mut report = Report {
+        model: shown(&arguments.model),
+        onnxref: env!("CARGO_PKG_VERSION"),
+        threads: threads(&arguments.loading),
+        load_seconds: load.as_secs_f64(),
+        first_run_seconds: times.first.as_secs_f64(),
+        warmup_runs: times.warmup,
+        runs: Runs::new(times.runs),
+        peak_memory_bytes: times.peak_memory,
+        ..Report::default()
+    };
     if arguments.profile {
-        report.add(&bench.profile()?, Machine::measure(report.threads)?);
+        let Profile { time, tally, .. } = bench.profile()?;
+        report.profile = Some(Profiled { runs: tally.runs, mean: time.as_secs_f64() / tally.runs.max(1) as f64 });
+        (report.operators, report.nodes) = (tally.operators(), tally.nodes());
+        report.machine = Some(Machine::measure(report.threads)?);
     }
     if let Some(path) = &arguments.trace {
         let trace = bench.trace()?;

@@ -1,6 +1,6 @@
 //! Takes the time between the start and the end of each node.
 
-use super::tally::{Node, bytes};
+use super::tally::{Node, Tally, bytes};
 use super::trace::Trace;
 use onnxref::{NodeInfo, Result, Value, Watch, inspect};
 use std::collections::HashMap;
@@ -9,11 +9,9 @@ use std::time::{Duration, Instant};
 /// Figures of nodes over watched runs. The time that watching takes counts nowhere.
 #[derive(Default)]
 pub(super) struct Profile {
-    pub(super) runs: u64,
     /// Time of all runs.
     pub(super) time: Duration,
-    /// In the order of their first starts.
-    pub(super) tallies: Vec<Node>,
+    pub(super) tally: Tally,
     /// The nodes by the one around them and their position in its graph. Branches share positions.
     places: HashMap<(Option<usize>, usize), Vec<usize>>,
     stack: Vec<Frame>,
@@ -52,20 +50,20 @@ impl Profile {
     /// The run has ended: its time.
     pub(super) fn end(&mut self) -> Duration {
         let took = self.started.map_or(Duration::ZERO, |started| started.elapsed()).saturating_sub(self.watching);
-        self.runs += 1;
+        self.tally.runs += 1;
         self.time += took;
         took
     }
 
-    /// The node's place in `tallies`.
+    /// The node's place in the tally.
     fn find(&mut self, info: NodeInfo<'_>) -> usize {
         let parent = self.stack.last().map(|frame| frame.node);
         let known = self.places.entry((parent, info.index)).or_default();
-        let found = known.iter().find(|node| self.tallies.get(**node).is_some_and(|node| node.is(info)));
+        let found = known.iter().find(|node| self.tally.nodes.get(**node).is_some_and(|node| node.is(info)));
         found.copied().unwrap_or_else(|| {
-            known.push(self.tallies.len());
-            self.tallies.push(Node::new(info, parent));
-            self.tallies.len() - 1
+            known.push(self.tally.nodes.len());
+            self.tally.nodes.push(Node::new(info, parent));
+            self.tally.nodes.len() - 1
         })
     }
 }
@@ -102,7 +100,7 @@ impl Watch for Profile {
         // The counts are those of the standard's operators.
         let macs = if info.domain.is_empty() { inspect::macs(info.operator, &ins, &outs).unwrap_or(0) } else { 0 };
         let bytes = outputs.iter().fold(frame.bytes, |sum, (_, value)| sum.saturating_add(bytes(value)));
-        if let Some(node) = self.tallies.get_mut(frame.node) {
+        if let Some(node) = self.tally.nodes.get_mut(frame.node) {
             node.count(time, time.saturating_sub(frame.inside), macs, bytes);
         }
         if let Some(trace) = &mut self.trace {

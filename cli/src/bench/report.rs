@@ -1,13 +1,9 @@
 //! The figures, as `--json` and `--save` write them. Times are in seconds.
 
-use super::against::Comparison;
-use super::measure::{Times, quantile};
-use super::profile::Profile;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// Figures of a model.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(super) struct Report {
     pub(super) model: String,
     pub(super) onnxref: &'static str,
@@ -32,7 +28,7 @@ pub(super) struct Report {
 }
 
 /// The number of measured runs, and their times.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Runs {
     pub(super) count: usize,
     pub(super) min: f64,
@@ -103,36 +99,26 @@ pub(super) struct Machine {
     pub(super) matrix_size: usize,
 }
 
-impl Report {
-    /// Without a profile.
-    pub(super) fn new(model: String, threads: usize, load: Duration, times: Times) -> Report {
-        Report {
-            model,
-            onnxref: env!("CARGO_PKG_VERSION"),
-            threads,
-            load_seconds: load.as_secs_f64(),
-            first_run_seconds: times.first.as_secs_f64(),
-            warmup_runs: times.warmup,
-            runs: Runs::new(times.runs),
-            peak_memory_bytes: times.peak_memory,
-            profile: None,
-            operators: Vec::new(),
-            nodes: Vec::new(),
-            machine: None,
-            against: None,
-        }
-    }
+/// Times before and after.
+#[derive(Serialize)]
+pub(super) struct Comparison {
+    pub(super) file: String,
+    pub(super) runs: Vec<Pair>,
+    /// Own times of operators, if both have a profile.
+    pub(super) operators: Vec<Pair>,
+}
 
-    /// Adds the profile.
-    pub(super) fn add(&mut self, profile: &Profile, machine: Machine) {
-        let runs = profile.runs;
-        self.profile = Some(Profiled { runs, mean: profile.time.as_secs_f64() / runs.max(1) as f64 });
-        (self.operators, self.nodes, self.machine) = (profile.operators(), profile.nodes(), Some(machine));
-    }
+#[derive(Serialize)]
+pub(super) struct Pair {
+    pub(super) name: String,
+    pub(super) before: Option<f64>,
+    pub(super) after: Option<f64>,
+    /// `after` divided by `before`.
+    pub(super) ratio: Option<f64>,
 }
 
 impl Runs {
-    fn new(mut seconds: Vec<f64>) -> Runs {
+    pub(super) fn new(mut seconds: Vec<f64>) -> Runs {
         seconds.sort_by(f64::total_cmp);
         let [min, p50, p90, p99, max] = [0.0, 0.5, 0.9, 0.99, 1.0].map(|q| quantile(&seconds, q));
         let mean = seconds.iter().sum::<f64>() / seconds.len().max(1) as f64;
@@ -167,9 +153,23 @@ impl Figures {
     }
 }
 
+/// The value at a quantile of sorted values, by nearest rank: at least the part `q` of all values is not greater.
+fn quantile(sorted: &[f64], q: f64) -> f64 {
+    let rank = (q * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).or(sorted.last()).copied().unwrap_or(0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn quantiles_by_nearest_rank() {
+        let values: Vec<f64> = (1..=200).map(f64::from).collect();
+        assert_eq!([0.5, 0.9, 0.99, 1.0].map(|q| quantile(&values, q)), [100.0, 180.0, 198.0, 200.0]);
+        assert_eq!([0.0, 0.5, 0.99].map(|q| quantile(&[7.0], q)), [7.0; 3]);
+        assert_eq!(quantile(&[1.0, 2.0], 0.5), 1.0);
+    }
 
     #[test]
     fn times_of_runs() {

@@ -1,6 +1,5 @@
 //! Figures of nodes, and of operators.
 
-use super::profile::Profile;
 use super::report::{Figures, NodeFigures, OperatorFigures};
 use onnxref::{NodeInfo, Tensor, Value};
 use std::collections::HashMap;
@@ -59,7 +58,15 @@ impl Node {
     }
 }
 
-impl Profile {
+/// Figures of nodes over a number of runs.
+#[derive(Default)]
+pub(super) struct Tally {
+    /// In the order of their first starts.
+    pub(super) nodes: Vec<Node>,
+    pub(super) runs: u64,
+}
+
+impl Tally {
     /// The figures of a run for each node, in the order of their first starts.
     pub(super) fn nodes(&self) -> Vec<NodeFigures> {
         let own = self.own();
@@ -73,13 +80,13 @@ impl Profile {
             parent: node.parent,
             figures: self.figures(node, own),
         };
-        self.tallies.iter().map(figures).collect()
+        self.nodes.iter().map(figures).collect()
     }
 
     /// The figures of a run for each operator, those with most time first.
     pub(super) fn operators(&self) -> Vec<OperatorFigures> {
         let (own, mut places, mut operators) = (self.own(), HashMap::new(), Vec::<OperatorFigures>::new());
-        for node in &self.tallies {
+        for node in &self.nodes {
             let Place { operator, domain, .. } = &node.place;
             let place = *places.entry((domain, operator)).or_insert(operators.len());
             let figures = self.figures(node, own);
@@ -94,7 +101,7 @@ impl Profile {
 
     /// Time of all nodes.
     fn own(&self) -> Duration {
-        self.tallies.iter().map(|node| node.own).sum()
+        self.nodes.iter().map(|node| node.own).sum()
     }
 
     /// The figures of one run.

@@ -1,7 +1,7 @@
 //! The figures for people.
 
-use super::against::{Comparison, Pair, label};
-use super::report::{Figures, Machine, NodeFigures, OperatorFigures, Report};
+use super::against::label;
+use super::report::{Comparison, Figures, Machine, NodeFigures, OperatorFigures, Pair, Report};
 use crate::print::{self, Stdout, table};
 use onnxref_view::{counted, grouped, plain};
 use std::io::{self, Write};
