@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Checked: the file's structure; opsets; each operator, its version, the number of its inputs and outputs,
-its attributes; types, as declared and as they follow through the graph; declared shapes, where the
-operators say what follows. Operators of other domains can't be checked.
+its attributes; types, as declared and as they follow through the graph; shapes, where the operators that
+run here say what follows. Operators of other domains can't be checked.
 
 Example:
   onnxref check model.onnx

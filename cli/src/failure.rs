@@ -1,6 +1,6 @@
 //! Failures of the program, with their exit codes.
 
-use onnxref::{Error, Remedy};
+use onnxref::{Error, Kind, Remedy};
 
 /// A comparison failed.
 pub(crate) const FAILED: u8 = 1;
@@ -58,6 +58,8 @@ pub(crate) fn flag(error: &Error) -> String {
         Some(Remedy::Allow(name)) => format!(" (--allow {} accepts it)", name.replace('_', "-")),
         Some(Remedy::ExternalRoot) => " (--external-root DIR allows links into DIR)".to_string(),
         Some(Remedy::HardLinks) => " (--hard-links accepts it)".to_string(),
+        // Nothing else cancels a run here.
+        _ if error.kind() == Kind::Cancelled => ": --timeout gives it more time".to_string(),
         _ => String::new(),
     }
 }

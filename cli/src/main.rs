@@ -29,6 +29,7 @@ mod value;
 mod watch;
 
 use clap::{Args, Parser, Subcommand};
+use failure::{Failure, USAGE};
 use std::process::ExitCode;
 
 /// A reference runtime for ONNX: runs a model exactly as the standard says, or says precisely why it can't
@@ -43,11 +44,12 @@ Example, from the root of the repository:
 
 Exit status:
   0  success
-  1  a case failed, values differ, a model has faults, or runs are slower than allowed
-  2  wrong usage, or a file that can't be read or written
-  3  a model or an archive can't be loaded
-  4  a run failed
-  5  nothing, or not enough, was tested"
+  1  a case failed, values differ, a model has findings, or runs are slower than allowed
+  2  wrong usage, such as an unknown flag or input, or a file that can't be written
+  3  a model or an archive can't be read or loaded
+  4  a run failed, or output can't be written
+  5  nothing, or not enough, was tested or compared
+  130  interrupted"
 )]
 struct Cli {
     #[command(flatten)]
@@ -87,7 +89,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let Cli { global, command } = Cli::parse();
+    let Cli { global, command } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error),
+    };
     print::set_quiet(global.quiet);
     interrupt::handle();
     let ended = match &command {
@@ -109,6 +114,18 @@ fn main() -> ExitCode {
         }
         failure.code
     }))
+}
+
+/// Says what is wrong with the arguments, or shows the help that was asked for.
+fn misused(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
+    if code == USAGE && std::env::args_os().any(|argument| argument == "--json") {
+        let text = error.render().to_string();
+        let first = text.lines().next().unwrap_or_default();
+        let _ = json::error(&Failure::usage(first.strip_prefix("error: ").unwrap_or(first)));
+    }
+    ExitCode::from(code)
 }
 
 #[cfg(test)]

@@ -70,6 +70,25 @@ fn declared_shapes() {
 }
 
 #[test]
+fn shapes_that_do_not_fit() {
+    let info = |name: &str, dims: &[u64]| {
+        let shape: Vec<u8> = dims.iter().flat_map(|dim| bytes(1, &number(1, *dim))).collect();
+        let tensor = [number(1, 1), bytes(2, &shape)].concat();
+        bytes(11, &[bytes(1, name.as_bytes()), bytes(2, &bytes(1, &tensor))].concat())
+    };
+    for (operator, finding) in [
+        ("Add", "(Add-14): the shapes [2, 3], [4, 5] don't broadcast: dimension 0 is 2 and 4"),
+        ("MatMul", "(MatMul-13): \"A\" of shape [2, 3] and \"B\" of shape [4, 5] can't be multiplied: dimension 1 of "),
+    ] {
+        let graph = [node(operator, &["a", "b"], "y"), bytes(2, b"g"), info("a", &[2, 3]), info("b", &[4, 5])];
+        let graph = [graph.concat(), bytes(12, &bytes(1, b"y"))].concat();
+        let ran = check(&Bench::new(&[number(1, 8), bytes(7, &graph), bytes(8, &number(2, 14))].concat()), &[]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.last().contains(finding), "{ran:?}");
+    }
+}
+
+#[test]
 fn what_is_not_in_the_standard_is_not_checked() {
     let foreign = bytes(1, &[bytes(1, b"x"), bytes(2, b"y"), bytes(4, b"Own"), bytes(7, b"com.example")].concat());
     let mut file = model(&foreign, &[("x", FLOAT)], 14);

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Bench, Ran, check, model, node, onnxref};
+use common::{Bench, Ran, bytes, check, model, node, number, onnxref};
 use onnxref::{DType, Tensor};
 use std::fs;
 
@@ -25,19 +25,19 @@ fn the_first_value_that_differs() {
     fs::write(bench.path("b.onnx"), chain("Relu")).unwrap();
     let b = bench.text("b.onnx");
     let same = compare(&bench, &[&bench.text("model.onnx")]);
-    let text = "3 values have the same name: 3 are equal bit by bit, 0 within the tolerance, 0 differ\n";
+    let text = "3 values with the same name: 3 equal bit by bit, 0 within the tolerance, 0 different\n";
     assert!(same.out.starts_with(text), "{same:?}");
     assert_eq!((same.code, same.err.as_str(), same.last()), (Some(0), "", "y       is equal bit by bit"));
 
     let ran = compare(&bench, &[&b]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""));
     let lines: Vec<&str> = ran.out.lines().collect();
-    assert_eq!(lines[0], "3 values have the same name: 1 are equal bit by bit, 0 within the tolerance, 2 differ");
+    assert_eq!(lines[0], "3 values with the same name: 1 equal bit by bit, 0 within the tolerance, 2 different");
     // |-1| = 1, Relu(-1) = 0.
     let first = "The first that differs, \"b\", is 0 at [0], expected 1; 1 of 2 differ, by up to 1, the first by ";
     assert!(lines[3].starts_with(first), "{}", ran.out);
     assert!(ran.out.contains("node #1 (Relu-14)  gives \"b\"  differs\n"), "{}", ran.out);
-    assert!(ran.out.contains("Its node reads \"a\"\n"), "{}", ran.out);
+    assert!(ran.out.contains("The last of them reads \"a\"\n"), "{}", ran.out);
     assert!(!ran.out.contains("Neg"), "what is equal leads to nothing: {}", ran.out);
 
     let json: serde_json::Value = serde_json::from_str(&compare(&bench, &[&b, "--json"]).out).unwrap();
@@ -96,10 +96,29 @@ fn models_with_other_inputs() {
     fs::write(bench.path("b.onnx"), model(&renamed, &[("in", Some(DType::Float))], 14)).unwrap();
     let ran = compare(&bench, &[&bench.text("b.onnx")]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.out.contains("\n2 values of A and 2 of B have no partner\n"), "{ran:?}");
+    assert!(ran.out.contains("\nwithout a partner: 2 of A, 2 of B\n"), "{ran:?}");
     let two = model(&node("Add", &["x", "z"], "y"), &[("x", Some(DType::Float)), ("z", Some(DType::Float))], 14);
     fs::write(bench.path("two.onnx"), two).unwrap();
+    fs::create_dir(bench.path("empty")).unwrap();
+    fs::write(bench.path("empty/output_0.pb"), Tensor::from(vec![0f32]).to_proto_bytes("")).unwrap();
+    let nothing = compare(&bench, &[&bench.text("empty")]);
+    assert_eq!((nothing.code, nothing.out.as_str()), (Some(5), ""));
+    assert!(nothing.err.starts_with("error: nothing was compared: "), "{nothing:?}");
     check(compare(&bench, &[&bench.text("two.onnx")]), 2, "", "error: A has no input for \"z\" of B\n");
+}
+
+#[test]
+fn an_output_that_is_lost() {
+    let bench = Bench::new(&chain("Abs"));
+    let nodes = [node("Neg", &["x"], "a"), node("Abs", &["a"], "b"), node("Add", &["b", "a"], "y")].concat();
+    let output = |name: &str| bytes(12, &bytes(1, name.as_bytes()));
+    let float = bytes(2, &bytes(1, &number(1, DType::Float.code() as u64)));
+    let input = bytes(11, &[bytes(1, b"x"), float].concat());
+    let graph = [nodes, node("Neg", &["y"], "z"), bytes(2, b"two"), input, output("y"), output("z")].concat();
+    let two = [number(1, 8), bytes(7, &graph), bytes(8, &number(2, 14))].concat();
+    fs::write(bench.path("two.onnx"), two).unwrap();
+    let ran = onnxref([&["compare", &bench.text("two.onnx"), &bench.text("model.onnx")], &FEED[..]].concat());
+    assert_eq!((ran.code, ran.last()), (Some(1), "z       has no partner"), "{ran:?}");
 }
 
 #[test]

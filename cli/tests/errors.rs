@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Bench, Ran, bytes, check, gather, model, node, number};
+use common::{Bench, Ran, bytes, check, gather, model, node, number, onnxref};
 use onnxref::DType;
 use serde_json::{Value, json};
 use std::fs;
@@ -302,4 +302,13 @@ fn threads() {
     let feeds = ["-i", "data=[1]", "-i", "indices=0", "--threads"];
     assert_eq!(bench.run(&[&feeds[..], &["1"]].concat()).code, Some(0));
     assert_eq!(bench.run(&[&feeds[..], &["0"]].concat()).code, Some(2));
+}
+
+#[test]
+fn wrong_usage_as_json() {
+    let ran = onnxref(["run", "--json", "--nonsense"]);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((ran.code, &json["error"]["kind"]), (Some(2), &"usage".into()));
+    assert_eq!(json["error"]["message"], "unexpected argument '--nonsense' found");
+    assert!(ran.err.starts_with("error: unexpected argument '--nonsense' found\n"), "{ran:?}");
 }

@@ -5,7 +5,7 @@ use super::macs::macs;
 use super::passes::Fold;
 use super::{Graph, infer, passes, plan};
 use crate::dtype::DType;
-use crate::error::{Error, Result, quote};
+use crate::error::{Error, Kind, Result, quote};
 use crate::limits::{Budget, Limits};
 use crate::schema::Attribute;
 use crate::value::{Dim, DimsText, Value, ValueType};
@@ -126,7 +126,7 @@ pub(crate) struct Details {
     pub(crate) notes: Vec<String>,
     /// Why it can't run.
     pub(crate) error: Option<Error>,
-    /// Values whose shape is not the declared one.
+    /// Values whose shape is not the declared one, and nodes that can only fail.
     pub(crate) mismatches: Vec<Error>,
 }
 
@@ -145,8 +145,7 @@ impl GraphDetails {
 impl ValueDetails {
     /// The size of each dimension, if all are known.
     pub fn sizes(&self) -> Option<Vec<usize>> {
-        let size = |dim: &Dim| if let Dim::Fixed(size) = dim { Some(*size) } else { None };
-        self.shape.as_ref()?.iter().map(size).collect()
+        Dim::sizes(self.shape.as_ref()?)
     }
 
     /// The bytes of the tensor, if its shape is known. A string has none.
@@ -166,6 +165,10 @@ impl Graph {
     pub(crate) fn details(mut draft: Draft, optimize: bool, limits: &Limits, budget: &Budget) -> Result<Details> {
         let error = infer::infer(&mut draft, &mut optimize.then(|| Fold::new(budget, limits)), budget).err();
         let mut mismatches = Vec::new();
+        for node in &mut draft.nodes {
+            let fails = node.fails.take().map(|error| node.place.locate(error.with_kind(Kind::Model)));
+            mismatches.extend(fails.filter(|_| mismatches.len() < MISMATCHES));
+        }
         find_mismatches(&draft, &mut mismatches);
         let mut graph = details(&mut draft, budget)?;
         if error.is_some() {
@@ -231,7 +234,9 @@ fn details(draft: &mut Draft, budget: &Budget) -> Result<GraphDetails> {
             bodies.push((attribute.clone(), body));
         }
         let is_read = node.outputs.iter().flatten().any(|id| read.get(id.at()) == Some(&true));
-        let missing = node.resolved.as_ref().is_none_or(|resolved| resolved.is_missing());
+        // A node with wrong attributes has no operator, but its version is known.
+        let known = place.operator.version.is_some();
+        let missing = node.resolved.as_ref().map_or(!known, |resolved| resolved.is_missing());
         let operator = node.operator.as_ref();
         let forwards = operator.is_some_and(|made| made.plain().is_some_and(|plain| plain.forwards().is_some()));
         let constant = |id: &Option<Id>| id.is_none_or(|id| draft.entries.get(id.at()).is_some_and(Entry::is_constant));

@@ -24,7 +24,8 @@ pub struct Inspection {
     pub notes: Vec<String>,
     /// Why the model can't run: its faults, and operators that are not implemented.
     pub error: Option<Error>,
-    /// Values of nodes whose shape is not the declared one. The standard forbids that; the model runs nevertheless.
+    /// What the standard forbids, and runs show only when they get there: values of nodes whose shape is not the declared
+    /// one, and nodes that can only fail, because shapes don't fit.
     pub mismatches: Vec<Error>,
 }
 

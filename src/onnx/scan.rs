@@ -58,6 +58,10 @@ pub(crate) fn check_head(head: &[u8], size: u64) -> Result<()> {
         let (number, wire, len) = match header(head, &mut at, whole) {
             Ok(header) => header,
             Err(malformed) if malformed.what == CUT_SHORT && head.len() < whole => return Ok(()),
+            // The graph, after fields that are well-formed: the rest of the file is missing.
+            Err(malformed) if malformed.at > 0 && head.get(malformed.at) == Some(&GRAPH) => {
+                return Err(Error::model(format!("the model file is cut short: of its graph {}", malformed.what)));
+            }
             Err(_) => return Err(not_a_model(head)),
         };
         match Message::Model.field(number) {
@@ -72,6 +76,9 @@ pub(crate) fn check_head(head: &[u8], size: u64) -> Result<()> {
     }
     Ok(())
 }
+
+/// The head of the field `graph` of a model: number 7, wire type 2.
+const GRAPH: u8 = 0x3a;
 
 #[cold]
 fn not_a_model(head: &[u8]) -> Error {
@@ -428,6 +435,8 @@ mod tests {
         assert!(good(&[0x08, 8, 0x3a, 0xff, 0xff, 0x03], 1 << 20));
         assert!(good(&[0x08, 0x88], 1 << 20) && !good(&[0x08, 0x88], 2));
         assert!(!good(&[0x3a, 0xff, 0xff, 0x03], 100));
+        let cut = check_head(&[0x08, 8, 0x3a, 0xff, 0xff, 0x03], 100).unwrap_err().to_string();
+        assert_eq!(cut, "the model file is cut short: of its graph 65535 bytes follow, and 94 are left");
         let error = check_head(b"GGUF\x03\0\0\0\x01", 1 << 30).unwrap_err().to_string();
         assert_eq!(error, "the file is not an ONNX model: it begins with the bytes 47 47 55 46 03 00 00 00 (GGUF....)");
     }

@@ -49,7 +49,7 @@ pub trait Operator: fmt::Debug + Send + Sync {
     /// follow from the schema need not be returned. By default nothing else is inferred.
     ///
     /// # Errors
-    /// If a run with such inputs would fail.
+    /// If a run with such inputs would fail. The model loads nevertheless; an inspection shows it.
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
         let _ = inputs;
         Ok(Vec::new())

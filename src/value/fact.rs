@@ -25,6 +25,11 @@ impl Dim {
         }
     }
 
+    /// The sizes of all dimensions, if they are fixed.
+    pub(crate) fn sizes(dims: &[Dim]) -> Option<Vec<usize>> {
+        dims.iter().map(|dim| if let Dim::Fixed(size) = dim { Some(*size) } else { None }).collect()
+    }
+
     /// The product of sizes divided by that of others, none of which is 0: a size, or the only dimension that is left.
     pub(crate) fn quotient(of: &[Dim], by: &[Dim]) -> Dim {
         let mut left: Vec<&Dim> = of.iter().collect();

@@ -1,5 +1,6 @@
 //! Sums over a model's nodes, by operator.
 
+use crate::names::plain;
 use onnxref::Value;
 use onnxref::inspect::{Fate, GraphDetails, NodeDetails, Origin, ValueDetails};
 use serde::Serialize;
@@ -131,9 +132,9 @@ impl OperatorTotal {
 
 /// An operator with its domain, unless that is `ai.onnx`, and its version: `com.example.Scale-1`.
 pub fn label(domain: &str, operator: &str, version: Option<i64>) -> String {
-    let domain = if domain.is_empty() { String::new() } else { format!("{domain}.") };
-    let version = version.map_or(String::new(), |version| format!("-{version}"));
-    format!("{domain}{operator}{version}")
+    let domain = if domain.is_empty() { String::new() } else { format!("{}.", plain(domain)) };
+    let version = version.map(|version| format!("-{version}")).unwrap_or_default();
+    format!("{domain}{}{version}", plain(operator))
 }
 
 /// A word for what becomes of a node.

@@ -6,7 +6,7 @@ mod report;
 use crate::Global;
 use crate::dump::Dumped;
 use crate::expect::{Compared, Slack};
-use crate::failure::{FAILED, Failure};
+use crate::failure::{FAILED, Failure, NOTHING};
 use crate::feeds::{Feeding, Feeds};
 use crate::options::Loading;
 use crate::progress::Progress;
@@ -53,7 +53,8 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
         Some(folder) if folder.is_dir() => {
             let known = Known::Dumped(Dumped::open(folder)?);
             let tolerance = arguments.slack.tolerance(tolerance);
-            (arguments.run(&first, &feeds, known, None, tolerance)?, Lineage::of(loading, a, plain)?)
+            let found = Found { sides: ["the folder", "A"], ..arguments.run(&first, &feeds, known, None, tolerance)? };
+            (found, Lineage::of(loading, a, plain)?)
         }
         Some(b) => {
             let second = loading.load_as(b, plain)?;
@@ -72,6 +73,10 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
             (found, Lineage::of(loading, a, |options| options)?)
         }
     };
+    if found.is_empty() {
+        let hint = "values have the same name in both; `run --expect` compares a folder with output_0.pb, ..";
+        return Err(Failure::new(NOTHING, format!("nothing was compared: no {hint}")));
+    }
     report::print(&found, &lineage, global)?;
     Ok(if found.differs() { FAILED } else { 0 })
 }
@@ -97,7 +102,8 @@ impl Arguments {
     ) -> Result<Found, Failure> {
         let progress = Progress::new();
         progress.expect(model.nodes().len());
-        let mut against = Against { known, tolerance, found: Found::default(), depth: 0, progress };
+        let mut against =
+            Against { known, tolerance, found: Found { sides: ["A", "B"], ..Found::default() }, depth: 0, progress };
         let inputs = feeds.iter().cloned().collect();
         let got = model.run_watched(inputs, &self.loading.cancel(), &mut against).map_err(Failure::run)?;
         let mut found = against.found;
@@ -136,7 +142,8 @@ fn compare_outputs(got: &Outputs, want: &Outputs, tolerance: Tolerance) -> Vec<(
         let want = want.get(name).or_else(at);
         (name.to_string(), want.map(|want| Compared::new(got, want, tolerance)))
     };
-    got.iter().enumerate().map(of).collect()
+    let lost = want.iter().filter(|(name, _)| !by_position && got.get(name).is_none());
+    got.iter().enumerate().map(of).chain(lost.map(|(name, _)| (name.to_string(), None))).collect()
 }
 
 /// What values are compared with.
@@ -164,6 +171,8 @@ impl Known {
 /// What was found.
 #[derive(Default)]
 struct Found {
+    /// What the two sides are called: what was known, and what was run.
+    sides: [&'static str; 2],
     /// The number of values that the first side has.
     known: usize,
     /// The number of values that are equal bit by bit, and of others that are equal within the tolerance.
@@ -180,8 +189,14 @@ struct Found {
 }
 
 impl Found {
+    /// Whether nothing was compared.
+    fn is_empty(&self) -> bool {
+        self.equal.is_empty() && self.outputs.iter().all(|(_, compared)| compared.is_none())
+    }
+
+    /// Whether a value differs, or an output has no partner.
     fn differs(&self) -> bool {
-        let differs = |(_, compared): &(String, Option<Compared>)| compared.as_ref().is_some_and(|c| !c.equal);
+        let differs = |(_, compared): &(String, Option<Compared>)| compared.as_ref().is_none_or(|c| !c.equal);
         !self.differing.is_empty() || self.outputs.iter().any(differs)
     }
 }

@@ -8,7 +8,7 @@ use crate::print::Stdout;
 use crate::{Global, json, print};
 use onnxref::inspect::NodeDetails;
 use onnxref::quote;
-use onnxref_view::plain;
+use onnxref_view::{counted, plain};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -29,10 +29,12 @@ fn text(found: &Found, lineage: &Lineage, all: bool) -> io::Result<()> {
     let Found { exact, close, differing, alone, known, outputs, .. } = found;
     writeln!(
         out,
-        "{compared} values have the same name: {exact} are equal bit by bit, {close} within the tolerance, {} differ",
+        "{} with the same name: {exact} equal bit by bit, {close} within the tolerance, {} different",
+        counted(compared, "value"),
         differing.len()
     )?;
-    writeln!(out, "{} values of A and {alone} of B have no partner", known.saturating_sub(compared))?;
+    let ([known_by, run], only) = (found.sides, known.saturating_sub(compared));
+    writeln!(out, "without a partner: {only} of {known_by}, {alone} of {run}")?;
     if let Some((name, compared)) = differing.first() {
         writeln!(out, "\nThe first that differs, {}, {}", quote(name), compared.text())?;
         let nodes = lineage.before(name, &found.equal);
@@ -46,10 +48,10 @@ fn text(found: &Found, lineage: &Lineage, all: bool) -> io::Result<()> {
             let state = lineage.outputs(node).map(|name| state(found, name)).next().unwrap_or("");
             [format!("  {}", label(node)), format!("gives {}", names.join(", ")), state.to_string()]
         };
-        print::table(["  node", "", ""], &[], nodes.iter().skip(skipped).map(row))?;
+        print::table(["  ", "", ""], &[], nodes.iter().skip(skipped).map(row))?;
         let reads: Vec<String> =
             lineage.node(name).map(|node| lineage.inputs(node).map(quote).collect()).unwrap_or_default();
-        writeln!(out, "\nIts node reads {}", reads.join(", "))?;
+        writeln!(out, "\nThe last of them reads {}", reads.join(", "))?;
     }
     if !outputs.is_empty() {
         writeln!(out)?;

@@ -26,8 +26,8 @@ Examples, from the root of the repository:
 
 Exit status:
   0  success, even if the model can't run
-  2  wrong usage, or a file that can't be read or written
-  3  the file is not a model")]
+  2  wrong usage, or a file that can't be written
+  3  the file can't be read, or is not a model")]
 pub(crate) struct Arguments {
     /// The model: an .onnx file, the .xml file of an OpenVINO IR, or - for standard input
     model: PathBuf,

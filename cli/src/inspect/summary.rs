@@ -33,8 +33,9 @@ pub(super) fn print(found: &Inspection, file: &str, all: bool) -> io::Result<()>
 }
 
 fn head(found: &Inspection, file: &str, totals: &Totals, all: bool) -> io::Result<()> {
-    let opset =
-        |(domain, version): &(String, i64)| format!("{} {version}", if domain.is_empty() { "ai.onnx" } else { domain });
+    let opset = |(domain, version): &(String, i64)| {
+        format!("{} {version}", if domain.is_empty() { "ai.onnx".to_string() } else { plain(domain) })
+    };
     let opsets: Vec<String> = found.opsets.iter().map(opset).collect();
     writeln!(Stdout, "{}: IR version {}, opset {}", path(file), found.ir_version, opsets.join(", "))?;
     let mut known = found.metadata.iter();
@@ -112,7 +113,8 @@ fn costs(found: &Inspection, totals: &Totals) -> io::Result<()> {
     }
     let dropped = if dropped.is_empty() { String::new() } else { format!("; {}", dropped.join("; ")) };
     let (running, nodes) = (grouped(totals.running as u64), grouped(totals.nodes as u64));
-    writeln!(Stdout, "Nodes: {running} of {nodes} run{dropped}")?;
+    let run = if found.error.is_some() { "could run" } else { "run" };
+    writeln!(Stdout, "Nodes: {running} of {nodes} {run}{dropped}")?;
     let open = count(totals.macs_unknown, "node");
     match (totals.macs, totals.macs_unknown) {
         (0, 0) => {}

@@ -31,7 +31,7 @@ impl Operator for Clip {
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(Align::Equal.fact(inputs).into_iter().collect())
+        Align::Equal.facts(inputs)
     }
 }
 

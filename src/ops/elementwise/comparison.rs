@@ -91,7 +91,7 @@ impl Operator for Equal {
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(self.align.fact(inputs).into_iter().collect())
+        self.align.facts(inputs)
     }
 }
 

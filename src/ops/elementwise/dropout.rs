@@ -84,7 +84,7 @@ impl Operator for Dropout {
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let shape = Align::Equal.fact(inputs);
+        let shape = Align::Equal.facts(inputs)?.into_iter().next();
         Ok(shape.iter().chain(&shape).cloned().collect())
     }
 }

@@ -176,7 +176,7 @@ impl<F: Function, const N: usize> Operator for Elementwise<F, N> {
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(self.align.fact(inputs).into_iter().collect())
+        self.align.facts(inputs)
     }
 }
 

@@ -35,7 +35,7 @@ impl Operator for Pow {
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(self.align.fact(inputs).into_iter().collect())
+        self.align.facts(inputs)
     }
 }
 

@@ -82,7 +82,7 @@ impl<F: Function> Operator for Variadic<F> {
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(self.align.fact(inputs).into_iter().collect())
+        self.align.facts(inputs)
     }
 }
 

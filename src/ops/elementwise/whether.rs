@@ -23,7 +23,7 @@ impl Operator for Where {
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(Align::Last.fact(inputs).into_iter().collect())
+        Align::Last.facts(inputs)
     }
 }
 

@@ -43,6 +43,10 @@ impl Operator for Concat {
                 *dim = match (&*dim, own) {
                     (Dim::Fixed(dim), Dim::Fixed(own)) if at == Some(d) => Dim::Fixed(dim.saturating_add(*own)),
                     _ if at == Some(d) => Dim::Unknown,
+                    (Dim::Fixed(dim), Dim::Fixed(own)) if dim != own => {
+                        let text = format!("inputs have sizes {dim} and {own} in dimension {d}: they must be equal");
+                        return Err(Error::input(text).axis(d as i64));
+                    }
                     (Dim::Fixed(dim), _) => Dim::Fixed(*dim),
                     _ => own.clone(),
                 };

@@ -89,6 +89,9 @@ impl Operator for Reshape {
         };
         let Some(given) = given else { return Ok(Vec::new()) };
         let data = inputs.first().copied().flatten().and_then(Fact::dims);
+        if let Some(sizes) = data.and_then(Dim::sizes) {
+            self.target(&sizes, kernels::volume(1, &sizes), given)?;
+        }
         let dim = |(k, dim): (usize, &i64)| match dim {
             0 if !self.zeros => data.and_then(|data| data.get(k)).cloned().unwrap_or(Dim::Unknown),
             dim => usize::try_from(*dim).map_or(Dim::Unknown, Dim::Fixed),

@@ -42,6 +42,9 @@ impl Operator for MatMul {
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
         let [Some(a), Some(b)] = inputs else { return Ok(Vec::new()) };
+        if let Some((a, b)) = a.dims().and_then(Dim::sizes).zip(b.dims().and_then(Dim::sizes)) {
+            Sizes::of(&a, &b)?;
+        }
         let dims = a.dims().zip(b.dims()).and_then(|(a, b)| output_dims(a, b));
         Ok(dims.map(|dims| Fact::default().with_dims(dims)).into_iter().collect())
     }
