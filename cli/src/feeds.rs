@@ -7,7 +7,7 @@ use crate::value::{Named, Wanted, split, value};
 use crate::{npz, print};
 use clap::Args;
 use onnxref::{Dim, Model, Value, ValueInfo, quote};
-use onnxref_view::type_name;
+use onnxref_view::{counted, type_name};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -81,6 +81,9 @@ impl Feeding {
         found.faults.extend(missing);
         if !found.faults.is_empty() {
             return Err(Failure::usage(found.faults.join("; ")));
+        }
+        if let Some(why) = self.pictures.unused() {
+            return Err(Failure::usage(why));
         }
         let mut values = found.values;
         Ok(model.inputs().filter_map(|info| Some((info.name.as_str(), values.remove(info.name.as_str())?))).collect())
@@ -156,8 +159,8 @@ impl<'a> Found<'a> {
             match self.model.inputs().nth(position) {
                 Some(info) => self.read(feeding, info, &path.to_string_lossy()),
                 None => {
-                    let count = self.model.inputs().len();
-                    self.faults.push(format!("input_{position}.pb: the model has {count} inputs"));
+                    let count = counted(self.model.inputs().len(), "input");
+                    self.faults.push(format!("{}: the model has {count}", print::path(&path.to_string_lossy())));
                 }
             }
         }
