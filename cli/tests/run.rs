@@ -268,6 +268,7 @@ fn files_that_are_something_else() {
         ("npy.pb", npy, "expected an encoded TensorProto, but the file seems to be a .npy file"),
         ("text.pb", b"[1, 2]", "expected an encoded TensorProto, but the file seems to be text"),
         ("model.npy", &gather(DType::Float), "expected a .npy file, but the file seems to be an ONNX model"),
+        ("cut.npy", npy, "it is cut short: it ends in its header"),
         ("empty.npy", b"", "expected a .npy file, but the file is empty"),
         ("zip.npy", b"PK\x03\x04", "expected a .npy file, but the file seems to be a zip archive, as .npz files are"),
         ("model.onnx", &gather(DType::Float), "the file's name must end with .pb, .npy, .json, .png or .jpg"),
