@@ -156,6 +156,13 @@ fn failed_and_unsupported_cases() {
 }
 
 #[test]
+fn a_report_needs_a_file() {
+    let why = "error: --junit -: a file is needed: standard output gets the results\n";
+    let ran = onnxref(["test", path(&data(CASE)), "--junit", "-"]);
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(2), "", why));
+}
+
+#[test]
 fn passed_within_the_tolerance() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("test_data_set_0/output_0.pb");
