@@ -395,3 +395,29 @@ fn flags_of_pictures_that_cannot_be_followed() {
         check(ran, 2, "", &format!("error: {flag} {why}\n"));
     }
 }
+
+#[test]
+fn flags_of_random_values_that_cannot_be_followed() {
+    let dim = |name: &[u8]| bytes(1, &bytes(2, name));
+    let shape = bytes(2, &[dim(b"d\x1b[31m"), dim(b"n")].concat());
+    let tensor = bytes(2, &bytes(1, &[number(1, 7), shape].concat()));
+    let input = bytes(11, &[bytes(1, b"x"), tensor].concat());
+    let graph = [node("Identity", &["x"], "y"), input, bytes(12, &bytes(1, b"y"))].concat();
+    let bench = Bench::new(&[number(1, 8), bytes(7, &graph), bytes(8, &number(2, 13))].concat());
+    let run = |more: &[&str]| bench.run(&[&["--random"][..], more].concat());
+    for (flags, why) in [
+        (&["--range", "z=0..1"][..], r#"--range z=0..1: the model has no input "z"; its inputs: "x""#),
+        (&["--range", "x=0..1", "--range", "x=0..2"], r#"--range x=0..2: input "x" has a range already"#),
+        (&["--range", "0..1", "--range", "0..2"], "--range 0..2: all inputs have a range already"),
+        (&["--set", "n=1", "--set", "n=2"], r#"--set n=2: dimension "n" has a size already"#),
+        (&["--set", "m=1"], r"--set m=1: no input has this dimension; open dimensions: d\u{1b}[31m, n"),
+    ] {
+        check(run(flags), 2, "", &format!("error: {why}\n"));
+    }
+    let none = run(&["-q", "--range", "x=0.2..0.8"]);
+    check(none, 2, "", "error: input \"x\": no value of type int64 is in 0.2..0.8\n");
+    let notes = run(&["--range", "x=0.5..1.5"]);
+    assert_eq!(notes.code, Some(0));
+    let note = r#"note: dimension 0 of input "x" is 1: --set d\u{1b}[31m=SIZE changes it"#;
+    assert_eq!(notes.err.lines().next(), Some(note));
+}
