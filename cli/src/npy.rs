@@ -1,6 +1,7 @@
 //! NumPy's `.npy` files: bool, integers, float16 to double, complex, and strings as `<U`.
 
 use onnxref::{DType, Tensor};
+use std::borrow::Cow;
 
 /// What files start with.
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -47,23 +48,27 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Tensor, String> {
 
 /// Writes a tensor as a file.
 pub(crate) fn write(tensor: &Tensor) -> Result<Vec<u8>, String> {
+    let (header, elements) = parts(tensor)?;
+    Ok([&header, &*elements].concat())
+}
+
+/// The bytes of a file before its elements, and the elements.
+pub(crate) fn parts(tensor: &Tensor) -> Result<(Vec<u8>, Cow<'_, [u8]>), String> {
     let (kind, elements) = match tensor.strings() {
         Ok(strings) => {
             let strings: Vec<&str> = strings.collect();
             // NumPy has no strings of no characters.
             let longest = strings.iter().map(|s| s.chars().count()).max().unwrap_or(0).max(1);
-            (format!("<U{longest}"), unicode(&strings, longest)?)
+            (format!("<U{longest}"), unicode(&strings, longest)?.into())
         }
         Err(_) => {
             let kind = type_string(tensor.dtype()).ok_or_else(|| {
                 format!("NumPy has no {}, so a .npy file can't hold it: write a .pb file", tensor.dtype())
             })?;
-            (kind.to_string(), tensor.bytes().to_vec())
+            (kind.to_string(), Cow::from(tensor.bytes()))
         }
     };
-    let mut file = start(&kind, tensor.shape())?;
-    file.extend(elements);
-    Ok(file)
+    Ok((start(&kind, tensor.shape())?, elements))
 }
 
 /// The bytes before the elements.
