@@ -110,7 +110,8 @@ pub(crate) fn read(
     pictures.used.store(true, Ordering::Relaxed);
     let dtype = value_type.map_or(Some(DType::Float), ValueType::dtype).ok_or("a picture is a tensor")?;
     let float = matches!(dtype, DType::Float | DType::Double | DType::Float16);
-    if !float && !(pictures.mean.is_empty() && pictures.std.is_empty()) {
+    let scaled = !pictures.mean.is_empty() || !pictures.std.is_empty();
+    if scaled && !float {
         return Err(format!(
             "--mean and --std are for inputs of type float32, float64 or float16, but the input is {dtype}"
         ));
