@@ -1,9 +1,11 @@
 //! Test cases in archives: zip, and tar with or without gzip or xz. Nothing is unpacked to disk.
 
+use crate::print;
 use onnxref::conformance::Case;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
 use std::path::Path;
+use zip::ZipArchive;
 
 /// Maximum size of an unpacked archive.
 const MAX_BYTES: u64 = 4 << 30;
@@ -75,12 +77,50 @@ fn head<R: Read>(mut file: R) -> io::Result<(Vec<u8>, R)> {
 }
 
 fn untar(head: &[u8], rest: impl BufRead) -> io::Result<Vec<Case>> {
-    let whole = head.chain(rest);
-    match Format::of(head) {
+    let (whole, format) = (head.chain(rest), Format::of(head));
+    // Not even the first header fits.
+    if format.is_none() && (head.len() as u64) < HEAD {
+        return Err(io::Error::other(NO_ARCHIVE));
+    }
+    let cases = match format {
         Some(Format::Gzip) => read_tar(flate2::bufread::MultiGzDecoder::new(whole), MAX_BYTES),
         Some(Format::Xz) => read_tar(lzma_rust2::XzReader::new_mem_limit(whole, true, MAX_XZ_KIB), MAX_BYTES),
         _ => read_tar(whole, MAX_BYTES),
+    };
+    cases.map_err(|error| explained(&error, format))
+}
+
+const NO_ARCHIVE: &str = "it is not a .zip, .tar, .tar.gz or .tar.xz file";
+const CUT: &str = "the archive is cut short";
+
+/// What an error means. The texts of `tar` may quote any bytes of the file.
+fn explained(error: &io::Error, format: Option<Format>) -> io::Error {
+    let text = error.to_string();
+    let says = |what: &str| text.contains(what);
+    let no_header = says("numeric field was not a number") || says("checksum mismatch");
+    let cut = error.kind() == io::ErrorKind::UnexpectedEof || says("unexpected EOF") || says("entire block");
+    io::Error::other(match format {
+        None if no_header => NO_ARCHIVE.to_string(),
+        Some(Format::Gzip | Format::Xz) if no_header => "what is compressed is not a .tar file".to_string(),
+        _ if no_header => "the archive is damaged: the header of a file in it can't be read".to_string(),
+        _ if cut => CUT.to_string(),
+        _ => print::path(&text),
+    })
+}
+
+/// Opens a zip file, whose directory is at its end.
+pub(crate) fn open_zip<R: Read + Seek>(mut zip: R) -> io::Result<ZipArchive<R>> {
+    /// The end of a directory, and the longest comment after it.
+    const MAX_END: u64 = 22 + 65_535;
+    let len = zip.seek(io::SeekFrom::End(0))?;
+    zip.seek(io::SeekFrom::Start(len.saturating_sub(MAX_END)))?;
+    let mut end = Vec::new();
+    zip.by_ref().take(MAX_END).read_to_end(&mut end)?;
+    if !end.windows(4).any(|bytes| bytes == b"PK\x05\x06") {
+        return Err(io::Error::other(CUT));
     }
+    zip.rewind()?;
+    ZipArchive::new(zip).map_err(|error| io::Error::other(print::path(&error.to_string())))
 }
 
 fn read_tar(tar: impl Read, limit: u64) -> io::Result<Vec<Case>> {
@@ -99,7 +139,7 @@ fn read_tar(tar: impl Read, limit: u64) -> io::Result<Vec<Case>> {
 }
 
 fn unzip(zip: impl Read + Seek, limit: u64) -> io::Result<Vec<Case>> {
-    let (mut archive, mut files) = (zip::ZipArchive::new(zip)?, Files::new(limit));
+    let (mut archive, mut files) = (open_zip(zip)?, Files::new(limit));
     for k in 0..archive.len() {
         // Other files may be compressed or encrypted in any way.
         let entry = archive.by_index_raw(k)?;

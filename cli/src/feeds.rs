@@ -7,7 +7,7 @@ use crate::value::{Named, Wanted, split, value};
 use crate::{npz, print};
 use clap::Args;
 use onnxref::{Dim, Model, Value, ValueInfo, quote};
-use onnxref_view::type_name;
+use onnxref_view::{counted, type_name};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -82,6 +82,9 @@ impl Feeding {
         if !found.faults.is_empty() {
             return Err(Failure::usage(found.faults.join("; ")));
         }
+        if let Some(why) = self.pictures.unused() {
+            return Err(Failure::usage(why));
+        }
         let mut values = found.values;
         Ok(model.inputs().filter_map(|info| Some((info.name.as_str(), values.remove(info.name.as_str())?))).collect())
     }
@@ -95,12 +98,23 @@ impl Feeding {
                 sizes.learn(info, tensor.shape());
             }
         }
-        let ranges = self.range.iter().map(|text| range(text)).collect::<Result<Vec<_>, _>>()?;
+        let mut ranges: Vec<(&str, Range)> = Vec::new();
+        for text in &self.range {
+            let (name, range) = range(text, model)?;
+            if ranges.iter().any(|(known, _)| *known == name) {
+                let what = match name {
+                    "" => "all inputs have".to_string(),
+                    name => format!("input {} has", quote(name)),
+                };
+                return Err(Failure::usage(format!("--range {}: {what} a range already", print::path(text))));
+            }
+            ranges.push((name, range));
+        }
         for info in model.inputs() {
             if found.has(info) || model.has_default(&info.name) {
                 continue;
             }
-            let of = |name: &str| ranges.iter().rev().find(|(input, _)| *input == name).map(|(_, range)| *range);
+            let of = |name: &str| ranges.iter().find(|(input, _)| *input == name).map(|(_, range)| *range);
             let range = of(&info.name).or_else(|| of(""));
             let value = match (info.dtype(), &info.shape) {
                 (Some(dtype), Some(dims)) => random.tensor(dtype, &sizes.shape(info, dims), range),
@@ -156,8 +170,8 @@ impl<'a> Found<'a> {
             match self.model.inputs().nth(position) {
                 Some(info) => self.read(feeding, info, &path.to_string_lossy()),
                 None => {
-                    let count = self.model.inputs().len();
-                    self.faults.push(format!("input_{position}.pb: the model has {count} inputs"));
+                    let count = counted(self.model.inputs().len(), "input");
+                    self.faults.push(format!("{}: the model has {count}", print::path(&path.to_string_lossy())));
                 }
             }
         }
@@ -199,14 +213,17 @@ impl<'a> Sizes<'a> {
     fn new(texts: &'a [String], model: &Model) -> Result<Sizes<'a>, Failure> {
         let mut given = Vec::new();
         for text in texts {
-            let wrong = |why: String| Failure::usage(format!("--set {text}: {why}"));
+            let wrong = |why: String| Failure::usage(format!("--set {}: {why}", print::path(text)));
             let split = text.rsplit_once('=').and_then(|(name, size)| Some((name, size.parse().ok()?)));
             let (name, size) = split.ok_or_else(|| wrong("expected NAME=SIZE".to_string()))?;
             if !open(model).iter().any(|(symbol, place)| symbol.as_deref() == Some(name) || place == name) {
                 let known: Vec<String> =
-                    open(model).into_iter().map(|(symbol, place)| symbol.unwrap_or(place)).collect();
+                    open(model).into_iter().map(|(symbol, place)| print::path(&symbol.unwrap_or(place))).collect();
                 let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
                 return Err(wrong(format!("no input has this dimension; open dimensions: {known}")));
+            }
+            if given.iter().any(|(known, _)| *known == name) {
+                return Err(wrong(format!("dimension {} has a size already", quote(name))));
             }
             given.push((name, size));
         }
@@ -222,7 +239,7 @@ impl<'a> Sizes<'a> {
     }
 
     fn shape(&mut self, info: &ValueInfo, dims: &[Dim]) -> Vec<usize> {
-        let given = |name: &str| self.given.iter().rev().find(|(known, _)| *known == name).map(|(_, size)| *size);
+        let given = |name: &str| self.given.iter().find(|(known, _)| *known == name).map(|(_, size)| *size);
         let mut sizes = Vec::new();
         for (axis, dim) in dims.iter().enumerate() {
             let place = format!("{}.{axis}", info.name);
@@ -236,9 +253,9 @@ impl<'a> Sizes<'a> {
             sizes.push(size.unwrap_or_else(|| {
                 let name = name.cloned().unwrap_or(place);
                 print::note(&format!(
-                    "dimension {} of input {} is 1: --set {name}=SIZE changes it",
-                    axis,
-                    quote(&info.name)
+                    "dimension {axis} of input {} is 1: --set {}=SIZE changes it",
+                    quote(&info.name),
+                    print::path(&name)
                 ));
                 1
             }));
@@ -269,13 +286,17 @@ fn open(model: &Model) -> Vec<(Option<String>, String)> {
 }
 
 /// `[NAME=]LO..HI`: the name is empty for all inputs.
-fn range(text: &str) -> Result<(&str, Range), Failure> {
+fn range<'t>(text: &'t str, model: &Model) -> Result<(&'t str, Range), Failure> {
+    let wrong = |why: &str| Failure::usage(format!("--range {}: {why}", print::path(text)));
     let (name, bounds) = text.rsplit_once('=').unwrap_or(("", text));
     let bounds = bounds.split_once("..").and_then(|(least, most)| Some((least.parse().ok()?, most.parse().ok()?)));
     let bounds = bounds.filter(|(least, most): &Range| least <= most && least.is_finite() && most.is_finite());
-    bounds
-        .map(|bounds| (name, bounds))
-        .ok_or_else(|| Failure::usage(format!("--range {text}: expected LO..HI, such as 0..30521")))
+    let bounds = bounds.ok_or_else(|| wrong("expected LO..HI, such as 0..30521"))?;
+    if !name.is_empty() && !model.inputs().any(|info| info.name == name) {
+        let names: Vec<String> = model.inputs().map(|info| quote(&info.name)).collect();
+        return Err(wrong(&format!("the model has no input {}; its inputs: {}", quote(name), names.join(", "))));
+    }
+    Ok((name, bounds))
 }
 
 /// The library's error for a name that is not an input.

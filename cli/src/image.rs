@@ -3,9 +3,13 @@
 use clap::{Args, ValueEnum};
 use image::{DynamicImage, imageops::FilterType};
 use onnxref::{DType, Dim, Tensor, ValueType};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Maximum number of pixels of a picture.
-const MAX_PIXELS: u64 = 1 << 28;
+/// Maximum number of pixels of a resized picture, and of what comes in between.
+const MAX_PIXELS: u64 = 1 << 26;
+
+/// Maximum memory of the decoder.
+const MAX_BYTES: u64 = 1 << 31;
 
 /// How pictures become tensors.
 #[derive(Debug, Args)]
@@ -17,16 +21,30 @@ pub(crate) struct Pictures {
     /// Subtract this from each channel of a picture
     ///
     /// Elements of float types are (pixel / 255 - mean) / std, those of integer types are the pixels, 0 to 255.
-    #[arg(long, value_name = "R,G,B", value_delimiter = ',', hide_short_help = true, allow_negative_numbers = true)]
+    #[arg(long, value_name = "R,G,B", value_delimiter = ',', value_parser = finite, hide_short_help = true, allow_negative_numbers = true)]
     mean: Vec<f32>,
 
     /// Then divide each channel of a picture by this
-    #[arg(long, value_name = "R,G,B", value_delimiter = ',', hide_short_help = true)]
+    #[arg(long, value_name = "R,G,B", value_delimiter = ',', value_parser = divisor, hide_short_help = true, allow_negative_numbers = true)]
     std: Vec<f32>,
 
     /// Resize pictures, by a triangle filter
     #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = size, hide_short_help = true)]
     resize: Option<(u32, u32)>,
+
+    /// Whether a picture was read.
+    #[arg(skip)]
+    used: AtomicBool,
+}
+
+impl Pictures {
+    /// Why the flags are wrong, if they say something of pictures and none was read.
+    pub(crate) fn unused(&self) -> Option<String> {
+        let flags =
+            [("--mean", !self.mean.is_empty()), ("--std", !self.std.is_empty()), ("--resize", self.resize.is_some())];
+        let (flag, _) = flags.into_iter().find(|(_, given)| *given && !self.used.load(Ordering::Relaxed))?;
+        Some(format!("{flag} is for pictures, but no input is one: give a .png or .jpg file with -i"))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
@@ -37,8 +55,49 @@ enum Layout {
 
 fn size(text: &str) -> Result<(u32, u32), String> {
     let size = text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
-    size.filter(|(width, height)| *width > 0 && *height > 0)
-        .ok_or_else(|| "expected a size such as 224x224".to_string())
+    let size = size.filter(|(width, height)| *width > 0 && *height > 0);
+    let (width, height): (u32, u32) = size.ok_or("expected a size such as 224x224")?;
+    match bounded(width, height) {
+        true => Ok((width, height)),
+        false => Err(format!("a picture may have {MAX_PIXELS} pixels at most")),
+    }
+}
+
+fn bounded(width: u32, height: u32) -> bool {
+    u64::from(width) * u64::from(height) <= MAX_PIXELS
+}
+
+fn finite(text: &str) -> Result<f32, String> {
+    let number = text.parse().ok().filter(|number: &f32| number.is_finite());
+    number.ok_or_else(|| "expected a finite number, such as 0.485".to_string())
+}
+
+fn divisor(text: &str) -> Result<f32, String> {
+    finite(text)
+        .ok()
+        .filter(|number| *number != 0.0)
+        .ok_or("expected a finite number other than 0, such as 0.229".into())
+}
+
+/// How many channels a picture may have.
+const CHANNELS: [usize; 3] = [1, 3, 4];
+
+/// The dimensions of a picture in a tensor of 2 to 4.
+struct Axes {
+    /// Two dimensions have none.
+    channels: Option<usize>,
+    height: Option<usize>,
+    width: Option<usize>,
+}
+
+impl Axes {
+    fn of(order: Layout, rank: usize) -> Axes {
+        let last = |count: usize| rank.checked_sub(count);
+        match order {
+            Layout::Nhwc if rank > 2 => Axes { channels: last(1), height: last(3), width: last(2) },
+            _ => Axes { channels: last(3), height: last(2), width: last(1) },
+        }
+    }
 }
 
 /// The tensor of a PNG or JPEG picture, for an input of this type and shape.
@@ -48,30 +107,61 @@ pub(crate) fn read(
     value_type: Option<&ValueType>,
     shape: Option<&[Dim]>,
 ) -> Result<Tensor, String> {
-    let mut reader =
-        image::ImageReader::new(std::io::Cursor::new(bytes)).with_guessed_format().map_err(|e| e.to_string())?;
-    let mut limits = image::Limits::default();
-    limits.max_alloc = Some(8 * MAX_PIXELS);
-    reader.limits(limits);
-    let picture = reader.decode().map_err(|e| e.to_string())?;
-    let picture = match pictures.resize {
-        Some((width, height)) if (width, height) != (picture.width(), picture.height()) => {
-            picture.resize_exact(width, height, FilterType::Triangle)
-        }
-        _ => picture,
-    };
+    pictures.used.store(true, Ordering::Relaxed);
     let dtype = value_type.map_or(Some(DType::Float), ValueType::dtype).ok_or("a picture is a tensor")?;
+    let float = matches!(dtype, DType::Float | DType::Double | DType::Float16);
+    let scaled = !pictures.mean.is_empty() || !pictures.std.is_empty();
+    if scaled && !float {
+        return Err(format!(
+            "--mean and --std are for inputs of type float32, float64 or float16, but the input is {dtype}"
+        ));
+    }
     let order = pictures.layout;
     let rank = shape.map_or(4, <[Dim]>::len);
     if !(2..=4).contains(&rank) {
         return Err(format!("a picture has 2 to 4 dimensions, but the input has {rank}"));
     }
-    let axis = if order == Layout::Nchw { rank.checked_sub(3) } else { rank.checked_sub(1).filter(|_| rank > 2) };
-    let declared =
-        axis.and_then(|axis| shape?.get(axis)).and_then(|dim| if let Dim::Fixed(n) = dim { Some(*n) } else { None });
-    let channels = if rank == 2 { 1 } else { declared.unwrap_or(3) };
-    let (width, height) = (picture.width() as usize, picture.height() as usize);
-    let pixels = pixels(picture, channels)?;
+    let axes = Axes::of(order, rank);
+    let fixed = |axis: Option<usize>| match shape?.get(axis?)? {
+        Dim::Fixed(size) => Some(*size),
+        _ => None,
+    };
+    let channels = if rank == 2 { 1 } else { fixed(axes.channels).unwrap_or(3) };
+    if !CHANNELS.contains(&channels) {
+        let other = if order == Layout::Nchw { Layout::Nhwc } else { Layout::Nchw };
+        let fits = fixed(Axes::of(other, rank).channels).is_some_and(|channels| CHANNELS.contains(&channels));
+        let name = if order == Layout::Nchw { "nhwc" } else { "nchw" };
+        let hint = if fits { format!(": --layout {name} says where they are") } else { String::new() };
+        return Err(format!("a picture has 1, 3 or 4 channels, but the input has {channels}{hint}"));
+    }
+
+    let mut reader =
+        image::ImageReader::new(std::io::Cursor::new(bytes)).with_guessed_format().map_err(|e| e.to_string())?;
+    let mut limits = image::Limits::default();
+    limits.max_alloc = Some(MAX_BYTES);
+    reader.limits(limits);
+    let picture = reader.decode().map_err(|e| e.to_string())?;
+    let (width, height) = pictures.resize.unwrap_or((picture.width(), picture.height()));
+    let declared = (fixed(axes.width), fixed(axes.height));
+    let wanted = (declared.0.unwrap_or(width as usize), declared.1.unwrap_or(height as usize));
+    if wanted != (width as usize, height as usize) {
+        let what = if pictures.resize.is_some() { "--resize gives" } else { "the picture is" };
+        let (w, h) = wanted;
+        return Err(format!("{what} {width}x{height}, but the input takes {w}x{h}: --resize {w}x{h} fits"));
+    }
+    let picture = if (width, height) == (picture.width(), picture.height()) {
+        picture
+    } else if bounded(picture.width(), height) {
+        picture.resize_exact(width, height, FilterType::Triangle)
+    } else {
+        return Err(format!(
+            "--resize {width}x{height} of a picture of {}x{} takes more than {MAX_PIXELS} pixels in between",
+            picture.width(),
+            picture.height()
+        ));
+    };
+    let (width, height) = (width as usize, height as usize);
+    let pixels = pixels(picture, channels);
     let sizes = match (order, rank) {
         (_, 2) => vec![height, width],
         (Layout::Nchw, 3) => vec![channels, height, width],
@@ -110,14 +200,11 @@ pub(crate) fn read(
 }
 
 /// The pixels row by row, the channels of each together.
-fn pixels(picture: DynamicImage, channels: usize) -> Result<Vec<u8>, String> {
+fn pixels(picture: DynamicImage, channels: usize) -> Vec<u8> {
     match channels {
-        1 => Ok(picture.into_luma8().into_raw()),
-        3 => Ok(picture.into_rgb8().into_raw()),
-        4 => Ok(picture.into_rgba8().into_raw()),
-        _ => Err(format!(
-            "a picture has 1, 3 or 4 channels, but the input has {channels} (--layout says where they are)"
-        )),
+        1 => picture.into_luma8().into_raw(),
+        4 => picture.into_rgba8().into_raw(),
+        _ => picture.into_rgb8().into_raw(),
     }
 }
 

@@ -1,8 +1,10 @@
 //! NumPy's `.npy` files: bool, integers, float16 to double, complex, and strings as `<U`.
 
 use onnxref::{DType, Tensor};
+use std::borrow::Cow;
 
-const MAGIC: &[u8] = b"\x93NUMPY";
+/// What files start with.
+pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// NumPy's own limit on a header.
 const MAX_HEADER: usize = 10_000;
@@ -21,9 +23,17 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Tensor, String> {
     let shape: Option<Vec<usize>> = shape.into_iter().map(|dim| usize::try_from(dim).ok()).collect();
     let shape = shape.ok_or(TOO_LARGE)?;
     let need = shape.iter().try_fold(size, |n, &dim| n.checked_mul(dim)).ok_or(TOO_LARGE)?;
-    if data.len() != need {
-        let got = data.len();
-        return Err(format!("its elements take {got} bytes: '{descr}' of shape {shape:?} takes {need}"));
+    let before = bytes.len() - data.len();
+    match data.len().checked_sub(need) {
+        Some(0) => {}
+        Some(more) => {
+            return Err(format!("it has {more} bytes after its elements: '{descr}' of shape {shape:?} takes {need}"));
+        }
+        None => {
+            let whole = before.saturating_add(need);
+            let (got, what) = (bytes.len(), format!("'{descr}' of shape {shape:?}"));
+            return Err(format!("it is cut short: it ends after {got} of {whole} bytes ({what})"));
+        }
     }
     let mut elements = if fortran { row_major(data, &shape, size) } else { data.to_vec() };
     if big {
@@ -38,23 +48,27 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Tensor, String> {
 
 /// Writes a tensor as a file.
 pub(crate) fn write(tensor: &Tensor) -> Result<Vec<u8>, String> {
+    let (header, elements) = parts(tensor)?;
+    Ok([&header, &*elements].concat())
+}
+
+/// The bytes of a file before its elements, and the elements.
+pub(crate) fn parts(tensor: &Tensor) -> Result<(Vec<u8>, Cow<'_, [u8]>), String> {
     let (kind, elements) = match tensor.strings() {
         Ok(strings) => {
             let strings: Vec<&str> = strings.collect();
             // NumPy has no strings of no characters.
             let longest = strings.iter().map(|s| s.chars().count()).max().unwrap_or(0).max(1);
-            (format!("<U{longest}"), unicode(&strings, longest)?)
+            (format!("<U{longest}"), unicode(&strings, longest)?.into())
         }
         Err(_) => {
             let kind = type_string(tensor.dtype()).ok_or_else(|| {
                 format!("NumPy has no {}, so a .npy file can't hold it: write a .pb file", tensor.dtype())
             })?;
-            (kind.to_string(), tensor.bytes().to_vec())
+            (kind.to_string(), Cow::from(tensor.bytes()))
         }
     };
-    let mut file = start(&kind, tensor.shape())?;
-    file.extend(elements);
-    Ok(file)
+    Ok((start(&kind, tensor.shape())?, elements))
 }
 
 /// The bytes before the elements.
@@ -75,7 +89,7 @@ const TOO_LARGE: &str = "its shape is too large";
 
 /// The header of a file, and its elements.
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
-    const CUT: &str = "it is not a .npy file, or is cut short";
+    const CUT: &str = "it is cut short: it ends in its header";
     let rest = bytes.strip_prefix(MAGIC).ok_or("it is not a .npy file")?;
     let (version, rest) = rest.split_first_chunk().ok_or(CUT)?;
     let (len, rest) = match version {
@@ -288,12 +302,15 @@ fn unicode(strings: &[&str], longest: usize) -> Result<Vec<u8>, String> {
 
 fn unknown(descr: &str) -> String {
     let advice = match descr.get(1..2) {
-        Some("O") => ": save an array of numbers or str",
-        Some("S" | "a") => ": use .astype(str) in NumPy",
-        _ => "",
+        Some("O") => "save an array of numbers or str",
+        Some("S" | "a") => "use .astype(str) in NumPy",
+        _ => ALLOWED,
     };
-    format!("its elements are '{descr:.40}', which is not a tensor element type{advice}")
+    format!("its elements are '{descr:.40}', which is not a tensor element type: {advice}")
 }
+
+/// The element types of files, as NumPy names them.
+const ALLOWED: &str = "allowed bool, int8 to int64, uint8 to uint64, float16 to float64, complex64, complex128, str";
 
 const TYPES: [(DType, &str); 14] = [
     (DType::Bool, "|b1"),
@@ -476,11 +493,11 @@ mod tests {
         }
         for kind in ["u1", "=u1", "|u2", "|f4", "<f", "<f04", "<f3", "<i16", "<U", "<U-1", "<U+1", "<U01", "|U1", "<"] {
             let header = format!("{{'descr': '{kind}', {rest}}}");
-            let why = format!("its elements are '{kind}', which is not a tensor element type");
+            let why = format!("its elements are '{kind}', which is not a tensor element type: {ALLOWED}");
             assert_eq!(shown(&file(1, &header, &[0; 4])), why);
         }
         let long = format!("{{'descr': '{}', {rest}}}", "<".repeat(9000));
-        assert!(shown(&file(1, &long, &[])).len() < 120);
+        assert!(shown(&file(1, &long, &[])).len() < 220);
         let most = format!("<U{}", usize::MAX);
         assert!(shown(&array(&most, "False", "(1,)", &[])).contains(&most));
     }
@@ -492,11 +509,15 @@ mod tests {
             assert!(read(&good[..len]).is_err());
         }
         for (file, why) in [
-            (good[..11].to_vec(), "it is not a .npy file, or is cut short"),
+            (good[..11].to_vec(), "it is cut short: it ends in its header"),
             (b"PK\x03\x04".to_vec(), "it is not a .npy file"),
             (file(9, "{}", &[]), "unsupported version: (9, 0)"),
             (file(1, "{'descr': '<f4'}", &[]), "dict is missing key 'fortran_order'"),
-            (array("<f4", "False", "(3,)", &[0; 8]), "its elements take 8 bytes: '<f4' of shape [3] takes 12"),
+            (
+                array("<f4", "False", "(3,)", &[0; 8]),
+                "it is cut short: it ends after 76 of 80 bytes ('<f4' of shape [3])",
+            ),
+            (array("<f4", "False", "(1,)", &[0; 8]), "it has 4 bytes after its elements: '<f4' of shape [1] takes 4"),
             (array("|b1", "False", "(2,)", &[1, 2]), "element [1] is the byte 2, which is not a valid bool"),
             (array("<U1", "False", "(1,)", &[0, 0xd8, 0, 0]), "0xd800 is not a Unicode character"),
             (array("|u1", "False", "(-1,)", &[]), "dimension cannot be negative"),
@@ -510,12 +531,15 @@ mod tests {
             ),
             (
                 array("<M8[ns]", "False", "(1,)", &[0; 8]),
-                "its elements are '<M8[ns]', which is not a tensor element type",
+                &format!("its elements are '<M8[ns]', which is not a tensor element type: {ALLOWED}"),
             ),
-            (array("<f16", "False", "(1,)", &[0; 16]), "its elements are '<f16', which is not a tensor element type"),
+            (
+                array("<f16", "False", "(1,)", &[0; 16]),
+                &format!("its elements are '<f16', which is not a tensor element type: {ALLOWED}"),
+            ),
             (
                 array("<U0", "False", "(99999999999,)", &[]),
-                "its elements are '<U0', which is not a tensor element type",
+                &format!("its elements are '<U0', which is not a tensor element type: {ALLOWED}"),
             ),
             (array("<f8", "False", "(9223372036854775807, 2)", &[]), TOO_LARGE),
             (file(1, "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", &[0; 4]), STRUCTURED),

@@ -6,6 +6,7 @@ use crate::value::{Named, split};
 use crate::{interrupt, npy, npz, print};
 use onnxref::{Model, Outputs, Tensor, Value, quote};
 use onnxref_view::json::Described;
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
 use tempfile::NamedTempFile;
@@ -79,20 +80,29 @@ impl<'a> OutputFile<'a> {
         writable.map_err(|e| Failure::usage(format!("-o {}: the file can't be written: {e}", text())))
     }
 
-    fn encode(&self, outputs: &Outputs) -> Result<Vec<u8>, Failure> {
+    fn encode<'v>(&self, outputs: &'v Outputs) -> Result<Content<'v>, Failure> {
         let chosen = outputs.iter().filter(|(name, _)| self.name.is_none_or(|own| own == *name));
         let chosen: Vec<(&str, &Value)> = chosen.collect();
         let tensors = || chosen.iter().map(|(name, value)| Ok((*name, tensor(value)?))).collect::<Result<Vec<_>, _>>();
         let written = match (self.form, chosen.as_slice()) {
-            (Form::Npz, _) => tensors().and_then(npz::write),
-            (Form::Pb, [(name, value)]) => Ok(value.to_proto_bytes(name)),
-            (Form::Npy, [(_, value)]) => tensor(value).and_then(npy::write),
-            (Form::Json, [(_, value)]) => serde_json::to_vec(&Described(value)).map_err(|e| e.to_string()),
+            (Form::Npz, _) => tensors().and_then(npz::write).map(whole),
+            (Form::Pb, [(name, value)]) => Ok(whole(value.to_proto_bytes(name))),
+            (Form::Npy, [(_, value)]) => {
+                tensor(value).and_then(npy::parts).map(|(header, elements)| [header.into(), elements])
+            }
+            (Form::Json, [(_, value)]) => serde_json::to_vec(&Described(value)).map(whole).map_err(|e| e.to_string()),
             _ => Err("there is no such output".to_string()),
         };
         let what = self.name.map_or("the outputs".to_string(), |name| format!("output {}", quote(name)));
         written.map_err(|why| Failure::usage(format!("{what} to {}: {why}", print::path(self.path))))
     }
+}
+
+/// The parts of a file, one after the other.
+type Content<'a> = [Cow<'a, [u8]>; 2];
+
+fn whole<'a>(bytes: impl Into<Cow<'a, [u8]>>) -> Content<'a> {
+    [bytes.into(), Cow::Borrowed(&[])]
 }
 
 fn tensor(value: &Value) -> Result<&Tensor, String> {
@@ -102,22 +112,26 @@ fn tensor(value: &Value) -> Result<&Tensor, String> {
 /// Writes the files: see [`save`]. All are encoded before the first is written.
 pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), Failure> {
     let contents = files.iter().map(|file| Ok((file.path, file.encode(outputs)?))).collect::<Result<Vec<_>, _>>()?;
-    save(&contents)
+    save_parts(&contents)
 }
 
 /// Writes files, each completely or not at all: all are written to temporary files (`.onnxref-*`) beside their places
 /// before the first is moved there. An interruption removes the temporary files. `-` is standard output.
 pub(crate) fn save(files: &[(&str, Vec<u8>)]) -> Result<(), Failure> {
+    save_parts(&files.iter().map(|(path, bytes)| (*path, whole(bytes.as_slice()))).collect::<Vec<_>>())
+}
+
+fn save_parts(files: &[(&str, Content<'_>)]) -> Result<(), Failure> {
     let failed = |path: &str, e: io::Error| Failure::new(RUN, format!("{}: {e}", print::path(path)));
     let mut written = Vec::new();
-    for (path, bytes) in files {
+    for (path, content) in files {
         match *path {
-            STDOUT => Stdout.write_all(bytes).map_err(|e| failed("standard output", e))?,
-            path => written.push((path, beside(Path::new(path), bytes).map_err(|e| failed(path, e))?)),
+            STDOUT => in_pieces(&mut Stdout, content).map_err(|e| failed("standard output", e))?,
+            path => written.push((path, beside(Path::new(path), content).map_err(|e| failed(path, e))?)),
         }
     }
     for (path, temporary) in written {
-        temporary.persist(path).map_err(|e| failed(path, e.error))?;
+        interrupt::commit(|| temporary.persist(path)).map_err(|e| failed(path, e.error))?;
     }
     Ok(())
 }
@@ -131,7 +145,20 @@ pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
     }
 }
 
-fn beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
+/// Writes piece by piece. The system removes a file only when no write to it is under way, so an interruption would wait
+/// for all of a large one.
+fn in_pieces(to: &mut impl Write, content: &Content<'_>) -> io::Result<()> {
+    for piece in content.iter().flat_map(|part| part.chunks(PIECE)) {
+        interrupt::point();
+        to.write_all(piece)?;
+    }
+    to.flush()
+}
+
+/// The size of a piece.
+const PIECE: usize = 1 << 20;
+
+fn beside(path: &Path, content: &Content<'_>) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // as for any new file, minus the umask
@@ -140,8 +167,7 @@ fn beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let mut file = builder.prefix(".onnxref-").tempfile_in(folder(path))?;
     names.push(file.path().to_path_buf());
     drop(names);
-    file.write_all(bytes)?;
-    file.flush()?;
+    in_pieces(&mut file, content)?;
     Ok(file)
 }
 
@@ -157,10 +183,30 @@ mod tests {
     #[test]
     fn an_interruption_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let files = ["a.pb", "b.pb"].map(|name| beside(&folder.path().join(name), b"content").unwrap());
+        let files = ["a.pb", "b.pb"].map(|name| beside(&folder.path().join(name), &whole(&b"content"[..])).unwrap());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
         interrupt::clean();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         drop(files);
+    }
+
+    #[test]
+    fn files_are_written_in_pieces() {
+        struct Sizes(Vec<usize>);
+        impl Write for Sizes {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.push(bytes.len());
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut sizes = Sizes(Vec::new());
+        in_pieces(&mut sizes, &[vec![1; 80].into(), vec![2; 2 * PIECE + 5].into()]).unwrap();
+        assert_eq!(sizes.0, [80, PIECE, PIECE, 5]);
+        // The elements of a tensor are not copied.
+        let tensor = Tensor::from(vec![1i64, 2]);
+        assert!(matches!(npy::parts(&tensor).unwrap().1, Cow::Borrowed(_)));
     }
 }

@@ -42,7 +42,12 @@ impl Random {
             DType::Bool => Tensor::new(dtype, shape, self.list(len, |it| it.below(1) as u8)),
             _ => match bounds_of(dtype) {
                 Some(bounds) => {
-                    let (least, most) = range.map_or((0, 1), |(least, most)| (least as i128, most as i128));
+                    // Inwards, so that every number is in the range.
+                    let inwards = |(least, most): Range| (least.ceil() as i128, most.floor() as i128);
+                    let (least, most) = range.map_or((0, 1), inwards);
+                    if let Some((low, high)) = range.filter(|_| least > most) {
+                        return Err(format!("no value of type {dtype} is in {low}..{high}"));
+                    }
                     if least < bounds.0 || most > bounds.1 {
                         return Err(format!("{least}..{most} is out of range for {dtype}: {}..{}", bounds.0, bounds.1));
                     }
@@ -127,6 +132,13 @@ mod tests {
         let [least, most] = [f32::min, f32::max].map(|f| all.iter().copied().reduce(f).unwrap());
         assert!((-3.0..-2.9).contains(&least) && (6.9..7.0).contains(&most), "{least} {most}");
         assert!(Random::new(3).tensor(DType::Int4, &[1], Some((100.0, 200.0))).is_err());
+        let tensor = Random::new(3).tensor(DType::Int64, &[1000], Some((-1.5, 1.5))).unwrap();
+        let all = tensor.as_slice::<i64>().unwrap();
+        assert_eq!((all.iter().min(), all.iter().max()), (Some(&-1), Some(&1)));
+        let tensor = Random::new(3).tensor(DType::Uint8, &[9], Some((0.5, 1.9))).unwrap();
+        assert_eq!(tensor.bytes(), [1; 9]);
+        let none = Random::new(3).tensor(DType::Int64, &[1], Some((0.2, 0.8)));
+        assert_eq!(none.unwrap_err(), "no value of type int64 is in 0.2..0.8");
         assert!(Random::new(3).tensor(DType::Float, &[usize::MAX, 2], None).is_err());
     }
 }

@@ -34,7 +34,7 @@ impl Format {
 
     /// The format of standard input, by its content.
     fn found(bytes: &[u8]) -> Format {
-        if bytes.starts_with(b"\x93NUMPY") {
+        if bytes.starts_with(npy::MAGIC) {
             Format::Npy
         } else if bytes.starts_with(b"\x89PNG") || bytes.starts_with(b"\xff\xd8\xff") {
             Format::Image
@@ -134,7 +134,9 @@ fn decode(bytes: Bytes, format: Format, wanted: Wanted<'_>, file: &str) -> Resul
             (tensor.map(Value::from).map_err(|error| format!("{error:#}")), "an encoded TensorProto")
         }
     };
-    value.map_err(|why| match guess(&bytes) {
+    // What starts as the format does is broken, not something else.
+    let own = format == Format::Npy && bytes.starts_with(npy::MAGIC);
+    value.map_err(|why| match guess(&bytes).filter(|_| !own) {
         Some(guess) => format!("{file}: expected {form}, but the file {guess}"),
         None => format!("{file}: {why}"),
     })
@@ -145,7 +147,7 @@ fn guess(bytes: &Bytes) -> Option<&'static str> {
     let starts = |magic: &[u8]| bytes.starts_with(magic);
     if bytes.is_empty() {
         Some("is empty")
-    } else if starts(b"\x93NUMPY") {
+    } else if starts(npy::MAGIC) {
         Some("seems to be a .npy file")
     } else if starts(b"PK\x03\x04") {
         Some("seems to be a zip archive, as .npz files are")

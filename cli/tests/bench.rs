@@ -272,6 +272,13 @@ fn a_slower_p50_fails_on_request_only() {
     assert_eq!(other.err, "");
     fs::write(&against, fs::read_to_string(&against).unwrap().replace("\"threads\":1", "\"threads\":64")).unwrap();
     assert_eq!(compare(&[]).err, "note: the number of threads differs: 64 before, 1 now\n");
+    let why = "the figures of --against are of 64 threads, but this run has 1: --threads 64 is the same";
+    check(compare(&["--max-ratio", "9"]), 2, "", &format!("error: --max-ratio: {why}\n"));
+    let path = bench_.text("model.onnx");
+    fs::write(&against, fs::read_to_string(&against).unwrap().replace(&path, "other.onnx")).unwrap();
+    assert!(compare(&[]).err.starts_with("note: the model differs: other.onnx before, "));
+    let why = format!("the figures of --against are of another model: other.onnx before, {path} now");
+    check(compare(&["--max-ratio", "9"]), 2, "", &format!("error: --max-ratio: {why}\n"));
 }
 
 #[test]
@@ -287,6 +294,8 @@ fn wrong_usage() {
         ("--against", &other, format!("{form} missing field `onnxref` at line 1 column 14")),
         ("--against", &none, io.to_string()),
         ("--save", &bench_.text("no/such.json"), "the file can't be written: ".into()),
+        ("--save", &"-".to_string(), "a file is needed: standard output gets the table".into()),
+        ("--trace", &"-".to_string(), "a file is needed: standard output gets the table".into()),
         ("--trace", &bench_.text(""), "the file can't be written: ".into()),
     ] {
         let ran = bench(&bench_, &[&FEEDS[..], &SHORT, &[flag, path]].concat());

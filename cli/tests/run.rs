@@ -248,7 +248,7 @@ fn a_data_set_as_input() {
     check(twice, 2, "", "error: input \"data\" is given twice\n");
     fs::write(bench.path("input_7.pb"), &tensor).unwrap();
     let more = bench.run(&["--inputs", &folder, "-i", "indices=0"]);
-    check(more, 2, "", "error: input_7.pb: the model has 2 inputs\n");
+    check(more, 2, "", &format!("error: {}: the model has 2 inputs\n", bench.text("input_7.pb")));
     let none = bench.run(&["--inputs", data("gather").to_str().unwrap()]);
     check(none, 2, "", &format!("error: --inputs {}: it has no input_0.pb\n", data("gather").to_str().unwrap()));
     assert_eq!(bench.run(&["--inputs", "no/such"]).code, Some(2));
@@ -268,6 +268,7 @@ fn files_that_are_something_else() {
         ("npy.pb", npy, "expected an encoded TensorProto, but the file seems to be a .npy file"),
         ("text.pb", b"[1, 2]", "expected an encoded TensorProto, but the file seems to be text"),
         ("model.npy", &gather(DType::Float), "expected a .npy file, but the file seems to be an ONNX model"),
+        ("cut.npy", npy, "it is cut short: it ends in its header"),
         ("empty.npy", b"", "expected a .npy file, but the file is empty"),
         ("zip.npy", b"PK\x03\x04", "expected a .npy file, but the file seems to be a zip archive, as .npz files are"),
         ("model.onnx", &gather(DType::Float), "the file's name must end with .pb, .npy, .json, .png or .jpg"),
@@ -337,4 +338,86 @@ fn a_closed_standard_output_is_no_error() {
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+/// A grey picture of 2 rows of 3 pixels, as PNG.
+fn grey() -> Vec<u8> {
+    let mut file = std::io::Cursor::new(Vec::new());
+    image::GrayImage::from_raw(3, 2, vec![0, 51, 102, 153, 204, 255])
+        .unwrap()
+        .write_to(&mut file, image::ImageFormat::Png)
+        .unwrap();
+    file.into_inner()
+}
+
+#[test]
+fn flags_of_pictures_that_cannot_be_followed() {
+    let dims = |sizes: &[u64]| sizes.iter().map(|size| bytes(1, &number(1, *size))).collect::<Vec<_>>().concat();
+    // An input of a shape that gives its elements in another order.
+    let bench = |dtype: u64, sizes: &[u64]| {
+        let tensor = bytes(2, &bytes(1, &[number(1, dtype), bytes(2, &dims(sizes))].concat()));
+        let graph =
+            [node("Identity", &["x"], "y"), bytes(11, &[bytes(1, b"x"), tensor].concat()), bytes(12, &bytes(1, b"y"))];
+        let bench = Bench::new(&[number(1, 8), bytes(7, &graph.concat()), bytes(8, &number(2, 13))].concat());
+        fs::write(bench.path("p.png"), grey()).unwrap();
+        bench
+    };
+    let input = |bench: &Bench| feed("x", bench.path("p.png"));
+    let [floats, bytes_, last] = [bench(1, &[1, 1, 2, 3]), bench(2, &[2, 3]), bench(1, &[1, 2, 3, 1])];
+    assert_eq!(floats.run(&["-i", &input(&floats)]).code, Some(0));
+    for (bench, flags, why) in [
+        (&floats, &["--resize", "5x4"][..], "--resize gives 5x4, but the input takes 3x2: --resize 3x2 fits"),
+        (
+            &bytes_,
+            &["--mean", "0.5"],
+            "--mean and --std are for inputs of type float32, float64 or float16, but the input is uint8",
+        ),
+        (&last, &[], "a picture has 1, 3 or 4 channels, but the input has 2: --layout nhwc says where they are"),
+    ] {
+        let ran = bench.run(&[&["-i", &input(bench)][..], flags].concat());
+        check(ran, 2, "", &format!("error: input \"x\": {}: {why}\n", bench.text("p.png")));
+    }
+    let small = self::Bench::new(&fs::read(bench(1, &[1, 1, 4, 4]).path("model.onnx")).unwrap());
+    fs::write(small.path("p.png"), grey()).unwrap();
+    let why = "the picture is 3x2, but the input takes 4x4: --resize 4x4 fits";
+    check(small.run(&["-i", &input(&small)]), 2, "", &format!("error: input \"x\": {}: {why}\n", small.text("p.png")));
+    for (flag, text, why) in [
+        ("--resize", "999999x999999", "a picture may have 67108864 pixels at most"),
+        ("--std", "0.5,0", "expected a finite number other than 0"),
+        ("--mean", "nan", "expected a finite number"),
+    ] {
+        let ran = floats.run(&["-i", &input(&floats), flag, text]);
+        assert!(ran.code == Some(2) && ran.err.contains(why), "{ran:?}");
+    }
+    for (flag, text) in [("--mean", "0.5"), ("--std", "0.5"), ("--resize", "3x2")] {
+        let ran = floats.run(&["-i", "x=[[[[1, 2, 3], [4, 5, 6]]]]", flag, text]);
+        let why = "is for pictures, but no input is one: give a .png or .jpg file with -i";
+        check(ran, 2, "", &format!("error: {flag} {why}\n"));
+    }
+}
+
+#[test]
+fn flags_of_random_values_that_cannot_be_followed() {
+    let dim = |name: &[u8]| bytes(1, &bytes(2, name));
+    let shape = bytes(2, &[dim(b"d\x1b[31m"), dim(b"n")].concat());
+    let tensor = bytes(2, &bytes(1, &[number(1, 7), shape].concat()));
+    let input = bytes(11, &[bytes(1, b"x"), tensor].concat());
+    let graph = [node("Identity", &["x"], "y"), input, bytes(12, &bytes(1, b"y"))].concat();
+    let bench = Bench::new(&[number(1, 8), bytes(7, &graph), bytes(8, &number(2, 13))].concat());
+    let run = |more: &[&str]| bench.run(&[&["--random"][..], more].concat());
+    for (flags, why) in [
+        (&["--range", "z=0..1"][..], r#"--range z=0..1: the model has no input "z"; its inputs: "x""#),
+        (&["--range", "x=0..1", "--range", "x=0..2"], r#"--range x=0..2: input "x" has a range already"#),
+        (&["--range", "0..1", "--range", "0..2"], "--range 0..2: all inputs have a range already"),
+        (&["--set", "n=1", "--set", "n=2"], r#"--set n=2: dimension "n" has a size already"#),
+        (&["--set", "m=1"], r"--set m=1: no input has this dimension; open dimensions: d\u{1b}[31m, n"),
+    ] {
+        check(run(flags), 2, "", &format!("error: {why}\n"));
+    }
+    let none = run(&["-q", "--range", "x=0.2..0.8"]);
+    check(none, 2, "", "error: input \"x\": no value of type int64 is in 0.2..0.8\n");
+    let notes = run(&["--range", "x=0.5..1.5"]);
+    assert_eq!(notes.code, Some(0));
+    let note = r#"note: dimension 0 of input "x" is 1: --set d\u{1b}[31m=SIZE changes it"#;
+    assert_eq!(notes.err.lines().next(), Some(note));
 }

@@ -94,12 +94,28 @@ fn plain_and_gzipped_archives() {
     fs::rename(folder.path().join("b.tar.gz"), &renamed).unwrap();
     assert_eq!(onnxref(["test", path(&renamed)]).code, Some(0));
 
-    for (name, bytes) in [("cut.tar", &tar[..1000]), ("cut.tar.gz", &gz[..100]), ("no.tar.xz", &b"no archive"[..])] {
+    let mut zip = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    zip.start_file("model.onnx", zip::write::SimpleFileOptions::default()).unwrap();
+    zip.write_all(b"content").unwrap();
+    let zip = zip.finish().unwrap().into_inner();
+    let xz = fs::read(data("onnx-1.23.2-node.tar.xz")).unwrap();
+    let mut text = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    text.write_all(&b"\x1b[31m".repeat(400)).unwrap();
+    let (cut, none) = ("the archive is cut short", "it is not a .zip, .tar, .tar.gz or .tar.xz file");
+    for (name, bytes, why) in [
+        ("cut.tar", &tar[..1000], cut),
+        ("cut.tar.gz", &gz[..100], cut),
+        ("cut.tar.xz", &xz[..10_000], cut),
+        ("cut.zip", &zip[..40], cut),
+        ("no.tar.xz", b"no archive", none),
+        ("no.tar", &b"\x1b[31m".repeat(400), none),
+        ("no.tar.gz", &text.finish().unwrap(), "what is compressed is not a .tar file"),
+    ] {
         let file = folder.path().join(name);
         fs::write(&file, bytes).unwrap();
         let ran = onnxref(["test", path(&file)]);
         assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{ran:?}");
-        assert!(ran.err.starts_with(&format!("error: {}: ", path(&file))) && ran.err.lines().count() == 1, "{ran:?}");
+        assert_eq!(ran.err, format!("error: {}: {why}\n", path(&file)));
     }
 }
 
@@ -137,6 +153,13 @@ fn failed_and_unsupported_cases() {
     let line = ran.out.lines().next().unwrap();
     let start = format!("FAILED {}: test_data_set_0: output \"y\" is ", path(&bad));
     assert!(line.starts_with(&start) && line.contains(" at [0, 0, 0, 0], expected 1000; 1 of "), "{line}");
+}
+
+#[test]
+fn a_report_needs_a_file() {
+    let why = "error: --junit -: a file is needed: standard output gets the results\n";
+    let ran = onnxref(["test", path(&data(CASE)), "--junit", "-"]);
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(2), "", why));
 }
 
 #[test]

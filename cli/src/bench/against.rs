@@ -3,6 +3,7 @@
 use super::report::{Comparison, OperatorFigures, Pair, Report, Runs};
 use crate::failure::Failure;
 use crate::print;
+use onnxref_view::counted;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -50,6 +51,23 @@ impl Comparison {
 }
 
 impl Earlier {
+    /// Refuses to judge by the figures of another model or number of threads.
+    pub(super) fn check(&self, model: &str, threads: usize) -> Result<(), Failure> {
+        let (before, now) = (print::path(&self.model), print::path(model));
+        let real = |path: &str| std::fs::canonicalize(path).ok();
+        let same = self.model == model || real(model).is_some_and(|path| real(&self.model) == Some(path));
+        if !same {
+            let why = format!("the figures of --against are of another model: {before} before, {now} now");
+            return Err(Failure::usage(format!("--max-ratio: {why}")));
+        }
+        if self.threads != threads {
+            let before = counted(self.threads, "thread");
+            let why = format!("the figures of --against are of {before}, but this run has {threads}");
+            return Err(Failure::usage(format!("--max-ratio: {why}: --threads {} is the same", self.threads)));
+        }
+        Ok(())
+    }
+
     /// What makes the figures hard to compare, a line each.
     pub(super) fn differences(&self, report: &Report) -> Vec<String> {
         let rows = [

@@ -76,6 +76,8 @@ pub(crate) struct Arguments {
     against: Option<PathBuf>,
 
     /// Fail if the p50 is more than R times that of --against
+    ///
+    /// Figures of another model or number of threads are refused.
     #[arg(long, value_name = "R", requires = "against", value_parser = ratio)]
     max_ratio: Option<f64>,
 
@@ -92,6 +94,9 @@ pub(crate) struct Arguments {
 
 pub(crate) fn bench(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
     let earlier = arguments.against.as_deref().map(against::read).transpose()?;
+    if let (Some((_, earlier)), Some(_)) = (&earlier, arguments.max_ratio) {
+        earlier.check(&shown(&arguments.model), threads(&arguments.loading))?;
+    }
     arguments.check_files()?;
     let start = Instant::now();
     let model = arguments.loading.load_as(&arguments.model, |options| options.optimize(!arguments.no_optimize))?;
@@ -157,6 +162,11 @@ impl Arguments {
     fn check_files(&self) -> Result<(), Failure> {
         for (flag, path) in [("--trace", &self.trace), ("--save", &self.save)] {
             let Some(path) = path else { continue };
+            if path == output::STDOUT {
+                return Err(Failure::usage(format!(
+                    "{flag} -: a file is needed: standard output gets the table, or with --json the figures"
+                )));
+            }
             let wrong = |e| format!("{flag} {}: the file can't be written: {e}", print::path(path));
             output::check_writable(Path::new(path)).map_err(|e| Failure::usage(wrong(e)))?;
         }

@@ -85,6 +85,10 @@ pub(crate) fn test(arguments: &Arguments, global: &Global) -> Result<u8, Failure
     let options = arguments.loading.options()?;
     let sources = source::sources(&arguments.path)?;
     if let Some(path) = &arguments.junit {
+        if path.as_os_str() == output::STDOUT {
+            let why = "--junit -: a file is needed: standard output gets the results";
+            return Err(Failure::usage(why));
+        }
         let unwritable = |e| Failure::usage(format!("--junit {}: {e}", print::path(&path.to_string_lossy())));
         output::check_writable(path).map_err(unwritable)?;
     }
