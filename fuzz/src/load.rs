@@ -1,9 +1,12 @@
-//! Bytes as a model file: loading terminates, and a loaded model runs on zeros.
+//! Bytes as a model file: an inspection and loading terminate, and a loaded model runs on zeros.
 
 use onnxref::{DType, Dim, Map, Model, Optional, Sequence, Tensor, Value, ValueType};
 
 pub fn run(bytes: &[u8]) {
     let options = Model::options().limits(crate::small_limits()).threads(1);
+    if let Some(error) = options.inspect_bytes(bytes.to_vec()).map_or_else(Some, |found| found.error) {
+        crate::check_error(&error);
+    }
     let model = match options.from_bytes(bytes.to_vec()) {
         Ok(model) => model,
         Err(error) => return crate::check_error(&error),

@@ -149,6 +149,32 @@ impl Case {
         Attempt { result: result.map(drop), early: false, load, run, took: start.elapsed() }
     }
 
+    /// How an inspection of the model differs from the attempt to load it: it has the same error, or ends at a limit.
+    fn inspection(&self, attempt: &Attempt) -> Vec<String> {
+        let Door::Model(bytes) = &self.door else { return Vec::new() };
+        let options = self.options.clone().limits(self.limits.clone());
+        let (inspected, peak) = peak_of(|| options.inspect_bytes(bytes.clone()));
+        let mut lines = Vec::new();
+        let error = match inspected {
+            Ok(found) => found.error,
+            Err(error) => Some(error),
+        };
+        let at_a_limit = error.as_ref().is_some_and(|error| error.kind() == Kind::Limit);
+        let refused = attempt.result.as_ref().err().filter(|_| self.feeds.is_none() || attempt.early);
+        let [own, of_load] = [error.as_ref(), refused].map(|error| error.map(ToString::to_string));
+        if own != of_load && !at_a_limit {
+            lines.push(format!("an inspection says {own:?}, and not {of_load:?}"));
+        }
+        let Limits { load_bytes, load_bytes_per_byte, .. } = self.limits;
+        let size = bytes.len() as u64;
+        let promised = load_bytes.saturating_add(load_bytes_per_byte.saturating_mul(2 * size + self.reads));
+        let taken = peak.bytes + size;
+        if taken > promised.max(size + BESIDE) {
+            lines.push(format!("an inspection takes {taken} bytes, and {promised} are promised"));
+        }
+        lines
+    }
+
     /// How an attempt differs from what should be.
     fn differences(&self, attempt: &Attempt) -> Vec<String> {
         let mut lines = Vec::new();
@@ -280,7 +306,11 @@ pub(crate) fn check(cases: impl IntoIterator<Item = Case>) {
             let attempted = case.clone();
             match on_thread(&title, stack, move || {
                 let attempt = attempted.attempt();
-                (attempted.differences(&attempt), attempt)
+                let mut differences = attempted.differences(&attempt);
+                if stack == SMALL_STACK {
+                    differences.extend(attempted.inspection(&attempt));
+                }
+                (differences, attempt)
             }) {
                 Ok((differences, attempt)) => {
                     lines.extend(differences);
