@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Kind, Result, quote};
 use crate::limits::{Budget, Limits};
 use crate::schema::Attribute;
-use crate::value::{Dim, DimsText, Value, ValueType};
+use crate::value::{Dim, DimsText, Fact, Value, ValueType};
 
 /// A graph as it was read, with what follows for its values.
 #[derive(Debug, Clone, Default)]
@@ -164,11 +164,8 @@ impl Graph {
     /// If the details take more memory than is left.
     pub(crate) fn details(mut draft: Draft, optimize: bool, limits: &Limits, budget: &Budget) -> Result<Details> {
         let error = infer::infer(&mut draft, &mut optimize.then(|| Fold::new(budget, limits)), budget).err();
-        let mut mismatches = Vec::new();
-        for node in &mut draft.nodes {
-            let fails = node.fails.take().map(|error| node.place.locate(error.with_kind(Kind::Model)));
-            mismatches.extend(fails.filter(|_| mismatches.len() < MISMATCHES));
-        }
+        let mut mismatches: Vec<Error> =
+            draft.nodes.iter().filter_map(|node| failure(node, &draft)).take(MISMATCHES).collect();
         find_mismatches(&draft, &mut mismatches);
         let mut graph = details(&mut draft, budget)?;
         if error.is_some() {
@@ -188,6 +185,14 @@ impl Graph {
         memory.slots = planned.slots;
         Ok(Details { graph, memory: Some(memory), notes: planned.notes, error, mismatches })
     }
+}
+
+/// Why a node fails whenever it runs, if its operator can tell.
+fn failure(node: &DraftNode, draft: &Draft) -> Option<Error> {
+    let fact = |id: &Option<Id>| draft.entries.get((*id)?.at()).map(|entry| &entry.fact);
+    let facts: Vec<Option<&Fact>> = node.inputs.iter().map(fact).collect();
+    let error = node.operator.as_ref()?.infer(&facts).err()?;
+    Some(node.place.locate(error.with_kind(Kind::Model)))
 }
 
 fn details(draft: &mut Draft, budget: &Budget) -> Result<GraphDetails> {

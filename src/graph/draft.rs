@@ -97,8 +97,6 @@ pub(crate) struct DraftNode {
     pub(super) open: bool,
     /// The types of the outputs, if they follow from the inputs.
     pub(super) known: SmallVec<[Option<ValueType>; 1]>,
-    /// Why it fails whenever it runs, if that is known.
-    pub(super) fails: Option<Error>,
 }
 
 impl DraftNode {
@@ -109,8 +107,8 @@ impl DraftNode {
         inputs: Ids,
         outputs: Ids,
     ) -> DraftNode {
-        let (operator, bodies, open, known, fails) = Default::default();
-        DraftNode { place, resolved, attributes, inputs, outputs, operator, bodies, open, known, fails }
+        let (operator, bodies, open, known) = Default::default();
+        DraftNode { place, resolved, attributes, inputs, outputs, operator, bodies, open, known }
     }
 
     /// The values that the node and its bodies read.

@@ -188,9 +188,7 @@ fn make(node: &mut DraftNode, entries: &[Entry], bodies: &[BodyFacts]) -> Result
     let operator = resolved.load(&node.attributes, &facts, node.outputs.len(), bodies)?;
     let types = checked?;
     // If this fails, the run fails too, and its error has the values.
-    let (inferred, fails) =
-        operator.infer(&facts).map_or_else(|error| (Vec::new(), Some(error)), |facts| (facts, None));
-    node.fails = fails;
+    let inferred = operator.infer(&facts).unwrap_or_default();
     node.operator = Some(operator);
     Ok((types, inferred))
 }
