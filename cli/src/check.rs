@@ -1,6 +1,6 @@
 //! `onnxref check`: whether a model is what the standard says.
 
-use crate::failure::{FAILED, Failure, RUN, explain};
+use crate::failure::{FAILED, Failure, explain};
 use crate::options::{Loading, shown};
 use crate::print::{self, Stdout};
 use crate::{Global, json, report};
@@ -45,8 +45,7 @@ pub(crate) fn check(arguments: &Arguments, global: &Global) -> Result<u8, Failur
         if global.json {
             json::line(&checked.document(&shown(path)))?;
         } else {
-            let printed = checked.print(&shown(path), global.verbose);
-            printed.map_err(|e| Failure::new(RUN, format!("standard output: {e}")))?;
+            checked.print(&shown(path), global.verbose).map_err(Failure::stdout)?;
         }
     }
     Ok(if valid { 0 } else { FAILED })

@@ -1,6 +1,7 @@
 //! Failures of the program, with their exit codes.
 
 use onnxref::{Error, Kind, Remedy};
+use std::io;
 
 /// A comparison failed.
 pub(crate) const FAILED: u8 = 1;
@@ -36,6 +37,11 @@ impl Failure {
     pub(crate) fn run(error: Error) -> Failure {
         let failure = Failure::new(RUN, explain(&error));
         Failure { error: Some(error), ..failure }
+    }
+
+    /// Standard output can't be written.
+    pub(crate) fn stdout(error: io::Error) -> Failure {
+        Failure::new(RUN, format!("standard output: {error}"))
     }
 
     /// The message and the lines below it.

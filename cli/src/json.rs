@@ -1,6 +1,6 @@
 //! JSON on standard output.
 
-use crate::failure::{Failure, LOAD, RUN, USAGE, explain};
+use crate::failure::{Failure, LOAD, USAGE, explain};
 use crate::print::Stdout;
 use onnxref_view::error::Fault;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 
 /// Prints a document on one line.
 pub(crate) fn line(document: &impl Serialize) -> Result<(), Failure> {
-    write(document).map_err(|e| Failure::new(RUN, format!("standard output: {e}")))
+    write(document).map_err(Failure::stdout)
 }
 
 fn write(document: &impl Serialize) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! `onnxref completions` and `onnxref man`: made from the same definitions as the help.
 
 use crate::Cli;
-use crate::failure::{Failure, RUN};
+use crate::failure::Failure;
 use crate::print::Stdout;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -31,7 +31,7 @@ pub(crate) struct Man {
 pub(crate) fn completions(arguments: &Completions) -> Result<u8, Failure> {
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "onnxref", &mut text);
-    Stdout.write_all(&text).map_err(lost)?;
+    Stdout.write_all(&text).map_err(Failure::stdout)?;
     Ok(0)
 }
 
@@ -39,11 +39,7 @@ pub(crate) fn man(arguments: &Man) -> Result<u8, Failure> {
     match &arguments.folder {
         Some(folder) => clap_mangen::generate_to(Cli::command(), folder)
             .map_err(|e| Failure::usage(format!("{}: {e}", crate::print::path(&folder.to_string_lossy()))))?,
-        None => clap_mangen::Man::new(Cli::command()).render(&mut Stdout).map_err(lost)?,
+        None => clap_mangen::Man::new(Cli::command()).render(&mut Stdout).map_err(Failure::stdout)?,
     }
     Ok(0)
-}
-
-fn lost(error: std::io::Error) -> Failure {
-    Failure::new(RUN, format!("standard output: {error}"))
 }

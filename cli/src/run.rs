@@ -2,14 +2,13 @@
 
 use crate::dump::Dump;
 use crate::expect::{Compared, Slack, expected};
-use crate::failure::{FAILED, Failure, RUN};
+use crate::failure::{FAILED, Failure};
 use crate::feeds::Feeding;
 use crate::options::Loading;
-use crate::watch::Watcher;
-use crate::{Global, json, output, print};
+use crate::{Global, json, output, print, watch};
 use clap::Args;
 use onnxref::conformance::Tolerance;
-use onnxref::{Error, Kind, Model, Outputs, Value, quote};
+use onnxref::{Error, Kind, Model, NodeInfo, Outputs, Value, quote};
 use onnxref_view::json::Described;
 use onnxref_view::plain;
 use serde::Serialize;
@@ -71,16 +70,20 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     let files = output::files(&arguments.output, &model)?;
     let expected = expected(&arguments.expect, &model)?;
     let inputs = arguments.feeding.inputs(&model)?.into_iter().collect();
-    let dump = dump.map(Dump::new).transpose()?;
-
-    let mut watcher = Watcher::new(model.nodes().len(), dump, until);
-    let ran = model.run_watched(inputs, &arguments.loading.cancel(), &mut watcher);
-    let (stopped, dump) = watcher.end();
-    let outputs = match (ran, &stopped) {
-        (Ok(_), None) if until.is_some() => return Err(no_node(&model, until.unwrap_or(""))),
-        (Err(_), Some(_)) => Outputs::default(),
-        (Ok(outputs), _) => outputs,
-        (Err(error), None) => return Err(failed(error)),
+    let (mut dump, mut stopped) = (dump.map(Dump::new).transpose()?, None);
+    let ran = watch::run(&model, inputs, &arguments.loading.cancel(), |node, depth, values| {
+        dump.as_mut().map_or(Ok(()), |dump| dump.add(node, depth, values))?;
+        if depth > 0 || !until.is_some_and(|until| is_called(until, node, values)) {
+            return Ok(());
+        }
+        stopped = Some(values.iter().map(|(name, value)| (name.to_string(), (*value).clone())).collect::<Vec<_>>());
+        Err(Error::new(Kind::Cancelled, "the run was stopped after a node"))
+    });
+    let outputs = match (ran, until) {
+        (Err(_), _) if stopped.is_some() => Outputs::default(),
+        (Err(error), _) => return Err(Failure::run(error)),
+        (Ok(_), Some(until)) => return Err(no_node(&model, until)),
+        (Ok(outputs), None) => outputs,
     };
     outputs.notes().iter().for_each(|text| print::note(text));
     output::write(&files, &outputs)?;
@@ -99,19 +102,18 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
         json::line(&Document { outputs: Named(&shown), expected: &compared })?;
     } else if !compared.is_empty() {
         let rows = compared.iter().map(|(name, compared)| [plain(name), compared.text()]);
-        print::table(["output", "compared with what is expected"], &[], rows).map_err(lost)?;
+        print::table(["output", "compared with what is expected"], &[], rows).map_err(Failure::stdout)?;
     } else if files.is_empty() {
-        print::values("output", &shown).map_err(lost)?;
+        print::values("output", &shown).map_err(Failure::stdout)?;
     }
     Ok(if compared.values().all(|compared| compared.equal) { 0 } else { FAILED })
 }
 
-fn lost(error: std::io::Error) -> Failure {
-    Failure::new(RUN, format!("standard output: {error}"))
-}
-
-fn failed(error: Error) -> Failure {
-    if error.kind() == Kind::Io { Failure::new(RUN, format!("{error:#}")) } else { Failure::run(error) }
+/// Whether a node, or one of the values that it gives, has a name; `#` and its index are one too.
+fn is_called(name: &str, node: NodeInfo<'_>, values: &[(&str, &Value)]) -> bool {
+    let index = name.strip_prefix('#').and_then(|index| index.parse().ok());
+    let is_index = node.function.is_none() && index == Some(node.index);
+    is_index || node.name == name || values.iter().any(|(value, _)| *value == name)
 }
 
 fn no_node(model: &Model, name: &str) -> Failure {

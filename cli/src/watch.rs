@@ -1,41 +1,29 @@
-//! What watches a run: progress, a dump of all values, the node to stop after.
+//! Running a model while every value is seen.
 
-use crate::dump::Dump;
 use crate::progress::Progress;
-use onnxref::{Error, Kind, NodeInfo, Result, Value, Watch};
+use onnxref::{Cancel, Inputs, Model, NodeInfo, Outputs, Result, Value, Watch};
 
-/// Watches a run. Only nodes of the graph itself count, not those of subgraphs.
-pub(crate) struct Watcher<'a> {
-    progress: Progress,
-    dump: Option<Dump<'a>>,
-    until: Option<Until<'a>>,
+/// Runs a model, with progress over its nodes. `each` sees the outputs of every node as it ends, and the number of nodes
+/// whose subgraphs are around it; its error ends the run.
+pub(crate) fn run(
+    model: &Model,
+    inputs: Inputs<'_>,
+    cancel: &Cancel,
+    each: impl FnMut(NodeInfo<'_>, usize, &[(&str, &Value)]) -> Result<()>,
+) -> Result<Outputs> {
+    let progress = Progress::new();
+    progress.expect(model.nodes().len());
+    model.run_watched(inputs, cancel, &mut Watcher { each, depth: 0, progress })
+}
+
+struct Watcher<F> {
+    each: F,
     /// The number of nodes that have started and not ended.
     depth: usize,
+    progress: Progress,
 }
 
-/// The node to stop after.
-struct Until<'a> {
-    name: &'a str,
-    /// Its outputs, once it has run.
-    outputs: Option<Vec<(String, Value)>>,
-}
-
-impl<'a> Watcher<'a> {
-    /// Watches a run of this number of nodes. `until` is the name of a node or one of its outputs, or `#` and its index.
-    pub(crate) fn new(nodes: usize, dump: Option<Dump<'a>>, until: Option<&'a str>) -> Watcher<'a> {
-        let until = until.map(|name| Until { name, outputs: None });
-        let progress = Progress::new();
-        progress.expect(nodes);
-        Watcher { progress, dump, until, depth: 0 }
-    }
-
-    /// The outputs of the node to stop after, if it has run; and the dump.
-    pub(crate) fn end(self) -> (Option<Vec<(String, Value)>>, Option<Dump<'a>>) {
-        (self.until.and_then(|until| until.outputs), self.dump)
-    }
-}
-
-impl Watch for Watcher<'_> {
+impl<F: FnMut(NodeInfo<'_>, usize, &[(&str, &Value)]) -> Result<()>> Watch for Watcher<F> {
     fn starts(&mut self, node: NodeInfo<'_>, _: &[Option<&Value>]) -> Result<()> {
         if self.depth == 0 {
             self.progress.message(&format!("nodes  {}", node.operator));
@@ -49,16 +37,6 @@ impl Watch for Watcher<'_> {
         if self.depth == 0 {
             self.progress.step();
         }
-        if let Some(dump) = &mut self.dump {
-            dump.add(node, self.depth, outputs)?;
-        }
-        let Some(until) = self.until.as_mut().filter(|_| self.depth == 0) else { return Ok(()) };
-        let index = until.name.strip_prefix('#').and_then(|index| index.parse().ok());
-        let named = node.name == until.name || outputs.iter().any(|(name, _)| *name == until.name);
-        if named || (node.function.is_none() && index == Some(node.index)) {
-            until.outputs = Some(outputs.iter().map(|(name, value)| (name.to_string(), (*value).clone())).collect());
-            return Err(Error::new(Kind::Cancelled, "the run was stopped after a node"));
-        }
-        Ok(())
+        (self.each)(node, self.depth, outputs)
     }
 }

@@ -23,6 +23,7 @@ pub(crate) struct LoadedModel {
     pub(crate) ir_version: i64,
     pub(crate) opsets: Vec<(String, i64)>,
     pub(crate) metadata: Vec<(String, String)>,
+    /// For an inspection.
     pub(crate) functions: Vec<FunctionInfo>,
 }
 

@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Kind, Result, quote};
 use crate::limits::{Budget, Limits};
 use crate::schema::Attribute;
-use crate::value::{Dim, DimsText, Fact, Value, ValueType};
+use crate::value::{Dim, DimsText, Value, ValueType};
 
 /// A graph as it was read, with what follows for its values.
 #[derive(Debug, Clone, Default)]
@@ -148,12 +148,16 @@ impl ValueDetails {
         Dim::sizes(self.shape.as_ref()?)
     }
 
+    /// The number of elements of the tensor, if its shape is known.
+    pub fn elements(&self) -> Option<u64> {
+        Some(self.sizes()?.iter().fold(1, |count: u64, size| count.saturating_mul(*size as u64)))
+    }
+
     /// The bytes of the tensor, if its shape is known. A string has none.
     pub fn bytes(&self) -> Option<u64> {
         let dtype = self.value_type.as_ref()?.dtype()?;
-        let bits = if dtype == DType::String { 0 } else { 8 * dtype.size() as u64 };
-        let len = self.sizes()?.iter().fold(1u64, |len, size| len.saturating_mul(*size as u64));
-        Some(len.saturating_mul(bits) / 8)
+        let size = if dtype == DType::String { 0 } else { dtype.size() as u64 };
+        Some(self.elements()?.saturating_mul(size))
     }
 }
 
@@ -189,9 +193,7 @@ impl Graph {
 
 /// Why a node fails whenever it runs, if its operator can tell.
 fn failure(node: &DraftNode, draft: &Draft) -> Option<Error> {
-    let fact = |id: &Option<Id>| draft.entries.get((*id)?.at()).map(|entry| &entry.fact);
-    let facts: Vec<Option<&Fact>> = node.inputs.iter().map(fact).collect();
-    let error = node.operator.as_ref()?.infer(&facts).err()?;
+    let error = node.operator.as_ref()?.infer(&infer::facts(node, &draft.entries)).err()?;
     Some(node.place.locate(error.with_kind(Kind::Model)))
 }
 

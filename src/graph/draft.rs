@@ -29,7 +29,7 @@ pub(super) struct Entry {
     pub(super) name: Arc<str>,
     pub(super) by: By,
     pub(super) fact: Fact,
-    /// The type and the shape that the model declares for a node's output.
+    /// The type that the model declares for a node's output; for an inspection, the shape too.
     pub(super) declared: Option<ValueType>,
     pub(super) declared_dims: Option<Box<[Dim]>>,
 }
@@ -360,7 +360,7 @@ impl Draft {
         }
     }
 
-    /// The type and the shape that the model declares for a value that a node produces.
+    /// The type, and maybe the shape, that the model declares for a value that a node produces.
     pub(crate) fn declare(&mut self, id: Id, value_type: ValueType, dims: Option<Vec<Dim>>) {
         let Some(entry) = self.entries.get_mut(id.at()) else { return };
         entry.declared_dims = entry.declared_dims.take().or(dims.map(Vec::into_boxed_slice));

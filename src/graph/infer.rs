@@ -171,14 +171,18 @@ impl Unknown {
     }
 }
 
+/// What is known about the inputs of a node.
+pub(super) fn facts<'a>(node: &DraftNode, entries: &'a [Entry]) -> SmallVec<[Option<&'a Fact>; 4]> {
+    node.inputs.iter().map(|id| entries.get((*id)?.at()).map(|entry| &entry.fact)).collect()
+}
+
 /// Checks the node against the schema and makes its operator. Returns the types of its outputs, and what the operator
 /// infers for them.
 fn make(node: &mut DraftNode, entries: &[Entry], bodies: &[BodyFacts]) -> Result<(Types, Vec<Fact>)> {
     let Some(resolved) = &node.resolved else { return Ok(Default::default()) };
     let schema = &resolved.schema;
     types::check_arity(schema, node.inputs.iter().map(Option::is_some), node.outputs.iter().map(Option::is_some))?;
-    let fact = |id: &Option<Id>| entries.get((*id)?.at()).map(|entry| &entry.fact);
-    let facts: SmallVec<[Option<&Fact>; 4]> = node.inputs.iter().map(fact).collect();
+    let facts = facts(node, entries);
     let given = facts.iter().map(|fact| Some(fact.as_ref()?.value_type.clone()));
     let checked = types::check(schema, given, node.outputs.len());
     if resolved.is_missing() {

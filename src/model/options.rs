@@ -239,11 +239,19 @@ impl LoadOptions {
     }
 
     /// Reads the model into a draft. `read` says whether the file was read into memory, not mapped.
-    fn draft(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<LoadedModel> {
+    /// `details` asks for what only an inspection shows.
+    fn draft(
+        &self,
+        file: Bytes,
+        path: Option<&Path>,
+        read: bool,
+        details: bool,
+        files: &ModelFiles,
+    ) -> Result<LoadedModel> {
         let mut loaded = if openvino::is_ir(&file) {
             openvino::load(&file, path, &self.registry, files)?
         } else {
-            onnx::load(file, read, &self.registry, files)?
+            onnx::load(file, read, details, &self.registry, files)?
         };
         for (name, size) in &self.dimensions {
             if !loaded.draft.set_dimension(name, *size) {
@@ -257,7 +265,7 @@ impl LoadOptions {
     }
 
     fn parse(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<Model> {
-        let mut loaded = self.draft(file, path, read, files)?;
+        let mut loaded = self.draft(file, path, read, false, files)?;
         let draft = std::mem::take(&mut loaded.draft);
         let graph = Graph::new(draft, self.optimize, &self.limits, &files.budget)?;
         Ok(Model::new(loaded, graph, self.threads.unwrap_or(usize::MAX), self.limits.clone()))
@@ -265,7 +273,7 @@ impl LoadOptions {
 
     fn examine(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<Inspection> {
         let len = file.len() as u64;
-        let mut loaded = self.draft(file, path, read, files)?;
+        let mut loaded = self.draft(file, path, read, true, files)?;
         // The details are beside the draft.
         files.budget.allow_for(len);
         let draft = std::mem::take(&mut loaded.draft);

@@ -70,7 +70,7 @@ impl Functions {
                 return Err(Error::model(format!("functions #{first} and #{second} are both called {label}")));
             }
             let text = name.len() + domain.len() + overload.len();
-            files.budget.take((2 * size_of::<Function>() + 512 + 4 * text) as u64)?;
+            files.budget.take((2 * size_of::<Function>() + 256 + 2 * text) as u64)?;
             functions.places.entry(name).or_default().push(functions.list.len());
             functions.list.push(Function {
                 proto: proto.clone(),
@@ -101,17 +101,19 @@ impl Functions {
     }
 
     /// Each function, in the order of the file.
-    pub(super) fn infos(&self) -> Vec<FunctionInfo> {
-        let mut infos: Vec<(usize, FunctionInfo)> = Vec::new();
-        for (name, places) in &self.places {
-            for (place, function) in places.iter().filter_map(|place| Some((*place, self.list.get(*place)?))) {
-                let Function { domain, overload, nodes, .. } = function;
-                let (domain, overload) = (domain.clone(), overload.clone());
-                infos.push((place, FunctionInfo { domain, name: name.clone(), overload, nodes: *nodes }));
+    pub(super) fn into_infos(self, budget: &Budget) -> Result<Vec<FunctionInfo>> {
+        let mut names = vec![String::new(); self.list.len()];
+        for (name, places) in self.places {
+            for place in places {
+                budget.take((size_of::<FunctionInfo>() + name.len()) as u64)?;
+                names.get_mut(place).into_iter().for_each(|own| own.clone_from(&name));
             }
         }
-        infos.sort_by_key(|(place, _)| *place);
-        infos.into_iter().map(|(_, info)| info).collect()
+        let info = |(name, function)| {
+            let Function { domain, overload, nodes, .. } = function;
+            FunctionInfo { domain, name, overload, nodes }
+        };
+        Ok(names.into_iter().zip(self.list).map(info).collect())
     }
 
     /// The place of a function.

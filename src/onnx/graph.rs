@@ -22,8 +22,14 @@ use std::sync::Arc;
 const IR_VERSIONS: std::ops::RangeInclusive<i64> = 1..=14;
 
 /// Reads a model whose bytes were read into memory (`read`) or mapped. The draft collects the faults; one that makes
-/// it useless to look for more is returned at once.
-pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFiles) -> Result<LoadedModel> {
+/// it useless to look for more is returned at once. `details` asks for what only an inspection shows.
+pub(crate) fn load(
+    file: Bytes,
+    read: bool,
+    details: bool,
+    registry: &Registry,
+    files: &ModelFiles,
+) -> Result<LoadedModel> {
     if file.is_empty() {
         return Err(Error::model("the model file is empty"));
     }
@@ -58,9 +64,12 @@ pub(crate) fn load(file: Bytes, read: bool, registry: &Registry, files: &ModelFi
         seen: HashSet::new(),
         open: Vec::new(),
         nodes: 0,
+        details,
     };
     loader.graph(graph, imports)?;
-    Ok(LoadedModel { functions: loader.functions.infos(), draft: loader.draft, ir_version, opsets, metadata })
+    let Loader { draft, functions, .. } = loader;
+    let functions = if details { functions.into_infos(&files.budget)? } else { Vec::new() };
+    Ok(LoadedModel { draft, ir_version, opsets, metadata, functions })
 }
 
 pub(super) fn decoded<M: Message + Default>(bytes: Bytes) -> Result<M> {
@@ -115,6 +124,8 @@ pub(super) struct Loader<'a> {
     pub(super) open: Vec<Around>,
     /// The number of nodes read so far, those of subgraphs included.
     pub(super) nodes: u64,
+    /// Declared shapes are kept.
+    details: bool,
 }
 
 impl Loader<'_> {
@@ -147,7 +158,7 @@ impl Loader<'_> {
         for info in &outputs {
             if let Some(value_type) = info.value_type.clone() {
                 let id = self.value(scope, &info.name)?;
-                self.draft.declare(id, value_type, info.shape.clone());
+                self.draft.declare(id, value_type, info.shape.clone().filter(|_| self.details));
             }
         }
         for info in parts.declared {
@@ -155,7 +166,8 @@ impl Loader<'_> {
             if let (Some(name), Some(value_type)) = (&info.name, types::declared(&info)) {
                 let (id, files) = (self.value(scope, name)?, self.files);
                 // What can't be read isn't checked.
-                let dims = types::declared_dims(&info, &files.limits, &files.budget).unwrap_or_default();
+                let dims = || types::declared_dims(&info, &files.limits, &files.budget).unwrap_or_default();
+                let dims = if self.details { dims() } else { None };
                 self.draft.declare(id, value_type, dims);
             }
         }

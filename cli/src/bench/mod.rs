@@ -142,9 +142,7 @@ pub(crate) fn bench(arguments: &Arguments, global: &Global) -> Result<u8, Failur
     }
     match global.json {
         true => json::line(&report)?,
-        false => {
-            text::print(&report, global.verbose).map_err(|e| Failure::new(RUN, format!("standard output: {e}")))?
-        }
+        false => text::print(&report, global.verbose).map_err(Failure::stdout)?,
     }
     Ok(arguments.verdict(&report))
 }

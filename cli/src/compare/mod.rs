@@ -3,17 +3,16 @@
 mod lineage;
 mod report;
 
-use crate::Global;
 use crate::dump::Dumped;
 use crate::expect::{Compared, Slack};
 use crate::failure::{FAILED, Failure, NOTHING};
 use crate::feeds::{Feeding, Feeds};
 use crate::options::Loading;
-use crate::progress::Progress;
+use crate::{Global, watch};
 use clap::Args;
 use lineage::Lineage;
 use onnxref::conformance::Tolerance;
-use onnxref::{LoadOptions, Model, NodeInfo, Outputs, Value, Watch, quote};
+use onnxref::{Error, Kind, LoadOptions, Model, Outputs, Value, quote};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -44,51 +43,48 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
-    let Arguments { a, b, feeding, loading, .. } = arguments;
-    let plain = |options: LoadOptions| options.optimize(false);
-    let first = loading.load_as(a, plain)?;
+    let Arguments { a, b, feeding, loading, slack } = arguments;
+    // Without B the second model is the optimised one.
+    let (whole, second) = (|options: LoadOptions| options.optimize(false), b.as_deref().unwrap_or(a));
+    let first = loading.load_as(a, whole)?;
     let feeds = feeding.inputs(&first)?;
     let mut tolerance = Tolerance::default();
-    let (found, lineage) = match b {
-        Some(folder) if folder.is_dir() => {
-            let known = Known::Dumped(Dumped::open(folder)?);
-            let tolerance = arguments.slack.tolerance(tolerance);
-            let found = Found { sides: ["the folder", "A"], ..arguments.run(&first, &feeds, known, None, tolerance)? };
-            (found, Lineage::of(loading, a, plain)?)
-        }
-        Some(b) => {
-            let second = loading.load_as(b, plain)?;
-            let tolerance = arguments.slack.tolerance(tolerance);
-            let (known, outputs) = arguments.values(&first, &feeds)?;
-            let feeds = handed_over(&first, &second, &feeds)?;
-            let found = arguments.run(&second, &feeds, known, Some(&outputs), tolerance)?;
-            (found, Lineage::of(loading, b, plain)?)
-        }
-        None => {
-            (tolerance.rtol, tolerance.atol) = (0.0, 0.0);
-            let (known, outputs) = arguments.values(&first, &feeds)?;
-            let second = loading.load_as(a, |options| options)?;
-            let tolerance = arguments.slack.tolerance(tolerance);
-            let found = arguments.run(&second, &feeds, known, Some(&outputs), tolerance)?;
-            (found, Lineage::of(loading, a, |options| options)?)
-        }
+    if b.is_none() {
+        (tolerance.rtol, tolerance.atol) = (0.0, 0.0);
+    }
+    let tolerance = slack.tolerance(tolerance);
+    let (found, ran) = if second.is_dir() {
+        let known = Known::Dumped(Dumped::open(second)?);
+        let found = arguments.run(&first, &feeds, known, None, tolerance)?;
+        (Found { sides: ["the folder", "A"], ..found }, a.as_path())
+    } else {
+        let model = loading.load_as(second, |options| options.optimize(b.is_none()))?;
+        let (known, outputs) = arguments.values(&first, &feeds)?;
+        let feeds = handed_over(&first, &model, &feeds)?;
+        (arguments.run(&model, &feeds, known, Some(&outputs), tolerance)?, second)
     };
     if found.is_empty() {
         let hint = "values have the same name in both; `run --expect` compares a folder with output_0.pb, ..";
         return Err(Failure::new(NOTHING, format!("nothing was compared: no {hint}")));
     }
-    report::print(&found, &lineage, global)?;
+    // The graph is read again only if there is something to find in it.
+    let graph = || Lineage::of(loading, ran, b.is_none());
+    let lineage = if found.differing.is_empty() { None } else { Some(graph()?) };
+    report::print(&found, lineage.as_ref(), global)?;
     Ok(if found.differs() { FAILED } else { 0 })
 }
 
 impl Arguments {
-    /// All values of a run.
+    /// All values of a run, without those in subgraphs.
     fn values(&self, model: &Model, feeds: &Feeds<'_>) -> Result<(Known, Outputs), Failure> {
-        let mut keep = Keep { values: HashMap::new(), depth: 0, progress: Progress::new() };
-        keep.progress.expect(model.nodes().len());
+        let mut values = HashMap::new();
         let inputs = feeds.iter().cloned().collect();
-        let outputs = model.run_watched(inputs, &self.loading.cancel(), &mut keep).map_err(Failure::run)?;
-        Ok((Known::Values(keep.values), outputs))
+        let outputs = watch::run(model, inputs, &self.loading.cancel(), |_, depth, given| {
+            let given = given.iter().filter(|_| depth == 0);
+            values.extend(given.map(|(name, value)| (name.to_string(), (*value).clone())));
+            Ok(())
+        });
+        Ok((Known::Values(values), outputs.map_err(Failure::run)?))
     }
 
     /// Runs a model and compares its values with known ones.
@@ -100,13 +96,12 @@ impl Arguments {
         outputs: Option<&Outputs>,
         tolerance: Tolerance,
     ) -> Result<Found, Failure> {
-        let progress = Progress::new();
-        progress.expect(model.nodes().len());
-        let mut against =
-            Against { known, tolerance, found: Found { sides: ["A", "B"], ..Found::default() }, depth: 0, progress };
+        let mut found = Found { sides: ["A", "B"], known: known.len(), ..Found::default() };
         let inputs = feeds.iter().cloned().collect();
-        let got = model.run_watched(inputs, &self.loading.cancel(), &mut against).map_err(Failure::run)?;
-        let mut found = against.found;
+        let ran = watch::run(model, inputs, &self.loading.cancel(), |_, depth, given| {
+            given.iter().filter(|_| depth == 0).try_for_each(|(name, got)| found.add(name, got, &known, tolerance))
+        });
+        let got = ran.map_err(Failure::run)?;
         if let Some(outputs) = outputs {
             found.outputs = compare_outputs(&got, outputs, tolerance);
         }
@@ -189,6 +184,23 @@ struct Found {
 }
 
 impl Found {
+    /// Compares a value with the known one of its name.
+    fn add(&mut self, name: &str, got: &Value, known: &Known, tolerance: Tolerance) -> onnxref::Result<()> {
+        let Some(want) = known.get(name, got) else {
+            self.alone += 1;
+            return Ok(());
+        };
+        let want = want.map_err(|why| Error::new(Kind::Io, why))?;
+        let compared = Compared::new(got, &want, tolerance);
+        self.equal.insert(name.to_string(), compared.equal);
+        match (compared.equal, compared.exact) {
+            (true, true) => self.exact += 1,
+            (true, false) => self.close += 1,
+            (false, _) => self.differing.push((name.to_string(), compared)),
+        }
+        Ok(())
+    }
+
     /// Whether nothing was compared.
     fn is_empty(&self) -> bool {
         self.equal.is_empty() && self.outputs.iter().all(|(_, compared)| compared.is_none())
@@ -198,68 +210,5 @@ impl Found {
     fn differs(&self) -> bool {
         let differs = |(_, compared): &(String, Option<Compared>)| compared.as_ref().is_none_or(|c| !c.equal);
         !self.differing.is_empty() || self.outputs.iter().any(differs)
-    }
-}
-
-/// Keeps all values of a run, without those in subgraphs.
-struct Keep {
-    values: HashMap<String, Value>,
-    depth: usize,
-    progress: Progress,
-}
-
-impl Watch for Keep {
-    fn starts(&mut self, _: NodeInfo<'_>, _: &[Option<&Value>]) -> onnxref::Result<()> {
-        self.depth += 1;
-        Ok(())
-    }
-
-    fn ends(&mut self, _: NodeInfo<'_>, outputs: &[(&str, &Value)]) -> onnxref::Result<()> {
-        self.depth -= 1;
-        if self.depth == 0 {
-            self.progress.step();
-            self.values.extend(outputs.iter().map(|(name, value)| (name.to_string(), (*value).clone())));
-        }
-        Ok(())
-    }
-}
-
-/// Compares the values of a run with known ones.
-struct Against {
-    known: Known,
-    tolerance: Tolerance,
-    found: Found,
-    depth: usize,
-    progress: Progress,
-}
-
-impl Watch for Against {
-    fn starts(&mut self, _: NodeInfo<'_>, _: &[Option<&Value>]) -> onnxref::Result<()> {
-        self.depth += 1;
-        Ok(())
-    }
-
-    fn ends(&mut self, _: NodeInfo<'_>, outputs: &[(&str, &Value)]) -> onnxref::Result<()> {
-        self.depth -= 1;
-        if self.depth > 0 {
-            return Ok(());
-        }
-        self.progress.step();
-        self.found.known = self.known.len();
-        for (name, got) in outputs {
-            let Some(want) = self.known.get(name, got) else {
-                self.found.alone += 1;
-                continue;
-            };
-            let want = want.map_err(|why| onnxref::Error::new(onnxref::Kind::Io, why))?;
-            let compared = Compared::new(got, &want, self.tolerance);
-            self.found.equal.insert(name.to_string(), compared.equal);
-            match (compared.equal, compared.exact) {
-                (true, true) => self.found.exact += 1,
-                (true, false) => self.found.close += 1,
-                (false, _) => self.found.differing.push((name.to_string(), compared)),
-            }
-        }
-        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use super::Found;
 use super::lineage::Lineage;
 use crate::expect::Compared;
-use crate::failure::{Failure, RUN};
+use crate::failure::Failure;
 use crate::print::Stdout;
 use crate::{Global, json, print};
 use onnxref::inspect::NodeDetails;
@@ -16,14 +16,15 @@ use std::io::{self, Write};
 /// Maximum number of nodes that are listed before the first difference.
 const MAX_NODES: usize = 12;
 
-pub(super) fn print(found: &Found, lineage: &Lineage, global: &Global) -> Result<(), Failure> {
+/// Prints what was found. `lineage` is known if a value differs.
+pub(super) fn print(found: &Found, lineage: Option<&Lineage>, global: &Global) -> Result<(), Failure> {
     if global.json {
         return json::line(&Document::new(found, lineage));
     }
-    text(found, lineage, global.verbose).map_err(|e| Failure::new(RUN, format!("standard output: {e}")))
+    text(found, lineage, global.verbose).map_err(Failure::stdout)
 }
 
-fn text(found: &Found, lineage: &Lineage, all: bool) -> io::Result<()> {
+fn text(found: &Found, lineage: Option<&Lineage>, all: bool) -> io::Result<()> {
     let mut out = Stdout;
     let compared = found.exact + found.close + found.differing.len();
     let Found { exact, close, differing, alone, known, outputs, .. } = found;
@@ -35,7 +36,7 @@ fn text(found: &Found, lineage: &Lineage, all: bool) -> io::Result<()> {
     )?;
     let ([known_by, run], only) = (found.sides, known.saturating_sub(compared));
     writeln!(out, "without a partner: {only} of {known_by}, {alone} of {run}")?;
-    if let Some((name, compared)) = differing.first() {
+    if let (Some((name, compared)), Some(lineage)) = (differing.first(), lineage) {
         writeln!(out, "\nThe first that differs, {}, {}", quote(name), compared.text())?;
         let nodes = lineage.before(name, &found.equal);
         writeln!(out, "\nNodes that lead to it from values that are equal:")?;
@@ -49,8 +50,7 @@ fn text(found: &Found, lineage: &Lineage, all: bool) -> io::Result<()> {
             [format!("  {}", label(node)), format!("gives {}", names.join(", ")), state.to_string()]
         };
         print::table(["  ", "", ""], &[], nodes.iter().skip(skipped).map(row))?;
-        let reads: Vec<String> =
-            lineage.node(name).map(|node| lineage.inputs(node).map(quote).collect()).unwrap_or_default();
+        let reads: Vec<String> = nodes.last().map(|node| lineage.inputs(node).map(quote).collect()).unwrap_or_default();
         writeln!(out, "\nThe last of them reads {}", reads.join(", "))?;
     }
     if !outputs.is_empty() {
@@ -111,10 +111,9 @@ struct Node<'a> {
     outputs: Vec<&'a str>,
 }
 
-impl<'a> Document<'a> {
-    fn new(found: &'a Found, lineage: &'a Lineage) -> Document<'a> {
-        let compared = found.exact + found.close + found.differing.len();
-        let node = |node: &'a NodeDetails| Node {
+impl<'a> Node<'a> {
+    fn new(node: &'a NodeDetails, lineage: &'a Lineage) -> Node<'a> {
+        Node {
             index: node.index,
             name: &node.name,
             operator: &node.operator,
@@ -122,11 +121,17 @@ impl<'a> Document<'a> {
             version: node.version,
             inputs: lineage.inputs(node).collect(),
             outputs: lineage.outputs(node).collect(),
-        };
-        let first = |(value, compared): &'a (String, Compared)| First {
+        }
+    }
+}
+
+impl<'a> Document<'a> {
+    fn new(found: &'a Found, lineage: Option<&'a Lineage>) -> Document<'a> {
+        let compared = found.exact + found.close + found.differing.len();
+        let first = |((value, compared), lineage): (&'a (String, Compared), &'a Lineage)| First {
             value,
             compared,
-            nodes: lineage.before(value, &found.equal).into_iter().map(node).collect(),
+            nodes: lineage.before(value, &found.equal).into_iter().map(|node| Node::new(node, lineage)).collect(),
         };
         Document {
             compared,
@@ -135,7 +140,7 @@ impl<'a> Document<'a> {
             differing: found.differing.len(),
             only_a: found.known.saturating_sub(compared),
             only_b: found.alone,
-            first: found.differing.first().map(first),
+            first: found.differing.first().zip(lineage).map(first),
             outputs: found.outputs.iter().map(|(name, compared)| (name.as_str(), compared)).collect(),
         }
     }

@@ -3,7 +3,7 @@
 mod lists;
 mod summary;
 
-use crate::failure::{Failure, RUN, explain};
+use crate::failure::{Failure, explain};
 use crate::options::{Loading, shown};
 use crate::print::Stdout;
 use crate::{Global, json, output, report};
@@ -81,7 +81,7 @@ pub(crate) fn inspect(arguments: &Arguments, global: &Global) -> Result<u8, Fail
         json::line(&inspection::Document::new(&found, explain))?;
         return Ok(0);
     }
-    text(arguments, global, &found).map(|()| 0).map_err(to_standard_output)
+    text(arguments, global, &found).map(|()| 0).map_err(Failure::stdout)
 }
 
 type Draw = fn(&onnxref::inspect::GraphDetails, &str) -> String;
@@ -134,8 +134,4 @@ fn text(arguments: &Arguments, global: &Global, found: &Inspection) -> io::Resul
 /// The name of the picture.
 fn name(path: &Path) -> String {
     path.file_name().map_or_else(|| shown(path), |name| shown(Path::new(name)))
-}
-
-fn to_standard_output(e: io::Error) -> Failure {
-    Failure::new(RUN, format!("standard output: {e}"))
 }

@@ -6,7 +6,7 @@ mod document;
 mod explain;
 mod types;
 
-use crate::failure::{Failure, RUN};
+use crate::failure::Failure;
 use crate::{Global, json, print};
 use about::About;
 use clap::Args;
@@ -56,7 +56,7 @@ pub(crate) fn ops(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
         ([operator], Some(_)) => explain::one(operator),
         (operators, _) => explain::list(operators, arguments.opset.is_some(), global.verbose),
     };
-    result.map_err(|e| Failure::new(RUN, format!("standard output: {e}")))?;
+    result.map_err(Failure::stdout)?;
     Ok(0)
 }
 

@@ -9,7 +9,7 @@ mod source;
 mod tally;
 
 use crate::expect::Slack;
-use crate::failure::{Failure, RUN};
+use crate::failure::Failure;
 use crate::options::Loading;
 use crate::print;
 use crate::progress::Progress;
@@ -20,7 +20,6 @@ use onnxref::conformance::Case;
 use record::{Record, Verdict};
 use select::Selection;
 use source::Source;
-use std::io;
 use std::path::PathBuf;
 use std::time::Instant;
 use tally::Tally;
@@ -100,7 +99,7 @@ pub(crate) fn test(arguments: &Arguments, global: &Global) -> Result<u8, Failure
     if global.json {
         json::line(&data::Document::new(&tally))?;
     } else {
-        tally.print().map_err(lost)?;
+        tally.print().map_err(Failure::stdout)?;
     }
     Ok(tally.exit_code(arguments.strict, arguments.min_cases))
 }
@@ -130,7 +129,7 @@ fn run(arguments: &Arguments, sources: &[Source], options: &LoadOptions, tally: 
             progress.step();
             record.map_or(Ok(()), |record| progress.aside(|| tally.add(record)))
         };
-        order::in_order(&cases, jobs, run, count).map_err(lost)?;
+        order::in_order(&cases, jobs, run, count).map_err(Failure::stdout)?;
     }
     Ok(())
 }
@@ -147,8 +146,4 @@ impl Arguments {
         let several = jobs > 1 && self.loading.threads.is_none();
         if several { options.clone().threads(1) } else { options.clone() }
     }
-}
-
-fn lost(error: io::Error) -> Failure {
-    Failure::new(RUN, format!("standard output: {error}"))
 }
