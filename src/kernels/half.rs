@@ -36,16 +36,17 @@ impl Half {
             Half::Bf16 => narrow_bf16(from, to),
         }
     }
+}
 
-    /// Rounds each number to one of 16 bits.
-    pub(crate) fn round(self, numbers: &mut [f32]) {
-        let mut bits = [0; 64];
-        for numbers in numbers.chunks_mut(bits.len()) {
-            let bits = bits.get_mut(..numbers.len()).unwrap_or(&mut []);
-            self.narrow(numbers, bits);
-            self.widen(bits, numbers);
-        }
-    }
+/// Rounds to odd: what f32 doesn't hold becomes the neighbour with the last bit set, so that rounding to 16 bits again gives
+/// what rounding once would.
+#[inline(always)]
+pub(crate) fn odd(number: f64) -> f32 {
+    let nearest = number as f32;
+    let back = f64::from(nearest);
+    // The order of magnitudes is that of the bits: the one before infinity is the greatest number, which is odd.
+    let toward_zero = nearest.to_bits() - u32::from(back.abs() > number.abs());
+    f32::from_bits(toward_zero | u32::from(back != number))
 }
 
 for_each_level! {

@@ -348,7 +348,7 @@ impl<T: Numbers> Plan<'_, T> {
                 }
             }
         }
-        rows::weigh(&self.attention, block, scores, line, kept)?;
+        rows::weigh(&self.attention, block, scores, line, kept, stop)?;
         let values = v.from(*batch, *head, 0).get(columns.start * v.layout.row..).unwrap_or(&[]);
         let values = Right::View(View { elements: values, row: v.layout.row, column: 1 });
         product(m, n, value_size, View::rows(&*scores, n), values).plan(alone).run(outputs, scratch, alone)?;

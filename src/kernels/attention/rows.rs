@@ -1,11 +1,12 @@
 //! What is done to the rows of a block: one for each query.
 
 use super::{Attention, Bias, Out, Stage};
-use crate::kernels::Stopped;
 use crate::kernels::cpu::for_each_level;
 use crate::kernels::functions::tanh;
+use crate::kernels::gemm;
 use crate::kernels::lanes::{Floating, Map, Softmax, Stored};
 use crate::kernels::number::Float;
+use crate::kernels::{Stop, Stopped};
 use std::ops::Range;
 
 /// Queries that are computed together. They share a head of keys.
@@ -19,8 +20,10 @@ pub(super) struct Block {
     pub(super) columns: Range<usize>,
 }
 
-/// Columns start and end at a multiple, so that sums of a row don't depend on the block: see [`Softmax`].
-const COLUMNS: usize = 32;
+/// Columns start at a block of a product, and end at one of the partial sums of [`Softmax`], so that the sums of a row don't
+/// depend on the block.
+const STARTS: usize = gemm::BLOCK;
+const ENDS: usize = 32;
 
 impl Block {
     /// All keys count as seen if their scores are kept before it matters.
@@ -39,8 +42,8 @@ impl Block {
                 .filter(|keys| !keys.is_empty())
                 .fold(all..0, |columns, keys| columns.start.min(keys.start)..columns.end.max(keys.end)),
         };
-        let end = columns.end.next_multiple_of(COLUMNS).min(all);
-        let columns = (columns.start / COLUMNS * COLUMNS).min(end)..end;
+        let end = columns.end.next_multiple_of(ENDS).min(all);
+        let columns = (columns.start / STARTS * STARTS).min(end)..end;
         Block { batch, head, rows, columns }
     }
 
@@ -82,7 +85,7 @@ impl<T: Floating> Bias<'_, T> {
 
 for_each_level! {
     /// Makes weights of the scores of a block, and writes the scores after a stage to the rows of `kept`.
-    pub(super) fn weigh<T: Floating>(attention: &Attention<'_, T>, block: &Block, scores: &mut [T], line: &mut [T], kept: Option<(Stage, Out<T>)>) -> Result<(), Stopped>
+    pub(super) fn weigh<T: Floating>(attention: &Attention<'_, T>, block: &Block, scores: &mut [T], line: &mut [T], kept: Option<(Stage, Out<T>)>, stop: Option<&Stop>) -> Result<(), Stopped>
         = weigh_body::<T>;
 }
 
@@ -93,6 +96,7 @@ fn weigh_body<T: Floating>(
     scores: &mut [T],
     line: &mut [T],
     kept: Option<(Stage, Out<T>)>,
+    stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
     let (sizes, n) = (&attention.sizes, block.columns.len());
     let mut rest = scores;
@@ -124,7 +128,7 @@ fn weigh_body<T: Floating>(
             let line = line.get_mut(..n).ok_or(Stopped::Misfit)?;
             attention.round.into_iter().for_each(|round| round(scores));
             line.copy_from_slice(scores);
-            Softmax.map(line, scores);
+            Softmax.map(line, scores, stop)?;
             attention.round.into_iter().for_each(|round| round(scores));
         } else {
             scores.fill(zero);
@@ -205,16 +209,25 @@ fn again<T: Floating>(
     weights: &[T],
     out: &mut [T],
 ) -> Result<(), Stopped> {
-    out.fill(T::of(0.0));
-    let seen = attention.seen(block.batch, query);
-    for (key, weight) in block.columns.clone().zip(weights).filter(|(key, _)| seen.contains(key)) {
-        if let Some(bias) = &attention.bias
-            && Bias::of(bias.rows.from(block.batch, head, query), bias.column, key) == T::LEAST
-        {
-            continue;
+    const PART: usize = 64;
+    let (seen, first) = (attention.seen(block.batch, query), block.columns.start);
+    let counts = |key: usize| {
+        let excluded =
+            |bias: &Bias<'_, T>| Bias::of(bias.rows.from(block.batch, head, query), bias.column, key) == T::LEAST;
+        seen.contains(&key) && !attention.bias.as_ref().is_some_and(excluded)
+    };
+    for (part, out) in out.chunks_mut(PART).enumerate() {
+        // The sums of the product: a block of keys after the other.
+        out.fill(T::of(0.0));
+        for (at, weights) in weights.chunks(gemm::BLOCK).enumerate() {
+            let mut sums = [T::of(0.0); PART];
+            for (key, weight) in (first + at * gemm::BLOCK..).zip(weights).filter(|(key, _)| counts(*key)) {
+                let value = attention.v.from(block.batch, block.head, key);
+                let value = value.get(part * PART..part * PART + out.len()).ok_or(Stopped::Misfit)?;
+                sums.iter_mut().zip(value).for_each(|(sum, value)| *sum = weight.mul_add(*value, *sum));
+            }
+            out.iter_mut().zip(sums).for_each(|(out, sum)| *out = if at == 0 { sum } else { *out + sum });
         }
-        let value = attention.v.from(block.batch, block.head, key).get(..out.len()).ok_or(Stopped::Misfit)?;
-        out.iter_mut().zip(value).for_each(|(out, value)| *out = weight.mul_add(*value, *out));
     }
     Ok(())
 }

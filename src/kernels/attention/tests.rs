@@ -116,7 +116,10 @@ impl Example {
             let mut scores: Vec<f32> = (0..keys)
                 .map(|key| {
                     let k = &k[of_k.at(batch, head / group, key)..][..size];
-                    q.iter().zip(k).fold(0.0, |sum, (q, k)| (q * 0.5).mul_add(*k, sum))
+                    let blocks = q.chunks(gemm::BLOCK).zip(k.chunks(gemm::BLOCK));
+                    let sum =
+                        |(q, k): (&[f32], &[f32])| q.iter().zip(k).fold(0.0, |sum, (q, k)| (q * 0.5).mul_add(*k, sum));
+                    blocks.map(sum).sum::<f32>()
                 })
                 .collect();
             let keep = |stage, scores: &[f32], kept: &mut [f32]| {
@@ -138,13 +141,17 @@ impl Example {
             keep(Stage::Biased, &scores, kept);
             let mut weights = vec![0.0; keys];
             if counts.contains(&true) {
-                Softmax.map(&scores, &mut weights);
+                Softmax.map(&scores, &mut weights, None).unwrap();
             }
             keep(Stage::Weights, &weights, kept);
             let out = &mut want[of_out.at(batch, head, query)..][..value_size];
-            for key in (0..keys).filter(|key| counts[*key]) {
-                let v = &v[of_v.at(batch, head / group, key)..][..value_size];
-                out.iter_mut().zip(v).for_each(|(out, v)| *out = weights[key].mul_add(*v, *out));
+            for first in (0..keys).step_by(gemm::BLOCK) {
+                let mut sums = vec![0.0; value_size];
+                for key in (first..keys.min(first + gemm::BLOCK)).filter(|key| counts[*key]) {
+                    let v = &v[of_v.at(batch, head / group, key)..][..value_size];
+                    sums.iter_mut().zip(v).for_each(|(sum, v)| *sum = weights[key].mul_add(*v, *sum));
+                }
+                out.iter_mut().zip(sums).for_each(|(out, sum)| *out += sum);
             }
         }
         let rows = Heads { elements: &bias, layout: Layout { batch: 0, head: 0, row: width } };

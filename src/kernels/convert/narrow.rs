@@ -5,7 +5,7 @@
 
 use super::{BLOCK, Exact, map, store};
 use crate::dtype::{DType, Small, Specials};
-use crate::kernels::half::Half;
+use crate::kernels::half::{Half, odd};
 use bytemuck::cast_slice_mut;
 
 /// How numbers become floats of at most 8 bits.
@@ -82,16 +82,6 @@ fn to_odd<'a>(numbers: Exact<'a>, room: &'a mut [f32; BLOCK]) -> &'a [f32] {
         }
     };
     room.get(..count).unwrap_or(&[])
-}
-
-/// Rounds to odd.
-#[inline(always)]
-fn odd(number: f64) -> f32 {
-    let nearest = number as f32;
-    let back = f64::from(nearest);
-    // The order of magnitudes is that of the bits: the one before infinity is the greatest number, which is odd.
-    let toward_zero = nearest.to_bits() - u32::from(back.abs() > number.abs());
-    f32::from_bits(toward_zero | u32::from(back != number))
 }
 
 /// Rounds to odd.

@@ -3,8 +3,8 @@
 #![allow(unsafe_code)] // blocks of one output are written by several threads, and tiles through pointers
 
 use super::pack::panel;
-use super::tile::{ABREAST, Tile};
-use super::{Operand, Plan, Product, Right};
+use super::tile::{ABREAST, Start, Tile};
+use super::{BLOCK, Number, Operand, Plan, Product, Right};
 use crate::kernels::cpu::for_each_level;
 use crate::kernels::{Resources, Stopped, parallel};
 use std::ops::Range;
@@ -68,8 +68,9 @@ impl<S: Operand> Plan<'_, S> {
         let (b, own) = rest.split_at_mut(b_room);
         // SAFETY: the block is a part of the output.
         let out = unsafe { out.0.add((block.matrix * m + rows.start) * n + columns.start) };
-        // What isn't stored as sums are has a room for them.
+        // What isn't stored as sums are has a room for them. A long row has one for the sums of a block of steps.
         let (sums, sums_row) = if out_room > 0 { (own.as_mut_ptr(), columns.len()) } else { (out.cast(), n) };
+        let by_steps = self.steps < k.min(BLOCK);
         let mut work = 0;
         for first in (0..k.max(1)).step_by(self.steps) {
             let steps = first..k.min(first + self.steps);
@@ -88,17 +89,36 @@ impl<S: Operand> Plan<'_, S> {
                 // SAFETY: the group is a part of the block, and packed if it is to be.
                 unsafe { if is_row { self.row(&part) } else { self.tiles(&part, &group) } }
             }
+            if by_steps && out_room > 0 && (steps.end.is_multiple_of(BLOCK) || steps.end == k) {
+                // SAFETY: the only row of the block, which is initialised after the first block of steps.
+                unsafe { self.add_block(out.cast(), own.get(..columns.len()).unwrap_or(&[]), steps.end <= BLOCK) }
+            }
         }
+        let (sums, sums_row) = if by_steps { (out.cast(), n) } else { (sums, sums_row) };
         for row in 0..rows.len() {
             // SAFETY: a row of the block, which is initialised now.
             let sums = unsafe { std::slice::from_raw_parts_mut(sums.add(row * sums_row), columns.len()) };
             self.finish(block.matrix * m + rows.start + row, columns.start, sums);
-            if out_room > 0 {
+            if out_room > 0 && !by_steps {
                 // SAFETY: a row of the block; it is not where the sums are.
                 S::narrow(sums, unsafe { std::slice::from_raw_parts_mut(out.add(row * n), columns.len()) });
             }
         }
         Ok(())
+    }
+
+    /// Adds the sums of a block of steps to those `before` it, unless they are the `first`.
+    ///
+    /// # Safety
+    /// As many elements from `before` on must be writable by this thread alone, and initialised unless these are the first.
+    unsafe fn add_block(&self, before: *mut S::Sum, sums: &[S::Sum], first: bool) {
+        for (at, sum) in sums.iter().enumerate() {
+            // SAFETY: the caller's.
+            unsafe {
+                let before = before.add(at);
+                before.write(if first { *sum } else { before.read().add(*sum) });
+            }
+        }
     }
 
     /// Packs the block's part of `a`: the rows of each tile, one tile after the other.
@@ -243,7 +263,12 @@ impl<S: Operand> Plan<'_, S> {
             b_step,
             out,
             out_row: part.sums_row,
-            first: steps.start == 0,
+            start: match steps.start {
+                0 => Start::Nothing,
+                _ if self.steps.is_multiple_of(BLOCK) => Start::Block,
+                at if at.is_multiple_of(BLOCK) => Start::Nothing,
+                _ => Start::Sum,
+            },
             next: b,
             next_step: 0,
             later: false,

@@ -22,6 +22,8 @@ pub(super) trait Lanes: Copy {
     unsafe fn store_some(self, to: *mut Self::Of, count: usize);
     /// `self * by + plus`, as [`Number::mul_add`]
     unsafe fn mul_add(self, by: Self, plus: Self) -> Self;
+    /// As [`Number::add`].
+    unsafe fn add(self, other: Self) -> Self;
 }
 
 /// `N` numbers for any processor.
@@ -71,6 +73,14 @@ impl<T: Number, const N: usize> Lanes for Plain<T, N> {
         }
         Plain(out)
     }
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        let mut out = self.0;
+        for (out, other) in out.iter_mut().zip(other.0) {
+            *out = out.add(other);
+        }
+        Plain(out)
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -81,7 +91,7 @@ pub(super) mod x86 {
     /// Implements [`Lanes`] by intrinsics.
     macro_rules! vectors {
         ($($(#[$doc:meta])* $name:ident($vector:ty): $count:literal of $of:ty;
-            $zero:expr, $splat:expr, $load:expr, $store:expr, $mask:expr, $load_some:expr, $store_some:expr, $mul_add:expr;)*) => {$(
+            $zero:expr, $splat:expr, $load:expr, $store:expr, $mask:expr, $load_some:expr, $store_some:expr, $mul_add:expr, $add:expr;)*) => {$(
             $(#[$doc])*
             #[derive(Debug, Clone, Copy)]
             pub(in super::super) struct $name($vector);
@@ -119,6 +129,10 @@ pub(super) mod x86 {
                 unsafe fn mul_add(self, by: Self, plus: Self) -> Self {
                     $name(unsafe { $mul_add(self.0, by.0, plus.0) })
                 }
+                #[inline(always)]
+                unsafe fn add(self, other: Self) -> Self {
+                    $name(unsafe { $add(self.0, other.0) })
+                }
             }
         )*};
     }
@@ -127,35 +141,35 @@ pub(super) mod x86 {
         /// 16 f32, with AVX-512.
         F32x16(__m512): 16 of f32;
             _mm512_setzero_ps, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps,
-            first_of_16, _mm512_maskz_loadu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps;
+            first_of_16, _mm512_maskz_loadu_ps, _mm512_mask_storeu_ps, _mm512_fmadd_ps, _mm512_add_ps;
         /// 8 f64, with AVX-512.
         F64x8(__m512d): 8 of f64;
             _mm512_setzero_pd, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd,
-            first_of_8, _mm512_maskz_loadu_pd, _mm512_mask_storeu_pd, _mm512_fmadd_pd;
+            first_of_8, _mm512_maskz_loadu_pd, _mm512_mask_storeu_pd, _mm512_fmadd_pd, _mm512_add_pd;
         /// 16 integers, with AVX-512.
         U32x16(__m512i): 16 of u32;
             _mm512_setzero_si512, _mm512_set1_epi32, _mm512_loadu_epi32, _mm512_storeu_epi32,
             first_of_16, _mm512_maskz_loadu_epi32, _mm512_mask_storeu_epi32,
-            |a, b, c| _mm512_add_epi32(_mm512_mullo_epi32(a, b), c);
+            |a, b, c| _mm512_add_epi32(_mm512_mullo_epi32(a, b), c), _mm512_add_epi32;
         /// 8 integers, with AVX-512.
         U64x8(__m512i): 8 of u64;
             _mm512_setzero_si512, _mm512_set1_epi64, _mm512_loadu_epi64, _mm512_storeu_epi64,
             first_of_8, _mm512_maskz_loadu_epi64, _mm512_mask_storeu_epi64,
-            |a, b, c| _mm512_add_epi64(_mm512_mullo_epi64(a, b), c);
+            |a, b, c| _mm512_add_epi64(_mm512_mullo_epi64(a, b), c), _mm512_add_epi64;
         /// 8 f32, with AVX2 and FMA.
         F32x8(__m256): 8 of f32;
             _mm256_setzero_ps, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps,
-            words, |mask, from| _mm256_maskload_ps(from, mask), _mm256_maskstore_ps, _mm256_fmadd_ps;
+            words, |mask, from| _mm256_maskload_ps(from, mask), _mm256_maskstore_ps, _mm256_fmadd_ps, _mm256_add_ps;
         /// 4 f64, with AVX2 and FMA.
         F64x4(__m256d): 4 of f64;
             _mm256_setzero_pd, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd,
-            long_words, |mask, from| _mm256_maskload_pd(from, mask), _mm256_maskstore_pd, _mm256_fmadd_pd;
+            long_words, |mask, from| _mm256_maskload_pd(from, mask), _mm256_maskstore_pd, _mm256_fmadd_pd, _mm256_add_pd;
         /// 8 integers, with AVX2.
         U32x8(__m256i): 8 of u32;
             _mm256_setzero_si256, _mm256_set1_epi32, |from: *const __m256i| _mm256_loadu_si256(from),
             |to: *mut __m256i, from| _mm256_storeu_si256(to, from),
             words, |mask, from| _mm256_maskload_epi32(from, mask), _mm256_maskstore_epi32,
-            |a, b, c| _mm256_add_epi32(_mm256_mullo_epi32(a, b), c);
+            |a, b, c| _mm256_add_epi32(_mm256_mullo_epi32(a, b), c), _mm256_add_epi32;
     }
 
     #[inline(always)]

@@ -1,8 +1,11 @@
 //! Products of matrices: `out[i, j] = sum over p of a[i, p] * b[p, j]`.
 //!
-//! Each sum starts at 0 and runs in the order of `p`, with one [`Number::mul_add`] a step. So the result is the same
-//! at each processor level, however the work is divided ([`plan`], [`block`]), and however operands are stored ([`pack`]).
-//! Tiles of the output stay in registers ([`tile`]).
+//! The steps of each [`BLOCK`] have a sum of their own, which starts at 0 and runs in the order of `p`, with one
+//! [`Number::mul_add`] a step; the sums of blocks are added in order. So the order depends on `k` alone: the result is the
+//! same at each processor level, however the work is divided ([`plan`], [`block`]), and however operands are stored
+//! ([`pack`]). Tiles of the output stay in registers ([`tile`]).
+//!
+//! A float32 product is off by at most (384 + k / 384) * 2^-24 of the sum of magnitudes, and by much less in most cases.
 //!
 //! ```ignore
 //! let plan = Product { m, k, n, a, b, batch: &[], epilogue: Epilogue::default() }.plan(resources);
@@ -24,6 +27,9 @@ pub(crate) use pack::{Packed, pack, packed_len};
 pub(crate) use plan::{Plan, scratch_for};
 
 use super::Stopped;
+
+/// Steps of `k` that are summed before they are added to those before.
+pub(crate) const BLOCK: usize = 384;
 
 /// `out[i, j] = sum over p of a[i, p] * b[p, j]`, for each matrix of a batch; then what the epilogue says.
 ///

@@ -12,6 +12,8 @@ pub(crate) trait Number: Pod + Send + Sync + Debug {
 
     /// `self * by + plus`: rounded once, or wrapping.
     fn mul_add(self, by: Self, plus: Self) -> Self;
+    /// The sum: rounded, or wrapping.
+    fn add(self, other: Self) -> Self;
 
     /// The kernel for this processor.
     fn kernel() -> Kernel<Self>;

@@ -3,17 +3,18 @@
 use super::block::{Block, Out};
 use super::pack::{MOST_WIDE, line_start};
 use super::tile::Kernel;
-use super::{Batch, Number, Operand, Product, Right, View};
+use super::{BLOCK, Batch, Number, Operand, Product, Right, View};
 use crate::kernels::{Resources, Stopped, parallel, volume};
 use smallvec::SmallVec;
 
 /// Steps of `k` that are done at once, so that what they read stays in the caches.
-const STEPS: usize = 384;
+const STEPS: usize = BLOCK;
 
 /// As [`STEPS`], for a single row: nothing is read twice.
-const ROW_STEPS: usize = 1 << 13;
+const ROW_STEPS: usize = 21 * BLOCK;
 
-/// As [`STEPS`], for a single row by a matrix with [long rows](LONG_ROW): so many of its rows are read side by side.
+/// As [`STEPS`], for a single row by a matrix with [long rows](LONG_ROW): so many of its rows are read side by side. A
+/// divisor of [`BLOCK`].
 const SIDE_BY_SIDE: usize = 8;
 
 /// Columns from which rows of `b` are long, and columns of a block then.
@@ -47,8 +48,11 @@ const WORTH_SHARING: usize = 1 << 17;
 pub(crate) fn scratch_for(m: usize, k: usize, n: usize) -> usize {
     let steps = k.min(STEPS);
     let of = |lanes: usize| lanes.saturating_mul(steps);
-    // A part of `a`, panels of `b`, and what both are rounded up by. A single column becomes a single row.
-    of(m).saturating_add(of(m.max(n)).min(GROUP.max(of(MOST_WIDE)))).saturating_add(3 * 16 + 64)
+    // A part of `a`, panels of `b`, sums of a long row, and what all are rounded up by. A single column becomes a single
+    // row.
+    let widest = m.max(n);
+    let panels = of(widest).min(GROUP.max(of(MOST_WIDE)));
+    of(m).saturating_add(panels).saturating_add(widest.min(LONG_BLOCK + MOST_WIDE)).saturating_add(3 * 16 + 64)
 }
 
 /// A product, divided: see [`Product::plan`].
@@ -108,7 +112,9 @@ impl<'a, S: Operand> Product<'a, S> {
             1 if !pack_b => ROW_STEPS,
             _ => STEPS,
         };
-        let steps = k.div_ceil(k.div_ceil(most).max(1)).max(1);
+        let steps = k.clamp(1, most);
+        // The sum of a block goes on over several steps, and is added to the output then.
+        let apart = !in_place || long_rows && k > BLOCK;
 
         let threads = parallel::threads(work, WORTH_SHARING, WORTH_WAKING, resources);
         let parts = match threads {
@@ -132,11 +138,8 @@ impl<'a, S: Operand> Product<'a, S> {
         let room = |wanted: bool, size: usize| if wanted { size.next_multiple_of(16) } else { 0 };
         let tallest = rows.min(m);
         let group = if tallest <= kernel.height { width } else { (GROUP / steps / width).max(1) * width };
-        let rooms = [
-            room(pack_a, tallest * steps),
-            room(pack_b, group.min(n) * steps),
-            room(!in_place, tallest * columns.min(n)),
-        ];
+        let rooms =
+            [room(pack_a, tallest * steps), room(pack_b, group.min(n) * steps), room(apart, tallest * columns.min(n))];
         Plan { product: self, batch, kernel, threads, counts, rows, columns, steps, width, group, rooms }
     }
 

@@ -99,10 +99,13 @@ fn check<S: Sample>(case: &Case) {
         }
         for i in 0..m {
             for j in 0..n {
-                let sum = (0..k).fold(S::Sum::ZERO, |sum, p| {
-                    let (a, b) = (a[a_start + i * a_row + p * a_column], b[b_start + p * b_row + j * b_column]);
-                    one(a).mul_add(one(b), sum)
-                });
+                let block = |first: usize| {
+                    (first..k.min(first + BLOCK)).fold(S::Sum::ZERO, |sum, p| {
+                        let (a, b) = (a[a_start + i * a_row + p * a_column], b[b_start + p * b_row + j * b_column]);
+                        one(a).mul_add(one(b), sum)
+                    })
+                };
+                let sum = (0..k).step_by(BLOCK).map(block).reduce(S::Sum::add).unwrap_or(S::Sum::ZERO);
                 let mut element = [S::zeroed()];
                 S::narrow(&[sum], &mut element);
                 want.extend(element);
@@ -181,6 +184,8 @@ fn blocks() {
     for layouts in [LAYOUTS[0], LAYOUTS[1], LAYOUTS[2]].into_iter().filter(|_| !cfg!(miri)) {
         // Long rows of `b`, and a column.
         check::<f32>(&Case { m: 1, k: 20, n: 4200, layouts, batch: vec![] });
+        check::<f32>(&Case { m: 1, k: 1000, n: 900, layouts, batch: vec![(2, false, true)] });
+        check::<u64>(&Case { m: 1, k: 771, n: 800, layouts, batch: vec![] });
         check::<f32>(&Case { m: 45, k: 400, n: 1, layouts, batch: vec![(2, true, true)] });
     }
     // A row of more steps than are done at once.

@@ -1,9 +1,10 @@
 //! The innermost loops: a tile of the output stays in registers while `k` runs.
 //!
-//! All of them sum in the order of `k`, with one [`Number::mul_add`] a step, so each gives the same bits.
+//! All of them sum as [`gemm`](super) says, so each gives the same bits.
 
 #![allow(unsafe_code)] // pointers with strides: `Tile` says what they must point to
 
+use super::BLOCK;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::x86::*;
 use super::lanes::{Lanes, Plain};
@@ -24,12 +25,12 @@ pub(crate) struct Kernel<T> {
 /// Tiles of a single row that are computed at once: a tile alone has too few sums to hide the time of an addition.
 pub(super) const ABREAST: usize = 4;
 
-/// `out[i, j] += sum over p of a[i, p] * b[p, j]`, from 0 if `first`.
+/// `out[i, j] = sum over p of a[i, p] * b[p, j]`, or what `start` says. The steps of each [`BLOCK`] have a sum of their own.
 ///
 /// # Safety
 /// To be computed, `a[i, p]` at `a + i * a_row + p * a_step` must be readable for `i < rows`, `p < steps`, `b[p, j]` at
-/// `b + p * b_step + j` for `j < columns`, and `out[i, j]` at `out + i * out_row + j` writable by this thread alone. If
-/// not `first`, `out` is initialised. `rows` and `columns` are from 1 to those of the kernel.
+/// `b + p * b_step + j` for `j < columns`, and `out[i, j]` at `out + i * out_row + j` writable by this thread alone. Unless
+/// it starts from nothing, `out` is initialised. `rows` and `columns` are from 1 to those of the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tile<T> {
     pub(super) rows: usize,
@@ -42,11 +43,22 @@ pub(crate) struct Tile<T> {
     pub(super) b_step: usize,
     pub(super) out: *mut T,
     pub(super) out_row: usize,
-    pub(super) first: bool,
+    pub(super) start: Start,
     /// What will be read next, to be fetched: anything. How far to go at each step, and whether it is read much later.
     pub(super) next: *const T,
     pub(super) next_step: usize,
     pub(super) later: bool,
+}
+
+/// What the first steps of a tile start from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// There is nothing in the output yet.
+    Nothing,
+    /// The sum in the output, which they continue.
+    Sum,
+    /// A sum of their own, which is added to the output.
+    Block,
 }
 
 /// # Safety
@@ -99,34 +111,45 @@ unsafe fn sums<V: Lanes, const M: usize, const W: usize, const FULL: bool, const
             let from = from.add(j * V::COUNT);
             if FULL || j + 1 < W { V::load(from) } else { V::load_some(from, last) }
         };
-        let mut sums = [[V::zero(); W]; M];
-        if !tile.first {
+        let (mut a, mut b, mut next) = (tile.a, tile.b, tile.next);
+        let (mut left, mut start) = (steps, tile.start);
+        loop {
+            let mut sums = [[V::zero(); W]; M];
+            if start == Start::Sum {
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    for (j, sum) in sums.iter_mut().enumerate() {
+                        *sum = load(tile.out.add(i * out_row), j);
+                    }
+                }
+            }
+            for _ in 0..left.min(BLOCK) {
+                prefetch::<LATER, _>(next);
+                let mut row = [V::zero(); W];
+                for (j, row) in row.iter_mut().enumerate() {
+                    *row = load(b, j);
+                }
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let a = V::splat(a.add(i * a_row));
+                    for (sum, b) in sums.iter_mut().zip(row) {
+                        *sum = a.mul_add(b, *sum);
+                    }
+                }
+                (a, b, next) = (a.wrapping_add(a_step), b.wrapping_add(b_step), next.wrapping_add(next_step));
+            }
             for (i, sums) in sums.iter_mut().enumerate() {
                 for (j, sum) in sums.iter_mut().enumerate() {
-                    *sum = load(tile.out.add(i * out_row), j);
+                    let to = tile.out.add(i * out_row);
+                    if start == Start::Block {
+                        *sum = load(to, j).add(*sum);
+                    }
+                    let to = to.add(j * V::COUNT);
+                    if FULL || j + 1 < W { sum.store(to) } else { sum.store_some(to, last) }
                 }
             }
-        }
-        let (mut a, mut b, mut next) = (tile.a, tile.b, tile.next);
-        for _ in 0..steps {
-            prefetch::<LATER, _>(next);
-            let mut row = [V::zero(); W];
-            for (j, row) in row.iter_mut().enumerate() {
-                *row = load(b, j);
+            if left <= BLOCK {
+                return;
             }
-            for (i, sums) in sums.iter_mut().enumerate() {
-                let a = V::splat(a.add(i * a_row));
-                for (sum, b) in sums.iter_mut().zip(row) {
-                    *sum = a.mul_add(b, *sum);
-                }
-            }
-            (a, b, next) = (a.wrapping_add(a_step), b.wrapping_add(b_step), next.wrapping_add(next_step));
-        }
-        for (i, sums) in sums.iter().enumerate() {
-            for (j, sum) in sums.iter().enumerate() {
-                let to = tile.out.add(i * out_row + j * V::COUNT);
-                if FULL || j + 1 < W { sum.store(to) } else { sum.store_some(to, last) }
-            }
+            (left, start) = (left - BLOCK, Start::Block);
         }
     }
 }
@@ -141,26 +164,35 @@ unsafe fn row<V: Lanes>(tile: &Tile<V::Of>, next: [*const V::Of; ABREAST - 1]) {
     let Tile { steps, a_step, b_step, .. } = *tile;
     // SAFETY: the caller's. Pointers that no step reads may be anywhere.
     unsafe {
-        let mut sums = [[V::zero(); 2]; ABREAST];
-        if !tile.first {
-            for (j, sum) in sums.as_flattened_mut().iter_mut().enumerate() {
-                *sum = V::load(tile.out.add(j * V::COUNT));
-            }
-        }
         let [second, third, fourth] = next;
         let (mut a, mut b) = (tile.a, [tile.b, second, third, fourth]);
-        for _ in 0..steps {
-            let x = V::splat(a);
-            for (sums, b) in sums.iter_mut().zip(&mut b) {
-                for (j, sum) in sums.iter_mut().enumerate() {
-                    *sum = x.mul_add(V::load(b.add(j * V::COUNT)), *sum);
+        let (mut left, mut start) = (steps, tile.start);
+        loop {
+            let mut sums = [[V::zero(); 2]; ABREAST];
+            if start == Start::Sum {
+                for (j, sum) in sums.as_flattened_mut().iter_mut().enumerate() {
+                    *sum = V::load(tile.out.add(j * V::COUNT));
                 }
-                *b = b.wrapping_add(b_step);
             }
-            a = a.wrapping_add(a_step);
-        }
-        for (j, sum) in sums.as_flattened().iter().enumerate() {
-            sum.store(tile.out.add(j * V::COUNT));
+            for _ in 0..left.min(BLOCK) {
+                let x = V::splat(a);
+                for (sums, b) in sums.iter_mut().zip(&mut b) {
+                    for (j, sum) in sums.iter_mut().enumerate() {
+                        *sum = x.mul_add(V::load(b.add(j * V::COUNT)), *sum);
+                    }
+                    *b = b.wrapping_add(b_step);
+                }
+                a = a.wrapping_add(a_step);
+            }
+            for (j, sum) in sums.as_flattened().iter().enumerate() {
+                let to = tile.out.add(j * V::COUNT);
+                let sum = if start == Start::Block { V::load(to).add(*sum) } else { *sum };
+                sum.store(to);
+            }
+            if left <= BLOCK {
+                return;
+            }
+            (left, start) = (left - BLOCK, Start::Block);
         }
     }
 }
@@ -185,13 +217,18 @@ fn prefetch<const LATER: bool, T>(at: *const T) {
 /// Implements [`Number`]: its vectors and the height of its tiles, for any processor and for each level of
 /// [`cpu`](crate::kernels::cpu).
 macro_rules! kernels {
-    ($($type:ty: $mul_add:expr, $plain:ty, $height:literal; $($level:literal $features:literal $lanes:ty, $most:literal;)*)*) => {$(
+    ($($type:ty: $add:expr, $mul_add:expr, $plain:ty, $height:literal; $($level:literal $features:literal $lanes:ty, $most:literal;)*)*) => {$(
         impl Number for $type {
             const ZERO: $type = 0 as $type;
 
             #[inline(always)]
             fn mul_add(self, by: $type, plus: $type) -> $type {
                 $mul_add(self, by, plus)
+            }
+
+            #[inline(always)]
+            fn add(self, other: $type) -> $type {
+                $add(self, other)
             }
 
             fn kernel() -> Kernel<$type> {
@@ -221,16 +258,16 @@ macro_rules! kernels {
 }
 
 kernels! {
-    f32: f32::mul_add, Plain<f32, 4>, 4;
+    f32: std::ops::Add::add, f32::mul_add, Plain<f32, 4>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F32x16, 12;
         3 "avx2,fma" F32x8, 6;
-    f64: f64::mul_add, Plain<f64, 2>, 4;
+    f64: std::ops::Add::add, f64::mul_add, Plain<f64, 2>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F64x8, 12;
         3 "avx2,fma" F64x4, 6;
-    u32: |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c), Plain<u32, 4>, 4;
+    u32: u32::wrapping_add, |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c), Plain<u32, 4>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" U32x16, 8;
         3 "avx2,fma" U32x8, 4;
-    u64: |a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c), Plain<u64, 2>, 4;
+    u64: u64::wrapping_add, |a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c), Plain<u64, 2>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" U64x8, 8;
         3 "avx2,fma" Plain<u64, 4>, 4;
 }

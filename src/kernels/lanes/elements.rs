@@ -1,44 +1,59 @@
 //! Elements as tensors hold them, and the numbers that kernels compute with.
 
-use crate::kernels::functions::{Real, log};
-use crate::kernels::half::Half;
+use super::sums::{Exact, Factors, Pair, Scaled, Total, Whole};
+use crate::kernels::functions::Real;
+use crate::kernels::half::{Half, odd};
 use crate::kernels::number::{Float, Int};
 use bytemuck::Pod;
 use half::{bf16, f16};
 use std::fmt::Debug;
 
 /// What reductions need of a number. Floats round each operation, integers wrap.
-pub(crate) trait Number: Stored<Self> + PartialOrd + Debug {
+pub(crate) trait Number: Stored<Self> + Stored<Self::Precise> + PartialOrd + Debug {
+    /// What results are rounded from: f64 for floats, the integer itself.
+    type Precise: Pod + Send + Sync;
+    /// What sums are added up in: those of integers wrap.
+    type Sum: Total<Self::Precise>;
+    /// What means and norms are added up in.
+    type Exact: Exact<Self::Precise>;
+    type Product: Factors<Self::Precise>;
+
     const ZERO: Self;
     const ONE: Self;
-    /// The number that a sum starts from: adding it changes nothing, not even the sign of a zero.
-    const NOTHING: Self;
     /// -inf, or the least integer.
     const LEAST: Self;
     /// +inf, or the greatest integer.
     const GREATEST: Self;
 
+    fn precise(self) -> Self::Precise;
+    fn nearest(precise: Self::Precise) -> Self;
     fn plus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
-    /// The quotient by a count; integers round toward 0. By 0 it is NaN, or 0.
-    fn over(self, count: usize) -> Self;
     fn magnitude(self) -> Self;
-    /// The square root; integers round toward 0.
-    fn root(self) -> Self;
-    /// The natural logarithm; integers round toward 0, and saturate.
-    fn logarithm(self) -> Self;
     fn is_nan(self) -> bool;
 }
 
 macro_rules! floats {
-    ($($type:ident),*) => {$(
+    ($($type:ident by $total:ty),*) => {$(
         impl Number for $type {
+            type Precise = f64;
+            type Sum = $total;
+            type Exact = $total;
+            type Product = Scaled;
+
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
-            const NOTHING: Self = -0.0;
             const LEAST: Self = -$type::INFINITY;
             const GREATEST: Self = $type::INFINITY;
 
+            #[inline(always)]
+            fn precise(self) -> f64 {
+                self.into()
+            }
+            #[inline(always)]
+            fn nearest(precise: f64) -> Self {
+                precise as $type
+            }
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 self + other
@@ -48,20 +63,8 @@ macro_rules! floats {
                 self * other
             }
             #[inline(always)]
-            fn over(self, count: usize) -> Self {
-                if count == 0 { Float::NAN } else { self / count as $type }
-            }
-            #[inline(always)]
             fn magnitude(self) -> Self {
                 Float::abs(self)
-            }
-            #[inline(always)]
-            fn root(self) -> Self {
-                Float::sqrt(self)
-            }
-            #[inline(always)]
-            fn logarithm(self) -> Self {
-                log(self)
             }
             #[inline(always)]
             fn is_nan(self) -> bool {
@@ -71,10 +74,10 @@ macro_rules! floats {
     )*};
 }
 
-floats!(f32, f64);
+floats!(f32 by f64, f64 by Pair);
 
 /// `f32` or `f64`.
-pub(crate) trait Floating: Number + Real {}
+pub(crate) trait Floating: Number<Precise = f64> + Real {}
 
 impl Floating for f32 {}
 impl Floating for f64 {}
@@ -82,12 +85,24 @@ impl Floating for f64 {}
 macro_rules! ints {
     ($($type:ident),*) => {$(
         impl Number for $type {
+            type Precise = Self;
+            type Sum = Self;
+            type Exact = Whole;
+            type Product = Self;
+
             const ZERO: Self = 0;
             const ONE: Self = 1;
-            const NOTHING: Self = 0;
             const LEAST: Self = $type::MIN;
             const GREATEST: Self = $type::MAX;
 
+            #[inline(always)]
+            fn precise(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn nearest(precise: Self) -> Self {
+                precise
+            }
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
                 Int::plus(self, other)
@@ -97,21 +112,8 @@ macro_rules! ints {
                 Int::times(self, other)
             }
             #[inline(always)]
-            fn over(self, count: usize) -> Self {
-                // A count beyond the type is beyond any element too.
-                $type::try_from(count).map_or(0, |count| Int::over(self, count))
-            }
-            #[inline(always)]
             fn magnitude(self) -> Self {
                 Int::magnitude(self)
-            }
-            #[inline(always)]
-            fn root(self) -> Self {
-                (self as f64).sqrt() as $type
-            }
-            #[inline(always)]
-            fn logarithm(self) -> Self {
-                log(self as f64) as $type
             }
             #[inline(always)]
             fn is_nan(self) -> bool {
@@ -226,7 +228,12 @@ macro_rules! halves {
             }
             #[inline(always)]
             fn store(from: &[f64], to: &mut [Self]) {
-                to.iter_mut().zip(from).for_each(|(to, from)| *to = $type::from_f64(*from));
+                let mut numbers = [0f32; 64];
+                for (from, to) in from.chunks(numbers.len()).zip(to.chunks_mut(numbers.len())) {
+                    let numbers = numbers.get_mut(..from.len()).unwrap_or(&mut []);
+                    numbers.iter_mut().zip(from).for_each(|(number, from)| *number = odd(*from));
+                    Self::store(numbers, to);
+                }
             }
         }
     )*};

@@ -12,6 +12,7 @@ mod reduce;
 mod reductions;
 mod scans;
 mod softmax;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -21,7 +22,7 @@ pub(crate) use normalize::{Affine, Normalize, Spread, Statistics, normalize, sta
 pub(crate) use reduce::{Reduction, ReductionOfAll, reduce};
 pub(crate) use reductions::{L1, L2, LogSum, Max, Mean, Min, Prod, Sum, SumSquare};
 pub(crate) use scans::{Cumulate, Hardmax, IndexOf, LpNormalize};
-pub(crate) use softmax::{LogSoftmax, LogSumExp, RoundedSoftmax, Softmax};
+pub(crate) use softmax::{LogSoftmax, LogSumExp, Softmax};
 pub(crate) use walk::{Map, Measure, map, measure};
 
 use super::positions::{self, Dim, Dims};

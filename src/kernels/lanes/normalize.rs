@@ -1,9 +1,10 @@
 //! Normalization of lanes whose elements are neighbours, then a scale and a bias for their elements.
 
-use super::reduce::{BLOCK, Loops, value_of};
+use super::reduce::{BETWEEN_LOOKS, BLOCK, value_of};
+use super::sums::{Exact, Total};
 use super::{Floating, Mean, Number, Reduction, Stored};
 use crate::kernels::cpu::for_each_level;
-use crate::kernels::{Resources, Stopped, parallel};
+use crate::kernels::{Resources, Stop, Stopped, parallel};
 
 /// How lanes are normalized: `(x - mean) / sqrt(variance + epsilon)`, or `x / sqrt(mean of squares + epsilon)`.
 #[derive(Debug, Clone, Copy)]
@@ -17,41 +18,82 @@ pub(crate) struct Normalize {
 /// outputs are bytes.
 pub(crate) type Finish<'a, R> = dyn Fn(usize, &[R], &mut [u8]) + Sync + 'a;
 
-/// The mean and the divisor of a lane.
+/// The mean and the divisor of a lane, whose inverse is rounded from the exact one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Statistics<T> {
     pub(crate) mean: T,
-    pub(crate) divisor: T,
+    /// What rounding took from the mean.
+    rest: T,
+    divisor: T,
+    pub(crate) inverse: T,
 }
 
 impl Normalize {
-    fn statistics<S: Stored<T>, T: Floating>(self, lane: &[S]) -> Statistics<T> {
-        let value = |loops: &dyn Loops<T>| value_of(loops, lane);
-        let mean = if self.center { value(&Mean) } else { <T as Number>::ZERO };
-        let divisor = (value(&Deviation { from: mean }) + T::of(self.epsilon.into())).root();
-        Statistics { mean, divisor }
+    fn statistics<S: Stored<T>, T: Floating>(self, lane: &[S], stop: Option<&Stop>) -> Result<Statistics<T>, Stopped> {
+        let (mut mean, mut rest) = (<T as Number>::ZERO, 0.0);
+        if self.center {
+            let precise = value_of(&Mean, lane, stop)?;
+            mean = T::nearest(precise);
+            // What f64 doesn't hold is the mean of the differences.
+            let is_precise = size_of::<T>() == size_of::<f64>();
+            rest =
+                if is_precise { value_of(&Difference { from: mean }, lane, stop)? } else { precise - mean.precise() };
+        }
+        let variance = value_of(&Deviation { from: mean, rest }, lane, stop)?;
+        let divisor = (variance + f64::from(self.epsilon)).sqrt();
+        Ok(Statistics {
+            mean,
+            rest: T::nearest(rest),
+            divisor: T::nearest(divisor),
+            inverse: T::nearest(1.0 / divisor),
+        })
     }
 }
 
-/// The mean of squares of differences.
-struct Deviation<T> {
+/// The mean of differences.
+struct Difference<T> {
     from: T,
 }
 
-impl<T: Floating> Reduction<T> for Deviation<T> {
-    const START: T = T::NOTHING;
+/// The mean of squares of differences from `from + rest`.
+struct Deviation<T> {
+    from: T,
+    rest: f64,
+}
+
+impl<T: Floating> Reduction<T> for Difference<T> {
+    type Partial = T::Exact;
+    const START: T::Exact = T::Exact::NOTHING;
 
     #[inline(always)]
-    fn counts(&self, element: T) -> T {
-        (element - self.from) * (element - self.from)
+    fn add(&self, sum: T::Exact, element: T) -> T::Exact {
+        sum.add(element.precise() - self.from.precise())
     }
     #[inline(always)]
-    fn join(a: T, b: T) -> T {
-        a + b
+    fn join(a: T::Exact, b: T::Exact) -> T::Exact {
+        a.join(b)
     }
     #[inline(always)]
-    fn end(value: T, len: usize) -> T {
-        value.over(len)
+    fn end(sum: T::Exact, len: usize) -> f64 {
+        sum.over(len)
+    }
+}
+
+impl<T: Floating> Reduction<T> for Deviation<T> {
+    type Partial = T::Exact;
+    const START: T::Exact = T::Exact::NOTHING;
+
+    #[inline(always)]
+    fn add(&self, sum: T::Exact, element: T) -> T::Exact {
+        sum.add_square(element.precise() - self.from.precise() - self.rest)
+    }
+    #[inline(always)]
+    fn join(a: T::Exact, b: T::Exact) -> T::Exact {
+        a.join(b)
+    }
+    #[inline(always)]
+    fn end(sum: T::Exact, len: usize) -> f64 {
+        sum.over(len)
     }
 }
 
@@ -70,7 +112,33 @@ pub(crate) fn normalize<S: Stored<T>, R: Stored<T>, T: Floating>(
         return Ok(());
     }
     parallel::split(out, len * width, resources, |first, out| {
-        normalize_part::<S, R, T>(how, data, len, first, finish, width, out);
+        let (mut block, mut results) = ([<T as Number>::ZERO; BLOCK], [<T as Number>::ZERO; BLOCK]);
+        let mut rounded = [R::zeroed(); BLOCK];
+        let lanes = data.get(first * len..).unwrap_or(&[]).chunks_exact(len);
+        for (k, (lane, out)) in lanes.zip(out.chunks_exact_mut(len * width)).enumerate() {
+            let statistics = how.statistics::<S, T>(lane, resources.stop)?;
+            for (b, (lane, out)) in lane.chunks(BLOCK).zip(out.chunks_mut(BLOCK * width)).enumerate() {
+                if b > 0 && (b * BLOCK).is_multiple_of(BETWEEN_LOOKS) {
+                    parallel::look(resources.stop)?;
+                }
+                let rounded = rounded.get_mut(..lane.len()).unwrap_or(&mut []);
+                let lane = match S::direct(lane) {
+                    Some(lane) => lane,
+                    None => {
+                        S::load(lane, &mut block);
+                        &block
+                    }
+                };
+                match R::direct_mut(rounded) {
+                    Some(to) => apply(how, statistics, lane, to),
+                    None => {
+                        apply(how, statistics, lane, &mut results);
+                        R::store(&results, rounded);
+                    }
+                }
+                finish((first + k) * len + b * BLOCK, rounded, out);
+            }
+        }
         Ok(())
     })
 }
@@ -89,7 +157,7 @@ pub(crate) fn statistics<S: Stored<T>, O: Stored<T>, T: Floating>(
         for out in bytemuck::cast_slice_mut::<u8, O>(out).chunks_exact_mut(1) {
             let lane;
             (lane, rest) = rest.split_at(len.min(rest.len()));
-            O::store(&[pick(how.statistics::<S, T>(lane))], out);
+            O::store(&[pick(how.statistics::<S, T>(lane, resources.stop)?)], out);
         }
         Ok(())
     })
@@ -134,11 +202,11 @@ for_each_level! {
 }
 
 #[inline(always)]
-fn apply_body<T: Floating>(how: Normalize, Statistics { mean, divisor }: Statistics<T>, lane: &[T], to: &mut [T]) {
+fn apply_body<T: Floating>(how: Normalize, statistics: Statistics<T>, lane: &[T], to: &mut [T]) {
+    let Statistics { mean, rest, divisor, inverse } = statistics;
     if how.center {
-        let inverse = <T as Number>::ONE / divisor;
         for (to, &x) in to.iter_mut().zip(lane) {
-            *to = (x - mean) * inverse;
+            *to = (x - mean - rest) * inverse;
         }
     } else {
         for (to, &x) in to.iter_mut().zip(lane) {
@@ -160,41 +228,6 @@ fn shift_body<T: Number>(elements: &mut [T], values: &[T]) {
     match values {
         [value] => elements.iter_mut().for_each(|x| *x = x.plus(*value)),
         _ => elements.iter_mut().zip(values).for_each(|(x, value)| *x = x.plus(*value)),
-    }
-}
-
-fn normalize_part<S: Stored<T>, R: Stored<T>, T: Floating>(
-    how: Normalize,
-    data: &[S],
-    len: usize,
-    first: usize,
-    finish: &Finish<'_, R>,
-    width: usize,
-    out: &mut [u8],
-) {
-    let (mut block, mut results) = ([<T as Number>::ZERO; BLOCK], [<T as Number>::ZERO; BLOCK]);
-    let mut rounded = [R::zeroed(); BLOCK];
-    let lanes = data.get(first * len..).unwrap_or(&[]).chunks_exact(len);
-    for (k, (lane, out)) in lanes.zip(out.chunks_exact_mut(len * width)).enumerate() {
-        let statistics = how.statistics::<S, T>(lane);
-        for (b, (lane, out)) in lane.chunks(BLOCK).zip(out.chunks_mut(BLOCK * width)).enumerate() {
-            let rounded = rounded.get_mut(..lane.len()).unwrap_or(&mut []);
-            let lane = match S::direct(lane) {
-                Some(lane) => lane,
-                None => {
-                    S::load(lane, &mut block);
-                    &block
-                }
-            };
-            match R::direct_mut(rounded) {
-                Some(to) => apply(how, statistics, lane, to),
-                None => {
-                    apply(how, statistics, lane, &mut results);
-                    R::store(&results, rounded);
-                }
-            }
-            finish((first + k) * len + b * BLOCK, rounded, out);
-        }
     }
 }
 

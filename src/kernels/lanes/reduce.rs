@@ -7,43 +7,40 @@ use super::walk::Runs;
 use super::{Lanes, Number, Stored};
 use crate::kernels::cpu::for_each_level;
 use crate::kernels::positions::{Dim, Offsets};
-use crate::kernels::{Resources, Stopped, parallel};
+use crate::kernels::{Resources, Stop, Stopped, parallel};
+use bytemuck::Zeroable;
+use std::ops::Range;
 
 /// How a lane of `T` becomes a value.
 pub(crate) trait Reduction<T: Number> {
+    /// What the elements are joined in.
+    type Partial: Copy + Send + Sync;
     /// The value to start from: joined with another, it gives the other.
-    const START: T;
+    const START: Self::Partial;
     /// The value of a lane without elements, before [`Reduction::end`].
-    const EMPTY: T = Self::START;
+    const EMPTY: Self::Partial = Self::START;
 
-    /// What an element counts.
-    #[inline(always)]
-    fn counts(&self, element: T) -> T {
-        element
-    }
+    /// Adds an element.
+    fn add(&self, value: Self::Partial, element: T) -> Self::Partial;
     /// Joins the values of two parts of a lane.
-    fn join(a: T, b: T) -> T;
+    fn join(a: Self::Partial, b: Self::Partial) -> Self::Partial;
     /// Makes the result of the value of a lane of `len` elements.
-    #[inline(always)]
-    fn end(value: T, len: usize) -> T {
-        let _ = len;
-        value
-    }
+    fn end(value: Self::Partial, len: usize) -> T::Precise;
 }
 
 /// The loops of a reduction, compiled for each processor level. What walks over lanes calls these, and knows only the
-/// types of elements and numbers.
-pub(super) trait Loops<T: Number>: Sync {
+/// types of elements, numbers and partial values.
+pub(super) trait Loops<T: Number, P>: Sync {
     /// [`Reduction::START`]
-    fn start(&self) -> T;
+    fn start(&self) -> P;
     /// Adds `len` elements to the partial values of each lane, the first to the first.
-    fn add(&self, partials: &mut [[T; PARTIALS]], len: usize, elements: &[T]);
+    fn add(&self, partials: &mut [[P; PARTIALS]], len: usize, elements: &[T]);
     /// The values of lanes of `len` elements that were added.
-    fn end(&self, partials: &[[T; PARTIALS]], len: usize, out: &mut [T]);
+    fn end(&self, partials: &[[P; PARTIALS]], len: usize, out: &mut [T::Precise]);
     /// Adds rows, the first to the partial values with the number `first`.
-    fn add_rows(&self, partials: &mut Abreast<T>, first: usize, rows: Rows<'_, T>);
+    fn add_rows(&self, partials: &mut Abreast<P>, first: usize, rows: Rows<'_, T>);
     /// The values of lanes of `len` elements that were added as rows.
-    fn end_rows(&self, partials: &mut Abreast<T>, len: usize) -> [T; ABREAST];
+    fn end_rows(&self, partials: &mut Abreast<P>, len: usize) -> [T::Precise; ABREAST];
 }
 
 /// Elements of lanes that are side by side: a row has those at one position, and rows start `step` elements apart.
@@ -56,7 +53,7 @@ pub(super) struct Rows<'a, T> {
 }
 
 /// Partial values of lanes that are side by side.
-type Abreast<T> = [[T; ABREAST]; PARTIALS];
+type Abreast<P> = [[P; ABREAST]; PARTIALS];
 
 /// A reduction of each number type.
 pub(crate) trait ReductionOfAll:
@@ -93,19 +90,40 @@ const TOGETHER: usize = 16;
 /// Number of lanes that are reduced side by side.
 const ABREAST: usize = 64;
 
+/// Elements of a lane between two checks whether to stop: a multiple of all blocks.
+pub(super) const BETWEEN_LOOKS: usize = 1 << 17;
+
+/// Calls `work` with the ranges of a lane of `len` elements, and checks in between whether to stop.
+#[inline(always)]
+pub(super) fn between_looks(
+    len: usize,
+    stop: Option<&Stop>,
+    mut work: impl FnMut(Range<usize>),
+) -> Result<(), Stopped> {
+    let mut from = 0;
+    loop {
+        work(from..len.min(from + BETWEEN_LOOKS));
+        from += BETWEEN_LOOKS;
+        if from >= len {
+            return Ok(());
+        }
+        parallel::look(stop)?;
+    }
+}
+
 /// Writes the value of each lane to `out`.
-pub(crate) fn reduce<R: Reduction<T> + Sync, S: Stored<T>, T: Number>(
+pub(crate) fn reduce<R: Reduction<T> + Sync, S: Stored<T> + Stored<T::Precise>, T: Number>(
     reduction: &R,
     data: &[S],
     lanes: &Lanes,
     out: &mut [S],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    reduce_by::<S, T>(reduction, data, lanes, out, resources)
+    reduce_by::<S, T, R::Partial>(reduction, data, lanes, out, resources)
 }
 
-fn reduce_by<S: Stored<T>, T: Number>(
-    loops: &dyn Loops<T>,
+fn reduce_by<S: Stored<T> + Stored<T::Precise>, T: Number, P: Copy>(
+    loops: &dyn Loops<T, P>,
     data: &[S],
     lanes: &Lanes,
     out: &mut [S],
@@ -115,89 +133,111 @@ fn reduce_by<S: Stored<T>, T: Number>(
     parallel::split_by(out, size_of::<S>(), lanes.len, resources, |first, out| {
         let out = bytemuck::cast_slice_mut::<u8, S>(out);
         if !lanes.contiguous() && lanes.abreast() > 1 && lanes.len > 0 {
-            columns(loops, data, lanes, first, out);
+            columns(loops, data, lanes, first, out, resources.stop)
         } else {
-            rows(loops, data, lanes, first, out);
+            rows(loops, data, lanes, first, out, resources.stop)
         }
-        Ok(())
     })
 }
 
 /// Lanes one by one.
-fn rows<S: Stored<T>, T: Number>(loops: &dyn Loops<T>, data: &[S], lanes: &Lanes, first: usize, out: &mut [S]) {
+fn rows<S: Stored<T> + Stored<T::Precise>, T: Number, P: Copy>(
+    loops: &dyn Loops<T, P>,
+    data: &[S],
+    lanes: &Lanes,
+    first: usize,
+    out: &mut [S],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (len, mut values) = (lanes.len, [T::Precise::zeroed(); TOGETHER]);
     if lanes.contiguous()
-        && let (Some(data), Some(out)) = (S::direct(data), S::direct_mut(out))
+        && len <= BETWEEN_LOOKS
+        && let Some(data) = <S as Stored<T>>::direct(data)
     {
-        let len = lanes.len;
         for (k, out) in out.chunks_mut(TOGETHER).enumerate() {
             let mut partials = [[loops.start(); PARTIALS]; TOGETHER];
             let partials = partials.get_mut(..out.len()).unwrap_or(&mut []);
             loops.add(partials, len, data.get((first + k * TOGETHER) * len..).unwrap_or(&[]));
-            loops.end(partials, len, out);
+            loops.end(partials, len, &mut values);
+            S::store(&values, out);
         }
-        return;
+        return Ok(());
     }
     let mut starts = Offsets::new(&lanes.kept, first);
     for out in out.chunks_exact_mut(1) {
         let [start] = starts.next();
         let lane = data.get(start..).unwrap_or(&[]);
         let value = if lanes.contiguous() {
-            value_of(loops, lane.get(..lanes.len).unwrap_or(&[]))
+            value_of(loops, lane.get(..len).unwrap_or(&[]), stop)?
         } else {
             let mut runs = Runs::new(lanes);
-            value_of_runs(loops, std::iter::from_fn(|| lane.get(runs.next())), lanes.len)
+            value_of_runs(loops, std::iter::from_fn(|| lane.get(runs.next())), len, stop)?
         };
         S::store(&[value], out);
     }
+    Ok(())
 }
 
 /// The value of a lane whose elements are neighbours.
-pub(super) fn value_of<S: Stored<T>, T: Number>(loops: &dyn Loops<T>, lane: &[S]) -> T {
-    match S::direct(lane) {
-        Some(numbers) => {
-            let (mut partials, mut value) = ([[loops.start(); PARTIALS]], [T::ZERO]);
-            loops.add(&mut partials, lane.len(), numbers);
-            loops.end(&partials, lane.len(), &mut value);
-            let [value] = value;
-            value
-        }
-        None => value_of_runs(loops, std::iter::once(lane), lane.len()),
-    }
+pub(super) fn value_of<S: Stored<T>, T: Number, P: Copy>(
+    loops: &dyn Loops<T, P>,
+    lane: &[S],
+    stop: Option<&Stop>,
+) -> Result<T::Precise, Stopped> {
+    let Some(numbers) = S::direct(lane) else {
+        return value_of_runs(loops, std::iter::once(lane), lane.len(), stop);
+    };
+    let (mut partials, mut value) = ([[loops.start(); PARTIALS]], [T::Precise::zeroed()]);
+    between_looks(numbers.len(), stop, |at| {
+        let part = numbers.get(at).unwrap_or(&[]);
+        loops.add(&mut partials, part.len(), part);
+    })?;
+    loops.end(&partials, lane.len(), &mut value);
+    let [value] = value;
+    Ok(value)
 }
 
 /// The value of a lane of `len` elements, which are in runs.
-fn value_of_runs<'a, S: Stored<T>, T: Number>(
-    loops: &dyn Loops<T>,
+fn value_of_runs<'a, S: Stored<T>, T: Number, P: Copy>(
+    loops: &dyn Loops<T, P>,
     mut runs: impl Iterator<Item = &'a [S]>,
     len: usize,
-) -> T {
-    let (mut partials, mut block) = ([[loops.start(); PARTIALS]], [T::ZERO; BLOCK]);
-    let (mut run, mut left) = (&[][..], len);
-    while left > 0 {
-        let part = block.get_mut(..left.min(BLOCK)).unwrap_or(&mut []);
-        let mut filled = 0;
-        while let Some(to) = part.get_mut(filled..).filter(|to| !to.is_empty()) {
-            if run.is_empty() {
-                run = runs.next().unwrap_or(&[]);
+    stop: Option<&Stop>,
+) -> Result<T::Precise, Stopped> {
+    let (mut partials, mut block, mut run) = ([[loops.start(); PARTIALS]], [T::ZERO; BLOCK], &[][..]);
+    between_looks(len, stop, |at| {
+        for left in at.clone().step_by(BLOCK).map(|from| at.end - from) {
+            let part = block.get_mut(..left.min(BLOCK)).unwrap_or(&mut []);
+            let mut filled = 0;
+            while let Some(to) = part.get_mut(filled..).filter(|to| !to.is_empty()) {
+                if run.is_empty() {
+                    run = runs.next().unwrap_or(&[]);
+                }
+                if run.is_empty() {
+                    break;
+                }
+                let (now, rest) = run.split_at(run.len().min(to.len()));
+                S::load(now, to);
+                (filled, run) = (filled + now.len(), rest);
             }
-            if run.is_empty() {
-                break;
-            }
-            let (now, rest) = run.split_at(run.len().min(to.len()));
-            S::load(now, to);
-            (filled, run) = (filled + now.len(), rest);
+            loops.add(&mut partials, part.len(), part);
         }
-        loops.add(&mut partials, part.len(), part);
-        left -= part.len();
-    }
-    let mut value = [T::ZERO];
+    })?;
+    let mut value = [T::Precise::zeroed()];
     loops.end(&partials, len, &mut value);
     let [value] = value;
-    value
+    Ok(value)
 }
 
 /// Lanes side by side: their elements at the same position are neighbours.
-fn columns<S: Stored<T>, T: Number>(loops: &dyn Loops<T>, data: &[S], lanes: &Lanes, first: usize, mut out: &mut [S]) {
+fn columns<S: Stored<T> + Stored<T::Precise>, T: Number, P: Copy>(
+    loops: &dyn Loops<T, P>,
+    data: &[S],
+    lanes: &Lanes,
+    first: usize,
+    mut out: &mut [S],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
     let abreast = lanes.abreast();
     let mut groups = Offsets::new(lanes.kept.get(1..).unwrap_or(&[]), first / abreast);
     let mut before = first % abreast;
@@ -206,83 +246,110 @@ fn columns<S: Stored<T>, T: Number>(loops: &dyn Loops<T>, data: &[S], lanes: &La
         let group = data.get(start..).unwrap_or(&[]);
         let (now, rest) = out.split_at_mut(out.len().min(abreast - before));
         for (k, out) in now.chunks_mut(ABREAST).enumerate() {
-            values_abreast(loops, group.get(before + k * ABREAST..).unwrap_or(&[]), lanes, out);
+            values_abreast(loops, group.get(before + k * ABREAST..).unwrap_or(&[]), lanes, out, stop)?;
         }
         (out, before) = (rest, 0);
     }
+    Ok(())
 }
 
 /// The values of at most [`ABREAST`] lanes that start side by side.
-fn values_abreast<S: Stored<T>, T: Number>(loops: &dyn Loops<T>, data: &[S], lanes: &Lanes, out: &mut [S]) {
-    let Some((&Dim { size, steps: [step] }, outer)) = lanes.along.split_first() else { return };
+fn values_abreast<S: Stored<T> + Stored<T::Precise>, T: Number, P: Copy>(
+    loops: &dyn Loops<T, P>,
+    data: &[S],
+    lanes: &Lanes,
+    out: &mut [S],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let Some((&Dim { size, steps: [step] }, outer)) = lanes.along.split_first() else { return Ok(()) };
     let (mut partials, mut converted) = ([[loops.start(); ABREAST]; PARTIALS], [[T::ZERO; ABREAST]; PARTIALS]);
     let (mut starts, width) = (Offsets::new(outer, 0), out.len());
-    for first in (0..lanes.len).step_by(size) {
-        let [start] = starts.next();
-        let data = data.get(start..).unwrap_or(&[]);
-        if let Some(elements) = S::direct(data) {
-            loops.add_rows(&mut partials, first, Rows { elements, step, count: size, width });
-            continue;
-        }
-        for k in (0..size).step_by(PARTIALS) {
-            let count = (size - k).min(PARTIALS);
-            for (row, to) in (k..k + count).zip(&mut converted) {
-                S::load(data.get(row * step..row * step + width).unwrap_or(&[]), to);
+    let mut start = 0;
+    between_looks(lanes.len, stop, |at| {
+        let mut at = at;
+        while !at.is_empty() {
+            // The rest of a run of rows.
+            let row = at.start % size;
+            if row == 0 {
+                [start] = starts.next();
             }
-            let elements = converted.as_flattened();
-            loops.add_rows(&mut partials, first + k, Rows { elements, step: ABREAST, count, width });
+            let (first, count) = (at.start, at.len().min(size - row));
+            at.start += count;
+            let data = data.get(start + row * step..).unwrap_or(&[]);
+            if let Some(elements) = <S as Stored<T>>::direct(data) {
+                loops.add_rows(&mut partials, first, Rows { elements, step, count, width });
+                continue;
+            }
+            for k in (0..count).step_by(PARTIALS) {
+                let count = (count - k).min(PARTIALS);
+                for (row, to) in (k..k + count).zip(&mut converted) {
+                    S::load(data.get(row * step..row * step + width).unwrap_or(&[]), to);
+                }
+                let elements = converted.as_flattened();
+                loops.add_rows(&mut partials, first + k, Rows { elements, step: ABREAST, count, width });
+            }
         }
-    }
+    })?;
     S::store(&loops.end_rows(&mut partials, lanes.len), out);
+    Ok(())
 }
 
-impl<R: Reduction<T> + Sync, T: Number> Loops<T> for R {
-    fn start(&self) -> T {
+impl<R: Reduction<T> + Sync, T: Number> Loops<T, R::Partial> for R {
+    fn start(&self) -> R::Partial {
         R::START
     }
-    fn add(&self, partials: &mut [[T; PARTIALS]], len: usize, elements: &[T]) {
+    fn add(&self, partials: &mut [[R::Partial; PARTIALS]], len: usize, elements: &[T]) {
         add::<R, T>(self, partials, len, elements);
     }
-    fn end(&self, partials: &[[T; PARTIALS]], len: usize, out: &mut [T]) {
+    fn end(&self, partials: &[[R::Partial; PARTIALS]], len: usize, out: &mut [T::Precise]) {
         for (partials, out) in partials.iter().zip(out) {
             *out = end::<R, T>(*partials, len);
         }
     }
-    fn add_rows(&self, partials: &mut Abreast<T>, first: usize, rows: Rows<'_, T>) {
+    fn add_rows(&self, partials: &mut Abreast<R::Partial>, first: usize, rows: Rows<'_, T>) {
         add_rows::<R, T>(self, partials, first, rows);
     }
-    fn end_rows(&self, partials: &mut Abreast<T>, len: usize) -> [T; ABREAST] {
+    fn end_rows(&self, partials: &mut Abreast<R::Partial>, len: usize) -> [T::Precise; ABREAST] {
         end_rows::<R, T>(partials, len)
     }
 }
 
 for_each_level! {
-    fn add<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [[T; PARTIALS]], len: usize, elements: &[T]) -> ()
+    fn add<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [[R::Partial; PARTIALS]], len: usize, elements: &[T]) -> ()
         = add_body::<R, T>;
 }
 
 for_each_level! {
-    fn add_rows<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut Abreast<T>, first: usize, rows: Rows<'_, T>) -> ()
+    fn add_rows<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut Abreast<R::Partial>, first: usize, rows: Rows<'_, T>) -> ()
         = add_rows_body::<R, T>;
 }
 
 /// The value of a lane that is a slice.
 #[inline(always)]
-pub(super) fn value<R: Reduction<T>, T: Number>(reduction: &R, lane: &[T]) -> T {
+pub(super) fn value<R: Reduction<T>, T: Number>(
+    reduction: &R,
+    lane: &[T],
+    stop: Option<&Stop>,
+) -> Result<T::Precise, Stopped> {
     let mut partials = [R::START; PARTIALS];
-    add_lane(reduction, &mut partials, lane);
-    end::<R, T>(partials, lane.len())
+    between_looks(lane.len(), stop, |at| add_lane(reduction, &mut partials, lane.get(at).unwrap_or(&[])))?;
+    Ok(end::<R, T>(partials, lane.len()))
 }
 
 #[inline(always)]
-fn add_body<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [[T; PARTIALS]], len: usize, elements: &[T]) {
+fn add_body<R: Reduction<T>, T: Number>(
+    reduction: &R,
+    partials: &mut [[R::Partial; PARTIALS]],
+    len: usize,
+    elements: &[T],
+) {
     for (k, partials) in partials.iter_mut().enumerate() {
         add_lane(reduction, partials, elements.get(k * len..(k + 1) * len).unwrap_or(&[]));
     }
 }
 
 #[inline(always)]
-fn add_lane<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [T; PARTIALS], elements: &[T]) {
+fn add_lane<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [R::Partial; PARTIALS], elements: &[T]) {
     let (blocks, rest) = elements.as_chunks::<PARTIALS>();
     // A copy stays in registers.
     let mut values = *partials;
@@ -296,25 +363,25 @@ fn add_lane<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [T; PARTIA
         add_block(reduction, partials, part);
     }
     for (value, &element) in last.iter_mut().zip(rest) {
-        *value = R::join(*value, reduction.counts(element));
+        *value = reduction.add(*value, element);
     }
 }
 
 #[inline(always)]
-fn add_block<R: Reduction<T>, T: Number, const N: usize>(reduction: &R, values: &mut [T; N], block: &[T; N]) {
+fn add_block<R: Reduction<T>, T: Number, const N: usize>(reduction: &R, values: &mut [R::Partial; N], block: &[T; N]) {
     for (value, &element) in values.iter_mut().zip(block) {
-        *value = R::join(*value, reduction.counts(element));
+        *value = reduction.add(*value, element);
     }
 }
 
 #[inline(always)]
-fn end<R: Reduction<T>, T: Number>(partials: [T; PARTIALS], len: usize) -> T {
+fn end<R: Reduction<T>, T: Number>(partials: [R::Partial; PARTIALS], len: usize) -> T::Precise {
     R::end(if len == 0 { R::EMPTY } else { join::<R, T>(partials) }, len)
 }
 
 /// Joins partial values as a tree.
 #[inline(always)]
-pub(super) fn join<R: Reduction<T>, T: Number>(partials: [T; PARTIALS]) -> T {
+pub(super) fn join<R: Reduction<T>, T: Number>(partials: [R::Partial; PARTIALS]) -> R::Partial {
     // Without this the loops before become as narrow as the end of the tree.
     let mut partials = std::hint::black_box(partials);
     let mut width = PARTIALS / 2;
@@ -332,7 +399,7 @@ pub(super) fn join<R: Reduction<T>, T: Number>(partials: [T; PARTIALS]) -> T {
 #[inline(always)]
 fn add_rows_body<R: Reduction<T>, T: Number>(
     reduction: &R,
-    partials: &mut Abreast<T>,
+    partials: &mut Abreast<R::Partial>,
     first: usize,
     Rows { elements, step, count, width }: Rows<'_, T>,
 ) {
@@ -340,12 +407,12 @@ fn add_rows_body<R: Reduction<T>, T: Number>(
         let row = elements.get(k * step..k * step + width);
         let (Some(values), Some(row)) = (partials.get_mut((first + k) % PARTIALS), row) else { return };
         for (value, &element) in values.iter_mut().zip(row) {
-            *value = R::join(*value, reduction.counts(element));
+            *value = reduction.add(*value, element);
         }
     }
 }
 
-fn end_rows<R: Reduction<T>, T: Number>(partials: &mut Abreast<T>, len: usize) -> [T; ABREAST] {
+fn end_rows<R: Reduction<T>, T: Number>(partials: &mut Abreast<R::Partial>, len: usize) -> [T::Precise; ABREAST] {
     let mut width = PARTIALS / 2;
     while width > 0 {
         let (low, high) = partials.split_at_mut(width);
@@ -354,9 +421,6 @@ fn end_rows<R: Reduction<T>, T: Number>(partials: &mut Abreast<T>, len: usize) -
         }
         width /= 2;
     }
-    let [mut values, ..] = *partials;
-    for value in &mut values {
-        *value = R::end(*value, len);
-    }
-    values
+    let [values, ..] = *partials;
+    values.map(|value| R::end(value, len))
 }

@@ -1,10 +1,11 @@
 //! Softmax and its relatives. They subtract the greatest element first, which changes nothing but keeps exponentials
-//! finite.
+//! finite. Exponentials are added up as [`super::reductions`] says.
 
-use super::reduce::{PARTIALS, join, value};
-use super::{Floating, Map, Measure, Number, Reduction, Sum};
+use super::reduce::{PARTIALS, between_looks, join, value};
+use super::sums::Total;
+use super::{Floating, Map, Measure, Number, Reduction};
 use crate::kernels::functions::{exp, log};
-use crate::kernels::half::Half;
+use crate::kernels::{Stop, Stopped};
 
 /// `exp(x) / sum of exp(lane)`
 #[derive(Debug)]
@@ -12,37 +13,14 @@ pub(crate) struct Softmax;
 
 impl<T: Floating> Map<T> for Softmax {
     #[inline(always)]
-    fn map(&self, lane: &[T], to: &mut [T]) {
-        let max = value(&Peak, lane);
-        let scale = <T as Number>::ONE / exponentials(lane, max, to);
-        for to in to {
-            *to = *to * scale;
-        }
-    }
-}
-
-/// As [`Softmax`], each step rounded to 16 bits.
-#[derive(Debug)]
-pub(crate) struct RoundedSoftmax(pub(crate) Half);
-
-impl Map<f32> for RoundedSoftmax {
-    #[inline(always)]
-    fn map(&self, lane: &[f32], to: &mut [f32]) {
-        let max: f32 = value(&Peak, lane);
-        for (to, &x) in to.iter_mut().zip(lane) {
-            *to = x - max;
-        }
-        self.0.round(to);
-        for to in &mut *to {
-            *to = exp(*to);
-        }
-        self.0.round(to);
-        let mut total: [f32; 1] = [value(&Sum, &*to)];
-        self.0.round(&mut total);
-        let [total] = total;
-        for to in to {
-            *to /= total;
-        }
+    fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+        let max = T::nearest(value(&Peak, lane, stop)?);
+        let scale = T::nearest(1.0 / exponentials(lane, max, to, stop)?);
+        between_looks(lane.len(), stop, |at| {
+            for to in to.get_mut(at).unwrap_or(&mut []) {
+                *to = *to * scale;
+            }
+        })
     }
 }
 
@@ -52,12 +30,15 @@ pub(crate) struct LogSoftmax;
 
 impl<T: Floating> Map<T> for LogSoftmax {
     #[inline(always)]
-    fn map(&self, lane: &[T], to: &mut [T]) {
-        let max = value(&Peak, lane);
-        let log_sum = log(value(&SumExp { max }, lane));
-        for (to, &x) in to.iter_mut().zip(lane) {
-            *to = x - max - log_sum;
-        }
+    fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+        let max = T::nearest(value(&Peak, lane, stop)?);
+        let log_sum = log(value(&SumExp { max }, lane, stop)?);
+        between_looks(lane.len(), stop, |at| {
+            let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
+            for (to, &x) in to.iter_mut().zip(lane) {
+                *to = T::nearest(x.precise() - max.precise() - log_sum);
+            }
+        })
     }
 }
 
@@ -69,10 +50,10 @@ impl Measure<f64> for LogSumExp {
     type Value = f64;
 
     #[inline(always)]
-    fn of(&self, lane: &[f64]) -> f64 {
-        let max: f64 = value(&Peak, lane);
+    fn of(&self, lane: &[f64], stop: Option<&Stop>) -> Result<f64, Stopped> {
+        let max = value(&Peak, lane, stop)?;
         let max = if max.is_finite() { max } else { 0.0 };
-        log(value(&SumExp { max }, lane)) + max
+        Ok(log(value(&SumExp { max }, lane, stop)?) + max)
     }
 }
 
@@ -80,11 +61,20 @@ impl Measure<f64> for LogSumExp {
 struct Peak;
 
 impl<T: Floating> Reduction<T> for Peak {
+    type Partial = T;
     const START: T = T::LEAST;
 
     #[inline(always)]
+    fn add(&self, a: T, b: T) -> T {
+        if a > b { a } else { b }
+    }
+    #[inline(always)]
     fn join(a: T, b: T) -> T {
         if a > b { a } else { b }
+    }
+    #[inline(always)]
+    fn end(value: T, _: usize) -> f64 {
+        value.precise()
     }
 }
 
@@ -94,35 +84,43 @@ struct SumExp<T> {
 }
 
 impl<T: Floating> Reduction<T> for SumExp<T> {
-    const START: T = T::NOTHING;
-    const EMPTY: T = <T as Number>::ZERO;
+    type Partial = T::Sum;
+    const START: T::Sum = T::Sum::NOTHING;
+    const EMPTY: T::Sum = T::Sum::ZERO;
 
     #[inline(always)]
-    fn counts(&self, element: T) -> T {
-        exp(element - self.max)
+    fn add(&self, sum: T::Sum, element: T) -> T::Sum {
+        sum.add(exp(element - self.max).precise())
     }
     #[inline(always)]
-    fn join(a: T, b: T) -> T {
-        a + b
+    fn join(a: T::Sum, b: T::Sum) -> T::Sum {
+        a.join(b)
+    }
+    #[inline(always)]
+    fn end(sum: T::Sum, _: usize) -> f64 {
+        sum.value()
     }
 }
 
 /// Fills `to` with `exp(x - max)`, and returns the sum, as [`SumExp`] does.
 #[inline(always)]
-fn exponentials<T: Floating>(lane: &[T], max: T, to: &mut [T]) -> T {
-    let mut partials = [T::NOTHING; PARTIALS];
-    let ((blocks, rest), (to, to_rest)) = (lane.as_chunks::<PARTIALS>(), to.as_chunks_mut::<PARTIALS>());
-    let (mut padded, mut results) = ([-T::INFINITY; PARTIALS], [T::NOTHING; PARTIALS]);
-    padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-    let (padded, results) = (std::slice::from_mut(&mut padded), std::slice::from_mut(&mut results));
-    for (blocks, to) in [(blocks, to), (if rest.is_empty() { &[] } else { padded }, &mut *results)] {
-        for (block, to) in blocks.iter().zip(to) {
-            for ((partial, to), &x) in partials.iter_mut().zip(to).zip(block) {
-                *to = exp(x - max);
-                *partial = *partial + *to;
+fn exponentials<T: Floating>(lane: &[T], max: T, to: &mut [T], stop: Option<&Stop>) -> Result<f64, Stopped> {
+    let mut partials = [T::Sum::NOTHING; PARTIALS];
+    between_looks(lane.len(), stop, |at| {
+        let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
+        let ((blocks, rest), (to, to_rest)) = (lane.as_chunks::<PARTIALS>(), to.as_chunks_mut::<PARTIALS>());
+        let (mut padded, mut results) = ([-T::INFINITY; PARTIALS], [<T as Number>::ZERO; PARTIALS]);
+        padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        let (padded, results) = (std::slice::from_mut(&mut padded), std::slice::from_mut(&mut results));
+        for (blocks, to) in [(blocks, to), (if rest.is_empty() { &[] } else { padded }, &mut *results)] {
+            for (block, to) in blocks.iter().zip(to) {
+                for ((partial, to), &x) in partials.iter_mut().zip(to).zip(block) {
+                    *to = exp(x - max);
+                    *partial = partial.add(to.precise());
+                }
             }
         }
-    }
-    to_rest.iter_mut().zip(results.as_flattened()).for_each(|(to, result)| *to = *result);
-    join::<Sum, T>(partials)
+        to_rest.iter_mut().zip(results.as_flattened()).for_each(|(to, result)| *to = *result);
+    })?;
+    Ok(join::<SumExp<T>, T>(partials).value())
 }

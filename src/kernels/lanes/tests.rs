@@ -22,10 +22,10 @@ fn lanes_of<T: Copy>(data: &[T], shape: &[usize], along: &[bool]) -> Vec<Vec<T>>
 }
 
 /// The definition: 32 partial values, joined as a tree.
-fn plain<R: Reduction<T>, T: Number>(reduction: &R, lane: &[T]) -> T {
+fn plain<R: Reduction<T>, T: Number>(reduction: &R, lane: &[T]) -> T::Precise {
     let mut partials = vec![R::START; 32];
     for (k, &element) in lane.iter().enumerate() {
-        partials[k % 32] = R::join(partials[k % 32], reduction.counts(element));
+        partials[k % 32] = reduction.add(partials[k % 32], element);
     }
     while partials.len() > 1 {
         let high = partials.split_off(partials.len() / 2);
@@ -57,15 +57,21 @@ fn check(shape: &[usize], along: &[bool]) {
             let floats: Vec<f32> = halves.iter().map(|x| x.to_f32()).collect();
             let mut out = vec![f16::ZERO; lanes.count];
             reduce::<_, f16, f32>(&Sum, &halves, &lanes, &mut out, resources).unwrap();
-            let sums =
-                lanes_of(&floats, shape, along).iter().map(|lane| f16::from_f32(plain(&Sum, lane))).collect::<Vec<_>>();
+            let sums = lanes_of(&floats, shape, along)
+                .iter()
+                .map(|lane| f16::from_f32(plain(&Sum, lane) as f32))
+                .collect::<Vec<_>>();
             assert_eq!(bits(&out), bits(&sums), "{shape:?} {along:?}");
 
             let mut scratch = vec![0f32; lanes.scratch_to_measure::<f32, f32>(threads)];
             let mut out = vec![0i64; lanes.count];
             let index = IndexOf { last: false, reduction: Max };
             measure(&index, &data, &lanes, &mut scratch, &mut out, resources).unwrap();
-            assert_eq!(out, want.iter().map(|lane| index.of(lane)).collect::<Vec<_>>(), "{shape:?} {along:?}");
+            assert_eq!(
+                out,
+                want.iter().map(|lane| index.of(lane, None).unwrap()).collect::<Vec<_>>(),
+                "{shape:?} {along:?}"
+            );
 
             check_map(&Softmax, &data, &lanes, shape, along, resources);
             check_map(
@@ -94,7 +100,7 @@ fn check_reduction<R: Reduction<T> + Sync, T: Number>(
 ) {
     let mut out = vec![T::ZERO; lanes.count];
     reduce(reduction, data, lanes, &mut out, resources).unwrap();
-    let want: Vec<T> = want.iter().map(|lane| plain(reduction, lane)).collect();
+    let want: Vec<T> = want.iter().map(|lane| T::nearest(plain(reduction, lane))).collect();
     assert_eq!(bits(&out), bits(&want), "{lanes:?}");
 }
 
@@ -111,7 +117,7 @@ fn check_map(
     map(function, data, lanes, &mut scratch, &mut out, resources).unwrap();
     for (lane, got) in lanes_of(data, shape, along).iter().zip(lanes_of(&out, shape, along)) {
         let mut want = vec![0.0; lane.len()];
-        function.map(lane, &mut want);
+        function.map(lane, &mut want, None).unwrap();
         assert_eq!(bits(&got), bits(&want), "{shape:?} {along:?}");
     }
 }
@@ -168,7 +174,7 @@ fn sums_of_any_length() {
             let data: Vec<f32> = (0..len).map(|k| 1.0 / (k as f32 + 0.3)).collect();
             let mut out = [0.0];
             reduce::<_, f32, f32>(&Sum, &data, &Lanes::new(&[len], |_| true), &mut out, ALONE).unwrap();
-            let want = if len == 0 { 0.0 } else { plain(&Sum, &data) };
+            let want = if len == 0 { 0.0 } else { plain(&Sum, &data) as f32 };
             assert_eq!(out[0].to_bits(), want.to_bits(), "{len}");
         }
     });

@@ -1,31 +1,33 @@
 //! Brings lanes as slices: as they are, or collected in scratch memory.
 
+use super::reduce::{BETWEEN_LOOKS, between_looks};
 use super::{Lanes, Number, Stored};
 use crate::kernels::cpu::for_each_level;
 use crate::kernels::positions::{Dim, Offsets};
-use crate::kernels::{Resources, Stopped, parallel};
+use crate::kernels::{Resources, Stop, Stopped, parallel};
 use bytemuck::Pod;
+use std::ops::Range;
 use std::sync::Mutex;
 
 /// A function from a lane to a value.
 pub(crate) trait Measure<T>: Sync {
     type Value: Pod;
-    fn of(&self, lane: &[T]) -> Self::Value;
+    fn of(&self, lane: &[T], stop: Option<&Stop>) -> Result<Self::Value, Stopped>;
 }
 
 /// A function from a lane to one of the same length, which it fills.
 pub(crate) trait Map<T>: Sync {
-    fn map(&self, lane: &[T], to: &mut [T]);
+    fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>;
 }
+
+/// Fills a slice from lanes that are one behind the other.
+type OfEach<'a, T, V> = dyn Fn(&[T], &mut [V]) -> Result<(), Stopped> + Sync + 'a;
 
 /// Maximum number of lanes that are collected at a time, so that memory is read in runs.
 const GROUP: usize = 16;
 
 /// Elements of a group, unless a single lane has more.
 const GROUP_ELEMENTS: usize = 1 << 18;
-
-/// Elements between two checks whether to stop.
-const BETWEEN_LOOKS: usize = 1 << 20;
 
 impl Lanes {
     /// Maximum number of lanes that are collected at a time.
@@ -59,12 +61,13 @@ pub(crate) fn measure<M: Measure<T>, S: Stored<T>, O: Stored<M::Value>, T: Numbe
     out: &mut [O],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    let of_each = |from: &[T], values: &mut [M::Value]| measure_each::<M, T>(measure, lanes.len, from, values);
+    let of_each =
+        |from: &[T], values: &mut [M::Value]| measure_each::<M, T>(measure, lanes.len, from, values, resources.stop);
     measure_by(&of_each, data, lanes, scratch, out, resources)
 }
 
 fn measure_by<S: Stored<T>, O: Stored<V>, T: Number, V: Pod>(
-    measure: &(dyn Fn(&[T], &mut [V]) + Sync),
+    measure: &OfEach<'_, T, V>,
     data: &[S],
     lanes: &Lanes,
     scratch: &mut [T],
@@ -74,7 +77,8 @@ fn measure_by<S: Stored<T>, O: Stored<V>, T: Number, V: Pod>(
     let benches = Benches::new(scratch, lanes.bench::<S, T>(1));
     let out = bytemuck::cast_slice_mut::<O, u8>(out);
     parallel::split_by(out, size_of::<O>(), lanes.len, resources, |first, out| {
-        benches.with(|bench| measure_part(measure, data, lanes, first, bench, bytemuck::cast_slice_mut::<u8, O>(out)))
+        let out = bytemuck::cast_slice_mut::<u8, O>(out);
+        benches.with(|bench| measure_part(measure, data, lanes, first, bench, out, resources.stop))
     })
 }
 
@@ -87,11 +91,12 @@ pub(crate) fn map<M: Map<T>, S: Stored<T>, T: Number>(
     out: &mut [S],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    map_by(&|from: &[T], to: &mut [T]| map_each::<M, T>(map, lanes.len, from, to), data, lanes, scratch, out, resources)
+    let of_each = |from: &[T], to: &mut [T]| map_each::<M, T>(map, lanes.len, from, to, resources.stop);
+    map_by(&of_each, data, lanes, scratch, out, resources)
 }
 
 fn map_by<S: Stored<T>, T: Number>(
-    map: &(dyn Fn(&[T], &mut [T]) + Sync),
+    map: &OfEach<'_, T, T>,
     data: &[S],
     lanes: &Lanes,
     scratch: &mut [T],
@@ -139,36 +144,49 @@ impl<'a, T> Benches<'a, T> {
 
 for_each_level! {
     /// Measures lanes of `len` elements, one behind the other.
-    fn measure_each<M: Measure<T>, T: Number>(measure: &M, len: usize, from: &[T], values: &mut [M::Value]) -> ()
+    fn measure_each<M: Measure<T>, T: Number>(measure: &M, len: usize, from: &[T], values: &mut [M::Value], stop: Option<&Stop>) -> Result<(), Stopped>
         = measure_each_body::<M, T>;
 }
 
 for_each_level! {
     /// Maps lanes of `len` elements, one behind the other.
-    fn map_each<M: Map<T>, T: Number>(map: &M, len: usize, from: &[T], to: &mut [T]) -> () = map_each_body::<M, T>;
+    fn map_each<M: Map<T>, T: Number>(map: &M, len: usize, from: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>
+        = map_each_body::<M, T>;
 }
 
 #[inline(always)]
-fn measure_each_body<M: Measure<T>, T: Number>(measure: &M, len: usize, from: &[T], values: &mut [M::Value]) {
+fn measure_each_body<M: Measure<T>, T: Number>(
+    measure: &M,
+    len: usize,
+    from: &[T],
+    values: &mut [M::Value],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
     for (k, value) in values.iter_mut().enumerate() {
-        *value = measure.of(from.get(k * len..(k + 1) * len).unwrap_or(&[]));
+        *value = measure.of(from.get(k * len..(k + 1) * len).unwrap_or(&[]), stop)?;
     }
+    Ok(())
 }
 
 #[inline(always)]
-fn map_each_body<M: Map<T>, T: Number>(map: &M, len: usize, from: &[T], to: &mut [T]) {
-    for (from, to) in from.chunks_exact(len).zip(to.chunks_exact_mut(len)) {
-        map.map(from, to);
-    }
+fn map_each_body<M: Map<T>, T: Number>(
+    map: &M,
+    len: usize,
+    from: &[T],
+    to: &mut [T],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    from.chunks_exact(len).zip(to.chunks_exact_mut(len)).try_for_each(|(from, to)| map.map(from, to, stop))
 }
 
 fn measure_part<S: Stored<T>, O: Stored<V>, T: Number, V: Pod>(
-    measure: &(dyn Fn(&[T], &mut [V]) + Sync),
+    measure: &OfEach<'_, T, V>,
     data: &[S],
     lanes: &Lanes,
     first: usize,
     bench: &mut [T],
     mut out: &mut [O],
+    stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
     let mut values = [V::zeroed(); GROUP];
     if lanes.contiguous()
@@ -176,7 +194,7 @@ fn measure_part<S: Stored<T>, O: Stored<V>, T: Number, V: Pod>(
     {
         for (k, out) in out.chunks_mut(GROUP).enumerate() {
             let values = values.get_mut(..out.len()).ok_or(Stopped::OutOfRange)?;
-            measure(data.get((first + k * GROUP) * lanes.len..).unwrap_or(&[]), values);
+            measure(data.get((first + k * GROUP) * lanes.len..).unwrap_or(&[]), values)?;
             O::store(values, out);
         }
         return Ok(());
@@ -184,9 +202,9 @@ fn measure_part<S: Stored<T>, O: Stored<V>, T: Number, V: Pod>(
     let mut groups = Groups::new(lanes, first, out.len());
     while let Some((start, count)) = groups.next() {
         let from = bench.get_mut(..count * lanes.len).ok_or(Stopped::OutOfRange)?;
-        collect::<S, T>(data.get(start..).unwrap_or(&[]), lanes, count, from);
+        collect::<S, T>(data.get(start..).unwrap_or(&[]), lanes, count, from, stop)?;
         let values = values.get_mut(..count).ok_or(Stopped::OutOfRange)?;
-        measure(from, values);
+        measure(from, values)?;
         let (now, rest) = out.split_at_mut_checked(count).ok_or(Stopped::OutOfRange)?;
         O::store(values, now);
         out = rest;
@@ -196,7 +214,7 @@ fn measure_part<S: Stored<T>, O: Stored<V>, T: Number, V: Pod>(
 
 /// `lanes` are those of a block.
 fn map_part<S: Stored<T>, T: Number>(
-    map: &(dyn Fn(&[T], &mut [T]) + Sync),
+    map: &OfEach<'_, T, T>,
     data: &[S],
     lanes: &Lanes,
     bench: &mut [T],
@@ -206,8 +224,7 @@ fn map_part<S: Stored<T>, T: Number>(
     if lanes.contiguous()
         && let (Some(data), Some(out)) = (S::direct(data), S::direct_mut(out))
     {
-        map(data, out);
-        return Ok(());
+        return map(data, out);
     }
     let block = lanes.len * lanes.count;
     let mut done = 0;
@@ -217,9 +234,9 @@ fn map_part<S: Stored<T>, T: Number>(
             let elements = count * lanes.len;
             let (from, bench) = bench.split_at_mut_checked(elements).ok_or(Stopped::OutOfRange)?;
             let to = bench.get_mut(..elements).ok_or(Stopped::OutOfRange)?;
-            collect::<S, T>(data.get(start..).unwrap_or(&[]), lanes, count, from);
-            map(from, to);
-            distribute::<S, T>(to, lanes, count, out.get_mut(start..).unwrap_or(&mut []));
+            collect::<S, T>(data.get(start..).unwrap_or(&[]), lanes, count, from, resources.stop)?;
+            map(from, to)?;
+            distribute::<S, T>(to, lanes, count, out.get_mut(start..).unwrap_or(&mut []), resources.stop)?;
             done += elements;
             if done > BETWEEN_LOOKS {
                 parallel::look(resources.stop)?;
@@ -269,51 +286,65 @@ impl<'a> Groups<'a> {
 type Tile<T> = [[T; GROUP]; GROUP];
 
 /// Collects `count` lanes that start side by side at the first element of `from`.
-fn collect<S: Stored<T>, T: Number>(from: &[S], lanes: &Lanes, count: usize, to: &mut [T]) {
+fn collect<S: Stored<T>, T: Number>(
+    from: &[S],
+    lanes: &Lanes,
+    count: usize,
+    to: &mut [T],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
     if count == 1 {
         let mut runs = Runs::new(lanes);
-        for to in to.chunks_mut(runs.len) {
-            S::load(from.get(runs.next()).unwrap_or(&[]), to);
-        }
-        return;
+        return runs.each(lanes.len, stop, |run, at| {
+            S::load(from.get(run).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
+        });
     }
     let mut rows = Offsets::new(&lanes.along, 0);
     let mut tile: Tile<T> = [[T::ZERO; GROUP]; GROUP];
-    for first in (0..lanes.len).step_by(GROUP) {
-        for row in tile.iter_mut().take(lanes.len - first) {
-            let [at] = rows.next();
-            S::load(from.get(at..at + count).unwrap_or(&[]), row);
-        }
-        for (k, to) in to.chunks_exact_mut(lanes.len).take(GROUP).enumerate() {
-            for (to, row) in to.iter_mut().skip(first).zip(&tile) {
-                row.get(k).into_iter().for_each(|element| *to = *element);
+    between_looks(lanes.len, stop, |at| {
+        for first in at.step_by(GROUP) {
+            for row in tile.iter_mut().take(lanes.len - first) {
+                let [at] = rows.next();
+                S::load(from.get(at..at + count).unwrap_or(&[]), row);
+            }
+            for (k, to) in to.chunks_exact_mut(lanes.len).take(GROUP).enumerate() {
+                for (to, row) in to.iter_mut().skip(first).zip(&tile) {
+                    row.get(k).into_iter().for_each(|element| *to = *element);
+                }
             }
         }
-    }
+    })
 }
 
 /// The opposite of [`collect`].
-fn distribute<S: Stored<T>, T: Number>(from: &[T], lanes: &Lanes, count: usize, to: &mut [S]) {
+fn distribute<S: Stored<T>, T: Number>(
+    from: &[T],
+    lanes: &Lanes,
+    count: usize,
+    to: &mut [S],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
     if count == 1 {
         let mut runs = Runs::new(lanes);
-        for from in from.chunks(runs.len) {
-            S::store(from, to.get_mut(runs.next()).unwrap_or(&mut []));
-        }
-        return;
+        return runs.each(lanes.len, stop, |run, at| {
+            S::store(from.get(at).unwrap_or(&[]), to.get_mut(run).unwrap_or(&mut []));
+        });
     }
     let mut rows = Offsets::new(&lanes.along, 0);
     let mut tile: Tile<T> = [[T::ZERO; GROUP]; GROUP];
-    for first in (0..lanes.len).step_by(GROUP) {
-        for (k, from) in from.chunks_exact(lanes.len).take(GROUP).enumerate() {
-            for (from, row) in from.iter().skip(first).zip(&mut tile) {
-                row.get_mut(k).into_iter().for_each(|element| *element = *from);
+    between_looks(lanes.len, stop, |at| {
+        for first in at.step_by(GROUP) {
+            for (k, from) in from.chunks_exact(lanes.len).take(GROUP).enumerate() {
+                for (from, row) in from.iter().skip(first).zip(&mut tile) {
+                    row.get_mut(k).into_iter().for_each(|element| *element = *from);
+                }
+            }
+            for row in tile.iter().take(lanes.len - first) {
+                let [at] = rows.next();
+                S::store(row, to.get_mut(at..at + count).unwrap_or(&mut []));
             }
         }
-        for row in tile.iter().take(lanes.len - first) {
-            let [at] = rows.next();
-            S::store(row, to.get_mut(at..at + count).unwrap_or(&mut []));
-        }
-    }
+    })
 }
 
 /// The ranges that the elements of a lane are at, from its first one on.
@@ -332,8 +363,28 @@ impl<'a> Runs<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn next(&mut self) -> std::ops::Range<usize> {
+    pub(super) fn next(&mut self) -> Range<usize> {
         let [start] = self.starts.next();
         start..start + self.len
+    }
+
+    /// Calls `work` with parts of the runs of a lane of `len` elements, and which elements of the lane these are.
+    fn each(
+        &mut self,
+        len: usize,
+        stop: Option<&Stop>,
+        mut work: impl FnMut(Range<usize>, Range<usize>),
+    ) -> Result<(), Stopped> {
+        let mut run = 0..0;
+        between_looks(len, stop, |mut at| {
+            while !at.is_empty() {
+                if run.is_empty() {
+                    run = self.next();
+                }
+                let count = run.len().min(at.len());
+                work(run.start..run.start + count, at.start..at.start + count);
+                (run.start, at.start) = (run.start + count, at.start + count);
+            }
+        })
     }
 }

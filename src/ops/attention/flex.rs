@@ -215,6 +215,6 @@ fn softmax<T: Numbers + Element>(scores: &Tensor, context: &Context) -> Result<T
     let lanes = Lanes::new(scores.shape(), |axis| axis == 3);
     let from = elements_of::<T>(context, scores, &mut room)?;
     let mut weights = Output::<T>::new(context, scores.dtype(), shape_of([scores.shape()]))?;
-    lanes::map(&lanes::Softmax, from, &lanes, &mut [], weights.elements_mut()?, context.resources())?;
+    lanes::map::<_, T, T>(&lanes::Softmax, from, &lanes, &mut [], weights.elements_mut()?, context.resources())?;
     weights.finish()
 }

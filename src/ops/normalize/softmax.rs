@@ -4,9 +4,8 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const SOFTMAX: Implementation = with_versions("Softmax", |node| {
-    Ok(Box::new(Softmax { rounded: Some(lanes::RoundedSoftmax), ..Softmax::of(node, lanes::Softmax)? }))
-});
+pub(super) const SOFTMAX: Implementation =
+    with_versions("Softmax", |node| Ok(Box::new(Softmax::of(node, lanes::Softmax)?)));
 pub(super) const LOG_SOFTMAX: Implementation =
     with_versions("LogSoftmax", |node| Ok(Box::new(Softmax::of(node, lanes::LogSoftmax)?)));
 pub(super) const HARDMAX: Implementation =
@@ -24,29 +23,20 @@ struct Softmax<F> {
     /// `i` and `j` run through all dimensions from the axis on.
     to_the_end: bool,
     function: F,
-    /// The same for elements of 16 bits: each step of the standard's function body rounds.
-    rounded: Option<fn(Half) -> lanes::RoundedSoftmax>,
 }
 
 impl<F: FloatMap> Softmax<F> {
     /// Up to version 11 the input counts as a matrix, whose rows are normalized.
     fn of(node: &Node<'_>, function: F) -> Result<Softmax<F>> {
-        Ok(Softmax { axis: node.int("axis")?, to_the_end: node.version() < 13, function, rounded: None })
+        Ok(Softmax { axis: node.int("axis")?, to_the_end: node.version() < 13, function })
     }
 }
 
 impl<F: FloatMap> Operator for Softmax<F> {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let axis = call.axis(0, self.axis)?.at;
-        let data = call.tensor(0)?;
-        let lanes = Lanes::new(data.shape(), |at| at == axis || self.to_the_end && at > axis);
-        match (data.dtype(), self.rounded) {
-            (DType::Float16, Some(by)) => Ok([mapped::<f16, f32>(call, data, &lanes, &by(Half::F16))?.into()].into()),
-            (DType::Bfloat16, Some(by)) => {
-                Ok([mapped::<bf16, f32>(call, data, &lanes, &by(Half::Bf16))?.into()].into())
-            }
-            _ => map_floats(call, &lanes, &self.function),
-        }
+        let lanes = Lanes::new(call.tensor(0)?.shape(), |at| at == axis || self.to_the_end && at > axis);
+        map_floats(call, &lanes, &self.function)
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
