@@ -8,6 +8,8 @@ pub(crate) mod convert;
 pub(crate) mod copy;
 mod cpu;
 pub(crate) mod elementwise;
+#[cfg(test)]
+pub(crate) mod exact;
 pub(crate) mod functions;
 pub(crate) mod gather;
 pub(crate) mod gemm;
