@@ -356,3 +356,20 @@ fn a_long_product_is_cancelled() {
         }
     }
 }
+
+/// Long sums are as exact as their blocks: a sum in one run would be off by some hundred times as much.
+#[test]
+#[cfg_attr(miri, ignore)]
+fn long_sums_are_exact_enough() {
+    let k = 1_000_000;
+    let (a, b) = (samples::<f32>(k, 4), samples::<f32>(k, 5));
+    let (a, b): (Vec<f32>, Vec<f32>) = (a.iter().map(|x| x.abs()).collect(), b.iter().map(|x| x.abs()).collect());
+    let exact = crate::kernels::exact::dot(a.iter().copied().zip(b.iter().copied())).nearest::<f64>();
+    let right = Right::View(View::rows(&b, 1));
+    let product = Product { m: 1, k, n: 1, a: View::rows(&a, k), b: right, batch: &[], epilogue: Epilogue::default() };
+    let alone = Resources { threads: 1, stop: None };
+    let plan = product.plan(alone);
+    let mut out = [0f32];
+    plan.run(&mut out, &mut vec![0.0; plan.scratch()], alone).unwrap();
+    assert!((f64::from(out[0]) / exact - 1.0).abs() < 2e-5, "{} {exact}", out[0]);
+}

@@ -1,4 +1,7 @@
 //! Normalization of lanes whose elements are neighbours, then a scale and a bias for their elements.
+//!
+//! Mean and variance are rounded once ([`super::reductions`]), and the mean has twice the digits of its type. So a normalized
+//! element is within 3 ulp of the exact one in f32 and 4 ulp in f64, however far the lane is from 0.
 
 use super::reduce::{BETWEEN_LOOKS, BLOCK, value_of};
 use super::sums::{Exact, Total};

@@ -3,8 +3,10 @@
 
 use super::*;
 use crate::kernels::cpu::tests::at_each_level;
+use crate::kernels::exact::{self, Exact, Rounded, ulps};
+use crate::kernels::number::Float;
 use crate::kernels::{Resources, Stop, Stopped, on_threads, sized};
-use half::f16;
+use half::{bf16, f16};
 use proptest::prelude::*;
 
 const ALONE: Resources<'_> = Resources { threads: 1, stop: None };
@@ -235,4 +237,139 @@ fn a_cancelled_kernel_stops() {
         map::<_, f32, f32>(&Softmax, &data, &lanes, &mut [], &mut vec![0f32; 2 << 20], resources),
         Err(Stopped::Cancelled)
     );
+}
+
+/// The distances of a reduction's results from the exact ones, in units of the last place of `S`: the greatest.
+fn worst<R, S, T>(lane: &[S], reduction: &R, exact: &Exact) -> f64
+where
+    R: Reduction<T> + Sync,
+    S: Stored<T> + Stored<T::Precise> + Rounded,
+    T: Number,
+{
+    let mut out = [S::zeroed()];
+    reduce::<R, S, T>(reduction, lane, &Lanes::new(&[lane.len()], |_| true), &mut out, ALONE).unwrap();
+    let alone = ulps(out[0], exact);
+    // Side by side with itself.
+    let twice: Vec<S> = lane.iter().flat_map(|x| [*x, *x]).collect();
+    let mut both = [S::zeroed(); 2];
+    reduce::<R, S, T>(reduction, &twice, &Lanes::new(&[lane.len(), 2], |axis| axis == 0), &mut both, ALONE).unwrap();
+    assert_eq!((bits(&both[..1]), bits(&both[1..])), (bits(&out), bits(&out)));
+    alone
+}
+
+/// Each reduction of floats against exact arithmetic: within 0.501 ulp if nothing cancels.
+fn check_accuracy<S: Stored<T> + Stored<f64> + Rounded, T: Floating>(name: &str, lane: &[S]) {
+    let of = |x: S| -> f64 { x.into() };
+    let count = Exact::of(lane.len() as f64);
+    let (sum, squares) = (exact::sum(lane.iter().copied()), exact::sum_of_squares(lane.iter().copied()));
+    let magnitudes = exact::sum(lane.iter().map(|x| of(*x).abs()));
+    let product = exact::product(lane.iter().copied());
+    for (reduction, worst) in [
+        ("sum", worst::<_, S, T>(lane, &Sum, &sum)),
+        ("mean", worst::<_, S, T>(lane, &Mean, &sum.over(&count))),
+        ("sum of squares", worst::<_, S, T>(lane, &SumSquare, &squares)),
+        ("L1", worst::<_, S, T>(lane, &L1, &magnitudes)),
+        ("L2", worst::<_, S, T>(lane, &L2, &squares.sqrt())),
+        ("product", worst::<_, S, T>(lane, &Prod, &product)),
+    ] {
+        assert!(worst <= 0.501, "{reduction} of {} {name}: {worst} ulp", lane.len());
+    }
+}
+
+#[test]
+fn reductions_are_rounded_once() {
+    for len in sized(&[1, 2, 31, 33, 1000, 100_000][..], &[33]) {
+        let number = |k: usize| ((k * 7919 % 1009) as f64 + 0.25) / 1009.0;
+        type Make<'a> = &'a dyn Fn(usize) -> f64;
+        let lanes: [(&str, Make<'_>); 4] = [
+            ("far from 0", &|k| 10_000.0 + number(k)),
+            ("tenths", &|_| 0.1),
+            ("small and large", &|k| number(k) * [1e-4, 1.0, 100.0][k % 3]),
+            ("large and small factors", &|k| if k % 2 == 0 { 3e4 } else { 1.0 / 3e4 }),
+        ];
+        for (name, make) in lanes {
+            let lane: Vec<f64> = (0..*len).map(make).collect();
+            check_accuracy::<f64, f64>(name, &lane);
+            check_accuracy::<f32, f32>(name, &lane.iter().map(|x| *x as f32).collect::<Vec<_>>());
+            check_accuracy::<f16, f32>(name, &lane.iter().map(|x| f16::from_f64(*x)).collect::<Vec<_>>());
+            check_accuracy::<bf16, f32>(name, &lane.iter().map(|x| bf16::from_f64(*x)).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// What cancels is there again, and factors of any size have a product.
+#[test]
+fn sums_that_cancel_and_products_that_overflow_on_the_way() {
+    let sum = |lane: &[f64]| plain::<Sum, f64>(&Sum, lane);
+    assert_eq!(sum(&[1e200, 1.0, -1e200]), 1.0);
+    assert_eq!(sum(&[f64::INFINITY, 1.0]), f64::INFINITY);
+    assert!(sum(&[f64::INFINITY, 1.0, f64::NEG_INFINITY]).is_nan());
+    assert_eq!(plain::<Sum, f32>(&Sum, &[1e12, 1.0, -1e12]), 1.0);
+    let product = |lane: &[f64]| plain::<Prod, f64>(&Prod, lane);
+    let many: Vec<f64> = (0..4000).map(|k| if k % 2 == 0 { 1e300 } else { 1e-300 }).collect();
+    assert!(ulps(product(&many), &exact::product(many.iter().copied())) <= 0.5);
+    assert_eq!(product(&[1e300, 1e300, 1e-300, 1e-300, 0.0]), 0.0);
+    assert_eq!(product(&[-1e300, 1e300]), f64::NEG_INFINITY);
+    assert_eq!(product(&[-0.0, 5.0]).to_bits(), (-0.0f64).to_bits());
+    assert!(product(&[0.0, f64::INFINITY]).is_nan() && product(&[f64::NAN, 0.0]).is_nan());
+    assert_eq!(product(&[f64::NEG_INFINITY, 5e-324]), f64::NEG_INFINITY);
+    for lane in [&[5e-324, 2f64.powi(1000)][..], &[1e-200, 1e-110], &[1.1; 8000], &[-1e-320, 3.0, 7e-10, 1e12]] {
+        assert!(ulps(product(lane), &exact::product(lane.iter().copied())) <= 0.51, "{lane:?}");
+    }
+}
+
+/// Sums up to each element, each rounded once.
+#[test]
+fn cumulative_sums_are_rounded_once() {
+    let data: Vec<f32> = (0..sized(5000, 40)).map(|k| ((k * 7919 % 1009) as f32 - 300.0) * 0.37).collect();
+    let cumulate = Cumulate { exclusive: false, reverse: false, reduction: Sum };
+    let mut out = vec![0f32; data.len()];
+    map::<_, f32, f32>(&cumulate, &data, &Lanes::new(&[data.len()], |_| true), &mut [], &mut out, ALONE).unwrap();
+    for k in (0..data.len()).step_by(97) {
+        assert!(ulps(out[k], &exact::sum(data[..=k].iter().copied())) <= 0.501, "{k}");
+    }
+}
+
+/// Softmax of 16 bits: nearly always the nearest, and many equal elements have a weight.
+#[test]
+fn softmax_of_halves_is_rounded_once() {
+    let mut out = vec![f16::ZERO; 65_536];
+    let zeros = vec![f16::ZERO; 65_536];
+    let lanes = Lanes::new(&[zeros.len()], |_| true);
+    let mut scratch = vec![0f32; lanes.scratch_to_map::<f16, f32>(1)];
+    map::<_, f16, f32>(&Softmax, &zeros, &lanes, &mut scratch, &mut out, ALONE).unwrap();
+    assert!(out.iter().all(|y| *y == f16::from_f64(1.0 / 65_536.0)));
+    let lane: Vec<bf16> = (0..256).map(|k| bf16::from_f32(((k * 37) % 101) as f32 * 0.07 - 3.0)).collect();
+    let mut out = vec![bf16::ZERO; lane.len()];
+    let lanes = Lanes::new(&[lane.len()], |_| true);
+    map::<_, bf16, f32>(&Softmax, &lane, &lanes, &mut scratch, &mut out, ALONE).unwrap();
+    let total: f64 = lane.iter().map(|x| x.to_f64().exp()).sum();
+    let wrong = out.iter().zip(&lane).filter(|(y, x)| **y != bf16::from_f64(x.to_f64().exp() / total)).count();
+    assert!(wrong <= 1, "{wrong}");
+}
+
+/// Far from 0 the mean needs more digits than its type has.
+#[test]
+fn lanes_far_from_0_are_normalized() {
+    fn worst<T: Floating + Rounded>(offset: f64) -> f64 {
+        let len = sized(100_000, 500);
+        let lane: Vec<T> = (0..len).map(|k| Float::of(offset + (k * 7919 % 1009) as f64 / 1009.0)).collect();
+        let count = Exact::of(len as f64);
+        let mean = exact::sum(lane.iter().copied()).over(&count);
+        let differences: Vec<Exact> = lane.iter().map(|x| Exact::of(*x).minus(&mean)).collect();
+        let about: Vec<f64> = differences.iter().map(Exact::nearest).collect();
+        let variance = exact::sum_of_squares(about).over(&count);
+        let divisor = variance.plus(&Exact::of(1e-5f32)).sqrt();
+        let how = Normalize { center: true, epsilon: 1e-5 };
+        let mut out = vec![0u8; len * size_of::<T>()];
+        let finish = |_: usize, from: &[T], out: &mut [u8]| bytemuck::cast_slice_mut(out).copy_from_slice(from);
+        normalize::<T, T, T>(how, &lane, len, &finish, size_of::<T>(), &mut out, ALONE).unwrap();
+        let out: &[T] = bytemuck::cast_slice(&out);
+        let distances = out.iter().zip(&differences).step_by(101);
+        distances.map(|(y, difference)| ulps(*y, &difference.over(&divisor))).fold(0.0, f64::max)
+    }
+    for offset in [0.0, 10_000.0] {
+        let (single, double) = (worst::<f32>(offset), worst::<f64>(offset));
+        assert!(single <= 3.0 && double <= 4.0, "{offset}: {single} {double} ulp");
+    }
 }
