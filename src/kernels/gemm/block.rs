@@ -75,8 +75,9 @@ impl<S: Operand> Plan<'_, S> {
         for first in (0..k.max(1)).step_by(self.steps) {
             let steps = first..k.min(first + self.steps);
             self.pack_a(block, &steps, a);
-            let (group, is_row) =
-                if rows.len() == 1 && b_room == 0 { (columns.len(), true) } else { (self.group, false) };
+            let is_row = rows.len() == 1 && b_room == 0;
+            let row_group = (BETWEEN_LOOKS / steps.len().max(1)).next_multiple_of(ABREAST * self.width);
+            let group = if is_row { row_group } else { self.group };
             for start in columns.clone().step_by(group) {
                 let group = start..columns.end.min(start + group);
                 work += rows.len() * group.len() * steps.len();
@@ -87,7 +88,7 @@ impl<S: Operand> Plan<'_, S> {
                 self.pack_b(block, &steps, &group, b);
                 let part = Part { block, steps: steps.clone(), a: a.as_ptr(), b: b.as_ptr(), sums, sums_row };
                 // SAFETY: the group is a part of the block, and packed if it is to be.
-                unsafe { if is_row { self.row(&part) } else { self.tiles(&part, &group) } }
+                unsafe { if is_row { self.row(&part, &group) } else { self.tiles(&part, &group) } }
             }
             if by_steps && out_room > 0 && (steps.end.is_multiple_of(BLOCK) || steps.end == k) {
                 // SAFETY: the only row of the block, which is initialised after the first block of steps.
@@ -186,12 +187,12 @@ impl<S: Operand> Plan<'_, S> {
         }
     }
 
-    /// All tiles of a single row whose `b` is read in place or packed as a whole.
+    /// All tiles of a group of columns of a single row whose `b` is read in place or packed as a whole.
     ///
     /// # Safety
-    /// As [`Plan::block`].
-    unsafe fn row(&self, part: &Part<'_, S::Sum>) {
-        let Range { start, end } = part.block.columns;
+    /// The group is a part of the block. Otherwise as [`Plan::block`].
+    unsafe fn row(&self, part: &Part<'_, S::Sum>, group: &Range<usize>) {
+        let Range { start, end } = *group;
         let abreast = if self.width == self.kernel.width { ABREAST * self.width } else { usize::MAX };
         let mut column = start;
         while column < end {

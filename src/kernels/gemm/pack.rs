@@ -26,6 +26,9 @@ pub(crate) fn packed_len<T>(count: usize) -> usize {
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
+/// Steps of a panel between two checks whether to stop.
+const BETWEEN_LOOKS: usize = 1 << 15;
+
 /// The part of `elements` that starts at a cache line.
 pub(super) fn line_start<T>(elements: &[T]) -> usize {
     elements.as_ptr().align_offset(LINE).min(elements.len())
@@ -51,8 +54,13 @@ pub(crate) fn pack<S: Operand>(
         let unit = width * k * size_of::<S::Sum>();
         parallel::split(bytemuck::cast_slice_mut(to), unit, resources, |first, to| {
             for (at, to) in bytemuck::cast_slice_mut::<u8, S::Sum>(to).chunks_mut(width * k).enumerate() {
-                let columns = to.len() / k;
-                panel(b.elements, (first + at) * width * b.column, (b.row, b.column), columns, to);
+                let (columns, start) = (to.len() / k, (first + at) * width * b.column);
+                for (part, to) in to.chunks_mut(BETWEEN_LOOKS * columns).enumerate() {
+                    if part > 0 {
+                        parallel::look(resources.stop)?;
+                    }
+                    panel(b.elements, start + part * BETWEEN_LOOKS * b.row, (b.row, b.column), columns, to);
+                }
             }
             Ok(())
         })?;
