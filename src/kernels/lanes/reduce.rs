@@ -93,21 +93,28 @@ const ABREAST: usize = 64;
 /// Elements of a lane between two checks whether to stop: a multiple of all blocks.
 pub(super) const BETWEEN_LOOKS: usize = 1 << 17;
 
-/// Calls `work` with the ranges of a lane of `len` elements, and checks in between whether to stop.
+/// The ranges of a lane of `len` elements, of which there is one at least; each but the first comes after a check whether
+/// to stop. A loop over these is compiled for the level of its function, which a closure would not be.
 #[inline(always)]
-pub(super) fn between_looks(
+pub(super) fn between_looks(len: usize, stop: Option<&Stop>) -> Parts<'_> {
+    Parts { next: Some(0), len, stop }
+}
+
+pub(super) struct Parts<'a> {
+    next: Option<usize>,
     len: usize,
-    stop: Option<&Stop>,
-    mut work: impl FnMut(Range<usize>),
-) -> Result<(), Stopped> {
-    let mut from = 0;
-    loop {
-        work(from..len.min(from + BETWEEN_LOOKS));
-        from += BETWEEN_LOOKS;
-        if from >= len {
-            return Ok(());
-        }
-        parallel::look(stop)?;
+    stop: Option<&'a Stop>,
+}
+
+impl Iterator for Parts<'_> {
+    type Item = Result<Range<usize>, Stopped>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let from = self.next?;
+        let end = from + BETWEEN_LOOKS;
+        self.next = (end < self.len).then_some(end);
+        Some(if from > 0 { parallel::look(self.stop) } else { Ok(()) }.map(|()| from..self.len.min(end)))
     }
 }
 
@@ -188,10 +195,10 @@ pub(super) fn value_of<S: Stored<T>, T: Number, P: Copy>(
         return value_of_runs(loops, std::iter::once(lane), lane.len(), stop);
     };
     let (mut partials, mut value) = ([[loops.start(); PARTIALS]], [T::Precise::zeroed()]);
-    between_looks(numbers.len(), stop, |at| {
-        let part = numbers.get(at).unwrap_or(&[]);
+    for at in between_looks(numbers.len(), stop) {
+        let part = numbers.get(at?).unwrap_or(&[]);
         loops.add(&mut partials, part.len(), part);
-    })?;
+    }
     loops.end(&partials, lane.len(), &mut value);
     let [value] = value;
     Ok(value)
@@ -205,7 +212,8 @@ fn value_of_runs<'a, S: Stored<T>, T: Number, P: Copy>(
     stop: Option<&Stop>,
 ) -> Result<T::Precise, Stopped> {
     let (mut partials, mut block, mut run) = ([[loops.start(); PARTIALS]], [T::ZERO; BLOCK], &[][..]);
-    between_looks(len, stop, |at| {
+    for at in between_looks(len, stop) {
+        let at = at?;
         for left in at.clone().step_by(BLOCK).map(|from| at.end - from) {
             let part = block.get_mut(..left.min(BLOCK)).unwrap_or(&mut []);
             let mut filled = 0;
@@ -222,7 +230,7 @@ fn value_of_runs<'a, S: Stored<T>, T: Number, P: Copy>(
             }
             loops.add(&mut partials, part.len(), part);
         }
-    })?;
+    }
     let mut value = [T::Precise::zeroed()];
     loops.end(&partials, len, &mut value);
     let [value] = value;
@@ -265,8 +273,8 @@ fn values_abreast<S: Stored<T> + Stored<T::Precise>, T: Number, P: Copy>(
     let (mut partials, mut converted) = ([[loops.start(); ABREAST]; PARTIALS], [[T::ZERO; ABREAST]; PARTIALS]);
     let (mut starts, width) = (Offsets::new(outer, 0), out.len());
     let mut start = 0;
-    between_looks(lanes.len, stop, |at| {
-        let mut at = at;
+    for at in between_looks(lanes.len, stop) {
+        let mut at = at?;
         while !at.is_empty() {
             // The rest of a run of rows.
             let row = at.start % size;
@@ -289,7 +297,7 @@ fn values_abreast<S: Stored<T> + Stored<T::Precise>, T: Number, P: Copy>(
                 loops.add_rows(&mut partials, first + k, Rows { elements, step: ABREAST, count, width });
             }
         }
-    })?;
+    }
     S::store(&loops.end_rows(&mut partials, lanes.len), out);
     Ok(())
 }
@@ -332,7 +340,9 @@ pub(super) fn value<R: Reduction<T>, T: Number>(
     stop: Option<&Stop>,
 ) -> Result<T::Precise, Stopped> {
     let mut partials = [R::START; PARTIALS];
-    between_looks(lane.len(), stop, |at| add_lane(reduction, &mut partials, lane.get(at).unwrap_or(&[])))?;
+    for at in between_looks(lane.len(), stop) {
+        add_lane(reduction, &mut partials, lane.get(at?).unwrap_or(&[]));
+    }
     Ok(end::<R, T>(partials, lane.len()))
 }
 

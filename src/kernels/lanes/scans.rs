@@ -18,12 +18,13 @@ impl<R: Reduction<T> + Sync, T: Number> Map<T> for Cumulate<R> {
     #[inline(always)]
     fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
         let (len, mut value) = (lane.len(), R::START);
-        between_looks(len, stop, |at| {
+        for at in between_looks(len, stop) {
+            let at = at?;
             let at = if self.reverse { len - at.end..len - at.start } else { at };
             let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
             let pairs = lane.iter().zip(to);
             value = if self.reverse { self.cumulate(value, pairs.rev()) } else { self.cumulate(value, pairs) };
-        })?;
+        }
         // Nothing is before the first.
         let first = if self.reverse { to.last_mut() } else { to.first_mut() };
         first.filter(|_| self.exclusive).into_iter().for_each(|to| *to = T::nearest(R::end(R::EMPTY, 0)));
@@ -67,12 +68,13 @@ impl<R: Reduction<T> + Sync, T: Number> Measure<T> for IndexOf<R> {
         let best = T::nearest(value(&self.reduction, lane, stop)?);
         let is_best = |x: &T| *x == best || x.is_nan() && best.is_nan();
         let (len, mut found) = (lane.len(), None);
-        between_looks(len, stop, |at| {
+        for at in between_looks(len, stop) {
+            let at = at?;
             let at = if self.last { len - at.end..len - at.start } else { at };
             let part = lane.get(at.clone()).filter(|_| found.is_none()).unwrap_or(&[]);
             let place = if self.last { part.iter().rposition(is_best) } else { part.iter().position(is_best) };
             found = found.or(place.map(|place| at.start + place));
-        })?;
+        }
         Ok(found.unwrap_or(0) as i64)
     }
 }
@@ -102,11 +104,13 @@ impl<T: Floating> Map<T> for LpNormalize {
     #[inline(always)]
     fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
         let norm = if self.first { value(&L1, lane, stop)? } else { value(&L2, lane, stop)? };
-        between_looks(lane.len(), stop, |at| {
+        for at in between_looks(lane.len(), stop) {
+            let at = at?;
             let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
             for (to, &x) in to.iter_mut().zip(lane) {
                 *to = if norm == 0.0 { <T as Number>::ZERO } else { T::nearest(x.precise() / norm) };
             }
-        })
+        }
+        Ok(())
     }
 }

@@ -16,11 +16,12 @@ impl<T: Floating> Map<T> for Softmax {
     fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
         let max = T::nearest(value(&Peak, lane, stop)?);
         let scale = T::nearest(1.0 / exponentials(lane, max, to, stop)?);
-        between_looks(lane.len(), stop, |at| {
-            for to in to.get_mut(at).unwrap_or(&mut []) {
+        for at in between_looks(lane.len(), stop) {
+            for to in to.get_mut(at?).unwrap_or(&mut []) {
                 *to = *to * scale;
             }
-        })
+        }
+        Ok(())
     }
 }
 
@@ -33,12 +34,14 @@ impl<T: Floating> Map<T> for LogSoftmax {
     fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
         let max = T::nearest(value(&Peak, lane, stop)?);
         let log_sum = log(value(&SumExp { max }, lane, stop)?);
-        between_looks(lane.len(), stop, |at| {
+        for at in between_looks(lane.len(), stop) {
+            let at = at?;
             let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
             for (to, &x) in to.iter_mut().zip(lane) {
                 *to = T::nearest(x.precise() - max.precise() - log_sum);
             }
-        })
+        }
+        Ok(())
     }
 }
 
@@ -106,7 +109,8 @@ impl<T: Floating> Reduction<T> for SumExp<T> {
 #[inline(always)]
 fn exponentials<T: Floating>(lane: &[T], max: T, to: &mut [T], stop: Option<&Stop>) -> Result<f64, Stopped> {
     let mut partials = [T::Sum::NOTHING; PARTIALS];
-    between_looks(lane.len(), stop, |at| {
+    for at in between_looks(lane.len(), stop) {
+        let at = at?;
         let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
         let ((blocks, rest), (to, to_rest)) = (lane.as_chunks::<PARTIALS>(), to.as_chunks_mut::<PARTIALS>());
         let (mut padded, mut results) = ([-T::INFINITY; PARTIALS], [<T as Number>::ZERO; PARTIALS]);
@@ -121,6 +125,6 @@ fn exponentials<T: Floating>(lane: &[T], max: T, to: &mut [T], stop: Option<&Sto
             }
         }
         to_rest.iter_mut().zip(results.as_flattened()).for_each(|(to, result)| *to = *result);
-    })?;
+    }
     Ok(join::<SumExp<T>, T>(partials).value())
 }

@@ -301,8 +301,8 @@ fn collect<S: Stored<T>, T: Number>(
     }
     let mut rows = Offsets::new(&lanes.along, 0);
     let mut tile: Tile<T> = [[T::ZERO; GROUP]; GROUP];
-    between_looks(lanes.len, stop, |at| {
-        for first in at.step_by(GROUP) {
+    for at in between_looks(lanes.len, stop) {
+        for first in at?.step_by(GROUP) {
             for row in tile.iter_mut().take(lanes.len - first) {
                 let [at] = rows.next();
                 S::load(from.get(at..at + count).unwrap_or(&[]), row);
@@ -313,7 +313,8 @@ fn collect<S: Stored<T>, T: Number>(
                 }
             }
         }
-    })
+    }
+    Ok(())
 }
 
 /// The opposite of [`collect`].
@@ -332,8 +333,8 @@ fn distribute<S: Stored<T>, T: Number>(
     }
     let mut rows = Offsets::new(&lanes.along, 0);
     let mut tile: Tile<T> = [[T::ZERO; GROUP]; GROUP];
-    between_looks(lanes.len, stop, |at| {
-        for first in at.step_by(GROUP) {
+    for at in between_looks(lanes.len, stop) {
+        for first in at?.step_by(GROUP) {
             for (k, from) in from.chunks_exact(lanes.len).take(GROUP).enumerate() {
                 for (from, row) in from.iter().skip(first).zip(&mut tile) {
                     row.get_mut(k).into_iter().for_each(|element| *element = *from);
@@ -344,7 +345,8 @@ fn distribute<S: Stored<T>, T: Number>(
                 S::store(row, to.get_mut(at..at + count).unwrap_or(&mut []));
             }
         }
-    })
+    }
+    Ok(())
 }
 
 /// The ranges that the elements of a lane are at, from its first one on.
@@ -376,7 +378,8 @@ impl<'a> Runs<'a> {
         mut work: impl FnMut(Range<usize>, Range<usize>),
     ) -> Result<(), Stopped> {
         let mut run = 0..0;
-        between_looks(len, stop, |mut at| {
+        for at in between_looks(len, stop) {
+            let mut at = at?;
             while !at.is_empty() {
                 if run.is_empty() {
                     run = self.next();
@@ -385,6 +388,7 @@ impl<'a> Runs<'a> {
                 work(run.start..run.start + count, at.start..at.start + count);
                 (run.start, at.start) = (run.start + count, at.start + count);
             }
-        })
+        }
+        Ok(())
     }
 }
