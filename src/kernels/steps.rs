@@ -102,6 +102,9 @@ mod tests {
         // The difference rounds to a multiple of delta, or is infinite.
         assert_eq!((count(-1e-300, 1.0, 0.125), count(1e-300, 1.0, 0.125)), (9.0, 8.0));
         assert_eq!((count(5e-324, 1.0, 1.0), count(-5e-324, 1.0, 1.0)), (1.0, 2.0));
+        let (delta, quarter) = (1.0 + f64::EPSILON, f64::EPSILON);
+        assert_eq!(count(-quarter, 5.0 + 4.0 * quarter, delta), 5.0);
+        assert_eq!(count(-quarter * (1.0 + f64::EPSILON), 5.0 + 4.0 * quarter, delta), 6.0);
         for delta in [f64::MAX, f64::MAX.next_down(), f64::MAX / 2.0, f64::MAX / 3.0, 1e300] {
             assert_count(-f64::MAX, f64::MAX, delta);
             assert_count(f64::MAX, -f64::MAX, -delta);
