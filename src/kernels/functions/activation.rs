@@ -104,7 +104,7 @@ fn brief_exp(x: f64) -> f64 {
 #[inline(always)]
 fn brief_expm1(x: f64) -> f64 {
     let (s, p) = reduced(greatest(least(x, 709.0), -709.0));
-    s.mul_add(p, s - 1.0)
+    s.mul_add(p, s - 1.0).copysign(x)
 }
 
 /// (s, p): e^x = s * (1 + p), s a power of two, 0, or infinite.

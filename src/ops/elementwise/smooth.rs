@@ -259,7 +259,7 @@ mod tests {
         run("Mish", 18, [], [&[0f32, 1e38, INF, -1e38, NAN].into()]).gives([0f32, 1e38, INF, -0.0, NAN]);
         run("Softplus", 22, [], [&[1000f32, -1000.0, INF].into()]).gives([1000f32, 0.0, INF]);
         run("Elu", 6, [], [&[-INF, 2.0, -0.0, NAN].into()]).gives([-1f32, 2.0, -0.0, NAN]);
-        run("Celu", 12, [float("alpha", 2.0)], [&[-INF, 1e38, NAN].into()]).gives([-2f32, 1e38, NAN]);
+        run("Celu", 12, [float("alpha", 2.0)], [&[-INF, 1e38, NAN, -0.0].into()]).gives([-2f32, 1e38, NAN, -0.0]);
         run("Sigmoid", 13, [], [&vec![bf16::ZERO].into()]).gives(vec![bf16::from_f32(0.5)]);
         run("Softplus", 22, [], [&vec![f16::from_f32(20.0)].into()]).gives(vec![f16::from_f32(20.0)]);
     }
