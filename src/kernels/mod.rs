@@ -21,6 +21,7 @@ pub(crate) mod permute;
 mod positions;
 pub(crate) mod random;
 pub(crate) mod scatter;
+pub(crate) mod steps;
 #[cfg(feature = "rayon")]
 mod team;
 

@@ -75,6 +75,10 @@ impl Exact {
         self.digits.is_zero()
     }
 
+    pub(crate) fn is_positive(&self) -> bool {
+        !self.negative && !self.is_zero()
+    }
+
     pub(crate) fn negated(mut self) -> Exact {
         self.negative = !self.negative && !self.is_zero();
         self

@@ -4,7 +4,7 @@ use super::{Real, greatest, least, near_zero, polynomial, sum};
 
 /// e^r - 1 = r + the result, where `r` is x - n * [`Real::LN_2`], which is exact, and stands for x + low - n ln 2.
 #[inline(always)]
-fn rest<T: Real>(r: T, n: T, low: T) -> T {
+pub(super) fn rest<T: Real>(r: T, n: T, low: T) -> T {
     let low = n.mul_add(-T::LN_2_LOW, low);
     let sum = r + low;
     (sum * sum).mul_add(polynomial(sum, T::EXP), low)
@@ -35,6 +35,27 @@ pub(super) fn of_sum<T: Real>(x: T, low: T) -> T {
 /// e^x - 1
 #[inline(always)]
 pub(crate) fn expm1<T: Real>(x: T) -> T {
+    let (high, low) = half_expm1(x);
+    let half = high + low;
+    // The half of a subnormal number isn't exact.
+    if x.abs() < T::MIN_POSITIVE + T::MIN_POSITIVE { x } else { half + half }
+}
+
+/// x, and factor * (e^x - 1) below 0: at most 2 ulp.
+#[inline(always)]
+pub(crate) fn elu<T: Real>(x: T, factor: f64) -> T {
+    let (high, low) = half_expm1(x);
+    let near = T::of(factor);
+    let lost = T::of(factor - near.to_f64());
+    let lost = if lost.abs() < T::INFINITY { lost } else { T::ZERO };
+    let half = near.mul_add(high, near.mul_add(low, lost * high));
+    let y = if x.abs() < T::MIN_POSITIVE + T::MIN_POSITIVE { near * x } else { half + half };
+    if x < T::ZERO { y } else { x }
+}
+
+/// (high, low): (e^x - 1) / 2, |low| not greater than |high|. If x is subnormal it isn't exact.
+#[inline(always)]
+fn half_expm1<T: Real>(x: T) -> (T, T) {
     let shift = T::BIASED - T::ONE;
     let bounded = greatest(least(x, T::EXP_MAX), -T::SATURATED - T::ONE);
     let shifted = bounded.mul_add(T::LOG2_E, shift);
@@ -45,9 +66,7 @@ pub(crate) fn expm1<T: Real>(x: T) -> T {
     let (small, large) = if s < T::of(0.5) { (s, -T::of(0.5)) } else { (-T::of(0.5), s) };
     let (whole, lost) = sum(large, small);
     let (high, low) = sum(whole, s * r);
-    let half = high + (s.mul_add(rest(r, n, T::ZERO), low) + lost);
-    // The half of a subnormal number isn't exact.
-    if x.abs() < T::MIN_POSITIVE + T::MIN_POSITIVE { x } else { half + half }
+    (high, s.mul_add(rest(r, n, T::ZERO), low) + lost)
 }
 
 /// (e^x + sign * e^-x) / 2, x not negative.
@@ -80,21 +99,28 @@ pub(crate) fn cosh<T: Real>(x: T) -> T {
 /// 1 / (1 + e^-x)
 #[inline(always)]
 pub(crate) fn sigmoid<T: Real>(x: T) -> T {
-    // With e^-x = (1 + p) / s it is s / (s + 1 + p). s is a power of 2.
-    let bounded = greatest(least(x, T::SATURATED), T::EXP_MIN);
-    let shifted = bounded.mul_add(T::LOG2_E, T::BIASED);
-    let n = T::BIASED - shifted;
-    let r = n.mul_add(-T::LN_2, -bounded);
-    // As in `exp`. The lifted s doesn't count in the sum.
+    // As in `exp`.
     let tiny = x < T::EXP_NORMAL;
-    let s = (if tiny { shifted + T::of(LIFT) } else { shifted }).power_of_two();
+    let (y, s) = logistic(greatest(least(x, T::SATURATED), T::EXP_MIN), T::ZERO, tiny, LIFT);
+    let y = y * s;
+    if tiny { y * T::of(LOWER) } else { y }
+}
+
+/// (y, s): 1 / (1 + e^-(x + low)) = y * s, s a power of two. If the result is tiny s is 2^`lift` times as large, and e^-x
+/// so large that the 1 doesn't count. x is at most [`Real::SATURATED`].
+#[inline(always)]
+pub(super) fn logistic<T: Real>(x: T, low: T, tiny: bool, lift: f64) -> (T, T) {
+    // With e^-x = (1 + p) / s it is s / (s + 1 + p).
+    let shifted = x.mul_add(T::LOG2_E, T::BIASED);
+    let n = T::BIASED - shifted;
+    let r = n.mul_add(-T::LN_2, -x);
+    let s = (if tiny { shifted + T::of(lift) } else { shifted }).power_of_two();
     let (whole, lost) = sum(T::ONE, if tiny { T::ZERO } else { s });
     let (divisor, error) = sum(whole, r);
-    let (divisor, error) = sum(divisor, (error + lost) + rest(r, n, T::ZERO));
+    let (divisor, error) = sum(divisor, (error + lost) + rest(r, n, -low));
     let inverse = T::ONE / divisor;
     let wrong = inverse.mul_add(-error, inverse.mul_add(-divisor, T::ONE));
-    let y = wrong.mul_add(inverse, inverse) * s;
-    if tiny { y * T::of(LOWER) } else { y }
+    (wrong.mul_add(inverse, inverse), s)
 }
 
 #[inline(always)]
@@ -122,7 +148,7 @@ pub(crate) fn tanh<T: Real>(x: T) -> T {
 /// Numbers that may become subnormal are kept larger by 2^[`LIFT`].
 pub(super) const LIFT: f64 = 64.0;
 /// 2^-[`LIFT`]
-const LOWER: f64 = 1.0 / (1u128 << 64) as f64;
+pub(super) const LOWER: f64 = 1.0 / (1u128 << 64) as f64;
 // (sinh(x) - x) / x^3 in x^2, x <= 1: error 2^-62.9.
 const SINH: &[f64] = &[
     0.16666666666666666,

@@ -3,7 +3,8 @@
 //!
 //! They are plain code without branches: `mul_add`, additions, selections, and arithmetic on bits. In a loop that
 //! [`for_each_level`](super::cpu::for_each_level) compiles they become vectors, and compose with whatever else is in
-//! the loop. No result is further than 1 ulp from the exact one in `f32` and 2 ulp in `f64` (tests). Special values,
+//! the loop. No result is further than 1 ulp from the exact one in `f32` and 2 ulp in `f64` (tests);
+//! activations say what they are. Special values,
 //! signs of zeros, overflow and gradual underflow are those of IEEE 754 and C.
 //!
 //! Sources: the reductions are the usual ones (Muller, "Elementary Functions"). The polynomials are our own fits:
@@ -11,6 +12,7 @@
 //! each coefficient from the lowest is rounded to the type and the others are fitted again. Each says its interval and
 //! the error of the function that it gives.
 
+mod activation;
 mod erf;
 mod exponential;
 mod inverse;
@@ -21,13 +23,16 @@ mod power;
 mod tests;
 mod trigonometric;
 
+pub(crate) use activation::{gelu_tanh, mish, scaled_celu, swiglu, swish};
 pub(crate) use erf::erf;
-pub(crate) use exponential::{cosh, exp, expm1, sigmoid, sinh, tanh};
+#[cfg(test)]
+use exponential::expm1;
+pub(crate) use exponential::{cosh, elu, exp, sigmoid, sinh, tanh};
 pub(crate) use inverse::{acos, asin, atan};
 #[cfg(test)]
 use logarithm::log1p;
 pub(crate) use logarithm::{acosh, asinh, atanh, log, softplus};
-pub(crate) use normal::normal;
+pub(crate) use normal::gelu;
 pub(crate) use power::pow;
 pub(crate) use trigonometric::{cos, cos_all, sin, sin_all, tan, tan_all};
 
@@ -69,6 +74,14 @@ pub(crate) trait Real: Float {
     const ERF_CENTER: Self;
     /// erf(x) / x - 1 in x^2 up to [`Real::ERF_NEAR`], sqrt(erfc(x)) in x - [`Real::ERF_CENTER`] above.
     const ERF: &[(Self, Self)];
+    /// Greater numbers have no share of the normal distribution beyond them.
+    const NORMAL_END: f64;
+    /// share(-a) * (a + 4) * e^(a^2 / 2) in [`Real::NORMAL_CENTER`] - 8 / (a + 4), a in [0, [`Real::NORMAL_END`]]: the
+    /// first coefficient, and the others.
+    const NORMAL: (Self, Self, &[Self]);
+    const NORMAL_CENTER: Self;
+    /// (y, z): share(-a) changes by nearly (y * w + z) times what w = 1 / (a + 4) does, both relative.
+    const NORMAL_SLOPE: (Self, Self);
 
     /// 2^n of [`Real::BIASED`]` + n`. Anything if that is NaN.
     fn power_of_two(self) -> Self;
@@ -128,6 +141,11 @@ reals! {
         const ERF_CENTER: Self = 1.25;
         // Errors 2^-30.2, 2^-30.0.
         const ERF: &[(Self, Self)] = &[(0.12837917, 0.27766863), (-0.37612632, -0.4259054), (0.112836994, 0.20574278), (-0.026861178, 0.013897453), (0.005210206, -0.04383431), (-0.00083387014, 0.0074663134), (0.0001027986, 0.005258589), (-7.004706e-06, -0.0020153252), (0.0, -0.00026769625), (0.0, 0.00029441336), (0.0, -6.485412e-05), (0.0, 4.9340497e-06)];
+        const NORMAL_END: f64 = 15.0;
+        // Error 2^-26.3, up to 14.75: it doesn't count beyond.
+        const NORMAL: (Self, Self, &[Self]) = (0.6248205, -0.44569084, &[ 0.2685467, -0.13169917, 0.048601735, -0.010633584, -0.0006427718, 0.0015848889, -0.00015342564, -0.00014132266]);
+        const NORMAL_CENTER: Self = 0.75;
+        const NORMAL_SLOPE: (Self, Self) = (9.8, 0.6625);
     }
     f64: u64 {
         const LN_2_LOW: Self = 2.3190468138462996e-17;
@@ -193,6 +211,11 @@ reals! {
             (0.0, 1.591807559167928e-15),
             (0.0, 1.9603754462210129e-16),
         ];
+        const NORMAL_END: f64 = 38.6;
+        // Error 2^-57.4.
+        const NORMAL: (Self, Self, &[Self]) = (0.7552851304157515, -0.6078966419718921, &[ 0.3871374007422149, -0.18652185795965484, 0.06039657489091787, -0.00754018896682524, -0.0034796923670479736, 0.001630818459394586, 0.00013334430941183253, -0.0002310949532401944, -1.9082463514145713e-06, 3.514479478753355e-05, 7.166587641195121e-07, -5.920586519556891e-06, -6.298367338492369e-07, 1.0225604158296038e-06, 2.7246296951145873e-07, -1.5650236461993106e-07, -8.686647015997893e-08, 1.4630727405651175e-08, 2.1427603843452355e-08, 1.4329918401088613e-09, -3.73064508186837e-09, -8.546521899880147e-10, 3.403312308649495e-10, 1.175478991480774e-10]);
+        const NORMAL_CENTER: Self = 1.0;
+        const NORMAL_SLOPE: (Self, Self) = (9.2, 0.775);
     }
 }
 

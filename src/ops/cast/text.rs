@@ -1,7 +1,8 @@
 //! Strings as numbers and numbers as strings.
 //!
 //! A number is written in plain notation with the fewest digits that read back as the same number in its type; infinities
-//! as INF and -INF, NaN as NaN, truth values as 1 and 0.
+//! as INF and -INF, NaN as NaN, truth values as 1 and 0. Types of at most 16 bits have so few digits that integers would
+//! be written as others (65504 as 65500): theirs have all digits.
 //!
 //! Numbers are read in plain or scientific notation, INF, +INF, -INF and NaN in any case; blanks around them don't count.
 //! A fraction that becomes an integer is cut off. The standard leaves open what other text stands for, and integers
@@ -16,6 +17,7 @@ pub(super) fn write(call: &Call<'_>, input: &Tensor) -> Result<Tensor> {
     let text = |scalar| match scalar {
         Scalar::Float(value) if value.is_infinite() => infinity(value > 0.0),
         Scalar::Double(value) if value.is_infinite() => infinity(value > 0.0),
+        Scalar::Float(value) if half && value.trunc() == value => format!("{value:.0}"),
         Scalar::Float(value) if half => shortest(value, dtype).to_string(),
         // Rust writes the shortest digits, in plain notation.
         Scalar::Float(value) => value.to_string(),
@@ -115,14 +117,25 @@ mod tests {
         text(tensor(&[4], [0.1f32, -0.0, 2.0, 0.296_140_2]), &["0.1", "-0", "2", "0.2961402"]);
         text(tensor(&[4], [1e10f32, 1e-7, f32::INFINITY, f32::NAN]), &["10000000000", "0.0000001", "INF", "NaN"]);
         text(tensor(&[3], [314.15926, 1.0 / 3.0, f64::NEG_INFINITY]), &["314.15926", "0.3333333333333333", "-INF"]);
-        text(tensor(&[3], [0.1, 65504.0, 5.9604645e-8].map(f16::from_f32)), &["0.1", "65500", "0.00000006"]);
+        text(tensor(&[4], [0.1, 1.5, 2049.5, 5.9604645e-8].map(f16::from_f32)), &["0.1", "1.5", "2050", "0.00000006"]);
         text(tensor(&[1], [bf16::from_f32(3.1)]), &["3.1"]);
         text(tensor(&[2], [i64::MIN, 7]), &["-9223372036854775808", "7"]);
         text(tensor(&[1], [u64::MAX]), &["18446744073709551615"]);
         text(tensor(&[2], [true, false]), &["1", "0"]);
         let codes = |dtype, codes: &[u8]| Value::from(Tensor::new(dtype, &[codes.len()], codes.to_vec()).unwrap());
-        text(codes(DType::Float8e4m3fn, &[0x7e, 0x01, 0xff]), &["450", "0.002", "NaN"]);
+        text(codes(DType::Float8e4m3fn, &[0x7e, 0x01, 0xff]), &["448", "0.002", "NaN"]);
         text(codes(DType::Int4, &[0xf8, 3]), &["-8", "3"]);
+    }
+
+    #[test]
+    fn integers_of_narrow_types_have_all_digits() {
+        let text = |input: Value, want: &[&str]| {
+            run("Cast", 28, to(DType::String), [&input]).gives(Tensor::from_strings(&[want.len()], want).unwrap());
+        };
+        let halves = [65504.0, -2049.0, 4100.0, -0.0, f32::INFINITY, f32::NAN].map(f16::from_f32);
+        text(tensor(&[6], halves), &["65504", "-2048", "4100", "-0", "INF", "NaN"]);
+        let brains = [bf16::MAX, bf16::from_f32(257.0), bf16::from_f32(-65536.0)];
+        text(tensor(&[3], brains), &["338953138925153547590470800371487866880", "256", "-65536"]);
     }
 
     /// What is written is read as the same number.

@@ -1,4 +1,5 @@
-//! Activations that curve: Sigmoid, Swish, SwiGLU, Gelu, Mish, Softplus, Elu, Selu, Celu.
+//! Activations that curve: Sigmoid, Swish, SwiGLU, Gelu, Mish, Softplus, Elu, Selu, Celu. Each says its greatest error in
+//! float32 and in float64, in units of the last place (ulp).
 //! <https://onnx.ai/onnx/operators/onnx__Sigmoid.html>, <https://onnx.ai/onnx/operators/onnx__Gelu.html>
 
 use super::{Elementwise, entry, floats};
@@ -6,7 +7,7 @@ use crate::ops::prelude::*;
 
 pub(super) const SIGMOID: Implementation = entry("Sigmoid", &[1, 6, 13], |_| floats(Sigmoid));
 
-/// `Y = 1 / (1 + e^-X)`
+/// `Y = 1 / (1 + e^-X)`: 0.8 ulp, 1 ulp.
 #[derive(Debug)]
 struct Sigmoid;
 
@@ -19,7 +20,7 @@ impl Floats<1> for Sigmoid {
 
 pub(super) const SWISH: Implementation = entry("Swish", &[24], |node| floats(Swish { alpha: node.float("alpha")? }));
 
-/// `Y = X * sigmoid(alpha * X)`
+/// `Y = X * sigmoid(alpha * X)`: 0.51 ulp, 2 ulp.
 #[derive(Debug)]
 struct Swish {
     alpha: f32,
@@ -28,24 +29,24 @@ struct Swish {
 impl Floats<1> for Swish {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
-        gated(x, x.to_f64() * f64::from(self.alpha))
+        functions::swish(x, self.alpha)
     }
 }
 
 pub(super) const SWIGLU: Implementation = entry("SwiGLU", &[28], |node| {
-    Ok(Elementwise::new(SwiGlu { gate: Swish { alpha: node.float("alpha")? } }, float_row, Align::Equal).boxed())
+    Ok(Elementwise::new(SwiGlu { alpha: node.float("alpha")? }, float_row, Align::Equal).boxed())
 });
 
-/// `Y = A * sigmoid(alpha * A) * B`
+/// `Y = A * sigmoid(alpha * A) * B`: 0.51 ulp, 3 ulp where the first product is a normal number.
 #[derive(Debug)]
 struct SwiGlu {
-    gate: Swish,
+    alpha: f32,
 }
 
 impl Floats<2> for SwiGlu {
     #[inline(always)]
     fn float<T: Real>(&self, [a, b]: [T; 2]) -> T {
-        self.gate.float([a]) * b
+        functions::swiglu(a, b, self.alpha)
     }
 }
 
@@ -54,60 +55,44 @@ pub(super) const GELU: Implementation = entry("Gelu", &[20], |node| {
     if tanh { floats(GeluTanh) } else { floats(Gelu) }
 });
 
-/// `Y = X / 2 * (1 + erf(X / sqrt(2)))`
+/// `Y = X / 2 * (1 + erf(X / sqrt(2)))`: 2 ulp, 3 ulp.
 #[derive(Debug)]
 struct Gelu;
 
 impl Floats<1> for Gelu {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
-        x * functions::normal(x)
+        functions::gelu(x)
     }
 }
 
-/// `Y = X / 2 * (1 + tanh(sqrt(2 / pi) * (X + 0.044715 * X^3)))`
+/// `Y = X / 2 * (1 + tanh(sqrt(2 / pi) * (X + 0.044715 * X^3)))`: 0.51 ulp, 2 ulp.
 #[derive(Debug)]
 struct GeluTanh;
 
 impl Floats<1> for GeluTanh {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
-        // (1 + tanh(u)) / 2 = sigmoid(2u)
-        const FACTOR: f64 = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::SQRT_2;
-        let wide = x.to_f64();
-        gated(x, FACTOR * wide * (wide * wide).mul_add(0.044715, 1.0))
+        functions::gelu_tanh(x)
     }
-}
-
-/// `x * sigmoid(gate)`. The gate has more digits than `f32`: e^gate needs them where it is small.
-#[inline(always)]
-fn gated<T: Real>(x: T, gate: f64) -> T {
-    let gate = gate.clamp(-1000.0, 1000.0);
-    let high = T::of(gate);
-    let low = T::of(gate - high.to_f64());
-    let y = functions::sigmoid(high);
-    x * (y * (T::ONE - y)).mul_add(low, y)
 }
 
 pub(super) const MISH: Implementation = entry("Mish", &[18, 22], |_| floats(Mish));
 
-/// `Y = X * tanh(log(1 + e^X))`
+/// `Y = X * tanh(log(1 + e^X))`: 0.51 ulp, 4 ulp.
 #[derive(Debug)]
 struct Mish;
 
 impl Floats<1> for Mish {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
-        // ((1 + e)^2 - 1) / ((1 + e)^2 + 1), e = e^x. It is 1 long before 40.
-        let (e, two) = (functions::exp(x.smaller(T::of(40.0))), T::of(2.0));
-        let n = e * (e + two);
-        x * (n / (n + two))
+        functions::mish(x)
     }
 }
 
 pub(super) const SOFTPLUS: Implementation = entry("Softplus", &[1, 22], |_| floats(Softplus));
 
-/// `Y = log(1 + e^X)`
+/// `Y = log(1 + e^X)`: 0.51 ulp, 2 ulp.
 #[derive(Debug)]
 struct Softplus;
 
@@ -120,7 +105,7 @@ impl Floats<1> for Softplus {
 
 pub(super) const ELU: Implementation = entry("Elu", &[1, 6, 22], |node| floats(Elu { alpha: node.float("alpha")? }));
 
-/// `Y = alpha * (e^X - 1) if X < 0, else X`
+/// `Y = alpha * (e^X - 1) if X < 0, else X`: 2 ulp, 2 ulp.
 #[derive(Debug)]
 struct Elu {
     alpha: f32,
@@ -129,7 +114,7 @@ struct Elu {
 impl Floats<1> for Elu {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
-        if x < T::ZERO { T::of(self.alpha.into()) * functions::expm1(x) } else { x }
+        functions::elu(x, self.alpha.into())
     }
 }
 
@@ -139,7 +124,7 @@ pub(super) const SELU: Implementation = entry("Selu", &[1, 6, 22], |node| {
     floats(Selu { gamma, both: gamma * alpha })
 });
 
-/// `Y = gamma * X if X > 0, else gamma * alpha * (e^X - 1)`
+/// `Y = gamma * X if X > 0, else gamma * alpha * (e^X - 1)`: 2 ulp, 2 ulp.
 #[derive(Debug)]
 struct Selu {
     gamma: f64,
@@ -150,13 +135,13 @@ struct Selu {
 impl Floats<1> for Selu {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
-        if x > T::ZERO { T::of(self.gamma) * x } else { T::of(self.both) * functions::expm1(x) }
+        if x > T::ZERO { T::of(self.gamma) * x } else { functions::elu(x, self.both) }
     }
 }
 
 pub(super) const CELU: Implementation = entry("Celu", &[12, 28], |node| floats(Celu { alpha: node.float("alpha")? }));
 
-/// `Y = max(0, X) + min(0, alpha * (e^(X / alpha) - 1))`
+/// `Y = max(0, X) + min(0, alpha * (e^(X / alpha) - 1))`: 0.51 ulp, 3 ulp.
 #[derive(Debug)]
 struct Celu {
     alpha: f32,
@@ -165,9 +150,7 @@ struct Celu {
 impl Floats<1> for Celu {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
-        let alpha = T::of(self.alpha.into());
-        let below = alpha * functions::expm1(x / alpha);
-        T::ZERO.larger(x) + T::ZERO.smaller(below)
+        T::ZERO.larger(x) + T::ZERO.smaller(functions::scaled_celu(x, self.alpha))
     }
 }
 
@@ -210,9 +193,9 @@ mod tests {
         limit(
             "Swish",
             worst("Swish", || [float("alpha", 1.7)], 24, (-50.0, 50.0), |x| x * logistic(f64::from(1.7f32) * x)),
-            3.0,
+            0.6,
         );
-        limit("Mish", worst("Mish", || [], 18, (-80.0, 50.0), |x| x * x.exp().ln_1p().tanh()), 6.0);
+        limit("Mish", worst("Mish", || [], 18, (-80.0, 50.0), |x| x * x.exp().ln_1p().tanh()), 0.6);
         limit("Softplus", worst("Softplus", || [], 22, (-80.0, 50.0), |x| x.exp().ln_1p()), 2.0);
         limit(
             "Elu",
@@ -276,7 +259,7 @@ mod tests {
         run("Mish", 18, [], [&[0f32, 1e38, INF, -1e38, NAN].into()]).gives([0f32, 1e38, INF, -0.0, NAN]);
         run("Softplus", 22, [], [&[1000f32, -1000.0, INF].into()]).gives([1000f32, 0.0, INF]);
         run("Elu", 6, [], [&[-INF, 2.0, -0.0, NAN].into()]).gives([-1f32, 2.0, -0.0, NAN]);
-        run("Celu", 12, [float("alpha", 2.0)], [&[-INF, 1e38, NAN].into()]).gives([-2f32, 1e38, NAN]);
+        run("Celu", 12, [float("alpha", 2.0)], [&[-INF, 1e38, NAN, -0.0].into()]).gives([-2f32, 1e38, NAN, -0.0]);
         run("Sigmoid", 13, [], [&vec![bf16::ZERO].into()]).gives(vec![bf16::from_f32(0.5)]);
         run("Softplus", 22, [], [&vec![f16::from_f32(20.0)].into()]).gives(vec![f16::from_f32(20.0)]);
     }

@@ -2,13 +2,17 @@
 //! <https://onnx.ai/onnx/operators/onnx__Range.html>
 
 use crate::ops::prelude::*;
-use kernels::half::Half;
+use kernels::steps::{count, steps};
 
 pub(super) const RANGE: Implementation =
     Implementation { domain: "", name: "Range", versions: &[11, 27], make: Make::Run(load) };
 
-/// `output[i] = start + i * delta` for `i` below `max(ceil((limit - start) / delta), 0)`. All is computed in the type of
-/// the inputs; for float16 and bfloat16 in float.
+/// `output[i] = start + i * delta` for `i` below `max(ceil((limit - start) / delta), 0)`
+///
+/// The text gives these formulas; the function's body subtracts, divides and adds step by step, and rounds each time. Both
+/// formulas are computed exactly here. The count is that of the exact quotient: 0, 0.1, 0.2 and 0.3 are before 0.3 in
+/// float32, as three times its 0.1 are less than its 0.3. Rounded, such an element may then equal the limit. Elements are
+/// rounded once in float64; those of float32 from there, those of float16 and bfloat16 from float32.
 #[derive(Debug)]
 struct Range;
 
@@ -43,37 +47,43 @@ fn integers<T: Element + Int>(call: &Call<'_>) -> Result<Tensor> {
     let (distance, step) = (limit.to_i128() - start.to_i128(), delta.to_i128());
     let Some(whole) = distance.checked_div(step) else { return Err(no_step()) };
     let count = (whole + i128::from(distance % step != 0 && (distance < 0) == (step < 0))).max(0);
-    // What wraps here are the factors alone: each number is before the limit.
-    fill::<T>(call, count as usize, |i| start.plus(T::wrapped(i as i128).times(delta)))
-}
-
-fn floats<T: Element + Float>(call: &Call<'_>) -> Result<Tensor> {
-    let (start, delta) = (call.scalar::<T>(0)?, call.scalar::<T>(2)?);
-    let count = count(start, call.scalar::<T>(1)?, delta)?;
-    fill::<T>(call, count, |i| start + T::of(i as f64) * delta)
-}
-
-fn halves<T: Element + Pod + Into<f32>>(call: &Call<'_>, half: Half) -> Result<Tensor> {
-    let [start, limit, delta] = [call.scalar::<T>(0)?, call.scalar::<T>(1)?, call.scalar::<T>(2)?].map(Into::into);
-    fill::<T>(call, count(start, limit, delta)?, |i| {
-        let mut element = [0];
-        half.narrow(&[start + i as f32 * delta], &mut element);
-        bytemuck::cast(element)
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    fill::<T>(call, count, |first, out| {
+        // What wraps here are the factors alone: each number is before the limit.
+        for (i, to) in out.iter_mut().enumerate() {
+            *to = start.plus(T::wrapped((first + i) as i128).times(delta));
+        }
     })
 }
 
-fn count<T: Float>(start: T, limit: T, delta: T) -> Result<usize> {
-    if delta == T::ZERO {
+fn floats<T: Element + Float + Into<f64>>(call: &Call<'_>) -> Result<Tensor> {
+    let (start, delta, count) = spaced::<T>(call)?;
+    fill::<T>(call, count, |first, out| steps(start, delta, first, out))
+}
+
+fn halves<T: Element + Pod + Into<f64>>(call: &Call<'_>, half: Half) -> Result<Tensor> {
+    let (start, delta, count) = spaced::<T>(call)?;
+    fill::<T>(call, count, |first, out| {
+        let mut wide = [0f32; BLOCK];
+        let wide = wide.get_mut(..out.len()).unwrap_or(&mut []);
+        steps(start, delta, first, wide);
+        half.narrow(wide, cast_slice_mut(out));
+    })
+}
+
+/// The start, the distance and the number of elements.
+fn spaced<T: Element + Into<f64>>(call: &Call<'_>) -> Result<(f64, f64, usize)> {
+    let [start, limit, delta] = [call.scalar::<T>(0)?, call.scalar::<T>(1)?, call.scalar::<T>(2)?].map(Into::into);
+    if delta == 0.0 {
         return Err(no_step());
     }
-    let count = ((limit - start) / delta).ceil().to_f64();
+    let count = count(start, limit, delta);
     if count.is_nan() {
-        let [start, limit, delta] = [start, limit, delta].map(Float::to_f64);
         let text = format!("start {start}, limit {limit} and delta {delta} make no number of elements");
         return Err(Error::input(text).parameter("limit"));
     }
-    // Negative numbers become 0, and those that are too large are refused as a shape.
-    Ok(count as usize)
+    // Numbers that are too large are refused as a shape.
+    Ok((start, delta, count as usize))
 }
 
 #[cold]
@@ -81,14 +91,14 @@ fn no_step() -> Error {
     Error::input("delta is 0: the limit is never reached").parameter("delta").value(0)
 }
 
-/// `output[i] = number(i)`
-fn fill<T: Element + Pod>(call: &Call<'_>, count: usize, number: impl Fn(usize) -> T + Sync) -> Result<Tensor> {
-    const BLOCK: usize = 1 << 10;
+/// Elements that are computed at a time.
+const BLOCK: usize = 1 << 10;
+
+/// Fills the output with `numbers(first, elements)`: those from `first` on.
+fn fill<T: Element + Pod>(call: &Call<'_>, count: usize, numbers: impl Fn(usize, &mut [T]) + Sync) -> Result<Tensor> {
     let mut output = call.output::<T>(&[count])?;
     kernels::each(output.bytes_mut(), BLOCK * size_of::<T>(), call.resources(), |block, out| {
-        for (i, to) in bytemuck::cast_slice_mut::<u8, T>(out).iter_mut().enumerate() {
-            *to = number(block * BLOCK + i);
-        }
+        numbers(block * BLOCK, cast_slice_mut(out));
     })?;
     Ok(output.finish())
 }
@@ -123,9 +133,13 @@ mod tests {
         let f = |value: f32| tensor(&[], [value]);
         run("Range", 11, [], [&f(0.0), &f(1.0), &f(0.1)])
             .gives(tensor(&[10], (0..10).map(|i| i as f32 * 0.1).collect::<Vec<_>>()));
-        run("Range", 11, [], [&f(0.0), &f(0.3), &f(0.1)]).gives(tensor(&[3], [0f32, 0.1, 0.2]));
+        // The last one is less than the limit before it is rounded.
+        run("Range", 11, [], [&f(0.0), &f(0.3), &f(0.1)]).gives(tensor(&[4], [0f32, 0.1, 0.2, 0.3]));
+        run("Range", 11, [], [&f(-1.0), &f(1.0), &f(0.1)])
+            .gives(tensor(&[20], (0..20).map(|i| (f64::from(i) * f64::from(0.1f32) - 1.0) as f32).collect::<Vec<_>>()));
         run("Range", 27, [], [&f(1.0), &f(f32::NEG_INFINITY), &f(1.0)]).gives(tensor(&[0], Vec::<f32>::new()));
         let d = |value: f64| tensor(&[], [value]);
+        run("Range", 11, [], [&d(0.0), &d(0.3), &d(0.1)]).gives(tensor(&[3], [0.0, 0.1, 0.2]));
         run("Range", 11, [], [&d(1.0), &d(-1.0), &d(-0.75)]).gives(tensor(&[3], [1.0, 0.25, -0.5]));
         let h = |value: f32| tensor(&[], [f16::from_f32(value)]);
         // Step by step it would stop at 2048.
