@@ -22,6 +22,10 @@ pub(super) const ATTENTION: Implementation =
 /// The bias is `attn_mask`, with -inf where a bool is false, and -inf for keys that `is_causal`, the windows or
 /// `nonpad_kv_seqlen` exclude. A key whose bias is -inf doesn't count, whatever it holds; a query without any other gets
 /// zeros. float16 and bfloat16 are computed as float32 and rounded once; the mask is rounded to the type of `Q` first.
+///
+/// If `softmax_precision` names another type than that of `Q`, the scores are cast to it and the weights are numbers of it,
+/// as in the function's body: a score beyond float16 is infinite there, and makes its row NaN. In between the softmax is
+/// rounded once, where the body's Softmax may round each step.
 #[derive(Debug)]
 pub(super) struct Attention {
     /// The numbers of heads of queries and of keys, which inputs of rank 3 need.

@@ -1,7 +1,7 @@
 use crate::operator::Attribute;
 use crate::ops::testing::{int, outputs, run, tensor};
 use crate::value::Value;
-use half::f16;
+use half::{bf16, f16};
 
 const INF: f32 = f32::INFINITY;
 
@@ -115,6 +115,32 @@ fn other_types() {
     run("Attention", 23, [int("softmax_precision", 1)], [&q, &k, &doubles]).gives(halves(&[1, 1, 1, 1], &[1.5]));
     let q = tensor(&[1, 1, 1, 1], [0f64]);
     run("Attention", 23, [], [&q, &doubles, &doubles]).gives(tensor(&[1, 1, 1, 1], [1.5f64]));
+}
+
+/// Casts to the precision of the softmax and back. Between them it is rounded once.
+#[test]
+fn a_narrow_softmax() {
+    let (q, v) = (tensor(&[1, 1, 1, 1], [1f32]), tensor(&[1, 1, 2, 1], [0f32, 1.]));
+    let run = |precision, score: f32, mode| {
+        let k = tensor(&[1, 1, 2, 1], [0., score]);
+        let attributes = [int("softmax_precision", precision), int("qk_matmul_output_mode", mode), float("scale", 1.0)];
+        let all = outputs("Attention", 23, attributes, [&q, &k, &v]);
+        let row = |k: usize| all[k].tensor().unwrap().as_slice::<f32>().unwrap().to_vec();
+        (row(0), row(3))
+    };
+    let share = |score: f64| 1.0 / (1.0 + (-score).exp());
+    // Neither type has 0.1.
+    let score = f16::from_f32(0.1).to_f64();
+    let weights = [-score, score].map(|score| f16::from_f64(share(score)).to_f32());
+    assert_eq!(run(10, 0.1, 3), (vec![weights[1]], weights.to_vec()));
+    let score = bf16::from_f32(0.1).to_f64();
+    let weights = [-score, score].map(|score| bf16::from_f64(share(score)).to_f32());
+    assert_eq!(run(16, 0.1, 3), (vec![weights[1]], weights.to_vec()));
+    // The scores themselves are those before the cast.
+    assert_eq!(run(10, 0.1, 2).1, [0., 0.1]);
+    // In float16 this is infinite, and its distance to itself NaN.
+    assert!(run(10, 65520., 3).0[0].is_nan());
+    assert_eq!(run(10, 65504., 3).0, [1.]);
 }
 
 #[test]
