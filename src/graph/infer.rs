@@ -11,6 +11,7 @@ use crate::limits::Budget;
 use crate::operator::{Body, BodyFacts, Made};
 use crate::value::Fact;
 use smallvec::SmallVec;
+use std::cell::Cell;
 
 /// Makes the operators and infers each value's type and shape. `fold`, if there is one, computes nodes with constant
 /// inputs.
@@ -189,7 +190,9 @@ fn make(node: &mut DraftNode, entries: &[Entry], bodies: &[BodyFacts]) -> Result
         return Ok((checked?, Vec::new()));
     }
     // Faults of attributes come before those of types.
-    let operator = resolved.load(&node.attributes, &facts, node.outputs.len(), bodies)?;
+    let unsaid = Cell::new(false);
+    let operator = resolved.load(&node.attributes, &facts, node.outputs.len(), bodies, &unsaid)?;
+    node.unsaid = unsaid.get();
     let types = checked?;
     // If this fails, the run fails too, and its error has the values.
     let inferred = operator.infer(&facts).unwrap_or_default();

@@ -134,6 +134,7 @@ impl Graph {
     pub(crate) fn new(mut draft: Draft, optimize: bool, limits: &Limits, budget: &Budget) -> Result<Graph> {
         let node_count = draft.node_count();
         infer::infer(&mut draft, &mut optimize.then(|| passes::Fold::new(budget, limits)), budget)?;
+        draft.note_axes(budget)?;
         if optimize {
             passes::run(&mut draft);
         }

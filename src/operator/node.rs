@@ -5,6 +5,7 @@ use crate::error::{Error, Result, quote};
 use crate::schema::{Attribute, Schema};
 use crate::tensor::Tensor;
 use crate::value::{Fact, Value, ValueType};
+use std::cell::Cell;
 
 macro_rules! compatibility {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
@@ -60,6 +61,8 @@ pub struct Node<'a> {
     pub(super) outputs: usize,
     pub(super) bodies: &'a [BodyFacts],
     pub(super) compatibility: Compatibility,
+    /// Whether an axis is negative, and the text of the version doesn't say what that means.
+    pub(super) unsaid: &'a Cell<bool>,
 }
 
 /// What is known about a subgraph of a node.

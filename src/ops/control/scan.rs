@@ -58,7 +58,10 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Control>> {
         let outputs = along(vec![0; stacked], vec![false; stacked]);
         return Ok(Box::new(Batch(Arc::new(Trips { body, states, inputs, outputs, facts }))));
     }
-    let axes = |name, count| axes(node, name, count);
+    let axes = |name, count| {
+        node.axes(name, 11)?;
+        list(node, name, count)
+    };
     let inputs = along(axes("scan_input_axes", scanned)?, reversed(node, "scan_input_directions", scanned)?);
     let outputs = along(axes("scan_output_axes", stacked)?, reversed(node, "scan_output_directions", stacked)?);
     Ok(Box::new(Scan(Arc::new(Trips { body, states, inputs, outputs, facts }))))
@@ -76,18 +79,6 @@ fn list(node: &Node<'_>, name: &str, count: usize) -> Result<Vec<i64>> {
         return Err(Error::model(text).attribute(name).size(list.len()));
     }
     Ok(list)
-}
-
-/// Negative axes came with version 11.
-fn axes(node: &Node<'_>, name: &str, count: usize) -> Result<Vec<i64>> {
-    let axes = list(node, name, count)?;
-    match axes.iter().find(|axis| **axis < 0 && node.version() < 11) {
-        Some(axis) => {
-            let text = format!("axis {axis} is negative, which is allowed from version 11 on only");
-            Err(Error::model(text).attribute(name).axis(*axis).value(*axis))
-        }
-        None => Ok(axes),
-    }
 }
 
 /// Directions: 0 is forward, 1 is reverse.
@@ -251,9 +242,7 @@ mod tests {
             assert_eq!(sums(opset, &[(input, 1), ("scan_output_directions", 1)]), [last.clone(), turned]);
             let inner = tensor::<f32>(&[2, 3], [1.0, 3.0, 6.0, 14.0, 19.0, 25.0]);
             assert_eq!(sums(opset, &[(input, 1), (output, 1)]), [last.clone(), inner.clone()]);
-            if opset > 9 {
-                assert_eq!(sums(opset, &[(input, -1), (output, -1)]), [last.clone(), inner]);
-            }
+            assert_eq!(sums(opset, &[(input, -1), (output, -1)]), [last.clone(), inner]);
         }
     }
 
@@ -312,7 +301,6 @@ mod tests {
             let error = sums(opset, &[(name, axis)], &start, &x).unwrap_err();
             assert!(error.to_string().ends_with(text), "{error}");
         };
-        fails(9, "scan_input_axes", -1, "axis -1 is negative, which is allowed from version 11 on only");
         fails(
             11,
             "scan_input_axes",
