@@ -95,7 +95,8 @@ fn infer_node(
         for id in &body.hidden {
             let Some(entry) = entries.get(id.at()).filter(|entry| entry.by != By::Nothing) else { continue };
             let text = format!("the name {} is given twice: in its subgraph, and outside", quote(&entry.name));
-            faults.push_at(Some(at), node.place.fault(&entry.name, text));
+            let error = node.place.fault(&entry.name, text).with_remedy(Remedy::Allow("shadowed_names"));
+            faults.push_at(Some(at), error);
         }
         bodies.push(body.facts());
     }

@@ -98,15 +98,18 @@ impl Loader<'_> {
         Ok(DraftBody { attribute, draft, captured: around.captured, hidden: around.hidden })
     }
 
-    /// Makes the names that a subgraph gives to its own values, and notes the values around it that have one of them.
+    /// Makes the names that a subgraph gives to its own values, and notes the values around it that have one of them,
+    /// unless that is allowed.
     fn own_names(&mut self, own: &mut Names, graph: &GraphProto) -> Result<()> {
         let budget = &self.files.budget;
         let inputs = graph.input.iter().filter_map(|input| input.name.as_deref());
         let initializers = graph.initializer.iter().filter_map(|initializer| initializer.name.as_deref());
         let sparse = graph.sparse_initializer.iter().filter_map(|sparse| sparse.values.as_ref()?.name.as_deref());
         let outputs = graph.node.iter().flat_map(|node| &node.output).map(String::as_str);
+        let allowed = self.registry.compatibility.shadowed_names;
         for name in inputs.chain(initializers).chain(sparse).chain(outputs).filter(|name| !name.is_empty()) {
-            if own.get(name).is_none()
+            if !allowed
+                && own.get(name).is_none()
                 && let Some(around) =
                     self.open.iter_mut().rfind(|around| around.closed || around.names.get(name).is_some())
                 && let Some(Some(id)) = around.names.get(name)

@@ -49,6 +49,8 @@ compatibility! {
     undeclared_domains,
     /// Nodes may use an operator that came later than the opset that the model imports, in its first version.
     newer_operators,
+    /// A subgraph may give a value the name of one of a graph around it. In the subgraph the name is the inner value.
+    shadowed_names,
 }
 
 /// A node at load: the version of its operator, its attributes, and the known facts about its inputs. Names and kinds

@@ -4,7 +4,7 @@ use super::common::proto::FunctionProto;
 use super::common::proto::attribute_proto::AttributeType;
 use super::common::{attribute, initializer, int, ints, type_of, typed};
 use super::*;
-use onnxref::{Limits, Optional, Sequence, Value, ValueType};
+use onnxref::{Limits, Optional, Remedy, Sequence, Value, ValueType};
 
 /// A subgraph in an attribute.
 pub(super) fn body(
@@ -212,7 +212,8 @@ fn names_inside_and_outside() {
         load(&model_of(13, nodes, &["y", "d"]))
     };
     let error = again("d").unwrap_err();
-    assert_eq!(error.to_string(), "node #1 (If-13): the name \"d\" is given twice: in its subgraph, and outside");
+    let text = "node #1 (If-13): the name \"d\" is given twice: in its subgraph, and outside";
+    assert_eq!((format!("{error:#}").as_str(), error.remedy()), (text, Some(Remedy::Allow("shadowed_names"))));
     // What comes later outside is not seen inside.
     assert!(again("y").is_ok());
     // The same further inside.
@@ -229,13 +230,59 @@ fn names_inside_and_outside() {
         load(&model_of(13, nodes, &["y", "d"]))
     };
     let error = deeper("d").unwrap_err();
-    assert_eq!(error.to_string(), "node #1 (If-13): the name \"d\" is given twice: in its subgraph, and outside");
+    assert_eq!((format!("{error:#}").as_str(), error.remedy()), (text, Some(Remedy::Allow("shadowed_names"))));
     // Branches don't see each other.
     assert!(deeper("f").is_ok());
     // A name that nobody gives is the fault of the outermost node that reads it.
     let branches = [body("then_branch", &[], vec![], &["nobody"]), body("else_branch", &[], vec![], &["x"])];
     let error = load(&model_of(13, vec![node("If", &["c"], &["y"], branches.to_vec())], &["y"])).unwrap_err();
     assert_eq!(error.to_string(), "node #0 (If-13): input \"nobody\" is produced by nothing");
+}
+
+/// Where it is allowed to give a name again, the inner value counts inside, and the outer one outside.
+#[test]
+fn names_that_hide_others() {
+    let allowed = |optimize| Model::options().optimize(optimize).compatibility(|c| c.shadowed_names = true);
+    let gives = |model: &ModelProto, outputs: &[(&str, &[f32])]| {
+        let error = load(model).unwrap_err();
+        assert!(error.causes().iter().all(|error| error.remedy() == Some(Remedy::Allow("shadowed_names"))), "{error}");
+        for optimize in [true, false] {
+            let ran = load_with(allowed(optimize), model).unwrap().run(feeds(&[1.0, 2.0], 2, true)).unwrap();
+            outputs.iter().for_each(|(name, want)| assert_eq!(ran.get(name), Some(&floats(want)), "{name}"));
+        }
+    };
+    let twice = node("Add", &["x", "x"], &["d"], vec![]);
+    // A node's output, an initializer and an input of a subgraph: `d` outside is [2, 4].
+    let inner =
+        |nodes: Vec<NodeProto>| vec![body("then_branch", &[], nodes, &["z"]), body("else_branch", &[], vec![], &["x"])];
+    let nodes = vec![node("Mul", &["x", "x"], &["d"], vec![]), node("Neg", &["d"], &["z"], vec![])];
+    let choice = node("If", &["c"], &["y"], inner(nodes.clone()));
+    gives(&model_of(13, vec![twice.clone(), choice], &["y", "d"]), &[("y", &[-1.0, -4.0]), ("d", &[2.0, 4.0])]);
+    let mut constant = inner(vec![node("Neg", &["d"], &["z"], vec![])]);
+    constant[0].g.as_mut().unwrap().initializer.push(initializer("d", &Tensor::from(vec![5f32])));
+    let choice = node("If", &["c"], &["y"], constant);
+    gives(&model_of(13, vec![twice.clone(), choice], &["y", "d"]), &[("y", &[-5.0]), ("d", &[2.0, 4.0])]);
+    let inputs = [open("i", DType::Int64), open("go", DType::Bool), open("x", DType::Float)];
+    let trip = body("body", &inputs, vec![node("Add", &["x", "d"], &["after"], vec![])], &["go", "after"]);
+    let sum = node("Loop", &["n", "", "x"], &["y"], vec![trip]);
+    gives(&model_of(13, vec![twice.clone(), sum], &["y", "x"]), &[("y", &[5.0, 10.0]), ("x", &[1.0, 2.0])]);
+    // A subgraph inside reads the nearest.
+    let nearest = node("If", &["c"], &["z"], inner(vec![node("Neg", &["d"], &["z"], vec![])]));
+    let mut nodes = nodes;
+    nodes[1] = nearest;
+    let choice = node("If", &["c"], &["y"], inner(nodes));
+    gives(&model_of(13, vec![twice.clone(), choice], &["y", "d"]), &[("y", &[-1.0, -4.0]), ("d", &[2.0, 4.0])]);
+    // Before the inner value is there, the name has no meaning.
+    let early = vec![node("Neg", &["d"], &["e"], vec![]), node("Neg", &["x"], &["d"], vec![])];
+    let choice = node(
+        "If",
+        &["c"],
+        &["y"],
+        vec![body("then_branch", &[], early, &["d"]), body("else_branch", &[], vec![], &["x"])],
+    );
+    let error = load_with(allowed(true), &model_of(13, vec![twice, choice], &["y"])).unwrap_err();
+    let text = "in node #1 (If): node #0 (Neg-13): input \"d\" is produced by node #1, which comes later: nodes must be sorted";
+    assert_eq!(format!("{error:#}"), text);
 }
 
 #[test]
