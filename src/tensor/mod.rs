@@ -242,7 +242,7 @@ impl Tensor {
 
     /// The same elements under another shape.
     pub(crate) fn reshaped(self, shape: Shape) -> Result<Tensor> {
-        let same = byte_count(self.dtype, &shape).is_ok_and(|bytes| bytes == self.bytes().len());
+        let same = byte_count(self.dtype, &shape)? == self.bytes().len();
         if same { Ok(Tensor { shape, ..self }) } else { Err(Error::bug("a shape has another number of elements")) }
     }
 

@@ -213,6 +213,14 @@ fn dimensions_of_nothing() {
     assert_eq!(run("GatherND", ("batch_dims", 0), &empty(&[most, 0]), &ids(&[1, 1], &[5])).unwrap(), [1, 0]);
     assert_eq!(run("GatherND", ("batch_dims", 1), &empty(&[0, most]), &no_ids(&[0, 7, 1])).unwrap(), [0, 7]);
 
+    // No dimension is larger than the standard's int64.
+    for shape in [&[0, isize::MAX as usize + 1][..], &[usize::MAX, 0], &[0, usize::MAX, 0]] {
+        let error = Tensor::new(DType::Float, shape, vec![]).unwrap_err().to_string();
+        assert!(error.contains("has a dimension that is too large"), "{error}");
+        let error = Tensor::from_strings(shape, [""; 0]).unwrap_err().to_string();
+        assert!(error.contains("has a dimension that is too large"), "{error}");
+    }
+
     // An array of no elements counts its elements, not their bytes.
     let mut wrong = Vec::new();
     let wide = Array2::<Complex<f64>>::from_shape_vec((0, HUGE), vec![]).unwrap();

@@ -101,8 +101,11 @@ mod tests {
         run("Concat", 13, [int("axis", 2)], [&data]).fails("axis 2 is out of range");
         run("Concat", 4, [int("axis", -3)], [&data, &data]).fails("of shape [2, 1]: allowed -2..=1");
         run("Concat", 13, [int("axis", 0)], [&tensor(&[], [1i8])]).fails("is a scalar");
-        let huge = tensor(&[1 << 63, 0], Vec::<i8>::new());
-        let error = run("Concat", 13, [int("axis", 0)], [&huge, &huge]).fails("too many");
-        assert_eq!(error.kind(), Kind::Input);
+        // The sum of two sizes, and of three, which is more than can be counted.
+        let huge = tensor(&[isize::MAX as usize, 0], Vec::<i8>::new());
+        let error = run("Concat", 13, [int("axis", 0)], [&huge, &huge])
+            .fails("has a dimension that is too large: allowed 0..=");
+        assert_eq!((error.kind(), error.place().axis), (Kind::Input, Some(0)));
+        run("Concat", 13, [int("axis", 0)], [&huge, &huge, &huge]).fails("add up to too many");
     }
 }
