@@ -215,6 +215,12 @@ impl Error {
         if self.0.causes.is_empty() { std::slice::from_ref(self) } else { &self.0.causes }
     }
 
+    /// As [`Error::causes`], and the number of faults.
+    pub(crate) fn into_causes(mut self) -> (Vec<Error>, usize) {
+        let (causes, faults) = (std::mem::take(&mut self.0.causes), self.0.faults);
+        if causes.is_empty() { (vec![self], 1) } else { (causes, faults) }
+    }
+
     /// Error for a failed allocation.
     pub(crate) fn out_of_memory(what: &str, bytes: u64) -> Error {
         Error::new(Kind::Limit, format!("{what}: the system has no {bytes} bytes of memory left"))

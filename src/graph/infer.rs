@@ -90,7 +90,7 @@ fn infer_node(
     for body in &mut node.bodies {
         let inner = body.capture(entries, budget).and_then(|()| infer(&mut body.draft, fold, budget));
         if let Err(error) = inner {
-            faults.push_at(Some(at), error);
+            faults.push_all(at, error);
         }
         for id in &body.hidden {
             let Some(entry) = entries.get(id.at()).filter(|entry| entry.by != By::Nothing) else { continue };

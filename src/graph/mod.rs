@@ -103,7 +103,7 @@ struct NodeOutput {
 }
 
 /// A graph of nodes in the order they run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) inputs: Vec<Input>,
     /// The inputs' default values: the initializers of the same names.
