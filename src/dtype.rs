@@ -221,9 +221,14 @@ impl DType {
     }
 }
 
+/// The name that errors and tables use: NumPy's `float32` and `float64`, and the standard's for other types.
 impl Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(match self {
+            DType::Float => "float32",
+            DType::Double => "float64",
+            other => other.name(),
+        })
     }
 }
 

@@ -57,7 +57,7 @@ fn feeds() {
     }
     for dtype in DType::all().filter(|dtype| *dtype != DType::String) {
         if dtype != DType::Float {
-            let text = format!("input \"data\" has element type {dtype}, but the model expects float");
+            let text = format!("input \"data\" has element type {dtype}, but the model expects float32");
             case(format!("data of {dtype}"), feeds(zeros(dtype, &[6, 4]), index()), &text, &[name("data")]);
         }
         if dtype != DType::Int64 {

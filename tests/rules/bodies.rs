@@ -484,7 +484,7 @@ fn a_branch_gives_a_sequence() {
     let model = load(&model_of(13, nodes, &["y"])).unwrap();
     assert_eq!(model.run(feeds(&[5.0], 0, false)).unwrap().get("y").cloned(), pair(vec![floats(&[5.0])]));
     let error = model.run(feeds(&[5.0], 0, true)).unwrap_err();
-    let text = "\"tensor\" has element type float, but \"input_sequence\" holds int64";
+    let text = "\"tensor\" has element type float32, but \"input_sequence\" holds int64";
     assert!(error.to_string().contains(text), "{error}");
 }
 
@@ -571,5 +571,5 @@ fn element_by_element() {
     let inner = nested.graph.as_mut().unwrap().node[2].attribute[0].g.as_mut().unwrap();
     inner.node[1] = node("SequenceConstruct", &["half"], &["sum"], vec![]);
     let error = load_and_run(&nested, feeds(&[1.0], 0, true)).unwrap_err();
-    assert!(error.to_string().contains("seq(float)"), "{error}");
+    assert!(error.to_string().contains("seq(float32)"), "{error}");
 }

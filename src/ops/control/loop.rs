@@ -160,7 +160,7 @@ mod tests {
         let (m, x) = (Tensor::scalar(2i64).into(), tensor::<f32>(&[1], [1.0]));
         let error = run(13, "y, all = Loop(m, -, x)", vec![body("body", trip)], &[("m", &m), ("x", &x)]).unwrap_err();
         let text = "outputs of all trips are stacked, so they must be alike: \
-            trip 0 returns float of shape [2], trip 1 float of shape [4]";
+            trip 0 returns float32 of shape [2], trip 1 float32 of shape [4]";
         assert!(error.to_string().ends_with(text), "{error}");
     }
 }
