@@ -110,6 +110,8 @@ pub(crate) struct Graph {
     pub(crate) defaults: Vec<Option<Value>>,
     pub(crate) outputs: Vec<Output>,
     constants: Vec<Value>,
+    /// Their names, for errors.
+    constant_names: Vec<Arc<str>>,
     nodes: Vec<Node>,
     /// The number of nodes in the model.
     pub(crate) node_count: usize,

@@ -39,10 +39,11 @@ pub(super) fn plan(draft: Draft, node_count: usize) -> Graph {
 fn plan_one(draft: Draft, node_count: usize, body: bool, bodies: VecDeque<Graph>) -> Graph {
     let Draft { mut entries, nodes, inputs, outputs, fixed, notes, .. } = draft;
     let last_use = last_uses(&entries, &nodes, &outputs);
-    let (sources, constants, free) = (vec![None; entries.len()], Vec::new(), Vec::new());
+    let sources = vec![None; entries.len()];
+    let (constants, constant_names, free) = Default::default();
     // There are no more inputs than ids, so the number fits.
     let slots = if body { inputs.len() as u32 } else { 0 };
-    let mut plan = Plan { last_use, sources, constants, slots, free, body, bodies };
+    let mut plan = Plan { last_use, sources, constants, constant_names, slots, free, body, bodies };
     let nodes = nodes.into_iter().enumerate().filter_map(|(at, node)| plan.node(node, at, &mut entries)).collect();
 
     let mut symbols = SymbolNumbers::default();
@@ -75,6 +76,7 @@ fn plan_one(draft: Draft, node_count: usize, body: bool, bodies: VecDeque<Graph>
         defaults,
         outputs,
         constants: plan.constants,
+        constant_names: plan.constant_names,
         nodes,
         node_count,
         notes,
@@ -113,6 +115,7 @@ struct Plan {
     /// The source of each value, once it is decided.
     sources: Vec<Option<Source>>,
     constants: Vec<Value>,
+    constant_names: Vec<Arc<str>>,
     slots: u32,
     /// Slots that are free again.
     free: Vec<u32>,
@@ -132,7 +135,12 @@ impl Plan {
                 Some(By::Input(k)) if self.body => Source::Slot(k),
                 Some(By::Input(k)) => Source::Input(k),
                 _ => {
-                    self.constants.extend(entry.and_then(|entry| entry.fact.constant.take()).map(|value| *value));
+                    if let Some(entry) = entry
+                        && let Some(value) = entry.fact.constant.take()
+                    {
+                        self.constants.push(*value);
+                        self.constant_names.push(entry.name.clone());
+                    }
                     // There are no more constants than ids, so the number fits.
                     Source::Constant(self.constants.len() as u32 - 1)
                 }

@@ -484,7 +484,7 @@ fn a_branch_gives_a_sequence() {
     let model = load(&model_of(13, nodes, &["y"])).unwrap();
     assert_eq!(model.run(feeds(&[5.0], 0, false)).unwrap().get("y").cloned(), pair(vec![floats(&[5.0])]));
     let error = model.run(feeds(&[5.0], 0, true)).unwrap_err();
-    let text = "\"tensor\" has element type float32, but \"input_sequence\" holds int64";
+    let text = "\"tensor\" (value \"x\") has element type float32, but \"input_sequence\" (value \"s\") holds int64";
     assert!(error.to_string().contains(text), "{error}");
 }
 
@@ -564,7 +564,7 @@ fn element_by_element() {
     let mut uneven = map(&["sum"], &["sums"]);
     graph_of(&mut uneven).node[2].input[2] = "less".into();
     let error = load_and_run(&uneven, feeds(&[1.0, 2.0], 0, true)).unwrap_err();
-    let text = "input 2, of \"additional_inputs\", has 1 elements, and \"input_sequence\" has 2: they must be equal";
+    let text = "input 2, of \"additional_inputs\", has 1 elements, and \"input_sequence\" (value \"s\") has 2: they must be equal";
     assert!(error.to_string().contains(text), "{error}");
     // What the body gives are elements, so it gives tensors.
     let mut nested = map(&["sum"], &["sums"]);
@@ -572,4 +572,47 @@ fn element_by_element() {
     inner.node[1] = node("SequenceConstruct", &["half"], &["sum"], vec![]);
     let error = load_and_run(&nested, feeds(&[1.0], 0, true)).unwrap_err();
     assert!(error.to_string().contains("seq(float32)"), "{error}");
+}
+
+/// An error of a run says which value a formal input is, if that has another name: an input, a constant, what a node
+/// gives, or what a subgraph reads.
+#[test]
+fn errors_name_the_values_of_the_graph() {
+    let text = |table: &str| {
+        format!("indices = 5 is out of range for axis 0 of \"data\"{table}, which has 2 entries: allowed -2..=1")
+    };
+    let gather = |table: &str, picks: &str| node("Gather", &[table, picks], &["y"], vec![]);
+    let double = |from: &str, to: &str| node("Add", &[from, from], &[to], vec![]);
+    let fails = |nodes: Vec<NodeProto>, value_name: Option<&str>, want: String| {
+        let mut model = model_of(13, nodes, &["y"]);
+        graph_of(&mut model).initializer.push(initializer("table", &Tensor::from(vec![1f32, 2.0])));
+        for optimize in [true, false] {
+            let loaded = load_with(Model::options().optimize(optimize), &model).unwrap();
+            let error = loaded.run(feeds(&[1.0, 2.0], 5, true)).unwrap_err();
+            assert_eq!((error.to_string(), error.place().value_name.as_deref()), (want.clone(), value_name));
+            assert_eq!(error.place().parameter.as_deref(), Some("indices"));
+        }
+    };
+    let at = |k: usize, rest: String| format!("node #{k} (Gather-13): {rest}");
+    fails(vec![gather("x", "n")], Some("n"), at(0, text(" (value \"x\")")));
+    fails(vec![gather("table", "n")], Some("n"), at(0, text(" (value \"table\")")));
+    let slots = vec![double("x", "a"), double("a", "b"), double("b", "d"), gather("d", "n")];
+    fails(slots, Some("n"), at(3, text(" (value \"d\")")));
+    fails(vec![double("x", "data"), gather("data", "n")], Some("n"), at(1, text("")));
+    // In a subgraph, of what it reads from outside.
+    let then_branch = body("then_branch", &[], vec![gather("a", "n")], &["y"]);
+    let choice = node("If", &["c"], &["z"], vec![then_branch, body("else_branch", &[], vec![], &["x"])]);
+    let mut model = model_of(13, vec![double("x", "a"), choice], &["z"]);
+    graph_of(&mut model).name = Some("outer".into());
+    let error = load_and_run(&model, feeds(&[1.0, 2.0], 5, true)).unwrap_err();
+    assert_eq!(error.to_string(), format!("in node #1 (If): {}", at(0, text(" (value \"a\")"))));
+    // A node with subgraphs, before they run.
+    let branches = vec![body("then_branch", &[], vec![], &["x"]), body("else_branch", &[], vec![], &["x"])];
+    let nodes =
+        vec![node("Concat", &["c", "c"], &["two"], vec![int("axis", 0)]), node("If", &["two"], &["y"], branches)];
+    let mut model = model_of(13, nodes, &["y"]);
+    graph_of(&mut model).input[2] = value("c", DType::Bool, None);
+    let feeds = inputs! { "x" => Tensor::scalar(0f32), "n" => Tensor::scalar(0i64), "c" => Tensor::from(vec![true]) };
+    let text = "node #1 (If-13): \"cond\" (value \"two\") has shape [2]: one value is needed";
+    assert_eq!(load_and_run(&model, feeds).unwrap_err().to_string(), text);
 }

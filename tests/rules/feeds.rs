@@ -127,7 +127,7 @@ fn a_fault_of_a_later_node_names_that_node() {
     graph.node.push(node("Gather", &["output", "indices"], &["again"], vec![]));
     graph.output[0] = value("again", DType::Float, None);
     let error = load_and_run(&model, inputs! { "data" => data(), "indices" => array![1i64, 2] }).unwrap_err();
-    let text = "node #1 (Gather-13): indices[1] = 2 is out of range for axis 0 of \"data\", which has 2 entries: \
+    let text = "node #1 (Gather-13): indices[1] = 2 is out of range for axis 0 of \"data\" (value \"output\"), which has 2 entries: \
                 allowed -2..=1";
     assert_eq!((error.to_string().as_str(), error.place().node_index), (text, Some(1)));
 }

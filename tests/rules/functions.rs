@@ -106,8 +106,8 @@ fn functions_call_functions() {
         assert_eq!(
             error.to_string(),
             format!(
-                "in {calls}: node #0 (Gather-13): indices[0] = 2 is out of range for axis 0 of \"data\", \
-                 which has 2 entries: allowed -2..=1"
+                "in {calls}: node #0 (Gather-13): indices[0] = 2 is out of range for axis 0 of \"data\" \
+                 (value \"once\"), which has 2 entries: allowed -2..=1"
             )
         );
         let twice = run(&model, data(), int64(&[3], &[2, 0, 1])).unwrap();
