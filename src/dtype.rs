@@ -221,9 +221,14 @@ impl DType {
     }
 }
 
+/// The name that errors and tables use: NumPy's `float32` and `float64`, and the standard's for other types.
 impl Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(match self {
+            DType::Float => "float32",
+            DType::Double => "float64",
+            other => other.name(),
+        })
     }
 }
 
@@ -374,11 +379,14 @@ impl Element for bool {
     }
 }
 
-/// The number of bytes that elements of a type and shape take. Fails if it exceeds `isize`. A tensor without elements
-/// takes none, whatever its other dimensions.
+/// The number of bytes that elements of a type and shape take. Fails if it exceeds `isize`, or if a dimension does:
+/// the standard counts dimensions in int64. A tensor without elements takes none, whatever its other dimensions.
 pub(crate) fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
     if shape.contains(&0) {
-        return Ok(0);
+        return match shape.iter().position(|dim| isize::try_from(*dim).is_err()) {
+            Some(at) => Err(too_long(dtype, shape, at)),
+            None => Ok(0),
+        };
     }
     let bound = shape.iter().try_fold(dtype.size() as u64, |n, &dim| n.checked_mul(dim as u64));
     match bound.filter(|&n| n <= isize::MAX as u64) {
@@ -387,6 +395,15 @@ pub(crate) fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
     }
 }
 
+#[cold]
+fn too_long(dtype: DType, shape: &[usize], at: usize) -> Error {
+    let shape = ShapeText(shape);
+    let text =
+        format!("a tensor of {dtype} of shape {shape} has a dimension that is too large: allowed 0..={}", isize::MAX);
+    Error::input(text).axis(at as i64)
+}
+
+#[cold]
 fn too_large(dtype: DType, shape: &[usize]) -> Error {
     Error::input(format!("a tensor of {dtype} of shape {} has more bytes than can be counted", ShapeText(shape)))
 }
@@ -449,7 +466,12 @@ mod tests {
     #[test]
     fn byte_counts_are_checked() {
         assert_eq!(byte_count(DType::Double, &[2, 3]).ok(), Some(48));
-        assert_eq!(byte_count(DType::Double, &[usize::MAX, 0, usize::MAX]).ok(), Some(0));
+        let most = isize::MAX as usize;
+        assert_eq!(byte_count(DType::Double, &[most, 0, most]).ok(), Some(0));
+        for too_long in [&[0, most + 1][..], &[usize::MAX, 0]] {
+            let text = byte_count(DType::Double, too_long).unwrap_err().to_string();
+            assert!(text.ends_with(&format!("has a dimension that is too large: allowed 0..={most}")), "{text}");
+        }
         assert_eq!(byte_count(DType::Double, &[usize::MAX >> 5, 0, 2]).ok(), Some(0));
         assert_eq!(byte_count(DType::Uint8, &[isize::MAX as usize]).ok(), Some(isize::MAX as usize));
         for too_many in [&[isize::MAX as usize + 1][..], &[isize::MAX as usize, 2]] {

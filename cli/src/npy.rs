@@ -410,11 +410,11 @@ mod tests {
         let floats = "{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }";
         let elements = b"\0\0\0\0\0\0\x80?\0\0\0@";
         for start in [&first[..], second, third] {
-            assert_eq!(shown(&numpy(start, floats, elements)), "float[3] [0, 1, 2]");
+            assert_eq!(shown(&numpy(start, floats, elements)), "float32[3] [0, 1, 2]");
         }
         // What NumPy writes of little-endian arrays in row-major order is what is written here.
         for (header, data, text) in [
-            (floats, &elements[..], "float[3] [0, 1, 2]"),
+            (floats, &elements[..], "float32[3] [0, 1, 2]"),
             ("{'descr': '|b1', 'fortran_order': False, 'shape': (), }", b"\x01", "bool[] true"),
             ("{'descr': '|u1', 'fortran_order': False, 'shape': (0, 4), }", b"", "uint8[0, 4] []"),
             (

@@ -39,10 +39,10 @@ fn faults_of_operators_that_can_not_run() {
     let lines: Vec<&str> = ran.out.lines().collect();
     assert!(lines[0].ends_with("model.onnx: 4 findings"), "{ran:?}");
     assert_eq!(lines[1], "  node #0 (Conv-11): 1 input given: the operator has (X, W, B?)");
-    assert_eq!(lines[2], "  node #1 (Conv-11): \"W\" has element type int64: allowed float, float16, double");
+    assert_eq!(lines[2], "  node #1 (Conv-11): \"W\" has element type int64: allowed float32, float16, float64");
     assert_eq!(lines[3], "  node #3: Nope is not an ONNX operator");
     // The type of c follows from the table.
-    assert_eq!(lines[4], "  node #4 (Gather-13): \"indices\" has element type float: allowed int32, int64");
+    assert_eq!(lines[4], "  node #4 (Gather-13): \"indices\" has element type float32: allowed int32, int64");
 
     let json: serde_json::Value = serde_json::from_str(&check(&bench, &["--json"]).out).unwrap();
     assert_eq!((&json["valid"], &json["count"]), (&false.into(), &4.into()));

@@ -63,7 +63,8 @@ pub struct Place {
     pub domain: Option<String>,
     /// The version (`since_version`) of the operator that applies.
     pub version: Option<i64>,
-    /// Name of a value of the graph: an input, an output, an initializer, or a node's output.
+    /// Name of a value of the graph: an input, an output, an initializer, or a node's output. For an error of a run it is
+    /// what stands for the `parameter`, if that has another name.
     pub value_name: Option<String>,
     /// Name of the operator's formal input or output, as its schema has it.
     pub parameter: Option<String>,
@@ -215,6 +216,12 @@ impl Error {
         if self.0.causes.is_empty() { std::slice::from_ref(self) } else { &self.0.causes }
     }
 
+    /// As [`Error::causes`], and the number of faults.
+    pub(crate) fn into_causes(mut self) -> (Vec<Error>, usize) {
+        let (causes, faults) = (std::mem::take(&mut self.0.causes), self.0.faults);
+        if causes.is_empty() { (vec![self], 1) } else { (causes, faults) }
+    }
+
     /// Error for a failed allocation.
     pub(crate) fn out_of_memory(what: &str, bytes: u64) -> Error {
         Error::new(Kind::Limit, format!("{what}: the system has no {bytes} bytes of memory left"))
@@ -246,6 +253,20 @@ impl Error {
     /// Appends `more` to the message.
     pub(crate) fn and(mut self, more: &str) -> Error {
         self.0.message = bounded(self.0.message + more);
+        self
+    }
+
+    /// Says which value of the graph a formal input is, in the message where that names it, and in the place.
+    pub(crate) fn naming(mut self, parameter: &str, value_name: &str) -> Error {
+        let formal = quote(parameter);
+        let Inner { place, message, .. } = &mut *self.0;
+        if let Some(at) = message.find(&formal) {
+            message.insert_str(at + formal.len(), &format!(" (value {})", quote(value_name)));
+            *message = bounded(std::mem::take(message));
+        }
+        if place.parameter.as_deref() == Some(parameter) && place.value_name.is_none() {
+            place.value_name = Some(value_name.to_string());
+        }
         self
     }
 

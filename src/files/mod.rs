@@ -1,6 +1,9 @@
 //! A model's files: where they are, and limits on reading them. Shared by the formats.
 
 mod beneath;
+mod formats;
+
+pub(crate) use formats::check_format;
 
 use crate::dtype::{DType, ShapeText, byte_count};
 use crate::error::{Error, Kind, Remedy, Result, quote};

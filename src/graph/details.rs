@@ -168,6 +168,7 @@ impl Graph {
     /// If the details take more memory than is left.
     pub(crate) fn details(mut draft: Draft, optimize: bool, limits: &Limits, budget: &Budget) -> Result<Details> {
         let error = infer::infer(&mut draft, &mut optimize.then(|| Fold::new(budget, limits)), budget).err();
+        draft.note_axes(budget)?;
         let mut mismatches: Vec<Error> =
             draft.nodes.iter().filter_map(|node| failure(node, &draft)).take(MISMATCHES).collect();
         find_mismatches(&draft, &mut mismatches);

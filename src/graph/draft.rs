@@ -95,6 +95,8 @@ pub(crate) struct DraftNode {
     pub(super) bodies: Vec<DraftBody>,
     /// The type of some input isn't known before a run.
     pub(super) open: bool,
+    /// An axis is negative, and the text of the version doesn't say what that means.
+    pub(super) unsaid: bool,
     /// The types of the outputs, if they follow from the inputs.
     pub(super) known: SmallVec<[Option<ValueType>; 1]>,
 }
@@ -107,8 +109,8 @@ impl DraftNode {
         inputs: Ids,
         outputs: Ids,
     ) -> DraftNode {
-        let (operator, bodies, open, known) = Default::default();
-        DraftNode { place, resolved, attributes, inputs, outputs, operator, bodies, open, known }
+        let (operator, bodies, open, unsaid, known) = Default::default();
+        DraftNode { place, resolved, attributes, inputs, outputs, operator, bodies, open, unsaid, known }
     }
 
     /// The values that the node and its bodies read.
@@ -325,6 +327,33 @@ impl Draft {
         budget.take(text.len() as u64 + 128)?;
         self.notes.push(text);
         Ok(())
+    }
+
+    /// Adds a note for each operator with negative axes of which its text says nothing.
+    pub(super) fn note_axes(&mut self, budget: &Budget) -> Result<()> {
+        let mut found = Vec::new();
+        self.find_unsaid(&mut found);
+        for (place, count) in found {
+            let text = "an axis is negative, of which the text of this version says nothing: it counts from the end";
+            let nodes = if count > 1 { format!(" ({count} nodes)") } else { String::new() };
+            self.note(format!("{}{nodes}", place.locate(Error::model(text))), budget)?;
+        }
+        Ok(())
+    }
+
+    /// The first node of each operator with such axes, and the number of its nodes.
+    fn find_unsaid(&self, found: &mut Vec<(NodePlace, usize)>) {
+        for node in &self.nodes {
+            node.bodies.iter().for_each(|body| body.draft.find_unsaid(found));
+            if !node.unsaid {
+                continue;
+            }
+            let place = &node.place;
+            match found.iter_mut().find(|(first, _)| Arc::ptr_eq(&first.operator, &place.operator)) {
+                Some((_, count)) => *count += 1,
+                None => found.push((place.clone(), 1)),
+            }
+        }
     }
 
     /// The number of nodes.

@@ -70,6 +70,13 @@ impl Faults {
         }
     }
 
+    /// The faults of a subgraph of the node at a place in the draft, which were merged.
+    pub(super) fn push_all(&mut self, at: usize, merged: Error) {
+        let (causes, faults) = merged.into_causes();
+        self.left_out += faults.saturating_sub(causes.len());
+        causes.into_iter().for_each(|error| self.push_at(Some(at), error));
+    }
+
     /// All faults as one error: those of the model first, then those of nodes in the order of the nodes, then the
     /// operators that are missing here, those with the most nodes first.
     pub(super) fn finish(&mut self) -> Result<()> {

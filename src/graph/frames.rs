@@ -43,13 +43,13 @@ impl Graph {
                     None => (self, feeds, &mut *slots),
                 };
                 let Frame { node, at, .. } = ended;
-                next = match ended.resume(context).map_err(|error| node.place.locate(error))? {
+                next = match ended.resume(context).map_err(|error| graph.blame(at, error))? {
                     (Step::Enter { body, feeds: given }, resume) => {
                         Some(graph.enter(at, body, given, resume, graph.sources(feeds, slots), context)?)
                     }
                     (Step::Done(mut values), _) => {
                         let checked = node.check_outputs(&mut values, None, context);
-                        checked.map_err(|error| node.place.locate(error))?;
+                        checked.map_err(|error| graph.blame(at, error))?;
                         node.finish(&mut values, slots, context, watch)?;
                         graph.run_from(at + 1, feeds, slots, context, watch)?
                     }

@@ -11,6 +11,7 @@ use crate::limits::Budget;
 use crate::operator::{Body, BodyFacts, Made};
 use crate::value::Fact;
 use smallvec::SmallVec;
+use std::cell::Cell;
 
 /// Makes the operators and infers each value's type and shape. `fold`, if there is one, computes nodes with constant
 /// inputs.
@@ -89,12 +90,13 @@ fn infer_node(
     for body in &mut node.bodies {
         let inner = body.capture(entries, budget).and_then(|()| infer(&mut body.draft, fold, budget));
         if let Err(error) = inner {
-            faults.push_at(Some(at), error);
+            faults.push_all(at, error);
         }
         for id in &body.hidden {
             let Some(entry) = entries.get(id.at()).filter(|entry| entry.by != By::Nothing) else { continue };
             let text = format!("the name {} is given twice: in its subgraph, and outside", quote(&entry.name));
-            faults.push_at(Some(at), node.place.fault(&entry.name, text));
+            let error = node.place.fault(&entry.name, text).with_remedy(Remedy::Allow("shadowed_names"));
+            faults.push_at(Some(at), error);
         }
         bodies.push(body.facts());
     }
@@ -189,7 +191,9 @@ fn make(node: &mut DraftNode, entries: &[Entry], bodies: &[BodyFacts]) -> Result
         return Ok((checked?, Vec::new()));
     }
     // Faults of attributes come before those of types.
-    let operator = resolved.load(&node.attributes, &facts, node.outputs.len(), bodies)?;
+    let unsaid = Cell::new(false);
+    let operator = resolved.load(&node.attributes, &facts, node.outputs.len(), bodies, &unsaid)?;
+    node.unsaid = unsaid.get();
     let types = checked?;
     // If this fails, the run fails too, and its error has the values.
     let inferred = operator.infer(&facts).unwrap_or_default();

@@ -103,13 +103,15 @@ struct NodeOutput {
 }
 
 /// A graph of nodes in the order they run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) inputs: Vec<Input>,
     /// The inputs' default values: the initializers of the same names.
     pub(crate) defaults: Vec<Option<Value>>,
     pub(crate) outputs: Vec<Output>,
     constants: Vec<Value>,
+    /// Their names, for errors.
+    constant_names: Vec<Arc<str>>,
     nodes: Vec<Node>,
     /// The number of nodes in the model.
     pub(crate) node_count: usize,
@@ -134,6 +136,7 @@ impl Graph {
     pub(crate) fn new(mut draft: Draft, optimize: bool, limits: &Limits, budget: &Budget) -> Result<Graph> {
         let node_count = draft.node_count();
         infer::infer(&mut draft, &mut optimize.then(|| passes::Fold::new(budget, limits)), budget)?;
+        draft.note_axes(budget)?;
         if optimize {
             passes::run(&mut draft);
         }

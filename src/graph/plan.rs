@@ -6,22 +6,44 @@ use super::{Bodies, Body, Graph, Input, Node, NodeOutput, Output, Runs};
 use crate::operator::{Made, Source};
 use crate::value::{Dim, Value};
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// Plans a draft that has no faults and whose operators are made.
 pub(super) fn plan(draft: Draft, node_count: usize) -> Graph {
-    plan_as(draft, node_count, false)
+    // Bodies may nest deeply: a list has all of them, those of a draft one after the other, behind it.
+    let mut drafts = vec![(draft, 0)];
+    let mut at = 0;
+    while let Some((draft, count)) = drafts.get_mut(at) {
+        let bodies = draft.nodes.iter_mut().flat_map(|node| &mut node.bodies);
+        let bodies: Vec<Draft> = bodies.map(|body| std::mem::take(&mut body.draft)).collect();
+        *count = bodies.len();
+        drafts.extend(bodies.into_iter().map(|body| (body, 0)));
+        at += 1;
+    }
+    // From the last one on: of those that are planned and not yet in a node, the last ones are the draft's own.
+    let mut planned = VecDeque::new();
+    while let Some((draft, count)) = drafts.pop() {
+        let own = planned.split_off(planned.len().saturating_sub(count));
+        if drafts.is_empty() {
+            return plan_one(draft, node_count, false, own);
+        }
+        let nodes = draft.node_count();
+        planned.push_front(plan_one(draft, nodes, true, own));
+    }
+    Graph::default()
 }
 
-/// A body has its inputs in its first slots, so that a node may take them at their last use.
-fn plan_as(draft: Draft, node_count: usize, body: bool) -> Graph {
+/// Plans a draft whose bodies are planned. A body has its inputs in its first slots, so that a node may take them at their
+/// last use.
+fn plan_one(draft: Draft, node_count: usize, body: bool, bodies: VecDeque<Graph>) -> Graph {
     let Draft { mut entries, nodes, inputs, outputs, fixed, notes, .. } = draft;
     let last_use = last_uses(&entries, &nodes, &outputs);
-    let (sources, constants, free) = (vec![None; entries.len()], Vec::new(), Vec::new());
+    let sources = vec![None; entries.len()];
+    let (constants, constant_names, free) = Default::default();
     // There are no more inputs than ids, so the number fits.
     let slots = if body { inputs.len() as u32 } else { 0 };
-    let mut plan = Plan { last_use, sources, constants, slots, free, body };
+    let mut plan = Plan { last_use, sources, constants, constant_names, slots, free, body, bodies };
     let nodes = nodes.into_iter().enumerate().filter_map(|(at, node)| plan.node(node, at, &mut entries)).collect();
 
     let mut symbols = SymbolNumbers::default();
@@ -54,6 +76,7 @@ fn plan_as(draft: Draft, node_count: usize, body: bool) -> Graph {
         defaults,
         outputs,
         constants: plan.constants,
+        constant_names: plan.constant_names,
         nodes,
         node_count,
         notes,
@@ -92,11 +115,14 @@ struct Plan {
     /// The source of each value, once it is decided.
     sources: Vec<Option<Source>>,
     constants: Vec<Value>,
+    constant_names: Vec<Arc<str>>,
     slots: u32,
     /// Slots that are free again.
     free: Vec<u32>,
     /// Inputs are in slots.
     body: bool,
+    /// The planned bodies of the nodes.
+    bodies: VecDeque<Graph>,
 }
 
 impl Plan {
@@ -109,7 +135,12 @@ impl Plan {
                 Some(By::Input(k)) if self.body => Source::Slot(k),
                 Some(By::Input(k)) => Source::Input(k),
                 _ => {
-                    self.constants.extend(entry.and_then(|entry| entry.fact.constant.take()).map(|value| *value));
+                    if let Some(entry) = entry
+                        && let Some(value) = entry.fact.constant.take()
+                    {
+                        self.constants.push(*value);
+                        self.constant_names.push(entry.name.clone());
+                    }
                     // There are no more constants than ids, so the number fits.
                     Source::Constant(self.constants.len() as u32 - 1)
                 }
@@ -119,6 +150,7 @@ impl Plan {
 
     fn node(&mut self, node: DraftNode, at: usize, entries: &mut [Entry]) -> Option<Node> {
         let DraftNode { place, resolved, inputs: ids, outputs: produced, operator, bodies, open, known, .. } = node;
+        let graphs: Vec<Graph> = bodies.iter().filter_map(|_| self.bodies.pop_front()).collect();
         let (resolved, operator) = (resolved?, operator?);
         let captured: SmallVec<[Id; 2]> = bodies.iter().flat_map(|body| &body.captured).copied().collect();
         let operator = match operator {
@@ -126,12 +158,11 @@ impl Plan {
             // Its nodes have replaced it.
             Made::Body(_) => return None,
             Made::Control(control) => {
-                let body = |DraftBody { draft, captured, .. }| {
+                let body = |(DraftBody { captured, .. }, graph)| {
                     let captured = captured.into_iter().map(|id| self.source(id, entries)).collect();
-                    let nodes = draft.node_count();
-                    Body { graph: plan_as(draft, nodes, true), captured }
+                    Body { graph, captured }
                 };
-                let bodies = bodies.into_iter().map(body).collect();
+                let bodies = bodies.into_iter().zip(graphs).map(body).collect();
                 Runs::Control(Box::new(Bodies { control, bodies }))
             }
         };

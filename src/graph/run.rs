@@ -5,6 +5,7 @@ use super::watch::Watching;
 use super::{Graph, Node, NodeOutput, Output, Runs, types};
 use crate::error::{Error, Kind, Result, quote};
 use crate::operator::{Call, Context, Control, Feeds, Operator, Resume, Source, Sources, Step, Values};
+use crate::schema::Arity;
 use crate::value::{Value, ValueType};
 use smallvec::SmallVec;
 
@@ -89,12 +90,12 @@ impl Graph {
             match &node.operator {
                 Runs::Plain(operator) => {
                     let ran = node.run(&**operator, sources, context);
-                    let mut values = ran.map_err(|error| node.place.locate(error))?;
+                    let mut values = ran.map_err(|error| self.blame(at, error))?;
                     node.finish(&mut values, slots, context, watch)?;
                 }
                 Runs::Control(bodies) => {
                     let started = node.start(&*bodies.control, sources, context);
-                    match started.map_err(|error| node.place.locate(error))? {
+                    match started.map_err(|error| self.blame(at, error))? {
                         (Step::Done(mut values), _) => node.finish(&mut values, slots, context, watch)?,
                         (Step::Enter { body, feeds: given }, resume) => {
                             return self.enter(at, body, given, resume, self.sources(feeds, slots), context).map(Some);
@@ -104,6 +105,35 @@ impl Graph {
             }
         }
         Ok(None)
+    }
+
+    /// Adds the node at a place to an error of its operator, and which values the formal inputs are that the error names.
+    #[cold]
+    pub(super) fn blame(&self, at: usize, mut error: Error) -> Error {
+        let Some(node) = self.nodes.get(at) else { return error };
+        let inputs = &node.resolved.schema.inputs;
+        for (source, formal) in node.inputs.iter().zip(inputs) {
+            let one = !matches!(formal.arity, Arity::Variadic(_)) || node.inputs.len() == inputs.len();
+            let name = source.filter(|_| one).and_then(|source| self.name_of(at, source));
+            if let Some(name) = name.filter(|name| *name != formal.name) {
+                error = error.naming(&formal.name, name);
+            }
+        }
+        node.place.locate(error)
+    }
+
+    /// The name of a value that the node at a place reads.
+    fn name_of(&self, at: usize, source: Source) -> Option<&str> {
+        let input = |k: u32| self.inputs.get(k as usize).map(|input| input.info.name.as_str());
+        match source {
+            Source::Input(k) => input(k),
+            Source::Constant(k) => self.constant_names.get(k as usize).map(|name| &**name),
+            Source::Slot(k) | Source::Last(k) => {
+                // Slots are used again: the last node before wrote it, or it is an input of a body.
+                let mut before = self.nodes.get(..at)?.iter().rev().flat_map(|node| &node.outputs);
+                before.find(|output| output.slot == Some(k)).map(|output| &*output.name).or_else(|| input(k))
+            }
+        }
     }
 
     /// Moves an output of the graph out after a run, or clones it if it is needed again.

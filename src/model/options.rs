@@ -2,7 +2,7 @@
 
 use super::{Inspection, Model};
 use crate::error::{Error, Result, quote};
-use crate::files::{LoadedModel, ModelFiles, Places};
+use crate::files::{LoadedModel, ModelFiles, Places, check_format};
 use crate::graph::Graph;
 use crate::limits::{Limits, exceeded};
 use crate::onnx;
@@ -226,7 +226,10 @@ impl LoadOptions {
     }
 
     fn read(&self, path: &Path, files: &ModelFiles) -> Result<Bytes> {
-        let check = |head: &[u8], size| if openvino::is_ir(head) { Ok(()) } else { onnx::check_head(head, size) };
+        let check = |head: &[u8], size| {
+            check_format(head)?;
+            if openvino::is_ir(head) { Ok(()) } else { onnx::check_head(head, size) }
+        };
         files.model(path, check)
     }
 
@@ -248,6 +251,7 @@ impl LoadOptions {
         details: bool,
         files: &ModelFiles,
     ) -> Result<LoadedModel> {
+        check_format(&file)?;
         let mut loaded = if openvino::is_ir(&file) {
             openvino::load(&file, path, &self.registry, files)?
         } else {

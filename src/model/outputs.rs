@@ -105,7 +105,7 @@ mod tests {
     fn a_wrong_take_leaves_the_output() {
         let mut outputs = Outputs::default();
         outputs.list.push(("y".into(), vec![1f32, 2.0].into()));
-        assert_eq!(outputs.take::<i64>("y").unwrap_err().to_string(), "the tensor has element type float, not int64");
+        assert_eq!(outputs.take::<i64>("y").unwrap_err().to_string(), "the tensor has element type float32, not int64");
         assert_eq!(outputs.take::<f32>("z").unwrap_err().to_string(), "there is no output \"z\"");
         assert_eq!(outputs.take::<f32>("y").unwrap(), ndarray::array![1f32, 2.0].into_dyn());
         assert!(outputs.is_empty() && outputs.take::<f32>("y").is_err());

@@ -1,14 +1,15 @@
 //! Subgraphs of nodes: each becomes a draft of its own, whose last inputs are the values around it that it reads.
 
 use super::graph::{Loader, Scope};
-use super::proto::{GraphProto, ValueInfoProto};
+use super::proto::{GraphProto, NodeProto, ValueInfoProto};
 use crate::error::{Error, Result};
-use crate::graph::{Draft, DraftBody, Id, Names, NodePlace};
+use crate::graph::{Draft, DraftBody, Id, Ids, Names, NodePlace, ValueInfo};
 use crate::limits::exceeded;
+use crate::operator::{Attribute, Resolved};
+use std::sync::Arc;
 
-/// A graph as it is read: what it consists of, decoded one by one.
-pub(super) struct Parts<N, I, S, D> {
-    pub(super) nodes: N,
+/// The values of a graph beside those of its nodes, decoded one by one.
+pub(super) struct Values<I, S, D> {
     pub(super) initializers: I,
     pub(super) sparse: S,
     pub(super) inputs: Vec<ValueInfoProto>,
@@ -29,28 +30,122 @@ pub(super) struct Around {
     closed: bool,
 }
 
+/// What is read before the next node.
+pub(super) enum Next {
+    /// The nodes of a function that the node calls.
+    Call(Scope),
+    /// The node's subgraphs, and then the node itself.
+    Bodies(Box<Waiting>),
+}
+
+/// A node whose subgraphs are read first.
+pub(super) struct Waiting {
+    pub(super) place: NodePlace,
+    pub(super) resolved: Option<Arc<Resolved>>,
+    pub(super) attributes: Vec<(String, Attribute)>,
+    pub(super) inputs: Ids,
+    pub(super) outputs: Ids,
+    pub(super) graphs: std::vec::IntoIter<(String, GraphProto)>,
+    /// The subgraphs that are read.
+    pub(super) bodies: Vec<DraftBody>,
+}
+
+/// A subgraph that is read.
+struct Body {
+    scope: Scope,
+    attribute: String,
+    nodes: std::vec::IntoIter<NodeProto>,
+    outputs: Vec<ValueInfo>,
+}
+
+/// What is read inside of a graph.
+enum Open {
+    Call(Scope),
+    Waiting(Box<Waiting>),
+    Body(Box<Body>),
+}
+
+/// The last one that is open, a node, and the scope that it is in: that below it.
+fn waiting<'a>(open: &'a mut [Open], outermost: &'a mut Scope) -> Result<(&'a mut Scope, &'a mut Waiting)> {
+    match open {
+        [Open::Waiting(waiting)] => Ok((outermost, waiting)),
+        [.., Open::Call(scope), Open::Waiting(waiting)] => Ok((scope, waiting)),
+        [.., Open::Body(body), Open::Waiting(waiting)] => Ok((&mut body.scope, waiting)),
+        _ => Err(Error::bug("no node waits for a subgraph")),
+    }
+}
+
 impl Loader<'_> {
-    /// The subgraphs of a node.
-    pub(super) fn bodies(
-        &mut self,
-        scope: &mut Scope,
-        place: &NodePlace,
-        graphs: Vec<(String, GraphProto)>,
-    ) -> Result<Vec<DraftBody>> {
-        let mut bodies = Vec::with_capacity(graphs.len());
-        for (attribute, graph) in graphs {
-            bodies.push(self.body(scope, place, attribute, graph)?);
+    /// Reads a node, its subgraphs, and all nodes of the functions that it calls. These may nest deeply: what is open is in
+    /// a list, the innermost last.
+    pub(super) fn node(&mut self, outermost: &mut Scope, proto: NodeProto) -> Result<()> {
+        let Some(mut next) = self.next(outermost, proto)? else { return Ok(()) };
+        let mut open: Vec<Open> = Vec::new();
+        loop {
+            open.push(match next {
+                Next::Call(scope) => Open::Call(scope),
+                Next::Bodies(waiting) => Open::Waiting(waiting),
+            });
+            next = match self.inside(&mut open, outermost)? {
+                Some(next) => next,
+                None => return Ok(()),
+            };
         }
-        Ok(bodies)
     }
 
-    fn body(
+    /// Reads what is open, to the next node that calls a function or has subgraphs, or to the end.
+    fn inside(&mut self, open: &mut Vec<Open>, outermost: &mut Scope) -> Result<Option<Next>> {
+        while let Some(top) = open.last_mut() {
+            let (scope, node) = match top {
+                Open::Call(scope) => {
+                    let node = scope.called.as_ref().and_then(|called| called.node(scope.index));
+                    (scope, node)
+                }
+                Open::Body(body) => (&mut body.scope, body.nodes.next()),
+                Open::Waiting(_) => {
+                    let (scope, waiting) = waiting(open, outermost)?;
+                    match waiting.graphs.next() {
+                        Some((attribute, graph)) => {
+                            let body = self.start(scope, &waiting.place, attribute, graph)?;
+                            open.push(Open::Body(body));
+                        }
+                        None => {
+                            if let Some(Open::Waiting(waiting)) = open.pop() {
+                                let Waiting { place, resolved, attributes, inputs, outputs, bodies, .. } = *waiting;
+                                self.draft.node(place, resolved, attributes, inputs, outputs);
+                                self.draft.bodies(bodies);
+                            }
+                        }
+                    }
+                    continue;
+                }
+            };
+            match node {
+                Some(node) => {
+                    let next = self.next(scope, node)?;
+                    if next.is_some() {
+                        return Ok(next);
+                    }
+                }
+                None => {
+                    if let Some(Open::Body(body)) = open.pop() {
+                        let (scope, waiting) = waiting(open, outermost)?;
+                        waiting.bodies.push(self.end(scope, *body)?);
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Starts with a subgraph of a node.
+    fn start(
         &mut self,
         scope: &mut Scope,
         place: &NodePlace,
         attribute: String,
         graph: GraphProto,
-    ) -> Result<DraftBody> {
+    ) -> Result<Box<Body>> {
         // In a file each is three messages; functions can nest them further.
         let most = self.files.limits.nesting / 3;
         let depth = self.open.len() + 1;
@@ -59,7 +154,8 @@ impl Loader<'_> {
         }
         let budget = &self.files.budget;
         let around = Self::calls(place);
-        budget.take((size_of::<Draft>() + size_of::<DraftBody>() + 512 + around.len()) as u64)?;
+        budget
+            .take((4 * size_of::<Draft>() + size_of::<DraftBody>() + size_of::<Body>() + 512 + around.len()) as u64)?;
         let mut own = Scope {
             names: Names::with_capacity(graph.node.len() + graph.initializer.len(), budget)?,
             opsets: scope.opsets.clone(),
@@ -77,36 +173,43 @@ impl Loader<'_> {
             hidden: Vec::new(),
             closed: !scope.inner && scope.function.is_some(),
         });
-        let read = self.own_names(&mut own.names, &graph).and_then(|()| {
-            self.parts(
-                &mut own,
-                Parts {
-                    nodes: graph.node.into_iter().map(Ok),
-                    initializers: graph.initializer.into_iter().map(Ok),
-                    sparse: graph.sparse_initializer.into_iter().map(Ok),
-                    inputs: graph.input,
-                    outputs: graph.output,
-                    declared: graph.value_info.into_iter().map(Ok),
-                },
-            )
-        });
+        self.own_names(&mut own.names, &graph)?;
+        let GraphProto { node, initializer, sparse_initializer, input, output, value_info, .. } = graph;
+        let nodes = node.into_iter();
+        let values = Values {
+            initializers: initializer.into_iter().map(Ok),
+            sparse: sparse_initializer.into_iter().map(Ok),
+            inputs: input,
+            outputs: output,
+            declared: value_info.into_iter().map(Ok),
+        };
+        let outputs = self.values(&mut own, nodes.len(), values)?;
+        Ok(Box::new(Body { scope: own, attribute, nodes, outputs }))
+    }
+
+    /// Ends a subgraph whose nodes are read. `scope` is that of its node.
+    fn end(&mut self, scope: &mut Scope, body: Body) -> Result<DraftBody> {
+        let Body { scope: mut own, attribute, outputs, .. } = body;
+        self.outputs(&mut own, outputs)?;
         let Some(around) = self.open.pop() else { return Err(Error::bug("no graph is open")) };
         let mut draft = std::mem::replace(&mut self.draft, around.draft);
         self.draft.close(&mut draft);
         scope.names = around.names;
-        read?;
         Ok(DraftBody { attribute, draft, captured: around.captured, hidden: around.hidden })
     }
 
-    /// Makes the names that a subgraph gives to its own values, and notes the values around it that have one of them.
+    /// Makes the names that a subgraph gives to its own values, and notes the values around it that have one of them,
+    /// unless that is allowed.
     fn own_names(&mut self, own: &mut Names, graph: &GraphProto) -> Result<()> {
         let budget = &self.files.budget;
         let inputs = graph.input.iter().filter_map(|input| input.name.as_deref());
         let initializers = graph.initializer.iter().filter_map(|initializer| initializer.name.as_deref());
         let sparse = graph.sparse_initializer.iter().filter_map(|sparse| sparse.values.as_ref()?.name.as_deref());
         let outputs = graph.node.iter().flat_map(|node| &node.output).map(String::as_str);
+        let allowed = self.registry.compatibility.shadowed_names;
         for name in inputs.chain(initializers).chain(sparse).chain(outputs).filter(|name| !name.is_empty()) {
-            if own.get(name).is_none()
+            if !allowed
+                && own.get(name).is_none()
                 && let Some(around) =
                     self.open.iter_mut().rfind(|around| around.closed || around.names.get(name).is_some())
                 && let Some(Some(id)) = around.names.get(name)

@@ -126,6 +126,19 @@ impl Functions {
         self.places.get(name)?.iter().copied().find(same)
     }
 
+    /// Error for a node that names a function, but none of its overloads.
+    #[cold]
+    pub(super) fn other_overloads(&self, domain: &str, name: &str) -> Option<Error> {
+        const SHOWN: usize = 4;
+        let functions = self.places.get(name)?.iter().filter_map(|k| self.list.get(*k));
+        let mut overloads = functions.filter(|function| function.domain == domain).map(|function| &*function.overload);
+        let shown: Vec<String> = overloads.by_ref().take(SHOWN).map(quote).collect();
+        let (more, shown) =
+            (if overloads.next().is_some() { ", …" } else { "" }, (!shown.is_empty()).then_some(shown)?);
+        let text = format!("the function has no such overload: those of the model are {}{more}", shown.join(", "));
+        Some(Error::model(text))
+    }
+
     fn called(&self, node: &NodeProto) -> Option<usize> {
         let (name, overload) = (node.op_type.as_deref().unwrap_or(""), node.overload.as_deref().unwrap_or(""));
         self.find(domain_of(node.domain.as_deref()), name, overload)

@@ -1,7 +1,7 @@
 //! From the messages of a model to a draft.
 
 use super::attribute::{self, Given};
-use super::bodies::{Around, Parts};
+use super::bodies::{Around, Next, Values, Waiting};
 use super::functions::{Decoded, Functions};
 use super::opsets::{Opsets, domain_of, model_opsets, note_opsets};
 use super::proto::{AttributeProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto};
@@ -133,35 +133,43 @@ impl Loader<'_> {
         let opsets = Arc::new(opsets);
         let names = Names::with_capacity(proto.node.len() + proto.initializer.len(), &self.files.budget)?;
         let mut scope = Scope { names, opsets, attributes: None, function: None, called: None, index: 0, inner: false };
-        let parts = Parts {
-            nodes: proto.node.into_iter().map(decoded),
+        let nodes = proto.node.into_iter();
+        let values = Values {
             initializers: proto.initializer.into_iter().map(decoded),
             sparse: proto.sparse_initializer.into_iter().map(decoded),
             inputs: proto.input,
             outputs: proto.output,
             declared: proto.value_info.into_iter().map(decoded),
         };
-        self.parts(&mut scope, parts)
+        let outputs = self.values(&mut scope, nodes.len(), values)?;
+        for node in nodes {
+            self.node(&mut scope, decoded(node)?)?;
+        }
+        self.outputs(&mut scope, outputs)
     }
 
-    /// Reads a graph into the draft.
-    pub(super) fn parts<N, I, S, D>(&mut self, scope: &mut Scope, parts: Parts<N, I, S, D>) -> Result<()>
+    /// Reads what is in a graph before its nodes into the draft. Returns the graph's outputs.
+    pub(super) fn values<I, S, D>(
+        &mut self,
+        scope: &mut Scope,
+        nodes: usize,
+        values: Values<I, S, D>,
+    ) -> Result<Vec<ValueInfo>>
     where
-        N: ExactSizeIterator<Item = Result<NodeProto>>,
         I: ExactSizeIterator<Item = Result<TensorProto>>,
         S: Iterator<Item = Result<SparseTensorProto>>,
         D: Iterator<Item = Result<ValueInfoProto>>,
     {
-        self.draft.reserve(parts.nodes.len(), parts.initializers.len(), &self.files.budget)?;
-        self.values(&mut scope.names, &parts.inputs, parts.initializers, parts.sparse)?;
-        let outputs: Vec<ValueInfo> = parts.outputs.iter().filter_map(|o| self.value_info(o, "output")).collect();
+        self.draft.reserve(nodes, values.initializers.len(), &self.files.budget)?;
+        self.constants(&mut scope.names, &values.inputs, values.initializers, values.sparse)?;
+        let outputs: Vec<ValueInfo> = values.outputs.iter().filter_map(|o| self.value_info(o, "output")).collect();
         for info in &outputs {
             if let Some(value_type) = info.value_type.clone() {
                 let id = self.value(scope, &info.name)?;
                 self.draft.declare(id, value_type, info.shape.clone().filter(|_| self.details));
             }
         }
-        for info in parts.declared {
+        for info in values.declared {
             let info = info?;
             if let (Some(name), Some(value_type)) = (&info.name, types::declared(&info)) {
                 let (id, files) = (self.value(scope, name)?, self.files);
@@ -171,9 +179,11 @@ impl Loader<'_> {
                 self.draft.declare(id, value_type, dims);
             }
         }
-        for node in parts.nodes {
-            self.node(scope, node?)?;
-        }
+        Ok(outputs)
+    }
+
+    /// Adds the outputs of a graph, after its nodes.
+    pub(super) fn outputs(&mut self, scope: &mut Scope, outputs: Vec<ValueInfo>) -> Result<()> {
         for info in outputs {
             let id = self.value(scope, &info.name)?;
             self.draft.output(info, id);
@@ -182,7 +192,7 @@ impl Loader<'_> {
     }
 
     /// Inputs and initializers.
-    fn values(
+    fn constants(
         &mut self,
         names: &mut Names,
         inputs: &[ValueInfoProto],
@@ -281,25 +291,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Reads a node, and all nodes of the functions that it calls.
-    fn node(&mut self, scope: &mut Scope, proto: NodeProto) -> Result<()> {
-        let Some(called) = self.node_or_call(scope, proto)? else { return Ok(()) };
-        // Functions may nest deeply: the scopes that are open, the innermost last.
-        let mut open = vec![called];
-        while let Some(scope) = open.last_mut() {
-            match scope.called.as_ref().and_then(|called| called.node(scope.index)) {
-                Some(proto) => {
-                    let called = self.node_or_call(scope, proto)?;
-                    open.extend(called);
-                }
-                None => _ = open.pop(),
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds a node to the draft, or returns the scope of the function that it calls.
-    fn node_or_call(&mut self, scope: &mut Scope, mut proto: NodeProto) -> Result<Option<Scope>> {
+    /// Adds a node to the draft, or returns what is to be read before.
+    pub(super) fn next(&mut self, scope: &mut Scope, mut proto: NodeProto) -> Result<Option<Next>> {
         let (op_type, domain) = (proto.op_type.take().unwrap_or_default(), proto.domain.take());
         let (domain, overload) = (domain_of(domain.as_deref()), proto.overload.take().unwrap_or_default());
         let (name, index) = (proto.name.take().unwrap_or_default(), scope.index);
@@ -313,7 +306,7 @@ impl Loader<'_> {
         scope.index += 1;
         if let Some(function) = self.functions.find(domain, &op_type, &overload) {
             let place = place(Arc::new(Label::new(&op_type, domain, None)));
-            return self.call(scope, place, function, proto);
+            return Ok(self.call(scope, place, function, proto)?.map(Next::Call));
         }
         // The scan counted the nodes of the file; expanding calls adds more.
         self.check_nodes(1)?;
@@ -347,10 +340,14 @@ impl Loader<'_> {
                 (None, Given::default())
             }
         };
-        let bodies = self.bodies(scope, &place, given.graphs)?;
-        self.draft.node(place, resolved, given.values, inputs, outputs);
-        self.draft.bodies(bodies);
-        Ok(None)
+        let Given { values: attributes, graphs } = given;
+        if graphs.is_empty() {
+            self.draft.node(place, resolved, attributes, inputs, outputs);
+            return Ok(None);
+        }
+        let (bodies, graphs) = (Vec::with_capacity(graphs.len()), graphs.into_iter());
+        let waiting = Waiting { place, resolved, attributes, inputs, outputs, graphs, bodies };
+        Ok(Some(Next::Bodies(Box::new(waiting))))
     }
 }
 

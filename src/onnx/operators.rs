@@ -34,7 +34,8 @@ impl Loader<'_> {
                 self.files.budget.take(LOOKED_UP + 4 * (op_type.len() + domain.len()) as u64)?;
                 self.draft.faults.operators += 1;
                 let at = self.draft.place();
-                let found = match self.look_up(opset, domain, op_type) {
+                let found = self.look_up(opset, domain, op_type);
+                let found = match found.map_err(|why| self.functions.other_overloads(domain, op_type).unwrap_or(why)) {
                     Ok(resolved) => {
                         self.files.budget.take(SCHEMA)?;
                         let why = resolved.missing().map(|why| place(resolved.label.clone()).locate(why));

@@ -328,11 +328,11 @@ mod tests {
         assert_eq!(error(proto(Float, &[2, -1])), "dimension 1 is -1: allowed 0 or more");
         assert_eq!(
             error(TensorProto { raw_data: Some(vec![0; 3].into()), ..proto(Float, &[1]) }),
-            "its raw data has 3 bytes: float of shape [1] takes 4"
+            "its raw data has 3 bytes: float32 of shape [1] takes 4"
         );
         assert_eq!(
             error(TensorProto { int64_data: vec![1], ..proto(Float, &[1]) }),
-            "its data is in int64_data: float takes raw_data or float_data"
+            "its data is in int64_data: float32 takes raw_data or float_data"
         );
         assert_eq!(
             error(TensorProto { float_data: vec![1.0], raw_data: Some(vec![0; 4].into()), ..proto(Float, &[1]) }),
@@ -340,7 +340,7 @@ mod tests {
         );
         assert_eq!(
             error(TensorProto { float_data: vec![1.0; 3], ..proto(Float, &[2]) }),
-            "its float_data has 3 entries: float of shape [2] takes 2"
+            "its float_data has 3 entries: float32 of shape [2] takes 2"
         );
         assert_eq!(
             error(TensorProto { int32_data: vec![0, 300], ..proto(Uint8, &[2]) }),

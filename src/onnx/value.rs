@@ -215,7 +215,7 @@ mod tests {
         }
         // A sequence is not a tensor, even if it is empty.
         let error = Value::from_proto_bytes(some.to_proto_bytes(""), &float.optional()).unwrap_err();
-        assert_eq!(error.to_string(), "the value is of type empty optional, not optional(float)");
+        assert_eq!(error.to_string(), "the value is of type empty optional, not optional(float32)");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! An axis of an input.
 
-use super::Call;
+use super::{Call, Node};
 use crate::dtype::ShapeText;
 use crate::error::{Error, Result, quote};
-use crate::tensor::{Shape, shape_of};
+use crate::tensor::{Scalar, Shape, shape_of};
 
 /// An axis of a tensor.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +30,45 @@ impl Axis {
     }
 }
 
+impl<'a> Node<'a> {
+    /// The axis that an attribute names. Negative axes count from the end, although the texts of the versions before `from`
+    /// don't say what they are: a note of the model does.
+    pub(crate) fn axis(&self, name: &str, from: i64) -> Result<i64> {
+        let axis = self.int(name)?;
+        self.note_axes(&[axis], from);
+        Ok(axis)
+    }
+
+    /// As [`Node::axis`], of a list that may be left out.
+    pub(crate) fn axes(&self, name: &str, from: i64) -> Result<Option<&'a [i64]>> {
+        let axes = self.attribute(name).map(|_| self.ints(name)).transpose()?;
+        self.note_axes(axes.unwrap_or_default(), from);
+        Ok(axes)
+    }
+
+    /// As [`Node::axis`], of axes in an input, as far as they are known.
+    pub(crate) fn note_constant_axes(&self, k: usize, from: i64) {
+        let Some(axes) = self.constant(k).and_then(|axes| axes.tensor().ok()) else { return };
+        let negative = |axis: Scalar<'_>| match axis {
+            Scalar::Int(axis) => axis < 0,
+            Scalar::Float(axis) => axis < 0.0,
+            Scalar::Double(axis) => axis < 0.0,
+            _ => false,
+        };
+        // A run refuses more axes than a tensor has.
+        if axes.scalars().take(64).any(negative) {
+            self.note_axes(&[-1], from);
+        }
+    }
+
+    /// Notes whether an axis is negative.
+    fn note_axes(&self, axes: &[i64], from: i64) {
+        if self.version() < from && axes.iter().any(|axis| *axis < 0) {
+            self.unsaid.set(true);
+        }
+    }
+}
+
 impl Call<'_> {
     /// The axis of the input `k` that the attribute `axis` names: negative values count from the end.
     ///
@@ -40,23 +79,14 @@ impl Call<'_> {
         let (given, shape) = (given.into(), self.ranked(k)?.shape());
         let found = Axis::place(given, shape.len())
             .and_then(|at| Some(Axis { given: i64::try_from(given).ok()?, at, size: *shape.get(at)? }));
-        found.ok_or_else(|| self.no_axis(k, given, shape, true))
-    }
-
-    /// As [`Call::axis`], for an operator whose old versions have no negative axes.
-    pub(crate) fn axis_if(&self, k: usize, given: i64, negative: bool) -> Result<Axis> {
-        if given < 0 && !negative {
-            return Err(self.no_axis(k, given.into(), self.ranked(k)?.shape(), false));
-        }
-        self.axis(k, given)
+        found.ok_or_else(|| self.no_axis(k, given, shape))
     }
 
     #[cold]
-    fn no_axis(&self, k: usize, given: i128, shape: &[usize], negative: bool) -> Error {
+    fn no_axis(&self, k: usize, given: i128, shape: &[usize]) -> Error {
         let (name, rank, shape) = (quote(self.name(k)), shape.len(), ShapeText(shape));
-        let least = if negative { format!("-{rank}") } else { "0".to_string() };
-        let allowed = format!("allowed {least}..={}", rank.saturating_sub(1));
-        Error::model(format!("axis {given} is out of range for {name} of shape {shape}: {allowed}"))
+        let most = rank.saturating_sub(1);
+        Error::model(format!("axis {given} is out of range for {name} of shape {shape}: allowed -{rank}..={most}"))
             .attribute("axis")
             .value(given)
             .at(|place| place.axis = i64::try_from(given).ok())

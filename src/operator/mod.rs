@@ -29,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::schema::Schema;
 use crate::value::Value;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -170,16 +171,18 @@ impl Resolved {
         Resolved { label: Arc::new(label), schema, make, compatibility }
     }
 
-    /// The operator of a node with these attributes, which have been checked against the schema.
+    /// The operator of a node with these attributes, which have been checked against the schema. `unsaid` is set if an axis
+    /// is negative, and the text of the version doesn't say what that means.
     pub(crate) fn load(
         &self,
         attributes: &[(String, Attribute)],
         inputs: &[Option<&Fact>],
         outputs: usize,
         bodies: &[BodyFacts],
+        unsaid: &Cell<bool>,
     ) -> Result<Made> {
-        let node =
-            Node { schema: &self.schema, attributes, inputs, outputs, bodies, compatibility: self.compatibility };
+        let (schema, compatibility) = (&*self.schema, self.compatibility);
+        let node = Node { schema, attributes, inputs, outputs, bodies, compatibility, unsaid };
         match &self.make {
             Make::Run(load) => load(&node).map(Made::Plain),
             Make::Custom(load) => load(&node).map(Made::Plain),

@@ -5,6 +5,7 @@ use crate::error::{Error, Result, quote};
 use crate::schema::{Attribute, Schema};
 use crate::tensor::Tensor;
 use crate::value::{Fact, Value, ValueType};
+use std::cell::Cell;
 
 macro_rules! compatibility {
     ($($(#[doc = $doc:literal])* $name:ident,)*) => {
@@ -48,6 +49,8 @@ compatibility! {
     undeclared_domains,
     /// Nodes may use an operator that came later than the opset that the model imports, in its first version.
     newer_operators,
+    /// A subgraph may give a value the name of one of a graph around it. In the subgraph the name is the inner value.
+    shadowed_names,
 }
 
 /// A node at load: the version of its operator, its attributes, and the known facts about its inputs. Names and kinds
@@ -60,6 +63,8 @@ pub struct Node<'a> {
     pub(super) outputs: usize,
     pub(super) bodies: &'a [BodyFacts],
     pub(super) compatibility: Compatibility,
+    /// Whether an axis is negative, and the text of the version doesn't say what that means.
+    pub(super) unsaid: &'a Cell<bool>,
 }
 
 /// What is known about a subgraph of a node.

@@ -17,13 +17,23 @@ pub(super) enum Axes {
 }
 
 impl Axes {
-    /// Of a node whose attribute became an input with version `input_from`; negative axes came with version 11.
+    /// Of a node whose attribute became an input with version `input_from`. The texts before version 11 don't say whether
+    /// axes may be negative.
     pub(super) fn of(node: &Node<'_>, input_from: i64) -> Result<Axes> {
         if node.version() >= input_from {
             return Ok(Axes::Input);
         }
+        let list = node.axes("axes", 11)?.map(<[i64]>::to_vec);
+        Ok(Axes::Attribute { list, negative: true })
+    }
+
+    /// As [`Axes::of`], if the texts before version 11 say that axes are not negative.
+    pub(super) fn unsigned_at_first(node: &Node<'_>, input_from: i64) -> Result<Axes> {
+        if node.version() >= 11 {
+            return Axes::of(node, input_from);
+        }
         let list = node.attribute("axes").map(|_| node.ints("axes")).transpose()?.map(<[i64]>::to_vec);
-        Ok(Axes::Attribute { list, negative: node.version() >= 11 })
+        Ok(Axes::Attribute { list, negative: false })
     }
 
     fn list<'a>(&'a self, call: &'a Call<'_>) -> Result<Option<&'a [i64]>> {

@@ -376,7 +376,7 @@ mod tests {
         let optional = ValueType::Tensor(DType::Float).sequence().optional();
         assert!(types("OptionalHasElement", 0).contains(&optional));
         let zip = resolve("ai.onnx.ml", "ZipMap", 5).unwrap();
-        assert_eq!(zip.outputs[0].types.to_string(), "seq(map(int64,float)), seq(map(string,float))");
+        assert_eq!(zip.outputs[0].types.to_string(), "seq(map(int64,float32)), seq(map(string,float32))");
     }
 
     #[test]

@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn tensors() {
         let show = |tensor: Tensor| tensor.to_string();
-        assert_eq!(show(array![[1.5f32, -2.0], [1e30, f32::NAN]].into()), "float[2, 2] [[1.5, -2], [1e30, NaN]]");
+        assert_eq!(show(array![[1.5f32, -2.0], [1e30, f32::NAN]].into()), "float32[2, 2] [[1.5, -2], [1e30, NaN]]");
         assert_eq!(show(Tensor::scalar(Complex::new(1f32, -2.0))), "complex64[] 1-2i");
         assert_eq!(show(Tensor::scalar(u64::MAX)), format!("uint64[] {}", u64::MAX));
         assert_eq!(show(Array1::<i64>::from_iter(0..100).into()), "int64[100] [0, 1, 2, …, 97, 98, 99]");

@@ -36,7 +36,7 @@ pub(crate) type Shape = SmallVec<[usize; 6]>;
 /// let tensor = Tensor::from_array(array![[1.0f32, 2.0], [3.0, 4.0]]);
 /// assert_eq!((tensor.dtype(), tensor.shape()), (DType::Float, &[2, 2][..]));
 /// assert_eq!(tensor.view::<f32>()?[[1, 0]], 3.0);
-/// assert_eq!(tensor.view::<i64>().unwrap_err().to_string(), "the tensor has element type float, not int64");
+/// assert_eq!(tensor.view::<i64>().unwrap_err().to_string(), "the tensor has element type float32, not int64");
 /// # Ok::<(), onnxref::Error>(())
 /// ```
 ///
@@ -242,7 +242,7 @@ impl Tensor {
 
     /// The same elements under another shape.
     pub(crate) fn reshaped(self, shape: Shape) -> Result<Tensor> {
-        let same = byte_count(self.dtype, &shape).is_ok_and(|bytes| bytes == self.bytes().len());
+        let same = byte_count(self.dtype, &shape)? == self.bytes().len();
         if same { Ok(Tensor { shape, ..self }) } else { Err(Error::bug("a shape has another number of elements")) }
     }
 
@@ -353,7 +353,7 @@ impl Tensor {
     }
 
     fn check_type<T: Element>(&self) -> Result<()> {
-        if self.dtype == T::DTYPE { Ok(()) } else { Err(wrong_type(self.dtype, T::DTYPE.name())) }
+        if self.dtype == T::DTYPE { Ok(()) } else { Err(wrong_type(self.dtype, &T::DTYPE.to_string())) }
     }
 
     fn no_array(&self, error: &ndarray::ShapeError) -> Error {

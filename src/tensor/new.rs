@@ -67,7 +67,7 @@ impl NewTensor {
     /// If `T` is not the element type.
     pub fn elements_mut<T: Element>(&mut self) -> Result<&mut [T]> {
         if self.dtype != T::DTYPE {
-            return Err(wrong_type(self.dtype, T::DTYPE.name()));
+            return Err(wrong_type(self.dtype, &T::DTYPE.to_string()));
         }
         if self.dtype == DType::Bool {
             // For other types any bits are a value.

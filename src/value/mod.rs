@@ -445,16 +445,16 @@ mod tests {
         let sequence = Sequence::new(DType::Float.into(), [float(&[1.0]), float(&[])]).unwrap();
         let keys = Tensor::from(vec![7i64, 9]);
         for (value, text) in [
-            (float(&[1.5]), "float[1] [1.5]"),
-            (sequence.clone().into(), "seq(float) [float[1] [1], float[0] []]"),
+            (float(&[1.5]), "float32[1] [1.5]"),
+            (sequence.clone().into(), "seq(float32) [float32[1] [1], float32[0] []]"),
             (
                 Optional::some(sequence.clone().into()).into(),
-                "optional(seq(float)) seq(float) [float[1] [1], float[0] []]",
+                "optional(seq(float32)) seq(float32) [float32[1] [1], float32[0] []]",
             ),
             (Optional::none(DType::Int64.into()).into(), "optional(int64) none"),
             (Optional::open().into(), "empty optional none"),
             (Sequence::open().into(), "empty sequence []"),
-            (Map::new(keys, sequence).unwrap().into(), "map(int64,float) {7: float[1] [1], 9: float[0] []}"),
+            (Map::new(keys, sequence).unwrap().into(), "map(int64,float32) {7: float32[1] [1], 9: float32[0] []}"),
         ] {
             assert_eq!(value.to_string(), text);
             assert!(value.value_type().is_none_or(|t| value.is_of(&t)));
@@ -474,7 +474,7 @@ mod tests {
     #[test]
     fn elements_are_of_one_type() {
         let error = Sequence::new(DType::Float.into(), [float(&[1.0]), vec![1i64].into()]).unwrap_err();
-        assert_eq!(error.to_string(), "element 1 of a sequence of float is of type int64");
+        assert_eq!(error.to_string(), "element 1 of a sequence of float32 is of type int64");
         assert_eq!(error.place().position.as_deref(), Some(&[1][..]));
         let values = || Sequence::new(DType::Float.into(), [float(&[1.0])]).unwrap();
         assert!(Map::new(vec![1i64, 2].into(), values()).is_err());

@@ -246,7 +246,7 @@ mod tests {
         assert!(Sequence::with_room(None, usize::MAX, &memory).is_err());
         assert!(Sequence::with_room(None, usize::MAX, &Memory::new(u64::MAX)).is_err());
         let error = list.push(Tensor::scalar(1i64).into(), &memory).unwrap_err();
-        assert_eq!(error.to_string(), "a value of type int64 can't be in a sequence of float");
+        assert_eq!(error.to_string(), "a value of type int64 can't be in a sequence of float32");
     }
 
     #[test]

@@ -44,7 +44,8 @@ impl From<DType> for ValueType {
     }
 }
 
-/// The type as the standard writes it; a tensor's is only its element type: `float`, `seq(float)`, `map(int64,float)`.
+/// The type as the standard writes it, with the names of element types that errors use; a tensor's is only its element
+/// type: `float32`, `seq(float32)`, `map(int64,float32)`.
 impl Display for ValueType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -133,7 +134,7 @@ mod tests {
         set.insert(float.clone());
         set.insert(float.clone().sequence());
         set.insert(ValueType::Map(DType::Int64, Box::new(float.clone())).sequence());
-        assert_eq!(set.to_string(), "float, seq(float), seq(map(int64,float))");
+        assert_eq!(set.to_string(), "float32, seq(float32), seq(map(int64,float32))");
         assert!(set.contains(&float) && !set.contains(&float.clone().optional()) && set.only().is_none());
         assert!(!set.contains(&ValueType::Tensor(DType::Int64).sequence()));
     }

@@ -185,13 +185,13 @@ fn graphs() {
     case(
         "a declared type that is not what a node makes",
         &|m| graph_of(m).output[0] = value("rows", DType::Int8, None),
-        "element type float, but is declared as int8",
+        "element type float32, but is declared as int8",
         &[At::Node(0), name("rows")],
     );
     case(
         "a value that is declared as two types",
         &|m| graph_of(m).value_info.push(value("rows", DType::Int8, None)),
-        "is declared as float and as int8",
+        "is declared as float32 and as int8",
         &[name("rows")],
     );
     for code in [i32::MIN, -1, 0, 29, 30, 255, i32::MAX] {

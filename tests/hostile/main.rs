@@ -20,5 +20,6 @@ mod names;
 mod nesting;
 mod runs;
 mod tensors;
+mod trips;
 mod valid;
 mod wire;

@@ -1,9 +1,12 @@
 //! Deeply nested messages.
 
 use crate::case::{At, Case, check, on_thread, report};
+use crate::common::proto::attribute_proto::AttributeType;
+use crate::common::proto::{AttributeProto, GraphProto, NodeProto};
+use crate::common::{attribute, initializer, model, node, value};
 use crate::graphs::{changed, node_of};
 use crate::wire::{field, number, within};
-use onnxref::{Kind, Limits, Model};
+use onnxref::{DType, Kind, Limits, Model, Tensor, inputs};
 
 /// The ways in which a message holds one of its own kind: what leads there, and what goes around.
 const CYCLES: [(&str, &[u32], &[u32]); 12] = [
@@ -105,7 +108,6 @@ fn subgraphs_of_what_can_not_run() {
     // An attribute of a kind that the operator doesn't have is dropped, however deep.
     let deep = within(&[1, 5, 6].repeat(18), &[]);
     let bytes = changed(|m| {
-        use crate::common::proto::{AttributeProto, GraphProto};
         use prost::Message;
         let graph = GraphProto::decode(deep.as_slice()).unwrap();
         let attribute =
@@ -116,8 +118,93 @@ fn subgraphs_of_what_can_not_run() {
     check(cases);
 }
 
+fn named(name: &str, node: NodeProto) -> NodeProto {
+    NodeProto { name: Some(name.into()), ..node }
+}
+
 fn limits_with(change: impl FnOnce(&mut Limits)) -> Limits {
     let mut limits = Limits::default();
     change(&mut limits);
     limits
+}
+
+/// A subgraph that gives 0.
+fn constant(k: usize) -> GraphProto {
+    let name = format!("zero {k}");
+    GraphProto {
+        initializer: vec![initializer(&name, &Tensor::scalar(0f32))],
+        output: vec![value(&name, DType::Float, None)],
+        ..GraphProto::default()
+    }
+}
+
+/// Two faults on each level of subgraphs: one line for the first, and one for the number of the others.
+#[test]
+fn faults_of_deep_subgraphs() {
+    let mut cases = Vec::new();
+    for levels in [1, 3, 9, 20, 31] {
+        let branch = |name: &str, graph: &GraphProto| AttributeProto {
+            g: Some(Box::new(graph.clone())),
+            ..attribute(name, AttributeType::Graph)
+        };
+        let level = |k: usize, inner: Option<&GraphProto>| {
+            let [first, second] = [format!("first {k}"), format!("second {k}")];
+            let mut graph = GraphProto {
+                node: [&first, &second].map(|name| named(name, node("Identity", &[], &[name], vec![]))).into(),
+                output: vec![value(&first, DType::Float, None)],
+                ..GraphProto::default()
+            };
+            if let Some(inner) = inner {
+                let branches = vec![branch("then_branch", inner), branch("else_branch", &constant(k))];
+                graph.node.push(named(&format!("choice {k}"), node("If", &["c"], &[&format!("chosen {k}")], branches)));
+            }
+            graph
+        };
+        let mut graph = (1..=levels).rev().fold(level(levels + 1, None), |inner, k| level(k, Some(&inner)));
+        graph.input = vec![value("c", DType::Bool, None)];
+        let bytes = model(13, 8, graph);
+        let text = format!(
+            "node \"first 1\" (Identity-13): 0 inputs given: the operator has (input)\n(and {} more)",
+            2 * levels + 1
+        );
+        let error = Model::from_bytes(bytes.clone()).unwrap_err();
+        assert_eq!(
+            (error.to_string(), error.fault_count(), error.causes().len()),
+            (text.clone(), 2 * levels + 2, 2 * levels + 2)
+        );
+        cases.push(Case::new("nesting", format!("faults on {levels} levels"), bytes, Kind::Model, text));
+    }
+    check(cases);
+}
+
+/// As deep as subgraphs may be, they load, are inspected, run, and are dropped on a small stack.
+#[test]
+fn subgraphs_that_nest_as_deep_as_they_may() {
+    let branch = |name: &str, graph: &GraphProto| AttributeProto {
+        g: Some(Box::new(graph.clone())),
+        ..attribute(name, AttributeType::Graph)
+    };
+    let level = |k: usize, inner: Option<&GraphProto>| {
+        let output = format!("y{k}");
+        let node = match inner {
+            None => node("Neg", &["x"], &[&output], vec![]),
+            Some(inner) => {
+                node("If", &["c"], &[&output], vec![branch("then_branch", inner), branch("else_branch", &constant(k))])
+            }
+        };
+        GraphProto { node: vec![node], output: vec![value(&output, DType::Float, None)], ..GraphProto::default() }
+    };
+    let mut graph = (0..31).rev().fold(level(31, None), |inner, k| level(k, Some(&inner)));
+    graph.input = vec![value("c", DType::Bool, None), value("x", DType::Float, None)];
+    let bytes = model(13, 8, graph);
+    on_thread("deep subgraphs", 256 << 10, move || {
+        for optimize in [true, false] {
+            let options = Model::options().optimize(optimize);
+            let model = options.from_bytes(bytes.clone()).unwrap();
+            let outputs = model.run(inputs! { "c" => Tensor::scalar(true), "x" => Tensor::scalar(3f32) }).unwrap();
+            assert_eq!(outputs["y0"], Tensor::scalar(-3f32));
+            assert!(options.inspect_bytes(bytes.clone()).unwrap().error.is_none());
+        }
+    })
+    .unwrap();
 }

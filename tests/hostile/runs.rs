@@ -57,7 +57,7 @@ fn feeds() {
     }
     for dtype in DType::all().filter(|dtype| *dtype != DType::String) {
         if dtype != DType::Float {
-            let text = format!("input \"data\" has element type {dtype}, but the model expects float");
+            let text = format!("input \"data\" has element type {dtype}, but the model expects float32");
             case(format!("data of {dtype}"), feeds(zeros(dtype, &[6, 4]), index()), &text, &[name("data")]);
         }
         if dtype != DType::Int64 {
@@ -212,6 +212,14 @@ fn dimensions_of_nothing() {
     assert_eq!(run("GatherElements", ("axis", 1), &empty(&[most, 0]), &no_ids(&[most, 0])).unwrap(), [most, 0]);
     assert_eq!(run("GatherND", ("batch_dims", 0), &empty(&[most, 0]), &ids(&[1, 1], &[5])).unwrap(), [1, 0]);
     assert_eq!(run("GatherND", ("batch_dims", 1), &empty(&[0, most]), &no_ids(&[0, 7, 1])).unwrap(), [0, 7]);
+
+    // No dimension is larger than the standard's int64.
+    for shape in [&[0, isize::MAX as usize + 1][..], &[usize::MAX, 0], &[0, usize::MAX, 0]] {
+        let error = Tensor::new(DType::Float, shape, vec![]).unwrap_err().to_string();
+        assert!(error.contains("has a dimension that is too large"), "{error}");
+        let error = Tensor::from_strings(shape, [""; 0]).unwrap_err().to_string();
+        assert!(error.contains("has a dimension that is too large"), "{error}");
+    }
 
     // An array of no elements counts its elements, not their bytes.
     let mut wrong = Vec::new();

@@ -307,14 +307,14 @@ fn wrong_nodes() {
             "float indices",
             Node { indices: floats(&[2]), ..good() },
             Kind::Model,
-            "\"indices\" has element type float: allowed uint8, int8, uint16, int16, int32, int64, uint32, uint64",
+            "\"indices\" has element type float32: allowed uint8, int8, uint16, int16, int32, int64, uint32, uint64",
             at(8, |p| p.parameter = Some("indices".into())),
         ),
         refused(
             "float axis",
             Node { opset: 1, axis: floats(&[]), ..good() },
             Kind::Model,
-            "\"axis\" has element type float: allowed uint8, int8, uint16, int16, int32, int64, uint32, uint64",
+            "\"axis\" has element type float32: allowed uint8, int8, uint16, int16, int32, int64, uint32, uint64",
             at(1, |p| p.parameter = Some("axis".into())),
         ),
         refused(

@@ -4,7 +4,7 @@ use super::common::proto::FunctionProto;
 use super::common::proto::attribute_proto::AttributeType;
 use super::common::{attribute, initializer, int, ints, type_of, typed};
 use super::*;
-use onnxref::{Limits, Optional, Sequence, Value, ValueType};
+use onnxref::{Limits, Optional, Remedy, Sequence, Value, ValueType};
 
 /// A subgraph in an attribute.
 pub(super) fn body(
@@ -212,7 +212,8 @@ fn names_inside_and_outside() {
         load(&model_of(13, nodes, &["y", "d"]))
     };
     let error = again("d").unwrap_err();
-    assert_eq!(error.to_string(), "node #1 (If-13): the name \"d\" is given twice: in its subgraph, and outside");
+    let text = "node #1 (If-13): the name \"d\" is given twice: in its subgraph, and outside";
+    assert_eq!((format!("{error:#}").as_str(), error.remedy()), (text, Some(Remedy::Allow("shadowed_names"))));
     // What comes later outside is not seen inside.
     assert!(again("y").is_ok());
     // The same further inside.
@@ -229,13 +230,59 @@ fn names_inside_and_outside() {
         load(&model_of(13, nodes, &["y", "d"]))
     };
     let error = deeper("d").unwrap_err();
-    assert_eq!(error.to_string(), "node #1 (If-13): the name \"d\" is given twice: in its subgraph, and outside");
+    assert_eq!((format!("{error:#}").as_str(), error.remedy()), (text, Some(Remedy::Allow("shadowed_names"))));
     // Branches don't see each other.
     assert!(deeper("f").is_ok());
     // A name that nobody gives is the fault of the outermost node that reads it.
     let branches = [body("then_branch", &[], vec![], &["nobody"]), body("else_branch", &[], vec![], &["x"])];
     let error = load(&model_of(13, vec![node("If", &["c"], &["y"], branches.to_vec())], &["y"])).unwrap_err();
     assert_eq!(error.to_string(), "node #0 (If-13): input \"nobody\" is produced by nothing");
+}
+
+/// Where it is allowed to give a name again, the inner value counts inside, and the outer one outside.
+#[test]
+fn names_that_hide_others() {
+    let allowed = |optimize| Model::options().optimize(optimize).compatibility(|c| c.shadowed_names = true);
+    let gives = |model: &ModelProto, outputs: &[(&str, &[f32])]| {
+        let error = load(model).unwrap_err();
+        assert!(error.causes().iter().all(|error| error.remedy() == Some(Remedy::Allow("shadowed_names"))), "{error}");
+        for optimize in [true, false] {
+            let ran = load_with(allowed(optimize), model).unwrap().run(feeds(&[1.0, 2.0], 2, true)).unwrap();
+            outputs.iter().for_each(|(name, want)| assert_eq!(ran.get(name), Some(&floats(want)), "{name}"));
+        }
+    };
+    let twice = node("Add", &["x", "x"], &["d"], vec![]);
+    // A node's output, an initializer and an input of a subgraph: `d` outside is [2, 4].
+    let inner =
+        |nodes: Vec<NodeProto>| vec![body("then_branch", &[], nodes, &["z"]), body("else_branch", &[], vec![], &["x"])];
+    let nodes = vec![node("Mul", &["x", "x"], &["d"], vec![]), node("Neg", &["d"], &["z"], vec![])];
+    let choice = node("If", &["c"], &["y"], inner(nodes.clone()));
+    gives(&model_of(13, vec![twice.clone(), choice], &["y", "d"]), &[("y", &[-1.0, -4.0]), ("d", &[2.0, 4.0])]);
+    let mut constant = inner(vec![node("Neg", &["d"], &["z"], vec![])]);
+    constant[0].g.as_mut().unwrap().initializer.push(initializer("d", &Tensor::from(vec![5f32])));
+    let choice = node("If", &["c"], &["y"], constant);
+    gives(&model_of(13, vec![twice.clone(), choice], &["y", "d"]), &[("y", &[-5.0]), ("d", &[2.0, 4.0])]);
+    let inputs = [open("i", DType::Int64), open("go", DType::Bool), open("x", DType::Float)];
+    let trip = body("body", &inputs, vec![node("Add", &["x", "d"], &["after"], vec![])], &["go", "after"]);
+    let sum = node("Loop", &["n", "", "x"], &["y"], vec![trip]);
+    gives(&model_of(13, vec![twice.clone(), sum], &["y", "x"]), &[("y", &[5.0, 10.0]), ("x", &[1.0, 2.0])]);
+    // A subgraph inside reads the nearest.
+    let nearest = node("If", &["c"], &["z"], inner(vec![node("Neg", &["d"], &["z"], vec![])]));
+    let mut nodes = nodes;
+    nodes[1] = nearest;
+    let choice = node("If", &["c"], &["y"], inner(nodes));
+    gives(&model_of(13, vec![twice.clone(), choice], &["y", "d"]), &[("y", &[-1.0, -4.0]), ("d", &[2.0, 4.0])]);
+    // Before the inner value is there, the name has no meaning.
+    let early = vec![node("Neg", &["d"], &["e"], vec![]), node("Neg", &["x"], &["d"], vec![])];
+    let choice = node(
+        "If",
+        &["c"],
+        &["y"],
+        vec![body("then_branch", &[], early, &["d"]), body("else_branch", &[], vec![], &["x"])],
+    );
+    let error = load_with(allowed(true), &model_of(13, vec![twice, choice], &["y"])).unwrap_err();
+    let text = "in node #1 (If): node #0 (Neg-13): input \"d\" is produced by node #1, which comes later: nodes must be sorted";
+    assert_eq!(format!("{error:#}"), text);
 }
 
 #[test]
@@ -437,7 +484,7 @@ fn a_branch_gives_a_sequence() {
     let model = load(&model_of(13, nodes, &["y"])).unwrap();
     assert_eq!(model.run(feeds(&[5.0], 0, false)).unwrap().get("y").cloned(), pair(vec![floats(&[5.0])]));
     let error = model.run(feeds(&[5.0], 0, true)).unwrap_err();
-    let text = "\"tensor\" has element type float, but \"input_sequence\" holds int64";
+    let text = "\"tensor\" (value \"x\") has element type float32, but \"input_sequence\" (value \"s\") holds int64";
     assert!(error.to_string().contains(text), "{error}");
 }
 
@@ -517,12 +564,55 @@ fn element_by_element() {
     let mut uneven = map(&["sum"], &["sums"]);
     graph_of(&mut uneven).node[2].input[2] = "less".into();
     let error = load_and_run(&uneven, feeds(&[1.0, 2.0], 0, true)).unwrap_err();
-    let text = "input 2, of \"additional_inputs\", has 1 elements, and \"input_sequence\" has 2: they must be equal";
+    let text = "input 2, of \"additional_inputs\", has 1 elements, and \"input_sequence\" (value \"s\") has 2: they must be equal";
     assert!(error.to_string().contains(text), "{error}");
     // What the body gives are elements, so it gives tensors.
     let mut nested = map(&["sum"], &["sums"]);
     let inner = nested.graph.as_mut().unwrap().node[2].attribute[0].g.as_mut().unwrap();
     inner.node[1] = node("SequenceConstruct", &["half"], &["sum"], vec![]);
     let error = load_and_run(&nested, feeds(&[1.0], 0, true)).unwrap_err();
-    assert!(error.to_string().contains("seq(float)"), "{error}");
+    assert!(error.to_string().contains("seq(float32)"), "{error}");
+}
+
+/// An error of a run says which value a formal input is, if that has another name: an input, a constant, what a node
+/// gives, or what a subgraph reads.
+#[test]
+fn errors_name_the_values_of_the_graph() {
+    let text = |table: &str| {
+        format!("indices = 5 is out of range for axis 0 of \"data\"{table}, which has 2 entries: allowed -2..=1")
+    };
+    let gather = |table: &str, picks: &str| node("Gather", &[table, picks], &["y"], vec![]);
+    let double = |from: &str, to: &str| node("Add", &[from, from], &[to], vec![]);
+    let fails = |nodes: Vec<NodeProto>, value_name: Option<&str>, want: String| {
+        let mut model = model_of(13, nodes, &["y"]);
+        graph_of(&mut model).initializer.push(initializer("table", &Tensor::from(vec![1f32, 2.0])));
+        for optimize in [true, false] {
+            let loaded = load_with(Model::options().optimize(optimize), &model).unwrap();
+            let error = loaded.run(feeds(&[1.0, 2.0], 5, true)).unwrap_err();
+            assert_eq!((error.to_string(), error.place().value_name.as_deref()), (want.clone(), value_name));
+            assert_eq!(error.place().parameter.as_deref(), Some("indices"));
+        }
+    };
+    let at = |k: usize, rest: String| format!("node #{k} (Gather-13): {rest}");
+    fails(vec![gather("x", "n")], Some("n"), at(0, text(" (value \"x\")")));
+    fails(vec![gather("table", "n")], Some("n"), at(0, text(" (value \"table\")")));
+    let slots = vec![double("x", "a"), double("a", "b"), double("b", "d"), gather("d", "n")];
+    fails(slots, Some("n"), at(3, text(" (value \"d\")")));
+    fails(vec![double("x", "data"), gather("data", "n")], Some("n"), at(1, text("")));
+    // In a subgraph, of what it reads from outside.
+    let then_branch = body("then_branch", &[], vec![gather("a", "n")], &["y"]);
+    let choice = node("If", &["c"], &["z"], vec![then_branch, body("else_branch", &[], vec![], &["x"])]);
+    let mut model = model_of(13, vec![double("x", "a"), choice], &["z"]);
+    graph_of(&mut model).name = Some("outer".into());
+    let error = load_and_run(&model, feeds(&[1.0, 2.0], 5, true)).unwrap_err();
+    assert_eq!(error.to_string(), format!("in node #1 (If): {}", at(0, text(" (value \"a\")"))));
+    // A node with subgraphs, before they run.
+    let branches = vec![body("then_branch", &[], vec![], &["x"]), body("else_branch", &[], vec![], &["x"])];
+    let nodes =
+        vec![node("Concat", &["c", "c"], &["two"], vec![int("axis", 0)]), node("If", &["two"], &["y"], branches)];
+    let mut model = model_of(13, nodes, &["y"]);
+    graph_of(&mut model).input[2] = value("c", DType::Bool, None);
+    let feeds = inputs! { "x" => Tensor::scalar(0f32), "n" => Tensor::scalar(0i64), "c" => Tensor::from(vec![true]) };
+    let text = "node #1 (If-13): \"cond\" (value \"two\") has shape [2]: one value is needed";
+    assert_eq!(load_and_run(&model, feeds).unwrap_err().to_string(), text);
 }

@@ -211,7 +211,7 @@ fn an_implementation_keeps_to_its_schema() {
             "another element type",
             |_| one(array![1i64]),
             "node \"node\" (com.example::Own-1): the operator's implementation returned output 0, \"y\", \
-             element type int64, not float",
+             element type int64, not float32",
             at_own(1).parameter("y"),
         ),
         (
@@ -236,7 +236,8 @@ fn an_implementation_keeps_to_its_schema() {
 fn an_output_is_as_the_model_declares_it() {
     // The schema leaves the type open, and the model says float.
     let options = add("com.example.Own 1\n  (x: T) -> (y: U)\n  T: float\n  U: float int64", |_| one(array![1i64]));
-    let text = "node \"node\" (com.example::Own-1): output 0, \"y\", has element type int64, but is declared as float";
+    let text =
+        "node \"node\" (com.example::Own-1): output 0, \"y\", has element type int64, but is declared as float32";
     assert_as_expected([difference_at(
         "declared",
         run(&options, &own(1)),
@@ -252,7 +253,7 @@ fn an_output_is_of_a_type_that_its_schema_allows() {
     let mut model = own(1);
     graph_of(&mut model).output[0].r#type = None;
     let text = "node \"node\" (com.example::Own-1): the operator's implementation returned output 0, \"y\", \
-                element type uint8, not one of float, int64";
+                element type uint8, not one of float32, int64";
     let place = at_own(1).parameter("y");
     assert_as_expected([difference_at("open", run(&options, &model), Kind::Input, text, &place)]);
 }
@@ -275,7 +276,7 @@ fn a_model_keeps_to_an_added_schema() {
                 graph_of(m).input.push(value("i", DType::Int64, None));
                 graph_of(m).node[0].input[1] = "i".into();
             },
-            "node \"node\" (com.example::Own-1): \"b\" has element type int64 and \"a\" has float: they must be equal",
+            "node \"node\" (com.example::Own-1): \"b\" has element type int64 and \"a\" has float32: they must be equal",
             at_own(1).parameter("b"),
         ),
         (

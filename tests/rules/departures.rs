@@ -1,9 +1,10 @@
 //! Departures from the standard that a caller may accept, departures that are only noted, and missing operators.
 
+use crate::bodies::body;
 use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::tensor_shape_proto::dimension::Value as Dimension;
 use crate::common::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, type_proto};
-use crate::common::{attribute, initializer, node, value};
+use crate::common::{attribute, initializer, int, node, value};
 use crate::{first_node, good, good_feeds, good_output, graph_of, import, load, load_with, named};
 use onnxref::operator::{Call, Operator, Values};
 use onnxref::{Compatibility, DType, Dim, Kind, Limits, LoadOptions, Model, Remedy, Result, Tensor};
@@ -142,6 +143,38 @@ fn what_is_only_noted() {
         &["input \"data\" is declared with a negative dimension: its size is unknown"],
     );
     assert_eq!(unknown.inputs().next().unwrap().shape.as_deref(), Some(&[Dim::Unknown, Dim::Fixed(2)][..]));
+}
+
+/// A line for each operator, however many nodes it has.
+#[test]
+fn negative_axes_of_old_versions_are_noted() {
+    let mut model = good();
+    model.opset_import = vec![import("", 10)];
+    let softmax =
+        |name, input: &str, output: &str| named(name, node("Softmax", &[input], &[output], vec![int("axis", -1)]));
+    let branch = |name| body(name, &[], vec![softmax("inner", "b", "c")], &["c"]);
+    let branches = vec![branch("then_branch"), body("else_branch", &[], vec![], &["b"])];
+    let concat = node("Concat", &["data", "data"], &["wide"], vec![int("axis", -1)]);
+    let graph = graph_of(&mut model);
+    graph.node.extend([
+        softmax("first", "data", "a"),
+        softmax("second", "a", "b"),
+        concat,
+        node("If", &["true"], &["d"], branches),
+        node("Softmax", &["data"], &["e"], vec![int("axis", 1)]),
+    ]);
+    graph.initializer.push(initializer("true", &Tensor::scalar(true)));
+    let notes = [
+        "node \"first\" (Softmax-1): an axis is negative, of which the text of this version says nothing: it counts from the \
+         end (3 nodes)",
+        "node #3 (Concat-4): an axis is negative, of which the text of this version says nothing: it counts from the end",
+    ];
+    assert_eq!(load(&model).unwrap().report(), notes);
+    assert_eq!(load_with(Model::options().optimize(false), &model).unwrap().report(), notes);
+    assert_eq!(Model::options().inspect_bytes(model.encode_to_vec()).unwrap().notes, notes);
+    // With a fault too.
+    graph_of(&mut model).node.push(node("Identity", &["nothing"], &["f"], vec![]));
+    assert_eq!(Model::options().inspect_bytes(model.encode_to_vec()).unwrap().notes, notes);
 }
 
 #[test]

@@ -127,10 +127,10 @@ fn feeds_come_by_position_too() {
     let many = Place::default().with(|p| (p.value, p.size) = (Some(3), Some(2)));
     check(inputs![data(), indices(), data()], "more than 2 values are fed: the model has 2 inputs", many);
     check(inputs![data()], "missing input \"indices\" (int64, [2])", at_value("indices"));
-    check(inputs![], "missing input \"data\" (float, [3, 2])", at_value("data"));
+    check(inputs![], "missing input \"data\" (float32, [3, 2])", at_value("data"));
     check(Inputs::new().with("data", data()).next(data()), "input \"data\" is fed twice", at_value("data"));
     check(Inputs::new().next(data()).with("data", data()), "input \"data\" is fed twice", at_value("data"));
-    let text = "input \"data\" has element type int64, but the model expects float";
+    let text = "input \"data\" has element type int64, but the model expects float32";
     check(inputs![indices(), data()], text, at_value("data"));
 }
 
@@ -158,7 +158,10 @@ fn outputs_are_read_and_taken_by_name() {
     missing(outputs.tensor("indices").unwrap_err(), "indices");
     missing(outputs.take_value("").unwrap_err(), "");
     // A wrong type takes nothing out.
-    assert_eq!(outputs.take::<i64>("output").unwrap_err().to_string(), "the tensor has element type float, not int64");
+    assert_eq!(
+        outputs.take::<i64>("output").unwrap_err().to_string(),
+        "the tensor has element type float32, not int64"
+    );
     assert_eq!(outputs.take::<f32>("output").unwrap(), array![[4f32, 5.0], [0.0, 1.0]].into_dyn());
     missing(outputs.take::<f32>("output").unwrap_err(), "output");
     assert_eq!(outputs.take_value("data").unwrap(), data().into());

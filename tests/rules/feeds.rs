@@ -15,7 +15,7 @@ fn refused(model: &ModelProto, feeds: Inputs<'_>, text: &str, place: Place) {
 fn each_input_is_fed_once() {
     let check = |feeds, text: &str, name: &str| refused(&good(), feeds, text, at_value(name));
     check(inputs! { "data" => data() }, "missing input \"indices\" (int64, [2])", "indices");
-    check(inputs! {}, "missing input \"data\" (float, [3, 2])", "data");
+    check(inputs! {}, "missing input \"data\" (float32, [3, 2])", "data");
     check(
         inputs! { "data" => data(), "indices" => indices(), "extra" => data() },
         "input \"extra\" is not an input of the model, which takes \"data\", \"indices\"",
@@ -51,7 +51,7 @@ fn a_feed_is_as_its_input_is_declared() {
     let check = |feeds, text: &str, place| refused(&good(), feeds, text, place);
     check(
         inputs! { "data" => ndarray::Array2::<f64>::zeros((3, 2)), "indices" => indices() },
-        "input \"data\" has element type double, but the model expects float",
+        "input \"data\" has element type float64, but the model expects float32",
         at_value("data"),
     );
     check(
@@ -127,7 +127,7 @@ fn a_fault_of_a_later_node_names_that_node() {
     graph.node.push(node("Gather", &["output", "indices"], &["again"], vec![]));
     graph.output[0] = value("again", DType::Float, None);
     let error = load_and_run(&model, inputs! { "data" => data(), "indices" => array![1i64, 2] }).unwrap_err();
-    let text = "node #1 (Gather-13): indices[1] = 2 is out of range for axis 0 of \"data\", which has 2 entries: \
+    let text = "node #1 (Gather-13): indices[1] = 2 is out of range for axis 0 of \"data\" (value \"output\"), which has 2 entries: \
                 allowed -2..=1";
     assert_eq!((error.to_string().as_str(), error.place().node_index), (text, Some(1)));
 }

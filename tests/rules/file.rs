@@ -25,6 +25,59 @@ fn no_model() {
     }
 }
 
+/// The same from a path and from bytes.
+#[test]
+fn other_formats() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.onnx");
+    for (bytes, what) in [
+        (
+            &b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"[..],
+            "a Git LFS pointer: `git lfs pull` fetches the file itself",
+        ),
+        (b"\x1f\x8b\x08\0\0\0\0\0", "gzip data: unpack it first"),
+        (
+            b"PK\x03\x04\0\0\x08\x08",
+            "a zip archive, as PyTorch and NumPy write them: unpack it, or export the model to ONNX",
+        ),
+        (b"<!DOCTYPE html><html><body>Not found</body></html>", "an HTML page: the download may have failed"),
+        (b"<ir_version: 8, opset_import: [\"\" : 13]>", "the text form of one: save it in the binary form"),
+        (b"ir_version: 8\nproducer_name: \"a\"\n", "the text form of one: save it in the binary form"),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let errors = [
+            Model::load(&path).unwrap_err(),
+            Model::from_bytes(bytes).unwrap_err(),
+            Model::options().inspect(&path).unwrap_err(),
+            Model::options().inspect_bytes(bytes).unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), Kind::Model);
+            assert_eq!(error.to_string(), format!("the file is not an ONNX model, but {what}"));
+        }
+    }
+}
+
+/// Fields of later versions of the format, of each wire type.
+#[test]
+fn fields_that_are_not_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.onnx");
+    let unknown = [
+        &[0xa0, 0x1f, 7][..],
+        &[0xaa, 0x1f, 2, 1, 2],
+        &[0xb5, 0x1f, 0, 0, 0, 0],
+        &[0xb9, 0x1f, 0, 0, 0, 0, 0, 0, 0, 0],
+    ];
+    let model = good().encode_to_vec();
+    for bytes in [[&model, &unknown.concat()[..]].concat(), [&unknown.concat()[..], &model].concat()] {
+        std::fs::write(&path, &bytes).unwrap();
+        for model in [Model::load(&path).unwrap(), Model::from_bytes(bytes).unwrap()] {
+            assert_eq!(model.run(good_feeds()).unwrap()["output"], good_output());
+        }
+    }
+}
+
 #[test]
 fn no_file() {
     let folder = tempfile::tempdir().unwrap();

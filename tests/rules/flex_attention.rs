@@ -66,12 +66,12 @@ fn what_subgraphs_may_not_return() {
     fails(
         change("score_mod", "MatMul", "k"),
         Kind::Model,
-        "score_mod returns float of shape [1, 2, 1, 1]: float of shape [1, 2, 1, 2] is needed",
+        "score_mod returns float32 of shape [1, 2, 1, 1]: float32 of shape [1, 2, 1, 2] is needed",
     );
     fails(
         change("prob_mod", "Less", "s"),
         Kind::Model,
-        "prob_mod returns bool of shape [1, 2, 1, 2]: float of shape [1, 2, 1, 2] is needed",
+        "prob_mod returns bool of shape [1, 2, 1, 2]: float32 of shape [1, 2, 1, 2] is needed",
     );
     let two = [open("s", DType::Float), open("t", DType::Float)];
     fails(

@@ -106,8 +106,8 @@ fn functions_call_functions() {
         assert_eq!(
             error.to_string(),
             format!(
-                "in {calls}: node #0 (Gather-13): indices[0] = 2 is out of range for axis 0 of \"data\", \
-                 which has 2 entries: allowed -2..=1"
+                "in {calls}: node #0 (Gather-13): indices[0] = 2 is out of range for axis 0 of \"data\" \
+                 (value \"once\"), which has 2 entries: allowed -2..=1"
             )
         );
         let twice = run(&model, data(), int64(&[3], &[2, 0, 1])).unwrap();
@@ -256,8 +256,14 @@ fn overloads_are_functions_of_their_own() {
         assert_eq!(run(&functions, "").unwrap(), array![[2f32, 3.0]].into());
         assert_eq!(run(&functions, "columns").unwrap(), array![[1f32], [3.0], [5.0]].into());
     }
-    let error = run(&[pick(), columns], "rows").unwrap_err();
-    assert_eq!((error.kind(), error.place()), (Kind::Unsupported, &at_call("Pick")), "{error}");
+    let error = run(&[pick(), columns.clone()], "rows").unwrap_err();
+    let text = "node \"call\" (own::Pick): the function has no such overload: those of the model are \"\", \"columns\"";
+    assert_eq!((error.kind(), error.place(), error.to_string().as_str()), (Kind::Model, &at_call("Pick"), text));
+    let error = run(&[columns], "").unwrap_err().to_string();
+    assert!(error.ends_with("no such overload: those of the model are \"columns\""), "{error}");
+    let overload = |k: usize| FunctionProto { overload: Some(format!("v{k}")), ..pick() };
+    let error = run(&[0, 1, 2, 3, 4].map(overload), "").unwrap_err().to_string();
+    assert!(error.ends_with("those of the model are \"v0\", \"v1\", \"v2\", \"v3\", …"), "{error}");
 }
 
 #[test]

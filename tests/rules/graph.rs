@@ -240,7 +240,7 @@ fn declared_types_and_dimensions() {
                 graph_of(m).value_info.push(value("output", DType::Double, None));
             },
             Kind::Model,
-            "\"output\" is declared as float and as double",
+            "\"output\" is declared as float32 and as float64",
             at_value("output"),
         ),
     ]);
@@ -256,7 +256,7 @@ fn an_input_without_a_type_is_checked_by_the_nodes_that_use_it() {
     let error = model.run(onnxref::inputs! { "data" => data(), "indices" => ndarray::array![0f32] }).unwrap_err();
     assert_eq!(error.kind(), Kind::Input);
     assert_eq!(error.place(), &at_node("Gather", 13).parameter("indices"));
-    let text = "node \"node\" (Gather-13): \"indices\" has element type float: allowed int32, int64";
+    let text = "node \"node\" (Gather-13): \"indices\" has element type float32: allowed int32, int64";
     assert_eq!(error.to_string(), text);
 }
 

@@ -88,7 +88,7 @@ fn an_initializer_is_as_its_input_is_declared() {
                 graph_of(m).initializer.push(initializer("data", &ndarray::Array2::<f64>::zeros((3, 2)).into()));
             },
             Kind::Model,
-            "initializer \"data\" has element type double, but the input \"data\" has float",
+            "initializer \"data\" has element type float64, but the input \"data\" has float32",
             at_value("data"),
         ),
         case(

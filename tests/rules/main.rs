@@ -6,6 +6,7 @@
 mod common;
 
 mod attributes;
+mod axes;
 mod bodies;
 mod custom;
 mod departures;

@@ -16,7 +16,7 @@ fn the_element_type_is_as_declared() {
             "of a node",
             |m| graph_of(m).output[0] = value("output", DType::Double, None),
             Kind::Model,
-            "node \"node\" (Gather-13): output \"output\" has element type float, but is declared as double",
+            "node \"node\" (Gather-13): output \"output\" has element type float32, but is declared as float64",
             at_node("Gather", 13).named("output"),
         ),
         case(
@@ -26,14 +26,14 @@ fn the_element_type_is_as_declared() {
                 graph_of(m).output[0].r#type = None;
             },
             Kind::Model,
-            "node \"node\" (Gather-13): output \"output\" has element type float, but is declared as int64",
+            "node \"node\" (Gather-13): output \"output\" has element type float32, but is declared as int64",
             at_node("Gather", 13).named("output"),
         ),
         case(
             "of an input",
             |m| graph_of(m).output.push(value("indices", DType::Float, None)),
             Kind::Model,
-            "the graph's output \"indices\" has element type int64, but is declared as float",
+            "the graph's output \"indices\" has element type int64, but is declared as float32",
             at_value("indices"),
         ),
         case(
@@ -43,7 +43,7 @@ fn the_element_type_is_as_declared() {
                 graph_of(m).output.push(value("extra", DType::Float16, None));
             },
             Kind::Model,
-            "the graph's output \"extra\" has element type float, but is declared as float16",
+            "the graph's output \"extra\" has element type float32, but is declared as float16",
             at_value("extra"),
         ),
     ]);
@@ -55,7 +55,7 @@ fn an_element_type_that_only_a_run_shows_is_as_declared() {
     graph_of(&mut model).input[0].r#type = None;
     assert_eq!(load_and_run(&model, good_feeds()).unwrap()["output"], good_output());
     let feeds = inputs! { "data" => ndarray::Array2::<i8>::zeros((3, 2)), "indices" => indices() };
-    let text = "node \"node\" (Gather-13): output 0, \"output\", has element type int8, but is declared as float";
+    let text = "node \"node\" (Gather-13): output 0, \"output\", has element type int8, but is declared as float32";
     let place = at_node("Gather", 13).parameter("output");
     let of_a_node = difference_at("of a node", load_and_run(&model, feeds), Kind::Model, text, &place);
 
@@ -64,7 +64,7 @@ fn an_element_type_that_only_a_run_shows_is_as_declared() {
     graph_of(&mut model).output.push(value("extra", DType::Int64, None));
     load_and_run(&model, good_feeds().with("extra", ndarray::arr0(1i64))).unwrap();
     let result = load_and_run(&model, good_feeds().with("extra", ndarray::arr0(1f32)));
-    let text = "the graph's output \"extra\" has element type float, but is declared as int64";
+    let text = "the graph's output \"extra\" has element type float32, but is declared as int64";
     let of_an_input = difference_at("of an input", result, Kind::Model, text, &at_value("extra"));
     assert_as_expected([of_a_node, of_an_input]);
 }

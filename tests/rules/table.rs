@@ -331,7 +331,7 @@ fn the_types_of_inputs_that_only_a_run_shows() {
                 let feed = |(at, dtype): (usize, &DType)| zero(if at == k { other } else { *dtype });
                 let feeds = dtypes.iter().enumerate().map(feed).chain([zero(DType::Float)]);
                 let feeds = feeds.fold(Inputs::new(), Inputs::next);
-                let place = good.place().parameter(&formal.name);
+                let place = good.place().parameter(&formal.name).named(&format!("x{k}"));
                 tried.refused(&format!("{} of {other}", formal.name), &good, Kind::Input, place, model.run(feeds));
             }
         }

@@ -42,7 +42,7 @@ fn one_field_and_the_right_one() {
         (tensor(Float, &[]), "it has no data, but its shape [] takes 1 elements", |_| {}),
         (
             TensorProto { int64_data: vec![1], ..tensor(Float, &[1]) },
-            "its data is in int64_data: float takes raw_data or float_data",
+            "its data is in int64_data: float32 takes raw_data or float_data",
             |_| {},
         ),
         (
@@ -60,7 +60,7 @@ fn one_field_and_the_right_one() {
         ),
         (
             TensorProto { float_data: vec![1.0], ..tensor(Double, &[1]) },
-            "its data is in float_data: double takes raw_data or double_data",
+            "its data is in float_data: float64 takes raw_data or double_data",
             |_| {},
         ),
         (
@@ -98,7 +98,7 @@ fn as_many_as_the_shape_takes() {
     check([
         (
             TensorProto { float_data: vec![1.0; 3], ..tensor(Float, &[2]) },
-            "its float_data has 3 entries: float of shape [2] takes 2",
+            "its float_data has 3 entries: float32 of shape [2] takes 2",
             |p| (p.value, p.size) = (Some(3), Some(2)),
         ),
         (
@@ -108,7 +108,7 @@ fn as_many_as_the_shape_takes() {
         ),
         (
             TensorProto { double_data: vec![1.0; 2], ..tensor(Double, &[0]) },
-            "its double_data has 2 entries: double of shape [0] takes 0",
+            "its double_data has 2 entries: float64 of shape [0] takes 0",
             |p| (p.value, p.size) = (Some(2), Some(0)),
         ),
         (
@@ -129,16 +129,16 @@ fn as_many_as_the_shape_takes() {
         (int32(Int4, &[3], &[1, 2, 3]), "its int32_data has 3 entries: int4 of shape [3] takes 2", |p| {
             (p.value, p.size) = (Some(3), Some(2));
         }),
-        (raw(Float, &[2], &[0; 7]), "its raw data has 7 bytes: float of shape [2] takes 8", |p| {
+        (raw(Float, &[2], &[0; 7]), "its raw data has 7 bytes: float32 of shape [2] takes 8", |p| {
             (p.value, p.size) = (Some(7), Some(8));
         }),
-        (raw(Float, &[2], &[0; 9]), "its raw data has 9 bytes: float of shape [2] takes 8", |p| {
+        (raw(Float, &[2], &[0; 9]), "its raw data has 9 bytes: float32 of shape [2] takes 8", |p| {
             (p.value, p.size) = (Some(9), Some(8));
         }),
-        (raw(Float, &[1], &[]), "its raw data has 0 bytes: float of shape [1] takes 4", |p| {
+        (raw(Float, &[1], &[]), "its raw data has 0 bytes: float32 of shape [1] takes 4", |p| {
             (p.value, p.size) = (Some(0), Some(4));
         }),
-        (raw(Float, &[0], &[0]), "its raw data has 1 bytes: float of shape [0] takes 0", |p| {
+        (raw(Float, &[0], &[0]), "its raw data has 1 bytes: float32 of shape [0] takes 0", |p| {
             (p.value, p.size) = (Some(1), Some(0));
         }),
         (raw(Complex128, &[1], &[0; 8]), "its raw data has 8 bytes: complex128 of shape [1] takes 16", |p| {
@@ -166,7 +166,7 @@ fn dimensions_that_can_be_counted() {
         ),
         (
             tensor(Double, &[1 << 30, 1 << 30]),
-            "a tensor of double of shape [1073741824, 1073741824] has more bytes than can be counted",
+            "a tensor of float64 of shape [1073741824, 1073741824] has more bytes than can be counted",
             |_| {},
         ),
         (

@@ -133,26 +133,26 @@ fn a_feed_is_of_the_declared_type() {
         assert_as_expected([difference_at(text, model.run(inputs![feed]), Kind::Input, text, &place)]);
     };
     let (list, int_list) = (float_type().sequence(), ValueType::from(DType::Int64).sequence());
-    check(&list, floats(&[1.0]), "input \"x\" has type float, but the model expects seq(float)");
+    check(&list, floats(&[1.0]), "input \"x\" has type float32, but the model expects seq(float32)");
     check(
         &list,
         sequence(DType::Int64.into(), &[]),
-        &format!("input \"x\" has type {int_list}, but the model expects seq(float)"),
+        &format!("input \"x\" has type {int_list}, but the model expects seq(float32)"),
     );
     check(
         &list,
         Optional::some(floats(&[])).into(),
-        "input \"x\" has type optional(float), but the model expects seq(float)",
+        "input \"x\" has type optional(float32), but the model expects seq(float32)",
     );
     check(
         &float_type().optional(),
         Optional::none(DType::Double.into()).into(),
-        "input \"x\" has type optional(double), but the model expects optional(float)",
+        "input \"x\" has type optional(float64), but the model expects optional(float32)",
     );
     check(
         &map_type(DType::Int64),
         map(strings(&["a"]), &[floats(&[1.0])]),
-        "input \"x\" has type map(string,float), but the model expects map(int64,float)",
+        "input \"x\" has type map(string,float32), but the model expects map(int64,float32)",
     );
     // A sequence of a file that doesn't say its type, and is empty, is of every type.
     let open = Value::from_proto_bytes(sequence(float_type(), &[]).to_proto_bytes("x"), &list).unwrap();
@@ -168,14 +168,14 @@ fn declared_types_are_held_against_the_operators() {
         (p.node_index, p.node, p.version) = (Some(0), Some("node".into()), Some(1));
         (p.operator, p.domain) = (Some("Same".into()), Some("com.example".into()));
     });
-    let text = "node \"node\" (com.example::Same-1): \"x\" has type seq(int64): allowed seq(float), optional(float), \
-                map(int64,float), seq(map(string,float))";
+    let text = "node \"node\" (com.example::Same-1): \"x\" has type seq(int64): allowed seq(float32), optional(float32), \
+                map(int64,float32), seq(map(string,float32))";
     let at_input = place.clone().parameter("x");
     assert_as_expected([difference_at("input", result, Kind::Model, text, &at_input)]);
     let mut other = model(&float_type().sequence(), vec![own("Same", vec![])], "y");
     graph_of(&mut other).output[0] = typed("y", &float_type().optional());
-    let text = "node \"node\" (com.example::Same-1): output \"y\" has type seq(float), but is declared as \
-                optional(float)";
+    let text = "node \"node\" (com.example::Same-1): output \"y\" has type seq(float32), but is declared as \
+                optional(float32)";
     let result = load(&same(), &other);
     assert_as_expected([difference_at("output", result, Kind::Model, text, &place.named("y"))]);
 }
@@ -241,7 +241,7 @@ fn bytes_of_another_type_are_refused() {
     let error = Value::from_proto_bytes(list, &ValueType::from(DType::Int64).sequence()).unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
-        (Kind::Input, "the value is of type seq(float), not seq(int64)")
+        (Kind::Input, "the value is of type seq(float32), not seq(int64)")
     );
     let error = Value::from_proto_bytes(bytes(floats(&[1.0])), &DType::Int64.into()).unwrap_err();
     assert_eq!(error.kind(), Kind::Input, "{error}");

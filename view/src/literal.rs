@@ -246,13 +246,13 @@ mod tests {
         for (text, tensor) in [
             ("3", "int64[] 3"),
             ("[1, -1]", "int64[2] [1, -1]"),
-            ("[[1.5, 2], [3, 4]]", "float[2, 2] [[1.5, 2], [3, 4]]"),
-            ("[1, 1e0]", "float[2] [1, 1]"),
-            (r#"[1, "NaN", "-inf"]"#, "float[3] [1, NaN, -inf]"),
+            ("[[1.5, 2], [3, 4]]", "float32[2, 2] [[1.5, 2], [3, 4]]"),
+            ("[1, 1e0]", "float32[2] [1, 1]"),
+            (r#"[1, "NaN", "-inf"]"#, "float32[3] [1, NaN, -inf]"),
             (r#"["a", "b"]"#, r#"string[2] ["a", "b"]"#),
             ("[true, false]", "bool[2] [true, false]"),
-            ("[]", "float[0] []"),
-            ("[[], []]", "float[2, 0] []"),
+            ("[]", "float32[0] []"),
+            ("[[], []]", "float32[2, 0] []"),
             (
                 "9223372036854775808",
                 "9223372036854775808 is out of range for int64: allowed -9223372036854775808 to 9223372036854775807",
@@ -288,7 +288,7 @@ mod tests {
                 assert_eq!(shown(&format!("[0,{out}]"), dtype), why);
             }
         }
-        assert_eq!(shown("3.4028235e38", DType::Float), "float[] 3.4028235e38");
+        assert_eq!(shown("3.4028235e38", DType::Float), "float32[] 3.4028235e38");
         assert_eq!(shown("65519.999", DType::Float16), "float16[] 65504");
         for (text, dtype) in [
             ("3.4028236e38", DType::Float),
@@ -316,9 +316,9 @@ mod tests {
         assert_eq!(shown(&format!("{:.20}", 1.0 + 2f64.powi(-11)), DType::Float16), "float16[] 1");
         // Between two singles, nearer to the upper one; as a double it would be a tie and go to the lower one.
         let text = "1.00000005960464477540";
-        assert_eq!(shown(text, DType::Float), format!("float[] {}", 1.0 + f32::EPSILON));
-        assert_eq!(shown("-0", DType::Float), "float[] -0");
-        assert_eq!(shown("1e-46", DType::Float), "float[] 0");
+        assert_eq!(shown(text, DType::Float), format!("float32[] {}", 1.0 + f32::EPSILON));
+        assert_eq!(shown("-0", DType::Float), "float32[] -0");
+        assert_eq!(shown("1e-46", DType::Float), "float32[] 0");
     }
 
     #[test]
@@ -339,9 +339,9 @@ mod tests {
         }
         assert!(shown(&huge, DType::Double).contains("to round it to 99999999999999991611392"));
         for (text, dtype, tensor) in [
-            ("[16777216, -0, 16777218, 16777217.0]", DType::Float, "float[4] [16777216, -0, 16777218, 16777216]"),
+            ("[16777216, -0, 16777218, 16777217.0]", DType::Float, "float32[4] [16777216, -0, 16777218, 16777216]"),
             ("[2048, 2049.0]", DType::Float16, "float16[2] [2048, 2048]"),
-            ("10000000000000000000000", DType::Double, "double[] 1e22"),
+            ("10000000000000000000000", DType::Double, "float64[] 1e22"),
         ] {
             assert_eq!(shown(text, dtype), tensor);
         }

@@ -24,13 +24,7 @@ pub fn bounds_of(dtype: DType) -> Option<(i128, i128)> {
 
 /// A type as the standard writes it, with the names of [`dtype_name`].
 pub fn type_name(value_type: &ValueType) -> String {
-    match value_type {
-        ValueType::Tensor(dtype) => dtype_name(*dtype).to_string(),
-        ValueType::Sequence(element) => format!("seq({})", type_name(element)),
-        ValueType::Optional(element) => format!("optional({})", type_name(element)),
-        ValueType::Map(key, element) => format!("map({},{})", dtype_name(*key), type_name(element)),
-        other => other.to_string(),
-    }
+    value_type.to_string()
 }
 
 /// A number with a comma before every three digits.

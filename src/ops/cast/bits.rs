@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn refusals() {
         run("BitCast", 26, to(DType::Int64), [&tensor(&[1], [1f32])])
-            .fails("float has 32 bits, and int64 has 64: they must be equal");
+            .fails("float32 has 32 bits, and int64 has 64: they must be equal");
         run("BitCast", 26, to(DType::String), [&tensor(&[1], [1f32])]).fails("to asks for string: allowed");
         let error =
             run("BitCast", 26, to(DType::Bool), [&tensor(&[1, 2], [1u8, 2])]).fails("input[0, 1] has the bits 0x02");

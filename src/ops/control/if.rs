@@ -48,3 +48,34 @@ impl Resume for Branch {
         Ok(Step::Done(results))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{body, graph, run};
+    use super::*;
+    use crate::ops::testing::tensor;
+
+    #[test]
+    fn one_of_two_that_read_what_is_around() {
+        let branches = || {
+            let then_branch = graph("", ["d = Sub(x, y)", "e = Mul(d, d)"], "e, y");
+            let else_branch = graph("", ["s = Add(x, x)"], "s, x");
+            vec![body("then_branch", then_branch), body("else_branch", else_branch)]
+        };
+        let (x, y) = (tensor::<f32>(&[2], [5.0, 1.0]), tensor::<f32>(&[2], [2.0, 3.0]));
+        for opset in [1, 11, 13, 25] {
+            let opset = opset.max(7);
+            let ran = |cond: bool| {
+                let cond = Tensor::scalar(cond).into();
+                run(opset, "a, b = If(c)", branches(), &[("c", &cond), ("x", &x), ("y", &y)])
+            };
+            assert_eq!(ran(true).unwrap(), [tensor::<f32>(&[2], [9.0, 4.0]), y.clone()], "{opset}");
+            assert_eq!(ran(false).unwrap(), [tensor::<f32>(&[2], [10.0, 2.0]), x.clone()], "{opset}");
+        }
+        // One value of rank 0 or 1 decides.
+        let ran = |cond: Value| run(13, "a, b = If(c)", branches(), &[("c", &cond), ("x", &x), ("y", &y)]);
+        assert_eq!(ran(tensor(&[1], [false])).unwrap()[1], x);
+        let error = ran(tensor(&[2], [true, true])).unwrap_err();
+        assert!(error.to_string().ends_with("\"cond\" has shape [2]: one value is needed"), "{error}");
+    }
+}

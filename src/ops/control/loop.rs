@@ -1,7 +1,7 @@
 //! Loop: runs a subgraph again and again.
 //! <https://onnx.ai/onnx/operators/onnx__Loop.html>
 
-use super::parts::Parts;
+use super::parts::{Parts, keep};
 use crate::ops::prelude::*;
 
 pub(super) const LOOP: Implementation = Implementation {
@@ -94,11 +94,73 @@ impl Trips {
 
 impl Resume for Trips {
     fn resume(&mut self, mut results: Values, context: &Context) -> Result<Step> {
-        let scans = results.drain(results.len().saturating_sub(self.parts.len())..);
-        for (parts, value) in self.parts.iter_mut().zip(scans) {
-            parts.push(value, context)?;
-        }
+        keep(&mut self.parts, &mut results, context)?;
         let cond = one_element::<bool>(results.remove(0).tensor()?, "the condition that the body returns")?;
         self.next(cond, results, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{body, graph, int, run};
+    use super::*;
+    use crate::ops::testing::tensor;
+
+    /// `last, all = ` the sums of `x` over the trips, while they are below `most`.
+    fn sums(m: Option<i64>, cond: Option<bool>, most: f32) -> Result<Vec<Value>> {
+        let (m, has_m) = (Tensor::scalar(m.unwrap_or(0)).into(), m.is_some());
+        let (cond, has_cond) = (Tensor::scalar(cond.unwrap_or(true)).into(), cond.is_some());
+        let trip = graph(
+            "i: int64, go: bool, before: float",
+            ["after = Add(before, x)", "each = Identity(after)", "on = Less(after, most)"],
+            "on, after, each",
+        );
+        let text = format!(
+            "last, all = Loop({}, {}, zero)",
+            ["-", "m"][usize::from(has_m)],
+            ["-", "c"][usize::from(has_cond)]
+        );
+        let (zero, x, most) = (Tensor::scalar(0f32).into(), Tensor::scalar(2f32).into(), Tensor::scalar(most).into());
+        run(
+            13,
+            &text,
+            vec![body("body", trip)],
+            &[("m", &m), ("c", &cond), ("zero", &zero), ("x", &x), ("most", &most)],
+        )
+    }
+
+    #[test]
+    fn as_many_trips_as_both_allow() {
+        let gives = |ran: Result<Vec<Value>>, all: &[f32]| {
+            let last = Tensor::scalar(all.last().copied().unwrap_or(0.0)).into();
+            assert_eq!(ran.unwrap(), [last, tensor(&[all.len()], all)]);
+        };
+        gives(sums(Some(3), None, 100.0), &[2.0, 4.0, 6.0]);
+        gives(sums(Some(3), Some(true), 100.0), &[2.0, 4.0, 6.0]);
+        gives(sums(Some(3), Some(true), 3.0), &[2.0, 4.0]);
+        gives(sums(None, Some(true), 5.0), &[2.0, 4.0, 6.0]);
+        gives(sums(None, None, 5.0), &[2.0, 4.0, 6.0]);
+        for (m, cond) in [(0, None), (-1, None), (i64::MIN, None), (3, Some(false)), (0, Some(true))] {
+            gives(sums(Some(m), cond, 100.0), &[]);
+        }
+    }
+
+    #[test]
+    fn the_trip_and_the_condition_are_given_to_the_body() {
+        let trip = graph("i: int64, go: bool", ["on = Identity(go)", "n = Mul(i, i)"], "on, n, go");
+        let m = Tensor::scalar(4i64).into();
+        let ran = run(13, "squares, conditions = Loop(m, -)", vec![body("body", trip)], &[("m", &m)]);
+        assert_eq!(ran.unwrap(), [tensor::<i64>(&[4], [0, 1, 4, 9]), tensor(&[4], [true; 4])]);
+    }
+
+    #[test]
+    fn results_of_trips_must_be_alike() {
+        let mut trip = graph("i: int64, go: bool, a: float", ["on = Identity(go)", "b = Concat(a, a)"], "on, b, b");
+        trip.node[1].attribute.push(int("axis", 0));
+        let (m, x) = (Tensor::scalar(2i64).into(), tensor::<f32>(&[1], [1.0]));
+        let error = run(13, "y, all = Loop(m, -, x)", vec![body("body", trip)], &[("m", &m), ("x", &x)]).unwrap_err();
+        let text = "outputs of all trips are stacked, so they must be alike: \
+            trip 0 returns float32 of shape [2], trip 1 float32 of shape [4]";
+        assert!(error.to_string().ends_with(text), "{error}");
     }
 }

@@ -32,27 +32,21 @@ impl Parts {
         Ok(())
     }
 
-    /// Adds tensors of zeros until there are `count`.
-    pub(super) fn fill_up(&mut self, count: usize, fact: &Fact, context: &Context) -> Result<()> {
-        while self.list.len() < count {
-            let (dtype, shape) = match self.list.first() {
-                Some(first) => (first.dtype(), Shape::from_slice(first.shape())),
-                None => described(fact)?,
-            };
-            let mut zeros = context.output_of(dtype, shape)?;
-            zeros.bytes_mut().fill(0);
-            self.push(zeros.finish().into(), context)?;
+    /// The type and shape of each tensor.
+    fn each(&self, fact: &Fact) -> Result<(DType, Shape)> {
+        if let Some(first) = self.list.first() {
+            return Ok((first.dtype(), Shape::from_slice(first.shape())));
         }
-        Ok(())
+        let dtype = fact.value_type().and_then(ValueType::dtype);
+        let text = "an output that is stacked has no declared type, which is needed as the subgraph didn't run";
+        let size = |dim: &Dim| dim.fixed().unwrap_or(0) as usize;
+        Ok((dtype.ok_or_else(|| Error::model(text))?, fact.dims().unwrap_or(&[]).iter().map(size).collect()))
     }
 
     /// The tensors along a new axis; in reverse order if `reverse`. `fact` tells what they are if there is none:
     /// dimensions that it doesn't know are 0.
     pub(super) fn stacked(mut self, axis: i64, reverse: bool, fact: &Fact, context: &Context) -> Result<Tensor> {
-        let (dtype, shape) = match self.list.first() {
-            Some(first) => (first.dtype(), Shape::from_slice(first.shape())),
-            None => described(fact)?,
-        };
+        let (dtype, shape) = self.each(fact)?;
         let Some(at) = Axis::place(axis.into(), shape.len() + 1) else {
             let rank = shape.len() as i64 + 1;
             let text =
@@ -69,14 +63,41 @@ impl Parts {
         }
         join(context, &self.list.iter().collect::<Vec<_>>(), at, stack)
     }
+
+    /// The tensors along new axes 0 and 1, of a size each: `lengths` says how many there are for each entry of axis 0, the
+    /// others are 0. `fact` as in [`Parts::stacked`].
+    pub(super) fn batched(
+        self,
+        sizes: [usize; 2],
+        lengths: impl Iterator<Item = Result<usize>>,
+        fact: &Fact,
+        context: &Context,
+    ) -> Result<Tensor> {
+        let (dtype, shape) = self.each(fact)?;
+        let stack = shape_of([&sizes, &shape]);
+        let joined = context.joined(&self.list.iter().collect::<Vec<_>>())?;
+        let mut tensors = joined.as_ref().unwrap_or(&self.list).iter();
+        let mut output = match tensors.as_slice().first() {
+            Some(first) => context.output_like(first, stack)?,
+            None => context.output_of(dtype, stack)?,
+        };
+        let row = kernels::volume(dtype.size(), &shape);
+        let bytes = output.bytes_mut();
+        bytes.fill(0);
+        for (entry, length) in bytes.chunks_exact_mut(kernels::volume(row, &sizes[1..]).max(1)).zip(lengths) {
+            for (to, from) in entry.chunks_exact_mut(row.max(1)).zip(tensors.by_ref().take(length?)) {
+                context.check_cancel()?;
+                to.copy_from_slice(from.bytes());
+            }
+        }
+        Ok(output.finish())
+    }
 }
 
-/// The type and shape that a fact tells, with 0 for what it doesn't know.
-fn described(fact: &Fact) -> Result<(DType, Shape)> {
-    let dtype = fact.value_type().and_then(ValueType::dtype);
-    let text = "an output that is stacked has no declared type, which is needed as the subgraph didn't run";
-    let size = |dim: &Dim| dim.fixed().unwrap_or(0) as usize;
-    Ok((dtype.ok_or_else(|| Error::model(text))?, fact.dims().unwrap_or(&[]).iter().map(size).collect()))
+/// Adds the last results of a trip to the parts, and leaves the others.
+pub(super) fn keep(parts: &mut [Parts], results: &mut Values, context: &Context) -> Result<()> {
+    let last = results.drain(results.len().saturating_sub(parts.len())..);
+    parts.iter_mut().zip(last).try_for_each(|(parts, value)| parts.push(value, context))
 }
 
 /// The entry of a tensor at a place along an axis.

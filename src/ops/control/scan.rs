@@ -1,7 +1,8 @@
 //! Scan: runs a subgraph for each entry of tensors along an axis.
 //! <https://onnx.ai/onnx/operators/onnx__Scan.html>
 
-use super::parts::{Parts, entry};
+use super::batch::Batch;
+use super::parts::{Parts, entry, keep};
 use crate::ops::prelude::*;
 
 pub(super) const SCAN: Implementation = Implementation {
@@ -13,15 +14,15 @@ pub(super) const SCAN: Implementation = Implementation {
 
 /// `state, scan_output[.., t, ..] = body(state, scan_input[.., t, ..])` for all `t`; the outputs are the last `state` and
 /// the stacked `scan_output`.
-///
-/// Version 8 does that for each entry of a batch, axis 0 of all inputs, and as often as `sequence_lens` says: what
-/// stays of its outputs is 0.
 #[derive(Debug)]
-struct Scan {
+struct Scan(Arc<Trips>);
+
+/// What the trips of a node have in common.
+#[derive(Debug)]
+pub(super) struct Trips {
     body: usize,
-    batch: bool,
     /// The number of state variables.
-    states: usize,
+    pub(super) states: usize,
     inputs: Vec<Along>,
     outputs: Vec<Along>,
     /// What is known about the results of the body.
@@ -35,6 +36,7 @@ struct Along {
     reverse: bool,
 }
 
+/// In version 8 the first input is `sequence_lens`, axis 0 is the batch, and the trips are along axis 1.
 fn load(node: &Node<'_>) -> Result<Box<dyn Control>> {
     let batch = node.version() < 9;
     let (given, first) = (node.int("num_scan_inputs")?, usize::from(batch));
@@ -50,209 +52,272 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Control>> {
     let stacked = node.output_count().checked_sub(states).ok_or_else(|| {
         Error::model(format!("{} outputs given: there are {states} state variables", node.output_count()))
     })?;
-    let (inputs, outputs) = if batch {
-        (along(node, None, "directions", scanned)?, vec![Along { axis: 0, reverse: false }; stacked])
-    } else {
-        let inputs = along(node, Some("scan_input_axes"), "scan_input_directions", scanned)?;
-        (inputs, along(node, Some("scan_output_axes"), "scan_output_directions", stacked)?)
+    let facts = facts.outputs.clone();
+    if batch {
+        let inputs = along(vec![1; scanned], reversed(node, "directions", scanned)?);
+        let outputs = along(vec![0; stacked], vec![false; stacked]);
+        return Ok(Box::new(Batch(Arc::new(Trips { body, states, inputs, outputs, facts }))));
+    }
+    let axes = |name, count| {
+        node.axes(name, 11)?;
+        list(node, name, count)
     };
-    Ok(Box::new(Scan { body, batch, states, inputs, outputs, facts: facts.outputs.clone() }))
+    let inputs = along(axes("scan_input_axes", scanned)?, reversed(node, "scan_input_directions", scanned)?);
+    let outputs = along(axes("scan_output_axes", stacked)?, reversed(node, "scan_output_directions", stacked)?);
+    Ok(Box::new(Scan(Arc::new(Trips { body, states, inputs, outputs, facts }))))
 }
 
-/// The axes and directions of `count` tensors, from two attributes.
-fn along(node: &Node<'_>, axes: Option<&str>, directions: &str, count: usize) -> Result<Vec<Along>> {
-    let list = |name: &str| {
-        let list = if node.attribute(name).is_some() { node.ints(name)?.to_vec() } else { vec![0; count] };
-        if list.len() != count {
-            let text = format!("{name} has {} entries: {count} are needed", list.len());
-            return Err(Error::model(text).attribute(name).size(list.len()));
-        }
-        Ok(list)
-    };
-    let axes = axes.map_or(Ok(vec![0; count]), list)?;
-    let directions = list(directions)?;
-    if node.version() < 11
-        && let Some(axis) = axes.iter().find(|axis| **axis < 0)
-    {
-        return Err(
-            Error::model(format!("axis {axis} is negative, which is allowed from version 11 on only")).value(*axis)
-        );
+fn along(axes: Vec<i64>, reversed: Vec<bool>) -> Vec<Along> {
+    axes.into_iter().zip(reversed).map(|(axis, reverse)| Along { axis, reverse }).collect()
+}
+
+/// An attribute with an integer for each of `count` tensors: 0 if it isn't given.
+fn list(node: &Node<'_>, name: &str, count: usize) -> Result<Vec<i64>> {
+    let list = if node.attribute(name).is_some() { node.ints(name)?.to_vec() } else { vec![0; count] };
+    if list.len() != count {
+        let text = format!("{name} has {} entries: {count} are needed", list.len());
+        return Err(Error::model(text).attribute(name).size(list.len()));
     }
-    Ok(axes.into_iter().zip(directions).map(|(axis, direction)| Along { axis, reverse: direction != 0 }).collect())
+    Ok(list)
+}
+
+/// Directions: 0 is forward, 1 is reverse.
+fn reversed(node: &Node<'_>, name: &str, count: usize) -> Result<Vec<bool>> {
+    let reverse = |(k, direction)| match direction {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => {
+            let text = format!("{name}[{k}] is {direction}: allowed 0 (forward) and 1 (reverse)");
+            Err(Error::model(text).attribute(name).value(direction).position(vec![k]))
+        }
+    };
+    list(node, name, count)?.into_iter().enumerate().map(reverse).collect()
 }
 
 impl Control for Scan {
     fn start(&self, call: &mut Call<'_>) -> Result<(Step, Box<dyn Resume>)> {
-        let first = usize::from(self.batch);
-        let mut inputs = Vec::new();
-        let mut length = None;
-        for (k, along) in (first + self.states..).zip(&self.inputs) {
-            let axis = if self.batch { call.axis(k, 1)? } else { call.axis(k, along.axis)? };
-            if *length.get_or_insert(axis.size) != axis.size {
-                let text = format!(
-                    "scan input {k} has {} entries along axis {}, others have {}: they must be equal",
-                    axis.size,
-                    axis.at,
-                    length.unwrap_or(0)
-                );
-                return Err(Error::input(text).axis(axis.given).size(axis.size));
-            }
-            inputs.push((call.tensor(k)?.clone(), axis.at, along.reverse));
-        }
-        let length = length.unwrap_or(0);
-        let states = (first..first + self.states).map(|k| call.taken(k)).collect::<Result<Values>>()?;
-        let lengths = if self.batch { self.lengths(call, length, &inputs, &states)? } else { vec![length] };
-        let mut running = Running {
-            body: self.body,
-            batch: self.batch,
-            initial: states,
-            inputs,
-            scanned: Vec::new(),
-            outputs: self.outputs.clone(),
-            facts: self.facts.clone(),
-            length,
-            lengths,
-            entry: 0,
-            trip: 0,
-            parts: Vec::new(),
-            batched: Vec::new(),
-        };
-        Ok((running.begin(call.context())?, Box::new(running)))
+        let (inputs, length) = self.0.inputs(call, 0)?;
+        let states = (0..self.0.states).map(|k| call.taken(k)).collect::<Result<Values>>()?;
+        let mut running = Running { parts: self.0.parts(), sequence: Sequence::new(self.0.clone(), inputs, length) };
+        Ok((running.next(states, call.context())?, Box::new(running)))
     }
 
     fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let initial = inputs.iter().skip(usize::from(self.batch)).map(|fact| fact.and_then(Fact::value_type));
-        let (states, scans) = self.facts.split_at(self.states.min(self.facts.len()));
+        Ok(self.0.infer(inputs))
+    }
+}
+
+impl Trips {
+    /// The scan inputs, from the state variables after the input `first` on, each with its axis; their length.
+    pub(super) fn inputs(&self, call: &Call<'_>, first: usize) -> Result<(Vec<(Tensor, usize)>, usize)> {
+        let mut inputs = Vec::new();
+        let mut length = None;
+        for (k, along) in (first + self.states..).zip(&self.inputs) {
+            let axis = call.axis(k, along.axis)?;
+            let length = *length.get_or_insert(axis.size);
+            if length != axis.size {
+                let Axis { at, size, given } = axis;
+                let text = format!(
+                    "scan input {k} has {size} entries along axis {at}, others have {length}: they must be equal"
+                );
+                return Err(Error::input(text).axis(given).size(size));
+            }
+            inputs.push((call.tensor(k)?.clone(), axis.at));
+        }
+        Ok((inputs, length.unwrap_or(0)))
+    }
+
+    /// Nothing yet of the outputs that are stacked.
+    pub(super) fn parts(&self) -> Vec<Parts> {
+        self.outputs.iter().map(|_| Parts::default()).collect()
+    }
+
+    /// What is known about the results that are stacked.
+    pub(super) fn scans(&self) -> &[Fact] {
+        self.facts.get(self.states..).unwrap_or(&[])
+    }
+
+    /// What is known about the outputs, from the inputs that are given to the body.
+    pub(super) fn infer(&self, inputs: &[Option<&Fact>]) -> Vec<Fact> {
+        let initial = inputs.iter().map(|fact| fact.and_then(Fact::value_type));
         let kept = |(fact, initial): (&Fact, Option<&ValueType>)| match fact.value_type() {
             Some(own) if Some(own) == initial => Fact::of_type(own.clone()),
             _ => Fact::default(),
         };
-        let stacked =
-            scans.iter().map(|fact| fact.value_type().map_or_else(Fact::default, |own| Fact::of_type(own.clone())));
-        Ok(states.iter().zip(initial).map(kept).chain(stacked).collect())
+        let stacked = |fact: &Fact| fact.value_type().cloned().map_or_else(Fact::default, Fact::of_type);
+        let states = self.facts.iter().take(self.states).zip(initial).map(kept);
+        states.chain(self.scans().iter().map(stacked)).collect()
     }
 }
 
-impl Scan {
-    /// The number of trips for each entry of the batch.
-    fn lengths(
-        &self,
-        call: &Call<'_>,
-        length: usize,
-        inputs: &[(Tensor, usize, bool)],
-        states: &Values,
-    ) -> Result<Vec<usize>> {
-        let size = inputs.first().and_then(|(input, ..)| input.shape().first().copied()).unwrap_or(0);
-        let tensors =
-            states.iter().filter_map(|state| state.tensor().ok()).chain(inputs.iter().map(|(input, ..)| input));
-        for shape in tensors.map(Tensor::shape) {
-            if shape.first() != Some(&size) {
-                let shape = ShapeText(shape);
-                return Err(Error::input(format!("an input has shape {shape}: its axis 0 must be the batch, {size}")));
-            }
+/// The trips along one sequence.
+#[derive(Debug)]
+pub(super) struct Sequence {
+    trips: Arc<Trips>,
+    /// The scan inputs, each with its axis.
+    inputs: Vec<(Tensor, usize)>,
+    length: usize,
+    /// The next trip.
+    trip: usize,
+}
+
+impl Sequence {
+    pub(super) fn new(trips: Arc<Trips>, inputs: Vec<(Tensor, usize)>, length: usize) -> Sequence {
+        Sequence { trips, inputs, length, trip: 0 }
+    }
+
+    /// Starts the next trip, or ends with the last states.
+    pub(super) fn next(&mut self, states: Values, context: &Context) -> Result<Step> {
+        if self.trip == self.length {
+            return Ok(Step::Done(states));
         }
-        let Some(given) = call.optional_tensor(0)? else { return Ok(vec![length; size]) };
-        let given = given.as_slice::<i64>()?;
-        let good = |given: &i64| usize::try_from(*given).ok().filter(|given| *given <= length);
-        let lengths = given.iter().map(good).collect::<Option<Vec<usize>>>().filter(|lengths| lengths.len() == size);
-        lengths.ok_or_else(|| {
-            let text = format!("sequence_lens must have {size} entries from 0 to {length}");
-            Error::input(text).parameter("sequence_lens")
-        })
+        let mut feeds = states;
+        for ((input, axis), along) in self.inputs.iter().zip(&self.trips.inputs) {
+            let at = if along.reverse { self.length - 1 - self.trip } else { self.trip };
+            feeds.push(entry(input, *axis, at, context)?.into());
+        }
+        self.trip += 1;
+        Ok(Step::Enter { body: self.trips.body, feeds })
     }
 }
 
 /// A running scan.
 #[derive(Debug)]
 struct Running {
-    body: usize,
-    batch: bool,
-    initial: Values,
-    /// Each with its axis, and whether it is read backwards.
-    inputs: Vec<(Tensor, usize, bool)>,
-    /// The same for this entry of the batch.
-    scanned: Vec<(Tensor, usize, bool)>,
-    outputs: Vec<Along>,
-    facts: Vec<Fact>,
-    length: usize,
-    /// For each entry of the batch the number of trips. Without a batch there is one.
-    lengths: Vec<usize>,
-    /// The entry of the batch, and its next trip.
-    entry: usize,
-    trip: usize,
-    /// The outputs of the trips for this entry.
+    sequence: Sequence,
     parts: Vec<Parts>,
-    /// The results for entries of the batch.
-    batched: Vec<Parts>,
 }
 
 impl Running {
-    /// Starts with an entry of the batch; ends after the last one.
-    fn begin(&mut self, context: &Context) -> Result<Step> {
-        if self.entry == self.lengths.len() {
-            let mut results = Values::new();
-            self.batched.resize_with(self.facts.len(), Parts::default);
-            for (parts, fact) in self.batched.drain(..).zip(&self.facts) {
-                results.push(parts.stacked(0, false, fact, context)?.into());
-            }
-            return Ok(Step::Done(results));
-        }
-        self.trip = 0;
-        self.parts = self.outputs.iter().map(|_| Parts::default()).collect();
-        if !self.batch {
-            self.scanned = std::mem::take(&mut self.inputs);
-            let states = std::mem::take(&mut self.initial);
-            return self.next(states, context);
-        }
-        let mut states = self.initial.clone();
-        for state in &mut states {
-            *state = entry(state.tensor()?, 0, self.entry, context)?.into();
-        }
-        self.scanned.clear();
-        for (input, axis, reverse) in &self.inputs {
-            self.scanned.push((entry(input, 0, self.entry, context)?, axis - 1, *reverse));
-        }
-        self.next(states, context)
-    }
-
-    /// Starts the next trip, or ends the entry.
     fn next(&mut self, states: Values, context: &Context) -> Result<Step> {
-        let length = self.lengths.get(self.entry).copied().unwrap_or(0);
-        if self.trip < length {
-            let mut feeds = states;
-            for (input, axis, reverse) in &self.scanned {
-                let at = if *reverse { length - 1 - self.trip } else { self.trip };
-                feeds.push(entry(input, *axis, at, context)?.into());
+        let mut step = self.sequence.next(states, context)?;
+        if let Step::Done(outputs) = &mut step {
+            let trips = &self.sequence.trips;
+            for ((parts, along), fact) in self.parts.drain(..).zip(&trips.outputs).zip(trips.scans()) {
+                outputs.push(parts.stacked(along.axis, along.reverse, fact, context)?.into());
             }
-            self.trip += 1;
-            return Ok(Step::Enter { body: self.body, feeds });
         }
-        let mut results = states;
-        let facts = self.facts.iter().skip(results.len());
-        for ((mut parts, along), fact) in self.parts.drain(..).zip(&self.outputs).zip(facts) {
-            if self.batch {
-                parts.fill_up(self.length, fact, context)?;
-            }
-            results.push(parts.stacked(along.axis, along.reverse, fact, context)?.into());
-        }
-        if !self.batch {
-            return Ok(Step::Done(results));
-        }
-        self.batched.resize_with(results.len(), Parts::default);
-        for (parts, result) in self.batched.iter_mut().zip(results) {
-            parts.push(result, context)?;
-        }
-        self.entry += 1;
-        self.begin(context)
+        Ok(step)
     }
 }
 
 impl Resume for Running {
     fn resume(&mut self, mut results: Values, context: &Context) -> Result<Step> {
-        let scans = results.drain(results.len().saturating_sub(self.parts.len())..);
-        for (parts, value) in self.parts.iter_mut().zip(scans) {
-            parts.push(value, context)?;
-        }
+        keep(&mut self.parts, &mut results, context)?;
         self.next(results, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{body, graph, int, ints, run};
+    use super::*;
+    use crate::ops::testing::tensor;
+
+    /// `last, sums = ` the sums of the entries of `x` along an axis, after each.
+    fn sums(opset: i64, attributes: &[(&str, i64)], start: &Value, x: &Value) -> Result<Vec<Value>> {
+        let trip = graph(
+            "before: float, entry: float",
+            ["after = Add(before, entry)", "each = Identity(after)"],
+            "after, each",
+        );
+        let mut given = vec![body("body", trip), int("num_scan_inputs", 1)];
+        given.extend(attributes.iter().map(|(name, value)| ints(name, &[*value])));
+        run(opset, "last, sums = Scan(start, x)", given, &[("start", start), ("x", x)])
+    }
+
+    #[test]
+    fn axes_and_directions() {
+        let (start, x) = (tensor::<f32>(&[2], [0.0, 10.0]), tensor::<f32>(&[2, 3], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+        let last = tensor::<f32>(&[2], [6.0, 25.0]);
+        let sums = |opset, attributes: &[(&str, i64)]| sums(opset, attributes, &start, &x).unwrap();
+        let (input, output) = ("scan_input_axes", "scan_output_axes");
+        for opset in [9, 11, 16, 25] {
+            let forward = tensor::<f32>(&[3, 2], [1.0, 14.0, 3.0, 19.0, 6.0, 25.0]);
+            assert_eq!(sums(opset, &[(input, 1)]), [last.clone(), forward.clone()], "{opset}");
+            assert_eq!(sums(opset, &[(input, 1), ("scan_input_directions", 0)]), [last.clone(), forward]);
+            let backward = tensor::<f32>(&[3, 2], [3.0, 16.0, 5.0, 21.0, 6.0, 25.0]);
+            assert_eq!(sums(opset, &[(input, 1), ("scan_input_directions", 1)]), [last.clone(), backward]);
+            let turned = tensor::<f32>(&[3, 2], [6.0, 25.0, 3.0, 19.0, 1.0, 14.0]);
+            assert_eq!(sums(opset, &[(input, 1), ("scan_output_directions", 1)]), [last.clone(), turned]);
+            let inner = tensor::<f32>(&[2, 3], [1.0, 3.0, 6.0, 14.0, 19.0, 25.0]);
+            assert_eq!(sums(opset, &[(input, 1), (output, 1)]), [last.clone(), inner.clone()]);
+            assert_eq!(sums(opset, &[(input, -1), (output, -1)]), [last.clone(), inner]);
+        }
+    }
+
+    #[test]
+    fn no_trips() {
+        let (start, x) = (tensor::<f32>(&[2], [0.0, 10.0]), tensor::<f32>(&[2, 0], []));
+        let ran = sums(11, &[("scan_input_axes", 1)], &start, &x).unwrap();
+        assert_eq!(ran, [start, tensor::<f32>(&[0], [])]);
+    }
+
+    #[test]
+    fn several_states_and_sequences_and_what_is_around() {
+        let trip = graph(
+            "a: float, b: float, x: float, y: float",
+            ["c = Add(a, x)", "d = Mul(b, y)", "e = Mul(c, k)"],
+            "c, d, e",
+        );
+        let [one, two, three]: [Value; 3] = [1f32, 2.0, 3.0].map(|value| Tensor::scalar(value).into());
+        let (x, y) = (tensor::<f32>(&[3], [1.0, 2.0, 3.0]), tensor::<f32>(&[3], [5.0, 6.0, 7.0]));
+        let feeds = [("one", &one), ("two", &two), ("xs", &x), ("ys", &y), ("k", &three)];
+        let attributes = |count| vec![body("body", trip.clone()), int("num_scan_inputs", count)];
+        let ran = run(13, "last, product, all = Scan(one, two, xs, ys)", attributes(2), &feeds).unwrap();
+        let want = [Tensor::scalar(7f32).into(), Tensor::scalar(420f32).into(), tensor::<f32>(&[3], [6.0, 12.0, 21.0])];
+        assert_eq!(ran, want);
+        let longer = tensor::<f32>(&[4], [0.0; 4]);
+        let feeds = [("one", &one), ("two", &two), ("xs", &x), ("ys", &longer), ("k", &three)];
+        let error = run(13, "last, product, all = Scan(one, two, xs, ys)", attributes(2), &feeds).unwrap_err();
+        let text = "scan input 3 has 4 entries along axis 0, others have 3: they must be equal";
+        assert!(error.to_string().ends_with(text), "{error}");
+        for count in [0, 5, -1, i64::MIN] {
+            let error = run(13, "last, product, all = Scan(one, two, xs, ys)", attributes(count), &feeds).unwrap_err();
+            let text = format!("num_scan_inputs {count} is out of range: allowed 1..=4");
+            assert!(error.to_string().ends_with(&text), "{error}");
+        }
+    }
+
+    #[test]
+    fn directions_are_0_or_1() {
+        let (start, x) = (tensor::<f32>(&[1], [0.0]), tensor::<f32>(&[2, 1], [1.0, 2.0]));
+        for name in ["scan_input_directions", "scan_output_directions"] {
+            for direction in [2, -1, i64::MAX, i64::MIN] {
+                let error = sums(13, &[(name, direction)], &start, &x).unwrap_err();
+                let text = format!("node #0 (Scan-11): {name}[0] is {direction}: allowed 0 (forward) and 1 (reverse)");
+                assert_eq!((error.kind(), error.to_string()), (Kind::Model, text));
+                let place = error.place();
+                assert_eq!((place.attribute.as_deref(), place.value), (Some(name), Some(direction.into())));
+                assert_eq!(place.position.as_deref(), Some(&[0][..]));
+            }
+        }
+    }
+
+    #[test]
+    fn axes_that_are_not_there() {
+        let (start, x) = (tensor::<f32>(&[1], [0.0]), tensor::<f32>(&[2, 1], [1.0, 2.0]));
+        let fails = |opset, name, axis, text: &str| {
+            let error = sums(opset, &[(name, axis)], &start, &x).unwrap_err();
+            assert!(error.to_string().ends_with(text), "{error}");
+        };
+        fails(
+            11,
+            "scan_input_axes",
+            2,
+            "axis 2 is out of range for \"initial_state_and_scan_inputs\" of shape [2, 1]: allowed -2..=1",
+        );
+        fails(11, "scan_output_axes", -3, "axis -3 is out of range for an output of rank 2: allowed -2..=1");
+        let error = run(
+            11,
+            "last, sums = Scan(start, x)",
+            vec![
+                body("body", graph("a, b", ["c = Add(a, b)", "d = Add(a, b)"], "c, d")),
+                int("num_scan_inputs", 1),
+                ints("scan_input_axes", &[0, 0]),
+            ],
+            &[("start", &start), ("x", &x)],
+        );
+        assert!(error.unwrap_err().to_string().ends_with("scan_input_axes has 2 entries: 1 are needed"));
     }
 }

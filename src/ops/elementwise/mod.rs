@@ -158,7 +158,7 @@ fn align(node: &Node<'_>) -> Result<Align> {
     Ok(match node.version() {
         7.. => Align::Last,
         _ if node.int("broadcast")? == 0 => Align::EqualOrScalar,
-        _ => Align::At(node.attribute("axis").map(|_| node.int("axis")).transpose()?),
+        _ => Align::At(node.attribute("axis").map(|_| node.axis("axis", 7)).transpose()?),
     })
 }
 

@@ -14,9 +14,11 @@ struct OneHot {
     negative: bool,
 }
 
-/// Negative indices count from the end as of version 11. Before, they are out of range.
+/// Negative indices count from the end as of version 11. Before, they are out of range, and of negative axes the text has
+/// -1 only.
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(OneHot { axis: node.int("axis")?, negative: node.version() >= 11 }))
+    let axis = if node.int("axis")? == -1 { -1 } else { node.axis("axis", 11)? };
+    Ok(Box::new(OneHot { axis, negative: node.version() >= 11 }))
 }
 
 impl Operator for OneHot {

@@ -10,18 +10,17 @@ pub(super) const CONCAT: Implementation =
 #[derive(Debug)]
 struct Concat {
     axis: i64,
-    negative: bool,
 }
 
-/// In version 1 the axis is 1 by default. Negative axes came with version 11.
+/// In version 1 the axis is 1 by default.
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let axis = if node.attribute("axis").is_none() && node.version() == 1 { 1 } else { node.int("axis")? };
-    Ok(Box::new(Concat { axis, negative: node.version() >= 11 }))
+    let axis = if node.attribute("axis").is_none() && node.version() == 1 { 1 } else { node.axis("axis", 11)? };
+    Ok(Box::new(Concat { axis }))
 }
 
 impl Operator for Concat {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        let axis = call.axis_if(0, self.axis, self.negative)?;
+        let axis = call.axis(0, self.axis)?;
         let inputs = (0..call.input_count()).map(|k| call.tensor(k)).collect::<Result<SmallVec<[&Tensor; 4]>>>()?;
         let size = joined_size(&inputs, Some(axis.at), "input", "inputs")?;
         let shape = axis.replaced_in(call.tensor(0)?.shape(), &[size]);
@@ -100,10 +99,13 @@ mod tests {
             .fails("dimension 0 of input 2 is 3, and of input 0 2: off the axis 1 they must be equal");
         run("Concat", 13, [int("axis", 0)], [&data, &tensor(&[1], [1i8])]).fails("input 1 has rank 1");
         run("Concat", 13, [int("axis", 2)], [&data]).fails("axis 2 is out of range");
-        run("Concat", 4, [int("axis", -1)], [&data, &data]).fails("of shape [2, 1]: allowed 0..=1");
+        run("Concat", 4, [int("axis", -3)], [&data, &data]).fails("of shape [2, 1]: allowed -2..=1");
         run("Concat", 13, [int("axis", 0)], [&tensor(&[], [1i8])]).fails("is a scalar");
-        let huge = tensor(&[1 << 63, 0], Vec::<i8>::new());
-        let error = run("Concat", 13, [int("axis", 0)], [&huge, &huge]).fails("too many");
-        assert_eq!(error.kind(), Kind::Input);
+        // The sum of two sizes, and of three, which is more than can be counted.
+        let huge = tensor(&[isize::MAX as usize, 0], Vec::<i8>::new());
+        let error = run("Concat", 13, [int("axis", 0)], [&huge, &huge])
+            .fails("has a dimension that is too large: allowed 0..=");
+        assert_eq!((error.kind(), error.place().axis), (Kind::Input, Some(0)));
+        run("Concat", 13, [int("axis", 0)], [&huge, &huge, &huge]).fails("add up to too many");
     }
 }

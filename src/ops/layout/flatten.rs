@@ -70,5 +70,10 @@ mod tests {
         run("Flatten", 9, [int("axis", -1)], [&data])
             .fails("axis -1 is out of range for \"input\" of shape [1, 2]: allowed 0..=2");
         run("Flatten", 25, [int("axis", 3)], [&data]).fails("allowed -2..=2");
+        // Rows of nothing, but more than a dimension counts.
+        let long = 1 << (usize::BITS / 2 + 8);
+        let nothing = tensor(&[long, long, 0], Vec::<f32>::new());
+        run("Flatten", 13, [int("axis", 1)], [&nothing]).gives(tensor(&[long, 0], Vec::<f32>::new()));
+        run("Flatten", 13, [int("axis", 2)], [&nothing]).fails("has a dimension that is too large: allowed 0..=");
     }
 }

@@ -12,6 +12,9 @@ pub(super) const PAD: Implementation = Implementation {
 };
 
 /// `output[i, ..] = data[i - begin, ..]` for each of `axes`, and outside of `data` what `fill` says
+///
+/// A negative pad removes entries: first those of `data`, which are then not repeated, and then what the other pad adds.
+/// Where no entry of `data` stays, only constants can be added.
 #[derive(Debug)]
 struct Pad {
     fill: Fill,
@@ -70,12 +73,18 @@ impl Pad {
             // Negative pads remove entries.
             let removed = pads.map(|pad| usize::try_from(pad.min(0).unsigned_abs()).unwrap_or(usize::MAX));
             let added = pads.map(|pad| usize::try_from(pad.max(0)).unwrap_or(usize::MAX));
-            let left = removed.iter().try_fold(size, |size, removed| size.checked_sub(*removed));
-            let left = left.ok_or_else(|| fault("remove more than there is".to_string()))?;
-            if left == 0 && added != [0, 0] && self.fill != Fill::Constant {
-                return Err(fault("add entries, but there are none that these could repeat".to_string()));
+            let total = size as i128 + i128::from(begin) + i128::from(end);
+            if total < 0 {
+                return Err(fault("remove more than there is".to_string()));
             }
-            *map = padded(removed[0], left, added, self.fill)?;
+            *map = match removed.iter().try_fold(size, |size, removed| size.checked_sub(*removed)) {
+                Some(0) | None if total > 0 && self.fill != Fill::Constant => {
+                    return Err(fault("add entries, but there are none that these could repeat".to_string()));
+                }
+                Some(left) => padded(removed[0], left, added, self.fill)?,
+                // Of what is added at one end, the other removes a part.
+                None => padded(0, 0, [usize::try_from(total).unwrap_or(usize::MAX), 0], self.fill)?,
+            };
         }
         Ok(maps)
     }
@@ -177,6 +186,24 @@ mod tests {
         padded("constant", &[-1, -1], &[2]);
         padded("constant", &[-3, 2], &[0, 0]);
         padded("reflect", &[-1, -2], &[]);
+        // Nor is what is added, if more is removed than there is.
+        padded("constant", &[4, -5], &[0, 0]);
+        padded("constant", &[-5, 4], &[0, 0]);
+        padded("constant", &[i64::MAX, -i64::MAX], &[0, 0, 0]);
+        for (begin, end) in [(1, -4), (-4, 1), (i64::MAX - 2, i64::MIN)] {
+            for mode in ["constant", "edge", "reflect", "wrap"] {
+                padded(mode, &[begin, end], &[]);
+            }
+        }
+        let two = tensor(&[2], [1i8, 2]);
+        run("Pad", 18, [], [&two, &list(&[1, -3])]).gives(tensor(&[0], Vec::<i8>::new()));
+        run("Pad", 18, [], [&two, &list(&[3, -4]), &tensor(&[], [9i8])]).gives(tensor(&[1], [9i8]));
+        let attribute = [("pads", Attribute::Ints(vec![3, -4])), ("value", Attribute::Float(0.5))];
+        run("Pad", 2, attribute, [&tensor(&[2], [1f32, 2.0])]).gives(tensor(&[1], [0.5f32]));
+        let none = tensor(&[0], Vec::<i8>::new());
+        run("Pad", 18, mode("edge"), [&none, &list(&[-1, 1])]).gives(&none);
+        run("Pad", 18, [], [&none, &list(&[-1, 1])]).gives(&none);
+        run("Pad", 18, [], [&none, &list(&[3, -1])]).gives(tensor(&[2], [0i8; 2]));
         let one = tensor(&[1], [7i8]);
         run("Pad", 19, mode("reflect"), [&one, &list(&[1, 1])]).gives(tensor(&[3], [7i8; 3]));
     }
@@ -205,13 +232,17 @@ mod tests {
         let fails = |pads: &[i64], text: &str| run("Pad", 13, [], [&data(), &list(pads)]).fails(text);
         fails(&[0, 1, 2], "there are 3 pads: 2 axes take one at each end");
         fails(&[0, -1, 0, -2], "the pads -1 and -2 of axis 1, which has 2 entries, remove more than there is");
-        fails(&[0, i64::MIN, 0, i64::MAX], "remove more than there is");
+        fails(&[0, i64::MIN, 0, i64::MAX - 2], "remove more than there is");
         fails(&[i64::MAX, 0, 0, 0], "more bytes than can be counted");
         assert_eq!(fails(&[1 << 62, 0, 1 << 62, 0], "more bytes than can be counted").kind(), Kind::Input);
         fails(&[i64::MAX, 0, i64::MAX, 0], "too many");
         assert_eq!(fails(&[1 << 40, 0, 0, 0], "tensor_bytes").kind(), Kind::Limit);
         let empty = tensor(&[0], Vec::<i8>::new());
         run("Pad", 19, mode("wrap"), [&empty, &list(&[1, 0])]).fails("there are none that these could repeat");
+        run("Pad", 19, mode("edge"), [&tensor(&[2], [1i8, 2]), &list(&[3, -4])]).fails(
+            "the pads 3 and -4 of axis 0, which has 2 entries, add entries, but there are none that these could",
+        );
+        fails(&[1, 0, -5, 0], "the pads 1 and -5 of axis 0, which has 3 entries, remove more than there is");
         run("Pad", 18, mode("wrap"), [&data(), &list(&[0; 4])])
             .fails("mode is \"wrap\": allowed constant, reflect, edge");
         run("Pad", 13, [], [&data(), &list(&[1; 4]), &tensor(&[2], [0f32; 2])]).fails("has 2 elements: one is needed");

@@ -21,7 +21,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let halves = [DType::Float16, DType::Bfloat16];
     let half = node.input_type(0).and_then(ValueType::dtype).is_some_and(|dtype| halves.contains(&dtype));
     if half && node.version() >= 27 && node.int("stash_type")? != i64::from(DType::Float.code()) {
-        let text = format!("stash_type is {}: only 1 (float) is supported", node.int("stash_type")?);
+        let text = format!("stash_type is {}: only 1 (float32) is supported", node.int("stash_type")?);
         return Err(Error::unsupported(text).attribute("stash_type"));
     }
     Ok(Box::new(Range))
@@ -162,7 +162,7 @@ mod tests {
         run("Range", 11, [], [&i(0), &i(1 << 62), &i(1)]).fails("more bytes than can be counted");
         run("Range", 11, [], [&i(0), &i(1 << 40), &i(1)]).fails("tensor_bytes");
         let h = tensor(&[], [f16::ONE]);
-        let error = run("Range", 27, [int("stash_type", 10)], [&h, &h, &h]).fails("only 1 (float) is supported");
+        let error = run("Range", 27, [int("stash_type", 10)], [&h, &h, &h]).fails("only 1 (float32) is supported");
         assert_eq!(error.kind(), Kind::Unsupported);
     }
 }

@@ -12,7 +12,6 @@ pub(super) const SLICE: Implementation =
 struct Slice {
     /// In version 1 the ranges are attributes, without steps.
     attributes: Option<Ranges>,
-    negative: bool,
 }
 
 /// Lists with an item for each axis.
@@ -26,11 +25,12 @@ struct Ranges {
 
 type List = SmallVec<[i64; 6]>;
 
-/// Negative axes came with version 11.
+/// The texts before version 11 don't say whether axes may be negative.
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let mut slice = Slice { attributes: None, negative: node.version() >= 11 };
+    let mut slice = Slice { attributes: None };
+    node.note_constant_axes(3, 11);
     if node.version() < 10 {
-        let axes = node.attribute("axes").map(|_| node.ints("axes")).transpose()?;
+        let axes = node.axes("axes", 11)?;
         let (starts, ends, axes) = (node.ints("starts")?.into(), node.ints("ends")?.into(), axes.map(List::from));
         slice.attributes = Some(Ranges { starts, ends, axes, steps: None });
     }
@@ -55,12 +55,7 @@ impl Ranges {
     }
 
     /// Calls `each` with the axis, start, end and step of each range.
-    fn each(
-        &self,
-        rank: usize,
-        negative: bool,
-        mut each: impl FnMut(usize, i64, i64, i64) -> Result<()>,
-    ) -> Result<()> {
+    fn each(&self, rank: usize, mut each: impl FnMut(usize, i64, i64, i64) -> Result<()>) -> Result<()> {
         let count = self.starts.len();
         let lists = [("ends", Some(&self.ends)), ("axes", self.axes.as_ref()), ("steps", self.steps.as_ref())];
         for (name, list) in lists {
@@ -72,7 +67,7 @@ impl Ranges {
         }
         let first: List = (0..count as i64).collect();
         let axes = self.axes.as_ref().unwrap_or(&first);
-        let axes = places(axes, rank, negative, |text| Error::input(text).parameter("axes"))?;
+        let axes = places(axes, rank, true, |text| Error::input(text).parameter("axes"))?;
         let steps = self.steps.iter().flatten().copied().chain(std::iter::repeat(1));
         for (k, (((&axis, &start), &end), step)) in axes.iter().zip(&self.starts).zip(&self.ends).zip(steps).enumerate()
         {
@@ -106,7 +101,7 @@ impl Operator for Slice {
         let mut maps: Maps = data.shape().iter().map(|size| whole(*size)).collect();
         let (rank, given) = (maps.len(), self.attributes.is_none().then(|| Ranges::of(call, data.rank())).transpose()?);
         let ranges = self.attributes.as_ref().or(given.as_ref()).ok_or_else(|| Error::bug("Slice has no ranges"))?;
-        ranges.each(rank, self.negative, |axis, start, end, step| {
+        ranges.each(rank, |axis, start, end, step| {
             if let Some(map) = maps.get_mut(axis) {
                 *map = range(map.0, start, end, step);
             }
@@ -126,7 +121,7 @@ impl Operator for Slice {
         let Some(ranges) = self.attributes.as_ref().or(given.as_ref()) else {
             return Ok(vec![Fact::default().with_dims(vec![Dim::Unknown; dims.len()])]);
         };
-        ranges.each(data.len(), self.negative, |axis, start, end, step| {
+        ranges.each(data.len(), |axis, start, end, step| {
             if let Some(dim) = dims.get_mut(axis) {
                 *dim = match dim {
                     Dim::Fixed(size) => Dim::Fixed(range(*size, start, end, step).0),
@@ -219,7 +214,7 @@ mod tests {
         let axes = |axes: &[i64]| run("Slice", 13, [], [&data(), &one, &one, &list(axes)]);
         axes(&[2]).fails("axis 2 is out of range: allowed -2..=1");
         axes(&[0, 1]).fails("\"axes\" has 2 values, and \"starts\" 1");
-        run("Slice", 10, [], [&data(), &one, &one, &list(&[-1])]).fails("axis -1 is out of range: allowed 0..=1");
+        run("Slice", 10, [], [&data(), &one, &one, &list(&[-3])]).fails("axis -3 is out of range: allowed -2..=1");
         run("Slice", 13, [], [&data(), &one, &one, &list(&[0]), &list(&[0])]).fails("steps[0] = 0 is not allowed");
         run("Slice", 13, [], [&data(), &list(&[0, 0]), &one]).fails("\"ends\" has 1 values, and \"starts\" 2");
         run("Slice", 13, [], [&data(), &list(&[0; 9]), &list(&[0; 9])]).fails("\"starts\" has 9 values");

@@ -10,7 +10,6 @@ pub(super) const SPLIT: Implementation =
 #[derive(Debug)]
 struct Split {
     axis: i64,
-    negative: bool,
     sizes: Sizes,
 }
 
@@ -27,10 +26,9 @@ enum Sizes {
 }
 
 /// The sizes are an attribute up to version 11, or in version 1 an input; an input from version 13 on, beside which
-/// version 18 has `num_outputs`. Negative axes came with version 11, but version 2 is silent and official cases of it have
-/// one. Version 1 says of no axis what it is by default: as later, 0.
+/// version 18 has `num_outputs`. Version 1 doesn't say what the axis is by default: 0, as later.
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let axis = if node.attribute("axis").is_some() { node.int("axis")? } else { 0 };
+    let axis = if node.attribute("axis").is_some() { node.axis("axis", 11)? } else { 0 };
     let sizes = if node.version() >= 18 {
         match node.attribute("num_outputs") {
             Some(_) => Sizes::Nearly(node.int("num_outputs")?),
@@ -41,7 +39,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     } else {
         Sizes::Equal
     };
-    Ok(Box::new(Split { axis, negative: node.version() >= 2, sizes }))
+    Ok(Box::new(Split { axis, sizes }))
 }
 
 type Parts = SmallVec<[usize; 4]>;
@@ -113,7 +111,7 @@ fn listed(list: &[i64], count: usize, axis: &Axis) -> Result<Parts> {
 
 impl Operator for Split {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        let axis = call.axis_if(0, self.axis, self.negative)?;
+        let axis = call.axis(0, self.axis)?;
         let parts = self.parts(call, &axis)?;
         if parts.len() == 1 {
             return Ok(smallvec![call.taken(0)?]);
@@ -199,7 +197,7 @@ mod tests {
         run_for(3, "Split", 13, [int("axis", 1)], [&data()]).fails("4 entries along axis 1 make no 3 equal parts");
         run_for(2, "Split", 1, [], [&data(), &tensor(&[2], [0.5f32, 1.5])])
             .fails("split[0] = 0.5 is not a whole number");
-        run_for(2, "Split", 1, [int("axis", -1)], [&data()]).fails("allowed 0..=1");
+        run_for(2, "Split", 1, [int("axis", -3)], [&data()]).fails("allowed -2..=1");
         let seven = tensor(&[7], [0i8; 7]);
         run_for(5, "Split", 18, [int("num_outputs", 5)], [&seven]).fails("make no 5 parts of 2");
         run_for(2, "Split", 18, [int("num_outputs", 3)], [&seven]).fails("num_outputs is 3, but there are 2 outputs");

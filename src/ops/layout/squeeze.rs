@@ -13,7 +13,7 @@ struct Squeeze {
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(Squeeze { axes: Axes::of(node, 13)? }))
+    Ok(Box::new(Squeeze { axes: Axes::unsigned_at_first(node, 13)? }))
 }
 
 impl Operator for Squeeze {

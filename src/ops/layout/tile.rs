@@ -15,6 +15,7 @@ struct Tile {
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    node.note_constant_axes(2, 6);
     Ok(Box::new(Tile { one_axis: node.version() < 6 }))
 }
 
@@ -23,7 +24,7 @@ impl Tile {
     fn repeats(&self, call: &Call<'_>, rank: usize) -> Result<SmallVec<[i64; 6]>> {
         if self.one_axis {
             let (tiles, axis) = (one(call, 1)?, one(call, 2)?);
-            let axis = call.axis_if(0, axis, false).map_err(|error| error.with_kind(Kind::Input))?;
+            let axis = call.axis(0, axis).map_err(|error| error.with_kind(Kind::Input))?;
             return Ok((0..rank).map(|at| if at == axis.at { tiles } else { 1 }).collect());
         }
         let repeats = call.list(1)?;
@@ -115,7 +116,7 @@ mod tests {
         run("Tile", 13, [], [&wide, &repeats(&[1 << 62])])
             .fails("repeats[0] = 4611686018427387904 is too many repeats");
         let (floats, one) = (tensor(&[1], [1f32]), tensor(&[1], [1f32]));
-        run("Tile", 1, [], [&floats, &one, &tensor(&[1], [-1f32])]).fails("axis -1 is out of range");
+        run("Tile", 1, [], [&floats, &one, &tensor(&[1], [-2f32])]).fails("axis -2 is out of range");
         run("Tile", 1, [], [&floats, &tensor(&[1], [0.5f32]), &one]).fails("tiles[0] = 0.5 is not a whole number");
         run("Tile", 1, [], [&floats, &tensor(&[0], Vec::<f32>::new()), &one]).fails("\"tiles\" is empty");
     }

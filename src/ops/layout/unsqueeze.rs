@@ -13,7 +13,7 @@ struct Unsqueeze {
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(Unsqueeze { axes: Axes::of(node, 13)? }))
+    Ok(Box::new(Unsqueeze { axes: Axes::unsigned_at_first(node, 13)? }))
 }
 
 impl Operator for Unsqueeze {

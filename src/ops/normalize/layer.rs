@@ -162,7 +162,7 @@ mod tests {
     fn refusals() {
         let (x, scale) = (tensor(&[2], [1f32, 2.0]), tensor(&[2], [1f32, 2.0]));
         run("LayerNormalization", 17, [int("stash_type", 7)], [&x, &scale])
-            .fails("stash_type 7 is no type to compute with: allowed 1 (float), 16 (bfloat16)");
+            .fails("stash_type 7 is no type to compute with: allowed 1 (float32), 16 (bfloat16)");
         run("RMSNormalization", 23, [int("axis", 1)], [&x, &scale]).fails("axis 1 is out of range");
     }
 }

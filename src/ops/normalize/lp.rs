@@ -13,13 +13,15 @@ struct LpNormalization {
     norm: lanes::LpNormalize,
 }
 
+/// Of negative axes the text has -1 only.
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let first = match node.int("p")? {
         1 => true,
         2 => false,
         p => return Err(Error::model(format!("p {p} is not supported: allowed 1, 2")).attribute("p").value(p)),
     };
-    Ok(Box::new(LpNormalization { axis: node.int("axis")?, norm: lanes::LpNormalize { first } }))
+    let axis = if node.int("axis")? == -1 { -1 } else { node.axis("axis", i64::MAX)? };
+    Ok(Box::new(LpNormalization { axis, norm: lanes::LpNormalize { first } }))
 }
 
 impl Operator for LpNormalization {

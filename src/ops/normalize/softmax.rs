@@ -28,7 +28,7 @@ struct Softmax<F> {
 impl<F: FloatMap> Softmax<F> {
     /// Up to version 11 the input counts as a matrix, whose rows are normalized.
     fn of(node: &Node<'_>, function: F) -> Result<Softmax<F>> {
-        Ok(Softmax { axis: node.int("axis")?, to_the_end: node.version() < 13, function })
+        Ok(Softmax { axis: node.axis("axis", 11)?, to_the_end: node.version() < 13, function })
     }
 }
 

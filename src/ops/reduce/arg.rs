@@ -18,13 +18,9 @@ struct IndexOf<R> {
     index: lanes::IndexOf<R>,
 }
 
-/// Negative axes came with version 11, and the greatest `i` as an option with version 12.
+/// The greatest `i` came as an option with version 12.
 fn load<R: lanes::ReductionOfAll>(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let axis = node.int("axis")?;
-    if axis < 0 && node.version() < 11 {
-        let error = Error::model(format!("axis {axis} is negative, which is allowed from version 11 on only"));
-        return Err(error.attribute("axis").axis(axis).value(axis));
-    }
+    let axis = node.axis("axis", 11)?;
     let last = node.version() >= 12 && node.int("select_last_index")? != 0;
     let index = lanes::IndexOf { last, reduction: R::default() };
     Ok(Box::new(IndexOf::<R> { axis, keepdims: node.int("keepdims")? != 0, index }))
@@ -96,7 +92,6 @@ mod tests {
         run("ArgMax", 13, [int("axis", 1)], [&empty]).fails("axis 1 of \"data\" has size 0");
         run("ArgMax", 13, [int("axis", 0)], [&empty]).gives(tensor(&[1, 0], Vec::<i64>::new()));
         let data = tensor(&[2], [1f32, 2.0]);
-        run("ArgMax", 1, [int("axis", -1)], [&data]).fails("axis -1 is negative, which is allowed from version 11 on");
         run("ArgMax", 13, [int("axis", 1)], [&data]).fails("axis 1 is out of range for \"data\" of shape [2]");
         run("ArgMin", 13, [], [&tensor(&[], [1f32])]).fails("is a scalar");
     }

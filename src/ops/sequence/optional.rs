@@ -68,7 +68,7 @@ mod tests {
         run("Optional", 15, [], []).fails("neither \"input\" nor the attribute \"type\" is given");
         let error = run("Optional", 15, [of(DType::Int8)], [&value]).fails("type is int8, but \"input\" is float");
         assert_eq!(error.kind(), Kind::Model);
-        run("Optional", 15, [of(floats.optional())], []).fails("asks for optional(optional(seq(float)))");
+        run("Optional", 15, [of(floats.optional())], []).fails("asks for optional(optional(seq(float32)))");
         run("Optional", 15, [of(DType::Bfloat16)], []).fails("asks for optional(bfloat16)");
         run("Optional", 28, [of(DType::Bfloat16)], []).gives(Optional::none(DType::Bfloat16.into()));
     }

@@ -88,7 +88,7 @@ pub(super) fn softmax_precision(node: &Node<'_>) -> Result<Option<DType>> {
     match allowed.into_iter().find(|dtype| i64::from(dtype.code()) == given) {
         Some(dtype) => Ok(Some(dtype)),
         None => {
-            let text = format!("{name} is {given}: allowed 1 (float), 10 (float16), 11 (double), 16 (bfloat16)");
+            let text = format!("{name} is {given}: allowed 1 (float32), 10 (float16), 11 (float64), 16 (bfloat16)");
             Err(Error::model(text).attribute(name).value(given))
         }
     }
