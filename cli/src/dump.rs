@@ -89,9 +89,11 @@ impl<'a> Dump<'a> {
                 operator: node.operator.to_string(),
                 depth,
             };
-            self.index
-                .add(self.count == 0, &entry)
-                .map_err(|error| bounded::error(&self.folder.join(INDEX).to_string_lossy(), error))?;
+            self.index.add(self.count == 0, &entry).map_err(|error| {
+                // The folder has no value that isn't listed.
+                let _ = std::fs::remove_file(&path);
+                bounded::error(&self.folder.join(INDEX).to_string_lossy(), error)
+            })?;
             self.count += 1;
         }
         Ok(())
@@ -127,7 +129,9 @@ impl List {
 
     fn add(&mut self, first: bool, entry: &Entry) -> io::Result<()> {
         let comma = if first { "" } else { "," };
-        self.put(&format!("{comma}\n{}", serde_json::to_string(entry)?), RUNNING)
+        let more = format!("{comma}\n{}", serde_json::to_string(entry)?);
+        bounded::count(more.len())?;
+        self.put(&more, RUNNING)
     }
 
     fn end(&mut self, why: Option<&str>) -> io::Result<()> {
@@ -137,7 +141,6 @@ impl List {
     }
 
     fn put(&mut self, more: &str, end: &str) -> io::Result<()> {
-        bounded::count(more.len())?;
         let bytes = (more.len() + end.len() + 1) as u64;
         // A shorter end leaves nothing of the last one.
         let padding = " ".repeat(usize::try_from(self.len.saturating_sub(self.at + bytes)).unwrap_or(0));
