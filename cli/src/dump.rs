@@ -123,7 +123,8 @@ const RUNNING: &str = "\n],\n\"complete\": false,\n\"ended\": \"interrupted\"}";
 impl List {
     fn new(path: &Path) -> io::Result<List> {
         let mut list = List { file: File::create_new(path)?, at: 0, len: 0 };
-        list.put("{\"values\": [", RUNNING)?;
+        // Without room for the list there is no dump.
+        list.put("{\"values\": [", RUNNING).inspect_err(|_| _ = std::fs::remove_file(path))?;
         Ok(list)
     }
 

@@ -25,7 +25,7 @@ impl Progress {
             let draw = move || {
                 thread::sleep(DELAY);
                 bar.upgrade().inspect(|bar| bar.set_draw_target(ProgressDrawTarget::stderr()));
-                while let Some(bar) = bar.upgrade() {
+                while let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) {
                     bar.tick();
                     drop(bar);
                     thread::sleep(TICK);

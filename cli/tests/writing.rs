@@ -100,7 +100,7 @@ fn writing_takes_no_memory() {
     let model = bench.text("model.onnx");
     for (file, size) in [("y.pb", 1 << 26), ("y.json", 1 << 26), ("y.npz", 1 << 28)] {
         let path = bench.text(file);
-        let ran = in_shell("ulimit -v 49152;", "", &["run", &model, "--threads", "1", "-o", &path]);
+        let ran = in_shell("ulimit -v 65536;", "", &["run", &model, "--threads", "1", "-o", &path]);
         assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{file}");
         assert!(fs::metadata(&path).unwrap().len() > size, "{file}");
         fs::remove_file(path).unwrap();
