@@ -118,7 +118,7 @@ struct List {
 }
 
 /// The end of the list while the run goes on.
-const RUNNING: &str = "\n],\n\"complete\": false,\n\"ended\": \"interrupted\"}";
+const RUNNING: &str = "\n],\n\"complete\": false,\n\"ended\": \"it was interrupted\"}";
 
 impl List {
     fn new(path: &Path) -> io::Result<List> {
@@ -263,7 +263,7 @@ mod tests {
         let x = Value::from(Tensor::scalar(1f32));
         for count in 0..3 {
             assert_eq!(list()["values"].as_array().unwrap().len(), count);
-            assert_eq!((&list()["complete"], &list()["ended"]), (&false.into(), &"interrupted".into()));
+            assert_eq!((&list()["complete"], &list()["ended"]), (&false.into(), &"it was interrupted".into()));
             dump.add(node, 0, &[("\u{1b}/..", &x)]).unwrap();
         }
         assert_eq!(list()["values"][2]["file"], "00002-%1B%2F...npy");

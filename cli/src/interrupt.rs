@@ -52,7 +52,7 @@ pub(crate) fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
 }
 
 /// Removes the temporary files.
-pub(crate) fn clean() {
+fn clean() {
     for name in temporary().drain(..) {
         let _ = std::fs::remove_file(name);
     }

@@ -168,7 +168,7 @@ fn departures() -> String {
 fn limits() -> String {
     format!(
         "Set a limit on the cost of loading and running. VALUE may end with K, M, G or T (2^10, 2^20, ..)\n\n\
-        Limits: {}: bytes written in files and as JSON, 64G by default",
+        Limits: {} (bytes written in files and as JSON, 64G by default)",
         limit_names()
     )
 }

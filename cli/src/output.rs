@@ -224,17 +224,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interruption_leaves_no_file() {
-        let (folder, cancel) = (tempfile::tempdir().unwrap(), Cancel::new());
-        let files = ["a.pb", "b.pb"]
-            .map(|name| beside(&folder.path().join(name), &cancel, |to| Ok(to.write_all(b"content")?)).unwrap());
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
-        interrupt::clean();
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        drop(files);
-    }
-
-    #[test]
     #[cfg(target_pointer_width = "64")]
     fn a_tensor_beyond_protobuf_has_another_format() {
         for (dtype, instead) in [(onnxref::DType::Uint8, ".npy or .npz"), (onnxref::DType::Float8e5m2, ".json")] {

@@ -82,14 +82,15 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
         Err(Error::new(Kind::Cancelled, "the run was stopped after a node"))
     });
     if let Some(dump) = dump {
-        let why = match &ran {
-            Err(_) if stopped.is_some() => Some("--until".to_string()),
-            ran => ran.as_ref().err().map(|error| format!("{error:#}")),
-        };
-        let ended = dump.end(why.as_deref());
-        // The run's own error says more than that of its dump.
-        let count = if ran.is_err() && stopped.is_none() { ended.ok() } else { Some(ended?) };
-        count.into_iter().for_each(|count| print::note(&format!("{count} values were dumped")));
+        let failed = ran.as_ref().err().filter(|_| stopped.is_none()).map(|error| format!("{error:#}"));
+        let until = stopped.as_ref().map(|_| "it was stopped by --until");
+        match dump.end(failed.as_deref().or(until)) {
+            Ok(1) => print::note("1 value was dumped"),
+            Ok(count) => print::note(&format!("{count} values were dumped")),
+            Err(failure) if failed.is_none() => return Err(failure),
+            // The run's own error says more.
+            Err(_) => {}
+        }
     }
     let outputs = match (ran, until) {
         (Err(_), _) if stopped.is_some() => Outputs::default(),

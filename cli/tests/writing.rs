@@ -155,7 +155,7 @@ fn the_dump_of_a_run_that_fails_says_why() {
         |folder: &str, more: &[&str]| bench.run(&[&["-i", "x=[1, 2]", "--dump", &bench.text(folder)], more].concat());
     let ran = run("failed", &["-i", "indices=[5]"]);
     let why = "node #1 (Gather-13): indices[0] = 5 is out of range for axis 0 of \"data\", which has 2 entries: allowed -2..=1";
-    check(ran, 4, "", &format!("note: 1 values were dumped\nerror: {why}\n"));
+    check(ran, 4, "", &format!("note: 1 value was dumped\nerror: {why}\n"));
     assert_eq!(names(&bench, "failed"), ["00000-a.npy", "index.json"]);
     let list = index(&bench, "failed");
     assert_eq!(
@@ -175,7 +175,7 @@ fn the_dump_of_a_run_that_fails_says_why() {
     assert_eq!(run("until", &["-i", "indices=[1]", "--until", "a"]).code, Some(0));
     assert_eq!(
         (&index(&bench, "until")["complete"], &index(&bench, "until")["ended"]),
-        (&json!(false), &json!("--until"))
+        (&json!(false), &json!("it was stopped by --until"))
     );
     assert_eq!(names(&bench, "until"), ["00000-a.npy", "index.json"]);
     // The second value is too much, or its place in the list.
@@ -183,7 +183,7 @@ fn the_dump_of_a_run_that_fails_says_why() {
         let folder = format!("limit {limit}");
         let ran = run(&folder, &["-i", "indices=[1]", "--limit", &format!("output_bytes={limit}")]);
         let why = format!("{}/{place}: more than {limit} bytes would be written", bench.text(&folder));
-        check(ran, 4, "", &format!("note: 1 values were dumped\nerror: {why} {RAISE}\n"));
+        check(ran, 4, "", &format!("note: 1 value was dumped\nerror: {why} {RAISE}\n"));
         assert_eq!(names(&bench, &folder), ["00000-a.npy", "index.json"]);
         assert_eq!(index(&bench, &folder)["ended"], why);
     }
@@ -226,7 +226,7 @@ fn the_dump_of_a_run_that_is_ended_is_readable() {
         let status = child.wait().unwrap();
         assert_eq!(status.code().or(status.signal()), Some(ended));
         let list = index(&bench, signal);
-        assert_eq!((&list["complete"], &list["ended"]), (&json!(false), &json!("interrupted")));
+        assert_eq!((&list["complete"], &list["ended"]), (&json!(false), &json!("it was interrupted")));
         for value in list["values"].as_array().unwrap() {
             let file = fs::read(bench.path(signal).join(value["file"].as_str().unwrap())).unwrap();
             let elements: usize =
@@ -236,6 +236,29 @@ fn the_dump_of_a_run_that_is_ended_is_readable() {
         if signal == "INT" {
             assert!(!names(&bench, signal).iter().any(|name| name.starts_with(".onnxref-")));
         }
+    }
+}
+
+/// An interruption ends the writing of a large file at once, and leaves nothing of it.
+#[test]
+#[cfg(unix)]
+fn an_interruption_while_a_file_is_written() {
+    let bench = expanding(1 << 20);
+    for signal in ["INT", "TERM"] {
+        let mut program = Command::new(PROGRAM);
+        program.args(["run", &bench.text("model.onnx"), "-o", &bench.text("y.json")]);
+        let mut child = program.stderr(Stdio::piped()).spawn().unwrap();
+        let start = Instant::now();
+        let is_large = |name: &String| fs::metadata(bench.path(name)).is_ok_and(|file| file.len() > 1 << 22);
+        while !bench.files().iter().any(is_large) {
+            assert!(start.elapsed() < Duration::from_secs(60) && child.try_wait().unwrap().is_none());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(
+            Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status().unwrap().success()
+        );
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        assert_eq!(bench.files(), Vec::<String>::new());
     }
 }
 
@@ -256,7 +279,7 @@ fn a_file_may_be_too_large_for_the_system() {
     let folder = bench.text("dump");
     let ran = in_shell("ulimit -f 8;", "", &["run", &model, "-i", &x_pb, "--dump", &folder]);
     let why = format!("{folder}/00001-y.npy: File too large (os error 27)");
-    check(ran, 4, "", &format!("note: 1 values were dumped\nerror: {why}\n"));
+    check(ran, 4, "", &format!("note: 1 value was dumped\nerror: {why}\n"));
     assert_eq!(names(&bench, "dump"), ["00000-s.npy", "index.json"]);
     assert_eq!(index(&bench, "dump")["ended"], why);
 }
