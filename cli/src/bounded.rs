@@ -113,6 +113,16 @@ pub(crate) enum Unwritten {
     Failed(io::Error),
 }
 
+impl Unwritten {
+    /// Changes the text of a value that doesn't fit.
+    pub(crate) fn if_unfit(self, change: impl FnOnce(String) -> String) -> Unwritten {
+        match self {
+            Unwritten::Unfit(why) => Unwritten::Unfit(change(why)),
+            failed => failed,
+        }
+    }
+}
+
 impl From<io::Error> for Unwritten {
     fn from(error: io::Error) -> Unwritten {
         Unwritten::Failed(error)

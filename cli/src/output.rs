@@ -4,7 +4,7 @@ use crate::bounded::{self, Bounded, Unwritten};
 use crate::failure::Failure;
 use crate::value::{Named, split};
 use crate::{interrupt, npy, npz, print};
-use onnxref::{Cancel, Kind, Model, Outputs, Tensor, Value, quote};
+use onnxref::{Cancel, Model, Outputs, Tensor, Value, quote};
 use onnxref_view::json::Described;
 use std::error::Error as _;
 use std::io::{self, BufWriter, Seek, Write};
@@ -87,7 +87,8 @@ impl<'a> OutputFile<'a> {
         let tensors = || chosen.iter().map(|(name, value)| Ok((*name, tensor(value)?))).collect::<Result<Vec<_>, _>>();
         let written = match (self.form, chosen.as_slice()) {
             (Form::Npz, _) => tensors().map_err(Unwritten::Unfit).and_then(|tensors| npz::write(&tensors, to)),
-            (Form::Pb, [(name, value)]) => write_proto(name, value, to),
+            (Form::Pb, [(name, value)]) => write_proto(name, value, to)
+                .map_err(|why| why.if_unfit(|why| format!("{why}: write a {} file", instead_of_proto(value)))),
             (Form::Npy, [(_, value)]) => match tensor(value).and_then(npy::Outgoing::new) {
                 Ok(tensor) => tensor.write(to).map_err(Unwritten::Failed),
                 Err(why) => Err(Unwritten::Unfit(why)),
@@ -97,13 +98,8 @@ impl<'a> OutputFile<'a> {
             }
             _ => Err(Unwritten::Unfit("there is no such output".to_string())),
         };
-        written.map_err(|why| match why {
-            Unwritten::Unfit(why) => {
-                let what = self.name.map_or("the outputs".to_string(), |name| format!("output {}", quote(name)));
-                Unwritten::Unfit(format!("{what} to {}: {why}", print::path(self.path)))
-            }
-            failed => failed,
-        })
+        let what = self.name.map_or("the outputs".to_string(), |name| format!("output {}", quote(name)));
+        written.map_err(|why| why.if_unfit(|why| format!("{what} to {}: {why}", print::path(self.path))))
     }
 }
 
@@ -113,14 +109,15 @@ fn tensor(value: &Value) -> Result<&Tensor, String> {
 
 /// Writes a .pb file.
 pub(crate) fn write_proto(name: &str, value: &Value, to: impl Write) -> Result<(), Unwritten> {
-    value.write_proto(name, to).map_err(|error| {
-        let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
-        match (error.kind(), value.tensor().map(npy::Outgoing::new)) {
-            (Kind::Input, Ok(Ok(_))) => Unwritten::Unfit(format!("{error:#}: write a .npy or .npz file")),
-            (Kind::Input, _) => Unwritten::Unfit(format!("{error:#}: write a .json file")),
-            _ => Unwritten::Failed(source.map_or_else(|| io::Error::other(error.to_string()), bounded::again)),
-        }
+    value.write_proto(name, to).map_err(|error| match error.source().and_then(|source| source.downcast_ref()) {
+        Some(source) => Unwritten::Failed(bounded::again(source)),
+        None => Unwritten::Unfit(format!("{error:#}")),
     })
+}
+
+/// The formats of files for a value that is too large for a .pb file.
+fn instead_of_proto(value: &Value) -> &'static str {
+    if value.tensor().is_ok_and(|tensor| npy::Outgoing::new(tensor).is_ok()) { ".npy or .npz" } else { ".json" }
 }
 
 /// Where a file is written.
@@ -228,10 +225,10 @@ mod tests {
     fn a_tensor_beyond_protobuf_has_another_format() {
         for (dtype, instead) in [(onnxref::DType::Uint8, ".npy or .npz"), (onnxref::DType::Float8e5m2, ".json")] {
             // Memory that nobody touches.
-            let large = Tensor::new(dtype, &[1 << 31], vec![0; 1 << 31]).unwrap();
-            let Err(Unwritten::Unfit(why)) = write_proto("x", &large.into(), io::sink()) else { panic!() };
-            let text = "it takes more than 2147483647 bytes, which protobuf can't hold";
-            assert_eq!(why, format!("{text}: write a {instead} file"));
+            let large = Value::from(Tensor::new(dtype, &[1 << 31], vec![0; 1 << 31]).unwrap());
+            let Err(Unwritten::Unfit(why)) = write_proto("x", &large, io::sink()) else { panic!() };
+            assert_eq!(why, "it takes more than 2147483647 bytes, which protobuf can't hold");
+            assert_eq!(instead_of_proto(&large), instead);
         }
     }
 }
