@@ -30,6 +30,12 @@ pub(crate) fn count(bytes: usize) -> io::Result<()> {
     if written > limit { Err(io::Error::other(Ended::Limit(limit))) } else { Ok(()) }
 }
 
+/// Fails once the time is up; goes no further after an interruption.
+pub(crate) fn look(cancel: &Cancel) -> io::Result<()> {
+    interrupt::point();
+    if cancel.is_cancelled() { Err(io::Error::other(Ended::Time)) } else { Ok(()) }
+}
+
 /// Writes until it is too much, or the time is up.
 ///
 /// It does so piece by piece. The system removes a file only when no write to it is under way, so an interruption would
@@ -47,10 +53,7 @@ impl<'a, W> Bounded<'a, W> {
 
 impl<W: Write> Write for Bounded<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        interrupt::point();
-        if self.cancel.is_cancelled() {
-            return Err(io::Error::other(Ended::Time));
-        }
+        look(self.cancel)?;
         let piece = bytes.get(..PIECE).unwrap_or(bytes);
         count(piece.len())?;
         self.to.write_all(piece)?;
@@ -58,6 +61,7 @@ impl<W: Write> Write for Bounded<'_, W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        look(self.cancel)?;
         self.to.flush()
     }
 }

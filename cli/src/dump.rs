@@ -66,7 +66,7 @@ impl<'a> Dump<'a> {
     /// Writes the values of a node: tensors that NumPy has as .npy, all others as .pb.
     pub(crate) fn add(&mut self, node: NodeInfo<'_>, depth: usize, outputs: &[(&str, &Value)]) -> Result<()> {
         for (name, value) in outputs {
-            let npy = value.tensor().ok().and_then(|tensor| npy::Outgoing::new(tensor).ok());
+            let npy = value.tensor().ok().and_then(|tensor| npy::Outgoing::new(tensor, self.cancel).ok());
             let ending = if npy.is_some() { "npy" } else { "pb" };
             let file = format!("{:05}-{}.{ending}", self.count, cut(&file_name::escaped(name)));
             let path = self.folder.join(&file);

@@ -1,6 +1,7 @@
 //! NumPy's `.npy` files: bool, integers, float16 to double, complex, and strings as `<U`.
 
-use onnxref::{DType, Tensor, quote};
+use crate::bounded::{self, Unwritten};
+use onnxref::{Cancel, DType, Tensor, quote};
 use std::io::{self, Write};
 use std::iter;
 
@@ -18,6 +19,9 @@ const MAX_STRINGS: usize = 1 << 30;
 
 /// Bytes of characters that are written at once.
 const SOME: usize = 1 << 14;
+
+/// Number of strings that are measured between two looks at the time.
+const BETWEEN_LOOKS: usize = 1 << 14;
 
 /// The tensor in a file.
 pub(crate) fn read(bytes: &[u8]) -> Result<Tensor, String> {
@@ -60,21 +64,23 @@ pub(crate) struct Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    /// Fails if NumPy can't hold the tensor.
-    pub(crate) fn new(tensor: &'a Tensor) -> Result<Outgoing<'a>, String> {
+    /// Fails if NumPy can't hold the tensor, or the time is up.
+    pub(crate) fn new(tensor: &'a Tensor, cancel: &Cancel) -> Result<Outgoing<'a>, Unwritten> {
         let (kind, longest) = match tensor.strings() {
             Ok(strings) => {
-                let longest = longest(strings, tensor.len())?;
+                let longest = longest(strings, tensor.len(), cancel)?;
                 (format!("<U{longest}"), longest)
             }
             Err(_) => {
                 let kind = type_string(tensor.dtype()).ok_or_else(|| {
-                    format!("NumPy has no {}, so a .npy file can't hold it: write a .pb file", tensor.dtype())
+                    let dtype = tensor.dtype();
+                    Unwritten::Unfit(format!("NumPy has no {dtype}, so a .npy file can't hold it: write a .pb file"))
                 })?;
                 (kind.to_string(), 0)
             }
         };
-        Ok(Outgoing { start: start(&kind, tensor.shape())?, tensor, longest })
+        let start = start(&kind, tensor.shape()).map_err(Unwritten::Unfit)?;
+        Ok(Outgoing { start, tensor, longest })
     }
 
     /// Writes the file.
@@ -306,19 +312,23 @@ fn string(bytes: &[u8]) -> Result<String, String> {
 }
 
 /// Characters of the longest of `count` strings; at least 1, as NumPy has no strings of no characters.
-fn longest<'a>(strings: impl Iterator<Item = &'a str>, count: usize) -> Result<usize, String> {
+fn longest<'a>(strings: impl Iterator<Item = &'a str>, count: usize, cancel: &Cancel) -> Result<usize, Unwritten> {
     let mut longest = 1;
     let allowed = MAX_STRINGS / 4 / count.max(1);
-    for string in strings {
+    for (k, string) in strings.enumerate() {
+        if k.is_multiple_of(BETWEEN_LOOKS) {
+            bounded::look(cancel)?;
+        }
         // A character has 4 bytes at most, so a string that is too long need not be read to its end.
         longest = longest.max(if string.len() / 4 > allowed { usize::MAX } else { string.chars().count() });
         if longest > allowed {
-            return Err(format!(
+            return Err(Unwritten::Unfit(format!(
                 "as NumPy's strings, each with room for the longest, it takes more than {MAX_STRINGS} bytes: write a .pb or .json file"
-            ));
+            )));
         }
         if string.ends_with('\0') {
-            return Err(format!("NumPy drops the NUL at the end of {}: write a .pb file", quote(string)));
+            let text = quote(string);
+            return Err(Unwritten::Unfit(format!("NumPy drops the NUL at the end of {text}: write a .pb file")));
         }
     }
     Ok(longest)
@@ -363,7 +373,11 @@ mod tests {
 
     fn write(tensor: &Tensor) -> Result<Vec<u8>, String> {
         let mut file = Vec::new();
-        Outgoing::new(tensor)?.write(&mut file).unwrap();
+        match Outgoing::new(tensor, &Cancel::new()) {
+            Ok(tensor) => tensor.write(&mut file).unwrap(),
+            Err(Unwritten::Unfit(why)) => return Err(why),
+            Err(Unwritten::Failed(error)) => panic!("{error}"),
+        }
         Ok(file)
     }
 

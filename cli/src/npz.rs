@@ -2,7 +2,7 @@
 
 use crate::bounded::Unwritten;
 use crate::{archive, file_name, npy, print};
-use onnxref::{Tensor, quote};
+use onnxref::{Cancel, Tensor, quote};
 use std::io::{Cursor, Read, Seek, Write};
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
@@ -38,9 +38,9 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Vec<(String, Tensor)>, String> {
 }
 
 /// Writes an archive of tensors, not compressed, as `numpy.savez` does. Its entries have the names of [`file_name`].
-pub(crate) fn write(tensors: &[(&str, &Tensor)], to: impl Write + Seek) -> Result<(), Unwritten> {
+pub(crate) fn write(tensors: &[(&str, &Tensor)], to: impl Write + Seek, cancel: &Cancel) -> Result<(), Unwritten> {
     let mut archive = ZipWriter::new(to);
-    let written = tensors.iter().try_for_each(|(name, tensor)| add(&mut archive, name, tensor));
+    let written = tensors.iter().try_for_each(|(name, tensor)| add(&mut archive, name, tensor, cancel));
     if let Err(why) = written {
         // Dropping it would write its end, and complain.
         std::mem::forget(archive);
@@ -53,12 +53,18 @@ fn failed(error: ZipError) -> Unwritten {
     Unwritten::Failed(if let ZipError::Io(error) = error { error } else { error.into() })
 }
 
-fn add(archive: &mut ZipWriter<impl Write + Seek>, name: &str, tensor: &Tensor) -> Result<(), Unwritten> {
-    let unfit = |why: String| Unwritten::Unfit(format!("{}: {why}", quote(name)));
-    let tensor = npy::Outgoing::new(tensor).map_err(unfit)?;
+fn add(
+    archive: &mut ZipWriter<impl Write + Seek>,
+    name: &str,
+    tensor: &Tensor,
+    cancel: &Cancel,
+) -> Result<(), Unwritten> {
+    let named = |why: String| format!("{}: {why}", quote(name));
+    let tensor = npy::Outgoing::new(tensor, cancel).map_err(|why| why.if_unfit(named))?;
     let entry = format!("{}.npy", file_name::escaped(name));
     if entry.len() > MAX_NAME {
-        return Err(unfit("the name is too long for an archive: write a .pb or .npy file".to_string()));
+        let why = "the name is too long for an archive: write a .pb or .npy file".to_string();
+        return Err(Unwritten::Unfit(named(why)));
     }
     let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
     archive.start_file(entry, options).map_err(failed)?;
@@ -73,7 +79,7 @@ mod tests {
     fn archives_read_back() {
         let [x, y] = [Tensor::scalar(1f32), Tensor::from(vec![1i64, 2])];
         let mut file = Cursor::new(Vec::new());
-        write(&[("/x/1", &x), ("y", &y)], &mut file).unwrap();
+        write(&[("/x/1", &x), ("y", &y)], &mut file, &Cancel::new()).unwrap();
         let bytes = file.into_inner();
         let entries = archive::open_zip(Cursor::new(&bytes)).unwrap();
         assert_eq!(
@@ -89,9 +95,11 @@ mod tests {
     fn an_archive_without_room_fails() {
         let x = Tensor::scalar(1f32);
         let mut room = [0; 100];
-        assert!(matches!(write(&[("x", &x)], Cursor::new(&mut room[..])), Err(Unwritten::Failed(_))));
+        assert!(matches!(write(&[("x", &x)], Cursor::new(&mut room[..]), &Cancel::new()), Err(Unwritten::Failed(_))));
         let long = "/".repeat(30_000);
-        let Err(Unwritten::Unfit(why)) = write(&[(&long, &x)], Cursor::new(Vec::new())) else { panic!() };
+        let Err(Unwritten::Unfit(why)) = write(&[(&long, &x)], Cursor::new(Vec::new()), &Cancel::new()) else {
+            panic!()
+        };
         assert!(why.ends_with("the name is too long for an archive: write a .pb or .npy file"), "{why}");
     }
 }

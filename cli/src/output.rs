@@ -81,18 +81,18 @@ impl<'a> OutputFile<'a> {
     }
 
     /// Writes the content of the file.
-    fn write(&self, outputs: &Outputs, to: &mut dyn Target) -> Result<(), Unwritten> {
+    fn write(&self, outputs: &Outputs, to: &mut dyn Target, cancel: &Cancel) -> Result<(), Unwritten> {
         let chosen = outputs.iter().filter(|(name, _)| self.name.is_none_or(|own| own == *name));
         let chosen: Vec<(&str, &Value)> = chosen.collect();
         let tensors = || chosen.iter().map(|(name, value)| Ok((*name, tensor(value)?))).collect::<Result<Vec<_>, _>>();
         let written = match (self.form, chosen.as_slice()) {
-            (Form::Npz, _) => tensors().map_err(Unwritten::Unfit).and_then(|tensors| npz::write(&tensors, to)),
+            (Form::Npz, _) => tensors().map_err(Unwritten::Unfit).and_then(|tensors| npz::write(&tensors, to, cancel)),
             (Form::Pb, [(name, value)]) => write_proto(name, value, to)
                 .map_err(|why| why.if_unfit(|why| format!("{why}: write a {} file", instead_of_proto(value)))),
-            (Form::Npy, [(_, value)]) => match tensor(value).and_then(npy::Outgoing::new) {
-                Ok(tensor) => tensor.write(to).map_err(Unwritten::Failed),
-                Err(why) => Err(Unwritten::Unfit(why)),
-            },
+            (Form::Npy, [(_, value)]) => {
+                let npy = tensor(value).map_err(Unwritten::Unfit).and_then(|tensor| npy::Outgoing::new(tensor, cancel));
+                npy.and_then(|npy| Ok(npy.write(to)?))
+            }
             (Form::Json, [(_, value)]) => {
                 serde_json::to_writer(to, &Described(value)).map_err(|e| Unwritten::Failed(e.into()))
             }
@@ -117,7 +117,11 @@ pub(crate) fn write_proto(name: &str, value: &Value, to: impl Write) -> Result<(
 
 /// The formats of files for a value that is too large for a .pb file.
 fn instead_of_proto(value: &Value) -> &'static str {
-    if value.tensor().is_ok_and(|tensor| npy::Outgoing::new(tensor).is_ok()) { ".npy or .npz" } else { ".json" }
+    if value.tensor().is_ok_and(|tensor| npy::Outgoing::new(tensor, &Cancel::new()).is_ok()) {
+        ".npy or .npz"
+    } else {
+        ".json"
+    }
 }
 
 /// Where a file is written.
@@ -127,7 +131,7 @@ impl<T: Write + Seek> Target for T {}
 
 /// Writes the files, as [`save`] does, until the time is up.
 pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs, cancel: &Cancel) -> Result<(), Failure> {
-    let content = |file: &OutputFile<'_>, to: &mut dyn Target| file.write(outputs, to);
+    let content = |file: &OutputFile<'_>, to: &mut dyn Target| file.write(outputs, to, cancel);
     write_all(files.iter().map(|file| (file.path, file)), cancel, content)
 }
 

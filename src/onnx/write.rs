@@ -23,7 +23,8 @@ impl Value {
     }
 
     /// Writes the value as an encoded message with a name, piece by piece: see [`Value::from_proto_bytes`]. Pieces may be
-    /// small, so `to` should have a buffer.
+    /// small, so `to` should have a buffer. The size is counted first; of a large message `to` is flushed now and then
+    /// while that takes, so that a writer which has to stop can do so.
     ///
     /// # Errors
     /// If the message would have 2 GiB or more, which protobuf doesn't allow; nothing is written then. If `to` fails:
@@ -60,43 +61,58 @@ impl Tensor {
 }
 
 fn encoded(message: impl Fn(&mut Sink<'_>) -> Result<()>) -> Vec<u8> {
-    let mut size = Count { bytes: 0, most: u64::MAX };
     let mut bytes = Vec::new();
     // Neither counting nor writing to memory fails.
-    if message(&mut Sink::Count(&mut size)).is_ok() {
-        bytes.reserve_exact(usize::try_from(size.bytes).unwrap_or(usize::MAX));
-        let _ = message(&mut Sink::Out(&mut bytes));
+    if let Ok(size) = size(&mut io::sink(), u64::MAX, &message) {
+        bytes.reserve_exact(usize::try_from(size).unwrap_or(usize::MAX));
+        let _ = message(&mut Sink { to: &mut bytes, size: None });
     }
     bytes
 }
 
 fn write(mut to: impl Write, message: impl Fn(&mut Sink<'_>) -> Result<()>) -> Result<()> {
-    message(&mut Sink::Count(&mut Count { bytes: 0, most: MAX_MESSAGE }))?;
-    message(&mut Sink::Out(&mut to))
+    size(&mut to, MAX_MESSAGE, &message)?;
+    message(&mut Sink { to: &mut to, size: None })
+}
+
+/// The size of a message, which may be `most`.
+fn size(to: &mut dyn Write, most: u64, message: impl Fn(&mut Sink<'_>) -> Result<()>) -> Result<u64> {
+    let mut sink = Sink { to, size: Some(Size { most, ..Size::default() }) };
+    message(&mut sink)?;
+    Ok(sink.size.map_or(0, |size| size.bytes))
 }
 
 /// Where a message goes. A message within another comes after its size, so messages are counted before they are written.
-enum Sink<'a> {
-    Count(&'a mut Count),
-    Out(&'a mut dyn Write),
+struct Sink<'a> {
+    to: &'a mut dyn Write,
+    /// What was counted; `None` while the message is written.
+    size: Option<Size>,
 }
 
-struct Count {
+#[derive(Clone, Copy, Default)]
+struct Size {
     bytes: u64,
     most: u64,
+    /// The number of parts that were counted.
+    parts: u32,
 }
 
-impl Count {
-    fn add(&mut self, bytes: u64) -> Result<()> {
-        self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > self.most {
-            return Err(Error::input(format!("it takes more than {} bytes, which protobuf can't hold", self.most)));
-        }
-        Ok(())
-    }
-}
+/// Parts that are counted between two flushes, which tell the writer's error early.
+const BETWEEN_FLUSHES: u32 = 1 << 16;
 
 impl Sink<'_> {
+    /// Bytes without a key.
+    fn raw(&mut self, len: u64, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+        let failed = |error| Error::io("the message can't be written", error);
+        let Some(size) = &mut self.size else { return content(self.to).map_err(failed) };
+        size.bytes = size.bytes.saturating_add(len);
+        if size.bytes > size.most {
+            return Err(Error::input(format!("it takes more than {} bytes, which protobuf can't hold", size.most)));
+        }
+        size.parts = size.parts.wrapping_add(1);
+        if size.parts.is_multiple_of(BETWEEN_FLUSHES) { self.to.flush().map_err(failed) } else { Ok(()) }
+    }
+
     fn varint(&mut self, mut number: u64) -> Result<()> {
         let (mut bytes, mut len) = ([0; 10], 0);
         for byte in &mut bytes {
@@ -109,14 +125,6 @@ impl Sink<'_> {
             *byte |= 0x80;
         }
         self.raw(len, |to| to.write_all(bytes.get(..len as usize).unwrap_or(&bytes)))
-    }
-
-    /// Bytes without a key.
-    fn raw(&mut self, len: u64, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-        match self {
-            Sink::Count(count) => count.add(len),
-            Sink::Out(to) => content(*to).map_err(|error| Error::io("the message can't be written", error)),
-        }
     }
 
     fn number(&mut self, field: u64, number: u64) -> Result<()> {
@@ -136,14 +144,10 @@ impl Sink<'_> {
     }
 
     fn message(&mut self, field: u64, message: impl Fn(&mut Sink<'_>) -> Result<()>) -> Result<()> {
-        let most = if let Sink::Count(count) = self { count.most } else { u64::MAX };
-        let mut size = Count { bytes: 0, most };
-        message(&mut Sink::Count(&mut size))?;
-        self.head(field, size.bytes)?;
-        match self {
-            Sink::Count(count) => count.add(size.bytes),
-            Sink::Out(_) => message(self),
-        }
+        let most = self.size.map_or(u64::MAX, |size| size.most);
+        let len = size(self.to, most, &message)?;
+        self.head(field, len)?;
+        if self.size.is_some() { self.raw(len, |_| Ok(())) } else { message(self) }
     }
 }
 
@@ -278,12 +282,33 @@ mod tests {
         assert!(out.is_empty());
     }
 
+    fn source(error: &Error) -> Option<io::ErrorKind> {
+        let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+        source.map(io::Error::kind)
+    }
+
     #[test]
     fn the_error_of_a_writer_is_the_source() {
         let mut room = [0; 20];
         let error = Tensor::from(vec![1i64, 2]).write_proto("x", &mut room[..]).unwrap_err();
-        assert_eq!(error.kind(), crate::Kind::Io);
-        let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>());
-        assert_eq!(source.map(io::Error::kind), Some(io::ErrorKind::WriteZero));
+        assert_eq!((error.kind(), source(&error)), (crate::Kind::Io, Some(io::ErrorKind::WriteZero)));
+    }
+
+    #[test]
+    fn a_writer_stops_the_counting_of_a_large_message() {
+        struct Late;
+        impl Write for Late {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                panic!("nothing is written before it is counted");
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Err(io::ErrorKind::TimedOut.into())
+            }
+        }
+        let many = Tensor::from_strings(&[1 << 16], vec![""; 1 << 16]).unwrap();
+        let error = many.write_proto("x", Late).unwrap_err();
+        assert_eq!(source(&error), Some(io::ErrorKind::TimedOut));
+        let list = Value::from(Sequence::new(DType::String.into(), [many.into()]).unwrap());
+        assert_eq!(source(&list.write_proto("x", Late).unwrap_err()), Some(io::ErrorKind::TimedOut));
     }
 }
