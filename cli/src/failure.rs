@@ -1,5 +1,6 @@
 //! Failures of the program, with their exit codes.
 
+use crate::bounded::{self, OUTPUT_BYTES};
 use onnxref::{Error, Kind, Remedy};
 use std::io;
 
@@ -41,7 +42,7 @@ impl Failure {
 
     /// Standard output can't be written.
     pub(crate) fn stdout(error: io::Error) -> Failure {
-        Failure::new(RUN, format!("standard output: {error}"))
+        Failure::run(bounded::error("standard output", error))
     }
 
     /// The message and the lines below it.
@@ -63,6 +64,7 @@ pub(crate) fn flag(error: &Error) -> String {
         Some(Remedy::RaiseLimit(name)) => format!(" (--limit {name}=N raises it)"),
         Some(Remedy::Allow(name)) => format!(" (--allow {} accepts it)", name.replace('_', "-")),
         Some(Remedy::ExternalRoot) => " (--external-root DIR allows links into DIR)".to_string(),
+        None if error.place().limit == Some(OUTPUT_BYTES) => format!(" (--limit {OUTPUT_BYTES}=N raises it)"),
         Some(Remedy::HardLinks) => " (--hard-links accepts it)".to_string(),
         // Nothing else cancels a run here.
         _ if error.kind() == Kind::Cancelled => ": --timeout gives it more time".to_string(),

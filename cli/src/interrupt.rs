@@ -1,5 +1,6 @@
 //! An interruption ends the program at once, and leaves no temporary file.
 
+use crate::system;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,12 +15,15 @@ static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Handles interruptions from now on.
 pub(crate) fn handle() {
-    // If no handler can be set, an interruption may leave a file.
-    let _ = ctrlc::set_handler(|| {
+    let handled = ctrlc::set_handler(|| {
         ENDING.store(true, Ordering::SeqCst);
         clean();
         std::process::exit(INTERRUPTED);
     });
+    if handled.is_err() {
+        // There is no thread for the handler: an interruption may leave a file, but it ends the program.
+        system::restore_interruptions();
+    }
 }
 
 /// Goes no further after an interruption, whose handler ends the program. Not to be called while [`temporary`] is held.
@@ -29,14 +33,17 @@ pub(crate) fn point() {
     }
 }
 
-/// Moves a file to its place, unless there was an interruption.
-pub(crate) fn commit<T>(move_it: impl FnOnce() -> T) -> T {
-    let names = temporary();
-    if ENDING.load(Ordering::SeqCst) {
+/// Does what an interruption may not cut, such as moving a file to its place, unless there was one. It gets the temporary
+/// files.
+pub(crate) fn commit<T>(work: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
+    loop {
+        let mut names = temporary();
+        if !ENDING.load(Ordering::SeqCst) {
+            return work(&mut names);
+        }
         drop(names);
         point();
     }
-    move_it()
 }
 
 /// The temporary files. While they are locked, an interruption waits.
@@ -45,9 +52,8 @@ pub(crate) fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
 }
 
 /// Removes the temporary files.
-pub(crate) fn clean() {
+fn clean() {
     for name in temporary().drain(..) {
-        // Files already moved to their places don't exist under this name.
         let _ = std::fs::remove_file(name);
     }
 }

@@ -3,12 +3,14 @@
 
 mod archive;
 mod bench;
+mod bounded;
 mod check;
 mod compare;
 mod dump;
 mod expect;
 mod failure;
 mod feeds;
+mod file_name;
 mod image;
 mod inspect;
 mod interrupt;
@@ -24,12 +26,15 @@ mod progress;
 mod random;
 mod report;
 mod run;
+mod system;
 mod test;
 mod value;
 mod watch;
 
 use clap::{Args, Parser, Subcommand};
 use failure::{Failure, USAGE};
+use print::Stdout;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// A reference runtime for ONNX: runs a model exactly as the standard says, or says precisely why it can't
@@ -89,6 +94,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    system::ignore_file_size_signal();
     let Cli { global, command } = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return misused(&error),
@@ -106,6 +112,8 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => manual::completions(arguments),
         Command::Man(arguments) => manual::man(arguments),
     };
+    // What is still in the buffer of standard output.
+    let ended = ended.and_then(|code| Stdout.flush().map(|()| code).map_err(Failure::stdout));
     ExitCode::from(ended.unwrap_or_else(|failure| {
         print::error(&failure.text());
         if global.json {
@@ -118,7 +126,14 @@ fn main() -> ExitCode {
 
 /// Says what is wrong with the arguments, or shows the help that was asked for.
 fn misused(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
+    let printed = error.print();
+    if !error.use_stderr() {
+        let failed = print::help(printed).err().map(Failure::stdout);
+        return ExitCode::from(failed.map_or(0, |failure| {
+            print::error(&failure.text());
+            failure.code
+        }));
+    }
     let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
     if code == USAGE && std::env::args_os().any(|argument| argument == "--json") {
         let text = error.render().to_string();

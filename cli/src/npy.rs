@@ -1,7 +1,9 @@
 //! NumPy's `.npy` files: bool, integers, float16 to double, complex, and strings as `<U`.
 
-use onnxref::{DType, Tensor};
-use std::borrow::Cow;
+use crate::bounded::{self, Unwritten};
+use onnxref::{Cancel, DType, Tensor, quote};
+use std::io::{self, Write};
+use std::iter;
 
 /// What files start with.
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -14,6 +16,12 @@ const ALIGN: usize = 64;
 
 /// Maximum size of strings: each takes the space of the longest, which can be far more than its own length.
 const MAX_STRINGS: usize = 1 << 30;
+
+/// Bytes of characters that are written at once.
+const SOME: usize = 1 << 14;
+
+/// Number of strings that are measured between two looks at the time.
+const BETWEEN_LOOKS: usize = 1 << 14;
 
 /// The tensor in a file.
 pub(crate) fn read(bytes: &[u8]) -> Result<Tensor, String> {
@@ -46,29 +54,51 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Tensor, String> {
     Tensor::new(dtype, &shape, elements).map_err(|e| e.to_string())
 }
 
-/// Writes a tensor as a file.
-pub(crate) fn write(tensor: &Tensor) -> Result<Vec<u8>, String> {
-    let (header, elements) = parts(tensor)?;
-    Ok([&header, &*elements].concat())
+/// A tensor on its way to a file.
+pub(crate) struct Outgoing<'a> {
+    /// The bytes before the elements.
+    start: Vec<u8>,
+    tensor: &'a Tensor,
+    /// Characters of the longest string.
+    longest: usize,
 }
 
-/// The bytes of a file before its elements, and the elements.
-pub(crate) fn parts(tensor: &Tensor) -> Result<(Vec<u8>, Cow<'_, [u8]>), String> {
-    let (kind, elements) = match tensor.strings() {
-        Ok(strings) => {
-            let strings: Vec<&str> = strings.collect();
-            // NumPy has no strings of no characters.
-            let longest = strings.iter().map(|s| s.chars().count()).max().unwrap_or(0).max(1);
-            (format!("<U{longest}"), unicode(&strings, longest)?.into())
+impl<'a> Outgoing<'a> {
+    /// Fails if NumPy can't hold the tensor, or the time is up.
+    pub(crate) fn new(tensor: &'a Tensor, cancel: &Cancel) -> Result<Outgoing<'a>, Unwritten> {
+        let (kind, longest) = match tensor.strings() {
+            Ok(strings) => {
+                let longest = longest(strings, tensor.len(), cancel)?;
+                (format!("<U{longest}"), longest)
+            }
+            Err(_) => {
+                let kind = type_string(tensor.dtype()).ok_or_else(|| {
+                    let dtype = tensor.dtype();
+                    Unwritten::Unfit(format!("NumPy has no {dtype}, so a .npy file can't hold it: write a .pb file"))
+                })?;
+                (kind.to_string(), 0)
+            }
+        };
+        let start = start(&kind, tensor.shape()).map_err(Unwritten::Unfit)?;
+        Ok(Outgoing { start, tensor, longest })
+    }
+
+    /// Writes the file.
+    pub(crate) fn write(&self, mut to: impl Write) -> io::Result<()> {
+        to.write_all(&self.start)?;
+        let Ok(strings) = self.tensor.strings() else { return to.write_all(self.tensor.bytes()) };
+        let mut some = Vec::with_capacity(SOME);
+        for string in strings {
+            for c in string.chars().map(u32::from).chain(iter::repeat(0)).take(self.longest) {
+                some.extend_from_slice(&c.to_le_bytes());
+                if some.len() == SOME {
+                    to.write_all(&some)?;
+                    some.clear();
+                }
+            }
         }
-        Err(_) => {
-            let kind = type_string(tensor.dtype()).ok_or_else(|| {
-                format!("NumPy has no {}, so a .npy file can't hold it: write a .pb file", tensor.dtype())
-            })?;
-            (kind.to_string(), Cow::from(tensor.bytes()))
-        }
-    };
-    Ok((start(&kind, tensor.shape())?, elements))
+        to.write_all(&some)
+    }
 }
 
 /// The bytes before the elements.
@@ -281,23 +311,27 @@ fn string(bytes: &[u8]) -> Result<String, String> {
     codes.iter().take(len).map(character).collect()
 }
 
-fn unicode(strings: &[&str], longest: usize) -> Result<Vec<u8>, String> {
-    let bytes = strings.len().saturating_mul(longest).saturating_mul(4);
-    if bytes > MAX_STRINGS {
-        return Err(format!(
-            "as NumPy's strings, each with room for the longest, it takes {bytes} bytes: write a .pb file"
-        ));
-    }
-    let mut out = vec![0; bytes];
-    for (text, to) in strings.iter().zip(out.chunks_exact_mut(longest * 4)) {
-        if text.ends_with('\0') {
-            return Err(format!("NumPy drops the NUL at the end of {text:?}: write a .pb file"));
+/// Characters of the longest of `count` strings; at least 1, as NumPy has no strings of no characters.
+fn longest<'a>(strings: impl Iterator<Item = &'a str>, count: usize, cancel: &Cancel) -> Result<usize, Unwritten> {
+    let mut longest = 1;
+    let allowed = MAX_STRINGS / 4 / count.max(1);
+    for (k, string) in strings.enumerate() {
+        if k.is_multiple_of(BETWEEN_LOOKS) {
+            bounded::look(cancel)?;
         }
-        for (c, to) in text.chars().zip(to.chunks_exact_mut(4)) {
-            to.copy_from_slice(&u32::from(c).to_le_bytes());
+        // A character has 4 bytes at most, so a string that is too long need not be read to its end.
+        longest = longest.max(if string.len() / 4 > allowed { usize::MAX } else { string.chars().count() });
+        if longest > allowed {
+            return Err(Unwritten::Unfit(format!(
+                "as NumPy's strings, each with room for the longest, it takes more than {MAX_STRINGS} bytes: write a .pb or .json file"
+            )));
+        }
+        if string.ends_with('\0') {
+            let text = quote(string);
+            return Err(Unwritten::Unfit(format!("NumPy drops the NUL at the end of {text}: write a .pb file")));
         }
     }
-    Ok(out)
+    Ok(longest)
 }
 
 fn unknown(descr: &str) -> String {
@@ -336,6 +370,16 @@ fn type_string(dtype: DType) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn write(tensor: &Tensor) -> Result<Vec<u8>, String> {
+        let mut file = Vec::new();
+        match Outgoing::new(tensor, &Cancel::new()) {
+            Ok(tensor) => tensor.write(&mut file).unwrap(),
+            Err(Unwritten::Unfit(why)) => return Err(why),
+            Err(Unwritten::Failed(error)) => panic!("{error}"),
+        }
+        Ok(file)
+    }
 
     /// A file of a version, with whatever header.
     fn file(version: u8, header: &str, data: &[u8]) -> Vec<u8> {
@@ -381,7 +425,7 @@ mod tests {
         let mut strings = vec![""; 100_000];
         let long = "x".repeat(3000);
         strings.push(&long);
-        assert!(error(&strings).ends_with("it takes 1200012000 bytes: write a .pb file"));
+        assert!(error(&strings).ends_with("it takes more than 1073741824 bytes: write a .pb or .json file"));
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The flags for loading a model, and how errors refer to them.
 
+use crate::bounded::{self, OUTPUT_BYTES};
 use crate::failure::Failure;
 use crate::{print, report};
 use clap::Args;
 use onnxref::bytes::Bytes;
 use onnxref::inspect::Inspection;
-use onnxref::{Cancel, Compatibility, Error, Limits, LoadOptions, Model};
+use onnxref::{Cancel, Compatibility, Error, Limits, LoadOptions, Model, quote};
 use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ pub(crate) struct Loading {
     #[arg(long)]
     mmap: bool,
 
-    /// Stop a run after this time
+    /// Stop a run, and the writing of its values, after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
 }
@@ -134,11 +135,20 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|e| e.to_string())
 }
 
-/// Sets a limit: `NAME=VALUE`.
+/// Sets a limit, of the library or of the program: `NAME=VALUE`.
 fn set(limits: &mut Limits, text: &str) -> Result<(), String> {
     let (name, value) = text.split_once('=').ok_or("NAME=VALUE is needed")?;
     let size = size(value).ok_or("VALUE must be a number below 2^64, such as 500 or 16G")?;
-    limits.set(&name.replace('-', "_"), size).map_err(|error| format!("{error:#}"))
+    match name.replace('-', "_").as_str() {
+        OUTPUT_BYTES => bounded::allow(size),
+        name if Limits::NAMES.contains(&name) => limits.set(name, size).map_err(|error| format!("{error:#}"))?,
+        name => return Err(format!("there is no limit {}: the limits are {}", quote(name), limit_names())),
+    }
+    Ok(())
+}
+
+fn limit_names() -> String {
+    format!("{}, {OUTPUT_BYTES}", Limits::NAMES.join(", "))
 }
 
 /// A number with an optional suffix K, M, G or T.
@@ -156,9 +166,10 @@ fn departures() -> String {
 }
 
 fn limits() -> String {
-    let names = Limits::NAMES.join(", ");
     format!(
-        "Set a limit on the cost of loading and running. VALUE may end with K, M, G or T (2^10, 2^20, ..)\n\nLimits: {names}"
+        "Set a limit on the cost of loading and running. VALUE may end with K, M, G or T (2^10, 2^20, ..)\n\n\
+        Limits: {} (bytes written in files and as JSON, 64G by default)",
+        limit_names()
     )
 }
 

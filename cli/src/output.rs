@@ -1,13 +1,13 @@
 //! Writes files, such as those of outputs.
 
-use crate::failure::{Failure, RUN};
-use crate::print::Stdout;
+use crate::bounded::{self, Bounded, Unwritten};
+use crate::failure::Failure;
 use crate::value::{Named, split};
 use crate::{interrupt, npy, npz, print};
-use onnxref::{Model, Outputs, Tensor, Value, quote};
+use onnxref::{Cancel, Model, Outputs, Tensor, Value, quote};
 use onnxref_view::json::Described;
-use std::borrow::Cow;
-use std::io::{self, Write};
+use std::error::Error as _;
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::Path;
 use tempfile::NamedTempFile;
 
@@ -80,60 +80,98 @@ impl<'a> OutputFile<'a> {
         writable.map_err(|e| Failure::usage(format!("-o {}: the file can't be written: {e}", text())))
     }
 
-    fn encode<'v>(&self, outputs: &'v Outputs) -> Result<Content<'v>, Failure> {
+    /// Writes the content of the file.
+    fn write(&self, outputs: &Outputs, to: &mut dyn Target, cancel: &Cancel) -> Result<(), Unwritten> {
         let chosen = outputs.iter().filter(|(name, _)| self.name.is_none_or(|own| own == *name));
         let chosen: Vec<(&str, &Value)> = chosen.collect();
         let tensors = || chosen.iter().map(|(name, value)| Ok((*name, tensor(value)?))).collect::<Result<Vec<_>, _>>();
         let written = match (self.form, chosen.as_slice()) {
-            (Form::Npz, _) => tensors().and_then(npz::write).map(whole),
-            (Form::Pb, [(name, value)]) => Ok(whole(value.to_proto_bytes(name))),
+            (Form::Npz, _) => tensors().map_err(Unwritten::Unfit).and_then(|tensors| npz::write(&tensors, to, cancel)),
+            (Form::Pb, [(name, value)]) => write_proto(name, value, to)
+                .map_err(|why| why.if_unfit(|why| format!("{why}: write a {} file", instead_of_proto(value)))),
             (Form::Npy, [(_, value)]) => {
-                tensor(value).and_then(npy::parts).map(|(header, elements)| [header.into(), elements])
+                let npy = tensor(value).map_err(Unwritten::Unfit).and_then(|tensor| npy::Outgoing::new(tensor, cancel));
+                npy.and_then(|npy| Ok(npy.write(to)?))
             }
-            (Form::Json, [(_, value)]) => serde_json::to_vec(&Described(value)).map(whole).map_err(|e| e.to_string()),
-            _ => Err("there is no such output".to_string()),
+            (Form::Json, [(_, value)]) => {
+                serde_json::to_writer(to, &Described(value)).map_err(|e| Unwritten::Failed(e.into()))
+            }
+            _ => Err(Unwritten::Unfit("there is no such output".to_string())),
         };
         let what = self.name.map_or("the outputs".to_string(), |name| format!("output {}", quote(name)));
-        written.map_err(|why| Failure::usage(format!("{what} to {}: {why}", print::path(self.path))))
+        written.map_err(|why| why.if_unfit(|why| format!("{what} to {}: {why}", print::path(self.path))))
     }
-}
-
-/// The parts of a file, one after the other.
-type Content<'a> = [Cow<'a, [u8]>; 2];
-
-fn whole<'a>(bytes: impl Into<Cow<'a, [u8]>>) -> Content<'a> {
-    [bytes.into(), Cow::Borrowed(&[])]
 }
 
 fn tensor(value: &Value) -> Result<&Tensor, String> {
     value.tensor().map_err(|e| format!("{e:#}: write a .pb or .json file"))
 }
 
-/// Writes the files: see [`save`]. All are encoded before the first is written.
-pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs) -> Result<(), Failure> {
-    let contents = files.iter().map(|file| Ok((file.path, file.encode(outputs)?))).collect::<Result<Vec<_>, _>>()?;
-    save_parts(&contents)
+/// Writes a .pb file.
+pub(crate) fn write_proto(name: &str, value: &Value, to: impl Write) -> Result<(), Unwritten> {
+    value.write_proto(name, to).map_err(|error| match error.source().and_then(|source| source.downcast_ref()) {
+        Some(source) => Unwritten::Failed(bounded::again(source)),
+        None => Unwritten::Unfit(format!("{error:#}")),
+    })
+}
+
+/// The formats of files for a value that is too large for a .pb file.
+fn instead_of_proto(value: &Value) -> &'static str {
+    if value.tensor().is_ok_and(|tensor| npy::Outgoing::new(tensor, &Cancel::new()).is_ok()) {
+        ".npy or .npz"
+    } else {
+        ".json"
+    }
+}
+
+/// Where a file is written.
+pub(crate) trait Target: Write + Seek {}
+
+impl<T: Write + Seek> Target for T {}
+
+/// Writes the files, as [`save`] does, until the time is up.
+pub(crate) fn write(files: &[OutputFile<'_>], outputs: &Outputs, cancel: &Cancel) -> Result<(), Failure> {
+    let content = |file: &OutputFile<'_>, to: &mut dyn Target| file.write(outputs, to, cancel);
+    write_all(files.iter().map(|file| (file.path, file)), cancel, content)
 }
 
 /// Writes files, each completely or not at all: all are written to temporary files (`.onnxref-*`) beside their places
 /// before the first is moved there. An interruption removes the temporary files. `-` is standard output.
 pub(crate) fn save(files: &[(&str, Vec<u8>)]) -> Result<(), Failure> {
-    save_parts(&files.iter().map(|(path, bytes)| (*path, whole(bytes.as_slice()))).collect::<Vec<_>>())
+    let content = |bytes: &Vec<u8>, to: &mut dyn Target| Ok(to.write_all(bytes)?);
+    write_all(files.iter().map(|(path, bytes)| (*path, bytes)), &Cancel::new(), content)
 }
 
-fn save_parts(files: &[(&str, Content<'_>)]) -> Result<(), Failure> {
-    let failed = |path: &str, e: io::Error| Failure::new(RUN, format!("{}: {e}", print::path(path)));
+fn write_all<'a, F: 'a>(
+    files: impl Iterator<Item = (&'a str, &'a F)> + Clone,
+    cancel: &Cancel,
+    content: impl Fn(&F, &mut dyn Target) -> Result<(), Unwritten>,
+) -> Result<(), Failure> {
+    let failed = |path: &str, why| match why {
+        Unwritten::Unfit(why) => Failure::usage(why),
+        Unwritten::Failed(error) => Failure::run(bounded::error(path, error)),
+    };
     let mut written = Vec::new();
-    for (path, content) in files {
-        match *path {
-            STDOUT => in_pieces(&mut Stdout, content).map_err(|e| failed("standard output", e))?,
-            path => written.push((path, beside(Path::new(path), content).map_err(|e| failed(path, e))?)),
-        }
+    for (path, file) in files.clone().filter(|(path, _)| *path != STDOUT) {
+        let temporary = beside(Path::new(path), cancel, |to| content(file, to)).map_err(|why| failed(path, why))?;
+        written.push((path, temporary));
     }
-    for (path, temporary) in written {
-        interrupt::commit(|| temporary.persist(path)).map_err(|e| failed(path, e.error))?;
+    // What was written to standard output stays there, so it comes after all that may fail.
+    for (_, file) in files.filter(|(path, _)| *path == STDOUT) {
+        print::document(cancel, |to| content(file, to)).map_err(|why| failed("standard output", why))?;
     }
-    Ok(())
+    written.into_iter().try_for_each(|(path, temporary)| {
+        persist(temporary, Path::new(path)).map_err(|error| failed(path, Unwritten::Failed(error)))
+    })
+}
+
+/// Writes a file, completely or not at all, until the time is up.
+pub(crate) fn file(
+    path: &Path,
+    cancel: &Cancel,
+    content: impl FnOnce(&mut dyn Target) -> Result<(), Unwritten>,
+) -> Result<(), Unwritten> {
+    Ok(persist(beside(path, cancel, content)?, path)?)
 }
 
 /// Checks that a file can be written.
@@ -145,30 +183,36 @@ pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes piece by piece. The system removes a file only when no write to it is under way, so an interruption would wait
-/// for all of a large one.
-fn in_pieces(to: &mut impl Write, content: &Content<'_>) -> io::Result<()> {
-    for piece in content.iter().flat_map(|part| part.chunks(PIECE)) {
-        interrupt::point();
-        to.write_all(piece)?;
-    }
-    to.flush()
-}
-
-/// The size of a piece.
-const PIECE: usize = 1 << 20;
-
-fn beside(path: &Path, content: &Content<'_>) -> io::Result<NamedTempFile> {
+/// Writes a temporary file beside the place of a file.
+fn beside(
+    path: &Path,
+    cancel: &Cancel,
+    content: impl FnOnce(&mut dyn Target) -> Result<(), Unwritten>,
+) -> Result<NamedTempFile, Unwritten> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // as for any new file, minus the umask
     // An interruption waits until the name is known.
     let mut names = interrupt::temporary();
-    let mut file = builder.prefix(".onnxref-").tempfile_in(folder(path))?;
+    let file = builder.prefix(".onnxref-").tempfile_in(folder(path))?;
     names.push(file.path().to_path_buf());
     drop(names);
-    in_pieces(&mut file, content)?;
+    let mut to = BufWriter::with_capacity(BUFFER, Bounded::new(file.as_file(), cancel));
+    content(&mut to)?;
+    to.flush()?;
+    drop(to);
     Ok(file)
+}
+
+/// Bytes of small pieces that are written at once.
+const BUFFER: usize = 64 << 10;
+
+/// Moves a temporary file to its place.
+fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
+    interrupt::commit(|names| {
+        names.retain(|name| name != file.path());
+        file.persist(path).map(drop).map_err(|error| error.error)
+    })
 }
 
 /// The folder of a file.
@@ -181,32 +225,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interruption_leaves_no_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let files = ["a.pb", "b.pb"].map(|name| beside(&folder.path().join(name), &whole(&b"content"[..])).unwrap());
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
-        interrupt::clean();
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        drop(files);
-    }
-
-    #[test]
-    fn files_are_written_in_pieces() {
-        struct Sizes(Vec<usize>);
-        impl Write for Sizes {
-            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                self.0.push(bytes.len());
-                Ok(bytes.len())
-            }
-            fn flush(&mut self) -> io::Result<()> {
-                Ok(())
-            }
+    #[cfg(target_pointer_width = "64")]
+    fn a_tensor_beyond_protobuf_has_another_format() {
+        for (dtype, instead) in [(onnxref::DType::Uint8, ".npy or .npz"), (onnxref::DType::Float8e5m2, ".json")] {
+            // Memory that nobody touches.
+            let large = Value::from(Tensor::new(dtype, &[1 << 31], vec![0; 1 << 31]).unwrap());
+            let Err(Unwritten::Unfit(why)) = write_proto("x", &large, io::sink()) else { panic!() };
+            assert_eq!(why, "it takes more than 2147483647 bytes, which protobuf can't hold");
+            assert_eq!(instead_of_proto(&large), instead);
         }
-        let mut sizes = Sizes(Vec::new());
-        in_pieces(&mut sizes, &[vec![1; 80].into(), vec![2; 2 * PIECE + 5].into()]).unwrap();
-        assert_eq!(sizes.0, [80, PIECE, PIECE, 5]);
-        // The elements of a tensor are not copied.
-        let tensor = Tensor::from(vec![1i64, 2]);
-        assert!(matches!(npy::parts(&tensor).unwrap().1, Cow::Borrowed(_)));
     }
 }

@@ -1,10 +1,13 @@
 //! Standard output and standard error.
 
+use crate::bounded::{Bounded, Unwritten};
+use crate::output::Target;
+use crate::system;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, Table, presets};
-use onnxref::{Value, quote};
+use onnxref::{Cancel, Value, quote};
 use onnxref_view::{plain, type_name};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Seek, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Maximum number of elements shown of a sequence or a map.
@@ -15,11 +18,11 @@ pub(crate) struct Stdout;
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        unless_closed(io::stdout().write(bytes), bytes.len())
+        unless_closed(Pipe.write(bytes), bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        unless_closed(io::stdout().flush(), ())
+        unless_closed(Pipe.flush(), ())
     }
 }
 
@@ -27,6 +30,61 @@ fn unless_closed<T>(result: io::Result<T>, otherwise: T) -> io::Result<T> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(otherwise),
         result => result,
+    }
+}
+
+/// Standard output, with the error of a reader that closed it.
+struct Pipe;
+
+impl Write for Pipe {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        open()?;
+        let written = io::stdout().write(bytes)?;
+        if let Some(last) = bytes.get(..written).and_then(<[u8]>::last) {
+            IN_A_LINE.store(*last != b'\n', Ordering::Relaxed);
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush()
+    }
+}
+
+/// Fails if standard output was closed from the start.
+fn open() -> io::Result<()> {
+    if system::stdout_was_closed() { Err(io::Error::other("it is closed")) } else { Ok(()) }
+}
+
+/// What became of a help text on standard output, which was printed by others.
+pub(crate) fn help(printed: io::Result<()>) -> io::Result<()> {
+    open()?;
+    unless_closed(printed, ())
+}
+
+/// Whether what is on standard output doesn't end a line.
+static IN_A_LINE: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn in_a_line() -> bool {
+    IN_A_LINE.load(Ordering::Relaxed)
+}
+
+impl Seek for Pipe {
+    fn seek(&mut self, _: io::SeekFrom) -> io::Result<u64> {
+        Err(io::ErrorKind::NotSeekable.into())
+    }
+}
+
+/// Writes what may be large to standard output, until the time is up. Nothing more of it is made once the reader has
+/// closed the pipe.
+pub(crate) fn document(
+    cancel: &Cancel,
+    content: impl FnOnce(&mut dyn Target) -> Result<(), Unwritten>,
+) -> Result<(), Unwritten> {
+    let mut to = BufWriter::new(Bounded::new(Pipe, cancel));
+    match content(&mut to).and_then(|()| Ok(to.flush()?)) {
+        Err(Unwritten::Failed(error)) => Ok(unless_closed(Err(error), ())?),
+        written => written,
     }
 }
 

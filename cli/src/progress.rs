@@ -21,12 +21,18 @@ impl Progress {
         set_style(&bar, "{spinner} {msg}");
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         if io::stderr().is_terminal() && !dumb && !print::quiet() {
-            bar.enable_steady_tick(TICK);
             let bar = bar.downgrade();
-            thread::spawn(move || {
+            let draw = move || {
                 thread::sleep(DELAY);
                 bar.upgrade().inspect(|bar| bar.set_draw_target(ProgressDrawTarget::stderr()));
-            });
+                while let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) {
+                    bar.tick();
+                    drop(bar);
+                    thread::sleep(TICK);
+                }
+            };
+            // Without a thread it stays hidden.
+            let _ = thread::Builder::new().spawn(draw);
         }
         Progress(bar)
     }

@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     /// Write every value that a node computes to a new folder; switches optimisation off
     ///
     /// The folder gets a .npy file for each value (a .pb file, if NumPy doesn't have its type) and index.json, which lists
-    /// them in the order of the run with their nodes. `onnxref compare` reads it.
+    /// them in the order of the run with their nodes. `onnxref compare` reads it. The values of a run that fails stay.
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
 
@@ -70,8 +70,10 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     let files = output::files(&arguments.output, &model)?;
     let expected = expected(&arguments.expect, &model)?;
     let inputs = arguments.feeding.inputs(&model)?.into_iter().collect();
-    let (mut dump, mut stopped) = (dump.map(Dump::new).transpose()?, None);
-    let ran = watch::run(&model, inputs, &arguments.loading.cancel(), |node, depth, values| {
+    // The time of the run is that of writing too.
+    let cancel = arguments.loading.cancel();
+    let (mut dump, mut stopped) = (dump.map(|folder| Dump::new(folder, &cancel)).transpose()?, None);
+    let ran = watch::run(&model, inputs, &cancel, |node, depth, values| {
         dump.as_mut().map_or(Ok(()), |dump| dump.add(node, depth, values))?;
         if depth > 0 || !until.is_some_and(|until| is_called(until, node, values)) {
             return Ok(());
@@ -79,6 +81,17 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
         stopped = Some(values.iter().map(|(name, value)| (name.to_string(), (*value).clone())).collect::<Vec<_>>());
         Err(Error::new(Kind::Cancelled, "the run was stopped after a node"))
     });
+    if let Some(dump) = dump {
+        let failed = ran.as_ref().err().filter(|_| stopped.is_none()).map(|error| format!("{error:#}"));
+        let until = stopped.as_ref().map(|_| "it was stopped by --until");
+        match dump.end(failed.as_deref().or(until)) {
+            Ok(1) => print::note("1 value was dumped"),
+            Ok(count) => print::note(&format!("{count} values were dumped")),
+            Err(failure) if failed.is_none() => return Err(failure),
+            // The run's own error says more.
+            Err(_) => {}
+        }
+    }
     let outputs = match (ran, until) {
         (Err(_), _) if stopped.is_some() => Outputs::default(),
         (Err(error), _) => return Err(Failure::run(error)),
@@ -86,10 +99,7 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
         (Ok(outputs), None) => outputs,
     };
     outputs.notes().iter().for_each(|text| print::note(text));
-    output::write(&files, &outputs)?;
-    if let Some(dump) = dump {
-        print::note(&format!("{} values were dumped", dump.end()?));
-    }
+    output::write(&files, &outputs, &cancel)?;
     let shown: Vec<(&str, &Value)> = match &stopped {
         Some(values) => values.iter().map(|(name, value)| (name.as_str(), value)).collect(),
         None => outputs.iter().collect(),
@@ -99,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
         |(name, want): &(&'_ str, Value)| Some((name.to_string(), Compared::new(outputs.get(name)?, want, tolerance)));
     let compared: BTreeMap<String, Compared> = expected.iter().filter_map(compare).collect();
     if global.json {
-        json::line(&Document { outputs: Named(&shown), expected: &compared })?;
+        json::line_until(&Document { outputs: Named(&shown), expected: &compared }, &cancel)?;
     } else if !compared.is_empty() {
         let rows = compared.iter().map(|(name, compared)| [plain(name), compared.text()]);
         print::table(["output", "compared with what is expected"], &[], rows).map_err(Failure::stdout)?;

@@ -27,6 +27,7 @@ mod team;
 
 #[cfg(test)]
 pub(crate) use cpu::tests::at_each_level;
+pub use parallel::available_threads;
 pub(crate) use parallel::{each, fill};
 
 use std::sync::atomic::{AtomicBool, Ordering};

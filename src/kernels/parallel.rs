@@ -5,9 +5,11 @@
 use super::team;
 use super::{Resources, Stop, Stopped};
 #[cfg(feature = "rayon")]
-use std::sync::Mutex;
+use std::error::Error;
 #[cfg(feature = "rayon")]
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+#[cfg(feature = "rayon")]
+use std::sync::{LazyLock, Mutex};
 
 /// Minimum size in bytes of an output that is worth using a helper that is ready.
 #[cfg(feature = "rayon")]
@@ -58,7 +60,7 @@ fn split_among(
     let size = out.len().saturating_mul(cost.max(1));
     #[cfg(feature = "rayon")]
     if resources.threads > 1 && (size >= WORTH_WAKING || size >= WORTH_SHARING && team::is_ready()) {
-        let threads = resources.threads.min(rayon::current_num_threads());
+        let threads = resources.threads.min(available_threads());
         if threads > 1 {
             return shared(out, unit, size, threads, resources.stop, work);
         }
@@ -87,12 +89,37 @@ pub(crate) fn each(
     })
 }
 
+/// The number of threads that a run on this thread can use: those of the rayon pool that it is in, or else of rayon's
+/// global pool, which this starts. It is 1 if the system can't create these threads, or without the feature `rayon`.
+///
+/// ```
+/// assert!(onnxref::available_threads() >= 1);
+/// ```
+pub fn available_threads() -> usize {
+    #[cfg(feature = "rayon")]
+    if rayon::current_thread_index().is_some() {
+        return rayon::current_num_threads();
+    }
+    #[cfg(feature = "rayon")]
+    return *GLOBAL_THREADS;
+    #[cfg(not(feature = "rayon"))]
+    1
+}
+
+/// The size of rayon's global pool. Where its threads can't be created, any later use of it panics, so there is none.
+#[cfg(feature = "rayon")]
+static GLOBAL_THREADS: LazyLock<usize> = LazyLock::new(|| match rayon::ThreadPoolBuilder::new().build_global() {
+    Err(error) if error.source().is_some() => 1,
+    // It was started here or by others; or these tried to, and failed.
+    _ => std::panic::catch_unwind(rayon::current_num_threads).unwrap_or(1),
+});
+
 /// The number of threads for `work`, of which each should have `ready` at least if helpers are ready, else `waking`.
 pub(super) fn threads(work: usize, ready: usize, waking: usize, resources: Resources<'_>) -> usize {
     #[cfg(feature = "rayon")]
     if resources.threads > 1 && work >= 2 * ready {
         let least = if team::is_ready() { ready } else { waking };
-        return resources.threads.min(rayon::current_num_threads()).min(work / least).max(1);
+        return resources.threads.min(available_threads()).min(work / least).max(1);
     }
     let _ = (work, ready, waking, resources);
     1

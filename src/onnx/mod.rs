@@ -14,6 +14,7 @@ mod sparse;
 mod tensor;
 mod types;
 mod value;
+mod write;
 
 /// The messages of the ONNX format, made from `proto/onnx.proto`.
 #[cfg(not(feature = "protoc"))]

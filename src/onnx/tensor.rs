@@ -1,4 +1,4 @@
-//! Tensors from and to their messages.
+//! Tensors from their messages.
 
 use super::external::External;
 use super::proto::{StringStringEntryProto, TensorProto, tensor_proto::DataLocation};
@@ -6,7 +6,7 @@ use super::scan;
 use crate::dtype::{DType, Field, ShapeText, byte_count};
 use crate::error::{Error, Kind, Result, quote};
 use crate::files::ModelFiles;
-use crate::tensor::{Shape, Tensor, pack, packed_size, unpack};
+use crate::tensor::{Shape, Tensor, packed_size, unpack};
 use bytes::Bytes;
 use prost::Message;
 
@@ -239,25 +239,6 @@ impl Tensor {
         let proto = TensorProto::decode(bytes).map_err(|e| Error::model(format!("not a TensorProto: {e}")))?;
         read(proto, &files)
     }
-
-    /// The tensor as an encoded `TensorProto` with a name: raw data, or `string_data` for strings.
-    pub fn to_proto_bytes(&self, name: &str) -> Vec<u8> {
-        write(self, name).encode_to_vec()
-    }
-}
-
-pub(super) fn write(tensor: &Tensor, name: &str) -> TensorProto {
-    let mut proto = TensorProto {
-        name: Some(name.to_string()),
-        data_type: Some(tensor.dtype().code()),
-        dims: tensor.shape().iter().map(|&dim| dim as i64).collect(),
-        ..TensorProto::default()
-    };
-    match tensor.strings() {
-        Ok(strings) => proto.string_data = strings.map(|s| Bytes::copy_from_slice(s.as_bytes())).collect(),
-        Err(_) => proto.raw_data = Some(pack(tensor.dtype(), tensor.bytes()).into()),
-    }
-    proto
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Reads and writes values as messages: tensors, sequences, optionals and maps.
+//! Reads values from messages: tensors, sequences, optionals and maps.
 
 use super::proto::{MapProto, OptionalProto, SequenceProto, TensorProto, optional_proto, sequence_proto};
 use super::scan::{self, Message as Kind};
@@ -6,7 +6,6 @@ use super::{sparse, tensor};
 use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
 use crate::files::ModelFiles;
-use crate::tensor::Tensor;
 use crate::value::{Map, Optional, Sequence, Value, ValueType};
 use bytes::Bytes;
 use prost::Message;
@@ -33,16 +32,6 @@ impl Value {
             return Ok(value);
         }
         Err(Error::input(format!("the value is of type {}, not {value_type}", value.type_text())))
-    }
-
-    /// The value as an encoded message with a name: see [`Value::from_proto_bytes`].
-    pub fn to_proto_bytes(&self, name: &str) -> Vec<u8> {
-        match self {
-            Value::Tensor(value) => tensor::write(value, name).encode_to_vec(),
-            Value::Sequence(value) => write_sequence(value, name).encode_to_vec(),
-            Value::Optional(value) => write_optional(value, name).encode_to_vec(),
-            Value::Map(value) => write_map(value, name).encode_to_vec(),
-        }
     }
 }
 
@@ -141,61 +130,10 @@ fn map(proto: MapProto, want: Option<&ValueType>, files: &ModelFiles) -> Result<
     read().map_err(within)
 }
 
-/// The number of a kind of element, the same in sequences and optionals.
-fn kind_of(element: Option<&ValueType>) -> i32 {
-    use sequence_proto::DataType;
-    let kind = match element {
-        None => DataType::Undefined,
-        Some(ValueType::Tensor(_)) => DataType::Tensor,
-        Some(ValueType::Sequence(_)) => DataType::Sequence,
-        Some(ValueType::Map(..)) => DataType::Map,
-        Some(ValueType::Optional(_)) => DataType::Optional,
-    };
-    kind.into()
-}
-
-fn write_sequence(value: &Sequence, name: &str) -> SequenceProto {
-    let mut proto = SequenceProto { name: Some(name.to_string()), ..SequenceProto::default() };
-    proto.elem_type = Some(kind_of(value.element_type()));
-    for value in value.values() {
-        match value {
-            Value::Tensor(value) => proto.tensor_values.push(tensor::write(value, "")),
-            Value::Sequence(value) => proto.sequence_values.push(write_sequence(value, "")),
-            Value::Map(value) => proto.map_values.push(write_map(value, "")),
-            Value::Optional(value) => proto.optional_values.push(write_optional(value, "")),
-        }
-    }
-    proto
-}
-
-fn write_optional(value: &Optional, name: &str) -> OptionalProto {
-    let mut proto = OptionalProto { name: Some(name.to_string()), ..OptionalProto::default() };
-    proto.elem_type = Some(kind_of(value.element_type()));
-    match value.get() {
-        None => {}
-        Some(Value::Tensor(value)) => proto.tensor_value = Some(Box::new(tensor::write(value, ""))),
-        Some(Value::Sequence(value)) => proto.sequence_value = Some(write_sequence(value, "")),
-        Some(Value::Map(value)) => proto.map_value = Some(write_map(value, "")),
-        Some(Value::Optional(value)) => proto.optional_value = Some(Box::new(write_optional(value, ""))),
-    }
-    proto
-}
-
-fn write_map(value: &Map, name: &str) -> MapProto {
-    let keys: &Tensor = value.keys();
-    let mut proto =
-        MapProto { name: Some(name.to_string()), key_type: Some(keys.dtype().code()), ..MapProto::default() };
-    match keys.strings() {
-        Ok(strings) => proto.string_keys = strings.map(|s| Bytes::copy_from_slice(s.as_bytes())).collect(),
-        Err(_) => proto.keys = keys.scalars().map(|key| key.integer()).collect(),
-    }
-    proto.values = Some(write_sequence(value.as_sequence(), ""));
-    proto
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tensor::Tensor;
 
     fn read_again(value: &Value) -> Result<Value> {
         Value::from_proto_bytes(value.to_proto_bytes("value"), &value.value_type().unwrap())
@@ -227,7 +165,8 @@ mod tests {
             let map = Value::from(Map::new(keys, values.clone()).unwrap());
             assert_eq!(read_again(&map).unwrap(), map);
         }
-        let mut proto = write_map(&Map::new(vec![0u32, 1].into(), values).unwrap(), "m");
+        let map = Value::from(Map::new(vec![0u32, 1].into(), values).unwrap());
+        let mut proto = MapProto::decode(map.to_proto_bytes("m").as_slice()).unwrap();
         proto.keys = vec![0, -1];
         let map_type = ValueType::Map(DType::Uint32, Box::new(DType::Int8.into()));
         assert!(Value::from_proto_bytes(proto.encode_to_vec(), &map_type).is_err());

@@ -196,7 +196,7 @@ fn save(path: &str, document: &impl serde::Serialize) -> Result<(), Failure> {
 
 /// Maximum number of threads of a run.
 fn threads(loading: &Loading) -> usize {
-    let pool = rayon::current_num_threads();
+    let pool = onnxref::available_threads();
     loading.threads.map_or(pool, |threads| threads.get().min(pool))
 }
 

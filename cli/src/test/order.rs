@@ -19,16 +19,21 @@ pub(super) fn in_order<T: Sync, R: Send, E>(
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
-        for _ in 0..jobs {
+        let start = || {
             let (sender, next, work) = (sender.clone(), &next, &work);
-            scope.spawn(move || {
+            thread::Builder::new().spawn_scoped(scope, move || {
                 while let at = next.fetch_add(1, Ordering::Relaxed)
                     && let Some(item) = items.get(at)
                     && sender.send((at, work(item))).is_ok()
                 {}
-            });
-        }
+            })
+        };
+        let started = (0..jobs).take_while(|_| start().is_ok()).count();
         drop(sender);
+        if started == 0 {
+            // The system can create no thread.
+            return items.iter().try_for_each(|item| each(work(item)));
+        }
         // Results that wait for earlier ones.
         let (mut waiting, mut at) = (BTreeMap::new(), 0);
         for (place, result) in receiver {
