@@ -18,6 +18,7 @@ mod ir;
 mod memory;
 mod names;
 mod nesting;
+mod operators;
 mod runs;
 mod tensors;
 mod valid;
