@@ -14,7 +14,10 @@ use std::time::{Duration, Instant};
 const FOREVER: Duration = Duration::from_secs(30);
 
 /// The stack on which each case is tried again.
-pub(crate) const SMALL_STACK: usize = 256 << 10;
+const SMALL_STACK: usize = 256 << 10;
+
+/// The stack that any call runs on: without optimisation, products take more than the small one.
+pub(crate) const STACK: usize = if cfg!(debug_assertions) { 2 * SMALL_STACK } else { SMALL_STACK };
 
 /// What a run may take beside its tensors: places of values, the texts of an error.
 pub(crate) const BESIDE: u64 = 64 << 10;

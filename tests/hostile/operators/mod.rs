@@ -4,16 +4,14 @@
 //! call runs with limits of just that, and is refused with less.
 
 mod bodies;
+mod sweep;
 mod table;
 
-use crate::case::{At, BESIDE, Case, SMALL_STACK, check, on_thread, report};
+use crate::case::{At, BESIDE, Case, STACK, check, on_thread, report};
 use crate::memory::peak_of;
 use onnxref::{Error, Inputs, Kind, Limits, Model};
 use std::collections::BTreeSet;
 use table::{Call, calls};
-
-/// Without optimisation, products take more than the small stack.
-const STACK: usize = if cfg!(debug_assertions) { 2 * SMALL_STACK } else { SMALL_STACK };
 
 const COSTS: &str = include_str!("costs.txt");
 const REFUSALS: &str = include_str!("refusals.txt");
