@@ -21,5 +21,6 @@ mod nesting;
 mod operators;
 mod runs;
 mod tensors;
+mod untrusted;
 mod valid;
 mod wire;
