@@ -3,7 +3,7 @@
 //! Wider numbers first become f32 by rounding to odd: one that f32 doesn't hold becomes the neighbour with the last bit
 //! set. Rounding that again, to at most 22 bits, gives what one rounding would: it is still on its side of each tie.
 
-use super::{BLOCK, Exact, map, store};
+use super::{BLOCK, Exact, map, quiet, store};
 use crate::dtype::{DType, Small, Specials};
 use crate::kernels::half::Half;
 use bytemuck::cast_slice_mut;
@@ -87,6 +87,9 @@ fn to_odd<'a>(numbers: Exact<'a>, room: &'a mut [f32; BLOCK]) -> &'a [f32] {
 /// Rounds to odd.
 #[inline(always)]
 fn odd(number: f64) -> f32 {
+    if number.is_nan() {
+        return quiet!(f32, number);
+    }
     let nearest = number as f32;
     let back = f64::from(nearest);
     // The order of magnitudes is that of the bits: the one before infinity is the greatest number, which is odd.
