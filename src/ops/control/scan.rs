@@ -101,10 +101,6 @@ impl Control for Scan {
         }
         let length = length.unwrap_or(0);
         let states = (first..first + self.states).map(|k| call.taken(k)).collect::<Result<Values>>()?;
-        // A batch may have any number of entries without elements. Each is work, and a place in a list.
-        let entries = if self.batch { inputs.first().and_then(|(input, ..)| input.shape().first()).copied() } else { None };
-        call.charge(entries.unwrap_or(0) as u64)?;
-        let counted = call.context().memory.count(entries.unwrap_or(0).saturating_mul(size_of::<usize>()))?;
         let lengths = if self.batch { self.lengths(call, length, &inputs, &states)? } else { vec![length] };
         let mut running = Running {
             body: self.body,
@@ -116,7 +112,6 @@ impl Control for Scan {
             facts: self.facts.clone(),
             length,
             lengths,
-            _counted: counted,
             entry: 0,
             trip: 0,
             parts: Vec::new(),
@@ -182,8 +177,6 @@ struct Running {
     length: usize,
     /// For each entry of the batch the number of trips. Without a batch there is one.
     lengths: Vec<usize>,
-    /// The list's memory.
-    _counted: Counted,
     /// The entry of the batch, and its next trip.
     entry: usize,
     trip: usize,
