@@ -43,7 +43,9 @@ fn calls() -> Vec<u8> {
         function
     };
     changed(|model| {
-        model.opset_import.push(crate::common::proto::OperatorSetIdProto { domain: Some("f".into()), version: Some(1) });
+        model
+            .opset_import
+            .push(crate::common::proto::OperatorSetIdProto { domain: Some("f".into()), version: Some(1) });
         model.functions = (0..=6).map(function).collect();
         let graph = graph_of(model);
         graph.node = vec![NodeProto { input: vec!["data".into()], ..call(0) }];
@@ -60,7 +62,12 @@ fn bombs() {
     check([
         fed("a GiB out of 4 bytes", "Expand", vec![("x", floats(&[1])), ("shape", list(&[1 << 28]))], "tensor_bytes"),
         fed("a long row", "Tile", vec![("x", floats(&[1])), ("repeats", list(&[1 << 40]))], "tensor_bytes"),
-        fed("a hundred thousand queries", "Attention", vec![("q", heads()), ("k", heads()), ("v", heads())], "run_work"),
+        fed(
+            "a hundred thousand queries",
+            "Attention",
+            vec![("q", heads()), ("k", heads()), ("v", heads())],
+            "run_work",
+        ),
         fed("17 dimensions", "Reshape", vec![("x", floats(&[1])), ("shape", list(&[1; 17]))], "rank"),
         bomb("a name of 5000 bytes", changed(|model| graph_of(model).name = Some("x".repeat(5000))), "name_bytes"),
         bomb("a million nodes of functions", calls(), "nodes"),

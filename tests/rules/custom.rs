@@ -316,8 +316,10 @@ fn panics() {
         }
         Ok([y.finish().into()].into())
     };
-    let model = add("com.example.Own 1\n  (x: T) -> (y: T)\n  T: float", doubled).from_bytes(own(1).encode_to_vec()).unwrap();
-    let right = || assert_eq!(model.run(inputs! { "x" => array![1f32, 2.0] }).unwrap()["y"], Tensor::from(vec![2f32, 4.0]));
+    let model =
+        add("com.example.Own 1\n  (x: T) -> (y: T)\n  T: float", doubled).from_bytes(own(1).encode_to_vec()).unwrap();
+    let right =
+        || assert_eq!(model.run(inputs! { "x" => array![1f32, 2.0] }).unwrap()["y"], Tensor::from(vec![2f32, 4.0]));
     let mut runner = model.runner();
     right();
     for _ in 0..3 {

@@ -70,7 +70,8 @@ fn limits() {
 fn suite(name: &str) -> Option<PathBuf> {
     match name {
         "lib" => Some("src".into()),
-        _ => Some(Path::new("tests").join(name)).filter(|folder| folder.is_dir() || folder.with_extension("rs").is_file()),
+        _ => Some(Path::new("tests").join(name))
+            .filter(|folder| folder.is_dir() || folder.with_extension("rs").is_file()),
     }
 }
 
@@ -87,9 +88,9 @@ fn is_there(name: &str) -> bool {
             (Some(module), _) => (folder, file) = (next, Some(module)),
             (None, Some(file)) => {
                 let text = read(file);
-                let test = text.split_once(&format!("fn {part}()")).is_some_and(|(before, _)| {
-                    before.lines().rev().take(5).any(|line| line.trim() == "#[test]")
-                });
+                let test = text
+                    .split_once(&format!("fn {part}()"))
+                    .is_some_and(|(before, _)| before.lines().rev().take(5).any(|line| line.trim() == "#[test]"));
                 if !test && !text.contains(&format!("mod {part} {{")) {
                     return false;
                 }
@@ -186,7 +187,9 @@ fn the_library_runs_and_writes_nothing() {
         if path.ends_with("tests.rs") || path.ends_with("testing.rs") {
             continue;
         }
-        for word in ["process::Command", "std::net", "libloading", "File::create", "fs::write", "OpenOptions", "remove_"] {
+        for word in
+            ["process::Command", "std::net", "libloading", "File::create", "fs::write", "OpenOptions", "remove_"]
+        {
             if code.contains(word) {
                 wrong.push(format!("{path} has {word}"));
             }

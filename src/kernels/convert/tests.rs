@@ -232,9 +232,9 @@ fn interesting(dtype: DType) -> Vec<u8> {
         floats.extend([1.0, 1.5, -1.0].into_iter().flat_map(|by| near(by * 2f64.powi(k))));
     }
     // An interpreter takes minutes for the tables of 16 bits.
-    for narrow in numeric().filter(|narrow| {
-        matches!(narrow.format(), Format::Small(_)) || narrow.bits() == 16 && !cfg!(miri)
-    }) {
+    for narrow in
+        numeric().filter(|narrow| matches!(narrow.format(), Format::Small(_)) || narrow.bits() == 16 && !cfg!(miri))
+    {
         if narrow.format() == Format::Signed || narrow.format() == Format::Unsigned {
             continue;
         }
@@ -340,7 +340,9 @@ fn special_values() {
     assert_eq!(clamped(DType::Uint4, &far), [0, 7, 15, 0, 0]);
     assert_eq!(clamped(DType::Float4e2m1, &far), [15, 7, 7, 7, 15]);
     // NaN of each sign, signalling and with a payload.
-    for (sign, double, float) in [(0u32, 0x7ff0_0000_0000_0001u64, 0x7fa0_0001u32), (1u32, 0xfff8_0000_0000_1234, 0xff80_0001)] {
+    for (sign, double, float) in
+        [(0u32, 0x7ff0_0000_0000_0001u64, 0x7fa0_0001u32), (1u32, 0xfff8_0000_0000_1234, 0xff80_0001)]
+    {
         let quiet_float = (0x7fc0_0000u32 | sign << 31).to_le_bytes();
         assert_eq!(converted(DType::Double, DType::Float, UP, &double.to_le_bytes(), 1), quiet_float);
         let quiet_double = (0x7ff8u64 << 48 | u64::from(sign) << 63).to_le_bytes();
@@ -349,7 +351,10 @@ fn special_values() {
         assert_eq!(converted(DType::Double, DType::Float16, UP, &double.to_le_bytes(), 1), half(0x7e00));
         assert_eq!(converted(DType::Double, DType::Bfloat16, UP, &double.to_le_bytes(), 1), half(0x7fc0));
         assert_eq!(converted(DType::Float16, DType::Float, UP, &half(0x7c01), 1), quiet_float);
-        assert_eq!(converted(DType::Double, DType::Float8e4m3fn, UP, &double.to_le_bytes(), 1), [0x7f | (sign as u8) << 7]);
+        assert_eq!(
+            converted(DType::Double, DType::Float8e4m3fn, UP, &double.to_le_bytes(), 1),
+            [0x7f | (sign as u8) << 7]
+        );
     }
     // 1 + 2^-11 + 2^-40: through f32 it would be a tie, and 1.
     let twice = (1.0 + 2f64.powi(-11) + 2f64.powi(-40)).to_le_bytes();

@@ -24,10 +24,7 @@ pub(super) fn body(name: &str) -> GraphProto {
         // Gives what an outer value is.
         "outer" => nodes(graph(vec![], &["x"]), vec![node("Identity", &["i0"], &["x"], vec![])]),
         // A constant.
-        "one" => GraphProto {
-            initializer: vec![initializer("x", &Tensor::scalar(1f32))],
-            ..graph(vec![], &["x"])
-        },
+        "one" => GraphProto { initializer: vec![initializer("x", &Tensor::scalar(1f32))], ..graph(vec![], &["x"]) },
         // Goes on with what it gets.
         "same" => graph(loop_inputs(), &["cond", "state"]),
         // Returns its state, and stacks it.

@@ -97,7 +97,8 @@ fn each_takes_what_is_counted() {
 #[test]
 fn each_is_refused() {
     let case = |call: Call| {
-        let (at_load, outcome) = call.outcome.strip_prefix("load ").map_or((false, &*call.outcome), |rest| (true, rest));
+        let (at_load, outcome) =
+            call.outcome.strip_prefix("load ").map_or((false, &*call.outcome), |rest| (true, rest));
         let (kind, text) = outcome.split_once(": ").unwrap_or_else(|| panic!("{}", call.title()));
         let limit = Limits::NAMES.iter().find(|name| **name == kind);
         let kind = match kind {
@@ -126,7 +127,8 @@ fn each_is_refused() {
 /// A new operator belongs into the table of costs; none is there that doesn't run.
 #[test]
 fn all_are_in_the_table() {
-    let label = |domain: &str, name: &str| if domain.is_empty() { name.to_string() } else { format!("{domain}.{name}") };
+    let label =
+        |domain: &str, name: &str| if domain.is_empty() { name.to_string() } else { format!("{domain}.{name}") };
     let listed: BTreeSet<String> = calls(COSTS).iter().map(|call| label(&call.domain, &call.name)).collect();
     let all: BTreeSet<String> = onnxref::supported().iter().map(|own| label(own.domain, own.name)).collect();
     let missing: Vec<_> = all.difference(&listed).collect();

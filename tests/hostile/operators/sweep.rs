@@ -2,8 +2,8 @@
 
 use super::table::{Call, Input};
 use crate::case::{BESIDE, STACK, on_thread, text_faults};
-use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::AttributeProto;
+use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::{attribute, float, int, ints, string};
 use onnxref::{DType, Kind, Limits, Sequence, Tensor, Value, ValueType};
 
@@ -35,7 +35,9 @@ fn attributes(call: &Call) -> Vec<(&'static str, &'static str)> {
 fn odd_attributes(name: &str, kind: &str) -> Vec<AttributeProto> {
     match kind {
         "INT" => NUMBERS.iter().map(|value| int(name, *value)).collect(),
-        "FLOAT" => [f32::NAN, f32::INFINITY, -f32::INFINITY, -1.0, 0.0, f32::MAX].map(|value| float(name, value)).into(),
+        "FLOAT" => {
+            [f32::NAN, f32::INFINITY, -f32::INFINITY, -1.0, 0.0, f32::MAX].map(|value| float(name, value)).into()
+        }
         "STRING" => ["", "nothing", &"x".repeat(100_000)].map(|text| string(name, text)).into(),
         "INTS" => {
             let lists: [&[i64]; 8] =
@@ -71,7 +73,9 @@ fn odd_values(value: &Value) -> Vec<Value> {
     let mut values: Vec<Value> = shapes.iter().map(|shape| tensor(dtype, shape).into()).collect();
     macro_rules! filled {
         ($type:ty, $list:expr) => {
-            values.extend($list.map(|value| Tensor::from_elements(shape, vec![value as $type; own.len()]).unwrap().into()))
+            values.extend(
+                $list.map(|value| Tensor::from_elements(shape, vec![value as $type; own.len()]).unwrap().into()),
+            )
         };
     }
     match dtype {

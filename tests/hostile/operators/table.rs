@@ -42,7 +42,8 @@ fn calls_of(line: &str, number: usize) -> Vec<Call> {
     let (call, outcome) = line.split_once(" -> ").unwrap_or_else(|| panic!("line {number} has no outcome"));
     let (before, rest) = call.split_once('(').unwrap_or_else(|| panic!("line {number} has no inputs"));
     let (inputs, limits) = rest.split_once(')').unwrap_or_else(|| panic!("line {number} has no end of inputs"));
-    let (attributes, operators): (Vec<&str>, Vec<&str>) = before.split_whitespace().partition(|word| word.contains('='));
+    let (attributes, operators): (Vec<&str>, Vec<&str>) =
+        before.split_whitespace().partition(|word| word.contains('='));
     let attributes: Vec<AttributeProto> = attributes.into_iter().map(attribute_of).collect();
     let inputs: Vec<Option<Input>> = inputs.split_whitespace().map(input_of).collect();
     let mut given = Limits::default();
@@ -198,7 +199,10 @@ impl Call {
                 .filter(|(input, _)| input.constant)
                 .map(|(input, name)| initializer(name, input.value.tensor().unwrap()))
                 .collect(),
-            output: outputs.iter().map(|name| ValueInfoProto { name: Some(name.clone()), ..Default::default() }).collect(),
+            output: outputs
+                .iter()
+                .map(|name| ValueInfoProto { name: Some(name.clone()), ..Default::default() })
+                .collect(),
             ..GraphProto::default()
         };
         let import = |domain: &str, version| OperatorSetIdProto { domain: Some(domain.into()), version: Some(version) };
