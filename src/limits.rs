@@ -64,6 +64,59 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Limits for a service that runs models of strangers. They bound a load to about 1 GiB of memory, a run to 1 GiB
+    /// and some minutes of work.
+    ///
+    /// | limit | value | why |
+    /// |---|---|---|
+    /// | `file_bytes` | 256 MiB | models of that size run within the other limits; larger ones are loaded knowingly |
+    /// | `load_bytes` | 64 MiB | as by default: names, nodes and constants of a small file |
+    /// | `load_bytes_per_byte` | 4 | as by default: packed elements of 2 bits become bytes |
+    /// | `nesting` | 40 | twelve levels of subgraphs; exporters make two or three |
+    /// | `nodes` | 100,000 | a language model of a hundred layers has 20,000 |
+    /// | `name_bytes` | 4 KiB | exporters make names of some hundred bytes |
+    /// | `rank` | 16 | models use up to 8 |
+    /// | `tensor_bytes` | 512 MiB | half of what a run may hold, so that an operator has its input and its output |
+    /// | `run_bytes` | 1 GiB | several runs at a time fit into an ordinary server |
+    /// | `run_elements` | 2^34 | written in seconds |
+    /// | `run_nodes` | 10 million | loops of some million trips, which take seconds |
+    /// | `run_work` | 2^38 | a network of 100 billion multiplications runs, in seconds to minutes |
+    ///
+    /// Give each run a deadline too: [`Cancel::after`](crate::Cancel::after) with [`Model::run_with`](crate::Model::run_with).
+    ///
+    /// ```
+    /// use onnxref::{Cancel, Limits, Model, inputs};
+    /// use std::time::Duration;
+    ///
+    /// let mut limits = Limits::untrusted();
+    /// limits.run_bytes = 256 << 20;
+    /// # let bytes = std::fs::read("onnx-test-data/gather/onnx-1.12.0/node/test_gather_2d_indices/model.onnx").unwrap();
+    /// // From bytes, a model has no files beside it.
+    /// let model = Model::options().limits(limits).from_bytes(bytes)?;
+    /// let rows = ndarray::array![[1f32, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]];
+    /// let feeds = inputs![rows, ndarray::array![[0i64, 2]]];
+    /// let outputs = model.run_with(feeds, &Cancel::after(Duration::from_secs(10)))?;
+    /// assert_eq!(outputs["y"].shape(), [3, 1, 2]);
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    pub fn untrusted() -> Limits {
+        Limits {
+            file_bytes: 256 << 20,
+            nesting: 40,
+            nodes: 100_000,
+            name_bytes: 4 << 10,
+            rank: 16,
+            tensor_bytes: 512 << 20,
+            run_bytes: 1 << 30,
+            run_elements: 1 << 34,
+            run_nodes: 10_000_000,
+            run_work: 1 << 38,
+            ..Limits::default()
+        }
+    }
+}
+
 macro_rules! limits_by_name {
     ($($name:ident),*) => {
         impl Limits {

@@ -20,6 +20,13 @@ pub(crate) struct Loading {
     #[arg(long, value_name = "NAME", long_help = departures())]
     allow: Vec<String>,
 
+    /// Lower all limits, for models of strangers
+    ///
+    /// A load takes at most about 1 GiB of memory; a run 1 GiB, and minutes of work. `--limit` changes single limits;
+    /// `--timeout` bounds the time of a run. SECURITY.md lists the values.
+    #[arg(long)]
+    untrusted: bool,
+
     /// Set a limit on the cost of loading and running
     #[arg(long, value_name = "NAME=VALUE", long_help = limits())]
     limit: Vec<String>,
@@ -90,7 +97,8 @@ impl Loading {
 
     pub(crate) fn options(&self) -> Result<LoadOptions, Failure> {
         let wrong = |flag: &str, text: &str, why: String| Failure::usage(format!("{flag} {text}: {why}"));
-        let (mut limits, mut compatibility) = (Limits::default(), Compatibility::default());
+        let mut limits = if self.untrusted { Limits::untrusted() } else { Limits::default() };
+        let mut compatibility = Compatibility::default();
         for text in &self.limit {
             set(&mut limits, text).map_err(|why| wrong("--limit", text, why))?;
         }

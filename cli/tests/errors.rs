@@ -224,6 +224,19 @@ fn limits() {
     }
 }
 
+/// The limits of the preset, each of which `--limit` changes, whatever the order.
+#[test]
+fn untrusted() {
+    let bench = Bench::new(&gather(DType::Float));
+    let feeds = ["-i", "data=[1, 2]", "-i", "indices=[0, 1]"];
+    assert_eq!(bench.run(&[&feeds[..], &["--untrusted"]].concat()).code, Some(0));
+    let low = ["--limit", "run_bytes=7", "--untrusted"];
+    remedied(&bench, &feeds, &low, 4, "--limit run_bytes=N raises it", &["--untrusted", "--limit", "run_bytes=1K"]);
+    let wide = format!("data={}1{}", "[".repeat(17), "]".repeat(17));
+    let feeds = ["-i", &wide, "-i", "indices=[0]"];
+    remedied(&bench, &feeds, &["--untrusted"], 4, "--limit rank=N raises it", &["--untrusted", "--limit", "rank=17"]);
+}
+
 #[test]
 fn departures() {
     let feeds = ["-i", "data=[[1]]", "-i", "indices=[[0]]"];

@@ -3,7 +3,9 @@
 use super::Graph;
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Result, quote};
+use crate::limits::Limits;
 use crate::operator::Feeds;
+use crate::tensor::Tensor;
 use crate::value::{Dim, DimsText, Value, ValueType};
 use smallvec::SmallVec;
 
@@ -46,6 +48,25 @@ impl Graph {
             }
         }
         Ok(symbols)
+    }
+
+    /// Checks the ranks of feeds: operators take time and memory for each dimension.
+    pub(crate) fn check_ranks(&self, feeds: Feeds<'_>, limits: &Limits) -> Result<()> {
+        for (k, input) in self.inputs.iter().enumerate() {
+            let rank = match feeds.get(k) {
+                Some(Value::Tensor(tensor)) => tensor.rank(),
+                Some(Value::Sequence(sequence)) => {
+                    let tensors = sequence.values().iter().filter_map(|value| value.tensor().ok());
+                    tensors.map(Tensor::rank).max().unwrap_or(0)
+                }
+                _ => 0,
+            };
+            if rank > limits.rank {
+                let name = &input.info.name;
+                limits.check_rank(&format!("input {} has", quote(name)), rank).map_err(|error| error.about(name))?;
+            }
+        }
+        Ok(())
     }
 }
 

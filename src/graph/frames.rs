@@ -73,12 +73,12 @@ impl Graph {
         sources: Sources<'_>,
         context: &Context,
     ) -> Result<Frame<'g>> {
-        // A body may have no nodes.
-        context.next_node()?;
         let no_body = || Error::bug("a node enters a body that it doesn't have");
         let node = self.nodes.get(at).ok_or_else(no_body)?;
         let Runs::Control(operator) = &node.operator else { return Err(no_body()) };
         let body = operator.bodies.get(body).ok_or_else(no_body)?;
+        // A body may have no nodes.
+        context.next_node(body.graph.slots)?;
         let mut own: Vec<Option<Value>> = given.into_iter().map(Some).collect();
         own.extend(body.captured.iter().map(|source| sources.get(*source).cloned()));
         let body = &body.graph;

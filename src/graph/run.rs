@@ -82,7 +82,7 @@ impl Graph {
         watch: &mut Watching<'_>,
     ) -> Result<Option<Frame<'g>>> {
         for (at, node) in self.nodes.iter().enumerate().skip(first) {
-            context.next_node()?;
+            context.next_node(node.inputs.len() + node.outputs.len())?;
             let sources = self.sources(feeds, slots);
             if let Some(watch) = watch {
                 node.starts(&sources, &mut **watch)?;

@@ -42,6 +42,9 @@ impl Half {
 /// what rounding once would.
 #[inline(always)]
 pub(crate) fn odd(number: f64) -> f32 {
+    if number.is_nan() {
+        return f32::NAN.copysign(if number.is_sign_negative() { -1.0 } else { 1.0 });
+    }
     let nearest = number as f32;
     let back = f64::from(nearest);
     // The order of magnitudes is that of the bits: the one before infinity is the greatest number, which is odd.

@@ -193,6 +193,7 @@ impl Model {
         inputs.place(self, &mut feeds)?;
         let feeds = Feeds::Shared(&feeds);
         let symbols = graph.check_feeds(feeds)?;
+        graph.check_ranks(feeds, &self.0.limits)?;
         let idle = self.0.idle.lock().ok().and_then(|mut idle| idle.pop());
         let mut state = idle.unwrap_or_else(|| self.state());
         let (slots, context) = &mut *state;

@@ -80,6 +80,7 @@ impl Runner {
         let graph = &self.model.0.graph;
         if !self.checked {
             graph.check_feeds(Feeds::Own(&self.feeds))?;
+            graph.check_ranks(Feeds::Own(&self.feeds), &self.model.0.limits)?;
             self.checked = true;
         }
         let (slots, context) = &mut *self.state;

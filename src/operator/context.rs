@@ -37,9 +37,16 @@ impl Context {
         self.work.set(0);
     }
 
-    /// Counts a node before it runs. Fails if that exceeds the limit, or if the run was cancelled.
+    /// Number of values that a node may have without work.
+    const FEW: usize = 64;
+
+    /// Counts a node before it runs; if it has many inputs and outputs, or its body many slots, these are work. Fails if
+    /// that exceeds a limit, or if the run was cancelled.
     #[inline]
-    pub(crate) fn next_node(&self) -> Result<()> {
+    pub(crate) fn next_node(&self, values: usize) -> Result<()> {
+        if values > Context::FEW {
+            self.charge(values as u64)?;
+        }
         let nodes = self.nodes.get() + 1;
         self.nodes.set(nodes);
         if nodes > self.limits.run_nodes {

@@ -17,9 +17,14 @@ pub(super) fn part(context: &Context, tensor: &Tensor, axis: &Axis, start: usize
     by_maps(context, tensor, &maps, &[])
 }
 
+/// Bytes of the lists that joining takes for each tensor: a reference, a part, and for strings a view.
+const LISTED: usize = size_of::<(&Tensor, &[u8], usize)>() + size_of::<Tensor>() + Tensor::BESIDE;
+
 /// Tensors one after the other along the axis at `at` of the result, whose shape is `shape`: an axis of theirs, or a new
 /// one.
 pub(super) fn join(context: &Context, tensors: &[&Tensor], at: usize, shape: Shape) -> Result<Tensor> {
+    // The lists made here and below are memory too.
+    let _lists = context.memory.count(tensors.len().saturating_mul(LISTED))?;
     match context.joined(tensors)? {
         Some(joined) => concat(context, &joined.iter().collect::<SmallVec<[&Tensor; 4]>>(), at, shape),
         None => concat(context, tensors, at, shape),

@@ -84,6 +84,9 @@ impl Words {
 }
 
 impl Buffer {
+    /// Bytes that a buffer takes beside its elements, with the counters of its holders.
+    pub(crate) const BESIDE: usize = size_of::<Buffer>() + 2 * size_of::<usize>();
+
     fn new(words: Words) -> Buffer {
         Buffer { words, lease: Lease::default() }
     }

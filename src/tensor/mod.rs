@@ -50,6 +50,9 @@ pub struct Tensor {
 }
 
 impl Tensor {
+    /// Bytes that a tensor takes beside itself and its elements. A list of tensors counts them: there may be many.
+    pub(crate) const BESIDE: usize = Buffer::BESIDE;
+
     /// A tensor with the elements of an array. An owned array in standard layout moves without a copy.
     pub fn from_array<T: Element, S, D>(array: ArrayBase<S, D>) -> Tensor
     where

@@ -149,9 +149,9 @@ impl List {
         Ok(List { values, counted })
     }
 
-    /// Bytes of a list of `count` elements.
+    /// Bytes of a list of `count` elements, each with a buffer of its own.
     fn bytes(count: usize) -> usize {
-        count.saturating_mul(size_of::<Value>())
+        count.saturating_mul(size_of::<Value>() + Tensor::BESIDE)
     }
 
     fn hand_out(&self, memory: &Memory) {
@@ -166,7 +166,7 @@ mod tests {
     use crate::dtype::DType;
     use crate::value::Optional;
 
-    const ONE: u64 = size_of::<Value>() as u64;
+    const ONE: u64 = (size_of::<Value>() + Tensor::BESIDE) as u64;
 
     fn empty(memory: &Memory) -> Sequence {
         Sequence::with_room(Some(DType::Float.into()), 0, memory).unwrap()

@@ -2,7 +2,7 @@
 
 use crate::memory::{Peak, peak_of};
 use bytes::Bytes;
-use onnxref::{Error, Inputs, Kind, Limits, LoadOptions, Model, Outputs, Place, Tensor};
+use onnxref::{Error, Inputs, Kind, Limits, LoadOptions, Model, Outputs, Place, Tensor, Value};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,9 @@ const FOREVER: Duration = Duration::from_secs(30);
 
 /// The stack on which each case is tried again.
 const SMALL_STACK: usize = 256 << 10;
+
+/// The stack that any call runs on: without optimisation, products take more than the small one.
+pub(crate) const STACK: usize = if cfg!(debug_assertions) { 2 * SMALL_STACK } else { SMALL_STACK };
 
 /// What a run may take beside its tensors: places of values, the texts of an error.
 pub(crate) const BESIDE: u64 = 64 << 10;
@@ -74,7 +77,7 @@ pub(crate) struct Case {
     /// Bytes of external data that are read until the fault is found.
     reads: u64,
     /// The model loads, and a run with these is refused.
-    feeds: Option<Vec<(&'static str, Tensor)>>,
+    feeds: Option<Vec<(&'static str, Value)>>,
     /// What a run may take beside `run_bytes`.
     scratch: u64,
     kind: Kind,
@@ -117,8 +120,8 @@ impl Case {
     }
 
     /// The fault is in what is fed, or is found by a run.
-    pub(crate) fn fed(mut self, feeds: impl IntoIterator<Item = (&'static str, Tensor)>) -> Case {
-        self.feeds = Some(feeds.into_iter().collect());
+    pub(crate) fn fed<V: Into<Value>>(mut self, feeds: impl IntoIterator<Item = (&'static str, V)>) -> Case {
+        self.feeds = Some(feeds.into_iter().map(|(name, value)| (name, value.into())).collect());
         self
     }
 
@@ -145,7 +148,7 @@ impl Case {
             }
         };
         let start = Instant::now();
-        let (result, run) = peak_of(|| model.run(feeds.iter().map(|(name, tensor)| (*name, tensor)).collect()));
+        let (result, run) = peak_of(|| model.run(feeds.iter().map(|(name, value)| (*name, value.clone())).collect()));
         Attempt { result: result.map(drop), early: false, load, run, took: start.elapsed() }
     }
 

@@ -25,7 +25,7 @@ const CYCLES: [(&str, &[u32], &[u32]); 12] = [
 ];
 
 /// A message in so many others around it: the model is the first.
-fn nested(root: &[u32], cycle: &[u32], depth: usize) -> Vec<u8> {
+pub(crate) fn nested(root: &[u32], cycle: &[u32], depth: usize) -> Vec<u8> {
     let path: Vec<u32> = root.iter().chain(cycle.iter().cycle()).copied().take(depth - 1).collect();
     // A graph can't go on inside of a function: the way goes around in its nodes.
     let path = if root == [25] || root == [20] { looped(root, cycle, depth) } else { path };

@@ -8,6 +8,7 @@ use ndarray::array;
 use onnxref::operator::{Call, Node, Operator, Values};
 use onnxref::{DType, Error, Kind, LoadOptions, Model, Outputs, Place, Tensor, inputs};
 use prost::Message;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 type Run = fn(&mut Call<'_>) -> Result<Values, Error>;
@@ -302,4 +303,40 @@ fn a_model_keeps_to_an_added_schema() {
     assert_as_expected(
         cases.map(|(name, change, text, place)| difference_at(name, load(change), Kind::Model, text, &place)),
     );
+}
+
+/// A panic unwinds to the caller of the run, and leaves nothing behind: model and runner go on.
+#[test]
+fn panics() {
+    let doubled = |call: &mut Call<'_>| {
+        let x = call.tensor(0)?.clone();
+        let mut y = call.output::<f32>(x.shape())?;
+        for (y, x) in y.elements_mut()?.iter_mut().zip(x.as_slice::<f32>()?) {
+            assert!(*x >= 0.0, "a negative number");
+            *y = 2.0 * x;
+        }
+        Ok([y.finish().into()].into())
+    };
+    let model =
+        add("com.example.Own 1\n  (x: T) -> (y: T)\n  T: float", doubled).from_bytes(own(1).encode_to_vec()).unwrap();
+    let right =
+        || assert_eq!(model.run(inputs! { "x" => array![1f32, 2.0] }).unwrap()["y"], Tensor::from(vec![2f32, 4.0]));
+    let mut runner = model.runner();
+    right();
+    for _ in 0..3 {
+        let outcome = catch_unwind(AssertUnwindSafe(|| model.run(inputs! { "x" => array![1f32, -2.0] }).map(drop)));
+        assert_eq!(outcome.unwrap_err().downcast_ref::<&str>(), Some(&"a negative number"));
+        right();
+        runner.feed("x", array![1f32, -2.0]).unwrap();
+        assert!(catch_unwind(AssertUnwindSafe(|| runner.run().map(drop))).is_err());
+        assert_eq!(runner.output("y").unwrap_err().kind(), Kind::Input, "it has no outputs");
+        runner.feed("x", array![3f32]).unwrap();
+        runner.run().unwrap();
+        assert_eq!(runner.output("y").unwrap(), &Tensor::from(vec![6f32]));
+    }
+    // While it loads too.
+    let schema = "com.example.Own 1\n  (x: T) -> (y: T)\n  T: float";
+    let options = Model::options().operator(schema, |_: &Node<'_>| panic!("no operator")).unwrap();
+    assert!(catch_unwind(AssertUnwindSafe(|| options.from_bytes(own(1).encode_to_vec()).map(drop))).is_err());
+    right();
 }

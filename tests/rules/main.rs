@@ -27,6 +27,7 @@ mod operators;
 mod opsets;
 mod outputs;
 mod scale;
+mod security;
 mod table;
 mod tensors;
 mod values;

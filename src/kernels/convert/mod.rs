@@ -6,6 +6,9 @@
 //! - To a float: to the nearest, ties to even; beyond the range to infinity, or see [`Rounding`].
 //! - A float to an integer: toward 0, then modulo 2^bits as between integers; 0 for NaN and the infinities.
 //! - To bool: whether it is not 0. NaN is not.
+//!
+//! A NaN stays one of its sign: the quiet one without a payload, of which only a float16 or bfloat16 keeps what fits if it
+//! was a float32.
 
 mod integer;
 mod narrow;
@@ -101,12 +104,24 @@ fn widened<'a, S: Pod + Into<i32>>(elements: &[S], room: &'a mut [u32; BLOCK]) -
     numbers
 }
 
-/// To `f32` or `f64`: Rust's conversions round to the nearest, ties to even.
+/// The quiet NaN of a type, with the sign of a number.
+macro_rules! quiet {
+    ($type:ident, $number:expr) => {
+        <$type>::NAN.copysign(if $number.is_sign_negative() { -1.0 } else { 1.0 })
+    };
+}
+use quiet;
+
+/// To `f32` or `f64`: Rust's conversions round to the nearest, ties to even. They leave sign and payload of a NaN open.
 macro_rules! store_as {
     ($type:ident, $numbers:expr, $out:expr) => {
         match $numbers {
-            Exact::F32(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
-            Exact::F64(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
+            Exact::F32(numbers) => map(numbers, cast_slice_mut($out), |number| {
+                if number.is_nan() { quiet!($type, number) } else { number as $type }
+            }),
+            Exact::F64(numbers) => map(numbers, cast_slice_mut($out), |number| {
+                if number.is_nan() { quiet!($type, number) } else { number as $type }
+            }),
             Exact::I32(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
             Exact::I64(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),
             Exact::U32(numbers) => map(numbers, cast_slice_mut($out), |number| number as $type),

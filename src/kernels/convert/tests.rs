@@ -215,7 +215,7 @@ fn check(from: DType, to: DType, numbers: Option<&Numbers>, rounding: Rounding, 
 fn interesting(dtype: DType) -> Vec<u8> {
     let step = sized(1, 501);
     if dtype.size() == 1 {
-        return (0..=255u8).filter(|byte| dtype.first_invalid(&[*byte]).is_none()).collect();
+        return (0..=255u8).step_by(sized(1, 9)).filter(|byte| dtype.first_invalid(&[*byte]).is_none()).collect();
     }
     if dtype.size() == 2 {
         let step = if dtype.format() == Format::Ieee { step } else { sized(7, 501) };
@@ -231,7 +231,10 @@ fn interesting(dtype: DType) -> Vec<u8> {
     for k in (-1074..1024).step_by(sized(1, 97)) {
         floats.extend([1.0, 1.5, -1.0].into_iter().flat_map(|by| near(by * 2f64.powi(k))));
     }
-    for narrow in numeric().filter(|narrow| matches!(narrow.format(), Format::Small(_)) || narrow.bits() == 16) {
+    // An interpreter takes minutes for the tables of 16 bits.
+    for narrow in
+        numeric().filter(|narrow| matches!(narrow.format(), Format::Small(_)) || narrow.bits() == 16 && !cfg!(miri))
+    {
         if narrow.format() == Format::Signed || narrow.format() == Format::Unsigned {
             continue;
         }
@@ -255,7 +258,8 @@ fn each_pair_of_types_is_rounded_once() {
     let sources: Vec<(DType, Vec<u8>)> = numeric().map(|from| (from, interesting(from))).collect();
     for to in numeric() {
         let narrow = matches!(to.format(), Format::Small(_)) || matches!(to, DType::Float16 | DType::Bfloat16);
-        let numbers = narrow.then(|| Numbers::of(to));
+        let known = narrow && !(cfg!(miri) && to.bits() == 16);
+        let numbers = known.then(|| Numbers::of(to));
         let roundings: &[Rounding] = match to {
             DType::Float8e8m0 => &[
                 UP,
@@ -270,6 +274,9 @@ fn each_pair_of_types_is_rounded_once() {
         for (from, elements) in &sources {
             for &rounding in roundings {
                 let out = converted(*from, to, rounding, elements, 1);
+                if narrow && !known {
+                    continue;
+                }
                 for (element, got) in elements.chunks(from.size()).zip(out.chunks(to.size())) {
                     check(*from, to, numbers.as_ref(), rounding, element, got);
                 }
@@ -332,6 +339,23 @@ fn special_values() {
     assert_eq!(clamped(DType::Int4, &far), [0xf8, 7, 7, 0, 0xf8]);
     assert_eq!(clamped(DType::Uint4, &far), [0, 7, 15, 0, 0]);
     assert_eq!(clamped(DType::Float4e2m1, &far), [15, 7, 7, 7, 15]);
+    // NaN of each sign, signalling and with a payload.
+    for (sign, double, float) in
+        [(0u32, 0x7ff0_0000_0000_0001u64, 0x7fa0_0001u32), (1u32, 0xfff8_0000_0000_1234, 0xff80_0001)]
+    {
+        let quiet_float = (0x7fc0_0000u32 | sign << 31).to_le_bytes();
+        assert_eq!(converted(DType::Double, DType::Float, UP, &double.to_le_bytes(), 1), quiet_float);
+        let quiet_double = (0x7ff8u64 << 48 | u64::from(sign) << 63).to_le_bytes();
+        assert_eq!(converted(DType::Float, DType::Double, UP, &float.to_le_bytes(), 1), quiet_double);
+        let half = |bits: u16| (bits | (sign as u16) << 15).to_le_bytes();
+        assert_eq!(converted(DType::Double, DType::Float16, UP, &double.to_le_bytes(), 1), half(0x7e00));
+        assert_eq!(converted(DType::Double, DType::Bfloat16, UP, &double.to_le_bytes(), 1), half(0x7fc0));
+        assert_eq!(converted(DType::Float16, DType::Float, UP, &half(0x7c01), 1), quiet_float);
+        assert_eq!(
+            converted(DType::Double, DType::Float8e4m3fn, UP, &double.to_le_bytes(), 1),
+            [0x7f | (sign as u8) << 7]
+        );
+    }
     // 1 + 2^-11 + 2^-40: through f32 it would be a tie, and 1.
     let twice = (1.0 + 2f64.powi(-11) + 2f64.powi(-40)).to_le_bytes();
     assert_eq!(converted(DType::Double, DType::Float16, UP, &twice, 1), 0x3c01u16.to_le_bytes());

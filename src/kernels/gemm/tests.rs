@@ -205,14 +205,15 @@ fn threads_share_blocks_and_batches() {
             }
         }
         for layouts in LAYOUTS {
-            check::<f32>(&Case { m: 20, k: 30, n: 40, layouts, batch: vec![(sized(30, 1), true, true)] });
+            let (m, k, n) = sized((20, 30, 40), (6, 5, 7));
+            check::<f32>(&Case { m, k, n, layouts, batch: vec![(sized(30, 1), true, true)] });
         }
     });
 }
 
 #[test]
 fn batches() {
-    for layouts in LAYOUTS {
+    for layouts in LAYOUTS.into_iter().step_by(sized(1, 3)) {
         for batch in [
             vec![(3, true, true)],
             vec![(3, true, false)],
@@ -221,9 +222,11 @@ fn batches() {
             vec![(2, false, true), (3, true, false), (1, true, true)],
             vec![(2, true, false), (3, true, false)],
         ] {
-            for m in [1, 3] {
+            for &m in sized(&[1, 3][..], &[3]) {
                 check::<f32>(&Case { m, k: 4, n: 5, layouts, batch: batch.clone() });
-                check::<f16>(&Case { m, k: 4, n: 5, layouts, batch: batch.clone() });
+                if !cfg!(miri) {
+                    check::<f16>(&Case { m, k: 4, n: 5, layouts, batch: batch.clone() });
+                }
             }
         }
     }
@@ -232,7 +235,7 @@ fn batches() {
 #[test]
 fn nothing() {
     for [m, k, n] in [[0, 3, 4], [3, 0, 4], [3, 4, 0], [0, 0, 0], [1, 0, 40]] {
-        for layouts in LAYOUTS {
+        for layouts in LAYOUTS.into_iter().step_by(sized(1, 6)) {
             check_types(&Case { m, k, n, layouts, batch: vec![] });
             check_types(&Case { m, k, n, layouts, batch: vec![(2, true, true)] });
             check_types(&Case { m, k, n, layouts, batch: vec![(0, true, false)] });
@@ -269,7 +272,8 @@ fn scratch_that_is_enough() {
             }
         }
     };
-    for &m in sized(&sizes[..], &sizes[..3]) {
+    let sizes = sized(&sizes[..], &sizes[..4]);
+    for &m in sizes {
         sizes.iter().for_each(|&k| sizes.iter().for_each(|&n| check(m, k, n)));
     }
 }

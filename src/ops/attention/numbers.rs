@@ -13,7 +13,7 @@ pub(super) fn converted(tensor: &Tensor, to: DType, out: &mut [u8], context: &Co
     Ok(convert(work, tensor.aligned_bytes(), out, context.resources())?)
 }
 
-/// The elements of a tensor: as they are, or converted in scratch memory.
+/// The elements of a tensor: as they are, or converted in scratch memory, which counts as work.
 pub(super) fn elements_of<'m, 'c: 'm, T: Element + Pod>(
     context: &'c Context,
     tensor: &'m Tensor,
@@ -22,6 +22,7 @@ pub(super) fn elements_of<'m, 'c: 'm, T: Element + Pod>(
     if tensor.dtype() == T::DTYPE {
         return tensor.as_slice();
     }
+    context.charge(tensor.len() as u64)?;
     let numbers = room.insert(scratch::<T>(context, tensor.len())?).elements_mut::<T>();
     converted(tensor, T::DTYPE, bytemuck::cast_slice_mut(numbers), context)?;
     Ok(numbers)

@@ -143,6 +143,7 @@ impl Angles<'_> {
             }
         }
         let Some(ids) = ids else { return Ok(Angles(None)) };
+        call.charge(ids.len() as u64)?;
         if *ids.shape() != [batch, tokens] {
             let text = format!("\"position_ids\" has shape {}: [{batch}, {tokens}] is needed", ShapeText(ids.shape()));
             return Err(Error::input(text).parameter("position_ids"));

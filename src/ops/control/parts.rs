@@ -14,7 +14,7 @@ impl Parts {
     pub(super) fn push(&mut self, value: Value, context: &Context) -> Result<()> {
         if self.list.len() == self.list.capacity() {
             let capacity = (2 * self.list.len()).max(4);
-            self.counted = Some(context.memory.count(capacity * size_of::<Tensor>())?);
+            self.counted = Some(context.memory.count(capacity * (size_of::<Tensor>() + Tensor::BESIDE))?);
             self.list.reserve_exact(capacity - self.list.len());
         }
         let tensor = value.into_tensor()?;

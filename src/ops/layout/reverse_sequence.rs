@@ -32,6 +32,7 @@ impl Operator for ReverseSequence {
             return Err(Error::input(text).parameter("input"));
         };
         let (batch, time) = if self.batch_first { (*first, *second) } else { (*second, *first) };
+        call.charge(lens.len() as u64)?;
         check_lens(lens, batch, time)?;
         if input.len() == 0 {
             return Ok(smallvec![call.taken(0)?]);

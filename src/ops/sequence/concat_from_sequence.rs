@@ -28,8 +28,8 @@ impl Operator for ConcatFromSequence {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let values = call.sequence(0)?.values();
         call.charge(values.len() as u64)?;
-        // The lists of what is joined are memory too.
-        let _lists = call.context().memory.count(values.len().saturating_mul(size_of::<(&Tensor, &[u8], usize)>()))?;
+        // The list is memory too.
+        let _list = call.context().memory.count(values.len().saturating_mul(size_of::<&Tensor>()))?;
         let tensors = values.iter().map(Value::tensor).collect::<Result<Vec<&Tensor>>>()?;
         let Some(first) = tensors.first() else {
             return Err(Error::input("an empty sequence can't be concatenated").parameter("input_sequence"));
