@@ -116,7 +116,8 @@ impl Context {
     /// String tensors as views into one text, so that their elements can go to one output; `None` if the elements can do
     /// so as they are.
     pub(crate) fn joined(&self, tensors: &[&Tensor]) -> Result<Option<Vec<Tensor>>> {
-        Tensor::joined(tensors, &self.memory, |bytes| self.charge(bytes))
+        let mut lookout = self.resources().lookout();
+        Tensor::joined(tensors, &self.memory, |bytes| self.charge(bytes), |bytes| Ok(lookout.after(bytes)?))
     }
 
     /// Checks the rank of an output.

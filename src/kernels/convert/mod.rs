@@ -38,7 +38,8 @@ pub(crate) fn convert(
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     let (from, to) = (work.from.size(), work.to.size());
-    parallel::split(out, to, resources, |first, out| {
+    // What is read may be more than what is written.
+    parallel::split_by(out, to, from.div_ceil(to), resources, |first, out| {
         let count = out.len() / to;
         let elements = elements.get(first * from..(first + count) * from).unwrap_or(&[]);
         for (elements, out) in elements.chunks(BLOCK * from).zip(out.chunks_mut(BLOCK * to)) {

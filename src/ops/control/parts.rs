@@ -35,12 +35,13 @@ impl Parts {
     /// Adds tensors of zeros until there are `count`.
     pub(super) fn fill_up(&mut self, count: usize, fact: &Fact, context: &Context) -> Result<()> {
         while self.list.len() < count {
+            context.check_cancel()?;
             let (dtype, shape) = match self.list.first() {
                 Some(first) => (first.dtype(), Shape::from_slice(first.shape())),
                 None => described(fact)?,
             };
             let mut zeros = context.output_of(dtype, shape)?;
-            zeros.bytes_mut().fill(0);
+            kernels::fill(&[0], zeros.bytes_mut(), context.resources())?;
             self.push(zeros.finish().into(), context)?;
         }
         Ok(())

@@ -28,8 +28,9 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 
 impl Operator for ConstantOfShape {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        let mut shape = Shape::new();
-        for (k, &dim) in call.list(0)?.iter().enumerate() {
+        let (mut shape, given) = (Shape::new(), call.list(0)?);
+        call.check_rank(given.len())?;
+        for (k, &dim) in given.iter().enumerate() {
             shape.push(usize::try_from(dim).map_err(|_| {
                 let error = Error::input(format!("input[{k}] = {dim} is negative: a dimension is needed"));
                 error.parameter("input").position(vec![k]).value(dim)

@@ -77,6 +77,7 @@ impl Operator for Reshape {
             Some(shape) => shape,
             None => call.list(1)?,
         };
+        call.check_rank(given.len())?;
         let shape = self.target(data.shape(), data.len(), given)?;
         call.reshaped(0, shape)
     }
