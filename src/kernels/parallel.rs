@@ -19,7 +19,7 @@ const WORTH_WAKING: usize = 128 << 10;
 
 /// Bytes that are read or written between two checks of `Resources::stop`. A check takes less than a hundredth of the
 /// time.
-const BETWEEN_LOOKS: usize = 256 << 10;
+const BETWEEN_LOOKS: usize = 128 << 10;
 
 /// Calls `work` with parts of `out`, each a multiple of `unit` bytes, and the number of the part's first unit. If the
 /// output is large, other threads of the caller's rayon pool help.

@@ -68,6 +68,12 @@ impl Context {
         Ok(())
     }
 
+    /// The steps of work that were counted in the last run.
+    #[cfg(test)]
+    pub(crate) fn charged(&self) -> u64 {
+        self.work.get()
+    }
+
     /// Counts an output of this shape, and returns its bytes.
     #[inline]
     pub(crate) fn check_output(&self, dtype: DType, shape: &[usize]) -> Result<usize> {

@@ -9,7 +9,7 @@ use crate::kernels::{Resources, Stopped, parallel};
 const PAST_CACHES: usize = 16 << 20;
 
 /// Longer entries are copied in pieces.
-const LONG: usize = 256 << 10;
+const LONG: usize = 128 << 10;
 
 /// `out[o, k, ..] = data[o, indices[k], ..]`, entries of `row` bytes
 pub(super) fn gather<I: Index>(

@@ -171,7 +171,7 @@ fn a_caller_that_asks_to_stop_is_heard() {
     }
 }
 
-/// However few and long the rows are, the caller is asked after every 256 KiB.
+/// However few and long the rows are, the caller is asked after every 128 KiB.
 #[test]
 #[cfg_attr(miri, ignore = "too large")]
 fn a_caller_is_asked_often() {
