@@ -31,12 +31,15 @@ impl Operator for NonZero {
                 let mut columns = 0..;
                 for block in row.chunks(BLOCK) {
                     lookout.after(block.len())?;
+                    let mut found = 0;
                     for (column, _) in columns.by_ref().zip(block).filter(|(_, truth)| **truth != 0) {
+                        found += 1;
                         position.last_mut().into_iter().for_each(|last| *last = column);
                         for (to, p) in coordinates.iter_mut().zip(&position) {
                             to.next().into_iter().for_each(|to| *to = *p);
                         }
                     }
+                    lookout.after(found * size_of_val(&*position))?;
                 }
                 for (p, dim) in position.iter_mut().zip(outer).rev() {
                     *p += 1;
