@@ -28,7 +28,7 @@ mod team;
 #[cfg(test)]
 pub(crate) use cpu::tests::at_each_level;
 pub use parallel::available_threads;
-pub(crate) use parallel::{each, fill};
+pub(crate) use parallel::{Lookout, copied, each, fill, pieces};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -53,6 +53,10 @@ impl Stop {
 
     #[inline]
     pub(crate) fn is_set(&self) -> bool {
+        #[cfg(test)]
+        if looks::is_last() {
+            return true;
+        }
         self.called.load(Ordering::Relaxed) || self.at.is_some_and(|at| Instant::now() >= at)
     }
 }
@@ -65,6 +69,13 @@ pub(crate) struct Resources<'a> {
     pub(crate) threads: usize,
     /// Set when the caller asks to stop.
     pub(crate) stop: Option<&'a Stop>,
+}
+
+impl<'a> Resources<'a> {
+    /// For work step by step.
+    pub(crate) fn lookout(self) -> Lookout<'a> {
+        Lookout::new(self.stop)
+    }
 }
 
 /// Why a kernel stopped early. Its output is garbage then.
@@ -106,12 +117,41 @@ pub(crate) fn on_threads<R: Send>(threads: usize, work: impl FnOnce() -> R + Sen
     }
 }
 
-/// That a kernel which fills 24 MiB with ones asks every few MiB whether to stop.
+/// That a kernel which fills 24 MiB with ones asks every 128 KiB whether to stop.
 #[cfg(test)]
 fn assert_asks(what: &str, out: &mut [u8], run: impl Fn(&mut [u8]) -> Result<(), Stopped>) {
     out.fill(0);
-    parallel::LOOKS.set(0);
-    assert_eq!(run(out), Ok(()), "{what}");
+    let (outcome, looks) = looks::count(usize::MAX, || run(out));
+    assert_eq!(outcome, Ok(()), "{what}");
     assert!(out.iter().all(|&byte| byte == 1), "{what}");
-    assert!(parallel::LOOKS.get() >= 6, "{what}: asked {} times", parallel::LOOKS.get());
+    assert!(looks.len() >= 180, "{what}: asked {} times", looks.len());
+}
+
+/// How often a thread asks whether to stop.
+#[cfg(test)]
+pub(crate) mod looks {
+    use std::cell::RefCell;
+    use std::time::Instant;
+
+    thread_local! {
+        /// The look at which this thread is told to stop, and when it looked; `None` if nobody counts.
+        static LOOKS: RefCell<Option<(usize, Vec<Instant>)>> = const { RefCell::new(None) };
+    }
+
+    /// Runs `work` on this thread, which is told to stop from its look `last` on. Returns also when it looked.
+    pub(crate) fn count<R>(last: usize, work: impl FnOnce() -> R) -> (R, Vec<Instant>) {
+        LOOKS.set(Some((last, Vec::new())));
+        let result = work();
+        (result, LOOKS.take().map(|(_, times)| times).unwrap_or_default())
+    }
+
+    /// Counts a look. Whether the thread is told to stop.
+    pub(super) fn is_last() -> bool {
+        LOOKS.with_borrow_mut(|looks| {
+            looks.as_mut().is_some_and(|(last, times)| {
+                times.push(Instant::now());
+                times.len() >= *last
+            })
+        })
+    }
 }

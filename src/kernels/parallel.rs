@@ -19,8 +19,9 @@ const WORTH_SHARING: usize = 64 << 10;
 #[cfg(feature = "rayon")]
 const WORTH_WAKING: usize = 128 << 10;
 
-/// Bytes that are written between two checks of `Resources::stop`.
-const BETWEEN_LOOKS: usize = 4 << 20;
+/// Bytes that are read or written between two checks of `Resources::stop`. A check takes less than a hundredth of the
+/// time.
+const BETWEEN_LOOKS: usize = 128 << 10;
 
 /// Calls `work` with parts of `out`, each a multiple of `unit` bytes, and the number of the part's first unit. If the
 /// output is large, other threads of the caller's rayon pool help.
@@ -114,6 +115,29 @@ static GLOBAL_THREADS: LazyLock<usize> = LazyLock::new(|| match rayon::ThreadPoo
     _ => std::panic::catch_unwind(rayon::current_num_threads).unwrap_or(1),
 });
 
+/// As [`each`], but a unit may come in several pieces, each a multiple of `element` bytes: for units that may be large.
+/// `work` is called with the number of the unit, the bytes of it before the piece, and the piece. Each byte takes the
+/// time of `cost` bytes that are only written.
+pub(crate) fn pieces(
+    out: &mut [u8],
+    element: usize,
+    unit: usize,
+    cost: usize,
+    resources: Resources<'_>,
+    work: impl Fn(usize, usize, &mut [u8]) -> Result<(), Stopped> + Sync,
+) -> Result<(), Stopped> {
+    let (element, unit) = (element.max(1), unit.max(1));
+    split_by(out, element, cost, resources, |first, mut out| {
+        let (mut at, mut start) = (first * element / unit, first * element % unit);
+        while !out.is_empty() {
+            let (piece, rest) = out.split_at_mut((unit - start).min(out.len()));
+            work(at, start, piece)?;
+            (out, at, start) = (rest, at + 1, 0);
+        }
+        Ok(())
+    })
+}
+
 /// The number of threads for `work`, of which each should have `ready` at least if helpers are ready, else `waking`.
 pub(super) fn threads(work: usize, ready: usize, waking: usize, resources: Resources<'_>) -> usize {
     #[cfg(feature = "rayon")]
@@ -178,6 +202,14 @@ fn shared_tasks<R: Send>(
     outcome.into_inner().unwrap_or(Err(Stopped::Panicked))
 }
 
+/// Copies the bytes of `from`, as many as `out` has.
+pub(crate) fn copied(from: &[u8], out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
+    split(out, 1, resources, |first, out| {
+        out.copy_from_slice(from.get(first..first + out.len()).ok_or(Stopped::Misfit)?);
+        Ok(())
+    })
+}
+
 /// Fills `out` with copies of an element of at most 16 bytes.
 pub(crate) fn fill(element: &[u8], out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
     /// Bytes, a multiple of the size of each type.
@@ -192,16 +224,46 @@ pub(crate) fn fill(element: &[u8], out: &mut [u8], resources: Resources<'_>) -> 
     })
 }
 
-#[cfg(test)]
-thread_local! {
-    /// How often this thread checked `Resources::stop`.
-    pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+/// Asks every so often whether to stop, while one thread works step by step.
+#[derive(Debug)]
+pub(crate) struct Lookout<'a> {
+    stop: Option<&'a Stop>,
+    /// Bytes since it asked.
+    done: usize,
+}
+
+impl<'a> Lookout<'a> {
+    pub(crate) fn new(stop: Option<&'a Stop>) -> Lookout<'a> {
+        Lookout { stop, done: 0 }
+    }
+
+    /// Counts bytes that were read or written. Fails if the caller asked to stop.
+    #[inline]
+    pub(crate) fn after(&mut self, bytes: usize) -> Result<(), Stopped> {
+        self.done = self.done.saturating_add(bytes);
+        if self.done < BETWEEN_LOOKS {
+            return Ok(());
+        }
+        self.done = 0;
+        look(self.stop)
+    }
+
+    /// The elements, block by block.
+    pub(crate) fn blocks<'b, T>(
+        &mut self,
+        elements: &'b [T],
+    ) -> impl Iterator<Item = Result<&'b [T], Stopped>> + use<'_, 'a, 'b, T> {
+        /// Bytes of a block.
+        const BLOCK: usize = 4 << 10;
+        elements.chunks((BLOCK / size_of::<T>().max(1)).max(1)).map(|block| {
+            self.after(size_of_val(block))?;
+            Ok(block)
+        })
+    }
 }
 
 /// Fails if the caller asked to stop.
 pub(super) fn look(stop: Option<&Stop>) -> Result<(), Stopped> {
-    #[cfg(test)]
-    LOOKS.set(LOOKS.get() + 1);
     match stop {
         Some(stop) if stop.is_set() => Err(Stopped::Cancelled),
         _ => Ok(()),

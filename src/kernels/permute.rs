@@ -2,7 +2,7 @@
 
 use super::copy::{Axis, Dim, Map, Path, Plan, Source, Walk};
 use super::cpu::{for_each_level, prefetch};
-use super::{Resources, Stopped, parallel, volume};
+use super::{Lookout, Resources, Stopped, parallel, volume};
 use bytemuck::Pod;
 use smallvec::SmallVec;
 
@@ -57,6 +57,7 @@ fn transpose<T: Pod>(
     Some(parallel::split(out, row, resources, |first, mut out| {
         let mut walk = Walk::new(outer, plan.base, first / dim.size);
         let mut from = first % dim.size;
+        let mut lookout = resources.lookout();
         while !out.is_empty() {
             let rows = (dim.size - from).min(out.len() / row);
             let (to, rest) = out.split_at_mut(rows * row);
@@ -66,7 +67,7 @@ fn transpose<T: Pod>(
                 let place = middle.place().unwrap_or(0) as usize;
                 let (data, to) = (data.get(place..), to.get_mut(block * last.size * unit..));
                 let (data, to) = data.zip(to).ok_or(Stopped::OutOfRange)?;
-                matrix::<T>(data, step(last), to, row, rows, last.size, resources)?;
+                matrix::<T>(data, step(last), to, row, rows, last.size, &mut lookout)?;
                 middle.advance();
             }
             walk.advance();
@@ -76,8 +77,9 @@ fn transpose<T: Pod>(
     }))
 }
 
-/// Bytes of a matrix that are written between two checks of `Resources::stop`.
-const BETWEEN_LOOKS: usize = 4 << 20;
+/// Bytes of a matrix that are written at a time; of a single row, which may be the whole output, fewer.
+const STRIP: usize = 4 << 20;
+const PIECE: usize = 64 << 10;
 
 /// `out[i, k] = data[k, i]`: `rows` rows of the output, `stride` bytes from each other, of `columns` elements, each of
 /// which is in another row of the data, `step` bytes from each other.
@@ -88,15 +90,14 @@ fn matrix<T: Pod>(
     stride: usize,
     rows: usize,
     columns: usize,
-    resources: Resources<'_>,
+    lookout: &mut Lookout<'_>,
 ) -> Result<(), Stopped> {
     let unit = size_of::<T>();
-    let most = (BETWEEN_LOOKS / (rows * unit)).max(64);
+    let bytes = if rows == 1 { PIECE } else { STRIP };
+    let most = (bytes / (rows * unit)).max(64);
     for first in (0..columns).step_by(most) {
-        if first > 0 {
-            parallel::look(resources.stop)?;
-        }
         let columns = most.min(columns - first);
+        lookout.after(rows * columns * unit)?;
         let (data, out) = (data.get(first * step..), out.get_mut(first * unit..));
         let (data, out) = data.zip(out).ok_or(Stopped::OutOfRange)?;
         if (columns - 1) * step + rows * unit > data.len() || (rows - 1) * stride + columns * unit > out.len() {
@@ -176,7 +177,7 @@ mod tests {
     use super::*;
     use crate::kernels::copy::tests::{at_threads, pattern};
     use crate::kernels::cpu::tests::at_each_level;
-    use crate::kernels::{Stop, sized};
+    use crate::kernels::{Stop, assert_asks, sized};
     use proptest::prelude::*;
 
     fn oracle(data: &[u8], element: usize, shape: &[usize], perm: &[usize]) -> Vec<u8> {
@@ -241,10 +242,7 @@ mod tests {
         for shape in [[2, 12 << 20], [12 << 20, 2]] {
             let mut out = vec![0; data.len()];
             let resources = Resources { threads: 1, stop: Some(&stop) };
-            parallel::LOOKS.set(0);
-            assert_eq!(permute(&data, 1, &shape, &[1, 0], &mut out, resources), Ok(()));
-            assert!(out.iter().all(|byte| *byte == 1));
-            assert!(parallel::LOOKS.get() >= 5, "asked {} times", parallel::LOOKS.get());
+            assert_asks(&format!("{shape:?}"), &mut out, |out| permute(&data, 1, &shape, &[1, 0], out, resources));
         }
         stop.stop();
         let resources = Resources { threads: 1, stop: Some(&stop) };

@@ -3,7 +3,7 @@
 
 use super::gather::{Bounds, Grid, Index, Indices};
 use super::number::{Float, Int};
-use super::{Resources, Stopped, parallel, volume};
+use super::{Resources, Stopped, volume};
 use crate::dtype::DType;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::{bf16, f16};
@@ -120,8 +120,8 @@ where
     }
 }
 
-/// Updates between two checks of `Resources::stop`.
-const BETWEEN_LOOKS: usize = 1 << 16;
+/// Bytes of a long row that are updated at a time: a multiple of the size of each type.
+const PIECE: usize = 64 << 10;
 
 /// `out[rows[k]] = combine(out[rows[k]], updates[k])`, rows of `row` bytes
 pub(crate) fn scatter_rows(
@@ -135,12 +135,13 @@ pub(crate) fn scatter_rows(
     if out.is_empty() {
         return Ok(());
     }
-    let between = (BETWEEN_LOOKS / row).max(1);
-    for (rows, updates) in rows.chunks(between).zip(updates.chunks(between * row)) {
-        parallel::look(resources.stop)?;
-        for (&at, update) in rows.iter().zip(updates.chunks_exact(row)) {
-            let at = usize::try_from(at).ok().and_then(|at| at.checked_mul(row)).ok_or(Stopped::OutOfRange)?;
-            combine(out.get_mut(at..at + row).ok_or(Stopped::OutOfRange)?, update);
+    let mut lookout = resources.lookout();
+    for (&at, update) in rows.iter().zip(updates.chunks_exact(row)) {
+        let at = usize::try_from(at).ok().and_then(|at| at.checked_mul(row)).ok_or(Stopped::OutOfRange)?;
+        let out = out.get_mut(at..at + row).ok_or(Stopped::OutOfRange)?;
+        for (out, update) in out.chunks_mut(PIECE).zip(update.chunks(PIECE)) {
+            lookout.after(size_of_val(&at) + out.len())?;
+            combine(out, update);
         }
     }
     Ok(())
@@ -180,14 +181,11 @@ fn elements<I: Index>(
     let steps: Vec<usize> = (0..outer.len()).map(|d| if d == grid.axis { 0 } else { stride(d) }).collect();
     let step = usize::from(grid.axis != outer.len());
     let mut position = vec![0; outer.len()];
-    let mut done = 0usize;
+    let mut lookout = resources.lookout();
     for (indices, updates) in indices.chunks_exact(*columns).zip(updates.chunks_exact(columns * element)) {
         let first: usize = position.iter().zip(&steps).map(|(p, step)| p * step).sum();
         for (j, (&index, update)) in indices.iter().zip(updates.chunks_exact(element)).enumerate() {
-            if done.is_multiple_of(BETWEEN_LOOKS) {
-                parallel::look(resources.stop)?;
-            }
-            done += 1;
+            lookout.after(size_of_val(&index) + element)?;
             let entry = bounds.entry(index).ok_or(Stopped::OutOfRange)?;
             let at = (first + entry * along + j * step) * element;
             combine(out.get_mut(at..at + element).ok_or(Stopped::OutOfRange)?, update);
@@ -271,8 +269,12 @@ mod tests {
         let stop = Stop::default();
         stop.stop();
         let resources = Resources { threads: 1, stop: Some(&stop) };
-        let stopped = scatter_elements(&mut [0; 2], 1, &grid, Indices::I64(&[0]), &[1], replace, resources);
+        let (many, updates) = (vec![0; 1 << 16], vec![1; 1 << 16]);
+        let grid = Grid { data: &[2], indices: &[1 << 16], axis: 0 };
+        let stopped = scatter_elements(&mut [0; 2], 1, &grid, Indices::I64(&many), &updates, replace, resources);
         assert_eq!(stopped, Err(Stopped::Cancelled));
-        assert_eq!(scatter_rows(&mut [0; 2], 1, &[0], &[1], replace, resources), Err(Stopped::Cancelled));
+        assert_eq!(scatter_rows(&mut [0; 2], 1, &many, &updates, replace, resources), Err(Stopped::Cancelled));
+        let (mut long, update) = (vec![0; 1 << 20], vec![1; 1 << 20]);
+        assert_eq!(scatter_rows(&mut long, 1 << 20, &[0], &update, replace, resources), Err(Stopped::Cancelled));
     }
 }

@@ -225,6 +225,12 @@ impl Model {
         Box::new((Slots::default(), Context::new(self.0.threads, self.0.limits.clone())))
     }
 
+    /// The steps of work that were charged in the last run that ended well.
+    #[cfg(test)]
+    pub(crate) fn charged(&self) -> u64 {
+        self.0.idle.lock().ok().and_then(|idle| Some(idle.last()?.1.charged())).unwrap_or(0)
+    }
+
     /// The place of an input.
     fn place(&self, name: &str) -> Result<usize> {
         self.0.graph.input_place(name).ok_or_else(|| self.undeclared(name))

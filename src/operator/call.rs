@@ -3,13 +3,10 @@
 use super::{Context, Source, Sources, Values};
 use crate::dtype::{DType, Element, ShapeText, byte_count};
 use crate::error::{Error, Result, quote};
-use crate::kernels::{self, Resources};
+use crate::kernels::{self, Lookout, Resources};
 use crate::schema::Schema;
 use crate::tensor::{NewTensor, Scratch, Shape, Tensor};
 use crate::value::{Sequence, Value};
-
-/// Bytes that are copied at a time.
-const COPIED: usize = 64 << 10;
 
 /// One call of an operator.
 ///
@@ -61,6 +58,12 @@ impl Call<'_> {
     #[inline]
     pub(crate) fn resources(&self) -> Resources<'_> {
         self.context.resources()
+    }
+
+    /// For a loop of the operator's own: asks every so often whether the run was cancelled.
+    #[inline]
+    pub(crate) fn lookout(&self) -> Lookout<'_> {
+        self.resources().lookout()
     }
 
     /// The number of inputs that the node lists; trailing optional ones may be omitted.
@@ -155,11 +158,7 @@ impl Call<'_> {
         };
         let (shape, len) = (Shape::from_slice(tensor.shape()), tensor.bytes().len());
         let mut new = NewTensor::new(tensor.dtype(), shape, len, tensor.text(), &self.context.memory)?;
-        let from = tensor.bytes();
-        kernels::each(new.bytes_mut(), COPIED, self.resources(), |k, out| {
-            let from = from.get(k * COPIED..).and_then(|from| from.get(..out.len()));
-            from.into_iter().for_each(|from| out.copy_from_slice(from));
-        })?;
+        kernels::copied(tensor.bytes(), new.bytes_mut(), self.resources())?;
         Ok(new)
     }
 
@@ -242,9 +241,11 @@ impl Call<'_> {
         strings: impl Iterator<Item = Result<S>>,
     ) -> Result<Tensor> {
         let mut bytes = self.context.check_output(DType::String, shape)? as u64;
+        let mut lookout = self.lookout();
         let charged = strings.map(|string| {
             let string = string?;
             let text = string.as_ref().len() as u64;
+            lookout.after(DType::String.size() + string.as_ref().len())?;
             bytes += text;
             self.context.check_bytes(bytes)?;
             self.charge(text)?;

@@ -75,6 +75,12 @@ impl Context {
         Ok(())
     }
 
+    /// The steps of work that were counted in the last run.
+    #[cfg(test)]
+    pub(crate) fn charged(&self) -> u64 {
+        self.work.get()
+    }
+
     /// Counts an output of this shape, and returns its bytes.
     #[inline]
     pub(crate) fn check_output(&self, dtype: DType, shape: &[usize]) -> Result<usize> {
@@ -123,7 +129,8 @@ impl Context {
     /// String tensors as views into one text, so that their elements can go to one output; `None` if the elements can do
     /// so as they are.
     pub(crate) fn joined(&self, tensors: &[&Tensor]) -> Result<Option<Vec<Tensor>>> {
-        Tensor::joined(tensors, &self.memory, |bytes| self.charge(bytes))
+        let mut lookout = self.resources().lookout();
+        Tensor::joined(tensors, &self.memory, |bytes| self.charge(bytes), |bytes| Ok(lookout.after(bytes)?))
     }
 
     /// Checks the rank of an output.

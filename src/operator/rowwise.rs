@@ -60,9 +60,21 @@ impl Call<'_> {
     /// writes as many of the output. If the output is of strings, the operands of strings share their text.
     pub(crate) fn rowwise<const N: usize>(
         &mut self,
+        held: [Held; N],
+        align: Align,
+        dtype: DType,
+        row: &RowOf<'_, N>,
+    ) -> Result<Tensor> {
+        self.rowwise_by(held, align, dtype, 1, row)
+    }
+
+    /// As [`Call::rowwise`], where an element takes the time of `cost` simple ones.
+    pub(crate) fn rowwise_by<const N: usize>(
+        &mut self,
         mut held: [Held; N],
         align: Align,
         dtype: DType,
+        cost: usize,
         row: &RowOf<'_, N>,
     ) -> Result<Tensor> {
         let mut shapes: [Shape; N] = std::array::from_fn(|_| Shape::new());
@@ -113,7 +125,7 @@ impl Call<'_> {
                 *operand = Operand { bytes: Some(tensor.aligned_bytes()), size: tensor.dtype().size(), shape: own };
             }
         }
-        walk(&shape, operands, output.bytes_mut(), dtype.size(), row, self.resources())?;
+        walk(&shape, operands, output.bytes_mut(), dtype.size(), row, cost, self.resources())?;
         Ok(output.finish())
     }
 

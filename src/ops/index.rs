@@ -2,7 +2,7 @@
 
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Result, quote};
-use crate::kernels::gather::{Bounds, Indices};
+use crate::kernels::gather::{Bounds, Gather, Indices, gather};
 use crate::kernels::{Stopped, volume};
 use crate::operator::{Axis, Call};
 use crate::tensor::{Scalar, Scratch, Tensor, position_of};
@@ -26,6 +26,16 @@ impl Range {
     }
 }
 
+/// Picks slices by indices that may be out of range.
+pub(crate) fn pick(call: &Call<'_>, work: Gather<'_>, out: &mut [u8]) -> Result<std::result::Result<(), Stopped>> {
+    let mut memory = None;
+    let scratch = match work.scratch(out.len()) {
+        0 => &mut [],
+        count => memory.insert(call.scratch::<u32>(count)?).elements_mut(),
+    };
+    Ok(gather(work, out, scratch, call.resources()))
+}
+
 /// The index values of an int32 or int64 tensor.
 pub(crate) fn indices_of(indices: &Tensor) -> Result<Indices<'_>> {
     Ok(match indices.dtype() {
@@ -45,7 +55,9 @@ pub(crate) fn widened<'m, 'c: 'm>(
         return indices_of(indices);
     }
     let values = memory.insert(call.scratch::<i64>(indices.len())?).elements_mut();
+    let mut lookout = call.lookout();
     for (to, value) in values.iter_mut().zip(indices.scalars()) {
+        lookout.after(size_of::<i64>())?;
         *to = i64::try_from(integer(&value)).unwrap_or(i64::MAX);
     }
     Ok(Indices::I64(values))
@@ -66,11 +78,17 @@ pub(crate) fn out_of_range(why: Stopped, call: &Call<'_>, axis: &Axis, range: Ra
     let (Stopped::OutOfRange, Ok(indices)) = (why, call.tensor(1)) else { return why.into() };
     let size = axis.size as i128;
     let allowed = if range == Range::Signed { -size..size } else { 0..size };
-    let mut values = indices.scalars().map(|value| integer(&value)).enumerate();
-    match values.find(|(_, value)| !allowed.contains(value)) {
-        Some((at, value)) => bad_index(call.name(0), indices, at, value, axis, range),
-        None => why.into(),
+    let mut lookout = call.lookout();
+    for (at, value) in indices.scalars().enumerate() {
+        let value = integer(&value);
+        if !allowed.contains(&value) {
+            return bad_index(call.name(0), indices, at, value, axis, range);
+        }
+        if let Err(why) = lookout.after(indices.dtype().size()) {
+            return why.into();
+        }
     }
+    why.into()
 }
 
 #[cold]
@@ -139,6 +157,7 @@ pub(crate) fn check_grid(data: &[usize], indices: &[usize], axis: usize) -> Resu
 /// For each tuple along the last dimension of `indices` (`width` int64 values), writes the number of its slice of
 /// `data`, in row-major order, to `rows`. The first `batch` dimensions of both are equal and advance together.
 pub(crate) fn tuple_positions(
+    call: &Call<'_>,
     data: &[usize],
     batch: usize,
     width: usize,
@@ -148,7 +167,9 @@ pub(crate) fn tuple_positions(
     let values = indices.as_slice::<i64>()?;
     let sizes = data.get(batch..batch + width).unwrap_or(&[]);
     let per_batch = rows.len().checked_div(volume(1, data.iter().take(batch))).unwrap_or(0).max(1);
+    let mut lookout = call.lookout();
     for (t, (tuple, to)) in values.chunks_exact(width.max(1)).zip(rows).enumerate() {
+        lookout.after(size_of_val(tuple) + size_of_val(to))?;
         let mut row = t / per_batch;
         for (k, (&value, &size)) in tuple.iter().zip(sizes).enumerate() {
             let Some(entry) = Range::Signed.bounds(size).entry(value) else {

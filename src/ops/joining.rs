@@ -44,9 +44,17 @@ fn concat(context: &Context, tensors: &[&Tensor], at: usize, shape: Shape) -> Re
 
 /// The size of tensors along the axis at `along`; without one their number. Off the axis their shapes must be equal.
 /// Errors call each `what`, and blame `parameter`.
-pub(super) fn joined_size(tensors: &[&Tensor], along: Option<usize>, what: &str, parameter: &str) -> Result<usize> {
+pub(super) fn joined_size(
+    context: &Context,
+    tensors: &[&Tensor],
+    along: Option<usize>,
+    what: &str,
+    parameter: &str,
+) -> Result<usize> {
+    let mut lookout = context.resources().lookout();
     let (first, mut size) = (tensors.first().map_or(&[][..], |first| first.shape()), 0usize);
     for (k, tensor) in tensors.iter().enumerate() {
+        lookout.after(size_of_val(*tensor))?;
         let shape = tensor.shape();
         check_shape(k, shape, first, along, what).map_err(|error| error.parameter(parameter))?;
         let own = along.map_or(Some(1), |at| shape.get(at).copied());

@@ -22,6 +22,8 @@ mod scatter;
 mod sequence;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 use crate::operator::Implementation;
 

@@ -2,7 +2,7 @@
 
 use super::memory::{Lease, Memory};
 use super::{NewTensor, Shape, Tensor, byte_count};
-use crate::dtype::DType;
+use crate::dtype::{DType, VIEW};
 use crate::error::{Error, Result};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -31,11 +31,12 @@ impl Deref for Text {
 
 impl Tensor {
     /// The same string tensors as views into one text, so that their elements can be mixed; `None` if they can be mixed
-    /// as they are. `charge` counts the bytes of the text before it is made.
+    /// as they are. `charge` counts the bytes of the text before it is made, `step` those that were read or written.
     pub(crate) fn joined(
         tensors: &[&Tensor],
         memory: &Memory,
         charge: impl FnOnce(u64) -> Result<()>,
+        mut step: impl FnMut(usize) -> Result<()>,
     ) -> Result<Option<Vec<Tensor>>> {
         let texts = || tensors.iter().map(|tensor| tensor.text.as_ref());
         let first = texts().next().flatten();
@@ -45,28 +46,35 @@ impl Tensor {
         }
         let mut bytes = 0usize;
         for tensor in tensors {
-            bytes = tensor.strings()?.fold(bytes, |bytes, string| bytes.saturating_add(string.len()));
+            for string in tensor.strings()? {
+                step(VIEW)?;
+                bytes = bytes.saturating_add(string.len());
+            }
         }
         charge(bytes as u64)?;
         let lease = memory.lease(bytes)?;
         let mut text = String::new();
         text.try_reserve_exact(bytes).map_err(|_| no_memory(bytes))?;
         for tensor in tensors {
-            tensor.strings()?.for_each(|string| text.push_str(string));
+            for string in tensor.strings()? {
+                step(VIEW + string.len())?;
+                text.push_str(string);
+            }
         }
         let text = Arc::new(Text { text: text.into(), lease });
         let mut at = 0;
-        let views = |tensor: &&Tensor| {
+        let mut views = |tensor: &Tensor| {
             let (shape, len) = (Shape::from_slice(tensor.shape()), tensor.bytes().len());
             let mut new = NewTensor::new(DType::String, shape, len, Some(Arc::clone(&text)), memory)?;
             for (view, string) in views_mut(&mut new).zip(tensor.strings()?) {
+                step(VIEW)?;
                 let from = at;
                 at += string.len();
                 set(view, from, at);
             }
             Ok(new.finish())
         };
-        tensors.iter().map(views).collect::<Result<Vec<Tensor>>>().map(Some)
+        tensors.iter().map(|tensor| views(tensor)).collect::<Result<Vec<Tensor>>>().map(Some)
     }
 
     /// A tensor of new strings. Their text counts while it grows.
@@ -119,7 +127,7 @@ mod tests {
     use super::*;
 
     fn joined(tensors: &[&Tensor], memory: &Memory) -> Result<Option<Vec<Tensor>>> {
-        Tensor::joined(tensors, memory, |_| Ok(()))
+        Tensor::joined(tensors, memory, |_| Ok(()), |_| Ok(()))
     }
 
     #[test]

@@ -41,7 +41,8 @@ pub(crate) fn convert(
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     let (from, to) = (work.from.size(), work.to.size());
-    parallel::split(out, to, resources, |first, out| {
+    // What is read may be more than what is written.
+    parallel::split_by(out, to, from.div_ceil(to), resources, |first, out| {
         let count = out.len() / to;
         let elements = elements.get(first * from..(first + count) * from).unwrap_or(&[]);
         for (elements, out) in elements.chunks(BLOCK * from).zip(out.chunks_mut(BLOCK * to)) {
@@ -110,7 +111,6 @@ macro_rules! quiet {
         <$type>::NAN.copysign(if $number.is_sign_negative() { -1.0 } else { 1.0 })
     };
 }
-use quiet;
 
 /// To `f32` or `f64`: Rust's conversions round to the nearest, ties to even. They leave sign and payload of a NaN open.
 macro_rules! store_as {

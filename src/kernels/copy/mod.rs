@@ -84,14 +84,19 @@ pub(crate) fn concat(parts: &[(&[u8], usize)], out: &mut [u8], resources: Resour
             Ok(())
         });
     }
-    parallel::split(out, 1, resources, |first, mut out| {
-        let (mut entry, mut skipped) = (first / total, first % total);
+    // Finding the part of a byte takes as many steps as there are parts.
+    let unit = parts.len();
+    parallel::split(out, unit, resources, |first, mut out| {
+        let (mut entry, mut skipped) = (first * unit / total, first * unit % total);
+        let mut lookout = resources.lookout();
         while !out.is_empty() {
             for &(data, row) in parts {
+                lookout.after(size_of_val(parts) / unit)?;
                 let now = row.saturating_sub(skipped).min(out.len());
                 let (to, rest) = out.split_at_mut(now);
                 let at = entry * row + skipped.min(row);
                 to.copy_from_slice(data.get(at..at + now).ok_or(Stopped::OutOfRange)?);
+                lookout.after(now)?;
                 (out, skipped) = (rest, skipped.saturating_sub(row));
             }
             entry += 1;

@@ -30,20 +30,24 @@ pub(crate) struct Operand<'a> {
 /// Minimum length of rows that are read where they stand.
 const SHORT: usize = 48;
 
-/// Calls `row` with parts of `out` and the operands' elements for it, until `out` is written.
+/// Calls `row` with parts of `out` and the operands' elements for it, until `out` is written. An element takes the time of
+/// `cost` simple ones.
 pub(crate) fn walk<const N: usize>(
     shape: &[usize],
     operands: [Operand<'_>; N],
     out: &mut [u8],
     size: usize,
     row: &RowOf<'_, N>,
+    cost: usize,
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     if out.is_empty() {
         return Ok(());
     }
     let dims = dims(shape, &operands);
-    parallel::split(out, size, resources, |first, out| {
+    // What is read may be more than what is written.
+    let widest = operands.iter().map(|operand| operand.size).max().unwrap_or(1);
+    parallel::split_by(out, size, cost.saturating_mul(widest.div_ceil(size)), resources, |first, out| {
         let part = Part { dims: &dims, operands: &operands, first, size, row };
         // Clearing large buffers takes longer than a few elements.
         if out.len() <= 32 * size {
@@ -296,7 +300,7 @@ mod tests {
                     *out = a.wrapping_mul(5).wrapping_add(*b);
                 }
             };
-            walk(&shape, operands, cast_slice_mut(&mut out), 4, &row, Resources { threads, stop: None }).unwrap();
+            walk(&shape, operands, cast_slice_mut(&mut out), 4, &row, 1, Resources { threads, stop: None }).unwrap();
             prop_assert_eq!(out, want);
         }
     }

@@ -18,6 +18,7 @@ pub(super) fn gather<T: Word, I: Index>(
     axis: Bounds,
     indices: &[I],
     out: &mut [u8],
+    scratch: &mut [u32],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     let (size, n) = (size_of::<T>(), indices.len());
@@ -34,7 +35,7 @@ pub(super) fn gather<T: Word, I: Index>(
         });
     }
     // Many rows share the indices: check them once.
-    let entries = narrowed(indices, axis).ok_or(Stopped::OutOfRange)?;
+    let entries = &*narrowed(indices, axis, scratch, resources)?;
     parallel::split(out, size, resources, |first, mut out| {
         let (mut outer, mut k) = (first / n, first % n);
         while out.len() >= size_of::<T>() {
@@ -82,12 +83,25 @@ pub(super) fn one_by_one<I: Index>(
     Ok(())
 }
 
-fn narrowed<I: Index>(indices: &[I], axis: Bounds) -> Option<Vec<u32>> {
-    let mut entries = Vec::with_capacity(indices.len());
-    for &index in indices {
-        entries.push(u32::try_from(axis.entry(index)?).ok()?);
+/// Checks and narrows all indices.
+fn narrowed<'a, I: Index>(
+    indices: &[I],
+    axis: Bounds,
+    scratch: &'a mut [u32],
+    resources: Resources<'_>,
+) -> Result<&'a mut [u32], Stopped> {
+    let entries = scratch.get_mut(..indices.len()).ok_or(Stopped::Misfit)?;
+    let (mut lookout, mut rest) = (resources.lookout(), &mut *entries);
+    for block in lookout.blocks(indices) {
+        let block = block?;
+        let (now, others) = rest.split_at_mut_checked(block.len()).ok_or(Stopped::Misfit)?;
+        for (entry, &index) in now.iter_mut().zip(block) {
+            let checked = axis.entry(index).and_then(|entry| u32::try_from(entry).ok());
+            *entry = checked.ok_or(Stopped::OutOfRange)?;
+        }
+        rest = others;
     }
-    Some(entries)
+    Ok(entries)
 }
 
 /// `out[k] = data[entries[k]]`. Each entry is below `size`, the number of elements of `data`.

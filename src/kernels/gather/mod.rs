@@ -25,11 +25,25 @@ pub(crate) struct Gather<'a> {
     pub(crate) indices: Indices<'a>,
 }
 
+impl Gather<'_> {
+    /// Numbers of scratch memory that [`gather`] needs for an output of `len` bytes: indices that many rows share are
+    /// checked once.
+    pub(crate) fn scratch(&self, len: usize) -> usize {
+        let (count, single) = (self.indices.len(), matches!(self.row, 1 | 2 | 4 | 8 | 16));
+        if single && len > count.saturating_mul(self.row) { count } else { 0 }
+    }
+}
+
 /// Fills all of `out`.
-pub(crate) fn gather(work: Gather<'_>, out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
+pub(crate) fn gather(
+    work: Gather<'_>,
+    out: &mut [u8],
+    scratch: &mut [u32],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
     match work.indices {
-        Indices::I32(indices) => gather_by(work, indices, out, resources),
-        Indices::I64(indices) => gather_by(work, indices, out, resources),
+        Indices::I32(indices) => gather_by(work, indices, out, scratch, resources),
+        Indices::I64(indices) => gather_by(work, indices, out, scratch, resources),
     }
 }
 
@@ -37,20 +51,25 @@ fn gather_by<I: Index>(
     work: Gather<'_>,
     indices: &[I],
     out: &mut [u8],
+    scratch: &mut [u32],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     let Gather { data, axis, row, .. } = work;
     if out.is_empty() {
         // Nothing is copied, but bad indices are still an error.
-        let good = indices.iter().all(|&index| axis.entry(index).is_some());
-        return if good { Ok(()) } else { Err(Stopped::OutOfRange) };
+        for block in resources.lookout().blocks(indices) {
+            if block?.iter().any(|&index| axis.entry(index).is_none()) {
+                return Err(Stopped::OutOfRange);
+            }
+        }
+        return Ok(());
     }
     match row {
-        1 => elements::gather::<u8, I>(data, axis, indices, out, resources),
-        2 => elements::gather::<u16, I>(data, axis, indices, out, resources),
-        4 => elements::gather::<u32, I>(data, axis, indices, out, resources),
-        8 => elements::gather::<u64, I>(data, axis, indices, out, resources),
-        16 => elements::gather::<u128, I>(data, axis, indices, out, resources),
+        1 => elements::gather::<u8, I>(data, axis, indices, out, scratch, resources),
+        2 => elements::gather::<u16, I>(data, axis, indices, out, scratch, resources),
+        4 => elements::gather::<u32, I>(data, axis, indices, out, scratch, resources),
+        8 => elements::gather::<u64, I>(data, axis, indices, out, scratch, resources),
+        16 => elements::gather::<u128, I>(data, axis, indices, out, scratch, resources),
         _ => rows::gather(data, axis, row, indices, out, resources),
     }
 }
@@ -67,15 +86,13 @@ pub(crate) fn gather_or_zero(work: Gather<'_>, out: &mut [u8], resources: Resour
         if out.is_empty() {
             return Ok(());
         }
-        parallel::split(out, row, resources, |first, out| {
-            for (k, out) in out.chunks_exact_mut(row).enumerate() {
-                let (outer, k) = ((first + k) / indices.len(), (first + k) % indices.len());
-                let entry = indices.get(k).and_then(|&index| axis.entry(index));
-                let at = entry.map(|entry| (outer * axis.size + entry) * row);
-                match at.and_then(|at| data.get(at..at + row)) {
-                    Some(from) => out.copy_from_slice(from),
-                    None => out.fill(0),
-                }
+        parallel::pieces(out, 1, row, 1, resources, |k, start, out| {
+            let (outer, k) = (k / indices.len(), k % indices.len());
+            let entry = indices.get(k).and_then(|&index| axis.entry(index));
+            let at = entry.map(|entry| (outer * axis.size + entry) * row + start);
+            match at.and_then(|at| data.get(at..at + out.len())) {
+                Some(from) => out.copy_from_slice(from),
+                None => out.fill(0),
             }
             Ok(())
         })
@@ -120,6 +137,13 @@ pub(crate) enum Indices<'a> {
 }
 
 impl<'a> Indices<'a> {
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Indices::I32(indices) => indices.len(),
+            Indices::I64(indices) => indices.len(),
+        }
+    }
+
     /// `n` of them from `first` on; empty if there are fewer.
     pub(crate) fn part(self, first: usize, n: usize) -> Indices<'a> {
         match self {

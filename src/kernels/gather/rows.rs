@@ -8,6 +8,9 @@ use crate::kernels::{Resources, Stopped, parallel};
 /// Outputs from this size on are too large to stay cached; they are written with non-temporal stores.
 const PAST_CACHES: usize = 16 << 20;
 
+/// Longer entries are copied in pieces.
+const LONG: usize = 128 << 10;
+
 /// `out[o, k, ..] = data[o, indices[k], ..]`, entries of `row` bytes
 pub(super) fn gather<I: Index>(
     data: &[u8],
@@ -18,6 +21,21 @@ pub(super) fn gather<I: Index>(
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     let past = out.len() >= PAST_CACHES && row >= 256;
+    if row > LONG {
+        return parallel::pieces(out, 1, row, 1, resources, |k, start, out| {
+            let (outer, k) = (k / indices.len(), k % indices.len());
+            let entry = indices.get(k).and_then(|&index| axis.entry(index)).ok_or(Stopped::OutOfRange)?;
+            let at = (outer * axis.size + entry) * row + start;
+            let from = data.get(at..at + out.len()).ok_or(Stopped::OutOfRange)?;
+            if past {
+                stream_row(from, out, Next { data, at: None });
+                fence();
+            } else {
+                out.copy_from_slice(from);
+            }
+            Ok(())
+        });
+    }
     parallel::split(out, row, resources, |first, out| {
         if past {
             stream::<I>(data, axis, row, indices, first, out)

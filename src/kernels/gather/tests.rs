@@ -39,6 +39,12 @@ fn indices(n: usize, size: usize, seed: u64) -> Vec<i64> {
     (0..n).map(|_| next() % size as i64 - if next() % 3 == 0 { size as i64 } else { 0 }).collect()
 }
 
+/// [`gather`] with the scratch memory that it needs.
+fn picked(work: Gather<'_>, out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
+    let mut scratch = vec![0; work.scratch(out.len())];
+    gather(work, out, &mut scratch, resources)
+}
+
 fn check(outer: usize, size: usize, row: usize, indices: &[i64]) {
     let axis = Bounds { size, negative: true };
     // At an odd address: nothing may rely on alignment.
@@ -49,9 +55,9 @@ fn check(outer: usize, size: usize, row: usize, indices: &[i64]) {
     at_each_level(|| {
         for &threads in THREADS {
             for indices in [Some(Indices::I64(indices)), narrow.as_deref().map(Indices::I32)].into_iter().flatten() {
-                let mut out = vec![0xa5; outer * row * indices_len(indices) + 1];
+                let mut out = vec![0xa5; outer * row * indices.len() + 1];
                 let work = Gather { data, axis, row, indices };
-                let outcome = gather(work, &mut out[1..], Resources { threads, stop: None });
+                let outcome = picked(work, &mut out[1..], Resources { threads, stop: None });
                 assert_eq!(outcome, expected(&want), "outer {outer}, size {size}, row {row}");
                 if let Some(want) = &want {
                     assert!(out[1..] == want[..], "outer {outer}, size {size}, row {row}, {threads} threads");
@@ -64,13 +70,6 @@ fn check(outer: usize, size: usize, row: usize, indices: &[i64]) {
 /// If the oracle has no answer, an index is out of range.
 fn expected(want: &Option<Vec<u8>>) -> Result<(), Stopped> {
     want.as_ref().map(|_| ()).ok_or(Stopped::OutOfRange)
-}
-
-fn indices_len(indices: Indices<'_>) -> usize {
-    match indices {
-        Indices::I32(indices) => indices.len(),
-        Indices::I64(indices) => indices.len(),
-    }
 }
 
 /// Small work is always done by one thread.
@@ -143,7 +142,7 @@ fn without_negative_indices() {
         let mut out = vec![0; n];
         let mut run = |indices: &[i64]| {
             let work = Gather { data: &data, axis, row: 1, indices: Indices::I64(indices) };
-            gather(work, &mut out, Resources { threads: 1, stop: None }).map(|()| out.clone())
+            picked(work, &mut out, Resources { threads: 1, stop: None }).map(|()| out.clone())
         };
         assert_eq!(run(&indices), Ok(vec![data[8]; n]));
         indices[n - 1] = -1;
@@ -166,13 +165,13 @@ fn a_caller_that_asks_to_stop_is_heard() {
             let mut out = vec![0; indices.len()];
             let work = Gather { data: &data, axis, row: 1, indices: Indices::I32(&indices) };
             let expected = if stop { Err(Stopped::Cancelled) } else { Ok(()) };
-            assert_eq!(gather(work, &mut out, resources), expected);
+            assert_eq!(picked(work, &mut out, resources), expected);
             assert!(out.iter().all(|&byte| byte == if stop { 0 } else { data[5] }));
         }
     }
 }
 
-/// However few and long the rows are, the caller is asked after every few MiB.
+/// However few and long the rows are, the caller is asked after every 128 KiB.
 #[test]
 #[cfg_attr(miri, ignore = "too large")]
 fn a_caller_is_asked_often() {
@@ -183,7 +182,12 @@ fn a_caller_is_asked_often() {
     let mut ask = |what: &str, run: &dyn Fn(&mut [u8]) -> _| assert_asks(what, &mut out, run);
     let axis = Bounds { size: 1, negative: true };
     let work = Gather { data: &data[..2], axis, row: 1, indices: Indices::I32(&one) };
-    ask("two rows that share their indices", &|out| gather(work, out, resources));
+    ask("two rows that share their indices", &|out| picked(work, out, resources));
+    ask("long rows", &|out| {
+        let work =
+            Gather { data: &data, axis: Bounds { size: 2, negative: true }, row: LONG, indices: Indices::I32(&[1, 0]) };
+        picked(work, out, resources)
+    });
     ask("the same with zeros", &|out| gather_or_zero(work, out, resources));
     let both = vec![0i32; 2 * LONG];
     for (shape, axis) in [([2, LONG], 0), ([LONG, 2], 1)] {

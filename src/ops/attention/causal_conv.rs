@@ -49,21 +49,31 @@ impl Operator for CausalConv {
 
         let mut output = Output::<f32>::new(call.context(), dtype, shape_of([input.shape()]))?;
         let out = bytemuck::cast_slice_mut(output.elements_mut()?);
-
-        kernels::each(out, length.saturating_mul(size_of::<f32>()), call.resources(), |at, out| {
+        let (row, resources) = (length.saturating_mul(size_of::<f32>()), call.resources());
+        kernels::pieces(out, row, row, taps, resources, |at, _, out| {
             let channel = at % channels.max(1);
             let past = past.and_then(|past| past.get(at * (taps - 1)..(at + 1) * (taps - 1)));
             let (Some(from), Some(weight)) =
                 (from.get(at * length..(at + 1) * length), weight.get(channel * taps..(channel + 1) * taps))
             else {
-                return;
+                return Err(Stopped::Misfit);
             };
             let bias = bias.and_then(|bias| bias.get(channel)).copied().unwrap_or(0.0);
-            let out = bytemuck::cast_slice_mut(out);
-            kernels::attention::causal_row(past, from, weight, bias, out);
-            if self.silu {
-                kernels::attention::silu(out);
+            let (mut past, mut from, mut out) = (past, from, bytemuck::cast_slice_mut(out));
+            let mut lookout = resources.lookout();
+            while !out.is_empty() {
+                // Behind the first piece, the past of a piece is in the input.
+                let (piece, rest) = out.split_at_mut(BLOCK.max(taps - 1).min(out.len()));
+                lookout.after(size_of_val(piece).saturating_mul(taps))?;
+                kernels::attention::causal_row(past, from, weight, bias, piece);
+                if self.silu {
+                    kernels::attention::silu(piece);
+                }
+                past = from.get((piece.len() + 1).saturating_sub(taps)..piece.len());
+                from = from.get(piece.len()..).unwrap_or(&[]);
+                out = rest;
             }
+            Ok(())
         })?;
         let output = output.finish()?;
         let present = self.present(call, input, call.optional_tensor(3)?, &state)?;
@@ -75,6 +85,9 @@ impl Operator for CausalConv {
     }
 }
 
+/// Numbers of a row that are computed at a time, or as many as there are taps.
+const BLOCK: usize = 1 << 12;
+
 impl CausalConv {
     /// The last elements of each row of the past and then the input.
     fn present(&self, call: &Call<'_>, input: &Tensor, past: Option<&Tensor>, shape: &[usize; 3]) -> Result<Tensor> {
@@ -82,15 +95,19 @@ impl CausalConv {
         let mut present = call.output_of(input.dtype(), shape_of([shape]))?;
         let length = input.shape().last().copied().unwrap_or(0) * size;
         let (from, past, kept) = (input.aligned_bytes(), past.map(Tensor::aligned_bytes), kept * size);
-        kernels::each(present.bytes_mut(), kept, call.resources(), |at, out| {
-            let (old, new) = out.split_at_mut(kept.saturating_sub(length));
-            match past.and_then(|past| past.get(at * kept + kept - old.len()..(at + 1) * kept)) {
-                Some(past) => old.copy_from_slice(past),
-                None => old.fill(0),
+        let old = kept.saturating_sub(length);
+        kernels::pieces(present.bytes_mut(), size, kept, 1, call.resources(), |at, start, out| {
+            let (out_old, new) = out.split_at_mut(old.saturating_sub(start).min(out.len()));
+            let at_old = (at + 1) * kept - old + start;
+            match past.and_then(|past| past.get(at_old..at_old + out_old.len())) {
+                Some(past) => out_old.copy_from_slice(past),
+                None => out_old.fill(0),
             }
-            if let Some(from) = from.get((at + 1) * length - new.len()..(at + 1) * length) {
+            let at_new = (at + 1) * length + (start + out_old.len()) - kept;
+            if let Some(from) = from.get(at_new..at_new + new.len()) {
                 new.copy_from_slice(from);
             }
+            Ok(())
         })?;
         Ok(present.finish())
     }

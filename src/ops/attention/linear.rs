@@ -90,7 +90,7 @@ impl Operator for LinearAttention {
             Some(past) => {
                 converted(past, DType::Float, bytemuck::cast_slice_mut(state.elements_mut()?), call.context())?
             }
-            None => state.elements_mut()?.fill(0.0),
+            None => kernels::fill(&[0], cast_slice_mut::<f32, u8>(state.elements_mut()?), call.resources())?,
         }
         let mut scratch = call.scratch::<f32>(recurrence.scratch(call.resources()))?;
         recurrence.run(state.elements_mut()?, output.elements_mut()?, scratch.elements_mut(), call.resources())?;

@@ -151,10 +151,19 @@ impl Angles<'_> {
         for k in [1, 2] {
             let rows = call.tensor(k)?.shape().first().copied().unwrap_or(0);
             let values = ids.as_slice::<i64>()?;
-            let Some(at) = values.iter().position(|id| usize::try_from(*id).is_ok_and(|id| id >= rows) || *id < 0)
-            else {
+            let (mut at, mut lookout) = (0, call.lookout());
+            for block in lookout.blocks(values) {
+                let block = block?;
+                let wrong = |id: &i64| usize::try_from(*id).map_or(true, |id| id >= rows);
+                let found = block.iter().position(wrong);
+                at += found.unwrap_or(block.len());
+                if found.is_some() {
+                    break;
+                }
+            }
+            if at == values.len() {
                 continue;
-            };
+            }
             let (value, position) = (values.get(at).copied().unwrap_or(0), position_of(at, ids.shape()));
             let (element, name) = (ShapeText(&position).to_string(), quote(call.name(k)));
             let text = format!("position_ids{element} = {value}, but {name} has {rows} rows");

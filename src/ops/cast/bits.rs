@@ -28,15 +28,16 @@ impl Operator for BitCast {
             let input = call.taken(0)?.into_tensor()?;
             return Ok(smallvec![input.retyped(to).into()]);
         }
-        if to == DType::Bool
-            && let Some(at) = to.first_invalid(input.bytes())
-        {
-            return Err(not_bool(input, at));
+        if to == DType::Bool {
+            check_bools(call, input)?;
         }
         let mut output = call.output_of(to, shape_of([input.shape()]))?;
-        output.bytes_mut().copy_from_slice(input.bytes());
-        // Signed elements below 8 bits fill their byte with copies of the sign.
-        kernels::convert::cut(to, output.bytes_mut());
+        kernels::each(output.bytes_mut(), BLOCK, call.resources(), |k, out| {
+            let input = input.bytes().get(k * BLOCK..).and_then(|input| input.get(..out.len()));
+            input.into_iter().for_each(|input| out.copy_from_slice(input));
+            // Signed elements below 8 bits fill their byte with copies of the sign.
+            kernels::convert::cut(to, out);
+        })?;
         Ok(smallvec![output.finish().into()])
     }
 
@@ -45,6 +46,22 @@ impl Operator for BitCast {
         let dims = inputs.first().copied().flatten().and_then(Fact::dims);
         Ok(vec![dims.map_or(fact.clone(), |dims| fact.with_dims(dims))])
     }
+}
+
+/// Bytes that are copied at a time.
+const BLOCK: usize = 4 << 10;
+
+/// Fails if a byte is no bool.
+fn check_bools(call: &Call<'_>, input: &Tensor) -> Result<()> {
+    let mut before = 0;
+    for block in call.lookout().blocks(input.bytes()) {
+        let block = block?;
+        if let Some(at) = DType::Bool.first_invalid(block) {
+            return Err(not_bool(input, before + at));
+        }
+        before += block.len();
+    }
+    Ok(())
 }
 
 #[cold]

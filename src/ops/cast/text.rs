@@ -51,8 +51,10 @@ fn read_as<T: Element + Pod>(
 ) -> Result<Tensor> {
     let mut memory = call.scratch::<T>(input.len())?;
     let numbers = memory.elements_mut::<T>();
+    let mut lookout = call.lookout();
     for (at, (number, text)) in numbers.iter_mut().zip(input.strings()?).enumerate() {
         call.charge(text.len() as u64)?;
+        lookout.after(DType::String.size() + text.len())?;
         *number = read(text.trim_ascii()).ok_or_else(|| {
             let position = position_of(at, input.shape());
             let (at, text) = (ShapeText(&position), quote(text));

@@ -83,7 +83,7 @@ impl Running {
     fn begin(&mut self, context: &Context) -> Result<Step> {
         while self.next < self.entries.size {
             // It may have no nodes that count.
-            context.next_node()?;
+            context.next_node(0)?;
             let at = self.next;
             self.next += 1;
             let (mut states, mut inputs) = (Values::new(), Vec::new());

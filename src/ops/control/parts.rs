@@ -83,11 +83,11 @@ impl Parts {
         };
         let row = kernels::volume(dtype.size(), &shape);
         let bytes = output.bytes_mut();
-        bytes.fill(0);
+        kernels::fill(&[0], bytes, context.resources())?;
         for (entry, length) in bytes.chunks_exact_mut(kernels::volume(row, &sizes[1..]).max(1)).zip(lengths) {
             for (to, from) in entry.chunks_exact_mut(row.max(1)).zip(tensors.by_ref().take(length?)) {
                 context.check_cancel()?;
-                to.copy_from_slice(from.bytes());
+                kernels::copied(from.bytes(), to, context.resources())?;
             }
         }
         Ok(output.finish())

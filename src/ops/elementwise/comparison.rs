@@ -6,13 +6,13 @@ use crate::ops::prelude::*;
 
 pub(super) const EQUAL: Implementation =
     entry("Equal", &[1, 7, 11, 13, 19], |node| Ok(Box::new(Equal { align: align(node)? })));
-pub(super) const GREATER: Implementation = entry("Greater", &[1, 7, 9, 13], |node| compared(Greater, node));
+pub(super) const GREATER: Implementation = entry("Greater", &[1, 7, 9, 13], |node| test(Greater, node));
 pub(super) const GREATER_OR_EQUAL: Implementation =
-    entry("GreaterOrEqual", &[12, 16], |node| compared(GreaterOrEqual, node));
-pub(super) const LESS: Implementation = entry("Less", &[1, 7, 9, 13], |node| compared(Less, node));
-pub(super) const LESS_OR_EQUAL: Implementation = entry("LessOrEqual", &[12, 16], |node| compared(LessOrEqual, node));
+    entry("GreaterOrEqual", &[12, 16], |node| test(GreaterOrEqual, node));
+pub(super) const LESS: Implementation = entry("Less", &[1, 7, 9, 13], |node| test(Less, node));
+pub(super) const LESS_OR_EQUAL: Implementation = entry("LessOrEqual", &[12, 16], |node| test(LessOrEqual, node));
 
-fn compared<F: Function + Test<2>>(function: F, node: &Node<'_>) -> Result<Box<dyn Operator>> {
+fn test<F: Function + Test<2>>(function: F, node: &Node<'_>) -> Result<Box<dyn Operator>> {
     Ok(Elementwise::new(function, test_row, align(node)?).testing().boxed())
 }
 
@@ -74,9 +74,10 @@ impl Operator for Equal {
         let output = match call.tensor(0)?.dtype() {
             DType::String => {
                 let (first, second) = (call.tensor(0)?.clone(), call.tensor(1)?.clone());
-                call.charge(compared_bytes(&first, &second)?)?;
-                let size = DType::String.size();
-                call.rowwise(held, self.align, DType::Bool, &|[a, b], out| {
+                let (pairs, bytes) = compared(call, &first, &second)?;
+                call.charge(pairs.saturating_mul(bytes))?;
+                let (size, cost) = (DType::String.size(), 1 + usize::try_from(bytes).unwrap_or(usize::MAX));
+                call.rowwise_by(held, self.align, DType::Bool, cost, &|[a, b], out| {
                     for ((out, a), b) in out.iter_mut().zip(a.chunks_exact(size)).zip(b.chunks_exact(size)) {
                         *out = u8::from(first.viewed(a) == second.viewed(b));
                     }
@@ -95,12 +96,19 @@ impl Operator for Equal {
     }
 }
 
-/// Upper bound on the bytes that comparing strings reads: each pair reads at most its shorter string.
-fn compared_bytes(first: &Tensor, second: &Tensor) -> Result<u64> {
-    let longest = |tensor: &Tensor| Ok::<_, Error>(tensor.strings()?.map(str::len).max().unwrap_or(0) as u64);
+/// Upper bounds on the pairs of strings that are compared, and on the bytes that a pair reads: at most its shorter string.
+fn compared(call: &Call<'_>, first: &Tensor, second: &Tensor) -> Result<(u64, u64)> {
+    let longest = |tensor: &Tensor| {
+        let (mut lookout, mut longest) = (call.lookout(), 0);
+        for string in tensor.strings()? {
+            lookout.after(DType::String.size())?;
+            longest = string.len().max(longest);
+        }
+        Ok::<_, Error>(longest as u64)
+    };
     let (a, b) = (first.len() as u64, second.len() as u64);
     let pairs = if first.shape() == second.shape() { a } else { a.saturating_mul(b) };
-    Ok(pairs.saturating_mul(longest(first)?.min(longest(second)?)))
+    Ok((pairs, longest(first)?.min(longest(second)?)))
 }
 
 pub(super) const IS_NAN: Implementation =

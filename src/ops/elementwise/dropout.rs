@@ -55,10 +55,10 @@ impl Operator for Dropout {
         }
         let mut mask = call.output_of(DType::Bool, shape)?;
         if ratio == 0.0 {
-            mask.bytes_mut().fill(1);
+            kernels::fill(&[1], mask.bytes_mut(), call.resources())?;
         } else {
             let mut random = kernels::random::Twister::new(self.seed);
-            for part in mask.bytes_mut().chunks_mut(1 << 20) {
+            for part in mask.bytes_mut().chunks_mut(1 << 17) {
                 call.check_cancel()?;
                 part.fill_with(|| u8::from(random.uniform() >= ratio));
             }

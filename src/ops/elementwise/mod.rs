@@ -168,7 +168,7 @@ impl<F: Function, const N: usize> Operator for Elementwise<F, N> {
         let row = (self.row)(dtype).ok_or_else(|| no_row(dtype))?;
         let output = if self.test { DType::Bool } else { dtype };
         if self.divides {
-            check_divisor(call.tensor(1)?, call.name(1))?;
+            check_divisor(call)?;
         }
         let inputs = std::array::from_fn(Held::Input);
         let output = call.rowwise(inputs, self.align, output, &|inputs, out| row(&self.function, inputs, out))?;
@@ -187,14 +187,21 @@ fn no_row(dtype: DType) -> Error {
 }
 
 /// Fails if an integer is 0.
-fn check_divisor(divisor: &Tensor, name: &str) -> Result<()> {
+fn check_divisor(call: &Call<'_>) -> Result<()> {
+    let (divisor, name) = (call.tensor(1)?, call.name(1));
     if divisor.dtype().is_float() {
         return Ok(());
     }
-    let size = divisor.dtype().size();
-    let Some(at) = divisor.bytes().chunks_exact(size).position(|element| element.iter().all(|byte| *byte == 0)) else {
-        return Ok(());
-    };
+    let (size, mut before, mut zero) = (divisor.dtype().size(), 0, None);
+    for block in call.lookout().blocks(divisor.bytes()) {
+        let block = block?;
+        zero = block.chunks_exact(size).position(|element| element.iter().all(|byte| *byte == 0));
+        if zero.is_some() {
+            break;
+        }
+        before += block.len() / size;
+    }
+    let Some(at) = zero.map(|at| before + at) else { return Ok(()) };
     let position = position_of(at, divisor.shape());
     let text = format!("{}{} = 0: an integer can't be divided by 0", quote(name), ShapeText(&position));
     Err(Error::input(text).parameter(name).position(position).value(0))

@@ -63,6 +63,7 @@ impl<F: Function> Operator for Variadic<F> {
         };
         let mut all = input(call, 0)?;
         for k in 1..count {
+            call.check_cancel()?;
             let next = input(call, k)?;
             all = Held::Own(call.rowwise([all, next], self.align, work, &|x, out| row(&self.function, x, out))?);
         }

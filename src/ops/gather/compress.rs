@@ -2,7 +2,7 @@
 //! <https://onnx.ai/onnx/operators/onnx__Compress.html>
 
 use crate::ops::prelude::*;
-use kernels::gather::{Bounds, Gather, Indices, gather};
+use kernels::gather::{Bounds, Gather, Indices};
 
 pub(super) const COMPRESS: Implementation =
     Implementation { domain: "", name: "Compress", versions: &[9, 11, 28], make: Make::Run(load) };
@@ -27,8 +27,11 @@ impl Operator for Compress {
             return Err(Error::input(text).parameter("condition"));
         }
         call.charge(condition.len() as u64)?;
-        let truths = condition.as_slice::<bool>()?;
-        let count = truths.iter().filter(|truth| **truth).count();
+        let truths = condition.bytes();
+        let mut count = 0;
+        for block in call.lookout().blocks(truths) {
+            count += block?.iter().filter(|truth| **truth != 0).count();
+        }
         let (size, row, shape) = match self.axis {
             None => (input.len(), input.dtype().size(), shape_of([&[count]])),
             Some(axis) => {
@@ -39,15 +42,22 @@ impl Operator for Compress {
         };
         let mut memory = call.scratch::<i64>(count)?;
         let places = memory.elements_mut::<i64>();
-        let trues = truths.iter().zip(0..).filter(|(truth, _)| **truth);
-        places.iter_mut().zip(trues).for_each(|(to, (_, k))| *to = k);
+        let (mut to, mut k) = (places.iter_mut(), 0);
+        for block in call.lookout().blocks(truths) {
+            for truth in block? {
+                if *truth != 0 {
+                    to.next().into_iter().for_each(|to| *to = k);
+                }
+                k += 1;
+            }
+        }
         if let Some(&last) = places.last().filter(|last| **last >= size as i64) {
             let text = format!("condition[{last}] is true, but only {size} entries of \"input\" can be picked");
             return Err(Error::input(text).parameter("condition").position(vec![last as usize]).size(size));
         }
         let (axis, indices) = (Bounds { size, negative: false }, Indices::I64(places));
         let mut output = call.output_like(input, shape)?;
-        gather(Gather { data: input.bytes(), axis, row, indices }, output.bytes_mut(), call.resources())?;
+        pick(call, Gather { data: input.bytes(), axis, row, indices }, output.bytes_mut())??;
         Ok(smallvec![output.finish().into()])
     }
 }

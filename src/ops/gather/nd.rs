@@ -26,7 +26,7 @@ impl Operator for GatherND {
         let Split { batch, tuples, width, slice } = self.split(data.shape(), indices.shape())?;
         let mut memory = call.scratch::<i64>(indices.len() / width)?;
         let rows = memory.elements_mut();
-        tuple_positions(data.shape(), batch.len(), width, indices, rows)?;
+        tuple_positions(call, data.shape(), batch.len(), width, indices, rows)?;
         let work = kernels::gather::Gather {
             data: data.bytes(),
             axis: Range::Signed.bounds(kernels::volume(1, data.shape().iter().take(batch.len() + width))),
@@ -35,7 +35,7 @@ impl Operator for GatherND {
         };
         let mut output = call.output_like(data, shape_of([batch, tuples, slice]))?;
         // Each tuple was checked when it became a row.
-        kernels::gather::gather(work, output.bytes_mut(), call.resources())?;
+        kernels::gather::gather(work, output.bytes_mut(), &mut [], call.resources())?;
         Ok(smallvec![output.finish().into()])
     }
 

@@ -18,19 +18,28 @@ impl Operator for NonZero {
         call.charge(x.len() as u64)?;
         let mut memory = call.scratch::<u8>(2 * x.len())?;
         let truths = truths(call, x, memory.elements_mut())?;
-        let count = truths.iter().filter(|truth| **truth != 0).count();
+        let mut count = 0;
+        for block in call.lookout().blocks(truths) {
+            count += block?.iter().filter(|truth| **truth != 0).count();
+        }
         let mut y = call.output::<i64>(&[x.rank(), count])?;
         if let (Some((columns, outer)), 1..) = (x.shape().split_last(), count) {
             let mut coordinates: Vec<_> =
                 y.elements_mut::<i64>()?.chunks_exact_mut(count).map(|c| c.iter_mut()).collect();
-            let mut position = vec![0; outer.len() + 1];
+            let (mut position, mut lookout) = (vec![0; outer.len() + 1], call.lookout());
             for row in truths.chunks_exact(*columns) {
-                call.check_cancel()?;
-                for (column, _) in (0..).zip(row).filter(|(_, truth)| **truth != 0) {
-                    position.last_mut().into_iter().for_each(|last| *last = column);
-                    for (to, p) in coordinates.iter_mut().zip(&position) {
-                        to.next().into_iter().for_each(|to| *to = *p);
+                let mut columns = 0..;
+                for block in row.chunks(BLOCK) {
+                    lookout.after(block.len())?;
+                    let mut found = 0;
+                    for (column, _) in columns.by_ref().zip(block).filter(|(_, truth)| **truth != 0) {
+                        found += 1;
+                        position.last_mut().into_iter().for_each(|last| *last = column);
+                        for (to, p) in coordinates.iter_mut().zip(&position) {
+                            to.next().into_iter().for_each(|to| *to = *p);
+                        }
                     }
+                    lookout.after(found * size_of_val(&*position))?;
                 }
                 for (p, dim) in position.iter_mut().zip(outer).rev() {
                     *p += 1;
@@ -50,10 +59,17 @@ impl Operator for NonZero {
     }
 }
 
+/// Elements of a row between two counts of the work.
+const BLOCK: usize = 4 << 10;
+
 /// A byte for each element: 0 for zero. There is room for two.
 fn truths<'a>(call: &Call<'_>, x: &Tensor, room: &'a mut [u8]) -> Result<&'a [u8]> {
     if let Ok(strings) = x.strings() {
-        room.iter_mut().zip(strings).for_each(|(to, string)| *to = u8::from(!string.is_empty()));
+        let mut lookout = call.lookout();
+        for (to, string) in room.iter_mut().zip(strings) {
+            lookout.after(DType::String.size())?;
+            *to = u8::from(!string.is_empty());
+        }
         return Ok(room.get(..x.len()).unwrap_or(&[]));
     }
     // A complex number is two floats.
@@ -66,7 +82,9 @@ fn truths<'a>(call: &Call<'_>, x: &Tensor, room: &'a mut [u8]) -> Result<&'a [u8
     let truths = room.get_mut(..parts * x.len()).unwrap_or(&mut []);
     convert(Conversion { from, to: DType::Bool, rounding }, x.aligned_bytes(), truths, call.resources())?;
     if parts == 2 {
+        let mut lookout = call.lookout();
         for k in 0..x.len() {
+            lookout.after(parts)?;
             let either = truths.get(2 * k..2 * k + 2).is_some_and(|parts| parts != [0, 0]);
             truths.get_mut(k).into_iter().for_each(|to| *to = u8::from(either));
         }

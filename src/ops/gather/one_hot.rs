@@ -38,10 +38,9 @@ impl Operator for OneHot {
         kernels::fill(off, out, call.resources())?;
         let (inner, bounds) =
             (kernels::volume(1, inner), kernels::gather::Bounds { size: depth, negative: self.negative });
+        let mut lookout = call.lookout();
         for (k, index) in indices.scalars().enumerate() {
-            if k.is_multiple_of(1 << 16) {
-                call.check_cancel()?;
-            }
+            lookout.after(indices.dtype().size() + size)?;
             let Some(entry) = bounds.entry(truncated(&index)) else { continue };
             let place = ((k / inner * depth + entry) * inner + k % inner) * size;
             out.get_mut(place..place + size).into_iter().for_each(|to| to.copy_from_slice(on));

@@ -31,7 +31,7 @@ impl Operator for Gather {
             indices: indices_of(indices)?,
         };
         let mut output = call.output_like(data, axis.replaced_in(data.shape(), indices.shape()))?;
-        let outcome = kernels::gather::gather(work, output.bytes_mut(), call.resources());
+        let outcome = pick(call, work, output.bytes_mut())?;
         outcome.map_err(|why| {
             let error = out_of_range(why, call, &axis, self.range);
             let negative = self.range != Range::Signed && error.place().value.is_some_and(|value| value < 0);

@@ -22,7 +22,7 @@ impl Operator for Concat {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let axis = call.axis(0, self.axis)?;
         let inputs = (0..call.input_count()).map(|k| call.tensor(k)).collect::<Result<SmallVec<[&Tensor; 4]>>>()?;
-        let size = joined_size(&inputs, Some(axis.at), "input", "inputs")?;
+        let size = joined_size(call.context(), &inputs, Some(axis.at), "input", "inputs")?;
         let shape = axis.replaced_in(call.tensor(0)?.shape(), &[size]);
         if let Some(k) = inputs.iter().position(|input| input.shape() == &*shape) {
             // The others are empty.

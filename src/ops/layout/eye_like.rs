@@ -34,12 +34,21 @@ impl Operator for EyeLike {
         let rounding = Rounding { saturate: true, direction: Direction::Nearest, clamp: false };
         convert(Conversion { from: DType::Bool, to: dtype, rounding }, &[1], one, call.resources())?;
         let mut output = call.output_of(dtype, shape_of([input.shape()]))?;
-        kernels::each(output.bytes_mut(), columns.saturating_mul(size), call.resources(), |i, row| {
-            row.fill(0);
-            let place = usize::try_from(i as i128 + i128::from(self.k)).ok().filter(|j| *j < columns);
-            let place = place.and_then(|j| row.get_mut(j * size..(j + 1) * size));
-            place.into_iter().for_each(|place| place.copy_from_slice(one));
-        })?;
+        kernels::pieces(
+            output.bytes_mut(),
+            size,
+            columns.saturating_mul(size),
+            1,
+            call.resources(),
+            |i, start, piece| {
+                piece.fill(0);
+                let place = usize::try_from(i as i128 + i128::from(self.k)).ok().filter(|j| *j < columns);
+                let place =
+                    place.and_then(|j| (j * size).checked_sub(start)).and_then(|at| piece.get_mut(at..at + size));
+                place.into_iter().for_each(|place| place.copy_from_slice(one));
+                Ok(())
+            },
+        )?;
         Ok(smallvec![output.finish().into()])
     }
 

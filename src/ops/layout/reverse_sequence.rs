@@ -33,7 +33,7 @@ impl Operator for ReverseSequence {
         };
         let (batch, time) = if self.batch_first { (*first, *second) } else { (*second, *first) };
         call.charge(lens.len() as u64)?;
-        check_lens(lens, batch, time)?;
+        check_lens(call, lens, batch, time)?;
         if input.len() == 0 {
             return Ok(smallvec![call.taken(0)?]);
         }
@@ -42,7 +42,9 @@ impl Operator for ReverseSequence {
         call.charge(count as u64)?;
         let mut memory = call.scratch::<i64>(count)?;
         let rows = memory.elements_mut::<i64>();
+        let mut lookout = call.lookout();
         for (at, row) in rows.iter_mut().enumerate() {
+            lookout.after(size_of_val(row))?;
             let (t, b) = if self.batch_first { (at % time, at / time) } else { (at / batch, at % batch) };
             let (t, len) = (t as i64, lens.get(b).copied().unwrap_or(0));
             let from = if t < len { len - 1 - t } else { t };
@@ -55,7 +57,7 @@ impl Operator for ReverseSequence {
             indices: kernels::gather::Indices::I64(rows),
         };
         let mut output = call.output_like(input, Shape::from_slice(input.shape()))?;
-        kernels::gather::gather(work, output.bytes_mut(), call.resources())?;
+        kernels::gather::gather(work, output.bytes_mut(), &mut [], call.resources())?;
         Ok(smallvec![output.finish().into()])
     }
 
@@ -64,18 +66,20 @@ impl Operator for ReverseSequence {
     }
 }
 
-fn check_lens(lens: &[i64], batch: usize, time: usize) -> Result<()> {
+fn check_lens(call: &Call<'_>, lens: &[i64], batch: usize, time: usize) -> Result<()> {
     if lens.len() != batch {
         let text = format!("\"sequence_lens\" has {} values, but the batch {batch}: they must be equal", lens.len());
         return Err(Error::input(text).parameter("sequence_lens").size(batch));
     }
-    match lens.iter().enumerate().find(|(_, len)| usize::try_from(**len).map_or(true, |len| len > time)) {
-        None => Ok(()),
-        Some((b, &len)) => {
+    let mut lookout = call.lookout();
+    for (b, &len) in lens.iter().enumerate() {
+        lookout.after(size_of_val(&len))?;
+        if usize::try_from(len).map_or(true, |len| len > time) {
             let error = Error::input(format!("sequence_lens[{b}] = {len} is out of range: allowed 0..={time}"));
-            Err(error.parameter("sequence_lens").position(vec![b]).value(len).size(time))
+            return Err(error.parameter("sequence_lens").position(vec![b]).value(len).size(time));
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

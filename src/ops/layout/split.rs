@@ -57,7 +57,13 @@ impl Split {
                 Err(wrong("\"split\" and \"num_outputs\" are both given: allowed is one".into(), "num_outputs", *given))
             }
             (Sizes::Input, None) => Err(Error::model("neither \"split\" nor \"num_outputs\" is given")),
-            (_, Some(_)) => listed(&integers(call, 1, count.max(axis.size))?, count, axis),
+            (_, Some(split)) => {
+                let (len, most) = (split.tensor()?.len(), count.max(axis.size));
+                if len <= most {
+                    check_count(len, count, axis)?;
+                }
+                listed(&integers(call, 1, most)?, count, axis)
+            }
             (Sizes::Attribute(list), None) => listed(list, count, axis).map_err(|error| error.with_kind(Kind::Model)),
             (Sizes::Nearly(given), None) => {
                 let size = axis.size.div_ceil(count.max(1));
@@ -89,12 +95,18 @@ impl Split {
     }
 }
 
+fn check_count(sizes: usize, count: usize, axis: &Axis) -> Result<()> {
+    if sizes == count {
+        return Ok(());
+    }
+    let text = format!("\"split\" has {sizes} sizes, but there are {count} outputs");
+    Err(Error::input(text).parameter("split").axis(axis.given).size(axis.size))
+}
+
 /// Checks that a list of sizes has one for each output, and that they add up.
 fn listed(list: &[i64], count: usize, axis: &Axis) -> Result<Parts> {
+    check_count(list.len(), count, axis)?;
     let wrong = |text| Error::input(text).parameter("split").axis(axis.given).size(axis.size);
-    if list.len() != count {
-        return Err(wrong(format!("\"split\" has {} sizes, but there are {count} outputs", list.len())));
-    }
     let mut parts = Parts::new();
     for (k, &size) in list.iter().enumerate() {
         let part = usize::try_from(size).map_err(|_| wrong(format!("split[{k}] = {size} is negative")));
@@ -119,6 +131,7 @@ impl Operator for Split {
         let input = call.tensor(0)?;
         let (mut start, mut outputs) = (0, Values::new());
         for (k, &size) in parts.iter().enumerate() {
+            call.check_cancel()?;
             if call.wants(k) {
                 outputs.push(part(call.context(), input, &axis, start, size)?.into());
             } else {

@@ -27,12 +27,23 @@ impl Operator for Trilu {
         let size = input.dtype().size();
         let k = if call.input(1).is_some() { call.scalar::<i64>(1)? } else { 0 };
         let mut output = call.output_over(0)?;
-        kernels::each(output.bytes_mut(), columns.saturating_mul(size), call.resources(), |at, row| {
-            let diagonal = (at % rows) as i128 + i128::from(k);
-            let place = |column: i128| column.clamp(0, columns as i128) as usize * size;
-            let zeros = if self.upper { row.get_mut(..place(diagonal)) } else { row.get_mut(place(diagonal + 1)..) };
-            zeros.into_iter().for_each(|zeros| zeros.fill(0));
-        })?;
+        kernels::pieces(
+            output.bytes_mut(),
+            size,
+            columns.saturating_mul(size),
+            1,
+            call.resources(),
+            |at, start, piece| {
+                let diagonal = (at % rows) as i128 + i128::from(k);
+                let place = |column: i128| {
+                    let place = column.clamp(0, columns as i128) as usize * size;
+                    place.saturating_sub(start).min(piece.len())
+                };
+                let zeros = if self.upper { 0..place(diagonal) } else { place(diagonal + 1)..piece.len() };
+                piece.get_mut(zeros).into_iter().for_each(|zeros| zeros.fill(0));
+                Ok(())
+            },
+        )?;
         Ok(smallvec![output.finish().into()])
     }
 

@@ -43,7 +43,7 @@ impl Operator for Gather {
         if out.is_empty() {
             // Nothing is copied, whatever the number of batches, but bad indices are still an error.
             if self.range != Range::Signed {
-                kernels::gather::gather(work, out, call.resources()).map_err(refused)?;
+                pick(call, work, out)?.map_err(refused)?;
             }
             return Ok(smallvec![output.finish().into()]);
         }
@@ -55,7 +55,7 @@ impl Operator for Gather {
                 return Err(Error::bug("a batch is outside of the data"));
             };
             let work = kernels::gather::Gather { data, indices: work.indices.part(k * n, n), ..work };
-            match (kernels::gather::gather(work, out, call.resources()), self.range) {
+            match (pick(call, work, out)?, self.range) {
                 (Err(Stopped::OutOfRange), Range::Signed) => {
                     kernels::gather::gather_or_zero(work, out, call.resources())?;
                 }

@@ -38,10 +38,10 @@ impl Operator for ScatterND {
         let (shape, per_row) = (Shape::from_slice(data.shape()), kernels::volume(1, slice));
         updated(call, self.reduction, |call, out, updates, size, combine| {
             let mut memory = call.scratch::<i64>(count)?;
-            let rows = memory.elements_mut();
+            let rows = memory.elements_mut::<i64>();
             // An empty tuple names all of the data.
-            rows.fill(0);
-            tuple_positions(&shape, 0, width, call.tensor(1)?, rows)?;
+            kernels::fill(&[0], cast_slice_mut::<i64, u8>(rows), call.resources())?;
+            tuple_positions(call, &shape, 0, width, call.tensor(1)?, rows)?;
             Ok(scatter_rows(out, per_row.saturating_mul(size), rows, updates, combine, call.resources())?)
         })
     }

@@ -37,7 +37,7 @@ pub(super) fn updated(
     let mut output = match joined.as_deref() {
         Some([data, _]) => {
             let mut output = call.output_like(data, shape_of([data.shape()]))?;
-            output.bytes_mut().copy_from_slice(data.bytes());
+            kernels::copied(data.bytes(), output.bytes_mut(), call.resources())?;
             output
         }
         _ => call.output_over(0)?,

@@ -47,7 +47,7 @@ impl Operator for ConcatFromSequence {
                 .value(axis)
         })?;
         let along = (!self.new_axis).then_some(at);
-        let size = joined_size(&tensors, along, "element", "input_sequence")?;
+        let size = joined_size(call.context(), &tensors, along, "element", "input_sequence")?;
         let (outer, inner) = first.shape().split_at(at);
         let inner = inner.get(usize::from(!self.new_axis)..).unwrap_or(&[]);
         Ok(smallvec![join(call.context(), &tensors, at, shape_of([outer, &[size], inner]))?.into()])

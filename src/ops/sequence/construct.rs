@@ -19,6 +19,7 @@ impl Operator for SequenceConstruct {
         let element = ValueType::Tensor(call.tensor(0)?.dtype());
         let mut sequence = call.context().sequence(Some(element), call.input_count())?;
         for k in 0..call.input_count() {
+            call.check_cancel()?;
             sequence.push(call.taken(k)?, &call.context().memory)?;
         }
         Ok(smallvec![sequence.into()])

@@ -55,8 +55,9 @@ fn sizes<'a>(call: &'a Call<'_>, axis: &Axis) -> Result<(usize, Box<dyn Iterator
         return Err(wrong(format!("\"split\" has shape {}: a scalar or list is needed", ShapeText(split.shape()))));
     }
     call.charge(split.len() as u64)?;
-    let mut sum = 0i128;
+    let (mut sum, mut lookout) = (0i128, call.lookout());
     for (k, value) in split.scalars().enumerate() {
+        lookout.after(split.dtype().size())?;
         let given = integer(&value);
         if split.rank() == 0 {
             return match usize::try_from(given) {

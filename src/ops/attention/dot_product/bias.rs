@@ -69,12 +69,14 @@ impl Mask {
         }
         converted(mask, T::DTYPE, bytemuck::cast_slice_mut(numbers), call.context())?;
         let [to_float16, to_bfloat16, to_float] = T::ROUNDED;
-        match self.like {
-            like if like == mask.dtype() || like == T::DTYPE => {}
-            DType::Float16 => to_float16(numbers),
-            DType::Bfloat16 => to_bfloat16(numbers),
-            _ => to_float(numbers),
-        }
+        let round = match self.like {
+            like if like == mask.dtype() || like == T::DTYPE => return Ok(numbers),
+            DType::Float16 => to_float16,
+            DType::Bfloat16 => to_bfloat16,
+            _ => to_float,
+        };
+        let out = bytemuck::cast_slice_mut::<T, u8>(numbers);
+        kernels::each(out, BLOCK * size_of::<T>(), call.resources(), |_, out| round(bytemuck::cast_slice_mut(out)))?;
         Ok(numbers)
     }
 
@@ -87,5 +89,5 @@ impl Mask {
     }
 }
 
-/// Flags that are converted at a time.
+/// Numbers that are converted or rounded at a time.
 const BLOCK: usize = 1 << 14;

@@ -42,13 +42,17 @@ impl Cache {
         let width = new.dtype().size();
         let bytes = |elements: usize| elements.saturating_mul(width);
         let (from, past) = (new.aligned_bytes(), past.map_or(&[][..], Tensor::aligned_bytes));
-        kernels::each(tensor.bytes_mut(), bytes(all.layout.head), call.resources(), |at, out| {
-            let (out_past, out) = out.split_at_mut(bytes(past_rows * size).min(out.len()));
-            copy_part(past, at * out_past.len(), out_past);
+        let (row, head) = (bytes(size), bytes(all.layout.head));
+        kernels::pieces(tensor.bytes_mut(), row, head, 1, call.resources(), |at, start, out| {
+            let of_past = bytes(past_rows * size);
+            let (out_past, out) = out.split_at_mut(of_past.saturating_sub(start).min(out.len()));
+            copy_part(past, at * of_past + start, out_past);
+            let first = start.saturating_sub(of_past) / row.max(1);
             let start = at / heads.max(1) * layout.batch + at % heads.max(1) * layout.head;
-            for (row, out) in out.chunks_mut(bytes(size).max(1)).enumerate() {
-                copy_part(from, bytes(start + row * layout.row), out);
+            for (k, out) in out.chunks_mut(row.max(1)).enumerate() {
+                copy_part(from, bytes(start + (first + k) * layout.row), out);
             }
+            Ok(())
         })?;
         Ok(Cache { tensor: tensor.finish(), layout: all.layout, keys, past: past_rows })
     }
