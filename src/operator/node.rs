@@ -123,6 +123,15 @@ impl<'a> Node<'a> {
         given.or_else(|| self.schema.attributes.iter().find(|formal| formal.name == name)?.default.as_ref())
     }
 
+    /// Whether an attribute is 1. Its text gives a meaning to 0 and 1 only, and engines differ in that of other values.
+    pub(crate) fn flag(&self, name: &str) -> Result<bool> {
+        match self.int(name)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            given => Err(Error::model(format!("{name} is {given}: allowed 0, 1")).attribute(name).value(given)),
+        }
+    }
+
     /// The value that the text of an attribute stands for.
     pub(crate) fn choice<T: Copy>(&self, name: &str, allowed: &[(&str, T)]) -> Result<T> {
         let given = self.string(name)?;

@@ -89,8 +89,8 @@ fn what_trips_may_take() {
 fn a_batch_of_nothing_is_cancelled() {
     let model = Model::from_bytes(batch(&[], &[0])).unwrap();
     let mut runner = model.runner();
-    runner.feed("start", &floats(&[HUGE, 0])).unwrap();
-    runner.feed("entries", &floats(&[HUGE, 0, 0])).unwrap();
+    runner.feed("start", floats(&[HUGE, 0])).unwrap();
+    runner.feed("entries", floats(&[HUGE, 0, 0])).unwrap();
     runner.cancel_with(&Cancel::after(Duration::from_millis(20)));
     assert_eq!(runner.run().unwrap_err().kind(), Kind::Cancelled);
 }

@@ -1,13 +1,13 @@
 //! Scan in version 8: a scan for each entry of a batch.
 
 use super::parts::{Parts, entry, keep};
-use super::scan::{Sequence, Trips};
+use super::scan::{Scanning, Signature};
 use crate::ops::prelude::*;
 
 /// Scan for each entry of axis 0 of all inputs. `sequence_lens` says how many trips each entry has, by default as many as
 /// the scan inputs have entries along axis 1: what stays of the outputs is 0.
 #[derive(Debug)]
-pub(super) struct Batch(pub(super) Arc<Trips>);
+pub(super) struct Batch(pub(super) Arc<Signature>);
 
 impl Control for Batch {
     fn start(&self, call: &mut Call<'_>) -> Result<(Step, Box<dyn Resume>)> {
@@ -24,7 +24,7 @@ impl Control for Batch {
         let lengths = lengths(call, size, length)?;
         let (states, scans) = (initial.iter().map(|_| Parts::default()).collect(), self.0.parts());
         let entries = Entries { initial, inputs, length, lengths, size };
-        let mut running = Running { trips: self.0.clone(), entries, next: 0, sequence: None, states, scans };
+        let mut running = Running { signature: self.0.clone(), entries, next: 0, sequence: None, states, scans };
         Ok((running.begin(call.context())?, Box::new(running)))
     }
 
@@ -68,11 +68,11 @@ impl Entries {
 /// A running batch.
 #[derive(Debug)]
 struct Running {
-    trips: Arc<Trips>,
+    signature: Arc<Signature>,
     entries: Entries,
     /// The next entry, and the trips of the last one.
     next: usize,
-    sequence: Option<Sequence>,
+    sequence: Option<Scanning>,
     /// The last states of the entries, and the results of all trips.
     states: Vec<Parts>,
     scans: Vec<Parts>,
@@ -98,7 +98,7 @@ impl Running {
             for (input, axis) in &self.entries.inputs {
                 inputs.push((entry(input, 0, at, context)?, axis - 1));
             }
-            return self.sequence.insert(Sequence::new(self.trips.clone(), inputs, length)).next(states, context);
+            return self.sequence.insert(Scanning::new(self.signature.clone(), inputs, length)).next(states, context);
         }
         self.finish(context).map(Step::Done)
     }
@@ -120,7 +120,7 @@ impl Running {
             }
         }
         let lengths = (0..size).map(|at| self.entries.length(at));
-        for (parts, fact) in self.scans.drain(..).zip(self.trips.scans()) {
+        for (parts, fact) in self.scans.drain(..).zip(self.signature.scans()) {
             outputs.push(parts.batched([size, length], lengths.clone(), fact, context)?.into());
         }
         Ok(outputs)

@@ -76,6 +76,6 @@ mod tests {
         let ran = |cond: Value| run(13, "a, b = If(c)", branches(), &[("c", &cond), ("x", &x), ("y", &y)]);
         assert_eq!(ran(tensor(&[1], [false])).unwrap()[1], x);
         let error = ran(tensor(&[2], [true, true])).unwrap_err();
-        assert!(error.to_string().ends_with("\"cond\" has shape [2]: one value is needed"), "{error}");
+        assert!(error.to_string().ends_with("\"cond\" (value \"c\") has shape [2]: one value is needed"), "{error}");
     }
 }

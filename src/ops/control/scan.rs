@@ -15,11 +15,11 @@ pub(super) const SCAN: Implementation = Implementation {
 /// `state, scan_output[.., t, ..] = body(state, scan_input[.., t, ..])` for all `t`; the outputs are the last `state` and
 /// the stacked `scan_output`.
 #[derive(Debug)]
-struct Scan(Arc<Trips>);
+struct Scan(Arc<Signature>);
 
 /// What the trips of a node have in common.
 #[derive(Debug)]
-pub(super) struct Trips {
+pub(super) struct Signature {
     body: usize,
     /// The number of state variables.
     pub(super) states: usize,
@@ -56,7 +56,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Control>> {
     if batch {
         let inputs = along(vec![1; scanned], reversed(node, "directions", scanned)?);
         let outputs = along(vec![0; stacked], vec![false; stacked]);
-        return Ok(Box::new(Batch(Arc::new(Trips { body, states, inputs, outputs, facts }))));
+        return Ok(Box::new(Batch(Arc::new(Signature { body, states, inputs, outputs, facts }))));
     }
     let axes = |name, count| {
         node.axes(name, 11)?;
@@ -64,7 +64,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Control>> {
     };
     let inputs = along(axes("scan_input_axes", scanned)?, reversed(node, "scan_input_directions", scanned)?);
     let outputs = along(axes("scan_output_axes", stacked)?, reversed(node, "scan_output_directions", stacked)?);
-    Ok(Box::new(Scan(Arc::new(Trips { body, states, inputs, outputs, facts }))))
+    Ok(Box::new(Scan(Arc::new(Signature { body, states, inputs, outputs, facts }))))
 }
 
 fn along(axes: Vec<i64>, reversed: Vec<bool>) -> Vec<Along> {
@@ -98,7 +98,7 @@ impl Control for Scan {
     fn start(&self, call: &mut Call<'_>) -> Result<(Step, Box<dyn Resume>)> {
         let (inputs, length) = self.0.inputs(call, 0)?;
         let states = (0..self.0.states).map(|k| call.taken(k)).collect::<Result<Values>>()?;
-        let mut running = Running { parts: self.0.parts(), sequence: Sequence::new(self.0.clone(), inputs, length) };
+        let mut running = Running { parts: self.0.parts(), sequence: Scanning::new(self.0.clone(), inputs, length) };
         Ok((running.next(states, call.context())?, Box::new(running)))
     }
 
@@ -107,7 +107,7 @@ impl Control for Scan {
     }
 }
 
-impl Trips {
+impl Signature {
     /// The scan inputs, from the state variables after the input `first` on, each with its axis; their length.
     pub(super) fn inputs(&self, call: &Call<'_>, first: usize) -> Result<(Vec<(Tensor, usize)>, usize)> {
         let mut inputs = Vec::new();
@@ -152,8 +152,8 @@ impl Trips {
 
 /// The trips along one sequence.
 #[derive(Debug)]
-pub(super) struct Sequence {
-    trips: Arc<Trips>,
+pub(super) struct Scanning {
+    signature: Arc<Signature>,
     /// The scan inputs, each with its axis.
     inputs: Vec<(Tensor, usize)>,
     length: usize,
@@ -161,9 +161,9 @@ pub(super) struct Sequence {
     trip: usize,
 }
 
-impl Sequence {
-    pub(super) fn new(trips: Arc<Trips>, inputs: Vec<(Tensor, usize)>, length: usize) -> Sequence {
-        Sequence { trips, inputs, length, trip: 0 }
+impl Scanning {
+    pub(super) fn new(signature: Arc<Signature>, inputs: Vec<(Tensor, usize)>, length: usize) -> Scanning {
+        Scanning { signature, inputs, length, trip: 0 }
     }
 
     /// Starts the next trip, or ends with the last states.
@@ -172,19 +172,19 @@ impl Sequence {
             return Ok(Step::Done(states));
         }
         let mut feeds = states;
-        for ((input, axis), along) in self.inputs.iter().zip(&self.trips.inputs) {
+        for ((input, axis), along) in self.inputs.iter().zip(&self.signature.inputs) {
             let at = if along.reverse { self.length - 1 - self.trip } else { self.trip };
             feeds.push(entry(input, *axis, at, context)?.into());
         }
         self.trip += 1;
-        Ok(Step::Enter { body: self.trips.body, feeds })
+        Ok(Step::Enter { body: self.signature.body, feeds })
     }
 }
 
 /// A running scan.
 #[derive(Debug)]
 struct Running {
-    sequence: Sequence,
+    sequence: Scanning,
     parts: Vec<Parts>,
 }
 
@@ -192,8 +192,8 @@ impl Running {
     fn next(&mut self, states: Values, context: &Context) -> Result<Step> {
         let mut step = self.sequence.next(states, context)?;
         if let Step::Done(outputs) = &mut step {
-            let trips = &self.sequence.trips;
-            for ((parts, along), fact) in self.parts.drain(..).zip(&trips.outputs).zip(trips.scans()) {
+            let signature = &self.sequence.signature;
+            for ((parts, along), fact) in self.parts.drain(..).zip(&signature.outputs).zip(signature.scans()) {
                 outputs.push(parts.stacked(along.axis, along.reverse, fact, context)?.into());
             }
         }

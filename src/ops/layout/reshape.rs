@@ -20,7 +20,7 @@ struct Reshape {
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let shape = if node.version() < 5 { Some(node.ints("shape")?.to_vec()) } else { None };
-    Ok(Box::new(Reshape { shape, zeros: node.version() >= 14 && node.int("allowzero")? != 0 }))
+    Ok(Box::new(Reshape { shape, zeros: node.version() >= 14 && node.int("allowzero")? == 1 }))
 }
 
 impl Reshape {
@@ -133,6 +133,8 @@ mod tests {
         let empty = |dims: &[usize]| tensor(dims, Vec::<i8>::new());
         run("Reshape", 14, [int("allowzero", 1)], [&empty(&[0, 3]), &shape(&[3, 0])]).gives(empty(&[3, 0]));
         run("Reshape", 14, [], [&empty(&[0, 3]), &shape(&[0, 5])]).gives(empty(&[0, 5]));
+        // Only 1 allows zeros.
+        run("Reshape", 14, [int("allowzero", 2)], [&data(), &shape(&[0, -1])]).gives(given(&[2, 3]));
     }
 
     #[test]

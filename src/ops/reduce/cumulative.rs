@@ -14,7 +14,7 @@ pub(super) const CUM_PROD: Implementation =
 struct Cumulative<R>(lanes::Cumulate<R>);
 
 fn load<R: lanes::ReductionOfAll>(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let (exclusive, reverse) = (node.int("exclusive")? != 0, node.int("reverse")? != 0);
+    let (exclusive, reverse) = (node.flag("exclusive")?, node.flag("reverse")?);
     Ok(Box::new(Cumulative::<R>(lanes::Cumulate { exclusive, reverse, reduction: R::default() })))
 }
 
@@ -101,5 +101,8 @@ mod tests {
             .fails("axis 2 is out of range for \"x\" of shape [2, 2]: allowed -2..=1");
         run("CumSum", 14, [], [&x, &tensor(&[2], [0i64, 1])]).fails("\"axis\" has shape [2]: one value is needed");
         run("CumSum", 14, [], [&tensor(&[], [1f32]), &tensor(&[], [0i64])]).fails("is a scalar");
+        for name in ["exclusive", "reverse"] {
+            run("CumSum", 14, [int(name, 2)], [&x, &tensor(&[], [0i64])]).fails(&format!("{name} is 2: allowed 0, 1"));
+        }
     }
 }

@@ -45,7 +45,7 @@ pub(super) struct Attention {
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let window = |name| if node.version() < 25 { Ok(None) } else { window(node, name) };
     let heads = |name| node.attribute(name).map(|_| node.int(name)).transpose();
-    let causal = node.int("is_causal")? != 0;
+    let causal = node.flag("is_causal")?;
     Ok(Box::new(Attention {
         heads: [heads("q_num_heads")?, heads("kv_num_heads")?],
         scale: scale(node)?,

@@ -168,6 +168,7 @@ fn refusals() {
     run("Attention", 25, [int("left_window_size", -2)], [q, k, v]).fails("left_window_size is -2: allowed are -1");
     run("Attention", 23, [int("qk_matmul_output_mode", 4)], [q, k, v])
         .fails("qk_matmul_output_mode is 4: allowed 0..=3");
+    run("Attention", 23, [int("is_causal", 2)], [q, k, v]).fails("is_causal is 2: allowed 0, 1");
     run("Attention", 23, [int("softmax_precision", 7)], [q, k, v]).fails("softmax_precision is 7: allowed 1 (float32)");
     run("Attention", 23, [float("scale", -1.)], [q, k, v]).fails("scale is -1: its square root is needed");
     let mask = tensor(&[1], [0f32]);
