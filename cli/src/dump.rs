@@ -1,15 +1,15 @@
-//! A folder with the values of a run: `index.json`, and a file for each value.
+//! A folder with the values of a run: `index.json`, and a file for each value. `recorded` reads it.
 
 use crate::failure::Failure;
+use crate::path::{Trips, ValuePath};
 use crate::{npy, output, print};
-use onnxref::{Error, Kind, NodeInfo, Result, Tensor, Value, ValueType};
+use onnxref::{Error, Kind, NodeInfo, Result, Value};
 use onnxref_view::type_name;
-use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use serde::Serialize;
+use std::path::Path;
 
 /// The name of the list of values.
-const INDEX: &str = "index.json";
+pub(crate) const INDEX: &str = "index.json";
 
 /// Maximum number of characters of a value's name in the name of its file.
 const MAX_NAME: usize = 60;
@@ -21,14 +21,15 @@ pub(crate) struct Dump<'a> {
 }
 
 /// All values, in the order in which they were computed.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Index {
     values: Vec<Entry>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Entry {
-    name: String,
+    #[serde(flatten)]
+    path: ValuePath,
     file: String,
     #[serde(rename = "type")]
     value_type: String,
@@ -53,8 +54,8 @@ impl<'a> Dump<'a> {
     }
 
     /// Writes the values of a node: tensors that NumPy has as .npy, all others as .pb.
-    pub(crate) fn add(&mut self, node: NodeInfo<'_>, depth: usize, outputs: &[(&str, &Value)]) -> Result<()> {
-        for (name, value) in outputs {
+    pub(crate) fn add(&mut self, node: NodeInfo<'_>, trips: &Trips, outputs: &[(&str, &Value)]) -> Result<()> {
+        for (k, (name, value)) in outputs.iter().enumerate() {
             let number = self.index.values.len();
             let npy = value.tensor().ok().and_then(|tensor| npy::write(tensor).ok());
             let (bytes, ending) = npy.map_or_else(|| (value.to_proto_bytes(name), "pb"), |bytes| (bytes, "npy"));
@@ -62,14 +63,14 @@ impl<'a> Dump<'a> {
             let file = format!("{number:05}-{}.{ending}", name.chars().map(safe).take(MAX_NAME).collect::<String>());
             self.save(&file, bytes).map_err(|failure| Error::new(Kind::Io, failure.message))?;
             self.index.values.push(Entry {
-                name: name.to_string(),
+                path: trips.path(node, k, name)?,
                 file,
                 value_type: value.value_type().map(|of| type_name(&of)).unwrap_or_default(),
                 shape: value.tensor().ok().map(|tensor| tensor.shape().to_vec()),
                 node_index: node.index,
                 node: node.name.to_string(),
                 operator: node.operator.to_string(),
-                depth,
+                depth: trips.depth(),
             });
         }
         Ok(())
@@ -87,61 +88,11 @@ impl<'a> Dump<'a> {
     }
 }
 
-/// The values of a dump, read when they are asked for.
-pub(crate) struct Dumped {
-    folder: PathBuf,
-    files: HashMap<String, String>,
-}
-
-impl Dumped {
-    /// A folder that `--dump` wrote; or one of .npy and .pb files named after their values.
-    pub(crate) fn open(folder: &Path) -> std::result::Result<Dumped, Failure> {
-        let wrong = |why: String| Failure::usage(format!("{}: {why}", print::path(&folder.to_string_lossy())));
-        let mut files = HashMap::new();
-        match std::fs::read(folder.join(INDEX)) {
-            Ok(text) => {
-                let index: Index = serde_json::from_slice(&text).map_err(|e| wrong(format!("{INDEX}: {e}")))?;
-                let own = index.values.into_iter().filter(|entry| entry.depth == 0);
-                files.extend(own.map(|entry| (entry.name, entry.file)));
-            }
-            Err(_) => {
-                for entry in std::fs::read_dir(folder).map_err(|e| wrong(e.to_string()))? {
-                    let file = entry.map_err(|e| wrong(e.to_string()))?.file_name().to_string_lossy().into_owned();
-                    if let Some((name, "npy" | "pb")) = file.rsplit_once('.') {
-                        files.insert(name.to_string(), file.clone());
-                    }
-                }
-            }
-        }
-        if files.is_empty() {
-            return Err(wrong("it has no values: no index.json, .npy or .pb files".to_string()));
-        }
-        Ok(Dumped { folder: folder.to_path_buf(), files })
-    }
-
-    /// A value by name, of this type if it isn't a tensor; or why it can't be read.
-    pub(crate) fn get(&self, name: &str, value_type: Option<&ValueType>) -> Option<std::result::Result<Value, String>> {
-        let file = self.files.get(name)?;
-        let read = || {
-            let bytes = std::fs::read(self.folder.join(file)).map_err(|e| e.to_string())?;
-            match value_type {
-                _ if file.ends_with(".npy") => npy::read(&bytes).map(Value::from),
-                Some(of) if of.dtype().is_none() => Value::from_proto_bytes(bytes, of).map_err(|e| format!("{e:#}")),
-                _ => Tensor::from_proto_bytes(bytes).map(Value::from).map_err(|e| format!("{e:#}")),
-            }
-        };
-        Some(read().map_err(|why| format!("{}: {why}", print::path(file))))
-    }
-
-    /// The number of values.
-    pub(crate) fn len(&self) -> usize {
-        self.files.len()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorded::Recorded;
+    use onnxref::Tensor;
 
     #[test]
     fn a_dump_reads_back() {
@@ -150,12 +101,11 @@ mod tests {
         let node = model.nodes().next().unwrap();
         let mut dump = Dump::new(folder.path()).unwrap();
         let [x, bf] = [Value::from(Tensor::scalar(1f32)), Tensor::scalar(onnxref::half::bf16::ONE).into()];
-        dump.add(node, 0, &[("a/b", &x), ("a b", &bf)]).unwrap();
+        dump.add(node, &Trips::default(), &[("a/b", &x), ("a b", &bf)]).unwrap();
         assert_eq!(dump.end().unwrap(), 2);
-        let dumped = Dumped::open(folder.path()).unwrap();
-        assert_eq!(dumped.get("a/b", None), Some(Ok(x)));
-        assert_eq!(dumped.get("a b", None), Some(Ok(bf)));
-        assert_eq!((dumped.get("c", None), dumped.len()), (None, 2));
+        let recorded = Recorded::open(folder.path()).unwrap();
+        let [slash, blank, other] = ["a/b", "a b", "c"].map(|name| recorded.get(&ValuePath::outermost(name), None));
+        assert_eq!((slash, blank, other, recorded.len()), (Some(Ok(x)), Some(Ok(bf)), None, 2));
         assert!(Dump::new(folder.path()).is_err());
     }
 }

@@ -71,9 +71,9 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     let expected = expected(&arguments.expect, &model)?;
     let inputs = arguments.feeding.inputs(&model)?.into_iter().collect();
     let (mut dump, mut stopped) = (dump.map(Dump::new).transpose()?, None);
-    let ran = watch::run(&model, inputs, &arguments.loading.cancel(), |node, depth, values| {
-        dump.as_mut().map_or(Ok(()), |dump| dump.add(node, depth, values))?;
-        if depth > 0 || !until.is_some_and(|until| is_called(until, node, values)) {
+    let ran = watch::run(&model, inputs, &arguments.loading.cancel(), |node, trips, values| {
+        dump.as_mut().map_or(Ok(()), |dump| dump.add(node, trips, values))?;
+        if trips.depth() > 0 || !until.is_some_and(|until| is_called(until, node, values)) {
             return Ok(());
         }
         stopped = Some(values.iter().map(|(name, value)| (name.to_string(), (*value).clone())).collect::<Vec<_>>());

@@ -45,6 +45,7 @@ impl Graph {
                 let Frame { node, at, .. } = ended;
                 next = match ended.resume(context).map_err(|error| node.place.locate(error))? {
                     (Step::Enter { body, feeds: given }, resume) => {
+                        node.enters(body, watch)?;
                         Some(graph.enter(at, body, given, resume, graph.sources(feeds, slots), context)?)
                     }
                     (Step::Done(mut values), _) => {

@@ -2,6 +2,7 @@
 
 use super::draft::{By, Draft, DraftBody, DraftNode, Entry, Id};
 use super::feeds::ValueInfo;
+use super::scope::Scope;
 use super::{Bodies, Body, Graph, Input, Node, NodeOutput, Output, Runs};
 use crate::operator::{Made, Source};
 use crate::value::{Dim, Value};
@@ -126,10 +127,10 @@ impl Plan {
             // Its nodes have replaced it.
             Made::Body(_) => return None,
             Made::Control(control) => {
-                let body = |DraftBody { draft, captured, .. }| {
+                let body = |DraftBody { attribute, draft, captured, .. }| {
                     let captured = captured.into_iter().map(|id| self.source(id, entries)).collect();
                     let nodes = draft.node_count();
-                    Body { graph: plan_as(draft, nodes, true), captured }
+                    Body { attribute: attribute.into(), graph: plan_as(draft, nodes, true), captured }
                 };
                 let bodies = bodies.into_iter().map(body).collect();
                 Runs::Control(Box::new(Bodies { control, bodies }))
@@ -191,7 +192,13 @@ impl Plan {
         self.free.extend(&release);
         let bits = produced.iter().take(64).enumerate();
         let wanted = bits.fold(0, |wanted, (k, id)| wanted | u64::from(id.is_some()) << k);
-        Some(Node { place, resolved, operator, inputs, outputs, wanted, release, open })
+        let named = produced.iter().filter_map(|id| entries.get((*id)?.at())).filter(|entry| !entry.name.is_empty());
+        let mut scopes: Vec<Option<Scope>> = named.map(|entry| entry.scope.clone()).collect();
+        if scopes.iter().all(Option::is_none) {
+            scopes = Vec::new();
+        }
+        let scopes = scopes.into_boxed_slice();
+        Some(Node { place, resolved, operator, inputs, outputs, scopes, wanted, release, open })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Subgraphs of nodes: each becomes a draft of its own, whose last inputs are the values around it that it reads.
 
+use super::functions::key;
 use super::graph::{Loader, Scope};
 use super::proto::{GraphProto, ValueInfoProto};
 use crate::error::{Error, Result};
@@ -35,11 +36,12 @@ impl Loader<'_> {
         &mut self,
         scope: &mut Scope,
         place: &NodePlace,
+        outputs: &[String],
         graphs: Vec<(String, GraphProto)>,
     ) -> Result<Vec<DraftBody>> {
         let mut bodies = Vec::with_capacity(graphs.len());
         for (attribute, graph) in graphs {
-            bodies.push(self.body(scope, place, attribute, graph)?);
+            bodies.push(self.body(scope, place, &key(outputs, place.index), attribute, graph)?);
         }
         Ok(bodies)
     }
@@ -48,6 +50,7 @@ impl Loader<'_> {
         &mut self,
         scope: &mut Scope,
         place: &NodePlace,
+        key: &str,
         attribute: String,
         graph: GraphProto,
     ) -> Result<DraftBody> {
@@ -61,7 +64,7 @@ impl Loader<'_> {
         let around = Self::calls(place);
         budget.take((size_of::<Draft>() + size_of::<DraftBody>() + 512 + around.len()) as u64)?;
         let mut own = Scope {
-            names: Names::with_capacity(graph.node.len() + graph.initializer.len(), budget)?,
+            names: scope.names.inside(key, Some(&attribute), graph.node.len() + graph.initializer.len(), budget)?,
             opsets: scope.opsets.clone(),
             attributes: scope.attributes.clone(),
             function: Some(around),

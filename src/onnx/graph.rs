@@ -347,7 +347,7 @@ impl Loader<'_> {
                 (None, Given::default())
             }
         };
-        let bodies = self.bodies(scope, &place, given.graphs)?;
+        let bodies = self.bodies(scope, &place, &proto.output, given.graphs)?;
         self.draft.node(place, resolved, given.values, inputs, outputs);
         self.draft.bodies(bodies);
         Ok(None)

@@ -3,33 +3,38 @@
 mod lineage;
 mod report;
 
-use crate::dump::Dumped;
 use crate::expect::{Compared, Slack};
 use crate::failure::{FAILED, Failure, NOTHING};
 use crate::feeds::{Feeding, Feeds};
 use crate::options::Loading;
-use crate::{Global, watch};
+use crate::path::ValuePath;
+use crate::recorded::Recorded;
+use crate::{Global, print, watch};
 use clap::Args;
 use lineage::Lineage;
 use onnxref::conformance::Tolerance;
 use onnxref::{Error, Kind, LoadOptions, Model, Outputs, Value, quote};
+use onnxref_view::{grouped, totals};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Find the first value in which two models differ, and the nodes that lead to it
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Values with the same name are compared in the order in which B computes them; outputs also by position.
-Without B, the model is compared with itself without optimisation, bit by bit.
+Values with the same name, in the same calls of functions and subgraphs, are compared in the order in which B
+computes them; outputs also by position. Without B, the model is compared with itself without optimisation, bit by bit.
 
 Example:
   onnxref compare before.onnx after.onnx --random --set batch=2
-  onnxref run before.onnx --random --dump values && onnxref compare after.onnx values --random")]
+  onnxref run before.onnx --random --dump values && onnxref compare after.onnx values --random
+  onnxref compare model.onnx values.npz --inputs inputs.npz")]
 pub(crate) struct Arguments {
     /// A model
     a: PathBuf,
 
-    /// Another model; or a folder of values that A should give: `run --dump`, or files NAME.npy, NAME.pb
+    /// Another model; or values that A should give: a .npz file, or a folder of `run --dump` or another program
+    ///
+    /// A folder has an index.json, such as {"values": [{"name": "/lm/Add", "file": "0.npy"}]}, or files NAME.npy, NAME.pb.
     b: Option<PathBuf>,
 
     #[command(flatten)]
@@ -53,10 +58,10 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
         (tolerance.rtol, tolerance.atol) = (0.0, 0.0);
     }
     let tolerance = slack.tolerance(tolerance);
-    let (found, ran) = if second.is_dir() {
-        let known = Known::Dumped(Dumped::open(second)?);
+    let (found, ran) = if is_recorded(second) {
+        let known = Known::Recorded(Recorded::open(second)?);
         let found = arguments.run(&first, &feeds, known, None, tolerance)?;
-        (Found { sides: ["the folder", "A"], ..found }, a.as_path())
+        (Found { sides: [if second.is_dir() { "the folder" } else { "the file" }, "A"], ..found }, a.as_path())
     } else {
         let model = loading.load_as(second, |options| options.optimize(b.is_none()))?;
         let (known, outputs) = arguments.values(&first, &feeds)?;
@@ -64,7 +69,7 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
         (arguments.run(&model, &feeds, known, Some(&outputs), tolerance)?, second)
     };
     if found.is_empty() {
-        let hint = "values have the same name in both; `run --expect` compares a folder with output_0.pb, ..";
+        let hint = "value has the same name in both; `run --expect` compares a folder with output_0.pb, ..";
         return Err(Failure::new(NOTHING, format!("nothing was compared: no {hint}")));
     }
     // The graph is read again only if there is something to find in it.
@@ -75,15 +80,30 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
 }
 
 impl Arguments {
-    /// All values of a run, without those in subgraphs.
+    /// All values of a run, but of those in subgraphs only the first ones if they are very many.
     fn values(&self, model: &Model, feeds: &Feeds<'_>) -> Result<(Known, Outputs), Failure> {
-        let mut values = HashMap::new();
+        let (mut values, mut room, mut left_out) = (HashMap::new(), MAX_INNER_BYTES, 0);
         let inputs = feeds.iter().cloned().collect();
-        let outputs = watch::run(model, inputs, &self.loading.cancel(), |_, depth, given| {
-            let given = given.iter().filter(|_| depth == 0);
-            values.extend(given.map(|(name, value)| (name.to_string(), (*value).clone())));
+        let outputs = watch::run(model, inputs, &self.loading.cancel(), |node, trips, given| {
+            for (k, (name, value)) in given.iter().enumerate() {
+                if trips.depth() > 0 {
+                    let taken = totals::bytes(value).saturating_add(VALUE_BYTES);
+                    room = if left_out == 0 { room.checked_sub(taken).unwrap_or(0) } else { 0 };
+                    if room == 0 {
+                        left_out += 1;
+                        continue;
+                    }
+                }
+                values.insert(trips.path(node, k, name)?, (*value).clone());
+            }
             Ok(())
         });
+        if left_out > 0 {
+            let (count, most) = (grouped(left_out), MAX_INNER_BYTES >> 20);
+            print::note(&format!(
+                "the last {count} values of A in subgraphs are not compared: the first take {most} MiB"
+            ));
+        }
         Ok((Known::Values(values), outputs.map_err(Failure::run)?))
     }
 
@@ -98,8 +118,9 @@ impl Arguments {
     ) -> Result<Found, Failure> {
         let mut found = Found { sides: ["A", "B"], known: known.len(), ..Found::default() };
         let inputs = feeds.iter().cloned().collect();
-        let ran = watch::run(model, inputs, &self.loading.cancel(), |_, depth, given| {
-            given.iter().filter(|_| depth == 0).try_for_each(|(name, got)| found.add(name, got, &known, tolerance))
+        let ran = watch::run(model, inputs, &self.loading.cancel(), |node, trips, given| {
+            let mut given = given.iter().enumerate();
+            given.try_for_each(|(k, (name, got))| found.add(trips.path(node, k, name)?, got, &known, tolerance))
         });
         let got = ran.map_err(Failure::run)?;
         if let Some(outputs) = outputs {
@@ -141,24 +162,35 @@ fn compare_outputs(got: &Outputs, want: &Outputs, tolerance: Tolerance) -> Vec<(
     got.iter().enumerate().map(of).chain(lost.map(|(name, _)| (name.to_string(), None))).collect()
 }
 
+/// Maximum memory of the values of subgraphs that are kept: a Loop gives them again in each trip.
+const MAX_INNER_BYTES: u64 = 1 << 30;
+
+/// Memory of a value that is kept, beside its elements.
+const VALUE_BYTES: u64 = 512;
+
+/// Whether a path has values, not a model.
+fn is_recorded(path: &Path) -> bool {
+    path.is_dir() || path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npz"))
+}
+
 /// What values are compared with.
 enum Known {
-    Values(HashMap<String, Value>),
-    Dumped(Dumped),
+    Values(HashMap<ValuePath, Value>),
+    Recorded(Recorded),
 }
 
 impl Known {
-    fn get(&self, name: &str, like: &Value) -> Option<Result<Value, String>> {
+    fn get(&self, path: &ValuePath, like: &Value) -> Option<Result<Value, String>> {
         match self {
-            Known::Values(values) => values.get(name).cloned().map(Ok),
-            Known::Dumped(dumped) => dumped.get(name, like.value_type().as_ref()),
+            Known::Values(values) => values.get(path).cloned().map(Ok),
+            Known::Recorded(recorded) => recorded.get(path, like.value_type().as_ref()),
         }
     }
 
     fn len(&self) -> usize {
         match self {
             Known::Values(values) => values.len(),
-            Known::Dumped(dumped) => dumped.len(),
+            Known::Recorded(recorded) => recorded.len(),
         }
     }
 }
@@ -176,27 +208,27 @@ struct Found {
     /// The number of values without a partner.
     alone: usize,
     /// Values that differ, in the order in which they were computed.
-    differing: Vec<(String, Compared)>,
+    differing: Vec<(ValuePath, Compared)>,
     /// Each value that was compared, and whether it is equal.
-    equal: HashMap<String, bool>,
+    equal: HashMap<ValuePath, bool>,
     /// The outputs; `None` for one without a partner.
     outputs: Vec<(String, Option<Compared>)>,
 }
 
 impl Found {
-    /// Compares a value with the known one of its name.
-    fn add(&mut self, name: &str, got: &Value, known: &Known, tolerance: Tolerance) -> onnxref::Result<()> {
-        let Some(want) = known.get(name, got) else {
+    /// Compares a value with the known one of its path.
+    fn add(&mut self, path: ValuePath, got: &Value, known: &Known, tolerance: Tolerance) -> onnxref::Result<()> {
+        let Some(want) = known.get(&path, got) else {
             self.alone += 1;
             return Ok(());
         };
         let want = want.map_err(|why| Error::new(Kind::Io, why))?;
         let compared = Compared::new(got, &want, tolerance);
-        self.equal.insert(name.to_string(), compared.equal);
+        self.equal.insert(path.clone(), compared.equal);
         match (compared.equal, compared.exact) {
             (true, true) => self.exact += 1,
             (true, false) => self.close += 1,
-            (false, _) => self.differing.push((name.to_string(), compared)),
+            (false, _) => self.differing.push((path, compared)),
         }
         Ok(())
     }
