@@ -30,7 +30,8 @@ mod test;
 mod value;
 mod watch;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use failure::{Failure, USAGE};
 use std::process::ExitCode;
 
@@ -47,9 +48,9 @@ Example, from the root of the repository:
 Exit status:
   0  success
   1  a case failed, values differ, a model has findings, or runs are slower than allowed
-  2  wrong usage, such as an unknown flag or input, or a file that can't be written
+  2  wrong usage: a flag, an input of the wrong name, type or shape, a file that can't be used
   3  a model or an archive can't be read or loaded
-  4  a run failed, or output can't be written
+  4  a run failed, or the system failed to write its output
   5  nothing, or not enough, was tested or compared
   130  interrupted"
 )]
@@ -93,7 +94,7 @@ enum Command {
 fn main() -> ExitCode {
     let Cli { global, command } = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return misused(&error),
+        Err(error) => return misused(suggested(error)),
     };
     print::set_quiet(global.quiet);
     interrupt::handle();
@@ -118,8 +119,23 @@ fn main() -> ExitCode {
     }))
 }
 
+/// Suggests a verb for one that is a letter off. clap compares in a way that finds nothing alike in short words.
+fn suggested(mut error: clap::Error) -> clap::Error {
+    if let (Some(ContextValue::String(given)), None) =
+        (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::SuggestedSubcommand))
+    {
+        let command = Cli::command();
+        let near =
+            command.get_subcommands().map(|verb| verb.get_name()).find(|name| strsim::osa_distance(given, name) < 2);
+        if let Some(name) = near.map(str::to_string) {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![name]));
+        }
+    }
+    error
+}
+
 /// Says what is wrong with the arguments, or shows the help that was asked for.
-fn misused(error: &clap::Error) -> ExitCode {
+fn misused(error: clap::Error) -> ExitCode {
     let _ = error.print();
     let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
     if code == USAGE && std::env::args_os().any(|argument| argument == "--json") {
@@ -133,7 +149,6 @@ fn misused(error: &clap::Error) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_arguments_are_consistent() {

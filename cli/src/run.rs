@@ -4,13 +4,13 @@ use crate::dump::Dump;
 use crate::expect::{Compared, Slack, expected};
 use crate::failure::{FAILED, Failure};
 use crate::feeds::Feeding;
-use crate::options::Loading;
+use crate::options::Running;
 use crate::{Global, json, output, print, watch};
 use clap::Args;
 use onnxref::conformance::Tolerance;
 use onnxref::{Error, Kind, Model, NodeInfo, Outputs, Value, quote};
 use onnxref_view::json::Described;
-use onnxref_view::plain;
+use onnxref_view::{counted, plain};
 use serde::Serialize;
 use serde::ser::Serializer;
 use std::collections::BTreeMap;
@@ -60,18 +60,18 @@ pub(crate) struct Arguments {
     slack: Slack,
 
     #[command(flatten)]
-    loading: Loading,
+    running: Running,
 }
 
 pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
     let (dump, until) = (arguments.dump.as_deref(), arguments.until.as_deref());
     let every = dump.is_some() || until.is_some();
-    let model = arguments.loading.load_as(&arguments.model, |options| options.optimize(!every))?;
+    let model = arguments.running.load_as(&arguments.model, |options| options.optimize(!every))?;
     let files = output::files(&arguments.output, &model)?;
     let expected = expected(&arguments.expect, &model)?;
     let inputs = arguments.feeding.inputs(&model)?.into_iter().collect();
     let (mut dump, mut stopped) = (dump.map(Dump::new).transpose()?, None);
-    let ran = watch::run(&model, inputs, &arguments.loading.cancel(), |node, trips, values| {
+    let ran = watch::run(&model, inputs, &arguments.running.cancel(), |node, trips, values| {
         dump.as_mut().map_or(Ok(()), |dump| dump.add(node, trips, values))?;
         if trips.depth() > 0 || !until.is_some_and(|until| is_called(until, node, values)) {
             return Ok(());
@@ -88,7 +88,9 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     outputs.notes().iter().for_each(|text| print::note(text));
     output::write(&files, &outputs)?;
     if let Some(dump) = dump {
-        print::note(&format!("{} values were dumped", dump.end()?));
+        let values = dump.end()?;
+        let were = if values == 1 { "was" } else { "were" };
+        print::note(&format!("{} {were} dumped", counted(values, "value")));
     }
     let shown: Vec<(&str, &Value)> = match &stopped {
         Some(values) => values.iter().map(|(name, value)| (name.as_str(), value)).collect(),

@@ -395,15 +395,14 @@ impl Draft {
         self.inputs.push(DraftInput { info, id, default });
     }
 
-    /// An initializer that can't be overridden; its value is `None` if it can't be read. `declared` is the graph's
-    /// input of the same name, if any.
-    pub(crate) fn constant(&mut self, id: Id, value: Option<Value>, declared: Option<&ValueInfo>) {
-        if let (Some(info), Some(value)) = (declared, &value)
+    /// An initializer that can't be overridden; it has no value if it can't be read. `declared` is the graph's input of
+    /// the same name, if any.
+    pub(crate) fn constant(&mut self, id: Id, mut fact: Fact, declared: Option<&ValueInfo>) {
+        if let (Some(info), Some(value)) = (declared, fact.value())
             && let Err(error) = check_default(info, value)
         {
             self.faults.push(error);
         }
-        let mut fact = value.map(Fact::constant).unwrap_or_default();
         if let Some(info) = declared {
             // Nodes were written for the declared type.
             fact.value_type = info.value_type.clone().or(fact.value_type);

@@ -11,7 +11,7 @@ use crate::files::{LoadedModel, ModelFiles};
 use crate::graph::{Draft, Ids, NODE_BYTES, Names, NodePlace, ValueInfo};
 use crate::operator::Label;
 use crate::registry::{Lookup, Registry};
-use crate::value::Value;
+use crate::value::{Fact, Value};
 use bytes::Bytes;
 use prost::Message;
 use std::collections::{HashMap, HashSet};
@@ -194,7 +194,8 @@ impl Loader<'_> {
             let sparse = sparse?;
             let name = sparse.values.as_ref().and_then(|v| v.name.clone()).unwrap_or_default();
             let value = sparse::read(sparse, self.files);
-            self.initializer(&mut initializers, name, value.map_err(|error| error.within("initializer")));
+            let value = value.map_err(|error| error.within("initializer"));
+            self.initializer(&mut initializers, name, value, Fact::default());
         }
         let budget = &self.files.budget;
         for input in inputs {
@@ -202,11 +203,11 @@ impl Loader<'_> {
             let id = self.draft.value(names, &info.name, budget)?;
             // Until IR version 3 an initializer fixes the input of its name; from 4 on it is the input's default.
             match initializers.take(&info.name) {
-                Some(value) if self.ir_version < 4 => self.draft.constant(id, value, Some(&info)),
-                default => self.draft.input(info, id, default.flatten()),
+                Some(fact) if self.ir_version < 4 => self.draft.constant(id, fact, Some(&info)),
+                default => self.draft.input(info, id, default.and_then(|fact| fact.constant).map(|value| *value)),
             }
         }
-        for (name, value) in initializers.rest() {
+        for (name, fact) in initializers.rest() {
             if self.ir_version < 4 {
                 let version = self.ir_version;
                 let name = quote(&name);
@@ -215,7 +216,7 @@ impl Loader<'_> {
                 self.draft.note(text, budget)?;
             }
             let id = self.draft.value(names, &name, budget)?;
-            self.draft.constant(id, value, None);
+            self.draft.constant(id, fact, None);
         }
         Ok(())
     }
@@ -227,6 +228,7 @@ impl Loader<'_> {
             let proto = proto?;
             let name = proto.name.clone().unwrap_or_default();
             self.files.budget.take(512 + 4 * name.len() as u64)?;
+            let declared = tensor::declared(&proto, self.files)?;
             let value = tensor::read(proto, self.files).map(Value::Tensor);
             // The system has no memory left: later initializers can't be read either.
             if let Err(error) = value.as_ref()
@@ -234,15 +236,17 @@ impl Loader<'_> {
             {
                 return value.map(|_| initializers);
             }
-            self.initializer(&mut initializers, name, value.map_err(|error| error.within("initializer")));
+            let value = value.map_err(|error| error.within("initializer"));
+            self.initializer(&mut initializers, name, value, declared);
         }
         Ok(initializers)
     }
 
-    fn initializer(&mut self, initializers: &mut Initializers, name: String, value: Result<Value>) {
+    /// Adds an initializer; if it can't be read, with what is declared.
+    fn initializer(&mut self, initializers: &mut Initializers, name: String, value: Result<Value>, declared: Fact) {
         match value {
             Ok(value) => {
-                if !initializers.add(name.clone(), Some(value)) {
+                if !initializers.add(name.clone(), Fact::constant(value)) {
                     let text = format!("two initializers are named {}", quote(&name));
                     self.draft.faults.push(Error::model(text).about(&name));
                 }
@@ -250,7 +254,7 @@ impl Loader<'_> {
             Err(error) => {
                 self.draft.faults.push(error);
                 // The name is there: nodes that use it are not at fault.
-                initializers.add(name, None);
+                initializers.add(name, declared);
             }
         }
     }
@@ -364,27 +368,27 @@ fn node_cost(proto: &NodeProto, names: usize) -> u64 {
 /// Initializers by name, in the order of the file.
 struct Initializers {
     places: HashMap<String, usize>,
-    /// The value is `None` if it can't be read; the entry is `None` once it has been taken.
-    list: Vec<Option<(String, Option<Value>)>>,
+    /// An entry is `None` once it has been taken.
+    list: Vec<Option<(String, Fact)>>,
 }
 
 impl Initializers {
     /// Returns whether the name was free.
-    fn add(&mut self, name: String, value: Option<Value>) -> bool {
+    fn add(&mut self, name: String, fact: Fact) -> bool {
         let free = !self.places.contains_key(&name);
         if free {
             self.places.insert(name.clone(), self.list.len());
-            self.list.push(Some((name, value)));
+            self.list.push(Some((name, fact)));
         }
         free
     }
 
-    fn take(&mut self, name: &str) -> Option<Option<Value>> {
+    fn take(&mut self, name: &str) -> Option<Fact> {
         let place = self.places.get(name)?;
-        self.list.get_mut(*place)?.take().map(|(_, value)| value)
+        self.list.get_mut(*place)?.take().map(|(_, fact)| fact)
     }
 
-    fn rest(self) -> impl Iterator<Item = (String, Option<Value>)> {
+    fn rest(self) -> impl Iterator<Item = (String, Fact)> {
         self.list.into_iter().flatten()
     }
 }

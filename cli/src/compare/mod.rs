@@ -6,7 +6,7 @@ mod report;
 use crate::expect::{Compared, Slack};
 use crate::failure::{FAILED, Failure, NOTHING};
 use crate::feeds::{Feeding, Feeds};
-use crate::options::Loading;
+use crate::options::Running;
 use crate::path::ValuePath;
 use crate::recorded::Recorded;
 use crate::{Global, print, watch};
@@ -44,14 +44,14 @@ pub(crate) struct Arguments {
     slack: Slack,
 
     #[command(flatten)]
-    loading: Loading,
+    running: Running,
 }
 
 pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
-    let Arguments { a, b, feeding, loading, slack } = arguments;
+    let Arguments { a, b, feeding, running, slack } = arguments;
     // Without B the second model is the optimised one.
     let (whole, second) = (|options: LoadOptions| options.optimize(false), b.as_deref().unwrap_or(a));
-    let first = loading.load_as(a, whole)?;
+    let first = running.load_as(a, whole)?;
     let feeds = feeding.inputs(&first)?;
     let mut tolerance = Tolerance::default();
     if b.is_none() {
@@ -63,7 +63,7 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
         let found = arguments.run(&first, &feeds, known, None, tolerance)?;
         (Found { sides: [if second.is_dir() { "the folder" } else { "the file" }, "A"], ..found }, a.as_path())
     } else {
-        let model = loading.load_as(second, |options| options.optimize(b.is_none()))?;
+        let model = running.load_as(second, |options| options.optimize(b.is_none()))?;
         let (known, outputs) = arguments.values(&first, &feeds)?;
         let feeds = handed_over(&first, &model, &feeds)?;
         (arguments.run(&model, &feeds, known, Some(&outputs), tolerance)?, second)
@@ -73,7 +73,7 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
         return Err(Failure::new(NOTHING, format!("nothing was compared: no {hint}")));
     }
     // The graph is read again only if there is something to find in it.
-    let graph = || Lineage::of(loading, ran, b.is_none());
+    let graph = || Lineage::of(&running.loading, ran, b.is_none());
     let lineage = if found.differing.is_empty() { None } else { Some(graph()?) };
     report::print(&found, lineage.as_ref(), global)?;
     Ok(if found.differs() { FAILED } else { 0 })
@@ -84,7 +84,7 @@ impl Arguments {
     fn values(&self, model: &Model, feeds: &Feeds<'_>) -> Result<(Known, Outputs), Failure> {
         let (mut values, mut room, mut left_out) = (HashMap::new(), MAX_INNER_BYTES, 0);
         let inputs = feeds.iter().cloned().collect();
-        let outputs = watch::run(model, inputs, &self.loading.cancel(), |node, trips, given| {
+        let outputs = watch::run(model, inputs, &self.running.cancel(), |node, trips, given| {
             for (k, (name, value)) in given.iter().enumerate() {
                 if trips.depth() > 0 {
                     let taken = totals::bytes(value).saturating_add(VALUE_BYTES);
@@ -118,7 +118,7 @@ impl Arguments {
     ) -> Result<Found, Failure> {
         let mut found = Found { sides: ["A", "B"], known: known.len(), ..Found::default() };
         let inputs = feeds.iter().cloned().collect();
-        let ran = watch::run(model, inputs, &self.loading.cancel(), |node, trips, given| {
+        let ran = watch::run(model, inputs, &self.running.cancel(), |node, trips, given| {
             let mut given = given.iter().enumerate();
             given.try_for_each(|(k, (name, got))| found.add(trips.path(node, k, name)?, got, &known, tolerance))
         });
