@@ -162,7 +162,7 @@ fn a_graph_is_checked_without_its_data() {
     assert!(ran.err.starts_with("error: ") && ran.err.contains("w.data"), "{ran:?}");
     let json: serde_json::Value = serde_json::from_str(&check(&bench, &["--json"]).out).unwrap();
     assert_eq!((&json["valid"], &json["count"]), (&false.into(), &2.into()));
-    assert_eq!((&json["unread"][0]["kind"], &json["unread"][0]["place"]["value_name"]), (&"io".into(), &"w".into()));
+    assert_eq!((&json["unread"][0]["kind"], &json["unread"][0]["value_name"]), (&"io".into(), &"w".into()));
 
     let bench = without_data(&node("MatMul", &["x", "w"], "y"));
     let ran = onnxref(["inspect", &bench.text("model.onnx")]);
