@@ -62,6 +62,23 @@ fn a_model_and_its_optimised_form() {
 }
 
 #[test]
+fn places_of_nan() {
+    let bench = Bench::new(&chain("Abs"));
+    fs::write(bench.path("log.onnx"), chain("Log")).unwrap();
+    let run = |a: &str, b: &str, feed: &str| {
+        let ran = onnxref(["compare", &bench.text(a), &bench.text(b), "-i", feed]);
+        (ran.code, ran.out.lines().nth(2).unwrap().to_string())
+    };
+    // a = -x, b = Log(a), y = b + a
+    let same = run("log.onnx", "log.onnx", "x=[1, -2]");
+    assert_eq!(same, (Some(0), "NaN is in 2 values, first in \"b\": at the same places on both sides".into()));
+    let other = run("model.onnx", "log.onnx", "x=[\"NaN\", 1, -2]");
+    let text = "NaN is in 3 values, first in \"a\": at other places on the other side in 2 values";
+    assert_eq!(other, (Some(1), text.into()));
+    assert_eq!(run("model.onnx", "model.onnx", "x=[1, -2]"), (Some(0), "".into()));
+}
+
+#[test]
 fn recorded_values() {
     let bench = Bench::new(&chain("Abs"));
     let folder = bench.text("values");

@@ -13,7 +13,7 @@ use crate::{Global, print, watch};
 use clap::Args;
 use lineage::Lineage;
 use onnxref::conformance::Tolerance;
-use onnxref::{Error, Kind, LoadOptions, Model, Outputs, Value, quote};
+use onnxref::{Error, Kind, LoadOptions, Model, Outputs, Scalar, Tensor, Value, quote};
 use onnxref_view::{grouped, totals};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -211,8 +211,39 @@ struct Found {
     differing: Vec<(ValuePath, Compared)>,
     /// Each value that was compared, and whether it is equal.
     equal: HashMap<ValuePath, bool>,
+    nan: Nan,
     /// The outputs; `None` for one without a partner.
     outputs: Vec<(String, Option<Compared>)>,
+}
+
+/// NaN in values that were compared.
+#[derive(Default)]
+struct Nan {
+    /// The number of values that have it on some side, and the first one.
+    values: usize,
+    first: Option<ValuePath>,
+    /// The number of those that have it at other places on the other side.
+    elsewhere: usize,
+}
+
+impl Nan {
+    fn add(&mut self, path: &ValuePath, got: &Value, want: &Value) {
+        let (Ok(got), Ok(want)) = (got.tensor(), want.tensor()) else { return };
+        let is_nan = |scalar: Scalar<'_>| match scalar {
+            Scalar::Float(v) => v.is_nan(),
+            Scalar::Double(v) => v.is_nan(),
+            Scalar::Complex64(re, im) => re.is_nan() || im.is_nan(),
+            Scalar::Complex128(re, im) => re.is_nan() || im.is_nan(),
+            _ => false,
+        };
+        let some = |tensor: &Tensor| tensor.scalars().any(is_nan);
+        if some(got) || some(want) {
+            self.values += 1;
+            self.first.get_or_insert_with(|| path.clone());
+            let same = got.shape() == want.shape() && got.scalars().map(is_nan).eq(want.scalars().map(is_nan));
+            self.elsewhere += usize::from(!same);
+        }
+    }
 }
 
 impl Found {
@@ -224,6 +255,7 @@ impl Found {
         };
         let want = want.map_err(|why| Error::new(Kind::Io, why))?;
         let compared = Compared::new(got, &want, tolerance);
+        self.nan.add(&path, got, &want);
         self.equal.insert(path.clone(), compared.equal);
         match (compared.equal, compared.exact) {
             (true, true) => self.exact += 1,

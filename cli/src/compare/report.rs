@@ -37,6 +37,13 @@ fn text(found: &Found, lineage: Option<&Lineage>, all: bool) -> io::Result<()> {
     )?;
     let ([known_by, run], only) = (found.sides, known.saturating_sub(compared));
     writeln!(out, "without a partner: {only} of {known_by}, {alone} of {run}")?;
+    if let Some(first) = &found.nan.first {
+        let places = match found.nan.elsewhere {
+            0 => "at the same places on both sides".to_string(),
+            elsewhere => format!("at other places on the other side in {}", counted(elsewhere, "value")),
+        };
+        writeln!(out, "NaN is in {}, first in {}: {places}", counted(found.nan.values, "value"), first.text())?;
+    }
     if let (Some((path, compared)), Some(lineage)) = (differing.first(), lineage) {
         writeln!(out, "\nThe first that differs, {}, {}", path.text(), compared.text())?;
         let nodes = lineage.before(path, &found.equal);
@@ -90,6 +97,9 @@ struct Document<'a> {
     differing: usize,
     only_a: usize,
     only_b: usize,
+    /// The number of values with NaN, and of those that have it at other places on the other side.
+    nan: usize,
+    nan_elsewhere: usize,
     first: Option<First<'a>>,
     outputs: BTreeMap<&'a str, &'a Option<Compared>>,
 }
@@ -152,6 +162,8 @@ impl<'a> Document<'a> {
             differing: found.differing.len(),
             only_a: found.known.saturating_sub(compared),
             only_b: found.alone,
+            nan: found.nan.values,
+            nan_elsewhere: found.nan.elsewhere,
             first: found.differing.first().zip(lineage).map(first),
             outputs: found.outputs.iter().map(|(name, compared)| (name.as_str(), compared)).collect(),
         }
