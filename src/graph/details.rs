@@ -210,7 +210,7 @@ fn details(draft: &mut Draft, budget: &Budget) -> Result<GraphDetails> {
         budget.take((size_of::<ValueDetails>() + entry.name.len() + 64 * dims.map_or(0, <[Dim]>::len)) as u64)?;
         graph.values.push(ValueDetails {
             name: entry.name.to_string(),
-            scope: entry.scope.clone(),
+            scope: Draft::scope(&draft.scopes, entry),
             value_type: entry.fact.value_type().or(entry.declared.as_ref()).cloned(),
             shape: dims.map(<[Dim]>::to_vec),
             origin: match entry.by {

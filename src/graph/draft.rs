@@ -28,8 +28,8 @@ impl Id {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: Arc<str>,
-    /// Where the name is valid.
-    pub(super) scope: Option<Scope>,
+    /// Where the name is valid: a place in the draft's scopes, plus 1; 0 for the model's graph.
+    pub(super) scope: u32,
     pub(super) by: By,
     pub(super) fact: Fact,
     /// The type that the model declares for a node's output; for an inspection, the shape too.
@@ -208,6 +208,8 @@ pub(super) struct DraftInput {
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(super) entries: Vec<Entry>,
+    /// The scopes of the entries.
+    pub(super) scopes: Vec<Scope>,
     pub(super) nodes: Vec<DraftNode>,
     pub(super) inputs: Vec<DraftInput>,
     pub(super) outputs: Vec<(ValueInfo, Id)>,
@@ -228,6 +230,8 @@ pub(crate) struct Names {
     ids: HashMap<Arc<str>, Option<Id>>,
     /// `None` for the model's graph.
     scope: Option<Scope>,
+    /// The scope as entries have it.
+    place: u32,
 }
 
 /// Memory of a table with room for that many names.
@@ -243,10 +247,10 @@ impl Names {
     /// A table with room for that many names.
     pub(crate) fn with_capacity(count: usize, budget: &Budget) -> Result<Names> {
         budget.take(table_bytes(count))?;
-        Ok(Names { ids: HashMap::with_capacity(count), scope: None })
+        Ok(Names { ids: HashMap::with_capacity(count), scope: None, place: 0 })
     }
 
-    /// A table for a call of the node that gives `node`, or for its subgraph.
+    /// A table for a call of the node that gives `node`, or for its subgraph. [`Draft::open`] opens it.
     pub(crate) fn inside(&self, node: &str, body: Option<&str>, count: usize, budget: &Budget) -> Result<Names> {
         let scope = Some(Scope::new(self.scope.as_ref(), node, body, budget)?);
         Ok(Names { scope, ..Names::with_capacity(count, budget)? })
@@ -265,6 +269,11 @@ impl Names {
         Ok(before)
     }
 
+    /// Memory for the scopes of a node with that many outputs.
+    pub(crate) fn scope_bytes(&self, outputs: usize) -> u64 {
+        if self.scope.is_some() { 16 + (size_of::<Scope>() * outputs) as u64 } else { 0 }
+    }
+
     /// The value that a name stands for, if it does.
     pub(crate) fn get(&self, name: &str) -> Option<Option<Id>> {
         self.ids.get(name).copied()
@@ -277,7 +286,7 @@ impl Names {
 }
 
 /// A new value.
-pub(super) fn new_entry(entries: &mut Vec<Entry>, name: Arc<str>, scope: Option<Scope>, budget: &Budget) -> Result<Id> {
+pub(super) fn new_entry(entries: &mut Vec<Entry>, name: Arc<str>, scope: u32, budget: &Budget) -> Result<Id> {
     let (len, bytes) = (entries.len(), |count: usize| (count * size_of::<Entry>()) as u64);
     if len == entries.capacity() {
         // While the list grows, both copies exist.
@@ -298,6 +307,22 @@ impl Draft {
     pub(crate) fn inner(&mut self) -> Draft {
         let faults = std::mem::take(&mut self.faults);
         Draft { faults, at: Some(self.place()), may_sort: self.may_sort, ..Draft::default() }
+    }
+
+    /// Opens the scope of names that are to be valid in this draft.
+    pub(crate) fn open(&mut self, names: &mut Names, budget: &Budget) -> Result<()> {
+        if let Some(scope) = &names.scope {
+            budget.take(3 * size_of::<Scope>() as u64)?;
+            self.scopes.push(scope.clone());
+            // There are no more scopes than nodes, so the number fits.
+            names.place = self.scopes.len() as u32;
+        }
+        Ok(())
+    }
+
+    /// The scope of an entry's name.
+    pub(super) fn scope(scopes: &[Scope], entry: &Entry) -> Option<Scope> {
+        scopes.get((entry.scope as usize).checked_sub(1)?).cloned()
     }
 
     /// Takes back the faults from the draft of a subgraph.
@@ -355,7 +380,7 @@ impl Draft {
             return Ok(*id);
         }
         let name: Arc<str> = name.into();
-        let id = new_entry(&mut self.entries, name.clone(), names.scope.clone(), budget)?;
+        let id = new_entry(&mut self.entries, name.clone(), names.place, budget)?;
         names.insert(name, Some(id), budget)?;
         Ok(Some(id))
     }
@@ -365,7 +390,7 @@ impl Draft {
         match self.optional(names, name, budget)? {
             Some(id) => Ok(id),
             // Reported where it is defined.
-            None => new_entry(&mut self.entries, "".into(), None, budget),
+            None => new_entry(&mut self.entries, "".into(), 0, budget),
         }
     }
 

@@ -14,7 +14,7 @@ pub(super) fn nodes(body: Body, node: &DraftNode, entries: &mut Vec<Entry>, budg
         let id = output.and_then(|output| node.outputs.get(output).copied().flatten());
         produced.push(match id {
             Some(id) => id,
-            None => new_entry(entries, "".into(), None, budget)?,
+            None => new_entry(entries, "".into(), 0, budget)?,
         });
     }
     let mut nodes = Vec::with_capacity(body.nodes.len());

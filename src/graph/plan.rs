@@ -17,12 +17,12 @@ pub(super) fn plan(draft: Draft, node_count: usize) -> Graph {
 
 /// A body has its inputs in its first slots, so that a node may take them at their last use.
 fn plan_as(draft: Draft, node_count: usize, body: bool) -> Graph {
-    let Draft { mut entries, nodes, inputs, outputs, fixed, notes, .. } = draft;
+    let Draft { mut entries, scopes, nodes, inputs, outputs, fixed, notes, .. } = draft;
     let last_use = last_uses(&entries, &nodes, &outputs);
     let (sources, constants, free) = (vec![None; entries.len()], Vec::new(), Vec::new());
     // There are no more inputs than ids, so the number fits.
     let slots = if body { inputs.len() as u32 } else { 0 };
-    let mut plan = Plan { last_use, sources, constants, slots, free, body };
+    let mut plan = Plan { last_use, sources, scopes, constants, slots, free, body };
     let nodes = nodes.into_iter().enumerate().filter_map(|(at, node)| plan.node(node, at, &mut entries)).collect();
 
     let mut symbols = SymbolNumbers::default();
@@ -92,6 +92,7 @@ struct Plan {
     last_use: Vec<LastUse>,
     /// The source of each value, once it is decided.
     sources: Vec<Option<Source>>,
+    scopes: Vec<Scope>,
     constants: Vec<Value>,
     slots: u32,
     /// Slots that are free again.
@@ -193,7 +194,7 @@ impl Plan {
         let bits = produced.iter().take(64).enumerate();
         let wanted = bits.fold(0, |wanted, (k, id)| wanted | u64::from(id.is_some()) << k);
         let named = produced.iter().filter_map(|id| entries.get((*id)?.at())).filter(|entry| !entry.name.is_empty());
-        let mut scopes: Vec<Option<Scope>> = named.map(|entry| entry.scope.clone()).collect();
+        let mut scopes: Vec<Option<Scope>> = named.map(|entry| Draft::scope(&self.scopes, entry)).collect();
         if scopes.iter().all(Option::is_none) {
             scopes = Vec::new();
         }

@@ -80,7 +80,8 @@ impl Loader<'_> {
             hidden: Vec::new(),
             closed: !scope.inner && scope.function.is_some(),
         });
-        let read = self.own_names(&mut own.names, &graph).and_then(|()| {
+        let opened = self.draft.open(&mut own.names, budget);
+        let read = opened.and_then(|()| self.own_names(&mut own.names, &graph)).and_then(|()| {
             self.parts(
                 &mut own,
                 Parts {

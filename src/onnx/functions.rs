@@ -257,6 +257,7 @@ impl Loader<'_> {
         let mut faults = Vec::new();
         let key = key(&output, place.index);
         let (mut names, mut produced) = (caller.names.inside(&key, None, 0, budget)?, Ids::new());
+        self.draft.open(&mut names, budget)?;
         for (what, given, formal) in [("input", &input, &proto.input), ("output", &output, &proto.output)] {
             if given.len() > formal.len() {
                 let (given, most) = (given.len(), formal.len());

@@ -323,7 +323,8 @@ impl Loader<'_> {
         self.check_nodes(1)?;
         self.nodes += 1;
         let budget = &self.files.budget;
-        budget.take(node_cost(&proto, name.len() + op_type.len() + domain.len()))?;
+        let cost = node_cost(&proto, name.len() + op_type.len() + domain.len());
+        budget.take(cost + scope.names.scope_bytes(proto.output.len()))?;
         let (mut inputs, mut outputs) = (Ids::new(), Ids::new());
         for (ids, names) in [(&mut inputs, &proto.input), (&mut outputs, &proto.output)] {
             for name in names {
