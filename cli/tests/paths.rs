@@ -231,7 +231,7 @@ fn nodes(
             }
             3 if depth > 0 => {
                 let [i, go, s, on, n] = ["i", "go", "s", "on", "n"].map(|what| format!("{what}{next}"));
-                let inside = [&known[..], &[s.clone()]].concat();
+                let inside = [&known[..], std::slice::from_ref(&s)].concat();
                 let (mut inner, last) = nodes(numbers, depth - 1, functions, &inside, next);
                 inner.push(node("Identity", &[&go], &[&on], &[]));
                 let inputs = [(&*i, DType::Int64), (&*go, DType::Bool), (&*s, DType::Float)];

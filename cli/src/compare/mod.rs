@@ -82,26 +82,20 @@ pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Fail
 impl Arguments {
     /// All values of a run, but of those in subgraphs only the first ones if they are very many.
     fn values(&self, model: &Model, feeds: &Feeds<'_>) -> Result<(Known, Outputs), Failure> {
-        let (mut values, mut room, mut left_out) = (HashMap::new(), MAX_INNER_BYTES, 0);
+        let (mut values, mut room) = (HashMap::new(), Room::default());
         let inputs = feeds.iter().cloned().collect();
         let outputs = watch::run(model, inputs, &self.running.cancel(), |node, trips, given| {
             for (k, (name, value)) in given.iter().enumerate() {
-                if trips.depth() > 0 {
-                    let taken = totals::bytes(value).saturating_add(VALUE_BYTES);
-                    room = if left_out == 0 { room.checked_sub(taken).unwrap_or(0) } else { 0 };
-                    if room == 0 {
-                        left_out += 1;
-                        continue;
-                    }
+                if trips.depth() == 0 || room.take(totals::bytes(value).saturating_add(VALUE_BYTES)) {
+                    values.insert(trips.path(node, k, name)?, (*value).clone());
                 }
-                values.insert(trips.path(node, k, name)?, (*value).clone());
             }
             Ok(())
         });
-        if left_out > 0 {
-            let (count, most) = (grouped(left_out), MAX_INNER_BYTES >> 20);
+        if room.refused > 0 {
+            let (count, most) = (grouped(room.refused), MAX_INNER_BYTES >> 20);
             print::note(&format!(
-                "the last {count} values of A in subgraphs are not compared: the first take {most} MiB"
+                "the last {count} values of A in subgraphs are not compared: those before take {most} MiB"
             ));
         }
         Ok((Known::Values(values), outputs.map_err(Failure::run)?))
@@ -167,6 +161,31 @@ const MAX_INNER_BYTES: u64 = 1 << 30;
 
 /// Memory of a value that is kept, beside its elements.
 const VALUE_BYTES: u64 = 512;
+
+/// Memory for the values of subgraphs.
+struct Room {
+    left: u64,
+    /// The number of values that had none: one that doesn't fit, and all after it.
+    refused: u64,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room { left: MAX_INNER_BYTES, refused: 0 }
+    }
+}
+
+impl Room {
+    fn take(&mut self, bytes: u64) -> bool {
+        let fits = self.refused == 0 && bytes <= self.left;
+        if fits {
+            self.left -= bytes;
+        } else {
+            self.refused += 1;
+        }
+        fits
+    }
+}
 
 /// Whether a path has values, not a model.
 fn is_recorded(path: &Path) -> bool {
@@ -274,5 +293,17 @@ impl Found {
     fn differs(&self) -> bool {
         let differs = |(_, compared): &(String, Option<Compared>)| compared.as_ref().is_none_or(|c| !c.equal);
         !self.differing.is_empty() || self.outputs.iter().any(differs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_values_have_room() {
+        let mut room = Room { left: 10, ..Room::default() };
+        assert_eq!([4, 6, 0, 1, 0].map(|bytes| room.take(bytes)), [true, true, true, false, false]);
+        assert_eq!((room.left, room.refused), (0, 2));
     }
 }
