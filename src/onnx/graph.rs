@@ -242,7 +242,7 @@ impl Loader<'_> {
         Ok(initializers)
     }
 
-    /// Adds an initializer; if it can't be read, with what is declared.
+    /// Adds an initializer; if its file can't be read, with what is declared.
     fn initializer(&mut self, initializers: &mut Initializers, name: String, value: Result<Value>, declared: Fact) {
         match value {
             Ok(value) => {
@@ -252,9 +252,11 @@ impl Loader<'_> {
                 }
             }
             Err(error) => {
+                // What is wrong in the model may be the declaration.
+                let fact = if error.kind() == Kind::Model { Fact::default() } else { declared };
                 self.draft.faults.push(error);
                 // The name is there: nodes that use it are not at fault.
-                initializers.add(name, declared);
+                initializers.add(name, fact);
             }
         }
     }
