@@ -1,6 +1,6 @@
 //! `onnxref check`: whether a model is what the standard says.
 
-use crate::failure::{FAILED, Failure, explain};
+use crate::failure::{FAILED, Failure, LOAD, explain};
 use crate::options::{Loading, shown};
 use crate::print::{self, Stdout};
 use crate::{Global, json, report};
@@ -8,7 +8,7 @@ use clap::Args;
 use onnxref::inspect::Inspection;
 use onnxref::{Error, Kind, Missing};
 use onnxref_view::counted;
-use onnxref_view::error::Cause;
+use onnxref_view::error::{Cause, Fault};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ Exit status:
   0  no findings
   1  findings
   2  wrong usage
-  3  a file can't be read, or exceeds a limit")]
+  3  a file can't be read, or exceeds a limit; the others are checked nevertheless")]
 pub(crate) struct Arguments {
     /// Models; - is standard input
     #[arg(required = true)]
@@ -38,17 +38,40 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn check(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
-    let mut valid = true;
+    let mut code = 0;
     for path in &arguments.model {
-        let checked = Checked::new(path, &arguments.loading)?;
-        valid &= checked.findings().is_empty();
+        let name = shown(path);
+        let checked = match Checked::new(path, &arguments.loading) {
+            // The others can still be checked.
+            Err(failure) if failure.code == LOAD && arguments.model.len() > 1 => {
+                unread(&name, &failure, global)?;
+                code = LOAD;
+                continue;
+            }
+            checked => checked?,
+        };
         if global.json {
-            json::line(&checked.document(&shown(path)))?;
+            json::line(&checked.document(&name))?;
         } else {
-            checked.print(&shown(path), global.verbose).map_err(Failure::stdout)?;
+            checked.print(&name, global.verbose).map_err(Failure::stdout)?;
         }
+        let (found, unread) = (checked.findings(), checked.unread());
+        if !unread.is_empty() {
+            print::error(&report::unread(&name, &unread).text());
+        }
+        code = code.max(match (found.is_empty(), unread.is_empty()) {
+            (_, false) => LOAD,
+            (false, true) => FAILED,
+            (true, true) => 0,
+        });
     }
-    Ok(if valid { 0 } else { FAILED })
+    Ok(code)
+}
+
+/// Says why a file can't be read.
+fn unread(model: &str, failure: &Failure, global: &Global) -> Result<(), Failure> {
+    print::error(&failure.text());
+    if global.json { json::line(&Unread { model, error: json::fault(failure) }) } else { Ok(()) }
 }
 
 /// What was found in a model.
@@ -60,18 +83,21 @@ struct Checked {
 
 impl Checked {
     fn new(path: &Path, loading: &Loading) -> Result<Checked, Failure> {
-        let failed = |error| report::load(&shown(path), error);
         let found = match loading.inspected(path, |options| options)? {
             Ok(found) => found,
-            Err(error) if error.kind() == Kind::Model => return Ok(Checked { fatal: Some(error), found: None }),
-            Err(error) => return Err(failed(error)),
+            Err(error) if error.kind() == Kind::Model => {
+                return Ok(Checked { fatal: Some(error), found: None });
+            }
+            Err(error) => return Err(report::load(&shown(path), error)),
         };
-        // A file that can't be read, or a limit: what follows from it isn't known.
-        let known = |cause: &Error| matches!(cause.kind(), Kind::Model | Kind::Unsupported);
-        match found.error {
-            Some(error) if !error.causes().iter().all(known) => Err(failed(error)),
-            _ => Ok(Checked { fatal: None, found: Some(found) }),
-        }
+        Ok(Checked { fatal: None, found: Some(found) })
+    }
+
+    /// Other files that can't be read, or what exceeds a limit: what follows from that isn't known.
+    fn unread(&self) -> Vec<&Error> {
+        let known = |cause: &&Error| matches!(cause.kind(), Kind::Model | Kind::Unsupported);
+        let error = self.found.as_ref().and_then(|found| found.error.as_ref());
+        error.into_iter().flat_map(Error::causes).filter(|cause| !known(cause)).collect()
     }
 
     /// What departs from the standard.
@@ -119,14 +145,15 @@ impl Checked {
             nodes: missing.nodes,
             reason: &missing.reason,
         };
-        let findings = self.findings();
+        let (findings, unread) = (self.findings(), self.unread());
         Document {
             model,
-            valid: findings.is_empty(),
+            valid: findings.is_empty() && unread.is_empty(),
             count: self.count(),
             findings: findings.into_iter().map(|finding| Cause::new(finding, explain(finding))).collect(),
             unchecked: self.unchecked().map(unchecked).collect(),
             notes: self.found.as_ref().map(|found| found.notes.as_slice()).unwrap_or_default(),
+            unread: unread.into_iter().map(|error| Cause::new(error, explain(error))).collect(),
         }
     }
 }
@@ -139,6 +166,16 @@ struct Document<'a> {
     findings: Vec<Cause<'a>>,
     unchecked: Vec<Unchecked<'a>>,
     notes: &'a [String],
+    /// Other files that can't be read, or what exceeds a limit.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unread: Vec<Cause<'a>>,
+}
+
+/// A file that can't be read.
+#[derive(Serialize)]
+struct Unread<'a> {
+    model: &'a str,
+    error: Fault<'a>,
 }
 
 #[derive(Serialize)]

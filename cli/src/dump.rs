@@ -1,18 +1,18 @@
-//! A folder with the values of a run: `index.json`, and a file for each value.
+//! A folder with the values of a run: `index.json`, and a file for each value. `recorded` reads it.
 
 use crate::bounded::{self, Unwritten};
 use crate::failure::Failure;
+use crate::path::{Trips, ValuePath};
 use crate::{file_name, interrupt, npy, output, print};
-use onnxref::{Cancel, Error, Kind, NodeInfo, Result, Tensor, Value, ValueType};
+use onnxref::{Cancel, Error, Kind, NodeInfo, Result, Value};
 use onnxref_view::type_name;
-use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use serde::Serialize;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The name of the list of values.
-const INDEX: &str = "index.json";
+pub(crate) const INDEX: &str = "index.json";
 
 /// Maximum number of characters of a value's name in the name of its file.
 const MAX_NAME: usize = 60;
@@ -27,18 +27,10 @@ pub(crate) struct Dump<'a> {
     count: usize,
 }
 
-/// What the list of values holds.
-#[derive(Deserialize)]
-struct Index {
-    /// In the order in which they were computed.
-    values: Vec<Entry>,
-    /// Why the run ended before its last node.
-    ended: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Entry {
-    name: String,
+    #[serde(flatten)]
+    path: ValuePath,
     file: String,
     #[serde(rename = "type")]
     value_type: String,
@@ -64,8 +56,8 @@ impl<'a> Dump<'a> {
     }
 
     /// Writes the values of a node: tensors that NumPy has as .npy, all others as .pb.
-    pub(crate) fn add(&mut self, node: NodeInfo<'_>, depth: usize, outputs: &[(&str, &Value)]) -> Result<()> {
-        for (name, value) in outputs {
+    pub(crate) fn add(&mut self, node: NodeInfo<'_>, trips: &Trips, outputs: &[(&str, &Value)]) -> Result<()> {
+        for (k, (name, value)) in outputs.iter().enumerate() {
             let npy = value.tensor().ok().and_then(|tensor| npy::Outgoing::new(tensor, self.cancel).ok());
             let ending = if npy.is_some() { "npy" } else { "pb" };
             let file = format!("{:05}-{}.{ending}", self.count, cut(&file_name::escaped(name)));
@@ -80,14 +72,14 @@ impl<'a> Dump<'a> {
             });
             written.map_err(failed)?;
             let entry = Entry {
-                name: name.to_string(),
+                path: trips.path(node, k, name)?,
                 file,
                 value_type: value.value_type().map(|of| type_name(&of)).unwrap_or_default(),
                 shape: value.tensor().ok().map(|tensor| tensor.shape().to_vec()),
                 node_index: node.index,
                 node: node.name.to_string(),
                 operator: node.operator.to_string(),
-                depth,
+                depth: trips.depth(),
             };
             self.index.add(self.count == 0, &entry).map_err(|error| {
                 // The folder has no value that isn't listed.
@@ -173,64 +165,11 @@ fn shown(path: &Path) -> String {
     print::path(&path.to_string_lossy())
 }
 
-/// The values of a dump, read when they are asked for.
-pub(crate) struct Dumped {
-    folder: PathBuf,
-    files: HashMap<String, String>,
-}
-
-impl Dumped {
-    /// A folder that `--dump` wrote; or one of .npy and .pb files named after their values.
-    pub(crate) fn open(folder: &Path) -> std::result::Result<Dumped, Failure> {
-        let wrong = |why: String| Failure::usage(format!("{}: {why}", print::path(&folder.to_string_lossy())));
-        let mut files = HashMap::new();
-        match std::fs::read(folder.join(INDEX)) {
-            Ok(text) => {
-                let index: Index = serde_json::from_slice(&text).map_err(|e| wrong(format!("{INDEX}: {e}")))?;
-                if let Some(why) = &index.ended {
-                    print::note(&format!("{}: the dump is not complete: {}", shown(folder), print::path(why)));
-                }
-                let own = index.values.into_iter().filter(|entry| entry.depth == 0);
-                files.extend(own.map(|entry| (entry.name, entry.file)));
-            }
-            Err(_) => {
-                for entry in std::fs::read_dir(folder).map_err(|e| wrong(e.to_string()))? {
-                    let file = entry.map_err(|e| wrong(e.to_string()))?.file_name().to_string_lossy().into_owned();
-                    if let Some((name, "npy" | "pb")) = file.rsplit_once('.') {
-                        files.insert(file_name::unescaped(name), file.clone());
-                    }
-                }
-            }
-        }
-        if files.is_empty() {
-            return Err(wrong("it has no values: no index.json, .npy or .pb files".to_string()));
-        }
-        Ok(Dumped { folder: folder.to_path_buf(), files })
-    }
-
-    /// A value by name, of this type if it isn't a tensor; or why it can't be read.
-    pub(crate) fn get(&self, name: &str, value_type: Option<&ValueType>) -> Option<std::result::Result<Value, String>> {
-        let file = self.files.get(name)?;
-        let read = || {
-            let bytes = std::fs::read(self.folder.join(file)).map_err(|e| e.to_string())?;
-            match value_type {
-                _ if file.ends_with(".npy") => npy::read(&bytes).map(Value::from),
-                Some(of) if of.dtype().is_none() => Value::from_proto_bytes(bytes, of).map_err(|e| format!("{e:#}")),
-                _ => Tensor::from_proto_bytes(bytes).map(Value::from).map_err(|e| format!("{e:#}")),
-            }
-        };
-        Some(read().map_err(|why| format!("{}: {why}", print::path(file))))
-    }
-
-    /// The number of values.
-    pub(crate) fn len(&self) -> usize {
-        self.files.len()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorded::Recorded;
+    use onnxref::Tensor;
 
     fn model() -> onnxref::Model {
         onnxref::Model::load("../onnx-test-data/gather/onnx-1.12.0/node/test_gather_0/model.onnx").unwrap()
@@ -242,12 +181,11 @@ mod tests {
         let node = model.nodes().next().unwrap();
         let mut dump = Dump::new(folder.path(), &cancel).unwrap();
         let [x, bf] = [Value::from(Tensor::scalar(1f32)), Tensor::scalar(onnxref::half::bf16::ONE).into()];
-        dump.add(node, 0, &[("a/b", &x), ("a b", &bf)]).unwrap();
+        dump.add(node, &Trips::default(), &[("a/b", &x), ("a b", &bf)]).unwrap();
         assert_eq!(dump.end(None).unwrap(), 2);
-        let dumped = Dumped::open(folder.path()).unwrap();
-        assert_eq!(dumped.get("a/b", None), Some(Ok(x)));
-        assert_eq!(dumped.get("a b", None), Some(Ok(bf)));
-        assert_eq!((dumped.get("c", None), dumped.len()), (None, 2));
+        let recorded = Recorded::open(folder.path()).unwrap();
+        let [slash, blank, other] = ["a/b", "a b", "c"].map(|name| recorded.get(&ValuePath::outermost(name), None));
+        assert_eq!((slash, blank, other, recorded.len()), (Some(Ok(x)), Some(Ok(bf)), None, 2));
         assert!(Dump::new(folder.path(), &cancel).is_err());
     }
 
@@ -264,7 +202,7 @@ mod tests {
         for count in 0..3 {
             assert_eq!(list()["values"].as_array().unwrap().len(), count);
             assert_eq!((&list()["complete"], &list()["ended"]), (&false.into(), &"it was interrupted".into()));
-            dump.add(node, 0, &[("\u{1b}/..", &x)]).unwrap();
+            dump.add(node, &Trips::default(), &[("\u{1b}/..", &x)]).unwrap();
         }
         assert_eq!(list()["values"][2]["file"], "00002-%1B%2F...npy");
         for why in [Some("a long reason for the end of the run"), Some("short"), None] {
@@ -273,7 +211,7 @@ mod tests {
         }
         // Where there is no room, it is as before.
         dump.index.file = File::open(folder.path().join(INDEX)).unwrap();
-        assert!(dump.add(node, 0, &[("y", &x)]).is_err());
+        assert!(dump.add(node, &Trips::default(), &[("y", &x)]).is_err());
         assert_eq!(list()["values"].as_array().unwrap().len(), 3);
     }
 

@@ -6,11 +6,12 @@ use std::io;
 
 /// A comparison failed.
 pub(crate) const FAILED: u8 = 1;
-/// The command line is wrong, or a file that it names can't be used. clap uses this code too.
+/// The command line must change: a flag, an input of the wrong name, type or shape, a file that can't be used. clap uses
+/// this code too.
 pub(crate) const USAGE: u8 = 2;
 /// A model or an archive can't be loaded, or a model needs something that is not implemented.
 pub(crate) const LOAD: u8 = 3;
-/// The run failed, or its outputs can't be written.
+/// The run failed, or the system failed to write its output.
 pub(crate) const RUN: u8 = 4;
 /// Nothing, or not enough, was tested.
 pub(crate) const NOTHING: u8 = 5;
@@ -35,8 +36,10 @@ impl Failure {
         Failure::new(USAGE, message)
     }
 
+    /// A run failed, or it didn't start: then what is fed isn't what the model takes.
     pub(crate) fn run(error: Error) -> Failure {
-        let failure = Failure::new(RUN, explain(&error));
+        let fed = error.kind() == Kind::Input && error.place().node_index.is_none();
+        let failure = Failure::new(if fed { USAGE } else { RUN }, explain(&error));
         Failure { error: Some(error), ..failure }
     }
 

@@ -1,13 +1,15 @@
 //! The model's feeds: `-i NAME=VALUE`, the files of `--inputs`, and random values.
 
+use crate::bounded::{self, Unwritten};
 use crate::failure::Failure;
 use crate::image::Pictures;
 use crate::random::{Random, Range};
 use crate::value::{Named, Wanted, split, value};
-use crate::{npz, print};
+use crate::{npz, output, print};
 use clap::Args;
-use onnxref::{Dim, Model, Value, ValueInfo, quote};
-use onnxref_view::{counted, type_name};
+use onnxref::half::{bf16, f16};
+use onnxref::{Cancel, DType, Dim, Model, Scalar, Tensor, Value, ValueInfo, quote};
+use onnxref_view::{counted, dtype_name, type_name};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -30,6 +32,18 @@ pub(crate) struct Feeding {
     /// Files of a folder match the model's inputs by position, including those with an initializer.
     #[arg(long, value_name = "DIR|FILE")]
     inputs: Option<PathBuf>,
+
+    /// Round float64 values to the float type that an input has
+    ///
+    /// NumPy makes float64 of Python's numbers. A number that becomes infinite is an error.
+    #[arg(long)]
+    cast: bool,
+
+    /// Write what is fed to a .npz file, or as input_0.pb, .. to a folder: --inputs reads it
+    ///
+    /// So others can repeat a run of --random. A .npz file is for NumPy, and has tensors of its types only.
+    #[arg(long, value_name = "DIR|FILE.npz")]
+    save_inputs: Option<PathBuf>,
 
     /// Feed random values to the inputs that are not given
     ///
@@ -86,7 +100,26 @@ impl Feeding {
             return Err(Failure::usage(why));
         }
         let mut values = found.values;
-        Ok(model.inputs().filter_map(|info| Some((info.name.as_str(), values.remove(info.name.as_str())?))).collect())
+        let value = |info: &'a ValueInfo| Some((info.name.as_str(), values.remove(info.name.as_str())?));
+        let feeds: Feeds<'a> = model.inputs().filter_map(value).collect();
+        if let Some(path) = &self.save_inputs {
+            save(path, model, &feeds)?;
+        }
+        Ok(feeds)
+    }
+
+    /// A value for an input of another float type, if that is wanted.
+    fn cast(&self, info: &ValueInfo, value: Value) -> Result<Value, String> {
+        let to = info.dtype().filter(|to| matches!(to, DType::Float | DType::Float16 | DType::Bfloat16));
+        match (to, &value) {
+            (Some(to), Value::Tensor(tensor)) if tensor.dtype() == DType::Double => {
+                if !self.cast {
+                    return Err(format!("it is float64, but the model expects {}: --cast rounds it", dtype_name(to)));
+                }
+                rounded(tensor, to).map(Value::from)
+            }
+            _ => Ok(value),
+        }
     }
 
     /// Random values for the inputs that have none.
@@ -141,6 +174,11 @@ impl<'a> Found<'a> {
         self.given.contains(info.name.as_str())
     }
 
+    /// Adds a value that was read.
+    fn cast(&mut self, feeding: &Feeding, info: &'a ValueInfo, value: Result<Value, String>) {
+        self.add(info, value.and_then(|value| feeding.cast(info, value)));
+    }
+
     fn add(&mut self, info: &'a ValueInfo, value: Result<Value, String>) {
         let name = quote(&info.name);
         match value {
@@ -152,7 +190,7 @@ impl<'a> Found<'a> {
 
     fn read(&mut self, feeding: &Feeding, info: &'a ValueInfo, text: &str) {
         let (value_type, shape) = (info.value_type.as_ref(), info.shape.as_deref());
-        self.add(info, value(text, Wanted { value_type, shape, pictures: Some(&feeding.pictures) }));
+        self.cast(feeding, info, value(text, Wanted { value_type, shape, pictures: Some(&feeding.pictures) }));
     }
 
     /// The files of a folder by position, or an archive's by name.
@@ -160,7 +198,7 @@ impl<'a> Found<'a> {
         if path.is_file() {
             for (name, tensor) in npz::read(&std::fs::read(path).map_err(|e| e.to_string())?)? {
                 match self.model.inputs().find(|info| info.name == name) {
-                    Some(info) => self.add(info, Ok(tensor.into())),
+                    Some(info) => self.cast(feeding, info, Ok(tensor.into())),
                     None => self.faults.push(unknown(self.model, &name)),
                 }
             }
@@ -177,6 +215,55 @@ impl<'a> Found<'a> {
         }
         Ok(())
     }
+}
+
+/// The nearest elements of a float type.
+fn rounded(tensor: &Tensor, to: DType) -> Result<Tensor, String> {
+    let wide: Vec<f64> = tensor.scalars().map(|v| if let Scalar::Double(v) = v { v } else { 0.0 }).collect();
+    let shape = tensor.shape();
+    let made = match to {
+        DType::Float16 => Tensor::from_elements(shape, wide.iter().map(|v| f16::from_f64(*v)).collect()),
+        DType::Bfloat16 => Tensor::from_elements(shape, wide.iter().map(|v| bf16::from_f64(*v)).collect()),
+        _ => Tensor::from_elements(shape, wide.iter().map(|v| *v as f32).collect()),
+    };
+    let made = made.map_err(|e| format!("{e:#}"))?;
+    let infinite = |scalar: &Scalar<'_>| matches!(scalar, Scalar::Float(v) if v.is_infinite());
+    let lost = made.scalars().zip(&wide).find(|(scalar, v)| v.is_finite() && infinite(scalar)).map(|(_, v)| v);
+    lost.map_or(Ok(()), |v| Err(format!("--cast: {v:e} is too large for {}", dtype_name(to))))?;
+    Ok(made)
+}
+
+/// Writes what is fed, so that `--inputs` reads it.
+fn save(path: &Path, model: &Model, feeds: &Feeds<'_>) -> Result<(), Failure> {
+    let wrong = |why: String| Failure::usage(format!("--save-inputs {}: {why}", print::path(&path.to_string_lossy())));
+    let failed = |path: &Path, why| match why {
+        Unwritten::Unfit(why) => wrong(why),
+        Unwritten::Failed(error) => Failure::run(bounded::error(&path.to_string_lossy(), error)),
+    };
+    let cancel = Cancel::new();
+    if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npz")) {
+        let mut tensors = Vec::new();
+        for (name, value) in feeds {
+            let tensor = value.tensor();
+            tensors.push((
+                *name,
+                tensor.map_err(|_| wrong(format!("input {} is not a tensor: give a folder", quote(name))))?,
+            ));
+        }
+        output::check_writable(path).map_err(|e| wrong(e.to_string()))?;
+        let written = output::file(path, &cancel, |to| npz::write(&tensors, to, &cancel));
+        return written.map_err(|why| failed(path, why.if_unfit(|why| format!("{why}: give a folder"))));
+    }
+    std::fs::create_dir_all(path).map_err(|e| wrong(e.to_string()))?;
+    if let Ok(files) = numbered(path, "input_") {
+        return Err(wrong(format!("it has {} already", counted(files.len(), "input"))));
+    }
+    for (name, value) in feeds {
+        let position = model.inputs().position(|info| info.name == *name).unwrap_or(0);
+        let file = path.join(format!("input_{position}.pb"));
+        output::file(&file, &cancel, |to| output::write_proto(name, value, to)).map_err(|why| failed(&file, why))?;
+    }
+    Ok(())
 }
 
 /// The input that `NAME=VALUE` or `POSITION=VALUE` is for.

@@ -127,11 +127,14 @@ pub(crate) fn read(
         _ => None,
     };
     let channels = if rank == 2 { 1 } else { fixed(axes.channels).unwrap_or(3) };
+    let (other, name) = match order {
+        Layout::Nchw => (Layout::Nhwc, "nhwc"),
+        Layout::Nhwc => (Layout::Nchw, "nchw"),
+    };
+    // Whether the channels seem to be where the other layout has them.
+    let elsewhere = fixed(Axes::of(other, rank).channels).is_some_and(|channels| CHANNELS.contains(&channels));
     if !CHANNELS.contains(&channels) {
-        let other = if order == Layout::Nchw { Layout::Nhwc } else { Layout::Nchw };
-        let fits = fixed(Axes::of(other, rank).channels).is_some_and(|channels| CHANNELS.contains(&channels));
-        let name = if order == Layout::Nchw { "nhwc" } else { "nchw" };
-        let hint = if fits { format!(": --layout {name} says where they are") } else { String::new() };
+        let hint = if elsewhere { format!(": --layout {name} says where they are") } else { String::new() };
         return Err(format!("a picture has 1, 3 or 4 channels, but the input has {channels}{hint}"));
     }
 
@@ -147,6 +150,10 @@ pub(crate) fn read(
     if wanted != (width as usize, height as usize) {
         let what = if pictures.resize.is_some() { "--resize gives" } else { "the picture is" };
         let (w, h) = wanted;
+        if elsewhere && fixed(axes.channels).is_none() {
+            let takes = format!("but in this layout the input takes {w}x{h}");
+            return Err(format!("{what} {width}x{height}, {takes}: --layout {name} says where its channels are"));
+        }
         return Err(format!("{what} {width}x{height}, but the input takes {w}x{h}: --resize {w}x{h} fits"));
     }
     let picture = if (width, height) == (picture.width(), picture.height()) {

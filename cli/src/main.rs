@@ -21,9 +21,11 @@ mod npz;
 mod ops;
 mod options;
 mod output;
+mod path;
 mod print;
 mod progress;
 mod random;
+mod recorded;
 mod report;
 mod run;
 mod system;
@@ -31,7 +33,8 @@ mod test;
 mod value;
 mod watch;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use failure::{Failure, USAGE};
 use print::Stdout;
 use std::io::Write;
@@ -50,9 +53,9 @@ Example, from the root of the repository:
 Exit status:
   0  success
   1  a case failed, values differ, a model has findings, or runs are slower than allowed
-  2  wrong usage, such as an unknown flag or input, or a file that can't be written
+  2  wrong usage: a flag, an input of the wrong name, type or shape, a file that can't be used
   3  a model or an archive can't be read or loaded
-  4  a run failed, or output can't be written
+  4  a run failed, or the system failed to write its output
   5  nothing, or not enough, was tested or compared
   130  interrupted"
 )]
@@ -97,7 +100,7 @@ fn main() -> ExitCode {
     system::ignore_file_size_signal();
     let Cli { global, command } = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return misused(&error),
+        Err(error) => return misused(&suggested(error)),
     };
     print::set_quiet(global.quiet);
     interrupt::handle();
@@ -124,6 +127,21 @@ fn main() -> ExitCode {
     }))
 }
 
+/// Suggests a verb for one that is a letter off. clap compares in a way that finds nothing alike in short words.
+fn suggested(mut error: clap::Error) -> clap::Error {
+    if let (Some(ContextValue::String(given)), None) =
+        (error.get(ContextKind::InvalidSubcommand), error.get(ContextKind::SuggestedSubcommand))
+    {
+        let command = Cli::command();
+        let near =
+            command.get_subcommands().map(|verb| verb.get_name()).find(|name| strsim::osa_distance(given, name) < 2);
+        if let Some(name) = near.map(str::to_string) {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![name]));
+        }
+    }
+    error
+}
+
 /// Says what is wrong with the arguments, or shows the help that was asked for.
 fn misused(error: &clap::Error) -> ExitCode {
     let printed = error.print();
@@ -146,7 +164,6 @@ fn misused(error: &clap::Error) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_arguments_are_consistent() {

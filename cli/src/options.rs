@@ -3,10 +3,12 @@
 use crate::bounded::{self, OUTPUT_BYTES};
 use crate::failure::Failure;
 use crate::{print, report};
-use clap::Args;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Args, Command};
 use onnxref::bytes::Bytes;
 use onnxref::inspect::Inspection;
 use onnxref::{Cancel, Compatibility, Error, Limits, LoadOptions, Model, quote};
+use std::ffi::OsStr;
 use std::io::Read;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,7 @@ use std::time::Duration;
 #[command(next_help_heading = "Loading")]
 pub(crate) struct Loading {
     /// Accept a departure from the standard
-    #[arg(long, value_name = "NAME", long_help = departures())]
+    #[arg(long, value_name = "NAME", long_help = departures(), value_parser = Completed(departure_names), hide_possible_values = true)]
     allow: Vec<String>,
 
     /// Lower all limits, for models of strangers
@@ -28,7 +30,7 @@ pub(crate) struct Loading {
     untrusted: bool,
 
     /// Set a limit on the cost of loading and running
-    #[arg(long, value_name = "NAME=VALUE", long_help = limits())]
+    #[arg(long, value_name = "NAME=VALUE", long_help = limits(), value_parser = Completed(limit_names), hide_possible_values = true)]
     limit: Vec<String>,
 
     /// Allow links to external data in this folder, such as the cache of a model hub
@@ -41,23 +43,31 @@ pub(crate) struct Loading {
     #[arg(long)]
     hard_links: bool,
 
-    /// Run on at most N threads instead of all processors
-    #[arg(long, value_name = "N")]
-    pub(crate) threads: Option<NonZeroUsize>,
-
     /// Map the model's files into memory instead of reading them
     ///
     /// A large model is then ready at once, and only the weights that are used take memory. Nobody may change the files
     /// meanwhile.
     #[arg(long)]
     mmap: bool,
+}
+
+/// The flags of every verb that runs a model.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Loading")]
+pub(crate) struct Running {
+    #[command(flatten)]
+    pub(crate) loading: Loading,
+
+    /// Run on at most N threads instead of all processors
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
 
     /// Stop a run, and the writing of its values, after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
 }
 
-impl Loading {
+impl Running {
     /// Loads a model with further options: a file, or `-` for standard input. Prints its notes.
     pub(crate) fn load_as(
         &self,
@@ -71,6 +81,18 @@ impl Loading {
         Ok(model)
     }
 
+    pub(crate) fn options(&self) -> Result<LoadOptions, Failure> {
+        let options = self.loading.options()?;
+        Ok(self.threads.iter().fold(options, |options, threads| options.threads(threads.get())))
+    }
+
+    /// What stops a run: the time, if one is given.
+    pub(crate) fn cancel(&self) -> Cancel {
+        self.timeout.map_or_else(Cancel::new, Cancel::after)
+    }
+}
+
+impl Loading {
     /// What a model holds: a file, or `-` for standard input.
     pub(crate) fn inspect_as(
         &self,
@@ -90,12 +112,7 @@ impl Loading {
         Ok(if is_standard_input(path) { options.inspect_bytes(standard_input()?) } else { options.inspect(path) })
     }
 
-    /// What stops a run: the time, if one is given.
-    pub(crate) fn cancel(&self) -> Cancel {
-        self.timeout.map_or_else(Cancel::new, Cancel::after)
-    }
-
-    pub(crate) fn options(&self) -> Result<LoadOptions, Failure> {
+    fn options(&self) -> Result<LoadOptions, Failure> {
         let wrong = |flag: &str, text: &str, why: String| Failure::usage(format!("{flag} {text}: {why}"));
         let mut limits = if self.untrusted { Limits::untrusted() } else { Limits::default() };
         let mut compatibility = Compatibility::default();
@@ -104,11 +121,12 @@ impl Loading {
         }
         for text in &self.allow {
             let allowed = compatibility.allow(&text.replace('-', "_"));
-            allowed.map_err(|_| wrong("--allow", text, format!("no such departure; known: {}", names())))?;
+            allowed.map_err(|_| {
+                wrong("--allow", text, format!("no such departure; known: {}", departure_names().join(", ")))
+            })?;
         }
         let options = Model::options().limits(limits).compatibility(|all| *all = compatibility);
         let options = self.external_root.iter().fold(options.hard_links(self.hard_links), LoadOptions::external_root);
-        let options = self.threads.iter().fold(options, |options, threads| options.threads(threads.get()));
         // SAFETY: the caller asked for it, and was told that nobody may change the files.
         #[allow(unsafe_code)]
         Ok(if self.mmap { unsafe { options.mmap() } } else { options })
@@ -150,12 +168,12 @@ fn set(limits: &mut Limits, text: &str) -> Result<(), String> {
     match name.replace('-', "_").as_str() {
         OUTPUT_BYTES => bounded::allow(size),
         name if Limits::NAMES.contains(&name) => limits.set(name, size).map_err(|error| format!("{error:#}"))?,
-        name => return Err(format!("there is no limit {}: the limits are {}", quote(name), limit_names())),
+        name => return Err(format!("there is no limit {}: the limits are {}", quote(name), limit_list())),
     }
     Ok(())
 }
 
-fn limit_names() -> String {
+fn limit_list() -> String {
     format!("{}, {OUTPUT_BYTES}", Limits::NAMES.join(", "))
 }
 
@@ -177,12 +195,32 @@ fn limits() -> String {
     format!(
         "Set a limit on the cost of loading and running. VALUE may end with K, M, G or T (2^10, 2^20, ..)\n\n\
         Limits: {} (bytes written in files and as JSON, 64G by default)",
-        limit_names()
+        limit_list()
     )
 }
 
-fn names() -> String {
-    Compatibility::NAMES.iter().map(|(name, _)| name.replace('_', "-")).collect::<Vec<_>>().join(", ")
+fn departure_names() -> Vec<String> {
+    Compatibility::NAMES.iter().map(|(name, _)| name.replace('_', "-")).collect()
+}
+
+fn limit_names() -> Vec<String> {
+    Limits::NAMES.iter().chain(&[OUTPUT_BYTES]).map(|name| format!("{name}=")).collect()
+}
+
+/// Any text; a shell completes it to one of these.
+#[derive(Clone)]
+pub(crate) struct Completed(pub(crate) fn() -> Vec<String>);
+
+impl TypedValueParser for Completed {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, text: &OsStr) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, text)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.0)().into_iter().map(PossibleValue::new)))
+    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use crate::bounded::{Bounded, Unwritten};
 use crate::output::Target;
 use crate::system;
 use anstyle::{AnsiColor, Style};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use onnxref::{Cancel, Value, quote};
 use onnxref_view::{plain, type_name};
-use std::io::{self, BufWriter, Seek, Write};
+use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Maximum number of elements shown of a sequence or a map.
@@ -103,7 +103,26 @@ pub(crate) fn table<const N: usize>(
     numbers: &[usize],
     rows: impl IntoIterator<Item = [String; N]>,
 ) -> io::Result<()> {
+    writeln!(Stdout, "{}", lines(header, numbers, rows, terminal_width()))
+}
+
+/// The columns of the terminal, if standard output is one.
+fn terminal_width() -> Option<u16> {
+    let (width, _) = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten()?;
+    Some(width.0)
+}
+
+/// The lines of a table. Cells are wrapped where they would be too wide together.
+fn lines<const N: usize>(
+    header: [&str; N],
+    numbers: &[usize],
+    rows: impl IntoIterator<Item = [String; N]>,
+    width: Option<u16>,
+) -> String {
     let mut table = Table::new();
+    if let Some(width) = width {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
     table.load_style(presets::NOTHING).set_header(header);
     rows.into_iter().for_each(|row| _ = table.add_row(row));
     for (k, column) in table.column_iter_mut().enumerate() {
@@ -112,7 +131,7 @@ pub(crate) fn table<const N: usize>(
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    writeln!(Stdout, "{}", table.trim_fmt())
+    table.trim_fmt()
 }
 
 /// The elements of a value without their types.
@@ -174,6 +193,18 @@ fn to_stderr(what: &str, color: AnsiColor, text: &str) {
 mod tests {
     use super::*;
     use onnxref::{DType, Optional, Sequence, Tensor, ValueType};
+
+    #[test]
+    fn tables_fit_the_terminal() {
+        let row = || ["/lm/block/MatMul_output_0".to_string(), "12".to_string(), "a b c d e f g h i j k l".to_string()];
+        let wide = lines(["value", "bytes", "text"], &[1], [row()], None);
+        assert_eq!(wide.lines().count(), 2);
+        assert_eq!(lines(["value", "bytes", "text"], &[1], [row()], Some(100)), wide);
+        let narrow = lines(["value", "bytes", "text"], &[1], [row()], Some(40));
+        assert!(narrow.lines().count() > 2 && narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+        let together = |text: &str| text.split_whitespace().collect::<String>().contains("12");
+        assert!(together(&narrow), "{narrow}");
+    }
 
     #[test]
     fn values_that_are_not_tensors() {

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, LOAD, explain};
 use crate::print;
 use onnxref::{Error, Kind, Missing, Needs, Place, quote};
+use onnxref_view::counted;
 
 /// A number with a comma before every three digits.
 fn grouped(number: usize) -> String {
@@ -19,6 +20,18 @@ const MAX_LABEL: usize = 48;
 pub(crate) fn load(path: &str, error: Error) -> Failure {
     let (message, details) = describe(path, &error);
     Failure { details, error: Some(error), ..Failure::new(LOAD, message) }
+}
+
+/// What of a model can't be read: other files, or what exceeds a limit.
+pub(crate) fn unread(path: &str, causes: &[&Error]) -> Failure {
+    let lines = list(causes, causes.len(), MAX_FAULTS);
+    match lines.as_slice() {
+        [line] => Failure::new(LOAD, format!("{}: {line}", print::path(path))),
+        _ => {
+            let message = format!("{}: {} can't be read", print::path(path), counted(causes.len(), "part"));
+            Failure { details: lines, ..Failure::new(LOAD, message) }
+        }
+    }
 }
 
 /// The message of [`load`], and the lines below it.

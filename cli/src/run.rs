@@ -4,7 +4,7 @@ use crate::dump::Dump;
 use crate::expect::{Compared, Slack, expected};
 use crate::failure::{FAILED, Failure};
 use crate::feeds::Feeding;
-use crate::options::Loading;
+use crate::options::Running;
 use crate::{Global, json, output, print, watch};
 use clap::Args;
 use onnxref::conformance::Tolerance;
@@ -60,22 +60,22 @@ pub(crate) struct Arguments {
     slack: Slack,
 
     #[command(flatten)]
-    loading: Loading,
+    running: Running,
 }
 
 pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
     let (dump, until) = (arguments.dump.as_deref(), arguments.until.as_deref());
     let every = dump.is_some() || until.is_some();
-    let model = arguments.loading.load_as(&arguments.model, |options| options.optimize(!every))?;
+    let model = arguments.running.load_as(&arguments.model, |options| options.optimize(!every))?;
     let files = output::files(&arguments.output, &model)?;
     let expected = expected(&arguments.expect, &model)?;
     let inputs = arguments.feeding.inputs(&model)?.into_iter().collect();
     // The time of the run is that of writing too.
-    let cancel = arguments.loading.cancel();
+    let cancel = arguments.running.cancel();
     let (mut dump, mut stopped) = (dump.map(|folder| Dump::new(folder, &cancel)).transpose()?, None);
-    let ran = watch::run(&model, inputs, &cancel, |node, depth, values| {
-        dump.as_mut().map_or(Ok(()), |dump| dump.add(node, depth, values))?;
-        if depth > 0 || !until.is_some_and(|until| is_called(until, node, values)) {
+    let ran = watch::run(&model, inputs, &cancel, |node, trips, values| {
+        dump.as_mut().map_or(Ok(()), |dump| dump.add(node, trips, values))?;
+        if trips.depth() > 0 || !until.is_some_and(|until| is_called(until, node, values)) {
             return Ok(());
         }
         stopped = Some(values.iter().map(|(name, value)| (name.to_string(), (*value).clone())).collect::<Vec<_>>());

@@ -119,6 +119,65 @@ fn what_is_no_model() {
 }
 
 #[test]
+fn what_can_not_be_read_does_not_end_the_check() {
+    let bench = Bench::new(&model(&node("Abs", &["x"], "y"), &[("x", FLOAT)], 14));
+    fs::write(bench.path("bad.onnx"), model(&node("Abs", &[], "y"), &[], 14)).unwrap();
+    let several = |more: &[&str]| check(&bench, &[&["no/such.onnx", &bench.text("bad.onnx")], more].concat());
+    let ran = several(&[]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert_eq!(ran.err, "error: no/such.onnx: No such file or directory (os error 2)\n");
+    let heads: Vec<&str> = ran.out.lines().filter(|line| !line.starts_with(' ')).collect();
+    let names = [bench.text("model.onnx") + ": no findings in 1 node", bench.text("bad.onnx") + ": 1 finding"];
+    assert_eq!(heads, names);
+    let lines: Vec<serde_json::Value> =
+        several(&["--json"]).out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let facts = lines.iter().map(|line| (&line["valid"], &line["error"]["kind"]));
+    let (yes, no, none) = (true.into(), false.into(), serde_json::Value::Null);
+    assert_eq!(facts.collect::<Vec<_>>(), [(&yes, &none), (&none, &"io".into()), (&no, &none)]);
+    // Wrong usage is not a file's.
+    let ran = several(&["--limit", "no_such=1"]);
+    assert!(ran.code == Some(2) && ran.out.is_empty(), "{ran:?}");
+}
+
+/// A weight `w`: float32 [4, 5] in a file that is missing; and nodes.
+fn without_data(nodes: &[u8]) -> Bench {
+    let location = bytes(13, &[bytes(1, b"location"), bytes(2, b"w.data")].concat());
+    let dims = [number(1, 4), number(1, 5)].concat();
+    let tensor = [dims, number(2, 1), bytes(8, b"w"), location, number(14, 1)].concat();
+    Bench::new(&model(&[nodes, &bytes(5, &tensor)].concat(), &[("x", FLOAT)], 14))
+}
+
+#[test]
+fn a_graph_is_checked_without_its_data() {
+    let nodes = [node("Transpose", &["w"], "t"), node("Add", &["t", "w"], "y"), node("Abs", &[], "z")].concat();
+    let bench = without_data(&nodes);
+    let ran = check(&bench, &[]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    // The shape of the weight is known.
+    let shapes = "  node #1 (Add-14): the shapes [5, 4], [4, 5] don't broadcast: dimension 0 is 5 and 4";
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines[0].ends_with(": 2 findings") && lines.contains(&shapes), "{}", ran.out);
+    assert!(ran.out.contains("  node #2 (Abs-13): 0 inputs given"), "{}", ran.out);
+    assert_eq!(ran.err.lines().count(), 1, "{ran:?}");
+    assert!(ran.err.starts_with("error: ") && ran.err.contains("w.data"), "{ran:?}");
+    let json: serde_json::Value = serde_json::from_str(&check(&bench, &["--json"]).out).unwrap();
+    assert_eq!((&json["valid"], &json["count"]), (&false.into(), &2.into()));
+    assert_eq!((&json["unread"][0]["kind"], &json["unread"][0]["value_name"]), (&"io".into(), &"w".into()));
+
+    let bench = without_data(&node("MatMul", &["x", "w"], "y"));
+    let ran = onnxref(["inspect", &bench.text("model.onnx")]);
+    let head = "1 initializer with 20 elements, 80 bytes; the data of 1 can't be read\n";
+    assert!(ran.code == Some(0) && ran.out.contains(head) && ran.out.contains("\nCan't run: "), "{ran:?}");
+    assert!(ran.out.contains("w.data") && ran.out.contains("\nMatMul-13"), "{ran:?}");
+    // These flags would do nothing.
+    for flag in ["--threads", "--timeout"] {
+        for verb in ["check", "inspect"] {
+            assert_eq!(onnxref([verb, &bench.text("model.onnx"), flag, "1"]).code, Some(2), "{verb} {flag}");
+        }
+    }
+}
+
+#[test]
 fn standard_input() {
     let mut program = Command::new(env!("CARGO_BIN_EXE_onnxref"));
     let mut child = program.args(["check", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -62,6 +62,23 @@ fn a_model_and_its_optimised_form() {
 }
 
 #[test]
+fn places_of_nan() {
+    let bench = Bench::new(&chain("Abs"));
+    fs::write(bench.path("log.onnx"), chain("Log")).unwrap();
+    let run = |a: &str, b: &str, feed: &str| {
+        let ran = onnxref(["compare", &bench.text(a), &bench.text(b), "-i", feed]);
+        (ran.code, ran.out.lines().nth(2).unwrap().to_string())
+    };
+    // a = -x, b = Log(a), y = b + a
+    let same = run("log.onnx", "log.onnx", "x=[1, -2]");
+    assert_eq!(same, (Some(0), "NaN is in 2 values, first in \"b\": at the same places on both sides".into()));
+    let other = run("model.onnx", "log.onnx", "x=[\"NaN\", 1, -2]");
+    let text = "NaN is in 3 values, first in \"a\": at other places on the other side in 2 values";
+    assert_eq!(other, (Some(1), text.into()));
+    assert_eq!(run("model.onnx", "model.onnx", "x=[1, -2]"), (Some(0), "".into()));
+}
+
+#[test]
 fn recorded_values() {
     let bench = Bench::new(&chain("Abs"));
     let folder = bench.text("values");
@@ -87,6 +104,61 @@ fn recorded_values() {
     let twice = bench.run(&[&["--dump", &folder][..], &FEED].concat());
     check(twice, 2, "", &format!("error: --dump {folder}: it has a dump already: index.json\n"));
     assert_eq!(compare(&bench, &["no/such.onnx"]).code, Some(3));
+}
+
+/// `y = Abs(Neg(x)) + Neg(x)`, with names as PyTorch gives them.
+fn pytorch() -> Vec<u8> {
+    let [a, b] = ["/lm/Neg_output_0", "/lm/Abs_output_0"];
+    let nodes = [node("Neg", &["x"], a), node("Abs", &[a], b), node("Add", &[b, a], "y")].concat();
+    model(&nodes, &[("x", Some(DType::Float))], 14)
+}
+
+#[test]
+fn values_that_numpy_wrote() {
+    let bench = Bench::new(&pytorch());
+    let written = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/numpy");
+    for (values, side) in [("values.npz", "the file"), ("values", "the folder")] {
+        let path = written.join(values);
+        let ran = compare(&bench, &[path.to_str().unwrap()]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let first = "The first that differs, \"/lm/Abs_output_0\", is 2 at [1], expected 2.5; 1 of 2 differ";
+        assert!(ran.out.contains(first), "{}", ran.out);
+        assert!(ran.out.contains(&format!("\nwithout a partner: 0 of {side}, 1 of A\n")), "{}", ran.out);
+        assert_eq!(compare(&bench, &[path.to_str().unwrap(), "--atol", "1"]).code, Some(0));
+    }
+    // The guide shows the lines that wrote them.
+    let script = fs::read_to_string(written.join("write.py")).unwrap();
+    let example = script.split("# example\n").nth(1).unwrap().split("# end\n").next().unwrap().trim();
+    assert!(
+        fs::read_to_string(written.join("../../../docs/guides/checking.md")).unwrap().contains(example),
+        "{example}"
+    );
+}
+
+#[test]
+fn recorded_values_that_can_not_be_read() {
+    let bench = Bench::new(&pytorch());
+    let folder = bench.text("values");
+    fs::create_dir(&folder).unwrap();
+    let example = r#"each value needs a name and a file: {"values": [{"name": "/lm/Add_output_0", "file": "0.npy"}]}"#;
+    let not_here =
+        |file: &str| format!("\"x\" is \"{file}\", which is not a .npy or .pb file of the folder; {example}");
+    for (index, why) in [
+        (r#"[]"#, format!("invalid length 0, expected struct Listing with 1 element at line 1 column 2; {example}")),
+        (r#"{"values": [{"name": "x"}]}"#, format!("missing field `file` at line 1 column 25; {example}")),
+        (r#"{"values": [{"name": "x", "file": "../x.npy"}]}"#, not_here("../x.npy")),
+        (r#"{"values": [{"name": "x", "file": "x.txt"}]}"#, not_here("x.txt")),
+        (
+            r#"{"values": [{"name": "x", "file": "0.npy"}, {"name": "x", "file": "1.npy"}]}"#,
+            "\"x\" is listed twice: only \"path\" tells values of one name apart".to_string(),
+        ),
+    ] {
+        fs::write(bench.path("values/index.json"), index).unwrap();
+        check(compare(&bench, &[&folder]), 2, "", &format!("error: {folder}: index.json: {why}\n"));
+    }
+    fs::write(bench.path("values.npz"), b"not a zip").unwrap();
+    let npz = bench.text("values.npz");
+    check(compare(&bench, &[&npz]), 2, "", &format!("error: {npz}: it is not a .npz file, which is a zip archive\n"));
 }
 
 #[test]

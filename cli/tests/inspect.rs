@@ -86,6 +86,11 @@ fn pictures() {
     assert_eq!(inspect(&bench, &["--svg", "-"]).out, svg);
     let dot = inspect(&bench, &["--dot", "-"]).out;
     assert!(dot.starts_with("digraph \"model.onnx\" {") && dot.contains("n1 -> n0"), "{dot}");
+    let (both, other) = (bench.text("both.svg"), bench.text("both.dot"));
+    assert_eq!(inspect(&bench, &["--svg", &both, "--dot", &other]).code, Some(0));
+    assert_eq!((fs::read_to_string(&both).unwrap(), fs::read_to_string(&other).unwrap()), (svg, dot));
+    let same = inspect(&bench, &["--svg", "-", "--dot", "-"]);
+    assert!(same.code == Some(2) && same.err == "error: --svg and --dot both go to standard input\n", "{same:?}");
     let ran = inspect(&bench, &["--svg", &bench.text("no/graph.svg")]);
     assert!(ran.code == Some(2) && ran.err.contains("no/graph.svg: "), "{ran:?}");
 }

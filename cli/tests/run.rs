@@ -377,6 +377,22 @@ fn flags_of_pictures_that_cannot_be_followed() {
         let ran = bench.run(&[&["-i", &input(bench)][..], flags].concat());
         check(ran, 2, "", &format!("error: input \"x\": {}: {why}\n", bench.text("p.png")));
     }
+    // The height and the width are open.
+    let open = [vec![], bytes(1, &bytes(2, b"H")), bytes(1, &bytes(2, b"W")), bytes(1, &number(1, 3))].concat();
+    let shape = [bytes(1, &bytes(2, b"N")), open].concat();
+    let tensor = bytes(2, &bytes(1, &[number(1, 2), bytes(2, &shape)].concat()));
+    let graph =
+        [node("Identity", &["x"], "y"), bytes(11, &[bytes(1, b"x"), tensor].concat()), bytes(12, &bytes(1, b"y"))];
+    let channels = self::Bench::new(&[number(1, 8), bytes(7, &graph.concat()), bytes(8, &number(2, 13))].concat());
+    let mut wide = std::io::Cursor::new(Vec::new());
+    image::RgbImage::new(32, 24).write_to(&mut wide, image::ImageFormat::Png).unwrap();
+    fs::write(channels.path("p.png"), wide.into_inner()).unwrap();
+    let why =
+        "the picture is 32x24, but in this layout the input takes 3x24: --layout nhwc says where its channels are";
+    let ran = channels.run(&["-i", &input(&channels)]);
+    check(ran, 2, "", &format!("error: input \"x\": {}: {why}\n", channels.text("p.png")));
+    let ran = channels.run(&["-i", &input(&channels), "--layout", "nhwc"]);
+    assert!(ran.code == Some(0) && ran.out.contains("[1, 24, 32, 3]"), "{ran:?}");
     let small = self::Bench::new(&fs::read(bench(1, &[1, 1, 4, 4]).path("model.onnx")).unwrap());
     fs::write(small.path("p.png"), grey()).unwrap();
     let why = "the picture is 3x2, but the input takes 4x4: --resize 4x4 fits";

@@ -156,6 +156,19 @@ fn completions_and_manual_pages() {
         let ran = onnxref(["completions", shell]);
         assert!(ran.code == Some(0) && ran.out.contains(word), "{shell}");
     }
+    let bash = onnxref(["completions", "bash"]).out;
+    for (flag, word) in [("--allow", "unsorted-nodes "), ("--limit", " run_bytes= "), ("ops", "Gather GatherElements")]
+    {
+        assert!(bash.contains(flag) && bash.contains(word), "{flag}");
+    }
+    // They are only offered.
+    assert_eq!(onnxref(["ops", "scatter"]).code, Some(0));
+    for (verb, meant) in [("rn", "run"), ("opss", "ops"), ("rum", "run")] {
+        let ran = onnxref([verb]);
+        let tip = format!("  tip: a similar subcommand exists: '{meant}'\n");
+        assert!(ran.code == Some(2) && ran.err.contains(&tip), "{ran:?}");
+    }
+    assert!(!onnxref(["xyz"]).err.contains("tip"));
     assert!(onnxref(["man"]).out.contains(".TH onnxref 1"));
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(onnxref(["man", folder.path().to_str().unwrap()]).code, Some(0));

@@ -3,7 +3,7 @@
 use super::draft::{By, Draft, DraftBody, DraftNode, Entry, Id};
 use super::macs::macs;
 use super::passes::Fold;
-use super::{Graph, infer, passes, plan};
+use super::{Graph, Scope, infer, passes, plan};
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result, quote};
 use crate::limits::{Budget, Limits};
@@ -32,6 +32,8 @@ pub struct GraphDetails {
 pub struct ValueDetails {
     /// Its name; inside a called function that of the function.
     pub name: String,
+    /// Where its name is valid; `None` for the model's graph.
+    pub scope: Option<Scope>,
     /// Its type, if it is declared or follows.
     pub value_type: Option<ValueType>,
     /// The shape of a tensor, if it follows; else as declared.
@@ -209,6 +211,7 @@ fn details(draft: &mut Draft, budget: &Budget) -> Result<GraphDetails> {
         budget.take((size_of::<ValueDetails>() + entry.name.len() + 64 * dims.map_or(0, <[Dim]>::len)) as u64)?;
         graph.values.push(ValueDetails {
             name: entry.name.to_string(),
+            scope: Draft::scope(&draft.scopes, entry),
             value_type: entry.fact.value_type().or(entry.declared.as_ref()).cloned(),
             shape: dims.map(<[Dim]>::to_vec),
             origin: match entry.by {

@@ -2,6 +2,7 @@
 
 use super::faults::Faults;
 use super::feeds::{ValueInfo, check_default};
+use super::scope::Scope;
 use crate::error::{Error, Result, quote};
 use crate::limits::Budget;
 use crate::operator::{BodyFacts, Label, Made, Resolved};
@@ -27,6 +28,8 @@ impl Id {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: Arc<str>,
+    /// Where the name is valid: a place in the draft's scopes, plus 1; 0 for the model's graph.
+    pub(super) scope: u32,
     pub(super) by: By,
     pub(super) fact: Fact,
     /// The type that the model declares for a node's output; for an inspection, the shape too.
@@ -207,6 +210,8 @@ pub(super) struct DraftInput {
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(super) entries: Vec<Entry>,
+    /// The scopes of the entries.
+    pub(super) scopes: Vec<Scope>,
     pub(super) nodes: Vec<DraftNode>,
     pub(super) inputs: Vec<DraftInput>,
     pub(super) outputs: Vec<(ValueInfo, Id)>,
@@ -223,7 +228,13 @@ pub(crate) struct Draft {
 
 /// The values that names stand for in one scope; `None` for an input of a function that its caller omits.
 #[derive(Debug, Default)]
-pub(crate) struct Names(HashMap<Arc<str>, Option<Id>>);
+pub(crate) struct Names {
+    ids: HashMap<Arc<str>, Option<Id>>,
+    /// `None` for the model's graph.
+    scope: Option<Scope>,
+    /// The scope as entries have it.
+    place: u32,
+}
 
 /// Memory of a table with room for that many names.
 fn table_bytes(capacity: usize) -> u64 {
@@ -238,25 +249,36 @@ impl Names {
     /// A table with room for that many names.
     pub(crate) fn with_capacity(count: usize, budget: &Budget) -> Result<Names> {
         budget.take(table_bytes(count))?;
-        Ok(Names(HashMap::with_capacity(count)))
+        Ok(Names { ids: HashMap::with_capacity(count), scope: None, place: 0 })
+    }
+
+    /// A table for a call of the node that gives `node`, or for its subgraph. [`Draft::open`] opens it.
+    pub(crate) fn inside(&self, node: &str, body: Option<&str>, count: usize, budget: &Budget) -> Result<Names> {
+        let scope = Some(Scope::new(self.scope.as_ref(), node, body, budget)?);
+        Ok(Names { scope, ..Names::with_capacity(count, budget)? })
     }
 
     fn insert(&mut self, name: Arc<str>, id: Option<Id>, budget: &Budget) -> Result<Option<Option<Id>>> {
         budget.take(32 + name.len() as u64)?;
-        if self.0.len() < self.0.capacity() {
-            return Ok(self.0.insert(name, id));
+        if self.ids.len() < self.ids.capacity() {
+            return Ok(self.ids.insert(name, id));
         }
         // While the table grows, both copies exist.
-        let capacity = self.0.capacity();
+        let capacity = self.ids.capacity();
         budget.take(table_bytes(2 * capacity.max(2)))?;
-        let before = self.0.insert(name, id);
+        let before = self.ids.insert(name, id);
         budget.give_back(table_bytes(capacity));
         Ok(before)
     }
 
+    /// Memory for the scopes of a node with that many outputs.
+    pub(crate) fn scope_bytes(&self, outputs: usize) -> u64 {
+        if self.scope.is_some() { 16 + (size_of::<Scope>() * outputs) as u64 } else { 0 }
+    }
+
     /// The value that a name stands for, if it does.
     pub(crate) fn get(&self, name: &str) -> Option<Option<Id>> {
-        self.0.get(name).copied()
+        self.ids.get(name).copied()
     }
 
     /// Makes a new name of this scope stand for a value of another. Returns false if it isn't new.
@@ -266,7 +288,7 @@ impl Names {
 }
 
 /// A new value.
-pub(super) fn new_entry(entries: &mut Vec<Entry>, name: Arc<str>, budget: &Budget) -> Result<Id> {
+pub(super) fn new_entry(entries: &mut Vec<Entry>, name: Arc<str>, scope: u32, budget: &Budget) -> Result<Id> {
     let (len, bytes) = (entries.len(), |count: usize| (count * size_of::<Entry>()) as u64);
     if len == entries.capacity() {
         // While the list grows, both copies exist.
@@ -276,7 +298,8 @@ pub(super) fn new_entry(entries: &mut Vec<Entry>, name: Arc<str>, budget: &Budge
     }
     // The plan has tables of the entries.
     budget.take(32)?;
-    entries.push(Entry { name, by: By::Nothing, fact: Fact::default(), declared: None, declared_dims: None });
+    let (by, fact) = (By::Nothing, Fact::default());
+    entries.push(Entry { name, scope, by, fact, declared: None, declared_dims: None });
     let id = u32::try_from(entries.len()).ok().and_then(NonZeroU32::new);
     id.map(Id).ok_or_else(|| Error::unsupported("the model has more than 2^32 - 1 values"))
 }
@@ -286,6 +309,22 @@ impl Draft {
     pub(crate) fn inner(&mut self) -> Draft {
         let faults = std::mem::take(&mut self.faults);
         Draft { faults, at: Some(self.place()), may_sort: self.may_sort, ..Draft::default() }
+    }
+
+    /// Opens the scope of names that are to be valid in this draft.
+    pub(crate) fn open(&mut self, names: &mut Names, budget: &Budget) -> Result<()> {
+        if let Some(scope) = &names.scope {
+            budget.take(3 * size_of::<Scope>() as u64)?;
+            self.scopes.push(scope.clone());
+            // There are no more scopes than nodes, so the number fits.
+            names.place = self.scopes.len() as u32;
+        }
+        Ok(())
+    }
+
+    /// The scope of an entry's name.
+    pub(super) fn scope(scopes: &[Scope], entry: &Entry) -> Option<Scope> {
+        scopes.get((entry.scope as usize).checked_sub(1)?).cloned()
     }
 
     /// Takes back the faults from the draft of a subgraph.
@@ -361,21 +400,16 @@ impl Draft {
         self.nodes.len()
     }
 
-    /// A new value.
-    pub(crate) fn new_value(&mut self, name: Arc<str>, budget: &Budget) -> Result<Id> {
-        new_entry(&mut self.entries, name, budget)
-    }
-
     /// The value that a name stands for, here or later; `None` for an omitted one.
     pub(crate) fn optional(&mut self, names: &mut Names, name: &str, budget: &Budget) -> Result<Option<Id>> {
         if name.is_empty() {
             return Ok(None);
         }
-        if let Some(id) = names.0.get(name) {
+        if let Some(id) = names.ids.get(name) {
             return Ok(*id);
         }
         let name: Arc<str> = name.into();
-        let id = self.new_value(name.clone(), budget)?;
+        let id = new_entry(&mut self.entries, name.clone(), names.place, budget)?;
         names.insert(name, Some(id), budget)?;
         Ok(Some(id))
     }
@@ -385,7 +419,7 @@ impl Draft {
         match self.optional(names, name, budget)? {
             Some(id) => Ok(id),
             // Reported where it is defined.
-            None => self.new_value("".into(), budget),
+            None => new_entry(&mut self.entries, "".into(), 0, budget),
         }
     }
 
@@ -415,15 +449,14 @@ impl Draft {
         self.inputs.push(DraftInput { info, id, default });
     }
 
-    /// An initializer that can't be overridden; its value is `None` if it can't be read. `declared` is the graph's
-    /// input of the same name, if any.
-    pub(crate) fn constant(&mut self, id: Id, value: Option<Value>, declared: Option<&ValueInfo>) {
-        if let (Some(info), Some(value)) = (declared, &value)
+    /// An initializer that can't be overridden; it has no value if it can't be read. `declared` is the graph's input of
+    /// the same name, if any.
+    pub(crate) fn constant(&mut self, id: Id, mut fact: Fact, declared: Option<&ValueInfo>) {
+        if let (Some(info), Some(value)) = (declared, fact.value())
             && let Err(error) = check_default(info, value)
         {
             self.faults.push(error);
         }
-        let mut fact = value.map(Fact::constant).unwrap_or_default();
         if let Some(info) = declared {
             // Nodes were written for the declared type.
             fact.value_type = info.value_type.clone().or(fact.value_type);

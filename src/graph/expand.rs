@@ -14,7 +14,7 @@ pub(super) fn nodes(body: Body, node: &DraftNode, entries: &mut Vec<Entry>, budg
         let id = output.and_then(|output| node.outputs.get(output).copied().flatten());
         produced.push(match id {
             Some(id) => id,
-            None => new_entry(entries, "".into(), budget)?,
+            None => new_entry(entries, "".into(), 0, budget)?,
         });
     }
     let mut nodes = Vec::with_capacity(body.nodes.len());
@@ -44,7 +44,7 @@ mod tests {
     use crate::operator::{Context, Feeds, Make, Node, Resolved};
     use crate::ops;
     use crate::schema::Schema;
-    use crate::value::Value;
+    use crate::value::{Fact, Value};
     use std::sync::Arc;
 
     fn resolved(name: &str, make: Make) -> Resolved {
@@ -120,7 +120,7 @@ mod tests {
         builder.input("x");
         for (name, value) in [("table", vec![5i64, 6, 7]), ("i", vec![2i64, 0, 1])] {
             let id = builder.id(name);
-            builder.draft.constant(id, Some(value.into()), None);
+            builder.draft.constant(id, Fact::constant(value.into()), None);
         }
         builder.node("expanded", resolved("Own", Make::Expand(four_times)), &["table", "i"], "y");
         let folded = run(builder.output("y"), [vec![1f32].into(), vec![0i64].into()]).unwrap();

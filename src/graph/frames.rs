@@ -45,6 +45,7 @@ impl Graph {
                 let Frame { node, at, .. } = ended;
                 next = match ended.resume(context).map_err(|error| graph.blame(at, error))? {
                     (Step::Enter { body, feeds: given }, resume) => {
+                        node.enters(body, watch)?;
                         Some(graph.enter(at, body, given, resume, graph.sources(feeds, slots), context)?)
                     }
                     (Step::Done(mut values), _) => {
@@ -120,6 +121,7 @@ mod tests {
     use crate::operator::{Call, Cancel, Control, Make, Resolved};
     use crate::schema::Schema;
     use crate::tensor::Tensor;
+    use crate::value::Fact;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -211,7 +213,7 @@ mod tests {
                 outer.input("x");
                 outer.input("ids");
                 let one = outer.id("one");
-                outer.draft.constant(one, Some(Tensor::scalar(1i64).into()), None);
+                outer.draft.constant(one, Fact::constant(Tensor::scalar(1i64).into()), None);
                 outer.repeat(["x", "one"], "next", inner, &["ids"]);
                 outer.output("next")
             })

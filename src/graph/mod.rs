@@ -12,6 +12,7 @@ mod order;
 mod passes;
 mod plan;
 mod run;
+mod scope;
 #[cfg(test)]
 mod testing;
 mod types;
@@ -23,6 +24,7 @@ pub(crate) use draft::{Draft, DraftBody, Id, Ids, Names, NodePlace};
 pub use feeds::ValueInfo;
 pub use macs::macs;
 pub(crate) use run::Slots;
+pub use scope::Scope;
 pub(crate) use watch::Watching;
 pub use watch::{NodeInfo, Watch};
 
@@ -61,6 +63,8 @@ struct Node {
     operator: Runs,
     inputs: SmallVec<[Option<Source>; 3]>,
     outputs: SmallVec<[NodeOutput; 1]>,
+    /// The scopes of the outputs that it names; empty if all are of the model's graph.
+    scopes: Box<[Option<Scope>]>,
     /// Whether the node names each of the first outputs.
     wanted: u64,
     /// Slots whose values are not needed after this node.
@@ -86,6 +90,8 @@ struct Bodies {
 /// A subgraph of a node.
 #[derive(Debug)]
 struct Body {
+    /// The attribute that it stands in.
+    attribute: Box<str>,
     graph: Graph,
     /// The values that it reads from the outer graph: its last inputs.
     captured: Vec<Source>,

@@ -2,6 +2,7 @@
 
 use super::draft::{By, Draft, DraftBody, DraftNode, Entry, Id};
 use super::feeds::ValueInfo;
+use super::scope::Scope;
 use super::{Bodies, Body, Graph, Input, Node, NodeOutput, Output, Runs};
 use crate::operator::{Made, Source};
 use crate::value::{Dim, Value};
@@ -37,13 +38,13 @@ pub(super) fn plan(draft: Draft, node_count: usize) -> Graph {
 /// Plans a draft whose bodies are planned. A body has its inputs in its first slots, so that a node may take them at their
 /// last use.
 fn plan_one(draft: Draft, node_count: usize, body: bool, bodies: VecDeque<Graph>) -> Graph {
-    let Draft { mut entries, nodes, inputs, outputs, fixed, notes, .. } = draft;
+    let Draft { mut entries, scopes, nodes, inputs, outputs, fixed, notes, .. } = draft;
     let last_use = last_uses(&entries, &nodes, &outputs);
     let sources = vec![None; entries.len()];
     let (constants, constant_names, free) = Default::default();
     // There are no more inputs than ids, so the number fits.
     let slots = if body { inputs.len() as u32 } else { 0 };
-    let mut plan = Plan { last_use, sources, constants, constant_names, slots, free, body, bodies };
+    let mut plan = Plan { last_use, sources, scopes, constants, constant_names, slots, free, body, bodies };
     let nodes = nodes.into_iter().enumerate().filter_map(|(at, node)| plan.node(node, at, &mut entries)).collect();
 
     let mut symbols = SymbolNumbers::default();
@@ -114,6 +115,7 @@ struct Plan {
     last_use: Vec<LastUse>,
     /// The source of each value, once it is decided.
     sources: Vec<Option<Source>>,
+    scopes: Vec<Scope>,
     constants: Vec<Value>,
     constant_names: Vec<Arc<str>>,
     slots: u32,
@@ -158,9 +160,9 @@ impl Plan {
             // Its nodes have replaced it.
             Made::Body(_) => return None,
             Made::Control(control) => {
-                let body = |(DraftBody { captured, .. }, graph)| {
+                let body = |(DraftBody { attribute, captured, .. }, graph)| {
                     let captured = captured.into_iter().map(|id| self.source(id, entries)).collect();
-                    Body { graph, captured }
+                    Body { attribute: attribute.into(), graph, captured }
                 };
                 let bodies = bodies.into_iter().zip(graphs).map(body).collect();
                 Runs::Control(Box::new(Bodies { control, bodies }))
@@ -222,7 +224,13 @@ impl Plan {
         self.free.extend(&release);
         let bits = produced.iter().take(64).enumerate();
         let wanted = bits.fold(0, |wanted, (k, id)| wanted | u64::from(id.is_some()) << k);
-        Some(Node { place, resolved, operator, inputs, outputs, wanted, release, open })
+        let named = produced.iter().filter_map(|id| entries.get((*id)?.at())).filter(|entry| !entry.name.is_empty());
+        let mut scopes: Vec<Option<Scope>> = named.map(|entry| Draft::scope(&self.scopes, entry)).collect();
+        if scopes.iter().all(Option::is_none) {
+            scopes = Vec::new();
+        }
+        let scopes = scopes.into_boxed_slice();
+        Some(Node { place, resolved, operator, inputs, outputs, scopes, wanted, release, open })
     }
 }
 

@@ -98,6 +98,7 @@ impl Graph {
                     match started.map_err(|error| self.blame(at, error))? {
                         (Step::Done(mut values), _) => node.finish(&mut values, slots, context, watch)?,
                         (Step::Enter { body, feeds: given }, resume) => {
+                            node.enters(body, watch)?;
                             return self.enter(at, body, given, resume, self.sources(feeds, slots), context).map(Some);
                         }
                     }

@@ -1,6 +1,6 @@
 //! Watching a run node by node.
 
-use super::{Graph, Node, NodePlace};
+use super::{Graph, Node, NodeOutput, Runs, Scope};
 use crate::error::Result;
 use crate::operator::{Sources, Values};
 use crate::value::Value;
@@ -21,23 +21,22 @@ pub struct NodeInfo<'a> {
     pub version: i64,
     /// The calls of model functions around it, outermost first, as errors show them.
     pub function: Option<&'a str>,
+    scopes: &'a [Option<Scope>],
 }
 
 impl<'a> NodeInfo<'a> {
-    pub(crate) fn new(place: &'a NodePlace) -> NodeInfo<'a> {
-        NodeInfo {
-            index: place.index as usize,
-            name: &place.name,
-            operator: &place.operator.name,
-            domain: &place.operator.domain,
-            version: place.operator.version.unwrap_or(0),
-            function: place.function.as_deref(),
-        }
+    /// The scope of the name of an output, counted as [`Watch::ends`] gives them; `None` if the name is one of the
+    /// model's graph. A function's last nodes give values of its caller.
+    pub fn output_scope(&self, k: usize) -> Option<&'a Scope> {
+        self.scopes.get(k)?.as_ref()
     }
 }
 
 /// Watches a run, node by node: [`Model::run_watched`](crate::Model::run_watched). Nodes of a subgraph come between the
 /// start and the end of the node that it belongs to, as often as it runs.
+///
+/// Names are unique in their [`Scope`]: that of an output is [`NodeInfo::output_scope`]. In a subgraph they come again in
+/// each trip, which [`Watch::enters`] announces.
 ///
 /// A value that a watch keeps can't be overwritten by the node that reads it last, and counts as memory of the run.
 pub trait Watch {
@@ -47,6 +46,15 @@ pub trait Watch {
     /// An error ends the run, which returns it.
     fn starts(&mut self, node: NodeInfo<'_>, inputs: &[Option<&Value>]) -> Result<()> {
         let _ = (node, inputs);
+        Ok(())
+    }
+
+    /// A node that has started enters the subgraph of an attribute: for a Loop, another trip begins.
+    ///
+    /// # Errors
+    /// An error ends the run, which returns it.
+    fn enters(&mut self, node: NodeInfo<'_>, body: &str) -> Result<()> {
+        let _ = (node, body);
         Ok(())
     }
 
@@ -61,23 +69,42 @@ pub trait Watch {
 pub(crate) type Watching<'w> = Option<&'w mut dyn Watch>;
 
 impl Node {
+    pub(super) fn info(&self) -> NodeInfo<'_> {
+        let place = &self.place;
+        NodeInfo {
+            index: place.index as usize,
+            name: &place.name,
+            operator: &place.operator.name,
+            domain: &place.operator.domain,
+            version: place.operator.version.unwrap_or(0),
+            function: place.function.as_deref(),
+            scopes: &self.scopes,
+        }
+    }
+
     #[cold]
     pub(super) fn starts(&self, sources: &Sources<'_>, watch: &mut dyn Watch) -> Result<()> {
         let inputs: Vec<Option<&Value>> = self.inputs.iter().map(|input| sources.get((*input)?)).collect();
-        watch.starts(NodeInfo::new(&self.place), &inputs)
+        watch.starts(self.info(), &inputs)
+    }
+
+    pub(super) fn enters(&self, body: usize, watch: &mut Watching<'_>) -> Result<()> {
+        let (Some(watch), Runs::Control(operator)) = (watch, &self.operator) else { return Ok(()) };
+        operator.bodies.get(body).map_or(Ok(()), |body| watch.enters(self.info(), &body.attribute))
     }
 
     #[cold]
     pub(super) fn ends(&self, values: &Values, watch: &mut dyn Watch) -> Result<()> {
-        let outputs = self.outputs.iter().zip(values).filter(|(output, _)| output.slot.is_some());
+        let named = |output: &NodeOutput| output.slot.is_some() && !output.name.is_empty();
+        let outputs = self.outputs.iter().zip(values).filter(|(output, _)| named(output));
         let outputs: Vec<(&str, &Value)> = outputs.map(|(output, value)| (&*output.name, value)).collect();
-        watch.ends(NodeInfo::new(&self.place), &outputs)
+        watch.ends(self.info(), &outputs)
     }
 }
 
 impl Graph {
     /// The nodes that a run executes, in order, without those of subgraphs.
     pub(crate) fn node_infos(&self) -> impl ExactSizeIterator<Item = NodeInfo<'_>> {
-        self.nodes.iter().map(|node| NodeInfo::new(&node.place))
+        self.nodes.iter().map(Node::info)
     }
 }

@@ -41,6 +41,8 @@ pub(super) enum Next {
 /// A node whose subgraphs are read first.
 pub(super) struct Waiting {
     pub(super) place: NodePlace,
+    /// What the scopes of its subgraphs call it.
+    pub(super) key: String,
     pub(super) resolved: Option<Arc<Resolved>>,
     pub(super) attributes: Vec<(String, Attribute)>,
     pub(super) inputs: Ids,
@@ -106,7 +108,7 @@ impl Loader<'_> {
                     let (scope, waiting) = waiting(open, outermost)?;
                     match waiting.graphs.next() {
                         Some((attribute, graph)) => {
-                            let body = self.start(scope, &waiting.place, attribute, graph)?;
+                            let body = self.start(scope, waiting, attribute, graph)?;
                             open.push(Open::Body(body));
                         }
                         None => {
@@ -142,7 +144,7 @@ impl Loader<'_> {
     fn start(
         &mut self,
         scope: &mut Scope,
-        place: &NodePlace,
+        Waiting { place, key, .. }: &Waiting,
         attribute: String,
         graph: GraphProto,
     ) -> Result<Box<Body>> {
@@ -157,7 +159,7 @@ impl Loader<'_> {
         budget
             .take((4 * size_of::<Draft>() + size_of::<DraftBody>() + size_of::<Body>() + 512 + around.len()) as u64)?;
         let mut own = Scope {
-            names: Names::with_capacity(graph.node.len() + graph.initializer.len(), budget)?,
+            names: scope.names.inside(key, Some(&attribute), graph.node.len() + graph.initializer.len(), budget)?,
             opsets: scope.opsets.clone(),
             attributes: scope.attributes.clone(),
             function: Some(around),
@@ -173,6 +175,7 @@ impl Loader<'_> {
             hidden: Vec::new(),
             closed: !scope.inner && scope.function.is_some(),
         });
+        self.draft.open(&mut own.names, budget)?;
         self.own_names(&mut own.names, &graph)?;
         let GraphProto { node, initializer, sparse_initializer, input, output, value_info, .. } = graph;
         let nodes = node.into_iter();

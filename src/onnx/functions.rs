@@ -6,11 +6,12 @@ use super::proto::{AttributeProto, FunctionProto, NodeProto};
 use super::scan;
 use crate::error::{Error, Result, escape, operator_label, quote};
 use crate::files::{FunctionInfo, ModelFiles};
-use crate::graph::{Ids, Names, NodePlace};
+use crate::graph::{Ids, NodePlace};
 use crate::limits::{Budget, exceeded};
 use crate::registry::Registry;
 use bytes::Bytes;
 use prost::Message;
+use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -267,7 +268,9 @@ impl Loader<'_> {
         let called = called.map_err(|error| place.locate(error.within("the function")))?;
         let proto = &called.proto;
         let mut faults = Vec::new();
-        let (mut names, mut produced) = (Names::default(), Ids::new());
+        let key = key(&output, place.index);
+        let (mut names, mut produced) = (caller.names.inside(&key, None, 0, budget)?, Ids::new());
+        self.draft.open(&mut names, budget)?;
         for (what, given, formal) in [("input", &input, &proto.input), ("output", &output, &proto.output)] {
             if given.len() > formal.len() {
                 let (given, most) = (given.len(), formal.len());
@@ -337,6 +340,12 @@ impl Loader<'_> {
             }
         }
     }
+}
+
+/// What a scope calls its node: the first value that it gives, or else its index.
+pub(super) fn key(outputs: &[String], index: u32) -> Cow<'_, str> {
+    let first = outputs.iter().find(|name| !name.is_empty());
+    first.map_or_else(|| format!("#{index}").into(), |name| name.as_str().into())
 }
 
 /// The attributes of a function in a call: the given ones, and defaults for the others.

@@ -2,7 +2,7 @@
 
 use super::attribute::{self, Given};
 use super::bodies::{Around, Next, Values, Waiting};
-use super::functions::{Decoded, Functions};
+use super::functions::{Decoded, Functions, key};
 use super::opsets::{Opsets, domain_of, model_opsets, note_opsets};
 use super::proto::{AttributeProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto};
 use super::{scan, shallow, sparse, tensor, types};
@@ -11,7 +11,7 @@ use crate::files::{LoadedModel, ModelFiles};
 use crate::graph::{Draft, Ids, NODE_BYTES, Names, NodePlace, ValueInfo};
 use crate::operator::Label;
 use crate::registry::{Lookup, Registry};
-use crate::value::Value;
+use crate::value::{Fact, Value};
 use bytes::Bytes;
 use prost::Message;
 use std::collections::{HashMap, HashSet};
@@ -204,7 +204,8 @@ impl Loader<'_> {
             let sparse = sparse?;
             let name = sparse.values.as_ref().and_then(|v| v.name.clone()).unwrap_or_default();
             let value = sparse::read(sparse, self.files);
-            self.initializer(&mut initializers, name, value.map_err(|error| error.within("initializer")));
+            let value = value.map_err(|error| error.within("initializer"));
+            self.initializer(&mut initializers, name, value, Fact::default());
         }
         let budget = &self.files.budget;
         for input in inputs {
@@ -212,11 +213,11 @@ impl Loader<'_> {
             let id = self.draft.value(names, &info.name, budget)?;
             // Until IR version 3 an initializer fixes the input of its name; from 4 on it is the input's default.
             match initializers.take(&info.name) {
-                Some(value) if self.ir_version < 4 => self.draft.constant(id, value, Some(&info)),
-                default => self.draft.input(info, id, default.flatten()),
+                Some(fact) if self.ir_version < 4 => self.draft.constant(id, fact, Some(&info)),
+                default => self.draft.input(info, id, default.and_then(|fact| fact.constant).map(|value| *value)),
             }
         }
-        for (name, value) in initializers.rest() {
+        for (name, fact) in initializers.rest() {
             if self.ir_version < 4 {
                 let version = self.ir_version;
                 let name = quote(&name);
@@ -225,7 +226,7 @@ impl Loader<'_> {
                 self.draft.note(text, budget)?;
             }
             let id = self.draft.value(names, &name, budget)?;
-            self.draft.constant(id, value, None);
+            self.draft.constant(id, fact, None);
         }
         Ok(())
     }
@@ -237,6 +238,7 @@ impl Loader<'_> {
             let proto = proto?;
             let name = proto.name.clone().unwrap_or_default();
             self.files.budget.take(512 + 4 * name.len() as u64)?;
+            let declared = tensor::declared(&proto, self.files)?;
             let value = tensor::read(proto, self.files).map(Value::Tensor);
             // The system has no memory left: later initializers can't be read either.
             if let Err(error) = value.as_ref()
@@ -244,23 +246,27 @@ impl Loader<'_> {
             {
                 return value.map(|_| initializers);
             }
-            self.initializer(&mut initializers, name, value.map_err(|error| error.within("initializer")));
+            let value = value.map_err(|error| error.within("initializer"));
+            self.initializer(&mut initializers, name, value, declared);
         }
         Ok(initializers)
     }
 
-    fn initializer(&mut self, initializers: &mut Initializers, name: String, value: Result<Value>) {
+    /// Adds an initializer; if its file can't be read, with what is declared.
+    fn initializer(&mut self, initializers: &mut Initializers, name: String, value: Result<Value>, declared: Fact) {
         match value {
             Ok(value) => {
-                if !initializers.add(name.clone(), Some(value)) {
+                if !initializers.add(name.clone(), Fact::constant(value)) {
                     let text = format!("two initializers are named {}", quote(&name));
                     self.draft.faults.push(Error::model(text).about(&name));
                 }
             }
             Err(error) => {
+                // What is wrong in the model may be the declaration.
+                let fact = if error.kind() == Kind::Model { Fact::default() } else { declared };
                 self.draft.faults.push(error);
                 // The name is there: nodes that use it are not at fault.
-                initializers.add(name, None);
+                initializers.add(name, fact);
             }
         }
     }
@@ -312,7 +318,8 @@ impl Loader<'_> {
         self.check_nodes(1)?;
         self.nodes += 1;
         let budget = &self.files.budget;
-        budget.take(node_cost(&proto, name.len() + op_type.len() + domain.len()))?;
+        let cost = node_cost(&proto, name.len() + op_type.len() + domain.len());
+        budget.take(cost + scope.names.scope_bytes(proto.output.len()))?;
         let (mut inputs, mut outputs) = (Ids::new(), Ids::new());
         for (ids, names) in [(&mut inputs, &proto.input), (&mut outputs, &proto.output)] {
             for name in names {
@@ -346,7 +353,8 @@ impl Loader<'_> {
             return Ok(None);
         }
         let (bodies, graphs) = (Vec::with_capacity(graphs.len()), graphs.into_iter());
-        let waiting = Waiting { place, resolved, attributes, inputs, outputs, graphs, bodies };
+        let key = key(&proto.output, place.index).into_owned();
+        let waiting = Waiting { place, key, resolved, attributes, inputs, outputs, graphs, bodies };
         Ok(Some(Next::Bodies(Box::new(waiting))))
     }
 }
@@ -361,27 +369,27 @@ fn node_cost(proto: &NodeProto, names: usize) -> u64 {
 /// Initializers by name, in the order of the file.
 struct Initializers {
     places: HashMap<String, usize>,
-    /// The value is `None` if it can't be read; the entry is `None` once it has been taken.
-    list: Vec<Option<(String, Option<Value>)>>,
+    /// An entry is `None` once it has been taken.
+    list: Vec<Option<(String, Fact)>>,
 }
 
 impl Initializers {
     /// Returns whether the name was free.
-    fn add(&mut self, name: String, value: Option<Value>) -> bool {
+    fn add(&mut self, name: String, fact: Fact) -> bool {
         let free = !self.places.contains_key(&name);
         if free {
             self.places.insert(name.clone(), self.list.len());
-            self.list.push(Some((name, value)));
+            self.list.push(Some((name, fact)));
         }
         free
     }
 
-    fn take(&mut self, name: &str) -> Option<Option<Value>> {
+    fn take(&mut self, name: &str) -> Option<Fact> {
         let place = self.places.get(name)?;
-        self.list.get_mut(*place)?.take().map(|(_, value)| value)
+        self.list.get_mut(*place)?.take().map(|(_, fact)| fact)
     }
 
-    fn rest(self) -> impl Iterator<Item = (String, Option<Value>)> {
+    fn rest(self) -> impl Iterator<Item = (String, Fact)> {
         self.list.into_iter().flatten()
     }
 }

@@ -7,6 +7,7 @@ use crate::dtype::{DType, Field, ShapeText, byte_count};
 use crate::error::{Error, Kind, Result, quote};
 use crate::files::ModelFiles;
 use crate::tensor::{Shape, Tensor, packed_size, unpack};
+use crate::value::{Dim, Fact};
 use bytes::Bytes;
 use prost::Message;
 
@@ -15,6 +16,16 @@ pub(crate) fn read(mut proto: TensorProto, files: &ModelFiles) -> Result<Tensor>
     let name = proto.name.take().unwrap_or_default();
     read_unnamed(proto, files)
         .map_err(|error| error.within(&format!("tensor {}", quote(&name))).at(|place| place.value_name = Some(name)))
+}
+
+/// What a message says of a tensor whose data is in another file, which may be missing.
+pub(crate) fn declared(proto: &TensorProto, files: &ModelFiles) -> Result<Fact> {
+    let dtype = proto.data_type.and_then(DType::from_code);
+    let external = proto.data_location() == DataLocation::External && proto.dims.len() <= files.limits.rank;
+    let Some(dtype) = dtype.filter(|_| external) else { return Ok(Fact::default()) };
+    files.budget.take(32 * proto.dims.len() as u64)?;
+    let dims = shape(&proto.dims).ok().map(|sizes| sizes.into_iter().map(Dim::Fixed).collect());
+    Ok(Fact { value_type: Some(dtype.into()), dims, constant: None })
 }
 
 fn read_unnamed(proto: TensorProto, files: &ModelFiles) -> Result<Tensor> {

@@ -10,7 +10,7 @@ use crate::operator::{Label, Resolved};
 use crate::registry::{Found, Lookup, Registry};
 use crate::schema::{self, Attribute, AttributeKind, OPENVINO_DOMAIN};
 use crate::tensor::{Shape, Tensor};
-use crate::value::{Dim, Value};
+use crate::value::{Dim, Fact, Value};
 use bytes::Bytes;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -94,7 +94,7 @@ impl Reader<'_> {
                 ("Parameter" | "Const" | "Result", ports) => {
                     for port in ports {
                         let id = self.value((layer.id, port.id))?;
-                        self.draft.constant(id, None, None);
+                        self.draft.constant(id, Fact::default(), None);
                     }
                     Err(Error::model(format!("it has {} output ports", ports.len())))
                 }
@@ -161,7 +161,7 @@ impl Reader<'_> {
             Err(error) => (None, Err(error)),
         };
         let id = self.value((layer.id, port.id))?;
-        self.draft.constant(id, value, None);
+        self.draft.constant(id, value.map(Fact::constant).unwrap_or_default(), None);
         result
     }
 

@@ -4,7 +4,7 @@ use super::common::proto::FunctionProto;
 use super::common::proto::attribute_proto::AttributeType;
 use super::common::{attribute, initializer, int, ints, type_of, typed};
 use super::*;
-use onnxref::{Limits, Optional, Remedy, Sequence, Value, ValueType};
+use onnxref::{Cancel, Limits, NodeInfo, Optional, Remedy, Sequence, Value, ValueType, Watch};
 
 /// A subgraph in an attribute.
 pub(super) fn body(
@@ -358,6 +358,75 @@ fn functions_and_subgraphs() {
     model.functions[0].node[0].attribute[1].g.as_mut().unwrap().node[0] = call(&["c", "v"], "e");
     let error = load(&model).unwrap_err();
     assert!(error.to_string().contains("functions can't be recursive"), "{error}");
+}
+
+/// The names of a run with what is around them, as a watch sees them.
+#[derive(Default)]
+struct Seen {
+    names: Vec<String>,
+    trips: Vec<String>,
+}
+
+impl Watch for Seen {
+    fn enters(&mut self, node: NodeInfo<'_>, body: &str) -> onnxref::Result<()> {
+        self.trips.push(format!("{} {body}", node.operator));
+        Ok(())
+    }
+
+    fn ends(&mut self, node: NodeInfo<'_>, outputs: &[(&str, &Value)]) -> onnxref::Result<()> {
+        for (k, (name, _)) in outputs.iter().enumerate() {
+            let scopes = std::iter::successors(node.output_scope(k), |scope| scope.outer());
+            let scopes = scopes.map(|scope| format!(" < {}{}", scope.node(), scope.body().unwrap_or("()")));
+            self.names.push(format!("{name}{}", scopes.collect::<String>()));
+        }
+        Ok(())
+    }
+}
+
+/// A watch tells values of one name apart: by the calls and subgraphs around them, and by the trip.
+#[test]
+fn names_have_scopes() {
+    // Twice(v) = { a = v + v; r = Loop(2, a) { a + a } }, whose names are those of the graph.
+    let inputs = [open("i", DType::Int64), open("go", DType::Bool), open("s", DType::Float)];
+    let nodes = vec![node("Identity", &["go"], &["on"], vec![]), node("Add", &["s", "a"], &["t"], vec![])];
+    let twice = FunctionProto {
+        name: Some("Twice".into()),
+        domain: Some("own".into()),
+        input: vec!["v".into(), "n".into()],
+        output: vec!["r".into()],
+        node: vec![
+            node("Add", &["v", "v"], &["a"], vec![]),
+            node("Loop", &["n", "", "a"], &["r"], vec![body("body", &inputs, nodes, &["on", "t"])]),
+        ],
+        opset_import: vec![import("", 13)],
+        ..FunctionProto::default()
+    };
+    let call = |input: &str, output: &str| NodeProto {
+        domain: Some("own".into()),
+        ..node("Twice", &[input, "n"], &[output], vec![])
+    };
+    let mut model = model_of(13, vec![call("x", "a"), call("a", "y")], &["y"]);
+    model.opset_import.push(import("own", 1));
+    model.functions = vec![twice];
+    let loaded = Model::options().optimize(false).from_bytes(model.encode_to_vec()).unwrap();
+    let mut seen = Seen::default();
+    loaded.run_watched(feeds(&[1.0], 2, true), &Cancel::new(), &mut seen).unwrap();
+    let inside = |call: &str| {
+        let trip = [format!("on < rbody < {call}()"), format!("t < rbody < {call}()")];
+        // The loop gives the caller's value.
+        [&[format!("a < {call}()")], &trip[..], &trip[..], &[call.to_string()]].concat()
+    };
+    assert_eq!(seen.names, [inside("a"), inside("y")].concat());
+    assert_eq!(seen.trips, ["Loop body"; 4]);
+    // An inspection has the same scopes.
+    let graph = Model::options().inspect_bytes(model.encode_to_vec()).unwrap().graph;
+    let known: Vec<&str> = graph
+        .values
+        .iter()
+        .filter(|value| value.name == "a")
+        .map(|value| value.scope.as_ref().map_or("", |scope| scope.node()))
+        .collect();
+    assert_eq!(known, ["", "a", "y"]);
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub struct Totals {
     pub parameter_elements: u64,
     /// The number of their bytes.
     pub parameter_bytes: u64,
+    /// The number of initializers whose data can't be read.
+    pub parameters_unread: usize,
     /// By operator, the most frequent first.
     pub operators: Vec<OperatorTotal>,
 }
@@ -73,8 +75,13 @@ impl Totals {
     fn add<'a>(&mut self, graph: &'a GraphDetails, operators: &mut BTreeMap<Key<'a>, OperatorTotal>) {
         for value in graph.values.iter().filter(|value| value.origin == Origin::Initializer) {
             self.parameters += 1;
-            self.parameter_elements += value.constant.as_ref().map_or(0, elements);
-            self.parameter_bytes += value.constant.as_ref().map_or(0, bytes);
+            // Of data that can't be read, the size is declared.
+            let declared = || (value.elements().unwrap_or(0), value.bytes().unwrap_or(0));
+            let size = value.constant.as_ref().map(|constant| (elements(constant), bytes(constant)));
+            let (elements, bytes) = size.unwrap_or_else(declared);
+            self.parameter_elements = self.parameter_elements.saturating_add(elements);
+            self.parameter_bytes = self.parameter_bytes.saturating_add(bytes);
+            self.parameters_unread += usize::from(value.constant.is_none());
         }
         for node in &graph.nodes {
             self.nodes += 1;

@@ -12,7 +12,7 @@ mod trace;
 
 use crate::failure::{FAILED, Failure, RUN};
 use crate::feeds::Feeding;
-use crate::options::{Loading, seconds, shown};
+use crate::options::{Running, seconds, shown};
 use crate::{Global, json, output, print};
 use clap::Args;
 use measure::{Amount, Bench};
@@ -89,30 +89,30 @@ pub(crate) struct Arguments {
     feeding: Feeding,
 
     #[command(flatten)]
-    loading: Loading,
+    running: Running,
 }
 
 pub(crate) fn bench(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
     let earlier = arguments.against.as_deref().map(against::read).transpose()?;
     if let (Some((_, earlier)), Some(_)) = (&earlier, arguments.max_ratio) {
-        earlier.check(&shown(&arguments.model), threads(&arguments.loading))?;
+        earlier.check(&shown(&arguments.model), threads(&arguments.running))?;
     }
     arguments.check_files()?;
     let start = Instant::now();
-    let model = arguments.loading.load_as(&arguments.model, |options| options.optimize(!arguments.no_optimize))?;
+    let model = arguments.running.load_as(&arguments.model, |options| options.optimize(!arguments.no_optimize))?;
     let load = start.elapsed();
     let bench = Bench {
         model: &model,
         feeds: arguments.feeding.inputs(&model)?,
         warmup: arguments.warmup.map_or(measure::WARMUP, Amount::Runs),
         amount: arguments.amount(),
-        timeout: arguments.loading.timeout,
+        timeout: arguments.running.timeout,
     };
     let times = bench.times()?;
     let mut report = Report {
         model: shown(&arguments.model),
         onnxref: env!("CARGO_PKG_VERSION"),
-        threads: threads(&arguments.loading),
+        threads: threads(&arguments.running),
         load_seconds: load.as_secs_f64(),
         first_run_seconds: times.first.as_secs_f64(),
         warmup_runs: times.warmup,
@@ -195,9 +195,9 @@ fn save(path: &str, document: &impl serde::Serialize) -> Result<(), Failure> {
 }
 
 /// Maximum number of threads of a run.
-fn threads(loading: &Loading) -> usize {
+fn threads(running: &Running) -> usize {
     let pool = onnxref::available_threads();
-    loading.threads.map_or(pool, |threads| threads.get().min(pool))
+    running.threads.map_or(pool, |threads| threads.get().min(pool))
 }
 
 fn ratio(text: &str) -> Result<f64, String> {

@@ -3,33 +3,38 @@
 mod lineage;
 mod report;
 
-use crate::dump::Dumped;
 use crate::expect::{Compared, Slack};
 use crate::failure::{FAILED, Failure, NOTHING};
 use crate::feeds::{Feeding, Feeds};
-use crate::options::Loading;
-use crate::{Global, watch};
+use crate::options::Running;
+use crate::path::ValuePath;
+use crate::recorded::Recorded;
+use crate::{Global, print, watch};
 use clap::Args;
 use lineage::Lineage;
 use onnxref::conformance::Tolerance;
-use onnxref::{Error, Kind, LoadOptions, Model, Outputs, Value, quote};
+use onnxref::{Error, Kind, LoadOptions, Model, Outputs, Scalar, Tensor, Value, quote};
+use onnxref_view::{grouped, totals};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Find the first value in which two models differ, and the nodes that lead to it
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Values with the same name are compared in the order in which B computes them; outputs also by position.
-Without B, the model is compared with itself without optimisation, bit by bit.
+Values with the same name, in the same calls of functions and subgraphs, are compared in the order in which B
+computes them; outputs also by position. Without B, the model is compared with itself without optimisation, bit by bit.
 
 Example:
   onnxref compare before.onnx after.onnx --random --set batch=2
-  onnxref run before.onnx --random --dump values && onnxref compare after.onnx values --random")]
+  onnxref run before.onnx --random --dump values && onnxref compare after.onnx values --random
+  onnxref compare model.onnx values.npz --inputs inputs.npz")]
 pub(crate) struct Arguments {
     /// A model
     a: PathBuf,
 
-    /// Another model; or a folder of values that A should give: `run --dump`, or files NAME.npy, NAME.pb
+    /// Another model; or values that A should give: a .npz file, or a folder of `run --dump` or another program
+    ///
+    /// A folder has an index.json, such as {"values": [{"name": "/lm/Add", "file": "0.npy"}]}, or files NAME.npy, NAME.pb.
     b: Option<PathBuf>,
 
     #[command(flatten)]
@@ -39,51 +44,60 @@ pub(crate) struct Arguments {
     slack: Slack,
 
     #[command(flatten)]
-    loading: Loading,
+    running: Running,
 }
 
 pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
-    let Arguments { a, b, feeding, loading, slack } = arguments;
+    let Arguments { a, b, feeding, running, slack } = arguments;
     // Without B the second model is the optimised one.
     let (whole, second) = (|options: LoadOptions| options.optimize(false), b.as_deref().unwrap_or(a));
-    let first = loading.load_as(a, whole)?;
+    let first = running.load_as(a, whole)?;
     let feeds = feeding.inputs(&first)?;
     let mut tolerance = Tolerance::default();
     if b.is_none() {
         (tolerance.rtol, tolerance.atol) = (0.0, 0.0);
     }
     let tolerance = slack.tolerance(tolerance);
-    let (found, ran) = if second.is_dir() {
-        let known = Known::Dumped(Dumped::open(second)?);
+    let (found, ran) = if is_recorded(second) {
+        let known = Known::Recorded(Recorded::open(second)?);
         let found = arguments.run(&first, &feeds, known, None, tolerance)?;
-        (Found { sides: ["the folder", "A"], ..found }, a.as_path())
+        (Found { sides: [if second.is_dir() { "the folder" } else { "the file" }, "A"], ..found }, a.as_path())
     } else {
-        let model = loading.load_as(second, |options| options.optimize(b.is_none()))?;
+        let model = running.load_as(second, |options| options.optimize(b.is_none()))?;
         let (known, outputs) = arguments.values(&first, &feeds)?;
         let feeds = handed_over(&first, &model, &feeds)?;
         (arguments.run(&model, &feeds, known, Some(&outputs), tolerance)?, second)
     };
     if found.is_empty() {
-        let hint = "values have the same name in both; `run --expect` compares a folder with output_0.pb, ..";
+        let hint = "value has the same name in both; `run --expect` compares a folder with output_0.pb, ..";
         return Err(Failure::new(NOTHING, format!("nothing was compared: no {hint}")));
     }
     // The graph is read again only if there is something to find in it.
-    let graph = || Lineage::of(loading, ran, b.is_none());
+    let graph = || Lineage::of(&running.loading, ran, b.is_none());
     let lineage = if found.differing.is_empty() { None } else { Some(graph()?) };
     report::print(&found, lineage.as_ref(), global)?;
     Ok(if found.differs() { FAILED } else { 0 })
 }
 
 impl Arguments {
-    /// All values of a run, without those in subgraphs.
+    /// All values of a run, but of those in subgraphs only the first ones if they are very many.
     fn values(&self, model: &Model, feeds: &Feeds<'_>) -> Result<(Known, Outputs), Failure> {
-        let mut values = HashMap::new();
+        let (mut values, mut room) = (HashMap::new(), Room::default());
         let inputs = feeds.iter().cloned().collect();
-        let outputs = watch::run(model, inputs, &self.loading.cancel(), |_, depth, given| {
-            let given = given.iter().filter(|_| depth == 0);
-            values.extend(given.map(|(name, value)| (name.to_string(), (*value).clone())));
+        let outputs = watch::run(model, inputs, &self.running.cancel(), |node, trips, given| {
+            for (k, (name, value)) in given.iter().enumerate() {
+                if trips.depth() == 0 || room.take(totals::bytes(value).saturating_add(VALUE_BYTES)) {
+                    values.insert(trips.path(node, k, name)?, (*value).clone());
+                }
+            }
             Ok(())
         });
+        if room.refused > 0 {
+            let (count, most) = (grouped(room.refused), MAX_INNER_BYTES >> 20);
+            print::note(&format!(
+                "the last {count} values of A in subgraphs are not compared: those before take {most} MiB"
+            ));
+        }
         Ok((Known::Values(values), outputs.map_err(Failure::run)?))
     }
 
@@ -98,8 +112,9 @@ impl Arguments {
     ) -> Result<Found, Failure> {
         let mut found = Found { sides: ["A", "B"], known: known.len(), ..Found::default() };
         let inputs = feeds.iter().cloned().collect();
-        let ran = watch::run(model, inputs, &self.loading.cancel(), |_, depth, given| {
-            given.iter().filter(|_| depth == 0).try_for_each(|(name, got)| found.add(name, got, &known, tolerance))
+        let ran = watch::run(model, inputs, &self.running.cancel(), |node, trips, given| {
+            let mut given = given.iter().enumerate();
+            given.try_for_each(|(k, (name, got))| found.add(trips.path(node, k, name)?, got, &known, tolerance))
         });
         let got = ran.map_err(Failure::run)?;
         if let Some(outputs) = outputs {
@@ -141,24 +156,60 @@ fn compare_outputs(got: &Outputs, want: &Outputs, tolerance: Tolerance) -> Vec<(
     got.iter().enumerate().map(of).chain(lost.map(|(name, _)| (name.to_string(), None))).collect()
 }
 
+/// Maximum memory of the values of subgraphs that are kept: a Loop gives them again in each trip.
+const MAX_INNER_BYTES: u64 = 1 << 30;
+
+/// Memory of a value that is kept, beside its elements.
+const VALUE_BYTES: u64 = 512;
+
+/// Memory for the values of subgraphs.
+struct Room {
+    left: u64,
+    /// The number of values that had none: one that doesn't fit, and all after it.
+    refused: u64,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room { left: MAX_INNER_BYTES, refused: 0 }
+    }
+}
+
+impl Room {
+    fn take(&mut self, bytes: u64) -> bool {
+        let fits = self.refused == 0 && bytes <= self.left;
+        if fits {
+            self.left -= bytes;
+        } else {
+            self.refused += 1;
+        }
+        fits
+    }
+}
+
+/// Whether a path has values, not a model.
+fn is_recorded(path: &Path) -> bool {
+    path.is_dir() || path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npz"))
+}
+
 /// What values are compared with.
 enum Known {
-    Values(HashMap<String, Value>),
-    Dumped(Dumped),
+    Values(HashMap<ValuePath, Value>),
+    Recorded(Recorded),
 }
 
 impl Known {
-    fn get(&self, name: &str, like: &Value) -> Option<Result<Value, String>> {
+    fn get(&self, path: &ValuePath, like: &Value) -> Option<Result<Value, String>> {
         match self {
-            Known::Values(values) => values.get(name).cloned().map(Ok),
-            Known::Dumped(dumped) => dumped.get(name, like.value_type().as_ref()),
+            Known::Values(values) => values.get(path).cloned().map(Ok),
+            Known::Recorded(recorded) => recorded.get(path, like.value_type().as_ref()),
         }
     }
 
     fn len(&self) -> usize {
         match self {
             Known::Values(values) => values.len(),
-            Known::Dumped(dumped) => dumped.len(),
+            Known::Recorded(recorded) => recorded.len(),
         }
     }
 }
@@ -176,27 +227,59 @@ struct Found {
     /// The number of values without a partner.
     alone: usize,
     /// Values that differ, in the order in which they were computed.
-    differing: Vec<(String, Compared)>,
+    differing: Vec<(ValuePath, Compared)>,
     /// Each value that was compared, and whether it is equal.
-    equal: HashMap<String, bool>,
+    equal: HashMap<ValuePath, bool>,
+    nan: Nan,
     /// The outputs; `None` for one without a partner.
     outputs: Vec<(String, Option<Compared>)>,
 }
 
+/// NaN in values that were compared.
+#[derive(Default)]
+struct Nan {
+    /// The number of values that have it on some side, and the first one.
+    values: usize,
+    first: Option<ValuePath>,
+    /// The number of those that have it at other places on the other side.
+    elsewhere: usize,
+}
+
+impl Nan {
+    fn add(&mut self, path: &ValuePath, got: &Value, want: &Value) {
+        let (Ok(got), Ok(want)) = (got.tensor(), want.tensor()) else { return };
+        let is_nan = |scalar: Scalar<'_>| match scalar {
+            Scalar::Float(v) => v.is_nan(),
+            Scalar::Double(v) => v.is_nan(),
+            Scalar::Complex64(re, im) => re.is_nan() || im.is_nan(),
+            Scalar::Complex128(re, im) => re.is_nan() || im.is_nan(),
+            _ => false,
+        };
+        let some = |tensor: &Tensor| tensor.scalars().any(is_nan);
+        if some(got) || some(want) {
+            self.values += 1;
+            self.first.get_or_insert_with(|| path.clone());
+            let same = got.shape() == want.shape() && got.scalars().map(is_nan).eq(want.scalars().map(is_nan));
+            self.elsewhere += usize::from(!same);
+        }
+    }
+}
+
 impl Found {
-    /// Compares a value with the known one of its name.
-    fn add(&mut self, name: &str, got: &Value, known: &Known, tolerance: Tolerance) -> onnxref::Result<()> {
-        let Some(want) = known.get(name, got) else {
+    /// Compares a value with the known one of its path.
+    fn add(&mut self, path: ValuePath, got: &Value, known: &Known, tolerance: Tolerance) -> onnxref::Result<()> {
+        let Some(want) = known.get(&path, got) else {
             self.alone += 1;
             return Ok(());
         };
         let want = want.map_err(|why| Error::new(Kind::Io, why))?;
         let compared = Compared::new(got, &want, tolerance);
-        self.equal.insert(name.to_string(), compared.equal);
+        self.nan.add(&path, got, &want);
+        self.equal.insert(path.clone(), compared.equal);
         match (compared.equal, compared.exact) {
             (true, true) => self.exact += 1,
             (true, false) => self.close += 1,
-            (false, _) => self.differing.push((name.to_string(), compared)),
+            (false, _) => self.differing.push((path, compared)),
         }
         Ok(())
     }
@@ -210,5 +293,17 @@ impl Found {
     fn differs(&self) -> bool {
         let differs = |(_, compared): &(String, Option<Compared>)| compared.as_ref().is_none_or(|c| !c.equal);
         !self.differing.is_empty() || self.outputs.iter().any(differs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_values_have_room() {
+        let mut room = Room { left: 10, ..Room::default() };
+        assert_eq!([4, 6, 0, 1, 0].map(|bytes| room.take(bytes)), [true, true, true, false, false]);
+        assert_eq!((room.left, room.refused), (0, 2));
     }
 }

@@ -1,9 +1,10 @@
 //! What was found, as text or JSON.
 
 use super::Found;
-use super::lineage::Lineage;
+use super::lineage::{Lead, Lineage};
 use crate::expect::Compared;
 use crate::failure::Failure;
+use crate::path::{Step, ValuePath};
 use crate::print::Stdout;
 use crate::{Global, json, print};
 use onnxref::inspect::NodeDetails;
@@ -36,22 +37,28 @@ fn text(found: &Found, lineage: Option<&Lineage>, all: bool) -> io::Result<()> {
     )?;
     let ([known_by, run], only) = (found.sides, known.saturating_sub(compared));
     writeln!(out, "without a partner: {only} of {known_by}, {alone} of {run}")?;
-    if let (Some((name, compared)), Some(lineage)) = (differing.first(), lineage) {
-        writeln!(out, "\nThe first that differs, {}, {}", quote(name), compared.text())?;
-        let nodes = lineage.before(name, &found.equal);
+    if let Some(first) = &found.nan.first {
+        let places = match found.nan.elsewhere {
+            0 => "at the same places on both sides".to_string(),
+            elsewhere => format!("at other places on the other side in {}", counted(elsewhere, "value")),
+        };
+        writeln!(out, "NaN is in {}, first in {}: {places}", counted(found.nan.values, "value"), first.text())?;
+    }
+    if let (Some((path, compared)), Some(lineage)) = (differing.first(), lineage) {
+        writeln!(out, "\nThe first that differs, {}, {}", path.text(), compared.text())?;
+        let nodes = lineage.before(path, &found.equal);
         writeln!(out, "\nNodes that lead to it from values that are equal:")?;
         let skipped = nodes.len().saturating_sub(if all { usize::MAX } else { MAX_NODES });
         if skipped > 0 {
             writeln!(out, "  {skipped} nodes before (-v lists them)")?;
         }
-        let row = |node: &&NodeDetails| {
-            let names: Vec<String> = lineage.outputs(node).map(quote).collect();
-            let state = lineage.outputs(node).map(|name| state(found, name)).next().unwrap_or("");
-            [format!("  {}", label(node)), format!("gives {}", names.join(", ")), state.to_string()]
+        let row = |lead: &Lead<'_>| {
+            let state = lead.outputs.iter().map(|path| state(found, path)).next().unwrap_or("");
+            [format!("  {}", label(lead.node)), format!("gives {}", texts(&lead.outputs)), state.to_string()]
         };
         print::table(["  ", "", ""], &[], nodes.iter().skip(skipped).map(row))?;
-        let reads: Vec<String> = nodes.last().map(|node| lineage.inputs(node).map(quote).collect()).unwrap_or_default();
-        writeln!(out, "\nThe last of them reads {}", reads.join(", "))?;
+        let reads = nodes.last().map(|lead| texts(&lead.inputs)).unwrap_or_default();
+        writeln!(out, "\nThe last of them reads {reads}")?;
     }
     if !outputs.is_empty() {
         writeln!(out)?;
@@ -62,8 +69,12 @@ fn text(found: &Found, lineage: Option<&Lineage>, all: bool) -> io::Result<()> {
     Ok(())
 }
 
-fn state(found: &Found, name: &str) -> &'static str {
-    match found.equal.get(name) {
+fn texts(paths: &[ValuePath]) -> String {
+    paths.iter().map(ValuePath::text).collect::<Vec<_>>().join(", ")
+}
+
+fn state(found: &Found, path: &ValuePath) -> &'static str {
+    match found.equal.get(path) {
         Some(true) => "equal",
         Some(false) => "differs",
         None => "has no partner",
@@ -86,6 +97,9 @@ struct Document<'a> {
     differing: usize,
     only_a: usize,
     only_b: usize,
+    /// The number of values with NaN, and of those that have it at other places on the other side.
+    nan: usize,
+    nan_elsewhere: usize,
     first: Option<First<'a>>,
     outputs: BTreeMap<&'a str, &'a Option<Compared>>,
 }
@@ -94,6 +108,9 @@ struct Document<'a> {
 #[derive(Serialize)]
 struct First<'a> {
     value: &'a str,
+    /// The calls and subgraphs around it.
+    #[serde(skip_serializing_if = "<[Step]>::is_empty")]
+    path: &'a [Step],
     #[serde(flatten)]
     compared: &'a Compared,
     /// The nodes that lead to it from values that are equal; its own is the last.
@@ -107,20 +124,24 @@ struct Node<'a> {
     operator: &'a str,
     domain: &'a str,
     version: Option<i64>,
-    inputs: Vec<&'a str>,
-    outputs: Vec<&'a str>,
+    function: Option<&'a str>,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
 }
 
 impl<'a> Node<'a> {
-    fn new(node: &'a NodeDetails, lineage: &'a Lineage) -> Node<'a> {
+    fn new(lead: Lead<'a>) -> Node<'a> {
+        let Lead { node, inputs, outputs } = lead;
+        let names = |paths: Vec<ValuePath>| paths.into_iter().map(|path| path.name).collect();
         Node {
             index: node.index,
             name: &node.name,
             operator: &node.operator,
             domain: &node.domain,
             version: node.version,
-            inputs: lineage.inputs(node).collect(),
-            outputs: lineage.outputs(node).collect(),
+            function: node.function.as_deref(),
+            inputs: names(inputs),
+            outputs: names(outputs),
         }
     }
 }
@@ -128,10 +149,11 @@ impl<'a> Node<'a> {
 impl<'a> Document<'a> {
     fn new(found: &'a Found, lineage: Option<&'a Lineage>) -> Document<'a> {
         let compared = found.exact + found.close + found.differing.len();
-        let first = |((value, compared), lineage): (&'a (String, Compared), &'a Lineage)| First {
-            value,
+        let first = |((path, compared), lineage): (&'a (ValuePath, Compared), &'a Lineage)| First {
+            value: &path.name,
+            path: &path.path,
             compared,
-            nodes: lineage.before(value, &found.equal).into_iter().map(|node| Node::new(node, lineage)).collect(),
+            nodes: lineage.before(path, &found.equal).into_iter().map(Node::new).collect(),
         };
         Document {
             compared,
@@ -140,6 +162,8 @@ impl<'a> Document<'a> {
             differing: found.differing.len(),
             only_a: found.known.saturating_sub(compared),
             only_b: found.alone,
+            nan: found.nan.values,
+            nan_elsewhere: found.nan.elsewhere,
             first: found.differing.first().zip(lineage).map(first),
             outputs: found.outputs.iter().map(|(name, compared)| (name.as_str(), compared)).collect(),
         }

@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     svg: Option<PathBuf>,
 
     /// Write the graph in the language of Graphviz to a file, or - for standard output
-    #[arg(long, value_name = "FILE", conflicts_with = "svg")]
+    #[arg(long, value_name = "FILE")]
     dot: Option<PathBuf>,
 
     #[command(flatten)]
@@ -64,18 +64,24 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn inspect(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
-    if let Some((path, _)) = arguments.picture().filter(|(path, _)| *path != Path::new(output::STDOUT)) {
+    let pictures = arguments.pictures();
+    if let [(svg, _), (dot, _)] = pictures[..]
+        && svg == dot
+    {
+        return Err(Failure::usage(format!("--svg and --dot both go to {}", shown(svg))));
+    }
+    let to_stdout = |(path, _): &(&Path, Draw)| *path == Path::new(output::STDOUT);
+    for (path, _) in pictures.iter().filter(|picture| !to_stdout(picture)) {
         let wrong = |e| Failure::usage(format!("{}: the file can't be written: {e}", shown(path)));
         output::check_writable(path).map_err(wrong)?;
     }
     let found = read(arguments)?;
-    if let Some((path, draw)) = arguments.picture() {
-        let text = draw(&found.graph, &name(&arguments.model));
-        let path = path.to_string_lossy();
-        output::save(&[(&path, text.into_bytes())])?;
-        if path == output::STDOUT || (!global.json && !arguments.nodes && !arguments.constants) {
-            return Ok(0);
-        }
+    let paths: Vec<_> = pictures.iter().map(|(path, _)| path.to_string_lossy()).collect();
+    let drawn = pictures.iter().map(|(_, draw)| draw(&found.graph, &name(&arguments.model)).into_bytes());
+    output::save(&paths.iter().map(|path| &**path).zip(drawn).collect::<Vec<_>>())?;
+    let lists = global.json || arguments.nodes || arguments.constants;
+    if pictures.iter().any(to_stdout) || (!pictures.is_empty() && !lists) {
+        return Ok(0);
     }
     if global.json {
         json::line(&inspection::Document::new(&found, explain))?;
@@ -87,10 +93,11 @@ pub(crate) fn inspect(arguments: &Arguments, global: &Global) -> Result<u8, Fail
 type Draw = fn(&onnxref::inspect::GraphDetails, &str) -> String;
 
 impl Arguments {
-    /// The picture to draw, and where.
-    fn picture(&self) -> Option<(&Path, Draw)> {
+    /// The pictures to draw, and where.
+    fn pictures(&self) -> Vec<(&Path, Draw)> {
         let svg = self.svg.as_deref().map(|path| (path, picture::svg as Draw));
-        svg.or(self.dot.as_deref().map(|path| (path, picture::dot as Draw)))
+        let dot = self.dot.as_deref().map(|path| (path, picture::dot as Draw));
+        svg.into_iter().chain(dot).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use crate::print::{Stdout, path, table};
 use crate::report;
 use onnxref::inspect::{GraphDetails, Inspection, MemoryPlan, ValueDetails};
 use onnxref_view::totals::{OperatorTotal, Totals, label};
-use onnxref_view::{grouped, plain, type_name};
+use onnxref_view::{counted, grouped, plain, type_name};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -52,8 +52,13 @@ fn head(found: &Inspection, file: &str, totals: &Totals, all: bool) -> io::Resul
     if totals.parameters == 0 {
         return Ok(());
     }
-    let count = count(totals.parameters, "initializer");
-    writeln!(Stdout, "{count} with {} elements, {}", grouped(totals.parameter_elements), size(totals.parameter_bytes))
+    let count = counted(totals.parameters, "initializer");
+    let elements = counted(usize::try_from(totals.parameter_elements).unwrap_or(usize::MAX), "element");
+    let unread = match totals.parameters_unread {
+        0 => String::new(),
+        unread => format!("; the data of {} can't be read", grouped(unread as u64)),
+    };
+    writeln!(Stdout, "{count} with {elements}, {}{unread}", size(totals.parameter_bytes))
 }
 
 /// Inputs or outputs.
@@ -115,7 +120,7 @@ fn costs(found: &Inspection, totals: &Totals) -> io::Result<()> {
     let (running, nodes) = (grouped(totals.running as u64), grouped(totals.nodes as u64));
     let run = if found.error.is_some() { "could run" } else { "run" };
     writeln!(Stdout, "Nodes: {running} of {nodes} {run}{dropped}")?;
-    let open = count(totals.macs_unknown, "node");
+    let open = counted(totals.macs_unknown, "node");
     match (totals.macs, totals.macs_unknown) {
         (0, 0) => {}
         (macs, 0) => writeln!(Stdout, "Multiply-adds: {}", grouped(macs))?,
@@ -134,11 +139,6 @@ fn costs(found: &Inspection, totals: &Totals) -> io::Result<()> {
     Ok(())
 }
 
-/// `1 node`, `2 nodes`
-fn count(count: usize, what: &str) -> String {
-    format!("{} {what}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
-}
-
 fn memory(plan: &MemoryPlan, graph: &GraphDetails) -> io::Result<()> {
     let node = plan.peak_node.and_then(|at| Some((at, graph.nodes.get(at)?)));
     let place = node.map(|(at, node)| {
@@ -147,13 +147,13 @@ fn memory(plan: &MemoryPlan, graph: &GraphDetails) -> io::Result<()> {
     });
     let unknown = match plan.unknown {
         0 => String::new(),
-        unknown => format!("; {} of unknown size", count(unknown, "value")),
+        unknown => format!("; {} of unknown size", counted(unknown, "value")),
     };
     let (peak, place) = (size(plan.peak_bytes), place.unwrap_or_default());
     writeln!(
         Stdout,
         "Memory between nodes: at most {peak}{place}; {} at the same time{unknown}",
-        count(plan.slots, "value")
+        counted(plan.slots, "value")
     )
 }
 

@@ -7,6 +7,7 @@ mod explain;
 mod types;
 
 use crate::failure::Failure;
+use crate::options::Completed;
 use crate::{Global, json, print};
 use about::About;
 use clap::Args;
@@ -29,6 +30,7 @@ Exit status:
   2  wrong usage: an unknown operator or domain, an opset beyond the newest")]
 pub(crate) struct Arguments {
     /// An operator's exact name, such as Gather or ai.onnx.ml.Scaler; or a part of names, in any case
+    #[arg(value_parser = Completed(names), hide_possible_values = true)]
     operator: Option<String>,
 
     /// List only operators of which some version doesn't run here
@@ -58,6 +60,11 @@ pub(crate) fn ops(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     };
     result.map_err(Failure::stdout)?;
     Ok(0)
+}
+
+/// The names of all operators, as they can be given.
+fn names() -> Vec<String> {
+    schema::operators().map(|(domain, name)| about::key(domain, name)).collect()
 }
 
 /// An operator with its versions.

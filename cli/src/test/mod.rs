@@ -10,7 +10,7 @@ mod tally;
 
 use crate::expect::Slack;
 use crate::failure::Failure;
-use crate::options::Loading;
+use crate::options::Running;
 use crate::print;
 use crate::progress::Progress;
 use crate::{Global, json, output};
@@ -76,12 +76,12 @@ pub(crate) struct Arguments {
     slack: Slack,
 
     #[command(flatten)]
-    loading: Loading,
+    running: Running,
 }
 
 /// Runs the tests and returns the exit code.
 pub(crate) fn test(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
-    let options = arguments.loading.options()?;
+    let options = arguments.running.options()?;
     let sources = source::sources(&arguments.path)?;
     if let Some(path) = &arguments.junit {
         if path.as_os_str() == output::STDOUT {
@@ -121,7 +121,7 @@ fn run(arguments: &Arguments, sources: &[Source], options: &LoadOptions, tally: 
             let started = Instant::now();
             let selected = selection.has_operators(case, &options);
             selected.then(|| {
-                let outcome = case.run_until(&options, &arguments.loading.cancel());
+                let outcome = case.run_until(&options, &arguments.running.cancel());
                 Record::new(&case.name, outcome, started.elapsed())
             })
         };
@@ -143,7 +143,7 @@ impl Arguments {
 
     /// Cases that run at the same time take one thread each. The results are the same, bit by bit.
     fn threads(&self, options: &LoadOptions, jobs: usize) -> LoadOptions {
-        let several = jobs > 1 && self.loading.threads.is_none();
+        let several = jobs > 1 && self.running.threads.is_none();
         if several { options.clone().threads(1) } else { options.clone() }
     }
 }

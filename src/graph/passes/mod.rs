@@ -31,7 +31,7 @@ mod tests {
     use crate::operator::{Call, Context, Feeds, Make, Operator, Resolved, Values};
     use crate::schema::Schema;
     use crate::tensor::Tensor;
-    use crate::value::Value;
+    use crate::value::{Fact, Value};
     use std::sync::Arc;
 
     #[derive(Debug)]
@@ -70,7 +70,7 @@ mod tests {
         builder.input_of("x", Some(DType::Float.into()));
         for (name, value) in [("ids", ids.unwrap_or(vec![2i64, 0].into())), ("order", vec![1i64, 0].into())] {
             let id = builder.id(name);
-            builder.draft.constant(id, Some(value.into()), None);
+            builder.draft.constant(id, Fact::constant(value.into()), None);
         }
         builder.node("first", same(), &["x"], "a");
         builder.node("second", same(), &["a"], "b");
@@ -107,7 +107,7 @@ mod tests {
             builder.input("x");
             for (name, value) in [("data", vec![1f32; 8].into()), ("ids", Tensor::from(vec![0i64; count]))] {
                 let id = builder.id(name);
-                builder.draft.constant(id, Some(value.into()), None);
+                builder.draft.constant(id, Fact::constant(value.into()), None);
             }
             builder.gather(&["data", "ids"], "y");
             builder.output("y")

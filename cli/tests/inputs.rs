@@ -1,0 +1,112 @@
+//! Inputs that are saved, rounded, or wrong.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod common;
+
+use common::{Bench, Ran, bytes, check, gather, model, node, number, onnxref};
+use onnxref::DType;
+use std::fs;
+use std::path::PathBuf;
+
+/// A file that NumPy wrote.
+fn numpy(name: &str) -> String {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/numpy").join(name).to_str().unwrap().to_string()
+}
+
+/// `y = Abs(x)` of an element type.
+fn abs(dtype: DType) -> Bench {
+    Bench::new(&model(&node("Abs", &["x"], "y"), &[("x", Some(dtype))], 13))
+}
+
+/// `y = Gather(data, indices)`, with declared shapes.
+fn shaped() -> Bench {
+    let input = |name: &str, dtype: u64, dims: &[u64]| {
+        let shape: Vec<u8> = dims.iter().flat_map(|dim| bytes(1, &number(1, *dim))).collect();
+        let tensor = bytes(2, &bytes(1, &[number(1, dtype), bytes(2, &shape)].concat()));
+        bytes(11, &[bytes(1, name.as_bytes()), tensor].concat())
+    };
+    let inputs = [input("data", 1, &[2, 3]), input("indices", 7, &[4])].concat();
+    let graph = [node("Gather", &["data", "indices"], "y"), inputs, bytes(12, &bytes(1, b"y"))].concat();
+    Bench::new(&[number(1, 8), bytes(7, &graph), bytes(8, &number(2, 13))].concat())
+}
+
+#[test]
+fn random_inputs_can_be_fed_again() {
+    let bench = shaped();
+    for (saved, files) in [("in.npz", vec!["in.npz"]), ("in", vec!["in", "in.npz"])] {
+        let saved = bench.text(saved);
+        let random = bench.run(&["--random", "--seed", "5", "-i", "indices=[1, 0, 1, 1]", "--save-inputs", &saved]);
+        assert_eq!((random.code, random.err.as_str()), (Some(0), ""), "{random:?}");
+        assert_eq!(bench.files(), files);
+        let again = bench.run(&["--inputs", &saved]);
+        assert_eq!((again.code, &again.out, again.err.as_str()), (Some(0), &random.out, ""));
+    }
+    let mut files: Vec<_> = fs::read_dir(bench.path("in")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["input_0.pb", "input_1.pb"]);
+    // What is there is never mixed with other inputs.
+    let folder = bench.text("in");
+    let twice = bench.run(&["--random", "-q", "--save-inputs", &folder]);
+    check(twice, 2, "", &format!("error: --save-inputs {folder}: it has 2 inputs already\n"));
+    let nowhere = bench.run(&["--random", "-q", "--save-inputs", "no/such/in.npz"]);
+    assert!(nowhere.code == Some(2) && nowhere.err.starts_with("error: --save-inputs no/such/in.npz: "), "{nowhere:?}");
+    // NumPy has no bfloat16.
+    let bench = abs(DType::Bfloat16);
+    let ran = bench.run(&["-i", "[1, -2]", "--save-inputs", &bench.text("x.npz")]);
+    assert!(ran.code == Some(2) && ran.err.ends_with(": give a folder\n"), "{ran:?}");
+    assert_eq!(bench.run(&["-i", "[1, -2]", "--save-inputs", &bench.text("x")]).code, Some(0));
+}
+
+#[test]
+fn float64_is_rounded_only_if_that_is_wanted() {
+    let last = |ran: &Ran| ran.last().split_whitespace().collect::<Vec<_>>().join(" ");
+    for (dtype, name) in [(DType::Float, "float32"), (DType::Float16, "float16"), (DType::Bfloat16, "bfloat16")] {
+        let bench = abs(dtype);
+        for feeds in [["-i".to_string(), numpy("float64.npy")], ["--inputs".to_string(), numpy("inputs.npz")]] {
+            let feeds: Vec<&str> = feeds.iter().map(String::as_str).collect();
+            let why = format!("error: input \"x\": it is float64, but the model expects {name}: --cast rounds it\n");
+            check(bench.run(&feeds), 2, "", &why);
+            let ran = bench.run(&[&feeds[..], &["--cast"]].concat());
+            assert_eq!((ran.code, last(&ran)), (Some(0), format!("y {name} [2] [1, 2]")), "{ran:?}");
+        }
+    }
+    let bench = abs(DType::Float);
+    let ran = bench.run(&["-i", &numpy("inexact.npy"), "--cast"]);
+    check(ran, 2, "", "error: input \"x\": --cast: 1e300 is too large for float32\n");
+    // No other type is changed.
+    assert_eq!(last(&abs(DType::Double).run(&["-i", &numpy("float64.npy"), "--cast"])), "y float64 [2] [1, 2]");
+    assert_eq!(abs(DType::Int64).run(&["-i", &numpy("float64.npy"), "--cast"]).code, Some(2));
+}
+
+#[test]
+fn what_does_not_fit_the_model_is_wrong_usage() {
+    let bench = shaped();
+    let good = "data=[[1, 2, 3], [4, 5, 6]]";
+    let run = |data: &str, indices: &str| bench.run(&["-i", data, "-i", indices]).code;
+    assert_eq!(run(good, "indices=[0, 1, 1, 0]"), Some(0));
+    for (data, indices) in [
+        ("data=[1, 2, 3]", "indices=[0, 1, 1, 0]"),
+        ("data=[[1, 2], [3, 4]]", "indices=[0, 1, 1, 0]"),
+        (good, "indices=[0, 1]"),
+        (good, "indices=0"),
+        (good, "indices=[0.5, 1, 1, 0]"),
+        (good, "indices={\"dtype\": \"int32\", \"shape\": [4], \"values\": [0, 1, 1, 0]}"),
+        (good, "other=[0]"),
+    ] {
+        assert_eq!(run(data, indices), Some(2), "{data} {indices}");
+    }
+    // The run started.
+    assert_eq!(run(good, "indices=[0, 1, 1, 2]"), Some(4));
+    let path = bench.text("model.onnx");
+    for verb in ["run", "compare", "bench"] {
+        let ran = onnxref([verb, &path, "-i", "data=[1]", "-i", "indices=[0]"]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+    }
+    // Nothing tells the type before the run.
+    let open = Bench::new(&gather(DType::Float));
+    assert_eq!(open.run(&["-i", "data=[1]", "-i", "indices=[0, 5]"]).code, Some(4));
+    // A file that can't be written.
+    for file in ["no/such/y.npy", "y.txt"] {
+        assert_eq!(open.run(&["-i", "data=[1]", "-i", "indices=[0]", "-o", file]).code, Some(2), "{file}");
+    }
+}
