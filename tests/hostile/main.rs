@@ -18,6 +18,8 @@ mod ir;
 mod memory;
 mod names;
 mod nesting;
+// Its numbers are those of 64 bits.
+#[cfg(target_pointer_width = "64")]
 mod operators;
 mod runs;
 mod tensors;

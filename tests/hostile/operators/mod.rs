@@ -105,7 +105,6 @@ fn each_is_refused() {
             _ if limit.is_some() => Kind::Limit,
             "Model" => Kind::Model,
             "Input" => Kind::Input,
-            "Limit" => Kind::Limit,
             other => panic!("{}: {other} is no kind and no limit", call.title()),
         };
         // In a body the place is a node of it.
