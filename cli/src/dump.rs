@@ -63,7 +63,7 @@ impl<'a> Dump<'a> {
             let file = format!("{:05}-{}.{ending}", self.count, cut(&file_name::escaped(name)));
             let path = self.folder.join(&file);
             let failed = |why| match why {
-                Unwritten::Unfit(why) => Error::new(Kind::Input, format!("{}: {why}", shown(&path))),
+                Unwritten::Unfit(why) => Error::new(Kind::Unsupported, format!("{}: {why}", shown(&path))),
                 Unwritten::Failed(error) => bounded::error(&path.to_string_lossy(), error),
             };
             let written = output::file(&path, self.cancel, |to| match npy {

@@ -144,7 +144,7 @@ fn recorded_values_that_can_not_be_read() {
     let not_here =
         |file: &str| format!("\"x\" is \"{file}\", which is not a .npy or .pb file of the folder; {example}");
     for (index, why) in [
-        (r#"[]"#, format!("invalid length 0, expected struct Listing with 1 element at line 1 column 2; {example}")),
+        (r#"[]"#, format!("invalid length 0, expected struct Listing with 2 elements at line 1 column 2; {example}")),
         (r#"{"values": [{"name": "x"}]}"#, format!("missing field `file` at line 1 column 25; {example}")),
         (r#"{"values": [{"name": "x", "file": "../x.npy"}]}"#, not_here("../x.npy")),
         (r#"{"values": [{"name": "x", "file": "x.txt"}]}"#, not_here("x.txt")),

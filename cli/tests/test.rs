@@ -66,13 +66,15 @@ fn archives_are_found_in_trees() {
     let tree = onnxref(["test", path(&data(""))]);
     assert_eq!((tree.code, tree.err.as_str()), (Some(1), ""));
     assert_eq!(total(tree.last()), 28 + 1884 + 3689 + 149 + 31, "{}", tree.last());
-    // Cases of older releases whose data are wrong: tests/conformance.rs of the library says of each why.
+    // Cases whose data are wrong or too coarse: tests/conformance.rs of the library says of each why.
     let failed: Vec<&str> = tree.out.lines().filter(|line| line.starts_with("FAILED ")).collect();
-    assert_eq!(failed.len(), 22);
-    assert!(failed.iter().all(|line| line.contains("onnx-older-node.tar.xz")), "{failed:?}");
+    assert_eq!(failed.len(), 23);
+    let (newest, older): (Vec<&str>, Vec<&str>) = failed.iter().partition(|line| line.contains("onnx-1.23.2-node"));
+    assert!(older.iter().all(|line| line.contains("onnx-older-node.tar.xz")), "{failed:?}");
+    assert!(newest.iter().all(|line| line.contains("test_attention_4d_causal_fp16_expanded")), "{failed:?}");
     let archive = data("onnx-1.23.2-node.tar.xz");
     let ran = onnxref(["test", path(&archive)]);
-    assert_eq!((ran.code, total(ran.last())), (Some(0), 1884), "{}", ran.last());
+    assert_eq!((ran.code, total(ran.last())), (Some(1), 1884), "{}", ran.last());
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn the_dump_of_a_run_that_fails_says_why() {
     let run =
         |folder: &str, more: &[&str]| bench.run(&[&["-i", "x=[1, 2]", "--dump", &bench.text(folder)], more].concat());
     let ran = run("failed", &["-i", "indices=[5]"]);
-    let why = "node #1 (Gather-13): indices[0] = 5 is out of range for axis 0 of \"data\", which has 2 entries: allowed -2..=1";
+    let why = "node #1 (Gather-13): indices[0] = 5 is out of range for axis 0 of \"data\" (value \"a\"), which has 2 entries: allowed -2..=1";
     check(ran, 4, "", &format!("note: 1 value was dumped\nerror: {why}\n"));
     assert_eq!(names(&bench, "failed"), ["00000-a.npy", "index.json"]);
     let list = index(&bench, "failed");

@@ -10,7 +10,7 @@ use crate::kernels::{Resources, Stopped, parallel};
 use std::ops::Range;
 
 /// Multiplications between two checks of `Resources::stop`.
-const BETWEEN_LOOKS: usize = 4 << 20;
+const BETWEEN_LOOKS: usize = 1 << 20;
 
 /// The output, for all threads.
 #[derive(Clone, Copy)]

@@ -20,7 +20,12 @@ pub(crate) trait Reduction<T: Number> {
     /// The value of a lane without elements, before [`Reduction::end`].
     const EMPTY: Self::Partial = Self::START;
 
-    /// Adds an element.
+    /// What an element counts.
+    #[inline(always)]
+    fn counts(&self, element: T) -> T {
+        element
+    }
+    /// Adds what an element counts.
     fn add(&self, value: Self::Partial, element: T) -> Self::Partial;
     /// Joins the values of two parts of a lane.
     fn join(a: Self::Partial, b: Self::Partial) -> Self::Partial;
@@ -373,14 +378,19 @@ fn add_lane<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [R::Partia
         add_block(reduction, partials, part);
     }
     for (value, &element) in last.iter_mut().zip(rest) {
-        *value = reduction.add(*value, element);
+        *value = reduction.add(*value, reduction.counts(element));
     }
 }
 
 #[inline(always)]
 fn add_block<R: Reduction<T>, T: Number, const N: usize>(reduction: &R, values: &mut [R::Partial; N], block: &[T; N]) {
-    for (value, &element) in values.iter_mut().zip(block) {
-        *value = reduction.add(*value, element);
+    // Two loops: one would be as narrow as its widest type.
+    let mut counts = *block;
+    for count in &mut counts {
+        *count = reduction.counts(*count);
+    }
+    for (value, count) in values.iter_mut().zip(counts) {
+        *value = reduction.add(*value, count);
     }
 }
 
@@ -417,7 +427,7 @@ fn add_rows_body<R: Reduction<T>, T: Number>(
         let row = elements.get(k * step..k * step + width);
         let (Some(values), Some(row)) = (partials.get_mut((first + k) % PARTIALS), row) else { return };
         for (value, &element) in values.iter_mut().zip(row) {
-            *value = reduction.add(*value, element);
+            *value = reduction.add(*value, reduction.counts(element));
         }
     }
 }

@@ -92,8 +92,12 @@ impl<T: Floating> Reduction<T> for SumExp<T> {
     const EMPTY: T::Sum = T::Sum::ZERO;
 
     #[inline(always)]
+    fn counts(&self, element: T) -> T {
+        exp(element - self.max)
+    }
+    #[inline(always)]
     fn add(&self, sum: T::Sum, element: T) -> T::Sum {
-        sum.add(exp(element - self.max).precise())
+        sum.add(element.precise())
     }
     #[inline(always)]
     fn join(a: T::Sum, b: T::Sum) -> T::Sum {
@@ -116,14 +120,20 @@ fn exponentials<T: Floating>(lane: &[T], max: T, to: &mut [T], stop: Option<&Sto
         let (mut padded, mut results) = ([-T::INFINITY; PARTIALS], [<T as Number>::ZERO; PARTIALS]);
         padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
         let (padded, results) = (std::slice::from_mut(&mut padded), std::slice::from_mut(&mut results));
+        // A copy stays in registers.
+        let mut values = partials;
         for (blocks, to) in [(blocks, to), (if rest.is_empty() { &[] } else { padded }, &mut *results)] {
             for (block, to) in blocks.iter().zip(to) {
-                for ((partial, to), &x) in partials.iter_mut().zip(to).zip(block) {
+                // Two loops: one would be as narrow as its widest type.
+                for (to, &x) in to.iter_mut().zip(block) {
                     *to = exp(x - max);
-                    *partial = partial.add(to.precise());
+                }
+                for (value, to) in values.iter_mut().zip(to) {
+                    *value = value.add(to.precise());
                 }
             }
         }
+        partials = values;
         to_rest.iter_mut().zip(results.as_flattened()).for_each(|(to, result)| *to = *result);
     }
     Ok(join::<SumExp<T>, T>(partials).value())

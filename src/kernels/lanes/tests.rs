@@ -27,7 +27,7 @@ fn lanes_of<T: Copy>(data: &[T], shape: &[usize], along: &[bool]) -> Vec<Vec<T>>
 fn plain<R: Reduction<T>, T: Number>(reduction: &R, lane: &[T]) -> T::Precise {
     let mut partials = vec![R::START; 32];
     for (k, &element) in lane.iter().enumerate() {
-        partials[k % 32] = reduction.add(partials[k % 32], element);
+        partials[k % 32] = reduction.add(partials[k % 32], reduction.counts(element));
     }
     while partials.len() > 1 {
         let high = partials.split_off(partials.len() / 2);

@@ -176,7 +176,11 @@ fn map_each_body<M: Map<T>, T: Number>(
     to: &mut [T],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
-    from.chunks_exact(len).zip(to.chunks_exact_mut(len)).try_for_each(|(from, to)| map.map(from, to, stop))
+    // A closure would not be compiled for the level.
+    for (from, to) in from.chunks_exact(len).zip(to.chunks_exact_mut(len)) {
+        map.map(from, to, stop)?;
+    }
+    Ok(())
 }
 
 fn measure_part<S: Stored<T>, O: Stored<V>, T: Number, V: Pod>(
