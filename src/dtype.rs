@@ -344,6 +344,9 @@ pub trait Element:
     type Word: bytemuck::Pod;
     #[doc(hidden)]
     fn from_words(words: Vec<Self::Word>) -> Vec<Self>;
+    /// The memory of elements as elements. Only that of `bool` has to be looked at.
+    #[doc(hidden)]
+    fn of_words(words: &[Self::Word]) -> std::result::Result<&[Self], bytemuck::checked::CheckedCastError>;
 }
 
 mod sealed {
@@ -358,6 +361,10 @@ macro_rules! elements {
             type Word = $type;
             fn from_words(words: Vec<$type>) -> Vec<$type> {
                 words
+            }
+            #[inline]
+            fn of_words(words: &[$type]) -> std::result::Result<&[$type], bytemuck::checked::CheckedCastError> {
+                Ok(words)
             }
         }
     )*};
@@ -376,6 +383,9 @@ impl Element for bool {
     type Word = u8;
     fn from_words(words: Vec<u8>) -> Vec<bool> {
         words.into_iter().map(|b| b != 0).collect()
+    }
+    fn of_words(words: &[u8]) -> std::result::Result<&[bool], bytemuck::checked::CheckedCastError> {
+        bytemuck::checked::try_cast_slice(words)
     }
 }
 

@@ -308,7 +308,10 @@ impl Tensor {
     /// If `T` is not the tensor's element type.
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         self.check_type::<T>()?;
-        bytemuck::checked::try_cast_slice(self.data.aligned_bytes(align_of::<T>()))
+        let words = bytemuck::try_cast_slice(self.data.aligned_bytes(align_of::<T>()));
+        words
+            .map_err(Into::into)
+            .and_then(T::of_words)
             .map_err(|e| Error::input(format!("the bytes of the {} tensor can't be viewed: {e}", self.dtype)))
     }
 

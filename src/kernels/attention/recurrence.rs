@@ -3,7 +3,7 @@
 use super::Out;
 use crate::kernels::cpu::for_each_level;
 use crate::kernels::functions::exp;
-use crate::kernels::{Resources, Stop, Stopped, parallel, volume};
+use crate::kernels::{Lookout, Resources, Stop, Stopped, parallel, volume};
 
 /// `state[i, j] = e^decay[i] * state[i, j] + k[i] * w[j]`, `out[j] = scale * sum over i of q[i] * state[i, j]`, where `w`
 /// is `v`, or `beta * (v - sum over i of k[i] * e^decay[i] * state[i])`.
@@ -33,9 +33,6 @@ pub(crate) struct Decay<'a> {
     pub(crate) elements: &'a [f32],
     pub(crate) of_each: bool,
 }
-
-/// Tokens between two checks whether to stop.
-const BETWEEN_LOOKS: usize = 64;
 
 /// Multiplications that are worth waking a thread, and using one that is ready.
 const WORTH: (usize, usize) = (1 << 19, 1 << 17);
@@ -105,10 +102,8 @@ fn run_body(
 ) -> Result<(), Stopped> {
     let Recurrence { tokens, heads, group, size, value_size, .. } = *of;
     let (batch, head) = (pair / heads, pair % heads);
+    let (mut lookout, width) = (Lookout::new(stop), value_size * size_of::<f32>());
     for token in batch * tokens..(batch + 1) * tokens {
-        if token % BETWEEN_LOOKS == 0 {
-            parallel::look(stop)?;
-        }
         let key = Recurrence::row(of.k, token, heads, head, size)?;
         write.copy_from_slice(Recurrence::row(of.v, token, heads, head, value_size)?);
         if let Some(Decay { elements, of_each }) = of.decay {
@@ -116,6 +111,7 @@ fn run_body(
             let decays =
                 decay.iter().chain(std::iter::repeat_n(decay.first().unwrap_or(&0.0), size - decay.len().min(size)));
             for (row, decay) in state.chunks_exact_mut(value_size).zip(decays) {
+                lookout.after(width)?;
                 let factor = exp(*decay);
                 row.iter_mut().for_each(|number| *number *= factor);
             }
@@ -124,11 +120,13 @@ fn run_body(
             let each = beta.len() / (of.batch * tokens);
             let beta = *beta.get(token * each + head.min(each - 1)).ok_or(Stopped::Misfit)?;
             for (row, key) in state.chunks_exact(value_size).zip(key) {
+                lookout.after(width)?;
                 write.iter_mut().zip(row).for_each(|(write, number)| *write = (-key).mul_add(*number, *write));
             }
             write.iter_mut().for_each(|write| *write *= beta);
         }
         for (row, key) in state.chunks_exact_mut(value_size).zip(key) {
+            lookout.after(width)?;
             row.iter_mut().zip(&*write).for_each(|(number, write)| *number = key.mul_add(*write, *number));
         }
         for head in head * group..(head + 1) * group {
@@ -138,6 +136,7 @@ fn run_body(
             let out = unsafe { out.row((token * heads * group + head) * value_size, value_size) }?;
             out.fill(0.0);
             for (row, query) in state.chunks_exact(value_size).zip(query) {
+                lookout.after(width)?;
                 out.iter_mut().zip(row).for_each(|(out, number)| *out = query.mul_add(*number, *out));
             }
             out.iter_mut().for_each(|out| *out *= of.scale);

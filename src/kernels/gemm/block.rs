@@ -6,11 +6,11 @@ use super::pack::panel;
 use super::tile::{ABREAST, Start, Tile};
 use super::{BLOCK, Number, Operand, Plan, Product, Right};
 use crate::kernels::cpu::for_each_level;
-use crate::kernels::{Resources, Stopped, parallel};
+use crate::kernels::{Resources, Stop, Stopped, parallel};
 use std::ops::Range;
 
 /// Multiplications between two checks of `Resources::stop`.
-const BETWEEN_LOOKS: usize = 1 << 20;
+const BETWEEN_LOOKS: usize = 1 << 16;
 
 /// The output, for all threads.
 #[derive(Clone, Copy)]
@@ -34,6 +34,23 @@ pub(super) struct Block {
     pub(super) b: usize,
     pub(super) rows: Range<usize>,
     pub(super) columns: Range<usize>,
+}
+
+/// Counts work, to check every so often whether to stop.
+struct Pace<'a> {
+    work: usize,
+    stop: Option<&'a Stop>,
+}
+
+impl Pace<'_> {
+    fn after(&mut self, multiplications: usize) -> Result<(), Stopped> {
+        self.work += multiplications;
+        if self.work < BETWEEN_LOOKS {
+            return Ok(());
+        }
+        self.work = 0;
+        parallel::look(self.stop)
+    }
 }
 
 /// Some steps of a block.
@@ -71,7 +88,7 @@ impl<S: Operand> Plan<'_, S> {
         // What isn't stored as sums are has a room for them. A long row has one for the sums of a block of steps.
         let (sums, sums_row) = if out_room > 0 { (own.as_mut_ptr(), columns.len()) } else { (out.cast(), n) };
         let by_steps = self.steps < k.min(BLOCK);
-        let mut work = 0;
+        let mut pace = Pace { work: 0, stop: resources.stop };
         for first in (0..k.max(1)).step_by(self.steps) {
             let steps = first..k.min(first + self.steps);
             self.pack_a(block, &steps, a);
@@ -80,15 +97,17 @@ impl<S: Operand> Plan<'_, S> {
             let group = if is_row { row_group } else { self.group };
             for start in columns.clone().step_by(group) {
                 let group = start..columns.end.min(start + group);
-                work += rows.len() * group.len() * steps.len();
-                if work >= BETWEEN_LOOKS {
-                    work = 0;
-                    parallel::look(resources.stop)?;
-                }
                 self.pack_b(block, &steps, &group, b);
                 let part = Part { block, steps: steps.clone(), a: a.as_ptr(), b: b.as_ptr(), sums, sums_row };
                 // SAFETY: the group is a part of the block, and packed if it is to be.
-                unsafe { if is_row { self.row(&part, &group) } else { self.tiles(&part, &group) } }
+                unsafe {
+                    if is_row {
+                        pace.after(group.len() * steps.len())?;
+                        self.row(&part, &group);
+                    } else {
+                        self.tiles(&part, &group, &mut pace)?;
+                    }
+                }
             }
             if by_steps && out_room > 0 && (steps.end.is_multiple_of(BLOCK) || steps.end == k) {
                 // SAFETY: the only row of the block, which is initialised after the first block of steps.
@@ -97,6 +116,7 @@ impl<S: Operand> Plan<'_, S> {
         }
         let (sums, sums_row) = if by_steps { (out.cast(), n) } else { (sums, sums_row) };
         for row in 0..rows.len() {
+            pace.after(columns.len())?;
             // SAFETY: a row of the block, which is initialised now.
             let sums = unsafe { std::slice::from_raw_parts_mut(sums.add(row * sums_row), columns.len()) };
             self.finish(block.matrix * m + rows.start + row, columns.start, sums);
@@ -165,10 +185,11 @@ impl<S: Operand> Plan<'_, S> {
     ///
     /// # Safety
     /// The group is a part of the block, and packed if it is to be. Otherwise as [`Plan::block`].
-    unsafe fn tiles(&self, part: &Part<'_, S::Sum>, group: &Range<usize>) {
+    unsafe fn tiles(&self, part: &Part<'_, S::Sum>, group: &Range<usize>, pace: &mut Pace<'_>) -> Result<(), Stopped> {
         let rows = part.block.rows.len();
         let count = rows.div_ceil(self.kernel.height);
         for (at, (from, height)) in self.heights(rows).enumerate() {
+            pace.after(height * group.len() * part.steps.len())?;
             for column in group.clone().step_by(self.width) {
                 let columns = self.width.min(group.end - column);
                 // SAFETY: the caller's; the tile is a part of the group.
@@ -185,6 +206,7 @@ impl<S: Operand> Plan<'_, S> {
                 }
             }
         }
+        Ok(())
     }
 
     /// All tiles of a group of columns of a single row whose `b` is read in place or packed as a whole.

@@ -96,7 +96,7 @@ const TOGETHER: usize = 16;
 const ABREAST: usize = 64;
 
 /// Elements of a lane between two checks whether to stop: a multiple of all blocks.
-pub(super) const BETWEEN_LOOKS: usize = 1 << 17;
+pub(super) const BETWEEN_LOOKS: usize = 1 << 13;
 
 /// The ranges of a lane of `len` elements, of which there is one at least; each but the first comes after a check whether
 /// to stop. A loop over these is compiled for the level of its function, which a closure would not be.

@@ -64,8 +64,7 @@ impl Operator for CausalConv {
             while !out.is_empty() {
                 // Behind the first piece, the past of a piece is in the input.
                 let (piece, rest) = out.split_at_mut(BLOCK.max(taps - 1).min(out.len()));
-                lookout.after(size_of_val(piece).saturating_mul(taps))?;
-                kernels::attention::causal_row(past, from, weight, bias, piece);
+                kernels::attention::causal_row(past, from, weight, bias, piece, &mut lookout)?;
                 if self.silu {
                     kernels::attention::silu(piece);
                 }

@@ -39,15 +39,17 @@ impl Operator for RotaryEmbedding {
         let sin = elements_of::<f32>(call.context(), call.tensor(2)?, &mut sin_room)?;
         let size = tokens.size.max(1);
         let out = bytemuck::cast_slice_mut(y.elements_mut()?);
-        kernels::each(out, size * size_of::<f32>(), call.resources(), |at, out| {
-            let Some(from) = from.get(at * size..(at + 1) * size) else { return };
+        let (row, resources) = (size * size_of::<f32>(), call.resources());
+        kernels::pieces(out, row, row, 1, resources, |at, _, out| {
+            let from = from.get(at * size..(at + 1) * size).ok_or(Stopped::Misfit)?;
             let row = rows.of_token(tokens.place(at)).saturating_mul(half);
             let (Some(cos), Some(sin)) =
                 (cos.get(row..).and_then(|cos| cos.get(..half)), sin.get(row..).and_then(|sin| sin.get(..half)))
             else {
-                return;
+                return Err(Stopped::Misfit);
             };
-            kernels::attention::turn(from, cos, sin, self.interleaved, bytemuck::cast_slice_mut(out));
+            let out = bytemuck::cast_slice_mut(out);
+            kernels::attention::turn(from, cos, sin, self.interleaved, out, resources.stop)
         })?;
         Ok(smallvec![y.finish()?.into()])
     }
