@@ -39,10 +39,12 @@ impl Normalize {
             mean = T::nearest(precise);
             // What f64 doesn't hold is the mean of the differences.
             let is_precise = size_of::<T>() == size_of::<f64>();
-            rest =
-                if is_precise { value_of(&Difference { from: mean }, lane, stop)? } else { precise - mean.precise() };
+            rest = match is_precise {
+                true => value_of(&Deviation::<T, false> { from: mean, rest }, lane, stop)?,
+                false => precise - mean.precise(),
+            };
         }
-        let variance = value_of(&Deviation { from: mean, rest }, lane, stop)?;
+        let variance = value_of(&Deviation::<T, true> { from: mean, rest }, lane, stop)?;
         let divisor = (variance + f64::from(self.epsilon)).sqrt();
         Ok(Statistics {
             mean,
@@ -53,42 +55,20 @@ impl Normalize {
     }
 }
 
-/// The mean of differences.
-struct Difference<T> {
-    from: T,
-}
-
-/// The mean of squares of differences from `from + rest`.
-struct Deviation<T> {
+/// The mean of differences from `from + rest`, or of their squares.
+struct Deviation<T, const SQUARED: bool> {
     from: T,
     rest: f64,
 }
 
-impl<T: Floating> Reduction<T> for Difference<T> {
+impl<T: Floating, const SQUARED: bool> Reduction<T> for Deviation<T, SQUARED> {
     type Partial = T::Exact;
     const START: T::Exact = T::Exact::NOTHING;
 
     #[inline(always)]
     fn add(&self, sum: T::Exact, element: T) -> T::Exact {
-        sum.add(element.precise() - self.from.precise())
-    }
-    #[inline(always)]
-    fn join(a: T::Exact, b: T::Exact) -> T::Exact {
-        a.join(b)
-    }
-    #[inline(always)]
-    fn end(sum: T::Exact, len: usize) -> f64 {
-        sum.over(len)
-    }
-}
-
-impl<T: Floating> Reduction<T> for Deviation<T> {
-    type Partial = T::Exact;
-    const START: T::Exact = T::Exact::NOTHING;
-
-    #[inline(always)]
-    fn add(&self, sum: T::Exact, element: T) -> T::Exact {
-        sum.add_square(element.precise() - self.from.precise() - self.rest)
+        let difference = element.precise() - self.from.precise() - self.rest;
+        if SQUARED { sum.add_square(difference) } else { sum.add(difference) }
     }
     #[inline(always)]
     fn join(a: T::Exact, b: T::Exact) -> T::Exact {

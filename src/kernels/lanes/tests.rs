@@ -274,6 +274,19 @@ fn check_accuracy<S: Stored<T> + Stored<f64> + Rounded, T: Floating>(name: &str,
     ] {
         assert!(worst <= 0.501, "{reduction} of {} {name}: {worst} ulp", lane.len());
     }
+    // These logarithms of f64 may be off by a unit themselves, ours by two.
+    let bound = if size_of::<S>() == size_of::<f64>() { 3.5 } else { 0.501 };
+    // That of 0 is infinite.
+    let logarithm =
+        if sum.is_zero() { 0.0 } else { worst::<_, S, T>(lane, &LogSum, &Exact::of(sum.nearest::<f64>().ln())) };
+    assert!(logarithm <= bound, "logarithm of the sum of {} {name}: {logarithm} ulp", lane.len());
+    let most = lane.iter().map(|x| of(*x)).fold(f64::MIN, f64::max);
+    let exponentials = exact::sum(lane.iter().map(|x| (of(*x) - most).exp())).nearest::<f64>();
+    let (mut out, mut scratch) = ([S::zeroed()], vec![0f64; lane.len()]);
+    let lanes = Lanes::new(&[lane.len()], |_| true);
+    measure::<_, S, S, f64>(&LogSumExp, lane, &lanes, &mut scratch, &mut out, ALONE).unwrap();
+    let log_sum_exp = ulps(out[0], &Exact::of(exponentials.ln() + most));
+    assert!(log_sum_exp <= bound, "logarithm of the sum of exponentials of {} {name}: {log_sum_exp} ulp", lane.len());
 }
 
 #[test]
