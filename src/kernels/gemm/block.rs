@@ -12,6 +12,9 @@ use std::ops::Range;
 /// Multiplications between two checks of `Resources::stop`.
 const BETWEEN_LOOKS: usize = 1 << 16;
 
+/// Steps of a row between two checks.
+const ROW_PIECE: usize = 7 * BLOCK;
+
 /// The output, for all threads.
 #[derive(Clone, Copy)]
 pub(super) struct Out<T>(*mut T);
@@ -93,21 +96,13 @@ impl<S: Operand> Plan<'_, S> {
             let steps = first..k.min(first + self.steps);
             self.pack_a(block, &steps, a);
             let is_row = rows.len() == 1 && b_room == 0;
-            let row_group = (BETWEEN_LOOKS / steps.len().max(1)).next_multiple_of(ABREAST * self.width);
-            let group = if is_row { row_group } else { self.group };
+            let group = if is_row { columns.len() } else { self.group };
             for start in columns.clone().step_by(group) {
                 let group = start..columns.end.min(start + group);
                 self.pack_b(block, &steps, &group, b);
                 let part = Part { block, steps: steps.clone(), a: a.as_ptr(), b: b.as_ptr(), sums, sums_row };
                 // SAFETY: the group is a part of the block, and packed if it is to be.
-                unsafe {
-                    if is_row {
-                        pace.after(group.len() * steps.len())?;
-                        self.row(&part, &group);
-                    } else {
-                        self.tiles(&part, &group, &mut pace)?;
-                    }
-                }
+                unsafe { if is_row { self.row(&part, &mut pace)? } else { self.tiles(&part, &group, &mut pace)? } }
             }
             if by_steps && out_room > 0 && (steps.end.is_multiple_of(BLOCK) || steps.end == k) {
                 // SAFETY: the only row of the block, which is initialised after the first block of steps.
@@ -209,30 +204,41 @@ impl<S: Operand> Plan<'_, S> {
         Ok(())
     }
 
-    /// All tiles of a group of columns of a single row whose `b` is read in place or packed as a whole.
+    /// All tiles of a single row whose `b` is read in place or packed as a whole.
     ///
     /// # Safety
-    /// The group is a part of the block. Otherwise as [`Plan::block`].
-    unsafe fn row(&self, part: &Part<'_, S::Sum>, group: &Range<usize>) {
-        let Range { start, end } = *group;
+    /// As [`Plan::block`].
+    unsafe fn row(&self, part: &Part<'_, S::Sum>, pace: &mut Pace<'_>) -> Result<(), Stopped> {
+        let Range { start, end } = part.block.columns;
         let abreast = if self.width == self.kernel.width { ABREAST * self.width } else { usize::MAX };
         let mut column = start;
         while column < end {
-            let columns = self.width.min(end - column);
-            // SAFETY: the caller's; the tiles are a part of the block.
-            unsafe {
-                let tile = self.tile(part, (0, 1), column, columns, start);
-                if end - column < abreast {
-                    (self.kernel.tile)(&tile);
-                    column += columns;
-                } else {
-                    let next =
-                        if let Right::Packed(_) = self.product.b { self.product.k * self.width } else { self.width };
-                    (self.kernel.row)(&tile, [1, 2, 3].map(|at| tile.b.wrapping_add(at * next)));
-                    column += abreast;
+            let (columns, full) = (self.width.min(end - column), end - column >= abreast);
+            let wide = if full { abreast } else { columns };
+            // What follows in `b` is read next, so that the steps are done one after the other, and looked at in between.
+            for first in (0..part.steps.len().max(1)).step_by(ROW_PIECE) {
+                let from = part.steps.start + first;
+                let steps = from..part.steps.end.min(from + ROW_PIECE);
+                pace.after(wide * steps.len())?;
+                let part = Part { steps, a: part.a.wrapping_add(first), ..*part };
+                // SAFETY: the caller's; the tiles are a part of the block.
+                unsafe {
+                    let tile = self.tile(&part, (0, 1), column, columns, start);
+                    if full {
+                        let next = if let Right::Packed(_) = self.product.b {
+                            self.product.k * self.width
+                        } else {
+                            self.width
+                        };
+                        (self.kernel.row)(&tile, [1, 2, 3].map(|at| tile.b.wrapping_add(at * next)));
+                    } else {
+                        (self.kernel.tile)(&tile);
+                    }
                 }
             }
+            column += wide;
         }
+        Ok(())
     }
 
     /// The tile of `height` rows from `from` on, counted from those of the block, and of `columns` columns.
@@ -288,7 +294,7 @@ impl<S: Operand> Plan<'_, S> {
             out_row: part.sums_row,
             start: match steps.start {
                 0 => Start::Nothing,
-                _ if self.steps.is_multiple_of(BLOCK) => Start::Block,
+                _ if self.steps >= BLOCK => Start::Block,
                 at if at.is_multiple_of(BLOCK) => Start::Nothing,
                 _ => Start::Sum,
             },

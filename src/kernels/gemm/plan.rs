@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 const STEPS: usize = BLOCK;
 
 /// As [`STEPS`], for a single row: nothing is read twice.
-const ROW_STEPS: usize = 7 * BLOCK;
+const ROW_STEPS: usize = 21 * BLOCK;
 
 /// As [`STEPS`], for a single row by a matrix with [long rows](LONG_ROW): so many of its rows are read side by side. A
 /// divisor of [`BLOCK`].

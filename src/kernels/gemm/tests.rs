@@ -188,7 +188,10 @@ fn blocks() {
         check::<u64>(&Case { m: 1, k: 771, n: 800, layouts, batch: vec![] });
         check::<f32>(&Case { m: 45, k: 400, n: 1, layouts, batch: vec![(2, true, true)] });
     }
-    // A row of more steps than are done at once.
+    // A row of more steps than are done at once, and than are looked at.
+    check::<f32>(&Case { m: 1, k: sized(2900, 3), n: 140, layouts: LAYOUTS[1], batch: vec![] });
+    check::<f16>(&Case { m: 1, k: sized(2900, 3), n: 33, layouts: LAYOUTS[1], batch: vec![] });
+    check::<f16>(&Case { m: 1, k: sized(8200, 3), n: 131, layouts: LAYOUTS[1], batch: vec![] });
     check::<f32>(&Case { m: 1, k: sized(8200, 3), n: 130, layouts: LAYOUTS[6], batch: vec![] });
     check::<f64>(&Case { m: 14, k: sized(900, 3), n: 20, layouts: LAYOUTS[1], batch: vec![] });
     check::<i64>(&Case { m: 14, k: sized(900, 3), n: 20, layouts: LAYOUTS[1], batch: vec![] });
