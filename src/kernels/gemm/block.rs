@@ -6,11 +6,11 @@ use super::pack::panel;
 use super::tile::{ABREAST, Start, Tile};
 use super::{BLOCK, Number, Operand, Plan, Product, Right};
 use crate::kernels::cpu::for_each_level;
-use crate::kernels::{Resources, Stop, Stopped, parallel};
+use crate::kernels::{Lookout, Resources, Stopped};
 use std::ops::Range;
 
-/// Multiplications between two checks of `Resources::stop`.
-const BETWEEN_LOOKS: usize = 1 << 16;
+/// Bytes that take the time of a multiplication.
+const MULTIPLICATION: usize = 2;
 
 /// Steps of a row between two checks.
 const ROW_PIECE: usize = 7 * BLOCK;
@@ -37,23 +37,6 @@ pub(super) struct Block {
     pub(super) b: usize,
     pub(super) rows: Range<usize>,
     pub(super) columns: Range<usize>,
-}
-
-/// Counts work, to check every so often whether to stop.
-struct Pace<'a> {
-    work: usize,
-    stop: Option<&'a Stop>,
-}
-
-impl Pace<'_> {
-    fn after(&mut self, multiplications: usize) -> Result<(), Stopped> {
-        self.work += multiplications;
-        if self.work < BETWEEN_LOOKS {
-            return Ok(());
-        }
-        self.work = 0;
-        parallel::look(self.stop)
-    }
 }
 
 /// Some steps of a block.
@@ -91,7 +74,7 @@ impl<S: Operand> Plan<'_, S> {
         // What isn't stored as sums are has a room for them. A long row has one for the sums of a block of steps.
         let (sums, sums_row) = if out_room > 0 { (own.as_mut_ptr(), columns.len()) } else { (out.cast(), n) };
         let by_steps = self.steps < k.min(BLOCK);
-        let mut pace = Pace { work: 0, stop: resources.stop };
+        let mut lookout = resources.lookout();
         for first in (0..k.max(1)).step_by(self.steps) {
             let steps = first..k.min(first + self.steps);
             self.pack_a(block, &steps, a);
@@ -102,7 +85,9 @@ impl<S: Operand> Plan<'_, S> {
                 self.pack_b(block, &steps, &group, b);
                 let part = Part { block, steps: steps.clone(), a: a.as_ptr(), b: b.as_ptr(), sums, sums_row };
                 // SAFETY: the group is a part of the block, and packed if it is to be.
-                unsafe { if is_row { self.row(&part, &mut pace)? } else { self.tiles(&part, &group, &mut pace)? } }
+                unsafe {
+                    if is_row { self.row(&part, &mut lookout)? } else { self.tiles(&part, &group, &mut lookout)? }
+                }
             }
             if by_steps && out_room > 0 && (steps.end.is_multiple_of(BLOCK) || steps.end == k) {
                 // SAFETY: the only row of the block, which is initialised after the first block of steps.
@@ -111,7 +96,7 @@ impl<S: Operand> Plan<'_, S> {
         }
         let (sums, sums_row) = if by_steps { (out.cast(), n) } else { (sums, sums_row) };
         for row in 0..rows.len() {
-            pace.after(columns.len())?;
+            lookout.after(columns.len() * MULTIPLICATION)?;
             // SAFETY: a row of the block, which is initialised now.
             let sums = unsafe { std::slice::from_raw_parts_mut(sums.add(row * sums_row), columns.len()) };
             self.finish(block.matrix * m + rows.start + row, columns.start, sums);
@@ -180,11 +165,16 @@ impl<S: Operand> Plan<'_, S> {
     ///
     /// # Safety
     /// The group is a part of the block, and packed if it is to be. Otherwise as [`Plan::block`].
-    unsafe fn tiles(&self, part: &Part<'_, S::Sum>, group: &Range<usize>, pace: &mut Pace<'_>) -> Result<(), Stopped> {
+    unsafe fn tiles(
+        &self,
+        part: &Part<'_, S::Sum>,
+        group: &Range<usize>,
+        lookout: &mut Lookout<'_>,
+    ) -> Result<(), Stopped> {
         let rows = part.block.rows.len();
         let count = rows.div_ceil(self.kernel.height);
         for (at, (from, height)) in self.heights(rows).enumerate() {
-            pace.after(height * group.len() * part.steps.len())?;
+            lookout.after(height * group.len() * part.steps.len() * MULTIPLICATION)?;
             for column in group.clone().step_by(self.width) {
                 let columns = self.width.min(group.end - column);
                 // SAFETY: the caller's; the tile is a part of the group.
@@ -208,7 +198,7 @@ impl<S: Operand> Plan<'_, S> {
     ///
     /// # Safety
     /// As [`Plan::block`].
-    unsafe fn row(&self, part: &Part<'_, S::Sum>, pace: &mut Pace<'_>) -> Result<(), Stopped> {
+    unsafe fn row(&self, part: &Part<'_, S::Sum>, lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
         let Range { start, end } = part.block.columns;
         let abreast = if self.width == self.kernel.width { ABREAST * self.width } else { usize::MAX };
         let mut column = start;
@@ -219,7 +209,7 @@ impl<S: Operand> Plan<'_, S> {
             for first in (0..part.steps.len().max(1)).step_by(ROW_PIECE) {
                 let from = part.steps.start + first;
                 let steps = from..part.steps.end.min(from + ROW_PIECE);
-                pace.after(wide * steps.len())?;
+                lookout.after(wide * steps.len() * MULTIPLICATION)?;
                 let part = Part { steps, a: part.a.wrapping_add(first), ..*part };
                 // SAFETY: the caller's; the tiles are a part of the block.
                 unsafe {
