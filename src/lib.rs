@@ -48,7 +48,7 @@ pub use model::{Inputs, IntoBytes, LoadOptions, Model, Outputs, Runner};
 pub use operator::{Cancel, Compatibility};
 pub use registry::{Support, supported};
 pub use tensor::{Scalar, Tensor};
-pub use value::{Dim, Map, Optional, Sequence, TypeSet, Value, ValueType};
+pub use value::{Dim, Formula, Map, Optional, Sequence, TypeSet, Value, ValueType};
 
 // The crates whose types appear in signatures.
 pub use {bytes, half, ndarray, num_complex};

@@ -67,8 +67,9 @@ impl Registry {
         })?;
         // Most names differ in length; comparing domains, which are empty, is slow.
         let implementation = ops::all().find(|i| i.name == name && i.domain == domain);
-        let runs = implementation.filter(|i| i.versions.contains(&schema.since_version));
-        let make = runs.map_or(Make::Missing, |implementation| implementation.make.clone());
+        let runs = |i: &&Implementation| i.versions.contains(&schema.since_version) || !i.runs();
+        let make = implementation.filter(runs).map(|implementation| implementation.make.clone());
+        let make = make.unwrap_or(Make::Missing(|_| Ok(())));
         Ok(Resolved::new(Arc::new(schema), make, compatibility))
     }
 
@@ -174,7 +175,7 @@ pub struct Support {
 /// ```
 pub fn supported() -> Vec<Support> {
     let support = |i: &Implementation| Support { domain: i.domain, name: i.name, versions: i.versions.to_vec() };
-    let mut list: Vec<Support> = ops::all().map(support).collect();
+    let mut list: Vec<Support> = ops::all().filter(|i| i.runs()).map(support).collect();
     list.sort_by_key(|support| (support.domain, support.name));
     list
 }

@@ -5,7 +5,7 @@ use super::macs::macs;
 use super::passes::Fold;
 use super::{Graph, Scope, infer, passes, plan};
 use crate::dtype::DType;
-use crate::error::{Error, Kind, Result, quote};
+use crate::error::{Error, Result, quote};
 use crate::limits::{Budget, Limits};
 use crate::schema::Attribute;
 use crate::value::{Dim, DimsText, Value, ValueType};
@@ -169,10 +169,10 @@ impl Graph {
     /// # Errors
     /// If the details take more memory than is left.
     pub(crate) fn details(mut draft: Draft, optimize: bool, limits: &Limits, budget: &Budget) -> Result<Details> {
+        draft.faults.shapes = Some(Vec::new());
         let error = infer::infer(&mut draft, &mut optimize.then(|| Fold::new(budget, limits)), budget).err();
         draft.note_axes(budget)?;
-        let mut mismatches: Vec<Error> =
-            draft.nodes.iter().filter_map(|node| failure(node, &draft)).take(MISMATCHES).collect();
+        let mut mismatches = draft.faults.shapes.take().unwrap_or_default();
         find_mismatches(&draft, &mut mismatches);
         let mut graph = details(&mut draft, budget)?;
         if error.is_some() {
@@ -192,12 +192,6 @@ impl Graph {
         memory.slots = planned.slots;
         Ok(Details { graph, memory: Some(memory), notes: planned.notes, error, mismatches })
     }
-}
-
-/// Why a node fails whenever it runs, if its operator can tell.
-fn failure(node: &DraftNode, draft: &Draft) -> Option<Error> {
-    let error = node.operator.as_ref()?.infer(&infer::facts(node, &draft.entries)).err()?;
-    Some(node.place.locate(error.with_kind(Kind::Model)))
 }
 
 fn details(draft: &mut Draft, budget: &Budget) -> Result<GraphDetails> {

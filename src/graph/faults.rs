@@ -15,6 +15,8 @@ pub(crate) struct Faults {
     unresolved: Vec<Unresolved>,
     unresolved_nodes: usize,
     unresolved_weight: usize,
+    /// Nodes that fail whenever they run, if they are asked for.
+    pub(super) shapes: Option<Vec<Error>>,
     /// The number of operators and of nodes, resolved or not.
     pub(crate) operators: usize,
     pub(crate) nodes: usize,
@@ -26,6 +28,13 @@ impl Faults {
     /// Keeps faults until they exceed this many bytes.
     pub(super) fn up_to(most: usize) -> Faults {
         Faults { most, ..Faults::default() }
+    }
+
+    /// A node fails whenever it runs: that refuses no model, since it may never run.
+    pub(super) fn shape(&mut self, error: impl FnOnce() -> Error) {
+        if let Some(shapes) = self.shapes.as_mut().filter(|shapes| shapes.len() < Self::KEPT) {
+            shapes.push(error());
+        }
     }
 
     /// Whether further faults would be dropped.
@@ -80,7 +89,9 @@ impl Faults {
     /// All faults as one error: those of the model first, then those of nodes in the order of the nodes, then the
     /// operators that are missing here, those with the most nodes first.
     pub(super) fn finish(&mut self) -> Result<()> {
+        let shapes = self.shapes.take();
         let Faults { mut list, left_out, mut unresolved, operators, nodes, .. } = std::mem::take(self);
+        self.shapes = shapes;
         unresolved.sort_by_key(|unresolved| std::cmp::Reverse(unresolved.nodes));
         let faults = list.len() + left_out + unresolved.len();
         let (missing, wrong): (Vec<_>, Vec<_>) = unresolved.into_iter().partition(|unresolved| unresolved.missing);

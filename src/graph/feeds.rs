@@ -160,7 +160,7 @@ fn fits(dims: &[Dim], shape: &[usize]) -> bool {
     let same = |(axis, (dim, size)): (usize, (&Dim, &usize))| match dim {
         Dim::Fixed(fixed) => fixed == size,
         Dim::Symbol(_) => dims.iter().zip(shape).take(axis).all(|(other, known)| other != dim || known == size),
-        Dim::Unknown => true,
+        Dim::Formula(_) | Dim::Unknown => true,
     };
     dims.len() == shape.len() && dims.iter().zip(shape).enumerate().all(same)
 }

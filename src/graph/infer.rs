@@ -6,9 +6,9 @@ use super::faults::Faults;
 use super::order::{Order, sort};
 use super::passes::Fold;
 use super::types::{self, Types};
-use crate::error::{Error, Remedy, Result, quote};
+use crate::error::{Error, Kind, Remedy, Result, quote};
 use crate::limits::Budget;
-use crate::operator::{Body, BodyFacts, Made};
+use crate::operator::{Body, BodyFacts, Inference, Made};
 use crate::value::Fact;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -72,8 +72,8 @@ pub(super) fn infer(draft: &mut Draft, fold: &mut Option<Fold<'_>>, budget: &Bud
     faults.finish()
 }
 
-/// Upper bound on the memory of a value that an operator infers: a shape, beside values of the model.
-const INFERRED: u64 = 1024;
+/// What is known about the outputs of a node.
+type Facts = SmallVec<[Fact; 1]>;
 
 /// Infers what follows for a node. Gives the body that is to replace it, if there is one.
 #[inline]
@@ -88,7 +88,9 @@ fn infer_node(
     let before = faults.count();
     let mut bodies = Vec::new();
     for body in &mut node.bodies {
+        body.draft.faults.shapes = faults.shapes.take();
         let inner = body.capture(entries, budget).and_then(|()| infer(&mut body.draft, fold, budget));
+        faults.shapes = body.draft.faults.shapes.take();
         if let Err(error) = inner {
             faults.push_all(at, error);
         }
@@ -101,20 +103,25 @@ fn infer_node(
         bodies.push(body.facts());
     }
     let inferred = match make(node, entries, &bodies) {
-        Ok((types, mut inferred)) => {
+        Ok((types, Ok(mut inferred))) => {
             (node.open, node.known) = (types.open, types.outputs);
-            for fact in inferred.iter_mut().filter(|fact| fact.constant.is_some()) {
-                // Values that follow from others are small, or are there already.
-                fact.constant.take_if(|_| budget.take(INFERRED).is_err());
+            for fact in inferred.iter_mut().filter(|fact| budget.take(fact.memory()).is_err()) {
+                *fact = Fact { value_type: fact.value_type.take(), ..Fact::default() };
             }
             inferred
         }
+        // The run fails too, if it comes here, and its error has the values.
+        Ok((types, Err(error))) => {
+            (node.open, node.known) = (types.open, types.outputs);
+            faults.shape(|| node.place.locate(error.with_kind(Kind::Model)));
+            Facts::new()
+        }
         Err(error) => {
             faults.push_at(Some(at), node.place.locate(error));
-            Vec::new()
+            Facts::new()
         }
     };
-    if let Some(Made::Body(body)) = node.operator.take_if(|made| matches!(made, Made::Body(_))) {
+    if let Some(Made::Body(body)) = node.operator.take_if(|made| matches!(made, Made::Body(_) | Made::Missing(_))) {
         return Some(body);
     }
     define_outputs(at, node, inferred, entries, faults);
@@ -180,29 +187,27 @@ pub(super) fn facts<'a>(node: &DraftNode, entries: &'a [Entry]) -> SmallVec<[Opt
 
 /// Checks the node against the schema and makes its operator. Returns the types of its outputs, and what the operator
 /// infers for them.
-fn make(node: &mut DraftNode, entries: &[Entry], bodies: &[BodyFacts]) -> Result<(Types, Vec<Fact>)> {
-    let Some(resolved) = &node.resolved else { return Ok(Default::default()) };
+fn make(node: &mut DraftNode, entries: &[Entry], bodies: &[BodyFacts]) -> Result<(Types, Result<Facts>)> {
+    let Some(resolved) = &node.resolved else { return Ok((Types::default(), Ok(Facts::new()))) };
     let schema = &resolved.schema;
     types::check_arity(schema, node.inputs.iter().map(Option::is_some), node.outputs.iter().map(Option::is_some))?;
     let facts = facts(node, entries);
     let given = facts.iter().map(|fact| Some(fact.as_ref()?.value_type.clone()));
     let checked = types::check(schema, given, node.outputs.len());
-    if resolved.is_missing() {
-        return Ok((checked?, Vec::new()));
-    }
-    // Faults of attributes come before those of types.
     let unsaid = Cell::new(false);
-    let operator = resolved.load(&node.attributes, &facts, node.outputs.len(), bodies, &unsaid)?;
-    node.unsaid = unsaid.get();
+    let view = resolved.node(&node.attributes, &facts, node.outputs.len(), bodies, &unsaid);
+    // Faults of attributes come before those of types.
+    let operator = resolved.load(&view)?;
     let types = checked?;
-    // If this fails, the run fails too, and its error has the values.
-    let inferred = operator.infer(&facts).unwrap_or_default();
+    let mut inference = Inference::new(view);
+    let inferred = operator.infer(&mut inference).map(|()| inference.finish());
+    node.unsaid = unsaid.get();
     node.operator = Some(operator);
     Ok((types, inferred))
 }
 
 /// Defines the node's outputs, with the types that follow from its inputs and what its operator infers.
-fn define_outputs(at: usize, node: &mut DraftNode, inferred: Vec<Fact>, entries: &mut [Entry], faults: &mut Faults) {
+fn define_outputs(at: usize, node: &mut DraftNode, inferred: Facts, entries: &mut [Entry], faults: &mut Faults) {
     node.known.resize(node.outputs.len(), None);
     let mut inferred = inferred.into_iter();
     for (id, known) in node.outputs.iter().zip(&mut node.known) {

@@ -157,8 +157,8 @@ impl Plan {
         let captured: SmallVec<[Id; 2]> = bodies.iter().flat_map(|body| &body.captured).copied().collect();
         let operator = match operator {
             Made::Plain(operator) => Runs::Plain(operator),
-            // Its nodes have replaced it.
-            Made::Body(_) => return None,
+            // Its nodes have replaced it, or the model is refused.
+            Made::Body(_) | Made::Missing(_) => return None,
             Made::Control(control) => {
                 let body = |(DraftBody { attribute, captured, .. }, graph)| {
                     let captured = captured.into_iter().map(|id| self.source(id, entries)).collect();

@@ -1,8 +1,7 @@
 //! Operators with bodies: If, Loop, Scan and their kin. They say which body runs next; the engine runs it.
 
-use super::{Call, Context, Values};
+use super::{Call, Context, Inference, Values};
 use crate::error::Result;
-use crate::value::Fact;
 use std::fmt;
 
 /// The next step in a call of an operator with bodies.
@@ -20,9 +19,9 @@ pub(crate) trait Control: fmt::Debug + Send + Sync {
     fn start(&self, call: &mut Call<'_>) -> Result<(Step, Box<dyn Resume>)>;
 
     /// As [`Operator::infer`](super::Operator::infer).
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let _ = inputs;
-        Ok(Vec::new())
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let _ = facts;
+        Ok(())
     }
 }
 

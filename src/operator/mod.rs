@@ -5,6 +5,7 @@ mod call;
 mod context;
 mod control;
 mod expand;
+mod inference;
 mod node;
 mod rowwise;
 mod sources;
@@ -16,6 +17,8 @@ pub use context::Cancel;
 pub(crate) use context::Context;
 pub(crate) use control::{Control, Resume, Step};
 pub(crate) use expand::{Body, BodyValue};
+pub use inference::Inference;
+pub(crate) use inference::{Count, broadcast};
 pub(crate) use node::BodyFacts;
 pub use node::{Compatibility, Node};
 pub(crate) use rowwise::{Align, Held};
@@ -46,14 +49,13 @@ pub trait Operator: fmt::Debug + Send + Sync {
     /// If the operator's definition says so; see [`Error::input`](crate::Error::input).
     fn run(&self, call: &mut Call<'_>) -> Result<Values>;
 
-    /// Infers facts about the outputs from those about the inputs (`None` for an omitted one), at load. Types that
-    /// follow from the schema need not be returned. By default nothing else is inferred.
+    /// Infers facts about the outputs from those about the inputs, at load. By default nothing is inferred but types.
     ///
     /// # Errors
     /// If a run with such inputs would fail. The model loads nevertheless; an inspection shows it.
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let _ = inputs;
-        Ok(Vec::new())
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let _ = facts;
+        Ok(())
     }
 
     /// The input that equals the only output bit by bit, if there is one: such a node need not run.
@@ -74,6 +76,9 @@ pub(crate) type LoadControl = fn(&Node<'_>) -> Result<Box<dyn Control>>;
 /// As [`Load`], for an operator that is written with others.
 pub(crate) type Expand = fn(&Node<'_>, &mut Body) -> Result<()>;
 
+/// Infers facts about the outputs of an operator that isn't implemented, as [`Operator::infer`] does.
+pub(crate) type Infer = fn(&mut Inference<'_>) -> Result<()>;
+
 /// As [`Load`], for a user's operator.
 pub(crate) type LoadCustom = Arc<dyn Fn(&Node<'_>) -> Result<Box<dyn Operator>> + Send + Sync>;
 
@@ -90,7 +95,7 @@ pub(crate) enum Make {
     /// A user's operator.
     Custom(LoadCustom),
     /// The standard has it, but it is not implemented: its nodes are only checked.
-    Missing,
+    Missing(Infer),
 }
 
 impl fmt::Debug for Make {
@@ -100,7 +105,7 @@ impl fmt::Debug for Make {
             Make::Control(_) => "Control",
             Make::Expand(_) => "Expand",
             Make::Custom(_) => "Custom",
-            Make::Missing => "Missing",
+            Make::Missing(_) => "Missing",
         })
     }
 }
@@ -112,15 +117,18 @@ pub(crate) enum Made {
     Control(Box<dyn Control>),
     /// What replaces the node.
     Body(Body),
+    /// It can't run.
+    Missing(Infer),
 }
 
 impl Made {
     /// As [`Operator::infer`].
-    pub(crate) fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+    pub(crate) fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         match self {
-            Made::Plain(operator) => operator.infer(inputs),
-            Made::Control(control) => control.infer(inputs),
-            Made::Body(_) => Ok(Vec::new()),
+            Made::Plain(operator) => operator.infer(facts),
+            Made::Control(control) => control.infer(facts),
+            Made::Body(_) => Ok(()),
+            Made::Missing(infer) => infer(facts),
         }
     }
 
@@ -128,7 +136,7 @@ impl Made {
     pub(crate) fn plain(&self) -> Option<&dyn Operator> {
         match self {
             Made::Plain(operator) => Some(&**operator),
-            Made::Control(_) | Made::Body(_) => None,
+            _ => None,
         }
     }
 }
@@ -139,6 +147,18 @@ pub(crate) struct Implementation {
     pub(crate) name: &'static str,
     pub(crate) versions: &'static [i64],
     pub(crate) make: Make,
+}
+
+impl Implementation {
+    /// An operator that doesn't run yet in any version, but is inferred.
+    pub(crate) const fn missing(domain: &'static str, name: &'static str, infer: Infer) -> Implementation {
+        Implementation { domain, name, versions: &[], make: Make::Missing(infer) }
+    }
+
+    /// Whether it runs in some version.
+    pub(crate) fn runs(&self) -> bool {
+        !matches!(self.make, Make::Missing(_))
+    }
 }
 
 /// An operator as errors name it: all nodes share it.
@@ -171,27 +191,31 @@ impl Resolved {
         Resolved { label: Arc::new(label), schema, make, compatibility }
     }
 
-    /// The operator of a node with these attributes, which have been checked against the schema. `unsaid` is set if an axis
-    /// is negative, and the text of the version doesn't say what that means.
-    pub(crate) fn load(
-        &self,
-        attributes: &[(String, Attribute)],
-        inputs: &[Option<&Fact>],
+    /// A node of this operator with these attributes, which have been checked against the schema. `unsaid` is set if an
+    /// axis is negative, and the text of the version doesn't say what that means.
+    pub(crate) fn node<'a>(
+        &'a self,
+        attributes: &'a [(String, Attribute)],
+        inputs: &'a [Option<&'a Fact>],
         outputs: usize,
-        bodies: &[BodyFacts],
-        unsaid: &Cell<bool>,
-    ) -> Result<Made> {
+        bodies: &'a [BodyFacts],
+        unsaid: &'a Cell<bool>,
+    ) -> Node<'a> {
         let (schema, compatibility) = (&*self.schema, self.compatibility);
-        let node = Node { schema, attributes, inputs, outputs, bodies, compatibility, unsaid };
+        Node { schema, attributes, inputs, outputs, bodies, compatibility, unsaid }
+    }
+
+    /// The operator of a node.
+    pub(crate) fn load(&self, node: &Node<'_>) -> Result<Made> {
         match &self.make {
-            Make::Run(load) => load(&node).map(Made::Plain),
-            Make::Custom(load) => load(&node).map(Made::Plain),
-            Make::Control(load) => load(&node).map(Made::Control),
+            Make::Run(load) => load(node).map(Made::Plain),
+            Make::Custom(load) => load(node).map(Made::Plain),
+            Make::Control(load) => load(node).map(Made::Control),
             Make::Expand(expand) => {
                 let mut body = Body::default();
-                expand(&node, &mut body).map(|()| Made::Body(body))
+                expand(node, &mut body).map(|()| Made::Body(body))
             }
-            Make::Missing => Err(not_implemented()),
+            Make::Missing(infer) => Ok(Made::Missing(*infer)),
         }
     }
 
@@ -207,7 +231,7 @@ impl Resolved {
 
     /// Whether its nodes can only be checked.
     pub(crate) fn is_missing(&self) -> bool {
-        matches!(self.make, Make::Missing)
+        matches!(self.make, Make::Missing(_))
     }
 
     /// Whether a user made it.

@@ -5,7 +5,6 @@ use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Result, quote};
 use crate::kernels::elementwise::{Operand, RowOf, walk};
 use crate::tensor::{NewTensor, Shape, Tensor};
-use crate::value::{Dim, DimsText, Fact};
 
 /// How the inputs of an elementwise operator are aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,17 +20,6 @@ pub(crate) enum Align {
     Equal,
     /// They have the same shape, or the second is a scalar.
     EqualOrScalar,
-}
-
-impl Align {
-    /// What is known about the shape of the output: nothing if a rank is unknown.
-    ///
-    /// # Errors
-    /// If the shapes don't broadcast.
-    pub(crate) fn facts(self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let inputs = if self == Align::Last { inputs } else { inputs.get(..1).unwrap_or_default() };
-        Ok(broadcast_fact(inputs)?.into_iter().collect())
-    }
 }
 
 /// An operand of [`Call::rowwise`].
@@ -229,32 +217,4 @@ fn broadcast<const N: usize>(shapes: &[Shape; N]) -> std::result::Result<Shape, 
         }
     }
     Ok(all)
-}
-
-fn broadcast_fact(inputs: &[Option<&Fact>]) -> Result<Option<Fact>> {
-    let dims: Option<Vec<&[Dim]>> = inputs.iter().map(|input| (*input)?.dims()).collect();
-    let dims = dims.unwrap_or_default();
-    let Some(rank) = dims.iter().map(|dims| dims.len()).max() else { return Ok(None) };
-    let each = |d: usize| {
-        let mut all = Dim::Fixed(1);
-        for dim in dims.iter().filter_map(|dims| dims.get((d + dims.len()).checked_sub(rank)?)) {
-            match (&all, dim) {
-                (_, Dim::Fixed(1)) => {}
-                (Dim::Fixed(one), Dim::Fixed(other)) if *one != 1 && one != other => {
-                    let shapes: Vec<String> = dims.iter().map(|dims| DimsText(dims).to_string()).collect();
-                    let text =
-                        format!("the shapes {} don't broadcast: dimension {d} is {one} and {other}", shapes.join(", "));
-                    return Err(Error::input(text).axis(d as i64));
-                }
-                // A size other than 1 stays.
-                (Dim::Fixed(size), _) if *size != 1 => {}
-                (Dim::Fixed(_), _) | (_, Dim::Fixed(_)) => all = dim.clone(),
-                (Dim::Symbol(one), Dim::Symbol(other)) if one == other => {}
-                _ => all = Dim::Unknown,
-            }
-        }
-        Ok(all)
-    };
-    let dims = (0..rank).map(each).collect::<Result<Vec<_>>>()?;
-    Ok(Some(Fact::default().with_dims(dims)))
 }

@@ -1,7 +1,7 @@
 //! Lists of axes, as attributes in older versions and as inputs in newer ones.
 
 use crate::error::{Error, Result};
-use crate::operator::{Axis, Call, Fact, Node};
+use crate::operator::{Axis, Call, Inference, Node};
 use smallvec::SmallVec;
 
 /// Axes as places among the dimensions.
@@ -48,22 +48,27 @@ impl Axes {
         Ok(self.list(call)?.map_or(0, <[i64]>::len))
     }
 
+    /// As [`Axes::count`], at load; `None` if it is not known.
+    pub(super) fn known_count(&self, facts: &Inference<'_>) -> Option<usize> {
+        match self {
+            Axes::Attribute { list, .. } => Some(list.as_ref().map_or(0, Vec::len)),
+            Axes::Input => facts.known(1).map(|list| list.len()),
+        }
+    }
+
     /// The axes as places among `rank` dimensions; `None` if there is no list.
     pub(super) fn places(&self, call: &Call<'_>, rank: usize) -> Result<Option<Places>> {
         self.list(call)?.map(|list| self.place(list, rank)).transpose()
     }
 
-    /// As [`Axes::places`], of known facts; `None` if the list is not known.
-    pub(super) fn known_places(&self, inputs: &[Option<&Fact>], rank: usize) -> Result<Option<Option<Places>>> {
-        let list = match (self, inputs.get(1).copied().flatten()) {
-            (Axes::Attribute { list, .. }, _) => list.as_deref(),
-            (Axes::Input, None) => None,
-            (Axes::Input, Some(fact)) => match fact.value() {
-                Some(value) => Some(value.tensor()?.as_slice()?),
-                None => return Ok(None),
-            },
-        };
-        Ok(Some(list.map(|list| self.place(list, rank)).transpose()?))
+    /// As [`Axes::places`], of what is known at load; `None` if the list is not known.
+    pub(super) fn known(&self, facts: &Inference<'_>, rank: usize) -> Result<Option<Option<Places>>> {
+        let place = |list: &[i64]| self.place(list, rank).map(|places| Some(Some(places)));
+        match self {
+            Axes::Attribute { list: Some(list), .. } => place(list),
+            Axes::Input if facts.input(1).is_some() => facts.known(1).map_or(Ok(None), |list| place(&list)),
+            _ => Ok(Some(None)),
+        }
     }
 
     fn place(&self, list: &[i64], rank: usize) -> Result<Places> {

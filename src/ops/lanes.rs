@@ -3,7 +3,7 @@
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::kernels::lanes::{self, Lanes, Map, Measure, Number, Stored};
-use crate::operator::{Call, Fact, Values};
+use crate::operator::{Call, Values};
 use crate::tensor::Tensor;
 
 /// Runs an expression with `$S`, the Rust type of elements, and `$T`, the number to compute with, for an element type
@@ -74,10 +74,4 @@ pub(super) fn map_floats(call: &Call<'_>, lanes: &Lanes, map: &impl FloatMap) ->
     let data = call.tensor(0)?;
     let mapped = by_type!(floats, data.dtype(), S as T => mapped::<S, T>(call, data, lanes, map))?;
     Ok([mapped.into()].into())
-}
-
-/// That the output has the shape of the input 0.
-pub(super) fn same_shape(inputs: &[Option<&Fact>]) -> Vec<Fact> {
-    let dims = inputs.first().copied().flatten().and_then(Fact::dims);
-    dims.map(|dims| Fact::default().with_dims(dims.to_vec())).into_iter().collect()
 }

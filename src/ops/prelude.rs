@@ -5,7 +5,7 @@ pub(super) use super::index::{
     Range, check_grid, indices_of, integer, out_of_range, pick, tuple_positions, unequal_batch, widened,
 };
 pub(super) use super::joining::{join, joined_size, part};
-pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured, same_shape};
+pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured};
 pub(super) use super::maps::{Maps, by_maps, padded, whole};
 pub(super) use super::numbers::integers;
 pub(super) use super::product::{Multiply, Weights, multiply, with_numbers};
@@ -22,11 +22,11 @@ pub(super) use crate::kernels::lanes::{self, Floating, Lanes, Stored};
 pub(super) use crate::kernels::number::{Float, Int};
 pub(super) use crate::kernels::{self, Stopped};
 pub(super) use crate::operator::{
-    Align, Attribute, Axis, Call, Context, Control, Held, Implementation, Load, Make, Node, Operator, Resume, Step,
-    Values, one_element,
+    Align, Attribute, Axis, Call, Context, Control, Count, Held, Implementation, Inference, Load, Make, Node, Operator,
+    Resume, Step, Values, broadcast, one_element,
 };
 pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, position_of, shape_of};
-pub(super) use crate::value::{Dim, Fact, Optional, Sequence, Value, ValueType};
+pub(super) use crate::value::{Dim, DimsText, Fact, Formula, List, Optional, Sequence, Value, ValueType};
 pub(super) use bytemuck::{Pod, cast_slice, cast_slice_mut};
 pub(super) use half::{bf16, f16};
 pub(super) use smallvec::{SmallVec, smallvec};

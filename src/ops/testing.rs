@@ -56,7 +56,8 @@ fn try_run<const A: usize, const I: usize>(
     let attributes = attributes.map(|(name, value)| (name.to_string(), value));
     let types = inputs.map(|input| Fact { value_type: input.value_type(), ..Fact::default() });
     let outputs = outputs.unwrap_or(resolved.schema.outputs.len());
-    let made = resolved.load(&attributes, &types.each_ref().map(Some), outputs, &[], &Cell::default())?;
+    let (facts, unsaid) = (types.each_ref().map(Some), Cell::default());
+    let made = resolved.load(&resolved.node(&attributes, &facts, outputs, &[], &unsaid))?;
     let run = |constants: &[Value], slots: &mut [Option<Value>], source: fn(u32) -> Source| {
         let sources = Sources { feeds: Feeds::Own(&[]), defaults: &[], constants, slots };
         let inputs: Vec<_> = (0..I as u32).map(|k| Some(source(k))).collect();

@@ -1,7 +1,10 @@
 //! Facts about a value that are known before a run.
 
-use super::{Value, ValueType};
+use super::{Formula, Value, ValueType};
+use crate::dtype::DType;
 use crate::error::escape;
+use crate::tensor::{Scalar, Tensor};
+use smallvec::SmallVec;
 use std::fmt::{self, Display};
 
 /// One dimension of a shape, as far as known.
@@ -12,6 +15,8 @@ pub enum Dim {
     Fixed(usize),
     /// A name: the same size at each of its uses.
     Symbol(String),
+    /// A size that follows from names.
+    Formula(Formula),
     /// Any size.
     Unknown,
 }
@@ -30,30 +35,47 @@ impl Dim {
         dims.iter().map(|dim| if let Dim::Fixed(size) = dim { Some(*size) } else { None }).collect()
     }
 
-    /// The product of sizes divided by that of others, none of which is 0: a size, or the only dimension that is left.
+    /// The dimension of a size that an attribute gives.
+    pub(crate) fn of(size: i64) -> Dim {
+        usize::try_from(size).map_or(Dim::Unknown, Dim::Fixed)
+    }
+
+    /// The product of sizes; `Unknown` if it isn't known.
+    pub(crate) fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Dim {
+        let product = dims.into_iter().try_fold(Formula::from(1), |all, dim| all.times(&Formula::of(dim)?));
+        product.map_or(Dim::Unknown, |product| product.dim())
+    }
+
+    /// The product of sizes divided by that of others, of which none is 0.
     pub(crate) fn quotient(of: &[Dim], by: &[Dim]) -> Dim {
-        let mut left: Vec<&Dim> = of.iter().collect();
-        let (mut above, mut below) = (1usize, 1usize);
-        for dim in by {
-            match (dim, left.iter().position(|other| *other == dim)) {
-                (Dim::Fixed(size), _) => below = below.saturating_mul(*size),
-                (Dim::Symbol(_), Some(place)) => _ = left.swap_remove(place),
-                _ => return Dim::Unknown,
+        // Dimensions whose size isn't known may not cancel: each use is another size.
+        let [of, by] = [of, by].map(|dims| Formula::of(&Dim::product(dims)));
+        of.and_then(|of| of.over(&by?)).map_or(Dim::Unknown, |quotient| quotient.dim())
+    }
+
+    /// What is known about a size of which two facts are known; `None` if they contradict each other.
+    pub(crate) fn both(&self, other: &Dim) -> Option<Dim> {
+        match (self, other) {
+            (Dim::Fixed(one), Dim::Fixed(other)) if one != other => None,
+            (Dim::Fixed(_), _) | (_, Dim::Unknown) => Some(self.clone()),
+            (_, Dim::Fixed(_)) | (Dim::Unknown, _) => Some(other.clone()),
+            _ => Some(self.clone()),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Dim>()
+            + match self {
+                Dim::Symbol(name) => name.len(),
+                Dim::Formula(formula) => formula.memory(),
+                Dim::Fixed(_) | Dim::Unknown => 0,
             }
-        }
-        let mut open = None;
-        for dim in left {
-            match dim {
-                Dim::Fixed(size) => above = above.saturating_mul(*size),
-                dim if open.is_none() => open = Some(dim),
-                _ => return Dim::Unknown,
-            }
-        }
-        match open {
-            None if below != 0 && above != usize::MAX && above.is_multiple_of(below) => Dim::Fixed(above / below),
-            Some(dim @ Dim::Symbol(_)) if above == below && below != 0 => dim.clone(),
-            _ => Dim::Unknown,
-        }
+    }
+
+    /// The sum of two sizes.
+    pub(crate) fn plus(&self, other: &Dim) -> Dim {
+        let sum = Formula::of(self).and_then(|own| own.plus(&Formula::of(other)?));
+        sum.map_or(Dim::Unknown, |sum| sum.dim())
     }
 }
 
@@ -62,6 +84,7 @@ impl Display for Dim {
         match self {
             Dim::Fixed(size) => write!(f, "{size}"),
             Dim::Symbol(name) => f.write_str(&escape(name)),
+            Dim::Formula(formula) => write!(f, "{formula}"),
             Dim::Unknown => f.write_str("?"),
         }
     }
@@ -83,9 +106,17 @@ pub struct Fact {
     pub(crate) value_type: Option<ValueType>,
     pub(crate) dims: Option<Box<[Dim]>>,
     pub(crate) constant: Option<Box<Value>>,
+    /// The elements of a scalar or short list of whole numbers, as far as they follow from symbols.
+    pub(crate) list: Option<Box<[Option<Formula>]>>,
 }
 
+/// A short list of whole numbers, as far as they are known.
+pub(crate) type List = SmallVec<[Option<Formula>; 4]>;
+
 impl Fact {
+    /// Lists of more numbers are not followed.
+    pub(crate) const LIST: usize = 64;
+
     /// The fact that a value is of a type.
     pub fn of_type(value_type: impl Into<ValueType>) -> Fact {
         Fact { value_type: Some(value_type.into()), ..Fact::default() }
@@ -101,7 +132,7 @@ impl Fact {
     /// The fact that a value is constant.
     pub fn constant(value: Value) -> Fact {
         let shape = value.tensor().map(|tensor| tensor.shape().iter().copied().map(Dim::Fixed).collect());
-        Fact { value_type: value.value_type(), dims: shape.ok(), constant: Some(Box::new(value)) }
+        Fact { value_type: value.value_type(), dims: shape.ok(), constant: Some(Box::new(value)), list: None }
     }
 
     /// What holds if either of two facts does.
@@ -109,13 +140,14 @@ impl Fact {
         let value_type = self.value_type.clone().filter(|own| other.value_type.as_ref() == Some(own));
         let dim = |(one, other): (&Dim, &Dim)| if one == other { one.clone() } else { Dim::Unknown };
         let dims = self.dims().zip(other.dims()).filter(|(one, other)| one.len() == other.len());
-        Fact { value_type, dims: dims.map(|(one, other)| one.iter().zip(other).map(dim).collect()), constant: None }
+        let dims = dims.map(|(one, other)| one.iter().zip(other).map(dim).collect());
+        Fact { value_type, dims, ..Fact::default() }
     }
 
     /// The fact about tensors like this that are stacked along a new first dimension.
     pub(crate) fn stacked(&self) -> Fact {
         let dims = self.dims().map(|dims| std::iter::once(Dim::Unknown).chain(dims.iter().cloned()).collect());
-        Fact { value_type: self.value_type.clone(), dims, constant: None }
+        Fact { value_type: self.value_type.clone(), dims, ..Fact::default() }
     }
 
     /// The type, if it is known.
@@ -131,6 +163,62 @@ impl Fact {
     /// The value, if it is the same in every run.
     pub fn value(&self) -> Option<&Value> {
         self.constant.as_deref()
+    }
+
+    /// A scalar or short list of int32 or int64 numbers of which something is known: a constant if all of them are.
+    pub(crate) fn of_list(dtype: DType, dims: &[Dim], list: &[Option<Formula>]) -> Option<Fact> {
+        let fits = |value: &i64| dtype == DType::Int64 || i32::try_from(*value).is_ok();
+        let number = |item: &Option<Formula>| item.as_ref()?.number().filter(fits);
+        let count = match dims {
+            [] => 1,
+            [Dim::Fixed(count)] => *count,
+            _ => return None,
+        };
+        if count != list.len() || count > Fact::LIST || !matches!(dtype, DType::Int32 | DType::Int64) {
+            return None;
+        }
+        if let Some(values) = list.iter().map(number).collect::<Option<Vec<i64>>>() {
+            let shape = Dim::sizes(dims)?;
+            let tensor = match dtype {
+                DType::Int64 => Tensor::from_elements(&shape, values),
+                _ => Tensor::from_elements(&shape, values.into_iter().map(|value| value as i32).collect()),
+            };
+            return Some(Fact::constant(tensor.ok()?.into()));
+        }
+        // What a number beyond the type would wrap to isn't known.
+        let keep = |item: &Option<Formula>| item.clone().filter(|item| item.number().is_none_or(|n| fits(&n)));
+        let list = Some(list.iter().map(keep).collect());
+        Some(Fact { list, ..Fact::of_type(dtype).with_dims(dims) })
+    }
+
+    /// Upper bound on the memory that it takes, beyond what a value of a model takes anyway.
+    pub(crate) fn memory(&self) -> u64 {
+        let dims = self.dims().unwrap_or_default().iter().map(Dim::memory).sum::<usize>();
+        let list = self.list.iter().flatten().flatten().map(Formula::memory).sum::<usize>();
+        // Values that follow from others are small, or are there already.
+        let value = if self.constant.is_some() { 1024 } else { 0 };
+        (dims + list).saturating_sub(512) as u64 + value
+    }
+
+    /// The numbers of a scalar or short list, as far as they are known.
+    pub(crate) fn list(&self) -> Option<List> {
+        if let Some(list) = &self.list {
+            return Some(list.iter().cloned().collect());
+        }
+        let tensor = self.value()?.tensor().ok()?;
+        if tensor.rank() > 1 || tensor.len() > Fact::LIST {
+            return None;
+        }
+        let number = |scalar: Scalar<'_>| match scalar {
+            Scalar::Int(value) => i64::try_from(value).ok().map(|value| Some(Formula::from(value))),
+            _ => None,
+        };
+        tensor.scalars().map(number).collect()
+    }
+
+    /// The numbers of a scalar or short list, if all of them are known.
+    pub(crate) fn ints(&self) -> Option<SmallVec<[i64; 6]>> {
+        self.list()?.iter().map(|item| item.as_ref()?.number()).collect()
     }
 }
 
@@ -153,9 +241,9 @@ mod tests {
             ("b s 384", "b s 32", "12"),
             ("b s 384", "b 384", "s"),
             ("b 6", "b 4", "?"),
-            ("b 6", "3", "?"),
+            ("b 6", "3", "2*b"),
             ("b b", "b", "b"),
-            ("b s", "", "?"),
+            ("b s", "", "b*s"),
             ("b ?", "b", "?"),
             ("? 6", "?", "?"),
             ("b", "s", "?"),

@@ -1,11 +1,13 @@
 //! The values that flow along the edges of a graph.
 
 mod fact;
+mod formula;
 mod sequence;
 mod types;
 
-pub(crate) use fact::DimsText;
+pub(crate) use fact::{DimsText, List};
 pub use fact::{Dim, Fact};
+pub use formula::Formula;
 pub use sequence::Sequence;
 pub use types::{TypeSet, ValueType};
 

@@ -79,8 +79,14 @@ impl Operator for CausalConv {
         Ok(smallvec![output.into(), present.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(same_shape(inputs))
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_shape_of(0, 0);
+        let ([batch, channels, _], taps) = match (facts.sizes::<3>(0)?, facts.sizes::<3>(1)?) {
+            (Some(input), Some([_, _, taps])) => (input, taps),
+            _ => return Ok(()),
+        };
+        facts.give(1, [batch.clone(), channels.clone(), taps.plus(&Dim::Unknown)]);
+        Ok(())
     }
 }
 

@@ -58,14 +58,11 @@ impl Control for FlexAttention {
         Ok((step, Box::new(rest)))
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let dims = |k: usize| inputs.get(k).copied().flatten().and_then(Fact::dims);
-        Ok(match (dims(0), dims(2)) {
-            (Some([batch, heads, queries, _]), Some([_, _, _, size])) => {
-                vec![Fact::default().with_dims([batch.clone(), heads.clone(), queries.clone(), size.clone()])]
-            }
-            _ => Vec::new(),
-        })
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let (Some([batch, heads, queries, _]), Some([_, _, _, size])) = (facts.sizes::<4>(0)?, facts.sizes::<4>(2)?) {
+            facts.give(0, [batch.clone(), heads.clone(), queries.clone(), size.clone()]);
+        }
+        Ok(())
     }
 }
 

@@ -64,10 +64,15 @@ impl Operator for Cast {
         Ok(smallvec![output.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let fact = self.to.map_or_else(Fact::default, Fact::of_type);
-        let dims = inputs.first().copied().flatten().and_then(Fact::dims);
-        Ok(vec![dims.map_or(fact.clone(), |dims| fact.with_dims(dims))])
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_shape_of(0, 0);
+        let Some(to) = self.to else { return Ok(()) };
+        facts.give_type(0, to);
+        let whole = |from: Option<&ValueType>| matches!(from, Some(ValueType::Tensor(DType::Int32 | DType::Int64)));
+        if let Some(list) = facts.list(0).filter(|_| whole(facts.input_type(0))) {
+            facts.give_list(0, to, &list);
+        }
+        Ok(())
     }
 
     fn forwards(&self) -> Option<usize> {

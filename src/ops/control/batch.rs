@@ -28,8 +28,9 @@ impl Control for Batch {
         Ok((running.begin(call.context())?, Box::new(running)))
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(self.0.infer(inputs.get(1..).unwrap_or(&[])))
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        self.0.infer(1, facts);
+        Ok(())
     }
 }
 

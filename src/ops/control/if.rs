@@ -34,8 +34,9 @@ impl Control for If {
         Ok((Step::Enter { body, feeds: Values::new() }, Box::new(Branch)))
     }
 
-    fn infer(&self, _: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(self.facts.clone())
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        self.facts.iter().enumerate().for_each(|(k, fact)| facts.give_fact(k, fact.clone()));
+        Ok(())
     }
 }
 

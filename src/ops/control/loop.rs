@@ -49,11 +49,14 @@ impl Control for Loop {
         Ok((trips.next(cond, carried, call.context())?, Box::new(trips)))
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let initial = inputs.iter().skip(2);
-        let last =
-            self.handed.iter().zip(initial).map(|(fact, initial)| fact.common(initial.unwrap_or(&Fact::default())));
-        Ok(last.chain(self.scans.iter().map(Fact::stacked)).collect())
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        for (k, fact) in self.handed.iter().enumerate() {
+            facts.give_fact(k, facts.input(2 + k).map_or_else(Fact::default, |initial| fact.common(initial)));
+        }
+        for (k, fact) in self.scans.iter().enumerate() {
+            facts.give_fact(self.carried + k, fact.stacked());
+        }
+        Ok(())
     }
 }
 

@@ -102,8 +102,9 @@ impl Control for Scan {
         Ok((running.next(states, call.context())?, Box::new(running)))
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(self.0.infer(inputs))
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        self.0.infer(0, facts);
+        Ok(())
     }
 }
 
@@ -137,16 +138,13 @@ impl Signature {
         self.facts.get(self.states..).unwrap_or(&[])
     }
 
-    /// What is known about the outputs, from the inputs that are given to the body.
-    pub(super) fn infer(&self, inputs: &[Option<&Fact>]) -> Vec<Fact> {
-        let initial = inputs.iter().map(|fact| fact.and_then(Fact::value_type));
-        let kept = |(fact, initial): (&Fact, Option<&ValueType>)| match fact.value_type() {
-            Some(own) if Some(own) == initial => Fact::of_type(own.clone()),
-            _ => Fact::default(),
-        };
-        let stacked = |fact: &Fact| fact.value_type().cloned().map_or_else(Fact::default, Fact::of_type);
-        let states = self.facts.iter().take(self.states).zip(initial).map(kept);
-        states.chain(self.scans().iter().map(stacked)).collect()
+    /// Gives what is known about the outputs. The states are the inputs from `first` on.
+    pub(super) fn infer(&self, first: usize, facts: &mut Inference<'_>) {
+        for (k, value_type) in self.facts.iter().enumerate().filter_map(|(k, fact)| Some((k, fact.value_type()?))) {
+            if k >= self.states || facts.input_type(first + k) == Some(value_type) {
+                facts.give_type(k, value_type.clone());
+            }
+        }
     }
 }
 

@@ -1,20 +1,23 @@
 //! Add, Sub, Mul and Div: arithmetic on the elements of two tensors.
 //! <https://onnx.ai/onnx/operators/onnx__Add.html>, <https://onnx.ai/onnx/operators/onnx__Div.html>
 
-use super::{Elementwise, align, entry};
+use super::{Elementwise, Function, align, entry};
 use crate::ops::prelude::*;
 
-pub(super) const ADD: Implementation =
-    entry("Add", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Add, number_row, align(node)?).boxed()));
+pub(super) const ADD: Implementation = arithmetic("Add", |node| load(node, Add, Formula::plus));
+pub(super) const SUB: Implementation = arithmetic("Sub", |node| load(node, Sub, Formula::minus));
+pub(super) const MUL: Implementation = arithmetic("Mul", |node| load(node, Mul, Formula::times));
+pub(super) const DIV: Implementation = arithmetic("Div", |node| {
+    Ok(Elementwise::new(Div, number_row, align(node)?).counting(Formula::divided).dividing().boxed())
+});
 
-pub(super) const SUB: Implementation =
-    entry("Sub", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Sub, number_row, align(node)?).boxed()));
+const fn arithmetic(name: &'static str, load: Load) -> Implementation {
+    entry(name, &[1, 6, 7, 13, 14], load)
+}
 
-pub(super) const MUL: Implementation =
-    entry("Mul", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Mul, number_row, align(node)?).boxed()));
-
-pub(super) const DIV: Implementation =
-    entry("Div", &[1, 6, 7, 13, 14], |node| Ok(Elementwise::new(Div, number_row, align(node)?).dividing().boxed()));
+fn load<F: Function + Floats<2> + Ints<2>>(node: &Node<'_>, function: F, count: Count) -> Result<Box<dyn Operator>> {
+    Ok(Elementwise::new(function, number_row, align(node)?).counting(count).boxed())
+}
 
 /// `C = A + B`
 #[derive(Debug)]

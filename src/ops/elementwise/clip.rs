@@ -30,8 +30,9 @@ impl Operator for Clip {
         Ok(smallvec![output.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Align::Equal.facts(inputs)
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_shape_of(0, 0);
+        Ok(())
     }
 }
 

@@ -91,8 +91,8 @@ impl Operator for Equal {
         Ok(smallvec![output.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        self.align.facts(inputs)
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_broadcast(self.align)
     }
 }
 

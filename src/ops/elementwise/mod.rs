@@ -132,11 +132,13 @@ struct Elementwise<F, const N: usize> {
     test: bool,
     /// The second input divides the first.
     divides: bool,
+    /// The same of sizes that follow from symbols.
+    count: Option<Count>,
 }
 
 impl<F: Function, const N: usize> Elementwise<F, N> {
     fn new(function: F, row: fn(DType) -> Option<Row<F, N>>, align: Align) -> Elementwise<F, N> {
-        Elementwise { function, row, align, test: false, divides: false }
+        Elementwise { function, row, align, test: false, divides: false, count: None }
     }
 
     fn testing(self) -> Elementwise<F, N> {
@@ -145,6 +147,10 @@ impl<F: Function, const N: usize> Elementwise<F, N> {
 
     fn dividing(self) -> Elementwise<F, N> {
         Elementwise { divides: true, ..self }
+    }
+
+    fn counting(self, count: Count) -> Elementwise<F, N> {
+        Elementwise { count: Some(count), ..self }
     }
 
     fn boxed(self) -> Box<dyn Operator> {
@@ -175,8 +181,12 @@ impl<F: Function, const N: usize> Operator for Elementwise<F, N> {
         Ok(smallvec![output.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        self.align.facts(inputs)
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_broadcast(self.align)?;
+        if let Some(count) = self.count {
+            facts.give_counted(count);
+        }
+        Ok(())
     }
 }
 

@@ -82,8 +82,8 @@ impl<F: Function> Operator for Variadic<F> {
         }
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        self.align.facts(inputs)
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_broadcast(self.align)
     }
 }
 

@@ -22,8 +22,8 @@ impl Operator for Where {
         Ok(smallvec![output.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Align::Last.facts(inputs)
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_broadcast(Align::Last)
     }
 }
 

@@ -30,9 +30,9 @@ impl Operator for GatherElements {
         Ok(smallvec![output.finish().into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let dims = inputs.get(1).copied().flatten().and_then(Fact::dims);
-        Ok(dims.map(|dims| Fact::default().with_dims(dims.to_vec())).into_iter().collect())
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_shape_of(0, 1);
+        Ok(())
     }
 }
 

@@ -39,13 +39,14 @@ impl Operator for GatherND {
         Ok(smallvec![output.finish().into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let [Some(data), Some(indices)] = inputs else { return Ok(Vec::new()) };
-        let (Some(data), Some(indices)) = (data.dims(), indices.dims()) else { return Ok(Vec::new()) };
-        let Some((Dim::Fixed(width), tuples)) = indices.split_last() else { return Ok(Vec::new()) };
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let (Some(data), Some(indices)) = (facts.dims(0), facts.dims(1)) else { return Ok(()) };
+        let Some((Dim::Fixed(width), tuples)) = indices.split_last() else { return Ok(()) };
         let picked = usize::try_from(self.batch_dims).ok().and_then(|batch| batch.checked_add(*width));
-        let Some(slice) = picked.and_then(|picked| data.get(picked..)) else { return Ok(Vec::new()) };
-        Ok(vec![Fact::default().with_dims([tuples, slice].concat())])
+        if let Some(slice) = picked.and_then(|picked| data.get(picked..)) {
+            facts.give(0, [tuples, slice].concat());
+        }
+        Ok(())
     }
 }
 

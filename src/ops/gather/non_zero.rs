@@ -53,9 +53,11 @@ impl Operator for NonZero {
         Ok(smallvec![y.finish().into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let dims = inputs.first().copied().flatten().and_then(Fact::dims);
-        Ok(dims.map(|dims| Fact::default().with_dims([Dim::Fixed(dims.len()), Dim::Unknown])).into_iter().collect())
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let Some(dims) = facts.dims(0) {
+            facts.give(0, [Dim::Fixed(dims.len()), Dim::Unknown]);
+        }
+        Ok(())
     }
 }
 

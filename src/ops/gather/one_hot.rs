@@ -48,12 +48,12 @@ impl Operator for OneHot {
         Ok(smallvec![output.finish().into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let &[Some(indices), Some(size), ..] = inputs else { return Ok(Vec::new()) };
-        let Some(dims) = indices.dims() else { return Ok(Vec::new()) };
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let Some(dims) = facts.dims(0) else { return Ok(()) };
         let (outer, inner) = dims.split_at(self.place(dims.len())?);
-        let size = size.value().and_then(|size| depth(size.tensor().ok()?).ok()).map_or(Dim::Unknown, Dim::Fixed);
-        Ok(vec![Fact::default().with_dims([outer, &[size], inner].concat())])
+        let size = facts.constant(1).and_then(|size| depth(size.tensor().ok()?).ok()).map_or(Dim::Unknown, Dim::Fixed);
+        facts.give(0, [outer, &[size], inner].concat());
+        Ok(())
     }
 }
 

@@ -40,12 +40,16 @@ impl Operator for Gather {
         Ok(smallvec![output.finish().into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let [Some(data), Some(indices)] = inputs else { return Ok(Vec::new()) };
-        let (Some(data), Some(indices)) = (data.dims(), indices.dims()) else { return Ok(Vec::new()) };
-        let Some(at) = Axis::place(self.axis.into(), data.len()) else { return Ok(Vec::new()) };
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let (Some(data), Some(indices)) = (facts.dims(0), facts.dims(1)) else { return Ok(()) };
+        let at = facts.place("axis", data.len())?;
         let (before, after) = (data.get(..at).unwrap_or(&[]), data.get(at + 1..).unwrap_or(&[]));
-        Ok(vec![Fact::default().with_dims([before, indices, after].concat())])
+        facts.give(0, [before, indices, after].concat());
+        if let (Some(list), Some(picked)) = (facts.list(0), facts.known(1)) {
+            let pick = |index: &i64| list.get(Axis::place((*index).into(), list.len())?)?.clone();
+            facts.give_list_like(0, 0, &picked.iter().map(pick).collect::<List>());
+        }
+        Ok(())
     }
 }
 

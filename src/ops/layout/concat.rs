@@ -32,26 +32,30 @@ impl Operator for Concat {
         Ok(smallvec![join(call.context(), &inputs, axis.at, shape)?.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let all: Option<Vec<&[Dim]>> = inputs.iter().map(|fact| fact.and_then(Fact::dims)).collect();
-        let Some((first, others)) = all.as_deref().and_then(<[_]>::split_first) else { return Ok(Vec::new()) };
-        let mut dims = first.to_vec();
-        let at = Axis::place(self.axis.into(), dims.len());
-        for other in others {
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let all: Option<Vec<&[Dim]>> = (0..facts.input_count()).map(|k| facts.dims(k)).collect();
+        let Some((first, others)) = all.as_deref().and_then(<[_]>::split_first) else { return Ok(()) };
+        let (mut dims, at) = (first.to_vec(), facts.place_of(self.axis, "axis", first.len())?);
+        for (k, other) in others.iter().enumerate() {
+            if other.len() != first.len() {
+                let text = format!("input {} has rank {}, and input 0 has rank {}: they must be equal", k + 1, other.len(), first.len());
+                return Err(Error::input(text).size(other.len()));
+            }
             for (d, (dim, own)) in dims.iter_mut().zip(*other).enumerate() {
-                *dim = match (&*dim, own) {
-                    (Dim::Fixed(dim), Dim::Fixed(own)) if at == Some(d) => Dim::Fixed(dim.saturating_add(*own)),
-                    _ if at == Some(d) => Dim::Unknown,
-                    (Dim::Fixed(dim), Dim::Fixed(own)) if dim != own => {
+                *dim = match dim.both(own) {
+                    _ if d == at => dim.plus(own),
+                    Some(both) => both,
+                    None => {
                         let text = format!("inputs have sizes {dim} and {own} in dimension {d}: they must be equal");
                         return Err(Error::input(text).axis(d as i64));
                     }
-                    (Dim::Fixed(dim), _) => Dim::Fixed(*dim),
-                    _ => own.clone(),
                 };
             }
         }
-        Ok(vec![Fact::default().with_dims(dims)])
+        facts.give(0, dims);
+        let lists: Option<Vec<List>> = (0..facts.input_count()).map(|k| facts.list(k)).collect();
+        facts.give_list_like(0, 0, &lists.unwrap_or_default().concat());
+        Ok(())
     }
 }
 

@@ -42,8 +42,9 @@ impl Operator for Constant {
         Ok(smallvec![self.value.clone()])
     }
 
-    fn infer(&self, _: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(vec![Fact::constant(self.value.clone())])
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_value(0, self.value.clone());
+        Ok(())
     }
 }
 

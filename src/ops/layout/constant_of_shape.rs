@@ -41,14 +41,12 @@ impl Operator for ConstantOfShape {
         Ok(smallvec![output.finish().into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let fact = Fact::of_type(self.value.dtype());
-        let shape = inputs.first().copied().flatten().and_then(Fact::value);
-        let Some(shape) = shape.and_then(|shape| shape.tensor().ok()?.as_slice::<i64>().ok()) else {
-            return Ok(vec![fact]);
-        };
-        let dims = shape.iter().map(|dim| usize::try_from(*dim).map_or(Dim::Unknown, Dim::Fixed));
-        Ok(vec![fact.with_dims(dims.collect::<Vec<_>>())])
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_type(0, self.value.dtype());
+        if let Some(dims) = facts.listed(0) {
+            facts.give(0, dims);
+        }
+        Ok(())
     }
 }
 

@@ -34,19 +34,10 @@ impl Operator for Expand {
         Ok(smallvec![by_maps(call.context(), input, &maps, &[])?.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let [Some(input), Some(shape)] = inputs else { return Ok(Vec::new()) };
-        let given = shape.value().and_then(|value| value.tensor().ok()?.as_slice::<i64>().ok());
-        let (Some(dims), Some(given)) = (input.dims(), given) else { return Ok(Vec::new()) };
-        let rank = dims.len().max(given.len());
-        let dim = |at: usize| {
-            let own = (at + dims.len()).checked_sub(rank).and_then(|at| dims.get(at)).unwrap_or(&Dim::Fixed(1));
-            match (at + given.len()).checked_sub(rank).and_then(|at| given.get(at)) {
-                None | Some(1) => own.clone(),
-                Some(&size) => usize::try_from(size).map_or(Dim::Unknown, Dim::Fixed),
-            }
-        };
-        Ok(vec![Fact::default().with_dims((0..rank).map(dim).collect::<Vec<_>>())])
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let (Some(dims), Some(shape)) = (facts.dims(0), facts.listed(1)) else { return Ok(()) };
+        facts.give(0, broadcast(&[dims, &shape])?);
+        Ok(())
     }
 }
 

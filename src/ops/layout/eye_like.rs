@@ -52,14 +52,13 @@ impl Operator for EyeLike {
         Ok(smallvec![output.finish().into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let Some(input) = inputs.first().copied().flatten() else { return Ok(Vec::new()) };
-        let dtype = self.dtype.or_else(|| input.value_type()?.dtype());
-        let fact = dtype.map_or_else(Fact::default, Fact::of_type);
-        Ok(vec![match input.dims() {
-            Some(dims) => fact.with_dims(dims),
-            None => fact,
-        }])
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_shape_of(0, 0);
+        match self.dtype {
+            Some(dtype) => facts.give_type(0, dtype),
+            None => facts.give_type_of(0, 0),
+        }
+        Ok(())
     }
 }
 

@@ -40,13 +40,11 @@ impl Operator for Flatten {
         call.reshaped(0, smallvec![rows, columns])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let dims = inputs.first().copied().flatten().and_then(Fact::dims);
-        let parts = dims.and_then(|dims| dims.split_at_checked(self.place(dims.len())?));
-        let dims = parts.map_or([Dim::Unknown, Dim::Unknown], |(rows, columns)| {
-            [rows, columns].map(|dims| Dim::quotient(dims, &[]))
-        });
-        Ok(vec![Fact::default().with_dims(dims)])
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let parts = facts.dims(0).and_then(|dims| dims.split_at_checked(self.place(dims.len())?));
+        let dims = parts.map_or([Dim::Unknown, Dim::Unknown], |(rows, columns)| [rows, columns].map(Dim::product));
+        facts.give(0, dims);
+        Ok(())
     }
 }
 

@@ -44,12 +44,22 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 }
 
 impl Pad {
-    fn maps(&self, call: &Call<'_>, data: &[usize]) -> Result<Maps> {
-        let pads = self.attributes.as_ref().map_or_else(|| call.list(1), |(_, pads, _)| Ok(pads))?;
-        let fault = |text: String| match self.attributes {
+    fn fault(&self, text: String) -> Error {
+        match self.attributes {
             Some((name, ..)) => Error::model(text).attribute(name),
             None => Error::input(text).parameter("pads"),
-        };
+        }
+    }
+
+    fn check_count(&self, pads: usize, axes: usize) -> Result<()> {
+        if pads == 2 * axes {
+            return Ok(());
+        }
+        Err(self.fault(format!("there are {pads} pads: {axes} axes take one at each end")).size(pads))
+    }
+
+    fn maps(&self, call: &Call<'_>, data: &[usize]) -> Result<Maps> {
+        let pads = self.attributes.as_ref().map_or_else(|| call.list(1), |(_, pads, _)| Ok(pads))?;
         let mut maps: Maps = data.iter().map(|size| whole(*size)).collect();
         let axes = match call.input(3) {
             Some(_) => {
@@ -59,16 +69,13 @@ impl Pad {
             None => (0..data.len()).collect(),
         };
         let count = axes.len();
-        if pads.len() != 2 * count {
-            let len = pads.len();
-            return Err(fault(format!("there are {len} pads: {count} axes take one at each end")).size(len));
-        }
+        self.check_count(pads.len(), count)?;
         for ((&at, &begin), &end) in axes.iter().zip(pads).zip(pads.iter().skip(count)) {
             let Some(map) = maps.get_mut(at) else { continue };
             let (size, pads) = (map.0, [begin, end]);
             let fault = |what: String| {
                 let text = format!("the pads {begin} and {end} of axis {at}, which has {size} entries, {what}");
-                fault(text).axis(at as i64).size(size)
+                self.fault(text).axis(at as i64).size(size)
             };
             // Negative pads remove entries.
             let removed = pads.map(|pad| usize::try_from(pad.min(0).unsigned_abs()).unwrap_or(usize::MAX));
@@ -126,9 +133,31 @@ impl Operator for Pad {
         Ok(smallvec![output.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let Some(dims) = inputs.first().copied().flatten().and_then(Fact::dims) else { return Ok(Vec::new()) };
-        Ok(vec![Fact::default().with_dims(vec![Dim::Unknown; dims.len()])])
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let Some(dims) = facts.dims(0) else { return Ok(()) };
+        let pads = match &self.attributes {
+            Some((_, pads, _)) => Some(pads.iter().map(|pad| Some(Formula::from(*pad))).collect()),
+            None => facts.list(1),
+        };
+        let axes = match facts.input(3) {
+            None => Some((0..dims.len()).collect()),
+            Some(_) => facts.known(3).map(|list| places(&list, dims.len(), true, |text| Error::input(text).parameter("axes"))).transpose()?,
+        };
+        let (Some(pads), Some(axes)) = (pads, axes) else {
+            facts.give(0, vec![Dim::Unknown; dims.len()]);
+            return Ok(());
+        };
+        self.check_count(pads.len(), axes.len())?;
+        let mut dims = dims.to_vec();
+        for (k, at) in axes.iter().enumerate() {
+            let pad = |k: usize| pads.get(k)?.clone();
+            let both = pad(k).zip(pad(axes.len() + k)).and_then(|(begin, end)| begin.plus(&end));
+            if let Some(dim) = dims.get_mut(*at) {
+                *dim = Formula::of(dim).and_then(|own| own.plus(&both?)).map_or(Dim::Unknown, |sum| sum.dim());
+            }
+        }
+        facts.give(0, dims);
+        Ok(())
     }
 }
 

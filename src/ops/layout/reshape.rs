@@ -82,28 +82,39 @@ impl Operator for Reshape {
         call.reshaped(0, shape)
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let given = match (&self.shape, inputs.get(1)) {
-            (Some(shape), _) => Some(shape.as_slice()),
-            (None, Some(Some(shape))) => shape.value().and_then(|value| value.tensor().ok()?.as_slice().ok()),
-            _ => None,
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let given = match &self.shape {
+            Some(shape) => Some(shape.iter().map(|dim| Some(Formula::from(*dim))).collect()),
+            None => facts.list(1),
         };
-        let Some(given) = given else { return Ok(Vec::new()) };
-        let data = inputs.first().copied().flatten().and_then(Fact::dims);
-        if let Some(sizes) = data.and_then(Dim::sizes) {
-            self.target(&sizes, kernels::volume(1, &sizes), given)?;
+        let Some(given): Option<List> = given else {
+            if let Some(dims) = facts.listed(1) {
+                facts.give(0, dims);
+            }
+            return Ok(());
+        };
+        let data = facts.dims(0);
+        let numbers: Option<Vec<i64>> = given.iter().map(|dim| dim.as_ref()?.number()).collect();
+        if let (Some(sizes), Some(given)) = (data.and_then(Dim::sizes), numbers) {
+            self.target(&sizes, kernels::volume(1, &sizes), &given)?;
         }
-        let dim = |(k, dim): (usize, &i64)| match dim {
-            0 if !self.zeros => data.and_then(|data| data.get(k)).cloned().unwrap_or(Dim::Unknown),
-            dim => usize::try_from(*dim).map_or(Dim::Unknown, Dim::Fixed),
+        let number = |dim: &Option<Formula>| dim.as_ref().and_then(Formula::number);
+        let dim = |(k, dim): (usize, &Option<Formula>)| match number(dim) {
+            Some(0) if !self.zeros => data.and_then(|data| data.get(k)).cloned().unwrap_or(Dim::Unknown),
+            _ => dim.as_ref().map_or(Dim::Unknown, Formula::dim),
         };
         let mut dims: Vec<Dim> = given.iter().enumerate().map(dim).collect();
-        if let (Some(rest), Some(data)) = (given.iter().position(|dim| *dim == -1), data) {
-            let others: Vec<Dim> =
-                dims.iter().enumerate().filter(|(k, _)| *k != rest).map(|(_, d)| d.clone()).collect();
-            dims.get_mut(rest).into_iter().for_each(|dim| *dim = Dim::quotient(data, &others));
+        // A size that isn't known may be -1.
+        let rest: Vec<usize> = given.iter().enumerate().filter(|(_, dim)| dim.is_none() || number(dim) == Some(-1)).map(|(k, _)| k).collect();
+        if let ([rest], Some(data)) = (&*rest, data) {
+            let others: Vec<Dim> = dims.iter().enumerate().filter(|(k, _)| k != rest).map(|(_, d)| d.clone()).collect();
+            dims.get_mut(*rest).into_iter().for_each(|dim| *dim = Dim::quotient(data, &others));
         }
-        Ok(vec![Fact::default().with_dims(dims)])
+        facts.give(0, dims);
+        if let Some(list) = facts.list(0) {
+            facts.give_list_like(0, 0, &list);
+        }
+        Ok(())
     }
 }
 

@@ -48,12 +48,12 @@ impl Operator for Dimensions {
         Ok(smallvec![shape.finish().into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let Some(dims) = inputs.first().copied().flatten().and_then(Fact::dims) else { return Ok(Vec::new()) };
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let Some(dims) = facts.dims(0) else { return Ok(()) };
         let dims = self.of(dims);
-        let unknown = Fact::default().with_dims([Dim::Fixed(dims.len())]);
-        let known = dims.iter().map(Dim::fixed).collect::<Option<Vec<i64>>>();
-        Ok(vec![known.map_or(unknown, |known| Fact::constant(known.into()))])
+        facts.give(0, [Dim::Fixed(dims.len())]);
+        facts.give_list(0, DType::Int64, &dims.iter().map(Formula::of).collect::<List>());
+        Ok(())
     }
 }
 

@@ -44,13 +44,10 @@ impl Ranges {
         Ok(Ranges { starts, ends, axes: optional(3)?, steps: optional(4)? })
     }
 
-    /// The ranges, if they are constant.
-    fn known(inputs: &[Option<&Fact>], rank: usize) -> Option<Ranges> {
-        let list = |k: usize| {
-            let tensor = inputs.get(k).copied().flatten()?.value()?.tensor().ok()?;
-            (tensor.len() <= rank).then(|| tensor.scalars().map(|value| value.integer()).collect::<List>())
-        };
-        let optional = |k: usize| inputs.get(k).copied().flatten().map_or(Some(None), |_| list(k).map(Some));
+    /// The ranges, if they are known at load.
+    fn known(facts: &Inference<'_>) -> Option<Ranges> {
+        let list = |k: usize| facts.known(k).map(|list| list.into_iter().collect());
+        let optional = |k: usize| facts.input(k).map_or(Some(None), |_| list(k).map(Some));
         Some(Ranges { starts: list(1)?, ends: list(2)?, axes: optional(3)?, steps: optional(4)? })
     }
 
@@ -95,6 +92,16 @@ fn range(size: usize, start: i64, end: i64, step: i64) -> (usize, Map) {
     (count, Map::Line { start, step: if count > 1 { step as isize } else { 1 } })
 }
 
+/// The number of coordinates along an axis, as far as it is known.
+fn sliced(dim: &Dim, start: i64, end: i64, step: i64) -> Dim {
+    let whole = |at: i64| usize::try_from(at).map_or(at == i64::MIN, |at| at >= i32::MAX as usize);
+    match (dim, start, end, step) {
+        (Dim::Fixed(size), ..) => Dim::Fixed(range(*size, start, end, step).0),
+        (_, 0, end, 1) if end > 0 && whole(end) => dim.clone(),
+        _ => Dim::Unknown,
+    }
+}
+
 impl Operator for Slice {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let data = call.tensor(0)?;
@@ -114,23 +121,42 @@ impl Operator for Slice {
     }
 
     /// The sizes along `axes` are known if all ranges are.
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let Some(data) = inputs.first().copied().flatten().and_then(Fact::dims) else { return Ok(Vec::new()) };
-        let mut dims = data.to_vec();
-        let given = Ranges::known(inputs, dims.len());
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let Some(data) = facts.dims(0) else { return Ok(()) };
+        let (mut dims, mut list) = (data.to_vec(), facts.list(0));
+        let given = Ranges::known(facts);
         let Some(ranges) = self.attributes.as_ref().or(given.as_ref()) else {
-            return Ok(vec![Fact::default().with_dims(vec![Dim::Unknown; dims.len()])]);
+            // Without `axes` the ranges are those of the first ones.
+            let axes = match facts.input(3) {
+                Some(_) => facts.known(3),
+                None => facts.listed(1).map(|starts| (0..starts.len() as i64).collect()),
+            };
+            let Some(axes) = axes else {
+                facts.give(0, vec![Dim::Unknown; dims.len()]);
+                return Ok(());
+            };
+            for at in places(&axes, data.len(), true, |text| Error::input(text).parameter("axes"))? {
+                dims.get_mut(at).into_iter().for_each(|dim| *dim = Dim::Unknown);
+            }
+            facts.give(0, dims);
+            return Ok(());
         };
         ranges.each(data.len(), |axis, start, end, step| {
-            if let Some(dim) = dims.get_mut(axis) {
-                *dim = match dim {
-                    Dim::Fixed(size) => Dim::Fixed(range(*size, start, end, step).0),
-                    _ => Dim::Unknown,
-                };
+            let Some(dim) = dims.get_mut(axis) else { return Ok(()) };
+            if let (Dim::Fixed(size), Some(all)) = (&*dim, &list) {
+                let (count, along) = range(*size, start, end, step);
+                let Map::Line { start, step } = along else { return Ok(()) };
+                let at = |k: usize| start.checked_add_signed(step.checked_mul(k as isize)?);
+                list = Some((0..count.min(all.len())).map(|k| all.get(at(k)?)?.clone()).collect());
             }
+            *dim = sliced(dim, start, end, step);
             Ok(())
         })?;
-        Ok(vec![Fact::default().with_dims(dims)])
+        facts.give(0, dims);
+        if let Some(list) = list {
+            facts.give_list_like(0, 0, &list);
+        }
+        Ok(())
     }
 }
 

@@ -26,13 +26,37 @@ impl Operator for Squeeze {
         if let Some((&at, &size)) =
             removed.iter().filter_map(|at| Some((at, shape.get(*at)?))).find(|(_, size)| **size != 1)
         {
-            let shape = ShapeText(shape);
-            let text = format!("axis {at} of \"data\" of shape {shape} has size {size}: only size 1 can be removed");
-            return Err(Error::input(text).parameter("data").axis(at as i64).size(size));
+            return Err(not_one(at, size, ShapeText(shape)));
         }
         let left = shape.iter().enumerate().filter(|(at, _)| !removed.contains(at)).map(|(_, size)| *size).collect();
         call.reshaped(0, left)
     }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let Some(dims) = facts.dims(0) else { return Ok(()) };
+        let removed = match self.axes.known(facts, dims.len())? {
+            Some(Some(places)) => places,
+            Some(None) if Dim::sizes(dims).is_some() => {
+                dims.iter().enumerate().filter(|(_, dim)| **dim == Dim::Fixed(1)).map(|(at, _)| at).collect()
+            }
+            _ => return Ok(()),
+        };
+        let size = |at: &usize| if let Some(Dim::Fixed(size)) = dims.get(*at) { Some((*at, *size)) } else { None };
+        if let Some((at, size)) = removed.iter().filter_map(size).find(|(_, size)| *size != 1) {
+            return Err(not_one(at, size, DimsText(dims)));
+        }
+        facts.give(0, dims.iter().enumerate().filter(|(at, _)| !removed.contains(at)).map(|(_, dim)| dim.clone()).collect::<Vec<_>>());
+        if let Some(list) = facts.list(0) {
+            facts.give_list_like(0, 0, &list);
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn not_one(at: usize, size: usize, shape: impl std::fmt::Display) -> Error {
+    let text = format!("axis {at} of \"data\" of shape {shape} has size {size}: only size 1 can be removed");
+    Error::input(text).parameter("data").axis(at as i64).size(size)
 }
 
 #[cfg(test)]

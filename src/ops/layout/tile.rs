@@ -67,9 +67,15 @@ impl Operator for Tile {
         Ok(smallvec![by_maps(call.context(), input, &maps, &[])?.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let Some(dims) = inputs.first().copied().flatten().and_then(Fact::dims) else { return Ok(Vec::new()) };
-        Ok(vec![Fact::default().with_dims(vec![Dim::Unknown; dims.len()])])
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let Some(dims) = facts.dims(0) else { return Ok(()) };
+        let repeats = facts.list(1).filter(|repeats| !self.one_axis && repeats.len() == dims.len());
+        let times = |(k, dim): (usize, &Dim)| {
+            let repeats = repeats.as_ref()?.get(k)?.as_ref()?;
+            Some(Formula::of(dim)?.times(repeats)?.dim())
+        };
+        facts.give(0, dims.iter().enumerate().map(|dim| times(dim).unwrap_or(Dim::Unknown)).collect::<Vec<_>>());
+        Ok(())
     }
 }
 

@@ -44,10 +44,11 @@ impl Operator for Transpose {
         Ok(smallvec![output.finish().into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let Some(dims) = inputs.first().copied().flatten().and_then(Fact::dims) else { return Ok(Vec::new()) };
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let Some(dims) = facts.dims(0) else { return Ok(()) };
         let order = self.order(dims.len())?;
-        Ok(vec![Fact::default().with_dims(order.iter().filter_map(|&at| dims.get(at).cloned()).collect::<Vec<_>>())])
+        facts.give(0, order.iter().filter_map(|&at| dims.get(at).cloned()).collect::<Vec<_>>());
+        Ok(())
     }
 }
 

@@ -26,6 +26,19 @@ impl Operator for Unsqueeze {
         let dims = (0..rank).filter_map(|at| if places.contains(&at) { Some(1) } else { kept.next().copied() });
         call.reshaped(0, dims.collect())
     }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let Some(dims) = facts.dims(0) else { return Ok(()) };
+        let Some(count) = self.axes.known_count(facts) else { return Ok(()) };
+        let Some(Some(places)) = self.axes.known(facts, dims.len() + count)? else { return Ok(()) };
+        let mut kept = dims.iter();
+        let dim = |at: usize| if places.contains(&at) { Some(Dim::Fixed(1)) } else { kept.next().cloned() };
+        facts.give(0, (0..dims.len() + count).filter_map(dim).collect::<Vec<_>>());
+        if let Some(list) = facts.list(0) {
+            facts.give_list_like(0, 0, &list);
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

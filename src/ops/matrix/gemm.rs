@@ -92,13 +92,16 @@ impl Operator for Gemm {
         with_numbers!(call.tensor(0)?.dtype(), S => self.multiply::<S>(call))
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         let [of_a, of_b] = self.transposed;
-        let dim = |k: usize, at: bool| match inputs.get(k).copied().flatten().and_then(Fact::dims) {
-            Some([rows, columns]) => if at { columns } else { rows }.clone(),
-            _ => Dim::Unknown,
+        let (a, b) = (facts.sizes::<2>(0)?, facts.sizes::<2>(1)?);
+        facts.same_size((0, usize::from(!of_a)), (1, usize::from(of_b)))?;
+        let dim = |dims: Option<&[Dim; 2]>, second: bool| match dims {
+            Some([rows, columns]) => if second { columns } else { rows }.clone(),
+            None => Dim::Unknown,
         };
-        Ok(vec![Fact::default().with_dims([dim(0, of_a), dim(1, !of_b)])])
+        facts.give(0, [dim(a, of_a), dim(b, !of_b)]);
+        Ok(())
     }
 }
 

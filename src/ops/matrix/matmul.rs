@@ -40,13 +40,12 @@ impl Operator for MatMul {
         with_numbers!(call.tensor(0)?.dtype(), S => self.multiply::<S>(call))
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let [Some(a), Some(b)] = inputs else { return Ok(Vec::new()) };
-        if let Some((a, b)) = a.dims().and_then(Dim::sizes).zip(b.dims().and_then(Dim::sizes)) {
-            Sizes::of(&a, &b)?;
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let (Some(a), Some(b)) = (facts.ranked(0, 1..)?, facts.ranked(1, 1..)?) {
+            facts.same_size((0, a.len() - 1), (1, b.len() - b.len().min(2)))?;
+            facts.give(0, output_dims(a, b)?);
         }
-        let dims = a.dims().zip(b.dims()).and_then(|(a, b)| output_dims(a, b));
-        Ok(dims.map(|dims| Fact::default().with_dims(dims)).into_iter().collect())
+        Ok(())
     }
 }
 
@@ -112,30 +111,13 @@ fn unequal(a: &[usize], b: &[usize], at_a: usize, at_b: usize, why: &str) -> Err
 }
 
 /// As [`Sizes::of`], for what is known at load.
-fn output_dims(a: &[Dim], b: &[Dim]) -> Option<Vec<Dim>> {
-    let ((a_batch, a_rest), (b_batch, b_rest)) =
+fn output_dims(a: &[Dim], b: &[Dim]) -> Result<Vec<Dim>> {
+    let ((a_batch, rows), (b_batch, columns)) =
         (a.split_at(a.len().saturating_sub(2)), b.split_at(b.len().saturating_sub(2)));
-    let mut dims = Vec::new();
-    for from_end in (1..=a_batch.len().max(b_batch.len())).rev() {
-        let dim = |dims: &[Dim]| dims.iter().nth_back(from_end - 1).cloned().unwrap_or(Dim::Fixed(1));
-        dims.push(match (dim(a_batch), dim(b_batch)) {
-            (Dim::Fixed(1), dim) | (dim, Dim::Fixed(1)) => dim,
-            (Dim::Fixed(size), _) | (_, Dim::Fixed(size)) => Dim::Fixed(size),
-            (a, b) if a == b => a,
-            _ => Dim::Unknown,
-        });
-    }
-    dims.extend(match a_rest {
-        [rows, _] => Some(rows.clone()),
-        [_] => None,
-        _ => return None,
-    });
-    dims.extend(match b_rest {
-        [_, columns] => Some(columns.clone()),
-        [_] => None,
-        _ => return None,
-    });
-    Some(dims)
+    let mut dims = broadcast(&[a_batch, b_batch])?;
+    dims.extend(rows.first().filter(|_| rows.len() > 1).cloned());
+    dims.extend(columns.last().filter(|_| columns.len() > 1).cloned());
+    Ok(dims)
 }
 
 #[cfg(test)]
@@ -220,6 +202,6 @@ mod tests {
         let batch = [symbol(), Dim::Fixed(1), Dim::Fixed(4), Dim::Unknown];
         assert_eq!(dims(&batch, &[Dim::Fixed(7), Dim::Unknown, Dim::Unknown])[..2], [symbol(), Dim::Fixed(7)]);
         assert_eq!(dims(&[Dim::Unknown], &[Dim::Unknown]), []);
-        assert_eq!(output_dims(&[], &[Dim::Unknown]), None);
+        
     }
 }

@@ -57,8 +57,9 @@ impl Operator for LayerNormalization {
         Ok(outputs)
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(same_shape(inputs))
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_shape_of(0, 0);
+        Ok(())
     }
 }
 

@@ -42,12 +42,12 @@ impl<R: lanes::ReductionOfAll> Operator for IndexOf<R> {
         Ok(smallvec![indices.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let Some(dims) = inputs.first().copied().flatten().and_then(Fact::dims) else { return Ok(Vec::new()) };
-        let mut dims = dims.to_vec();
-        let Some(at) = Axis::place(self.axis.into(), dims.len()) else { return Ok(Vec::new()) };
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let Some(mut dims) = facts.dims(0).map(<[Dim]>::to_vec) else { return Ok(()) };
+        let at = facts.place("axis", dims.len())?;
         dims.splice(at..=at, self.keepdims.then_some(Dim::Fixed(1)));
-        Ok(vec![Fact::default().with_dims(dims)])
+        facts.give(0, dims);
+        Ok(())
     }
 }
 

@@ -79,11 +79,14 @@ impl Operator for Reduce {
         Ok(smallvec![reduced.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let Some(dims) = inputs.first().copied().flatten().and_then(Fact::dims) else { return Ok(Vec::new()) };
-        let Some(listed) = self.axes.known_places(inputs, dims.len())? else { return Ok(Vec::new()) };
-        let left: Vec<_> = self.left(dims, &listed.unwrap_or_default(), Dim::Fixed(1));
-        Ok(vec![Fact::default().with_dims(left)])
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let Some(dims) = facts.dims(0) else { return Ok(()) };
+        if let Some(listed) = self.axes.known(facts, dims.len())? {
+            facts.give(0, self.left::<_, Vec<_>>(dims, &listed.unwrap_or_default(), Dim::Fixed(1)));
+        } else if self.keepdims {
+            facts.give(0, vec![Dim::Unknown; dims.len()]);
+        }
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! SequenceAt: an element of a sequence.
 //! <https://onnx.ai/onnx/operators/onnx__SequenceAt.html>
 
-use super::element_fact;
+use super::give_element;
 use super::position::position;
 use crate::ops::prelude::*;
 
@@ -20,8 +20,9 @@ impl Operator for SequenceAt {
         Ok(smallvec![value.clone()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(element_fact(inputs))
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        give_element(facts);
+        Ok(())
     }
 }
 

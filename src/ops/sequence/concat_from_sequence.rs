@@ -1,7 +1,7 @@
 //! ConcatFromSequence: the tensors of a sequence one after the other along an axis, or stacked along a new one.
 //! <https://onnx.ai/onnx/operators/onnx__ConcatFromSequence.html>
 
-use super::element_fact;
+use super::give_element;
 use crate::ops::prelude::*;
 
 pub(super) const CONCAT_FROM_SEQUENCE: Implementation =
@@ -53,8 +53,9 @@ impl Operator for ConcatFromSequence {
         Ok(smallvec![join(call.context(), &tensors, at, shape_of([outer, &[size], inner]))?.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(element_fact(inputs))
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        give_element(facts);
+        Ok(())
     }
 }
 

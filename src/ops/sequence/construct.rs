@@ -25,9 +25,11 @@ impl Operator for SequenceConstruct {
         Ok(smallvec![sequence.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let element = inputs.iter().find_map(|fact| fact.and_then(Fact::value_type));
-        Ok(element.map(|element| Fact::of_type(element.clone().sequence())).into_iter().collect())
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let Some(element) = (0..facts.input_count()).find_map(|k| facts.input_type(k)) {
+            facts.give_type(0, element.clone().sequence());
+        }
+        Ok(())
     }
 }
 

@@ -24,8 +24,9 @@ impl Operator for SequenceEmpty {
         Ok(smallvec![call.context().sequence(Some(self.dtype.into()), 0)?.into()])
     }
 
-    fn infer(&self, _: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(vec![Fact::of_type(ValueType::Tensor(self.dtype).sequence())])
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_type(0, ValueType::Tensor(self.dtype).sequence());
+        Ok(())
     }
 }
 

@@ -43,10 +43,11 @@ impl Control for SequenceMap {
         Ok((samples.next(), Box::new(samples)))
     }
 
-    fn infer(&self, _: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let output =
-            |fact: &Fact| fact.value_type().map_or_else(Fact::default, |own| Fact::of_type(own.clone().sequence()));
-        Ok(self.facts.iter().map(output).collect())
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        for (k, element) in self.facts.iter().enumerate().filter_map(|(k, fact)| Some((k, fact.value_type()?))) {
+            facts.give_type(k, element.clone().sequence());
+        }
+        Ok(())
     }
 }
 

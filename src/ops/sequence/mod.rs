@@ -32,10 +32,9 @@ pub(super) static ALL: &[Implementation] = &[
     split_to_sequence::SPLIT_TO_SEQUENCE,
 ];
 
-/// That output 0 has the type of the elements of the input 0.
-fn element_fact(inputs: &[Option<&Fact>]) -> Vec<Fact> {
-    match inputs.first().and_then(|fact| fact.as_ref()?.value_type()) {
-        Some(ValueType::Sequence(element)) => vec![Fact::of_type((**element).clone())],
-        _ => Vec::new(),
+/// Gives output 0 the type of the elements of the input 0.
+fn give_element(facts: &mut Inference<'_>) {
+    if let Some(ValueType::Sequence(element)) = facts.input_type(0) {
+        facts.give_type(0, (**element).clone());
     }
 }

@@ -37,10 +37,11 @@ impl Operator for OptionalOf {
         Ok(smallvec![optional.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let input = inputs.first().copied().flatten().and_then(Fact::value_type);
-        let element = self.element.as_ref().or(input);
-        Ok(element.map(|element| Fact::of_type(element.clone().optional())).into_iter().collect())
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let Some(element) = self.element.as_ref().or(facts.input_type(0)) {
+            facts.give_type(0, element.clone().optional());
+        }
+        Ok(())
     }
 }
 

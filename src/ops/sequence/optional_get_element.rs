@@ -23,12 +23,13 @@ impl Operator for OptionalGetElement {
         Ok(smallvec![value.ok_or_else(|| Error::input("the optional has no value").parameter("input"))?])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let Some(fact) = inputs.first().copied().flatten() else { return Ok(Vec::new()) };
-        Ok(vec![match fact.value_type() {
-            Some(ValueType::Optional(element)) => Fact::of_type((**element).clone()),
-            _ => fact.clone(),
-        }])
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        match (facts.input_type(0), facts.input(0)) {
+            (Some(ValueType::Optional(element)), _) => facts.give_type(0, (**element).clone()),
+            (_, Some(fact)) => facts.give_fact(0, fact.clone()),
+            _ => {}
+        }
+        Ok(())
     }
 }
 

@@ -39,9 +39,11 @@ impl Operator for SplitToSequence {
         Ok(smallvec![sequence.into()])
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        let input = inputs.first().and_then(|fact| fact.as_ref()?.value_type());
-        Ok(input.map(|input| Fact::of_type(input.clone().sequence())).into_iter().collect())
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let Some(input) = facts.input_type(0) {
+            facts.give_type(0, input.clone().sequence());
+        }
+        Ok(())
     }
 }
 

@@ -136,8 +136,25 @@ impl Operator for Attention {
         Ok(outputs)
     }
 
-    fn infer(&self, inputs: &[Option<&Fact>]) -> Result<Vec<Fact>> {
-        Ok(self.output_dims(inputs).map(|dims| Fact::default().with_dims(dims)).into_iter().collect())
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let [queried, held] = self.heads.map(|heads| heads.map_or(Dim::Unknown, Dim::of));
+        let (Some(q), Some(k), Some(v)) = (heads(facts, 0, &queried)?, heads(facts, 1, &held)?, heads(facts, 2, &held)?) else {
+            return Ok(());
+        };
+        let ([batch, heads, queries, _], [_, held, keys, size], [_, _, _, v_size]) = (q, k, v);
+        let past = match facts.input(4) {
+            Some(_) => facts.sizes::<4>(4)?.map_or(Dim::Unknown, |[_, _, past, _]| past.clone()),
+            None => Dim::Fixed(0),
+        };
+        let total = keys.plus(&past);
+        match facts.dims(0) {
+            Some([_, _, _]) => facts.give(0, [batch.clone(), queries.clone(), Dim::product([&heads, &v_size])]),
+            _ => facts.give(0, [batch.clone(), heads.clone(), queries.clone(), v_size.clone()]),
+        }
+        facts.give(1, [batch.clone(), held.clone(), total.clone(), size]);
+        facts.give(2, [batch.clone(), held, total.clone(), v_size]);
+        facts.give(3, [batch, heads, queries, total]);
+        Ok(())
     }
 }
 
@@ -184,23 +201,17 @@ impl Attention {
         plan.run(y.elements_mut()?, kept, scratch.elements_mut(), call.resources())?;
         Ok((y.finish()?, scores.map(|scores| scores.finish()).transpose()?))
     }
+}
 
-    fn output_dims(&self, inputs: &[Option<&Fact>]) -> Option<Vec<Dim>> {
-        let dims = |k: usize| inputs.get(k).copied().flatten().and_then(Fact::dims);
-        match (dims(0)?, dims(2)?) {
-            ([batch, heads, queries, _], [_, _, _, size]) => {
-                Some(vec![batch.clone(), heads.clone(), queries.clone(), size.clone()])
-            }
-            ([batch, queries, _], [_, _, size]) => {
-                let [queried, held] = self.heads;
-                let (queried, held) = (queried?, held?);
-                let hidden = size.fixed().and_then(|size| size.checked_div(held)?.checked_mul(queried));
-                let hidden = hidden.and_then(|size| usize::try_from(size).ok()).map_or(Dim::Unknown, Dim::Fixed);
-                Some(vec![batch.clone(), queries.clone(), hidden])
-            }
-            _ => None,
+/// The dimensions of the heads of an input: of rank 4, or of rank 3, where `count` heads follow each other.
+fn heads(facts: &Inference<'_>, k: usize, count: &Dim) -> Result<Option<[Dim; 4]>> {
+    Ok(match facts.ranked(k, 3..=4)? {
+        Some([batch, tokens, hidden]) => {
+            let size = Dim::quotient(std::slice::from_ref(hidden), std::slice::from_ref(count));
+            Some([batch.clone(), count.clone(), tokens.clone(), size])
         }
-    }
+        dims => dims.and_then(|dims| dims.to_vec().try_into().ok()),
+    })
 }
 
 /// The number of valid keys of each batch, if it is given: no more than the mask has columns.

@@ -1,0 +1,268 @@
+//! Sizes that follow from symbols.
+
+use super::Dim;
+use crate::error::escape;
+use smallvec::SmallVec;
+use std::fmt::{self, Display};
+use std::sync::Arc;
+
+/// A whole number that follows from symbols: `past + seq`, `2*N`, `H*W - 1`. Equal formulas are equal numbers; different
+/// ones may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Formula {
+    /// Products that are added up: different ones, in order, none of them 0 times.
+    terms: SmallVec<[Term; 1]>,
+}
+
+/// A number times symbols, in order. A quotient that leaves a remainder is a symbol of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Term {
+    symbols: SmallVec<[Arc<str>; 1]>,
+    times: i64,
+}
+
+impl Formula {
+    /// Longer formulas are unknown numbers.
+    const TERMS: usize = 8;
+    /// The same of the symbols of a product, and of the text of a quotient.
+    const SYMBOLS: usize = 8;
+    const TEXT: usize = 80;
+
+    /// What a dimension is, if it is known.
+    pub(crate) fn of(dim: &Dim) -> Option<Formula> {
+        match dim {
+            Dim::Fixed(size) => i64::try_from(*size).ok().map(Formula::from),
+            Dim::Symbol(name) => Some(Formula::symbol(name)),
+            Dim::Formula(formula) => Some(formula.clone()),
+            Dim::Unknown => None,
+        }
+    }
+
+    fn symbol(name: &str) -> Formula {
+        let symbols = [name.into()].into_iter().collect();
+        Formula { terms: [Term { symbols, times: 1 }].into_iter().collect() }
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        let symbols = self.terms.iter().flat_map(|term| &term.symbols).map(|symbol| 2 * size_of::<Arc<str>>() + symbol.len());
+        size_of::<Formula>() + self.terms.len() * size_of::<Term>() + symbols.sum::<usize>()
+    }
+
+    /// The number, if it depends on no symbol.
+    pub(crate) fn number(&self) -> Option<i64> {
+        match &*self.terms {
+            [] => Some(0),
+            [term] if term.symbols.is_empty() => Some(term.times),
+            _ => None,
+        }
+    }
+
+    /// The dimension of this size.
+    pub(crate) fn dim(&self) -> Dim {
+        match (self.number(), &*self.terms) {
+            (Some(size), _) => usize::try_from(size).map_or(Dim::Unknown, Dim::Fixed),
+            (None, [Term { symbols, times: 1 }]) if symbols.len() == 1 => {
+                Dim::Symbol(symbols.first().map(|name| name.to_string()).unwrap_or_default())
+            }
+            _ => Dim::Formula(self.clone()),
+        }
+    }
+
+    /// The sum; `None` if it is too long, or beyond int64.
+    pub(crate) fn plus(&self, other: &Formula) -> Option<Formula> {
+        let mut sum = self.clone();
+        other.terms.iter().try_for_each(|term| sum.add(term.clone()))?;
+        Some(sum)
+    }
+
+    fn add(&mut self, term: Term) -> Option<()> {
+        match self.terms.binary_search_by(|own| own.symbols.cmp(&term.symbols)) {
+            _ if term.times == 0 => {}
+            Ok(at) => {
+                let own = self.terms.get_mut(at)?;
+                own.times = own.times.checked_add(term.times)?;
+                if own.times == 0 {
+                    self.terms.remove(at);
+                }
+            }
+            Err(_) if self.terms.len() == Formula::TERMS => return None,
+            Err(at) => self.terms.insert(at, term),
+        }
+        Some(())
+    }
+
+    /// The difference, as [`Formula::plus`].
+    pub(crate) fn minus(&self, other: &Formula) -> Option<Formula> {
+        self.plus(&other.times(&Formula::from(-1))?)
+    }
+
+    /// The product, as [`Formula::plus`].
+    pub(crate) fn times(&self, other: &Formula) -> Option<Formula> {
+        let mut product = Formula::from(0);
+        for own in &self.terms {
+            for other in &other.terms {
+                let mut symbols = own.symbols.clone();
+                symbols.extend(other.symbols.iter().cloned());
+                symbols.sort();
+                if symbols.len() > Formula::SYMBOLS {
+                    return None;
+                }
+                product.add(Term { symbols, times: own.times.checked_mul(other.times)? })?;
+            }
+        }
+        Some(product)
+    }
+
+    /// The quotient, if it leaves no remainder whatever the symbols are. A divisor that is a sum must be equal.
+    pub(crate) fn over(&self, other: &Formula) -> Option<Formula> {
+        let divisor = match &*other.terms {
+            [] => return None,
+            [term] => term,
+            _ => return (self == other).then(|| Formula::from(1)),
+        };
+        let mut quotient = Formula::from(0);
+        for term in &self.terms {
+            let mut symbols = term.symbols.clone();
+            for symbol in &divisor.symbols {
+                symbols.remove(symbols.iter().position(|own| own == symbol)?);
+            }
+            let times = term.times.checked_div(divisor.times)?;
+            if term.times.checked_rem(divisor.times)? != 0 {
+                return None;
+            }
+            quotient.add(Term { symbols, times })?;
+        }
+        Some(quotient)
+    }
+
+    /// Whether it is certainly not below 0, as no symbol is.
+    fn is_size(&self) -> bool {
+        self.terms.iter().all(|term| term.times >= 0)
+    }
+
+    /// The quotient, rounded toward 0.
+    pub(crate) fn divided(&self, by: &Formula) -> Option<Formula> {
+        match (self.number(), by.number()) {
+            (Some(own), Some(by)) => own.checked_div(by).map(Formula::from),
+            (None, Some(by)) if self.is_size() => self.floor_over(by),
+            _ => self.over(by),
+        }
+    }
+
+    /// The quotient by a number above 0, rounded down.
+    pub(crate) fn floor_over(&self, by: i64) -> Option<Formula> {
+        match self.number() {
+            _ if by <= 0 => None,
+            Some(number) => Some(Formula::from(number.div_euclid(by))),
+            None => self.over(&Formula::from(by)).or_else(|| {
+                let text = format!("floor(({self})/{by})");
+                (text.len() <= Formula::TEXT).then(|| Formula::symbol(&text))
+            }),
+        }
+    }
+}
+
+impl From<i64> for Formula {
+    fn from(number: i64) -> Formula {
+        let term = Term { symbols: SmallVec::new(), times: number };
+        Formula { terms: Some(term).filter(|_| number != 0).into_iter().collect() }
+    }
+}
+
+impl Display for Formula {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.terms.is_empty() {
+            return f.write_str("0");
+        }
+        // What is subtracted comes after what is added, and a number at the end.
+        let mut terms: SmallVec<[&Term; Formula::TERMS]> = self.terms.iter().collect();
+        terms.sort_by_key(|term| (term.symbols.is_empty(), term.times < 0));
+        for (k, Term { symbols, times }) in terms.into_iter().enumerate() {
+            f.write_str(match (k, *times < 0) {
+                (0, true) => "-",
+                (0, false) => "",
+                (_, true) => " - ",
+                (_, false) => " + ",
+            })?;
+            let times = times.unsigned_abs();
+            let symbols = symbols.iter().map(|symbol| escape(symbol));
+            let number = (times != 1 || symbols.len() == 0).then(|| times.to_string().into());
+            f.write_str(&number.into_iter().chain(symbols).collect::<Vec<_>>().join("*"))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn n() -> Formula {
+        Formula::symbol("N")
+    }
+
+    fn number(value: i64) -> Formula {
+        Formula::from(value)
+    }
+
+    #[track_caller]
+    fn is(formula: Option<Formula>, text: &str) {
+        assert_eq!(formula.map_or("?".to_string(), |formula| formula.to_string()), text);
+    }
+
+    #[test]
+    fn sums_and_products() {
+        let seq = Formula::symbol("seq");
+        let sum = n().plus(&seq).unwrap();
+        is(Some(sum.clone()), "N + seq");
+        assert_eq!(Some(sum.clone()), seq.plus(&n()));
+        is(sum.minus(&n()), "seq");
+        is(sum.minus(&sum), "0");
+        is(sum.minus(&number(3)), "N + seq - 3");
+        is(number(1).minus(&sum), "-N - seq + 1");
+        is(sum.times(&sum), "N*N + 2*N*seq + seq*seq");
+        is(sum.times(&number(0)), "0");
+        is(n().plus(&number(i64::MAX)).unwrap().plus(&number(1)), "?");
+        is(n().times(&number(i64::MAX)).unwrap().times(&number(2)), "?");
+    }
+
+    #[test]
+    fn formulas_stay_short() {
+        let many = (0..9).try_fold(number(0), |sum, k| sum.plus(&Formula::symbol(&k.to_string())));
+        is(many, "?");
+        let high = (0..9).try_fold(number(1), |product, _| product.times(&n()));
+        is(high, "?");
+        let mut deep = n();
+        let rounds = (0..20).take_while(|_| deep.floor_over(2).map(|next| deep = next).is_some()).count();
+        assert!((2..12).contains(&rounds), "{rounds}");
+    }
+
+    #[test]
+    fn quotients() {
+        let product = n().times(&Formula::symbol("H")).unwrap().times(&number(6)).unwrap();
+        is(product.over(&number(3)), "2*H*N");
+        is(product.over(&n()), "6*H");
+        is(product.over(&number(4)), "?");
+        is(product.plus(&number(3)).unwrap().over(&n()), "?");
+        is(product.plus(&number(3)).unwrap().over(&number(-3)), "-2*H*N - 1");
+        is(n().over(&number(0)), "?");
+        is(number(i64::MIN).over(&number(-1)), "?");
+        is(n().plus(&number(1)).unwrap().floor_over(2), "floor((N + 1)/2)");
+        is(number(-3).floor_over(2), "-2");
+        is(n().floor_over(0), "?");
+        is(number(-7).divided(&number(2)), "-3");
+        is(number(7).divided(&number(0)), "?");
+        is(n().divided(&number(2)), "floor((N)/2)");
+        is(n().minus(&number(1)).unwrap().divided(&number(2)), "?");
+        is(product.divided(&number(-2)), "?");
+    }
+
+    #[test]
+    fn dimensions() {
+        for dim in [Dim::Fixed(3), Dim::Symbol("N".into()), n().plus(&number(1)).unwrap().dim()] {
+            assert_eq!(Formula::of(&dim).unwrap().dim(), dim);
+        }
+        assert_eq!(number(-1).dim(), Dim::Unknown);
+        assert_eq!(Formula::of(&Dim::Unknown), None);
+    }
+}
