@@ -136,6 +136,22 @@ impl<'a> Inference<'a> {
         Error::input(text).parameter(self.input_name(b.0)).axis(b.1 as i64)
     }
 
+    /// The error for the ranks of two inputs that must be equal.
+    #[cold]
+    pub(crate) fn unequal_ranks(&self, a: usize, b: usize) -> Error {
+        let shape = |k: usize| DimsText(self.dims(k).unwrap_or_default());
+        let (one, other) = (quote(self.input_name(a)), quote(self.input_name(b)));
+        let rank = |k: usize| self.dims(k).map_or(0, <[Dim]>::len);
+        let text = format!(
+            "{other} has shape {} of rank {}, and {one} has shape {} of rank {}: they must be equal",
+            shape(b),
+            rank(b),
+            shape(a),
+            rank(a)
+        );
+        Error::input(text).parameter(self.input_name(b)).size(rank(b))
+    }
+
     /// Gives output 0 the shape that the inputs broadcast to, if their ranks are known.
     ///
     /// # Errors

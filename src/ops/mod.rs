@@ -4,6 +4,7 @@ mod attention;
 mod axes;
 mod cast;
 mod control;
+mod convolution;
 mod elementwise;
 mod gather;
 mod index;
@@ -24,15 +25,17 @@ mod sequence;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 use crate::operator::Implementation;
 
-/// Every operator that is implemented, by family.
+/// Every operator that is implemented or inferred, by family.
 pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
     [
         attention::ALL,
         cast::ALL,
         control::ALL,
+        convolution::ALL,
         elementwise::ALL,
         gather::ALL,
         layout::ALL,

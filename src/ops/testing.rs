@@ -1,12 +1,13 @@
-//! Operators on values, for the tests beside them: `run("Gather", 13, [int("axis", 1)], [&x, &i]).gives(y)`.
+//! Operators on values, for the tests beside them: `run("Gather", 13, [int("axis", 1)], [&x, &i]).gives(y)`; and on what
+//! is known before a run: `infer("Gather", 13, [], ["float[N, 3]", "int64[2]"]).gives("[2, 3]")`.
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::operator::{Attribute, Call, Context, Feeds, Source, Sources, Values};
+use crate::operator::{Attribute, Call, Context, Feeds, Inference, Source, Sources, Values};
 use crate::registry::Registry;
 use crate::tensor::Tensor;
-use crate::value::{Fact, Value};
+use crate::value::{Dim, DimsText, Fact, Formula, List, Value};
 use std::cell::Cell;
 
 /// The result of a run.
@@ -120,9 +121,96 @@ impl Ran {
     }
 }
 
+/// What an operator infers of its outputs.
+pub(crate) struct Inferred(Result<Vec<Fact>>);
+
+/// Infers an operator in its version under an opset, from facts about its inputs: `float[N, 3]`, a type alone, `-` for an
+/// omitted one, or `{2, -1}` for an int64 list. There are as many outputs as the schema names.
+pub(crate) fn infer<const A: usize, const I: usize>(
+    operator: &str,
+    opset: i64,
+    attributes: [(&str, Attribute); A],
+    inputs: [&str; I],
+) -> Inferred {
+    let (domain, name) = operator.rsplit_once('.').unwrap_or(("", operator));
+    let resolved = Registry::default().resolve(domain, name, opset).unwrap();
+    let attributes = attributes.map(|(name, value)| (name.to_string(), value));
+    let facts = inputs.map(fact);
+    let (facts, unsaid) = (facts.each_ref().map(Option::as_ref), Cell::default());
+    let node = resolved.node(&attributes, &facts, resolved.schema.outputs.len(), &[], &unsaid);
+    let mut inference = Inference::new(node);
+    let inferred = resolved.load(&node).and_then(|made| made.infer(&mut inference));
+    Inferred(inferred.map(|()| inference.finish().into_vec()))
+}
+
+fn fact(text: &str) -> Option<Fact> {
+    let formula = |word: &str| match word.trim().parse::<i64>() {
+        Ok(number) => Some(Formula::from(number)),
+        Err(_) if word.trim() == "?" => None,
+        Err(_) => Formula::of(&Dim::Symbol(word.trim().to_string())),
+    };
+    let list = |text: &str| -> List { text.split(',').filter(|word| !word.trim().is_empty()).map(formula).collect() };
+    if let Some(text) = text.strip_prefix('{') {
+        let list = list(text.trim_end_matches('}'));
+        return Fact::of_list(DType::Int64, &[Dim::Fixed(list.len())], &list);
+    }
+    let (name, dims) = text.split_once('[').map_or((text, None), |(name, dims)| (name, Some(dims)));
+    let fact = Fact::of_type(DType::from_name(name)?);
+    Some(match dims {
+        Some(dims) => {
+            let dims = list(dims.trim_end_matches(']'));
+            fact.with_dims(dims.iter().map(|dim| dim.as_ref().map_or(Dim::Unknown, Formula::dim)).collect::<Vec<_>>())
+        }
+        None => fact,
+    })
+}
+
+impl Inferred {
+    /// Checks the shape of the first output: empty text if none is known.
+    #[track_caller]
+    pub(crate) fn gives(self, shape: &str) {
+        self.gives_all([shape]);
+    }
+
+    /// Checks the shapes of the first outputs.
+    #[track_caller]
+    pub(crate) fn gives_all<const N: usize>(self, shapes: [&str; N]) {
+        let facts = self.0.unwrap();
+        let text = |fact: &Fact| fact.dims().map_or(String::new(), |dims| DimsText(dims).to_string());
+        assert_eq!(facts.iter().map(text).take(N).collect::<Vec<_>>(), shapes);
+    }
+
+    /// Checks the numbers of the first output.
+    #[track_caller]
+    pub(crate) fn lists(self, numbers: &str) {
+        let list = self.0.unwrap().swap_remove(0).list().unwrap();
+        let text = |number: &Option<Formula>| number.as_ref().map_or("?".to_string(), Formula::to_string);
+        assert_eq!(list.iter().map(text).collect::<Vec<_>>().join(", "), numbers);
+    }
+
+    /// Checks the type of the first output that the rule gives.
+    #[track_caller]
+    pub(crate) fn is_of(self, value_type: &str) {
+        let facts = self.0.unwrap();
+        assert_eq!(facts.first().and_then(Fact::value_type).map(ToString::to_string).as_deref(), Some(value_type));
+    }
+
+    /// Checks for an error with `text` in it.
+    #[track_caller]
+    pub(crate) fn fails(self, text: &str) {
+        let error = self.0.map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains(text), "{error}");
+    }
+}
+
 /// An attribute of kind INT.
 pub(crate) fn int(name: &str, value: i64) -> (&str, Attribute) {
     (name, Attribute::Int(value))
+}
+
+/// An attribute of kind INTS.
+pub(crate) fn ints<'a>(name: &'a str, values: &[i64]) -> (&'a str, Attribute) {
+    (name, Attribute::Ints(values.to_vec()))
 }
 
 /// An attribute of kind FLOAT.

@@ -44,7 +44,8 @@ impl Formula {
     }
 
     pub(super) fn memory(&self) -> usize {
-        let symbols = self.terms.iter().flat_map(|term| &term.symbols).map(|symbol| 2 * size_of::<Arc<str>>() + symbol.len());
+        let symbols =
+            self.terms.iter().flat_map(|term| &term.symbols).map(|symbol| 2 * size_of::<Arc<str>>() + symbol.len());
         size_of::<Formula>() + self.terms.len() * size_of::<Term>() + symbols.sum::<usize>()
     }
 

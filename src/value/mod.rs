@@ -5,8 +5,8 @@ mod formula;
 mod sequence;
 mod types;
 
-pub(crate) use fact::{DimsText, List};
 pub use fact::{Dim, Fact};
+pub(crate) use fact::{DimsText, List};
 pub use formula::Formula;
 pub use sequence::Sequence;
 pub use types::{TypeSet, ValueType};

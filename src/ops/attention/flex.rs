@@ -59,7 +59,8 @@ impl Control for FlexAttention {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        if let (Some([batch, heads, queries, _]), Some([_, _, _, size])) = (facts.sizes::<4>(0)?, facts.sizes::<4>(2)?) {
+        if let (Some([batch, heads, queries, _]), Some([_, _, _, size])) = (facts.sizes::<4>(0)?, facts.sizes::<4>(2)?)
+        {
             facts.give(0, [batch.clone(), heads.clone(), queries.clone(), size.clone()]);
         }
         Ok(())

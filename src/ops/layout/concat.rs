@@ -38,7 +38,12 @@ impl Operator for Concat {
         let (mut dims, at) = (first.to_vec(), facts.place_of(self.axis, "axis", first.len())?);
         for (k, other) in others.iter().enumerate() {
             if other.len() != first.len() {
-                let text = format!("input {} has rank {}, and input 0 has rank {}: they must be equal", k + 1, other.len(), first.len());
+                let text = format!(
+                    "input {} has rank {}, and input 0 has rank {}: they must be equal",
+                    k + 1,
+                    other.len(),
+                    first.len()
+                );
                 return Err(Error::input(text).size(other.len()));
             }
             for (d, (dim, own)) in dims.iter_mut().zip(*other).enumerate() {

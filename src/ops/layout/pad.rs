@@ -141,7 +141,10 @@ impl Operator for Pad {
         };
         let axes = match facts.input(3) {
             None => Some((0..dims.len()).collect()),
-            Some(_) => facts.known(3).map(|list| places(&list, dims.len(), true, |text| Error::input(text).parameter("axes"))).transpose()?,
+            Some(_) => facts
+                .known(3)
+                .map(|list| places(&list, dims.len(), true, |text| Error::input(text).parameter("axes")))
+                .transpose()?,
         };
         let (Some(pads), Some(axes)) = (pads, axes) else {
             facts.give(0, vec![Dim::Unknown; dims.len()]);

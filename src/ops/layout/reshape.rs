@@ -105,7 +105,12 @@ impl Operator for Reshape {
         };
         let mut dims: Vec<Dim> = given.iter().enumerate().map(dim).collect();
         // A size that isn't known may be -1.
-        let rest: Vec<usize> = given.iter().enumerate().filter(|(_, dim)| dim.is_none() || number(dim) == Some(-1)).map(|(k, _)| k).collect();
+        let rest: Vec<usize> = given
+            .iter()
+            .enumerate()
+            .filter(|(_, dim)| dim.is_none() || number(dim) == Some(-1))
+            .map(|(k, _)| k)
+            .collect();
         if let ([rest], Some(data)) = (&*rest, data) {
             let others: Vec<Dim> = dims.iter().enumerate().filter(|(k, _)| k != rest).map(|(_, d)| d.clone()).collect();
             dims.get_mut(*rest).into_iter().for_each(|dim| *dim = Dim::quotient(data, &others));

@@ -45,7 +45,14 @@ impl Operator for Squeeze {
         if let Some((at, size)) = removed.iter().filter_map(size).find(|(_, size)| *size != 1) {
             return Err(not_one(at, size, DimsText(dims)));
         }
-        facts.give(0, dims.iter().enumerate().filter(|(at, _)| !removed.contains(at)).map(|(_, dim)| dim.clone()).collect::<Vec<_>>());
+        facts.give(
+            0,
+            dims.iter()
+                .enumerate()
+                .filter(|(at, _)| !removed.contains(at))
+                .map(|(_, dim)| dim.clone())
+                .collect::<Vec<_>>(),
+        );
         if let Some(list) = facts.list(0) {
             facts.give_list_like(0, 0, &list);
         }

@@ -202,6 +202,5 @@ mod tests {
         let batch = [symbol(), Dim::Fixed(1), Dim::Fixed(4), Dim::Unknown];
         assert_eq!(dims(&batch, &[Dim::Fixed(7), Dim::Unknown, Dim::Unknown])[..2], [symbol(), Dim::Fixed(7)]);
         assert_eq!(dims(&[Dim::Unknown], &[Dim::Unknown]), []);
-        
     }
 }

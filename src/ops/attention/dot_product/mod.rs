@@ -138,7 +138,9 @@ impl Operator for Attention {
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         let [queried, held] = self.heads.map(|heads| heads.map_or(Dim::Unknown, Dim::of));
-        let (Some(q), Some(k), Some(v)) = (heads(facts, 0, &queried)?, heads(facts, 1, &held)?, heads(facts, 2, &held)?) else {
+        let (Some(q), Some(k), Some(v)) =
+            (heads(facts, 0, &queried)?, heads(facts, 1, &held)?, heads(facts, 2, &held)?)
+        else {
             return Ok(());
         };
         let ([batch, heads, queries, _], [_, held, keys, size], [_, _, _, v_size]) = (q, k, v);
