@@ -1,9 +1,11 @@
 //! From (domain, operator, opset) to the operator version that applies and its implementation.
 
 use crate::error::{Error, Kind, Remedy, Result, operator_label};
-use crate::operator::{Compatibility, Implementation, LoadCustom, Make, Resolved};
+use crate::limits::Budget;
+use crate::operator::{Compatibility, Implementation, LoadCustom, Make, Resolved, Resolver};
 use crate::ops;
 use crate::schema::{self, Schema};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
@@ -123,6 +125,9 @@ pub(crate) struct Found {
 }
 
 impl Lookup {
+    /// Upper bound on the memory of an operator, with its schema.
+    pub(crate) const BYTES: u64 = 9 << 10;
+
     fn key(&self, domain: &str, name: &str, opset: Option<i64>) -> u64 {
         let opset = opset.unwrap_or(i64::MIN);
         // Few parts are hashed faster.
@@ -144,6 +149,31 @@ impl Lookup {
     pub(crate) fn insert(&mut self, domain: &str, name: &str, opset: Option<i64>, found: Found) {
         let known = self.known.entry(self.key(domain, name, opset)).or_default();
         known.push(Known { domain: domain.to_string(), name: name.to_string(), opset, found });
+    }
+}
+
+/// The library's own operators, for nodes that no file has: a user's operator doesn't take the place of one there.
+pub(crate) struct Own<'a> {
+    known: RefCell<Lookup>,
+    budget: &'a Budget,
+}
+
+impl<'a> Own<'a> {
+    pub(crate) fn new(budget: &'a Budget) -> Own<'a> {
+        Own { known: RefCell::default(), budget }
+    }
+}
+
+impl Resolver for Own<'_> {
+    fn resolve(&self, domain: &str, name: &str, opset: i64) -> Result<Arc<Resolved>> {
+        let mut known = self.known.borrow_mut();
+        if let Some(resolved) = known.get(domain, name, Some(opset)).and_then(|found| found.resolved.clone()) {
+            return Ok(resolved);
+        }
+        self.budget.take(Lookup::BYTES)?;
+        let resolved = Arc::new(Registry::default().resolve(domain, name, opset)?);
+        known.insert(domain, name, Some(opset), Found { resolved: Some(resolved.clone()), unresolved: None });
+        Ok(resolved)
     }
 }
 

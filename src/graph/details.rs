@@ -3,10 +3,10 @@
 use super::draft::{By, Draft, DraftBody, DraftNode, Entry, Id};
 use super::macs::macs;
 use super::passes::Fold;
-use super::{Graph, Scope, infer, passes, plan};
+use super::{Graph, Loading, Scope, infer, passes, plan};
 use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
-use crate::limits::{Budget, Limits};
+use crate::limits::Budget;
 use crate::schema::Attribute;
 use crate::value::{Dim, DimsText, Value, ValueType};
 
@@ -168,9 +168,10 @@ impl Graph {
     ///
     /// # Errors
     /// If the details take more memory than is left.
-    pub(crate) fn details(mut draft: Draft, optimize: bool, limits: &Limits, budget: &Budget) -> Result<Details> {
+    pub(crate) fn details(mut draft: Draft, optimize: bool, loading: &Loading<'_>) -> Result<Details> {
+        let budget = loading.budget;
         draft.faults.shapes = Some(Vec::new());
-        let error = infer::infer(&mut draft, &mut optimize.then(|| Fold::new(budget, limits)), budget).err();
+        let error = infer::infer(&mut draft, &mut optimize.then(|| Fold::new(loading)), loading).err();
         draft.note_axes(budget)?;
         let mut mismatches = draft.faults.shapes.take().unwrap_or_default();
         find_mismatches(&draft, &mut mismatches);
@@ -181,7 +182,7 @@ impl Graph {
             return Ok(Details { graph, memory: None, notes, error, mismatches });
         }
         if optimize {
-            passes::run(&mut draft);
+            passes::run(&mut draft, loading)?;
             set_fates(&mut graph, &draft);
         } else {
             graph.all_run();

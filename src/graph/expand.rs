@@ -1,35 +1,47 @@
 //! The nodes of a body in place of the node whose operator is written with others.
 
 use super::NODE_BYTES;
-use super::draft::{DraftNode, Entry, Id, Ids, new_entry};
+use super::draft::{DraftNode, Entry, Ids, new_entry};
 use crate::error::{Error, Result};
 use crate::limits::Budget;
-use crate::operator::{Body, BodyValue};
+use crate::operator::{BodyValue, Expansion};
 
 /// The nodes of a body, with the ids of the node's values and with new ones for what stays inside. Errors name the node.
-pub(super) fn nodes(body: Body, node: &DraftNode, entries: &mut Vec<Entry>, budget: &Budget) -> Result<Vec<DraftNode>> {
-    let mut produced: Vec<Id> = Vec::with_capacity(body.nodes.len());
-    for k in 0..body.nodes.len() {
-        let output = body.outputs.iter().position(|producer| *producer == k);
-        let id = output.and_then(|output| node.outputs.get(output).copied().flatten());
-        produced.push(match id {
-            Some(id) => id,
-            None => new_entry(entries, "".into(), 0, budget)?,
-        });
+pub(super) fn nodes(
+    body: Expansion,
+    node: &mut DraftNode,
+    entries: &mut Vec<Entry>,
+    budget: &Budget,
+) -> Result<Vec<DraftNode>> {
+    let mut produced: Vec<Ids> = Vec::with_capacity(body.nodes.len());
+    for (at, inner) in body.nodes.iter().enumerate() {
+        let id = |k: usize| {
+            let output = body.outputs.iter().position(|output| *output == BodyValue::Output { node: at, k });
+            match output.and_then(|output| node.outputs.get(output).copied().flatten()) {
+                Some(id) => Ok(Some(id)),
+                None => new_entry(entries, "".into(), 0, budget).map(Some),
+            }
+        };
+        produced.push((0..inner.outputs).map(id).collect::<Result<Ids>>()?);
     }
     let mut nodes = Vec::with_capacity(body.nodes.len());
-    for (inner, output) in body.nodes.into_iter().zip(&produced) {
+    for (inner, outputs) in body.nodes.into_iter().zip(&produced) {
         budget.take((NODE_BYTES + 64 * inner.inputs.len()) as u64)?;
         let id = |value: Option<BodyValue>| match value {
             None => Ok(None),
             Some(BodyValue::Input(k)) => Ok(node.inputs.get(k).copied().flatten()),
-            Some(BodyValue::Node(k)) => {
-                produced.get(k).map(|id| Some(*id)).ok_or_else(|| Error::bug("a body reads what it doesn't produce"))
+            Some(BodyValue::Output { node, k }) => {
+                let id = produced.get(node).and_then(|outputs| outputs.get(k).copied());
+                id.ok_or_else(|| Error::bug("a body reads what it doesn't produce"))
             }
         };
         let inputs = inner.inputs.into_iter().map(id).collect::<Result<Ids>>()?;
-        let outputs = [Some(*output)].into_iter().collect();
-        nodes.push(DraftNode::new(node.place.clone(), Some(inner.resolved), inner.attributes, inputs, outputs));
+        let outputs = outputs.clone();
+        let mut new = DraftNode::new(node.place.clone(), Some(inner.resolved), inner.attributes, inputs, outputs);
+        if inner.bodies {
+            new.bodies = std::mem::take(&mut node.bodies);
+        }
+        nodes.push(new);
     }
     Ok(nodes)
 }
@@ -38,11 +50,10 @@ pub(super) fn nodes(body: Body, node: &DraftNode, entries: &mut Vec<Entry>, budg
 mod tests {
     use super::*;
     use crate::error::Kind;
-    use crate::graph::testing::Builder;
-    use crate::graph::{Draft, Graph, Slots};
+    use crate::graph::testing::{Builder, draft, load};
+    use crate::graph::{Draft, Slots};
     use crate::limits::Limits;
-    use crate::operator::{Context, Feeds, Make, Node, Resolved};
-    use crate::ops;
+    use crate::operator::{Attribute, Body, Context, Feeds, Make, Node, Resolved};
     use crate::schema::Schema;
     use crate::value::{Fact, Value};
     use std::sync::Arc;
@@ -53,20 +64,19 @@ mod tests {
     }
 
     /// `y = Gather(Gather(x, i), i)`
-    fn twice(_: &Node<'_>, body: &mut Body) -> Result<()> {
-        let gather = ops::all().find(|operator| operator.name == "Gather").unwrap();
-        let [x, i] = [0, 1].map(|k| Some(BodyValue::Input(k)));
-        let once = body.node(gather, 13, vec![], &[x, i])?;
-        let y = body.node(gather, 13, vec![], &[Some(once), i])?;
+    fn twice(_: &Node<'_>, body: &mut Body<'_>) -> Result<()> {
+        let [x, i] = [0, 1].map(BodyValue::Input);
+        let once = body.node("Gather", 13, [], [x, i])?;
+        let y = body.node("Gather", 13, [], [once, i])?;
         body.output(y)
     }
 
     /// `y = Twice(Twice(x, i), i)`
-    fn four_times(_: &Node<'_>, body: &mut Body) -> Result<()> {
+    fn four_times(_: &Node<'_>, body: &mut Body<'_>) -> Result<()> {
         let twice = Arc::new(resolved("Twice", Make::Expand(twice)));
         let [x, i] = [0, 1].map(|k| Some(BodyValue::Input(k)));
-        let once = body.node_of(twice.clone(), vec![], &[x, i]);
-        let y = body.node_of(twice, vec![], &[Some(once), i]);
+        let [once] = body.nodes_of(twice.clone(), vec![], vec![x, i]);
+        let [y] = body.nodes_of(twice, vec![], vec![Some(once), i]);
         body.output(y)
     }
 
@@ -80,9 +90,8 @@ mod tests {
     }
 
     fn run(draft: Draft, feeds: [Value; 2]) -> Result<(usize, Value)> {
-        let limits = Limits::default();
-        let graph = Graph::new(draft, true, &limits, &Budget::new(&limits))?;
-        let (feeds, mut slots, context) = (feeds.map(Some), Slots::default(), Context::new(1, limits));
+        let graph = load(draft, true)?;
+        let (feeds, mut slots, context) = (feeds.map(Some), Slots::default(), Context::new(1, Limits::default()));
         graph.run(Feeds::Own(&feeds), &mut slots, &context, None)?;
         Ok((graph.node_infos().len(), graph.take(0, Feeds::Own(&feeds), &mut slots)?))
     }
@@ -101,17 +110,42 @@ mod tests {
         assert_eq!(error.kind(), Kind::Input);
         assert!(error.to_string().starts_with("node \"expanded\" (test::Own-1): indices[0] = 1"), "{error}");
         // A body is held to the rules for its operators.
-        let wrong = |_: &Node<'_>, body: &mut Body| {
-            let twice = Arc::new(resolved("Twice", Make::Expand(twice)));
-            let y = body.node_of(twice, vec![], &[Some(BodyValue::Input(0))]);
+        let wrong = |_: &Node<'_>, body: &mut Body<'_>| {
+            let y = body.node("Gather", 13, [], [BodyValue::Input(0)])?;
             body.output(y)
         };
         let error = run(graph(Make::Expand(wrong)), [vec![1f32].into(), vec![0i64].into()]).unwrap_err();
-        assert!(error.to_string().contains("1 input given: the operator has (x, i)"), "{error}");
-        for outputs in [&[BodyValue::Input(0)][..], &[BodyValue::Node(0), BodyValue::Node(0)]] {
-            let mut body = Body::default();
-            assert!(outputs.iter().any(|output| body.output(*output).is_err()));
+        assert!(error.to_string().contains("1 input given: the operator has (data, indices)"), "{error}");
+        for twice in [false, true] {
+            let wrong: fn(&Node<'_>, &mut Body<'_>) -> Result<()> = if twice {
+                |_, body| {
+                    let y = body.node("Gather", 13, [], [0, 1].map(BodyValue::Input))?;
+                    body.output(y).and_then(|()| body.output(y))
+                }
+            } else {
+                |_, body| body.output(BodyValue::Input(0))
+            };
+            let error = load(graph(Make::Expand(wrong)), true).unwrap_err();
+            assert_eq!(error.kind(), Kind::Internal);
         }
+    }
+
+    /// `y, z = ` the values and the indices of the other operator's two outputs, in turn
+    fn swapped(_: &Node<'_>, body: &mut Body<'_>) -> Result<()> {
+        let [rows, columns] = body.nodes("Split", 13, [("axis", Attribute::Int(0))], [BodyValue::Input(0)])?;
+        body.output(columns)?;
+        body.output(rows)
+    }
+
+    #[test]
+    fn several_outputs() {
+        let schema = Schema::parse("test.Swap 1\n  (x: T) -> (y: T, z: T)\n  T: float").unwrap();
+        let resolved = Resolved::new(Arc::new(schema), Make::Expand(swapped), Default::default());
+        let graph = load(draft(resolved, vec![], &[None], 2), true).unwrap();
+        let (feeds, mut slots) = ([Some([1f32, 2.0].into())], Slots::default());
+        graph.run(Feeds::Own(&feeds), &mut slots, &Context::new(1, Limits::default()), None).unwrap();
+        let mut output = |k| graph.take(k, Feeds::Own(&feeds), &mut slots).unwrap();
+        assert_eq!([output(0), output(1)], [[2f32].into(), [1f32].into()]);
     }
 
     #[test]

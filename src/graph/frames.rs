@@ -116,8 +116,8 @@ mod tests {
     use crate::error::Kind;
     use crate::graph::Draft;
     use crate::graph::draft::DraftBody;
-    use crate::graph::testing::Builder;
-    use crate::limits::{Budget, Limits};
+    use crate::graph::testing::{Builder, load};
+    use crate::limits::Limits;
     use crate::operator::{Call, Cancel, Control, Make, Resolved};
     use crate::schema::Schema;
     use crate::tensor::Tensor;
@@ -182,7 +182,7 @@ mod tests {
         let mut outer = Builder::new();
         ["x", "n", "ids"].into_iter().for_each(|name| outer.input(name));
         outer.repeat(["x", "n"], "y", body, &["ids"]);
-        Graph::new(outer.output("y"), true, &Limits::default(), &Budget::new(&Limits::default())).unwrap()
+        load(outer.output("y"), true).unwrap()
     }
 
     fn run(graph: &Graph, feeds: [Value; 3], limits: Limits, cancel: Option<Cancel>) -> Result<Value> {

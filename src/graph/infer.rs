@@ -1,5 +1,6 @@
 //! Infers types and makes operators: node by node, each after the nodes that it reads from.
 
+use super::Loading;
 use super::draft::{By, Draft, DraftNode, Entry, Id};
 use super::expand;
 use super::faults::Faults;
@@ -7,8 +8,7 @@ use super::order::{Order, sort};
 use super::passes::Fold;
 use super::types::{self, Types};
 use crate::error::{Error, Kind, Remedy, Result, quote};
-use crate::limits::Budget;
-use crate::operator::{Body, BodyFacts, Inference, Made};
+use crate::operator::{BodyFacts, Expansion, Inference, Made, Make, Resolver};
 use crate::value::Fact;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -18,16 +18,16 @@ use std::cell::Cell;
 ///
 /// # Errors
 /// All faults of the draft, those of nodes in the order of the nodes.
-pub(super) fn infer(draft: &mut Draft, fold: &mut Option<Fold<'_>>, budget: &Budget) -> Result<()> {
-    let order = sort(draft, budget)?;
+pub(super) fn infer(draft: &mut Draft, fold: &mut Option<Fold<'_>>, loading: &Loading<'_>) -> Result<()> {
+    let order = sort(draft, loading.budget)?;
     let Draft { entries, nodes, faults, .. } = draft;
     let (mut unknown, mut expanded) = (Unknown::default(), Vec::new());
     for (at, node) in nodes.iter_mut().enumerate() {
         if order != Order::Sorted {
             unknown.find(at, node, entries, faults);
         }
-        if let Some(body) = infer_node(at, node, entries, faults, fold, budget) {
-            expanded.push((at, expand(at, node, body, entries, faults, fold, budget)));
+        if let Some(body) = infer_node(at, node, entries, faults, fold, loading) {
+            expanded.push((at, expand(at, node, body, entries, faults, fold, loading)));
         }
     }
     if !expanded.is_empty() {
@@ -83,13 +83,15 @@ fn infer_node(
     entries: &mut [Entry],
     faults: &mut Faults,
     fold: &mut Option<Fold<'_>>,
-    budget: &Budget,
-) -> Option<Body> {
+    loading: &Loading<'_>,
+) -> Option<Expansion> {
     let before = faults.count();
     let mut bodies = Vec::new();
-    for body in &mut node.bodies {
+    // The subgraphs of a node that is expanded are those of a node of its body.
+    let expands = node.resolved.as_ref().is_some_and(|resolved| matches!(resolved.make, Make::Expand(_)));
+    for body in node.bodies.iter_mut().filter(|_| !expands) {
         body.draft.faults.shapes = faults.shapes.take();
-        let inner = body.capture(entries, budget).and_then(|()| infer(&mut body.draft, fold, budget));
+        let inner = body.capture(entries, loading.budget).and_then(|()| infer(&mut body.draft, fold, loading));
         faults.shapes = body.draft.faults.shapes.take();
         if let Err(error) = inner {
             faults.push_all(at, error);
@@ -102,10 +104,10 @@ fn infer_node(
         }
         bodies.push(body.facts());
     }
-    let inferred = match make(node, entries, &bodies) {
+    let inferred = match make(node, entries, &bodies, loading.resolver) {
         Ok((types, Ok(mut inferred))) => {
             (node.open, node.known) = (types.open, types.outputs);
-            for fact in inferred.iter_mut().filter(|fact| budget.take(fact.memory()).is_err()) {
+            for fact in inferred.iter_mut().filter(|fact| loading.budget.take(fact.memory()).is_err()) {
                 *fact = Fact { value_type: fact.value_type.take(), ..Fact::default() };
             }
             inferred
@@ -138,19 +140,19 @@ fn infer_node(
 #[cold]
 fn expand(
     at: usize,
-    node: &DraftNode,
-    body: Body,
+    node: &mut DraftNode,
+    body: Expansion,
     entries: &mut Vec<Entry>,
     faults: &mut Faults,
     fold: &mut Option<Fold<'_>>,
-    budget: &Budget,
+    loading: &Loading<'_>,
 ) -> Vec<DraftNode> {
     let mut nodes = Vec::new();
-    match expand::nodes(body, node, entries, budget) {
+    match expand::nodes(body, node, entries, loading.budget) {
         Ok(body) => {
             for mut inner in body {
-                match infer_node(at, &mut inner, entries, faults, fold, budget) {
-                    Some(body) => nodes.extend(expand(at, &inner, body, entries, faults, fold, budget)),
+                match infer_node(at, &mut inner, entries, faults, fold, loading) {
+                    Some(body) => nodes.extend(expand(at, &mut inner, body, entries, faults, fold, loading)),
                     None => nodes.push(inner),
                 }
             }
@@ -187,7 +189,12 @@ pub(super) fn facts<'a>(node: &DraftNode, entries: &'a [Entry]) -> SmallVec<[Opt
 
 /// Checks the node against the schema and makes its operator. Returns the types of its outputs, and what the operator
 /// infers for them.
-fn make(node: &mut DraftNode, entries: &[Entry], bodies: &[BodyFacts]) -> Result<(Types, Result<Facts>)> {
+fn make(
+    node: &mut DraftNode,
+    entries: &[Entry],
+    bodies: &[BodyFacts],
+    resolver: &dyn Resolver,
+) -> Result<(Types, Result<Facts>)> {
     let Some(resolved) = &node.resolved else { return Ok((Types::default(), Ok(Facts::new()))) };
     let schema = &resolved.schema;
     types::check_arity(schema, node.inputs.iter().map(Option::is_some), node.outputs.iter().map(Option::is_some))?;
@@ -197,7 +204,7 @@ fn make(node: &mut DraftNode, entries: &[Entry], bodies: &[BodyFacts]) -> Result
     let unsaid = Cell::new(false);
     let view = resolved.node(&node.attributes, &facts, node.outputs.len(), bodies, &unsaid);
     // Faults of attributes come before those of types.
-    let operator = resolved.load(&view)?;
+    let operator = resolved.load(&view, resolver)?;
     let types = checked?;
     let mut inference = Inference::new(view);
     let inferred = operator.infer(&mut inference).map(|()| inference.finish());

@@ -15,7 +15,7 @@ mod plan;
 mod run;
 mod scope;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod types;
 mod watch;
 
@@ -32,7 +32,7 @@ pub use watch::{NodeInfo, Watch};
 
 use crate::error::Result;
 use crate::limits::{Budget, Limits};
-use crate::operator::{Control, Operator, Resolved, Source};
+use crate::operator::{Control, Operator, Resolved, Resolver, Source};
 use crate::value::{Value, ValueType};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -136,17 +136,26 @@ pub(crate) struct Graph {
 /// Memory of a node while a model is loaded, excluding lists and names.
 pub(crate) const NODE_BYTES: usize = size_of::<draft::DraftNode>() + size_of::<Node>() + 64;
 
+/// What loading a graph takes.
+#[derive(Clone, Copy)]
+pub(crate) struct Loading<'a> {
+    pub(crate) limits: &'a Limits,
+    pub(crate) budget: &'a Budget,
+    /// Finds the operators of nodes that no file has.
+    pub(crate) resolver: &'a dyn Resolver,
+}
+
 impl Graph {
     /// Infers types, makes operators, runs the passes if enabled, and plans.
     ///
     /// # Errors
     /// All faults of the draft.
-    pub(crate) fn new(mut draft: Draft, optimize: bool, limits: &Limits, budget: &Budget) -> Result<Graph> {
+    pub(crate) fn new(mut draft: Draft, optimize: bool, loading: &Loading<'_>) -> Result<Graph> {
         let node_count = draft.node_count();
-        infer::infer(&mut draft, &mut optimize.then(|| passes::Fold::new(budget, limits)), budget)?;
-        draft.note_axes(budget)?;
+        infer::infer(&mut draft, &mut optimize.then(|| passes::Fold::new(loading)), loading)?;
+        draft.note_axes(loading.budget)?;
         if optimize {
-            passes::run(&mut draft);
+            passes::run(&mut draft, loading)?;
         }
         Ok(plan::plan(draft, node_count))
     }

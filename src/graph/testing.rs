@@ -1,11 +1,43 @@
 //! Drafts made by hand, for tests.
 
-use super::{Draft, Id, Names, NodePlace, ValueInfo};
+use super::{Draft, Graph, Id, Loading, Names, NodePlace, ValueInfo};
+use crate::error::Result;
 use crate::limits::{Budget, Limits};
-use crate::operator::Resolved;
-use crate::registry::Registry;
+use crate::operator::{Attribute, Resolved};
+use crate::registry::{Own, Registry};
 use crate::value::ValueType;
 use std::sync::Arc;
+
+/// A draft of one node: `y0, .. = operator(x0, ..)`.
+pub(crate) fn draft(
+    resolved: Resolved,
+    attributes: Vec<(String, Attribute)>,
+    inputs: &[Option<ValueType>],
+    outputs: usize,
+) -> Draft {
+    let mut builder = Builder::new();
+    let name = |prefix: &str, k: usize| format!("{prefix}{k}");
+    inputs.iter().enumerate().for_each(|(k, value_type)| builder.input_of(&name("x", k), value_type.clone()));
+    let place = NodePlace { index: 0, name: "".into(), operator: resolved.label.clone(), function: None };
+    let given = (0..inputs.len()).map(|k| Some(builder.id(&name("x", k)))).collect();
+    let produced = (0..outputs).map(|k| Some(builder.id(&name("y", k)))).collect();
+    builder.draft.node(place, Some(Arc::new(resolved)), attributes, given, produced);
+    for k in 0..outputs {
+        let id = builder.id(&name("y", k));
+        builder.draft.output(ValueInfo { name: name("y", k), value_type: None, shape: None }, id);
+    }
+    builder.draft
+}
+
+/// Loads a draft within the default limits.
+pub(crate) fn load(draft: Draft, optimize: bool) -> Result<Graph> {
+    load_within(draft, optimize, &Limits::default())
+}
+
+pub(crate) fn load_within(draft: Draft, optimize: bool, limits: &Limits) -> Result<Graph> {
+    let budget = Budget::new(limits);
+    Graph::new(draft, optimize, &Loading { limits, budget: &budget, resolver: &Own::new(&budget) })
+}
 
 /// A draft under construction.
 pub(super) struct Builder {

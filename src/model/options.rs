@@ -3,12 +3,12 @@
 use super::{Inspection, Model};
 use crate::error::{Error, Result, quote};
 use crate::files::{LoadedModel, ModelFiles, Places, check_format};
-use crate::graph::Graph;
+use crate::graph::{Graph, Loading};
 use crate::limits::{Limits, exceeded};
 use crate::onnx;
 use crate::openvino;
 use crate::operator::{Compatibility, Node, Operator};
-use crate::registry::Registry;
+use crate::registry::{Own, Registry};
 use crate::schema::Schema;
 use bytes::Bytes;
 use std::path::{Path, PathBuf};
@@ -268,10 +268,14 @@ impl LoadOptions {
         Ok(loaded)
     }
 
+    fn loading<'a>(&'a self, files: &'a ModelFiles, resolver: &'a Own<'a>) -> Loading<'a> {
+        Loading { limits: &self.limits, budget: &files.budget, resolver }
+    }
+
     fn parse(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<Model> {
         let mut loaded = self.draft(file, path, read, false, files)?;
         let draft = std::mem::take(&mut loaded.draft);
-        let graph = Graph::new(draft, self.optimize, &self.limits, &files.budget)?;
+        let graph = Graph::new(draft, self.optimize, &self.loading(files, &Own::new(&files.budget)))?;
         Ok(Model::new(loaded, graph, self.threads.unwrap_or(usize::MAX), self.limits.clone()))
     }
 
@@ -281,7 +285,7 @@ impl LoadOptions {
         // The details are beside the draft.
         files.budget.allow_for(len);
         let draft = std::mem::take(&mut loaded.draft);
-        let details = Graph::details(draft, self.optimize, &self.limits, &files.budget)?;
+        let details = Graph::details(draft, self.optimize, &self.loading(files, &Own::new(&files.budget)))?;
         Ok(Inspection::new(loaded, details))
     }
 }

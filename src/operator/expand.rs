@@ -1,68 +1,107 @@
 //! Operators that are written with other operators: when a model is loaded, the nodes of a body replace the node.
 
-use super::{Attribute, Implementation, Resolved};
+use super::{Attribute, Resolved};
 use crate::error::{Error, Result};
-use crate::schema;
+use crate::tensor::Tensor;
 use std::sync::Arc;
 
+/// Finds operators by name, for nodes that no file has: those of bodies, and those that passes make. One for a load; each
+/// operator is looked up once, and its memory is charged.
+pub(crate) trait Resolver {
+    /// The version of an operator that rules under an opset.
+    fn resolve(&self, domain: &str, name: &str, opset: i64) -> Result<Arc<Resolved>>;
+}
+
 /// A value in a body.
-#[cfg_attr(not(test), expect(dead_code, reason = "operators with bodies are to come"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyValue {
     /// An input of the node.
     Input(usize),
-    /// The output of the body's node at this position.
-    Node(usize),
+    /// An output of the body's node at a position.
+    Output { node: usize, k: usize },
 }
 
-/// A node of a body: it has one output.
+/// A node of a body.
 #[derive(Debug)]
 pub(crate) struct BodyNode {
     pub(crate) resolved: Arc<Resolved>,
     pub(crate) attributes: Vec<(String, Attribute)>,
     pub(crate) inputs: Vec<Option<BodyValue>>,
+    /// The number of its outputs.
+    pub(crate) outputs: usize,
+    /// It has the subgraphs of the node that is replaced.
+    pub(crate) bodies: bool,
 }
 
 /// The nodes that replace a node, each after those that it reads from.
 #[derive(Debug, Default)]
-pub(crate) struct Body {
+pub(crate) struct Expansion {
     pub(crate) nodes: Vec<BodyNode>,
-    /// For each output of the node the body's node that produces it.
-    pub(crate) outputs: Vec<usize>,
+    /// For each output of the node what produces it.
+    pub(crate) outputs: Vec<BodyValue>,
 }
 
-impl Body {
-    /// Adds a node of an operator version of ours.
-    #[cfg_attr(not(test), expect(dead_code, reason = "operators with bodies are to come"))]
-    pub(crate) fn node(
-        &mut self,
-        operator: &Implementation,
-        version: i64,
-        attributes: Vec<(String, Attribute)>,
-        inputs: &[Option<BodyValue>],
-    ) -> Result<BodyValue> {
-        let schema = Arc::new(schema::resolve(operator.domain, operator.name, version)?);
-        let resolved = Resolved::new(schema, operator.make.clone(), Default::default());
-        Ok(self.node_of(Arc::new(resolved), attributes, inputs))
+/// A body that is being written.
+pub(crate) struct Body<'a> {
+    resolver: &'a dyn Resolver,
+    expansion: Expansion,
+}
+
+impl<'a> Body<'a> {
+    pub(super) fn new(resolver: &'a dyn Resolver) -> Body<'a> {
+        Body { resolver, expansion: Expansion::default() }
     }
 
-    /// As [`Body::node`], of an operator that was resolved.
-    pub(crate) fn node_of(
+    pub(super) fn finish(self) -> Expansion {
+        self.expansion
+    }
+
+    /// Adds a node of one output: of an operator of the default domain, in its version under an opset.
+    pub(crate) fn node<const A: usize, const I: usize>(
+        &mut self,
+        name: &str,
+        opset: i64,
+        attributes: [(&str, Attribute); A],
+        inputs: [BodyValue; I],
+    ) -> Result<BodyValue> {
+        let [output] = self.nodes(name, opset, attributes, inputs)?;
+        Ok(output)
+    }
+
+    /// As [`Body::node`], with any number of outputs.
+    pub(crate) fn nodes<const A: usize, const I: usize, const O: usize>(
+        &mut self,
+        name: &str,
+        opset: i64,
+        attributes: [(&str, Attribute); A],
+        inputs: [BodyValue; I],
+    ) -> Result<[BodyValue; O]> {
+        let attributes = attributes.map(|(name, value)| (name.to_string(), value));
+        Ok(self.nodes_of(self.resolver.resolve("", name, opset)?, attributes.into(), inputs.map(Some).into()))
+    }
+
+    /// As [`Body::nodes`], of an operator that was resolved.
+    pub(crate) fn nodes_of<const O: usize>(
         &mut self,
         resolved: Arc<Resolved>,
         attributes: Vec<(String, Attribute)>,
-        inputs: &[Option<BodyValue>],
-    ) -> BodyValue {
-        self.nodes.push(BodyNode { resolved, attributes, inputs: inputs.to_vec() });
-        BodyValue::Node(self.nodes.len() - 1)
+        inputs: Vec<Option<BodyValue>>,
+    ) -> [BodyValue; O] {
+        let (node, bodies) = (self.expansion.nodes.len(), resolved.has_bodies());
+        self.expansion.nodes.push(BodyNode { resolved, attributes, inputs, outputs: O, bodies });
+        std::array::from_fn(|k| BodyValue::Output { node, k })
+    }
+
+    /// Adds a value that is the same in every run.
+    pub(crate) fn constant(&mut self, value: Tensor) -> Result<BodyValue> {
+        self.node("Constant", 13, [("value", Attribute::Tensor(value))], [])
     }
 
     /// Says what the next output of the node is: what a node of the body produces, once.
-    #[cfg_attr(not(test), expect(dead_code, reason = "operators with bodies are to come"))]
     pub(crate) fn output(&mut self, value: BodyValue) -> Result<()> {
         match value {
-            BodyValue::Node(node) if !self.outputs.contains(&node) => {
-                self.outputs.push(node);
+            BodyValue::Output { .. } if !self.expansion.outputs.contains(&value) => {
+                self.expansion.outputs.push(value);
                 Ok(())
             }
             _ => Err(Error::bug("an output of a body is not one of its own values, or is one twice")),

@@ -16,7 +16,7 @@ pub(crate) use call::one_element;
 pub use context::Cancel;
 pub(crate) use context::Context;
 pub(crate) use control::{Control, Resume, Step};
-pub(crate) use expand::{Body, BodyValue};
+pub(crate) use expand::{Body, BodyValue, Expansion, Resolver};
 pub use inference::Inference;
 pub(crate) use inference::{Count, broadcast};
 pub(crate) use node::BodyFacts;
@@ -29,7 +29,7 @@ pub use crate::tensor::NewTensor;
 pub use crate::value::Fact;
 
 use crate::error::{Error, Result};
-use crate::schema::Schema;
+use crate::schema::{AttributeKind, Schema};
 use crate::value::Value;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -74,7 +74,7 @@ pub(crate) type Load = fn(&Node<'_>) -> Result<Box<dyn Operator>>;
 pub(crate) type LoadControl = fn(&Node<'_>) -> Result<Box<dyn Control>>;
 
 /// As [`Load`], for an operator that is written with others.
-pub(crate) type Expand = fn(&Node<'_>, &mut Body) -> Result<()>;
+pub(crate) type Expand = fn(&Node<'_>, &mut Body<'_>) -> Result<()>;
 
 /// Infers facts about the outputs of an operator that isn't implemented, as [`Operator::infer`] does.
 pub(crate) type Infer = fn(&mut Inference<'_>) -> Result<()>;
@@ -90,7 +90,6 @@ pub(crate) enum Make {
     /// A built-in operator with bodies.
     Control(LoadControl),
     /// One of ours, written with others.
-    #[cfg_attr(not(test), expect(dead_code, reason = "operators with bodies are to come"))]
     Expand(Expand),
     /// A user's operator.
     Custom(LoadCustom),
@@ -116,7 +115,7 @@ pub(crate) enum Made {
     Plain(Box<dyn Operator>),
     Control(Box<dyn Control>),
     /// What replaces the node.
-    Body(Body),
+    Body(Expansion),
     /// It can't run.
     Missing(Infer),
 }
@@ -205,15 +204,15 @@ impl Resolved {
         Node { schema, attributes, inputs, outputs, bodies, compatibility, unsaid }
     }
 
-    /// The operator of a node.
-    pub(crate) fn load(&self, node: &Node<'_>) -> Result<Made> {
+    /// The operator of a node. If it is written with others, `resolver` finds these.
+    pub(crate) fn load(&self, node: &Node<'_>, resolver: &dyn Resolver) -> Result<Made> {
         match &self.make {
             Make::Run(load) => load(node).map(Made::Plain),
             Make::Custom(load) => load(node).map(Made::Plain),
             Make::Control(load) => load(node).map(Made::Control),
             Make::Expand(expand) => {
-                let mut body = Body::default();
-                expand(node, &mut body).map(|()| Made::Body(body))
+                let mut body = Body::new(resolver);
+                expand(node, &mut body).map(|()| Made::Body(body.finish()))
             }
             Make::Missing(infer) => Ok(Made::Missing(*infer)),
         }
@@ -221,7 +220,11 @@ impl Resolved {
 
     /// Whether its nodes may have subgraphs.
     pub(crate) fn has_bodies(&self) -> bool {
-        matches!(self.make, Make::Control(_))
+        match self.make {
+            Make::Control(_) => true,
+            Make::Expand(_) => self.schema.attributes.iter().any(|formal| formal.kind == AttributeKind::Graph),
+            _ => false,
+        }
     }
 
     /// Why its nodes can't run, if they can't.

@@ -23,8 +23,8 @@ pub(super) use crate::kernels::lanes::{self, Floating, Lanes, Stored};
 pub(super) use crate::kernels::number::{Float, Int};
 pub(super) use crate::kernels::{self, Stopped};
 pub(super) use crate::operator::{
-    Align, Attribute, Axis, Call, Context, Control, Count, Held, Implementation, Inference, Load, Make, Node, Operator,
-    Resume, Step, Values, broadcast, one_element,
+    Align, Attribute, Axis, Body, BodyValue, Call, Context, Control, Count, Held, Implementation, Inference, Load,
+    Make, Node, Operator, Resume, Step, Values, broadcast, one_element,
 };
 pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, position_of, shape_of};
 pub(super) use crate::value::{Dim, DimsText, Fact, Formula, List, Optional, Sequence, Value, ValueType};

@@ -3,9 +3,11 @@
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::limits::Limits;
-use crate::operator::{Attribute, Call, Context, Feeds, Inference, Source, Sources, Values};
-use crate::registry::Registry;
+use crate::graph::Slots;
+use crate::graph::testing::{draft, load};
+use crate::limits::{Budget, Limits};
+use crate::operator::{Attribute, Call, Context, Feeds, Inference, Made, Resolved, Source, Sources, Values};
+use crate::registry::{Own, Registry};
 use crate::tensor::Tensor;
 use crate::value::{Dim, DimsText, Fact, Formula, List, Value};
 use std::cell::Cell;
@@ -58,7 +60,11 @@ fn try_run<const A: usize, const I: usize>(
     let types = inputs.map(|input| Fact { value_type: input.value_type(), ..Fact::default() });
     let outputs = outputs.unwrap_or(resolved.schema.outputs.len());
     let (facts, unsaid) = (types.each_ref().map(Some), Cell::default());
-    let made = resolved.load(&resolved.node(&attributes, &facts, outputs, &[], &unsaid))?;
+    let budget = Budget::new(&Limits::default());
+    let made = resolved.load(&resolved.node(&attributes, &facts, outputs, &[], &unsaid), &Own::new(&budget))?;
+    if matches!(made, Made::Body(_)) {
+        return run_graph(resolved, attributes, inputs, outputs);
+    }
     let run = |constants: &[Value], slots: &mut [Option<Value>], source: fn(u32) -> Source| {
         let sources = Sources { feeds: Feeds::Own(&[]), defaults: &[], constants, slots };
         let inputs: Vec<_> = (0..I as u32).map(|k| Some(source(k))).collect();
@@ -74,6 +80,21 @@ fn try_run<const A: usize, const I: usize>(
         _ => assert_eq!(held.as_ref().ok(), dying.as_ref().ok(), "the memory of dying inputs changes the result"),
     }
     held
+}
+
+/// Runs a graph of one node, whose operator is written with others.
+fn run_graph<const I: usize>(
+    resolved: Resolved,
+    attributes: impl Into<Vec<(String, Attribute)>>,
+    inputs: [&Value; I],
+    outputs: usize,
+) -> Result<Values> {
+    let draft = draft(resolved, attributes.into(), &inputs.map(Value::value_type), outputs);
+    let graph = load(draft, true)?;
+    let (feeds, mut slots) = (inputs.map(|input| Some(input.clone())), Slots::default());
+    let context = Context::new(1, Limits::default());
+    graph.run(Feeds::Own(&feeds), &mut slots, &context, None)?;
+    (0..outputs).map(|k| graph.take(k, Feeds::Own(&feeds), &mut slots)).collect()
 }
 
 /// A copy of a tensor in memory that nobody else holds.
@@ -139,7 +160,8 @@ pub(crate) fn infer<const A: usize, const I: usize>(
     let (facts, unsaid) = (facts.each_ref().map(Option::as_ref), Cell::default());
     let node = resolved.node(&attributes, &facts, resolved.schema.outputs.len(), &[], &unsaid);
     let mut inference = Inference::new(node);
-    let inferred = resolved.load(&node).and_then(|made| made.infer(&mut inference));
+    let budget = Budget::new(&Limits::default());
+    let inferred = resolved.load(&node, &Own::new(&budget)).and_then(|made| made.infer(&mut inference));
     Inferred(inferred.map(|()| inference.finish().into_vec()))
 }
 

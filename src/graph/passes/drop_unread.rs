@@ -1,8 +1,10 @@
 //! Removes nodes whose outputs are never read, except users' operators, which may have side effects.
 
+use super::PassContext;
+use crate::error::Result;
 use crate::graph::draft::Draft;
 
-pub(super) fn drop_unread(draft: &mut Draft) {
+pub(super) fn drop_unread(draft: &mut Draft, _: &PassContext<'_>) -> Result<()> {
     let mut read = vec![false; draft.entries.len()];
     let mut mark = |at: usize| read.get_mut(at).map(|read| *read = true);
     draft.outputs.iter().for_each(|(_, id)| _ = mark(id.at()));
@@ -23,4 +25,5 @@ pub(super) fn drop_unread(draft: &mut Draft) {
     }
     let mut kept = kept.into_iter().rev();
     draft.nodes.retain(|_| kept.next().unwrap_or(true));
+    Ok(())
 }

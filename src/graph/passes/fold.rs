@@ -1,7 +1,8 @@
 //! Computes nodes whose inputs are all constant.
 
+use crate::graph::Loading;
 use crate::graph::draft::{DraftNode, Entry, Id};
-use crate::limits::{Budget, Limits};
+use crate::limits::Budget;
 use crate::operator::{Call, Context, Feeds, Source, Sources, Values};
 use crate::value::{Fact, Value, ValueType};
 use smallvec::SmallVec;
@@ -18,8 +19,8 @@ pub(in crate::graph) struct Fold<'a> {
 }
 
 impl<'a> Fold<'a> {
-    pub(in crate::graph) fn new(budget: &'a Budget, limits: &Limits) -> Fold<'a> {
-        let mut limits = limits.clone();
+    pub(in crate::graph) fn new(loading: &Loading<'a>) -> Fold<'a> {
+        let (budget, mut limits) = (loading.budget, loading.limits.clone());
         // Intermediate results, and pooled memory; results are charged separately.
         let scratch = (budget.left() / 4).min(limits.run_bytes);
         limits.run_bytes = if budget.take(scratch).is_ok() { scratch } else { 0 };

@@ -1,9 +1,11 @@
 //! Bypasses nodes that return an input unchanged: their readers read that input instead.
 
+use super::PassContext;
+use crate::error::Result;
 use crate::graph::draft::{Draft, Id};
 use std::collections::HashMap;
 
-pub(super) fn forward(draft: &mut Draft) {
+pub(super) fn forward(draft: &mut Draft, _: &PassContext<'_>) -> Result<()> {
     let mut instead: HashMap<Id, Id> = HashMap::new();
     for node in &mut draft.nodes {
         let captured = node.bodies.iter_mut().flat_map(|body| &mut body.captured);
@@ -22,4 +24,5 @@ pub(super) fn forward(draft: &mut Draft) {
     for (_, id) in &mut draft.outputs {
         *id = instead.get(id).copied().unwrap_or(*id);
     }
+    Ok(())
 }

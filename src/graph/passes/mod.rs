@@ -6,28 +6,40 @@ mod forward;
 
 pub(super) use fold::Fold;
 
+use super::Loading;
 use super::draft::Draft;
+use crate::error::Result;
+
+/// What a pass may use.
+#[expect(dead_code, reason = "for passes that make nodes")]
+pub(super) struct PassContext<'a> {
+    pub(super) loading: &'a Loading<'a>,
+}
 
 /// A change to a draft whose types are known.
-type Pass = fn(&mut Draft);
+///
+/// # Errors
+/// If it takes more memory than is left.
+type Pass = fn(&mut Draft, &PassContext<'_>) -> Result<()>;
 
 /// The passes after [`Fold`], in order. (Folding happens while operators are made, so that readers of a folded value
 /// know it.)
 const PASSES: &[Pass] = &[forward::forward, drop_unread::drop_unread];
 
 /// Runs the passes on a draft and on the subgraphs of its nodes.
-pub(super) fn run(draft: &mut Draft) {
-    PASSES.iter().for_each(|pass| pass(draft));
-    draft.nodes.iter_mut().flat_map(|node| &mut node.bodies).for_each(|body| run(&mut body.draft));
+pub(super) fn run(draft: &mut Draft, loading: &Loading<'_>) -> Result<()> {
+    let context = PassContext { loading };
+    PASSES.iter().try_for_each(|pass| pass(draft, &context))?;
+    draft.nodes.iter_mut().flat_map(|node| &mut node.bodies).try_for_each(|body| run(&mut body.draft, loading))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::dtype::DType;
     use crate::error::Result;
-    use crate::graph::testing::Builder;
+    use crate::graph::testing::{Builder, load, load_within};
     use crate::graph::{Draft, Graph, Slots};
-    use crate::limits::{Budget, Limits};
+    use crate::limits::Limits;
     use crate::operator::{Call, Context, Feeds, Make, Operator, Resolved, Values};
     use crate::schema::Schema;
     use crate::tensor::Tensor;
@@ -53,7 +65,7 @@ mod tests {
     }
 
     fn plan(draft: Draft, optimize: bool) -> Graph {
-        Graph::new(draft, optimize, &Limits::default(), &Budget::new(&Limits::default())).unwrap()
+        load(draft, optimize).unwrap()
     }
 
     /// The nodes that run, and what they give.
@@ -113,7 +125,7 @@ mod tests {
             builder.output("y")
         };
         for (count, nodes) in [(1000, 0), (100_000, 1)] {
-            let graph = Graph::new(draft(count), true, &limits, &Budget::new(&limits)).unwrap();
+            let graph = load_within(draft(count), true, &limits).unwrap();
             assert_eq!(graph.node_infos().len(), nodes, "{count}");
             assert_eq!(run(&graph, [0f32].into()).1, vec![1f32; count].into());
         }

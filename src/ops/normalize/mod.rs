@@ -3,6 +3,7 @@
 mod group;
 mod layer;
 mod lp;
+mod mean_variance;
 mod scaled;
 mod softmax;
 
@@ -17,4 +18,5 @@ pub(super) static ALL: &[Implementation] = &[
     group::INSTANCE_NORMALIZATION,
     group::GROUP_NORMALIZATION,
     lp::LP_NORMALIZATION,
+    mean_variance::MEAN_VARIANCE_NORMALIZATION,
 ];

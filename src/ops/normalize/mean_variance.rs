@@ -1,0 +1,55 @@
+//! MeanVarianceNormalization: each element less the mean of its lane, divided by the standard deviation.
+//! <https://onnx.ai/onnx/operators/onnx__MeanVarianceNormalization.html>
+
+use crate::ops::prelude::*;
+
+pub(super) const MEAN_VARIANCE_NORMALIZATION: Implementation =
+    Implementation { domain: "", name: "MeanVarianceNormalization", versions: &[9, 13], make: Make::Expand(expand) };
+
+/// `Y = (X - EX) / (sqrt(E((X - EX)^2)) + 1e-9)`, where `E` is the mean along `axes`
+///
+/// The text has no 1e-9; the function's body does, so that lanes of equal elements give 0. The body takes the variance as
+/// `E(X^2) - (EX)^2`, which cancels. All is computed in float64, and rounded once.
+fn expand(node: &Node<'_>, body: &mut Body<'_>) -> Result<()> {
+    let axes = || Attribute::Ints(node.ints("axes").map(<[i64]>::to_vec).unwrap_or_default());
+    node.axes("axes", i64::MAX)?;
+    let input = BodyValue::Input(0);
+    let x = body.node("Cast", 13, [("to", Attribute::Int(DType::Double.code().into()))], [input])?;
+    let mean = body.node("ReduceMean", 13, [("axes", axes())], [x])?;
+    let distance = body.node("Sub", 14, [], [x, mean])?;
+    let square = body.node("Mul", 14, [], [distance, distance])?;
+    let variance = body.node("ReduceMean", 13, [("axes", axes())], [square])?;
+    let deviation = body.node("Sqrt", 13, [], [variance])?;
+    let least = body.constant(Tensor::scalar(1e-9f64))?;
+    let divisor = body.node("Add", 14, [], [deviation, least])?;
+    let quotient = body.node("Div", 14, [], [distance, divisor])?;
+    let y = body.node("CastLike", 15, [], [quotient, input])?;
+    body.output(y)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::operator::Attribute;
+    use crate::ops::testing::{ints, run, tensor};
+    use half::f16;
+
+    #[test]
+    fn of_each_channel() {
+        let x = tensor(&[2, 2, 1, 1], [1f32, 5.0, 3.0, 5.0]);
+        for opset in [9, 13, 28] {
+            run("MeanVarianceNormalization", opset, [], [&x]).gives(tensor(&[2, 2, 1, 1], [-1f32, 0.0, 1.0, 0.0]));
+        }
+        let axes = || [ints("axes", &[-1])];
+        let x = tensor(&[2, 2], [1e4f32, 1e4 + 2.0, -3.0, 3.0]);
+        run("MeanVarianceNormalization", 13, axes(), [&x]).gives(tensor(&[2, 2], [-1f32, 1.0, -1.0, 1.0]));
+        let x = tensor(&[1, 2], [f16::from_f32(60000.0), f16::from_f32(-60000.0)]);
+        run("MeanVarianceNormalization", 9, axes(), [&x]).gives(tensor(&[1, 2], [f16::ONE, f16::NEG_ONE]));
+    }
+
+    #[test]
+    fn faults() {
+        let x = tensor(&[2, 2], [1f32, 2.0, 3.0, 4.0]);
+        run("MeanVarianceNormalization", 13, [("axes", Attribute::Ints(vec![2]))], [&x])
+            .fails("(MeanVarianceNormalization-13): axes: axis 2 is out of range: allowed -2..=1");
+    }
+}
