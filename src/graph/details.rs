@@ -7,6 +7,7 @@ use super::{Graph, Loading, Scope, infer, passes, plan};
 use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
 use crate::limits::Budget;
+use crate::operator::Made;
 use crate::schema::Attribute;
 use crate::value::{Dim, DimsText, Value, ValueType};
 
@@ -104,6 +105,8 @@ pub enum Fate {
     Forwarded,
     /// Nobody reads its outputs.
     Unread,
+    /// It runs as a part of a later node, which runs.
+    Fused,
 }
 
 /// The memory that a run takes for values between nodes, without inputs and constants. Memory that nodes overwrite or
@@ -136,7 +139,7 @@ impl GraphDetails {
     /// No pass drops a node.
     fn all_run(&mut self) {
         for node in &mut self.nodes {
-            if matches!(node.fate, Fate::Forwarded | Fate::Unread) {
+            if matches!(node.fate, Fate::Forwarded | Fate::Unread | Fate::Fused) {
                 node.fate = Fate::Runs;
             }
             node.bodies.iter_mut().for_each(|(_, body)| body.all_run());
@@ -285,8 +288,24 @@ fn set_fates(graph: &mut GraphDetails, draft: &Draft) {
         let Some(By::Node { at, .. }) = first.map(|entry| entry.by) else { continue };
         let Some(details) = graph.nodes.get_mut(at as usize) else { continue };
         details.fate = Fate::Runs;
+        if matches!(node.operator, Some(Made::Fused(_))) {
+            node.bodies.iter().for_each(|body| set_fused(graph, &body.draft));
+            continue;
+        }
         for ((_, details), body) in details.bodies.iter_mut().zip(&node.bodies) {
             set_fates(details, &body.draft);
+        }
+    }
+}
+
+/// The nodes of a fused one are parts of the last.
+fn set_fused(graph: &mut GraphDetails, draft: &Draft) {
+    let firsts = draft.nodes.iter().rev().skip(1).filter_map(|node| node.outputs.iter().flatten().next());
+    for entry in firsts.filter_map(|id| draft.entries.get(id.at())) {
+        if let By::Node { at, .. } = entry.by
+            && let Some(details) = graph.nodes.get_mut(at as usize)
+        {
+            details.fate = Fate::Fused;
         }
     }
 }

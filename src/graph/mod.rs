@@ -32,7 +32,7 @@ pub use watch::{NodeInfo, Watch};
 
 use crate::error::Result;
 use crate::limits::{Budget, Limits};
-use crate::operator::{Control, Operator, Resolved, Resolver, Source};
+use crate::operator::{Control, Fused, Operator, Resolved, Resolver, Source};
 use crate::value::{Value, ValueType};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -78,8 +78,17 @@ struct Node {
 /// What a node runs.
 #[derive(Debug)]
 enum Runs {
-    Plain(Box<dyn Operator>),
+    Plain(Arc<dyn Operator>),
     Control(Box<Bodies>),
+    Fused(Box<FusedNodes>),
+}
+
+/// An operator in the place of nodes, and these.
+#[derive(Debug)]
+struct FusedNodes {
+    operator: Box<dyn Fused>,
+    /// Its inputs and outputs are the node's.
+    nodes: Graph,
 }
 
 /// An operator with bodies, and these.

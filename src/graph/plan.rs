@@ -3,7 +3,7 @@
 use super::draft::{By, Draft, DraftBody, DraftNode, Entry, Id};
 use super::feeds::ValueInfo;
 use super::scope::Scope;
-use super::{Bodies, Body, Graph, Input, Node, NodeOutput, Output, Runs};
+use super::{Bodies, Body, FusedNodes, Graph, Input, Node, NodeOutput, Output, Runs};
 use crate::operator::{Made, Source};
 use crate::value::{Dim, Value};
 use smallvec::SmallVec;
@@ -157,6 +157,11 @@ impl Plan {
         let captured: SmallVec<[Id; 2]> = bodies.iter().flat_map(|body| &body.captured).copied().collect();
         let operator = match operator {
             Made::Plain(operator) => Runs::Plain(operator),
+            Made::Rowwise(operator) => Runs::Plain(operator),
+            Made::Fused(operator) => {
+                let nodes = graphs.into_iter().next()?;
+                Runs::Fused(Box::new(FusedNodes { operator, nodes }))
+            }
             // Its nodes have replaced it, or the model is refused.
             Made::Body(_) | Made::Missing(_) => return None,
             Made::Control(control) => {

@@ -84,7 +84,7 @@ impl Graph {
         for (at, node) in self.nodes.iter().enumerate().skip(first) {
             context.next_node(node.inputs.len() + node.outputs.len())?;
             let sources = self.sources(feeds, slots);
-            if let Some(watch) = watch {
+            if let Some(watch) = watch.as_mut().filter(|watch| node.is_whole(&***watch)) {
                 node.starts(&sources, &mut **watch)?;
             }
             match &node.operator {
@@ -92,6 +92,19 @@ impl Graph {
                     let ran = node.run(&**operator, sources, context);
                     let mut values = ran.map_err(|error| self.blame(at, error))?;
                     node.finish(&mut values, slots, context, watch)?;
+                }
+                Runs::Fused(fused) => {
+                    let parts = watch.as_ref().is_some_and(|watch| !watch.whole());
+                    let mut values = if !parts && fused.operator.fits(&node.call(self.sources(feeds, slots), context)) {
+                        let ran = node.run(&*fused.operator, self.sources(feeds, slots), context);
+                        ran.map_err(|error| self.blame(at, error))?
+                    } else {
+                        node.run_parts(&fused.nodes, self.sources(feeds, slots), context, watch)?
+                    };
+                    match parts {
+                        true => node.finish(&mut values, slots, context, &mut None)?,
+                        false => node.finish(&mut values, slots, context, watch)?,
+                    }
                 }
                 Runs::Control(bodies) => {
                     let started = node.start(&*bodies.control, sources, context);
@@ -174,6 +187,24 @@ impl Node {
         let mut values = operator.run(&mut self.call(sources, context))?;
         self.check_outputs(&mut values, types, context)?;
         Ok(values)
+    }
+
+    /// Runs the nodes that it stands for, one after the other.
+    #[cold]
+    fn run_parts(
+        &self,
+        nodes: &Graph,
+        mut sources: Sources<'_>,
+        context: &Context,
+        watch: &mut Watching<'_>,
+    ) -> Result<Values> {
+        let input = |source: &Option<Source>| source.and_then(|k| sources.take(k).or_else(|| sources.get(k).cloned()));
+        let mut slots = Slots::of(self.inputs.iter().map(input).collect());
+        slots.reserve(nodes);
+        nodes.run_from(0, Feeds::Own(&[]), &mut slots, context, watch)?;
+        let values = (0..nodes.outputs.len()).map(|k| nodes.take(k, Feeds::Own(&[]), &mut slots)).collect();
+        slots.release(context);
+        values
     }
 
     fn start(&self, control: &dyn Control, sources: Sources<'_>, context: &Context) -> Result<(Step, Box<dyn Resume>)> {

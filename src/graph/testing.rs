@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::limits::{Budget, Limits};
 use crate::operator::{Attribute, Resolved};
 use crate::registry::{Own, Registry};
-use crate::value::ValueType;
+use crate::value::{Dim, ValueType};
 use std::sync::Arc;
 
 /// A draft of one node: `y0, .. = operator(x0, ..)`.
@@ -23,8 +23,7 @@ pub(crate) fn draft(
     let produced = (0..outputs).map(|k| Some(builder.id(&name("y", k)))).collect();
     builder.draft.node(place, Some(Arc::new(resolved)), attributes, given, produced);
     for k in 0..outputs {
-        let id = builder.id(&name("y", k));
-        builder.draft.output(ValueInfo { name: name("y", k), value_type: None, shape: None }, id);
+        builder.output_named(&name("y", k));
     }
     builder.draft
 }
@@ -60,8 +59,22 @@ impl Builder {
     }
 
     pub(super) fn input_of(&mut self, name: &str, value_type: Option<ValueType>) {
+        self.shaped(name, value_type, None);
+    }
+
+    pub(super) fn shaped(&mut self, name: &str, value_type: Option<ValueType>, shape: Option<Vec<Dim>>) {
         let id = self.id(name);
-        self.draft.input(ValueInfo { name: name.into(), value_type, shape: None }, id, None);
+        self.draft.input(ValueInfo { name: name.into(), value_type, shape }, id, None);
+    }
+
+    /// A node of an operator of opset 20.
+    pub(super) fn op(&mut self, operator: &str, inputs: &[&str], output: &str) {
+        self.node(output, Registry::default().resolve("", operator, 20).unwrap(), inputs, output);
+    }
+
+    pub(super) fn output_named(&mut self, name: &str) {
+        let id = self.id(name);
+        self.draft.output(ValueInfo { name: name.into(), value_type: None, shape: None }, id);
     }
 
     pub(super) fn node(&mut self, name: &str, resolved: Resolved, inputs: &[&str], output: &str) {
@@ -76,8 +89,7 @@ impl Builder {
     }
 
     pub(super) fn output(mut self, name: &str) -> Draft {
-        let id = self.id(name);
-        self.draft.output(ValueInfo { name: name.into(), value_type: None, shape: None }, id);
+        self.output_named(name);
         self.draft
     }
 }

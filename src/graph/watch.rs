@@ -22,9 +22,27 @@ pub struct NodeInfo<'a> {
     /// The calls of model functions around it, outermost first, as errors show them.
     pub function: Option<&'a str>,
     scopes: &'a [Option<Scope>],
+    parts: Parts<'a>,
 }
 
+/// The nodes that a node stands for.
+#[derive(Debug, Clone, Copy)]
+struct Parts<'a>(&'a [Node]);
+
+impl PartialEq for Parts<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.iter().map(Node::info).eq(other.0.iter().map(Node::info))
+    }
+}
+
+impl Eq for Parts<'_> {}
+
 impl<'a> NodeInfo<'a> {
+    /// The nodes that it stands for, if it runs in the place of several; the last one's names are also its own.
+    pub fn parts(&self) -> impl ExactSizeIterator<Item = NodeInfo<'a>> + use<'a> {
+        self.parts.0.iter().map(Node::info)
+    }
+
     /// The scope of the name of an output, counted as [`Watch::ends`] gives them; `None` if the name is one of the
     /// model's graph. A function's last nodes give values of its caller.
     pub fn output_scope(&self, k: usize) -> Option<&'a Scope> {
@@ -40,6 +58,12 @@ impl<'a> NodeInfo<'a> {
 ///
 /// A value that a watch keeps can't be overwritten by the node that reads it last, and counts as memory of the run.
 pub trait Watch {
+    /// Whether a node that stands for several is watched as one, whose inner values nobody sees: see [`NodeInfo::parts`].
+    /// By default its nodes run one after the other, each watched.
+    fn whole(&self) -> bool {
+        false
+    }
+
     /// A node is about to run with these inputs; `None` for an omitted one.
     ///
     /// # Errors
@@ -79,7 +103,13 @@ impl Node {
             version: place.operator.version.unwrap_or(0),
             function: place.function.as_deref(),
             scopes: &self.scopes,
+            parts: Parts(if let Runs::Fused(fused) = &self.operator { &fused.nodes.nodes } else { &[] }),
         }
+    }
+
+    /// Whether a watch sees it as one node.
+    pub(super) fn is_whole(&self, watch: &dyn Watch) -> bool {
+        watch.whole() || !matches!(self.operator, Runs::Fused(_))
     }
 
     #[cold]

@@ -101,7 +101,7 @@ pub(crate) fn volume<'a>(unit: usize, dims: impl IntoIterator<Item = &'a usize>)
 
 /// A size for tests: `full`, or `small` under an interpreter (miri), where everything takes thousands of times as long.
 #[cfg(test)]
-const fn sized<T: Copy>(full: T, small: T) -> T {
+pub(crate) const fn sized<T: Copy>(full: T, small: T) -> T {
     if cfg!(miri) { small } else { full }
 }
 

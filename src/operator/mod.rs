@@ -5,6 +5,7 @@ mod call;
 mod context;
 mod control;
 mod expand;
+mod fused;
 mod inference;
 mod node;
 mod rowwise;
@@ -17,6 +18,7 @@ pub use context::Cancel;
 pub(crate) use context::Context;
 pub(crate) use control::{Control, Resume, Step};
 pub(crate) use expand::{Body, BodyValue, Expansion, Resolver};
+pub(crate) use fused::{Chain, Fused, Rowwise, StepInput};
 pub use inference::Inference;
 pub(crate) use inference::{Count, broadcast};
 pub(crate) use node::BodyFacts;
@@ -58,6 +60,12 @@ pub trait Operator: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Whether equal inputs give equal outputs in every run. What isn't pure is never computed at load; nor are users'
+    /// operators.
+    fn pure(&self) -> bool {
+        true
+    }
+
     /// The input that equals the only output bit by bit, if there is one: such a node need not run.
     fn forwards(&self) -> Option<usize> {
         None
@@ -69,6 +77,9 @@ pub type Values = SmallVec<[Value; 1]>;
 
 /// Makes the operator of a node, once, when a model is loaded.
 pub(crate) type Load = fn(&Node<'_>) -> Result<Box<dyn Operator>>;
+
+/// As [`Load`], for an operator that computes element by element.
+pub(crate) type LoadRowwise = fn(&Node<'_>) -> Result<Arc<dyn Rowwise>>;
 
 /// As [`Load`], for an operator with bodies.
 pub(crate) type LoadControl = fn(&Node<'_>) -> Result<Box<dyn Control>>;
@@ -87,6 +98,8 @@ pub(crate) type LoadCustom = Arc<dyn Fn(&Node<'_>) -> Result<Box<dyn Operator>> 
 pub(crate) enum Make {
     /// A built-in operator.
     Run(Load),
+    /// One that computes element by element.
+    Rowwise(LoadRowwise),
     /// A built-in operator with bodies.
     Control(LoadControl),
     /// One of ours, written with others.
@@ -101,6 +114,7 @@ impl fmt::Debug for Make {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Make::Run(_) => "Run",
+            Make::Rowwise(_) => "Rowwise",
             Make::Control(_) => "Control",
             Make::Expand(_) => "Expand",
             Make::Custom(_) => "Custom",
@@ -112,8 +126,11 @@ impl fmt::Debug for Make {
 /// The operator of a node, ready to run.
 #[derive(Debug)]
 pub(crate) enum Made {
-    Plain(Box<dyn Operator>),
+    Plain(Arc<dyn Operator>),
+    Rowwise(Arc<dyn Rowwise>),
     Control(Box<dyn Control>),
+    /// In the place of the nodes of the node's only body.
+    Fused(Box<dyn Fused>),
     /// What replaces the node.
     Body(Expansion),
     /// It can't run.
@@ -125,8 +142,9 @@ impl Made {
     pub(crate) fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         match self {
             Made::Plain(operator) => operator.infer(facts),
+            Made::Rowwise(operator) => operator.infer(facts),
             Made::Control(control) => control.infer(facts),
-            Made::Body(_) => Ok(()),
+            Made::Body(_) | Made::Fused(_) => Ok(()),
             Made::Missing(infer) => infer(facts),
         }
     }
@@ -135,6 +153,7 @@ impl Made {
     pub(crate) fn plain(&self) -> Option<&dyn Operator> {
         match self {
             Made::Plain(operator) => Some(&**operator),
+            Made::Rowwise(operator) => Some(&**operator),
             _ => None,
         }
     }
@@ -207,8 +226,9 @@ impl Resolved {
     /// The operator of a node. If it is written with others, `resolver` finds these.
     pub(crate) fn load(&self, node: &Node<'_>, resolver: &dyn Resolver) -> Result<Made> {
         match &self.make {
-            Make::Run(load) => load(node).map(Made::Plain),
-            Make::Custom(load) => load(node).map(Made::Plain),
+            Make::Run(load) => load(node).map(|operator| Made::Plain(operator.into())),
+            Make::Rowwise(load) => load(node).map(Made::Rowwise),
+            Make::Custom(load) => load(node).map(|operator| Made::Plain(operator.into())),
             Make::Control(load) => load(node).map(Made::Control),
             Make::Expand(expand) => {
                 let mut body = Body::new(resolver);

@@ -22,7 +22,7 @@ mod reduce;
 mod scatter;
 mod sequence;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod windows;

@@ -24,7 +24,7 @@ pub(super) use crate::kernels::number::{Float, Int};
 pub(super) use crate::kernels::{self, Stopped};
 pub(super) use crate::operator::{
     Align, Attribute, Axis, Body, BodyValue, Call, Context, Control, Count, Held, Implementation, Inference, Load,
-    Make, Node, Operator, Resume, Step, Values, broadcast, one_element,
+    LoadRowwise, Make, Node, Operator, Resume, Rowwise, Step, Values, broadcast, one_element,
 };
 pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, position_of, shape_of};
 pub(super) use crate::value::{Dim, DimsText, Fact, Formula, List, Optional, Sequence, Value, ValueType};

@@ -574,6 +574,7 @@ fn normalizations() -> Vec<Case> {
         cases.push(case(what, "InstanceNormalization", 28, [], channels(&shape, shape[1])));
         cases.push(case(what, "GroupNormalization", 28, [int("num_groups", 2)], channels(&shape, shape[1])));
     }
+    cases.push(case("images", "MeanVarianceNormalization", 28, [], [of(&[2, 4, N / 64, 8], 1f32)]));
     cases
 }
 
@@ -699,7 +700,7 @@ fn no_operator_is_left_out() {
         "" => implementation.name.to_string(),
         domain => format!("{domain}.{}", implementation.name),
     };
-    for name in super::all().map(label) {
+    for name in super::all().filter(|implementation| implementation.runs()).map(label) {
         let places = usize::from(cases.contains(name.as_str())) + usize::from(SMALL.contains(&name.as_str()));
         assert_eq!(places, 1, "{name}: is in so many of the cases and SMALL");
     }

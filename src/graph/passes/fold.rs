@@ -51,7 +51,7 @@ impl<'a> Fold<'a> {
     fn values(&self, node: &DraftNode, entries: &[Entry]) -> Option<Values> {
         let (resolved, operator) = (node.resolved.as_ref()?, node.operator.as_ref()?.plain()?);
         // A user's operator may return something else on each call.
-        if resolved.is_custom() || node.inputs.is_empty() {
+        if resolved.is_custom() || node.inputs.is_empty() || !operator.pure() {
             return None;
         }
         let mut constants: SmallVec<[Value; 3]> = SmallVec::new();

@@ -1,19 +1,68 @@
 //! Transformations of a draft before it becomes a graph. No pass changes a bit of any output.
 
+mod chain;
 mod drop_unread;
 mod fold;
 mod forward;
+mod fuse;
 
 pub(super) use fold::Fold;
 
 use super::Loading;
-use super::draft::Draft;
+use super::draft::{Draft, DraftNode, Id};
 use crate::error::Result;
+use crate::operator::Made;
 
 /// What a pass may use.
-#[expect(dead_code, reason = "for passes that make nodes")]
 pub(super) struct PassContext<'a> {
     pub(super) loading: &'a Loading<'a>,
+}
+
+impl PassContext<'_> {
+    /// Who produces and who reads each value of a draft.
+    fn readers(&self, draft: &Draft) -> Result<Readers> {
+        self.loading.budget.take((draft.entries.len() * size_of::<Value>()) as u64)?;
+        let mut values = vec![Value::default(); draft.entries.len()];
+        let mut read = |id: Id, by: Option<usize>| {
+            // A node counts once.
+            if let Some(value) = values.get_mut(id.at()).filter(|value| by.is_none() || value.last != by) {
+                (value.readers, value.last) = (value.readers + 1, by);
+            }
+        };
+        for (at, node) in draft.nodes.iter().enumerate() {
+            node.reads().for_each(|id| read(id, Some(at)));
+        }
+        draft.outputs.iter().for_each(|(_, id)| read(*id, None));
+        for (at, node) in draft.nodes.iter().enumerate() {
+            for id in node.outputs.iter().flatten() {
+                values.get_mut(id.at()).into_iter().for_each(|value| value.producer = Some(at));
+            }
+        }
+        self.loading.budget.give_back((draft.entries.len() * size_of::<Value>()) as u64);
+        Ok(Readers(values))
+    }
+}
+
+/// Who produces and who reads the values of a draft.
+pub(super) struct Readers(Vec<Value>);
+
+#[derive(Clone, Default)]
+struct Value {
+    producer: Option<usize>,
+    readers: usize,
+    last: Option<usize>,
+}
+
+impl Readers {
+    /// The place of the node that produces a value.
+    fn producer(&self, id: Id) -> Option<usize> {
+        self.0.get(id.at())?.producer
+    }
+
+    /// The number of nodes that read a value; the graph's outputs count as one each.
+    fn count(&self, id: Id) -> usize {
+        self.0.get(id.at()).map_or(0, |value| value.readers)
+    }
 }
 
 /// A change to a draft whose types are known.
@@ -24,13 +73,15 @@ type Pass = fn(&mut Draft, &PassContext<'_>) -> Result<()>;
 
 /// The passes after [`Fold`], in order. (Folding happens while operators are made, so that readers of a folded value
 /// know it.)
-const PASSES: &[Pass] = &[forward::forward, drop_unread::drop_unread];
+const PASSES: &[Pass] = &[forward::forward, drop_unread::drop_unread, chain::chain];
 
 /// Runs the passes on a draft and on the subgraphs of its nodes.
 pub(super) fn run(draft: &mut Draft, loading: &Loading<'_>) -> Result<()> {
     let context = PassContext { loading };
     PASSES.iter().try_for_each(|pass| pass(draft, &context))?;
-    draft.nodes.iter_mut().flat_map(|node| &mut node.bodies).try_for_each(|body| run(&mut body.draft, loading))
+    let whole = |node: &&mut DraftNode| !matches!(node.operator, Some(Made::Fused(_)));
+    let bodies = draft.nodes.iter_mut().filter(whole).flat_map(|node| &mut node.bodies);
+    bodies.into_iter().try_for_each(|body| run(&mut body.draft, loading))
 }
 
 #[cfg(test)]
@@ -109,6 +160,32 @@ mod tests {
         let (feeds, mut slots) = ([Some([1f32].into())], Slots::default());
         let error = graph.run(Feeds::Own(&feeds), &mut slots, &Context::new(1, Limits::default()), None).unwrap_err();
         assert_eq!(error.place().value, Some(1));
+    }
+
+    /// Another number each time.
+    #[derive(Debug)]
+    struct Random;
+
+    impl Operator for Random {
+        fn run(&self, _: &mut Call<'_>) -> Result<Values> {
+            Ok([[1f32].into()].into())
+        }
+
+        fn pure(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn what_is_not_pure_is_not_folded() {
+        let schema = || Schema::parse("test.Random 1\n  (x: T) -> (y: T)\n  T: float").unwrap();
+        for (make, nodes) in [(Make::Run(|_| Ok(Box::new(Random))), 1), (Make::Run(|_| Ok(Box::new(Same))), 0)] {
+            let mut builder = Builder::new();
+            let id = builder.id("x");
+            builder.draft.constant(id, Fact::constant([0f32].into()), None);
+            builder.node("node", Resolved::new(Arc::new(schema()), make, Default::default()), &["x"], "y");
+            assert_eq!(plan(builder.output("y"), true).node_infos().len(), nodes);
+        }
     }
 
     #[test]

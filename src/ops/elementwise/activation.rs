@@ -1,10 +1,10 @@
 //! Activations of straight pieces, and Softsign. HardSigmoid is rounded once, HardSwish and Softsign have at most 2 ulp.
 //! <https://onnx.ai/onnx/operators/onnx__Relu.html>, <https://onnx.ai/onnx/operators/onnx__PRelu.html>
 
-use super::{Elementwise, entry, floats, numbers};
+use super::{Elementwise, floats, numbers, rowwise};
 use crate::ops::prelude::*;
 
-pub(super) const RELU: Implementation = entry("Relu", &[1, 6, 13, 14], |_| numbers(Relu));
+pub(super) const RELU: Implementation = rowwise("Relu", &[1, 6, 13, 14], |_| numbers(Relu));
 
 /// `Y = max(0, X)`
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Ints<1> for Relu {
 }
 
 pub(super) const LEAKY_RELU: Implementation =
-    entry("LeakyRelu", &[1, 6, 16], |node| floats(LeakyRelu { alpha: node.float("alpha")? }));
+    rowwise("LeakyRelu", &[1, 6, 16], |node| floats(LeakyRelu { alpha: node.float("alpha")? }));
 
 /// `Y = alpha * X if X < 0, else X`
 #[derive(Debug)]
@@ -40,9 +40,9 @@ impl Floats<1> for LeakyRelu {
 }
 
 /// Before version 7 the slopes are those of the channels, or one for all.
-pub(super) const PRELU: Implementation = entry("PRelu", &[1, 6, 7, 9, 16], |node| {
+pub(super) const PRELU: Implementation = rowwise("PRelu", &[1, 6, 7, 9, 16], |node| {
     let align = if node.version() < 7 { Align::Channels } else { Align::At(None) };
-    Ok(Elementwise::new(PRelu, number_row, align).boxed())
+    Ok(Elementwise::new(PRelu, number_row, align).shared())
 });
 
 /// `Y = slope * X if X < 0, else X`
@@ -63,7 +63,7 @@ impl Ints<2> for PRelu {
 }
 
 pub(super) const THRESHOLDED_RELU: Implementation =
-    entry("ThresholdedRelu", &[10, 22], |node| floats(ThresholdedRelu { alpha: node.float("alpha")? }));
+    rowwise("ThresholdedRelu", &[10, 22], |node| floats(ThresholdedRelu { alpha: node.float("alpha")? }));
 
 /// `Y = X if X > alpha, else 0`
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Floats<1> for ThresholdedRelu {
     }
 }
 
-pub(super) const HARD_SIGMOID: Implementation = entry("HardSigmoid", &[1, 6, 22], |node| {
+pub(super) const HARD_SIGMOID: Implementation = rowwise("HardSigmoid", &[1, 6, 22], |node| {
     floats(HardSigmoid { alpha: node.float("alpha")?, beta: node.float("beta")? })
 });
 
@@ -96,7 +96,7 @@ impl Floats<1> for HardSigmoid {
     }
 }
 
-pub(super) const HARD_SWISH: Implementation = entry("HardSwish", &[14, 22], |_| floats(HardSwish));
+pub(super) const HARD_SWISH: Implementation = rowwise("HardSwish", &[14, 22], |_| floats(HardSwish));
 
 /// `Y = X * max(0, min(1, X / 6 + 1/2))`
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Floats<1> for HardSwish {
     }
 }
 
-pub(super) const SOFTSIGN: Implementation = entry("Softsign", &[1, 22], |_| floats(Softsign));
+pub(super) const SOFTSIGN: Implementation = rowwise("Softsign", &[1, 22], |_| floats(Softsign));
 
 /// `output = input / (1 + |input|)`
 #[derive(Debug)]
@@ -124,7 +124,7 @@ impl Floats<1> for Softsign {
 }
 
 pub(super) const SHRINK: Implementation =
-    entry("Shrink", &[9], |node| numbers(Shrink { lambd: node.float("lambd")?, bias: node.float("bias")? }));
+    rowwise("Shrink", &[9], |node| numbers(Shrink { lambd: node.float("lambd")?, bias: node.float("bias")? }));
 
 /// `output = input + bias if input < -lambd, input - bias if input > lambd, else 0`; integers round toward 0
 #[derive(Debug)]

@@ -1,22 +1,22 @@
 //! Add, Sub, Mul and Div: arithmetic on the elements of two tensors.
 //! <https://onnx.ai/onnx/operators/onnx__Add.html>, <https://onnx.ai/onnx/operators/onnx__Div.html>
 
-use super::{Elementwise, Function, align, entry};
+use super::{Elementwise, Function, align, rowwise};
 use crate::ops::prelude::*;
 
 pub(super) const ADD: Implementation = arithmetic("Add", |node| load(node, Add, Formula::plus));
 pub(super) const SUB: Implementation = arithmetic("Sub", |node| load(node, Sub, Formula::minus));
 pub(super) const MUL: Implementation = arithmetic("Mul", |node| load(node, Mul, Formula::times));
 pub(super) const DIV: Implementation = arithmetic("Div", |node| {
-    Ok(Elementwise::new(Div, number_row, align(node)?).counting(Formula::divided).dividing().boxed())
+    Ok(Elementwise::new(Div, number_row, align(node)?).counting(Formula::divided).dividing().shared())
 });
 
-const fn arithmetic(name: &'static str, load: Load) -> Implementation {
-    entry(name, &[1, 6, 7, 13, 14], load)
+const fn arithmetic(name: &'static str, load: LoadRowwise) -> Implementation {
+    rowwise(name, &[1, 6, 7, 13, 14], load)
 }
 
-fn load<F: Function + Floats<2> + Ints<2>>(node: &Node<'_>, function: F, count: Count) -> Result<Box<dyn Operator>> {
-    Ok(Elementwise::new(function, number_row, align(node)?).counting(count).boxed())
+fn load<F: Function + Floats<2> + Ints<2>>(node: &Node<'_>, function: F, count: Count) -> Result<Arc<dyn Rowwise>> {
+    Ok(Elementwise::new(function, number_row, align(node)?).counting(count).shared())
 }
 
 /// `C = A + B`

@@ -1,19 +1,19 @@
 //! Equal, Greater, Less and their kin, IsNaN, IsInf: the output is bool.
 //! <https://onnx.ai/onnx/operators/onnx__Equal.html>, <https://onnx.ai/onnx/operators/onnx__IsInf.html>
 
-use super::{Elementwise, Function, align, entry, no_row};
+use super::{Elementwise, Function, align, entry, no_row, rowwise};
 use crate::ops::prelude::*;
 
 pub(super) const EQUAL: Implementation =
     entry("Equal", &[1, 7, 11, 13, 19], |node| Ok(Box::new(Equal { align: align(node)? })));
-pub(super) const GREATER: Implementation = entry("Greater", &[1, 7, 9, 13], |node| test(Greater, node));
+pub(super) const GREATER: Implementation = rowwise("Greater", &[1, 7, 9, 13], |node| test(Greater, node));
 pub(super) const GREATER_OR_EQUAL: Implementation =
-    entry("GreaterOrEqual", &[12, 16], |node| test(GreaterOrEqual, node));
-pub(super) const LESS: Implementation = entry("Less", &[1, 7, 9, 13], |node| test(Less, node));
-pub(super) const LESS_OR_EQUAL: Implementation = entry("LessOrEqual", &[12, 16], |node| test(LessOrEqual, node));
+    rowwise("GreaterOrEqual", &[12, 16], |node| test(GreaterOrEqual, node));
+pub(super) const LESS: Implementation = rowwise("Less", &[1, 7, 9, 13], |node| test(Less, node));
+pub(super) const LESS_OR_EQUAL: Implementation = rowwise("LessOrEqual", &[12, 16], |node| test(LessOrEqual, node));
 
-fn test<F: Function + Test<2>>(function: F, node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Elementwise::new(function, test_row, align(node)?).testing().boxed())
+fn test<F: Function + Test<2>>(function: F, node: &Node<'_>) -> Result<Arc<dyn Rowwise>> {
+    Ok(Elementwise::new(function, test_row, align(node)?).testing().shared())
 }
 
 /// `C = A > B`
@@ -112,7 +112,7 @@ fn compared(call: &Call<'_>, first: &Tensor, second: &Tensor) -> Result<(u64, u6
 }
 
 pub(super) const IS_NAN: Implementation =
-    entry("IsNaN", &[9, 13, 20], |_| Ok(Elementwise::new(IsNaN, IsNaN::row, Align::Last).testing().boxed()));
+    rowwise("IsNaN", &[9, 13, 20], |_| Ok(Elementwise::new(IsNaN, IsNaN::row, Align::Last).testing().shared()));
 
 /// `Y = isnan(X)`
 #[derive(Debug)]
@@ -136,9 +136,9 @@ impl IsNaN {
     }
 }
 
-pub(super) const IS_INF: Implementation = entry("IsInf", &[10, 20], |node| {
+pub(super) const IS_INF: Implementation = rowwise("IsInf", &[10, 20], |node| {
     let signs = (node.int("detect_positive")? != 0, node.int("detect_negative")? != 0);
-    Ok(Elementwise::new(IsInf { signs }, IsInf::row, Align::Last).testing().boxed())
+    Ok(Elementwise::new(IsInf { signs }, IsInf::row, Align::Last).testing().shared())
 });
 
 /// `Y = isinf(X)`, of one sign or both

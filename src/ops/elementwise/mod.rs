@@ -97,14 +97,19 @@ const fn entry(name: &'static str, versions: &'static [i64], load: Load) -> Impl
     Implementation { domain: "", name, versions, make: Make::Run(load) }
 }
 
+/// As [`entry`], of one that may be a step of a chain.
+const fn rowwise(name: &'static str, versions: &'static [i64], load: LoadRowwise) -> Implementation {
+    Implementation { domain: "", name, versions, make: Make::Rowwise(load) }
+}
+
 /// A function of floats.
-fn floats<F: Function + Floats<N>, const N: usize>(function: F) -> Result<Box<dyn Operator>> {
-    Ok(Elementwise::new(function, float_row, Align::Last).boxed())
+fn floats<F: Function + Floats<N>, const N: usize>(function: F) -> Result<Arc<dyn Rowwise>> {
+    Ok(Elementwise::new(function, float_row, Align::Last).shared())
 }
 
 /// A function of floats and integers.
-fn numbers<F: Function + Floats<N> + Ints<N>, const N: usize>(function: F) -> Result<Box<dyn Operator>> {
-    Ok(Elementwise::new(function, number_row, Align::Last).boxed())
+fn numbers<F: Function + Floats<N> + Ints<N>, const N: usize>(function: F) -> Result<Arc<dyn Rowwise>> {
+    Ok(Elementwise::new(function, number_row, Align::Last).shared())
 }
 
 /// A scalar of a type of floats.
@@ -153,8 +158,8 @@ impl<F: Function, const N: usize> Elementwise<F, N> {
         Elementwise { count: Some(count), ..self }
     }
 
-    fn boxed(self) -> Box<dyn Operator> {
-        Box::new(self)
+    fn shared(self) -> Arc<dyn Rowwise> {
+        Arc::new(self)
     }
 }
 
@@ -166,6 +171,19 @@ fn align(node: &Node<'_>) -> Result<Align> {
         _ if node.int("broadcast")? == 0 => Align::EqualOrScalar,
         _ => Align::At(node.attribute("axis").map(|_| node.axis("axis", 7)).transpose()?),
     })
+}
+
+impl<F: Function, const N: usize> Rowwise for Elementwise<F, N> {
+    fn may_chain(&self, dtype: DType) -> bool {
+        let fails = self.divides && !dtype.is_float();
+        self.align == Align::Last && !self.test && !fails && (self.row)(dtype).is_some()
+    }
+
+    fn compute(&self, dtype: DType, inputs: &[&[u8]], out: &mut [u8]) {
+        if let (Some(row), Ok(inputs)) = ((self.row)(dtype), inputs.try_into()) {
+            row(&self.function, inputs, out);
+        }
+    }
 }
 
 impl<F: Function, const N: usize> Operator for Elementwise<F, N> {

@@ -1,13 +1,13 @@
 //! Mod: what remains of a division.
 //! <https://onnx.ai/onnx/operators/onnx__Mod.html>
 
-use super::{Elementwise, entry};
+use super::{Elementwise, rowwise};
 use crate::ops::prelude::*;
 
 /// The text of versions 10 and 13 wants `fmod = 1` for floats. An official case doesn't, and means what version 28 says.
-pub(super) const MOD: Implementation = entry("Mod", &[10, 13, 28], |node| {
+pub(super) const MOD: Implementation = rowwise("Mod", &[10, 13, 28], |node| {
     let function = Mod { truncates: node.int("fmod")? != 0 };
-    Ok(Elementwise::new(function, number_row, Align::Last).dividing().boxed())
+    Ok(Elementwise::new(function, number_row, Align::Last).dividing().shared())
 });
 
 /// `C = A - floor(A / B) * B` with the sign of B, or `A - trunc(A / B) * B` with the sign of A

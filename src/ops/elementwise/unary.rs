@@ -1,11 +1,11 @@
 //! Functions of one number: absolute value, sign, square root, rounding, exponential, logarithm, error function.
 //! <https://onnx.ai/onnx/operators/onnx__Abs.html>, <https://onnx.ai/onnx/operators/onnx__Exp.html>
 
-use super::{entry, floats, numbers};
+use super::{floats, numbers, rowwise};
 use crate::ops::prelude::*;
 use std::cmp::Ordering;
 
-pub(super) const ABS: Implementation = entry("Abs", &[1, 6, 13], |_| numbers(Abs));
+pub(super) const ABS: Implementation = rowwise("Abs", &[1, 6, 13], |_| numbers(Abs));
 
 /// `Y = |X|; the least signed integer stays`
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Ints<1> for Abs {
     }
 }
 
-pub(super) const NEG: Implementation = entry("Neg", &[1, 6, 13], |_| numbers(Neg));
+pub(super) const NEG: Implementation = rowwise("Neg", &[1, 6, 13], |_| numbers(Neg));
 
 /// `Y = -X; the least signed integer stays`
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Ints<1> for Neg {
     }
 }
 
-pub(super) const SIGN: Implementation = entry("Sign", &[9, 13], |_| numbers(Sign));
+pub(super) const SIGN: Implementation = rowwise("Sign", &[9, 13], |_| numbers(Sign));
 
 /// `output = 1 if input > 0, -1 if input < 0, 0 if input = 0; NaN stays`
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Ints<1> for Sign {
     }
 }
 
-pub(super) const RECIPROCAL: Implementation = entry("Reciprocal", &[1, 6, 13], |_| floats(Reciprocal));
+pub(super) const RECIPROCAL: Implementation = rowwise("Reciprocal", &[1, 6, 13], |_| floats(Reciprocal));
 
 /// `Y = 1 / X`
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Floats<1> for Reciprocal {
     }
 }
 
-pub(super) const SQRT: Implementation = entry("Sqrt", &[1, 6, 13], |_| floats(Sqrt));
+pub(super) const SQRT: Implementation = rowwise("Sqrt", &[1, 6, 13], |_| floats(Sqrt));
 
 /// `Y = sqrt(X)`
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Floats<1> for Sqrt {
     }
 }
 
-pub(super) const FLOOR: Implementation = entry("Floor", &[1, 6, 13], |_| floats(Floor));
+pub(super) const FLOOR: Implementation = rowwise("Floor", &[1, 6, 13], |_| floats(Floor));
 
 /// `Y = floor(X)`
 #[derive(Debug)]
@@ -113,7 +113,7 @@ impl Floats<1> for Floor {
     }
 }
 
-pub(super) const CEIL: Implementation = entry("Ceil", &[1, 6, 13], |_| floats(Ceil));
+pub(super) const CEIL: Implementation = rowwise("Ceil", &[1, 6, 13], |_| floats(Ceil));
 
 /// `Y = ceil(X)`
 #[derive(Debug)]
@@ -126,7 +126,7 @@ impl Floats<1> for Ceil {
     }
 }
 
-pub(super) const ROUND: Implementation = entry("Round", &[11, 22], |_| floats(Round));
+pub(super) const ROUND: Implementation = rowwise("Round", &[11, 22], |_| floats(Round));
 
 /// `Y = X, rounded to the nearest integer, halves to the even one`
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl Floats<1> for Round {
     }
 }
 
-pub(super) const EXP: Implementation = entry("Exp", &[1, 6, 13], |_| floats(Exp));
+pub(super) const EXP: Implementation = rowwise("Exp", &[1, 6, 13], |_| floats(Exp));
 
 /// `output = e^input`
 #[derive(Debug)]
@@ -152,7 +152,7 @@ impl Floats<1> for Exp {
     }
 }
 
-pub(super) const LOG: Implementation = entry("Log", &[1, 6, 13], |_| floats(Log));
+pub(super) const LOG: Implementation = rowwise("Log", &[1, 6, 13], |_| floats(Log));
 
 /// `output = log(input)`
 #[derive(Debug)]
@@ -165,7 +165,7 @@ impl Floats<1> for Log {
     }
 }
 
-pub(super) const ERF: Implementation = entry("Erf", &[9, 13], |_| numbers(Erf));
+pub(super) const ERF: Implementation = rowwise("Erf", &[9, 13], |_| numbers(Erf));
 
 /// `output = erf(input), which integers round toward 0`
 #[derive(Debug)]

@@ -1,0 +1,266 @@
+//! Chains of operators that compute element by element, in one pass over memory.
+
+use super::PassContext;
+use super::fuse::{Fusion, fuse};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::draft::{Draft, DraftNode, Entry, Id};
+use crate::operator::{Chain, Made, Rowwise, StepInput};
+use crate::value::{Dim, ValueType};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Nodes that read each other's values and nobody else does, all of one shape and element type.
+pub(super) fn chain(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
+    let readers = context.readers(draft)?;
+    // For each node the nodes of the chain that it ends; empty if it is in none, or if the chain goes on.
+    let mut chains: Vec<SmallVec<[usize; 4]>> = vec![SmallVec::new(); draft.nodes.len()];
+    for (at, node) in draft.nodes.iter().enumerate() {
+        let Some((dtype, dims)) = step(node, &draft.entries) else { continue };
+        let mut own: SmallVec<[usize; 4]> = [at].into_iter().collect();
+        for id in node.inputs.iter().flatten() {
+            let before = readers.producer(*id).filter(|before| readers.count(*id) == 1 && !own.contains(before));
+            let Some(before) = before.filter(|before| chains.get(*before).is_some_and(|chain| !chain.is_empty()))
+            else {
+                continue;
+            };
+            let fits = draft.nodes.get(before).and_then(|node| step(node, &draft.entries));
+            if fits != Some((dtype, dims)) {
+                continue;
+            }
+            let mut joined: SmallVec<[usize; 4]> =
+                own.iter().chain(chains.get(before).into_iter().flatten()).copied().collect();
+            joined.sort_unstable();
+            if plan(&joined, dtype, draft).is_some() {
+                own = joined;
+            }
+        }
+        for before in &own {
+            chains.get_mut(*before).into_iter().for_each(SmallVec::clear);
+        }
+        chains.get_mut(at).into_iter().for_each(|chain| *chain = own.clone());
+    }
+    let mut fusions = Vec::new();
+    for chain in chains.into_iter().filter(|chain| chain.len() > 1) {
+        let dtype = chain.last().and_then(|at| step(draft.nodes.get(*at)?, &draft.entries)).map(|(dtype, _)| dtype);
+        if let Some((operator, inputs)) = dtype.and_then(|dtype| plan(&chain, dtype, draft)) {
+            fusions.push(Fusion { nodes: chain, inputs, operator: Box::new(operator) });
+        }
+    }
+    fuse(draft, fusions, context)
+}
+
+/// The element type and the dimensions of a node's output, if it may be a step of a chain.
+fn step<'a>(node: &DraftNode, entries: &'a [Entry]) -> Option<(DType, &'a [Dim])> {
+    let operator = rowwise(node)?;
+    let fact = |id: &Option<Id>| id.and_then(|id| entries.get(id.at())).map(|entry| &entry.fact);
+    let dtype = |id: &Option<Id>| fact(id)?.value_type().and_then(ValueType::dtype);
+    let [output] = &*node.outputs else { return None };
+    let of = dtype(output)?;
+    let good = node.inputs.len() <= 3 && node.inputs.iter().all(|id| dtype(id) == Some(of)) && operator.may_chain(of);
+    // Sizes that aren't known may differ.
+    let dims = fact(output)?.dims().filter(|dims| good && !node.open && !dims.contains(&Dim::Unknown))?;
+    let full = node.inputs.iter().any(|id| fact(id).and_then(|fact| fact.dims()) == Some(dims));
+    full.then_some((of, dims))
+}
+
+fn rowwise(node: &DraftNode) -> Option<&Arc<dyn Rowwise>> {
+    match &node.operator {
+        Some(Made::Rowwise(operator)) => Some(operator),
+        _ => None,
+    }
+}
+
+/// The chain of these nodes and the values that it reads, if it isn't too large.
+fn plan(chain: &[usize], dtype: DType, draft: &Draft) -> Option<(Chain, SmallVec<[Id; 4]>)> {
+    let nodes = || chain.iter().filter_map(|at| draft.nodes.get(*at));
+    let produced = |id: Id| nodes().position(|node| node.outputs.contains(&Some(id)));
+    let mut inputs: SmallVec<[Id; 4]> = SmallVec::new();
+    let mut steps = Vec::with_capacity(chain.len());
+    for node in nodes() {
+        let from = |id: Id| match produced(id) {
+            Some(step) => StepInput::Step(step),
+            None => StepInput::Input(inputs.iter().position(|own| *own == id).unwrap_or_else(|| {
+                inputs.push(id);
+                inputs.len() - 1
+            })),
+        };
+        steps.push((rowwise(node)?.clone(), node.inputs.iter().flatten().copied().map(from).collect()));
+    }
+    Some((Chain::new(dtype, inputs.len(), steps)?, inputs))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dtype::DType;
+    use crate::error::Result;
+    use crate::graph::testing::{Builder, load};
+    use crate::graph::{Draft, Graph, NodeInfo, Slots, Watch};
+    use crate::kernels::sized;
+    use crate::limits::Limits;
+    use crate::operator::{Context, Feeds};
+    use crate::ops::testing::tensor;
+    use crate::value::{Dim, Value};
+    use half::f16;
+    use proptest::prelude::*;
+
+    fn dims(shape: &[usize]) -> Vec<Dim> {
+        // A symbol may turn out to be 1.
+        shape
+            .iter()
+            .enumerate()
+            .map(|(k, dim)| if k == 0 { Dim::Symbol("N".into()) } else { Dim::Fixed(*dim) })
+            .collect()
+    }
+
+    /// All outputs of a run.
+    fn run(graph: &Graph, feeds: &[Value], watch: Option<&mut dyn Watch>) -> Vec<Value> {
+        let feeds: Vec<Option<Value>> = feeds.iter().cloned().map(Some).collect();
+        let (mut slots, context) = (Slots::default(), Context::new(2, Limits::default()));
+        graph.run(Feeds::Own(&feeds), &mut slots, &context, watch).unwrap();
+        (0..graph.outputs.len()).map(|k| graph.take(k, Feeds::Own(&feeds), &mut slots).unwrap()).collect()
+    }
+
+    /// `y = relu((x + b) * x) + sqrt(x)`, `z = x + b`
+    fn draft() -> Draft {
+        let mut builder = Builder::new();
+        builder.shaped("x", Some(DType::Float.into()), Some(dims(&[2, 3])));
+        builder.shaped("b", Some(DType::Float.into()), Some(vec![Dim::Fixed(3)]));
+        builder.op("Add", &["x", "b"], "sum");
+        builder.op("Add", &["x", "b"], "z");
+        builder.op("Mul", &["sum", "x"], "product");
+        builder.op("Relu", &["product"], "relu");
+        builder.op("Sqrt", &["x"], "root");
+        builder.op("Add", &["relu", "root"], "y");
+        builder.output_named("z");
+        builder.output("y")
+    }
+
+    fn feeds() -> [Value; 2] {
+        [tensor(&[2, 3], [1f32, 4.0, 9.0, 16.0, 25.0, 36.0]), [-2f32, 0.5, 1.0].into()]
+    }
+
+    #[test]
+    fn one_node_stands_for_five() {
+        let graph = load(draft(), true).unwrap();
+        let nodes: Vec<Vec<String>> =
+            graph.node_infos().map(|node| node.parts().map(|part| part.name.to_string()).collect()).collect();
+        assert_eq!(nodes, [vec![], vec!["sum", "product", "relu", "root", "y"]]);
+        let plain = run(&load(draft(), false).unwrap(), &feeds(), None);
+        assert_eq!(run(&graph, &feeds(), None), plain);
+        assert_eq!(plain[1], tensor(&[2, 3], [1f32, 20.0, 93.0, 228.0, 642.5, 1338.0]));
+    }
+
+    /// The names of nodes that it sees.
+    struct Seen {
+        whole: bool,
+        names: Vec<String>,
+    }
+
+    impl Watch for Seen {
+        fn whole(&self) -> bool {
+            self.whole
+        }
+
+        fn starts(&mut self, node: NodeInfo<'_>, _: &[Option<&Value>]) -> Result<()> {
+            self.names.push(format!("{}..", node.name));
+            Ok(())
+        }
+
+        fn ends(&mut self, node: NodeInfo<'_>, outputs: &[(&str, &Value)]) -> Result<()> {
+            assert!(outputs.iter().all(|(name, _)| *name == node.name));
+            self.names.push(node.name.to_string());
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_watch_sees_the_nodes_or_the_whole() {
+        let graph = load(draft(), true).unwrap();
+        for (whole, want) in
+            [(false, "z.. z sum.. sum product.. product relu.. relu root.. root y.. y"), (true, "z.. z y.. y")]
+        {
+            let mut seen = Seen { whole, names: Vec::new() };
+            let values = run(&graph, &feeds(), Some(&mut seen));
+            assert_eq!((seen.names.join(" ").as_str(), values), (want, run(&graph, &feeds(), None)));
+        }
+    }
+
+    #[test]
+    fn what_others_read_stays() {
+        let mut builder = Builder::new();
+        builder.shaped("x", Some(DType::Float.into()), Some(dims(&[2, 3])));
+        builder.op("Neg", &["x"], "a");
+        builder.op("Exp", &["a"], "b");
+        builder.op("Relu", &["b"], "c");
+        builder.output_named("b");
+        let graph = load(builder.output("c"), true).unwrap();
+        let nodes: Vec<(String, usize)> =
+            graph.node_infos().map(|node| (node.name.to_string(), node.parts().len())).collect();
+        assert_eq!(nodes, [("b".to_string(), 2), ("c".to_string(), 0)]);
+    }
+
+    const ONE: [&str; 6] = ["Neg", "Relu", "Abs", "Exp", "Tanh", "Sqrt"];
+    const TWO: [&str; 4] = ["Add", "Sub", "Mul", "Div"];
+
+    /// A node: its operator, and its inputs among the values so far.
+    type Random = (usize, [usize; 2]);
+
+    fn node() -> impl Strategy<Value = Random> {
+        (0..ONE.len() + TWO.len(), any::<[usize; 2]>())
+    }
+
+    fn nodes() -> impl Strategy<Value = Vec<Random>> {
+        prop::collection::vec(node(), 1..16)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(sized(200, 2)))]
+
+        #[test]
+        fn no_bit_changes(
+            nodes in nodes(),
+            columns in prop_oneof![Just(1usize), Just(3), Just(sized(700, 5)), Just(sized(2100, 7))],
+            rows in 1usize..4,
+            dtype in prop_oneof![Just(DType::Float), Just(DType::Double), Just(DType::Float16)],
+            shared in any::<[bool; 4]>(),
+        ) {
+            let shapes = [vec![rows, columns], vec![columns], vec![1, 1], vec![]];
+            let draft = || {
+                let mut builder = Builder::new();
+                for (k, shape) in shapes.iter().enumerate() {
+                    let fixed = || shape.iter().copied().map(Dim::Fixed).collect();
+                    let declared = if k == 0 { dims(shape) } else { fixed() };
+                    builder.shaped(&format!("v{k}"), Some(dtype.into()), Some(declared));
+                }
+                for (k, (operator, from)) in nodes.iter().enumerate() {
+                    // Long chains are more likely if the last values are read.
+                    let (late, any) = (format!("v{}", 3 + k - (from[0] % 3)), format!("v{}", from[1] % (4 + k)));
+                    match ONE.get(*operator) {
+                        Some(operator) => builder.op(operator, &[&late], &format!("v{}", 4 + k)),
+                        None => builder.op(TWO[operator - ONE.len()], &[&late, &any], &format!("v{}", 4 + k)),
+                    }
+                    if k + 1 == nodes.len() || (k % 4 == 1 && shared[k / 4 % 4]) {
+                        builder.output_named(&format!("v{}", 4 + k));
+                    }
+                }
+                builder.draft
+            };
+            let feeds: Vec<Value> = shapes.iter().map(|shape| {
+                let count = shape.iter().product::<usize>();
+                let numbers: Vec<f64> = (0..count).map(|at| (at * 7 % 23) as f64 / 4.0 - 2.0).collect();
+                match dtype {
+                    DType::Float => tensor(shape, numbers.iter().map(|x| *x as f32).collect::<Vec<_>>()),
+                    DType::Float16 => tensor(shape, numbers.iter().map(|x| f16::from_f64(*x)).collect::<Vec<_>>()),
+                    _ => tensor(shape, numbers),
+                }
+            }).collect();
+            let plain = run(&load(draft(), false).unwrap(), &feeds, None);
+            let graph = load(draft(), true).unwrap();
+            prop_assert_eq!(&run(&graph, &feeds, None), &plain);
+            // The nodes run one after the other where somebody watches.
+            let mut seen = Seen { whole: false, names: Vec::new() };
+            prop_assert_eq!(&run(&graph, &feeds, Some(&mut seen)), &plain);
+        }
+    }
+}

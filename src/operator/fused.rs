@@ -1,0 +1,173 @@
+//! Operators that a pass puts in the place of several, which stay beside it.
+
+use super::{Align, Call, Held, Operator, Values};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+/// An operator in the place of several.
+pub(crate) trait Fused: Operator {
+    /// Whether it computes what the others would for these inputs, and can't fail as they can. If not, they run.
+    fn fits(&self, call: &Call<'_>) -> bool;
+}
+
+/// An operator that computes each element of its output from those at its place in the inputs, which are broadcast.
+pub(crate) trait Rowwise: Operator {
+    /// Whether it may be a step of a [`Chain`] on tensors of this type: the output has it too, the inputs are aligned at
+    /// their last dimensions, and no element is refused.
+    fn may_chain(&self, dtype: DType) -> bool;
+
+    /// Computes elements of the output from as many of each input.
+    fn compute(&self, dtype: DType, inputs: &[&[u8]], out: &mut [u8]);
+}
+
+/// Where a step finds an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StepInput {
+    /// An input of the chain.
+    Input(usize),
+    /// The output of an earlier step.
+    Step(usize),
+}
+
+/// Operators that compute element by element, one after the other for a few elements at a time: what is between them stays
+/// near the processor.
+#[derive(Debug)]
+pub(crate) struct Chain {
+    dtype: DType,
+    /// The number of inputs.
+    inputs: usize,
+    steps: Vec<Step>,
+    /// The buffers that results need at the same time.
+    buffers: usize,
+}
+
+#[derive(Debug)]
+struct Step {
+    operator: Arc<dyn Rowwise>,
+    inputs: SmallVec<[StepInput; 3]>,
+    /// The buffer of the result; that of the last step is the output.
+    to: usize,
+}
+
+impl Chain {
+    /// Maximum number of inputs of a chain and of a step.
+    pub(crate) const INPUTS: usize = 4;
+    /// Maximum number of steps.
+    pub(crate) const STEPS: usize = 12;
+    /// Maximum number of results that are needed at the same time.
+    const BUFFERS: usize = 4;
+    /// Words of a buffer.
+    const WORDS: usize = 512;
+
+    /// A chain of steps with their inputs. `None` if it is larger than it may be.
+    pub(crate) fn new(
+        dtype: DType,
+        inputs: usize,
+        steps: Vec<(Arc<dyn Rowwise>, SmallVec<[StepInput; 3]>)>,
+    ) -> Option<Chain> {
+        if inputs == 0 || inputs > Chain::INPUTS || steps.len() > Chain::STEPS {
+            return None;
+        }
+        let uses = |from: StepInput| steps.iter().rposition(|(_, inputs)| inputs.contains(&from));
+        // For each buffer the last step that reads what it holds.
+        let mut held: SmallVec<[usize; Chain::BUFFERS]> = SmallVec::new();
+        let mut to = Vec::with_capacity(steps.len());
+        for at in 0..steps.len() {
+            let last = uses(StepInput::Step(at)).unwrap_or(at);
+            // A step doesn't write where it reads.
+            match held.iter().position(|last| *last < at) {
+                Some(free) => {
+                    held.get_mut(free).into_iter().for_each(|held| *held = last);
+                    to.push(free);
+                }
+                None => {
+                    to.push(held.len());
+                    held.push(last);
+                }
+            }
+        }
+        let steps: Vec<Step> =
+            steps.into_iter().zip(to).map(|((operator, inputs), to)| Step { operator, inputs, to }).collect();
+        (held.len() <= Chain::BUFFERS).then_some(Chain { dtype, inputs, buffers: held.len(), steps })
+    }
+
+    fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
+        match self.buffers {
+            ..2 => self.blocks::<1>(inputs, out),
+            2 => self.blocks::<2>(inputs, out),
+            _ => self.blocks::<{ Chain::BUFFERS }>(inputs, out),
+        }
+    }
+
+    fn blocks<const B: usize>(&self, inputs: &[&[u8]], out: &mut [u8]) {
+        let mut words = [[0u64; Chain::WORDS]; B];
+        let mut buffers = words.each_mut().map(|words| bytemuck::cast_slice_mut::<u64, u8>(words));
+        for (at, out) in out.chunks_mut(8 * Chain::WORDS).enumerate() {
+            let (from, len) = (at * 8 * Chain::WORDS, out.len());
+            for (k, step) in self.steps.iter().enumerate() {
+                let last = k + 1 == self.steps.len();
+                let to = buffers.get_mut(step.to).map(std::mem::take).unwrap_or_default();
+                let read = |input: &StepInput| match *input {
+                    StepInput::Input(k) => inputs.get(k).and_then(|bytes| bytes.get(from..from + len)),
+                    StepInput::Step(k) => {
+                        self.steps.get(k).and_then(|step| buffers.get(step.to)).and_then(|bytes| bytes.get(..len))
+                    }
+                };
+                let mut given: [&[u8]; Chain::INPUTS] = [&[]; Chain::INPUTS];
+                given.iter_mut().zip(&step.inputs).for_each(|(to, from)| *to = read(from).unwrap_or_default());
+                let given = given.get(..step.inputs.len()).unwrap_or_default();
+                if last {
+                    step.operator.compute(self.dtype, given, out);
+                } else if let Some(to) = to.get_mut(..len) {
+                    step.operator.compute(self.dtype, given, to);
+                }
+                if let Some(buffer) = buffers.get_mut(step.to) {
+                    *buffer = to;
+                }
+            }
+        }
+    }
+
+    fn rows<const N: usize>(&self, call: &mut Call<'_>) -> Result<Values> {
+        let inputs: [Held; N] = std::array::from_fn(Held::Input);
+        let row = |inputs: [&[u8]; N], out: &mut [u8]| self.compute(&inputs, out);
+        Ok(smallvec![call.rowwise_by(inputs, Align::Last, self.dtype, self.steps.len(), &row)?.into()])
+    }
+}
+
+impl Fused for Chain {
+    /// All results must have the shape of the last.
+    fn fits(&self, call: &Call<'_>) -> bool {
+        let shape = |k: usize| {
+            let tensor = call.tensor(k).ok().filter(|tensor| tensor.dtype() == self.dtype)?;
+            Some(tensor.shape())
+        };
+        let all: Option<SmallVec<[&[usize]; Chain::INPUTS]>> = (0..self.inputs).map(shape).collect();
+        let Some(all) = all else { return false };
+        // The shape of one, if the others are broadcast to it.
+        let Some(largest) = all.iter().max_by_key(|shape| (shape.len(), shape.iter().max())) else { return false };
+        let covers = |shape: &[usize]| {
+            let dims = shape.iter().rev().zip(largest.iter().rev());
+            shape.len() <= largest.len() && dims.clone().all(|(own, dim)| own == dim || *own == 1)
+        };
+        let is_full = |from: &StepInput| match from {
+            StepInput::Input(k) => all.get(*k) == Some(largest),
+            StepInput::Step(_) => true,
+        };
+        all.iter().all(|shape| covers(shape)) && self.steps.iter().all(|step| step.inputs.iter().any(is_full))
+    }
+}
+
+impl Operator for Chain {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        match self.inputs {
+            1 => self.rows::<1>(call),
+            2 => self.rows::<2>(call),
+            3 => self.rows::<3>(call),
+            4 => self.rows::<{ Chain::INPUTS }>(call),
+            _ => Err(Error::bug("a chain has too many inputs")),
+        }
+    }
+}
