@@ -157,7 +157,7 @@ impl DraftBody {
             let value_type = fact(*id).value_type.or_else(|| info.value_type.clone());
             // More would follow with optimisation than without it, and a loop without trips gives what is known.
             let dims = info.shape.clone().map(Vec::into_boxed_slice);
-            Fact { value_type, dims, ..Fact::default() }
+            Fact::of(value_type, dims)
         });
         BodyFacts { attribute: self.attribute.clone(), inputs, outputs: outputs.collect() }
     }
@@ -378,7 +378,7 @@ impl Draft {
     /// An input of the graph, which nodes know as `id`, with its default if the model has one.
     pub(crate) fn input(&mut self, info: ValueInfo, id: Id, default: Option<Value>) {
         let dims = info.shape.clone().map(Vec::into_boxed_slice);
-        let mut fact = Fact { value_type: info.value_type.clone(), dims, ..Fact::default() };
+        let mut fact = Fact::of(info.value_type.clone(), dims);
         if let Some(Err(error)) = default.as_ref().map(|value| check_default(&info, value)) {
             self.faults.push(error);
             // A fault here must not become a fault of the nodes that read the value.

@@ -108,7 +108,7 @@ fn infer_node(
         Ok((types, Ok(mut inferred))) => {
             (node.open, node.known) = (types.open, types.outputs);
             for fact in inferred.iter_mut().filter(|fact| loading.budget.take(fact.memory()).is_err()) {
-                *fact = Fact { value_type: fact.value_type.take(), ..Fact::default() };
+                *fact = Fact::of(fact.value_type.take(), None);
             }
             inferred
         }

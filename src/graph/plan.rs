@@ -138,9 +138,9 @@ impl Plan {
                 Some(By::Input(k)) => Source::Input(k),
                 _ => {
                     if let Some(entry) = entry
-                        && let Some(value) = entry.fact.constant.take()
+                        && let Some(value) = entry.fact.take_value()
                     {
-                        self.constants.push(*value);
+                        self.constants.push(value);
                         self.constant_names.push(entry.name.clone());
                     }
                     // There are no more constants than ids, so the number fits.

@@ -214,7 +214,7 @@ impl Loader<'_> {
             // Until IR version 3 an initializer fixes the input of its name; from 4 on it is the input's default.
             match initializers.take(&info.name) {
                 Some(fact) if self.ir_version < 4 => self.draft.constant(id, fact, Some(&info)),
-                default => self.draft.input(info, id, default.and_then(|fact| fact.constant).map(|value| *value)),
+                default => self.draft.input(info, id, default.and_then(|mut fact| fact.take_value())),
             }
         }
         for (name, fact) in initializers.rest() {

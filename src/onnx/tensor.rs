@@ -25,7 +25,7 @@ pub(crate) fn declared(proto: &TensorProto, files: &ModelFiles) -> Result<Fact> 
     let Some(dtype) = dtype.filter(|_| external) else { return Ok(Fact::default()) };
     files.budget.take(32 * proto.dims.len() as u64)?;
     let dims = shape(&proto.dims).ok().map(|sizes| sizes.into_iter().map(Dim::Fixed).collect());
-    Ok(Fact { value_type: Some(dtype.into()), dims, ..Fact::default() })
+    Ok(Fact::of(Some(dtype.into()), dims))
 }
 
 fn read_unnamed(proto: TensorProto, files: &ModelFiles) -> Result<Tensor> {

@@ -105,9 +105,16 @@ impl Display for DimsText<'_> {
 pub struct Fact {
     pub(crate) value_type: Option<ValueType>,
     pub(crate) dims: Option<Box<[Dim]>>,
-    pub(crate) constant: Option<Box<Value>>,
+    known: Option<Box<Known>>,
+}
+
+/// What is known about a value itself.
+#[derive(Debug, Clone)]
+enum Known {
+    /// It is the same in every run.
+    Constant(Value),
     /// The elements of a scalar or short list of whole numbers, as far as they follow from symbols.
-    pub(crate) list: Option<Box<[Option<Formula>]>>,
+    List(List),
 }
 
 /// A short list of whole numbers, as far as they are known.
@@ -122,6 +129,11 @@ impl Fact {
         Fact { value_type: Some(value_type.into()), ..Fact::default() }
     }
 
+    /// A type and a shape, as far as they are known.
+    pub(crate) fn of(value_type: Option<ValueType>, dims: Option<Box<[Dim]>>) -> Fact {
+        Fact { value_type, dims, known: None }
+    }
+
     /// Adds the shape of a tensor.
     #[must_use]
     pub fn with_dims(mut self, dims: impl Into<Box<[Dim]>>) -> Fact {
@@ -132,7 +144,7 @@ impl Fact {
     /// The fact that a value is constant.
     pub fn constant(value: Value) -> Fact {
         let shape = value.tensor().map(|tensor| tensor.shape().iter().copied().map(Dim::Fixed).collect());
-        Fact { value_type: value.value_type(), dims: shape.ok(), constant: Some(Box::new(value)), list: None }
+        Fact { value_type: value.value_type(), dims: shape.ok(), known: Some(Box::new(Known::Constant(value))) }
     }
 
     /// What holds if either of two facts does.
@@ -141,13 +153,13 @@ impl Fact {
         let dim = |(one, other): (&Dim, &Dim)| if one == other { one.clone() } else { Dim::Unknown };
         let dims = self.dims().zip(other.dims()).filter(|(one, other)| one.len() == other.len());
         let dims = dims.map(|(one, other)| one.iter().zip(other).map(dim).collect());
-        Fact { value_type, dims, ..Fact::default() }
+        Fact::of(value_type, dims)
     }
 
     /// The fact about tensors like this that are stacked along a new first dimension.
     pub(crate) fn stacked(&self) -> Fact {
         let dims = self.dims().map(|dims| std::iter::once(Dim::Unknown).chain(dims.iter().cloned()).collect());
-        Fact { value_type: self.value_type.clone(), dims, ..Fact::default() }
+        Fact::of(self.value_type.clone(), dims)
     }
 
     /// The type, if it is known.
@@ -162,7 +174,18 @@ impl Fact {
 
     /// The value, if it is the same in every run.
     pub fn value(&self) -> Option<&Value> {
-        self.constant.as_deref()
+        match self.known.as_deref()? {
+            Known::Constant(value) => Some(value),
+            Known::List(_) => None,
+        }
+    }
+
+    /// Moves the value out, if it is the same in every run.
+    pub(crate) fn take_value(&mut self) -> Option<Value> {
+        match *self.known.take()? {
+            Known::Constant(value) => Some(value),
+            Known::List(_) => None,
+        }
     }
 
     /// A scalar or short list of int32 or int64 numbers of which something is known: a constant if all of them are.
@@ -187,25 +210,28 @@ impl Fact {
         }
         // What a number beyond the type would wrap to isn't known.
         let keep = |item: &Option<Formula>| item.clone().filter(|item| item.number().is_none_or(|n| fits(&n)));
-        let list = Some(list.iter().map(keep).collect());
-        Some(Fact { list, ..Fact::of_type(dtype).with_dims(dims) })
+        let known = Some(Box::new(Known::List(list.iter().map(keep).collect())));
+        Some(Fact { known, ..Fact::of_type(dtype).with_dims(dims) })
     }
 
     /// Upper bound on the memory that it takes, beyond what a value of a model takes anyway.
     pub(crate) fn memory(&self) -> u64 {
         let dims = self.dims().unwrap_or_default().iter().map(Dim::memory).sum::<usize>();
-        let list = self.list.iter().flatten().flatten().map(Formula::memory).sum::<usize>();
-        // Values that follow from others are small, or are there already.
-        let value = if self.constant.is_some() { 1024 } else { 0 };
-        (dims + list).saturating_sub(512) as u64 + value
+        let known = match self.known.as_deref() {
+            None => 0,
+            // Values that follow from others are small, or are there already.
+            Some(Known::Constant(_)) => 1024,
+            Some(Known::List(list)) => list.iter().flatten().map(Formula::memory).sum(),
+        };
+        (dims + known).saturating_sub(512) as u64
     }
 
     /// The numbers of a scalar or short list, as far as they are known.
     pub(crate) fn list(&self) -> Option<List> {
-        if let Some(list) = &self.list {
-            return Some(list.iter().cloned().collect());
-        }
-        let tensor = self.value()?.tensor().ok()?;
+        let tensor = match self.known.as_deref()? {
+            Known::List(list) => return Some(list.clone()),
+            Known::Constant(value) => value.tensor().ok()?,
+        };
         if tensor.rank() > 1 || tensor.len() > Fact::LIST {
             return None;
         }

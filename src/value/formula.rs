@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Formula {
     /// Products that are added up: different ones, in order, none of them 0 times.
-    terms: SmallVec<[Term; 1]>,
+    terms: Arc<[Term]>,
 }
 
 /// A number times symbols, in order. A quotient that leaves a remainder is a symbol of its own.
@@ -40,7 +40,7 @@ impl Formula {
 
     fn symbol(name: &str) -> Formula {
         let symbols = [name.into()].into_iter().collect();
-        Formula { terms: [Term { symbols, times: 1 }].into_iter().collect() }
+        Formula { terms: [Term { symbols, times: 1 }].into() }
     }
 
     pub(super) fn memory(&self) -> usize {
@@ -71,25 +71,9 @@ impl Formula {
 
     /// The sum; `None` if it is too long, or beyond int64.
     pub(crate) fn plus(&self, other: &Formula) -> Option<Formula> {
-        let mut sum = self.clone();
+        let mut sum = Sum(self.terms.iter().cloned().collect());
         other.terms.iter().try_for_each(|term| sum.add(term.clone()))?;
-        Some(sum)
-    }
-
-    fn add(&mut self, term: Term) -> Option<()> {
-        match self.terms.binary_search_by(|own| own.symbols.cmp(&term.symbols)) {
-            _ if term.times == 0 => {}
-            Ok(at) => {
-                let own = self.terms.get_mut(at)?;
-                own.times = own.times.checked_add(term.times)?;
-                if own.times == 0 {
-                    self.terms.remove(at);
-                }
-            }
-            Err(_) if self.terms.len() == Formula::TERMS => return None,
-            Err(at) => self.terms.insert(at, term),
-        }
-        Some(())
+        Some(sum.finish())
     }
 
     /// The difference, as [`Formula::plus`].
@@ -99,9 +83,9 @@ impl Formula {
 
     /// The product, as [`Formula::plus`].
     pub(crate) fn times(&self, other: &Formula) -> Option<Formula> {
-        let mut product = Formula::from(0);
-        for own in &self.terms {
-            for other in &other.terms {
+        let mut product = Sum::default();
+        for own in &*self.terms {
+            for other in &*other.terms {
                 let mut symbols = own.symbols.clone();
                 symbols.extend(other.symbols.iter().cloned());
                 symbols.sort();
@@ -111,7 +95,7 @@ impl Formula {
                 product.add(Term { symbols, times: own.times.checked_mul(other.times)? })?;
             }
         }
-        Some(product)
+        Some(product.finish())
     }
 
     /// The quotient, if it leaves no remainder whatever the symbols are. A divisor that is a sum must be equal.
@@ -121,8 +105,8 @@ impl Formula {
             [term] => term,
             _ => return (self == other).then(|| Formula::from(1)),
         };
-        let mut quotient = Formula::from(0);
-        for term in &self.terms {
+        let mut quotient = Sum::default();
+        for term in &*self.terms {
             let mut symbols = term.symbols.clone();
             for symbol in &divisor.symbols {
                 symbols.remove(symbols.iter().position(|own| own == symbol)?);
@@ -133,7 +117,7 @@ impl Formula {
             }
             quotient.add(Term { symbols, times })?;
         }
-        Some(quotient)
+        Some(quotient.finish())
     }
 
     /// Whether it is certainly not below 0, as no symbol is.
@@ -160,6 +144,32 @@ impl Formula {
                 (text.len() <= Formula::TEXT).then(|| Formula::symbol(&text))
             }),
         }
+    }
+}
+
+/// A formula that is being made.
+#[derive(Default)]
+struct Sum(SmallVec<[Term; Formula::TERMS]>);
+
+impl Sum {
+    fn add(&mut self, term: Term) -> Option<()> {
+        match self.0.binary_search_by(|own| own.symbols.cmp(&term.symbols)) {
+            _ if term.times == 0 => {}
+            Ok(at) => {
+                let own = self.0.get_mut(at)?;
+                own.times = own.times.checked_add(term.times)?;
+                if own.times == 0 {
+                    self.0.remove(at);
+                }
+            }
+            Err(_) if self.0.len() == Formula::TERMS => return None,
+            Err(at) => self.0.insert(at, term),
+        }
+        Some(())
+    }
+
+    fn finish(self) -> Formula {
+        Formula { terms: self.0.into_iter().collect() }
     }
 }
 

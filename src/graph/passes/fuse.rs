@@ -102,7 +102,7 @@ impl Inner {
         let own = new_entry(&mut self.draft.entries, outer.name.clone(), outer.scope, budget)?;
         if let Some(entry) = self.draft.entries.get_mut(own.at()) {
             entry.by = by;
-            entry.fact = Fact { value_type: outer.fact.value_type.clone(), ..Fact::default() };
+            entry.fact = Fact::of(outer.fact.value_type.clone(), None);
         }
         self.ids.push((id, own));
         Ok((own, outer.name.to_string()))
