@@ -56,7 +56,8 @@ def main():
 def table():
     head = f"# What the inference of onnx {onnx.__version__} finds. Made by tools/export_shapes.py. Do not edit.\n"
     models = ((archive, path, content) for archive in ARCHIVES for path, content in files(archive))
-    return head + "".join("\t".join((a, path, *apart(line, content))) + "\n" for a, path, content in models)
+    work = Apart(line)
+    return head + "".join("\t".join((archive, path, *work(content))) + "\n" for archive, path, content in models)
 
 
 def show(archive, model):
@@ -75,26 +76,39 @@ def files(archive):
                 yield path, entries.extractfile(entry).read()
 
 
-def apart(work, content):
-    """The result of work in a process of its own, which may crash or never end."""
-    here, there = multiprocessing.Pipe(False)
-    process = multiprocessing.Process(target=report, args=(there, work, content))
-    process.start()
-    there.close()
-    try:
-        return here.recv() if here.poll(SECONDS) else (f"it takes more than {SECONDS} seconds",)
-    except EOFError:
-        return ("it crashes",)
-    finally:
-        process.kill()
-        process.join()
+class Apart:
+    """Work in a process of its own, because it may crash or never end. What it gives is a tuple of texts."""
+
+    def __init__(self, work):
+        self.work = work
+        self.process = None
+
+    def __call__(self, content):
+        if not self.process:
+            self.pipe, there = multiprocessing.Pipe()
+            self.process = multiprocessing.Process(target=serve, args=(there, self.work), daemon=True)
+            self.process.start()
+            there.close()
+        self.pipe.send_bytes(content)
+        try:
+            if self.pipe.poll(SECONDS):
+                return self.pipe.recv()
+            result = (f"it takes more than {SECONDS} seconds",)
+        except EOFError:
+            result = ("it crashes",)
+        self.process.kill()
+        self.process.join()
+        self.process = None
+        return result
 
 
-def report(pipe, work, content):
-    try:
-        pipe.send(work(content))
-    except Exception as error:
-        pipe.send((" ".join(str(error).split()),))
+def serve(pipe, work):
+    while True:
+        content = pipe.recv_bytes()
+        try:
+            pipe.send(work(content))
+        except Exception as error:
+            pipe.send((" ".join(str(error).split()),))
 
 
 def line(content):

@@ -20,9 +20,10 @@ from pathlib import Path
 import onnx
 from onnx import SparseTensorProto, TensorProto, checker, helper, parser
 
-from export_shapes import ARCHIVES, apart, files
+from export_shapes import ARCHIVES, Apart, files
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "inference"
+OPSETS = {"ai.onnx.ml": 5, "ai.onnx.preview": 1, "ai.onnx.preview.training": 1, "local": 1}
 CHOICE = re.compile("«([^|»]*)\\|([^»]*)»")
 
 
@@ -30,18 +31,18 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--check", action="store_true", help="compare, write nothing")
     arguments = arguments.parse_args()
-    models = {}
+    models, refusal = {}, Apart(checked)
     for name, text in texts():
         right, wrong = (parse(name, CHOICE.sub(rf"\{k}", text)) for k in (1, 2))
         if fault := FAULTS.get(name):
             fault(wrong)
         if (right := right.SerializeToString()) == (wrong := wrong.SerializeToString()):
             sys.exit(f"{name}: no fault")
-        if refused := apart(refusal, right)[0]:
+        if refused := refusal(right)[0]:
             print(f"{name}: without its fault, refused nevertheless: {refused}", file=sys.stderr)
         models[f"right/{name}.onnx"], models[f"wrong/{name}.onnx"] = right, wrong
     archive, table = FOLDER / "faulty.tar.xz", FOLDER / "refused.tsv"
-    new = refusals(models)
+    new = refusals(models, refusal)
     if not arguments.check:
         archive.write_bytes(packed(models))
         table.write_text(new, encoding="utf-8", newline="\n")
@@ -57,12 +58,12 @@ def texts():
 
 
 def parse(name, text):
-    opset, text = re.fullmatch(r"(?:@(\d+) )?(.*)", text, re.S).groups()
-    imports = {"": opset or 21}
-    if "ai.onnx.ml." in text and name != "structure/domain_without_opset":
-        imports["ai.onnx.ml"] = 3
-    if "local." in text:
-        imports["local"] = 1
+    domain, opset, text = re.fullmatch(r"(?:@(?:(\S+):)?(\d+) )?(.*)", text, re.S).groups()
+    imports = {"": 21}
+    if name != "structure/domain_without_opset":
+        imports |= {domain: version for domain, version in OPSETS.items() if f"{domain}." in text}
+    if opset:
+        imports[domain or ""] = opset
     imports = ", ".join(f'"{domain}" : {version}' for domain, version in imports.items())
     try:
         return parser.parse_model(f"<ir_version: 10, opset_import: [{imports}]> graph {text}")
@@ -70,19 +71,19 @@ def parse(name, text):
         sys.exit(f"{name}: {error}")
 
 
-def refusals(models):
+def refusals(models, refusal):
     lines = []
     wrong = ((name.split("/", 1)[1].removesuffix(".onnx"), model) for name, model in models.items() if "wrong/" in name)
     archives = {"faulty": wrong} | {archive: files(archive) for archive in ARCHIVES}
     for archive, entries in archives.items():
         for path, model in entries:
-            if refused := apart(refusal, model)[0]:
+            if refused := refusal(model)[0]:
                 lines.append(f"{archive}\t{path}\t{refused}\n")
     head = f"# What the checker of onnx {onnx.__version__} refuses. Made by tools/make_faulty_models.py. Do not edit.\n"
     return head + "".join(lines)
 
 
-def refusal(content):
+def checked(content):
     """Why the checker refuses a model; an empty text if it doesn't."""
     try:
         checker.check_model(content, full_check=True)

@@ -50,8 +50,8 @@ fn official_models() -> Result<()> {
     }
     let official = refused.keys().filter(|(archive, _)| archive != "faulty").count();
     println!("onnx refuses {official} official models: we find {}, and {} others", official - missed.len(), more.len());
-    table::compare("more.tsv", "archive\tmodel\tour finding", 2, &more)?;
-    table::compare("missed_official.tsv", "archive\tmodel\tonnx's words", 2, &missed)
+    table::compare_reasoned("missed_official.tsv", "archive\tmodel\tonnx's words", 2, &missed)?;
+    table::compare_reasoned("more.tsv", "archive\tmodel\tour finding", 2, &more)
 }
 
 /// The models of `faulty.txt`: each has a finding, also if onnx accepts it, and none has one without its fault.
@@ -64,7 +64,7 @@ fn small_models_with_one_fault_each() -> Result<()> {
         let list = if folder == "right" { &mut right } else { &mut wrong };
         list.push(File { archive: "faulty", path, bytes });
     }
-    ensure!(right.len() == wrong.len() && right.len() > 390, "{} and {} models", right.len(), wrong.len());
+    ensure!(right.len() == wrong.len() && right.len() > 480, "{} and {} models", right.len(), wrong.len());
     let (refused, mut missed, mut alarms) = (refused()?, Vec::new(), Vec::new());
     let mut families: BTreeMap<String, [usize; 3]> = BTreeMap::new();
     for (file, finding) in wrong.iter().zip(findings(&wrong)?) {

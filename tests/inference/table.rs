@@ -10,6 +10,15 @@ const SHOWN: usize = 20;
 /// Compares the lines with those of a table: each line of one must be in the other. The first `keys` columns say what a
 /// line is about. With `UPDATE` set, writes the table first; reasons of lines that stay are kept.
 pub(crate) fn compare(name: &str, columns: &str, keys: usize, lines: &[Vec<String>]) -> Result<()> {
+    settle(name, columns, keys, lines, false)
+}
+
+/// As [`compare`], and each line needs a reason.
+pub(crate) fn compare_reasoned(name: &str, columns: &str, keys: usize, lines: &[Vec<String>]) -> Result<()> {
+    settle(name, columns, keys, lines, true)
+}
+
+fn settle(name: &str, columns: &str, keys: usize, lines: &[Vec<String>], reasoned: bool) -> Result<()> {
     let path = format!("{FOLDER}/{name}");
     let old = std::fs::read_to_string(&path).unwrap_or_default();
     let old = old.lines().filter(|line| !line.starts_with('#')).map(|line| split(line, keys));
@@ -30,6 +39,7 @@ pub(crate) fn compare(name: &str, columns: &str, keys: usize, lines: &[Vec<Strin
         match old.get(&key) {
             None => faults.push(format!("not in the table: {key}\t{rest}")),
             Some((then, _)) if *then != rest => faults.push(format!("{key}\n  now       {rest}\n  committed {then}")),
+            Some((_, why)) if reasoned && why.is_empty() => faults.push(format!("without a reason: {key}\t{rest}")),
             Some(_) => {}
         }
     }
