@@ -88,7 +88,7 @@ def checked(content):
     try:
         checker.check_model(content, full_check=True)
     except Exception as error:
-        return (" ".join(str(error).split())[:160],)
+        return (" ".join(str(error).split())[:160].rstrip(),)
     return ("",)
 
 

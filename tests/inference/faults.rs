@@ -39,7 +39,7 @@ fn findings(files: &[File]) -> Result<Vec<Option<String>>> {
 fn official_models() -> Result<()> {
     let (files, refused) = (files()?, refused()?);
     let (mut missed, mut more) = (Vec::new(), Vec::new());
-    for (file, finding) in files.iter().zip(findings(&files)?) {
+    for (file, finding) in files.iter().zip(findings(files)?) {
         let onnx = refused.get(&(file.archive.to_string(), file.path.clone()));
         let columns = |text: String| vec![file.archive.to_string(), file.path.clone(), text];
         match (finding, onnx) {

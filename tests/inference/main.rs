@@ -15,8 +15,9 @@ mod shapes;
 mod strip;
 mod table;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use common::archive;
+use std::sync::LazyLock;
 
 const FOLDER: &str = "tests/inference";
 
@@ -35,8 +36,13 @@ struct File {
     bytes: Vec<u8>,
 }
 
-/// All models of `onnx-test-data` in the order of the tables.
-fn files() -> Result<Vec<File>> {
+/// All models of `onnx-test-data` in the order of the tables; they are unpacked once.
+fn files() -> Result<&'static [File]> {
+    static FILES: LazyLock<Result<Vec<File>>> = LazyLock::new(unpacked);
+    FILES.as_deref().map_err(|error| anyhow!("{error:#}"))
+}
+
+fn unpacked() -> Result<Vec<File>> {
     let mut files = Vec::new();
     for (archive, name, count) in ARCHIVES {
         let models = archive::unpack(format!("onnx-test-data/{name}"), |path| path.ends_with(".onnx"))?;

@@ -52,12 +52,12 @@ fn as_many_shapes_as_onnx() -> Result<()> {
         lines.map(|columns: Vec<&str>| ((columns[0], columns[1]), columns[2..].to_vec())).collect();
     let files = files()?;
     ensure!(lines.len() == files.len(), "onnx.tsv has {} models of {}", lines.len(), files.len());
-    let compared = in_parallel(&files, |file| {
+    let compared = in_parallel(files, |file| {
         let line = lines.get(&(file.archive, file.path.as_str())).context("not in onnx.tsv")?;
         compare(&file.bytes, line).with_context(|| format!("{} {}", file.archive, file.path))
     });
     let compared = compared.into_iter().collect::<Result<Vec<_>>>()?;
-    print(&files, &compared);
+    print(files, &compared);
 
     let (mut behind, mut conflicts) = (Vec::new(), Vec::new());
     for (file, found) in files.iter().zip(&compared) {

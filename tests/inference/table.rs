@@ -1,7 +1,7 @@
 //! Committed tables of where we are behind: the test makes all columns but the last, which gives the reason.
 
 use crate::FOLDER;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use std::collections::{HashMap, HashSet};
 
 /// Maximum number of lines that an error shows.
@@ -20,18 +20,17 @@ pub(crate) fn compare_reasoned(name: &str, columns: &str, keys: usize, lines: &[
 
 fn settle(name: &str, columns: &str, keys: usize, lines: &[Vec<String>], reasoned: bool) -> Result<()> {
     let path = format!("{FOLDER}/{name}");
-    let old = std::fs::read_to_string(&path).unwrap_or_default();
-    let old = old.lines().filter(|line| !line.starts_with('#')).map(|line| split(line, keys));
-    let mut old = old.collect::<Result<HashMap<_, _>>>().with_context(|| path.clone())?;
+    let width = columns.split('\t').count();
+    let mut old = parse(&std::fs::read_to_string(&path).unwrap_or_default(), keys, width)?;
     if std::env::var_os("UPDATE").is_some() {
         let mut text = format!("# Where we are behind; UPDATE=1 writes all but the reasons.\n# {columns}\twhy\n");
         for line in lines {
             let why = old.get(&line[..keys].join("\t")).map_or("", |(_, why)| why.as_str());
-            text += &format!("{}\t{why}\n", line.join("\t"));
+            text += format!("{}\t{why}", line.join("\t")).trim_end();
+            text += "\n";
         }
         std::fs::write(&path, &text)?;
-        let new = text.lines().filter(|line| !line.starts_with('#')).map(|line| split(line, keys));
-        old = new.collect::<Result<_>>()?;
+        old = parse(&text, keys, width)?;
     }
     let mut faults = Vec::new();
     for line in lines {
@@ -52,10 +51,14 @@ fn settle(name: &str, columns: &str, keys: usize, lines: &[Vec<String>], reasone
     Ok(())
 }
 
-/// A line's key, and what is behind it: the other columns, and the reason.
-fn split(line: &str, keys: usize) -> Result<(String, (String, String))> {
-    let columns: Vec<&str> = line.split('\t').collect();
-    ensure!(columns.len() > keys, "too few columns: {line}");
-    let (why, rest) = columns[keys..].split_last().context("no columns")?;
-    Ok((columns[..keys].join("\t"), (rest.join("\t"), (*why).to_string())))
+/// By the key of each line: the other columns, and the reason, which may be left out.
+fn parse(text: &str, keys: usize, width: usize) -> Result<HashMap<String, (String, String)>> {
+    let mut lines = HashMap::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let columns: Vec<&str> = line.split('\t').collect();
+        ensure!([width, width + 1].contains(&columns.len()), "{} columns: {line}", columns.len());
+        let why = columns.get(width).copied().unwrap_or_default().to_string();
+        lines.insert(columns[..keys].join("\t"), (columns[keys..width].join("\t"), why));
+    }
+    Ok(lines)
 }
