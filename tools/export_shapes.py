@@ -10,6 +10,9 @@ the main graph keep theirs. What counts are the values that nodes of the main gr
 order: how many there are, how many are tensors of known rank, how many dimensions of these are known. Known is a number,
 or a symbol that an input has: a symbol that inference invents says nothing.
 
+The models of two archives come once more, as `open-networks` and `open-node`, with symbols in place of sizes: each size
+above 1 of an input becomes a symbol, `d16` for 16, so that only symbols say what is known.
+
 A line is: archive, model, values, ranks, dimensions, shapes; or archive, model and the text with which inference fails.
 Shapes are separated by spaces: `2,N,?` with an unknown dimension, `.` for a scalar, `-` without a rank. `*3` after a
 shape says that three values in a row have it.
@@ -32,6 +35,7 @@ ARCHIVES = {
     "older": "onnx-older-node.tar.xz",
     "others": "onnx-1.22.0-others.tar.xz",
 }
+OPEN = {"open-networks": "networks", "open-node": "node"}
 SECONDS = 60
 
 
@@ -55,7 +59,8 @@ def main():
 
 def table():
     head = f"# What the inference of onnx {onnx.__version__} finds. Made by tools/export_shapes.py. Do not edit.\n"
-    models = ((archive, path, content) for archive in ARCHIVES for path, content in files(archive))
+    archives = [*ARCHIVES, *OPEN]
+    models = ((archive, path, content) for archive in archives for path, content in files(archive))
     work = Apart(line)
     return head + "".join("\t".join((archive, path, *work(content))) + "\n" for archive, path, content in models)
 
@@ -69,11 +74,22 @@ def show(archive, model):
 
 def files(archive):
     """The models of an archive: their paths in it, without what all paths have in common, and their contents."""
-    with tarfile.open(DATA / ARCHIVES[archive], "r|xz") as entries:
+    with tarfile.open(DATA / ARCHIVES[OPEN.get(archive, archive)], "r|xz") as entries:
         for entry in entries:
             if entry.name.endswith(".onnx"):
                 path = entry.name.split("/", 1)[1].removesuffix(".onnx").removesuffix("/model")
-                yield path, entries.extractfile(entry).read()
+                content = entries.extractfile(entry).read()
+                yield path, opened(content) if archive in OPEN else content
+
+
+def opened(content):
+    """A model with symbols in place of the sizes of its inputs."""
+    model = onnx.load_from_string(content)
+    constant = {tensor.name for tensor in model.graph.initializer}
+    for info in (info for info in model.graph.input if info.name not in constant):
+        for dim in (dim for shape in shapes_in(info.type) for dim in shape.dim if dim.dim_value > 1):
+            dim.dim_param = f"d{dim.dim_value}"
+    return model.SerializeToString()
 
 
 class Apart:

@@ -1,8 +1,18 @@
 //! What is known of a model without running it, beside what onnx knows: shapes, and faults.
 //!
-//! The tables in this folder say what onnx 1.23.2 finds (`onnx.tsv`, `refused.tsv`; scripts in `tools` write them), and
-//! where we are behind: `ours.tsv`, `conflicts.tsv`, `missed.tsv`. `UPDATE=1 cargo test --test inference` rewrites these
-//! and keeps their reasons. `cargo test --test inference -- --nocapture` prints the sums, and which operators they are.
+//! | file | what it says | made by |
+//! | --- | --- | --- |
+//! | `onnx.tsv` | the shapes that onnx's inference finds without declared ones | `tools/export_shapes.py` |
+//! | `faulty.txt`, `faulty.tar.xz` | small models with one fault each | by hand, `tools/make_faulty_models.py` |
+//! | `refused.tsv` | what onnx's checker refuses of these, and of the official models | `tools/make_faulty_models.py` |
+//! | `ours.tsv` | models of whose shapes we know less | the test |
+//! | `conflicts.tsv` | values for which we find another shape | the test |
+//! | `missed.tsv`, `missed_official.tsv` | faulty models in which we find nothing | the test |
+//! | `more.tsv` | official models in which only we find a fault | the test |
+//!
+//! `UPDATE=1 cargo test --test inference` rewrites the last four rows and keeps the reasons in their last column. Shapes and
+//! faults that disagree with onnx need one. `cargo test --test inference -- --nocapture` prints sums, and the operators
+//! from which on we know less.
 
 #![cfg(not(miri))] // it takes days
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]

@@ -3,11 +3,11 @@
 use crate::common::archive::in_parallel;
 use crate::common::proto::tensor_shape_proto::dimension;
 use crate::common::proto::{GraphProto, ModelProto, NodeProto};
-use crate::strip::{shape, strip};
+use crate::strip::{open, shape, strip};
 use crate::{ARCHIVES, FOLDER, File, files, table};
 use anyhow::{Context, Result, ensure};
 use onnxref::inspect::{Fate, Origin};
-use onnxref::{Dim, Model};
+use onnxref::{Dim, LoadOptions};
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::AddAssign;
@@ -31,6 +31,15 @@ struct Count {
     dims: usize,
 }
 
+/// A model whose shapes are compared.
+struct Model<'a> {
+    archive: &'static str,
+    path: &'a str,
+    bytes: &'a [u8],
+    /// Whether symbols replace the sizes of its inputs.
+    is_open: bool,
+}
+
 /// What onnx and we know about a model.
 struct Compared {
     values: usize,
@@ -50,18 +59,18 @@ fn as_many_shapes_as_onnx() -> Result<()> {
     let lines = text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split('\t').collect());
     let lines: HashMap<(&str, &str), Vec<&str>> =
         lines.map(|columns: Vec<&str>| ((columns[0], columns[1]), columns[2..].to_vec())).collect();
-    let files = files()?;
-    ensure!(lines.len() == files.len(), "onnx.tsv has {} models of {}", lines.len(), files.len());
-    let compared = in_parallel(files, |file| {
-        let line = lines.get(&(file.archive, file.path.as_str())).context("not in onnx.tsv")?;
-        compare(&file.bytes, line).with_context(|| format!("{} {}", file.archive, file.path))
+    let models: Vec<Model> = models(files()?).collect();
+    ensure!(lines.len() == models.len(), "onnx.tsv has {} models of {}", lines.len(), models.len());
+    let compared = in_parallel(&models, |model| {
+        let line = lines.get(&(model.archive, model.path)).context("not in onnx.tsv")?;
+        compare(model, line).with_context(|| format!("{} {}", model.archive, model.path))
     });
     let compared = compared.into_iter().collect::<Result<Vec<_>>>()?;
-    print(files, &compared);
+    print(&models, &compared);
 
     let (mut behind, mut conflicts) = (Vec::new(), Vec::new());
-    for (file, found) in files.iter().zip(&compared) {
-        let model = [file.archive.to_string(), file.path.clone()];
+    for (model, found) in models.iter().zip(&compared) {
+        let model = [model.archive.to_string(), model.path.to_string()];
         if found.behind != Count::default() {
             let counts = [found.ours, found.onnx, found.behind].map(|count| count.to_string());
             let begins: BTreeSet<&str> = found.begins.iter().map(|(operator, ..)| operator.as_str()).collect();
@@ -77,11 +86,25 @@ fn as_many_shapes_as_onnx() -> Result<()> {
     table::compare_reasoned("conflicts.tsv", "archive\tmodel\tvalue\tours\tonnx's", 3, &conflicts)
 }
 
-fn compare(bytes: &[u8], line: &[&str]) -> Result<Compared> {
-    let mut model = ModelProto::decode(bytes)?;
-    strip(&mut model);
-    let bytes = model.encode_to_vec();
-    let graph = model.graph.as_mut().context("no graph")?;
+/// The models whose shapes are compared: all of `onnx-test-data`, and those of two archives with symbols for sizes.
+fn models(files: &[File]) -> impl Iterator<Item = Model<'_>> {
+    let of = |archive, is_open, from: &'static str| {
+        let files = files.iter().filter(move |file| file.archive == from);
+        files.map(move |file| Model { archive, is_open, path: &file.path, bytes: &file.bytes })
+    };
+    let archives = ARCHIVES.map(|(archive, ..)| (archive, false, archive));
+    let open = [("open-networks", true, "networks"), ("open-node", true, "node")];
+    archives.into_iter().chain(open).flat_map(move |(archive, is_open, from)| of(archive, is_open, from))
+}
+
+fn compare(model: &Model<'_>, line: &[&str]) -> Result<Compared> {
+    let mut proto = ModelProto::decode(model.bytes)?;
+    strip(&mut proto);
+    if model.is_open {
+        proto.graph.iter_mut().for_each(open);
+    }
+    let bytes = proto.encode_to_vec();
+    let graph = proto.graph.as_mut().context("no graph")?;
     let symbols = symbols(graph);
     let (found, missing) = inspect(bytes, &symbols)?;
     let mut seen = HashSet::new();
@@ -127,7 +150,7 @@ fn compare(bytes: &[u8], line: &[&str]) -> Result<Compared> {
 
 /// What we know of the tensors that nodes of the main graph produce; the operators that are missing here.
 fn inspect(bytes: Vec<u8>, symbols: &HashSet<String>) -> Result<(HashMap<String, Shape>, HashSet<String>)> {
-    let graph = Model::options().inspect_bytes(bytes)?.graph;
+    let graph = LoadOptions::default().inspect_bytes(bytes)?.graph;
     let missing = graph.nodes.iter().filter(|node| node.fate == Fate::Missing).map(|node| node.operator.clone());
     let missing = missing.collect();
     let known = |dim: Dim| match dim {
@@ -207,36 +230,44 @@ fn differ(ours: &Shape, theirs: &Shape) -> bool {
 }
 
 /// Prints the sums by archive, and the operators from which on we know less.
-fn print(files: &[File], compared: &[Compared]) {
-    println!("{:8} {:>14} {:>14} {:>14} {:>14} {:>14}", "", "values", "ours: ranks", "dims", "onnx's: ranks", "dims");
-    for (archive, ..) in ARCHIVES {
-        let of = files.iter().zip(compared).filter(|(file, _)| file.archive == archive).map(|(_, found)| found);
+fn print(models: &[Model<'_>], compared: &[Compared]) {
+    println!("{:13} {:>14} {:>14} {:>14} {:>14} {:>14}", "", "values", "ours: ranks", "dims", "onnx's: ranks", "dims");
+    let mut archives: Vec<&str> = models.iter().map(|model| model.archive).collect();
+    archives.dedup();
+    for archive in archives {
+        let of = models.iter().zip(compared).filter(|(model, _)| model.archive == archive).map(|(_, found)| found);
         let (mut values, mut ours, mut onnx) = (0, Count::default(), Count::default());
         for found in of {
             (values, ours, onnx) = (values + found.values, ours + found.ours, onnx + found.onnx);
         }
-        println!("{archive:8} {values:14} {:14} {:14} {:14} {:14}", ours.ranks, ours.dims, onnx.ranks, onnx.dims);
+        println!("{archive:13} {values:14} {:14} {:14} {:14} {:14}", ours.ranks, ours.dims, onnx.ranks, onnx.dims);
     }
+    for (is_open, what) in [(false, "shapes as declared"), (true, "symbols in place of sizes")] {
+        let of = models.iter().zip(compared).filter(|(model, _)| model.is_open == is_open);
+        println!("\nWhere we begin to know less, {what}");
+        println!("values models ranks dimensions operator[output], first model");
+        print_begins(of);
+    }
+}
+
+fn print_begins<'a>(of: impl Iterator<Item = (&'a Model<'a>, &'a Compared)>) {
     let mut operators: BTreeMap<&str, Begin<'_>> = BTreeMap::new();
-    for (file, found) in files.iter().zip(compared) {
+    for (model, found) in of {
         for (operator, missing, count) in &found.begins {
             let begin = operators.entry(operator).or_default();
             begin.outputs += 1;
             begin.missing |= missing;
             begin.count += *count;
-            begin.models.insert(format!("{} {}", file.archive, file.path));
-            begin.first = begin.first.or(Some(file));
+            begin.models.insert((model.archive, model.path));
+            begin.first = begin.first.or(Some(model));
         }
     }
     let mut operators: Vec<_> = operators.into_iter().collect();
     operators.sort_by_key(|(_, begin)| std::cmp::Reverse(begin.outputs));
-    println!(
-        "\nWhere we begin to know less: values; models; unknown ranks and dimensions; operator[output]; first model"
-    );
     for (operator, Begin { outputs, models, count, missing, first }) in operators {
         let operator = format!("{operator}{}", if missing { " (missing here)" } else { "" });
-        let first = first.map_or(String::new(), |file| format!("{} {}", file.archive, file.path));
-        println!("{outputs:5} {:5} {:5} {:5}  {operator:44} {first}", models.len(), count.ranks, count.dims);
+        let first = first.map_or(String::new(), |model| format!("{} {}", model.archive, model.path));
+        println!("{outputs:6} {:6} {:5} {:10} {operator:44} {first}", models.len(), count.ranks, count.dims);
     }
 }
 
@@ -244,10 +275,10 @@ fn print(files: &[File], compared: &[Compared]) {
 #[derive(Default)]
 struct Begin<'a> {
     outputs: usize,
-    models: HashSet<String>,
+    models: HashSet<(&'a str, &'a str)>,
     count: Count,
     missing: bool,
-    first: Option<&'a File>,
+    first: Option<&'a Model<'a>>,
 }
 
 impl std::ops::Add for Count {

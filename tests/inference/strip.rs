@@ -1,7 +1,9 @@
-//! A model without the shapes that it declares, as `tools/export_shapes.py` removes them.
+//! A model without the shapes that it declares, and without sizes, as `tools/export_shapes.py` removes them.
 
+use crate::common::proto::tensor_shape_proto::dimension;
 use crate::common::proto::type_proto::Value;
 use crate::common::proto::{GraphProto, ModelProto, NodeProto, TensorShapeProto, TypeProto, ValueInfoProto};
+use std::collections::HashSet;
 
 /// Removes all `value_info`, the shapes of the graphs' outputs, and those of the inputs of subgraphs. The inputs of the
 /// main graph keep theirs.
@@ -31,6 +33,17 @@ fn strip_bodies(nodes: &mut [NodeProto]) {
 fn strip_shape(info: &mut ValueInfoProto) {
     if let Some(shape) = info.r#type.as_mut().and_then(shape) {
         *shape = None;
+    }
+}
+
+/// Puts symbols in place of the sizes of the inputs: `d16` for 16. A size of 1 stays.
+pub(crate) fn open(graph: &mut GraphProto) {
+    let constant: HashSet<&str> = graph.initializer.iter().map(|tensor| tensor.name()).collect();
+    let inputs = graph.input.iter_mut().filter(|info| !constant.contains(info.name.as_deref().unwrap_or_default()));
+    for dim in inputs.filter_map(|info| shape(info.r#type.as_mut()?)?.as_mut()).flat_map(|shape| &mut shape.dim) {
+        if let Some(dimension::Value::DimValue(size @ 2..)) = dim.value {
+            dim.value = Some(dimension::Value::DimParam(format!("d{size}")));
+        }
     }
 }
 
