@@ -7,6 +7,7 @@
 mod common;
 
 use anyhow::{Context, Result, ensure};
+use common::archive::{self, in_parallel};
 use common::{fix, int, model, one_node_graph, value};
 use ndarray::{Array1, array, aview1};
 use onnxref::conformance::{Case, Outcome};
@@ -14,9 +15,7 @@ use onnxref::{DType, Dim, Limits, Model, Tensor};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeSet, HashSet};
-use std::io::Read;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 const DATA: &str = "onnx-test-data";
 const TABLES: &str = "tests/conformance";
@@ -166,44 +165,9 @@ fn outcome(case: &Case) -> Result<String> {
     })
 }
 
-/// The results in the order of the items.
-fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let mut results = Vec::new();
-        while let at = next.fetch_add(1, Ordering::Relaxed)
-            && let Some(item) = items.get(at)
-        {
-            results.push((at, work(item)));
-        }
-        results
-    };
-    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        threads.into_iter().flat_map(join).collect()
-    });
-    results.sort_by_key(|(at, _)| *at);
-    results.into_iter().map(|(_, result)| result).collect()
-}
-
 fn unpack(archive: &str) -> Result<Vec<Case>> {
-    let file = std::fs::File::open(format!("{DATA}/{archive}"))?;
-    let mut archive = tar::Archive::new(lzma_rust2::XzReader::new(std::io::BufReader::new(file), false));
-    let mut files = Vec::new();
-    for entry in archive.entries()? {
-        let mut entry = entry?;
-        if entry.header().entry_type().is_file() {
-            let path = entry.path()?.to_string_lossy().into_owned();
-            let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes)?;
-            files.push((path, bytes.into()));
-        }
-    }
-    Ok(Case::from_files(files))
+    let files = archive::unpack(format!("{DATA}/{archive}"), |_| true)?;
+    Ok(Case::from_files(files.into_iter().map(|(path, bytes)| (path, bytes.into()))))
 }
 
 #[test]

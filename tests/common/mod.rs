@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub)] // each test binary uses some of it
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+pub mod archive;
 pub mod differences;
 pub mod plain;
 
