@@ -16,7 +16,7 @@ pub(super) use crate::kernels::elementwise::{
     to_f64,
 };
 pub(super) use crate::kernels::functions::{self, Real};
-pub(super) use crate::kernels::gemm::{Batch, Epilogue, Product, View};
+pub(super) use crate::kernels::gemm::{Batch, Broadcast, Left, Product, Scaled, Strides, View};
 pub(super) use crate::kernels::half::Half;
 pub(super) use crate::kernels::lanes::{self, Floating, Lanes, Stored};
 pub(super) use crate::kernels::number::{Float, Int};

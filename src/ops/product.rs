@@ -2,7 +2,7 @@
 
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::kernels::gemm::{Operand, Packed, Product, Right, View, pack, packed_len};
+use crate::kernels::gemm::{Operand, Packed, Product, Right, Side, View, pack, packed_len};
 use crate::operator::{Call, Node};
 use crate::tensor::Tensor;
 use std::sync::OnceLock;
@@ -56,10 +56,10 @@ impl Weights {
     pub(super) fn right<'a, S: Multiply>(
         &'a self,
         call: &Call<'_>,
-        b: View<'a, S>,
+        b: View<'a, S::Sum>,
         count: usize,
         (k, n): (usize, usize),
-    ) -> Result<Right<'a, S>> {
+    ) -> Result<Right<'a, S::Sum>> {
         if !self.constant || n < 2 {
             return Ok(Right::View(b));
         }
@@ -69,10 +69,10 @@ impl Weights {
                 let len = packed_len::<S::Sum>(count.saturating_mul(k).saturating_mul(n));
                 // Without room for it the operand is read as it is.
                 let Ok(mut new) = call.kept::<S::Sum>(len) else { return Ok(Right::View(b)) };
-                pack(b, (count, k.saturating_mul(n)), (k, n), new.elements_mut()?, call.resources())?;
+                pack(Side::Right, b, (count, k.saturating_mul(n)), (k, n), new.elements_mut()?, call.resources())?;
                 self.packed.get_or_init(|| new.finish())
             }
         };
-        Ok(Right::Packed(Packed::new(packed.as_slice()?)))
+        Ok(Right::Packed(Packed::new(Side::Right, packed.as_slice()?)))
     }
 }

@@ -27,9 +27,9 @@ impl MatMul {
         let mut output = call.output::<S>(&sizes.output)?;
         let right = View::rows(b.as_slice::<S>()?, *n);
         let count = b.len().checked_div(k.saturating_mul(*n)).unwrap_or(0);
-        let b = self.weights.right(call, right, count, (*k, *n))?;
-        let a = View::rows(a.as_slice::<S>()?, *k);
-        let product = Product { m: *m, k: *k, n: *n, a, b, batch, epilogue: Epilogue::default() };
+        let b = self.weights.right::<S>(call, right, count, (*k, *n))?;
+        let a = Left::View(View::rows(a.as_slice::<S>()?, *k));
+        let product = Product::<S> { m: *m, k: *k, n: *n, a, b, batch, epilogue: &[] };
         multiply(call, product, output.elements_mut()?)?;
         Ok(smallvec![output.finish().into()])
     }
