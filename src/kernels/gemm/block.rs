@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // blocks of one output are written by several threads, and tiles through pointers
 
 use super::epilogue::PART;
-use super::operand::{Left, Right};
+use super::operand::{Left, Right, View};
 use super::tile::{ABREAST, Start, Tile};
 use super::{BLOCK, Number, Operand, Plan, Product};
 use crate::kernels::{Lookout, Resources, Stopped};
@@ -126,7 +126,7 @@ impl<O: Operand> Plan<'_, O> {
 
     /// Packs the block's part of `a`: the rows of each tile, one tile after the other.
     fn pack_a(&self, block: &Block, steps: &Range<usize>, to: &mut [O::Sum]) {
-        let Left::View(a) = self.product.a;
+        let Left::View(a) = self.product.a else { return };
         if to.is_empty() || steps.is_empty() {
             return;
         }
@@ -143,7 +143,7 @@ impl<O: Operand> Plan<'_, O> {
 
     /// Packs a group of columns of `b`: one panel after the other.
     fn pack_b(&self, block: &Block, steps: &Range<usize>, group: &Range<usize>, to: &mut [O::Sum]) {
-        let Right::View(b) = self.product.b else { return };
+        let b = self.product.b;
         if to.is_empty() || steps.is_empty() {
             return;
         }
@@ -151,8 +151,14 @@ impl<O: Operand> Plan<'_, O> {
         for (column, to) in group.clone().step_by(self.width).zip(panels) {
             let width = self.width.min(group.end - column);
             let to = to.get_mut(..width * steps.len()).unwrap_or(&mut []);
-            b.elements.panel(block.b + steps.start * b.row + column * b.column, (b.row, b.column), width, to);
-            if let Some(zero) = b.zero {
+            match b {
+                Right::View(View { elements, row, column: apart, .. }) => {
+                    elements.panel(block.b + steps.start * row + column * apart, (row, apart), width, to);
+                }
+                Right::Windows(windows) => windows.panel(block.b, steps, column..column + width, to),
+                Right::Packed(_) => {}
+            }
+            if let Some(zero) = b.zero() {
                 zero.subtract(width, |at| self.place(block.matrix, 0, column + at), to);
             }
         }
@@ -253,6 +259,10 @@ impl<O: Operand> Plan<'_, O> {
         let [a_room, b_room, _] = self.rooms;
         // Without steps nothing is read. Else all places exist; what isn't packed is stored as sums are.
         let (a, a_row, a_step) = match a {
+            Left::Packed(a) => {
+                let at = block.a + row * k + steps.start * height;
+                (a.elements.as_ptr().wrapping_add(at), 1, height)
+            }
             Left::View(a) if a_room == 0 => {
                 let at = block.a + row * a.row + steps.start * a.column;
                 (a.elements.start().wrapping_add(at), a.row, a.column)
@@ -270,7 +280,7 @@ impl<O: Operand> Plan<'_, O> {
                 let at = block.b + steps.start * b.row + column * b.column;
                 (b.elements.start().wrapping_add(at), b.row)
             }
-            Right::View(_) => (part.b.wrapping_add(within * steps.len()), columns),
+            Right::View(_) | Right::Windows(_) => (part.b.wrapping_add(within * steps.len()), columns),
         };
         // SAFETY: the tile is a part of the block.
         let out = unsafe { part.sums.add(from * part.sums_row + column - block.columns.start) };

@@ -25,6 +25,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod windows;
 
 pub(crate) use epilogue::{Scaled, Step};
 pub(crate) use number::{Number, Operand};

@@ -6,12 +6,17 @@
 use super::number::{Number, Operand};
 use super::pack::{MOST_LANES, Packed, panel};
 use super::place::{Extent, Place, Strides};
+use super::windows::{self, Windows};
 use crate::kernels::Stopped;
+use std::ops::Range;
 
 /// The left operand.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Left<'a, T> {
     View(View<'a, T>),
+    /// Matrices of a batch are `m * k` elements apart.
+    #[cfg_attr(not(test), expect(dead_code, reason = "convolutions use it"))]
+    Packed(Packed<'a, T>),
 }
 
 /// The right operand.
@@ -20,6 +25,8 @@ pub(crate) enum Right<'a, T> {
     View(View<'a, T>),
     /// Matrices of a batch are `k * n` elements apart.
     Packed(Packed<'a, T>),
+    #[cfg_attr(not(test), expect(dead_code, reason = "convolutions use it"))]
+    Windows(Windows<'a, T>),
 }
 
 /// A matrix: elements, and how far rows and columns are apart. A distance of 0 repeats.
@@ -44,14 +51,19 @@ struct ElementType<T> {
     size: usize,
     in_place: bool,
     panel: Panel<T>,
+    windows: WindowsPanel<T>,
 }
 
 /// [`panel`] for a type.
 type Panel<T> = fn(&[u8], usize, (usize, usize), usize, &mut [T]);
 
+/// [`windows::panel`] for a type.
+type WindowsPanel<T> = fn(&Windows<'_, T>, &[u8], &Range<usize>, Range<usize>, &mut [T]);
+
 impl<'a, T: Number> Elements<'a, T> {
-    fn new<S: Operand<Sum = T>>(bytes: &'a [u8]) -> Elements<'a, T> {
-        Elements { bytes, of: ElementType { size: size_of::<S>(), in_place: S::IN_PLACE, panel: panel::<S> } }
+    pub(super) fn new<S: Operand<Sum = T>>(bytes: &'a [u8]) -> Elements<'a, T> {
+        let (size, in_place) = (size_of::<S>(), S::IN_PLACE);
+        Elements { bytes, of: ElementType { size, in_place, panel: panel::<S>, windows: windows::panel::<S> } }
     }
 
     /// Bytes of an element.
@@ -76,6 +88,19 @@ impl<'a, T: Number> Elements<'a, T> {
     /// As [`panel`].
     pub(super) fn panel(&self, start: usize, apart: (usize, usize), lanes: usize, to: &mut [T]) {
         (self.of.panel)(self.bytes, start, apart, lanes, to);
+    }
+
+    /// As [`Windows::panel`], where these are the elements.
+    pub(super) fn windows(
+        &self,
+        windows: &Windows<'_, T>,
+        image: usize,
+        steps: &Range<usize>,
+        columns: Range<usize>,
+        to: &mut [T],
+    ) {
+        let image = self.bytes.get(image * self.of.size..).unwrap_or(&[]);
+        (self.of.windows)(windows, image, steps, columns, to);
     }
 }
 
@@ -119,13 +144,11 @@ impl<'a, T: Number> View<'a, T> {
     }
 }
 
-impl<'a, T> Left<'a, T> {
-    pub(super) fn zero(&self) -> Option<ZeroPoints<'a, T>>
-    where
-        T: Copy,
-    {
+impl<'a, T: Copy> Left<'a, T> {
+    pub(super) fn zero(&self) -> Option<ZeroPoints<'a, T>> {
         match self {
             Left::View(view) => view.zero,
+            Left::Packed(_) => None,
         }
     }
 }
@@ -135,6 +158,7 @@ impl<'a, T: Copy> Right<'a, T> {
         match self {
             Right::View(view) => view.zero,
             Right::Packed(_) => None,
+            Right::Windows(windows) => windows.zero,
         }
     }
 }

@@ -34,6 +34,7 @@ impl Side {
 /// Columns of `b` fill one panel after the other. Rows of `a` are divided as tiles of the output are, as even as can be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packed<'a, T> {
+    side: Side,
     pub(super) elements: &'a [T],
     /// Maximum number of lanes of a panel.
     pub(super) lanes: usize,
@@ -142,7 +143,7 @@ impl<T: Number> Lanes<'_, T> {
 impl<'a, T: Number> Packed<'a, T> {
     /// What [`pack`] wrote for a side.
     pub(crate) fn new(side: Side, elements: &'a [T]) -> Packed<'a, T> {
-        Packed { elements: elements.get(line_start(elements)..).unwrap_or(&[]), lanes: side.lanes::<T>() }
+        Packed { side, elements: elements.get(line_start(elements)..).unwrap_or(&[]), lanes: side.lanes::<T>() }
     }
 
     /// The columns of a matrix of `k` rows from `first` on, which is a multiple of 32. A product may have fewer of them,
@@ -152,10 +153,12 @@ impl<'a, T: Number> Packed<'a, T> {
         Packed { elements: self.elements.get(first.saturating_mul(k)..).unwrap_or(&[]), ..self }
     }
 
-    /// Fails unless there are `size` elements, which are not none, from an element on.
-    pub(super) fn check(&self, from: usize, rows: usize, columns: usize) -> Result<(), Stopped> {
+    /// Fails unless it was packed for this side and processor, and there are so many rows and columns from an element on.
+    pub(super) fn check(&self, side: Side, from: usize, rows: usize, columns: usize) -> Result<(), Stopped> {
         let end = rows.checked_mul(columns).and_then(|size| from.checked_add(size));
-        if end.is_some_and(|end| end <= self.elements.len()) { Ok(()) } else { Err(Stopped::Misfit) }
+        let is_divided = side == Side::Right || self.lanes == side.lanes::<T>();
+        let fits = self.side == side && is_divided && end.is_some_and(|end| end <= self.elements.len());
+        if fits { Ok(()) } else { Err(Stopped::Misfit) }
     }
 }
 

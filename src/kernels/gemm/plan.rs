@@ -2,7 +2,7 @@
 
 use super::block::{Block, Out};
 use super::operand::{Left, Right};
-use super::pack::{MOST_LANES, line_start};
+use super::pack::{MOST_LANES, Side, line_start};
 use super::place::{Extent, Place};
 use super::tile::Kernel;
 use super::{BLOCK, Batch, Number, Operand, Product};
@@ -107,12 +107,18 @@ impl<'a, O: Operand> Product<'a, O> {
             // Other sizes may be anything beside a 0.
             (self.m, self.k, self.n) = (0, 0, 0);
         }
+        if let Right::Windows(windows) = self.b
+            && let Some(view) = windows.as_view()
+        {
+            self.b = Right::View(view);
+        }
         self.fold(&mut batch);
         let swapped = self.swap(&mut batch);
         let Product { m, k, n, a, b, .. } = self;
         let kernel = O::Sum::kernel();
         let (pack_b, width) = match b {
             Right::Packed(b) => (false, kernel.width.min(b.lanes)),
+            Right::Windows(_) => (true, kernel.width),
             Right::View(b) => {
                 let (rows, bytes) = PACK_LARGE_B_FROM;
                 let is_large = k.saturating_mul(n).saturating_mul(b.elements.size()) >= bytes;
@@ -121,6 +127,7 @@ impl<'a, O: Operand> Product<'a, O> {
             }
         };
         let pack_a = match a {
+            Left::Packed(_) => false,
             Left::View(a) => {
                 // Rows that are a multiple of a page apart are in the way of each other in the caches.
                 let crowded = a.row.is_multiple_of(4096 / a.elements.size()) && m > 4;
@@ -184,7 +191,7 @@ impl<'a, O: Operand> Product<'a, O> {
 
     /// One product of more rows, where all matrices of the batch share `b`.
     fn fold(&mut self, batch: &mut SmallVec<[Batch; 6]>) {
-        let Left::View(a) = &mut self.a;
+        let Left::View(a) = &mut self.a else { return };
         if self.b.zero().is_some_and(|zero| !zero.strides.batch.is_empty()) {
             return;
         }
@@ -245,7 +252,8 @@ impl<O: Operand> Plan<'_, O> {
             let (a, b) = self.starts(matrix);
             let (tiles, columns) =
                 (part(row, self.block_tiles, self.tiles), part(column, self.columns, self.product.n));
-            let block = Block { matrix, a, b, rows: self.tile_start(tiles.start)..self.tile_start(tiles.end), tiles, columns };
+            let block =
+                Block { matrix, a, b, rows: self.tile_start(tiles.start)..self.tile_start(tiles.end), tiles, columns };
             // SAFETY: `check` found that all places exist, `room` is as large as said, and nobody else has this block.
             #[allow(unsafe_code)]
             unsafe {
@@ -293,10 +301,12 @@ impl<O: Operand> Plan<'_, O> {
         let (last_a, last_b) = (last(|batch| batch.a)?, last(|batch| batch.b)?);
         match a {
             Left::View(a) => a.check(last_a, m, k)?,
+            Left::Packed(a) => a.check(Side::Left, last_a, m, k)?,
         }
         match b {
             Right::View(b) => b.check(last_b, k, n)?,
-            Right::Packed(b) => b.check(last_b, k, n)?,
+            Right::Windows(b) => b.check(last_b, k, n)?,
+            Right::Packed(b) => b.check(Side::Right, last_b, k, n)?,
         }
         Ok(count)
     }

@@ -128,11 +128,12 @@ fn check_mixed<A: Sample<Sum = O::Sum>, B: Sample<Sum = O::Sum>, O: Sample>(case
     let a = &a[1..];
     let b_bytes = [&[0], bytemuck::cast_slice(&b)].concat();
     let count: usize = batch.iter().map(|batch| batch.size).product();
-    // Zero points for each row of each matrix, and for each column: packed matrices share them in the batch.
-    let (zero_a, zero_b) = (samples::<A>(count * m + 1, 6), samples::<B>(n + 1, 7));
-    let mut sizes = batch.iter().rev().scan(m, |next, batch| Some(std::mem::replace(next, *next * batch.size)));
-    let mut zero_batch: Vec<usize> = sizes.by_ref().collect();
+    // Zero points for each row of each matrix, unless they are packed, and for each column.
+    let (zero_a, zero_b) = (samples::<A>(count * m + m + 1, 6), samples::<B>(n + 1, 7));
+    let sizes = batch.iter().rev().scan(m, |next, batch| Some(std::mem::replace(next, *next * batch.size)));
+    let mut zero_batch: Vec<usize> = sizes.collect();
     zero_batch.reverse();
+    let of_matrix = if layout_a == Layout::Packed { 0 } else { m };
     let number = |element: O::Sum, zero_point: O::Sum| if zero { element.sub(zero_point) } else { element };
     let mut want = Vec::new();
     for matrix in 0..count {
@@ -141,34 +142,41 @@ fn check_mixed<A: Sample<Sum = O::Sum>, B: Sample<Sum = O::Sum>, O: Sample>(case
             for j in 0..n {
                 want.push(written::<O>(sum(k, |p| {
                     let (a, b) = (a[a_start + i * a_row + p * a_column], b[b_start + p * b_row + j * b_column]);
-                    (number(one(a), one(zero_a[matrix * m + i])), number(one(b), one(zero_b[j])))
+                    (number(one(a), one(zero_a[matrix * of_matrix + i])), number(one(b), one(zero_b[j])))
                 })));
             }
         }
     }
     at_each_level(|| {
-        for aligned in [true, false] {
-            let mut packed = vec![O::Sum::ZERO; packed_len::<O::Sum>(b_next)];
+        for aligned in [true, false].into_iter().take(if m * k * n * count < 1 << 12 { 2 } else { 1 }) {
+            let packing = Resources { threads: 2, stop: None };
+            let room = |len: usize| vec![O::Sum::ZERO; packed_len::<O::Sum>(len)];
+            let (mut packed_a, mut packed_b) = (room(a_next), room(b_next));
             let mut view = match aligned {
                 true => View::new(&b, b_row, b_column),
                 false => View::of_bytes::<B>(&b_bytes[1..], b_row, b_column),
             };
             let mut left = View::new(a, a_row, a_column);
             if zero {
-                let strides = Strides { row: 1, column: 0, batch: &zero_batch };
+                let batch = if layout_a == Layout::Packed { &[][..] } else { &zero_batch };
+                let strides = Strides { batch, ..Strides::ROWS };
                 left = left.less(ZeroPoints::new(&zero_a, strides));
                 view = view.less(ZeroPoints::new(&zero_b, Strides::COLUMNS));
             }
             let right = if layout_b == Layout::Packed {
-                let resources = Resources { threads: 2, stop: None };
-                pack(Side::Right, view, (b_next / b_len.max(1), b_len), (k, n), &mut packed, resources).unwrap();
-                Right::Packed(Packed::new(Side::Right, &packed))
+                pack(Side::Right, view, (b_next / b_len.max(1), b_len), (k, n), &mut packed_b, packing).unwrap();
+                Right::Packed(Packed::new(Side::Right, &packed_b))
             } else {
                 Right::View(view)
             };
+            let left = if layout_a == Layout::Packed {
+                pack(Side::Left, left, (a_next / a_len.max(1), a_len), (m, k), &mut packed_a, packing).unwrap();
+                Left::Packed(Packed::new(Side::Left, &packed_a))
+            } else {
+                Left::View(left)
+            };
             for threads in if m * k * n * count < 1 << 18 { 1..2 } else { 1..4 } {
-                let a = Left::View(left);
-                let product = Product::<O> { m, k, n, a, b: right, batch: &batch, epilogue: &[] };
+                let product = Product::<O> { m, k, n, a: left, b: right, batch: &batch, epilogue: &[] };
                 let resources = Resources { threads, stop: None };
                 let plan = product.plan(resources);
                 let mut scratch = vec![O::Sum::ZERO; plan.scratch()];
@@ -202,7 +210,7 @@ fn check_bytes(case: &Case) {
     check_mixed::<i8, u8, i32>(case, true);
 }
 
-const LAYOUTS: [[Layout; 2]; 7] = [
+const LAYOUTS: [[Layout; 2]; 10] = [
     [Layout::Rows, Layout::Rows],
     [Layout::Rows, Layout::Packed],
     [Layout::Rows, Layout::Columns],
@@ -210,6 +218,9 @@ const LAYOUTS: [[Layout; 2]; 7] = [
     [Layout::Columns, Layout::Packed],
     [Layout::Loose, Layout::Loose],
     [Layout::Repeated, Layout::Repeated],
+    [Layout::Packed, Layout::Rows],
+    [Layout::Packed, Layout::Columns],
+    [Layout::Packed, Layout::Packed],
 ];
 
 #[test]
@@ -230,8 +241,11 @@ fn blocks() {
     for (m, k, n) in sized(&[(1, 401, 300), (13, 390, 35), (6, 1024, 130), (251, 3, 40), (17, 3, 700)][..], &[]) {
         for layouts in LAYOUTS {
             let case = Case { m: *m, k: *k, n: *n, layouts, batch: vec![] };
-            check::<f32>(&case);
-            if layouts[0] == Layout::Rows {
+            // What is packed stands no page apart.
+            if layouts[0] != Layout::Packed || *k < 1024 {
+                check::<f32>(&case);
+            }
+            if layouts[0] == Layout::Rows && *k < 1024 {
                 check::<bf16>(&case);
                 check_mixed::<u8, i8, i32>(&case, true);
             }
@@ -341,26 +355,31 @@ fn scratch_that_is_enough() {
 
 #[test]
 fn operands_that_do_not_fit() {
-    let numbers = [0f32; 12];
+    let numbers = [0f32; 32];
+    let numbers: &[f32] = &numbers[numbers.as_ptr().align_offset(64)..][..12];
     let fails = |product: Product<'_, f32>, len: usize| {
         assert_eq!(run(product, &mut vec![0.0; len]), Err(Stopped::Misfit), "{product:?}");
     };
-    fails(product(3, 4, 3, &numbers, &numbers), 8);
-    fails(product(3, 4, 3, &numbers[1..], &numbers), 9);
-    fails(product(3, 4, 3, &numbers, &numbers[1..]), 9);
-    fails(Product { batch: &[Batch { size: 2, a: 0, b: 1 }], ..product(3, 4, 3, &numbers, &numbers) }, 18);
-    let far = Left::View(View::new(&numbers, usize::MAX, 1));
-    fails(Product { a: far, ..product(3, 4, 3, &numbers, &numbers) }, 9);
+    fails(product(3, 4, 3, numbers, numbers), 8);
+    fails(product(3, 4, 3, &numbers[1..], numbers), 9);
+    fails(product(3, 4, 3, numbers, &numbers[1..]), 9);
+    fails(Product { batch: &[Batch { size: 2, a: 0, b: 1 }], ..product(3, 4, 3, numbers, numbers) }, 18);
+    let far = Left::View(View::new(numbers, usize::MAX, 1));
+    fails(Product { a: far, ..product(3, 4, 3, numbers, numbers) }, 9);
     let c = |elements, strides| Scaled { alpha: 1.0, beta: 1.0, c: Some(Broadcast { elements, strides }) };
-    fails(Product { epilogue: &[&c(&numbers[..2], Strides::COLUMNS)], ..product(3, 4, 3, &numbers, &numbers) }, 9);
+    fails(Product { epilogue: &[&c(&numbers[..2], Strides::COLUMNS)], ..product(3, 4, 3, numbers, numbers) }, 9);
     let batch = Strides { batch: &[1], ..Strides::ONE };
-    fails(Product { epilogue: &[&c(&numbers, batch)], ..product(3, 4, 3, &numbers, &numbers) }, 9);
+    fails(Product { epilogue: &[&c(numbers, batch)], ..product(3, 4, 3, numbers, numbers) }, 9);
     let packed = Right::Packed(Packed::new(Side::Right, &numbers[..11]));
-    fails(Product { b: packed, ..product(3, 4, 3, &numbers, &numbers) }, 9);
+    fails(Product { b: packed, ..product(3, 4, 3, numbers, numbers) }, 9);
+    let packed = Left::Packed(Packed::new(Side::Left, &numbers[..11]));
+    fails(Product { a: packed, ..product(3, 4, 3, numbers, numbers) }, 9);
+    let other = Left::Packed(Packed::new(Side::Right, numbers));
+    fails(Product { a: other, ..product(3, 4, 3, numbers, numbers) }, 9);
     let zero = ZeroPoints::new(&numbers[..2], Strides::ROWS);
-    let less = Left::View(View::rows(&numbers, 4).less(zero));
-    fails(Product { a: less, ..product(3, 4, 3, &numbers, &numbers) }, 9);
-    let few = View::rows(&numbers, 3).less(ZeroPoints::new(&numbers[..2], Strides::COLUMNS));
+    let less = Left::View(View::rows(numbers, 4).less(zero));
+    fails(Product { a: less, ..product(3, 4, 3, numbers, numbers) }, 9);
+    let few = View::rows(numbers, 3).less(ZeroPoints::new(&numbers[..2], Strides::COLUMNS));
     let alone = Resources { threads: 1, stop: None };
     assert_eq!(pack(Side::Right, few, (1, 0), (4, 3), &mut [0.0; 32], alone), Err(Stopped::Misfit));
 }

@@ -71,7 +71,8 @@ impl Gemm {
             return Err(Error::input(text).parameter("C"));
         }
         let elements = c.as_slice::<S>()?;
-        let strides = Strides { row: if rows == 1 { 0 } else { columns }, column: usize::from(columns > 1), batch: &[] };
+        let strides =
+            Strides { row: if rows == 1 { 0 } else { columns }, column: usize::from(columns > 1), batch: &[] };
         Ok(Broadcast { elements, strides })
     }
 
@@ -110,7 +111,12 @@ struct Sides<'a, T> {
     view: View<'a, T>,
 }
 
-fn matrix<'a, S: Multiply>(call: &Call<'_>, k: usize, tensor: &'a Tensor, transposed: bool) -> Result<Sides<'a, S::Sum>> {
+fn matrix<'a, S: Multiply>(
+    call: &Call<'_>,
+    k: usize,
+    tensor: &'a Tensor,
+    transposed: bool,
+) -> Result<Sides<'a, S::Sum>> {
     let &[rows, columns] = tensor.shape() else {
         let (name, shape) = (call.name(k), ShapeText(tensor.shape()));
         let text = format!("\"{name}\" of shape {shape} has rank {}: it must be a matrix", tensor.rank());
