@@ -22,6 +22,8 @@ mod operand;
 mod pack;
 mod place;
 mod plan;
+#[cfg_attr(not(test), allow(dead_code, reason = "quantized products and convolutions use it"))]
+mod scales;
 #[cfg(test)]
 mod tests;
 mod tile;
@@ -33,6 +35,12 @@ pub(crate) use operand::{Left, Right, View};
 pub(crate) use pack::{Packed, Side, pack, packed_len};
 pub(crate) use place::{Broadcast, Strides};
 pub(crate) use plan::{Plan, scratch_for};
+#[expect(unused_imports, reason = "quantized products and convolutions use them")]
+pub(crate) use {
+    operand::ZeroPoints,
+    scales::{Factors, Requantized},
+    windows::{WindowAxis, Windows},
+};
 
 /// Steps of `k` that are summed before they are added to those before.
 pub(crate) const BLOCK: usize = 384;

@@ -15,7 +15,6 @@ use std::ops::Range;
 pub(crate) enum Left<'a, T> {
     View(View<'a, T>),
     /// Matrices of a batch are `m * k` elements apart.
-    #[cfg_attr(not(test), expect(dead_code, reason = "convolutions use it"))]
     Packed(Packed<'a, T>),
 }
 
