@@ -1,7 +1,7 @@
 //! Products of matrices in operators: counted, with scratch memory, and with constant operands packed once.
 
 use crate::dtype::Element;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::gemm::{Left, Operand, Packed, Product, Right, Side, View, pack, packed_len};
 use crate::operator::{Call, Node};
 use crate::tensor::Tensor;
@@ -30,6 +30,14 @@ pub(super) use with_numbers;
 pub(super) trait Multiply: Operand<Sum: Element> + Element {}
 
 impl<S: Operand<Sum: Element> + Element> Multiply for S {}
+
+/// A tensor as a matrix whose rows of `columns` elements follow each other. It may stand at any address, as in a file.
+pub(super) fn rows<S: Multiply>(tensor: &Tensor, columns: usize) -> Result<View<'_, S::Sum>> {
+    match tensor.dtype() {
+        dtype if dtype == S::DTYPE => Ok(View::of_bytes::<S>(tensor.bytes(), columns, 1)),
+        other => Err(Error::bug(&format!("a product of {} reads {other}", S::DTYPE))),
+    }
+}
 
 /// Computes a product into `out`.
 pub(super) fn multiply<S: Multiply>(call: &Call<'_>, product: Product<'_, S>, out: &mut [S]) -> Result<()> {

@@ -190,11 +190,13 @@ impl<O: Operand> Plan<'_, O> {
                 // SAFETY: the caller's; the tile is a part of the group.
                 unsafe {
                     let mut tile = self.tile(part, (row, height), column, columns, group.start);
-                    if let Right::Packed(_) = self.product.b {
-                        // Each tile fetches its part of the next group.
-                        let ahead = self.group * self.product.k + at * part.steps.len() / count * columns;
-                        tile.next = tile.b.wrapping_add(ahead);
-                        tile.next_step = columns / count;
+                    if let Right::Packed(b) = self.product.b
+                        && let Some((back, ahead)) = self.next_group(part, group, b.lanes)
+                    {
+                        // Each tile fetches its share.
+                        let share = at * part.steps.len() / count * columns;
+                        tile.next = tile.b.wrapping_sub(back).wrapping_add(ahead + share);
+                        tile.next_step = columns.div_ceil(count);
                         tile.later = count == 1;
                     }
                     (self.kernel.tile)(&tile);
@@ -202,6 +204,17 @@ impl<O: Operand> Plan<'_, O> {
             }
         }
         Ok(())
+    }
+
+    /// What a block reads after a group of columns of a packed `b`, as elements back and ahead of the same column there: the
+    /// next group, or the first one at the next steps.
+    fn next_group(&self, part: &Part<'_, O::Sum>, group: &Range<usize>, lanes: usize) -> Option<(usize, usize)> {
+        let (k, columns) = (self.product.k, &part.block.columns);
+        match group.end < columns.end {
+            true => Some((0, group.len() * k)),
+            false if part.steps.end < k => Some(((group.start - columns.start) * k, part.steps.len() * lanes)),
+            false => None,
+        }
     }
 
     /// All tiles of a single row whose `b` is read in place or packed as a whole.
