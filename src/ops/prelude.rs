@@ -8,7 +8,7 @@ pub(super) use super::joining::{join, joined_size, part};
 pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured};
 pub(super) use super::maps::{Maps, by_maps, padded, whole};
 pub(super) use super::numbers::integers;
-pub(super) use super::product::{Multiply, Weights, multiply, with_numbers};
+pub(super) use super::product::{Multiply, Weights, multiply, rows, with_numbers};
 pub(super) use super::windows::{self, Windows};
 pub(super) use crate::dtype::{DType, Element, Format, ShapeText};
 pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
@@ -17,7 +17,7 @@ pub(super) use crate::kernels::elementwise::{
     to_f64,
 };
 pub(super) use crate::kernels::functions::{self, Real};
-pub(super) use crate::kernels::gemm::{Batch, Epilogue, Product, View};
+pub(super) use crate::kernels::gemm::{Batch, Broadcast, Left, Product, Scaled, Strides, View};
 pub(super) use crate::kernels::half::Half;
 pub(super) use crate::kernels::lanes::{self, Floating, Lanes, Stored};
 pub(super) use crate::kernels::number::{Float, Int};

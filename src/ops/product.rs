@@ -1,8 +1,8 @@
 //! Products of matrices in operators: counted, with scratch memory, and with constant operands packed once.
 
 use crate::dtype::Element;
-use crate::error::Result;
-use crate::kernels::gemm::{Operand, Packed, Product, Right, View, pack, packed_len};
+use crate::error::{Error, Result};
+use crate::kernels::gemm::{Left, Operand, Packed, Product, Right, Side, View, pack, packed_len};
 use crate::operator::{Call, Node};
 use crate::tensor::Tensor;
 use std::sync::OnceLock;
@@ -31,6 +31,14 @@ pub(super) trait Multiply: Operand<Sum: Element> + Element {}
 
 impl<S: Operand<Sum: Element> + Element> Multiply for S {}
 
+/// A tensor as a matrix whose rows of `columns` elements follow each other. It may stand at any address, as in a file.
+pub(super) fn rows<S: Multiply>(tensor: &Tensor, columns: usize) -> Result<View<'_, S::Sum>> {
+    match tensor.dtype() {
+        dtype if dtype == S::DTYPE => Ok(View::of_bytes::<S>(tensor.bytes(), columns, 1)),
+        other => Err(Error::bug(&format!("a product of {} reads {other}", S::DTYPE))),
+    }
+}
+
 /// Computes a product into `out`.
 pub(super) fn multiply<S: Multiply>(call: &Call<'_>, product: Product<'_, S>, out: &mut [S]) -> Result<()> {
     call.charge(product.work())?;
@@ -39,7 +47,7 @@ pub(super) fn multiply<S: Multiply>(call: &Call<'_>, product: Product<'_, S>, ou
     Ok(plan.run(out, scratch.elements_mut(), call.resources())?)
 }
 
-/// The packed form of a right operand that is the same in every run. The first run packs it, so that loading is fast.
+/// The packed form of an operand that is the same in every run. The first run packs it, so that loading is fast.
 #[derive(Debug)]
 pub(super) struct Weights {
     constant: bool,
@@ -56,23 +64,48 @@ impl Weights {
     pub(super) fn right<'a, S: Multiply>(
         &'a self,
         call: &Call<'_>,
-        b: View<'a, S>,
+        b: View<'a, S::Sum>,
         count: usize,
         (k, n): (usize, usize),
-    ) -> Result<Right<'a, S>> {
-        if !self.constant || n < 2 {
-            return Ok(Right::View(b));
+    ) -> Result<Right<'a, S::Sum>> {
+        let packed = if n > 1 { self.packed::<S>(call, Side::Right, b, count, (k, n))? } else { None };
+        Ok(packed.map_or(Right::View(b), Right::Packed))
+    }
+
+    /// The operand `a` of a product: `count` matrices of `m` rows and `k` columns, one after the other.
+    #[expect(dead_code, reason = "convolutions use it")]
+    pub(super) fn left<'a, S: Multiply>(
+        &'a self,
+        call: &Call<'_>,
+        a: View<'a, S::Sum>,
+        count: usize,
+        (m, k): (usize, usize),
+    ) -> Result<Left<'a, S::Sum>> {
+        Ok(self.packed::<S>(call, Side::Left, a, count, (m, k))?.map_or(Left::View(a), Left::Packed))
+    }
+
+    /// The packed form. None if the operand isn't constant, or if there is no room: it is read as it is then.
+    fn packed<'a, S: Multiply>(
+        &'a self,
+        call: &Call<'_>,
+        side: Side,
+        matrix: View<'a, S::Sum>,
+        count: usize,
+        (rows, columns): (usize, usize),
+    ) -> Result<Option<Packed<'a, S::Sum>>> {
+        if !self.constant {
+            return Ok(None);
         }
         let packed = match self.packed.get() {
             Some(packed) => packed,
             None => {
-                let len = packed_len::<S::Sum>(count.saturating_mul(k).saturating_mul(n));
-                // Without room for it the operand is read as it is.
-                let Ok(mut new) = call.kept::<S::Sum>(len) else { return Ok(Right::View(b)) };
-                pack(b, (count, k.saturating_mul(n)), (k, n), new.elements_mut()?, call.resources())?;
+                let size = rows.saturating_mul(columns);
+                let len = packed_len::<S::Sum>(count.saturating_mul(size));
+                let Ok(mut new) = call.kept::<S::Sum>(len) else { return Ok(None) };
+                pack(side, matrix, (count, size), (rows, columns), new.elements_mut()?, call.resources())?;
                 self.packed.get_or_init(|| new.finish())
             }
         };
-        Ok(Right::Packed(Packed::new(packed.as_slice()?)))
+        Ok(Some(Packed::new(side, packed.as_slice()?)))
     }
 }

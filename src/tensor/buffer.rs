@@ -194,6 +194,12 @@ impl Data {
         }
     }
 
+    /// Whether an aligned copy was made.
+    #[cfg(test)]
+    pub(super) fn is_copied(&self) -> bool {
+        matches!(self, Data::Shared(shared) if shared.aligned.get().is_some())
+    }
+
     /// The bytes; others may share them.
     pub(super) fn into_bytes(self) -> Bytes {
         /// Makes a buffer an owner of `Bytes`.

@@ -274,6 +274,12 @@ impl Tensor {
         self.data.bytes()
     }
 
+    /// Whether an aligned copy of the bytes was made.
+    #[cfg(test)]
+    pub(crate) fn is_copied(&self) -> bool {
+        self.data.is_copied()
+    }
+
     /// The bytes of the elements, aligned as by [`Tensor::view`].
     #[inline]
     pub(crate) fn aligned_bytes(&self) -> &[u8] {

@@ -19,7 +19,7 @@ mod tokens;
 pub(crate) use recurrence::{Decay, Recurrence};
 pub(crate) use tokens::{causal_row, silu, turn};
 
-use super::gemm::{self, Epilogue, Packed, Product, Right, View};
+use super::gemm::{self, Left, Packed, Product, Right, Side, View};
 use super::lanes::Floating;
 use super::{Resources, Stopped, parallel, volume};
 use half::{bf16, f16};
@@ -275,7 +275,7 @@ impl<T: Numbers> Plan<'_, T> {
             let keys = packed.get(pair * self.packed..(pair + 1) * self.packed).unwrap_or(&[]);
             let (batch, head) = (pair / heads, pair % heads);
             let block = Block::new(&self.attention, batch, head, rows, kept.map(|(stage, _)| stage));
-            self.block(&block, Packed::new(keys), room, out, kept, resources.stop)
+            self.block(&block, Packed::new(Side::Right, keys), room, out, kept, resources.stop)
         })
     }
 
@@ -290,8 +290,8 @@ impl<T: Numbers> Plan<'_, T> {
             let packed: &mut [T] = bytemuck::cast_slice_mut(packed);
             packed.chunks_exact_mut(self.packed).enumerate().try_for_each(|(at, to)| {
                 let (batch, head) = ((first + at) / heads, (first + at) % heads);
-                let keys_of_head = View { elements: k.from(batch, head, 0), row: k.layout.row, column: 1 };
-                gemm::pack(keys_of_head.transposed(), (1, 0), (size, keys), to, alone)
+                let keys_of_head = View::rows(k.from(batch, head, 0), k.layout.row);
+                gemm::pack(Side::Right, keys_of_head.transposed(), (1, 0), (size, keys), to, alone)
             })
         })
     }
@@ -327,13 +327,13 @@ impl<T: Numbers> Plan<'_, T> {
 
         self.attention.scaled_queries(block, q)?;
         let queries = View::rows(&*q, size);
-        let product = |m, k, n, a, b| Product { m, k, n, a, b, batch: &[], epilogue: Epilogue::default() };
+        let product = |m, k, n, a, b| Product::<T> { m, k, n, a: Left::View(a), b, batch: &[], epilogue: &[] };
         if self.packed > 0 {
             let keys = Right::Packed(packed.columns_from(columns.start, size));
             product(m, size, n, queries, keys).plan(alone).run(scores, scratch, alone)?;
         } else {
             let keys = k.from(*batch, *head, 0).get(columns.start * k.layout.row..).unwrap_or(&[]);
-            let keys = View { elements: keys, row: k.layout.row, column: 1 };
+            let keys = View::rows(keys, k.layout.row);
             if m == 1 {
                 let keys = Right::View(keys.transposed());
                 product(m, size, n, queries, keys).plan(alone).run(scores, scratch, alone)?;
@@ -350,7 +350,7 @@ impl<T: Numbers> Plan<'_, T> {
         }
         rows::weigh(&self.attention, block, scores, line, kept, stop)?;
         let values = v.from(*batch, *head, 0).get(columns.start * v.layout.row..).unwrap_or(&[]);
-        let values = Right::View(View { elements: values, row: v.layout.row, column: 1 });
+        let values = Right::View(View::rows(values, v.layout.row));
         product(m, n, value_size, View::rows(&*scores, n), values).plan(alone).run(outputs, scratch, alone)?;
         rows::finish(&self.attention, block, scores, outputs, out)
     }

@@ -2,10 +2,10 @@
 
 #![allow(unsafe_code)] // blocks of one output are written by several threads, and tiles through pointers
 
-use super::pack::panel;
+use super::epilogue::PART;
+use super::operand::{Left, Right, View};
 use super::tile::{ABREAST, Start, Tile};
-use super::{BLOCK, Number, Operand, Plan, Product, Right};
-use crate::kernels::cpu::for_each_level;
+use super::{BLOCK, Number, Operand, Plan, Product};
 use crate::kernels::{Lookout, Resources, Stopped};
 use std::ops::Range;
 
@@ -35,6 +35,8 @@ pub(super) struct Block {
     pub(super) matrix: usize,
     pub(super) a: usize,
     pub(super) b: usize,
+    /// Tiles of rows, and their rows.
+    pub(super) tiles: Range<usize>,
     pub(super) rows: Range<usize>,
     pub(super) columns: Range<usize>,
 }
@@ -51,7 +53,7 @@ struct Part<'a, T> {
     sums_row: usize,
 }
 
-impl<S: Operand> Plan<'_, S> {
+impl<O: Operand> Plan<'_, O> {
     /// Computes a block.
     ///
     /// # Safety
@@ -60,8 +62,8 @@ impl<S: Operand> Plan<'_, S> {
     pub(super) unsafe fn block(
         &self,
         block: &Block,
-        out: Out<S>,
-        room: &mut [S::Sum],
+        out: Out<O>,
+        room: &mut [O::Sum],
         resources: Resources<'_>,
     ) -> Result<(), Stopped> {
         let Product { m, k, n, .. } = self.product;
@@ -99,10 +101,10 @@ impl<S: Operand> Plan<'_, S> {
             lookout.after(columns.len() * MULTIPLICATION)?;
             // SAFETY: a row of the block, which is initialised now.
             let sums = unsafe { std::slice::from_raw_parts_mut(sums.add(row * sums_row), columns.len()) };
-            self.finish(block.matrix * m + rows.start + row, columns.start, sums);
+            self.finish(block, rows.start + row, sums);
             if out_room > 0 && !by_steps {
                 // SAFETY: a row of the block; it is not where the sums are.
-                S::narrow(sums, unsafe { std::slice::from_raw_parts_mut(out.add(row * n), columns.len()) });
+                O::narrow(sums, unsafe { std::slice::from_raw_parts_mut(out.add(row * n), columns.len()) });
             }
         }
         Ok(())
@@ -112,7 +114,7 @@ impl<S: Operand> Plan<'_, S> {
     ///
     /// # Safety
     /// As many elements from `before` on must be writable by this thread alone, and initialised unless these are the first.
-    unsafe fn add_block(&self, before: *mut S::Sum, sums: &[S::Sum], first: bool) {
+    unsafe fn add_block(&self, before: *mut O::Sum, sums: &[O::Sum], first: bool) {
         for (at, sum) in sums.iter().enumerate() {
             // SAFETY: the caller's.
             unsafe {
@@ -123,21 +125,25 @@ impl<S: Operand> Plan<'_, S> {
     }
 
     /// Packs the block's part of `a`: the rows of each tile, one tile after the other.
-    fn pack_a(&self, block: &Block, steps: &Range<usize>, to: &mut [S::Sum]) {
-        let a = self.product.a;
+    fn pack_a(&self, block: &Block, steps: &Range<usize>, to: &mut [O::Sum]) {
+        let Left::View(a) = self.product.a else { return };
         if to.is_empty() || steps.is_empty() {
             return;
         }
-        for (from, height) in self.heights(block.rows.len()) {
+        for (row, height) in self.tiles_of(block) {
+            let from = row - block.rows.start;
             let to = to.get_mut(from * steps.len()..(from + height) * steps.len()).unwrap_or(&mut []);
-            let start = block.a + (block.rows.start + from) * a.row + steps.start * a.column;
-            panel(a.elements, start, (a.column, a.row), height, to);
+            let start = block.a + row * a.row + steps.start * a.column;
+            a.elements.panel(start, (a.column, a.row), height, to);
+            if let Some(zero) = a.zero {
+                zero.subtract(height, |at| self.place(block.matrix, row + at, 0), to);
+            }
         }
     }
 
     /// Packs a group of columns of `b`: one panel after the other.
-    fn pack_b(&self, block: &Block, steps: &Range<usize>, group: &Range<usize>, to: &mut [S::Sum]) {
-        let Right::View(b) = self.product.b else { return };
+    fn pack_b(&self, block: &Block, steps: &Range<usize>, group: &Range<usize>, to: &mut [O::Sum]) {
+        let b = self.product.b;
         if to.is_empty() || steps.is_empty() {
             return;
         }
@@ -145,19 +151,24 @@ impl<S: Operand> Plan<'_, S> {
         for (column, to) in group.clone().step_by(self.width).zip(panels) {
             let width = self.width.min(group.end - column);
             let to = to.get_mut(..width * steps.len()).unwrap_or(&mut []);
-            panel(b.elements, block.b + steps.start * b.row + column * b.column, (b.row, b.column), width, to);
+            match b {
+                Right::View(View { elements, row, column: apart, .. }) => {
+                    elements.panel(block.b + steps.start * row + column * apart, (row, apart), width, to);
+                }
+                Right::Windows(windows) => windows.panel(block.b, steps, column..column + width, to),
+                Right::Packed(_) => {}
+            }
+            if let Some(zero) = b.zero() {
+                zero.subtract(width, |at| self.place(block.matrix, 0, column + at), to);
+            }
         }
     }
 
-    /// The first row and the height of each tile of so many rows. They are as even as can be: 64 rows are
-    /// 11 + 11 + 11 + 11 + 10 + 10.
-    fn heights(&self, rows: usize) -> impl Iterator<Item = (usize, usize)> + use<S> {
-        let (mut from, most) = (0, self.kernel.height);
-        std::iter::from_fn(move || {
-            let left = rows - from;
-            let height = left.div_ceil(left.div_ceil(most).max(1));
-            from += height;
-            (height > 0).then_some((from - height, height))
+    /// The first row and the height of each tile of a block.
+    fn tiles_of(&self, block: &Block) -> impl Iterator<Item = (usize, usize)> + use<'_, O> {
+        block.tiles.clone().map(|tile| {
+            let row = self.tile_start(tile);
+            (row, self.tile_start(tile + 1) - row)
         })
     }
 
@@ -167,24 +178,25 @@ impl<S: Operand> Plan<'_, S> {
     /// The group is a part of the block, and packed if it is to be. Otherwise as [`Plan::block`].
     unsafe fn tiles(
         &self,
-        part: &Part<'_, S::Sum>,
+        part: &Part<'_, O::Sum>,
         group: &Range<usize>,
         lookout: &mut Lookout<'_>,
     ) -> Result<(), Stopped> {
-        let rows = part.block.rows.len();
-        let count = rows.div_ceil(self.kernel.height);
-        for (at, (from, height)) in self.heights(rows).enumerate() {
+        let count = part.block.tiles.len();
+        for (at, (row, height)) in self.tiles_of(part.block).enumerate() {
             lookout.after(height * group.len() * part.steps.len() * MULTIPLICATION)?;
             for column in group.clone().step_by(self.width) {
                 let columns = self.width.min(group.end - column);
                 // SAFETY: the caller's; the tile is a part of the group.
                 unsafe {
-                    let mut tile = self.tile(part, (from, height), column, columns, group.start);
-                    if let Right::Packed(_) = self.product.b {
-                        // Each tile fetches its part of the next group.
-                        let ahead = self.group * self.product.k + at * part.steps.len() / count * columns;
-                        tile.next = tile.b.wrapping_add(ahead);
-                        tile.next_step = columns / count;
+                    let mut tile = self.tile(part, (row, height), column, columns, group.start);
+                    if let Right::Packed(b) = self.product.b
+                        && let Some((back, ahead)) = self.next_group(part, group, b.lanes)
+                    {
+                        // Each tile fetches its share.
+                        let share = at * part.steps.len() / count * columns;
+                        tile.next = tile.b.wrapping_sub(back).wrapping_add(ahead + share);
+                        tile.next_step = columns.div_ceil(count);
                         tile.later = count == 1;
                     }
                     (self.kernel.tile)(&tile);
@@ -194,11 +206,22 @@ impl<S: Operand> Plan<'_, S> {
         Ok(())
     }
 
+    /// What a block reads after a group of columns of a packed `b`, as elements back and ahead of the same column there: the
+    /// next group, or the first one at the next steps.
+    fn next_group(&self, part: &Part<'_, O::Sum>, group: &Range<usize>, lanes: usize) -> Option<(usize, usize)> {
+        let (k, columns) = (self.product.k, &part.block.columns);
+        match group.end < columns.end {
+            true => Some((0, group.len() * k)),
+            false if part.steps.end < k => Some(((group.start - columns.start) * k, part.steps.len() * lanes)),
+            false => None,
+        }
+    }
+
     /// All tiles of a single row whose `b` is read in place or packed as a whole.
     ///
     /// # Safety
     /// As [`Plan::block`].
-    unsafe fn row(&self, part: &Part<'_, S::Sum>, lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
+    unsafe fn row(&self, part: &Part<'_, O::Sum>, lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
         let Range { start, end } = part.block.columns;
         let abreast = if self.width == self.kernel.width { ABREAST * self.width } else { usize::MAX };
         let mut column = start;
@@ -213,7 +236,7 @@ impl<S: Operand> Plan<'_, S> {
                 let part = Part { steps, a: part.a.wrapping_add(first), ..*part };
                 // SAFETY: the caller's; the tiles are a part of the block.
                 unsafe {
-                    let tile = self.tile(&part, (0, 1), column, columns, start);
+                    let tile = self.tile(&part, (part.block.rows.start, 1), column, columns, start);
                     if full {
                         let next = if let Right::Packed(_) = self.product.b {
                             self.product.k * self.width
@@ -231,43 +254,46 @@ impl<S: Operand> Plan<'_, S> {
         Ok(())
     }
 
-    /// The tile of `height` rows from `from` on, counted from those of the block, and of `columns` columns.
+    /// The tile of `height` rows and of `columns` columns from a row and a column on.
     ///
     /// # Safety
     /// It is a part of the block and of the group of columns that starts at `group`. Otherwise as [`Plan::block`].
     unsafe fn tile(
         &self,
-        part: &Part<'_, S::Sum>,
-        (from, height): (usize, usize),
+        part: &Part<'_, O::Sum>,
+        (row, height): (usize, usize),
         column: usize,
         columns: usize,
         group: usize,
-    ) -> Tile<S::Sum> {
+    ) -> Tile<O::Sum> {
         let Product { k, n, a, b, .. } = self.product;
         let Part { block, steps, .. } = part;
-        let (row, within) = (block.rows.start + from, column - group);
+        let (from, within) = (row - block.rows.start, column - group);
         let [a_room, b_room, _] = self.rooms;
         // Without steps nothing is read. Else all places exist; what isn't packed is stored as sums are.
-        let (a, a_row, a_step) = match a_room {
-            0 => (
-                a.elements.as_ptr().wrapping_add(block.a + row * a.row + steps.start * a.column).cast(),
-                a.row,
-                a.column,
-            ),
-            _ => (part.a.wrapping_add(from * steps.len()), 1, height),
+        let (a, a_row, a_step) = match a {
+            Left::Packed(a) => {
+                let at = block.a + row * k + steps.start * height;
+                (a.elements.as_ptr().wrapping_add(at), 1, height)
+            }
+            Left::View(a) if a_room == 0 => {
+                let at = block.a + row * a.row + steps.start * a.column;
+                (a.elements.start().wrapping_add(at), a.row, a.column)
+            }
+            Left::View(_) => (part.a.wrapping_add(from * steps.len()), 1, height),
         };
         let (b, b_step) = match b {
             Right::Packed(b) => {
-                let start = column / b.width * b.width;
-                let width = b.width.min(n - start);
-                let at = block.b + start * k + steps.start * width + column % b.width;
+                let start = column / b.lanes * b.lanes;
+                let width = b.lanes.min(n - start);
+                let at = block.b + start * k + steps.start * width + column % b.lanes;
                 (b.elements.as_ptr().wrapping_add(at), width)
             }
             Right::View(b) if b_room == 0 => {
                 let at = block.b + steps.start * b.row + column * b.column;
-                (b.elements.as_ptr().wrapping_add(at).cast(), b.row)
+                (b.elements.start().wrapping_add(at), b.row)
             }
-            Right::View(_) => (part.b.wrapping_add(within * steps.len()), columns),
+            Right::View(_) | Right::Windows(_) => (part.b.wrapping_add(within * steps.len()), columns),
         };
         // SAFETY: the tile is a part of the block.
         let out = unsafe { part.sums.add(from * part.sums_row + column - block.columns.start) };
@@ -294,41 +320,21 @@ impl<S: Operand> Plan<'_, S> {
         }
     }
 
-    /// Applies the epilogue to sums of a row of the batch, from `column` on.
-    fn finish(&self, row: usize, column: usize, sums: &mut [S::Sum]) {
-        let epilogue = &self.product.epilogue;
-        if let Some(c) = epilogue.c {
-            let c_at = |column: usize| c.elements.get(row * c.row + column * c.column..).unwrap_or(&[]);
-            if c.column < 2 {
-                scale::<S>(sums, epilogue.alpha, epilogue.beta, c_at(column), c.column == 0);
-            } else {
-                for (at, sum) in sums.iter_mut().enumerate() {
-                    let sum = std::slice::from_mut(sum);
-                    scale::<S>(sum, epilogue.alpha, epilogue.beta, c_at(column + at), true);
-                }
-            }
-        } else if epilogue.alpha != 1.0 {
-            sums.iter_mut().for_each(|sum| *sum = S::scale(*sum, epilogue.alpha, None));
+    /// Applies the epilogue to the sums of a row of a block.
+    fn finish(&self, block: &Block, row: usize, sums: &mut [O::Sum]) {
+        let steps = self.product.epilogue;
+        if steps.is_empty() {
+            return;
         }
-        if let Some(then) = epilogue.then {
-            then(sums);
-        }
-    }
-}
-
-for_each_level! {
-    fn scale<S: Operand>(sums: &mut [S::Sum], alpha: f32, beta: f32, c: &[S], same: bool) -> () = scale_body::<S>;
-}
-
-/// `alpha * sums + beta * c`, with the first of `c` for all if they have the `same`.
-#[inline(always)]
-fn scale_body<S: Operand>(sums: &mut [S::Sum], alpha: f32, beta: f32, c: &[S], same: bool) {
-    match c {
-        [c, ..] if same => sums.iter_mut().for_each(|sum| *sum = S::scale(*sum, alpha, Some((*c, beta)))),
-        _ => {
-            for (sum, c) in sums.iter_mut().zip(c) {
-                *sum = S::scale(*sum, alpha, Some((*c, beta)));
-            }
+        let mut column = block.columns.start;
+        let mut rest = sums;
+        while !rest.is_empty() {
+            let place = self.place(block.matrix, row, column);
+            // A column of several matrices goes on in the next one.
+            let most = if place.down { PART.min(self.output.m - place.row) } else { PART };
+            let (part, others) = rest.split_at_mut(most.min(rest.len()));
+            steps.iter().for_each(|step| step.apply(&place, part));
+            (rest, column) = (others, column + part.len());
         }
     }
 }

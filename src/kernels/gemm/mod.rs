@@ -3,63 +3,63 @@
 //! The steps of each [`BLOCK`] have a sum of their own, which starts at 0 and runs in the order of `p`, with one
 //! [`Number::mul_add`] a step; the sums of blocks are added in order. So the order depends on `k` alone: the result is the
 //! same at each processor level, however the work is divided ([`plan`], [`block`]), and however operands are stored
-//! ([`pack`]). Tiles of the output stay in registers ([`tile`]).
+//! ([`operand`], [`pack`]). Tiles of the output stay in registers ([`tile`]).
 //!
 //! A float32 product is off by at most (384 + k / 384) * 2^-24 of the sum of magnitudes, and by much less in most cases.
 //!
 //! ```ignore
-//! let plan = Product { m, k, n, a, b, batch: &[], epilogue: Epilogue::default() }.plan(resources);
+//! let (a, b) = (Left::View(View::rows(a, k)), Right::View(View::rows(b, n)));
+//! let plan = Product { m, k, n, a, b, batch: &[], epilogue: &[] }.plan(resources);
 //! let mut scratch = call.scratch(plan.scratch())?;
 //! plan.run(out, scratch.elements_mut(), resources)?;
 //! ```
 
 mod block;
+mod epilogue;
 mod lanes;
 mod number;
+mod operand;
 mod pack;
+mod place;
 mod plan;
+#[cfg_attr(not(test), allow(dead_code, reason = "quantized products and convolutions use it"))]
+mod scales;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod windows;
 
+pub(crate) use epilogue::{Scaled, Step};
 pub(crate) use number::{Number, Operand};
-pub(crate) use pack::{Packed, pack, packed_len};
+pub(crate) use operand::{Left, Right, View};
+pub(crate) use pack::{Packed, Side, pack, packed_len};
+pub(crate) use place::{Broadcast, Strides};
 pub(crate) use plan::{Plan, scratch_for};
-
-use super::Stopped;
+#[expect(unused_imports, reason = "quantized products and convolutions use them")]
+pub(crate) use {
+    operand::ZeroPoints,
+    scales::{Factors, Requantized},
+    windows::{WindowAxis, Windows},
+};
 
 /// Steps of `k` that are summed before they are added to those before.
 pub(crate) const BLOCK: usize = 384;
 
 /// `out[i, j] = sum over p of a[i, p] * b[p, j]`, for each matrix of a batch; then what the epilogue says.
 ///
-/// `out` has the matrices of the batch one after the other, each of `m` rows and `n` columns.
+/// `out` has the matrices of the batch one after the other, each of `m` rows and `n` columns, of elements of the type `O`.
+/// The operands may have elements of any types that are summed as `O` is ([`Operand::Sum`]): int8 by uint8 gives int32.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Product<'a, S: Operand> {
+pub(crate) struct Product<'a, O: Operand> {
     pub(crate) m: usize,
     pub(crate) k: usize,
     pub(crate) n: usize,
-    pub(crate) a: View<'a, S>,
-    pub(crate) b: Right<'a, S>,
+    pub(crate) a: Left<'a, O::Sum>,
+    pub(crate) b: Right<'a, O::Sum>,
     /// The dimensions of the batch, outermost first.
     pub(crate) batch: &'a [Batch],
-    pub(crate) epilogue: Epilogue<'a, S>,
-}
-
-/// A matrix: elements, and how far rows and columns are apart. A distance of 0 repeats.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct View<'a, S> {
-    pub(crate) elements: &'a [S],
-    pub(crate) row: usize,
-    pub(crate) column: usize,
-}
-
-/// The right operand.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Right<'a, S: Operand> {
-    View(View<'a, S>),
-    /// Matrices of a batch are `k * n` elements apart.
-    Packed(Packed<'a, S::Sum>),
+    /// What becomes of sums before they are written, step by step.
+    pub(crate) epilogue: &'a [&'a dyn Step<O::Sum>],
 }
 
 /// A dimension of a batch: its size, and how far its matrices are apart in the operands.
@@ -68,53 +68,4 @@ pub(crate) struct Batch {
     pub(crate) size: usize,
     pub(crate) a: usize,
     pub(crate) b: usize,
-}
-
-/// `alpha * sum + beta * c`, as [`Operand::scale`] says. Rows of `c` count through the whole batch.
-#[derive(Clone, Copy)]
-pub(crate) struct Epilogue<'a, S: Operand> {
-    pub(crate) alpha: f32,
-    pub(crate) beta: f32,
-    pub(crate) c: Option<View<'a, S>>,
-    /// Applied last, to parts of rows: a function of each number alone.
-    pub(crate) then: Option<Then<'a, S::Sum>>,
-}
-
-/// A function of parts of rows.
-pub(crate) type Then<'a, T> = &'a (dyn Fn(&mut [T]) + Sync);
-
-impl<S: Operand> Default for Epilogue<'_, S> {
-    fn default() -> Self {
-        Epilogue { alpha: 1.0, beta: 1.0, c: None, then: None }
-    }
-}
-
-impl<S: Operand> std::fmt::Debug for Epilogue<'_, S> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Epilogue").field("alpha", &self.alpha).field("beta", &self.beta).finish_non_exhaustive()
-    }
-}
-
-impl<'a, S> View<'a, S> {
-    /// A matrix whose rows of `columns` elements follow each other.
-    pub(crate) fn rows(elements: &'a [S], columns: usize) -> View<'a, S> {
-        View { elements, row: columns, column: 1 }
-    }
-
-    /// Rows become columns.
-    pub(crate) fn transposed(self) -> View<'a, S> {
-        View { row: self.column, column: self.row, ..self }
-    }
-
-    /// The matrix that starts `at` elements later.
-    fn from(self, at: usize) -> Option<View<'a, S>> {
-        Some(View { elements: self.elements.get(at..)?, ..self })
-    }
-
-    /// Fails unless there are so many rows and columns, which are not 0.
-    fn check(&self, rows: usize, columns: usize) -> Result<(), Stopped> {
-        let last = |count: usize, stride: usize| (count - 1).checked_mul(stride);
-        let end = last(rows, self.row).and_then(|row| row.checked_add(last(columns, self.column)?));
-        if end.is_some_and(|end| end < self.elements.len()) { Ok(()) } else { Err(Stopped::Misfit) }
-    }
 }

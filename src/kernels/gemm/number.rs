@@ -2,7 +2,7 @@
 
 use super::tile::Kernel;
 use crate::kernels::half::Half;
-use bytemuck::Pod;
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::{bf16, f16};
 use std::fmt::Debug;
 
@@ -14,6 +14,8 @@ pub(crate) trait Number: Pod + Send + Sync + Debug {
     fn mul_add(self, by: Self, plus: Self) -> Self;
     /// The sum: rounded, or wrapping.
     fn add(self, other: Self) -> Self;
+    /// The difference: rounded, or wrapping.
+    fn sub(self, other: Self) -> Self;
 
     /// The kernel for this processor.
     fn kernel() -> Kernel<Self>;
@@ -21,15 +23,18 @@ pub(crate) trait Number: Pod + Send + Sync + Debug {
 
 /// An element type of operands and outputs.
 pub(crate) trait Operand: Pod + Send + Sync + Debug {
-    /// float16 and bfloat16 are widened to f32, and sums rounded once. Signed integers wrap as unsigned ones do.
+    /// The type of sums. A product may have operands and an output of any types with the same one.
+    ///
+    /// float16 and bfloat16 are widened to f32, and sums rounded once. Signed integers wrap as unsigned ones do; those of
+    /// 8 bits are summed in 32.
     type Sum: Number;
 
     /// Whether elements are stored as sums are.
     const IN_PLACE: bool;
 
-    /// Writes the values of `elements`.
-    fn widen(elements: &[Self], sums: &mut [Self::Sum]);
-    /// Writes the nearest values of `sums`.
+    /// Writes the values of elements, which may stand at any address.
+    fn widen(elements: &[u8], sums: &mut [Self::Sum]);
+    /// Writes the nearest values of `sums`; integers of 8 bits are the lowest bits.
     fn narrow(sums: &[Self::Sum], elements: &mut [Self]);
 
     /// `alpha * sum + beta * c` (without `c`: `alpha * sum`). Floats are rounded after each of the three operations.
@@ -46,8 +51,8 @@ macro_rules! floats {
             const IN_PLACE: bool = true;
 
             #[inline(always)]
-            fn widen(elements: &[$type], sums: &mut [$type]) {
-                sums.copy_from_slice(elements);
+            fn widen(elements: &[u8], sums: &mut [$type]) {
+                cast_slice_mut::<$type, u8>(sums).copy_from_slice(elements);
             }
             #[inline(always)]
             fn narrow(sums: &[$type], elements: &mut [$type]) {
@@ -71,11 +76,21 @@ macro_rules! halves {
 
             const IN_PLACE: bool = false;
 
-            fn widen(elements: &[$type], sums: &mut [f32]) {
-                Half::$half.widen(bytemuck::cast_slice(elements), sums);
+            fn widen(elements: &[u8], sums: &mut [f32]) {
+                match bytemuck::try_cast_slice(elements) {
+                    Ok(elements) => Half::$half.widen(elements, sums),
+                    Err(_) => {
+                        let mut aligned = [0u16; 64];
+                        for (from, to) in elements.chunks(size_of_val(&aligned)).zip(sums.chunks_mut(aligned.len())) {
+                            let aligned = aligned.get_mut(..to.len()).unwrap_or(&mut []);
+                            cast_slice_mut::<u16, u8>(aligned).copy_from_slice(from);
+                            Half::$half.widen(aligned, to);
+                        }
+                    }
+                }
             }
             fn narrow(sums: &[f32], elements: &mut [$type]) {
-                Half::$half.narrow(sums, bytemuck::cast_slice_mut(elements));
+                Half::$half.narrow(sums, cast_slice_mut(elements));
             }
             #[inline(always)]
             fn scale(sum: f32, alpha: f32, c: Option<($type, f32)>) -> f32 {
@@ -95,12 +110,12 @@ macro_rules! integers {
             const IN_PLACE: bool = true;
 
             #[inline(always)]
-            fn widen(elements: &[$type], sums: &mut [$sum]) {
-                sums.copy_from_slice(bytemuck::cast_slice(elements));
+            fn widen(elements: &[u8], sums: &mut [$sum]) {
+                cast_slice_mut::<$sum, u8>(sums).copy_from_slice(elements);
             }
             #[inline(always)]
             fn narrow(sums: &[$sum], elements: &mut [$type]) {
-                elements.copy_from_slice(bytemuck::cast_slice(sums));
+                elements.copy_from_slice(cast_slice(sums));
             }
             #[inline(always)]
             fn scale(sum: $sum, alpha: f32, c: Option<($type, f32)>) -> $sum {
@@ -117,6 +132,35 @@ macro_rules! integers {
 }
 
 integers!(i32 as u32 u32 as u32 i64 as u64 u64 as u64);
+
+macro_rules! bytes {
+    ($($type:ident)*) => {$(
+        impl Operand for $type {
+            type Sum = u32;
+
+            const IN_PLACE: bool = false;
+
+            #[inline(always)]
+            fn widen(elements: &[u8], sums: &mut [u32]) {
+                for (sum, element) in sums.iter_mut().zip(elements) {
+                    *sum = *element as $type as u32;
+                }
+            }
+            #[inline(always)]
+            fn narrow(sums: &[u32], elements: &mut [$type]) {
+                for (element, sum) in elements.iter_mut().zip(sums) {
+                    *element = *sum as $type;
+                }
+            }
+            #[inline(always)]
+            fn scale(sum: u32, alpha: f32, c: Option<($type, f32)>) -> u32 {
+                i32::scale(sum, alpha, c.map(|(c, beta)| (i32::from(c), beta)))
+            }
+        }
+    )*};
+}
+
+bytes!(u8 i8);
 
 /// The factor as an integer, if it is one.
 #[inline(always)]

@@ -1,9 +1,11 @@
 //! How a product is divided into blocks of the output, and these among threads.
 
 use super::block::{Block, Out};
-use super::pack::{MOST_WIDE, line_start};
+use super::operand::{Left, Right};
+use super::pack::{MOST_LANES, Side, line_start};
+use super::place::{Extent, Place};
 use super::tile::Kernel;
-use super::{BLOCK, Batch, Number, Operand, Product, Right, View};
+use super::{BLOCK, Batch, Number, Operand, Product};
 use crate::kernels::{Resources, Stopped, parallel, volume};
 use smallvec::SmallVec;
 
@@ -51,21 +53,36 @@ pub(crate) fn scratch_for(m: usize, k: usize, n: usize) -> usize {
     // A part of `a`, panels of `b`, sums of a long row, and what all are rounded up by. A single column becomes a single
     // row.
     let widest = m.max(n);
-    let panels = of(widest).min(GROUP.max(of(MOST_WIDE)));
-    of(m).saturating_add(panels).saturating_add(widest.min(LONG_BLOCK + MOST_WIDE)).saturating_add(3 * 16 + 64)
+    let panels = of(widest).min(GROUP.max(of(MOST_LANES)));
+    of(m).saturating_add(panels).saturating_add(widest.min(LONG_BLOCK + MOST_LANES)).saturating_add(3 * 16 + 64)
+}
+
+/// The first row of a tile, where `m` rows are divided into tiles that are as even as can be: 64 rows are
+/// 11 + 11 + 11 + 11 + 10 + 10.
+pub(super) fn tile_start(m: usize, tiles: usize, tile: usize) -> usize {
+    match tiles {
+        0 => 0,
+        _ => tile * (m / tiles) + tile.min(m % tiles),
+    }
 }
 
 /// A product, divided: see [`Product::plan`].
 #[derive(Debug)]
-pub(crate) struct Plan<'a, S: Operand> {
-    pub(super) product: Product<'a, S>,
+pub(crate) struct Plan<'a, O: Operand> {
+    /// As it is computed: matrices of the batch may be folded into one, and operands swapped.
+    pub(super) product: Product<'a, O>,
     batch: SmallVec<[Batch; 6]>,
-    pub(super) kernel: Kernel<S::Sum>,
+    swapped: bool,
+    /// As the caller sees it.
+    pub(super) output: Extent<'a>,
+    pub(super) kernel: Kernel<O::Sum>,
     threads: usize,
     /// Number of matrices, of row blocks and of column blocks.
     counts: [usize; 3],
-    /// Rows and columns of a block, and steps of `k` that are done at once.
-    rows: usize,
+    /// Tiles of rows: all, and those of a block.
+    pub(super) tiles: usize,
+    block_tiles: usize,
+    /// Columns of a block, and steps of `k` that are done at once.
     columns: usize,
     pub(super) steps: usize,
     /// Columns of a tile, and of tiles that are done before the next rows are.
@@ -75,38 +92,50 @@ pub(crate) struct Plan<'a, S: Operand> {
     pub(super) rooms: [usize; 3],
 }
 
-impl<'a, S: Operand> Product<'a, S> {
+impl<'a, O: Operand> Product<'a, O> {
     /// Multiplications to be done; saturates.
     pub(crate) fn work(&self) -> u64 {
         volume(1, self.batch.iter().map(|batch| &batch.size).chain([&self.m, &self.k, &self.n])) as u64
     }
 
     /// Decides how to do it.
-    pub(crate) fn plan(mut self, resources: Resources<'_>) -> Plan<'a, S> {
+    pub(crate) fn plan(mut self, resources: Resources<'_>) -> Plan<'a, O> {
         let work = usize::try_from(self.work()).unwrap_or(usize::MAX);
+        let output = Extent { m: self.m, n: self.n, batch: self.batch };
         let mut batch: SmallVec<[Batch; 6]> = self.batch.iter().copied().filter(|batch| batch.size != 1).collect();
         if self.m == 0 || self.n == 0 || batch.iter().any(|batch| batch.size == 0) {
             // Other sizes may be anything beside a 0.
             (self.m, self.k, self.n) = (0, 0, 0);
         }
+        if let Right::Windows(windows) = self.b
+            && let Some(view) = windows.as_view()
+        {
+            self.b = Right::View(view);
+        }
         self.fold(&mut batch);
-        self.swap(&mut batch);
+        let swapped = self.swap(&mut batch);
         let Product { m, k, n, a, b, .. } = self;
-        let kernel = S::Sum::kernel();
-        let in_place = S::IN_PLACE;
+        let kernel = O::Sum::kernel();
         let (pack_b, width) = match b {
-            Right::Packed(b) => (false, kernel.width.min(b.width)),
+            Right::Packed(b) => (false, kernel.width.min(b.lanes)),
+            Right::Windows(_) => (true, kernel.width),
             Right::View(b) => {
                 let (rows, bytes) = PACK_LARGE_B_FROM;
-                let is_large = k.saturating_mul(n).saturating_mul(size_of::<S>()) >= bytes;
+                let is_large = k.saturating_mul(n).saturating_mul(b.elements.size()) >= bytes;
                 let pays = m >= PACK_B_FROM || m >= rows && is_large;
-                (!in_place || n > 1 && (b.column != 1 || pays), kernel.width)
+                (!b.in_place() || n > 1 && (b.column != 1 || pays), kernel.width)
             }
         };
-        let long_rows = m == 1 && n >= LONG_ROW && !pack_b && matches!(b, Right::View(_));
-        // Rows that are a multiple of a page apart are in the way of each other in the caches.
-        let crowded = a.row.is_multiple_of(4096 / size_of::<S>()) && m > 4;
-        let pack_a = !in_place || (crowded || a.column != 1 && m > 1) && n >= PACK_A_FROM;
+        let pack_a = match a {
+            Left::Packed(_) => false,
+            Left::View(a) => {
+                // Rows that are a multiple of a page apart are in the way of each other in the caches.
+                let crowded = a.row.is_multiple_of(4096 / a.elements.size()) && m > 4;
+                !a.in_place() || (crowded || a.column != 1 && m > 1) && n >= PACK_A_FROM
+            }
+        };
+        let in_place = O::IN_PLACE;
+        let long_rows = m == 1 && n >= LONG_ROW && in_place && !pack_b && matches!(b, Right::View(_));
         let most = match m {
             _ if long_rows => SIDE_BY_SIDE,
             1 if !pack_b => ROW_STEPS,
@@ -133,22 +162,43 @@ impl<'a, S: Operand> Product<'a, S> {
         let columns = panels.div_ceil(column_blocks.max(1)).max(1) * width;
         let column_blocks = n.div_ceil(columns);
         let row_blocks = parts.div_ceil(count.saturating_mul(column_blocks).max(1)).max(row_blocks);
-        let rows = m.div_ceil(row_blocks.max(1)).next_multiple_of(kernel.height).max(1);
-        let counts = [count, m.div_ceil(rows), column_blocks];
+        let tiles = m.div_ceil(kernel.height);
+        let block_tiles = tiles.div_ceil(row_blocks.max(1)).max(1);
+        let counts = [count, tiles.div_ceil(block_tiles), column_blocks];
         let room = |wanted: bool, size: usize| if wanted { size.next_multiple_of(16) } else { 0 };
-        let tallest = rows.min(m);
+        let tallest = tile_start(m, tiles, block_tiles.min(tiles));
         let group = if tallest <= kernel.height { width } else { (GROUP / steps / width).max(1) * width };
         let rooms =
             [room(pack_a, tallest * steps), room(pack_b, group.min(n) * steps), room(apart, tallest * columns.min(n))];
-        Plan { product: self, batch, kernel, threads, counts, rows, columns, steps, width, group, rooms }
+        let product = self;
+        Plan {
+            product,
+            batch,
+            swapped,
+            output,
+            kernel,
+            threads,
+            counts,
+            tiles,
+            block_tiles,
+            columns,
+            steps,
+            width,
+            group,
+            rooms,
+        }
     }
 
     /// One product of more rows, where all matrices of the batch share `b`.
     fn fold(&mut self, batch: &mut SmallVec<[Batch; 6]>) {
-        while let Some(&Batch { size, a, b: 0 }) = batch.last() {
+        let Left::View(a) = &mut self.a else { return };
+        if self.b.zero().is_some_and(|zero| !zero.strides.batch.is_empty()) {
+            return;
+        }
+        while let Some(&Batch { size, a: stride, b: 0 }) = batch.last() {
             if self.m == 1 {
-                self.a.row = a;
-            } else if self.m.checked_mul(self.a.row) != Some(a) {
+                a.row = stride;
+            } else if self.m.checked_mul(a.row) != Some(stride) {
                 return;
             }
             self.m = self.m.saturating_mul(size);
@@ -156,28 +206,25 @@ impl<'a, S: Operand> Product<'a, S> {
         }
     }
 
-    /// A matrix by a single column is a single row by the transposed matrix, whose panels are faster.
-    fn swap(&mut self, batch: &mut SmallVec<[Batch; 6]>) {
-        if let Right::View(b) = self.b
-            && self.n == 1
-            && self.m > 1
-            // The rows of `c` would count otherwise.
-            && (batch.is_empty() || self.epilogue.c.is_none())
-        {
-            (self.m, self.n) = (1, self.m);
-            self.b = Right::View(self.a.transposed());
-            self.a = b.transposed();
-            self.epilogue.c = self.epilogue.c.map(View::transposed);
-            batch.iter_mut().for_each(|batch| (batch.a, batch.b) = (batch.b, batch.a));
+    /// A matrix by a single column is a single row by the transposed matrix, whose panels are faster. Returns whether it is
+    /// one.
+    fn swap(&mut self, batch: &mut SmallVec<[Batch; 6]>) -> bool {
+        let (Left::View(a), Right::View(b)) = (self.a, self.b) else { return false };
+        if self.n != 1 || self.m < 2 {
+            return false;
         }
+        (self.m, self.n) = (1, self.m);
+        (self.a, self.b) = (Left::View(b.transposed()), Right::View(a.transposed()));
+        batch.iter_mut().for_each(|batch| (batch.a, batch.b) = (batch.b, batch.a));
+        true
     }
 }
 
-impl<S: Operand> Plan<'_, S> {
+impl<O: Operand> Plan<'_, O> {
     /// Elements of scratch memory needed.
     pub(crate) fn scratch(&self) -> usize {
         let room = self.room();
-        if room == 0 { 0 } else { room.saturating_mul(self.threads).saturating_add(64 / size_of::<S::Sum>()) }
+        if room == 0 { 0 } else { room.saturating_mul(self.threads).saturating_add(64 / size_of::<O::Sum>()) }
     }
 
     fn room(&self) -> usize {
@@ -185,7 +232,7 @@ impl<S: Operand> Plan<'_, S> {
     }
 
     /// Computes the product.
-    pub(crate) fn run(&self, out: &mut [S], scratch: &mut [S::Sum], resources: Resources<'_>) -> Result<(), Stopped> {
+    pub(crate) fn run(&self, out: &mut [O], scratch: &mut [O::Sum], resources: Resources<'_>) -> Result<(), Stopped> {
         let [_, row_blocks, column_blocks] = self.counts;
         let count = self.check(out)?;
         let (out, room, start) = (Out::of(out), self.room(), line_start(scratch));
@@ -203,8 +250,10 @@ impl<S: Operand> Plan<'_, S> {
             let (matrix, row, column) = (at / each, at % each / column_blocks, at % column_blocks);
             let part = |at: usize, size: usize, end: usize| at * size..end.min((at + 1) * size);
             let (a, b) = self.starts(matrix);
-            let rows = part(row, self.rows, self.product.m);
-            let block = Block { matrix, a, b, rows, columns: part(column, self.columns, self.product.n) };
+            let (tiles, columns) =
+                (part(row, self.block_tiles, self.tiles), part(column, self.columns, self.product.n));
+            let block =
+                Block { matrix, a, b, rows: self.tile_start(tiles.start)..self.tile_start(tiles.end), tiles, columns };
             // SAFETY: `check` found that all places exist, `room` is as large as said, and nobody else has this block.
             #[allow(unsafe_code)]
             unsafe {
@@ -213,8 +262,23 @@ impl<S: Operand> Plan<'_, S> {
         })
     }
 
+    /// The first row of a tile.
+    pub(super) fn tile_start(&self, tile: usize) -> usize {
+        tile_start(self.product.m, self.tiles, tile)
+    }
+
+    /// A place of a matrix, as the caller sees it.
+    pub(super) fn place(&self, matrix: usize, row: usize, column: usize) -> Place<'_> {
+        let Extent { m, batch, .. } = self.output;
+        let (row, column) = match self.swapped {
+            false => (matrix * self.product.m + row, column),
+            true => (matrix * self.product.n + column, 0),
+        };
+        Place { matrix: row / m, row: row % m, column, down: self.swapped, batch }
+    }
+
     /// Checks that each place of the product exists. Returns the number of blocks.
-    fn check(&self, out: &[S]) -> Result<usize, Stopped> {
+    fn check(&self, out: &[O]) -> Result<usize, Stopped> {
         let Product { m, k, n, a, b, epilogue, .. } = self.product;
         let count = self.counts.iter().product();
         if volume(1, self.batch.iter().map(|batch| &batch.size).chain([&m, &n])) != out.len() {
@@ -223,10 +287,10 @@ impl<S: Operand> Plan<'_, S> {
         if out.is_empty() || count == 0 {
             return Ok(0);
         }
-        let matrices = self.counts.first().copied().unwrap_or(0);
-        if let Some(c) = epilogue.c {
-            c.check(matrices * m, n)?;
-        }
+        let zero_points = [a.zero(), b.zero()];
+        let fits = |fits: bool| if fits { Ok(()) } else { Err(Stopped::Misfit) };
+        fits(epilogue.iter().all(|step| step.fits(&self.output)))?;
+        fits(zero_points.into_iter().flatten().all(|zero| zero.fits(&self.output)))?;
         if k == 0 {
             return Ok(count);
         }
@@ -235,10 +299,14 @@ impl<S: Operand> Plan<'_, S> {
             ends.try_fold(0usize, |sum, end| sum.checked_add(end?)).ok_or(Stopped::Misfit)
         };
         let (last_a, last_b) = (last(|batch| batch.a)?, last(|batch| batch.b)?);
-        a.from(last_a).ok_or(Stopped::Misfit)?.check(m, k)?;
+        match a {
+            Left::View(a) => a.check(last_a, m, k)?,
+            Left::Packed(a) => a.check(Side::Left, last_a, m, k)?,
+        }
         match b {
-            Right::View(b) => b.from(last_b).ok_or(Stopped::Misfit)?.check(k, n)?,
-            Right::Packed(b) => View::rows(b.elements, n).from(last_b).ok_or(Stopped::Misfit)?.check(k, n)?,
+            Right::View(b) => b.check(last_b, k, n)?,
+            Right::Windows(b) => b.check(last_b, k, n)?,
+            Right::Packed(b) => b.check(Side::Right, last_b, k, n)?,
         }
         Ok(count)
     }

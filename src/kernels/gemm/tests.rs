@@ -1,12 +1,14 @@
 //! The kernel against the plain triple loop: the same bits for each level, layout, number of threads and type.
 
+use super::operand::ZeroPoints;
 use super::*;
+use crate::kernels::Stopped;
 use crate::kernels::cpu::tests::at_each_level;
 use crate::kernels::{Resources, Stop, sized};
 use half::{bf16, f16};
 
 /// A number from a seed.
-trait Sample: Operand + PartialEq {
+pub(super) trait Sample: Operand<Sum: PartialEq> + PartialEq {
     fn sample(seed: u64) -> Self;
 }
 
@@ -29,9 +31,11 @@ samples! {
     u32: seed => (seed >> 32) as u32;
     i64: seed => seed as i64;
     u64: seed => seed;
+    u8: seed => (seed >> 40) as u8;
+    i8: seed => (seed >> 40) as i8;
 }
 
-fn samples<S: Sample>(count: usize, seed: u64) -> Vec<S> {
+pub(super) fn samples<S: Sample>(count: usize, seed: u64) -> Vec<S> {
     (0..count as u64).map(|at| S::sample((at + 1 + seed * 0x1_0001).wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect()
 }
 
@@ -68,13 +72,46 @@ struct Case {
     batch: Vec<(usize, bool, bool)>,
 }
 
-fn one<S: Operand>(element: S) -> S::Sum {
+pub(super) fn one<S: Operand>(element: S) -> S::Sum {
     let mut sum = [S::Sum::ZERO];
-    S::widen(&[element], &mut sum);
+    S::widen(bytemuck::bytes_of(&element), &mut sum);
     sum[0]
 }
 
+/// The sum that is written as an element.
+pub(super) fn written<O: Operand>(sum: O::Sum) -> O {
+    let mut element = [O::zeroed()];
+    O::narrow(&[sum], &mut element);
+    element[0]
+}
+
+/// The sum of products in the order of all products.
+pub(super) fn sum<T: Number>(k: usize, product: impl Fn(usize) -> (T, T)) -> T {
+    let block = |first: usize| {
+        (first..k.min(first + BLOCK)).fold(T::ZERO, |sum, p| {
+            let (a, b) = product(p);
+            a.mul_add(b, sum)
+        })
+    };
+    (0..k).step_by(BLOCK).map(block).reduce(T::add).unwrap_or(T::ZERO)
+}
+
+/// Where a matrix of a batch starts.
+pub(super) fn start(batch: &[Batch], mut matrix: usize, stride: impl Fn(&Batch) -> usize) -> usize {
+    let mut start = 0;
+    for batch in batch.iter().rev() {
+        start += matrix % batch.size * stride(batch);
+        matrix /= batch.size;
+    }
+    start
+}
+
 fn check<S: Sample>(case: &Case) {
+    check_mixed::<S, S, S>(case, false);
+}
+
+/// With operands of any types; with `zero` points for each row and column of each matrix, or for all.
+fn check_mixed<A: Sample<Sum = O::Sum>, B: Sample<Sum = O::Sum>, O: Sample>(case: &Case, zero: bool) {
     let &Case { m, k, n, layouts: [layout_a, layout_b], .. } = case;
     let (a_row, a_column, a_len) = layout_a.strides(m, k);
     let (b_row, b_column, b_len) = layout_b.strides(k, n);
@@ -85,53 +122,69 @@ fn check<S: Sample>(case: &Case) {
         b_next *= if in_b { size } else { 1 };
     }
     batch.reverse();
-    // At an odd address: nothing relies on alignment.
-    let (a, b) = (samples::<S>(a_next + 1, 1), samples::<S>(b_next + 1, 2));
-    let (a, b) = (&a[1..], &b[1..]);
+    // Not at the start of memory, and the bytes of `b` at an odd address: nothing relies on alignment.
+    let (a, b) = (samples::<A>(a_next + 1, 1), samples::<B>(b_next, 2));
+    let a = &a[1..];
+    let b_bytes = [&[0], bytemuck::cast_slice(&b)].concat();
     let count: usize = batch.iter().map(|batch| batch.size).product();
+    // Zero points for each row of each matrix, unless they are packed, and for each column.
+    let (zero_a, zero_b) = (samples::<A>(count * m + m + 1, 6), samples::<B>(n + 1, 7));
+    let sizes = batch.iter().rev().scan(m, |next, batch| Some(std::mem::replace(next, *next * batch.size)));
+    let mut zero_batch: Vec<usize> = sizes.collect();
+    zero_batch.reverse();
+    let of_matrix = if layout_a == Layout::Packed { 0 } else { m };
+    let number = |element: O::Sum, zero_point: O::Sum| if zero { element.sub(zero_point) } else { element };
     let mut want = Vec::new();
     for matrix in 0..count {
-        let (mut a_start, mut b_start, mut rest) = (0, 0, matrix);
-        for batch in batch.iter().rev() {
-            a_start += rest % batch.size * batch.a;
-            b_start += rest % batch.size * batch.b;
-            rest /= batch.size;
-        }
+        let (a_start, b_start) = (start(&batch, matrix, |batch| batch.a), start(&batch, matrix, |batch| batch.b));
         for i in 0..m {
             for j in 0..n {
-                let block = |first: usize| {
-                    (first..k.min(first + BLOCK)).fold(S::Sum::ZERO, |sum, p| {
-                        let (a, b) = (a[a_start + i * a_row + p * a_column], b[b_start + p * b_row + j * b_column]);
-                        one(a).mul_add(one(b), sum)
-                    })
-                };
-                let sum = (0..k).step_by(BLOCK).map(block).reduce(S::Sum::add).unwrap_or(S::Sum::ZERO);
-                let mut element = [S::zeroed()];
-                S::narrow(&[sum], &mut element);
-                want.extend(element);
+                want.push(written::<O>(sum(k, |p| {
+                    let (a, b) = (a[a_start + i * a_row + p * a_column], b[b_start + p * b_row + j * b_column]);
+                    (number(one(a), one(zero_a[matrix * of_matrix + i])), number(one(b), one(zero_b[j])))
+                })));
             }
         }
     }
     at_each_level(|| {
-        let mut packed = vec![S::Sum::ZERO; packed_len::<S::Sum>(b_next)];
-        let view = View { elements: b, row: b_row, column: b_column };
-        let right = if layout_b == Layout::Packed {
-            let resources = Resources { threads: 2, stop: None };
-            pack(view, (b_next / b_len.max(1), b_len), (k, n), &mut packed, resources).unwrap();
-            Right::Packed(Packed::new(&packed))
-        } else {
-            Right::View(view)
-        };
-        for threads in if m * k * n * count < 1 << 18 { 1..2 } else { 1..4 } {
-            let a = View { elements: a, row: a_row, column: a_column };
-            let product = Product { m, k, n, a, b: right, batch: &batch, epilogue: Epilogue::default() };
-            let resources = Resources { threads, stop: None };
-            let plan = product.plan(resources);
-            let mut scratch = vec![S::Sum::ZERO; plan.scratch()];
-            let mut out = samples::<S>(count * m * n, 3);
-            plan.run(&mut out, &mut scratch, resources).unwrap();
-            let wrong = out.iter().zip(&want).position(|(out, want)| out != want);
-            assert_eq!(wrong, None, "{m} x {k} x {n}, {:?}, {batch:?}, {threads} threads", case.layouts);
+        for aligned in [true, false].into_iter().take(if m * k * n * count < 1 << 12 { 2 } else { 1 }) {
+            let packing = Resources { threads: 2, stop: None };
+            let room = |len: usize| vec![O::Sum::ZERO; packed_len::<O::Sum>(len)];
+            let (mut packed_a, mut packed_b) = (room(a_next), room(b_next));
+            let mut view = match aligned {
+                true => View::new(&b, b_row, b_column),
+                false => View::of_bytes::<B>(&b_bytes[1..], b_row, b_column),
+            };
+            let mut left = View::new(a, a_row, a_column);
+            if zero {
+                let batch = if layout_a == Layout::Packed { &[][..] } else { &zero_batch };
+                let strides = Strides { batch, ..Strides::ROWS };
+                left = left.less(ZeroPoints::new(&zero_a, strides));
+                view = view.less(ZeroPoints::new(&zero_b, Strides::COLUMNS));
+            }
+            let right = if layout_b == Layout::Packed {
+                pack(Side::Right, view, (b_next / b_len.max(1), b_len), (k, n), &mut packed_b, packing).unwrap();
+                Right::Packed(Packed::new(Side::Right, &packed_b))
+            } else {
+                Right::View(view)
+            };
+            let left = if layout_a == Layout::Packed {
+                pack(Side::Left, left, (a_next / a_len.max(1), a_len), (m, k), &mut packed_a, packing).unwrap();
+                Left::Packed(Packed::new(Side::Left, &packed_a))
+            } else {
+                Left::View(left)
+            };
+            for threads in if m * k * n * count < 1 << 18 { 1..2 } else { 1..4 } {
+                let product = Product::<O> { m, k, n, a: left, b: right, batch: &batch, epilogue: &[] };
+                let resources = Resources { threads, stop: None };
+                let plan = product.plan(resources);
+                let mut scratch = vec![O::Sum::ZERO; plan.scratch()];
+                let mut out = samples::<O>(count * m * n, 3);
+                plan.run(&mut out, &mut scratch, resources).unwrap();
+                let wrong = out.iter().zip(&want).position(|(out, want)| out != want);
+                let types = std::any::type_name::<(A, B, O)>();
+                assert_eq!(wrong, None, "{m} x {k} x {n}, {:?}, {batch:?}, {threads} threads, {types}", case.layouts);
+            }
         }
     });
 }
@@ -145,9 +198,18 @@ fn check_types(case: &Case) {
     check::<u32>(case);
     check::<i64>(case);
     check::<u64>(case);
+    check_bytes(case);
 }
 
-const LAYOUTS: [[Layout; 2]; 7] = [
+/// Operands of 8 bits, with zero points.
+fn check_bytes(case: &Case) {
+    check_mixed::<u8, i8, i32>(case, true);
+    check_mixed::<u8, u8, i32>(case, true);
+    check_mixed::<i8, i8, i32>(case, true);
+    check_mixed::<i8, u8, i32>(case, true);
+}
+
+const LAYOUTS: [[Layout; 2]; 10] = [
     [Layout::Rows, Layout::Rows],
     [Layout::Rows, Layout::Packed],
     [Layout::Rows, Layout::Columns],
@@ -155,6 +217,9 @@ const LAYOUTS: [[Layout; 2]; 7] = [
     [Layout::Columns, Layout::Packed],
     [Layout::Loose, Layout::Loose],
     [Layout::Repeated, Layout::Repeated],
+    [Layout::Packed, Layout::Rows],
+    [Layout::Packed, Layout::Columns],
+    [Layout::Packed, Layout::Packed],
 ];
 
 #[test]
@@ -175,9 +240,13 @@ fn blocks() {
     for (m, k, n) in sized(&[(1, 401, 300), (13, 390, 35), (6, 1024, 130), (251, 3, 40), (17, 3, 700)][..], &[]) {
         for layouts in LAYOUTS {
             let case = Case { m: *m, k: *k, n: *n, layouts, batch: vec![] };
-            check::<f32>(&case);
-            if layouts[0] == Layout::Rows {
+            // What is packed stands no page apart.
+            if layouts[0] != Layout::Packed || *k < 1024 {
+                check::<f32>(&case);
+            }
+            if layouts[0] == Layout::Rows && *k < 1024 {
                 check::<bf16>(&case);
+                check_mixed::<u8, i8, i32>(&case, true);
             }
         }
     }
@@ -229,6 +298,8 @@ fn batches() {
                 check::<f32>(&Case { m, k: 4, n: 5, layouts, batch: batch.clone() });
                 if !cfg!(miri) {
                     check::<f16>(&Case { m, k: 4, n: 5, layouts, batch: batch.clone() });
+                    check_bytes(&Case { m, k: 4, n: 5, layouts, batch: batch.clone() });
+                    check_bytes(&Case { m, k: 4, n: 1, layouts, batch: batch.clone() });
                 }
             }
         }
@@ -246,12 +317,12 @@ fn nothing() {
     }
 }
 
-fn product<'a>(m: usize, k: usize, n: usize, a: &'a [f32], b: &'a [f32]) -> Product<'a, f32> {
-    let (a, b) = (View::rows(a, k), Right::View(View::rows(b, n)));
-    Product { m, k, n, a, b, batch: &[], epilogue: Epilogue::default() }
+pub(super) fn product<'a>(m: usize, k: usize, n: usize, a: &'a [f32], b: &'a [f32]) -> Product<'a, f32> {
+    let (a, b) = (Left::View(View::rows(a, k)), Right::View(View::rows(b, n)));
+    Product { m, k, n, a, b, batch: &[], epilogue: &[] }
 }
 
-fn run<S: Operand>(product: Product<'_, S>, out: &mut [S]) -> Result<(), Stopped> {
+pub(super) fn run<S: Operand>(product: Product<'_, S>, out: &mut [S]) -> Result<(), Stopped> {
     let resources = Resources { threads: 1, stop: None };
     let plan = product.plan(resources);
     plan.run(out, &mut vec![S::Sum::ZERO; plan.scratch()], resources)
@@ -266,9 +337,9 @@ fn scratch_that_is_enough() {
     };
     let check = |m: usize, k: usize, n: usize| {
         for (a, b) in strides(m, k, n) {
-            let view = |(row, column)| View { elements: &[0f32][..], row, column };
-            let (a, b) = (view(a), Right::View(view(b)));
-            let product = Product { m, k, n, a, b, batch: &[], epilogue: Epilogue::default() };
+            let view = |(row, column)| View::new(&[0f32], row, column);
+            let (a, b) = (Left::View(view(a)), Right::View(view(b)));
+            let product = Product::<f32> { m, k, n, a, b, batch: &[], epilogue: &[] };
             let takes = product.plan(Resources { threads: 1, stop: None }).scratch();
             for enough in [scratch_for(m, k, n), scratch_for(m + 1, k + 1, n + 1)] {
                 assert!(takes <= enough, "{takes} > {enough}: {product:?}");
@@ -283,53 +354,33 @@ fn scratch_that_is_enough() {
 
 #[test]
 fn operands_that_do_not_fit() {
-    let numbers = [0f32; 12];
+    let numbers = [0f32; 32];
+    let numbers: &[f32] = &numbers[numbers.as_ptr().align_offset(64)..][..12];
     let fails = |product: Product<'_, f32>, len: usize| {
         assert_eq!(run(product, &mut vec![0.0; len]), Err(Stopped::Misfit), "{product:?}");
     };
-    fails(product(3, 4, 3, &numbers, &numbers), 8);
-    fails(product(3, 4, 3, &numbers[1..], &numbers), 9);
-    fails(product(3, 4, 3, &numbers, &numbers[1..]), 9);
-    fails(Product { batch: &[Batch { size: 2, a: 0, b: 1 }], ..product(3, 4, 3, &numbers, &numbers) }, 18);
-    fails(
-        Product { a: View { row: usize::MAX, ..View::rows(&numbers, 4) }, ..product(3, 4, 3, &numbers, &numbers) },
-        9,
-    );
-    let c = Some(View { elements: &numbers[..2], row: 0, column: 1 });
-    fails(Product { epilogue: Epilogue { c, ..Default::default() }, ..product(3, 4, 3, &numbers, &numbers) }, 9);
-    let packed = Right::Packed(Packed::new(&numbers[..11]));
-    fails(Product { b: packed, ..product(3, 4, 3, &numbers, &numbers) }, 9);
-}
-
-#[test]
-fn epilogues() {
-    let (a, b) = ([1f32, 2.0, 3.0, 4.0], [1f32, 0.0, 0.0, 1.0]);
-    let with = |row, column, alpha, beta| {
-        let c = Some(View { elements: &[10f32, 20.0, 30.0, 40.0], row, column });
-        let mut out = [0.0; 4];
-        let epilogue = Epilogue { alpha, beta, c, then: None };
-        run(Product { epilogue, ..product(2, 2, 2, &a, &b) }, &mut out).unwrap();
-        out
-    };
-    assert_eq!(with(2, 1, 1.0, 1.0), [11.0, 22.0, 33.0, 44.0]);
-    assert_eq!(with(0, 1, 1.0, 1.0), [11.0, 22.0, 13.0, 24.0]);
-    assert_eq!(with(1, 0, 1.0, 1.0), [11.0, 12.0, 23.0, 24.0]);
-    assert_eq!(with(0, 0, 2.0, 0.5), [7.0, 9.0, 11.0, 13.0]);
-    assert_eq!(with(1, 2, 1.0, 1.0), [11.0, 32.0, 23.0, 44.0]);
-    // Rows count through the batch.
-    let (c, column) = ([1f32, 2.0, 3.0, 4.0], [1f32, 10.0]);
-    for (batch_a, want) in [(4, [22.0, 45.0, 24.0, 47.0]), (0, [22.0, 45.0, 24.0, 47.0])] {
-        let (a, mut out) = ([a, a].concat(), [0.0; 4]);
-        let (batch, b) = ([Batch { size: 2, a: batch_a, b: 0 }], Right::View(View::rows(&column, 1)));
-        let epilogue = Epilogue { c: Some(View { elements: &c, row: 1, column: 1 }), ..Default::default() };
-        run(Product { m: 2, k: 2, n: 1, a: View::rows(&a, 2), b, batch: &batch, epilogue }, &mut out).unwrap();
-        assert_eq!(out, want);
-    }
-    let negative = |part: &mut [f32]| part.iter_mut().for_each(|x| *x = -*x);
-    let mut out = [0.0; 4];
-    let epilogue = Epilogue { alpha: 2.0, then: Some(&negative), ..Default::default() };
-    run(Product { epilogue, ..product(2, 2, 2, &a, &b) }, &mut out).unwrap();
-    assert_eq!(out, [-2.0, -4.0, -6.0, -8.0]);
+    fails(product(3, 4, 3, numbers, numbers), 8);
+    fails(product(3, 4, 3, &numbers[1..], numbers), 9);
+    fails(product(3, 4, 3, numbers, &numbers[1..]), 9);
+    fails(Product { batch: &[Batch { size: 2, a: 0, b: 1 }], ..product(3, 4, 3, numbers, numbers) }, 18);
+    let far = Left::View(View::new(numbers, usize::MAX, 1));
+    fails(Product { a: far, ..product(3, 4, 3, numbers, numbers) }, 9);
+    let c = |elements, strides| Scaled { alpha: 1.0, beta: 1.0, c: Some(Broadcast { elements, strides }) };
+    fails(Product { epilogue: &[&c(&numbers[..2], Strides::COLUMNS)], ..product(3, 4, 3, numbers, numbers) }, 9);
+    let batch = Strides { batch: &[1], ..Strides::ONE };
+    fails(Product { epilogue: &[&c(numbers, batch)], ..product(3, 4, 3, numbers, numbers) }, 9);
+    let packed = Right::Packed(Packed::new(Side::Right, &numbers[..11]));
+    fails(Product { b: packed, ..product(3, 4, 3, numbers, numbers) }, 9);
+    let packed = Left::Packed(Packed::new(Side::Left, &numbers[..11]));
+    fails(Product { a: packed, ..product(3, 4, 3, numbers, numbers) }, 9);
+    let other = Left::Packed(Packed::new(Side::Right, numbers));
+    fails(Product { a: other, ..product(3, 4, 3, numbers, numbers) }, 9);
+    let zero = ZeroPoints::new(&numbers[..2], Strides::ROWS);
+    let less = Left::View(View::rows(numbers, 4).less(zero));
+    fails(Product { a: less, ..product(3, 4, 3, numbers, numbers) }, 9);
+    let few = View::rows(numbers, 3).less(ZeroPoints::new(&numbers[..2], Strides::COLUMNS));
+    let alone = Resources { threads: 1, stop: None };
+    assert_eq!(pack(Side::Right, few, (1, 0), (4, 3), &mut [0.0; 32], alone), Err(Stopped::Misfit));
 }
 
 #[test]
@@ -351,10 +402,10 @@ fn a_long_product_is_cancelled() {
     let numbers = vec![1f32; 1 << 10];
     for (m, n) in [(1, 1), (1, 200), (40, 40)] {
         // All steps read the same numbers.
-        let a = View { elements: &numbers, row: 0, column: 0 };
-        let b = Right::View(View { elements: &numbers, row: 0, column: 1 });
+        let a = Left::View(View::new(&numbers, 0, 0));
+        let b = Right::View(View::new(&numbers, 0, 1));
         let k = 1 << 40;
-        let product = Product { m, k, n, a, b, batch: &[], epilogue: Epilogue::default() };
+        let product = Product::<f32> { m, k, n, a, b, batch: &[], epilogue: &[] };
         for threads in [1, 2] {
             let resources = Resources { threads, stop: Some(&stop) };
             let plan = product.plan(resources);
@@ -372,8 +423,8 @@ fn long_sums_are_exact_enough() {
     let (a, b) = (samples::<f32>(k, 4), samples::<f32>(k, 5));
     let (a, b): (Vec<f32>, Vec<f32>) = (a.iter().map(|x| x.abs()).collect(), b.iter().map(|x| x.abs()).collect());
     let exact = crate::kernels::exact::dot(a.iter().copied().zip(b.iter().copied())).nearest::<f64>();
-    let right = Right::View(View::rows(&b, 1));
-    let product = Product { m: 1, k, n: 1, a: View::rows(&a, k), b: right, batch: &[], epilogue: Epilogue::default() };
+    let (left, right) = (Left::View(View::rows(&a, k)), Right::View(View::rows(&b, 1)));
+    let product = Product::<f32> { m: 1, k, n: 1, a: left, b: right, batch: &[], epilogue: &[] };
     let alone = Resources { threads: 1, stop: None };
     let plan = product.plan(alone);
     let mut out = [0f32];

@@ -217,7 +217,7 @@ fn prefetch<const LATER: bool, T>(at: *const T) {
 /// Implements [`Number`]: its vectors and the height of its tiles, for any processor and for each level of
 /// [`cpu`](crate::kernels::cpu).
 macro_rules! kernels {
-    ($($type:ty: $add:expr, $mul_add:expr, $plain:ty, $height:literal; $($level:literal $features:literal $lanes:ty, $most:literal;)*)*) => {$(
+    ($($type:ty: $add:expr, $sub:expr, $mul_add:expr, $plain:ty, $height:literal; $($level:literal $features:literal $lanes:ty, $most:literal;)*)*) => {$(
         impl Number for $type {
             const ZERO: $type = 0 as $type;
 
@@ -229,6 +229,11 @@ macro_rules! kernels {
             #[inline(always)]
             fn add(self, other: $type) -> $type {
                 $add(self, other)
+            }
+
+            #[inline(always)]
+            fn sub(self, other: $type) -> $type {
+                $sub(self, other)
             }
 
             fn kernel() -> Kernel<$type> {
@@ -258,16 +263,16 @@ macro_rules! kernels {
 }
 
 kernels! {
-    f32: std::ops::Add::add, f32::mul_add, Plain<f32, 4>, 4;
+    f32: std::ops::Add::add, std::ops::Sub::sub, f32::mul_add, Plain<f32, 4>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F32x16, 12;
         3 "avx2,fma" F32x8, 6;
-    f64: std::ops::Add::add, f64::mul_add, Plain<f64, 2>, 4;
+    f64: std::ops::Add::add, std::ops::Sub::sub, f64::mul_add, Plain<f64, 2>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F64x8, 12;
         3 "avx2,fma" F64x4, 6;
-    u32: u32::wrapping_add, |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c), Plain<u32, 4>, 4;
+    u32: u32::wrapping_add, u32::wrapping_sub, |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c), Plain<u32, 4>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" U32x16, 8;
         3 "avx2,fma" U32x8, 4;
-    u64: u64::wrapping_add, |a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c), Plain<u64, 2>, 4;
+    u64: u64::wrapping_add, u64::wrapping_sub, |a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c), Plain<u64, 2>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" U64x8, 8;
         3 "avx2,fma" Plain<u64, 4>, 4;
 }

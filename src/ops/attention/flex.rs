@@ -189,7 +189,7 @@ impl Rest {
     fn mean<T: Numbers + Element>(&self, weights: &Tensor, context: &Context) -> Result<Tensor> {
         let Sizes { batch, heads, group, queries: m, keys: k, value_size: n, .. } = self.sizes;
         let [mut a_room, mut b_room] = [None, None];
-        let a = View::rows(elements_of::<T>(context, weights, &mut a_room)?, k);
+        let a = Left::View(View::rows(elements_of::<T>(context, weights, &mut a_room)?, k));
         let b = Right::View(View::rows(elements_of::<T>(context, &self.values, &mut b_room)?, n));
         let (of_a, of_b) = (m.saturating_mul(k), k.saturating_mul(n));
         let batch_dims = [
@@ -197,7 +197,7 @@ impl Rest {
             Batch { size: heads, a: of_a.saturating_mul(group), b: of_b },
             Batch { size: group, a: of_a, b: 0 },
         ];
-        let product = Product { m, k, n, a, b, batch: &batch_dims, epilogue: Epilogue::default() };
+        let product = Product::<T> { m, k, n, a, b, batch: &batch_dims, epilogue: &[] };
         context.charge(product.work())?;
         let plan = product.plan(context.resources());
         let mut room = scratch::<T>(context, plan.scratch())?;

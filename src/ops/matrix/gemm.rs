@@ -43,15 +43,15 @@ impl Gemm {
         }
         let c = c.map(|c| self.addend::<S>(c, [m, n])).transpose()?;
         let mut output = call.output::<S>(&[m, n])?;
-        let b = self.weights.right(call, right.view, 1, (k, n))?;
-        let epilogue = Epilogue { alpha: self.alpha, beta: self.beta, c, then: None };
-        let product = Product { m, k, n, a: left.view, b, batch: &[], epilogue };
+        let b = self.weights.right::<S>(call, right.view, 1, (k, n))?;
+        let scaled = Scaled { alpha: self.alpha, beta: self.beta, c };
+        let product = Product::<S> { m, k, n, a: Left::View(left.view), b, batch: &[], epilogue: &[&scaled] };
         multiply(call, product, output.elements_mut()?)?;
         Ok(smallvec![output.finish().into()])
     }
 
     /// `C`, broadcast to the output.
-    fn addend<'a, S: Multiply>(&self, c: &'a Tensor, output: [usize; 2]) -> Result<View<'a, S>> {
+    fn addend<'a, S: Multiply>(&self, c: &'a Tensor, output: [usize; 2]) -> Result<Broadcast<'a, S>> {
         let shape = c.shape();
         let [m, n] = output;
         let (rows, columns) = match shape {
@@ -71,7 +71,9 @@ impl Gemm {
             return Err(Error::input(text).parameter("C"));
         }
         let elements = c.as_slice::<S>()?;
-        Ok(View { elements, row: if rows == 1 { 0 } else { columns }, column: usize::from(columns > 1) })
+        let strides =
+            Strides { row: if rows == 1 { 0 } else { columns }, column: usize::from(columns > 1), batch: &[] };
+        Ok(Broadcast { elements, strides })
     }
 
     #[cold]
@@ -106,22 +108,27 @@ impl Operator for Gemm {
 }
 
 /// An operand after its transposition.
-struct Sides<'a, S> {
+struct Sides<'a, T> {
     rows: usize,
     columns: usize,
-    view: View<'a, S>,
+    view: View<'a, T>,
 }
 
-fn matrix<'a, S: Multiply>(call: &Call<'_>, k: usize, tensor: &'a Tensor, transposed: bool) -> Result<Sides<'a, S>> {
-    let &[rows, columns] = tensor.shape() else {
+fn matrix<'a, S: Multiply>(
+    call: &Call<'_>,
+    k: usize,
+    tensor: &'a Tensor,
+    transposed: bool,
+) -> Result<Sides<'a, S::Sum>> {
+    let &[height, columns] = tensor.shape() else {
         let (name, shape) = (call.name(k), ShapeText(tensor.shape()));
         let text = format!("\"{name}\" of shape {shape} has rank {}: it must be a matrix", tensor.rank());
         return Err(Error::input(text).parameter(name));
     };
-    let view = View::rows(tensor.as_slice::<S>()?, columns);
+    let view = rows::<S>(tensor, columns)?;
     Ok(match transposed {
-        false => Sides { rows, columns, view },
-        true => Sides { rows: columns, columns: rows, view: view.transposed() },
+        false => Sides { rows: height, columns, view },
+        true => Sides { rows: columns, columns: height, view: view.transposed() },
     })
 }
 
