@@ -158,6 +158,7 @@ impl Plan {
         let operator = match operator {
             Made::Plain(operator) => Runs::Plain(operator),
             Made::Rowwise(operator) => Runs::Plain(operator),
+            Made::Product(operator) => Runs::Plain(operator),
             Made::Fused(operator) => {
                 let nodes = graphs.into_iter().next()?;
                 Runs::Fused(Box::new(FusedNodes { operator, nodes }))

@@ -33,6 +33,15 @@ pub(crate) fn load(draft: Draft, optimize: bool) -> Result<Graph> {
     load_within(draft, optimize, &Limits::default())
 }
 
+/// A draft whose operators are made.
+pub(super) fn inferred(mut draft: Draft) -> Draft {
+    let limits = Limits::default();
+    let budget = Budget::new(&limits);
+    let loading = Loading { limits: &limits, budget: &budget, resolver: &Own::new(&budget) };
+    super::infer::infer(&mut draft, &mut None, &loading).unwrap();
+    draft
+}
+
 pub(crate) fn load_within(draft: Draft, optimize: bool, limits: &Limits) -> Result<Graph> {
     let budget = Budget::new(limits);
     Graph::new(draft, optimize, &Loading { limits, budget: &budget, resolver: &Own::new(&budget) })

@@ -3,6 +3,7 @@
 use super::{Align, Call, Held, Operator, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::tensor::Shape;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -20,6 +21,66 @@ pub(crate) trait Rowwise: Operator {
 
     /// Computes elements of the output from as many of each input.
     fn compute(&self, dtype: DType, inputs: &[&[u8]], out: &mut [u8]);
+}
+
+/// A product of matrices: before its sums are written, they can go through steps of other operators.
+pub(crate) trait MatrixProduct: Operator {
+    /// The shape of the output, if the first inputs of a call are a product.
+    fn shape(&self, call: &Call<'_>) -> Option<Shape>;
+
+    /// As [`Operator::run`], and then what `tail` says.
+    fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values>;
+}
+
+/// What becomes of the sums of a product: each stays a number of the element type.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    pub(crate) dtype: DType,
+    /// The input of the call that is added: an element for each column.
+    pub(crate) bias: Option<usize>,
+    /// Functions of one number, in their order.
+    pub(crate) steps: SmallVec<[Arc<dyn Rowwise>; 1]>,
+}
+
+impl Tail {
+    /// Applies the steps to neighbours.
+    pub(crate) fn apply(&self, sums: &mut [u8]) {
+        let mut room = [0u64; 256];
+        let room: &mut [u8] = bytemuck::cast_slice_mut(&mut room);
+        for sums in sums.chunks_mut(room.len()) {
+            let Some(before) = room.get_mut(..sums.len()) else { continue };
+            for step in &self.steps {
+                before.copy_from_slice(sums);
+                step.compute(self.dtype, &[before], sums);
+            }
+        }
+    }
+}
+
+/// A product and its tail.
+#[derive(Debug)]
+pub(crate) struct ProductThen {
+    pub(crate) product: Arc<dyn MatrixProduct>,
+    pub(crate) tail: Tail,
+}
+
+impl Fused for ProductThen {
+    fn fits(&self, call: &Call<'_>) -> bool {
+        let is_of = |k: usize| call.tensor(k).is_ok_and(|tensor| tensor.dtype() == self.tail.dtype);
+        let Some(shape) = self.product.shape(call).filter(|_| is_of(0)) else { return false };
+        let Some((columns, rows)) = shape.split_last() else { return false };
+        let bias = |k: usize| call.tensor(k).ok().and_then(|bias| bias.shape().split_last());
+        let one_row = |(last, before): (&usize, &[usize])| {
+            last == columns && before.len() <= rows.len() && before.iter().all(|dim| *dim == 1)
+        };
+        self.tail.bias.is_none_or(|k| is_of(k) && bias(k).is_some_and(one_row))
+    }
+}
+
+impl Operator for ProductThen {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        self.product.run_then(call, &self.tail)
+    }
 }
 
 /// Where a step finds an input.

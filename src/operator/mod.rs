@@ -18,7 +18,7 @@ pub use context::Cancel;
 pub(crate) use context::Context;
 pub(crate) use control::{Control, Resume, Step};
 pub(crate) use expand::{Body, BodyValue, Expansion, Resolver};
-pub(crate) use fused::{Chain, Fused, Rowwise, StepInput};
+pub(crate) use fused::{Chain, Fused, MatrixProduct, ProductThen, Rowwise, StepInput, Tail};
 pub use inference::Inference;
 pub(crate) use inference::{Count, broadcast};
 pub(crate) use node::BodyFacts;
@@ -81,6 +81,9 @@ pub(crate) type Load = fn(&Node<'_>) -> Result<Box<dyn Operator>>;
 /// As [`Load`], for an operator that computes element by element.
 pub(crate) type LoadRowwise = fn(&Node<'_>) -> Result<Arc<dyn Rowwise>>;
 
+/// As [`Load`], for a product of matrices.
+pub(crate) type LoadProduct = fn(&Node<'_>) -> Result<Arc<dyn MatrixProduct>>;
+
 /// As [`Load`], for an operator with bodies.
 pub(crate) type LoadControl = fn(&Node<'_>) -> Result<Box<dyn Control>>;
 
@@ -100,6 +103,8 @@ pub(crate) enum Make {
     Run(Load),
     /// One that computes element by element.
     Rowwise(LoadRowwise),
+    /// A product of matrices.
+    Product(LoadProduct),
     /// A built-in operator with bodies.
     Control(LoadControl),
     /// One of ours, written with others.
@@ -115,6 +120,7 @@ impl fmt::Debug for Make {
         f.write_str(match self {
             Make::Run(_) => "Run",
             Make::Rowwise(_) => "Rowwise",
+            Make::Product(_) => "Product",
             Make::Control(_) => "Control",
             Make::Expand(_) => "Expand",
             Make::Custom(_) => "Custom",
@@ -128,6 +134,7 @@ impl fmt::Debug for Make {
 pub(crate) enum Made {
     Plain(Arc<dyn Operator>),
     Rowwise(Arc<dyn Rowwise>),
+    Product(Arc<dyn MatrixProduct>),
     Control(Box<dyn Control>),
     /// In the place of the nodes of the node's only body.
     Fused(Box<dyn Fused>),
@@ -143,6 +150,7 @@ impl Made {
         match self {
             Made::Plain(operator) => operator.infer(facts),
             Made::Rowwise(operator) => operator.infer(facts),
+            Made::Product(operator) => operator.infer(facts),
             Made::Control(control) => control.infer(facts),
             Made::Body(_) | Made::Fused(_) => Ok(()),
             Made::Missing(infer) => infer(facts),
@@ -154,6 +162,7 @@ impl Made {
         match self {
             Made::Plain(operator) => Some(&**operator),
             Made::Rowwise(operator) => Some(&**operator),
+            Made::Product(operator) => Some(&**operator),
             _ => None,
         }
     }
@@ -228,6 +237,7 @@ impl Resolved {
         match &self.make {
             Make::Run(load) => load(node).map(|operator| Made::Plain(operator.into())),
             Make::Rowwise(load) => load(node).map(Made::Rowwise),
+            Make::Product(load) => load(node).map(Made::Product),
             Make::Custom(load) => load(node).map(|operator| Made::Plain(operator.into())),
             Make::Control(load) => load(node).map(Made::Control),
             Make::Expand(expand) => {

@@ -8,7 +8,7 @@ pub(super) use super::joining::{join, joined_size, part};
 pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured};
 pub(super) use super::maps::{Maps, by_maps, padded, whole};
 pub(super) use super::numbers::integers;
-pub(super) use super::product::{Multiply, Weights, multiply, rows, with_numbers};
+pub(super) use super::product::{Multiply, TailSteps, Weights, multiply, rows, with_numbers};
 pub(super) use super::windows::{self, Windows};
 pub(super) use crate::dtype::{DType, Element, Format, ShapeText};
 pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
@@ -24,7 +24,7 @@ pub(super) use crate::kernels::number::{Float, Int};
 pub(super) use crate::kernels::{self, Stopped};
 pub(super) use crate::operator::{
     Align, Attribute, Axis, Body, BodyValue, Call, Context, Control, Count, Held, Implementation, Inference, Load,
-    LoadRowwise, Make, Node, Operator, Resume, Rowwise, Step, Values, broadcast, one_element,
+    LoadRowwise, Make, MatrixProduct, Node, Operator, Resume, Rowwise, Step, Tail, Values, broadcast, one_element,
 };
 pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, position_of, shape_of};
 pub(super) use crate::value::{Dim, DimsText, Fact, Formula, List, Optional, Sequence, Value, ValueType};

@@ -2,9 +2,13 @@
 
 use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::kernels::gemm::{Left, Operand, Packed, Product, Right, Side, View, pack, packed_len};
-use crate::operator::{Call, Node};
+use crate::kernels::gemm::{
+    Broadcast, Left, Operand, Packed, Place, Product, Right, Scaled, Side, Step, Strides, View, pack, packed_len,
+};
+use crate::operator::{Call, Node, Tail};
 use crate::tensor::Tensor;
+use bytemuck::Pod;
+use smallvec::SmallVec;
 use std::sync::OnceLock;
 
 /// Evaluates an expression with `$type` as the element type of a product.
@@ -45,6 +49,40 @@ pub(super) fn multiply<S: Multiply>(call: &Call<'_>, product: Product<'_, S>, ou
     let plan = product.plan(call.resources());
     let mut scratch = call.scratch::<S::Sum>(plan.scratch())?;
     Ok(plan.run(out, scratch.elements_mut(), call.resources())?)
+}
+
+/// What a tail says, as steps of the epilogue of a product.
+pub(super) struct TailSteps<'a, S> {
+    bias: Option<Scaled<'a, S>>,
+    tail: Option<Functions<'a>>,
+}
+
+/// The functions of a tail.
+struct Functions<'a>(&'a Tail);
+
+impl<T: Pod> Step<T> for Functions<'_> {
+    fn apply(&self, _: &Place<'_>, sums: &mut [T]) {
+        self.0.apply(bytemuck::cast_slice_mut(sums));
+    }
+}
+
+impl<'a, S: Multiply> TailSteps<'a, S> {
+    /// The steps of a tail, if there is one.
+    pub(super) fn of(call: &'a Call<'_>, tail: Option<&'a Tail>) -> Result<TailSteps<'a, S>> {
+        let bias = match tail.and_then(|tail| tail.bias) {
+            Some(k) => {
+                let c = Broadcast { elements: call.tensor(k)?.as_slice::<S>()?, strides: Strides::COLUMNS };
+                Some(Scaled { alpha: 1.0, beta: 1.0, c: Some(c) })
+            }
+            None => None,
+        };
+        Ok(TailSteps { bias, tail: tail.filter(|tail| !tail.steps.is_empty()).map(Functions) })
+    }
+
+    pub(super) fn all(&self) -> SmallVec<[&dyn Step<S::Sum>; 2]> {
+        let bias = self.bias.as_ref().map(|bias| bias as &dyn Step<S::Sum>);
+        bias.into_iter().chain(self.tail.as_ref().map(|tail| tail as &dyn Step<S::Sum>)).collect()
+    }
 }
 
 /// The packed form of an operand that is the same in every run. The first run packs it, so that loading is fast.

@@ -57,7 +57,7 @@ fn try_run<const A: usize, const I: usize>(
     let (domain, name) = operator.rsplit_once('.').unwrap_or(("", operator));
     let resolved = Registry::default().resolve(domain, name, opset)?;
     let attributes = attributes.map(|(name, value)| (name.to_string(), value));
-    let types = inputs.map(|input| Fact { value_type: input.value_type(), ..Fact::default() });
+    let types = inputs.map(|input| Fact::of(input.value_type(), None));
     let outputs = outputs.unwrap_or(resolved.schema.outputs.len());
     let (facts, unsaid) = (types.each_ref().map(Some), Cell::default());
     let budget = Budget::new(&Limits::default());

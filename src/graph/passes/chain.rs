@@ -94,11 +94,10 @@ fn plan(chain: &[usize], dtype: DType, draft: &Draft) -> Option<(Chain, SmallVec
 mod tests {
     use crate::dtype::DType;
     use crate::error::Result;
+    use crate::graph::passes::testing::{run, stands_for};
     use crate::graph::testing::{Builder, load};
-    use crate::graph::{Draft, Graph, NodeInfo, Slots, Watch};
+    use crate::graph::{Draft, NodeInfo, Watch};
     use crate::kernels::sized;
-    use crate::limits::Limits;
-    use crate::operator::{Context, Feeds};
     use crate::ops::testing::tensor;
     use crate::value::{Dim, Value};
     use half::f16;
@@ -111,14 +110,6 @@ mod tests {
             .enumerate()
             .map(|(k, dim)| if k == 0 { Dim::Symbol("N".into()) } else { Dim::Fixed(*dim) })
             .collect()
-    }
-
-    /// All outputs of a run.
-    fn run(graph: &Graph, feeds: &[Value], watch: Option<&mut dyn Watch>) -> Vec<Value> {
-        let feeds: Vec<Option<Value>> = feeds.iter().cloned().map(Some).collect();
-        let (mut slots, context) = (Slots::default(), Context::new(2, Limits::default()));
-        graph.run(Feeds::Own(&feeds), &mut slots, &context, watch).unwrap();
-        (0..graph.outputs.len()).map(|k| graph.take(k, Feeds::Own(&feeds), &mut slots).unwrap()).collect()
     }
 
     /// `y = relu((x + b) * x) + sqrt(x)`, `z = x + b`
@@ -143,9 +134,7 @@ mod tests {
     #[test]
     fn one_node_stands_for_five() {
         let graph = load(draft(), true).unwrap();
-        let nodes: Vec<Vec<String>> =
-            graph.node_infos().map(|node| node.parts().map(|part| part.name.to_string()).collect()).collect();
-        assert_eq!(nodes, [vec![], vec!["sum", "product", "relu", "root", "y"]]);
+        assert_eq!(stands_for(&graph), [vec![], vec!["sum", "product", "relu", "root", "y"]]);
         let plain = run(&load(draft(), false).unwrap(), &feeds(), None);
         assert_eq!(run(&graph, &feeds(), None), plain);
         assert_eq!(plain[1], tensor(&[2, 3], [1f32, 20.0, 93.0, 228.0, 642.5, 1338.0]));

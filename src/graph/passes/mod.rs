@@ -5,6 +5,8 @@ mod drop_unread;
 mod fold;
 mod forward;
 mod fuse;
+mod pattern;
+mod product;
 
 pub(super) use fold::Fold;
 
@@ -19,6 +21,15 @@ pub(super) struct PassContext<'a> {
 }
 
 impl PassContext<'_> {
+    /// Calls a test with a context.
+    #[cfg(test)]
+    fn test<R>(test: impl FnOnce(&PassContext<'_>) -> R) -> R {
+        let limits = crate::limits::Limits::default();
+        let budget = crate::limits::Budget::new(&limits);
+        let loading = Loading { limits: &limits, budget: &budget, resolver: &crate::registry::Own::new(&budget) };
+        test(&PassContext { loading: &loading })
+    }
+
     /// Who produces and who reads each value of a draft.
     fn readers(&self, draft: &Draft) -> Result<Readers> {
         self.loading.budget.take((draft.entries.len() * size_of::<Value>()) as u64)?;
@@ -59,6 +70,11 @@ impl Readers {
         self.0.get(id.at())?.producer
     }
 
+    /// The place of the node that reads a value, if nobody else does.
+    fn only_reader(&self, id: Id) -> Option<usize> {
+        self.0.get(id.at()).filter(|value| value.readers == 1)?.last
+    }
+
     /// The number of nodes that read a value; the graph's outputs count as one each.
     fn count(&self, id: Id) -> usize {
         self.0.get(id.at()).map_or(0, |value| value.readers)
@@ -73,7 +89,7 @@ type Pass = fn(&mut Draft, &PassContext<'_>) -> Result<()>;
 
 /// The passes after [`Fold`], in order. (Folding happens while operators are made, so that readers of a folded value
 /// know it.)
-const PASSES: &[Pass] = &[forward::forward, drop_unread::drop_unread, chain::chain];
+const PASSES: &[Pass] = &[forward::forward, drop_unread::drop_unread, product::product, chain::chain];
 
 /// Runs the passes on a draft and on the subgraphs of its nodes.
 pub(super) fn run(draft: &mut Draft, loading: &Loading<'_>) -> Result<()> {
@@ -82,6 +98,27 @@ pub(super) fn run(draft: &mut Draft, loading: &Loading<'_>) -> Result<()> {
     let whole = |node: &&mut DraftNode| !matches!(node.operator, Some(Made::Fused(_)));
     let bodies = draft.nodes.iter_mut().filter(whole).flat_map(|node| &mut node.bodies);
     bodies.into_iter().try_for_each(|body| run(&mut body.draft, loading))
+}
+
+#[cfg(test)]
+mod testing {
+    use crate::graph::{Graph, Slots, Watch};
+    use crate::limits::Limits;
+    use crate::operator::{Context, Feeds};
+    use crate::value::Value;
+
+    /// All outputs of a run.
+    pub(super) fn run(graph: &Graph, feeds: &[Value], watch: Option<&mut dyn Watch>) -> Vec<Value> {
+        let feeds: Vec<Option<Value>> = feeds.iter().cloned().map(Some).collect();
+        let (mut slots, context) = (Slots::default(), Context::new(2, Limits::default()));
+        graph.run(Feeds::Own(&feeds), &mut slots, &context, watch).unwrap();
+        (0..graph.outputs.len()).map(|k| graph.take(k, Feeds::Own(&feeds), &mut slots).unwrap()).collect()
+    }
+
+    /// The names of the nodes that each node stands for.
+    pub(super) fn stands_for(graph: &Graph) -> Vec<Vec<String>> {
+        graph.node_infos().map(|node| node.parts().map(|part| part.name.to_string()).collect()).collect()
+    }
 }
 
 #[cfg(test)]

@@ -80,19 +80,23 @@ impl Pattern {
         let (Pattern::Node { operator, inputs }, node) = (self, draft.nodes.get(at)?) else { return None };
         let label = &node.place.operator;
         let own = node.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom());
-        if *label.name != **operator || !label.domain.is_empty() || !own || node.open || node.inputs.len() != inputs.len() {
+        if *label.name != **operator
+            || !label.domain.is_empty()
+            || !own
+            || node.open
+            || node.inputs.len() != inputs.len()
+        {
             return None;
         }
         found.nodes.push(at);
         let ids: SmallVec<[Id; 4]> = node.inputs.iter().copied().collect::<Option<_>>()?;
-        let each = |found: Found, order: &mut dyn Iterator<Item = (&Pattern, Id)>| {
-            order.try_fold(found, |found, (input, id)| input.value(id, found, draft, readers))
+        let each = |found: Found, turned: bool| {
+            let order = |k: usize| if turned { ids.len() - 1 - k } else { k };
+            let mut inputs = inputs.iter().enumerate();
+            inputs.try_fold(found, |found, (k, input)| input.value(*ids.get(order(k))?, found, draft, readers))
         };
-        let straight = each(found.clone(), &mut inputs.iter().zip(ids.iter().copied()));
-        if straight.is_some() || !matches!(*operator, "Add" | "Mul") {
-            return straight;
-        }
-        each(found, &mut inputs.iter().zip(ids.iter().rev().copied()))
+        let straight = each(found.clone(), false);
+        if straight.is_some() || !matches!(*operator, "Add" | "Mul") { straight } else { each(found, true) }
     }
 
     fn value(&self, id: Id, mut found: Found, draft: &Draft, readers: &Readers) -> Option<Found> {
@@ -105,7 +109,9 @@ impl Pattern {
                     Some(found)
                 }
             },
-            Pattern::Number(number) => draft.entries.get(id.at()).is_some_and(|entry| is(entry, *number)).then_some(found),
+            Pattern::Number(number) => {
+                draft.entries.get(id.at()).is_some_and(|entry| is(entry, *number)).then_some(found)
+            }
         }
     }
 }

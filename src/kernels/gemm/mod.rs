@@ -33,7 +33,7 @@ pub(crate) use epilogue::{Scaled, Step};
 pub(crate) use number::{Number, Operand};
 pub(crate) use operand::{Left, Right, View};
 pub(crate) use pack::{Packed, Side, pack, packed_len};
-pub(crate) use place::{Broadcast, Strides};
+pub(crate) use place::{Broadcast, Place, Strides};
 pub(crate) use plan::{Plan, scratch_for};
 #[expect(unused_imports, reason = "quantized products and convolutions use them")]
 pub(crate) use {

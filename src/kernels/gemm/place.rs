@@ -40,7 +40,6 @@ impl Strides<'_> {
     #[cfg_attr(not(test), expect(dead_code, reason = "convolutions and quantized products use it"))]
     pub(crate) const ROWS: Strides<'static> = Strides { row: 1, column: 0, batch: &[] };
     /// One for each column.
-    #[cfg_attr(not(test), expect(dead_code, reason = "convolutions and quantized products use it"))]
     pub(crate) const COLUMNS: Strides<'static> = Strides { row: 0, column: 1, batch: &[] };
 
     /// Where the element of a place is.

@@ -4,7 +4,7 @@
 use crate::ops::prelude::*;
 
 pub(super) const GEMM: Implementation =
-    Implementation { domain: "", name: "Gemm", versions: &[1, 6, 7, 9, 11, 13], make: Make::Run(load) };
+    Implementation { domain: "", name: "Gemm", versions: &[1, 6, 7, 9, 11, 13], make: Make::Product(load) };
 
 /// `Y = alpha * A' * B' + beta * C`, where `A'` and `B'` are `A` and `B`, transposed if `transA` and `transB` say so,
 /// and `C` is broadcast to the shape of `Y`
@@ -22,8 +22,8 @@ struct Gemm {
     weights: Weights,
 }
 
-fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(Gemm {
+fn load(node: &Node<'_>) -> Result<Arc<dyn MatrixProduct>> {
+    Ok(Arc::new(Gemm {
         alpha: node.float("alpha")?,
         beta: node.float("beta")?,
         transposed: [node.int("transA")? != 0, node.int("transB")? != 0],
@@ -33,7 +33,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 }
 
 impl Gemm {
-    fn multiply<S: Multiply>(&self, call: &Call<'_>) -> Result<Values> {
+    fn multiply<S: Multiply>(&self, call: &Call<'_>, tail: Option<&Tail>) -> Result<Values> {
         let (a, b, c) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let [of_a, of_b] = self.transposed;
         let (left, right) = (matrix::<S>(call, 0, a, of_a)?, matrix::<S>(call, 1, b, of_b)?);
@@ -45,31 +45,37 @@ impl Gemm {
         let mut output = call.output::<S>(&[m, n])?;
         let b = self.weights.right::<S>(call, right.view, 1, (k, n))?;
         let scaled = Scaled { alpha: self.alpha, beta: self.beta, c };
-        let product = Product::<S> { m, k, n, a: Left::View(left.view), b, batch: &[], epilogue: &[&scaled] };
+        let steps = TailSteps::<S>::of(call, tail)?;
+        let epilogue: SmallVec<[&dyn kernels::gemm::Step<S::Sum>; 3]> =
+            [&scaled as _].into_iter().chain(steps.all()).collect();
+        let product = Product::<S> { m, k, n, a: Left::View(left.view), b, batch: &[], epilogue: &epilogue };
         multiply(call, product, output.elements_mut()?)?;
         Ok(smallvec![output.finish().into()])
     }
 
+    /// The rows and columns of `C`, if it can be broadcast to the output.
+    fn addend_sizes(&self, shape: &[usize], output: [usize; 2]) -> Option<[usize; 2]> {
+        let [rows, columns] = match *shape {
+            [] => [1, 1],
+            [columns] => [1, columns],
+            [rows, columns] => [rows, columns],
+            _ => return None,
+        };
+        let fits = (rows == output[0] || rows == 1) && (columns == output[1] || columns == 1);
+        (fits && (self.broadcast || *shape == output)).then_some([rows, columns])
+    }
+
     /// `C`, broadcast to the output.
     fn addend<'a, S: Multiply>(&self, c: &'a Tensor, output: [usize; 2]) -> Result<Broadcast<'a, S>> {
-        let shape = c.shape();
-        let [m, n] = output;
-        let (rows, columns) = match shape {
-            [] => (1, 1),
-            [columns] => (1, *columns),
-            [rows, columns] => (*rows, *columns),
-            _ => (0, 0),
-        };
-        let fits = (rows == m || rows == 1) && (columns == n || columns == 1) && shape.len() <= 2;
-        if !fits || !self.broadcast && shape != output {
-            let (shape, output) = (ShapeText(shape), ShapeText(&output));
+        let Some([rows, columns]) = self.addend_sizes(c.shape(), output) else {
+            let (shape, output) = (ShapeText(c.shape()), ShapeText(&output));
             let text = if self.broadcast {
                 format!("\"C\" of shape {shape} can't be broadcast to the shape of the output, {output}")
             } else {
                 format!("\"C\" has shape {shape}, and the output {output}: without \"broadcast\" they must be equal")
             };
             return Err(Error::input(text).parameter("C"));
-        }
+        };
         let elements = c.as_slice::<S>()?;
         let strides =
             Strides { row: if rows == 1 { 0 } else { columns }, column: usize::from(columns > 1), batch: &[] };
@@ -89,9 +95,27 @@ impl Gemm {
     }
 }
 
+impl MatrixProduct for Gemm {
+    fn shape(&self, call: &Call<'_>) -> Option<Shape> {
+        let matrix = |k: usize, transposed: bool| match *call.tensor(k).ok()?.shape() {
+            [rows, columns] => Some(if transposed { [columns, rows] } else { [rows, columns] }),
+            _ => None,
+        };
+        let [of_a, of_b] = self.transposed;
+        let ([m, k], [rows, n]) = (matrix(0, of_a)?, matrix(1, of_b)?);
+        let c = call.optional_tensor(2).ok()?;
+        let fits = k == rows && c.is_none_or(|c| self.addend_sizes(c.shape(), [m, n]).is_some());
+        fits.then(|| Shape::from_slice(&[m, n]))
+    }
+
+    fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values> {
+        with_numbers!(call.tensor(0)?.dtype(), S => self.multiply::<S>(call, Some(tail)))
+    }
+}
+
 impl Operator for Gemm {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        with_numbers!(call.tensor(0)?.dtype(), S => self.multiply::<S>(call))
+        with_numbers!(call.tensor(0)?.dtype(), S => self.multiply::<S>(call, None))
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -4,7 +4,7 @@
 use crate::ops::prelude::*;
 
 pub(super) const MATMUL: Implementation =
-    Implementation { domain: "", name: "MatMul", versions: &[1, 9, 13], make: Make::Run(load) };
+    Implementation { domain: "", name: "MatMul", versions: &[1, 9, 13], make: Make::Product(load) };
 
 /// `Y[.., i, j] = sum over p of A[.., i, p] * B[.., p, j]`
 ///
@@ -15,12 +15,12 @@ struct MatMul {
     weights: Weights,
 }
 
-fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(MatMul { weights: Weights::of(node, 1) }))
+fn load(node: &Node<'_>) -> Result<Arc<dyn MatrixProduct>> {
+    Ok(Arc::new(MatMul { weights: Weights::of(node, 1) }))
 }
 
 impl MatMul {
-    fn multiply<S: Multiply>(&self, call: &Call<'_>) -> Result<Values> {
+    fn multiply<S: Multiply>(&self, call: &Call<'_>, tail: Option<&Tail>) -> Result<Values> {
         let (a, b) = (call.ranked(0)?, call.ranked(1)?);
         let sizes = Sizes::of(a.shape(), b.shape())?;
         let Sizes { m, k, n, batch, .. } = &sizes;
@@ -29,15 +29,26 @@ impl MatMul {
         let count = b.len().checked_div(k.saturating_mul(*n)).unwrap_or(0);
         let b = self.weights.right::<S>(call, right, count, (*k, *n))?;
         let a = Left::View(rows::<S>(a, *k)?);
-        let product = Product::<S> { m: *m, k: *k, n: *n, a, b, batch, epilogue: &[] };
+        let steps = TailSteps::<S>::of(call, tail)?;
+        let product = Product::<S> { m: *m, k: *k, n: *n, a, b, batch, epilogue: &steps.all() };
         multiply(call, product, output.elements_mut()?)?;
         Ok(smallvec![output.finish().into()])
     }
 }
 
+impl MatrixProduct for MatMul {
+    fn shape(&self, call: &Call<'_>) -> Option<Shape> {
+        Some(Sizes::of(call.ranked(0).ok()?.shape(), call.ranked(1).ok()?.shape()).ok()?.output)
+    }
+
+    fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values> {
+        with_numbers!(call.tensor(0)?.dtype(), S => self.multiply::<S>(call, Some(tail)))
+    }
+}
+
 impl Operator for MatMul {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        with_numbers!(call.tensor(0)?.dtype(), S => self.multiply::<S>(call))
+        with_numbers!(call.tensor(0)?.dtype(), S => self.multiply::<S>(call, None))
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
