@@ -92,6 +92,9 @@ pub(crate) enum StepInput {
     Step(usize),
 }
 
+/// Where a step finds its inputs.
+pub(crate) type StepInputs = SmallVec<[StepInput; 3]>;
+
 /// Operators that compute element by element, one after the other for a few elements at a time: what is between them stays
 /// near the processor.
 #[derive(Debug)]
@@ -107,7 +110,7 @@ pub(crate) struct Chain {
 #[derive(Debug)]
 struct Step {
     operator: Arc<dyn Rowwise>,
-    inputs: SmallVec<[StepInput; 3]>,
+    inputs: StepInputs,
     /// The buffer of the result; that of the last step is the output.
     to: usize,
 }
@@ -126,7 +129,7 @@ impl Chain {
     pub(crate) fn new(
         dtype: DType,
         inputs: usize,
-        steps: Vec<(Arc<dyn Rowwise>, SmallVec<[StepInput; 3]>)>,
+        steps: Vec<(Arc<dyn Rowwise>, StepInputs)>,
     ) -> Option<Chain> {
         if inputs == 0 || inputs > Chain::INPUTS || steps.len() > Chain::STEPS {
             return None;

@@ -212,7 +212,7 @@ impl Inferred {
 
     /// Checks the type of the first output that the rule gives.
     #[track_caller]
-    pub(crate) fn is_of(self, value_type: &str) {
+    pub(crate) fn has_type(self, value_type: &str) {
         let facts = self.0.unwrap();
         assert_eq!(facts.first().and_then(Fact::value_type).map(ToString::to_string).as_deref(), Some(value_type));
     }

@@ -236,7 +236,7 @@ impl Fact {
             return None;
         }
         let number = |scalar: Scalar<'_>| match scalar {
-            Scalar::Int(value) => i64::try_from(value).ok().map(|value| Some(Formula::from(value))),
+            Scalar::Int(value) => Some(Some(Formula::from(value))),
             _ => None,
         };
         tensor.scalars().map(number).collect()

@@ -21,6 +21,8 @@ pub struct Totals {
     pub forwarded: usize,
     /// Nodes whose outputs nobody reads, and that aren't run.
     pub unread: usize,
+    /// The number of nodes that run as parts of later ones.
+    pub fused: usize,
     /// Multiply-accumulate operations of the nodes that aren't computed at load, as far as they are known.
     pub macs: u64,
     /// The number of nodes whose multiply-accumulate operations are not known.
@@ -90,6 +92,7 @@ impl Totals {
                 Fate::Computed => &mut self.computed,
                 Fate::Forwarded => &mut self.forwarded,
                 Fate::Unread => &mut self.unread,
+                Fate::Fused => &mut self.fused,
                 _ => &mut self.running,
             } += 1;
             let key = (node.operator.as_str(), node.domain.as_str(), node.version);
@@ -115,7 +118,7 @@ impl OperatorTotal {
 
     fn add(&mut self, graph: &GraphDetails, node: &NodeDetails) {
         self.nodes += 1;
-        self.running += usize::from(node.fate == Fate::Runs);
+        self.running += usize::from(matches!(node.fate, Fate::Runs | Fate::Fused));
         self.missing += usize::from(node.fate == Fate::Missing);
         if node.fate != Fate::Computed {
             self.macs = self.macs.saturating_add(node.macs.unwrap_or(0));
@@ -151,6 +154,7 @@ pub fn fate(fate: Fate) -> &'static str {
         Fate::Computed => "computed",
         Fate::Forwarded => "forwarded",
         Fate::Unread => "unread",
+        Fate::Fused => "fused",
         _ => "runs",
     }
 }

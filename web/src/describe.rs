@@ -75,6 +75,7 @@ fn notes(found: &Inspection) -> Vec<String> {
     let count = |fate: Fate| nodes.iter().filter(|node| node.fate == fate).count();
     let parts = [
         (Fate::Runs, "run"),
+        (Fate::Fused, "run as parts of others"),
         (Fate::Computed, "computed at load"),
         (Fate::Forwarded, "only forward an input"),
         (Fate::Unread, "never read"),
@@ -176,6 +177,7 @@ fn row(graph: &GraphDetails, node: &NodeDetails, number: String) -> Vec<String> 
         Fate::Computed => "computed at load",
         Fate::Forwarded => "forwards its input",
         Fate::Unread => "never read",
+        Fate::Fused => "part of a later node",
         Fate::Missing => "not implemented",
         _ => "",
     };

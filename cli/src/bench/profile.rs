@@ -69,6 +69,10 @@ impl Profile {
 }
 
 impl Watch for Profile {
+    fn whole(&self) -> bool {
+        true
+    }
+
     fn starts(&mut self, info: NodeInfo<'_>, inputs: &[Option<&Value>]) -> Result<()> {
         let now = Instant::now();
         let node = self.find(info);
@@ -98,7 +102,12 @@ impl Watch for Profile {
         let ins: Vec<Option<&[usize]>> = frame.shapes.iter().map(Option::as_deref).collect();
         let outs: Vec<Option<&[usize]>> = outputs.iter().map(|(_, value)| shape(value)).collect();
         // The counts are those of the standard's operators.
-        let macs = if info.domain.is_empty() { inspect::macs(info.operator, &ins, &outs).unwrap_or(0) } else { 0 };
+        let macs = |info: NodeInfo<'_>| match info.domain {
+            "" => inspect::macs(info.operator, &ins, &outs).unwrap_or(0),
+            _ => 0,
+        };
+        // A product that stands for several nodes has its own inputs first, and their last output.
+        let macs = if info.parts().len() > 0 { info.parts().map(macs).sum() } else { macs(info) };
         let bytes = outputs.iter().fold(frame.bytes, |sum, (_, value)| sum.saturating_add(bytes(value)));
         if let Some(node) = self.tally.nodes.get_mut(frame.node) {
             node.count(time, time.saturating_sub(frame.inside), macs, bytes);

@@ -2,6 +2,7 @@
 
 use super::report::{Figures, NodeFigures, OperatorFigures};
 use onnxref::{NodeInfo, Tensor, Value};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -29,12 +30,20 @@ pub(super) struct Place {
     function: Option<String>,
 }
 
+/// The operator of a node, or all those that it stands for.
+pub(super) fn operator(info: NodeInfo<'_>) -> Cow<'_, str> {
+    match info.parts().len() {
+        0 => info.operator.into(),
+        _ => info.parts().map(|part| part.operator).collect::<Vec<_>>().join(" + ").into(),
+    }
+}
+
 impl Node {
     pub(super) fn new(info: NodeInfo<'_>, parent: Option<usize>) -> Node {
         let place = Place {
             index: info.index,
             name: info.name.to_string(),
-            operator: info.operator.to_string(),
+            operator: operator(info).into_owned(),
             domain: info.domain.to_string(),
             version: info.version,
             function: info.function.map(str::to_string),
@@ -45,7 +54,8 @@ impl Node {
     /// Whether it is this one, at the same position of a graph.
     pub(super) fn is(&self, info: NodeInfo<'_>) -> bool {
         let Place { name, operator, domain, function, .. } = &self.place;
-        (&**name, &**operator, &**domain, function.as_deref()) == (info.name, info.operator, info.domain, info.function)
+        let own = self::operator(info);
+        (&**name, &**operator, &**domain, function.as_deref()) == (info.name, &*own, info.domain, info.function)
     }
 
     /// Counts a call.

@@ -108,6 +108,7 @@ fn costs(found: &Inspection, totals: &Totals) -> io::Result<()> {
     let mut dropped = Vec::new();
     for (count, text) in [
         (totals.computed, "computed at load"),
+        (totals.fused, "as parts of others"),
         (totals.forwarded, "skipped, as they return an input unchanged"),
         (totals.unread, "dropped, as nobody reads their outputs"),
         (totals.missing, "can't run"),
@@ -117,7 +118,7 @@ fn costs(found: &Inspection, totals: &Totals) -> io::Result<()> {
         }
     }
     let dropped = if dropped.is_empty() { String::new() } else { format!("; {}", dropped.join("; ")) };
-    let (running, nodes) = (grouped(totals.running as u64), grouped(totals.nodes as u64));
+    let (running, nodes) = (grouped((totals.running + totals.fused) as u64), grouped(totals.nodes as u64));
     let run = if found.error.is_some() { "could run" } else { "run" };
     writeln!(Stdout, "Nodes: {running} of {nodes} {run}{dropped}")?;
     let open = counted(totals.macs_unknown, "node");

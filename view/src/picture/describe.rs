@@ -33,6 +33,7 @@ pub(super) fn node(graph: &GraphDetails, node: &NodeDetails) -> String {
         Fate::Computed => text.push_str("computed at load\n"),
         Fate::Forwarded => text.push_str("returns its input unchanged: readers read that\n"),
         Fate::Unread => text.push_str("dropped: nobody reads its outputs\n"),
+        Fate::Fused => text.push_str("runs as a part of a later node\n"),
         other => _ = writeln!(text, "{}", fate(other)),
     }
     for (name, given) in node.attributes.iter().take(MAX_LISTED) {

@@ -344,7 +344,7 @@ fn nodes(count: usize) -> String {
 
 fn group(name: &str, members: &[&NodeDetails]) -> Drawn {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let works = |node: &&&NodeDetails| matches!(node.fate, Fate::Runs | Fate::Missing);
+    let works = |node: &&&NodeDetails| matches!(node.fate, Fate::Runs | Fate::Fused | Fate::Missing);
     for node in members.iter().filter(works) {
         *counts.entry(&node.operator).or_default() += 1;
     }
