@@ -2,7 +2,6 @@
 
 use crate::error::{Error, Result, quote};
 use half::{bf16, f16};
-use num_complex::Complex;
 use std::fmt::{self, Display};
 
 /// An element type of ONNX IR version 14, named and numbered as in `TensorProto.DataType`.
@@ -331,7 +330,8 @@ impl fmt::Debug for DTypes {
 
 /// A Rust type whose values are elements of a tensor.
 ///
-/// Sealed: `f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool half::f16 half::bf16 Complex<f32> Complex<f64>`.
+/// Sealed: `f32 f64 i8 i16 i32 i64 u8 u16 u32 u64 bool half::f16 half::bf16`, and with the feature `num-complex`
+/// `Complex<f32> Complex<f64>`.
 /// Element types without a Rust type (float8, int4, ...) are read through [`Tensor::bytes`](crate::Tensor::bytes),
 /// strings through [`Tensor::strings`](crate::Tensor::strings).
 pub trait Element:
@@ -374,8 +374,10 @@ elements! {
     f32 => Float, f64 => Double, f16 => Float16, bf16 => Bfloat16,
     i8 => Int8, i16 => Int16, i32 => Int32, i64 => Int64,
     u8 => Uint8, u16 => Uint16, u32 => Uint32, u64 => Uint64,
-    Complex<f32> => Complex64, Complex<f64> => Complex128,
 }
+
+#[cfg(feature = "num-complex")]
+elements! { num_complex::Complex<f32> => Complex64, num_complex::Complex<f64> => Complex128 }
 
 impl sealed::Sealed for bool {}
 impl Element for bool {

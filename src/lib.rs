@@ -8,6 +8,8 @@
 #![doc = ""]
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// What only operators and files of a feature use.
+#![cfg_attr(not(feature = "openvino"), allow(dead_code, unused_imports))]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 #[cfg(target_endian = "big")]
@@ -51,4 +53,8 @@ pub use tensor::{Scalar, Tensor};
 pub use value::{Dim, Formula, Map, Optional, Sequence, TypeSet, Value, ValueType};
 
 // The crates whose types appear in signatures.
-pub use {bytes, half, ndarray, num_complex};
+#[cfg(feature = "ndarray")]
+pub use ndarray;
+#[cfg(feature = "num-complex")]
+pub use num_complex;
+pub use {bytes, half};

@@ -7,7 +7,6 @@ use super::{Resources, Stopped, volume};
 use crate::dtype::DType;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::{bf16, f16};
-use num_complex::Complex;
 
 /// What happens to an element that is updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,11 +110,13 @@ fn half<T: Narrow>(reduction: Reduction) -> Combine {
 /// Complex numbers have no order.
 fn complex<T: Float>(reduction: Reduction) -> Option<Combine>
 where
-    Complex<T>: Pod + std::ops::Add<Output = Complex<T>> + std::ops::Mul<Output = Complex<T>>,
+    T: Pod + std::ops::Add<Output = T> + std::ops::Sub<Output = T> + std::ops::Mul<Output = T>,
 {
     match reduction {
-        Reduction::Add => Some(|elements, updates| each(elements, updates, |a: Complex<T>, b| a + b)),
-        Reduction::Mul => Some(|elements, updates| each(elements, updates, |a: Complex<T>, b| a * b)),
+        Reduction::Add => Some(|elements, updates| each(elements, updates, |[a, b]: [T; 2], [c, d]| [a + c, b + d])),
+        Reduction::Mul => {
+            Some(|elements, updates| each(elements, updates, |[a, b]: [T; 2], [c, d]| [a * c - b * d, a * d + b * c]))
+        }
         Reduction::None | Reduction::Max | Reduction::Min => None,
     }
 }

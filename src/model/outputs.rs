@@ -1,10 +1,8 @@
 //! The outputs of a run.
 
-use crate::dtype::Element;
 use crate::error::{Error, Result, quote};
 use crate::tensor::Tensor;
 use crate::value::Value;
-use ndarray::ArrayD;
 use smallvec::SmallVec;
 use std::ops::Index;
 use std::sync::Arc;
@@ -21,7 +19,8 @@ impl Outputs {
     ///
     /// # Errors
     /// If there is no output of that name (any more), it is not a tensor, or its element type is not `T`.
-    pub fn take<T: Element>(&mut self, name: &str) -> Result<ArrayD<T>> {
+    #[cfg(feature = "ndarray")]
+    pub fn take<T: crate::dtype::Element>(&mut self, name: &str) -> Result<ndarray::ArrayD<T>> {
         self.tensor(name)?.view::<T>()?;
         self.take_value(name)?.into_tensor()?.into_array()
     }

@@ -126,11 +126,7 @@ impl Chain {
     const WORDS: usize = 512;
 
     /// A chain of steps with their inputs. `None` if it is larger than it may be.
-    pub(crate) fn new(
-        dtype: DType,
-        inputs: usize,
-        steps: Vec<(Arc<dyn Rowwise>, StepInputs)>,
-    ) -> Option<Chain> {
+    pub(crate) fn new(dtype: DType, inputs: usize, steps: Vec<(Arc<dyn Rowwise>, StepInputs)>) -> Option<Chain> {
         if inputs == 0 || inputs > Chain::INPUTS || steps.len() > Chain::STEPS {
             return None;
         }

@@ -15,6 +15,7 @@ mod maps;
 mod matrix;
 mod normalize;
 mod numbers;
+#[cfg(feature = "openvino")]
 mod openvino;
 mod prelude;
 mod product;
@@ -41,6 +42,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
         layout::ALL,
         matrix::ALL,
         normalize::ALL,
+        #[cfg(feature = "openvino")]
         openvino::ALL,
         reduce::ALL,
         scatter::ALL,

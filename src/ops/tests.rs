@@ -386,6 +386,7 @@ fn picks() -> Vec<Case> {
     ]
 }
 
+#[cfg(feature = "openvino")]
 fn openvino() -> Vec<Case> {
     let gather = |what: &str, batch, inputs: [Option<Value>; 3]| {
         case(what, "org.openvinotoolkit.Gather", 8, [int("batch_dims", batch)], inputs)
@@ -677,6 +678,7 @@ const FAMILIES: [fn() -> Vec<Case>; 13] = [
     pairs,
     casts,
     picks,
+    #[cfg(feature = "openvino")]
     openvino,
     scatters,
     layouts,
@@ -726,6 +728,7 @@ fn picks_can_be_stopped() {
     check(picks());
 }
 
+#[cfg(feature = "openvino")]
 #[test]
 fn openvino_can_be_stopped() {
     check(openvino());

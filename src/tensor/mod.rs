@@ -1,5 +1,7 @@
 //! Tensors: an element type, a shape, and bytes: dense, row-major, always.
 
+#[cfg(feature = "ndarray")]
+mod array;
 mod buffer;
 mod display;
 mod memory;
@@ -19,7 +21,6 @@ use crate::dtype::{DType, Element, ShapeText, VIEW, byte_count};
 use crate::error::{Error, Result};
 use buffer::{Buffer, Data};
 use bytes::Bytes;
-use ndarray::{ArrayBase, ArrayD, ArrayViewD, Dimension, IxDyn};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use text::Text;
@@ -53,24 +54,6 @@ impl Tensor {
     /// Bytes that a tensor takes beside itself and its elements. A list of tensors counts them: there may be many.
     pub(crate) const BESIDE: usize = Buffer::BESIDE;
 
-    /// A tensor with the elements of an array. An owned array in standard layout moves without a copy.
-    pub fn from_array<T: Element, S, D>(array: ArrayBase<S, D>) -> Tensor
-    where
-        S: ndarray::Data<Elem = T>,
-        D: Dimension,
-    {
-        let shape = Shape::from_slice(array.shape());
-        let len = array.len();
-        let array =
-            if array.is_standard_layout() { array.into_owned() } else { array.as_standard_layout().into_owned() };
-        let words = match array.into_raw_vec_and_offset() {
-            (words, None | Some(0)) if words.len() == len => words,
-            (words, offset) => words.into_iter().skip(offset.unwrap_or(0)).take(len).collect(),
-        };
-        let words: Vec<T::Word> = bytemuck::allocation::cast_vec(words);
-        Tensor { dtype: T::DTYPE, shape, data: Data::own(Buffer::from_vec(words)), text: None }
-    }
-
     /// A tensor of a shape from its elements in row-major order, without a copy.
     ///
     /// # Errors
@@ -89,13 +72,18 @@ impl Tensor {
                 "a tensor of {dtype} of shape {shape} takes {need} elements, not {count}"
             )));
         }
+        Ok(Tensor::of_words(shape.into(), elements))
+    }
+
+    /// As many elements as the shape needs.
+    fn of_words<T: Element>(shape: Shape, elements: Vec<T>) -> Tensor {
         let words: Vec<T::Word> = bytemuck::allocation::cast_vec(elements);
-        Ok(Tensor { dtype: T::DTYPE, shape: shape.into(), data: Data::own(Buffer::from_vec(words)), text: None })
+        Tensor { dtype: T::DTYPE, shape, data: Data::own(Buffer::from_vec(words)), text: None }
     }
 
     /// A tensor of rank 0.
     pub fn scalar<T: Element>(value: T) -> Tensor {
-        Tensor::from_array(ndarray::arr0(value))
+        Tensor::of_words(Shape::new(), vec![value])
     }
 
     /// A tensor from bytes: little-endian elements in row-major order, one byte each for sub-byte types.
@@ -286,26 +274,15 @@ impl Tensor {
         self.data.aligned_bytes(self.dtype.align())
     }
 
-    /// The elements as an array. If the bytes came from a file and are not aligned for `T`, the first call makes an
-    /// aligned copy, which the tensor and its clones keep.
+    /// The elements in row-major order, without a copy if nothing else shares them.
     ///
     /// # Errors
-    /// If `T` is not the tensor's element type, or `ndarray` doesn't support the shape.
-    pub fn view<T: Element>(&self) -> Result<ArrayViewD<'_, T>> {
-        ArrayViewD::from_shape(IxDyn(&self.shape), self.as_slice()?).map_err(|e| self.no_array(&e))
-    }
-
-    /// The elements as an owned array, without a copy if nothing else shares them.
-    ///
-    /// # Errors
-    /// As [`Tensor::view`].
-    pub fn into_array<T: Element>(self) -> Result<ArrayD<T>> {
+    /// If `T` is not the tensor's element type.
+    pub fn into_elements<T: Element>(self) -> Result<Vec<T>> {
         self.check_type::<T>()?;
-        let shape = IxDyn(&self.shape);
-        let words = self.data.clone();
+        let (words, align) = (self.data.clone(), self.dtype.align());
         drop(self.data);
-        let words = T::from_words(words.into_buffer(self.dtype.align()).into_vec::<T::Word>());
-        ArrayD::from_shape_vec(shape, words).map_err(|e| no_array(self.dtype, &self.shape, &e))
+        Ok(T::from_words(words.into_buffer(align).into_vec::<T::Word>()))
     }
 
     /// The elements in row-major order; aligned as by [`Tensor::view`].
@@ -367,14 +344,6 @@ impl Tensor {
     fn check_type<T: Element>(&self) -> Result<()> {
         if self.dtype == T::DTYPE { Ok(()) } else { Err(wrong_type(self.dtype, &T::DTYPE.to_string())) }
     }
-
-    fn no_array(&self, error: &ndarray::ShapeError) -> Error {
-        no_array(self.dtype, &self.shape, error)
-    }
-}
-
-fn no_array(dtype: DType, shape: &[usize], error: &ndarray::ShapeError) -> Error {
-    Error::input(format!("a tensor of {dtype} of shape {} can't be an array: {error}", ShapeText(shape)))
 }
 
 fn wrong_type(dtype: DType, asked: &str) -> Error {
@@ -431,13 +400,7 @@ impl Eq for Tensor {}
 /// A tensor of rank 1, without a copy.
 impl<T: Element> From<Vec<T>> for Tensor {
     fn from(elements: Vec<T>) -> Tensor {
-        Tensor::from_array(ndarray::Array1::from_vec(elements))
-    }
-}
-
-impl<T: Element, S: ndarray::Data<Elem = T>, D: Dimension> From<ArrayBase<S, D>> for Tensor {
-    fn from(array: ArrayBase<S, D>) -> Tensor {
-        Tensor::from_array(array)
+        Tensor::of_words(Shape::from_elem(elements.len(), 1), elements)
     }
 }
 

@@ -14,7 +14,6 @@ pub use types::{TypeSet, ValueType};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::tensor::{Memory, Tensor};
-use ndarray::{ArrayBase, Dimension};
 use std::fmt::{self, Debug, Display};
 use std::sync::Arc;
 
@@ -407,8 +406,9 @@ impl From<&Value> for Value {
     }
 }
 
-impl<T: Element, S: ndarray::Data<Elem = T>, D: Dimension> From<ArrayBase<S, D>> for Value {
-    fn from(array: ArrayBase<S, D>) -> Value {
+#[cfg(feature = "ndarray")]
+impl<T: Element, S: ndarray::Data<Elem = T>, D: ndarray::Dimension> From<ndarray::ArrayBase<S, D>> for Value {
+    fn from(array: ndarray::ArrayBase<S, D>) -> Value {
         Value::Tensor(array.into())
     }
 }
