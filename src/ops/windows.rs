@@ -1,8 +1,8 @@
 //! Windows over the spatial axes: what convolutions and pools read of their attributes. Shared by their families.
 
 use crate::error::{Error, Result, quote};
-use crate::operator::Node;
-use crate::value::{Dim, Formula};
+use crate::operator::{Inference, Node};
+use crate::value::{Dim, DimsText, Formula};
 use smallvec::SmallVec;
 
 /// Windows that slide along the axes behind the batch and the channels.
@@ -53,7 +53,8 @@ impl Windows {
             stride: at(&strides, k),
             pads: pads(k),
         };
-        let ceil = node.attribute("ceil_mode").is_some() && node.flag("ceil_mode")?;
+        // Windows without padding that reach beyond the end are none, by the formula of VALID.
+        let ceil = node.attribute("ceil_mode").is_some() && node.flag("ceil_mode")? && same.is_none();
         Ok(Windows { along: kernel.iter().enumerate().map(along).collect(), ceil })
     }
 
@@ -65,6 +66,16 @@ impl Windows {
                 .map_or(Dim::Unknown, |count| count.number().map_or_else(|| count.dim(), |count| Dim::of(count.max(0))))
         };
         self.along.iter().zip(dims).map(count).collect()
+    }
+
+    /// The sizes of the image that as many windows cover, as far as they are known: the attribute `output_padding` adds
+    /// to them.
+    pub(super) fn covered(&self, node: &Node<'_>, counts: &[Dim]) -> Result<Vec<Dim>> {
+        let more = list(node, "output_padding", counts.len(), 0)?;
+        let size = |((along, count), more): ((&Along, &Dim), &i64)| {
+            Formula::of(count).and_then(|count| along.covered(&count, *more)).map_or(Dim::Unknown, |size| size.dim())
+        };
+        Ok(self.along.iter().zip(counts).zip(&more).map(size).collect())
     }
 }
 
@@ -79,16 +90,26 @@ impl Along {
         if !ceil || stride == 1 {
             return steps.floor_over(stride)?.plus(&Formula::from(1));
         }
+        let count = steps.plus(&Formula::from(stride - 1))?.floor_over(stride)?.plus(&Formula::from(1))?;
+        if end.checked_add(stride)? <= span {
+            return Some(count);
+        }
         // A window that begins behind the input is none.
-        let (size, steps) = (size.number()?, steps.number()?);
-        let count = steps.checked_add(stride - 1)?.div_euclid(stride).checked_add(1)?;
+        let (size, count) = (size.number()?, count.number()?);
         let behind = (count - 1).checked_mul(stride)? >= size.checked_add(begin)?;
         Some(Formula::from(count - i64::from(behind)))
+    }
+
+    fn covered(&self, count: &Formula, more: i64) -> Option<Formula> {
+        let size = count.times(&Formula::from(self.stride))?;
+        let Pads::Given { begin, end } = self.pads else { return Some(size) };
+        let beyond = (self.span - self.stride).checked_add(more)?.checked_sub(begin)?.checked_sub(end)?;
+        size.plus(&Formula::from(beyond))
     }
 }
 
 /// An attribute with a number for each of `count` places: `default` if it isn't given.
-fn list(node: &Node<'_>, name: &str, count: usize, default: i64) -> Result<Vec<i64>> {
+pub(super) fn list(node: &Node<'_>, name: &str, count: usize, default: i64) -> Result<Vec<i64>> {
     let given = node.attribute(name).map(|_| node.ints(name)).transpose()?;
     let list = given.filter(|list| !list.is_empty()).map_or_else(|| vec![default; count], <[i64]>::to_vec);
     if list.len() != count {
@@ -98,7 +119,8 @@ fn list(node: &Node<'_>, name: &str, count: usize, default: i64) -> Result<Vec<i
     Ok(list)
 }
 
-fn positive(name: &str, list: &[i64]) -> Result<()> {
+/// Fails unless all numbers of a list are at least 1.
+pub(super) fn positive(name: &str, list: &[i64]) -> Result<()> {
     match list.iter().position(|number| *number < 1) {
         None => Ok(()),
         Some(k) => {
@@ -113,15 +135,64 @@ fn at(list: &[i64], k: usize) -> i64 {
     list.get(k).copied().unwrap_or(0)
 }
 
-/// The sizes of the windows: the attribute `kernel_shape`, and those of the filters if they are known. They must be equal.
-pub(super) fn kernel(node: &Node<'_>, filters: Option<&[Dim]>) -> Result<Option<Vec<i64>>> {
-    let given = node.attribute("kernel_shape").map(|_| node.ints("kernel_shape")).transpose()?;
-    let sizes = filters.and_then(|filters| filters.iter().map(Dim::fixed).collect::<Option<Vec<i64>>>());
-    match (given, sizes) {
-        (Some(given), Some(sizes)) if given != sizes => {
-            let text = format!("kernel_shape is {given:?}, but {} has windows of {sizes:?}", quote("W"));
+/// The sizes of the windows along `count` axes, if they are known: the attribute `kernel_shape`.
+pub(super) fn kernel(node: &Node<'_>, count: usize) -> Result<Option<Vec<i64>>> {
+    match node.attribute("kernel_shape").map(|_| node.ints("kernel_shape")).transpose()? {
+        None | Some([]) => Ok(None),
+        Some(_) => list(node, "kernel_shape", count, 1).map(Some),
+    }
+}
+
+/// As [`kernel`], of the filters in the input `w`: their last `count` dimensions, which must be equal.
+pub(super) fn kernel_of(facts: &Inference<'_>, w: usize, count: usize) -> Result<Option<Vec<i64>>> {
+    let filters = facts.dims(w).unwrap_or_default();
+    let sizes = filters.get(filters.len().saturating_sub(count)..).unwrap_or_default();
+    let given = kernel(facts, count)?;
+    match &given {
+        Some(given) if sizes.iter().zip(given).any(|(size, given)| size.fixed().is_some_and(|size| size != *given)) => {
+            let text = format!(
+                "kernel_shape is {given:?}, but {} has windows of {}",
+                quote(facts.input_name(w)),
+                DimsText(sizes)
+            );
             Err(Error::model(text).attribute("kernel_shape"))
         }
-        (given, sizes) => Ok(sizes.or(given.map(<[i64]>::to_vec))),
+        Some(_) => Ok(given),
+        None => Ok(sizes.iter().map(Dim::fixed).collect()),
     }
+}
+
+/// An attribute that must be at least 1, as the number of groups that channels are divided into.
+pub(super) fn one_or_more(node: &Node<'_>, name: &str) -> Result<i64> {
+    match node.int(name)? {
+        number @ 1.. => Ok(number),
+        number => Err(Error::model(format!("{name} is {number}: it must be at least 1")).attribute(name).value(number)),
+    }
+}
+
+/// What is known about the shape of a convolution of the images in the input `x` with the filters in the input `w`, if the
+/// ranks are known. There may be a number for each filter in the input `bias`.
+pub(super) fn convolved(facts: &Inference<'_>, x: usize, w: usize, bias: Option<usize>) -> Result<Option<Vec<Dim>>> {
+    let group = one_or_more(facts, "group")?;
+    let (Some(images), Some(filters)) = (facts.ranked(x, 3..)?, facts.ranked(w, 3..)?) else { return Ok(None) };
+    if images.len() != filters.len() {
+        return Err(facts.unequal_ranks(x, w));
+    }
+    let ([batch, channels, image @ ..], [count, of_each, ..]) = (images, filters) else { return Ok(None) };
+    if let (Some(have), Some(each)) = (channels.fixed(), of_each.fixed())
+        && Some(have) != group.checked_mul(each)
+    {
+        let (x, w) = (facts.input_name(x), facts.input_name(w));
+        let text = format!("{} has {have} channels, but the filters of {group} groups have {each} each", quote(x));
+        return Err(Error::input(text).parameter(w).axis(1).value(have));
+    }
+    if let Some(bias) = bias {
+        facts.sizes::<1>(bias)?;
+        facts.same_size((w, 0), (bias, 0))?;
+    }
+    let counts = match kernel_of(facts, w, image.len())? {
+        Some(kernel) => Windows::of(facts, &kernel)?.counts(image),
+        None => vec![Dim::Unknown; image.len()],
+    };
+    Ok(Some([&[batch.clone(), count.clone()], &*counts].concat()))
 }

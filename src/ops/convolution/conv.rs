@@ -6,24 +6,9 @@ use crate::ops::prelude::*;
 pub(super) const CONV: Implementation = Implementation::missing("", "Conv", infer);
 
 fn infer(facts: &mut Inference<'_>) -> Result<()> {
-    let (Some(x), Some(w)) = (facts.ranked(0, 3..)?, facts.ranked(1, 3..)?) else { return Ok(()) };
-    if x.len() != w.len() {
-        return Err(facts.unequal_ranks(0, 1));
+    if let Some(dims) = windows::convolved(facts, 0, 1, Some(2))? {
+        facts.give(0, dims);
     }
-    let ([batch, channels, image @ ..], [filters, of_each, kernel @ ..]) = (x, w) else { return Ok(()) };
-    let group = facts.int("group")?;
-    if let (Dim::Fixed(have), Dim::Fixed(each)) = (channels, of_each)
-        && Some(*have as i128) != i128::from(group).checked_mul(*each as i128)
-    {
-        let text = format!("\"X\" has {have} channels, but the filters of {group} groups have {each} each");
-        return Err(Error::input(text).parameter("W").axis(1).size(*have));
-    }
-    facts.same_size((1, 0), (2, 0))?;
-    let counts = match windows::kernel(facts, Some(kernel))? {
-        Some(kernel) => Windows::of(facts, &kernel)?.counts(image),
-        None => vec![Dim::Unknown; image.len()],
-    };
-    facts.give(0, [&[batch.clone(), filters.clone()], &*counts].concat());
     Ok(())
 }
 
@@ -42,6 +27,7 @@ mod tests {
         infer("Conv", 22, [int("group", 3), ints("dilations", &[3, 2])], [x, "float[6, 1, 3, 3]", "float[6]"])
             .gives("[N, 6, 1, W - 4]");
         infer("Conv", 22, [], [x, "float[6, 3, k, 3]"]).gives("[N, 6, ?, ?]");
+        infer("Conv", 22, [ints("kernel_shape", &[3, 5])], [x, "float[6, 3, k, 5]"]).gives("[N, 6, 5, W - 4]");
         infer("Conv", 22, [], ["float", "float[6, 3, 3, 3]"]).gives("");
     }
 
@@ -57,6 +43,9 @@ mod tests {
             .fails("strides has 1 numbers: 2 are needed");
         infer("Conv", 11, [ints("strides", &[1, 0])], [x, "float[8, 3, 3, 3]"]).fails("strides[1] is 0");
         infer("Conv", 11, [], [x, "float[8, 3, 3, 3]", "float[7]"]).fails("dimension 0 of \"B\" of shape [7] is 7");
+        infer("Conv", 11, [ints("kernel_shape", &[3])], [x, "float[8, 3, k, 3]"])
+            .fails("kernel_shape has 1 numbers: 2 are needed");
+        infer("Conv", 11, [int("group", 0)], [x, "float[8, 3, 3, 3]"]).fails("group is 0: it must be at least 1");
         infer("Conv", 11, [], ["float[3, 7]", "float[8, 3, 3]"]).fails("allowed ranks from 3 on");
     }
 }
