@@ -7,6 +7,7 @@ mod control;
 mod convolution;
 mod elementwise;
 mod gather;
+mod image;
 mod index;
 mod joining;
 mod lanes;
@@ -16,9 +17,11 @@ mod matrix;
 mod normalize;
 mod numbers;
 mod openvino;
+mod pool;
 mod prelude;
 mod product;
 mod reduce;
+mod resize;
 mod scatter;
 mod sequence;
 #[cfg(test)]
@@ -38,11 +41,14 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
         convolution::ALL,
         elementwise::ALL,
         gather::ALL,
+        image::ALL,
         layout::ALL,
         matrix::ALL,
         normalize::ALL,
         openvino::ALL,
+        pool::ALL,
         reduce::ALL,
+        resize::ALL,
         scatter::ALL,
         sequence::ALL,
     ]
