@@ -1,8 +1,10 @@
 //! Normalization of lanes: softmax and its relatives, and by mean and variance.
 
+mod batch;
 mod group;
 mod layer;
 mod lp;
+mod lrn;
 mod scaled;
 mod softmax;
 
@@ -17,4 +19,6 @@ pub(super) static ALL: &[Implementation] = &[
     group::INSTANCE_NORMALIZATION,
     group::GROUP_NORMALIZATION,
     lp::LP_NORMALIZATION,
+    batch::BATCH_NORMALIZATION,
+    lrn::LRN,
 ];
