@@ -20,6 +20,7 @@ mod openvino;
 mod pool;
 mod prelude;
 mod product;
+mod quantize;
 mod reduce;
 mod resize;
 mod scatter;
@@ -47,6 +48,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
         normalize::ALL,
         openvino::ALL,
         pool::ALL,
+        quantize::ALL,
         reduce::ALL,
         resize::ALL,
         scatter::ALL,

@@ -3,7 +3,7 @@
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::kernels::gemm::{Operand, Packed, Product, Right, View, pack, packed_len};
-use crate::operator::{Call, Node};
+use crate::operator::{Call, Inference, Node, broadcast};
 use crate::tensor::Tensor;
 use std::sync::OnceLock;
 
@@ -37,6 +37,20 @@ pub(super) fn multiply<S: Multiply>(call: &Call<'_>, product: Product<'_, S>, ou
     let plan = product.plan(call.resources());
     let mut scratch = call.scratch::<S::Sum>(plan.scratch())?;
     Ok(plan.run(out, scratch.elements_mut(), call.resources())?)
+}
+
+/// Gives output 0 the shape of the product of the inputs `a` and `b`, as numpy's `matmul` multiplies, if their ranks are
+/// known.
+pub(super) fn give_product(facts: &mut Inference<'_>, a: usize, b: usize) -> Result<()> {
+    let (Some(left), Some(right)) = (facts.ranked(a, 1..)?, facts.ranked(b, 1..)?) else { return Ok(()) };
+    facts.same_size((a, left.len() - 1), (b, right.len() - right.len().min(2)))?;
+    let (batch, rows) = left.split_at(left.len().saturating_sub(2));
+    let (other, columns) = right.split_at(right.len().saturating_sub(2));
+    let mut dims = broadcast(&[batch, other])?;
+    dims.extend(rows.first().filter(|_| rows.len() > 1).cloned());
+    dims.extend(columns.last().filter(|_| columns.len() > 1).cloned());
+    facts.give(0, dims);
+    Ok(())
 }
 
 /// The packed form of a right operand that is the same in every run. The first run packs it, so that loading is fast.
