@@ -36,13 +36,15 @@ impl Windows {
     /// Windows of these sizes, with the attributes `strides`, `dilations`, `pads`, `auto_pad` and `ceil_mode` of a node.
     pub(super) fn of(node: &Node<'_>, kernel: &[i64]) -> Result<Windows> {
         let count = kernel.len();
-        positive("kernel_shape", kernel)?;
+        check_least("kernel_shape", kernel, 1)?;
         let (strides, dilations) = (list(node, "strides", count, 1)?, list(node, "dilations", count, 1)?);
-        positive("strides", &strides)?;
-        positive("dilations", &dilations)?;
         let pads = list(node, "pads", 2 * count, 0)?;
         let kinds = [("NOTSET", None), ("VALID", Some(false)), ("SAME_UPPER", Some(true)), ("SAME_LOWER", Some(true))];
         let same = if node.attribute("auto_pad").is_some() { node.choice("auto_pad", &kinds)? } else { None };
+        if same.is_some() && pads.iter().any(|pad| *pad != 0) {
+            let text = format!("pads is {pads:?}, and auto_pad asks for others: only one of them can be given");
+            return Err(Error::model(text).attribute("pads"));
+        }
         let pads = |k: usize| match same {
             None => Pads::Given { begin: at(&pads, k), end: at(&pads, count + k) },
             Some(false) => Pads::Given { begin: 0, end: 0 },
@@ -87,7 +89,7 @@ impl Along {
         };
         let beyond = begin.checked_add(end)?.checked_sub(span)?;
         let steps = size.plus(&Formula::from(beyond))?;
-        if !ceil || stride == 1 {
+        if !ceil {
             return steps.floor_over(stride)?.plus(&Formula::from(1));
         }
         let count = steps.plus(&Formula::from(stride - 1))?.floor_over(stride)?.plus(&Formula::from(1))?;
@@ -108,24 +110,24 @@ impl Along {
     }
 }
 
-/// An attribute with a number for each of `count` places: `default` if it isn't given.
-pub(super) fn list(node: &Node<'_>, name: &str, count: usize, default: i64) -> Result<Vec<i64>> {
+/// An attribute with a number for each of `count` places, which must be at least `least`: if it isn't given, all are that.
+pub(super) fn list(node: &Node<'_>, name: &str, count: usize, least: i64) -> Result<Vec<i64>> {
     let given = node.attribute(name).map(|_| node.ints(name)).transpose()?;
-    let list = given.filter(|list| !list.is_empty()).map_or_else(|| vec![default; count], <[i64]>::to_vec);
+    let list = given.filter(|list| !list.is_empty()).map_or_else(|| vec![least; count], <[i64]>::to_vec);
     if list.len() != count {
         let text = format!("{name} has {} numbers: {count} are needed", list.len());
         return Err(Error::model(text).attribute(name).size(list.len()));
     }
+    check_least(name, &list, least)?;
     Ok(list)
 }
 
-/// Fails unless all numbers of a list are at least 1.
-pub(super) fn positive(name: &str, list: &[i64]) -> Result<()> {
-    match list.iter().position(|number| *number < 1) {
+fn check_least(name: &str, list: &[i64], least: i64) -> Result<()> {
+    match list.iter().position(|number| *number < least) {
         None => Ok(()),
         Some(k) => {
             let number = at(list, k);
-            let text = format!("{name}[{k}] is {number}: it must be at least 1");
+            let text = format!("{name}[{k}] is {number}: it must be at least {least}");
             Err(Error::model(text).attribute(name).value(number).position(vec![k]))
         }
     }

@@ -9,7 +9,6 @@ fn infer(facts: &mut Inference<'_>) -> Result<()> {
     let (x, rois) = (facts.sizes::<4>(0)?, facts.sizes::<2>(1)?);
     facts.needs_size(1, 1, 5)?;
     let cells = windows::list(facts, "pooled_shape", 2, 1)?;
-    windows::positive("pooled_shape", &cells)?;
     let count = rois.map_or(Dim::Unknown, |[count, _]| count.clone());
     let channels = x.map_or(Dim::Unknown, |[_, channels, ..]| channels.clone());
     facts.give(0, [count, channels].into_iter().chain(cells.into_iter().map(Dim::of)).collect::<Vec<_>>());

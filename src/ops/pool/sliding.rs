@@ -60,6 +60,8 @@ mod tests {
         pool(1, [0, 0], "2", "1");
         pool(1, [0, 0], "W", "?");
         pool(2, [0, 1], "W", "?");
+        let attributes = [ints("kernel_shape", &[2]), ints("pads", &[1, 2]), int("ceil_mode", 1)];
+        infer("AveragePool", 22, attributes, ["float[1, 1, 8]"]).gives("[1, 1, 9]");
     }
 
     #[test]

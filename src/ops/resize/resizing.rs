@@ -52,8 +52,7 @@ fn infer(facts: &mut Inference<'_>) -> Result<()> {
         }
         (None, Some(scales)) => {
             check(scales, axes.len(), 0.0, |text| Error::input(text).parameter("scales"))?;
-            let extents = extents(facts, axes.len())?;
-            let each = axes.iter().zip(scales).zip(extents);
+            let each = axes.iter().zip(scales).zip(extents(facts, axes.len()));
             each.map(|((at, scale), whole)| {
                 dims.get(*at).filter(|_| whole).map_or(Dim::Unknown, |dim| scaled(dim, *scale))
             })
@@ -109,10 +108,10 @@ fn sizes_by(policy: Policy, own: &[&Dim], sizes: Vec<Dim>) -> Vec<Dim> {
 }
 
 /// For each axis, whether scales are those of the whole image: not of a part, or of one that isn't known.
-fn extents(facts: &Inference<'_>, count: usize) -> Result<Vec<bool>> {
+fn extents(facts: &Inference<'_>, count: usize) -> Vec<bool> {
     let mode = facts.attribute("coordinate_transformation_mode");
     if !matches!(mode, Some(Attribute::String(mode)) if mode == "tf_crop_and_resize") {
-        return Ok(vec![true; count]);
+        return vec![true; count];
     }
     let roi = facts.constant(1).and_then(|roi| roi.tensor().ok());
     let bounds: Vec<f64> = match roi {
@@ -121,7 +120,7 @@ fn extents(facts: &Inference<'_>, count: usize) -> Result<Vec<bool>> {
     };
     let (starts, ends) = bounds.split_at(bounds.len() / 2);
     let whole = |k: usize| starts.get(k) == Some(&0.0) && ends.get(k) == Some(&1.0);
-    Ok((0..count).map(|k| bounds.len() == 2 * count && whole(k)).collect())
+    (0..count).map(|k| bounds.len() == 2 * count && whole(k)).collect()
 }
 
 fn number(scalar: Scalar<'_>) -> Option<f64> {
