@@ -16,8 +16,8 @@ pub(super) struct Windows {
 /// Windows along one axis.
 #[derive(Debug, Clone, Copy)]
 struct Along {
-    /// The entries that a window spans, those between its taps included.
-    span: i64,
+    /// The entries that a window spans, those between its taps included, if its size is known.
+    span: Option<i64>,
     stride: i64,
     pads: Pads,
 }
@@ -33,10 +33,10 @@ enum Pads {
 }
 
 impl Windows {
-    /// Windows of these sizes, with the attributes `strides`, `dilations`, `pads`, `auto_pad` and `ceil_mode` of a node.
-    pub(super) fn of(node: &Node<'_>, kernel: &[i64]) -> Result<Windows> {
+    /// Windows of these sizes, as far as they are known, with the attributes `strides`, `dilations`, `pads`, `auto_pad` and
+    /// `ceil_mode` of a node.
+    pub(super) fn of(node: &Node<'_>, kernel: &[Option<i64>]) -> Result<Windows> {
         let count = kernel.len();
-        check_least("kernel_shape", kernel, 1)?;
         let (strides, dilations) = (list(node, "strides", count, 1)?, list(node, "dilations", count, 1)?);
         let pads = list(node, "pads", 2 * count, 0)?;
         let kinds = [("NOTSET", None), ("VALID", Some(false)), ("SAME_UPPER", Some(true)), ("SAME_LOWER", Some(true))];
@@ -50,8 +50,9 @@ impl Windows {
             Some(false) => Pads::Given { begin: 0, end: 0 },
             Some(true) => Pads::Same,
         };
-        let along = |(k, kernel): (usize, &i64)| Along {
-            span: (kernel - 1).saturating_mul(at(&dilations, k)).saturating_add(1),
+        let span = |k: usize, size: i64| size.checked_sub(1)?.checked_mul(at(&dilations, k))?.checked_add(1);
+        let along = |(k, size): (usize, &Option<i64>)| Along {
+            span: size.and_then(|size| span(k, size)),
             stride: at(&strides, k),
             pads: pads(k),
         };
@@ -87,6 +88,7 @@ impl Along {
         let Pads::Given { begin, end } = pads else {
             return size.plus(&Formula::from(stride - 1))?.floor_over(stride);
         };
+        let span = span?;
         let beyond = begin.checked_add(end)?.checked_sub(span)?;
         let steps = size.plus(&Formula::from(beyond))?;
         if !ceil {
@@ -105,7 +107,7 @@ impl Along {
     fn covered(&self, count: &Formula, more: i64) -> Option<Formula> {
         let size = count.times(&Formula::from(self.stride))?;
         let Pads::Given { begin, end } = self.pads else { return Some(size) };
-        let beyond = (self.span - self.stride).checked_add(more)?.checked_sub(begin)?.checked_sub(end)?;
+        let beyond = self.span?.checked_sub(self.stride)?.checked_add(more)?.checked_sub(begin)?.checked_sub(end)?;
         size.plus(&Formula::from(beyond))
     }
 }
@@ -137,31 +139,35 @@ fn at(list: &[i64], k: usize) -> i64 {
     list.get(k).copied().unwrap_or(0)
 }
 
-/// The sizes of the windows along `count` axes, if they are known: the attribute `kernel_shape`.
-pub(super) fn kernel(node: &Node<'_>, count: usize) -> Result<Option<Vec<i64>>> {
+/// The sizes of the windows along `count` axes, as far as they are known: the attribute `kernel_shape`.
+pub(super) fn kernel(node: &Node<'_>, count: usize) -> Result<Vec<Option<i64>>> {
     match node.attribute("kernel_shape").map(|_| node.ints("kernel_shape")).transpose()? {
-        None | Some([]) => Ok(None),
-        Some(_) => list(node, "kernel_shape", count, 1).map(Some),
+        None | Some([]) => Ok(vec![None; count]),
+        Some(_) => Ok(list(node, "kernel_shape", count, 1)?.into_iter().map(Some).collect()),
     }
 }
 
 /// As [`kernel`], of the filters in the input `w`: their last `count` dimensions, which must be equal.
-pub(super) fn kernel_of(facts: &Inference<'_>, w: usize, count: usize) -> Result<Option<Vec<i64>>> {
+pub(super) fn kernel_of(facts: &Inference<'_>, w: usize, count: usize) -> Result<Vec<Option<i64>>> {
     let filters = facts.dims(w).unwrap_or_default();
     let sizes = filters.get(filters.len().saturating_sub(count)..).unwrap_or_default();
-    let given = kernel(facts, count)?;
-    match &given {
-        Some(given) if sizes.iter().zip(given).any(|(size, given)| size.fixed().is_some_and(|size| size != *given)) => {
-            let text = format!(
-                "kernel_shape is {given:?}, but {} has windows of {}",
-                quote(facts.input_name(w)),
-                DimsText(sizes)
-            );
-            Err(Error::model(text).attribute("kernel_shape"))
+    let mut kernel = kernel(facts, count)?;
+    for (k, (given, size)) in kernel.iter_mut().zip(sizes.iter().map(Dim::fixed)).enumerate() {
+        let (name, shape) = (facts.input_name(w), DimsText(filters));
+        match (*given, size) {
+            (Some(given), Some(size)) if given != size => {
+                let text =
+                    format!("kernel_shape[{k}] is {given}, but in {} of shape {shape} it is {size}", quote(name));
+                return Err(Error::model(text).attribute("kernel_shape").value(given).position(vec![k]));
+            }
+            (_, Some(0)) => {
+                let text = format!("{} of shape {shape} has windows without entries", quote(name));
+                return Err(Error::input(text).parameter(name).axis((k + filters.len() - count) as i64).size(0));
+            }
+            _ => *given = given.or(size),
         }
-        Some(_) => Ok(given),
-        None => Ok(sizes.iter().map(Dim::fixed).collect()),
     }
+    Ok(kernel)
 }
 
 /// An attribute that must be at least 1, as the number of groups that channels are divided into.
@@ -192,9 +198,6 @@ pub(super) fn convolved(facts: &Inference<'_>, x: usize, w: usize, bias: Option<
         facts.sizes::<1>(bias)?;
         facts.same_size((w, 0), (bias, 0))?;
     }
-    let counts = match kernel_of(facts, w, image.len())? {
-        Some(kernel) => Windows::of(facts, &kernel)?.counts(image),
-        None => vec![Dim::Unknown; image.len()],
-    };
+    let counts = Windows::of(facts, &kernel_of(facts, w, image.len())?)?.counts(image);
     Ok(Some([&[batch.clone(), count.clone()], &*counts].concat()))
 }

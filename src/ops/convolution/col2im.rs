@@ -30,7 +30,8 @@ fn infer(facts: &mut Inference<'_>) -> Result<()> {
                 format!("dimension 1 of \"input\" is {rows}, not a multiple of the {entries} entries of a block");
             return Err(Error::input(text).parameter("input").axis(1).value(rows));
         }
-        let blocks = Dim::product(&Windows::of(facts, &block)?.counts(&image));
+        let blocks =
+            Dim::product(&Windows::of(facts, &block.iter().copied().map(Some).collect::<Vec<_>>())?.counts(&image));
         if blocks.both(&count).is_none() {
             let text = format!("dimension 2 of \"input\" is {count}, but the image has {blocks} blocks");
             return Err(Error::input(text).parameter("input").axis(2));

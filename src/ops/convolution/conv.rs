@@ -26,7 +26,7 @@ mod tests {
             .gives("[N, M, 4, W]");
         infer("Conv", 22, [int("group", 3), ints("dilations", &[3, 2])], [x, "float[6, 1, 3, 3]", "float[6]"])
             .gives("[N, 6, 1, W - 4]");
-        infer("Conv", 22, [], [x, "float[6, 3, k, 3]"]).gives("[N, 6, ?, ?]");
+        infer("Conv", 22, [], [x, "float[6, 3, k, 3]"]).gives("[N, 6, ?, W - 2]");
         infer("Conv", 22, [ints("kernel_shape", &[3, 5])], [x, "float[6, 3, k, 5]"]).gives("[N, 6, 5, W - 4]");
         infer("Conv", 22, [], ["float", "float[6, 3, 3, 3]"]).gives("");
     }
@@ -38,7 +38,9 @@ mod tests {
             .fails("\"X\" has 3 channels, but the filters of 1 groups have 4 each");
         infer("Conv", 11, [], [x, "float[8, 3, 3]"]).fails("\"W\" has shape [8, 3, 3] of rank 3");
         infer("Conv", 11, [ints("kernel_shape", &[3, 2])], [x, "float[8, 3, 3, 3]"])
-            .fails("kernel_shape is [3, 2], but \"W\" has windows of [3, 3]");
+            .fails("kernel_shape[1] is 2, but in \"W\" of shape [8, 3, 3, 3] it is 3");
+        infer("Conv", 11, [], [x, "float[8, 3, 3, 0]"])
+            .fails("\"W\" of shape [8, 3, 3, 0] has windows without entries");
         infer("Conv", 11, [ints("strides", &[1])], [x, "float[8, 3, 3, 3]"])
             .fails("strides has 1 numbers: 2 are needed");
         infer("Conv", 11, [ints("strides", &[1, 0])], [x, "float[8, 3, 3, 3]"]).fails("strides[1] is 0");

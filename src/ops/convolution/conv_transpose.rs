@@ -26,10 +26,10 @@ fn infer(facts: &mut Inference<'_>) -> Result<()> {
         let text = format!("\"B\" has {bias} numbers, but the output has {filters} channels: they must be equal");
         return Err(Error::input(text).parameter("B").axis(0));
     }
-    let sizes = match (shape(facts, image.len())?, windows::kernel_of(facts, 1, image.len())?) {
-        (Some(shape), _) => shape,
-        (None, Some(kernel)) => Windows::of(facts, &kernel)?.covered(facts, image)?,
-        (None, None) => vec![Dim::Unknown; image.len()],
+    let windows = Windows::of(facts, &windows::kernel_of(facts, 1, image.len())?)?;
+    let sizes = match shape(facts, image.len())? {
+        Some(shape) => shape,
+        None => windows.covered(facts, image)?,
     };
     facts.give(0, [&[batch.clone(), filters], &*sizes].concat());
     Ok(())
@@ -65,7 +65,7 @@ mod tests {
                 .gives("[N, 2, 6, 3*W]");
         }
         infer("ConvTranspose", 11, [ints("kernel_shape", &[3, 5])], [x, "float[4, 2, h, w]"]).gives("[N, 2, 5, W + 4]");
-        infer("ConvTranspose", 11, [], [x, "float[4, M, h, 3]"]).gives("[N, M, ?, ?]");
+        infer("ConvTranspose", 11, [], [x, "float[4, M, h, 3]"]).gives("[N, M, ?, W + 2]");
     }
 
     #[test]

@@ -10,7 +10,7 @@ fn infer(facts: &mut Inference<'_>) -> Result<()> {
     let Some(mut dims) = windows::convolved(facts, 0, 1, Some(3))? else { return Ok(()) };
     let (axes, group) = (dims.len() - 2, Dim::of(groups));
     let kernel = windows::kernel_of(facts, 1, axes)?;
-    let taps = kernel.map_or(vec![Dim::Unknown], |kernel| kernel.iter().map(|size| Dim::of(*size)).collect());
+    let taps: Vec<Dim> = kernel.into_iter().map(|size| size.map_or(Dim::Unknown, Dim::of)).collect();
     for (k, of_each) in [(2, axes), (4, 1)] {
         let Some(own) = facts.dims(k) else { continue };
         if own.len() != dims.len() {

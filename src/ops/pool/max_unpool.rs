@@ -17,22 +17,20 @@ fn infer(facts: &mut Inference<'_>) -> Result<()> {
         return Err(facts.unequal_ranks(0, 1));
     }
     let same: Vec<Dim> = (0..rank).map(|d| facts.same_size((0, d), (1, d))).collect::<Result<_>>()?;
-    let kernel = windows::kernel(facts, image.len())?;
-    if let Some(shape) = shape {
-        if shape.len() != rank {
+    let windows = Windows::of(facts, &windows::kernel(facts, image.len())?)?;
+    let dims = match (shape, &*same) {
+        (Some(shape), _) if shape.len() != rank => {
             let text =
                 format!("output_shape has {} numbers, but \"X\" has rank {rank}: they must be equal", shape.len());
             return Err(Error::input(text).parameter("output_shape").size(shape.len()));
         }
-        facts.give(0, shape);
-        return Ok(());
-    }
-    let ([batch, channels, image @ ..], None, Some(kernel)) = (&*same, facts.input(2), kernel) else {
-        facts.give(0, vec![Dim::Unknown; rank]);
-        return Ok(());
+        (Some(shape), _) => shape,
+        (None, [batch, channels, image @ ..]) if facts.input(2).is_none() => {
+            [&[batch.clone(), channels.clone()], &*windows.covered(facts, image)?].concat()
+        }
+        _ => vec![Dim::Unknown; rank],
     };
-    let sizes = Windows::of(facts, &kernel)?.covered(facts, image)?;
-    facts.give(0, [&[batch.clone(), channels.clone()], &*sizes].concat());
+    facts.give(0, dims);
     Ok(())
 }
 

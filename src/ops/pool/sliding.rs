@@ -14,10 +14,7 @@ pub(super) const LP_POOL: Implementation = Implementation::missing("", "LpPool",
 /// versions say. LpPool-1 may lack `kernel_shape`, and doesn't say what that means.
 fn infer(facts: &mut Inference<'_>) -> Result<()> {
     let Some([batch, channels, image @ ..]) = facts.ranked(0, 3..)? else { return Ok(()) };
-    let counts = match windows::kernel(facts, image.len())? {
-        Some(kernel) => Windows::of(facts, &kernel)?.counts(image),
-        None => vec![Dim::Unknown; image.len()],
-    };
+    let counts = Windows::of(facts, &windows::kernel(facts, image.len())?)?.counts(image);
     let dims = [&[batch.clone(), channels.clone()], &*counts].concat();
     facts.give(0, dims.clone());
     facts.give(1, dims);
