@@ -118,6 +118,27 @@ impl<'a> Inference<'a> {
         dim(a).both(dim(b)).ok_or_else(|| self.unequal(a, b))
     }
 
+    /// Fails if an input is a list of numbers, but not one for each entry along dimension `d` of the input `of`. One number
+    /// may stand for all.
+    pub(crate) fn one_for_each(&self, k: usize, (of, d): (usize, usize)) -> Result<()> {
+        match self.dims(k) {
+            Some([size]) if *size != Dim::Fixed(1) => self.same_size((of, d), (k, 0)).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails if dimension `d` of an input has another size than it must have.
+    pub(crate) fn needs_size(&self, k: usize, d: usize, size: usize) -> Result<()> {
+        match self.dims(k).and_then(|dims| Some((dims, dims.get(d)?))) {
+            Some((dims, Dim::Fixed(own))) if *own != size => {
+                let (name, shape) = (quote(self.input_name(k)), DimsText(dims));
+                let text = format!("dimension {d} of {name} of shape {shape} is {own}: it must be {size}");
+                Err(Error::input(text).parameter(self.input_name(k)).axis(d as i64).size(*own))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The error for dimensions of two inputs that must be equal.
     #[cold]
     pub(crate) fn unequal(&self, a: (usize, usize), b: (usize, usize)) -> Error {
@@ -228,7 +249,8 @@ impl<'a> Inference<'a> {
         }
     }
 
-    fn input_name(&self, k: usize) -> &'a str {
+    /// The name of an input in the schema.
+    pub(crate) fn input_name(&self, k: usize) -> &'a str {
         self.schema().input(k).map_or("", |parameter| &parameter.name)
     }
 }

@@ -7,6 +7,7 @@ mod control;
 mod convolution;
 mod elementwise;
 mod gather;
+mod image;
 mod index;
 mod joining;
 mod lanes;
@@ -17,9 +18,12 @@ mod normalize;
 mod numbers;
 #[cfg(feature = "openvino")]
 mod openvino;
+mod pool;
 mod prelude;
 mod product;
+mod quantize;
 mod reduce;
+mod resize;
 mod scatter;
 mod sequence;
 #[cfg(test)]
@@ -39,12 +43,16 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
         convolution::ALL,
         elementwise::ALL,
         gather::ALL,
+        image::ALL,
         layout::ALL,
         matrix::ALL,
         normalize::ALL,
         #[cfg(feature = "openvino")]
         openvino::ALL,
+        pool::ALL,
+        quantize::ALL,
         reduce::ALL,
+        resize::ALL,
         scatter::ALL,
         sequence::ALL,
     ]

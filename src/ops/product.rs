@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::kernels::gemm::{
     Broadcast, Left, Operand, Packed, Place, Product, Right, Scaled, Side, Step, Strides, View, pack, packed_len,
 };
-use crate::operator::{Call, Node, Tail};
+use crate::operator::{Call, Inference, Node, Tail, broadcast};
 use crate::tensor::Tensor;
 use bytemuck::Pod;
 use smallvec::SmallVec;
@@ -83,6 +83,20 @@ impl<'a, S: Multiply> TailSteps<'a, S> {
         let bias = self.bias.as_ref().map(|bias| bias as &dyn Step<S::Sum>);
         bias.into_iter().chain(self.tail.as_ref().map(|tail| tail as &dyn Step<S::Sum>)).collect()
     }
+}
+
+/// Gives output 0 the shape of the product of the inputs `a` and `b`, as numpy's `matmul` multiplies, if their ranks are
+/// known.
+pub(super) fn give_product(facts: &mut Inference<'_>, a: usize, b: usize) -> Result<()> {
+    let (Some(left), Some(right)) = (facts.ranked(a, 1..)?, facts.ranked(b, 1..)?) else { return Ok(()) };
+    facts.same_size((a, left.len() - 1), (b, right.len() - right.len().min(2)))?;
+    let (batch, rows) = left.split_at(left.len().saturating_sub(2));
+    let (other, columns) = right.split_at(right.len().saturating_sub(2));
+    let mut dims = broadcast(&[batch, other])?;
+    dims.extend(rows.first().filter(|_| rows.len() > 1).cloned());
+    dims.extend(columns.last().filter(|_| columns.len() > 1).cloned());
+    facts.give(0, dims);
+    Ok(())
 }
 
 /// The packed form of an operand that is the same in every run. The first run packs it, so that loading is fast.

@@ -146,7 +146,8 @@ impl Ran {
 pub(crate) struct Inferred(Result<Vec<Fact>>);
 
 /// Infers an operator in its version under an opset, from facts about its inputs: `float[N, 3]`, a type alone, `-` for an
-/// omitted one, or `{2, -1}` for an int64 list. There are as many outputs as the schema names.
+/// omitted one, `{2, -1}` for an int64 list, or `{0.5, 2.0}` for a constant float32 one. There are as many outputs as the
+/// schema names.
 pub(crate) fn infer<const A: usize, const I: usize>(
     operator: &str,
     opset: i64,
@@ -173,7 +174,12 @@ fn fact(text: &str) -> Option<Fact> {
     };
     let list = |text: &str| -> List { text.split(',').filter(|word| !word.trim().is_empty()).map(formula).collect() };
     if let Some(text) = text.strip_prefix('{') {
-        let list = list(text.trim_end_matches('}'));
+        let text = text.trim_end_matches('}');
+        if text.contains('.') {
+            let numbers: Vec<f32> = text.split(',').map(|word| word.trim().parse().unwrap()).collect();
+            return Some(Fact::constant(tensor(&[numbers.len()], numbers)));
+        }
+        let list = list(text);
         return Fact::of_list(DType::Int64, &[Dim::Fixed(list.len())], &list);
     }
     let (name, dims) = text.split_once('[').map_or((text, None), |(name, dims)| (name, Some(dims)));

@@ -6,24 +6,9 @@ use crate::ops::prelude::*;
 pub(super) const CONV: Implementation = Implementation::missing("", "Conv", infer);
 
 fn infer(facts: &mut Inference<'_>) -> Result<()> {
-    let (Some(x), Some(w)) = (facts.ranked(0, 3..)?, facts.ranked(1, 3..)?) else { return Ok(()) };
-    if x.len() != w.len() {
-        return Err(facts.unequal_ranks(0, 1));
+    if let Some(dims) = windows::convolved(facts, 0, 1, Some(2))? {
+        facts.give(0, dims);
     }
-    let ([batch, channels, image @ ..], [filters, of_each, kernel @ ..]) = (x, w) else { return Ok(()) };
-    let group = facts.int("group")?;
-    if let (Dim::Fixed(have), Dim::Fixed(each)) = (channels, of_each)
-        && Some(*have as i128) != i128::from(group).checked_mul(*each as i128)
-    {
-        let text = format!("\"X\" has {have} channels, but the filters of {group} groups have {each} each");
-        return Err(Error::input(text).parameter("W").axis(1).size(*have));
-    }
-    facts.same_size((1, 0), (2, 0))?;
-    let counts = match windows::kernel(facts, Some(kernel))? {
-        Some(kernel) => Windows::of(facts, &kernel)?.counts(image),
-        None => vec![Dim::Unknown; image.len()],
-    };
-    facts.give(0, [&[batch.clone(), filters.clone()], &*counts].concat());
     Ok(())
 }
 
@@ -41,7 +26,8 @@ mod tests {
             .gives("[N, M, 4, W]");
         infer("Conv", 22, [int("group", 3), ints("dilations", &[3, 2])], [x, "float[6, 1, 3, 3]", "float[6]"])
             .gives("[N, 6, 1, W - 4]");
-        infer("Conv", 22, [], [x, "float[6, 3, k, 3]"]).gives("[N, 6, ?, ?]");
+        infer("Conv", 22, [], [x, "float[6, 3, k, 3]"]).gives("[N, 6, ?, W - 2]");
+        infer("Conv", 22, [ints("kernel_shape", &[3, 5])], [x, "float[6, 3, k, 5]"]).gives("[N, 6, 5, W - 4]");
         infer("Conv", 22, [], ["float", "float[6, 3, 3, 3]"]).gives("");
     }
 
@@ -52,11 +38,22 @@ mod tests {
             .fails("\"X\" has 3 channels, but the filters of 1 groups have 4 each");
         infer("Conv", 11, [], [x, "float[8, 3, 3]"]).fails("\"W\" has shape [8, 3, 3] of rank 3");
         infer("Conv", 11, [ints("kernel_shape", &[3, 2])], [x, "float[8, 3, 3, 3]"])
-            .fails("kernel_shape is [3, 2], but \"W\" has windows of [3, 3]");
+            .fails("kernel_shape[1] is 2, but in \"W\" of shape [8, 3, 3, 3] it is 3");
+        infer("Conv", 11, [], [x, "float[8, 3, 3, 0]"])
+            .fails("\"W\" of shape [8, 3, 3, 0] has windows without entries");
         infer("Conv", 11, [ints("strides", &[1])], [x, "float[8, 3, 3, 3]"])
             .fails("strides has 1 numbers: 2 are needed");
         infer("Conv", 11, [ints("strides", &[1, 0])], [x, "float[8, 3, 3, 3]"]).fails("strides[1] is 0");
         infer("Conv", 11, [], [x, "float[8, 3, 3, 3]", "float[7]"]).fails("dimension 0 of \"B\" of shape [7] is 7");
+        infer("Conv", 11, [ints("kernel_shape", &[3])], [x, "float[8, 3, k, 3]"])
+            .fails("kernel_shape has 1 numbers: 2 are needed");
+        infer("Conv", 11, [int("group", 0)], [x, "float[8, 3, 3, 3]"]).fails("group is 0: it must be at least 1");
+        let same = || string("auto_pad", "SAME_UPPER");
+        infer("Conv", 11, [same(), ints("pads", &[1, 1, 1, 1])], [x, "float[8, 3, 3, 3]"])
+            .fails("pads is [1, 1, 1, 1], and auto_pad asks for others: only one of them can be given");
+        infer("Conv", 11, [same(), ints("pads", &[0, 0, 0, 0])], [x, "float[8, 3, 3, 3]"]).gives("[N, 8, 7, 7]");
+        infer("Conv", 11, [ints("pads", &[0, 0, -1, 0])], [x, "float[8, 3, 3, 3]"])
+            .fails("pads[2] is -1: it must be at least 0");
         infer("Conv", 11, [], ["float[3, 7]", "float[8, 3, 3]"]).fails("allowed ranks from 3 on");
     }
 }

@@ -1,7 +1,12 @@
 //! Convolutions: filters that slide over an image.
 
+mod col2im;
 mod conv;
+mod conv_integer;
+mod conv_transpose;
+mod deform_conv;
 
 use crate::operator::Implementation;
 
-pub(super) static ALL: &[Implementation] = &[conv::CONV];
+pub(super) static ALL: &[Implementation] =
+    &[conv::CONV, conv_transpose::CONV_TRANSPOSE, conv_integer::CONV_INTEGER, deform_conv::DEFORM_CONV, col2im::COL2IM];

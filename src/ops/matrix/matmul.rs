@@ -52,11 +52,7 @@ impl Operator for MatMul {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        if let (Some(a), Some(b)) = (facts.ranked(0, 1..)?, facts.ranked(1, 1..)?) {
-            facts.same_size((0, a.len() - 1), (1, b.len() - b.len().min(2)))?;
-            facts.give(0, output_dims(a, b)?);
-        }
-        Ok(())
+        give_product(facts, 0, 1)
     }
 }
 
@@ -121,23 +117,12 @@ fn unequal(a: &[usize], b: &[usize], at_a: usize, at_b: usize, why: &str) -> Err
     Error::input(text).parameter("B").axis(at_b as i64).size(size).value(value as i128)
 }
 
-/// As [`Sizes::of`], for what is known at load.
-fn output_dims(a: &[Dim], b: &[Dim]) -> Result<Vec<Dim>> {
-    let ((a_batch, rows), (b_batch, columns)) =
-        (a.split_at(a.len().saturating_sub(2)), b.split_at(b.len().saturating_sub(2)));
-    let mut dims = broadcast(&[a_batch, b_batch])?;
-    dims.extend(rows.first().filter(|_| rows.len() > 1).cloned());
-    dims.extend(columns.last().filter(|_| columns.len() > 1).cloned());
-    Ok(dims)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::output_dims;
     use crate::dtype::Element;
-    use crate::ops::testing::{run, tensor};
+    use crate::ops::testing::{infer, run, tensor};
     use crate::tensor::Tensor;
-    use crate::value::{Dim, Value};
+    use crate::value::Value;
     use bytes::Bytes;
     use half::{bf16, f16};
 
@@ -231,11 +216,13 @@ mod tests {
 
     #[test]
     fn dims_at_load() {
-        let symbol = || Dim::Symbol("n".into());
-        let dims = |a: &[Dim], b: &[Dim]| output_dims(a, b).unwrap();
-        assert_eq!(dims(&[symbol(), Dim::Fixed(3)], &[Dim::Unknown, Dim::Fixed(2)]), [symbol(), Dim::Fixed(2)]);
-        let batch = [symbol(), Dim::Fixed(1), Dim::Fixed(4), Dim::Unknown];
-        assert_eq!(dims(&batch, &[Dim::Fixed(7), Dim::Unknown, Dim::Unknown])[..2], [symbol(), Dim::Fixed(7)]);
-        assert_eq!(dims(&[Dim::Unknown], &[Dim::Unknown]), []);
+        let gives = |a: &str, b: &str, want: &str| infer("MatMul", 13, [], [a, b]).gives(want);
+        gives("float[n, 3]", "float[?, 2]", "[n, 2]");
+        gives("float[n, 1, 4, ?]", "float[7, ?, ?]", "[n, 7, 4, ?]");
+        gives("float[?]", "float[?]", "[]");
+        gives("float[n, 2, 3]", "float[3]", "[n, 2]");
+        gives("float", "float[3]", "");
+        infer("MatMul", 13, [], ["float[2, 3]", "float[4, 5]"])
+            .fails("dimension 1 of \"A\" of shape [2, 3] is 3, and dimension 0 of \"B\" of shape [4, 5] is 4");
     }
 }

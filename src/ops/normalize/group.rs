@@ -65,6 +65,14 @@ impl Operator for GroupNormalization {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.ranked(0, 2..)?;
+        for k in [1, 2] {
+            facts.sizes::<1>(k)?;
+            match self.num_groups.filter(|_| self.by_group) {
+                Some(groups) => facts.needs_size(k, 0, groups)?,
+                None => facts.same_size((0, 1), (k, 0)).map(drop)?,
+            }
+        }
         facts.give_shape_of(0, 0);
         Ok(())
     }
@@ -82,10 +90,23 @@ fn spread(call: &Call<'_>, k: usize, count: usize, run: usize) -> Result<Spread>
 #[cfg(test)]
 mod tests {
     use crate::operator::Attribute;
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use half::f16;
 
     const EXACT: (&str, Attribute) = ("epsilon", Attribute::Float(0.0));
+
+    #[test]
+    fn shapes_at_load() {
+        let x = "float[N, 4, W]";
+        infer("InstanceNormalization", 6, [], [x, "float[4]", "float[c]"]).gives("[N, 4, W]");
+        infer("InstanceNormalization", 6, [], [x, "float[4]", "float[2]"])
+            .fails("dimension 0 of \"B\" of shape [2] is 2");
+        infer("GroupNormalization", 18, [int("num_groups", 2)], [x, "float[2]", "float[2]"]).gives("[N, 4, W]");
+        infer("GroupNormalization", 18, [int("num_groups", 2)], [x, "float[4]", "float[2]"])
+            .fails("dimension 0 of \"scale\" of shape [4] is 4: it must be 2");
+        infer("GroupNormalization", 21, [int("num_groups", 2)], ["float[N]", "float[4]", "float[4]"])
+            .fails("allowed ranks from 2 on");
+    }
 
     #[test]
     fn instances_and_groups() {

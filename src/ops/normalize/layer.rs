@@ -58,7 +58,18 @@ impl Operator for LayerNormalization {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let statistics = 1..facts.output_count();
         facts.give_shape_of(0, 0);
+        statistics.clone().for_each(|k| facts.give_type(k, self.stash));
+        let Some(dims) = facts.dims(0) else { return Ok(()) };
+        for k in [1, 2] {
+            // The scale and the bias.
+            facts.dims(k).map(|own| broadcast(&[dims, own])).transpose()?;
+        }
+        let (before, lane) = dims.split_at(facts.place_of(self.axis, "axis", dims.len())?);
+        for k in statistics {
+            facts.give(k, [before, &*vec![Dim::Fixed(1); lane.len()]].concat());
+        }
         Ok(())
     }
 }
@@ -84,7 +95,7 @@ impl LayerNormalization {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{int, outputs, run, tensor};
+    use crate::ops::testing::{infer, int, outputs, run, tensor};
     use crate::value::Value;
     use half::{bf16, f16};
 
@@ -102,6 +113,21 @@ mod tests {
         let one = tensor(&[1], [2f32]);
         run("LayerNormalization", 17, [int("axis", 0), float("epsilon", 0.0)], [&tensor(&[2], [3f32, 3.5]), &one])
             .gives(tensor(&[2], [-2f32, 2.0]));
+    }
+
+    #[test]
+    fn shapes_at_load() {
+        let x = "float[N, S, 3]";
+        infer("LayerNormalization", 17, [], [x, "float[3]"]).gives_all(["[N, S, 3]", "[N, S, 1]", "[N, S, 1]"]);
+        infer("LayerNormalization", 17, [int("axis", 1)], [x, "float[3]"]).gives_all([
+            "[N, S, 3]",
+            "[N, 1, 1]",
+            "[N, 1, 1]",
+        ]);
+        infer("RMSNormalization", 23, [], [x, "float[3]"]).gives("[N, S, 3]");
+        infer("LayerNormalization", 17, [], ["float", "float[3]"]).gives_all(["", "", ""]);
+        infer("LayerNormalization", 17, [], [x, "float[4]"]).fails("the shapes [N, S, 3], [4] don't broadcast");
+        infer("LayerNormalization", 17, [int("axis", 3)], [x, "float[3]"]).fails("axis 3 is out of range");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Normalization of lanes: softmax and its relatives, and by mean and variance.
 
+mod batch;
 mod group;
 mod layer;
 mod lp;
 mod mean_variance;
+mod lrn;
 mod scaled;
 mod softmax;
 
@@ -19,4 +21,6 @@ pub(super) static ALL: &[Implementation] = &[
     group::GROUP_NORMALIZATION,
     lp::LP_NORMALIZATION,
     mean_variance::MEAN_VARIANCE_NORMALIZATION,
+    batch::BATCH_NORMALIZATION,
+    lrn::LRN,
 ];
