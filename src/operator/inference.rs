@@ -118,6 +118,21 @@ impl<'a> Inference<'a> {
         dim(a).both(dim(b)).ok_or_else(|| self.unequal(a, b))
     }
 
+    /// Fails if an input can't have these dimensions.
+    pub(crate) fn needs(&self, k: usize, needed: &[Dim]) -> Result<()> {
+        let fits = |own: &[Dim]| {
+            own.len() == needed.len() && own.iter().zip(needed).all(|(own, needed)| own.both(needed).is_some())
+        };
+        match self.dims(k).filter(|own| !fits(own)) {
+            None => Ok(()),
+            Some(own) => {
+                let (name, own, needed) = (quote(self.input_name(k)), DimsText(own), DimsText(needed));
+                let text = format!("{name} has shape {own}: {needed} is needed");
+                Err(Error::input(text).parameter(self.input_name(k)))
+            }
+        }
+    }
+
     /// The error for dimensions of two inputs that must be equal.
     #[cold]
     pub(crate) fn unequal(&self, a: (usize, usize), b: (usize, usize)) -> Error {

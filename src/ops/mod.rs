@@ -11,20 +11,27 @@ mod index;
 mod joining;
 mod lanes;
 mod layout;
+mod loss;
 mod maps;
 mod matrix;
+mod ml;
 mod normalize;
 mod numbers;
 mod openvino;
 mod prelude;
 mod product;
+mod random;
+mod recurrent;
 mod reduce;
 mod scatter;
 mod sequence;
+mod signal;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
+mod text;
+mod training;
 mod windows;
 
 use crate::operator::Implementation;
@@ -39,12 +46,19 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
         elementwise::ALL,
         gather::ALL,
         layout::ALL,
+        loss::ALL,
         matrix::ALL,
+        ml::ALL,
         normalize::ALL,
         openvino::ALL,
+        random::ALL,
+        recurrent::ALL,
         reduce::ALL,
         scatter::ALL,
         sequence::ALL,
+        signal::ALL,
+        text::ALL,
+        training::ALL,
     ]
     .into_iter()
     .flatten()

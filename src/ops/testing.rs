@@ -7,7 +7,7 @@ use crate::limits::Limits;
 use crate::operator::{Attribute, Call, Context, Feeds, Inference, Source, Sources, Values};
 use crate::registry::Registry;
 use crate::tensor::Tensor;
-use crate::value::{Dim, DimsText, Fact, Formula, List, Value};
+use crate::value::{Dim, DimsText, Fact, Formula, List, Value, ValueType};
 use std::cell::Cell;
 
 /// The result of a run.
@@ -124,9 +124,30 @@ impl Ran {
 /// What an operator infers of its outputs.
 pub(crate) struct Inferred(Result<Vec<Fact>>);
 
-/// Infers an operator in its version under an opset, from facts about its inputs: `float[N, 3]`, a type alone, `-` for an
-/// omitted one, or `{2, -1}` for an int64 list. There are as many outputs as the schema names.
+/// Infers an operator in its version under an opset, from facts about its inputs: `float[N, 3]`, a type alone such as
+/// `seq(float)`, `-` for an omitted one, or `{2, -1}` for an int64 list. There are as many outputs as the schema names.
 pub(crate) fn infer<const A: usize, const I: usize>(
+    operator: &str,
+    opset: i64,
+    attributes: [(&str, Attribute); A],
+    inputs: [&str; I],
+) -> Inferred {
+    try_infer(None, operator, opset, attributes, inputs)
+}
+
+/// As [`infer`], with a number of outputs, for operators that may have any.
+pub(crate) fn infer_for<const A: usize, const I: usize>(
+    outputs: usize,
+    operator: &str,
+    opset: i64,
+    attributes: [(&str, Attribute); A],
+    inputs: [&str; I],
+) -> Inferred {
+    try_infer(Some(outputs), operator, opset, attributes, inputs)
+}
+
+fn try_infer<const A: usize, const I: usize>(
+    outputs: Option<usize>,
     operator: &str,
     opset: i64,
     attributes: [(&str, Attribute); A],
@@ -137,7 +158,8 @@ pub(crate) fn infer<const A: usize, const I: usize>(
     let attributes = attributes.map(|(name, value)| (name.to_string(), value));
     let facts = inputs.map(fact);
     let (facts, unsaid) = (facts.each_ref().map(Option::as_ref), Cell::default());
-    let node = resolved.node(&attributes, &facts, resolved.schema.outputs.len(), &[], &unsaid);
+    let outputs = outputs.unwrap_or(resolved.schema.outputs.len());
+    let node = resolved.node(&attributes, &facts, outputs, &[], &unsaid);
     let mut inference = Inference::new(node);
     let inferred = resolved.load(&node).and_then(|made| made.infer(&mut inference));
     Inferred(inferred.map(|()| inference.finish().into_vec()))
@@ -155,7 +177,7 @@ fn fact(text: &str) -> Option<Fact> {
         return Fact::of_list(DType::Int64, &[Dim::Fixed(list.len())], &list);
     }
     let (name, dims) = text.split_once('[').map_or((text, None), |(name, dims)| (name, Some(dims)));
-    let fact = Fact::of_type(DType::from_name(name)?);
+    let fact = Fact::of_type(value_type(name)?);
     Some(match dims {
         Some(dims) => {
             let dims = list(dims.trim_end_matches(']'));
@@ -163,6 +185,16 @@ fn fact(text: &str) -> Option<Fact> {
         }
         None => fact,
     })
+}
+
+fn value_type(text: &str) -> Option<ValueType> {
+    let inner = |of: &str| text.strip_prefix(of)?.strip_prefix('(')?.strip_suffix(')');
+    if let Some((key, value)) = inner("map").and_then(|inner| inner.split_once(',')) {
+        return Some(ValueType::Map(DType::from_name(key)?, Box::new(value_type(value)?)));
+    }
+    let sequence = inner("seq").and_then(value_type).map(ValueType::sequence);
+    let other = sequence.or_else(|| inner("optional").and_then(value_type).map(ValueType::optional));
+    other.or_else(|| DType::from_name(text).map(ValueType::Tensor))
 }
 
 impl Inferred {
@@ -221,6 +253,11 @@ pub(crate) fn float(name: &str, value: f32) -> (&str, Attribute) {
 /// An attribute of kind STRING.
 pub(crate) fn string<'a>(name: &'a str, value: &str) -> (&'a str, Attribute) {
     (name, Attribute::String(value.to_string()))
+}
+
+/// An attribute of kind STRINGS.
+pub(crate) fn strings<'a>(name: &'a str, values: &[&str]) -> (&'a str, Attribute) {
+    (name, Attribute::Strings(values.iter().map(ToString::to_string).collect()))
 }
 
 /// A tensor of a shape.

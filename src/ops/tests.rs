@@ -699,7 +699,7 @@ fn no_operator_is_left_out() {
         "" => implementation.name.to_string(),
         domain => format!("{domain}.{}", implementation.name),
     };
-    for name in super::all().map(label) {
+    for name in super::all().filter(|implementation| implementation.runs()).map(label) {
         let places = usize::from(cases.contains(name.as_str())) + usize::from(SMALL.contains(&name.as_str()));
         assert_eq!(places, 1, "{name}: is in so many of the cases and SMALL");
     }
