@@ -243,7 +243,8 @@ impl<'a> Inference<'a> {
         }
     }
 
-    fn input_name(&self, k: usize) -> &'a str {
+    /// The name of an input in the schema.
+    pub(crate) fn input_name(&self, k: usize) -> &'a str {
         self.schema().input(k).map_or("", |parameter| &parameter.name)
     }
 }

@@ -4,7 +4,7 @@
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::limits::Limits;
-use crate::operator::{Attribute, Call, Context, Feeds, Inference, Source, Sources, Values};
+use crate::operator::{Attribute, BodyFacts, Call, Context, Feeds, Inference, Source, Sources, Values};
 use crate::registry::Registry;
 use crate::tensor::Tensor;
 use crate::value::{Dim, DimsText, Fact, Formula, List, Value, ValueType};
@@ -125,14 +125,14 @@ impl Ran {
 pub(crate) struct Inferred(Result<Vec<Fact>>);
 
 /// Infers an operator in its version under an opset, from facts about its inputs: `float[N, 3]`, a type alone such as
-/// `seq(float)`, `-` for an omitted one, or `{2, -1}` for an int64 list. There are as many outputs as the schema names.
+/// `seq(float)`, `-` for an omitted one, `{2, -1}` for an int64 list, or `{true}` for one of bools. There are as many outputs as the schema names.
 pub(crate) fn infer<const A: usize, const I: usize>(
     operator: &str,
     opset: i64,
     attributes: [(&str, Attribute); A],
     inputs: [&str; I],
 ) -> Inferred {
-    try_infer(None, operator, opset, attributes, inputs)
+    try_infer(None, operator, opset, attributes, inputs, &[])
 }
 
 /// As [`infer`], with a number of outputs, for operators that may have any.
@@ -143,7 +143,21 @@ pub(crate) fn infer_for<const A: usize, const I: usize>(
     attributes: [(&str, Attribute); A],
     inputs: [&str; I],
 ) -> Inferred {
-    try_infer(Some(outputs), operator, opset, attributes, inputs)
+    try_infer(Some(outputs), operator, opset, attributes, inputs, &[])
+}
+
+/// As [`infer_for`], with the subgraph `body`: facts about its inputs and its outputs.
+pub(crate) fn infer_with<const A: usize, const I: usize>(
+    body: (&[&str], &[&str]),
+    operator: &str,
+    opset: i64,
+    attributes: [(&str, Attribute); A],
+    inputs: [&str; I],
+) -> Inferred {
+    let facts = |texts: &[&str]| texts.iter().map(|text| fact(text).unwrap_or_default()).collect();
+    let outputs = Some(body.1.len());
+    let body = BodyFacts { attribute: "body".into(), inputs: facts(body.0), outputs: facts(body.1) };
+    try_infer(outputs, operator, opset, attributes, inputs, &[body])
 }
 
 fn try_infer<const A: usize, const I: usize>(
@@ -152,6 +166,7 @@ fn try_infer<const A: usize, const I: usize>(
     opset: i64,
     attributes: [(&str, Attribute); A],
     inputs: [&str; I],
+    bodies: &[BodyFacts],
 ) -> Inferred {
     let (domain, name) = operator.rsplit_once('.').unwrap_or(("", operator));
     let resolved = Registry::default().resolve(domain, name, opset).unwrap();
@@ -159,7 +174,7 @@ fn try_infer<const A: usize, const I: usize>(
     let facts = inputs.map(fact);
     let (facts, unsaid) = (facts.each_ref().map(Option::as_ref), Cell::default());
     let outputs = outputs.unwrap_or(resolved.schema.outputs.len());
-    let node = resolved.node(&attributes, &facts, outputs, &[], &unsaid);
+    let node = resolved.node(&attributes, &facts, outputs, bodies, &unsaid);
     let mut inference = Inference::new(node);
     let inferred = resolved.load(&node).and_then(|made| made.infer(&mut inference));
     Inferred(inferred.map(|()| inference.finish().into_vec()))
@@ -173,6 +188,10 @@ fn fact(text: &str) -> Option<Fact> {
     };
     let list = |text: &str| -> List { text.split(',').filter(|word| !word.trim().is_empty()).map(formula).collect() };
     if let Some(text) = text.strip_prefix('{') {
+        let truths: Option<Vec<bool>> = text.trim_end_matches('}').split(", ").map(|word| word.parse().ok()).collect();
+        if let Some(truths) = truths {
+            return Some(Fact::constant(Tensor::from_elements(&[truths.len()], truths).unwrap().into()));
+        }
         let list = list(text.trim_end_matches('}'));
         return Fact::of_list(DType::Int64, &[Dim::Fixed(list.len())], &list);
     }
@@ -218,6 +237,13 @@ impl Inferred {
         let list = self.0.unwrap().swap_remove(0).list().unwrap();
         let text = |number: &Option<Formula>| number.as_ref().map_or("?".to_string(), Formula::to_string);
         assert_eq!(list.iter().map(text).collect::<Vec<_>>().join(", "), numbers);
+    }
+
+    /// Checks that the first output is a list of these truth values.
+    #[track_caller]
+    pub(crate) fn is_all(self, truths: &[bool]) {
+        let fact = self.0.unwrap().swap_remove(0);
+        assert_eq!(fact.value().and_then(|value| value.tensor().ok()?.as_slice::<bool>().ok()), Some(truths));
     }
 
     /// Checks the type of the first output that the rule gives.

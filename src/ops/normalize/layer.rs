@@ -59,6 +59,13 @@ impl Operator for LayerNormalization {
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         facts.give_shape_of(0, 0);
+        (1..=2).for_each(|k| facts.give_type(k, self.stash));
+        if let Some(dims) = facts.ranked(0, 1..)? {
+            let (mut dims, at) = (dims.to_vec(), facts.place("axis", dims.len())?);
+            dims.iter_mut().skip(at).for_each(|dim| *dim = Dim::Fixed(1));
+            facts.give(1, &*dims);
+            facts.give(2, dims);
+        }
         Ok(())
     }
 }
@@ -84,7 +91,7 @@ impl LayerNormalization {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{int, outputs, run, tensor};
+    use crate::ops::testing::{infer, int, outputs, run, tensor};
     use crate::value::Value;
     use half::{bf16, f16};
 
@@ -165,5 +172,21 @@ mod tests {
         run("LayerNormalization", 17, [int("stash_type", 7)], [&x, &scale])
             .fails("stash_type 7 is no type to compute with: allowed 1 (float32), 16 (bfloat16)");
         run("RMSNormalization", 23, [int("axis", 1)], [&x, &scale]).fails("axis 1 is out of range");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("LayerNormalization", 17, [], ["float[N, S, 8]", "float[8]"]).gives_all([
+            "[N, S, 8]",
+            "[N, S, 1]",
+            "[N, S, 1]",
+        ]);
+        infer("LayerNormalization", 17, [int("axis", 1)], ["float[N, S, 8]", "float"]).gives_all([
+            "[N, S, 8]",
+            "[N, 1, 1]",
+            "[N, 1, 1]",
+        ]);
+        infer("RMSNormalization", 23, [], ["float[N, 8]", "float[8]"]).gives("[N, 8]");
+        infer("LayerNormalization", 17, [int("axis", 2)], ["float[N, 8]", "float"]).fails("axis 2 is out of range");
     }
 }
