@@ -118,6 +118,18 @@ impl<'a> Inference<'a> {
         dim(a).both(dim(b)).ok_or_else(|| self.unequal(a, b))
     }
 
+    /// Fails if an input that is a number has more or fewer elements than one.
+    pub(crate) fn single(&self, k: usize) -> Result<()> {
+        let wrong = |dims: &&[Dim]| dims.len() > 1 || matches!(dims, [Dim::Fixed(size)] if *size != 1);
+        match self.dims(k).filter(wrong) {
+            None => Ok(()),
+            Some(own) => {
+                let text = format!("{} has shape {}: one value is needed", quote(self.input_name(k)), DimsText(own));
+                Err(Error::input(text).parameter(self.input_name(k)))
+            }
+        }
+    }
+
     /// Fails if an input can't have these dimensions.
     pub(crate) fn needs(&self, k: usize, needed: &[Dim]) -> Result<()> {
         let fits = |own: &[Dim]| {

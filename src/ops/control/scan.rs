@@ -105,10 +105,10 @@ impl Control for Scan {
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         self.0.infer(0, facts);
-        for (k, fact) in self.0.facts.iter().take(self.0.states).enumerate() {
+        for (k, fact) in self.0.facts().iter().take(self.0.states).enumerate() {
             facts.give_fact(k, facts.input(k).map_or_else(Fact::default, |initial| fact.common(initial)));
         }
-        let length = self.0.length(facts)?;
+        let length = self.0.length(0, facts)?;
         for ((k, along), fact) in (self.0.states..).zip(&self.0.outputs).zip(self.0.scans()) {
             let Some(dims) = fact.dims() else { continue };
             let mut dims = dims.to_vec();
@@ -121,10 +121,10 @@ impl Control for Scan {
 }
 
 impl Signature {
-    /// What is known about the number of trips, which all scan inputs share.
-    fn length(&self, facts: &Inference<'_>) -> Result<Dim> {
+    /// What is known about the number of trips, which all scan inputs share. The states are the inputs from `first` on.
+    pub(super) fn length(&self, first: usize, facts: &Inference<'_>) -> Result<Dim> {
         let mut length = Dim::Unknown;
-        for (k, along) in (self.states..).zip(&self.inputs) {
+        for (k, along) in (first + self.states..).zip(&self.inputs) {
             let Some(dims) = facts.dims(k) else { continue };
             let at = facts.place_of(along.axis, "scan_input_axes", dims.len())?;
             let own = dims.get(at).unwrap_or(&Dim::Unknown);
@@ -152,6 +152,11 @@ impl Signature {
     /// Nothing yet of the outputs that are stacked.
     pub(super) fn parts(&self) -> Vec<Parts> {
         self.outputs.iter().map(|_| Parts::default()).collect()
+    }
+
+    /// What is known about the results of the body.
+    pub(super) fn facts(&self) -> &[Fact] {
+        &self.facts
     }
 
     /// What is known about the results that are stacked.
@@ -356,7 +361,8 @@ mod tests {
             .gives_all(["[?]", "[2, C, 7]"]);
         infer_with(body, "Scan", 11, [scanned(), axes("scan_input_axes")], ["float[3]", "float[7, 5]"])
             .gives_all(["[3]", "[5, 2, C]"]);
-        infer_with(body, "Scan", 8, [scanned()], ["-", "float[N, 3]", "float[N, 7, 5]"]).gives_all(["", ""]);
+        infer_with(body, "Scan", 8, [scanned()], ["-", "float[N, 3]", "float[N, 7, 5]"])
+            .gives_all(["[N, 3]", "[N, 7, 2, C]"]);
         let two = crate::ops::testing::int("num_scan_inputs", 2);
         infer_with(body, "Scan", 11, [two], ["float[7]", "float[6]"])
             .fails("scan input 1 has 6 entries along axis 0, others have 7: they must be equal");

@@ -51,6 +51,7 @@ impl Operator for OneHot {
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         let Some(dims) = facts.dims(0) else { return Ok(()) };
         let (outer, inner) = dims.split_at(self.place(dims.len())?);
+        facts.single(1)?;
         let size = match facts.constant(1).and_then(|size| size.tensor().ok()) {
             Some(constant) => Dim::Fixed(depth(constant)?),
             None => facts.size(1),
@@ -153,6 +154,8 @@ mod tests {
         infer("OneHot", 11, [int("axis", 0)], ["int64[N]", "{D}", "float"]).gives("[D, N]");
         infer("OneHot", 11, [], ["int64[N]", "int64[]", "float[2]"]).gives("[N, ?]");
         infer("OneHot", 11, [], ["int64[N]", "{-5}", "float[2]"]).fails("depth is -5: a size is needed");
+        infer("OneHot", 11, [], ["int64[N]", "int64[2]", "float"])
+            .fails("\"depth\" has shape [2]: one value is needed");
         infer("OneHot", 11, [], ["int64[N]", "{5}", "float[3]"]).fails("\"values\" has shape [3]: [2] is needed");
     }
 }

@@ -42,6 +42,7 @@ impl Operator for Range {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        (0..3).try_for_each(|k| facts.single(k))?;
         let [start, limit, delta] = [facts.number(0), facts.number(1), facts.number(2)];
         let delta = delta.and_then(|delta| delta.number());
         if delta == Some(0) {

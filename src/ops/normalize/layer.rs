@@ -62,6 +62,8 @@ impl Operator for LayerNormalization {
         (1..=2).for_each(|k| facts.give_type(k, self.stash));
         if let Some(dims) = facts.ranked(0, 1..)? {
             let (mut dims, at) = (dims.to_vec(), facts.place("axis", dims.len())?);
+            Spread::check(facts, 1, &dims)?;
+            Spread::check(facts, 2, &dims)?;
             dims.iter_mut().skip(at).for_each(|dim| *dim = Dim::Fixed(1));
             facts.give(1, &*dims);
             facts.give(2, dims);
@@ -187,6 +189,8 @@ mod tests {
             "[N, 1, 1]",
         ]);
         infer("RMSNormalization", 23, [], ["float[N, 8]", "float[8]"]).gives("[N, 8]");
+        infer("LayerNormalization", 17, [], ["float[N, 1]", "float[1]", "float[3]"])
+            .fails("\"B\" of shape [3] can't be broadcast to the shape [N, 1] of \"X\"");
         infer("LayerNormalization", 17, [int("axis", 2)], ["float[N, 8]", "float"]).fails("axis 2 is out of range");
     }
 }

@@ -14,6 +14,7 @@ fn infer(facts: &mut Inference<'_>, gates: usize) -> Result<()> {
     // All are forward by default, which GRU-1 misspells.
     let given = facts.given().any(|(name, _)| name == "direction");
     let directions = Dim::Fixed(if given { facts.choice("direction", &kinds)? } else { 1 });
+    check_activations(facts, gates, if directions == Dim::Fixed(2) { 2 } else { 1 })?;
     let batch_first = facts.version() >= 14 && facts.flag("layout")?;
     let (input, steps) = match facts.sizes::<3>(0)? {
         Some([batch, steps, input]) if batch_first => ([batch, input], steps),
@@ -41,6 +42,35 @@ fn infer(facts: &mut Inference<'_>, gates: usize) -> Result<()> {
     Ok(())
 }
 
+/// Each direction has as many functions as equations use: 1, 2 or 3.
+fn check_activations(facts: &Inference<'_>, gates: usize, directions: usize) -> Result<()> {
+    const KNOWN: [&str; 11] = [
+        "Relu",
+        "Tanh",
+        "Sigmoid",
+        "Affine",
+        "LeakyRelu",
+        "ThresholdedRelu",
+        "ScaledTanh",
+        "HardSigmoid",
+        "Elu",
+        "Softsign",
+        "Softplus",
+    ];
+    let Some((_, Attribute::Strings(given))) = facts.given().find(|(name, _)| *name == "activations") else {
+        return Ok(());
+    };
+    let wrong = |text: String| Err(Error::model(text).attribute("activations"));
+    if let Some((k, name)) = given.iter().enumerate().find(|(_, name)| !KNOWN.contains(&&***name)) {
+        return wrong(format!("activations[{k}] is {}: allowed {}", quote(name), KNOWN.join(", ")));
+    }
+    let needed = directions * if gates > 1 { gates - 1 } else { 1 };
+    if given.len() < needed {
+        return wrong(format!("activations has {} entries: {needed} are needed", given.len()));
+    }
+    Ok(())
+}
+
 /// The number of a state's elements: an attribute, or else a dimension of the weights.
 fn hidden(facts: &Inference<'_>, gates: usize) -> Result<Dim> {
     if facts.attribute("hidden_size").is_some() {
@@ -58,7 +88,7 @@ fn hidden(facts: &Inference<'_>, gates: usize) -> Result<Dim> {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{infer, int, string};
+    use crate::ops::testing::{infer, int, string, strings};
 
     #[test]
     fn shapes() {
@@ -85,6 +115,10 @@ mod tests {
         infer("LSTM", 7, [int("hidden_size", -4)], [x, w, r]).fails("hidden_size is -4: a size is needed");
         infer("LSTM", 7, [string("direction", "bidirectional")], [x, w, r]).fails("[2, 12, 5] is needed");
         infer("LSTM", 7, [string("direction", "back")], [x, w, r]).fails("direction is \"back\": allowed forward");
+        infer("RNN", 7, [strings("activations", &["Tangent"])], [x, "float", "float"])
+            .fails("activations[0] is \"Tangent\": allowed Relu, Tanh, Sigmoid");
+        infer("GRU", 7, [strings("activations", &["Tanh"])], [x, "float", "float"])
+            .fails("activations has 1 entries: 2 are needed");
         infer("LSTM", 7, [], [x, w, r, "float[1, 12]"]).fails("\"B\" has shape [1, 12]: [1, 24] is needed");
         infer("LSTM", 7, [], [x, w, r, "-", "int32[3]"]).fails("dimension 0 of \"sequence_lens\" of shape [3] is 3");
         infer("LSTM", 14, [int("layout", 1)], [x, w, r, "-", "-", "-", "float[1, 2, 3]"])

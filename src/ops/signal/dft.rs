@@ -10,6 +10,7 @@ pub(super) const DFT: Implementation = Implementation::missing("", "DFT", infer)
 /// and the other only the frequencies that don't follow from others.
 fn infer(facts: &mut Inference<'_>) -> Result<()> {
     let (inverse, onesided) = (facts.flag("inverse")?, facts.flag("onesided")?);
+    facts.single(1)?;
     let Some((parts, signal)) = facts.ranked(0, 2..)?.and_then(<[Dim]>::split_last) else { return Ok(()) };
     let allowed = match (onesided, inverse) {
         (false, _) => 1..=2,
@@ -30,7 +31,10 @@ fn infer(facts: &mut Inference<'_>) -> Result<()> {
     let parts = Dim::Fixed(if onesided && inverse { 1 } else { 2 });
     let mut dims = signal.to_vec();
     let Some(at) = axis(facts, signal.len() + 1)? else {
-        dims.fill(Dim::Unknown);
+        // Without a length both sides have as many entries, along whichever axis.
+        if onesided || facts.input(1).is_some() {
+            dims.fill(Dim::Unknown);
+        }
         facts.give(0, [dims, vec![parts]].concat());
         return Ok(());
     };
@@ -86,7 +90,9 @@ mod tests {
         infer("DFT", 20, [], [real, "{16}"]).gives("[N, 10, 16, 2]");
         infer("DFT", 20, [int("inverse", 1)], ["float[N, 10, 2]", "-", "{0}"]).gives("[N, 10, 2]");
         infer("DFT", 20, [int("onesided", 1)], [real, "{15}", "{1}"]).gives("[N, 8, W, 2]");
-        infer("DFT", 20, [], [real, "-", "int64[]"]).gives("[?, ?, ?, 2]");
+        infer("DFT", 20, [], [real, "-", "int64[]"]).gives("[N, 10, W, 2]");
+        infer("DFT", 20, [int("onesided", 1)], [real, "-", "int64[]"]).gives("[?, ?, ?, 2]");
+        infer("DFT", 20, [], [real, "{16}", "int64[]"]).gives("[?, ?, ?, 2]");
         infer("DFT", 20, [], ["float"]).gives("");
         let back = [int("onesided", 1), int("inverse", 1)];
         infer("DFT", 20, back.clone(), ["float[N, 6, 2]"]).gives("[N, 10, 1]");
@@ -103,6 +109,7 @@ mod tests {
         infer("DFT", 20, [], ["float[N, 3]"]).fails("the last dimension of \"input\" is 3: 1 (real) or 2 (complex)");
         infer("DFT", 20, [int("onesided", 1)], ["float[N, 2]"]).fails("is 2: onesided needs 1 (real)");
         infer("DFT", 20, [int("onesided", 1), int("inverse", 1)], ["float[N, 1]"]).fails("is 1: onesided needs 2");
+        infer("DFT", 20, [], ["float[N, 1]", "int64[2]"]).fails("\"dft_length\" has shape [2]: one value is needed");
         infer("DFT", 20, [int("inverse", 3)], ["float[N, 1]"]).fails("inverse is 3: allowed 0, 1");
     }
 }

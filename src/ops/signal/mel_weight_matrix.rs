@@ -8,6 +8,7 @@ pub(super) const MEL_WEIGHT_MATRIX: Implementation = Implementation::missing("",
 
 fn infer(facts: &mut Inference<'_>) -> Result<()> {
     facts.give_type(0, facts.output_type("output_datatype")?);
+    (0..5).try_for_each(|k| facts.single(k))?;
     facts.give(0, [frequencies(&facts.size(1)), facts.size(0)]);
     Ok(())
 }
@@ -23,5 +24,7 @@ mod tests {
         infer("MelWeightMatrix", 17, [], ["{80}", "{N}", edges[0], edges[1], edges[2]]).gives("[floor((N)/2) + 1, 80]");
         infer("MelWeightMatrix", 17, [int("output_datatype", 10)], ["int64", "int32", edges[0], edges[1], edges[2]])
             .is_of("float16");
+        infer("MelWeightMatrix", 17, [], ["{80}", "{400}", edges[0], "float[1, 1]", edges[2]])
+            .fails("\"lower_edge_hertz\" has shape [1, 1]: one value is needed");
     }
 }

@@ -9,6 +9,8 @@ pub(super) const STFT: Implementation = Implementation::missing("", "STFT", infe
 /// A frame is as long as `frame_length` or `window` says, or else as the signal.
 fn infer(facts: &mut Inference<'_>) -> Result<()> {
     let onesided = facts.flag("onesided")?;
+    facts.single(1)?;
+    facts.single(3)?;
     let step = facts.number(1);
     if let Some(step @ ..1) = step.as_ref().and_then(Formula::number) {
         return Err(Error::input(format!("frame_step is {step}: it must be at least 1")).parameter("frame_step"));

@@ -10,6 +10,7 @@ pub(super) const BLACKMAN_WINDOW: Implementation = Implementation::missing("", "
 
 fn infer(facts: &mut Inference<'_>) -> Result<()> {
     facts.flag("periodic")?;
+    facts.single(0)?;
     facts.give_type(0, facts.output_type("output_datatype")?);
     facts.give(0, [facts.size(0)]);
     Ok(())
@@ -27,6 +28,7 @@ mod tests {
         infer("HannWindow", 17, [], ["{400}"]).is_of("float32");
         infer("HannWindow", 17, [int("output_datatype", 11)], ["{400}"]).is_of("float64");
         infer("HannWindow", 17, [int("output_datatype", 9)], ["{4}"]).fails("output_datatype asks for bool: allowed");
+        infer("HannWindow", 17, [], ["{4, 5}"]).fails("\"size\" has shape [2]: one value is needed");
         infer("HannWindow", 17, [int("periodic", 2)], ["{4}"]).fails("periodic is 2: allowed 0, 1");
     }
 }
