@@ -139,6 +139,33 @@ impl<'a> Inference<'a> {
         }
     }
 
+    /// Fails if an input that is a number has more or fewer elements than one.
+    pub(crate) fn single(&self, k: usize) -> Result<()> {
+        let wrong = |dims: &&[Dim]| dims.len() > 1 || matches!(dims, [Dim::Fixed(size)] if *size != 1);
+        match self.dims(k).filter(wrong) {
+            None => Ok(()),
+            Some(own) => {
+                let text = format!("{} has shape {}: one value is needed", quote(self.input_name(k)), DimsText(own));
+                Err(Error::input(text).parameter(self.input_name(k)))
+            }
+        }
+    }
+
+    /// Fails if an input can't have these dimensions.
+    pub(crate) fn needs(&self, k: usize, needed: &[Dim]) -> Result<()> {
+        let fits = |own: &[Dim]| {
+            own.len() == needed.len() && own.iter().zip(needed).all(|(own, needed)| own.both(needed).is_some())
+        };
+        match self.dims(k).filter(|own| !fits(own)) {
+            None => Ok(()),
+            Some(own) => {
+                let (name, own, needed) = (quote(self.input_name(k)), DimsText(own), DimsText(needed));
+                let text = format!("{name} has shape {own}: {needed} is needed");
+                Err(Error::input(text).parameter(self.input_name(k)))
+            }
+        }
+    }
+
     /// The error for dimensions of two inputs that must be equal.
     #[cold]
     pub(crate) fn unequal(&self, a: (usize, usize), b: (usize, usize)) -> Error {

@@ -64,6 +64,9 @@ impl Axes {
     /// As [`Axes::places`], of what is known at load; `None` if the list is not known.
     pub(super) fn known(&self, facts: &Inference<'_>, rank: usize) -> Result<Option<Option<Places>>> {
         let place = |list: &[i64]| self.place(list, rank).map(|places| Some(Some(places)));
+        if matches!(self, Axes::Input) {
+            facts.ranked(1, 0..=1)?;
+        }
         match self {
             Axes::Attribute { list: Some(list), .. } => place(list),
             Axes::Input if facts.input(1).is_some() => facts.known(1).map_or(Ok(None), |list| place(&list)),

@@ -4,8 +4,9 @@ use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Result, quote};
 use crate::kernels::gather::{Bounds, Gather, Indices, gather};
 use crate::kernels::{Stopped, volume};
-use crate::operator::{Axis, Call};
+use crate::operator::{Axis, Call, Inference};
 use crate::tensor::{Scalar, Scratch, Tensor, position_of};
+use crate::value::Dim;
 
 /// Which index values a version of an operator allows along an axis of size s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,6 +153,19 @@ pub(crate) fn check_grid(data: &[usize], indices: &[usize], axis: usize) -> Resu
         }
     }
     Ok(())
+}
+
+/// As [`check_grid`], at load, as far as the shapes of the inputs 0 and 1 are known.
+pub(crate) fn check_known_grid(facts: &Inference<'_>, axis: i64) -> Result<()> {
+    let (Some(data), Some(indices)) = (facts.dims(0), facts.dims(1)) else { return Ok(()) };
+    if data.len() != indices.len() {
+        return Err(facts.unequal_ranks(0, 1));
+    }
+    let at = facts.place_of(axis, "axis", data.len())?;
+    match (Dim::sizes(data), Dim::sizes(indices)) {
+        (Some(data), Some(indices)) => check_grid(&data, &indices, at),
+        _ => Ok(()),
+    }
 }
 
 /// For each tuple along the last dimension of `indices` (`width` int64 values), writes the number of its slice of

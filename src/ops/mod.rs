@@ -12,8 +12,10 @@ mod index;
 mod joining;
 mod lanes;
 mod layout;
+mod loss;
 mod maps;
 mod matrix;
+mod ml;
 mod normalize;
 mod numbers;
 #[cfg(feature = "openvino")]
@@ -22,14 +24,19 @@ mod pool;
 mod prelude;
 mod product;
 mod quantize;
+mod random;
+mod recurrent;
 mod reduce;
 mod resize;
 mod scatter;
 mod sequence;
+mod signal;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod text;
+mod training;
 mod windows;
 
 use crate::operator::Implementation;
@@ -45,16 +52,23 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
         gather::ALL,
         image::ALL,
         layout::ALL,
+        loss::ALL,
         matrix::ALL,
+        ml::ALL,
         normalize::ALL,
         #[cfg(feature = "openvino")]
         openvino::ALL,
         pool::ALL,
         quantize::ALL,
+        random::ALL,
+        recurrent::ALL,
         reduce::ALL,
         resize::ALL,
         scatter::ALL,
         sequence::ALL,
+        signal::ALL,
+        text::ALL,
+        training::ALL,
     ]
     .into_iter()
     .flatten()

@@ -1,8 +1,9 @@
 //! Everything that an operator's file uses of the crate.
 
-pub(super) use super::axes::{Axes, places};
+pub(super) use super::axes::{Axes, Places, places};
 pub(super) use super::index::{
-    Range, check_grid, indices_of, integer, out_of_range, pick, tuple_positions, unequal_batch, widened,
+    Range, check_grid, check_known_grid, indices_of, integer, out_of_range, pick, tuple_positions, unequal_batch,
+    widened,
 };
 pub(super) use super::joining::{join, joined_size, part};
 pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured};

@@ -6,10 +6,10 @@ use crate::error::{Error, Result};
 use crate::graph::Slots;
 use crate::graph::testing::{draft, load};
 use crate::limits::{Budget, Limits};
-use crate::operator::{Attribute, Call, Context, Feeds, Inference, Made, Resolved, Source, Sources, Values};
+use crate::operator::{Attribute, BodyFacts, Call, Context, Feeds, Inference, Made, Resolved, Source, Sources, Values};
 use crate::registry::{Own, Registry};
 use crate::tensor::Tensor;
-use crate::value::{Dim, DimsText, Fact, Formula, List, Value};
+use crate::value::{Dim, DimsText, Fact, Formula, List, Value, ValueType};
 use std::cell::Cell;
 
 /// The result of a run.
@@ -145,21 +145,58 @@ impl Ran {
 /// What an operator infers of its outputs.
 pub(crate) struct Inferred(Result<Vec<Fact>>);
 
-/// Infers an operator in its version under an opset, from facts about its inputs: `float[N, 3]`, a type alone, `-` for an
-/// omitted one, `{2, -1}` for an int64 list, or `{0.5, 2.0}` for a constant float32 one. There are as many outputs as the
-/// schema names.
+/// Infers an operator in its version under an opset, from facts about its inputs: `float[N, 3]`, a type alone such as
+/// `seq(float)`, `-` for an omitted one, `{2, -1}` for an int64 list, `{0.5, 2.0}` for a constant float32 one, or `{true}` for
+/// one of bools. There are as many outputs as the schema names.
 pub(crate) fn infer<const A: usize, const I: usize>(
     operator: &str,
     opset: i64,
     attributes: [(&str, Attribute); A],
     inputs: [&str; I],
 ) -> Inferred {
+    try_infer(None, operator, opset, attributes, inputs, &[])
+}
+
+/// As [`infer`], with a number of outputs, for operators that may have any.
+pub(crate) fn infer_for<const A: usize, const I: usize>(
+    outputs: usize,
+    operator: &str,
+    opset: i64,
+    attributes: [(&str, Attribute); A],
+    inputs: [&str; I],
+) -> Inferred {
+    try_infer(Some(outputs), operator, opset, attributes, inputs, &[])
+}
+
+/// As [`infer_for`], with the subgraph `body`: facts about its inputs and its outputs.
+pub(crate) fn infer_with<const A: usize, const I: usize>(
+    body: (&[&str], &[&str]),
+    operator: &str,
+    opset: i64,
+    attributes: [(&str, Attribute); A],
+    inputs: [&str; I],
+) -> Inferred {
+    let facts = |texts: &[&str]| texts.iter().map(|text| fact(text).unwrap_or_default()).collect();
+    let outputs = Some(body.1.len());
+    let body = BodyFacts { attribute: "body".into(), inputs: facts(body.0), outputs: facts(body.1) };
+    try_infer(outputs, operator, opset, attributes, inputs, &[body])
+}
+
+fn try_infer<const A: usize, const I: usize>(
+    outputs: Option<usize>,
+    operator: &str,
+    opset: i64,
+    attributes: [(&str, Attribute); A],
+    inputs: [&str; I],
+    bodies: &[BodyFacts],
+) -> Inferred {
     let (domain, name) = operator.rsplit_once('.').unwrap_or(("", operator));
     let resolved = Registry::default().resolve(domain, name, opset).unwrap();
     let attributes = attributes.map(|(name, value)| (name.to_string(), value));
     let facts = inputs.map(fact);
     let (facts, unsaid) = (facts.each_ref().map(Option::as_ref), Cell::default());
-    let node = resolved.node(&attributes, &facts, resolved.schema.outputs.len(), &[], &unsaid);
+    let outputs = outputs.unwrap_or(resolved.schema.outputs.len());
+    let node = resolved.node(&attributes, &facts, outputs, bodies, &unsaid);
     let mut inference = Inference::new(node);
     let budget = Budget::new(&Limits::default());
     let inferred = resolved.load(&node, &Own::new(&budget)).and_then(|made| made.infer(&mut inference));
@@ -175,6 +212,10 @@ fn fact(text: &str) -> Option<Fact> {
     let list = |text: &str| -> List { text.split(',').filter(|word| !word.trim().is_empty()).map(formula).collect() };
     if let Some(text) = text.strip_prefix('{') {
         let text = text.trim_end_matches('}');
+        let truths: Option<Vec<bool>> = text.split(", ").map(|word| word.parse().ok()).collect();
+        if let Some(truths) = truths {
+            return Some(Fact::constant(Tensor::from_elements(&[truths.len()], truths).unwrap().into()));
+        }
         if text.contains('.') {
             let numbers: Vec<f32> = text.split(',').map(|word| word.trim().parse().unwrap()).collect();
             return Some(Fact::constant(tensor(&[numbers.len()], numbers)));
@@ -183,7 +224,7 @@ fn fact(text: &str) -> Option<Fact> {
         return Fact::of_list(DType::Int64, &[Dim::Fixed(list.len())], &list);
     }
     let (name, dims) = text.split_once('[').map_or((text, None), |(name, dims)| (name, Some(dims)));
-    let fact = Fact::of_type(DType::from_name(name)?);
+    let fact = Fact::of_type(value_type(name)?);
     Some(match dims {
         Some(dims) => {
             let dims = list(dims.trim_end_matches(']'));
@@ -191,6 +232,16 @@ fn fact(text: &str) -> Option<Fact> {
         }
         None => fact,
     })
+}
+
+fn value_type(text: &str) -> Option<ValueType> {
+    let inner = |of: &str| text.strip_prefix(of)?.strip_prefix('(')?.strip_suffix(')');
+    if let Some((key, value)) = inner("map").and_then(|inner| inner.split_once(',')) {
+        return Some(ValueType::Map(DType::from_name(key)?, Box::new(value_type(value)?)));
+    }
+    let sequence = inner("seq").and_then(value_type).map(ValueType::sequence);
+    let other = sequence.or_else(|| inner("optional").and_then(value_type).map(ValueType::optional));
+    other.or_else(|| DType::from_name(text).map(ValueType::Tensor))
 }
 
 impl Inferred {
@@ -214,6 +265,13 @@ impl Inferred {
         let list = self.0.unwrap().swap_remove(0).list().unwrap();
         let text = |number: &Option<Formula>| number.as_ref().map_or("?".to_string(), Formula::to_string);
         assert_eq!(list.iter().map(text).collect::<Vec<_>>().join(", "), numbers);
+    }
+
+    /// Checks that the first output is a list of these truth values.
+    #[track_caller]
+    pub(crate) fn is_all(self, truths: &[bool]) {
+        let fact = self.0.unwrap().swap_remove(0);
+        assert_eq!(fact.value().and_then(|value| value.tensor().ok()?.as_slice::<bool>().ok()), Some(truths));
     }
 
     /// Checks the type of the first output that the rule gives.
@@ -249,6 +307,11 @@ pub(crate) fn float(name: &str, value: f32) -> (&str, Attribute) {
 /// An attribute of kind STRING.
 pub(crate) fn string<'a>(name: &'a str, value: &str) -> (&'a str, Attribute) {
     (name, Attribute::String(value.to_string()))
+}
+
+/// An attribute of kind STRINGS.
+pub(crate) fn strings<'a>(name: &'a str, values: &[&str]) -> (&'a str, Attribute) {
+    (name, Attribute::Strings(values.iter().map(ToString::to_string).collect()))
 }
 
 /// A tensor of a shape.

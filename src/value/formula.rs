@@ -121,8 +121,34 @@ impl Formula {
     }
 
     /// Whether it is certainly not below 0, as no symbol is.
-    fn is_size(&self) -> bool {
+    pub(crate) fn is_size(&self) -> bool {
         self.terms.iter().all(|term| term.times >= 0)
+    }
+
+    /// The larger one of two numbers, if it is certain which one is.
+    pub(crate) fn larger(&self, other: &Formula) -> Option<Formula> {
+        match self.minus(other)? {
+            above if above.is_size() => Some(self.clone()),
+            _ => other.minus(self)?.is_size().then(|| other.clone()),
+        }
+    }
+
+    /// As [`Formula::larger`], the smaller one.
+    pub(crate) fn smaller(&self, other: &Formula) -> Option<Formula> {
+        let larger = self.larger(other)?;
+        Some(if larger == *self { other.clone() } else { self.clone() })
+    }
+
+    /// Whether two numbers are equal, if it is certain: no symbol is below 0.
+    pub(crate) fn equals(&self, other: &Formula) -> Option<bool> {
+        let (difference, one) = (self.minus(other)?, Formula::from(1));
+        match difference.number() {
+            Some(difference) => Some(difference == 0),
+            None => {
+                let differ = difference.minus(&one)?.is_size() || other.minus(self)?.minus(&one)?.is_size();
+                differ.then_some(false)
+            }
+        }
     }
 
     /// The quotient, rounded toward 0.
@@ -266,6 +292,23 @@ mod tests {
         is(n().divided(&number(2)), "floor((N)/2)");
         is(n().minus(&number(1)).unwrap().divided(&number(2)), "?");
         is(product.divided(&number(-2)), "?");
+    }
+
+    #[test]
+    fn comparisons() {
+        let more = n().plus(&number(1)).unwrap();
+        is(n().larger(&more), "N + 1");
+        is(n().smaller(&more), "N");
+        is(number(3).larger(&number(-4)), "3");
+        is(number(-1).smaller(&n()), "-1");
+        is(n().larger(&number(2)), "?");
+        is(n().smaller(&Formula::symbol("M")), "?");
+        assert_eq!(n().equals(&n()), Some(true));
+        assert_eq!(n().equals(&more), Some(false));
+        assert_eq!(n().equals(&number(-1)), Some(false));
+        assert_eq!(number(-1).equals(&n()), Some(false));
+        assert_eq!(n().equals(&number(0)), None);
+        assert_eq!(n().equals(&Formula::symbol("M")), None);
     }
 
     #[test]

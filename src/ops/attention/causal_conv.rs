@@ -81,11 +81,14 @@ impl Operator for CausalConv {
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         facts.give_shape_of(0, 0);
-        let ([batch, channels, _], taps) = match (facts.sizes::<3>(0)?, facts.sizes::<3>(1)?) {
-            (Some(input), Some([_, _, taps])) => (input, taps),
-            _ => return Ok(()),
-        };
-        facts.give(1, [batch.clone(), channels.clone(), taps.plus(&Dim::Unknown)]);
+        let Some([batch, channels, _]) = facts.sizes::<3>(0)? else { return Ok(()) };
+        let taps = facts.sizes::<3>(1)?.map_or(Dim::Unknown, |[_, _, taps]| taps.clone());
+        facts.needs(1, &[channels.clone(), Dim::Fixed(1), taps.clone()])?;
+        facts.needs(2, std::slice::from_ref(channels))?;
+        let past = Formula::of(&taps).and_then(|taps| taps.minus(&Formula::from(1)));
+        let state = [batch.clone(), channels.clone(), past.map_or(Dim::Unknown, |past| past.dim())];
+        facts.needs(3, &state)?;
+        facts.give(1, state);
         Ok(())
     }
 }
@@ -128,7 +131,7 @@ impl CausalConv {
 #[cfg(test)]
 mod tests {
     use crate::operator::Attribute;
-    use crate::ops::testing::{run, tensor};
+    use crate::ops::testing::{infer, run, tensor};
     use half::f16;
 
     #[test]
@@ -167,5 +170,17 @@ mod tests {
         run("CausalConvWithState", 27, [], [&x, &w, &x]).fails("\"bias\" has shape [1, 2, 2]: [2] is needed");
         let none = ("activation", Attribute::String("relu".into()));
         run("CausalConvWithState", 27, [none], [&x, &w]).fails("activation is \"relu\": allowed none, silu, swish");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("CausalConvWithState", 27, [], ["float[N, 4, T]", "float[4, 1, K]"])
+            .gives_all(["[N, 4, T]", "[N, 4, K - 1]"]);
+        infer("CausalConvWithState", 27, [], ["float[N, 4, T]", "float"]).gives_all(["[N, 4, T]", "[N, 4, ?]"]);
+        infer("CausalConvWithState", 27, [], ["float[N, 4, T]", "float[4, 1, 3]", "float[3]"])
+            .fails("\"bias\" has shape [3]: [4] is needed");
+        infer("CausalConvWithState", 27, [], ["float[N, 4, T]", "float[4, 1, 3]", "-", "float[N, 4, 3]"])
+            .fails("\"past_state\" has shape [N, 4, 3]: [N, 4, 2] is needed");
+        infer("CausalConvWithState", 27, [], ["float[N, 4, T]", "float[4, 4, 3]"]).fails("[4, 1, 3] is needed");
     }
 }

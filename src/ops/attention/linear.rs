@@ -96,6 +96,24 @@ impl Operator for LinearAttention {
         recurrence.run(state.elements_mut()?, output.elements_mut()?, scratch.elements_mut(), call.resources())?;
         Ok(smallvec![output.finish()?.into(), state.finish()?.into()])
     }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_type_of(1, if facts.input(3).is_some() { 3 } else { 0 });
+        let (q, v) = (facts.sizes::<3>(0)?, facts.sizes::<3>(2)?);
+        let [batch, tokens, _] = q.or(v).cloned().unwrap_or([Dim::Unknown, Dim::Unknown, Dim::Unknown]);
+        let last = |dims: Option<&[Dim; 3]>| dims.map_or(Dim::Unknown, |[_, _, last]| last.clone());
+        let (hidden, values) = (last(q), last(v));
+        let (queried, held) = (Dim::Fixed(self.queried), Dim::Fixed(self.held));
+        let size = Dim::quotient(&[hidden], std::slice::from_ref(&queried));
+        let value_size = Dim::quotient(std::slice::from_ref(&values), std::slice::from_ref(&held));
+        facts.needs(1, &[batch.clone(), tokens.clone(), Dim::product([&held, &size])])?;
+        facts.needs(2, &[batch.clone(), tokens.clone(), values])?;
+        let state = [batch.clone(), held, size, value_size.clone()];
+        facts.needs(3, &state)?;
+        facts.give(0, [batch, tokens, Dim::product([&queried, &value_size])]);
+        facts.give(1, state);
+        Ok(())
+    }
 }
 
 /// The numbers of a head, of which the input `k` has so many.
@@ -127,7 +145,7 @@ fn misfit(call: &Call<'_>, k: usize, needs: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use crate::operator::Attribute;
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, string, tensor};
     use half::f16;
 
     fn rule(name: &str) -> (&'static str, Attribute) {
@@ -179,5 +197,17 @@ mod tests {
         run("LinearAttention", 27, gated, [&x, &x, &x]).fails("the update rule \"gated\" needs decay");
         let other = [rule("other"), int("q_num_heads", 1), int("kv_num_heads", 1)];
         run("LinearAttention", 27, other, [&x, &x, &x]).fails("update_rule is \"other\": allowed linear, gated");
+    }
+
+    #[test]
+    fn inferred() {
+        let given = [int("q_num_heads", 4), int("kv_num_heads", 2), string("update_rule", "linear")];
+        let linear = |inputs: [&str; 4]| infer("LinearAttention", 27, given.clone(), inputs);
+        linear(["float[N, T, 32]", "float[N, T, 16]", "float[N, T, 6]", "-"]).gives_all(["[N, T, 12]", "[N, 2, 8, 3]"]);
+        linear(["float[N, T, 32]", "float", "float", "-"]).gives_all(["[N, T, ?]", "[N, 2, 8, ?]"]);
+        linear(["float", "float", "float", "-"]).gives_all(["[?, ?, ?]", "[?, 2, ?, ?]"]);
+        linear(["float[N, T, 32]", "float[N, T, 8]", "float[N, T, 6]", "-"])
+            .fails("\"key\" has shape [N, T, 8]: [N, T, 16] is needed");
+        linear(["float[N, T, 32]", "float", "float[N, T, 6]", "float[N, 2, 3, 8]"]).fails("[N, 2, 8, 3] is needed");
     }
 }

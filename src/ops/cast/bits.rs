@@ -20,10 +20,7 @@ impl Operator for BitCast {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let input = call.tensor(0)?;
         let (from, to) = (input.dtype(), self.to);
-        if from.bits() != to.bits() {
-            let text = format!("{from} has {} bits, and {to} has {}: they must be equal", from.bits(), to.bits());
-            return Err(Error::model(text).attribute("to"));
-        }
+        check_bits(from, to)?;
         if from.bits() >= 8 && from.align() == to.align() && to != DType::Bool {
             let input = call.taken(0)?.into_tensor()?;
             return Ok(smallvec![input.retyped(to).into()]);
@@ -42,10 +39,21 @@ impl Operator for BitCast {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let Some(from) = facts.input_type(0).and_then(ValueType::dtype) {
+            check_bits(from, self.to)?;
+        }
         facts.give_type(0, self.to);
         facts.give_shape_of(0, 0);
         Ok(())
     }
+}
+
+fn check_bits(from: DType, to: DType) -> Result<()> {
+    if from.bits() == to.bits() {
+        return Ok(());
+    }
+    let text = format!("{from} has {} bits, and {to} has {}: they must be equal", from.bits(), to.bits());
+    Err(Error::model(text).attribute("to"))
 }
 
 /// Bytes that are copied at a time.
@@ -76,7 +84,7 @@ fn not_bool(input: &Tensor, at: usize) -> Error {
 mod tests {
     use crate::dtype::DType;
     use crate::operator::Attribute;
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use crate::tensor::Tensor;
     use crate::value::Value;
     use num_complex::Complex;
@@ -106,5 +114,11 @@ mod tests {
         let error =
             run("BitCast", 26, to(DType::Bool), [&tensor(&[1, 2], [1u8, 2])]).fails("input[0, 1] has the bits 0x02");
         assert_eq!(error.place().position.as_deref(), Some(&[0, 1][..]));
+    }
+
+    #[test]
+    fn inferred() {
+        infer("BitCast", 26, [int("to", 6)], ["float[N, 3]"]).gives("[N, 3]");
+        infer("BitCast", 26, [int("to", 7)], ["float[N, 3]"]).fails("float32 has 32 bits, and int64 has 64");
     }
 }

@@ -4,6 +4,7 @@
 use super::batch::Batch;
 use super::parts::{Parts, entry, keep};
 use crate::ops::prelude::*;
+use std::fmt::Display;
 
 pub(super) const SCAN: Implementation = Implementation {
     domain: "",
@@ -104,11 +105,34 @@ impl Control for Scan {
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         self.0.infer(0, facts);
+        for (k, fact) in self.0.facts().iter().take(self.0.states).enumerate() {
+            facts.give_fact(k, facts.input(k).map_or_else(Fact::default, |initial| fact.common(initial)));
+        }
+        let length = self.0.length(0, facts)?;
+        for ((k, along), fact) in (self.0.states..).zip(&self.0.outputs).zip(self.0.scans()) {
+            let Some(dims) = fact.dims() else { continue };
+            let mut dims = dims.to_vec();
+            let at = facts.place_of(along.axis, "scan_output_axes", dims.len() + 1)?;
+            dims.insert(at, length.clone());
+            facts.give(k, dims);
+        }
         Ok(())
     }
 }
 
 impl Signature {
+    /// What is known about the number of trips, which all scan inputs share. The states are the inputs from `first` on.
+    pub(super) fn length(&self, first: usize, facts: &Inference<'_>) -> Result<Dim> {
+        let mut length = Dim::Unknown;
+        for (k, along) in (first + self.states..).zip(&self.inputs) {
+            let Some(dims) = facts.dims(k) else { continue };
+            let at = facts.place_of(along.axis, "scan_input_axes", dims.len())?;
+            let own = dims.get(at).unwrap_or(&Dim::Unknown);
+            length = length.both(own).ok_or_else(|| unequal(k, own, at, &length).axis(along.axis))?;
+        }
+        Ok(length)
+    }
+
     /// The scan inputs, from the state variables after the input `first` on, each with its axis; their length.
     pub(super) fn inputs(&self, call: &Call<'_>, first: usize) -> Result<(Vec<(Tensor, usize)>, usize)> {
         let mut inputs = Vec::new();
@@ -118,10 +142,7 @@ impl Signature {
             let length = *length.get_or_insert(axis.size);
             if length != axis.size {
                 let Axis { at, size, given } = axis;
-                let text = format!(
-                    "scan input {k} has {size} entries along axis {at}, others have {length}: they must be equal"
-                );
-                return Err(Error::input(text).axis(given).size(size));
+                return Err(unequal(k, size, at, length).axis(given).size(size));
             }
             inputs.push((call.tensor(k)?.clone(), axis.at));
         }
@@ -131,6 +152,11 @@ impl Signature {
     /// Nothing yet of the outputs that are stacked.
     pub(super) fn parts(&self) -> Vec<Parts> {
         self.outputs.iter().map(|_| Parts::default()).collect()
+    }
+
+    /// What is known about the results of the body.
+    pub(super) fn facts(&self) -> &[Fact] {
+        &self.facts
     }
 
     /// What is known about the results that are stacked.
@@ -146,6 +172,12 @@ impl Signature {
             }
         }
     }
+}
+
+#[cold]
+fn unequal(k: usize, size: impl Display, at: usize, length: impl Display) -> Error {
+    let text = format!("scan input {k} has {size} entries along axis {at}, others have {length}: they must be equal");
+    Error::input(text)
 }
 
 /// The trips along one sequence.
@@ -210,7 +242,7 @@ impl Resume for Running {
 mod tests {
     use super::super::testing::{body, graph, int, ints, run};
     use super::*;
-    use crate::ops::testing::tensor;
+    use crate::ops::testing::{infer_with, tensor};
 
     /// `last, sums = ` the sums of the entries of `x` along an axis, after each.
     fn sums(opset: i64, attributes: &[(&str, i64)], start: &Value, x: &Value) -> Result<Vec<Value>> {
@@ -317,5 +349,22 @@ mod tests {
             &[("start", &start), ("x", &x)],
         );
         assert!(error.unwrap_err().to_string().ends_with("scan_input_axes has 2 entries: 1 are needed"));
+    }
+
+    #[test]
+    fn inferred() {
+        let body: (&[&str], &[&str]) = (&["float[3]", "float"], &["float[3]", "float[2, C]"]);
+        let scanned = || crate::ops::testing::int("num_scan_inputs", 1);
+        let axes = |name| crate::ops::testing::ints(name, &[-1]);
+        infer_with(body, "Scan", 9, [scanned()], ["float[3]", "float[T, 5]"]).gives_all(["[3]", "[T, 2, C]"]);
+        infer_with(body, "Scan", 11, [scanned(), axes("scan_output_axes")], ["float[?]", "float[7, 5]"])
+            .gives_all(["[?]", "[2, C, 7]"]);
+        infer_with(body, "Scan", 11, [scanned(), axes("scan_input_axes")], ["float[3]", "float[7, 5]"])
+            .gives_all(["[3]", "[5, 2, C]"]);
+        infer_with(body, "Scan", 8, [scanned()], ["-", "float[N, 3]", "float[N, 7, 5]"])
+            .gives_all(["[N, 3]", "[N, 7, 2, C]"]);
+        let two = crate::ops::testing::int("num_scan_inputs", 2);
+        infer_with(body, "Scan", 11, [two], ["float[7]", "float[6]"])
+            .fails("scan input 1 has 6 entries along axis 0, others have 7: they must be equal");
     }
 }

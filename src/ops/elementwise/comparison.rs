@@ -91,8 +91,19 @@ impl Operator for Equal {
         Ok(smallvec![output.into()])
     }
 
+    /// Sizes are often compared with -1.
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        facts.give_broadcast(self.align)
+        facts.give_broadcast(self.align)?;
+        let (Align::Last, Some(a), Some(b)) = (self.align, facts.list(0), facts.list(1)) else { return Ok(()) };
+        let at = |list: &List, k: usize| list.get(if list.len() == 1 { 0 } else { k })?.clone();
+        let count = if a.is_empty() || b.is_empty() { 0 } else { a.len().max(b.len()) };
+        let equal = (0..count).map(|k| at(&a, k)?.equals(&at(&b, k)?)).collect::<Option<Vec<bool>>>();
+        let scalar = [0, 1].iter().all(|k| facts.dims(*k).is_some_and(<[Dim]>::is_empty));
+        let shape: &[usize] = if scalar { &[] } else { &[count] };
+        if let Some(tensor) = equal.and_then(|equal| Tensor::from_elements(shape, equal).ok()) {
+            facts.give_value(0, tensor.into());
+        }
+        Ok(())
     }
 }
 
@@ -174,7 +185,7 @@ impl IsInf {
 #[cfg(test)]
 mod tests {
     use crate::dtype::DType;
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use crate::tensor::Tensor;
     use half::{bf16, f16};
 
@@ -239,5 +250,12 @@ mod tests {
         ] {
             assert_eq!((count("IsNaN", dtype), count("IsInf", dtype)), (nan, infinite), "{dtype}");
         }
+    }
+
+    #[test]
+    fn sizes_are_compared() {
+        infer("Equal", 11, [], ["{N, 3, -1}", "{-1, 3, -1}"]).is_all(&[false, true, true]);
+        infer("Equal", 13, [], ["{N, M}", "{-1}"]).is_all(&[false, false]);
+        infer("Equal", 13, [], ["{N, M}", "{-1, 1}"]).gives("[2]");
     }
 }

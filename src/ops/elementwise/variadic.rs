@@ -6,22 +6,24 @@ use super::{Function, entry, no_row};
 use crate::ops::prelude::*;
 
 pub(super) const MAX: Implementation =
-    entry("Max", &[1, 6, 8, 12, 13], |node| variadic(Max, number_row, Scale::Keep, node));
+    entry("Max", &[1, 6, 8, 12, 13], |node| variadic(Max, number_row, Scale::Keep, Some(Formula::larger), node));
 pub(super) const MIN: Implementation =
-    entry("Min", &[1, 6, 8, 12, 13], |node| variadic(Min, number_row, Scale::Keep, node));
-pub(super) const SUM: Implementation = entry("Sum", &[1, 6, 8, 13], |node| variadic(Add, float_row, Scale::Sum, node));
+    entry("Min", &[1, 6, 8, 12, 13], |node| variadic(Min, number_row, Scale::Keep, Some(Formula::smaller), node));
+pub(super) const SUM: Implementation =
+    entry("Sum", &[1, 6, 8, 13], |node| variadic(Add, float_row, Scale::Sum, None, node));
 pub(super) const MEAN: Implementation =
-    entry("Mean", &[1, 6, 8, 13], |node| variadic(Add, float_row, Scale::Mean, node));
+    entry("Mean", &[1, 6, 8, 13], |node| variadic(Add, float_row, Scale::Mean, None, node));
 
 /// Before version 8 the inputs have the same shape.
 fn variadic<F: Function>(
     function: F,
     row: fn(DType) -> Option<Row<F, 2>>,
     scale: Scale,
+    count: Option<Count>,
     node: &Node<'_>,
 ) -> Result<Box<dyn Operator>> {
     let align = if node.version() < 8 { Align::Equal } else { Align::Last };
-    Ok(Box::new(Variadic { function, row, align, scale }))
+    Ok(Box::new(Variadic { function, row, align, scale, count }))
 }
 
 /// `output = f(.. f(f(data_0, data_1), data_2) ..)`; Mean divides it by the number of inputs.
@@ -31,6 +33,8 @@ struct Variadic<F> {
     row: fn(DType) -> Option<Row<F, 2>>,
     align: Align,
     scale: Scale,
+    /// The same of two sizes that follow from symbols.
+    count: Option<Count>,
 }
 
 /// What the function does to its inputs.
@@ -83,7 +87,11 @@ impl<F: Function> Operator for Variadic<F> {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        facts.give_broadcast(self.align)
+        facts.give_broadcast(self.align)?;
+        if let Some(count) = self.count.filter(|_| facts.input_count() == 2) {
+            facts.give_counted(count);
+        }
+        Ok(())
     }
 }
 
@@ -134,7 +142,7 @@ impl Floats<1> for Divide {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{run, tensor};
+    use crate::ops::testing::{infer, run, tensor};
     use half::{bf16, f16};
 
     const NAN: f32 = f32::NAN;
@@ -176,5 +184,12 @@ mod tests {
         let (x, half_step) = (vec![bf16::from_f32(256.0)].into(), vec![bf16::from_f32(1.0)].into());
         run("Sum", 13, [], [&x, &half_step, &half_step]).gives(vec![bf16::from_f32(258.0)]);
         run("Mean", 13, [], [&vec![f16::MAX].into(), &vec![f16::MAX].into()]).gives(vec![f16::MAX]);
+    }
+
+    #[test]
+    fn inferred() {
+        infer("Max", 12, [], ["{N, 3, -1}", "{1, 2, N}"]).lists("?, 3, N");
+        infer("Min", 13, [], ["{N, 3, -1}", "{N, 2, N}"]).lists("N, 2, -1");
+        infer("Sum", 13, [], ["float[N, 1]", "float[3]"]).gives("[N, 3]");
     }
 }

@@ -23,13 +23,23 @@ impl Operator for Where {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        facts.give_broadcast(Align::Last)
+        facts.give_broadcast(Align::Last)?;
+        let condition = facts.constant(0).and_then(|condition| condition.tensor().ok()).map(Tensor::bytes);
+        let (Some(condition), Some(x), Some(y)) = (condition, facts.list(1), facts.list(2)) else { return Ok(()) };
+        let at = |len: usize, k: usize| if len == 1 { 0 } else { k };
+        let pick = |k: usize| {
+            let list = if *condition.get(at(condition.len(), k))? != 0 { &x } else { &y };
+            list.get(at(list.len(), k))?.clone()
+        };
+        let count = condition.len().max(x.len()).max(y.len()).min(Fact::LIST + 1);
+        facts.give_list_like(0, 1, &(0..count).map(pick).collect::<List>());
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{run, tensor};
+    use crate::ops::testing::{infer, run, tensor};
     use crate::tensor::Tensor;
     use half::bf16;
     use num_complex::Complex;
@@ -73,5 +83,12 @@ mod tests {
         let (x, y) = (strings(&["añ", "", "x"]), strings(&["y", "long text", ""]));
         run("Where", 9, [], [&[true, false, false].into(), &x, &y]).gives(strings(&["añ", "long text", ""]));
         run("Where", 9, [], [&[true, false, false].into(), &x, &x]).gives(&x);
+    }
+
+    #[test]
+    fn inferred() {
+        infer("Where", 9, [], ["bool[N, 1]", "float[3]", "float[]"]).gives("[N, 3]");
+        infer("Where", 9, [], ["{true, false}", "{N, 3}", "{1}"]).lists("N, 1");
+        infer("Where", 9, [], ["bool[2]", "{N, 3}", "{1}"]).gives("[2]");
     }
 }

@@ -60,11 +60,25 @@ impl Operator for Compress {
         pick(call, Gather { data: input.bytes(), axis, row, indices }, output.bytes_mut())??;
         Ok(smallvec![output.finish().into()])
     }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.ranked(1, 1..=1)?;
+        let Some(axis) = self.axis else {
+            facts.give(0, [Dim::Unknown]);
+            return Ok(());
+        };
+        if let Some(mut dims) = facts.dims(0).map(<[Dim]>::to_vec) {
+            let at = facts.place_of(axis, "axis", dims.len())?;
+            dims.get_mut(at).into_iter().for_each(|dim| *dim = Dim::Unknown);
+            facts.give(0, dims);
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use crate::tensor::Tensor;
     use crate::value::Value;
 
@@ -94,5 +108,13 @@ mod tests {
         run("Compress", 11, [], [&input, &tensor(&[], [true])]).fails("\"condition\" has shape []: it needs rank 1");
         run("Compress", 11, [int("axis", 1)], [&input, &tensor(&[1], [true])]).fails("axis 1 is out of range");
         run("Compress", 11, [], [&tensor(&[], [1u8]), &tensor(&[1], [true])]).fails("is a scalar");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("Compress", 9, [], ["float[N, 3]", "bool[2]"]).gives("[?]");
+        infer("Compress", 11, [int("axis", -1)], ["float[N, 3]", "bool[2]"]).gives("[N, ?]");
+        infer("Compress", 11, [int("axis", 2)], ["float[N, 3]", "bool[2]"]).fails("axis 2 is out of range");
+        infer("Compress", 11, [], ["float[N, 3]", "bool[2, 1]"]).fails("allowed rank 1");
     }
 }

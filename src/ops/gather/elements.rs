@@ -31,6 +31,7 @@ impl Operator for GatherElements {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        check_known_grid(facts, self.axis)?;
         facts.give_shape_of(0, 1);
         Ok(())
     }
@@ -38,7 +39,7 @@ impl Operator for GatherElements {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
 
     #[test]
     fn the_examples_of_the_standard() {
@@ -55,5 +56,14 @@ mod tests {
         run("GatherElements", 13, [], [&data, &wide]).fails("off the axis 0 it may not be larger");
         run("GatherElements", 13, [], [&data, &tensor(&[1], [0i64])]).fails("they must be equal");
         run("GatherElements", 13, [], [&data, &tensor(&[1, 1], [-3i64])]).fails("indices[0, 0] = -3 is out of range");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("GatherElements", 11, [], ["float[N, 3]", "int64[M, 2]"]).gives("[M, 2]");
+        infer("GatherElements", 11, [], ["float[2, 3]", "int64[5, 4]"])
+            .fails("dimension 1 of \"indices\" is 4, and of \"data\" 3: off the axis 0 it may not be larger");
+        infer("GatherElements", 11, [], ["float[2, 3]", "int64[5]"]).fails("\"indices\" has shape [5] of rank 1");
+        infer("GatherElements", 11, [int("axis", 2)], ["float[2, 3]", "int64[5, 4]"]).fails("axis 2 is out of range");
     }
 }

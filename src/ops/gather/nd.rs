@@ -42,10 +42,16 @@ impl Operator for GatherND {
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         let (Some(data), Some(indices)) = (facts.dims(0), facts.dims(1)) else { return Ok(()) };
         let Some((Dim::Fixed(width), tuples)) = indices.split_last() else { return Ok(()) };
-        let picked = usize::try_from(self.batch_dims).ok().and_then(|batch| batch.checked_add(*width));
-        if let Some(slice) = picked.and_then(|picked| data.get(picked..)) {
-            facts.give(0, [tuples, slice].concat());
+        let batch = self.batch(data.len(), indices.len())?;
+        let mut tuples = tuples.to_vec();
+        for (d, dim) in tuples.iter_mut().enumerate().take(batch) {
+            *dim = facts.same_size((0, d), (1, d))?;
         }
+        let rest = data.get(batch..).unwrap_or_default();
+        let Some(slice) = rest.get(*width..).filter(|_| *width > 0) else {
+            return Err(wrong_width(*width, rest.len(), data.len(), indices.len()));
+        };
+        facts.give(0, [&*tuples, slice].concat());
         Ok(())
     }
 }
@@ -62,32 +68,34 @@ struct Split<'a> {
     slice: &'a [usize],
 }
 
+#[cold]
+fn wrong_width(width: usize, most: usize, r: usize, q: usize) -> Error {
+    let text = format!("the last dimension of \"indices\" is {width}: allowed 1..={most} for \"data\" of rank {r}");
+    let text = format!("{text} with {} batch dimensions", r - most);
+    Error::input(text).parameter("indices").axis(q as i64 - 1).value(width as i128)
+}
+
 impl GatherND {
+    /// The number of batch dimensions, of tensors of these ranks.
+    fn batch(&self, r: usize, q: usize) -> Result<usize> {
+        let (given, least) = (self.batch_dims, r.min(q));
+        usize::try_from(given).ok().filter(|batch| *batch < least).ok_or_else(|| {
+            let most = least.saturating_sub(1);
+            let text = format!("batch_dims {given} is out of range for ranks {r} and {q}: allowed 0..={most}");
+            Error::model(text).attribute("batch_dims").value(given)
+        })
+    }
+
     fn split<'a>(&self, data: &'a [usize], indices: &'a [usize]) -> Result<Split<'a>> {
         let (r, q) = (data.len(), indices.len());
-        let least = r.min(q);
-        let Some(b) = usize::try_from(self.batch_dims).ok().filter(|b| *b < least) else {
-            let given = self.batch_dims;
-            return Err(Error::model(format!(
-                "batch_dims {given} is out of range for ranks {r} and {q}: allowed 0..={}",
-                least - 1
-            ))
-            .attribute("batch_dims")
-            .value(given));
-        };
+        let b = self.batch(r, q)?;
         let ((batch, own), (same, rest)) = (indices.split_at(b), data.split_at(b));
         if let Some(d) = batch.iter().zip(same).position(|(i, d)| i != d) {
             return Err(unequal_batch(d, data, indices));
         }
         let (width, tuples) = own.split_last().map_or((0, own), |(width, tuples)| (*width, tuples));
         if width == 0 || width > rest.len() {
-            return Err(Error::input(format!(
-                "the last dimension of \"indices\" is {width}: allowed 1..={} for \"data\" of rank {r} with {b} batch dimensions",
-                rest.len()
-            ))
-            .parameter("indices")
-            .axis(q as i64 - 1)
-            .value(width as i128));
+            return Err(wrong_width(width, rest.len(), r, q));
         }
         Ok(Split { batch, tuples, width, slice: rest.get(width..).unwrap_or(&[]) })
     }
@@ -95,7 +103,7 @@ impl GatherND {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
 
     #[test]
     fn the_examples_of_the_standard() {
@@ -113,5 +121,19 @@ mod tests {
         run("GatherND", 13, [], [&data, &tensor(&[1, 3], [0i64, 0, 0])]).fails("allowed 1..=2");
         run("GatherND", 13, [], [&data, &tensor(&[1, 2], [0i64, 2])]).fails("indices[0, 1] = 2 is out of range");
         run("GatherND", 13, [int("batch_dims", 2)], [&data, &tensor(&[1, 1], [0i64])]).fails("allowed 0..=1");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("GatherND", 11, [], ["float[A, B, C]", "int64[N, 2]"]).gives("[N, C]");
+        infer("GatherND", 12, [int("batch_dims", 1)], ["float[2, B, C]", "int64[N, M, 1]"]).gives("[2, M, C]");
+        infer("GatherND", 13, [], ["float[A, B]", "int64[N, ?]"]).gives("");
+        infer("GatherND", 12, [int("batch_dims", 1)], ["float[2, B, C]", "int64[3, M, 1]"])
+            .fails("dimension 0 of \"data\" of shape [2, B, C] is 2, and dimension 0 of \"indices\"");
+        infer("GatherND", 13, [int("batch_dims", 1)], ["float[2, B]", "int64[2, 2]"]).fails(
+            "the last dimension of \"indices\" is 2: allowed 1..=1 for \"data\" of rank 2 with 1 batch dimensions",
+        );
+        infer("GatherND", 13, [int("batch_dims", 2)], ["float[2, B]", "int64[2, 2]"])
+            .fails("batch_dims 2 is out of range");
     }
 }

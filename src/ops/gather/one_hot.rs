@@ -51,7 +51,12 @@ impl Operator for OneHot {
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         let Some(dims) = facts.dims(0) else { return Ok(()) };
         let (outer, inner) = dims.split_at(self.place(dims.len())?);
-        let size = facts.constant(1).and_then(|size| depth(size.tensor().ok()?).ok()).map_or(Dim::Unknown, Dim::Fixed);
+        facts.single(1)?;
+        let size = match facts.constant(1).and_then(|size| size.tensor().ok()) {
+            Some(constant) => Dim::Fixed(depth(constant)?),
+            None => facts.size(1),
+        };
+        facts.needs(2, &[Dim::Fixed(2)])?;
         facts.give(0, [outer, &[size], inner].concat());
         Ok(())
     }
@@ -91,7 +96,7 @@ fn truncated(number: &Scalar<'_>) -> i64 {
 #[cfg(test)]
 mod tests {
     use crate::error::Kind;
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use crate::tensor::Tensor;
     use crate::value::Value;
 
@@ -141,5 +146,16 @@ mod tests {
         run("OneHot", 11, [], [&i, &depth(2), &tensor(&[3], [0i16; 3])]).fails("\"values\" has 3 elements");
         run("OneHot", 11, [int("axis", 2)], [&i, &depth(2), &values])
             .fails("axis 2 is out of range for \"indices\" of rank 1: allowed -2..=1");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("OneHot", 9, [], ["int64[N]", "{5}", "float[2]"]).gives("[N, 5]");
+        infer("OneHot", 11, [int("axis", 0)], ["int64[N]", "{D}", "float"]).gives("[D, N]");
+        infer("OneHot", 11, [], ["int64[N]", "int64[]", "float[2]"]).gives("[N, ?]");
+        infer("OneHot", 11, [], ["int64[N]", "{-5}", "float[2]"]).fails("depth is -5: a size is needed");
+        infer("OneHot", 11, [], ["int64[N]", "int64[2]", "float"])
+            .fails("\"depth\" has shape [2]: one value is needed");
+        infer("OneHot", 11, [], ["int64[N]", "{5}", "float[3]"]).fails("\"values\" has shape [3]: [2] is needed");
     }
 }

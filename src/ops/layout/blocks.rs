@@ -2,6 +2,7 @@
 //! <https://onnx.ai/onnx/operators/onnx__DepthToSpace.html>, <https://onnx.ai/onnx/operators/onnx__SpaceToDepth.html>
 
 use crate::ops::prelude::*;
+use std::fmt::Display;
 
 pub(super) const DEPTH_TO_SPACE: Implementation = Implementation {
     domain: "",
@@ -44,10 +45,9 @@ fn load(node: &Node<'_>, has_mode: bool, to_space: bool) -> Result<Box<dyn Opera
 
 impl Blocks {
     /// A dimension divided by the blocks.
-    fn divided(&self, shape: &[usize], axis: usize, by: Option<usize>) -> Result<usize> {
-        let (dim, size) = (shape.get(axis).copied().unwrap_or(0), self.size);
+    fn divided(&self, shape: impl Display, dim: usize, axis: usize, by: Option<usize>) -> Result<usize> {
+        let (size, square) = (self.size, if self.to_space { "the square of " } else { "" });
         let parts = by.filter(|by| dim.is_multiple_of(*by)).and_then(|by| dim.checked_div(by));
-        let (square, shape) = (if self.to_space { "the square of " } else { "" }, ShapeText(shape));
         parts.ok_or_else(|| {
             let text = format!("axis {axis} of \"input\" of shape {shape} is no multiple of {square}blocksize {size}");
             Error::input(text).parameter("input").axis(axis as i64).size(dim).value(size as i128)
@@ -68,14 +68,15 @@ impl Operator for Blocks {
         let times = |dim: usize, by: usize| dim.checked_mul(by).ok_or_else(large);
         // The axes of both sides apart, and their order in the output.
         let (parts, order, out): ([usize; 6], [usize; 6], [usize; 4]) = if self.to_space {
-            let c = self.divided(shape, 1, size.checked_mul(size))?;
+            let c = self.divided(ShapeText(shape), c, 1, size.checked_mul(size))?;
             let out = [n, c, times(h, size)?, times(w, size)?];
             match self.outer {
                 false => ([n, size, size, c, h, w], [0, 3, 4, 1, 5, 2], out),
                 true => ([n, c, size, size, h, w], [0, 1, 4, 2, 5, 3], out),
             }
         } else {
-            let (h, w) = (self.divided(shape, 2, Some(size))?, self.divided(shape, 3, Some(size))?);
+            let divided = |dim, axis| self.divided(ShapeText(shape), dim, axis, Some(size));
+            let (h, w) = (divided(h, 2)?, divided(w, 3)?);
             let order = if self.outer { [0, 1, 3, 5, 2, 4] } else { [0, 3, 5, 1, 2, 4] };
             ([n, c, h, size, w, size], order, [n, times(times(c, size)?, size)?, h, w])
         };
@@ -84,12 +85,33 @@ impl Operator for Blocks {
         kernels::permute::permute(input.bytes(), element, &parts, &order, to, call.resources())?;
         Ok(smallvec![output.finish().into()])
     }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let Some(dims @ [n, c, h, w]) = facts.sizes::<4>(0)? else { return Ok(()) };
+        let (side, square) = (Dim::Fixed(self.size), self.size.checked_mul(self.size));
+        let square_dim = square.map_or(Dim::Unknown, Dim::Fixed);
+        let divided = |dim: &Dim, axis: usize, by: Option<usize>| match dim {
+            Dim::Fixed(size) => self.divided(DimsText(dims), *size, axis, by).map(Dim::Fixed),
+            // It is divided without a rest, or the run fails.
+            _ => Ok(Formula::of(dim)
+                .and_then(|dim| dim.floor_over(i64::try_from(by?).ok()?))
+                .map_or(Dim::Unknown, |dim| dim.dim())),
+        };
+        let by = Some(self.size);
+        let out = if self.to_space {
+            [n.clone(), divided(c, 1, square)?, Dim::product([h, &side]), Dim::product([w, &side])]
+        } else {
+            [n.clone(), Dim::product([c, &square_dim]), divided(h, 2, by)?, divided(w, 3, by)?]
+        };
+        facts.give(0, out);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::operator::Attribute;
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use crate::value::Value;
 
     fn mode(mode: &str) -> (&str, Attribute) {
@@ -129,5 +151,19 @@ mod tests {
         run("DepthToSpace", 13, [int("blocksize", 1)], [&tensor(&[1], [1u8])]).fails("it needs 4 dimensions");
         run("DepthToSpace", 11, [int("blocksize", 1), mode("RCD")], [&depth()])
             .fails("mode is \"RCD\": allowed DCR, CRD");
+    }
+
+    #[test]
+    fn inferred() {
+        let size = |size| [int("blocksize", size)];
+        infer("DepthToSpace", 1, size(2), ["float[N, 12, 3, W]"]).gives("[N, 3, 6, 2*W]");
+        infer("DepthToSpace", 13, size(2), ["float[N, C, 3, ?]"]).gives("[N, floor((C)/4), 6, ?]");
+        infer("SpaceToDepth", 13, size(3), ["float[N, C, 6, W]"]).gives("[N, 9*C, 2, floor((W)/3)]");
+        infer("SpaceToDepth", 1, size(3), ["float"]).gives("");
+        infer("DepthToSpace", 1, size(2), ["float[N, 6, 3, 3]"])
+            .fails("axis 1 of \"input\" of shape [N, 6, 3, 3] is no multiple of the square of blocksize 2");
+        infer("SpaceToDepth", 1, size(2), ["float[N, 6, 3, 4]"])
+            .fails("axis 2 of \"input\" of shape [N, 6, 3, 4] is no multiple of blocksize 2");
+        infer("SpaceToDepth", 1, size(2), ["float[6, 3, 4]"]).fails("allowed rank 4");
     }
 }

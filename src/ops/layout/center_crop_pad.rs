@@ -19,18 +19,17 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 }
 
 impl CenterCropPad {
-    fn maps(&self, call: &Call<'_>, data: &[usize]) -> Result<Maps> {
-        let rank = data.len();
-        let axes = match &self.axes {
-            Some(axes) => places(axes, rank, true, |text| Error::model(text).attribute("axes"))?,
-            None => (0..rank).collect(),
-        };
-        let sizes = integers(call, 1, rank)?;
-        if sizes.len() != axes.len() {
-            let (have, want) = (sizes.len(), axes.len());
-            let text = format!("\"shape\" has {have} values, but there are {want} axes: they must be equally many");
-            return Err(Error::input(text).parameter("shape").size(have));
+    fn axes(&self, rank: usize) -> Result<Places> {
+        match &self.axes {
+            Some(axes) => places(axes, rank, true, |text| Error::model(text).attribute("axes")),
+            None => Ok((0..rank).collect()),
         }
+    }
+
+    fn maps(&self, call: &Call<'_>, data: &[usize]) -> Result<Maps> {
+        let axes = self.axes(data.len())?;
+        let sizes = integers(call, 1, data.len())?;
+        check_count(sizes.len(), axes.len())?;
         let mut maps: Maps = data.iter().map(|size| whole(*size)).collect();
         for (k, (&at, &wanted)) in axes.iter().zip(&sizes).enumerate() {
             let Some(map) = maps.get_mut(at) else { continue };
@@ -55,13 +54,33 @@ impl Operator for CenterCropPad {
         }
         Ok(smallvec![by_maps(call.context(), data, &maps, &[0; 16])?.into()])
     }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let Some(mut dims) = facts.dims(0).map(<[Dim]>::to_vec) else { return Ok(()) };
+        let axes = self.axes(dims.len())?;
+        let sizes = facts.listed(1).unwrap_or_else(|| vec![Dim::Unknown; axes.len()]);
+        check_count(sizes.len(), axes.len())?;
+        for (at, size) in axes.into_iter().zip(sizes) {
+            dims.get_mut(at).into_iter().for_each(|dim| *dim = size.clone());
+        }
+        facts.give(0, dims);
+        Ok(())
+    }
+}
+
+fn check_count(sizes: usize, axes: usize) -> Result<()> {
+    if sizes == axes {
+        return Ok(());
+    }
+    let text = format!("\"shape\" has {sizes} values, but there are {axes} axes: they must be equally many");
+    Err(Error::input(text).parameter("shape").size(sizes))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::error::Kind;
     use crate::operator::Attribute;
-    use crate::ops::testing::{run, tensor};
+    use crate::ops::testing::{infer, ints, run, tensor};
     use crate::value::Value;
 
     fn shape(sizes: &[i64]) -> Value {
@@ -97,5 +116,15 @@ mod tests {
         assert_eq!(fails(&[1 << 62, 1 << 62], "more bytes than can be counted").kind(), Kind::Input);
         let axes = [("axes", Attribute::Ints(vec![0, 0]))];
         run("CenterCropPad", 18, axes, [&data, &shape(&[1, 1])]).fails("axis 0 is given twice");
+    }
+
+    #[test]
+    fn inferred() {
+        let data = "float[N, 5, C]";
+        infer("CenterCropPad", 18, [], [data, "{2, M, 3}"]).gives("[2, M, 3]");
+        infer("CenterCropPad", 18, [ints("axes", &[-1, 0])], [data, "{2, ?}"]).gives("[?, 5, 2]");
+        infer("CenterCropPad", 18, [ints("axes", &[1])], [data, "int64"]).gives("[N, ?, C]");
+        infer("CenterCropPad", 18, [], [data, "{2, 3}"]).fails("\"shape\" has 2 values, but there are 3 axes");
+        infer("CenterCropPad", 18, [ints("axes", &[3])], [data, "{2}"]).fails("axis 3 is out of range");
     }
 }

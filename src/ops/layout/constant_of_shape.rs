@@ -31,10 +31,7 @@ impl Operator for ConstantOfShape {
         let (given, mut shape) = (call.list(0)?, Shape::new());
         call.check_rank(given.len())?;
         for (k, &dim) in given.iter().enumerate() {
-            shape.push(usize::try_from(dim).map_err(|_| {
-                let error = Error::input(format!("input[{k}] = {dim} is negative: a dimension is needed"));
-                error.parameter("input").position(vec![k]).value(dim)
-            })?);
+            shape.push(usize::try_from(dim).map_err(|_| negative(k, dim))?);
         }
         let mut output = call.output_of(self.value.dtype(), shape)?;
         kernels::fill(self.value.bytes(), output.bytes_mut(), call.resources())?;
@@ -43,6 +40,12 @@ impl Operator for ConstantOfShape {
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         facts.give_type(0, self.value.dtype());
+        facts.ranked(0, 0..=1)?;
+        let known = facts.list(0).unwrap_or_default();
+        let number = |(k, dim): (usize, &Option<Formula>)| Some((k, dim.as_ref()?.number()?));
+        if let Some((k, dim)) = known.iter().enumerate().filter_map(number).find(|(_, dim)| *dim < 0) {
+            return Err(negative(k, dim));
+        }
         if let Some(dims) = facts.listed(0) {
             facts.give(0, dims);
         }
@@ -50,11 +53,17 @@ impl Operator for ConstantOfShape {
     }
 }
 
+#[cold]
+fn negative(k: usize, dim: i64) -> Error {
+    let error = Error::input(format!("input[{k}] = {dim} is negative: a dimension is needed"));
+    error.parameter("input").position(vec![k]).value(dim)
+}
+
 #[cfg(test)]
 mod tests {
     use crate::error::Kind;
     use crate::operator::Attribute;
-    use crate::ops::testing::{run, tensor};
+    use crate::ops::testing::{infer, run, tensor};
     use crate::tensor::Tensor;
     use crate::value::Value;
 
@@ -86,5 +95,12 @@ mod tests {
         run("ConstantOfShape", 9, [], [&shape(&[1 << 40, 1 << 40])]).fails("more bytes than can be counted");
         let error = run("ConstantOfShape", 9, [], [&shape(&[1 << 40])]).fails("tensor_bytes");
         assert_eq!(error.kind(), Kind::Limit);
+    }
+
+    #[test]
+    fn inferred() {
+        infer("ConstantOfShape", 9, [], ["{2, N, ?}"]).gives("[2, N, ?]");
+        infer("ConstantOfShape", 9, [], ["{N, -1}"]).fails("input[1] = -1 is negative: a dimension is needed");
+        infer("ConstantOfShape", 9, [], ["int64[1, 1]"]).fails("allowed ranks 0 to 1");
     }
 }

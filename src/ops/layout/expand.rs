@@ -35,6 +35,7 @@ impl Operator for Expand {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.ranked(1, 0..=1)?;
         let (Some(dims), Some(shape)) = (facts.dims(0), facts.listed(1)) else { return Ok(()) };
         facts.give(0, broadcast(&[dims, &shape])?);
         Ok(())

@@ -53,6 +53,7 @@ impl Operator for EyeLike {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.ranked(0, 2..=2)?;
         facts.give_shape_of(0, 0);
         match self.dtype {
             Some(dtype) => facts.give_type(0, dtype),
@@ -65,7 +66,7 @@ impl Operator for EyeLike {
 #[cfg(test)]
 mod tests {
     use crate::dtype::DType;
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use half::bf16;
 
     #[test]
@@ -88,5 +89,11 @@ mod tests {
         run("EyeLike", 9, [], [&tensor(&[2], [1f32, 2.0])]).fails("\"input\" has shape [2]: it needs rank 2");
         let strings = int("dtype", DType::String.code().into());
         run("EyeLike", 9, [strings], [&tensor(&[1, 1], [1f32])]).fails("dtype asks for string: allowed");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("EyeLike", 9, [], ["float[N, 3]"]).gives("[N, 3]");
+        infer("EyeLike", 9, [], ["float[N]"]).fails("allowed rank 2");
     }
 }

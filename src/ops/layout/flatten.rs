@@ -2,6 +2,7 @@
 //! <https://onnx.ai/onnx/operators/onnx__Flatten.html>
 
 use crate::ops::prelude::*;
+use std::fmt::Display;
 
 pub(super) const FLATTEN: Implementation =
     Implementation { domain: "", name: "Flatten", versions: &[1, 9, 11, 13, 21, 23, 24, 25], make: Make::Run(load) };
@@ -20,9 +21,14 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 
 impl Flatten {
     /// The number of dimensions before the axis, which may be one behind the last.
-    fn place(&self, rank: usize) -> Option<usize> {
+    fn place(&self, rank: usize, shape: impl Display) -> Result<usize> {
         let at = if self.axis == rank as i64 { Some(rank) } else { Axis::place(self.axis.into(), rank) };
-        at.filter(|_| self.negative || self.axis >= 0)
+        at.filter(|_| self.negative || self.axis >= 0).ok_or_else(|| {
+            let least = if self.negative { format!("-{rank}") } else { "0".to_string() };
+            let text = format!("axis {} is out of range for \"input\" of shape {shape}", self.axis);
+            let error = Error::model(format!("{text}: allowed {least}..={rank}")).attribute("axis");
+            error.axis(self.axis).value(self.axis)
+        })
     }
 }
 
@@ -30,27 +36,25 @@ impl Operator for Flatten {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let shape = call.tensor(0)?.shape();
         let rank = shape.len();
-        let Some(at) = self.place(rank) else {
-            let least = if self.negative { format!("-{rank}") } else { "0".to_string() };
-            let text = format!("axis {} is out of range for \"input\" of shape {}", self.axis, ShapeText(shape));
-            let error = Error::model(format!("{text}: allowed {least}..={rank}")).attribute("axis");
-            return Err(error.axis(self.axis).value(self.axis));
-        };
+        let at = self.place(rank, ShapeText(shape))?;
         let (rows, columns) = (kernels::volume(1, shape.iter().take(at)), kernels::volume(1, shape.iter().skip(at)));
         call.reshaped(0, smallvec![rows, columns])
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        let parts = facts.dims(0).and_then(|dims| dims.split_at_checked(self.place(dims.len())?));
-        let dims = parts.map_or([Dim::Unknown, Dim::Unknown], |(rows, columns)| [rows, columns].map(Dim::product));
-        facts.give(0, dims);
+        let Some(dims) = facts.dims(0) else {
+            facts.give(0, [Dim::Unknown, Dim::Unknown]);
+            return Ok(());
+        };
+        let at = self.place(dims.len(), DimsText(dims))?;
+        facts.give(0, [Dim::product(dims.iter().take(at)), Dim::product(dims.iter().skip(at))]);
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
 
     #[test]
     fn axes() {
@@ -73,5 +77,14 @@ mod tests {
         let nothing = tensor(&[long, long, 0], Vec::<f32>::new());
         run("Flatten", 13, [int("axis", 1)], [&nothing]).gives(tensor(&[long, 0], Vec::<f32>::new()));
         run("Flatten", 13, [int("axis", 2)], [&nothing]).fails("has a dimension that is too large: allowed 0..=");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("Flatten", 13, [], ["float[N, 3, W]"]).gives("[N, 3*W]");
+        infer("Flatten", 9, [int("axis", 3)], ["float[N, 3, W]"]).gives("[3*N*W, 1]");
+        infer("Flatten", 13, [], ["float"]).gives("[?, ?]");
+        infer("Flatten", 13, [int("axis", 3)], ["float[N, W]"])
+            .fails("axis 3 is out of range for \"input\" of shape [N, W]: allowed -2..=2");
     }
 }

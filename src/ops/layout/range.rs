@@ -40,6 +40,45 @@ impl Operator for Range {
         };
         Ok(smallvec![output.into()])
     }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        (0..3).try_for_each(|k| facts.single(k))?;
+        let [start, limit, delta] = [facts.number(0), facts.number(1), facts.number(2)];
+        let delta = delta.and_then(|delta| delta.number());
+        if delta == Some(0) {
+            return Err(no_step());
+        }
+        let count = start.as_ref().and_then(|start| counted(start, &limit?, delta?));
+        let count = count.map_or_else(|| constant(facts).map_or(Dim::Unknown, Dim::Fixed), |count| count.dim());
+        facts.give(0, std::slice::from_ref(&count));
+        if let Dim::Fixed(count @ ..=Fact::LIST) = count {
+            let at = |i: usize| start.as_ref()?.plus(&Formula::from(delta?.checked_mul(i as i64)?));
+            facts.give_list_like(0, 0, &(0..count).map(at).collect::<List>());
+        }
+        Ok(())
+    }
+}
+
+/// The number of elements, if it is not negative whatever the symbols are.
+fn counted(start: &Formula, limit: &Formula, delta: i64) -> Option<Formula> {
+    let distance = if delta > 0 { limit.minus(start)? } else { start.minus(limit)? };
+    let step = delta.checked_abs()?;
+    match distance.number() {
+        Some(..=0) => Some(Formula::from(0)),
+        _ if distance.is_size() => distance.plus(&Formula::from(step - 1))?.floor_over(step),
+        _ => None,
+    }
+}
+
+/// The number of elements, of constant floats.
+fn constant(facts: &Inference<'_>) -> Option<usize> {
+    let number = |k: usize| match facts.constant(k)?.tensor().ok()?.scalars().next()? {
+        Scalar::Float(number) => Some(f64::from(number)),
+        Scalar::Double(number) => Some(number),
+        _ => None,
+    };
+    let count = count(number(0)?, number(1)?, number(2).filter(|delta| *delta != 0.0)?);
+    Some(count as usize).filter(|_| !count.is_nan())
 }
 
 fn integers<T: Element + Int>(call: &Call<'_>) -> Result<Tensor> {
@@ -106,7 +145,7 @@ fn fill<T: Element + Pod>(call: &Call<'_>, count: usize, numbers: impl Fn(usize,
 #[cfg(test)]
 mod tests {
     use crate::error::Kind;
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use half::{bf16, f16};
 
     #[test]
@@ -164,5 +203,19 @@ mod tests {
         let h = tensor(&[], [f16::ONE]);
         let error = run("Range", 27, [int("stash_type", 10)], [&h, &h, &h]).fails("only 1 (float32) is supported");
         assert_eq!(error.kind(), Kind::Unsupported);
+    }
+
+    #[test]
+    fn inferred() {
+        infer("Range", 11, [], ["{0}", "{N}", "{1}"]).gives("[N]");
+        infer("Range", 11, [], ["{P}", "{P}", "{1}"]).gives("[0]");
+        infer("Range", 11, [], ["{1}", "{10}", "{4}"]).gives("[3]");
+        infer("Range", 11, [], ["{10}", "{1}", "{-4}"]).lists("10, 6, 2");
+        infer("Range", 11, [], ["{1}", "{10}", "{-4}"]).gives("[0]");
+        infer("Range", 11, [], ["{0}", "{N}", "{3}"]).gives("[floor((N + 2)/3)]");
+        infer("Range", 11, [], ["{N}", "{0}", "{-1}"]).gives("[N]");
+        infer("Range", 11, [], ["{2}", "{N}", "{1}"]).gives("[?]");
+        infer("Range", 11, [], ["float[]", "float[]", "float[]"]).gives("[?]");
+        infer("Range", 27, [], ["{0}", "{N}", "{0}"]).fails("delta is 0: the limit is never reached");
     }
 }

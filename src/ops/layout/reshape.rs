@@ -83,6 +83,7 @@ impl Operator for Reshape {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.ranked(1, 0..=1)?;
         let given = match &self.shape {
             Some(shape) => Some(shape.iter().map(|dim| Some(Formula::from(*dim))).collect()),
             None => facts.list(1),

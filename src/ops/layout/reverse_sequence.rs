@@ -62,6 +62,9 @@ impl Operator for ReverseSequence {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let Some([first, second, ..]) = facts.ranked(0, 2..)? {
+            facts.needs(1, std::slice::from_ref(if self.batch_first { first } else { second }))?;
+        }
         facts.give_shape_of(0, 0);
         Ok(())
     }
@@ -85,7 +88,7 @@ fn check_lens(call: &Call<'_>, lens: &[i64], batch: usize, time: usize) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use crate::tensor::Tensor;
     use crate::value::Value;
 
@@ -122,5 +125,15 @@ mod tests {
         run("ReverseSequence", 10, [], [&tensor(&[1], [1i8]), &lens(&[1])]).fails("it needs 2 dimensions");
         run("ReverseSequence", 10, [int("time_axis", 1)], [&data, &lens(&[1])])
             .fails("batch_axis is 1 and time_axis 1: one must be 0, the other 1");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("ReverseSequence", 10, [], ["float[T, 2, 5]", "int64[2]"]).gives("[T, 2, 5]");
+        infer("ReverseSequence", 10, [], ["float[T, 2, 5]", "int64[3]"])
+            .fails("\"sequence_lens\" has shape [3]: [2] is needed");
+        infer("ReverseSequence", 10, [int("batch_axis", 0), int("time_axis", 1)], ["float[4, T]", "int64[3]"])
+            .fails("[4] is needed");
+        infer("ReverseSequence", 10, [], ["float[T]", "int64[2]"]).fails("allowed ranks from 2 on");
     }
 }

@@ -67,11 +67,19 @@ impl Operator for Size {
         size.elements_mut()?.iter_mut().for_each(|to| *to = count);
         Ok(smallvec![size.finish().into()])
     }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give(0, []);
+        if let Some(dims) = facts.dims(0) {
+            facts.give_list(0, DType::Int64, &[Formula::of(&Dim::product(dims))]);
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
 
     #[test]
     fn dimensions() {
@@ -84,5 +92,14 @@ mod tests {
         run("Shape", 25, [], [&tensor(&[], [1f32])]).gives(tensor(&[0], Vec::<i64>::new()));
         run("Size", 13, [], [&data]).gives(tensor(&[], [6i64]));
         run("Size", 1, [], [&tensor(&[0, 5], Vec::<i8>::new())]).gives(tensor(&[], [0i64]));
+    }
+
+    #[test]
+    fn sizes_are_inferred() {
+        infer("Size", 13, [], ["float[N, 3]"]).lists("3*N");
+        infer("Size", 1, [], ["float[2, 3]"]).lists("6");
+        infer("Size", 13, [], ["float[]"]).lists("1");
+        infer("Size", 25, [], ["float[N, ?]"]).gives("[]");
+        infer("Size", 25, [], ["float"]).gives("[]");
     }
 }

@@ -45,53 +45,82 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 type Parts = SmallVec<[usize; 4]>;
 
 impl Split {
-    fn parts(&self, call: &Call<'_>, axis: &Axis) -> Result<Parts> {
-        let count = call.output_count();
-        let wrong = |text: String, name: &str, given: i64| Error::model(text).attribute(name).value(given);
-        match (&self.sizes, call.input(1)) {
-            (Sizes::Attribute(_), Some(_)) => {
+    /// Fails unless the sizes come from one place, which says as many as there are outputs.
+    fn check(&self, input: bool, count: usize) -> Result<()> {
+        let wrong = |text: String, given: i64| Err(Error::model(text).attribute("num_outputs").value(given));
+        match (&self.sizes, input) {
+            (Sizes::Attribute(_), true) => {
                 Err(Error::model("the attribute and the input \"split\" are both given: allowed is one")
                     .attribute("split"))
             }
-            (Sizes::Nearly(given), Some(_)) => {
-                Err(wrong("\"split\" and \"num_outputs\" are both given: allowed is one".into(), "num_outputs", *given))
+            (Sizes::Nearly(given), true) => {
+                wrong("\"split\" and \"num_outputs\" are both given: allowed is one".to_string(), *given)
             }
-            (Sizes::Input, None) => Err(Error::model("neither \"split\" nor \"num_outputs\" is given")),
-            (_, Some(split)) => {
+            (Sizes::Nearly(given), false) if usize::try_from(*given) != Ok(count) => {
+                wrong(format!("num_outputs is {given}, but there are {count} outputs"), *given)
+            }
+            (Sizes::Input, false) => Err(Error::model("neither \"split\" nor \"num_outputs\" is given")),
+            _ => Ok(()),
+        }
+    }
+
+    fn parts(&self, call: &Call<'_>, axis: &Axis) -> Result<Parts> {
+        let count = call.output_count();
+        self.check(call.input(1).is_some(), count)?;
+        match call.input(1) {
+            Some(split) => {
                 let (len, most) = (split.tensor()?.len(), count.max(axis.size));
                 if len <= most {
                     check_count(len, count, axis)?;
                 }
                 listed(&integers(call, 1, most)?, count, axis)
             }
-            (Sizes::Attribute(list), None) => listed(list, count, axis).map_err(|error| error.with_kind(Kind::Model)),
-            (Sizes::Nearly(given), None) => {
+            None => self.own_parts(count, axis),
+        }
+    }
+
+    /// The parts without the input `split`.
+    fn own_parts(&self, count: usize, axis: &Axis) -> Result<Parts> {
+        let wrong = |text: String| Err(Error::input(text).axis(axis.given).size(axis.size));
+        match &self.sizes {
+            Sizes::Attribute(list) => listed(list, count, axis).map_err(|error| error.with_kind(Kind::Model)),
+            Sizes::Equal if axis.size.is_multiple_of(count) => Ok(Parts::from_elem(axis.size / count, count)),
+            Sizes::Equal => {
+                wrong(format!("{} entries along axis {} make no {count} equal parts", axis.size, axis.given))
+            }
+            Sizes::Nearly(_) | Sizes::Input => {
                 let size = axis.size.div_ceil(count.max(1));
-                let last = axis.size.checked_sub(size * count.saturating_sub(1));
-                if usize::try_from(*given) != Ok(count) {
-                    return Err(wrong(
-                        format!("num_outputs is {given}, but there are {count} outputs"),
-                        "num_outputs",
-                        *given,
-                    ));
-                }
-                let Some(last) = last else {
-                    let text = format!(
+                let Some(last) = axis.size.checked_sub(size * count.saturating_sub(1)) else {
+                    return wrong(format!(
                         "{} entries along axis {} make no {count} parts of {size}, the last one smaller",
                         axis.size, axis.given
-                    );
-                    return Err(Error::input(text).axis(axis.given).size(axis.size).value(*given));
+                    ));
                 };
                 let mut parts = Parts::from_elem(size, count);
                 parts.last_mut().into_iter().for_each(|part| *part = last);
                 Ok(parts)
             }
-            (Sizes::Equal, None) if axis.size.is_multiple_of(count) => Ok(Parts::from_elem(axis.size / count, count)),
-            (Sizes::Equal, None) => {
-                let text = format!("{} entries along axis {} make no {count} equal parts", axis.size, axis.given);
-                Err(Error::input(text).axis(axis.given).size(axis.size))
-            }
         }
+    }
+
+    /// What is known about the parts of an axis whose size isn't fixed.
+    fn open_parts(&self, count: usize, size: &Dim, list: Option<List>) -> Option<Vec<Dim>> {
+        if let Some(list) = list {
+            return Some(list.iter().map(|size| size.as_ref().map_or(Dim::Unknown, Formula::dim)).collect());
+        }
+        let (parts, size) = (i64::try_from(count).ok()?, Formula::of(size)?);
+        let (each, last) = match &self.sizes {
+            Sizes::Equal => (size.floor_over(parts)?, None),
+            Sizes::Nearly(_) => {
+                let each = size.plus(&Formula::from(parts - 1))?.floor_over(parts)?;
+                let last = size.minus(&each.times(&Formula::from(parts - 1))?)?;
+                (each, Some(last.dim()))
+            }
+            _ => return None,
+        };
+        let mut dims = vec![each.dim(); count];
+        dims.last_mut().zip(last).into_iter().for_each(|(dim, last)| *dim = last);
+        Some(dims)
     }
 }
 
@@ -141,13 +170,45 @@ impl Operator for Split {
         }
         Ok(outputs)
     }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let (count, input) = (facts.output_count(), facts.input(1).is_some());
+        self.check(input, count)?;
+        let Some(dims) = facts.dims(0) else { return Ok(()) };
+        let at = facts.place_of(self.axis, "axis", dims.len())?;
+        let size = dims.get(at).unwrap_or(&Dim::Unknown);
+        let list = match &self.sizes {
+            Sizes::Attribute(list) => Some(list.iter().map(|size| Some(Formula::from(*size))).collect()),
+            _ => facts.list(1),
+        };
+        let parts = match (size, facts.known(1)) {
+            (Dim::Fixed(size), known) if known.is_some() || !input => {
+                let axis = Axis { given: self.axis, at, size: *size };
+                let parts = known.map_or_else(|| self.own_parts(count, &axis), |list| listed(&list, count, &axis));
+                match parts {
+                    // Bodies of official functions have it in a branch that doesn't run.
+                    Err(_) if matches!(self.sizes, Sizes::Nearly(_)) => None,
+                    parts => Some(parts?.into_iter().map(Dim::Fixed).collect()),
+                }
+            }
+            _ if input && list.is_none() => None,
+            _ => self.open_parts(count, size, list.filter(|list| list.len() == count)),
+        };
+        let parts = parts.unwrap_or_else(|| vec![if count == 1 { size.clone() } else { Dim::Unknown }; count]);
+        for (k, part) in parts.into_iter().enumerate() {
+            let mut dims = dims.to_vec();
+            dims.get_mut(at).into_iter().for_each(|dim| *dim = part.clone());
+            facts.give(k, dims);
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::error::Kind;
     use crate::operator::Attribute;
-    use crate::ops::testing::{int, run_for, tensor};
+    use crate::ops::testing::{infer_for, int, ints, run_for, tensor};
     use crate::tensor::Tensor;
     use crate::value::Value;
 
@@ -219,5 +280,42 @@ mod tests {
         run_for(2, "Split", 1, [attribute(&[1, 1])], [&data(), &tensor(&[2], [1f32, 1.0])]).fails("both given");
         let error = run_for(2, "Split", 2, [attribute(&[1, 2])], [&data()]).fails("add up to 3");
         assert_eq!(error.kind(), Kind::Model);
+    }
+
+    #[test]
+    fn inferred() {
+        let x = "float[N, 7]";
+        let split =
+            |opset, attributes: [(&str, Attribute); 1], split| infer_for(3, "Split", opset, attributes, [x, split]);
+        split(13, [int("axis", 1)], "{1, 2, 4}").gives_all(["[N, 1]", "[N, 2]", "[N, 4]"]);
+        split(18, [int("axis", 1)], "int64[3]").gives_all(["[N, ?]", "[N, ?]", "[N, ?]"]);
+        split(13, [int("axis", 0)], "{1, A, ?}").gives_all(["[1, 7]", "[A, 7]", "[?, 7]"]);
+        split(13, [int("axis", 0)], "int64").gives_all(["[?, 7]", "[?, 7]", "[?, 7]"]);
+        infer_for(3, "Split", 2, [int("axis", 1), ints("split", &[5, 0, 2])], [x])
+            .gives_all(["[N, 5]", "[N, 0]", "[N, 2]"]);
+        infer_for(2, "Split", 11, [ints("split", &[5, 2])], [x]).gives_all(["[5, 7]", "[2, 7]"]);
+        infer_for(2, "Split", 13, [], [x]).gives_all(["[floor((N)/2), 7]", "[floor((N)/2), 7]"]);
+        infer_for(2, "Split", 13, [], ["float[6]"]).gives_all(["[3]", "[3]"]);
+        infer_for(3, "Split", 18, [int("axis", 1), int("num_outputs", 3)], [x])
+            .gives_all(["[N, 3]", "[N, 3]", "[N, 1]"]);
+        infer_for(1, "Split", 13, [], [x, "int64[1]"]).gives("[N, 7]");
+        infer_for(2, "Split", 18, [int("num_outputs", 2)], [x])
+            .gives_all(["[floor((N + 1)/2), 7]", "[N - floor((N + 1)/2), 7]"]);
+        infer_for(2, "Split", 13, [], ["float"]).gives_all(["", ""]);
+        infer_for(4, "Split", 18, [int("num_outputs", 4)], ["float[5]"]).gives_all(["[?]", "[?]", "[?]", "[?]"]);
+    }
+
+    #[test]
+    fn inferred_faults() {
+        let x = "float[N, 7]";
+        let axis = || int("axis", 1);
+        infer_for(2, "Split", 13, [axis()], [x]).fails("7 entries along axis 1 make no 2 equal parts");
+        infer_for(2, "Split", 13, [axis()], [x, "{3, 5}"]).fails("the sizes in \"split\" add up to 8, but axis 1");
+        infer_for(2, "Split", 13, [axis()], [x, "{3, 3, 1}"]).fails("\"split\" has 3 sizes, but there are 2 outputs");
+        infer_for(2, "Split", 18, [axis(), int("num_outputs", 3)], [x])
+            .fails("num_outputs is 3, but there are 2 outputs");
+        infer_for(2, "Split", 18, [axis(), int("num_outputs", 2)], [x, "{3, 4}"]).fails("are both given");
+        infer_for(2, "Split", 18, [axis()], [x]).fails("neither \"split\" nor \"num_outputs\" is given");
+        infer_for(2, "Split", 13, [int("axis", 2)], [x]).fails("axis 2 is out of range: allowed -2..=1");
     }
 }

@@ -28,13 +28,17 @@ impl Tile {
             return Ok((0..rank).map(|at| if at == axis.at { tiles } else { 1 }).collect());
         }
         let repeats = call.list(1)?;
-        if repeats.len() == rank {
-            return Ok(repeats.into());
-        }
-        let text =
-            format!("\"repeats\" has {} values, but \"input\" has rank {rank}: they must be equal", repeats.len());
-        Err(Error::input(text).parameter("repeats").size(rank))
+        check_count(repeats.len(), rank)?;
+        Ok(repeats.into())
     }
+}
+
+fn check_count(repeats: usize, rank: usize) -> Result<()> {
+    if repeats == rank {
+        return Ok(());
+    }
+    let text = format!("\"repeats\" has {repeats} values, but \"input\" has rank {rank}: they must be equal");
+    Err(Error::input(text).parameter("repeats").size(rank))
 }
 
 /// The only value of an input.
@@ -69,7 +73,10 @@ impl Operator for Tile {
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         let Some(dims) = facts.dims(0) else { return Ok(()) };
-        let repeats = facts.list(1).filter(|repeats| !self.one_axis && repeats.len() == dims.len());
+        let repeats = facts.list(1).filter(|_| !self.one_axis);
+        if let Some(repeats) = &repeats {
+            check_count(repeats.len(), dims.len())?;
+        }
         let times = |(k, dim): (usize, &Dim)| {
             let repeats = repeats.as_ref()?.get(k)?.as_ref()?;
             Some(Formula::of(dim)?.times(repeats)?.dim())
@@ -82,7 +89,7 @@ impl Operator for Tile {
 #[cfg(test)]
 mod tests {
     use crate::error::Kind;
-    use crate::ops::testing::{run, tensor};
+    use crate::ops::testing::{infer, run, tensor};
     use crate::tensor::Tensor;
     use crate::value::Value;
 
@@ -125,5 +132,13 @@ mod tests {
         run("Tile", 1, [], [&floats, &one, &tensor(&[1], [-2f32])]).fails("axis -2 is out of range");
         run("Tile", 1, [], [&floats, &tensor(&[1], [0.5f32]), &one]).fails("tiles[0] = 0.5 is not a whole number");
         run("Tile", 1, [], [&floats, &tensor(&[0], Vec::<f32>::new()), &one]).fails("\"tiles\" is empty");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("Tile", 6, [], ["float[N, 3]", "{2, M}"]).gives("[2*N, 3*M]");
+        infer("Tile", 13, [], ["float[N, 3]", "{?, 2}"]).gives("[?, 6]");
+        infer("Tile", 13, [], ["float[N, 3]", "int64"]).gives("[?, ?]");
+        infer("Tile", 13, [], ["float[N, 3]", "{2}"]).fails("\"repeats\" has 1 values, but \"input\" has rank 2");
     }
 }

@@ -48,6 +48,7 @@ impl Operator for Trilu {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.ranked(0, 2..)?;
         facts.give_shape_of(0, 0);
         Ok(())
     }
@@ -55,7 +56,7 @@ impl Operator for Trilu {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use crate::tensor::Tensor;
     use crate::value::Value;
 
@@ -92,5 +93,11 @@ mod tests {
     fn refusals() {
         run("Trilu", 14, [], [&tensor(&[2], [1i8, 2])]).fails("\"input\" has shape [2]: it needs a rank of at least 2");
         run("Trilu", 14, [], [&tensor(&[1, 1], [1i8]), &tensor(&[2], [0i64, 1])]).fails("one value is needed");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("Trilu", 14, [], ["float[N, 3]"]).gives("[N, 3]");
+        infer("Trilu", 14, [], ["float[N]"]).fails("allowed ranks from 2 on");
     }
 }

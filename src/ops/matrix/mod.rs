@@ -1,8 +1,10 @@
-//! Products of matrices.
+//! Products of matrices and of tensors, determinants.
 
+mod det;
+mod einsum;
 mod gemm;
 mod matmul;
 
 use crate::operator::Implementation;
 
-pub(super) static ALL: &[Implementation] = &[matmul::MATMUL, gemm::GEMM];
+pub(super) static ALL: &[Implementation] = &[matmul::MATMUL, gemm::GEMM, einsum::EINSUM, det::DET];

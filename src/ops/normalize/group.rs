@@ -53,8 +53,7 @@ impl Operator for GroupNormalization {
         };
         let groups = self.num_groups.unwrap_or(channels);
         if groups == 0 || !channels.is_multiple_of(groups) {
-            let text = format!("the {channels} channels can't be divided into {groups} groups");
-            return Err(Error::input(text).parameter(call.name(0)).axis(1).size(channels));
+            return Err(undivided(channels, groups).parameter(call.name(0)));
         }
         let space = kernels::volume(1, space);
         let len = space.saturating_mul(channels / groups);
@@ -74,8 +73,22 @@ impl Operator for GroupNormalization {
             }
         }
         facts.give_shape_of(0, 0);
-        Ok(())
+        let Some([_, channels, ..]) = facts.ranked(0, 2..)? else { return Ok(()) };
+        let groups = self.num_groups.map_or_else(|| channels.clone(), Dim::Fixed);
+        if let (Dim::Fixed(have), Dim::Fixed(groups)) = (channels, &groups)
+            && (*groups == 0 || !have.is_multiple_of(*groups))
+        {
+            return Err(undivided(*have, *groups).parameter(facts.input_name(0)));
+        }
+        let each = std::slice::from_ref(if self.by_group { &groups } else { channels });
+        facts.needs(1, each)?;
+        facts.needs(2, each)
     }
+}
+
+#[cold]
+fn undivided(channels: usize, groups: usize) -> Error {
+    Error::input(format!("the {channels} channels can't be divided into {groups} groups")).axis(1).size(channels)
 }
 
 fn spread(call: &Call<'_>, k: usize, count: usize, run: usize) -> Result<Spread> {
@@ -139,5 +152,17 @@ mod tests {
         run("GroupNormalization", 21, [int("num_groups", 0)], [&x, &two, &two]).fails("num_groups 0 is not positive");
         run("InstanceNormalization", 6, [], [&x, &two, &two]).fails("\"scale\" has shape [2]: [3] is needed");
         run("InstanceNormalization", 6, [], [&two, &two, &two]).fails("its rank must be at least 2");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("InstanceNormalization", 6, [], ["float[N, 4, H]", "float[4]", "float[4]"]).gives("[N, 4, H]");
+        infer("GroupNormalization", 18, [int("num_groups", 2)], ["float[N, 4]", "float[2]", "float"]).gives("[N, 4]");
+        infer("GroupNormalization", 21, [int("num_groups", 2)], ["float[N, 4]", "float[2]", "float"])
+            .fails("\"scale\" has shape [2]: [4] is needed");
+        infer("InstanceNormalization", 6, [], ["float[N, 4, H]", "float", "float[3]"])
+            .fails("\"B\" has shape [3]: [4] is needed");
+        infer("GroupNormalization", 21, [int("num_groups", 3)], ["float[N, 4]", "float", "float"])
+            .fails("the 4 channels can't be divided into 3 groups");
     }
 }

@@ -58,17 +58,15 @@ impl Operator for LayerNormalization {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        let statistics = 1..facts.output_count();
         facts.give_shape_of(0, 0);
-        statistics.clone().for_each(|k| facts.give_type(k, self.stash));
-        let Some(dims) = facts.dims(0) else { return Ok(()) };
-        for k in [1, 2] {
-            // The scale and the bias.
-            facts.dims(k).map(|own| broadcast(&[dims, own])).transpose()?;
-        }
-        let (before, lane) = dims.split_at(facts.place_of(self.axis, "axis", dims.len())?);
-        for k in statistics {
-            facts.give(k, [before, &*vec![Dim::Fixed(1); lane.len()]].concat());
+        (1..=2).for_each(|k| facts.give_type(k, self.stash));
+        if let Some(dims) = facts.ranked(0, 1..)? {
+            let (mut dims, at) = (dims.to_vec(), facts.place("axis", dims.len())?);
+            Spread::check(facts, 1, &dims)?;
+            Spread::check(facts, 2, &dims)?;
+            dims.iter_mut().skip(at).for_each(|dim| *dim = Dim::Fixed(1));
+            facts.give(1, &*dims);
+            facts.give(2, dims);
         }
         Ok(())
     }
@@ -191,5 +189,23 @@ mod tests {
         run("LayerNormalization", 17, [int("stash_type", 7)], [&x, &scale])
             .fails("stash_type 7 is no type to compute with: allowed 1 (float32), 16 (bfloat16)");
         run("RMSNormalization", 23, [int("axis", 1)], [&x, &scale]).fails("axis 1 is out of range");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("LayerNormalization", 17, [], ["float[N, S, 8]", "float[8]"]).gives_all([
+            "[N, S, 8]",
+            "[N, S, 1]",
+            "[N, S, 1]",
+        ]);
+        infer("LayerNormalization", 17, [int("axis", 1)], ["float[N, S, 8]", "float"]).gives_all([
+            "[N, S, 8]",
+            "[N, 1, 1]",
+            "[N, 1, 1]",
+        ]);
+        infer("RMSNormalization", 23, [], ["float[N, 8]", "float[8]"]).gives("[N, 8]");
+        infer("LayerNormalization", 17, [], ["float[N, 1]", "float[1]", "float[3]"])
+            .fails("\"B\" of shape [3] can't be broadcast to the shape [N, 1] of \"X\"");
+        infer("LayerNormalization", 17, [int("axis", 2)], ["float[N, 8]", "float"]).fails("axis 2 is out of range");
     }
 }

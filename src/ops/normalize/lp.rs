@@ -31,6 +31,9 @@ impl Operator for LpNormalization {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let Some(dims) = facts.dims(0) {
+            facts.place_of(self.axis, "axis", dims.len())?;
+        }
         facts.give_shape_of(0, 0);
         Ok(())
     }
@@ -38,7 +41,7 @@ impl Operator for LpNormalization {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
 
     #[test]
     fn norms() {
@@ -48,5 +51,11 @@ mod tests {
         let x = tensor(&[2], [1f32, 3.0].map(half::bf16::from_f32));
         run("LpNormalization", 22, [int("p", 1)], [&x]).gives(tensor(&[2], [0.25f32, 0.75].map(half::bf16::from_f32)));
         run("LpNormalization", 22, [int("p", 3)], [&x]).fails("p 3 is not supported: allowed 1, 2");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("LpNormalization", 22, [], ["float[N, 3]"]).gives("[N, 3]");
+        infer("LpNormalization", 1, [int("axis", 2)], ["float[N, 3]"]).fails("axis 2 is out of range: allowed -2..=1");
     }
 }

@@ -4,8 +4,8 @@ mod batch;
 mod group;
 mod layer;
 mod lp;
-mod mean_variance;
 mod lrn;
+mod mean_variance;
 mod scaled;
 mod softmax;
 

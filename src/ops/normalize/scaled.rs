@@ -2,6 +2,7 @@
 
 use crate::ops::prelude::*;
 use kernels::copy::Map;
+use std::fmt::Display;
 
 /// The input 0, normalized, scaled and shifted.
 pub(super) struct Scaled<'a> {
@@ -56,9 +57,7 @@ impl Spread {
         let fits =
             |missing: usize| own.iter().zip(shape.iter().skip(missing)).all(|(own, size)| *own == 1 || own == size);
         let Some(missing) = missing.filter(|missing| fits(*missing)) else {
-            let (name, own, shape) = (call.name(k), ShapeText(own), ShapeText(shape));
-            let text = format!("\"{name}\" of shape {own} can't be broadcast to the shape {shape} of \"X\"");
-            return Err(Error::input(text).parameter(name));
+            return Err(unfit(call.name(k), ShapeText(own), ShapeText(shape)));
         };
         // Dimensions that are repeated before and after those that are not, but not between.
         let repeats = |axis: usize| axis < missing || own.get(axis - missing) == Some(&1);
@@ -75,9 +74,25 @@ impl Spread {
         Ok(Spread { values: by_maps(call.context(), &values, &maps, &[])?, run: 1 })
     }
 
+    /// Fails if the input `k` can't be broadcast to a shape.
+    pub(super) fn check(facts: &Inference<'_>, k: usize, shape: &[Dim]) -> Result<()> {
+        let Some(own) = facts.dims(k) else { return Ok(()) };
+        let last = |(own, size): (&Dim, &Dim)| *own == Dim::Fixed(1) || own.both(size).is_some();
+        match own.len() <= shape.len() && own.iter().rev().zip(shape.iter().rev()).all(last) {
+            true => Ok(()),
+            false => Err(unfit(facts.input_name(k), DimsText(own), DimsText(shape))),
+        }
+    }
+
     fn slice<V: Element>(&self) -> Result<lanes::Spread<'_, V>> {
         Ok(lanes::Spread { values: self.values.as_slice()?, run: self.run })
     }
+}
+
+#[cold]
+fn unfit(name: &str, own: impl Display, shape: impl Display) -> Error {
+    let text = format!("{} of shape {own} can't be broadcast to the shape {shape} of \"X\"", quote(name));
+    Error::input(text).parameter(name)
 }
 
 impl Scaled<'_> {

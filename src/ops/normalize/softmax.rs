@@ -40,6 +40,9 @@ impl<F: FloatMap> Operator for Softmax<F> {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let Some(dims) = facts.dims(0) {
+            facts.place_of(self.axis, "axis", dims.len())?;
+        }
         facts.give_shape_of(0, 0);
         Ok(())
     }
@@ -47,7 +50,7 @@ impl<F: FloatMap> Operator for Softmax<F> {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{int, outputs, run, tensor};
+    use crate::ops::testing::{infer, int, outputs, run, tensor};
     use half::{bf16, f16};
 
     #[test]
@@ -97,5 +100,11 @@ mod tests {
         run("Softmax", 13, [int("axis", 1)], [&x])
             .fails("axis 1 is out of range for \"input\" of shape [2]: allowed -1..=0");
         run("Softmax", 13, [], [&tensor(&[], [1f32])]).fails("is a scalar");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("Softmax", 13, [], ["float[N, 3]"]).gives("[N, 3]");
+        infer("Hardmax", 1, [int("axis", 2)], ["float[N, 3]"]).fails("axis 2 is out of range: allowed -2..=1");
     }
 }

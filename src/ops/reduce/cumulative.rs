@@ -27,7 +27,11 @@ impl<R: lanes::ReductionOfAll> Operator for Cumulative<R> {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.single(1)?;
         facts.give_shape_of(0, 0);
+        if let (Some(dims), Some(axis)) = (facts.dims(0), facts.number(1).and_then(|axis| axis.number())) {
+            facts.place_of(axis, "axis", dims.len()).map_err(|error| error.with_kind(Kind::Input))?;
+        }
         Ok(())
     }
 }
@@ -51,7 +55,7 @@ fn axis_input(call: &Call<'_>) -> Result<usize> {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use half::{bf16, f16};
 
     #[test]
@@ -105,5 +109,12 @@ mod tests {
         for name in ["exclusive", "reverse"] {
             run("CumSum", 14, [int(name, 2)], [&x, &tensor(&[], [0i64])]).fails(&format!("{name} is 2: allowed 0, 1"));
         }
+    }
+
+    #[test]
+    fn inferred() {
+        infer("CumSum", 11, [], ["float[N, 3]", "{-2}"]).gives("[N, 3]");
+        infer("CumSum", 14, [], ["float[N, 3]", "{2}"]).fails("axis 2 is out of range: allowed -2..=1");
+        infer("CumSum", 14, [], ["float[N, 3]", "int64[2]"]).fails("\"axis\" has shape [2]: one value is needed");
     }
 }

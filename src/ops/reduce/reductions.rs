@@ -3,13 +3,17 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const REDUCE_SUM: Implementation = reduction("ReduceSum", &[1, 11, 13], load::<lanes::Sum>);
+pub(super) const REDUCE_SUM: Implementation =
+    reduction("ReduceSum", &[1, 11, 13], |node| Reduce::load(node, numbers::<lanes::Sum>, Some(Formula::plus)));
 pub(super) const REDUCE_MEAN: Implementation = reduction("ReduceMean", &[1, 11, 13, 18], load::<lanes::Mean>);
-pub(super) const REDUCE_MAX: Implementation =
-    reduction("ReduceMax", &[1, 11, 12, 13, 18, 20], |node| Reduce::load(node, extreme::<lanes::Max>));
-pub(super) const REDUCE_MIN: Implementation =
-    reduction("ReduceMin", &[1, 11, 12, 13, 18, 20], |node| Reduce::load(node, extreme::<lanes::Min>));
-pub(super) const REDUCE_PROD: Implementation = reduction("ReduceProd", &[1, 11, 13, 18], load::<lanes::Prod>);
+pub(super) const REDUCE_MAX: Implementation = reduction("ReduceMax", &[1, 11, 12, 13, 18, 20], |node| {
+    Reduce::load(node, extreme::<lanes::Max>, Some(Formula::larger))
+});
+pub(super) const REDUCE_MIN: Implementation = reduction("ReduceMin", &[1, 11, 12, 13, 18, 20], |node| {
+    Reduce::load(node, extreme::<lanes::Min>, Some(Formula::smaller))
+});
+pub(super) const REDUCE_PROD: Implementation =
+    reduction("ReduceProd", &[1, 11, 13, 18], |node| Reduce::load(node, numbers::<lanes::Prod>, Some(Formula::times)));
 pub(super) const REDUCE_SUM_SQUARE: Implementation =
     reduction("ReduceSumSquare", &[1, 11, 13, 18], load::<lanes::SumSquare>);
 pub(super) const REDUCE_L1: Implementation = reduction("ReduceL1", &[1, 11, 13, 18], load::<lanes::L1>);
@@ -17,7 +21,7 @@ pub(super) const REDUCE_L2: Implementation = reduction("ReduceL2", &[1, 11, 13, 
 pub(super) const REDUCE_LOG_SUM: Implementation =
     reduction("ReduceLogSum", &[1, 11, 13, 18, 28], load::<lanes::LogSum>);
 pub(super) const REDUCE_LOG_SUM_EXP: Implementation =
-    reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28], |node| Reduce::load(node, log_sum_exp));
+    reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28], |node| Reduce::load(node, log_sum_exp, None));
 
 const fn reduction(name: &'static str, versions: &'static [i64], load: Load) -> Implementation {
     Implementation { domain: "", name, versions, make: Make::Run(load) }
@@ -36,22 +40,24 @@ struct Reduce {
     /// Without axes each element is a lane.
     noop_with_empty_axes: bool,
     reduce: Compute,
+    /// The same of two sizes that follow from symbols.
+    count: Option<Count>,
 }
 
 /// Computes an element of an output of this shape for each lane of the input 0.
 type Compute = fn(&Call<'_>, &Lanes, Shape) -> Result<Tensor>;
 
 fn load<R: lanes::ReductionOfAll>(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Reduce::load(node, numbers::<R>)
+    Reduce::load(node, numbers::<R>, None)
 }
 
 impl Reduce {
     /// The axes became an input with version 13 of ReduceSum, and 18 of the others.
-    fn load(node: &Node<'_>, reduce: Compute) -> Result<Box<dyn Operator>> {
+    fn load(node: &Node<'_>, reduce: Compute, count: Option<Count>) -> Result<Box<dyn Operator>> {
         let axes = Axes::of(node, if node.schema().name == "ReduceSum" { 13 } else { 18 })?;
         let noop = node.attribute("noop_with_empty_axes").map(|_| node.int("noop_with_empty_axes")).transpose()?;
         let keepdims = node.int("keepdims")? != 0;
-        Ok(Box::new(Reduce { axes, keepdims, noop_with_empty_axes: noop.is_some_and(|noop| noop != 0), reduce }))
+        Ok(Box::new(Reduce { axes, keepdims, noop_with_empty_axes: noop.is_some_and(|noop| noop != 0), reduce, count }))
     }
 
     /// Whether an axis is reduced, given the listed ones.
@@ -85,6 +91,12 @@ impl Operator for Reduce {
             facts.give(0, self.left::<_, Vec<_>>(dims, &listed.unwrap_or_default(), Dim::Fixed(1)));
         } else if self.keepdims {
             facts.give(0, vec![Dim::Unknown; dims.len()]);
+        }
+        // The shape fits if the whole list becomes one number.
+        if let (Some(count), Some(list)) = (self.count, facts.list(0)) {
+            let all: Option<Vec<Formula>> = list.into_iter().collect();
+            let one = all.and_then(|all| all.into_iter().map(Some).reduce(|one, other| count(&one?, &other?)));
+            facts.give_list_like(0, 0, &[one.flatten()]);
         }
         Ok(())
     }
@@ -125,7 +137,7 @@ fn log_sum_exp(call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
 #[cfg(test)]
 mod tests {
     use crate::operator::Attribute;
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use crate::value::Value;
     use half::{bf16, f16};
 
@@ -301,5 +313,15 @@ mod tests {
         run("ReduceMax", 1, [("axes", Attribute::Ints(vec![-3]))], [&data]).fails("allowed -2..=1");
         run("ReduceSum", 13, [], [&tensor(&[], [1f32]), &axes(&[0])])
             .fails("axis 0 is out of range: a scalar has none");
+    }
+
+    #[test]
+    fn lists_are_inferred() {
+        infer("ReduceProd", 13, [], ["{N, 3, N}"]).lists("3*N*N");
+        infer("ReduceSum", 13, [int("keepdims", 0)], ["{N, 3, M}", "{0}"]).lists("M + N + 3");
+        infer("ReduceMax", 18, [], ["{N, -3}"]).lists("N");
+        infer("ReduceMin", 18, [], ["{N, -3}", "{-1}"]).lists("-3");
+        infer("ReduceProd", 18, [int("noop_with_empty_axes", 1)], ["{N, 3}"]).gives("[2]");
+        infer("ReduceProd", 13, [], ["{N, ?}"]).gives("[1]");
     }
 }

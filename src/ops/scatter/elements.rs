@@ -47,6 +47,10 @@ impl Operator for ScatterElements {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        check_known_grid(facts, self.axis)?;
+        if let Some(indices) = facts.dims(1) {
+            facts.needs(2, indices)?;
+        }
         facts.give_shape_of(0, 0);
         Ok(())
     }
@@ -55,7 +59,7 @@ impl Operator for ScatterElements {
 #[cfg(test)]
 mod tests {
     use crate::operator::Attribute;
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use crate::tensor::Tensor;
     use crate::value::Value;
 
@@ -131,5 +135,14 @@ mod tests {
         let text = Value::from(Tensor::from_strings(&[1, 1], ["a"]).unwrap());
         run("ScatterElements", 18, [reduction("add")], [&text, &index(0), &text])
             .fails("reduction add is not defined for string");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("ScatterElements", 11, [], ["float[N, 3]", "int64[M, 2]", "float[M, 2]"]).gives("[N, 3]");
+        infer("ScatterElements", 18, [], ["float[N, 3]", "int64[M, 2]", "float[M, 3]"])
+            .fails("\"updates\" has shape [M, 3]: [M, 2] is needed");
+        infer("ScatterElements", 18, [], ["float[N, 3]", "int64[M]", "float"])
+            .fails("\"indices\" has shape [M] of rank 1");
     }
 }

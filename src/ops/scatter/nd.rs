@@ -24,9 +24,7 @@ impl Operator for ScatterND {
         let (data, indices, updates) = (call.ranked(0)?, call.ranked(1)?, call.tensor(2)?);
         let (width, tuples) = indices.shape().split_last().map_or((0, &[][..]), |(width, tuples)| (*width, tuples));
         let Some(slice) = data.shape().get(width..) else {
-            let text = format!("the last dimension of \"indices\" is {width}: allowed 0..={}", data.rank());
-            let axis = indices.rank() as i64 - 1;
-            return Err(Error::input(text).parameter("indices").axis(axis).value(width as i128));
+            return Err(wrong_width(width, data.rank(), indices.rank()));
         };
         let want = shape_of([tuples, slice]);
         if updates.shape() != &*want {
@@ -48,14 +46,26 @@ impl Operator for ScatterND {
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         facts.give_shape_of(0, 0);
-        Ok(())
+        let (Some(data), Some([tuples @ .., Dim::Fixed(width)])) = (facts.dims(0), facts.dims(1)) else {
+            return Ok(());
+        };
+        let Some(slice) = data.get(*width..) else {
+            return Err(wrong_width(*width, data.len(), tuples.len() + 1));
+        };
+        facts.needs(2, &[tuples, slice].concat())
     }
+}
+
+#[cold]
+fn wrong_width(width: usize, most: usize, rank: usize) -> Error {
+    let text = format!("the last dimension of \"indices\" is {width}: allowed 0..={most}");
+    Error::input(text).parameter("indices").axis(rank as i64 - 1).value(width as i128)
 }
 
 #[cfg(test)]
 mod tests {
     use crate::operator::Attribute;
-    use crate::ops::testing::{run, tensor};
+    use crate::ops::testing::{infer, run, tensor};
     use crate::tensor::Tensor;
     use crate::value::Value;
     use half::f16;
@@ -134,5 +144,14 @@ mod tests {
         let complex = tensor(&[1], [Complex::new(0f32, 1.0)]);
         run("ScatterND", 18, [reduction("max")], [&complex, &tensor(&[1, 1], [0i64]), &complex])
             .fails("reduction max is not defined for complex64");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("ScatterND", 11, [], ["float[N, 3]", "int64[M, 1]", "float[M, 3]"]).gives("[N, 3]");
+        infer("ScatterND", 18, [], ["float[N, 3]", "int64[M, 1]", "float[M, 2]"])
+            .fails("\"updates\" has shape [M, 2]: [M, 3] is needed");
+        infer("ScatterND", 18, [], ["float[N, 3]", "int64[M, 3]", "float"])
+            .fails("the last dimension of \"indices\" is 3: allowed 0..=2");
     }
 }

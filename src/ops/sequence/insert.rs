@@ -20,8 +20,7 @@ impl Operator for SequenceInsert {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let (sequence, dtype) = (call.sequence(0)?, call.tensor(1)?.dtype());
         if let Some(element) = sequence.element_type().filter(|element| **element != dtype.into()) {
-            let text = format!("\"tensor\" has element type {dtype}, but \"input_sequence\" holds {element}");
-            return Err(Error::input(text).parameter("tensor"));
+            return Err(unlike(&dtype.into(), element));
         }
         let len = sequence.values().len();
         let at = if call.input(2).is_some() { position(call, 2, len, Some(len))? } else { len };
@@ -30,12 +29,25 @@ impl Operator for SequenceInsert {
         sequence.insert(at, tensor, &call.context().memory)?;
         Ok(smallvec![sequence.into()])
     }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        match (facts.input_type(0), facts.input_type(1)) {
+            (Some(ValueType::Sequence(element)), Some(tensor)) if **element != *tensor => Err(unlike(tensor, element)),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cold]
+fn unlike(tensor: &ValueType, element: &ValueType) -> Error {
+    let text = format!("\"tensor\" has element type {tensor}, but \"input_sequence\" holds {element}");
+    Error::input(text).parameter("tensor")
 }
 
 #[cfg(test)]
 mod tests {
     use crate::dtype::DType;
-    use crate::ops::testing::{run, tensor};
+    use crate::ops::testing::{infer, run, tensor};
     use crate::tensor::Tensor;
     use crate::value::{Sequence, Value};
 
@@ -67,5 +79,11 @@ mod tests {
         run("SequenceInsert", 11, [], [&Sequence::open().into(), &new]).gives(sequence(&[7]));
         run("SequenceInsert", 11, [], [&none, &tensor(&[], [7i32])])
             .fails("\"tensor\" has element type int32, but \"input_sequence\" holds int64");
+    }
+
+    #[test]
+    fn inferred_faults() {
+        infer("SequenceInsert", 11, [], ["seq(float)", "int64[2]"])
+            .fails("\"tensor\" has element type int64, but \"input_sequence\" holds float32");
     }
 }

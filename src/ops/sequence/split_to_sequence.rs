@@ -43,6 +43,9 @@ impl Operator for SplitToSequence {
         if let Some(input) = facts.input_type(0) {
             facts.give_type(0, input.clone().sequence());
         }
+        if let Some(dims) = facts.dims(0) {
+            facts.place("axis", dims.len())?;
+        }
         Ok(())
     }
 }
@@ -84,7 +87,7 @@ fn sizes<'a>(call: &'a Call<'_>, axis: &Axis) -> Result<(usize, Box<dyn Iterator
 #[cfg(test)]
 mod tests {
     use crate::dtype::DType;
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use crate::tensor::Tensor;
     use crate::value::{Sequence, Value};
 
@@ -143,5 +146,11 @@ mod tests {
         let huge = tensor(&[1 << 60, 0], Vec::<f32>::new());
         let error = run(OP, 11, [], [&huge]).fails("");
         assert!(error.place().limit.is_some(), "{error}");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("SplitToSequence", 11, [int("axis", -1)], ["float[4, 6]"]).has_type("seq(float32)");
+        infer("SplitToSequence", 24, [int("axis", 2)], ["float[4, 6]"]).fails("axis 2 is out of range: allowed -2..=1");
     }
 }

@@ -1,0 +1,77 @@
+//! Attributes that operators of the domain have in common.
+
+use crate::ops::prelude::*;
+
+/// The number of entries of a list or tensor in an attribute; 0 if it isn't given.
+pub(super) fn len(facts: &Inference<'_>, name: &str) -> usize {
+    match facts.attribute(name) {
+        Some(Attribute::Ints(list)) => list.len(),
+        Some(Attribute::Floats(list)) => list.len(),
+        Some(Attribute::Strings(list)) => list.len(),
+        Some(Attribute::Tensor(tensor)) => tensor.len(),
+        _ => 0,
+    }
+}
+
+/// Which one of some lists is given, with the number of its entries. A list without entries is as if it weren't given.
+pub(super) fn only<'n>(facts: &Inference<'_>, names: &[&'n str]) -> Result<(&'n str, usize)> {
+    let mut given = names.iter().map(|name| (*name, len(facts, name))).filter(|(_, len)| *len > 0);
+    let Some(first) = given.next() else {
+        let (last, others) = names.split_last().unwrap_or((&"", &[]));
+        let text = format!("neither {} nor {last} is given: one is needed", others.join(", "));
+        return Err(Error::model(text).attribute(last));
+    };
+    match given.next() {
+        None => Ok(first),
+        Some((second, _)) => {
+            let text = format!("{} and {second} are both given: allowed is one", first.0);
+            Err(Error::model(text).attribute(second))
+        }
+    }
+}
+
+/// Fails unless those of some lists that are given have the same number of entries.
+pub(super) fn equally_many(facts: &Inference<'_>, names: &[&str]) -> Result<()> {
+    let mut given = names.iter().map(|name| (*name, len(facts, name))).filter(|(_, len)| *len > 0);
+    let Some((first, count)) = given.next() else { return Ok(()) };
+    match given.find(|(_, len)| *len != count) {
+        None => Ok(()),
+        Some((name, len)) => {
+            let text = format!("{name} has {len} entries, and {first} has {count}: they must be equally many");
+            Err(Error::model(text).attribute(name).size(len))
+        }
+    }
+}
+
+/// Fails unless a list that is given has one entry, or one for each feature, along the last dimension of the input.
+pub(super) fn one_or_each(facts: &Inference<'_>, name: &str) -> Result<()> {
+    let count = len(facts, name);
+    match facts.dims(0).and_then(<[Dim]>::last) {
+        Some(Dim::Fixed(features)) if count > 1 && count != *features => {
+            let text = format!("{name} has {count} entries, but \"X\" has {features} features: allowed 1, {features}");
+            Err(Error::model(text).attribute(name).size(count))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The type and the number of the labels of classes, which are in one of two lists.
+pub(super) fn labels(facts: &Inference<'_>, ints: &str, strings: &str) -> Result<(DType, usize)> {
+    let (name, count) = only(facts, &[ints, strings])?;
+    Ok((if name == ints { DType::Int64 } else { DType::String }, count))
+}
+
+/// The number of examples: the rows of the input, or one if it is a list of features.
+pub(super) fn examples(facts: &Inference<'_>) -> Dim {
+    match facts.dims(0) {
+        Some([_]) => Dim::Fixed(1),
+        Some([rows, _]) => rows.clone(),
+        _ => Dim::Unknown,
+    }
+}
+
+/// Checks what is done to scores in the end.
+pub(super) fn check_post_transform(facts: &Inference<'_>) -> Result<()> {
+    let allowed = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"].map(|name| (name, ()));
+    facts.choice("post_transform", &allowed)
+}

@@ -1,0 +1,7 @@
+//! Recurrent layers: a state that each step of a sequence changes.
+
+mod layers;
+
+use crate::operator::Implementation;
+
+pub(super) static ALL: &[Implementation] = &[layers::RNN, layers::GRU, layers::LSTM];
