@@ -42,8 +42,7 @@ impl Windows {
         let kinds = [("NOTSET", None), ("VALID", Some(false)), ("SAME_UPPER", Some(true)), ("SAME_LOWER", Some(true))];
         let same = if node.attribute("auto_pad").is_some() { node.choice("auto_pad", &kinds)? } else { None };
         if same.is_some() && pads.iter().any(|pad| *pad != 0) {
-            let text = format!("pads is {pads:?}, and auto_pad asks for others: only one of them can be given");
-            return Err(Error::model(text).attribute("pads"));
+            return Err(Error::model("pads and auto_pad are both given: only one of them can be").attribute("pads"));
         }
         let pads = |k: usize| match same {
             None => Pads::Given { begin: at(&pads, k), end: at(&pads, count + k) },
@@ -89,19 +88,12 @@ impl Along {
             return size.plus(&Formula::from(stride - 1))?.floor_over(stride);
         };
         let span = span?;
-        let beyond = begin.checked_add(end)?.checked_sub(span)?;
-        let steps = size.plus(&Formula::from(beyond))?;
-        if !ceil {
-            return steps.floor_over(stride)?.plus(&Formula::from(1));
-        }
-        let count = steps.plus(&Formula::from(stride - 1))?.floor_over(stride)?.plus(&Formula::from(1))?;
-        if end.checked_add(stride)? <= span {
-            return Some(count);
-        }
-        // A window that begins behind the input is none.
-        let (size, count) = (size.number()?, count.number()?);
-        let behind = (count - 1).checked_mul(stride)? >= size.checked_add(begin)?;
-        Some(Formula::from(count - i64::from(behind)))
+        let beyond = match ceil {
+            false => begin.checked_add(end)?.checked_sub(span)?,
+            // A last window may reach beyond the end, but one that begins behind the input is none.
+            true => end.checked_add(stride)?.checked_sub(span)?.min(0).checked_add(begin)? - 1,
+        };
+        size.plus(&Formula::from(beyond))?.floor_over(stride)?.plus(&Formula::from(1))
     }
 
     fn covered(&self, count: &Formula, more: i64) -> Option<Formula> {

@@ -50,7 +50,7 @@ mod tests {
         infer("Conv", 11, [int("group", 0)], [x, "float[8, 3, 3, 3]"]).fails("group is 0: it must be at least 1");
         let same = || string("auto_pad", "SAME_UPPER");
         infer("Conv", 11, [same(), ints("pads", &[1, 1, 1, 1])], [x, "float[8, 3, 3, 3]"])
-            .fails("pads is [1, 1, 1, 1], and auto_pad asks for others: only one of them can be given");
+            .fails("pads and auto_pad are both given: only one of them can be");
         infer("Conv", 11, [same(), ints("pads", &[0, 0, 0, 0])], [x, "float[8, 3, 3, 3]"]).gives("[N, 8, 7, 7]");
         infer("Conv", 11, [ints("pads", &[0, 0, -1, 0])], [x, "float[8, 3, 3, 3]"])
             .fails("pads[2] is -1: it must be at least 0");

@@ -55,10 +55,32 @@ mod tests {
         pool(3, [1, 1], "W", "floor((W)/2) + 1");
         // The second window would begin behind the input.
         pool(1, [0, 0], "2", "1");
-        pool(1, [0, 0], "W", "?");
-        pool(2, [0, 1], "W", "?");
-        let attributes = [ints("kernel_shape", &[2]), ints("pads", &[1, 2]), int("ceil_mode", 1)];
-        infer("AveragePool", 22, attributes, ["float[1, 1, 8]"]).gives("[1, 1, 9]");
+        pool(1, [0, 0], "W", "floor((W - 1)/2) + 1");
+        pool(2, [0, 1], "W", "floor((W - 1)/2) + 1");
+    }
+
+    /// Windows are counted one by one: each begins within the input, and the one before ends before the padding does.
+    #[test]
+    fn sizes_are_those_of_windows_that_are_counted() {
+        let cases = (0..9 * 3 * 3 * 2 * 3 * 2).map(|k| (k % 9 + 1, k / 9 % 3 + 1, k / 27 % 3 + 1, k / 81 % 6, k / 486));
+        for (size, kernel, stride, pads, ceil) in cases {
+            let (begin, end) = (pads % 2, pads / 2);
+            let (whole, attributes) = (
+                begin + size + end,
+                [
+                    ints("kernel_shape", &[kernel]),
+                    ints("strides", &[stride]),
+                    ints("pads", &[begin, end]),
+                    int("ceil_mode", ceil),
+                ],
+            );
+            let counts = |at: &i64| match ceil {
+                0 => at + kernel <= whole,
+                _ => *at < begin + size && at - stride + kernel < whole,
+            };
+            let count = (0..).map(|k| k * stride).take_while(counts).count();
+            infer("MaxPool", 12, attributes, [&format!("float[1, 1, {size}]")]).gives(&format!("[1, 1, {count}]"));
+        }
     }
 
     #[test]
