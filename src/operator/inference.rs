@@ -151,6 +151,12 @@ impl<'a> Inference<'a> {
         }
     }
 
+    /// Whether an input may have dimensions that broadcast to a shape, without changing it.
+    pub(crate) fn spreads(&self, k: usize, shape: &[Dim]) -> bool {
+        let fits = |(own, size): (&Dim, &Dim)| *own == Dim::Fixed(1) || own.both(size).is_some();
+        self.dims(k).is_none_or(|own| own.len() <= shape.len() && own.iter().rev().zip(shape.iter().rev()).all(fits))
+    }
+
     /// Fails if an input can't have these dimensions.
     pub(crate) fn needs(&self, k: usize, needed: &[Dim]) -> Result<()> {
         let fits = |own: &[Dim]| {

@@ -3,6 +3,7 @@
 
 use super::numbers::{Output, elements_of};
 use crate::ops::prelude::*;
+use std::fmt::Display;
 
 pub(super) const ROTARY_EMBEDDING: Implementation =
     Implementation { domain: "", name: "RotaryEmbedding", versions: &[23], make: Make::Run(load) };
@@ -55,6 +56,9 @@ impl Operator for RotaryEmbedding {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let (Some(dims @ [_, _, _]), None) = (facts.ranked(0, 3..=4)?, self.heads) {
+            return Err(no_heads(DimsText(dims)));
+        }
         facts.give_shape_of(0, 0);
         Ok(())
     }
@@ -93,10 +97,7 @@ impl RotaryEmbedding {
                     Err(Error::model(text).attribute("num_heads").value(given))
                 }
             },
-            ([_, _, _], None) => {
-                let text = format!("\"X\" has shape {shape}: with rank 3 the attribute num_heads is needed");
-                Err(Error::model(text).attribute("num_heads"))
-            }
+            ([_, _, _], None) => Err(no_heads(shape)),
             _ => {
                 let text = format!("\"X\" has shape {shape}: a rank of 3 or 4 is needed");
                 Err(Error::input(text).parameter(call.name(0)).size(x.rank()))
@@ -120,6 +121,12 @@ impl RotaryEmbedding {
             }
         }
     }
+}
+
+#[cold]
+fn no_heads(shape: impl Display) -> Error {
+    let text = format!("\"X\" has shape {shape}: with rank 3 the attribute num_heads is needed");
+    Error::model(text).attribute("num_heads")
 }
 
 /// Which rows of the caches the tokens take.
@@ -186,7 +193,7 @@ impl Angles<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use crate::value::Value;
     use half::f16;
 
@@ -236,5 +243,13 @@ mod tests {
             .fails("num_heads is 3: it must divide");
         let odd = int("rotary_embedding_dim", 3);
         run("RotaryEmbedding", 23, [odd], [&x, cos, sin, &ids]).fails("rotary_embedding_dim is 3: allowed are even");
+    }
+
+    #[test]
+    fn inferred() {
+        infer("RotaryEmbedding", 23, [], ["float[N, 2, T, 8]", "float", "float"]).gives("[N, 2, T, 8]");
+        infer("RotaryEmbedding", 23, [int("num_heads", 2)], ["float[N, T, 8]", "float", "float"]).gives("[N, T, 8]");
+        infer("RotaryEmbedding", 23, [], ["float[N, T, 8]", "float", "float"])
+            .fails("\"X\" has shape [N, T, 8]: with rank 3 the attribute num_heads is needed");
     }
 }

@@ -31,6 +31,8 @@ impl Operator for Clip {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.single(1)?;
+        facts.single(2)?;
         facts.give_shape_of(0, 0);
         Ok(())
     }
@@ -83,7 +85,7 @@ impl Ints<3> for Limit {
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{float, run, tensor};
+    use crate::ops::testing::{float, infer, run, tensor};
     use half::f16;
 
     const NAN: f32 = f32::NAN;
@@ -117,5 +119,11 @@ mod tests {
         run("Clip", 13, [], [&[f32::INFINITY, -f32::INFINITY].into()]).gives([f32::MAX, f32::MIN]);
         run("Clip", 13, [], [&vec![f16::INFINITY].into()]).gives(vec![f16::MAX]);
         run("Clip", 12, [], [&[i64::MIN, i64::MAX].into()]).gives([i64::MIN, i64::MAX]);
+    }
+
+    #[test]
+    fn inferred() {
+        infer("Clip", 13, [], ["float[N, 3]", "float[]", "float"]).gives("[N, 3]");
+        infer("Clip", 13, [], ["float[N, 3]", "-", "float[2]"]).fails("\"max\" has shape [2]: one value is needed");
     }
 }

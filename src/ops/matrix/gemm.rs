@@ -2,6 +2,7 @@
 //! <https://onnx.ai/onnx/operators/onnx__Gemm.html>
 
 use crate::ops::prelude::*;
+use std::fmt::Display;
 
 pub(super) const GEMM: Implementation =
     Implementation { domain: "", name: "Gemm", versions: &[1, 6, 7, 9, 11, 13], make: Make::Product(load) };
@@ -68,18 +69,22 @@ impl Gemm {
     /// `C`, broadcast to the output.
     fn addend<'a, S: Multiply>(&self, c: &'a Tensor, output: [usize; 2]) -> Result<Broadcast<'a, S>> {
         let Some([rows, columns]) = self.addend_sizes(c.shape(), output) else {
-            let (shape, output) = (ShapeText(c.shape()), ShapeText(&output));
-            let text = if self.broadcast {
-                format!("\"C\" of shape {shape} can't be broadcast to the shape of the output, {output}")
-            } else {
-                format!("\"C\" has shape {shape}, and the output {output}: without \"broadcast\" they must be equal")
-            };
-            return Err(Error::input(text).parameter("C"));
+            return Err(self.unfit(ShapeText(c.shape()), ShapeText(&output)));
         };
         let elements = c.as_slice::<S>()?;
         let strides =
             Strides { row: if rows == 1 { 0 } else { columns }, column: usize::from(columns > 1), batch: &[] };
         Ok(Broadcast { elements, strides })
+    }
+
+    #[cold]
+    fn unfit(&self, shape: impl Display, output: impl Display) -> Error {
+        let text = if self.broadcast {
+            format!("\"C\" of shape {shape} can't be broadcast to the shape of the output, {output}")
+        } else {
+            format!("\"C\" has shape {shape}, and the output {output}: without \"broadcast\" they must be equal")
+        };
+        Error::input(text).parameter("C")
     }
 
     #[cold]
@@ -126,7 +131,12 @@ impl Operator for Gemm {
             Some([rows, columns]) => if second { columns } else { rows }.clone(),
             None => Dim::Unknown,
         };
-        facts.give(0, [dim(a, of_a), dim(b, !of_b)]);
+        let output = [dim(a, of_a), dim(b, !of_b)];
+        let fits = if self.broadcast { facts.spreads(2, &output) } else { facts.needs(2, &output).is_ok() };
+        if let Some(c) = facts.dims(2).filter(|_| !fits) {
+            return Err(self.unfit(DimsText(c), DimsText(&output)));
+        }
+        facts.give(0, output);
         Ok(())
     }
 }
@@ -159,7 +169,7 @@ fn matrix<'a, S: Multiply>(
 #[cfg(test)]
 mod tests {
     use crate::operator::Attribute;
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
     use crate::value::Value;
     use half::f16;
 
@@ -243,5 +253,16 @@ mod tests {
                 run("Gemm", 7, [], [&a(), &b(), &c]).fails("can't be broadcast to the shape of the output, [2, 2]");
             assert_eq!(error.place().parameter.as_deref(), Some("C"));
         }
+    }
+
+    #[test]
+    fn inferred() {
+        infer("Gemm", 11, [int("transB", 1)], ["float[N, 3]", "float[M, 3]", "float[M]"]).gives("[N, M]");
+        infer("Gemm", 13, [], ["float[N, 3]", "float[3, 4]", "float[3]"])
+            .fails("\"C\" of shape [3] can't be broadcast to the shape of the output, [N, 4]");
+        infer("Gemm", 6, [], ["float[2, 3]", "float[3, 4]", "float[4]"])
+            .fails("without \"broadcast\" they must be equal");
+        infer("Gemm", 13, [], ["float[N, 3]", "float[2, 4]", "float"])
+            .fails("dimension 1 of \"A\" of shape [N, 3] is 3");
     }
 }

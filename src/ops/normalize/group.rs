@@ -64,14 +64,6 @@ impl Operator for GroupNormalization {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        facts.ranked(0, 2..)?;
-        for k in [1, 2] {
-            facts.sizes::<1>(k)?;
-            match self.num_groups.filter(|_| self.by_group) {
-                Some(groups) => facts.needs_size(k, 0, groups)?,
-                None => facts.same_size((0, 1), (k, 0)).map(drop)?,
-            }
-        }
         facts.give_shape_of(0, 0);
         let Some([_, channels, ..]) = facts.ranked(0, 2..)? else { return Ok(()) };
         let groups = self.num_groups.map_or_else(|| channels.clone(), Dim::Fixed);

@@ -76,11 +76,9 @@ impl Spread {
 
     /// Fails if the input `k` can't be broadcast to a shape.
     pub(super) fn check(facts: &Inference<'_>, k: usize, shape: &[Dim]) -> Result<()> {
-        let Some(own) = facts.dims(k) else { return Ok(()) };
-        let last = |(own, size): (&Dim, &Dim)| *own == Dim::Fixed(1) || own.both(size).is_some();
-        match own.len() <= shape.len() && own.iter().rev().zip(shape.iter().rev()).all(last) {
-            true => Ok(()),
-            false => Err(unfit(facts.input_name(k), DimsText(own), DimsText(shape))),
+        match facts.dims(k).filter(|_| !facts.spreads(k, shape)) {
+            None => Ok(()),
+            Some(own) => Err(unfit(facts.input_name(k), DimsText(own), DimsText(shape))),
         }
     }
 

@@ -137,12 +137,7 @@ impl Operator for Attention {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        let [queried, held] = self.heads.map(|heads| heads.map_or(Dim::Unknown, Dim::of));
-        let (Some(q), Some(k), Some(v)) =
-            (heads(facts, 0, &queried)?, heads(facts, 1, &held)?, heads(facts, 2, &held)?)
-        else {
-            return Ok(());
-        };
+        let [Some(q), Some(k), Some(v)] = shapes::heads(self.heads, facts)? else { return Ok(()) };
         let ([batch, heads, queries, _], [_, held, keys, size], [_, _, _, v_size]) = (q, k, v);
         let past = match facts.input(4) {
             Some(_) => facts.sizes::<4>(4)?.map_or(Dim::Unknown, |[_, _, past, _]| past.clone()),
@@ -203,17 +198,6 @@ impl Attention {
         plan.run(y.elements_mut()?, kept, scratch.elements_mut(), call.resources())?;
         Ok((y.finish()?, scores.map(|scores| scores.finish()).transpose()?))
     }
-}
-
-/// The dimensions of the heads of an input: of rank 4, or of rank 3, where `count` heads follow each other.
-fn heads(facts: &Inference<'_>, k: usize, count: &Dim) -> Result<Option<[Dim; 4]>> {
-    Ok(match facts.ranked(k, 3..=4)? {
-        Some([batch, tokens, hidden]) => {
-            let size = Dim::quotient(std::slice::from_ref(hidden), std::slice::from_ref(count));
-            Some([batch.clone(), count.clone(), tokens.clone(), size])
-        }
-        dims => dims.and_then(|dims| dims.to_vec().try_into().ok()),
-    })
 }
 
 /// The number of valid keys of each batch, if it is given: no more than the mask has columns.

@@ -2,6 +2,7 @@
 
 use crate::ops::prelude::*;
 use kernels::attention::{Layout, Sizes};
+use std::fmt::Display;
 
 /// The sizes of an input of rank 4, `(batch, heads, rows, size)`, or 3, `(batch, rows, heads * size)`.
 #[derive(Debug, Clone, Copy)]
@@ -36,27 +37,85 @@ impl Input {
             (&[batch, own, rows, size], _) if given.is_none() || heads == Some(own) => {
                 Ok(Input::of_rank_4([batch, own, rows, size]))
             }
-            ([_, own, ..], Some(given)) if tensor.rank() == 4 => {
-                let text = format!("{name} is {given}, but {} of shape {shape} has {own} heads", quote(of));
-                Err(Error::model(text).attribute(name).parameter(of).value(given))
-            }
+            ([_, own, ..], Some(given)) if tensor.rank() == 4 => Err(other_heads(name, given, of, shape, own)),
             (&[batch, rows, hidden], Some(given)) => match heads.filter(|heads| hidden.is_multiple_of(*heads)) {
                 Some(heads) => Ok(Input::of_rank_3([batch, rows, hidden], heads)),
-                None => {
-                    let text = format!("{name} is {given}: it must divide the last dimension of {} {shape}", quote(of));
-                    Err(Error::model(text).attribute(name).parameter(of).value(given))
-                }
+                None => Err(undivided(name, given, of, shape)),
             },
-            ([_, _, _], None) => {
-                let text = format!("{} has shape {shape}: with rank 3 the attribute {name} is needed", quote(of));
-                Err(Error::model(text).attribute(name).parameter(of))
-            }
+            ([_, _, _], None) => Err(no_heads(name, of, shape)),
             _ => {
                 let text = format!("{} has shape {shape}: a rank of 3 or 4 is needed", quote(of));
                 Err(Error::input(text).parameter(of).size(tensor.rank()))
             }
         }
     }
+}
+
+#[cold]
+fn other_heads(name: &str, given: i64, of: &str, shape: impl Display, own: impl Display) -> Error {
+    let text = format!("{name} is {given}, but {} of shape {shape} has {own} heads", quote(of));
+    Error::model(text).attribute(name).parameter(of).value(given)
+}
+
+#[cold]
+fn undivided(name: &str, given: i64, of: &str, shape: impl Display) -> Error {
+    let text = format!("{name} is {given}: it must divide the last dimension of {} {shape}", quote(of));
+    Error::model(text).attribute(name).parameter(of).value(given)
+}
+
+#[cold]
+fn no_heads(name: &str, of: &str, shape: impl Display) -> Error {
+    let text = format!("{} has shape {shape}: with rank 3 the attribute {name} is needed", quote(of));
+    Error::model(text).attribute(name).parameter(of)
+}
+
+/// The dimensions of the heads of the input `k`, as far as they are known, as [`Input::of`] reads them in a run.
+fn known(facts: &Inference<'_>, k: usize, name: &str, given: Option<i64>) -> Result<Option<[Dim; 4]>> {
+    let of = facts.input_name(k);
+    match (facts.ranked(k, 3..=4)?, given) {
+        (Some(dims @ [_, _, _]), None) => Err(no_heads(name, of, DimsText(dims))),
+        (Some(dims @ [batch, tokens, hidden]), Some(given)) => {
+            if given < 1 || hidden.fixed().is_some_and(|hidden| hidden % given != 0) {
+                return Err(undivided(name, given, of, DimsText(dims)));
+            }
+            let heads = Dim::of(given);
+            let size = Dim::quotient(std::slice::from_ref(hidden), std::slice::from_ref(&heads));
+            Ok(Some([batch.clone(), heads, tokens.clone(), size]))
+        }
+        (Some(dims @ [_, own, ..]), Some(given)) if own.both(&Dim::of(given)).is_none() => {
+            Err(other_heads(name, given, of, DimsText(dims), own))
+        }
+        (dims, _) => Ok(dims.and_then(|dims| dims.to_vec().try_into().ok())),
+    }
+}
+
+/// The dimensions of the heads of queries, keys and values, as far as they are known.
+pub(super) fn heads([queried, held]: [Option<i64>; 2], facts: &Inference<'_>) -> Result<[Option<[Dim; 4]>; 3]> {
+    let rank = |k: usize| facts.dims(k).map(<[Dim]>::len);
+    if let Some(k) = (1..3).find(|k| rank(0).zip(rank(*k)).is_some_and(|(one, other)| one != other)) {
+        return Err(facts.unequal_ranks(0, k));
+    }
+    let q = known(facts, 0, "q_num_heads", queried)?;
+    let [k, v] = [known(facts, 1, "kv_num_heads", held)?, known(facts, 2, "kv_num_heads", held)?];
+    for (name, what, one, other, at) in [
+        ("K", "batch size", &k, ("Q", &q), 0),
+        ("K", "head size", &k, ("Q", &q), 3),
+        ("V", "batch size", &v, ("Q", &q), 0),
+        ("V", "number of heads", &v, ("K", &k), 1),
+        ("V", "sequence length", &v, ("K", &k), 2),
+    ] {
+        let (Some(one), Some(dims)) = (one, other.1) else { continue };
+        let (Some(has), Some(needs)) = (one.get(at), dims.get(at)) else { continue };
+        if has.both(needs).is_none() {
+            return Err(unequal(what, name, has, other.0, needs));
+        }
+    }
+    Ok([q, k, v])
+}
+
+#[cold]
+fn unequal(what: &str, name: &str, has: impl Display, other: &str, needs: impl Display) -> Error {
+    Error::input(format!("the {what} of \"{name}\" is {has}, and that of \"{other}\" {needs}")).parameter(name)
 }
 
 /// The sizes of all inputs.
@@ -92,8 +151,7 @@ impl Shapes {
         ];
         for (name, what, has, other, needs) in equal {
             if has != needs {
-                let text = format!("the {what} of \"{name}\" is {has}, and that of \"{other}\" {needs}");
-                return Err(Error::input(text).parameter(name).size(has));
+                return Err(unequal(what, name, has, other, needs).size(has));
             }
         }
         if q.heads.checked_rem(k.heads).unwrap_or(q.heads) != 0 {

@@ -1,5 +1,5 @@
 use crate::operator::Attribute;
-use crate::ops::testing::{int, outputs, run, tensor};
+use crate::ops::testing::{infer, int, outputs, run, tensor};
 use crate::value::Value;
 use half::{bf16, f16};
 
@@ -175,4 +175,27 @@ fn refusals() {
     run("Attention", 23, [], [q, k, v, &mask, k]).fails("past_key and past_value must be given together");
     run("Attention", 23, [], [q, k, v, &mask, &flat, k])
         .fails("\"past_key\" has shape [1, 2, 3]: [1, 1, any, 1] is needed");
+}
+
+#[test]
+fn inferred() {
+    let q = "float[N, 4, T, 8]";
+    infer("Attention", 23, [], [q, "float[N, 2, S, 8]", "float[N, 2, S, 5]"]).gives_all([
+        "[N, 4, T, 5]",
+        "[N, 2, S, 8]",
+        "[N, 2, S, 5]",
+        "[N, 4, T, S]",
+    ]);
+    let heads = [int("q_num_heads", 4), int("kv_num_heads", 2)];
+    infer("Attention", 23, heads.clone(), ["float[N, T, 32]", "float[N, S, 16]", "float[N, S, 10]"])
+        .gives("[N, T, 20]");
+    infer("Attention", 23, heads, ["float[N, T, 30]", "float", "float"])
+        .fails("q_num_heads is 4: it must divide the last dimension of \"Q\" [N, T, 30]");
+    infer("Attention", 23, [], ["float[N, T, 32]", "float", "float"])
+        .fails("with rank 3 the attribute q_num_heads is needed");
+    infer("Attention", 23, [], [q, "float[N, 2, S, 7]", "float"])
+        .fails("the head size of \"K\" is 7, and that of \"Q\" 8");
+    infer("Attention", 23, [], [q, "float[N, 2, 3, 8]", "float[N, 2, 4, 5]"])
+        .fails("the sequence length of \"V\" is 4, and that of \"K\" 3");
+    infer("Attention", 23, [], [q, "float[N, S, 8]", "float"]).fails("\"K\" has shape [N, S, 8] of rank 3");
 }
