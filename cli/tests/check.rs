@@ -78,7 +78,10 @@ fn shapes_that_do_not_fit() {
     };
     for (operator, finding) in [
         ("Add", "(Add-14): the shapes [2, 3], [4, 5] don't broadcast: dimension 0 is 2 and 4"),
-        ("MatMul", "(MatMul-13): \"A\" of shape [2, 3] and \"B\" of shape [4, 5] can't be multiplied: dimension 1 of "),
+        (
+            "MatMul",
+            "(MatMul-13): dimension 1 of \"A\" of shape [2, 3] is 3, and dimension 0 of \"B\" of shape [4, 5] is 4: they must ",
+        ),
     ] {
         let graph = [node(operator, &["a", "b"], "y"), bytes(2, b"g"), info("a", &[2, 3]), info("b", &[4, 5])];
         let graph = [graph.concat(), bytes(12, &bytes(1, b"y"))].concat();

@@ -155,11 +155,17 @@ impl DraftBody {
         let inputs = self.draft.inputs.iter().take(own).map(|input| fact(input.id)).collect();
         let outputs = self.draft.outputs.iter().map(|(info, id)| {
             let value_type = fact(*id).value_type.or_else(|| info.value_type.clone());
-            // More would follow with optimisation than without it, and a loop without trips gives what is known.
+            // More would follow with optimisation than without it, and a loop without trips gives what is declared.
             let dims = info.shape.clone().map(Vec::into_boxed_slice);
             Fact::of(value_type, dims)
         });
-        BodyFacts { attribute: self.attribute.clone(), inputs, outputs: outputs.collect() }
+        let inferred = self.draft.outputs.iter().map(|(info, id)| {
+            let fact = fact(*id);
+            let dims = fact.dims().map(Into::into).or_else(|| info.shape.clone().map(Vec::into_boxed_slice));
+            Fact::of(fact.value_type.or_else(|| info.value_type.clone()), dims)
+        });
+        let (outputs, inferred) = (outputs.collect(), inferred.collect());
+        BodyFacts { attribute: self.attribute.clone(), inputs, outputs, inferred }
     }
 }
 

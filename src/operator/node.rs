@@ -74,7 +74,10 @@ pub(crate) struct BodyFacts {
     pub(crate) attribute: String,
     /// Its own inputs, without the outer values that it reads.
     pub(crate) inputs: Vec<Fact>,
+    /// What is declared, which doesn't depend on optimisation.
     pub(crate) outputs: Vec<Fact>,
+    /// What follows if it runs.
+    pub(crate) inferred: Vec<Fact>,
 }
 
 impl BodyFacts {

@@ -178,7 +178,8 @@ pub(crate) fn infer_with<const A: usize, const I: usize>(
 ) -> Inferred {
     let facts = |texts: &[&str]| texts.iter().map(|text| fact(text).unwrap_or_default()).collect();
     let outputs = Some(body.1.len());
-    let body = BodyFacts { attribute: "body".into(), inputs: facts(body.0), outputs: facts(body.1) };
+    let (given, made, inferred) = (facts(body.0), facts(body.1), facts(body.1));
+    let body = BodyFacts { attribute: "body".into(), inputs: given, outputs: made, inferred };
     try_infer(outputs, operator, opset, attributes, inputs, &[body])
 }
 

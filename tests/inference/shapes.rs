@@ -66,7 +66,8 @@ fn as_many_shapes_as_onnx() -> Result<()> {
         compare(model, line).with_context(|| format!("{} {}", model.archive, model.path))
     });
     let compared = compared.into_iter().collect::<Result<Vec<_>>>()?;
-    print(&models, &compared);
+    let behind = print(&models, &compared);
+    ensure!(behind.is_empty(), "onnx knows more of {behind:?}");
 
     let (mut behind, mut conflicts) = (Vec::new(), Vec::new());
     for (model, found) in models.iter().zip(&compared) {
@@ -230,15 +231,20 @@ fn differ(ours: &Shape, theirs: &Shape) -> bool {
 }
 
 /// Prints the sums by archive, and the operators from which on we know less.
-fn print(models: &[Model<'_>], compared: &[Compared]) {
+/// Prints the sums, and gives the archives of which onnx knows more.
+fn print(models: &[Model<'_>], compared: &[Compared]) -> Vec<&'static str> {
     println!("{:13} {:>14} {:>14} {:>14} {:>14} {:>14}", "", "values", "ours: ranks", "dims", "onnx's: ranks", "dims");
-    let mut archives: Vec<&str> = models.iter().map(|model| model.archive).collect();
+    let mut behind = Vec::new();
+    let mut archives: Vec<&'static str> = models.iter().map(|model| model.archive).collect();
     archives.dedup();
     for archive in archives {
         let of = models.iter().zip(compared).filter(|(model, _)| model.archive == archive).map(|(_, found)| found);
         let (mut values, mut ours, mut onnx) = (0, Count::default(), Count::default());
         for found in of {
             (values, ours, onnx) = (values + found.values, ours + found.ours, onnx + found.onnx);
+        }
+        if ours.ranks < onnx.ranks || ours.dims < onnx.dims {
+            behind.push(archive);
         }
         println!("{archive:13} {values:14} {:14} {:14} {:14} {:14}", ours.ranks, ours.dims, onnx.ranks, onnx.dims);
     }
@@ -248,6 +254,7 @@ fn print(models: &[Model<'_>], compared: &[Compared]) {
         println!("values models ranks dimensions operator[output], first model");
         print_begins(of);
     }
+    behind
 }
 
 fn print_begins<'a>(of: impl Iterator<Item = (&'a Model<'a>, &'a Compared)>) {

@@ -155,6 +155,7 @@ struct Typed<'a> {
 enum Size<'a> {
     Fixed(usize),
     Symbol(Text<'a>),
+    Formula(String),
 }
 
 impl<'a> Typed<'a> {
@@ -162,6 +163,7 @@ impl<'a> Typed<'a> {
         let size = |dim: &'a Dim| match dim {
             Dim::Fixed(size) => Some(Size::Fixed(*size)),
             Dim::Symbol(name) => Some(Size::Symbol(Text(name))),
+            Dim::Formula(formula) => Some(Size::Formula(formula.to_string())),
             _ => None,
         };
         Typed {

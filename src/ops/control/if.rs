@@ -24,7 +24,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Control>> {
     let ((then_branch, one), (else_branch, other)) = (node.body("then_branch")?, node.body("else_branch")?);
     one.check_counts(0, node.output_count())?;
     other.check_counts(0, node.output_count())?;
-    let facts = one.outputs.iter().zip(&other.outputs).map(|(one, other)| one.common(other)).collect();
+    let facts = one.inferred.iter().zip(&other.inferred).map(|(one, other)| one.common(other)).collect();
     Ok(Box::new(If { then_branch, else_branch, facts }))
 }
 

@@ -24,8 +24,6 @@ struct Loop {
     ranks: [usize; 2],
     /// What is known about the outputs of a trip that are stacked.
     scans: Arc<[Fact]>,
-    /// The same for those that are handed on.
-    handed: Vec<Fact>,
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Control>> {
@@ -33,9 +31,8 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Control>> {
     let (body, facts) = node.body("body")?;
     facts.check_counts(2 + carried, 1 + node.output_count())?;
     let rank = |k: usize| facts.inputs.get(k).and_then(Fact::dims).map_or(0, <[Dim]>::len).min(1);
-    let mut outputs = facts.outputs.iter().skip(1).cloned();
-    let handed = outputs.by_ref().take(carried).collect();
-    Ok(Box::new(Loop { body, carried, ranks: [rank(0), rank(1)], handed, scans: outputs.collect() }))
+    let scans = facts.outputs.iter().skip(1 + carried).cloned().collect();
+    Ok(Box::new(Loop { body, carried, ranks: [rank(0), rank(1)], scans }))
 }
 
 impl Control for Loop {
@@ -50,11 +47,17 @@ impl Control for Loop {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        for (k, fact) in self.handed.iter().enumerate() {
+        let body = facts.body("body")?.1;
+        for (k, fact) in body.inferred.iter().skip(1).take(self.carried).enumerate() {
             facts.give_fact(k, facts.input(2 + k).map_or_else(Fact::default, |initial| fact.common(initial)));
         }
-        for (k, fact) in self.scans.iter().enumerate() {
-            facts.give_fact(self.carried + k, fact.stacked());
+        // Without a trip the outputs have what is declared.
+        let is_true = |cond: &Value| cond.tensor().is_ok_and(|cond| cond.bytes() == [1]);
+        let begins = facts.input(1).is_none_or(|cond| cond.value().is_some_and(is_true));
+        let runs = begins && facts.known(0).is_some_and(|most| most.iter().all(|most| *most > 0));
+        let scans = if runs { &body.inferred } else { &body.outputs };
+        for (k, fact) in scans.iter().skip(1).enumerate().skip(self.carried) {
+            facts.give_fact(k, fact.stacked());
         }
         Ok(())
     }

@@ -109,7 +109,10 @@ impl Control for Scan {
             facts.give_fact(k, facts.input(k).map_or_else(Fact::default, |initial| fact.common(initial)));
         }
         let length = self.0.length(0, facts)?;
-        for ((k, along), fact) in (self.0.states..).zip(&self.0.outputs).zip(self.0.scans()) {
+        // Without a trip the outputs have what is declared.
+        let body = facts.body("body")?.1;
+        let scans = if matches!(length, Dim::Fixed(1..)) { &body.inferred } else { &body.outputs };
+        for ((k, along), fact) in (self.0.states..).zip(&self.0.outputs).zip(scans.iter().skip(self.0.states)) {
             let Some(dims) = fact.dims() else { continue };
             let mut dims = dims.to_vec();
             let at = facts.place_of(along.axis, "scan_output_axes", dims.len() + 1)?;

@@ -124,7 +124,8 @@ mod tests {
         ]);
         infer("RMSNormalization", 23, [], [x, "float[3]"]).gives("[N, S, 3]");
         infer("LayerNormalization", 17, [], ["float", "float[3]"]).gives_all(["", "", ""]);
-        infer("LayerNormalization", 17, [], [x, "float[4]"]).fails("\"Scale\" of shape [4] can't be broadcast to the shape [N, S, 3] of \"X\"");
+        infer("LayerNormalization", 17, [], [x, "float[4]"])
+            .fails("\"Scale\" of shape [4] can't be broadcast to the shape [N, S, 3] of \"X\"");
         infer("LayerNormalization", 17, [int("axis", 3)], [x, "float[3]"]).fails("axis 3 is out of range");
     }
 

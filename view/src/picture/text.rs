@@ -64,6 +64,7 @@ pub(super) fn width(text: &str, size: f64) -> f64 {
 pub(super) fn shape(dims: &[Dim]) -> String {
     let dim = |dim: &Dim| match dim {
         Dim::Symbol(name) => short(name, 16),
+        Dim::Formula(formula) => short(&formula.to_string(), 24),
         other => other.to_string(),
     };
     let shown: Vec<String> = dims.iter().take(8).map(dim).collect();

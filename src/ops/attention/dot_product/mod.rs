@@ -144,8 +144,12 @@ impl Operator for Attention {
             None => Dim::Fixed(0),
         };
         let total = keys.plus(&past);
-        match facts.dims(0) {
-            Some([_, _, _]) => facts.give(0, [batch.clone(), queries.clone(), Dim::product([&heads, &v_size])]),
+        match (facts.dims(0), facts.dims(2)) {
+            // As many heads of the same size.
+            (Some([_, _, _]), Some([_, _, hidden])) if heads == held && heads != Dim::Unknown => {
+                facts.give(0, [batch.clone(), queries.clone(), hidden.clone()]);
+            }
+            (Some([_, _, _]), _) => facts.give(0, [batch.clone(), queries.clone(), Dim::product([&heads, &v_size])]),
             _ => facts.give(0, [batch.clone(), heads.clone(), queries.clone(), v_size.clone()]),
         }
         facts.give(1, [batch.clone(), held.clone(), total.clone(), size]);
