@@ -287,10 +287,13 @@ impl<O: Operand> Plan<'_, O> {
         if out.is_empty() || count == 0 {
             return Ok(0);
         }
-        let zero_points = [a.zero(), b.zero()];
-        let fits = |fits: bool| if fits { Ok(()) } else { Err(Stopped::Misfit) };
-        fits(epilogue.iter().all(|step| step.fits(&self.output)))?;
-        fits(zero_points.into_iter().flatten().all(|zero| zero.fits(&self.output)))?;
+        let (left, right) = if self.swapped { (b.zero(), a.zero()) } else { (a.zero(), b.zero()) };
+        let fits = epilogue.iter().all(|step| step.fits(&self.output))
+            && left.is_none_or(|zero| zero.strides.column == 0 && zero.fits(&self.output))
+            && right.is_none_or(|zero| zero.strides.row == 0 && zero.fits(&self.output));
+        if !fits {
+            return Err(Stopped::Misfit);
+        }
         if k == 0 {
             return Ok(count);
         }
