@@ -36,7 +36,7 @@ pub(super) trait Multiply: Operand<Sum: Element> + Element {}
 impl<S: Operand<Sum: Element> + Element> Multiply for S {}
 
 /// A tensor as a matrix whose rows of `columns` elements follow each other. It may stand at any address, as in a file.
-pub(super) fn rows<S: Multiply>(tensor: &Tensor, columns: usize) -> Result<View<'_, S::Sum>> {
+pub(super) fn matrix_of<S: Multiply>(tensor: &Tensor, columns: usize) -> Result<View<'_, S::Sum>> {
     match tensor.dtype() {
         dtype if dtype == S::DTYPE => Ok(View::of_bytes::<S>(tensor.bytes(), columns, 1)),
         other => Err(Error::bug(&format!("a product of {} reads {other}", S::DTYPE))),

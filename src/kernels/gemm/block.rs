@@ -126,7 +126,7 @@ impl<O: Operand> Plan<'_, O> {
 
     /// Packs the block's part of `a`: the rows of each tile, one tile after the other.
     fn pack_a(&self, block: &Block, steps: &Range<usize>, to: &mut [O::Sum]) {
-        let Left::View(a) = self.product.a else { return };
+        let Left::View(a) = &self.product.a else { return };
         if to.is_empty() || steps.is_empty() {
             return;
         }
@@ -135,7 +135,7 @@ impl<O: Operand> Plan<'_, O> {
             let to = to.get_mut(from * steps.len()..(from + height) * steps.len()).unwrap_or(&mut []);
             let start = block.a + row * a.row + steps.start * a.column;
             a.elements.panel(start, (a.column, a.row), height, to);
-            if let Some(zero) = a.zero {
+            if let Some(zero) = &a.zero {
                 zero.subtract(height, |at| self.place(block.matrix, row + at, 0), to);
             }
         }
@@ -143,7 +143,7 @@ impl<O: Operand> Plan<'_, O> {
 
     /// Packs a group of columns of `b`: one panel after the other.
     fn pack_b(&self, block: &Block, steps: &Range<usize>, group: &Range<usize>, to: &mut [O::Sum]) {
-        let b = self.product.b;
+        let b = &self.product.b;
         if to.is_empty() || steps.is_empty() {
             return;
         }
@@ -153,7 +153,7 @@ impl<O: Operand> Plan<'_, O> {
             let to = to.get_mut(..width * steps.len()).unwrap_or(&mut []);
             match b {
                 Right::View(View { elements, row, column: apart, .. }) => {
-                    elements.panel(block.b + steps.start * row + column * apart, (row, apart), width, to);
+                    elements.panel(block.b + steps.start * row + column * apart, (*row, *apart), width, to);
                 }
                 Right::Windows(windows) => windows.panel(block.b, steps, column..column + width, to),
                 Right::Packed(_) => {}
@@ -167,8 +167,8 @@ impl<O: Operand> Plan<'_, O> {
     /// The first row and the height of each tile of a block.
     fn tiles_of(&self, block: &Block) -> impl Iterator<Item = (usize, usize)> + use<'_, O> {
         block.tiles.clone().map(|tile| {
-            let row = self.tile_start(tile);
-            (row, self.tile_start(tile + 1) - row)
+            let row = self.tiles.start(tile);
+            (row, self.tiles.start(tile + 1) - row)
         })
     }
 
@@ -190,7 +190,7 @@ impl<O: Operand> Plan<'_, O> {
                 // SAFETY: the caller's; the tile is a part of the group.
                 unsafe {
                     let mut tile = self.tile(part, (row, height), column, columns, group.start);
-                    if let Right::Packed(b) = self.product.b
+                    if let Right::Packed(b) = &self.product.b
                         && let Some((back, ahead)) = self.next_group(part, group, b.lanes)
                     {
                         // Each tile fetches its share.
@@ -266,7 +266,7 @@ impl<O: Operand> Plan<'_, O> {
         columns: usize,
         group: usize,
     ) -> Tile<O::Sum> {
-        let Product { k, n, a, b, .. } = self.product;
+        let Product { k, n, a, b, .. } = &self.product;
         let Part { block, steps, .. } = part;
         let (from, within) = (row - block.rows.start, column - group);
         let [a_room, b_room, _] = self.rooms;

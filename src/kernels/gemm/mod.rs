@@ -13,6 +13,40 @@
 //! let mut scratch = call.scratch(plan.scratch())?;
 //! plan.run(out, scratch.elements_mut(), resources)?;
 //! ```
+//!
+//! # Convolutions
+//!
+//! The weights of a group stand on the left, and [`Windows`] of an image on the right. Images `[N, G * C, H, W]` and weights
+//! `[G * M, C, KH, KW]` give `[N, G * M, OH, OW]`. A bias for each channel and an activation are steps of the epilogue:
+//!
+//! ```ignore
+//! let axes = [
+//!     WindowAxis { size: H, kernel: KH, stride, dilation, pad: top, output: OH },
+//!     WindowAxis { size: W, kernel: KW, stride, dilation, pad: left, output: OW },
+//! ];
+//! let (m, k, n, image) = (M, C * KH * KW, OH * OW, C * H * W);
+//! let a = self.weights.left::<S>(call, matrix_of::<S>(weights, k)?, G, (m, k))?;
+//! let b = Right::Windows(Windows::new(x.as_slice::<S>()?, C, &axes, S::zeroed()));
+//! let batch = [Batch { size: N, a: 0, b: G * image }, Batch { size: G, a: m * k, b: image }];
+//! let channels = Strides { row: 1, column: 0, batch: &[0, m] };
+//! let bias = Scaled { alpha: 1.0, beta: 1.0, c: Some(Broadcast { elements: bias, strides: channels }) };
+//! let relu = |part: &mut [f32]| part.iter_mut().for_each(|y| *y = y.max(0.0));
+//! multiply(call, Product { m, k, n, a, b, batch: &batch, epilogue: &[&bias, &relu] }, out)?;
+//! ```
+//!
+//! Windows that show the image as it is, as those of a 1 x 1 convolution, are read like any other matrix.
+//!
+//! # Quantized products
+//!
+//! Operands of 8 bits are summed in 32, less their [`ZeroPoints`], and an output of int32 gets the sums. For one of 8 bits,
+//! [`Requantized`] is the last step, after a [`Scaled`] bias of int32. A packed operand has its zero points subtracted
+//! already. Outside of a quantized image, windows show its zero point.
+//!
+//! ```ignore
+//! let b = Windows::new(x, C, &axes, x_zero_point).less(ZeroPoints::new(&[x_zero_point], Strides::ONE));
+//! let last = Requantized { scales: [scales_of_channels, Broadcast { elements: &[1.0], strides: Strides::ONE }], zero_point };
+//! let product = Product::<u8> { m, k, n, a, b: Right::Windows(b), batch: &batch, epilogue: &[&bias, &last] };
+//! ```
 
 mod block;
 mod epilogue;

@@ -6,7 +6,7 @@
 use super::number::{Number, Operand};
 use super::operand::View;
 use super::place::{Extent, Place};
-use super::{Batch, plan::tile_start};
+use super::{Batch, plan::Tiles};
 use crate::kernels::{Resources, Stopped, parallel};
 
 /// Maximum number of lanes of a panel.
@@ -87,13 +87,11 @@ pub(crate) fn pack<T: Number>(
             lanes.pack(most, rows, to, resources)?;
             continue;
         }
-        // The first tiles have a row more than the others.
-        let tiles = rows.div_ceil(most);
-        let (height, more) = (rows / tiles, rows % tiles);
-        let first = tile_start(rows, tiles, more);
-        let (high, low) = to.split_at_mut(first * columns);
-        lanes.pack(height + 1, columns, high, resources)?;
-        Lanes { first, ..lanes }.pack(height, columns, low, resources)?;
+        let tiles = Tiles::new(rows, most);
+        let first = tiles.start(tiles.higher);
+        let (higher, others) = to.split_at_mut(first * columns);
+        lanes.pack(tiles.height + 1, columns, higher, resources)?;
+        Lanes { first, ..lanes }.pack(tiles.height, columns, others, resources)?;
     }
     Ok(())
 }

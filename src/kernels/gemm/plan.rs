@@ -57,12 +57,26 @@ pub(crate) fn scratch_for(m: usize, k: usize, n: usize) -> usize {
     of(m).saturating_add(panels).saturating_add(widest.min(LONG_BLOCK + MOST_LANES)).saturating_add(3 * 16 + 64)
 }
 
-/// The first row of a tile, where `m` rows are divided into tiles that are as even as can be: 64 rows are
-/// 11 + 11 + 11 + 11 + 10 + 10.
-pub(super) fn tile_start(m: usize, tiles: usize, tile: usize) -> usize {
-    match tiles {
-        0 => 0,
-        _ => tile * (m / tiles) + tile.min(m % tiles),
+/// Rows, divided into tiles that are as even as can be: 64 rows are 11 + 11 + 11 + 11 + 10 + 10.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tiles {
+    pub(super) count: usize,
+    /// Rows of a tile, and the number of those at the start that have one more.
+    pub(super) height: usize,
+    pub(super) higher: usize,
+}
+
+impl Tiles {
+    /// `m` rows in tiles of at most so many.
+    pub(super) fn new(m: usize, most: usize) -> Tiles {
+        let count = m.div_ceil(most);
+        let (height, higher) = (m.checked_div(count).unwrap_or(0), m.checked_rem(count).unwrap_or(0));
+        Tiles { count, height, higher }
+    }
+
+    /// The first row of a tile.
+    pub(super) fn start(&self, tile: usize) -> usize {
+        tile * self.height + tile.min(self.higher)
     }
 }
 
@@ -79,8 +93,8 @@ pub(crate) struct Plan<'a, O: Operand> {
     threads: usize,
     /// Number of matrices, of row blocks and of column blocks.
     counts: [usize; 3],
-    /// Tiles of rows: all, and those of a block.
-    pub(super) tiles: usize,
+    /// Tiles of rows: all, and the number of those of a block.
+    pub(super) tiles: Tiles,
     block_tiles: usize,
     /// Columns of a block, and steps of `k` that are done at once.
     columns: usize,
@@ -162,11 +176,11 @@ impl<'a, O: Operand> Product<'a, O> {
         let columns = panels.div_ceil(column_blocks.max(1)).max(1) * width;
         let column_blocks = n.div_ceil(columns);
         let row_blocks = parts.div_ceil(count.saturating_mul(column_blocks).max(1)).max(row_blocks);
-        let tiles = m.div_ceil(kernel.height);
-        let block_tiles = tiles.div_ceil(row_blocks.max(1)).max(1);
-        let counts = [count, tiles.div_ceil(block_tiles), column_blocks];
+        let tiles = Tiles::new(m, kernel.height);
+        let block_tiles = tiles.count.div_ceil(row_blocks.max(1)).max(1);
+        let counts = [count, tiles.count.div_ceil(block_tiles), column_blocks];
         let room = |wanted: bool, size: usize| if wanted { size.next_multiple_of(16) } else { 0 };
-        let tallest = tile_start(m, tiles, block_tiles.min(tiles));
+        let tallest = tiles.start(block_tiles.min(tiles.count));
         let group = if tallest <= kernel.height { width } else { (GROUP / steps / width).max(1) * width };
         let rooms =
             [room(pack_a, tallest * steps), room(pack_b, group.min(n) * steps), room(apart, tallest * columns.min(n))];
@@ -251,20 +265,21 @@ impl<O: Operand> Plan<'_, O> {
             let part = |at: usize, size: usize, end: usize| at * size..end.min((at + 1) * size);
             let (a, b) = self.starts(matrix);
             let (tiles, columns) =
-                (part(row, self.block_tiles, self.tiles), part(column, self.columns, self.product.n));
-            let block =
-                Block { matrix, a, b, rows: self.tile_start(tiles.start)..self.tile_start(tiles.end), tiles, columns };
+                (part(row, self.block_tiles, self.tiles.count), part(column, self.columns, self.product.n));
+            let block = Block {
+                matrix,
+                a,
+                b,
+                rows: self.tiles.start(tiles.start)..self.tiles.start(tiles.end),
+                tiles,
+                columns,
+            };
             // SAFETY: `check` found that all places exist, `room` is as large as said, and nobody else has this block.
             #[allow(unsafe_code)]
             unsafe {
                 self.block(&block, out, room, resources)
             }
         })
-    }
-
-    /// The first row of a tile.
-    pub(super) fn tile_start(&self, tile: usize) -> usize {
-        tile_start(self.product.m, self.tiles, tile)
     }
 
     /// A place of a matrix, as the caller sees it.
@@ -287,10 +302,13 @@ impl<O: Operand> Plan<'_, O> {
         if out.is_empty() || count == 0 {
             return Ok(0);
         }
-        let zero_points = [a.zero(), b.zero()];
-        let fits = |fits: bool| if fits { Ok(()) } else { Err(Stopped::Misfit) };
-        fits(epilogue.iter().all(|step| step.fits(&self.output)))?;
-        fits(zero_points.into_iter().flatten().all(|zero| zero.fits(&self.output)))?;
+        let (left, right) = if self.swapped { (b.zero(), a.zero()) } else { (a.zero(), b.zero()) };
+        let fits = epilogue.iter().all(|step| step.fits(&self.output))
+            && left.is_none_or(|zero| zero.strides.column == 0 && zero.fits(&self.output))
+            && right.is_none_or(|zero| zero.strides.row == 0 && zero.fits(&self.output));
+        if !fits {
+            return Err(Stopped::Misfit);
+        }
         if k == 0 {
             return Ok(count);
         }

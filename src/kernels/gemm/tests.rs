@@ -199,6 +199,14 @@ fn check_types(case: &Case) {
     check::<i64>(case);
     check::<u64>(case);
     check_bytes(case);
+    check_floats(case);
+}
+
+/// Operands and outputs of different widths.
+fn check_floats(case: &Case) {
+    check_mixed::<f16, f32, f32>(case, false);
+    check_mixed::<f32, bf16, f32>(case, false);
+    check_mixed::<f32, f32, f16>(case, false);
 }
 
 /// Operands of 8 bits, with zero points.
@@ -255,6 +263,7 @@ fn blocks() {
         check::<f32>(&Case { m: 1, k: 20, n: 4200, layouts, batch: vec![] });
         check::<f32>(&Case { m: 1, k: 1000, n: 900, layouts, batch: vec![(2, false, true)] });
         check::<u64>(&Case { m: 1, k: 771, n: 800, layouts, batch: vec![] });
+        check_floats(&Case { m: 1, k: 771, n: 800, layouts, batch: vec![] });
         check::<f32>(&Case { m: 45, k: 400, n: 1, layouts, batch: vec![(2, true, true)] });
     }
     // A row of more steps than are done at once, and than are looked at.
@@ -378,6 +387,8 @@ fn operands_that_do_not_fit() {
     let zero = ZeroPoints::new(&numbers[..2], Strides::ROWS);
     let less = Left::View(View::rows(numbers, 4).less(zero));
     fails(Product { a: less, ..product(3, 4, 3, numbers, numbers) }, 9);
+    let of_columns = Left::View(View::rows(numbers, 4).less(ZeroPoints::new(numbers, Strides::COLUMNS)));
+    fails(Product { a: of_columns, ..product(3, 4, 3, numbers, numbers) }, 9);
     let few = View::rows(numbers, 3).less(ZeroPoints::new(&numbers[..2], Strides::COLUMNS));
     let alone = Resources { threads: 1, stop: None };
     assert_eq!(pack(Side::Right, few, (1, 0), (4, 3), &mut [0.0; 32], alone), Err(Stopped::Misfit));

@@ -199,8 +199,8 @@ pub(super) fn panel<S: Operand>(
 #[cfg(test)]
 mod tests {
     use super::super::tests::{Sample, one, run, samples, sum, written};
-    use super::super::{Batch, Left, Product, Right, Side, pack, packed_len};
-    use super::super::{Packed, Strides};
+    use super::super::{Batch, Broadcast, Left, Packed, Product, Requantized, Right, Scaled, Side, Strides};
+    use super::super::{pack, packed_len};
     use super::*;
     use crate::kernels::cpu::tests::at_each_level;
     use crate::kernels::{Resources, on_threads, sized};
@@ -356,6 +356,54 @@ mod tests {
             let case = Case { images, groups, m: 1 + random(4), channels: random(4), axes };
             check::<f32, f32, f32>(&case, 0.0, None);
             check::<i8, i8, i32>(&case, 5, Some(5));
+        }
+    }
+
+    /// A convolution of quantized images in groups, with all that belongs to it.
+    #[test]
+    fn a_quantized_convolution() {
+        let (images, groups, m, channels) = (2, 3, 5, 2);
+        let axes = [axis(6, 3, 1, 1, 1, 1), axis(7, 2, 2, 1, 0, 1)];
+        let (k, n, size) = (channels * 3 * 2, axes[0].output * axes[1].output, channels * 6 * 7);
+        let (weights, pixels) = (samples::<i8>(groups * m * k, 1), samples::<u8>(images * groups * size, 2));
+        let (w_zero, x_zero, y_zero) = (samples::<i8>(groups * m, 3), 131u8, 17u8);
+        let bias: Vec<i32> = samples::<i32>(groups * m, 4).iter().map(|x| x >> 20).collect();
+        let scales: Vec<f64> = (1..=groups * m).map(|channel| 1e-3 * channel as f64).collect();
+
+        let by_channel = Strides { row: 1, column: 0, batch: &[0, m] };
+        let addend = Broadcast { elements: &bias[..], strides: by_channel };
+        let scale = Broadcast { elements: &scales[..], strides: by_channel };
+        let one_for_all = Broadcast { elements: &[1.0][..], strides: Strides::ONE };
+        let first = Scaled { alpha: 1.0, beta: 1.0, c: Some(addend) };
+        let zero_point = Broadcast { elements: &[y_zero][..], strides: Strides::ONE };
+        let last = Requantized { scales: [scale, one_for_all], zero_point };
+        let w_zero_of = Strides { row: 1, column: 0, batch: &[m] };
+        let matrix = View::rows(&weights, k).less(ZeroPoints::new(&w_zero, w_zero_of));
+        let mut room = vec![0u32; packed_len::<u32>(groups * m * k)];
+        let alone = Resources { threads: 1, stop: None };
+        pack(Side::Left, matrix, (groups, m * k), (m, k), &mut room, alone).unwrap();
+        let x_zeros = [x_zero];
+        let image = Windows::new(&pixels, channels, &axes, x_zero).less(ZeroPoints::new(&x_zeros, Strides::ONE));
+        let batch = [Batch { size: images, a: 0, b: groups * size }, Batch { size: groups, a: m * k, b: size }];
+        let a = Left::Packed(Packed::new(Side::Left, &room));
+        let product = Product::<u8> { m, k, n, a, b: Right::Windows(image), batch: &batch, epilogue: &[&first, &last] };
+        let mut out = vec![0u8; images * groups * m * n];
+        run(product, &mut out).unwrap();
+
+        for (at, out) in out.into_iter().enumerate() {
+            let (image, channel, y, x) =
+                (at / (groups * m * n), at / n % (groups * m), at % n / axes[1].output, at % axes[1].output);
+            let mut total = bias[channel];
+            for (c, (ky, kx)) in (0..channels).flat_map(|c| (0..6).map(move |p| (c, (p / 2, p % 2)))) {
+                let weight = weights[channel * k + c * 6 + ky * 2 + kx] as i32 - w_zero[channel] as i32;
+                let (row, column) = ((y + ky).wrapping_sub(1), 2 * x + kx);
+                let first = (image * groups + channel / m) * size + c * 42;
+                if row < 6 && column < 7 {
+                    total += weight * (pixels[first + row * 7 + column] as i32 - x_zero as i32);
+                }
+            }
+            let want = (f64::from(total) * scales[channel]).round_ties_even() + f64::from(y_zero);
+            assert_eq!(f64::from(out), want.clamp(0.0, 255.0), "image {image}, channel {channel}, {y}, {x}");
         }
     }
 

@@ -154,15 +154,15 @@ fn matrix<'a, S: Multiply>(
     tensor: &'a Tensor,
     transposed: bool,
 ) -> Result<Sides<'a, S::Sum>> {
-    let &[height, columns] = tensor.shape() else {
+    let &[rows, columns] = tensor.shape() else {
         let (name, shape) = (call.name(k), ShapeText(tensor.shape()));
         let text = format!("\"{name}\" of shape {shape} has rank {}: it must be a matrix", tensor.rank());
         return Err(Error::input(text).parameter(name));
     };
-    let view = rows::<S>(tensor, columns)?;
+    let view = matrix_of::<S>(tensor, columns)?;
     Ok(match transposed {
-        false => Sides { rows: height, columns, view },
-        true => Sides { rows: columns, columns: height, view: view.transposed() },
+        false => Sides { rows, columns, view },
+        true => Sides { rows: columns, columns: rows, view: view.transposed() },
     })
 }
 

@@ -25,10 +25,10 @@ impl MatMul {
         let sizes = Sizes::of(a.shape(), b.shape())?;
         let Sizes { m, k, n, batch, .. } = &sizes;
         let mut output = call.output::<S>(&sizes.output)?;
-        let right = rows::<S>(b, *n)?;
+        let right = matrix_of::<S>(b, *n)?;
         let count = b.len().checked_div(k.saturating_mul(*n)).unwrap_or(0);
         let b = self.weights.right::<S>(call, right, count, (*k, *n))?;
-        let a = Left::View(rows::<S>(a, *k)?);
+        let a = Left::View(matrix_of::<S>(a, *k)?);
         let steps = TailSteps::<S>::of(call, tail)?;
         let product = Product::<S> { m: *m, k: *k, n: *n, a, b, batch, epilogue: &steps.all() };
         multiply(call, product, output.elements_mut()?)?;
