@@ -270,7 +270,7 @@ impl Inferred {
 
     /// Checks that the first output is a list of these truth values.
     #[track_caller]
-    pub(crate) fn is_all(self, truths: &[bool]) {
+    pub(crate) fn holds(self, truths: &[bool]) {
         let fact = self.0.unwrap().swap_remove(0);
         assert_eq!(fact.value().and_then(|value| value.tensor().ok()?.as_slice::<bool>().ok()), Some(truths));
     }

@@ -254,8 +254,8 @@ mod tests {
 
     #[test]
     fn sizes_are_compared() {
-        infer("Equal", 11, [], ["{N, 3, -1}", "{-1, 3, -1}"]).is_all(&[false, true, true]);
-        infer("Equal", 13, [], ["{N, M}", "{-1}"]).is_all(&[false, false]);
+        infer("Equal", 11, [], ["{N, 3, -1}", "{-1, 3, -1}"]).holds(&[false, true, true]);
+        infer("Equal", 13, [], ["{N, M}", "{-1}"]).holds(&[false, false]);
         infer("Equal", 13, [], ["{N, M}", "{-1, 1}"]).gives("[2]");
     }
 }

@@ -8,7 +8,8 @@ pub(super) const TOP_K: Implementation = Implementation::missing("", "TopK", inf
 /// The number of elements became an input with version 10; the least elements came with version 11.
 fn infer(facts: &mut Inference<'_>) -> Result<()> {
     if facts.version() >= 11 {
-        (facts.flag("largest")?, facts.flag("sorted")?);
+        facts.flag("largest")?;
+        facts.flag("sorted")?;
     }
     let attribute = facts.version() < 10;
     let number = if attribute { Some(Formula::from(facts.int("k")?)) } else { facts.number(1) };

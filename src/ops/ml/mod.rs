@@ -17,7 +17,8 @@ mod svm;
 mod trees;
 mod zip_map;
 
-use crate::operator::{Implementation, Infer};
+use crate::operator::Implementation;
+use crate::ops::prelude::*;
 
 pub(super) static ALL: &[Implementation] = &[
     array_feature_extractor::ARRAY_FEATURE_EXTRACTOR,
@@ -42,6 +43,6 @@ pub(super) static ALL: &[Implementation] = &[
 ];
 
 /// An operator of the domain that doesn't run yet.
-const fn missing(name: &'static str, infer: Infer) -> Implementation {
+const fn missing(name: &'static str, infer: fn(&mut Inference<'_>) -> Result<()>) -> Implementation {
     Implementation::missing("ai.onnx.ml", name, infer)
 }

@@ -6,7 +6,7 @@ mod stft;
 mod windows;
 
 use crate::operator::Implementation;
-use crate::value::{Dim, Formula};
+use crate::ops::prelude::*;
 
 pub(super) static ALL: &[Implementation] = &[
     dft::DFT,
