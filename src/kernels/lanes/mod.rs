@@ -3,10 +3,15 @@
 //! A lane is the unit of work: it is never divided among threads, and what is computed of it depends on its elements
 //! and its length alone, wherever they are in memory.
 //!
-//! [`reduce`] accumulates a lane to a value ([`Reduction`]) as it reads it. [`measure`] and [`map`] bring each lane as
-//! a slice, to functions that read it more than once.
+//! [`reduce`] accumulates a lane to a value ([`Reduction`]) as it reads it. [`measure`] and [`map`] bring lanes one behind
+//! the other, to functions that read them more than once.
+//!
+//! Code is shared: few types of numbers stand for all elements, reductions share their folds, and what walks over lanes
+//! knows only the type of numbers.
 
 mod elements;
+mod fold;
+mod formats;
 mod normalize;
 mod reduce;
 mod reductions;
@@ -17,13 +22,14 @@ mod sums;
 mod tests;
 mod walk;
 
-pub(crate) use elements::{Floating, Number, Stored};
+pub(crate) use elements::{Floating, Number, Ordered, Stored};
+pub(crate) use fold::Fold;
 pub(crate) use normalize::{Affine, Normalize, Spread, Statistics, normalize, statistics};
 pub(crate) use reduce::{Reduction, ReductionOfAll, reduce};
-pub(crate) use reductions::{L1, L2, LogSum, Max, Mean, Min, Prod, Sum, SumSquare};
+pub(crate) use reductions::{L1, L2, LogSum, Mean, Prod, Sum, SumSquare};
 pub(crate) use scans::{Cumulate, Hardmax, IndexOf, LpNormalize};
 pub(crate) use softmax::{LogSoftmax, LogSumExp, Softmax};
-pub(crate) use walk::{Map, Measure, map, measure};
+pub(crate) use walk::{Map, MapOne, Measure, map, measure};
 
 use super::positions::{self, Dim, Dims};
 use super::volume;

@@ -1,6 +1,7 @@
 //! Kernels on lanes against a plain loop: at each processor level, with one thread and more, of lanes that are
 //! contiguous, side by side, and in runs.
 
+use super::sums::Partial;
 use super::*;
 use crate::kernels::cpu::tests::at_each_level;
 use crate::kernels::exact::{self, Exact, Rounded, ulps};
@@ -25,15 +26,21 @@ fn lanes_of<T: Copy>(data: &[T], shape: &[usize], along: &[bool]) -> Vec<Vec<T>>
 
 /// The definition: 32 partial values, joined as a tree.
 fn plain<R: Reduction<T>, T: Number>(reduction: &R, lane: &[T]) -> T::Precise {
-    let mut partials = vec![R::START; 32];
+    let fold = reduction.fold();
+    let mut partials = vec![reduce::PartialOf::<R, T>::START; 32];
     for (k, &element) in lane.iter().enumerate() {
-        partials[k % 32] = reduction.add(partials[k % 32], reduction.counts(element));
+        partials[k % 32] = fold.add(partials[k % 32], fold.counts(element));
     }
     while partials.len() > 1 {
         let high = partials.split_off(partials.len() / 2);
-        partials.iter_mut().zip(high).for_each(|(low, high)| *low = R::join(*low, high));
+        partials.iter_mut().zip(high).for_each(|(low, high)| *low = low.join(high));
     }
-    R::end(partials[0], lane.len())
+    reduction.end(partials[0], lane.len())
+}
+
+/// The index of the first of the greatest elements.
+fn first_greatest(lane: &[f32]) -> i64 {
+    (1..lane.len()).fold(0, |best, k| if lane[k] > lane[best] { k } else { best }) as i64
 }
 
 fn bits<T: bytemuck::Pod>(values: &[T]) -> &[u8] {
@@ -51,7 +58,7 @@ fn check(shape: &[usize], along: &[bool]) {
         let resources = Resources { threads, stop: None };
         let work = || {
             check_reduction(&Sum, &data, &lanes, &want, resources);
-            check_reduction(&Max, &data, &lanes, &want, resources);
+            check_reduction(&<f32 as Ordered<f32>>::extreme::<false>(), &data, &lanes, &want, resources);
             check_reduction(&L2, &data, &lanes, &want, resources);
             let ints: Vec<i32> = data.iter().map(|x| (*x as i32).wrapping_mul(30_000_000)).collect();
             check_reduction(&Mean, &ints, &lanes, &lanes_of(&ints, shape, along), resources);
@@ -67,13 +74,9 @@ fn check(shape: &[usize], along: &[bool]) {
 
             let mut scratch = vec![0f32; lanes.scratch_to_measure::<f32, f32>(threads)];
             let mut out = vec![0i64; lanes.count];
-            let index = IndexOf { last: false, reduction: Max };
+            let index = IndexOf { last: false, extreme: <f32 as Ordered<f32>>::extreme::<false>() };
             measure(&index, &data, &lanes, &mut scratch, &mut out, resources).unwrap();
-            assert_eq!(
-                out,
-                want.iter().map(|lane| index.of(lane, None).unwrap()).collect::<Vec<_>>(),
-                "{shape:?} {along:?}"
-            );
+            assert_eq!(out, want.iter().map(|lane| first_greatest(lane)).collect::<Vec<_>>(), "{shape:?} {along:?}");
 
             check_map(&Softmax, &data, &lanes, shape, along, resources);
             check_map(
@@ -107,7 +110,7 @@ fn check_reduction<R: Reduction<T> + Sync, T: Number>(
 }
 
 fn check_map(
-    function: &impl Map<f32>,
+    function: &(impl Map<f32> + MapOne<f32>),
     data: &[f32],
     lanes: &Lanes,
     shape: &[usize],
@@ -375,7 +378,7 @@ fn lanes_far_from_0_are_normalized() {
         let divisor = variance.plus(&Exact::of(1e-5f32)).sqrt();
         let how = Normalize { center: true, epsilon: 1e-5 };
         let mut out = vec![0u8; len * size_of::<T>()];
-        let finish = |_: usize, from: &[T], out: &mut [u8]| bytemuck::cast_slice_mut(out).copy_from_slice(from);
+        let finish = |_: usize, from: &[u8], out: &mut [u8]| out.copy_from_slice(from);
         normalize::<T, T, T>(how, &lane, len, &finish, size_of::<T>(), &mut out, ALONE).unwrap();
         let out: &[T] = bytemuck::cast_slice(&out);
         let distances = out.iter().zip(&differences).step_by(101);
