@@ -57,10 +57,6 @@ impl<'a, T: Pod> Elements<'a, T> {
         self.format.is_direct
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.bytes.len() / self.format.size
-    }
-
     /// These elements, or none if there are fewer.
     pub(super) fn range(&self, at: Range<usize>) -> Elements<'a, T> {
         let bytes = self.bytes.get(at.start * self.format.size..at.end * self.format.size).unwrap_or(&[]);

@@ -24,7 +24,7 @@ mod walk;
 
 pub(crate) use elements::{Floating, Number, Ordered, Stored};
 pub(crate) use fold::Fold;
-pub(crate) use normalize::{Affine, Normalize, Spread, Statistics, normalize, statistics};
+pub(crate) use normalize::{Affine, Normalize, Spread, normalize, statistics};
 pub(crate) use reduce::{Reduction, ReductionOfAll, reduce};
 pub(crate) use reductions::{L1, L2, LogSum, Mean, Prod, Sum, SumSquare};
 pub(crate) use scans::{Cumulate, Hardmax, IndexOf, LpNormalize};

@@ -23,28 +23,33 @@ pub(crate) type Finish<'a> = dyn Fn(usize, &[u8], &mut [u8]) + Sync + 'a;
 
 /// The mean and the divisor of a lane, whose inverse is rounded from the exact one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Statistics<T> {
-    pub(crate) mean: T,
+struct Statistics<T> {
+    mean: T,
     /// What rounding took from the mean.
     rest: T,
     divisor: T,
-    pub(crate) inverse: T,
+    inverse: T,
 }
 
 impl Normalize {
-    fn statistics<T: Floating>(self, lane: Elements<'_, T>, stop: Option<&Stop>) -> Result<Statistics<T>, Stopped> {
+    fn statistics<T: Floating>(
+        self,
+        len: usize,
+        lane: Elements<'_, T>,
+        stop: Option<&Stop>,
+    ) -> Result<Statistics<T>, Stopped> {
         let (mut mean, mut rest) = (<T as Number>::ZERO, 0.0);
         if self.center {
-            let precise = value(&Mean, lane, stop)?;
+            let precise = value(&Mean, len, lane, stop)?;
             mean = T::nearest(precise);
             // What f64 doesn't hold is the mean of the differences.
             let is_precise = size_of::<T>() == size_of::<f64>();
             rest = match is_precise {
-                true => value(&Deviation::<T, false> { from: mean, rest }, lane, stop)?,
+                true => value(&Deviation::<T, false> { from: mean, rest }, len, lane, stop)?,
                 false => precise - mean.precise(),
             };
         }
-        let variance = value(&Deviation::<T, true> { from: mean, rest }, lane, stop)?;
+        let variance = value(&Deviation::<T, true> { from: mean, rest }, len, lane, stop)?;
         let divisor = (variance + f64::from(self.epsilon)).sqrt();
         Ok(Statistics {
             mean,
@@ -137,12 +142,12 @@ fn normalize_part<T: Floating>(
     let rounded = bytemuck::cast_slice_mut::<u64, u8>(&mut rounded);
     for (k, out) in out.chunks_exact_mut(len * width).enumerate() {
         let lane = data.range(k * len..(k + 1) * len);
-        let statistics = how.statistics(lane, stop)?;
+        let statistics = how.statistics(len, lane, stop)?;
         for (b, out) in out.chunks_mut(BLOCK * width).enumerate() {
             if b > 0 && (b * BLOCK).is_multiple_of(BETWEEN_LOOKS) {
                 parallel::look(stop)?;
             }
-            let count = out.len() / width;
+            let count = (len - b * BLOCK).min(BLOCK);
             let rounded = rounded.get_mut(..count * to.size).unwrap_or(&mut []);
             let lane = lane.range(b * BLOCK..b * BLOCK + count);
             let lane = match lane.direct() {
@@ -165,32 +170,33 @@ fn normalize_part<T: Floating>(
     Ok(())
 }
 
-/// Writes a statistic of each lane to `out`.
+/// Writes the mean of each lane and the inverse of its divisor; either list may be empty.
 #[inline]
 pub(crate) fn statistics<S: Stored<T>, O: Stored<T>, T: Floating>(
     how: Normalize,
-    pick: fn(Statistics<T>) -> T,
     data: &[S],
     len: usize,
-    out: &mut [O],
+    [means, inverses]: [&mut [O]; 2],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    statistics_by(how, pick, Elements::of(data), len, Format::of::<O>(), bytemuck::cast_slice_mut(out), resources)
+    let outs = [bytemuck::cast_slice_mut(means), bytemuck::cast_slice_mut(inverses)];
+    statistics_by(how, Elements::of(data), len, Format::of::<O>(), outs, resources)
 }
 
 fn statistics_by<T: Floating>(
     how: Normalize,
-    pick: fn(Statistics<T>) -> T,
     data: Elements<'_, T>,
     len: usize,
     to: Format<T>,
-    out: &mut [u8],
+    outs: [&mut [u8]; 2],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    parallel::split_by(out, to.size, len, resources, |first, out| {
-        for (k, out) in out.chunks_exact_mut(to.size).enumerate() {
-            let lane = data.range((first + k) * len..(first + k + 1) * len);
-            to.store(&[pick(how.statistics(lane, resources.stop)?)], out);
+    parallel::split_two(outs, [to.size; 2], len, resources, |first, [means, inverses]| {
+        for k in 0..means.len().max(inverses.len()) / to.size {
+            let statistics =
+                how.statistics(len, data.range((first + k) * len..(first + k + 1) * len), resources.stop)?;
+            to.store(&[statistics.mean], means.get_mut(k * to.size..).unwrap_or(&mut []));
+            to.store(&[statistics.inverse], inverses.get_mut(k * to.size..).unwrap_or(&mut []));
         }
         Ok(())
     })
@@ -218,7 +224,11 @@ impl<'a, V> Affine<'a, V> {
         V: Stored<T>,
         T: 'a,
     {
-        let values = |spread: Spread<'a, V>| Values { values: Elements::of(spread.values), run: spread.run };
+        let values = |spread: Spread<'a, V>| Values {
+            values: Elements::of(spread.values),
+            count: spread.values.len(),
+            run: spread.run,
+        };
         let (scale, bias) = (values(self.scale), self.bias.map(values));
         let (from, to) = (Format::of::<R>(), Format::of::<V>());
         move |first, elements, out| affine_part(scale, bias, first, Elements::in_bytes(elements, from), to, out)
@@ -229,6 +239,7 @@ impl<'a, V> Affine<'a, V> {
 #[derive(Debug, Clone, Copy)]
 struct Values<'a, T> {
     values: Elements<'a, T>,
+    count: usize,
     run: usize,
 }
 
@@ -313,7 +324,7 @@ fn affine_part<T: Number>(
 impl<T: Number> Values<'_, T> {
     /// Combines elements, of which the first has the number `first`, with their values.
     fn combine(self, first: usize, mut elements: &mut [T], with: fn(&mut [T], &[T])) {
-        let (mut at, values) = (first, self.values.len());
+        let (mut at, values) = (first, self.count);
         while !elements.is_empty() {
             let (k, left) = (at / self.run % values, self.run - at % self.run);
             let count = if self.run == 1 { values - k } else { left }.min(elements.len());
@@ -324,7 +335,7 @@ impl<T: Number> Values<'_, T> {
                 None => {
                     let mut converted = [T::ZERO; BLOCK];
                     values.load(&mut converted);
-                    with(now, converted.get(..values.len()).unwrap_or(&[]));
+                    with(now, converted.get(..if self.run == 1 { count } else { 1 }).unwrap_or(&[]));
                 }
             }
             (elements, at) = (rest, at + count);

@@ -122,14 +122,15 @@ pub(super) fn values<R: Reduction<T>, T: Number>(
     values_of(&Reducer { loops: &fold, ends: reduction }, len, Elements::of::<T>(lanes), values, stop)
 }
 
-/// The value of a lane.
+/// The value of a lane of `len` elements.
 pub(super) fn value<R: Reduction<T>, T: Number>(
     reduction: &R,
+    len: usize,
     lane: Elements<'_, T>,
     stop: Option<&Stop>,
 ) -> Result<T::Precise, Stopped> {
     let (fold, mut value) = (reduction.fold(), [T::Precise::zeroed()]);
-    values_of(&Reducer { loops: &fold, ends: reduction }, lane.len(), lane, &mut value, stop)?;
+    values_of(&Reducer { loops: &fold, ends: reduction }, len, lane, &mut value, stop)?;
     let [value] = value;
     Ok(value)
 }

@@ -90,7 +90,7 @@ for_each_level! {
 }
 
 /// Elements that are compared before it matters which are equal.
-const SOME: usize = 32;
+const SOME: usize = 128;
 
 #[inline(always)]
 fn find_body<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>) -> Result<usize, Stopped> {
