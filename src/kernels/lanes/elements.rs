@@ -190,6 +190,14 @@ stored! {
     u64 as f64, false, by |x| x as u64;
 }
 
+/// No list.
+impl Stored<()> for () {
+    const DIRECT: bool = false;
+
+    fn load(_: &[()], _: &mut [()]) {}
+    fn store(_: &[()], _: &mut [()]) {}
+}
+
 /// Elements with an order: those of which there is a greatest and a least.
 pub(crate) trait Ordered<N: Number>: Stored<N> {
     type Extreme<const LEAST: bool>: Reduction<N>;

@@ -4,7 +4,7 @@
 //! and its length alone, wherever they are in memory.
 //!
 //! [`reduce`] accumulates a lane to a value ([`Reduction`]) as it reads it. [`measure`] and [`map`] bring lanes one behind
-//! the other, to functions that read them more than once.
+//! the other, to functions that read them more than once; [`pick`] is for those that give several values.
 //!
 //! Code is shared: few types of numbers stand for all elements, reductions share their folds, and what walks over lanes
 //! knows only the type of numbers.
@@ -13,6 +13,8 @@ mod elements;
 mod fold;
 mod formats;
 mod normalize;
+#[cfg_attr(not(test), expect(dead_code, reason = "TopK is to come"))]
+mod pick;
 mod reduce;
 mod reductions;
 mod scans;
@@ -43,20 +45,27 @@ pub(crate) struct Lanes {
     pub(crate) len: usize,
     kept: Dims<1>,
     along: Dims<1>,
+    /// Number of lanes inside the outermost of their axes.
+    inside: usize,
 }
 
 impl Lanes {
     /// The lanes along the axes for which `is_along` holds.
     pub(crate) fn new(shape: &[usize], is_along: impl Fn(usize) -> bool) -> Lanes {
         let (mut kept, mut along) = (Dims::new(), Dims::new());
-        let mut step = 1usize;
+        let (mut step, mut inner, mut inside) = (1usize, 1usize, 1);
         for (axis, &size) in shape.iter().enumerate().rev() {
-            let dims = if is_along(axis) { &mut along } else { &mut kept };
-            positions::add(dims, size, [step]);
+            if is_along(axis) {
+                positions::add(&mut along, size, [step]);
+                inside = inner;
+            } else {
+                positions::add(&mut kept, size, [step]);
+                inner = inner.saturating_mul(size);
+            }
             step = step.saturating_mul(size);
         }
         let volume = |dims: &Dims<1>| volume(1, dims.iter().map(|dim| &dim.size));
-        Lanes { count: volume(&kept), len: volume(&along), kept, along }
+        Lanes { count: volume(&kept), len: volume(&along), kept, along, inside }
     }
 
     /// Whether the elements of a lane are neighbours.

@@ -42,19 +42,19 @@ macro_rules! one_by_one {
 pub(super) use one_by_one;
 
 /// Maximum number of lanes that are collected at a time, so that memory is read in runs.
-const GROUP: usize = TOGETHER;
+pub(super) const GROUP: usize = TOGETHER;
 
 /// Elements of a group, unless a single lane has more.
 const GROUP_ELEMENTS: usize = 1 << 18;
 
 impl Lanes {
     /// Maximum number of lanes that are collected at a time.
-    fn group(&self) -> usize {
+    pub(super) fn group(&self) -> usize {
         if self.contiguous() { 1 } else { self.abreast().min(GROUP).min(GROUP_ELEMENTS / self.len.max(1)).max(1) }
     }
 
     /// Elements of scratch memory that each thread needs to collect `sides` groups of lanes.
-    fn bench(&self, is_direct: bool, sides: usize) -> usize {
+    pub(super) fn bench(&self, is_direct: bool, sides: usize) -> usize {
         if self.contiguous() && is_direct { 0 } else { self.len.saturating_mul(self.group() * sides) }
     }
 
@@ -131,7 +131,8 @@ fn map_by<T: Number>(
         lanes.along.last().map_or(1, |&Dim { size, steps: [step] }| size * step)
     };
     let kept = lanes.kept.iter().copied().filter(|&Dim { steps: [step], .. }| step < block).collect();
-    let inner = Lanes { count: block / lanes.len, len: lanes.len, kept, along: lanes.along.clone() };
+    let inner =
+        Lanes { count: block / lanes.len, len: lanes.len, kept, along: lanes.along.clone(), inside: lanes.inside };
     parallel::split(out, to.size * block, resources, |first, out| {
         benches.with(|bench| map_part(map, data.from(first * block), &inner, bench, to, out, resources))
     })
@@ -251,7 +252,7 @@ fn map_part<T: Number>(
 }
 
 /// Iterates over groups of lanes: the start of the first, and how many are side by side there.
-struct Groups<'a> {
+pub(super) struct Groups<'a> {
     starts: Offsets<'a, 1>,
     /// Lanes of a row that are side by side, and how many of them were given.
     abreast: usize,
@@ -262,7 +263,7 @@ struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    fn new(lanes: &'a Lanes, first: usize, count: usize) -> Groups<'a> {
+    pub(super) fn new(lanes: &'a Lanes, first: usize, count: usize) -> Groups<'a> {
         let group = lanes.group();
         let (abreast, outer) = if group > 1 { (lanes.abreast(), lanes.kept.get(1..)) } else { (1, lanes.kept.get(..)) };
         let mut starts = Offsets::new(outer.unwrap_or(&[]), first / abreast);
@@ -270,7 +271,7 @@ impl<'a> Groups<'a> {
         Groups { starts, abreast, given: first % abreast, row, group, left: count }
     }
 
-    fn next(&mut self) -> Option<(usize, usize)> {
+    pub(super) fn next(&mut self) -> Option<(usize, usize)> {
         if self.left == 0 {
             return None;
         }
@@ -289,7 +290,7 @@ impl<'a> Groups<'a> {
 type Tile<T> = [[T; GROUP]; GROUP];
 
 /// Collects `count` lanes that start side by side at the first element of `from`.
-fn collect<T: Number>(
+pub(super) fn collect<T: Number>(
     from: Elements<'_, T>,
     lanes: &Lanes,
     count: usize,
