@@ -24,6 +24,8 @@ pub(crate) mod scatter;
 pub(crate) mod steps;
 #[cfg(feature = "rayon")]
 mod team;
+#[cfg_attr(not(test), expect(dead_code, reason = "pools and convolutions are to come"))]
+pub(crate) mod windows;
 
 #[cfg(test)]
 pub(crate) use cpu::tests::at_each_level;

@@ -44,36 +44,88 @@ pub(super) fn split_by(
     resources: Resources<'_>,
     work: impl Fn(usize, &mut [u8]) -> Result<(), Stopped> + Sync,
 ) -> Result<(), Stopped> {
-    split_among(out, unit, cost, resources, &work)
+    split_two([out, &mut []], [unit, 0], cost, resources, |first, [out, _]| work(first, out))
 }
 
-/// What fills a part of the output, given the number of its first unit.
-type Work<'a> = dyn Fn(usize, &mut [u8]) -> Result<(), Stopped> + Sync + 'a;
+/// As [`split_by`], of two outputs that are divided at the same places: `units` are the bytes of a unit in each. One of them
+/// may be empty.
+pub(super) fn split_two(
+    outs: [&mut [u8]; 2],
+    units: [usize; 2],
+    cost: usize,
+    resources: Resources<'_>,
+    work: impl Fn(usize, [&mut [u8]; 2]) -> Result<(), Stopped> + Sync,
+) -> Result<(), Stopped> {
+    split_among(outs, units, cost, resources, &work)
+}
 
-/// As [`split_by`], compiled once.
+/// What fills a part of the outputs, given the number of its first unit.
+type Work<'a> = dyn Fn(usize, [&mut [u8]; 2]) -> Result<(), Stopped> + Sync + 'a;
+
+/// As [`split_two`], compiled once.
 fn split_among(
-    out: &mut [u8],
-    unit: usize,
+    outs: [&mut [u8]; 2],
+    units: [usize; 2],
     cost: usize,
     resources: Resources<'_>,
     work: &Work<'_>,
 ) -> Result<(), Stopped> {
-    let size = out.len().saturating_mul(cost.max(1));
+    let [first, second] = &outs;
+    let [unit, other] = units.map(|unit| unit.max(1));
+    if !first.is_empty() && !second.is_empty() && first.len().div_ceil(unit) != second.len().div_ceil(other) {
+        return Err(Stopped::Misfit);
+    }
+    let (units, size) = ([unit, other], (first.len() + second.len()).saturating_mul(cost.max(1)));
     #[cfg(feature = "rayon")]
     if resources.threads > 1 && (size >= WORTH_WAKING || size >= WORTH_SHARING && team::is_ready()) {
         let threads = resources.threads.min(available_threads());
         if threads > 1 {
-            return shared(out, unit, size, threads, resources.stop, work);
+            return shared(outs, units, size, threads, resources.stop, work);
         }
     }
     if resources.stop.is_none() || size <= BETWEEN_LOOKS {
-        return work(0, out);
+        return work(0, outs);
     }
-    let units = (BETWEEN_LOOKS / unit.saturating_mul(cost).max(1)).max(1);
-    out.chunks_mut(units * unit).enumerate().try_for_each(|(k, out)| {
+    let each = if second.is_empty() { unit } else { unit + other };
+    let count = (BETWEEN_LOOKS / each.saturating_mul(cost).max(1)).max(1);
+    Parts::new(outs, units, count).try_for_each(|(first, outs)| {
         look(resources.stop)?;
-        work(k * units, out)
+        work(first, outs)
     })
+}
+
+/// Parts of outputs, and the number of the first unit of each.
+struct Parts<'a> {
+    outs: [&'a mut [u8]; 2],
+    units: [usize; 2],
+    /// Units of a part.
+    count: usize,
+    next: usize,
+}
+
+impl<'a> Parts<'a> {
+    /// Parts of `count` units.
+    fn new(outs: [&'a mut [u8]; 2], units: [usize; 2], count: usize) -> Parts<'a> {
+        Parts { outs, units, count, next: 0 }
+    }
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = (usize, [&'a mut [u8]; 2]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.outs.iter().all(|out| out.is_empty()) {
+            return None;
+        }
+        let mut part: [&mut [u8]; 2] = Default::default();
+        for ((out, part), unit) in self.outs.iter_mut().zip(&mut part).zip(self.units) {
+            let rest = std::mem::take(out);
+            (*part, *out) = rest.split_at_mut(rest.len().min(self.count * unit));
+        }
+        let first = self.next;
+        self.next += self.count;
+        Some((first, part))
+    }
 }
 
 /// Calls `work` with each `unit` bytes of `out`, the last of which may be fewer, and their number.
@@ -272,8 +324,8 @@ pub(super) fn look(stop: Option<&Stop>) -> Result<(), Stopped> {
 
 #[cfg(feature = "rayon")]
 fn shared(
-    out: &mut [u8],
-    unit: usize,
+    outs: [&mut [u8]; 2],
+    units: [usize; 2],
     size: usize,
     threads: usize,
     stop: Option<&Stop>,
@@ -284,9 +336,10 @@ fn shared(
     if stop.is_some() {
         parts = parts.max(size / BETWEEN_LOOKS);
     }
-    let units = (out.len() / unit.max(1)).div_ceil(parts).max(1);
+    let lens = outs.iter().zip(units).map(|(out, unit)| out.len() / unit);
+    let count = lens.max().unwrap_or(0).div_ceil(parts).max(1);
     // The remaining parts, and why to stop.
-    let queue = Mutex::new((out.chunks_mut(units * unit).enumerate(), Ok(())));
+    let queue = Mutex::new((Parts::new(outs, units, count), Ok(())));
     let next = || match &mut *queue.lock().ok()? {
         (parts, Ok(())) => parts.next(),
         _ => None,
@@ -297,8 +350,8 @@ fn shared(
         }
     };
     let helped = team::run(threads - 1, &|| {
-        while let Some((k, out)) = next() {
-            if let Err(why) = look(stop).and_then(|()| work(k * units, out)) {
+        while let Some((first, outs)) = next() {
+            if let Err(why) = look(stop).and_then(|()| work(first, outs)) {
                 stop_for(why);
             }
         }
@@ -364,6 +417,40 @@ mod tests {
                 assert!(seen <= threads.min(size), "{seen} threads of {threads}, in a pool of {size}");
             }
         }
+    }
+
+    /// Two outputs are divided at the same places, however many bytes a unit of each has; one may be empty.
+    #[test]
+    fn two_outputs() {
+        let sizes = [(1, 8), (12, 1), (4, 0), (0, 4)];
+        for ((first, second), threads, count) in sizes.iter().flat_map(|sizes| {
+            [1, 2].into_iter().flat_map(move |threads| [0, 1, 70_001].map(move |count| (*sizes, threads, count)))
+        }) {
+            let stop = Stop::default();
+            for stop in [None, Some(&stop)] {
+                let (mut a, mut b) = (vec![0u8; first * count], vec![0u8; second * count]);
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+                let number = |unit: usize| (unit % 251 + 1) as u8;
+                let fill = |from: usize, outs: [&mut [u8]; 2]| {
+                    for (out, size) in outs.into_iter().zip([first, second]) {
+                        for (k, unit) in out.chunks_mut(size.max(1)).enumerate() {
+                            assert_eq!(unit.len(), size);
+                            unit.fill(number(from + k));
+                        }
+                    }
+                    Ok(())
+                };
+                let resources = Resources { threads, stop };
+                pool.install(|| split_two([&mut a, &mut b], [first, second], 1, resources, fill)).unwrap();
+                for (out, size) in [(&a, first), (&b, second)] {
+                    let units = out.chunks(size.max(1)).enumerate();
+                    assert!(units.into_iter().all(|(k, unit)| unit.iter().all(|byte| *byte == number(k))));
+                }
+            }
+        }
+        let resources = Resources { threads: 1, stop: Some(&Stop::default()) };
+        let outs = [&mut vec![0; 1 << 20][..], &mut vec![0; (1 << 20) - 4]];
+        assert_eq!(split_two(outs, [4, 4], 1, resources, |_, _| Ok(())), Err(Stopped::Misfit));
     }
 
     #[test]

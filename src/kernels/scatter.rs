@@ -108,10 +108,9 @@ fn half<T: Narrow>(reduction: Reduction) -> Combine {
 }
 
 /// Complex numbers have no order.
-fn complex<T: Float>(reduction: Reduction) -> Option<Combine>
-where
-    T: Pod + std::ops::Add<Output = T> + std::ops::Sub<Output = T> + std::ops::Mul<Output = T>,
-{
+fn complex<T: Float + Pod + Add<Output = T> + Sub<Output = T> + Mul<Output = T>>(
+    reduction: Reduction,
+) -> Option<Combine> {
     match reduction {
         Reduction::Add => Some(|elements, updates| each(elements, updates, |[a, b]: [T; 2], [c, d]| [a + c, b + d])),
         Reduction::Mul => {

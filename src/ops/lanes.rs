@@ -4,22 +4,30 @@ use crate::dtype::Element;
 use crate::error::Result;
 use crate::kernels::lanes::{self, Lanes, Map, Measure, Number, Stored};
 use crate::operator::{Call, Values};
-use crate::tensor::Tensor;
+use crate::tensor::{NewTensor, Shape, Tensor};
 
 /// Runs an expression with `$S`, the Rust type of elements, and `$T`, the number to compute with, for an element type
-/// out of `floats`, `wide` (floats, and integers of 32 and 64 bits) or `numbers` (all floats and integers).
+/// out of
+/// - `floats`;
+/// - `wrapping`: floats, and integers of 32 and 64 bits for what wraps, and so has the same bits with a sign as without;
+/// - `exact`: the same element types, for what doesn't;
+/// - `ordered`: all floats and integers, for comparisons.
 macro_rules! by_type {
     (floats, $dtype:expr, $S:ident as $T:ident => $run:expr) => {
         by_type!(@ $dtype, $S, $T, $run, Float f32 f32, Double f64 f64, Float16 f16 f32, Bfloat16 bf16 f32)
     };
-    (wide, $dtype:expr, $S:ident as $T:ident => $run:expr) => {
+    (wrapping, $dtype:expr, $S:ident as $T:ident => $run:expr) => {
+        by_type!(@ $dtype, $S, $T, $run, Float f32 f32, Double f64 f64, Float16 f16 f32, Bfloat16 bf16 f32,
+            Int32 i32 i32, Int64 i64 i64, Uint32 u32 i32, Uint64 u64 i64)
+    };
+    (exact, $dtype:expr, $S:ident as $T:ident => $run:expr) => {
         by_type!(@ $dtype, $S, $T, $run, Float f32 f32, Double f64 f64, Float16 f16 f32, Bfloat16 bf16 f32,
             Int32 i32 i32, Int64 i64 i64, Uint32 u32 u32, Uint64 u64 u64)
     };
-    (numbers, $dtype:expr, $S:ident as $T:ident => $run:expr) => {
+    (ordered, $dtype:expr, $S:ident as $T:ident => $run:expr) => {
         by_type!(@ $dtype, $S, $T, $run, Float f32 f32, Double f64 f64, Float16 f16 f32, Bfloat16 bf16 f32,
-            Int8 i8 i8, Int16 i16 i16, Int32 i32 i32, Int64 i64 i64,
-            Uint8 u8 u8, Uint16 u16 u16, Uint32 u32 u32, Uint64 u64 u64)
+            Int8 i8 u8, Int16 i16 i16, Int32 i32 i32, Int64 i64 i64,
+            Uint8 u8 u8, Uint16 u16 i16, Uint32 u32 i32, Uint64 u64 i64)
     };
     (@ $dtype:expr, $S:ident, $T:ident, $run:expr, $($name:ident $s:ident $t:ident),*) => {{
         #[allow(unused_imports)] // some lists have no halves
@@ -36,33 +44,30 @@ macro_rules! by_type {
 }
 pub(super) use by_type;
 
-/// The tensor whose lanes are those of `data`, mapped.
+/// Fills the lanes of `output` with those of `data`, mapped.
 pub(super) fn mapped<S: Element + Stored<T>, T: Number>(
     call: &Call<'_>,
     data: &Tensor,
     lanes: &Lanes,
     map: &impl Map<T>,
-) -> Result<Tensor> {
-    let mut output = call.output::<S>(data.shape())?;
+    output: &mut NewTensor,
+) -> Result<()> {
     let mut scratch = call.scratch::<T>(lanes.scratch_to_map::<S, T>(call.threads()))?;
     let (from, to) = (data.as_slice::<S>()?, output.elements_mut::<S>()?);
-    lanes::map(map, from, lanes, scratch.elements_mut(), to, call.resources())?;
-    Ok(output.finish())
+    Ok(lanes::map(map, from, lanes, scratch.elements_mut(), to, call.resources())?)
 }
 
-/// The tensor of this shape with the measure of each lane of `data`.
+/// Fills `output` with the measure of each lane of `data`.
 pub(super) fn measured<S: Element + Stored<T>, O: Element + Stored<M::Value>, T: Number, M: Measure<T>>(
     call: &Call<'_>,
     data: &Tensor,
     lanes: &Lanes,
-    shape: &[usize],
     measure: &M,
-) -> Result<Tensor> {
-    let mut output = call.output::<O>(shape)?;
+    output: &mut NewTensor,
+) -> Result<()> {
     let mut scratch = call.scratch::<T>(lanes.scratch_to_measure::<S, T>(call.threads()))?;
     let (from, to) = (data.as_slice::<S>()?, output.elements_mut::<O>()?);
-    lanes::measure(measure, from, lanes, scratch.elements_mut(), to, call.resources())?;
-    Ok(output.finish())
+    Ok(lanes::measure(measure, from, lanes, scratch.elements_mut(), to, call.resources())?)
 }
 
 /// A function of lanes of floats.
@@ -72,6 +77,7 @@ impl<M: Map<f32> + Map<f64> + std::fmt::Debug + Send + 'static> FloatMap for M {
 /// As [`mapped`], of the input 0, which is of floats: all that an operator returns.
 pub(super) fn map_floats(call: &Call<'_>, lanes: &Lanes, map: &impl FloatMap) -> Result<Values> {
     let data = call.tensor(0)?;
-    let mapped = by_type!(floats, data.dtype(), S as T => mapped::<S, T>(call, data, lanes, map))?;
-    Ok([mapped.into()].into())
+    let mut output = call.output_of(data.dtype(), Shape::from_slice(data.shape()))?;
+    by_type!(floats, data.dtype(), S as T => mapped::<S, T>(call, data, lanes, map, &mut output))?;
+    Ok([output.finish().into()].into())
 }

@@ -20,7 +20,7 @@ pub(super) use crate::kernels::elementwise::{
 pub(super) use crate::kernels::functions::{self, Real};
 pub(super) use crate::kernels::gemm::{Batch, Broadcast, Left, Product, Scaled, Strides, View};
 pub(super) use crate::kernels::half::Half;
-pub(super) use crate::kernels::lanes::{self, Floating, Lanes, Stored};
+pub(super) use crate::kernels::lanes::{self, Floating, Lanes, Ordered, Stored};
 pub(super) use crate::kernels::number::{Float, Int};
 pub(super) use crate::kernels::{self, Stopped};
 pub(super) use crate::operator::{

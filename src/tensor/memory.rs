@@ -4,30 +4,37 @@
 //!
 //! A buffer counts until it is freed, however many tensors share it, and also in a pool. A buffer handed out with the
 //! outputs of a run stops counting; when its last holder drops it, it returns to the ledger's pool.
+//!
+//! The pools have at most as many bytes as were in use at one time. So a run finds the buffers of the last one, however many
+//! there were, and memory stays below twice what runs need.
 
 use super::buffer::{Buffer, Words};
+use super::pool::Pool;
 use crate::error::{Error, Result};
 use crate::limits::exceeded;
-use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Allocates the outputs of runs, one run at a time.
 #[derive(Debug)]
 pub(crate) struct Memory {
     /// The pool of free buffers.
-    waiting: RefCell<SmallVec<[Arc<Buffer>; Memory::MOST]>>,
+    waiting: RefCell<Pool>,
     ledger: Arc<Ledger>,
 }
 
 #[derive(Debug)]
 struct Ledger {
-    /// The pool of buffers that others dropped, and their number.
-    returned: Mutex<Vec<Arc<Buffer>>>,
-    count: AtomicUsize,
+    /// The pool of buffers that others dropped.
+    returned: Mutex<Pool>,
+    /// Bytes of the pools: of that, and of the memory's.
+    returned_bytes: AtomicU64,
+    waiting_bytes: AtomicU64,
     /// Bytes of all buffers, including pooled ones.
     live: AtomicU64,
+    /// Most bytes that were in use at one time: those of all buffers but pooled ones.
+    peak: AtomicU64,
     limit: u64,
 }
 
@@ -35,8 +42,19 @@ impl Ledger {
     /// Smaller buffers are freed when others drop them: allocating again is as fast.
     const LEAST: usize = 4 << 10;
 
-    fn returned(&self) -> MutexGuard<'_, Vec<Arc<Buffer>>> {
+    fn returned(&self) -> MutexGuard<'_, Pool> {
         self.returned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Updates the peak. Called before buffers come to a pool or leave: only then less is in use than before.
+    #[inline]
+    fn note_peak(&self) {
+        let pooled = self.waiting_bytes.load(Relaxed).saturating_add(self.returned_bytes.load(Relaxed));
+        let used = self.live.load(Relaxed).saturating_sub(pooled);
+        // Threads may overtake each other here: a peak that is missed is met again.
+        if used > self.peak.load(Relaxed) {
+            self.peak.store(used, Relaxed);
+        }
     }
 
     /// Counts `bytes` more. Fails if that exceeds the limit.
@@ -70,18 +88,18 @@ impl Lease {
             return;
         }
         let Some(ledger) = self.ledger.upgrade() else { return };
-        let mut returned = ledger.returned();
-        if returned.len() == Memory::MOST {
-            return;
-        }
+        ledger.note_peak();
         if self.counted.load(Relaxed) == 0 {
             if ledger.count(bytes as u64).is_err() {
                 return;
             }
             self.counted.store(bytes as u64, Relaxed);
         }
-        returned.push(Arc::new(Buffer { words: std::mem::take(words), lease: std::mem::take(self) }));
-        ledger.count.store(returned.len(), Relaxed);
+        let most = ledger.peak.load(Relaxed).saturating_sub(ledger.waiting_bytes.load(Relaxed));
+        let buffer = Arc::new(Buffer { words: std::mem::take(words), lease: std::mem::take(self) });
+        let mut returned = ledger.returned();
+        returned.give(buffer, most, free);
+        ledger.returned_bytes.store(returned.bytes(), Relaxed);
     }
 }
 
@@ -115,40 +133,39 @@ impl Memory {
         Ok(Counted { lease: self.lease(bytes)? })
     }
 
-    /// Maximum number of pooled buffers: here, and again in the ledger.
-    const MOST: usize = 8;
-
     /// Holds at most `limit` bytes at one time.
     pub(crate) fn new(limit: u64) -> Memory {
-        let (returned, count, live) = Default::default();
-        Memory { waiting: RefCell::default(), ledger: Arc::new(Ledger { returned, count, live, limit }) }
+        let (returned, returned_bytes, waiting_bytes, live, peak) = Default::default();
+        let ledger = Ledger { returned, returned_bytes, waiting_bytes, live, peak, limit };
+        Memory { waiting: RefCell::default(), ledger: Arc::new(ledger) }
     }
 
     /// A free buffer with room for `len` bytes; its length may differ. Frees pooled buffers if the limit would be
     /// exceeded.
     #[inline]
     pub(super) fn take(&self, len: usize, align: usize) -> Result<Arc<Buffer>> {
+        let ledger = &*self.ledger;
         let mut waiting = self.waiting.borrow_mut();
-        // Prefer one that wastes nothing; else, while there is room, one that wastes little. The most recent one is the
-        // likeliest to be in the caches.
-        let room = self.ledger.live.load(Relaxed).saturating_add(len as u64) <= self.ledger.limit;
-        let fits = |buffer: &Arc<Buffer>| buffer.words.suits(len, align) && (room || buffer.words.capacity() == len);
-        if let Some(place) = waiting.iter().rposition(fits) {
-            return Ok(waiting.swap_remove(place));
+        // One that wastes nothing; else, while there is room, one that wastes little.
+        let room = ledger.live.load(Relaxed).saturating_add(len as u64) <= ledger.limit;
+        if let Some(found) = waiting.take(len, align, !room) {
+            ledger.waiting_bytes.store(waiting.bytes(), Relaxed);
+            return Ok(found);
         }
-        if self.ledger.count.load(Relaxed) > 0 {
-            let mut returned = self.ledger.returned();
-            let found = returned.iter().rposition(fits).map(|place| returned.swap_remove(place));
-            let freed = if room { Vec::new() } else { std::mem::take(&mut *returned) };
-            self.ledger.count.store(returned.len(), Relaxed);
+        if ledger.returned_bytes.load(Relaxed) > 0 {
+            let mut returned = ledger.returned();
+            let found = returned.take(len, align, !room);
+            let freed = (!room && found.is_none()).then(|| returned.drain());
+            ledger.returned_bytes.store(returned.bytes(), Relaxed);
             drop(returned);
             if let Some(found) = found {
                 return Ok(found);
             }
-            freed.into_iter().for_each(free);
+            freed.into_iter().flatten().for_each(free);
         }
         if !room {
-            waiting.drain(..).for_each(free);
+            waiting.drain().for_each(free);
+            ledger.waiting_bytes.store(0, Relaxed);
         }
         drop(waiting);
         self.allocate(len, align)
@@ -181,6 +198,7 @@ impl Memory {
         let bytes = lease.counted.load(Relaxed);
         // Only this run changes the count of a buffer that it holds.
         if bytes > 0 && std::ptr::eq(lease.ledger.as_ptr(), Arc::as_ptr(&self.ledger)) {
+            self.ledger.note_peak();
             lease.counted.store(0, Relaxed);
             self.ledger.live.fetch_sub(bytes, Relaxed);
         }
@@ -195,12 +213,12 @@ impl Memory {
                 Err(_) => return free(buffer),
             }
         }
+        let ledger = &*self.ledger;
+        ledger.note_peak();
+        let most = ledger.peak.load(Relaxed).saturating_sub(ledger.returned_bytes.load(Relaxed));
         let mut waiting = self.waiting.borrow_mut();
-        if waiting.len() < Memory::MOST {
-            waiting.push(buffer);
-        } else {
-            free(buffer);
-        }
+        waiting.give(buffer, most, free);
+        ledger.waiting_bytes.store(waiting.bytes(), Relaxed);
     }
 }
 
@@ -261,6 +279,57 @@ mod tests {
         assert_eq!(memory.live(), 0);
         drop(memory);
         drop(caller);
+    }
+
+    /// As many sizes as a run has live at one time are there for the next run.
+    #[test]
+    fn runs_of_many_sizes_allocate_once() {
+        let memory = Memory::new(1 << 30);
+        let sizes: Vec<usize> = (1..=60).map(|k| k * k * 4096).collect();
+        let run = || sizes.iter().map(|size| memory.take(*size, 4).unwrap()).collect::<Vec<_>>();
+        let first = run();
+        let places: Vec<_> = first.iter().map(Arc::as_ptr).collect();
+        let total = memory.live();
+        first.into_iter().for_each(|buffer| memory.give(buffer));
+        assert_eq!(memory.live(), total);
+        for _ in 0..3 {
+            let again = run();
+            assert_eq!(again.iter().map(Arc::as_ptr).collect::<Vec<_>>(), places);
+            again.into_iter().for_each(|buffer| memory.give(buffer));
+        }
+    }
+
+    /// Pools keep no more than was in use at one time, and lose the oldest first.
+    #[test]
+    fn pools_are_bounded_by_the_peak() {
+        let memory = Memory::new(1 << 30);
+        for k in 1..100 {
+            memory.give(memory.take(10_000 * k, 8).unwrap());
+            assert!(memory.live() <= 20_000 * k as u64, "{k}: {}", memory.live());
+        }
+        // The last one is there; the first went long ago.
+        let live = memory.live();
+        memory.give(memory.take(990_000, 8).unwrap());
+        assert_eq!(memory.live(), live);
+        memory.give(memory.take(10_000, 8).unwrap());
+        assert!(memory.live() <= live.max(990_000), "{}", memory.live());
+        // Also what others drop counts.
+        let (one, two) = (memory.take(500_000, 2).unwrap(), memory.take(500_000, 2).unwrap());
+        memory.hand_out(&one.lease);
+        drop((one, two));
+        let peak = memory.ledger.peak.load(Relaxed);
+        assert!(memory.live() <= peak, "{} {peak}", memory.live());
+    }
+
+    /// Of those that are large enough the smallest is taken.
+    #[test]
+    fn the_best_fit_is_taken() {
+        let memory = Memory::new(1 << 30);
+        let buffers = [9000, 5000, 7000].map(|len| memory.take(len, 4).unwrap());
+        let places = buffers.each_ref().map(Arc::as_ptr);
+        buffers.into_iter().for_each(|buffer| memory.give(buffer));
+        let taken = [6000, 6000, 4000].map(|len| memory.take(len, 4).unwrap());
+        assert_eq!(taken.each_ref().map(Arc::as_ptr), [places[2], places[0], places[1]]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod display;
 mod memory;
 mod new;
 mod packing;
+mod pool;
 mod text;
 
 pub use display::Scalar;

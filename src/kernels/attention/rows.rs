@@ -4,7 +4,7 @@ use super::{Attention, Bias, Out, Stage};
 use crate::kernels::cpu::for_each_level;
 use crate::kernels::functions::tanh;
 use crate::kernels::gemm;
-use crate::kernels::lanes::{Floating, Map, Softmax, Stored};
+use crate::kernels::lanes::{Floating, MapOne, Softmax, Stored};
 use crate::kernels::number::Float;
 use crate::kernels::{Stop, Stopped};
 use std::ops::Range;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::kernels::cpu::tests::at_each_level;
-use crate::kernels::lanes::{Map, Softmax};
+use crate::kernels::lanes::{MapOne, Softmax};
 use crate::kernels::sized;
 use proptest::prelude::*;
 

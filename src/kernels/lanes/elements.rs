@@ -1,6 +1,8 @@
 //! Elements as tensors hold them, and the numbers that kernels compute with.
 
-use super::sums::{Exact, Factors, Pair, Scaled, Total, Whole};
+use super::reduce::Reduction;
+use super::reductions::Extreme;
+use super::sums::{Exact, Factors, Pair, Scaled, Total, Whole, Wrapped};
 use crate::kernels::functions::Real;
 use crate::kernels::half::{Half, odd};
 use crate::kernels::number::{Float, Int};
@@ -8,7 +10,8 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 use std::fmt::Debug;
 
-/// What reductions need of a number. Floats round each operation, integers wrap.
+/// What reductions need of a number. Floats round each operation, integers wrap. Elements of other types are read as one of
+/// these ([`Stored`]): the fewer numbers, the less code.
 pub(crate) trait Number: Stored<Self> + Stored<Self::Precise> + PartialOrd + Debug {
     /// What results are rounded from: f64 for floats, the integer itself.
     type Precise: Pod + Send + Sync;
@@ -30,6 +33,8 @@ pub(crate) trait Number: Stored<Self> + Stored<Self::Precise> + PartialOrd + Deb
     fn plus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
     fn magnitude(self) -> Self;
+    /// The integer with these bits flipped.
+    fn flipped(self, bits: Self) -> Self;
     fn is_nan(self) -> bool;
 }
 
@@ -67,6 +72,10 @@ macro_rules! floats {
                 Float::abs(self)
             }
             #[inline(always)]
+            fn flipped(self, _: Self) -> Self {
+                self
+            }
+            #[inline(always)]
             fn is_nan(self) -> bool {
                 Float::is_nan(self)
             }
@@ -88,7 +97,7 @@ macro_rules! ints {
             type Precise = Self;
             type Sum = Self;
             type Exact = Whole;
-            type Product = Self;
+            type Product = Wrapped<Self>;
 
             const ZERO: Self = 0;
             const ONE: Self = 1;
@@ -116,6 +125,10 @@ macro_rules! ints {
                 Int::magnitude(self)
             }
             #[inline(always)]
+            fn flipped(self, bits: Self) -> Self {
+                self ^ bits
+            }
+            #[inline(always)]
             fn is_nan(self) -> bool {
                 false
             }
@@ -123,80 +136,118 @@ macro_rules! ints {
     )*};
 }
 
-ints!(i8, i16, i32, i64, u8, u16, u32, u64);
+ints!(u8, i16, i32, i64, u32, u64);
 
 /// An element that is computed with as an `N`.
 pub(crate) trait Stored<N>: Pod + Send + Sync {
-    /// The elements as they are, if they are such numbers.
-    fn direct(from: &[Self]) -> Option<&[N]>;
-    fn direct_mut(to: &mut [Self]) -> Option<&mut [N]>;
+    /// It has the same bits.
+    const DIRECT: bool;
+
     /// Converts as many elements as both have.
     fn load(from: &[Self], to: &mut [N]);
     /// As [`Stored::load`], to the nearest elements.
     fn store(from: &[N], to: &mut [Self]);
 }
 
-macro_rules! direct {
-    ($($type:ident),*) => {$(
-        impl Stored<$type> for $type {
-            #[inline(always)]
-            fn direct(from: &[Self]) -> Option<&[$type]> {
-                Some(from)
-            }
-            #[inline(always)]
-            fn direct_mut(to: &mut [Self]) -> Option<&mut [$type]> {
-                Some(to)
-            }
-            #[inline(always)]
-            fn load(from: &[Self], to: &mut [$type]) {
-                to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-            }
-            #[inline(always)]
-            fn store(from: &[$type], to: &mut [Self]) {
-                to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-            }
-        }
-    )*};
-}
-
-direct!(f32, f64, i8, i16, i32, i64, u8, u16, u32, u64);
-
-macro_rules! converted {
-    ($($type:ident as $number:ident),*) => {$(
+/// Defines elements that are converted one by one, and back.
+macro_rules! stored {
+    ($($type:ident as $number:ident, $direct:literal, by $nearest:expr;)*) => {$(
         impl Stored<$number> for $type {
-            #[inline(always)]
-            fn direct(_: &[Self]) -> Option<&[$number]> {
-                None
-            }
-            #[inline(always)]
-            fn direct_mut(_: &mut [Self]) -> Option<&mut [$number]> {
-                None
-            }
+            const DIRECT: bool = $direct;
+
             #[inline(always)]
             fn load(from: &[Self], to: &mut [$number]) {
                 to.iter_mut().zip(from).for_each(|(to, from)| *to = *from as $number);
             }
             #[inline(always)]
             fn store(from: &[$number], to: &mut [Self]) {
-                to.iter_mut().zip(from).for_each(|(to, from)| *to = *from as $type);
+                let nearest: fn($number) -> $type = $nearest;
+                to.iter_mut().zip(from).for_each(|(to, from)| *to = nearest(*from));
             }
         }
     )*};
 }
 
-converted!(f64 as f32, f32 as f64, i32 as f64, i64 as f64, u32 as f64, u64 as f64);
+stored! {
+    f32 as f32, true, by |x| x;
+    f64 as f64, true, by |x| x;
+    i32 as i32, true, by |x| x;
+    i64 as i64, true, by |x| x;
+    u32 as u32, true, by |x| x;
+    u64 as u64, true, by |x| x;
+    u8 as u8, true, by |x| x;
+    i16 as i16, true, by |x| x;
+    // The same bits: sums and products wrap, and extremes flip the sign.
+    i8 as u8, true, by |x| x as i8;
+    u16 as i16, true, by |x| x as u16;
+    u32 as i32, true, by |x| x as u32;
+    u64 as i64, true, by |x| x as u64;
+    f32 as f64, false, by |x| x as f32;
+    f64 as f32, false, by |x| x.into();
+    i32 as f64, false, by |x| x as i32;
+    i64 as f64, false, by |x| x as i64;
+    u32 as f64, false, by |x| x as u32;
+    u64 as f64, false, by |x| x as u64;
+}
+
+/// No list.
+impl Stored<()> for () {
+    const DIRECT: bool = false;
+
+    fn load(_: &[()], _: &mut [()]) {}
+    fn store(_: &[()], _: &mut [()]) {}
+}
+
+/// Elements with an order: those of which there is a greatest and a least.
+pub(crate) trait Ordered<N: Number>: Stored<N> {
+    type Extreme<const LEAST: bool>: Reduction<N>;
+
+    fn extreme<const LEAST: bool>() -> Self::Extreme<LEAST>;
+}
+
+/// Integers, with the bits that give them the order of their number.
+macro_rules! ordered {
+    ($($type:ident as $number:ident by $flip:expr;)*) => {$(
+        impl Ordered<$number> for $type {
+            type Extreme<const LEAST: bool> = Extreme<$number, false>;
+
+            fn extreme<const LEAST: bool>() -> Extreme<$number, false> {
+                Extreme { flip: if LEAST { !$flip } else { $flip } }
+            }
+        }
+    )*};
+}
+
+ordered! {
+    i8 as u8 by 0x80;
+    u8 as u8 by 0;
+    i16 as i16 by 0;
+    u16 as i16 by i16::MIN;
+    i32 as i32 by 0;
+    u32 as i32 by i32::MIN;
+    i64 as i64 by 0;
+    u64 as i64 by i64::MIN;
+}
+
+macro_rules! ordered_floats {
+    ($($type:ident as $number:ident),*) => {$(
+        impl Ordered<$number> for $type {
+            type Extreme<const LEAST: bool> = Extreme<$number, LEAST>;
+
+            fn extreme<const LEAST: bool>() -> Extreme<$number, LEAST> {
+                Extreme { flip: 0.0 }
+            }
+        }
+    )*};
+}
+
+ordered_floats!(f32 as f32, f64 as f64, f16 as f32, bf16 as f32);
 
 macro_rules! halves {
     ($($type:ident = $half:expr),*) => {$(
         impl Stored<f32> for $type {
-            #[inline(always)]
-            fn direct(_: &[Self]) -> Option<&[f32]> {
-                None
-            }
-            #[inline(always)]
-            fn direct_mut(_: &mut [Self]) -> Option<&mut [f32]> {
-                None
-            }
+            const DIRECT: bool = false;
+
             #[inline(always)]
             fn load(from: &[Self], to: &mut [f32]) {
                 let count = from.len().min(to.len());
@@ -214,14 +265,8 @@ macro_rules! halves {
         }
 
         impl Stored<f64> for $type {
-            #[inline(always)]
-            fn direct(_: &[Self]) -> Option<&[f64]> {
-                None
-            }
-            #[inline(always)]
-            fn direct_mut(_: &mut [Self]) -> Option<&mut [f64]> {
-                None
-            }
+            const DIRECT: bool = false;
+
             #[inline(always)]
             fn load(from: &[Self], to: &mut [f64]) {
                 to.iter_mut().zip(from).for_each(|(to, from)| *to = from.to_f64());

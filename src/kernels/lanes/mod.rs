@@ -3,11 +3,18 @@
 //! A lane is the unit of work: it is never divided among threads, and what is computed of it depends on its elements
 //! and its length alone, wherever they are in memory.
 //!
-//! [`reduce`] accumulates a lane to a value ([`Reduction`]) as it reads it. [`measure`] and [`map`] bring each lane as
-//! a slice, to functions that read it more than once.
+//! [`reduce`] accumulates a lane to a value ([`Reduction`]) as it reads it. [`measure`] and [`map`] bring lanes one behind
+//! the other, to functions that read them more than once; [`pick`] is for those that give several values.
+//!
+//! Code is shared: few types of numbers stand for all elements, reductions share their folds, and what walks over lanes
+//! knows only the type of numbers.
 
 mod elements;
+mod fold;
+mod formats;
 mod normalize;
+#[cfg_attr(not(test), expect(dead_code, reason = "TopK is to come"))]
+mod pick;
 mod reduce;
 mod reductions;
 mod scans;
@@ -17,13 +24,14 @@ mod sums;
 mod tests;
 mod walk;
 
-pub(crate) use elements::{Floating, Number, Stored};
-pub(crate) use normalize::{Affine, Normalize, Spread, Statistics, normalize, statistics};
+pub(crate) use elements::{Floating, Number, Ordered, Stored};
+pub(crate) use fold::Fold;
+pub(crate) use normalize::{Affine, Normalize, Spread, normalize, statistics};
 pub(crate) use reduce::{Reduction, ReductionOfAll, reduce};
-pub(crate) use reductions::{L1, L2, LogSum, Max, Mean, Min, Prod, Sum, SumSquare};
+pub(crate) use reductions::{L1, L2, LogSum, Mean, Prod, Sum, SumSquare};
 pub(crate) use scans::{Cumulate, Hardmax, IndexOf, LpNormalize};
 pub(crate) use softmax::{LogSoftmax, LogSumExp, Softmax};
-pub(crate) use walk::{Map, Measure, map, measure};
+pub(crate) use walk::{Map, MapOne, Measure, map, measure};
 
 use super::positions::{self, Dim, Dims};
 use super::volume;
@@ -37,20 +45,27 @@ pub(crate) struct Lanes {
     pub(crate) len: usize,
     kept: Dims<1>,
     along: Dims<1>,
+    /// Number of lanes inside the outermost of their axes.
+    inside: usize,
 }
 
 impl Lanes {
     /// The lanes along the axes for which `is_along` holds.
     pub(crate) fn new(shape: &[usize], is_along: impl Fn(usize) -> bool) -> Lanes {
         let (mut kept, mut along) = (Dims::new(), Dims::new());
-        let mut step = 1usize;
+        let (mut step, mut inner, mut inside) = (1usize, 1usize, 1);
         for (axis, &size) in shape.iter().enumerate().rev() {
-            let dims = if is_along(axis) { &mut along } else { &mut kept };
-            positions::add(dims, size, [step]);
+            if is_along(axis) {
+                positions::add(&mut along, size, [step]);
+                inside = inner;
+            } else {
+                positions::add(&mut kept, size, [step]);
+                inner = inner.saturating_mul(size);
+            }
             step = step.saturating_mul(size);
         }
         let volume = |dims: &Dims<1>| volume(1, dims.iter().map(|dim| &dim.size));
-        Lanes { count: volume(&kept), len: volume(&along), kept, along }
+        Lanes { count: volume(&kept), len: volume(&along), kept, along, inside }
     }
 
     /// Whether the elements of a lane are neighbours.

@@ -3,9 +3,10 @@
 //! Mean and variance are rounded once ([`super::reductions`]), and the mean has twice the digits of its type. So a normalized
 //! element is within 3 ulp of the exact one in f32 and 4 ulp in f64, however far the lane is from 0.
 
-use super::reduce::{BETWEEN_LOOKS, BLOCK, value_of};
+use super::formats::{Elements, Format};
+use super::reduce::{BETWEEN_LOOKS, BLOCK, value};
 use super::sums::{Exact, Total};
-use super::{Floating, Mean, Number, Reduction, Stored};
+use super::{Floating, Fold, Mean, Number, Reduction, Stored};
 use crate::kernels::cpu::for_each_level;
 use crate::kernels::{Resources, Stop, Stopped, parallel};
 
@@ -17,34 +18,38 @@ pub(crate) struct Normalize {
     pub(crate) epsilon: f32,
 }
 
-/// What makes an output of the normalized elements. Its first argument is the number of the first of them; the
-/// outputs are bytes.
-pub(crate) type Finish<'a, R> = dyn Fn(usize, &[R], &mut [u8]) + Sync + 'a;
+/// What makes an output of the normalized elements. Its first argument is the number of the first of them; both are bytes.
+pub(crate) type Finish<'a> = dyn Fn(usize, &[u8], &mut [u8]) + Sync + 'a;
 
 /// The mean and the divisor of a lane, whose inverse is rounded from the exact one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Statistics<T> {
-    pub(crate) mean: T,
+struct Statistics<T> {
+    mean: T,
     /// What rounding took from the mean.
     rest: T,
     divisor: T,
-    pub(crate) inverse: T,
+    inverse: T,
 }
 
 impl Normalize {
-    fn statistics<S: Stored<T>, T: Floating>(self, lane: &[S], stop: Option<&Stop>) -> Result<Statistics<T>, Stopped> {
+    fn statistics<T: Floating>(
+        self,
+        len: usize,
+        lane: Elements<'_, T>,
+        stop: Option<&Stop>,
+    ) -> Result<Statistics<T>, Stopped> {
         let (mut mean, mut rest) = (<T as Number>::ZERO, 0.0);
         if self.center {
-            let precise = value_of(&Mean, lane, stop)?;
+            let precise = value(&Mean, len, lane, stop)?;
             mean = T::nearest(precise);
             // What f64 doesn't hold is the mean of the differences.
             let is_precise = size_of::<T>() == size_of::<f64>();
             rest = match is_precise {
-                true => value_of(&Deviation::<T, false> { from: mean, rest }, lane, stop)?,
+                true => value(&Deviation::<T, false> { from: mean, rest }, len, lane, stop)?,
                 false => precise - mean.precise(),
             };
         }
-        let variance = value_of(&Deviation::<T, true> { from: mean, rest }, lane, stop)?;
+        let variance = value(&Deviation::<T, true> { from: mean, rest }, len, lane, stop)?;
         let divisor = (variance + f64::from(self.epsilon)).sqrt();
         Ok(Statistics {
             mean,
@@ -56,37 +61,42 @@ impl Normalize {
 }
 
 /// The mean of differences from `from + rest`, or of their squares.
+#[derive(Clone, Copy)]
 struct Deviation<T, const SQUARED: bool> {
     from: T,
     rest: f64,
 }
 
-impl<T: Floating, const SQUARED: bool> Reduction<T> for Deviation<T, SQUARED> {
+impl<T: Floating, const SQUARED: bool> Fold<T> for Deviation<T, SQUARED> {
     type Partial = T::Exact;
-    const START: T::Exact = T::Exact::NOTHING;
 
     #[inline(always)]
     fn add(&self, sum: T::Exact, element: T) -> T::Exact {
         let difference = element.precise() - self.from.precise() - self.rest;
         if SQUARED { sum.add_square(difference) } else { sum.add(difference) }
     }
-    #[inline(always)]
-    fn join(a: T::Exact, b: T::Exact) -> T::Exact {
-        a.join(b)
+}
+
+impl<T: Floating, const SQUARED: bool> Reduction<T> for Deviation<T, SQUARED> {
+    type Fold = Self;
+
+    fn fold(&self) -> Self {
+        *self
     }
     #[inline(always)]
-    fn end(sum: T::Exact, len: usize) -> f64 {
+    fn end(&self, sum: T::Exact, len: usize) -> f64 {
         sum.over(len)
     }
 }
 
 /// Normalizes lanes of `len` elements with the precision of `T`, rounds the elements to `R`, and fills `out` with what
 /// `finish` makes of them; `width` is the number of bytes of an output's element.
+#[inline]
 pub(crate) fn normalize<S: Stored<T>, R: Stored<T>, T: Floating>(
     how: Normalize,
     data: &[S],
     len: usize,
-    finish: &Finish<'_, R>,
+    finish: &Finish<'_>,
     width: usize,
     out: &mut [u8],
     resources: Resources<'_>,
@@ -94,53 +104,99 @@ pub(crate) fn normalize<S: Stored<T>, R: Stored<T>, T: Floating>(
     if out.is_empty() {
         return Ok(());
     }
+    normalize_by(how, Elements::of(data), len, Format::of::<R>(), finish, width, out, resources)
+}
+
+#[expect(clippy::too_many_arguments)]
+fn normalize_by<T: Floating>(
+    how: Normalize,
+    data: Elements<'_, T>,
+    len: usize,
+    to: Format<T>,
+    finish: &Finish<'_>,
+    width: usize,
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
     parallel::split(out, len * width, resources, |first, out| {
-        let (mut block, mut results) = ([<T as Number>::ZERO; BLOCK], [<T as Number>::ZERO; BLOCK]);
-        let mut rounded = [R::zeroed(); BLOCK];
-        let lanes = data.get(first * len..).unwrap_or(&[]).chunks_exact(len);
-        for (k, (lane, out)) in lanes.zip(out.chunks_exact_mut(len * width)).enumerate() {
-            let statistics = how.statistics::<S, T>(lane, resources.stop)?;
-            for (b, (lane, out)) in lane.chunks(BLOCK).zip(out.chunks_mut(BLOCK * width)).enumerate() {
-                if b > 0 && (b * BLOCK).is_multiple_of(BETWEEN_LOOKS) {
-                    parallel::look(resources.stop)?;
-                }
-                let rounded = rounded.get_mut(..lane.len()).unwrap_or(&mut []);
-                let lane = match S::direct(lane) {
-                    Some(lane) => lane,
-                    None => {
-                        S::load(lane, &mut block);
-                        &block
-                    }
-                };
-                match R::direct_mut(rounded) {
-                    Some(to) => apply(how, statistics, lane, to),
-                    None => {
-                        apply(how, statistics, lane, &mut results);
-                        R::store(&results, rounded);
-                    }
-                }
-                finish((first + k) * len + b * BLOCK, rounded, out);
-            }
-        }
-        Ok(())
+        normalize_part::<T>(how, data.from(first * len), len, to, first, finish, width, out, resources.stop)
     })
 }
 
-/// Writes a statistic of each lane to `out`.
+/// The lanes from the one with the number `first` on, of which `data` has the elements.
+#[expect(clippy::too_many_arguments)]
+fn normalize_part<T: Floating>(
+    how: Normalize,
+    data: Elements<'_, T>,
+    len: usize,
+    to: Format<T>,
+    first: usize,
+    finish: &Finish<'_>,
+    width: usize,
+    out: &mut [u8],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (mut block, mut results) = ([<T as Number>::ZERO; BLOCK], [<T as Number>::ZERO; BLOCK]);
+    // Aligned for each type.
+    let mut rounded = [0u64; BLOCK];
+    let rounded = bytemuck::cast_slice_mut::<u64, u8>(&mut rounded);
+    for (k, out) in out.chunks_exact_mut(len * width).enumerate() {
+        let lane = data.range(k * len..(k + 1) * len);
+        let statistics = how.statistics(len, lane, stop)?;
+        for (b, out) in out.chunks_mut(BLOCK * width).enumerate() {
+            if b > 0 && (b * BLOCK).is_multiple_of(BETWEEN_LOOKS) {
+                parallel::look(stop)?;
+            }
+            let count = (len - b * BLOCK).min(BLOCK);
+            let rounded = rounded.get_mut(..count * to.size).unwrap_or(&mut []);
+            let lane = lane.range(b * BLOCK..b * BLOCK + count);
+            let lane = match lane.direct() {
+                Some(lane) => lane,
+                None => {
+                    lane.load(&mut block);
+                    block.get(..count).unwrap_or(&[])
+                }
+            };
+            match to.direct_mut(rounded) {
+                Some(to) => apply(how, statistics, lane, to),
+                None => {
+                    apply(how, statistics, lane, &mut results);
+                    to.store(&results, rounded);
+                }
+            }
+            finish((first + k) * len + b * BLOCK, rounded, out);
+        }
+    }
+    Ok(())
+}
+
+/// Writes the mean of each lane and the inverse of its divisor; either list may be empty.
+#[inline]
 pub(crate) fn statistics<S: Stored<T>, O: Stored<T>, T: Floating>(
     how: Normalize,
-    pick: fn(Statistics<T>) -> T,
     data: &[S],
     len: usize,
-    out: &mut [O],
+    [means, inverses]: [&mut [O]; 2],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    parallel::split_by(bytemuck::cast_slice_mut::<O, u8>(out), size_of::<O>(), len, resources, |first, out| {
-        let mut rest = data.get(first * len..).unwrap_or(&[]);
-        for out in bytemuck::cast_slice_mut::<u8, O>(out).chunks_exact_mut(1) {
-            let lane;
-            (lane, rest) = rest.split_at(len.min(rest.len()));
-            O::store(&[pick(how.statistics::<S, T>(lane, resources.stop)?)], out);
+    let outs = [bytemuck::cast_slice_mut(means), bytemuck::cast_slice_mut(inverses)];
+    statistics_by(how, Elements::of(data), len, Format::of::<O>(), outs, resources)
+}
+
+fn statistics_by<T: Floating>(
+    how: Normalize,
+    data: Elements<'_, T>,
+    len: usize,
+    to: Format<T>,
+    outs: [&mut [u8]; 2],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    parallel::split_two(outs, [to.size; 2], len, resources, |first, [means, inverses]| {
+        for k in 0..means.len().max(inverses.len()) / to.size {
+            let statistics =
+                how.statistics(len, data.range((first + k) * len..(first + k + 1) * len), resources.stop)?;
+            to.store(&[statistics.mean], means.get_mut(k * to.size..).unwrap_or(&mut []));
+            to.store(&[statistics.inverse], inverses.get_mut(k * to.size..).unwrap_or(&mut []));
         }
         Ok(())
     })
@@ -161,13 +217,30 @@ pub(crate) struct Spread<'a, V> {
 }
 
 impl<'a, V> Affine<'a, V> {
-    /// As [`Finish`]. Operations are rounded to `V` one by one, as `Mul` and `Add` do.
-    pub(crate) fn finish<R: Stored<T>, T: Number>(self) -> impl Fn(usize, &[R], &mut [u8]) + Sync + 'a
+    /// As [`Finish`], of elements `R`. Operations are rounded to `V` one by one, as `Mul` and `Add` do.
+    #[inline]
+    pub(crate) fn finish<R: Stored<T>, T: Number>(self) -> impl Fn(usize, &[u8], &mut [u8]) + Sync + 'a
     where
         V: Stored<T>,
+        T: 'a,
     {
-        move |first, elements, out| affine_part::<R, V, T>(self, first, elements, bytemuck::cast_slice_mut(out))
+        let values = |spread: Spread<'a, V>| Values {
+            values: Elements::of(spread.values),
+            count: spread.values.len(),
+            run: spread.run,
+        };
+        let (scale, bias) = (values(self.scale), self.bias.map(values));
+        let (from, to) = (Format::of::<R>(), Format::of::<V>());
+        move |first, elements, out| affine_part(scale, bias, first, Elements::in_bytes(elements, from), to, out)
     }
+}
+
+/// As [`Spread`].
+#[derive(Debug, Clone, Copy)]
+struct Values<'a, T> {
+    values: Elements<'a, T>,
+    count: usize,
+    run: usize,
 }
 
 for_each_level! {
@@ -214,53 +287,55 @@ fn shift_body<T: Number>(elements: &mut [T], values: &[T]) {
     }
 }
 
-fn affine_part<R: Stored<T>, V: Stored<T>, T: Number>(
-    affine: Affine<'_, V>,
+fn affine_part<T: Number>(
+    scale_by: Values<'_, T>,
+    shift_by: Option<Values<'_, T>>,
     mut first: usize,
-    elements: &[R],
-    out: &mut [V],
+    elements: Elements<'_, T>,
+    to: Format<T>,
+    out: &mut [u8],
 ) {
-    if let (Some(elements), Some(out)) = (R::direct(elements), V::direct_mut(out)) {
+    if let Some(elements) = elements.direct()
+        && let Some(out) = to.direct_mut(out)
+    {
         out.copy_from_slice(elements);
-        affine.scale.combine(first, out, scale);
-        if let Some(bias) = affine.bias {
+        scale_by.combine(first, out, scale);
+        if let Some(bias) = shift_by {
             bias.combine(first, out, shift);
         }
         return;
     }
     let mut block = [T::ZERO; BLOCK];
-    for (elements, out) in elements.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-        let block = block.get_mut(..out.len()).unwrap_or(&mut []);
-        R::load(elements, block);
-        affine.scale.combine(first, block, scale);
-        if let Some(bias) = affine.bias {
-            V::store(block, out);
-            V::load(out, block);
+    for (k, out) in out.chunks_mut(BLOCK * to.size).enumerate() {
+        let count = out.len() / to.size;
+        let block = block.get_mut(..count).unwrap_or(&mut []);
+        elements.range(k * BLOCK..k * BLOCK + count).load(block);
+        scale_by.combine(first, block, scale);
+        if let Some(bias) = shift_by {
+            to.store(block, out);
+            Elements::in_bytes(out, to).load(block);
             bias.combine(first, block, shift);
         }
-        V::store(block, out);
-        first += out.len();
+        to.store(block, out);
+        first += count;
     }
 }
 
-impl<V> Spread<'_, V> {
+impl<T: Number> Values<'_, T> {
     /// Combines elements, of which the first has the number `first`, with their values.
-    fn combine<T: Number>(self, first: usize, mut elements: &mut [T], with: fn(&mut [T], &[T]))
-    where
-        V: Stored<T>,
-    {
-        let mut converted = [T::ZERO; BLOCK];
-        let mut at = first;
+    fn combine(self, first: usize, mut elements: &mut [T], with: fn(&mut [T], &[T])) {
+        let (mut at, values) = (first, self.count);
         while !elements.is_empty() {
-            let (k, left) = (at / self.run % self.values.len(), self.run - at % self.run);
-            let count = if self.run == 1 { self.values.len() - k } else { left }.min(elements.len());
+            let (k, left) = (at / self.run % values, self.run - at % self.run);
+            let count = if self.run == 1 { values - k } else { left }.min(elements.len());
             let (now, rest) = elements.split_at_mut(count);
-            let values = self.values.get(k..k + if self.run == 1 { count } else { 1 }).unwrap_or(&[]);
-            match V::direct(values) {
+            let values = self.values.range(k..k + if self.run == 1 { count } else { 1 });
+            match values.direct() {
                 Some(values) => with(now, values),
                 None => {
-                    V::load(values, &mut converted);
-                    with(now, converted.get(..values.len()).unwrap_or(&[]));
+                    let mut converted = [T::ZERO; BLOCK];
+                    values.load(&mut converted);
+                    with(now, converted.get(..if self.run == 1 { count } else { 1 }).unwrap_or(&[]));
                 }
             }
             (elements, at) = (rest, at + count);

@@ -1,75 +1,57 @@
-//! Reductions: a lane becomes a value while it is read.
+//! Reductions: a lane becomes a value while it is read, by a fold ([`super::fold`]).
 //!
-//! The element i of a lane goes to the partial value i mod 32, and these are joined as a tree at the end. So the order
-//! depends on the length of the lane alone, and the loops are as wide as the processor.
+//! What walks over lanes is compiled for a type of numbers and one of partial values.
 
+use super::fold::{ABREAST, Fold, Loops, LoopsOfRows, PARTIALS, Rows, join, join_rows};
+use super::formats::{Elements, Format};
+use super::sums::Partial;
 use super::walk::Runs;
 use super::{Lanes, Number, Stored};
-use crate::kernels::cpu::for_each_level;
 use crate::kernels::positions::{Dim, Offsets};
 use crate::kernels::{Resources, Stop, Stopped, parallel};
 use bytemuck::Zeroable;
 use std::ops::Range;
 
 /// How a lane of `T` becomes a value.
-pub(crate) trait Reduction<T: Number> {
-    /// What the elements are joined in.
-    type Partial: Copy + Send + Sync;
-    /// The value to start from: joined with another, it gives the other.
-    const START: Self::Partial;
+pub(crate) trait Reduction<T: Number>: Sync {
+    /// Reductions that differ only in the end share this, and its loops.
+    type Fold: Fold<T>;
     /// The value of a lane without elements, before [`Reduction::end`].
-    const EMPTY: Self::Partial = Self::START;
+    const EMPTY: PartialOf<Self, T> = PartialOf::<Self, T>::START;
 
-    /// What an element counts.
-    #[inline(always)]
-    fn counts(&self, element: T) -> T {
-        element
-    }
-    /// Adds what an element counts.
-    fn add(&self, value: Self::Partial, element: T) -> Self::Partial;
-    /// Joins the values of two parts of a lane.
-    fn join(a: Self::Partial, b: Self::Partial) -> Self::Partial;
+    fn fold(&self) -> Self::Fold;
     /// Makes the result of the value of a lane of `len` elements.
-    fn end(value: Self::Partial, len: usize) -> T::Precise;
+    fn end(&self, value: PartialOf<Self, T>, len: usize) -> T::Precise;
 }
 
-/// The loops of a reduction, compiled for each processor level. What walks over lanes calls these, and knows only the
-/// types of elements, numbers and partial values.
-pub(super) trait Loops<T: Number, P>: Sync {
-    /// [`Reduction::START`]
-    fn start(&self) -> P;
-    /// Adds `len` elements to the partial values of each lane, the first to the first.
-    fn add(&self, partials: &mut [[P; PARTIALS]], len: usize, elements: &[T]);
-    /// The values of lanes of `len` elements that were added.
-    fn end(&self, partials: &[[P; PARTIALS]], len: usize, out: &mut [T::Precise]);
-    /// Adds rows, the first to the partial values with the number `first`.
-    fn add_rows(&self, partials: &mut Abreast<P>, first: usize, rows: Rows<'_, T>);
-    /// The values of lanes of `len` elements that were added as rows.
-    fn end_rows(&self, partials: &mut Abreast<P>, len: usize) -> [T::Precise; ABREAST];
+pub(super) type PartialOf<R, T> = <<R as Reduction<T>>::Fold as Fold<T>>::Partial;
+
+/// A reduction for what walks over lanes.
+struct Reducer<'a, T: Number, P> {
+    loops: &'a dyn Loops<T, P>,
+    ends: &'a dyn Ends<T, P>,
 }
 
-/// Elements of lanes that are side by side: a row has those at one position, and rows start `step` elements apart.
-#[derive(Clone, Copy)]
-pub(super) struct Rows<'a, T> {
-    elements: &'a [T],
-    step: usize,
-    count: usize,
-    width: usize,
+/// What a reduction does at the end.
+trait Ends<T: Number, P>: Sync {
+    /// Makes the results of the values of lanes of this many elements.
+    fn end(&self, values: &[P], len: usize, out: &mut [T::Precise]);
 }
 
-/// Partial values of lanes that are side by side.
-type Abreast<P> = [[P; ABREAST]; PARTIALS];
+impl<R: Reduction<T>, T: Number> Ends<T, PartialOf<R, T>> for R {
+    fn end(&self, values: &[PartialOf<R, T>], len: usize, out: &mut [T::Precise]) {
+        for (value, out) in values.iter().zip(out) {
+            *out = Reduction::end(self, if len == 0 { R::EMPTY } else { *value }, len);
+        }
+    }
+}
 
 /// A reduction of each number type.
 pub(crate) trait ReductionOfAll:
     Reduction<f32>
     + Reduction<f64>
-    + Reduction<i8>
-    + Reduction<i16>
     + Reduction<i32>
     + Reduction<i64>
-    + Reduction<u8>
-    + Reduction<u16>
     + Reduction<u32>
     + Reduction<u64>
     + Default
@@ -80,20 +62,11 @@ pub(crate) trait ReductionOfAll:
 {
 }
 
-/// Number of partial values.
-pub(super) const PARTIALS: usize = 32;
-
-/// Number of elements that are added at a time where [`PARTIALS`] are too many.
-const PART: usize = 8;
-
 /// Number of elements that are converted or collected at a time.
 pub(super) const BLOCK: usize = 16 * PARTIALS;
 
 /// Number of lanes that are reduced together when they are one behind the other.
-const TOGETHER: usize = 16;
-
-/// Number of lanes that are reduced side by side.
-const ABREAST: usize = 64;
+pub(super) const TOGETHER: usize = 16;
 
 /// Elements of a lane between two checks whether to stop: a multiple of all blocks.
 pub(super) const BETWEEN_LOOKS: usize = 1 << 13;
@@ -124,99 +97,134 @@ impl Iterator for Parts<'_> {
 }
 
 /// Writes the value of each lane to `out`.
-pub(crate) fn reduce<R: Reduction<T> + Sync, S: Stored<T> + Stored<T::Precise>, T: Number>(
+#[inline]
+pub(crate) fn reduce<R: Reduction<T>, S: Stored<T> + Stored<T::Precise>, T: Number>(
     reduction: &R,
     data: &[S],
     lanes: &Lanes,
     out: &mut [S],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    reduce_by::<S, T, R::Partial>(reduction, data, lanes, out, resources)
+    let fold = reduction.fold();
+    let (reducer, out) = (Reducer { loops: &fold, ends: reduction }, bytemuck::cast_slice_mut(out));
+    reduce_by(&reducer, &fold, Elements::of(data), lanes, Format::of::<S>(), out, resources)
 }
 
-fn reduce_by<S: Stored<T> + Stored<T::Precise>, T: Number, P: Copy>(
-    loops: &dyn Loops<T, P>,
-    data: &[S],
-    lanes: &Lanes,
-    out: &mut [S],
-    resources: Resources<'_>,
-) -> Result<(), Stopped> {
-    let out = bytemuck::cast_slice_mut::<S, u8>(out);
-    parallel::split_by(out, size_of::<S>(), lanes.len, resources, |first, out| {
-        let out = bytemuck::cast_slice_mut::<u8, S>(out);
-        if !lanes.contiguous() && lanes.abreast() > 1 && lanes.len > 0 {
-            columns(loops, data, lanes, first, out, resources.stop)
-        } else {
-            rows(loops, data, lanes, first, out, resources.stop)
-        }
-    })
-}
-
-/// Lanes one by one.
-fn rows<S: Stored<T> + Stored<T::Precise>, T: Number, P: Copy>(
-    loops: &dyn Loops<T, P>,
-    data: &[S],
-    lanes: &Lanes,
-    first: usize,
-    out: &mut [S],
+/// The values of at most [`TOGETHER`] lanes of `len` elements, one behind the other.
+pub(super) fn values<R: Reduction<T>, T: Number>(
+    reduction: &R,
+    len: usize,
+    lanes: &[T],
+    values: &mut [T::Precise],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
-    let (len, mut values) = (lanes.len, [T::Precise::zeroed(); TOGETHER]);
-    if lanes.contiguous()
-        && len <= BETWEEN_LOOKS
-        && let Some(data) = <S as Stored<T>>::direct(data)
-    {
-        for (k, out) in out.chunks_mut(TOGETHER).enumerate() {
-            let mut partials = [[loops.start(); PARTIALS]; TOGETHER];
-            let partials = partials.get_mut(..out.len()).unwrap_or(&mut []);
-            loops.add(partials, len, data.get((first + k * TOGETHER) * len..).unwrap_or(&[]));
-            loops.end(partials, len, &mut values);
-            S::store(&values, out);
-        }
-        return Ok(());
-    }
-    let mut starts = Offsets::new(&lanes.kept, first);
-    for out in out.chunks_exact_mut(1) {
-        let [start] = starts.next();
-        let lane = data.get(start..).unwrap_or(&[]);
-        let value = if lanes.contiguous() {
-            value_of(loops, lane.get(..len).unwrap_or(&[]), stop)?
-        } else {
-            let mut runs = Runs::new(lanes);
-            value_of_runs(loops, std::iter::from_fn(|| lane.get(runs.next())), len, stop)?
-        };
-        S::store(&[value], out);
-    }
-    Ok(())
+    let fold = reduction.fold();
+    values_of(&Reducer { loops: &fold, ends: reduction }, len, Elements::of::<T>(lanes), values, stop)
 }
 
-/// The value of a lane whose elements are neighbours.
-pub(super) fn value_of<S: Stored<T>, T: Number, P: Copy>(
-    loops: &dyn Loops<T, P>,
-    lane: &[S],
+/// The value of a lane of `len` elements.
+pub(super) fn value<R: Reduction<T>, T: Number>(
+    reduction: &R,
+    len: usize,
+    lane: Elements<'_, T>,
     stop: Option<&Stop>,
 ) -> Result<T::Precise, Stopped> {
-    let Some(numbers) = S::direct(lane) else {
-        return value_of_runs(loops, std::iter::once(lane), lane.len(), stop);
-    };
-    let (mut partials, mut value) = ([[loops.start(); PARTIALS]], [T::Precise::zeroed()]);
-    for at in between_looks(numbers.len(), stop) {
-        let part = numbers.get(at?).unwrap_or(&[]);
-        loops.add(&mut partials, part.len(), part);
-    }
-    loops.end(&partials, lane.len(), &mut value);
+    let (fold, mut value) = (reduction.fold(), [T::Precise::zeroed()]);
+    values_of(&Reducer { loops: &fold, ends: reduction }, len, lane, &mut value, stop)?;
     let [value] = value;
     Ok(value)
 }
 
-/// The value of a lane of `len` elements, which are in runs.
-fn value_of_runs<'a, S: Stored<T>, T: Number, P: Copy>(
-    loops: &dyn Loops<T, P>,
-    mut runs: impl Iterator<Item = &'a [S]>,
-    len: usize,
+fn reduce_by<T: Number, P: Partial>(
+    reducer: &Reducer<'_, T, P>,
+    loops: &dyn LoopsOfRows<T, P>,
+    data: Elements<'_, T>,
+    lanes: &Lanes,
+    to: Format<T::Precise>,
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    parallel::split_by(out, to.size, lanes.len, resources, |first, out| {
+        if !lanes.contiguous() && lanes.abreast() > 1 && lanes.len > 0 {
+            columns(reducer, loops, data, lanes, first, to, out, resources.stop)
+        } else {
+            rows(reducer, data, lanes, first, to, out, resources.stop)
+        }
+    })
+}
+
+/// Lanes that are contiguous, or in runs.
+fn rows<T: Number, P: Partial>(
+    reducer: &Reducer<'_, T, P>,
+    data: Elements<'_, T>,
+    lanes: &Lanes,
+    first: usize,
+    to: Format<T::Precise>,
+    out: &mut [u8],
     stop: Option<&Stop>,
-) -> Result<T::Precise, Stopped> {
-    let (mut partials, mut block, mut run) = ([[loops.start(); PARTIALS]], [T::ZERO; BLOCK], &[][..]);
+) -> Result<(), Stopped> {
+    let (len, mut values) = (lanes.len, [T::Precise::zeroed(); TOGETHER]);
+    if lanes.contiguous() {
+        for (k, out) in out.chunks_mut(TOGETHER * to.size).enumerate() {
+            let values = values.get_mut(..out.len() / to.size).unwrap_or(&mut []);
+            values_of(reducer, len, data.from((first + k * TOGETHER) * len), values, stop)?;
+            to.store(values, out);
+        }
+        return Ok(());
+    }
+    let mut starts = Offsets::new(&lanes.kept, first);
+    let [value, ..] = &mut values;
+    for out in out.chunks_exact_mut(to.size) {
+        let ([start], mut runs) = (starts.next(), Runs::new(lanes));
+        value_of_runs(reducer, data.from(start), || runs.next(), len, value, stop)?;
+        to.store(std::slice::from_ref(value), out);
+    }
+    Ok(())
+}
+
+/// The values of at most [`TOGETHER`] lanes of `len` elements, one behind the other.
+fn values_of<T: Number, P: Partial>(
+    reducer: &Reducer<'_, T, P>,
+    len: usize,
+    lanes: Elements<'_, T>,
+    values: &mut [T::Precise],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let Some(numbers) = lanes.direct() else {
+        return values
+            .iter_mut()
+            .enumerate()
+            .try_for_each(|(k, value)| value_of_runs(reducer, lanes.from(k * len), || 0..len, len, value, stop));
+    };
+    if len <= BETWEEN_LOOKS && values.len() > 1 {
+        let mut partials = [P::START; PARTIALS * TOGETHER];
+        let partials = partials.as_chunks_mut().0.get_mut(..values.len()).unwrap_or(&mut []);
+        reducer.loops.add(partials, len, numbers);
+        reducer.end(partials, len, values);
+        return Ok(());
+    }
+    for (k, value) in values.iter_mut().enumerate() {
+        let (lane, mut partials) = (numbers.get(k * len..).unwrap_or(&[]), [[P::START; PARTIALS]]);
+        for at in between_looks(len, stop) {
+            let part = lane.get(at?).unwrap_or(&[]);
+            reducer.loops.add(&mut partials, part.len(), part);
+        }
+        reducer.end(&partials, len, std::slice::from_mut(value));
+    }
+    Ok(())
+}
+
+/// The value of a lane of `len` elements, which are in runs.
+fn value_of_runs<T: Number, P: Partial>(
+    reducer: &Reducer<'_, T, P>,
+    lane: Elements<'_, T>,
+    mut runs: impl FnMut() -> Range<usize>,
+    len: usize,
+    value: &mut T::Precise,
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (mut partials, mut block, mut run) = ([[P::START; PARTIALS]], [T::ZERO; BLOCK], 0..0);
+    let direct = lane.direct();
     for at in between_looks(len, stop) {
         let at = at?;
         for left in at.clone().step_by(BLOCK).map(|from| at.end - from) {
@@ -224,42 +232,48 @@ fn value_of_runs<'a, S: Stored<T>, T: Number, P: Copy>(
             let mut filled = 0;
             while let Some(to) = part.get_mut(filled..).filter(|to| !to.is_empty()) {
                 if run.is_empty() {
-                    run = runs.next().unwrap_or(&[]);
+                    run = runs();
                 }
                 if run.is_empty() {
                     break;
                 }
-                let (now, rest) = run.split_at(run.len().min(to.len()));
-                S::load(now, to);
-                (filled, run) = (filled + now.len(), rest);
+                let now = run.start..run.end.min(run.start + to.len());
+                match direct {
+                    Some(lane) => to.iter_mut().zip(lane.get(now.clone()).unwrap_or(&[])).for_each(|(to, x)| *to = *x),
+                    None => lane.range(now.clone()).load(to),
+                }
+                (filled, run.start) = (filled + now.len(), now.end);
             }
-            loops.add(&mut partials, part.len(), part);
+            reducer.loops.add(&mut partials, part.len(), part);
         }
     }
-    let mut value = [T::Precise::zeroed()];
-    loops.end(&partials, len, &mut value);
-    let [value] = value;
-    Ok(value)
+    reducer.end(&partials, len, std::slice::from_mut(value));
+    Ok(())
 }
 
 /// Lanes side by side: their elements at the same position are neighbours.
-fn columns<S: Stored<T> + Stored<T::Precise>, T: Number, P: Copy>(
-    loops: &dyn Loops<T, P>,
-    data: &[S],
+#[expect(clippy::too_many_arguments)]
+fn columns<T: Number, P: Partial>(
+    reducer: &Reducer<'_, T, P>,
+    loops: &dyn LoopsOfRows<T, P>,
+    data: Elements<'_, T>,
     lanes: &Lanes,
     first: usize,
-    mut out: &mut [S],
+    to: Format<T::Precise>,
+    mut out: &mut [u8],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
     let abreast = lanes.abreast();
     let mut groups = Offsets::new(lanes.kept.get(1..).unwrap_or(&[]), first / abreast);
     let mut before = first % abreast;
+    let mut values = [T::Precise::zeroed(); ABREAST];
     while !out.is_empty() {
         let [start] = groups.next();
-        let group = data.get(start..).unwrap_or(&[]);
-        let (now, rest) = out.split_at_mut(out.len().min(abreast - before));
-        for (k, out) in now.chunks_mut(ABREAST).enumerate() {
-            values_abreast(loops, group.get(before + k * ABREAST..).unwrap_or(&[]), lanes, out, stop)?;
+        let (now, rest) = out.split_at_mut(out.len().min((abreast - before) * to.size));
+        for (k, out) in now.chunks_mut(ABREAST * to.size).enumerate() {
+            let values = values.get_mut(..out.len() / to.size).unwrap_or(&mut []);
+            values_abreast(reducer, loops, data.from(start + before + k * ABREAST), lanes, values, stop)?;
+            to.store(values, out);
         }
         (out, before) = (rest, 0);
     }
@@ -267,16 +281,18 @@ fn columns<S: Stored<T> + Stored<T::Precise>, T: Number, P: Copy>(
 }
 
 /// The values of at most [`ABREAST`] lanes that start side by side.
-fn values_abreast<S: Stored<T> + Stored<T::Precise>, T: Number, P: Copy>(
-    loops: &dyn Loops<T, P>,
-    data: &[S],
+fn values_abreast<T: Number, P: Partial>(
+    reducer: &Reducer<'_, T, P>,
+    loops: &dyn LoopsOfRows<T, P>,
+    data: Elements<'_, T>,
     lanes: &Lanes,
-    out: &mut [S],
+    values: &mut [T::Precise],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
     let Some((&Dim { size, steps: [step] }, outer)) = lanes.along.split_first() else { return Ok(()) };
-    let (mut partials, mut converted) = ([[loops.start(); ABREAST]; PARTIALS], [[T::ZERO; ABREAST]; PARTIALS]);
-    let (mut starts, width) = (Offsets::new(outer, 0), out.len());
+    let mut partials = [P::START; PARTIALS * ABREAST];
+    let partials = partials.as_chunks_mut::<ABREAST>().0;
+    let (mut starts, width) = (Offsets::new(outer, 0), values.len());
     let mut start = 0;
     for at in between_looks(lanes.len, stop) {
         let mut at = at?;
@@ -288,159 +304,33 @@ fn values_abreast<S: Stored<T> + Stored<T::Precise>, T: Number, P: Copy>(
             }
             let (first, count) = (at.start, at.len().min(size - row));
             at.start += count;
-            let data = data.get(start + row * step..).unwrap_or(&[]);
-            if let Some(elements) = <S as Stored<T>>::direct(data) {
-                loops.add_rows(&mut partials, first, Rows { elements, step, count, width });
+            let data = data.from(start + row * step);
+            if let Some(elements) = data.direct() {
+                loops.add_rows(partials, first, Rows { elements, step, count, width });
                 continue;
             }
+            let mut converted = [T::ZERO; PARTIALS * ABREAST];
             for k in (0..count).step_by(PARTIALS) {
                 let count = (count - k).min(PARTIALS);
-                for (row, to) in (k..k + count).zip(&mut converted) {
-                    S::load(data.get(row * step..row * step + width).unwrap_or(&[]), to);
+                for (row, to) in (k..k + count).zip(converted.as_chunks_mut::<ABREAST>().0) {
+                    data.range(row * step..row * step + width).load(to);
                 }
-                let elements = converted.as_flattened();
-                loops.add_rows(&mut partials, first + k, Rows { elements, step: ABREAST, count, width });
+                let rows = Rows { elements: &converted, step: ABREAST, count, width };
+                loops.add_rows(partials, first + k, rows);
             }
         }
     }
-    S::store(&loops.end_rows(&mut partials, lanes.len), out);
+    reducer.ends.end(join_rows(partials), lanes.len, values);
     Ok(())
 }
 
-impl<R: Reduction<T> + Sync, T: Number> Loops<T, R::Partial> for R {
-    fn start(&self) -> R::Partial {
-        R::START
-    }
-    fn add(&self, partials: &mut [[R::Partial; PARTIALS]], len: usize, elements: &[T]) {
-        add::<R, T>(self, partials, len, elements);
-    }
-    fn end(&self, partials: &[[R::Partial; PARTIALS]], len: usize, out: &mut [T::Precise]) {
-        for (partials, out) in partials.iter().zip(out) {
-            *out = end::<R, T>(*partials, len);
+impl<T: Number, P: Partial> Reducer<'_, T, P> {
+    /// The results of at most [`TOGETHER`] lanes of `len` elements that were added.
+    fn end(&self, partials: &[[P; PARTIALS]], len: usize, values: &mut [T::Precise]) {
+        let mut joined = [P::START; TOGETHER];
+        for (joined, partials) in joined.iter_mut().zip(partials) {
+            *joined = join(*partials);
         }
+        self.ends.end(&joined, len, values);
     }
-    fn add_rows(&self, partials: &mut Abreast<R::Partial>, first: usize, rows: Rows<'_, T>) {
-        add_rows::<R, T>(self, partials, first, rows);
-    }
-    fn end_rows(&self, partials: &mut Abreast<R::Partial>, len: usize) -> [T::Precise; ABREAST] {
-        end_rows::<R, T>(partials, len)
-    }
-}
-
-for_each_level! {
-    fn add<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [[R::Partial; PARTIALS]], len: usize, elements: &[T]) -> ()
-        = add_body::<R, T>;
-}
-
-for_each_level! {
-    fn add_rows<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut Abreast<R::Partial>, first: usize, rows: Rows<'_, T>) -> ()
-        = add_rows_body::<R, T>;
-}
-
-/// The value of a lane that is a slice.
-#[inline(always)]
-pub(super) fn value<R: Reduction<T>, T: Number>(
-    reduction: &R,
-    lane: &[T],
-    stop: Option<&Stop>,
-) -> Result<T::Precise, Stopped> {
-    let mut partials = [R::START; PARTIALS];
-    for at in between_looks(lane.len(), stop) {
-        add_lane(reduction, &mut partials, lane.get(at?).unwrap_or(&[]));
-    }
-    Ok(end::<R, T>(partials, lane.len()))
-}
-
-#[inline(always)]
-fn add_body<R: Reduction<T>, T: Number>(
-    reduction: &R,
-    partials: &mut [[R::Partial; PARTIALS]],
-    len: usize,
-    elements: &[T],
-) {
-    for (k, partials) in partials.iter_mut().enumerate() {
-        add_lane(reduction, partials, elements.get(k * len..(k + 1) * len).unwrap_or(&[]));
-    }
-}
-
-#[inline(always)]
-fn add_lane<R: Reduction<T>, T: Number>(reduction: &R, partials: &mut [R::Partial; PARTIALS], elements: &[T]) {
-    let (blocks, rest) = elements.as_chunks::<PARTIALS>();
-    // A copy stays in registers.
-    let mut values = *partials;
-    for block in blocks {
-        add_block(reduction, &mut values, block);
-    }
-    *partials = values;
-    let (partials, last) = partials.split_at_mut(rest.len() / PART * PART);
-    let (parts, rest) = rest.as_chunks::<PART>();
-    for (partials, part) in partials.as_chunks_mut::<PART>().0.iter_mut().zip(parts) {
-        add_block(reduction, partials, part);
-    }
-    for (value, &element) in last.iter_mut().zip(rest) {
-        *value = reduction.add(*value, reduction.counts(element));
-    }
-}
-
-#[inline(always)]
-fn add_block<R: Reduction<T>, T: Number, const N: usize>(reduction: &R, values: &mut [R::Partial; N], block: &[T; N]) {
-    // Two loops: one would be as narrow as its widest type.
-    let mut counts = *block;
-    for count in &mut counts {
-        *count = reduction.counts(*count);
-    }
-    for (value, count) in values.iter_mut().zip(counts) {
-        *value = reduction.add(*value, count);
-    }
-}
-
-#[inline(always)]
-fn end<R: Reduction<T>, T: Number>(partials: [R::Partial; PARTIALS], len: usize) -> T::Precise {
-    R::end(if len == 0 { R::EMPTY } else { join::<R, T>(partials) }, len)
-}
-
-/// Joins partial values as a tree.
-#[inline(always)]
-pub(super) fn join<R: Reduction<T>, T: Number>(partials: [R::Partial; PARTIALS]) -> R::Partial {
-    // Without this the loops before become as narrow as the end of the tree.
-    let mut partials = std::hint::black_box(partials);
-    let mut width = PARTIALS / 2;
-    while width > 0 {
-        let (low, high) = partials.split_at_mut(width);
-        for (low, high) in low.iter_mut().zip(high) {
-            *low = R::join(*low, *high);
-        }
-        width /= 2;
-    }
-    let [first, ..] = partials;
-    first
-}
-
-#[inline(always)]
-fn add_rows_body<R: Reduction<T>, T: Number>(
-    reduction: &R,
-    partials: &mut Abreast<R::Partial>,
-    first: usize,
-    Rows { elements, step, count, width }: Rows<'_, T>,
-) {
-    for k in 0..count {
-        let row = elements.get(k * step..k * step + width);
-        let (Some(values), Some(row)) = (partials.get_mut((first + k) % PARTIALS), row) else { return };
-        for (value, &element) in values.iter_mut().zip(row) {
-            *value = reduction.add(*value, reduction.counts(element));
-        }
-    }
-}
-
-fn end_rows<R: Reduction<T>, T: Number>(partials: &mut Abreast<R::Partial>, len: usize) -> [T::Precise; ABREAST] {
-    let mut width = PARTIALS / 2;
-    while width > 0 {
-        let (low, high) = partials.split_at_mut(width);
-        for (low, high) in low.as_flattened_mut().iter_mut().zip(high.as_flattened()) {
-            *low = R::join(*low, *high);
-        }
-        width /= 2;
-    }
-    let [values, ..] = *partials;
-    values.map(|value| R::end(value, len))
 }

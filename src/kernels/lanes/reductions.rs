@@ -1,35 +1,59 @@
-//! The reductions: what an element adds, how parts are joined, and what is made of them at the end.
+//! The reductions: what an element adds, and what is made of a lane's value at the end.
 //!
 //! Sums of float32 and smaller floats are added up in f64, those of f64 in pairs of f64, and the result is rounded once.
 //! So a result is within 0.5 ulp of the exact one, and what n steps of 2^-53 (2^-104) of the sum of magnitudes make: that
 //! is below 0.01 ulp for a million elements of one sign. Logarithms of f64 are within 3 ulp. Sums and products of integers
 //! wrap; their means and norms hold all bits, round toward 0 and saturate.
 
-use super::sums::{Exact, Factors, Total};
-use super::{Number, Reduction, ReductionOfAll};
+use super::reduce::PartialOf;
+use super::sums::{Exact, Factors, Partial, Total};
+use super::{Fold, Number, Reduction, ReductionOfAll};
+use std::marker::PhantomData;
 
-/// Defines reductions that add up the elements in a type of [`Number`].
+/// Defines what elements add to a total.
+macro_rules! added {
+    ($($(#[$doc:meta])* $name:ident: |$total:ident, $element:ident| $add:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name<P>(PhantomData<P>);
+
+        impl<T: Number, P: Total<T::Precise>> Fold<T> for $name<P> {
+            type Partial = P;
+
+            #[inline(always)]
+            fn add(&self, $total: P, $element: T) -> P {
+                $add
+            }
+        }
+    )*};
+}
+
+added! {
+    /// Themselves.
+    Added: |sum, x| sum.add(x.precise());
+    /// Their squares.
+    Squared: |sum, x| sum.add_square(x.precise());
+    /// Their distances from 0.
+    Magnitudes: |sum, x| sum.add(x.magnitude().precise());
+}
+
+/// Defines reductions that add up what elements add in a type of [`Number`].
 macro_rules! sums {
-    ($($(#[$doc:meta])* $name:ident in $partial:ident: |$total:ident, $element:ident| $add:expr, |$sum:ident, $len:pat_param| $end:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $fold:ident in $partial:ident, |$sum:ident, $len:pat_param| $end:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Debug, Default)]
         pub(crate) struct $name;
 
         impl<T: Number> Reduction<T> for $name {
-            type Partial = T::$partial;
-            const START: Self::Partial = Self::Partial::NOTHING;
-            const EMPTY: Self::Partial = Self::Partial::ZERO;
+            type Fold = $fold<T::$partial>;
+            const EMPTY: PartialOf<Self, T> = T::$partial::ZERO;
 
             #[inline(always)]
-            fn add(&self, $total: Self::Partial, $element: T) -> Self::Partial {
-                $add
+            fn fold(&self) -> Self::Fold {
+                $fold(PhantomData)
             }
             #[inline(always)]
-            fn join(a: Self::Partial, b: Self::Partial) -> Self::Partial {
-                a.join(b)
-            }
-            #[inline(always)]
-            fn end($sum: Self::Partial, $len: usize) -> T::Precise {
+            fn end(&self, $sum: PartialOf<Self, T>, $len: usize) -> T::Precise {
                 $end
             }
         }
@@ -40,76 +64,92 @@ macro_rules! sums {
 
 sums! {
     /// The sum.
-    Sum in Sum: |sum, x| sum.add(x.precise()), |sum, _| sum.value();
+    Sum: Added in Sum, |sum, _| sum.value();
     /// The sum, divided by the number of elements.
-    Mean in Exact: |sum, x| sum.add(x.precise()), |sum, len| sum.over(len);
+    Mean: Added in Exact, |sum, len| sum.over(len);
     /// The sum of squares.
-    SumSquare in Sum: |sum, x| sum.add_square(x.precise()), |sum, _| sum.value();
+    SumSquare: Squared in Sum, |sum, _| sum.value();
     /// The sum of distances from 0.
-    L1 in Sum: |sum, x| sum.add(x.magnitude().precise()), |sum, _| sum.value();
+    L1: Magnitudes in Sum, |sum, _| sum.value();
     /// The square root of the sum of squares.
-    L2 in Exact: |sum, x| sum.add_square(x.precise()), |sum, _| sum.root();
+    L2: Squared in Exact, |sum, _| sum.root();
     /// The logarithm of the sum.
-    LogSum in Exact: |sum, x| sum.add(x.precise()), |sum, _| sum.logarithm();
+    LogSum: Added in Exact, |sum, _| sum.logarithm();
 }
 
 /// The product. Products of floats keep their exponent apart, so that only the result overflows.
 #[derive(Debug, Default)]
 pub(crate) struct Prod;
 
-impl<T: Number> Reduction<T> for Prod {
+impl<T: Number> Fold<T> for Prod {
     type Partial = T::Product;
-    const START: Self::Partial = Self::Partial::ONE;
 
     #[inline(always)]
-    fn add(&self, product: Self::Partial, element: T) -> Self::Partial {
+    fn add(&self, product: T::Product, element: T) -> T::Product {
         product.times(element.precise())
     }
+}
+
+impl<T: Number> Reduction<T> for Prod {
+    type Fold = Prod;
+
     #[inline(always)]
-    fn join(a: Self::Partial, b: Self::Partial) -> Self::Partial {
-        a.join(b)
+    fn fold(&self) -> Prod {
+        Prod
     }
     #[inline(always)]
-    fn end(product: Self::Partial, _: usize) -> T::Precise {
+    fn end(&self, product: T::Product, _: usize) -> T::Precise {
         product.value()
     }
 }
 
 impl ReductionOfAll for Prod {}
 
-/// Defines reductions to an element, or NaN if there is one.
-macro_rules! extremes {
-    ($($(#[$doc:meta])* $name:ident from $start:ident: $compare:tt;)*) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Default)]
-        pub(crate) struct $name;
-
-        impl<T: Number> Reduction<T> for $name {
-            type Partial = T;
-            const START: T = T::$start;
-
-            #[inline(always)]
-            fn add(&self, a: T, b: T) -> T {
-                <Self as Reduction<T>>::join(a, b)
-            }
-            #[inline(always)]
-            fn join(a: T, b: T) -> T {
-                let extreme = if a $compare b { a } else { b };
-                if a.is_nan() { a } else { extreme }
-            }
-            #[inline(always)]
-            fn end(value: T, _: usize) -> T::Precise {
-                value.precise()
-            }
-        }
-
-        impl ReductionOfAll for $name {}
-    )*};
+/// The greatest element, or the least; NaN if there is one.
+///
+/// Among integers flipped bits make the least the greatest, and give those without a sign the order of those with one: so
+/// one loop does for all of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Extreme<T, const LEAST: bool> {
+    pub(super) flip: T,
 }
 
-extremes! {
-    /// The greatest element; NaN if there is one.
-    Max from LEAST: >;
-    /// The least element; NaN if there is one.
-    Min from GREATEST: <;
+/// An extreme, with bits flipped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Furthest<T, const LEAST: bool>(T);
+
+impl<T: Number, const LEAST: bool> Partial for Furthest<T, LEAST> {
+    const START: Self = Furthest(if LEAST { T::GREATEST } else { T::LEAST });
+
+    #[inline(always)]
+    fn join(self, other: Self) -> Self {
+        let (Furthest(a), Furthest(b)) = (self, other);
+        let extreme = if if LEAST { a < b } else { a > b } { a } else { b };
+        Furthest(if a.is_nan() { a } else { extreme })
+    }
+}
+
+impl<T: Number, const LEAST: bool> Fold<T> for Extreme<T, LEAST> {
+    type Partial = Furthest<T, LEAST>;
+
+    #[inline(always)]
+    fn counts(&self, element: T) -> T {
+        element.flipped(self.flip)
+    }
+    #[inline(always)]
+    fn add(&self, extreme: Furthest<T, LEAST>, element: T) -> Furthest<T, LEAST> {
+        extreme.join(Furthest(element))
+    }
+}
+
+impl<T: Number, const LEAST: bool> Reduction<T> for Extreme<T, LEAST> {
+    type Fold = Self;
+
+    fn fold(&self) -> Self {
+        *self
+    }
+    #[inline(always)]
+    fn end(&self, Furthest(extreme): Furthest<T, LEAST>, _: usize) -> T::Precise {
+        extreme.flipped(self.flip).precise()
+    }
 }

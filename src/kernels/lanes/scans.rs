@@ -1,8 +1,16 @@
 //! Functions of lanes that read them in order: cumulative sums and products, the place of an extreme.
 
-use super::reduce::{between_looks, value};
-use super::{Floating, L1, L2, Map, Max, Measure, Number, Reduction};
+use super::reduce::{PartialOf, TOGETHER, between_looks, values};
+use super::sums::Partial;
+use super::walk::one_by_one;
+use super::{Floating, Fold, L1, L2, Map, MapOne, Measure, Number, Ordered, Reduction};
+use crate::kernels::cpu::for_each_level;
 use crate::kernels::{Stop, Stopped};
+use bytemuck::Zeroable;
+
+one_by_one! {
+    Cumulate<R>: Number;
+}
 
 /// What a reduction gives of the elements up to each one, rounded at each.
 #[derive(Debug)]
@@ -14,10 +22,10 @@ pub(crate) struct Cumulate<R> {
     pub(crate) reduction: R,
 }
 
-impl<R: Reduction<T> + Sync, T: Number> Map<T> for Cumulate<R> {
+impl<R: Reduction<T> + Sync, T: Number> MapOne<T> for Cumulate<R> {
     #[inline(always)]
     fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let (len, mut value) = (lane.len(), R::START);
+        let (len, mut value) = (lane.len(), PartialOf::<R, T>::START);
         for at in between_looks(len, stop) {
             let at = at?;
             let at = if self.reverse { len - at.end..len - at.start } else { at };
@@ -27,7 +35,7 @@ impl<R: Reduction<T> + Sync, T: Number> Map<T> for Cumulate<R> {
         }
         // Nothing is before the first.
         let first = if self.reverse { to.last_mut() } else { to.first_mut() };
-        first.filter(|_| self.exclusive).into_iter().for_each(|to| *to = T::nearest(R::end(R::EMPTY, 0)));
+        first.filter(|_| self.exclusive).into_iter().for_each(|to| *to = T::nearest(self.reduction.end(R::EMPTY, 0)));
         Ok(())
     }
 }
@@ -37,58 +45,109 @@ impl<R> Cumulate<R> {
     #[inline(always)]
     fn cumulate<'a, T: Number>(
         &self,
-        mut value: R::Partial,
+        mut value: PartialOf<R, T>,
         pairs: impl Iterator<Item = (&'a T, &'a mut T)>,
-    ) -> R::Partial
+    ) -> PartialOf<R, T>
     where
         R: Reduction<T>,
     {
+        let fold = self.reduction.fold();
         for (&x, to) in pairs {
-            let with = self.reduction.add(value, x);
-            *to = T::nearest(R::end(if self.exclusive { value } else { with }, 1));
+            let with = fold.add(value, x);
+            *to = T::nearest(self.reduction.end(if self.exclusive { value } else { with }, 1));
             value = with;
         }
         value
     }
 }
 
-/// The place of the element that a reduction ([`Max`] or [`Min`](super::Min)) gives: NaN equals NaN here.
+/// The place of the greatest or least element: NaN equals NaN here.
 #[derive(Debug)]
-pub(crate) struct IndexOf<R> {
+pub(crate) struct IndexOf<E> {
     /// The last of equals, not the first.
     pub(crate) last: bool,
-    pub(crate) reduction: R,
+    pub(crate) extreme: E,
 }
 
-impl<R: Reduction<T> + Sync, T: Number> Measure<T> for IndexOf<R> {
+impl<E: Reduction<T>, T: Number> Measure<T> for IndexOf<E> {
     type Value = i64;
 
-    #[inline(always)]
-    fn of(&self, lane: &[T], stop: Option<&Stop>) -> Result<i64, Stopped> {
-        let best = T::nearest(value(&self.reduction, lane, stop)?);
-        let is_best = |x: &T| *x == best || x.is_nan() && best.is_nan();
-        let (len, mut found) = (lane.len(), None);
-        for at in between_looks(len, stop) {
-            let at = at?;
-            let at = if self.last { len - at.end..len - at.start } else { at };
-            let part = lane.get(at.clone()).filter(|_| found.is_none()).unwrap_or(&[]);
-            let place = if self.last { part.iter().rposition(is_best) } else { part.iter().position(is_best) };
-            found = found.or(place.map(|place| at.start + place));
+    fn each(&self, len: usize, lanes: &[T], indices: &mut [i64], stop: Option<&Stop>) -> Result<(), Stopped> {
+        let mut best = [T::Precise::zeroed(); TOGETHER];
+        let best = best.get_mut(..indices.len()).ok_or(Stopped::Misfit)?;
+        values(&self.extreme, len, lanes, best, stop)?;
+        let places = best.iter().map(|best| T::nearest(*best)).zip(indices);
+        for ((best, index), lane) in places.zip(lanes.chunks_exact(len.max(1))) {
+            *index = find(lane, best, self.last, stop)? as i64;
         }
-        Ok(found.unwrap_or(0) as i64)
+        Ok(())
     }
+}
+
+for_each_level! {
+    /// The first or last place of an element of a lane.
+    fn find<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>) -> Result<usize, Stopped> = find_body::<T>;
+}
+
+/// Elements that are compared before it matters which are equal.
+const SOME: usize = 128;
+
+#[inline(always)]
+fn find_body<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>) -> Result<usize, Stopped> {
+    let len = lane.len();
+    for at in between_looks(len, stop) {
+        let at = at?;
+        for from in at.clone().step_by(SOME) {
+            let part = from..at.end.min(from + SOME);
+            let part = if last { len - part.end..len - part.start } else { part };
+            let elements = lane.get(part.clone()).unwrap_or(&[]);
+            // Two loops: as many elements as a block has are compared at once.
+            let equal = match <&[T; SOME]>::try_from(elements) {
+                Ok(elements) => is_in(elements, element),
+                Err(_) => true,
+            };
+            if equal {
+                let is_it = |x: &T| *x == element || x.is_nan() && element.is_nan();
+                let place = if last { elements.iter().rposition(is_it) } else { elements.iter().position(is_it) };
+                if let Some(place) = place {
+                    return Ok(part.start + place);
+                }
+            }
+        }
+    }
+    Ok(0)
+}
+
+#[inline(always)]
+fn is_in<T: Number>(elements: &[T; SOME], element: T) -> bool {
+    let mut equal = [0u8; SOME];
+    if element.is_nan() {
+        for (equal, x) in equal.iter_mut().zip(elements) {
+            *equal = u8::from(x.is_nan());
+        }
+    } else {
+        for (equal, x) in equal.iter_mut().zip(elements) {
+            *equal = u8::from(*x == element);
+        }
+    }
+    equal != [0; SOME]
 }
 
 /// 1 for the first of the greatest elements, and 0 for all others.
 #[derive(Debug)]
 pub(crate) struct Hardmax;
 
-impl<T: Number> Map<T> for Hardmax {
-    #[inline(always)]
-    fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+impl<T: Ordered<T> + Number> Map<T> for Hardmax {
+    fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
         to.fill(T::ZERO);
-        let first = IndexOf { last: false, reduction: Max }.of(lane, stop)?;
-        to.iter_mut().skip(first as usize).take(1).for_each(|to| *to = T::ONE);
+        let mut firsts = [0; TOGETHER];
+        let index = IndexOf { last: false, extreme: T::extreme::<false>() };
+        for (lanes, to) in lanes.chunks(len * TOGETHER).zip(to.chunks_mut(len * TOGETHER)) {
+            index.each(len, lanes, firsts.get_mut(..lanes.len() / len).unwrap_or(&mut []), stop)?;
+            for (first, to) in firsts.iter().zip(to.chunks_exact_mut(len)) {
+                to.iter_mut().skip(*first as usize).take(1).for_each(|to| *to = T::ONE);
+            }
+        }
         Ok(())
     }
 }
@@ -101,16 +160,42 @@ pub(crate) struct LpNormalize {
 }
 
 impl<T: Floating> Map<T> for LpNormalize {
-    #[inline(always)]
-    fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let norm = if self.first { value(&L1, lane, stop)? } else { value(&L2, lane, stop)? };
-        for at in between_looks(lane.len(), stop) {
-            let at = at?;
-            let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
-            for (to, &x) in to.iter_mut().zip(lane) {
-                *to = if norm == 0.0 { <T as Number>::ZERO } else { T::nearest(x.precise() / norm) };
+    fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+        let mut norms = [0.0; TOGETHER];
+        for (lanes, to) in lanes.chunks(len * TOGETHER).zip(to.chunks_mut(len * TOGETHER)) {
+            let norms = norms.get_mut(..lanes.len() / len).unwrap_or(&mut []);
+            match self.first {
+                true => values::<L1, T>(&L1, len, lanes, norms, stop)?,
+                false => values::<L2, T>(&L2, len, lanes, norms, stop)?,
             }
+            divide::<T>(len, lanes, norms, to, stop)?;
         }
         Ok(())
     }
+}
+
+for_each_level! {
+    /// Divides lanes by their norms.
+    fn divide<T: Floating>(len: usize, lanes: &[T], norms: &[f64], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>
+        = divide_body::<T>;
+}
+
+#[inline(always)]
+fn divide_body<T: Floating>(
+    len: usize,
+    lanes: &[T],
+    norms: &[f64],
+    to: &mut [T],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    for ((lane, norm), to) in lanes.chunks_exact(len).zip(norms).zip(to.chunks_exact_mut(len)) {
+        for at in between_looks(len, stop) {
+            let at = at?;
+            let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
+            for (to, &x) in to.iter_mut().zip(lane) {
+                *to = if *norm == 0.0 { <T as Number>::ZERO } else { T::nearest(x.precise() / norm) };
+            }
+        }
+    }
+    Ok(())
 }

@@ -1,20 +1,28 @@
 //! Softmax and its relatives. They subtract the greatest element first, which changes nothing but keeps exponentials
 //! finite. Exponentials are added up as [`super::reductions`] says.
 
-use super::reduce::{PARTIALS, between_looks, join, value};
-use super::sums::Total;
-use super::{Floating, Map, Measure, Number, Reduction};
+use super::fold::{PARTIALS, folded, join};
+use super::reduce::between_looks;
+use super::sums::{Partial, Total};
+use super::walk::one_by_one;
+use super::{Floating, Fold, MapOne, Measure, Number};
+use crate::kernels::cpu::for_each_level;
 use crate::kernels::functions::{exp, log};
 use crate::kernels::{Stop, Stopped};
+
+one_by_one! {
+    Softmax: Floating;
+    LogSoftmax: Floating;
+}
 
 /// `exp(x) / sum of exp(lane)`
 #[derive(Debug)]
 pub(crate) struct Softmax;
 
-impl<T: Floating> Map<T> for Softmax {
+impl<T: Floating> MapOne<T> for Softmax {
     #[inline(always)]
     fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let max = T::nearest(value(&Peak, lane, stop)?);
+        let Greatest(max) = folded(&Peak, lane, stop)?;
         let scale = T::nearest(1.0 / exponentials(lane, max, to, stop)?);
         for at in between_looks(lane.len(), stop) {
             for to in to.get_mut(at?).unwrap_or(&mut []) {
@@ -29,11 +37,11 @@ impl<T: Floating> Map<T> for Softmax {
 #[derive(Debug)]
 pub(crate) struct LogSoftmax;
 
-impl<T: Floating> Map<T> for LogSoftmax {
+impl<T: Floating> MapOne<T> for LogSoftmax {
     #[inline(always)]
     fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let max = T::nearest(value(&Peak, lane, stop)?);
-        let log_sum = log(value(&SumExp { max }, lane, stop)?);
+        let Greatest(max) = folded(&Peak, lane, stop)?;
+        let log_sum = log(folded(&SumExp { max }, lane, stop)?.value());
         for at in between_looks(lane.len(), stop) {
             let at = at?;
             let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
@@ -52,32 +60,47 @@ pub(crate) struct LogSumExp;
 impl Measure<f64> for LogSumExp {
     type Value = f64;
 
-    #[inline(always)]
-    fn of(&self, lane: &[f64], stop: Option<&Stop>) -> Result<f64, Stopped> {
-        let max = value(&Peak, lane, stop)?;
-        let max = if max.is_finite() { max } else { 0.0 };
-        Ok(log(value(&SumExp { max }, lane, stop)?) + max)
+    fn each(&self, len: usize, lanes: &[f64], logs: &mut [f64], stop: Option<&Stop>) -> Result<(), Stopped> {
+        log_sums(len, lanes, logs, stop)
     }
+}
+
+for_each_level! {
+    fn log_sums<>(len: usize, lanes: &[f64], logs: &mut [f64], stop: Option<&Stop>) -> Result<(), Stopped> = log_sums_body;
+}
+
+#[inline(always)]
+fn log_sums_body(len: usize, lanes: &[f64], logs: &mut [f64], stop: Option<&Stop>) -> Result<(), Stopped> {
+    for (k, log_sum) in logs.iter_mut().enumerate() {
+        let lane = lanes.get(k * len..(k + 1) * len).unwrap_or(&[]);
+        let Greatest(max) = folded(&Peak, lane, stop)?;
+        let max = if max.is_finite() { max } else { 0.0 };
+        *log_sum = log(folded(&SumExp { max }, lane, stop)?.value()) + max;
+    }
+    Ok(())
 }
 
 /// The greatest element, whether there is NaN or not: that shows in the sum.
 struct Peak;
 
-impl<T: Floating> Reduction<T> for Peak {
-    type Partial = T;
-    const START: T = T::LEAST;
+#[derive(Clone, Copy)]
+struct Greatest<T>(T);
+
+impl<T: Floating> Partial for Greatest<T> {
+    const START: Self = Greatest(T::LEAST);
 
     #[inline(always)]
-    fn add(&self, a: T, b: T) -> T {
-        if a > b { a } else { b }
+    fn join(self, other: Self) -> Self {
+        if self.0 > other.0 { self } else { other }
     }
+}
+
+impl<T: Floating> Fold<T> for Peak {
+    type Partial = Greatest<T>;
+
     #[inline(always)]
-    fn join(a: T, b: T) -> T {
-        if a > b { a } else { b }
-    }
-    #[inline(always)]
-    fn end(value: T, _: usize) -> f64 {
-        value.precise()
+    fn add(&self, peak: Greatest<T>, element: T) -> Greatest<T> {
+        peak.join(Greatest(element))
     }
 }
 
@@ -86,10 +109,8 @@ struct SumExp<T> {
     max: T,
 }
 
-impl<T: Floating> Reduction<T> for SumExp<T> {
+impl<T: Floating> Fold<T> for SumExp<T> {
     type Partial = T::Sum;
-    const START: T::Sum = T::Sum::NOTHING;
-    const EMPTY: T::Sum = T::Sum::ZERO;
 
     #[inline(always)]
     fn counts(&self, element: T) -> T {
@@ -99,20 +120,12 @@ impl<T: Floating> Reduction<T> for SumExp<T> {
     fn add(&self, sum: T::Sum, element: T) -> T::Sum {
         sum.add(element.precise())
     }
-    #[inline(always)]
-    fn join(a: T::Sum, b: T::Sum) -> T::Sum {
-        a.join(b)
-    }
-    #[inline(always)]
-    fn end(sum: T::Sum, _: usize) -> f64 {
-        sum.value()
-    }
 }
 
 /// Fills `to` with `exp(x - max)`, and returns the sum, as [`SumExp`] does.
 #[inline(always)]
 fn exponentials<T: Floating>(lane: &[T], max: T, to: &mut [T], stop: Option<&Stop>) -> Result<f64, Stopped> {
-    let mut partials = [T::Sum::NOTHING; PARTIALS];
+    let mut partials = [T::Sum::START; PARTIALS];
     for at in between_looks(lane.len(), stop) {
         let at = at?;
         let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
@@ -136,5 +149,5 @@ fn exponentials<T: Floating>(lane: &[T], max: T, to: &mut [T], stop: Option<&Sto
         partials = values;
         to_rest.iter_mut().zip(results.as_flattened()).for_each(|(to, result)| *to = *result);
     }
-    Ok(join::<SumExp<T>, T>(partials).value())
+    Ok(join(partials).value())
 }

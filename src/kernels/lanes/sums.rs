@@ -3,16 +3,22 @@
 use crate::kernels::functions::log;
 use crate::kernels::number::Int;
 
+/// The value of a part of a lane.
+pub(crate) trait Partial: Copy + Send + Sync + 'static {
+    /// The value to start from: joined with another, it gives the other, and the sign of its zero.
+    const START: Self;
+
+    /// Joins the values of two parts of a lane.
+    fn join(self, other: Self) -> Self;
+}
+
 /// A sum of numbers `P`.
-pub(crate) trait Total<P>: Copy + Send + Sync + 'static {
-    /// Adding to it changes nothing, not even the sign of a zero.
-    const NOTHING: Self;
+pub(crate) trait Total<P>: Partial {
     /// The sum of no elements.
     const ZERO: Self;
 
     fn add(self, number: P) -> Self;
     fn add_square(self, number: P) -> Self;
-    fn join(self, other: Self) -> Self;
     fn value(self) -> P;
 }
 
@@ -27,17 +33,22 @@ pub(crate) trait Exact<P>: Total<P> {
 }
 
 /// A product of numbers `P`.
-pub(crate) trait Factors<P>: Copy + Send + Sync + 'static {
-    const ONE: Self;
-
+pub(crate) trait Factors<P>: Partial {
     fn times(self, number: P) -> Self;
-    fn join(self, other: Self) -> Self;
     fn value(self) -> P;
+}
+
+impl Partial for f64 {
+    const START: f64 = -0.0;
+
+    #[inline(always)]
+    fn join(self, other: f64) -> f64 {
+        self + other
+    }
 }
 
 /// Of f32: a step is off by at most 2^-53 of the sum, and squares are exact.
 impl Total<f64> for f64 {
-    const NOTHING: f64 = -0.0;
     const ZERO: f64 = 0.0;
 
     #[inline(always)]
@@ -47,10 +58,6 @@ impl Total<f64> for f64 {
     #[inline(always)]
     fn add_square(self, number: f64) -> f64 {
         self + number * number
-    }
-    #[inline(always)]
-    fn join(self, other: f64) -> f64 {
-        self + other
     }
     #[inline(always)]
     fn value(self) -> f64 {
@@ -103,9 +110,18 @@ impl Pair {
     }
 }
 
+impl Partial for Pair {
+    const START: Pair = Pair { high: -0.0, low: 0.0 };
+
+    #[inline(always)]
+    fn join(self, other: Pair) -> Pair {
+        let Pair { high, low } = Pair::sum(self.high, other.high);
+        Pair { high, low: self.low + other.low + low }
+    }
+}
+
 /// Of f64.
 impl Total<f64> for Pair {
-    const NOTHING: Pair = Pair { high: -0.0, low: 0.0 };
     const ZERO: Pair = Pair { high: 0.0, low: 0.0 };
 
     #[inline(always)]
@@ -116,11 +132,6 @@ impl Total<f64> for Pair {
     #[inline(always)]
     fn add_square(self, number: f64) -> Pair {
         self.join(Pair::product(number, number))
-    }
-    #[inline(always)]
-    fn join(self, other: Pair) -> Pair {
-        let Pair { high, low } = Pair::sum(self.high, other.high);
-        Pair { high, low: self.low + other.low + low }
     }
     #[inline(always)]
     fn value(self) -> f64 {
@@ -174,19 +185,22 @@ impl Scaled {
     }
 }
 
-impl Factors<f64> for Scaled {
-    const ONE: Scaled = Scaled { high: 1.0, low: 0.0, exponent: 0 };
+impl Partial for Scaled {
+    const START: Scaled = Scaled { high: 1.0, low: 0.0, exponent: 0 };
 
-    #[inline(always)]
-    fn times(self, number: f64) -> Scaled {
-        self.join(Scaled::of(number))
-    }
     #[inline(always)]
     fn join(self, other: Scaled) -> Scaled {
         let Pair { high, low } = Pair::product(self.high, other.high);
         let low = low + (self.high * other.low + self.low * other.high);
         let (half, more) = if high.abs() >= 2.0 { (0.5, 1) } else { (1.0, 0) };
         Scaled { high: high * half, low: low * half, exponent: self.exponent + other.exponent + more }
+    }
+}
+
+impl Factors<f64> for Scaled {
+    #[inline(always)]
+    fn times(self, number: f64) -> Scaled {
+        self.join(Scaled::of(number))
     }
     #[inline(always)]
     fn value(self) -> f64 {
@@ -205,11 +219,33 @@ pub(crate) struct Whole {
     squares: u128,
 }
 
+impl Partial for Whole {
+    const START: Whole = Whole { sum: 0, squares: 0 };
+
+    #[inline(always)]
+    fn join(self, other: Whole) -> Whole {
+        let (sum, squares) = (self.sum.wrapping_add(other.sum), self.squares.saturating_add(other.squares));
+        Whole { sum, squares }
+    }
+}
+
+/// A product of integers in their own type.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wrapped<T>(T);
+
 /// In their own type, sums and products wrap.
 macro_rules! integers {
     ($($type:ident),*) => {$(
+        impl Partial for $type {
+            const START: $type = 0;
+
+            #[inline(always)]
+            fn join(self, other: $type) -> $type {
+                Int::plus(self, other)
+            }
+        }
+
         impl Total<$type> for $type {
-            const NOTHING: $type = 0;
             const ZERO: $type = 0;
 
             #[inline(always)]
@@ -221,17 +257,12 @@ macro_rules! integers {
                 Int::plus(self, Int::times(number, number))
             }
             #[inline(always)]
-            fn join(self, other: $type) -> $type {
-                Int::plus(self, other)
-            }
-            #[inline(always)]
             fn value(self) -> $type {
                 self
             }
         }
 
         impl Total<$type> for Whole {
-            const NOTHING: Whole = Whole { sum: 0, squares: 0 };
             const ZERO: Whole = Whole { sum: 0, squares: 0 };
 
             #[inline(always)]
@@ -242,11 +273,6 @@ macro_rules! integers {
             fn add_square(self, number: $type) -> Whole {
                 let magnitude = i128::from(number).unsigned_abs();
                 Whole { squares: self.squares.saturating_add(magnitude * magnitude), ..self }
-            }
-            #[inline(always)]
-            fn join(self, other: Whole) -> Whole {
-                let (sum, squares) = (self.sum.wrapping_add(other.sum), self.squares.saturating_add(other.squares));
-                Whole { sum, squares }
             }
             #[inline(always)]
             fn value(self) -> $type {
@@ -269,23 +295,26 @@ macro_rules! integers {
             }
         }
 
-        impl Factors<$type> for $type {
-            const ONE: $type = 1;
+        impl Partial for Wrapped<$type> {
+            const START: Self = Wrapped(1);
 
             #[inline(always)]
-            fn times(self, number: $type) -> $type {
-                Int::times(self, number)
+            fn join(self, other: Self) -> Self {
+                self.times(other.0)
             }
+        }
+
+        impl Factors<$type> for Wrapped<$type> {
             #[inline(always)]
-            fn join(self, other: $type) -> $type {
-                Int::times(self, other)
+            fn times(self, number: $type) -> Self {
+                Wrapped(Int::times(self.0, number))
             }
             #[inline(always)]
             fn value(self) -> $type {
-                self
+                self.0
             }
         }
     )*};
 }
 
-integers!(i8, i16, i32, i64, u8, u16, u32, u64);
+integers!(u8, i16, i32, i64, u32, u64);

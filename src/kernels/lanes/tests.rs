@@ -1,6 +1,8 @@
 //! Kernels on lanes against a plain loop: at each processor level, with one thread and more, of lanes that are
 //! contiguous, side by side, and in runs.
 
+use super::pick::{Pick, Scratch, pick};
+use super::sums::Partial;
 use super::*;
 use crate::kernels::cpu::tests::at_each_level;
 use crate::kernels::exact::{self, Exact, Rounded, ulps};
@@ -25,15 +27,21 @@ fn lanes_of<T: Copy>(data: &[T], shape: &[usize], along: &[bool]) -> Vec<Vec<T>>
 
 /// The definition: 32 partial values, joined as a tree.
 fn plain<R: Reduction<T>, T: Number>(reduction: &R, lane: &[T]) -> T::Precise {
-    let mut partials = vec![R::START; 32];
+    let fold = reduction.fold();
+    let mut partials = vec![reduce::PartialOf::<R, T>::START; 32];
     for (k, &element) in lane.iter().enumerate() {
-        partials[k % 32] = reduction.add(partials[k % 32], reduction.counts(element));
+        partials[k % 32] = fold.add(partials[k % 32], fold.counts(element));
     }
     while partials.len() > 1 {
         let high = partials.split_off(partials.len() / 2);
-        partials.iter_mut().zip(high).for_each(|(low, high)| *low = R::join(*low, high));
+        partials.iter_mut().zip(high).for_each(|(low, high)| *low = low.join(high));
     }
-    R::end(partials[0], lane.len())
+    reduction.end(partials[0], lane.len())
+}
+
+/// The index of the first of the greatest elements.
+fn first_greatest(lane: &[f32]) -> i64 {
+    (1..lane.len()).fold(0, |best, k| if lane[k] > lane[best] { k } else { best }) as i64
 }
 
 fn bits<T: bytemuck::Pod>(values: &[T]) -> &[u8] {
@@ -51,7 +59,7 @@ fn check(shape: &[usize], along: &[bool]) {
         let resources = Resources { threads, stop: None };
         let work = || {
             check_reduction(&Sum, &data, &lanes, &want, resources);
-            check_reduction(&Max, &data, &lanes, &want, resources);
+            check_reduction(&<f32 as Ordered<f32>>::extreme::<false>(), &data, &lanes, &want, resources);
             check_reduction(&L2, &data, &lanes, &want, resources);
             let ints: Vec<i32> = data.iter().map(|x| (*x as i32).wrapping_mul(30_000_000)).collect();
             check_reduction(&Mean, &ints, &lanes, &lanes_of(&ints, shape, along), resources);
@@ -65,15 +73,13 @@ fn check(shape: &[usize], along: &[bool]) {
                 .collect::<Vec<_>>();
             assert_eq!(bits(&out), bits(&sums), "{shape:?} {along:?}");
 
+            check_picks(&data, shape, along, &lanes, resources);
+            check_picks(&halves, shape, along, &lanes, resources);
             let mut scratch = vec![0f32; lanes.scratch_to_measure::<f32, f32>(threads)];
             let mut out = vec![0i64; lanes.count];
-            let index = IndexOf { last: false, reduction: Max };
+            let index = IndexOf { last: false, extreme: <f32 as Ordered<f32>>::extreme::<false>() };
             measure(&index, &data, &lanes, &mut scratch, &mut out, resources).unwrap();
-            assert_eq!(
-                out,
-                want.iter().map(|lane| index.of(lane, None).unwrap()).collect::<Vec<_>>(),
-                "{shape:?} {along:?}"
-            );
+            assert_eq!(out, want.iter().map(|lane| first_greatest(lane)).collect::<Vec<_>>(), "{shape:?} {along:?}");
 
             check_map(&Softmax, &data, &lanes, shape, along, resources);
             check_map(
@@ -93,6 +99,102 @@ fn check(shape: &[usize], along: &[bool]) {
     }
 }
 
+/// The elements that are not less than `least`, the last ones first, and their indices.
+struct LastOf {
+    least: f32,
+}
+
+impl Pick<f32> for LastOf {
+    type Value = f32;
+    type Beside = i64;
+
+    fn of(&self, lane: &[f32], values: &mut [f32], places: &mut [i64], _: Option<&Stop>) -> Result<(), Stopped> {
+        last_of(self.least, lane, values, places);
+        Ok(())
+    }
+}
+
+crate::kernels::cpu::for_each_level! {
+    fn last_of<>(least: f32, lane: &[f32], values: &mut [f32], places: &mut [i64]) -> () = last_of_body;
+}
+
+#[inline(always)]
+fn last_of_body(least: f32, lane: &[f32], values: &mut [f32], places: &mut [i64]) {
+    let mut k = 0;
+    for (at, x) in lane.iter().enumerate().rev() {
+        if *x >= least && k < values.len() {
+            (values[k], places[k]) = (x.mul_add(3.0, 0.1), at as i64);
+            k += 1;
+        }
+    }
+    values[k..].fill(0.0);
+    places[k..].fill(-1);
+}
+
+/// The mean of a lane and the number of its elements, without a second list.
+struct MeanAndLen;
+
+impl Pick<f32> for MeanAndLen {
+    type Value = f64;
+    type Beside = ();
+
+    fn of(&self, lane: &[f32], values: &mut [f64], none: &mut [()], stop: Option<&Stop>) -> Result<(), Stopped> {
+        assert!(none.is_empty());
+        let mut mean = [0.0];
+        reduce::values::<Mean, f32>(&Mean, lane.len(), lane, &mut mean, stop)?;
+        values.copy_from_slice(&[mean[0], lane.len() as f64]);
+        Ok(())
+    }
+}
+
+/// Where lanes have their results: `count` along the outermost of their axes.
+fn results_of<T: Copy>(data: &[T], shape: &[usize], along: &[bool], count: usize) -> Vec<Vec<T>> {
+    let mut shape = shape.to_vec();
+    let outermost = along.iter().position(|along| *along);
+    shape.iter_mut().zip(along).for_each(|(size, along)| *size = if *along { 1 } else { *size });
+    match outermost {
+        Some(axis) => shape[axis] = count,
+        // Lanes of one element: the last axis of all.
+        None => shape.push(count),
+    }
+    let mut along = along.to_vec();
+    along.resize(shape.len(), true);
+    lanes_of(data, &shape, &along)
+}
+
+fn check_picks<S: Stored<f32> + Copy + PartialEq + std::fmt::Debug>(
+    data: &[S],
+    shape: &[usize],
+    along: &[bool],
+    lanes: &Lanes,
+    resources: Resources<'_>,
+) {
+    let mut numbers = vec![0f32; data.len()];
+    S::load(data, &mut numbers);
+    for count in [1, 2, 5] {
+        let (collected, results) = lanes.scratch_to_pick::<S, f32>(count, resources.threads);
+        let (mut own, mut values, mut places) = (vec![0f32; collected], vec![0f32; results], vec![0i64; results]);
+        let mut outs = (vec![S::zeroed(); count * lanes.count], vec![0i64; count * lanes.count]);
+        let scratch = Scratch { lanes: &mut own, values: &mut values, beside: &mut places };
+        let last_of = LastOf { least: -50.0 };
+        pick(&last_of, data, lanes, count, scratch, (&mut outs.0, &mut outs.1), resources).unwrap();
+        let got = results_of(&outs.0, shape, along, count).into_iter().zip(results_of(&outs.1, shape, along, count));
+        for (lane, (got, got_places)) in lanes_of(&numbers, shape, along).iter().zip(got) {
+            let (mut want, mut places, mut stored) = (vec![0f32; count], vec![0; count], vec![S::zeroed(); count]);
+            last_of_body(last_of.least, lane, &mut want, &mut places);
+            S::store(&want, &mut stored);
+            assert_eq!((got, got_places), (stored, places), "{count} of {shape:?} {along:?}");
+        }
+    }
+    let (collected, results) = lanes.scratch_to_pick::<S, f32>(2, resources.threads);
+    let (mut own, mut values, mut out) = (vec![0f32; collected], vec![0f64; results], vec![0f32; 2 * lanes.count]);
+    let scratch = Scratch { lanes: &mut own, values: &mut values, beside: &mut [] };
+    pick(&MeanAndLen, data, lanes, 2, scratch, (&mut out, &mut [] as &mut [()]), resources).unwrap();
+    for (lane, got) in lanes_of(&numbers, shape, along).iter().zip(results_of(&out, shape, along, 2)) {
+        assert_eq!(got, [plain(&Mean, lane) as f32, lane.len() as f32], "{shape:?} {along:?}");
+    }
+}
+
 fn check_reduction<R: Reduction<T> + Sync, T: Number>(
     reduction: &R,
     data: &[T],
@@ -107,7 +209,7 @@ fn check_reduction<R: Reduction<T> + Sync, T: Number>(
 }
 
 fn check_map(
-    function: &impl Map<f32>,
+    function: &(impl Map<f32> + MapOne<f32>),
     data: &[f32],
     lanes: &Lanes,
     shape: &[usize],
@@ -375,7 +477,7 @@ fn lanes_far_from_0_are_normalized() {
         let divisor = variance.plus(&Exact::of(1e-5f32)).sqrt();
         let how = Normalize { center: true, epsilon: 1e-5 };
         let mut out = vec![0u8; len * size_of::<T>()];
-        let finish = |_: usize, from: &[T], out: &mut [u8]| bytemuck::cast_slice_mut(out).copy_from_slice(from);
+        let finish = |_: usize, from: &[u8], out: &mut [u8]| out.copy_from_slice(from);
         normalize::<T, T, T>(how, &lane, len, &finish, size_of::<T>(), &mut out, ALONE).unwrap();
         let out: &[T] = bytemuck::cast_slice(&out);
         let distances = out.iter().zip(&differences).step_by(101);

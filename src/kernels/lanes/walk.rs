@@ -1,6 +1,7 @@
 //! Brings lanes as slices: as they are, or collected in scratch memory.
 
-use super::reduce::{BETWEEN_LOOKS, between_looks};
+use super::formats::{Elements, Format};
+use super::reduce::{BETWEEN_LOOKS, TOGETHER, between_looks};
 use super::{Lanes, Number, Stored};
 use crate::kernels::cpu::for_each_level;
 use crate::kernels::positions::{Dim, Offsets};
@@ -12,47 +13,64 @@ use std::sync::Mutex;
 /// A function from a lane to a value.
 pub(crate) trait Measure<T>: Sync {
     type Value: Pod;
-    fn of(&self, lane: &[T], stop: Option<&Stop>) -> Result<Self::Value, Stopped>;
+
+    /// The values of at most [`TOGETHER`] lanes of `len` elements, one behind the other.
+    fn each(&self, len: usize, lanes: &[T], values: &mut [Self::Value], stop: Option<&Stop>) -> Result<(), Stopped>;
 }
 
-/// A function from a lane to one of the same length, which it fills.
+/// A function from a lane to one of the same length.
 pub(crate) trait Map<T>: Sync {
+    /// Fills lanes of `len` elements, of which there is one at least, from those of `lanes`; they are one behind the other.
+    fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>;
+}
+
+/// As [`Map`], for one lane; the loop over lanes is compiled with it for each processor level.
+pub(crate) trait MapOne<T>: Sync {
     fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>;
 }
 
-/// Fills a slice from lanes that are one behind the other.
-type OfEach<'a, T, V> = dyn Fn(&[T], &mut [V]) -> Result<(), Stopped> + Sync + 'a;
+/// Makes [`Map`] of [`MapOne`].
+macro_rules! one_by_one {
+    ($($map:ident $(<$param:ident>)?: $number:ident;)*) => {$(
+        impl<$($param: Reduction<T> + Sync,)? T: $number> crate::kernels::lanes::Map<T> for $map $(<$param>)? {
+            fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+                crate::kernels::lanes::walk::map_each::<Self, T>(self, len, lanes, to, stop)
+            }
+        }
+    )*};
+}
+pub(super) use one_by_one;
 
 /// Maximum number of lanes that are collected at a time, so that memory is read in runs.
-const GROUP: usize = 16;
+pub(super) const GROUP: usize = TOGETHER;
 
 /// Elements of a group, unless a single lane has more.
 const GROUP_ELEMENTS: usize = 1 << 18;
 
 impl Lanes {
     /// Maximum number of lanes that are collected at a time.
-    fn group(&self) -> usize {
+    pub(super) fn group(&self) -> usize {
         if self.contiguous() { 1 } else { self.abreast().min(GROUP).min(GROUP_ELEMENTS / self.len.max(1)).max(1) }
     }
 
     /// Elements of scratch memory that each thread needs to collect `sides` groups of lanes.
-    fn bench<S: Stored<T>, T>(&self, sides: usize) -> usize {
-        let as_they_are = self.contiguous() && S::direct(&[]).is_some();
-        if as_they_are { 0 } else { self.len.saturating_mul(self.group() * sides) }
+    pub(super) fn bench(&self, is_direct: bool, sides: usize) -> usize {
+        if self.contiguous() && is_direct { 0 } else { self.len.saturating_mul(self.group() * sides) }
     }
 
     /// Elements of scratch memory that [`measure`] needs.
     pub(crate) fn scratch_to_measure<S: Stored<T>, T>(&self, threads: usize) -> usize {
-        self.bench::<S, T>(1).saturating_mul(threads.min(self.count))
+        self.bench(S::DIRECT, 1).saturating_mul(threads.min(self.count))
     }
 
     /// Elements of scratch memory that [`map`] needs.
     pub(crate) fn scratch_to_map<S: Stored<T>, T>(&self, threads: usize) -> usize {
-        self.bench::<S, T>(2).saturating_mul(threads.min(self.count))
+        self.bench(S::DIRECT, 2).saturating_mul(threads.min(self.count))
     }
 }
 
 /// Writes the measure of each lane to `out`.
+#[inline]
 pub(crate) fn measure<M: Measure<T>, S: Stored<T>, O: Stored<M::Value>, T: Number>(
     measure: &M,
     data: &[S],
@@ -61,28 +79,27 @@ pub(crate) fn measure<M: Measure<T>, S: Stored<T>, O: Stored<M::Value>, T: Numbe
     out: &mut [O],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    let of_each =
-        |from: &[T], values: &mut [M::Value]| measure_each::<M, T>(measure, lanes.len, from, values, resources.stop);
-    measure_by(&of_each, data, lanes, scratch, out, resources)
+    let out = bytemuck::cast_slice_mut(out);
+    measure_by(measure, Elements::of(data), lanes, scratch, Format::of::<O>(), out, resources)
 }
 
-fn measure_by<S: Stored<T>, O: Stored<V>, T: Number, V: Pod>(
-    measure: &OfEach<'_, T, V>,
-    data: &[S],
+fn measure_by<T: Number, V: Pod>(
+    measure: &dyn Measure<T, Value = V>,
+    data: Elements<'_, T>,
     lanes: &Lanes,
     scratch: &mut [T],
-    out: &mut [O],
+    to: Format<V>,
+    out: &mut [u8],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    let benches = Benches::new(scratch, lanes.bench::<S, T>(1));
-    let out = bytemuck::cast_slice_mut::<O, u8>(out);
-    parallel::split_by(out, size_of::<O>(), lanes.len, resources, |first, out| {
-        let out = bytemuck::cast_slice_mut::<u8, O>(out);
-        benches.with(|bench| measure_part(measure, data, lanes, first, bench, out, resources.stop))
+    let benches = Benches::new(scratch, lanes.bench(data.is_direct(), 1));
+    parallel::split_by(out, to.size, lanes.len, resources, |first, out| {
+        benches.with(|bench| measure_part(measure, data, lanes, first, bench, to, out, resources.stop))
     })
 }
 
 /// Fills the lanes of `out` from those of `data`.
+#[inline]
 pub(crate) fn map<M: Map<T>, S: Stored<T>, T: Number>(
     map: &M,
     data: &[S],
@@ -91,22 +108,22 @@ pub(crate) fn map<M: Map<T>, S: Stored<T>, T: Number>(
     out: &mut [S],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    let of_each = |from: &[T], to: &mut [T]| map_each::<M, T>(map, lanes.len, from, to, resources.stop);
-    map_by(&of_each, data, lanes, scratch, out, resources)
+    map_by(map, Elements::of(data), lanes, scratch, Format::of::<S>(), bytemuck::cast_slice_mut(out), resources)
 }
 
-fn map_by<S: Stored<T>, T: Number>(
-    map: &OfEach<'_, T, T>,
-    data: &[S],
+fn map_by<T: Number>(
+    map: &dyn Map<T>,
+    data: Elements<'_, T>,
     lanes: &Lanes,
     scratch: &mut [T],
-    out: &mut [S],
+    to: Format<T>,
+    out: &mut [u8],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     if out.is_empty() {
         return Ok(());
     }
-    let benches = Benches::new(scratch, lanes.bench::<S, T>(2));
+    let benches = Benches::new(scratch, lanes.bench(to.is_direct, 2));
     // Elements that have all that is in some lanes and nothing else.
     let block = if lanes.contiguous() {
         lanes.len
@@ -114,12 +131,10 @@ fn map_by<S: Stored<T>, T: Number>(
         lanes.along.last().map_or(1, |&Dim { size, steps: [step] }| size * step)
     };
     let kept = lanes.kept.iter().copied().filter(|&Dim { steps: [step], .. }| step < block).collect();
-    let inner = Lanes { count: block / lanes.len, len: lanes.len, kept, along: lanes.along.clone() };
-    let out = bytemuck::cast_slice_mut::<S, u8>(out);
-    parallel::split(out, size_of::<S>() * block, resources, |first, out| {
-        let out = bytemuck::cast_slice_mut::<u8, S>(out);
-        let data = data.get(first * block..).unwrap_or(&[]);
-        benches.with(|bench| map_part(map, data, &inner, bench, out, resources))
+    let inner =
+        Lanes { count: block / lanes.len, len: lanes.len, kept, along: lanes.along.clone(), inside: lanes.inside };
+    parallel::split(out, to.size * block, resources, |first, out| {
+        benches.with(|bench| map_part(map, data.from(first * block), &inner, bench, to, out, resources))
     })
 }
 
@@ -143,33 +158,13 @@ impl<'a, T> Benches<'a, T> {
 }
 
 for_each_level! {
-    /// Measures lanes of `len` elements, one behind the other.
-    fn measure_each<M: Measure<T>, T: Number>(measure: &M, len: usize, from: &[T], values: &mut [M::Value], stop: Option<&Stop>) -> Result<(), Stopped>
-        = measure_each_body::<M, T>;
-}
-
-for_each_level! {
     /// Maps lanes of `len` elements, one behind the other.
-    fn map_each<M: Map<T>, T: Number>(map: &M, len: usize, from: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>
+    pub(super) fn map_each<M: MapOne<T>, T: Number>(map: &M, len: usize, from: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>
         = map_each_body::<M, T>;
 }
 
 #[inline(always)]
-fn measure_each_body<M: Measure<T>, T: Number>(
-    measure: &M,
-    len: usize,
-    from: &[T],
-    values: &mut [M::Value],
-    stop: Option<&Stop>,
-) -> Result<(), Stopped> {
-    for (k, value) in values.iter_mut().enumerate() {
-        *value = measure.of(from.get(k * len..(k + 1) * len).unwrap_or(&[]), stop)?;
-    }
-    Ok(())
-}
-
-#[inline(always)]
-fn map_each_body<M: Map<T>, T: Number>(
+fn map_each_body<M: MapOne<T>, T: Number>(
     map: &M,
     len: usize,
     from: &[T],
@@ -183,64 +178,69 @@ fn map_each_body<M: Map<T>, T: Number>(
     Ok(())
 }
 
-fn measure_part<S: Stored<T>, O: Stored<V>, T: Number, V: Pod>(
-    measure: &OfEach<'_, T, V>,
-    data: &[S],
+#[expect(clippy::too_many_arguments)]
+fn measure_part<T: Number, V: Pod>(
+    measure: &dyn Measure<T, Value = V>,
+    data: Elements<'_, T>,
     lanes: &Lanes,
     first: usize,
     bench: &mut [T],
-    mut out: &mut [O],
+    to: Format<V>,
+    mut out: &mut [u8],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
-    let mut values = [V::zeroed(); GROUP];
+    let (len, mut values) = (lanes.len, [V::zeroed(); GROUP]);
     if lanes.contiguous()
-        && let Some(data) = S::direct(data)
+        && let Some(data) = data.direct()
     {
-        for (k, out) in out.chunks_mut(GROUP).enumerate() {
-            let values = values.get_mut(..out.len()).ok_or(Stopped::OutOfRange)?;
-            measure(data.get((first + k * GROUP) * lanes.len..).unwrap_or(&[]), values)?;
-            O::store(values, out);
+        for (k, out) in out.chunks_mut(GROUP * to.size).enumerate() {
+            let values = values.get_mut(..out.len() / to.size).unwrap_or(&mut []);
+            let start = (first + k * GROUP) * len;
+            measure.each(len, data.get(start..start + values.len() * len).unwrap_or(&[]), values, stop)?;
+            to.store(values, out);
         }
         return Ok(());
     }
-    let mut groups = Groups::new(lanes, first, out.len());
+    let mut groups = Groups::new(lanes, first, out.len() / to.size);
     while let Some((start, count)) = groups.next() {
-        let from = bench.get_mut(..count * lanes.len).ok_or(Stopped::OutOfRange)?;
-        collect::<S, T>(data.get(start..).unwrap_or(&[]), lanes, count, from, stop)?;
+        let from = bench.get_mut(..count * len).ok_or(Stopped::OutOfRange)?;
+        collect(data.from(start), lanes, count, from, stop)?;
         let values = values.get_mut(..count).ok_or(Stopped::OutOfRange)?;
-        measure(from, values)?;
-        let (now, rest) = out.split_at_mut_checked(count).ok_or(Stopped::OutOfRange)?;
-        O::store(values, now);
+        measure.each(len, from, values, stop)?;
+        let (now, rest) = out.split_at_mut_checked(count * to.size).ok_or(Stopped::OutOfRange)?;
+        to.store(values, now);
         out = rest;
     }
     Ok(())
 }
 
 /// `lanes` are those of a block.
-fn map_part<S: Stored<T>, T: Number>(
-    map: &OfEach<'_, T, T>,
-    data: &[S],
+fn map_part<T: Number>(
+    map: &dyn Map<T>,
+    data: Elements<'_, T>,
     lanes: &Lanes,
     bench: &mut [T],
-    out: &mut [S],
+    to: Format<T>,
+    out: &mut [u8],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
+    let (len, block) = (lanes.len, lanes.len * lanes.count);
     if lanes.contiguous()
-        && let (Some(data), Some(out)) = (S::direct(data), S::direct_mut(out))
+        && let (Some(data), Some(out)) = (data.direct(), to.direct_mut(out))
     {
-        return map(data, out);
+        return map.each(len, data, out, resources.stop);
     }
-    let block = lanes.len * lanes.count;
     let mut done = 0;
-    for (data, out) in data.chunks_exact(block).zip(out.chunks_exact_mut(block)) {
+    for (k, out) in out.chunks_exact_mut(block * to.size).enumerate() {
+        let data = data.range(k * block..(k + 1) * block);
         let mut groups = Groups::new(lanes, 0, lanes.count);
         while let Some((start, count)) = groups.next() {
-            let elements = count * lanes.len;
+            let elements = count * len;
             let (from, bench) = bench.split_at_mut_checked(elements).ok_or(Stopped::OutOfRange)?;
-            let to = bench.get_mut(..elements).ok_or(Stopped::OutOfRange)?;
-            collect::<S, T>(data.get(start..).unwrap_or(&[]), lanes, count, from, resources.stop)?;
-            map(from, to)?;
-            distribute::<S, T>(to, lanes, count, out.get_mut(start..).unwrap_or(&mut []), resources.stop)?;
+            let results = bench.get_mut(..elements).ok_or(Stopped::OutOfRange)?;
+            collect(data.from(start), lanes, count, from, resources.stop)?;
+            map.each(len, from, results, resources.stop)?;
+            distribute(results, lanes, count, to, out.get_mut(start * to.size..).unwrap_or(&mut []), resources.stop)?;
             done += elements;
             if done > BETWEEN_LOOKS {
                 parallel::look(resources.stop)?;
@@ -252,7 +252,7 @@ fn map_part<S: Stored<T>, T: Number>(
 }
 
 /// Iterates over groups of lanes: the start of the first, and how many are side by side there.
-struct Groups<'a> {
+pub(super) struct Groups<'a> {
     starts: Offsets<'a, 1>,
     /// Lanes of a row that are side by side, and how many of them were given.
     abreast: usize,
@@ -263,7 +263,7 @@ struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    fn new(lanes: &'a Lanes, first: usize, count: usize) -> Groups<'a> {
+    pub(super) fn new(lanes: &'a Lanes, first: usize, count: usize) -> Groups<'a> {
         let group = lanes.group();
         let (abreast, outer) = if group > 1 { (lanes.abreast(), lanes.kept.get(1..)) } else { (1, lanes.kept.get(..)) };
         let mut starts = Offsets::new(outer.unwrap_or(&[]), first / abreast);
@@ -271,7 +271,7 @@ impl<'a> Groups<'a> {
         Groups { starts, abreast, given: first % abreast, row, group, left: count }
     }
 
-    fn next(&mut self) -> Option<(usize, usize)> {
+    pub(super) fn next(&mut self) -> Option<(usize, usize)> {
         if self.left == 0 {
             return None;
         }
@@ -290,8 +290,8 @@ impl<'a> Groups<'a> {
 type Tile<T> = [[T; GROUP]; GROUP];
 
 /// Collects `count` lanes that start side by side at the first element of `from`.
-fn collect<S: Stored<T>, T: Number>(
-    from: &[S],
+pub(super) fn collect<T: Number>(
+    from: Elements<'_, T>,
     lanes: &Lanes,
     count: usize,
     to: &mut [T],
@@ -299,9 +299,7 @@ fn collect<S: Stored<T>, T: Number>(
 ) -> Result<(), Stopped> {
     if count == 1 {
         let mut runs = Runs::new(lanes);
-        return runs.each(lanes.len, stop, |run, at| {
-            S::load(from.get(run).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
-        });
+        return runs.each(lanes.len, stop, |run, at| from.range(run).load(to.get_mut(at).unwrap_or(&mut [])));
     }
     let mut rows = Offsets::new(&lanes.along, 0);
     let mut tile: Tile<T> = [[T::ZERO; GROUP]; GROUP];
@@ -309,7 +307,7 @@ fn collect<S: Stored<T>, T: Number>(
         for first in at?.step_by(GROUP) {
             for row in tile.iter_mut().take(lanes.len - first) {
                 let [at] = rows.next();
-                S::load(from.get(at..at + count).unwrap_or(&[]), row);
+                from.range(at..at + count).load(row);
             }
             for (k, to) in to.chunks_exact_mut(lanes.len).take(GROUP).enumerate() {
                 for (to, row) in to.iter_mut().skip(first).zip(&tile) {
@@ -322,18 +320,21 @@ fn collect<S: Stored<T>, T: Number>(
 }
 
 /// The opposite of [`collect`].
-fn distribute<S: Stored<T>, T: Number>(
+fn distribute<T: Number>(
     from: &[T],
     lanes: &Lanes,
     count: usize,
-    to: &mut [S],
+    format: Format<T>,
+    to: &mut [u8],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
+    let mut store = |from: &[T], at: usize, count: usize| {
+        let (start, end) = (at * format.size, (at + count) * format.size);
+        format.store(from, to.get_mut(start..end).unwrap_or(&mut []));
+    };
     if count == 1 {
         let mut runs = Runs::new(lanes);
-        return runs.each(lanes.len, stop, |run, at| {
-            S::store(from.get(at).unwrap_or(&[]), to.get_mut(run).unwrap_or(&mut []));
-        });
+        return runs.each(lanes.len, stop, |run, at| store(from.get(at).unwrap_or(&[]), run.start, run.len()));
     }
     let mut rows = Offsets::new(&lanes.along, 0);
     let mut tile: Tile<T> = [[T::ZERO; GROUP]; GROUP];
@@ -346,7 +347,7 @@ fn distribute<S: Stored<T>, T: Number>(
             }
             for row in tile.iter().take(lanes.len - first) {
                 let [at] = rows.next();
-                S::store(row, to.get_mut(at..at + count).unwrap_or(&mut []));
+                store(row, at, count);
             }
         }
     }

@@ -47,12 +47,10 @@ impl Operator for LayerNormalization {
         let bias = call.input(2).map(|_| Spread::broadcast(call, 2, x.shape())).transpose()?;
         let scaled = Scaled { how: self.how, len, precision: self.precision, scale, bias, x };
         let mut outputs: Values = smallvec![scaled.compute(call)?.into()];
-        let picks: [fn(_) -> f32; 2] = [|s: lanes::Statistics<f32>| s.mean, |s| s.inverse];
-        for (k, pick) in picks.into_iter().enumerate().take_while(|(k, _)| k + 1 < call.output_count()) {
-            let mut shape = shape_of([x.shape()]);
-            shape.iter_mut().skip(axis.at).for_each(|dim| *dim = 1);
-            let wanted = call.wants(k + 1);
-            outputs.push(if wanted { self.statistic(call, x, len, pick, shape)? } else { x.clone() }.into());
+        if call.output_count() > 1 {
+            let [mean, inverse] = self.statistics(call, x, len, axis.at)?;
+            outputs.extend([mean, inverse].map(|statistic| statistic.unwrap_or_else(|| x.clone()).into()));
+            outputs.truncate(call.output_count());
         }
         Ok(outputs)
     }
@@ -73,22 +71,26 @@ impl Operator for LayerNormalization {
 }
 
 impl LayerNormalization {
-    fn statistic(
-        &self,
-        call: &Call<'_>,
-        x: &Tensor,
-        len: usize,
-        pick: fn(lanes::Statistics<f32>) -> f32,
-        shape: Shape,
-    ) -> Result<Tensor> {
-        call.charge(x.len() as u64)?;
-        let mut output = call.output_of(self.stash, shape)?;
+    /// The mean of each lane and the inverse of its divisor, those of them that somebody reads.
+    fn statistics(&self, call: &Call<'_>, x: &Tensor, len: usize, axis: usize) -> Result<[Option<Tensor>; 2]> {
+        let mut shape = shape_of([x.shape()]);
+        shape.iter_mut().skip(axis).for_each(|dim| *dim = 1);
+        let output = |k: usize| call.wants(k).then(|| call.output_of(self.stash, shape.clone())).transpose();
+        let (mut mean, mut inverse) = (output(1)?, output(2)?);
+        if mean.is_some() || inverse.is_some() {
+            call.charge(x.len() as u64)?;
+        }
         by_type!(floats, x.dtype(), S as _T => by_type!(floats, self.stash, O as _U => {
-            let (x, out) = (x.as_slice::<S>()?, output.elements_mut::<O>()?);
-            Ok(lanes::statistics::<S, O, f32>(self.how, pick, x, len, out, call.resources())?)
+            let outs = [elements_of::<O>(&mut mean)?, elements_of::<O>(&mut inverse)?];
+            Ok(lanes::statistics::<S, O, f32>(self.how, x.as_slice::<S>()?, len, outs, call.resources())?)
         }))?;
-        Ok(output.finish())
+        Ok([mean, inverse].map(|output| output.map(NewTensor::finish)))
     }
+}
+
+/// Of an output that nobody reads there are none.
+fn elements_of<O: Element>(output: &mut Option<NewTensor>) -> Result<&mut [O]> {
+    output.as_mut().map_or(Ok(&mut []), NewTensor::elements_mut)
 }
 
 #[cfg(test)]

@@ -4,29 +4,29 @@
 use crate::ops::prelude::*;
 
 pub(super) const ARG_MAX: Implementation =
-    Implementation { domain: "", name: "ArgMax", versions: &[1, 11, 12, 13], make: Make::Run(load::<lanes::Max>) };
+    Implementation { domain: "", name: "ArgMax", versions: &[1, 11, 12, 13], make: Make::Run(load::<false>) };
 
 pub(super) const ARG_MIN: Implementation =
-    Implementation { domain: "", name: "ArgMin", versions: &[1, 11, 12, 13], make: Make::Run(load::<lanes::Min>) };
+    Implementation { domain: "", name: "ArgMin", versions: &[1, 11, 12, 13], make: Make::Run(load::<true>) };
 
 /// `reduced[a.., b..]` is the least `i` for which `data[a.., i, b..]` is the extreme of all. NaN is.
 #[derive(Debug)]
-struct IndexOf<R> {
+struct IndexOf<const LEAST: bool> {
     axis: i64,
     /// The axis stays, with size 1.
     keepdims: bool,
-    index: lanes::IndexOf<R>,
+    /// The last of equals, not the first.
+    last: bool,
 }
 
 /// The greatest `i` came as an option with version 12.
-fn load<R: lanes::ReductionOfAll>(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+fn load<const LEAST: bool>(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let axis = node.axis("axis", 11)?;
     let last = node.version() >= 12 && node.int("select_last_index")? != 0;
-    let index = lanes::IndexOf { last, reduction: R::default() };
-    Ok(Box::new(IndexOf::<R> { axis, keepdims: node.int("keepdims")? != 0, index }))
+    Ok(Box::new(IndexOf::<LEAST> { axis, keepdims: node.int("keepdims")? != 0, last }))
 }
 
-impl<R: lanes::ReductionOfAll> Operator for IndexOf<R> {
+impl<const LEAST: bool> Operator for IndexOf<LEAST> {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let (axis, data) = (call.axis(0, self.axis)?, call.tensor(0)?);
         let shape = axis.replaced_in(data.shape(), if self.keepdims { &[1] } else { &[] });
@@ -36,10 +36,12 @@ impl<R: lanes::ReductionOfAll> Operator for IndexOf<R> {
             return Err(Error::input(text).parameter("data").axis(axis.given).size(0));
         }
         call.charge(data.len() as u64)?;
-        let indices = by_type!(numbers, data.dtype(), S as T => {
-            measured::<S, i64, T, _>(call, data, &lanes, &shape, &self.index)
+        let mut indices = call.output::<i64>(&shape)?;
+        by_type!(ordered, data.dtype(), S as T => {
+            let index = lanes::IndexOf { last: self.last, extreme: <S as Ordered<T>>::extreme::<LEAST>() };
+            measured::<S, i64, T, _>(call, data, &lanes, &index, &mut indices)
         })?;
-        Ok(smallvec![indices.into()])
+        Ok(smallvec![indices.finish().into()])
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -22,8 +22,9 @@ impl<R: lanes::ReductionOfAll> Operator for Cumulative<R> {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let (axis, x) = (axis_input(call)?, call.tensor(0)?);
         let lanes = Lanes::new(x.shape(), |at| at == axis);
-        let y = by_type!(wide, x.dtype(), S as T => mapped::<S, T>(call, x, &lanes, &self.0))?;
-        Ok(smallvec![y.into()])
+        let mut y = call.output_of(x.dtype(), Shape::from_slice(x.shape()))?;
+        by_type!(wrapping, x.dtype(), S as T => mapped::<S, T>(call, x, &lanes, &self.0, &mut y))?;
+        Ok(smallvec![y.finish().into()])
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -4,22 +4,25 @@
 use crate::ops::prelude::*;
 
 pub(super) const REDUCE_SUM: Implementation =
-    reduction("ReduceSum", &[1, 11, 13], |node| Reduce::load(node, numbers::<lanes::Sum>, Some(Formula::plus)));
-pub(super) const REDUCE_MEAN: Implementation = reduction("ReduceMean", &[1, 11, 13, 18], load::<lanes::Mean>);
+    reduction("ReduceSum", &[1, 11, 13], |node| Reduce::load(node, wrapping::<lanes::Sum>, Some(Formula::plus)));
+pub(super) const REDUCE_MEAN: Implementation =
+    reduction("ReduceMean", &[1, 11, 13, 18], |node| Reduce::load(node, exact::<lanes::Mean>, None));
 pub(super) const REDUCE_MAX: Implementation = reduction("ReduceMax", &[1, 11, 12, 13, 18, 20], |node| {
-    Reduce::load(node, extreme::<lanes::Max>, Some(Formula::larger))
+    Reduce::load(node, extreme::<false>, Some(Formula::larger))
 });
 pub(super) const REDUCE_MIN: Implementation = reduction("ReduceMin", &[1, 11, 12, 13, 18, 20], |node| {
-    Reduce::load(node, extreme::<lanes::Min>, Some(Formula::smaller))
+    Reduce::load(node, extreme::<true>, Some(Formula::smaller))
 });
 pub(super) const REDUCE_PROD: Implementation =
-    reduction("ReduceProd", &[1, 11, 13, 18], |node| Reduce::load(node, numbers::<lanes::Prod>, Some(Formula::times)));
+    reduction("ReduceProd", &[1, 11, 13, 18], |node| Reduce::load(node, wrapping::<lanes::Prod>, Some(Formula::times)));
 pub(super) const REDUCE_SUM_SQUARE: Implementation =
-    reduction("ReduceSumSquare", &[1, 11, 13, 18], load::<lanes::SumSquare>);
-pub(super) const REDUCE_L1: Implementation = reduction("ReduceL1", &[1, 11, 13, 18], load::<lanes::L1>);
-pub(super) const REDUCE_L2: Implementation = reduction("ReduceL2", &[1, 11, 13, 18], load::<lanes::L2>);
+    reduction("ReduceSumSquare", &[1, 11, 13, 18], |node| Reduce::load(node, wrapping::<lanes::SumSquare>, None));
+pub(super) const REDUCE_L1: Implementation =
+    reduction("ReduceL1", &[1, 11, 13, 18], |node| Reduce::load(node, magnitudes, None));
+pub(super) const REDUCE_L2: Implementation =
+    reduction("ReduceL2", &[1, 11, 13, 18], |node| Reduce::load(node, exact::<lanes::L2>, None));
 pub(super) const REDUCE_LOG_SUM: Implementation =
-    reduction("ReduceLogSum", &[1, 11, 13, 18, 28], load::<lanes::LogSum>);
+    reduction("ReduceLogSum", &[1, 11, 13, 18, 28], |node| Reduce::load(node, exact::<lanes::LogSum>, None));
 pub(super) const REDUCE_LOG_SUM_EXP: Implementation =
     reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28], |node| Reduce::load(node, log_sum_exp, None));
 
@@ -46,10 +49,6 @@ struct Reduce {
 
 /// Computes an element of an output of this shape for each lane of the input 0.
 type Compute = fn(&Call<'_>, &Lanes, Shape) -> Result<Tensor>;
-
-fn load<R: lanes::ReductionOfAll>(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Reduce::load(node, numbers::<R>, None)
-}
 
 impl Reduce {
     /// The axes became an input with version 13 of ReduceSum, and 18 of the others.
@@ -102,36 +101,58 @@ impl Operator for Reduce {
     }
 }
 
-fn numbers<R: lanes::ReductionOfAll>(call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
-    let data = call.tensor(0)?;
-    by_type!(wide, data.dtype(), S as T => {
-        let mut output = call.output::<S>(&shape)?;
-        lanes::reduce::<R, S, T>(&R::default(), data.as_slice()?, lanes, output.elements_mut()?, call.resources())?;
-        Ok(output.finish())
-    })
+/// Defines a function from lanes to their values, for the element types of a list of [`by_type`].
+macro_rules! compute {
+    ($($name:ident),*) => {$(
+        fn $name<R: lanes::ReductionOfAll>(call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
+            let (data, resources) = (call.tensor(0)?, call.resources());
+            let mut output = call.output_of(data.dtype(), shape)?;
+            by_type!($name, data.dtype(), S as T => {
+                let (from, to) = (data.as_slice::<S>()?, output.elements_mut::<S>()?);
+                Ok(lanes::reduce::<R, S, T>(&R::default(), from, lanes, to, resources)?)
+            })?;
+            Ok(output.finish())
+        }
+    )*};
 }
 
-/// As [`numbers`], also of small integers and bool.
-fn extreme<R: lanes::ReductionOfAll>(call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
-    let data = call.tensor(0)?;
+compute!(wrapping, exact);
+
+/// The greatest elements, or the least; those of bool are bytes.
+fn extreme<const LEAST: bool>(call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
+    let (data, resources) = (call.tensor(0)?, call.resources());
+    let mut output = call.output_of(data.dtype(), shape)?;
     if data.dtype() == DType::Bool {
-        let mut output = call.output_of(DType::Bool, shape)?;
-        lanes::reduce::<R, u8, u8>(&R::default(), data.bytes(), lanes, output.bytes_mut(), call.resources())?;
+        let extreme = <u8 as Ordered<u8>>::extreme::<LEAST>();
+        lanes::reduce::<_, u8, u8>(&extreme, data.bytes(), lanes, output.bytes_mut(), resources)?;
         // The least of no elements is the greatest byte.
         output.bytes_mut().iter_mut().for_each(|truth| *truth = (*truth).min(1));
         return Ok(output.finish());
     }
-    by_type!(numbers, data.dtype(), S as T => {
-        let mut output = call.output::<S>(&shape)?;
-        lanes::reduce::<R, S, T>(&R::default(), data.as_slice()?, lanes, output.elements_mut()?, call.resources())?;
-        Ok(output.finish())
-    })
+    by_type!(ordered, data.dtype(), S as T => {
+        let extreme = <S as Ordered<T>>::extreme::<LEAST>();
+        let (from, to) = (data.as_slice::<S>()?, output.elements_mut::<S>()?);
+        Ok(lanes::reduce::<_, S, T>(&extreme, from, lanes, to, resources)?)
+    })?;
+    Ok(output.finish())
+}
+
+/// L1 norms: without a sign, elements are their distances from 0.
+fn magnitudes(call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
+    match call.tensor(0)?.dtype() {
+        DType::Uint32 | DType::Uint64 => wrapping::<lanes::Sum>(call, lanes, shape),
+        _ => wrapping::<lanes::L1>(call, lanes, shape),
+    }
 }
 
 /// In double precision, as the standard's function body.
 fn log_sum_exp(call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
     let data = call.tensor(0)?;
-    by_type!(wide, data.dtype(), S as _T => measured::<S, S, f64, _>(call, data, lanes, &shape, &lanes::LogSumExp))
+    let mut output = call.output_of(data.dtype(), shape)?;
+    by_type!(exact, data.dtype(), S as _T => {
+        measured::<S, S, f64, _>(call, data, lanes, &lanes::LogSumExp, &mut output)
+    })?;
+    Ok(output.finish())
 }
 
 #[cfg(test)]
