@@ -7,6 +7,7 @@ use super::{Resources, Stopped, volume};
 use crate::dtype::DType;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use half::{bf16, f16};
+use std::ops::{Add, Mul, Sub};
 
 /// What happens to an element that is updated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
