@@ -13,6 +13,8 @@ use std::ops::{Deref, RangeBounds};
 pub struct Inference<'a> {
     node: Node<'a>,
     outputs: SmallVec<[Fact; 1]>,
+    /// Dimensions that may still be given: a node of many outputs takes no more memory than others.
+    room: usize,
 }
 
 impl<'a> Deref for Inference<'a> {
@@ -26,7 +28,7 @@ impl<'a> Deref for Inference<'a> {
 impl<'a> Inference<'a> {
     pub(crate) fn new(node: Node<'a>) -> Inference<'a> {
         let outputs = (0..node.output_count()).map(|_| Fact::default()).collect();
-        Inference { node, outputs }
+        Inference { node, outputs, room: 1 << 16 }
     }
 
     /// What was given for each output.
@@ -229,8 +231,9 @@ impl<'a> Inference<'a> {
 
     /// Gives the shape of an output.
     pub fn give(&mut self, k: usize, dims: impl Into<Box<[Dim]>>) {
-        if let Some(fact) = self.outputs.get_mut(k) {
-            fact.dims = Some(dims.into());
+        let dims = dims.into();
+        if let (Some(fact), Some(room)) = (self.outputs.get_mut(k), self.room.checked_sub(dims.len())) {
+            (fact.dims, self.room) = (Some(dims), room);
         }
     }
 
