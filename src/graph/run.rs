@@ -239,6 +239,9 @@ impl Node {
                 continue;
             }
             let known = types.as_ref().and_then(|types| types.get(k)?.as_ref());
+            let Some(value) = value else {
+                return Err(self.blame(format!("the operator's implementation left out output {k}")));
+            };
             let good = output.value_type.as_ref().is_some_and(|want| value.is_of(want))
                 && known.is_none_or(|known| value.is_of(known));
             if !good {
@@ -263,9 +266,9 @@ impl Node {
         if let Some(watch) = watch {
             self.ends(values, &mut **watch)?;
         }
-        for (output, value) in self.outputs.iter().zip(values.drain(..)) {
+        for (output, value) in self.outputs.iter().zip(values.drain()) {
             if let Some(held) = output.slot.and_then(|slot| slots.0.get_mut(slot as usize)) {
-                *held = Some(value);
+                *held = value;
             }
         }
         for slot in &self.release {

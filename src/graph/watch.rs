@@ -126,8 +126,9 @@ impl Node {
     #[cold]
     pub(super) fn ends(&self, values: &Values, watch: &mut dyn Watch) -> Result<()> {
         let named = |output: &NodeOutput| output.slot.is_some() && !output.name.is_empty();
-        let outputs = self.outputs.iter().zip(values).filter(|(output, _)| named(output));
-        let outputs: Vec<(&str, &Value)> = outputs.map(|(output, value)| (&*output.name, value)).collect();
+        let outputs = self.outputs.iter().zip(values.iter()).filter(|(output, _)| named(output));
+        let outputs: Vec<(&str, &Value)> =
+            outputs.filter_map(|(output, value)| Some((&*output.name, value?))).collect();
         watch.ends(self.info(), &outputs)
     }
 }

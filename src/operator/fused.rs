@@ -4,7 +4,7 @@ use super::{Align, Call, Held, Operator, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Shape;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// An operator in the place of several.
@@ -193,7 +193,7 @@ impl Chain {
     fn rows<const N: usize>(&self, call: &mut Call<'_>) -> Result<Values> {
         let inputs: [Held; N] = std::array::from_fn(Held::Input);
         let row = |inputs: [&[u8]; N], out: &mut [u8]| self.compute(&inputs, out);
-        Ok(smallvec![call.rowwise_by(inputs, Align::Last, self.dtype, self.steps.len(), &row)?.into()])
+        Ok(call.rowwise_by(inputs, Align::Last, self.dtype, self.steps.len(), &row)?.into())
     }
 }
 

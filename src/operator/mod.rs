@@ -10,6 +10,7 @@ mod inference;
 mod node;
 mod rowwise;
 mod sources;
+mod values;
 
 pub(crate) use axis::Axis;
 pub use call::Call;
@@ -26,14 +27,14 @@ pub use node::{Compatibility, Node};
 pub(crate) use rowwise::{Align, Held};
 pub(crate) use sources::{Feeds, Source, Sources};
 
+pub use values::Values;
+
 pub use crate::schema::Attribute;
 pub use crate::tensor::NewTensor;
 pub use crate::value::Fact;
 
 use crate::error::{Error, Result};
 use crate::schema::{AttributeKind, Schema};
-use crate::value::Value;
-use smallvec::SmallVec;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
@@ -44,8 +45,8 @@ use std::sync::Arc;
 /// types against the operator's [schema](crate::schema::Schema); after it, the outputs' types. In errors it adds the
 /// node and the operator, so an operator only says what is wrong.
 pub trait Operator: fmt::Debug + Send + Sync {
-    /// Computes the outputs, in the order of the schema. An output that the node doesn't name may have any value; see
-    /// [`Call::wants`].
+    /// Computes the outputs, in the order of the schema. One that the node doesn't name may be a hole, or have any value:
+    /// see [`Call::wants`].
     ///
     /// # Errors
     /// If the operator's definition says so; see [`Error::input`](crate::Error::input).
@@ -71,9 +72,6 @@ pub trait Operator: fmt::Debug + Send + Sync {
         None
     }
 }
-
-/// The outputs of an operator, in the order of the schema.
-pub type Values = SmallVec<[Value; 1]>;
 
 /// Makes the operator of a node, once, when a model is loaded.
 pub(crate) type Load = fn(&Node<'_>) -> Result<Box<dyn Operator>>;

@@ -6,14 +6,14 @@ use crate::error::{Error, Result};
 use crate::graph::Slots;
 use crate::graph::testing::{draft, load};
 use crate::limits::{Budget, Limits};
-use crate::operator::{Attribute, BodyFacts, Call, Context, Feeds, Inference, Made, Resolved, Source, Sources, Values};
+use crate::operator::{Attribute, BodyFacts, Call, Context, Feeds, Inference, Made, Resolved, Source, Sources};
 use crate::registry::{Own, Registry};
 use crate::tensor::Tensor;
 use crate::value::{Dim, DimsText, Fact, Formula, List, Value, ValueType};
 use std::cell::Cell;
 
 /// The result of a run.
-pub(crate) struct Ran(Result<Values>);
+pub(crate) struct Ran(Result<Vec<Value>>);
 
 /// Runs an operator in its version under an opset: with inputs that others hold, and with inputs whose memory it may take,
 /// which must give the same. The domain is before the name: `ai.onnx.ml.Scaler`.
@@ -43,7 +43,7 @@ pub(crate) fn outputs<const A: usize, const I: usize>(
     opset: i64,
     attributes: [(&str, Attribute); A],
     inputs: [&Value; I],
-) -> Values {
+) -> Vec<Value> {
     try_run(None, operator, opset, attributes, inputs).unwrap()
 }
 
@@ -53,7 +53,7 @@ fn try_run<const A: usize, const I: usize>(
     opset: i64,
     attributes: [(&str, Attribute); A],
     inputs: [&Value; I],
-) -> Result<Values> {
+) -> Result<Vec<Value>> {
     let (domain, name) = operator.rsplit_once('.').unwrap_or(("", operator));
     let resolved = Registry::default().resolve(domain, name, opset)?;
     let attributes = attributes.map(|(name, value)| (name.to_string(), value));
@@ -71,7 +71,7 @@ fn try_run<const A: usize, const I: usize>(
         let context = Context::new(1, Limits::default());
         let (schema, wanted) = (&*resolved.schema, u64::MAX);
         let mut call = Call { inputs: &inputs, sources, schema, outputs, wanted, context: &context };
-        made.plain().unwrap().run(&mut call)
+        made.plain().unwrap().run(&mut call).map(|values| values.into_iter().collect::<Vec<_>>())
     };
     let held = run(&inputs.map(Value::clone), &mut [], Source::Constant);
     let dying = run(&[], &mut inputs.map(|input| Some(alone(input))), Source::Last);
@@ -88,7 +88,7 @@ fn run_graph<const I: usize>(
     attributes: impl Into<Vec<(String, Attribute)>>,
     inputs: [&Value; I],
     outputs: usize,
-) -> Result<Values> {
+) -> Result<Vec<Value>> {
     let draft = draft(resolved, attributes.into(), &inputs.map(Value::value_type), outputs);
     let graph = load(draft, true)?;
     let (feeds, mut slots) = (inputs.map(|input| Some(input.clone())), Slots::default());

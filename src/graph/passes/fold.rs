@@ -4,7 +4,7 @@ use crate::graph::Loading;
 use crate::graph::draft::{DraftNode, Entry, Id};
 use crate::limits::Budget;
 use crate::operator::{Call, Context, Feeds, Source, Sources, Values};
-use crate::value::{Fact, Value, ValueType};
+use crate::value::{Fact, Value};
 use smallvec::SmallVec;
 
 /// Maximum elements and steps of all folding; the rest is left to the runs.
@@ -39,9 +39,9 @@ impl<'a> Fold<'a> {
             node.operator = None;
             return;
         }
-        let Some(values) = self.values(node, entries) else { return };
-        for (id, value) in node.outputs.iter().zip(values) {
-            let Some(entry) = id.and_then(|id| entries.get_mut(id.at())) else { continue };
+        let Some(mut values) = self.values(node, entries) else { return };
+        for (id, value) in node.outputs.iter().zip(values.drain()) {
+            let Some((entry, value)) = id.and_then(|id| entries.get_mut(id.at())).zip(value) else { continue };
             value.hand_out(&self.context.memory);
             entry.fact = Fact::constant(value);
         }
@@ -66,13 +66,15 @@ impl<'a> Fold<'a> {
         let (inputs, schema, outputs, wanted) = (&*inputs, &*resolved.schema, node.outputs.len(), u64::MAX);
         let mut call = Call { inputs, sources, schema, outputs, wanted, context: &self.context };
         let values = operator.run(&mut call).ok()?;
-        let known = node.outputs.iter().map(|id| entries.get((*id)?.at())?.fact.value_type());
-        let fits = |(value, known): (&Value, Option<&ValueType>)| known.is_none_or(|known| value.is_of(known));
-        if values.len() != outputs || !values.iter().zip(known).all(fits) {
+        let fits = |(value, id): (Option<&Value>, &Option<Id>)| {
+            let known = id.and_then(|id| entries.get(id.at())?.fact.value_type());
+            value.map_or(id.is_none(), |value| known.is_none_or(|known| value.is_of(known)))
+        };
+        if values.len() != outputs || !values.iter().zip(&node.outputs).all(fits) {
             return None;
         }
         let mut bytes = 0;
-        for value in &values {
+        for value in values.iter().flatten() {
             let _ = value.for_each_tensor(&mut |tensor| {
                 bytes += tensor.held() as u64 + 256;
                 Ok(())

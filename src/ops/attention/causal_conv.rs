@@ -76,7 +76,7 @@ impl Operator for CausalConv {
         })?;
         let output = output.finish()?;
         let present = self.present(call, input, call.optional_tensor(3)?, &state)?;
-        Ok(smallvec![output.into(), present.into()])
+        Ok([output.into(), present.into()].into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -48,7 +48,7 @@ impl Control for FlexAttention {
             false => self.attend::<f32>(call, sizes, precision, wanted),
             true => self.attend::<f64>(call, sizes, precision, wanted),
         }?;
-        let feeds: Values = smallvec![first.into()];
+        let feeds = Values::from(first);
         let step = match stage {
             Some((_, body)) => Step::Enter { body, feeds },
             None => Step::Done(feeds),
@@ -162,7 +162,7 @@ struct Rest {
 
 impl Resume for Rest {
     fn resume(&mut self, mut results: Values, context: &Context) -> Result<Step> {
-        let mut tensor = results.remove(0).into_tensor()?;
+        let mut tensor = results.take_first()?.into_tensor()?;
         let Sizes { batch, heads, group, queries, keys, .. } = self.sizes;
         let shape = [batch, heads * group, queries, keys];
         if (tensor.dtype(), tensor.shape()) != (self.precision, &shape[..]) {
@@ -176,11 +176,11 @@ impl Resume for Rest {
             self.scored = true;
             tensor = if self.double { softmax::<f64>(&tensor, context) } else { softmax::<f32>(&tensor, context) }?;
             if let Some(body) = self.prob_mod {
-                return Ok(Step::Enter { body, feeds: smallvec![tensor.into()] });
+                return Ok(Step::Enter { body, feeds: tensor.into() });
             }
         }
         let y = if self.double { self.mean::<f64>(&tensor, context) } else { self.mean::<f32>(&tensor, context) }?;
-        Ok(Step::Done(smallvec![y.into()]))
+        Ok(Step::Done(y.into()))
     }
 }
 

@@ -94,7 +94,7 @@ impl Operator for LinearAttention {
         }
         let mut scratch = call.scratch::<f32>(recurrence.scratch(call.resources()))?;
         recurrence.run(state.elements_mut()?, output.elements_mut()?, scratch.elements_mut(), call.resources())?;
-        Ok(smallvec![output.finish()?.into(), state.finish()?.into()])
+        Ok([output.finish()?.into(), state.finish()?.into()].into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

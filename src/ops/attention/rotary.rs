@@ -52,7 +52,7 @@ impl Operator for RotaryEmbedding {
             let out = bytemuck::cast_slice_mut(out);
             kernels::attention::turn(from, cos, sin, self.interleaved, out, resources.stop)
         })?;
-        Ok(smallvec![y.finish()?.into()])
+        Ok(y.finish()?.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -23,7 +23,7 @@ impl Operator for BitCast {
         check_bits(from, to)?;
         if from.bits() >= 8 && from.align() == to.align() && to != DType::Bool {
             let input = call.taken(0)?.into_tensor()?;
-            return Ok(smallvec![input.retyped(to).into()]);
+            return Ok(input.retyped(to).into());
         }
         if to == DType::Bool {
             check_bools(call, input)?;
@@ -35,7 +35,7 @@ impl Operator for BitCast {
             // Signed elements below 8 bits fill their byte with copies of the sign.
             kernels::convert::cut(to, out);
         })?;
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

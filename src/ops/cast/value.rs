@@ -49,7 +49,7 @@ impl Operator for Cast {
             None => call.tensor(1)?.dtype(),
         };
         if from == to {
-            return Ok(smallvec![call.taken(0)?]);
+            return Ok(call.taken(0)?.into());
         }
         let output = match (from, to) {
             (DType::String, _) => text::read(call, input, to, self.rounding)?,
@@ -61,7 +61,7 @@ impl Operator for Cast {
                 output.finish()
             }
         };
-        Ok(smallvec![output.into()])
+        Ok(output.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -14,7 +14,7 @@ impl Control for Batch {
         let (inputs, length) = self.0.inputs(call, 1)?;
         let initial = (1..=self.0.states).map(|k| call.taken(k)).collect::<Result<Values>>()?;
         let size = inputs.first().and_then(|(input, _)| input.shape().first().copied()).unwrap_or(0);
-        let states = initial.iter().filter_map(|state| state.tensor().ok());
+        let states = initial.iter().filter_map(|state| state?.tensor().ok());
         for tensor in states.chain(inputs.iter().map(|(input, _)| input)) {
             if tensor.shape().first() != Some(&size) {
                 let shape = ShapeText(tensor.shape());
@@ -101,8 +101,8 @@ impl Running {
             let at = self.next;
             self.next += 1;
             let (mut states, mut inputs) = (Values::new(), Vec::new());
-            for state in &self.entries.initial {
-                states.push(entry(state.tensor()?, 0, at, context)?.into());
+            for state in self.entries.initial.iter().flatten() {
+                states.push(entry(state.tensor()?, 0, at, context)?);
             }
             let length = self.entries.length(at)?;
             if length == 0 {
@@ -130,12 +130,12 @@ impl Running {
             outputs = std::mem::take(&mut self.entries.initial);
         } else {
             for parts in self.states.drain(..) {
-                outputs.push(parts.stacked(0, false, &Fact::default(), context)?.into());
+                outputs.push(parts.stacked(0, false, &Fact::default(), context)?);
             }
         }
         let lengths = (0..size).map(|at| self.entries.length(at));
         for (parts, fact) in self.scans.drain(..).zip(self.signature.scans()) {
-            outputs.push(parts.batched([size, length], lengths.clone(), fact, context)?.into());
+            outputs.push(parts.batched([size, length], lengths.clone(), fact, context)?);
         }
         Ok(outputs)
     }

@@ -92,7 +92,7 @@ impl Trips {
         }
         let mut outputs = carried;
         for (parts, fact) in self.parts.drain(..).zip(&*self.scans) {
-            outputs.push(parts.stacked(0, false, fact, context)?.into());
+            outputs.push(parts.stacked(0, false, fact, context)?);
         }
         Ok(Step::Done(outputs))
     }
@@ -101,7 +101,7 @@ impl Trips {
 impl Resume for Trips {
     fn resume(&mut self, mut results: Values, context: &Context) -> Result<Step> {
         keep(&mut self.parts, &mut results, context)?;
-        let cond = one_element::<bool>(results.remove(0).tensor()?, "the condition that the body returns")?;
+        let cond = one_element::<bool>(results.take_first()?.tensor()?, "the condition that the body returns")?;
         self.next(cond, results, context)
     }
 }

@@ -96,7 +96,7 @@ impl Parts {
 
 /// Adds the last results of a trip to the parts, and leaves the others.
 pub(super) fn keep(parts: &mut [Parts], results: &mut Values, context: &Context) -> Result<()> {
-    let last = results.drain(results.len().saturating_sub(parts.len())..);
+    let last = results.take_last(parts.len());
     parts.iter_mut().zip(last).try_for_each(|(parts, value)| parts.push(value, context))
 }
 

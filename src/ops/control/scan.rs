@@ -207,7 +207,7 @@ impl Scanning {
         let mut feeds = states;
         for ((input, axis), along) in self.inputs.iter().zip(&self.signature.inputs) {
             let at = if along.reverse { self.length - 1 - self.trip } else { self.trip };
-            feeds.push(entry(input, *axis, at, context)?.into());
+            feeds.push(entry(input, *axis, at, context)?);
         }
         self.trip += 1;
         Ok(Step::Enter { body: self.signature.body, feeds })
@@ -227,7 +227,7 @@ impl Running {
         if let Step::Done(outputs) = &mut step {
             let signature = &self.sequence.signature;
             for ((parts, along), fact) in self.parts.drain(..).zip(&signature.outputs).zip(signature.scans()) {
-                outputs.push(parts.stacked(along.axis, along.reverse, fact, context)?.into());
+                outputs.push(parts.stacked(along.axis, along.reverse, fact, context)?);
             }
         }
         Ok(step)

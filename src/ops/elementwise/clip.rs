@@ -27,7 +27,7 @@ impl Operator for Clip {
         let max = bound(call, 2, self.max, greatest)?;
         let held = [Held::Input(0), Held::Own(min), Held::Own(max)];
         let output = call.rowwise(held, Align::Last, dtype, &|inputs, out| row(&Limit, inputs, out))?;
-        Ok(smallvec![output.into()])
+        Ok(output.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

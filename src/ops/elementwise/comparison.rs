@@ -88,7 +88,7 @@ impl Operator for Equal {
                 call.rowwise(held, self.align, DType::Bool, &|inputs, out| row(self, inputs, out))?
             }
         };
-        Ok(smallvec![output.into()])
+        Ok(output.into())
     }
 
     /// Sizes are often compared with -1.

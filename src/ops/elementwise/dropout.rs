@@ -75,10 +75,10 @@ impl Operator for Dropout {
             let row = float_row(dtype)
                 .ok_or_else(|| Error::unsupported(format!("training with tensors of {dtype} is not supported")))?;
             let (held, scaled) = ([Held::Input(0), Held::Own(numbers(call)?)], Scaled { scale: 1.0 / (1.0 - ratio) });
-            outputs.push(call.rowwise(held, Align::Equal, dtype, &|x, out| row(&scaled, x, out))?.into());
+            outputs.push(call.rowwise(held, Align::Equal, dtype, &|x, out| row(&scaled, x, out))?);
         }
         if call.wants(1) {
-            outputs.push(if self.bools { mask.into() } else { numbers(call)?.into() });
+            outputs.push(if self.bools { mask } else { numbers(call)? });
         }
         Ok(outputs)
     }

@@ -196,7 +196,7 @@ impl<F: Function, const N: usize> Operator for Elementwise<F, N> {
         }
         let inputs = std::array::from_fn(Held::Input);
         let output = call.rowwise(inputs, self.align, output, &|inputs, out| row(&self.function, inputs, out))?;
-        Ok(smallvec![output.into()])
+        Ok(output.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -31,7 +31,7 @@ impl Operator for Pow {
                 call.rowwise([wide], Align::Last, base, &|[x], out| of_f64(base, x, out))?
             }
         };
-        Ok(smallvec![output.into()])
+        Ok(output.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

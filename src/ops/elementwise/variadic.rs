@@ -52,7 +52,7 @@ impl<F: Function> Operator for Variadic<F> {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let (dtype, count) = (call.tensor(0)?.dtype(), call.input_count());
         if count == 1 {
-            return Ok(smallvec![call.taken(0)?]);
+            return Ok(call.taken(0)?.into());
         }
         // Halves are summed in float, and rounded once.
         let half = Half::of(dtype).filter(|_| self.scale != Scale::Keep);
@@ -81,7 +81,7 @@ impl<F: Function> Operator for Variadic<F> {
             all = Held::Own(call.rowwise([all], Align::Last, dtype, &narrow)?);
         }
         match all {
-            Held::Own(output) => Ok(smallvec![output.into()]),
+            Held::Own(output) => Ok(output.into()),
             _ => Err(Error::bug("nothing was computed")),
         }
     }

@@ -19,7 +19,7 @@ impl Operator for Where {
             _ => [Held::Input(0), Held::Input(1), Held::Input(2)],
         };
         let output = call.rowwise(held, Align::Last, dtype, &|inputs, out| select(dtype.size(), inputs, out))?;
-        Ok(smallvec![output.into()])
+        Ok(output.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -58,7 +58,7 @@ impl Operator for Compress {
         let (axis, indices) = (Bounds { size, negative: false }, Indices::I64(places));
         let mut output = call.output_like(input, shape)?;
         pick(call, Gather { data: input.bytes(), axis, row, indices }, output.bytes_mut())??;
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

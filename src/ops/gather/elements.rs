@@ -27,7 +27,7 @@ impl Operator for GatherElements {
         let out = output.bytes_mut();
         let outcome = kernels::gather::gather_elements(data.bytes(), size, &grid, values, out, call.resources());
         outcome.map_err(|why| out_of_range(why, call, &axis, Range::Signed))?;
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

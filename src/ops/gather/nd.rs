@@ -36,7 +36,7 @@ impl Operator for GatherND {
         let mut output = call.output_like(data, shape_of([batch, tuples, slice]))?;
         // Each tuple was checked when it became a row.
         kernels::gather::gather(work, output.bytes_mut(), &mut [], call.resources())?;
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -50,7 +50,7 @@ impl Operator for NonZero {
                 }
             }
         }
-        Ok(smallvec![y.finish().into()])
+        Ok(y.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -45,7 +45,7 @@ impl Operator for OneHot {
             let place = ((k / inner * depth + entry) * inner + k % inner) * size;
             out.get_mut(place..place + size).into_iter().for_each(|to| to.copy_from_slice(on));
         }
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -37,7 +37,7 @@ impl Operator for Gather {
             let negative = self.range != Range::Signed && error.place().value.is_some_and(|value| value < 0);
             if negative { error.with_remedy(Remedy::Allow("gather_1_negative_indices")) } else { error }
         })?;
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

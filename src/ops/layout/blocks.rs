@@ -83,7 +83,7 @@ impl Operator for Blocks {
         let mut output = call.output_like(input, Shape::from_slice(&out))?;
         let (element, to) = (input.dtype().size(), output.bytes_mut());
         kernels::permute::permute(input.bytes(), element, &parts, &order, to, call.resources())?;
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -50,9 +50,9 @@ impl Operator for CenterCropPad {
         let data = call.tensor(0)?;
         let maps = self.maps(call, data.shape())?;
         if maps.iter().zip(data.shape()).all(|(map, size)| *map == whole(*size)) {
-            return Ok(smallvec![call.taken(0)?]);
+            return Ok(call.taken(0)?.into());
         }
-        Ok(smallvec![by_maps(call.context(), data, &maps, &[0; 16])?.into()])
+        Ok(by_maps(call.context(), data, &maps, &[0; 16])?.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

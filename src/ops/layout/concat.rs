@@ -27,9 +27,9 @@ impl Operator for Concat {
         if let Some(k) = inputs.iter().position(|input| input.shape() == &*shape) {
             // The others are empty.
             drop(inputs);
-            return Ok(smallvec![call.taken(k)?]);
+            return Ok(call.taken(k)?.into());
         }
-        Ok(smallvec![join(call.context(), &inputs, axis.at, shape)?.into()])
+        Ok(join(call.context(), &inputs, axis.at, shape)?.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -39,7 +39,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 
 impl Operator for Constant {
     fn run(&self, _: &mut Call<'_>) -> Result<Values> {
-        Ok(smallvec![self.value.clone()])
+        Ok(self.value.clone().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -35,7 +35,7 @@ impl Operator for ConstantOfShape {
         }
         let mut output = call.output_of(self.value.dtype(), shape)?;
         kernels::fill(self.value.bytes(), output.bytes_mut(), call.resources())?;
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -31,7 +31,7 @@ impl Operator for Expand {
         if kernels::volume(1, &shape) == input.len() {
             return call.reshaped(0, shape);
         }
-        Ok(smallvec![by_maps(call.context(), input, &maps, &[])?.into()])
+        Ok(by_maps(call.context(), input, &maps, &[])?.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -49,7 +49,7 @@ impl Operator for EyeLike {
                 Ok(())
             },
         )?;
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

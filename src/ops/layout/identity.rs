@@ -16,7 +16,7 @@ struct Identity;
 
 impl Operator for Identity {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        Ok(smallvec![call.taken(0)?])
+        Ok(call.taken(0)?.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

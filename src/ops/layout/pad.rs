@@ -117,10 +117,10 @@ impl Operator for Pad {
         let data = call.tensor(0)?;
         let maps = self.maps(call, data.shape())?;
         if maps.iter().zip(data.shape()).all(|(map, size)| *map == whole(*size)) {
-            return Ok(smallvec![call.taken(0)?]);
+            return Ok(call.taken(0)?.into());
         }
         let Some(constant) = call.optional_tensor(2)?.filter(|_| self.fill == Fill::Constant) else {
-            return Ok(smallvec![by_maps(call.context(), data, &maps, &self.attribute(data.dtype()))?.into()]);
+            return Ok(by_maps(call.context(), data, &maps, &self.attribute(data.dtype()))?.into());
         };
         if constant.len() != 1 {
             let text = format!("\"constant_value\" has {} elements: one is needed", constant.len());
@@ -130,7 +130,7 @@ impl Operator for Pad {
             Some([data, constant]) => by_maps(call.context(), data, &maps, constant.bytes())?,
             _ => by_maps(call.context(), data, &maps, constant.bytes())?,
         };
-        Ok(smallvec![output.into()])
+        Ok(output.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

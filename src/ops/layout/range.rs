@@ -38,7 +38,7 @@ impl Operator for Range {
             DType::Int32 => integers::<i32>(call)?,
             _ => integers::<i64>(call)?,
         };
-        Ok(smallvec![output.into()])
+        Ok(output.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -35,7 +35,7 @@ impl Operator for ReverseSequence {
         call.charge(lens.len() as u64)?;
         check_lens(call, lens, batch, time)?;
         if input.len() == 0 {
-            return Ok(smallvec![call.taken(0)?]);
+            return Ok(call.taken(0)?.into());
         }
         // Neither factor is more than the number of elements.
         let count = batch * time;
@@ -58,7 +58,7 @@ impl Operator for ReverseSequence {
         };
         let mut output = call.output_like(input, Shape::from_slice(input.shape()))?;
         kernels::gather::gather(work, output.bytes_mut(), &mut [], call.resources())?;
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -45,7 +45,7 @@ impl Operator for Dimensions {
         for (to, dim) in shape.elements_mut()?.iter_mut().zip(dims) {
             *to = *dim as i64;
         }
-        Ok(smallvec![shape.finish().into()])
+        Ok(shape.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
@@ -65,7 +65,7 @@ impl Operator for Size {
         let count = call.tensor(0)?.len() as i64;
         let mut size = call.output::<i64>(&[])?;
         size.elements_mut()?.iter_mut().for_each(|to| *to = count);
-        Ok(smallvec![size.finish().into()])
+        Ok(size.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -115,9 +115,9 @@ impl Operator for Slice {
             Ok(())
         })?;
         if maps.iter().zip(data.shape()).all(|(map, size)| *map == whole(*size)) {
-            return Ok(smallvec![call.taken(0)?]);
+            return Ok(call.taken(0)?.into());
         }
-        Ok(smallvec![by_maps(call.context(), data, &maps, &[])?.into()])
+        Ok(by_maps(call.context(), data, &maps, &[])?.into())
     }
 
     /// The sizes along `axes` are known if all ranges are.

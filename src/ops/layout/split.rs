@@ -155,16 +155,16 @@ impl Operator for Split {
         let axis = call.axis(0, self.axis)?;
         let parts = self.parts(call, &axis)?;
         if parts.len() == 1 {
-            return Ok(smallvec![call.taken(0)?]);
+            return Ok(call.taken(0)?.into());
         }
         let input = call.tensor(0)?;
         let (mut start, mut outputs) = (0, Values::new());
         for (k, &size) in parts.iter().enumerate() {
             call.check_cancel()?;
             if call.wants(k) {
-                outputs.push(part(call.context(), input, &axis, start, size)?.into());
+                outputs.push(part(call.context(), input, &axis, start, size)?);
             } else {
-                outputs.push(input.clone().into());
+                outputs.push(input.clone());
             }
             start += size;
         }

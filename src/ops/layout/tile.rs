@@ -66,9 +66,9 @@ impl Operator for Tile {
         };
         let maps = repeats.iter().zip(input.shape()).enumerate().map(map).collect::<Result<Maps>>()?;
         if maps.iter().map(|(size, _)| size).eq(input.shape()) {
-            return Ok(smallvec![call.taken(0)?]);
+            return Ok(call.taken(0)?.into());
         }
-        Ok(smallvec![by_maps(call.context(), input, &maps, &[])?.into()])
+        Ok(by_maps(call.context(), input, &maps, &[])?.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

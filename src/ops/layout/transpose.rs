@@ -41,7 +41,7 @@ impl Operator for Transpose {
         let mut output = call.output_like(data, shape)?;
         let (size, out) = (data.dtype().size(), output.bytes_mut());
         kernels::permute::permute(data.bytes(), size, data.shape(), &order, out, call.resources())?;
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

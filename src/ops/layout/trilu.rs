@@ -44,7 +44,7 @@ impl Operator for Trilu {
                 Ok(())
             },
         )?;
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

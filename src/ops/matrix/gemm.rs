@@ -51,7 +51,7 @@ impl Gemm {
             [&scaled as _].into_iter().chain(steps.all()).collect();
         let product = Product::<S> { m, k, n, a: Left::View(left.view), b, batch: &[], epilogue: &epilogue };
         multiply(call, product, output.elements_mut()?)?;
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 
     /// The rows and columns of `C`, if it can be broadcast to the output.

@@ -32,7 +32,7 @@ impl MatMul {
         let steps = TailSteps::<S>::of(call, tail)?;
         let product = Product::<S> { m: *m, k: *k, n: *n, a, b, batch, epilogue: &steps.all() };
         multiply(call, product, output.elements_mut()?)?;
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 }
 

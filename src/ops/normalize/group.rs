@@ -60,7 +60,7 @@ impl Operator for GroupNormalization {
         let (count, run) = if self.by_group { (groups, len) } else { (channels, space) };
         let (scale, bias) = (spread(call, 1, count, run)?, Some(spread(call, 2, count, run)?));
         let scaled = Scaled { how: self.how, len, precision: self.precision, scale, bias, x };
-        Ok(smallvec![scaled.compute(call)?.into()])
+        Ok(scaled.compute(call)?.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -46,7 +46,7 @@ impl Operator for LayerNormalization {
         let scale = Spread::broadcast(call, 1, x.shape())?;
         let bias = call.input(2).map(|_| Spread::broadcast(call, 2, x.shape())).transpose()?;
         let scaled = Scaled { how: self.how, len, precision: self.precision, scale, bias, x };
-        let mut outputs: Values = smallvec![scaled.compute(call)?.into()];
+        let mut outputs = Values::from(scaled.compute(call)?);
         if call.output_count() > 1 {
             let [mean, inverse] = self.statistics(call, x, len, axis.at)?;
             outputs.extend([mean, inverse].map(|statistic| statistic.unwrap_or_else(|| x.clone()).into()));

@@ -45,7 +45,7 @@ impl Operator for Gather {
             if self.range != Range::Signed {
                 pick(call, work, out)?.map_err(refused)?;
             }
-            return Ok(smallvec![output.finish().into()]);
+            return Ok(output.finish().into());
         }
         let (from, to) = (data.bytes().len() / batches.max(1), out.len() / batches.max(1));
         for k in 0..batches {
@@ -62,7 +62,7 @@ impl Operator for Gather {
                 (outcome, _) => outcome.map_err(refused)?,
             }
         }
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 }
 

@@ -41,7 +41,7 @@ impl<const LEAST: bool> Operator for IndexOf<LEAST> {
             let index = lanes::IndexOf { last: self.last, extreme: <S as Ordered<T>>::extreme::<LEAST>() };
             measured::<S, i64, T, _>(call, data, &lanes, &index, &mut indices)
         })?;
-        Ok(smallvec![indices.finish().into()])
+        Ok(indices.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -24,7 +24,7 @@ impl<R: lanes::ReductionOfAll> Operator for Cumulative<R> {
         let lanes = Lanes::new(x.shape(), |at| at == axis);
         let mut y = call.output_of(x.dtype(), Shape::from_slice(x.shape()))?;
         by_type!(wrapping, x.dtype(), S as T => mapped::<S, T>(call, x, &lanes, &self.0, &mut y))?;
-        Ok(smallvec![y.finish().into()])
+        Ok(y.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

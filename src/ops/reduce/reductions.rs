@@ -81,7 +81,7 @@ impl Operator for Reduce {
         let lanes = Lanes::new(data.shape(), |axis| self.reduces(&listed, axis));
         call.charge(data.len() as u64)?;
         let reduced = (self.reduce)(call, &lanes, self.left(data.shape(), &listed, 1))?;
-        Ok(smallvec![reduced.into()])
+        Ok(reduced.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

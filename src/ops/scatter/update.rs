@@ -47,5 +47,5 @@ pub(super) fn updated(
         _ => call.tensor(2)?,
     };
     scatter(call, output.bytes_mut(), updates.aligned_bytes(), dtype.size(), combine)?;
-    Ok(smallvec![output.finish().into()])
+    Ok(output.finish().into())
 }

@@ -17,7 +17,7 @@ impl Operator for SequenceAt {
         let values = call.sequence(0)?.values();
         let at = position(call, 1, values.len(), values.len().checked_sub(1))?;
         let value = values.get(at).ok_or_else(|| Error::bug("a position is out of range"))?;
-        Ok(smallvec![value.clone()])
+        Ok(value.clone().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -50,7 +50,7 @@ impl Operator for ConcatFromSequence {
         let size = joined_size(call.context(), &tensors, along, "element", "input_sequence")?;
         let (outer, inner) = first.shape().split_at(at);
         let inner = inner.get(usize::from(!self.new_axis)..).unwrap_or(&[]);
-        Ok(smallvec![join(call.context(), &tensors, at, shape_of([outer, &[size], inner]))?.into()])
+        Ok(join(call.context(), &tensors, at, shape_of([outer, &[size], inner]))?.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

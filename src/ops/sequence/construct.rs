@@ -22,7 +22,7 @@ impl Operator for SequenceConstruct {
             call.check_cancel()?;
             sequence.push(call.taken(k)?, &call.context().memory)?;
         }
-        Ok(smallvec![sequence.into()])
+        Ok(sequence.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

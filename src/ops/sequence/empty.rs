@@ -21,7 +21,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 
 impl Operator for SequenceEmpty {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        Ok(smallvec![call.context().sequence(Some(self.dtype.into()), 0)?.into()])
+        Ok(call.context().sequence(Some(self.dtype.into()), 0)?.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

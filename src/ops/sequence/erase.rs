@@ -29,7 +29,7 @@ impl Operator for SequenceErase {
         let mut sequence = call.taken(0)?.into_sequence()?;
         call.charge(sequence.moved(at) as u64)?;
         sequence.remove(at, &call.context().memory)?;
-        Ok(smallvec![sequence.into()])
+        Ok(sequence.into())
     }
 }
 

@@ -27,7 +27,7 @@ impl Operator for SequenceInsert {
         let (mut sequence, tensor) = (call.taken(0)?.into_sequence()?, call.taken(1)?);
         call.charge(sequence.moved(at) as u64)?;
         sequence.insert(at, tensor, &call.context().memory)?;
-        Ok(smallvec![sequence.into()])
+        Ok(sequence.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

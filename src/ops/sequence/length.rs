@@ -19,7 +19,7 @@ impl Operator for SequenceLength {
         let len = call.sequence(0)?.values().len();
         let mut length = call.output::<i64>(&[])?;
         length.elements_mut()?.fill(len as i64);
-        Ok(smallvec![length.finish().into()])
+        Ok(length.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -26,7 +26,7 @@ impl Control for SequenceMap {
         let len = call.sequence(0)?.values().len();
         let inputs = (0..call.input_count()).map(|k| call.taken(k)).collect::<Result<Values>>()?;
         for (k, input) in inputs.iter().enumerate() {
-            if let Value::Sequence(sequence) = input
+            if let Some(Value::Sequence(sequence)) = input
                 && sequence.values().len() != len
             {
                 let (name, own) = (quote(call.name(k)), sequence.values().len());
@@ -71,7 +71,7 @@ impl Samples {
             Value::Sequence(sequence) => sequence.values().get(self.at).cloned(),
             other => Some(other.clone()),
         };
-        let feeds = self.inputs.iter().filter_map(feed).collect();
+        let feeds = self.inputs.iter().flatten().filter_map(feed).collect();
         self.at += 1;
         Step::Enter { body: self.body, feeds }
     }

@@ -34,7 +34,7 @@ impl Operator for OptionalOf {
             Some(element) if call.input(0).is_none() => Optional::none(element.clone()),
             _ => Optional::some(call.taken(0)?),
         };
-        Ok(smallvec![optional.into()])
+        Ok(optional.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -20,7 +20,7 @@ impl Operator for OptionalGetElement {
             Value::Optional(optional) => optional.into_value(),
             value => Some(value),
         };
-        Ok(smallvec![value.ok_or_else(|| Error::input("the optional has no value").parameter("input"))?])
+        Ok(value.ok_or_else(|| Error::input("the optional has no value").parameter("input"))?.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

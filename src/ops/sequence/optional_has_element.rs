@@ -22,7 +22,7 @@ impl Operator for OptionalHasElement {
         };
         let mut output = call.output::<bool>(&[])?;
         output.elements_mut()?.fill(has);
-        Ok(smallvec![output.finish().into()])
+        Ok(output.finish().into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -36,7 +36,7 @@ impl Operator for SplitToSequence {
             sequence.push(part(call.context(), input, &axis, start, size)?.reshaped(shape)?.into(), memory)?;
             start += size;
         }
-        Ok(smallvec![sequence.into()])
+        Ok(sequence.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -127,9 +127,9 @@ impl Operator for Attention {
             false => self.attend::<f32>(call, &shapes, &key, &value)?,
             true => self.attend::<f64>(call, &shapes, &key, &value)?,
         };
-        let mut outputs: Values = smallvec![y.into()];
+        let mut outputs = Values::from(y);
         for cache in [key, value] {
-            outputs.push(cache.tensor.into());
+            outputs.push(cache.tensor);
         }
         outputs.extend(scores.map(Value::from));
         outputs.truncate(call.output_count());
