@@ -5,7 +5,7 @@
 //! A buffer counts until it is freed, however many tensors share it, and also in a pool. A buffer handed out with the
 //! outputs of a run stops counting; when its last holder drops it, it returns to the ledger's pool.
 //!
-//! The pools have at most as many bytes as were in use at one time. So a run finds the buffers of the last one, however many
+//! The pools have at most as many bytes as were in use at one time, or a few. So a run finds the buffers of the last one, however many
 //! there were, and memory stays below twice what runs need.
 
 use super::buffer::{Buffer, Words};
@@ -41,6 +41,14 @@ struct Ledger {
 impl Ledger {
     /// Smaller buffers are freed when others drop them: allocating again is as fast.
     const LEAST: usize = 4 << 10;
+
+    /// Bytes that the pools may have in any case.
+    const ALWAYS: u64 = 64 << 10;
+
+    /// Bytes that a pool may have, beside those of the other.
+    fn most(&self, others: &AtomicU64) -> u64 {
+        self.peak.load(Relaxed).max(Ledger::ALWAYS).saturating_sub(others.load(Relaxed))
+    }
 
     fn returned(&self) -> MutexGuard<'_, Pool> {
         self.returned.lock().unwrap_or_else(PoisonError::into_inner)
@@ -95,7 +103,7 @@ impl Lease {
             }
             self.counted.store(bytes as u64, Relaxed);
         }
-        let most = ledger.peak.load(Relaxed).saturating_sub(ledger.waiting_bytes.load(Relaxed));
+        let most = ledger.most(&ledger.waiting_bytes);
         let buffer = Arc::new(Buffer { words: std::mem::take(words), lease: std::mem::take(self) });
         let mut returned = ledger.returned();
         returned.give(buffer, most, free);
@@ -215,7 +223,7 @@ impl Memory {
         }
         let ledger = &*self.ledger;
         ledger.note_peak();
-        let most = ledger.peak.load(Relaxed).saturating_sub(ledger.returned_bytes.load(Relaxed));
+        let most = ledger.most(&ledger.returned_bytes);
         let mut waiting = self.waiting.borrow_mut();
         waiting.give(buffer, most, free);
         ledger.waiting_bytes.store(waiting.bytes(), Relaxed);

@@ -219,10 +219,9 @@ pub(crate) struct Spread<'a, V> {
 impl<'a, V> Affine<'a, V> {
     /// As [`Finish`], of elements `R`. Operations are rounded to `V` one by one, as `Mul` and `Add` do.
     #[inline]
-    pub(crate) fn finish<R: Stored<T>, T: Number>(self) -> impl Fn(usize, &[u8], &mut [u8]) + Sync + 'a
+    pub(crate) fn finish<R: Stored<T>, T: Number + 'a>(self) -> impl Fn(usize, &[u8], &mut [u8]) + Sync + 'a
     where
         V: Stored<T>,
-        T: 'a,
     {
         let values = |spread: Spread<'a, V>| Values {
             values: Elements::of(spread.values),
