@@ -39,9 +39,6 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// Smaller buffers are freed when others drop them: allocating again is as fast.
-    const LEAST: usize = 4 << 10;
-
     /// Bytes that the pools may have in any case.
     const ALWAYS: u64 = 64 << 10;
 
@@ -92,7 +89,7 @@ impl Lease {
     /// Called when the last holder drops the buffer: pools it if it is large enough.
     pub(super) fn come_back(&mut self, words: &mut Words) {
         let bytes = words.capacity();
-        if bytes < Ledger::LEAST {
+        if bytes < Pool::LARGE {
             return;
         }
         let Some(ledger) = self.ledger.upgrade() else { return };
