@@ -62,6 +62,14 @@ impl Ledger {
         }
     }
 
+    /// Whether `bytes` more make the peak much higher: pooled buffers are likely too small from then on.
+    fn outgrows(&self, bytes: u64) -> bool {
+        let pooled = self.waiting_bytes.load(Relaxed).saturating_add(self.returned_bytes.load(Relaxed));
+        let used = self.live.load(Relaxed).saturating_sub(pooled).saturating_add(bytes);
+        let peak = self.peak.load(Relaxed).max(Ledger::ALWAYS);
+        pooled > 0 && used > peak + peak / 8
+    }
+
     /// Counts `bytes` more. Fails if that exceeds the limit.
     fn count(&self, bytes: u64) -> Result<()> {
         let live = self.live.fetch_add(bytes, Relaxed).saturating_add(bytes);
@@ -169,6 +177,10 @@ impl Memory {
             freed.into_iter().flatten().for_each(free);
         }
         if !room {
+            waiting.drain().for_each(free);
+            ledger.waiting_bytes.store(0, Relaxed);
+        }
+        if ledger.outgrows(len as u64) {
             waiting.drain().for_each(free);
             ledger.waiting_bytes.store(0, Relaxed);
         }
