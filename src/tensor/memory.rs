@@ -5,7 +5,7 @@
 //! A buffer counts until it is freed, however many tensors share it, and also in a pool. A buffer handed out with the
 //! outputs of a run stops counting; when its last holder drops it, it returns to the ledger's pool.
 //!
-//! The pools have at most as many bytes as were in use at one time. So a run finds the buffers of the last one, however many
+//! The pools have at most as many bytes as were in use at one time, or a few. So a run finds the buffers of the last one, however many
 //! there were, and memory stays below twice what runs need.
 
 use super::buffer::{Buffer, Words};
@@ -39,8 +39,13 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// Smaller buffers are freed when others drop them: allocating again is as fast.
-    const LEAST: usize = 4 << 10;
+    /// Bytes that the pools may have in any case.
+    const ALWAYS: u64 = 64 << 10;
+
+    /// Bytes that a pool may have, beside those of the other.
+    fn most(&self, others: &AtomicU64) -> u64 {
+        self.peak.load(Relaxed).max(Ledger::ALWAYS).saturating_sub(others.load(Relaxed))
+    }
 
     fn returned(&self) -> MutexGuard<'_, Pool> {
         self.returned.lock().unwrap_or_else(PoisonError::into_inner)
@@ -55,6 +60,14 @@ impl Ledger {
         if used > self.peak.load(Relaxed) {
             self.peak.store(used, Relaxed);
         }
+    }
+
+    /// Whether `bytes` more make the peak much higher: pooled buffers are likely too small from then on.
+    fn outgrows(&self, bytes: u64) -> bool {
+        let pooled = self.waiting_bytes.load(Relaxed).saturating_add(self.returned_bytes.load(Relaxed));
+        let used = self.live.load(Relaxed).saturating_sub(pooled).saturating_add(bytes);
+        let peak = self.peak.load(Relaxed).max(Ledger::ALWAYS);
+        pooled > 0 && used > peak + peak / 8
     }
 
     /// Counts `bytes` more. Fails if that exceeds the limit.
@@ -84,7 +97,7 @@ impl Lease {
     /// Called when the last holder drops the buffer: pools it if it is large enough.
     pub(super) fn come_back(&mut self, words: &mut Words) {
         let bytes = words.capacity();
-        if bytes < Ledger::LEAST {
+        if bytes < Pool::LARGE {
             return;
         }
         let Some(ledger) = self.ledger.upgrade() else { return };
@@ -95,7 +108,7 @@ impl Lease {
             }
             self.counted.store(bytes as u64, Relaxed);
         }
-        let most = ledger.peak.load(Relaxed).saturating_sub(ledger.waiting_bytes.load(Relaxed));
+        let most = ledger.most(&ledger.waiting_bytes);
         let buffer = Arc::new(Buffer { words: std::mem::take(words), lease: std::mem::take(self) });
         let mut returned = ledger.returned();
         returned.give(buffer, most, free);
@@ -167,6 +180,10 @@ impl Memory {
             waiting.drain().for_each(free);
             ledger.waiting_bytes.store(0, Relaxed);
         }
+        if ledger.outgrows(len as u64) {
+            waiting.drain().for_each(free);
+            ledger.waiting_bytes.store(0, Relaxed);
+        }
         drop(waiting);
         self.allocate(len, align)
     }
@@ -215,7 +232,7 @@ impl Memory {
         }
         let ledger = &*self.ledger;
         ledger.note_peak();
-        let most = ledger.peak.load(Relaxed).saturating_sub(ledger.returned_bytes.load(Relaxed));
+        let most = ledger.most(&ledger.returned_bytes);
         let mut waiting = self.waiting.borrow_mut();
         waiting.give(buffer, most, free);
         ledger.waiting_bytes.store(waiting.bytes(), Relaxed);

@@ -24,6 +24,12 @@ impl Pool {
     /// Maximum number of buffers.
     const MOST: usize = 256;
 
+    /// Maximum number of small ones: allocating again is as fast.
+    const MOST_SMALL: usize = 8;
+
+    /// Smaller buffers are small.
+    pub(super) const LARGE: usize = 4 << 10;
+
     /// Bytes of all buffers.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
@@ -46,6 +52,10 @@ impl Pool {
     #[inline]
     pub(super) fn give(&mut self, buffer: Arc<Buffer>, most: u64, free: impl Fn(Arc<Buffer>)) {
         let capacity = buffer.words.capacity();
+        let last_small = self.waiting.get(Pool::MOST_SMALL - 1);
+        if capacity < Pool::LARGE && last_small.is_some_and(|last| last.capacity < Pool::LARGE) {
+            return free(buffer);
+        }
         let place = self.waiting.partition_point(|waiting| waiting.capacity < capacity);
         self.waiting.insert(place, Waiting { capacity, age: self.came, buffer });
         (self.bytes, self.came) = (self.bytes + capacity as u64, self.came + 1);
