@@ -3,7 +3,8 @@
 use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::kernels::gemm::{
-    Broadcast, Left, Operand, Packed, Place, Product, Right, Scaled, Side, Step, Strides, View, pack, packed_len,
+    Broadcast, Left, Number, Operand, Packed, Place, Product, Right, Scaled, Side, Step, Strides, View, pack,
+    packed_len,
 };
 use crate::operator::{Call, Inference, Node, Tail, broadcast};
 use crate::tensor::Tensor;
@@ -35,11 +36,30 @@ pub(super) trait Multiply: Operand<Sum: Element> + Element {}
 
 impl<S: Operand<Sum: Element> + Element> Multiply for S {}
 
-/// A tensor as a matrix whose rows of `columns` elements follow each other. It may stand at any address, as in a file.
-pub(super) fn matrix_of<S: Multiply>(tensor: &Tensor, columns: usize) -> Result<View<'_, S::Sum>> {
-    match tensor.dtype() {
-        dtype if dtype == S::DTYPE => Ok(View::of_bytes::<S>(tensor.bytes(), columns, 1)),
-        other => Err(Error::bug(&format!("a product of {} reads {other}", S::DTYPE))),
+/// A tensor as a matrix whose rows of `columns` elements follow each other, or which is the transposed one of that.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Matrix<'a> {
+    pub(super) tensor: &'a Tensor,
+    pub(super) columns: usize,
+    pub(super) transposed: bool,
+}
+
+impl<'a> Matrix<'a> {
+    /// The matrix, aligned: products may read it in place.
+    pub(super) fn aligned<S: Multiply>(self) -> Result<View<'a, S::Sum>> {
+        Ok(self.turned(View::rows(self.tensor.as_slice::<S>()?, self.columns)))
+    }
+
+    /// The matrix at the address that it has in a file.
+    fn in_file<S: Multiply>(self) -> Result<View<'a, S::Sum>> {
+        match self.tensor.dtype() {
+            dtype if dtype == S::DTYPE => Ok(self.turned(View::of_bytes::<S>(self.tensor.bytes(), self.columns, 1))),
+            other => Err(Error::bug(&format!("a product of {} reads {other}", S::DTYPE))),
+        }
+    }
+
+    fn turned<T: Number>(self, view: View<'a, T>) -> View<'a, T> {
+        if self.transposed { view.transposed() } else { view }
     }
 }
 
@@ -116,12 +136,15 @@ impl Weights {
     pub(super) fn right<'a, S: Multiply>(
         &'a self,
         call: &Call<'_>,
-        b: View<'a, S::Sum>,
+        b: Matrix<'a>,
         count: usize,
         (k, n): (usize, usize),
     ) -> Result<Right<'a, S::Sum>> {
         let packed = if n > 1 { self.packed::<S>(call, Side::Right, b, count, (k, n))? } else { None };
-        Ok(packed.map_or(Right::View(b), Right::Packed))
+        Ok(match packed {
+            Some(packed) => Right::Packed(packed),
+            None => Right::View(b.aligned::<S>()?),
+        })
     }
 
     /// The operand `a` of a product: `count` matrices of `m` rows and `k` columns, one after the other.
@@ -129,11 +152,14 @@ impl Weights {
     pub(super) fn left<'a, S: Multiply>(
         &'a self,
         call: &Call<'_>,
-        a: View<'a, S::Sum>,
+        a: Matrix<'a>,
         count: usize,
         (m, k): (usize, usize),
     ) -> Result<Left<'a, S::Sum>> {
-        Ok(self.packed::<S>(call, Side::Left, a, count, (m, k))?.map_or(Left::View(a), Left::Packed))
+        Ok(match self.packed::<S>(call, Side::Left, a, count, (m, k))? {
+            Some(packed) => Left::Packed(packed),
+            None => Left::View(a.aligned::<S>()?),
+        })
     }
 
     /// The packed form. None if the operand isn't constant, or if there is no room: it is read as it is then.
@@ -141,7 +167,7 @@ impl Weights {
         &'a self,
         call: &Call<'_>,
         side: Side,
-        matrix: View<'a, S::Sum>,
+        matrix: Matrix<'a>,
         count: usize,
         (rows, columns): (usize, usize),
     ) -> Result<Option<Packed<'a, S::Sum>>> {
@@ -154,10 +180,50 @@ impl Weights {
                 let size = rows.saturating_mul(columns);
                 let len = packed_len::<S::Sum>(count.saturating_mul(size));
                 let Ok(mut new) = call.kept::<S::Sum>(len) else { return Ok(None) };
-                pack(side, matrix, (count, size), (rows, columns), new.elements_mut()?, call.resources())?;
+                let (view, sizes) = (matrix.in_file::<S>()?, (rows, columns));
+                pack(side, view, (count, size), sizes, new.elements_mut()?, call.resources())?;
                 self.packed.get_or_init(|| new.finish())
             }
         };
         Ok(Some(Packed::new(side, packed.as_slice()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dtype::DType;
+    use crate::limits::{Budget, Limits};
+    use crate::operator::{Call, Context, Feeds, Source, Sources};
+    use crate::ops::testing::tensor;
+    use crate::registry::{Own, Registry};
+    use crate::tensor::Tensor;
+    use crate::value::Fact;
+    use bytes::Bytes;
+    use std::cell::Cell;
+
+    /// A constant operand is packed as it stands in a file, without an aligned copy; one that is fed is copied.
+    #[test]
+    fn operands_at_odd_addresses() {
+        for constant in [true, false] {
+            let elements = [1f32, 2., 3., 4., 5., 6.].map(f32::to_ne_bytes);
+            let bytes = Bytes::from([&[0], elements.as_flattened()].concat()).slice(1..);
+            let weights = Tensor::new(DType::Float, &[2, 3], bytes).unwrap();
+            let inputs = [tensor(&[1, 2], [10f32, 1.]), weights.clone().into()];
+            let facts = inputs.each_ref().map(|input| match constant {
+                true => Fact::constant(input.clone()),
+                false => Fact::of_type(input.value_type().unwrap()),
+            });
+            let resolved = Registry::default().resolve("", "MatMul", 13).unwrap();
+            let (facts, unsaid) = (facts.each_ref().map(Some), Cell::default());
+            let budget = Budget::new(&Limits::default());
+            let made = resolved.load(&resolved.node(&[], &facts, 1, &[], &unsaid), &Own::new(&budget)).unwrap();
+            let sources = Sources { feeds: Feeds::Own(&[]), defaults: &[], constants: &inputs, slots: &mut [] };
+            let places = [0, 1].map(|k| Some(Source::Constant(k)));
+            let (context, schema) = (Context::new(1, Limits::default()), &*resolved.schema);
+            let mut call = Call { inputs: &places, sources, schema, outputs: 1, wanted: 1, context: &context };
+            let outputs = made.plain().unwrap().run(&mut call).unwrap();
+            assert_eq!(outputs.get(0), Some(&tensor(&[1, 3], [14f32, 25., 36.])));
+            assert_eq!(weights.is_copied(), !constant);
+        }
     }
 }

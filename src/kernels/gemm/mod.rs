@@ -25,7 +25,8 @@
 //!     WindowAxis { size: W, kernel: KW, stride, dilation, pad: left, output: OW },
 //! ];
 //! let (m, k, n, image) = (M, C * KH * KW, OH * OW, C * H * W);
-//! let a = self.weights.left::<S>(call, matrix_of::<S>(weights, k)?, G, (m, k))?;
+//! let weights = Matrix { tensor: weights, columns: k, transposed: false };
+//! let a = self.weights.left::<S>(call, weights, G, (m, k))?;
 //! let b = Right::Windows(Windows::new(x.as_slice::<S>()?, C, &axes, S::zeroed()));
 //! let batch = [Batch { size: N, a: 0, b: G * image }, Batch { size: G, a: m * k, b: image }];
 //! let channels = Strides { row: 1, column: 0, batch: &[0, m] };

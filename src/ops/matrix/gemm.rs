@@ -37,19 +37,20 @@ impl Gemm {
     fn multiply<S: Multiply>(&self, call: &Call<'_>, tail: Option<&Tail>) -> Result<Values> {
         let (a, b, c) = (call.tensor(0)?, call.tensor(1)?, call.optional_tensor(2)?);
         let [of_a, of_b] = self.transposed;
-        let (left, right) = (matrix::<S>(call, 0, a, of_a)?, matrix::<S>(call, 1, b, of_b)?);
+        let (left, right) = (matrix(call, 0, a, of_a)?, matrix(call, 1, b, of_b)?);
         let (m, k, n) = (left.rows, left.columns, right.columns);
         if k != right.rows {
             return Err(self.unequal(a.shape(), b.shape(), k, right.rows));
         }
         let c = c.map(|c| self.addend::<S>(c, [m, n])).transpose()?;
         let mut output = call.output::<S>(&[m, n])?;
-        let b = self.weights.right::<S>(call, right.view, 1, (k, n))?;
+        let b = self.weights.right::<S>(call, right.matrix, 1, (k, n))?;
         let scaled = Scaled { alpha: self.alpha, beta: self.beta, c };
         let steps = TailSteps::<S>::of(call, tail)?;
         let epilogue: SmallVec<[&dyn kernels::gemm::Step<S::Sum>; 3]> =
             [&scaled as _].into_iter().chain(steps.all()).collect();
-        let product = Product::<S> { m, k, n, a: Left::View(left.view), b, batch: &[], epilogue: &epilogue };
+        let a = Left::View(left.matrix.aligned::<S>()?);
+        let product = Product::<S> { m, k, n, a, b, batch: &[], epilogue: &epilogue };
         multiply(call, product, output.elements_mut()?)?;
         Ok(output.finish().into())
     }
@@ -142,27 +143,22 @@ impl Operator for Gemm {
 }
 
 /// An operand after its transposition.
-struct Sides<'a, T> {
+struct Sides<'a> {
     rows: usize,
     columns: usize,
-    view: View<'a, T>,
+    matrix: Matrix<'a>,
 }
 
-fn matrix<'a, S: Multiply>(
-    call: &Call<'_>,
-    k: usize,
-    tensor: &'a Tensor,
-    transposed: bool,
-) -> Result<Sides<'a, S::Sum>> {
+fn matrix<'a>(call: &Call<'_>, k: usize, tensor: &'a Tensor, transposed: bool) -> Result<Sides<'a>> {
     let &[rows, columns] = tensor.shape() else {
         let (name, shape) = (call.name(k), ShapeText(tensor.shape()));
         let text = format!("\"{name}\" of shape {shape} has rank {}: it must be a matrix", tensor.rank());
         return Err(Error::input(text).parameter(name));
     };
-    let view = matrix_of::<S>(tensor, columns)?;
+    let matrix = Matrix { tensor, columns, transposed };
     Ok(match transposed {
-        false => Sides { rows, columns, view },
-        true => Sides { rows: columns, columns: rows, view: view.transposed() },
+        false => Sides { rows, columns, matrix },
+        true => Sides { rows: columns, columns: rows, matrix },
     })
 }
 
