@@ -9,7 +9,10 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 // What only operators and files of a feature use.
-#![cfg_attr(not(feature = "openvino"), allow(dead_code, unused_imports))]
+#![cfg_attr(
+    not(all(feature = "image", feature = "ml", feature = "openvino", feature = "signal", feature = "text")),
+    allow(dead_code, unused_imports)
+)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 #[cfg(target_endian = "big")]

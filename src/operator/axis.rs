@@ -41,7 +41,7 @@ impl<'a> Node<'a> {
 
     /// As [`Node::axis`], of a list that may be left out.
     pub(crate) fn axes(&self, name: &str, from: i64) -> Result<Option<&'a [i64]>> {
-        let axes = self.attribute(name).map(|_| self.ints(name)).transpose()?;
+        let axes = self.optional(name, Node::ints)?;
         self.note_axes(axes.unwrap_or_default(), from);
         Ok(axes)
     }

@@ -126,6 +126,16 @@ impl<'a> Node<'a> {
         given.or_else(|| self.schema.attributes.iter().find(|formal| formal.name == name)?.default.as_ref())
     }
 
+    /// What `read` gives for an attribute; `None` if it is not given and has no default.
+    pub(crate) fn optional<T>(&self, name: &str, read: impl FnOnce(&Node<'a>, &str) -> Result<T>) -> Result<Option<T>> {
+        self.attribute(name).map(|_| read(self, name)).transpose()
+    }
+
+    /// Whether an attribute is not 0.
+    pub(crate) fn is_set(&self, name: &str) -> Result<bool> {
+        Ok(self.int(name)? != 0)
+    }
+
     /// Whether an attribute is 1. Its text gives a meaning to 0 and 1 only, and engines differ in that of other values.
     pub(crate) fn flag(&self, name: &str) -> Result<bool> {
         match self.int(name)? {

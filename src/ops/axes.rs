@@ -32,7 +32,7 @@ impl Axes {
         if node.version() >= 11 {
             return Axes::of(node, input_from);
         }
-        let list = node.attribute("axes").map(|_| node.ints("axes")).transpose()?.map(<[i64]>::to_vec);
+        let list = node.optional("axes", Node::ints)?.map(<[i64]>::to_vec);
         Ok(Axes::Attribute { list, negative: false })
     }
 

@@ -7,6 +7,7 @@ mod control;
 mod convolution;
 mod elementwise;
 mod gather;
+#[cfg(feature = "image")]
 mod image;
 mod index;
 mod joining;
@@ -15,6 +16,7 @@ mod layout;
 mod loss;
 mod maps;
 mod matrix;
+#[cfg(feature = "ml")]
 mod ml;
 mod normalize;
 mod numbers;
@@ -30,11 +32,13 @@ mod reduce;
 mod resize;
 mod scatter;
 mod sequence;
+#[cfg(feature = "signal")]
 mod signal;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "text")]
 mod text;
 mod training;
 mod windows;
@@ -50,10 +54,12 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
         convolution::ALL,
         elementwise::ALL,
         gather::ALL,
+        #[cfg(feature = "image")]
         image::ALL,
         layout::ALL,
         loss::ALL,
         matrix::ALL,
+        #[cfg(feature = "ml")]
         ml::ALL,
         normalize::ALL,
         #[cfg(feature = "openvino")]
@@ -66,7 +72,9 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Implementation> {
         resize::ALL,
         scatter::ALL,
         sequence::ALL,
+        #[cfg(feature = "signal")]
         signal::ALL,
+        #[cfg(feature = "text")]
         text::ALL,
         training::ALL,
     ]

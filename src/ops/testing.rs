@@ -79,7 +79,40 @@ fn try_run<const A: usize, const I: usize>(
         (Err(held), Err(dying)) => assert_eq!(held.to_string(), dying.to_string()),
         _ => assert_eq!(held.as_ref().ok(), dying.as_ref().ok(), "the memory of dying inputs changes the result"),
     }
+    if let Ok(values) = &held {
+        let shapes = inputs.map(shaped);
+        let constants = inputs.map(|input| Fact::constant(input.clone()));
+        for facts in [shapes, constants] {
+            check_rule(&resolved, &attributes, &facts.each_ref().map(Some), values);
+        }
+    }
     held
+}
+
+/// The type and the shape of a value.
+fn shaped(value: &Value) -> Fact {
+    let fact = Fact::constant(value.clone());
+    Fact::of(fact.value_type().cloned(), fact.dims().map(Into::into))
+}
+
+/// Checks that what the operator's rule says of the outputs is true.
+#[track_caller]
+fn check_rule(resolved: &Resolved, attributes: &[(String, Attribute)], facts: &[Option<&Fact>], values: &[Value]) {
+    let (unsaid, budget) = (Cell::default(), Budget::new(&Limits::default()));
+    let node = resolved.node(attributes, facts, values.len(), &[], &unsaid);
+    let mut inference = Inference::new(node);
+    let made = resolved.load(&node, &Own::new(&budget)).unwrap();
+    made.infer(&mut inference).expect("the rule refuses what runs");
+    for (k, (fact, value)) in inference.finish().iter().zip(values).enumerate() {
+        assert!(fact.value_type().is_none_or(|own| value.is_of(own)), "output {k} is no {:?}", fact.value_type());
+        let Ok(tensor) = value.tensor() else { continue };
+        if let Some(dims) = fact.dims() {
+            let fits = |(dim, size): (&Dim, &usize)| !matches!(dim, Dim::Fixed(own) if own != size);
+            let all = dims.len() == tensor.rank() && dims.iter().zip(tensor.shape()).all(fits);
+            assert!(all, "output {k} has shape {:?}, and not {}", tensor.shape(), DimsText(dims));
+        }
+        assert!(fact.value().is_none_or(|known| known == value), "output {k} has another value");
+    }
 }
 
 /// Runs a graph of one node, whose operator is written with others.

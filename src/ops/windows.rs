@@ -106,7 +106,7 @@ impl Along {
 
 /// An attribute with a number for each of `count` places, which must be at least `least`: if it isn't given, all are that.
 pub(super) fn list(node: &Node<'_>, name: &str, count: usize, least: i64) -> Result<Vec<i64>> {
-    let given = node.attribute(name).map(|_| node.ints(name)).transpose()?;
+    let given = node.optional(name, Node::ints)?;
     let list = given.filter(|list| !list.is_empty()).map_or_else(|| vec![least; count], <[i64]>::to_vec);
     if list.len() != count {
         let text = format!("{name} has {} numbers: {count} are needed", list.len());
@@ -133,7 +133,7 @@ fn at(list: &[i64], k: usize) -> i64 {
 
 /// The sizes of the windows along `count` axes, as far as they are known: the attribute `kernel_shape`.
 pub(super) fn kernel(node: &Node<'_>, count: usize) -> Result<Vec<Option<i64>>> {
-    match node.attribute("kernel_shape").map(|_| node.ints("kernel_shape")).transpose()? {
+    match node.optional("kernel_shape", Node::ints)? {
         None | Some([]) => Ok(vec![None; count]),
         Some(_) => Ok(list(node, "kernel_shape", count, 1)?.into_iter().map(Some).collect()),
     }

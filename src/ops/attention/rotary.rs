@@ -22,8 +22,8 @@ struct RotaryEmbedding {
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let heads = node.attribute("num_heads").map(|_| node.int("num_heads")).transpose()?;
-    let interleaved = node.int("interleaved")? != 0;
+    let heads = node.optional("num_heads", Node::int)?;
+    let interleaved = node.is_set("interleaved")?;
     Ok(Box::new(RotaryEmbedding { heads, dim: node.int("rotary_embedding_dim")?, interleaved }))
 }
 

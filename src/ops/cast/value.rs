@@ -32,7 +32,7 @@ struct Cast {
 /// `saturate` came with version 19, `round_mode` with 24. In version 1 `to` is the name of the type.
 fn load(node: &Node<'_>, to: Option<DType>) -> Result<Box<dyn Operator>> {
     let version = node.version();
-    let saturate = version < 19 || node.int("saturate")? != 0;
+    let saturate = version < 19 || node.is_set("saturate")?;
     let directions = [("up", Direction::Up), ("down", Direction::Down), ("nearest", Direction::Nearest)];
     let direction = if version < 24 { Direction::Up } else { node.choice("round_mode", &directions)? };
     let rounding = Rounding { saturate, direction, clamp: version < 24 };

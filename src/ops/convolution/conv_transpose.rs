@@ -37,7 +37,7 @@ fn infer(facts: &mut Inference<'_>) -> Result<()> {
 
 /// The sizes in the attribute `output_shape`. In version 1 the batch and the channels may be before them.
 fn shape(facts: &Inference<'_>, count: usize) -> Result<Option<Vec<Dim>>> {
-    let given = facts.attribute("output_shape").map(|_| facts.ints("output_shape")).transpose()?;
+    let given = facts.optional("output_shape", Node::ints)?;
     let sizes = match given {
         None | Some([]) => return Ok(None),
         Some([_, _, sizes @ ..]) if facts.version() < 11 && sizes.len() == count => sizes,

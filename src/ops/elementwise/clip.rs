@@ -6,8 +6,7 @@ use crate::ops::prelude::*;
 
 /// The bounds are inputs from version 11 on, and attributes before.
 pub(super) const CLIP: Implementation = entry("Clip", &[1, 6, 11, 12, 13], |node| {
-    let given =
-        |name| if node.version() < 11 { node.attribute(name).map(|_| node.float(name)).transpose() } else { Ok(None) };
+    let given = |name| if node.version() < 11 { node.optional(name, Node::float) } else { Ok(None) };
     Ok(Box::new(Clip { min: given("min")?, max: given("max")? }))
 });
 

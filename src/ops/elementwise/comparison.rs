@@ -148,7 +148,7 @@ impl IsNaN {
 }
 
 pub(super) const IS_INF: Implementation = rowwise("IsInf", &[10, 20], |node| {
-    let signs = (node.int("detect_positive")? != 0, node.int("detect_negative")? != 0);
+    let signs = (node.is_set("detect_positive")?, node.is_set("detect_negative")?);
     Ok(Elementwise::new(IsInf { signs }, IsInf::row, Align::Last).testing().shared())
 });
 

@@ -8,11 +8,11 @@ use crate::ops::prelude::*;
 /// type of the data before version 10.
 pub(super) const DROPOUT: Implementation = entry("Dropout", &[1, 6, 7, 10, 12, 13, 22], |node| {
     let mode = match node.version() {
-        ..7 if node.int("is_test")? == 0 => Mode::Train(node.float("ratio")?.into()),
+        ..7 if !node.is_set("is_test")? => Mode::Train(node.float("ratio")?.into()),
         ..12 => Mode::Copy,
         _ => Mode::Inputs,
     };
-    let seed = if node.attribute("seed").is_some() { node.int("seed")? } else { 0 };
+    let seed = node.optional("seed", Node::int)?.unwrap_or(0);
     Ok(Box::new(Dropout { mode, seed: seed as u32, bools: node.version() >= 10 }))
 });
 

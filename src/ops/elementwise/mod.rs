@@ -168,8 +168,8 @@ impl<F: Function, const N: usize> Elementwise<F, N> {
 fn align(node: &Node<'_>) -> Result<Align> {
     Ok(match node.version() {
         7.. => Align::Last,
-        _ if node.int("broadcast")? == 0 => Align::EqualOrScalar,
-        _ => Align::At(node.attribute("axis").map(|_| node.axis("axis", 7)).transpose()?),
+        _ if !node.is_set("broadcast")? => Align::EqualOrScalar,
+        _ => Align::At(node.optional("axis", |node, name| node.axis(name, 7))?),
     })
 }
 

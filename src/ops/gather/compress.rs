@@ -15,7 +15,7 @@ struct Compress {
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(Compress { axis: node.attribute("axis").map(|_| node.axis("axis", 11)).transpose()? }))
+    Ok(Box::new(Compress { axis: node.optional("axis", |node, name| node.axis(name, 11))? }))
 }
 
 impl Operator for Compress {

@@ -14,7 +14,7 @@ struct CenterCropPad {
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let axes = node.attribute("axes").map(|_| node.ints("axes")).transpose()?;
+    let axes = node.optional("axes", Node::ints)?;
     Ok(Box::new(CenterCropPad { axes: axes.map(<[i64]>::to_vec) }))
 }
 

@@ -16,7 +16,7 @@ struct EyeLike {
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let dtype = node.attribute("dtype").map(|_| node.output_type("dtype")).transpose()?;
+    let dtype = node.optional("dtype", Node::output_type)?;
     Ok(Box::new(EyeLike { dtype, k: node.int("k")? }))
 }
 

@@ -26,7 +26,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     if node.version() < 15 {
         return Ok(Box::new(whole));
     }
-    let end = if node.attribute("end").is_some() { node.int("end")? } else { whole.end };
+    let end = node.optional("end", Node::int)?.unwrap_or(whole.end);
     Ok(Box::new(Dimensions { start: node.int("start")?, end }))
 }
 

@@ -28,7 +28,7 @@ enum Sizes {
 /// The sizes are an attribute up to version 11, or in version 1 an input; an input from version 13 on, beside which
 /// version 18 has `num_outputs`. Version 1 doesn't say what the axis is by default: 0, as later.
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let axis = if node.attribute("axis").is_some() { node.axis("axis", 11)? } else { 0 };
+    let axis = node.optional("axis", |node, name| node.axis(name, 11))?.unwrap_or(0);
     let sizes = if node.version() >= 18 {
         match node.attribute("num_outputs") {
             Some(_) => Sizes::Nearly(node.int("num_outputs")?),

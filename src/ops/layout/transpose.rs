@@ -14,7 +14,7 @@ struct Transpose {
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let perm = node.attribute("perm").map(|_| node.ints("perm")).transpose()?;
+    let perm = node.optional("perm", Node::ints)?;
     Ok(Box::new(Transpose { perm: perm.map(<[i64]>::to_vec) }))
 }
 

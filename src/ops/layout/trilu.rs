@@ -13,7 +13,7 @@ struct Trilu {
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(Trilu { upper: node.int("upper")? != 0 }))
+    Ok(Box::new(Trilu { upper: node.is_set("upper")? }))
 }
 
 impl Operator for Trilu {

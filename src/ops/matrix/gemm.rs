@@ -27,8 +27,8 @@ fn load(node: &Node<'_>) -> Result<Arc<dyn MatrixProduct>> {
     Ok(Arc::new(Gemm {
         alpha: node.float("alpha")?,
         beta: node.float("beta")?,
-        transposed: [node.int("transA")? != 0, node.int("transB")? != 0],
-        broadcast: node.version() >= 7 || node.int("broadcast")? != 0,
+        transposed: [node.is_set("transA")?, node.is_set("transB")?],
+        broadcast: node.version() >= 7 || node.is_set("broadcast")?,
         weights: Weights::of(node, 1),
     }))
 }

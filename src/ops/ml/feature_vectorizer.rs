@@ -9,7 +9,7 @@ pub(super) const FEATURE_VECTORIZER: Implementation = missing("FeatureVectorizer
 /// A list counts as one row. Where `inputdimensions` has other numbers of features than the inputs, it isn't certain which
 /// of them count.
 fn infer(facts: &mut Inference<'_>) -> Result<()> {
-    let given = facts.attribute("inputdimensions").map(|_| facts.ints("inputdimensions")).transpose()?;
+    let given = facts.optional("inputdimensions", Node::ints)?;
     let (mut rows, mut columns) = (Dim::Unknown, Dim::Fixed(0));
     for k in 0..facts.input_count() {
         let (own, features) = match facts.ranked(k, 1..=2)? {

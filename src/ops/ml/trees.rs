@@ -61,7 +61,7 @@ fn infer_targets(facts: &mut Inference<'_>) -> Result<()> {
 }
 
 fn give_targets(facts: &mut Inference<'_>) -> Result<()> {
-    let targets = facts.attribute("n_targets").map(|_| facts.int("n_targets")).transpose()?;
+    let targets = facts.optional("n_targets", Node::int)?;
     let batch = facts.sizes::<2>(0)?.map_or(Dim::Unknown, |[batch, _]| batch.clone());
     facts.give(0, [batch, targets.map_or(Dim::Unknown, Dim::of)]);
     Ok(())

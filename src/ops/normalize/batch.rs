@@ -10,7 +10,7 @@ pub(super) const BATCH_NORMALIZATION: Implementation = Implementation::missing("
 fn infer(facts: &mut Inference<'_>) -> Result<()> {
     facts.give_shape_of(0, 0);
     let outputs = 1..facts.output_count();
-    if facts.attribute("spatial").is_some() && facts.int("spatial")? == 0 {
+    if facts.attribute("spatial").is_some() && !facts.is_set("spatial")? {
         for k in outputs {
             facts.give_shape_of(k, 3);
         }

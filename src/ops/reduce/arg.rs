@@ -22,8 +22,8 @@ struct IndexOf<const LEAST: bool> {
 /// The greatest `i` came as an option with version 12.
 fn load<const LEAST: bool>(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let axis = node.axis("axis", 11)?;
-    let last = node.version() >= 12 && node.int("select_last_index")? != 0;
-    Ok(Box::new(IndexOf::<LEAST> { axis, keepdims: node.int("keepdims")? != 0, last }))
+    let last = node.version() >= 12 && node.is_set("select_last_index")?;
+    Ok(Box::new(IndexOf::<LEAST> { axis, keepdims: node.is_set("keepdims")?, last }))
 }
 
 impl<const LEAST: bool> Operator for IndexOf<LEAST> {

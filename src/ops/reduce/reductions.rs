@@ -54,9 +54,9 @@ impl Reduce {
     /// The axes became an input with version 13 of ReduceSum, and 18 of the others.
     fn load(node: &Node<'_>, reduce: Compute, count: Option<Count>) -> Result<Box<dyn Operator>> {
         let axes = Axes::of(node, if node.schema().name == "ReduceSum" { 13 } else { 18 })?;
-        let noop = node.attribute("noop_with_empty_axes").map(|_| node.int("noop_with_empty_axes")).transpose()?;
-        let keepdims = node.int("keepdims")? != 0;
-        Ok(Box::new(Reduce { axes, keepdims, noop_with_empty_axes: noop.is_some_and(|noop| noop != 0), reduce, count }))
+        let noop = node.optional("noop_with_empty_axes", Node::is_set)?;
+        let keepdims = node.is_set("keepdims")?;
+        Ok(Box::new(Reduce { axes, keepdims, noop_with_empty_axes: noop.unwrap_or(false), reduce, count }))
     }
 
     /// Whether an axis is reduced, given the listed ones.

@@ -26,7 +26,7 @@ fn infer(facts: &mut Inference<'_>) -> Result<()> {
         let what = if both { "both are given" } else { "none is given" };
         return Err(Error::input(format!("one of \"scales\" and \"sizes\" is needed: {what}")).parameter("sizes"));
     }
-    let named = facts.attribute("axes").map(|_| facts.ints("axes")).transpose()?;
+    let named = facts.optional("axes", Node::ints)?;
     let policy = policy(facts)?;
     let Some(dims) = facts.dims(0) else {
         // Without axes there is a size for each dimension.

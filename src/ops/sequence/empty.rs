@@ -14,7 +14,7 @@ struct SequenceEmpty {
 
 /// The element type is float by default.
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let dtype = if node.attribute("dtype").is_some() { node.element_type("dtype")? } else { DType::Float };
+    let dtype = node.optional("dtype", Node::element_type)?.unwrap_or(DType::Float);
     node.check_output_type("dtype", ValueType::Tensor(dtype).sequence())?;
     Ok(Box::new(SequenceEmpty { dtype }))
 }

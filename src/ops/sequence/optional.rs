@@ -14,7 +14,7 @@ struct OptionalOf {
 
 /// If the input and the attribute are both given, they must agree.
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let element = node.attribute("type").map(|_| node.value_type("type")).transpose()?;
+    let element = node.optional("type", Node::value_type)?;
     if let Some(element) = element {
         node.check_output_type("type", element.clone().optional())?;
     } else if node.input(0).is_none() {

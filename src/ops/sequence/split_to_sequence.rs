@@ -17,7 +17,7 @@ struct SplitToSequence {
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(SplitToSequence { axis: node.int("axis")?, keepdims: node.int("keepdims")? != 0 }))
+    Ok(Box::new(SplitToSequence { axis: node.int("axis")?, keepdims: node.is_set("keepdims")? }))
 }
 
 impl Operator for SplitToSequence {

@@ -44,7 +44,7 @@ pub(super) struct Attention {
 /// Windows came with version 25. A causal mask is a window: no key to the right.
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let window = |name| if node.version() < 25 { Ok(None) } else { window(node, name) };
-    let heads = |name| node.attribute(name).map(|_| node.int(name)).transpose();
+    let heads = |name| node.optional(name, Node::int);
     let causal = node.flag("is_causal")?;
     Ok(Box::new(Attention {
         heads: [heads("q_num_heads")?, heads("kv_num_heads")?],
@@ -73,7 +73,7 @@ fn window(node: &Node<'_>, name: &str) -> Result<Option<usize>> {
 
 /// The square root of the scale multiplies both sides of the product, so it can't be negative.
 pub(super) fn scale(node: &Node<'_>) -> Result<Option<f32>> {
-    let scale = node.attribute("scale").map(|_| node.float("scale")).transpose()?;
+    let scale = node.optional("scale", Node::float)?;
     match scale.filter(|scale| *scale < 0.0) {
         Some(scale) => Err(Error::model(format!("scale is {scale}: its square root is needed")).attribute("scale")),
         None => Ok(scale),
@@ -83,7 +83,7 @@ pub(super) fn scale(node: &Node<'_>) -> Result<Option<f32>> {
 /// The type that the attribute `softmax_precision` names, if it is given.
 pub(super) fn softmax_precision(node: &Node<'_>) -> Result<Option<DType>> {
     let name = "softmax_precision";
-    let Some(given) = node.attribute(name).map(|_| node.int(name)).transpose()? else { return Ok(None) };
+    let Some(given) = node.optional(name, Node::int)? else { return Ok(None) };
     let allowed = [DType::Float, DType::Float16, DType::Double, DType::Bfloat16];
     match allowed.into_iter().find(|dtype| i64::from(dtype.code()) == given) {
         Some(dtype) => Ok(Some(dtype)),
