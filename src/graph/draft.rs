@@ -243,6 +243,11 @@ pub(super) fn new_entry(entries: &mut Vec<Entry>, name: Arc<str>, scope: u32, bu
     }
     // The plan has tables of the entries.
     budget.take(32)?;
+    paid_entry(entries, name, scope)
+}
+
+/// As [`new_entry`], where its memory is charged already.
+pub(super) fn paid_entry(entries: &mut Vec<Entry>, name: Arc<str>, scope: u32) -> Result<Id> {
     let (by, fact) = (By::Nothing, Fact::default());
     entries.push(Entry { name, scope, by, fact, declared: None, declared_dims: None });
     let id = u32::try_from(entries.len()).ok().and_then(NonZeroU32::new);

@@ -1,10 +1,14 @@
 //! The nodes of a body in place of the node whose operator is written with others.
 
 use super::NODE_BYTES;
-use super::draft::{DraftNode, Entry, Ids, new_entry};
+use super::draft::{DraftNode, Entry, Id, Ids, new_entry};
 use crate::error::{Error, Result};
 use crate::limits::Budget;
-use crate::operator::{BodyValue, Expansion};
+use crate::operator::{BodyValue, Expansion, gate};
+use std::sync::Arc;
+
+/// Upper bound on the memory of the operator that checks types.
+const GATE: u64 = 9 << 10;
 
 /// The nodes of a body, with the ids of the node's values and with new ones for what stays inside. Errors name the node.
 pub(super) fn nodes(
@@ -13,6 +17,15 @@ pub(super) fn nodes(
     entries: &mut Vec<Entry>,
     budget: &Budget,
 ) -> Result<Vec<DraftNode>> {
+    let mut nodes = Vec::with_capacity(body.nodes.len());
+    if let (true, Some(resolved)) = (node.open, &node.resolved) {
+        // Types of inputs that only a run shows are those of the node.
+        budget.take(NODE_BYTES as u64 + GATE)?;
+        let new = |id: &Option<Id>| id.map(|_| new_entry(entries, "".into(), 0, budget)).transpose();
+        let outputs = node.inputs.iter().map(new).collect::<Result<Ids>>()?;
+        let inputs = std::mem::replace(&mut node.inputs, outputs.clone());
+        nodes.push(DraftNode::new(node.place.clone(), Some(Arc::new(gate(resolved))), Vec::new(), inputs, outputs));
+    }
     let mut produced: Vec<Ids> = Vec::with_capacity(body.nodes.len());
     for (at, inner) in body.nodes.iter().enumerate() {
         let id = |k: usize| {
@@ -24,7 +37,6 @@ pub(super) fn nodes(
         };
         produced.push((0..inner.outputs).map(id).collect::<Result<Ids>>()?);
     }
-    let mut nodes = Vec::with_capacity(body.nodes.len());
     for (inner, outputs) in body.nodes.into_iter().zip(&produced) {
         budget.take((NODE_BYTES + 64 * inner.inputs.len()) as u64)?;
         let id = |value: Option<BodyValue>| match value {
@@ -56,7 +68,6 @@ mod tests {
     use crate::operator::{Attribute, Body, Context, Feeds, Make, Node, Resolved};
     use crate::schema::Schema;
     use crate::value::{Fact, Value};
-    use std::sync::Arc;
 
     fn resolved(name: &str, make: Make) -> Resolved {
         let text = format!("test.{name} 1\n  (x: T, i: int64) -> (y: T)\n  T: float int64");

@@ -129,7 +129,7 @@ impl Graph {
         for (source, formal) in node.inputs.iter().zip(inputs) {
             let one = !matches!(formal.arity, Arity::Variadic(_)) || node.inputs.len() == inputs.len();
             let name = source.filter(|_| one).and_then(|source| self.name_of(at, source));
-            if let Some(name) = name.filter(|name| *name != formal.name) {
+            if let Some(name) = name.filter(|name| !name.is_empty() && *name != formal.name) {
                 error = error.naming(&formal.name, name);
             }
         }

@@ -35,11 +35,15 @@ pub(crate) fn load(draft: Draft, optimize: bool) -> Result<Graph> {
 
 /// A draft whose operators are made.
 pub(super) fn inferred(mut draft: Draft) -> Draft {
+    loading(|loading| super::infer::infer(&mut draft, &mut None, loading).unwrap());
+    draft
+}
+
+/// Calls a function with what loading takes.
+pub(super) fn loading<R>(call: impl FnOnce(&Loading<'_>) -> R) -> R {
     let limits = Limits::default();
     let budget = Budget::new(&limits);
-    let loading = Loading { limits: &limits, budget: &budget, resolver: &Own::new(&budget) };
-    super::infer::infer(&mut draft, &mut None, &loading).unwrap();
-    draft
+    call(&Loading { limits: &limits, budget: &budget, resolver: &Own::new(&budget) })
 }
 
 pub(crate) fn load_within(draft: Draft, optimize: bool, limits: &Limits) -> Result<Graph> {

@@ -1,7 +1,8 @@
 //! Operators that are written with other operators: when a model is loaded, the nodes of a body replace the node.
 
-use super::{Attribute, Resolved};
+use super::{Attribute, Call, Inference, Make, Operator, Resolved, Values};
 use crate::error::{Error, Result};
+use crate::schema::Schema;
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
@@ -39,6 +40,33 @@ pub(crate) struct Expansion {
     pub(crate) nodes: Vec<BodyNode>,
     /// For each output of the node what produces it.
     pub(crate) outputs: Vec<BodyValue>,
+}
+
+/// The operator that returns its inputs: with the types of another one's, which a run checks where they aren't known before.
+pub(crate) fn gate(of: &Resolved) -> Resolved {
+    let schema = Schema { outputs: of.schema.inputs.clone(), attributes: Vec::new(), ..(*of.schema).clone() };
+    Resolved::new(Arc::new(schema), Make::Run(|_| Ok(Box::new(Gate))), of.compatibility)
+}
+
+#[derive(Debug)]
+struct Gate;
+
+impl Operator for Gate {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let mut outputs = Values::new();
+        for k in 0..call.input_count() {
+            match call.input(k) {
+                Some(_) => outputs.push(call.taken(k)?),
+                None => outputs.push_hole(),
+            }
+        }
+        Ok(outputs)
+    }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        (0..facts.input_count()).for_each(|k| facts.give_shape_of(k, k));
+        Ok(())
+    }
 }
 
 /// A body that is being written.

@@ -45,7 +45,7 @@ pub(crate) struct Tail {
 impl Tail {
     /// Applies the steps to neighbours.
     pub(crate) fn apply(&self, sums: &mut [u8]) {
-        let mut room = [0u64; 256];
+        let mut room = [0u64; 128];
         let room: &mut [u8] = bytemuck::cast_slice_mut(&mut room);
         for sums in sums.chunks_mut(room.len()) {
             let Some(before) = room.get_mut(..sums.len()) else { continue };
@@ -122,9 +122,6 @@ impl Chain {
     pub(crate) const STEPS: usize = 12;
     /// Maximum number of results that are needed at the same time.
     const BUFFERS: usize = 4;
-    /// Words of a buffer.
-    const WORDS: usize = 512;
-
     /// A chain of steps with their inputs. `None` if it is larger than it may be.
     pub(crate) fn new(dtype: DType, inputs: usize, steps: Vec<(Arc<dyn Rowwise>, StepInputs)>) -> Option<Chain> {
         if inputs == 0 || inputs > Chain::INPUTS || steps.len() > Chain::STEPS {
@@ -154,18 +151,21 @@ impl Chain {
     }
 
     fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
-        match self.buffers {
-            ..2 => self.blocks::<1>(inputs, out),
-            2 => self.blocks::<2>(inputs, out),
-            _ => self.blocks::<{ Chain::BUFFERS }>(inputs, out),
+        // Clearing large buffers takes longer than a few elements.
+        match (self.buffers, out.len()) {
+            (..=2, ..2048) => self.blocks::<2, 64>(inputs, out),
+            (_, ..2048) => self.blocks::<{ Chain::BUFFERS }, 64>(inputs, out),
+            (..=2, _) => self.blocks::<2, 512>(inputs, out),
+            _ => self.blocks::<{ Chain::BUFFERS }, 512>(inputs, out),
         }
     }
 
-    fn blocks<const B: usize>(&self, inputs: &[&[u8]], out: &mut [u8]) {
-        let mut words = [[0u64; Chain::WORDS]; B];
+    /// Computes some elements after the others, with buffers of `WORDS` times 8 bytes.
+    fn blocks<const B: usize, const WORDS: usize>(&self, inputs: &[&[u8]], out: &mut [u8]) {
+        let mut words = [[0u64; WORDS]; B];
         let mut buffers = words.each_mut().map(|words| bytemuck::cast_slice_mut::<u64, u8>(words));
-        for (at, out) in out.chunks_mut(8 * Chain::WORDS).enumerate() {
-            let (from, len) = (at * 8 * Chain::WORDS, out.len());
+        for (at, out) in out.chunks_mut(8 * WORDS).enumerate() {
+            let (from, len) = (at * 8 * WORDS, out.len());
             for (k, step) in self.steps.iter().enumerate() {
                 let last = k + 1 == self.steps.len();
                 let to = buffers.get_mut(step.to).map(std::mem::take).unwrap_or_default();

@@ -18,7 +18,7 @@ pub(crate) use call::one_element;
 pub use context::Cancel;
 pub(crate) use context::Context;
 pub(crate) use control::{Control, Resume, Step};
-pub(crate) use expand::{Body, BodyValue, Expansion, Resolver};
+pub(crate) use expand::{Body, BodyValue, Expansion, Resolver, gate};
 pub(crate) use fused::{Chain, Fused, MatrixProduct, ProductThen, Rowwise, StepInput, Tail};
 pub use inference::Inference;
 pub(crate) use inference::{Count, broadcast};

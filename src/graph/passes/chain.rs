@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Nodes that read each other's values and nobody else does, all of one shape and element type.
 pub(super) fn chain(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
-    let readers = context.readers(draft)?;
+    let Some(readers) = context.readers(draft) else { return Ok(()) };
     // For each node the nodes of the chain that it ends; empty if it is in none, or if the chain goes on.
     let mut chains: Vec<SmallVec<[usize; 4]>> = vec![SmallVec::new(); draft.nodes.len()];
     for (at, node) in draft.nodes.iter().enumerate() {

@@ -1,11 +1,10 @@
 //! One node in the place of several, which it keeps: they run if it doesn't fit, and errors and watches know them.
 
 use super::PassContext;
-use crate::error::Result;
-use crate::graph::NODE_BYTES;
-use crate::graph::draft::{By, Draft, DraftBody, DraftInput, DraftNode, Entry, Id, Ids, new_entry};
+use crate::error::{Error, Result};
+use crate::graph::draft::{By, Draft, DraftBody, DraftInput, DraftNode, Entry, Id, Ids, paid_entry};
 use crate::graph::feeds::ValueInfo;
-use crate::limits::Budget;
+use crate::graph::{NODE_BYTES, Scope};
 use crate::operator::{Fused, Made};
 use crate::value::Fact;
 use smallvec::SmallVec;
@@ -19,92 +18,99 @@ pub(super) struct Fusion {
     pub(super) operator: Box<dyn Fused>,
 }
 
-/// Puts operators in the place of nodes of a draft; no node is in two of them.
+/// Puts operators in the place of nodes of a draft, as far as there is memory; no node is in two of them.
 pub(super) fn fuse(draft: &mut Draft, fusions: Vec<Fusion>, context: &PassContext<'_>) -> Result<()> {
     let mut nodes: Vec<Option<DraftNode>> = std::mem::take(&mut draft.nodes).into_iter().map(Some).collect();
-    for Fusion { nodes: places, inputs, operator } in fusions {
-        let parts = places.iter().filter_map(|at| nodes.get_mut(*at)?.take()).collect();
-        let whole = whole(parts, &inputs, operator, draft, context.loading.budget)?;
-        if let Some(place) = places.last().and_then(|at| nodes.get_mut(*at)) {
-            *place = whole;
+    for fusion in fusions {
+        if context.loading.budget.take(fusion.cost(&nodes, &draft.entries)).is_ok() {
+            fusion.apply(&mut nodes, draft)?;
         }
     }
     draft.nodes = nodes.into_iter().flatten().collect();
     Ok(())
 }
 
-/// The node in the place of `nodes`, of which the last one's outputs are needed.
-fn whole(
-    nodes: Vec<DraftNode>,
-    inputs: &[Id],
-    operator: Box<dyn Fused>,
-    outer: &Draft,
-    budget: &Budget,
-) -> Result<Option<DraftNode>> {
-    let Draft { entries, scopes, .. } = outer;
-    let Some(last) = nodes.last() else { return Ok(None) };
-    budget.take(NODE_BYTES as u64)?;
-    let mut whole = DraftNode::new(
-        last.place.clone(),
-        last.resolved.clone(),
-        Vec::new(),
-        inputs.iter().copied().map(Some).collect(),
-        last.outputs.clone(),
-    );
-    whole.known.clone_from(&last.known);
-    whole.operator = Some(Made::Fused(operator));
-
-    let mut inner = Inner { draft: Draft { scopes: scopes.clone(), ..Draft::default() }, ids: SmallVec::new() };
-    budget.take(size_of_val(&**scopes) as u64)?;
-    for (k, id) in inputs.iter().enumerate() {
-        let (id, name) = inner.value(*id, By::Input(k as u32), entries, budget)?;
-        let info = ValueInfo { name, value_type: None, shape: None };
-        inner.draft.inputs.push(DraftInput { info, id, default: None });
-    }
-    let outputs = last.outputs.clone();
-    for mut node in nodes {
-        let mut own = |ids: &Ids| -> Result<Ids> {
-            let own = |id: &Option<Id>| id.map(|id| inner.own(id, entries, budget)).transpose();
-            ids.iter().map(own).collect()
+impl Fusion {
+    /// The memory of the new node, and of the values inside.
+    fn cost(&self, nodes: &[Option<DraftNode>], entries: &[Entry]) -> u64 {
+        let places = self.nodes.iter().filter_map(|at| nodes.get(*at)?.as_ref());
+        let inside = places.flat_map(|node| node.outputs.iter().flatten());
+        let value = |id: &Id| {
+            let name = entries.get(id.at()).map_or(0, |entry| entry.name.len());
+            3 * size_of::<Entry>() + size_of::<Scope>() + 64 + name
         };
-        (node.inputs, node.outputs) = (own(&node.inputs)?, own(&node.outputs)?);
-        inner.draft.nodes.push(node);
+        (2 * NODE_BYTES + inside.chain(&self.inputs).map(value).sum::<usize>()) as u64
     }
-    for id in outputs.iter().flatten() {
-        let id = inner.own(*id, entries, budget)?;
-        inner.draft.outputs.push((ValueInfo { name: String::new(), value_type: None, shape: None }, id));
+
+    /// Puts the operator in the place of the last node, with the others beside it.
+    fn apply(self, nodes: &mut [Option<DraftNode>], outer: &Draft) -> Result<()> {
+        let Some(last) = self.nodes.last().and_then(|at| nodes.get(*at)?.as_ref()) else { return Ok(()) };
+        let mut whole = DraftNode::new(
+            last.place.clone(),
+            last.resolved.clone(),
+            Vec::new(),
+            self.inputs.iter().copied().map(Some).collect(),
+            last.outputs.clone(),
+        );
+        whole.known.clone_from(&last.known);
+        whole.operator = Some(Made::Fused(self.operator));
+
+        let mut inner = Inner { outer, draft: Draft::default(), ids: SmallVec::new() };
+        for (k, id) in self.inputs.iter().enumerate() {
+            let (id, name) = (inner.own(*id)?, outer.entries.get(id.at()).map(|entry| entry.name.to_string()));
+            if let Some(entry) = inner.draft.entries.get_mut(id.at()) {
+                entry.by = By::Input(k as u32);
+            }
+            let info = ValueInfo { name: name.unwrap_or_default(), value_type: None, shape: None };
+            inner.draft.inputs.push(DraftInput { info, id, default: None });
+        }
+        for mut node in self.nodes.iter().filter_map(|at| nodes.get_mut(*at)?.take()) {
+            node.inputs = inner.all(&node.inputs)?;
+            node.outputs = inner.all(&node.outputs)?;
+            inner.draft.nodes.push(node);
+        }
+        for id in whole.outputs.iter().flatten() {
+            let id = inner.own(*id)?;
+            inner.draft.outputs.push((ValueInfo { name: String::new(), value_type: None, shape: None }, id));
+        }
+        let (attribute, captured, hidden) = Default::default();
+        whole.bodies.push(DraftBody { attribute, draft: inner.draft, captured, hidden });
+        if let Some(place) = self.nodes.last().and_then(|at| nodes.get_mut(*at)) {
+            *place = Some(whole);
+        }
+        Ok(())
     }
-    let (attribute, captured, hidden) = Default::default();
-    whole.bodies.push(DraftBody { attribute, draft: inner.draft, captured, hidden });
-    Ok(Some(whole))
 }
 
 /// The draft of the nodes, whose values have ids of their own.
-struct Inner {
+struct Inner<'a> {
+    outer: &'a Draft,
     draft: Draft,
     ids: SmallVec<[(Id, Id); 16]>,
 }
 
-impl Inner {
-    fn own(&mut self, id: Id, entries: &[Entry], budget: &Budget) -> Result<Id> {
-        match self.ids.iter().find(|(outer, _)| *outer == id) {
-            Some((_, own)) => Ok(*own),
-            None => {
-                let by = entries.get(id.at()).map_or(By::Nothing, |entry| entry.by);
-                Ok(self.value(id, by, entries, budget)?.0)
-            }
-        }
+impl Inner<'_> {
+    fn all(&mut self, ids: &Ids) -> Result<Ids> {
+        ids.iter().map(|id| id.map(|id| self.own(id)).transpose()).collect()
     }
 
-    /// A value of the outer draft: its id here, and its name.
-    fn value(&mut self, id: Id, by: By, entries: &[Entry], budget: &Budget) -> Result<(Id, String)> {
-        let Some(outer) = entries.get(id.at()) else { return Ok((id, String::new())) };
-        let own = new_entry(&mut self.draft.entries, outer.name.clone(), outer.scope, budget)?;
+    /// The id here of a value of the outer draft.
+    fn own(&mut self, id: Id) -> Result<Id> {
+        if let Some((_, own)) = self.ids.iter().find(|(outer, _)| *outer == id) {
+            return Ok(*own);
+        }
+        let outer = self.outer.entries.get(id.at()).ok_or_else(|| Error::bug("a fused node reads no value"))?;
+        let mut place = 0;
+        if let Some(scope) = Draft::scope(&self.outer.scopes, outer) {
+            self.draft.scopes.push(scope);
+            place = self.draft.scopes.len() as u32;
+        }
+        let own = paid_entry(&mut self.draft.entries, outer.name.clone(), place)?;
         if let Some(entry) = self.draft.entries.get_mut(own.at()) {
-            entry.by = by;
+            entry.by = outer.by;
             entry.fact = Fact::of(outer.fact.value_type.clone(), None);
         }
         self.ids.push((id, own));
-        Ok((own, outer.name.to_string()))
+        Ok(own)
     }
 }

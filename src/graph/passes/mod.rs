@@ -21,18 +21,9 @@ pub(super) struct PassContext<'a> {
 }
 
 impl PassContext<'_> {
-    /// Calls a test with a context.
-    #[cfg(test)]
-    fn test<R>(test: impl FnOnce(&PassContext<'_>) -> R) -> R {
-        let limits = crate::limits::Limits::default();
-        let budget = crate::limits::Budget::new(&limits);
-        let loading = Loading { limits: &limits, budget: &budget, resolver: &crate::registry::Own::new(&budget) };
-        test(&PassContext { loading: &loading })
-    }
-
-    /// Who produces and who reads each value of a draft.
-    fn readers(&self, draft: &Draft) -> Result<Readers> {
-        self.loading.budget.take((draft.entries.len() * size_of::<Value>()) as u64)?;
+    /// Who produces and who reads each value of a draft; `None` if there is no memory to tell.
+    fn readers(&self, draft: &Draft) -> Option<Readers> {
+        self.loading.budget.take((draft.entries.len() * size_of::<Value>()) as u64).ok()?;
         let mut values = vec![Value::default(); draft.entries.len()];
         let mut read = |id: Id, by: Option<usize>| {
             // A node counts once.
@@ -50,7 +41,7 @@ impl PassContext<'_> {
             }
         }
         self.loading.budget.give_back((draft.entries.len() * size_of::<Value>()) as u64);
-        Ok(Readers(values))
+        Some(Readers(values))
     }
 }
 

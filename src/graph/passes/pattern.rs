@@ -132,7 +132,7 @@ fn is(entry: &Entry, number: f64) -> bool {
 mod tests {
     use super::*;
     use crate::graph::passes::PassContext;
-    use crate::graph::testing::{Builder, inferred};
+    use crate::graph::testing::{Builder, inferred, loading};
     use crate::value::Fact;
 
     #[test]
@@ -160,7 +160,7 @@ mod tests {
             builder.output_named("e");
         }
         let draft = inferred(builder.output("y"));
-        let readers = PassContext::test(|context| context.readers(&draft).unwrap());
+        let readers = loading(|loading| PassContext { loading }.readers(&draft).unwrap());
         let found = Pattern::parse(pattern).unwrap().find(2, &draft, &readers)?;
         let name = found.value("x").and_then(|id| draft.entries.get(id.at())).map(|entry| entry.name.to_string());
         Some((found.nodes.to_vec(), name))

@@ -16,7 +16,7 @@ const STEPS: usize = 4;
 
 /// `f(MatMul(a, b) + c)`, where `c` is a row, and `f(Gemm(a, b, c))`; `f` may be missing or be several functions.
 pub(super) fn product(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
-    let readers = context.readers(draft)?;
+    let Some(readers) = context.readers(draft) else { return Ok(()) };
     let with_bias = Pattern::parse("Add(MatMul(a, b), c)").ok_or_else(|| Error::bug("a pattern is none"))?;
     let (mut fusions, mut taken) = (Vec::new(), vec![false; draft.nodes.len()]);
     for at in 0..draft.nodes.len() {
