@@ -61,6 +61,7 @@ pub(super) fn nodes(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dtype::DType;
     use crate::error::Kind;
     use crate::graph::testing::{Builder, draft, load};
     use crate::graph::{Draft, Slots};
@@ -92,9 +93,14 @@ mod tests {
     }
 
     fn graph(make: Make) -> Draft {
+        graph_of(make, Some([DType::Float, DType::Int64]))
+    }
+
+    fn graph_of(make: Make, types: Option<[DType; 2]>) -> Draft {
         let mut builder = Builder::new();
-        builder.input("x");
-        builder.input("i");
+        for (k, name) in ["x", "i"].into_iter().enumerate() {
+            builder.input_of(name, types.map(|types| types[k].into()));
+        }
         builder.node("expanded", resolved("Own", make), &["x", "i"], "a");
         builder.gather(&["a", "i"], "y");
         builder.output("y")
@@ -113,6 +119,21 @@ mod tests {
         let turned = |times: usize| Value::from([0, 1, 2].map(|k| ((k + times) % 3 + 1) as f32));
         assert_eq!(run(graph(Make::Expand(twice)), feeds()).unwrap(), (3, turned(3)));
         assert_eq!(run(graph(Make::Expand(four_times)), feeds()).unwrap(), (5, turned(5)));
+    }
+
+    #[test]
+    fn types_that_only_a_run_shows() {
+        let draft = || graph_of(Make::Expand(twice), None);
+        let indices = || Value::from(vec![1i64, 2, 0]);
+        let turned = run(draft(), [vec![1f32, 2.0, 3.0].into(), indices()]).unwrap();
+        assert_eq!(turned, (4, [1f32, 2.0, 3.0].into()));
+        // Gather takes int32, and this operator doesn't.
+        let error = run(draft(), [vec![1i32, 2, 3].into(), indices()]).unwrap_err();
+        assert_eq!(error.kind(), Kind::Input);
+        assert_eq!(
+            error.to_string(),
+            "node \"expanded\" (test::Own-1): \"x\" has element type int32: allowed float32, int64"
+        );
     }
 
     #[test]

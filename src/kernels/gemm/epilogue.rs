@@ -49,9 +49,14 @@ impl<S: Operand> Step<S::Sum> for Scaled<'_, S> {
     }
 
     fn apply(&self, place: &Place<'_>, sums: &mut [S::Sum]) {
-        let mut room = [S::zeroed(); PART];
         match &self.c {
-            Some(c) => add::<S>(sums, self.alpha, self.beta, c.part(place, sums.len(), &mut room)),
+            Some(c) => match c.neighbours(place, sums.len()) {
+                Some(c) => add::<S>(sums, self.alpha, self.beta, c),
+                None => {
+                    let mut room = [S::zeroed(); PART];
+                    add::<S>(sums, self.alpha, self.beta, c.part(place, sums.len(), &mut room));
+                }
+            },
             None if self.alpha == 1.0 => {}
             None => scale::<S>(sums, self.alpha),
         }

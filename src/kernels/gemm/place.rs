@@ -75,6 +75,13 @@ impl<'a, S: Copy> Broadcast<'a, S> {
         self.strides.fits(output, self.elements.len())
     }
 
+    /// The elements for the first `len` places of a part, if they are neighbours.
+    pub(super) fn neighbours(&self, place: &Place<'_>, len: usize) -> Option<&'a [S]> {
+        let stride = if place.down { self.strides.row } else { self.strides.column };
+        let at = self.strides.at(place);
+        if stride == 1 { self.elements.get(at..at + len) } else { None }
+    }
+
     /// The elements for the first `len` places of a part, in the `room` if they are no neighbours.
     pub(super) fn part<'r>(&self, place: &Place<'_>, len: usize, room: &'r mut [S; PART]) -> &'r [S]
     where
