@@ -44,7 +44,7 @@ fn all_missing_operators_on_a_line_each() {
     refused(&one, &[], " needs 1 operator that is not implemented (of 1; 1 of 1 nodes):\n  1  Conv-11  node #0\n");
 
     let names = "Conv:2 ConvInteger:2 ConvTranspose:2 DequantizeLinear:2 Det:1 GRU:3 GlobalAveragePool:1 GlobalLpPool:1 \
-        GlobalMaxPool:1 LRN:1 LSTM:3 MatMulInteger:2 Multinomial:1 NonMaxSuppression:2 \
+        GlobalMaxPool:1 LSTM:3 MatMulInteger:2 Multinomial:1 NegativeLogLikelihoodLoss:2 NonMaxSuppression:2 \
         QLinearConv:8 QLinearMatMul:8 QuantizeLinear:2 RNN:3 RandomNormalLike:1 RandomUniformLike:1 Resize:1 \
         RoiAlign:3 Unique:1";
     let with = |name: &str, count: &str| {
