@@ -16,16 +16,13 @@ struct If {
     /// The numbers of the two subgraphs.
     then_branch: usize,
     else_branch: usize,
-    /// What both say about the outputs.
-    facts: Vec<Fact>,
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Control>> {
     let ((then_branch, one), (else_branch, other)) = (node.body("then_branch")?, node.body("else_branch")?);
     one.check_counts(0, node.output_count())?;
     other.check_counts(0, node.output_count())?;
-    let facts = one.inferred.iter().zip(&other.inferred).map(|(one, other)| one.common(other)).collect();
-    Ok(Box::new(If { then_branch, else_branch, facts }))
+    Ok(Box::new(If { then_branch, else_branch }))
 }
 
 impl Control for If {
@@ -35,7 +32,18 @@ impl Control for If {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        self.facts.iter().enumerate().for_each(|(k, fact)| facts.give_fact(k, fact.clone()));
+        let [one, other] = ["then_branch", "else_branch"].map(|name| facts.body(name).map(|(_, body)| &body.inferred));
+        for (k, (one, other)) in one?.iter().zip(other?).enumerate() {
+            if let (Some(of_one @ ValueType::Tensor(_)), Some(of_other @ ValueType::Tensor(_))) =
+                (one.value_type(), other.value_type())
+                && of_one != of_other
+            {
+                let text =
+                    format!("output {k} is {of_one} in then_branch and {of_other} in else_branch: they must be equal");
+                return Err(Error::model(text));
+            }
+            facts.give_fact(k, one.common(other));
+        }
         Ok(())
     }
 }

@@ -49,6 +49,13 @@ impl Control for Loop {
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         let body = facts.body("body")?.1;
         for (k, fact) in body.inferred.iter().skip(1).take(self.carried).enumerate() {
+            if let (Some(after @ ValueType::Tensor(_)), Some(before @ ValueType::Tensor(_))) =
+                (fact.value_type(), facts.input_type(2 + k))
+                && after != before
+            {
+                let text = format!("input {} is {before}, and a trip makes {after} of it: they must be equal", 2 + k);
+                return Err(Error::model(text));
+            }
             facts.give_fact(k, facts.input(2 + k).map_or_else(Fact::default, |initial| fact.common(initial)));
         }
         // Without a trip the outputs have what is declared.

@@ -46,7 +46,8 @@ impl Operator for Gather {
         let (before, after) = (data.get(..at).unwrap_or(&[]), data.get(at + 1..).unwrap_or(&[]));
         facts.give(0, [before, indices, after].concat());
         if let (Some(list), Some(picked)) = (facts.list(0), facts.known(1)) {
-            let pick = |index: &i64| list.get(Axis::place((*index).into(), list.len())?)?.clone();
+            // What is out of range is left to the run.
+            let pick = |index: &i64| list.get(self.range.bounds(list.len()).entry(*index)?)?.clone();
             facts.give_list_like(0, 0, &picked.iter().map(pick).collect::<List>());
         }
         Ok(())
@@ -56,7 +57,7 @@ impl Operator for Gather {
 #[cfg(test)]
 mod tests {
     use crate::error::Kind;
-    use crate::ops::testing::{int, run, tensor};
+    use crate::ops::testing::{infer, int, run, tensor};
 
     #[test]
     fn the_examples_of_the_standard() {
@@ -67,6 +68,16 @@ mod tests {
         let data = tensor(&[3, 3], [1.0f32, 1.2, 1.9, 2.3, 3.4, 3.9, 4.5, 5.7, 5.9]);
         let columns = tensor(&[3, 1, 2], [1.0f32, 1.9, 2.3, 3.9, 4.5, 5.9]);
         run("Gather", 13, [int("axis", 1)], [&data, &tensor(&[1, 2], [0i32, 2])]).gives(columns);
+    }
+
+    /// Sizes are followed at load, where an index out of range isn't.
+    #[test]
+    fn sizes() {
+        let (sizes, index) = (tensor(&[3], [5i64, 6, 7]), |at: i64| tensor(&[1], [at]));
+        run("Gather", 13, [], [&sizes, &index(-1)]).gives(tensor(&[1], [7i64]));
+        run("Gather", 13, [], [&sizes, &index(3)]).fails("indices[0] = 3 is out of range");
+        run("Gather", 1, [], [&sizes, &index(-1)]).fails("indices[0] = -1 is negative");
+        infer("Gather", 13, [], ["{N, 3}", "{-2}"]).lists("N");
     }
 
     #[test]
