@@ -31,15 +31,24 @@ impl<'a> Fold<'a> {
 
     /// Makes the outputs of a node constants if its inputs are. Errors are left to the runs.
     pub(in crate::graph) fn node(&mut self, node: &mut DraftNode, entries: &mut [Entry]) {
-        // What the operator has inferred needs no run.
         let known =
             |id: &Option<Id>| id.is_none_or(|id| entries.get(id.at()).is_some_and(|e| e.fact.value().is_some()));
         let own = node.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom());
-        if own && node.operator.is_some() && node.outputs.iter().all(known) {
+        let inferred = own && node.operator.is_some() && node.outputs.iter().all(known);
+        let constant = !node.inputs.is_empty() && node.inputs.iter().all(known);
+        // What the operator has inferred needs no run, but of constants a run may fail.
+        if inferred && !constant {
             node.operator = None;
             return;
         }
-        let Some(mut values) = self.values(node, entries) else { return };
+        let Some(mut values) = self.values(node, entries) else {
+            for id in node.outputs.iter().flatten().filter(|_| inferred && constant) {
+                if let Some(entry) = entries.get_mut(id.at()) {
+                    entry.fact.take_value();
+                }
+            }
+            return;
+        };
         for (id, value) in node.outputs.iter().zip(values.drain()) {
             let Some((entry, value)) = id.and_then(|id| entries.get_mut(id.at())).zip(value) else { continue };
             value.hand_out(&self.context.memory);
