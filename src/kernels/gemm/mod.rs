@@ -21,8 +21,8 @@
 //!
 //! ```ignore
 //! let axes = [
-//!     WindowAxis { size: H, kernel: KH, stride, dilation, pad: top, output: OH },
-//!     WindowAxis { size: W, kernel: KW, stride, dilation, pad: left, output: OW },
+//!     Axis { input: H, kernel: KH, stride, dilation, pad: top, output: OH },
+//!     Axis { input: W, kernel: KW, stride, dilation, pad: left, output: OW },
 //! ];
 //! let (m, k, n, image) = (M, C * KH * KW, OH * OW, C * H * W);
 //! let weights = Matrix { tensor: weights, columns: k, transposed: false };
@@ -74,7 +74,7 @@ pub(crate) use plan::{Plan, scratch_for};
 pub(crate) use {
     operand::ZeroPoints,
     scales::{Factors, Requantized},
-    windows::{WindowAxis, Windows},
+    windows::Windows,
 };
 
 /// Steps of `k` that are summed before they are added to those before.

@@ -4,6 +4,7 @@
 
 use super::number::{Number, Operand};
 use super::operand::{Elements, View, ZeroPoints};
+use crate::kernels::windows::Axis;
 use crate::kernels::{Stopped, volume};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -15,29 +16,13 @@ pub(crate) struct Windows<'a, T> {
     elements: Elements<'a, T>,
     channels: usize,
     /// The spatial dimensions, outermost first.
-    axes: &'a [WindowAxis],
+    axes: &'a [Axis],
     /// What windows show outside of the image.
     outside: T,
     pub(super) zero: Option<ZeroPoints<'a, T>>,
 }
 
-/// A spatial dimension: window `o` shows the image at `o * stride + position * dilation - pad`, for each position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct WindowAxis {
-    /// Size of the image.
-    pub(crate) size: usize,
-    /// Positions in a window.
-    pub(crate) kernel: usize,
-    /// At least 1.
-    pub(crate) stride: usize,
-    pub(crate) dilation: usize,
-    /// Padding before the image. What is beyond its end is padding too.
-    pub(crate) pad: usize,
-    /// Number of windows.
-    pub(crate) output: usize,
-}
-
-impl WindowAxis {
+impl Axis {
     /// The first window whose view at a position is at `place` or after it, where the image starts at `pad`.
     fn first_at(&self, place: usize, position: usize) -> usize {
         let distance = place.saturating_sub(position * self.dilation);
@@ -49,7 +34,7 @@ impl WindowAxis {
         let last = |count: usize, distance: usize| count.saturating_sub(1).checked_mul(distance);
         let end = last(self.output, self.stride).and_then(|end| end.checked_add(last(self.kernel, self.dilation)?));
         let small = |end: Option<usize>| end.is_some_and(|end| isize::try_from(end).is_ok());
-        self.stride > 0 && small(end) && small(self.pad.checked_add(self.size))
+        self.stride > 0 && small(end) && small(self.pad.checked_add(self.input))
     }
 }
 
@@ -59,7 +44,7 @@ impl<'a, T: Number> Windows<'a, T> {
     pub(crate) fn new<S: Operand<Sum = T>>(
         image: &'a [S],
         channels: usize,
-        axes: &'a [WindowAxis],
+        axes: &'a [Axis],
         outside: S,
     ) -> Windows<'a, T> {
         let mut number = [T::ZERO];
@@ -76,22 +61,22 @@ impl<'a, T: Number> Windows<'a, T> {
 
     /// The image as a matrix, if each window shows one element of each channel, in their order.
     pub(super) fn as_view(&self) -> Option<View<'a, T>> {
-        let is_whole = |axis: &WindowAxis| {
-            let WindowAxis { size, kernel, stride, pad, output, .. } = *axis;
-            (kernel, pad) == (1, 0) && (size == output && stride == 1 || (size, output) == (1, 1))
+        let is_whole = |axis: &Axis| {
+            let Axis { input, kernel, stride, pad, output, .. } = *axis;
+            (kernel, pad) == (1, 0) && (input == output && stride == 1 || (input, output) == (1, 1))
         };
-        let row = volume(1, self.axes.iter().map(|axis| &axis.size));
+        let row = volume(1, self.axes.iter().map(|axis| &axis.input));
         let view = View { elements: self.elements, row, column: 1, zero: self.zero };
         self.axes.iter().all(is_whole).then_some(view)
     }
 
     /// Fails unless there are so many rows and columns, of an image from an element on.
     pub(super) fn check(&self, from: usize, rows: usize, columns: usize) -> Result<(), Stopped> {
-        let product = |unit: usize, of: fn(&WindowAxis) -> usize| {
+        let product = |unit: usize, of: fn(&Axis) -> usize| {
             self.axes.iter().try_fold(unit, |product, axis| product.checked_mul(of(axis)))
         };
-        let end = product(self.channels, |axis| axis.size).and_then(|size| from.checked_add(size));
-        let fits = self.axes.iter().all(WindowAxis::fits)
+        let end = product(self.channels, |axis| axis.input).and_then(|size| from.checked_add(size));
+        let fits = self.axes.iter().all(Axis::fits)
             && product(self.channels, |axis| axis.kernel) == Some(rows)
             && product(1, |axis| axis.output) == Some(columns)
             && end.is_some_and(|end| end <= self.elements.len());
@@ -108,12 +93,12 @@ impl<'a, T: Number> Windows<'a, T> {
 struct Line<'a> {
     channel: usize,
     /// For each dimension, its position, and where the window starts.
-    at: SmallVec<[(&'a WindowAxis, usize, usize); 4]>,
+    at: SmallVec<[(&'a Axis, usize, usize); 4]>,
 }
 
 impl<'a> Line<'a> {
     /// The line with a number, in the windows of a row of outputs.
-    fn new(axes: &'a [WindowAxis], mut number: usize, mut row: usize) -> Line<'a> {
+    fn new(axes: &'a [Axis], mut number: usize, mut row: usize) -> Line<'a> {
         let mut at: SmallVec<[_; 4]> = axes.iter().map(|axis| (axis, 0, 0)).collect();
         for (axis, position, start) in at.iter_mut().rev() {
             (*position, number) = (number % axis.kernel, number / axis.kernel);
@@ -137,7 +122,7 @@ impl<'a> Line<'a> {
     fn in_image(&self) -> Option<usize> {
         self.at.iter().try_fold(self.channel, |line, (axis, position, start)| {
             let place = (start + position * axis.dilation).checked_sub(axis.pad)?;
-            (place < axis.size).then_some(line * axis.size + place)
+            (place < axis.input).then_some(line * axis.input + place)
         })
     }
 }
@@ -167,13 +152,13 @@ pub(super) fn panel<S: Operand>(
             let to = &mut to[column - columns.start..][..run.len()];
             if let Some(line) = start {
                 let low = inner.first_at(inner.pad, position).clamp(run.start, run.end);
-                let high = inner.first_at(inner.pad + inner.size, position).clamp(low, run.end);
+                let high = inner.first_at(inner.pad + inner.input, position).clamp(low, run.end);
                 let (before, rest) = to.split_at_mut(low - run.start);
                 let (inside, after) = rest.split_at_mut(high - low);
                 before.fill(outside);
                 after.fill(outside);
                 if !inside.is_empty() {
-                    let at = line * inner.size + low * inner.stride + position * inner.dilation - inner.pad;
+                    let at = line * inner.input + low * inner.stride + position * inner.dilation - inner.pad;
                     if inner.stride == 1 {
                         S::widen(from(at, inside.len()), inside);
                     } else {
@@ -214,19 +199,19 @@ mod tests {
         /// Channels of the output and of the image, in a group.
         m: usize,
         channels: usize,
-        axes: Vec<WindowAxis>,
+        axes: Vec<Axis>,
     }
 
-    fn axis(size: usize, kernel: usize, stride: usize, dilation: usize, pad: usize, pad_after: usize) -> WindowAxis {
+    fn axis(input: usize, kernel: usize, stride: usize, dilation: usize, pad: usize, pad_after: usize) -> Axis {
         let reach = (kernel.max(1) - 1) * dilation + 1;
-        let output = (size + pad + pad_after).checked_sub(reach).map_or(0, |rest| rest / stride + 1);
-        WindowAxis { size, kernel, stride, dilation, pad, output }
+        let output = (input + pad + pad_after).checked_sub(reach).map_or(0, |rest| rest / stride + 1);
+        Axis { input, kernel, stride, dilation, pad, output }
     }
 
     fn check<A: Sample<Sum = O::Sum>, B: Sample<Sum = O::Sum>, O: Sample>(case: &Case, outside: B, zero: Option<B>) {
         let Case { images, groups, m, channels, axes } = case;
         let (image_size, n): (usize, usize) =
-            (axes.iter().map(|axis| axis.size).product(), axes.iter().map(|axis| axis.output).product());
+            (axes.iter().map(|axis| axis.input).product(), axes.iter().map(|axis| axis.output).product());
         let positions: usize = axes.iter().map(|axis| axis.kernel).product();
         let k = channels * positions;
         let weights = samples::<A>(groups * m * k, 1);
@@ -237,11 +222,11 @@ mod tests {
             for axis in axes.iter().rev() {
                 let place = output % axis.output * axis.stride + position % axis.kernel * axis.dilation;
                 (position, output) = (position / axis.kernel, output / axis.output);
-                if place < axis.pad || place - axis.pad >= axis.size {
+                if place < axis.pad || place - axis.pad >= axis.input {
                     return number(outside);
                 }
                 at += (place - axis.pad) * unit;
-                unit *= axis.size;
+                unit *= axis.input;
             }
             number(pixels[(image * channels + p / positions) * image_size + at])
         };
@@ -286,7 +271,7 @@ mod tests {
         check::<i8, u8, i32>(case, 7, Some(7));
     }
 
-    fn case(m: usize, channels: usize, axes: &[WindowAxis]) -> Case {
+    fn case(m: usize, channels: usize, axes: &[Axis]) -> Case {
         Case { images: 1, groups: 1, m, channels, axes: axes.to_vec() }
     }
 
@@ -346,7 +331,7 @@ mod tests {
             (seed >> 33) as usize % below
         };
         for _ in 0..sized(150, 5) {
-            let axes: Vec<WindowAxis> = (0..random(4))
+            let axes: Vec<Axis> = (0..random(4))
                 .map(|_| {
                     let (size, kernel, stride) = (random(9), 1 + random(4), 1 + random(3));
                     axis(size, kernel, stride, 1 + random(3), random(4), random(4))
@@ -411,7 +396,7 @@ mod tests {
     fn windows_that_do_not_fit() {
         let pixels = [0f32; 20];
         let weights = [0f32; 16];
-        let outcome = |axes: &[WindowAxis], channels: usize, k: usize, n: usize| {
+        let outcome = |axes: &[Axis], channels: usize, k: usize, n: usize| {
             let windows = Windows::new(&pixels, channels, axes, 0.0);
             let (a, b) = (Left::View(View::rows(&weights, k)), Right::Windows(windows));
             run(Product::<f32> { m: 1, k, n, a, b, batch: &[], epilogue: &[] }, &mut vec![0.0; n])
@@ -421,14 +406,14 @@ mod tests {
         assert_eq!(outcome(&[good], 3, 9, 8), Err(Stopped::Misfit));
         assert_eq!(outcome(&[good], 2, 5, 8), Err(Stopped::Misfit));
         assert_eq!(outcome(&[good], 2, 6, 7), Err(Stopped::Misfit));
-        assert_eq!(outcome(&[WindowAxis { stride: 0, ..good }], 2, 6, 8), Err(Stopped::Misfit));
+        assert_eq!(outcome(&[Axis { stride: 0, ..good }], 2, 6, 8), Err(Stopped::Misfit));
         for far in [usize::MAX, usize::MAX / 2, isize::MAX as usize] {
-            assert_eq!(outcome(&[WindowAxis { stride: far, ..good }], 2, 6, 8), Err(Stopped::Misfit));
-            assert_eq!(outcome(&[WindowAxis { dilation: far, ..good }], 2, 6, 8), Err(Stopped::Misfit));
-            assert_eq!(outcome(&[WindowAxis { pad: far, ..good }], 2, 6, 8), Err(Stopped::Misfit));
+            assert_eq!(outcome(&[Axis { stride: far, ..good }], 2, 6, 8), Err(Stopped::Misfit));
+            assert_eq!(outcome(&[Axis { dilation: far, ..good }], 2, 6, 8), Err(Stopped::Misfit));
+            assert_eq!(outcome(&[Axis { pad: far, ..good }], 2, 6, 8), Err(Stopped::Misfit));
         }
         // As far as can be.
         let pad = isize::MAX as usize - 10;
-        assert_eq!(outcome(&[WindowAxis { pad, ..good }], 2, 6, 8), Ok(()));
+        assert_eq!(outcome(&[Axis { pad, ..good }], 2, 6, 8), Ok(()));
     }
 }
