@@ -125,9 +125,6 @@ pub(crate) struct Found {
 }
 
 impl Lookup {
-    /// Upper bound on the memory of an operator, with its schema.
-    pub(crate) const BYTES: u64 = 9 << 10;
-
     fn key(&self, domain: &str, name: &str, opset: Option<i64>) -> u64 {
         let opset = opset.unwrap_or(i64::MIN);
         // Few parts are hashed faster.
@@ -170,7 +167,7 @@ impl Resolver for Own<'_> {
         if let Some(resolved) = known.get(domain, name, Some(opset)).and_then(|found| found.resolved.clone()) {
             return Ok(resolved);
         }
-        self.budget.take(Lookup::BYTES)?;
+        self.budget.take(Resolved::BYTES)?;
         let resolved = Arc::new(Registry::default().resolve(domain, name, opset)?);
         known.insert(domain, name, Some(opset), Found { resolved: Some(resolved.clone()), unresolved: None });
         Ok(resolved)

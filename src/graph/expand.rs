@@ -4,11 +4,8 @@ use super::NODE_BYTES;
 use super::draft::{DraftNode, Entry, Id, Ids, new_entry};
 use crate::error::{Error, Result};
 use crate::limits::Budget;
-use crate::operator::{BodyValue, Expansion, gate};
+use crate::operator::{BodyValue, Expansion, Resolved, gate};
 use std::sync::Arc;
-
-/// Upper bound on the memory of the operator that checks types.
-const GATE: u64 = 9 << 10;
 
 /// The nodes of a body, with the ids of the node's values and with new ones for what stays inside. Errors name the node.
 pub(super) fn nodes(
@@ -20,7 +17,7 @@ pub(super) fn nodes(
     let mut nodes = Vec::with_capacity(body.nodes.len());
     if let (true, Some(resolved)) = (node.open, &node.resolved) {
         // Types of inputs that only a run shows are those of the node.
-        budget.take(NODE_BYTES as u64 + GATE)?;
+        budget.take(NODE_BYTES as u64 + Resolved::BYTES)?;
         let new = |id: &Option<Id>| id.map(|_| new_entry(entries, "".into(), 0, budget)).transpose();
         let outputs = node.inputs.iter().map(new).collect::<Result<Ids>>()?;
         let inputs = std::mem::replace(&mut node.inputs, outputs.clone());
@@ -63,10 +60,9 @@ mod tests {
     use super::*;
     use crate::dtype::DType;
     use crate::error::Kind;
-    use crate::graph::testing::{Builder, draft, load};
-    use crate::graph::{Draft, Slots};
-    use crate::limits::Limits;
-    use crate::operator::{Attribute, Body, Context, Feeds, Make, Node, Resolved};
+    use crate::graph::Draft;
+    use crate::graph::testing::{self, Builder, draft, load};
+    use crate::operator::{Attribute, Body, Make, Node, Resolved};
     use crate::schema::Schema;
     use crate::value::{Fact, Value};
 
@@ -108,9 +104,7 @@ mod tests {
 
     fn run(draft: Draft, feeds: [Value; 2]) -> Result<(usize, Value)> {
         let graph = load(draft, true)?;
-        let (feeds, mut slots, context) = (feeds.map(Some), Slots::default(), Context::new(1, Limits::default()));
-        graph.run(Feeds::Own(&feeds), &mut slots, &context, None)?;
-        Ok((graph.node_infos().len(), graph.take(0, Feeds::Own(&feeds), &mut slots)?))
+        Ok((graph.node_infos().len(), testing::run(&graph, &feeds, None)?.swap_remove(0)))
     }
 
     #[test]
@@ -174,10 +168,8 @@ mod tests {
         let schema = Schema::parse("test.Swap 1\n  (x: T) -> (y: T, z: T)\n  T: float").unwrap();
         let resolved = Resolved::new(Arc::new(schema), Make::Expand(swapped), Default::default());
         let graph = load(draft(resolved, vec![], &[None], 2), true).unwrap();
-        let (feeds, mut slots) = ([Some([1f32, 2.0].into())], Slots::default());
-        graph.run(Feeds::Own(&feeds), &mut slots, &Context::new(1, Limits::default()), None).unwrap();
-        let mut output = |k| graph.take(k, Feeds::Own(&feeds), &mut slots).unwrap();
-        assert_eq!([output(0), output(1)], [[2f32].into(), [1f32].into()]);
+        let outputs = testing::run(&graph, &[[1f32, 2.0].into()], None).unwrap();
+        assert_eq!(outputs, [[2f32].into(), [1f32].into()]);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Drafts made by hand, for tests.
 
-use super::{Draft, Graph, Id, Loading, Names, NodePlace, ValueInfo};
+use super::{Draft, Graph, Id, Loading, Names, NodePlace, Slots, ValueInfo, Watching};
 use crate::error::Result;
 use crate::limits::{Budget, Limits};
-use crate::operator::{Attribute, Resolved};
+use crate::operator::{Attribute, Context, Feeds, Resolved};
 use crate::registry::{Own, Registry};
-use crate::value::{Dim, ValueType};
+use crate::value::{Dim, Value, ValueType};
 use std::sync::Arc;
 
 /// A draft of one node: `y0, .. = operator(x0, ..)`.
@@ -31,6 +31,14 @@ pub(crate) fn draft(
 /// Loads a draft within the default limits.
 pub(crate) fn load(draft: Draft, optimize: bool) -> Result<Graph> {
     load_within(draft, optimize, &Limits::default())
+}
+
+/// All outputs of a run with these inputs.
+pub(crate) fn run(graph: &Graph, feeds: &[Value], watch: Watching<'_>) -> Result<Vec<Value>> {
+    let feeds: Vec<Option<Value>> = feeds.iter().cloned().map(Some).collect();
+    let (mut slots, context) = (Slots::default(), Context::new(2, Limits::default()));
+    graph.run(Feeds::Own(&feeds), &mut slots, &context, watch)?;
+    (0..graph.outputs.len()).map(|k| graph.take(k, Feeds::Own(&feeds), &mut slots)).collect()
 }
 
 /// A draft whose operators are made.

@@ -211,6 +211,9 @@ pub(crate) struct Resolved {
 }
 
 impl Resolved {
+    /// Upper bound on the memory of an operator that was looked up, with its schema.
+    pub(crate) const BYTES: u64 = 9 << 10;
+
     pub(crate) fn new(schema: Arc<Schema>, make: Make, compatibility: Compatibility) -> Resolved {
         let label = Label::new(&schema.name, &schema.domain, Some(schema.since_version));
         Resolved { label: Arc::new(label), schema, make, compatibility }

@@ -3,8 +3,7 @@
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::graph::Slots;
-use crate::graph::testing::{draft, load};
+use crate::graph::testing::{self, draft, load};
 use crate::limits::{Budget, Limits};
 use crate::operator::{Attribute, BodyFacts, Call, Context, Feeds, Inference, Made, Resolved, Source, Sources};
 use crate::registry::{Own, Registry};
@@ -134,11 +133,7 @@ fn run_graph<const I: usize>(
     outputs: usize,
 ) -> Result<Vec<Value>> {
     let draft = draft(resolved, attributes.into(), &inputs.map(Value::value_type), outputs);
-    let graph = load(draft, true)?;
-    let (feeds, mut slots) = (inputs.map(|input| Some(input.clone())), Slots::default());
-    let context = Context::new(1, Limits::default());
-    graph.run(Feeds::Own(&feeds), &mut slots, &context, None)?;
-    (0..outputs).map(|k| graph.take(k, Feeds::Own(&feeds), &mut slots)).collect()
+    testing::run(&load(draft, true)?, &inputs.map(Value::clone), None)
 }
 
 /// A copy of a tensor in memory that nobody else holds.

@@ -93,17 +93,12 @@ pub(super) fn run(draft: &mut Draft, loading: &Loading<'_>) -> Result<()> {
 
 #[cfg(test)]
 mod testing {
-    use crate::graph::{Graph, Slots, Watch};
-    use crate::limits::Limits;
-    use crate::operator::{Context, Feeds};
+    use crate::graph::{Graph, Watch, testing};
     use crate::value::Value;
 
     /// All outputs of a run.
     pub(super) fn run(graph: &Graph, feeds: &[Value], watch: Option<&mut dyn Watch>) -> Vec<Value> {
-        let feeds: Vec<Option<Value>> = feeds.iter().cloned().map(Some).collect();
-        let (mut slots, context) = (Slots::default(), Context::new(2, Limits::default()));
-        graph.run(Feeds::Own(&feeds), &mut slots, &context, watch).unwrap();
-        (0..graph.outputs.len()).map(|k| graph.take(k, Feeds::Own(&feeds), &mut slots).unwrap()).collect()
+        testing::run(graph, feeds, watch).unwrap()
     }
 
     /// The names of the nodes that each node stands for.
@@ -149,10 +144,8 @@ mod tests {
 
     /// The nodes that run, and what they give.
     fn run(graph: &Graph, feed: Value) -> (Vec<String>, Value) {
-        let (feeds, mut slots, context) = ([Some(feed)], Slots::default(), Context::new(1, Limits::default()));
-        graph.run(Feeds::Own(&feeds), &mut slots, &context, None).unwrap();
         let names = graph.node_infos().map(|node| node.name.to_string()).collect();
-        (names, graph.take(0, Feeds::Own(&feeds), &mut slots).unwrap())
+        (names, super::testing::run(graph, &[feed], None).swap_remove(0))
     }
 
     /// `b = Same(Same(x))`, `y = Gather(b, ids)`, with what is folded and what nobody reads beside it.

@@ -113,10 +113,8 @@ fn sum(found: Found, draft: &Draft) -> Option<Growing> {
 mod tests {
     use crate::dtype::DType;
     use crate::graph::passes::testing::{run, stands_for};
-    use crate::graph::testing::{Builder, load};
-    use crate::graph::{Draft, NodeInfo, Slots, Watch};
-    use crate::limits::Limits;
-    use crate::operator::{Context, Feeds};
+    use crate::graph::testing::{self, Builder, load};
+    use crate::graph::{Draft, NodeInfo, Watch};
     use crate::ops::testing::tensor;
     use crate::value::{Dim, Fact, Value};
 
@@ -179,9 +177,7 @@ mod tests {
     }
 
     fn failure(graph: &crate::graph::Graph, feeds: &[Value]) -> String {
-        let feeds: Vec<Option<Value>> = feeds.iter().cloned().map(Some).collect();
-        let (mut slots, context) = (Slots::default(), Context::new(1, Limits::default()));
-        graph.run(Feeds::Own(&feeds), &mut slots, &context, None).unwrap_err().to_string()
+        testing::run(graph, feeds, None).unwrap_err().to_string()
     }
 
     /// A value of each node: whoever runs doesn't matter to the one who sees none.
