@@ -2,6 +2,9 @@
 
 use crate::error::{Error, Result, quote};
 use half::{bf16, f16};
+pub(crate) use kernels::Format;
+use kernels::half::Half;
+use kernels::{Small, Specials};
 use std::fmt::{self, Display};
 
 /// An element type of ONNX IR version 14, named and numbered as in `TensorProto.DataType`.
@@ -51,43 +54,6 @@ pub(crate) enum Field {
     Uint64,
 }
 
-/// How the bits of an element read as a number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
-    Signed,
-    Unsigned,
-    Bool,
-    String,
-    /// IEEE 754 binary16, 32, 64 and bfloat16.
-    Ieee,
-    /// Two IEEE numbers: real, imaginary.
-    Complex,
-    /// A float of at most 8 bits.
-    Small(Small),
-}
-
-/// The layout of a float of at most 8 bits: from the top a sign (unless there are 8 exponent bits), exponent, mantissa.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Small {
-    pub(crate) exponent: u8,
-    pub(crate) mantissa: u8,
-    pub(crate) bias: i32,
-    pub(crate) specials: Specials,
-}
-
-/// Which codes of a small float are not finite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Specials {
-    /// As IEEE 754: the greatest exponent is infinity or NaN.
-    Ieee,
-    /// `fn`: all exponent and mantissa bits set is NaN; no infinity.
-    TopIsNan,
-    /// `fnuz`: the code of negative zero is NaN; no infinity.
-    NegativeZeroIsNan,
-    /// Every code is a number.
-    None,
-}
-
 struct Row {
     dtype: DType,
     name: &'static str,
@@ -111,32 +77,32 @@ const fn small(exponent: u8, mantissa: u8, bias: i32, specials: Specials) -> For
 pub(crate) const VIEW: usize = 16;
 
 const TABLE: [Row; 28] = [
-    row(DType::Float, "float", 4, 32, Field::Float, Format::Ieee),
-    row(DType::Uint8, "uint8", 1, 8, Field::Int32, Format::Unsigned),
-    row(DType::Int8, "int8", 1, 8, Field::Int32, Format::Signed),
-    row(DType::Uint16, "uint16", 2, 16, Field::Int32, Format::Unsigned),
-    row(DType::Int16, "int16", 2, 16, Field::Int32, Format::Signed),
-    row(DType::Int32, "int32", 4, 32, Field::Int32, Format::Signed),
-    row(DType::Int64, "int64", 8, 64, Field::Int64, Format::Signed),
-    row(DType::String, "string", VIEW, 0, Field::String, Format::String),
+    row(DType::Float, "float", 4, 32, Field::Float, Format::Single),
+    row(DType::Uint8, "uint8", 1, 8, Field::Int32, Format::Unsigned(8)),
+    row(DType::Int8, "int8", 1, 8, Field::Int32, Format::Signed(8)),
+    row(DType::Uint16, "uint16", 2, 16, Field::Int32, Format::Unsigned(16)),
+    row(DType::Int16, "int16", 2, 16, Field::Int32, Format::Signed(16)),
+    row(DType::Int32, "int32", 4, 32, Field::Int32, Format::Signed(32)),
+    row(DType::Int64, "int64", 8, 64, Field::Int64, Format::Signed(64)),
+    row(DType::String, "string", VIEW, 0, Field::String, Format::View),
     row(DType::Bool, "bool", 1, 8, Field::Int32, Format::Bool),
-    row(DType::Float16, "float16", 2, 16, Field::Int32, Format::Ieee),
-    row(DType::Double, "double", 8, 64, Field::Double, Format::Ieee),
-    row(DType::Uint32, "uint32", 4, 32, Field::Uint64, Format::Unsigned),
-    row(DType::Uint64, "uint64", 8, 64, Field::Uint64, Format::Unsigned),
-    row(DType::Complex64, "complex64", 8, 64, Field::Float, Format::Complex),
-    row(DType::Complex128, "complex128", 16, 128, Field::Double, Format::Complex),
-    row(DType::Bfloat16, "bfloat16", 2, 16, Field::Int32, Format::Ieee),
+    row(DType::Float16, "float16", 2, 16, Field::Int32, Format::Half(Half::F16)),
+    row(DType::Double, "double", 8, 64, Field::Double, Format::Double),
+    row(DType::Uint32, "uint32", 4, 32, Field::Uint64, Format::Unsigned(32)),
+    row(DType::Uint64, "uint64", 8, 64, Field::Uint64, Format::Unsigned(64)),
+    row(DType::Complex64, "complex64", 8, 64, Field::Float, Format::Complex64),
+    row(DType::Complex128, "complex128", 16, 128, Field::Double, Format::Complex128),
+    row(DType::Bfloat16, "bfloat16", 2, 16, Field::Int32, Format::Half(Half::Bf16)),
     row(DType::Float8e4m3fn, "float8e4m3fn", 1, 8, Field::Int32, small(4, 3, 7, Specials::TopIsNan)),
     row(DType::Float8e4m3fnuz, "float8e4m3fnuz", 1, 8, Field::Int32, small(4, 3, 8, Specials::NegativeZeroIsNan)),
     row(DType::Float8e5m2, "float8e5m2", 1, 8, Field::Int32, small(5, 2, 15, Specials::Ieee)),
     row(DType::Float8e5m2fnuz, "float8e5m2fnuz", 1, 8, Field::Int32, small(5, 2, 16, Specials::NegativeZeroIsNan)),
-    row(DType::Uint4, "uint4", 1, 4, Field::Int32, Format::Unsigned),
-    row(DType::Int4, "int4", 1, 4, Field::Int32, Format::Signed),
+    row(DType::Uint4, "uint4", 1, 4, Field::Int32, Format::Unsigned(4)),
+    row(DType::Int4, "int4", 1, 4, Field::Int32, Format::Signed(4)),
     row(DType::Float4e2m1, "float4e2m1", 1, 4, Field::Int32, small(2, 1, 1, Specials::None)),
     row(DType::Float8e8m0, "float8e8m0", 1, 8, Field::Int32, small(8, 0, 127, Specials::TopIsNan)),
-    row(DType::Uint2, "uint2", 1, 2, Field::Int32, Format::Unsigned),
-    row(DType::Int2, "int2", 1, 2, Field::Int32, Format::Signed),
+    row(DType::Uint2, "uint2", 1, 2, Field::Int32, Format::Unsigned(2)),
+    row(DType::Int2, "int2", 1, 2, Field::Int32, Format::Signed(2)),
     row(DType::Float6e2m3, "float6e2m3", 1, 6, Field::Int32, small(2, 3, 1, Specials::None)),
     row(DType::Float6e3m2, "float6e3m2", 1, 6, Field::Int32, small(3, 2, 3, Specials::None)),
 ];
@@ -194,23 +160,23 @@ impl DType {
         self.row().format
     }
 
+    /// The format of a float of 16 bits.
+    pub(crate) fn half(self) -> Option<Half> {
+        match self.format() {
+            Format::Half(half) => Some(half),
+            _ => None,
+        }
+    }
+
     /// Whether it is an IEEE 754 float or bfloat16.
     pub(crate) fn is_float(self) -> bool {
-        self.format() == Format::Ieee
+        matches!(self.format(), Format::Half(_) | Format::Single | Format::Double)
     }
 
     /// The position of the first of `bytes`, one element each, that is not a valid value of this type:
     /// a bool other than 0 and 1, a 4-bit integer with more bits, ...
     pub(crate) fn first_invalid(self, bytes: &[u8]) -> Option<usize> {
-        match (self.format(), self.bits()) {
-            (Format::Bool, _) => bytes.iter().position(|&b| b > 1),
-            (Format::Signed, bits @ 1..8) => {
-                let half = 1i8 << (bits - 1);
-                bytes.iter().position(|&b| !(-half..half).contains(&b.cast_signed()))
-            }
-            (_, bits @ 1..8) => bytes.iter().position(|&b| b >> bits != 0),
-            _ => None,
-        }
+        self.format().first_invalid(bytes)
     }
 
     #[inline]
@@ -238,38 +204,6 @@ impl std::str::FromStr for DType {
     fn from_str(name: &str) -> Result<DType> {
         DType::from_name(name).ok_or_else(|| Error::input(format!("{} is not an element type", quote(name))))
     }
-}
-
-impl Small {
-    /// The value of a code.
-    pub(crate) fn value(self, code: u8) -> f32 {
-        let Small { exponent: exponent_bits, mantissa: mantissa_bits, bias, specials } = self;
-        let (code, mantissa_bits) = (u32::from(code), u32::from(mantissa_bits));
-        let greatest = (1 << exponent_bits) - 1;
-        let exponent = code >> mantissa_bits & greatest;
-        let mantissa = code & ((1 << mantissa_bits) - 1);
-        let negative = exponent_bits < 8 && code >> (u32::from(exponent_bits) + mantissa_bits) & 1 == 1;
-        let top = exponent == greatest;
-        let magnitude = match specials {
-            Specials::Ieee if top && mantissa == 0 => f32::INFINITY,
-            Specials::Ieee if top => f32::NAN,
-            Specials::TopIsNan if top && mantissa == (1 << mantissa_bits) - 1 => f32::NAN,
-            Specials::NegativeZeroIsNan if negative && exponent == 0 && mantissa == 0 => f32::NAN,
-            // Subnormal: no leading one, the least exponent. A format without mantissa has none.
-            _ if exponent == 0 && mantissa_bits > 0 => scaled(mantissa, 1 - bias - mantissa_bits as i32),
-            _ => scaled(1 << mantissa_bits | mantissa, exponent as i32 - bias - mantissa_bits as i32),
-        };
-        if negative { -magnitude } else { magnitude }
-    }
-}
-
-/// `n * 2^exponent`, which must be exact: nothing is rounded. The precision of `powi` is unspecified.
-fn scaled(n: u32, exponent: i32) -> f32 {
-    /// The bias of double's exponent, and the bits below it.
-    const BIAS: i32 = 1023;
-    const MANTISSA: u32 = 52;
-    let power = f64::from_bits(((BIAS + exponent) as u64) << MANTISSA);
-    (f64::from(n) * power) as f32
 }
 
 /// A set of element types.

@@ -25,7 +25,6 @@ mod files;
 mod graph;
 #[cfg(any(doc, doctest))]
 pub mod guides;
-mod kernels;
 mod limits;
 mod model;
 mod onnx;

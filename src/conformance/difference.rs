@@ -1,8 +1,9 @@
 //! How a value differs from the expected one.
 
 use crate::dtype::DType;
-use crate::tensor::{Scalar, Tensor, position_of};
+use crate::tensor::{Scalar, Tensor};
 use half::{bf16, f16};
+use kernels::position_of;
 use std::fmt::{self, Display};
 
 /// The difference of a value from the expected one: [`Tolerance::compare`](super::Tolerance::compare).

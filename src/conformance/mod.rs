@@ -361,7 +361,7 @@ fn ramp(info: &ValueInfo) -> Result<Tensor, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::{at_each_level, on_threads};
+    use kernels::testing::{at_each_level, on_threads};
     use std::io::Read;
 
     #[test]

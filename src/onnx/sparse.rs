@@ -5,8 +5,9 @@ use super::tensor;
 use crate::dtype::{DType, byte_count};
 use crate::error::{Error, Kind, Result, quote};
 use crate::files::ModelFiles;
-use crate::tensor::{Tensor, position_of};
+use crate::tensor::Tensor;
 use crate::value::Value;
+use kernels::position_of;
 
 /// The dense tensor that a message stands for: its values at their places, zeros elsewhere.
 pub(super) fn read(proto: SparseTensorProto, files: &ModelFiles) -> Result<Value> {

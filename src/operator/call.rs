@@ -3,10 +3,10 @@
 use super::{Context, Source, Sources, Values};
 use crate::dtype::{DType, Element, ShapeText, byte_count};
 use crate::error::{Error, Result, quote};
-use crate::kernels::{self, Lookout, Resources};
 use crate::schema::Schema;
 use crate::tensor::{NewTensor, Scratch, Shape, Tensor};
 use crate::value::{Sequence, Value};
+use kernels::{self, Lookout, Resources};
 
 /// One call of an operator.
 ///

@@ -2,10 +2,10 @@
 
 use crate::dtype::{DType, byte_count};
 use crate::error::{Error, Kind, Result};
-use crate::kernels::{Resources, Stop, Stopped};
 use crate::limits::{Limits, exceeded};
 use crate::tensor::{Memory, NewTensor, Shape, Tensor};
 use crate::value::{Sequence, ValueType};
+use kernels::{Resources, Stop, Stopped};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 use super::Call;
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Result, quote};
-use crate::kernels::elementwise::{Operand, RowOf, walk};
 use crate::tensor::{NewTensor, Shape, Tensor};
+use kernels::elementwise::{Operand, RowOf, walk};
 
 /// How the inputs of an elementwise operator are aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

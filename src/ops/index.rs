@@ -2,11 +2,11 @@
 
 use crate::dtype::{DType, ShapeText};
 use crate::error::{Error, Result, quote};
-use crate::kernels::gather::{Bounds, Gather, Indices, gather};
-use crate::kernels::{Stopped, volume};
 use crate::operator::{Axis, Call, Inference};
-use crate::tensor::{Scalar, Scratch, Tensor, position_of};
+use crate::tensor::{Scalar, Scratch, Tensor};
 use crate::value::Dim;
+use kernels::gather::{Bounds, Gather, Indices, gather};
+use kernels::{Stopped, position_of, volume};
 
 /// Which index values a version of an operator allows along an axis of size s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use super::maps::{Maps, by_maps, whole};
 use crate::error::{Error, Result};
-use crate::kernels::copy::Map;
-use crate::kernels::{self, volume};
 use crate::operator::{Axis, Context};
 use crate::tensor::{Shape, Tensor};
+use kernels::copy::Map;
+use kernels::{self, volume};
 use smallvec::SmallVec;
 
 /// `size` entries along an axis of a tensor.

@@ -2,9 +2,9 @@
 
 use crate::dtype::Element;
 use crate::error::Result;
-use crate::kernels::lanes::{self, Lanes, Map, Measure, Number, Stored};
 use crate::operator::{Call, Values};
 use crate::tensor::{NewTensor, Shape, Tensor};
+use kernels::lanes::{self, Lanes, Map, Measure, Number, Stored};
 
 /// Runs an expression with `$S`, the Rust type of elements, and `$T`, the number to compute with, for an element type
 /// out of

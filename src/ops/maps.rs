@@ -1,9 +1,9 @@
 //! Outputs whose coordinates follow those of `data` axis by axis. Shared by the families whose operators do so.
 
 use crate::error::{Error, Result};
-use crate::kernels::copy::{Axis as Along, Fill, Map, Source, copy};
 use crate::operator::Context;
 use crate::tensor::Tensor;
+use kernels::copy::{Axis as Along, Fill, Map, Source, copy};
 use smallvec::SmallVec;
 
 /// The axes of an output: their sizes, and the coordinates of `data` along them. Axes that `data` doesn't have come

@@ -13,24 +13,24 @@ pub(super) use super::product::{Matrix, Multiply, TailSteps, Weights, give_produ
 pub(super) use super::windows::{self, Windows};
 pub(super) use crate::dtype::{DType, Element, Format, ShapeText};
 pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
-pub(super) use crate::kernels::elementwise::{
-    Bytes, Floats, Ints, Row, Test, byte_row, float_row, has_bits, int_row, number_row, of_f64, select, test_row,
-    to_f64,
-};
-pub(super) use crate::kernels::functions::{self, Real};
-pub(super) use crate::kernels::gemm::{Batch, Broadcast, Left, Product, Scaled, Strides, View};
-pub(super) use crate::kernels::half::Half;
-pub(super) use crate::kernels::lanes::{self, Floating, Lanes, Ordered, Stored};
-pub(super) use crate::kernels::number::{Float, Int};
-pub(super) use crate::kernels::{self, Stopped};
 pub(super) use crate::operator::{
     Align, Attribute, Axis, Body, BodyValue, Call, Context, Control, Count, Held, Implementation, Inference, Load,
     LoadRowwise, Make, MatrixProduct, Node, Operator, Resume, Rowwise, Step, Tail, Values, broadcast, one_element,
 };
-pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, position_of, shape_of};
+pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, shape_of};
 pub(super) use crate::value::{Dim, DimsText, Fact, Formula, List, Optional, Sequence, Value, ValueType};
 pub(super) use bytemuck::{Pod, cast_slice, cast_slice_mut};
 pub(super) use half::{bf16, f16};
+pub(super) use kernels::elementwise::{
+    Bytes, Floats, Ints, Row, Test, byte_row, float_row, has_bits, int_row, number_row, of_f64, select, test_row,
+    to_f64,
+};
+pub(super) use kernels::functions::{self, Real};
+pub(super) use kernels::gemm::{Batch, Broadcast, Left, Product, Scaled, Strides, View};
+pub(super) use kernels::half::Half;
+pub(super) use kernels::lanes::{self, Floating, Lanes, Ordered, Stored};
+pub(super) use kernels::number::{Float, Int};
+pub(super) use kernels::{self, Small, Specials, Stopped, position_of};
 pub(super) use smallvec::{SmallVec, smallvec};
 pub(super) use std::str::FromStr;
 pub(super) use std::sync::Arc;

@@ -2,13 +2,13 @@
 
 use crate::dtype::Element;
 use crate::error::{Error, Result};
-use crate::kernels::gemm::{
-    Broadcast, Left, Number, Operand, Packed, Place, Product, Right, Scaled, Side, Step, Strides, View, pack,
-    packed_len,
-};
 use crate::operator::{Call, Inference, Node, Tail, broadcast};
 use crate::tensor::Tensor;
 use bytemuck::Pod;
+use kernels::gemm::{
+    Broadcast, Left, Number, Operand, Packed, Place, Product, Right, Scaled, Side, Step, Strides, View, pack,
+    packed_len,
+};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
 

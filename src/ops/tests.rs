@@ -5,7 +5,6 @@
 
 use crate::dtype::{DType, Element};
 use crate::error::{Kind, Result};
-use crate::kernels::looks;
 use crate::model::{Model, Outputs};
 use crate::onnx::proto::attribute_proto::AttributeType;
 use crate::onnx::proto::{
@@ -15,6 +14,7 @@ use crate::operator::Cancel;
 use crate::tensor::Tensor;
 use crate::value::{Sequence, Value, ValueType};
 use half::{bf16, f16};
+use kernels::testing::looks;
 use num_complex::Complex;
 use prost::Message;
 use std::collections::BTreeSet;

@@ -1,8 +1,9 @@
 //! Tensors as text: `float[2, 2] [[1, 2], [3, 4]]`, cut in the middle.
 
 use super::Tensor;
-use crate::dtype::{DType, Format, ShapeText};
+use crate::dtype::{Format, ShapeText};
 use half::{bf16, f16};
+use kernels::half::Half;
 use std::fmt::{self, Debug, Display};
 
 /// Number of elements shown at each end of a longer axis.
@@ -60,21 +61,21 @@ impl Tensor {
         };
         let bits = part(0, size);
         let single = |bits: u64| f32::from_bits(bits as u32);
-        match (self.dtype.format(), self.dtype) {
-            (Format::String, _) => Scalar::String(self.string(k)),
-            (Format::Bool, _) => Scalar::Bool(bits != 0),
-            (Format::Unsigned, _) => Scalar::Uint(bits),
-            (Format::Signed, _) => {
+        match self.dtype.format() {
+            Format::View => Scalar::String(self.string(k)),
+            Format::Bool => Scalar::Bool(bits != 0),
+            Format::Unsigned(_) => Scalar::Uint(bits),
+            Format::Signed(_) => {
                 let unused = 64 - 8 * size as u32;
                 Scalar::Int((bits << unused).cast_signed() >> unused)
             }
-            (Format::Complex, DType::Complex64) => Scalar::Complex64(single(part(0, 4)), single(part(4, 4))),
-            (Format::Complex, _) => Scalar::Complex128(f64::from_bits(part(0, 8)), f64::from_bits(part(8, 8))),
-            (Format::Ieee, DType::Float16) => Scalar::Float(f16::from_bits(bits as u16).to_f32()),
-            (Format::Ieee, DType::Bfloat16) => Scalar::Float(bf16::from_bits(bits as u16).to_f32()),
-            (Format::Ieee, DType::Double) => Scalar::Double(f64::from_bits(bits)),
-            (Format::Ieee, _) => Scalar::Float(single(bits)),
-            (Format::Small(format), _) => Scalar::Float(format.value(bits as u8)),
+            Format::Complex64 => Scalar::Complex64(single(part(0, 4)), single(part(4, 4))),
+            Format::Complex128 => Scalar::Complex128(f64::from_bits(part(0, 8)), f64::from_bits(part(8, 8))),
+            Format::Half(Half::F16) => Scalar::Float(f16::from_bits(bits as u16).to_f32()),
+            Format::Half(Half::Bf16) => Scalar::Float(bf16::from_bits(bits as u16).to_f32()),
+            Format::Single => Scalar::Float(single(bits)),
+            Format::Double => Scalar::Double(f64::from_bits(bits)),
+            Format::Small(small) => Scalar::Float(small.value(bits as u8)),
         }
     }
 }
@@ -178,6 +179,7 @@ fn flat(f: &mut fmt::Formatter<'_>, tensor: &Tensor) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dtype::DType;
     use ndarray::{Array, Array1, array};
     use num_complex::Complex;
 

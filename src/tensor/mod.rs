@@ -108,7 +108,7 @@ impl Tensor {
         }
         if let Some(at) = dtype.first_invalid(&bytes) {
             let value = bytes.get(at).copied().unwrap_or(0);
-            let position = position_of(at, shape);
+            let position = kernels::position_of(at, shape);
             return Err(Error::input(format!(
                 "element {} is the byte {value}, which is not a valid {dtype}",
                 ShapeText(&position)
@@ -364,16 +364,6 @@ pub(crate) fn shape_of<const N: usize>(parts: [&[usize]; N]) -> Shape {
         rank += 1;
     }
     Shape::from_buf_and_len(dims, rank)
-}
-
-/// The position of an element in its tensor, from its row-major index.
-pub(crate) fn position_of(mut at: usize, shape: &[usize]) -> Vec<usize> {
-    let mut position = vec![0; shape.len()];
-    for (p, &dim) in position.iter_mut().zip(shape).rev() {
-        *p = at.checked_rem(dim).unwrap_or(0);
-        at = at.checked_div(dim).unwrap_or(0);
-    }
-    position
 }
 
 impl Clone for Tensor {

@@ -97,10 +97,10 @@ mod tests {
     use crate::graph::passes::testing::{run, stands_for};
     use crate::graph::testing::{Builder, load};
     use crate::graph::{Draft, NodeInfo, Watch};
-    use crate::kernels::sized;
     use crate::ops::testing::tensor;
     use crate::value::{Dim, Value};
     use half::f16;
+    use kernels::testing::sized;
     use proptest::prelude::*;
 
     fn dims(shape: &[usize]) -> Vec<Dim> {

@@ -9,7 +9,7 @@ const NEAREST: Rounding = Rounding { saturate: false, direction: Direction::Up, 
 
 /// Converts the elements of a tensor.
 pub(super) fn converted(tensor: &Tensor, to: DType, out: &mut [u8], context: &Context) -> Result<()> {
-    let work = Conversion { from: tensor.dtype(), to, rounding: NEAREST };
+    let work = Conversion { from: tensor.dtype().format(), to: to.format(), rounding: NEAREST };
     Ok(convert(work, tensor.aligned_bytes(), out, context.resources())?)
 }
 
@@ -59,7 +59,7 @@ impl<'c, T: Element + Pod> Output<'c, T> {
 
     pub(super) fn finish(mut self) -> Result<Tensor> {
         if let Some(mut room) = self.room {
-            let work = Conversion { from: T::DTYPE, to: self.dtype, rounding: NEAREST };
+            let work = Conversion { from: T::DTYPE.format(), to: self.dtype.format(), rounding: NEAREST };
             let numbers = bytemuck::cast_slice::<T, u8>(room.elements_mut());
             convert(work, numbers, self.tensor.bytes_mut(), self.context.resources())?;
         }

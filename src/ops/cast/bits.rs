@@ -33,7 +33,7 @@ impl Operator for BitCast {
             let input = input.bytes().get(k * BLOCK..).and_then(|input| input.get(..out.len()));
             input.into_iter().for_each(|input| out.copy_from_slice(input));
             // Signed elements below 8 bits fill their byte with copies of the sign.
-            kernels::convert::cut(to, out);
+            kernels::convert::cut(to.format(), out);
         })?;
         Ok(output.finish().into())
     }

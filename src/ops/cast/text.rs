@@ -18,7 +18,7 @@ pub(super) fn write(call: &Call<'_>, input: &Tensor) -> Result<Tensor> {
         Scalar::Float(value) if value.is_infinite() => infinity(value > 0.0),
         Scalar::Double(value) if value.is_infinite() => infinity(value > 0.0),
         Scalar::Float(value) if half && value.trunc() == value => format!("{value:.0}"),
-        Scalar::Float(value) if half => shortest(value, dtype).to_string(),
+        Scalar::Float(value) if half => shortest(value, dtype.format()).to_string(),
         // Rust writes the shortest digits, in plain notation.
         Scalar::Float(value) => value.to_string(),
         Scalar::Double(value) => value.to_string(),
@@ -35,8 +35,8 @@ fn infinity(positive: bool) -> String {
 /// The strings as numbers.
 pub(super) fn read(call: &Call<'_>, input: &Tensor, to: DType, rounding: Rounding) -> Result<Tensor> {
     match to.format() {
-        Format::Signed => read_as::<i64>(call, input, to, rounding, |text| integer_of(text, to)?.try_into().ok()),
-        Format::Unsigned => read_as::<u64>(call, input, to, rounding, |text| integer_of(text, to)?.try_into().ok()),
+        Format::Signed(_) => read_as::<i64>(call, input, to, rounding, |text| integer_of(text, to)?.try_into().ok()),
+        Format::Unsigned(_) => read_as::<u64>(call, input, to, rounding, |text| integer_of(text, to)?.try_into().ok()),
         _ if to == DType::Float => read_as::<f32>(call, input, to, rounding, float_of),
         _ => read_as::<f64>(call, input, to, rounding, float_of),
     }
@@ -62,7 +62,7 @@ fn read_as<T: Element + Pod>(
         })?;
     }
     let mut output = call.output_of(to, shape_of([input.shape()]))?;
-    let work = Conversion { from: T::DTYPE, to, rounding };
+    let work = Conversion { from: T::DTYPE.format(), to: to.format(), rounding };
     convert(work, bytemuck::cast_slice(numbers), output.bytes_mut(), call.resources())?;
     Ok(output.finish())
 }
@@ -90,7 +90,7 @@ fn integer_of(text: &str, to: DType) -> Option<i128> {
         number.is_finite().then_some(number as i128)
     })?;
     let values = 1i128 << to.bits();
-    let range = if to.format() == Format::Signed { -values / 2..values / 2 } else { 0..values };
+    let range = if matches!(to.format(), Format::Signed(_)) { -values / 2..values / 2 } else { 0..values };
     range.contains(&number).then_some(number)
 }
 

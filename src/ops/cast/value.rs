@@ -56,7 +56,7 @@ impl Operator for Cast {
             (_, DType::String) => text::write(call, input)?,
             _ => {
                 let mut output = call.output_of(to, shape_of([input.shape()]))?;
-                let work = Conversion { from, to, rounding: self.rounding };
+                let work = Conversion { from: from.format(), to: to.format(), rounding: self.rounding };
                 convert(work, input.aligned_bytes(), output.bytes_mut(), call.resources())?;
                 output.finish()
             }

@@ -20,7 +20,7 @@ struct Clip {
 impl Operator for Clip {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let dtype = call.tensor(0)?.dtype();
-        let row = number_row(dtype).ok_or_else(|| no_row(dtype))?;
+        let row = number_row(dtype.format()).ok_or_else(|| no_row(dtype))?;
         let (least, greatest) = finite(dtype)?;
         let min = bound(call, 1, self.min, least)?;
         let max = bound(call, 2, self.max, greatest)?;

@@ -84,7 +84,7 @@ impl Operator for Equal {
                 })?
             }
             dtype => {
-                let row = test_row(dtype).ok_or_else(|| no_row(dtype))?;
+                let row = test_row(dtype.format()).ok_or_else(|| no_row(dtype))?;
                 call.rowwise(held, self.align, DType::Bool, &|inputs, out| row(self, inputs, out))?
             }
         };
@@ -137,12 +137,15 @@ impl Test<1> for IsNaN {
 }
 
 impl IsNaN {
-    fn row(dtype: DType) -> Option<Row<IsNaN, 1>> {
-        match dtype {
-            DType::Float8e4m3fn => Some(|_, [x], out| has_bits([0x7fu8, 0xff], x, out)),
-            DType::Float8e5m2 => Some(|_, [x], out| has_bits([0x7du8, 0x7e, 0x7f, 0xfd, 0xfe, 0xff], x, out)),
-            DType::Float8e4m3fnuz | DType::Float8e5m2fnuz => Some(|_, [x], out| has_bits([0x80u8], x, out)),
-            dtype => test_row(dtype),
+    fn row(format: Format) -> Option<Row<IsNaN, 1>> {
+        match format {
+            Format::Small(Small { specials, .. }) => Some(match specials {
+                Specials::TopIsNan => |_, [x], out| has_bits([0x7fu8, 0xff], x, out),
+                Specials::NegativeZeroIsNan => |_, [x], out| has_bits([0x80u8], x, out),
+                // float8e5m2; those without specials aren't among the types.
+                _ => |_, [x], out| has_bits([0x7du8, 0x7e, 0x7f, 0xfd, 0xfe, 0xff], x, out),
+            }),
+            format => test_row(format),
         }
     }
 }
@@ -160,13 +163,13 @@ struct IsInf {
 }
 
 impl IsInf {
-    fn row(dtype: DType) -> Option<Row<IsInf, 1>> {
-        Some(match dtype {
-            DType::Float => |f, [x], out| f.find([f32::INFINITY, f32::NEG_INFINITY].map(f32::to_bits), x, out),
-            DType::Double => |f, [x], out| f.find([f64::INFINITY, f64::NEG_INFINITY].map(f64::to_bits), x, out),
-            DType::Float16 => |f, [x], out| f.find([0x7c00u16, 0xfc00], x, out),
-            DType::Bfloat16 => |f, [x], out| f.find([0x7f80u16, 0xff80], x, out),
-            DType::Float8e5m2 => |f, [x], out| f.find([0x7cu8, 0xfc], x, out),
+    fn row(format: Format) -> Option<Row<IsInf, 1>> {
+        Some(match format {
+            Format::Single => |f, [x], out| f.find([f32::INFINITY, f32::NEG_INFINITY].map(f32::to_bits), x, out),
+            Format::Double => |f, [x], out| f.find([f64::INFINITY, f64::NEG_INFINITY].map(f64::to_bits), x, out),
+            Format::Half(Half::F16) => |f, [x], out| f.find([0x7c00u16, 0xfc00], x, out),
+            Format::Half(Half::Bf16) => |f, [x], out| f.find([0x7f80u16, 0xff80], x, out),
+            Format::Small(Small { specials: Specials::Ieee, .. }) => |f, [x], out| f.find([0x7cu8, 0xfc], x, out),
             // The others have no infinity.
             _ => |_, _, out| out.fill(0),
         })

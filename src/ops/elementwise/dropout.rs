@@ -72,7 +72,7 @@ impl Operator for Dropout {
         if ratio == 0.0 {
             outputs.push(call.taken(0)?);
         } else {
-            let row = float_row(dtype)
+            let row = float_row(dtype.format())
                 .ok_or_else(|| Error::unsupported(format!("training with tensors of {dtype} is not supported")))?;
             let (held, scaled) = ([Held::Input(0), Held::Own(numbers(call)?)], Scaled { scale: 1.0 / (1.0 - ratio) });
             outputs.push(call.rowwise(held, Align::Equal, dtype, &|x, out| row(&scaled, x, out))?);

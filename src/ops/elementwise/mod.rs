@@ -131,7 +131,7 @@ impl<F: std::fmt::Debug + Send + Sync + 'static> Function for F {}
 #[derive(Debug)]
 struct Elementwise<F, const N: usize> {
     function: F,
-    row: fn(DType) -> Option<Row<F, N>>,
+    row: fn(Format) -> Option<Row<F, N>>,
     align: Align,
     /// The output is bool; else it has the type of the inputs.
     test: bool,
@@ -142,7 +142,7 @@ struct Elementwise<F, const N: usize> {
 }
 
 impl<F: Function, const N: usize> Elementwise<F, N> {
-    fn new(function: F, row: fn(DType) -> Option<Row<F, N>>, align: Align) -> Elementwise<F, N> {
+    fn new(function: F, row: fn(Format) -> Option<Row<F, N>>, align: Align) -> Elementwise<F, N> {
         Elementwise { function, row, align, test: false, divides: false, count: None }
     }
 
@@ -176,11 +176,11 @@ fn align(node: &Node<'_>) -> Result<Align> {
 impl<F: Function, const N: usize> Rowwise for Elementwise<F, N> {
     fn may_chain(&self, dtype: DType) -> bool {
         let fails = self.divides && !dtype.is_float();
-        self.align == Align::Last && !self.test && !fails && (self.row)(dtype).is_some()
+        self.align == Align::Last && !self.test && !fails && (self.row)(dtype.format()).is_some()
     }
 
     fn compute(&self, dtype: DType, inputs: &[&[u8]], out: &mut [u8]) {
-        if let (Some(row), Ok(inputs)) = ((self.row)(dtype), inputs.try_into()) {
+        if let (Some(row), Ok(inputs)) = ((self.row)(dtype.format()), inputs.try_into()) {
             row(&self.function, inputs, out);
         }
     }
@@ -189,7 +189,7 @@ impl<F: Function, const N: usize> Rowwise for Elementwise<F, N> {
 impl<F: Function, const N: usize> Operator for Elementwise<F, N> {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let dtype = call.tensor(0)?.dtype();
-        let row = (self.row)(dtype).ok_or_else(|| no_row(dtype))?;
+        let row = (self.row)(dtype.format()).ok_or_else(|| no_row(dtype))?;
         let output = if self.test { DType::Bool } else { dtype };
         if self.divides {
             check_divisor(call)?;

@@ -28,7 +28,7 @@ impl Operator for Pow {
             _ => {
                 let held = [widened(call, 0, base)?, widened(call, 1, exponent)?];
                 let wide = Held::Own(self.floats(call, held, DType::Double)?);
-                call.rowwise([wide], Align::Last, base, &|[x], out| of_f64(base, x, out))?
+                call.rowwise([wide], Align::Last, base, &|[x], out| of_f64(base.format(), x, out))?
             }
         };
         Ok(output.into())
@@ -53,10 +53,10 @@ impl Pow {
             }
         }
         if squares {
-            let row = float_row(dtype).ok_or_else(|| no_row(dtype))?;
+            let row = float_row(dtype.format()).ok_or_else(|| no_row(dtype))?;
             call.rowwise(held, self.align, dtype, &|inputs, out| row(&Square, inputs, out))
         } else {
-            let row = float_row(dtype).ok_or_else(|| no_row(dtype))?;
+            let row = float_row(dtype.format()).ok_or_else(|| no_row(dtype))?;
             call.rowwise(held, self.align, dtype, &|inputs, out| row(&Power, inputs, out))
         }
     }
@@ -64,7 +64,7 @@ impl Pow {
 
 /// The elements of an input as doubles.
 fn widened(call: &mut Call<'_>, k: usize, dtype: DType) -> Result<Held> {
-    call.rowwise([Held::Input(k)], Align::Last, DType::Double, &|[x], out| to_f64(dtype, x, out))
+    call.rowwise([Held::Input(k)], Align::Last, DType::Double, &|[x], out| to_f64(dtype.format(), x, out))
         .map(|wide| Held::Instead(k, wide))
 }
 

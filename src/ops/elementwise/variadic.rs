@@ -17,7 +17,7 @@ pub(super) const MEAN: Implementation =
 /// Before version 8 the inputs have the same shape.
 fn variadic<F: Function>(
     function: F,
-    row: fn(DType) -> Option<Row<F, 2>>,
+    row: fn(Format) -> Option<Row<F, 2>>,
     scale: Scale,
     count: Option<Count>,
     node: &Node<'_>,
@@ -30,7 +30,7 @@ fn variadic<F: Function>(
 #[derive(Debug)]
 struct Variadic<F> {
     function: F,
-    row: fn(DType) -> Option<Row<F, 2>>,
+    row: fn(Format) -> Option<Row<F, 2>>,
     align: Align,
     scale: Scale,
     /// The same of two sizes that follow from symbols.
@@ -55,9 +55,9 @@ impl<F: Function> Operator for Variadic<F> {
             return Ok(call.taken(0)?.into());
         }
         // Halves are summed in float, and rounded once.
-        let half = Half::of(dtype).filter(|_| self.scale != Scale::Keep);
+        let half = dtype.half().filter(|_| self.scale != Scale::Keep);
         let work = if half.is_some() { DType::Float } else { dtype };
-        let row = (self.row)(work).ok_or_else(|| no_row(work))?;
+        let row = (self.row)(work.format()).ok_or_else(|| no_row(work))?;
         let input = |call: &mut Call<'_>, k| match half {
             None => Ok(Held::Input(k)),
             Some(half) => {
@@ -72,7 +72,7 @@ impl<F: Function> Operator for Variadic<F> {
             all = Held::Own(call.rowwise([all, next], self.align, work, &|x, out| row(&self.function, x, out))?);
         }
         if self.scale == Scale::Mean {
-            let (by, row) = (Divide { by: count as f64 }, float_row(work));
+            let (by, row) = (Divide { by: count as f64 }, float_row(work.format()));
             let row = row.ok_or_else(|| no_row(work))?;
             all = Held::Own(call.rowwise([all], Align::Last, work, &|x, out| row(&by, x, out))?);
         }

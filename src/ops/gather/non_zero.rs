@@ -82,7 +82,12 @@ fn truths<'a>(call: &Call<'_>, x: &Tensor, room: &'a mut [u8]) -> Result<&'a [u8
     };
     let rounding = Rounding { saturate: true, direction: Direction::Nearest, clamp: false };
     let truths = room.get_mut(..parts * x.len()).unwrap_or(&mut []);
-    convert(Conversion { from, to: DType::Bool, rounding }, x.aligned_bytes(), truths, call.resources())?;
+    convert(
+        Conversion { from: from.format(), to: Format::Bool, rounding },
+        x.aligned_bytes(),
+        truths,
+        call.resources(),
+    )?;
     if parts == 2 {
         let mut lookout = call.lookout();
         for k in 0..x.len() {

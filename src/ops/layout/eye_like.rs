@@ -32,7 +32,7 @@ impl Operator for EyeLike {
         let mut one = [0u64];
         let one = bytemuck::cast_slice_mut(&mut one).get_mut(..size).unwrap_or(&mut []);
         let rounding = Rounding { saturate: true, direction: Direction::Nearest, clamp: false };
-        convert(Conversion { from: DType::Bool, to: dtype, rounding }, &[1], one, call.resources())?;
+        convert(Conversion { from: Format::Bool, to: dtype.format(), rounding }, &[1], one, call.resources())?;
         let mut output = call.output_of(dtype, shape_of([input.shape()]))?;
         kernels::pieces(
             output.bytes_mut(),

@@ -27,7 +27,7 @@ pub(super) fn updated(
     scatter: impl Fn(&Call<'_>, &mut [u8], &[u8], usize, Combine) -> Result<()>,
 ) -> Result<Values> {
     let dtype = call.tensor(0)?.dtype();
-    let Some(combine) = combine(reduction, dtype) else {
+    let Some(combine) = combine(reduction, dtype.format()) else {
         let text = format!("reduction {reduction:?} is not defined for {dtype}").to_lowercase();
         return Err(Error::model(text).attribute("reduction"));
     };

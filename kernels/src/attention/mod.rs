@@ -1,0 +1,357 @@
+//! Attention: each query makes a mean of values, weighted by how well it fits their keys.
+//!
+//! Scores are computed for a block of queries at a time, never for all. What a query gets depends on its own numbers
+//! alone: blocks and threads change nothing. Which keys it sees is an interval ([`Sight`]) and a bias ([`Bias`]). A key
+//! that is out of sight, or whose bias is -inf, doesn't count, whatever it and its value hold.
+//!
+//! ```ignore
+//! let plan = attention.plan(resources);
+//! let mut scratch = call.scratch(plan.scratch())?;
+//! plan.run(out, None, scratch.elements_mut(), resources)?;
+//! ```
+
+mod recurrence;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod tokens;
+
+pub use recurrence::{Decay, Recurrence};
+pub use tokens::{causal_row, silu, turn};
+
+use super::gemm::{self, Left, Packed, Product, Right, Side, View};
+use super::lanes::Floating;
+use super::{Resources, Stopped, parallel, volume};
+use half::{bf16, f16};
+use rows::{Block, rounded};
+
+/// `f32` or `f64`.
+pub trait Numbers: Floating + gemm::Number + gemm::Operand<Sum = Self> {
+    /// Rounds numbers to float16, bfloat16 and float32.
+    const ROUNDED: [fn(&mut [Self]); 3];
+}
+
+impl Numbers for f32 {
+    const ROUNDED: [fn(&mut [f32]); 3] = [rounded::<f16, f32>, rounded::<bf16, f32>, rounded::<f32, f32>];
+}
+
+impl Numbers for f64 {
+    const ROUNDED: [fn(&mut [f64]); 3] = [rounded::<f16, f64>, rounded::<bf16, f64>, rounded::<f32, f64>];
+}
+
+/// `out = softmax(softcap(scale * q k^T) + bias) v`, for each head.
+#[derive(Debug, Clone, Copy)]
+pub struct Attention<'a, T> {
+    pub sizes: Sizes,
+    pub q: Heads<'a, T>,
+    pub k: Heads<'a, T>,
+    pub v: Heads<'a, T>,
+    pub scale: T,
+    /// Scores become `softcap * tanh(score / softcap)`, unless it is 0.
+    pub softcap: T,
+    pub sight: Sight<'a>,
+    pub bias: Option<Bias<'a, T>>,
+    /// Rounds scores before the softmax, and its result.
+    pub round: Option<fn(&mut [T])>,
+    /// Where the output has its rows.
+    pub out: Layout,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Sizes {
+    pub batch: usize,
+    /// Heads of keys and values.
+    pub heads: usize,
+    /// Heads of queries for each of these. They follow each other.
+    pub group: usize,
+    pub queries: usize,
+    pub keys: usize,
+    /// Numbers of a query or key, and of a value.
+    pub size: usize,
+    pub value_size: usize,
+}
+
+/// How far batches, heads and rows are apart. The numbers of a row are neighbours.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    pub batch: usize,
+    pub head: usize,
+    pub row: usize,
+}
+
+impl Layout {
+    fn at(&self, batch: usize, head: usize, row: usize) -> usize {
+        batch * self.batch + head * self.head + row * self.row
+    }
+}
+
+/// Rows of numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct Heads<'a, T> {
+    pub elements: &'a [T],
+    pub layout: Layout,
+}
+
+impl<'a, T> Heads<'a, T> {
+    /// The elements from a row on.
+    fn from(&self, batch: usize, head: usize, row: usize) -> &'a [T] {
+        self.elements.get(self.layout.at(batch, head, row)..).unwrap_or(&[])
+    }
+}
+
+/// The keys that a query sees: those from `left` before its own position to `right` after it, and of these only the
+/// valid ones.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sight<'a> {
+    pub left: Option<usize>,
+    pub right: Option<usize>,
+    /// The position of the first query among the keys.
+    pub past: usize,
+    /// The number of valid keys of each batch: the last of them has the position of the last query.
+    pub valid: Option<&'a [usize]>,
+}
+
+impl Sight<'_> {
+    fn keys(&self, sizes: &Sizes, batch: usize, query: usize) -> std::ops::Range<usize> {
+        let valid = self.valid.map(|valid| valid.get(batch).copied().unwrap_or(0).min(sizes.keys));
+        // No position is near the ends of i64: rows of that many queries or keys don't fit in memory.
+        let past = valid.map_or(self.past as i64, |valid| valid as i64 - sizes.queries as i64);
+        let position = past.saturating_add(query as i64);
+        let bound = |key: i64| usize::try_from(key.max(0)).unwrap_or(usize::MAX);
+        let distance = |keys: usize| i64::try_from(keys).unwrap_or(i64::MAX);
+        let start = self.left.map_or(0, |left| bound(position.saturating_sub(distance(left))));
+        let end =
+            self.right.map_or(usize::MAX, |right| bound(position.saturating_add(distance(right)).saturating_add(1)));
+        start..end.min(valid.unwrap_or(sizes.keys))
+    }
+}
+
+/// What is added to the scores: `elements[at(batch, head, query) + key * column]`, for heads of queries.
+#[derive(Debug, Clone, Copy)]
+pub struct Bias<'a, T> {
+    pub rows: Heads<'a, T>,
+    /// 0 if all keys have the same.
+    pub column: usize,
+    /// Keys from there on are out of sight.
+    pub columns: usize,
+}
+
+/// What the scores are after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    Scores,
+    Capped,
+    Biased,
+    Weights,
+}
+
+/// Scores of a block.
+const SCORES: usize = 1 << 17;
+
+/// Maximum number of queries of a block, and as many are taken however many keys there are.
+const QUERIES: (usize, usize) = (16, 128);
+
+/// Fewer queries don't pay for packing keys.
+const PACK_FROM: usize = 16;
+
+/// Multiplications that are worth waking a thread, and using one that is ready.
+const WORTH: (usize, usize) = (1 << 19, 1 << 17);
+
+/// An attention, divided.
+#[derive(Debug)]
+pub struct Plan<'a, T> {
+    attention: Attention<'a, T>,
+    threads: usize,
+    /// Queries of a block, counted through the heads of a group.
+    queries: usize,
+    /// Blocks for each head of keys.
+    blocks: usize,
+    /// Elements of the packed keys of a head; 0 if they are read as they are.
+    packed: usize,
+    /// Elements that a thread needs for queries, scores, scores by key, a row of scores, outputs and products.
+    rooms: [usize; 6],
+}
+
+impl<'a, T: Numbers> Attention<'a, T> {
+    /// Multiplications and scores to be computed; saturates.
+    pub fn work(&self) -> u64 {
+        let Sizes { batch, heads, group, queries, keys, size, value_size } = self.sizes;
+        let each = size.saturating_add(value_size).saturating_add(1);
+        volume(1, [&batch, &heads, &group, &queries, &keys, &each]) as u64
+    }
+
+    /// Decides how to compute it.
+    pub fn plan(self, resources: Resources<'_>) -> Plan<'a, T> {
+        let Sizes { group, queries, keys, size, value_size, .. } = self.sizes;
+        let rows = group.saturating_mul(queries);
+        let (least, most) = QUERIES;
+        let queries = (SCORES / keys.max(1)).clamp(least, most).min(rows).max(1);
+        let packed = match rows >= PACK_FROM {
+            true => gemm::packed_len::<T>(keys.saturating_mul(size)).next_multiple_of(16),
+            false => 0,
+        };
+        let by_key = if packed == 0 && queries > 1 { queries.saturating_mul(keys) } else { 0 };
+        let product = gemm::scratch_for(queries, size, keys)
+            .max(gemm::scratch_for(keys.min(by_key), size, queries))
+            .max(gemm::scratch_for(queries, keys, value_size));
+        let times = |count: usize| queries.saturating_mul(count);
+        let rooms = [times(size), times(keys), by_key, keys, times(value_size), product];
+        let work = usize::try_from(self.work()).unwrap_or(usize::MAX);
+        let threads = parallel::threads(work, WORTH.1, WORTH.0, resources);
+        Plan { attention: self, threads, queries, blocks: rows.div_ceil(queries), packed, rooms }
+    }
+}
+
+/// The output, for all threads.
+#[derive(Debug, Clone, Copy)]
+struct Out<T> {
+    start: *mut T,
+    len: usize,
+}
+
+// SAFETY: each row is written by one thread.
+#[allow(unsafe_code)]
+unsafe impl<T: Send> Send for Out<T> {}
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl<T: Send> Sync for Out<T> {}
+
+impl<T> Out<T> {
+    fn new(elements: &mut [T]) -> Out<T> {
+        Out { start: elements.as_mut_ptr(), len: elements.len() }
+    }
+
+    /// The elements of a row.
+    ///
+    /// # Safety
+    /// Nobody else may access them meanwhile.
+    #[allow(unsafe_code)]
+    unsafe fn row<'r>(self, at: usize, len: usize) -> Result<&'r mut [T], Stopped> {
+        if at.checked_add(len).is_none_or(|end| end > self.len) {
+            return Err(Stopped::Misfit);
+        }
+        // SAFETY: the row is within the output, and the caller has it alone.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.start.add(at), len) })
+    }
+}
+
+impl<T: Numbers> Plan<'_, T> {
+    /// Elements of scratch memory needed.
+    pub fn scratch(&self) -> usize {
+        let Sizes { batch, heads, .. } = self.attention.sizes;
+        let packed = volume(self.packed, [&batch, &heads]);
+        self.room().saturating_mul(self.threads).saturating_add(packed)
+    }
+
+    fn room(&self) -> usize {
+        self.rooms.iter().fold(0, |sum, room| sum.saturating_add(*room))
+    }
+
+    /// Computes the output, and writes the scores after a stage: heads of queries by queries by keys.
+    pub fn run(
+        &self,
+        out: &mut [T],
+        kept: Option<(Stage, &mut [T])>,
+        scratch: &mut [T],
+        resources: Resources<'_>,
+    ) -> Result<(), Stopped> {
+        let Sizes { batch, heads, group, queries, .. } = self.attention.sizes;
+        let pairs = batch.saturating_mul(heads);
+        if volume(pairs, [&group, &queries]) == 0 {
+            return Ok(());
+        }
+        let (packed, rooms) = scratch.split_at_mut_checked(self.packed * pairs).ok_or(Stopped::Misfit)?;
+        self.pack(packed, resources)?;
+        let (out, kept) = (Out::new(out), kept.map(|(stage, scores)| (stage, Out::new(scores))));
+        let rooms: Vec<&mut [T]> = match self.room() {
+            0 => std::iter::repeat_with(Default::default).take(self.threads).collect(),
+            room => rooms.chunks_exact_mut(room).take(self.threads).collect(),
+        };
+        let packed = &*packed;
+        parallel::tasks(pairs.saturating_mul(self.blocks), rooms, resources.stop, |room, at| {
+            let (pair, block) = (at / self.blocks, at % self.blocks);
+            let first = block * self.queries;
+            let rows = first..(first + self.queries).min(group * queries);
+            let keys = packed.get(pair * self.packed..(pair + 1) * self.packed).unwrap_or(&[]);
+            let (batch, head) = (pair / heads, pair % heads);
+            let block = Block::new(&self.attention, batch, head, rows, kept.map(|(stage, _)| stage));
+            self.block(&block, Packed::new(Side::Right, keys), room, out, kept, resources.stop)
+        })
+    }
+
+    /// Packs the keys of each head as the columns of a matrix.
+    fn pack(&self, packed: &mut [T], resources: Resources<'_>) -> Result<(), Stopped> {
+        let Attention { sizes: Sizes { heads, keys, size, .. }, k, .. } = self.attention;
+        if packed.is_empty() {
+            return Ok(());
+        }
+        let alone = Resources { threads: 1, ..resources };
+        parallel::split(bytemuck::cast_slice_mut(packed), self.packed * size_of::<T>(), resources, |first, packed| {
+            let packed: &mut [T] = bytemuck::cast_slice_mut(packed);
+            packed.chunks_exact_mut(self.packed).enumerate().try_for_each(|(at, to)| {
+                let (batch, head) = ((first + at) / heads, (first + at) % heads);
+                let keys_of_head = View::rows(k.from(batch, head, 0), k.layout.row);
+                gemm::pack(Side::Right, keys_of_head.transposed(), (1, 0), (size, keys), to, alone)
+            })
+        })
+    }
+
+    /// Computes the outputs of a block.
+    fn block(
+        &self,
+        block: &Block,
+        packed: Packed<'_, T>,
+        room: &mut [T],
+        out: Out<T>,
+        kept: Option<(Stage, Out<T>)>,
+        stop: Option<&super::Stop>,
+    ) -> Result<(), Stopped> {
+        let Attention { sizes: Sizes { size, value_size, .. }, k, v, .. } = self.attention;
+        let Block { batch, head, columns, .. } = block;
+        let (m, n) = (block.rows.len(), columns.len());
+        let alone = Resources { threads: 1, stop };
+        let mut rest = room;
+        let mut take = |room: usize, len: usize| {
+            let (own, other) = std::mem::take(&mut rest).split_at_mut_checked(room)?;
+            rest = other;
+            own.get_mut(..len)
+        };
+        let [q_room, score_room, by_key_room, line_room, out_room, product_room] = self.rooms;
+        let mut take = |room: usize, len: usize| take(room, len).ok_or(Stopped::Misfit);
+        let q = take(q_room, m * size)?;
+        let scores = take(score_room, m * n)?;
+        let by_key = take(by_key_room, if by_key_room > 0 { m * n } else { 0 })?;
+        let line = take(line_room, n)?;
+        let outputs = take(out_room, m * value_size)?;
+        let scratch = take(product_room, product_room)?;
+
+        self.attention.scaled_queries(block, q)?;
+        let queries = View::rows(&*q, size);
+        let product = |m, k, n, a, b| Product::<T> { m, k, n, a: Left::View(a), b, batch: &[], epilogue: &[] };
+        if self.packed > 0 {
+            let keys = Right::Packed(packed.columns_from(columns.start, size));
+            product(m, size, n, queries, keys).plan(alone).run(scores, scratch, alone)?;
+        } else {
+            let keys = k.from(*batch, *head, 0).get(columns.start * k.layout.row..).unwrap_or(&[]);
+            let keys = View::rows(keys, k.layout.row);
+            if m == 1 {
+                let keys = Right::View(keys.transposed());
+                product(m, size, n, queries, keys).plan(alone).run(scores, scratch, alone)?;
+            } else {
+                // The keys need no packing as the left operand.
+                let queries = Right::View(queries.transposed());
+                product(n, size, m, keys, queries).plan(alone).run(by_key, scratch, alone)?;
+                for (from, row) in scores.chunks_exact_mut(n.max(1)).enumerate() {
+                    for (to, score) in row.iter_mut().zip(by_key.iter().skip(from).step_by(m)) {
+                        *to = *score;
+                    }
+                }
+            }
+        }
+        rows::weigh(&self.attention, block, scores, line, kept, stop)?;
+        let values = v.from(*batch, *head, 0).get(columns.start * v.layout.row..).unwrap_or(&[]);
+        let values = Right::View(View::rows(values, v.layout.row));
+        product(m, n, value_size, View::rows(&*scores, n), values).plan(alone).run(outputs, scratch, alone)?;
+        rows::finish(&self.attention, block, scores, outputs, out)
+    }
+}

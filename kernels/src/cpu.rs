@@ -1,0 +1,87 @@
+//! Compiles a loop for several processor levels and picks one at run time.
+
+#[cfg(target_arch = "x86_64")]
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+/// Defines `fn $name(args) -> R` that calls `$body`, plain `#[inline(always)]` code, compiled for the best level of
+/// this processor.
+macro_rules! for_each_level {
+    ($(#[$doc:meta])* $visible:vis fn $name:ident<$($param:ident: $bound:path),* $(,)?>($($arg:ident: $type:ty),* $(,)?) -> $result:ty = $body:path;) => {
+        $(#[$doc])*
+        #[inline]
+        $visible fn $name<$($param: $bound),*>($($arg: $type),*) -> $result {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
+                fn v4<$($param: $bound),*>($($arg: $type),*) -> $result {
+                    $body($($arg),*)
+                }
+                #[target_feature(enable = "avx2,bmi2,fma")]
+                fn v3<$($param: $bound),*>($($arg: $type),*) -> $result {
+                    $body($($arg),*)
+                }
+                match $crate::cpu::level() {
+                    // SAFETY: `level` checked that the processor has these features.
+                    #[allow(unsafe_code)]
+                    4 => return unsafe { v4::<$($param),*>($($arg),*) },
+                    // SAFETY: as above.
+                    #[allow(unsafe_code)]
+                    3 => return unsafe { v3::<$($param),*>($($arg),*) },
+                    _ => {}
+                }
+            }
+            $body($($arg),*)
+        }
+    };
+}
+pub(super) use for_each_level;
+
+/// 4: AVX-512 as of x86-64-v4; 3: AVX2 and FMA; 0: neither. `mul_add` gives the same bits at each.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(super) fn level() -> u8 {
+    #[cfg(any(test, feature = "testing"))]
+    if let Some(level) = crate::testing::forced() {
+        return level;
+    }
+    static LEVEL: AtomicU8 = AtomicU8::new(u8::MAX);
+    match LEVEL.load(Relaxed) {
+        u8::MAX => {
+            let level = detected();
+            LEVEL.store(level, Relaxed);
+            level
+        }
+        level => level,
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[cold]
+fn detected() -> u8 {
+    let v3 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("fma");
+    let v4 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    match (v3, v4) {
+        (true, true) => 4,
+        (true, false) => 3,
+        (false, _) => 0,
+    }
+}
+
+/// Prefetches the cache line with the byte `at` of `bytes`.
+#[inline(always)]
+pub(super) fn prefetch(bytes: &[u8], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch has no visible effect and never faults, whatever the address.
+        #[allow(unsafe_code)]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, at);
+}

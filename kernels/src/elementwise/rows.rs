@@ -1,0 +1,382 @@
+//! Row kernels: one function on one type, over contiguous elements.
+
+use crate::cpu::for_each_level;
+use crate::format::Format;
+use crate::functions::Real;
+use crate::half::Half;
+use crate::number::Int;
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use half::{bf16, f16};
+use std::cmp::Ordering;
+
+/// Computes a row from rows of `N` operands. They have equal lengths.
+pub type Row<F, const N: usize> = fn(&F, [&[u8]; N], &mut [u8]);
+
+/// A [`Row`] with its function.
+pub type RowOf<'a, const N: usize> = dyn Fn([&[u8]; N], &mut [u8]) + Sync + 'a;
+
+/// A function of `N` floats. float16 and bfloat16 are computed in `f32` and rounded once. `#[inline(always)]`, so that the
+/// loop is compiled for each level of the processor.
+pub trait Floats<const N: usize>: Sync {
+    fn float<T: Real>(&self, x: [T; N]) -> T;
+
+    /// Computes a row: [`Floats::float`] of each element, unless there is a faster way with the same results.
+    fn row<T: Real>(&self, inputs: [&[T]; N], out: &mut [T])
+    where
+        Self: Sized,
+    {
+        at_best_level(FloatLoop { f: self, inputs, out });
+    }
+}
+
+/// A function of `N` integers.
+pub trait Ints<const N: usize>: Sync {
+    fn int<T: Int>(&self, x: [T; N]) -> T;
+}
+
+/// A function of each byte of `N` elements.
+pub trait Bytes<const N: usize>: Sync {
+    fn byte(&self, x: [u8; N]) -> u8;
+}
+
+/// A question about `N` numbers.
+pub trait Test<const N: usize>: Sync {
+    fn test<T: PartialOrd + Copy>(&self, x: [T; N]) -> bool;
+}
+
+/// The row kernel of a function on floats.
+pub fn float_row<F: Floats<N>, const N: usize>(format: Format) -> Option<Row<F, N>> {
+    Some(match format {
+        Format::Single => float::<F, f32, N>,
+        Format::Double => float::<F, f64, N>,
+        Format::Half(Half::F16) => |f, inputs, out| half(f, Half::F16, inputs, out),
+        Format::Half(Half::Bf16) => |f, inputs, out| half(f, Half::Bf16, inputs, out),
+        _ => return None,
+    })
+}
+
+/// The row kernel of a function on floats and integers.
+pub fn number_row<F: Floats<N> + Ints<N>, const N: usize>(format: Format) -> Option<Row<F, N>> {
+    float_row(format).or_else(|| int_row(format))
+}
+
+/// The row kernel of a function on integers.
+pub fn int_row<F: Ints<N>, const N: usize>(format: Format) -> Option<Row<F, N>> {
+    Some(match format {
+        Format::Signed(8) => int::<F, i8, N>,
+        Format::Signed(16) => int::<F, i16, N>,
+        Format::Signed(32) => int::<F, i32, N>,
+        Format::Signed(64) => int::<F, i64, N>,
+        Format::Unsigned(8) => int::<F, u8, N>,
+        Format::Unsigned(16) => int::<F, u16, N>,
+        Format::Unsigned(32) => int::<F, u32, N>,
+        Format::Unsigned(64) => int::<F, u64, N>,
+        _ => return None,
+    })
+}
+
+/// The row kernel of a function on bytes.
+pub fn byte_row<F: Bytes<N>, const N: usize>(_: Format) -> Option<Row<F, N>> {
+    Some(|f, inputs, out| each(inputs, out, |x| f.byte(x)))
+}
+
+/// The row kernel of a question about numbers or bools: its output is bool.
+pub fn test_row<F: Test<N>, const N: usize>(format: Format) -> Option<Row<F, N>> {
+    Some(match format {
+        Format::Single => test::<F, f32, N>,
+        Format::Double => test::<F, f64, N>,
+        Format::Half(Half::F16) => |f, inputs, out| test_half(f, Half::F16, inputs, out),
+        Format::Half(Half::Bf16) => |f, inputs, out| test_half(f, Half::Bf16, inputs, out),
+        Format::Signed(8) => test::<F, i8, N>,
+        Format::Signed(16) => test::<F, i16, N>,
+        Format::Signed(32) => test::<F, i32, N>,
+        Format::Signed(64) => test::<F, i64, N>,
+        Format::Unsigned(8) | Format::Bool => test::<F, u8, N>,
+        Format::Unsigned(16) => test::<F, u16, N>,
+        Format::Unsigned(32) => test::<F, u32, N>,
+        Format::Unsigned(64) => test::<F, u64, N>,
+        _ => return None,
+    })
+}
+
+fn float<F: Floats<N>, T: Real, const N: usize>(f: &F, inputs: [&[u8]; N], out: &mut [u8]) {
+    f.row(inputs.map(cast_slice::<u8, T>), cast_slice_mut(out));
+}
+
+fn int<F: Ints<N>, T: Int, const N: usize>(f: &F, inputs: [&[u8]; N], out: &mut [u8]) {
+    each(inputs.map(cast_slice::<u8, T>), cast_slice_mut(out), |x| f.int(x));
+}
+
+fn test<F: Test<N>, T: Pod + PartialOrd, const N: usize>(f: &F, inputs: [&[u8]; N], out: &mut [u8]) {
+    each(inputs.map(cast_slice::<u8, T>), out, |x| u8::from(f.test(x)));
+}
+
+fn half<F: Floats<N>, const N: usize>(f: &F, half: Half, inputs: [&[u8]; N], out: &mut [u8]) {
+    let mut result = [0f32; WIDE];
+    widened(half, inputs, out.len() / 2, |at, inputs| {
+        let result = result.get_mut(..inputs.first().map_or(0, |input| input.len())).unwrap_or(&mut []);
+        float::<F, f32, N>(f, inputs.map(cast_slice), cast_slice_mut(result));
+        let out = cast_slice_mut(out).get_mut(at..at + result.len()).unwrap_or(&mut []);
+        half.narrow(result, out);
+    });
+}
+
+fn test_half<F: Test<N>, const N: usize>(f: &F, half: Half, inputs: [&[u8]; N], out: &mut [u8]) {
+    widened(half, inputs, out.len(), |at, inputs| {
+        let out = out.get_mut(at..).unwrap_or(&mut []);
+        let count = inputs.first().map_or(0, |input| input.len()).min(out.len());
+        test::<F, f32, N>(f, inputs.map(cast_slice), out.get_mut(..count).unwrap_or(&mut []));
+    });
+}
+
+/// Whether each element has one of these bit patterns.
+pub fn has_bits<T: Pod + Eq, const N: usize>(patterns: [T; N], input: &[u8], out: &mut [u8]) {
+    each([cast_slice::<u8, T>(input)], out, |[x]| u8::from(patterns.contains(&x)));
+}
+
+/// `out[i] = if condition[i] { x[i] } else { y[i] }` for elements of `size` bytes.
+pub fn select(size: usize, [condition, x, y]: [&[u8]; 3], out: &mut [u8]) {
+    fn each<T: Pod>(condition: &[u8], x: &[u8], y: &[u8], out: &mut [u8]) {
+        let (x, y) = (cast_slice::<u8, T>(x), cast_slice::<u8, T>(y));
+        for (((out, condition), x), y) in cast_slice_mut(out).iter_mut().zip(condition).zip(x).zip(y) {
+            *out = if *condition == 0 { *y } else { *x };
+        }
+    }
+    match size {
+        1 => each::<u8>(condition, x, y, out),
+        2 => each::<u16>(condition, x, y, out),
+        4 => each::<u32>(condition, x, y, out),
+        // A complex64 has the alignment of its parts.
+        8 => each::<[u32; 2]>(condition, x, y, out),
+        _ => each::<[u64; 2]>(condition, x, y, out),
+    }
+}
+
+/// Numbers as `f64`: rounded if they are integers beyond 2^53.
+pub fn to_f64(from: Format, input: &[u8], out: &mut [u8]) {
+    fn with<T: Pod>(input: &[u8], out: &mut [u8], convert: fn(T) -> f64) {
+        each([cast_slice::<u8, T>(input)], cast_slice_mut(out), |[x]| convert(x));
+    }
+    match from {
+        Format::Single => with::<f32>(input, out, f64::from),
+        Format::Double => with::<f64>(input, out, |x| x),
+        Format::Half(Half::F16) => with(input, out, f16::to_f64),
+        Format::Half(Half::Bf16) => with(input, out, bf16::to_f64),
+        Format::Signed(8) => with::<i8>(input, out, f64::from),
+        Format::Signed(16) => with::<i16>(input, out, f64::from),
+        Format::Signed(32) => with::<i32>(input, out, f64::from),
+        Format::Signed(64) => with::<i64>(input, out, |x| x as f64),
+        Format::Unsigned(8) => with::<u8>(input, out, f64::from),
+        Format::Unsigned(16) => with::<u16>(input, out, f64::from),
+        Format::Unsigned(32) => with::<u32>(input, out, f64::from),
+        Format::Unsigned(64) => with::<u64>(input, out, |x| x as f64),
+        _ => {}
+    }
+}
+
+/// `f64` as floats of another type, rounded once.
+pub fn of_f64(to: Format, input: &[u8], out: &mut [u8]) {
+    let input = [cast_slice::<u8, f64>(input)];
+    match to {
+        Format::Single => each(input, cast_slice_mut(out), |[x]| x as f32),
+        Format::Double => each(input, cast_slice_mut(out), |[x]| x),
+        Format::Half(Half::F16) => each(input, cast_slice_mut(out), |[x]| f16::from_f32(to_odd(x))),
+        Format::Half(Half::Bf16) => each(input, cast_slice_mut(out), |[x]| bf16::from_f32(to_odd(x))),
+        _ => {}
+    }
+}
+
+/// An inexact number is rounded to the neighbour with an odd last bit, so that rounding again to fewer bits is right.
+fn to_odd(x: f64) -> f32 {
+    let y = x as f32;
+    let (bits, back) = (y.to_bits(), f64::from(y));
+    match back.abs().partial_cmp(&x.abs()) {
+        Some(Ordering::Less) => f32::from_bits(bits | 1),
+        Some(Ordering::Greater) => f32::from_bits((bits - 1) | 1),
+        _ => y,
+    }
+}
+
+/// Elements that are widened at a time.
+const WIDE: usize = 256;
+
+/// Calls `work` with the operands widened, part by part, and the position of each part.
+fn widened<const N: usize>(half: Half, inputs: [&[u8]; N], count: usize, mut work: impl FnMut(usize, [&[f32]; N])) {
+    let mut wide = [[0f32; WIDE]; N];
+    for at in (0..count).step_by(WIDE) {
+        let part = WIDE.min(count - at);
+        for (wide, input) in wide.iter_mut().zip(inputs) {
+            let from = cast_slice::<u8, u16>(input).get(at..at + part).unwrap_or(&[]);
+            half.widen(from, wide.get_mut(..part).unwrap_or(&mut []));
+        }
+        work(at, wide.each_ref().map(|wide| wide.get(..part).unwrap_or(&[])));
+    }
+}
+
+/// `out[i] = f(inputs[..][i])`
+#[inline(always)]
+fn each<A: Pod, B: Pod, const N: usize>(inputs: [&[A]; N], out: &mut [B], f: impl Fn([A; N]) -> B) {
+    let (inputs, out) = of_equal_length(inputs, out);
+    for (i, out) in out.iter_mut().enumerate() {
+        *out = f(at(&inputs, i));
+    }
+}
+
+#[inline(always)]
+fn of_equal_length<'a, A, B, const N: usize>(
+    mut inputs: [&'a [A]; N],
+    out: &'a mut [B],
+) -> ([&'a [A]; N], &'a mut [B]) {
+    let mut count = out.len();
+    for input in &inputs {
+        count = count.min(input.len());
+    }
+    for input in &mut inputs {
+        *input = input.split_at(count).0;
+    }
+    (inputs, out.split_at_mut(count).0)
+}
+
+/// The elements at a place that all inputs have.
+#[inline(always)]
+fn at<A: Pod, const N: usize>(inputs: &[&[A]; N], i: usize) -> [A; N] {
+    let mut x = [A::zeroed(); N];
+    for (x, input) in x.iter_mut().zip(inputs) {
+        #[allow(clippy::indexing_slicing)]
+        let element = input[i];
+        *x = element;
+    }
+    x
+}
+
+/// A loop over a row. Methods, unlike closures, can be inlined for sure, so that the loop is vectorized at each level.
+trait Loop {
+    fn run(self);
+}
+
+struct FloatLoop<'a, F, T, const N: usize> {
+    f: &'a F,
+    inputs: [&'a [T]; N],
+    out: &'a mut [T],
+}
+
+impl<F: Floats<N>, T: Real, const N: usize> Loop for FloatLoop<'_, F, T, N> {
+    #[inline(always)]
+    fn run(self) {
+        let (inputs, out) = of_equal_length(self.inputs, self.out);
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = self.f.float(at(&inputs, i));
+        }
+    }
+}
+
+#[inline(always)]
+fn run<L: Loop>(row: L) {
+    row.run();
+}
+
+for_each_level! {
+    fn at_best_level<L: Loop>(row: L) -> () = run;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::functions;
+    use crate::testing::at_each_level;
+
+    struct Test3;
+
+    impl Floats<3> for Test3 {
+        #[inline(always)]
+        fn float<T: Real>(&self, [x, y, z]: [T; 3]) -> T {
+            functions::gelu(x).mul_add(y, z.larger(x))
+        }
+    }
+
+    fn numbers(factor: u32) -> Vec<f32> {
+        let spread = |i: u32| (i.wrapping_mul(factor) % 4001) as f32 / 100.0 - 20.0;
+        (0..1003).map(spread).chain([f32::NAN, f32::INFINITY, -0.0]).collect()
+    }
+
+    /// A row in any type is what the function gives for each element, at each level.
+    #[test]
+    fn rows_are_their_functions() {
+        let x = [numbers(40_503), numbers(77), numbers(1_235)];
+        let row = |format| float_row::<Test3, 3>(format).unwrap();
+        let want: Vec<f32> = (0..x[0].len()).map(|i| Test3.float([x[0][i], x[1][i], x[2][i]])).collect();
+        let wide = x.each_ref().map(|x| x.iter().map(|x| f64::from(*x)).collect::<Vec<_>>());
+        let want_wide: Vec<f64> = (0..x[0].len()).map(|i| Test3.float([wide[0][i], wide[1][i], wide[2][i]])).collect();
+        at_each_level(|| {
+            let mut out = vec![0f32; want.len()];
+            row(Format::Single)(&Test3, x.each_ref().map(|x| cast_slice(x)), cast_slice_mut(&mut out));
+            for (out, want) in out.iter().zip(&want) {
+                assert!(out.to_bits() == want.to_bits() || out.is_nan() && want.is_nan(), "{out} {want}");
+            }
+            let mut out = vec![0f64; want.len()];
+            row(Format::Double)(&Test3, wide.each_ref().map(|x| cast_slice(x)), cast_slice_mut(&mut out));
+            for (out, want) in out.iter().zip(&want_wide) {
+                assert!(out.to_bits() == want.to_bits() || out.is_nan() && want.is_nan(), "{out} {want}");
+            }
+            for (format, half) in [(Format::Half(Half::F16), Half::F16), (Format::Half(Half::Bf16), Half::Bf16)] {
+                let narrow = x.each_ref().map(|x| {
+                    let mut narrow = vec![0u16; x.len()];
+                    half.narrow(x, &mut narrow);
+                    narrow
+                });
+                let mut out = vec![0u16; want.len()];
+                row(format)(&Test3, narrow.each_ref().map(|x| cast_slice(x)), cast_slice_mut(&mut out));
+                let mut wide = narrow.each_ref().map(|narrow| vec![0f32; narrow.len()]);
+                narrow.iter().zip(&mut wide).for_each(|(narrow, wide)| half.widen(narrow, wide));
+                let (mut want, mut back) = (vec![0u16; out.len()], vec![0f32; out.len()]);
+                let each: Vec<f32> =
+                    (0..out.len()).map(|i| Test3.float([wide[0][i], wide[1][i], wide[2][i]])).collect();
+                half.narrow(&each, &mut want);
+                half.widen(&out, &mut back);
+                for ((out, want), back) in out.iter().zip(&want).zip(&back) {
+                    assert!(out == want || back.is_nan(), "{out:x} {want:x}");
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn selections_of_each_size() {
+        let condition: Vec<u8> = (0..37).map(|i| u8::from(i % 3 == 1)).collect();
+        for size in [1usize, 2, 4, 8, 16] {
+            let fill = |from: u64| (0..37 * size.div_ceil(8) as u64).map(|i| i * 7 + from).collect::<Vec<u64>>();
+            let (x, y, mut out) = (fill(1), fill(900), fill(0));
+            let cut = |words: &[u64]| cast_slice::<u64, u8>(words)[..37 * size].to_vec();
+            let (expect_x, expect_y) = (cut(&x), cut(&y));
+            let rows = [&condition[..], &cast_slice(&x)[..37 * size], &cast_slice(&y)[..37 * size]];
+            select(size, rows, &mut cast_slice_mut(&mut out)[..37 * size]);
+            for (i, out) in cut(&out).chunks(size).enumerate() {
+                let want = if condition[i] == 1 { &expect_x } else { &expect_y };
+                assert_eq!(out, &want[i * size..(i + 1) * size]);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_as_doubles_and_back() {
+        let mut wide = [0f64; 3];
+        to_f64(Format::Unsigned(64), cast_slice(&[u64::MAX, 1 << 53, 0]), cast_slice_mut(&mut wide));
+        assert_eq!(wide, [18_446_744_073_709_551_616.0, 9_007_199_254_740_992.0, 0.0]);
+        to_f64(Format::Signed(8), cast_slice(&[-128i8, 127, 0]), cast_slice_mut(&mut wide));
+        assert_eq!(wide, [-128.0, 127.0, 0.0]);
+        to_f64(
+            Format::Half(Half::F16),
+            cast_slice(&[f16::MAX, f16::NEG_INFINITY, f16::NEG_ZERO]),
+            cast_slice_mut(&mut wide),
+        );
+        assert_eq!(wide, [65504.0, f64::NEG_INFINITY, 0.0]);
+        // A float16 is rounded once: through float it would become 1.
+        let above = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
+        let (x, mut half) = ([above, -above, 1.0 + 2f64.powi(-11) - 2f64.powi(-40), 1e300], [f16::ZERO; 4]);
+        of_f64(Format::Half(Half::F16), cast_slice(&x), cast_slice_mut(&mut half));
+        assert_eq!(half, [0x3c01, 0xbc01, 0x3c00, 0x7c00].map(f16::from_bits));
+        let mut single = [0f32; 4];
+        of_f64(Format::Single, cast_slice(&x), cast_slice_mut(&mut single));
+        assert_eq!(single, x.map(|x| x as f32));
+    }
+}

@@ -1,0 +1,103 @@
+//! Inverse trigonometric functions, in `f64` for either type.
+
+use super::{Real, near_zero, polynomial, sum};
+use std::f64::consts::{FRAC_PI_2, PI};
+
+#[inline(always)]
+pub fn asin<T: Real>(x: T) -> T {
+    let a = x.to_f64().abs();
+    let y = if a <= 0.5 {
+        near_zero(a, ASIN)
+    } else {
+        let (root, rest) = complement(a);
+        let (high, low) = sum(FRAC_PI_2, -2.0 * root);
+        high + (low + (0.5 * PI_LOW - 2.0 * rest))
+    };
+    T::of(y.copysign(x.to_f64()))
+}
+
+#[inline(always)]
+pub fn acos<T: Real>(x: T) -> T {
+    let x = x.to_f64();
+    let square = x * x;
+    let (high, low) = sum(FRAC_PI_2, -x);
+    let middle = high + (low + (x * square).mul_add(-polynomial(square, ASIN), 0.5 * PI_LOW));
+    let (root, rest) = complement(x.abs());
+    let (high, low) = sum(PI, -2.0 * root);
+    let left = high + (low + (PI_LOW - 2.0 * rest));
+    let right = 2.0 * (root + rest);
+    T::of(if x < -0.5 {
+        left
+    } else if x > 0.5 {
+        right
+    } else {
+        middle
+    })
+}
+
+/// asin(sqrt((1 - a) / 2)) = root + rest, a in [1/2, 1]. NaN beyond 1.
+#[inline(always)]
+fn complement(a: f64) -> (f64, f64) {
+    let square = 0.5 - 0.5 * a;
+    let root = square.sqrt();
+    let low = root.mul_add(-root, square) / (root + root + f64::MIN_POSITIVE);
+    (root, (root * square).mul_add(polynomial(square, ASIN), low))
+}
+
+#[inline(always)]
+pub fn atan<T: Real>(x: T) -> T {
+    let a = x.to_f64().abs();
+    let a = if a > 1e300 { 1e300 } else { a };
+    let inverse = 1.0 / a;
+    let large = a > 1.0;
+    let t = if large { inverse } else { a };
+    let square = t * t;
+    let rest = t * square * polynomial(square, ATAN);
+    // What `t` lacks of the inverse.
+    let low = inverse.mul_add(-a, 1.0) * inverse / (1.0 + square);
+    let (high, error) = sum(FRAC_PI_2, -t);
+    let y = if large { high + (error + (0.5 * PI_LOW - (rest + low))) } else { t + rest };
+    T::of(y.copysign(x.to_f64()))
+}
+
+/// pi - [`PI`]
+const PI_LOW: f64 = 1.2246467991473532e-16;
+// (asin(x) - x) / x^3 in x^2, x <= 1/2: error 2^-59.9.
+const ASIN: &[f64] = &[
+    0.1666666666666676,
+    0.07499999999970837,
+    0.04464285717460841,
+    0.030381942706832844,
+    0.02237221503943136,
+    0.01735161070703461,
+    0.013980840134874993,
+    0.011398723281869192,
+    0.010781458254367614,
+    0.003701343989639263,
+    0.02172093323049393,
+    -0.02101969980427811,
+    0.032642451779553945,
+];
+// (atan(x) - x) / x^3 in x^2, x <= 1: error 2^-55.4.
+const ATAN: &[f64] = &[
+    -0.33333333333333065,
+    0.19999999999951032,
+    -0.14285714282552664,
+    0.11111111006409888,
+    -0.09090906992645321,
+    0.07692279723357226,
+    -0.0666640314069698,
+    0.05880522500958255,
+    -0.05253495392751138,
+    0.047222449356919785,
+    -0.04218979266636268,
+    0.03663789113321459,
+    -0.02989754865087765,
+    0.0219771648074357,
+    -0.013893367441452023,
+    0.007191438981751252,
+    -0.0028823236135107236,
+    0.0008304089855227845,
+    -0.000151963773195906,
+    1.3205391030875995e-05,
+];

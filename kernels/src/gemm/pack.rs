@@ -1,0 +1,253 @@
+//! Operands in the order in which products read them.
+//!
+//! A panel holds some lanes, which are columns of `b` or rows of `a`, step of `k` by step: `panel[p, j]`. It has no
+//! padding: a narrow panel has shorter steps, so a packed matrix is as large as it was.
+
+use super::number::{Number, Operand};
+use super::operand::View;
+use super::place::{Extent, Place};
+use super::{Batch, plan::Tiles};
+use crate::{Resources, Stopped, parallel};
+
+/// Maximum number of lanes of a panel.
+pub(super) const MOST_LANES: usize = 32;
+
+/// The side of a product on which an operand stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Left,
+    Right,
+}
+
+impl Side {
+    /// Maximum number of lanes of a panel for this processor.
+    fn lanes<T: Number>(self) -> usize {
+        match self {
+            Side::Left => T::kernel().height,
+            Side::Right => T::kernel().width,
+        }
+    }
+}
+
+/// A matrix (or several, one after the other) in panels. Made by [`pack`].
+///
+/// Columns of `b` fill one panel after the other. Rows of `a` are divided as tiles of the output are, as even as can be.
+#[derive(Debug, Clone, Copy)]
+pub struct Packed<'a, T> {
+    side: Side,
+    pub(super) elements: &'a [T],
+    /// Maximum number of lanes of a panel.
+    pub(super) lanes: usize,
+}
+
+/// Elements of memory that [`pack`] needs for `count` elements: some more, as panels start at a cache line.
+pub fn packed_len<T>(count: usize) -> usize {
+    count.saturating_add(LINE / size_of::<T>().max(1))
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Steps of a panel between two checks whether to stop.
+const BETWEEN_LOOKS: usize = 1 << 15;
+
+/// The part of `elements` that starts at a cache line.
+pub(super) fn line_start<T>(elements: &[T]) -> usize {
+    elements.as_ptr().align_offset(LINE).min(elements.len())
+}
+
+/// Packs `count` matrices of so many rows and columns, which are `stride` elements apart, into `to`.
+///
+/// Zero points are subtracted. They belong to the rows of a left operand or the columns of a right one, and their batch
+/// is that of the matrices: a single dimension.
+pub fn pack<T: Number>(
+    side: Side,
+    matrix: View<'_, T>,
+    (count, stride): (usize, usize),
+    (rows, columns): (usize, usize),
+    to: &mut [T],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let (start, size) = (line_start(to), rows.saturating_mul(columns));
+    let to = to.get_mut(start..).and_then(|to| to.get_mut(..size.checked_mul(count)?)).ok_or(Stopped::Misfit)?;
+    if to.is_empty() {
+        return Ok(());
+    }
+    let batch = [Batch { size: count, a: stride, b: stride }];
+    let (m, n) = if side == Side::Left { (rows, 1) } else { (1, columns) };
+    if matrix.zero.is_some_and(|zero| !zero.fits(&Extent { m, n, batch: &batch })) {
+        return Err(Stopped::Misfit);
+    }
+    for (at, to) in to.chunks_exact_mut(size).enumerate() {
+        let start = at.checked_mul(stride).ok_or(Stopped::Misfit)?;
+        matrix.check(start, rows, columns)?;
+        let lanes = Lanes { side, matrix, start, number: at, batch: &batch, first: 0 };
+        let most = side.lanes::<T>();
+        if side == Side::Right {
+            lanes.pack(most, rows, to, resources)?;
+            continue;
+        }
+        let tiles = Tiles::new(rows, most);
+        let first = tiles.start(tiles.higher);
+        let (higher, others) = to.split_at_mut(first * columns);
+        lanes.pack(tiles.height + 1, columns, higher, resources)?;
+        Lanes { first, ..lanes }.pack(tiles.height, columns, others, resources)?;
+    }
+    Ok(())
+}
+
+/// The lanes of a matrix, from the `first` on.
+struct Lanes<'a, T> {
+    side: Side,
+    matrix: View<'a, T>,
+    /// Its first element, and its number.
+    start: usize,
+    number: usize,
+    batch: &'a [Batch],
+    first: usize,
+}
+
+impl<T: Number> Lanes<'_, T> {
+    /// Fills `to` with panels of `most` lanes of `k` steps each.
+    fn pack(&self, most: usize, k: usize, to: &mut [T], resources: Resources<'_>) -> Result<(), Stopped> {
+        let View { elements, row, column, zero } = self.matrix;
+        let (step, lane) = if self.side == Side::Left { (column, row) } else { (row, column) };
+        let unit = most * k * size_of::<T>();
+        parallel::split(bytemuck::cast_slice_mut(to), unit, resources, |from, to| {
+            for (at, to) in bytemuck::cast_slice_mut::<u8, T>(to).chunks_mut(most * k).enumerate() {
+                let (lanes, first) = (to.len() / k, self.first + (from + at) * most);
+                let start = self.start + first * lane;
+                for (part, to) in to.chunks_mut(BETWEEN_LOOKS * lanes).enumerate() {
+                    if part > 0 {
+                        parallel::look(resources.stop)?;
+                    }
+                    elements.panel(start + part * BETWEEN_LOOKS * step, (step, lane), lanes, to);
+                    if let Some(zero) = zero {
+                        zero.subtract(lanes, |lane| self.place(first + lane), to);
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// A place of the output to which a lane belongs.
+    fn place(&self, lane: usize) -> Place<'_> {
+        let (row, column) = if self.side == Side::Left { (lane, 0) } else { (0, lane) };
+        Place { matrix: self.number, row, column, down: false, batch: self.batch }
+    }
+}
+
+impl<'a, T: Number> Packed<'a, T> {
+    /// What [`pack`] wrote for a side.
+    pub fn new(side: Side, elements: &'a [T]) -> Packed<'a, T> {
+        Packed { side, elements: elements.get(line_start(elements)..).unwrap_or(&[]), lanes: side.lanes::<T>() }
+    }
+
+    /// The columns of a matrix of `k` rows from `first` on, which is a multiple of 32. A product may have fewer of them,
+    /// if this is a multiple of 32 too.
+    pub fn columns_from(self, first: usize, k: usize) -> Packed<'a, T> {
+        debug_assert!(first.is_multiple_of(MOST_LANES) && MOST_LANES.is_multiple_of(self.lanes));
+        Packed { elements: self.elements.get(first.saturating_mul(k)..).unwrap_or(&[]), ..self }
+    }
+
+    /// Fails unless it was packed for this side and processor, and there are so many rows and columns from an element on.
+    pub(super) fn check(&self, side: Side, from: usize, rows: usize, columns: usize) -> Result<(), Stopped> {
+        let end = rows.checked_mul(columns).and_then(|size| from.checked_add(size));
+        let is_divided = side == Side::Right || self.lanes == side.lanes::<T>();
+        let fits = self.side == side && is_divided && end.is_some_and(|end| end <= self.elements.len());
+        if fits { Ok(()) } else { Err(Stopped::Misfit) }
+    }
+}
+
+/// `to[p, j] = elements[start + p * step + j * lane]` for `j < lanes`, as many steps as `to` has. The elements may stand at
+/// any address.
+///
+/// All these places are within `elements`.
+#[allow(clippy::indexing_slicing)] // as the caller promises
+pub(super) fn panel<S: Operand>(
+    elements: &[u8],
+    start: usize,
+    (step, lane): (usize, usize),
+    lanes: usize,
+    to: &mut [S::Sum],
+) {
+    let from = |at: usize, count: usize| &elements[at * size_of::<S>()..][..count * size_of::<S>()];
+    if lane == 1 {
+        for (p, to) in to.chunks_exact_mut(lanes).enumerate() {
+            S::widen(from(start + p * step, lanes), to);
+        }
+        return;
+    }
+    let mut line = [<S::Sum as Number>::ZERO; STEPS];
+    for (at, to) in to.chunks_mut(STEPS * lanes).enumerate() {
+        let (start, steps) = (start + at * STEPS * step, to.len() / lanes);
+        let done = match steps {
+            STEPS if step == 1 => fours::<S>(&elements[start * size_of::<S>()..], lane, lanes, to),
+            _ => 0,
+        };
+        for j in done..lanes {
+            let (start, line) = (start + j * lane, &mut line[..steps]);
+            if step == 1 {
+                S::widen(from(start, steps), line);
+            } else {
+                for (p, to) in line.iter_mut().enumerate() {
+                    S::widen(from(start + p * step, 1), std::slice::from_mut(to));
+                }
+            }
+            for (to, from) in to[j..].iter_mut().step_by(lanes).zip(line) {
+                *to = *from;
+            }
+        }
+    }
+}
+
+/// Steps that are packed at once: as many elements as a cache line has.
+const STEPS: usize = 16;
+
+/// Transposes [`STEPS`] steps of each lane: `to[p, j] = from[p + j * lane]`, four lanes at once. Returns the number of
+/// lanes that are done: none if that isn't possible for the type.
+#[allow(clippy::indexing_slicing)] // as the caller of `panel` promises
+fn fours<S: Operand>(from: &[u8], lane: usize, lanes: usize, to: &mut [S::Sum]) -> usize {
+    if !S::IN_PLACE || size_of::<S>() != 4 {
+        return 0;
+    }
+    let to = bytemuck::cast_slice_mut::<S::Sum, u32>(to);
+    let done = lanes / 4 * 4;
+    for j in (0..done).step_by(4) {
+        let columns: [&[[u8; 16]]; 4] = std::array::from_fn(|c| from[(j + c) * lane * 4..][..STEPS * 4].as_chunks().0);
+        for (at, to) in to.chunks_exact_mut(4 * lanes).enumerate() {
+            for (row, to) in transposed(columns.map(|column| column[at])).iter().zip(to.chunks_exact_mut(lanes)) {
+                to[j..j + 4].copy_from_slice(row);
+            }
+        }
+    }
+    done
+}
+
+#[inline(always)]
+fn transposed(rows: [[u8; 16]; 4]) -> [[u32; 4]; 4] {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::*;
+        let [a, b, c, d] = rows.map(bytemuck::cast::<[u8; 16], __m128i>);
+        // SAFETY: each x86-64 has SSE2.
+        #[allow(unsafe_code, unused_unsafe)]
+        let turned = unsafe {
+            let (low, low_2) = (_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d));
+            let (high, high_2) = (_mm_unpackhi_epi32(a, b), _mm_unpackhi_epi32(c, d));
+            [
+                _mm_unpacklo_epi64(low, low_2),
+                _mm_unpackhi_epi64(low, low_2),
+                _mm_unpacklo_epi64(high, high_2),
+                _mm_unpackhi_epi64(high, high_2),
+            ]
+        };
+        turned.map(bytemuck::cast::<__m128i, [u32; 4]>)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let rows = rows.map(bytemuck::cast::<[u8; 16], [u32; 4]>);
+        std::array::from_fn(|j| rows.map(|row| row[j]))
+    }
+}

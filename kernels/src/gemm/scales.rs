@@ -1,0 +1,195 @@
+//! Steps of epilogues that scale sums by row or column: of floats, and of quantized products.
+
+use super::epilogue::{PART, Step};
+use super::number::{Number, Operand};
+use super::place::{Broadcast, Extent, Place};
+use crate::cpu::for_each_level;
+use crate::number::Float;
+
+/// `sum * factor`: a scale for each row or column.
+#[derive(Debug, Clone, Copy)]
+pub struct Factors<'a, T>(pub Broadcast<'a, T>);
+
+impl<T: Float + Number> Step<T> for Factors<'_, T> {
+    fn fits(&self, output: &Extent<'_>) -> bool {
+        self.0.fits(output)
+    }
+
+    fn apply(&self, place: &Place<'_>, sums: &mut [T]) {
+        multiply::<T>(sums, self.0.part(place, sums.len(), &mut [T::zeroed(); PART]));
+    }
+}
+
+for_each_level! {
+    fn multiply<T: Float>(sums: &mut [T], factors: &[T]) -> () = multiply_body::<T>;
+}
+
+#[inline(always)]
+fn multiply_body<T: Float>(sums: &mut [T], factors: &[T]) {
+    for (sum, factor) in sums.iter_mut().zip(factors) {
+        *sum = *sum * *factor;
+    }
+}
+
+/// Sums of integers become integers of the type `S`, which the output must have:
+/// `round(sum * scales[0] * scales[1]) + zero_point`, where ties are rounded to even. The nearest number is taken if it is
+/// out of range.
+///
+/// Scales are those of both operands over that of the output: for example one for each row, and one for each column.
+#[derive(Debug, Clone, Copy)]
+pub struct Requantized<'a, S> {
+    pub scales: [Broadcast<'a, f64>; 2],
+    pub zero_point: Broadcast<'a, S>,
+}
+
+/// An integer of 8 bits.
+pub trait Quantized: Operand<Sum = u32> + Into<f64> {
+    const LEAST: f64;
+    const MOST: f64;
+}
+
+impl Quantized for u8 {
+    const LEAST: f64 = 0.0;
+    const MOST: f64 = 255.0;
+}
+
+impl Quantized for i8 {
+    const LEAST: f64 = -128.0;
+    const MOST: f64 = 127.0;
+}
+
+impl<S: Quantized> Step<u32> for Requantized<'_, S> {
+    fn fits(&self, output: &Extent<'_>) -> bool {
+        self.scales.iter().all(|scales| scales.fits(output)) && self.zero_point.fits(output)
+    }
+
+    fn apply(&self, place: &Place<'_>, sums: &mut [u32]) {
+        let [one, other] = &self.scales;
+        let (mut rooms, mut room) = ([[0.0; PART]; 2], [S::zeroed(); PART]);
+        let [one_room, other_room] = &mut rooms;
+        let scales = [one.part(place, sums.len(), one_room), other.part(place, sums.len(), other_room)];
+        requantize::<S>(sums, scales, self.zero_point.part(place, sums.len(), &mut room));
+    }
+}
+
+for_each_level! {
+    fn requantize<S: Quantized>(sums: &mut [u32], scales: [&[f64]; 2], zero_points: &[S]) -> () = requantize_body::<S>;
+}
+
+#[inline(always)]
+fn requantize_body<S: Quantized>(sums: &mut [u32], [one, other]: [&[f64]; 2], zero_points: &[S]) {
+    for (((sum, one), other), zero_point) in sums.iter_mut().zip(one).zip(other).zip(zero_points) {
+        let scaled = (f64::from(*sum as i32) * one * other).round_ties_even() + (*zero_point).into();
+        *sum = scaled.clamp(S::LEAST, S::MOST) as i32 as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Sample, one, product, run, samples, sum};
+    use super::super::{Batch, Left, Product, Right, Scaled, Strides, View};
+    use super::*;
+    use crate::Resources;
+    use crate::testing::at_each_level;
+    use crate::testing::sized;
+
+    #[test]
+    fn factors_of_rows_and_columns() {
+        let (a, b) = (samples::<f32>(3 * 5, 1), samples::<f32>(5 * 600, 2));
+        let factors = samples::<f32>(600, 3);
+        for (n, strides) in [(600, Strides::COLUMNS), (600, Strides::ROWS), (1, Strides::ROWS), (4, Strides::ONE)] {
+            at_each_level(|| {
+                let factor = Factors(Broadcast { elements: &factors[..], strides });
+                let mut out = vec![0.0; 3 * n];
+                run(Product { epilogue: &[&factor], ..product(3, 5, n, &a, &b) }, &mut out).unwrap();
+                for (at, out) in out.into_iter().enumerate() {
+                    let (i, j) = (at / n, at % n);
+                    let factor = factors[i * strides.row + j * strides.column];
+                    assert_eq!(out, sum(5, |p| (a[i * 5 + p], b[p * n + j])) * factor);
+                }
+            });
+        }
+    }
+
+    fn requantized<S: Sample + Quantized>(sum: i32, scales: [f64; 2], zero_point: S) -> f64 {
+        let mut sums = [sum as u32];
+        let (scales, zero) = (scales.map(|scale| [scale]), [zero_point]);
+        let scales = scales.each_ref().map(|scale| Broadcast { elements: &scale[..], strides: Strides::ONE });
+        let step = Requantized { scales, zero_point: Broadcast { elements: &zero, strides: Strides::ONE } };
+        let place = Place { matrix: 0, row: 0, column: 0, down: false, batch: &[] };
+        step.apply(&place, &mut sums);
+        let mut element = [S::zeroed()];
+        S::narrow(&sums, &mut element);
+        element[0].into()
+    }
+
+    #[test]
+    fn requantized_numbers() {
+        at_each_level(|| {
+            // Ties to even, before the zero point.
+            assert_eq!([1, 3, 5, -1, -3].map(|sum| requantized(sum, [0.5, 1.0], 3u8)), [3.0, 5.0, 5.0, 3.0, 1.0]);
+            assert_eq!([1, 3, 5, -1, -3].map(|sum| requantized(sum, [0.25, 2.0], -1i8)), [-1.0, 1.0, 1.0, -1.0, -3.0]);
+            // Out of range.
+            assert_eq!(requantized(300, [1.0, 1.0], 0u8), 255.0);
+            assert_eq!(requantized(-1, [1.0, 1.0], 0u8), 0.0);
+            assert_eq!(requantized(i32::MAX, [1e30, 1e300], 5i8), 127.0);
+            assert_eq!(requantized(i32::MIN, [1.0, 1.0], 127i8), -128.0);
+            assert_eq!(requantized(-300, [1.0, 1.0], 255u8), 0.0);
+            // All bits of a sum count.
+            assert_eq!(requantized(16_777_217, [1.0 / 16_777_216.0, 0.5], 0u8), 1.0);
+        });
+    }
+
+    /// A quantized product as operators have it: a bias for each column or row, scales, zero points of all kinds.
+    fn check_quantized<A: Sample<Sum = u32>, B: Sample<Sum = u32>, O: Sample + Quantized>(
+        m: usize,
+        k: usize,
+        n: usize,
+    ) {
+        let (a, b) = (samples::<A>(2 * m * k, 1), samples::<B>(k * n, 2));
+        let bias: Vec<i32> = samples::<i32>(m.max(n), 3).iter().map(|x| x >> 18).collect();
+        let scales: Vec<f64> = samples::<f64>(2 * m.max(n), 4).iter().map(|x| (x.abs() + 0.1) / 1e3).collect();
+        let zero = samples::<O>(2 * m, 5);
+        let by_rows = Strides { row: 1, column: 0, batch: &[m] };
+        for strides in [Strides::COLUMNS, Strides::ROWS] {
+            let c = Some(Broadcast { elements: &bias[..], strides });
+            let scales_of = |strides| Broadcast { elements: &scales[..], strides };
+            let zero_point = Broadcast { elements: &zero[..], strides: by_rows };
+            let last = Requantized { scales: [scales_of(by_rows), scales_of(strides)], zero_point };
+            let first = Scaled { alpha: 1.0, beta: 1.0, c };
+            let want: Vec<f64> = (0..2 * m * n)
+                .map(|at| {
+                    let (matrix, i, j) = (at / (m * n), at / n % m, at % n);
+                    let total = sum(k, |p| (one(a[matrix * m * k + i * k + p]), one(b[p * n + j]))) as i32;
+                    let total = f64::from(total + bias[i * strides.row + j * strides.column]);
+                    let scaled = total * scales[matrix * m + i] * scales[i * strides.row + j * strides.column];
+                    (scaled.round_ties_even() + zero[matrix * m + i].into()).clamp(O::LEAST, O::MOST)
+                })
+                .collect();
+            at_each_level(|| {
+                for threads in [1, 3] {
+                    let (a, b) = (Left::View(View::rows(&a, k)), Right::View(View::rows(&b, n)));
+                    let batch = [Batch { size: 2, a: m * k, b: 0 }];
+                    let product = Product::<O> { m, k, n, a, b, batch: &batch, epilogue: &[&first, &last] };
+                    let resources = Resources { threads, stop: None };
+                    let plan = product.plan(resources);
+                    let mut out = vec![O::zeroed(); 2 * m * n];
+                    plan.run(&mut out, &mut vec![0; plan.scratch()], resources).unwrap();
+                    assert!(
+                        out.iter().map(|out| (*out).into()).eq(want.iter().copied()),
+                        "{m} x {k} x {n}, {strides:?}"
+                    );
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn quantized_products() {
+        for (m, k, n) in sized(&[(3, 5, 4), (1, 7, 900), (300, 4, 1), (30, 500, 70)][..], &[(3, 5, 4)]) {
+            check_quantized::<u8, i8, u8>(*m, *k, *n);
+            check_quantized::<i8, i8, i8>(*m, *k, *n);
+            check_quantized::<u8, u8, i8>(*m, *k, *n);
+        }
+    }
+}

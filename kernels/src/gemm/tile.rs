@@ -1,0 +1,278 @@
+//! The innermost loops: a tile of the output stays in registers while `k` runs.
+//!
+//! All of them sum as [`gemm`](super) says, so each gives the same bits.
+
+#![allow(unsafe_code)] // pointers with strides: `Tile` says what they must point to
+
+use super::BLOCK;
+#[cfg(target_arch = "x86_64")]
+use super::lanes::x86::*;
+use super::lanes::{Lanes, Plain};
+use super::number::Number;
+
+/// The loops for one processor level.
+#[derive(Debug, Clone, Copy)]
+pub struct Kernel<T> {
+    /// Maximum size of a tile.
+    pub(super) height: usize,
+    pub(super) width: usize,
+    /// Computes a tile.
+    pub(super) tile: unsafe fn(&Tile<T>),
+    /// Computes [`ABREAST`] full tiles of one row.
+    pub(super) row: unsafe fn(&Tile<T>, next: [*const T; ABREAST - 1]),
+}
+
+/// Tiles of a single row that are computed at once: a tile alone has too few sums to hide the time of an addition.
+pub(super) const ABREAST: usize = 4;
+
+/// `out[i, j] = sum over p of a[i, p] * b[p, j]`, or what `start` says. The steps of each [`BLOCK`] have a sum of their own.
+///
+/// # Safety
+/// To be computed, `a[i, p]` at `a + i * a_row + p * a_step` must be readable for `i < rows`, `p < steps`, `b[p, j]` at
+/// `b + p * b_step + j` for `j < columns`, and `out[i, j]` at `out + i * out_row + j` writable by this thread alone. Unless
+/// it starts from nothing, `out` is initialised. `rows` and `columns` are from 1 to those of the kernel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tile<T> {
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) steps: usize,
+    pub(super) a: *const T,
+    pub(super) a_row: usize,
+    pub(super) a_step: usize,
+    pub(super) b: *const T,
+    pub(super) b_step: usize,
+    pub(super) out: *mut T,
+    pub(super) out_row: usize,
+    pub(super) start: Start,
+    /// What will be read next, to be fetched: anything. How far to go at each step, and whether it is read much later.
+    pub(super) next: *const T,
+    pub(super) next_step: usize,
+    pub(super) later: bool,
+}
+
+/// What the first steps of a tile start from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// There is nothing in the output yet.
+    Nothing,
+    /// The sum in the output, which they continue.
+    Sum,
+    /// A sum of their own, which is added to the output.
+    Block,
+}
+
+/// # Safety
+/// See [`Tile`] and [`Lanes`].
+#[inline(always)]
+unsafe fn tile<V: Lanes, const MOST: usize>(tile: &Tile<V::Of>) {
+    macro_rules! by_rows {
+        ($($rows:literal)*) => {
+            match tile.rows {
+                // SAFETY: the caller's.
+                $($rows if $rows <= MOST => unsafe { by_columns::<V, $rows>(tile) },)*
+                _ => {}
+            }
+        };
+    }
+    by_rows!(1 2 3 4 5 6 7 8 9 10 11 12);
+}
+
+/// # Safety
+/// See [`Tile`] and [`Lanes`].
+#[inline(always)]
+unsafe fn by_columns<V: Lanes, const M: usize>(tile: &Tile<V::Of>) {
+    // SAFETY: the caller's.
+    unsafe {
+        if tile.columns == 1 {
+            sums::<Plain<V::Of, 1>, M, 1, true, false>(tile);
+        } else if tile.columns <= V::COUNT {
+            sums::<V, M, 1, false, false>(tile);
+        } else if tile.columns < 2 * V::COUNT {
+            sums::<V, M, 2, false, false>(tile);
+        } else if tile.later {
+            sums::<V, M, 2, true, true>(tile);
+        } else {
+            sums::<V, M, 2, true, false>(tile);
+        }
+    }
+}
+
+/// `M` rows of `W` vectors; all of the last vector's columns are there if `FULL`. `LATER` is that of the tile.
+///
+/// # Safety
+/// See [`Tile`] and [`Lanes`].
+#[inline(always)]
+unsafe fn sums<V: Lanes, const M: usize, const W: usize, const FULL: bool, const LATER: bool>(tile: &Tile<V::Of>) {
+    let Tile { steps, a_row, a_step, b_step, out_row, next_step, .. } = *tile;
+    let last = tile.columns - (W - 1) * V::COUNT;
+    // SAFETY: the caller's. Pointers that no step reads may be anywhere.
+    unsafe {
+        let load = |from: *const V::Of, j: usize| {
+            let from = from.add(j * V::COUNT);
+            if FULL || j + 1 < W { V::load(from) } else { V::load_some(from, last) }
+        };
+        let (mut a, mut b, mut next) = (tile.a, tile.b, tile.next);
+        let (mut left, mut start) = (steps, tile.start);
+        loop {
+            let mut sums = [[V::zero(); W]; M];
+            if start == Start::Sum {
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    for (j, sum) in sums.iter_mut().enumerate() {
+                        *sum = load(tile.out.add(i * out_row), j);
+                    }
+                }
+            }
+            for _ in 0..left.min(BLOCK) {
+                prefetch::<LATER, _>(next);
+                let mut row = [V::zero(); W];
+                for (j, row) in row.iter_mut().enumerate() {
+                    *row = load(b, j);
+                }
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let a = V::splat(a.add(i * a_row));
+                    for (sum, b) in sums.iter_mut().zip(row) {
+                        *sum = a.mul_add(b, *sum);
+                    }
+                }
+                (a, b, next) = (a.wrapping_add(a_step), b.wrapping_add(b_step), next.wrapping_add(next_step));
+            }
+            for (i, sums) in sums.iter_mut().enumerate() {
+                for (j, sum) in sums.iter_mut().enumerate() {
+                    let to = tile.out.add(i * out_row);
+                    if start == Start::Block {
+                        *sum = load(to, j).add(*sum);
+                    }
+                    let to = to.add(j * V::COUNT);
+                    if FULL || j + 1 < W { sum.store(to) } else { sum.store_some(to, last) }
+                }
+            }
+            if left <= BLOCK {
+                return;
+            }
+            (left, start) = (left - BLOCK, Start::Block);
+        }
+    }
+}
+
+/// [`ABREAST`] tiles of one row, of which `tile` is the first and `next` the places of the others in `b`. They follow
+/// each other in `out`.
+///
+/// # Safety
+/// See [`Tile`] and [`Lanes`]; each is full.
+#[inline(always)]
+unsafe fn row<V: Lanes>(tile: &Tile<V::Of>, next: [*const V::Of; ABREAST - 1]) {
+    let Tile { steps, a_step, b_step, .. } = *tile;
+    // SAFETY: the caller's. Pointers that no step reads may be anywhere.
+    unsafe {
+        let [second, third, fourth] = next;
+        let (mut a, mut b) = (tile.a, [tile.b, second, third, fourth]);
+        let (mut left, mut start) = (steps, tile.start);
+        loop {
+            let mut sums = [[V::zero(); 2]; ABREAST];
+            if start == Start::Sum {
+                for (j, sum) in sums.as_flattened_mut().iter_mut().enumerate() {
+                    *sum = V::load(tile.out.add(j * V::COUNT));
+                }
+            }
+            for _ in 0..left.min(BLOCK) {
+                let x = V::splat(a);
+                for (sums, b) in sums.iter_mut().zip(&mut b) {
+                    for (j, sum) in sums.iter_mut().enumerate() {
+                        *sum = x.mul_add(V::load(b.add(j * V::COUNT)), *sum);
+                    }
+                    *b = b.wrapping_add(b_step);
+                }
+                a = a.wrapping_add(a_step);
+            }
+            for (j, sum) in sums.as_flattened().iter().enumerate() {
+                let to = tile.out.add(j * V::COUNT);
+                let sum = if start == Start::Block { V::load(to).add(*sum) } else { *sum };
+                sum.store(to);
+            }
+            if left <= BLOCK {
+                return;
+            }
+            (left, start) = (left - BLOCK, Start::Block);
+        }
+    }
+}
+
+/// Fetches two cache lines to the first cache, or those that are read `LATER` to the second.
+#[inline(always)]
+fn prefetch<const LATER: bool, T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a prefetch has no visible effect and never faults, whatever the address.
+        unsafe {
+            for at in [at.cast::<i8>(), at.cast::<i8>().wrapping_add(64)] {
+                if LATER { _mm_prefetch::<_MM_HINT_T1>(at) } else { _mm_prefetch::<_MM_HINT_T0>(at) }
+            }
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// Implements [`Number`]: its vectors and the height of its tiles, for any processor and for each level of
+/// [`cpu`](crate::cpu).
+macro_rules! kernels {
+    ($($type:ty: $add:expr, $sub:expr, $mul_add:expr, $plain:ty, $height:literal; $($level:literal $features:literal $lanes:ty, $most:literal;)*)*) => {$(
+        impl Number for $type {
+            const ZERO: $type = 0 as $type;
+
+            #[inline(always)]
+            fn mul_add(self, by: $type, plus: $type) -> $type {
+                $mul_add(self, by, plus)
+            }
+
+            #[inline(always)]
+            fn add(self, other: $type) -> $type {
+                $add(self, other)
+            }
+
+            #[inline(always)]
+            fn sub(self, other: $type) -> $type {
+                $sub(self, other)
+            }
+
+            fn kernel() -> Kernel<$type> {
+                #[cfg(target_arch = "x86_64")]
+                match crate::cpu::level() {
+                    $($level => {
+                        #[target_feature(enable = $features)]
+                        unsafe fn of_level(x: &Tile<$type>) {
+                            // SAFETY: the caller's; these are the features of the vector.
+                            unsafe { tile::<$lanes, $most>(x) }
+                        }
+                        #[target_feature(enable = $features)]
+                        unsafe fn row_of_level(x: &Tile<$type>, next: [*const $type; ABREAST - 1]) {
+                            // SAFETY: as above.
+                            unsafe { row::<$lanes>(x, next) }
+                        }
+                        let width = 2 * <$lanes as Lanes>::COUNT;
+                        return Kernel { height: $most, width, tile: of_level, row: row_of_level };
+                    })*
+                    _ => {}
+                }
+                let width = 2 * <$plain as Lanes>::COUNT;
+                Kernel { height: $height, width, tile: tile::<$plain, $height>, row: row::<$plain> }
+            }
+        }
+    )*};
+}
+
+kernels! {
+    f32: std::ops::Add::add, std::ops::Sub::sub, f32::mul_add, Plain<f32, 4>, 4;
+        4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F32x16, 12;
+        3 "avx2,fma" F32x8, 6;
+    f64: std::ops::Add::add, std::ops::Sub::sub, f64::mul_add, Plain<f64, 2>, 4;
+        4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F64x8, 12;
+        3 "avx2,fma" F64x4, 6;
+    u32: u32::wrapping_add, u32::wrapping_sub, |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c), Plain<u32, 4>, 4;
+        4 "avx512f,avx512bw,avx512dq,avx512vl,fma" U32x16, 8;
+        3 "avx2,fma" U32x8, 4;
+    u64: u64::wrapping_add, u64::wrapping_sub, |a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c), Plain<u64, 2>, 4;
+        4 "avx512f,avx512bw,avx512dq,avx512vl,fma" U64x8, 8;
+        3 "avx2,fma" Plain<u64, 4>, 4;
+}

@@ -1,0 +1,173 @@
+//! Folds: what elements add to partial values, in loops that are compiled for each processor level.
+//!
+//! The element i of a lane goes to the partial value i mod 32, and these are joined as a tree at the end. So the order
+//! depends on the length of the lane alone, and the loops are as wide as the processor.
+
+use super::Number;
+use super::reduce::between_looks;
+use super::sums::Partial;
+use crate::cpu::for_each_level;
+use crate::{Stop, Stopped};
+
+/// What elements add to the partial value of a lane.
+pub trait Fold<T>: Sync {
+    type Partial: Partial;
+
+    /// What an element counts.
+    #[inline(always)]
+    fn counts(&self, element: T) -> T {
+        element
+    }
+    /// Adds what an element counts.
+    fn add(&self, value: Self::Partial, element: T) -> Self::Partial;
+}
+
+/// The loops of a fold, compiled for each processor level. What walks over lanes calls these, and knows only the types of
+/// numbers and partial values.
+pub(super) trait Loops<T, P>: Sync {
+    /// Adds `len` elements to the partial values of each lane, the first to the first.
+    fn add(&self, partials: &mut [[P; PARTIALS]], len: usize, elements: &[T]);
+}
+
+/// As [`Loops`], of lanes that are side by side.
+pub(super) trait LoopsOfRows<T, P>: Sync {
+    /// Adds rows, the first to the partial values with the number `first`.
+    fn add_rows(&self, partials: &mut Abreast<P>, first: usize, rows: Rows<'_, T>);
+}
+
+/// Elements of lanes that are side by side: a row has those at one position, and rows start `step` elements apart.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a, T> {
+    pub(super) elements: &'a [T],
+    pub(super) step: usize,
+    pub(super) count: usize,
+    pub(super) width: usize,
+}
+
+/// Partial values of lanes that are side by side: [`PARTIALS`] rows.
+type Abreast<P> = [[P; ABREAST]];
+
+/// Number of partial values.
+pub(super) const PARTIALS: usize = 32;
+
+/// Number of elements that are added at a time where [`PARTIALS`] are too many.
+const PART: usize = 8;
+
+/// Number of lanes that are reduced side by side.
+pub(super) const ABREAST: usize = 64;
+
+impl<F: Fold<T>, T: Number> Loops<T, F::Partial> for F {
+    fn add(&self, partials: &mut [[F::Partial; PARTIALS]], len: usize, elements: &[T]) {
+        add::<F, T>(self, partials, len, elements);
+    }
+}
+
+impl<F: Fold<T>, T: Number> LoopsOfRows<T, F::Partial> for F {
+    fn add_rows(&self, partials: &mut Abreast<F::Partial>, first: usize, rows: Rows<'_, T>) {
+        add_rows::<F, T>(self, partials, first, rows);
+    }
+}
+
+for_each_level! {
+    fn add<F: Fold<T>, T: Number>(fold: &F, partials: &mut [[F::Partial; PARTIALS]], len: usize, elements: &[T]) -> ()
+        = add_body::<F, T>;
+}
+
+for_each_level! {
+    fn add_rows<F: Fold<T>, T: Number>(fold: &F, partials: &mut Abreast<F::Partial>, first: usize, rows: Rows<'_, T>) -> ()
+        = add_rows_body::<F, T>;
+}
+
+/// The value of a lane that is a slice.
+#[inline(always)]
+pub(super) fn folded<F: Fold<T>, T: Number>(fold: &F, lane: &[T], stop: Option<&Stop>) -> Result<F::Partial, Stopped> {
+    let mut partials = [F::Partial::START; PARTIALS];
+    for at in between_looks(lane.len(), stop) {
+        add_lane(fold, &mut partials, lane.get(at?).unwrap_or(&[]));
+    }
+    Ok(join(partials))
+}
+
+#[inline(always)]
+fn add_body<F: Fold<T>, T: Number>(fold: &F, partials: &mut [[F::Partial; PARTIALS]], len: usize, elements: &[T]) {
+    for (k, partials) in partials.iter_mut().enumerate() {
+        add_lane(fold, partials, elements.get(k * len..(k + 1) * len).unwrap_or(&[]));
+    }
+}
+
+#[inline(always)]
+fn add_lane<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial; PARTIALS], elements: &[T]) {
+    let (blocks, rest) = elements.as_chunks::<PARTIALS>();
+    // A copy stays in registers.
+    let mut values = *partials;
+    for block in blocks {
+        add_block(fold, &mut values, block);
+    }
+    *partials = values;
+    let (partials, last) = partials.split_at_mut(rest.len() / PART * PART);
+    let (parts, rest) = rest.as_chunks::<PART>();
+    for (partials, part) in partials.as_chunks_mut::<PART>().0.iter_mut().zip(parts) {
+        add_block(fold, partials, part);
+    }
+    for (value, &element) in last.iter_mut().zip(rest) {
+        *value = fold.add(*value, fold.counts(element));
+    }
+}
+
+#[inline(always)]
+fn add_block<F: Fold<T>, T: Number, const N: usize>(fold: &F, values: &mut [F::Partial; N], block: &[T; N]) {
+    // Two loops: one would be as narrow as its widest type.
+    let mut counts = *block;
+    for count in &mut counts {
+        *count = fold.counts(*count);
+    }
+    for (value, count) in values.iter_mut().zip(counts) {
+        *value = fold.add(*value, count);
+    }
+}
+
+/// Joins partial values as a tree.
+#[inline(always)]
+pub(super) fn join<P: Partial>(partials: [P; PARTIALS]) -> P {
+    // Without this the loops before become as narrow as the end of the tree.
+    let mut partials = std::hint::black_box(partials);
+    let mut width = PARTIALS / 2;
+    while width > 0 {
+        let (low, high) = partials.split_at_mut(width);
+        for (low, high) in low.iter_mut().zip(high) {
+            *low = low.join(*high);
+        }
+        width /= 2;
+    }
+    let [first, ..] = partials;
+    first
+}
+
+#[inline(always)]
+fn add_rows_body<F: Fold<T>, T: Number>(
+    fold: &F,
+    partials: &mut Abreast<F::Partial>,
+    first: usize,
+    Rows { elements, step, count, width }: Rows<'_, T>,
+) {
+    for k in 0..count {
+        let row = elements.get(k * step..k * step + width);
+        let (Some(values), Some(row)) = (partials.get_mut((first + k) % PARTIALS), row) else { return };
+        for (value, &element) in values.iter_mut().zip(row) {
+            *value = fold.add(*value, fold.counts(element));
+        }
+    }
+}
+
+/// Joins the partial values of lanes that are side by side as trees.
+pub(super) fn join_rows<P: Partial>(partials: &mut Abreast<P>) -> &[P] {
+    let mut width = PARTIALS / 2;
+    while width > 0 {
+        let (low, high) = partials.split_at_mut(width);
+        for (low, high) in low.as_flattened_mut().iter_mut().zip(high.as_flattened()) {
+            *low = low.join(*high);
+        }
+        width /= 2;
+    }
+    partials.first().map_or(&[], |values| values)
+}

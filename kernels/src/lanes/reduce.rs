@@ -1,0 +1,336 @@
+//! Reductions: a lane becomes a value while it is read, by a fold ([`super::fold`]).
+//!
+//! What walks over lanes is compiled for a type of numbers and one of partial values.
+
+use super::fold::{ABREAST, Fold, Loops, LoopsOfRows, PARTIALS, Rows, join, join_rows};
+use super::formats::{Elements, Format};
+use super::sums::Partial;
+use super::walk::Runs;
+use super::{Lanes, Number, Stored};
+use crate::positions::{Dim, Offsets};
+use crate::{Resources, Stop, Stopped, parallel};
+use bytemuck::Zeroable;
+use std::ops::Range;
+
+/// How a lane of `T` becomes a value.
+pub trait Reduction<T: Number>: Sync {
+    /// Reductions that differ only in the end share this, and its loops.
+    type Fold: Fold<T>;
+    /// The value of a lane without elements, before [`Reduction::end`].
+    const EMPTY: PartialOf<Self, T> = PartialOf::<Self, T>::START;
+
+    fn fold(&self) -> Self::Fold;
+    /// Makes the result of the value of a lane of `len` elements.
+    fn end(&self, value: PartialOf<Self, T>, len: usize) -> T::Precise;
+}
+
+pub(super) type PartialOf<R, T> = <<R as Reduction<T>>::Fold as Fold<T>>::Partial;
+
+/// A reduction for what walks over lanes.
+struct Reducer<'a, T: Number, P> {
+    loops: &'a dyn Loops<T, P>,
+    ends: &'a dyn Ends<T, P>,
+}
+
+/// What a reduction does at the end.
+trait Ends<T: Number, P>: Sync {
+    /// Makes the results of the values of lanes of this many elements.
+    fn end(&self, values: &[P], len: usize, out: &mut [T::Precise]);
+}
+
+impl<R: Reduction<T>, T: Number> Ends<T, PartialOf<R, T>> for R {
+    fn end(&self, values: &[PartialOf<R, T>], len: usize, out: &mut [T::Precise]) {
+        for (value, out) in values.iter().zip(out) {
+            *out = Reduction::end(self, if len == 0 { R::EMPTY } else { *value }, len);
+        }
+    }
+}
+
+/// A reduction of each number type.
+pub trait ReductionOfAll:
+    Reduction<f32>
+    + Reduction<f64>
+    + Reduction<i32>
+    + Reduction<i64>
+    + Reduction<u32>
+    + Reduction<u64>
+    + Default
+    + std::fmt::Debug
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+/// Number of elements that are converted or collected at a time.
+pub(super) const BLOCK: usize = 16 * PARTIALS;
+
+/// Number of lanes that are reduced together when they are one behind the other.
+pub(super) const TOGETHER: usize = 16;
+
+/// Elements of a lane between two checks whether to stop: a multiple of all blocks.
+pub(super) const BETWEEN_LOOKS: usize = 1 << 13;
+
+/// The ranges of a lane of `len` elements, of which there is one at least; each but the first comes after a check whether
+/// to stop. A loop over these is compiled for the level of its function, which a closure would not be.
+#[inline(always)]
+pub(super) fn between_looks(len: usize, stop: Option<&Stop>) -> Parts<'_> {
+    Parts { next: Some(0), len, stop }
+}
+
+pub(super) struct Parts<'a> {
+    next: Option<usize>,
+    len: usize,
+    stop: Option<&'a Stop>,
+}
+
+impl Iterator for Parts<'_> {
+    type Item = Result<Range<usize>, Stopped>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let from = self.next?;
+        let end = from + BETWEEN_LOOKS;
+        self.next = (end < self.len).then_some(end);
+        Some(if from > 0 { parallel::look(self.stop) } else { Ok(()) }.map(|()| from..self.len.min(end)))
+    }
+}
+
+/// Writes the value of each lane to `out`.
+#[inline]
+pub fn reduce<R: Reduction<T>, S: Stored<T> + Stored<T::Precise>, T: Number>(
+    reduction: &R,
+    data: &[S],
+    lanes: &Lanes,
+    out: &mut [S],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let fold = reduction.fold();
+    let (reducer, out) = (Reducer { loops: &fold, ends: reduction }, bytemuck::cast_slice_mut(out));
+    reduce_by(&reducer, &fold, Elements::of(data), lanes, Format::of::<S>(), out, resources)
+}
+
+/// The values of at most [`TOGETHER`] lanes of `len` elements, one behind the other.
+pub(super) fn values<R: Reduction<T>, T: Number>(
+    reduction: &R,
+    len: usize,
+    lanes: &[T],
+    values: &mut [T::Precise],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let fold = reduction.fold();
+    values_of(&Reducer { loops: &fold, ends: reduction }, len, Elements::of::<T>(lanes), values, stop)
+}
+
+/// The value of a lane of `len` elements.
+pub(super) fn value<R: Reduction<T>, T: Number>(
+    reduction: &R,
+    len: usize,
+    lane: Elements<'_, T>,
+    stop: Option<&Stop>,
+) -> Result<T::Precise, Stopped> {
+    let (fold, mut value) = (reduction.fold(), [T::Precise::zeroed()]);
+    values_of(&Reducer { loops: &fold, ends: reduction }, len, lane, &mut value, stop)?;
+    let [value] = value;
+    Ok(value)
+}
+
+fn reduce_by<T: Number, P: Partial>(
+    reducer: &Reducer<'_, T, P>,
+    loops: &dyn LoopsOfRows<T, P>,
+    data: Elements<'_, T>,
+    lanes: &Lanes,
+    to: Format<T::Precise>,
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    parallel::split_by(out, to.size, lanes.len, resources, |first, out| {
+        if !lanes.contiguous() && lanes.abreast() > 1 && lanes.len > 0 {
+            columns(reducer, loops, data, lanes, first, to, out, resources.stop)
+        } else {
+            rows(reducer, data, lanes, first, to, out, resources.stop)
+        }
+    })
+}
+
+/// Lanes that are contiguous, or in runs.
+fn rows<T: Number, P: Partial>(
+    reducer: &Reducer<'_, T, P>,
+    data: Elements<'_, T>,
+    lanes: &Lanes,
+    first: usize,
+    to: Format<T::Precise>,
+    out: &mut [u8],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (len, mut values) = (lanes.len, [T::Precise::zeroed(); TOGETHER]);
+    if lanes.contiguous() {
+        for (k, out) in out.chunks_mut(TOGETHER * to.size).enumerate() {
+            let values = values.get_mut(..out.len() / to.size).unwrap_or(&mut []);
+            values_of(reducer, len, data.from((first + k * TOGETHER) * len), values, stop)?;
+            to.store(values, out);
+        }
+        return Ok(());
+    }
+    let mut starts = Offsets::new(&lanes.kept, first);
+    let [value, ..] = &mut values;
+    for out in out.chunks_exact_mut(to.size) {
+        let ([start], mut runs) = (starts.next(), Runs::new(lanes));
+        value_of_runs(reducer, data.from(start), || runs.next(), len, value, stop)?;
+        to.store(std::slice::from_ref(value), out);
+    }
+    Ok(())
+}
+
+/// The values of at most [`TOGETHER`] lanes of `len` elements, one behind the other.
+fn values_of<T: Number, P: Partial>(
+    reducer: &Reducer<'_, T, P>,
+    len: usize,
+    lanes: Elements<'_, T>,
+    values: &mut [T::Precise],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let Some(numbers) = lanes.direct() else {
+        return values
+            .iter_mut()
+            .enumerate()
+            .try_for_each(|(k, value)| value_of_runs(reducer, lanes.from(k * len), || 0..len, len, value, stop));
+    };
+    if len <= BETWEEN_LOOKS && values.len() > 1 {
+        let mut partials = [P::START; PARTIALS * TOGETHER];
+        let partials = partials.as_chunks_mut().0.get_mut(..values.len()).unwrap_or(&mut []);
+        reducer.loops.add(partials, len, numbers);
+        reducer.end(partials, len, values);
+        return Ok(());
+    }
+    for (k, value) in values.iter_mut().enumerate() {
+        let (lane, mut partials) = (numbers.get(k * len..).unwrap_or(&[]), [[P::START; PARTIALS]]);
+        for at in between_looks(len, stop) {
+            let part = lane.get(at?).unwrap_or(&[]);
+            reducer.loops.add(&mut partials, part.len(), part);
+        }
+        reducer.end(&partials, len, std::slice::from_mut(value));
+    }
+    Ok(())
+}
+
+/// The value of a lane of `len` elements, which are in runs.
+fn value_of_runs<T: Number, P: Partial>(
+    reducer: &Reducer<'_, T, P>,
+    lane: Elements<'_, T>,
+    mut runs: impl FnMut() -> Range<usize>,
+    len: usize,
+    value: &mut T::Precise,
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (mut partials, mut block, mut run) = ([[P::START; PARTIALS]], [T::ZERO; BLOCK], 0..0);
+    let direct = lane.direct();
+    for at in between_looks(len, stop) {
+        let at = at?;
+        for left in at.clone().step_by(BLOCK).map(|from| at.end - from) {
+            let part = block.get_mut(..left.min(BLOCK)).unwrap_or(&mut []);
+            let mut filled = 0;
+            while let Some(to) = part.get_mut(filled..).filter(|to| !to.is_empty()) {
+                if run.is_empty() {
+                    run = runs();
+                }
+                if run.is_empty() {
+                    break;
+                }
+                let now = run.start..run.end.min(run.start + to.len());
+                match direct {
+                    Some(lane) => to.iter_mut().zip(lane.get(now.clone()).unwrap_or(&[])).for_each(|(to, x)| *to = *x),
+                    None => lane.range(now.clone()).load(to),
+                }
+                (filled, run.start) = (filled + now.len(), now.end);
+            }
+            reducer.loops.add(&mut partials, part.len(), part);
+        }
+    }
+    reducer.end(&partials, len, std::slice::from_mut(value));
+    Ok(())
+}
+
+/// Lanes side by side: their elements at the same position are neighbours.
+#[expect(clippy::too_many_arguments)]
+fn columns<T: Number, P: Partial>(
+    reducer: &Reducer<'_, T, P>,
+    loops: &dyn LoopsOfRows<T, P>,
+    data: Elements<'_, T>,
+    lanes: &Lanes,
+    first: usize,
+    to: Format<T::Precise>,
+    mut out: &mut [u8],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let abreast = lanes.abreast();
+    let mut groups = Offsets::new(lanes.kept.get(1..).unwrap_or(&[]), first / abreast);
+    let mut before = first % abreast;
+    let mut values = [T::Precise::zeroed(); ABREAST];
+    while !out.is_empty() {
+        let [start] = groups.next();
+        let (now, rest) = out.split_at_mut(out.len().min((abreast - before) * to.size));
+        for (k, out) in now.chunks_mut(ABREAST * to.size).enumerate() {
+            let values = values.get_mut(..out.len() / to.size).unwrap_or(&mut []);
+            values_abreast(reducer, loops, data.from(start + before + k * ABREAST), lanes, values, stop)?;
+            to.store(values, out);
+        }
+        (out, before) = (rest, 0);
+    }
+    Ok(())
+}
+
+/// The values of at most [`ABREAST`] lanes that start side by side.
+fn values_abreast<T: Number, P: Partial>(
+    reducer: &Reducer<'_, T, P>,
+    loops: &dyn LoopsOfRows<T, P>,
+    data: Elements<'_, T>,
+    lanes: &Lanes,
+    values: &mut [T::Precise],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let Some((&Dim { size, steps: [step] }, outer)) = lanes.along.split_first() else { return Ok(()) };
+    let mut partials = [P::START; PARTIALS * ABREAST];
+    let partials = partials.as_chunks_mut::<ABREAST>().0;
+    let (mut starts, width) = (Offsets::new(outer, 0), values.len());
+    let mut start = 0;
+    for at in between_looks(lanes.len, stop) {
+        let mut at = at?;
+        while !at.is_empty() {
+            // The rest of a run of rows.
+            let row = at.start % size;
+            if row == 0 {
+                [start] = starts.next();
+            }
+            let (first, count) = (at.start, at.len().min(size - row));
+            at.start += count;
+            let data = data.from(start + row * step);
+            if let Some(elements) = data.direct() {
+                loops.add_rows(partials, first, Rows { elements, step, count, width });
+                continue;
+            }
+            let mut converted = [T::ZERO; PARTIALS * ABREAST];
+            for k in (0..count).step_by(PARTIALS) {
+                let count = (count - k).min(PARTIALS);
+                for (row, to) in (k..k + count).zip(converted.as_chunks_mut::<ABREAST>().0) {
+                    data.range(row * step..row * step + width).load(to);
+                }
+                let rows = Rows { elements: &converted, step: ABREAST, count, width };
+                loops.add_rows(partials, first + k, rows);
+            }
+        }
+    }
+    reducer.ends.end(join_rows(partials), lanes.len, values);
+    Ok(())
+}
+
+impl<T: Number, P: Partial> Reducer<'_, T, P> {
+    /// The results of at most [`TOGETHER`] lanes of `len` elements that were added.
+    fn end(&self, partials: &[[P; PARTIALS]], len: usize, values: &mut [T::Precise]) {
+        let mut joined = [P::START; TOGETHER];
+        for (joined, partials) in joined.iter_mut().zip(partials) {
+            *joined = join(*partials);
+        }
+        self.ends.end(&joined, len, values);
+    }
+}

@@ -1,0 +1,201 @@
+//! Functions of lanes that read them in order: cumulative sums and products, the place of an extreme.
+
+use super::reduce::{PartialOf, TOGETHER, between_looks, values};
+use super::sums::Partial;
+use super::walk::one_by_one;
+use super::{Floating, Fold, L1, L2, Map, MapOne, Measure, Number, Ordered, Reduction};
+use crate::cpu::for_each_level;
+use crate::{Stop, Stopped};
+use bytemuck::Zeroable;
+
+one_by_one! {
+    Cumulate<R>: Number;
+}
+
+/// What a reduction gives of the elements up to each one, rounded at each.
+#[derive(Debug)]
+pub struct Cumulate<R> {
+    /// The element itself doesn't count.
+    pub exclusive: bool,
+    /// From the end on.
+    pub reverse: bool,
+    pub reduction: R,
+}
+
+impl<R: Reduction<T> + Sync, T: Number> MapOne<T> for Cumulate<R> {
+    #[inline(always)]
+    fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+        let (len, mut value) = (lane.len(), PartialOf::<R, T>::START);
+        for at in between_looks(len, stop) {
+            let at = at?;
+            let at = if self.reverse { len - at.end..len - at.start } else { at };
+            let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
+            let pairs = lane.iter().zip(to);
+            value = if self.reverse { self.cumulate(value, pairs.rev()) } else { self.cumulate(value, pairs) };
+        }
+        // Nothing is before the first.
+        let first = if self.reverse { to.last_mut() } else { to.first_mut() };
+        first.filter(|_| self.exclusive).into_iter().for_each(|to| *to = T::nearest(self.reduction.end(R::EMPTY, 0)));
+        Ok(())
+    }
+}
+
+impl<R> Cumulate<R> {
+    /// Goes on from the value of the elements before. Returns that of all.
+    #[inline(always)]
+    fn cumulate<'a, T: Number>(
+        &self,
+        mut value: PartialOf<R, T>,
+        pairs: impl Iterator<Item = (&'a T, &'a mut T)>,
+    ) -> PartialOf<R, T>
+    where
+        R: Reduction<T>,
+    {
+        let fold = self.reduction.fold();
+        for (&x, to) in pairs {
+            let with = fold.add(value, x);
+            *to = T::nearest(self.reduction.end(if self.exclusive { value } else { with }, 1));
+            value = with;
+        }
+        value
+    }
+}
+
+/// The place of the greatest or least element: NaN equals NaN here.
+#[derive(Debug)]
+pub struct IndexOf<E> {
+    /// The last of equals, not the first.
+    pub last: bool,
+    pub extreme: E,
+}
+
+impl<E: Reduction<T>, T: Number> Measure<T> for IndexOf<E> {
+    type Value = i64;
+
+    fn each(&self, len: usize, lanes: &[T], indices: &mut [i64], stop: Option<&Stop>) -> Result<(), Stopped> {
+        let mut best = [T::Precise::zeroed(); TOGETHER];
+        let best = best.get_mut(..indices.len()).ok_or(Stopped::Misfit)?;
+        values(&self.extreme, len, lanes, best, stop)?;
+        let places = best.iter().map(|best| T::nearest(*best)).zip(indices);
+        for ((best, index), lane) in places.zip(lanes.chunks_exact(len.max(1))) {
+            *index = find(lane, best, self.last, stop)? as i64;
+        }
+        Ok(())
+    }
+}
+
+for_each_level! {
+    /// The first or last place of an element of a lane.
+    fn find<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>) -> Result<usize, Stopped> = find_body::<T>;
+}
+
+/// Elements that are compared before it matters which are equal.
+const SOME: usize = 128;
+
+#[inline(always)]
+fn find_body<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>) -> Result<usize, Stopped> {
+    let len = lane.len();
+    for at in between_looks(len, stop) {
+        let at = at?;
+        for from in at.clone().step_by(SOME) {
+            let part = from..at.end.min(from + SOME);
+            let part = if last { len - part.end..len - part.start } else { part };
+            let elements = lane.get(part.clone()).unwrap_or(&[]);
+            // Two loops: as many elements as a block has are compared at once.
+            let equal = match <&[T; SOME]>::try_from(elements) {
+                Ok(elements) => is_in(elements, element),
+                Err(_) => true,
+            };
+            if equal {
+                let is_it = |x: &T| *x == element || x.is_nan() && element.is_nan();
+                let place = if last { elements.iter().rposition(is_it) } else { elements.iter().position(is_it) };
+                if let Some(place) = place {
+                    return Ok(part.start + place);
+                }
+            }
+        }
+    }
+    Ok(0)
+}
+
+#[inline(always)]
+fn is_in<T: Number>(elements: &[T; SOME], element: T) -> bool {
+    let mut equal = [0u8; SOME];
+    if element.is_nan() {
+        for (equal, x) in equal.iter_mut().zip(elements) {
+            *equal = u8::from(x.is_nan());
+        }
+    } else {
+        for (equal, x) in equal.iter_mut().zip(elements) {
+            *equal = u8::from(*x == element);
+        }
+    }
+    equal != [0; SOME]
+}
+
+/// 1 for the first of the greatest elements, and 0 for all others.
+#[derive(Debug)]
+pub struct Hardmax;
+
+impl<T: Ordered<T> + Number> Map<T> for Hardmax {
+    fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+        to.fill(T::ZERO);
+        let mut firsts = [0; TOGETHER];
+        let index = IndexOf { last: false, extreme: T::extreme::<false>() };
+        for (lanes, to) in lanes.chunks(len * TOGETHER).zip(to.chunks_mut(len * TOGETHER)) {
+            index.each(len, lanes, firsts.get_mut(..lanes.len() / len).unwrap_or(&mut []), stop)?;
+            for (first, to) in firsts.iter().zip(to.chunks_exact_mut(len)) {
+                to.iter_mut().skip(*first as usize).take(1).for_each(|to| *to = T::ONE);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The quotient by the L1 or L2 norm; 0 if the norm is 0.
+#[derive(Debug)]
+pub struct LpNormalize {
+    /// L1, not L2.
+    pub first: bool,
+}
+
+impl<T: Floating> Map<T> for LpNormalize {
+    fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+        let mut norms = [0.0; TOGETHER];
+        for (lanes, to) in lanes.chunks(len * TOGETHER).zip(to.chunks_mut(len * TOGETHER)) {
+            let norms = norms.get_mut(..lanes.len() / len).unwrap_or(&mut []);
+            match self.first {
+                true => values::<L1, T>(&L1, len, lanes, norms, stop)?,
+                false => values::<L2, T>(&L2, len, lanes, norms, stop)?,
+            }
+            divide::<T>(len, lanes, norms, to, stop)?;
+        }
+        Ok(())
+    }
+}
+
+for_each_level! {
+    /// Divides lanes by their norms.
+    fn divide<T: Floating>(len: usize, lanes: &[T], norms: &[f64], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>
+        = divide_body::<T>;
+}
+
+#[inline(always)]
+fn divide_body<T: Floating>(
+    len: usize,
+    lanes: &[T],
+    norms: &[f64],
+    to: &mut [T],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    for ((lane, norm), to) in lanes.chunks_exact(len).zip(norms).zip(to.chunks_exact_mut(len)) {
+        for at in between_looks(len, stop) {
+            let at = at?;
+            let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
+            for (to, &x) in to.iter_mut().zip(lane) {
+                *to = if *norm == 0.0 { <T as Number>::ZERO } else { T::nearest(x.precise() / norm) };
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,491 @@
+//! Kernels on lanes against a plain loop: at each processor level, with one thread and more, of lanes that are
+//! contiguous, side by side, and in runs.
+
+use super::pick::{Pick, Scratch, pick};
+use super::sums::Partial;
+use super::*;
+use crate::exact::{self, Exact, Rounded, ulps};
+use crate::number::Float;
+use crate::testing::at_each_level;
+use crate::testing::{on_threads, sized};
+use crate::{Resources, Stop, Stopped};
+use half::{bf16, f16};
+use proptest::prelude::*;
+
+const ALONE: Resources<'_> = Resources { threads: 1, stop: None };
+
+/// The elements of each lane, in order.
+fn lanes_of<T: Copy>(data: &[T], shape: &[usize], along: &[bool]) -> Vec<Vec<T>> {
+    let kept = |axis: usize| if along[axis] { 1 } else { shape[axis] };
+    let mut lanes = vec![Vec::new(); (0..shape.len()).map(kept).product()];
+    for (k, &element) in data.iter().enumerate() {
+        let position = crate::position_of(k, shape);
+        lanes[position.iter().enumerate().fold(0, |lane, (axis, at)| lane * kept(axis) + at % kept(axis))]
+            .push(element);
+    }
+    lanes
+}
+
+/// The definition: 32 partial values, joined as a tree.
+fn plain<R: Reduction<T>, T: Number>(reduction: &R, lane: &[T]) -> T::Precise {
+    let fold = reduction.fold();
+    let mut partials = vec![reduce::PartialOf::<R, T>::START; 32];
+    for (k, &element) in lane.iter().enumerate() {
+        partials[k % 32] = fold.add(partials[k % 32], fold.counts(element));
+    }
+    while partials.len() > 1 {
+        let high = partials.split_off(partials.len() / 2);
+        partials.iter_mut().zip(high).for_each(|(low, high)| *low = low.join(high));
+    }
+    reduction.end(partials[0], lane.len())
+}
+
+/// The index of the first of the greatest elements.
+fn first_greatest(lane: &[f32]) -> i64 {
+    (1..lane.len()).fold(0, |best, k| if lane[k] > lane[best] { k } else { best }) as i64
+}
+
+fn bits<T: bytemuck::Pod>(values: &[T]) -> &[u8] {
+    bytemuck::cast_slice(values)
+}
+
+/// Checks all kernels on the lanes of a tensor.
+fn check(shape: &[usize], along: &[bool]) {
+    let count: usize = shape.iter().product();
+    let data: Vec<f32> = (0..count).map(|k| ((k * 7919) % 1009) as f32 * 0.37 - 100.0).collect();
+    let lanes = Lanes::new(shape, |axis| along[axis]);
+    let want = lanes_of(&data, shape, along);
+    assert_eq!((lanes.count, lanes.len), (want.len(), want[0].len()));
+    for threads in [1, 3] {
+        let resources = Resources { threads, stop: None };
+        let work = || {
+            check_reduction(&Sum, &data, &lanes, &want, resources);
+            check_reduction(&<f32 as Ordered<f32>>::extreme::<false>(), &data, &lanes, &want, resources);
+            check_reduction(&L2, &data, &lanes, &want, resources);
+            let ints: Vec<i32> = data.iter().map(|x| (*x as i32).wrapping_mul(30_000_000)).collect();
+            check_reduction(&Mean, &ints, &lanes, &lanes_of(&ints, shape, along), resources);
+            let halves: Vec<f16> = data.iter().map(|x| f16::from_f32(*x)).collect();
+            let floats: Vec<f32> = halves.iter().map(|x| x.to_f32()).collect();
+            let mut out = vec![f16::ZERO; lanes.count];
+            reduce::<_, f16, f32>(&Sum, &halves, &lanes, &mut out, resources).unwrap();
+            let sums = lanes_of(&floats, shape, along)
+                .iter()
+                .map(|lane| f16::from_f32(plain(&Sum, lane) as f32))
+                .collect::<Vec<_>>();
+            assert_eq!(bits(&out), bits(&sums), "{shape:?} {along:?}");
+
+            check_picks(&data, shape, along, &lanes, resources);
+            check_picks(&halves, shape, along, &lanes, resources);
+            let mut scratch = vec![0f32; lanes.scratch_to_measure::<f32, f32>(threads)];
+            let mut out = vec![0i64; lanes.count];
+            let index = IndexOf { last: false, extreme: <f32 as Ordered<f32>>::extreme::<false>() };
+            measure(&index, &data, &lanes, &mut scratch, &mut out, resources).unwrap();
+            assert_eq!(out, want.iter().map(|lane| first_greatest(lane)).collect::<Vec<_>>(), "{shape:?} {along:?}");
+
+            check_map(&Softmax, &data, &lanes, shape, along, resources);
+            check_map(
+                &Cumulate { exclusive: false, reverse: true, reduction: Sum },
+                &data,
+                &lanes,
+                shape,
+                along,
+                resources,
+            );
+            let mut scratch = vec![0f32; lanes.scratch_to_map::<f16, f32>(threads)];
+            let mut out = vec![f16::ZERO; count];
+            map(&Hardmax, &halves, &lanes, &mut scratch, &mut out, resources).unwrap();
+            assert_eq!(out.iter().filter(|x| **x == f16::ONE).count(), lanes.count);
+        };
+        if threads == 1 { at_each_level(work) } else { on_threads(3, work) }
+    }
+}
+
+/// The elements that are not less than `least`, the last ones first, and their indices.
+struct LastOf {
+    least: f32,
+}
+
+impl Pick<f32> for LastOf {
+    type Value = f32;
+    type Beside = i64;
+
+    fn of(&self, lane: &[f32], values: &mut [f32], places: &mut [i64], _: Option<&Stop>) -> Result<(), Stopped> {
+        last_of(self.least, lane, values, places);
+        Ok(())
+    }
+}
+
+crate::cpu::for_each_level! {
+    fn last_of<>(least: f32, lane: &[f32], values: &mut [f32], places: &mut [i64]) -> () = last_of_body;
+}
+
+#[inline(always)]
+fn last_of_body(least: f32, lane: &[f32], values: &mut [f32], places: &mut [i64]) {
+    let mut k = 0;
+    for (at, x) in lane.iter().enumerate().rev() {
+        if *x >= least && k < values.len() {
+            (values[k], places[k]) = (x.mul_add(3.0, 0.1), at as i64);
+            k += 1;
+        }
+    }
+    values[k..].fill(0.0);
+    places[k..].fill(-1);
+}
+
+/// The mean of a lane and the number of its elements, without a second list.
+struct MeanAndLen;
+
+impl Pick<f32> for MeanAndLen {
+    type Value = f64;
+    type Beside = ();
+
+    fn of(&self, lane: &[f32], values: &mut [f64], none: &mut [()], stop: Option<&Stop>) -> Result<(), Stopped> {
+        assert!(none.is_empty());
+        let mut mean = [0.0];
+        reduce::values::<Mean, f32>(&Mean, lane.len(), lane, &mut mean, stop)?;
+        values.copy_from_slice(&[mean[0], lane.len() as f64]);
+        Ok(())
+    }
+}
+
+/// Where lanes have their results: `count` along the outermost of their axes.
+fn results_of<T: Copy>(data: &[T], shape: &[usize], along: &[bool], count: usize) -> Vec<Vec<T>> {
+    let mut shape = shape.to_vec();
+    let outermost = along.iter().position(|along| *along);
+    shape.iter_mut().zip(along).for_each(|(size, along)| *size = if *along { 1 } else { *size });
+    match outermost {
+        Some(axis) => shape[axis] = count,
+        // Lanes of one element: the last axis of all.
+        None => shape.push(count),
+    }
+    let mut along = along.to_vec();
+    along.resize(shape.len(), true);
+    lanes_of(data, &shape, &along)
+}
+
+fn check_picks<S: Stored<f32> + Copy + PartialEq + std::fmt::Debug>(
+    data: &[S],
+    shape: &[usize],
+    along: &[bool],
+    lanes: &Lanes,
+    resources: Resources<'_>,
+) {
+    let mut numbers = vec![0f32; data.len()];
+    S::load(data, &mut numbers);
+    for count in [1, 2, 5] {
+        let (collected, results) = lanes.scratch_to_pick::<S, f32>(count, resources.threads);
+        let (mut own, mut values, mut places) = (vec![0f32; collected], vec![0f32; results], vec![0i64; results]);
+        let mut outs = (vec![S::zeroed(); count * lanes.count], vec![0i64; count * lanes.count]);
+        let scratch = Scratch { lanes: &mut own, values: &mut values, beside: &mut places };
+        let last_of = LastOf { least: -50.0 };
+        pick(&last_of, data, lanes, count, scratch, (&mut outs.0, &mut outs.1), resources).unwrap();
+        let got = results_of(&outs.0, shape, along, count).into_iter().zip(results_of(&outs.1, shape, along, count));
+        for (lane, (got, got_places)) in lanes_of(&numbers, shape, along).iter().zip(got) {
+            let (mut want, mut places, mut stored) = (vec![0f32; count], vec![0; count], vec![S::zeroed(); count]);
+            last_of_body(last_of.least, lane, &mut want, &mut places);
+            S::store(&want, &mut stored);
+            assert_eq!((got, got_places), (stored, places), "{count} of {shape:?} {along:?}");
+        }
+    }
+    let (collected, results) = lanes.scratch_to_pick::<S, f32>(2, resources.threads);
+    let (mut own, mut values, mut out) = (vec![0f32; collected], vec![0f64; results], vec![0f32; 2 * lanes.count]);
+    let scratch = Scratch { lanes: &mut own, values: &mut values, beside: &mut [] };
+    pick(&MeanAndLen, data, lanes, 2, scratch, (&mut out, &mut [] as &mut [()]), resources).unwrap();
+    for (lane, got) in lanes_of(&numbers, shape, along).iter().zip(results_of(&out, shape, along, 2)) {
+        assert_eq!(got, [plain(&Mean, lane) as f32, lane.len() as f32], "{shape:?} {along:?}");
+    }
+}
+
+fn check_reduction<R: Reduction<T> + Sync, T: Number>(
+    reduction: &R,
+    data: &[T],
+    lanes: &Lanes,
+    want: &[Vec<T>],
+    resources: Resources<'_>,
+) {
+    let mut out = vec![T::ZERO; lanes.count];
+    reduce(reduction, data, lanes, &mut out, resources).unwrap();
+    let want: Vec<T> = want.iter().map(|lane| T::nearest(plain(reduction, lane))).collect();
+    assert_eq!(bits(&out), bits(&want), "{lanes:?}");
+}
+
+fn check_map(
+    function: &(impl Map<f32> + MapOne<f32>),
+    data: &[f32],
+    lanes: &Lanes,
+    shape: &[usize],
+    along: &[bool],
+    resources: Resources<'_>,
+) {
+    let mut scratch = vec![0f32; lanes.scratch_to_map::<f32, f32>(resources.threads)];
+    let mut out = vec![0.0; data.len()];
+    map(function, data, lanes, &mut scratch, &mut out, resources).unwrap();
+    for (lane, got) in lanes_of(data, shape, along).iter().zip(lanes_of(&out, shape, along)) {
+        let mut want = vec![0.0; lane.len()];
+        function.map(lane, &mut want, None).unwrap();
+        assert_eq!(bits(&got), bits(&want), "{shape:?} {along:?}");
+    }
+}
+
+#[test]
+fn lanes_of_all_kinds() {
+    let cases: &[(&[usize], &[bool])] = &[
+        (&[], &[]),
+        (&[5], &[true]),
+        (&[5], &[false]),
+        (&[3, 70], &[false, true]),
+        (&[70, 3], &[true, false]),
+        (&[33, 20], &[true, false]),
+        (&[2, 40, 3], &[false, true, false]),
+        (&[3, 4, 40], &[true, false, true]),
+        (&[3, 4, 5, 6], &[true, false, true, false]),
+        (&[3, 4, 5, 6], &[false, true, false, true]),
+        (&[2, 1, 17, 1], &[true, true, false, true]),
+        (&[1, 66, 2], &[false, true, true]),
+    ];
+    for (shape, along) in cases.iter().take(sized(12, 6)) {
+        check(shape, along);
+    }
+}
+
+/// Enough for several threads.
+#[test]
+#[cfg_attr(miri, ignore)]
+fn lanes_for_several_threads() {
+    check(&[40, 1030], &[false, true]);
+    check(&[30, 7, 201], &[false, true, false]);
+    check(&[97, 420], &[true, false]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(sized(60, 2)))]
+    #[test]
+    fn lanes_of_random_shapes(dims in prop::collection::vec((1usize..9, any::<bool>()), 0..5), long in 1usize..80, at in 0usize..5) {
+        let (mut shape, along): (Vec<_>, Vec<_>) = dims.into_iter().unzip();
+        if let Some(dim) = shape.get_mut(at) {
+            *dim = long;
+        }
+        if shape.iter().product::<usize>() < 4000 {
+            check(&shape, &along);
+        }
+    }
+}
+
+/// Each lane alone has the bits that it has among others, whatever its neighbours are.
+#[test]
+fn sums_of_any_length() {
+    at_each_level(|| {
+        for len in 0..sized(140, 40) {
+            let data: Vec<f32> = (0..len).map(|k| 1.0 / (k as f32 + 0.3)).collect();
+            let mut out = [0.0];
+            reduce::<_, f32, f32>(&Sum, &data, &Lanes::new(&[len], |_| true), &mut out, ALONE).unwrap();
+            let want = if len == 0 { 0.0 } else { plain(&Sum, &data) as f32 };
+            assert_eq!(out[0].to_bits(), want.to_bits(), "{len}");
+        }
+    });
+}
+
+#[test]
+fn softmax_adds_up_to_one() {
+    for len in [1, 31, 32, 33, 1000] {
+        let data: Vec<f64> = (0..len).map(|k| (k as f64 * 1.7) % 11.0).collect();
+        let mut out = vec![0.0; len];
+        map::<_, f64, f64>(&Softmax, &data, &Lanes::new(&[len], |_| true), &mut [], &mut out, ALONE).unwrap();
+        assert!((out.iter().sum::<f64>() - 1.0).abs() < 1e-14);
+        let (most, least) = (data[0].exp() / data.iter().map(|x| x.exp()).sum::<f64>(), out[0]);
+        assert!((most / least - 1.0).abs() < 1e-14, "{most} {least}");
+        let mut logs = vec![0.0; len];
+        map::<_, f64, f64>(&LogSoftmax, &data, &Lanes::new(&[len], |_| true), &mut [], &mut logs, ALONE).unwrap();
+        assert!(logs.iter().zip(&out).all(|(log, y)| (log.exp() / y - 1.0).abs() < 1e-13));
+    }
+}
+
+#[test]
+fn normalized_lanes_have_the_same_bits_everywhere() {
+    let (count, len) = sized((300, 700), (2, 40));
+    let data: Vec<f32> = (0..count * len).map(|k| ((k * 7919) % 1009) as f32 * 0.01).collect();
+    let scale: Vec<f32> = (0..len).map(|k| k as f32 * 0.1).collect();
+    let affine =
+        Affine { scale: Spread { values: &scale, run: 1 }, bias: Some(Spread { values: &scale[..1], run: len }) };
+    let how = Normalize { center: true, epsilon: 1e-5 };
+    let mut seen: Option<Vec<u8>> = None;
+    let mut run = |threads| {
+        let mut out = vec![0u8; data.len() * 4];
+        let finish = affine.finish::<f32, f32>();
+        normalize::<f32, f32, f32>(how, &data, len, &finish, 4, &mut out, Resources { threads, stop: None }).unwrap();
+        assert_eq!(seen.get_or_insert(out.clone()), &out);
+    };
+    at_each_level(|| run(1));
+    on_threads(2, || run(2));
+    let out: Vec<f32> = bytemuck::pod_collect_to_vec(&seen.unwrap());
+    let lane = &data[len..2 * len];
+    let mean = lane.iter().map(|x| f64::from(*x)).sum::<f64>() / len as f64;
+    let variance = lane.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / len as f64;
+    for k in 0..len {
+        let want = (f64::from(lane[k]) - mean) / (variance + 1e-5).sqrt() * f64::from(scale[k]);
+        assert!((f64::from(out[len + k]) - want).abs() < 1e-4, "{k}");
+    }
+}
+
+#[test]
+fn a_cancelled_kernel_stops() {
+    let stop = Stop::default();
+    stop.stop();
+    let resources = Resources { threads: 1, stop: Some(&stop) };
+    let shape = [2, 1 << 20, 1];
+    let data = vec![0f32; 2 << 20];
+    let lanes = Lanes::new(&shape, |axis| axis == 1);
+    assert_eq!(reduce::<_, f32, f32>(&Sum, &data, &lanes, &mut [0.0; 2], resources), Err(Stopped::Cancelled));
+    assert_eq!(
+        map::<_, f32, f32>(&Softmax, &data, &lanes, &mut [], &mut vec![0f32; 2 << 20], resources),
+        Err(Stopped::Cancelled)
+    );
+}
+
+/// The distances of a reduction's results from the exact ones, in units of the last place of `S`: the greatest.
+fn worst<R, S, T>(lane: &[S], reduction: &R, exact: &Exact) -> f64
+where
+    R: Reduction<T> + Sync,
+    S: Stored<T> + Stored<T::Precise> + Rounded,
+    T: Number,
+{
+    let mut out = [S::zeroed()];
+    reduce::<R, S, T>(reduction, lane, &Lanes::new(&[lane.len()], |_| true), &mut out, ALONE).unwrap();
+    let alone = ulps(out[0], exact);
+    // Side by side with itself.
+    let twice: Vec<S> = lane.iter().flat_map(|x| [*x, *x]).collect();
+    let mut both = [S::zeroed(); 2];
+    reduce::<R, S, T>(reduction, &twice, &Lanes::new(&[lane.len(), 2], |axis| axis == 0), &mut both, ALONE).unwrap();
+    assert_eq!((bits(&both[..1]), bits(&both[1..])), (bits(&out), bits(&out)));
+    alone
+}
+
+/// Each reduction of floats against exact arithmetic: within 0.501 ulp if nothing cancels.
+fn check_accuracy<S: Stored<T> + Stored<f64> + Rounded, T: Floating>(name: &str, lane: &[S]) {
+    let of = |x: S| -> f64 { x.into() };
+    let count = Exact::of(lane.len() as f64);
+    let (sum, squares) = (exact::sum(lane.iter().copied()), exact::sum_of_squares(lane.iter().copied()));
+    let magnitudes = exact::sum(lane.iter().map(|x| of(*x).abs()));
+    let product = exact::product(lane.iter().copied());
+    for (reduction, worst) in [
+        ("sum", worst::<_, S, T>(lane, &Sum, &sum)),
+        ("mean", worst::<_, S, T>(lane, &Mean, &sum.over(&count))),
+        ("sum of squares", worst::<_, S, T>(lane, &SumSquare, &squares)),
+        ("L1", worst::<_, S, T>(lane, &L1, &magnitudes)),
+        ("L2", worst::<_, S, T>(lane, &L2, &squares.sqrt())),
+        ("product", worst::<_, S, T>(lane, &Prod, &product)),
+    ] {
+        assert!(worst <= 0.501, "{reduction} of {} {name}: {worst} ulp", lane.len());
+    }
+    // These logarithms of f64 may be off by a unit themselves, ours by two.
+    let bound = if size_of::<S>() == size_of::<f64>() { 3.5 } else { 0.501 };
+    // That of 0 is infinite.
+    let logarithm =
+        if sum.is_zero() { 0.0 } else { worst::<_, S, T>(lane, &LogSum, &Exact::of(sum.nearest::<f64>().ln())) };
+    assert!(logarithm <= bound, "logarithm of the sum of {} {name}: {logarithm} ulp", lane.len());
+    let most = lane.iter().map(|x| of(*x)).fold(f64::MIN, f64::max);
+    let exponentials = exact::sum(lane.iter().map(|x| (of(*x) - most).exp())).nearest::<f64>();
+    let (mut out, mut scratch) = ([S::zeroed()], vec![0f64; lane.len()]);
+    let lanes = Lanes::new(&[lane.len()], |_| true);
+    measure::<_, S, S, f64>(&LogSumExp, lane, &lanes, &mut scratch, &mut out, ALONE).unwrap();
+    let log_sum_exp = ulps(out[0], &Exact::of(exponentials.ln() + most));
+    assert!(log_sum_exp <= bound, "logarithm of the sum of exponentials of {} {name}: {log_sum_exp} ulp", lane.len());
+}
+
+#[test]
+fn reductions_are_rounded_once() {
+    for len in sized(&[1, 2, 31, 33, 1000, 100_000][..], &[33]) {
+        let number = |k: usize| ((k * 7919 % 1009) as f64 + 0.25) / 1009.0;
+        type Make<'a> = &'a dyn Fn(usize) -> f64;
+        let lanes: [(&str, Make<'_>); 4] = [
+            ("far from 0", &|k| 10_000.0 + number(k)),
+            ("tenths", &|_| 0.1),
+            ("small and large", &|k| number(k) * [1e-4, 1.0, 100.0][k % 3]),
+            ("large and small factors", &|k| if k % 2 == 0 { 3e4 } else { 1.0 / 3e4 }),
+        ];
+        for (name, make) in lanes {
+            let lane: Vec<f64> = (0..*len).map(make).collect();
+            check_accuracy::<f64, f64>(name, &lane);
+            check_accuracy::<f32, f32>(name, &lane.iter().map(|x| *x as f32).collect::<Vec<_>>());
+            check_accuracy::<f16, f32>(name, &lane.iter().map(|x| f16::from_f64(*x)).collect::<Vec<_>>());
+            check_accuracy::<bf16, f32>(name, &lane.iter().map(|x| bf16::from_f64(*x)).collect::<Vec<_>>());
+        }
+    }
+}
+
+/// What cancels is there again, and factors of any size have a product.
+#[test]
+fn sums_that_cancel_and_products_that_overflow_on_the_way() {
+    let sum = |lane: &[f64]| plain::<Sum, f64>(&Sum, lane);
+    assert_eq!(sum(&[1e200, 1.0, -1e200]), 1.0);
+    assert_eq!(sum(&[f64::INFINITY, 1.0]), f64::INFINITY);
+    assert!(sum(&[f64::INFINITY, 1.0, f64::NEG_INFINITY]).is_nan());
+    assert_eq!(plain::<Sum, f32>(&Sum, &[1e12, 1.0, -1e12]), 1.0);
+    let product = |lane: &[f64]| plain::<Prod, f64>(&Prod, lane);
+    let many: Vec<f64> = (0..4000).map(|k| if k % 2 == 0 { 1e300 } else { 1e-300 }).collect();
+    assert!(ulps(product(&many), &exact::product(many.iter().copied())) <= 0.5);
+    assert_eq!(product(&[1e300, 1e300, 1e-300, 1e-300, 0.0]), 0.0);
+    assert_eq!(product(&[-1e300, 1e300]), f64::NEG_INFINITY);
+    assert_eq!(product(&[-0.0, 5.0]).to_bits(), (-0.0f64).to_bits());
+    assert!(product(&[0.0, f64::INFINITY]).is_nan() && product(&[f64::NAN, 0.0]).is_nan());
+    assert_eq!(product(&[f64::NEG_INFINITY, 5e-324]), f64::NEG_INFINITY);
+    for lane in [&[5e-324, 2f64.powi(1000)][..], &[1e-200, 1e-110], &[1.1; 8000], &[-1e-320, 3.0, 7e-10, 1e12]] {
+        assert!(ulps(product(lane), &exact::product(lane.iter().copied())) <= 0.51, "{lane:?}");
+    }
+}
+
+/// Sums up to each element, each rounded once.
+#[test]
+fn cumulative_sums_are_rounded_once() {
+    let data: Vec<f32> = (0..sized(5000, 40)).map(|k| ((k * 7919 % 1009) as f32 - 300.0) * 0.37).collect();
+    let cumulate = Cumulate { exclusive: false, reverse: false, reduction: Sum };
+    let mut out = vec![0f32; data.len()];
+    map::<_, f32, f32>(&cumulate, &data, &Lanes::new(&[data.len()], |_| true), &mut [], &mut out, ALONE).unwrap();
+    for k in (0..data.len()).step_by(97) {
+        assert!(ulps(out[k], &exact::sum(data[..=k].iter().copied())) <= 0.501, "{k}");
+    }
+}
+
+/// Softmax of 16 bits: nearly always the nearest, and many equal elements have a weight.
+#[test]
+fn softmax_of_halves_is_rounded_once() {
+    let mut out = vec![f16::ZERO; 65_536];
+    let zeros = vec![f16::ZERO; 65_536];
+    let lanes = Lanes::new(&[zeros.len()], |_| true);
+    let mut scratch = vec![0f32; lanes.scratch_to_map::<f16, f32>(1)];
+    map::<_, f16, f32>(&Softmax, &zeros, &lanes, &mut scratch, &mut out, ALONE).unwrap();
+    assert!(out.iter().all(|y| *y == f16::from_f64(1.0 / 65_536.0)));
+    let lane: Vec<bf16> = (0..256).map(|k| bf16::from_f32(((k * 37) % 101) as f32 * 0.07 - 3.0)).collect();
+    let mut out = vec![bf16::ZERO; lane.len()];
+    let lanes = Lanes::new(&[lane.len()], |_| true);
+    map::<_, bf16, f32>(&Softmax, &lane, &lanes, &mut scratch, &mut out, ALONE).unwrap();
+    let total: f64 = lane.iter().map(|x| x.to_f64().exp()).sum();
+    let wrong = out.iter().zip(&lane).filter(|(y, x)| **y != bf16::from_f64(x.to_f64().exp() / total)).count();
+    assert!(wrong <= 1, "{wrong}");
+}
+
+/// Far from 0 the mean needs more digits than its type has.
+#[test]
+fn lanes_far_from_0_are_normalized() {
+    fn worst<T: Floating + Rounded>(offset: f64) -> f64 {
+        let len = sized(100_000, 500);
+        let lane: Vec<T> = (0..len).map(|k| Float::of(offset + (k * 7919 % 1009) as f64 / 1009.0)).collect();
+        let count = Exact::of(len as f64);
+        let mean = exact::sum(lane.iter().copied()).over(&count);
+        let differences: Vec<Exact> = lane.iter().map(|x| Exact::of(*x).minus(&mean)).collect();
+        let about: Vec<f64> = differences.iter().map(Exact::nearest).collect();
+        let variance = exact::sum_of_squares(about).over(&count);
+        let divisor = variance.plus(&Exact::of(1e-5f32)).sqrt();
+        let how = Normalize { center: true, epsilon: 1e-5 };
+        let mut out = vec![0u8; len * size_of::<T>()];
+        let finish = |_: usize, from: &[u8], out: &mut [u8]| out.copy_from_slice(from);
+        normalize::<T, T, T>(how, &lane, len, &finish, size_of::<T>(), &mut out, ALONE).unwrap();
+        let out: &[T] = bytemuck::cast_slice(&out);
+        let distances = out.iter().zip(&differences).step_by(101);
+        distances.map(|(y, difference)| ulps(*y, &difference.over(&divisor))).fold(0.0, f64::max)
+    }
+    for offset in [0.0, 10_000.0] {
+        let (single, double) = (worst::<f32>(offset), worst::<f64>(offset));
+        assert!(single <= 3.0 && double <= 4.0, "{offset}: {single} {double} ulp");
+    }
+}

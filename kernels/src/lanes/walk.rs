@@ -1,0 +1,399 @@
+//! Brings lanes as slices: as they are, or collected in scratch memory.
+
+use super::formats::{Elements, Format};
+use super::reduce::{BETWEEN_LOOKS, TOGETHER, between_looks};
+use super::{Lanes, Number, Stored};
+use crate::cpu::for_each_level;
+use crate::positions::{Dim, Offsets};
+use crate::{Resources, Stop, Stopped, parallel};
+use bytemuck::Pod;
+use std::ops::Range;
+use std::sync::Mutex;
+
+/// A function from a lane to a value.
+pub trait Measure<T>: Sync {
+    type Value: Pod;
+
+    /// The values of at most [`TOGETHER`] lanes of `len` elements, one behind the other.
+    fn each(&self, len: usize, lanes: &[T], values: &mut [Self::Value], stop: Option<&Stop>) -> Result<(), Stopped>;
+}
+
+/// A function from a lane to one of the same length.
+pub trait Map<T>: Sync {
+    /// Fills lanes of `len` elements, of which there is one at least, from those of `lanes`; they are one behind the other.
+    fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>;
+}
+
+/// As [`Map`], for one lane; the loop over lanes is compiled with it for each processor level.
+pub trait MapOne<T>: Sync {
+    fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>;
+}
+
+/// Makes [`Map`] of [`MapOne`].
+macro_rules! one_by_one {
+    ($($map:ident $(<$param:ident>)?: $number:ident;)*) => {$(
+        impl<$($param: Reduction<T> + Sync,)? T: $number> crate::lanes::Map<T> for $map $(<$param>)? {
+            fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+                crate::lanes::walk::map_each::<Self, T>(self, len, lanes, to, stop)
+            }
+        }
+    )*};
+}
+pub(super) use one_by_one;
+
+/// Maximum number of lanes that are collected at a time, so that memory is read in runs.
+pub(super) const GROUP: usize = TOGETHER;
+
+/// Elements of a group, unless a single lane has more.
+const GROUP_ELEMENTS: usize = 1 << 18;
+
+impl Lanes {
+    /// Maximum number of lanes that are collected at a time.
+    pub(super) fn group(&self) -> usize {
+        if self.contiguous() { 1 } else { self.abreast().min(GROUP).min(GROUP_ELEMENTS / self.len.max(1)).max(1) }
+    }
+
+    /// Elements of scratch memory that each thread needs to collect `sides` groups of lanes.
+    pub(super) fn bench(&self, is_direct: bool, sides: usize) -> usize {
+        if self.contiguous() && is_direct { 0 } else { self.len.saturating_mul(self.group() * sides) }
+    }
+
+    /// Elements of scratch memory that [`measure`] needs.
+    pub fn scratch_to_measure<S: Stored<T>, T>(&self, threads: usize) -> usize {
+        self.bench(S::DIRECT, 1).saturating_mul(threads.min(self.count))
+    }
+
+    /// Elements of scratch memory that [`map`] needs.
+    pub fn scratch_to_map<S: Stored<T>, T>(&self, threads: usize) -> usize {
+        self.bench(S::DIRECT, 2).saturating_mul(threads.min(self.count))
+    }
+}
+
+/// Writes the measure of each lane to `out`.
+#[inline]
+pub fn measure<M: Measure<T>, S: Stored<T>, O: Stored<M::Value>, T: Number>(
+    measure: &M,
+    data: &[S],
+    lanes: &Lanes,
+    scratch: &mut [T],
+    out: &mut [O],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let out = bytemuck::cast_slice_mut(out);
+    measure_by(measure, Elements::of(data), lanes, scratch, Format::of::<O>(), out, resources)
+}
+
+fn measure_by<T: Number, V: Pod>(
+    measure: &dyn Measure<T, Value = V>,
+    data: Elements<'_, T>,
+    lanes: &Lanes,
+    scratch: &mut [T],
+    to: Format<V>,
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let benches = Benches::new(scratch, lanes.bench(data.is_direct(), 1));
+    parallel::split_by(out, to.size, lanes.len, resources, |first, out| {
+        benches.with(|bench| measure_part(measure, data, lanes, first, bench, to, out, resources.stop))
+    })
+}
+
+/// Fills the lanes of `out` from those of `data`.
+#[inline]
+pub fn map<M: Map<T>, S: Stored<T>, T: Number>(
+    map: &M,
+    data: &[S],
+    lanes: &Lanes,
+    scratch: &mut [T],
+    out: &mut [S],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    map_by(map, Elements::of(data), lanes, scratch, Format::of::<S>(), bytemuck::cast_slice_mut(out), resources)
+}
+
+fn map_by<T: Number>(
+    map: &dyn Map<T>,
+    data: Elements<'_, T>,
+    lanes: &Lanes,
+    scratch: &mut [T],
+    to: Format<T>,
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    let benches = Benches::new(scratch, lanes.bench(to.is_direct, 2));
+    // Elements that have all that is in some lanes and nothing else.
+    let block = if lanes.contiguous() {
+        lanes.len
+    } else {
+        lanes.along.last().map_or(1, |&Dim { size, steps: [step] }| size * step)
+    };
+    let kept = lanes.kept.iter().copied().filter(|&Dim { steps: [step], .. }| step < block).collect();
+    let inner =
+        Lanes { count: block / lanes.len, len: lanes.len, kept, along: lanes.along.clone(), inside: lanes.inside };
+    parallel::split(out, to.size * block, resources, |first, out| {
+        benches.with(|bench| map_part(map, data.from(first * block), &inner, bench, to, out, resources))
+    })
+}
+
+/// Scratch memory, a part for each thread.
+struct Benches<'a, T>(Mutex<Vec<&'a mut [T]>>);
+
+impl<'a, T> Benches<'a, T> {
+    fn new(scratch: &'a mut [T], each: usize) -> Self {
+        Benches(Mutex::new(if each == 0 { Vec::new() } else { scratch.chunks_exact_mut(each).collect() }))
+    }
+
+    /// Calls `work` with a part that no other thread uses meanwhile.
+    fn with(&self, work: impl FnOnce(&mut [T]) -> Result<(), Stopped>) -> Result<(), Stopped> {
+        let bench = self.0.lock().ok().and_then(|mut free| free.pop()).unwrap_or(&mut []);
+        let outcome = work(bench);
+        if let Ok(mut free) = self.0.lock() {
+            free.push(bench);
+        }
+        outcome
+    }
+}
+
+for_each_level! {
+    /// Maps lanes of `len` elements, one behind the other.
+    pub(super) fn map_each<M: MapOne<T>, T: Number>(map: &M, len: usize, from: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>
+        = map_each_body::<M, T>;
+}
+
+#[inline(always)]
+fn map_each_body<M: MapOne<T>, T: Number>(
+    map: &M,
+    len: usize,
+    from: &[T],
+    to: &mut [T],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    // A closure would not be compiled for the level.
+    for (from, to) in from.chunks_exact(len).zip(to.chunks_exact_mut(len)) {
+        map.map(from, to, stop)?;
+    }
+    Ok(())
+}
+
+#[expect(clippy::too_many_arguments)]
+fn measure_part<T: Number, V: Pod>(
+    measure: &dyn Measure<T, Value = V>,
+    data: Elements<'_, T>,
+    lanes: &Lanes,
+    first: usize,
+    bench: &mut [T],
+    to: Format<V>,
+    mut out: &mut [u8],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (len, mut values) = (lanes.len, [V::zeroed(); GROUP]);
+    if lanes.contiguous()
+        && let Some(data) = data.direct()
+    {
+        for (k, out) in out.chunks_mut(GROUP * to.size).enumerate() {
+            let values = values.get_mut(..out.len() / to.size).unwrap_or(&mut []);
+            let start = (first + k * GROUP) * len;
+            measure.each(len, data.get(start..start + values.len() * len).unwrap_or(&[]), values, stop)?;
+            to.store(values, out);
+        }
+        return Ok(());
+    }
+    let mut groups = Groups::new(lanes, first, out.len() / to.size);
+    while let Some((start, count)) = groups.next() {
+        let from = bench.get_mut(..count * len).ok_or(Stopped::OutOfRange)?;
+        collect(data.from(start), lanes, count, from, stop)?;
+        let values = values.get_mut(..count).ok_or(Stopped::OutOfRange)?;
+        measure.each(len, from, values, stop)?;
+        let (now, rest) = out.split_at_mut_checked(count * to.size).ok_or(Stopped::OutOfRange)?;
+        to.store(values, now);
+        out = rest;
+    }
+    Ok(())
+}
+
+/// `lanes` are those of a block.
+fn map_part<T: Number>(
+    map: &dyn Map<T>,
+    data: Elements<'_, T>,
+    lanes: &Lanes,
+    bench: &mut [T],
+    to: Format<T>,
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let (len, block) = (lanes.len, lanes.len * lanes.count);
+    if lanes.contiguous()
+        && let (Some(data), Some(out)) = (data.direct(), to.direct_mut(out))
+    {
+        return map.each(len, data, out, resources.stop);
+    }
+    let mut done = 0;
+    for (k, out) in out.chunks_exact_mut(block * to.size).enumerate() {
+        let data = data.range(k * block..(k + 1) * block);
+        let mut groups = Groups::new(lanes, 0, lanes.count);
+        while let Some((start, count)) = groups.next() {
+            let elements = count * len;
+            let (from, bench) = bench.split_at_mut_checked(elements).ok_or(Stopped::OutOfRange)?;
+            let results = bench.get_mut(..elements).ok_or(Stopped::OutOfRange)?;
+            collect(data.from(start), lanes, count, from, resources.stop)?;
+            map.each(len, from, results, resources.stop)?;
+            distribute(results, lanes, count, to, out.get_mut(start * to.size..).unwrap_or(&mut []), resources.stop)?;
+            done += elements;
+            if done > BETWEEN_LOOKS {
+                parallel::look(resources.stop)?;
+                done = 0;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Iterates over groups of lanes: the start of the first, and how many are side by side there.
+pub(super) struct Groups<'a> {
+    starts: Offsets<'a, 1>,
+    /// Lanes of a row that are side by side, and how many of them were given.
+    abreast: usize,
+    given: usize,
+    row: usize,
+    group: usize,
+    left: usize,
+}
+
+impl<'a> Groups<'a> {
+    pub(super) fn new(lanes: &'a Lanes, first: usize, count: usize) -> Groups<'a> {
+        let group = lanes.group();
+        let (abreast, outer) = if group > 1 { (lanes.abreast(), lanes.kept.get(1..)) } else { (1, lanes.kept.get(..)) };
+        let mut starts = Offsets::new(outer.unwrap_or(&[]), first / abreast);
+        let [row] = starts.next();
+        Groups { starts, abreast, given: first % abreast, row, group, left: count }
+    }
+
+    pub(super) fn next(&mut self) -> Option<(usize, usize)> {
+        if self.left == 0 {
+            return None;
+        }
+        if self.given == self.abreast {
+            ([self.row], self.given) = (self.starts.next(), 0);
+        }
+        let count = self.group.min(self.abreast - self.given).min(self.left);
+        let start = self.row + self.given;
+        self.given += count;
+        self.left -= count;
+        Some((start, count))
+    }
+}
+
+/// Rows of a tile: elements at as many positions, of a group of lanes.
+type Tile<T> = [[T; GROUP]; GROUP];
+
+/// Collects `count` lanes that start side by side at the first element of `from`.
+pub(super) fn collect<T: Number>(
+    from: Elements<'_, T>,
+    lanes: &Lanes,
+    count: usize,
+    to: &mut [T],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    if count == 1 {
+        let mut runs = Runs::new(lanes);
+        return runs.each(lanes.len, stop, |run, at| from.range(run).load(to.get_mut(at).unwrap_or(&mut [])));
+    }
+    let mut rows = Offsets::new(&lanes.along, 0);
+    let mut tile: Tile<T> = [[T::ZERO; GROUP]; GROUP];
+    for at in between_looks(lanes.len, stop) {
+        for first in at?.step_by(GROUP) {
+            for row in tile.iter_mut().take(lanes.len - first) {
+                let [at] = rows.next();
+                from.range(at..at + count).load(row);
+            }
+            for (k, to) in to.chunks_exact_mut(lanes.len).take(GROUP).enumerate() {
+                for (to, row) in to.iter_mut().skip(first).zip(&tile) {
+                    row.get(k).into_iter().for_each(|element| *to = *element);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The opposite of [`collect`].
+fn distribute<T: Number>(
+    from: &[T],
+    lanes: &Lanes,
+    count: usize,
+    format: Format<T>,
+    to: &mut [u8],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let mut store = |from: &[T], at: usize, count: usize| {
+        let (start, end) = (at * format.size, (at + count) * format.size);
+        format.store(from, to.get_mut(start..end).unwrap_or(&mut []));
+    };
+    if count == 1 {
+        let mut runs = Runs::new(lanes);
+        return runs.each(lanes.len, stop, |run, at| store(from.get(at).unwrap_or(&[]), run.start, run.len()));
+    }
+    let mut rows = Offsets::new(&lanes.along, 0);
+    let mut tile: Tile<T> = [[T::ZERO; GROUP]; GROUP];
+    for at in between_looks(lanes.len, stop) {
+        for first in at?.step_by(GROUP) {
+            for (k, from) in from.chunks_exact(lanes.len).take(GROUP).enumerate() {
+                for (from, row) in from.iter().skip(first).zip(&mut tile) {
+                    row.get_mut(k).into_iter().for_each(|element| *element = *from);
+                }
+            }
+            for row in tile.iter().take(lanes.len - first) {
+                let [at] = rows.next();
+                store(row, at, count);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The ranges that the elements of a lane are at, from its first one on.
+pub(super) struct Runs<'a> {
+    starts: Offsets<'a, 1>,
+    pub(super) len: usize,
+}
+
+impl<'a> Runs<'a> {
+    #[inline(always)]
+    pub(super) fn new(lanes: &'a Lanes) -> Runs<'a> {
+        match lanes.along.split_first() {
+            Some((&Dim { size, steps: [1] }, outer)) => Runs { starts: Offsets::new(outer, 0), len: size.max(1) },
+            _ => Runs { starts: Offsets::new(&lanes.along, 0), len: 1 },
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> Range<usize> {
+        let [start] = self.starts.next();
+        start..start + self.len
+    }
+
+    /// Calls `work` with parts of the runs of a lane of `len` elements, and which elements of the lane these are.
+    fn each(
+        &mut self,
+        len: usize,
+        stop: Option<&Stop>,
+        mut work: impl FnMut(Range<usize>, Range<usize>),
+    ) -> Result<(), Stopped> {
+        let mut run = 0..0;
+        for at in between_looks(len, stop) {
+            let mut at = at?;
+            while !at.is_empty() {
+                if run.is_empty() {
+                    run = self.next();
+                }
+                let count = run.len().min(at.len());
+                work(run.start..run.start + count, at.start..at.start + count);
+                (run.start, at.start) = (run.start + count, at.start + count);
+            }
+        }
+        Ok(())
+    }
+}

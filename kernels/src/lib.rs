@@ -1,0 +1,106 @@
+//! Kernels of onnxref: loops over plain slices. They don't know tensors or operators.
+//!
+//! A crate of its own, so that whoever changes an operator doesn't compile them again. Nothing in it is stable.
+//!
+//! This file is the vocabulary that all kernels share. Each kind has a folder ([`gather`], [`lanes`]). Large work is
+//! shared among threads ([`parallel`]). Loops are plain code, compiled for several levels of the processor ([`cpu`]).
+
+#![allow(missing_docs, reason = "for one crate, which reads the code: most names of fields and methods say it")]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+pub mod attention;
+pub mod convert;
+pub mod copy;
+mod cpu;
+pub mod elementwise;
+#[cfg(test)]
+mod exact;
+mod format;
+pub mod functions;
+pub mod gather;
+pub mod gemm;
+pub mod half;
+pub mod lanes;
+pub mod number;
+mod parallel;
+pub mod permute;
+mod positions;
+pub mod random;
+pub mod scatter;
+pub mod steps;
+#[cfg(feature = "rayon")]
+mod team;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod windows;
+
+pub use format::{Format, Small, Specials};
+pub use parallel::{Lookout, available_threads, copied, each, fill, pieces};
+pub use positions::position_of;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The caller's request to stop, now or at a time.
+#[derive(Debug, Default)]
+pub struct Stop {
+    called: AtomicBool,
+    at: Option<Instant>,
+}
+
+impl Stop {
+    /// Stops after a time, counted from now.
+    pub fn after(time: Duration) -> Stop {
+        // A time too far ahead for `Instant` never comes.
+        Stop { called: AtomicBool::new(false), at: Instant::now().checked_add(time) }
+    }
+
+    pub fn stop(&self) {
+        self.called.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        #[cfg(any(test, feature = "testing"))]
+        if testing::looks::is_last() {
+            return true;
+        }
+        self.called.load(Ordering::Relaxed) || self.at.is_some_and(|at| Instant::now() >= at)
+    }
+}
+
+/// The resources of a kernel.
+#[derive(Debug, Clone, Copy)]
+pub struct Resources<'a> {
+    /// Maximum number of threads, the caller's included.
+    pub threads: usize,
+    /// Set when the caller asks to stop.
+    pub stop: Option<&'a Stop>,
+}
+
+impl<'a> Resources<'a> {
+    /// For work step by step.
+    pub fn lookout(self) -> Lookout<'a> {
+        Lookout::new(self.stop)
+    }
+}
+
+/// Why a kernel stopped early. Its output is garbage then.
+///
+/// If parts of the work stop for different reasons, the first of these counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stopped {
+    /// An index is out of range.
+    OutOfRange,
+    /// The caller asked to stop.
+    Cancelled,
+    /// Operands and output don't fit: a mistake of the kernel's caller.
+    Misfit,
+    /// A helper thread panicked.
+    Panicked,
+}
+
+/// The product of `unit` and `dims`. Saturates: the dimensions beside a 0 may overflow, and no slice is that large.
+pub fn volume<'a>(unit: usize, dims: impl IntoIterator<Item = &'a usize>) -> usize {
+    dims.into_iter().fold(unit, |volume, &dim| volume.saturating_mul(dim))
+}
