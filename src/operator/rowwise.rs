@@ -30,14 +30,14 @@ pub(crate) enum Held {
     /// An intermediate result.
     Own(Tensor),
     /// The elements of an input in another form.
-    Instead(usize, Tensor),
+    Replaced(usize, Tensor),
 }
 
 impl Held {
     /// The input that it stands for.
     fn input(&self) -> Option<usize> {
         match self {
-            Held::Input(k) | Held::Instead(k, _) => Some(*k),
+            Held::Input(k) | Held::Replaced(k, _) => Some(*k),
             Held::Own(_) => None,
         }
     }
@@ -80,7 +80,7 @@ impl Call<'_> {
         let mut place = None;
         for (k, held) in held.iter_mut().enumerate() {
             let tensor = self.held(held)?;
-            if tensor.dtype() != dtype || tensor.shape() != &*shape || matches!(held, Held::Instead(..)) {
+            if tensor.dtype() != dtype || tensor.shape() != &*shape || matches!(held, Held::Replaced(..)) {
                 continue;
             }
             if let Held::Input(input) = *held {
@@ -121,7 +121,7 @@ impl Call<'_> {
     pub(crate) fn held<'a>(&'a self, held: &'a Held) -> Result<&'a Tensor> {
         match held {
             Held::Input(k) => self.tensor(*k),
-            Held::Own(tensor) | Held::Instead(_, tensor) => Ok(tensor),
+            Held::Own(tensor) | Held::Replaced(_, tensor) => Ok(tensor),
         }
     }
 

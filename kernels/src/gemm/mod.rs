@@ -51,7 +51,6 @@
 
 mod block;
 mod epilogue;
-mod lanes;
 mod number;
 mod operand;
 mod pack;
@@ -61,6 +60,7 @@ mod scales;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod vectors;
 mod windows;
 
 pub use epilogue::{Scaled, Step};

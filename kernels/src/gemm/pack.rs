@@ -81,7 +81,7 @@ pub fn pack<T: Number>(
     for (at, to) in to.chunks_exact_mut(size).enumerate() {
         let start = at.checked_mul(stride).ok_or(Stopped::Misfit)?;
         matrix.check(start, rows, columns)?;
-        let lanes = Lanes { side, matrix, start, number: at, batch: &batch, first: 0 };
+        let lanes = Vector { side, matrix, start, number: at, batch: &batch, first: 0 };
         let most = side.lanes::<T>();
         if side == Side::Right {
             lanes.pack(most, rows, to, resources)?;
@@ -91,13 +91,13 @@ pub fn pack<T: Number>(
         let first = tiles.start(tiles.higher);
         let (higher, others) = to.split_at_mut(first * columns);
         lanes.pack(tiles.height + 1, columns, higher, resources)?;
-        Lanes { first, ..lanes }.pack(tiles.height, columns, others, resources)?;
+        Vector { first, ..lanes }.pack(tiles.height, columns, others, resources)?;
     }
     Ok(())
 }
 
 /// The lanes of a matrix, from the `first` on.
-struct Lanes<'a, T> {
+struct Vector<'a, T> {
     side: Side,
     matrix: View<'a, T>,
     /// Its first element, and its number.
@@ -107,7 +107,7 @@ struct Lanes<'a, T> {
     first: usize,
 }
 
-impl<T: Number> Lanes<'_, T> {
+impl<T: Number> Vector<'_, T> {
     /// Fills `to` with panels of `most` lanes of `k` steps each.
     fn pack(&self, most: usize, k: usize, to: &mut [T], resources: Resources<'_>) -> Result<(), Stopped> {
         let View { elements, row, column, zero } = self.matrix;

@@ -5,10 +5,10 @@
 #![allow(unsafe_code)] // pointers with strides: `Tile` says what they must point to
 
 use super::BLOCK;
-#[cfg(target_arch = "x86_64")]
-use super::lanes::x86::*;
-use super::lanes::{Lanes, Plain};
 use super::number::Number;
+#[cfg(target_arch = "x86_64")]
+use super::vectors::x86::*;
+use super::vectors::{Plain, Vector};
 
 /// The loops for one processor level.
 #[derive(Debug, Clone, Copy)]
@@ -62,9 +62,9 @@ pub(super) enum Start {
 }
 
 /// # Safety
-/// See [`Tile`] and [`Lanes`].
+/// See [`Tile`] and [`Vector`].
 #[inline(always)]
-unsafe fn tile<V: Lanes, const MOST: usize>(tile: &Tile<V::Of>) {
+unsafe fn tile<V: Vector, const MOST: usize>(tile: &Tile<V::Of>) {
     macro_rules! by_rows {
         ($($rows:literal)*) => {
             match tile.rows {
@@ -78,9 +78,9 @@ unsafe fn tile<V: Lanes, const MOST: usize>(tile: &Tile<V::Of>) {
 }
 
 /// # Safety
-/// See [`Tile`] and [`Lanes`].
+/// See [`Tile`] and [`Vector`].
 #[inline(always)]
-unsafe fn by_columns<V: Lanes, const M: usize>(tile: &Tile<V::Of>) {
+unsafe fn by_columns<V: Vector, const M: usize>(tile: &Tile<V::Of>) {
     // SAFETY: the caller's.
     unsafe {
         if tile.columns == 1 {
@@ -100,9 +100,9 @@ unsafe fn by_columns<V: Lanes, const M: usize>(tile: &Tile<V::Of>) {
 /// `M` rows of `W` vectors; all of the last vector's columns are there if `FULL`. `LATER` is that of the tile.
 ///
 /// # Safety
-/// See [`Tile`] and [`Lanes`].
+/// See [`Tile`] and [`Vector`].
 #[inline(always)]
-unsafe fn sums<V: Lanes, const M: usize, const W: usize, const FULL: bool, const LATER: bool>(tile: &Tile<V::Of>) {
+unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, const LATER: bool>(tile: &Tile<V::Of>) {
     let Tile { steps, a_row, a_step, b_step, out_row, next_step, .. } = *tile;
     let last = tile.columns - (W - 1) * V::COUNT;
     // SAFETY: the caller's. Pointers that no step reads may be anywhere.
@@ -158,9 +158,9 @@ unsafe fn sums<V: Lanes, const M: usize, const W: usize, const FULL: bool, const
 /// each other in `out`.
 ///
 /// # Safety
-/// See [`Tile`] and [`Lanes`]; each is full.
+/// See [`Tile`] and [`Vector`]; each is full.
 #[inline(always)]
-unsafe fn row<V: Lanes>(tile: &Tile<V::Of>, next: [*const V::Of; ABREAST - 1]) {
+unsafe fn row<V: Vector>(tile: &Tile<V::Of>, next: [*const V::Of; ABREAST - 1]) {
     let Tile { steps, a_step, b_step, .. } = *tile;
     // SAFETY: the caller's. Pointers that no step reads may be anywhere.
     unsafe {
@@ -250,12 +250,12 @@ macro_rules! kernels {
                             // SAFETY: as above.
                             unsafe { row::<$lanes>(x, next) }
                         }
-                        let width = 2 * <$lanes as Lanes>::COUNT;
+                        let width = 2 * <$lanes as Vector>::COUNT;
                         return Kernel { height: $most, width, tile: of_level, row: row_of_level };
                     })*
                     _ => {}
                 }
-                let width = 2 * <$plain as Lanes>::COUNT;
+                let width = 2 * <$plain as Vector>::COUNT;
                 Kernel { height: $height, width, tile: tile::<$plain, $height>, row: row::<$plain> }
             }
         }

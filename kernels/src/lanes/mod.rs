@@ -11,13 +11,13 @@
 
 mod elements;
 mod fold;
-mod formats;
 mod normalize;
 pub mod pick;
 mod reduce;
 mod reductions;
 mod scans;
 mod softmax;
+mod stored;
 mod sums;
 #[cfg(test)]
 mod tests;

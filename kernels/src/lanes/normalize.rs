@@ -3,8 +3,8 @@
 //! Mean and variance are rounded once ([`super::reductions`]), and the mean has twice the digits of its type. So a normalized
 //! element is within 3 ulp of the exact one in f32 and 4 ulp in f64, however far the lane is from 0.
 
-use super::formats::{Elements, Format};
 use super::reduce::{BETWEEN_LOOKS, BLOCK, value};
+use super::stored::{Elements, Storage};
 use super::sums::{Exact, Total};
 use super::{Floating, Fold, Mean, Number, Reduction, Stored};
 use crate::cpu::for_each_level;
@@ -104,7 +104,7 @@ pub fn normalize<S: Stored<T>, R: Stored<T>, T: Floating>(
     if out.is_empty() {
         return Ok(());
     }
-    normalize_by(how, Elements::of(data), len, Format::of::<R>(), finish, width, out, resources)
+    normalize_by(how, Elements::of(data), len, Storage::of::<R>(), finish, width, out, resources)
 }
 
 #[expect(clippy::too_many_arguments)]
@@ -112,7 +112,7 @@ fn normalize_by<T: Floating>(
     how: Normalize,
     data: Elements<'_, T>,
     len: usize,
-    to: Format<T>,
+    to: Storage<T>,
     finish: &Finish<'_>,
     width: usize,
     out: &mut [u8],
@@ -129,7 +129,7 @@ fn normalize_part<T: Floating>(
     how: Normalize,
     data: Elements<'_, T>,
     len: usize,
-    to: Format<T>,
+    to: Storage<T>,
     first: usize,
     finish: &Finish<'_>,
     width: usize,
@@ -180,14 +180,14 @@ pub fn statistics<S: Stored<T>, O: Stored<T>, T: Floating>(
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     let outs = [bytemuck::cast_slice_mut(means), bytemuck::cast_slice_mut(inverses)];
-    statistics_by(how, Elements::of(data), len, Format::of::<O>(), outs, resources)
+    statistics_by(how, Elements::of(data), len, Storage::of::<O>(), outs, resources)
 }
 
 fn statistics_by<T: Floating>(
     how: Normalize,
     data: Elements<'_, T>,
     len: usize,
-    to: Format<T>,
+    to: Storage<T>,
     outs: [&mut [u8]; 2],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
@@ -229,7 +229,7 @@ impl<'a, V> Affine<'a, V> {
             run: spread.run,
         };
         let (scale, bias) = (values(self.scale), self.bias.map(values));
-        let (from, to) = (Format::of::<R>(), Format::of::<V>());
+        let (from, to) = (Storage::of::<R>(), Storage::of::<V>());
         move |first, elements, out| affine_part(scale, bias, first, Elements::in_bytes(elements, from), to, out)
     }
 }
@@ -291,7 +291,7 @@ fn affine_part<T: Number>(
     shift_by: Option<Values<'_, T>>,
     mut first: usize,
     elements: Elements<'_, T>,
-    to: Format<T>,
+    to: Storage<T>,
     out: &mut [u8],
 ) {
     if let Some(elements) = elements.direct()

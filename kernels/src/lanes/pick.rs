@@ -1,7 +1,7 @@
 //! Lanes to several values each, and as many of another type: the greatest elements and their indices.
 
-use super::formats::{Elements, Format};
 use super::reduce::BETWEEN_LOOKS;
+use super::stored::{Elements, Storage};
 use super::walk::{GROUP, Groups, collect};
 use super::{Lanes, Number, Stored};
 use crate::{Resources, Stop, Stopped, parallel};
@@ -47,7 +47,7 @@ struct Picking<'a, T, V, B> {
     lanes: &'a Lanes,
     /// Values of a lane.
     count: usize,
-    formats: (Format<V>, Format<B>),
+    formats: (Storage<V>, Storage<B>),
     resources: Resources<'a>,
 }
 
@@ -62,7 +62,7 @@ pub fn pick<P: Pick<T>, S: Stored<T>, O: Stored<P::Value>, B: Stored<P::Beside>,
     outs: (&mut [O], &mut [B]),
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    let formats = (Format::of::<O>(), Format::of::<B>());
+    let formats = (Storage::of::<O>(), Storage::of::<B>());
     let outs = [bytemuck::cast_slice_mut(outs.0), bytemuck::cast_slice_mut(outs.1)];
     Picking { pick, data: Elements::of(data), lanes, count, formats, resources }.run(scratch, outs)
 }
@@ -151,7 +151,7 @@ fn spread<V: Pod>(
     together: usize,
     place: usize,
     step: usize,
-    to: Format<V>,
+    to: Storage<V>,
     out: &mut [u8],
 ) {
     if out.is_empty() {

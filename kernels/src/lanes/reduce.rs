@@ -3,7 +3,7 @@
 //! What walks over lanes is compiled for a type of numbers and one of partial values.
 
 use super::fold::{ABREAST, Fold, Loops, LoopsOfRows, PARTIALS, Rows, join, join_rows};
-use super::formats::{Elements, Format};
+use super::stored::{Elements, Storage};
 use super::sums::Partial;
 use super::walk::Runs;
 use super::{Lanes, Number, Stored};
@@ -107,7 +107,7 @@ pub fn reduce<R: Reduction<T>, S: Stored<T> + Stored<T::Precise>, T: Number>(
 ) -> Result<(), Stopped> {
     let fold = reduction.fold();
     let (reducer, out) = (Reducer { loops: &fold, ends: reduction }, bytemuck::cast_slice_mut(out));
-    reduce_by(&reducer, &fold, Elements::of(data), lanes, Format::of::<S>(), out, resources)
+    reduce_by(&reducer, &fold, Elements::of(data), lanes, Storage::of::<S>(), out, resources)
 }
 
 /// The values of at most [`TOGETHER`] lanes of `len` elements, one behind the other.
@@ -140,7 +140,7 @@ fn reduce_by<T: Number, P: Partial>(
     loops: &dyn LoopsOfRows<T, P>,
     data: Elements<'_, T>,
     lanes: &Lanes,
-    to: Format<T::Precise>,
+    to: Storage<T::Precise>,
     out: &mut [u8],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
@@ -159,7 +159,7 @@ fn rows<T: Number, P: Partial>(
     data: Elements<'_, T>,
     lanes: &Lanes,
     first: usize,
-    to: Format<T::Precise>,
+    to: Storage<T::Precise>,
     out: &mut [u8],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
@@ -259,7 +259,7 @@ fn columns<T: Number, P: Partial>(
     data: Elements<'_, T>,
     lanes: &Lanes,
     first: usize,
-    to: Format<T::Precise>,
+    to: Storage<T::Precise>,
     mut out: &mut [u8],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {

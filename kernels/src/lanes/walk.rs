@@ -1,7 +1,7 @@
 //! Brings lanes as slices: as they are, or collected in scratch memory.
 
-use super::formats::{Elements, Format};
 use super::reduce::{BETWEEN_LOOKS, TOGETHER, between_looks};
+use super::stored::{Elements, Storage};
 use super::{Lanes, Number, Stored};
 use crate::cpu::for_each_level;
 use crate::positions::{Dim, Offsets};
@@ -80,7 +80,7 @@ pub fn measure<M: Measure<T>, S: Stored<T>, O: Stored<M::Value>, T: Number>(
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     let out = bytemuck::cast_slice_mut(out);
-    measure_by(measure, Elements::of(data), lanes, scratch, Format::of::<O>(), out, resources)
+    measure_by(measure, Elements::of(data), lanes, scratch, Storage::of::<O>(), out, resources)
 }
 
 fn measure_by<T: Number, V: Pod>(
@@ -88,7 +88,7 @@ fn measure_by<T: Number, V: Pod>(
     data: Elements<'_, T>,
     lanes: &Lanes,
     scratch: &mut [T],
-    to: Format<V>,
+    to: Storage<V>,
     out: &mut [u8],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
@@ -108,7 +108,7 @@ pub fn map<M: Map<T>, S: Stored<T>, T: Number>(
     out: &mut [S],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    map_by(map, Elements::of(data), lanes, scratch, Format::of::<S>(), bytemuck::cast_slice_mut(out), resources)
+    map_by(map, Elements::of(data), lanes, scratch, Storage::of::<S>(), bytemuck::cast_slice_mut(out), resources)
 }
 
 fn map_by<T: Number>(
@@ -116,7 +116,7 @@ fn map_by<T: Number>(
     data: Elements<'_, T>,
     lanes: &Lanes,
     scratch: &mut [T],
-    to: Format<T>,
+    to: Storage<T>,
     out: &mut [u8],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
@@ -185,7 +185,7 @@ fn measure_part<T: Number, V: Pod>(
     lanes: &Lanes,
     first: usize,
     bench: &mut [T],
-    to: Format<V>,
+    to: Storage<V>,
     mut out: &mut [u8],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
@@ -220,7 +220,7 @@ fn map_part<T: Number>(
     data: Elements<'_, T>,
     lanes: &Lanes,
     bench: &mut [T],
-    to: Format<T>,
+    to: Storage<T>,
     out: &mut [u8],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
@@ -324,7 +324,7 @@ fn distribute<T: Number>(
     from: &[T],
     lanes: &Lanes,
     count: usize,
-    format: Format<T>,
+    format: Storage<T>,
     to: &mut [u8],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {

@@ -15,7 +15,7 @@ mod smooth;
 mod trigonometry;
 mod unary;
 mod variadic;
-mod whether;
+mod r#where;
 
 use crate::operator::Implementation;
 use crate::ops::prelude::*;
@@ -84,7 +84,7 @@ pub(super) static ALL: &[Implementation] = &[
     logic::BITWISE_XOR,
     logic::BITWISE_NOT,
     logic::BIT_SHIFT,
-    whether::WHERE,
+    r#where::WHERE,
     variadic::MAX,
     variadic::MIN,
     variadic::SUM,

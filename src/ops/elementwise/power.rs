@@ -65,7 +65,7 @@ impl Pow {
 /// The elements of an input as doubles.
 fn widened(call: &mut Call<'_>, k: usize, dtype: DType) -> Result<Held> {
     call.rowwise([Held::Input(k)], Align::Last, DType::Double, &|[x], out| to_f64(dtype.format(), x, out))
-        .map(|wide| Held::Instead(k, wide))
+        .map(|wide| Held::Replaced(k, wide))
 }
 
 fn integers<T: Int>([x, y]: [&[u8]; 2], out: &mut [u8]) {

@@ -62,7 +62,7 @@ impl<F: Function> Operator for Variadic<F> {
             None => Ok(Held::Input(k)),
             Some(half) => {
                 let widen = |[x]: [&[u8]; 1], out: &mut [u8]| half.widen(cast_slice(x), cast_slice_mut(out));
-                call.rowwise([Held::Input(k)], Align::Last, work, &widen).map(|wide| Held::Instead(k, wide))
+                call.rowwise([Held::Input(k)], Align::Last, work, &widen).map(|wide| Held::Replaced(k, wide))
             }
         };
         let mut all = input(call, 0)?;

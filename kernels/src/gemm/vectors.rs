@@ -8,8 +8,8 @@ use super::number::Number;
 ///
 /// # Safety
 /// Each function needs the processor features of its vector. Those with a pointer access `COUNT` numbers there, those
-/// with a `count` as many (at most `COUNT`), and [`splat`](Lanes::splat) one.
-pub(super) trait Lanes: Copy {
+/// with a `count` as many (at most `COUNT`), and [`splat`](Vector::splat) one.
+pub(super) trait Vector: Copy {
     type Of: Number;
     const COUNT: usize;
 
@@ -30,7 +30,7 @@ pub(super) trait Lanes: Copy {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plain<T, const N: usize>([T; N]);
 
-impl<T: Number, const N: usize> Lanes for Plain<T, N> {
+impl<T: Number, const N: usize> Vector for Plain<T, N> {
     type Of = T;
     const COUNT: usize = N;
 
@@ -40,17 +40,17 @@ impl<T: Number, const N: usize> Lanes for Plain<T, N> {
     }
     #[inline(always)]
     unsafe fn splat(from: *const T) -> Self {
-        // SAFETY: see `Lanes`.
+        // SAFETY: see `Vector`.
         Plain([unsafe { from.read() }; N])
     }
     #[inline(always)]
     unsafe fn load(from: *const T) -> Self {
-        // SAFETY: see `Lanes`; an array has the alignment of its elements.
+        // SAFETY: see `Vector`; an array has the alignment of its elements.
         Plain(unsafe { from.cast::<[T; N]>().read() })
     }
     #[inline(always)]
     unsafe fn load_some(from: *const T, count: usize) -> Self {
-        // SAFETY: see `Lanes`.
+        // SAFETY: see `Vector`.
         Plain(std::array::from_fn(|at| if at < count { unsafe { from.add(at).read() } } else { T::ZERO }))
     }
     #[inline(always)]
@@ -61,7 +61,7 @@ impl<T: Number, const N: usize> Lanes for Plain<T, N> {
     #[inline(always)]
     unsafe fn store_some(self, to: *mut T, count: usize) {
         for (at, number) in self.0.into_iter().enumerate().take(count) {
-            // SAFETY: see `Lanes`.
+            // SAFETY: see `Vector`.
             unsafe { to.add(at).write(number) }
         }
     }
@@ -85,10 +85,10 @@ impl<T: Number, const N: usize> Lanes for Plain<T, N> {
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {
-    use super::Lanes;
+    use super::Vector;
     use std::arch::x86_64::*;
 
-    /// Implements [`Lanes`] by intrinsics.
+    /// Implements [`Vector`] by intrinsics.
     macro_rules! vectors {
         ($($(#[$doc:meta])* $name:ident($vector:ty): $count:literal of $of:ty;
             $zero:expr, $splat:expr, $load:expr, $store:expr, $mask:expr, $load_some:expr, $store_some:expr, $mul_add:expr, $add:expr;)*) => {$(
@@ -96,8 +96,8 @@ pub(super) mod x86 {
             #[derive(Debug, Clone, Copy)]
             pub(in super::super) struct $name($vector);
 
-            // SAFETY, of all blocks: see `Lanes`.
-            impl Lanes for $name {
+            // SAFETY, of all blocks: see `Vector`.
+            impl Vector for $name {
                 type Of = $of;
                 const COUNT: usize = $count;
 

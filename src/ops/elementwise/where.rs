@@ -15,7 +15,7 @@ impl Operator for Where {
         let dtype = call.tensor(1)?.dtype();
         let joined = call.joined(&[call.tensor(1)?, call.tensor(2)?])?;
         let held = match joined.map(<[Tensor; 2]>::try_from) {
-            Some(Ok([x, y])) => [Held::Input(0), Held::Instead(1, x), Held::Instead(2, y)],
+            Some(Ok([x, y])) => [Held::Input(0), Held::Replaced(1, x), Held::Replaced(2, y)],
             _ => [Held::Input(0), Held::Input(1), Held::Input(2)],
         };
         let output = call.rowwise(held, Align::Last, dtype, &|inputs, out| select(dtype.size(), inputs, out))?;

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// How elements are read and written as numbers `T`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Format<T> {
+pub(super) struct Storage<T> {
     /// Bytes of an element.
     pub(super) size: usize,
     /// They are such numbers.
@@ -16,10 +16,10 @@ pub(super) struct Format<T> {
     store: fn(&[T], &mut [u8]),
 }
 
-impl<T: Pod> Format<T> {
+impl<T: Pod> Storage<T> {
     #[inline]
-    pub(super) fn of<S: Stored<T>>() -> Format<T> {
-        Format { size: size_of::<S>(), is_direct: S::DIRECT, load: load::<S, T>, store: store::<S, T> }
+    pub(super) fn of<S: Stored<T>>() -> Storage<T> {
+        Storage { size: size_of::<S>(), is_direct: S::DIRECT, load: load::<S, T>, store: store::<S, T> }
     }
 
     /// The elements as they are, if they are such numbers.
@@ -40,16 +40,16 @@ impl<T: Pod> Format<T> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Elements<'a, T> {
     bytes: &'a [u8],
-    format: Format<T>,
+    format: Storage<T>,
 }
 
 impl<'a, T: Pod> Elements<'a, T> {
     #[inline]
     pub(super) fn of<S: Stored<T>>(elements: &'a [S]) -> Elements<'a, T> {
-        Elements { bytes: bytemuck::cast_slice(elements), format: Format::of::<S>() }
+        Elements { bytes: bytemuck::cast_slice(elements), format: Storage::of::<S>() }
     }
 
-    pub(super) fn in_bytes(bytes: &'a [u8], format: Format<T>) -> Elements<'a, T> {
+    pub(super) fn in_bytes(bytes: &'a [u8], format: Storage<T>) -> Elements<'a, T> {
         Elements { bytes, format }
     }
 
