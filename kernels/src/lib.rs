@@ -27,11 +27,14 @@ pub mod permute;
 mod positions;
 pub mod random;
 pub mod scatter;
+pub mod scores;
 pub mod steps;
 #[cfg(feature = "rayon")]
 mod team;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod trees;
+pub mod vectors;
 pub mod windows;
 
 pub use format::{Format, Small, Specials};

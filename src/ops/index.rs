@@ -15,7 +15,7 @@ pub(crate) enum Range {
     Signed,
     /// 0 to s-1.
     Unsigned {
-        /// The first version that allows negative values.
+        /// The first version that allows negative values; `i64::MAX` if none does.
         until: i64,
     },
 }
@@ -83,7 +83,7 @@ pub(crate) fn out_of_range(why: Stopped, call: &Call<'_>, axis: &Axis, range: Ra
     for (at, value) in indices.scalars().enumerate() {
         let value = integer(&value);
         if !allowed.contains(&value) {
-            return bad_index(call.name(0), indices, at, value, axis, range);
+            return bad_index([call.name(0), call.name(1)], indices, at, value, axis, range);
         }
         if let Err(why) = lookout.after(indices.dtype().size()) {
             return why.into();
@@ -93,7 +93,7 @@ pub(crate) fn out_of_range(why: Stopped, call: &Call<'_>, axis: &Axis, range: Ra
 }
 
 #[cold]
-fn bad_index(data: &str, indices: &Tensor, at: usize, value: i128, axis: &Axis, range: Range) -> Error {
+fn bad_index([data, name]: [&str; 2], indices: &Tensor, at: usize, value: i128, axis: &Axis, range: Range) -> Error {
     let Axis { given, size, .. } = *axis;
     let position = position_of(at, indices.shape());
     let element = if position.is_empty() { String::new() } else { ShapeText(&position).to_string() };
@@ -103,7 +103,7 @@ fn bad_index(data: &str, indices: &Tensor, at: usize, value: i128, axis: &Axis, 
         Range::Unsigned { .. } => format!("allowed 0..={}", size - 1),
     };
     let why = match range {
-        Range::Unsigned { until } if value < 0 => {
+        Range::Unsigned { until } if value < 0 && until < i64::MAX => {
             format!("is negative, which is allowed from version {until} on only, ")
         }
         _ => "is out of range ".to_string(),
@@ -111,9 +111,9 @@ fn bad_index(data: &str, indices: &Tensor, at: usize, value: i128, axis: &Axis, 
     let entries = if size == 1 { "entry" } else { "entries" };
     let data = quote(data);
     Error::input(format!(
-        "indices{element} = {value} {why}for axis {given} of {data}, which has {size} {entries}: {allowed}"
+        "{name}{element} = {value} {why}for axis {given} of {data}, which has {size} {entries}: {allowed}"
     ))
-    .parameter("indices")
+    .parameter(name)
     .axis(given)
     .size(size)
     .value(value)
@@ -188,7 +188,7 @@ pub(crate) fn tuple_positions(
         for (k, (&value, &size)) in tuple.iter().zip(sizes).enumerate() {
             let Some(entry) = Range::Signed.bounds(size).entry(value) else {
                 let axis = Axis { given: (batch + k) as i64, at: batch + k, size };
-                return Err(bad_index("data", indices, t * width + k, value.into(), &axis, Range::Signed));
+                return Err(bad_index(["data", "indices"], indices, t * width + k, value.into(), &axis, Range::Signed));
             };
             // It overflows only if there are no elements, beside a dimension of 0.
             row = row.wrapping_mul(size).wrapping_add(entry);

@@ -18,7 +18,7 @@ pub(super) use crate::operator::{
     LoadRowwise, Make, MatrixProduct, Node, Operator, Resume, Rowwise, Step, Tail, Values, broadcast, one_element,
 };
 pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, shape_of};
-pub(super) use crate::value::{Dim, DimsText, Fact, Formula, List, Optional, Sequence, Value, ValueType};
+pub(super) use crate::value::{Dim, DimsText, Fact, Formula, List, Map, Optional, Sequence, Value, ValueType};
 pub(super) use bytemuck::{Pod, cast_slice, cast_slice_mut};
 pub(super) use half::{bf16, f16};
 pub(super) use kernels::elementwise::{

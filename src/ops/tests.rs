@@ -8,11 +8,12 @@ use crate::error::{Kind, Result};
 use crate::model::{Model, Outputs};
 use crate::onnx::proto::attribute_proto::AttributeType;
 use crate::onnx::proto::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TypeProto, ValueInfoProto, type_proto,
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, ValueInfoProto,
+    type_proto,
 };
 use crate::operator::Cancel;
 use crate::tensor::Tensor;
-use crate::value::{Sequence, Value, ValueType};
+use crate::value::{Map, Sequence, Value, ValueType};
 use half::{bf16, f16};
 use kernels::testing::looks;
 use num_complex::Complex;
@@ -131,6 +132,10 @@ fn type_of(value_type: &ValueType) -> TypeProto {
         ValueType::Sequence(element) => type_proto::Value::SequenceType(Box::new(type_proto::Sequence {
             elem_type: Some(Box::new(type_of(element))),
         })),
+        ValueType::Map(key, value) => type_proto::Value::MapType(Box::new(type_proto::Map {
+            key_type: Some(key.code()),
+            value_type: Some(Box::new(type_of(value))),
+        })),
         other => panic!("an input of type {other}"),
     };
     TypeProto { value: Some(value), denotation: None }
@@ -154,6 +159,15 @@ fn float(name: &str, value: f32) -> AttributeProto {
 
 fn string(name: &str, value: &str) -> AttributeProto {
     AttributeProto { s: Some(value.to_string().into()), ..attribute(name, AttributeType::String) }
+}
+
+fn floats(name: &str, values: &[f32]) -> AttributeProto {
+    AttributeProto { floats: values.to_vec(), ..attribute(name, AttributeType::Floats) }
+}
+
+fn texts(name: &str, values: &[&str]) -> AttributeProto {
+    let strings = values.iter().map(|value| value.to_string().into()).collect();
+    AttributeProto { strings, ..attribute(name, AttributeType::Strings) }
 }
 
 /// A subgraph that returns some of its inputs, through Identity.
@@ -201,6 +215,13 @@ fn sequence(count: usize, element: Option<Value>) -> Option<Value> {
     let element = element.unwrap();
     let of = element.value_type().unwrap();
     Some(Sequence::new(of, (0..count).map(|_| element.clone())).unwrap().into())
+}
+
+/// A map of the integers from 0 on.
+fn map(count: usize, element: Option<Value>) -> Option<Value> {
+    let keys: Tensor = (0..count as i64).collect::<Vec<i64>>().into();
+    let values = sequence(count, element)?.sequence().unwrap().clone();
+    Some(Map::new(keys, values).unwrap().into())
 }
 
 impl Case {
@@ -673,6 +694,111 @@ fn attentions() -> Vec<Case> {
     ]
 }
 
+#[cfg(feature = "ml")]
+fn learned() -> Vec<Case> {
+    let ml = |what: &str, operator: &'static str, attributes: Vec<AttributeProto>, inputs: Vec<Option<Value>>| {
+        let outputs = if operator.ends_with("Classifier") { 2 } else { 1 };
+        case_of(what, operator, 1, outputs, attributes, inputs)
+    };
+    let (rows, texts_of) =
+        (|columns| vec![of(&[2 * N / columns, columns], 1f32)], |count| vec![strings(&[count], "b")]);
+    let leaf = |name: &str| ints(name, &[1, 2]);
+    let tree = |more: Vec<AttributeProto>| {
+        let nodes = [
+            ints("nodes_treeids", &[0; 3]),
+            ints("nodes_nodeids", &[0, 1, 2]),
+            ints("nodes_featureids", &[0; 3]),
+            floats("nodes_values", &[0.5; 3]),
+            texts("nodes_modes", &["BRANCH_LEQ", "LEAF", "LEAF"]),
+            ints("nodes_truenodeids", &[1, 0, 0]),
+            ints("nodes_falsenodeids", &[2, 0, 0]),
+        ];
+        nodes.into_iter().chain(more).collect::<Vec<_>>()
+    };
+    let votes = |of: &str| {
+        let name = |rest: &str| format!("{of}_{rest}");
+        vec![
+            ints(&name("treeids"), &[0; 2]),
+            leaf(&name("nodeids")),
+            ints(&name("ids"), &[0; 2]),
+            floats(&name("weights"), &[1.0; 2]),
+        ]
+    };
+    let held = |name: &str, dtype: DType, bytes: &[u8]| {
+        let (data_type, size) = (Some(dtype.code()), dtype.size());
+        let dims = vec![(bytes.len() / size) as i64];
+        let tensor = TensorProto { data_type, dims, raw_data: Some(bytes.to_vec().into()), ..Default::default() };
+        AttributeProto { t: Some(Box::new(tensor)), ..attribute(name, AttributeType::Tensor) }
+    };
+    let ensemble = [
+        int("n_targets", 1),
+        ints("tree_roots", &[0]),
+        ints("nodes_featureids", &[0]),
+        held("nodes_modes", DType::Uint8, &[0]),
+        held("nodes_splits", DType::Float, &[0; 4]),
+        ints("nodes_truenodeids", &[0]),
+        ints("nodes_trueleafs", &[1]),
+        ints("nodes_falsenodeids", &[1]),
+        ints("nodes_falseleafs", &[1]),
+        ints("leaf_targetids", &[0; 2]),
+        held("leaf_weights", DType::Float, &[0; 8]),
+    ];
+    let labels = || ints("classlabels_int64s", &[5, 6]);
+    let kernel = || string("kernel_type", "RBF");
+    let vectors = |count: usize| floats("support_vectors", &vec![1.0; count]);
+    let two = || ints("classlabels_ints", &[5, 6]);
+    vec![
+        ml("rows", "ai.onnx.ml.ArrayFeatureExtractor", vec![], vec![of(&[N, 4], 1f32), list([0i64, 2, 3])]),
+        ml("", "ai.onnx.ml.Binarizer", vec![], vec![of(&[2 * N], 1f32)]),
+        ml("dense", "ai.onnx.ml.CastMap", vec![], vec![map(2 * N, scalar(1f32))]),
+        ml("strings", "ai.onnx.ml.CastMap", vec![string("cast_to", "TO_STRING")], vec![map(2 * N, scalar(1f32))]),
+        ml(
+            "",
+            "ai.onnx.ml.CategoryMapper",
+            vec![ints("cats_int64s", &[7]), texts("cats_strings", &["b"])],
+            texts_of(N),
+        ),
+        ml(
+            "",
+            "ai.onnx.ml.DictVectorizer",
+            vec![ints("int64_vocabulary", &(0..2 * N as i64).collect::<Vec<_>>())],
+            vec![map(2 * N, scalar(1f32))],
+        ),
+        ml("rows", "ai.onnx.ml.FeatureVectorizer", vec![], vec![of(&[N, 2], 1f32), of(&[N, 1], 1f32)]),
+        ml("", "ai.onnx.ml.Imputer", vec![floats("imputed_value_floats", &[1.0])], vec![of(&[2 * N], 1f32)]),
+        ml("", "ai.onnx.ml.LabelEncoder", vec![texts("classes_strings", &["b"])], texts_of(N)),
+        ml("", "ai.onnx.ml.LinearClassifier", vec![floats("coefficients", &[1.0; 8]), two()], rows(4)),
+        ml("", "ai.onnx.ml.LinearRegressor", vec![floats("coefficients", &[1.0; 4])], rows(4)),
+        ml("tiny rows", "ai.onnx.ml.Normalizer", vec![], rows(4)),
+        ml("huge rows", "ai.onnx.ml.Normalizer", vec![string("norm", "L2")], rows(N)),
+        ml("", "ai.onnx.ml.OneHotEncoder", vec![ints("cats_int64s", &[1, 2])], vec![of(&[2 * N], 1i64)]),
+        ml("", "ai.onnx.ml.Scaler", vec![], rows(4)),
+        ml(
+            "",
+            "ai.onnx.ml.SVMRegressor",
+            vec![int("n_supports", 64), vectors(256), floats("coefficients", &[1.0; 64]), kernel()],
+            vec![of(&[3 << 14, 4], 1f32)],
+        ),
+        ml(
+            "",
+            "ai.onnx.ml.SVMClassifier",
+            vec![
+                two(),
+                ints("vectors_per_class", &[32, 32]),
+                vectors(256),
+                floats("coefficients", &[1.0; 64]),
+                floats("rho", &[1.0]),
+                kernel(),
+            ],
+            vec![of(&[3 << 14, 4], 1f32)],
+        ),
+        case("", "ai.onnx.ml.TreeEnsemble", 5, ensemble, [of(&[N, 2], 1f32)]),
+        ml("", "ai.onnx.ml.TreeEnsembleClassifier", tree([votes("class"), vec![labels()]].concat()), rows(2)),
+        ml("", "ai.onnx.ml.TreeEnsembleRegressor", tree(votes("target")), rows(2)),
+        ml("", "ai.onnx.ml.ZipMap", vec![labels()], vec![of(&[N, 2], 1f32)]),
+    ]
+}
+
 const FAMILIES: &[fn() -> Vec<Case>] = &[
     functions,
     pairs,
@@ -688,6 +814,8 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     normalizations,
     products,
     attentions,
+    #[cfg(feature = "ml")]
+    learned,
 ];
 
 /// An operator that is neither in a family nor small fails this.
@@ -772,4 +900,10 @@ fn products_can_be_stopped() {
 #[test]
 fn attentions_can_be_stopped() {
     check(attentions());
+}
+
+#[test]
+#[cfg(feature = "ml")]
+fn learned_models_can_be_stopped() {
+    check(learned());
 }

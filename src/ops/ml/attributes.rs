@@ -3,8 +3,8 @@
 use crate::ops::prelude::*;
 
 /// The number of entries of a list or tensor in an attribute; 0 if it isn't given.
-pub(super) fn len(facts: &Inference<'_>, name: &str) -> usize {
-    match facts.attribute(name) {
+pub(super) fn len(node: &Node<'_>, name: &str) -> usize {
+    match node.attribute(name) {
         Some(Attribute::Ints(list)) => list.len(),
         Some(Attribute::Floats(list)) => list.len(),
         Some(Attribute::Strings(list)) => list.len(),
@@ -14,8 +14,8 @@ pub(super) fn len(facts: &Inference<'_>, name: &str) -> usize {
 }
 
 /// Which one of some lists is given, with the number of its entries. A list without entries is as if it weren't given.
-pub(super) fn only<'n>(facts: &Inference<'_>, names: &[&'n str]) -> Result<(&'n str, usize)> {
-    let mut given = names.iter().map(|name| (*name, len(facts, name))).filter(|(_, len)| *len > 0);
+pub(super) fn only<'n>(node: &Node<'_>, names: &[&'n str]) -> Result<(&'n str, usize)> {
+    let mut given = names.iter().map(|name| (*name, len(node, name))).filter(|(_, len)| *len > 0);
     let Some(first) = given.next() else {
         let (last, others) = names.split_last().unwrap_or((&"", &[]));
         let text = format!("neither {} nor {last} is given: one is needed", others.join(", "));
@@ -30,9 +30,19 @@ pub(super) fn only<'n>(facts: &Inference<'_>, names: &[&'n str]) -> Result<(&'n 
     }
 }
 
+/// A list in an attribute, as a tensor of rank 1.
+pub(super) fn list(node: &Node<'_>, name: &str) -> Result<Tensor> {
+    match node.attribute(name) {
+        Some(Attribute::Ints(list)) => Ok(list.clone().into()),
+        Some(Attribute::Floats(list)) => Ok(list.clone().into()),
+        Some(Attribute::Strings(list)) => Tensor::from_strings(&[list.len()], list),
+        _ => Ok(node.tensor(name)?.clone()),
+    }
+}
+
 /// Fails unless those of some lists that are given have the same number of entries.
-pub(super) fn equally_many(facts: &Inference<'_>, names: &[&str]) -> Result<()> {
-    let mut given = names.iter().map(|name| (*name, len(facts, name))).filter(|(_, len)| *len > 0);
+pub(super) fn equally_many(node: &Node<'_>, names: &[&str]) -> Result<()> {
+    let mut given = names.iter().map(|name| (*name, len(node, name))).filter(|(_, len)| *len > 0);
     let Some((first, count)) = given.next() else { return Ok(()) };
     match given.find(|(_, len)| *len != count) {
         None => Ok(()),
@@ -56,8 +66,8 @@ pub(super) fn one_or_each(facts: &Inference<'_>, name: &str) -> Result<()> {
 }
 
 /// The type and the number of the labels of classes, which are in one of two lists.
-pub(super) fn labels(facts: &Inference<'_>, ints: &str, strings: &str) -> Result<(DType, usize)> {
-    let (name, count) = only(facts, &[ints, strings])?;
+pub(super) fn labels(node: &Node<'_>, ints: &str, strings: &str) -> Result<(DType, usize)> {
+    let (name, count) = only(node, &[ints, strings])?;
     Ok((if name == ints { DType::Int64 } else { DType::String }, count))
 }
 
@@ -68,10 +78,4 @@ pub(super) fn examples(facts: &Inference<'_>) -> Dim {
         Some([rows, _]) => rows.clone(),
         _ => Dim::Unknown,
     }
-}
-
-/// Checks what is done to scores in the end.
-pub(super) fn check_post_transform(facts: &Inference<'_>) -> Result<()> {
-    let allowed = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"].map(|name| (name, ()));
-    facts.choice("post_transform", &allowed)
 }

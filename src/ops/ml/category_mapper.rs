@@ -2,23 +2,35 @@
 //! <https://onnx.ai/onnx/operators/onnx_aionnxml_CategoryMapper.html>
 
 use super::attributes::equally_many;
-use super::missing;
+use super::entry;
+use super::tables::Both;
 use crate::ops::prelude::*;
 
-pub(super) const CATEGORY_MAPPER: Implementation = missing("CategoryMapper", infer);
-
-fn infer(facts: &mut Inference<'_>) -> Result<()> {
-    equally_many(facts, &["cats_int64s", "cats_strings"])?;
-    facts.give_shape_of(0, 0);
-    if let Some(from) = facts.input_type(0) {
-        facts.give_type(0, if *from == DType::String.into() { DType::Int64 } else { DType::String });
-    }
-    Ok(())
-}
+/// The text gives a meaning to one of both defaults; but both have a value, so the type of the input decides, as in engines.
+pub(super) const CATEGORY_MAPPER: Implementation = entry("CategoryMapper", &[1], |node| {
+    equally_many(node, &["cats_int64s", "cats_strings"])?;
+    let ints = node.optional("cats_int64s", Node::ints)?.unwrap_or(&[]).to_vec();
+    let strings = node.optional("cats_strings", Node::strings)?.unwrap_or(&[]);
+    Ok(Box::new(Both::of(node, ints, strings)?))
+});
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{infer, ints, strings};
+    use crate::ops::testing::{infer, int, ints, run, strings, tensor};
+    use crate::tensor::Tensor;
+    use crate::value::Value;
+
+    #[test]
+    fn both_directions() {
+        let name = "ai.onnx.ml.CategoryMapper";
+        let table = || [ints("cats_int64s", &[4, 9]), strings("cats_strings", &["a", "b"])];
+        let text = |list: [&str; 3]| -> Value { Tensor::from_strings(&[3], list).unwrap().into() };
+        run(name, 1, table(), [&text(["b", "z", "a"])]).gives(tensor(&[3], [9i64, -1, 4]));
+        run(name, 1, table(), [&tensor(&[3], [9i64, 5, 4])]).gives(text(["b", "_Unused", "a"]));
+        let [ints, strings] = table();
+        run(name, 1, [ints, strings, int("default_int64", 7)], [&text(["", "b", "b"])])
+            .gives(tensor(&[3], [7i64, 9, 9]));
+    }
 
     #[test]
     fn shapes_and_types() {

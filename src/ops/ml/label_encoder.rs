@@ -1,40 +1,62 @@
 //! LabelEncoder: other values for those that a table has.
 //! <https://onnx.ai/onnx/operators/onnx_aionnxml_LabelEncoder.html>
 
-use super::attributes::{equally_many, only};
-use super::missing;
+use super::attributes::{equally_many, list, only};
+use super::entry;
+use super::tables::{Both, Mapping, Table};
 use crate::ops::prelude::*;
 
-pub(super) const LABEL_ENCODER: Implementation = missing("LabelEncoder", infer);
+pub(super) const LABEL_ENCODER: Implementation = entry("LabelEncoder", &[1, 2, 4], load);
+
+/// `Y[i] = values[k] where keys[k] is X[i]`, or the default. Of equal keys the last one counts, as version 4 says. Floats are
+/// the same key if their bits are, and from version 4 on if they are equal, or both NaN.
+#[derive(Debug)]
+struct LabelEncoder {
+    mapping: Mapping,
+}
 
 /// In version 1 the table has the strings of integers, from 0 on, and is read in both directions.
-fn infer(facts: &mut Inference<'_>) -> Result<()> {
-    facts.give_shape_of(0, 0);
-    let from = facts.input_type(0).and_then(ValueType::dtype);
-    if facts.version() < 2 {
-        if let Some(from) = from {
-            facts.give_type(0, if from == DType::String { DType::Int64 } else { DType::String });
+fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    if node.version() < 2 {
+        let strings = node.optional("classes_strings", Node::strings)?.unwrap_or(&[]);
+        return Ok(Box::new(Both::of(node, (0..strings.len() as i64).collect(), strings)?));
+    }
+    let [(keys, _), (values, dtype)] = [side(node, "keys")?, side(node, "values")?];
+    node.check_output_type(values, dtype)?;
+    equally_many(node, &[keys, values])?;
+    let table = Table::of(&list(node, keys)?, node.version() >= 4)?;
+    Ok(Box::new(LabelEncoder { mapping: Mapping::of(table, &list(node, values)?, &default(node, dtype)?)? }))
+}
+
+/// The value of what isn't among the keys.
+fn default(node: &Node<'_>, dtype: DType) -> Result<Tensor> {
+    if let Some(given) = node.optional("default_tensor", Node::tensor)? {
+        if given.dtype() == dtype && given.len() == 1 {
+            return Ok(given.clone());
         }
-        return Ok(());
+        let (own, count) = (given.dtype(), given.len());
+        let text = format!("default_tensor holds {own} of {count} entries: one of {dtype} is needed");
+        return Err(Error::model(text).attribute("default_tensor"));
     }
-    let [(keys, key), (values, value)] = [side(facts, "keys")?, side(facts, "values")?];
-    if let Some(from) = from.filter(|from| *from != key) {
-        return Err(Error::model(format!("{keys} holds {key}, but \"X\" is {from}")).attribute(keys));
-    }
-    facts.check_output_type(values, value)?;
-    facts.give_type(0, value);
-    equally_many(facts, &[keys, values])
+    Ok(match dtype {
+        DType::String => Tensor::from_strings(&[], [node.string("default_string")?])?,
+        DType::Int64 => Tensor::scalar(node.int("default_int64")?),
+        DType::Int32 => Tensor::scalar(-1i32),
+        DType::Int16 => Tensor::scalar(-1i16),
+        DType::Double => Tensor::scalar(-0.0f64),
+        _ => Tensor::scalar(node.float("default_float")?),
+    })
 }
 
 /// The list on one side of the table, and its type. Tensors came with version 4.
-fn side(facts: &Inference<'_>, of: &str) -> Result<(&'static str, DType)> {
+fn side(node: &Node<'_>, of: &str) -> Result<(&'static str, DType)> {
     let lists = match of {
         "keys" => ["keys_floats", "keys_int64s", "keys_strings", "keys_tensor"],
         _ => ["values_floats", "values_int64s", "values_strings", "values_tensor"],
     };
-    let known = if facts.version() < 4 { 3 } else { 4 };
-    let (name, _) = only(facts, lists.get(..known).unwrap_or(&lists))?;
-    let dtype = match facts.attribute(name) {
+    let known = if node.version() < 4 { 3 } else { 4 };
+    let (name, _) = only(node, lists.get(..known).unwrap_or(&lists))?;
+    let dtype = match node.attribute(name) {
         Some(Attribute::Tensor(tensor)) => tensor.dtype(),
         Some(Attribute::Floats(_)) => DType::Float,
         Some(Attribute::Ints(_)) => DType::Int64,
@@ -43,11 +65,54 @@ fn side(facts: &Inference<'_>, of: &str) -> Result<(&'static str, DType)> {
     Ok((name, dtype))
 }
 
+impl Operator for LabelEncoder {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        self.mapping.run(call)
+    }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_shape_of(0, 0);
+        let from = facts.input_type(0).and_then(ValueType::dtype);
+        let [(keys, key), (values, value)] = [side(facts, "keys")?, side(facts, "values")?];
+        if let Some(from) = from.filter(|from| *from != key) {
+            return Err(Error::model(format!("{keys} holds {key}, but \"X\" is {from}")).attribute(keys));
+        }
+        facts.check_output_type(values, value)?;
+        facts.give_type(0, value);
+        equally_many(facts, &[keys, values])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::operator::Attribute;
-    use crate::ops::testing::{infer, ints, strings};
+    use crate::ops::testing::{infer, ints, run, strings, tensor};
+
+    fn floats(name: &'static str, values: &[f32]) -> (&'static str, Attribute) {
+        (name, Attribute::Floats(values.to_vec()))
+    }
+
+    #[test]
+    fn values_of_keys() {
+        let x = tensor(&[4], [3f32, f32::NAN, -0.0, 5.0]);
+        let both = || [floats("keys_floats", &[3.0, f32::NAN, 0.0, 3.0]), ints("values_int64s", &[1, 2, 3, 4])];
+        // -0 has other bits than 0.
+        run(NAME, 2, both(), [&x]).gives(tensor(&[4], [4i64, 2, -1, -1]));
+        run(NAME, 4, both(), [&x]).gives(tensor(&[4], [4i64, 2, 3, -1]));
+        let strings_of = |list: &[&str]| -> Value { Tensor::from_strings(&[list.len()], list).unwrap().into() };
+        run(NAME, 1, [strings("classes_strings", &["a", "b"])], [&strings_of(&["b", "c"])])
+            .gives(tensor(&[2], [1i64, -1]));
+        run(NAME, 1, [strings("classes_strings", &["a", "b"])], [&tensor(&[2], [1i64, 2])])
+            .gives(strings_of(&["b", "_Unused"]));
+        let of = |name: &'static str, list: Vec<i16>| (name, Attribute::Tensor(list.into()));
+        let table = || [of("keys_tensor", vec![1, 2]), of("values_tensor", vec![5, 6])];
+        run(NAME, 4, table(), [&tensor(&[2], [2i16, 3])]).gives(tensor(&[2], [6i16, -1]));
+        let [keys, values] = table();
+        run(NAME, 4, [keys, values, of("default_tensor", vec![1, 2])], [&tensor(&[1], [2i16])])
+            .fails("default_tensor holds int16 of 2 entries: one of int16 is needed");
+    }
     use crate::tensor::Tensor;
+    use crate::value::Value;
 
     const NAME: &str = "ai.onnx.ml.LabelEncoder";
 

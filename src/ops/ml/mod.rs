@@ -7,13 +7,17 @@ mod cast_map;
 mod category_mapper;
 mod dict_vectorizer;
 mod feature_vectorizer;
+mod forest;
 mod imputer;
 mod label_encoder;
 mod linear;
 mod normalizer;
+mod numbers;
 mod one_hot_encoder;
 mod scaler;
+mod scores;
 mod svm;
+mod tables;
 mod trees;
 mod zip_map;
 
@@ -42,7 +46,7 @@ pub(super) static ALL: &[Implementation] = &[
     zip_map::ZIP_MAP,
 ];
 
-/// An operator of the domain that doesn't run yet.
-const fn missing(name: &'static str, infer: fn(&mut Inference<'_>) -> Result<()>) -> Implementation {
-    Implementation::missing("ai.onnx.ml", name, infer)
+/// An operator of the domain.
+const fn entry(name: &'static str, versions: &'static [i64], load: Load) -> Implementation {
+    Implementation { domain: "ai.onnx.ml", name, versions, make: Make::Run(load) }
 }

@@ -1,28 +1,88 @@
 //! OneHotEncoder: for each element zeros, with a one at the place of its category.
 //! <https://onnx.ai/onnx/operators/onnx_aionnxml_OneHotEncoder.html>
 
-use super::attributes::only;
-use super::missing;
+use super::attributes::{list, only};
+use super::entry;
+use super::tables::Table;
 use crate::ops::prelude::*;
 
-pub(super) const ONE_HOT_ENCODER: Implementation = missing("OneHotEncoder", infer);
+pub(super) const ONE_HOT_ENCODER: Implementation = entry("OneHotEncoder", &[1], load);
 
-fn infer(facts: &mut Inference<'_>) -> Result<()> {
-    let (name, categories) = only(facts, &["cats_int64s", "cats_strings"])?;
-    if let Some(input) = facts.input_type(0)
-        && (*input == DType::String.into()) != (name == "cats_strings")
-    {
-        return Err(Error::model(format!("{name} is given, but \"X\" is {input}")).attribute(name));
+/// `Y[a.., k] = 1 if X[a..] is category k, 0 otherwise`. Floats are cut to integers. Of equal categories the last one counts.
+#[derive(Debug)]
+struct OneHotEncoder {
+    table: Table,
+    categories: usize,
+    /// What is in no category gives zeros.
+    zeros: bool,
+}
+
+fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    let categories = list(node, only(node, &["cats_int64s", "cats_strings"])?.0)?;
+    let table = Table::of(&categories, false)?;
+    Ok(Box::new(OneHotEncoder { table, categories: categories.len(), zeros: node.is_set("zeros")? }))
+}
+
+impl Operator for OneHotEncoder {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let input = call.tensor(0)?;
+        let mut output = call.output::<f32>(&[input.shape(), &[self.categories]].concat())?;
+        kernels::fill(&[0], output.bytes_mut(), call.resources())?;
+        let (mut lookout, size) = (call.lookout(), input.dtype().size());
+        let rows = output.elements_mut::<f32>()?.chunks_exact_mut(self.categories.max(1));
+        for (at, (row, element)) in rows.zip(input.scalars()).enumerate() {
+            let text = if let Scalar::String(text) = &element { text.len() } else { 0 };
+            call.charge(text as u64)?;
+            lookout.after(size + text)?;
+            let whole = match &element {
+                Scalar::Float(value) => Scalar::Int(*value as i64),
+                Scalar::Double(value) => Scalar::Int(*value as i64),
+                other => other.clone(),
+            };
+            match self.table.place(&whole).and_then(|place| row.get_mut(place)) {
+                Some(to) => *to = 1.0,
+                None if self.zeros => {}
+                None => {
+                    let (at, element) = (ShapeText(&position_of(at, input.shape())), element.to_string());
+                    let text = format!("\"X\"{at} is {element}, which is in no category: zeros = 0 doesn't allow it");
+                    return Err(Error::input(text).parameter("X"));
+                }
+            }
+        }
+        Ok(output.finish().into())
     }
-    if let Some(dims) = facts.dims(0) {
-        facts.give(0, [dims, &[Dim::Fixed(categories)]].concat());
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let (name, categories) = only(facts, &["cats_int64s", "cats_strings"])?;
+        if let Some(input) = facts.input_type(0)
+            && (*input == DType::String.into()) != (name == "cats_strings")
+        {
+            return Err(Error::model(format!("{name} is given, but \"X\" is {input}")).attribute(name));
+        }
+        if let Some(dims) = facts.dims(0) {
+            facts.give(0, [dims, &[Dim::Fixed(categories)]].concat());
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{infer, ints, strings};
+    use crate::ops::testing::{infer, int, ints, run, strings, tensor};
+    use crate::tensor::Tensor;
+
+    #[test]
+    fn categories() {
+        let name = "ai.onnx.ml.OneHotEncoder";
+        let cats = || ints("cats_int64s", &[4, -1, 4]);
+        let want = tensor(&[3, 3], [0f32, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
+        run(name, 1, [cats()], [&tensor(&[3], [4i64, -1, 9])]).gives(want.clone());
+        run(name, 1, [cats()], [&tensor(&[3], [4.9f32, -1.5, f32::NAN])]).gives(want);
+        let text = Tensor::from_strings(&[1], ["b"]).unwrap().into();
+        run(name, 1, [strings("cats_strings", &["a", "b"])], [&text]).gives(tensor(&[1, 2], [0f32, 1.0]));
+        run(name, 1, [cats(), int("zeros", 0)], [&tensor(&[1, 2], [4i64, 5])])
+            .fails("\"X\"[0, 1] is 5, which is in no category: zeros = 0 doesn't allow it");
+    }
 
     #[test]
     fn shapes() {

@@ -4,7 +4,7 @@ use super::bodies::body;
 use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
 use crate::common::{attribute, float, initializer, int, ints, node, string, tensor, typed};
-use onnxref::{DType, Limits, Optional, Sequence, Tensor, Value, ValueType};
+use onnxref::{DType, Limits, Map, Optional, Sequence, Tensor, Value, ValueType};
 use prost::Message;
 
 /// The names of inputs.
@@ -92,6 +92,10 @@ fn attribute_of(word: &str) -> AttributeProto {
     if let Some(list) = value.strip_prefix('[').and_then(|list| list.strip_suffix(']')) {
         let items = || list.split(',').filter(|item| !item.is_empty());
         return match list {
+            _ if list.contains('"') => AttributeProto {
+                strings: items().map(|item| item.trim_matches('"').to_string().into()).collect(),
+                ..attribute(name, AttributeType::Strings)
+            },
             _ if is_float(list) => AttributeProto {
                 floats: items().map(|item| item.parse().unwrap()).collect(),
                 ..attribute(name, AttributeType::Floats)
@@ -125,6 +129,12 @@ fn value_of(word: &str) -> Value {
         let element = value_of(element);
         let values = vec![element.clone(); count.parse().unwrap()];
         return Sequence::new(element.value_type().unwrap(), values).unwrap().into();
+    }
+    if let Some(rest) = word.strip_prefix("map*") {
+        let (count, element) = rest.split_once(':').unwrap();
+        let (count, element): (usize, Value) = (count.parse().unwrap(), value_of(element));
+        let values = Sequence::new(element.value_type().unwrap(), vec![element; count]).unwrap();
+        return Map::new((0..count as i64).collect::<Vec<i64>>().into(), values).unwrap().into();
     }
     match word.strip_prefix("opt:") {
         Some(element) => Optional::some(value_of(element)).into(),
