@@ -106,12 +106,13 @@ impl Machine {
         call.charge((examples as u64).saturating_mul(list.len() as u64))?;
         let together = (TOGETHER / count.max(1)).clamp(1, examples.max(1));
         let mut memory = call.scratch::<f64>(together.saturating_mul(count))?;
+        let mut lookout = call.lookout();
         for first in (0..examples).step_by(together) {
             let rows = x.get(first * features..examples.min(first + together) * features).unwrap_or(&[]);
             let alike = memory.elements_mut::<f64>().get_mut(..rows.len() / features * count).unwrap_or(&mut []);
             self.likeness.all(rows, list, features, alike, call.resources())?;
             for (k, alike) in alike.chunks_exact(count.max(1)).enumerate() {
-                call.check_cancel()?;
+                lookout.after(size_of_val(alike))?;
                 each(first + k, alike);
             }
         }

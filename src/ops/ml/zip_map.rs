@@ -27,11 +27,12 @@ impl Operator for ZipMap {
         let context = call.context();
         let element = ValueType::Map(self.keys.dtype(), Box::new(DType::Float.into()));
         let mut maps = context.sequence(Some(element), x.len() / keys.max(1))?;
+        let mut lookout = call.lookout();
         for row in x.as_slice::<f32>()?.chunks_exact(keys.max(1)) {
             call.charge(keys as u64)?;
             let mut values = context.sequence(Some(DType::Float.into()), keys)?;
             for value in row {
-                call.check_cancel()?;
+                lookout.after(size_of::<Value>())?;
                 let mut scalar = call.output::<f32>(&[])?;
                 scalar.elements_mut()?.fill(*value);
                 values.push(scalar.finish().into(), &context.memory)?;
