@@ -24,6 +24,7 @@ pub mod lanes;
 pub mod number;
 mod parallel;
 pub mod permute;
+pub mod pool;
 mod positions;
 pub mod random;
 pub mod scatter;

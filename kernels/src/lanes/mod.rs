@@ -27,9 +27,10 @@ pub use elements::{Floating, Number, Ordered, Stored};
 pub use fold::Fold;
 pub use normalize::{Affine, Normalize, Spread, normalize, statistics};
 pub use reduce::{Reduction, ReductionOfAll, reduce};
-pub use reductions::{L1, L2, LogSum, Mean, Prod, Sum, SumSquare};
+pub use reductions::{Extreme, L1, L2, LogSum, Mean, Norm, Prod, Sum, SumSquare};
 pub use scans::{Cumulate, Hardmax, IndexOf, LpNormalize};
 pub use softmax::{LogSoftmax, LogSumExp, Softmax};
+pub use sums::Partial;
 pub use walk::{Map, MapOne, Measure, map, measure};
 
 use super::positions::{self, Dim, Dims};
