@@ -6,7 +6,8 @@
 use super::cpu::for_each_level;
 use super::lanes::{Extreme, Fold, Number, Partial, Reduction, Stored};
 use super::parallel::Lookout;
-use super::windows::{Axis, Run, Windows};
+pub use super::windows::Windows;
+use super::windows::{Axis, Run};
 use super::{Resources, Stopped};
 use bytemuck::{Zeroable, cast_slice_mut};
 

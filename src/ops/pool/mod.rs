@@ -3,6 +3,7 @@
 mod global;
 mod max_roi_pool;
 mod max_unpool;
+mod order;
 mod roi_align;
 mod sliding;
 
