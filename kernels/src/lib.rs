@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod attention;
+pub mod channels;
 pub mod convert;
 pub mod copy;
 mod cpu;

@@ -133,6 +133,12 @@ impl Windows {
         self.along.iter().zip(dims).map(count).collect()
     }
 
+    /// The same windows without padding.
+    pub(super) fn without_padding(mut self) -> Windows {
+        self.along.iter_mut().for_each(|along| along.pads = Pads::Given { begin: 0, end: 0 });
+        self
+    }
+
     /// The sizes of the image that as many windows cover, as far as they are known: the attribute `output_padding` adds
     /// to them.
     pub(super) fn covered(&self, node: &Node<'_>, counts: &[Dim]) -> Result<Vec<Dim>> {
@@ -246,12 +252,7 @@ fn at(list: &[i64], k: usize) -> i64 {
     list.get(k).copied().unwrap_or(0)
 }
 
-/// The sizes of the windows along `count` axes, as far as they are known: the attribute `kernel_shape`.
-pub(super) fn kernel(node: &Node<'_>, count: usize) -> Result<Vec<Option<i64>>> {
-    WindowAttributes::of(node)?.kernel(count)
-}
-
-/// As [`kernel`], of the filters in the input `w`: their last `count` dimensions, which must be equal.
+/// As [`WindowAttributes::kernel`], of the filters in the input `w`: their last `count` dimensions, which must be equal.
 pub(super) fn kernel_of(facts: &Inference<'_>, w: usize, count: usize) -> Result<Vec<Option<i64>>> {
     WindowAttributes::of(facts)?.kernel_of(facts, w, count)
 }

@@ -25,7 +25,7 @@ mod walk;
 
 pub use elements::{Floating, Number, Ordered, Stored};
 pub use fold::Fold;
-pub use normalize::{Affine, Normalize, Spread, normalize, statistics};
+pub use normalize::{Affine, Moment, Normalize, Spread, normalize, statistics};
 pub use reduce::{Reduction, ReductionOfAll, reduce};
 pub use reductions::{Extreme, L1, L2, LogSum, Mean, Norm, Prod, Sum, SumSquare};
 pub use scans::{Cumulate, Hardmax, IndexOf, LpNormalize};
