@@ -4,7 +4,7 @@
 use super::cpu::for_each_level;
 use super::functions::pow;
 use super::lanes::Stored;
-use super::{Resources, Stopped, parallel};
+use super::{Lookout, Resources, Stopped, parallel};
 
 /// A mean, a factor and a bias for each channel: `(x - mean) * factor + bias`.
 #[derive(Debug, Clone, Copy)]
@@ -58,17 +58,46 @@ fn scale_run_body<S: Stored<f64>>(data: &[S], mean: f64, factor: f64, bias: f64,
 }
 
 /// `factors[c] = factors[c] / sqrt(variances[c] + epsilon)`
-pub fn divide_by_deviation(factors: &mut [f64], variances: &[f64], epsilon: f64) {
-    for (factor, variance) in factors.iter_mut().zip(variances) {
-        *factor /= (variance + epsilon).sqrt();
+pub fn divide_by_deviation(
+    factors: &mut [f64],
+    variances: &[f64],
+    epsilon: f64,
+    lookout: &mut Lookout<'_>,
+) -> Result<(), Stopped> {
+    for (factors, variances) in factors.chunks_mut(BLOCK).zip(variances.chunks(BLOCK)) {
+        lookout.after(2 * size_of_val(variances))?;
+        for (factor, variance) in factors.iter_mut().zip(variances) {
+            *factor /= (variance + epsilon).sqrt();
+        }
     }
+    Ok(())
 }
 
 /// `running[c] = running[c] * momentum + current[c] * (1 - momentum)`
-pub fn mix(running: &mut [f64], current: &[f64], momentum: f64) {
-    for (running, current) in running.iter_mut().zip(current) {
-        *running = *running * momentum + current * (1.0 - momentum);
+pub fn mix(running: &mut [f64], current: &[f64], momentum: f64, lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
+    for (running, current) in running.chunks_mut(BLOCK).zip(current.chunks(BLOCK)) {
+        lookout.after(2 * size_of_val(current))?;
+        for (running, current) in running.iter_mut().zip(current) {
+            *running = *running * momentum + current * (1.0 - momentum);
+        }
     }
+    Ok(())
+}
+
+/// The elements as numbers.
+pub fn load<S: Stored<f64>>(from: &[S], to: &mut [f64], lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
+    from.chunks(BLOCK).zip(to.chunks_mut(BLOCK)).try_for_each(|(from, to)| {
+        S::load(from, to);
+        lookout.after(size_of_val(to))
+    })
+}
+
+/// The nearest elements of numbers.
+pub fn store<S: Stored<f64>>(from: &[f64], to: &mut [S], lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
+    from.chunks(BLOCK).zip(to.chunks_mut(BLOCK)).try_for_each(|(from, to)| {
+        S::store(from, to);
+        lookout.after(size_of_val(from))
+    })
 }
 
 /// Channels near others: `x / (bias + alpha * sum of squares)^beta`.

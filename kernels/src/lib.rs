@@ -28,8 +28,10 @@ pub mod permute;
 pub mod pool;
 mod positions;
 pub mod random;
+pub mod regions;
 pub mod scatter;
 pub mod steps;
+pub mod suppress;
 #[cfg(feature = "rayon")]
 mod team;
 #[cfg(any(test, feature = "testing"))]

@@ -79,8 +79,7 @@ impl BatchNormalization {
 fn read(call: &Call<'_>, k: usize, to: &mut [f64]) -> Result<()> {
     let tensor = call.tensor(k)?;
     by_type!(floats, tensor.dtype(), S as _T => {
-        <S as Stored<f64>>::load(tensor.as_slice::<S>()?, to);
-        Ok(())
+        Ok(channels::load(tensor.as_slice::<S>()?, to, &mut call.lookout())?)
     })
 }
 
@@ -89,8 +88,7 @@ fn write(call: &Call<'_>, k: usize, numbers: &[f64]) -> Result<Value> {
     let like = call.tensor(k)?;
     let mut output = call.output_of(like.dtype(), Shape::from_slice(like.shape()))?;
     by_type!(floats, like.dtype(), S as _T => {
-        <S as Stored<f64>>::store(numbers, output.elements_mut::<S>()?);
-        Ok(())
+        Ok(channels::store(numbers, output.elements_mut::<S>()?, &mut call.lookout())?)
     })?;
     Ok(output.finish().into())
 }
@@ -106,13 +104,14 @@ impl Operator for BatchNormalization {
         for (k, to) in [&mut *factors, biases, means, variances].into_iter().enumerate() {
             read(call, k + 1, to)?;
         }
+        let mut lookout = call.lookout();
         let (mut y, mut others) = (call.output_of(x.dtype(), Shape::from_slice(x.shape()))?, Values::new());
         if self.training {
             call.charge((x.len() as u64).saturating_mul(2))?;
             self.measure(call, lanes::Moment::Mean, own_means)?;
             self.measure(call, lanes::Moment::Variance, own_variances)?;
-            channels::mix(means, own_means, self.momentum);
-            channels::mix(variances, own_variances, self.momentum);
+            channels::mix(means, own_means, self.momentum, &mut lookout)?;
+            channels::mix(variances, own_variances, self.momentum, &mut lookout)?;
             for (k, numbers) in [&*means, variances, own_means, own_variances].into_iter().enumerate() {
                 if k + 1 < call.output_count() {
                     others.push(write(call, 3 + k % 2, numbers)?);
@@ -120,7 +119,7 @@ impl Operator for BatchNormalization {
             }
         }
         let (means, variances) = if self.training { (own_means, own_variances) } else { (means, variances) };
-        channels::divide_by_deviation(factors, variances, self.epsilon);
+        channels::divide_by_deviation(factors, variances, self.epsilon, &mut lookout)?;
         let run = if self.by_place { 1 } else { kernels::volume(1, x.shape().iter().skip(2)) };
         by_type!(floats, x.dtype(), S as _T => {
             let (from, to) = (x.as_slice::<S>()?, y.elements_mut::<S>()?);
