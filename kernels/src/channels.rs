@@ -50,7 +50,7 @@ fn scale_run_body<S: Stored<f64>>(data: &[S], mean: f64, factor: f64, bias: f64,
     let mut numbers = [0f64; BLOCK];
     for (from, to) in data.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
         S::load(from, &mut numbers);
-        for number in &mut numbers {
+        for number in numbers.iter_mut().take(from.len()) {
             *number = (*number - mean) * factor + bias;
         }
         S::store(&numbers, to);
@@ -152,7 +152,7 @@ for_each_level! {
 fn add_squares_body<S: Stored<f64>>(row: &[S], sums: &mut [f64; BLOCK]) {
     let mut numbers = [0f64; BLOCK];
     S::load(row, &mut numbers);
-    for (sum, number) in sums.iter_mut().zip(numbers) {
+    for (sum, number) in sums.iter_mut().zip(numbers).take(row.len()) {
         *sum += number * number;
     }
 }
@@ -165,7 +165,7 @@ for_each_level! {
 fn divide_body<S: Stored<f64>>(how: Response, row: &[S], sums: &[f64; BLOCK], out: &mut [S]) {
     let mut numbers = [0f64; BLOCK];
     S::load(row, &mut numbers);
-    for (number, sum) in numbers.iter_mut().zip(sums) {
+    for (number, sum) in numbers.iter_mut().zip(sums).take(row.len()) {
         *number /= pow(how.bias + how.alpha * sum, how.beta);
     }
     S::store(&numbers, out);
