@@ -28,17 +28,25 @@ pub fn scale<S: Stored<f64>>(
 ) -> Result<(), Stopped> {
     let Channels { means, factors, biases, run } = channels;
     let size = size_of::<S>();
-    parallel::pieces(bytemuck::cast_slice_mut(out), size, size * run, 1, resources, |number, before, out| {
-        let channel = number % means.len().max(1);
-        let (Some(mean), Some(factor), Some(bias)) = (means.get(channel), factors.get(channel), biases.get(channel))
-        else {
-            return Err(Stopped::Misfit);
-        };
-        let start = number * run + before / size;
-        let out = bytemuck::cast_slice_mut::<u8, S>(out);
-        scale_run::<S>(data.get(start..start + out.len()).ok_or(Stopped::Misfit)?, *mean, *factor, *bias, out);
-        Ok(())
-    })
+    parallel::pieces(
+        bytemuck::cast_slice_mut(out),
+        size,
+        size.saturating_mul(run),
+        1,
+        resources,
+        |number, before, out| {
+            let channel = number % means.len().max(1);
+            let (Some(mean), Some(factor), Some(bias)) =
+                (means.get(channel), factors.get(channel), biases.get(channel))
+            else {
+                return Err(Stopped::Misfit);
+            };
+            let start = number * run + before / size;
+            let out = bytemuck::cast_slice_mut::<u8, S>(out);
+            scale_run::<S>(data.get(start..start + out.len()).ok_or(Stopped::Misfit)?, *mean, *factor, *bias, out);
+            Ok(())
+        },
+    )
 }
 
 for_each_level! {
@@ -123,25 +131,32 @@ pub fn respond<S: Stored<f64>>(
     let size = size_of::<S>();
     let most = how.before.saturating_add(how.after).saturating_add(1).min(channels);
     let cost = most.saturating_add(8);
-    parallel::pieces(bytemuck::cast_slice_mut(out), size, size * run, cost, resources, |number, before, out| {
-        let (plane, channel) = (number / channels * channels, number % channels);
-        let near =
-            channel.saturating_sub(how.before)..channels.min(channel.saturating_add(how.after).saturating_add(1));
-        let mut lookout = resources.lookout();
-        for (k, out) in bytemuck::cast_slice_mut::<u8, S>(out).chunks_mut(BLOCK).enumerate() {
-            let (start, mut sums) = (before / size + k * BLOCK, [0f64; BLOCK]);
-            let row = |channel: usize| {
-                let first = (plane + channel) * run + start;
-                data.get(first..first + out.len()).ok_or(Stopped::Misfit)
-            };
-            for channel in near.clone() {
-                lookout.after(size_of_val(out))?;
-                add_squares::<S>(row(channel)?, &mut sums);
+    parallel::pieces(
+        bytemuck::cast_slice_mut(out),
+        size,
+        size.saturating_mul(run),
+        cost,
+        resources,
+        |number, before, out| {
+            let (plane, channel) = (number / channels * channels, number % channels);
+            let near =
+                channel.saturating_sub(how.before)..channels.min(channel.saturating_add(how.after).saturating_add(1));
+            let mut lookout = resources.lookout();
+            for (k, out) in bytemuck::cast_slice_mut::<u8, S>(out).chunks_mut(BLOCK).enumerate() {
+                let (start, mut sums) = (before / size + k * BLOCK, [0f64; BLOCK]);
+                let row = |channel: usize| {
+                    let first = (plane + channel) * run + start;
+                    data.get(first..first + out.len()).ok_or(Stopped::Misfit)
+                };
+                for channel in near.clone() {
+                    lookout.after(size_of_val(out))?;
+                    add_squares::<S>(row(channel)?, &mut sums);
+                }
+                divide::<S>(how, row(channel)?, &sums, out);
             }
-            divide::<S>(how, row(channel)?, &sums, out);
-        }
-        Ok(())
-    })
+            Ok(())
+        },
+    )
 }
 
 for_each_level! {

@@ -544,6 +544,13 @@ fn reductions() -> Vec<Case> {
         cases.push(case("columns", name, 28, [], [of(&[2, N / 2], 1f32)]));
         cases.push(case("halves", name, 28, [], [of(&[4 * N + 99], f16::ONE)]));
     }
+    let top = |what: &str, shape: &[usize], axis, count: i64| {
+        case_of(what, "TopK", 28, 2, [int("axis", axis)], [of(shape, 1f32), list([count])])
+    };
+    cases.push(top("one huge lane", &[2 * N + 99], 0, 5));
+    cases.push(top("many of one lane", &[N], 0, N as i64 / 2));
+    cases.push(top("tiny lanes", &[N / 4, 8], 1, 2));
+    cases.push(top("columns", &[2, N / 2], 0, 1));
     for name in ["CumSum", "CumProd"] {
         cases.push(case("one huge lane", name, 28, [], [of(&[N], 1f32), scalar(0i64)]));
         cases.push(case("tiny lanes", name, 28, [], [of(&[N / 8, 8], 1f32), scalar(1i64)]));

@@ -148,6 +148,15 @@ pub struct Extreme<T, const LEAST: bool> {
     pub(super) flip: T,
 }
 
+impl<T: Number, const LEAST: bool> Extreme<T, LEAST> {
+    /// Whether an element comes before another in the order from the extreme on, in which NaN is the greatest.
+    #[inline(always)]
+    pub(super) fn precedes(&self, a: T, b: T) -> bool {
+        let (a, b) = (self.counts(a), self.counts(b));
+        if LEAST { a < b || b.is_nan() && !a.is_nan() } else { a > b || a.is_nan() && !b.is_nan() }
+    }
+}
+
 /// An extreme, with bits flipped.
 #[derive(Debug, Clone, Copy)]
 pub struct Furthest<T, const LEAST: bool>(T);
