@@ -18,14 +18,16 @@ struct TopK {
     least: bool,
 }
 
-/// The number of elements became an input with version 10; the least elements came with version 11.
+/// The number of elements became an input with version 10; the least elements and negative axes came with version 11, but
+/// -1 was the default before.
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let k = if node.version() < 10 { Some(node.int("k")?) } else { None };
     let least = node.version() >= 11 && !node.flag("largest")?;
     if node.version() >= 11 {
         node.flag("sorted")?;
     }
-    Ok(Box::new(TopK { axis: node.int("axis")?, k, least }))
+    let axis = if node.int("axis")? == -1 { -1 } else { node.axis("axis", 11)? };
+    Ok(Box::new(TopK { axis, k, least }))
 }
 
 impl TopK {
