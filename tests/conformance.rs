@@ -105,9 +105,13 @@ const SOFTCAP: &str = "output \"Y\" is ";
 /// What the expected output needs is a Softmax that rounds each of its steps to float16: ours rounds once, and is nearer.
 const STEPS: &str = "output \"Y\" is 0.46899414 at [0, 0, 1, 4], expected 0.46948242; 2 of 192 differ";
 
+/// What windows see behind the padding counts as zeros; corrected in 1.18.
+const OVERHANG: &str = "output \"y\" is 0.10582701 at [0, 0, 0, 0, 8], expected 0.084661596; 217 of 729 differ";
+
 /// Cases with wrong data: it doesn't fit its model, a later release corrects it, or it is off by more than the tolerance.
-const BROKEN: [(&str, &str); 23] = [
+const BROKEN: [(&str, &str); 24] = [
     ("test_attention_4d_causal_fp16_expanded", STEPS),
+    ("1.16.2/node/test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True", OVERHANG),
     ("1.18.0/node/test_rotary_embedding_no_position_ids_rotary_dim", CACHE),
     ("1.18.0/node/test_rotary_embedding_with_interleaved_rotary_dim", CACHE),
     ("1.18.0/node/test_rotary_embedding_with_rotary_dim", CACHE),

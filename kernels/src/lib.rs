@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod attention;
+pub mod channels;
 pub mod convert;
 pub mod copy;
 mod cpu;
@@ -24,11 +25,14 @@ pub mod lanes;
 pub mod number;
 mod parallel;
 pub mod permute;
+pub mod pool;
 mod positions;
 pub mod random;
+pub mod regions;
 pub mod scatter;
 pub mod scores;
 pub mod steps;
+pub mod suppress;
 #[cfg(feature = "rayon")]
 mod team;
 #[cfg(any(test, feature = "testing"))]

@@ -11,7 +11,8 @@ use kernels::lanes::{self, Lanes, Map, Measure, Number, Stored};
 /// - `floats`;
 /// - `wrapping`: floats, and integers of 32 and 64 bits for what wraps, and so has the same bits with a sign as without;
 /// - `exact`: the same element types, for what doesn't;
-/// - `ordered`: all floats and integers, for comparisons.
+/// - `ordered`: all floats and integers, for comparisons;
+/// - `floats_and_bytes`: floats, and integers of 8 bits.
 macro_rules! by_type {
     (floats, $dtype:expr, $S:ident as $T:ident => $run:expr) => {
         by_type!(@ $dtype, $S, $T, $run, Float f32 f32, Double f64 f64, Float16 f16 f32, Bfloat16 bf16 f32)
@@ -28,6 +29,10 @@ macro_rules! by_type {
         by_type!(@ $dtype, $S, $T, $run, Float f32 f32, Double f64 f64, Float16 f16 f32, Bfloat16 bf16 f32,
             Int8 i8 u8, Int16 i16 i16, Int32 i32 i32, Int64 i64 i64,
             Uint8 u8 u8, Uint16 u16 i16, Uint32 u32 i32, Uint64 u64 i64)
+    };
+    (floats_and_bytes, $dtype:expr, $S:ident as $T:ident => $run:expr) => {
+        by_type!(@ $dtype, $S, $T, $run, Float f32 f32, Double f64 f64, Float16 f16 f32, Bfloat16 bf16 f32,
+            Int8 i8 u8, Uint8 u8 u8)
     };
     (@ $dtype:expr, $S:ident, $T:ident, $run:expr, $($name:ident $s:ident $t:ident),*) => {{
         #[allow(unused_imports)] // some lists have no halves

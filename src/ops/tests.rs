@@ -565,6 +565,13 @@ fn reductions() -> Vec<Case> {
         cases.push(case("columns", name, 28, [], [of(&[2, N / 2], 1f32)]));
         cases.push(case("halves", name, 28, [], [of(&[4 * N + 99], f16::ONE)]));
     }
+    let top = |what: &str, shape: &[usize], axis, count: i64| {
+        case_of(what, "TopK", 28, 2, [int("axis", axis)], [of(shape, 1f32), list([count])])
+    };
+    cases.push(top("one huge lane", &[2 * N + 99], 0, 5));
+    cases.push(top("many of one lane", &[N], 0, N as i64 / 2));
+    cases.push(top("tiny lanes", &[N / 4, 8], 1, 2));
+    cases.push(top("columns", &[2, N / 2], 0, 1));
     for name in ["CumSum", "CumProd"] {
         cases.push(case("one huge lane", name, 28, [], [of(&[N], 1f32), scalar(0i64)]));
         cases.push(case("tiny lanes", name, 28, [], [of(&[N / 8, 8], 1f32), scalar(1i64)]));
@@ -596,7 +603,68 @@ fn normalizations() -> Vec<Case> {
         cases.push(case(what, "InstanceNormalization", 28, [], channels(&shape, shape[1])));
         cases.push(case(what, "GroupNormalization", 28, [int("num_groups", 2)], channels(&shape, shape[1])));
     }
+    let batch = |what: &str, shape: &[usize], training| {
+        let numbers = || of(&[shape[1]], 1f32);
+        let inputs = [of(shape, 1f32), numbers(), numbers(), numbers(), numbers()];
+        case_of(
+            what,
+            "BatchNormalization",
+            28,
+            if training == 1 { 3 } else { 1 },
+            [int("training_mode", training)],
+            inputs,
+        )
+    };
+    for (what, shape) in [("huge lanes", [1, 2, N / 2]), ("tiny lanes", [N / 16, 2, 8]), ("one element", [1, N, 1])] {
+        cases.push(batch(what, &shape, 0));
+        cases.push(batch(&format!("{what} in training"), &shape, 1));
+        cases.push(case(what, "LRN", 28, [int("size", 3)], [of(&shape, 1f32)]));
+    }
+    cases.push(case("many channels", "LRN", 28, [int("size", 1 << 20)], [of(&[1, 1 << 11, 4], 1f32)]));
     cases.push(case("images", "MeanVarianceNormalization", 28, [], [of(&[2, 4, N / 64, 8], 1f32)]));
+    cases
+}
+
+fn pools() -> Vec<Case> {
+    let (mut cases, kernel) = (Vec::new(), |sizes: &[i64]| ints("kernel_shape", sizes));
+    for (name, outputs) in [("AveragePool", 1), ("MaxPool", 2), ("LpPool", 1)] {
+        let pool = |what: &str, shape: &[usize], sizes: &[i64]| {
+            case_of(what, name, 28, outputs, [kernel(sizes)], [of(shape, 1f32)])
+        };
+        cases.push(pool("one huge row", &[1, 1, N], &[3]));
+        cases.push(pool("images", &[2, 2, N / 256, 64], &[2, 2]));
+        cases.push(pool("tiny images", &[N / 2, 1, 4], &[2]));
+        cases.push(pool("many taps", &[1, 1, 1 << 13], &[1 << 11]));
+        cases.push(pool("many lines", &[1, 1, 1 << 12, 4], &[1 << 10, 1]));
+        cases.push(case_of("halves", name, 28, outputs, [kernel(&[2])], [of(&[1, 1, 2 * N], bf16::ONE)]));
+    }
+    for name in ["GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"] {
+        cases.push(case("one huge image", name, 28, [], [of(&[1, 1, 2 * N + 99], 1f32)]));
+        cases.push(case("tiny images", name, 28, [], [of(&[N / 4, 1, 8], 1f32)]));
+    }
+    cases.push(case("", "MaxUnpool", 28, [kernel(&[1])], [of(&[1, 1, N], 1f32), of(&[1, 1, N], 0i64)]));
+    let x = || of(&[1, 1, 64, 64], 1f32);
+    let rois = |count, width| of(&[count, width], 0f32);
+    cases.push(case("many regions", "RoiAlign", 28, [], [of(&[1, 8, 4, 4], 1f32), rois(N / 4, 4), of(&[N / 4], 0i64)]));
+    let samples = [int("sampling_ratio", 1 << 10), string("mode", "max")];
+    cases.push(case("many samples", "RoiAlign", 28, samples, [x(), rois(13, 4), of(&[13], 0i64)]));
+    let cells = |height, width| [ints("pooled_shape", &[height, width])];
+    cases.push(case("many regions", "MaxRoiPool", 28, cells(2, 2), [of(&[1, 8, 4, 4], 1f32), rois(N / 16, 5)]));
+    let roi = Some(Tensor::from_elements(&[1, 5], vec![0f32, 0.0, 0.0, 1e9, 1e9]).unwrap().into());
+    cases.push(case("a large region", "MaxRoiPool", 28, cells(1, 1), [of(&[1, 1, N / 512, 1024], 1f32), roi]));
+    let suppress = |what: &str, count, most: i64| {
+        let inputs = [of(&[1, count, 4], 0f32), of(&[1, 1, count], 1f32), scalar(most)];
+        case(what, "NonMaxSuppression", 28, [], inputs)
+    };
+    cases.push(suppress("many boxes", N / 2, 10));
+    cases.push(suppress("many that are selected", 5200, 1 << 20));
+    cases.push(case(
+        "many classes",
+        "NonMaxSuppression",
+        28,
+        [],
+        [of(&[1, 1, 4], 0f32), of(&[1, N / 2, 1], 1f32), scalar(1i64)],
+    ));
     cases
 }
 
@@ -812,6 +880,7 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     loops,
     reductions,
     normalizations,
+    pools,
     products,
     attentions,
     #[cfg(feature = "ml")]
@@ -890,6 +959,11 @@ fn reductions_can_be_stopped() {
 #[test]
 fn normalizations_can_be_stopped() {
     check(normalizations());
+}
+
+#[test]
+fn pools_can_be_stopped() {
+    check(pools());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use onnxref::schema::{self, AttributeKind, Schema};
 use onnxref::{DType, Error, Kind, Sequence, Tensor, Value};
 
 /// Versions whose text says nothing: negative axes count from the end, and a note says so.
-const SILENT: [(&str, &[i64]); 34] = [
+const SILENT: [(&str, &[i64]); 35] = [
     ("Add", &[1, 6]),
     ("And", &[1]),
     ("ArgMax", &[1]),
@@ -42,6 +42,7 @@ const SILENT: [(&str, &[i64]); 34] = [
     ("Split", &[1, 2]),
     ("Sub", &[1, 6]),
     ("Tile", &[1]),
+    ("TopK", &[1, 10]),
     ("Xor", &[1]),
 ];
 
@@ -50,7 +51,7 @@ const UNSIGNED: [(&str, &[i64]); 4] =
     [("Flatten", &[1, 9]), ("ReverseSequence", &[10, 28]), ("Squeeze", &[1]), ("Unsqueeze", &[1])];
 
 /// Of these -1 is the last one, as all versions say.
-const LAST: [&str; 2] = ["LpNormalization", "OneHot"];
+const LAST: [&str; 3] = ["LpNormalization", "OneHot", "TopK"];
 
 /// The names of axes among attributes and inputs.
 const NAMES: [&str; 6] = ["axis", "axes", "batch_axis", "time_axis", "scan_input_axes", "scan_output_axes"];
@@ -116,6 +117,13 @@ fn case(schema: &Schema, name: &str, axis: i64) -> Case {
         }
         "Squeeze" => inputs = vec![Some(zeros(dtype, &[1, 1, 1]))],
         "Tile" => inputs.push(Some(Tensor::from(vec![2f32]).into())),
+        "TopK" => {
+            outputs = 2;
+            match schema.since_version {
+                1 => attributes = vec![int("k", 1)],
+                _ => inputs.push(some(&[1])),
+            }
+        }
         "Unsqueeze" => inputs = vec![Some(zeros(dtype, &[2, 3]))],
         _ if schema.attributes.iter().any(|formal| formal.name == "broadcast") => {
             attributes = vec![int("broadcast", 1)];

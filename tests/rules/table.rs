@@ -29,6 +29,9 @@ impl Good {
             ("Constant", _) => vec![tensor("value", &iota(&[1]))],
             ("Reshape", 1) => vec![ints("shape", &[1])],
             ("Cast", 1) => vec![string("to", "FLOAT")],
+            ("BatchNormalization", 14..) => vec![int("training_mode", 1)],
+            ("LpPool", 1) => vec![ints("kernel_shape", &[1])],
+            ("MaxRoiPool", _) => vec![ints("pooled_shape", &[1, 1])],
             ("BitShift", _) => vec![string("direction", "LEFT")],
             _ => vec![],
         };

@@ -13,6 +13,7 @@ mod elements;
 mod fold;
 mod normalize;
 pub mod pick;
+mod rank;
 mod reduce;
 mod reductions;
 mod scans;
@@ -25,11 +26,13 @@ mod walk;
 
 pub use elements::{Floating, Number, Ordered, Stored};
 pub use fold::Fold;
-pub use normalize::{Affine, Normalize, Spread, normalize, statistics};
+pub use normalize::{Affine, Moment, Normalize, Spread, normalize, statistics};
+pub use rank::First;
 pub use reduce::{Reduction, ReductionOfAll, reduce};
-pub use reductions::{L1, L2, LogSum, Mean, Prod, Sum, SumSquare};
+pub use reductions::{Extreme, L1, L2, LogSum, Mean, Norm, Prod, Sum, SumSquare};
 pub use scans::{Cumulate, Hardmax, IndexOf, LpNormalize};
 pub use softmax::{LogSoftmax, LogSumExp, Softmax};
+pub use sums::Partial;
 pub use walk::{Map, MapOne, Measure, map, measure};
 
 use super::positions::{self, Dim, Dims};

@@ -6,7 +6,7 @@
 use super::reduce::{BETWEEN_LOOKS, BLOCK, value};
 use super::stored::{Elements, Storage};
 use super::sums::{Exact, Total};
-use super::{Floating, Fold, Mean, Number, Reduction, Stored};
+use super::{Floating, Fold, Mean, Measure, Number, Reduction, Stored};
 use crate::cpu::for_each_level;
 use crate::{Resources, Stop, Stopped, parallel};
 
@@ -57,6 +57,32 @@ impl Normalize {
             divisor: T::nearest(divisor),
             inverse: T::nearest(1.0 / divisor),
         })
+    }
+}
+
+/// The mean of a lane, and its variance: the mean of squared differences from the mean.
+#[derive(Debug, Clone, Copy)]
+pub enum Moment {
+    Mean,
+    Variance,
+}
+
+impl<T: Floating> Measure<T> for Moment {
+    type Value = f64;
+
+    fn each(&self, len: usize, lanes: &[T], values: &mut [f64], stop: Option<&Stop>) -> Result<(), Stopped> {
+        for (k, to) in values.iter_mut().enumerate() {
+            let lane = Elements::of::<T>(lanes.get(k * len..(k + 1) * len).unwrap_or(&[]));
+            let mean = value(&Mean, len, lane, stop)?;
+            *to = match self {
+                Moment::Mean => mean,
+                Moment::Variance => {
+                    let from = T::nearest(mean);
+                    value(&Deviation::<T, true> { from, rest: mean - from.precise() }, len, lane, stop)?
+                }
+            };
+        }
+        Ok(())
     }
 }
 

@@ -7,7 +7,8 @@
 
 use super::reduce::PartialOf;
 use super::sums::{Exact, Factors, Partial, Total};
-use super::{Fold, Number, Reduction, ReductionOfAll};
+use super::{Floating, Fold, Number, Reduction, ReductionOfAll};
+use crate::functions::pow;
 use std::marker::PhantomData;
 
 /// Defines what elements add to a total.
@@ -105,6 +106,39 @@ impl<T: Number> Reduction<T> for Prod {
 
 impl ReductionOfAll for Prod {}
 
+/// The norm of any order: a root of the sum of powers of distances from 0. L1 and L2 are more precise.
+#[derive(Debug)]
+pub struct Norm {
+    pub order: f64,
+}
+
+/// Adds powers of distances from 0.
+#[derive(Debug)]
+pub struct Powers(f64);
+
+impl<T: Floating> Fold<T> for Powers {
+    type Partial = T::Exact;
+
+    #[inline(always)]
+    fn add(&self, sum: T::Exact, element: T) -> T::Exact {
+        sum.add(pow(element.magnitude().precise(), self.0))
+    }
+}
+
+impl<T: Floating> Reduction<T> for Norm {
+    type Fold = Powers;
+    const EMPTY: T::Exact = T::Exact::ZERO;
+
+    #[inline(always)]
+    fn fold(&self) -> Powers {
+        Powers(self.order)
+    }
+    #[inline(always)]
+    fn end(&self, sum: T::Exact, _: usize) -> f64 {
+        pow(sum.value(), 1.0 / self.order)
+    }
+}
+
 /// The greatest element, or the least; NaN if there is one.
 ///
 /// Among integers flipped bits make the least the greatest, and give those without a sign the order of those with one: so
@@ -112,6 +146,15 @@ impl ReductionOfAll for Prod {}
 #[derive(Debug, Clone, Copy)]
 pub struct Extreme<T, const LEAST: bool> {
     pub(super) flip: T,
+}
+
+impl<T: Number, const LEAST: bool> Extreme<T, LEAST> {
+    /// Whether an element comes before another in the order from the extreme on, in which NaN is the greatest.
+    #[inline(always)]
+    pub(super) fn precedes(&self, a: T, b: T) -> bool {
+        let (a, b) = (self.counts(a), self.counts(b));
+        if LEAST { a < b || b.is_nan() && !a.is_nan() } else { a > b || a.is_nan() && !b.is_nan() }
+    }
 }
 
 /// An extreme, with bits flipped.

@@ -2,23 +2,109 @@
 //! <https://onnx.ai/onnx/operators/onnx__GlobalAveragePool.html>,
 //! <https://onnx.ai/onnx/operators/onnx__GlobalMaxPool.html>, <https://onnx.ai/onnx/operators/onnx__GlobalLpPool.html>
 
+use super::order::Order;
 use crate::ops::prelude::*;
 
-pub(super) const GLOBAL_AVERAGE_POOL: Implementation = Implementation::missing("", "GlobalAveragePool", infer);
+pub(super) const GLOBAL_AVERAGE_POOL: Implementation =
+    Implementation { domain: "", name: "GlobalAveragePool", versions: &[1, 22], make: Make::Run(|_| load(How::Mean)) };
 
-pub(super) const GLOBAL_MAX_POOL: Implementation = Implementation::missing("", "GlobalMaxPool", infer);
+pub(super) const GLOBAL_MAX_POOL: Implementation =
+    Implementation { domain: "", name: "GlobalMaxPool", versions: &[1, 22], make: Make::Run(|_| load(How::Greatest)) };
 
-pub(super) const GLOBAL_LP_POOL: Implementation = Implementation::missing("", "GlobalLpPool", infer);
+pub(super) const GLOBAL_LP_POOL: Implementation =
+    Implementation { domain: "", name: "GlobalLpPool", versions: &[1, 2, 22], make: Make::Run(load_lp) };
 
-fn infer(facts: &mut Inference<'_>) -> Result<()> {
-    let Some([batch, channels, image @ ..]) = facts.ranked(0, 2..)? else { return Ok(()) };
-    facts.give(0, [&[batch.clone(), channels.clone()], &*vec![Dim::Fixed(1); image.len()]].concat());
-    Ok(())
+/// `Y[n, c, 0..]` is the mean, the greatest or the norm of all `X[n, c, i..]`. NaN is the greatest.
+#[derive(Debug)]
+enum How {
+    Mean,
+    Greatest,
+    Norm(Order),
+}
+
+fn load(how: How) -> Result<Box<dyn Operator>> {
+    Ok(Box::new(how))
+}
+
+fn load_lp(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    load(How::Norm(Order::load(node)?))
+}
+
+fn shape(facts: &Inference<'_>) -> Result<Option<Vec<Dim>>> {
+    let Some([batch, channels, image @ ..]) = facts.ranked(0, 2..)? else { return Ok(None) };
+    Ok(Some([&[batch.clone(), channels.clone()], &*vec![Dim::Fixed(1); image.len()]].concat()))
+}
+
+impl Operator for How {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        call.by_rule(shape)?;
+        let (x, resources) = (call.tensor(0)?, call.resources());
+        let lanes = Lanes::new(x.shape(), |axis| axis >= 2);
+        let shape = x.shape().iter().enumerate().map(|(axis, size)| if axis < 2 { *size } else { 1 }).collect();
+        let mut y = call.output_of(x.dtype(), shape)?;
+        call.charge(x.len() as u64)?;
+        by_type!(floats, x.dtype(), S as T => {
+            let (from, to) = (x.as_slice::<S>()?, y.elements_mut::<S>()?);
+            Ok(match *self {
+                How::Mean => lanes::reduce::<_, S, T>(&lanes::Mean, from, &lanes, to, resources)?,
+                How::Greatest => {
+                    lanes::reduce::<_, S, T>(&<S as Ordered<T>>::extreme::<false>(), from, &lanes, to, resources)?;
+                }
+                How::Norm(Order::One) => lanes::reduce::<_, S, T>(&lanes::L1, from, &lanes, to, resources)?,
+                How::Norm(Order::Two) => lanes::reduce::<_, S, T>(&lanes::L2, from, &lanes, to, resources)?,
+                How::Norm(Order::Other(order)) => {
+                    lanes::reduce::<_, S, T>(&lanes::Norm { order }, from, &lanes, to, resources)?;
+                }
+            })
+        })?;
+        Ok(y.finish().into())
+    }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let Some(dims) = shape(facts)? {
+            facts.give(0, dims);
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::infer;
+    use crate::operator::Attribute;
+    use crate::ops::testing::{infer, int, run, tensor};
+    use half::{bf16, f16};
+
+    #[test]
+    fn of_each_channel() {
+        let x = tensor(&[1, 2, 2, 2], [1f32, 2.0, 3.0, 5.0, 3.0, -4.0, 0.0, 0.0]);
+        let y = |values: [f32; 2]| tensor(&[1, 2, 1, 1], values);
+        run("GlobalAveragePool", 1, [], [&x]).gives(y([2.75, -0.25]));
+        run("GlobalMaxPool", 22, [], [&x]).gives(y([5.0, 3.0]));
+        run("GlobalLpPool", 2, [], [&x]).gives(y([39f32.sqrt(), 5.0]));
+        run("GlobalLpPool", 1, [("p", Attribute::Float(1.0))], [&x]).gives(y([11.0, 7.0]));
+        run("GlobalLpPool", 22, [int("p", 3)], [&x]).gives(y([161f32.cbrt(), 91f32.cbrt()]));
+        run("GlobalLpPool", 22, [int("p", 0)], [&x]).fails("p is 0: it must be a number greater than 0");
+    }
+
+    #[test]
+    fn every_type() {
+        let halves = tensor(&[1, 1, 2], [60000f32, 50016.0].map(f16::from_f32));
+        run("GlobalAveragePool", 1, [], [&halves]).gives(tensor(&[1, 1, 1], [f16::from_f32(55008.0)]));
+        let brains = tensor(&[1, 1, 2], [-1f32, f32::NAN].map(bf16::from_f32));
+        run("GlobalMaxPool", 22, [], [&brains]).gives(tensor(&[1, 1, 1], [bf16::NAN]));
+        run("GlobalLpPool", 2, [], [&tensor(&[1, 1, 2], [3f64, -4.0])]).gives(tensor(&[1, 1, 1], [5f64]));
+    }
+
+    #[test]
+    fn of_nothing_and_of_lists() {
+        let nothing = tensor(&[1, 1, 0], Vec::<f32>::new());
+        run("GlobalAveragePool", 22, [], [&nothing]).gives(tensor(&[1, 1, 1], [f32::NAN]));
+        run("GlobalMaxPool", 22, [], [&nothing]).gives(tensor(&[1, 1, 1], [f32::NEG_INFINITY]));
+        let list = tensor(&[1, 2], [1f32, 2.0]);
+        run("GlobalAveragePool", 22, [], [&list]).gives(list.clone());
+        run("GlobalMaxPool", 1, [], [&tensor(&[2], [1f32, 2.0])])
+            .fails("has shape [2] of rank 1: allowed ranks from 2 on");
+    }
 
     #[test]
     fn shapes() {

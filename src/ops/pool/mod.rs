@@ -3,6 +3,8 @@
 mod global;
 mod max_roi_pool;
 mod max_unpool;
+mod order;
+mod regions;
 mod roi_align;
 mod sliding;
 

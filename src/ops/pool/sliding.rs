@@ -2,28 +2,310 @@
 //! <https://onnx.ai/onnx/operators/onnx__AveragePool.html>, <https://onnx.ai/onnx/operators/onnx__MaxPool.html>,
 //! <https://onnx.ai/onnx/operators/onnx__LpPool.html>
 
+use super::order::Order;
 use crate::ops::prelude::*;
+use kernels::pool::{self, Greatest, Pooling, Reduced};
 
-pub(super) const AVERAGE_POOL: Implementation = Implementation::missing("", "AveragePool", infer);
+pub(super) const AVERAGE_POOL: Implementation = Implementation {
+    domain: "",
+    name: "AveragePool",
+    versions: &[1, 7, 10, 11, 19, 22],
+    make: Make::Run(load_average),
+};
 
-pub(super) const MAX_POOL: Implementation = Implementation::missing("", "MaxPool", infer);
+pub(super) const MAX_POOL: Implementation =
+    Implementation { domain: "", name: "MaxPool", versions: &[1, 8, 10, 11, 12, 22], make: Make::Run(load_max) };
 
-pub(super) const LP_POOL: Implementation = Implementation::missing("", "LpPool", infer);
+pub(super) const LP_POOL: Implementation =
+    Implementation { domain: "", name: "LpPool", versions: &[1, 2, 11, 18, 22], make: Make::Run(load_lp) };
 
-/// The text of AveragePool-11 rounds sizes under `auto_pad` down at one place, but says at `auto_pad` what all other
-/// versions say. LpPool-1 may lack `kernel_shape`, and doesn't say what that means.
-fn infer(facts: &mut Inference<'_>) -> Result<()> {
-    let Some([batch, channels, image @ ..]) = facts.ranked(0, 3..)? else { return Ok(()) };
-    let counts = Windows::of(facts, &windows::kernel(facts, image.len())?)?.counts(image);
-    let dims = [&[batch.clone(), channels.clone()], &*counts].concat();
-    facts.give(0, dims.clone());
-    facts.give(1, dims);
-    Ok(())
+/// `Y[n, c, o..]` is the mean, the greatest or the norm of `X[n, c, o * stride + t * dilation - pad..]` over all taps `t` of
+/// a window. A window that sees padding only has the mean NaN, the greatest -inf (or the least integer) at the index -1,
+/// and the norm 0.
+///
+/// Means and norms are added up in f64 (those of double in pairs of f64) and rounded once.
+#[derive(Debug)]
+struct Pool {
+    attributes: WindowAttributes,
+    how: How,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum How {
+    Mean {
+        /// Padding counts as zeros. What a window sees behind it, with `ceil_mode`, doesn't.
+        padding_counts: bool,
+    },
+    /// The greatest, of which NaN is. Indices are those of the first one in the whole input.
+    Greatest {
+        /// Within a channel, indices are counted in column-major order.
+        column_major: bool,
+    },
+    Norm(Order),
+}
+
+/// Version 7 brought `count_include_pad`.
+fn load_average(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    let padding_counts = node.version() >= 7 && node.is_set("count_include_pad")?;
+    load(node, How::Mean { padding_counts })
+}
+
+/// Version 8 brought `storage_order`.
+fn load_max(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    let column_major = node.version() >= 8 && node.flag("storage_order")?;
+    load(node, How::Greatest { column_major })
+}
+
+fn load_lp(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    load(node, How::Norm(Order::load(node)?))
+}
+
+/// LpPool-1 may lack `kernel_shape`, but doesn't say what that means.
+fn load(node: &Node<'_>, how: How) -> Result<Box<dyn Operator>> {
+    match node.optional("kernel_shape", Node::ints)? {
+        None | Some([]) => {
+            Err(Error::model("kernel_shape is not given: windows have no size").attribute("kernel_shape"))
+        }
+        Some(_) => Ok(Box::new(Pool { attributes: WindowAttributes::of(node)?, how })),
+    }
+}
+
+impl Pool {
+    /// What is known about the shape of the output, and the windows.
+    ///
+    /// The text of AveragePool-11 rounds sizes under `auto_pad` down at one place, but says at `auto_pad` what all other
+    /// versions say.
+    fn shape(&self, facts: &Inference<'_>) -> Result<Option<(Vec<Dim>, Windows)>> {
+        let Some([batch, channels, image @ ..]) = facts.ranked(0, 3..)? else { return Ok(None) };
+        let windows = self.attributes.windows(&self.attributes.kernel(image.len())?)?;
+        let dims = [&[batch.clone(), channels.clone()], &*windows.counts(image)].concat();
+        Ok(Some((dims, windows)))
+    }
+}
+
+impl Operator for Pool {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let beyond = || Error::model("there are more windows than can be counted");
+        let (dims, along) = call.by_rule(|facts| self.shape(facts))?.ok_or_else(beyond)?;
+        let shape: Shape = Dim::sizes(&dims).ok_or_else(beyond)?.into();
+        let x = call.tensor(0)?;
+        let (Some(image), Some(counts)) = (x.shape().get(2..), shape.get(2..)) else { return Err(beyond()) };
+        let axes = along.axes(image, counts)?;
+        let counted = match self.how {
+            How::Mean { padding_counts: true } => pool::Windows::new(along.padded(&axes)),
+            _ => pool::Windows::new(axes.iter().copied()),
+        };
+        let windows = pool::Windows::new(axes);
+        let column_major = matches!(self.how, How::Greatest { column_major: true });
+        let pooling = Pooling { windows: &windows, counted: &counted, column_major };
+        let mut y = call.output_of(x.dtype(), shape.clone())?;
+        let mut places = if call.wants(1) { Some(call.output::<i64>(&shape)?) } else { None };
+        call.charge(kernels::volume(windows.taps(), &shape) as u64)?;
+        match self.how {
+            How::Mean { .. } => floats(call, &Reduced(lanes::Mean), pooling, &mut y)?,
+            How::Norm(Order::One) => floats(call, &Reduced(lanes::L1), pooling, &mut y)?,
+            How::Norm(Order::Two) => floats(call, &Reduced(lanes::L2), pooling, &mut y)?,
+            How::Norm(Order::Other(order)) => floats(call, &Reduced(lanes::Norm { order }), pooling, &mut y)?,
+            How::Greatest { .. } => greatest(call, pooling, &mut y, places.as_mut())?,
+        }
+        let outputs = [Some(y), places].into_iter().flatten().map(|output| output.finish().into());
+        Ok(outputs.take(call.output_count()).collect())
+    }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let Some((dims, _)) = self.shape(facts)? {
+            facts.give(0, dims.clone());
+            facts.give(1, dims);
+        }
+        Ok(())
+    }
+}
+
+fn floats(
+    call: &Call<'_>,
+    pool: &(impl pool::Pool<f32> + pool::Pool<f64>),
+    pooling: Pooling<'_>,
+    y: &mut NewTensor,
+) -> Result<()> {
+    let x = call.tensor(0)?;
+    by_type!(floats, x.dtype(), S as T => {
+        let (from, to) = (x.as_slice::<S>()?, y.elements_mut::<S>()?);
+        Ok(pool::pool::<_, S, T>(pool, from, pooling, to, &mut [], call.resources())?)
+    })
+}
+
+fn greatest(call: &Call<'_>, pooling: Pooling<'_>, y: &mut NewTensor, places: Option<&mut NewTensor>) -> Result<()> {
+    let (x, resources) = (call.tensor(0)?, call.resources());
+    by_type!(floats_and_bytes, x.dtype(), S as T => {
+        let (from, to, extreme) = (x.as_slice::<S>()?, y.elements_mut::<S>()?, <S as Ordered<T>>::extreme::<false>());
+        Ok(match places {
+            None => pool::pool::<_, S, T>(&Reduced(extreme), from, pooling, to, &mut [], resources)?,
+            Some(places) => pool::pool::<_, S, T>(&Greatest(extreme), from, pooling, to, places.elements_mut()?, resources)?,
+        })
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{infer, int, ints, string};
+    use crate::operator::Attribute;
+    use crate::ops::testing::{infer, int, ints, outputs, run, string, tensor};
+    use crate::value::Value;
+    use half::{bf16, f16};
+
+    fn kernel(sizes: &[i64]) -> (&'static str, Attribute) {
+        ints("kernel_shape", sizes)
+    }
+
+    fn line(values: &[f32]) -> Value {
+        tensor(&[1, 1, values.len()], values)
+    }
+
+    #[test]
+    fn means() {
+        let x = tensor(&[1, 1, 3, 4], [1f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0]);
+        run("AveragePool", 22, [kernel(&[2, 2])], [&x]).gives(tensor(&[1, 1, 2, 3], [3.5f32, 4.5, 5.5, 7.5, 8.5, 9.5]));
+        run("AveragePool", 1, [kernel(&[3, 1]), ints("strides", &[1, 3])], [&x])
+            .gives(tensor(&[1, 1, 1, 2], [5f32, 8.0]));
+        run("AveragePool", 19, [kernel(&[2, 2]), ints("dilations", &[2, 3])], [&x])
+            .gives(tensor(&[1, 1, 1, 1], [6.5f32]));
+        let x = line(&[3.0, 5.0, 7.0]);
+        let padded = || [kernel(&[2]), ints("pads", &[1, 1])];
+        run("AveragePool", 7, padded(), [&x]).gives(line(&[3.0, 4.0, 6.0, 7.0]));
+        run("AveragePool", 1, padded(), [&x]).gives(line(&[3.0, 4.0, 6.0, 7.0]));
+        let [size, pads] = padded();
+        run("AveragePool", 7, [size, pads, int("count_include_pad", 1)], [&x]).gives(line(&[1.5, 4.0, 6.0, 3.5]));
+    }
+
+    /// A window that reaches beyond the padding counts the padding, and not what is behind it.
+    #[test]
+    fn what_is_behind_the_padding_never_counts() {
+        let pool = |pads: [i64; 2], counts| {
+            let attributes = [
+                kernel(&[3]),
+                ints("strides", &[2]),
+                ints("pads", &pads),
+                int("ceil_mode", 1),
+                int("count_include_pad", counts),
+            ];
+            run("AveragePool", 19, attributes, [&line(&[6.0, 6.0, 12.0, 6.0])])
+        };
+        pool([0, 0], 0).gives(line(&[8.0, 9.0]));
+        pool([0, 0], 1).gives(line(&[8.0, 9.0]));
+        pool([1, 0], 1).gives(line(&[4.0, 8.0]));
+        pool([1, 1], 1).gives(line(&[4.0, 8.0, 3.0]));
+        pool([1, 1], 0).gives(line(&[6.0, 8.0, 6.0]));
+    }
+
+    #[test]
+    fn automatic_padding() {
+        let x = line(&[1.0, 2.0, 3.0, 4.0]);
+        let pool = |kind, counts, strides| {
+            let attributes =
+                [kernel(&[2]), string("auto_pad", kind), int("count_include_pad", counts), ints("strides", &[strides])];
+            run("AveragePool", 11, attributes, [&x])
+        };
+        pool("SAME_UPPER", 0, 1).gives(line(&[1.5, 2.5, 3.5, 4.0]));
+        pool("SAME_UPPER", 1, 1).gives(line(&[1.5, 2.5, 3.5, 2.0]));
+        pool("SAME_LOWER", 0, 1).gives(line(&[1.0, 1.5, 2.5, 3.5]));
+        pool("SAME_LOWER", 1, 1).gives(line(&[0.5, 1.5, 2.5, 3.5]));
+        pool("SAME_LOWER", 1, 3).gives(line(&[0.5, 3.5]));
+        pool("VALID", 1, 3).gives(line(&[1.5]));
+        pool("NOTSET", 0, 3).gives(line(&[1.5]));
+    }
+
+    #[test]
+    fn windows_of_padding_only() {
+        let padded = || [kernel(&[1]), ints("pads", &[1, 0])];
+        run("AveragePool", 22, padded(), [&line(&[3.0])]).gives(line(&[f32::NAN, 3.0]));
+        let ran = outputs("MaxPool", 22, padded(), [&line(&[3.0])]);
+        assert_eq!(ran.as_slice(), [line(&[f32::NEG_INFINITY, 3.0]), tensor(&[1, 1, 2], [-1i64, 0])]);
+        run("MaxPool", 12, padded(), [&tensor(&[1, 1, 1], [3i8])]).gives(tensor(&[1, 1, 2], [-128i8, 3]));
+        run("LpPool", 22, padded(), [&line(&[3.0])]).gives(line(&[0.0, 3.0]));
+    }
+
+    #[test]
+    fn the_greatest_and_their_indices() {
+        let x = tensor(&[1, 2, 2, 3], [1f32, 5.0, 5.0, 4.0, 0.0, 2.0, -1.0, -1.0, -3.0, -2.0, -2.0, -2.0]);
+        let most = tensor(&[1, 2, 1, 2], [5f32, 5.0, -1.0, -1.0]);
+        let ran = outputs("MaxPool", 12, [kernel(&[2, 2])], [&x]);
+        assert_eq!(ran.as_slice(), [most.clone(), tensor(&[1, 2, 1, 2], [1i64, 1, 6, 7])]);
+        let ran = outputs("MaxPool", 8, [kernel(&[2, 2]), int("storage_order", 1)], [&x]);
+        assert_eq!(ran.as_slice(), [most.clone(), tensor(&[1, 2, 1, 2], [2i64, 2, 6, 8])]);
+        run("MaxPool", 1, [kernel(&[2, 2])], [&x]).gives(most);
+        // Padding has no index, and is less than anything.
+        let ran = outputs("MaxPool", 22, [kernel(&[2]), ints("pads", &[1, 1])], [&line(&[f32::NEG_INFINITY, -1.0])]);
+        assert_eq!(ran.as_slice(), [line(&[f32::NEG_INFINITY, -1.0, -1.0]), tensor(&[1, 1, 3], [0i64, 1, 1])]);
+        let ran = outputs("MaxPool", 12, [kernel(&[2])], [&line(&[1.0, f32::NAN, 3.0, 2.0])]);
+        assert_eq!(ran.as_slice(), [line(&[f32::NAN, f32::NAN, 3.0]), tensor(&[1, 1, 3], [1i64, 1, 2])]);
+    }
+
+    #[test]
+    fn every_type() {
+        macro_rules! greatest {
+            ($($type:ty),*) => {$(
+                let x = tensor(&[1, 1, 3], [1u8, 100, 7].map(|x| x as $type));
+                let ran = outputs("MaxPool", 12, [kernel(&[2])], [&x]);
+                assert_eq!(ran[0], tensor(&[1, 1, 2], [100u8, 100].map(|x| x as $type)));
+                assert_eq!(ran[1], tensor(&[1, 1, 2], [1i64, 1]));
+            )*};
+        }
+        greatest!(f32, f64, i8, u8);
+        run("MaxPool", 12, [kernel(&[2])], [&tensor(&[1, 1, 3], [-1i8, -128, 5])]).gives(tensor(&[1, 1, 2], [-1i8, 5]));
+        run("MaxPool", 12, [kernel(&[2])], [&tensor(&[1, 1, 3], [200u8, 100, 5])])
+            .gives(tensor(&[1, 1, 2], [200u8, 100]));
+        let half = |values: [f32; 2]| tensor(&[1, 1, 2], values.map(f16::from_f32));
+        run("MaxPool", 1, [kernel(&[1])], [&half([1.5, -2.0])]).gives(half([1.5, -2.0]));
+        // The sum of all is beyond float16, the mean isn't.
+        run("AveragePool", 7, [kernel(&[2])], [&half([60000.0, 50016.0])])
+            .gives(tensor(&[1, 1, 1], [f16::from_f32(55008.0)]));
+        let brain = tensor(&[1, 1, 2], [3f32, 4.0].map(bf16::from_f32));
+        run("LpPool", 22, [kernel(&[2])], [&brain]).gives(tensor(&[1, 1, 1], [bf16::from_f32(5.0)]));
+        run("AveragePool", 22, [kernel(&[2])], [&brain]).gives(tensor(&[1, 1, 1], [bf16::from_f32(3.5)]));
+        run("AveragePool", 22, [kernel(&[2])], [&tensor(&[1, 1, 2], [1f64, 2.0])]).gives(tensor(&[1, 1, 1], [1.5f64]));
+        run("LpPool", 18, [kernel(&[2]), int("p", 3)], [&tensor(&[1, 1, 2], [3f64, -3.0])])
+            .gives(tensor(&[1, 1, 1], [54f64.cbrt()]));
+    }
+
+    /// Added in float, the ones would be lost.
+    #[test]
+    fn sums_are_rounded_once() {
+        let x = line(&[16777216.0, 1.0, 1.0, -16777216.0]);
+        run("AveragePool", 22, [kernel(&[4])], [&x]).gives(line(&[0.5]));
+    }
+
+    #[test]
+    fn norms() {
+        let x = line(&[3.0, -4.0, 0.0]);
+        run("LpPool", 2, [kernel(&[2])], [&x]).gives(line(&[5.0, 4.0]));
+        run("LpPool", 11, [kernel(&[2]), int("p", 1)], [&x]).gives(line(&[7.0, 4.0]));
+        run("LpPool", 1, [kernel(&[2]), ("p", Attribute::Float(1.0))], [&x]).gives(line(&[7.0, 4.0]));
+        run("LpPool", 1, [kernel(&[2]), ("p", Attribute::Float(0.5))], [&line(&[4.0, -9.0])]).gives(line(&[25.0]));
+        run("LpPool", 18, [kernel(&[2]), int("p", 3), int("ceil_mode", 1), ints("strides", &[2])], [&x])
+            .gives(line(&[91f32.cbrt(), 0.0]));
+        for p in [0, -1] {
+            run("LpPool", 18, [kernel(&[2]), int("p", p)], [&x])
+                .fails(&format!("p is {p}: it must be a number greater than 0"));
+        }
+        run("LpPool", 1, [kernel(&[2]), ("p", Attribute::Float(f32::INFINITY))], [&x]).fails("p is inf");
+    }
+
+    #[test]
+    fn no_windows() {
+        let nothing = |shape: &[usize]| tensor(shape, Vec::<f32>::new());
+        run("MaxPool", 12, [kernel(&[5])], [&line(&[1.0])]).gives(nothing(&[1, 1, 0]));
+        run("AveragePool", 22, [kernel(&[1])], [&nothing(&[0, 3, 2])]).gives(nothing(&[0, 3, 2]));
+        run("LpPool", 22, [kernel(&[2]), ints("pads", &[1, 1])], [&nothing(&[1, 1, 0])]).gives(line(&[0.0]));
+    }
+
+    #[test]
+    fn refusals() {
+        run("MaxPool", 12, [kernel(&[1, 1])], [&line(&[1.0])]).fails("kernel_shape has 2 numbers: 1 are needed");
+        run("MaxPool", 12, [kernel(&[1])], [&tensor(&[2, 2], [0f32; 4])]).fails("of rank 2: allowed ranks from 3 on");
+        run("MaxPool", 8, [kernel(&[1]), int("storage_order", 2)], [&line(&[1.0])]).fails("storage_order is 2");
+        run("AveragePool", 7, [kernel(&[1]), ints("pads", &[i64::MAX, i64::MAX])], [&line(&[1.0])])
+            .fails("there are more windows than can be counted");
+        run("LpPool", 1, [], [&line(&[1.0])]).fails("kernel_shape is not given: windows have no size");
+    }
 
     #[test]
     fn shapes() {
@@ -37,7 +319,7 @@ mod tests {
         infer("MaxPool", 1, [kernel(), string("auto_pad", "SAME_UPPER"), ints("strides", &[2, 1])], [x])
             .gives("[N, C, 4, W]");
         infer("LpPool", 2, [kernel(), string("auto_pad", "VALID")], [x]).gives("[N, C, 5, W - 1]");
-        infer("LpPool", 1, [], [x]).gives("[N, C, ?, ?]");
+        infer("LpPool", 1, [], [x]).fails("kernel_shape is not given: windows have no size");
         infer("MaxPool", 12, [ints("kernel_shape", &[5, 5])], ["float"]).gives("");
     }
 

@@ -1,0 +1,259 @@
+//! Tensors of channels: what happens to an element depends on its channel, or on the channels near it. Computed in f64 and
+//! rounded once.
+
+use super::cpu::for_each_level;
+use super::functions::pow;
+use super::lanes::Stored;
+use super::{Lookout, Resources, Stopped, parallel};
+
+/// A mean, a factor and a bias for each channel: `(x - mean) * factor + bias`.
+#[derive(Debug, Clone, Copy)]
+pub struct Channels<'a> {
+    pub means: &'a [f64],
+    pub factors: &'a [f64],
+    pub biases: &'a [f64],
+    /// Elements of a channel that are neighbours. After those of the last channel come those of the first again.
+    pub run: usize,
+}
+
+/// Elements that are computed at a time.
+const BLOCK: usize = 256;
+
+/// Fills `out` with the elements of `data`, each shifted and scaled as its channel says.
+pub fn scale<S: Stored<f64>>(
+    data: &[S],
+    channels: Channels<'_>,
+    out: &mut [S],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let Channels { means, factors, biases, run } = channels;
+    let size = size_of::<S>();
+    parallel::pieces(
+        bytemuck::cast_slice_mut(out),
+        size,
+        size.saturating_mul(run),
+        1,
+        resources,
+        |number, before, out| {
+            let channel = number % means.len().max(1);
+            let (Some(mean), Some(factor), Some(bias)) =
+                (means.get(channel), factors.get(channel), biases.get(channel))
+            else {
+                return Err(Stopped::Misfit);
+            };
+            let start = number * run + before / size;
+            let out = bytemuck::cast_slice_mut::<u8, S>(out);
+            scale_run::<S>(data.get(start..start + out.len()).ok_or(Stopped::Misfit)?, *mean, *factor, *bias, out);
+            Ok(())
+        },
+    )
+}
+
+for_each_level! {
+    fn scale_run<S: Stored<f64>>(data: &[S], mean: f64, factor: f64, bias: f64, out: &mut [S]) -> () = scale_run_body::<S>;
+}
+
+#[inline(always)]
+fn scale_run_body<S: Stored<f64>>(data: &[S], mean: f64, factor: f64, bias: f64, out: &mut [S]) {
+    let mut numbers = [0f64; BLOCK];
+    for (from, to) in data.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+        S::load(from, &mut numbers);
+        for number in numbers.iter_mut().take(from.len()) {
+            *number = (*number - mean) * factor + bias;
+        }
+        S::store(&numbers, to);
+    }
+}
+
+/// `factors[c] = factors[c] / sqrt(variances[c] + epsilon)`
+pub fn divide_by_deviation(
+    factors: &mut [f64],
+    variances: &[f64],
+    epsilon: f64,
+    lookout: &mut Lookout<'_>,
+) -> Result<(), Stopped> {
+    for (factors, variances) in factors.chunks_mut(BLOCK).zip(variances.chunks(BLOCK)) {
+        lookout.after(2 * size_of_val(variances))?;
+        for (factor, variance) in factors.iter_mut().zip(variances) {
+            *factor /= (variance + epsilon).sqrt();
+        }
+    }
+    Ok(())
+}
+
+/// `running[c] = running[c] * momentum + current[c] * (1 - momentum)`
+pub fn mix(running: &mut [f64], current: &[f64], momentum: f64, lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
+    for (running, current) in running.chunks_mut(BLOCK).zip(current.chunks(BLOCK)) {
+        lookout.after(2 * size_of_val(current))?;
+        for (running, current) in running.iter_mut().zip(current) {
+            *running = *running * momentum + current * (1.0 - momentum);
+        }
+    }
+    Ok(())
+}
+
+/// The elements as numbers.
+pub fn load<S: Stored<f64>>(from: &[S], to: &mut [f64], lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
+    from.chunks(BLOCK).zip(to.chunks_mut(BLOCK)).try_for_each(|(from, to)| {
+        S::load(from, to);
+        lookout.after(size_of_val(to))
+    })
+}
+
+/// The nearest elements of numbers.
+pub fn store<S: Stored<f64>>(from: &[f64], to: &mut [S], lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
+    from.chunks(BLOCK).zip(to.chunks_mut(BLOCK)).try_for_each(|(from, to)| {
+        S::store(from, to);
+        lookout.after(size_of_val(from))
+    })
+}
+
+/// Channels near others: `x / (bias + alpha * sum of squares)^beta`.
+#[derive(Debug, Clone, Copy)]
+pub struct Response {
+    /// The sum is over this number of channels before, and after.
+    pub before: usize,
+    pub after: usize,
+    pub alpha: f64,
+    pub beta: f64,
+    pub bias: f64,
+}
+
+/// Fills `out` with the elements of `data`, which has planes of `channels` channels of `run` elements, each divided by the
+/// response of the channels near its own.
+pub fn respond<S: Stored<f64>>(
+    how: Response,
+    data: &[S],
+    [channels, run]: [usize; 2],
+    out: &mut [S],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let size = size_of::<S>();
+    let most = how.before.saturating_add(how.after).saturating_add(1).min(channels);
+    let cost = most.saturating_add(8);
+    parallel::pieces(
+        bytemuck::cast_slice_mut(out),
+        size,
+        size.saturating_mul(run),
+        cost,
+        resources,
+        |number, before, out| {
+            let (plane, channel) = (number / channels * channels, number % channels);
+            let near =
+                channel.saturating_sub(how.before)..channels.min(channel.saturating_add(how.after).saturating_add(1));
+            let mut lookout = resources.lookout();
+            for (k, out) in bytemuck::cast_slice_mut::<u8, S>(out).chunks_mut(BLOCK).enumerate() {
+                let (start, mut sums) = (before / size + k * BLOCK, [0f64; BLOCK]);
+                let row = |channel: usize| {
+                    let first = (plane + channel) * run + start;
+                    data.get(first..first + out.len()).ok_or(Stopped::Misfit)
+                };
+                for channel in near.clone() {
+                    lookout.after(size_of_val(out))?;
+                    add_squares::<S>(row(channel)?, &mut sums);
+                }
+                divide::<S>(how, row(channel)?, &sums, out);
+            }
+            Ok(())
+        },
+    )
+}
+
+for_each_level! {
+    fn add_squares<S: Stored<f64>>(row: &[S], sums: &mut [f64; BLOCK]) -> () = add_squares_body::<S>;
+}
+
+#[inline(always)]
+fn add_squares_body<S: Stored<f64>>(row: &[S], sums: &mut [f64; BLOCK]) {
+    let mut numbers = [0f64; BLOCK];
+    S::load(row, &mut numbers);
+    for (sum, number) in sums.iter_mut().zip(numbers).take(row.len()) {
+        *sum += number * number;
+    }
+}
+
+for_each_level! {
+    fn divide<S: Stored<f64>>(how: Response, row: &[S], sums: &[f64; BLOCK], out: &mut [S]) -> () = divide_body::<S>;
+}
+
+#[inline(always)]
+fn divide_body<S: Stored<f64>>(how: Response, row: &[S], sums: &[f64; BLOCK], out: &mut [S]) {
+    let mut numbers = [0f64; BLOCK];
+    S::load(row, &mut numbers);
+    for (number, sum) in numbers.iter_mut().zip(sums).take(row.len()) {
+        *number /= pow(how.bias + how.alpha * sum, how.beta);
+    }
+    S::store(&numbers, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_asks, at_each_level, on_threads};
+    use crate::{Stop, Stopped};
+    use half::bf16;
+
+    const ALONE: Resources<'_> = Resources { threads: 1, stop: None };
+
+    #[test]
+    fn each_channel_by_its_own_numbers() {
+        for run in [1, 7, 300] {
+            let data: Vec<f32> = (0..2 * 3 * run).map(|k| k as f32 / 3.0).collect();
+            let (means, factors, biases) = ([1.0, 0.1, -2.0], [2.0, 1.0 / 3.0, 0.7], [0.0, 1.0, 1e-3]);
+            let channels = Channels { means: &means, factors: &factors, biases: &biases, run };
+            let wide =
+                |x: f32, k: usize| (f64::from(x) - means[k / run % 3]) * factors[k / run % 3] + biases[k / run % 3];
+            let want: Vec<f32> = data.iter().enumerate().map(|(k, x)| wide(*x, k) as f32).collect();
+            let check = |resources: Resources<'_>| {
+                let mut out = vec![0f32; data.len()];
+                scale(&data, channels, &mut out, resources).unwrap();
+                assert_eq!(out, want);
+            };
+            at_each_level(|| check(ALONE));
+            on_threads(3, || check(Resources { threads: 3, stop: Some(&Stop::default()) }));
+            let halves: Vec<bf16> = data.iter().map(|x| bf16::from_f32(*x)).collect();
+            let mut out = vec![bf16::ZERO; data.len()];
+            scale(&halves, channels, &mut out, ALONE).unwrap();
+            let want = halves.iter().enumerate().map(|(k, x)| bf16::from_f64(wide(x.to_f32(), k)));
+            assert!(out.iter().copied().eq(want));
+        }
+        let none = Channels { means: &[], factors: &[], biases: &[], run: 1 };
+        assert_eq!(scale(&[1f32], none, &mut [0.0], ALONE), Err(Stopped::Misfit));
+        assert_eq!(scale::<f32>(&[], none, &mut [], ALONE), Ok(()));
+    }
+
+    #[test]
+    fn channels_near_others() {
+        for (channels, run, before, after) in [(1, 1, 0, 0), (5, 3, 1, 2), (4, 300, 9, usize::MAX), (3, 2, 0, 1)] {
+            let how = Response { before, after, alpha: 0.1, beta: 0.75, bias: 1.5 };
+            let data: Vec<f32> = (0..2 * channels * run).map(|k| (k % 17) as f32 - 5.0).collect();
+            let response = |k: usize| {
+                let (plane, channel, at) = (k / run / channels, k / run % channels, k % run);
+                let near = (0..channels).filter(|c| c + before >= channel && *c <= channel.saturating_add(after));
+                let squares = near.map(|c| f64::from(data[(plane * channels + c) * run + at]).powi(2)).sum::<f64>();
+                (f64::from(data[k]) / (1.5 + 0.1 * squares).powf(0.75)) as f32
+            };
+            let want: Vec<f32> = (0..data.len()).map(response).collect();
+            let check = |resources: Resources<'_>| {
+                let mut out = vec![0f32; data.len()];
+                respond(how, &data, [channels, run], &mut out, resources).unwrap();
+                assert!(out.iter().zip(&want).all(|(a, b)| (a - b).abs() <= 1e-7 * b.abs()), "{out:?} {want:?}");
+            };
+            at_each_level(|| check(ALONE));
+            on_threads(3, || check(Resources { threads: 3, stop: Some(&Stop::default()) }));
+        }
+    }
+
+    #[test]
+    fn they_ask_whether_to_stop() {
+        let (stop, data, mut out) = (Stop::default(), vec![1u8; 24 << 20], vec![0u8; 24 << 20]);
+        let resources = Resources { threads: 1, stop: Some(&stop) };
+        let numbers: &[f32] = bytemuck::cast_slice(&data);
+        let channels = Channels { means: &[0.0], factors: &[1.0], biases: &[0.0], run: 1 << 20 };
+        assert_asks("scale", &mut out, |out| scale(numbers, channels, bytemuck::cast_slice_mut(out), resources));
+        let how = Response { before: 0, after: 0, alpha: 0.0, beta: 1.0, bias: 1.0 };
+        assert_asks("respond", &mut out, |out| {
+            respond(how, numbers, [2, 1 << 20], bytemuck::cast_slice_mut(out), resources)
+        });
+    }
+}

@@ -1,0 +1,354 @@
+//! Pools: what the windows of an image show, each reduced to a number.
+//!
+//! What happens to the elements of a window is a [`Reduction`](super::lanes::Reduction), as for lanes, or finds the place of
+//! the greatest ([`Greatest`]). Elements are added in row-major order, tap by tap for many windows at once.
+
+use super::cpu::for_each_level;
+use super::lanes::{Extreme, Fold, Number, Partial, Reduction, Stored};
+use super::parallel::Lookout;
+pub use super::windows::Windows;
+use super::windows::{Axis, Run};
+use super::{Resources, Stopped};
+use bytemuck::{Zeroable, cast_slice_mut};
+
+/// What happens to a window.
+pub trait Pool<T: Number>: Sync {
+    /// The value of some elements of a window.
+    type Partial: Copy;
+    /// The value of none.
+    const START: Self::Partial;
+
+    /// Adds the element with the number `at` in its plane.
+    fn add(&self, value: Self::Partial, element: T, at: usize) -> Self::Partial;
+    /// The result of a window, and the number of an element. `elements` are those of the window that are not padding, and
+    /// `len` those that count.
+    fn end(&self, value: Self::Partial, elements: usize, len: usize) -> (T::Precise, Option<usize>);
+}
+
+/// A reduction of the elements.
+#[derive(Debug)]
+pub struct Reduced<R>(pub R);
+
+impl<R: Reduction<T>, T: Number> Pool<T> for Reduced<R> {
+    type Partial = <R::Fold as Fold<T>>::Partial;
+    const START: Self::Partial = <Self::Partial as Partial>::START;
+
+    #[inline(always)]
+    fn add(&self, value: Self::Partial, element: T, _: usize) -> Self::Partial {
+        let fold = self.0.fold();
+        fold.add(value, fold.counts(element))
+    }
+    #[inline(always)]
+    fn end(&self, value: Self::Partial, elements: usize, len: usize) -> (T::Precise, Option<usize>) {
+        (self.0.end(if elements == 0 { R::EMPTY } else { value }, len), None)
+    }
+}
+
+/// The greatest element and its number, the first of equals. NaN is.
+#[derive(Debug)]
+pub struct Greatest<T>(pub Extreme<T, false>);
+
+/// No element.
+const NONE: usize = usize::MAX;
+
+impl<T: Number> Pool<T> for Greatest<T> {
+    type Partial = (T, usize);
+    const START: (T, usize) = (T::LEAST, NONE);
+
+    #[inline(always)]
+    fn add(&self, (greatest, place): (T, usize), element: T, at: usize) -> (T, usize) {
+        let element = self.0.counts(element);
+        let more = element > greatest || element.is_nan() && !greatest.is_nan() || place == NONE;
+        if more { (element, at) } else { (greatest, place) }
+    }
+    #[inline(always)]
+    fn end(&self, (greatest, place): (T, usize), _: usize, _: usize) -> (T::Precise, Option<usize>) {
+        // Flipped back.
+        (self.0.counts(greatest).precise(), (place != NONE).then_some(place))
+    }
+}
+
+/// The windows of an image.
+#[derive(Debug)]
+pub struct Pooling<'a> {
+    pub windows: &'a Windows,
+    /// The same, where padding that counts is part of the image.
+    pub counted: &'a Windows,
+    /// Places are numbers in column-major order, not row-major order.
+    pub column_major: bool,
+}
+
+/// Positions that are computed together.
+const RUN: usize = 64;
+
+/// Writes the result of each window of the planes of `data` to `out`, and the number of an element of `data` to `places`
+/// unless that is empty; -1 if there is none.
+pub fn pool<P: Pool<T>, S: Stored<T> + Stored<T::Precise>, T: Number>(
+    pool: &P,
+    data: &[S],
+    Pooling { windows, counted, column_major }: Pooling<'_>,
+    out: &mut [S],
+    places: &mut [i64],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let (input, sizes) = (windows.input(), [size_of::<S>(), size_of::<i64>()]);
+    let outs = [cast_slice_mut(out), cast_slice_mut(places)];
+    windows.runs(RUN, outs, sizes, resources, |run, [out, places]| {
+        let (start, mut lookout) = (run.plane * input, resources.lookout());
+        let plane = data.get(start..start + input).ok_or(Stopped::Misfit)?;
+        let (mut all, count) = ([P::START; RUN], run.along.len());
+        let values = all.get_mut(..count).ok_or(Stopped::Misfit)?;
+        run.lines(|first| {
+            let line = plane.get(first..).unwrap_or(&[]);
+            add_line::<P, S, T>(pool, values, line, first, windows.last(), run, &mut lookout)
+        })?;
+        let (mut elements, mut lens) = ([0; RUN], [0; RUN]);
+        run.counts(windows, &mut elements);
+        run.counts(counted, &mut lens);
+        let mut results = [T::Precise::zeroed(); RUN];
+        let mut places = cast_slice_mut::<_, i64>(places).iter_mut();
+        for (((value, result), elements), len) in values.iter().zip(&mut results).zip(elements).zip(lens) {
+            let (ended, place) = pool.end(*value, elements, len);
+            *result = ended;
+            if let Some(to) = places.next() {
+                let number = |place| start + if column_major { windows.column_major(place) } else { place };
+                *to = place.map_or(-1, |place| number(place) as i64);
+            }
+        }
+        S::store(results.get(..count).unwrap_or(&[]), cast_slice_mut(out));
+        Ok(())
+    })
+}
+
+for_each_level! {
+    /// Adds the elements of a line that the windows see to their values. `start` is the number of its first element.
+    fn add_line<P: Pool<T>, S: Stored<T>, T: Number>(
+        pool: &P, values: &mut [P::Partial], line: &[S], start: usize, axis: &Axis, run: &Run<'_>, lookout: &mut Lookout<'_>,
+    ) -> Result<(), Stopped> = add_line_body::<P, S, T>;
+}
+
+#[inline(always)]
+fn add_line_body<P: Pool<T>, S: Stored<T>, T: Number>(
+    pool: &P,
+    values: &mut [P::Partial],
+    line: &[S],
+    start: usize,
+    axis: &Axis,
+    run: &Run<'_>,
+    lookout: &mut Lookout<'_>,
+) -> Result<(), Stopped> {
+    let along = &run.along;
+    let (first, last) = (axis.taps(along.start), axis.taps(along.end.saturating_sub(1)));
+    for tap in last.start..first.end {
+        let at = axis.positions(tap, along);
+        let element = axis.element(at.start, tap);
+        lookout.after(values.len() * size_of::<S>())?;
+        let values = values.get_mut(at.start - along.start..at.end - along.start);
+        if let (Some(values), Some(elements)) = (values, line.get(element..)) {
+            match axis.stride {
+                1 => add_elements::<P, S, T>(pool, values, elements, start + element, 1),
+                2 => add_elements::<P, S, T>(pool, values, elements, start + element, 2),
+                stride => add_elements::<P, S, T>(pool, values, elements, start + element, stride),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds the first element to the first value, and to each next one the element that is `stride` elements on.
+#[inline(always)]
+fn add_elements<P: Pool<T>, S: Stored<T>, T: Number>(
+    pool: &P,
+    values: &mut [P::Partial],
+    elements: &[S],
+    first: usize,
+    stride: usize,
+) {
+    let mut picked = [S::zeroed(); RUN];
+    let elements = if stride == 1 {
+        elements.get(..values.len()).unwrap_or(&[])
+    } else {
+        for (to, from) in picked.iter_mut().zip(elements.chunks(stride.max(1))).take(values.len()) {
+            if let [element, ..] = from {
+                *to = *element;
+            }
+        }
+        picked.get(..values.len()).unwrap_or(&[])
+    };
+    let mut numbers = [T::ZERO; RUN];
+    let numbers = match bytemuck::try_cast_slice(elements) {
+        Ok(same) if S::DIRECT => same,
+        _ => {
+            S::load(elements, &mut numbers);
+            &numbers
+        }
+    };
+    for (k, (value, number)) in values.iter_mut().zip(numbers).enumerate() {
+        *value = pool.add(*value, *number, first + k * stride);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::{L2, Mean, Norm, Ordered};
+    use crate::testing::{at_each_level, on_threads};
+    use crate::{Stop, position_of};
+    use half::bf16;
+    use proptest::prelude::*;
+
+    fn axis(input: usize, output: usize, kernel: usize, stride: usize, dilation: usize, pad: usize) -> Axis {
+        Axis { input, output, kernel, stride, dilation, pad }
+    }
+
+    /// For each window its elements, in order; and the number of its taps up to `end` entries after the image.
+    fn plain(axes: &[Axis], end: usize) -> Vec<(Vec<usize>, usize)> {
+        let outputs: Vec<usize> = axes.iter().map(|axis| axis.output).collect();
+        let kernels: Vec<usize> = axes.iter().map(|axis| axis.kernel).collect();
+        let window = |at: Vec<usize>| {
+            let (mut elements, mut count) = (Vec::new(), 0);
+            for tap in (0..kernels.iter().product()).map(|tap| position_of(tap, &kernels)) {
+                let places = || {
+                    axes.iter()
+                        .zip(&at)
+                        .zip(&tap)
+                        .map(|((axis, at), tap)| (axis, at * axis.stride + tap * axis.dilation))
+                };
+                count += usize::from(places().all(|(axis, place)| place < axis.pad + axis.input + end));
+                if places().all(|(axis, place)| place >= axis.pad && place < axis.pad + axis.input) {
+                    elements.push(places().fold(0, |number, (axis, place)| number * axis.input + place - axis.pad));
+                }
+            }
+            (elements, count)
+        };
+        (0..outputs.iter().product()).map(|k| window(position_of(k, &outputs))).collect()
+    }
+
+    /// The greatest (with its number), the mean and the norms of each window.
+    fn check(axes: &[Axis], planes: usize, resources: Resources<'_>) {
+        let end = 1;
+        let windows = Windows::new(axes.iter().copied());
+        let counted =
+            Windows::new(axes.iter().map(|axis| Axis { input: axis.pad + axis.input + end, pad: 0, ..*axis }));
+        let pooling = |column_major| Pooling { windows: &windows, counted: &counted, column_major };
+        let (input, output) = (windows.input(), windows.output());
+        let data: Vec<f32> = (0..planes * input).map(|k| ((k * 7919) % 19) as f32 / 7.0 - 1.0).collect();
+        let halves: Vec<bf16> = data.iter().map(|x| bf16::from_f32(*x)).collect();
+        let bytes: Vec<i8> = data.iter().map(|x| (x * 7.0) as i8).collect();
+        let (mut most, mut places) = (vec![0f32; planes * output], vec![0; planes * output]);
+        let greatest = Greatest(<f32 as Ordered<f32>>::extreme::<false>());
+        pool(&greatest, &data, pooling(false), &mut most, &mut places, resources).unwrap();
+        let (mut least, mut columns) = (vec![0i8; planes * output], vec![0; planes * output]);
+        let of_bytes = Greatest(<i8 as Ordered<u8>>::extreme::<false>());
+        pool(&of_bytes, &bytes, pooling(true), &mut least, &mut columns, resources).unwrap();
+        let mut alone = vec![0i8; planes * output];
+        pool(&Reduced(<i8 as Ordered<u8>>::extreme::<false>()), &bytes, pooling(true), &mut alone, &mut [], resources)
+            .unwrap();
+        assert_eq!(alone, least);
+        let (mut means, mut norms) = (vec![0f32; planes * output], vec![bf16::ZERO; planes * output]);
+        pool::<_, f32, f32>(&Reduced(Mean), &data, pooling(false), &mut means, &mut [], resources).unwrap();
+        pool::<_, bf16, f32>(&Reduced(L2), &halves, pooling(false), &mut norms, &mut [], resources).unwrap();
+        let mut others = vec![0f32; planes * output];
+        pool::<_, f32, f32>(&Reduced(Norm { order: 2.0 }), &data, pooling(false), &mut others, &mut [], resources)
+            .unwrap();
+        let plain = plain(axes, end);
+        assert_eq!(plain.len(), output);
+        let sizes: Vec<usize> = axes.iter().map(|axis| axis.input).collect();
+        for (k, (elements, count)) in (0..planes).flat_map(|_| &plain).enumerate() {
+            let (start, what) = (k / output * input, format!("{axes:?} {k}"));
+            let (mut best, mut place, mut sum, mut squares, mut exact) = (f32::NEG_INFINITY, -1, -0.0, 0.0, 0.0);
+            for at in elements.iter().map(|element| start + element) {
+                if place < 0 || data[at] > best {
+                    (best, place) = (data[at], at as i64);
+                }
+                sum += f64::from(data[at]);
+                squares += f64::from(halves[at].to_f32()).powi(2);
+                exact += f64::from(data[at]).powi(2);
+            }
+            assert_eq!((most[k], places[k]), (best, place), "{what}");
+            let sum = if elements.is_empty() { 0.0 } else { sum };
+            let mean = if *count == 0 { f32::NAN } else { (sum / *count as f64) as f32 };
+            assert!(means[k].to_bits() == mean.to_bits() || mean.is_nan() && means[k].is_nan(), "{what}");
+            assert_eq!(norms[k], bf16::from_f32(squares.sqrt() as f32), "{what}");
+            assert!((others[k] - exact.sqrt() as f32).abs() <= 1e-6 * others[k], "{what}");
+            let first = elements.iter().rev().max_by_key(|at| bytes[start + **at]);
+            let position = first.map(|at| position_of(*at, &sizes));
+            let column =
+                position.map(|at| at.iter().zip(&sizes).rev().fold(0, |number, (at, size)| number * size + at));
+            assert_eq!(
+                (least[k], columns[k]),
+                match (first, column) {
+                    (Some(first), Some(column)) => (bytes[start + first], (start + column) as i64),
+                    _ => (i8::MIN, -1),
+                },
+                "{what}"
+            );
+        }
+    }
+
+    const ALONE: Resources<'_> = Resources { threads: 1, stop: None };
+
+    #[test]
+    fn windows_of_all_kinds() {
+        let cases: [&[Axis]; 11] = [
+            &[],
+            &[axis(5, 5, 1, 1, 1, 0)],
+            &[axis(7, 3, 3, 2, 1, 0)],
+            // More padding before than after.
+            &[axis(6, 4, 3, 2, 1, 2)],
+            // ceil_mode: the last window starts inside and ends beyond.
+            &[axis(6, 3, 3, 2, 1, 0), axis(5, 3, 2, 2, 1, 0)],
+            // Windows that see padding only, before and after.
+            &[axis(2, 8, 2, 1, 1, 4)],
+            &[axis(9, 4, 3, 2, 2, 1), axis(8, 5, 2, 1, 3, 0)],
+            &[axis(4, 4, 3, 1, 1, 1), axis(3, 2, 2, 2, 1, 1), axis(5, 3, 3, 1, 2, 1)],
+            &[axis(2, 2, 2, 1, 1, 1), axis(2, 1, 2, 1, 1, 0), axis(3, 3, 1, 1, 1, 0), axis(4, 2, 3, 2, 1, 1)],
+            // Longer than a run.
+            &[axis(3, 3, 3, 1, 1, 1), axis(150, 150, 3, 1, 1, 1)],
+            &[axis(3, 3, 2, 1, 1, 1), axis(300, 100, 4, 3, 1, 1)],
+        ];
+        for axes in cases {
+            at_each_level(|| check(axes, 3, ALONE));
+        }
+    }
+
+    #[test]
+    fn shared_among_threads() {
+        let axes = [axis(40, 20, 3, 2, 1, 1), axis(37, 37, 5, 1, 1, 2)];
+        on_threads(3, || check(&axes, 40, Resources { threads: 3, stop: None }));
+        on_threads(3, || check(&axes, 40, Resources { threads: 3, stop: Some(&Stop::default()) }));
+    }
+
+    proptest! {
+        #[test]
+        fn windows_of_random_sizes(axes in prop::collection::vec((1usize..7, 1usize..6, 1usize..5, 1usize..4, 1usize..4, 0usize..5), 0..4)) {
+            let axes: Vec<Axis> = axes.into_iter().map(|(i, o, k, s, d, p)| axis(i, o, k, s, d, p)).collect();
+            check(&axes, 2, ALONE);
+        }
+    }
+
+    #[test]
+    fn nan_is_the_greatest() {
+        let windows = Windows::new([axis(5, 4, 2, 1, 1, 0)]);
+        let pooling = || Pooling { windows: &windows, counted: &windows, column_major: false };
+        let (mut most, mut places) = ([0f32; 4], [0; 4]);
+        let data = [1.0, f32::NAN, f32::NAN, 2.0, f32::NEG_INFINITY];
+        let extreme = || <f32 as Ordered<f32>>::extreme::<false>();
+        pool(&Greatest(extreme()), &data, pooling(), &mut most, &mut places, ALONE).unwrap();
+        assert_eq!(places, [1, 1, 2, 3]);
+        assert!(most[..3].iter().all(|x| x.is_nan()) && most[3] == 2.0);
+        pool::<_, f32, f32>(&Reduced(extreme()), &data, pooling(), &mut most, &mut [], ALONE).unwrap();
+        assert!(most[..3].iter().all(|x| x.is_nan()) && most[3] == 2.0);
+    }
+
+    /// Few taps of a window are elements, however many it has.
+    #[test]
+    fn windows_much_larger_than_the_image() {
+        let huge = 1 << 40;
+        let windows = Windows::new([axis(3, 3, huge, huge / 2, 1, huge - 1)]);
+        let pooling = Pooling { windows: &windows, counted: &windows, column_major: false };
+        let mut means = [0f32; 3];
+        pool::<_, f32, f32>(&Reduced(Mean), &[1.0, 2.0, 6.0], pooling, &mut means, &mut [], ALONE).unwrap();
+        assert_eq!(means, [1.0, 3.0, 4.0]);
+    }
+}
