@@ -1,12 +1,14 @@
 //! What an operator sees when it runs: its inputs and the run's memory.
 
-use super::{Context, Source, Sources, Values};
+use super::{Compatibility, Context, Fact, Inference, Node, Source, Sources, Values};
 use crate::dtype::{DType, Element, ShapeText, byte_count};
 use crate::error::{Error, Result, quote};
 use crate::schema::Schema;
 use crate::tensor::{NewTensor, Scratch, Shape, Tensor};
 use crate::value::{Sequence, Value};
 use kernels::{self, Lookout, Resources};
+use smallvec::SmallVec;
+use std::cell::Cell;
 
 /// One call of an operator.
 ///
@@ -101,6 +103,17 @@ impl Call<'_> {
     #[inline]
     pub fn optional_tensor(&self, k: usize) -> Result<Option<&Tensor>> {
         self.input(k).map(Value::tensor).transpose()
+    }
+
+    /// What a rule finds in the inputs: a run refuses what inference does, in the same words.
+    pub(crate) fn by_rule<T>(&self, rule: impl FnOnce(&Inference<'_>) -> Result<T>) -> Result<T> {
+        let fact = |k: usize| self.input(k).cloned().map(Fact::constant);
+        let facts: SmallVec<[Option<Fact>; 3]> = (0..self.inputs.len()).map(fact).collect();
+        let (inputs, unsaid): (SmallVec<[_; 3]>, _) = (facts.iter().map(Option::as_ref).collect(), Cell::default());
+        let (schema, outputs, compatibility) = (self.schema, self.outputs, Compatibility::default());
+        let node =
+            Node { schema, attributes: &[], inputs: &inputs, outputs, bodies: &[], compatibility, unsaid: &unsaid };
+        rule(&Inference::new(node))
     }
 
     /// The tensor of an input that must have at least one dimension.

@@ -148,7 +148,6 @@ impl Weights {
     }
 
     /// The operand `a` of a product: `count` matrices of `m` rows and `k` columns, one after the other.
-    #[expect(dead_code, reason = "convolutions use it")]
     pub(super) fn left<'a, S: Multiply>(
         &'a self,
         call: &Call<'_>,

@@ -608,6 +608,20 @@ fn products() -> Vec<Case> {
     ]
 }
 
+fn convolutions() -> Vec<Case> {
+    let image = |channels, size| of(&[1, channels, size, size], 1f32);
+    let filters = |count, channels, size| of(&[count, channels, size, size], 1f32);
+    vec![
+        case("images", "Conv", 22, [], [image(16, 64), filters(32, 16, 3)]),
+        case("plain products", "Conv", 22, [], [image(256, 32), filters(256, 256, 1)]),
+        case("strides", "Conv", 22, [ints("strides", &[2, 2])], [image(16, 128), filters(32, 16, 3)]),
+        case("each channel alone", "Conv", 22, [int("group", 64)], [image(64, 128), filters(64, 1, 3)]),
+        case("one huge window", "Conv", 22, [], [of(&[1, 1, N], 1f32), of(&[1, 1, N - 1], 1f32)]),
+        case("many images", "Conv", 22, [], [of(&[N / 4, 1, 4], 1f32), of(&[1, 1, 2], 1f32)]),
+        case("padding alone", "Conv", 22, [ints("pads", &[N as i64, 0])], [of(&[1, 1, 1], 1f32), of(&[4, 1, 1], 1f32)]),
+    ]
+}
+
 fn attentions() -> Vec<Case> {
     let heads = |shape: &[usize; 4]| of(shape, 1f32);
     let q = |shape: [usize; 4]| [heads(&shape), heads(&shape), heads(&shape)];
@@ -687,6 +701,7 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     reductions,
     normalizations,
     products,
+    convolutions,
     attentions,
 ];
 
@@ -762,6 +777,11 @@ fn reductions_can_be_stopped() {
 #[test]
 fn normalizations_can_be_stopped() {
     check(normalizations());
+}
+
+#[test]
+fn convolutions_can_be_stopped() {
+    check(convolutions());
 }
 
 #[test]

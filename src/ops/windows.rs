@@ -3,7 +3,20 @@
 use crate::error::{Error, Result, quote};
 use crate::operator::{Inference, Node};
 use crate::value::{Dim, DimsText, Formula};
+use kernels::windows::Axis;
 use smallvec::SmallVec;
+
+/// The attributes of windows, read once: the number of axes may be known in a run only.
+#[derive(Debug)]
+pub(super) struct WindowAttributes {
+    kernel: Numbers,
+    strides: Numbers,
+    dilations: Numbers,
+    pads: Numbers,
+    /// What `auto_pad` says beside NOTSET.
+    auto: Option<Pads>,
+    ceil: bool,
+}
 
 /// Windows that slide along the axes behind the batch and the channels.
 #[derive(Debug)]
@@ -16,9 +29,11 @@ pub(super) struct Windows {
 /// Windows along one axis.
 #[derive(Debug, Clone, Copy)]
 struct Along {
-    /// The entries that a window spans, those between its taps included, if its size is known.
+    /// The taps of a window, and the entries that it spans, those between its taps included: if its size is known.
+    taps: Option<i64>,
     span: Option<i64>,
     stride: i64,
+    dilation: i64,
     pads: Pads,
 }
 
@@ -28,36 +43,84 @@ enum Pads {
         begin: i64,
         end: i64,
     },
-    /// As many as let each stride begin a window.
-    Same,
+    /// As many as let each stride begin a window, divided evenly. An odd one is at the end, or at the beginning.
+    Same {
+        begin_first: bool,
+    },
+}
+
+impl WindowAttributes {
+    /// The attributes `kernel_shape`, `strides`, `dilations`, `pads`, `auto_pad` and `ceil_mode` of a node.
+    pub(super) fn of(node: &Node<'_>) -> Result<WindowAttributes> {
+        let [kernel, strides, dilations] =
+            ["kernel_shape", "strides", "dilations"].map(|name| Numbers::of(node, name, 1));
+        let pads = Numbers::of(node, "pads", 0)?;
+        let same = |begin_first| Some(Pads::Same { begin_first });
+        let kinds = [
+            ("NOTSET", None),
+            ("VALID", Some(Pads::Given { begin: 0, end: 0 })),
+            ("SAME_UPPER", same(false)),
+            ("SAME_LOWER", same(true)),
+        ];
+        let auto = if node.attribute("auto_pad").is_some() { node.choice("auto_pad", &kinds)? } else { None };
+        if auto.is_some() && pads.list.iter().any(|pad| *pad != 0) {
+            return Err(Error::model("pads and auto_pad are both given: only one of them can be").attribute("pads"));
+        }
+        // Windows without padding that reach beyond the end are none, by the formula of VALID.
+        let ceil = node.attribute("ceil_mode").is_some() && node.flag("ceil_mode")? && auto.is_none();
+        Ok(WindowAttributes { kernel: kernel?, strides: strides?, dilations: dilations?, pads, auto, ceil })
+    }
+
+    /// The sizes of the windows along `count` axes, as far as they are known: the attribute `kernel_shape`.
+    pub(super) fn kernel(&self, count: usize) -> Result<Vec<Option<i64>>> {
+        match *self.kernel.list {
+            [] => Ok(vec![None; count]),
+            _ => Ok(self.kernel.each(count)?.into_iter().map(Some).collect()),
+        }
+    }
+
+    /// As [`WindowAttributes::kernel`], of the filters in the input `w`: their last `count` dimensions, which must be equal.
+    pub(super) fn kernel_of(&self, facts: &Inference<'_>, w: usize, count: usize) -> Result<Vec<Option<i64>>> {
+        let filters = facts.dims(w).unwrap_or_default();
+        let sizes = filters.get(filters.len().saturating_sub(count)..).unwrap_or_default();
+        let mut kernel = self.kernel(count)?;
+        for (k, (given, size)) in kernel.iter_mut().zip(sizes.iter().map(Dim::fixed)).enumerate() {
+            let (name, shape) = (facts.input_name(w), DimsText(filters));
+            match (*given, size) {
+                (Some(given), Some(size)) if given != size => {
+                    let text =
+                        format!("kernel_shape[{k}] is {given}, but in {} of shape {shape} it is {size}", quote(name));
+                    return Err(Error::model(text).attribute("kernel_shape").value(given).position(vec![k]));
+                }
+                (_, Some(0)) => {
+                    let text = format!("{} of shape {shape} has windows without entries", quote(name));
+                    return Err(Error::input(text).parameter(name).axis((k + filters.len() - count) as i64).size(0));
+                }
+                _ => *given = given.or(size),
+            }
+        }
+        Ok(kernel)
+    }
+
+    /// Windows of these sizes, as far as they are known.
+    pub(super) fn windows(&self, kernel: &[Option<i64>]) -> Result<Windows> {
+        let count = kernel.len();
+        let (strides, dilations) = (self.strides.each(count)?, self.dilations.each(count)?);
+        let pads = self.pads.each(2 * count)?;
+        let given = |k: usize| Pads::Given { begin: at(&pads, k), end: at(&pads, count + k) };
+        let along = |(k, taps): (usize, &Option<i64>)| {
+            let (stride, dilation, pads) = (at(&strides, k), at(&dilations, k), self.auto.unwrap_or_else(|| given(k)));
+            let span = taps.and_then(|taps| taps.checked_sub(1)?.checked_mul(dilation)?.checked_add(1));
+            Along { taps: *taps, span, stride, dilation, pads }
+        };
+        Ok(Windows { along: kernel.iter().enumerate().map(along).collect(), ceil: self.ceil })
+    }
 }
 
 impl Windows {
-    /// Windows of these sizes, as far as they are known, with the attributes `strides`, `dilations`, `pads`, `auto_pad` and
-    /// `ceil_mode` of a node.
+    /// Windows of these sizes, as far as they are known, with the attributes of a node.
     pub(super) fn of(node: &Node<'_>, kernel: &[Option<i64>]) -> Result<Windows> {
-        let count = kernel.len();
-        let (strides, dilations) = (list(node, "strides", count, 1)?, list(node, "dilations", count, 1)?);
-        let pads = list(node, "pads", 2 * count, 0)?;
-        let kinds = [("NOTSET", None), ("VALID", Some(false)), ("SAME_UPPER", Some(true)), ("SAME_LOWER", Some(true))];
-        let same = if node.attribute("auto_pad").is_some() { node.choice("auto_pad", &kinds)? } else { None };
-        if same.is_some() && pads.iter().any(|pad| *pad != 0) {
-            return Err(Error::model("pads and auto_pad are both given: only one of them can be").attribute("pads"));
-        }
-        let pads = |k: usize| match same {
-            None => Pads::Given { begin: at(&pads, k), end: at(&pads, count + k) },
-            Some(false) => Pads::Given { begin: 0, end: 0 },
-            Some(true) => Pads::Same,
-        };
-        let span = |k: usize, size: i64| size.checked_sub(1)?.checked_mul(at(&dilations, k))?.checked_add(1);
-        let along = |(k, size): (usize, &Option<i64>)| Along {
-            span: size.and_then(|size| span(k, size)),
-            stride: at(&strides, k),
-            pads: pads(k),
-        };
-        // Windows without padding that reach beyond the end are none, by the formula of VALID.
-        let ceil = node.attribute("ceil_mode").is_some() && node.flag("ceil_mode")? && same.is_none();
-        Ok(Windows { along: kernel.iter().enumerate().map(along).collect(), ceil })
+        WindowAttributes::of(node)?.windows(kernel)
     }
 
     /// The number of windows along each of the spatial axes, as far as it is known.
@@ -79,11 +142,37 @@ impl Windows {
         };
         Ok(self.along.iter().zip(counts).zip(&more).map(size).collect())
     }
+
+    /// The windows along each axis of an image, for kernels: `counts` of them.
+    pub(super) fn axes(&self, image: &[usize], counts: &[usize]) -> Result<SmallVec<[Axis; 3]>> {
+        let axis = |((along, input), output): ((&Along, &usize), &usize)| {
+            along.axis(*input, *output).ok_or_else(|| {
+                let Along { stride, dilation, .. } = along;
+                Error::model(format!("windows with strides {stride} and dilations {dilation} reach beyond any image"))
+            })
+        };
+        self.along.iter().zip(image).zip(counts).map(axis).collect()
+    }
 }
 
 impl Along {
+    /// `None` if a place can't be counted.
+    fn axis(&self, input: usize, output: usize) -> Option<Axis> {
+        let size = |number: i64| usize::try_from(number).ok();
+        let (stride, span) = (size(self.stride)?, size(self.span?)?);
+        let pad = match self.pads {
+            Pads::Given { begin, .. } => size(begin)?,
+            Pads::Same { begin_first } => {
+                let covered = output.saturating_sub(1).checked_mul(stride)?.checked_add(span)?;
+                let pads = covered.saturating_sub(input);
+                if begin_first { pads.div_ceil(2) } else { pads / 2 }
+            }
+        };
+        Some(Axis { input, output, kernel: size(self.taps?)?, stride, dilation: size(self.dilation)?, pad })
+    }
+
     fn count(&self, size: &Formula, ceil: bool) -> Option<Formula> {
-        let Along { span, stride, pads } = *self;
+        let Along { span, stride, pads, .. } = *self;
         let Pads::Given { begin, end } = pads else {
             return size.plus(&Formula::from(stride - 1))?.floor_over(stride);
         };
@@ -104,27 +193,40 @@ impl Along {
     }
 }
 
-/// An attribute with a number for each of `count` places, which must be at least `least`: if it isn't given, all are that.
-pub(super) fn list(node: &Node<'_>, name: &str, count: usize, least: i64) -> Result<Vec<i64>> {
-    let given = node.optional(name, Node::ints)?;
-    let list = given.filter(|list| !list.is_empty()).map_or_else(|| vec![least; count], <[i64]>::to_vec);
-    if list.len() != count {
-        let text = format!("{name} has {} numbers: {count} are needed", list.len());
-        return Err(Error::model(text).attribute(name).size(list.len()));
-    }
-    check_least(name, &list, least)?;
-    Ok(list)
+/// An attribute with a number for each of several places, which must be at least `least`: if it isn't given, all are that.
+#[derive(Debug)]
+struct Numbers {
+    name: &'static str,
+    list: Vec<i64>,
+    least: i64,
 }
 
-fn check_least(name: &str, list: &[i64], least: i64) -> Result<()> {
-    match list.iter().position(|number| *number < least) {
-        None => Ok(()),
-        Some(k) => {
-            let number = at(list, k);
+impl Numbers {
+    fn of(node: &Node<'_>, name: &'static str, least: i64) -> Result<Numbers> {
+        let list = node.optional(name, Node::ints)?.map(<[i64]>::to_vec).unwrap_or_default();
+        if let Some((k, number)) = list.iter().enumerate().find(|(_, number)| **number < least) {
             let text = format!("{name}[{k}] is {number}: it must be at least {least}");
-            Err(Error::model(text).attribute(name).value(number).position(vec![k]))
+            return Err(Error::model(text).attribute(name).value(*number).position(vec![k]));
+        }
+        Ok(Numbers { name, list, least })
+    }
+
+    /// A number for each of `count` places.
+    fn each(&self, count: usize) -> Result<Vec<i64>> {
+        match self.list.len() {
+            0 => Ok(vec![self.least; count]),
+            own if own == count => Ok(self.list.clone()),
+            own => {
+                let text = format!("{} has {own} numbers: {count} are needed", self.name);
+                Err(Error::model(text).attribute(self.name).size(own))
+            }
         }
     }
+}
+
+/// An attribute with a number for each of `count` places, which must be at least `least`: if it isn't given, all are that.
+pub(super) fn list(node: &Node<'_>, name: &'static str, count: usize, least: i64) -> Result<Vec<i64>> {
+    Numbers::of(node, name, least)?.each(count)
 }
 
 fn at(list: &[i64], k: usize) -> i64 {
@@ -133,33 +235,12 @@ fn at(list: &[i64], k: usize) -> i64 {
 
 /// The sizes of the windows along `count` axes, as far as they are known: the attribute `kernel_shape`.
 pub(super) fn kernel(node: &Node<'_>, count: usize) -> Result<Vec<Option<i64>>> {
-    match node.optional("kernel_shape", Node::ints)? {
-        None | Some([]) => Ok(vec![None; count]),
-        Some(_) => Ok(list(node, "kernel_shape", count, 1)?.into_iter().map(Some).collect()),
-    }
+    WindowAttributes::of(node)?.kernel(count)
 }
 
 /// As [`kernel`], of the filters in the input `w`: their last `count` dimensions, which must be equal.
 pub(super) fn kernel_of(facts: &Inference<'_>, w: usize, count: usize) -> Result<Vec<Option<i64>>> {
-    let filters = facts.dims(w).unwrap_or_default();
-    let sizes = filters.get(filters.len().saturating_sub(count)..).unwrap_or_default();
-    let mut kernel = kernel(facts, count)?;
-    for (k, (given, size)) in kernel.iter_mut().zip(sizes.iter().map(Dim::fixed)).enumerate() {
-        let (name, shape) = (facts.input_name(w), DimsText(filters));
-        match (*given, size) {
-            (Some(given), Some(size)) if given != size => {
-                let text =
-                    format!("kernel_shape[{k}] is {given}, but in {} of shape {shape} it is {size}", quote(name));
-                return Err(Error::model(text).attribute("kernel_shape").value(given).position(vec![k]));
-            }
-            (_, Some(0)) => {
-                let text = format!("{} of shape {shape} has windows without entries", quote(name));
-                return Err(Error::input(text).parameter(name).axis((k + filters.len() - count) as i64).size(0));
-            }
-            _ => *given = given.or(size),
-        }
-    }
-    Ok(kernel)
+    WindowAttributes::of(facts)?.kernel_of(facts, w, count)
 }
 
 /// An attribute that must be at least 1, as the number of groups that channels are divided into.
@@ -168,28 +249,4 @@ pub(super) fn one_or_more(node: &Node<'_>, name: &str) -> Result<i64> {
         number @ 1.. => Ok(number),
         number => Err(Error::model(format!("{name} is {number}: it must be at least 1")).attribute(name).value(number)),
     }
-}
-
-/// What is known about the shape of a convolution of the images in the input `x` with the filters in the input `w`, if the
-/// ranks are known. There may be a number for each filter in the input `bias`.
-pub(super) fn convolved(facts: &Inference<'_>, x: usize, w: usize, bias: Option<usize>) -> Result<Option<Vec<Dim>>> {
-    let group = one_or_more(facts, "group")?;
-    let (Some(images), Some(filters)) = (facts.ranked(x, 3..)?, facts.ranked(w, 3..)?) else { return Ok(None) };
-    if images.len() != filters.len() {
-        return Err(facts.unequal_ranks(x, w));
-    }
-    let ([batch, channels, image @ ..], [count, of_each, ..]) = (images, filters) else { return Ok(None) };
-    if let (Some(have), Some(each)) = (channels.fixed(), of_each.fixed())
-        && Some(have) != group.checked_mul(each)
-    {
-        let (x, w) = (facts.input_name(x), facts.input_name(w));
-        let text = format!("{} has {have} channels, but the filters of {group} groups have {each} each", quote(x));
-        return Err(Error::input(text).parameter(w).axis(1).value(have));
-    }
-    if let Some(bias) = bias {
-        facts.sizes::<1>(bias)?;
-        facts.same_size((w, 0), (bias, 0))?;
-    }
-    let counts = Windows::of(facts, &kernel_of(facts, w, image.len())?)?.counts(image);
-    Ok(Some([&[batch.clone(), count.clone()], &*counts].concat()))
 }

@@ -7,10 +7,7 @@ pub(super) const CONV_INTEGER: Implementation = Implementation::missing("", "Con
 
 fn infer(facts: &mut Inference<'_>) -> Result<()> {
     facts.one_for_each(3, (1, 0))?;
-    if let Some(dims) = windows::convolved(facts, 0, 1, None)? {
-        facts.give(0, dims);
-    }
-    Ok(())
+    Filters::of(facts, [0, 1], None)?.give(facts)
 }
 
 #[cfg(test)]

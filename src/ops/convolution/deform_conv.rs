@@ -7,7 +7,7 @@ pub(super) const DEFORM_CONV: Implementation = Implementation::missing("", "Defo
 
 fn infer(facts: &mut Inference<'_>) -> Result<()> {
     let groups = windows::one_or_more(facts, "offset_group")?;
-    let Some(mut dims) = windows::convolved(facts, 0, 1, Some(3))? else { return Ok(()) };
+    let Some((mut dims, _)) = Filters::of(facts, [0, 1], Some(3))?.convolved(facts)? else { return Ok(()) };
     let (axes, group) = (dims.len() - 2, Dim::of(groups));
     let kernel = windows::kernel_of(facts, 1, axes)?;
     let taps: Vec<Dim> = kernel.into_iter().map(|size| size.map_or(Dim::Unknown, Dim::of)).collect();

@@ -8,10 +8,7 @@ pub(super) const QLINEAR_CONV: Implementation = Implementation::missing("", "QLi
 fn infer(facts: &mut Inference<'_>) -> Result<()> {
     facts.one_for_each(4, (3, 0))?;
     facts.one_for_each(5, (3, 0))?;
-    if let Some(dims) = windows::convolved(facts, 0, 3, Some(8))? {
-        facts.give(0, dims);
-    }
-    Ok(())
+    Filters::of(facts, [0, 3], Some(8))?.give(facts)
 }
 
 #[cfg(test)]
