@@ -2,14 +2,33 @@
 
 use super::product::Multiply;
 use super::windows::{WindowAttributes, Windows, one_or_more};
+use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
 use crate::operator::{Call, Inference, Node};
-use crate::tensor::Shape;
+use crate::tensor::{Shape, Tensor};
 use crate::value::Dim;
-use kernels::gemm::{Batch, Broadcast, Scaled, Strides};
+use kernels::gemm::{self, Batch, Broadcast, Left, Right, Scaled, Strides, View, ZeroPoints};
 use kernels::volume;
 use kernels::windows::Axis;
 use smallvec::SmallVec;
+
+/// Evaluates an expression with `$type` as int8 or uint8.
+macro_rules! with_small {
+    ($dtype:expr, $type:ident => $body:expr) => {
+        match $dtype {
+            DType::Int8 => {
+                type $type = i8;
+                $body
+            }
+            DType::Uint8 => {
+                type $type = u8;
+                $body
+            }
+            other => return Err(Error::bug(&format!("a convolution of {other}"))),
+        }
+    };
+}
+pub(super) use with_small;
 
 /// A convolution of the images in the input `x` with the filters in the input `w`. There may be a number for each filter in
 /// the input `bias`.
@@ -69,9 +88,14 @@ impl Filters {
             facts.sizes::<1>(bias)?;
             facts.same_size((*w, 0), (bias, 0))?;
         }
-        let windows = attributes.windows(&attributes.kernel_of(facts, *w, image.len())?)?;
+        let windows = attributes.windows(&self.kernel(facts, image.len())?)?;
         let counts = windows.counts(image);
         Ok(Some(([&[batch.clone(), count.clone()], &*counts].concat(), windows)))
+    }
+
+    /// The sizes of the filters along `count` axes, as far as they are known.
+    pub(super) fn kernel(&self, facts: &Inference<'_>, count: usize) -> Result<Vec<Option<i64>>> {
+        self.attributes.kernel_of(facts, self.w, count)
     }
 
     /// Gives output 0 the shape of the convolution, as far as it is known.
@@ -109,9 +133,40 @@ impl Convolution {
         [0, self.m]
     }
 
+    /// The operands, where images and filters are int8 or uint8, less their zero points: one of all images, and one of each
+    /// filter or of all.
+    pub(super) fn small<'a>(
+        &'a self,
+        by_filter: &'a [usize],
+        [x, w]: [&'a Tensor; 2],
+        [x_zero, w_zero]: [Option<&'a Tensor>; 2],
+    ) -> Result<(Left<'a, u32>, Right<'a, u32>)> {
+        let a = with_small!(w.dtype(), S => {
+            let filters = View::rows(w.as_slice::<S>()?, self.k);
+            match w_zero.map(Tensor::as_slice::<S>).transpose()? {
+                Some(zero) => filters.less(ZeroPoints::new(zero, self.strides(zero.len(), by_filter))),
+                None => filters,
+            }
+        });
+        let b = with_small!(x.dtype(), S => {
+            let images = x.as_slice::<S>()?;
+            let windows = |outside| gemm::Windows::new(images, self.channels, &self.axes, outside);
+            match x_zero.map(Tensor::as_slice::<S>).transpose()? {
+                Some(zero @ [outside]) => windows(*outside).less(ZeroPoints::new(zero, Strides::ONE)),
+                _ => windows(0),
+            }
+        });
+        Ok((Left::View(a), Right::Windows(b)))
+    }
+
+    /// Of so many numbers: one for each filter, or one for all.
+    pub(super) fn strides<'a>(&self, count: usize, by_filter: &'a [usize]) -> Strides<'a> {
+        if count == 1 { Strides::ONE } else { Strides { row: 1, column: 0, batch: by_filter } }
+    }
+
     /// The addition of a number for each filter.
-    pub(super) fn bias<'a, S: Multiply>(&self, elements: &'a [S], by_filter: &'a [usize; 2]) -> Scaled<'a, S> {
-        let strides = Strides { row: 1, column: 0, batch: by_filter };
+    pub(super) fn bias<'a, S: Multiply>(&self, elements: &'a [S], by_filter: &'a [usize]) -> Scaled<'a, S> {
+        let strides = self.strides(elements.len(), by_filter);
         Scaled { alpha: 1.0, beta: 1.0, c: Some(Broadcast { elements, strides }) }
     }
 }

@@ -31,6 +31,15 @@ macro_rules! with_numbers {
 }
 pub(super) use with_numbers;
 
+/// As [`with_numbers`], of floats alone.
+macro_rules! with_floats {
+    ($dtype:expr, $type:ident => $body:expr) => {
+        with_numbers!(@ $dtype, $type => $body;
+            Float f32, Double f64, Float16 half::f16, Bfloat16 half::bf16)
+    };
+}
+pub(super) use with_floats;
+
 /// An element type of products.
 pub(super) trait Multiply: Operand<Sum: Element> + Element {}
 

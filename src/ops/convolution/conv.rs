@@ -41,7 +41,7 @@ impl Conv {
 
 impl Operator for Conv {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        with_numbers!(call.tensor(0)?.dtype(), S => self.convolve::<S>(call))
+        with_floats!(call.tensor(0)?.dtype(), S => self.convolve::<S>(call))
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
