@@ -12,9 +12,11 @@ pub mod attention;
 pub mod convert;
 pub mod copy;
 mod cpu;
+pub mod deform;
 pub mod elementwise;
 #[cfg(test)]
 mod exact;
+pub mod fold;
 mod format;
 pub mod functions;
 pub mod gather;

@@ -102,6 +102,11 @@ impl WindowAttributes {
         Ok(kernel)
     }
 
+    /// Whether `auto_pad` is SAME_UPPER.
+    pub(super) fn is_same_upper(&self) -> bool {
+        matches!(self.auto, Some(Pads::Same { begin_first: false }))
+    }
+
     /// Windows of these sizes, as far as they are known.
     pub(super) fn windows(&self, kernel: &[Option<i64>]) -> Result<Windows> {
         let count = kernel.len();
@@ -136,11 +141,15 @@ impl Windows {
     /// The sizes of the image that as many windows cover, as far as they are known: the attribute `output_padding` adds
     /// to them.
     pub(super) fn covered(&self, node: &Node<'_>, counts: &[Dim]) -> Result<Vec<Dim>> {
-        let more = list(node, "output_padding", counts.len(), 0)?;
+        self.covered_by(&list(node, "output_padding", counts.len(), 0)?, counts)
+    }
+
+    /// As [`Windows::covered`], with what is added along each axis.
+    pub(super) fn covered_by(&self, more: &[i64], counts: &[Dim]) -> Result<Vec<Dim>> {
         let size = |((along, count), more): ((&Along, &Dim), &i64)| {
             Formula::of(count).and_then(|count| along.covered(&count, *more)).map_or(Dim::Unknown, |size| size.dim())
         };
-        Ok(self.along.iter().zip(counts).zip(&more).map(size).collect())
+        Ok(self.along.iter().zip(counts).zip(more).map(size).collect())
     }
 
     /// The windows along each axis of an image, for kernels: `counts` of them.
@@ -152,6 +161,28 @@ impl Windows {
             })
         };
         self.along.iter().zip(image).zip(counts).map(axis).collect()
+    }
+
+    /// As [`Windows::axes`], of an image that the windows are spread over. The pads are cut off; if they aren't given, or the
+    /// image has a size of its own (`sized`), they are what the windows cover beyond it: none if they don't.
+    pub(super) fn spread(
+        &self,
+        image: &[usize],
+        counts: &[usize],
+        more: &[i64],
+        sized: bool,
+        begin_first: bool,
+    ) -> Result<SmallVec<[Axis; 3]>> {
+        let mut axes = self.axes(image, counts)?;
+        for (((axis, along), count), more) in axes.iter_mut().zip(&self.along).zip(counts).zip(more) {
+            if sized || matches!(along.pads, Pads::Same { .. }) {
+                let covered = i128::from(along.stride) * (*count as i128 - 1) + i128::from(along.span.unwrap_or(0));
+                let beyond = (covered + i128::from(*more) - axis.input as i128).max(0);
+                let pad = if begin_first { beyond - beyond / 2 } else { beyond / 2 };
+                axis.pad = usize::try_from(pad).unwrap_or(usize::MAX);
+            }
+        }
+        Ok(axes)
     }
 }
 
@@ -195,14 +226,14 @@ impl Along {
 
 /// An attribute with a number for each of several places, which must be at least `least`: if it isn't given, all are that.
 #[derive(Debug)]
-struct Numbers {
+pub(super) struct Numbers {
     name: &'static str,
-    list: Vec<i64>,
+    pub(super) list: Vec<i64>,
     least: i64,
 }
 
 impl Numbers {
-    fn of(node: &Node<'_>, name: &'static str, least: i64) -> Result<Numbers> {
+    pub(super) fn of(node: &Node<'_>, name: &'static str, least: i64) -> Result<Numbers> {
         let list = node.optional(name, Node::ints)?.map(<[i64]>::to_vec).unwrap_or_default();
         if let Some((k, number)) = list.iter().enumerate().find(|(_, number)| **number < least) {
             let text = format!("{name}[{k}] is {number}: it must be at least {least}");
@@ -212,7 +243,7 @@ impl Numbers {
     }
 
     /// A number for each of `count` places.
-    fn each(&self, count: usize) -> Result<Vec<i64>> {
+    pub(super) fn each(&self, count: usize) -> Result<Vec<i64>> {
         match self.list.len() {
             0 => Ok(vec![self.least; count]),
             own if own == count => Ok(self.list.clone()),
@@ -236,11 +267,6 @@ fn at(list: &[i64], k: usize) -> i64 {
 /// The sizes of the windows along `count` axes, as far as they are known: the attribute `kernel_shape`.
 pub(super) fn kernel(node: &Node<'_>, count: usize) -> Result<Vec<Option<i64>>> {
     WindowAttributes::of(node)?.kernel(count)
-}
-
-/// As [`kernel`], of the filters in the input `w`: their last `count` dimensions, which must be equal.
-pub(super) fn kernel_of(facts: &Inference<'_>, w: usize, count: usize) -> Result<Vec<Option<i64>>> {
-    WindowAttributes::of(facts)?.kernel_of(facts, w, count)
 }
 
 /// An attribute that must be at least 1, as the number of groups that channels are divided into.
