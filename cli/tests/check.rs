@@ -38,7 +38,10 @@ fn faults_of_operators_that_can_not_run() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), ""), "{ran:?}");
     let lines: Vec<&str> = ran.out.lines().collect();
     assert!(lines[0].ends_with("model.onnx: 4 findings"), "{ran:?}");
-    assert_eq!(lines[1], "  node #0 (GRU-14): 1 input given: the operator has (X, W, R, B?, sequence_lens?, initial_h?)");
+    assert_eq!(
+        lines[1],
+        "  node #0 (GRU-14): 1 input given: the operator has (X, W, R, B?, sequence_lens?, initial_h?)"
+    );
     assert_eq!(lines[2], "  node #1 (GRU-14): \"W\" has element type int64: allowed float32, float16, float64");
     assert_eq!(lines[3], "  node #3: Nope is not an ONNX operator");
     // The type of c follows from the table.
