@@ -12,7 +12,7 @@ pub(super) const CONV_TRANSPOSE: Implementation =
 /// channels `c` of the group and those `i..` that meet the place
 ///
 /// The inner sums are those of a product of matrices. They are added up as float64 in the order of `t..`, then comes the bias,
-/// and the result is rounded once.
+/// and the result is rounded once. Where the image is larger than what the windows cover, it ends with the bias alone.
 #[derive(Debug)]
 struct ConvTranspose {
     groups: i64,
@@ -22,19 +22,19 @@ struct ConvTranspose {
     /// `output_shape`. In version 1 the batch and the channels may be before the sizes.
     shape: windows::Numbers,
     with_channels: bool,
-    /// The larger half of what the windows cover beyond the image is before it, by the formulas of the version.
+    /// The larger half of what the windows cover beyond the image is before it. The formula of version 1 has the halves the
+    /// other way round, against what it says of `auto_pad`: that of later versions was corrected.
     begin_first: bool,
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let attributes = WindowAttributes::of(node)?;
-    let old = node.version() < 11;
     Ok(Box::new(ConvTranspose {
         groups: windows::one_or_more(node, "group")?,
         more: windows::Numbers::of(node, "output_padding", 0)?,
         shape: windows::Numbers::of(node, "output_shape", 0)?,
-        with_channels: old,
-        begin_first: attributes.is_same_upper() == old,
+        with_channels: node.version() < 11,
+        begin_first: !attributes.is_same_upper(),
         attributes,
     }))
 }
@@ -194,8 +194,8 @@ mod tests {
         gives(11, [shape(3), auto("NOTSET")], &[12., 23., 30.]);
         gives(11, [shape(3), auto("SAME_LOWER")], &[12., 23., 30.]);
         gives(11, [shape(3), auto("SAME_UPPER")], &[1., 12., 23.]);
-        gives(1, [shape(3), auto("NOTSET")], &[1., 12., 23.]);
-        gives(1, [shape(3), auto("SAME_UPPER")], &[12., 23., 30.]);
+        gives(1, [shape(3), auto("NOTSET")], &[12., 23., 30.]);
+        gives(1, [shape(3), auto("SAME_UPPER")], &[1., 12., 23.]);
         gives(22, [shape(2), auto("NOTSET")], &[12., 23.]);
         gives(22, [shape(3), ints("pads", &[0, 9])], &[12., 23., 30.]);
         // A larger one ends with zeros.
