@@ -234,35 +234,42 @@ fn add_body<C: Summand>(sums: &mut [C::Sum], columns: &[C], stride: usize) {
 
 /// The taps along all axes but the last, one after the other, for a row of the image.
 struct Line<'a> {
-    /// For each axis, the place of the row, the taps that may be there, and one of them.
-    at: SmallVec<[(&'a Axis, usize, Range<usize>, usize); 3]>,
+    at: SmallVec<[Along<'a>; 3]>,
+}
+
+/// An axis, the place of the row along it, the taps that may be there, and one of them.
+struct Along<'a> {
+    axis: &'a Axis,
+    place: usize,
+    taps: Range<usize>,
+    tap: usize,
 }
 
 impl<'a> Line<'a> {
     fn new(axes: &'a [Axis], mut row: usize) -> Line<'a> {
-        let mut at: SmallVec<[_; 3]> = axes.iter().map(|axis| (axis, 0, 0..0, 0)).collect();
-        for (axis, place, taps, tap) in at.iter_mut().rev() {
-            (*place, row) = (row % axis.input.max(1), row / axis.input.max(1));
-            *taps = tries(axis, *place, 1);
-            *tap = taps.start;
+        let mut at: SmallVec<[_; 3]> = SmallVec::new();
+        for axis in axes.iter().rev() {
+            let (place, rest) = (row % axis.input.max(1), row / axis.input.max(1));
+            let taps = tries(axis, place, 1);
+            at.push(Along { axis, place, tap: taps.start, taps });
+            row = rest;
         }
+        at.reverse();
         Line { at }
     }
 
     /// The number of the tap, and of the row of positions whose tap is this row of the image, if there is one.
     fn place(&self) -> Option<(usize, usize)> {
-        self.at.iter().try_fold((0, 0), |(tap, position), (axis, place, taps, own)| {
-            let (distance, stride) = ((place + axis.pad).checked_sub(own * axis.dilation)?, axis.stride.max(1));
+        self.at.iter().try_fold((0, 0), |(all, position), Along { axis, place, taps, tap }| {
+            let (distance, stride) = ((place + axis.pad).checked_sub(tap * axis.dilation)?, axis.stride.max(1));
             let at = distance / stride;
-            if !taps.contains(own) || !distance.is_multiple_of(stride) || at >= axis.output {
-                return None;
-            }
-            Some((tap * axis.kernel + own, position * axis.output + at))
+            let meets = taps.contains(tap) && distance.is_multiple_of(stride) && at < axis.output;
+            meets.then_some((all * axis.kernel + tap, position * axis.output + at))
         })
     }
 
     fn next(&mut self) -> bool {
-        self.at.iter_mut().rev().any(|(_, _, taps, tap)| {
+        self.at.iter_mut().rev().any(|Along { taps, tap, .. }| {
             *tap = if *tap + 1 < taps.end { *tap + 1 } else { taps.start };
             *tap > taps.start
         })

@@ -652,7 +652,7 @@ fn convolutions() -> Vec<Case> {
             [image(16, 128), filters(8, 16, 3), of(&[1, 18, 126, 126], 0.5f32), None, of(&[1, 9, 126, 126], 1f32)],
         ),
         case("an image", "Col2Im", 18, [], [of(&[1, 9, 510 * 510], 1f32), list([512i64, 512]), list([3i64, 3])]),
-        case("bytes", "Col2Im", 18, [], [of(&[1, 2, N - 1], 1u8), list([N as i64]), list([2i64])]),
+        case("bytes", "Col2Im", 18, [], [of(&[1, 2, 4 * N - 1], 1u8), list([4 * N as i64]), list([2i64])]),
         case("many images", "Conv", 22, [], [of(&[N, 1, 4], 1f32), of(&[1, 1, 2], 1f32)]),
         case("padding alone", "Conv", 22, [ints("pads", &[N as i64, 0])], [of(&[1, 1, 1], 1f32), of(&[4, 1, 1], 1f32)]),
     ]

@@ -152,6 +152,19 @@ impl Windows {
         Ok(self.along.iter().zip(counts).zip(more).map(size).collect())
     }
 
+    /// Fails if `output_padding` says more than the text allows: less than the stride, or than the dilation.
+    pub(super) fn check_more(&self, more: &[i64]) -> Result<()> {
+        let wrong = |(along, more): (&Along, &i64)| *more >= along.stride.max(along.dilation);
+        match self.along.iter().zip(more).position(wrong) {
+            None => Ok(()),
+            Some(k) => {
+                let number = at(more, k);
+                let text = format!("output_padding[{k}] is {number}: it must be less than the stride or the dilation");
+                Err(Error::model(text).attribute("output_padding").value(number).position(vec![k]))
+            }
+        }
+    }
+
     /// The windows along each axis of an image, for kernels: `counts` of them.
     pub(super) fn axes(&self, image: &[usize], counts: &[usize]) -> Result<SmallVec<[Axis; 3]>> {
         let axis = |((along, input), output): ((&Along, &usize), &usize)| {

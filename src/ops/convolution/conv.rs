@@ -2,6 +2,7 @@
 //! <https://onnx.ai/onnx/operators/onnx__Conv.html>
 
 use crate::ops::prelude::*;
+use kernels::gemm::Alone;
 
 pub(super) const CONV: Implementation =
     Implementation { domain: "", name: "Conv", versions: &[1, 11, 22], make: Make::Run(load) };
@@ -21,11 +22,13 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     Ok(Box::new(Conv { filters: Filters::of(node, [0, 1], Some(2))?, weights: Weights::of(node, 1) }))
 }
 
+/// Filters of a channel from which on a product is faster.
+const FILTERS: usize = 4;
+
 impl Conv {
-    fn convolve<S: Multiply>(&self, call: &Call<'_>) -> Result<Values> {
-        let convolution = self.filters.of_call(call, |facts| self.filters.convolved(facts))?;
+    fn convolve<S: Multiply>(&self, call: &Call<'_>, convolution: &Convolution) -> Result<Values> {
         let (x, w, bias) = (call.tensor(0)?.as_slice::<S>()?, call.tensor(1)?, call.optional_tensor(2)?);
-        let Convolution { m, k, n, groups, batch, axes, channels, output } = &convolution;
+        let Convolution { m, k, n, groups, batch, axes, channels, output } = convolution;
         let mut output = call.output::<S>(output)?;
         let w = Matrix { tensor: w, columns: *k, transposed: false };
         let a = self.weights.left::<S>(call, w, *groups, (*m, *k))?;
@@ -37,11 +40,29 @@ impl Conv {
         multiply(call, product, output.elements_mut()?)?;
         Ok(output.finish().into())
     }
+
+    /// As [`Conv::convolve`], bit by bit, for groups of one channel.
+    fn alone<T: Float + Element>(&self, call: &Call<'_>, convolution: &Convolution) -> Result<Values> {
+        let bias = call.optional_tensor(2)?.map(Tensor::as_slice::<T>).transpose()?;
+        let (images, filters) = (call.tensor(0)?.as_slice::<T>()?, call.tensor(1)?.as_slice::<T>()?);
+        let mut output = call.output::<T>(&convolution.output)?;
+        call.charge(kernels::volume(convolution.k, &convolution.output) as u64)?;
+        let (axes, channels, of_each) = (&*convolution.axes, convolution.groups, convolution.m);
+        Alone { axes, images, channels, filters, of_each, bias }.run(output.elements_mut()?, call.resources())?;
+        Ok(output.finish().into())
+    }
 }
 
 impl Operator for Conv {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        with_floats!(call.tensor(0)?.dtype(), S => self.convolve::<S>(call))
+        let convolution = self.filters.of_call(call, |facts| self.filters.convolved(facts))?;
+        let Convolution { groups, channels, m, axes, .. } = &convolution;
+        let is_alone = *channels == 1 && *groups > 1 && *m < FILTERS && Alone::<f32>::suits(axes);
+        match call.tensor(0)?.dtype() {
+            DType::Float if is_alone => self.alone::<f32>(call, &convolution),
+            DType::Double if is_alone => self.alone::<f64>(call, &convolution),
+            dtype => with_floats!(dtype, S => self.convolve::<S>(call, &convolution)),
+        }
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -65,9 +65,14 @@ impl ConvTranspose {
             return Err(Error::input(text).parameter("B").axis(0));
         }
         let windows = self.attributes.windows(&self.attributes.kernel_of(facts, 1, image.len())?)?;
+        let more = self.more.each(image.len())?;
+        // Version 1 has no such rule.
+        if !self.with_channels {
+            windows.check_more(&more)?;
+        }
         let sizes = match self.shape(image.len())? {
             Some(shape) => shape,
-            None => windows.covered_by(&self.more.each(image.len())?, image)?,
+            None => windows.covered_by(&more, image)?,
         };
         Ok(Some(([&[batch.clone(), filters], &*sizes].concat(), windows)))
     }
@@ -200,7 +205,7 @@ mod tests {
         gives(22, [shape(3), ints("pads", &[0, 9])], &[12., 23., 30.]);
         // A larger one ends with zeros.
         gives(22, [shape(6), auto("NOTSET")], &[1., 12., 23., 30., 0., 0.]);
-        gives(22, [shape(5), ints("output_padding", &[1])], &[1., 12., 23., 30., 0.]);
+        gives(1, [shape(5), ints("output_padding", &[1])], &[1., 12., 23., 30., 0.]);
         gives(22, [auto("SAME_UPPER"), ints("strides", &[1])], &[12., 23.]);
         // 1, 2, 13, 20, 30
         gives(22, [auto("SAME_UPPER"), ints("strides", &[2])], &[1., 2., 13., 20.]);
@@ -291,6 +296,8 @@ mod tests {
     fn refusals() {
         let x = ones(&[1, 1, 1]);
         run("ConvTranspose", 11, [ints("pads", &[1, 2])], [&x, &ones(&[1, 2, 2])]).fails("the pads leave nothing");
+        run("ConvTranspose", 11, [ints("output_padding", &[2]), ints("strides", &[2])], [&x, &ones(&[1, 2, 2])])
+            .fails("output_padding[0] is 2: it must be less than the stride or the dilation");
         run("ConvTranspose", 11, [], [&x, &ones(&[2, 2, 2])]).fails("dimension 0 of \"W\"");
         run("ConvTranspose", 11, [], [&x, &ones(&[1, 2, 2]), &ones(&[3])]).fails("the output has 2 channels");
     }
