@@ -40,8 +40,8 @@ fn the_model_is_named_first() {
 
 #[test]
 fn all_missing_operators_on_a_line_each() {
-    let one = model(&node("Conv", &["x", "x"], "y"), &[("x", FLOAT)], 14);
-    refused(&one, &[], " needs 1 operator that is not implemented (of 1; 1 of 1 nodes):\n  1  Conv-11  node #0\n");
+    let one = model(&node("Det", &["x"], "y"), &[("x", FLOAT)], 14);
+    refused(&one, &[], " needs 1 operator that is not implemented (of 1; 1 of 1 nodes):\n  1  Det-11  node #0\n");
 
     let names = "Bernoulli:1 BlackmanWindow:1 Conv:2 ConvInteger:2 ConvTranspose:2 DequantizeLinear:2 Det:1 GRU:3 \
         GridSample:2 HammingWindow:1 HannWindow:1 LSTM:3 MatMulInteger:2 Multinomial:1 NegativeLogLikelihoodLoss:2 \
@@ -61,9 +61,9 @@ fn all_missing_operators_on_a_line_each() {
     file.extend(bytes(8, &[bytes(1, b"com.f"), number(2, 1)].concat()));
     let ran = Bench::new(&file).run(&[]);
     let lines: Vec<&str> = ran.err.lines().collect();
-    assert_eq!((ran.code, lines.len()), (Some(3), 26), "{ran:?}");
+    assert_eq!((ran.code, lines.len()), (Some(3), 22), "{ran:?}");
     assert!(
-        lines[0].ends_with(" needs 25 operators that are not implemented (of 26; 1,258 of 1,259 nodes):"),
+        lines[0].ends_with(" needs 21 operators that are not implemented (of 22; 1,254 of 1,255 nodes):"),
         "{ran:?}"
     );
     assert_eq!(lines[1], "  1,233  SoftmaxCrossEntropyLoss-13    first: node #23");
@@ -112,12 +112,8 @@ fn nodes_in_subgraphs_say_what_they_are_inside_of() {
 
 #[test]
 fn faults_come_before_missing_operators() {
-    let nodes = [
-        node("Gather", &["x"], "a"),
-        node("Gather", &["x"], "b"),
-        node("Nope", &["x"], "c"),
-        node("Conv", &["x", "x"], "y"),
-    ];
+    let nodes =
+        [node("Gather", &["x"], "a"), node("Gather", &["x"], "b"), node("Nope", &["x"], "c"), node("Det", &["x"], "y")];
     let bench = Bench::new(&model(&nodes.concat(), &[("x", FLOAT)], 14));
     let ran = bench.run(&[]);
     let lines: Vec<&str> = ran.err.lines().collect();

@@ -13,9 +13,11 @@ pub mod channels;
 pub mod convert;
 pub mod copy;
 mod cpu;
+pub mod deform;
 pub mod elementwise;
 #[cfg(test)]
 mod exact;
+pub mod fold;
 mod format;
 pub mod functions;
 pub mod gather;

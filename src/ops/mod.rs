@@ -6,6 +6,7 @@ mod cast;
 mod control;
 mod convolution;
 mod elementwise;
+mod filters;
 mod gather;
 #[cfg(feature = "image")]
 mod image;

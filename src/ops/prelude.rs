@@ -1,6 +1,7 @@
 //! Everything that an operator's file uses of the crate.
 
 pub(super) use super::axes::{Axes, Places, places};
+pub(super) use super::filters::{Convolution, Filters, with_small};
 pub(super) use super::index::{
     Range, check_grid, check_known_grid, indices_of, integer, out_of_range, pick, tuple_positions, unequal_batch,
     widened,
@@ -9,7 +10,9 @@ pub(super) use super::joining::{join, joined_size, part};
 pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured};
 pub(super) use super::maps::{Maps, by_maps, padded, whole};
 pub(super) use super::numbers::integers;
-pub(super) use super::product::{Matrix, Multiply, TailSteps, Weights, give_product, multiply, with_numbers};
+pub(super) use super::product::{
+    Matrix, Multiply, TailSteps, Weights, give_product, multiply, with_floats, with_numbers,
+};
 pub(super) use super::windows::{self, WindowAttributes, Windows};
 pub(super) use crate::dtype::{DType, Element, Format, ShapeText};
 pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
@@ -26,7 +29,7 @@ pub(super) use kernels::elementwise::{
     to_f64,
 };
 pub(super) use kernels::functions::{self, Real};
-pub(super) use kernels::gemm::{Batch, Broadcast, Left, Product, Scaled, Strides, View};
+pub(super) use kernels::gemm::{Batch, Broadcast, Left, Product, Right, Scaled, Strides, View};
 pub(super) use kernels::half::Half;
 pub(super) use kernels::lanes::{self, Floating, Lanes, Ordered, Stored};
 pub(super) use kernels::number::{Float, Int};

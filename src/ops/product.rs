@@ -31,6 +31,15 @@ macro_rules! with_numbers {
 }
 pub(super) use with_numbers;
 
+/// As [`with_numbers`], of floats alone.
+macro_rules! with_floats {
+    ($dtype:expr, $type:ident => $body:expr) => {
+        with_numbers!(@ $dtype, $type => $body;
+            Float f32, Double f64, Float16 half::f16, Bfloat16 half::bf16)
+    };
+}
+pub(super) use with_floats;
+
 /// An element type of products.
 pub(super) trait Multiply: Operand<Sum: Element> + Element {}
 
@@ -148,7 +157,6 @@ impl Weights {
     }
 
     /// The operand `a` of a product: `count` matrices of `m` rows and `k` columns, one after the other.
-    #[expect(dead_code, reason = "convolutions use it")]
     pub(super) fn left<'a, S: Multiply>(
         &'a self,
         call: &Call<'_>,

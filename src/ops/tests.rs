@@ -697,6 +697,56 @@ fn products() -> Vec<Case> {
     ]
 }
 
+fn convolutions() -> Vec<Case> {
+    let image = |channels, size| of(&[1, channels, size, size], 1f32);
+    let filters = |count, channels, size| of(&[count, channels, size, size], 1f32);
+    vec![
+        case("images", "Conv", 22, [], [image(16, 64), filters(32, 16, 3)]),
+        case("plain products", "Conv", 22, [], [image(256, 32), filters(256, 256, 1)]),
+        case("strides", "Conv", 22, [ints("strides", &[2, 2])], [image(16, 128), filters(32, 16, 3)]),
+        case("each channel alone", "Conv", 22, [int("group", 64)], [image(64, 128), filters(64, 1, 3)]),
+        case("one huge window", "Conv", 22, [], [of(&[1, 1, N], 1f32), of(&[1, 1, N - 1], 1f32)]),
+        case("images", "ConvInteger", 10, [], [of(&[1, 16, 64, 64], 1u8), of(&[32, 16, 3, 3], 1i8)]),
+        case(
+            "images",
+            "QLinearConv",
+            10,
+            [],
+            [
+                of(&[1, 16, 64, 64], 1u8),
+                scalar(1f32),
+                scalar(1u8),
+                of(&[32, 16, 3, 3], 1i8),
+                scalar(1f32),
+                scalar(1i8),
+                scalar(1f32),
+                scalar(1u8),
+            ],
+        ),
+        case("images", "ConvTranspose", 22, [], [image(16, 64), filters(16, 32, 3)]),
+        case("each channel alone", "ConvTranspose", 22, [int("group", 64)], [image(64, 128), filters(64, 1, 3)]),
+        case("one huge window", "ConvTranspose", 22, [], [of(&[1, 1, 1], 1f32), of(&[1, 1, N], 1f32)]),
+        case(
+            "many empty taps",
+            "ConvTranspose",
+            22,
+            [ints("strides", &[4096])],
+            [of(&[1, 1, 256], 1f32), of(&[1, 1, 256], 1f32)],
+        ),
+        case(
+            "images",
+            "DeformConv",
+            22,
+            [],
+            [image(16, 128), filters(8, 16, 3), of(&[1, 18, 126, 126], 0.5f32), None, of(&[1, 9, 126, 126], 1f32)],
+        ),
+        case("an image", "Col2Im", 18, [], [of(&[1, 9, 510 * 510], 1f32), list([512i64, 512]), list([3i64, 3])]),
+        case("bytes", "Col2Im", 18, [], [of(&[1, 2, 4 * N - 1], 1u8), list([4 * N as i64]), list([2i64])]),
+        case("many images", "Conv", 22, [], [of(&[N, 1, 4], 1f32), of(&[1, 1, 2], 1f32)]),
+        case("padding alone", "Conv", 22, [ints("pads", &[N as i64, 0])], [of(&[1, 1, 1], 1f32), of(&[4, 1, 1], 1f32)]),
+    ]
+}
+
 fn attentions() -> Vec<Case> {
     let heads = |shape: &[usize; 4]| of(shape, 1f32);
     let q = |shape: [usize; 4]| [heads(&shape), heads(&shape), heads(&shape)];
@@ -882,6 +932,7 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     normalizations,
     pools,
     products,
+    convolutions,
     attentions,
     #[cfg(feature = "ml")]
     learned,
@@ -964,6 +1015,11 @@ fn normalizations_can_be_stopped() {
 #[test]
 fn pools_can_be_stopped() {
     check(pools());
+}
+
+#[test]
+fn convolutions_can_be_stopped() {
+    check(convolutions());
 }
 
 #[test]

@@ -102,6 +102,11 @@ impl WindowAttributes {
         Ok(kernel)
     }
 
+    /// Whether `auto_pad` is SAME_UPPER.
+    pub(super) fn is_same_upper(&self) -> bool {
+        matches!(self.auto, Some(Pads::Same { begin_first: false }))
+    }
+
     /// Windows of these sizes, as far as they are known.
     pub(super) fn windows(&self, kernel: &[Option<i64>]) -> Result<Windows> {
         let count = kernel.len();
@@ -118,11 +123,6 @@ impl WindowAttributes {
 }
 
 impl Windows {
-    /// Windows of these sizes, as far as they are known, with the attributes of a node.
-    pub(super) fn of(node: &Node<'_>, kernel: &[Option<i64>]) -> Result<Windows> {
-        WindowAttributes::of(node)?.windows(kernel)
-    }
-
     /// The number of windows along each of the spatial axes, as far as it is known.
     pub(super) fn counts(&self, dims: &[Dim]) -> Vec<Dim> {
         let count = |(along, dim): (&Along, &Dim)| {
@@ -142,11 +142,28 @@ impl Windows {
     /// The sizes of the image that as many windows cover, as far as they are known: the attribute `output_padding` adds
     /// to them.
     pub(super) fn covered(&self, node: &Node<'_>, counts: &[Dim]) -> Result<Vec<Dim>> {
-        let more = list(node, "output_padding", counts.len(), 0)?;
+        self.covered_by(&list(node, "output_padding", counts.len(), 0)?, counts)
+    }
+
+    /// As [`Windows::covered`], with what is added along each axis.
+    pub(super) fn covered_by(&self, more: &[i64], counts: &[Dim]) -> Result<Vec<Dim>> {
         let size = |((along, count), more): ((&Along, &Dim), &i64)| {
             Formula::of(count).and_then(|count| along.covered(&count, *more)).map_or(Dim::Unknown, |size| size.dim())
         };
-        Ok(self.along.iter().zip(counts).zip(&more).map(size).collect())
+        Ok(self.along.iter().zip(counts).zip(more).map(size).collect())
+    }
+
+    /// Fails if `output_padding` says more than the text allows: less than the stride, or than the dilation.
+    pub(super) fn check_more(&self, more: &[i64]) -> Result<()> {
+        let wrong = |(along, more): (&Along, &i64)| *more >= along.stride.max(along.dilation);
+        match self.along.iter().zip(more).position(wrong) {
+            None => Ok(()),
+            Some(k) => {
+                let number = at(more, k);
+                let text = format!("output_padding[{k}] is {number}: it must be less than the stride or the dilation");
+                Err(Error::model(text).attribute("output_padding").value(number).position(vec![k]))
+            }
+        }
     }
 
     /// The windows along each axis of an image, for kernels: `counts` of them.
@@ -158,6 +175,28 @@ impl Windows {
             })
         };
         self.along.iter().zip(image).zip(counts).map(axis).collect()
+    }
+
+    /// As [`Windows::axes`], of an image that the windows are spread over. The pads are cut off; if they aren't given, or the
+    /// image has a size of its own (`sized`), they are what the windows cover beyond it: none if they don't.
+    pub(super) fn spread(
+        &self,
+        image: &[usize],
+        counts: &[usize],
+        more: &[i64],
+        sized: bool,
+        begin_first: bool,
+    ) -> Result<SmallVec<[Axis; 3]>> {
+        let mut axes = self.axes(image, counts)?;
+        for (((axis, along), count), more) in axes.iter_mut().zip(&self.along).zip(counts).zip(more) {
+            if sized || matches!(along.pads, Pads::Same { .. }) {
+                let covered = i128::from(along.stride) * (*count as i128 - 1) + i128::from(along.span.unwrap_or(0));
+                let beyond = (covered + i128::from(*more) - axis.input as i128).max(0);
+                let pad = if begin_first { beyond - beyond / 2 } else { beyond / 2 };
+                axis.pad = usize::try_from(pad).unwrap_or(usize::MAX);
+            }
+        }
+        Ok(axes)
     }
 
     /// The same windows on the image with its padding, which surrounds `axes`.
@@ -214,14 +253,14 @@ impl Along {
 
 /// An attribute with a number for each of several places, which must be at least `least`: if it isn't given, all are that.
 #[derive(Debug)]
-struct Numbers {
+pub(super) struct Numbers {
     name: &'static str,
-    list: Vec<i64>,
+    pub(super) list: Vec<i64>,
     least: i64,
 }
 
 impl Numbers {
-    fn of(node: &Node<'_>, name: &'static str, least: i64) -> Result<Numbers> {
+    pub(super) fn of(node: &Node<'_>, name: &'static str, least: i64) -> Result<Numbers> {
         let list = node.optional(name, Node::ints)?.map(<[i64]>::to_vec).unwrap_or_default();
         if let Some((k, number)) = list.iter().enumerate().find(|(_, number)| **number < least) {
             let text = format!("{name}[{k}] is {number}: it must be at least {least}");
@@ -231,7 +270,7 @@ impl Numbers {
     }
 
     /// A number for each of `count` places.
-    fn each(&self, count: usize) -> Result<Vec<i64>> {
+    pub(super) fn each(&self, count: usize) -> Result<Vec<i64>> {
         match self.list.len() {
             0 => Ok(vec![self.least; count]),
             own if own == count => Ok(self.list.clone()),
@@ -252,39 +291,10 @@ fn at(list: &[i64], k: usize) -> i64 {
     list.get(k).copied().unwrap_or(0)
 }
 
-/// As [`WindowAttributes::kernel`], of the filters in the input `w`: their last `count` dimensions, which must be equal.
-pub(super) fn kernel_of(facts: &Inference<'_>, w: usize, count: usize) -> Result<Vec<Option<i64>>> {
-    WindowAttributes::of(facts)?.kernel_of(facts, w, count)
-}
-
 /// An attribute that must be at least 1, as the number of groups that channels are divided into.
 pub(super) fn one_or_more(node: &Node<'_>, name: &str) -> Result<i64> {
     match node.int(name)? {
         number @ 1.. => Ok(number),
         number => Err(Error::model(format!("{name} is {number}: it must be at least 1")).attribute(name).value(number)),
     }
-}
-
-/// What is known about the shape of a convolution of the images in the input `x` with the filters in the input `w`, if the
-/// ranks are known. There may be a number for each filter in the input `bias`.
-pub(super) fn convolved(facts: &Inference<'_>, x: usize, w: usize, bias: Option<usize>) -> Result<Option<Vec<Dim>>> {
-    let group = one_or_more(facts, "group")?;
-    let (Some(images), Some(filters)) = (facts.ranked(x, 3..)?, facts.ranked(w, 3..)?) else { return Ok(None) };
-    if images.len() != filters.len() {
-        return Err(facts.unequal_ranks(x, w));
-    }
-    let ([batch, channels, image @ ..], [count, of_each, ..]) = (images, filters) else { return Ok(None) };
-    if let (Some(have), Some(each)) = (channels.fixed(), of_each.fixed())
-        && Some(have) != group.checked_mul(each)
-    {
-        let (x, w) = (facts.input_name(x), facts.input_name(w));
-        let text = format!("{} has {have} channels, but the filters of {group} groups have {each} each", quote(x));
-        return Err(Error::input(text).parameter(w).axis(1).value(have));
-    }
-    if let Some(bias) = bias {
-        facts.sizes::<1>(bias)?;
-        facts.same_size((w, 0), (bias, 0))?;
-    }
-    let counts = Windows::of(facts, &kernel_of(facts, w, image.len())?)?.counts(image);
-    Ok(Some([&[batch.clone(), count.clone()], &*counts].concat()))
 }

@@ -35,6 +35,8 @@
 //! multiply(call, Product { m, k, n, a, b, batch: &batch, epilogue: &[&bias, &relu] }, out)?;
 //! ```
 //!
+//! Where each channel has filters of its own, [`Alone`] gives the same bits sooner.
+//!
 //! Windows that show the image as it is, as those of a 1 x 1 convolution, are read like any other matrix.
 //!
 //! # Quantized products
@@ -49,6 +51,7 @@
 //! let product = Product::<u8> { m, k, n, a, b: Right::Windows(b), batch: &batch, epilogue: &[&bias, &last] };
 //! ```
 
+mod alone;
 mod block;
 mod epilogue;
 mod number;
@@ -63,6 +66,7 @@ mod tile;
 mod vectors;
 mod windows;
 
+pub use alone::Alone;
 pub use epilogue::{Scaled, Step};
 pub use number::{Number, Operand};
 pub use operand::{Left, Right, View};
@@ -71,7 +75,7 @@ pub use place::{Broadcast, Place, Strides};
 pub use plan::{Plan, scratch_for};
 pub use {
     operand::ZeroPoints,
-    scales::{Factors, Requantized},
+    scales::{Factors, Quantized, Requantized},
     windows::Windows,
 };
 

@@ -35,10 +35,11 @@ fn multiply_body<T: Float>(sums: &mut [T], factors: &[T]) {
 /// `round(sum * scales[0] * scales[1]) + zero_point`, where ties are rounded to even. The nearest number is taken if it is
 /// out of range.
 ///
-/// Scales are those of both operands over that of the output: for example one for each row, and one for each column.
+/// Scales are those of both operands over that of the output: for example one for each row, and one for each column. All
+/// is computed in their type `F`, in this order.
 #[derive(Debug, Clone, Copy)]
-pub struct Requantized<'a, S> {
-    pub scales: [Broadcast<'a, f64>; 2],
+pub struct Requantized<'a, S, F> {
+    pub scales: [Broadcast<'a, F>; 2],
     pub zero_point: Broadcast<'a, S>,
 }
 
@@ -58,29 +59,29 @@ impl Quantized for i8 {
     const MOST: f64 = 127.0;
 }
 
-impl<S: Quantized> Step<u32> for Requantized<'_, S> {
+impl<S: Quantized, F: Float> Step<u32> for Requantized<'_, S, F> {
     fn fits(&self, output: &Extent<'_>) -> bool {
         self.scales.iter().all(|scales| scales.fits(output)) && self.zero_point.fits(output)
     }
 
     fn apply(&self, place: &Place<'_>, sums: &mut [u32]) {
         let [one, other] = &self.scales;
-        let (mut rooms, mut room) = ([[0.0; PART]; 2], [S::zeroed(); PART]);
+        let (mut rooms, mut room) = ([[F::ZERO; PART]; 2], [S::zeroed(); PART]);
         let [one_room, other_room] = &mut rooms;
         let scales = [one.part(place, sums.len(), one_room), other.part(place, sums.len(), other_room)];
-        requantize::<S>(sums, scales, self.zero_point.part(place, sums.len(), &mut room));
+        requantize::<S, F>(sums, scales, self.zero_point.part(place, sums.len(), &mut room));
     }
 }
 
 for_each_level! {
-    fn requantize<S: Quantized>(sums: &mut [u32], scales: [&[f64]; 2], zero_points: &[S]) -> () = requantize_body::<S>;
+    fn requantize<S: Quantized, F: Float>(sums: &mut [u32], scales: [&[F]; 2], zero_points: &[S]) -> () = requantize_body::<S, F>;
 }
 
 #[inline(always)]
-fn requantize_body<S: Quantized>(sums: &mut [u32], [one, other]: [&[f64]; 2], zero_points: &[S]) {
+fn requantize_body<S: Quantized, F: Float>(sums: &mut [u32], [one, other]: [&[F]; 2], zero_points: &[S]) {
     for (((sum, one), other), zero_point) in sums.iter_mut().zip(one).zip(other).zip(zero_points) {
-        let scaled = (f64::from(*sum as i32) * one * other).round_ties_even() + (*zero_point).into();
-        *sum = scaled.clamp(S::LEAST, S::MOST) as i32 as u32;
+        let scaled = (F::of(f64::from(*sum as i32)) * *one * *other).round_ties_even() + F::of((*zero_point).into());
+        *sum = scaled.to_f64().clamp(S::LEAST, S::MOST) as i32 as u32;
     }
 }
 
@@ -111,7 +112,7 @@ mod tests {
         }
     }
 
-    fn requantized<S: Sample + Quantized>(sum: i32, scales: [f64; 2], zero_point: S) -> f64 {
+    fn requantized<S: Sample + Quantized, F: Float>(sum: i32, scales: [F; 2], zero_point: S) -> f64 {
         let mut sums = [sum as u32];
         let (scales, zero) = (scales.map(|scale| [scale]), [zero_point]);
         let scales = scales.each_ref().map(|scale| Broadcast { elements: &scale[..], strides: Strides::ONE });
@@ -137,6 +138,10 @@ mod tests {
             assert_eq!(requantized(-300, [1.0, 1.0], 255u8), 0.0);
             // All bits of a sum count.
             assert_eq!(requantized(16_777_217, [1.0 / 16_777_216.0, 0.5], 0u8), 1.0);
+            // In float32 it is rounded first.
+            assert_eq!(requantized(16_777_217, [1f32 / 16_777_216.0, 0.5], 0u8), 0.0);
+            assert_eq!([1, 3, 5, -1, -3].map(|sum| requantized(sum, [0.5f32, 1.0], 3u8)), [3.0, 5.0, 5.0, 3.0, 1.0]);
+            assert_eq!(requantized(i32::MIN, [1e30f32, 1e30], 5i8), -128.0);
         });
     }
 

@@ -24,13 +24,13 @@ pub struct Windows<'a, T> {
 
 impl Axis {
     /// The first window whose view at a position is at `place` or after it, where the image starts at `pad`.
-    fn first_at(&self, place: usize, position: usize) -> usize {
+    pub(super) fn first_at(&self, place: usize, position: usize) -> usize {
         let distance = place.saturating_sub(position * self.dilation);
         if self.stride == 1 { distance } else { distance.div_ceil(self.stride) }
     }
 
     /// Whether no place overflows.
-    fn fits(&self) -> bool {
+    pub(super) fn fits(&self) -> bool {
         let last = |count: usize, distance: usize| count.saturating_sub(1).checked_mul(distance);
         let end = last(self.output, self.stride).and_then(|end| end.checked_add(last(self.kernel, self.dilation)?));
         let small = |end: Option<usize>| end.is_some_and(|end| isize::try_from(end).is_ok());
@@ -83,7 +83,7 @@ impl<'a, T: Number> Windows<'a, T> {
 }
 
 /// The dimensions around the innermost one, at a line: one channel, and one position in each of them.
-struct Line<'a> {
+pub(super) struct Line<'a> {
     channel: usize,
     /// For each dimension, its position, and where the window starts.
     at: SmallVec<[(&'a Axis, usize, usize); 4]>,
@@ -91,7 +91,7 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     /// The line with a number, in the windows of a row of outputs.
-    fn new(axes: &'a [Axis], mut number: usize, mut row: usize) -> Line<'a> {
+    pub(super) fn new(axes: &'a [Axis], mut number: usize, mut row: usize) -> Line<'a> {
         let mut at: SmallVec<[_; 4]> = axes.iter().map(|axis| (axis, 0, 0)).collect();
         for (axis, position, start) in at.iter_mut().rev() {
             (*position, number) = (number % axis.kernel, number / axis.kernel);
@@ -100,7 +100,7 @@ impl<'a> Line<'a> {
         Line { channel: number, at }
     }
 
-    fn next(&mut self) {
+    pub(super) fn next(&mut self) {
         for (axis, position, _) in self.at.iter_mut().rev() {
             *position += 1;
             if *position < axis.kernel {
@@ -112,7 +112,7 @@ impl<'a> Line<'a> {
     }
 
     /// The number of the line in the image, if it isn't outside.
-    fn in_image(&self) -> Option<usize> {
+    pub(super) fn in_image(&self) -> Option<usize> {
         self.at.iter().try_fold(self.channel, |line, (axis, position, start)| {
             let place = (start + position * axis.dilation).checked_sub(axis.pad)?;
             (place < axis.input).then_some(line * axis.input + place)

@@ -3,19 +3,118 @@
 
 use crate::ops::prelude::*;
 
-pub(super) const CONV_INTEGER: Implementation = Implementation::missing("", "ConvInteger", infer);
+pub(super) const CONV_INTEGER: Implementation =
+    Implementation { domain: "", name: "ConvInteger", versions: &[10], make: Make::Run(load) };
 
-fn infer(facts: &mut Inference<'_>) -> Result<()> {
-    facts.one_for_each(3, (1, 0))?;
-    if let Some(dims) = windows::convolved(facts, 0, 1, None)? {
-        facts.give(0, dims);
+/// `y` = the convolution of `x - x_zero_point` with `w - w_zero_point`, as Conv's
+///
+/// Sums wrap. Padding counts as `x_zero_point`: it adds nothing. `w_zero_point` may have a number for each filter.
+#[derive(Debug)]
+struct ConvInteger {
+    filters: Filters,
+}
+
+fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    Ok(Box::new(ConvInteger { filters: Filters::of(node, [0, 1], None)? }))
+}
+
+impl ConvInteger {
+    fn check(&self, facts: &Inference<'_>) -> Result<Option<(Vec<Dim>, Windows)>> {
+        facts.single(2)?;
+        facts.ranked(3, ..=1)?;
+        facts.one_for_each(3, (1, 0))?;
+        self.filters.convolved(facts)
     }
-    Ok(())
+}
+
+impl Operator for ConvInteger {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let convolution = self.filters.of_call(call, |facts| self.check(facts))?;
+        let by_filter = convolution.by_filter();
+        let zeros = [call.optional_tensor(2)?, call.optional_tensor(3)?];
+        let (a, b) = convolution.small(&by_filter, [call.tensor(0)?, call.tensor(1)?], zeros)?;
+        let Convolution { m, k, n, batch, output, .. } = &convolution;
+        let mut output = call.output::<i32>(output)?;
+        let product = Product::<i32> { m: *m, k: *k, n: *n, a, b, batch, epilogue: &[] };
+        multiply(call, product, output.elements_mut()?)?;
+        Ok(output.finish().into())
+    }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let Some((dims, _)) = self.check(facts)? {
+            facts.give(0, dims);
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{infer, ints};
+    use crate::dtype::Element;
+    use crate::ops::filters::plain::{Case, random};
+    use crate::ops::testing::{infer, ints, run, tensor};
+    use crate::value::Value;
+
+    /// The standard's examples.
+    #[test]
+    fn windows_less_their_zero_point() {
+        let x = tensor(&[1, 1, 3, 3], [2u8, 3, 4, 5, 6, 7, 8, 9, 10]);
+        let (w, zero) = (tensor(&[1, 1, 2, 2], [1u8; 4]), tensor(&[], [1u8]));
+        run("ConvInteger", 10, [], [&x, &w, &zero]).gives(tensor(&[1, 1, 2, 2], [12i32, 16, 24, 28]));
+        run("ConvInteger", 10, [], [&x, &w]).gives(tensor(&[1, 1, 2, 2], [16i32, 20, 28, 32]));
+        let want = [1i32, 3, 5, 3, 5, 12, 16, 9, 11, 24, 28, 15, 7, 15, 17, 9];
+        run("ConvInteger", 10, [ints("pads", &[1; 4])], [&x, &w, &zero]).gives(tensor(&[1, 1, 4, 4], want));
+    }
+
+    /// All pairs of types, with zero points of all kinds.
+    #[test]
+    fn random_convolutions() {
+        fn bytes<T: Element>(shape: &[usize], seed: usize, of: fn(u8) -> T) -> Value {
+            let mut random = random(seed as u64);
+            tensor(shape, (0..shape.iter().product()).map(|_| of(random(256) as u8)).collect::<Vec<T>>())
+        }
+        fn numbers(value: &Value) -> Vec<i32> {
+            let tensor = value.tensor().unwrap();
+            let signed = tensor.as_slice::<i8>().map(|all| all.iter().map(|x| i32::from(*x)).collect());
+            signed.unwrap_or_else(|_| tensor.bytes().iter().map(|x| i32::from(*x)).collect())
+        }
+        fn check<X: Element, W: Element>(seed: usize, case: &Case, of_x: fn(u8) -> X, of_w: fn(u8) -> W) {
+            let (x, w) = (bytes(&case.x, seed, of_x), bytes(&case.w, seed + 1, of_w));
+            let taps = case.taps();
+            let each = taps.len() / case.output()[..2].iter().product::<usize>().max(1);
+            for count in [vec![], vec![1], case.w[..1].to_vec()] {
+                let zeros = [bytes(&[1], seed + 2, of_x), bytes(&count, seed + 3, of_w)];
+                let (all_x, all_w, zero, of_filters) =
+                    (numbers(&x), numbers(&w), numbers(&zeros[0])[0], numbers(&zeros[1]));
+                let want = taps.iter().enumerate().map(|(at, taps)| {
+                    let of_filter = of_filters[at / each.max(1) % case.w[0] % of_filters.len()];
+                    let term = |(k, at): &(usize, Option<usize>)| {
+                        at.map_or(0, |at| (all_w[*k] - of_filter) * (all_x[at] - zero))
+                    };
+                    taps.iter().map(term).sum::<i32>()
+                });
+                let want = tensor(&case.output(), want.collect::<Vec<_>>());
+                run("ConvInteger", 10, case.attributes(), [&x, &w, &zeros[0], &zeros[1]]).gives(want);
+            }
+        }
+        let mut random = random(3);
+        for seed in 0..20 {
+            let case = Case::random(1 + seed % 3, &mut random);
+            check::<u8, u8>(seed, &case, |x| x, |w| w);
+            check::<u8, i8>(seed, &case, |x| x, |w| w as i8);
+            check::<i8, u8>(seed, &case, |x| x as i8, |w| w);
+            check::<i8, i8>(seed, &case, |x| x as i8, |w| w as i8);
+        }
+    }
+
+    #[test]
+    fn refusals() {
+        let (x, w) = (tensor(&[1, 1, 3], [1u8, 2, 3]), tensor(&[2, 1, 2], [1i8; 4]));
+        let zero = tensor(&[], [0u8]);
+        run("ConvInteger", 10, [], [&x, &w, &tensor(&[2], [1u8; 2])]).fails("has shape [2]: one value is needed");
+        run("ConvInteger", 10, [], [&x, &w, &zero, &tensor(&[3], [1i8; 3])]).fails("dimension 0 of \"w_zero_point\"");
+        run("ConvInteger", 10, [], [&x, &w, &zero, &tensor(&[2, 1], [1i8; 2])]).fails("allowed ranks 0 to 1");
+    }
 
     #[test]
     fn shapes() {

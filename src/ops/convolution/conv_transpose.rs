@@ -2,53 +2,305 @@
 //! <https://onnx.ai/onnx/operators/onnx__ConvTranspose.html>
 
 use crate::ops::prelude::*;
+use kernels::fold::{Summand, fold, work};
+use kernels::gemm::{Number, Operand};
 
-pub(super) const CONV_TRANSPOSE: Implementation = Implementation::missing("", "ConvTranspose", infer);
+pub(super) const CONV_TRANSPOSE: Implementation =
+    Implementation { domain: "", name: "ConvTranspose", versions: &[1, 11, 22], make: Make::Run(load) };
 
-fn infer(facts: &mut Inference<'_>) -> Result<()> {
-    let group = windows::one_or_more(facts, "group")?;
-    let (Some(x), Some(w)) = (facts.ranked(0, 3..)?, facts.ranked(1, 3..)?) else { return Ok(()) };
-    if x.len() != w.len() {
-        return Err(facts.unequal_ranks(0, 1));
-    }
-    let ([batch, _, image @ ..], [_, of_each, ..]) = (x, w) else { return Ok(()) };
-    let channels = facts.same_size((0, 1), (1, 0))?;
-    if let Some(channels) = channels.fixed()
-        && channels % group != 0
-    {
-        let text = format!("\"X\" has {channels} channels, which can't be divided into {group} groups");
-        return Err(Error::input(text).parameter("X").axis(1).value(channels));
-    }
-    let filters = Dim::product([of_each, &Dim::of(group)]);
-    if let Some([bias]) = facts.sizes(2)?
-        && filters.both(bias).is_none()
-    {
-        let text = format!("\"B\" has {bias} numbers, but the output has {filters} channels: they must be equal");
-        return Err(Error::input(text).parameter("B").axis(0));
-    }
-    let windows = Windows::of(facts, &windows::kernel_of(facts, 1, image.len())?)?;
-    let sizes = match shape(facts, image.len())? {
-        Some(shape) => shape,
-        None => windows.covered(facts, image)?,
-    };
-    facts.give(0, [&[batch.clone(), filters], &*sizes].concat());
-    Ok(())
+/// `Y[b, f, i * stride + t * dilation - pad..] = B[f] + sum over t.. of (sum over c of W[c, f, t..] * X[b, c, i..])`, over the
+/// channels `c` of the group and those `i..` that meet the place
+///
+/// The inner sums are those of a product of matrices. They are added up as float64 in the order of `t..`, then comes the bias,
+/// and the result is rounded once. Where the image is larger than what the windows cover, it ends with the bias alone.
+#[derive(Debug)]
+struct ConvTranspose {
+    groups: i64,
+    attributes: WindowAttributes,
+    /// `output_padding`
+    more: windows::Numbers,
+    /// `output_shape`. In version 1 the batch and the channels may be before the sizes.
+    shape: windows::Numbers,
+    with_channels: bool,
+    /// The larger half of what the windows cover beyond the image is before it. The formula of version 1 has the halves the
+    /// other way round, against what it says of `auto_pad`: that of later versions was corrected.
+    begin_first: bool,
 }
 
-/// The sizes in the attribute `output_shape`. In version 1 the batch and the channels may be before them.
-fn shape(facts: &Inference<'_>, count: usize) -> Result<Option<Vec<Dim>>> {
-    let given = facts.optional("output_shape", Node::ints)?;
-    let sizes = match given {
-        None | Some([]) => return Ok(None),
-        Some([_, _, sizes @ ..]) if facts.version() < 11 && sizes.len() == count => sizes,
-        Some(_) => &windows::list(facts, "output_shape", count, 0)?,
-    };
-    Ok(Some(sizes.iter().map(|size| Dim::of(*size)).collect()))
+fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    let attributes = WindowAttributes::of(node)?;
+    Ok(Box::new(ConvTranspose {
+        groups: windows::one_or_more(node, "group")?,
+        more: windows::Numbers::of(node, "output_padding", 0)?,
+        shape: windows::Numbers::of(node, "output_shape", 0)?,
+        with_channels: node.version() < 11,
+        begin_first: !attributes.is_same_upper(),
+        attributes,
+    }))
+}
+
+/// Elements of columns that are computed at a time, if a filter has no more.
+const COLUMNS: usize = 1 << 21;
+
+impl ConvTranspose {
+    /// What is known about the shape of the output, and its windows, if the ranks are known.
+    fn spread(&self, facts: &Inference<'_>) -> Result<Option<(Vec<Dim>, Windows)>> {
+        let (Some(x), Some(w)) = (facts.ranked(0, 3..)?, facts.ranked(1, 3..)?) else { return Ok(None) };
+        if x.len() != w.len() {
+            return Err(facts.unequal_ranks(0, 1));
+        }
+        let ([batch, _, image @ ..], [_, of_each, ..]) = (x, w) else { return Ok(None) };
+        let (channels, groups) = (facts.same_size((0, 1), (1, 0))?, self.groups);
+        if let Some(channels) = channels.fixed()
+            && channels % groups != 0
+        {
+            let text = format!("\"X\" has {channels} channels, which can't be divided into {groups} groups");
+            return Err(Error::input(text).parameter("X").axis(1).value(channels));
+        }
+        let filters = Dim::product([of_each, &Dim::of(groups)]);
+        if let Some([bias]) = facts.sizes(2)?
+            && filters.both(bias).is_none()
+        {
+            let text = format!("\"B\" has {bias} numbers, but the output has {filters} channels: they must be equal");
+            return Err(Error::input(text).parameter("B").axis(0));
+        }
+        let windows = self.attributes.windows(&self.attributes.kernel_of(facts, 1, image.len())?)?;
+        let more = self.more.each(image.len())?;
+        // Version 1 has no such rule.
+        if !self.with_channels {
+            windows.check_more(&more)?;
+        }
+        let sizes = match self.shape(image.len())? {
+            Some(shape) => shape,
+            None => windows.covered_by(&more, image)?,
+        };
+        Ok(Some(([&[batch.clone(), filters], &*sizes].concat(), windows)))
+    }
+
+    /// The sizes that `output_shape` gives.
+    fn shape(&self, count: usize) -> Result<Option<Vec<Dim>>> {
+        let sizes = match &*self.shape.list {
+            [] => return Ok(None),
+            [_, _, sizes @ ..] if self.with_channels && sizes.len() == count => sizes,
+            _ => &self.shape.each(count)?,
+        };
+        Ok(Some(sizes.iter().map(|size| Dim::of(*size)).collect()))
+    }
+
+    fn transpose<S, T>(&self, call: &Call<'_>) -> Result<Values>
+    where
+        S: Multiply + Operand<Sum = T> + Summand<Sum = f64>,
+        T: Multiply + Number + Operand<Sum = T> + Summand<Sum = f64>,
+    {
+        let nothing = || Error::input("the pads leave nothing of the output");
+        let (dims, windows) = call.by_rule(|facts| self.spread(facts))?.ok_or_else(nothing)?;
+        let shape: Shape = Dim::sizes(&dims).ok_or_else(nothing)?.into();
+        let (x, w) = (call.tensor(0)?, call.tensor(1)?);
+        let ([images, channels, places @ ..], [_, m, kernel @ ..]) = (x.shape(), w.shape()) else {
+            return Err(nothing());
+        };
+        let image = shape.get(2..).unwrap_or_default();
+        let sized = !self.shape.list.is_empty();
+        let axes = windows.spread(image, places, &self.more.each(places.len())?, sized, self.begin_first)?;
+        let groups = usize::try_from(self.groups).map_err(|_| nothing())?;
+        let (c, n, taps) = (channels / groups, kernels::volume(1, places), kernels::volume(1, kernel));
+        let mut output = call.output::<S>(&shape)?;
+        let plane = kernels::volume(1, image);
+        if output.elements_mut::<S>()?.is_empty() {
+            return Ok(output.finish().into());
+        }
+        call.charge(work(&axes, images.saturating_mul(groups).saturating_mul(*m)) as u64)?;
+        // A filter becomes rows of columns, one for each tap.
+        let rows = taps.saturating_mul(n);
+        let most = (COLUMNS / rows.max(1)).clamp(1, (*m).max(1));
+        let mut columns = call.scratch::<T>(most.saturating_mul(rows))?;
+        let columns = columns.elements_mut::<T>();
+        let (x, w) = (x.as_slice::<S>()?, w.as_slice::<S>()?);
+        let bias = call.optional_tensor(2)?.map(Tensor::as_slice::<S>).transpose()?;
+        for (at, out) in output.elements_mut()?.chunks_mut(m * plane).enumerate() {
+            let (group, b) = (at % groups, x.get(at * c * n..).unwrap_or_default());
+            for (part, out) in out.chunks_mut(most * plane).enumerate() {
+                let (first, count) = (part * most, out.len() / plane);
+                let a = w.get(group * c * m * taps + first * taps..).unwrap_or_default();
+                let (a, b) = (View::rows(a, m * taps).transposed(), View::rows(b, n));
+                let (a, b, m) = (Left::View(a), Right::View(b), count * taps);
+                let product = Product::<T> { m, k: c, n, a, b, batch: &[], epilogue: &[] };
+                let columns = columns.get_mut(..count * rows).unwrap_or_default();
+                multiply(call, product, columns)?;
+                let from = group * (shape.get(1).copied().unwrap_or(0) / groups) + first;
+                let bias = bias.and_then(|bias| bias.get(from..from + count));
+                fold::<T, S>(&axes, columns, bias, out, call.resources())?;
+            }
+        }
+        Ok(output.finish().into())
+    }
+}
+
+impl Operator for ConvTranspose {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        with_floats!(call.tensor(0)?.dtype(), S => self.transpose::<S, _>(call))
+    }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let Some((dims, _)) = self.spread(facts)? {
+            facts.give(0, dims);
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::{infer, int, ints, string};
+    use crate::ops::filters::plain::{Case, random, samples};
+    use crate::ops::testing::{infer, int, ints, outputs, run, string, tensor};
+    use crate::value::Value;
+    use half::f16;
+    use kernels::gemm::BLOCK;
+
+    fn iota(shape: &[usize]) -> Value {
+        tensor(shape, (0..shape.iter().product()).map(|k| k as f32).collect::<Vec<_>>())
+    }
+
+    fn ones(shape: &[usize]) -> Value {
+        tensor(shape, vec![1f32; shape.iter().product()])
+    }
+
+    /// The standard's examples.
+    #[test]
+    fn filters_that_spread() {
+        let (x, w) = (iota(&[1, 1, 3, 3]), ones(&[1, 2, 3, 3]));
+        let want = [
+            0f32, 1., 3., 3., 2., 3., 8., 15., 12., 7., 9., 21., 36., 27., 15., 9., 20., 33., 24., 13., 6., 13., 21.,
+            15., 8.,
+        ];
+        run("ConvTranspose", 11, [], [&x, &w]).gives(tensor(&[1, 2, 5, 5], [want, want].concat()));
+        let (x, w) = (iota(&[1, 1, 3]), ones(&[1, 2, 3]));
+        let want = [0f32, 1., 3., 3., 2.];
+        run("ConvTranspose", 1, [], [&x, &w]).gives(tensor(&[1, 2, 5], [want, want].concat()));
+        let (x, w) = (tensor(&[1, 1, 2], [3f32, 8.]), tensor(&[1, 1, 2], [7f32, 2.]));
+        run("ConvTranspose", 22, [ints("dilations", &[2])], [&x, &w]).gives(tensor(&[1, 1, 4], [21f32, 56., 6., 16.]));
+        let strides = || ints("strides", &[3]);
+        run("ConvTranspose", 22, [strides()], [&x, &w]).gives(tensor(&[1, 1, 5], [21f32, 6., 0., 56., 16.]));
+        run("ConvTranspose", 22, [strides(), ints("output_padding", &[1])], [&x, &w])
+            .gives(tensor(&[1, 1, 6], [21f32, 6., 0., 56., 16., 0.]));
+        run("ConvTranspose", 22, [strides(), ints("pads", &[1, 2])], [&x, &w]).gives(tensor(&[1, 1, 2], [6f32, 0.]));
+    }
+
+    /// What is beyond the image is cut off: the larger half at its end, or at its beginning.
+    #[test]
+    fn given_sizes() {
+        let (x, w) = (tensor(&[1, 1, 2], [1f32, 10.]), tensor(&[1, 1, 3], [1f32, 2., 3.]));
+        let shape = |size| ints("output_shape", &[size]);
+        let auto = |kind: &str| string("auto_pad", kind);
+        let gives = |opset, attributes, want: &[f32]| {
+            run("ConvTranspose", opset, attributes, [&x, &w]).gives(tensor(&[1, 1, want.len()], want.to_vec()));
+        };
+        // All are 1, 12, 23, 30.
+        gives(11, [shape(3), auto("NOTSET")], &[12., 23., 30.]);
+        gives(11, [shape(3), auto("SAME_LOWER")], &[12., 23., 30.]);
+        gives(11, [shape(3), auto("SAME_UPPER")], &[1., 12., 23.]);
+        gives(1, [shape(3), auto("NOTSET")], &[12., 23., 30.]);
+        gives(1, [shape(3), auto("SAME_UPPER")], &[1., 12., 23.]);
+        gives(22, [shape(2), auto("NOTSET")], &[12., 23.]);
+        gives(22, [shape(3), ints("pads", &[0, 9])], &[12., 23., 30.]);
+        // A larger one ends with zeros.
+        gives(22, [shape(6), auto("NOTSET")], &[1., 12., 23., 30., 0., 0.]);
+        gives(1, [shape(5), ints("output_padding", &[1])], &[1., 12., 23., 30., 0.]);
+        gives(22, [auto("SAME_UPPER"), ints("strides", &[1])], &[12., 23.]);
+        // 1, 2, 13, 20, 30
+        gives(22, [auto("SAME_UPPER"), ints("strides", &[2])], &[1., 2., 13., 20.]);
+        gives(22, [auto("SAME_LOWER"), ints("strides", &[2])], &[2., 13., 20., 30.]);
+        gives(22, [auto("SAME_LOWER"), ints("strides", &[4])], &[1., 2., 3., 0., 10., 20., 30., 0.]);
+        gives(22, [auto("VALID"), ints("strides", &[2])], &[1., 2., 13., 20., 30.]);
+    }
+
+    /// Beside the definition: the adjoint of the convolution with the same filters.
+    fn check(case: &Case, seed: u64) {
+        let taps = case.taps();
+        // The image of the convolution is the output here, and its filters are those of the channels here.
+        let (shape, output) = (case.output(), case.x.clone());
+        let (x, w, b) = (samples(&shape, seed), samples(&case.w, seed + 1), samples(&case.x[1..2], seed + 2));
+        let each: usize = shape[2..].iter().product();
+        let per_filter: usize = case.w[1..].iter().product();
+        // For each place of the output and each tap, the products of the channels in their order.
+        let mut terms = std::collections::BTreeMap::<(usize, usize), Vec<(f32, f32)>>::new();
+        for (at, taps) in taps.iter().enumerate() {
+            let channel = at / each % case.w[0];
+            for (k, place) in taps {
+                if let Some(place) = place {
+                    let tap = k - channel * per_filter;
+                    terms.entry((*place, tap)).or_default().push((w[*k], x[at]));
+                }
+            }
+        }
+        let sum = |terms: &Vec<(f32, f32)>| {
+            let blocks = terms.chunks(BLOCK).map(|block| block.iter().fold(0f32, |sum, (w, x)| w.mul_add(*x, sum)));
+            blocks.reduce(|all, block| all + block).unwrap_or(0.0)
+        };
+        let mut sums = vec![0f64; output.iter().product()];
+        for ((place, _), terms) in &terms {
+            sums[*place] += f64::from(sum(terms));
+        }
+        let plane: usize = output[2..].iter().product();
+        let bias = |at: usize| f64::from(b[at / plane % b.len()]);
+        let want: Vec<f32> = sums.iter().enumerate().map(|(at, sum)| (sum + bias(at)) as f32).collect();
+        let more: Vec<i64> = (0..case.strides.len())
+            .map(|k| {
+                let covered =
+                    (shape[k + 2] as i64 - 1) * case.strides[k] + (case.w[k + 2] as i64 - 1) * case.dilations[k] + 1;
+                output[k + 2] as i64 + case.pads[k] + case.pads[case.strides.len() + k] - covered
+            })
+            .collect();
+        let [group, strides, dilations, pads] = case.attributes();
+        let attributes = [group, strides, dilations, pads, ints("output_padding", &more)];
+        let inputs = [tensor(&shape, x), tensor(&case.w, w), tensor(&[b.len()], b.clone())];
+        let got = outputs("ConvTranspose", 22, attributes, inputs.each_ref());
+        assert_eq!(got[0], tensor(&output, want), "{case:?}");
+    }
+
+    #[test]
+    fn random_convolutions() {
+        let mut random = random(5);
+        for seed in 0..60 {
+            check(&Case::random(1 + seed % 4, &mut random), seed as u64);
+        }
+    }
+
+    #[test]
+    fn other_types() {
+        let (x, w) = (tensor(&[1, 1, 2], [1f64, 1e-12]), tensor(&[1, 1, 2], [1f64, 1.]));
+        run("ConvTranspose", 11, [], [&x, &w]).gives(tensor(&[1, 1, 3], [1f64, 1. + 1e-12, 1e-12]));
+        // Rounded once: 2048 + 1 + 1.
+        let half = |shape: &[usize], numbers: &[f32]| {
+            tensor(shape, numbers.iter().map(|number| f16::from_f32(*number)).collect::<Vec<_>>())
+        };
+        let (x, w, bias) = (half(&[1, 1, 2], &[2048., 1.]), half(&[1, 1, 2], &[1., 1.]), half(&[1], &[1.]));
+        run("ConvTranspose", 22, [], [&x, &w, &bias]).gives(half(&[1, 1, 3], &[2049., 2050., 2.]));
+    }
+
+    #[test]
+    fn empty_ones() {
+        let none = |shape: &[usize]| tensor(shape, Vec::<f32>::new());
+        let bias = tensor(&[2], [1f32, 2.]);
+        run("ConvTranspose", 11, [], [&none(&[0, 3, 2]), &ones(&[3, 2, 3])]).gives(none(&[0, 2, 4]));
+        run("ConvTranspose", 11, [], [&none(&[1, 0, 1]), &none(&[0, 2, 2]), &bias])
+            .gives(tensor(&[1, 2, 2], [1f32, 1., 2., 2.]));
+        run("ConvTranspose", 11, [], [&none(&[1, 1, 0]), &ones(&[1, 2, 2]), &bias])
+            .gives(tensor(&[1, 2, 1], [1f32, 2.]));
+        run("ConvTranspose", 11, [ints("pads", &[1, 1])], [&ones(&[1, 1, 1]), &ones(&[1, 2, 2])])
+            .gives(none(&[1, 2, 0]));
+        run("ConvTranspose", 11, [], [&ones(&[1, 1, 2]), &none(&[1, 0, 2])]).gives(none(&[1, 0, 3]));
+    }
+
+    #[test]
+    fn refusals() {
+        let x = ones(&[1, 1, 1]);
+        run("ConvTranspose", 11, [ints("pads", &[1, 2])], [&x, &ones(&[1, 2, 2])]).fails("the pads leave nothing");
+        run("ConvTranspose", 11, [ints("output_padding", &[2]), ints("strides", &[2])], [&x, &ones(&[1, 2, 2])])
+            .fails("output_padding[0] is 2: it must be less than the stride or the dilation");
+        run("ConvTranspose", 11, [], [&x, &ones(&[2, 2, 2])]).fails("dimension 0 of \"W\"");
+        run("ConvTranspose", 11, [], [&x, &ones(&[1, 2, 2]), &ones(&[3])]).fails("the output has 2 channels");
+    }
 
     #[test]
     fn shapes() {

@@ -1,0 +1,275 @@
+//! Filters over images: what the convolutions of several families share.
+
+use super::product::Multiply;
+use super::windows::{WindowAttributes, Windows, one_or_more};
+use crate::dtype::DType;
+use crate::error::{Error, Result, quote};
+use crate::operator::{Call, Inference, Node};
+use crate::tensor::{Shape, Tensor};
+use crate::value::Dim;
+use kernels::gemm::{self, Batch, Broadcast, Left, Right, Scaled, Strides, View, ZeroPoints};
+use kernels::volume;
+use kernels::windows::Axis;
+use smallvec::SmallVec;
+
+/// Evaluates an expression with `$type` as int8 or uint8.
+macro_rules! with_small {
+    ($dtype:expr, $type:ident => $body:expr) => {
+        match $dtype {
+            DType::Int8 => {
+                type $type = i8;
+                $body
+            }
+            DType::Uint8 => {
+                type $type = u8;
+                $body
+            }
+            other => return Err(Error::bug(&format!("a convolution of {other}"))),
+        }
+    };
+}
+pub(super) use with_small;
+
+/// A convolution of the images in the input `x` with the filters in the input `w`. There may be a number for each filter in
+/// the input `bias`.
+#[derive(Debug)]
+pub(super) struct Filters {
+    pub(super) x: usize,
+    pub(super) w: usize,
+    pub(super) bias: Option<usize>,
+    groups: i64,
+    attributes: WindowAttributes,
+}
+
+/// A convolution in a run: for each image and each group the product of a matrix of filters, `m` by `k`, with one of
+/// windows, `k` by `n`.
+#[derive(Debug)]
+pub(super) struct Convolution {
+    pub(super) output: Shape,
+    /// Of a group: filters, and channels of an image.
+    pub(super) m: usize,
+    pub(super) channels: usize,
+    pub(super) k: usize,
+    pub(super) n: usize,
+    pub(super) groups: usize,
+    /// The images, and the groups of each.
+    pub(super) batch: [Batch; 2],
+    pub(super) axes: SmallVec<[Axis; 3]>,
+}
+
+impl Filters {
+    pub(super) fn of(node: &Node<'_>, [x, w]: [usize; 2], bias: Option<usize>) -> Result<Filters> {
+        let (groups, attributes) = (one_or_more(node, "group")?, WindowAttributes::of(node)?);
+        Ok(Filters { x, w, bias, groups, attributes })
+    }
+
+    /// What is known about the shape of the output, and its windows, if the ranks are known.
+    pub(super) fn convolved(&self, facts: &Inference<'_>) -> Result<Option<(Vec<Dim>, Windows)>> {
+        let Filters { x, w, bias, groups, attributes } = self;
+        let (Some(images), Some(filters)) = (facts.ranked(*x, 3..)?, facts.ranked(*w, 3..)?) else { return Ok(None) };
+        if images.len() != filters.len() {
+            return Err(facts.unequal_ranks(*x, *w));
+        }
+        let ([batch, channels, image @ ..], [count, of_each, ..]) = (images, filters) else { return Ok(None) };
+        let (x, name) = (quote(facts.input_name(*x)), facts.input_name(*w));
+        if let (Some(have), Some(each)) = (channels.fixed(), of_each.fixed())
+            && Some(have) != groups.checked_mul(each)
+        {
+            let text = format!("{x} has {have} channels, but the filters of {groups} groups have {each} each");
+            return Err(Error::input(text).parameter(name).axis(1).value(have));
+        }
+        if let Some(count) = count.fixed()
+            && count % groups != 0
+        {
+            let text = format!("{} has {count} filters, which can't be divided into {groups} groups", quote(name));
+            return Err(Error::input(text).parameter(name).axis(0).value(count));
+        }
+        if let Some(bias) = *bias {
+            facts.sizes::<1>(bias)?;
+            facts.same_size((*w, 0), (bias, 0))?;
+        }
+        let windows = attributes.windows(&self.kernel(facts, image.len())?)?;
+        let counts = windows.counts(image);
+        Ok(Some(([&[batch.clone(), count.clone()], &*counts].concat(), windows)))
+    }
+
+    /// The sizes of the filters along `count` axes, as far as they are known.
+    pub(super) fn kernel(&self, facts: &Inference<'_>, count: usize) -> Result<Vec<Option<i64>>> {
+        self.attributes.kernel_of(facts, self.w, count)
+    }
+
+    /// Gives output 0 the shape of the convolution, as far as it is known.
+    pub(super) fn give(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if let Some((dims, _)) = self.convolved(facts)? {
+            facts.give(0, dims);
+        }
+        Ok(())
+    }
+
+    /// The convolution of a call, whose inputs follow `rule`.
+    pub(super) fn of_call(
+        &self,
+        call: &Call<'_>,
+        rule: impl FnOnce(&Inference<'_>) -> Result<Option<(Vec<Dim>, Windows)>>,
+    ) -> Result<Convolution> {
+        let beyond = || Error::input("the output has more windows than can be counted");
+        let (dims, windows) = call.by_rule(rule)?.ok_or_else(beyond)?;
+        let output: Shape = Dim::sizes(&dims).ok_or_else(beyond)?.into();
+        let (x, w) = (call.tensor(self.x)?.shape(), call.tensor(self.w)?.shape());
+        let ([_, _, image @ ..], [filters, channels, kernel @ ..]) = (x, w) else { return Err(beyond()) };
+        let [images, _, counts @ ..] = &*output else { return Err(beyond()) };
+        let groups = usize::try_from(self.groups).map_err(|_| beyond())?;
+        let (m, k) = (filters / groups, volume(*channels, kernel));
+        let (size, b) = (volume(groups, w.get(1..2).into_iter().flatten().chain(image)), volume(*channels, image));
+        let batch = [Batch { size: *images, a: 0, b: size }, Batch { size: groups, a: m.saturating_mul(k), b }];
+        let (n, axes) = (volume(1, counts), windows.axes(image, counts)?);
+        Ok(Convolution { m, channels: *channels, k, n, groups, batch, axes, output })
+    }
+}
+
+impl Convolution {
+    /// How far numbers that belong to the filters are apart: of a filter, of an image, and of a group.
+    pub(super) fn by_filter(&self) -> [usize; 2] {
+        [0, self.m]
+    }
+
+    /// The operands, where images and filters are int8 or uint8, less their zero points: one of all images, and one of each
+    /// filter or of all.
+    pub(super) fn small<'a>(
+        &'a self,
+        by_filter: &'a [usize],
+        [x, w]: [&'a Tensor; 2],
+        [x_zero, w_zero]: [Option<&'a Tensor>; 2],
+    ) -> Result<(Left<'a, u32>, Right<'a, u32>)> {
+        let a = with_small!(w.dtype(), S => {
+            let filters = View::rows(w.as_slice::<S>()?, self.k);
+            match w_zero.map(Tensor::as_slice::<S>).transpose()? {
+                Some(zero) => filters.less(ZeroPoints::new(zero, self.strides(zero.len(), by_filter))),
+                None => filters,
+            }
+        });
+        let b = with_small!(x.dtype(), S => {
+            let images = x.as_slice::<S>()?;
+            let windows = |outside| gemm::Windows::new(images, self.channels, &self.axes, outside);
+            match x_zero.map(Tensor::as_slice::<S>).transpose()? {
+                Some(zero @ [outside]) => windows(*outside).less(ZeroPoints::new(zero, Strides::ONE)),
+                _ => windows(0),
+            }
+        });
+        Ok((Left::View(a), Right::Windows(b)))
+    }
+
+    /// Of so many numbers: one for each filter, or one for all.
+    pub(super) fn strides<'a>(&self, count: usize, by_filter: &'a [usize]) -> Strides<'a> {
+        if count == 1 { Strides::ONE } else { Strides { row: 1, column: 0, batch: by_filter } }
+    }
+
+    /// The addition of a number for each filter.
+    pub(super) fn bias<'a, S: Multiply>(&self, elements: &'a [S], by_filter: &'a [usize]) -> Scaled<'a, S> {
+        let strides = self.strides(elements.len(), by_filter);
+        Scaled { alpha: 1.0, beta: 1.0, c: Some(Broadcast { elements, strides }) }
+    }
+}
+
+/// Convolutions by the definition, for tests.
+#[cfg(test)]
+pub(super) mod plain {
+    use crate::operator::Attribute;
+    use crate::ops::testing::{int, ints};
+
+    /// A convolution: the shapes of the images and of the filters, and attributes.
+    #[derive(Debug, Clone)]
+    pub(in crate::ops) struct Case {
+        pub(in crate::ops) x: Vec<usize>,
+        pub(in crate::ops) w: Vec<usize>,
+        pub(in crate::ops) group: usize,
+        pub(in crate::ops) strides: Vec<i64>,
+        pub(in crate::ops) dilations: Vec<i64>,
+        pub(in crate::ops) pads: Vec<i64>,
+    }
+
+    /// A small generator of numbers below a bound.
+    pub(in crate::ops) fn random(seed: u64) -> impl FnMut(usize) -> usize {
+        let mut seed = seed;
+        move |below| {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (seed >> 33) as usize % below
+        }
+    }
+
+    impl Case {
+        /// A random one of a rank, whose windows fit.
+        pub(in crate::ops) fn random(axes: usize, random: &mut impl FnMut(usize) -> usize) -> Case {
+            let group = 1 + random(3);
+            let (images, channels, filters) = (1 + random(2), 1 + random(3), 1 + random(3));
+            let each = |count: usize, random: &mut dyn FnMut() -> usize| -> Vec<usize> {
+                (0..count).map(|_| random()).collect()
+            };
+            let numbers = |list: Vec<usize>| list.into_iter().map(|number| number as i64).collect::<Vec<_>>();
+            let most = [9, 6, 4, 3][axes - 1];
+            let kernel = each(axes, &mut || 1 + random(3));
+            let image = each(axes, &mut || 1 + random(most));
+            let strides = numbers(each(axes, &mut || 1 + random(3)));
+            let dilations = numbers(each(axes, &mut || 1 + random(2)));
+            // As much padding as the largest window needs.
+            let pads = numbers(each(2 * axes, &mut || 2 + random(2)));
+            let x = [vec![images, group * channels], image].concat();
+            let w = [vec![group * filters, channels], kernel].concat();
+            Case { x, w, group, strides, dilations, pads }
+        }
+
+        pub(in crate::ops) fn attributes(&self) -> [(&'static str, Attribute); 4] {
+            let list = |name: &'static str, list: &[i64]| ints(name, list);
+            [
+                int("group", self.group as i64),
+                list("strides", &self.strides),
+                list("dilations", &self.dilations),
+                list("pads", &self.pads),
+            ]
+        }
+
+        pub(in crate::ops) fn output(&self) -> Vec<usize> {
+            let axes = self.strides.len();
+            let count = |k: usize| {
+                let span = (self.w[k + 2] as i64 - 1) * self.dilations[k] + 1;
+                let beyond = self.x[k + 2] as i64 + self.pads[k] + self.pads[axes + k] - span;
+                (beyond.div_euclid(self.strides[k]) + 1).max(0) as usize
+            };
+            [vec![self.x[0], self.w[0]], (0..axes).map(count).collect()].concat()
+        }
+
+        /// For each number of the output what it adds up: the number of an entry of the filters, and that of an entry of the
+        /// images, if it isn't in padding.
+        pub(in crate::ops) fn taps(&self) -> Vec<Vec<(usize, Option<usize>)>> {
+            let (axes, output) = (self.strides.len(), self.output());
+            let places = |sizes: &[usize]| -> Vec<Vec<usize>> {
+                sizes.iter().fold(vec![vec![]], |all, size| {
+                    all.iter().flat_map(|at| (0..*size).map(move |k| [&**at, &[k]].concat())).collect()
+                })
+            };
+            let flat = |at: &[usize], sizes: &[usize]| at.iter().zip(sizes).fold(0, |all, (at, size)| all * size + at);
+            let taps = |at: Vec<usize>| {
+                let group = at[1] / (self.w[0] / self.group);
+                let each = |tap: &Vec<usize>| {
+                    let w = flat(&[&at[1..2], tap].concat(), &self.w);
+                    let place = |k: usize| {
+                        let place = at[k + 2] as i64 * self.strides[k] + tap[k + 1] as i64 * self.dilations[k];
+                        let place = usize::try_from(place - self.pads[k]).ok()?;
+                        (place < self.x[k + 2]).then_some(place)
+                    };
+                    let image: Option<Vec<usize>> = (0..axes).map(place).collect();
+                    let channel = group * self.w[1] + tap[0];
+                    (w, image.map(|image| flat(&[vec![at[0], channel], image].concat(), &self.x)))
+                };
+                places(&self.w[1..]).iter().map(each).collect()
+            };
+            places(&output).into_iter().map(taps).collect()
+        }
+    }
+
+    /// Numbers whose products and sums are rounded.
+    pub(in crate::ops) fn samples(shape: &[usize], seed: u64) -> Vec<f32> {
+        let mut random = random(seed);
+        (0..shape.iter().product()).map(|_| (random(1 << 20) as f32 - (1 << 19) as f32) / 1e5).collect()
+    }
+}
