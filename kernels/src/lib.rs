@@ -25,6 +25,7 @@ pub mod number;
 mod parallel;
 pub mod permute;
 mod positions;
+pub mod quantize;
 pub mod random;
 pub mod scatter;
 pub mod steps;

@@ -4,6 +4,7 @@ mod attention;
 mod axes;
 mod cast;
 mod control;
+mod converted;
 mod convolution;
 mod elementwise;
 mod gather;

@@ -1,6 +1,7 @@
 //! Everything that an operator's file uses of the crate.
 
 pub(super) use super::axes::{Axes, Places, places};
+pub(super) use super::converted::{Output, converted, elements_of, scratch};
 pub(super) use super::index::{
     Range, check_grid, check_known_grid, indices_of, integer, out_of_range, pick, tuple_positions, unequal_batch,
     widened,

@@ -1,7 +1,6 @@
 //! LinearAttention: attention with a state of fixed size instead of all keys and values.
 //! <https://onnx.ai/onnx/operators/onnx__LinearAttention.html>
 
-use super::numbers::{Output, converted, elements_of};
 use crate::ops::prelude::*;
 use kernels::attention::{Decay, Recurrence};
 
