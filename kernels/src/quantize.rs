@@ -161,7 +161,11 @@ pub fn quantize<T: Precision>(
             let numbers = numbers.get_mut(..count).unwrap_or(&mut []);
             let [scales, zeros] = scales.of(first + k * BLOCK, count, &mut room)?;
             let elements = elements.get(..count * from).ok_or(Stopped::Misfit)?;
-            block(Conversion { from: work.from, to: T::FORMAT, rounding: rounding(false) }, elements, cast_slice_mut(numbers));
+            block(
+                Conversion { from: work.from, to: T::FORMAT, rounding: rounding(false) },
+                elements,
+                cast_slice_mut(numbers),
+            );
             halve(work.half, numbers);
             divide(numbers, scales);
             halve(work.half, numbers);
@@ -172,7 +176,11 @@ pub fn quantize<T: Precision>(
                     halve(work.half, numbers);
                 }
             }
-            block(Conversion { from: T::FORMAT, to: work.to, rounding: rounding(work.saturate) }, cast_slice(numbers), out);
+            block(
+                Conversion { from: T::FORMAT, to: work.to, rounding: rounding(work.saturate) },
+                cast_slice(numbers),
+                out,
+            );
         }
         Ok(())
     })

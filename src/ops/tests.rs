@@ -608,6 +608,47 @@ fn products() -> Vec<Case> {
     ]
 }
 
+fn quantized() -> Vec<Case> {
+    let scales = |shape: &[usize]| of(shape, 2f32);
+    let by = |what: &str, operator, x: Option<Value>, shape: &[usize]| {
+        case(
+            what,
+            operator,
+            28,
+            [int("axis", 1), int("block_size", if shape.len() > 1 { 2 } else { 0 })],
+            [x, scales(shape)],
+        )
+    };
+    let mut cases = Vec::new();
+    for (what, x, scales) in [
+        ("one scale", vec![3 * N], vec![]),
+        ("a scale for each channel", vec![3, 8, N / 8], vec![8]),
+        ("a scale for each column", vec![3 * N / 8, 8], vec![8]),
+        ("blocks", vec![6, N / 64, 32], vec![6, N / 128, 32]),
+    ] {
+        cases.push(by(what, "QuantizeLinear", of(&x, 1f32), &scales));
+        cases.push(by(what, "DequantizeLinear", of(&x, 1i8), &scales));
+    }
+    let (square, zero, scale) = (|| of(&[384, 384], 1u8), || scalar(1u8), || scalar(1f32));
+    let float8 = || bytes(DType::Float8e4m3fn, &[320, 320], 0x38);
+    let float = || bytes(DType::Float8e4m3fn, &[], 0x38);
+    cases.extend([
+        case("zero points to check", "DequantizeLinear", 13, [], [of(&[1, N], 1i32), of(&[N], 1f32), of(&[N], 0i32)]),
+        case_of("", "DynamicQuantizeLinear", 28, 3, [], [of(&[2 * N], 1f32)]),
+        case("", "MatMulInteger", 28, [], [square(), square(), zero(), zero()]),
+        case("a row", "MatMulInteger", 28, [], [of(&[1, 2048], 1i8), of(&[2048, 2048], 1i8)]),
+        case("", "QLinearMatMul", 28, [], [square(), scale(), zero(), square(), scale(), zero(), scale(), zero()]),
+        case(
+            "of float8",
+            "QLinearMatMul",
+            28,
+            [],
+            [float8(), scale(), float(), float8(), scale(), float(), scale(), float()],
+        ),
+    ]);
+    cases
+}
+
 fn attentions() -> Vec<Case> {
     let heads = |shape: &[usize; 4]| of(shape, 1f32);
     let q = |shape: [usize; 4]| [heads(&shape), heads(&shape), heads(&shape)];
@@ -772,4 +813,9 @@ fn products_can_be_stopped() {
 #[test]
 fn attentions_can_be_stopped() {
     check(attentions());
+}
+
+#[test]
+fn quantizations_can_be_stopped() {
+    check(quantized());
 }

@@ -71,7 +71,7 @@ pub use place::{Broadcast, Place, Strides};
 pub use plan::{Plan, scratch_for};
 pub use {
     operand::ZeroPoints,
-    scales::{Factors, Requantized},
+    scales::{Factors, Quantized, Requantized},
     windows::Windows,
 };
 

@@ -39,7 +39,8 @@ mod tests {
     #[test]
     fn the_range_has_0() {
         let x = tensor(&[2, 3], [0f32, 2.0, -3.0, -2.5, 1.34, 0.5]);
-        let want = [tensor(&[2, 3], [153u8, 255, 0, 26, 221, 179]), tensor(&[], [0.019607844f32]), tensor(&[], [153u8])];
+        let want =
+            [tensor(&[2, 3], [153u8, 255, 0, 26, 221, 179]), tensor(&[], [0.019607844f32]), tensor(&[], [153u8])];
         run("DynamicQuantizeLinear", 11, [], [&x]).gives_all(want);
         let want = [tensor(&[2], [1u8, 255]), tensor(&[], [1f32]), tensor(&[], [0u8])];
         run("DynamicQuantizeLinear", 28, [], [&tensor(&[2], [1f32, 255.0])]).gives_all(want);

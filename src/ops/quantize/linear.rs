@@ -62,7 +62,8 @@ impl QuantizeLinear {
     fn output_type(&self, zero: Option<DType>) -> Result<DType> {
         match (self.output, zero) {
             (Some(asked), Some(zero)) if asked != zero => {
-                let text = format!("output_dtype asks for {asked}, but \"y_zero_point\" has {zero}: they must be equal");
+                let text =
+                    format!("output_dtype asks for {asked}, but \"y_zero_point\" has {zero}: they must be equal");
                 Err(Error::model(text).attribute("output_dtype"))
             }
             (asked, zero) => Ok(asked.or(zero).unwrap_or(DType::Uint8)),
@@ -242,10 +243,16 @@ mod tests {
         let (x, scale) = (tensor(&[4], [1f32, -1000.0, f32::NAN, 1e-9]), tensor(&[], [0.5f32]));
         let zero = codes(DType::Float8e4m3fn, &[], &[0x38]);
         let not = int("saturate", 0);
-        run("QuantizeLinear", 19, [], [&x, &scale, &zero])
-            .gives(codes(DType::Float8e4m3fn, &[4], &[0x44, 0xfe, 0x7f, 0x38]));
-        run("QuantizeLinear", 19, [not], [&x, &scale, &zero])
-            .gives(codes(DType::Float8e4m3fn, &[4], &[0x44, 0xff, 0x7f, 0x38]));
+        run("QuantizeLinear", 19, [], [&x, &scale, &zero]).gives(codes(
+            DType::Float8e4m3fn,
+            &[4],
+            &[0x44, 0xfe, 0x7f, 0x38],
+        ));
+        run("QuantizeLinear", 19, [not], [&x, &scale, &zero]).gives(codes(
+            DType::Float8e4m3fn,
+            &[4],
+            &[0x44, 0xff, 0x7f, 0x38],
+        ));
         run("QuantizeLinear", 28, [named("output_dtype", DType::Float6e3m2)], [&tensor(&[2], [14f32, 99.0]), &scale])
             .gives(codes(DType::Float6e3m2, &[2], &[0x1f, 0x1f]));
         let x = codes(DType::Float8e4m3fn, &[1], &[0x44]);
@@ -265,7 +272,8 @@ mod tests {
         run("QuantizeLinear", 23, [named("output_dtype", DType::Int16)], [&x, &scale]).gives(tensor(&[1], [620i16]));
         // The greatest number of float16, and beyond.
         let (x, scale) = (tensor(&[2], [2047.0, 2048.0].map(f16::from_f32)), tensor(&[], [f16::from_f32(0.03125)]));
-        run("QuantizeLinear", 21, [named("output_dtype", DType::Uint16)], [&x, &scale]).gives(tensor(&[2], [65504u16, 65535]));
+        run("QuantizeLinear", 21, [named("output_dtype", DType::Uint16)], [&x, &scale])
+            .gives(tensor(&[2], [65504u16, 65535]));
         let in_double = [named("output_dtype", DType::Uint16), named("precision", DType::Double)];
         let (x, third) = (tensor(&[1], [16_777_217i32]), tensor(&[], [512f32]));
         run("QuantizeLinear", 23, in_double, [&x, &third]).gives(tensor(&[1], [32768u16]));
@@ -283,8 +291,13 @@ mod tests {
         let (scale, zero) = (tensor(&[], [f16::from_f32(0.1)]), tensor(&[], [-128i8]));
         run("DequantizeLinear", 19, [], [&x, &scale, &zero])
             .gives(tensor(&[2], [f16::from_f32(255.0 * f16::from_f32(0.1).to_f32()), f16::ZERO]));
-        run("DequantizeLinear", 24, [named("output_dtype", DType::Bfloat16)], [&x, &codes(DType::Float8e8m0, &[], &[128])])
-            .gives(tensor(&[2], [bf16::from_f32(254.0), bf16::from_f32(-256.0)]));
+        run(
+            "DequantizeLinear",
+            24,
+            [named("output_dtype", DType::Bfloat16)],
+            [&x, &codes(DType::Float8e8m0, &[], &[128])],
+        )
+        .gives(tensor(&[2], [bf16::from_f32(254.0), bf16::from_f32(-256.0)]));
         let (x, zero) = (tensor(&[1, 2], [1i32 << 30, -5]), tensor(&[], [0i32]));
         for opset in [10, 13, 19, 21, 23, 24, 25, 28] {
             run("DequantizeLinear", opset, [], [&x, &tensor(&[], [0.5f32]), &zero])
@@ -309,7 +322,8 @@ mod tests {
         let scale = tensor(&[2, 2, 2], [1f32, 2., 3., 4., 5., 6., 7., 8.]);
         let want = floats([0., 2., 2., 6., 12., 20., 30., 42., 40., 54., 70., 88.]);
         run("DequantizeLinear", 21, blocks(), [&x, &scale]).gives(&want);
-        run("QuantizeLinear", 21, [int("block_size", 2), named("output_dtype", DType::Int8)], [&want, &scale]).gives(&x);
+        run("QuantizeLinear", 21, [int("block_size", 2), named("output_dtype", DType::Int8)], [&want, &scale])
+            .gives(&x);
         let (x, scale) = (tensor(&[5], [1i8; 5]), tensor(&[2], [2f32, 3.0]));
         run("DequantizeLinear", 25, [int("axis", 0), int("block_size", 3)], [&x, &scale])
             .gives(tensor(&[5], [2f32, 2., 2., 3., 3.]));

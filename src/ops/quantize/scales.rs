@@ -67,8 +67,9 @@ impl Granularity {
     }
 }
 
+/// The error for the shape of the input `k`.
 #[cold]
-fn misfit(call: &Call<'_>, k: usize, needs: &str) -> Error {
+pub(super) fn misfit(call: &Call<'_>, k: usize, needs: &str) -> Error {
     let name = call.name(k);
     let shape = call.tensor(k).map_or_else(|_| String::new(), |tensor| ShapeText(tensor.shape()).to_string());
     Error::input(format!("{} has shape {shape}: {needs} is needed", quote(name))).parameter(name)
