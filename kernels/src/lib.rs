@@ -27,6 +27,7 @@ pub mod permute;
 mod positions;
 pub mod quantize;
 pub mod random;
+pub mod recurrent;
 pub mod scatter;
 pub mod steps;
 #[cfg(feature = "rayon")]

@@ -33,6 +33,7 @@ mod reduce;
 mod resize;
 mod scatter;
 mod sequence;
+mod shapes;
 #[cfg(feature = "signal")]
 mod signal;
 #[cfg(test)]

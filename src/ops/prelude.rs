@@ -10,7 +10,10 @@ pub(super) use super::joining::{join, joined_size, part};
 pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured};
 pub(super) use super::maps::{Maps, by_maps, padded, whole};
 pub(super) use super::numbers::integers;
-pub(super) use super::product::{Matrix, Multiply, Sizes, TailSteps, Weights, give_product, multiply, with_numbers};
+pub(super) use super::product::{
+    Matrix, Multiply, Sizes, TailSteps, Weights, give_product, multiply, multiply_charged, with_numbers,
+};
+pub(super) use super::shapes::{check_shape, misfit};
 pub(super) use super::windows::{self, Windows};
 pub(super) use crate::dtype::{DType, Element, Format, ShapeText};
 pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};

@@ -3,7 +3,7 @@
 use crate::dtype::{Element, ShapeText};
 use crate::error::{Error, Result};
 use crate::operator::{Call, Inference, Node, Tail, broadcast};
-use crate::tensor::{Shape, Tensor};
+use crate::tensor::{Scratch, Shape, Tensor};
 use bytemuck::Pod;
 use kernels::gemm::{
     Batch, Broadcast, Left, Number, Operand, Packed, Place, Product, Right, Scaled, Side, Step, Strides, View,
@@ -66,6 +66,11 @@ impl<'a> Matrix<'a> {
 /// Computes a product into `out`.
 pub(super) fn multiply<S: Multiply>(call: &Call<'_>, product: Product<'_, S>, out: &mut [S]) -> Result<()> {
     call.charge(product.work())?;
+    multiply_charged(call, product, out)
+}
+
+/// As [`multiply`], of work that was charged already.
+pub(super) fn multiply_charged<S: Multiply>(call: &Call<'_>, product: Product<'_, S>, out: &mut [S]) -> Result<()> {
     let plan = product.plan(call.resources());
     let mut scratch = call.scratch::<S::Sum>(plan.scratch())?;
     Ok(plan.run(out, scratch.elements_mut(), call.resources())?)
@@ -225,6 +230,25 @@ impl Weights {
             Some(packed) => Right::Packed(packed),
             None => Right::View(less(b.aligned::<S>()?, zero)),
         })
+    }
+
+    /// As [`Weights::right`], packed in any case: in the `room` if they are not constant.
+    pub(super) fn packed_right<'a, 'c: 'a, S: Multiply>(
+        &'a self,
+        call: &'c Call<'_>,
+        b: Matrix<'a>,
+        count: usize,
+        (k, n): (usize, usize),
+        room: &'a mut Option<Scratch<'c>>,
+    ) -> Result<Packed<'a, S::Sum>> {
+        if let Some(packed) = self.packed::<S>(call, Side::Right, b, None, count, (k, n))? {
+            return Ok(packed);
+        }
+        let size = k.saturating_mul(n);
+        let room = room.insert(call.scratch::<S::Sum>(packed_len::<S::Sum>(count.saturating_mul(size)))?);
+        let elements = room.elements_mut::<S::Sum>();
+        pack(Side::Right, b.aligned::<S>()?, (count, size), (k, n), elements, call.resources())?;
+        Ok(Packed::new(Side::Right, elements))
     }
 
     /// The operand `a` of a product: `count` matrices of `m` rows and `k` columns, one after the other.

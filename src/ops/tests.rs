@@ -649,6 +649,24 @@ fn quantized() -> Vec<Case> {
     cases
 }
 
+fn recurrent() -> Vec<Case> {
+    let x = |steps, batch, size| of(&[steps, batch, size], 1f32);
+    let layer = |what: &str, operator, gates: usize, [steps, batch, size, hidden]: [usize; 4]| {
+        let weights = |size| of(&[1, gates * hidden, size], 1f32);
+        case_of(what, operator, 22, 2, [], [x(steps, batch, size), weights(size), weights(hidden)])
+    };
+    let mut cases = Vec::new();
+    for (operator, gates) in [("RNN", 1), ("GRU", 3), ("LSTM", 4)] {
+        cases.push(layer("many steps", operator, gates, [N / 32, 1, 16, 16]));
+        cases.push(layer("a large batch", operator, gates, [2, N / 16, 4, 16]));
+        cases.push(layer("large states", operator, gates, [8, 1, 4, 1024]));
+    }
+    let weights = || of(&[1, 1, 1], 1f32);
+    let lens = [x(2, 2 * N, 1), weights(), weights(), None, of(&[2 * N], 1i32)];
+    cases.push(case_of("lengths", "RNN", 22, 2, [], lens));
+    cases
+}
+
 fn attentions() -> Vec<Case> {
     let heads = |shape: &[usize; 4]| of(shape, 1f32);
     let q = |shape: [usize; 4]| [heads(&shape), heads(&shape), heads(&shape)];
@@ -728,6 +746,8 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     reductions,
     normalizations,
     products,
+    quantized,
+    recurrent,
     attentions,
 ];
 
@@ -818,4 +838,9 @@ fn attentions_can_be_stopped() {
 #[test]
 fn quantizations_can_be_stopped() {
     check(quantized());
+}
+
+#[test]
+fn recurrent_layers_can_be_stopped() {
+    check(recurrent());
 }

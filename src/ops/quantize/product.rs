@@ -1,7 +1,6 @@
 //! MatMulInteger and QLinearMatMul: products of matrices of small integers, in int32 or quantized again.
 //! <https://onnx.ai/onnx/operators/onnx__MatMulInteger.html>, <https://onnx.ai/onnx/operators/onnx__QLinearMatMul.html>
 
-use super::scales::misfit;
 use crate::ops::prelude::*;
 use kernels::gemm::{Factors, Operand, Quantized, Requantized, Right, Side, ZeroPoints};
 use kernels::quantize::{Quantize, Scales, Spread, quantize};

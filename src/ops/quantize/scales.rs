@@ -67,14 +67,6 @@ impl Granularity {
     }
 }
 
-/// The error for the shape of the input `k`.
-#[cold]
-pub(super) fn misfit(call: &Call<'_>, k: usize, needs: &str) -> Error {
-    let name = call.name(k);
-    let shape = call.tensor(k).map_or_else(|_| String::new(), |tensor| ShapeText(tensor.shape()).to_string());
-    Error::input(format!("{} has shape {shape}: {needs} is needed", quote(name))).parameter(name)
-}
-
 /// There is one scale for all numbers, or from version 13 on one for each entry along `axis`, or from version 21 on one
 /// for each block of entries along it; and as many zero points.
 pub(super) fn check_scales(facts: &Inference<'_>) -> Result<()> {
