@@ -656,10 +656,10 @@ fn recurrent() -> Vec<Case> {
         case_of(what, operator, 22, 2, [], [x(steps, batch, size), weights(size), weights(hidden)])
     };
     let mut cases = Vec::new();
-    for (operator, gates) in [("RNN", 1), ("GRU", 3), ("LSTM", 4)] {
-        cases.push(layer("many steps", operator, gates, [N / 32, 1, 16, 16]));
-        cases.push(layer("a large batch", operator, gates, [2, N / 16, 4, 16]));
-        cases.push(layer("large states", operator, gates, [8, 1, 4, 1024]));
+    for (operator, gates, hidden) in [("RNN", 1, 1024), ("GRU", 3, 600), ("LSTM", 4, 512)] {
+        cases.push(layer("many steps", operator, gates, [N / 256 / gates, 1, 64, 64]));
+        cases.push(layer("a large batch", operator, gates, [2, N / 32, 4, 16]));
+        cases.push(layer("large states", operator, gates, [2, 1, 4, hidden]));
     }
     let weights = || of(&[1, 1, 1], 1f32);
     let lens = [x(2, 2 * N, 1), weights(), weights(), None, of(&[2 * N], 1i32)];

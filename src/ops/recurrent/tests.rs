@@ -49,7 +49,7 @@ impl Plain {
 
     /// Y, and the last h and c.
     fn run(&self) -> [Vec<f64>; 3] {
-        let &Plain { gates, steps, batch, size, hidden, .. } = self;
+        let &Plain { steps, batch, size, hidden, .. } = self;
         let directions = self.reversed.len();
         let mut y = vec![0.0; steps * directions * batch * hidden];
         let (mut last_h, mut last_c) = (Vec::new(), Vec::new());
