@@ -57,7 +57,7 @@ fn load(node: &Node<'_>, cell: Cell) -> Result<Box<dyn Operator>> {
     let given = node.given().any(|(name, _)| name == "direction");
     let reversed = if given { node.choice("direction", &kinds)? } else { &[false] };
     let clip = node.optional("clip", Node::float)?;
-    if let Some(clip) = clip.filter(|clip| !(*clip >= 0.0)) {
+    if let Some(clip) = clip.filter(|clip| clip.is_nan() || *clip < 0.0) {
         return Err(Error::model(format!("clip is {clip}: a threshold is not negative")).attribute("clip"));
     }
     let hidden = node.optional("hidden_size", Node::int)?;
