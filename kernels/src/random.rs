@@ -5,9 +5,10 @@
 use crate::convert::{BLOCK, Conversion, Direction, Rounding, block};
 use crate::cpu::for_each_level;
 use crate::format::Format;
-use crate::functions::{cos_all, log};
+use crate::functions::{cos_all, exp, log};
+use crate::number::Float;
 use crate::{Resources, Stopped, parallel};
-use bytemuck::cast_slice;
+use bytemuck::{cast_slice, cast_slice_mut};
 use std::f64::consts::TAU;
 
 /// The generator MT19937 (Matsumoto, Nishimura, 1998), as numpy's `RandomState` uses it.
@@ -169,6 +170,55 @@ fn normal_body(numbers: &mut [f64], cosines: &[f64], mean: f64, scale: f64) {
         let radius = (-2.0 * log(1.0 - *number)).sqrt();
         *number = scale.mul_add(radius * cosine, mean);
     }
+}
+
+/// Cumulative sums of what rows of `classes` logarithms stand for, each less the greatest of its row.
+///
+/// [`Stopped::OutOfRange`]: a row has no total that is a positive number.
+pub fn cumulate(
+    from: Format,
+    logarithms: &[u8],
+    classes: usize,
+    sums: &mut [f64],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    /// Bytes that are written in the time of an exponential.
+    const COST: usize = 4;
+    let rounding = Rounding { saturate: false, direction: Direction::Up, clamp: false };
+    let unit = classes.max(1) * size_of::<f64>();
+    parallel::split_by(cast_slice_mut(sums), unit, COST, resources, |first, sums| {
+        let (size, mut lookout) = (from.size(), resources.lookout());
+        for (k, row) in cast_slice_mut::<u8, f64>(sums).chunks_mut(classes.max(1)).enumerate() {
+            let start = (first + k) * row.len() * size;
+            let elements = logarithms.get(start..start + row.len() * size).ok_or(Stopped::Misfit)?;
+            let mut most = f64::NEG_INFINITY;
+            for (row, elements) in row.chunks_mut(BLOCK).zip(elements.chunks(BLOCK * size)) {
+                lookout.after(2 * size_of_val(row))?;
+                block(Conversion { from, to: Format::Double, rounding }, elements, cast_slice_mut(row));
+                most = row.iter().fold(most, |most, x| most.larger(*x));
+            }
+            let mut sum = 0.0;
+            for row in row.chunks_mut(BLOCK) {
+                lookout.after(4 * size_of_val(row))?;
+                for number in row {
+                    sum += exp(*number - most);
+                    *number = sum;
+                }
+            }
+            if !sum.is_finite() || sum == 0.0 {
+                return Err(Stopped::OutOfRange);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The class that a uniform number of [0, 1) falls into, by the cumulative sums of a row.
+pub fn class(sums: &[f64], uniform: f64) -> usize {
+    let total = sums.last().copied().unwrap_or(0.0);
+    let at = sums.partition_point(|sum| *sum <= uniform * total);
+    // The product may be rounded up to the total.
+    if at < sums.len() { at } else { sums.partition_point(|sum| *sum < total) }
 }
 
 #[cfg(test)]

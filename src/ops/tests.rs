@@ -667,6 +667,20 @@ fn recurrent() -> Vec<Case> {
     cases
 }
 
+fn random() -> Vec<Case> {
+    let shape = || [ints("shape", &[3, N as i64])];
+    vec![
+        case("", "RandomNormal", 22, shape(), []),
+        case("", "RandomUniform", 22, shape(), []),
+        case("halves", "RandomNormalLike", 22, [], [of(&[4 * N], f16::ONE)]),
+        case("halves", "RandomUniformLike", 22, [], [of(&[4 * N], f16::ONE)]),
+        case("", "Bernoulli", 22, [], [of(&[N], 1f32)]),
+        case("many samples", "Multinomial", 22, [int("sample_size", 3 * N as i64)], [of(&[1, 8], 1f32)]),
+        case("many classes", "Multinomial", 22, [], [of(&[1, 3 * N], 1f32)]),
+        case("many rows", "Multinomial", 22, [], [of(&[N, 2], 1f32)]),
+    ]
+}
+
 fn attentions() -> Vec<Case> {
     let heads = |shape: &[usize; 4]| of(shape, 1f32);
     let q = |shape: [usize; 4]| [heads(&shape), heads(&shape), heads(&shape)];
@@ -748,6 +762,7 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     products,
     quantized,
     recurrent,
+    random,
     attentions,
 ];
 
@@ -843,4 +858,9 @@ fn quantizations_can_be_stopped() {
 #[test]
 fn recurrent_layers_can_be_stopped() {
     check(recurrent());
+}
+
+#[test]
+fn random_numbers_can_be_stopped() {
+    check(random());
 }
