@@ -4,6 +4,7 @@ mod attention;
 mod axes;
 mod cast;
 mod control;
+mod converted;
 mod convolution;
 mod elementwise;
 mod filters;
@@ -33,6 +34,7 @@ mod reduce;
 mod resize;
 mod scatter;
 mod sequence;
+mod shapes;
 #[cfg(feature = "signal")]
 mod signal;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Everything that an operator's file uses of the crate.
 
 pub(super) use super::axes::{Axes, Places, places};
+pub(super) use super::converted::{Output, converted, elements_of, scratch};
 pub(super) use super::filters::{Convolution, Filters, with_small};
 pub(super) use super::index::{
     Range, check_grid, check_known_grid, indices_of, integer, out_of_range, pick, tuple_positions, unequal_batch,
@@ -11,8 +12,9 @@ pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured};
 pub(super) use super::maps::{Maps, by_maps, padded, whole};
 pub(super) use super::numbers::integers;
 pub(super) use super::product::{
-    Matrix, Multiply, TailSteps, Weights, give_product, multiply, with_floats, with_numbers,
+    Matrix, Multiply, Sizes, TailSteps, Weights, give_product, multiply, multiply_charged, with_floats, with_numbers,
 };
+pub(super) use super::shapes::{check_shape, misfit};
 pub(super) use super::windows::{self, WindowAttributes, Windows};
 pub(super) use crate::dtype::{DType, Element, Format, ShapeText};
 pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};

@@ -1,13 +1,13 @@
 //! Products of matrices in operators: counted, with scratch memory, and with constant operands packed once.
 
-use crate::dtype::Element;
+use crate::dtype::{Element, ShapeText};
 use crate::error::{Error, Result};
 use crate::operator::{Call, Inference, Node, Tail, broadcast};
-use crate::tensor::Tensor;
+use crate::tensor::{Scratch, Shape, Tensor};
 use bytemuck::Pod;
 use kernels::gemm::{
-    Broadcast, Left, Number, Operand, Packed, Place, Product, Right, Scaled, Side, Step, Strides, View, pack,
-    packed_len,
+    Batch, Broadcast, Left, Number, Operand, Packed, Place, Product, Right, Scaled, Side, Step, Strides, View,
+    ZeroPoints, pack, packed_len,
 };
 use smallvec::SmallVec;
 use std::sync::OnceLock;
@@ -75,6 +75,11 @@ impl<'a> Matrix<'a> {
 /// Computes a product into `out`.
 pub(super) fn multiply<S: Multiply>(call: &Call<'_>, product: Product<'_, S>, out: &mut [S]) -> Result<()> {
     call.charge(product.work())?;
+    multiply_charged(call, product, out)
+}
+
+/// As [`multiply`], of work that was charged already.
+pub(super) fn multiply_charged<S: Multiply>(call: &Call<'_>, product: Product<'_, S>, out: &mut [S]) -> Result<()> {
     let plan = product.plan(call.resources());
     let mut scratch = call.scratch::<S::Sum>(plan.scratch())?;
     Ok(plan.run(out, scratch.elements_mut(), call.resources())?)
@@ -128,6 +133,68 @@ pub(super) fn give_product(facts: &mut Inference<'_>, a: usize, b: usize) -> Res
     Ok(())
 }
 
+/// The sizes of a product, as numpy's `matmul` multiplies.
+pub(super) struct Sizes {
+    pub(super) m: usize,
+    pub(super) k: usize,
+    pub(super) n: usize,
+    pub(super) batch: Vec<Batch>,
+    pub(super) output: Shape,
+}
+
+impl Sizes {
+    /// Those of tensors of two shapes, neither a scalar, and with these names.
+    pub(super) fn of(a: &[usize], b: &[usize], names: [&str; 2]) -> Result<Sizes> {
+        let ((a_batch, m, k), (b_batch, rows, n)) = (matrix(a, false), matrix(b, true));
+        if k != rows {
+            return Err(unequal(names, [a, b], [a.len() - 1, b.len() - b.len().min(2)], ""));
+        }
+        let (mut output, mut batch) = (Shape::new(), Vec::new());
+        let (mut a_next, mut b_next) = (kernels::volume(m, [&k]), kernels::volume(k, [&n]));
+        let rank = a_batch.len().max(b_batch.len());
+        for from_end in 1..=rank {
+            let dim = |dims: &[usize]| dims.iter().nth_back(from_end - 1).copied().unwrap_or(1);
+            let (a_dim, b_dim) = (dim(a_batch), dim(b_batch));
+            if a_dim != b_dim && a_dim != 1 && b_dim != 1 {
+                let (at_a, at_b) = (a_batch.len() - from_end, b_batch.len() - from_end);
+                return Err(unequal(names, [a, b], [at_a, at_b], ", and neither is 1"));
+            }
+            let size = if a_dim == 1 { b_dim } else { a_dim };
+            let stride = |dim: usize, next: usize| if dim == 1 { 0 } else { next };
+            batch.push(Batch { size, a: stride(a_dim, a_next), b: stride(b_dim, b_next) });
+            output.push(size);
+            (a_next, b_next) = (a_next.saturating_mul(a_dim), b_next.saturating_mul(b_dim));
+        }
+        batch.reverse();
+        output.reverse();
+        output.extend((a.len() > 1).then_some(m));
+        output.extend((b.len() > 1).then_some(n));
+        Ok(Sizes { m, k, n, batch, output })
+    }
+}
+
+/// The dimensions before those of the matrices, and the number of rows and of columns; a vector is one of these.
+fn matrix(dims: &[usize], as_column: bool) -> (&[usize], usize, usize) {
+    match dims {
+        [batch @ .., rows, columns] => (batch, *rows, *columns),
+        [size] if as_column => (&[], *size, 1),
+        [size] => (&[], 1, *size),
+        [] => (&[], 1, 1),
+    }
+}
+
+#[cold]
+fn unequal([left, right]: [&str; 2], [a, b]: [&[usize]; 2], [at_a, at_b]: [usize; 2], why: &str) -> Error {
+    let dim = |dims: &[usize], at: usize| dims.get(at).copied().unwrap_or(0);
+    let (size, value) = (dim(a, at_a), dim(b, at_b));
+    let (a, b) = (ShapeText(a), ShapeText(b));
+    let text = format!(
+        "\"{left}\" of shape {a} and \"{right}\" of shape {b} can't be multiplied: \
+         dimension {at_a} of \"{left}\" is {size} and dimension {at_b} of \"{right}\" is {value}{why}"
+    );
+    Error::input(text).parameter(right).axis(at_b as i64).size(size).value(value as i128)
+}
+
 /// The packed form of an operand that is the same in every run. The first run packs it, so that loading is fast.
 #[derive(Debug)]
 pub(super) struct Weights {
@@ -141,19 +208,56 @@ impl Weights {
         Weights { constant: node.constant(k).is_some(), packed: OnceLock::new() }
     }
 
+    /// For inputs of a node of which one is the operand, and others its zero points or omitted.
+    pub(super) fn of_each(node: &Node<'_>, inputs: &[usize]) -> Weights {
+        let constant = inputs.iter().all(|k| node.input(*k).is_none() || node.constant(*k).is_some());
+        Weights { constant, packed: OnceLock::new() }
+    }
+
     /// The operand `b` of a product: `count` matrices of `k` rows and `n` columns, one after the other.
     pub(super) fn right<'a, S: Multiply>(
         &'a self,
         call: &Call<'_>,
         b: Matrix<'a>,
         count: usize,
+        sizes: (usize, usize),
+    ) -> Result<Right<'a, S::Sum>> {
+        self.right_less::<S>(call, b, None, count, sizes)
+    }
+
+    /// As [`Weights::right`], less zero points, which all matrices share.
+    pub(super) fn right_less<'a, S: Multiply>(
+        &'a self,
+        call: &Call<'_>,
+        b: Matrix<'a>,
+        zero: Option<ZeroPoints<'a, S::Sum>>,
+        count: usize,
         (k, n): (usize, usize),
     ) -> Result<Right<'a, S::Sum>> {
-        let packed = if n > 1 { self.packed::<S>(call, Side::Right, b, count, (k, n))? } else { None };
+        let packed = if n > 1 { self.packed::<S>(call, Side::Right, b, zero, count, (k, n))? } else { None };
         Ok(match packed {
             Some(packed) => Right::Packed(packed),
-            None => Right::View(b.aligned::<S>()?),
+            None => Right::View(less(b.aligned::<S>()?, zero)),
         })
+    }
+
+    /// As [`Weights::right`], packed in any case: in the `room` if they are not constant.
+    pub(super) fn packed_right<'a, 'c: 'a, S: Multiply>(
+        &'a self,
+        call: &'c Call<'_>,
+        b: Matrix<'a>,
+        count: usize,
+        (k, n): (usize, usize),
+        room: &'a mut Option<Scratch<'c>>,
+    ) -> Result<Packed<'a, S::Sum>> {
+        if let Some(packed) = self.packed::<S>(call, Side::Right, b, None, count, (k, n))? {
+            return Ok(packed);
+        }
+        let size = k.saturating_mul(n);
+        let room = room.insert(call.scratch::<S::Sum>(packed_len::<S::Sum>(count.saturating_mul(size)))?);
+        let elements = room.elements_mut::<S::Sum>();
+        pack(Side::Right, b.aligned::<S>()?, (count, size), (k, n), elements, call.resources())?;
+        Ok(Packed::new(Side::Right, elements))
     }
 
     /// The operand `a` of a product: `count` matrices of `m` rows and `k` columns, one after the other.
@@ -164,7 +268,7 @@ impl Weights {
         count: usize,
         (m, k): (usize, usize),
     ) -> Result<Left<'a, S::Sum>> {
-        Ok(match self.packed::<S>(call, Side::Left, a, count, (m, k))? {
+        Ok(match self.packed::<S>(call, Side::Left, a, None, count, (m, k))? {
             Some(packed) => Left::Packed(packed),
             None => Left::View(a.aligned::<S>()?),
         })
@@ -176,6 +280,7 @@ impl Weights {
         call: &Call<'_>,
         side: Side,
         matrix: Matrix<'a>,
+        zero: Option<ZeroPoints<'a, S::Sum>>,
         count: usize,
         (rows, columns): (usize, usize),
     ) -> Result<Option<Packed<'a, S::Sum>>> {
@@ -188,13 +293,17 @@ impl Weights {
                 let size = rows.saturating_mul(columns);
                 let len = packed_len::<S::Sum>(count.saturating_mul(size));
                 let Ok(mut new) = call.kept::<S::Sum>(len) else { return Ok(None) };
-                let (view, sizes) = (matrix.in_file::<S>()?, (rows, columns));
+                let (view, sizes) = (less(matrix.in_file::<S>()?, zero), (rows, columns));
                 pack(side, view, (count, size), sizes, new.elements_mut()?, call.resources())?;
                 self.packed.get_or_init(|| new.finish())
             }
         };
         Ok(Some(Packed::new(side, packed.as_slice()?)))
     }
+}
+
+fn less<'a, T: Number>(view: View<'a, T>, zero: Option<ZeroPoints<'a, T>>) -> View<'a, T> {
+    zero.map_or(view, |zero| view.less(zero))
 }
 
 #[cfg(test)]

@@ -747,6 +747,79 @@ fn convolutions() -> Vec<Case> {
     ]
 }
 
+fn quantized() -> Vec<Case> {
+    let scales = |shape: &[usize]| of(shape, 2f32);
+    let by = |what: &str, operator, x: Option<Value>, shape: &[usize]| {
+        case(
+            what,
+            operator,
+            28,
+            [int("axis", 1), int("block_size", if shape.len() > 1 { 2 } else { 0 })],
+            [x, scales(shape)],
+        )
+    };
+    let mut cases = Vec::new();
+    for (what, x, scales) in [
+        ("one scale", vec![3 * N], vec![]),
+        ("a scale for each channel", vec![3, 8, N / 8], vec![8]),
+        ("a scale for each column", vec![3 * N / 8, 8], vec![8]),
+        ("blocks", vec![6, N / 64, 32], vec![6, N / 128, 32]),
+    ] {
+        cases.push(by(what, "QuantizeLinear", of(&x, 1f32), &scales));
+        cases.push(by(what, "DequantizeLinear", of(&x, 1i8), &scales));
+    }
+    let (square, zero, scale) = (|| of(&[384, 384], 1u8), || scalar(1u8), || scalar(1f32));
+    let float8 = || bytes(DType::Float8e4m3fn, &[320, 320], 0x38);
+    let float = || bytes(DType::Float8e4m3fn, &[], 0x38);
+    cases.extend([
+        case("zero points to check", "DequantizeLinear", 13, [], [of(&[1, N], 1i32), of(&[N], 1f32), of(&[N], 0i32)]),
+        case_of("", "DynamicQuantizeLinear", 28, 3, [], [of(&[2 * N], 1f32)]),
+        case("", "MatMulInteger", 28, [], [square(), square(), zero(), zero()]),
+        case("a row", "MatMulInteger", 28, [], [of(&[1, 2048], 1i8), of(&[2048, 2048], 1i8)]),
+        case("", "QLinearMatMul", 28, [], [square(), scale(), zero(), square(), scale(), zero(), scale(), zero()]),
+        case(
+            "of float8",
+            "QLinearMatMul",
+            28,
+            [],
+            [float8(), scale(), float(), float8(), scale(), float(), scale(), float()],
+        ),
+    ]);
+    cases
+}
+
+fn recurrent() -> Vec<Case> {
+    let x = |steps, batch, size| of(&[steps, batch, size], 1f32);
+    let layer = |what: &str, operator, gates: usize, [steps, batch, size, hidden]: [usize; 4]| {
+        let weights = |size| of(&[1, gates * hidden, size], 1f32);
+        case_of(what, operator, 22, 2, [], [x(steps, batch, size), weights(size), weights(hidden)])
+    };
+    let mut cases = Vec::new();
+    for (operator, gates, hidden) in [("RNN", 1, 1024), ("GRU", 3, 600), ("LSTM", 4, 512)] {
+        cases.push(layer("many steps", operator, gates, [N / 256 / gates, 1, 64, 64]));
+        cases.push(layer("a large batch", operator, gates, [2, N / 32, 4, 16]));
+        cases.push(layer("large states", operator, gates, [2, 1, 4, hidden]));
+    }
+    let weights = || of(&[1, 1, 1], 1f32);
+    let lens = [x(2, 2 * N, 1), weights(), weights(), None, of(&[2 * N], 1i32)];
+    cases.push(case_of("lengths", "RNN", 22, 2, [], lens));
+    cases
+}
+
+fn random() -> Vec<Case> {
+    let shape = || [ints("shape", &[3, N as i64])];
+    vec![
+        case("", "RandomNormal", 22, shape(), []),
+        case("", "RandomUniform", 22, shape(), []),
+        case("halves", "RandomNormalLike", 22, [], [of(&[4 * N], f16::ONE)]),
+        case("halves", "RandomUniformLike", 22, [], [of(&[4 * N], f16::ONE)]),
+        case("", "Bernoulli", 22, [], [of(&[N], 1f32)]),
+        case("many samples", "Multinomial", 22, [int("sample_size", 3 * N as i64)], [of(&[1, 8], 1f32)]),
+        case("many classes", "Multinomial", 22, [], [of(&[1, 3 * N], 1f32)]),
+        case("many rows", "Multinomial", 22, [], [of(&[N, 2], 1f32)]),
+    ]
+}
+
 fn attentions() -> Vec<Case> {
     let heads = |shape: &[usize; 4]| of(shape, 1f32);
     let q = |shape: [usize; 4]| [heads(&shape), heads(&shape), heads(&shape)];
@@ -933,6 +1006,9 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     pools,
     products,
     convolutions,
+    quantized,
+    recurrent,
+    random,
     attentions,
     #[cfg(feature = "ml")]
     learned,
@@ -1036,4 +1112,19 @@ fn attentions_can_be_stopped() {
 #[cfg(feature = "ml")]
 fn learned_models_can_be_stopped() {
     check(learned());
+}
+
+#[test]
+fn quantizations_can_be_stopped() {
+    check(quantized());
+}
+
+#[test]
+fn recurrent_layers_can_be_stopped() {
+    check(recurrent());
+}
+
+#[test]
+fn random_numbers_can_be_stopped() {
+    check(random());
 }

@@ -22,7 +22,7 @@ use crate::format::Format;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 /// Elements that are converted at a time: they stay in the nearest cache.
-const BLOCK: usize = 256;
+pub(super) const BLOCK: usize = 256;
 
 /// From one format of numbers to another, neither complex.
 #[derive(Debug, Clone, Copy)]
@@ -40,11 +40,16 @@ pub fn convert(work: Conversion, elements: &[u8], out: &mut [u8], resources: Res
         let count = out.len() / to;
         let elements = elements.get(first * from..(first + count) * from).unwrap_or(&[]);
         for (elements, out) in elements.chunks(BLOCK * from).zip(out.chunks_mut(BLOCK * to)) {
-            let mut room = [0; BLOCK];
-            store(exact(work.from, elements, &mut room), work.to, work.rounding, out);
+            block(work, elements, out);
         }
         Ok(())
     })
+}
+
+/// As [`convert`], of at most [`BLOCK`] elements.
+pub(super) fn block(work: Conversion, elements: &[u8], out: &mut [u8]) {
+    let mut room = [0; BLOCK];
+    store(exact(work.from, elements, &mut room), work.to, work.rounding, out);
 }
 
 /// Numbers as they are.

@@ -148,7 +148,12 @@ impl<'a, T: Number> Packed<'a, T> {
     /// if this is a multiple of 32 too.
     pub fn columns_from(self, first: usize, k: usize) -> Packed<'a, T> {
         debug_assert!(first.is_multiple_of(MOST_LANES) && MOST_LANES.is_multiple_of(self.lanes));
-        Packed { elements: self.elements.get(first.saturating_mul(k)..).unwrap_or(&[]), ..self }
+        self.after(first.saturating_mul(k))
+    }
+
+    /// What follows so many elements, those of whole matrices.
+    pub fn after(self, elements: usize) -> Packed<'a, T> {
+        Packed { elements: self.elements.get(elements..).unwrap_or(&[]), ..self }
     }
 
     /// Fails unless it was packed for this side and processor, and there are so many rows and columns from an element on.

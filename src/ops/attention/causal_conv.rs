@@ -1,7 +1,6 @@
 //! CausalConvWithState: a convolution of each channel on its own, that looks back only and hands its past on.
 //! <https://onnx.ai/onnx/operators/onnx__CausalConvWithState.html>
 
-use super::numbers::{Output, elements_of};
 use crate::ops::prelude::*;
 
 pub(super) const CAUSAL_CONV_WITH_STATE: Implementation =

@@ -2,7 +2,6 @@
 //! <https://onnx.ai/onnx/operators/onnx_aionnxpreview_FlexAttention.html>
 
 use super::dot_product::{rounding, scale, softmax_precision};
-use super::numbers::{Output, elements_of, scratch};
 use crate::ops::prelude::*;
 use kernels::attention::{Attention, Heads, Layout, Numbers, Sight, Sizes, Stage};
 use kernels::gemm::Right;

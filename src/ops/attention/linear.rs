@@ -1,7 +1,6 @@
 //! LinearAttention: attention with a state of fixed size instead of all keys and values.
 //! <https://onnx.ai/onnx/operators/onnx__LinearAttention.html>
 
-use super::numbers::{Output, converted, elements_of};
 use crate::ops::prelude::*;
 use kernels::attention::{Decay, Recurrence};
 
@@ -55,11 +54,11 @@ impl Operator for LinearAttention {
         let size = size_of(call, 0, queried, hidden)?;
         let values = call.tensor(2)?.shape().last().copied().unwrap_or(0);
         let value_size = size_of(call, 2, held, values)?;
-        check(call, 1, &[&[batch, tokens, held * size]])?;
-        check(call, 2, &[&[batch, tokens, values]])?;
-        check(call, 3, &[&[batch, held, size, value_size]])?;
-        check(call, 4, &[&[batch, tokens, held * size], &[batch, tokens, held]])?;
-        check(call, 5, &[&[batch, tokens, held], &[batch, tokens, 1]])?;
+        check_shape(call, 1, &[&[batch, tokens, held * size]])?;
+        check_shape(call, 2, &[&[batch, tokens, values]])?;
+        check_shape(call, 3, &[&[batch, held, size, value_size]])?;
+        check_shape(call, 4, &[&[batch, tokens, held * size], &[batch, tokens, held]])?;
+        check_shape(call, 5, &[&[batch, tokens, held], &[batch, tokens, 1]])?;
 
         let past = call.optional_tensor(3)?;
         let [mut q_room, mut k_room, mut v_room, mut decay_room, mut beta_room] = [None, None, None, None, None];
@@ -122,24 +121,6 @@ fn size_of(call: &Call<'_>, k: usize, heads: usize, hidden: usize) -> Result<usi
         true => Ok(hidden / heads),
         false => Err(misfit(call, k, &format!("a last dimension that is a multiple of {heads} heads"))),
     }
-}
-
-/// Fails unless the input `k` is left out or has one of these shapes.
-fn check(call: &Call<'_>, k: usize, shapes: &[&[usize]]) -> Result<()> {
-    match call.optional_tensor(k)? {
-        Some(tensor) if !shapes.contains(&tensor.shape()) => {
-            let shapes: Vec<String> = shapes.iter().map(|shape| ShapeText(shape).to_string()).collect();
-            Err(misfit(call, k, &shapes.join(" or ")))
-        }
-        _ => Ok(()),
-    }
-}
-
-#[cold]
-fn misfit(call: &Call<'_>, k: usize, needs: &str) -> Error {
-    let name = call.name(k);
-    let shape = call.tensor(k).map_or_else(|_| String::new(), |tensor| ShapeText(tensor.shape()).to_string());
-    Error::input(format!("{} has shape {shape}: {needs} is needed", quote(name))).parameter(name)
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ mod causal_conv;
 mod dot_product;
 mod flex;
 mod linear;
-mod numbers;
 mod rotary;
 
 use crate::operator::Implementation;

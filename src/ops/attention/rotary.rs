@@ -1,7 +1,6 @@
 //! RotaryEmbedding: turns pairs of numbers of a token by angles that depend on its position.
 //! <https://onnx.ai/onnx/operators/onnx__RotaryEmbedding.html>
 
-use super::numbers::{Output, elements_of};
 use crate::ops::prelude::*;
 use std::fmt::Display;
 

@@ -22,7 +22,7 @@ fn load(node: &Node<'_>) -> Result<Arc<dyn MatrixProduct>> {
 impl MatMul {
     fn multiply<S: Multiply>(&self, call: &Call<'_>, tail: Option<&Tail>) -> Result<Values> {
         let (a, b) = (call.ranked(0)?, call.ranked(1)?);
-        let sizes = Sizes::of(a.shape(), b.shape())?;
+        let sizes = Sizes::of(a.shape(), b.shape(), ["A", "B"])?;
         let Sizes { m, k, n, batch, .. } = &sizes;
         let mut output = call.output::<S>(&sizes.output)?;
         let count = b.len().checked_div(k.saturating_mul(*n)).unwrap_or(0);
@@ -38,7 +38,7 @@ impl MatMul {
 
 impl MatrixProduct for MatMul {
     fn shape(&self, call: &Call<'_>) -> Option<Shape> {
-        Some(Sizes::of(call.ranked(0).ok()?.shape(), call.ranked(1).ok()?.shape()).ok()?.output)
+        Some(Sizes::of(call.ranked(0).ok()?.shape(), call.ranked(1).ok()?.shape(), ["A", "B"]).ok()?.output)
     }
 
     fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values> {
@@ -54,67 +54,6 @@ impl Operator for MatMul {
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         give_product(facts, 0, 1)
     }
-}
-
-/// The sizes of a product.
-struct Sizes {
-    m: usize,
-    k: usize,
-    n: usize,
-    batch: Vec<Batch>,
-    output: Shape,
-}
-
-impl Sizes {
-    fn of(a: &[usize], b: &[usize]) -> Result<Sizes> {
-        let ((a_batch, m, k), (b_batch, rows, n)) = (matrix(a, false), matrix(b, true));
-        if k != rows {
-            return Err(unequal(a, b, a.len() - 1, b.len() - b.len().min(2), ""));
-        }
-        let (mut output, mut batch) = (Shape::new(), Vec::new());
-        let (mut a_next, mut b_next) = (kernels::volume(m, [&k]), kernels::volume(k, [&n]));
-        let rank = a_batch.len().max(b_batch.len());
-        for from_end in 1..=rank {
-            let dim = |dims: &[usize]| dims.iter().nth_back(from_end - 1).copied().unwrap_or(1);
-            let (a_dim, b_dim) = (dim(a_batch), dim(b_batch));
-            if a_dim != b_dim && a_dim != 1 && b_dim != 1 {
-                let (at_a, at_b) = (a_batch.len() - from_end, b_batch.len() - from_end);
-                return Err(unequal(a, b, at_a, at_b, ", and neither is 1"));
-            }
-            let size = if a_dim == 1 { b_dim } else { a_dim };
-            let stride = |dim: usize, next: usize| if dim == 1 { 0 } else { next };
-            batch.push(Batch { size, a: stride(a_dim, a_next), b: stride(b_dim, b_next) });
-            output.push(size);
-            (a_next, b_next) = (a_next.saturating_mul(a_dim), b_next.saturating_mul(b_dim));
-        }
-        batch.reverse();
-        output.reverse();
-        output.extend((a.len() > 1).then_some(m));
-        output.extend((b.len() > 1).then_some(n));
-        Ok(Sizes { m, k, n, batch, output })
-    }
-}
-
-/// The dimensions before those of the matrices, and the number of rows and of columns; a vector is one of these.
-fn matrix(dims: &[usize], as_column: bool) -> (&[usize], usize, usize) {
-    match dims {
-        [batch @ .., rows, columns] => (batch, *rows, *columns),
-        [size] if as_column => (&[], *size, 1),
-        [size] => (&[], 1, *size),
-        [] => (&[], 1, 1),
-    }
-}
-
-#[cold]
-fn unequal(a: &[usize], b: &[usize], at_a: usize, at_b: usize, why: &str) -> Error {
-    let dim = |dims: &[usize], at: usize| dims.get(at).copied().unwrap_or(0);
-    let (size, value) = (dim(a, at_a), dim(b, at_b));
-    let (a, b) = (ShapeText(a), ShapeText(b));
-    let text = format!(
-        "\"A\" of shape {a} and \"B\" of shape {b} can't be multiplied: \
-         dimension {at_a} of \"A\" is {size} and dimension {at_b} of \"B\" is {value}{why}"
-    );
-    Error::input(text).parameter("B").axis(at_b as i64).size(size).value(value as i128)
 }
 
 #[cfg(test)]

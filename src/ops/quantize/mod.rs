@@ -4,6 +4,7 @@ mod conv;
 mod dynamic;
 mod linear;
 mod product;
+mod scales;
 
 use crate::operator::Implementation;
 

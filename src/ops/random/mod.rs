@@ -3,6 +3,7 @@
 mod bernoulli;
 mod distributions;
 mod multinomial;
+mod seed;
 
 use crate::operator::Implementation;
 

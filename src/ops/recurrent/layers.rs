@@ -2,127 +2,307 @@
 //! <https://onnx.ai/onnx/operators/onnx__RNN.html>, <https://onnx.ai/onnx/operators/onnx__GRU.html>,
 //! <https://onnx.ai/onnx/operators/onnx__LSTM.html>
 
+use super::activations::read;
 use crate::ops::prelude::*;
+use kernels::gemm::{Number, Packed, Right};
+use kernels::recurrent::{Activation, Cell, Layer};
 
-pub(super) const RNN: Implementation = Implementation::missing("", "RNN", |facts| infer(facts, 1));
-pub(super) const GRU: Implementation = Implementation::missing("", "GRU", |facts| infer(facts, 3));
-pub(super) const LSTM: Implementation = Implementation::missing("", "LSTM", |facts| infer(facts, 4));
+pub(super) const RNN: Implementation = Implementation {
+    domain: "",
+    name: "RNN",
+    versions: &[1, 7, 14, 22],
+    make: Make::Run(|node| load(node, Cell::Rnn)),
+};
 
-/// `layout` came with version 14.
-fn infer(facts: &mut Inference<'_>, gates: usize) -> Result<()> {
-    let kinds = [("forward", 1), ("reverse", 1), ("bidirectional", 2)];
+/// `linear_before_reset` came with version 3.
+pub(super) const GRU: Implementation = Implementation {
+    domain: "",
+    name: "GRU",
+    versions: &[1, 3, 7, 14, 22],
+    make: Make::Run(|node| {
+        let linear_before_reset = node.version() >= 3 && node.is_set("linear_before_reset")?;
+        load(node, Cell::Gru { linear_before_reset })
+    }),
+};
+
+pub(super) const LSTM: Implementation = Implementation {
+    domain: "",
+    name: "LSTM",
+    versions: &[1, 7, 14, 22],
+    make: Make::Run(|node| load(node, Cell::Lstm { coupled: node.flag("input_forget")? })),
+};
+
+/// For each step `t` and direction: `h = cell(x[t] W^T + Wb + h R^T + Rb)`, `Y[t] = h`; see [`Cell`]
+///
+/// float16 and bfloat16 are computed in float32, states too: only outputs are rounded. `clip` bounds the argument of every
+/// function, so also of the one that an LSTM applies to its cell; the cell itself isn't clipped. An entry of no steps keeps
+/// its initial state.
+#[derive(Debug)]
+struct Recurrent {
+    cell: Cell,
+    /// For each direction, whether it starts at the end.
+    reversed: Vec<bool>,
+    batch_first: bool,
+    functions: Vec<Activation>,
+    clip: Option<f32>,
+    hidden: Option<usize>,
+    weights: [Weights; 2],
+}
+
+/// `layout` came with version 14. `output_sequence` of old versions says whether `Y` is there, which the outputs of the node
+/// do too.
+fn load(node: &Node<'_>, cell: Cell) -> Result<Box<dyn Operator>> {
+    let kinds = [("forward", &[false][..]), ("reverse", &[true]), ("bidirectional", &[false, true])];
     // All are forward by default, which GRU-1 misspells.
-    let given = facts.given().any(|(name, _)| name == "direction");
-    let directions = Dim::Fixed(if given { facts.choice("direction", &kinds)? } else { 1 });
-    check_activations(facts, gates, if directions == Dim::Fixed(2) { 2 } else { 1 })?;
-    let batch_first = facts.version() >= 14 && facts.flag("layout")?;
-    let (input, steps) = match facts.sizes::<3>(0)? {
-        Some([batch, steps, input]) if batch_first => ([batch, input], steps),
-        Some([steps, batch, input]) => ([batch, input], steps),
-        None => ([&Dim::Unknown; 2], &Dim::Unknown),
+    let given = node.given().any(|(name, _)| name == "direction");
+    let reversed = if given { node.choice("direction", &kinds)? } else { &[false] };
+    let clip = node.optional("clip", Node::float)?;
+    if let Some(clip) = clip.filter(|clip| clip.is_nan() || *clip < 0.0) {
+        return Err(Error::model(format!("clip is {clip}: a threshold is not negative")).attribute("clip"));
+    }
+    let hidden = node.optional("hidden_size", Node::int)?;
+    let size = |given: i64| {
+        let text = || format!("hidden_size is {given}: a size is needed");
+        usize::try_from(given).map_err(|_| Error::model(text()).attribute("hidden_size").value(given))
     };
-    let ([_, input], batch) = (input, facts.same_size((0, usize::from(!batch_first)), (4, 0))?);
-    let hidden = hidden(facts, gates)?;
-    let times = |count: usize| Dim::product([&Dim::Fixed(count), &hidden]);
-    facts.needs(1, &[directions.clone(), times(gates), input.clone()])?;
-    facts.needs(2, &[directions.clone(), times(gates), hidden.clone()])?;
-    facts.needs(3, &[directions.clone(), times(2 * gates)])?;
-    facts.needs(4, std::slice::from_ref(&batch))?;
-    let (state, all) = match batch_first {
-        false => ([&directions, &batch, &hidden], [steps, &directions, &batch, &hidden]),
-        true => ([&batch, &directions, &hidden], [&batch, steps, &directions, &hidden]),
-    };
-    let (state, all) = (state.map(Dim::clone), all.map(Dim::clone));
-    facts.needs(5, &state)?;
-    facts.needs(6, &state)?;
-    facts.needs(7, &[directions.clone(), times(3)])?;
-    facts.give(0, all);
-    facts.give(1, state.clone());
-    facts.give(2, state);
+    Ok(Box::new(Recurrent {
+        cell,
+        reversed: reversed.to_vec(),
+        batch_first: node.version() >= 14 && node.flag("layout")?,
+        functions: read(node, cell, reversed.len())?,
+        clip,
+        hidden: hidden.map(size).transpose()?,
+        weights: [Weights::of(node, 1), Weights::of(node, 2)],
+    }))
+}
+
+impl Recurrent {
+    /// The sizes of a call: steps, batch, numbers of an input and of a state. Checks all shapes.
+    fn sizes(&self, call: &Call<'_>) -> Result<[usize; 4]> {
+        let &[outer, inner, size] = call.tensor(0)?.shape() else { return Err(misfit(call, 0, "a rank of 3")) };
+        let (steps, batch) = if self.batch_first { (inner, outer) } else { (outer, inner) };
+        let &[_, _, last] = call.tensor(2)?.shape() else { return Err(misfit(call, 2, "a rank of 3")) };
+        let (hidden, directions) = (self.hidden.unwrap_or(last), self.reversed.len());
+        let times = |count: usize| count.saturating_mul(hidden);
+        let gates = self.cell.gates();
+        check_shape(call, 1, &[&[directions, times(gates), size]])?;
+        check_shape(call, 2, &[&[directions, times(gates), hidden]])?;
+        check_shape(call, 3, &[&[directions, times(2 * gates)]])?;
+        check_shape(call, 4, &[&[batch]])?;
+        let state = self.state_shape(batch, hidden);
+        check_shape(call, 5, &[&state])?;
+        check_shape(call, 6, &[&state])?;
+        check_shape(call, 7, &[&[directions, times(3)]])?;
+        Ok([steps, batch, size, hidden])
+    }
+
+    fn state_shape(&self, batch: usize, hidden: usize) -> [usize; 3] {
+        let directions = self.reversed.len();
+        if self.batch_first { [batch, directions, hidden] } else { [directions, batch, hidden] }
+    }
+
+    /// The products of all inputs and weights, in one.
+    fn inputs<'c, S: Multiply<Sum = T>, T: Multiply<Sum = T> + Number>(
+        &self,
+        call: &'c Call<'_>,
+        [steps, batch, size, hidden]: [usize; 4],
+    ) -> Result<Scratch<'c>> {
+        let [weights, _] = &self.weights;
+        let (directions, rows) = (self.reversed.len(), steps.saturating_mul(batch));
+        let width = self.cell.gates().saturating_mul(hidden);
+        let mut inputs = call.scratch::<T>(kernels::volume(width, [&directions, &rows]))?;
+        let matrix = Matrix { tensor: call.tensor(1)?, columns: size, transposed: true };
+        let product = Product::<T> {
+            m: rows,
+            k: size,
+            n: width,
+            a: Left::View(View::rows(call.tensor(0)?.as_slice::<S>()?, size)),
+            b: weights.right::<S>(call, matrix, directions, (size, width))?,
+            batch: &[Batch { size: directions, a: 0, b: size.saturating_mul(width) }],
+            epilogue: &[],
+        };
+        multiply(call, product, inputs.elements_mut::<T>())?;
+        Ok(inputs)
+    }
+
+    /// Runs on elements of `S`, in numbers of `T`.
+    fn run_as<S: Multiply<Sum = T>, T: Multiply<Sum = T> + Number + functions::Real>(
+        &self,
+        call: &Call<'_>,
+    ) -> Result<Values> {
+        let sizes = self.sizes(call)?;
+        let [steps, batch, _, hidden] = sizes;
+        let (directions, gates) = (self.reversed.len(), self.cell.gates());
+        let state = self.state_shape(batch, hidden);
+        let all = match self.batch_first {
+            false => [steps, directions, batch, hidden],
+            true => [batch, steps, directions, hidden],
+        };
+        let is_lstm = matches!(self.cell, Cell::Lstm { .. });
+        let output = |k: usize, shape: &[usize]| match call.wants(k) && (k < 2 || is_lstm) {
+            true => Output::<T>::new(call.context(), S::DTYPE, Shape::from_slice(shape)).map(Some),
+            false => Ok(None),
+        };
+        let lens = self.lens(call, steps)?;
+        // The products of all steps, and what follows them.
+        let of_step = kernels::volume(gates, [&directions, &batch, &hidden, &hidden.saturating_add(1)]);
+        call.charge(kernels::volume(of_step, [&steps]) as u64)?;
+        let (mut y, mut ends) = (output(0, &all)?, [output(1, &state)?, output(2, &state)?]);
+
+        let mut inputs = self.inputs::<S, T>(call, sizes)?;
+        let mut rooms: [Option<Scratch<'_>>; 6] = Default::default();
+        let [bias_room, zero_room, peephole_room, h_room, c_room, weight_room] = &mut rooms;
+        let optional = |k: usize, room| {
+            call.optional_tensor(k)?.map(|tensor| elements_of::<T>(call.context(), tensor, room)).transpose()
+        };
+        let biases = match optional(3, bias_room)? {
+            Some(biases) => biases,
+            None => zeros::<T>(call, zero_room, kernels::volume(2 * gates, [&directions, &hidden]))?,
+        };
+        let layer = Layer {
+            cell: self.cell,
+            steps,
+            batch,
+            hidden,
+            reversed: &self.reversed,
+            batch_first: self.batch_first,
+            inputs: inputs.elements_mut::<T>(),
+            biases,
+            peepholes: optional(7, peephole_room)?,
+            lens,
+            functions: &self.functions,
+            clip: self.clip,
+        };
+        let mut states = call.scratch::<T>(layer.states())?;
+        let (states, mut lookout) = (states.elements_mut::<T>(), call.lookout());
+        layer.start([optional(5, h_room)?, optional(6, c_room)?], states, &mut lookout)?;
+        if let Some(y) = y.as_mut().filter(|_| layer.lens.is_some()) {
+            kernels::fill(&[0], cast_slice_mut::<T, u8>(y.elements_mut()?), call.resources())?;
+        }
+        let weights = Matrix { tensor: call.tensor(2)?, columns: hidden, transposed: true };
+        let count = directions.saturating_mul(gates);
+        let weights = self.weights[1].packed_right::<S>(call, weights, count, (hidden, hidden), weight_room)?;
+        let mut products = call.scratch::<T>(kernels::volume(count, [&batch, &hidden]))?;
+        let longest = if states.is_empty() { 0 } else { layer.longest() };
+        for step in 0..longest {
+            advance(call, &layer, step, weights, products.elements_mut::<T>(), states)?;
+            if let Some(y) = &mut y {
+                layer.write(step, states, y.elements_mut()?, &mut lookout)?;
+            }
+        }
+        let mut outputs = Values::new();
+        for (slot, end) in ends.iter_mut().enumerate() {
+            if let Some(end) = end {
+                layer.end(slot, states, end.elements_mut()?, &mut lookout)?;
+            }
+        }
+        for output in [y].into_iter().chain(ends).take(call.output_count()) {
+            match output {
+                Some(output) => outputs.push(output.finish()?),
+                None => outputs.push_hole(),
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// The steps of each entry of the batch, which must be between 0 and those of the input.
+    fn lens<'c>(&self, call: &'c Call<'_>, steps: usize) -> Result<Option<&'c [i32]>> {
+        let Some(lens) = call.optional_tensor(4)? else { return Ok(None) };
+        let (lens, mut at) = (lens.as_slice::<i32>()?, 0);
+        call.charge(lens.len() as u64)?;
+        for block in call.lookout().blocks(lens) {
+            let block = block?;
+            let wrong = |len: &&i32| !usize::try_from(**len).is_ok_and(|len| len <= steps);
+            if let Some((k, len)) = block.iter().enumerate().find(|(_, len)| wrong(len)) {
+                let text = format!("sequence_lens[{}] is {len}: allowed 0..={steps}", at + k);
+                return Err(Error::input(text).parameter("sequence_lens").value(*len).position(vec![at + k]));
+            }
+            at += block.len();
+        }
+        Ok(Some(lens))
+    }
+}
+
+/// Does a step: the products of states and weights, and what follows each.
+fn advance<T: Multiply<Sum = T> + Number + functions::Real>(
+    call: &Call<'_>,
+    layer: &Layer<'_, T>,
+    step: usize,
+    weights: Packed<'_, T>,
+    products: &mut [T],
+    states: &mut [T],
+) -> Result<()> {
+    let &Layer { cell, batch, hidden, reversed, .. } = layer;
+    let (directions, row, square) = (reversed.len(), cell.slots() * hidden, hidden * hidden);
+    for (number, (first, count, slot)) in cell.products().iter().enumerate() {
+        let products = products.get_mut(..directions * count * batch * hidden).unwrap_or(&mut []);
+        let product = Product::<T> {
+            m: batch,
+            k: hidden,
+            n: hidden,
+            a: Left::View(View::new(states.get(slot * hidden..).unwrap_or(&[]), row, 1)),
+            b: Right::Packed(weights.after(first * square)),
+            batch: &[
+                Batch { size: directions, a: batch * row, b: cell.gates() * square },
+                Batch { size: *count, a: 0, b: square },
+            ],
+            epilogue: &[],
+        };
+        multiply_charged(call, product, products)?;
+        layer.advance(number, step, products, states, call.resources())?;
+    }
     Ok(())
 }
 
-/// Each direction has as many functions as equations use: 1, 2 or 3.
-fn check_activations(facts: &Inference<'_>, gates: usize, directions: usize) -> Result<()> {
-    const KNOWN: [&str; 11] = [
-        "Relu",
-        "Tanh",
-        "Sigmoid",
-        "Affine",
-        "LeakyRelu",
-        "ThresholdedRelu",
-        "ScaledTanh",
-        "HardSigmoid",
-        "Elu",
-        "Softsign",
-        "Softplus",
-    ];
-    let Some((_, Attribute::Strings(given))) = facts.given().find(|(name, _)| *name == "activations") else {
-        return Ok(());
-    };
-    let wrong = |text: String| Err(Error::model(text).attribute("activations"));
-    if let Some((k, name)) = given.iter().enumerate().find(|(_, name)| !KNOWN.contains(&&***name)) {
-        return wrong(format!("activations[{k}] is {}: allowed {}", quote(name), KNOWN.join(", ")));
-    }
-    let needed = directions * if gates > 1 { gates - 1 } else { 1 };
-    if given.len() < needed {
-        return wrong(format!("activations has {} entries: {needed} are needed", given.len()));
-    }
-    Ok(())
+/// So many zeros.
+fn zeros<'m, 'c: 'm, T: Pod>(call: &'c Call<'_>, room: &'m mut Option<Scratch<'c>>, count: usize) -> Result<&'m [T]> {
+    let zeros = room.insert(call.scratch::<T>(count)?).elements_mut::<T>();
+    kernels::fill(&[0], cast_slice_mut(zeros), call.resources())?;
+    Ok(zeros)
 }
 
-/// The number of a state's elements: an attribute, or else a dimension of the weights.
+impl Operator for Recurrent {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        by_type!(floats, call.tensor(0)?.dtype(), S as T => self.run_as::<S, T>(call))
+    }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let (gates, directions) = (self.cell.gates(), Dim::Fixed(self.reversed.len()));
+        let (input, steps) = match facts.sizes::<3>(0)? {
+            Some([batch, steps, input]) if self.batch_first => ([batch, input], steps),
+            Some([steps, batch, input]) => ([batch, input], steps),
+            None => ([&Dim::Unknown; 2], &Dim::Unknown),
+        };
+        let ([_, input], batch) = (input, facts.same_size((0, usize::from(!self.batch_first)), (4, 0))?);
+        let hidden = match self.hidden {
+            Some(hidden) => Dim::Fixed(hidden),
+            None => hidden(facts, gates)?,
+        };
+        let times = |count: usize| Dim::product([&Dim::Fixed(count), &hidden]);
+        facts.needs(1, &[directions.clone(), times(gates), input.clone()])?;
+        facts.needs(2, &[directions.clone(), times(gates), hidden.clone()])?;
+        facts.needs(3, &[directions.clone(), times(2 * gates)])?;
+        facts.needs(4, std::slice::from_ref(&batch))?;
+        let (state, all) = match self.batch_first {
+            false => ([&directions, &batch, &hidden], [steps, &directions, &batch, &hidden]),
+            true => ([&batch, &directions, &hidden], [&batch, steps, &directions, &hidden]),
+        };
+        let (state, all) = (state.map(Dim::clone), all.map(Dim::clone));
+        facts.needs(5, &state)?;
+        facts.needs(6, &state)?;
+        facts.needs(7, &[directions.clone(), times(3)])?;
+        facts.give(0, all);
+        facts.give(1, state.clone());
+        facts.give(2, state);
+        Ok(())
+    }
+}
+
+/// The number of a state's elements, by a dimension of the weights.
 fn hidden(facts: &Inference<'_>, gates: usize) -> Result<Dim> {
-    if facts.attribute("hidden_size").is_some() {
-        let given = facts.int("hidden_size")?;
-        return usize::try_from(given).map(Dim::Fixed).map_err(|_| {
-            Error::model(format!("hidden_size is {given}: a size is needed")).attribute("hidden_size").value(given)
-        });
-    }
     Ok(match (facts.sizes::<3>(2)?, facts.sizes::<3>(1)?) {
         (Some([_, _, size]), _) if *size != Dim::Unknown => size.clone(),
         (_, Some([_, all, _])) => Dim::quotient(std::slice::from_ref(all), &[Dim::Fixed(gates)]),
         _ => Dim::Unknown,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::ops::testing::{infer, int, string, strings};
-
-    #[test]
-    fn shapes() {
-        let (x, w, r) = ("float[T, N, 5]", "float[1, 12, 5]", "float[1, 12, 3]");
-        infer("LSTM", 7, [int("hidden_size", 3)], [x, w, r]).gives_all(["[T, 1, N, 3]", "[1, N, 3]", "[1, N, 3]"]);
-        infer("LSTM", 1, [], [x, w, "float"]).gives_all(["[T, 1, N, 3]", "[1, N, 3]", "[1, N, 3]"]);
-        infer("LSTM", 22, [int("layout", 1)], [x, w, r]).gives_all(["[T, N, 1, 3]", "[T, 1, 3]", "[T, 1, 3]"]);
-        let both = [string("direction", "bidirectional")];
-        infer("GRU", 14, both.clone(), [x, "float[2, 9, 5]", "float[2, 9, 3]", "float[2, 18]"])
-            .gives_all(["[T, 2, N, 3]", "[2, N, 3]"]);
-        infer("RNN", 14, both, [x, "float", "float[2, H, H]", "-", "int32[4]"])
-            .gives_all(["[T, 2, 4, H]", "[2, 4, H]"]);
-        infer("GRU", 1, [], [x, "float", "float"]).gives_all(["[T, 1, N, ?]", "[1, N, ?]"]);
-        infer("GRU", 3, [], ["float", "float", "float[1, 9, 3]"]).gives_all(["[?, 1, ?, 3]", "[1, ?, 3]"]);
-    }
-
-    #[test]
-    fn faults() {
-        let (x, w, r) = ("float[T, 2, 5]", "float[1, 12, 5]", "float[1, 12, 3]");
-        infer("LSTM", 7, [], ["float[T, 5]", w, r]).fails("\"X\" has shape [T, 5] of rank 2: allowed rank 3");
-        infer("LSTM", 7, [], [x, "float[1, 9, 5]", r]).fails("\"W\" has shape [1, 9, 5]: [1, 12, 5] is needed");
-        infer("LSTM", 7, [], [x, "float[1, 12, 4]", r]).fails("\"W\" has shape [1, 12, 4]: [1, 12, 5] is needed");
-        infer("LSTM", 7, [int("hidden_size", 4)], [x, "float", r]).fails("\"R\" has shape [1, 12, 3]: [1, 16, 4]");
-        infer("LSTM", 7, [int("hidden_size", -4)], [x, w, r]).fails("hidden_size is -4: a size is needed");
-        infer("LSTM", 7, [string("direction", "bidirectional")], [x, w, r]).fails("[2, 12, 5] is needed");
-        infer("LSTM", 7, [string("direction", "back")], [x, w, r]).fails("direction is \"back\": allowed forward");
-        infer("RNN", 7, [strings("activations", &["Tangent"])], [x, "float", "float"])
-            .fails("activations[0] is \"Tangent\": allowed Relu, Tanh, Sigmoid");
-        infer("GRU", 7, [strings("activations", &["Tanh"])], [x, "float", "float"])
-            .fails("activations has 1 entries: 2 are needed");
-        infer("LSTM", 7, [], [x, w, r, "float[1, 12]"]).fails("\"B\" has shape [1, 12]: [1, 24] is needed");
-        infer("LSTM", 7, [], [x, w, r, "-", "int32[3]"]).fails("dimension 0 of \"sequence_lens\" of shape [3] is 3");
-        infer("LSTM", 14, [int("layout", 1)], [x, w, r, "-", "-", "-", "float[1, 2, 3]"])
-            .fails("\"initial_c\" has shape [1, 2, 3]: [T, 1, 3] is needed");
-        infer("LSTM", 7, [], [x, w, r, "-", "-", "-", "-", "float[1, 12]"]).fails("[1, 9] is needed");
-    }
 }

@@ -1,6 +1,9 @@
 //! Recurrent layers: a state that each step of a sequence changes.
 
+mod activations;
 mod layers;
+#[cfg(test)]
+mod tests;
 
 use crate::operator::Implementation;
 

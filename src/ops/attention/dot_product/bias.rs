@@ -1,6 +1,5 @@
 //! The input `attn_mask` as numbers that are added to scores.
 
-use super::super::numbers::converted;
 use crate::ops::prelude::*;
 use kernels::attention::{Bias, Heads, Layout, Numbers, Sizes};
 

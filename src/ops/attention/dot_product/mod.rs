@@ -7,7 +7,6 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 
-use super::numbers::{Output, elements_of};
 use crate::ops::prelude::*;
 use bias::Mask;
 use caches::Cache;

@@ -1,10 +1,14 @@
 //! Elements as numbers to compute with, and back.
 
-use crate::ops::prelude::*;
+use crate::dtype::{DType, Element};
+use crate::error::Result;
+use crate::operator::Context;
+use crate::tensor::{NewTensor, Scratch, Shape, Tensor};
+use bytemuck::Pod;
 use kernels::convert::{Conversion, Direction, Rounding, convert};
 use std::marker::PhantomData;
 
-/// To the nearest. The rest concerns no type of this family.
+/// To the nearest. The rest concerns no type of these.
 const NEAREST: Rounding = Rounding { saturate: false, direction: Direction::Up, clamp: false };
 
 /// Converts the elements of a tensor.
