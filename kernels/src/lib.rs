@@ -26,6 +26,7 @@ mod parallel;
 pub mod permute;
 mod positions;
 pub mod random;
+pub mod resample;
 pub mod scatter;
 pub mod steps;
 #[cfg(feature = "rayon")]

@@ -673,6 +673,23 @@ fn attentions() -> Vec<Case> {
     ]
 }
 
+fn images() -> Vec<Case> {
+    let resized = |what: &str, mode, x: Option<Value>, scales: &[f32]| {
+        case(what, "Resize", 28, [string("mode", mode)], [x, None, list(scales.to_vec())])
+    };
+    let smaller = [string("mode", "linear"), int("antialias", 1)];
+    vec![
+        resized("short rows", "nearest", of(&[N, 2], 1f32), &[1.0, 2.0]),
+        resized("huge rows", "nearest", of(&[2, 2 * N], 1u8), &[1.5, 2.0]),
+        resized("tall", "nearest", of(&[N / 16, 32], 1f32), &[2.0, 1.0]),
+        resized("a plane", "linear", of(&[512, 512], 1f32), &[2.0, 2.0]),
+        resized("channels last", "linear", of(&[256, 512, 4], 1u8), &[2.0, 2.0, 1.0]),
+        resized("short rows", "cubic", of(&[N / 4, 2], 1f32), &[1.0, 2.0]),
+        case("huge windows", "Resize", 28, smaller, [of(&[2, N], 1f32), None, list([1f32, 1e-5])]),
+        case("a row", "Upsample", 9, [string("mode", "linear")], [of(&[1, N], 1f32), list([1f32, 2.0])]),
+    ]
+}
+
 const FAMILIES: &[fn() -> Vec<Case>] = &[
     functions,
     pairs,
@@ -688,6 +705,7 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     normalizations,
     products,
     attentions,
+    images,
 ];
 
 /// An operator that is neither in a family nor small fails this.
@@ -772,4 +790,9 @@ fn products_can_be_stopped() {
 #[test]
 fn attentions_can_be_stopped() {
     check(attentions());
+}
+
+#[test]
+fn images_can_be_stopped() {
+    check(images());
 }
