@@ -12,6 +12,7 @@ pub mod attention;
 pub mod convert;
 pub mod copy;
 mod cpu;
+pub mod determinant;
 pub mod elementwise;
 #[cfg(test)]
 mod exact;

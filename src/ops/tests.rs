@@ -589,6 +589,8 @@ fn products() -> Vec<Case> {
         of_two("a long sum", "MatMul", matrix(1, N), matrix(N, 1)),
         of_two("a large output", "MatMul", matrix(N / 256, 1), matrix(1, 512)),
         of_two("many tiny", "MatMul", of(&[N / 4, 2, 2], 1f32), of(&[N / 4, 2, 2], 1f32)),
+        case("a large one", "Det", 28, [], [matrix(384, 384)]),
+        case("many tiny", "Det", 28, [], [of(&[N / 2, 2, 2], 1f32)]),
         of_two("integers", "MatMul", of(&[320, 320], 1i32), of(&[320, 320], 1i32)),
         of_two("squares", "Gemm", matrix(384, 384), matrix(384, 384)),
         case(
@@ -684,8 +686,17 @@ fn images() -> Vec<Case> {
         resized("tall", "nearest", of(&[N / 16, 32], 1f32), &[2.0, 1.0]),
         resized("a plane", "linear", of(&[512, 512], 1f32), &[2.0, 2.0]),
         resized("channels last", "linear", of(&[256, 512, 4], 1u8), &[2.0, 2.0, 1.0]),
-        resized("short rows", "cubic", of(&[N / 4, 2], 1f32), &[1.0, 2.0]),
+        resized("short rows", "cubic", of(&[N, 2], 1f32), &[1.0, 2.0]),
         case("huge windows", "Resize", 28, smaller, [of(&[2, N], 1f32), None, list([1f32, 1e-5])]),
+        case("places", "GridSample", 28, [], [of(&[1, 2, 64, 64], 1f32), of(&[1, N / 2, 1, 2], 0.1f32)]),
+        case(
+            "the nearest",
+            "GridSample",
+            28,
+            [string("mode", "nearest")],
+            [of(&[1, 1, 9], 1f32), of(&[1, 3 * N, 1], 0.1f32)],
+        ),
+        case("a plane", "AffineGrid", 28, [], [of(&[1, 2, 3], 1f32), list([1, 1, N as i64, 2])]),
         case("a row", "Upsample", 9, [string("mode", "linear")], [of(&[1, N], 1f32), list([1f32, 2.0])]),
     ]
 }

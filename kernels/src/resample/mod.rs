@@ -3,8 +3,10 @@
 //! What a position reads along an axis is computed once ([`Span`]). A row of the output is then the weighted sum of rows of
 //! the input, each of which is read with the weights of the last axis: in f64, in the order of the elements, rounded once.
 
+mod grid;
 mod taps;
 
+pub use grid::{Grid, Padding, affine, sample, sample_nearest};
 pub use taps::{Filter, Span, Window};
 
 use super::cpu::for_each_level;
