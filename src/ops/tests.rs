@@ -406,6 +406,8 @@ fn scatters() -> Vec<Case> {
         case("empty tuples", "ScatterND", 28, [], [of(&[3], 1f32), of(&[N, 0], 0i64), of(&[N, 3], 2f32)]),
         case("nothing", "ScatterND", 28, [], [of(&[3, 0], 1f32), of(&[N + N / 8, 1], 1i64), of(&[N + N / 8, 0], 2f32)]),
         case("strings", "ScatterND", 28, [], [strings(&[N / 4], "ab"), of(&[1, 1], 1i64), strings(&[1], "c")]),
+        case("long", "TensorScatter", 28, [], [of(&[2, N / 2, 1], 1f32), of(&[2, N / 2, 1], 2f32)]),
+        case("huge entries", "TensorScatter", 28, [], [of(&[1, 2, N / 2], 1f32), of(&[1, 1, N / 2], 2f32)]),
         case("rows", "ScatterElements", 28, add(), [of(&[N], f16::ONE), of(&[N], 1i64), of(&[N], f16::ONE)]),
         case(
             "tiny rows",
