@@ -14,6 +14,7 @@ pub mod convert;
 pub mod copy;
 mod cpu;
 pub mod deform;
+pub mod determinant;
 pub mod elementwise;
 #[cfg(test)]
 mod exact;
@@ -33,6 +34,7 @@ pub mod quantize;
 pub mod random;
 pub mod recurrent;
 pub mod regions;
+pub mod resample;
 pub mod scatter;
 pub mod scores;
 pub mod steps;

@@ -427,6 +427,8 @@ fn scatters() -> Vec<Case> {
         case("empty tuples", "ScatterND", 28, [], [of(&[3], 1f32), of(&[N, 0], 0i64), of(&[N, 3], 2f32)]),
         case("nothing", "ScatterND", 28, [], [of(&[3, 0], 1f32), of(&[N + N / 8, 1], 1i64), of(&[N + N / 8, 0], 2f32)]),
         case("strings", "ScatterND", 28, [], [strings(&[N / 4], "ab"), of(&[1, 1], 1i64), strings(&[1], "c")]),
+        case("long", "TensorScatter", 28, [], [of(&[2, N / 2, 1], 1f32), of(&[2, N / 2, 1], 2f32)]),
+        case("huge entries", "TensorScatter", 28, [], [of(&[1, 2, N / 2], 1f32), of(&[1, 1, N / 2], 2f32)]),
         case("rows", "ScatterElements", 28, add(), [of(&[N], f16::ONE), of(&[N], 1i64), of(&[N], f16::ONE)]),
         case(
             "tiny rows",
@@ -678,6 +680,11 @@ fn products() -> Vec<Case> {
         of_two("a long sum", "MatMul", matrix(1, N), matrix(N, 1)),
         of_two("a large output", "MatMul", matrix(N / 256, 1), matrix(1, 512)),
         of_two("many tiny", "MatMul", of(&[N / 4, 2, 2], 1f32), of(&[N / 4, 2, 2], 1f32)),
+        case("a product", "Einsum", 28, [string("equation", "ij,kj->ki")], [matrix(320, 320), matrix(320, 320)]),
+        case("a sum of columns", "Einsum", 28, [string("equation", "ij->j")], [matrix(N / 64, 64)]),
+        case("elementwise", "Einsum", 28, [string("equation", "i,i->i")], [of(&[N], 1i8), of(&[N], 1i8)]),
+        case("a large one", "Det", 28, [], [matrix(384, 384)]),
+        case("many tiny", "Det", 28, [], [of(&[N / 2, 2, 2], 1f32)]),
         of_two("integers", "MatMul", of(&[320, 320], 1i32), of(&[320, 320], 1i32)),
         of_two("squares", "Gemm", matrix(384, 384), matrix(384, 384)),
         case(
@@ -990,6 +997,32 @@ fn learned() -> Vec<Case> {
     ]
 }
 
+fn images() -> Vec<Case> {
+    let resized = |what: &str, mode, x: Option<Value>, scales: &[f32]| {
+        case(what, "Resize", 28, [string("mode", mode)], [x, None, list(scales.to_vec())])
+    };
+    let smaller = [string("mode", "linear"), int("antialias", 1)];
+    vec![
+        resized("short rows", "nearest", of(&[N, 2], 1f32), &[1.0, 2.0]),
+        resized("huge rows", "nearest", of(&[2, 2 * N], 1u8), &[1.5, 2.0]),
+        resized("tall", "nearest", of(&[N / 16, 32], 1f32), &[2.0, 1.0]),
+        resized("a plane", "linear", of(&[512, 512], 1f32), &[2.0, 2.0]),
+        resized("channels last", "linear", of(&[256, 512, 4], 1u8), &[2.0, 2.0, 1.0]),
+        resized("short rows", "cubic", of(&[N, 2], 1f32), &[1.0, 2.0]),
+        case("huge windows", "Resize", 28, smaller, [of(&[2, N], 1f32), None, list([1f32, 1e-5])]),
+        case("places", "GridSample", 28, [], [of(&[1, 2, 64, 64], 1f32), of(&[1, N / 2, 1, 2], 0.1f32)]),
+        case(
+            "the nearest",
+            "GridSample",
+            28,
+            [string("mode", "nearest")],
+            [of(&[1, 1, 9], 1f32), of(&[1, 3 * N, 1], 0.1f32)],
+        ),
+        case("a plane", "AffineGrid", 28, [], [of(&[1, 2, 3], 1f32), list([1, 1, N as i64, 2])]),
+        case("a row", "Upsample", 9, [string("mode", "linear")], [of(&[1, N], 1f32), list([1f32, 2.0])]),
+    ]
+}
+
 const FAMILIES: &[fn() -> Vec<Case>] = &[
     functions,
     pairs,
@@ -1012,6 +1045,7 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     attentions,
     #[cfg(feature = "ml")]
     learned,
+    images,
 ];
 
 /// An operator that is neither in a family nor small fails this.
@@ -1127,4 +1161,9 @@ fn recurrent_layers_can_be_stopped() {
 #[test]
 fn random_numbers_can_be_stopped() {
     check(random());
+}
+
+#[test]
+fn images_can_be_stopped() {
+    check(images());
 }

@@ -2,23 +2,89 @@
 //! <https://onnx.ai/onnx/operators/onnx__Det.html>
 
 use crate::ops::prelude::*;
+use kernels::convert::{Conversion, Direction, Rounding, convert};
+use kernels::determinant::eliminate;
+use std::fmt::Display;
 
-pub(super) const DET: Implementation = Implementation::missing("", "Det", infer);
+pub(super) const DET: Implementation =
+    Implementation { domain: "", name: "Det", versions: &[11, 22], make: Make::Run(|_| Ok(Box::new(Det))) };
 
-fn infer(facts: &mut Inference<'_>) -> Result<()> {
-    let Some([batch @ .., rows, columns]) = facts.ranked(0, 2..)? else { return Ok(()) };
-    if rows.both(columns).is_none() {
-        let shape = DimsText(facts.dims(0).unwrap_or_default());
-        let text = format!("\"X\" has shape {shape}: its matrices are not square");
-        return Err(Error::input(text).parameter("X").axis(batch.len() as i64 + 1));
+/// `Y[..] = determinant of X[.., :, :]`, computed in f64 and rounded once. Without rows it is 1.
+#[derive(Debug)]
+struct Det;
+
+impl Operator for Det {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let x = call.tensor(0)?;
+        let &[ref batch @ .., size, columns] = x.shape() else {
+            let text = format!("\"X\" has shape {}: it needs at least 2 dimensions", ShapeText(x.shape()));
+            return Err(Error::input(text).parameter("X"));
+        };
+        if size != columns {
+            return Err(not_square(ShapeText(x.shape()), batch.len()));
+        }
+        let mut output = call.output_of(x.dtype(), Shape::from_slice(batch))?;
+        call.charge((x.len() as u64).saturating_mul(size as u64))?;
+        let mut room = call.scratch::<f64>(x.len())?;
+        let rounding = Rounding { saturate: false, direction: Direction::Up, clamp: false };
+        let work = Conversion { from: x.dtype().format(), to: Format::Double, rounding };
+        convert(work, x.aligned_bytes(), cast_slice_mut(room.elements_mut::<f64>()), call.resources())?;
+        eliminate(room.elements_mut(), size, call.resources())?;
+        let matrices: &[f64] = room.elements_mut();
+        let mut lookout = call.lookout();
+        by_type!(floats, x.dtype(), S as _T => {
+            for (k, to) in output.elements_mut::<S>()?.iter_mut().enumerate() {
+                let diagonal = matrices.get(k * size * size..).unwrap_or(&[]).iter().step_by(size + 1).take(size);
+                let mut rounded = [S::default()];
+                // There is no -0.
+                let product = [diagonal.product::<f64>() + 0.0];
+                of_f64(S::DTYPE.format(), cast_slice(&product), cast_slice_mut(&mut rounded));
+                [*to] = rounded;
+                lookout.after(size * size_of::<f64>())?;
+            }
+            Ok::<_, Error>(())
+        })?;
+        Ok(output.finish().into())
     }
-    facts.give(0, batch);
-    Ok(())
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        let Some([batch @ .., rows, columns]) = facts.ranked(0, 2..)? else { return Ok(()) };
+        if rows.both(columns).is_none() {
+            return Err(not_square(DimsText(facts.dims(0).unwrap_or_default()), batch.len()));
+        }
+        facts.give(0, batch);
+        Ok(())
+    }
+}
+
+#[cold]
+fn not_square(shape: impl Display, batch: usize) -> Error {
+    let text = format!("\"X\" has shape {shape}: its matrices are not square");
+    Error::input(text).parameter("X").axis(batch as i64 + 1)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::ops::testing::infer;
+    use crate::ops::testing::{infer, run, tensor};
+    use half::f16;
+
+    #[test]
+    fn determinants() {
+        let x = [0f32, 1., 2., 3., 1., 2., 2., 4.];
+        run("Det", 11, [], [&tensor(&[2, 2], &x[..4])]).gives(tensor(&[], [-2f32]));
+        run("Det", 22, [], [&tensor(&[2, 1, 2, 2], x)]).gives(tensor(&[2, 1], [-2f32, 0.]));
+        run("Det", 22, [], [&tensor(&[1, 1], [f16::from_f32(0.1)])]).gives(tensor(&[], [f16::from_f32(0.1)]));
+        run("Det", 11, [], [&tensor(&[3, 3], [2f64, 7., 8., 0., 3., 9., 0., 0., 5.])]).gives(tensor(&[], [30f64]));
+        run("Det", 11, [], [&tensor(&[2, 0, 0], Vec::<f32>::new())]).gives(tensor(&[2], [1f32, 1.]));
+        run("Det", 11, [], [&tensor(&[0, 3, 3], Vec::<f32>::new())]).gives(tensor(&[0], Vec::<f32>::new()));
+    }
+
+    #[test]
+    fn refusals() {
+        run("Det", 11, [], [&tensor(&[1, 3, 4], [1f32; 12])])
+            .fails("\"X\" has shape [1, 3, 4]: its matrices are not square");
+        run("Det", 11, [], [&tensor(&[3], [1f32; 3])]).fails("\"X\" has shape [3]: it needs at least 2 dimensions");
+    }
 
     #[test]
     fn shapes() {

@@ -1,39 +1,72 @@
 //! Upsample: an image with more entries along its axes, by scales.
 //! <https://onnx.ai/onnx/operators/onnx__Upsample.html>
 
-use super::scales::{check, constant, scaled};
+use super::interpolation::{Interpolation, Mode, Nearest};
+use super::scales::{by_scales, check, constant, scaled};
 use crate::ops::prelude::*;
+use kernels::resample::Filter;
 
-pub(super) const UPSAMPLE: Implementation = Implementation::missing("", "Upsample", infer);
+pub(super) const UPSAMPLE: Implementation =
+    Implementation { domain: "", name: "Upsample", versions: &[1, 7, 9], make: Make::Run(load) };
 
-/// Scales are attributes before version 9, and an input then. Version 1 has those of the last two of four dimensions.
-fn infer(facts: &mut Inference<'_>) -> Result<()> {
-    let corner;
-    let scales = match facts.version() {
-        ..7 => {
-            facts.sizes::<4>(0)?;
-            corner = [1.0, 1.0, scale(facts, "height_scale")?, scale(facts, "width_scale")?];
-            Some(&corner[..])
-        }
-        7..9 => Some(facts.floats("scales")?),
-        _ => constant(facts, 1),
-    };
-    let Some(dims) = facts.dims(0) else { return Ok(()) };
-    let attribute = facts.version() < 9;
-    if let Some(scales) = scales {
-        check(scales, dims.len(), 1.0, |text| match attribute {
-            true => Error::model(text).attribute("scales"),
-            false => Error::input(text).parameter("scales"),
-        })?;
-    }
-    let scale = |d| scales.and_then(|scales| scales.get(d));
-    let size = |(d, dim)| scale(d).map_or(Dim::Unknown, |scale| scaled(dim, *scale));
-    facts.give(0, dims.iter().enumerate().map(size).collect::<Vec<_>>());
-    Ok(())
+/// As Resize of the coordinate transformation "asymmetric" and the nearest mode "floor", which the text leaves open
+#[derive(Debug)]
+struct Upsample {
+    interpolation: Interpolation,
+    /// Before version 9 they are attributes. Version 1 has those of the last two of four dimensions.
+    scales: Option<Vec<f32>>,
 }
 
-fn scale(facts: &Inference<'_>, name: &str) -> Result<f32> {
-    match facts.float(name)? {
+fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+    let linear = if node.version() < 7 { "bilinear" } else { "linear" };
+    let nearest = Mode::Nearest(Nearest::Floor);
+    let mode = node.choice("mode", &[("nearest", nearest), (linear, Mode::Weighted(Filter::Linear))])?;
+    let scales = match node.version() {
+        ..7 => Some(vec![1.0, 1.0, scale(node, "height_scale")?, scale(node, "width_scale")?]),
+        7..9 => Some(node.floats("scales")?.to_vec()),
+        _ => None,
+    };
+    Ok(Box::new(Upsample { interpolation: Interpolation::simple(mode), scales }))
+}
+
+impl Upsample {
+    fn check(&self, scales: &[f32], rank: usize) -> Result<()> {
+        check(scales, rank, 1.0, |text| match self.scales {
+            Some(_) => Error::model(text).attribute("scales"),
+            None => Error::input(text).parameter("scales"),
+        })
+    }
+}
+
+impl Operator for Upsample {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let x = call.tensor(0)?;
+        let scales = match &self.scales {
+            Some(scales) => scales,
+            None => call.tensor(1)?.as_slice()?,
+        };
+        self.check(scales, x.rank())?;
+        let axes = x.shape().iter().zip(scales).enumerate();
+        let resized = axes.map(|(axis, (size, scale))| by_scales(axis, *size, *scale)).collect::<Result<Vec<_>>>()?;
+        self.interpolation.run(call, &resized)
+    }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        if facts.version() < 7 {
+            facts.sizes::<4>(0)?;
+        }
+        let scales = self.scales.as_deref().or_else(|| constant(facts, 1));
+        let Some(dims) = facts.dims(0) else { return Ok(()) };
+        scales.map_or(Ok(()), |scales| self.check(scales, dims.len()))?;
+        let scale = |d| scales.and_then(|scales| scales.get(d));
+        let size = |(d, dim)| scale(d).map_or(Dim::Unknown, |scale| scaled(dim, *scale));
+        facts.give(0, dims.iter().enumerate().map(size).collect::<Vec<_>>());
+        Ok(())
+    }
+}
+
+fn scale(node: &Node<'_>, name: &str) -> Result<f32> {
+    match node.float(name)? {
         scale @ 1.0.. => Ok(scale),
         scale => Err(Error::model(format!("{name} is {scale}: it must be at least 1")).attribute(name)),
     }
@@ -42,7 +75,25 @@ fn scale(facts: &Inference<'_>, name: &str) -> Result<f32> {
 #[cfg(test)]
 mod tests {
     use crate::operator::Attribute;
-    use crate::ops::testing::{float, infer};
+    use crate::ops::testing::{float, infer, run, string, tensor};
+
+    #[test]
+    fn entries() {
+        let x = tensor(&[1, 1, 1, 3], [1f32, 3., 4.]);
+        let nearest = tensor(&[1, 1, 2, 4], [1f32, 1., 3., 4., 1., 1., 3., 4.]);
+        let of = |scale| [1f32, 1., 2., scale];
+        let attributes = [float("height_scale", 2.0), float("width_scale", 1.5)];
+        run("Upsample", 1, attributes, [&x]).gives(&nearest);
+        run("Upsample", 7, scales(&of(1.5)), [&x]).gives(&nearest);
+        run("Upsample", 9, [], [&x, &tensor(&[4], of(1.5))]).gives(&nearest);
+        let linear = tensor(&[1, 1, 1, 6], [1f32, 2., 3., 3.5, 4., 4.]);
+        run("Upsample", 9, [string("mode", "linear")], [&x, &tensor(&[4], [1f32, 1., 1., 2.])]).gives(&linear);
+        let attributes = [string("mode", "bilinear"), float("height_scale", 1.0), float("width_scale", 2.0)];
+        run("Upsample", 1, attributes, [&x]).gives(&linear);
+        run("Upsample", 9, [], [&x, &tensor(&[4], of(0.5))]).fails("scales[3] is 0.5: it must be at least 1");
+        run("Upsample", 7, [string("mode", "cubic"), scales(&of(1.0))[0].clone()], [&x])
+            .fails("mode is \"cubic\": allowed nearest, linear");
+    }
 
     fn scales(scales: &[f32]) -> [(&'static str, Attribute); 1] {
         [("scales", Attribute::Floats(scales.to_vec()))]

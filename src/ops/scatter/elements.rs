@@ -38,7 +38,7 @@ impl Operator for ScatterElements {
         }
         call.charge(indices.len() as u64)?;
         let shape = Shape::from_slice(data.shape());
-        updated(call, self.reduction, |call, out, updates, size, combine| {
+        updated(call, 2, self.reduction, |call, out, updates, size, combine| {
             let indices = call.tensor(1)?;
             let grid = Grid { data: &shape, indices: indices.shape(), axis: axis.at };
             let outcome = scatter_elements(out, size, &grid, indices_of(indices)?, updates, combine, call.resources());

@@ -34,7 +34,7 @@ impl Operator for ScatterND {
         let count = kernels::volume(1, tuples);
         call.charge((indices.len() as u64).saturating_add(count as u64))?;
         let (shape, per_row) = (Shape::from_slice(data.shape()), kernels::volume(1, slice));
-        updated(call, self.reduction, |call, out, updates, size, combine| {
+        updated(call, 2, self.reduction, |call, out, updates, size, combine| {
             let mut memory = call.scratch::<i64>(count)?;
             let rows = memory.elements_mut::<i64>();
             // An empty tuple names all of the data.

@@ -19,10 +19,11 @@ pub(super) fn reduction(node: &Node<'_>) -> Result<Reduction> {
     }
 }
 
-/// The input 0 with updates (input 2). `scatter` combines bytes of the output with those of the updates, elements of the
+/// The input 0 with updates, the input `from`. `scatter` combines bytes of the output with those of the updates, elements of the
 /// given size.
 pub(super) fn updated(
     call: &mut Call<'_>,
+    from: usize,
     reduction: Reduction,
     scatter: impl Fn(&Call<'_>, &mut [u8], &[u8], usize, Combine) -> Result<()>,
 ) -> Result<Values> {
@@ -32,7 +33,7 @@ pub(super) fn updated(
         return Err(Error::model(text).attribute("reduction"));
     };
     // Strings of two tensors can be mixed if they are views into one text.
-    let strings = [call.tensor(0)?, call.tensor(2)?];
+    let strings = [call.tensor(0)?, call.tensor(from)?];
     let joined = if dtype == DType::String { call.joined(&strings)? } else { None };
     let mut output = match joined.as_deref() {
         Some([data, _]) => {
@@ -44,7 +45,7 @@ pub(super) fn updated(
     };
     let updates = match joined.as_deref() {
         Some([_, updates]) => updates,
-        _ => call.tensor(2)?,
+        _ => call.tensor(from)?,
     };
     scatter(call, output.bytes_mut(), updates.aligned_bytes(), dtype.size(), combine)?;
     Ok(output.finish().into())

@@ -1,0 +1,305 @@
+//! Elements at the places that a grid lists.
+
+use super::{Filter, Sample};
+use crate::cpu::for_each_level;
+use crate::{Lookout, Resources, Stopped, parallel, volume};
+use bytemuck::Pod;
+use smallvec::SmallVec;
+
+/// What is read outside of the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Padding {
+    Zeros,
+    /// The element at the border.
+    Border,
+    /// Elements mirrored at the borders, again and again.
+    Reflection,
+}
+
+/// Where the places of an output are in its input.
+#[derive(Debug, Clone, Copy)]
+pub struct Grid<'a> {
+    /// The dimensions of a plane of the input; none is 0.
+    pub sizes: &'a [usize],
+    /// As many numbers for each place, of the last dimension first: -1 is one end of it, 1 the other.
+    pub places: &'a [f64],
+    /// Places of a plane.
+    pub count: usize,
+    /// Planes that have the same places.
+    pub channels: usize,
+    /// Whether the ends are the centers of the elements there; else their outer edges.
+    pub corners: bool,
+    pub padding: Padding,
+}
+
+/// The elements that a place reads along an axis, and their weights.
+#[derive(Debug, Clone, Copy, Default)]
+struct Side {
+    at: [usize; 4],
+    weights: [f64; 4],
+    count: usize,
+}
+
+impl Side {
+    fn push(&mut self, at: usize, weight: f64) {
+        if let (Some(to), Some(own)) = (self.at.get_mut(self.count), self.weights.get_mut(self.count)) {
+            (*to, *own) = (at, weight);
+            self.count += 1;
+        }
+    }
+
+    fn taps(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.at.into_iter().zip(self.weights).take(self.count)
+    }
+}
+
+impl<'a> Grid<'a> {
+    /// Elements of a plane of the input.
+    fn plane(&self) -> usize {
+        volume(1, self.sizes)
+    }
+
+    /// The numbers of the places of a plane, from one on.
+    fn from(&self, plane: usize, first: usize) -> &'a [f64] {
+        let first = (plane / self.channels.max(1) * self.count + first) * self.sizes.len();
+        self.places.get(first..).unwrap_or(&[])
+    }
+
+    /// The first and the last coordinate that are inside.
+    #[inline(always)]
+    fn borders(&self, size: usize) -> (f64, f64) {
+        if self.corners { (0.0, size as f64 - 1.0) } else { (-0.5, size as f64 - 0.5) }
+    }
+
+    /// Where a number of the grid is along an axis.
+    #[inline(always)]
+    fn place(&self, number: f64, size: usize) -> f64 {
+        match self.corners {
+            true => (number + 1.0) / 2.0 * (size as f64 - 1.0),
+            false => ((number + 1.0) * size as f64 - 1.0) / 2.0,
+        }
+    }
+
+    /// A coordinate moved inside, unless zeros are outside.
+    #[inline(always)]
+    fn inside(&self, place: f64, size: usize) -> f64 {
+        let (low, high) = self.borders(size);
+        if (low..=high).contains(&place) {
+            return place;
+        }
+        match self.padding {
+            Padding::Zeros => place,
+            Padding::Border => place.clamp(0.0, size as f64 - 1.0),
+            Padding::Reflection => reflected(place, low, high),
+        }
+    }
+
+    /// The element at a whole coordinate.
+    #[inline(always)]
+    fn element(&self, at: f64, size: usize) -> Option<usize> {
+        let last = size as f64 - 1.0;
+        if (0.0..=last).contains(&at) {
+            return Some(at as usize);
+        }
+        match self.padding {
+            Padding::Zeros => None,
+            Padding::Border => Some(at.clamp(0.0, last) as usize),
+            Padding::Reflection => {
+                let (low, high) = self.borders(size);
+                Some(reflected(at, low, high).clamp(0.0, last) as usize)
+            }
+        }
+    }
+
+    /// What a number of the grid reads along an axis.
+    #[inline(always)]
+    fn side(&self, filter: Filter, number: f64, size: usize) -> Side {
+        let place = self.inside(self.place(number, size), size);
+        let (floor, mut side) = (place.floor(), Side::default());
+        let (first, last) = if filter == Filter::Linear { (0, 1) } else { (-1, 2) };
+        for k in first..=last {
+            let at = floor + f64::from(k);
+            let weight = filter.weight(place - at);
+            // An element whose weight is 0 isn't read: it may be infinite.
+            if let Some(at) = self.element(at, size).filter(|_| weight != 0.0) {
+                side.push(at, weight);
+            }
+        }
+        side
+    }
+
+    /// The element that is the nearest to a place, halves to the even one.
+    #[inline(always)]
+    fn nearest(&self, numbers: &[f64]) -> Option<usize> {
+        let (mut element, mut stride) = (0, 1);
+        for (number, size) in numbers.iter().zip(self.sizes.iter().rev()) {
+            let place = self.inside(self.place(*number, *size).round_ties_even(), *size);
+            element += self.element(place.floor(), *size)? * stride;
+            stride *= size;
+        }
+        Some(element)
+    }
+}
+
+/// A coordinate mirrored at both borders until it is between them.
+#[inline(always)]
+fn reflected(place: f64, low: f64, high: f64) -> f64 {
+    let range = high - low;
+    if range <= 0.0 {
+        return low;
+    }
+    let (beyond, start, end) = if place < low { (low - place, low, high) } else { (place - high, high, low) };
+    let rest = beyond % (2.0 * range);
+    let sign = (end - start) / range;
+    if rest <= range { start + sign * rest } else { end - sign * (rest - range) }
+}
+
+/// `out[p, k] = weighted sum of data[p] around place k`: in f64, rounded once. Elements have `parts` numbers each.
+pub fn sample<T: Sample>(
+    data: &[T],
+    grid: &Grid<'_>,
+    filter: Filter,
+    parts: usize,
+    out: &mut [T],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let (unit, plane) = (size_of::<T>() * parts, grid.plane() * parts);
+    let cost = if filter == Filter::Linear { 4usize } else { 8 };
+    let cost = cost.saturating_pow(grid.sizes.len().min(64) as u32);
+    let out = bytemuck::cast_slice_mut(out);
+    parallel::pieces(out, unit, grid.count * unit, cost, resources, |number, before, out| {
+        let out: &mut [T] = bytemuck::try_cast_slice_mut(out).map_err(|_| Stopped::Misfit)?;
+        let elements = data.get(number * plane..(number + 1) * plane).ok_or(Stopped::Misfit)?;
+        let places = grid.from(number, before / unit);
+        sample_piece(elements, grid, places, filter, parts, out, &mut resources.lookout())
+    })
+}
+
+for_each_level! {
+    fn sample_piece<T: Sample>(
+        elements: &[T], grid: &Grid<'_>, places: &[f64], filter: Filter, parts: usize, out: &mut [T],
+        lookout: &mut Lookout<'_>
+    ) -> Result<(), Stopped> = sample_piece_plainly;
+}
+
+#[inline(always)]
+fn sample_piece_plainly<T: Sample>(
+    elements: &[T],
+    grid: &Grid<'_>,
+    places: &[f64],
+    filter: Filter,
+    parts: usize,
+    out: &mut [T],
+    lookout: &mut Lookout<'_>,
+) -> Result<(), Stopped> {
+    let rank = grid.sizes.len();
+    for (numbers, out) in places.chunks_exact(rank.max(1)).zip(out.chunks_exact_mut(parts)) {
+        let sides = numbers.iter().zip(grid.sizes.iter().rev()).map(|(number, size)| grid.side(filter, *number, *size));
+        let sides: SmallVec<[Side; 3]> = sides.collect();
+        let mut sums = [0.0; 2];
+        if let Some((inner, outer)) = sides.split_first()
+            && sides.iter().all(|side| side.count > 0)
+        {
+            // The taps of the outer axes, the last of which changes most slowly.
+            let mut taps: SmallVec<[usize; 3]> = SmallVec::from_elem(0, outer.len());
+            loop {
+                let (mut base, mut stride, mut weight) = (0, grid.sizes.last().copied().unwrap_or(1), 1.0);
+                for ((side, tap), size) in outer.iter().zip(&taps).zip(grid.sizes.iter().rev().skip(1)) {
+                    base += side.at.get(*tap).copied().unwrap_or(0) * stride;
+                    weight *= side.weights.get(*tap).copied().unwrap_or(0.0);
+                    stride *= size;
+                }
+                for (at, own) in inner.taps() {
+                    let from = (base + at) * parts;
+                    let element = elements.get(from..from + parts).unwrap_or(&[]);
+                    for (sum, number) in sums.iter_mut().zip(element) {
+                        *sum += weight * own * number.to_f64();
+                    }
+                }
+                lookout.after(size_of::<T>() * inner.count)?;
+                let moved = taps.iter_mut().zip(outer).any(|(tap, side)| {
+                    *tap = if *tap + 1 < side.count { *tap + 1 } else { 0 };
+                    *tap > 0
+                });
+                if !moved {
+                    break;
+                }
+            }
+        }
+        out.iter_mut().zip(sums).for_each(|(out, sum)| *out = T::of_f64(sum));
+    }
+    Ok(())
+}
+
+/// The element nearest to each place, of `element` bytes. Zeros are zero bytes.
+pub fn sample_nearest(
+    data: &[u8],
+    element: usize,
+    grid: &Grid<'_>,
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    match element {
+        1 => nearest_of::<u8>(data, grid, out, resources),
+        2 => nearest_of::<u16>(data, grid, out, resources),
+        4 => nearest_of::<u32>(data, grid, out, resources),
+        // A complex64 has the alignment of its parts.
+        8 => nearest_of::<[u32; 2]>(data, grid, out, resources),
+        _ => nearest_of::<[u64; 2]>(data, grid, out, resources),
+    }
+}
+
+fn nearest_of<T: Pod>(data: &[u8], grid: &Grid<'_>, out: &mut [u8], resources: Resources<'_>) -> Result<(), Stopped> {
+    let (size, rank) = (size_of::<T>(), grid.sizes.len());
+    let plane = grid.plane() * size;
+    parallel::pieces(out, size, grid.count * size, 4, resources, |number, before, out| {
+        let out: &mut [T] = bytemuck::try_cast_slice_mut(out).map_err(|_| Stopped::Misfit)?;
+        let elements = data.get(number * plane..(number + 1) * plane).ok_or(Stopped::Misfit)?;
+        let places = grid.from(number, before / size).chunks_exact(rank.max(1));
+        for (numbers, out) in places.zip(out) {
+            let element = grid.nearest(numbers).and_then(|at| elements.get(at * size..(at + 1) * size));
+            *out = element.map_or(T::zeroed(), bytemuck::pod_read_unaligned);
+        }
+        Ok(())
+    })
+}
+
+/// The coordinates of the entries of an image of two or three axes, from -1 to 1, each list multiplied by an affine matrix
+/// for each image: `out[n, .., r] = theta[n, r] * (x, y, .., 1)`, in f64, rounded once.
+pub fn affine<T: Sample>(
+    theta: &[T],
+    image: &[usize],
+    corners: bool,
+    out: &mut [T],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let (axes, count) = (image.len(), volume(1, image));
+    let (unit, matrix) = (size_of::<T>() * axes, axes * (axes + 1));
+    let out = bytemuck::cast_slice_mut(out);
+    parallel::pieces(out, unit, count * unit, 2, resources, |number, before, out| {
+        let out: &mut [T] = bytemuck::try_cast_slice_mut(out).map_err(|_| Stopped::Misfit)?;
+        let theta = theta.get(number * matrix..(number + 1) * matrix).ok_or(Stopped::Misfit)?;
+        for (k, out) in out.chunks_exact_mut(axes.max(1)).enumerate() {
+            let (mut rest, mut point) = (before / unit + k, [0.0; 3]);
+            for (to, size) in point.iter_mut().zip(image.iter().rev()) {
+                *to = coordinate(rest % size, *size, corners);
+                rest /= size;
+            }
+            for (row, to) in theta.chunks_exact(axes + 1).zip(out) {
+                let shift = row.last().map_or(0.0, |shift| shift.to_f64());
+                let products = row.iter().zip(point).take(axes).map(|(by, x)| by.to_f64() * x);
+                *to = T::of_f64(products.sum::<f64>() + shift);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The coordinate of an entry of an axis; 0 for the center of the only one.
+fn coordinate(at: usize, size: usize, corners: bool) -> f64 {
+    let (at, size) = (at as f64, size as f64);
+    match corners {
+        true if size > 1.0 => 2.0 * at / (size - 1.0) - 1.0,
+        _ => (2.0 * at + 1.0) / size - 1.0,
+    }
+}

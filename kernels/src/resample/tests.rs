@@ -1,0 +1,158 @@
+use super::*;
+use crate::testing::{at_each_level, on_threads};
+use crate::{Stop, testing::looks};
+
+const ALONE: Resources<'_> = Resources { threads: 1, stop: None };
+
+/// An axis of `input` whose positions are at `places`.
+fn table(window: Window, input: usize, places: &[f64]) -> (Vec<Span>, Vec<f64>) {
+    let mut spans = vec![Span::OUTSIDE; places.len()];
+    let mut weights = vec![0.0; places.len() * window.most(input)];
+    let place = |k: usize| (places[k] >= -10.0).then_some(places[k]);
+    window.fill(input, place, &mut spans, &mut weights, &mut ALONE.lookout()).unwrap();
+    (spans, weights)
+}
+
+fn window(filter: Filter, stretch: f64, exclude: bool) -> Window {
+    Window { filter, stretch, exclude }
+}
+
+fn weights_of(window: Window, input: usize, place: f64) -> (usize, Vec<f64>) {
+    let (spans, weights) = table(window, input, &[place]);
+    let Span { first, start, count } = spans[0];
+    (first, weights[start..start + count].to_vec())
+}
+
+#[test]
+fn weights() {
+    let linear = window(Filter::Linear, 1.0, false);
+    assert_eq!(weights_of(linear, 5, 1.25), (1, vec![0.75, 0.25]));
+    assert_eq!(weights_of(linear, 5, 3.0), (3, vec![1.0]));
+    // Those at the ends stand for what is beyond.
+    assert_eq!(weights_of(linear, 5, -0.25), (0, vec![1.0]));
+    assert_eq!(weights_of(linear, 5, 4.5), (4, vec![1.0]));
+    assert_eq!(weights_of(linear, 1, 0.25), (0, vec![1.0]));
+    let cubic = |exclude| window(Filter::Cubic { a: -0.5 }, 1.0, exclude);
+    assert_eq!(weights_of(cubic(false), 5, 1.5), (0, vec![-0.0625, 0.5625, 0.5625, -0.0625]));
+    assert_eq!(weights_of(cubic(false), 5, 0.5), (0, vec![0.5, 0.5625, -0.0625]));
+    assert_eq!(
+        weights_of(cubic(true), 5, 0.5),
+        (0, vec![0.5625, 0.5625, -0.0625].iter().map(|w| w / 1.0625).collect())
+    );
+    assert_eq!(weights_of(cubic(false), 5, 2.0), (2, vec![1.0]));
+    // Twice as wide: half of the weight at 1, none at 2.
+    assert_eq!(weights_of(window(Filter::Linear, 2.0, false), 5, 2.0), (1, vec![0.25, 0.5, 0.25]));
+    assert_eq!(weights_of(window(Filter::Linear, 2.0, false), 5, 0.0), (0, vec![0.75, 0.25]));
+    assert_eq!(weights_of(window(Filter::Linear, 2.0, true), 5, 0.0), (0, vec![1.0 / 1.5, 0.5 / 1.5]));
+}
+
+/// The weights of all elements of an axis, for each place; `None` if that is outside.
+fn plain_weights(window: Window, size: usize, places: &[f64]) -> Vec<Option<Vec<f64>>> {
+    let last = size as i64 - 1;
+    let weights = |place: f64| {
+        let mut all = vec![0.0; size];
+        (-9..9 + last).for_each(|p| all[p.clamp(0, last) as usize] += window.filter.weight(p as f64 - place));
+        all
+    };
+    places.iter().map(|place| (*place >= -10.0).then(|| weights(*place))).collect()
+}
+
+/// The sum over all elements, by the definition; -7 outside.
+fn plain(data: &[f32], dims: [usize; 3], weights: [&[Option<Vec<f64>>]; 3]) -> Vec<f32> {
+    let all = weights[0].iter().flat_map(|x| weights[1].iter().map(move |y| (x, y)));
+    let all = all.flat_map(|(x, y)| weights[2].iter().map(move |z| (x, y, z)));
+    all.map(|all| {
+        let (Some(x), Some(y), Some(z)) = all else { return -7.0 };
+        let at = |k: usize| x[k / (dims[1] * dims[2])] * y[k / dims[2] % dims[1]] * z[k % dims[2]];
+        data.iter().enumerate().map(|(k, element)| at(k) * f64::from(*element)).sum::<f64>() as f32
+    })
+    .collect()
+}
+
+/// Two axes of three, of which the last or the middle one is whole.
+fn check(resources: Resources<'_>, count: usize) {
+    let dims = [4, 6, 5];
+    let data: Vec<f32> = (0..dims.iter().product()).map(|k| ((k * 7919) % 1009) as f32 - 500.0).collect();
+    let spread = |size: usize| {
+        (0..count).map(move |k| if k % 7 == 3 { -99.0 } else { k as f64 / count as f64 * size as f64 - 0.3 })
+    };
+    for (filter, inner) in [Filter::Linear, Filter::Cubic { a: -0.75 }].iter().flat_map(|f| [(*f, true), (*f, false)]) {
+        let window = window(filter, 1.0, false);
+        let middle = if inner { dims[1] } else { dims[2] };
+        let places = [spread(dims[0]).collect::<Vec<_>>(), spread(middle).collect()];
+        let (spans, weights) = table(window, dims[0], &places[0]);
+        let first = Axis::Taps { input: dims[0], spans: &spans, weights: &weights };
+        let (spans, weights) = table(window, middle, &places[1]);
+        let second = Axis::Taps { input: middle, spans: &spans, weights: &weights };
+        let axes = if inner { [first, second, Axis::Whole(dims[2])] } else { [first, Axis::Whole(dims[1]), second] };
+        let identity = |size: usize| {
+            let row = |at: usize| Some((0..size).map(|k| f64::from(u8::from(k == at))).collect());
+            (0..size).map(row).collect::<Vec<_>>()
+        };
+        let [x, y] = [(dims[0], &places[0]), (middle, &places[1])].map(|(size, at)| plain_weights(window, size, at));
+        let want = match inner {
+            true => plain(&data, dims, [&x, &y, &identity(dims[2])]),
+            false => plain(&data, dims, [&x, &identity(dims[1]), &y]),
+        };
+        let mut out = vec![0f32; want.len()];
+        resample(&data, &axes, &[-7.0], &mut out, resources).unwrap();
+        for (got, want) in out.iter().zip(&want) {
+            assert!((got - want).abs() <= 1e-3, "{got} {want}");
+        }
+        let bits = |out: &[f32]| out.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        let mut alone = vec![0f32; want.len()];
+        resample(&data, &axes, &[-7.0], &mut alone, ALONE).unwrap();
+        assert_eq!(bits(&out), bits(&alone));
+    }
+}
+
+#[test]
+fn sums_of_neighbours() {
+    at_each_level(|| check(ALONE, 9));
+    on_threads(3, || check(Resources { threads: 3, stop: None }, 36));
+    check(Resources { threads: 1, stop: Some(&Stop::default()) }, 20);
+}
+
+#[test]
+fn integers_are_rounded_once() {
+    let (spans, weights) = table(window(Filter::Linear, 1.0, false), 3, &[0.5, 1.5, 2.0, 0.75]);
+    let axis = [Axis::Taps { input: 3, spans: &spans, weights: &weights }];
+    let mut out = [0u8; 4];
+    resample(&[0u8, 255, 0], &axis, &[0], &mut out, ALONE).unwrap();
+    // Halves go to the even neighbour.
+    assert_eq!(out, [128, 128, 0, 191]);
+    let (spans, weights) = table(window(Filter::Cubic { a: -0.75 }, 1.0, false), 4, &[0.25, 2.75]);
+    let axis = [Axis::Taps { input: 4, spans: &spans, weights: &weights }];
+    let mut out = [0u8; 2];
+    resample(&[255u8, 255, 0, 0], &axis, &[0], &mut out, ALONE).unwrap();
+    assert_eq!(out, [255, 0]);
+}
+
+#[test]
+fn the_nearest() {
+    let spans: Vec<Span> = [2, 0, 2].map(Span::of).into_iter().chain([Span::OUTSIDE]).collect();
+    let axis = Axis::Taps { input: 3, spans: &spans, weights: &[] };
+    let data = [1u8, 2, 3, 4, 5, 6];
+    let mut out = [0; 8];
+    nearest(&data, 1, &[Axis::Whole(2), axis], &[9], &mut out, ALONE).unwrap();
+    assert_eq!(out, [3, 1, 3, 9, 6, 4, 6, 9]);
+    nearest(&data, 1, &[axis, Axis::Whole(2)], &[9], &mut out, ALONE).unwrap();
+    assert_eq!(out, [5, 6, 1, 2, 5, 6, 9, 9]);
+    let data: Vec<u16> = (0..9).collect();
+    let mut out = [0u16; 16];
+    nearest(bytemuck::cast_slice(&data), 2, &[axis, axis], &[7, 0], bytemuck::cast_slice_mut(&mut out), ALONE).unwrap();
+    assert_eq!(out, [8, 6, 8, 7, 2, 0, 2, 7, 8, 6, 8, 7, 7, 7, 7, 7]);
+}
+
+/// One position that reads a million elements.
+#[test]
+fn they_stop_within_a_window() {
+    let window = window(Filter::Linear, 5e5, false);
+    let (spans, weights) = table(window, 1 << 20, &[5e5]);
+    let axis = [Axis::Taps { input: 1 << 20, spans: &spans, weights: &weights }];
+    let data = vec![1f32; 1 << 20];
+    let stop = Stop::default();
+    let resources = Resources { threads: 1, stop: Some(&stop) };
+    let (outcome, looks) = looks::count(5, || resample(&data, &axis, &[0.0], &mut [0.0], resources));
+    assert_eq!((outcome, looks.len()), (Err(Stopped::Cancelled), 5));
+}

@@ -1,0 +1,151 @@
+//! Sums of products of tensors over labels that they share: the steps of Einsum, each a product of matrices.
+
+use super::einsum::Index;
+use crate::ops::prelude::*;
+use kernels::copy::{Axis as Along, Map, Source, copy};
+use kernels::gemm::Right;
+
+/// What runs along a dimension: an index, and for an ellipsis which of its dimensions, from the last on.
+pub(super) type Label = (Index, usize);
+
+/// A dimension that is read along a label.
+#[derive(Debug, Clone, Copy)]
+struct Labelled {
+    label: Label,
+    size: usize,
+    stride: usize,
+}
+
+/// A tensor with labelled dimensions. Those of size 1 are left out: they are the same for all coordinates of a label.
+#[derive(Debug)]
+pub(super) struct Term {
+    tensor: Tensor,
+    dims: Vec<Labelled>,
+}
+
+impl Term {
+    /// Along a label that is repeated, the elements of a diagonal.
+    pub(super) fn new(tensor: Tensor, labels: &[Label]) -> Term {
+        let (mut dims, mut stride) = (Vec::<Labelled>::new(), 1usize);
+        for (label, size) in labels.iter().zip(tensor.shape()).rev() {
+            match dims.iter_mut().find(|dim| dim.label == *label) {
+                _ if *size == 1 => {}
+                Some(dim) => dim.stride = dim.stride.saturating_add(stride),
+                None => dims.push(Labelled { label: *label, size: *size, stride }),
+            }
+            stride = stride.saturating_mul(*size);
+        }
+        dims.reverse();
+        Term { tensor, dims }
+    }
+
+    pub(super) fn has(&self, label: Label) -> bool {
+        self.find(label).is_some()
+    }
+
+    fn find(&self, label: Label) -> Option<Labelled> {
+        self.dims.iter().find(|dim| dim.label == label).copied()
+    }
+
+    /// Whether the elements are in the order of these labels.
+    fn is_ordered(&self, order: &[Labelled]) -> bool {
+        let mut stride = 1;
+        let next = |dim: &Labelled| {
+            let fits = dim.stride == stride;
+            stride = stride.saturating_mul(dim.size);
+            fits
+        };
+        order.iter().rev().all(next) && count_of(order) == self.tensor.len()
+    }
+
+    /// The elements in the order of some dimensions: those of the tensor, or a copy.
+    fn ordered<S: Multiply>(&self, call: &Call<'_>, order: &[Labelled]) -> Result<Tensor> {
+        if self.is_ordered(order) {
+            return Ok(self.tensor.clone());
+        }
+        let count = count_of(order);
+        call.charge(count as u64)?;
+        let mut new = call.kept::<S>(count)?;
+        let along = |dim: &Labelled| Along { size: dim.size, stride: dim.stride, map: Map::Line { start: 0, step: 1 } };
+        let axes: SmallVec<[Along; 6]> = order.iter().map(along).collect();
+        let source = Source { data: self.tensor.bytes(), element: size_of::<S>(), constant: &[] };
+        copy(source, &axes, new.bytes_mut(), call.resources())?;
+        Ok(new.finish())
+    }
+
+    /// The elements in the order of labels. It may lack some, whose size is 1.
+    pub(super) fn finish<S: Multiply>(&self, call: &Call<'_>, order: &[Label]) -> Result<Tensor> {
+        let order: Vec<Labelled> = order.iter().filter_map(|label| self.find(*label)).collect();
+        self.ordered::<S>(call, &order)
+    }
+
+    /// Adds up the elements along all labels but those to keep: a product with ones.
+    pub(super) fn summed<S: Multiply>(self, call: &Call<'_>, keep: impl Fn(Label) -> bool, one: S) -> Result<Term> {
+        let (kept, gone): (Vec<Labelled>, Vec<Labelled>) = self.dims.iter().partition(|dim| keep(dim.label));
+        if gone.is_empty() {
+            return Ok(self);
+        }
+        let (m, k) = (count_of(&kept), count_of(&gone));
+        let elements = self.ordered::<S>(call, &[&*kept, &gone].concat())?;
+        let a = Left::View(View::rows(elements.as_slice::<S>()?, k));
+        let ones = [one];
+        let b = Right::View(View::new(&ones, 0, 0));
+        let mut output = call.kept::<S>(m)?;
+        let product = Product::<S> { m, k, n: 1, a, b, batch: &[], epilogue: &[] };
+        multiply(call, product, output.elements_mut()?)?;
+        Ok(Term { tensor: output.finish(), dims: packed(kept) })
+    }
+
+    /// The product with another term, added up along the labels that both have and that aren't kept.
+    pub(super) fn times<S: Multiply>(self, other: Term, call: &Call<'_>, keep: impl Fn(Label) -> bool) -> Result<Term> {
+        let shared = |label| self.find(label).is_some() && other.find(label).is_some();
+        let of = |term: &Term, part: &dyn Fn(Label) -> bool| -> Vec<Labelled> {
+            term.dims.iter().filter(|dim| part(dim.label)).copied().collect()
+        };
+        let (batch, summed) = (|label| shared(label) && keep(label), |label| shared(label) && !keep(label));
+        let (rows, columns) = (of(&self, &|label| !shared(label)), of(&other, &|label| !shared(label)));
+        let (a_batch, a_summed) = (of(&self, &batch), of(&self, &summed));
+        let in_other = |dims: &[Labelled]| dims.iter().filter_map(|dim| other.find(dim.label)).collect::<Vec<_>>();
+        let (b_batch, b_summed) = (in_other(&a_batch), in_other(&a_summed));
+        let (count, m, k, n) = (count_of(&a_batch), count_of(&rows), count_of(&a_summed), count_of(&columns));
+        let (a, b);
+        let turned = [&*a_batch, &a_summed, &rows].concat();
+        let left = if m > 1 && self.is_ordered(&turned) {
+            a = self.tensor.clone();
+            View::rows(a.as_slice::<S>()?, m).transposed()
+        } else {
+            a = self.ordered::<S>(call, &[&*a_batch, &rows, &a_summed].concat())?;
+            View::rows(a.as_slice::<S>()?, k)
+        };
+        let turned = [&*b_batch, &columns, &b_summed].concat();
+        let right = if n > 1 && other.is_ordered(&turned) {
+            b = other.tensor.clone();
+            View::rows(b.as_slice::<S>()?, k).transposed()
+        } else {
+            b = other.ordered::<S>(call, &[&*b_batch, &b_summed, &columns].concat())?;
+            View::rows(b.as_slice::<S>()?, n)
+        };
+        let len = count.checked_mul(m).and_then(|len| len.checked_mul(n));
+        let mut output = call.kept::<S>(len.unwrap_or(usize::MAX))?;
+        let batch = [Batch { size: count, a: m.saturating_mul(k), b: k.saturating_mul(n) }];
+        let product =
+            Product::<S> { m, k, n, a: Left::View(left), b: Right::View(right), batch: &batch, epilogue: &[] };
+        multiply(call, product, output.elements_mut()?)?;
+        Ok(Term { tensor: output.finish(), dims: packed([a_batch, rows, columns].concat()) })
+    }
+}
+
+/// The elements of some dimensions.
+fn count_of(dims: &[Labelled]) -> usize {
+    kernels::volume(1, dims.iter().map(|dim| &dim.size))
+}
+
+/// Dimensions of a new tensor in row-major order.
+fn packed(mut dims: Vec<Labelled>) -> Vec<Labelled> {
+    let mut stride = 1usize;
+    for dim in dims.iter_mut().rev() {
+        dim.stride = stride;
+        stride = stride.saturating_mul(dim.size);
+    }
+    dims
+}
