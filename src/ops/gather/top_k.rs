@@ -76,16 +76,17 @@ impl Operator for TopK {
             };
             let (from, outs) = (x.as_slice::<S>()?, (values.elements_mut::<S>()?, indices.elements_mut::<i64>()?));
             let resources = call.resources();
-            Ok(match self.least {
+            let picked = match self.least {
                 true => {
                     let first = First(<S as Ordered<T>>::extreme::<true>());
-                    pick::<_, S, S, i64, T>(&first, from, &lanes, count, scratch, outs, resources)?;
+                    pick::<_, S, S, i64, T>(&first, from, &lanes, count, scratch, outs, resources)
                 }
                 false => {
                     let first = First(<S as Ordered<T>>::extreme::<false>());
-                    pick::<_, S, S, i64, T>(&first, from, &lanes, count, scratch, outs, resources)?;
+                    pick::<_, S, S, i64, T>(&first, from, &lanes, count, scratch, outs, resources)
                 }
-            })
+            };
+            Ok(picked?)
         })?;
         Ok([values, indices].into_iter().map(|output| output.finish().into()).take(call.output_count()).collect())
     }

@@ -45,17 +45,18 @@ impl Operator for How {
         call.charge(x.len() as u64)?;
         by_type!(floats, x.dtype(), S as T => {
             let (from, to) = (x.as_slice::<S>()?, y.elements_mut::<S>()?);
-            Ok(match *self {
-                How::Mean => lanes::reduce::<_, S, T>(&lanes::Mean, from, &lanes, to, resources)?,
+            let reduced = match *self {
+                How::Mean => lanes::reduce::<_, S, T>(&lanes::Mean, from, &lanes, to, resources),
                 How::Greatest => {
-                    lanes::reduce::<_, S, T>(&<S as Ordered<T>>::extreme::<false>(), from, &lanes, to, resources)?;
+                    lanes::reduce::<_, S, T>(&<S as Ordered<T>>::extreme::<false>(), from, &lanes, to, resources)
                 }
-                How::Norm(Order::One) => lanes::reduce::<_, S, T>(&lanes::L1, from, &lanes, to, resources)?,
-                How::Norm(Order::Two) => lanes::reduce::<_, S, T>(&lanes::L2, from, &lanes, to, resources)?,
+                How::Norm(Order::One) => lanes::reduce::<_, S, T>(&lanes::L1, from, &lanes, to, resources),
+                How::Norm(Order::Two) => lanes::reduce::<_, S, T>(&lanes::L2, from, &lanes, to, resources),
                 How::Norm(Order::Other(order)) => {
-                    lanes::reduce::<_, S, T>(&lanes::Norm { order }, from, &lanes, to, resources)?;
+                    lanes::reduce::<_, S, T>(&lanes::Norm { order }, from, &lanes, to, resources)
                 }
-            })
+            };
+            Ok(reduced?)
         })?;
         Ok(y.finish().into())
     }

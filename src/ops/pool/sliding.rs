@@ -138,10 +138,13 @@ fn greatest(call: &Call<'_>, pooling: Pooling<'_>, y: &mut NewTensor, places: Op
     let (x, resources) = (call.tensor(0)?, call.resources());
     by_type!(floats_and_bytes, x.dtype(), S as T => {
         let (from, to, extreme) = (x.as_slice::<S>()?, y.elements_mut::<S>()?, <S as Ordered<T>>::extreme::<false>());
-        Ok(match places {
-            None => pool::pool::<_, S, T>(&Reduced(extreme), from, pooling, to, &mut [], resources)?,
-            Some(places) => pool::pool::<_, S, T>(&Greatest(extreme), from, pooling, to, places.elements_mut()?, resources)?,
-        })
+        let pooled = match places {
+            None => pool::pool::<_, S, T>(&Reduced(extreme), from, pooling, to, &mut [], resources),
+            Some(places) => {
+                pool::pool::<_, S, T>(&Greatest(extreme), from, pooling, to, places.elements_mut()?, resources)
+            }
+        };
+        Ok(pooled?)
     })
 }
 
