@@ -5,6 +5,8 @@ use crate::ops::testing::{float, infer, int, outputs, run, string, strings, tens
 use crate::value::Value;
 use half::{bf16, f16};
 
+type Function = fn(f64) -> f64;
+
 /// A layer in plain numbers, one entry and direction after the other, as the equations of the text read.
 #[derive(Default)]
 struct Plain {
@@ -22,7 +24,7 @@ struct Plain {
     clip: Option<f64>,
     coupled: bool,
     linear_before_reset: bool,
-    functions: Option<Vec<fn(f64) -> f64>>,
+    functions: Option<Vec<Function>>,
 }
 
 fn sigmoid(x: f64) -> f64 {
@@ -78,7 +80,7 @@ impl Plain {
         let bias = |k: usize, g: usize, j: usize| biases[((2 * d + k) * gates + g) * hidden + j];
         let input = |g: usize, j: usize| dot(&w[((d * gates + g) * hidden + j) * size..][..size], x) + bias(0, g, j);
         let of = |g: usize, j: usize, h: &[f64]| dot(&r[((d * gates + g) * hidden + j) * hidden..][..hidden], h);
-        let usual: &[fn(f64) -> f64] = match gates {
+        let usual: &[Function] = match gates {
             1 => &[f64::tanh],
             3 => &[sigmoid, f64::tanh],
             _ => &[sigmoid, f64::tanh, f64::tanh],
@@ -253,7 +255,7 @@ fn functions_and_their_parameters() {
     let names = strings("activations", &["AFFINE", "softsign", "LeakyRelu", "hardsigmoid", "Elu", "Relu"]);
     let alpha = ("activation_alpha", Attribute::Floats(vec![0.5, 0.25, 0.125]));
     let beta = ("activation_beta", Attribute::Floats(vec![0.75]));
-    let functions: Vec<fn(f64) -> f64> = vec![
+    let functions: Vec<Function> = vec![
         |x| 0.5 * x + 0.75,
         |x| x / (1.0 + x.abs()),
         |x| if x < 0.0 { 0.25 * x } else { x },
@@ -263,9 +265,9 @@ fn functions_and_their_parameters() {
     ];
     Plain { functions: Some(functions), ..Plain::new(4, [3, 2, 2, 3], BOTH) }.check([names, alpha, beta]);
     let names = strings("activations", &["ThresholdedRelu", "ScaledTanh"]);
-    let functions: Vec<fn(f64) -> f64> = vec![|x| if x < 1.0 { 0.0 } else { x }, f64::tanh];
+    let functions: Vec<Function> = vec![|x| if x < 1.0 { 0.0 } else { x }, f64::tanh];
     Plain { functions: Some(functions), ..Plain::new(3, [3, 2, 2, 3], FORWARD) }.check([names]);
-    let functions: Vec<fn(f64) -> f64> = vec![|x| x.exp().ln_1p()];
+    let functions: Vec<Function> = vec![|x| x.exp().ln_1p()];
     Plain { functions: Some(functions), ..Plain::new(1, [3, 2, 2, 3], FORWARD) }
         .check([strings("activations", &["SOFTPLUS"])]);
 }
