@@ -212,7 +212,7 @@ fn a_function_is_asked_before_the_standard_whatever_came_earlier() {
     assert_eq!(model.nodes().filter(|node| node.function.is_some()).count(), 2);
 }
 
-/// `n` nodes that need `RandomNormalLike`, one that needs `Conv`, two of a domain without a table, of which one has
+/// `n` nodes that need `Unique`, one that needs `StringNormalizer`, two of a domain without a table, of which one has
 /// subgraphs with a node each.
 fn needy(n: usize) -> ModelProto {
     let branch = |name: &str, nodes: Vec<NodeProto>| AttributeProto {
@@ -221,12 +221,12 @@ fn needy(n: usize) -> ModelProto {
     };
     let mut model = good();
     let nodes = &mut graph_of(&mut model).node;
-    nodes.push(named("words", node("Det", &["output"], &["p"], vec![])));
+    nodes.push(named("words", node("StringNormalizer", &["output"], &["p"], vec![])));
     nodes.extend(
-        (0..n).map(|k| named(&format!("pool {k}"), node("RandomNormalLike", &["output"], &[&format!("r{k}")], vec![]))),
+        (0..n).map(|k| named(&format!("pool {k}"), node("Unique", &["output"], &[&format!("r{k}")], vec![]))),
     );
     let branches = vec![
-        branch("then_branch", vec![named("inner", node("Multinomial", &["output", "output"], &["m"], vec![]))]),
+        branch("then_branch", vec![named("inner", node("NegativeLogLikelihoodLoss", &["output", "output"], &["m"], vec![]))]),
         branch("else_branch", vec![node("Gather", &["data", "indices"], &["g"], vec![])]),
     ];
     let own = |node: NodeProto| NodeProto { domain: Some("com.example".into()), ..node };
@@ -250,21 +250,21 @@ fn missing_operators_are_all_counted() {
     assert_eq!(needs.to_string(), text);
     assert_eq!(
         error.to_string(),
-        format!("the model {text}: GlobalMaxPool-1, Det-11, com.example::Either, Multinomial-7, com.example::Own")
+        format!("the model {text}: Unique-11, StringNormalizer-10, com.example::Either, NegativeLogLikelihoodLoss-13, com.example::Own")
     );
     let listed: Vec<_> =
         needs.missing.iter().map(|m| (m.to_string(), m.nodes, m.first.node.as_deref().unwrap())).collect();
     let expected = [
-        ("GlobalMaxPool-1", 5000, "pool 0"),
-        ("Det-11", 1, "words"),
+        ("Unique-11", 5000, "pool 0"),
+        ("StringNormalizer-10", 1, "words"),
         ("com.example::Either", 1, "either"),
-        ("Multinomial-7", 1, "inner"),
+        ("NegativeLogLikelihoodLoss-13", 1, "inner"),
         ("com.example::Own", 1, "own"),
     ];
     assert_eq!(listed, expected.map(|(label, nodes, first)| (label.to_string(), nodes, first)));
     let inner = &needs.missing[3];
     let around = "node \"either\" (com.example::Either)";
-    assert_eq!((inner.version, inner.first.function.as_deref()), (Some(7), Some(around)));
+    assert_eq!((inner.version, inner.first.function.as_deref()), (Some(13), Some(around)));
     assert_eq!(needs.missing[4].reason, "domain \"com.example\" is not in the standard and has no operators here");
 }
 
