@@ -111,8 +111,12 @@ fn nodes_in_subgraphs_say_what_they_are_inside_of() {
 
 #[test]
 fn faults_come_before_missing_operators() {
-    let nodes =
-        [node("Gather", &["x"], "a"), node("Gather", &["x"], "b"), node("Nope", &["x"], "c"), node("Unique", &["x"], "y")];
+    let nodes = [
+        node("Gather", &["x"], "a"),
+        node("Gather", &["x"], "b"),
+        node("Nope", &["x"], "c"),
+        node("Unique", &["x"], "y"),
+    ];
     let bench = Bench::new(&model(&nodes.concat(), &[("x", FLOAT)], 14));
     let ran = bench.run(&[]);
     let lines: Vec<&str> = ran.err.lines().collect();

@@ -222,11 +222,12 @@ fn needy(n: usize) -> ModelProto {
     let mut model = good();
     let nodes = &mut graph_of(&mut model).node;
     nodes.push(named("words", node("StringNormalizer", &["output"], &["p"], vec![])));
-    nodes.extend(
-        (0..n).map(|k| named(&format!("pool {k}"), node("Unique", &["output"], &[&format!("r{k}")], vec![]))),
-    );
+    nodes.extend((0..n).map(|k| named(&format!("pool {k}"), node("Unique", &["output"], &[&format!("r{k}")], vec![]))));
     let branches = vec![
-        branch("then_branch", vec![named("inner", node("NegativeLogLikelihoodLoss", &["output", "output"], &["m"], vec![]))]),
+        branch(
+            "then_branch",
+            vec![named("inner", node("NegativeLogLikelihoodLoss", &["output", "output"], &["m"], vec![]))],
+        ),
         branch("else_branch", vec![node("Gather", &["data", "indices"], &["g"], vec![])]),
     ];
     let own = |node: NodeProto| NodeProto { domain: Some("com.example".into()), ..node };
@@ -250,7 +251,9 @@ fn missing_operators_are_all_counted() {
     assert_eq!(needs.to_string(), text);
     assert_eq!(
         error.to_string(),
-        format!("the model {text}: Unique-11, StringNormalizer-10, com.example::Either, NegativeLogLikelihoodLoss-13, com.example::Own")
+        format!(
+            "the model {text}: Unique-11, StringNormalizer-10, com.example::Either, NegativeLogLikelihoodLoss-13, com.example::Own"
+        )
     );
     let listed: Vec<_> =
         needs.missing.iter().map(|m| (m.to_string(), m.nodes, m.first.node.as_deref().unwrap())).collect();

@@ -119,6 +119,9 @@ struct Rows<'a> {
     inner: usize,
 }
 
+/// Weights of neighbours along axes, and the distance between these.
+type Sides<'a> = SmallVec<[(&'a [f64], usize); 6]>;
+
 impl<'a> Rows<'a> {
     fn of(axes: &'a [Axis<'a>]) -> Rows<'a> {
         let last = axes.iter().rposition(|axis| matches!(axis, Axis::Taps { .. })).unwrap_or(0);
@@ -139,7 +142,7 @@ impl<'a> Rows<'a> {
 
     /// What a row of the output reads along each outer axis: the first row of the input, and for each axis the weights and
     /// the rows between neighbours. `None` if it is outside.
-    fn sides(&self, row: usize) -> Option<(usize, SmallVec<[(&'a [f64], usize); 6]>)> {
+    fn sides(&self, row: usize) -> Option<(usize, Sides<'a>)> {
         let (mut first, mut stride, mut rest) = (0, 1, row);
         let mut sides = SmallVec::new();
         for axis in self.outer.iter().rev() {

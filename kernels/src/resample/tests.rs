@@ -35,10 +35,7 @@ fn weights() {
     let cubic = |exclude| window(Filter::Cubic { a: -0.5 }, 1.0, exclude);
     assert_eq!(weights_of(cubic(false), 5, 1.5), (0, vec![-0.0625, 0.5625, 0.5625, -0.0625]));
     assert_eq!(weights_of(cubic(false), 5, 0.5), (0, vec![0.5, 0.5625, -0.0625]));
-    assert_eq!(
-        weights_of(cubic(true), 5, 0.5),
-        (0, vec![0.5625, 0.5625, -0.0625].iter().map(|w| w / 1.0625).collect())
-    );
+    assert_eq!(weights_of(cubic(true), 5, 0.5), (0, [0.5625, 0.5625, -0.0625].iter().map(|w| w / 1.0625).collect()));
     assert_eq!(weights_of(cubic(false), 5, 2.0), (2, vec![1.0]));
     // Twice as wide: half of the weight at 1, none at 2.
     assert_eq!(weights_of(window(Filter::Linear, 2.0, false), 5, 2.0), (1, vec![0.25, 0.5, 0.25]));

@@ -8,8 +8,8 @@ pub(super) fn doubles(call: &mut Call<'_>, k: usize) -> Result<Held> {
     if format == Format::Double {
         return Ok(Held::Input(k));
     }
-    let widen: &(dyn Fn([&[u8]; 1], &mut [u8]) + Sync) = &|[x], out| to_f64(format, x, out);
-    Ok(Held::Replaced(k, call.rowwise([Held::Input(k)], Align::Last, DType::Double, widen)?))
+    let wide = call.rowwise([Held::Input(k)], Align::Last, DType::Double, &|[x], out| to_f64(format, x, out))?;
+    Ok(Held::Replaced(k, wide))
 }
 
 /// Doubles as floats, rounded once: what an operator returns.
@@ -22,8 +22,8 @@ pub(super) fn rounded(call: &mut Call<'_>, doubles: Tensor, to: DType) -> Result
     if to == DType::Double {
         return Ok(doubles.into());
     }
-    let narrow: &(dyn Fn([&[u8]; 1], &mut [u8]) + Sync) = &|[x], out| of_f64(to.format(), x, out);
-    Ok(call.rowwise([Held::Own(doubles)], Align::Last, to, narrow)?.into())
+    let rounded = call.rowwise([Held::Own(doubles)], Align::Last, to, &|[x], out| of_f64(to.format(), x, out))?;
+    Ok(rounded.into())
 }
 
 /// A number for each feature, or one for all of them.

@@ -23,12 +23,12 @@ struct SvmRegressor {
     one_class: bool,
 }
 
-/// For each pair of classes, the first of which has the vectors i and the other one j, a score: `sum of coefficients[other - 1, i]
-/// * kernel(X[n], i) + sum of coefficients[first, j] * kernel(X[n], j) + rho[pair]`. `Y` is the label with most pairs for it, the
+/// Each pair of classes has a score: what the vectors of the first class add up to with row `second - 1` of the
+/// coefficients, those of the second class with row `first`, and `rho[pair]`. `Y` is the label with most pairs for it, the
 /// first of equal ones. `Z` are the transformed scores of the pairs; with `prob_a` and `prob_b` the probabilities of the
 /// classes, as libsvm couples those of pairs. Of two classes the second has the score, and the first its negative. Without
-/// support vectors each class has a score, `coefficients[class] . X[n] + rho[0]`. The text says little of this: it is what
-/// engines agree on.
+/// support vectors each class has a score, the product of the example and its row of coefficients, and `rho[0]`. The text
+/// says little of this: it is what engines agree on.
 #[derive(Debug)]
 struct SvmClassifier {
     machine: Machine,

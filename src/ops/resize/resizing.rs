@@ -131,16 +131,15 @@ impl Resize {
         });
         let asked = asked.collect::<Result<Vec<usize>>>()?;
         if self.policy == Policy::Stretch {
-            let each = axes.iter().zip(asked).zip(parts);
-            let resized = |((&(axis, input), output), part): ((&(usize, usize), usize), &(f64, f64))| Resized {
+            let each = axes.iter().zip(asked).zip(parts).map(|((&(axis, input), output), part)| Resized {
                 axis,
                 input,
                 output,
                 scale: (output as f64, input as f64),
                 target: output as f64,
                 part: *part,
-            };
-            return Ok(each.map(resized).collect());
+            });
+            return Ok(each.collect());
         }
         if let Some((axis, _)) = axes.iter().find(|(_, input)| *input == 0) {
             let text = format!("axis {axis} of \"X\" has no entries: there is no ratio to keep");
@@ -353,7 +352,7 @@ mod tests {
         run("Resize", 10, [], [&x, &tensor(&[2], [1f32, 0.75])]).gives(row(&[1., 3., 4.]));
         let text = |text: &[&str]| -> Value { crate::Tensor::from_strings(&[1, text.len()], text).unwrap().into() };
         run("Resize", 13, [], [&text(&["a", "bc"]), &none(), &tensor(&[2], [2f32, 1.])])
-            .gives(crate::Tensor::from_strings(&[2, 2], &["a", "bc", "a", "bc"]).unwrap());
+            .gives(crate::Tensor::from_strings(&[2, 2], ["a", "bc", "a", "bc"]).unwrap());
     }
 
     #[test]
@@ -506,7 +505,7 @@ mod tests {
         run("Resize", 18, [symmetric], [&x, &none(), &tensor(&[2], [1f32, 1.])]).fails(
             "coordinate_transformation_mode is \"half_pixel_symmetric\": allowed half_pixel, pytorch_half_pixel",
         );
-        let text: Value = crate::Tensor::from_strings(&[1, 1], &["a"]).unwrap().into();
+        let text: Value = crate::Tensor::from_strings(&[1, 1], ["a"]).unwrap().into();
         scaled([string("mode", "linear")], &text, 2.0)
             .fails("\"X\" has strings: only the mode \"nearest\" takes these");
     }
