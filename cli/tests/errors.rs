@@ -100,13 +100,13 @@ fn an_operator_that_was_dropped_is_named_once() {
 
 #[test]
 fn nodes_in_subgraphs_say_what_they_are_inside_of() {
-    let graph = bytes(6, &[named("RandomUniformLike", "inner"), bytes(2, b"body")].concat());
+    let graph = bytes(6, &[named("Unique", "inner"), bytes(2, b"body")].concat());
     let branch = |name: &[u8]| bytes(5, &[bytes(1, name), graph.clone(), number(20, 5)].concat());
     let branches = [branch(b"then_branch"), branch(b"else_branch")].concat();
     let outer = [bytes(1, b"x"), bytes(2, b"y"), bytes(3, b"outer"), bytes(4, b"If"), branches].concat();
     let bench = Bench::new(&model(&bytes(1, &outer), &[("x", Some(DType::Bool))], 13));
     let ran = bench.run(&[]);
-    assert!(ran.err.contains("  2  RandomUniformLike-1  first: node \"inner\", in node \"outer\" (If)"), "{ran:?}");
+    assert!(ran.err.contains("  2  Unique-11  first: node \"inner\", in node \"outer\" (If)"), "{ran:?}");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn faults_come_before_missing_operators() {
     let head = " has 3 faults and needs 1 operator that is not implemented (of 3; 1 of 4 nodes):";
     assert_eq!((ran.code, lines[0]), (Some(3), &*format!("error: {}{head}", bench.text("model.onnx"))), "{ran:?}");
     assert!(lines[1].starts_with("  node #0 (Gather-13): ") && lines[1].ends_with(" (and 1 more node)"), "{ran:?}");
-    assert_eq!(&lines[2..], ["  node #2: Nope is not an ONNX operator", "  1  Conv-11  node #3"]);
+    assert_eq!(&lines[2..], ["  node #2: Nope is not an ONNX operator", "  1  Unique-11  node #3"]);
 }
 
 #[test]
@@ -150,18 +150,18 @@ fn parse(ran: &Ran) -> Value {
 
 #[test]
 fn errors_as_json() {
-    let sum = [bytes(1, b"x"), bytes(1, b"x"), bytes(2, b"y"), bytes(3, b"sum"), bytes(4, b"Conv")].concat();
+    let sum = [bytes(1, b"x"), bytes(2, b"y"), bytes(3, b"sum"), bytes(4, b"Unique")].concat();
     let bench = Bench::new(&model(&bytes(1, &sum), &[("x", FLOAT)], 14));
     let (plain, ran) = (bench.run(&[]), bench.run(&["--json"]));
     assert_eq!((plain.code, plain.err), (ran.code, ran.err.clone()));
     let path = bench.text("model.onnx");
     let cause = json!({
-        "kind": "unsupported", "message": "node \"sum\" (Conv-11): the operator is not implemented",
-        "node_index": 0, "node": "sum", "operator": "Conv", "domain": "", "version": 11,
+        "kind": "unsupported", "message": "node \"sum\" (Unique-11): the operator is not implemented",
+        "node_index": 0, "node": "sum", "operator": "Unique", "domain": "", "version": 11,
     });
     let missing = json!({
-        "domain": "", "operator": "Conv", "version": 11, "reason": "the operator is not implemented", "nodes": 1,
-        "first": {"node_index": 0, "node": "sum", "operator": "Conv", "domain": "", "version": 11},
+        "domain": "", "operator": "Unique", "version": 11, "reason": "the operator is not implemented", "nodes": 1,
+        "first": {"node_index": 0, "node": "sum", "operator": "Unique", "domain": "", "version": 11},
     });
     assert_eq!(
         parse(&ran),

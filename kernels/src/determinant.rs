@@ -17,6 +17,8 @@ pub fn eliminate(matrices: &mut [f64], size: usize, resources: Resources<'_>) ->
         for matrix in part.chunks_exact_mut(count) {
             let mut negative = false;
             for column in 0..size {
+                // A line of the cache for each row.
+                lookout.after((size - column) * 64)?;
                 let below = matrix.chunks_exact(size).enumerate().skip(column);
                 let magnitude = |row: &[f64]| row.get(column).map_or(0.0, |value| value.abs());
                 // The first of the greatest; NaN is greater than all.

@@ -102,6 +102,12 @@ fn case(schema: &Schema, name: &str, axis: i64) -> Case {
         }
         "Pad" => inputs.extend([some(&[1, 2]), None]),
         "ReverseSequence" => inputs.push(some(&[1, 1])),
+        "QuantizeLinear" | "DequantizeLinear" => {
+            let x = zeros(if schema.name == "QuantizeLinear" { DType::Float } else { DType::Int8 }, &[2, 3, 4]);
+            inputs = vec![Some(x), Some(Tensor::from(vec![1f32; size as usize]).into())];
+        }
+        "Resize" => inputs.extend([None, Some(Tensor::from(vec![2f32]).into())]),
+        "TensorScatter" => inputs.push(Some(zeros(dtype, &[[2, 3, 4], [2, 1, 4], [2, 3, 1]][at as usize]))),
         "Scan" => {
             let nodes = vec![node("Identity", &["entry"], &["each"], vec![])];
             attributes = vec![body("body", &[open("entry", dtype)], nodes, &["each"]), int("num_scan_inputs", 1)];

@@ -32,6 +32,19 @@ impl Good {
             ("BatchNormalization", 14..) => vec![int("training_mode", 1)],
             ("LpPool", 1) => vec![ints("kernel_shape", &[1])],
             ("MaxRoiPool", _) => vec![ints("pooled_shape", &[1, 1])],
+            ("Imputer", _) => vec![of_kind("imputed_value_floats", AttributeKind::Floats)],
+            ("LabelEncoder", 2..) => {
+                vec![of_kind("keys_floats", AttributeKind::Floats), of_kind("values_floats", AttributeKind::Floats)]
+            }
+            ("OneHotEncoder", _) => vec![of_kind("cats_int64s", AttributeKind::Ints)],
+            ("TreeEnsembleClassifier" | "ZipMap", _) => vec![of_kind("classlabels_int64s", AttributeKind::Ints)],
+            ("TreeEnsemble", _) => {
+                let zeros = ["tree_roots", "nodes_truenodeids", "nodes_falsenodeids", "leaf_targetids"];
+                let modes = tensor("nodes_modes", &Tensor::from(vec![0u8]));
+                zeros.map(|name| ints(name, &[0])).into_iter().chain([modes]).collect()
+            }
+            ("DictVectorizer", _) => vec![of_kind("int64_vocabulary", AttributeKind::Ints)],
+            ("LinearClassifier" | "SVMClassifier", _) => vec![of_kind("classlabels_ints", AttributeKind::Ints)],
             ("BitShift", _) => vec![string("direction", "LEFT")],
             _ => vec![],
         };

@@ -127,12 +127,36 @@ impl Term {
         };
         let len = count.checked_mul(m).and_then(|len| len.checked_mul(n));
         let mut output = call.kept::<S>(len.unwrap_or(usize::MAX))?;
+        if m.max(k).max(n) == 1 {
+            elementwise::<S>(call, [a.bytes(), b.bytes()], output.elements_mut()?)?;
+            return Ok(Term { tensor: output.finish(), dims: packed([a_batch, rows, columns].concat()) });
+        }
         let batch = [Batch { size: count, a: m.saturating_mul(k), b: k.saturating_mul(n) }];
         let product =
             Product::<S> { m, k, n, a: Left::View(left), b: Right::View(right), batch: &batch, epilogue: &[] };
         multiply(call, product, output.elements_mut()?)?;
         Ok(Term { tensor: output.finish(), dims: packed([a_batch, rows, columns].concat()) })
     }
+}
+
+/// The product of each two elements, as that of many matrices of one element each.
+fn elementwise<S: Multiply>(call: &Call<'_>, [a, b]: [&[u8]; 2], out: &mut [S]) -> Result<()> {
+    const BLOCK: usize = 256;
+    let zero = <S::Sum as kernels::gemm::Number>::ZERO;
+    call.charge(out.len() as u64)?;
+    kernels::each(cast_slice_mut(out), BLOCK * size_of::<S>(), call.resources(), |at, out| {
+        let from = at * BLOCK * size_of::<S>();
+        let (mut sums, mut factors) = ([zero; BLOCK], [zero; BLOCK]);
+        for (room, elements) in [(&mut sums, a), (&mut factors, b)] {
+            let room = room.get_mut(..out.len() / size_of::<S>()).unwrap_or(&mut []);
+            S::widen(elements.get(from..from + out.len()).unwrap_or(&[]), room);
+        }
+        sums.iter_mut()
+            .zip(factors)
+            .for_each(|(sum, factor)| *sum = kernels::gemm::Number::mul_add(*sum, factor, zero));
+        S::narrow(sums.get(..out.len() / size_of::<S>()).unwrap_or(&[]), cast_slice_mut(out));
+    })?;
+    Ok(())
 }
 
 /// The elements of some dimensions.
