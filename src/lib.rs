@@ -46,6 +46,7 @@ pub mod inspect {
 pub use dtype::{DType, DTypes, Element};
 pub use error::{Error, Kind, Missing, Needs, Place, Remedy, Result, quote};
 pub use graph::{NodeInfo, Scope, ValueInfo, Watch};
+#[doc(inline)]
 pub use kernels::available_threads;
 pub use limits::Limits;
 pub use model::{Inputs, IntoBytes, LoadOptions, Model, Outputs, Runner};

@@ -5,7 +5,11 @@
 //! This file is the vocabulary that all kernels share. Each kind has a folder ([`gather`], [`lanes`]). Large work is
 //! shared among threads ([`parallel`]). Loops are plain code, compiled for several levels of the processor ([`cpu`]).
 
-#![allow(missing_docs, reason = "for one crate, which reads the code: most names of fields and methods say it")]
+#![allow(
+    rustdoc::private_intra_doc_links,
+    missing_docs,
+    reason = "for one crate, which reads the code: most names of fields and methods say it"
+)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod attention;

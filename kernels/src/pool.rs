@@ -1,6 +1,6 @@
 //! Pools: what the windows of an image show, each reduced to a number.
 //!
-//! What happens to the elements of a window is a [`Reduction`](super::lanes::Reduction), as for lanes, or finds the place of
+//! What happens to the elements of a window is a [`Reduction`], as for lanes, or finds the place of
 //! the greatest ([`Greatest`]). Elements are added in row-major order, tap by tap for many windows at once.
 
 use super::cpu::for_each_level;
