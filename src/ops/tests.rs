@@ -654,20 +654,21 @@ fn pools() -> Vec<Case> {
     cases.push(case("many regions", "MaxRoiPool", 28, cells(2, 2), [of(&[1, 8, 4, 4], 1f32), rois(N / 16, 5)]));
     let roi = Some(Tensor::from_elements(&[1, 5], vec![0f32, 0.0, 0.0, 1e9, 1e9]).unwrap().into());
     cases.push(case("a large region", "MaxRoiPool", 28, cells(1, 1), [of(&[1, 1, N / 512, 1024], 1f32), roi]));
+    cases
+}
+
+#[cfg(feature = "image")]
+fn boxes() -> Vec<Case> {
     let suppress = |what: &str, count, most: i64| {
         let inputs = [of(&[1, count, 4], 0f32), of(&[1, 1, count], 1f32), scalar(most)];
         case(what, "NonMaxSuppression", 28, [], inputs)
     };
-    cases.push(suppress("many boxes", N / 2, 10));
-    cases.push(suppress("many that are selected", 5200, 1 << 20));
-    cases.push(case(
-        "many classes",
-        "NonMaxSuppression",
-        28,
-        [],
-        [of(&[1, 1, 4], 0f32), of(&[1, N / 2, 1], 1f32), scalar(1i64)],
-    ));
-    cases
+    let classes = [of(&[1, 1, 4], 0f32), of(&[1, N / 2, 1], 1f32), scalar(1i64)];
+    vec![
+        suppress("many boxes", N / 2, 10),
+        suppress("many that are selected", 5200, 1 << 20),
+        case("many classes", "NonMaxSuppression", 28, [], classes),
+    ]
 }
 
 fn products() -> Vec<Case> {
@@ -1037,6 +1038,8 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     reductions,
     normalizations,
     pools,
+    #[cfg(feature = "image")]
+    boxes,
     products,
     convolutions,
     quantized,
@@ -1125,6 +1128,12 @@ fn normalizations_can_be_stopped() {
 #[test]
 fn pools_can_be_stopped() {
     check(pools());
+}
+
+#[test]
+#[cfg(feature = "image")]
+fn boxes_can_be_stopped() {
+    check(boxes());
 }
 
 #[test]
