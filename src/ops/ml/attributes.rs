@@ -30,6 +30,11 @@ pub(super) fn only<'n>(node: &Node<'_>, names: &[&'n str]) -> Result<(&'n str, u
     }
 }
 
+/// A list of floats in an attribute, as doubles; empty if it isn't given.
+pub(super) fn numbers(node: &Node<'_>, name: &str) -> Result<Vec<f64>> {
+    Ok(node.optional(name, Node::floats)?.unwrap_or(&[]).iter().map(|number| f64::from(*number)).collect())
+}
+
 /// A list in an attribute, as a tensor of rank 1.
 pub(super) fn list(node: &Node<'_>, name: &str) -> Result<Tensor> {
     match node.attribute(name) {

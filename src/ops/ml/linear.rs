@@ -2,7 +2,7 @@
 //! <https://onnx.ai/onnx/operators/onnx_aionnxml_LinearClassifier.html>,
 //! <https://onnx.ai/onnx/operators/onnx_aionnxml_LinearRegressor.html>
 
-use super::attributes::examples;
+use super::attributes::{examples, numbers};
 use super::entry;
 use super::numbers::doubles;
 use super::scores::{Classes, TRANSFORMS, both, targets};
@@ -55,10 +55,7 @@ struct Linear {
 
 impl Linear {
     fn of(node: &Node<'_>) -> Result<Linear> {
-        let list = |name: &str| {
-            let numbers = node.optional(name, Node::floats)?.unwrap_or(&[]);
-            Ok::<_, Error>(Tensor::from(numbers.iter().map(|number| f64::from(*number)).collect::<Vec<f64>>()))
-        };
+        let list = |name: &str| Ok::<_, Error>(Tensor::from(numbers(node, name)?));
         let transform = node.choice("post_transform", &TRANSFORMS)?;
         Ok(Linear { coefficients: list("coefficients")?, intercepts: list("intercepts")?, transform })
     }

@@ -1,7 +1,7 @@
 //! Scaler: features moved by offsets and multiplied by scales.
 //! <https://onnx.ai/onnx/operators/onnx_aionnxml_Scaler.html>
 
-use super::attributes::{equally_many, one_or_each};
+use super::attributes::{equally_many, numbers, one_or_each};
 use super::entry;
 use super::numbers::{Each, doubles, floats};
 use crate::ops::prelude::*;
@@ -17,10 +17,7 @@ struct Scaler {
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let list = |name: &'static str, default: f64| {
-        let numbers = node.optional(name, Node::floats)?.unwrap_or(&[]);
-        Each::of(name, numbers.iter().map(|number| f64::from(*number)).collect(), default)
-    };
+    let list = |name: &'static str, default: f64| Each::of(name, numbers(node, name)?, default);
     Ok(Box::new(Scaler { offset: list("offset", 0.0)?, scale: list("scale", 1.0)? }))
 }
 

@@ -2,7 +2,7 @@
 //! <https://onnx.ai/onnx/operators/onnx_aionnxml_SVMClassifier.html>,
 //! <https://onnx.ai/onnx/operators/onnx_aionnxml_SVMRegressor.html>
 
-use super::attributes::{equally_many, examples};
+use super::attributes::{equally_many, examples, numbers};
 use super::entry;
 use super::numbers::doubles;
 use super::scores::{Classes, TRANSFORMS, first_greatest, targets};
@@ -47,10 +47,6 @@ struct Machine {
     coefficients: Vec<f64>,
     rho: Vec<f64>,
     transform: Transform,
-}
-
-fn numbers(node: &Node<'_>, name: &str) -> Result<Vec<f64>> {
-    Ok(node.optional(name, Node::floats)?.unwrap_or(&[]).iter().map(|number| f64::from(*number)).collect())
 }
 
 fn fault(name: &str, count: usize, needed: &str) -> Error {
@@ -102,14 +98,15 @@ impl Machine {
                 format!("{name} has {len} entries: {count} rows for the {features} features of \"X\" are needed");
             return Err(Error::input(text).parameter("X").size(features));
         }
-        let (x, examples) = (x.as_slice::<f64>()?, x.len().checked_div(features).unwrap_or(0));
+        let (x, examples) = (x.as_slice::<f64>()?, count_of(call)?);
         call.charge((examples as u64).saturating_mul(list.len() as u64))?;
         let together = (TOGETHER / count.max(1)).clamp(1, examples.max(1));
         let mut memory = call.scratch::<f64>(together.saturating_mul(count))?;
         let mut lookout = call.lookout();
         for first in (0..examples).step_by(together) {
-            let rows = x.get(first * features..examples.min(first + together) * features).unwrap_or(&[]);
-            let alike = memory.elements_mut::<f64>().get_mut(..rows.len() / features * count).unwrap_or(&mut []);
+            let now = together.min(examples - first);
+            let rows = x.get(first * features..(first + now) * features).unwrap_or(&[]);
+            let alike = memory.elements_mut::<f64>().get_mut(..now * count).unwrap_or(&mut []);
             self.likeness.all(rows, list, features, alike, call.resources())?;
             for (k, alike) in alike.chunks_exact(count.max(1)).enumerate() {
                 lookout.after(size_of_val(alike))?;
@@ -273,7 +270,7 @@ impl Operator for SvmClassifier {
         let mut memory = call.kept::<i64>(examples)?;
         let (to, best) = (scores.elements_mut::<f64>()?, memory.elements_mut::<i64>()?);
         // As many as the lists of the node have, or fewer.
-        let cells = if self.prob[0].is_empty() { 0 } else { count.saturating_mul(count) };
+        let cells = if self.machine.count == 0 || self.prob[0].is_empty() { 0 } else { count.saturating_mul(count) };
         call.charge((examples as u64).saturating_mul(cells as u64))?;
         let (mut pairs, mut votes, mut table) = (Vec::new(), vec![0; count], vec![0.0; cells]);
         self.machine.each(call, count, |k, alike| {
@@ -368,6 +365,18 @@ mod tests {
         let linear = [ints("classlabels_ints", &[5, 6]), floats("coefficients", &[1.0, 0.0, 0.0, 1.0])];
         let got = outputs(CLASSIFIER, 1, linear, [&x]);
         assert_eq!(got, [tensor(&[1], [6i64]), tensor(&[1, 2], [2f32, 5.0])]);
+    }
+
+    /// They have the likeness of nothing with nothing. Probabilities of classes without vectors take no memory.
+    #[test]
+    fn examples_without_features() {
+        let x = tensor(&[2, 0], [0f32; 0]);
+        run(REGRESSOR, 1, [floats("rho", &[0.5])], [&x]).gives(tensor(&[2, 1], [0.5f32; 2]));
+        let labels: Vec<i64> = (0..200_000).collect();
+        let prob = [floats("prob_a", &[1.0]), floats("prob_b", &[1.0])];
+        let [a, b] = prob;
+        let got = outputs(CLASSIFIER, 1, [ints("classlabels_ints", &labels), a, b], [&tensor(&[1, 0], [0f32; 0])]);
+        assert_eq!(got[0], tensor(&[1], [0i64]));
     }
 
     #[test]
