@@ -13,6 +13,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 pub mod attention;
+pub mod bands;
 pub mod channels;
 pub mod convert;
 pub mod copy;
@@ -24,6 +25,7 @@ pub mod elementwise;
 mod exact;
 pub mod fold;
 mod format;
+pub mod fourier;
 pub mod functions;
 pub mod gather;
 pub mod gemm;
@@ -43,6 +45,7 @@ pub mod scatter;
 pub mod scores;
 pub mod steps;
 pub mod suppress;
+pub mod tapers;
 #[cfg(feature = "rayon")]
 mod team;
 #[cfg(any(test, feature = "testing"))]

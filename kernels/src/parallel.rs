@@ -7,9 +7,10 @@ use super::{Resources, Stop, Stopped};
 #[cfg(feature = "rayon")]
 use std::error::Error;
 #[cfg(feature = "rayon")]
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::LazyLock;
+use std::sync::Mutex;
 #[cfg(feature = "rayon")]
-use std::sync::{LazyLock, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Minimum size in bytes of an output that is worth using a helper that is ready.
 #[cfg(feature = "rayon")]
@@ -252,6 +253,25 @@ fn shared_tasks<R: Send>(
         stop_for(why);
     }
     outcome.into_inner().unwrap_or(Err(Stopped::Panicked))
+}
+
+/// Scratch memory, a part for each thread.
+pub(super) struct Benches<'a, T>(Mutex<Vec<&'a mut [T]>>);
+
+impl<'a, T> Benches<'a, T> {
+    pub(super) fn new(scratch: &'a mut [T], each: usize) -> Self {
+        Benches(Mutex::new(if each == 0 { Vec::new() } else { scratch.chunks_exact_mut(each).collect() }))
+    }
+
+    /// Calls `work` with a part that no other thread uses meanwhile.
+    pub(super) fn with(&self, work: impl FnOnce(&mut [T]) -> Result<(), Stopped>) -> Result<(), Stopped> {
+        let bench = self.0.lock().ok().and_then(|mut free| free.pop()).unwrap_or(&mut []);
+        let outcome = work(bench);
+        if let Ok(mut free) = self.0.lock() {
+            free.push(bench);
+        }
+        outcome
+    }
 }
 
 /// Copies the bytes of `from`, as many as `out` has.

@@ -34,7 +34,7 @@ use logarithm::log1p;
 pub use logarithm::{acosh, asinh, atanh, log, softplus};
 pub use normal::gelu;
 pub use power::pow;
-pub use trigonometric::{cos, cos_all, sin, sin_all, tan, tan_all};
+pub use trigonometric::{cos, cos_all, sin, sin_all, tan, tan_all, turns};
 
 use super::number::Float;
 

@@ -9,6 +9,7 @@ use super::{Real, polynomial, sum};
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
 
 /// x = n * pi/2 + r + low; n modulo 4. |r| is at most a little more than pi/4.
+#[derive(Clone, Copy)]
 struct Angle {
     r: f64,
     low: f64,
@@ -183,6 +184,29 @@ functions! {
     sin, sin_all, sin_near, sin_body, sin_of;
     cos, cos_all, cos_near, cos_body, cos_of;
     tan, tan_all, tan_near, tan_body, tan_of;
+}
+
+for_each_level! {
+    /// `e^(-2 pi i at / of)` of each `at`, which is less than `of`, which is at most 2^52: the real and the imaginary part. The
+    /// angle is reduced in integers, so that symmetries are exact, and so are the quarters of a turn.
+    pub fn turns<>(at: &[u64], of: u64, to: &mut [[f64; 2]]) -> () = turns_body;
+}
+
+#[inline(always)]
+fn turns_body(at: &[u64], of: u64, to: &mut [[f64; 2]]) {
+    let [a, b, _] = PARTS;
+    for (to, &at) in to.iter_mut().zip(at) {
+        // at / of = (n + rest / of) / 4
+        let n = (8 * at + of) / (2 * of);
+        let rest = (4 * at).wrapping_sub(n * of).cast_signed() as f64;
+        let quotient = rest / of as f64;
+        let wrong = quotient.mul_add(-(of as f64), rest) / of as f64;
+        let r = quotient * a;
+        let low = quotient.mul_add(a, -r) + quotient.mul_add(b, wrong * a);
+        let angle = Angle { r, low, n };
+        // -sin(x) = sin(x + pi)
+        *to = [turned::<f64>(angle, 1), turned::<f64>(angle, 2)];
+    }
 }
 
 /// 64 zeros, then the bits of 2/pi.

@@ -4,11 +4,11 @@ use super::reduce::{BETWEEN_LOOKS, TOGETHER, between_looks};
 use super::stored::{Elements, Storage};
 use super::{Lanes, Number, Stored};
 use crate::cpu::for_each_level;
+use crate::parallel::{self, Benches};
 use crate::positions::{Dim, Offsets};
-use crate::{Resources, Stop, Stopped, parallel};
+use crate::{Resources, Stop, Stopped};
 use bytemuck::Pod;
 use std::ops::Range;
-use std::sync::Mutex;
 
 /// A function from a lane to a value.
 pub trait Measure<T>: Sync {
@@ -136,25 +136,6 @@ fn map_by<T: Number>(
     parallel::split(out, to.size * block, resources, |first, out| {
         benches.with(|bench| map_part(map, data.from(first * block), &inner, bench, to, out, resources))
     })
-}
-
-/// Scratch memory, a part for each thread.
-struct Benches<'a, T>(Mutex<Vec<&'a mut [T]>>);
-
-impl<'a, T> Benches<'a, T> {
-    fn new(scratch: &'a mut [T], each: usize) -> Self {
-        Benches(Mutex::new(if each == 0 { Vec::new() } else { scratch.chunks_exact_mut(each).collect() }))
-    }
-
-    /// Calls `work` with a part that no other thread uses meanwhile.
-    fn with(&self, work: impl FnOnce(&mut [T]) -> Result<(), Stopped>) -> Result<(), Stopped> {
-        let bench = self.0.lock().ok().and_then(|mut free| free.pop()).unwrap_or(&mut []);
-        let outcome = work(bench);
-        if let Ok(mut free) = self.0.lock() {
-            free.push(bench);
-        }
-        outcome
-    }
 }
 
 for_each_level! {
