@@ -114,8 +114,11 @@ const STEPS: &str = "output \"Y\" is 0.46899414 at [0, 0, 1, 4], expected 0.4694
 /// What windows see behind the padding counts as zeros; corrected in 1.18.
 const OVERHANG: &str = "output \"y\" is 0.10582701 at [0, 0, 0, 0, 8], expected 0.084661596; 217 of 729 differ";
 
+/// Expects the 0 of a transform in double; from 1.17 on the case has the errors of float32.
+const DOUBLE: &str = "output \"y\" is 1.9073487e-7 at [0, 5, 0, 1], expected 1.4210855e-15; 10 of 200 differ";
+
 /// Cases with wrong data: it doesn't fit its model, a later release corrects it, or it is off by more than the tolerance.
-const BROKEN: [(&str, &str); 28] = [
+const BROKEN: [(&str, &str); 29] = [
     ("test_attention_4d_causal_fp16_expanded", STEPS),
     ("1.16.2/node/test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True", OVERHANG),
     ("1.18.0/node/test_rotary_embedding_no_position_ids_rotary_dim", CACHE),
@@ -144,6 +147,7 @@ const BROKEN: [(&str, &str); 28] = [
     ("1.14.1/node/test_castlike_BFLOAT16_to_FLOAT_expanded", RANK),
     ("1.14.1/node/test_castlike_FLOAT_to_BFLOAT16", RANK),
     ("1.14.1/node/test_castlike_FLOAT_to_BFLOAT16_expanded", RANK),
+    ("1.14.1/node/test_dft_inverse", DOUBLE),
 ];
 
 fn line(case: &Case, folder: &str) -> Result<String> {

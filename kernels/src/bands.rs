@@ -72,7 +72,7 @@ mod tests {
         let alone = Resources { threads: 1, stop: None };
         let mut edges = [0.0; 4];
         // 1 + f / 700 is 1, 2, 4, 8.
-        mel_edges([0.0, 700.0 * 15.0], (1.0, 700.0), &mut edges, &mut alone.lookout()).unwrap();
+        mel_edges([0.0, 700.0 * 15.0], (1.0, 699.9), &mut edges, &mut alone.lookout()).unwrap();
         assert_eq!(edges, [0.0, 1.0, 3.0, 7.0]);
         let mut out = [0.0; 18];
         triangles(&edges, &mut out, alone).unwrap();

@@ -1024,6 +1024,31 @@ fn images() -> Vec<Case> {
     ]
 }
 
+#[cfg(feature = "signal")]
+fn signals() -> Vec<Case> {
+    let size = || scalar(4 * N as i64);
+    let stft = |what: &str, samples, frame| {
+        let inputs = [of(&[1, samples, 1], 1f32), scalar(200i64), of(&[frame], 1f32)];
+        case(what, "STFT", 28, [], inputs)
+    };
+    let edges = [scalar(16_000i64), scalar(0f32), scalar(8000f32)];
+    vec![
+        case("a long lane", "DFT", 28, [], [of(&[1, 1 << 18, 1], 1f32)]),
+        case("a long complex lane", "DFT", 28, [int("inverse", 1)], [of(&[1, 1 << 18, 2], 1f32)]),
+        case("a large prime", "DFT", 28, [], [of(&[1, 262_139, 2], 1f32)]),
+        case("many lanes", "DFT", 28, [int("onesided", 1)], [of(&[1024, 400, 1], 1f32)]),
+        case("tiny lanes", "DFT", 28, [], [of(&[N / 8, 4, 1], 1f64)]),
+        case("columns", "DFT", 28, [], [of(&[60, 4096, 2], 1f32), None, scalar(0i64)]),
+        case("back", "DFT", 28, [int("inverse", 1), int("onesided", 1)], [of(&[1024, 201, 2], 1f32)]),
+        stft("many frames", 2 * N, 400),
+        stft("long frames", 1 << 17, (1 << 17) - 512),
+        case("", "HannWindow", 28, [], [size()]),
+        case("", "HammingWindow", 28, [int("output_datatype", 11)], [size()]),
+        case("", "BlackmanWindow", 28, [int("output_datatype", 5)], [size()]),
+        case("", "MelWeightMatrix", 28, [], [scalar(256i64), scalar(32_768i64)].into_iter().chain(edges)),
+    ]
+}
+
 const FAMILIES: &[fn() -> Vec<Case>] = &[
     functions,
     pairs,
@@ -1049,6 +1074,8 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     #[cfg(feature = "ml")]
     learned,
     images,
+    #[cfg(feature = "signal")]
+    signals,
 ];
 
 /// An operator that is neither in a family nor small fails this.
@@ -1175,4 +1202,10 @@ fn random_numbers_can_be_stopped() {
 #[test]
 fn images_can_be_stopped() {
     check(images());
+}
+
+#[test]
+#[cfg(feature = "signal")]
+fn signals_can_be_stopped() {
+    check(signals());
 }

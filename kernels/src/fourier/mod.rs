@@ -5,8 +5,9 @@
 //! be 0 is 0. Turns are computed once, within 1 ulp, for all lanes.
 //!
 //! What is computed of a lane depends on its elements alone: up to [`WIDTH`] lanes are side by side in a vector, but the
-//! steps of each are the same. They are single products and sums, so that all processors give the same bits. In `f64` the
-//! error of a transform of numbers around 1 is at most ERROR.
+//! steps of each are the same. They are single products and sums, so that all processors give the same bits. In `f64` no
+//! part of a transform of normal numbers is further from the exact one than 4.6 units in the last place of the greatest
+//! frequency: measured for all lengths up to 300, and for primes and powers of two up to 2^18.
 
 mod chirp;
 mod halves;

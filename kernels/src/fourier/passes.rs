@@ -196,29 +196,37 @@ impl<T: Float> Passes<'_, T> {
     }
 }
 
-for_each_level! {
-    fn part<T: Float>(
-        pass: &Pass<'_, T>, from: &Planes<'_, T>, to: &mut Planes<'_, T>, rows: Range<usize>, lanes: Range<usize>,
-    ) -> () = part_body::<T>;
+/// A function for each radix, as those of all in one would need too much of the stack.
+macro_rules! radices {
+    ($($radix:pat => $name:ident: $points:expr,)*) => {
+        $(for_each_level! {
+            fn $name<T: Float>(
+                pass: &Pass<'_, T>, from: &Planes<'_, T>, to: &mut Planes<'_, T>, rows: Range<usize>, lanes: Range<usize>,
+            ) -> () = rows_of::<T, $points>;
+        })*
+
+        fn part<T: Float>(
+            pass: &Pass<'_, T>,
+            from: &Planes<'_, T>,
+            to: &mut Planes<'_, T>,
+            rows: Range<usize>,
+            lanes: Range<usize>,
+        ) {
+            match pass.radix {
+                $($radix => $name(pass, from, to, rows, lanes),)*
+            }
+        }
+    };
 }
 
-#[inline(always)]
-fn part_body<T: Float>(
-    pass: &Pass<'_, T>,
-    from: &Planes<'_, T>,
-    to: &mut Planes<'_, T>,
-    rows: Range<usize>,
-    lanes: Range<usize>,
-) {
-    match pass.radix {
-        2 => rows_of::<T, 2>(pass, from, to, rows, lanes),
-        3 => rows_of::<T, 3>(pass, from, to, rows, lanes),
-        4 => rows_of::<T, 4>(pass, from, to, rows, lanes),
-        5 => rows_of::<T, 5>(pass, from, to, rows, lanes),
-        7 => rows_of::<T, 7>(pass, from, to, rows, lanes),
-        11 => rows_of::<T, 11>(pass, from, to, rows, lanes),
-        _ => rows_of::<T, MOST>(pass, from, to, rows, lanes),
-    }
+radices! {
+    2 => twos: 2,
+    3 => threes: 3,
+    4 => fours: 4,
+    5 => fives: 5,
+    7 => sevens: 7,
+    11 => elevens: 11,
+    _ => thirteens: MOST,
 }
 
 #[inline(always)]

@@ -117,3 +117,75 @@ fn back_to_real() {
         }
     }
 }
+
+/// The same bits at each level, on any number of threads, and whether or not somebody may stop it.
+#[test]
+fn levels_and_threads() {
+    for (sides, len, count) in [(Sides::Complex, 260, 37), (Sides::FromReal, 400, 41), (Sides::Complex, 509, 9)] {
+        let kind = Kind { sides, inverse: false, len };
+        let lanes = noise(len * count * if sides == Sides::Complex { 2 } else { 1 });
+        let want = transform(kind, len, &lanes, false, ALONE);
+        at_each_level(|| assert_eq!(transform(kind, len, &lanes, false, ALONE), want, "{len}"));
+        let stop = Stop::default();
+        for stop in [None, Some(&stop)] {
+            let shared = Resources { threads: 3, stop };
+            assert_eq!(on_threads(3, || transform(kind, len, &lanes, false, shared)), want, "{len}");
+        }
+    }
+}
+
+/// Infinite samples make infinite or NaN frequencies, but what is 0 for any real lane is 0.
+#[test]
+fn infinite_samples() {
+    for len in [4, 6, 9, 17] {
+        let mut lane = noise(len);
+        lane[1] = f64::INFINITY;
+        let got = transform(Kind { sides: Sides::FromReal, inverse: false, len }, len, &lane, true, ALONE);
+        assert_eq!(got[1], 0.0, "{len}");
+        assert!(len % 2 == 1 || got[len + 1] == 0.0, "{len}");
+        assert!(!got[0].is_finite(), "{len}");
+    }
+}
+
+/// As in the standard's case `dft_inverse`, where 0 has the error of float32.
+#[test]
+fn single_precision() {
+    for len in [10, 48, 143, 509] {
+        let lanes = noise(2 * len * 9);
+        let single: Vec<f32> = lanes.iter().map(|x| *x as f32).collect();
+        let exact: Vec<f64> = single.iter().map(|x| f64::from(*x)).collect();
+        for inverse in [false, true] {
+            let kind = Kind { sides: Sides::Complex, inverse, len };
+            let got: Vec<f64> = transform(kind, len, &single, false, ALONE).into_iter().map(f64::from).collect();
+            let error = if inverse { 2e-6 / (len as f64).sqrt() } else { 2e-6 * (len as f64).sqrt() };
+            assert_near(&got, &transform(kind, len, &exact, false, ALONE), error, &len.to_string());
+        }
+    }
+}
+
+/// Also within one long lane, and while turns are computed.
+#[test]
+fn stops() {
+    let stop = Stop::default();
+    let resources = Resources { threads: 1, stop: Some(&stop) };
+    for (sides, len) in [(Sides::Complex, 1 << 15), (Sides::FromReal, 1 << 15), (Sides::Complex, 10_007)] {
+        let kind = Kind { sides, inverse: false, len };
+        let places = |step| Places { inner: 1, steps: [step * len, 0], step, len };
+        let [from, to] = [places(if sides == Sides::FromReal { 1 } else { 2 }), places(2)];
+        let (data, mut out) = (noise(from.steps[0]), vec![0.0; 2 * len]);
+        let mut run = |last| {
+            let (mut kept, mut bench) = (vec![0.0; kind.kept()], vec![0.0; kind.bench(1)]);
+            looks::count(last, || {
+                let ready = Transform::new(kind, &mut kept, &mut bench, resources)?;
+                ready.run(1, [&from, &to], &data, &[], &mut out, &mut bench, resources)
+            })
+        };
+        let (outcome, looks) = run(usize::MAX);
+        assert_eq!(outcome, Ok(()));
+        assert!(looks.len() > 20, "{len}: {} looks", looks.len());
+        for last in [1, 3, looks.len() / 2, looks.len()] {
+            let (outcome, looks) = run(last);
+            assert_eq!((outcome, looks.len()), (Err(Stopped::Cancelled), last), "{len}");
+        }
+    }
+}
