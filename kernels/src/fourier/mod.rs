@@ -2,7 +2,7 @@
 //!
 //! A length with small prime factors has a pass for each ([`passes`]); any other is a convolution of such a length
 //! ([`chirp`]). If one side is real, a transform of an even length is a complex one of half of it ([`halves`]), and what must
-//! be 0 is 0. Turns are computed once, within 1 ulp, for all lanes.
+//! be 0 is 0. Turns are computed once for all lanes, from angles that are reduced in integers.
 //!
 //! What is computed of a lane depends on its elements alone: up to [`WIDTH`] lanes are side by side in a vector, but the
 //! steps of each are the same. They are single products and sums, so that all processors give the same bits. In `f64` no
