@@ -27,6 +27,7 @@ mod format;
 pub mod functions;
 pub mod gather;
 pub mod gemm;
+pub mod grams;
 pub mod half;
 pub mod lanes;
 pub mod number;

@@ -112,7 +112,7 @@ impl Call<'_> {
         let (inputs, unsaid): (SmallVec<[_; 3]>, _) = (facts.iter().map(Option::as_ref).collect(), Cell::default());
         let (schema, outputs, compatibility) = (self.schema, self.outputs, Compatibility::default());
         let node =
-            Node { schema, attributes: &[], inputs: &inputs, outputs, bodies: &[], compatibility, unsaid: &unsaid };
+            Node { schema, attributes: &[], inputs: &inputs, outputs, bodies: &[], compatibility, unsaid: &unsaid, budget: None };
         rule(&Inference::new(node))
     }
 
