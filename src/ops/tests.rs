@@ -1024,8 +1024,8 @@ fn strings_of() -> Vec<Case> {
         regex("short strings", "[a-c]+", strings(&[N / 2], "ab")),
         regex("long strings", "[^c]*d", long("ab")),
         ngrams("integers", ints("pool_int64s", &[1, 2, 1]), of(&[N], 2i64)),
-        ngrams("short rows", ints("pool_int64s", &[1, 2, 1]), of(&[N / 4, 4], 2i32)),
-        ngrams("strings", texts("pool_strings", &["a", "b", "c"]), strings(&[N / 4], "b")),
+        ngrams("short rows", ints("pool_int64s", &[1, 2, 1]), of(&[N / 2, 4], 2i32)),
+        ngrams("strings", texts("pool_strings", &["a", "b", "c"]), strings(&[N / 2], "b")),
         ngrams("long strings", texts("pool_strings", &["a", "b", "c"]), long("b")),
     ]
 }

@@ -16,8 +16,8 @@ pub use new::NewTensor;
 pub(crate) use new::Scratch;
 #[cfg(test)]
 pub(crate) use packing::extended;
-pub(crate) use text::view_part;
 pub(crate) use packing::{pack, packed_size, unpack};
+pub(crate) use text::view_part;
 
 use crate::dtype::{DType, Element, ShapeText, VIEW, byte_count};
 use crate::error::{Error, Result};

@@ -17,9 +17,10 @@ impl Operator for StringConcat {
         let dims = call.by_rule(|facts| broadcast(&[0, 1].map(|k| facts.dims(k).unwrap_or_default())))?;
         let shape: Shape = dims.iter().map(|dim| if let Dim::Fixed(size) = dim { *size } else { 0 }).collect();
         let (x, y) = (spread(call, x, &shape)?, spread(call, y, &shape)?);
-        let both = x.strings()?.zip(y.strings()?).map(|(x, y)| {
-            Passing::new(call, x.len().saturating_add(y.len()), || [x, y].concat())
-        });
+        let both = x
+            .strings()?
+            .zip(y.strings()?)
+            .map(|(x, y)| Passing::new(call, x.len().saturating_add(y.len()), || [x, y].concat()));
         Ok(call.strings(&shape, both)?.into())
     }
 

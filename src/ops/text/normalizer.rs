@@ -205,7 +205,9 @@ mod tests {
 
     #[test]
     fn other_shapes_are_refused() {
-        let of = |shape: &[usize]| -> Value { Tensor::from_strings(shape, vec![""; shape.iter().product()]).unwrap().into() };
+        let of = |shape: &[usize]| -> Value {
+            Tensor::from_strings(shape, vec![""; shape.iter().product()]).unwrap().into()
+        };
         run("StringNormalizer", 10, [], [&of(&[2, 1])]).fails("\"X\" has shape [2, 1]: [C] or [1, C] is needed");
         run("StringNormalizer", 10, [], [&of(&[])]).fails("\"X\" has shape [] of rank 0: allowed ranks 1 to 2");
         run("StringNormalizer", 10, [int("is_case_sensitive", 2)], [&of(&[1])])

@@ -187,7 +187,8 @@ impl<'p> Translator<'p> {
             return Ok(None);
         };
         let number = |digits: &str| {
-            let plain = digits.bytes().all(|digit| digit.is_ascii_digit()) && !(digits.len() > 1 && digits.starts_with('0'));
+            let plain =
+                digits.bytes().all(|digit| digit.is_ascii_digit()) && !(digits.len() > 1 && digits.starts_with('0'));
             digits.parse::<u32>().ok().filter(|number| plain && *number < 1_000_000_000)
         };
         let (least, most) = match inner.split_once(',') {
@@ -366,9 +367,8 @@ impl<'p> Translator<'p> {
     fn code(&mut self) -> Result<u32, Fault> {
         let at = self.at;
         self.at += 1;
-        let digits = |text: &str, radix, most: usize| {
-            text.chars().take(most).take_while(|digit| digit.is_digit(radix)).count()
-        };
+        let digits =
+            |text: &str, radix, most: usize| text.chars().take(most).take_while(|digit| digit.is_digit(radix)).count();
         let letter = self.next();
         let code = match letter {
             Some('a') => 7,
@@ -398,7 +398,9 @@ impl<'p> Translator<'p> {
                 self.at += more;
                 u32::from_str_radix(self.pattern.get(start..self.at).unwrap_or(""), 8).unwrap_or(0)
             }
-            Some(digit @ '8'..='9') => return self.fault(at, format!("RE2 has no references to groups, such as \\{digit}")),
+            Some(digit @ '8'..='9') => {
+                return self.fault(at, format!("RE2 has no references to groups, such as \\{digit}"));
+            }
             Some(letter) if letter.is_ascii() && letter != '_' && !letter.is_ascii_alphanumeric() => letter.into(),
             Some(letter) => return self.fault(at, format!("RE2 has no escape \\{letter}")),
             None => return self.fault(at, r"the pattern ends with \"),

@@ -10,9 +10,9 @@ pub(super) const STRING_SPLIT: Implementation = entry("StringSplit", &[20], |nod
     Ok(Box::new(StringSplit { delimiter, most }))
 });
 
-/// `Y[i.., k]` is part `k` of `X[i..]`, or empty if it has fewer; `Z[i..]` is their number. Parts are what Python's
-/// `str.split` gives: of `""` one empty part, or none if whitespace splits, which is that of Unicode. A negative `maxsplit`
-/// is none, of which the text says nothing.
+/// `Y[i.., k]` is part `k` of `X[i..]`, or empty if it has fewer; `Z[i..]` is their number. Where
+/// whitespace splits, it is that of Unicode, and there is none at the end of the last part. Where the text is silent, parts are
+/// what Python's `str.split` gives: one of `""`, or none if whitespace splits; a negative `maxsplit` is none.
 #[derive(Debug)]
 struct StringSplit {
     /// Empty if whitespace splits.
@@ -26,26 +26,25 @@ type Part = std::ops::Range<usize>;
 
 impl StringSplit {
     /// Calls `each` with the parts of a string in order.
-    fn parts(&self, text: &str, mut each: impl FnMut(Part)) {
+    fn parts(&self, text: &str, mut each: impl FnMut(Part) -> Result<()>) -> Result<()> {
         let most = self.most.unwrap_or(usize::MAX);
         let mut start = 0;
         if !self.delimiter.is_empty() {
             for (at, delimiter) in text.match_indices(&self.delimiter).take(most) {
-                each(start..at);
+                each(start..at)?;
                 start = at + delimiter.len();
             }
             return each(start..text.len());
         }
+        let text = text.trim_end();
         let mut rest = text.trim_start();
         for _ in 0..most {
             start = text.len() - rest.len();
             let Some(len) = rest.find(char::is_whitespace) else { break };
-            each(start..start + len);
+            each(start..start + len)?;
             rest = rest.get(len..).unwrap_or("").trim_start();
         }
-        if !rest.is_empty() {
-            each(text.len() - rest.len()..text.len());
-        }
+        if rest.is_empty() { Ok(()) } else { each(text.len() - rest.len()..text.len()) }
     }
 }
 
@@ -57,9 +56,12 @@ impl Operator for StringSplit {
         let mut most = 0;
         for (count, text) in counts.elements_mut::<i64>()?.iter_mut().zip(x.strings()?) {
             call.charge(2 * text.len() as u64)?;
-            lookout.after(DType::String.size() + text.len())?;
+            lookout.after(DType::String.size())?;
             *count = 0;
-            self.parts(text, |_| *count += 1);
+            self.parts(text, |part| {
+                *count += 1;
+                Ok(lookout.after(self.delimiter.len() + part.len())?)
+            })?;
             most = most.max(*count as usize);
         }
         // Parts are views into the text of the input.
@@ -68,13 +70,15 @@ impl Operator for StringSplit {
         kernels::fill(&[0], parts.bytes_mut(), call.resources())?;
         let rows = parts.bytes_mut().chunks_exact_mut((most * size).max(1));
         for ((row, text), view) in rows.zip(x.strings()?).zip(x.bytes().chunks_exact(size)) {
-            lookout.after(size + row.len() + text.len())?;
+            lookout.after(row.len())?;
             let mut places = row.chunks_exact_mut(size);
             self.parts(text, |part| {
                 if let Some(place) = places.next() {
+                    lookout.after(size + part.len())?;
                     view_part(view, part, place);
                 }
-            });
+                Ok(())
+            })?;
         }
         Ok([parts.finish().into(), counts.finish().into()].into())
     }
@@ -115,13 +119,12 @@ mod tests {
 
     #[test]
     fn at_a_delimiter() {
-        splits("--", None, &["a--b", "--", "a-b", "", "a---b"], &[
-            &["a", "b"],
-            &["", ""],
-            &["a-b"],
-            &[""],
-            &["a", "-b"],
-        ]);
+        splits(
+            "--",
+            None,
+            &["a--b", "--", "a-b", "", "a---b"],
+            &[&["a", "b"], &["", ""], &["a-b"], &[""], &["a", "-b"]],
+        );
         splits(".", Some(1), &["a.b.c", ".b", "c"], &[&["a", "b.c"], &["", "b"], &["c"]]);
         splits(".", Some(0), &["a.b"], &[&["a.b"]]);
         splits(".", Some(-1), &["a.b.c"], &[&["a", "b", "c"]]);
@@ -132,8 +135,8 @@ mod tests {
     #[test]
     fn at_whitespace() {
         splits("", None, &[" a  b ", "c\t\nd\u{a0}e\u{3000}", "", " "], &[&["a", "b"], &["c", "d", "e"], &[], &[]]);
-        splits("", Some(1), &["  a  b  c ", " a ", "a b "], &[&["a", "b  c "], &["a"], &["a", "b "]]);
-        splits("", Some(0), &["  a b "], &[&["a b "]]);
+        splits("", Some(1), &["  a  b  c ", " a ", "a b "], &[&["a", "b  c"], &["a"], &["a", "b"]]);
+        splits("", Some(0), &["  a b "], &[&["a b"]]);
         let ones = [text(&[1, 2, 1], &["a", "b"]), tensor(&[1, 2], [1i64, 1])];
         run("StringSplit", 20, [], [&text(&[1, 2], &["a", "b"])]).gives_all(ones);
         run("StringSplit", 20, [], [&text(&[], &["a b"])]).gives_all([text(&[2], &["a", "b"]), tensor(&[], [2i64])]);

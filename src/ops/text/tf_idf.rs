@@ -113,7 +113,11 @@ fn grams(node: &Node<'_>, pool: Pool<'_>) -> Result<impl Iterator<Item = (usize,
     for (k, start) in starts.iter().enumerate() {
         let last = if k == 0 { 0 } else { pool.len() };
         let Some(place) = usize::try_from(*start).ok().filter(|place| (before..=last).contains(place)) else {
-            return fault(k, *start, if last == 0 { "it must be 0".into() } else { format!("allowed {before}..={last}") });
+            return fault(
+                k,
+                *start,
+                if last == 0 { "it must be 0".into() } else { format!("allowed {before}..={last}") },
+            );
         };
         parts.push(place);
         before = place;
@@ -299,7 +303,8 @@ mod tests {
     #[test]
     fn words() {
         let pool = Attribute::Strings(["a", "bc", "a", "bc", "a", "", "ü", "a"].map(Into::into).to_vec());
-        let words = || integers("TF").map(|own| if own.0 == "pool_int64s" { ("pool_strings", pool.clone()) } else { own });
+        let words =
+            || integers("TF").map(|own| if own.0 == "pool_int64s" { ("pool_strings", pool.clone()) } else { own });
         let x: Value = Tensor::from_strings(&[5], ["ü", "a", "bc", "ab", "A"]).unwrap().into();
         run(NAME, 9, words(), [&x]).gives(tensor(&[5], [1f32, 1.0, 1.0, 0.0, 1.0]));
         run(NAME, 9, words(), [&tensor(&[1], [1i64])])
