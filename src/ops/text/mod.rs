@@ -7,9 +7,7 @@ mod regex_full_match;
 mod split;
 mod tf_idf;
 
-use crate::error::{Error, Result};
-use crate::operator::{Call, Implementation, Load, Make};
-use crate::tensor::Counted;
+use crate::ops::prelude::*;
 
 pub(super) static ALL: &[Implementation] = &[
     concat::STRING_CONCAT,
