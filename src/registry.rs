@@ -172,6 +172,10 @@ impl Resolver for Own<'_> {
         known.insert(domain, name, Some(opset), Found { resolved: Some(resolved.clone()), unresolved: None });
         Ok(resolved)
     }
+
+    fn budget(&self) -> &Budget {
+        self.budget
+    }
 }
 
 /// The newest version of a domain.

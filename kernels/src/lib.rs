@@ -29,6 +29,7 @@ pub mod fourier;
 pub mod functions;
 pub mod gather;
 pub mod gemm;
+pub mod grams;
 pub mod half;
 pub mod lanes;
 pub mod number;

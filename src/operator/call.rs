@@ -111,8 +111,16 @@ impl Call<'_> {
         let facts: SmallVec<[Option<Fact>; 3]> = (0..self.inputs.len()).map(fact).collect();
         let (inputs, unsaid): (SmallVec<[_; 3]>, _) = (facts.iter().map(Option::as_ref).collect(), Cell::default());
         let (schema, outputs, compatibility) = (self.schema, self.outputs, Compatibility::default());
-        let node =
-            Node { schema, attributes: &[], inputs: &inputs, outputs, bodies: &[], compatibility, unsaid: &unsaid };
+        let node = Node {
+            schema,
+            attributes: &[],
+            inputs: &inputs,
+            outputs,
+            bodies: &[],
+            compatibility,
+            unsaid: &unsaid,
+            budget: None,
+        };
         rule(&Inference::new(node))
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Attribute, Call, Inference, Make, Operator, Resolved, Values};
 use crate::error::{Error, Result};
+use crate::limits::Budget;
 use crate::schema::Schema;
 use crate::tensor::Tensor;
 use std::sync::Arc;
@@ -11,6 +12,9 @@ use std::sync::Arc;
 pub(crate) trait Resolver {
     /// The version of an operator that rules under an opset.
     fn resolve(&self, domain: &str, name: &str, opset: i64) -> Result<Arc<Resolved>>;
+
+    /// The memory of the load.
+    fn budget(&self) -> &Budget;
 }
 
 /// A value in a body.

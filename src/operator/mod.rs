@@ -230,11 +230,12 @@ impl Resolved {
         unsaid: &'a Cell<bool>,
     ) -> Node<'a> {
         let (schema, compatibility) = (&*self.schema, self.compatibility);
-        Node { schema, attributes, inputs, outputs, bodies, compatibility, unsaid }
+        Node { schema, attributes, inputs, outputs, bodies, compatibility, unsaid, budget: None }
     }
 
     /// The operator of a node. If it is written with others, `resolver` finds these.
     pub(crate) fn load(&self, node: &Node<'_>, resolver: &dyn Resolver) -> Result<Made> {
+        let node = &Node { budget: Some(resolver.budget()), ..*node };
         match &self.make {
             Make::Run(load) => load(node).map(|operator| Made::Plain(operator.into())),
             Make::Rowwise(load) => load(node).map(Made::Rowwise),

@@ -2,6 +2,7 @@
 
 use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
+use crate::limits::Budget;
 use crate::schema::{Attribute, Schema};
 use crate::tensor::Tensor;
 use crate::value::{Fact, Value, ValueType};
@@ -65,6 +66,8 @@ pub struct Node<'a> {
     pub(super) compatibility: Compatibility,
     /// Whether an axis is negative, and the text of the version doesn't say what that means.
     pub(super) unsaid: &'a Cell<bool>,
+    /// The memory of the load, while the operator is made.
+    pub(super) budget: Option<&'a Budget>,
 }
 
 /// What is known about a subgraph of a node.
@@ -129,6 +132,11 @@ impl<'a> Node<'a> {
     /// What `read` gives for an attribute; `None` if it is not given and has no default.
     pub(crate) fn optional<T>(&self, name: &str, read: impl FnOnce(&Node<'a>, &str) -> Result<T>) -> Result<Option<T>> {
         self.attribute(name).map(|_| read(self, name)).transpose()
+    }
+
+    /// Counts memory that the operator keeps, or that making it takes, before it is taken: more than its attributes do.
+    pub(crate) fn bill(&self, bytes: usize) -> Result<()> {
+        self.budget.map_or(Ok(()), |budget| budget.take(bytes as u64))
     }
 
     /// Whether an attribute is not 0.

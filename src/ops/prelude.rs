@@ -22,7 +22,7 @@ pub(super) use crate::operator::{
     Align, Attribute, Axis, Body, BodyValue, Call, Context, Control, Count, Held, Implementation, Inference, Load,
     LoadRowwise, Make, MatrixProduct, Node, Operator, Resume, Rowwise, Step, Tail, Values, broadcast, one_element,
 };
-pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, shape_of};
+pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, shape_of, view_part};
 pub(super) use crate::value::{Dim, DimsText, Fact, Formula, List, Map, Optional, Sequence, Value, ValueType};
 pub(super) use bytemuck::{Pod, cast_slice, cast_slice_mut};
 pub(super) use half::{bf16, f16};

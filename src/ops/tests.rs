@@ -998,6 +998,38 @@ fn learned() -> Vec<Case> {
     ]
 }
 
+#[cfg(feature = "text")]
+fn strings_of() -> Vec<Case> {
+    let ngrams = |what: &str, pool: AttributeProto, x: Option<Value>| {
+        let numbers = [("min_gram_length", 1), ("max_gram_length", 2), ("max_skip_count", 3)];
+        let lists = [ints("ngram_counts", &[0, 1]), ints("ngram_indexes", &[0, 1]), string("mode", "TF"), pool];
+        case(what, "TfIdfVectorizer", 9, numbers.map(|(name, k)| int(name, k)).into_iter().chain(lists), [x])
+    };
+    let normal = |what: &str, attributes: Vec<AttributeProto>, x| case(what, "StringNormalizer", 10, attributes, [x]);
+    let regex = |what: &str, pattern, x| case(what, "RegexFullMatch", 20, [string("pattern", pattern)], [x]);
+    let split = |what: &str, delimiter, x| case_of(what, "StringSplit", 20, 2, [string("delimiter", delimiter)], [x]);
+    let long = |text: &str| strings(&[64], &text.repeat(N / 8));
+    vec![
+        case("", "StringConcat", 20, [], [strings(&[N / 4], "ab"), strings(&[N / 4], "c")]),
+        case("a broadcast", "StringConcat", 20, [], [strings(&[N / 32, 1], "ab"), strings(&[16], "c")]),
+        case("long strings", "StringConcat", 20, [], [long("a"), strings(&[1], "c")]),
+        split("at whitespace", "", strings(&[N / 4], " ab")),
+        split("at a delimiter", "-", strings(&[N / 8], "a-b--")),
+        split("long strings", "-", long("ab")),
+        split("one of many parts", "-", strings(&[1], &"-".repeat(N / 2))),
+        normal("nothing", vec![], strings(&[N / 2], "ab")),
+        normal("stop words", vec![texts("stopwords", &["AB"])], strings(&[N / 2], "ab")),
+        normal("upper case", vec![string("case_change_action", "UPPER")], strings(&[N / 4], "ab")),
+        normal("long strings", vec![string("case_change_action", "LOWER")], long("A")),
+        regex("short strings", "[a-c]+", strings(&[N / 2], "ab")),
+        regex("long strings", "[^c]*d", long("ab")),
+        ngrams("integers", ints("pool_int64s", &[1, 2, 1]), of(&[N], 2i64)),
+        ngrams("short rows", ints("pool_int64s", &[1, 2, 1]), of(&[N / 2, 4], 2i32)),
+        ngrams("strings", texts("pool_strings", &["a", "b", "c"]), strings(&[N / 2], "b")),
+        ngrams("long strings", texts("pool_strings", &["a", "b", "c"]), long("b")),
+    ]
+}
+
 fn images() -> Vec<Case> {
     let resized = |what: &str, mode, x: Option<Value>, scales: &[f32]| {
         case(what, "Resize", 28, [string("mode", mode)], [x, None, list(scales.to_vec())])
@@ -1073,6 +1105,8 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     attentions,
     #[cfg(feature = "ml")]
     learned,
+    #[cfg(feature = "text")]
+    strings_of,
     images,
     #[cfg(feature = "signal")]
     signals,
@@ -1182,6 +1216,12 @@ fn attentions_can_be_stopped() {
 #[cfg(feature = "ml")]
 fn learned_models_can_be_stopped() {
     check(learned());
+}
+
+#[cfg(feature = "text")]
+#[test]
+fn operators_on_strings_can_be_stopped() {
+    check(strings_of());
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub(crate) use new::Scratch;
 #[cfg(test)]
 pub(crate) use packing::extended;
 pub(crate) use packing::{pack, packed_size, unpack};
+pub(crate) use text::view_part;
 
 use crate::dtype::{DType, Element, ShapeText, VIEW, byte_count};
 use crate::error::{Error, Result};

@@ -4,7 +4,7 @@ use super::memory::{Lease, Memory};
 use super::{NewTensor, Shape, Tensor, byte_count};
 use crate::dtype::{DType, VIEW};
 use crate::error::{Error, Result};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// The text that strings are views into, shared by the tensors with parts of it.
@@ -104,6 +104,14 @@ impl Tensor {
         }
         new.text = Some(Arc::new(Text { text: text.into(), lease }));
         Ok(new.finish())
+    }
+}
+
+/// Writes the view of a part of a string, whose own view is given. An empty part may be that of any string.
+pub(crate) fn view_part(string: &[u8], part: Range<usize>, to: &mut [u8]) {
+    let start = string.first_chunk().map_or(0, |from| u64::from_le_bytes(*from));
+    if let Some(view) = to.as_chunks_mut().0.first_chunk_mut::<2>() {
+        set(view, start as usize + part.start, start as usize + part.end);
     }
 }
 

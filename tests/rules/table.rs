@@ -46,6 +46,12 @@ impl Good {
             ("DictVectorizer", _) => vec![of_kind("int64_vocabulary", AttributeKind::Ints)],
             ("LinearClassifier" | "SVMClassifier", _) => vec![of_kind("classlabels_ints", AttributeKind::Ints)],
             ("BitShift", _) => vec![string("direction", "LEFT")],
+            ("RegexFullMatch", _) => vec![string("pattern", "a")],
+            ("TfIdfVectorizer", _) => {
+                let zeros = ["ngram_counts", "ngram_indexes", "pool_int64s"].map(|name| ints(name, &[0]));
+                let lengths = ["min_gram_length", "max_gram_length"].map(|name| int(name, 1));
+                zeros.into_iter().chain(lengths).chain([string("mode", "TF")]).collect()
+            }
             _ => vec![],
         };
         let required = schema.attributes.iter().filter(|formal| formal.required);
