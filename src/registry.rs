@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Kind, Remedy, Result, operator_label};
 use crate::limits::Budget;
-use crate::operator::{Compatibility, Implementation, LoadCustom, Make, Resolved, Resolver};
+use crate::operator::{Compatibility, Implementation, LoadCustom, Make, NOT_IMPLEMENTED, Resolved, Resolver};
 use crate::ops;
 use crate::schema::{self, Schema};
 use std::cell::RefCell;
@@ -71,7 +71,7 @@ impl Registry {
         let implementation = ops::all().find(|i| i.name == name && i.domain == domain);
         let runs = |i: &&Implementation| i.versions.contains(&schema.since_version) || !i.runs();
         let make = implementation.filter(runs).map(|implementation| implementation.make.clone());
-        let make = make.unwrap_or(Make::Missing(|_| Ok(())));
+        let make = make.unwrap_or(Make::Missing(|_| Ok(()), NOT_IMPLEMENTED));
         Ok(Resolved::new(Arc::new(schema), make, compatibility))
     }
 

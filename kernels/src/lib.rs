@@ -19,6 +19,7 @@ pub mod copy;
 mod cpu;
 pub mod deform;
 pub mod determinant;
+pub mod distinct;
 pub mod elementwise;
 #[cfg(test)]
 mod exact;
@@ -29,6 +30,7 @@ pub mod gather;
 pub mod gemm;
 pub mod half;
 pub mod lanes;
+pub mod losses;
 pub mod number;
 mod parallel;
 pub mod permute;

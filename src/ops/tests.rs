@@ -396,6 +396,12 @@ fn picks() -> Vec<Case> {
         case("elements", "Compress", 28, [], [of(&[2 * N], 1f32), list(alternating(2 * N))]),
         case("a condition alone", "Compress", 28, [], [of(&[9 * N], 1u8), of(&[9 * N], false)]),
         case("columns", "Compress", 28, axis(1), [of(&[2, N], 1f32), list(alternating(N))]),
+        case_of("elements", "Unique", 28, 4, [], [of(&[N / 2], 1f32)]),
+        case_of("in their order", "Unique", 28, 4, [int("sorted", 0)], [of(&[N], 1u8)]),
+        case_of("rows", "Unique", 28, 4, axis(0), [of(&[N / 4, 8], 1u8)]),
+        case_of("huge columns", "Unique", 28, 4, axis(1), [of(&[2 * N, 2], 1f32)]),
+        case_of("strings", "Unique", 28, 4, [], [strings(&[N / 4], "ab")]),
+        case_of("huge strings", "Unique", 28, 4, [], [strings(&[2], &"ab".repeat(2 * N))]),
         case("all", "NonZero", 28, [], [of(&[N], 1f32)]),
         case("none in a row", "NonZero", 28, [], [of(&[3 * N], 0f32)]),
         case("tiny rows", "NonZero", 28, [], [of(&[N, 2], 0f32)]),
@@ -625,6 +631,32 @@ fn normalizations() -> Vec<Case> {
     cases.push(case("many channels", "LRN", 28, [int("size", 1 << 20)], [of(&[1, 1 << 11, 4], 1f32)]));
     cases.push(case("images", "MeanVarianceNormalization", 28, [], [of(&[2, 4, N / 64, 8], 1f32)]));
     cases
+}
+
+fn losses() -> Vec<Case> {
+    let each = || [string("reduction", "none")];
+    let likelihood = |what: &str, how, inputs: [Option<Value>; 2]| {
+        case(what, "NegativeLogLikelihoodLoss", 22, [string("reduction", how)], inputs)
+    };
+    vec![
+        likelihood("the mean", "mean", [of(&[N, 2], 1f32), of(&[N], 1i64)]),
+        likelihood("the sum", "sum", [of(&[N, 2], f16::ONE), of(&[N], 1i64)]),
+        likelihood("each of one sample", "none", [of(&[1, 2, N], 1f32), of(&[1, N], 1i32)]),
+        case_of("tiny lanes", "SoftmaxCrossEntropyLoss", 13, 2, [], [of(&[N / 8, 8], 1f32), of(&[N / 8], 1i64)]),
+        case_of("columns", "SoftmaxCrossEntropyLoss", 13, 2, each(), [of(&[1, 2, N / 2], 1f32), of(&[1, N / 2], 1i64)]),
+        case("a huge lane", "SoftmaxCrossEntropyLoss", 13, [], [of(&[1, 2 * N], 1f32), of(&[1], 1i64)]),
+    ]
+}
+
+fn trainings() -> Vec<Case> {
+    let of_one = |operator, states: usize, attributes: Vec<AttributeProto>| {
+        let inputs = [scalar(1f32), scalar(1i64)].into_iter().chain((0..states + 2).map(|_| of(&[N / 2], 1f32)));
+        case_of("one tensor", operator, 1, states + 1, attributes, inputs)
+    };
+    let (adam, adagrad) = ("ai.onnx.preview.training.Adam", "ai.onnx.preview.training.Adagrad");
+    let momentum = ["alpha", "beta", "norm_coefficient"].map(|name| float(name, 0.5)).into_iter();
+    let momentum = momentum.chain([string("mode", "nesterov")]).collect();
+    vec![of_one(adagrad, 1, vec![]), of_one(adam, 2, vec![]), of_one("ai.onnx.preview.training.Momentum", 1, momentum)]
 }
 
 fn pools() -> Vec<Case> {
@@ -1037,6 +1069,8 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     loops,
     reductions,
     normalizations,
+    losses,
+    trainings,
     pools,
     #[cfg(feature = "image")]
     boxes,
@@ -1087,6 +1121,16 @@ fn casts_can_be_stopped() {
 #[test]
 fn picks_can_be_stopped() {
     check(picks());
+}
+
+#[test]
+fn losses_can_be_stopped() {
+    check(losses());
+}
+
+#[test]
+fn trainings_can_be_stopped() {
+    check(trainings());
 }
 
 #[cfg(feature = "openvino")]
