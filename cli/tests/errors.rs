@@ -59,7 +59,7 @@ fn all_missing_operators_on_a_line_each() {
     let one = [model(&gradient, &[("x", FLOAT)], 14), import("ai.onnx.preview.training")].concat();
     let why = "onnxref doesn't differentiate graphs: export the gradient as a graph of its own";
     let text =
-        " needs 1 operator that is not implemented (of 1; 1 of 1 nodes):\n  1  ai.onnx.preview.training.Gradient-1";
+        " needs 1 operator that is not implemented (of 1; 1 of 1 nodes):\n  1  ai.onnx.preview.training::Gradient-1";
     refused(&one, &[], &format!("{text}  {why}; node #0\n"));
 
     let names = ["A", "B", "C", "D", "E", "G", "H", "I", "J"];
@@ -176,7 +176,7 @@ fn errors_as_json() {
     let (domain, why) =
         ("ai.onnx.preview.training", "onnxref doesn't differentiate graphs: export the gradient as a graph of its own");
     let cause = json!({
-        "kind": "unsupported", "message": format!("node \"sum\" ({domain}.Gradient-1): {why}"),
+        "kind": "unsupported", "message": format!("node \"sum\" ({domain}::Gradient-1): {why}"),
         "node_index": 0, "node": "sum", "operator": "Gradient", "domain": domain, "version": 1,
     });
     let missing = json!({

@@ -314,6 +314,10 @@ fn functions() -> Vec<Case> {
         case("attributes", "Clip", 6, [float("min", 0.0)], [of(&[N], 0.5f32)]),
         case("", "Not", 28, [], [of(&[4 * N], true)]),
         case("", "BitwiseNot", 28, [], [of(&[4 * N], 1u8)]),
+        case("", "Affine", 9, [], [of(&[N], 0.5f32)]),
+        case("", "Scale", 9, [], [of(&[N], 0.5f32)]),
+        case("", "ScaledTanh", 9, [float("alpha", 1.0), float("beta", 1.0)], [of(&[N], 0.5f32)]),
+        case("", "ParametricSoftplus", 9, [float("alpha", 1.0), float("beta", 1.0)], [of(&[N], 0.5f32)]),
         case_of("trains", "Dropout", 28, 2, [], [of(&[N], 1f32), scalar(0.5f32), scalar(true)]),
         case_of("a mask alone", "Dropout", 10, 2, [], [of(&[2 * N], 1f32)]),
     ]);
@@ -445,6 +449,15 @@ fn scatters() -> Vec<Case> {
         ),
         case("data alone", "ScatterElements", 28, [], [of(&[N], 1f32), of(&[1], 0i64), of(&[1], 1f32)]),
         case("", "Scatter", 9, [], [of(&[N / 2], 1f32), of(&[N / 2], 1i64), of(&[N / 2], 1f32)]),
+    ]
+}
+
+fn images_of_old_releases() -> Vec<Case> {
+    let image = || of(&[1, 2, N / 64, 64], 1f32);
+    vec![
+        case("", "ImageScaler", 9, [floats("bias", &[1.0, 2.0])], [image()]),
+        case("", "Crop", 9, [ints("border", &[1, 1, 1, 1])], [image()]),
+        case("", "DynamicSlice", 9, [], [of(&[2, N], 1f32), list([0i64]), list([1i64])]),
     ]
 }
 
@@ -1064,6 +1077,7 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     #[cfg(feature = "openvino")]
     openvino,
     scatters,
+    images_of_old_releases,
     layouts,
     sequences,
     loops,
@@ -1142,6 +1156,11 @@ fn openvino_can_be_stopped() {
 #[test]
 fn scatters_can_be_stopped() {
     check(scatters());
+}
+
+#[test]
+fn images_of_old_releases_can_be_stopped() {
+    check(images_of_old_releases());
 }
 
 #[test]

@@ -46,6 +46,7 @@ impl Good {
             ("DictVectorizer", _) => vec![of_kind("int64_vocabulary", AttributeKind::Ints)],
             ("LinearClassifier" | "SVMClassifier", _) => vec![of_kind("classlabels_ints", AttributeKind::Ints)],
             ("BitShift", _) => vec![string("direction", "LEFT")],
+            ("Momentum", _) => vec![string("mode", "standard")],
             _ => vec![],
         };
         let required = schema.attributes.iter().filter(|formal| formal.required);
