@@ -325,10 +325,10 @@ fn parsed(block: &str) -> Result<Schema> {
 /// The first opset without experimental operators: that of release 1.5.
 const EXPERIMENTAL_UNTIL: i64 = 10;
 
-/// Whether an operator was experimental in releases before 1.5. Of some it isn't on record what they mean.
+/// Whether an operator was experimental in releases before 1.5. Some of these don't run, and have no schema.
 fn was_experimental(domain: &str, name: &str) -> bool {
-    let unknown = ["ATen", "ConstantFill", "GRUUnit", "GivenTensorFill"];
-    experimental(domain, name).is_some() || domain.is_empty() && unknown.contains(&name)
+    let others = ["ATen", "ConstantFill", "GRUUnit", "GivenTensorFill"];
+    experimental(domain, name).is_some() || domain.is_empty() && others.contains(&name)
 }
 
 #[cfg(test)]
