@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Kind, Remedy, Result, operator_label};
 use crate::limits::Budget;
-use crate::operator::{Compatibility, Implementation, LoadCustom, Make, Resolved, Resolver};
+use crate::operator::{Compatibility, Implementation, LoadCustom, Make, NOT_IMPLEMENTED, Resolved, Resolver};
 use crate::ops;
 use crate::schema::{self, Schema};
 use std::cell::RefCell;
@@ -71,7 +71,7 @@ impl Registry {
         let implementation = ops::all().find(|i| i.name == name && i.domain == domain);
         let runs = |i: &&Implementation| i.versions.contains(&schema.since_version) || !i.runs();
         let make = implementation.filter(runs).map(|implementation| implementation.make.clone());
-        let make = make.unwrap_or(Make::Missing(|_| Ok(())));
+        let make = make.unwrap_or(Make::Missing(|_| Ok(()), NOT_IMPLEMENTED));
         Ok(Resolved::new(Arc::new(schema), make, compatibility))
     }
 
@@ -198,15 +198,23 @@ pub struct Support {
     pub versions: Vec<i64>,
 }
 
-/// The operators that run here, by name.
+/// The operators of the standard that run here, by name. [`experimental_operators`](schema::experimental_operators) has
+/// those of old releases.
 ///
 /// ```
 /// let gather = onnxref::supported().into_iter().find(|s| s.name == "Gather").unwrap();
 /// assert_eq!(gather.versions, [1, 11, 13]);
 /// ```
 pub fn supported() -> Vec<Support> {
-    let support = |i: &Implementation| Support { domain: i.domain, name: i.name, versions: i.versions.to_vec() };
-    let mut list: Vec<Support> = ops::all().filter(|i| i.runs()).map(support).collect();
+    let in_standard = |i: &Implementation, version: i64| {
+        schema::versions(i.domain, i.name).iter().any(|(since, _)| *since == version)
+    };
+    let support = |i: &Implementation| Support {
+        domain: i.domain,
+        name: i.name,
+        versions: i.versions.iter().copied().filter(|version| in_standard(i, *version)).collect(),
+    };
+    let mut list: Vec<Support> = ops::all().map(support).filter(|support| !support.versions.is_empty()).collect();
     list.sort_by_key(|support| (support.domain, support.name));
     list
 }
@@ -247,11 +255,20 @@ mod tests {
         assert_eq!(old.schema.since_version, 18);
         for (name, opset, text) in [
             ("Upsample", 10, "Upsample is not in opset 10: it was removed in opset 10 and replaced by Resize"),
-            ("Affine", 7, "Affine was an experimental operator, which ONNX dropped in release 1.5"),
-            ("ThresholdedRelu", 6, "ThresholdedRelu was an experimental operator before opset 10"),
+            ("Affine", 10, "Affine was an experimental operator, which ONNX dropped in release 1.5"),
+            ("ATen", 7, "ATen was an experimental operator, which ONNX dropped in release 1.5"),
         ] {
             assert_eq!(error(name, opset).to_string(), text);
         }
-        assert_eq!(error("Affine", 7).kind(), Kind::Unsupported);
+        assert_eq!(error("Affine", 10).kind(), Kind::Unsupported);
+    }
+
+    #[test]
+    fn experimental_operators_run_and_are_no_operators_of_the_standard() {
+        for name in schema::experimental_operators() {
+            assert!(Registry::default().resolve("", name, 8).unwrap().missing().is_none(), "{name}");
+            let versions = supported().into_iter().find(|support| support.name == name).map(|support| support.versions);
+            assert!(versions.unwrap_or_default().iter().all(|version| *version >= 9), "{name}");
+        }
     }
 }

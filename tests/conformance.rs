@@ -117,13 +117,17 @@ const OVERHANG: &str = "output \"y\" is 0.10582701 at [0, 0, 0, 0, 8], expected 
 /// Expects the 0 of a transform in double; from 1.17 on the case has the errors of float32.
 const DOUBLE: &str = "output \"y\" is 1.9073487e-7 at [0, 5, 0, 1], expected 1.4210855e-15; 10 of 200 differ";
 
+/// The model lacks the `epsilon` that the data was made with; corrected in 1.22.
+const EPSILON: &str = "output \"X1_new\" is 0.75595933 at [0], expected 0.75913626; 1 of 1 differ";
+
 /// Cases with wrong data: it doesn't fit its model, a later release corrects it, or it is off by more than the tolerance.
-const BROKEN: [(&str, &str); 29] = [
+const BROKEN: [(&str, &str); 30] = [
     ("test_attention_4d_causal_fp16_expanded", STEPS),
     ("1.16.2/node/test_averagepool_3d_dilations_large_count_include_pad_is_1_ceil_mode_is_True", OVERHANG),
     ("1.18.0/node/test_rotary_embedding_no_position_ids_rotary_dim", CACHE),
     ("1.18.0/node/test_rotary_embedding_with_interleaved_rotary_dim", CACHE),
     ("1.18.0/node/test_rotary_embedding_with_rotary_dim", CACHE),
+    ("1.21.0/node/test_adam_multiple", EPSILON),
     ("1.21.0/node/test_attention_3d_with_past_and_present_qk_matmul_bias", MODES),
     ("1.21.0/node/test_attention_3d_with_past_and_present_qk_matmul_softcap", SOFTCAP),
     ("1.21.0/node/test_attention_4d_with_past_and_present_qk_matmul_bias", MODES),

@@ -20,6 +20,7 @@ pub mod copy;
 mod cpu;
 pub mod deform;
 pub mod determinant;
+pub mod distinct;
 pub mod elementwise;
 #[cfg(test)]
 mod exact;
@@ -32,6 +33,7 @@ pub mod gemm;
 pub mod grams;
 pub mod half;
 pub mod lanes;
+pub mod losses;
 pub mod number;
 mod parallel;
 pub mod permute;

@@ -8,6 +8,7 @@ use crate::error::{Error, Remedy, Result};
 use crate::graph::NodePlace;
 use crate::operator::{Label, Resolved};
 use crate::registry::{Found, Newest};
+use crate::schema;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -38,6 +39,10 @@ impl Loader<'_> {
                 let found = match found.map_err(|why| self.functions.other_overloads(domain, op_type).unwrap_or(why)) {
                     Ok(resolved) => {
                         self.files.budget.take(SCHEMA)?;
+                        if !resolved.is_custom() && schema::is_experimental(&resolved.schema) {
+                            let text = "is an experimental operator, which ONNX dropped in release 1.5: later opsets don't have it";
+                            self.draft.note(format!("{} {text}", resolved.schema.label()), &self.files.budget)?;
+                        }
                         let why = resolved.missing().map(|why| place(resolved.label.clone()).locate(why));
                         let unresolved = why.map(|why| self.draft.faults.list_unresolved(at, why));
                         Found { resolved: Some(Arc::new(resolved)), unresolved }

@@ -109,8 +109,8 @@ pub(crate) enum Make {
     Expand(Expand),
     /// A user's operator.
     Custom(LoadCustom),
-    /// The standard has it, but it is not implemented: its nodes are only checked.
-    Missing(Infer),
+    /// The standard has it, but it doesn't run here, and why: its nodes are only checked.
+    Missing(Infer, &'static str),
 }
 
 impl fmt::Debug for Make {
@@ -122,7 +122,7 @@ impl fmt::Debug for Make {
             Make::Control(_) => "Control",
             Make::Expand(_) => "Expand",
             Make::Custom(_) => "Custom",
-            Make::Missing(_) => "Missing",
+            Make::Missing(..) => "Missing",
         })
     }
 }
@@ -166,6 +166,9 @@ impl Made {
     }
 }
 
+/// Why an operator of the standard that doesn't run yet can't run.
+pub(crate) const NOT_IMPLEMENTED: &str = "the operator is not implemented";
+
 /// An operator and the versions of it that are implemented, oldest first.
 pub(crate) struct Implementation {
     pub(crate) domain: &'static str,
@@ -177,12 +180,12 @@ pub(crate) struct Implementation {
 impl Implementation {
     /// An operator that doesn't run yet in any version, but is inferred.
     pub(crate) const fn missing(domain: &'static str, name: &'static str, infer: Infer) -> Implementation {
-        Implementation { domain, name, versions: &[], make: Make::Missing(infer) }
+        Implementation { domain, name, versions: &[], make: Make::Missing(infer, NOT_IMPLEMENTED) }
     }
 
     /// Whether it runs in some version.
     pub(crate) fn runs(&self) -> bool {
-        !matches!(self.make, Make::Missing(_))
+        !matches!(self.make, Make::Missing(..))
     }
 }
 
@@ -246,7 +249,7 @@ impl Resolved {
                 let mut body = Body::new(resolver);
                 expand(node, &mut body).map(|()| Made::Body(body.finish()))
             }
-            Make::Missing(infer) => Ok(Made::Missing(*infer)),
+            Make::Missing(infer, _) => Ok(Made::Missing(*infer)),
         }
     }
 
@@ -261,21 +264,19 @@ impl Resolved {
 
     /// Why its nodes can't run, if they can't.
     pub(crate) fn missing(&self) -> Option<Error> {
-        self.is_missing().then(not_implemented)
+        match self.make {
+            Make::Missing(_, why) => Some(Error::unsupported(why)),
+            _ => None,
+        }
     }
 
     /// Whether its nodes can only be checked.
     pub(crate) fn is_missing(&self) -> bool {
-        matches!(self.make, Make::Missing(_))
+        matches!(self.make, Make::Missing(..))
     }
 
     /// Whether a user made it.
     pub(crate) fn is_custom(&self) -> bool {
         matches!(self.make, Make::Custom(_))
     }
-}
-
-#[cold]
-fn not_implemented() -> Error {
-    Error::unsupported("the operator is not implemented")
 }

@@ -314,6 +314,10 @@ fn functions() -> Vec<Case> {
         case("attributes", "Clip", 6, [float("min", 0.0)], [of(&[N], 0.5f32)]),
         case("", "Not", 28, [], [of(&[4 * N], true)]),
         case("", "BitwiseNot", 28, [], [of(&[4 * N], 1u8)]),
+        case("", "Affine", 9, [], [of(&[N], 0.5f32)]),
+        case("", "Scale", 9, [], [of(&[N], 0.5f32)]),
+        case("", "ScaledTanh", 9, [float("alpha", 1.0), float("beta", 1.0)], [of(&[N], 0.5f32)]),
+        case("", "ParametricSoftplus", 9, [float("alpha", 1.0), float("beta", 1.0)], [of(&[N], 0.5f32)]),
         case_of("trains", "Dropout", 28, 2, [], [of(&[N], 1f32), scalar(0.5f32), scalar(true)]),
         case_of("a mask alone", "Dropout", 10, 2, [], [of(&[2 * N], 1f32)]),
     ]);
@@ -396,6 +400,12 @@ fn picks() -> Vec<Case> {
         case("elements", "Compress", 28, [], [of(&[2 * N], 1f32), list(alternating(2 * N))]),
         case("a condition alone", "Compress", 28, [], [of(&[9 * N], 1u8), of(&[9 * N], false)]),
         case("columns", "Compress", 28, axis(1), [of(&[2, N], 1f32), list(alternating(N))]),
+        case_of("elements", "Unique", 28, 4, [], [of(&[N / 2], 1f32)]),
+        case_of("in their order", "Unique", 28, 4, [int("sorted", 0)], [of(&[N], 1u8)]),
+        case_of("rows", "Unique", 28, 4, axis(0), [of(&[N / 4, 8], 1u8)]),
+        case_of("huge columns", "Unique", 28, 4, axis(1), [of(&[2 * N, 2], 1f32)]),
+        case_of("strings", "Unique", 28, 4, [], [strings(&[N / 4], "ab")]),
+        case_of("huge strings", "Unique", 28, 4, [], [strings(&[2], &"ab".repeat(2 * N))]),
         case("all", "NonZero", 28, [], [of(&[N], 1f32)]),
         case("none in a row", "NonZero", 28, [], [of(&[3 * N], 0f32)]),
         case("tiny rows", "NonZero", 28, [], [of(&[N, 2], 0f32)]),
@@ -439,6 +449,15 @@ fn scatters() -> Vec<Case> {
         ),
         case("data alone", "ScatterElements", 28, [], [of(&[N], 1f32), of(&[1], 0i64), of(&[1], 1f32)]),
         case("", "Scatter", 9, [], [of(&[N / 2], 1f32), of(&[N / 2], 1i64), of(&[N / 2], 1f32)]),
+    ]
+}
+
+fn images_of_old_releases() -> Vec<Case> {
+    let image = || of(&[1, 2, N / 64, 64], 1f32);
+    vec![
+        case("", "ImageScaler", 9, [floats("bias", &[1.0, 2.0])], [image()]),
+        case("", "Crop", 9, [ints("border", &[1, 1, 1, 1])], [image()]),
+        case("", "DynamicSlice", 9, [], [of(&[2, N], 1f32), list([0i64]), list([1i64])]),
     ]
 }
 
@@ -625,6 +644,32 @@ fn normalizations() -> Vec<Case> {
     cases.push(case("many channels", "LRN", 28, [int("size", 1 << 20)], [of(&[1, 1 << 11, 4], 1f32)]));
     cases.push(case("images", "MeanVarianceNormalization", 28, [], [of(&[2, 4, N / 64, 8], 1f32)]));
     cases
+}
+
+fn losses() -> Vec<Case> {
+    let each = || [string("reduction", "none")];
+    let likelihood = |what: &str, how, inputs: [Option<Value>; 2]| {
+        case(what, "NegativeLogLikelihoodLoss", 22, [string("reduction", how)], inputs)
+    };
+    vec![
+        likelihood("the mean", "mean", [of(&[N, 2], 1f32), of(&[N], 1i64)]),
+        likelihood("the sum", "sum", [of(&[N, 2], f16::ONE), of(&[N], 1i64)]),
+        likelihood("each of one sample", "none", [of(&[1, 2, N], 1f32), of(&[1, N], 1i32)]),
+        case_of("tiny lanes", "SoftmaxCrossEntropyLoss", 13, 2, [], [of(&[N / 8, 8], 1f32), of(&[N / 8], 1i64)]),
+        case_of("columns", "SoftmaxCrossEntropyLoss", 13, 2, each(), [of(&[1, 2, N / 2], 1f32), of(&[1, N / 2], 1i64)]),
+        case("a huge lane", "SoftmaxCrossEntropyLoss", 13, [], [of(&[1, 2 * N], 1f32), of(&[1], 1i64)]),
+    ]
+}
+
+fn trainings() -> Vec<Case> {
+    let of_one = |operator, states: usize, attributes: Vec<AttributeProto>| {
+        let inputs = [scalar(1f32), scalar(1i64)].into_iter().chain((0..states + 2).map(|_| of(&[N / 2], 1f32)));
+        case_of("one tensor", operator, 1, states + 1, attributes, inputs)
+    };
+    let (adam, adagrad) = ("ai.onnx.preview.training.Adam", "ai.onnx.preview.training.Adagrad");
+    let momentum = ["alpha", "beta", "norm_coefficient"].map(|name| float(name, 0.5)).into_iter();
+    let momentum = momentum.chain([string("mode", "nesterov")]).collect();
+    vec![of_one(adagrad, 1, vec![]), of_one(adam, 2, vec![]), of_one("ai.onnx.preview.training.Momentum", 1, momentum)]
 }
 
 fn pools() -> Vec<Case> {
@@ -1089,11 +1134,14 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     #[cfg(feature = "openvino")]
     openvino,
     scatters,
+    images_of_old_releases,
     layouts,
     sequences,
     loops,
     reductions,
     normalizations,
+    losses,
+    trainings,
     pools,
     #[cfg(feature = "image")]
     boxes,
@@ -1150,6 +1198,16 @@ fn picks_can_be_stopped() {
     check(picks());
 }
 
+#[test]
+fn losses_can_be_stopped() {
+    check(losses());
+}
+
+#[test]
+fn trainings_can_be_stopped() {
+    check(trainings());
+}
+
 #[cfg(feature = "openvino")]
 #[test]
 fn openvino_can_be_stopped() {
@@ -1159,6 +1217,11 @@ fn openvino_can_be_stopped() {
 #[test]
 fn scatters_can_be_stopped() {
     check(scatters());
+}
+
+#[test]
+fn images_of_old_releases_can_be_stopped() {
+    check(images_of_old_releases());
 }
 
 #[test]

@@ -22,7 +22,7 @@ mod table;
 use crate::error::{Error, Kind, Result, operator_label, quote};
 use crate::tensor::Tensor;
 use crate::value::{TypeSet, ValueType};
-use table::{OPENVINO, STANDARD, all_blocks, blocks_start, table};
+use table::{EXPERIMENTAL, OPENVINO, STANDARD, all_blocks, blocks_start, experimental, table};
 
 pub(crate) use table::versions;
 
@@ -229,6 +229,24 @@ pub fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
+/// The experimental operators that run here, below opset 10: ONNX dropped them in release 1.5, and the standard has at most
+/// later versions of them.
+///
+/// ```
+/// assert!(onnxref::schema::experimental_operators().any(|name| name == "ImageScaler"));
+/// assert!(onnxref::schema::resolve("", "ImageScaler", 9).is_ok());
+/// ```
+pub fn experimental_operators() -> impl Iterator<Item = &'static str> {
+    all_blocks(EXPERIMENTAL).filter_map(|block| block.split(' ').next())
+}
+
+/// Whether a version of an operator is that of an experimental one.
+pub(crate) fn is_experimental(schema: &Schema) -> bool {
+    let is_own = |&(since, _): &(i64, &str)| since == schema.since_version;
+    let own = experimental(&schema.domain, &schema.name).filter(is_own);
+    own.is_some() && !versions(&schema.domain, &schema.name).iter().any(is_own)
+}
+
 /// Every version of an operator, oldest first.
 ///
 /// ```
@@ -243,21 +261,22 @@ pub fn history(domain: &str, name: &str) -> Result<Vec<Schema>> {
     known(domain, name)?.into_iter().map(|(_, block)| parsed(block)).collect()
 }
 
-/// The version of an operator under an opset: the newest one up to the opset.
+/// The version of an operator under an opset: the newest one up to the opset, or below opset 10 an experimental one.
 ///
 /// # Errors
 /// [`Kind::Unsupported`] for a domain that isn't in the standard; [`Kind::Model`] for an operator that isn't,
 /// for one that came later and for one that was removed.
 pub fn resolve(domain: &str, name: &str, opset: i64) -> Result<Schema> {
-    let versions = known(domain, name)?;
+    let old = || experimental(domain, name).filter(|_| opset < EXPERIMENTAL_UNTIL).map(|(_, block)| parsed(block));
+    let versions = match known(domain, name) {
+        Ok(versions) => versions,
+        Err(error) => return old().unwrap_or(Err(error)),
+    };
     let label = operator_label(domain, name);
     let first = versions.first().map_or(1, |(first, _)| *first);
     let Some((_, block)) = versions.iter().rev().find(|(since, _)| *since <= opset) else {
-        if is_experimental(domain, name) {
-            let text = format!("{label} was an experimental operator before opset {first}");
-            return Err(Error::unsupported(text));
-        }
-        return Err(Error::model(format!("{label} is not in opset {opset}: it came with opset {first}")));
+        let later = || Error::model(format!("{label} is not in opset {opset}: it came with opset {first}"));
+        return old().unwrap_or_else(|| Err(later()));
     };
     let schema = parsed(block)?;
     match &schema.deprecated {
@@ -290,7 +309,7 @@ fn known(domain: &str, name: &str) -> Result<Vec<(i64, &'static str)>> {
             // Its table has only the operators that run here: others may exist.
             return Err(Error::unsupported(format!("{label} is not implemented")));
         }
-        if is_experimental(domain, name) {
+        if was_experimental(domain, name) {
             let text = format!("{label} was an experimental operator, which ONNX dropped in release 1.5");
             return Err(Error::unsupported(text));
         }
@@ -303,24 +322,13 @@ fn parsed(block: &str) -> Result<Schema> {
     Schema::parse(block).map_err(|e| Error::new(Kind::Unsupported, format!("the table of the standard: {e}")))
 }
 
-/// Operators of releases before 1.5 whose status was experimental: the standard's table doesn't have them.
-fn is_experimental(domain: &str, name: &str) -> bool {
-    const NAMES: [&str; 13] = [
-        "ATen",
-        "Affine",
-        "ConstantFill",
-        "Crop",
-        "DynamicSlice",
-        "GRUUnit",
-        "GivenTensorFill",
-        "ImageScaler",
-        "MeanVarianceNormalization",
-        "ParametricSoftplus",
-        "Scale",
-        "ScaledTanh",
-        "ThresholdedRelu",
-    ];
-    domain.is_empty() && NAMES.contains(&name)
+/// The first opset without experimental operators: that of release 1.5.
+const EXPERIMENTAL_UNTIL: i64 = 10;
+
+/// Whether an operator was experimental in releases before 1.5. Some of these don't run, and have no schema.
+fn was_experimental(domain: &str, name: &str) -> bool {
+    let others = ["ATen", "ConstantFill", "GRUUnit", "GivenTensorFill"];
+    experimental(domain, name).is_some() || domain.is_empty() && others.contains(&name)
 }
 
 #[cfg(test)]
@@ -345,6 +353,23 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, 659);
+    }
+
+    #[test]
+    fn experimental_operators_end_with_opset_9() {
+        let names: Vec<&str> = experimental_operators().collect();
+        assert!(names.is_sorted() && names.len() == 9, "{names:?}");
+        for name in names {
+            for opset in 1..=28 {
+                let (found, first) = (resolve("", name, opset), versions("", name).first().map(|(first, _)| *first));
+                match first {
+                    _ if opset < first.unwrap_or(EXPERIMENTAL_UNTIL) => assert!(is_experimental(&found.unwrap())),
+                    Some(_) => assert!(!is_experimental(&found.unwrap())),
+                    None => assert_eq!(found.unwrap_err().kind(), Kind::Unsupported),
+                }
+            }
+        }
+        assert!(!is_experimental(&resolve("", "Gather", 1).unwrap()));
     }
 
     #[test]

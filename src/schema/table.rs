@@ -8,6 +8,9 @@ pub(super) static STANDARD: &str = include_str!("standard.txt");
 /// Operators of OpenVINO: another table in the same format.
 pub(super) static OPENVINO: &str = include_str!("openvino.txt");
 
+/// Experimental operators of old releases: another table in the same format.
+pub(super) static EXPERIMENTAL: &str = include_str!("experimental.txt");
+
 /// The table that a domain is in.
 pub(super) fn table(domain: &str) -> &'static str {
     if domain == OPENVINO_DOMAIN { OPENVINO } else { STANDARD }
@@ -16,8 +19,17 @@ pub(super) fn table(domain: &str) -> &'static str {
 /// The versions of an operator in the standard, oldest first: `since_version` and block of each.
 pub(crate) fn versions(domain: &str, name: &str) -> Vec<(i64, &'static str)> {
     let key = if domain.is_empty() { name.to_string() } else { format!("{domain}.{name}") };
+    versions_in(table(domain), &key)
+}
+
+/// The only version of an experimental operator.
+pub(super) fn experimental(domain: &str, name: &str) -> Option<(i64, &'static str)> {
+    if domain.is_empty() { versions_in(EXPERIMENTAL, name).first().copied() } else { None }
+}
+
+fn versions_in(table: &'static str, key: &str) -> Vec<(i64, &'static str)> {
     let mut found = Vec::new();
-    let mut rest = first_block(table(domain), &key);
+    let mut rest = first_block(table, key);
     while let Some((head, block, next)) = split_block(rest) {
         match head.split_once(' ') {
             Some((k, version)) if k == key => {

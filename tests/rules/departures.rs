@@ -5,7 +5,7 @@ use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::tensor_shape_proto::dimension::Value as Dimension;
 use crate::common::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, type_proto};
 use crate::common::{attribute, initializer, int, node, value};
-use crate::{first_node, good, good_feeds, good_output, graph_of, import, load, load_with, named};
+use crate::{TRAINING, first_node, good, good_feeds, good_output, gradient, graph_of, import, load, load_with, named};
 use onnxref::operator::{Call, Operator, Values};
 use onnxref::{Compatibility, DType, Dim, Kind, Limits, LoadOptions, Model, Remedy, Result, Tensor};
 use prost::Message;
@@ -212,8 +212,8 @@ fn a_function_is_asked_before_the_standard_whatever_came_earlier() {
     assert_eq!(model.nodes().filter(|node| node.function.is_some()).count(), 2);
 }
 
-/// `n` nodes that need `Unique`, one that needs `SoftmaxCrossEntropyLoss`, two of a domain without a table, of which one has
-/// subgraphs with a node each.
+/// `n` nodes that need `Gradient`, one that needs `ATen`, two of a domain without a table, of which one has subgraphs with a
+/// node each.
 fn needy(n: usize) -> ModelProto {
     let branch = |name: &str, nodes: Vec<NodeProto>| AttributeProto {
         g: Some(Box::new(GraphProto { node: nodes, ..GraphProto::default() })),
@@ -221,19 +221,16 @@ fn needy(n: usize) -> ModelProto {
     };
     let mut model = good();
     let nodes = &mut graph_of(&mut model).node;
-    nodes.push(named("words", node("SoftmaxCrossEntropyLoss", &["output", "indices"], &["p"], vec![])));
-    nodes.extend((0..n).map(|k| named(&format!("pool {k}"), node("Unique", &["output"], &[&format!("r{k}")], vec![]))));
+    nodes.push(named("words", node("ATen", &["output", "indices"], &["p"], vec![])));
+    nodes.extend((0..n).map(|k| named(&format!("pool {k}"), gradient("output", &format!("r{k}")))));
     let branches = vec![
-        branch(
-            "then_branch",
-            vec![named("inner", node("NegativeLogLikelihoodLoss", &["output", "output"], &["m"], vec![]))],
-        ),
+        branch("then_branch", vec![named("inner", node("GRUUnit", &["output", "output"], &["m"], vec![]))]),
         branch("else_branch", vec![node("Gather", &["data", "indices"], &["g"], vec![])]),
     ];
     let own = |node: NodeProto| NodeProto { domain: Some("com.example".into()), ..node };
     nodes.push(own(named("either", node("Either", &["c"], &["i"], branches))));
     nodes.push(own(named("own", node("Own", &["output"], &["o"], vec![]))));
-    model.opset_import.push(import("com.example", 1));
+    model.opset_import.extend([import("com.example", 1), import(TRAINING, 1)]);
     model
 }
 
@@ -252,22 +249,22 @@ fn missing_operators_are_all_counted() {
     assert_eq!(
         error.to_string(),
         format!(
-            "the model {text}: Unique-11, SoftmaxCrossEntropyLoss-13, com.example::Either, NegativeLogLikelihoodLoss-13, com.example::Own"
+            "the model {text}: ai.onnx.preview.training::Gradient-1, ATen, com.example::Either, GRUUnit, com.example::Own"
         )
     );
     let listed: Vec<_> =
         needs.missing.iter().map(|m| (m.to_string(), m.nodes, m.first.node.as_deref().unwrap())).collect();
     let expected = [
-        ("Unique-11", 5000, "pool 0"),
-        ("SoftmaxCrossEntropyLoss-13", 1, "words"),
+        ("ai.onnx.preview.training::Gradient-1", 5000, "pool 0"),
+        ("ATen", 1, "words"),
         ("com.example::Either", 1, "either"),
-        ("NegativeLogLikelihoodLoss-13", 1, "inner"),
+        ("GRUUnit", 1, "inner"),
         ("com.example::Own", 1, "own"),
     ];
     assert_eq!(listed, expected.map(|(label, nodes, first)| (label.to_string(), nodes, first)));
     let inner = &needs.missing[3];
     let around = "node \"either\" (com.example::Either)";
-    assert_eq!((inner.version, inner.first.function.as_deref()), (Some(13), Some(around)));
+    assert_eq!((inner.version, inner.first.function.as_deref()), (None, Some(around)));
     assert_eq!(needs.missing[4].reason, "domain \"com.example\" is not in the standard and has no operators here");
 }
 
@@ -300,29 +297,27 @@ fn functions_in_subgraphs_of_missing_operators_are_looked_into() {
         name: Some(name.into()),
         domain: Some("own".into()),
         node: nodes,
-        opset_import: vec![import("", 12), import("own", 1)],
+        opset_import: vec![import("own", 1), import(TRAINING, 1)],
         ..FunctionProto::default()
     };
     let call = |name: &str| NodeProto { domain: Some("own".into()), ..named(name, node(name, &[], &[], vec![])) };
     let mut model = needy(0);
     graph_of(&mut model).initializer.push(initializer("c", &Tensor::from(vec![true])));
+    model.opset_import.retain(|import| import.domain.as_deref() != Some(TRAINING));
     model.opset_import.push(import("own", 1));
     // Each is looked into once, under its own opsets, however often it is called.
     model.functions = vec![
         function("Outer", vec![call("Inner"), call("Inner")]),
-        function("Inner", vec![named("root", node("NegativeLogLikelihoodLoss", &["x", "t"], &["y"], vec![]))]),
+        function("Inner", vec![named("root", gradient("x", "y"))]),
     ];
     let branch = graph_of(&mut model).node.iter_mut().find(|node| !node.attribute.is_empty()).unwrap();
     branch.attribute[0].g.as_mut().unwrap().node.extend([call("Outer"), call("Outer")]);
     let error = load(&model).unwrap_err();
     let missing = &error.needs().unwrap().missing;
-    let root = missing
-        .iter()
-        .find(|missing| missing.operator == "NegativeLogLikelihoodLoss" && missing.version == Some(12))
-        .unwrap();
+    let root = missing.iter().find(|missing| missing.operator == "Gradient").unwrap();
     assert_eq!(
         (root.to_string().as_str(), root.nodes, root.first.node.as_deref()),
-        ("NegativeLogLikelihoodLoss-12", 1, Some("root"))
+        ("ai.onnx.preview.training::Gradient-1", 1, Some("root"))
     );
     let around =
         "node \"either\" (com.example::Either): in node \"Outer\" (own::Outer): in node \"Inner\" (own::Inner)";

@@ -33,8 +33,9 @@ mod tensors;
 mod values;
 
 use common::differences::{assert_as_expected, difference_at};
-use common::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
-use common::{node, value};
+use common::proto::attribute_proto::AttributeType;
+use common::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
+use common::{attribute, node, string, value};
 use ndarray::{Array, IxDyn, array};
 use onnxref::{DType, Dim, Error, Inputs, Kind, LoadOptions, Model, Outputs, Place, Tensor, inputs};
 use prost::Message;
@@ -54,6 +55,17 @@ fn good() -> ModelProto {
         }),
         ..ModelProto::default()
     }
+}
+
+/// The domain of [`gradient`].
+const TRAINING: &str = "ai.onnx.preview.training";
+
+/// A node of an operator of the standard that doesn't run.
+fn gradient(input: &str, output: &str) -> NodeProto {
+    let names = vec![input.as_bytes().to_vec().into()];
+    let xs = AttributeProto { strings: names, ..attribute("xs", AttributeType::Strings) };
+    let gradient = node("Gradient", &[input], &[output], vec![xs, string("y", input)]);
+    NodeProto { domain: Some(TRAINING.into()), ..gradient }
 }
 
 /// What [`good`] takes.

@@ -2,12 +2,12 @@
 
 use crate::common::proto::attribute_proto::AttributeType;
 use crate::common::proto::{AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto};
-use crate::common::{attribute, node};
+use crate::common::{attribute, float, node, value};
 use crate::{
-    With, at_node, case, check_loads, check_runs, first_node, good, good_feeds, good_output, graph_of, import, load,
-    load_and_run,
+    TRAINING, With, at_node, case, check_loads, check_runs, first_node, good, good_feeds, good_output, gradient,
+    graph_of, import, load, load_and_run,
 };
-use onnxref::{Kind, Place};
+use onnxref::{DType, Kind, Place, Tensor, inputs};
 
 fn at_number(value: i128) -> Place {
     Place::default().with(|p| p.value = Some(value))
@@ -202,22 +202,54 @@ fn operators_that_are_not_there() {
 }
 
 #[test]
+fn experimental_operators_run_below_opset_10() {
+    let model = |opset| {
+        let mut model = good();
+        model.opset_import = vec![import("", opset)];
+        let graph = graph_of(&mut model);
+        let affine = |from: &str, to: &str| node("Affine", &[from], &[to], vec![float("alpha", 2.0)]);
+        graph.node = vec![affine("data", "twice"), affine("twice", "output")];
+        graph.input.truncate(1);
+        graph.output = vec![value("output", DType::Float, None)];
+        model
+    };
+    for opset in [1, 9] {
+        let model = load(&model(opset)).unwrap();
+        let text =
+            "Affine-1 is an experimental operator, which ONNX dropped in release 1.5: later opsets don't have it";
+        assert_eq!(model.report().iter().filter(|note| *note == text).count(), 1, "{:?}", model.report());
+        let outputs = model.run(inputs!["data" => Tensor::from_elements(&[3, 2], vec![1f32; 6]).unwrap()]).unwrap();
+        assert_eq!(outputs["output"].as_slice::<f32>().unwrap(), [4f32; 6]);
+    }
+    let error = load(&model(10)).unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported);
+    let text = "Affine was an experimental operator, which ONNX dropped in release 1.5";
+    assert!(error.causes()[0].to_string().contains(text), "{error}");
+}
+
+#[test]
 fn all_nodes_that_are_not_implemented_are_reported() {
     let mut model = good();
+    model.opset_import.push(import(TRAINING, 1));
     graph_of(&mut model).node.extend([
-        node("Unique", &["output"], &["a"], vec![]),
+        gradient("output", "a"),
         node("Gather", &["a", "indices"], &["b"], vec![]),
-        node("NegativeLogLikelihoodLoss", &["b", "indices"], &["c"], vec![]),
-        node("Unique", &["c"], &["d"], vec![]),
+        node("ATen", &["b", "indices"], &["c"], vec![]),
+        gradient("c", "d"),
     ]);
     let error = load(&model).unwrap_err();
     assert_eq!(error.kind(), Kind::Unsupported);
-    let text = "the model needs 2 operators that are not implemented (of 3; 3 of 5 nodes): Unique-11, NegativeLogLikelihoodLoss-13";
+    let text = "the model needs 2 operators that are not implemented (of 3; 3 of 5 nodes): ai.onnx.preview.training::Gradient-1, ATen";
     assert_eq!(error.to_string(), text);
     let causes: Vec<_> = error.causes().iter().map(|e| (e.place().node_index, e.to_string())).collect();
     let expected = [
-        (Some(1), "node #1 (Unique-11): the operator is not implemented (2 nodes)".to_string()),
-        (Some(3), "node #3 (NegativeLogLikelihoodLoss-13): the operator is not implemented".to_string()),
+        (
+            Some(1),
+            "node #1 (ai.onnx.preview.training::Gradient-1): onnxref doesn't differentiate graphs: export the gradient as a \
+             graph of its own (2 nodes)"
+                .to_string(),
+        ),
+        (Some(3), "node #3 (ATen): ATen was an experimental operator, which ONNX dropped in release 1.5".to_string()),
     ];
     assert_eq!(causes, expected);
     assert!(error.causes().iter().all(|e| e.kind() == Kind::Unsupported));
@@ -228,7 +260,7 @@ fn what_is_wrong_outweighs_what_is_not_implemented() {
     let mut model = good();
     graph_of(&mut model)
         .node
-        .extend([node("Unique", &["output"], &["a"], vec![]), node("Nonsense", &["a"], &["b"], vec![])]);
+        .extend([node("ATen", &["output"], &["a"], vec![]), node("Nonsense", &["a"], &["b"], vec![])]);
     let error = load(&model).unwrap_err();
     assert_eq!(error.kind(), Kind::Model);
     assert_eq!(error.to_string(), "node #2 (Nonsense): Nonsense is not an ONNX operator\n(and 1 more)");
@@ -250,7 +282,7 @@ fn subgraphs_are_looked_into() {
     *first_node(&mut model) = NodeProto {
         op_type: Some("Either".into()),
         domain: Some("own".into()),
-        attribute: vec![branch("then_branch", "Unique", ""), branch("else_branch", "Own", "com.example")],
+        attribute: vec![branch("then_branch", "ATen", ""), branch("else_branch", "Own", "com.example")],
         ..first_node(&mut model).clone()
     };
     let causes: Vec<_> = load(&model)
@@ -272,7 +304,12 @@ fn subgraphs_are_looked_into() {
             "Either",
             "node \"node\" (own::Either): domain \"own\" is not in the standard and has no operators here",
         ),
-        cause("", "Unique", "in node \"node\" (own::Either): node #0 (Unique-11): the operator is not implemented"),
+        cause(
+            "",
+            "ATen",
+            "in node \"node\" (own::Either): node #0 (ATen): ATen was an experimental operator, which ONNX dropped in release \
+             1.5",
+        ),
     ];
     assert_eq!(causes, expected);
 }

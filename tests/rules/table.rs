@@ -52,6 +52,7 @@ impl Good {
                 let lengths = ["min_gram_length", "max_gram_length"].map(|name| int(name, 1));
                 zeros.into_iter().chain(lengths).chain([string("mode", "TF")]).collect()
             }
+            ("Momentum", _) => vec![string("mode", "standard")],
             _ => vec![],
         };
         let required = schema.attributes.iter().filter(|formal| formal.required);

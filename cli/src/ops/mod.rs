@@ -52,14 +52,29 @@ pub(crate) struct Arguments {
 
 pub(crate) fn ops(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
     let all = operators()?;
-    let found = select(&all, arguments)?;
+    let found = match experimental(&all, arguments)? {
+        Some(operator) => vec![operator],
+        None => select(&all, arguments)?,
+    };
     let result = match (found.as_slice(), &arguments.operator) {
         _ if global.json => return json::line(&document::all(&found)).map(|()| 0),
         ([operator], Some(_)) => explain::one(operator),
         (operators, _) => explain::list(operators, arguments.opset.is_some(), global.verbose),
     };
     result.map_err(Failure::stdout)?;
+    if arguments.is_all() {
+        let names: Vec<&str> = schema::experimental_operators().collect();
+        print::note(&format!("experimental operators of old releases run too, below opset 10: {}", names.join(", ")));
+    }
     Ok(0)
+}
+
+impl Arguments {
+    /// Whether they ask for every operator.
+    fn is_all(&self) -> bool {
+        let Arguments { operator, missing, implemented, domain, opset } = self;
+        operator.is_none() && !missing && !implemented && domain.is_none() && opset.is_none()
+    }
 }
 
 /// The names of all operators, as they can be given.
@@ -96,6 +111,9 @@ impl Operator {
 
     /// The official page.
     fn link(&self) -> String {
+        if schema::history(self.domain, self.name).is_err() {
+            return format!("https://github.com/onnx/onnx/blob/v1.4.1/docs/Operators.md#{}", self.name);
+        }
         self.about().link().map_or_else(|| about::page(self.domain, self.name), str::to_string)
     }
 
@@ -147,6 +165,16 @@ fn operators() -> Result<Vec<Operator>, Failure> {
         Ok(Operator { domain, name, versions: before.zip(&history).map(version).collect(), at: None })
     };
     schema::operators().map(operator).collect()
+}
+
+/// The experimental operator that an argument names, if the standard has none of this name.
+fn experimental(all: &[Operator], arguments: &Arguments) -> Result<Option<Operator>, Failure> {
+    let mut names = schema::experimental_operators().filter(|name| all.iter().all(|own| own.key() != *name));
+    let Some(name) = names.find(|name| arguments.operator.as_deref() == Some(name)) else { return Ok(None) };
+    let schema = schema::resolve("", name, 1).map_err(Failure::run)?;
+    let change = Some("experimental: ONNX dropped it in release 1.5, and it runs below opset 10".to_string());
+    let versions = vec![Version { schema, removed: false, runs: true, change }];
+    Ok(Some(Operator { domain: "", name, versions, at: None }))
 }
 
 /// The operators that the arguments ask for.

@@ -186,6 +186,30 @@ pub fn of_f64(to: Format, input: &[u8], out: &mut [u8]) {
     }
 }
 
+/// The output `k` of a function of floats of any types: computed in `f64`, and rounded once.
+pub fn rounded_row<const N: usize, const M: usize>(
+    f: impl Fn([f64; N]) -> [f64; M],
+    k: usize,
+    (from, to): ([Format; N], Format),
+    inputs: [&[u8]; N],
+    out: &mut [u8],
+) {
+    let (mut wide, mut results) = ([[0f64; WIDE]; N], [0f64; WIDE]);
+    for (block, out) in out.chunks_mut(WIDE * to.size()).enumerate() {
+        let count = out.len() / to.size();
+        for ((wide, input), from) in wide.iter_mut().zip(inputs).zip(from) {
+            let size = WIDE * from.size();
+            let input = input.get(block * size..).unwrap_or(&[]);
+            let input = input.get(..count * from.size()).unwrap_or(input);
+            to_f64(from, input, cast_slice_mut(wide));
+        }
+        for (i, result) in results.iter_mut().take(count).enumerate() {
+            *result = f(at(&wide.each_ref().map(|wide| wide.as_slice()), i)).get(k).copied().unwrap_or(f64::NAN);
+        }
+        of_f64(to, cast_slice(results.get(..count).unwrap_or(&[])), out);
+    }
+}
+
 /// An inexact number is rounded to the neighbour with an odd last bit, so that rounding again to fewer bits is right.
 fn to_odd(x: f64) -> f32 {
     let y = x as f32;
@@ -338,6 +362,20 @@ mod tests {
                 }
             }
         });
+    }
+
+    #[test]
+    fn rows_of_mixed_types_are_rounded_once() {
+        let (single, double): (Vec<f32>, Vec<f64>) =
+            (0..700u16).map(|i| (f32::from(i) / 3.0, f64::from(i) / 7.0)).unzip();
+        let (mut sums, mut products) = ([0f32; 700], [0f64; 700]);
+        let (f, from) = (|[x, y]: [f64; 2]| [x + y, x * y], [Format::Single, Format::Double]);
+        let inputs = [cast_slice(&single), cast_slice(&double)];
+        rounded_row(f, 0, (from, Format::Single), inputs, cast_slice_mut(&mut sums));
+        rounded_row(f, 1, (from, Format::Double), inputs, cast_slice_mut(&mut products));
+        for (((x, y), sum), product) in single.iter().zip(&double).zip(sums).zip(products) {
+            assert_eq!((sum, product), ((f64::from(*x) + y) as f32, f64::from(*x) * y));
+        }
     }
 
     #[test]

@@ -62,8 +62,9 @@ impl Ints<2> for PRelu {
     }
 }
 
+/// Version 1 was experimental.
 pub(super) const THRESHOLDED_RELU: Implementation =
-    rowwise("ThresholdedRelu", &[10, 22], |node| floats(ThresholdedRelu { alpha: node.float("alpha")? }));
+    rowwise("ThresholdedRelu", &[1, 10, 22], |node| floats(ThresholdedRelu { alpha: node.float("alpha")? }));
 
 /// `Y = X if X > alpha, else 0`
 #[derive(Debug)]
@@ -178,6 +179,7 @@ mod tests {
         run("Relu", 1, [], [&tensor(&[], [-2f64])]).gives(tensor(&[], [0f64]));
         run("LeakyRelu", 16, [float("alpha", 0.5)], [&[-3f32, 2.0, NAN].into()]).gives([-1.5f32, 2.0, NAN]);
         run("LeakyRelu", 6, [], [&[-1f64].into()]).gives([-f64::from(0.01f32)]);
+        run("ThresholdedRelu", 9, [], [&[1f32, 1.5, -2.0, NAN].into()]).gives([0f32, 1.5, 0.0, 0.0]);
         run("ThresholdedRelu", 10, [], [&[1f32, 1.5, -2.0, NAN].into()]).gives([0f32, 1.5, 0.0, 0.0]);
         run("ThresholdedRelu", 22, [float("alpha", -1.0)], [&vec![bf16::NEG_ONE, bf16::ONE].into()])
             .gives(vec![bf16::ZERO, bf16::ONE]);

@@ -8,6 +8,7 @@ mod arithmetic;
 mod clip;
 mod comparison;
 mod dropout;
+mod experimental;
 mod logic;
 mod power;
 mod remainder;
@@ -90,6 +91,10 @@ pub(super) static ALL: &[Implementation] = &[
     variadic::SUM,
     variadic::MEAN,
     dropout::DROPOUT,
+    experimental::AFFINE,
+    experimental::SCALE,
+    experimental::SCALED_TANH,
+    experimental::PARAMETRIC_SOFTPLUS,
 ];
 
 /// An operator of the default domain.

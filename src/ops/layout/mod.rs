@@ -5,6 +5,7 @@ mod center_crop_pad;
 mod concat;
 mod constant;
 mod constant_of_shape;
+mod crop;
 mod expand;
 mod eye_like;
 mod flatten;
@@ -41,6 +42,7 @@ pub(super) static ALL: &[Implementation] = &[
     split::SPLIT,
     transpose::TRANSPOSE,
     slice::SLICE,
+    slice::DYNAMIC_SLICE,
     expand::EXPAND,
     tile::TILE,
     pad::PAD,
@@ -48,6 +50,7 @@ pub(super) static ALL: &[Implementation] = &[
     blocks::SPACE_TO_DEPTH,
     reverse_sequence::REVERSE_SEQUENCE,
     center_crop_pad::CENTER_CROP_PAD,
+    crop::CROP,
 ];
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Slice: elements of a range with steps along some axes.
+//! Slice, DynamicSlice: elements of a range with steps along some axes.
 //! <https://onnx.ai/onnx/operators/onnx__Slice.html>
 
 use crate::ops::prelude::*;
@@ -6,6 +6,18 @@ use kernels::copy::Map;
 
 pub(super) const SLICE: Implementation =
     Implementation { domain: "", name: "Slice", versions: &[1, 10, 11, 13], make: Make::Run(load) };
+
+/// An experimental operator, which ONNX dropped in release 1.5: Slice-10 without steps. Its text says nothing of negative
+/// axes.
+pub(super) const DYNAMIC_SLICE: Implementation = Implementation {
+    domain: "",
+    name: "DynamicSlice",
+    versions: &[1],
+    make: Make::Run(|node| {
+        node.note_constant_axes(3, i64::MAX);
+        Ok(Box::new(Slice { attributes: None }))
+    }),
+};
 
 /// `output[i, ..] = data[start + i * step, ..]` for each of `axes`
 #[derive(Debug)]
@@ -246,5 +258,15 @@ mod tests {
         run("Slice", 13, [], [&data(), &list(&[0; 9]), &list(&[0; 9])]).fails("\"starts\" has 9 values");
         let two = list(&[0, 0]);
         run("Slice", 13, [], [&data(), &two, &two, &list(&[1, -1])]).fails("axis -1 is given twice");
+    }
+
+    #[test]
+    fn dynamic_slices() {
+        run("DynamicSlice", 1, [], [&data(), &list(&[-3]), &list(&[i64::MAX]), &list(&[1])])
+            .gives(tensor(&[2, 3], [2f32, 3.0, 4.0, 6.0, 7.0, 8.0]));
+        let both = [tensor(&[2], [1i32, 0]), tensor(&[2], [2i32, -2])];
+        run("DynamicSlice", 9, [], [&data(), &both[0], &both[1]]).gives(tensor(&[1, 2], [5f32, 6.0]));
+        let text = Tensor::from_strings(&[2], ["a", "b"]).unwrap().into();
+        run("DynamicSlice", 7, [], [&text, &list(&[1]), &list(&[2])]).gives(Tensor::from_strings(&[1], ["b"]).unwrap());
     }
 }

@@ -4,19 +4,31 @@
 use crate::ops::prelude::*;
 
 pub(super) const MEAN_VARIANCE_NORMALIZATION: Implementation =
-    Implementation { domain: "", name: "MeanVarianceNormalization", versions: &[9, 13], make: Make::Expand(expand) };
+    Implementation { domain: "", name: "MeanVarianceNormalization", versions: &[1, 9, 13], make: Make::Expand(expand) };
 
 /// `Y = (X - EX) / (sqrt(E((X - EX)^2)) + 1e-9)`, where `E` is the mean along `axes`
 ///
 /// The text has no 1e-9; the function's body does, so that lanes of equal elements give 0. The body takes the variance as
 /// `E(X^2) - (EX)^2`, which cancels. All is computed in float64, and rounded once.
+///
+/// Version 1 was experimental: the mean is that of a channel, or of all with `across_channels`; without
+/// `normalize_variance` nothing is divided.
 fn expand(node: &Node<'_>, body: &mut Body<'_>) -> Result<()> {
-    let axes = || Attribute::Ints(node.ints("axes").map(<[i64]>::to_vec).unwrap_or_default());
-    node.axes("axes", i64::MAX)?;
+    let (axes, divide) = if node.version() < 9 {
+        let axes: &[i64] = if node.flag("across_channels")? { &[0, 1, 2, 3] } else { &[0, 2, 3] };
+        (axes, node.flag("normalize_variance")?)
+    } else {
+        (node.axes("axes", i64::MAX)?.unwrap_or_default(), true)
+    };
+    let axes = || Attribute::Ints(axes.to_vec());
     let input = BodyValue::Input(0);
     let x = body.node("Cast", 13, [("to", Attribute::Int(DType::Double.code().into()))], [input])?;
     let mean = body.node("ReduceMean", 13, [("axes", axes())], [x])?;
     let distance = body.node("Sub", 14, [], [x, mean])?;
+    if !divide {
+        let y = body.node("CastLike", 15, [], [distance, input])?;
+        return body.output(y);
+    }
     let square = body.node("Mul", 14, [], [distance, distance])?;
     let variance = body.node("ReduceMean", 13, [("axes", axes())], [square])?;
     let deviation = body.node("Sqrt", 13, [], [variance])?;
@@ -30,7 +42,7 @@ fn expand(node: &Node<'_>, body: &mut Body<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use crate::operator::Attribute;
-    use crate::ops::testing::{ints, run, tensor};
+    use crate::ops::testing::{int, ints, run, tensor};
     use half::f16;
 
     #[test]
@@ -44,6 +56,23 @@ mod tests {
         run("MeanVarianceNormalization", 13, axes(), [&x]).gives(tensor(&[2, 2], [-1f32, 1.0, -1.0, 1.0]));
         let x = tensor(&[1, 2], [f16::from_f32(60000.0), f16::from_f32(-60000.0)]);
         run("MeanVarianceNormalization", 9, axes(), [&x]).gives(tensor(&[1, 2], [f16::ONE, f16::NEG_ONE]));
+    }
+
+    #[test]
+    fn of_the_experimental_version() {
+        let x = tensor(&[2, 2, 1, 1], [1f32, 5.0, 3.0, 5.0]);
+        let flag = |name| [int(name, 1)];
+        for opset in [1, 8] {
+            let run = |attributes: [(&str, Attribute); 1]| run("MeanVarianceNormalization", opset, attributes, [&x]);
+            run(flag("normalize_variance")).gives(tensor(&[2, 2, 1, 1], [-1f32, 0.0, 1.0, 0.0]));
+            run([int("normalize_variance", 0)]).gives(tensor(&[2, 2, 1, 1], [-1f32, 0.0, 1.0, 0.0]));
+            let deviation = 2.75f64.sqrt() + 1e-9;
+            let want = [-2.5, 1.5, -0.5, 1.5].map(|distance| (distance / deviation) as f32);
+            run(flag("across_channels")).gives(tensor(&[2, 2, 1, 1], want));
+        }
+        let x = tensor(&[1, 1, 1, 2], [1f64, 5.0]);
+        run("MeanVarianceNormalization", 1, [int("normalize_variance", 0)], [&x])
+            .gives(tensor(&[1, 1, 1, 2], [-2f64, 2.0]));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod batch;
 mod group;
+mod image_scaler;
 mod layer;
 mod lp;
 mod lrn;
@@ -23,4 +24,5 @@ pub(super) static ALL: &[Implementation] = &[
     mean_variance::MEAN_VARIANCE_NORMALIZATION,
     batch::BATCH_NORMALIZATION,
     lrn::LRN,
+    image_scaler::IMAGE_SCALER,
 ];

@@ -9,8 +9,11 @@ use onnxref::{DType, Kind, Limits, Sequence, Support, Tensor, Value, ValueType};
 use std::collections::HashSet;
 
 /// The attributes of each version of each operator.
-const SCHEMAS: [&str; 2] =
-    [include_str!("../../../src/schema/standard.txt"), include_str!("../../../src/schema/openvino.txt")];
+const SCHEMAS: [&str; 3] = [
+    include_str!("../../../src/schema/standard.txt"),
+    include_str!("../../../src/schema/experimental.txt"),
+    include_str!("../../../src/schema/openvino.txt"),
+];
 
 const NUMBERS: [i64; 9] = [i64::MIN, -(1 << 32) - 1, -2, -1, 0, 3, 1 << 31, 1 << 40, i64::MAX];
 
