@@ -32,6 +32,8 @@ pub mod lanes;
 pub mod number;
 mod parallel;
 pub mod permute;
+#[cfg(feature = "image")]
+pub mod pictures;
 pub mod pool;
 mod positions;
 pub mod quantize;
