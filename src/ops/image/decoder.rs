@@ -94,10 +94,10 @@ impl ImageDecoder {
             let mut colors = call.scratch::<Pixel>(picture.width * picture.height)?;
             let colors = colors.elements_mut::<Pixel>();
             picture.decode(colors, &mut lookout)?;
-            pictures::luma(colors, image.elements_mut()?, &mut lookout)?;
+            pictures::luma(colors, image.bytes_mut(), &mut lookout)?;
             return Ok(image);
         }
-        let colors = image.elements_mut::<u8>()?.as_chunks_mut().0;
+        let colors = image.bytes_mut().as_chunks_mut().0;
         picture.decode(colors, &mut lookout)?;
         if self.format == PixelFormat::Bgr {
             pictures::reverse(colors, &mut lookout)?;
