@@ -29,13 +29,13 @@ pub(super) fn open<'a>(bytes: &'a [u8], lookout: &mut Lookout<'_>) -> Result<Pic
     if !known || compression != 0 || filter != 0 || interlaced > 1 {
         return Err(Fault::Undecodable);
     }
-    let (mut palette, mut chunks) = (Vec::new(), None);
+    let (mut palette, mut chunks, sums) = (Vec::new(), None, sums());
     loop {
         let here = reader;
         let (name, data) = chunk(&mut reader)?;
         // The sums of chunks that may be ignored don't matter.
         if name[0].is_ascii_uppercase() {
-            check(here, data.len(), lookout)?;
+            check(here, data.len(), &sums, lookout)?;
         }
         match name {
             b"PLTE" => palette = data.as_chunks().0.iter().copied().take(256).collect(),
@@ -66,32 +66,23 @@ fn chunk<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8; 4], &'a [u8])> {
 }
 
 /// Checks the sum behind a chunk of so many bytes.
-fn check(mut reader: Reader<'_>, len: usize, lookout: &mut Lookout<'_>) -> Result<()> {
+fn check(mut reader: Reader<'_>, len: usize, sums: &[u32; 256], lookout: &mut Lookout<'_>) -> Result<()> {
     reader.take(4)?;
     let mut sum = u32::MAX;
     for block in lookout.blocks(reader.take(len.saturating_add(4))?) {
         for byte in block? {
             let at = usize::from(sum as u8 ^ byte);
-            sum = SUMS.get(at).copied().unwrap_or_default() ^ sum >> 8;
+            sum = sums.get(at).copied().unwrap_or_default() ^ sum >> 8;
         }
     }
     if u32::from_be_bytes(reader.array()?) == !sum { Ok(()) } else { Err(Fault::Undecodable) }
 }
 
 /// CRC-32 of each byte.
-static SUMS: [u32; 256] = {
-    let (mut sums, mut byte) = ([0; 256], 0);
-    while byte < 256 {
-        let (mut sum, mut bit) = (byte as u32, 0);
-        while bit < 8 {
-            sum = if sum & 1 == 1 { 0xEDB8_8320 ^ sum >> 1 } else { sum >> 1 };
-            bit += 1;
-        }
-        sums[byte] = sum;
-        byte += 1;
-    }
-    sums
-};
+fn sums() -> [u32; 256] {
+    let step = |sum: u32, _| if sum & 1 == 1 { 0xEDB8_8320 ^ sum >> 1 } else { sum >> 1 };
+    std::array::from_fn(|byte| (0..8).fold(byte as u32, step))
+}
 
 /// A picture of every `dx`-th pixel of every `dy`-th row, from `x` and `y` on.
 struct Pass {
