@@ -71,6 +71,11 @@ fn one_operator_is_explained() {
     assert!(old.out.contains("\nGather-11\n") && ran.out.contains("\nGather-13\n"));
     assert!(!old.out.contains("T: float16/32/64, bfloat16") && ran.out.contains("T: float16/32/64, bfloat16"));
     assert!(old.out.contains("onnxref test onnx-test-data/onnx-older-node.tar.xz -k '"));
+    assert!(!ran.out.contains("engines differ"));
+    let pool = onnxref(["ops", "MaxPool"]).out;
+    let row = "  versions all: nothing on NaN\n    onnxruntime: NaN hides only what is before it\n    reference: skips NaN\n    \
+        onnxref: NaN is the maximum\n";
+    assert!(pool.contains("\nWhere engines differ from the text, or") && pool.contains(row), "{pool}");
     // Names as the table, models and --domain have them.
     let scaler = onnxref(["ops", "ai.onnx.ml.Scaler"]).out;
     assert_eq!(onnxref(["ops", "Scaler", "--domain", "ai.onnx.ml"]).out, scaler);
@@ -116,6 +121,15 @@ fn json() {
     assert_eq!(version["change"], "+bfloat16 for data");
     assert_eq!(version["inputs"][1]["types"], serde_json::json!(["int32", "int64"]));
     assert_eq!(version["inputs"][0]["variable"], "T");
+    assert_eq!((&operator["ulp"], operator["differences"].as_array().unwrap().len()), (&Value::Null, 0));
+    let mish = &parse(onnxref(["ops", "--json", "Mish"]))["operators"][0];
+    assert_eq!(mish["ulp"], "0.51, 4");
+    let top = parse(onnxref(["ops", "--json", "TopK"]));
+    let row = serde_json::json!({
+        "versions": "1 to 24", "text": "nothing on NaN", "onnxruntime": "returns neighbours of NaN",
+        "reference": "NaN is the greatest", "onnxref": "NaN is the greatest"
+    });
+    assert_eq!(top["operators"][0]["differences"][0], row);
     let axis = serde_json::json!({"name": "axis", "kind": "INT", "required": false, "default": 0});
     assert_eq!(version["attributes"][0], axis);
     assert_eq!(operator["versions"][0]["change"], Value::Null);

@@ -37,6 +37,8 @@ pub mod losses;
 pub mod number;
 mod parallel;
 pub mod permute;
+#[cfg(feature = "image")]
+pub mod pictures;
 pub mod pool;
 mod positions;
 pub mod quantize;

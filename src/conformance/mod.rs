@@ -25,6 +25,12 @@ mod difference;
 pub use compare::Tolerance;
 pub use difference::{Difference, DifferenceKind};
 
+/// Where engines depart from the standard's text, and where it is silent: the table `docs/differences.md`, in Markdown.
+///
+/// A row has the operators, by their names or as `Random*`, the versions, what the text says, and what onnxruntime, the
+/// reference implementation in Python and onnxref do.
+pub const DIFFERENCES: &str = include_str!("../../docs/differences.md");
+
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result, quote};
 use crate::graph::ValueInfo;

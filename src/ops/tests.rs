@@ -716,6 +716,37 @@ fn boxes() -> Vec<Case> {
     ]
 }
 
+#[cfg(feature = "image")]
+fn pictures() -> Vec<Case> {
+    let decode = |what: &str, format: &str, head: &[u8], zeros: usize| {
+        let stream = [head, &vec![0; zeros]].concat();
+        case(what, "ImageDecoder", 28, [string("pixel_format", format)], [Some(Tensor::from(stream).into())])
+    };
+    // Blocks of one gray: each is two codes of a bit, and a segment of codes has one of 0.
+    let codes = |kind| [&[0xFF, 0xC4, 0, 20, kind, 1][..], &[0; 16]].concat();
+    let steps = [&[0xFF, 0xDB, 0, 67, 0][..], &[1; 64]].concat();
+    let frame = [0xFF, 0xC0, 0, 11, 8, 8, 0, 8, 0, 1, 1, 0x11, 0, 0xFF, 0xDA, 0, 8, 1, 1, 0, 0, 63, 0];
+    let blocks = [&[0xFF, 0xD8], &steps[..], &codes(0), &codes(0x10), &frame].concat();
+    let mut jpeg = decode("blocks", "RGB", &blocks, 2048 * 2048 / 64 / 4);
+    let Value::Tensor(stream) = &jpeg.inputs[0].1 else { panic!("a stream is a tensor") };
+    let ended = [stream.as_slice::<u8>().unwrap(), &[0xFF, 0xD9]].concat();
+    jpeg.inputs[0].1 = Tensor::from(ended).into();
+    // A strip that ends the file.
+    let mut tags = b"II\x2A\0\x08\0\0\0\x05\0".to_vec();
+    for (tag, value) in [(256u16, 2048u32), (257, 2048), (258, 8), (262, 1), (273, 70)] {
+        tags.extend([&tag.to_le_bytes()[..], &[4, 0, 1, 0, 0, 0], &value.to_le_bytes()].concat());
+    }
+    vec![
+        decode("bytes", "RGB", b"P6 2048 1024 255 ", 3 << 21),
+        decode("blue first", "BGR", b"P6 2048 1024 255 ", 3 << 21),
+        decode("grays", "Grayscale", b"P5 2048 2048 65535 ", 1 << 23),
+        decode("bits", "RGB", b"P4 2048 2048 ", 1 << 19),
+        decode("no picture", "RGB", b"\xFF\xD8\xFF", 3 << 21),
+        decode("a strip", "RGB", &tags, 1 << 22),
+        jpeg,
+    ]
+}
+
 fn products() -> Vec<Case> {
     let of_two = |what: &str, operator, a, b| case(what, operator, 28, [], [a, b]);
     let matrix = |rows, columns| of(&[rows, columns], 1f32);
@@ -1145,6 +1176,8 @@ const FAMILIES: &[fn() -> Vec<Case>] = &[
     pools,
     #[cfg(feature = "image")]
     boxes,
+    #[cfg(feature = "image")]
+    pictures,
     products,
     convolutions,
     quantized,
@@ -1258,6 +1291,12 @@ fn pools_can_be_stopped() {
 #[cfg(feature = "image")]
 fn boxes_can_be_stopped() {
     check(boxes());
+}
+
+#[test]
+#[cfg(feature = "image")]
+fn pictures_can_be_stopped() {
+    check(pictures());
 }
 
 #[test]

@@ -39,6 +39,11 @@ impl About {
         self.field("link")
     }
 
+    /// The greatest errors in float32 and in float64, in units of the last place.
+    pub(super) fn ulp(self) -> Option<&'static str> {
+        self.field("ulp")
+    }
+
     fn field(self, name: &str) -> Option<&'static str> {
         let fields = self.0.lines().skip(1).filter_map(|line| line.trim_start().split_once(": "));
         fields.filter(|(field, _)| *field == name).map(|(_, text)| text).next()
@@ -111,7 +116,13 @@ mod tests {
             let mut versions = Vec::new();
             for line in entry.lines().skip(1) {
                 let (field, text) = line.strip_prefix("  ").unwrap().split_once(": ").unwrap();
-                if !["run", "link"].contains(&field) {
+                if field == "ulp" {
+                    let bounds: Vec<f64> = text.split(", ").map(|bound| bound.parse().unwrap()).collect();
+                    assert!(
+                        bounds.len() == 2 && bounds.iter().all(|bound| (0.5..=4.0).contains(bound)),
+                        "{head}: {text}"
+                    );
+                } else if !["run", "link"].contains(&field) {
                     assert!(later.iter().any(|version| version == field), "{head} has no version {field} to change");
                     assert!(text.len() <= 110, "{head} {field} is long: {text}");
                     versions.push(field.parse::<i64>().unwrap());

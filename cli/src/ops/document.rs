@@ -1,5 +1,6 @@
 //! Operators as JSON.
 
+use super::differences::{self, Row};
 use super::{Operator, Version, types};
 use onnxref::schema::{Arity, AttributeSchema, Parameter};
 use onnxref_view::type_name;
@@ -19,7 +20,11 @@ struct OperatorDocument<'a> {
     name: &'a str,
     summary: Option<&'a str>,
     url: String,
+    /// The greatest errors in float32 and in float64, in units of the last place.
+    ulp: Option<&'a str>,
     versions: Vec<VersionDocument<'a>>,
+    /// Where engines differ.
+    differences: Vec<Row>,
 }
 
 #[derive(Serialize)]
@@ -65,7 +70,9 @@ fn operator(operator: &Operator) -> OperatorDocument<'_> {
         name: operator.name,
         summary: operator.about().sentence(),
         url: operator.link(),
+        ulp: operator.about().ulp(),
         versions: operator.listed().map(|of| version(operator, of)).collect(),
+        differences: differences::of(operator.name),
     }
 }
 

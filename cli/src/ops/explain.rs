@@ -1,6 +1,6 @@
 //! Operators as text: a table of many, or all about one.
 
-use super::{Operator, Version, types};
+use super::{Operator, Version, differences, types};
 use crate::print::{self, Stdout};
 use onnxref::schema::{Arity, AttributeSchema, Parameter};
 use std::io::{self, Write};
@@ -70,6 +70,7 @@ pub(super) fn one(operator: &Operator) -> io::Result<()> {
     if !version.runs {
         writeln!(Stdout, "\n{}-{shown} doesn't run here yet.", operator.key())?;
     }
+    differences(operator.name)?;
     match operator.example(version) {
         Some((of, command)) => {
             let of = if of == shown { String::new() } else { format!(" of version {of}") };
@@ -78,6 +79,21 @@ pub(super) fn one(operator: &Operator) -> io::Result<()> {
         None if version.runs => writeln!(Stdout, "\nNo official case has this version alone."),
         None => Ok(()),
     }
+}
+
+/// Where engines differ.
+fn differences(name: &str) -> io::Result<()> {
+    for (k, row) in differences::of(name).iter().enumerate() {
+        let head =
+            if k == 0 { "\nWhere engines differ from the text, or from each other where it is silent:\n" } else { "" };
+        let indented = |text: String| text.replace('\n', "\n      ");
+        writeln!(Stdout, "{head}  {}", indented(wrap(&format!("versions {}: {}", row.versions, row.text))))?;
+        let engines = [("onnxruntime", row.onnxruntime), ("reference", row.reference), ("onnxref", row.onnxref)];
+        for (engine, what) in engines.iter().filter(|(_, what)| !what.is_empty()) {
+            writeln!(Stdout, "    {}", indented(wrap(&format!("{engine}: {what}"))))?;
+        }
+    }
+    Ok(())
 }
 
 fn version_row(version: &Version) -> [String; 3] {

@@ -2,8 +2,11 @@
 
 mod about;
 mod changes;
+mod differences;
 mod document;
 mod explain;
+#[cfg(test)]
+mod page;
 mod types;
 
 use crate::failure::Failure;

@@ -1,0 +1,84 @@
+//! Where engines differ, of each operator.
+
+use onnxref::conformance::DIFFERENCES;
+use serde::Serialize;
+
+/// A row of the table.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    /// Names, some as `Random*`.
+    #[serde(skip)]
+    operators: &'static str,
+    pub(super) versions: &'static str,
+    /// What the standard's text says.
+    pub(super) text: &'static str,
+    pub(super) onnxruntime: &'static str,
+    /// The reference implementation in Python.
+    pub(super) reference: &'static str,
+    pub(super) onnxref: &'static str,
+}
+
+impl Row {
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.operators.split(", ")
+    }
+
+    fn is_of(&self, operator: &str) -> bool {
+        self.names().any(|name| match name.strip_suffix('*') {
+            Some(start) => operator.starts_with(start),
+            None => operator == name,
+        })
+    }
+}
+
+/// The rows of an operator.
+pub(super) fn of(operator: &str) -> Vec<Row> {
+    rows().filter(|row| row.is_of(operator)).collect()
+}
+
+fn rows() -> impl Iterator<Item = Row> {
+    let table = DIFFERENCES.lines().skip_while(|line| !line.starts_with("| ---")).skip(1);
+    table.filter_map(|line| {
+        let mut cells = line.trim_matches('|').split('|').map(str::trim);
+        let mut next = || cells.next();
+        Some(Row {
+            operators: next()?,
+            versions: next()?,
+            text: next()?,
+            onnxruntime: next()?,
+            reference: next()?,
+            onnxref: next()?,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use onnxref::schema;
+
+    #[test]
+    fn every_row_has_operators_and_versions() {
+        let mut count = 0;
+        for row in rows() {
+            for name in row.names() {
+                let alone = Row { operators: name, ..row };
+                assert!(schema::operators().any(|(_, operator)| alone.is_of(operator)), "{name} is no operator");
+            }
+            assert!(row.versions == "all" || row.versions.contains(|c: char| c.is_ascii_digit()), "{row:?}");
+            assert!(!row.text.is_empty() && !row.onnxref.is_empty(), "{row:?}");
+            count += 1;
+        }
+        let lines = DIFFERENCES.lines().filter(|line| line.starts_with('|')).count();
+        assert_eq!(count + 2, lines, "rows with fewer cells");
+        assert!(count > 60, "only {count} rows");
+    }
+
+    #[test]
+    fn rows_of_an_operator() {
+        assert!(of("Abs").is_empty());
+        let texts = |name: &str| of(name).iter().map(|row| row.text).collect::<Vec<_>>();
+        assert!(texts("RandomUniformLike").contains(&"no generator"), "{:?}", texts("RandomUniformLike"));
+        assert!(texts("MaxPool").contains(&"nothing on NaN"), "{:?}", texts("MaxPool"));
+    }
+}
