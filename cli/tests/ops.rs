@@ -32,11 +32,11 @@ fn the_table_has_every_operator() {
 
 #[test]
 fn filters() {
-    let split = |flag| onnxref(["ops", flag, "--opset", "28"]);
-    let (run, missing) = (split("--implemented"), split("--missing"));
-    assert!(names(&run).contains(&"Gather") && !names(&missing).contains(&"Gather"));
-    let all = onnxref(["ops", "--opset", "28"]);
-    assert_eq!(names(&run).len() + names(&missing).len(), names(&all).len());
+    let (run, missing) = (onnxref(["ops", "--implemented"]), onnxref(["ops", "--missing"]));
+    assert!(names(&run).contains(&"Gather"));
+    assert_eq!(names(&missing), ["ai.onnx.preview.training.Gradient"]);
+    assert_eq!(names(&run).len() + 1, names(&onnxref(["ops"])).len());
+    assert_eq!(onnxref(["ops", "--missing", "--opset", "28"]).code, Some(2));
 
     let ml = onnxref(["ops", "--domain", "ai.onnx.ml"]);
     assert!(names(&ml).len() == 19 && names(&ml).iter().all(|name| name.starts_with("ai.onnx.ml.")));

@@ -71,7 +71,7 @@ fn archives_are_found_in_trees() {
     assert_eq!(total(tree.last()), 28 + 1884 + 3689 + 149 + 31, "{}", tree.last());
     // Cases whose data are wrong or too coarse, or random: tests/conformance.rs of the library says of each why.
     let failed: Vec<&str> = tree.out.lines().filter(|line| line.starts_with("FAILED ")).collect();
-    assert_eq!(failed.len(), 29 + 18);
+    assert_eq!(failed.len(), 30 + 18);
     let (newest, older): (Vec<&str>, Vec<&str>) = failed.iter().partition(|line| line.contains("onnx-1.23.2-node"));
     assert!(older.iter().all(|line| line.contains("onnx-older-node.tar.xz")), "{failed:?}");
     assert!(

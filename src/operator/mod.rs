@@ -166,7 +166,7 @@ impl Made {
     }
 }
 
-/// Why an operator of the standard that doesn't run yet can't run.
+/// Why an operator of the standard can't run.
 pub(crate) const NOT_IMPLEMENTED: &str = "the operator is not implemented";
 
 /// An operator and the versions of it that are implemented, oldest first.
@@ -178,11 +178,6 @@ pub(crate) struct Implementation {
 }
 
 impl Implementation {
-    /// An operator that doesn't run yet in any version, but is inferred.
-    pub(crate) const fn missing(domain: &'static str, name: &'static str, infer: Infer) -> Implementation {
-        Implementation { domain, name, versions: &[], make: Make::Missing(infer, NOT_IMPLEMENTED) }
-    }
-
     /// Whether it runs in some version.
     pub(crate) fn runs(&self) -> bool {
         !matches!(self.make, Make::Missing(..))

@@ -68,7 +68,7 @@ pub(super) fn one(operator: &Operator) -> io::Result<()> {
     signature(operator, version)?;
     let shown = version.schema.since_version;
     if !version.runs {
-        writeln!(Stdout, "\n{}-{shown} doesn't run here yet.", operator.key())?;
+        writeln!(Stdout, "\n{}-{shown} doesn't run here.", operator.key())?;
     }
     differences(operator.name)?;
     match operator.example(version) {

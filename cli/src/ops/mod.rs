@@ -25,7 +25,7 @@ Examples:
   onnxref ops Gather              inputs, attributes, versions, an example
   onnxref ops Gather --opset 12   as of opset 12
   onnxref ops scatter             operators whose names contain \"scatter\"
-  onnxref ops --missing           what doesn't run here yet
+  onnxref ops --missing           what doesn't run here
   onnxref ops --json              everything, as data
 
 Exit status:

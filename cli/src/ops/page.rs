@@ -8,7 +8,7 @@ const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operators.md");
 const HEAD: &str = "\
 # Operators
 
-Every operator of the standard, with its versions. Those in brackets don't run yet. `onnxref ops NAME` says more on one: its
+Every operator of the standard, with its versions. Those in brackets don't run. `onnxref ops NAME` says more on one: its
 inputs and attributes, what each version changed, an example, where other engines differ ([all of these](differences.md)).
 
 Types are those of the first input (of the first output where there is no input) in the newest version. `ulp` is the greatest

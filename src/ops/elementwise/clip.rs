@@ -44,7 +44,7 @@ fn bound(call: &Call<'_>, k: usize, attribute: Option<f32>, default: Tensor) -> 
     }
     match call.optional_tensor(k)? {
         None => Ok(default),
-        Some(tensor) if tensor.len() == 1 => tensor.clone().reshaped(Shape::new()),
+        Some(tensor) if tensor.len() == 1 && tensor.rank() < 2 => tensor.clone().reshaped(Shape::new()),
         Some(tensor) => {
             let (name, shape) = (call.name(k), ShapeText(tensor.shape()));
             Err(Error::input(format!("{} has shape {shape}: a scalar is needed", quote(name))).parameter(name))

@@ -28,8 +28,8 @@ impl Operator for OneHot {
         let at = self.place(indices.rank())?;
         let (outer, inner) = indices.shape().split_at(at);
         let size = values.dtype().size();
-        let Some((off, on)) = values.bytes().split_at_checked(size).filter(|(_, on)| on.len() == size) else {
-            let text = format!("\"values\" has {} elements: off and on are needed", values.len());
+        let Some((off, on)) = values.bytes().split_at_checked(size).filter(|_| values.shape() == [2]) else {
+            let text = format!("\"values\" has shape {}: [2] is needed", ShapeText(values.shape()));
             return Err(Error::input(text).parameter("values"));
         };
         call.charge(indices.len() as u64)?;
@@ -75,9 +75,9 @@ impl OneHot {
 
 fn depth(depth: &Tensor) -> Result<usize> {
     let wrong = |text: String| Error::input(text).parameter("depth");
-    let Some(value) = depth.scalars().next().filter(|_| depth.len() == 1) else {
+    let Some(value) = depth.scalars().next().filter(|_| depth.len() == 1 && depth.rank() < 2) else {
         let shape = ShapeText(depth.shape());
-        return Err(wrong(format!("\"depth\" has shape {shape}: one element is needed")));
+        return Err(wrong(format!("\"depth\" has shape {shape}: one value is needed")));
     };
     usize::try_from(truncated(&value)).map_err(|_| wrong(format!("depth is {value}: a size is needed")))
 }
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(error.kind(), Kind::Limit);
         run("OneHot", 11, [], [&i, &depth(-1), &values]).fails("depth is -1: a size is needed");
         run("OneHot", 11, [], [&i, &tensor(&[2], [1i64, 2]), &values]).fails("\"depth\" has shape [2]");
-        run("OneHot", 11, [], [&i, &depth(2), &tensor(&[3], [0i16; 3])]).fails("\"values\" has 3 elements");
+        run("OneHot", 11, [], [&i, &depth(2), &tensor(&[3], [0i16; 3])]).fails("\"values\" has shape [3]: [2] is needed");
         run("OneHot", 11, [int("axis", 2)], [&i, &depth(2), &values])
             .fails("axis 2 is out of range for \"indices\" of rank 1: allowed -2..=1");
     }

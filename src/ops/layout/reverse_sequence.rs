@@ -71,8 +71,9 @@ impl Operator for ReverseSequence {
 }
 
 fn check_lens(call: &Call<'_>, lens: &[i64], batch: usize, time: usize) -> Result<()> {
-    if lens.len() != batch {
-        let text = format!("\"sequence_lens\" has {} values, but the batch {batch}: they must be equal", lens.len());
+    let shape = call.tensor(1)?.shape();
+    if shape != [batch] {
+        let text = format!("\"sequence_lens\" has shape {}: [{batch}] is needed", ShapeText(shape));
         return Err(Error::input(text).parameter("sequence_lens").size(batch));
     }
     let mut lookout = call.lookout();
@@ -121,7 +122,7 @@ mod tests {
         run("ReverseSequence", 10, [], [&data, &lens(&[3])])
             .fails("sequence_lens[0] = 3 is out of range: allowed 0..=2");
         run("ReverseSequence", 10, [], [&data, &lens(&[i64::MIN])]).fails("allowed 0..=2");
-        run("ReverseSequence", 10, [], [&data, &lens(&[1, 1])]).fails("has 2 values, but the batch 1");
+        run("ReverseSequence", 10, [], [&data, &lens(&[1, 1])]).fails("\"sequence_lens\" has shape [2]: [1] is needed");
         run("ReverseSequence", 10, [], [&tensor(&[1], [1i8]), &lens(&[1])]).fails("it needs 2 dimensions");
         run("ReverseSequence", 10, [int("time_axis", 1)], [&data, &lens(&[1])])
             .fails("batch_axis is 1 and time_axis 1: one must be 0, the other 1");

@@ -1,16 +1,19 @@
 //! CategoryMapper: integers for strings, or strings for integers.
 //! <https://onnx.ai/onnx/operators/onnx_aionnxml_CategoryMapper.html>
 
-use super::attributes::equally_many;
 use super::entry;
 use super::tables::Both;
 use crate::ops::prelude::*;
 
 /// The text gives a meaning to one of both defaults; but both have a value, so the type of the input decides, as in engines.
 pub(super) const CATEGORY_MAPPER: Implementation = entry("CategoryMapper", &[1], |node| {
-    equally_many(node, &["cats_int64s", "cats_strings"])?;
     let ints = node.optional("cats_int64s", Node::ints)?.unwrap_or(&[]).to_vec();
     let strings = node.optional("cats_strings", Node::strings)?.unwrap_or(&[]);
+    if ints.len() != strings.len() {
+        let (strings, ints) = (strings.len(), ints.len());
+        let text = format!("cats_strings has {strings} entries, and cats_int64s has {ints}: they must be equally many");
+        return Err(Error::model(text).attribute("cats_strings").size(strings));
+    }
     Ok(Box::new(Both::of(node, ints, strings)?))
 });
 
@@ -41,5 +44,7 @@ mod tests {
         infer(name, 1, cats, ["int64[N, 3]"]).has_type("string");
         infer(name, 1, [ints("cats_int64s", &[1, 2]), strings("cats_strings", &["a"])], ["string"])
             .fails("cats_strings has 1 entries, and cats_int64s has 2: they must be equally many");
+        infer(name, 1, [ints("cats_int64s", &[1, 2])], ["string"])
+            .fails("cats_strings has 0 entries, and cats_int64s has 2: they must be equally many");
     }
 }

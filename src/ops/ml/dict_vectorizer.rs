@@ -12,19 +12,22 @@ pub(super) const DICT_VECTORIZER: Implementation = entry("DictVectorizer", &[1],
 /// engines make a row of it.
 #[derive(Debug)]
 struct DictVectorizer {
+    /// The attribute that has the vocabulary.
+    vocabulary: &'static str,
     table: Table,
     count: usize,
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let vocabulary = list(node, only(node, &["int64_vocabulary", "string_vocabulary"])?.0)?;
-    Ok(Box::new(DictVectorizer { table: Table::of(&vocabulary, false)?, count: vocabulary.len() }))
+    let (name, count) = only(node, &["int64_vocabulary", "string_vocabulary"])?;
+    Ok(Box::new(DictVectorizer { vocabulary: name, table: Table::of(&list(node, name)?, false)?, count }))
 }
 
 impl Operator for DictVectorizer {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let value = call.input(0).ok_or_else(|| Error::bug("DictVectorizer has no map"))?;
         let map = value.map()?;
+        keys_match(self.vocabulary, map.keys().dtype())?;
         let mut places: Vec<(usize, &Tensor)> = Vec::with_capacity(map.values().len());
         let mut lookout = call.lookout();
         for (key, value) in map.keys().scalars().zip(map.values()) {
@@ -69,14 +72,18 @@ impl Operator for DictVectorizer {
         let (name, count) = only(facts, &["int64_vocabulary", "string_vocabulary"])?;
         facts.give(0, [Dim::Fixed(count)]);
         if let Some(ValueType::Map(key, value)) = facts.input_type(0) {
-            if (*key == DType::String) != (name == "string_vocabulary") {
-                let text = format!("{name} is given, but the keys of \"X\" are {key}");
-                return Err(Error::model(text).attribute(name));
-            }
+            keys_match(name, *key)?;
             facts.give_type(0, (**value).clone());
         }
         Ok(())
     }
+}
+
+fn keys_match(vocabulary: &'static str, keys: DType) -> Result<()> {
+    if (keys == DType::String) == (vocabulary == "string_vocabulary") {
+        return Ok(());
+    }
+    Err(Error::model(format!("{vocabulary} is given, but the keys of \"X\" are {keys}")).attribute(vocabulary))
 }
 
 /// The element type of the values of a map.

@@ -12,6 +12,8 @@ pub(super) const LABEL_ENCODER: Implementation = entry("LabelEncoder", &[1, 2, 4
 /// the same key if their bits are, and from version 4 on if they are equal, or both NaN.
 #[derive(Debug)]
 struct LabelEncoder {
+    /// The attribute that has the keys, and their type.
+    keys: (&'static str, DType),
     mapping: Mapping,
 }
 
@@ -21,11 +23,12 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
         let strings = node.optional("classes_strings", Node::strings)?.unwrap_or(&[]);
         return Ok(Box::new(Both::of(node, (0..strings.len() as i64).collect(), strings)?));
     }
-    let [(keys, _), (values, dtype)] = [side(node, "keys")?, side(node, "values")?];
+    let [(keys, key), (values, dtype)] = [side(node, "keys")?, side(node, "values")?];
     node.check_output_type(values, dtype)?;
     equally_many(node, &[keys, values])?;
     let table = Table::of(&list(node, keys)?, node.version() >= 4)?;
-    Ok(Box::new(LabelEncoder { mapping: Mapping::of(table, &list(node, values)?, &default(node, dtype)?)? }))
+    let mapping = Mapping::of(table, &list(node, values)?, &default(node, dtype)?)?;
+    Ok(Box::new(LabelEncoder { keys: (keys, key), mapping }))
 }
 
 /// The value of what isn't among the keys.
@@ -67,20 +70,27 @@ fn side(node: &Node<'_>, of: &str) -> Result<(&'static str, DType)> {
 
 impl Operator for LabelEncoder {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        keys_match(self.keys, call.tensor(0)?.dtype())?;
         self.mapping.run(call)
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         facts.give_shape_of(0, 0);
-        let from = facts.input_type(0).and_then(ValueType::dtype);
         let [(keys, key), (values, value)] = [side(facts, "keys")?, side(facts, "values")?];
-        if let Some(from) = from.filter(|from| *from != key) {
-            return Err(Error::model(format!("{keys} holds {key}, but \"X\" is {from}")).attribute(keys));
+        if let Some(from) = facts.input_type(0).and_then(ValueType::dtype) {
+            keys_match((keys, key), from)?;
         }
         facts.check_output_type(values, value)?;
         facts.give_type(0, value);
         equally_many(facts, &[keys, values])
     }
+}
+
+fn keys_match((keys, key): (&'static str, DType), from: DType) -> Result<()> {
+    if from == key {
+        return Ok(());
+    }
+    Err(Error::model(format!("{keys} holds {key}, but \"X\" is {from}")).attribute(keys))
 }
 
 #[cfg(test)]

@@ -12,20 +12,23 @@ pub(super) const ONE_HOT_ENCODER: Implementation = entry("OneHotEncoder", &[1], 
 #[derive(Debug)]
 struct OneHotEncoder {
     table: Table,
+    /// The attribute that has the categories.
+    name: &'static str,
     categories: usize,
     /// What is in no category gives zeros.
     zeros: bool,
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    let categories = list(node, only(node, &["cats_int64s", "cats_strings"])?.0)?;
-    let table = Table::of(&categories, false)?;
-    Ok(Box::new(OneHotEncoder { table, categories: categories.len(), zeros: node.is_set("zeros")? }))
+    let (name, categories) = only(node, &["cats_int64s", "cats_strings"])?;
+    let table = Table::of(&list(node, name)?, false)?;
+    Ok(Box::new(OneHotEncoder { table, name, categories, zeros: node.is_set("zeros")? }))
 }
 
 impl Operator for OneHotEncoder {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let input = call.tensor(0)?;
+        categories_match(self.name, input.dtype())?;
         let mut output = call.output::<f32>(&[input.shape(), &[self.categories]].concat())?;
         kernels::fill(&[0], output.bytes_mut(), call.resources())?;
         let (mut lookout, size) = (call.lookout(), input.dtype().size());
@@ -54,16 +57,21 @@ impl Operator for OneHotEncoder {
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         let (name, categories) = only(facts, &["cats_int64s", "cats_strings"])?;
-        if let Some(input) = facts.input_type(0)
-            && (*input == DType::String.into()) != (name == "cats_strings")
-        {
-            return Err(Error::model(format!("{name} is given, but \"X\" is {input}")).attribute(name));
+        if let Some(dtype) = facts.input_type(0).and_then(ValueType::dtype) {
+            categories_match(name, dtype)?;
         }
         if let Some(dims) = facts.dims(0) {
             facts.give(0, [dims, &[Dim::Fixed(categories)]].concat());
         }
         Ok(())
     }
+}
+
+fn categories_match(name: &'static str, dtype: DType) -> Result<()> {
+    if (dtype == DType::String) == (name == "cats_strings") {
+        return Ok(());
+    }
+    Err(Error::model(format!("{name} is given, but \"X\" is {dtype}")).attribute(name))
 }
 
 #[cfg(test)]

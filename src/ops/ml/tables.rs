@@ -93,7 +93,8 @@ impl Mapping {
                 let mut output = call.output_of(values.dtype(), Shape::from_slice(input.shape()))?;
                 for (to, place) in output.bytes_mut().chunks_exact_mut(size).zip(places) {
                     let at = place?.unwrap_or(last) * size;
-                    to.copy_from_slice(values.bytes().get(at..at + size).unwrap_or(&[]));
+                    let value = values.bytes().get(at..at + size);
+                    to.copy_from_slice(value.ok_or_else(|| Error::bug("a key has no value"))?);
                 }
                 Ok(output.finish().into())
             }

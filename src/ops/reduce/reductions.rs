@@ -86,11 +86,13 @@ impl Operator for Reduce {
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
         let Some(dims) = facts.dims(0) else { return Ok(()) };
-        if let Some(listed) = self.axes.known(facts, dims.len())? {
-            facts.give(0, self.left::<_, Vec<_>>(dims, &listed.unwrap_or_default(), Dim::Fixed(1)));
-        } else if self.keepdims {
-            facts.give(0, vec![Dim::Unknown; dims.len()]);
-        }
+        let Some(listed) = self.axes.known(facts, dims.len())? else {
+            if self.keepdims {
+                facts.give(0, vec![Dim::Unknown; dims.len()]);
+            }
+            return Ok(());
+        };
+        facts.give(0, self.left::<_, Vec<_>>(dims, &listed.unwrap_or_default(), Dim::Fixed(1)));
         // The shape fits if the whole list becomes one number.
         if let (Some(count), Some(list)) = (self.count, facts.list(0)) {
             let all: Option<Vec<Formula>> = list.into_iter().collect();
