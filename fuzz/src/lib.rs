@@ -4,6 +4,7 @@ pub mod external;
 pub mod graphs;
 pub mod load;
 pub mod model;
+pub mod nodes;
 pub mod operators;
 mod plain;
 mod source;
@@ -21,13 +22,14 @@ use onnxref::{Error, Inputs, Limits, Model, Value};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     ("load", load::run),
     ("model", model::run),
     ("tensor", tensor::run),
     ("operators", operators::run),
     ("external", external::run),
     ("graphs", graphs::run),
+    ("nodes", nodes::run),
 ];
 
 /// Limits that keep everything fast.

@@ -61,7 +61,8 @@ pub fn align<S: Stored<f64>>(
     regions.each(data, most, out, resources, |region, plane, [row, column], lookout| {
         let [y, x] = sides(region);
         let ([height, width], mut total, mut first) = (regions.image, 0.0, true);
-        for sample in 0..y.samples {
+        // Rows of samples may be many, and empty.
+        for sample in 0..if x.samples == 0 { 0 } else { y.samples } {
             let line = around(y.at(row, sample), height);
             for sample in 0..x.samples {
                 // A sample takes much longer than reading what it needs.

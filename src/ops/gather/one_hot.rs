@@ -143,7 +143,8 @@ mod tests {
         assert_eq!(error.kind(), Kind::Limit);
         run("OneHot", 11, [], [&i, &depth(-1), &values]).fails("depth is -1: a size is needed");
         run("OneHot", 11, [], [&i, &tensor(&[2], [1i64, 2]), &values]).fails("\"depth\" has shape [2]");
-        run("OneHot", 11, [], [&i, &depth(2), &tensor(&[3], [0i16; 3])]).fails("\"values\" has shape [3]: [2] is needed");
+        run("OneHot", 11, [], [&i, &depth(2), &tensor(&[3], [0i16; 3])])
+            .fails("\"values\" has shape [3]: [2] is needed");
         run("OneHot", 11, [int("axis", 2)], [&i, &depth(2), &values])
             .fails("axis 2 is out of range for \"indices\" of rank 1: allowed -2..=1");
     }
