@@ -323,6 +323,7 @@ mod tests {
         ran("i,i->", [&floats(&[1], &[3.]), &iota(&[2])]).gives(floats(&[], &[9.]));
         ran("i,i->", [&iota(&[2]), &floats(&[1], &[3.])]).gives(floats(&[], &[9.]));
         ran("ij,jk->ik", [&floats(&[2, 0], &[]), &floats(&[0, 1], &[])]).gives(floats(&[2, 1], &[0., 0.]));
+        ran("i,i->", [&floats(&[0], &[]), &floats(&[0], &[])]).gives(floats(&[], &[0.]));
     }
 
     #[test]

@@ -48,23 +48,18 @@ impl Operator for Multinomial {
             },
         )?;
         let (sums, random, size) = (&*sums, self.seed.generator(), self.dtype.size());
-        kernels::pieces(
-            output.bytes_mut(),
-            size,
-            samples.saturating_mul(size),
-            COST,
-            call.resources(),
-            |row, before, out| {
-                let sums = sums.get(row * classes..(row + 1) * classes).ok_or(Stopped::Misfit)?;
-                for (k, out) in out.chunks_exact_mut(size).enumerate() {
-                    let [uniform, _] = random.uniform((row * samples + before / size + k) as u64);
-                    let class = class(sums, uniform) as u64;
-                    // The lowest bytes: systems that are not little-endian don't compile.
-                    out.copy_from_slice(class.to_ne_bytes().get(..size).ok_or(Stopped::Misfit)?);
-                }
-                Ok(())
-            },
-        )?;
+        // For no rows there may be any number of samples.
+        let row = samples.saturating_mul(size);
+        kernels::pieces(output.bytes_mut(), size, row, COST, call.resources(), |row, before, out| {
+            let sums = sums.get(row * classes..(row + 1) * classes).ok_or(Stopped::Misfit)?;
+            for (k, out) in out.chunks_exact_mut(size).enumerate() {
+                let [uniform, _] = random.uniform((row * samples + before / size + k) as u64);
+                let class = class(sums, uniform) as u64;
+                // The lowest bytes: systems that are not little-endian don't compile.
+                out.copy_from_slice(class.to_ne_bytes().get(..size).ok_or(Stopped::Misfit)?);
+            }
+            Ok(())
+        })?;
         Ok(output.finish().into())
     }
 

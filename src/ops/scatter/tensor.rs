@@ -69,10 +69,8 @@ impl Operator for TensorScatter {
             return Err(Error::input(format!("\"update\" has shape {shape}: {needed} is needed")).parameter("update"));
         }
         let batch = cache.shape().first().copied().unwrap_or(0);
-        let indices = call.input(2).map(|_| call.list(2)).transpose()?;
-        if let Some(indices) = indices.filter(|indices| indices.len() != batch) {
-            let text =
-                format!("\"write_indices\" has {} values: {batch} are needed, one for each sample", indices.len());
+        if let Some(indices) = call.optional_tensor(2)?.filter(|indices| indices.shape() != [batch]) {
+            let text = format!("\"write_indices\" has shape {}: [{batch}] is needed", ShapeText(indices.shape()));
             return Err(Error::input(text).parameter("write_indices").size(indices.len()));
         }
         let per_sample = kernels::volume(1, cache.shape().iter().take(axis.at).skip(1));
@@ -159,7 +157,7 @@ mod tests {
         ran(&update, &tensor(&[2], [1i64, 2]))
             .fails("write_indices[1] = 2 is out of range for 2 entries in a cache of 3: allowed 0..=1");
         ran(&update, &tensor(&[2], [-1i64, 0])).fails("write_indices[0] = -1 is out of range");
-        ran(&update, &tensor(&[1], [0i64])).fails("\"write_indices\" has 1 values: 2 are needed, one for each sample");
+        ran(&update, &tensor(&[1], [0i64])).fails("\"write_indices\" has shape [1]: [2] is needed");
         ran(&tensor(&[2, 4], [1f32; 8]), &tensor(&[2], [0i64; 2]))
             .fails("\"update\" has 4 entries along axis 1, and \"past_cache\" has 3");
         ran(&tensor(&[1, 2], [1f32; 2]), &tensor(&[2], [0i64; 2]))
