@@ -6,6 +6,9 @@
 
 mod common;
 
+#[path = "conformance/bodies.rs"]
+mod bodies;
+
 use anyhow::{Context, Result, ensure};
 use common::archive::{self, in_parallel};
 use common::{fix, int, model, one_node_graph, value};
@@ -35,14 +38,20 @@ fn cases_of_other_kinds() -> Result<()> {
     check("onnx-1.22.0-others.tar.xz", "onnx-1.22.0-others/", "others.txt", 149)
 }
 
-/// Small exports of real networks: the expected outputs are those of onnxruntime.
+/// Small exports of real networks, and learned models.
 #[test]
 fn networks() -> Result<()> {
-    let mut cases = unpack("small-networks.tar.xz")?;
+    as_onnxruntime("small-networks", "networks.txt", 31)?;
+    as_onnxruntime("learned-models", "learned.txt", 7)
+}
+
+/// The expected outputs are those of onnxruntime.
+fn as_onnxruntime(archive: &str, table: &str, count: usize) -> Result<()> {
+    let mut cases = unpack(&format!("{archive}.tar.xz"))?;
     for case in &mut cases {
         (case.tolerance.rtol, case.tolerance.atol) = (1e-3, 1e-5);
     }
-    check_cases(&cases, "small-networks/", "networks.txt", 31)
+    check_cases(&cases, &format!("{archive}/"), table, count)
 }
 
 #[test]
