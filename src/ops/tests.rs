@@ -262,7 +262,7 @@ impl Case {
     /// A part of the run that is long and has no look. Whatever else the machine does, it doesn't slow down the same part
     /// of each run.
     fn blind_part(&self, mut gaps: Vec<Duration>) -> Option<String> {
-        for _ in 0..6 {
+        for _ in 0..20 {
             if gaps.iter().all(|gap| *gap * PART <= gaps.iter().sum()) {
                 return None;
             }
