@@ -27,7 +27,7 @@ impl Operator for DictVectorizer {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let value = call.input(0).ok_or_else(|| Error::bug("DictVectorizer has no map"))?;
         let map = value.map()?;
-        keys_match(self.vocabulary, map.keys().dtype())?;
+        self.check(map.keys().dtype())?;
         let mut places: Vec<(usize, &Tensor)> = Vec::with_capacity(map.values().len());
         let mut lookout = call.lookout();
         for (key, value) in map.keys().scalars().zip(map.values()) {
@@ -69,21 +69,19 @@ impl Operator for DictVectorizer {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        let (name, count) = only(facts, &["int64_vocabulary", "string_vocabulary"])?;
-        facts.give(0, [Dim::Fixed(count)]);
+        facts.give(0, [Dim::Fixed(self.count)]);
         if let Some(ValueType::Map(key, value)) = facts.input_type(0) {
-            keys_match(name, *key)?;
+            self.check(*key)?;
             facts.give_type(0, (**value).clone());
         }
         Ok(())
     }
 }
 
-fn keys_match(vocabulary: &'static str, keys: DType) -> Result<()> {
-    if (keys == DType::String) == (vocabulary == "string_vocabulary") {
-        return Ok(());
+impl DictVectorizer {
+    fn check(&self, keys: DType) -> Result<()> {
+        self.table.check(self.vocabulary, "the keys of \"X\" are", keys)
     }
-    Err(Error::model(format!("{vocabulary} is given, but the keys of \"X\" are {keys}")).attribute(vocabulary))
 }
 
 /// The element type of the values of a map.

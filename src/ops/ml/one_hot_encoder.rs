@@ -28,7 +28,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 impl Operator for OneHotEncoder {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let input = call.tensor(0)?;
-        categories_match(self.name, input.dtype())?;
+        self.table.check(self.name, IS, input.dtype())?;
         let mut output = call.output::<f32>(&[input.shape(), &[self.categories]].concat())?;
         kernels::fill(&[0], output.bytes_mut(), call.resources())?;
         let (mut lookout, size) = (call.lookout(), input.dtype().size());
@@ -56,23 +56,18 @@ impl Operator for OneHotEncoder {
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
-        let (name, categories) = only(facts, &["cats_int64s", "cats_strings"])?;
         if let Some(dtype) = facts.input_type(0).and_then(ValueType::dtype) {
-            categories_match(name, dtype)?;
+            self.table.check(self.name, IS, dtype)?;
         }
         if let Some(dims) = facts.dims(0) {
-            facts.give(0, [dims, &[Dim::Fixed(categories)]].concat());
+            facts.give(0, [dims, &[Dim::Fixed(self.categories)]].concat());
         }
         Ok(())
     }
 }
 
-fn categories_match(name: &'static str, dtype: DType) -> Result<()> {
-    if (dtype == DType::String) == (name == "cats_strings") {
-        return Ok(());
-    }
-    Err(Error::model(format!("{name} is given, but \"X\" is {dtype}")).attribute(name))
-}
+/// What has a type, in errors.
+const IS: &str = "\"X\" is";
 
 #[cfg(test)]
 mod tests {

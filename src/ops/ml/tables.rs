@@ -21,6 +21,14 @@ impl Table {
         Ok(Table::Numbers(places.collect(), equal))
     }
 
+    /// Fails unless `what` (`"X" is`), of a type, can be looked up: strings among strings, numbers among numbers.
+    pub(super) fn check(&self, attribute: &'static str, what: &str, keys: DType) -> Result<()> {
+        if (keys == DType::String) == matches!(self, Table::Strings(_)) {
+            return Ok(());
+        }
+        Err(Error::model(format!("{attribute} is given, but {what} {keys}")).attribute(attribute))
+    }
+
     pub(super) fn place(&self, key: &Scalar<'_>) -> Option<usize> {
         match (self, key) {
             (Table::Strings(places), Scalar::String(key)) => places.get(*key).copied(),
