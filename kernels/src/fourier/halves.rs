@@ -24,7 +24,7 @@ pub(super) fn part<T: Float>(
         Point { re: [re + im], im: [T::ZERO] }.store(to, lane);
         Point { re: [re - im], im: [T::ZERO] }.store(to, half * width + lane);
     }
-    in_blocks(half, width, lookout, |rows| part_rows(from, to, turns, half, width, rows))
+    in_blocks(half, width, lookout, |range| rows::<T, Part>(from, to, turns, half, width, range))
 }
 
 /// From `X[0..=half]` in `from` to `2 Z` in `to`.
@@ -41,7 +41,7 @@ pub(super) fn join<T: Float>(
             (Point::load(from, lane), Point::load(from, half * width + lane));
         Point { re: [first + last], im: [first - last] }.store(to, lane);
     }
-    in_blocks(half, width, lookout, |rows| join_rows(from, to, turns, half, width, rows))
+    in_blocks(half, width, lookout, |range| rows::<T, Join>(from, to, turns, half, width, range))
 }
 
 /// From `X[0..=len / 2]` to all frequencies of an odd length, in place.
@@ -77,20 +77,40 @@ fn in_blocks(
     Ok(())
 }
 
-for_each_level! {
-    fn part_rows<T: Float>(
-        from: &Planes<'_, T>, to: &mut Planes<'_, T>, turns: &[[T; 2]], half: usize, width: usize, rows: Range<usize>,
-    ) -> () = part_body::<T>;
+/// A way between `Z` and `X`.
+trait Way<T> {
+    /// What is added for `row` and taken away for its counterpart: of the two in `Z` or `X`, the second conjugated.
+    fn halves<const W: usize>(a: Point<T, W>, b: Point<T, W>, turn: [T; 2]) -> [Point<T, W>; 2];
+}
+
+struct Part;
+
+struct Join;
+
+impl<T: Float> Way<T> for Part {
+    #[inline(always)]
+    fn halves<const W: usize>(a: Point<T, W>, b: Point<T, W>, turn: [T; 2]) -> [Point<T, W>; 2] {
+        let by = T::ONE / (T::ONE + T::ONE);
+        // -i (a - b)
+        [a.plus(b).scaled(by), b.minus(a).turned().scaled(by).times(turn)]
+    }
+}
+
+impl<T: Float> Way<T> for Join {
+    #[inline(always)]
+    fn halves<const W: usize>(a: Point<T, W>, b: Point<T, W>, [re, im]: [T; 2]) -> [Point<T, W>; 2] {
+        [a.plus(b), a.minus(b).times([re, -im]).turned()]
+    }
 }
 
 for_each_level! {
-    fn join_rows<T: Float>(
+    fn rows<T: Float, M: Way<T>>(
         from: &Planes<'_, T>, to: &mut Planes<'_, T>, turns: &[[T; 2]], half: usize, width: usize, rows: Range<usize>,
-    ) -> () = join_body::<T>;
+    ) -> () = rows_body::<T, M>;
 }
 
 #[inline(always)]
-fn part_body<T: Float>(
+fn rows_body<T: Float, M: Way<T>>(
     from: &Planes<'_, T>,
     to: &mut Planes<'_, T>,
     turns: &[[T; 2]],
@@ -99,61 +119,24 @@ fn part_body<T: Float>(
     rows: Range<usize>,
 ) {
     match width {
-        8 => part_points::<T, 8>(from, to, turns, half, rows),
-        4 => part_points::<T, 4>(from, to, turns, half, rows),
-        _ => part_points::<T, 1>(from, to, turns, half, rows),
+        8 => points::<T, M, 8>(from, to, turns, half, rows),
+        4 => points::<T, M, 4>(from, to, turns, half, rows),
+        _ => points::<T, M, 1>(from, to, turns, half, rows),
     }
 }
 
 #[inline(always)]
-fn part_points<T: Float, const W: usize>(
+fn points<T: Float, M: Way<T>, const W: usize>(
     from: &Planes<'_, T>,
     to: &mut Planes<'_, T>,
     turns: &[[T; 2]],
     half: usize,
     rows: Range<usize>,
 ) {
-    let by = T::ONE / (T::ONE + T::ONE);
     for row in rows {
         let turn = turns.get(row).copied().unwrap_or([T::ONE, T::ZERO]);
         let (a, b) = (Point::<T, W>::load(from, row * W), Point::load(from, (half - row) * W).conjugate());
-        let even = a.plus(b).scaled(by);
-        // -i (a - b)
-        let odd = b.minus(a).turned().scaled(by).times(turn);
-        even.minus(odd).conjugate().store(to, (half - row) * W);
-        even.plus(odd).store(to, row * W);
-    }
-}
-
-#[inline(always)]
-fn join_body<T: Float>(
-    from: &Planes<'_, T>,
-    to: &mut Planes<'_, T>,
-    turns: &[[T; 2]],
-    half: usize,
-    width: usize,
-    rows: Range<usize>,
-) {
-    match width {
-        8 => join_points::<T, 8>(from, to, turns, half, rows),
-        4 => join_points::<T, 4>(from, to, turns, half, rows),
-        _ => join_points::<T, 1>(from, to, turns, half, rows),
-    }
-}
-
-#[inline(always)]
-fn join_points<T: Float, const W: usize>(
-    from: &Planes<'_, T>,
-    to: &mut Planes<'_, T>,
-    turns: &[[T; 2]],
-    half: usize,
-    rows: Range<usize>,
-) {
-    for row in rows {
-        let [re, im] = turns.get(row).copied().unwrap_or([T::ONE, T::ZERO]);
-        let (a, b) = (Point::<T, W>::load(from, row * W), Point::load(from, (half - row) * W).conjugate());
-        let even = a.plus(b);
-        let odd = a.minus(b).times([re, -im]).turned();
+        let [even, odd] = M::halves(a, b, turn);
         even.minus(odd).conjugate().store(to, (half - row) * W);
         even.plus(odd).store(to, row * W);
     }
