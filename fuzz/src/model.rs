@@ -591,7 +591,7 @@ impl Maker<'_> {
 }
 
 /// The message of a type.
-fn type_of(value_type: &ValueType) -> TypeProto {
+pub(crate) fn type_of(value_type: &ValueType) -> TypeProto {
     let inner = |element: &ValueType| Some(Box::new(type_of(element)));
     let value = match value_type {
         ValueType::Sequence(element) => {

@@ -475,29 +475,13 @@ impl Maker<'_, '_> {
 
 /// A type as a graph declares it, of a tensor with its shape.
 fn declared(value_type: &ValueType, shape: Option<&[usize]>) -> TypeProto {
-    let inner = |element: &ValueType| Some(Box::new(declared(element, None)));
-    let value = match value_type {
-        ValueType::Tensor(dtype) => {
-            let dim = |size: &usize| Dimension {
-                value: Some(dimension::Value::DimValue(*size as i64)),
-                ..Dimension::default()
-            };
-            let shape = shape.map(|dims| TensorShapeProto { dim: dims.iter().map(dim).collect() });
-            type_proto::Value::TensorType(type_proto::Tensor { elem_type: Some(dtype.code()), shape })
-        }
-        ValueType::Sequence(element) => {
-            type_proto::Value::SequenceType(Box::new(type_proto::Sequence { elem_type: inner(element) }))
-        }
-        ValueType::Optional(element) => {
-            type_proto::Value::OptionalType(Box::new(type_proto::Optional { elem_type: inner(element) }))
-        }
-        ValueType::Map(key, element) => {
-            let map = type_proto::Map { key_type: Some(key.code()), value_type: inner(element) };
-            type_proto::Value::MapType(Box::new(map))
-        }
-        other => panic!("a type that isn't known: {other}"),
-    };
-    TypeProto { value: Some(value), denotation: None }
+    let mut proto = crate::model::type_of(value_type);
+    if let (Some(type_proto::Value::TensorType(tensor)), Some(dims)) = (&mut proto.value, shape) {
+        let dim =
+            |size: &usize| Dimension { value: Some(dimension::Value::DimValue(*size as i64)), ..Dimension::default() };
+        tensor.shape = Some(TensorShapeProto { dim: dims.iter().map(dim).collect() });
+    }
+    proto
 }
 
 #[cfg(test)]
