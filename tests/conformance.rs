@@ -38,11 +38,12 @@ fn cases_of_other_kinds() -> Result<()> {
     check("onnx-1.22.0-others.tar.xz", "onnx-1.22.0-others/", "others.txt", 149)
 }
 
-/// Small exports of real networks, and learned models.
+/// Small exports of real networks, learned models, and a decoder with a branch for each kind of past.
 #[test]
 fn networks() -> Result<()> {
     as_onnxruntime("small-networks", "networks.txt", 31)?;
-    as_onnxruntime("learned-models", "learned.txt", 7)
+    as_onnxruntime("learned-models", "learned.txt", 7)?;
+    as_onnxruntime("merged-decoder", "merged.txt", 1)
 }
 
 /// The expected outputs are those of onnxruntime.
