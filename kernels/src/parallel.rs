@@ -10,7 +10,7 @@ use std::error::Error;
 use std::sync::LazyLock;
 use std::sync::Mutex;
 #[cfg(feature = "rayon")]
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Minimum size in bytes of an output that is worth using a helper that is ready.
 #[cfg(feature = "rayon")]
@@ -229,30 +229,57 @@ fn shared_tasks<R: Send>(
     let threads = rooms.len();
     // Tasks that are taken at once: small ones take less time than taking them.
     let some = (count / (8 * threads)).max(1);
-    let (next, rooms, outcome) = (AtomicUsize::new(0), Mutex::new(rooms), Mutex::new(Ok(())));
-    let stop_for = |why| {
-        next.store(count, Relaxed);
-        if let Ok(mut outcome) = outcome.lock() {
-            *outcome = Err(outcome.err().map_or(why, |other: Stopped| other.min(why)));
-        }
-    };
-    let helped = team::run(threads - 1, &|| {
+    let share = |at: usize| at * count / threads;
+    let shares: Vec<_> = (0..threads).map(|at| (AtomicUsize::new(share(at)), share(at + 1))).collect();
+    let rooms = Mutex::new(rooms);
+    share_out(threads, |thread, outcome| {
         let Some(mut room) = rooms.lock().ok().and_then(|mut rooms| rooms.pop()) else { return };
-        loop {
-            let from = next.fetch_add(some, Relaxed);
-            if from >= count {
-                break;
-            }
-            let mut tasks = from..count.min(from + some);
-            if let Err(why) = tasks.try_for_each(|at| look(stop).and_then(|()| work(&mut room, at))) {
-                stop_for(why);
+        let (before, own) = shares.split_at(thread.min(threads));
+        for (next, end) in own.iter().chain(before) {
+            while !outcome.has_stopped() {
+                let from = next.fetch_add(some, Relaxed);
+                if from >= *end {
+                    break;
+                }
+                let mut tasks = from..(*end).min(from + some);
+                outcome.add(tasks.try_for_each(|at| look(stop).and_then(|()| work(&mut room, at))));
             }
         }
-    });
-    if let Err(why) = helped {
-        stop_for(why);
+    })
+}
+
+/// Whether all parts of a work came to an end, or else the first reason in the order of [`Stopped`].
+#[cfg(feature = "rayon")]
+#[derive(Default)]
+struct Outcome {
+    stopped: AtomicBool,
+    why: Mutex<Option<Stopped>>,
+}
+
+#[cfg(feature = "rayon")]
+impl Outcome {
+    fn add(&self, part: Result<(), Stopped>) {
+        if let Err(why) = part {
+            self.stopped.store(true, Relaxed);
+            if let Ok(mut first) = self.why.lock() {
+                *first = Some(first.map_or(why, |other| other.min(why)));
+            }
+        }
     }
-    outcome.into_inner().unwrap_or(Err(Stopped::Panicked))
+
+    /// Whether a part has stopped: no other one starts then.
+    fn has_stopped(&self) -> bool {
+        self.stopped.load(Relaxed)
+    }
+}
+
+/// Calls `work` on so many threads. Each has a number and begins with the share of that number, so that what works next on
+/// the same places finds them in its own caches; one that is done with its own goes on with the others'.
+#[cfg(feature = "rayon")]
+fn share_out(threads: usize, work: impl Fn(usize, &Outcome) + Sync) -> Result<(), Stopped> {
+    let outcome = Outcome::default();
+    outcome.add(team::run(threads - 1, &|thread| work(thread, &outcome)));
+    outcome.why.into_inner().map_or(Err(Stopped::Panicked), |why| why.map_or(Ok(()), Err))
 }
 
 /// Scratch memory, a part for each thread.
@@ -351,35 +378,26 @@ fn shared(
     stop: Option<&Stop>,
     work: &Work<'_>,
 ) -> Result<(), Stopped> {
-    // Small work is divided evenly; for larger work, each free thread takes the next part.
-    let mut parts = if size < 1 << 20 { threads } else { 4 * threads };
+    // Small work is divided evenly; larger work in more parts, of which a thread that is free takes another's.
+    let mut parts = if size < 1 << 20 { 1 } else { 4 };
     if stop.is_some() {
-        parts = parts.max(size / BETWEEN_LOOKS);
+        parts = parts.max(size / BETWEEN_LOOKS / threads);
     }
-    let lens = outs.iter().zip(units).map(|(out, unit)| out.len() / unit);
-    let count = lens.max().unwrap_or(0).div_ceil(parts).max(1);
-    // The remaining parts, and why to stop.
-    let queue = Mutex::new((Parts::new(outs, units, count), Ok(())));
-    let next = || match &mut *queue.lock().ok()? {
-        (parts, Ok(())) => parts.next(),
-        _ => None,
-    };
-    let stop_for = |why| {
-        if let Ok(mut queue) = queue.lock() {
-            queue.1 = Err(queue.1.err().map_or(why, |other: Stopped| other.min(why)));
-        }
-    };
-    let helped = team::run(threads - 1, &|| {
-        while let Some((first, outs)) = next() {
-            if let Err(why) = look(stop).and_then(|()| work(first, outs)) {
-                stop_for(why);
+    let lens = outs.iter().zip(units).map(|(out, unit)| out.len().div_ceil(unit));
+    let share = lens.max().unwrap_or(0).div_ceil(threads).max(1);
+    let count = share.div_ceil(parts);
+    let shares = Parts::new(outs, units, share).map(|(next, outs)| Mutex::new(Parts { outs, units, count, next }));
+    let shares: Vec<_> = shares.collect();
+    share_out(threads, |thread, outcome| {
+        let (before, own) = shares.split_at(thread.min(shares.len()));
+        for share in own.iter().chain(before) {
+            while !outcome.has_stopped()
+                && let Some((first, outs)) = share.lock().ok().and_then(|mut parts| parts.next())
+            {
+                outcome.add(look(stop).and_then(|()| work(first, outs)));
             }
         }
-    });
-    if let Err(why) = helped {
-        stop_for(why);
-    }
-    queue.into_inner().map_or(Err(Stopped::Panicked), |(_, outcome)| outcome)
+    })
 }
 
 #[cfg(all(test, feature = "rayon"))]

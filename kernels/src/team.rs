@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 /// How long a helper waits for the next job.
 const LINGER: Duration = Duration::from_micros(50);
 
-/// The work of helpers: take part after part until none is left.
-type Job<'a> = &'a (dyn Fn() + Sync);
+/// The work of a thread, which has a number in its job: 0 is the caller.
+type Job<'a> = &'a (dyn Fn(usize) + Sync);
 
 thread_local! {
     /// The team of this thread: one while it is in no pool, one for when it has joined a pool.
@@ -45,11 +45,11 @@ pub(super) fn is_ready() -> bool {
 /// Calls `job` on this thread and on up to `helpers` others of its pool. Returns when all are done.
 pub(super) fn run(helpers: usize, job: Job<'_>) -> Result<(), Stopped> {
     if BUSY.get() {
-        job();
+        job(0);
         return Ok(());
     }
     with_own(|team| team.run(helpers, job)).unwrap_or_else(|| {
-        job();
+        job(0);
         Ok(())
     })
 }
@@ -88,7 +88,7 @@ impl Team {
             let team = Arc::clone(self);
             rayon::spawn(move || team.help());
         }
-        job();
+        job(0);
         drop(end);
         if self.panicked.load(Relaxed) { Err(Stopped::Panicked) } else { Ok(()) }
     }
@@ -98,13 +98,13 @@ impl Team {
         // On the caller's own thread no job would ever come.
         if with_own(|own| !Arc::ptr_eq(own, self)) == Some(true) {
             let mut last = 0;
-            while let Some(number) = self.join(last) {
+            while let Some((number, place)) = self.join(last) {
                 last = number;
                 // SAFETY: this helper has joined. The caller stored the pointer before it opened the job, and its
                 // `End` waits until every helper that joined has left, so the pointer is valid until then.
                 let job: Job<'_> = unsafe { *self.job.load(Relaxed).cast::<Job<'_>>() };
                 BUSY.set(true);
-                if catch_unwind(AssertUnwindSafe(job)).is_err() {
+                if catch_unwind(AssertUnwindSafe(|| job(place))).is_err() {
                     self.panicked.store(true, Relaxed);
                 }
                 BUSY.set(false);
@@ -114,8 +114,9 @@ impl Team {
         self.helpers.fetch_sub(1, Relaxed);
     }
 
-    /// Takes a place in the next job after number `last` and returns its number; `None` if no job came for a while.
-    fn join(&self, last: u64) -> Option<u64> {
+    /// Takes a place in the next job after number `last`. Returns the job's number and that of the place, from 1; `None` if
+    /// no job came for a while.
+    fn join(&self, last: u64) -> Option<(u64, usize)> {
         let start = Instant::now();
         for turn in 1u32.. {
             let state = self.state.load(Relaxed);
@@ -124,7 +125,7 @@ impl Team {
                 && state / ONE_JOB != last
                 && self.state.compare_exchange(state, joined, Acquire, Relaxed).is_ok()
             {
-                return Some(state / ONE_JOB);
+                return Some((state / ONE_JOB, (state & PLACES) as usize / ONE_PLACE as usize));
             }
             std::hint::spin_loop();
             if turn.is_multiple_of(64) && start.elapsed() > LINGER {
@@ -176,7 +177,7 @@ mod tests {
     fn every_part_is_done_once_and_before_the_end() {
         for round in 0..ROUNDS {
             let (next, sum) = (AtomicUsize::new(0), AtomicUsize::new(0));
-            let job = || {
+            let job = |_| {
                 loop {
                     let part = next.fetch_add(1, Relaxed);
                     if part >= 50 {
@@ -202,7 +203,7 @@ mod tests {
     /// Runs a job that takes long enough for others to come, and returns the names of the threads that worked on it.
     fn who_works(helpers: usize) -> Vec<String> {
         let seen = Mutex::new(BTreeSet::new());
-        run(helpers, &|| {
+        run(helpers, &|_| {
             let thread = std::thread::current();
             seen.lock().unwrap().insert((format!("{:?}", thread.id()), thread.name().unwrap_or("none").to_string()));
             let start = Instant::now();
@@ -266,7 +267,7 @@ mod tests {
         pool("pool", 4).install(|| {
             for _ in 0..ROUNDS / 4 {
                 let inner = Mutex::new(Vec::new());
-                run(1, &|| {
+                run(1, &|_| {
                     let seen = who_works(3);
                     inner.lock().unwrap().push(seen.len());
                 })
@@ -280,7 +281,7 @@ mod tests {
     fn a_job_that_panics_in_a_helper_is_reported() {
         let caller = std::thread::current().id();
         let helped = AtomicBool::new(false);
-        let outcome = run(1, &|| {
+        let outcome = run(1, &|_| {
             if std::thread::current().id() != caller {
                 helped.store(true, Release);
                 panic!("on purpose");
@@ -292,14 +293,14 @@ mod tests {
             }
         });
         assert_eq!(outcome, Err(Stopped::Panicked));
-        assert_eq!(run(1, &|| ()), Ok(()), "the next job");
+        assert_eq!(run(1, &|_| ()), Ok(()), "the next job");
     }
 
     #[test]
     fn a_job_that_panics_in_its_caller_ends() {
         let caller = std::thread::current().id();
         let panicked = catch_unwind(|| {
-            run(1, &|| {
+            run(1, &|_| {
                 if std::thread::current().id() == caller {
                     panic!("on purpose");
                 }
@@ -307,6 +308,6 @@ mod tests {
         });
         assert!(panicked.is_err());
         assert!(!BUSY.get());
-        assert_eq!(run(1, &|| ()), Ok(()), "the next job");
+        assert_eq!(run(1, &|_| ()), Ok(()), "the next job");
     }
 }

@@ -57,6 +57,9 @@ pub fn scratch_for(m: usize, k: usize, n: usize) -> usize {
     of(m).saturating_add(panels).saturating_add(widest.min(LONG_BLOCK + MOST_LANES)).saturating_add(3 * 16 + 64)
 }
 
+/// Tiles of rows of a thread from which rows are divided among threads, not columns.
+const ROWS_AMONG_FROM: usize = 2;
+
 /// Rows, divided into tiles that are as even as can be: 64 rows are 11 + 11 + 11 + 11 + 10 + 10.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tiles {
@@ -69,7 +72,11 @@ pub(super) struct Tiles {
 impl Tiles {
     /// `m` rows in tiles of at most so many.
     pub(super) fn new(m: usize, most: usize) -> Tiles {
-        let count = m.div_ceil(most);
+        Tiles::of(m, m.div_ceil(most))
+    }
+
+    /// `m` rows in so many tiles.
+    fn of(m: usize, count: usize) -> Tiles {
         let (height, higher) = (m.checked_div(count).unwrap_or(0), m.checked_rem(count).unwrap_or(0));
         Tiles { count, height, higher }
     }
@@ -172,11 +179,24 @@ impl<'a, O: Operand> Product<'a, O> {
             true if long_rows => n.div_ceil(LONG_BLOCK),
             true => 1,
         };
+        let mut tiles = Tiles::new(m, kernel.height);
+        // Who works on some rows before and after the product, works on these rows here.
+        let by_rows = threads > 1
+            && count == 1
+            && !pack_b
+            && matches!(a, Left::View(_))
+            && tiles.count >= ROWS_AMONG_FROM * threads;
+        let (row_blocks, parts) = match by_rows {
+            true => (row_blocks.next_multiple_of(threads), 1),
+            false => (row_blocks, parts),
+        };
+        if by_rows {
+            tiles = Tiles::of(m, tiles.count.next_multiple_of(row_blocks));
+        }
         let column_blocks = parts.div_ceil(count.saturating_mul(row_blocks).max(1)).clamp(least, panels.max(1));
         let columns = panels.div_ceil(column_blocks.max(1)).max(1) * width;
         let column_blocks = n.div_ceil(columns);
         let row_blocks = parts.div_ceil(count.saturating_mul(column_blocks).max(1)).max(row_blocks);
-        let tiles = Tiles::new(m, kernel.height);
         let block_tiles = tiles.count.div_ceil(row_blocks.max(1)).max(1);
         let counts = [count, tiles.count.div_ceil(block_tiles), column_blocks];
         let room = |wanted: bool, size: usize| if wanted { size.next_multiple_of(16) } else { 0 };
