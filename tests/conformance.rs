@@ -8,6 +8,8 @@ mod common;
 
 #[path = "conformance/bodies.rs"]
 mod bodies;
+#[path = "conformance/same_bits.rs"]
+mod same_bits;
 
 use anyhow::{Context, Result, ensure};
 use common::archive::{self, in_parallel};

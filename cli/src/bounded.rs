@@ -3,6 +3,7 @@
 use crate::interrupt;
 use crate::print::path;
 use onnxref::{Cancel, Error, Kind};
+use std::error::Error as _;
 use std::fmt::{self, Display};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -101,7 +102,7 @@ pub(crate) fn error(place: &str, error: io::Error) -> Error {
 }
 
 /// The same error again.
-pub(crate) fn again(error: &io::Error) -> io::Error {
+fn again(error: &io::Error) -> io::Error {
     match (error.get_ref().and_then(|source| source.downcast_ref::<Ended>()), error.raw_os_error()) {
         (Some(ended), _) => io::Error::other(*ended),
         (None, Some(code)) => io::Error::from_raw_os_error(code),
@@ -118,6 +119,14 @@ pub(crate) enum Unwritten {
 }
 
 impl Unwritten {
+    /// Why the library didn't write a message.
+    pub(crate) fn of(error: Error) -> Unwritten {
+        match error.source().and_then(|source| source.downcast_ref()) {
+            Some(source) => Unwritten::Failed(again(source)),
+            None => Unwritten::Unfit(format!("{error:#}")),
+        }
+    }
+
     /// Changes the text of a value that doesn't fit.
     pub(crate) fn if_unfit(self, change: impl FnOnce(String) -> String) -> Unwritten {
         match self {

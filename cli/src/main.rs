@@ -11,6 +11,7 @@ mod expect;
 mod failure;
 mod feeds;
 mod file_name;
+mod hash;
 mod image;
 mod inspect;
 mod interrupt;
@@ -88,6 +89,7 @@ enum Command {
     Run(run::Arguments),
     Test(test::Arguments),
     Compare(compare::Arguments),
+    Hash(hash::Arguments),
     Check(check::Arguments),
     Bench(bench::Arguments),
     Inspect(inspect::Arguments),
@@ -108,6 +110,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(arguments, &global),
         Command::Test(arguments) => test::test(arguments, &global),
         Command::Check(arguments) => check::check(arguments, &global),
+        Command::Hash(arguments) => hash::print(arguments, &global),
         Command::Compare(arguments) => compare::compare(arguments, &global),
         Command::Bench(arguments) => bench::bench(arguments, &global),
         Command::Inspect(arguments) => inspect::inspect(arguments, &global),

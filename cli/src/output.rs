@@ -6,7 +6,6 @@ use crate::value::{Named, split};
 use crate::{interrupt, npy, npz, print};
 use onnxref::{Cancel, Model, Outputs, Tensor, Value, quote};
 use onnxref_view::json::Described;
-use std::error::Error as _;
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::Path;
 use tempfile::NamedTempFile;
@@ -109,10 +108,7 @@ fn tensor(value: &Value) -> Result<&Tensor, String> {
 
 /// Writes a .pb file.
 pub(crate) fn write_proto(name: &str, value: &Value, to: impl Write) -> Result<(), Unwritten> {
-    value.write_proto(name, to).map_err(|error| match error.source().and_then(|source| source.downcast_ref()) {
-        Some(source) => Unwritten::Failed(bounded::again(source)),
-        None => Unwritten::Unfit(format!("{error:#}")),
-    })
+    value.write_proto(name, to).map_err(Unwritten::of)
 }
 
 /// The formats of files for a value that is too large for a .pb file.

@@ -9,7 +9,7 @@ use crate::dtype::{DType, ShapeText, byte_count};
 use crate::error::{Error, Kind, Remedy, Result, quote};
 use crate::graph::Draft;
 use crate::limits::{Budget, Limits, exceeded};
-use crate::tensor::{Tensor, packed_size, unpack};
+use crate::tensor::{Mapped, Tensor, packed_size, unpack};
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -281,7 +281,7 @@ fn map(file: &File) -> std::io::Result<Bytes> {
     }
     // SAFETY: whoever set `LoadOptions::mmap` promised that no file of the model changes while the map is alive.
     let map = unsafe { memmap2::Mmap::map(file)? };
-    Ok(Bytes::from_owner(map))
+    Ok(Bytes::from_owner(Mapped::new(map)))
 }
 
 /// The location as a relative path that doesn't leave its folder.

@@ -1,6 +1,7 @@
 //! Writes values as messages, piece by piece: no message is built in memory first.
 
 use super::proto::sequence_proto::DataType;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::{Tensor, pack, packed_size};
 use crate::value::{Map, Optional, Sequence, Value, ValueType};
@@ -40,7 +41,28 @@ impl Value {
     /// # Ok::<(), onnxref::Error>(())
     /// ```
     pub fn write_proto(&self, name: &str, to: impl Write) -> Result<()> {
-        write(to, |sink| value(self, name, sink))
+        write(to, false, |sink| value(self, name, sink))
+    }
+
+    /// As [`Value::write_proto`], with each NaN written as one: quiet, positive, without a payload. Which NaN an operation
+    /// gives is the processor's choice, all else is the same everywhere; so is a hash of these bytes.
+    ///
+    /// # Errors
+    /// As [`Value::write_proto`].
+    ///
+    /// ```
+    /// use onnxref::Value;
+    ///
+    /// let bytes = |number: f32| {
+    ///     let mut bytes = Vec::new();
+    ///     Value::from(vec![number]).write_canonical("x", &mut bytes).map(|()| bytes)
+    /// };
+    /// assert_eq!(bytes(f32::NAN)?, bytes(-f32::NAN)?);
+    /// assert_ne!(bytes(0.0)?, bytes(-0.0)?);
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    pub fn write_canonical(&self, name: &str, to: impl Write) -> Result<()> {
+        write(to, true, |sink| value(self, name, sink))
     }
 }
 
@@ -56,7 +78,7 @@ impl Tensor {
     /// # Errors
     /// As [`Value::write_proto`].
     pub fn write_proto(&self, name: &str, to: impl Write) -> Result<()> {
-        write(to, |sink| tensor(self, name, sink))
+        write(to, false, |sink| tensor(self, name, sink))
     }
 }
 
@@ -65,19 +87,19 @@ fn encoded(message: impl Fn(&mut Sink<'_>) -> Result<()>) -> Vec<u8> {
     // Neither counting nor writing to memory fails.
     if let Ok(size) = size(&mut io::sink(), u64::MAX, &message) {
         bytes.reserve_exact(usize::try_from(size).unwrap_or(usize::MAX));
-        let _ = message(&mut Sink { to: &mut bytes, size: None });
+        let _ = message(&mut Sink { to: &mut bytes, size: None, one_nan: false });
     }
     bytes
 }
 
-fn write(mut to: impl Write, message: impl Fn(&mut Sink<'_>) -> Result<()>) -> Result<()> {
+fn write(mut to: impl Write, one_nan: bool, message: impl Fn(&mut Sink<'_>) -> Result<()>) -> Result<()> {
     size(&mut to, MAX_MESSAGE, &message)?;
-    message(&mut Sink { to: &mut to, size: None })
+    message(&mut Sink { to: &mut to, size: None, one_nan })
 }
 
 /// The size of a message, which may be `most`.
 fn size(to: &mut dyn Write, most: u64, message: impl Fn(&mut Sink<'_>) -> Result<()>) -> Result<u64> {
-    let mut sink = Sink { to, size: Some(Size { most, ..Size::default() }) };
+    let mut sink = Sink { to, size: Some(Size { most, ..Size::default() }), one_nan: false };
     message(&mut sink)?;
     Ok(sink.size.map_or(0, |size| size.bytes))
 }
@@ -87,6 +109,8 @@ struct Sink<'a> {
     to: &'a mut dyn Write,
     /// What was counted; `None` while the message is written.
     size: Option<Size>,
+    /// Each NaN is written as one.
+    one_nan: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -172,12 +196,41 @@ fn tensor(tensor: &Tensor, name: &str, sink: &mut Sink<'_>) -> Result<()> {
     }
     sink.bytes(8, name.as_bytes())?;
     let (dtype, elements) = (tensor.dtype(), tensor.bytes());
+    if sink.one_nan && dtype.bits() >= 8 {
+        sink.head(9, elements.len() as u64)?;
+        return sink.raw(elements.len() as u64, |to| {
+            elements.chunks(PACKED).try_for_each(|some| to.write_all(&with_one_nan(dtype, some)))
+        });
+    }
     if dtype.bits() >= 8 {
         return sink.bytes(9, elements);
     }
     let len = packed_size(dtype, elements.len());
     sink.head(9, len)?;
     sink.raw(len, |to| elements.chunks(PACKED).try_for_each(|some| to.write_all(&pack(dtype, some))))
+}
+
+/// Elements whose NaN are one.
+fn with_one_nan(dtype: DType, elements: &[u8]) -> Vec<u8> {
+    let mut bytes = elements.to_vec();
+    // The size of a number, the greatest magnitude that is none, and what stands for all others.
+    let (size, greatest, nan) = match dtype {
+        DType::Double | DType::Complex128 => (8, 0x7ff0 << 48, 0x7ff8 << 48),
+        DType::Float | DType::Complex64 => (4, 0x7f80 << 16, 0x7fc0 << 16),
+        DType::Float16 => (2, 0x7c00, 0x7e00),
+        DType::Bfloat16 => (2, 0x7f80, 0x7fc0),
+        DType::Float8e5m2 => (1, 0x7c, 0x7e),
+        DType::Float8e4m3fn => (1, 0x7e, 0x7f),
+        // There is one NaN or none.
+        _ => return bytes,
+    };
+    for number in bytes.chunks_exact_mut(size) {
+        let bits = number.iter().rev().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
+        if bits & !(1 << (8 * size - 1)) > greatest {
+            number.iter_mut().zip(u64::to_le_bytes(nan)).for_each(|(byte, of_nan)| *byte = of_nan);
+        }
+    }
+    bytes
 }
 
 /// `SequenceProto`
@@ -232,7 +285,6 @@ fn kind_of(element: Option<&ValueType>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::DType;
     use crate::onnx::proto::{MapProto, OptionalProto, SequenceProto, TensorProto};
     use prost::Message;
 
@@ -268,6 +320,34 @@ mod tests {
             )
             .unwrap(),
         );
+    }
+
+    /// Of each code of one or two bytes, and of longer numbers around infinity.
+    #[test]
+    fn each_nan_is_one() {
+        let mut codes = 0;
+        for dtype in DType::all().filter(|dtype| dtype.bits() >= 8) {
+            let bytes: Vec<u8> = match dtype.size() {
+                1 => (0..=255).collect(),
+                2 => (0..=u16::MAX).flat_map(u16::to_le_bytes).collect(),
+                4 => [0x7f80_0000u32, 0x7f80_0001, 0xffc0_0000, 0xff80_0000].into_iter().flat_map(u32::to_le_bytes).collect(),
+                _ => [0x7ff0_0000_0000_0000u64, !0, 0x7fc0_0000_ff80_0001, 3].into_iter().flat_map(u64::to_le_bytes).collect(),
+            };
+            let Ok(tensor) = Tensor::new(dtype, &[bytes.len() / dtype.size()], bytes) else { continue };
+            let mut message = Vec::new();
+            Value::from(tensor.clone()).write_canonical("x", &mut message).unwrap();
+            let written = Tensor::from_proto_bytes(message).unwrap();
+            let mut nan = None;
+            for ((was, is), bytes) in tensor.scalars().zip(written.scalars()).zip(written.bytes().chunks(dtype.size())) {
+                let (was, is) = (was.to_string(), is.to_string());
+                assert_eq!(was, is, "{dtype}");
+                if is == "NaN" {
+                    assert_eq!(*nan.get_or_insert(bytes), bytes, "{dtype}");
+                    codes += 1;
+                }
+            }
+        }
+        assert!(codes > 2300, "{codes}");
     }
 
     #[test]

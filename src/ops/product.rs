@@ -3,7 +3,7 @@
 use crate::dtype::{Element, ShapeText};
 use crate::error::{Error, Result};
 use crate::operator::{Call, Inference, Node, Tail, broadcast};
-use crate::tensor::{Scratch, Shape, Tensor};
+use crate::tensor::{Scratch, Shape, Tensor, release};
 use bytemuck::Pod;
 use kernels::gemm::{
     Batch, Broadcast, Left, Number, Operand, Packed, Place, Product, Right, Scaled, Side, Step, Strides, View,
@@ -295,7 +295,9 @@ impl Weights {
                 let Ok(mut new) = call.kept::<S::Sum>(len) else { return Ok(None) };
                 let (view, sizes) = (less(matrix.in_file::<S>()?, zero), (rows, columns));
                 pack(side, view, (count, size), sizes, new.elements_mut()?, call.resources())?;
-                self.packed.get_or_init(|| new.finish())
+                let packed = self.packed.get_or_init(|| new.finish());
+                release(matrix.tensor.bytes());
+                packed
             }
         };
         Ok(Some(Packed::new(side, packed.as_slice()?)))

@@ -4,6 +4,7 @@
 mod array;
 mod buffer;
 mod display;
+mod mapped;
 mod memory;
 mod new;
 mod packing;
@@ -11,6 +12,7 @@ mod pool;
 mod text;
 
 pub use display::Scalar;
+pub(crate) use mapped::{Mapped, release};
 pub(crate) use memory::{Counted, Memory};
 pub use new::NewTensor;
 pub(crate) use new::Scratch;

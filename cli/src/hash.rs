@@ -1,0 +1,113 @@
+//! `onnxref hash`: what a model gives, as one number.
+
+use crate::bounded::{self, Bounded, Unwritten};
+use crate::failure::{FAILED, Failure};
+use crate::feeds::Feeding;
+use crate::options::Running;
+use crate::print::{self, Stdout};
+use crate::{Global, json};
+use clap::Args;
+use onnxref::{Cancel, Value, quote};
+use onnxref_view::plain;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+/// Print a hash of a model's outputs, which is the same on every machine
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The hash is SHA-256 of the files that `onnxref run -o NAME=FILE.pb` writes, one after the other in the order of the
+model's outputs. Any NaN counts as the same one. It doesn't depend on the processor, the number of threads, or
+optimisation.
+
+Example, from the root of the repository:
+  CASE=onnx-test-data/gather/onnx-1.12.0/node/test_gather_2d_indices
+  onnxref hash $CASE/model.onnx --inputs $CASE/test_data_set_0
+  onnxref hash model.onnx --random")]
+pub(crate) struct Arguments {
+    /// The model: an .onnx file, the .xml file of an OpenVINO IR, or - for standard input
+    model: PathBuf,
+
+    /// The exit status is 1 if the hash is another one
+    #[arg(long, value_name = "HASH", value_parser = hash)]
+    expect: Option<String>,
+
+    #[command(flatten)]
+    feeding: Feeding,
+
+    #[command(flatten)]
+    running: Running,
+}
+
+fn hash(text: &str) -> Result<String, String> {
+    let is_hash = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_hash { Ok(text.to_ascii_lowercase()) } else { Err("expected 64 hexadecimal digits".to_string()) }
+}
+
+pub(crate) fn print(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
+    let model = arguments.running.load_as(&arguments.model, |options| options)?;
+    let inputs = arguments.feeding.inputs(&model)?.into_iter().collect();
+    let cancel = arguments.running.cancel();
+    let outputs = model.run_with(inputs, &cancel).map_err(Failure::run)?;
+    outputs.notes().iter().for_each(|text| print::note(text));
+    let (mut whole, mut each) = (Hasher::default(), BTreeMap::new());
+    for (name, value) in outputs.iter() {
+        let mut own = Hasher::default();
+        whole.add(name, value, &cancel)?;
+        own.add(name, value, &cancel)?;
+        each.insert(name, own.text());
+    }
+    let hash = whole.text();
+    if global.json {
+        json::line(&Document { hash: &hash, outputs: &each })?;
+    } else if global.verbose {
+        let rows = outputs.iter().filter_map(|(name, _)| Some([each.get(name)?.clone(), plain(name)]));
+        print::table(["hash", "output"], &[], rows.chain([[hash.clone(), String::new()]])).map_err(Failure::stdout)?;
+    } else {
+        Stdout.write_all(format!("{hash}\n").as_bytes()).map_err(Failure::stdout)?;
+    }
+    match &arguments.expect {
+        Some(expected) if *expected != hash => {
+            print::note(&format!("expected {expected}"));
+            Ok(FAILED)
+        }
+        _ => Ok(0),
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    hash: &'a str,
+    outputs: &'a BTreeMap<&'a str, String>,
+}
+
+#[derive(Default)]
+struct Hasher(Sha256);
+
+impl Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Hasher {
+    fn add(&mut self, name: &str, value: &Value, cancel: &Cancel) -> Result<(), Failure> {
+        let mut to = BufWriter::new(Bounded::new(self, cancel));
+        let written = value.write_canonical(name, &mut to).map_err(Unwritten::of);
+        written.and_then(|()| Ok(to.flush()?)).map_err(|why| match why {
+            Unwritten::Unfit(why) => Failure::usage(format!("output {}: {why}", quote(name))),
+            Unwritten::Failed(error) => Failure::run(bounded::error("the hash", error)),
+        })
+    }
+
+    fn text(self) -> String {
+        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}

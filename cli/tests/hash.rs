@@ -1,0 +1,55 @@
+//! `onnxref hash`, as a user calls it.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod common;
+
+use common::{Bench, data, gather, onnxref};
+use onnxref::DType;
+
+const CASE: &str = "gather/onnx-1.12.0/node/test_gather_2d_indices";
+
+/// What `sha256sum` says of the output's file.
+const HASH: &str = "";
+
+fn hash(arguments: &[&str]) -> common::Ran {
+    let folder = data(CASE);
+    let (model, set) = (folder.join("model.onnx"), folder.join("test_data_set_0"));
+    onnxref([&["hash", model.to_str().unwrap(), "--inputs", set.to_str().unwrap()], arguments].concat())
+}
+
+#[test]
+fn it_is_that_of_the_files() {
+    let ran = hash(&[]);
+    assert_eq!((ran.code, ran.err.as_str(), ran.out.as_str()), (Some(0), "", format!("{HASH}\n").as_str()));
+    assert_eq!(hash(&["--threads", "1"]).out, ran.out);
+    let json = hash(&["--json"]);
+    assert_eq!(json.out, format!("{{\"hash\":\"{HASH}\",\"outputs\":{{\"y\":\"{HASH}\"}}}}\n"));
+    let rows: Vec<String> = hash(&["-v"]).out.lines().map(str::to_string).collect();
+    assert_eq!(rows.len(), 3);
+    assert!(rows[1].starts_with(HASH) && rows[1].ends_with("  y") && rows[2].starts_with(HASH), "{rows:?}");
+}
+
+#[test]
+fn another_one_than_expected() {
+    assert_eq!(hash(&["--expect", &HASH.to_uppercase()]).code, Some(0));
+    let other = "0".repeat(64);
+    let ran = hash(&["--expect", &other]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(1), format!("note: expected {other}\n").as_str()));
+    let ran = hash(&["--expect", "12"]);
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("expected 64 hexadecimal digits"), "{}", ran.err);
+}
+
+/// A NaN is a NaN.
+#[test]
+fn nan_has_one_hash() {
+    let bench = Bench::new(&gather(DType::Float));
+    let of = |list: &str| {
+        let model = bench.text("model.onnx");
+        let ran = onnxref(["hash", &model, "-i", &format!("data={list}"), "-i", "indices=[0, 1]"]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        ran.out
+    };
+    assert_eq!(of(r#"["NaN", 1]"#), of(r#"["NaN", 1]"#));
+    assert_ne!(of("[0, 1]"), of("[-0.0, 1]"));
+}
