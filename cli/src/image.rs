@@ -1,15 +1,17 @@
 //! Pictures as tensors.
 
+use crate::resize;
 use clap::{Args, ValueEnum};
-use image::{DynamicImage, imageops::FilterType};
+use kernels::Lookout;
+use kernels::pictures::{self, Fault, Picture, Pixel};
 use onnxref::{DType, Dim, Tensor, ValueType};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Maximum number of pixels of a resized picture, and of what comes in between.
-const MAX_PIXELS: u64 = 1 << 26;
+const MAX_PIXELS: usize = 1 << 26;
 
-/// Maximum memory of the decoder.
-const MAX_BYTES: u64 = 1 << 31;
+/// Maximum memory of the decoder and of the pixels.
+const MAX_BYTES: usize = 1 << 31;
 
 /// How pictures become tensors.
 #[derive(Debug, Args)]
@@ -30,7 +32,7 @@ pub(crate) struct Pictures {
 
     /// Resize pictures, by a triangle filter
     #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = size, hide_short_help = true)]
-    resize: Option<(u32, u32)>,
+    resize: Option<(usize, usize)>,
 
     /// Whether a picture was read.
     #[arg(skip)]
@@ -53,18 +55,18 @@ enum Layout {
     Nhwc,
 }
 
-fn size(text: &str) -> Result<(u32, u32), String> {
+fn size(text: &str) -> Result<(usize, usize), String> {
     let size = text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
     let size = size.filter(|(width, height)| *width > 0 && *height > 0);
-    let (width, height): (u32, u32) = size.ok_or("expected a size such as 224x224")?;
+    let (width, height) = size.ok_or("expected a size such as 224x224")?;
     match bounded(width, height) {
         true => Ok((width, height)),
         false => Err(format!("a picture may have {MAX_PIXELS} pixels at most")),
     }
 }
 
-fn bounded(width: u32, height: u32) -> bool {
-    u64::from(width) * u64::from(height) <= MAX_PIXELS
+fn bounded(width: usize, height: usize) -> bool {
+    width.saturating_mul(height) <= MAX_PIXELS
 }
 
 fn finite(text: &str) -> Result<f32, String> {
@@ -138,16 +140,12 @@ pub(crate) fn read(
         return Err(format!("a picture has 1, 3 or 4 channels, but the input has {channels}{hint}"));
     }
 
-    let mut reader =
-        image::ImageReader::new(std::io::Cursor::new(bytes)).with_guessed_format().map_err(|e| e.to_string())?;
-    let mut limits = image::Limits::default();
-    limits.max_alloc = Some(MAX_BYTES);
-    reader.limits(limits);
-    let picture = reader.decode().map_err(|e| e.to_string())?;
-    let (width, height) = pictures.resize.unwrap_or((picture.width(), picture.height()));
+    let picture = pictures::open(bytes, &mut Lookout::new(None)).map_err(why)?;
+    let found = (picture.width, picture.height);
+    let (width, height) = pictures.resize.unwrap_or(found);
     let declared = (fixed(axes.width), fixed(axes.height));
-    let wanted = (declared.0.unwrap_or(width as usize), declared.1.unwrap_or(height as usize));
-    if wanted != (width as usize, height as usize) {
+    let wanted = (declared.0.unwrap_or(width), declared.1.unwrap_or(height));
+    if wanted != (width, height) {
         let what = if pictures.resize.is_some() { "--resize gives" } else { "the picture is" };
         let (w, h) = wanted;
         if elsewhere && fixed(axes.channels).is_none() {
@@ -156,19 +154,22 @@ pub(crate) fn read(
         }
         return Err(format!("{what} {width}x{height}, but the input takes {w}x{h}: --resize {w}x{h} fits"));
     }
-    let picture = if (width, height) == (picture.width(), picture.height()) {
-        picture
-    } else if bounded(picture.width(), height) {
-        picture.resize_exact(width, height, FilterType::Triangle)
-    } else {
+    if (width, height) != found && !bounded(found.0, height) {
         return Err(format!(
             "--resize {width}x{height} of a picture of {}x{} takes more than {MAX_PIXELS} pixels in between",
-            picture.width(),
-            picture.height()
+            found.0, found.1
         ));
+    }
+    let pixels_of = |picture| decoded(picture).map(|pixels| resize::by_triangle(pixels, found, (width, height)));
+    let colors = pixels_of(picture)?;
+    let pixels = match channels {
+        1 => gray(&colors)?,
+        4 => {
+            let opacity = opacity(bytes)?.map_or_else(|| Ok(vec![[u8::MAX; 3]; colors.len()]), pixels_of)?;
+            colors.iter().zip(opacity).flat_map(|(&[r, g, b], [opacity, ..])| [r, g, b, opacity]).collect()
+        }
+        _ => colors.into_flattened(),
     };
-    let (width, height) = (width as usize, height as usize);
-    let pixels = pixels(picture, channels);
     let sizes = match (order, rank) {
         (_, 2) => vec![height, width],
         (Layout::Nchw, 3) => vec![channels, height, width],
@@ -206,12 +207,39 @@ pub(crate) fn read(
     tensor.map_err(|e| format!("{e:#}"))
 }
 
-/// The pixels row by row, the channels of each together.
-fn pixels(picture: DynamicImage, channels: usize) -> Vec<u8> {
-    match channels {
-        1 => picture.into_luma8().into_raw(),
-        4 => picture.into_rgba8().into_raw(),
-        _ => picture.into_rgb8().into_raw(),
+/// The pixels row by row.
+fn decoded(picture: Picture<'_>) -> Result<Vec<Pixel>, String> {
+    let (len, memory) = (picture.width.saturating_mul(picture.height), picture.memory);
+    if len.saturating_mul(size_of::<Pixel>()).saturating_add(memory) > MAX_BYTES {
+        return Err(format!(
+            "decoding the picture of {}x{} takes more than {MAX_BYTES} bytes",
+            picture.width, picture.height
+        ));
+    }
+    let mut pixels = vec![Pixel::default(); len];
+    picture.decode(&mut pixels, &mut Lookout::new(None)).map_err(why)?;
+    Ok(pixels)
+}
+
+fn gray(colors: &[Pixel]) -> Result<Vec<u8>, String> {
+    let mut gray = vec![0; colors.len()];
+    pictures::luma(colors, &mut gray, &mut Lookout::new(None)).map_err(why)?;
+    Ok(gray)
+}
+
+/// The picture of the opacity, if the format has any.
+fn opacity(bytes: &[u8]) -> Result<Option<Picture<'_>>, String> {
+    let opened = pictures::open_opacity(bytes, &mut Lookout::new(None));
+    opened.map_err(|_| "the opacity of pixels, the fourth channel, is read from PNG only".to_string())
+}
+
+fn why(fault: Fault) -> String {
+    match fault {
+        Fault::Undecodable => {
+            "a damaged picture, or one that isn't read: PNG, JPEG, WebP, TIFF, BMP, PNM and JPEG 2000 are".to_string()
+        }
+        Fault::NoMemory(bytes) => format!("no memory for {bytes} bytes of the picture"),
+        Fault::Stopped(stopped) => format!("{stopped:?}"),
     }
 }
 

@@ -28,6 +28,7 @@ mod progress;
 mod random;
 mod recorded;
 mod report;
+mod resize;
 mod run;
 mod system;
 mod test;

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Bench, Ran, bytes, check, data, feed, gather, model, node, number, onnxref};
+use common::{Bench, Ran, bytes, check, data, feed, gather, model, node, number, onnxref, png};
 use onnxref::{DType, Tensor};
 use std::fs;
 
@@ -342,12 +342,7 @@ fn a_closed_standard_output_is_no_error() {
 
 /// A grey picture of 2 rows of 3 pixels, as PNG.
 fn grey() -> Vec<u8> {
-    let mut file = std::io::Cursor::new(Vec::new());
-    image::GrayImage::from_raw(3, 2, vec![0, 51, 102, 153, 204, 255])
-        .unwrap()
-        .write_to(&mut file, image::ImageFormat::Png)
-        .unwrap();
-    file.into_inner()
+    png(3, 1, &[0, 51, 102, 153, 204, 255])
 }
 
 #[test]
@@ -384,9 +379,7 @@ fn flags_of_pictures_that_cannot_be_followed() {
     let graph =
         [node("Identity", &["x"], "y"), bytes(11, &[bytes(1, b"x"), tensor].concat()), bytes(12, &bytes(1, b"y"))];
     let channels = self::Bench::new(&[number(1, 8), bytes(7, &graph.concat()), bytes(8, &number(2, 13))].concat());
-    let mut wide = std::io::Cursor::new(Vec::new());
-    image::RgbImage::new(32, 24).write_to(&mut wide, image::ImageFormat::Png).unwrap();
-    fs::write(channels.path("p.png"), wide.into_inner()).unwrap();
+    fs::write(channels.path("p.png"), png(32, 3, &[0; 32 * 24 * 3])).unwrap();
     let why =
         "the picture is 32x24, but in this layout the input takes 3x24: --layout nhwc says where its channels are";
     let ran = channels.run(&["-i", &input(&channels)]);
@@ -397,6 +390,21 @@ fn flags_of_pictures_that_cannot_be_followed() {
     fs::write(small.path("p.png"), grey()).unwrap();
     let why = "the picture is 3x2, but the input takes 4x4: --resize 4x4 fits";
     check(small.run(&["-i", &input(&small)]), 2, "", &format!("error: input \"x\": {}: {why}\n", small.text("p.png")));
+    // One of another format, a damaged one, and one that would take too much memory.
+    let huge = [&grey()[..16], &[0, 1, 0, 0, 0, 1, 0, 0], &grey()[24..]].concat();
+    for (file, why) in [
+        (&b"P5 6 2 255 abcdefghijkl"[..], None),
+        (
+            b"P5 6 2 255 a",
+            Some("a damaged picture, or one that isn't read: PNG, JPEG, WebP, TIFF, BMP, PNM and JPEG 2000 are"),
+        ),
+        (&huge, Some("decoding the picture of 65536x65536 takes more than 2147483648 bytes")),
+    ] {
+        fs::write(floats.path("p.png"), file).unwrap();
+        let ran = floats.run(&["-i", &input(&floats), "--resize", "3x2"]);
+        let err = why.map(|why| format!("error: input \"x\": {}: {why}\n", floats.text("p.png")));
+        assert_eq!((ran.code, ran.err), (Some(if err.is_some() { 2 } else { 0 }), err.unwrap_or_default()));
+    }
     for (flag, text, why) in [
         ("--resize", "999999x999999", "a picture may have 67108864 pixels at most"),
         ("--std", "0.5,0", "expected a finite number other than 0"),

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Bench, bytes, gather, node, number, onnxref};
+use common::{Bench, bytes, gather, node, number, onnxref, png};
 use onnxref::DType;
 use std::fs;
 use std::io::Write;
@@ -67,17 +67,29 @@ fn standard_input_and_output() {
 #[test]
 fn pictures_become_tensors() {
     // Two pixels beside each other: red and (0, 51, 255).
-    let mut png = std::io::Cursor::new(Vec::new());
-    let pixels = image::RgbImage::from_raw(2, 1, vec![255, 0, 0, 0, 51, 255]).unwrap();
-    pixels.write_to(&mut png, image::ImageFormat::Png).unwrap();
-    for (dtype, dims, flags, want) in [
-        (1, [1, 3, 1, 2], &[][..], "[[[[1, 0]], [[0, 0.2]], [[0, 1]]]]"),
-        (1, [1, 1, 2, 3], &["--layout", "nhwc"], "[[[[1, 0, 0], [0, 0.2, 1]]]]"),
-        (2, [1, 3, 1, 2], &[], "[[[[255, 0]], [[0, 51]], [[0, 255]]]]"),
-        (1, [1, 3, 1, 2], &["--mean", "0.5", "--std", "0.5,1,0.25"], "[[[[1, -1]], [[-0.5, -0.3]], [[-2, 2]]]]"),
+    let colors = png(2, 3, &[255, 0, 0, 0, 51, 255]);
+    let transparent = png(2, 4, &[255, 0, 0, 51, 0, 51, 255, 0]);
+    let gray = png(2, 1, &[51, 255]);
+    for (picture, dtype, dims, flags, want) in [
+        (&colors, 1, [1, 3, 1, 2], &[][..], "[[[[1, 0]], [[0, 0.2]], [[0, 1]]]]"),
+        (&colors, 1, [1, 1, 2, 3], &["--layout", "nhwc"], "[[[[1, 0, 0], [0, 0.2, 1]]]]"),
+        (&colors, 2, [1, 3, 1, 2], &[], "[[[[255, 0]], [[0, 51]], [[0, 255]]]]"),
+        (&colors, 2, [1, 1, 1, 2], &[], "[[[[76, 59]]]]"),
+        (&gray, 2, [1, 1, 1, 2], &[], "[[[[51, 255]]]]"),
+        (&gray, 2, [1, 4, 1, 2], &[], "[[[[51, 255]], [[51, 255]], [[51, 255]], [[255, 255]]]]"),
+        (&transparent, 2, [1, 3, 1, 2], &[], "[[[[255, 0]], [[0, 51]], [[0, 255]]]]"),
+        (&transparent, 2, [1, 1, 2, 4], &["--layout", "nhwc"], "[[[[255, 0, 0, 51], [0, 51, 255, 0]]]]"),
+        (&transparent, 2, [1, 4, 1, 1], &["--resize", "1x1"], "[[[[128]], [[26]], [[128]], [[26]]]]"),
+        (
+            &colors,
+            1,
+            [1, 3, 1, 2],
+            &["--mean", "0.5", "--std", "0.5,1,0.25"],
+            "[[[[1, -1]], [[-0.5, -0.3]], [[-2, 2]]]]",
+        ),
     ] {
         let bench = Bench::new(&same(dtype, &dims));
-        fs::write(bench.path("p.png"), png.get_ref()).unwrap();
+        fs::write(bench.path("p.png"), picture).unwrap();
         let ran = bench.run(&[&["-i", &bench.text("p.png")], flags].concat());
         assert!(ran.code == Some(0) && ran.last().ends_with(want), "{want}: {ran:?}");
     }

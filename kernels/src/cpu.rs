@@ -36,6 +36,30 @@ macro_rules! for_each_level {
 }
 pub(super) use for_each_level;
 
+/// As [`for_each_level`], for code that is no faster with AVX-512: a processor that has it runs the code for AVX2.
+macro_rules! for_avx2 {
+    ($(#[$doc:meta])* $visible:vis fn $name:ident<$($param:ident: $bound:path),* $(,)?>($($arg:ident: $type:ty),* $(,)?) -> $result:ty = $body:path;) => {
+        $(#[$doc])*
+        #[inline]
+        $visible fn $name<$($param: $bound),*>($($arg: $type),*) -> $result {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2,bmi2,fma")]
+                fn v3<$($param: $bound),*>($($arg: $type),*) -> $result {
+                    $body($($arg),*)
+                }
+                if $crate::cpu::level() >= 3 {
+                    // SAFETY: `level` checked that the processor has these features.
+                    #[allow(unsafe_code)]
+                    return unsafe { v3::<$($param),*>($($arg),*) };
+                }
+            }
+            $body($($arg),*)
+        }
+    };
+}
+pub(super) use for_avx2;
+
 /// 4: AVX-512 as of x86-64-v4; 3: AVX2 and FMA; 0: neither. `mul_add` gives the same bits at each.
 #[cfg(target_arch = "x86_64")]
 #[inline]

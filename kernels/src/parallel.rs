@@ -179,6 +179,18 @@ pub fn pieces(
     resources: Resources<'_>,
     work: impl Fn(usize, usize, &mut [u8]) -> Result<(), Stopped> + Sync,
 ) -> Result<(), Stopped> {
+    pieces_by(out, element, unit, cost, resources, &work)
+}
+
+/// As [`pieces`], compiled once.
+fn pieces_by(
+    out: &mut [u8],
+    element: usize,
+    unit: usize,
+    cost: usize,
+    resources: Resources<'_>,
+    work: &(dyn Fn(usize, usize, &mut [u8]) -> Result<(), Stopped> + Sync),
+) -> Result<(), Stopped> {
     let (element, unit) = (element.max(1), unit.max(1));
     split_by(out, element, cost, resources, |first, mut out| {
         let (mut at, mut start) = (first * element / unit, first * element % unit);

@@ -3,7 +3,7 @@
 //! What happens to the elements of a window is a [`Reduction`], as for lanes, or finds the place of
 //! the greatest ([`Greatest`]). Elements are added in row-major order, tap by tap for many windows at once.
 
-use super::cpu::for_each_level;
+use super::cpu::for_avx2;
 use super::lanes::{Extreme, Fold, Number, Partial, Reduction, Stored};
 use super::parallel::Lookout;
 pub use super::windows::Windows;
@@ -93,12 +93,12 @@ pub fn pool<P: Pool<T>, S: Stored<T> + Stored<T::Precise>, T: Number>(
 ) -> Result<(), Stopped> {
     let (input, sizes) = (windows.input(), [size_of::<S>(), size_of::<i64>()]);
     let outs = [cast_slice_mut(out), cast_slice_mut(places)];
-    windows.runs(RUN, outs, sizes, resources, |run, [out, places]| {
+    windows.runs(RUN, outs, sizes, resources, &|run, [out, places]| {
         let (start, mut lookout) = (run.plane * input, resources.lookout());
         let plane = data.get(start..start + input).ok_or(Stopped::Misfit)?;
         let (mut all, count) = ([P::START; RUN], run.along.len());
         let values = all.get_mut(..count).ok_or(Stopped::Misfit)?;
-        run.lines(|first| {
+        run.lines(&mut |first| {
             let line = plane.get(first..).unwrap_or(&[]);
             add_line::<P, S, T>(pool, values, line, first, windows.last(), run, &mut lookout)
         })?;
@@ -120,7 +120,7 @@ pub fn pool<P: Pool<T>, S: Stored<T> + Stored<T::Precise>, T: Number>(
     })
 }
 
-for_each_level! {
+for_avx2! {
     /// Adds the elements of a line that the windows see to their values. `start` is the number of its first element.
     fn add_line<P: Pool<T>, S: Stored<T>, T: Number>(
         pool: &P, values: &mut [P::Partial], line: &[S], start: usize, axis: &Axis, run: &Run<'_>, lookout: &mut Lookout<'_>,

@@ -79,7 +79,7 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// Calls `line` with the number of the first element of each line of the plane that the windows see, in order. A line is
     /// along the last axis.
-    pub fn lines(&self, mut line: impl FnMut(usize) -> Result<(), Stopped>) -> Result<(), Stopped> {
+    pub fn lines(&self, line: &mut dyn FnMut(usize) -> Result<(), Stopped>) -> Result<(), Stopped> {
         let sides: SmallVec<[Side; 3]> = self.outer.iter().zip(self.at).map(Side::of).collect();
         if sides.iter().any(|side| side.count == 0) {
             return Ok(());
@@ -175,7 +175,7 @@ impl Windows {
         outs: [&mut [u8]; 2],
         sizes: [usize; 2],
         resources: Resources<'_>,
-        work: impl Fn(&Run<'_>, [&mut [u8]; 2]) -> Result<(), Stopped> + Sync,
+        work: &(dyn Fn(&Run<'_>, [&mut [u8]; 2]) -> Result<(), Stopped> + Sync),
     ) -> Result<(), Stopped> {
         let width = self.last.output.max(1);
         // Windows that are far apart may have no taps in common: a run of them would have more than all of theirs.
@@ -262,7 +262,7 @@ mod tests {
         let stop = Stop::default();
         let resources = Resources { threads: 1, stop: Some(&stop) };
         let (outcome, looks) =
-            looks::count(5, || windows.runs(64, [&mut out, &mut []], [4, 0], resources, |_, _| Ok(())));
+            looks::count(5, || windows.runs(64, [&mut out, &mut []], [4, 0], resources, &|_, _| Ok(())));
         assert_eq!((outcome, looks.len()), (Err(Stopped::Cancelled), 5));
     }
 }

@@ -107,6 +107,13 @@ impl Call<'_> {
 
     /// What a rule finds in the inputs: a run refuses what inference does, in the same words.
     pub(crate) fn by_rule<T>(&self, rule: impl FnOnce(&Inference<'_>) -> Result<T>) -> Result<T> {
+        let (mut rule, mut found) = (Some(rule), None);
+        self.with_facts(&mut |facts| found = rule.take().map(|rule| rule(facts)));
+        found.unwrap_or_else(|| Err(Error::bug("a rule wasn't asked")))
+    }
+
+    /// As [`Call::by_rule`], compiled once.
+    fn with_facts(&self, rule: &mut dyn FnMut(&Inference<'_>)) {
         let fact = |k: usize| self.input(k).cloned().map(Fact::constant);
         let facts: SmallVec<[Option<Fact>; 3]> = (0..self.inputs.len()).map(fact).collect();
         let (inputs, unsaid): (SmallVec<[_; 3]>, _) = (facts.iter().map(Option::as_ref).collect(), Cell::default());
@@ -121,7 +128,7 @@ impl Call<'_> {
             unsaid: &unsaid,
             budget: None,
         };
-        rule(&Inference::new(node))
+        rule(&Inference::new(node));
     }
 
     /// The tensor of an input that must have at least one dimension.
@@ -287,7 +294,12 @@ impl Call<'_> {
 
     /// Memory for a list of elements that the operator keeps between runs. Like scratch memory it counts while it is held.
     pub(crate) fn kept<T: Element>(&self, count: usize) -> Result<NewTensor> {
-        let len = byte_count(T::DTYPE, &[count])?;
-        NewTensor::new(T::DTYPE, Shape::from_slice(&[count]), len, None, &self.context.memory)
+        self.kept_of(T::DTYPE, count)
+    }
+
+    /// As [`Call::kept`], for an element type.
+    pub(crate) fn kept_of(&self, dtype: DType, count: usize) -> Result<NewTensor> {
+        let len = byte_count(dtype, &[count])?;
+        NewTensor::new(dtype, Shape::from_slice(&[count]), len, None, &self.context.memory)
     }
 }

@@ -156,11 +156,10 @@ impl<'a> Node<'a> {
     /// The value that the text of an attribute stands for.
     pub(crate) fn choice<T: Copy>(&self, name: &str, allowed: &[(&str, T)]) -> Result<T> {
         let given = self.string(name)?;
-        allowed.iter().find(|(text, _)| *text == given).map(|(_, value)| *value).ok_or_else(|| {
-            let allowed: Vec<&str> = allowed.iter().map(|(text, _)| *text).collect();
-            let (given, allowed) = (quote(given), allowed.join(", "));
-            Error::model(format!("{name} is {given}: allowed {allowed}")).attribute(name)
-        })
+        let chosen = allowed.iter().find(|(text, _)| *text == given);
+        chosen
+            .map(|(_, value)| *value)
+            .ok_or_else(|| no_choice(name, given, &mut allowed.iter().map(|(text, _)| *text)))
     }
 
     /// The element type of output 0 that an attribute names, as `TensorProto.DataType` does: by its number, or by its
@@ -249,6 +248,12 @@ impl<'a> Node<'a> {
     pub fn compatibility(&self) -> Compatibility {
         self.compatibility
     }
+}
+
+#[cold]
+fn no_choice(name: &str, given: &str, allowed: &mut dyn Iterator<Item = &str>) -> Error {
+    let (given, allowed) = (quote(given), allowed.collect::<Vec<_>>().join(", "));
+    Error::model(format!("{name} is {given}: allowed {allowed}")).attribute(name)
 }
 
 #[cold]

@@ -73,6 +73,25 @@ pub(crate) fn check(ran: Ran, code: i32, out: &str, err: &str) {
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(code), out, err));
 }
 
+/// A picture as PNG, of samples of 8 bits: one of each pixel is gray, three are colours, four have the opacity too.
+pub(crate) fn png(width: usize, samples: usize, pixels: &[u8]) -> Vec<u8> {
+    use flate2::{Compression, Crc, write::ZlibEncoder};
+    use std::io::Write;
+    let chunk = |name: &[u8], data: &[u8]| {
+        let mut sum = Crc::new();
+        sum.update(name);
+        sum.update(data);
+        [&(data.len() as u32).to_be_bytes(), name, data, &sum.sum().to_be_bytes()].concat()
+    };
+    let rows = pixels.chunks(width * samples);
+    let [across, down] = [width, rows.len()].map(|size| (size as u32).to_be_bytes());
+    let kind = [0, 0, 0, 2, 6].get(samples).copied().unwrap();
+    let mut packed = ZlibEncoder::new(Vec::new(), Compression::fast());
+    rows.for_each(|row| packed.write_all(&[&[0], row].concat()).unwrap());
+    let header = chunk(b"IHDR", &[across.as_slice(), &down, &[8, kind, 0, 0, 0]].concat());
+    [b"\x89PNG\r\n\x1A\n", header.as_slice(), &chunk(b"IDAT", &packed.finish().unwrap()), &chunk(b"IEND", &[])].concat()
+}
+
 /// A file or folder of the official data.
 pub(crate) fn data(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../onnx-test-data").join(path)

@@ -112,17 +112,22 @@ fn test<F: Test<N>, T: Pod + PartialOrd, const N: usize>(f: &F, inputs: [&[u8]; 
 }
 
 fn half<F: Floats<N>, const N: usize>(f: &F, half: Half, inputs: [&[u8]; N], out: &mut [u8]) {
+    narrowed(half, inputs, out, &|inputs, out| float::<F, f32, N>(f, inputs, out));
+}
+
+/// As [`half`], for the row kernel on `f32`.
+fn narrowed<const N: usize>(half: Half, inputs: [&[u8]; N], out: &mut [u8], row: &RowOf<'_, N>) {
     let mut result = [0f32; WIDE];
-    widened(half, inputs, out.len() / 2, |at, inputs| {
+    widened(half, inputs, out.len() / 2, &mut |at, inputs| {
         let result = result.get_mut(..inputs.first().map_or(0, |input| input.len())).unwrap_or(&mut []);
-        float::<F, f32, N>(f, inputs.map(cast_slice), cast_slice_mut(result));
+        row(inputs.map(cast_slice), cast_slice_mut(result));
         let out = cast_slice_mut(out).get_mut(at..at + result.len()).unwrap_or(&mut []);
         half.narrow(result, out);
     });
 }
 
 fn test_half<F: Test<N>, const N: usize>(f: &F, half: Half, inputs: [&[u8]; N], out: &mut [u8]) {
-    widened(half, inputs, out.len(), |at, inputs| {
+    widened(half, inputs, out.len(), &mut |at, inputs| {
         let out = out.get_mut(at..).unwrap_or(&mut []);
         let count = inputs.first().map_or(0, |input| input.len()).min(out.len());
         test::<F, f32, N>(f, inputs.map(cast_slice), out.get_mut(..count).unwrap_or(&mut []));
@@ -225,7 +230,7 @@ fn to_odd(x: f64) -> f32 {
 const WIDE: usize = 256;
 
 /// Calls `work` with the operands widened, part by part, and the position of each part.
-fn widened<const N: usize>(half: Half, inputs: [&[u8]; N], count: usize, mut work: impl FnMut(usize, [&[f32]; N])) {
+fn widened<const N: usize>(half: Half, inputs: [&[u8]; N], count: usize, work: &mut dyn FnMut(usize, [&[f32]; N])) {
     let mut wide = [[0f32; WIDE]; N];
     for at in (0..count).step_by(WIDE) {
         let part = WIDE.min(count - at);

@@ -3,7 +3,7 @@
 
 use super::passes::{BLOCK, Passes, Planes, Point};
 use super::{planes, write_turns};
-use crate::cpu::for_each_level;
+use crate::cpu::for_avx2;
 use crate::number::Float;
 use crate::{Lookout, Stopped};
 
@@ -103,7 +103,7 @@ fn multiply<T: Float>(
     Ok(())
 }
 
-for_each_level! {
+for_avx2! {
     fn multiply_rows<T: Float>(planes: &mut Planes<'_, T>, by: &[[T; 2]], width: usize) -> () = multiply_body::<T>;
 }
 

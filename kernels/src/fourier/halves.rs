@@ -5,7 +5,7 @@
 //! - `X[k] = E[k] + w^k O[k]`, `X[half - k] = conj (E[k] - w^k O[k])`.
 
 use super::passes::{BLOCK, Planes, Point};
-use crate::cpu::for_each_level;
+use crate::cpu::for_avx2;
 use crate::number::Float;
 use crate::{Lookout, Stopped};
 use std::ops::Range;
@@ -103,7 +103,7 @@ impl<T: Float> Way<T> for Join {
     }
 }
 
-for_each_level! {
+for_avx2! {
     fn rows<T: Float, M: Way<T>>(
         from: &Planes<'_, T>, to: &mut Planes<'_, T>, turns: &[[T; 2]], half: usize, width: usize, rows: Range<usize>,
     ) -> () = rows_body::<T, M>;

@@ -3,7 +3,7 @@
 //! Elements of several lanes are side by side. Stockham's order: a pass reads elements that are far apart and writes them as
 //! neighbours, so that what is left are transforms of more lanes; the last pass leaves the frequencies in order.
 
-use crate::cpu::for_each_level;
+use crate::cpu::for_avx2;
 use crate::number::Float;
 use crate::{Lookout, Stopped};
 use smallvec::SmallVec;
@@ -199,7 +199,7 @@ impl<T: Float> Passes<'_, T> {
 /// A function for each radix, as those of all in one would need too much of the stack.
 macro_rules! radices {
     ($($radix:pat => $name:ident: $points:expr,)*) => {
-        $(for_each_level! {
+        $(for_avx2! {
             fn $name<T: Float>(
                 pass: &Pass<'_, T>, from: &Planes<'_, T>, to: &mut Planes<'_, T>, rows: Range<usize>, lanes: Range<usize>,
             ) -> () = rows_of::<T, $points>;
@@ -225,8 +225,7 @@ radices! {
     4 => fours: 4,
     5 => fives: 5,
     7 => sevens: 7,
-    11 => elevens: 11,
-    _ => thirteens: MOST,
+    _ => others: MOST,
 }
 
 #[inline(always)]
@@ -241,7 +240,7 @@ fn rows_of<T: Float, const R: usize>(
         // The first row isn't turned, which also keeps what is infinite.
         let mut turns = [[T::ONE, T::ZERO]; R];
         if row > 0 {
-            for (j, turn) in turns.iter_mut().enumerate() {
+            for (j, turn) in turns.iter_mut().enumerate().take(radix::<T, R>(pass)) {
                 pass.turns.get(j * row * pass.before).into_iter().for_each(|own| *turn = *own);
             }
         }
@@ -261,7 +260,13 @@ fn rows_of<T: Float, const R: usize>(
     }
 }
 
-/// `R` rows of `W` lanes.
+/// The radix of a pass for `R`, which is that of all passes without a function of their own if it is [`MOST`].
+#[inline(always)]
+fn radix<T, const R: usize>(pass: &Pass<'_, T>) -> usize {
+    if R == MOST { pass.radix.min(MOST) } else { R }
+}
+
+/// Rows of `W` lanes: `R`, or as many as the radix.
 #[inline(always)]
 fn points<T: Float, const R: usize, const W: usize>(
     pass: &Pass<'_, T>,
@@ -272,28 +277,30 @@ fn points<T: Float, const R: usize, const W: usize>(
     turns: &[[T; 2]; R],
 ) {
     let mut all = [Point::<T, W>::ZERO; R];
+    let all = all.get_mut(..radix::<T, R>(pass)).unwrap_or_default();
     for (j, point) in all.iter_mut().enumerate() {
         *point = Point::load(from, (row + j * pass.rest) * pass.stride + lane);
     }
-    match all.as_mut_slice() {
+    match &mut *all {
         [a, b] => (*a, *b) = (a.plus(*b), a.minus(*b)),
         [a, b, c, d] => {
             let (even, odd) = ((a.plus(*c), a.minus(*c)), (b.plus(*d), d.minus(*b).turned()));
             (*a, *b, *c, *d) = (even.0.plus(odd.0), even.1.plus(odd.1), even.0.minus(odd.0), even.1.minus(odd.1));
         }
-        _ => odd(&mut all, &pass.roots),
+        _ => odd::<T, R, W>(all, &pass.roots),
     }
     for (j, (point, turn)) in all.iter().zip(turns).enumerate() {
         let point = if row == 0 || j == 0 { *point } else { point.times(*turn) };
-        point.store(to, (row * R + j) * pass.stride + lane);
+        point.store(to, (row * all.len() + j) * pass.stride + lane);
     }
 }
 
-/// Of an odd number: inputs `j` and `R - j` make sums and differences, these the outputs `u` and `R - u`.
+/// Of an odd number, at most `R`: inputs `j` and the one as far from the end make sums and differences, these the outputs `u`
+/// and the one as far from the end.
 #[inline(always)]
-fn odd<T: Float, const R: usize, const W: usize>(all: &mut [Point<T, W>; R], roots: &Roots<T>) {
-    let half = R / 2;
-    let (mut sums, mut differences) = (*all, *all);
+fn odd<T: Float, const R: usize, const W: usize>(all: &mut [Point<T, W>], roots: &Roots<T>) {
+    let half = all.len() / 2;
+    let (mut sums, mut differences) = ([Point::<T, W>::ZERO; R], [Point::<T, W>::ZERO; R]);
     let Some((first, others)) = all.split_first_mut() else { return };
     let (low, high) = others.split_at_mut(half);
     let start = *first;
@@ -303,7 +310,7 @@ fn odd<T: Float, const R: usize, const W: usize>(all: &mut [Point<T, W>; R], roo
         (*sum, *difference) = (low.plus(*high), low.minus(*high));
         *first = first.plus(*sum);
     }
-    for ((low, high), roots) in low.iter_mut().zip(high.iter_mut().rev()).zip(roots.chunks_exact(half)) {
+    for ((low, high), roots) in low.iter_mut().zip(high.iter_mut().rev()).zip(roots.chunks_exact(half.max(1))) {
         let (mut even, mut odd) = (start, Point::ZERO);
         for (([re, im], sum), difference) in roots.iter().zip(&sums).zip(&differences) {
             even = even.plus(sum.scaled(*re));

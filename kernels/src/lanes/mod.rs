@@ -53,7 +53,12 @@ pub struct Lanes {
 
 impl Lanes {
     /// The lanes along the axes for which `is_along` holds.
+    #[inline]
     pub fn new(shape: &[usize], is_along: impl Fn(usize) -> bool) -> Lanes {
+        Lanes::of(shape, &is_along)
+    }
+
+    fn of(shape: &[usize], is_along: &dyn Fn(usize) -> bool) -> Lanes {
         let (mut kept, mut along) = (Dims::new(), Dims::new());
         let (mut step, mut inner, mut inside) = (1usize, 1usize, 1);
         for (axis, &size) in shape.iter().enumerate().rev() {

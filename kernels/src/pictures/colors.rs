@@ -14,13 +14,17 @@ pub(super) enum Colors<'a> {
     Cmyk,
     /// Numbers of colours; those that aren't in the list are black.
     Palette(&'a [Pixel]),
+    /// The last sample as a gray.
+    Last,
+    /// White, but black for these samples.
+    AllBut(&'a [u8]),
 }
 
 impl Colors<'_> {
     /// The number of samples of a pixel that count.
     pub(super) fn channels(self) -> usize {
         match self {
-            Colors::Gray | Colors::Inverted | Colors::Palette(_) => 1,
+            Colors::Gray | Colors::Inverted | Colors::Palette(_) | Colors::Last | Colors::AllBut(_) => 1,
             Colors::Rgb => 3,
             Colors::Cmyk => 4,
         }
@@ -37,6 +41,8 @@ impl Colors<'_> {
                 (Colors::Palette(colors), &[number, ..]) => {
                     colors.get(usize::from(number)).copied().unwrap_or_default()
                 }
+                (Colors::Last, &[.., last]) => [last; 3],
+                (Colors::AllBut(clear), samples) => [if clear == samples { 0 } else { u8::MAX }; 3],
                 _ => continue,
             }
         }
@@ -80,6 +86,11 @@ pub(super) struct Depth {
 }
 
 impl Depth {
+    /// The factor of samples of at most 8 bits.
+    pub(super) fn scale(self) -> u8 {
+        if self.scaled && self.bits < 8 { u8::MAX / ((1 << self.bits) - 1) } else { 1 }
+    }
+
     /// Unpacks the samples of a row to 8 bits. Those of less than 8 bits begin at the high bits of a byte.
     pub(super) fn unpack(self, row: &[u8], samples: &mut [u8]) {
         match self.bits {
@@ -89,8 +100,7 @@ impl Depth {
                 }
             }
             1 | 2 | 4 => {
-                let most = (1u8 << self.bits) - 1;
-                let scale = if self.scaled { 255 / most } else { 1 };
+                let (most, scale) = ((1u8 << self.bits) - 1, self.scale());
                 for (samples, byte) in samples.chunks_mut(8 / self.bits).zip(row) {
                     for (k, sample) in samples.iter_mut().enumerate() {
                         *sample = (byte >> (8 - self.bits * (k + 1)) & most) * scale;

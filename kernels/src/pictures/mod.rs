@@ -1,6 +1,6 @@
 //! Pictures in files: their sizes, and their pixels as red, green and blue in 8 bits.
 //!
-//! Transparency is dropped, samples of 16 bits lose their low byte, and CMYK becomes RGB without a colour profile. A file
+//! Transparency is dropped, unless a caller asks for that of a PNG; samples of 16 bits lose their low byte, and CMYK becomes RGB without a colour profile. A file
 //! with several pictures gives the first one.
 
 mod bmp;
@@ -86,12 +86,22 @@ impl<'a> Picture<'a> {
 pub fn open<'a>(bytes: &'a [u8], lookout: &mut Lookout<'_>) -> Result<Picture<'a>> {
     match bytes {
         [0xFF, 0xD8, 0xFF, ..] => jpeg::open(bytes, lookout),
-        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => png::open(bytes, lookout),
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => png::open(bytes, false, lookout),
         [b'B', b'M', ..] => bmp::open(bytes),
         [b'I', b'I', 42, 0, ..] | [b'M', b'M', 0, 42, ..] => tiff::open(bytes),
         [b'P', b'1'..=b'6', ..] => pnm::open(bytes, lookout),
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => webp::open(bytes),
         [0, 0, 0, 12, b'j', b'P', b' ', b' ', ..] | [0xFF, 0x4F, 0xFF, 0x51, ..] => jpeg2000::open(bytes),
+        _ => Err(Fault::Undecodable),
+    }
+}
+
+/// Reads the header of a picture whose pixels are the opacity of those of a PNG, as grays. `None` if the format has no
+/// transparency. The transparency of other formats isn't read.
+pub fn open_opacity<'a>(bytes: &'a [u8], lookout: &mut Lookout<'_>) -> Result<Option<Picture<'a>>> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => png::open(bytes, true, lookout).map(Some),
+        [0xFF, 0xD8, ..] | [b'P', ..] => Ok(None),
         _ => Err(Fault::Undecodable),
     }
 }

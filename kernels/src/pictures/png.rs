@@ -15,11 +15,16 @@ struct Png<'a> {
     kind: u8,
     interlaced: bool,
     palette: Vec<Pixel>,
+    /// Whether pixels are their opacity instead of their colours.
+    opacity: bool,
+    /// The samples of the transparent colour, if there is one.
+    clear: Vec<u8>,
     /// The chunks from the first one with pixels on.
     chunks: Reader<'a>,
 }
 
-pub(super) fn open<'a>(bytes: &'a [u8], lookout: &mut Lookout<'_>) -> Result<Picture<'a>> {
+/// Opens a picture of the colours of the pixels, or of their opacity.
+pub(super) fn open<'a>(bytes: &'a [u8], opacity: bool, lookout: &mut Lookout<'_>) -> Result<Picture<'a>> {
     let mut reader = Reader::new(bytes, SIGNATURE)?;
     let (b"IHDR", header) = chunk(&mut reader)? else { return Err(Fault::Undecodable) };
     let mut header = Reader { rest: header };
@@ -29,7 +34,7 @@ pub(super) fn open<'a>(bytes: &'a [u8], lookout: &mut Lookout<'_>) -> Result<Pic
     if !known || compression != 0 || filter != 0 || interlaced > 1 {
         return Err(Fault::Undecodable);
     }
-    let (mut palette, mut chunks, sums) = (Vec::new(), None, sums());
+    let (mut palette, mut transparency, mut chunks, sums) = (Vec::new(), [].as_slice(), None, sums());
     loop {
         let here = reader;
         let (name, data) = chunk(&mut reader)?;
@@ -39,6 +44,7 @@ pub(super) fn open<'a>(bytes: &'a [u8], lookout: &mut Lookout<'_>) -> Result<Pic
         }
         match name {
             b"PLTE" => palette = data.as_chunks().0.iter().copied().take(256).collect(),
+            b"tRNS" => transparency = data,
             b"IDAT" => chunks = chunks.or(Some(here)),
             b"IEND" => break,
             _ => {}
@@ -49,7 +55,18 @@ pub(super) fn open<'a>(bytes: &'a [u8], lookout: &mut Lookout<'_>) -> Result<Pic
         return Err(Fault::Undecodable);
     }
     let depth = Depth { bits: bits.into(), little: false, scaled: kind != 3 };
-    let png = Png { width, depth, kind, interlaced: interlaced == 1, palette, chunks };
+    let mut png = Png { width, depth, kind, interlaced: interlaced == 1, palette, opacity, clear: Vec::new(), chunks };
+    match kind {
+        3 if opacity => {
+            let list = transparency.iter().copied().chain(std::iter::repeat(u8::MAX));
+            png.palette = list.map(|opacity| [opacity; 3]).take(256).collect();
+        }
+        _ => {
+            // Each sample has 2 bytes, whatever the depth.
+            let sample = |[high, low]: &[u8; 2]| if bits == 16 { *high } else { low.wrapping_mul(depth.scale()) };
+            png.clear = transparency.as_chunks().0.iter().map(sample).take(3).collect();
+        }
+    }
     // Two rows, and their samples.
     let row = width.saturating_mul(png.channels());
     let memory = row.saturating_mul(5).saturating_add(inflate::MEMORY + size_of::<Png<'_>>() + 1024);
@@ -114,6 +131,8 @@ impl Png<'_> {
 
     fn colors(&self) -> Colors<'_> {
         match self.kind {
+            0 | 2 if self.opacity => Colors::AllBut(&self.clear),
+            4 | 6 if self.opacity => Colors::Last,
             0 | 4 => Colors::Gray,
             3 => Colors::Palette(&self.palette),
             _ => Colors::Rgb,

@@ -1,6 +1,6 @@
 //! Pictures of `cases.txt`, which `tools/make_pictures.py` writes with the pixels that Pillow decodes, and damaged ones.
 
-use super::{Fault, Pixel, open};
+use super::{Fault, Pixel, open, open_opacity};
 use crate::{Resources, Stop, Stopped};
 
 const CASES: &str = include_str!("cases.txt");
@@ -37,6 +37,50 @@ fn pixels_are_those_of_pillow() {
         count += 1;
     }
     assert_eq!(count, 68);
+}
+
+/// The opacity of a PNG with this chunk behind its header, as the numbers of the first row, and its colours.
+fn opacities(name: &str, transparency: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let (_, mut file, _, pixels) = cases().find(|case| case.0 == name).unwrap();
+    let at = file.windows(4).position(|window| window == b"IDAT").unwrap() - 4;
+    let chunk = [&(transparency.len() as u32).to_be_bytes(), b"tRNS", transparency, &[0; 4]].concat();
+    file.splice(at..at, chunk);
+    let mut lookout = Resources { threads: 1, stop: None }.lookout();
+    let picture = open_opacity(&file, &mut lookout).unwrap().unwrap();
+    let mut opacity = vec![[0; 3]; picture.width * picture.height];
+    picture.decode(&mut opacity, &mut lookout).unwrap();
+    assert_eq!(decoded(&file).unwrap().1, pixels, "{name}");
+    (opacity.iter().map(|[opacity, ..]| *opacity).collect(), pixels)
+}
+
+#[test]
+fn the_opacity_of_a_png() {
+    for name in ["png_1", "png_L", "png_RGB", "png_RGBA", "png_LA", "png_palette_4", "png_palette_40"] {
+        assert!(opacities(name, &[]).0.iter().all(|opacity| *opacity == 255), "{name}");
+    }
+    // One colour is transparent: of 1 bit, of 8 bits, of three samples.
+    for (name, samples, most) in [("png_1", 1, 1), ("png_L", 1, 255), ("png_RGB", 3, 255)] {
+        let (_, pixels) = opacities(name, &[]);
+        let colors: &[Pixel] = bytemuck::cast_slice(&pixels);
+        let clear = colors[colors.len() / 2];
+        let chunk: Vec<u8> = clear[..samples].iter().flat_map(|sample| [0, sample & most]).collect();
+        let (opacity, _) = opacities(name, &chunk);
+        for (color, opacity) in colors.iter().zip(opacity) {
+            assert_eq!(opacity, if *color == clear { 0 } else { 255 }, "{name}");
+        }
+    }
+    // That of each number of a palette; numbers beyond the list are opaque.
+    let (opacity, pixels) = opacities("png_palette_4", &[10, 20, 255]);
+    let mut pairs: Vec<_> = bytemuck::cast_slice::<_, Pixel>(&pixels).iter().zip(opacity).collect();
+    pairs.sort();
+    pairs.dedup();
+    let mut found: Vec<u8> = pairs.iter().map(|pair| pair.1).collect();
+    found.sort();
+    assert_eq!(found, [10, 20, 255, 255]);
+    let none =
+        |file| open_opacity(file, &mut Resources { threads: 1, stop: None }.lookout()).map(|found| found.is_none());
+    assert_eq!(none(b"P5 1 1 255 a"), Ok(true));
+    assert_eq!(none(b"RIFF"), Err(Fault::Undecodable));
 }
 
 /// What Pillow decodes otherwise: it cuts grays of 16 bits at 255.

@@ -1,8 +1,8 @@
 //! Elements at the places that a grid lists.
 
 use super::{Filter, Sample};
-use crate::cpu::for_each_level;
-use crate::{Lookout, Resources, Stopped, parallel, volume};
+use crate::cpu::for_avx2;
+use crate::{Resources, Stopped, parallel, volume};
 use bytemuck::Pod;
 use smallvec::SmallVec;
 
@@ -170,65 +170,65 @@ pub fn sample<T: Sample>(
     parallel::pieces(out, unit, grid.count * unit, cost, resources, |number, before, out| {
         let out: &mut [T] = bytemuck::try_cast_slice_mut(out).map_err(|_| Stopped::Misfit)?;
         let elements = data.get(number * plane..(number + 1) * plane).ok_or(Stopped::Misfit)?;
-        let places = grid.from(number, before / unit);
-        sample_piece(elements, grid, places, filter, parts, out, &mut resources.lookout())
-    })
-}
-
-for_each_level! {
-    fn sample_piece<T: Sample>(
-        elements: &[T], grid: &Grid<'_>, places: &[f64], filter: Filter, parts: usize, out: &mut [T],
-        lookout: &mut Lookout<'_>
-    ) -> Result<(), Stopped> = sample_piece_plainly;
-}
-
-#[inline(always)]
-fn sample_piece_plainly<T: Sample>(
-    elements: &[T],
-    grid: &Grid<'_>,
-    places: &[f64],
-    filter: Filter,
-    parts: usize,
-    out: &mut [T],
-    lookout: &mut Lookout<'_>,
-) -> Result<(), Stopped> {
-    let rank = grid.sizes.len();
-    for (numbers, out) in places.chunks_exact(rank.max(1)).zip(out.chunks_exact_mut(parts)) {
-        let sides = numbers.iter().zip(grid.sizes.iter().rev()).map(|(number, size)| grid.side(filter, *number, *size));
-        let sides: SmallVec<[Side; 3]> = sides.collect();
-        let mut sums = [0.0; 2];
-        if let Some((inner, outer)) = sides.split_first()
-            && sides.iter().all(|side| side.count > 0)
-        {
-            // The taps of the outer axes, the last of which changes most slowly.
-            let mut taps: SmallVec<[usize; 3]> = SmallVec::from_elem(0, outer.len());
-            loop {
-                let (mut base, mut stride, mut weight) = (0, grid.sizes.last().copied().unwrap_or(1), 1.0);
-                for ((side, tap), size) in outer.iter().zip(&taps).zip(grid.sizes.iter().rev().skip(1)) {
-                    base += side.at.get(*tap).copied().unwrap_or(0) * stride;
-                    weight *= side.weights.get(*tap).copied().unwrap_or(0.0);
-                    stride *= size;
-                }
-                for (at, own) in inner.taps() {
+        let places = grid.from(number, before / unit).chunks_exact(grid.sizes.len().max(1));
+        let mut lookout = resources.lookout();
+        for (numbers, out) in places.zip(out.chunks_exact_mut(parts)) {
+            let mut sums = [0.0; 2];
+            each_line(grid, filter, numbers, &mut |side, base, weight| {
+                for (at, own) in side.taps() {
                     let from = (base + at) * parts;
                     let element = elements.get(from..from + parts).unwrap_or(&[]);
                     for (sum, number) in sums.iter_mut().zip(element) {
                         *sum += weight * own * number.to_f64();
                     }
                 }
-                lookout.after(size_of::<T>() * inner.count)?;
-                let moved = taps.iter_mut().zip(outer).any(|(tap, side)| {
-                    *tap = if *tap + 1 < side.count { *tap + 1 } else { 0 };
-                    *tap > 0
-                });
-                if !moved {
-                    break;
-                }
-            }
+                lookout.after(size_of::<T>() * side.count)
+            })?;
+            out.iter_mut().zip(sums).for_each(|(out, sum)| *out = T::of_f64(sum));
         }
-        out.iter_mut().zip(sums).for_each(|(out, sum)| *out = T::of_f64(sum));
+        Ok(())
+    })
+}
+
+for_avx2! {
+    /// Calls `work` with what is added up for a place: taps of the innermost axis, the number of the entry before all of these,
+    /// and their weight.
+    fn each_line<>(
+        grid: &Grid<'_>, filter: Filter, numbers: &[f64], work: &mut dyn FnMut(&Side, usize, f64) -> Result<(), Stopped>
+    ) -> Result<(), Stopped> = each_line_plainly;
+}
+
+#[inline(always)]
+fn each_line_plainly(
+    grid: &Grid<'_>,
+    filter: Filter,
+    numbers: &[f64],
+    work: &mut dyn FnMut(&Side, usize, f64) -> Result<(), Stopped>,
+) -> Result<(), Stopped> {
+    let sides = numbers.iter().zip(grid.sizes.iter().rev()).map(|(number, size)| grid.side(filter, *number, *size));
+    let sides: SmallVec<[Side; 3]> = sides.collect();
+    let Some((inner, outer)) = sides.split_first() else { return Ok(()) };
+    if sides.iter().any(|side| side.count == 0) {
+        return Ok(());
     }
-    Ok(())
+    // The taps of the outer axes, the last of which changes most slowly.
+    let mut taps: SmallVec<[usize; 3]> = SmallVec::from_elem(0, outer.len());
+    loop {
+        let (mut base, mut stride, mut weight) = (0, grid.sizes.last().copied().unwrap_or(1), 1.0);
+        for ((side, tap), size) in outer.iter().zip(&taps).zip(grid.sizes.iter().rev().skip(1)) {
+            base += side.at.get(*tap).copied().unwrap_or(0) * stride;
+            weight *= side.weights.get(*tap).copied().unwrap_or(0.0);
+            stride *= size;
+        }
+        work(inner, base, weight)?;
+        let moved = taps.iter_mut().zip(outer).any(|(tap, side)| {
+            *tap = if *tap + 1 < side.count { *tap + 1 } else { 0 };
+            *tap > 0
+        });
+        if !moved {
+            return Ok(());
+        }
+    }
 }
 
 /// The element nearest to each place, of `element` bytes. Zeros are zero bytes.

@@ -207,7 +207,7 @@ pub fn resample<T: Sample>(
         for out in out.chunks_mut(BLOCK) {
             let mut sums = [0.0; BLOCK];
             let sums = sums.get_mut(..out.len()).ok_or(Stopped::Misfit)?;
-            each_row(first, &sides, |row, weight| {
+            each_row(first, &sides, &mut |row, weight| {
                 let elements = data.get(row * rows.input..(row + 1) * rows.input).ok_or(Stopped::Misfit)?;
                 add_row(&rows, elements, at, weight, sums, &mut lookout)
             })?;
@@ -223,7 +223,7 @@ pub fn resample<T: Sample>(
 fn each_row(
     first: usize,
     sides: &[(&[f64], usize)],
-    mut work: impl FnMut(usize, f64) -> Result<(), Stopped>,
+    work: &mut dyn FnMut(usize, f64) -> Result<(), Stopped>,
 ) -> Result<(), Stopped> {
     let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, sides.len());
     loop {

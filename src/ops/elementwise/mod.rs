@@ -180,8 +180,7 @@ fn align(node: &Node<'_>) -> Result<Align> {
 
 impl<F: Function, const N: usize> Rowwise for Elementwise<F, N> {
     fn may_chain(&self, dtype: DType) -> bool {
-        let fails = self.divides && !dtype.is_float();
-        self.align == Align::Last && !self.test && !fails && (self.row)(dtype.format()).is_some()
+        may_chain(self.align, self.test, self.divides, dtype) && (self.row)(dtype.format()).is_some()
     }
 
     fn compute(&self, dtype: DType, inputs: &[&[u8]], out: &mut [u8]) {
@@ -194,14 +193,12 @@ impl<F: Function, const N: usize> Rowwise for Elementwise<F, N> {
 impl<F: Function, const N: usize> Operator for Elementwise<F, N> {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let dtype = call.tensor(0)?.dtype();
-        let row = (self.row)(dtype.format()).ok_or_else(|| no_row(dtype))?;
-        let output = if self.test { DType::Bool } else { dtype };
+        let Some(row) = (self.row)(dtype.format()) else { return Err(no_row(dtype)) };
         if self.divides {
             check_divisor(call)?;
         }
-        let inputs = std::array::from_fn(Held::Input);
-        let output = call.rowwise(inputs, self.align, output, &|inputs, out| row(&self.function, inputs, out))?;
-        Ok(output.into())
+        let output = if self.test { DType::Bool } else { dtype };
+        computed(call, self.align, output, &|inputs, out| row(&self.function, inputs, out))
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
@@ -211,6 +208,16 @@ impl<F: Function, const N: usize> Operator for Elementwise<F, N> {
         }
         Ok(())
     }
+}
+
+/// [`Rowwise::may_chain`], if there is a row kernel.
+fn may_chain(align: Align, test: bool, divides: bool, dtype: DType) -> bool {
+    align == Align::Last && !test && (!divides || dtype.is_float())
+}
+
+/// The output of a row kernel for all inputs.
+fn computed<const N: usize>(call: &mut Call<'_>, align: Align, dtype: DType, row: &RowOf<'_, N>) -> Result<Values> {
+    Ok(call.rowwise(std::array::from_fn(Held::Input), align, dtype, row)?.into())
 }
 
 /// Error for a type that the table of the standard has, and the operator doesn't.

@@ -59,45 +59,50 @@ impl Term {
     }
 
     /// The elements in the order of some dimensions: those of the tensor, or a copy.
-    fn ordered<S: Multiply>(&self, call: &Call<'_>, order: &[Labelled]) -> Result<Tensor> {
+    fn ordered(&self, call: &Call<'_>, order: &[Labelled]) -> Result<Tensor> {
         if self.is_ordered(order) {
             return Ok(self.tensor.clone());
         }
-        let count = count_of(order);
+        let (count, dtype) = (count_of(order), self.tensor.dtype());
         call.charge(count as u64)?;
-        let mut new = call.kept::<S>(count)?;
+        let mut new = call.kept_of(dtype, count)?;
         let along = |dim: &Labelled| Along { size: dim.size, stride: dim.stride, map: Map::Line { start: 0, step: 1 } };
         let axes: SmallVec<[Along; 6]> = order.iter().map(along).collect();
-        let source = Source { data: self.tensor.bytes(), element: size_of::<S>(), constant: &[] };
+        let source = Source { data: self.tensor.bytes(), element: dtype.size(), constant: &[] };
         copy(source, &axes, new.bytes_mut(), call.resources())?;
         Ok(new.finish())
     }
 
     /// The elements in the order of labels. It may lack some, whose size is 1.
-    pub(super) fn finish<S: Multiply>(&self, call: &Call<'_>, order: &[Label]) -> Result<Tensor> {
+    pub(super) fn finish(&self, call: &Call<'_>, order: &[Label]) -> Result<Tensor> {
         let order: Vec<Labelled> = order.iter().filter_map(|label| self.find(*label)).collect();
-        self.ordered::<S>(call, &order)
+        self.ordered(call, &order)
     }
 
     /// Adds up the elements along all labels but those to keep: a product with ones.
-    pub(super) fn summed<S: Multiply>(self, call: &Call<'_>, keep: impl Fn(Label) -> bool, one: S) -> Result<Term> {
+    pub(super) fn summed(
+        self,
+        call: &Call<'_>,
+        keep: &dyn Fn(Label) -> bool,
+        multiplied: &Multiplied<'_>,
+    ) -> Result<Term> {
         let (kept, gone): (Vec<Labelled>, Vec<Labelled>) = self.dims.iter().partition(|dim| keep(dim.label));
         if gone.is_empty() {
             return Ok(self);
         }
-        let (m, k) = (count_of(&kept), count_of(&gone));
-        let elements = self.ordered::<S>(call, &[&*kept, &gone].concat())?;
-        let a = Left::View(View::rows(elements.as_slice::<S>()?, k));
-        let ones = [one];
-        let b = Right::View(View::new(&ones, 0, 0));
-        let mut output = call.kept::<S>(m)?;
-        let product = Product::<S> { m, k, n: 1, a, b, batch: &[], epilogue: &[] };
-        multiply(call, product, output.elements_mut()?)?;
-        Ok(Term { tensor: output.finish(), dims: packed(kept) })
+        let sizes = Sizes { count: 1, m: count_of(&kept), k: count_of(&gone), n: 1, turned: [false; 2] };
+        let elements = self.ordered(call, &[&*kept, &gone].concat())?;
+        Ok(Term { tensor: multiplied(&elements, None, sizes)?, dims: packed(kept) })
     }
 
     /// The product with another term, added up along the labels that both have and that aren't kept.
-    pub(super) fn times<S: Multiply>(self, other: Term, call: &Call<'_>, keep: impl Fn(Label) -> bool) -> Result<Term> {
+    pub(super) fn times(
+        self,
+        other: Term,
+        call: &Call<'_>,
+        keep: &dyn Fn(Label) -> bool,
+        multiplied: &Multiplied<'_>,
+    ) -> Result<Term> {
         let shared = |label| self.find(label).is_some() && other.find(label).is_some();
         let of = |term: &Term, part: &dyn Fn(Label) -> bool| -> Vec<Labelled> {
             term.dims.iter().filter(|dim| part(dim.label)).copied().collect()
@@ -108,35 +113,62 @@ impl Term {
         let in_other = |dims: &[Labelled]| dims.iter().filter_map(|dim| other.find(dim.label)).collect::<Vec<_>>();
         let (b_batch, b_summed) = (in_other(&a_batch), in_other(&a_summed));
         let (count, m, k, n) = (count_of(&a_batch), count_of(&rows), count_of(&a_summed), count_of(&columns));
-        let (a, b);
-        let turned = [&*a_batch, &a_summed, &rows].concat();
-        let left = if m > 1 && self.is_ordered(&turned) {
-            a = self.tensor.clone();
-            View::rows(a.as_slice::<S>()?, m).transposed()
-        } else {
-            a = self.ordered::<S>(call, &[&*a_batch, &rows, &a_summed].concat())?;
-            View::rows(a.as_slice::<S>()?, k)
+        let a_turned = m > 1 && self.is_ordered(&[&*a_batch, &a_summed, &rows].concat());
+        let a = match a_turned {
+            true => self.tensor.clone(),
+            false => self.ordered(call, &[&*a_batch, &rows, &a_summed].concat())?,
         };
-        let turned = [&*b_batch, &columns, &b_summed].concat();
-        let right = if n > 1 && other.is_ordered(&turned) {
-            b = other.tensor.clone();
-            View::rows(b.as_slice::<S>()?, k).transposed()
-        } else {
-            b = other.ordered::<S>(call, &[&*b_batch, &b_summed, &columns].concat())?;
-            View::rows(b.as_slice::<S>()?, n)
+        let b_turned = n > 1 && other.is_ordered(&[&*b_batch, &columns, &b_summed].concat());
+        let b = match b_turned {
+            true => other.tensor.clone(),
+            false => other.ordered(call, &[&*b_batch, &b_summed, &columns].concat())?,
         };
-        let len = count.checked_mul(m).and_then(|len| len.checked_mul(n));
-        let mut output = call.kept::<S>(len.unwrap_or(usize::MAX))?;
-        if [m, k, n] == [1; 3] {
-            elementwise::<S>(call, [a.bytes(), b.bytes()], output.elements_mut()?)?;
-            return Ok(Term { tensor: output.finish(), dims: packed([a_batch, rows, columns].concat()) });
-        }
-        let batch = [Batch { size: count, a: m.saturating_mul(k), b: k.saturating_mul(n) }];
-        let product =
-            Product::<S> { m, k, n, a: Left::View(left), b: Right::View(right), batch: &batch, epilogue: &[] };
-        multiply(call, product, output.elements_mut()?)?;
-        Ok(Term { tensor: output.finish(), dims: packed([a_batch, rows, columns].concat()) })
+        let sizes = Sizes { count, m, k, n, turned: [a_turned, b_turned] };
+        Ok(Term { tensor: multiplied(&a, Some(&b), sizes)?, dims: packed([a_batch, rows, columns].concat()) })
     }
+}
+
+/// Products of `count` matrices of `m * k` elements by as many of `k * n`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    count: usize,
+    m: usize,
+    k: usize,
+    n: usize,
+    /// Whether the left and the right ones are transposed.
+    turned: [bool; 2],
+}
+
+/// [`product`] of a type.
+pub(super) type Multiplied<'a> = dyn Fn(&Tensor, Option<&Tensor>, Sizes) -> Result<Tensor> + 'a;
+
+/// The products of the matrices of two tensors, or of the left ones with a matrix of ones.
+pub(super) fn product<S: Multiply>(
+    call: &Call<'_>,
+    one: S,
+    a: &Tensor,
+    b: Option<&Tensor>,
+    Sizes { count, m, k, n, turned: [a_turned, b_turned] }: Sizes,
+) -> Result<Tensor> {
+    let len = count.checked_mul(m).and_then(|len| len.checked_mul(n));
+    let mut output = call.kept::<S>(len.unwrap_or(usize::MAX))?;
+    let (ones, batch) = ([one], [Batch { size: count, a: m.saturating_mul(k), b: k.saturating_mul(n) }]);
+    let view = |elements, across, turned, down| match turned {
+        true => View::rows(elements, down).transposed(),
+        false => View::rows(elements, across),
+    };
+    let left = view(a.as_slice::<S>()?, k, a_turned, m);
+    let (right, batch) = match b {
+        Some(b) if [m, k, n] == [1; 3] => {
+            elementwise::<S>(call, [a.bytes(), b.bytes()], output.elements_mut()?)?;
+            return Ok(output.finish());
+        }
+        Some(b) => (view(b.as_slice::<S>()?, n, b_turned, k), batch.as_slice()),
+        None => (View::new(&ones, 0, 0), [].as_slice()),
+    };
+    let product = Product::<S> { m, k, n, a: Left::View(left), b: Right::View(right), batch, epilogue: &[] };
+    multiply(call, product, output.elements_mut()?)?;
+    Ok(output.finish())
 }
 
 /// The product of each two elements, as that of many matrices of one element each.

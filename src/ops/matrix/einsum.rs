@@ -1,7 +1,7 @@
 //! Einsum: sums of products, over the indices of an equation that its output doesn't have.
 //! <https://onnx.ai/onnx/operators/onnx__Einsum.html>
 
-use super::contraction::{Label, Term};
+use super::contraction::{Label, Multiplied, Term, product};
 use crate::ops::prelude::*;
 use kernels::convert::{Conversion, Direction, Rounding, convert};
 use std::collections::BTreeMap;
@@ -160,7 +160,13 @@ impl Einsum {
         each.collect()
     }
 
-    fn contract<S: Multiply>(&self, call: &Call<'_>, tensors: Vec<Tensor>, ellipsis: usize, one: S) -> Result<Tensor> {
+    fn contract(
+        &self,
+        call: &Call<'_>,
+        tensors: Vec<Tensor>,
+        ellipsis: usize,
+        multiplied: &Multiplied<'_>,
+    ) -> Result<Tensor> {
         let labels = |(indices, tensor): (&Vec<Index>, &Tensor)| {
             let letters = indices.iter().filter(|index| **index != Index::Ellipsis).count();
             Einsum::labels(indices, tensor.rank().saturating_sub(letters))
@@ -178,18 +184,19 @@ impl Einsum {
         for (k, (tensor, labels)) in tensors.into_iter().zip(&terms).enumerate() {
             let term = Term::new(tensor, labels);
             product = Some(match product {
-                None => term.summed(call, |label| needed_after(label, k), one)?,
+                None => term.summed(call, &|label| needed_after(label, k), multiplied)?,
                 Some(before) => {
                     let alone = |label: Label| needed_after(label, k) || before.has(label);
-                    let term = term.summed(call, alone, one)?;
+                    let term = term.summed(call, &alone, multiplied)?;
                     // Sizes of 1 are no labels: what only the product has left is added up here.
-                    let before = before.summed(call, |label| needed_after(label, k) || term.has(label), one)?;
-                    before.times::<S>(term, call, |label| needed_after(label, k))?
+                    let kept = |label: Label| needed_after(label, k) || term.has(label);
+                    let before = before.summed(call, &kept, multiplied)?;
+                    before.times(term, call, &|label| needed_after(label, k), multiplied)?
                 }
             });
         }
         let product = product.ok_or_else(|| Error::bug("an equation without terms"))?;
-        product.finish::<S>(call, &output)
+        product.finish(call, &output)
     }
 }
 
@@ -211,15 +218,16 @@ impl Operator for Einsum {
         };
         let tensors = inputs.into_iter().map(|input| converted(call, input, wide)).collect::<Result<Vec<_>>>()?;
         let ellipsis = of(&Index::Ellipsis).len();
-        let sum = match wide {
-            DType::Float => self.contract::<f32>(call, tensors, ellipsis, 1.0),
-            DType::Double => self.contract::<f64>(call, tensors, ellipsis, 1.0),
-            DType::Int32 => self.contract::<i32>(call, tensors, ellipsis, 1),
-            DType::Int64 => self.contract::<i64>(call, tensors, ellipsis, 1),
-            DType::Uint32 => self.contract::<u32>(call, tensors, ellipsis, 1),
-            DType::Uint64 => self.contract::<u64>(call, tensors, ellipsis, 1),
+        let multiplied = |a: &Tensor, b: Option<&Tensor>, sizes| match wide {
+            DType::Float => product::<f32>(call, 1.0, a, b, sizes),
+            DType::Double => product::<f64>(call, 1.0, a, b, sizes),
+            DType::Int32 => product::<i32>(call, 1, a, b, sizes),
+            DType::Int64 => product::<i64>(call, 1, a, b, sizes),
+            DType::Uint32 => product::<u32>(call, 1, a, b, sizes),
+            DType::Uint64 => product::<u64>(call, 1, a, b, sizes),
             other => Err(Error::bug(&format!("a sum of products of {other}"))),
-        }?;
+        };
+        let sum = self.contract(call, tensors, ellipsis, &multiplied)?;
         Ok(converted(call, sum, dtype)?.reshaped(shape)?.into())
     }
 

@@ -93,32 +93,40 @@ fn unfit(name: &str, own: impl Display, shape: impl Display) -> Error {
     Error::input(text).parameter(name)
 }
 
+/// Normalizes, and fills the output with what the function makes of the elements, which have so many bytes then.
+type Normalized<'a> = dyn Fn(&(dyn Fn(usize, &[u8], &mut [u8]) + Sync), usize, &mut [u8]) -> Result<()> + 'a;
+
 impl Scaled<'_> {
     /// The output, of the type of the scale.
     pub(super) fn compute(&self, call: &Call<'_>) -> Result<Tensor> {
-        by_type!(floats, self.x.dtype(), S as T => by_type!(floats, self.scale.values.dtype(), V as A => {
-            match self.precision {
-                Precision::Own => self.typed::<S, T, T, V, A>(call),
-                Precision::Float => self.typed::<S, S, f32, V, A>(call),
-                Precision::Double => self.typed::<S, S, f64, V, A>(call),
-            }
-        }))
+        by_type!(floats, self.x.dtype(), S as T => match self.precision {
+            Precision::Own => self.typed::<S, T, T>(call),
+            Precision::Float => self.typed::<S, S, f32>(call),
+            Precision::Double => self.typed::<S, S, f64>(call),
+        })
     }
 
-    /// Normalizes `S` with the precision of `T` to `R`, which becomes `V` with the precision of `A`.
-    fn typed<S, R, T, V, A>(&self, call: &Call<'_>) -> Result<Tensor>
+    /// Normalizes `S` with the precision of `T` to `R`.
+    fn typed<S, R, T>(&self, call: &Call<'_>) -> Result<Tensor>
     where
         S: Element + Stored<T>,
-        R: Stored<T> + Stored<A>,
+        R: Stored<T> + Stored<f32> + Stored<f64>,
         T: Floating,
-        V: Element + Stored<A>,
-        A: Floating,
     {
-        let bias = self.bias.as_ref().map(Spread::slice::<V>).transpose()?;
-        let affine = lanes::Affine { scale: self.scale.slice::<V>()?, bias };
-        let mut y = call.output::<V>(self.x.shape())?;
-        let (x, out, finish) = (self.x.as_slice::<S>()?, y.bytes_mut(), affine.finish::<R, A>());
-        lanes::normalize::<S, R, T>(self.how, x, self.len, &finish, size_of::<V>(), out, call.resources())?;
-        Ok(y.finish())
+        let x = self.x.as_slice::<S>()?;
+        self.finished::<R>(call, &|finish, width, out| {
+            Ok(lanes::normalize::<S, R, T>(self.how, x, self.len, finish, width, out, call.resources())?)
+        })
+    }
+
+    /// Makes the output of normalized elements `R`.
+    fn finished<R: Stored<f32> + Stored<f64>>(&self, call: &Call<'_>, normalize: &Normalized<'_>) -> Result<Tensor> {
+        by_type!(floats, self.scale.values.dtype(), V as A => {
+            let bias = self.bias.as_ref().map(Spread::slice::<V>).transpose()?;
+            let affine = lanes::Affine { scale: self.scale.slice::<V>()?, bias };
+            let mut y = call.output::<V>(self.x.shape())?;
+            normalize(&affine.finish::<R, A>(), size_of::<V>(), y.bytes_mut())?;
+            Ok(y.finish())
+        })
     }
 }
