@@ -2,11 +2,13 @@
 //!
 //! Rows run through the channels and the positions in a window, columns through the windows: the positions of the output.
 
+use super::lines::Panel;
 use super::number::{Number, Operand};
 use super::operand::{Elements, View, ZeroPoints};
 use crate::windows::Axis;
 use crate::{Stopped, volume};
 use smallvec::SmallVec;
+use std::any::TypeId;
 use std::ops::Range;
 
 /// Windows of an image `[channels, spatial dimensions..]`, which is dense. Images of a batch, and groups of channels, may
@@ -132,6 +134,17 @@ pub(super) fn panel<S: Operand>(
     to: &mut [S::Sum],
 ) {
     let Some((inner, outer)) = windows.axes.split_last() else { return };
+    if let (Ok(elements), Ok(to)) = (bytemuck::try_cast_slice(elements), bytemuck::try_cast_slice_mut(&mut *to))
+        && TypeId::of::<S>() == TypeId::of::<f32>()
+    {
+        let of = |size: fn(&Axis) -> usize| windows.axes.iter().map(size).product();
+        let (channel, taps) = (of(|axis| axis.input), of(|axis| axis.kernel));
+        let outside = bytemuck::cast(windows.outside);
+        let (steps, columns) = (steps.clone(), columns.clone());
+        if (Panel { inner, outer, elements, channel, taps, outside, steps, columns }).fill(to) {
+            return;
+        }
+    }
     let (lanes, outside) = (columns.len(), windows.outside);
     let from = |at: usize, count: usize| &elements[at * size_of::<S>()..][..count * size_of::<S>()];
     let mut column = columns.start;
