@@ -108,8 +108,8 @@ unsafe fn all_rows<V: Spread<Of = f32>, const K: usize, const STRIDE: usize>(
         // SAFETY: the processor has the vector.
         let mut lanes = unsafe { [V::lanes::<STRIDE>(0, 0); K] };
         for (tap, lanes) in lanes.iter_mut().enumerate() {
-            let low = columns.first_at(columns.pad, tap).saturating_sub(column).min(count);
-            let high = columns.first_at(columns.pad + columns.input, tap).saturating_sub(column).min(count);
+            let lane = |place: usize| place.saturating_sub(tap).div_ceil(STRIDE).saturating_sub(column).min(count);
+            let (low, high) = (lane(columns.pad), lane(columns.pad + columns.input));
             // SAFETY: the processor has the vector.
             *lanes = unsafe { V::lanes::<STRIDE>(low, high.max(low)) };
         }

@@ -100,26 +100,26 @@ unsafe fn fill<V: Spread<Of = f32>, const STRIDE: usize>(x: &Panel<'_>, to: &mut
     let none = Part { lanes: unsafe { V::lanes::<STRIDE>(0, 0) }, at: 0 };
     let mut parts: SmallVec<[Part<V::Lanes>; 64]> = SmallVec::from_elem(none, taps * neighbours.len());
     for (number, own) in neighbours.iter().enumerate() {
-        let (mut line, first) = (Line::new(outer, 0, own.column / inner.output), own.column % inner.output);
-        let mut tap = 0;
-        while tap < taps {
-            if let Some(line) = line.in_image() {
-                for position in 0..inner.kernel {
-                    let among = first..first + own.count;
-                    let low = inner.first_at(inner.pad, position).clamp(among.start, among.end);
-                    let high = inner.first_at(inner.pad + inner.input, position).clamp(low, among.end);
-                    let lane = |column: usize| column - first + own.lane;
-                    let at = (line * inner.input + first * STRIDE + position * inner.dilation)
-                        .wrapping_sub(inner.pad + own.lane * STRIDE);
-                    if let Some(part) = parts.get_mut((tap + position) * neighbours.len() + number)
-                        && low < high
-                    {
-                        // SAFETY: the processor has the vector.
-                        *part = Part { lanes: unsafe { V::lanes::<STRIDE>(lane(low), lane(high)) }, at };
-                    }
+        let first = own.column % inner.output;
+        // In a line, for each position.
+        let mut along: SmallVec<[Part<V::Lanes>; 8]> = SmallVec::new();
+        for position in 0..inner.kernel {
+            let reach = position * inner.dilation;
+            let column = |place: usize| place.saturating_sub(reach).div_ceil(STRIDE).clamp(first, first + own.count);
+            let [low, high] = [inner.pad, inner.pad + inner.input].map(|place| column(place) - first + own.lane);
+            let at = (first * STRIDE + reach).wrapping_sub(inner.pad + own.lane * STRIDE);
+            // SAFETY: the processor has the vector.
+            along.push(Part { lanes: unsafe { V::lanes::<STRIDE>(low, high) }, at: if low < high { at } else { 0 } });
+        }
+        let mut line = Line::new(outer, 0, own.column / inner.output);
+        let mut to = parts.iter_mut().skip(number).step_by(neighbours.len());
+        for _ in 0..taps / inner.kernel {
+            let start = line.in_image().map(|line| line * inner.input);
+            for (along, to) in along.iter().zip(&mut to) {
+                if let Some(start) = start {
+                    *to = Part { at: start.wrapping_add(along.at), ..*along };
                 }
             }
-            tap += inner.kernel;
             line.next();
         }
     }
@@ -136,7 +136,10 @@ unsafe fn fill<V: Spread<Of = f32>, const STRIDE: usize>(x: &Panel<'_>, to: &mut
                 for part in parts {
                     sum = sum.load_lanes::<STRIDE>(channel.wrapping_add(part.at), part.lanes);
                 }
-                sum.store_some(to.as_mut_ptr(), to.len());
+                match to.len() == V::COUNT {
+                    true => sum.store(to.as_mut_ptr()),
+                    false => sum.store_some(to.as_mut_ptr(), to.len()),
+                }
             }
         }
         tap += 1;

@@ -324,6 +324,9 @@ mod tests {
             case(1, 9, &square(sized(40, 4), 7, 1, 3)),
             case(5, 1, &[axis(sized(3000, 30), 50, 3, 2, 17, 60)]),
             Case { images: 2, groups: 1, ..case(300, 3, &[axis(3, 2, 1, 1, 0, 0)]) },
+            // Rows of two windows with many taps.
+            case(2, 1, &[axis(sized(40, 22), 20, 1, 1, 0, 0), axis(21, 20, 1, 1, 0, 0)]),
+            case(2, 2, &[axis(sized(25, 9), 3, 2, 2, 3, 1), axis(sized(41, 9), 3, 2, 3, 2, 2)]),
         ];
         on_threads(3, || cases.iter().for_each(|case| check::<f32, f32, f32>(case, 0.0, None)));
         check::<u8, i8, i32>(&cases[2], -3, Some(-3));
