@@ -24,6 +24,11 @@ pub struct Axis {
 }
 
 impl Axis {
+    /// Whether there is one window, which shows the input as it is.
+    pub fn shows_all(&self) -> bool {
+        (self.output, self.pad, self.kernel) == (1, 0, self.input)
+    }
+
     /// The taps that are elements of the input, for a position of the output.
     #[inline]
     pub fn taps(&self, at: usize) -> Range<usize> {

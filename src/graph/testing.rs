@@ -90,7 +90,18 @@ impl Builder {
 
     /// A node of an operator of opset 20.
     pub(super) fn op(&mut self, operator: &str, inputs: &[&str], output: &str) {
-        self.node(output, Registry::default().resolve("", operator, 20).unwrap(), inputs, output);
+        self.op_with(operator, vec![], inputs, output);
+    }
+
+    /// As [`Builder::op`], with attributes.
+    pub(super) fn op_with(
+        &mut self,
+        operator: &str,
+        attributes: Vec<(String, Attribute)>,
+        inputs: &[&str],
+        output: &str,
+    ) {
+        self.whole_node(output, Registry::default().resolve("", operator, 20).unwrap(), attributes, inputs, output);
     }
 
     pub(super) fn output_named(&mut self, name: &str) {
@@ -99,10 +110,21 @@ impl Builder {
     }
 
     pub(super) fn node(&mut self, name: &str, resolved: Resolved, inputs: &[&str], output: &str) {
+        self.whole_node(name, resolved, vec![], inputs, output);
+    }
+
+    fn whole_node(
+        &mut self,
+        name: &str,
+        resolved: Resolved,
+        attributes: Vec<(String, Attribute)>,
+        inputs: &[&str],
+        output: &str,
+    ) {
         let place = NodePlace { index: 0, name: name.into(), operator: resolved.label.clone(), function: None };
         let inputs = inputs.iter().map(|name| Some(self.id(name))).collect();
         let outputs = [Some(self.id(output))].into_iter().collect();
-        self.draft.node(place, Some(Arc::new(resolved)), vec![], inputs, outputs);
+        self.draft.node(place, Some(Arc::new(resolved)), attributes, inputs, outputs);
     }
 
     pub(super) fn gather(&mut self, inputs: &[&str], output: &str) {

@@ -28,6 +28,11 @@ pub(crate) trait MatrixProduct: Operator {
     /// The shape of the output, if the first inputs of a call are a product.
     fn shape(&self, call: &Call<'_>) -> Option<Shape>;
 
+    /// Whether steps of the tail may read tensors beside the sums.
+    fn reads_beside(&self) -> bool {
+        false
+    }
+
     /// As [`Operator::run`], and then what `tail` says.
     fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values>;
 }
@@ -38,21 +43,27 @@ pub(crate) struct Tail {
     pub(crate) dtype: DType,
     /// The input of the call that is added: an element for each column.
     pub(crate) bias: Option<usize>,
-    /// Functions of one number, in their order.
-    pub(crate) steps: SmallVec<[Arc<dyn Rowwise>; 1]>,
+    /// What is computed of sums, and of elements at their places.
+    pub(crate) steps: Option<Chain>,
+    /// The inputs of the call that the steps read beside the sums, which have the shape of the output.
+    pub(crate) beside: SmallVec<[usize; 2]>,
 }
 
 impl Tail {
-    /// Applies the steps to neighbours.
-    pub(crate) fn apply(&self, sums: &mut [u8]) {
+    /// Applies the steps to neighbours, with the bytes at their places `beside` them.
+    pub(crate) fn apply(&self, sums: &mut [u8], beside: &[&[u8]]) {
+        let Some(steps) = &self.steps else { return };
         let mut room = [0u64; 128];
         let room: &mut [u8] = bytemuck::cast_slice_mut(&mut room);
-        for sums in sums.chunks_mut(room.len()) {
+        let size = room.len();
+        for (at, sums) in sums.chunks_mut(size).enumerate() {
             let Some(before) = room.get_mut(..sums.len()) else { continue };
-            for step in &self.steps {
-                before.copy_from_slice(sums);
-                step.compute(self.dtype, &[before], sums);
+            before.copy_from_slice(sums);
+            let mut inputs: [&[u8]; Chain::INPUTS] = [before, &[], &[], &[]];
+            for (input, beside) in inputs.iter_mut().skip(1).zip(beside) {
+                *input = beside.get(at * size..at * size + sums.len()).unwrap_or_default();
             }
+            steps.compute(inputs.get(..steps.inputs).unwrap_or_default(), sums);
         }
     }
 }
@@ -73,7 +84,8 @@ impl Fused for ProductThen {
         let one_row = |(last, before): (&usize, &[usize])| {
             last == columns && before.len() <= rows.len() && before.iter().all(|dim| *dim == 1)
         };
-        self.tail.bias.is_none_or(|k| is_of(k) && bias(k).is_some_and(one_row))
+        let is_full = |k: &usize| is_of(*k) && call.tensor(*k).is_ok_and(|tensor| *tensor.shape() == *shape);
+        self.tail.bias.is_none_or(|k| is_of(k) && bias(k).is_some_and(one_row)) && self.tail.beside.iter().all(is_full)
     }
 }
 

@@ -91,18 +91,29 @@ pub(super) struct TailSteps<'a, S> {
     tail: Option<Functions<'a>>,
 }
 
-/// The functions of a tail.
-struct Functions<'a>(&'a Tail);
+/// The steps of a tail.
+struct Functions<'a> {
+    tail: &'a Tail,
+    /// What they read beside the sums.
+    beside: SmallVec<[&'a [u8]; 2]>,
+    /// Rows and columns of a matrix of the output.
+    sizes: (usize, usize),
+}
 
 impl<T: Pod> Step<T> for Functions<'_> {
-    fn apply(&self, _: &Place<'_>, sums: &mut [T]) {
-        self.0.apply(bytemuck::cast_slice_mut(sums));
+    fn apply(&self, place: &Place<'_>, sums: &mut [T]) {
+        let (rows, columns) = self.sizes;
+        let start = ((place.matrix * rows + place.row) * columns + place.column) * size_of::<T>();
+        let at = start..start + size_of_val(sums);
+        let beside: SmallVec<[&[u8]; 2]> =
+            self.beside.iter().map(|bytes| bytes.get(at.clone()).unwrap_or_default()).collect();
+        self.tail.apply(bytemuck::cast_slice_mut(sums), &beside);
     }
 }
 
 impl<'a, S: Multiply> TailSteps<'a, S> {
-    /// The steps of a tail, if there is one.
-    pub(super) fn of(call: &'a Call<'_>, tail: Option<&'a Tail>) -> Result<TailSteps<'a, S>> {
+    /// The steps of a tail, if there is one, of a product whose matrices have so many rows and columns.
+    pub(super) fn of(call: &'a Call<'_>, tail: Option<&'a Tail>, sizes: (usize, usize)) -> Result<TailSteps<'a, S>> {
         let bias = match tail.and_then(|tail| tail.bias) {
             Some(k) => {
                 let c = Broadcast { elements: call.tensor(k)?.as_slice::<S>()?, strides: Strides::COLUMNS };
@@ -110,7 +121,14 @@ impl<'a, S: Multiply> TailSteps<'a, S> {
             }
             None => None,
         };
-        Ok(TailSteps { bias, tail: tail.filter(|tail| !tail.steps.is_empty()).map(Functions) })
+        let tail = match tail.filter(|tail| tail.steps.is_some()) {
+            Some(tail) => {
+                let beside = tail.beside.iter().map(|k| Ok(call.tensor(*k)?.bytes())).collect::<Result<_>>()?;
+                Some(Functions { tail, beside, sizes })
+            }
+            None => None,
+        };
+        Ok(TailSteps { bias, tail })
     }
 
     pub(super) fn all(&self) -> SmallVec<[&dyn Step<S::Sum>; 2]> {

@@ -198,6 +198,13 @@ impl<O: Operand> Plan<'_, O> {
                         tile.next = tile.b.wrapping_sub(back).wrapping_add(ahead + share);
                         tile.next_step = columns.div_ceil(count);
                         tile.later = count == 1;
+                    } else if let Left::Packed(_) = &self.product.a
+                        && column == group.start
+                        && at + 1 < count
+                    {
+                        // The rows of the next tile, which may be far from these.
+                        tile.next = tile.a.wrapping_add(self.product.k * height);
+                        (tile.next_step, tile.later) = (height, true);
                     }
                     (self.kernel.tile)(&tile);
                 }

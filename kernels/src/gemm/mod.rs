@@ -53,7 +53,9 @@
 
 mod alone;
 mod block;
+mod direct;
 mod epilogue;
+mod lines;
 mod number;
 mod operand;
 mod pack;

@@ -26,6 +26,20 @@ pub(super) trait Vector: Copy {
     unsafe fn add(self, other: Self) -> Self;
 }
 
+/// A vector of numbers that are `STRIDE` apart in memory, 1 or 2.
+///
+/// # Safety
+/// See [`Vector`].
+pub(super) trait Spread: Vector {
+    /// Some of the lanes.
+    type Lanes: Copy;
+
+    /// Those from `low` on and below `high`, which is at most `COUNT`.
+    unsafe fn lanes<const STRIDE: usize>(low: usize, high: usize) -> Self::Lanes;
+    /// The numbers at `from`, `from + STRIDE`, .. of some lanes, and those of `self` of others, which are not read.
+    unsafe fn load_lanes<const STRIDE: usize>(self, from: *const Self::Of, lanes: Self::Lanes) -> Self;
+}
+
 /// `N` numbers for any processor.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plain<T, const N: usize>([T; N]);
@@ -83,9 +97,27 @@ impl<T: Number, const N: usize> Vector for Plain<T, N> {
     }
 }
 
+impl<T: Number, const N: usize> Spread for Plain<T, N> {
+    type Lanes = (usize, usize);
+
+    #[inline(always)]
+    unsafe fn lanes<const STRIDE: usize>(low: usize, high: usize) -> (usize, usize) {
+        (low, high)
+    }
+    #[inline(always)]
+    unsafe fn load_lanes<const STRIDE: usize>(self, from: *const T, (low, high): (usize, usize)) -> Self {
+        let mut at = 0..N;
+        Plain(self.0.map(|own| match at.next() {
+            // SAFETY: see `Spread`.
+            Some(at) if at >= low && at < high => unsafe { from.wrapping_add(at * STRIDE).read() },
+            _ => own,
+        }))
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {
-    use super::Vector;
+    use super::{Spread, Vector};
     use std::arch::x86_64::*;
 
     /// Implements [`Vector`] by intrinsics.
@@ -170,6 +202,65 @@ pub(super) mod x86 {
             |to: *mut __m256i, from| _mm256_storeu_si256(to, from),
             words, |mask, from| _mm256_maskload_epi32(from, mask), _mm256_maskstore_epi32,
             |a, b, c| _mm256_add_epi32(_mm256_mullo_epi32(a, b), c), _mm256_add_epi32;
+    }
+
+    impl Spread for F32x16 {
+        /// The elements to be read, and the lanes.
+        type Lanes = (u32, u16);
+
+        #[inline(always)]
+        unsafe fn lanes<const STRIDE: usize>(low: usize, high: usize) -> (u32, u16) {
+            let lanes = first_of_16(high) & !first_of_16(low);
+            let below = |lane: usize| (1u64 << (2 * lane)) - 1;
+            let even = (below(high) & !below(low)) as u32 & 0x5555_5555;
+            (if STRIDE == 1 { lanes.into() } else { even }, lanes)
+        }
+        #[inline(always)]
+        unsafe fn load_lanes<const STRIDE: usize>(self, from: *const f32, (read, lanes): (u32, u16)) -> Self {
+            // SAFETY: see `Spread`; nothing is read where a mask is 0.
+            unsafe {
+                if STRIDE == 1 {
+                    return F32x16(_mm512_mask_loadu_ps(self.0, lanes, from));
+                }
+                let first = _mm512_maskz_loadu_ps(read as u16, from);
+                let second = _mm512_maskz_loadu_ps((read >> 16) as u16, from.wrapping_add(16));
+                let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+                F32x16(_mm512_mask_mov_ps(self.0, lanes, _mm512_permutex2var_ps(first, even, second)))
+            }
+        }
+    }
+
+    impl Spread for F32x8 {
+        /// The elements to be read, and the lanes.
+        type Lanes = ([__m256i; 2], __m256i);
+
+        #[inline(always)]
+        unsafe fn lanes<const STRIDE: usize>(low: usize, high: usize) -> Self::Lanes {
+            // What follows the last even element may not be there.
+            let (start, end) = (2 * low, (2 * high).saturating_sub(1));
+            // SAFETY: see `Vector`.
+            unsafe {
+                let range = |low: usize, high: usize| _mm256_andnot_si256(words(low), words(high));
+                let after = |at: usize| at.saturating_sub(8);
+                ([range(start, end), range(after(start), after(end))], range(low, high))
+            }
+        }
+        #[inline(always)]
+        unsafe fn load_lanes<const STRIDE: usize>(self, from: *const f32, (read, lanes): Self::Lanes) -> Self {
+            // SAFETY: see `Spread`; nothing is read where a mask is 0.
+            unsafe {
+                let loaded = if STRIDE == 1 {
+                    _mm256_maskload_ps(from, lanes)
+                } else {
+                    let [first, second] = read;
+                    let first = _mm256_maskload_ps(from, first);
+                    let second = _mm256_maskload_ps(from.wrapping_add(8), second);
+                    let even = _mm256_castps_pd(_mm256_shuffle_ps::<0b10_00_10_00>(first, second));
+                    _mm256_castpd_ps(_mm256_permute4x64_pd::<0b11_01_10_00>(even))
+                };
+                F32x8(_mm256_blendv_ps(self.0, loaded, _mm256_castsi256_ps(lanes)))
+            }
+        }
     }
 
     #[inline(always)]

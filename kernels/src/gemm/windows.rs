@@ -2,11 +2,13 @@
 //!
 //! Rows run through the channels and the positions in a window, columns through the windows: the positions of the output.
 
+use super::lines::Panel;
 use super::number::{Number, Operand};
 use super::operand::{Elements, View, ZeroPoints};
 use crate::windows::Axis;
 use crate::{Stopped, volume};
 use smallvec::SmallVec;
+use std::any::TypeId;
 use std::ops::Range;
 
 /// Windows of an image `[channels, spatial dimensions..]`, which is dense. Images of a batch, and groups of channels, may
@@ -132,6 +134,17 @@ pub(super) fn panel<S: Operand>(
     to: &mut [S::Sum],
 ) {
     let Some((inner, outer)) = windows.axes.split_last() else { return };
+    if let (Ok(elements), Ok(to)) = (bytemuck::try_cast_slice(elements), bytemuck::try_cast_slice_mut(&mut *to))
+        && TypeId::of::<S>() == TypeId::of::<f32>()
+    {
+        let of = |size: fn(&Axis) -> usize| windows.axes.iter().map(size).product();
+        let (channel, taps) = (of(|axis| axis.input), of(|axis| axis.kernel));
+        let outside = bytemuck::cast(windows.outside);
+        let (steps, columns) = (steps.clone(), columns.clone());
+        if (Panel { inner, outer, elements, channel, taps, outside, steps, columns }).fill(to) {
+            return;
+        }
+    }
     let (lanes, outside) = (columns.len(), windows.outside);
     let from = |at: usize, count: usize| &elements[at * size_of::<S>()..][..count * size_of::<S>()];
     let mut column = columns.start;
@@ -311,6 +324,9 @@ mod tests {
             case(1, 9, &square(sized(40, 4), 7, 1, 3)),
             case(5, 1, &[axis(sized(3000, 30), 50, 3, 2, 17, 60)]),
             Case { images: 2, groups: 1, ..case(300, 3, &[axis(3, 2, 1, 1, 0, 0)]) },
+            // Rows of two windows with many taps.
+            case(2, 1, &[axis(sized(40, 22), 20, 1, 1, 0, 0), axis(21, 20, 1, 1, 0, 0)]),
+            case(2, 2, &[axis(sized(25, 9), 3, 2, 2, 3, 1), axis(sized(41, 9), 3, 2, 3, 2, 2)]),
         ];
         on_threads(3, || cases.iter().for_each(|case| check::<f32, f32, f32>(case, 0.0, None)));
         check::<u8, i8, i32>(&cases[2], -3, Some(-3));

@@ -61,6 +61,11 @@ impl Readers {
         self.0.get(id.at())?.producer
     }
 
+    /// The place of the last node that reads a value, unless it is an output of the graph.
+    fn last_reader(&self, id: Id) -> Option<usize> {
+        self.0.get(id.at())?.last
+    }
+
     /// The place of the node that reads a value, if nobody else does.
     fn only_reader(&self, id: Id) -> Option<usize> {
         self.0.get(id.at()).filter(|value| value.readers == 1)?.last

@@ -6,7 +6,7 @@ use super::{PassContext, Readers};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::draft::{Draft, Id};
-use crate::operator::{Made, MatrixProduct, ProductThen, Rowwise, Tail};
+use crate::operator::{Chain, Made, MatrixProduct, ProductThen, Rowwise, StepInput, StepInputs, Tail};
 use crate::value::{Dim, Fact, ValueType};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use std::sync::Arc;
 /// Maximum number of functions after a product.
 const STEPS: usize = 4;
 
-/// `f(MatMul(a, b) + c)`, where `c` is a row, and `f(Gemm(a, b, c))`; `f` may be missing or be several functions.
+/// `f(MatMul(a, b) + c)`, where `c` is a row, `f(Gemm(a, b, c))` and `f(Conv(x, w, b), y)`; `f` may be missing or be several
+/// functions. `y` has the shape of the output, as what is added to a residual block has.
 pub(super) fn product(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
     let Some(readers) = context.readers(draft) else { return Ok(()) };
     let with_bias = Pattern::parse("Add(MatMul(a, b), c)").ok_or_else(|| Error::bug("a pattern is none"))?;
@@ -24,50 +25,92 @@ pub(super) fn product(draft: &mut Draft, context: &PassContext<'_>) -> Result<()
             continue;
         }
         let found = with_bias.find(at, draft, &readers).and_then(|found| sum(found, draft));
-        let Some(mut fusion) = found.or_else(|| alone(at, draft)) else { continue };
-        fusion.extend(draft, &readers);
-        if fusion.nodes.len() > 1 {
-            fusion.nodes.iter().for_each(|at| _ = taken.get_mut(*at).map(|taken| *taken = true));
-            fusions.push(fusion.finish());
+        let Some(mut growing) = found.or_else(|| alone(at, draft)) else { continue };
+        while let Some(grown) = growing.grown(draft, &readers, &taken) {
+            growing = grown;
+        }
+        if growing.nodes.len() > 1 {
+            growing.nodes.iter().for_each(|at| _ = taken.get_mut(*at).map(|taken| *taken = true));
+            fusions.extend(growing.finish());
         }
     }
     fuse(draft, fusions, context)
 }
 
 /// A product, and what follows it so far.
+#[derive(Clone)]
 struct Growing {
     nodes: SmallVec<[usize; 4]>,
     inputs: SmallVec<[Id; 4]>,
     product: Arc<dyn MatrixProduct>,
-    tail: Tail,
+    dtype: DType,
+    bias: Option<usize>,
+    /// Functions of the sums, of each other, and of what is beside these.
+    steps: Vec<(Arc<dyn Rowwise>, StepInputs)>,
+    values: SmallVec<[(Id, StepInput); 4]>,
+    beside: SmallVec<[usize; 2]>,
 }
 
 impl Growing {
-    /// Adds the functions of one number that follow.
-    fn extend(&mut self, draft: &Draft, readers: &Readers) {
-        while self.tail.steps.len() < STEPS
-            && let Some((at, step)) = self.next(draft, readers)
-        {
-            self.nodes.push(at);
-            self.tail.steps.push(step);
+    /// With what follows: a function of one number and of others at its place, or a gate, `x * f(x)`.
+    fn grown(&self, draft: &Draft, readers: &Readers, taken: &[bool]) -> Option<Growing> {
+        let [Some(last)] = &*draft.nodes.get(*self.nodes.last()?)?.outputs else { return None };
+        let free = |at: &usize| taken.get(*at) == Some(&false);
+        let mut grown = self.clone();
+        if let Some(at) = readers.only_reader(*last).filter(free) {
+            return grown.push(at, draft).map(|()| grown);
         }
+        let at = readers.last_reader(*last).filter(|at| free(at) && readers.count(*last) == 2)?;
+        let gate = draft.nodes.get(at)?.inputs.iter().flatten().find(|id| *id != last)?;
+        let before = readers.producer(*gate).filter(|at| free(at) && readers.count(*gate) == 1)?;
+        if *draft.nodes.get(before)?.inputs != [Some(*last)] {
+            return None;
+        }
+        grown.push(before, draft)?;
+        grown.push(at, draft)?;
+        Some(grown)
     }
 
-    fn next(&self, draft: &Draft, readers: &Readers) -> Option<(usize, Arc<dyn Rowwise>)> {
-        let [Some(output)] = &*draft.nodes.get(*self.nodes.last()?)?.outputs else { return None };
-        let at = readers.only_reader(*output)?;
-        let node = draft.nodes.get(at)?;
-        match (&node.operator, &*node.inputs) {
-            (Some(Made::Rowwise(step)), [Some(_)]) if step.may_chain(self.tail.dtype) && !node.open => {
-                Some((at, step.clone()))
-            }
-            _ => None,
+    fn push(&mut self, at: usize, draft: &Draft) -> Option<()> {
+        let node = draft.nodes.get(at).filter(|node| !node.open && self.steps.len() < STEPS)?;
+        let (Some(Made::Rowwise(step)), [Some(output)]) = (&node.operator, &*node.outputs) else { return None };
+        if !step.may_chain(self.dtype) {
+            return None;
         }
+        let inputs = node.inputs.iter().map(|id| self.input((*id)?, draft)).collect::<Option<_>>()?;
+        self.values.push((*output, StepInput::Step(self.steps.len())));
+        self.steps.push((step.clone(), inputs));
+        self.nodes.push(at);
+        Some(())
     }
 
-    fn finish(self) -> Fusion {
-        let Growing { nodes, inputs, product, tail } = self;
-        Fusion { nodes, inputs, operator: Box::new(ProductThen { product, tail }) }
+    /// Where a step finds a value, which may be one of others that has the shape of the output.
+    fn input(&mut self, id: Id, draft: &Draft) -> Option<StepInput> {
+        if let Some((_, known)) = self.values.iter().find(|(own, _)| *own == id) {
+            return Some(*known);
+        }
+        let fact = |id: Id| draft.entries.get(id.at()).map(|entry| &entry.fact);
+        let (sums, _) = self.values.first()?;
+        let (dims, of) = (fact(*sums)?.dims()?, fact(id)?.value_type().and_then(ValueType::dtype));
+        let is_full = fact(id)?.dims() == Some(dims) && !dims.contains(&Dim::Unknown) && of == Some(self.dtype);
+        if !is_full || !self.product.reads_beside() || self.inputs.len() < 3 || self.beside.len() + 2 > Chain::INPUTS {
+            return None;
+        }
+        self.beside.push(self.inputs.len());
+        self.inputs.push(id);
+        let input = StepInput::Input(self.beside.len());
+        self.values.push((id, input));
+        Some(input)
+    }
+
+    fn finish(self) -> Option<Fusion> {
+        let Growing { nodes, inputs, product, dtype, bias, steps, beside, .. } = self;
+        let steps = match steps.is_empty() {
+            true => None,
+            false => Some(Chain::new(dtype, 1 + beside.len(), steps)?),
+        };
+        let tail = Tail { dtype, bias, steps, beside };
+        Some(Fusion { nodes, inputs, operator: Box::new(ProductThen { product, tail }) })
     }
 }
 
@@ -84,8 +127,17 @@ fn alone(at: usize, draft: &Draft) -> Option<Growing> {
     let Some(Made::Product(product)) = &node.operator else { return None };
     // An input that is left out would be another's place.
     let inputs = node.inputs.iter().copied().collect::<Option<_>>()?;
-    let tail = Tail { dtype, bias: None, steps: SmallVec::new() };
-    Some(Growing { nodes: [at].into_iter().collect(), inputs, product: product.clone(), tail })
+    let [Some(sums)] = &*node.outputs else { return None };
+    Some(Growing {
+        nodes: [at].into_iter().collect(),
+        inputs,
+        product: product.clone(),
+        dtype,
+        bias: None,
+        steps: Vec::new(),
+        values: [(*sums, StepInput::Input(0))].into_iter().collect(),
+        beside: SmallVec::new(),
+    })
 }
 
 /// A product and a row that is added.
@@ -103,9 +155,11 @@ fn sum(found: Found, draft: &Draft) -> Option<Growing> {
     if !is_row {
         return None;
     }
-    growing.tail.bias = Some(growing.inputs.len());
+    let [Some(sums)] = &*draft.nodes.get(sum)?.outputs else { return None };
+    growing.bias = Some(growing.inputs.len());
     growing.inputs.push(bias);
     growing.nodes.push(sum);
+    growing.values = [(*sums, StepInput::Input(0))].into_iter().collect();
     Some(growing)
 }
 
@@ -115,6 +169,7 @@ mod tests {
     use crate::graph::passes::testing::{run, stands_for};
     use crate::graph::testing::{self, Builder, load};
     use crate::graph::{Draft, NodeInfo, Watch};
+    use crate::operator::Attribute;
     use crate::ops::testing::tensor;
     use crate::value::{Dim, Fact, Value};
 
@@ -218,6 +273,106 @@ mod tests {
         let values = run(&graph, &feeds, None);
         assert_eq!(values, run(&plain, &feeds, None));
         assert_eq!(values, run(&graph, &feeds, Some(&mut Nobody)));
+    }
+
+    /// `y = relu(silu(conv(x, w, b)) + r)`, with 99 for N; `b` may be missing.
+    fn convolution(x: &[usize], w: &[usize], r: &[usize], group: i64, with_bias: bool) -> Draft {
+        let mut builder = Builder::new();
+        builder.shaped("x", Some(DType::Float.into()), sizes(x));
+        builder.shaped("r", Some(DType::Float.into()), sizes(r));
+        for (name, shape) in [("w", w), ("b", &w[..1])] {
+            let id = builder.id(name);
+            builder.draft.constant(id, Fact::constant(tensor(shape, numbers(shape.iter().product()))), None);
+        }
+        let inputs = &["x", "w", "b"][..2 + usize::from(with_bias)];
+        builder.op_with("Conv", vec![("group".to_string(), Attribute::Int(group))], inputs, "product");
+        builder.op("Sigmoid", &["product"], "gate");
+        builder.op("Mul", &["product", "gate"], "silu");
+        builder.op("Add", &["r", "silu"], "sum");
+        builder.op("Relu", &["sum"], "y");
+        builder.output("y")
+    }
+
+    #[test]
+    fn convolutions_and_residuals() {
+        for (x, w, group, positions) in [
+            (&[99, 4, 9, 8][..], &[5, 4, 3, 3][..], 1, &[7, 6][..]),
+            (&[99, 4, 9, 40], &[4, 1, 3, 3], 4, &[7, 38]),
+            (&[99, 4, 9], &[8, 1, 2], 4, &[8]),
+            (&[99, 4, 9], &[8, 2, 2], 2, &[8]),
+            // A window that shows the image.
+            (&[99, 4, 1, 1], &[300, 4, 1, 1], 1, &[1, 1]),
+            (&[99, 4, 3, 2], &[1, 4, 3, 2], 1, &[1, 1]),
+            (&[99, 4, 1, 1], &[4, 1, 1, 1], 4, &[1, 1]),
+        ] {
+            let r = [&[99, w[0]], positions].concat();
+            for rows in [0, 1, 2] {
+                let feeds = [x, &r].map(|shape| {
+                    let own: Vec<usize> = shape.iter().map(|dim| if *dim == 99 { rows } else { *dim }).collect();
+                    tensor(&own, numbers(own.iter().product()))
+                });
+                let plain = run(&load(convolution(x, w, &r, group, true), false).unwrap(), &feeds, None);
+                let graph = load(convolution(x, w, &r, group, true), true).unwrap();
+                assert_eq!(stands_for(&graph), [["product", "gate", "silu", "sum", "y"]]);
+                assert_eq!(run(&graph, &feeds, None), plain, "{x:?} {w:?}");
+                assert_eq!(run(&graph, &feeds, Some(&mut Nobody)), plain);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_added_has_the_shape_of_a_convolution() {
+        let (x, w) = ([1, 4, 3, 3], [4, 4, 1, 1]);
+        for (r, with_bias) in [(&[1, 4, 1, 1][..], true), (&[2, 4, 3, 3], true), (&[3], true), (&x, false)] {
+            let draft = || convolution(&x, &w, r, 1, with_bias);
+            let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+            assert_eq!(stands_for(&graph)[0], ["product", "gate", "silu"]);
+            let feeds = [tensor(&x, numbers(36)), tensor(r, numbers(r.iter().product()))];
+            assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None));
+        }
+    }
+
+    /// A value that others read too ends what is fused, and two convolutions don't share what follows.
+    #[test]
+    fn convolutions_side_by_side() {
+        let draft = || {
+            let mut builder = Builder::new();
+            builder.shaped("x", Some(DType::Float.into()), sizes(&[1, 2, 3, 3]));
+            for (name, shape) in [("w", &[2, 2, 1, 1][..]), ("b", &[2])] {
+                let id = builder.id(name);
+                builder.draft.constant(id, Fact::constant(tensor(shape, numbers(shape.iter().product()))), None);
+            }
+            builder.op("Conv", &["x", "w", "b"], "first");
+            builder.op("Conv", &["x", "w", "b"], "second");
+            builder.op("Add", &["first", "second"], "sum");
+            builder.op("Relu", &["sum"], "relu");
+            builder.op("Neg", &["relu"], "y");
+            builder.output_named("relu");
+            builder.output("y")
+        };
+        let feeds = [tensor(&[1, 2, 3, 3], numbers(18))];
+        let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+        let none = Vec::<String>::new;
+        assert_eq!(stands_for(&graph), [none(), ["first", "sum", "relu"].map(String::from).to_vec(), none()]);
+        assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None));
+    }
+
+    #[test]
+    fn a_convolution_that_fails_is_blamed() {
+        let draft = || {
+            let mut builder = Builder::new();
+            builder.shaped("x", Some(DType::Float.into()), sizes(&[1, 4, 3, 3]));
+            builder.shaped("w", Some(DType::Float.into()), Some(vec![Dim::Unknown; 4]));
+            builder.op("Conv", &["x", "w"], "product");
+            builder.op("Relu", &["product"], "y");
+            builder.output("y")
+        };
+        let feeds = [tensor(&[1, 4, 3, 3], numbers(36)), tensor(&[2, 3, 1, 1], numbers(6))];
+        let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+        assert_eq!(stands_for(&graph), [["product", "y"]]);
+        let error = failure(&graph, &feeds);
+        assert_eq!(error, failure(&plain, &feeds));
+        assert!(error.starts_with("node \"product\" (Conv-11): \"X\" (value \"x\") has 4 channels"), "{error}");
     }
 
     #[test]

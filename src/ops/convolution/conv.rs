@@ -2,10 +2,11 @@
 //! <https://onnx.ai/onnx/operators/onnx__Conv.html>
 
 use crate::ops::prelude::*;
-use kernels::gemm::Alone;
+use kernels::gemm::{Alone, Scaled};
+use kernels::windows::Axis;
 
 pub(super) const CONV: Implementation =
-    Implementation { domain: "", name: "Conv", versions: &[1, 11, 22], make: Make::Run(load) };
+    Implementation { domain: "", name: "Conv", versions: &[1, 11, 22], make: Make::Product(load) };
 
 /// `Y[b, f, o..] = B[f] + sum over c, t.. of W[f, c, t..] * X[b, first + c, o * stride + t * dilation - pad..]`, where `first`
 /// is the first channel of the filter's group, and `X` is 0 outside of the image
@@ -16,53 +17,100 @@ pub(super) const CONV: Implementation =
 struct Conv {
     filters: Filters,
     weights: Weights,
+    /// The same filters as the right operand, for images that a window shows as a whole.
+    turned: Weights,
 }
 
-fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(Conv { filters: Filters::of(node, [0, 1], Some(2))?, weights: Weights::of(node, 1) }))
+fn load(node: &Node<'_>) -> Result<Arc<dyn MatrixProduct>> {
+    let (weights, turned) = (Weights::of(node, 1), Weights::of(node, 1));
+    Ok(Arc::new(Conv { filters: Filters::of(node, [0, 1], Some(2))?, weights, turned }))
 }
 
 /// Filters of a channel from which on a product is faster.
 const FILTERS: usize = 4;
 
 impl Conv {
-    fn convolve<S: Multiply>(&self, call: &Call<'_>, convolution: &Convolution) -> Result<Values> {
+    fn convolve<S: Multiply>(&self, call: &Call<'_>, convolution: &Convolution, tail: Option<&Tail>) -> Result<Values> {
         let (x, w, bias) = (call.tensor(0)?.as_slice::<S>()?, call.tensor(1)?, call.optional_tensor(2)?);
-        let Convolution { m, k, n, groups, batch, axes, channels, output } = convolution;
-        let mut output = call.output::<S>(output)?;
-        let w = Matrix { tensor: w, columns: *k, transposed: false };
-        let a = self.weights.left::<S>(call, w, *groups, (*m, *k))?;
-        let b = Right::Windows(kernels::gemm::Windows::new(x, *channels, axes, S::zeroed()));
+        let Convolution { m, k, n, groups, batch, axes, channels, output: shape } = convolution;
+        let mut output = call.output::<S>(shape)?;
         let by_filter = convolution.by_filter();
-        let bias = bias.map(|bias| bias.as_slice()).transpose()?.map(|bias| convolution.bias::<S>(bias, &by_filter));
-        let steps: SmallVec<[&dyn kernels::gemm::Step<S::Sum>; 1]> = bias.iter().map(|bias| bias as _).collect();
-        let product = Product::<S> { m: *m, k: *k, n: *n, a, b, batch, epilogue: &steps };
+        let mut bias =
+            bias.map(|bias| bias.as_slice()).transpose()?.map(|bias| convolution.bias::<S>(bias, &by_filter));
+        // A matrix by a column for each image is one product, of rows.
+        let is_row = *groups == 1 && axes.iter().all(Axis::shows_all);
+        let sizes = if is_row { (shape.first().copied().unwrap_or(0), *m) } else { (*m, *n) };
+        if let (true, Some(Scaled { c: Some(c), .. })) = (is_row, &mut bias) {
+            c.strides = if *m == 1 { Strides::ONE } else { Strides::COLUMNS };
+        }
+        let tail = TailSteps::<S>::of(call, tail, sizes)?;
+        let bias = bias.iter().map(|bias| bias as &dyn kernels::gemm::Step<S::Sum>);
+        let steps: SmallVec<[_; 3]> = bias.chain(tail.all()).collect();
+        let matrix = Matrix { tensor: w, columns: *k, transposed: is_row };
+        let product = if is_row {
+            let b = self.turned.right::<S>(call, matrix, 1, (*k, *m))?;
+            let (a, (m, n)) = (Left::View(View::rows(x, *k)), sizes);
+            Product::<S> { m, k: *k, n, a, b, batch: &[], epilogue: &steps }
+        } else {
+            let a = self.weights.left::<S>(call, matrix, *groups, (*m, *k))?;
+            let b = Right::Windows(kernels::gemm::Windows::new(x, *channels, axes, S::zeroed()));
+            Product::<S> { m: *m, k: *k, n: *n, a, b, batch, epilogue: &steps }
+        };
         multiply(call, product, output.elements_mut()?)?;
         Ok(output.finish().into())
     }
 
     /// As [`Conv::convolve`], bit by bit, for groups of one channel.
-    fn alone<T: Float + Element>(&self, call: &Call<'_>, convolution: &Convolution) -> Result<Values> {
+    fn alone<T: Float + Multiply<Sum = T>>(
+        &self,
+        call: &Call<'_>,
+        convolution: &Convolution,
+        tail: Option<&Tail>,
+    ) -> Result<Values> {
         let bias = call.optional_tensor(2)?.map(Tensor::as_slice::<T>).transpose()?;
         let (images, filters) = (call.tensor(0)?.as_slice::<T>()?, call.tensor(1)?.as_slice::<T>()?);
         let mut output = call.output::<T>(&convolution.output)?;
         call.charge(kernels::volume(convolution.k, &convolution.output) as u64)?;
         let (axes, channels, of_each) = (&*convolution.axes, convolution.groups, convolution.m);
-        Alone { axes, images, channels, filters, of_each, bias }.run(output.elements_mut()?, call.resources())?;
+        let tail = TailSteps::<T>::of(call, tail, (of_each, convolution.n))?;
+        Alone { axes, images, channels, filters, of_each, bias, epilogue: &tail.all() }
+            .run(output.elements_mut()?, call.resources())?;
         Ok(output.finish().into())
+    }
+
+    fn convolution(&self, call: &Call<'_>) -> Result<Convolution> {
+        self.filters.of_call(call, |facts| self.filters.convolved(facts))
+    }
+
+    fn compute(&self, call: &Call<'_>, tail: Option<&Tail>) -> Result<Values> {
+        let convolution = self.convolution(call)?;
+        let Convolution { groups, channels, m, axes, .. } = &convolution;
+        let is_alone = *channels == 1 && *groups > 1 && *m < FILTERS && Alone::<f32>::suits(axes);
+        match call.tensor(0)?.dtype() {
+            DType::Float if is_alone => self.alone::<f32>(call, &convolution, tail),
+            DType::Double if is_alone => self.alone::<f64>(call, &convolution, tail),
+            dtype => with_floats!(dtype, S => self.convolve::<S>(call, &convolution, tail)),
+        }
+    }
+}
+
+impl MatrixProduct for Conv {
+    fn shape(&self, call: &Call<'_>) -> Option<Shape> {
+        Some(self.convolution(call).ok()?.output)
+    }
+
+    fn reads_beside(&self) -> bool {
+        true
+    }
+
+    fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values> {
+        self.compute(call, Some(tail))
     }
 }
 
 impl Operator for Conv {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        let convolution = self.filters.of_call(call, |facts| self.filters.convolved(facts))?;
-        let Convolution { groups, channels, m, axes, .. } = &convolution;
-        let is_alone = *channels == 1 && *groups > 1 && *m < FILTERS && Alone::<f32>::suits(axes);
-        match call.tensor(0)?.dtype() {
-            DType::Float if is_alone => self.alone::<f32>(call, &convolution),
-            DType::Double if is_alone => self.alone::<f64>(call, &convolution),
-            dtype => with_floats!(dtype, S => self.convolve::<S>(call, &convolution)),
-        }
+        self.compute(call, None)
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -46,7 +46,7 @@ impl Gemm {
         let mut output = call.output::<S>(&[m, n])?;
         let b = self.weights.right::<S>(call, right.matrix, 1, (k, n))?;
         let scaled = Scaled { alpha: self.alpha, beta: self.beta, c };
-        let steps = TailSteps::<S>::of(call, tail)?;
+        let steps = TailSteps::<S>::of(call, tail, (m, n))?;
         let epilogue: SmallVec<[&dyn kernels::gemm::Step<S::Sum>; 3]> =
             [&scaled as _].into_iter().chain(steps.all()).collect();
         let a = Left::View(left.matrix.aligned::<S>()?);

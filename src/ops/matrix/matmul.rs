@@ -29,7 +29,7 @@ impl MatMul {
         let b = Matrix { tensor: b, columns: *n, transposed: false };
         let b = self.weights.right::<S>(call, b, count, (*k, *n))?;
         let a = Left::View(View::rows(a.as_slice::<S>()?, *k));
-        let steps = TailSteps::<S>::of(call, tail)?;
+        let steps = TailSteps::<S>::of(call, tail, (*m, *n))?;
         let product = Product::<S> { m: *m, k: *k, n: *n, a, b, batch, epilogue: &steps.all() };
         multiply(call, product, output.elements_mut()?)?;
         Ok(output.finish().into())
