@@ -140,6 +140,8 @@ impl<T: Precision> Scales<'_, T> {
 pub trait Precision: Float + Pod {
     const FORMAT: Format;
 
+    /// The nearest number.
+    fn of_integer(integer: i32) -> Self;
     /// The integer, from -128 to 255, modulo 256.
     fn byte(self) -> u8;
 }
@@ -147,6 +149,10 @@ pub trait Precision: Float + Pod {
 impl Precision for f32 {
     const FORMAT: Format = Format::Single;
 
+    #[inline(always)]
+    fn of_integer(integer: i32) -> f32 {
+        integer as f32
+    }
     /// Beside 1.5 * 2^23 the bits of a float are those of the integer, which is sooner there than by a conversion.
     #[inline(always)]
     fn byte(self) -> u8 {
@@ -158,8 +164,13 @@ impl Precision for f64 {
     const FORMAT: Format = Format::Double;
 
     #[inline(always)]
+    fn of_integer(integer: i32) -> f64 {
+        integer.into()
+    }
+    /// As that of `f32`, beside 1.5 * 2^52.
+    #[inline(always)]
     fn byte(self) -> u8 {
-        self as i32 as u8
+        (self + 6_755_399_441_055_744.0).to_bits() as u8
     }
 }
 
@@ -260,9 +271,15 @@ for_each_level! {
 #[inline(always)]
 fn quantize_bytes_body<T: Precision>(numbers: &[T], scale: T, zero: T, [least, most]: [T; 2], out: &mut [u8]) {
     for (number, out) in numbers.iter().zip(out) {
-        let number = placed(*number / scale, zero, least, most);
-        *out = T::byte(if number.is_nan() { T::ZERO } else { number });
+        *out = rounded(*number / scale, zero, least, most);
     }
+}
+
+/// A number as an integer of 8 bits, with its zero point and within its range; 0 for NaN.
+#[inline(always)]
+pub(super) fn rounded<T: Precision>(number: T, zero: T, least: T, most: T) -> u8 {
+    let number = placed(number, zero, least, most);
+    T::byte(if number.is_nan() { T::ZERO } else { number })
 }
 
 /// Rounds numbers to a type of 16 bits.

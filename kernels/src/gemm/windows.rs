@@ -104,7 +104,11 @@ impl<'a, T: Number> Windows<'a, T> {
     fn bytes(&self, image: usize, steps: &Range<usize>, columns: Range<usize>, to: &mut [u8]) {
         // The low byte of the number is the element.
         let outside = bytemuck::bytes_of(&self.outside).first().copied().unwrap_or(0);
-        let copy = |from: &[u8], to: &mut [u8]| to.copy_from_slice(from);
+        // Most rows are whole, and a copy of a known size is a load and a store.
+        let copy = |from: &[u8], to: &mut [u8]| match (from.first_chunk::<MOST_LANES>(), to.first_chunk_mut()) {
+            (Some(from), Some(to)) => *to = *from,
+            _ => from.iter().zip(to).for_each(|(from, to)| *to = *from),
+        };
         show(self, outside, (self.elements.image(image), 1), copy, steps, columns, to);
     }
 
@@ -194,8 +198,7 @@ fn show<T: Number, P: Copy>(
                 let high = inner.first_at(inner.pad + inner.input, position).clamp(low, run.end);
                 let (before, rest) = to.split_at_mut(low - run.start);
                 let (inside, after) = rest.split_at_mut(high - low);
-                before.fill(outside);
-                after.fill(outside);
+                before.iter_mut().chain(after).for_each(|to| *to = outside);
                 if !inside.is_empty() {
                     let at = line * inner.input + low * inner.stride + position * inner.dilation - inner.pad;
                     if inner.stride == 1 {
