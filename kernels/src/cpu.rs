@@ -23,7 +23,7 @@ macro_rules! for_each_level {
                 match $crate::cpu::level() {
                     // SAFETY: `level` checked that the processor has these features.
                     #[allow(unsafe_code)]
-                    4 => return unsafe { v4::<$($param),*>($($arg),*) },
+                    4.. => return unsafe { v4::<$($param),*>($($arg),*) },
                     // SAFETY: as above.
                     #[allow(unsafe_code)]
                     3 => return unsafe { v3::<$($param),*>($($arg),*) },
@@ -60,7 +60,8 @@ macro_rules! for_avx2 {
 }
 pub(super) use for_avx2;
 
-/// 4: AVX-512 as of x86-64-v4; 3: AVX2 and FMA; 0: neither. `mul_add` gives the same bits at each.
+/// 5: AVX-512 with products of bytes (VNNI); 4: AVX-512 as of x86-64-v4; 3: AVX2 and FMA; 0: neither. `mul_add` gives the
+/// same bits at each.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn level() -> u8 {
@@ -88,6 +89,7 @@ fn detected() -> u8 {
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl");
     match (v3, v4) {
+        (true, true) if is_x86_feature_detected!("avx512vnni") => 5,
         (true, true) => 4,
         (true, false) => 3,
         (false, _) => 0,

@@ -51,6 +51,15 @@ impl Spread {
         }
     }
 
+    /// Whether elements that follow each other share a scale.
+    fn shares(self) -> bool {
+        match self {
+            Spread::All => true,
+            Spread::Axis { inner, .. } => inner > 1,
+            Spread::Blocks { inner, .. } => inner == 1,
+        }
+    }
+
     /// Writes what belongs to the elements from `at` on: one of `values` each.
     fn spread<T: Copy>(self, mut at: usize, values: &[T], mut to: &mut [T]) -> Result<(), Stopped> {
         while !to.is_empty() {
@@ -99,6 +108,23 @@ impl<T: Precision> Scales<'_, T> {
         Ok([&room.scales, &room.zeros].map(|values| values.get(..count).unwrap_or(&[])))
     }
 
+    /// Calls `work` with the parts of `out` that share a scale and a zero point: where in `out` it starts, both, and the
+    /// part. The first element has a number.
+    fn runs<U>(&self, first: usize, mut out: &mut [U], work: impl Fn(usize, T, T, &mut [U])) -> Result<(), Stopped> {
+        let mut at = 0;
+        while !out.is_empty() {
+            let Run { scale, count, .. } = self.spread.run(first + at);
+            let (part, rest) = out.split_at_mut(count.min(out.len()));
+            let zero = match self.zeros {
+                Some(zeros) => *zeros.get(scale).ok_or(Stopped::Misfit)?,
+                None => T::ZERO,
+            };
+            work(at, *self.scales.get(scale).ok_or(Stopped::Misfit)?, zero, part);
+            (at, out) = (at + part.len(), rest);
+        }
+        Ok(())
+    }
+
     fn write(&self, at: usize, count: usize, room: &mut Block<T>) -> Result<(), Stopped> {
         let scales = room.scales.get_mut(..count).unwrap_or(&mut []);
         self.spread.spread(at, self.scales, scales)?;
@@ -113,14 +139,39 @@ impl<T: Precision> Scales<'_, T> {
 /// A type to compute with: `f32` or `f64`.
 pub trait Precision: Float + Pod {
     const FORMAT: Format;
+
+    /// The nearest number.
+    fn of_integer(integer: i32) -> Self;
+    /// The integer, from -128 to 255, modulo 256.
+    fn byte(self) -> u8;
 }
 
 impl Precision for f32 {
     const FORMAT: Format = Format::Single;
+
+    #[inline(always)]
+    fn of_integer(integer: i32) -> f32 {
+        integer as f32
+    }
+    /// Beside 1.5 * 2^23 the bits of a float are those of the integer, which is sooner there than by a conversion.
+    #[inline(always)]
+    fn byte(self) -> u8 {
+        (self + 12_582_912.0).to_bits() as u8
+    }
 }
 
 impl Precision for f64 {
     const FORMAT: Format = Format::Double;
+
+    #[inline(always)]
+    fn of_integer(integer: i32) -> f64 {
+        integer.into()
+    }
+    /// As that of `f32`, beside 1.5 * 2^52.
+    #[inline(always)]
+    fn byte(self) -> u8 {
+        (self + 6_755_399_441_055_744.0).to_bits() as u8
+    }
 }
 
 /// How elements are quantized: `saturate(round(x / scale) + zero point)`, ties to even. NaN becomes the integer 0.
@@ -154,6 +205,15 @@ pub fn quantize<T: Precision>(
     const COST: usize = 4;
     let (from, to) = (work.from.size(), work.to.size());
     parallel::split_by(out, to, COST.max(from.div_ceil(to)), resources, |first, out| {
+        if let (Format::Single, Format::Single, None, Some(limits)) = (work.from, T::FORMAT, work.half, bytes(work.to))
+            && scales.spread.shares()
+        {
+            let end = first + out.len();
+            let elements: &[T] = cast_slice(elements.get(first * from..end * from).ok_or(Stopped::Misfit)?);
+            return scales.runs(first, out, |at, scale, zero, out| {
+                quantize_bytes(elements.get(at..).unwrap_or(&[]), scale, zero, limits.map(T::of), out);
+            });
+        }
         let (mut room, mut numbers) = (scales.room(work.half)?, [T::ZERO; BLOCK]);
         let elements = elements.get(first * from..).unwrap_or(&[]);
         for (k, (elements, out)) in elements.chunks(BLOCK * from).zip(out.chunks_mut(BLOCK * to)).enumerate() {
@@ -198,6 +258,30 @@ fn range(format: Format) -> Option<[f64; 2]> {
     }
 }
 
+/// As [`range`], of integers of 8 bits alone.
+fn bytes(format: Format) -> Option<[f64; 2]> {
+    range(format).filter(|_| matches!(format, Format::Signed(8) | Format::Unsigned(8)))
+}
+
+for_each_level! {
+    /// As the steps of [`quantize`], in one pass.
+    fn quantize_bytes<T: Precision>(numbers: &[T], scale: T, zero: T, limits: [T; 2], out: &mut [u8]) -> () = quantize_bytes_body::<T>;
+}
+
+#[inline(always)]
+fn quantize_bytes_body<T: Precision>(numbers: &[T], scale: T, zero: T, [least, most]: [T; 2], out: &mut [u8]) {
+    for (number, out) in numbers.iter().zip(out) {
+        *out = rounded(*number / scale, zero, least, most);
+    }
+}
+
+/// A number as an integer of 8 bits, with its zero point and within its range; 0 for NaN.
+#[inline(always)]
+pub(super) fn rounded<T: Precision>(number: T, zero: T, least: T, most: T) -> u8 {
+    let number = placed(number, zero, least, most);
+    T::byte(if number.is_nan() { T::ZERO } else { number })
+}
+
 /// Rounds numbers to a type of 16 bits.
 fn halve<T: Precision>(half: Option<Half>, numbers: &mut [T]) {
     let Some(half) = half else { return };
@@ -238,10 +322,56 @@ for_each_level! {
 #[inline(always)]
 fn place_body<T: Float>(numbers: &mut [T], zeros: &[T], least: T, most: T) {
     for (number, zero) in numbers.iter_mut().zip(zeros) {
-        let placed = number.round_ties_even() + *zero;
-        let placed = if placed < least { least } else { placed };
-        *number = if placed > most { most } else { placed };
+        *number = placed(*number, *zero, least, most);
     }
+}
+
+#[inline(always)]
+fn placed<T: Float>(number: T, zero: T, least: T, most: T) -> T {
+    let placed = number.round_ties_even() + zero;
+    let placed = if placed < least { least } else { placed };
+    if placed > most { most } else { placed }
+}
+
+/// The least and the greatest of some numbers and 0; NaN if one is NaN.
+pub fn extremes(numbers: &[f32], resources: Resources<'_>) -> Result<[f32; 2], Stopped> {
+    /// Numbers that are read between two checks whether to stop, and of which two such parts are worth waking a thread.
+    const PART: usize = 1 << 15;
+    let threads = parallel::threads(numbers.len(), 2 * PART, 4 * PART, resources);
+    let mut ranges = vec![[0f32; 2]; threads];
+    parallel::tasks(numbers.len().div_ceil(PART), ranges.iter_mut().collect(), resources.stop, |range, at| {
+        let numbers = numbers.get(at * PART..).unwrap_or(&[]);
+        extend(range, numbers.get(..PART).unwrap_or(numbers));
+        Ok(())
+    })?;
+    let [least, most] = ranges
+        .into_iter()
+        .fold([0f32; 2], |[least, most], [least_of, most_of]| [least.smaller(least_of), most.larger(most_of)]);
+    Ok(if most.is_nan() { [most; 2] } else { [least, most] })
+}
+
+for_each_level! {
+    /// Extends a range to some numbers. NaN becomes its end.
+    fn extend<>(range: &mut [f32; 2], numbers: &[f32]) -> () = extend_body;
+}
+
+#[inline(always)]
+fn extend_body(range: &mut [f32; 2], numbers: &[f32]) {
+    /// Numbers that are compared abreast.
+    const ABREAST: usize = 64;
+    let (mut least, mut most) = ([range[0]; ABREAST], [range[1]; ABREAST]);
+    let (blocks, rest) = numbers.as_chunks::<ABREAST>();
+    for block in blocks {
+        for ((number, least), most) in block.iter().zip(&mut least).zip(&mut most) {
+            *least = if *number < *least { *number } else { *least };
+            *most = number.larger(*most);
+        }
+    }
+    for (number, (least, most)) in rest.iter().zip(least.iter_mut().zip(&mut most)) {
+        *least = if *number < *least { *number } else { *least };
+        *most = number.larger(*most);
+    }
+    *range = [least.into_iter().fold(0.0, f32::smaller), most.into_iter().fold(0.0, f32::larger)];
 }
 
 /// Makes floats of quantized elements: `(x - zero point) * scale`, in `f32`, rounded once.
@@ -254,6 +384,12 @@ pub fn dequantize(
 ) -> Result<(), Stopped> {
     let [(from, size), (to, bytes)] = [from, to].map(|format| (format, format.size()));
     parallel::split_by(out, bytes, size.div_ceil(bytes), resources, |first, out| {
+        if let (Some([least, _]), Format::Single, true) = (self::bytes(from), to, scales.spread.shares()) {
+            let elements = elements.get(first..first + out.len() / bytes).ok_or(Stopped::Misfit)?;
+            return scales.runs(first, cast_slice_mut(out), |at, scale, zero, out| {
+                dequantize_bytes(elements.get(at..).unwrap_or(&[]), least < 0.0, scale, zero, out);
+            });
+        }
         let (mut room, mut numbers) = (scales.room(None)?, [0f32; BLOCK]);
         let elements = elements.get(first * size..).unwrap_or(&[]);
         for (k, (elements, out)) in elements.chunks(BLOCK * size).zip(out.chunks_mut(BLOCK * bytes)).enumerate() {
@@ -278,6 +414,24 @@ for_each_level! {
 fn scale_body(numbers: &mut [f32], scales: &[f32], zeros: &[f32]) {
     for ((number, scale), zero) in numbers.iter_mut().zip(scales).zip(zeros) {
         *number = (*number - *zero) * *scale;
+    }
+}
+
+for_each_level! {
+    /// As the steps of [`dequantize`], in one pass.
+    fn dequantize_bytes<>(bytes: &[u8], signed: bool, scale: f32, zero: f32, out: &mut [f32]) -> () = dequantize_bytes_body;
+}
+
+#[inline(always)]
+fn dequantize_bytes_body(bytes: &[u8], signed: bool, scale: f32, zero: f32, out: &mut [f32]) {
+    if signed {
+        for (byte, out) in bytes.iter().zip(out) {
+            *out = (f32::from(*byte as i8) - zero) * scale;
+        }
+    } else {
+        for (byte, out) in bytes.iter().zip(out) {
+            *out = (f32::from(*byte) - zero) * scale;
+        }
     }
 }
 
@@ -328,6 +482,56 @@ mod tests {
                 }
             });
         }
+    }
+
+    /// In one pass: numbers of all kinds give the bits of the steps, each element with a scale of its own.
+    #[test]
+    fn bytes_in_one_pass() {
+        let odd =
+            [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, -0.0, 1e-45, 0.5, 1.5, 2.5];
+        let numbers: Vec<f32> =
+            odd.into_iter().chain((0..sized(5000, 90)).map(|k| (k as f32 - 2500.0) * 0.1)).collect();
+        let count = numbers.len();
+        for (to, zero) in [(Format::Unsigned(8), 131.0), (Format::Signed(8), -7.0), (Format::Unsigned(8), 0.0)] {
+            for scale in [0.5f32, 0.37, 0.0, -1.0, f32::NAN, f32::INFINITY, 1e-40] {
+                let (scales, zeros) = (vec![scale; count], vec![zero; count]);
+                let each = Spread::Axis { entries: count, inner: 1 };
+                at_each_level(|| {
+                    let quantized = |spread| {
+                        let given = Scales { spread, scales: &scales, zeros: Some(&zeros) };
+                        let resources = Resources { threads: 1, stop: None };
+                        let mut out = vec![1u8; count];
+                        let work = Quantize { from: Format::Single, to, half: None, saturate: true };
+                        quantize(work, given, cast_slice(&numbers), &mut out, resources).unwrap();
+                        let (mut back, formats) = (vec![0f32; count], [to, Format::Single]);
+                        dequantize(formats, given, &out, cast_slice_mut(&mut back), resources).unwrap();
+                        (out, back.iter().map(|x| x.to_bits()).collect::<Vec<_>>())
+                    };
+                    assert_eq!(quantized(Spread::All), quantized(each), "{to:?}, {scale}");
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn extremes_of_numbers() {
+        let numbers: Vec<f32> = (0..sized(300_000, 300)).map(|k| ((k * 7919) % 1000) as f32 - 300.0).collect();
+        at_each_level(|| {
+            for threads in [1, 3] {
+                let of = |numbers: &[f32]| extremes(numbers, Resources { threads, stop: None }).unwrap();
+                for count in [0, 1, 2, 63, 64, 65, 200, numbers.len()] {
+                    let numbers = &numbers[..count];
+                    let least = numbers.iter().copied().fold(0.0, f32::min);
+                    assert_eq!(of(numbers), [least, numbers.iter().copied().fold(0.0, f32::max)]);
+                }
+                assert_eq!(of(&[3.0, 5.0]), [0.0, 5.0]);
+                for at in [0, 70, numbers.len() - 1] {
+                    let mut numbers = numbers.clone();
+                    numbers[at] = f32::NAN;
+                    assert!(of(&numbers).iter().all(|x| x.is_nan()), "{at}");
+                }
+            }
+        });
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Filters over images: what the convolutions of several families share.
 
-use super::product::Multiply;
+use super::product::{Matrix, Multiply, Weights};
 use super::windows::{WindowAttributes, Windows, one_or_more};
 use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
 use crate::operator::{Call, Inference, Node};
 use crate::tensor::{Shape, Tensor};
 use crate::value::Dim;
-use kernels::gemm::{self, Batch, Broadcast, Left, Right, Scaled, Strides, View, ZeroPoints};
+use kernels::gemm::{self, Batch, Broadcast, Left, Right, Scaled, Side, Strides, ZeroPoints};
 use kernels::volume;
 use kernels::windows::Axis;
 use smallvec::SmallVec;
@@ -134,18 +134,27 @@ impl Convolution {
     }
 
     /// The operands, where images and filters are int8 or uint8, less their zero points: one of all images, and one of each
-    /// filter or of all.
+    /// filter or of all. Constant filters are packed once.
     pub(super) fn small<'a>(
         &'a self,
+        call: &Call<'_>,
+        weights: &'a Weights,
         by_filter: &'a [usize],
         [x, w]: [&'a Tensor; 2],
         [x_zero, w_zero]: [Option<&'a Tensor>; 2],
     ) -> Result<(Left<'a, u32>, Right<'a, u32>)> {
         let a = with_small!(w.dtype(), S => {
-            let filters = View::rows(w.as_slice::<S>()?, self.k);
-            match w_zero.map(Tensor::as_slice::<S>).transpose()? {
-                Some(zero) => filters.less(ZeroPoints::new(zero, self.strides(zero.len(), by_filter))),
-                None => filters,
+            let zero = w_zero.map(Tensor::as_slice::<S>).transpose()?;
+            let zeros = |by: &'a [usize]| zero.map(|zero| ZeroPoints::new(zero, self.strides(zero.len(), by)));
+            let matrix = Matrix { tensor: w, columns: self.k, transposed: false };
+            // The groups are what is packed, without images.
+            let of_groups = zeros(by_filter.get(1..).unwrap_or(&[]));
+            match weights.packed::<S>(call, Side::Left, matrix, of_groups, self.groups, (self.m, self.k))? {
+                Some(packed) => Left::Packed(packed),
+                None => {
+                    let filters = matrix.aligned::<S>()?;
+                    Left::View(zeros(by_filter).map_or(filters, |zeros| filters.less(zeros)))
+                }
             }
         });
         let b = with_small!(x.dtype(), S => {
@@ -156,7 +165,7 @@ impl Convolution {
                 _ => windows(0),
             }
         });
-        Ok((Left::View(a), Right::Windows(b)))
+        Ok((a, Right::Windows(b)))
     }
 
     /// Of so many numbers: one for each filter, or one for all.

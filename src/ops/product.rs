@@ -7,7 +7,7 @@ use crate::tensor::{Scratch, Shape, Tensor, release};
 use bytemuck::Pod;
 use kernels::gemm::{
     Batch, Broadcast, Left, Number, Operand, Packed, Place, Product, Right, Scaled, Side, Step, Strides, View,
-    ZeroPoints, pack, packed_len,
+    ZeroPoints, pack, packed_len_of,
 };
 use smallvec::SmallVec;
 use std::sync::OnceLock;
@@ -272,10 +272,10 @@ impl Weights {
             return Ok(packed);
         }
         let size = k.saturating_mul(n);
-        let room = room.insert(call.scratch::<S::Sum>(packed_len::<S::Sum>(count.saturating_mul(size)))?);
+        let room = room.insert(call.scratch::<S::Sum>(packed_len_of::<S>(Side::Right, count, (k, n)))?);
         let elements = room.elements_mut::<S::Sum>();
         pack(Side::Right, b.aligned::<S>()?, (count, size), (k, n), elements, call.resources())?;
-        Ok(Packed::new(Side::Right, elements))
+        Ok(Packed::of::<S>(Side::Right, elements))
     }
 
     /// The operand `a` of a product: `count` matrices of `m` rows and `k` columns, one after the other.
@@ -293,7 +293,7 @@ impl Weights {
     }
 
     /// The packed form. None if the operand isn't constant, or if there is no room: it is read as it is then.
-    fn packed<'a, S: Multiply>(
+    pub(super) fn packed<'a, S: Multiply>(
         &'a self,
         call: &Call<'_>,
         side: Side,
@@ -309,7 +309,7 @@ impl Weights {
             Some(packed) => packed,
             None => {
                 let size = rows.saturating_mul(columns);
-                let len = packed_len::<S::Sum>(count.saturating_mul(size));
+                let len = packed_len_of::<S>(side, count, (rows, columns));
                 let Ok(mut new) = call.kept::<S::Sum>(len) else { return Ok(None) };
                 let (view, sizes) = (less(matrix.in_file::<S>()?, zero), (rows, columns));
                 pack(side, view, (count, size), sizes, new.elements_mut()?, call.resources())?;
@@ -318,7 +318,7 @@ impl Weights {
                 packed
             }
         };
-        Ok(Some(Packed::new(side, packed.as_slice()?)))
+        Ok(Some(Packed::of::<S>(side, packed.as_slice()?)))
     }
 }
 

@@ -4,9 +4,12 @@
 
 use super::epilogue::PART;
 use super::operand::{Left, Right, View};
+use super::pack::Side;
+use super::quads::{self, Lanes};
 use super::tile::{ABREAST, Start, Tile};
 use super::{BLOCK, Number, Operand, Plan, Product};
 use crate::{Lookout, Resources, Stopped};
+use bytemuck::{cast_slice, cast_slice_mut};
 use std::ops::Range;
 
 /// Bytes that take the time of a multiplication.
@@ -66,11 +69,16 @@ impl<O: Operand> Plan<'_, O> {
         room: &mut [O::Sum],
         resources: Resources<'_>,
     ) -> Result<(), Stopped> {
-        let Product { m, k, n, .. } = self.product;
+        let (Product { m, n, .. }, k) = (self.product, self.depth);
         let Block { rows, columns, .. } = block;
-        let [a_room, b_room, out_room] = self.rooms;
+        let [a_room, b_room, out_room, _] = self.rooms;
         let (a, rest) = room.split_at_mut(a_room);
-        let (b, own) = rest.split_at_mut(b_room);
+        let (b, rest) = rest.split_at_mut(b_room);
+        let (own, rest) = rest.split_at_mut(out_room);
+        let mut lanes = Lanes::new(rest, self.quads.then_some([rows.len(), columns.len()]));
+        if self.quads {
+            self.begin(block, &mut lanes);
+        }
         // SAFETY: the block is a part of the output.
         let out = unsafe { out.0.add((block.matrix * m + rows.start) * n + columns.start) };
         // What isn't stored as sums are has a room for them. A long row has one for the sums of a block of steps.
@@ -79,12 +87,12 @@ impl<O: Operand> Plan<'_, O> {
         let mut lookout = resources.lookout();
         for first in (0..k.max(1)).step_by(self.steps) {
             let steps = first..k.min(first + self.steps);
-            self.pack_a(block, &steps, a);
+            self.pack_a(block, &steps, a, &mut lanes);
             let is_row = rows.len() == 1 && b_room == 0;
             let group = if is_row { columns.len() } else { self.group };
             for start in columns.clone().step_by(group) {
                 let group = start..columns.end.min(start + group);
-                self.pack_b(block, &steps, &group, b);
+                self.pack_b(block, &steps, &group, b, &mut lanes);
                 let part = Part { block, steps: steps.clone(), a: a.as_ptr(), b: b.as_ptr(), sums, sums_row };
                 // SAFETY: the group is a part of the block, and packed if it is to be.
                 unsafe {
@@ -101,6 +109,9 @@ impl<O: Operand> Plan<'_, O> {
             lookout.after(columns.len() * MULTIPLICATION)?;
             // SAFETY: a row of the block, which is initialised now.
             let sums = unsafe { std::slice::from_raw_parts_mut(sums.add(row * sums_row), columns.len()) };
+            if self.quads {
+                lanes.correct(row, self.product.k, sums);
+            }
             self.finish(block, rows.start + row, sums);
             if out_room > 0 && !by_steps {
                 // SAFETY: a row of the block; it is not where the sums are.
@@ -125,7 +136,7 @@ impl<O: Operand> Plan<'_, O> {
     }
 
     /// Packs the block's part of `a`: the rows of each tile, one tile after the other.
-    fn pack_a(&self, block: &Block, steps: &Range<usize>, to: &mut [O::Sum]) {
+    fn pack_a(&self, block: &Block, steps: &Range<usize>, to: &mut [O::Sum], lanes: &mut Lanes<'_, O::Sum>) {
         let Left::View(a) = &self.product.a else { return };
         if to.is_empty() || steps.is_empty() {
             return;
@@ -133,7 +144,13 @@ impl<O: Operand> Plan<'_, O> {
         for (row, height) in self.tiles_of(block) {
             let from = row - block.rows.start;
             let to = to.get_mut(from * steps.len()..(from + height) * steps.len()).unwrap_or(&mut []);
-            let start = block.a + row * a.row + steps.start * a.column;
+            let elements = self.elements(steps);
+            let start = block.a + row * a.row + elements.start * a.column;
+            if self.quads {
+                a.elements.quads(Side::Left, start, (a.column, a.row), (elements.len(), height), to);
+                quads::add_sums(Side::Left, cast_slice(to), cast_slice_mut(lanes.left.sums(from, height)));
+                continue;
+            }
             a.elements.panel(start, (a.column, a.row), height, to);
             if let Some(zero) = &a.zero {
                 zero.subtract(height, |at| self.place(block.matrix, row + at, 0), to);
@@ -142,7 +159,14 @@ impl<O: Operand> Plan<'_, O> {
     }
 
     /// Packs a group of columns of `b`: one panel after the other.
-    fn pack_b(&self, block: &Block, steps: &Range<usize>, group: &Range<usize>, to: &mut [O::Sum]) {
+    fn pack_b(
+        &self,
+        block: &Block,
+        steps: &Range<usize>,
+        group: &Range<usize>,
+        to: &mut [O::Sum],
+        lanes: &mut Lanes<'_, O::Sum>,
+    ) {
         let b = &self.product.b;
         if to.is_empty() || steps.is_empty() {
             return;
@@ -151,6 +175,20 @@ impl<O: Operand> Plan<'_, O> {
         for (column, to) in group.clone().step_by(self.width).zip(panels) {
             let width = self.width.min(group.end - column);
             let to = to.get_mut(..width * steps.len()).unwrap_or(&mut []);
+            if self.quads {
+                let elements = self.elements(steps);
+                match b {
+                    Right::View(View { elements: from, row, column: apart, .. }) => {
+                        let start = block.b + elements.start * row + column * apart;
+                        from.quads(Side::Right, start, (*row, *apart), (elements.len(), width), to);
+                    }
+                    Right::Windows(windows) => windows.quads(block.b, &elements, column..column + width, to),
+                    Right::Packed(_) => {}
+                }
+                let sums = lanes.right.sums(column - block.columns.start, width);
+                quads::add_sums(Side::Right, cast_slice(to), cast_slice_mut(sums));
+                continue;
+            }
             match b {
                 Right::View(View { elements, row, column: apart, .. }) => {
                     elements.panel(block.b + steps.start * row + column * apart, (*row, *apart), width, to);
@@ -161,6 +199,36 @@ impl<O: Operand> Plan<'_, O> {
             if let Some(zero) = b.zero() {
                 zero.subtract(width, |at| self.place(block.matrix, 0, column + at), to);
             }
+        }
+    }
+
+    /// What is known of lanes before they are read: their zero points, and the sums of those that are packed.
+    fn begin(&self, block: &Block, lanes: &mut Lanes<'_, O::Sum>) {
+        let Product { m, n, a, b, .. } = &self.product;
+        let place = |row: usize, column: usize| self.place(block.matrix, row, column);
+        match a {
+            Left::Packed(a) => lanes.left.copy(a.after(block.a + self.depth * m).elements, *m, &block.rows),
+            Left::View(a) => {
+                let row = |at: usize| place(block.rows.start + at, 0);
+                quads::zeros(a.zero, (Side::Left, a.elements.bytes() == Some(true)), row, lanes.left.zeros);
+            }
+        }
+        let (zero, bytes) = (b.zero(), b.bytes());
+        match b {
+            Right::Packed(b) => lanes.right.copy(b.after(block.b + self.depth * n).elements, *n, &block.columns),
+            Right::View(_) | Right::Windows(_) => {
+                let column = |at: usize| place(0, block.columns.start + at);
+                quads::zeros(zero, (Side::Right, bytes == Some(true)), column, lanes.right.zeros);
+            }
+        }
+        lanes.begun();
+    }
+
+    /// The elements of `k` that steps take.
+    fn elements(&self, steps: &Range<usize>) -> Range<usize> {
+        match self.quads {
+            true => steps.start * quads::SIZE..self.product.k.min(steps.end * quads::SIZE),
+            false => steps.clone(),
         }
     }
 
@@ -216,7 +284,7 @@ impl<O: Operand> Plan<'_, O> {
     /// What a block reads after a group of columns of a packed `b`, as elements back and ahead of the same column there: the
     /// next group, or the first one at the next steps.
     fn next_group(&self, part: &Part<'_, O::Sum>, group: &Range<usize>, lanes: usize) -> Option<(usize, usize)> {
-        let (k, columns) = (self.product.k, &part.block.columns);
+        let (k, columns) = (self.depth, &part.block.columns);
         match group.end < columns.end {
             true => Some((0, group.len() * k)),
             false if part.steps.end < k => Some(((group.start - columns.start) * k, part.steps.len() * lanes)),
@@ -245,11 +313,8 @@ impl<O: Operand> Plan<'_, O> {
                 unsafe {
                     let tile = self.tile(&part, (part.block.rows.start, 1), column, columns, start);
                     if full {
-                        let next = if let Right::Packed(_) = self.product.b {
-                            self.product.k * self.width
-                        } else {
-                            self.width
-                        };
+                        let next =
+                            if let Right::Packed(_) = self.product.b { self.depth * self.width } else { self.width };
                         (self.kernel.row)(&tile, [1, 2, 3].map(|at| tile.b.wrapping_add(at * next)));
                     } else {
                         (self.kernel.tile)(&tile);
@@ -273,10 +338,10 @@ impl<O: Operand> Plan<'_, O> {
         columns: usize,
         group: usize,
     ) -> Tile<O::Sum> {
-        let Product { k, n, a, b, .. } = &self.product;
+        let (Product { n, a, b, .. }, k) = (&self.product, self.depth);
         let Part { block, steps, .. } = part;
         let (from, within) = (row - block.rows.start, column - group);
-        let [a_room, b_room, _] = self.rooms;
+        let [a_room, b_room, ..] = self.rooms;
         // Without steps nothing is read. Else all places exist; what isn't packed is stored as sums are.
         let (a, a_row, a_step) = match a {
             Left::Packed(a) => {

@@ -41,9 +41,9 @@
 //!
 //! # Quantized products
 //!
-//! Operands of 8 bits are summed in 32, less their [`ZeroPoints`], and an output of int32 gets the sums. For one of 8 bits,
-//! [`Requantized`] is the last step, after a [`Scaled`] bias of int32. A packed operand has its zero points subtracted
-//! already. Outside of a quantized image, windows show its zero point.
+//! Operands of 8 bits are summed in 32, less their [`ZeroPoints`], and an output of int32 gets the sums; four steps are done
+//! at once ([`quads`]). For an output of 8 bits, [`Requantized`] is the last step, after a [`Scaled`] bias of int32. The zero
+//! points of a packed operand are in it already. Outside of a quantized image, windows show its zero point.
 //!
 //! ```ignore
 //! let b = Windows::new(x, C, &axes, x_zero_point).less(ZeroPoints::new(&[x_zero_point], Strides::ONE));
@@ -61,6 +61,7 @@ mod operand;
 mod pack;
 mod place;
 mod plan;
+mod quads;
 mod scales;
 #[cfg(test)]
 mod tests;
@@ -72,7 +73,7 @@ pub use alone::Alone;
 pub use epilogue::{Scaled, Step};
 pub use number::{Number, Operand};
 pub use operand::{Left, Right, View};
-pub use pack::{Packed, Side, pack, packed_len};
+pub use pack::{Packed, Side, pack, packed_len, packed_len_of};
 pub use place::{Broadcast, Place, Strides};
 pub use plan::{Plan, scratch_for};
 pub use {

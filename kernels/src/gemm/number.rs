@@ -19,6 +19,9 @@ pub trait Number: Pod + Send + Sync + Debug {
 
     /// The kernel for this processor.
     fn kernel() -> Kernel<Self>;
+
+    /// The kernel for [`quads`](super::quads), if these are summed in this type.
+    fn quads() -> Option<Kernel<Self>>;
 }
 
 /// An element type of operands and outputs.
@@ -31,6 +34,9 @@ pub trait Operand: Pod + Send + Sync + Debug {
 
     /// Whether elements are stored as sums are.
     const IN_PLACE: bool;
+
+    /// For integers of 8 bits, whether they are signed.
+    const BYTES: Option<bool> = None;
 
     /// Writes the values of elements, which may stand at any address.
     fn widen(elements: &[u8], sums: &mut [Self::Sum]);
@@ -139,6 +145,7 @@ macro_rules! bytes {
             type Sum = u32;
 
             const IN_PLACE: bool = false;
+            const BYTES: Option<bool> = Some($type::MIN != 0);
 
             #[inline(always)]
             fn widen(elements: &[u8], sums: &mut [u32]) {

@@ -4,10 +4,12 @@
 //! the same sums are alike: they may stand on either side, and at any address.
 
 use super::number::{Number, Operand};
-use super::pack::{MOST_LANES, Packed, panel};
+use super::pack::{MOST_LANES, Packed, Side, panel};
 use super::place::{Extent, Place, Strides};
+use super::quads;
 use super::windows::{self, Windows};
 use crate::Stopped;
+use bytemuck::cast_slice_mut;
 use std::ops::Range;
 
 /// The left operand.
@@ -50,6 +52,8 @@ struct ElementType<T> {
     in_place: bool,
     panel: Panel<T>,
     windows: WindowsPanel<T>,
+    /// For integers of 8 bits, whether they are signed.
+    bytes: Option<bool>,
 }
 
 /// [`panel`] for a type.
@@ -61,7 +65,10 @@ type WindowsPanel<T> = fn(&Windows<'_, T>, &[u8], &Range<usize>, Range<usize>, &
 impl<'a, T: Number> Elements<'a, T> {
     pub(super) fn new<S: Operand<Sum = T>>(bytes: &'a [u8]) -> Elements<'a, T> {
         let (size, in_place) = (size_of::<S>(), S::IN_PLACE);
-        Elements { bytes, of: ElementType { size, in_place, panel: panel::<S>, windows: windows::panel::<S> } }
+        Elements {
+            bytes,
+            of: ElementType { size, in_place, panel: panel::<S>, windows: windows::panel::<S>, bytes: S::BYTES },
+        }
     }
 
     /// Bytes of an element.
@@ -76,6 +83,26 @@ impl<'a, T: Number> Elements<'a, T> {
     /// Whether they are stored as sums are.
     pub(super) fn in_place(&self) -> bool {
         self.of.in_place && self.bytes.as_ptr().cast::<T>().is_aligned()
+    }
+
+    /// For integers of 8 bits, whether they are signed.
+    pub(super) fn bytes(&self) -> Option<bool> {
+        self.of.bytes
+    }
+
+    /// Packs bytes: see [`quads::panel`].
+    pub(super) fn quads(
+        &self,
+        side: Side,
+        start: usize,
+        apart: (usize, usize),
+        (count, lanes): (usize, usize),
+        to: &mut [T],
+    ) {
+        quads::panel(self.bytes, start, apart, (count, lanes), cast_slice_mut(to));
+        if let Some(signed) = self.of.bytes {
+            quads::turn((side, signed), (count, lanes), cast_slice_mut(to));
+        }
     }
 
     /// The first element, if they are stored as sums are.
@@ -97,8 +124,12 @@ impl<'a, T: Number> Elements<'a, T> {
         columns: Range<usize>,
         to: &mut [T],
     ) {
-        let image = self.bytes.get(image * self.of.size..).unwrap_or(&[]);
-        (self.of.windows)(windows, image, steps, columns, to);
+        (self.of.windows)(windows, self.image(image), steps, columns, to);
+    }
+
+    /// The bytes from an element on.
+    pub(super) fn image(&self, start: usize) -> &'a [u8] {
+        self.bytes.get(start * self.of.size..).unwrap_or(&[])
     }
 }
 
@@ -141,7 +172,15 @@ impl<'a, T: Number> View<'a, T> {
     }
 }
 
-impl<'a, T: Copy> Left<'a, T> {
+impl<'a, T: Number> Left<'a, T> {
+    /// For integers of 8 bits, whether they are signed. Those that are packed are quads, and have a sign already.
+    pub(super) fn bytes(&self) -> Option<bool> {
+        match self {
+            Left::View(view) => view.elements.bytes(),
+            Left::Packed(packed) => packed.quads.then_some(false),
+        }
+    }
+
     pub(super) fn zero(&self) -> Option<ZeroPoints<'a, T>> {
         match self {
             Left::View(view) => view.zero,
@@ -150,7 +189,16 @@ impl<'a, T: Copy> Left<'a, T> {
     }
 }
 
-impl<'a, T: Copy> Right<'a, T> {
+impl<'a, T: Number> Right<'a, T> {
+    /// As [`Left::bytes`].
+    pub(super) fn bytes(&self) -> Option<bool> {
+        match self {
+            Right::View(view) => view.elements.bytes(),
+            Right::Packed(packed) => packed.quads.then_some(true),
+            Right::Windows(windows) => windows.elements.bytes(),
+        }
+    }
+
     pub(super) fn zero(&self) -> Option<ZeroPoints<'a, T>> {
         match self {
             Right::View(view) => view.zero,
@@ -176,13 +224,18 @@ impl<'a, T: Number> ZeroPoints<'a, T> {
         self.strides.fits(output, self.elements.len())
     }
 
+    /// Writes those of lanes, whose places are given.
+    pub(super) fn write<'p>(&self, place: impl Fn(usize) -> Place<'p>, to: &mut [T]) {
+        for (lane, to) in to.iter_mut().enumerate() {
+            self.elements.panel(self.strides.at(&place(lane)), (0, 1), 1, std::slice::from_mut(to));
+        }
+    }
+
     /// Subtracts them from a panel of some lanes, whose places are given.
     pub(super) fn subtract<'p>(&self, lanes: usize, place: impl Fn(usize) -> Place<'p>, panel: &mut [T]) {
         let mut points = [T::ZERO; MOST_LANES];
         let points = points.get_mut(..lanes).unwrap_or(&mut []);
-        for (lane, point) in points.iter_mut().enumerate() {
-            self.elements.panel(self.strides.at(&place(lane)), (0, 1), 1, std::slice::from_mut(point));
-        }
+        self.write(place, points);
         for step in panel.chunks_exact_mut(lanes.max(1)) {
             step.iter_mut().zip(&*points).for_each(|(number, point)| *number = number.sub(*point));
         }

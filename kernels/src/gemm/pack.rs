@@ -6,8 +6,10 @@
 use super::number::{Number, Operand};
 use super::operand::View;
 use super::place::{Extent, Place};
+use super::quads;
 use super::{Batch, plan::Tiles};
 use crate::{Resources, Stopped, parallel};
+use bytemuck::{cast_slice, cast_slice_mut};
 
 /// Maximum number of lanes of a panel.
 pub(super) const MOST_LANES: usize = 32;
@@ -21,10 +23,11 @@ pub enum Side {
 
 impl Side {
     /// Maximum number of lanes of a panel for this processor.
-    fn lanes<T: Number>(self) -> usize {
+    fn lanes<T: Number>(self, quads: bool) -> usize {
+        let kernel = if quads { T::quads() } else { None }.unwrap_or_else(T::kernel);
         match self {
-            Side::Left => T::kernel().height,
-            Side::Right => T::kernel().width,
+            Side::Left => kernel.height,
+            Side::Right => kernel.width,
         }
     }
 }
@@ -32,17 +35,26 @@ impl Side {
 /// A matrix (or several, one after the other) in panels. Made by [`pack`].
 ///
 /// Columns of `b` fill one panel after the other. Rows of `a` are divided as tiles of the output are, as even as can be.
+/// Bytes are packed as [`quads`].
 #[derive(Debug, Clone, Copy)]
 pub struct Packed<'a, T> {
     side: Side,
     pub(super) elements: &'a [T],
     /// Maximum number of lanes of a panel.
     pub(super) lanes: usize,
+    pub(super) quads: bool,
 }
 
 /// Elements of memory that [`pack`] needs for `count` elements: some more, as panels start at a cache line.
 pub fn packed_len<T>(count: usize) -> usize {
     count.saturating_add(LINE / size_of::<T>().max(1))
+}
+
+/// As [`packed_len`], for `count` matrices of so many rows and columns of elements of the type `S`.
+pub fn packed_len_of<S: Operand>(side: Side, count: usize, (rows, columns): (usize, usize)) -> usize {
+    let (k, lanes) = if side == Side::Left { (columns, rows) } else { (rows, columns) };
+    let depth = if S::BYTES.is_some() { quads::depth(k) } else { k };
+    packed_len::<S::Sum>(count.saturating_mul(depth.saturating_mul(lanes)))
 }
 
 /// Bytes of a cache line.
@@ -68,7 +80,10 @@ pub fn pack<T: Number>(
     to: &mut [T],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    let (start, size) = (line_start(to), rows.saturating_mul(columns));
+    let (k, own) = if side == Side::Left { (columns, rows) } else { (rows, columns) };
+    let bytes = matrix.elements.bytes();
+    let (depth, steps) = if bytes.is_some() { (quads::depth(k), k.div_ceil(quads::SIZE)) } else { (k, k) };
+    let (start, size) = (line_start(to), depth.saturating_mul(own));
     let to = to.get_mut(start..).and_then(|to| to.get_mut(..size.checked_mul(count)?)).ok_or(Stopped::Misfit)?;
     if to.is_empty() {
         return Ok(());
@@ -80,18 +95,27 @@ pub fn pack<T: Number>(
     }
     for (at, to) in to.chunks_exact_mut(size).enumerate() {
         let start = at.checked_mul(stride).ok_or(Stopped::Misfit)?;
-        matrix.check(start, rows, columns)?;
+        if k > 0 {
+            matrix.check(start, rows, columns)?;
+        }
         let lanes = Vector { side, matrix, start, number: at, batch: &batch, first: 0 };
-        let most = side.lanes::<T>();
+        let most = side.lanes::<T>(bytes.is_some());
+        let (to, rest) = to.split_at_mut(steps * own);
+        let (sums, zeros) = rest.split_at_mut(rest.len() / 2);
+        if let Some(signed) = bytes {
+            sums.fill(T::ZERO);
+            quads::zeros(matrix.zero, (side, signed), |lane| lanes.place(lane), zeros);
+        }
         if side == Side::Right {
-            lanes.pack(most, rows, to, resources)?;
+            lanes.pack(most, k, to, sums, resources)?;
             continue;
         }
         let tiles = Tiles::new(rows, most);
         let first = tiles.start(tiles.higher);
-        let (higher, others) = to.split_at_mut(first * columns);
-        lanes.pack(tiles.height + 1, columns, higher, resources)?;
-        Vector { first, ..lanes }.pack(tiles.height, columns, others, resources)?;
+        let (higher, others) = to.split_at_mut(first * steps);
+        let (higher_sums, other_sums) = sums.split_at_mut(first.min(sums.len()));
+        lanes.pack(tiles.height + 1, k, higher, higher_sums, resources)?;
+        Vector { first, ..lanes }.pack(tiles.height, k, others, other_sums, resources)?;
     }
     Ok(())
 }
@@ -108,27 +132,52 @@ struct Vector<'a, T> {
 }
 
 impl<T: Number> Vector<'_, T> {
-    /// Fills `to` with panels of `most` lanes of `k` steps each.
-    fn pack(&self, most: usize, k: usize, to: &mut [T], resources: Resources<'_>) -> Result<(), Stopped> {
+    /// Fills `to` with panels of `most` lanes of `k` elements each. To the sums of lanes of bytes it adds theirs.
+    fn pack(
+        &self,
+        most: usize,
+        k: usize,
+        to: &mut [T],
+        sums: &mut [T],
+        resources: Resources<'_>,
+    ) -> Result<(), Stopped> {
         let View { elements, row, column, zero } = self.matrix;
         let (step, lane) = if self.side == Side::Left { (column, row) } else { (row, column) };
-        let unit = most * k * size_of::<T>();
+        let is_bytes = elements.bytes().is_some();
+        let of_step = if is_bytes { quads::SIZE } else { 1 };
+        let steps = k.div_ceil(of_step);
+        if to.is_empty() {
+            return Ok(());
+        }
+        let unit = most * steps * size_of::<T>();
         parallel::split(bytemuck::cast_slice_mut(to), unit, resources, |from, to| {
-            for (at, to) in bytemuck::cast_slice_mut::<u8, T>(to).chunks_mut(most * k).enumerate() {
-                let (lanes, first) = (to.len() / k, self.first + (from + at) * most);
+            for (at, to) in bytemuck::cast_slice_mut::<u8, T>(to).chunks_mut(most * steps).enumerate() {
+                let (lanes, first) = (to.len() / steps, self.first + (from + at) * most);
                 let start = self.start + first * lane;
                 for (part, to) in to.chunks_mut(BETWEEN_LOOKS * lanes).enumerate() {
                     if part > 0 {
                         parallel::look(resources.stop)?;
                     }
-                    elements.panel(start + part * BETWEEN_LOOKS * step, (step, lane), lanes, to);
+                    let done = part * BETWEEN_LOOKS * of_step;
+                    let start = start + done * step;
+                    if is_bytes {
+                        elements.quads(self.side, start, (step, lane), (k - done, lanes), to);
+                        continue;
+                    }
+                    elements.panel(start, (step, lane), lanes, to);
                     if let Some(zero) = zero {
                         zero.subtract(lanes, |lane| self.place(first + lane), to);
                     }
                 }
             }
             Ok(())
-        })
+        })?;
+        if is_bytes {
+            for (panel, sums) in to.chunks(most * steps).zip(sums.chunks_mut(most)) {
+                quads::add_sums(self.side, cast_slice(panel), cast_slice_mut(sums));
+            }
+        }
+        Ok(())
     }
 
     /// A place of the output to which a lane belongs.
@@ -141,7 +190,17 @@ impl<T: Number> Vector<'_, T> {
 impl<'a, T: Number> Packed<'a, T> {
     /// What [`pack`] wrote for a side.
     pub fn new(side: Side, elements: &'a [T]) -> Packed<'a, T> {
-        Packed { side, elements: elements.get(line_start(elements)..).unwrap_or(&[]), lanes: side.lanes::<T>() }
+        Packed::with(side, elements, false)
+    }
+
+    /// As [`Packed::new`], where elements of the type `S` were packed.
+    pub fn of<S: Operand<Sum = T>>(side: Side, elements: &'a [T]) -> Packed<'a, T> {
+        Packed::with(side, elements, S::BYTES.is_some())
+    }
+
+    fn with(side: Side, elements: &'a [T], quads: bool) -> Packed<'a, T> {
+        let elements = elements.get(line_start(elements)..).unwrap_or(&[]);
+        Packed { side, elements, lanes: side.lanes::<T>(quads), quads }
     }
 
     /// The columns of a matrix of `k` rows from `first` on, which is a multiple of 32. A product may have fewer of them,
@@ -156,10 +215,10 @@ impl<'a, T: Number> Packed<'a, T> {
         Packed { elements: self.elements.get(elements..).unwrap_or(&[]), ..self }
     }
 
-    /// Fails unless it was packed for this side and processor, and there are so many rows and columns from an element on.
-    pub(super) fn check(&self, side: Side, from: usize, rows: usize, columns: usize) -> Result<(), Stopped> {
-        let end = rows.checked_mul(columns).and_then(|size| from.checked_add(size));
-        let is_divided = side == Side::Right || self.lanes == side.lanes::<T>();
+    /// Fails unless it was packed for this side and processor, and there are so many lanes of a depth from an element on.
+    pub(super) fn check(&self, side: Side, from: usize, depth: usize, lanes: usize) -> Result<(), Stopped> {
+        let end = depth.checked_mul(lanes).and_then(|size| from.checked_add(size));
+        let is_divided = side == Side::Right || self.lanes == side.lanes::<T>(self.quads);
         let fits = self.side == side && is_divided && end.is_some_and(|end| end <= self.elements.len());
         if fits { Ok(()) } else { Err(Stopped::Misfit) }
     }
@@ -188,7 +247,9 @@ pub(super) fn panel<S: Operand>(
     for (at, to) in to.chunks_mut(STEPS * lanes).enumerate() {
         let (start, steps) = (start + at * STEPS * step, to.len() / lanes);
         let done = match steps {
-            STEPS if step == 1 => fours::<S>(&elements[start * size_of::<S>()..], lane, lanes, to),
+            STEPS if step == 1 && S::IN_PLACE && size_of::<S>() == 4 => {
+                fours(&elements[start * 4..], lane * 4, lanes, cast_slice_mut(to))
+            }
             _ => 0,
         };
         for j in done..lanes {
@@ -208,19 +269,15 @@ pub(super) fn panel<S: Operand>(
 }
 
 /// Steps that are packed at once: as many elements as a cache line has.
-const STEPS: usize = 16;
+pub(super) const STEPS: usize = 16;
 
-/// Transposes [`STEPS`] steps of each lane: `to[p, j] = from[p + j * lane]`, four lanes at once. Returns the number of
-/// lanes that are done: none if that isn't possible for the type.
+/// Transposes [`STEPS`] steps of each lane of numbers of 4 bytes: `to[p, j] = from[p * 4 + j * lane]`, four lanes at once.
+/// Returns the number of lanes that are done.
 #[allow(clippy::indexing_slicing)] // as the caller of `panel` promises
-fn fours<S: Operand>(from: &[u8], lane: usize, lanes: usize, to: &mut [S::Sum]) -> usize {
-    if !S::IN_PLACE || size_of::<S>() != 4 {
-        return 0;
-    }
-    let to = bytemuck::cast_slice_mut::<S::Sum, u32>(to);
+pub(super) fn fours(from: &[u8], lane: usize, lanes: usize, to: &mut [u32]) -> usize {
     let done = lanes / 4 * 4;
     for j in (0..done).step_by(4) {
-        let columns: [&[[u8; 16]]; 4] = std::array::from_fn(|c| from[(j + c) * lane * 4..][..STEPS * 4].as_chunks().0);
+        let columns: [&[[u8; 16]]; 4] = std::array::from_fn(|c| from[(j + c) * lane..][..STEPS * 4].as_chunks().0);
         for (at, to) in to.chunks_exact_mut(4 * lanes).enumerate() {
             for (row, to) in transposed(columns.map(|column| column[at])).iter().zip(to.chunks_exact_mut(lanes)) {
                 to[j..j + 4].copy_from_slice(row);

@@ -73,6 +73,12 @@ impl<'a, S: Copy> Broadcast<'a, S> {
         self.strides.fits(output, self.elements.len())
     }
 
+    /// The element of all places of a part, if they share one.
+    pub(super) fn only(&self, place: &Place<'_>) -> Option<S> {
+        let stride = if place.down { self.strides.row } else { self.strides.column };
+        if stride == 0 { self.elements.get(self.strides.at(place)).copied() } else { None }
+    }
+
     /// The elements for the first `len` places of a part, if they are neighbours.
     pub(super) fn neighbours(&self, place: &Place<'_>, len: usize) -> Option<&'a [S]> {
         let stride = if place.down { self.strides.row } else { self.strides.column };

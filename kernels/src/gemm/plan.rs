@@ -4,6 +4,7 @@ use super::block::{Block, Out};
 use super::operand::{Left, Right};
 use super::pack::{MOST_LANES, Side, line_start};
 use super::place::{Extent, Place};
+use super::quads;
 use super::tile::Kernel;
 use super::{BLOCK, Batch, Number, Operand, Product};
 use crate::{Resources, Stopped, parallel, volume};
@@ -97,6 +98,9 @@ pub struct Plan<'a, O: Operand> {
     /// As the caller sees it.
     pub(super) output: Extent<'a>,
     pub(super) kernel: Kernel<O::Sum>,
+    /// Whether operands are bytes of which a step takes four, and steps of the whole product.
+    pub(super) quads: bool,
+    pub(super) depth: usize,
     threads: usize,
     /// Number of matrices, of row blocks and of column blocks.
     counts: [usize; 3],
@@ -109,8 +113,8 @@ pub struct Plan<'a, O: Operand> {
     /// Columns of a tile, and of tiles that are done before the next rows are.
     pub(super) width: usize,
     pub(super) group: usize,
-    /// Elements of scratch memory of a thread for a part of `a`, a panel of `b`, and sums.
-    pub(super) rooms: [usize; 3],
+    /// Elements of scratch memory of a thread for a part of `a`, a panel of `b`, sums, and what belongs to lanes of bytes.
+    pub(super) rooms: [usize; 4],
 }
 
 impl<'a, O: Operand> Product<'a, O> {
@@ -136,7 +140,20 @@ impl<'a, O: Operand> Product<'a, O> {
         self.fold(&mut batch);
         let swapped = self.swap(&mut batch);
         let Product { m, k, n, a, b, .. } = self;
-        let kernel = O::Sum::kernel();
+        let quads = O::Sum::quads().filter(|_| a.bytes().is_some() && b.bytes().is_some());
+        if quads.is_some() {
+            // What is packed has quads, sums and zero points.
+            let packed = |stride: usize, lanes: usize| {
+                let matrices = stride.checked_div(k.saturating_mul(lanes)).unwrap_or(0);
+                matrices.saturating_mul(quads::depth(k).saturating_mul(lanes))
+            };
+            for batch in &mut batch {
+                batch.a = if let Left::Packed(_) = a { packed(batch.a, m) } else { batch.a };
+                batch.b = if let Right::Packed(_) = b { packed(batch.b, n) } else { batch.b };
+            }
+        }
+        let (work, depth) = if quads.is_some() { (work / quads::SIZE, k.div_ceil(quads::SIZE)) } else { (work, k) };
+        let (kernel, quads) = (quads.unwrap_or_else(O::Sum::kernel), quads.is_some());
         let (pack_b, width) = match b {
             Right::Packed(b) => (false, kernel.width.min(b.lanes)),
             Right::Windows(_) => (true, kernel.width),
@@ -162,9 +179,9 @@ impl<'a, O: Operand> Product<'a, O> {
             1 if !pack_b => ROW_STEPS,
             _ => STEPS,
         };
-        let steps = k.clamp(1, most);
+        let steps = depth.clamp(1, most);
         // The sum of a block goes on over several steps, and is added to the output then.
-        let apart = !in_place || long_rows && k > BLOCK;
+        let apart = !in_place || long_rows && depth > BLOCK;
 
         let threads = parallel::threads(work, WORTH_SHARING, WORTH_WAKING, resources);
         let parts = match threads {
@@ -202,8 +219,12 @@ impl<'a, O: Operand> Product<'a, O> {
         let room = |wanted: bool, size: usize| if wanted { size.next_multiple_of(16) } else { 0 };
         let tallest = tiles.start(block_tiles.min(tiles.count));
         let group = if tallest <= kernel.height { width } else { (GROUP / steps / width).max(1) * width };
-        let rooms =
-            [room(pack_a, tallest * steps), room(pack_b, group.min(n) * steps), room(apart, tallest * columns.min(n))];
+        let rooms = [
+            room(pack_a, tallest * steps),
+            room(pack_b, group.min(n) * steps),
+            room(apart, tallest * columns.min(n)),
+            room(quads, quads::of_lanes(tallest, columns.min(n))),
+        ];
         let product = self;
         Plan {
             product,
@@ -211,6 +232,8 @@ impl<'a, O: Operand> Product<'a, O> {
             swapped,
             output,
             kernel,
+            quads,
+            depth,
             threads,
             counts,
             tiles,
@@ -332,6 +355,7 @@ impl<O: Operand> Plan<'_, O> {
         if k == 0 {
             return Ok(count);
         }
+        let depth = if self.quads { quads::depth(k) } else { k };
         let last = |start: fn(&Batch) -> usize| {
             let mut ends = self.batch.iter().map(|batch| (batch.size - 1).checked_mul(start(batch)));
             ends.try_fold(0usize, |sum, end| sum.checked_add(end?)).ok_or(Stopped::Misfit)
@@ -339,12 +363,14 @@ impl<O: Operand> Plan<'_, O> {
         let (last_a, last_b) = (last(|batch| batch.a)?, last(|batch| batch.b)?);
         match a {
             Left::View(a) => a.check(last_a, m, k)?,
-            Left::Packed(a) => a.check(Side::Left, last_a, m, k)?,
+            Left::Packed(a) if a.quads == self.quads => a.check(Side::Left, last_a, depth, m)?,
+            Left::Packed(_) => return Err(Stopped::Misfit),
         }
         match b {
             Right::View(b) => b.check(last_b, k, n)?,
             Right::Windows(b) => b.check(last_b, k, n)?,
-            Right::Packed(b) => b.check(Side::Right, last_b, k, n)?,
+            Right::Packed(b) if b.quads == self.quads => b.check(Side::Right, last_b, depth, n)?,
+            Right::Packed(_) => return Err(Stopped::Misfit),
         }
         Ok(count)
     }

@@ -5,6 +5,7 @@ use super::number::{Number, Operand};
 use super::place::{Broadcast, Extent, Place};
 use crate::cpu::for_each_level;
 use crate::number::Float;
+use crate::quantize::{Precision, rounded};
 
 /// `sum * factor`: a scale for each row or column.
 #[derive(Debug, Clone, Copy)]
@@ -59,13 +60,17 @@ impl Quantized for i8 {
     const MOST: f64 = 127.0;
 }
 
-impl<S: Quantized, F: Float> Step<u32> for Requantized<'_, S, F> {
+impl<S: Quantized, F: Precision> Step<u32> for Requantized<'_, S, F> {
     fn fits(&self, output: &Extent<'_>) -> bool {
         self.scales.iter().all(|scales| scales.fits(output)) && self.zero_point.fits(output)
     }
 
     fn apply(&self, place: &Place<'_>, sums: &mut [u32]) {
         let [one, other] = &self.scales;
+        let only = [one.only(place), other.only(place)];
+        if let ([Some(one), Some(other)], Some(zero_point)) = (only, self.zero_point.only(place)) {
+            return requantize_all::<S, F>(sums, [one, other], zero_point);
+        }
         let (mut rooms, mut room) = ([[F::ZERO; PART]; 2], [S::zeroed(); PART]);
         let [one_room, other_room] = &mut rooms;
         let scales = [one.part(place, sums.len(), one_room), other.part(place, sums.len(), other_room)];
@@ -74,15 +79,31 @@ impl<S: Quantized, F: Float> Step<u32> for Requantized<'_, S, F> {
 }
 
 for_each_level! {
-    fn requantize<S: Quantized, F: Float>(sums: &mut [u32], scales: [&[F]; 2], zero_points: &[S]) -> () = requantize_body::<S, F>;
+    fn requantize<S: Quantized, F: Precision>(sums: &mut [u32], scales: [&[F]; 2], zero_points: &[S]) -> () = requantize_body::<S, F>;
 }
 
 #[inline(always)]
-fn requantize_body<S: Quantized, F: Float>(sums: &mut [u32], [one, other]: [&[F]; 2], zero_points: &[S]) {
+fn requantize_body<S: Quantized, F: Precision>(sums: &mut [u32], [one, other]: [&[F]; 2], zero_points: &[S]) {
     for (((sum, one), other), zero_point) in sums.iter_mut().zip(one).zip(other).zip(zero_points) {
-        let scaled = (F::of(f64::from(*sum as i32)) * *one * *other).round_ties_even() + F::of((*zero_point).into());
-        *sum = scaled.to_f64().clamp(S::LEAST, S::MOST) as i32 as u32;
+        *sum = requantized::<S, F>(*sum, [*one, *other], *zero_point);
     }
+}
+
+for_each_level! {
+    fn requantize_all<S: Quantized, F: Precision>(sums: &mut [u32], scales: [F; 2], zero_point: S) -> () = requantize_all_body::<S, F>;
+}
+
+#[inline(always)]
+fn requantize_all_body<S: Quantized, F: Precision>(sums: &mut [u32], scales: [F; 2], zero_point: S) {
+    for sum in sums {
+        *sum = requantized::<S, F>(*sum, scales, zero_point);
+    }
+}
+
+#[inline(always)]
+fn requantized<S: Quantized, F: Precision>(sum: u32, [one, other]: [F; 2], zero_point: S) -> u32 {
+    let scaled = F::of_integer(sum as i32) * one * other;
+    rounded(scaled, F::of(zero_point.into()), F::of(S::LEAST), F::of(S::MOST)).into()
 }
 
 #[cfg(test)]
@@ -112,7 +133,7 @@ mod tests {
         }
     }
 
-    fn requantized<S: Sample + Quantized, F: Float>(sum: i32, scales: [F; 2], zero_point: S) -> f64 {
+    fn requantized<S: Sample + Quantized, F: Precision>(sum: i32, scales: [F; 2], zero_point: S) -> f64 {
         let mut sums = [sum as u32];
         let (scales, zero) = (scales.map(|scale| [scale]), [zero_point]);
         let scales = scales.each_ref().map(|scale| Broadcast { elements: &scale[..], strides: Strides::ONE });

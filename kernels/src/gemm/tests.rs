@@ -150,8 +150,9 @@ fn check_mixed<A: Sample<Sum = O::Sum>, B: Sample<Sum = O::Sum>, O: Sample>(case
     at_each_level(|| {
         for aligned in [true, false].into_iter().take(if m * k * n * count < 1 << 12 { 2 } else { 1 }) {
             let packing = Resources { threads: 2, stop: None };
-            let room = |len: usize| vec![O::Sum::ZERO; packed_len::<O::Sum>(len)];
-            let (mut packed_a, mut packed_b) = (room(a_next), room(b_next));
+            let (count_a, count_b) = (a_next / a_len.max(1), b_next / b_len.max(1));
+            let mut packed_a = vec![O::Sum::ZERO; packed_len_of::<A>(Side::Left, count_a, (m, k))];
+            let mut packed_b = vec![O::Sum::ZERO; packed_len_of::<B>(Side::Right, count_b, (k, n))];
             let mut view = match aligned {
                 true => View::new(&b, b_row, b_column),
                 false => View::of_bytes::<B>(&b_bytes[1..], b_row, b_column),
@@ -164,14 +165,14 @@ fn check_mixed<A: Sample<Sum = O::Sum>, B: Sample<Sum = O::Sum>, O: Sample>(case
                 view = view.less(ZeroPoints::new(&zero_b, Strides::COLUMNS));
             }
             let right = if layout_b == Layout::Packed {
-                pack(Side::Right, view, (b_next / b_len.max(1), b_len), (k, n), &mut packed_b, packing).unwrap();
-                Right::Packed(Packed::new(Side::Right, &packed_b))
+                pack(Side::Right, view, (count_b, b_len), (k, n), &mut packed_b, packing).unwrap();
+                Right::Packed(Packed::of::<B>(Side::Right, &packed_b))
             } else {
                 Right::View(view)
             };
             let left = if layout_a == Layout::Packed {
-                pack(Side::Left, left, (a_next / a_len.max(1), a_len), (m, k), &mut packed_a, packing).unwrap();
-                Left::Packed(Packed::new(Side::Left, &packed_a))
+                pack(Side::Left, left, (count_a, a_len), (m, k), &mut packed_a, packing).unwrap();
+                Left::Packed(Packed::of::<A>(Side::Left, &packed_a))
             } else {
                 Left::View(left)
             };
@@ -246,6 +247,11 @@ fn tiles_of_each_size() {
 /// More steps, rows and columns than a block has, and `a` with rows that are a page apart.
 #[test]
 fn blocks() {
+    let long = Case { m: 14, k: sized(1630, 11), n: 35, layouts: LAYOUTS[0], batch: vec![] };
+    for layouts in LAYOUTS {
+        check_mixed::<i8, u8, i32>(&Case { layouts, batch: vec![], ..long }, true);
+        check_mixed::<u8, i8, i32>(&Case { m: 1, n: sized(150, 5), layouts, batch: vec![], ..long }, true);
+    }
     for (m, k, n) in sized(&[(1, 401, 300), (13, 390, 35), (6, 1024, 130), (251, 3, 40), (17, 3, 700)][..], &[]) {
         for layouts in LAYOUTS {
             let case = Case { m: *m, k: *k, n: *n, layouts, batch: vec![] };

@@ -6,6 +6,7 @@
 
 use super::BLOCK;
 use super::number::Number;
+use super::quads::Quads;
 #[cfg(target_arch = "x86_64")]
 use super::vectors::x86::*;
 use super::vectors::{Plain, Vector};
@@ -84,7 +85,7 @@ unsafe fn by_columns<V: Vector, const M: usize>(tile: &Tile<V::Of>) {
     // SAFETY: the caller's.
     unsafe {
         if tile.columns == 1 {
-            sums::<Plain<V::Of, 1>, M, 1, true, false>(tile);
+            sums::<V::One, M, 1, true, false>(tile);
         } else if tile.columns <= V::COUNT {
             sums::<V, M, 1, false, false>(tile);
         } else if tile.columns < 2 * V::COUNT {
@@ -214,10 +215,43 @@ fn prefetch<const LATER: bool, T>(at: *const T) {
     let _ = at;
 }
 
-/// Implements [`Number`]: its vectors and the height of its tiles, for any processor and for each level of
-/// [`cpu`](crate::cpu).
-macro_rules! kernels {
-    ($($type:ty: $add:expr, $sub:expr, $mul_add:expr, $plain:ty, $height:literal; $($level:literal $features:literal $lanes:ty, $most:literal;)*)*) => {$(
+/// The kernel for this processor: of plain vectors with tiles of a height, or of those of its level, highest first.
+macro_rules! kernel {
+    ($type:ty: $plain:ty, $height:literal; $($level:literal $features:literal $lanes:ty, $most:literal;)*) => {{
+        #[cfg(target_arch = "x86_64")]
+        match crate::cpu::level() {
+            $($level.. => {
+                #[target_feature(enable = $features)]
+                unsafe fn of_level(x: &Tile<$type>) {
+                    // SAFETY: the caller's; these are the features of the vector.
+                    unsafe { tile::<$lanes, $most>(x) }
+                }
+                #[target_feature(enable = $features)]
+                unsafe fn row_of_level(x: &Tile<$type>, next: [*const $type; ABREAST - 1]) {
+                    // SAFETY: as above.
+                    unsafe { row::<$lanes>(x, next) }
+                }
+                let width = 2 * <$lanes as Vector>::COUNT;
+                return Kernel { height: $most, width, tile: of_level, row: row_of_level };
+            })*
+            _ => {}
+        }
+        let width = 2 * <$plain as Vector>::COUNT;
+        Kernel { height: $height, width, tile: tile::<$plain, $height>, row: row::<$plain> }
+    }};
+}
+
+/// The kernel for [`quads`](super::quads).
+pub(super) fn quads() -> Kernel<u32> {
+    kernel! { u32: Quads<Plain<u32, 4>>, 4;
+        5 "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni" Quads<U32x16>, 12;
+        3 "avx2" Quads<U32x8>, 4;
+    }
+}
+
+/// Implements [`Number`], for any processor and for each level of [`cpu`](crate::cpu).
+macro_rules! numbers {
+    ($($type:ty: $add:expr, $sub:expr, $mul_add:expr, $quads:expr, { $($kernel:tt)* })*) => {$(
         impl Number for $type {
             const ZERO: $type = 0 as $type;
 
@@ -237,42 +271,35 @@ macro_rules! kernels {
             }
 
             fn kernel() -> Kernel<$type> {
-                #[cfg(target_arch = "x86_64")]
-                match crate::cpu::level() {
-                    $($level => {
-                        #[target_feature(enable = $features)]
-                        unsafe fn of_level(x: &Tile<$type>) {
-                            // SAFETY: the caller's; these are the features of the vector.
-                            unsafe { tile::<$lanes, $most>(x) }
-                        }
-                        #[target_feature(enable = $features)]
-                        unsafe fn row_of_level(x: &Tile<$type>, next: [*const $type; ABREAST - 1]) {
-                            // SAFETY: as above.
-                            unsafe { row::<$lanes>(x, next) }
-                        }
-                        let width = 2 * <$lanes as Vector>::COUNT;
-                        return Kernel { height: $most, width, tile: of_level, row: row_of_level };
-                    })*
-                    _ => {}
-                }
-                let width = 2 * <$plain as Vector>::COUNT;
-                Kernel { height: $height, width, tile: tile::<$plain, $height>, row: row::<$plain> }
+                kernel!($type: $($kernel)*)
+            }
+
+            fn quads() -> Option<Kernel<$type>> {
+                $quads
             }
         }
     )*};
 }
 
-kernels! {
-    f32: std::ops::Add::add, std::ops::Sub::sub, f32::mul_add, Plain<f32, 4>, 4;
+numbers! {
+    f32: std::ops::Add::add, std::ops::Sub::sub, f32::mul_add, None, {
+        Plain<f32, 4>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F32x16, 12;
         3 "avx2,fma" F32x8, 6;
-    f64: std::ops::Add::add, std::ops::Sub::sub, f64::mul_add, Plain<f64, 2>, 4;
+    }
+    f64: std::ops::Add::add, std::ops::Sub::sub, f64::mul_add, None, {
+        Plain<f64, 2>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F64x8, 12;
         3 "avx2,fma" F64x4, 6;
-    u32: u32::wrapping_add, u32::wrapping_sub, |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c), Plain<u32, 4>, 4;
+    }
+    u32: u32::wrapping_add, u32::wrapping_sub, |a: u32, b: u32, c: u32| a.wrapping_mul(b).wrapping_add(c), Some(quads()), {
+        Plain<u32, 4>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" U32x16, 8;
         3 "avx2,fma" U32x8, 4;
-    u64: u64::wrapping_add, u64::wrapping_sub, |a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c), Plain<u64, 2>, 4;
+    }
+    u64: u64::wrapping_add, u64::wrapping_sub, |a: u64, b: u64, c: u64| a.wrapping_mul(b).wrapping_add(c), None, {
+        Plain<u64, 2>, 4;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" U64x8, 8;
         3 "avx2,fma" Plain<u64, 4>, 4;
+    }
 }

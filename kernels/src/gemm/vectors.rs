@@ -11,6 +11,8 @@ use super::number::Number;
 /// with a `count` as many (at most `COUNT`), and [`splat`](Vector::splat) one.
 pub(super) trait Vector: Copy {
     type Of: Number;
+    /// A single number.
+    type One: Vector<Of = Self::Of>;
     const COUNT: usize;
 
     unsafe fn zero() -> Self;
@@ -42,10 +44,11 @@ pub(super) trait Spread: Vector {
 
 /// `N` numbers for any processor.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Plain<T, const N: usize>([T; N]);
+pub(super) struct Plain<T, const N: usize>(pub(super) [T; N]);
 
 impl<T: Number, const N: usize> Vector for Plain<T, N> {
     type Of = T;
+    type One = Plain<T, 1>;
     const COUNT: usize = N;
 
     #[inline(always)]
@@ -117,7 +120,7 @@ impl<T: Number, const N: usize> Spread for Plain<T, N> {
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {
-    use super::{Spread, Vector};
+    use super::{Plain, Spread, Vector};
     use std::arch::x86_64::*;
 
     /// Implements [`Vector`] by intrinsics.
@@ -126,11 +129,12 @@ pub(super) mod x86 {
             $zero:expr, $splat:expr, $load:expr, $store:expr, $mask:expr, $load_some:expr, $store_some:expr, $mul_add:expr, $add:expr;)*) => {$(
             $(#[$doc])*
             #[derive(Debug, Clone, Copy)]
-            pub(in super::super) struct $name($vector);
+            pub(in super::super) struct $name(pub(in super::super) $vector);
 
             // SAFETY, of all blocks: see `Vector`.
             impl Vector for $name {
                 type Of = $of;
+                type One = Plain<$of, 1>;
                 const COUNT: usize = $count;
 
                 #[inline(always)]

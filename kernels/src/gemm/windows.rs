@@ -5,8 +5,11 @@
 use super::lines::Panel;
 use super::number::{Number, Operand};
 use super::operand::{Elements, View, ZeroPoints};
+use super::pack::{MOST_LANES, Side};
+use super::quads;
 use crate::windows::Axis;
 use crate::{Stopped, volume};
+use bytemuck::cast_slice_mut;
 use smallvec::SmallVec;
 use std::any::TypeId;
 use std::ops::Range;
@@ -15,7 +18,7 @@ use std::ops::Range;
 /// be any number of elements apart.
 #[derive(Debug, Clone, Copy)]
 pub struct Windows<'a, T> {
-    elements: Elements<'a, T>,
+    pub(super) elements: Elements<'a, T>,
     channels: usize,
     /// The spatial dimensions, outermost first.
     axes: &'a [Axis],
@@ -78,6 +81,39 @@ impl<'a, T: Number> Windows<'a, T> {
         if fits { Ok(()) } else { Err(Stopped::Misfit) }
     }
 
+    /// As [`panel`](Windows::panel), of bytes as [`quads`].
+    pub(super) fn quads(&self, image: usize, steps: &Range<usize>, columns: Range<usize>, to: &mut [T]) {
+        /// Steps that are done at once.
+        const STEPS: usize = 16 * quads::SIZE;
+        let lanes = columns.len();
+        let mut room = [0u8; STEPS * MOST_LANES];
+        let parts = to.chunks_mut(STEPS / quads::SIZE * lanes).zip(steps.clone().step_by(STEPS));
+        for (to, first) in parts {
+            let steps = first..steps.end.min(first + STEPS);
+            let rows = room.get_mut(..steps.len() * lanes).unwrap_or(&mut []);
+            self.bytes(image, &steps, columns.clone(), rows);
+            self.quads_of(rows, (steps.len(), lanes), to);
+        }
+    }
+
+    fn quads_of(&self, rows: &[u8], (count, lanes): (usize, usize), to: &mut [T]) {
+        let signed = self.elements.bytes() == Some(true);
+        quads::panel(rows, 0, (lanes, 1), (count, lanes), cast_slice_mut(to));
+        quads::turn((Side::Right, signed), (count, lanes), cast_slice_mut(to));
+    }
+
+    /// As [`panel`](Windows::panel), of bytes as they are: a row of bytes for each step.
+    fn bytes(&self, image: usize, steps: &Range<usize>, columns: Range<usize>, to: &mut [u8]) {
+        // The low byte of the number is the element.
+        let outside = bytemuck::bytes_of(&self.outside).first().copied().unwrap_or(0);
+        // Most rows are whole, and a copy of a known size is a load and a store.
+        let copy = |from: &[u8], to: &mut [u8]| match (from.first_chunk::<MOST_LANES>(), to.first_chunk_mut()) {
+            (Some(from), Some(to)) => *to = *from,
+            _ => from.iter().zip(to).for_each(|(from, to)| *to = *from),
+        };
+        show(self, outside, (self.elements.image(image), 1), copy, steps, columns, to);
+    }
+
     /// Packs some steps of some columns, of the image that starts at an element.
     pub(super) fn panel(&self, image: usize, steps: &Range<usize>, columns: Range<usize>, to: &mut [T]) {
         self.elements.windows(self, image, steps, columns, to);
@@ -123,9 +159,6 @@ impl<'a> Line<'a> {
 }
 
 /// [`Windows::panel`] for a type of elements.
-///
-/// All places are within the elements, as [`Windows::check`] found.
-#[allow(clippy::indexing_slicing)] // as the caller promises
 pub(super) fn panel<S: Operand>(
     windows: &Windows<'_, S::Sum>,
     elements: &[u8],
@@ -133,9 +166,9 @@ pub(super) fn panel<S: Operand>(
     columns: Range<usize>,
     to: &mut [S::Sum],
 ) {
-    let Some((inner, outer)) = windows.axes.split_last() else { return };
     if let (Ok(elements), Ok(to)) = (bytemuck::try_cast_slice(elements), bytemuck::try_cast_slice_mut(&mut *to))
         && TypeId::of::<S>() == TypeId::of::<f32>()
+        && let Some((inner, outer)) = windows.axes.split_last()
     {
         let of = |size: fn(&Axis) -> usize| windows.axes.iter().map(size).product();
         let (channel, taps) = (of(|axis| axis.input), of(|axis| axis.kernel));
@@ -145,8 +178,26 @@ pub(super) fn panel<S: Operand>(
             return;
         }
     }
-    let (lanes, outside) = (columns.len(), windows.outside);
-    let from = |at: usize, count: usize| &elements[at * size_of::<S>()..][..count * size_of::<S>()];
+    show(windows, windows.outside, (elements, size_of::<S>()), S::widen, steps, columns, to);
+}
+
+/// Writes for each step and column what the window shows: elements of a size, widened, or what is `outside`.
+///
+/// All places are within the elements, as [`Windows::check`] found.
+#[allow(clippy::indexing_slicing)] // as the caller promises
+#[inline(always)]
+fn show<T: Number, P: Copy>(
+    windows: &Windows<'_, T>,
+    outside: P,
+    (elements, size): (&[u8], usize),
+    widen: impl Fn(&[u8], &mut [P]),
+    steps: &Range<usize>,
+    columns: Range<usize>,
+    to: &mut [P],
+) {
+    let Some((inner, outer)) = windows.axes.split_last() else { return };
+    let lanes = columns.len();
+    let from = |at: usize, count: usize| &elements[at * size..][..count * size];
     let mut column = columns.start;
     while column < columns.end {
         // Columns whose windows differ in the innermost dimension only.
@@ -161,15 +212,14 @@ pub(super) fn panel<S: Operand>(
                 let high = inner.first_at(inner.pad + inner.input, position).clamp(low, run.end);
                 let (before, rest) = to.split_at_mut(low - run.start);
                 let (inside, after) = rest.split_at_mut(high - low);
-                before.fill(outside);
-                after.fill(outside);
+                before.iter_mut().chain(after).for_each(|to| *to = outside);
                 if !inside.is_empty() {
                     let at = line * inner.input + low * inner.stride + position * inner.dilation - inner.pad;
                     if inner.stride == 1 {
-                        S::widen(from(at, inside.len()), inside);
+                        widen(from(at, inside.len()), inside);
                     } else {
                         for (at, to) in (at..).step_by(inner.stride).zip(inside) {
-                            S::widen(from(at, 1), std::slice::from_mut(to));
+                            widen(from(at, 1), std::slice::from_mut(to));
                         }
                     }
                 }
@@ -191,7 +241,7 @@ pub(super) fn panel<S: Operand>(
 mod tests {
     use super::super::tests::{Sample, one, run, samples, sum, written};
     use super::super::{Batch, Broadcast, Left, Packed, Product, Requantized, Right, Scaled, Side, Strides};
-    use super::super::{pack, packed_len};
+    use super::super::{pack, packed_len_of};
     use super::*;
     use crate::Resources;
     use crate::testing::at_each_level;
@@ -254,10 +304,10 @@ mod tests {
                 windows = windows.less(ZeroPoints::new(&zero_point, Strides::ONE));
             }
             let weights = View::rows(&weights, k);
-            let mut room = vec![O::Sum::ZERO; packed_len::<O::Sum>(groups * m * k)];
+            let mut room = vec![O::Sum::ZERO; packed_len_of::<A>(Side::Left, *groups, (*m, k))];
             let alone = Resources { threads: 1, stop: None };
             pack(Side::Left, weights, (*groups, m * k), (*m, k), &mut room, alone).unwrap();
-            for a in [Left::View(weights), Left::Packed(Packed::new(Side::Left, &room))] {
+            for a in [Left::View(weights), Left::Packed(Packed::of::<A>(Side::Left, &room))] {
                 let product = Product::<O> { m: *m, k, n, a, b: Right::Windows(windows), batch: &batch, epilogue: &[] };
                 for threads in if want.len() * k < 1 << 18 { 1..2 } else { 1..4 } {
                     let resources = Resources { threads, stop: None };
@@ -374,13 +424,13 @@ mod tests {
         let last = Requantized { scales: [scale, one_for_all], zero_point };
         let w_zero_of = Strides { row: 1, column: 0, batch: &[m] };
         let matrix = View::rows(&weights, k).less(ZeroPoints::new(&w_zero, w_zero_of));
-        let mut room = vec![0u32; packed_len::<u32>(groups * m * k)];
+        let mut room = vec![0u32; packed_len_of::<i8>(Side::Left, groups, (m, k))];
         let alone = Resources { threads: 1, stop: None };
         pack(Side::Left, matrix, (groups, m * k), (m, k), &mut room, alone).unwrap();
         let x_zeros = [x_zero];
         let image = Windows::new(&pixels, channels, &axes, x_zero).less(ZeroPoints::new(&x_zeros, Strides::ONE));
         let batch = [Batch { size: images, a: 0, b: groups * size }, Batch { size: groups, a: m * k, b: size }];
-        let a = Left::Packed(Packed::new(Side::Left, &room));
+        let a = Left::Packed(Packed::of::<i8>(Side::Left, &room));
         let product = Product::<u8> { m, k, n, a, b: Right::Windows(image), batch: &batch, epilogue: &[&first, &last] };
         let mut out = vec![0u8; images * groups * m * n];
         run(product, &mut out).unwrap();

@@ -12,10 +12,11 @@ pub(super) const CONV_INTEGER: Implementation =
 #[derive(Debug)]
 struct ConvInteger {
     filters: Filters,
+    weights: Weights,
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(ConvInteger { filters: Filters::of(node, [0, 1], None)? }))
+    Ok(Box::new(ConvInteger { filters: Filters::of(node, [0, 1], None)?, weights: Weights::of_each(node, &[1, 3]) }))
 }
 
 impl ConvInteger {
@@ -32,7 +33,7 @@ impl Operator for ConvInteger {
         let convolution = self.filters.of_call(call, |facts| self.check(facts))?;
         let by_filter = convolution.by_filter();
         let zeros = [call.optional_tensor(2)?, call.optional_tensor(3)?];
-        let (a, b) = convolution.small(&by_filter, [call.tensor(0)?, call.tensor(1)?], zeros)?;
+        let (a, b) = convolution.small(call, &self.weights, &by_filter, [call.tensor(0)?, call.tensor(1)?], zeros)?;
         let Convolution { m, k, n, batch, output, .. } = &convolution;
         let mut output = call.output::<i32>(output)?;
         let product = Product::<i32> { m: *m, k: *k, n: *n, a, b, batch, epilogue: &[] };

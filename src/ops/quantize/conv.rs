@@ -16,10 +16,11 @@ pub(super) const QLINEAR_CONV: Implementation =
 #[derive(Debug)]
 struct QLinearConv {
     filters: Filters,
+    weights: Weights,
 }
 
 fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(QLinearConv { filters: Filters::of(node, [0, 3], Some(8))? }))
+    Ok(Box::new(QLinearConv { filters: Filters::of(node, [0, 3], Some(8))?, weights: Weights::of_each(node, &[3, 5]) }))
 }
 
 impl QLinearConv {
@@ -36,7 +37,7 @@ impl QLinearConv {
         let convolution = self.filters.of_call(call, |facts| self.check(facts))?;
         let by_filter = convolution.by_filter();
         let zeros = [Some(call.tensor(2)?), Some(call.tensor(5)?)];
-        let (a, b) = convolution.small(&by_filter, [call.tensor(0)?, call.tensor(3)?], zeros)?;
+        let (a, b) = convolution.small(call, &self.weights, &by_filter, [call.tensor(0)?, call.tensor(3)?], zeros)?;
         let bias = call.optional_tensor(8)?.map(Tensor::as_slice::<i32>).transpose()?;
         let bias = bias.map(|bias| convolution.bias::<i32>(bias, &by_filter));
         let (x_scale, y_scale) = (call.scalar::<f32>(1)?, call.scalar::<f32>(6)?);

@@ -2,34 +2,46 @@
 //! <https://onnx.ai/onnx/operators/onnx__DynamicQuantizeLinear.html>
 
 use crate::ops::prelude::*;
+use kernels::quantize::{Quantize, Scales, Spread, extremes, quantize};
 
-pub(super) const DYNAMIC_QUANTIZE_LINEAR: Implementation =
-    Implementation { domain: "", name: "DynamicQuantizeLinear", versions: &[11], make: Make::Expand(expand) };
+pub(super) const DYNAMIC_QUANTIZE_LINEAR: Implementation = Implementation {
+    domain: "",
+    name: "DynamicQuantizeLinear",
+    versions: &[11],
+    make: Make::Run(|_| Ok(Box::new(DynamicQuantizeLinear))),
+};
 
 /// `y_scale = (max(0, x..) - min(0, x..)) / 255`, `y_zero_point = round(clip(0 - min(0, x..) / y_scale))`,
 /// `y = saturate(round(x / y_scale) + y_zero_point)`
 ///
-/// The function body of the standard, in its steps of float32. If all elements are 0 so is the scale, as the text says,
-/// and with it the zero point and the output.
-fn expand(_: &Node<'_>, body: &mut Body<'_>) -> Result<()> {
-    let x = BodyValue::Input(0);
-    let all = || [("keepdims", Attribute::Int(0))];
-    let (least, most) = (body.constant(Tensor::scalar(0f32))?, body.constant(Tensor::scalar(255f32))?);
-    let x_least = body.node("ReduceMin", 11, all(), [x])?;
-    let x_least = body.node("Min", 8, [], [x_least, least])?;
-    let x_most = body.node("ReduceMax", 11, all(), [x])?;
-    let x_most = body.node("Max", 8, [], [x_most, least])?;
-    let range = body.node("Sub", 7, [], [x_most, x_least])?;
-    let scale = body.node("Div", 7, [], [range, most])?;
-    let scaled = body.node("Div", 7, [], [x_least, scale])?;
-    let zero = body.node("Sub", 7, [], [least, scaled])?;
-    let zero = body.node("Clip", 11, [], [zero, least, most])?;
-    let zero = body.node("Round", 11, [], [zero])?;
-    let zero = body.node("Cast", 9, [("to", Attribute::Int(DType::Uint8.code().into()))], [zero])?;
-    let y = body.node("QuantizeLinear", 10, [], [x, scale, zero])?;
-    body.output(y)?;
-    body.output(scale)?;
-    body.output(zero)
+/// In float32, step by step as the function body of the standard. If all elements are 0 so is the scale, as the text says,
+/// and with it the zero point and the output; as if one is NaN, but for the scale, which is NaN then.
+#[derive(Debug)]
+struct DynamicQuantizeLinear;
+
+impl Operator for DynamicQuantizeLinear {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        let x = call.tensor(0)?;
+        call.charge(x.len() as u64)?;
+        let [least, most] = extremes(x.as_slice()?, call.resources())?;
+        let scale = (most - least) / 255.0;
+        let zero = (0.0 - least / scale).clamp(0.0, 255.0).round_ties_even() as u8;
+        let mut y = call.output_of(DType::Uint8, Shape::from_slice(x.shape()))?;
+        let scales = Scales { spread: Spread::All, scales: &[scale], zeros: Some(&[f32::from(zero)]) };
+        let work = Quantize { from: DType::Float.format(), to: DType::Uint8.format(), half: None, saturate: true };
+        quantize(work, scales, x.aligned_bytes(), y.bytes_mut(), call.resources())?;
+        let (mut y_scale, mut y_zero) = (call.output::<f32>(&[])?, call.output::<u8>(&[])?);
+        y_scale.elements_mut()?.fill(scale);
+        y_zero.elements_mut()?.fill(zero);
+        Ok([y.finish().into(), y_scale.finish().into(), y_zero.finish().into()].into())
+    }
+
+    fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
+        facts.give_shape_of(0, 0);
+        facts.give(1, []);
+        facts.give(2, []);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -54,5 +66,8 @@ mod tests {
             let (x, y) = (tensor(&shape, vec![0f32; shape[0]]), tensor(&shape, vec![0u8; shape[0]]));
             run("DynamicQuantizeLinear", 11, [], [&x]).gives_all([y, tensor(&[], [0f32]), tensor(&[], [0u8])]);
         }
+        let x = tensor(&[3], [1.0, f32::NAN, -2.0]);
+        let want = [tensor(&[3], [0u8; 3]), tensor(&[], [f32::NAN]), tensor(&[], [0u8])];
+        run("DynamicQuantizeLinear", 11, [], [&x]).gives_all(want);
     }
 }
