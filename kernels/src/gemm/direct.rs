@@ -66,7 +66,7 @@ impl Direct<'_> {
 fn sums<const K: usize, const STRIDE: usize>() -> Sums {
     #[cfg(target_arch = "x86_64")]
     match crate::cpu::level() {
-        4 => {
+        4.. => {
             #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
             fn of_level<const K: usize, const STRIDE: usize>(x: &Direct<'_>, at: Range<usize>, out: &mut [f32]) {
                 // SAFETY: as the caller promises; these are the features of the vector.

@@ -62,8 +62,8 @@ impl Panel<'_> {
             }
             // SAFETY: the level has the features.
             match (crate::cpu::level(), self.inner.stride) {
-                (4, 1) => unsafe { of_16::<1>(self, to) },
-                (4, 2) => unsafe { of_16::<2>(self, to) },
+                (4.., 1) => unsafe { of_16::<1>(self, to) },
+                (4.., 2) => unsafe { of_16::<2>(self, to) },
                 (3, 1) => unsafe { of_8::<1>(self, to) },
                 (3, 2) => unsafe { of_8::<2>(self, to) },
                 _ => false,
