@@ -515,7 +515,7 @@ mod tests {
 
     #[test]
     fn extremes_of_numbers() {
-        let numbers: Vec<f32> = (0..sized(300_000, 300)).map(|k| ((k * 7919) % 1000) as f32 - 300.0).collect();
+        let numbers: Vec<f32> = (0..sized(300_000, 300usize)).map(|k| (k * 7919 % 1000) as f32 - 300.0).collect();
         at_each_level(|| {
             for threads in [1, 3] {
                 let of = |numbers: &[f32]| extremes(numbers, Resources { threads, stop: None }).unwrap();
