@@ -128,13 +128,15 @@ unsafe fn all_rows<V: Spread<Of = f32>, const K: usize, const STRIDE: usize>(
                             true => x.plane.as_ptr().wrapping_add(line.wrapping_mul(columns.input).wrapping_add(start)),
                             false => OUTSIDE.as_ptr(),
                         };
+                        // Weights are read anew: more of them than there are registers would be spilled as whole vectors.
+                        let filter = std::hint::black_box(x.filter.as_ptr());
                         for (tap, lanes) in lanes.into_iter().enumerate() {
                             // SAFETY: the lanes are in a line of the plane, or of what is outside.
                             let seen = unsafe { V::zero().load_lanes::<STRIDE>(from.wrapping_add(tap), lanes) };
                             for (i, sum) in sums.iter_mut().enumerate() {
                                 if $line >= i * STRIDE && $line < i * STRIDE + K {
                                     // SAFETY: a tap of the filter.
-                                    let weight = unsafe { V::splat(x.filter.as_ptr().add(($line - i * STRIDE) * K + tap)) };
+                                    let weight = unsafe { V::splat(filter.add(($line - i * STRIDE) * K + tap)) };
                                     // SAFETY: the processor has the vector.
                                     *sum = unsafe { weight.mul_add(seen, *sum) };
                                 }
