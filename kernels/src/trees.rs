@@ -113,9 +113,10 @@ const LANES: usize = 8;
 /// Steps between two looks whether all have come to a leaf.
 const STEPS: usize = 4;
 
-/// Maximum number of rows that walk through a tree before the next one, and of their keys: a part of a usual second cache.
-const TOGETHER: usize = 1024;
-const KEYS_TOGETHER: usize = 48 << 10;
+/// Maximum number of rows that walk through a tree before the next one, and of their keys: as much as a usual second cache. A
+/// large forest is read from farther away, once for so many rows.
+const TOGETHER: usize = 2048;
+const KEYS_TOGETHER: usize = 128 << 10;
 
 /// Bytes that are written in the time of a tree.
 const COST: usize = 64;
