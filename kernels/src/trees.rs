@@ -564,7 +564,7 @@ mod tests {
     /// Each test of each special number by each other one, wherever NaN goes.
     #[test]
     fn comparisons() {
-        let sets = vec![vec![], vec![0.0], vec![1.0, f64::INFINITY, -1.0]];
+        let sets = [vec![], vec![0.0], vec![1.0, f64::INFINITY, -1.0]];
         for test in TESTS {
             let values = if test == Test::Member { &[0.0, 1.0, 2.0, 3.0][..] } else { &SPECIAL };
             for (value, nan) in values.iter().flat_map(|value| [(value, false), (value, true)]) {
@@ -651,7 +651,7 @@ mod tests {
     fn shared_nodes_take_little() {
         let nodes = (0..100).map(|k| node(0, Test::AtMost, 0.0, [Child::Node(k + 1); 2]));
         let nodes = nodes.chain([node(0, Test::AtMost, 0.0, [Child::Leaf(0); 2])]).collect();
-        let forest = Forest { nodes, roots: vec![Child::Node(0); 2], leaves: vec![0..0], ..Forest::default() };
+        let forest = Forest { nodes, roots: vec![Child::Node(0); 2], ..Forest::default() };
         assert_eq!(Packed::of(forest).unwrap().places.len(), 2 + 2 * 101);
     }
 
