@@ -12,7 +12,7 @@ pub(super) use super::lanes::{FloatMap, by_type, map_floats, mapped, measured};
 pub(super) use super::maps::{Maps, by_maps, padded, whole};
 pub(super) use super::numbers::integers;
 pub(super) use super::product::{
-    Matrix, Multiply, Sizes, TailSteps, Weights, give_product, multiply, multiply_charged, with_floats, with_numbers,
+    Matrix, Multiply, Sizes, TailSteps, Weights, give_product, multiply, with_floats, with_numbers,
 };
 pub(super) use super::shapes::{check_shape, misfit};
 pub(super) use super::windows::{self, WindowAttributes, Windows};

@@ -75,11 +75,6 @@ impl<'a> Matrix<'a> {
 /// Computes a product into `out`.
 pub(super) fn multiply<S: Multiply>(call: &Call<'_>, product: Product<'_, S>, out: &mut [S]) -> Result<()> {
     call.charge(product.work())?;
-    multiply_charged(call, product, out)
-}
-
-/// As [`multiply`], of work that was charged already.
-pub(super) fn multiply_charged<S: Multiply>(call: &Call<'_>, product: Product<'_, S>, out: &mut [S]) -> Result<()> {
     let plan = product.plan(call.resources());
     let mut scratch = call.scratch::<S::Sum>(plan.scratch())?;
     Ok(plan.run(out, scratch.elements_mut(), call.resources())?)

@@ -10,7 +10,7 @@ use super::numbers::doubles;
 use super::scores::{Classes, TRANSFORMS, both, targets};
 use crate::ops::prelude::*;
 use kernels::scores::Transform;
-use kernels::trees::{Aggregate, Forest};
+use kernels::trees::{Aggregate, Forest, Packed, Poll, Rows};
 
 pub(super) const TREE_ENSEMBLE: Implementation = entry("TreeEnsemble", &[5], load);
 pub(super) const TREE_ENSEMBLE_CLASSIFIER: Implementation = entry("TreeEnsembleClassifier", &[1, 3], load_classes);
@@ -66,9 +66,7 @@ struct TreeEnsembleClassifier {
 
 #[derive(Debug)]
 struct Trees {
-    forest: Forest,
-    /// The number of features that decisions need.
-    features: usize,
+    forest: Packed,
     aggregate: Aggregate,
     base: Vec<f64>,
     transform: Transform,
@@ -120,7 +118,7 @@ fn load_classes(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     let count = classes.labels.len();
     let trees = Trees::of(old(node, votes)?, count, votes.ids)?;
     let transform = node.choice("post_transform", &TRANSFORMS)?;
-    let all = &trees.forest.votes;
+    let all = trees.forest.votes();
     let one = (count == 2 && all.iter().all(|vote| vote.target == 0))
         .then(|| transform == Transform::None && all.iter().all(|vote| vote.weight >= 0.0));
     let base = base(node, &[0, count, if one.is_some() { 1 } else { count }])?;
@@ -175,29 +173,31 @@ impl Trees {
             let text = format!("{ids} holds {}: allowed 0..={}", vote.target, targets.saturating_sub(1));
             return Err(Error::model(text).attribute(ids).value(vote.target as i64));
         }
-        if forest.has_circles() {
-            return Err(Error::model("decisions lead back to themselves").attribute("nodes_truenodeids"));
-        }
-        let features = forest.nodes.iter().map(|node| node.feature.saturating_add(1)).max().unwrap_or(0);
+        let circles = || Error::model("decisions lead back to themselves").attribute("nodes_truenodeids");
         let (aggregate, transform) = (Aggregate::Sum, Transform::None);
-        Ok(Trees { forest, features, aggregate, base: Vec::new(), transform })
+        Ok(Trees { forest: Packed::of(forest).ok_or_else(circles)?, aggregate, base: Vec::new(), transform })
     }
 
     /// The votes of all trees for each of some targets.
     fn scores(&self, call: &mut Call<'_>, targets: usize) -> Result<NewTensor> {
-        let x = doubles(call, 0)?;
+        let x = if call.tensor(0)?.dtype() == DType::Float { Held::Input(0) } else { doubles(call, 0)? };
         let x = call.held(&x)?;
         let [examples, features] = *x.shape() else {
             return Err(Error::input(format!("\"X\" has rank {}: 2 is needed", x.rank())).parameter("X"));
         };
-        if features < self.features {
-            let text = format!("\"X\" has {features} features: the trees need {}", self.features);
+        if features < self.forest.features() {
+            let text = format!("\"X\" has {features} features: the trees need {}", self.forest.features());
             return Err(Error::input(text).parameter("X").axis(1).size(features));
         }
-        call.charge(examples.saturating_mul(self.forest.roots.len()) as u64)?;
+        call.charge(examples.saturating_mul(self.forest.trees()) as u64)?;
         let mut scores = call.output_of(DType::Double, [examples, targets].as_slice().into())?;
-        let (rows, to) = (x.as_slice::<f64>()?, scores.elements_mut()?);
-        self.forest.run(self.aggregate, rows, features, targets, to, call.resources())?;
+        let rows = match x.dtype() {
+            DType::Float => Rows::Float(x.as_slice()?),
+            _ => Rows::Double(x.as_slice()?),
+        };
+        let poll = Poll { forest: &self.forest, aggregate: self.aggregate, rows, features, targets };
+        let mut scratch = call.scratch::<u64>(poll.scratch(examples, call.resources().threads))?;
+        poll.run(scores.elements_mut()?, scratch.elements_mut(), call.resources())?;
         if self.base.len() == targets {
             let mut lookout = call.lookout();
             for scores in scores.elements_mut::<f64>()?.chunks_exact_mut(targets.max(1)) {

@@ -4,7 +4,7 @@
 
 use super::activations::read;
 use crate::ops::prelude::*;
-use kernels::gemm::{Number, Packed, Right};
+use kernels::gemm::Number;
 use kernels::recurrent::{Activation, Cell, Layer};
 
 pub(super) const RNN: Implementation = Implementation {
@@ -173,27 +173,34 @@ impl Recurrent {
             functions: &self.functions,
             clip: self.clip,
         };
-        let mut states = call.scratch::<T>(layer.states())?;
-        let (states, mut lookout) = (states.elements_mut::<T>(), call.lookout());
-        layer.start([optional(5, h_room)?, optional(6, c_room)?], states, &mut lookout)?;
-        if let Some(y) = y.as_mut().filter(|_| layer.lens.is_some()) {
-            kernels::fill(&[0], cast_slice_mut::<T, u8>(y.elements_mut()?), call.resources())?;
-        }
         let weights = Matrix { tensor: call.tensor(2)?, columns: hidden, transposed: true };
-        let count = directions.saturating_mul(gates);
-        let weights = self.weights[1].packed_right::<S>(call, weights, count, (hidden, hidden), weight_room)?;
-        let mut products = call.scratch::<T>(kernels::volume(count, [&batch, &hidden]))?;
-        let longest = if states.is_empty() { 0 } else { layer.longest() };
-        for step in 0..longest {
-            advance(call, &layer, step, weights, products.elements_mut::<T>(), states)?;
-            if let Some(y) = &mut y {
-                layer.write(step, states, y.elements_mut()?, &mut lookout)?;
-            }
+        let together = self.cell.together();
+        let (count, sizes) = (directions * (gates / together), (hidden, together.saturating_mul(hidden)));
+        let weights = self.weights[1].packed_right::<S>(call, weights, count, sizes, weight_room)?;
+        let mut rooms = call.scratch::<T>(layer.rooms(weights, call.resources()))?;
+        let (rooms, mut lookout) = (rooms.elements_mut::<T>(), call.lookout());
+        layer.start([optional(5, h_room)?, optional(6, c_room)?], rooms, &mut lookout)?;
+        // Outputs of a single direction are where they belong already.
+        let mut apart = match directions > 1 && y.is_some() {
+            true => Some(call.scratch::<T>(layer.outputs().saturating_mul(directions))?),
+            false => None,
+        };
+        let outputs = match (&mut apart, &mut y) {
+            (Some(apart), _) => apart.elements_mut(),
+            (None, Some(y)) => y.elements_mut()?,
+            (None, None) => &mut [],
+        };
+        if layer.lens.is_some() {
+            kernels::fill(&[0], cast_slice_mut(outputs), call.resources())?;
+        }
+        layer.run(weights, rooms, outputs, call.resources())?;
+        if let (Some(apart), Some(y)) = (&mut apart, &mut y) {
+            layer.join(apart.elements_mut(), y.elements_mut()?, &mut lookout)?;
         }
         let mut outputs = Values::new();
         for (slot, end) in ends.iter_mut().enumerate() {
             if let Some(end) = end {
-                layer.end(slot, states, end.elements_mut()?, &mut lookout)?;
+                layer.end(slot, rooms, end.elements_mut()?, &mut lookout)?;
             }
         }
         for output in [y].into_iter().chain(ends).take(call.output_count()) {
@@ -221,37 +228,6 @@ impl Recurrent {
         }
         Ok(Some(lens))
     }
-}
-
-/// Does a step: the products of states and weights, and what follows each.
-fn advance<T: Multiply<Sum = T> + Number + functions::Real>(
-    call: &Call<'_>,
-    layer: &Layer<'_, T>,
-    step: usize,
-    weights: Packed<'_, T>,
-    products: &mut [T],
-    states: &mut [T],
-) -> Result<()> {
-    let &Layer { cell, batch, hidden, reversed, .. } = layer;
-    let (directions, row, square) = (reversed.len(), cell.slots() * hidden, hidden * hidden);
-    for (number, (first, count, slot)) in cell.products().iter().enumerate() {
-        let products = products.get_mut(..directions * count * batch * hidden).unwrap_or(&mut []);
-        let product = Product::<T> {
-            m: batch,
-            k: hidden,
-            n: hidden,
-            a: Left::View(View::new(states.get(slot * hidden..).unwrap_or(&[]), row, 1)),
-            b: Right::Packed(weights.after(first * square)),
-            batch: &[
-                Batch { size: directions, a: batch * row, b: cell.gates() * square },
-                Batch { size: *count, a: 0, b: square },
-            ],
-            epilogue: &[],
-        };
-        multiply_charged(call, product, products)?;
-        layer.advance(number, step, products, states, call.resources())?;
-    }
-    Ok(())
 }
 
 /// So many zeros.
