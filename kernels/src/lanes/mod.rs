@@ -33,7 +33,7 @@ pub use reductions::{Extreme, L1, L2, LogSum, Mean, Norm, Prod, Sum, SumSquare};
 pub use scans::{Cumulate, Hardmax, IndexOf, LpNormalize};
 pub use softmax::{LogSoftmax, LogSumExp, Softmax};
 pub use sums::Partial;
-pub use walk::{Map, MapOne, Measure, map, measure};
+pub use walk::{Map, MapSome, Measure, map, measure};
 
 use super::positions::{self, Dim, Dims};
 use super::volume;
