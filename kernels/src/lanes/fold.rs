@@ -99,8 +99,9 @@ fn add_body<F: Fold<T>, T: Number>(fold: &F, partials: &mut [[F::Partial; PARTIA
     }
 }
 
+/// Adds elements of a lane to its partial values; a multiple of [`PARTIALS`] came before.
 #[inline(always)]
-fn add_lane<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial; PARTIALS], elements: &[T]) {
+pub(super) fn add_lane<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial; PARTIALS], elements: &[T]) {
     let (blocks, rest) = elements.as_chunks::<PARTIALS>();
     // A copy stays in registers.
     let mut values = *partials;

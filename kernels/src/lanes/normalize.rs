@@ -1,16 +1,18 @@
-//! Normalization of lanes whose elements are neighbours, then a scale and a bias for their elements.
+//! Normalization of lanes whose elements are neighbours.
 //!
 //! Mean and variance are rounded once ([`super::reductions`]), and the mean has twice the digits of its type. So a normalized
 //! element is within 3 ulp of the exact one in f32 and 4 ulp in f64, however far the lane is from 0.
 
-use super::fold::{PARTIALS, fold_lane, join_each};
-use super::reduce::{BETWEEN_LOOKS, BLOCK, TOGETHER, value};
+use super::fold::{PARTIALS, add_lane, fold_lane, join_each};
+use super::reduce::{BETWEEN_LOOKS, BLOCK, TOGETHER, between_looks, value};
+use super::reductions::{Added, Squared};
 use super::stored::{Elements, Storage};
 use super::sums::{Exact, Partial, Total};
 use super::{Floating, Fold, Mean, Measure, Number, Reduction, Stored};
 use crate::cpu::for_each_level;
 use crate::{Resources, Stop, Stopped, parallel};
 use bytemuck::Zeroable;
+use std::marker::PhantomData;
 
 /// How lanes are normalized: `(x - mean) / sqrt(variance + epsilon)`, or `x / sqrt(mean of squares + epsilon)`.
 #[derive(Debug, Clone, Copy)]
@@ -111,19 +113,17 @@ fn statistics_of_body<T: Floating>(
             *rest = precise - mean.precise();
         }
         if is_precise::<T>() {
-            sums.fill([T::Exact::START; PARTIALS]);
             for ((sums, lane), from) in sums.iter_mut().zip(lanes.chunks_exact(len)).zip(means) {
-                fold_lane(&Deviation::<T, false> { from, rest: 0.0 }, sums, lane, stop)?;
+                fold_differences::<T, _>(&Added(PhantomData), sums, lane, (from, 0.0), stop)?;
             }
             join_each(sums);
             for ([sum, ..], rest) in sums.iter().zip(&mut rests) {
                 *rest = sum.over(len);
             }
         }
-        sums.fill([T::Exact::START; PARTIALS]);
     }
     for (((sums, lane), from), rest) in sums.iter_mut().zip(lanes.chunks_exact(len)).zip(means).zip(rests) {
-        fold_lane(&Deviation::<T, true> { from, rest }, sums, lane, stop)?;
+        fold_differences::<T, _>(&Squared(PhantomData), sums, lane, (from, rest), stop)?;
     }
     join_each(sums);
     for ((([sum, ..], mean), rest), statistics) in sums.iter().zip(means).zip(rests).zip(all) {
@@ -137,6 +137,29 @@ fn statistics_of_body<T: Floating>(
 pub enum Moment {
     Mean,
     Variance,
+}
+
+/// The sums of differences from a mean, as [`Deviation`] adds them. In a loop of their own they are vectors, whatever is added of them.
+#[inline(always)]
+fn fold_differences<T: Floating, F: Fold<f64, Partial = T::Exact>>(
+    fold: &F,
+    sums: &mut [T::Exact; PARTIALS],
+    lane: &[T],
+    (from, rest): (T, f64),
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    *sums = [T::Exact::START; PARTIALS];
+    let mut differences = [0.0; 2 * PARTIALS];
+    for at in between_looks(lane.len(), stop) {
+        for lane in lane.get(at?).unwrap_or(&[]).chunks(2 * PARTIALS) {
+            let differences = differences.get_mut(..lane.len()).unwrap_or(&mut []);
+            for (difference, x) in differences.iter_mut().zip(lane) {
+                *difference = x.precise() - from.precise() - rest;
+            }
+            add_lane(fold, sums, differences);
+        }
+    }
+    Ok(())
 }
 
 impl<T: Floating> Measure<T> for Moment {
@@ -304,59 +327,9 @@ fn statistics_by<T: Floating>(
     })
 }
 
-/// `scale * x + bias`
-#[derive(Debug, Clone, Copy)]
-pub struct Affine<'a, V> {
-    pub scale: Spread<'a, V>,
-    pub bias: Option<Spread<'a, V>>,
-}
-
-/// A value for each element: each is for `run` neighbours, and after the last comes the first again.
-#[derive(Debug, Clone, Copy)]
-pub struct Spread<'a, V> {
-    pub values: &'a [V],
-    pub run: usize,
-}
-
-impl<'a, V> Affine<'a, V> {
-    /// As [`Finish`], of elements `R`. Operations are rounded to `V` one by one, as `Mul` and `Add` do.
-    #[inline]
-    pub fn finish<R: Stored<T>, T: Number + 'a>(self) -> impl Fn(usize, &[u8], &mut [u8]) + Sync + 'a
-    where
-        V: Stored<T>,
-    {
-        let values = |spread: Spread<'a, V>| Values {
-            values: Elements::of(spread.values),
-            count: spread.values.len(),
-            run: spread.run,
-        };
-        let (scale, bias) = (values(self.scale), self.bias.map(values));
-        let (from, to) = (Storage::of::<R>(), Storage::of::<V>());
-        move |first, elements, out| affine_part(scale, bias, first, Elements::in_bytes(elements, from), to, out)
-    }
-}
-
-/// As [`Spread`].
-#[derive(Debug, Clone, Copy)]
-struct Values<'a, T> {
-    values: Elements<'a, T>,
-    count: usize,
-    run: usize,
-}
-
 for_each_level! {
     /// Normalizes lanes of `len` elements, or a part of one.
     fn apply<T: Floating>(how: Normalize, all: &[Statistics<T>], len: usize, lanes: &[T], to: &mut [T]) -> () = apply_body::<T>;
-}
-
-for_each_level! {
-    /// Multiplies the elements by the values, again and again.
-    fn scale<T: Number>(elements: &mut [T], values: &[T]) -> () = scale_body::<T>;
-}
-
-for_each_level! {
-    /// Adds the values to the elements, again and again.
-    fn shift<T: Number>(elements: &mut [T], values: &[T]) -> () = shift_body::<T>;
 }
 
 #[inline(always)]
@@ -375,91 +348,9 @@ fn apply_body<T: Floating>(how: Normalize, all: &[Statistics<T>], len: usize, la
     }
 }
 
-#[inline(always)]
-fn scale_body<T: Number>(elements: &mut [T], values: &[T]) {
-    match values {
-        [value] => elements.iter_mut().for_each(|x| *x = x.times(*value)),
-        _ => {
-            for elements in elements.chunks_mut(values.len().max(1)) {
-                elements.iter_mut().zip(values).for_each(|(x, value)| *x = x.times(*value));
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn shift_body<T: Number>(elements: &mut [T], values: &[T]) {
-    match values {
-        [value] => elements.iter_mut().for_each(|x| *x = x.plus(*value)),
-        _ => {
-            for elements in elements.chunks_mut(values.len().max(1)) {
-                elements.iter_mut().zip(values).for_each(|(x, value)| *x = x.plus(*value));
-            }
-        }
-    }
-}
-
-fn affine_part<T: Number>(
-    scale_by: Values<'_, T>,
-    shift_by: Option<Values<'_, T>>,
-    mut first: usize,
-    elements: Elements<'_, T>,
-    to: Storage<T>,
-    out: &mut [u8],
-) {
-    if let Some(elements) = elements.direct()
-        && let Some(out) = to.direct_mut(out)
-    {
-        out.copy_from_slice(elements);
-        scale_by.combine(first, out, scale);
-        if let Some(bias) = shift_by {
-            bias.combine(first, out, shift);
-        }
-        return;
-    }
-    let mut block = [T::ZERO; BLOCK];
-    for (k, out) in out.chunks_mut(BLOCK * to.size).enumerate() {
-        let count = out.len() / to.size;
-        let block = block.get_mut(..count).unwrap_or(&mut []);
-        elements.range(k * BLOCK..k * BLOCK + count).load(block);
-        scale_by.combine(first, block, scale);
-        if let Some(bias) = shift_by {
-            to.store(block, out);
-            Elements::in_bytes(out, to).load(block);
-            bias.combine(first, block, shift);
-        }
-        to.store(block, out);
-        first += count;
-    }
-}
-
-impl<T: Number> Values<'_, T> {
-    /// Combines elements, of which the first has the number `first`, with their values.
-    fn combine(self, first: usize, mut elements: &mut [T], with: fn(&mut [T], &[T])) {
-        let (mut at, values) = (first, self.count);
-        while !elements.is_empty() {
-            let (k, left) = (at / self.run % values, self.run - at % self.run);
-            let count = if self.run == 1 { values - k } else { left }.min(elements.len());
-            let values = self.values.range(k..k + if self.run == 1 { count } else { 1 });
-            // All of them again and again, as far as they are numbers.
-            let whole = self.run == 1 && count == self.count && values.is_direct();
-            let (now, rest) = elements.split_at_mut(if whole { elements.len() / count * count } else { count });
-            match values.direct() {
-                Some(values) => with(now, values),
-                None => {
-                    let mut converted = [T::ZERO; BLOCK];
-                    values.load(&mut converted);
-                    with(now, converted.get(..if self.run == 1 { count } else { 1 }).unwrap_or(&[]));
-                }
-            }
-            at += now.len();
-            elements = rest;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::{Affine, Spread};
     use super::*;
     use crate::testing::{at_each_level, sized};
 
