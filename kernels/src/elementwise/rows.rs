@@ -140,26 +140,19 @@ pub fn has_bits<T: Pod + Eq, const N: usize>(patterns: [T; N], input: &[u8], out
 
 /// `out[i] = if condition[i] { x[i] } else { y[i] }` for elements of `size` bytes.
 pub fn select(size: usize, [condition, x, y]: [&[u8]; 3], out: &mut [u8]) {
-    match size {
-        1 => select_each::<u8>(condition, x, y, out),
-        2 => select_each::<u16>(condition, cast_slice(x), cast_slice(y), cast_slice_mut(out)),
-        4 => select_each::<u32>(condition, cast_slice(x), cast_slice(y), cast_slice_mut(out)),
-        // A complex64 has the alignment of its parts.
-        8 => select_each::<[u32; 2]>(condition, cast_slice(x), cast_slice(y), cast_slice_mut(out)),
-        _ => select_each::<[u64; 2]>(condition, cast_slice(x), cast_slice(y), cast_slice_mut(out)),
+    fn each<T: Pod>(condition: &[u8], x: &[u8], y: &[u8], out: &mut [u8]) {
+        let (x, y) = (cast_slice::<u8, T>(x), cast_slice::<u8, T>(y));
+        for (((out, condition), x), y) in cast_slice_mut(out).iter_mut().zip(condition).zip(x).zip(y) {
+            *out = if *condition == 0 { *y } else { *x };
+        }
     }
-}
-
-for_each_level! {
-    fn select_each<T: Pod>(condition: &[u8], x: &[T], y: &[T], out: &mut [T]) -> () = select_plainly::<T>;
-}
-
-#[inline(always)]
-fn select_plainly<T: Pod>(condition: &[u8], x: &[T], y: &[T], out: &mut [T]) {
-    for (((out, condition), x), y) in out.iter_mut().zip(condition).zip(x).zip(y) {
-        // Both are read: a choice of the address would be a gather.
-        let (x, y) = (*x, *y);
-        *out = if *condition == 0 { y } else { x };
+    match size {
+        1 => each::<u8>(condition, x, y, out),
+        2 => each::<u16>(condition, x, y, out),
+        4 => each::<u32>(condition, x, y, out),
+        // A complex64 has the alignment of its parts.
+        8 => each::<[u32; 2]>(condition, x, y, out),
+        _ => each::<[u64; 2]>(condition, x, y, out),
     }
 }
 
