@@ -60,8 +60,8 @@ macro_rules! for_avx2 {
 }
 pub(super) use for_avx2;
 
-/// 5: AVX-512 with products of bytes (VNNI); 4: AVX-512 as of x86-64-v4; 3: AVX2 and FMA; 0: neither. `mul_add` gives the
-/// same bits at each.
+/// 5: AVX-512 with products of bytes (VNNI); 4: AVX-512 as of x86-64-v4; 3: AVX2, FMA and F16C; 0: not all of them.
+/// `mul_add` gives the same bits at each.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn level() -> u8 {
@@ -83,7 +83,10 @@ pub(super) fn level() -> u8 {
 #[cfg(target_arch = "x86_64")]
 #[cold]
 fn detected() -> u8 {
-    let v3 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") && is_x86_feature_detected!("fma");
+    let v3 = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("f16c")
+        && is_x86_feature_detected!("fma");
     let v4 = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")

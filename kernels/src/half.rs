@@ -15,7 +15,7 @@ impl Half {
     /// Widens elements; each has exactly one `f32`.
     pub fn widen(self, from: &[u16], to: &mut [f32]) {
         match self {
-            Half::F16 => bytemuck::cast_slice::<u16, f16>(from).convert_to_f32_slice(to),
+            Half::F16 => widen_f16(from, to),
             Half::Bf16 => widen_bf16(from, to),
         }
     }
@@ -23,7 +23,7 @@ impl Half {
     /// Rounds to the nearest, ties to even.
     pub fn narrow(self, from: &[f32], to: &mut [u16]) {
         match self {
-            Half::F16 => bytemuck::cast_slice_mut::<u16, f16>(to).convert_from_f32_slice(from),
+            Half::F16 => narrow_f16(from, to),
             Half::Bf16 => narrow_bf16(from, to),
         }
     }
@@ -41,6 +41,56 @@ pub fn odd(number: f64) -> f32 {
     // The order of magnitudes is that of the bits: the one before infinity is the greatest number, which is odd.
     let toward_zero = nearest.to_bits() - u32::from(back.abs() > number.abs());
     f32::from_bits(toward_zero | u32::from(back != number))
+}
+
+fn widen_f16(from: &[u16], to: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    if super::cpu::level() >= 3 {
+        // SAFETY: `level` checked that the processor has this feature.
+        #[allow(unsafe_code)]
+        return unsafe { f16c::widen(from, to) };
+    }
+    bytemuck::cast_slice::<u16, f16>(from).convert_to_f32_slice(to);
+}
+
+fn narrow_f16(from: &[f32], to: &mut [u16]) {
+    #[cfg(target_arch = "x86_64")]
+    if super::cpu::level() >= 3 {
+        // SAFETY: as above.
+        #[allow(unsafe_code)]
+        return unsafe { f16c::narrow(from, to) };
+    }
+    bytemuck::cast_slice_mut::<u16, f16>(to).convert_from_f32_slice(from);
+}
+
+/// The processor's conversions of eight elements; what is left at the end is filled up to as many.
+#[cfg(target_arch = "x86_64")]
+mod f16c {
+    use std::arch::x86_64::*;
+
+    #[target_feature(enable = "f16c")]
+    pub(super) fn widen(from: &[u16], to: &mut [f32]) {
+        let ((from, from_rest), (to, to_rest)) = (from.as_chunks::<8>(), to.as_chunks_mut::<8>());
+        for (from, to) in from.iter().zip(to) {
+            *to = bytemuck::cast(_mm256_cvtph_ps(bytemuck::cast(*from)));
+        }
+        let mut rest = [0u16; 8];
+        rest.iter_mut().zip(from_rest).for_each(|(to, from)| *to = *from);
+        let rest: [f32; 8] = bytemuck::cast(_mm256_cvtph_ps(bytemuck::cast(rest)));
+        to_rest.iter_mut().zip(rest).for_each(|(to, from)| *to = from);
+    }
+
+    #[target_feature(enable = "f16c")]
+    pub(super) fn narrow(from: &[f32], to: &mut [u16]) {
+        let ((from, from_rest), (to, to_rest)) = (from.as_chunks::<8>(), to.as_chunks_mut::<8>());
+        for (from, to) in from.iter().zip(to) {
+            *to = bytemuck::cast(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(bytemuck::cast(*from)));
+        }
+        let mut rest = [0f32; 8];
+        rest.iter_mut().zip(from_rest).for_each(|(to, from)| *to = *from);
+        let rest: [u16; 8] = bytemuck::cast(_mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(bytemuck::cast(rest)));
+        to_rest.iter_mut().zip(rest).for_each(|(to, from)| *to = from);
+    }
 }
 
 for_each_level! {
@@ -62,5 +112,39 @@ fn widen_bf16_body(from: &[u16], to: &mut [f32]) {
 fn narrow_bf16_body(from: &[f32], to: &mut [u16]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = bf16::from_f32(*from).to_bits();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::at_each_level;
+
+    /// All of the 65536 elements, and what is between them; each length up to some vectors.
+    #[test]
+    fn float16_is_converted_as_one_by_one() {
+        let all: Vec<u16> = (0..=u16::MAX).collect();
+        let singles: Vec<f32> = (0..1 << 20).map(|i: u32| f32::from_bits(i.wrapping_mul(4_099))).collect();
+        let between = all.iter().map(|x| f16::from_bits(*x).to_f32()).flat_map(|x| [x.next_up(), x, x.next_down()]);
+        let singles: Vec<f32> = singles.into_iter().chain(between).collect();
+        at_each_level(|| {
+            let (mut wide, mut narrow) = (vec![0.0; all.len()], vec![0; singles.len()]);
+            Half::F16.widen(&all, &mut wide);
+            for (x, got) in all.iter().zip(&wide) {
+                let want = f16::from_bits(*x).to_f32();
+                assert!(got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(), "{x:x}: {got}");
+            }
+            Half::F16.narrow(&singles, &mut narrow);
+            for (x, got) in singles.iter().zip(&narrow) {
+                let (got, want) = (f16::from_bits(*got), f16::from_f32(*x));
+                assert!(got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(), "{x:e}: {got}");
+            }
+            for len in 0..40 {
+                let (mut wide, mut narrow) = (vec![-1.0; len + 1], vec![7; len + 1]);
+                Half::F16.widen(&all[15_000..15_000 + len], &mut wide[..len]);
+                Half::F16.narrow(&wide[..len], &mut narrow[..len]);
+                assert_eq!((&narrow[..len], wide[len], narrow[len]), (&all[15_000..15_000 + len], -1.0, 7));
+            }
+        });
     }
 }

@@ -4,7 +4,7 @@ use super::{Attention, Bias, Out, Stage};
 use crate::cpu::for_each_level;
 use crate::functions::tanh;
 use crate::gemm;
-use crate::lanes::{Floating, MapOne, Softmax, Stored};
+use crate::lanes::{Floating, MapSome, Softmax, Stored};
 use crate::number::Float;
 use crate::{Stop, Stopped};
 use std::ops::Range;
@@ -128,7 +128,7 @@ fn weigh_body<T: Floating>(
             let line = line.get_mut(..n).ok_or(Stopped::Misfit)?;
             attention.round.into_iter().for_each(|round| round(scores));
             line.copy_from_slice(scores);
-            Softmax.map(line, scores, stop)?;
+            Softmax.map(n.max(1), line, scores, stop)?;
             attention.round.into_iter().for_each(|round| round(scores));
         } else {
             scores.fill(zero);

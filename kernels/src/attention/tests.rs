@@ -1,5 +1,5 @@
 use super::*;
-use crate::lanes::{MapOne, Softmax};
+use crate::lanes::{MapSome, Softmax};
 use crate::testing::at_each_level;
 use crate::testing::sized;
 use proptest::prelude::*;
@@ -141,7 +141,7 @@ impl Example {
             keep(Stage::Biased, &scores, kept);
             let mut weights = vec![0.0; keys];
             if counts.contains(&true) {
-                Softmax.map(&scores, &mut weights, None).unwrap();
+                Softmax.map(scores.len(), &scores, &mut weights, None).unwrap();
             }
             keep(Stage::Weights, &weights, kept);
             let out = &mut want[of_out.at(batch, head, query)..][..value_size];

@@ -39,8 +39,9 @@ pub fn convert(work: Conversion, elements: &[u8], out: &mut [u8], resources: Res
     parallel::split_by(out, to, from.div_ceil(to), resources, |first, out| {
         let count = out.len() / to;
         let elements = elements.get(first * from..(first + count) * from).unwrap_or(&[]);
+        let mut room = [0; BLOCK];
         for (elements, out) in elements.chunks(BLOCK * from).zip(out.chunks_mut(BLOCK * to)) {
-            block(work, elements, out);
+            store(exact(work.from, elements, &mut room), work.to, work.rounding, out);
         }
         Ok(())
     })

@@ -44,7 +44,10 @@ pub fn shortest(value: f32, format: Format) -> f64 {
 }
 
 pub(super) fn store_half(numbers: Exact<'_>, half: Half, out: &mut [u8]) {
-    half.narrow(to_odd(numbers, &mut [0.0; BLOCK]), cast_slice_mut(out));
+    match numbers {
+        Exact::F32(numbers) => half.narrow(numbers, cast_slice_mut(out)),
+        _ => half.narrow(to_odd(numbers, &mut [0.0; BLOCK]), cast_slice_mut(out)),
+    }
 }
 
 pub(super) fn store_small(numbers: Exact<'_>, format: Small, rounding: Rounding, out: &mut [u8]) {

@@ -12,9 +12,10 @@ pub use rows::{
     select, test_row, to_f64,
 };
 
+use super::cpu::for_each_level;
 use super::positions::{self, Dim, Dims, Rows};
 use super::{Resources, Stopped, parallel};
-use bytemuck::{cast_slice, cast_slice_mut};
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 /// An operand, which is broadcast to the shape of the output.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +29,7 @@ pub struct Operand<'a> {
 }
 
 /// Minimum length of rows that are read where they stand.
-const SHORT: usize = 48;
+const SHORT: usize = 512;
 
 /// Calls `row` with parts of `out` and the operands' elements for it, until `out` is written. An element takes the time of
 /// `cost` simple ones.
@@ -141,34 +142,21 @@ impl<const N: usize> Part<'_, N> {
 
     /// Short rows: tiles are put together from many of them.
     fn tiles(&self, mut out: &mut [u8], tile: usize, mut buffers: [&mut [u8]; N]) {
-        let mut walk = Rows::new(self.dims, self.first);
-        let mut at = self.first;
         let dense: [bool; N] = std::array::from_fn(|k| is_dense(self.dims, k));
-        let (mut bases, mut left) = ([0; N], 0);
+        // What repeats is put together once, in tiles that have it some times. The longest is a multiple of the others.
+        let periods: [usize; N] = std::array::from_fn(|k| period(self.dims, k));
+        let longest = periods.into_iter().filter(|period| *period <= tile).max().unwrap_or(1);
+        let tile = tile / longest * longest;
+        let mut at = self.first;
         while !out.is_empty() {
             let (now, rest) = out.split_at_mut((tile * self.size).min(out.len()));
             out = rest;
             let count = now.len() / self.size;
-            let mut filled = 0;
-            while filled < count {
-                if left == 0 {
-                    (bases, left) = walk.next();
+            for (k, (operand, buffer)) in self.operands.iter().zip(&mut buffers).enumerate() {
+                let repeats = at > self.first && periods.get(k).is_some_and(|period| *period <= tile);
+                if let Some(bytes) = operand.bytes.filter(|_| !repeats && dense.get(k) == Some(&false)) {
+                    self.put_together(k, bytes, at, buffer.get_mut(..count * operand.size).unwrap_or(&mut []));
                 }
-                let some = left.min(count - filled);
-                for (k, (operand, buffer)) in self.operands.iter().zip(&mut buffers).enumerate() {
-                    let (Some(bytes), Some(base)) = (operand.bytes, bases.get_mut(k)) else { continue };
-                    if dense.get(k) == Some(&true) {
-                        continue;
-                    }
-                    let to = buffer.get_mut(filled * operand.size..).unwrap_or(&mut []);
-                    if walk.steps().get(k) == Some(&0) {
-                        fill(to, bytes, *base, operand.size, some);
-                    } else {
-                        copy(to, bytes, *base, operand.size, some);
-                        *base += some;
-                    }
-                }
-                (filled, left) = (filled + some, left - some);
             }
             let mut reads = dense.map(|dense| if dense { Read::Direct(at) } else { Read::Buffer });
             for (read, operand) in reads.iter_mut().zip(self.operands) {
@@ -178,6 +166,34 @@ impl<const N: usize> Part<'_, N> {
             }
             self.call(&mut reads, &mut buffers, now);
             at += count;
+        }
+    }
+
+    /// Fills `to` with what an operand has for the elements from `at` on.
+    fn put_together(&self, k: usize, bytes: &[u8], at: usize, mut to: &mut [u8]) {
+        let (inner, outer) = (positions::innermost(self.dims), self.dims.get(1..).unwrap_or(&[]));
+        let step = |steps: [usize; N]| steps.get(k).copied().unwrap_or(0);
+        let size = self.operands.get(k).map_or(1, |operand| operand.size);
+        let (mut walk, mut before) = (Rows::new(outer, at / inner.size), at % inner.size);
+        while !to.is_empty() {
+            let (bases, count) = walk.next();
+            let (now, rest) = to.split_at_mut(((count * inner.size - before) * size).min(to.len()));
+            let rows = Repeated {
+                base: step(bases),
+                len: inner.size,
+                before,
+                repeats: step(inner.steps) == 0,
+                stride: step(walk.steps()),
+            };
+            match size {
+                1 => spread::<u8>(rows, bytes, now),
+                2 => spread::<u16>(rows, cast_slice(bytes), cast_slice_mut(now)),
+                4 => spread::<u32>(rows, cast_slice(bytes), cast_slice_mut(now)),
+                // A complex64 has the alignment of its parts.
+                8 => spread::<[u32; 2]>(rows, cast_slice(bytes), cast_slice_mut(now)),
+                _ => spread::<[u64; 2]>(rows, cast_slice(bytes), cast_slice_mut(now)),
+            }
+            (to, before) = (rest, 0);
         }
     }
 
@@ -215,8 +231,44 @@ fn is_dense<const N: usize>(dims: &[Dim<N>], k: usize) -> bool {
     })
 }
 
+/// The number of elements after which those of an operand come again.
+fn period<const N: usize>(dims: &[Dim<N>], k: usize) -> usize {
+    let repeats = |dim: &&Dim<N>| dim.steps.get(k) == Some(&0);
+    let outer = dims.iter().rev().take_while(repeats).count();
+    dims.iter().take(dims.len() - outer).map(|dim| dim.size).product()
+}
+
+/// Rows of `len` elements, `stride` elements from each other, the first of which lacks the elements `before`.
+#[derive(Clone, Copy)]
+struct Repeated {
+    base: usize,
+    len: usize,
+    before: usize,
+    /// A row has one element again and again.
+    repeats: bool,
+    stride: usize,
+}
+
+for_each_level! {
+    /// Fills `to` with rows.
+    fn spread<T: Pod>(rows: Repeated, from: &[T], to: &mut [T]) -> () = spread_body::<T>;
+}
+
+#[inline(always)]
+fn spread_body<T: Pod>(rows: Repeated, from: &[T], mut to: &mut [T]) {
+    let Repeated { mut base, len, mut before, repeats, stride } = rows;
+    while !to.is_empty() {
+        let (now, rest) = to.split_at_mut((len - before).min(to.len()));
+        if repeats {
+            from.get(base).into_iter().for_each(|element| now.fill(*element));
+        } else {
+            now.iter_mut().zip(from.get(base + before..).unwrap_or(&[])).for_each(|(to, from)| *to = *from);
+        }
+        (base, before, to) = (base + stride, 0, rest);
+    }
+}
+
 /// Fills the beginning of a buffer with copies of an element.
-#[inline]
 fn fill(to: &mut [u8], bytes: &[u8], at: usize, size: usize, count: usize) {
     let (Some(to), Some(element)) = (to.get_mut(..count * size), bytes.get(at * size..(at + 1) * size)) else { return };
     match (size, element) {
@@ -225,14 +277,6 @@ fn fill(to: &mut [u8], bytes: &[u8], at: usize, size: usize, count: usize) {
             to.fill(*element);
         }
         _ => to.chunks_exact_mut(size).for_each(|to| to.copy_from_slice(element)),
-    }
-}
-
-/// Copies elements to the beginning of a buffer.
-#[inline]
-fn copy(to: &mut [u8], bytes: &[u8], at: usize, size: usize, count: usize) {
-    if let (Some(to), Some(from)) = (to.get_mut(..count * size), bytes.get(at * size..(at + count) * size)) {
-        to.copy_from_slice(from);
     }
 }
 

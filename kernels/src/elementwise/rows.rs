@@ -83,7 +83,7 @@ pub fn byte_row<F: Bytes<N>, const N: usize>(_: Format) -> Option<Row<F, N>> {
 /// The row kernel of a question about numbers or bools: its output is bool.
 pub fn test_row<F: Test<N>, const N: usize>(format: Format) -> Option<Row<F, N>> {
     Some(match format {
-        Format::Single => test::<F, f32, N>,
+        Format::Single => test_single::<F, N>,
         Format::Double => test::<F, f64, N>,
         Format::Half(Half::F16) => |f, inputs, out| test_half(f, Half::F16, inputs, out),
         Format::Half(Half::Bf16) => |f, inputs, out| test_half(f, Half::Bf16, inputs, out),
@@ -111,6 +111,10 @@ fn test<F: Test<N>, T: Pod + PartialOrd, const N: usize>(f: &F, inputs: [&[u8]; 
     each(inputs.map(cast_slice::<u8, T>), out, |x| u8::from(f.test(x)));
 }
 
+fn test_single<F: Test<N>, const N: usize>(f: &F, inputs: [&[u8]; N], out: &mut [u8]) {
+    at_best_level(TestLoop { f, inputs: inputs.map(cast_slice), out });
+}
+
 fn half<F: Floats<N>, const N: usize>(f: &F, half: Half, inputs: [&[u8]; N], out: &mut [u8]) {
     narrowed(half, inputs, out, &|inputs, out| float::<F, f32, N>(f, inputs, out));
 }
@@ -130,7 +134,7 @@ fn test_half<F: Test<N>, const N: usize>(f: &F, half: Half, inputs: [&[u8]; N], 
     widened(half, inputs, out.len(), &mut |at, inputs| {
         let out = out.get_mut(at..).unwrap_or(&mut []);
         let count = inputs.first().map_or(0, |input| input.len()).min(out.len());
-        test::<F, f32, N>(f, inputs.map(cast_slice), out.get_mut(..count).unwrap_or(&mut []));
+        test_single::<F, N>(f, inputs.map(cast_slice), out.get_mut(..count).unwrap_or(&mut []));
     });
 }
 
@@ -299,6 +303,22 @@ impl<F: Floats<N>, T: Real, const N: usize> Loop for FloatLoop<'_, F, T, N> {
     }
 }
 
+struct TestLoop<'a, F, const N: usize> {
+    f: &'a F,
+    inputs: [&'a [f32]; N],
+    out: &'a mut [u8],
+}
+
+impl<F: Test<N>, const N: usize> Loop for TestLoop<'_, F, N> {
+    #[inline(always)]
+    fn run(self) {
+        let (inputs, out) = of_equal_length(self.inputs, self.out);
+        for (i, out) in out.iter_mut().enumerate() {
+            *out = u8::from(self.f.test(at(&inputs, i)));
+        }
+    }
+}
+
 #[inline(always)]
 fn run<L: Loop>(row: L) {
     row.run();
@@ -369,6 +389,27 @@ mod tests {
         });
     }
 
+    struct Less;
+
+    impl Test<2> for Less {
+        #[inline(always)]
+        fn test<T: PartialOrd + Copy>(&self, [x, y]: [T; 2]) -> bool {
+            x < y
+        }
+    }
+
+    #[test]
+    fn questions_at_each_level() {
+        let (x, y) = (numbers(40_503), numbers(77));
+        let want: Vec<u8> = x.iter().zip(&y).map(|(x, y)| u8::from(x < y)).collect();
+        at_each_level(|| {
+            let mut out = vec![7; want.len()];
+            let inputs = [cast_slice(&x), cast_slice(&y)];
+            test_row::<Less, 2>(Format::Single).unwrap()(&Less, inputs, &mut out);
+            assert_eq!(out, want);
+        });
+    }
+
     #[test]
     fn rows_of_mixed_types_are_rounded_once() {
         let (single, double): (Vec<f32>, Vec<f64>) =
@@ -392,11 +433,14 @@ mod tests {
             let cut = |words: &[u64]| cast_slice::<u64, u8>(words)[..37 * size].to_vec();
             let (expect_x, expect_y) = (cut(&x), cut(&y));
             let rows = [&condition[..], &cast_slice(&x)[..37 * size], &cast_slice(&y)[..37 * size]];
-            select(size, rows, &mut cast_slice_mut(&mut out)[..37 * size]);
-            for (i, out) in cut(&out).chunks(size).enumerate() {
-                let want = if condition[i] == 1 { &expect_x } else { &expect_y };
-                assert_eq!(out, &want[i * size..(i + 1) * size]);
-            }
+            at_each_level(|| {
+                out.fill(0);
+                select(size, rows, &mut cast_slice_mut(&mut out)[..37 * size]);
+                for (i, out) in cut(&out).chunks(size).enumerate() {
+                    let want = if condition[i] == 1 { &expect_x } else { &expect_y };
+                    assert_eq!(out, &want[i * size..(i + 1) * size]);
+                }
+            });
         }
     }
 

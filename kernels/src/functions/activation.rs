@@ -2,7 +2,7 @@
 //! subnormal, and rounded once: at most 0.51 ulp. In `f64` they have the bounds given here.
 
 use super::exponential::{exp, expm1, logistic};
-use super::{Real, greatest, least, polynomial};
+use super::{Real, greatest, is_short, least, polynomial};
 
 /// x / (1 + e^-(alpha * x)). At most 2 ulp in `f64`.
 #[inline(always)]
@@ -76,11 +76,6 @@ pub fn scaled_celu<T: Real>(x: T, alpha: f32) -> T {
     }
 }
 
-#[inline(always)]
-fn is_short<T: Real>() -> bool {
-    size_of::<T>() == 4
-}
-
 /// x / (1 + e^-(gate + low)) in `f64`.
 #[inline(always)]
 fn gated(x: f64, gate: f64, low: f64) -> f64 {
@@ -95,7 +90,7 @@ fn gated(x: f64, gate: f64, low: f64) -> f64 {
 
 /// e^x to 2^-31.
 #[inline(always)]
-fn brief_exp(x: f64) -> f64 {
+pub(super) fn brief_exp(x: f64) -> f64 {
     let (s, p) = reduced(greatest(least(x, 710.0), -709.0));
     s * (1.0 + p)
 }

@@ -33,7 +33,7 @@ pub use inverse::{acos, asin, atan};
 use logarithm::log1p;
 pub use logarithm::{acosh, asinh, atanh, log, softplus};
 pub use normal::gelu;
-pub use power::pow;
+pub use power::{cube, pow, root};
 pub use trigonometric::{cos, cos_all, sin, sin_all, tan, tan_all, turns};
 
 use super::number::Float;
@@ -217,6 +217,12 @@ reals! {
         const NORMAL_CENTER: Self = 1.0;
         const NORMAL_SLOPE: (Self, Self) = (9.2, 0.775);
     }
+}
+
+/// Whether `f64` is wide enough for a result of `T` to be rounded once.
+#[inline(always)]
+fn is_short<T: Real>() -> bool {
+    size_of::<T>() == 4
 }
 
 /// The polynomial with these coefficients, the lowest first. Pairs of them don't wait for each other.

@@ -1,16 +1,21 @@
+use super::activation::brief_exp;
 use super::exponential::{LIFT, of_sum};
-use super::{Real, polynomial, sum};
+use super::{Real, is_short, polynomial, sum};
 
 /// x^y with the special cases of C's `pow`, in `f64` for either type.
 #[inline(always)]
 pub fn pow<T: Real>(x: T, y: T) -> T {
     let (x, y) = (x.to_f64(), y.to_f64());
     let a = x.abs();
-    let (high, low) = log(a);
-    // The exponent, in two parts. Beyond these limits it doesn't count.
-    let product = high * y;
-    let rest = low.mul_add(y, high.mul_add(y, -product));
-    let power = of_sum(product, if product.abs() < 800.0 { rest } else { 0.0 });
+    let power = if is_short::<T>() {
+        brief_exp(brief_log(a) * y)
+    } else {
+        let (high, low) = log(a);
+        // The exponent, in two parts. Beyond these limits it doesn't count.
+        let product = high * y;
+        let rest = low.mul_add(y, high.mul_add(y, -product));
+        of_sum(product, if product.abs() < 800.0 { rest } else { 0.0 })
+    };
     let power = if a == 1.0 { 1.0 } else { power };
     let integer = y.trunc() == y;
     let odd = integer && (0.5 * y).trunc() != 0.5 * y;
@@ -18,6 +23,36 @@ pub fn pow<T: Real>(x: T, y: T) -> T {
     let power = if x < 0.0 && !integer && a < f64::INFINITY { f64::NAN } else { power };
     let power = if x.is_nan() || y.is_nan() { x + y } else { power };
     T::of(if x == 1.0 || y == 0.0 { 1.0 } else { power })
+}
+
+/// x^3, as good as rounded once.
+#[inline(always)]
+pub fn cube<T: Real>(x: T) -> T {
+    let square = x * x;
+    let cube = square * x;
+    let lost = x.mul_add(x, -square).mul_add(x, square.mul_add(x, -cube));
+    // Without this 0 would lose its sign, and infinity become NaN.
+    if lost.abs() > T::ZERO && lost.abs() < T::INFINITY { cube + lost } else { cube }
+}
+
+/// x^0.5, rounded once. It differs from the square root of -0 and of -infinity.
+#[inline(always)]
+pub fn root<T: Real>(x: T) -> T {
+    if x == -T::INFINITY { T::INFINITY } else { (x + T::ZERO).sqrt() }
+}
+
+/// log(x) to some 45 bits. x is 0 or infinite, or a normal number that isn't negative.
+#[inline(always)]
+fn brief_log(x: f64) -> f64 {
+    let (m, k) = x.parts();
+    // log(m) = 2 atanh(s)
+    let f = m - 1.0;
+    let s = f / (f + 2.0);
+    let square = s * s;
+    let half = (s * square).mul_add(polynomial(square, BRIEF), s);
+    let y = k.mul_add(f64::LN_2, half + half);
+    let y = if x == 0.0 { -f64::INFINITY } else { y };
+    if x < f64::INFINITY { y } else { x }
 }
 
 /// log(x) to some 70 bits, in two parts. x isn't negative.
@@ -59,3 +94,6 @@ const TAIL: &[f64] = &[
     0.05837922045954204,
     0.0599062960424825,
 ];
+// (atanh(s) - s) / s^3 in s^2, s <= 0.1716: error 2^-44.9, of atanh(s) / s.
+const BRIEF: &[f64] =
+    &[0.3333333333790954, 0.1999999780784209, 0.14286054911049925, 0.11088080123159508, 0.09792286436247553];

@@ -528,3 +528,29 @@ fn pow_is_that_of_c() {
         assert!(error_f32(pow(x, y), f64::from(x).powf(y.into())) <= 0.51, "{x}^{y} in f32");
     }
 }
+
+/// The ways of single exponents give what [`super::pow`] gives, or are nearer.
+#[test]
+fn powers_of_one_exponent() {
+    let specials = [0.0, f64::INFINITY, f64::NAN, 5e-324, 1e-108, 1e-45, 1e-15, 1e15, 1e103, 1e300];
+    let specials = specials.into_iter().flat_map(|x| [x, -x]);
+    let numbers: Vec<f64> = specials.chain(samples(sized(20_000, 300), f64::from_bits)).collect();
+    let singles = samples(sized(20_000, 300), |bits| f32::from_bits(bits as u32)).into_iter();
+    let singles: Vec<f32> = numbers.iter().map(|x| *x as f32).chain(singles).collect();
+    type Way<T> = fn(T) -> T;
+    let ways: [(f64, Way<f64>, Way<f32>); 2] = [(3.0, super::cube, super::cube), (0.5, super::root, super::root)];
+    for (y, way, single) in ways {
+        for &x in &numbers {
+            let (got, exact) = (way(x), x.powf(y));
+            assert!(error(got, exact, 53, -1074, f64::MAX) <= 1.0, "{x:e}^{y} = {got:e}, not {exact:e}");
+            assert!(got != 0.0 || got.is_sign_negative() == exact.is_sign_negative(), "{x:e}^{y} = {got}");
+        }
+        for &x in &singles {
+            let (got, exact) = (single(x), f64::from(x).powf(y));
+            // What rounding took from a product may be subnormal, and rounded too.
+            let bound = if exact.abs() < 1e-30 { 1.0 } else { 0.51 };
+            assert!(error_f32(got, exact) <= bound, "{x:e}^{y} = {got:e}, not {exact:e}");
+            assert!(got != 0.0 || got.is_sign_negative() == exact.is_sign_negative(), "{x:e}^{y} = {got}");
+        }
+    }
+}

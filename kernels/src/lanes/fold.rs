@@ -78,14 +78,18 @@ for_each_level! {
         = add_rows_body::<F, T>;
 }
 
-/// The value of a lane that is a slice.
+/// Adds a lane to its partial values.
 #[inline(always)]
-pub(super) fn folded<F: Fold<T>, T: Number>(fold: &F, lane: &[T], stop: Option<&Stop>) -> Result<F::Partial, Stopped> {
-    let mut partials = [F::Partial::START; PARTIALS];
+pub(super) fn fold_lane<F: Fold<T>, T: Number>(
+    fold: &F,
+    partials: &mut [F::Partial; PARTIALS],
+    lane: &[T],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
     for at in between_looks(lane.len(), stop) {
-        add_lane(fold, &mut partials, lane.get(at?).unwrap_or(&[]));
+        add_lane(fold, partials, lane.get(at?).unwrap_or(&[]));
     }
-    Ok(join(partials))
+    Ok(())
 }
 
 #[inline(always)]
@@ -95,8 +99,9 @@ fn add_body<F: Fold<T>, T: Number>(fold: &F, partials: &mut [[F::Partial; PARTIA
     }
 }
 
+/// Adds elements of a lane to its partial values; a multiple of [`PARTIALS`] came before.
 #[inline(always)]
-fn add_lane<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial; PARTIALS], elements: &[T]) {
+pub(super) fn add_lane<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial; PARTIALS], elements: &[T]) {
     let (blocks, rest) = elements.as_chunks::<PARTIALS>();
     // A copy stays in registers.
     let mut values = *partials;
@@ -141,6 +146,28 @@ pub(super) fn join<P: Partial>(partials: [P; PARTIALS]) -> P {
     }
     let [first, ..] = partials;
     first
+}
+
+/// Joins the partial values of each lane as a tree: the first is that of all. A step for all lanes comes before the next: so
+/// none waits for what was just written, and steps are as wide as the processor.
+#[inline(always)]
+pub(super) fn join_each<P: Partial>(lanes: &mut [[P; PARTIALS]]) {
+    join_half::<P, 16>(lanes);
+    join_half::<P, 8>(lanes);
+    join_half::<P, 4>(lanes);
+    join_half::<P, 2>(lanes);
+    join_half::<P, 1>(lanes);
+}
+
+#[inline(always)]
+fn join_half<P: Partial, const N: usize>(lanes: &mut [[P; PARTIALS]]) {
+    for partials in lanes {
+        // Otherwise vectors would be made of the same partial value of several lanes, element by element.
+        let (low, high) = std::hint::black_box(partials).split_at_mut(N);
+        for (low, high) in low.iter_mut().zip(high) {
+            *low = low.join(*high);
+        }
+    }
 }
 
 #[inline(always)]

@@ -9,6 +9,7 @@
 //! Code is shared: few types of numbers stand for all elements, reductions share their folds, and what walks over lanes
 //! knows only the type of numbers.
 
+mod affine;
 mod elements;
 mod fold;
 mod normalize;
@@ -24,16 +25,17 @@ mod sums;
 mod tests;
 mod walk;
 
+pub use affine::{Affine, Spread};
 pub use elements::{Floating, Number, Ordered, Stored};
 pub use fold::Fold;
-pub use normalize::{Affine, Moment, Normalize, Spread, normalize, statistics};
+pub use normalize::{Moment, Normalize, normalize, statistics};
 pub use rank::First;
 pub use reduce::{Reduction, ReductionOfAll, reduce};
 pub use reductions::{Extreme, L1, L2, LogSum, Mean, Norm, Prod, Sum, SumSquare};
 pub use scans::{Cumulate, Hardmax, IndexOf, LpNormalize};
 pub use softmax::{LogSoftmax, LogSumExp, Softmax};
 pub use sums::Partial;
-pub use walk::{Map, MapOne, Measure, map, measure};
+pub use walk::{Map, MapSome, Measure, map, measure};
 
 use super::positions::{self, Dim, Dims};
 use super::volume;

@@ -1,14 +1,18 @@
-//! Normalization of lanes whose elements are neighbours, then a scale and a bias for their elements.
+//! Normalization of lanes whose elements are neighbours.
 //!
 //! Mean and variance are rounded once ([`super::reductions`]), and the mean has twice the digits of its type. So a normalized
 //! element is within 3 ulp of the exact one in f32 and 4 ulp in f64, however far the lane is from 0.
 
-use super::reduce::{BETWEEN_LOOKS, BLOCK, value};
+use super::fold::{PARTIALS, add_lane, fold_lane, join_each};
+use super::reduce::{BETWEEN_LOOKS, BLOCK, TOGETHER, between_looks, value};
+use super::reductions::{Added, Squared};
 use super::stored::{Elements, Storage};
-use super::sums::{Exact, Total};
+use super::sums::{Exact, Partial, Total};
 use super::{Floating, Fold, Mean, Measure, Number, Reduction, Stored};
 use crate::cpu::for_each_level;
 use crate::{Resources, Stop, Stopped, parallel};
+use bytemuck::Zeroable;
+use std::marker::PhantomData;
 
 /// How lanes are normalized: `(x - mean) / sqrt(variance + epsilon)`, or `x / sqrt(mean of squares + epsilon)`.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +26,7 @@ pub struct Normalize {
 pub(super) type Finish<'a> = dyn Fn(usize, &[u8], &mut [u8]) + Sync + 'a;
 
 /// The mean and the divisor of a lane, whose inverse is rounded from the exact one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Zeroable)]
 struct Statistics<T> {
     mean: T,
     /// What rounding took from the mean.
@@ -32,6 +36,23 @@ struct Statistics<T> {
 }
 
 impl Normalize {
+    /// The statistics of at most [`TOGETHER`] lanes of `len` elements, one behind the other.
+    fn all_statistics<T: Floating>(
+        self,
+        len: usize,
+        lanes: Elements<'_, T>,
+        all: &mut [Statistics<T>],
+        stop: Option<&Stop>,
+    ) -> Result<(), Stopped> {
+        if let Some(lanes) = lanes.direct() {
+            return statistics_of(self, len, lanes, all, stop);
+        }
+        for (k, statistics) in all.iter_mut().enumerate() {
+            *statistics = self.statistics(len, lanes.range(k * len..(k + 1) * len), stop)?;
+        }
+        Ok(())
+    }
+
     fn statistics<T: Floating>(
         self,
         len: usize,
@@ -42,22 +63,73 @@ impl Normalize {
         if self.center {
             let precise = value(&Mean, len, lane, stop)?;
             mean = T::nearest(precise);
-            // What f64 doesn't hold is the mean of the differences.
-            let is_precise = size_of::<T>() == size_of::<f64>();
-            rest = match is_precise {
+            rest = match is_precise::<T>() {
                 true => value(&Deviation::<T, false> { from: mean, rest }, len, lane, stop)?,
                 false => precise - mean.precise(),
             };
         }
         let variance = value(&Deviation::<T, true> { from: mean, rest }, len, lane, stop)?;
-        let divisor = (variance + f64::from(self.epsilon)).sqrt();
-        Ok(Statistics {
-            mean,
-            rest: T::nearest(rest),
-            divisor: T::nearest(divisor),
-            inverse: T::nearest(1.0 / divisor),
-        })
+        Ok(self.statistics_by(mean, rest, variance))
     }
+
+    #[inline(always)]
+    fn statistics_by<T: Floating>(self, mean: T, rest: f64, variance: f64) -> Statistics<T> {
+        let divisor = (variance + f64::from(self.epsilon)).sqrt();
+        Statistics { mean, rest: T::nearest(rest), divisor: T::nearest(divisor), inverse: T::nearest(1.0 / divisor) }
+    }
+}
+
+/// Whether a mean is as wide as its elements: what it doesn't hold is the mean of the differences from it.
+#[inline(always)]
+fn is_precise<T>() -> bool {
+    size_of::<T>() == size_of::<f64>()
+}
+
+for_each_level! {
+    /// As [`Normalize::statistics`], of at most [`TOGETHER`] lanes.
+    fn statistics_of<T: Floating>(how: Normalize, len: usize, lanes: &[T], all: &mut [Statistics<T>], stop: Option<&Stop>) -> Result<(), Stopped>
+        = statistics_of_body::<T>;
+}
+
+#[inline(always)]
+fn statistics_of_body<T: Floating>(
+    how: Normalize,
+    len: usize,
+    lanes: &[T],
+    all: &mut [Statistics<T>],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (mut means, mut rests) = ([<T as Number>::ZERO; TOGETHER], [0.0; TOGETHER]);
+    let mut sums = [[T::Exact::START; PARTIALS]; TOGETHER];
+    let sums = sums.get_mut(..all.len()).ok_or(Stopped::Misfit)?;
+    if how.center {
+        for (sums, lane) in sums.iter_mut().zip(lanes.chunks_exact(len)) {
+            fold_lane(&Reduction::<T>::fold(&Mean), sums, lane, stop)?;
+        }
+        join_each(sums);
+        for (([sum, ..], mean), rest) in sums.iter().zip(&mut means).zip(&mut rests) {
+            let precise = sum.over(len);
+            *mean = T::nearest(precise);
+            *rest = precise - mean.precise();
+        }
+        if is_precise::<T>() {
+            for ((sums, lane), from) in sums.iter_mut().zip(lanes.chunks_exact(len)).zip(means) {
+                fold_differences::<T, _>(&Added(PhantomData), sums, lane, (from, 0.0), stop)?;
+            }
+            join_each(sums);
+            for ([sum, ..], rest) in sums.iter().zip(&mut rests) {
+                *rest = sum.over(len);
+            }
+        }
+    }
+    for (((sums, lane), from), rest) in sums.iter_mut().zip(lanes.chunks_exact(len)).zip(means).zip(rests) {
+        fold_differences::<T, _>(&Squared(PhantomData), sums, lane, (from, rest), stop)?;
+    }
+    join_each(sums);
+    for ((([sum, ..], mean), rest), statistics) in sums.iter().zip(means).zip(rests).zip(all) {
+        *statistics = how.statistics_by(mean, rest, sum.over(len));
+    }
+    Ok(())
 }
 
 /// The mean of a lane, and its variance: the mean of squared differences from the mean.
@@ -65,6 +137,29 @@ impl Normalize {
 pub enum Moment {
     Mean,
     Variance,
+}
+
+/// The sums of differences from a mean, as [`Deviation`] adds them. In a loop of their own they are vectors, whatever is added of them.
+#[inline(always)]
+fn fold_differences<T: Floating, F: Fold<f64, Partial = T::Exact>>(
+    fold: &F,
+    sums: &mut [T::Exact; PARTIALS],
+    lane: &[T],
+    (from, rest): (T, f64),
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    *sums = [T::Exact::START; PARTIALS];
+    let mut differences = [0.0; 2 * PARTIALS];
+    for at in between_looks(lane.len(), stop) {
+        for lane in lane.get(at?).unwrap_or(&[]).chunks(2 * PARTIALS) {
+            let differences = differences.get_mut(..lane.len()).unwrap_or(&mut []);
+            for (difference, x) in differences.iter_mut().zip(lane) {
+                *difference = x.precise() - from.precise() - rest;
+            }
+            add_lane(fold, sums, differences);
+        }
+    }
+    Ok(())
 }
 
 impl<T: Floating> Measure<T> for Moment {
@@ -166,31 +261,35 @@ fn normalize_part<T: Floating>(
     // Aligned for each type.
     let mut rounded = [0u64; BLOCK];
     let rounded = bytemuck::cast_slice_mut::<u64, u8>(&mut rounded);
-    for (k, out) in out.chunks_exact_mut(len * width).enumerate() {
-        let lane = data.range(k * len..(k + 1) * len);
-        let statistics = how.statistics(len, lane, stop)?;
+    // Short lanes together.
+    let some = (BLOCK / len).clamp(1, TOGETHER);
+    let mut all = [Statistics::<T>::zeroed(); TOGETHER];
+    for (k, out) in out.chunks_mut(some * len * width).enumerate() {
+        let all = all.get_mut(..out.len() / (len * width)).unwrap_or(&mut []);
+        let lanes = data.range(k * some * len..(k * some + all.len()) * len);
+        how.all_statistics(len, lanes, all, stop)?;
         for (b, out) in out.chunks_mut(BLOCK * width).enumerate() {
             if b > 0 && (b * BLOCK).is_multiple_of(BETWEEN_LOOKS) {
                 parallel::look(stop)?;
             }
-            let count = (len - b * BLOCK).min(BLOCK);
+            let count = out.len() / width;
             let rounded = rounded.get_mut(..count * to.size).unwrap_or(&mut []);
-            let lane = lane.range(b * BLOCK..b * BLOCK + count);
-            let lane = match lane.direct() {
-                Some(lane) => lane,
+            let part = lanes.range(b * BLOCK..b * BLOCK + count);
+            let part = match part.direct() {
+                Some(part) => part,
                 None => {
-                    lane.load(&mut block);
+                    part.load(&mut block);
                     block.get(..count).unwrap_or(&[])
                 }
             };
             match to.direct_mut(rounded) {
-                Some(to) => apply(how, statistics, lane, to),
+                Some(to) => apply(how, all, len, part, to),
                 None => {
-                    apply(how, statistics, lane, &mut results);
+                    apply(how, all, len, part, &mut results);
                     to.store(&results, rounded);
                 }
             }
-            finish((first + k) * len + b * BLOCK, rounded, out);
+            finish((first + k * some) * len + b * BLOCK, rounded, out);
         }
     }
     Ok(())
@@ -228,142 +327,80 @@ fn statistics_by<T: Floating>(
     })
 }
 
-/// `scale * x + bias`
-#[derive(Debug, Clone, Copy)]
-pub struct Affine<'a, V> {
-    pub scale: Spread<'a, V>,
-    pub bias: Option<Spread<'a, V>>,
-}
-
-/// A value for each element: each is for `run` neighbours, and after the last comes the first again.
-#[derive(Debug, Clone, Copy)]
-pub struct Spread<'a, V> {
-    pub values: &'a [V],
-    pub run: usize,
-}
-
-impl<'a, V> Affine<'a, V> {
-    /// As [`Finish`], of elements `R`. Operations are rounded to `V` one by one, as `Mul` and `Add` do.
-    #[inline]
-    pub fn finish<R: Stored<T>, T: Number + 'a>(self) -> impl Fn(usize, &[u8], &mut [u8]) + Sync + 'a
-    where
-        V: Stored<T>,
-    {
-        let values = |spread: Spread<'a, V>| Values {
-            values: Elements::of(spread.values),
-            count: spread.values.len(),
-            run: spread.run,
-        };
-        let (scale, bias) = (values(self.scale), self.bias.map(values));
-        let (from, to) = (Storage::of::<R>(), Storage::of::<V>());
-        move |first, elements, out| affine_part(scale, bias, first, Elements::in_bytes(elements, from), to, out)
-    }
-}
-
-/// As [`Spread`].
-#[derive(Debug, Clone, Copy)]
-struct Values<'a, T> {
-    values: Elements<'a, T>,
-    count: usize,
-    run: usize,
-}
-
 for_each_level! {
-    fn apply<T: Floating>(how: Normalize, statistics: Statistics<T>, lane: &[T], to: &mut [T]) -> () = apply_body::<T>;
-}
-
-for_each_level! {
-    /// Multiplies the elements by the values, or by the only one.
-    fn scale<T: Number>(elements: &mut [T], values: &[T]) -> () = scale_body::<T>;
-}
-
-for_each_level! {
-    /// Adds the values to the elements, or the only one.
-    fn shift<T: Number>(elements: &mut [T], values: &[T]) -> () = shift_body::<T>;
+    /// Normalizes lanes of `len` elements, or a part of one.
+    fn apply<T: Floating>(how: Normalize, all: &[Statistics<T>], len: usize, lanes: &[T], to: &mut [T]) -> () = apply_body::<T>;
 }
 
 #[inline(always)]
-fn apply_body<T: Floating>(how: Normalize, statistics: Statistics<T>, lane: &[T], to: &mut [T]) {
-    let Statistics { mean, rest, divisor, inverse } = statistics;
-    if how.center {
-        for (to, &x) in to.iter_mut().zip(lane) {
-            *to = (x - mean - rest) * inverse;
-        }
-    } else {
-        for (to, &x) in to.iter_mut().zip(lane) {
-            *to = x / divisor;
+fn apply_body<T: Floating>(how: Normalize, all: &[Statistics<T>], len: usize, lanes: &[T], to: &mut [T]) {
+    for ((statistics, lane), to) in all.iter().zip(lanes.chunks(len)).zip(to.chunks_mut(len)) {
+        let Statistics { mean, rest, divisor, inverse } = *statistics;
+        if how.center {
+            for (to, &x) in to.iter_mut().zip(lane) {
+                *to = (x - mean - rest) * inverse;
+            }
+        } else {
+            for (to, &x) in to.iter_mut().zip(lane) {
+                *to = x / divisor;
+            }
         }
     }
 }
 
-#[inline(always)]
-fn scale_body<T: Number>(elements: &mut [T], values: &[T]) {
-    match values {
-        [value] => elements.iter_mut().for_each(|x| *x = x.times(*value)),
-        _ => elements.iter_mut().zip(values).for_each(|(x, value)| *x = x.times(*value)),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::super::{Affine, Spread};
+    use super::*;
+    use crate::testing::{at_each_level, sized};
 
-#[inline(always)]
-fn shift_body<T: Number>(elements: &mut [T], values: &[T]) {
-    match values {
-        [value] => elements.iter_mut().for_each(|x| *x = x.plus(*value)),
-        _ => elements.iter_mut().zip(values).for_each(|(x, value)| *x = x.plus(*value)),
-    }
-}
-
-fn affine_part<T: Number>(
-    scale_by: Values<'_, T>,
-    shift_by: Option<Values<'_, T>>,
-    mut first: usize,
-    elements: Elements<'_, T>,
-    to: Storage<T>,
-    out: &mut [u8],
-) {
-    if let Some(elements) = elements.direct()
-        && let Some(out) = to.direct_mut(out)
-    {
-        out.copy_from_slice(elements);
-        scale_by.combine(first, out, scale);
-        if let Some(bias) = shift_by {
-            bias.combine(first, out, shift);
-        }
-        return;
-    }
-    let mut block = [T::ZERO; BLOCK];
-    for (k, out) in out.chunks_mut(BLOCK * to.size).enumerate() {
-        let count = out.len() / to.size;
-        let block = block.get_mut(..count).unwrap_or(&mut []);
-        elements.range(k * BLOCK..k * BLOCK + count).load(block);
-        scale_by.combine(first, block, scale);
-        if let Some(bias) = shift_by {
-            to.store(block, out);
-            Elements::in_bytes(out, to).load(block);
-            bias.combine(first, block, shift);
-        }
-        to.store(block, out);
-        first += count;
-    }
-}
-
-impl<T: Number> Values<'_, T> {
-    /// Combines elements, of which the first has the number `first`, with their values.
-    fn combine(self, first: usize, mut elements: &mut [T], with: fn(&mut [T], &[T])) {
-        let (mut at, values) = (first, self.count);
-        while !elements.is_empty() {
-            let (k, left) = (at / self.run % values, self.run - at % self.run);
-            let count = if self.run == 1 { values - k } else { left }.min(elements.len());
-            let (now, rest) = elements.split_at_mut(count);
-            let values = self.values.range(k..k + if self.run == 1 { count } else { 1 });
-            match values.direct() {
-                Some(values) => with(now, values),
-                None => {
-                    let mut converted = [T::ZERO; BLOCK];
-                    values.load(&mut converted);
-                    with(now, converted.get(..if self.run == 1 { count } else { 1 }).unwrap_or(&[]));
+    fn check<T: Floating>() {
+        for len in [1, 7, 31, 32, 33, 64, 200, sized(9000, 300)] {
+            // Far from 0, so that what rounding takes from a mean counts.
+            let number = |k: usize| T::of(30_000.0 + ((k * 7919) % 1009) as f64 / 64_000.0);
+            let data: Vec<T> = (0..TOGETHER * len).map(number).collect();
+            for (count, center) in [(1, true), (3, true), (TOGETHER, true), (5, false)] {
+                let how = Normalize { center, epsilon: 1e-5 };
+                let mut all = [Statistics::<T>::zeroed(); TOGETHER];
+                how.all_statistics(len, Elements::of(&data[..count * len]), &mut all[..count], None).unwrap();
+                for (k, got) in all[..count].iter().enumerate() {
+                    let lane = Elements::<T>::of(&data[k * len..(k + 1) * len]);
+                    let want = how.statistics(len, lane, None).unwrap();
+                    assert_eq!(format!("{got:?}"), format!("{want:?}"), "lane {k} of {count}, {len} elements");
                 }
             }
-            (elements, at) = (rest, at + count);
+        }
+    }
+
+    #[test]
+    fn lanes_together_have_the_statistics_of_each() {
+        at_each_level(|| {
+            check::<f32>();
+            check::<f64>();
+        });
+    }
+
+    /// Elements and values of a group of short lanes are those of their lane.
+    #[test]
+    fn short_lanes_are_normalized_as_alone() {
+        let how = Normalize { center: true, epsilon: 1e-5 };
+        for len in [1, 3, 31, 64, 170, 256, 257, 512, 513] {
+            let data: Vec<f32> = (0..37 * len).map(|k| ((k * 7919) % 1009) as f32 * 0.01).collect();
+            let scale: Vec<f32> = (0..len).map(|k| k as f32 * 0.1 + 1.0).collect();
+            let spread = |run| Spread { values: if run == 1 { &scale[..] } else { &scale[..1] }, run };
+            at_each_level(|| {
+                for affine in [(1, len), (len, 1)].map(|(a, b)| Affine { scale: spread(a), bias: Some(spread(b)) }) {
+                    let finish = affine.finish::<f32, f32>();
+                    let run = |data: &[f32]| {
+                        let mut out = vec![0u8; data.len() * 4];
+                        let resources = Resources { threads: 1, stop: None };
+                        normalize::<f32, f32, f32>(how, data, len, &finish, 4, &mut out, resources).unwrap();
+                        out
+                    };
+                    let alone: Vec<u8> = data.chunks(len).flat_map(run).collect();
+                    assert_eq!(run(&data), alone, "{len}");
+                }
+            });
         }
     }
 }

@@ -16,7 +16,7 @@ macro_rules! added {
     ($($(#[$doc:meta])* $name:ident: |$total:ident, $element:ident| $add:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
-        pub struct $name<P>(PhantomData<P>);
+        pub struct $name<P>(pub(super) PhantomData<P>);
 
         impl<T: Number, P: Total<T::Precise>> Fold<T> for $name<P> {
             type Partial = P;

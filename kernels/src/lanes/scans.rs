@@ -1,16 +1,13 @@
 //! Functions of lanes that read them in order: cumulative sums and products, the place of an extreme.
 
-use super::reduce::{PartialOf, TOGETHER, between_looks, values};
+use super::reduce::{BETWEEN_LOOKS, PartialOf, TOGETHER, between_looks, values};
 use super::sums::Partial;
-use super::walk::one_by_one;
-use super::{Floating, Fold, L1, L2, Map, MapOne, Measure, Number, Ordered, Reduction};
+use super::walk::map_each;
+use super::{Floating, Fold, L1, L2, Map, MapSome, Measure, Number, Ordered, Reduction};
 use crate::cpu::for_each_level;
+use crate::parallel::look;
 use crate::{Stop, Stopped};
 use bytemuck::Zeroable;
-
-one_by_one! {
-    Cumulate<R>: Number;
-}
 
 /// What a reduction gives of the elements up to each one, rounded at each.
 #[derive(Debug)]
@@ -22,20 +19,43 @@ pub struct Cumulate<R> {
     pub reduction: R,
 }
 
-impl<R: Reduction<T> + Sync, T: Number> MapOne<T> for Cumulate<R> {
+impl<R: Reduction<T> + Sync, T: Number> Map<T> for Cumulate<R> {
+    fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+        map_each::<Self, T>(self, len, lanes, to, stop)
+    }
+
+    fn across(
+        &self,
+        abreast: usize,
+        len: usize,
+        lanes: &[T],
+        to: &mut [T],
+        stop: Option<&Stop>,
+    ) -> Option<Result<(), Stopped>> {
+        let mut blocks = lanes.chunks_exact(abreast * len).zip(to.chunks_exact_mut(abreast * len));
+        Some(blocks.try_for_each(|(lanes, to)| cumulate_rows(self, abreast, lanes, to, stop)))
+    }
+}
+
+impl<R: Reduction<T> + Sync, T: Number> MapSome<T> for Cumulate<R> {
     #[inline(always)]
-    fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let (len, mut value) = (lane.len(), PartialOf::<R, T>::START);
-        for at in between_looks(len, stop) {
-            let at = at?;
-            let at = if self.reverse { len - at.end..len - at.start } else { at };
-            let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
-            let pairs = lane.iter().zip(to);
-            value = if self.reverse { self.cumulate(value, pairs.rev()) } else { self.cumulate(value, pairs) };
+    fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+        for (lane, to) in lanes.chunks_exact(len).zip(to.chunks_exact_mut(len)) {
+            let mut value = PartialOf::<R, T>::START;
+            for at in between_looks(len, stop) {
+                let at = at?;
+                let at = if self.reverse { len - at.end..len - at.start } else { at };
+                let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
+                let pairs = lane.iter().zip(to);
+                value = if self.reverse { self.cumulate(value, pairs.rev()) } else { self.cumulate(value, pairs) };
+            }
+            // Nothing is before the first.
+            let first = if self.reverse { to.last_mut() } else { to.first_mut() };
+            first
+                .filter(|_| self.exclusive)
+                .into_iter()
+                .for_each(|to| *to = T::nearest(self.reduction.end(R::EMPTY, 0)));
         }
-        // Nothing is before the first.
-        let first = if self.reverse { to.last_mut() } else { to.first_mut() };
-        first.filter(|_| self.exclusive).into_iter().for_each(|to| *to = T::nearest(self.reduction.end(R::EMPTY, 0)));
         Ok(())
     }
 }
@@ -59,6 +79,46 @@ impl<R> Cumulate<R> {
         }
         value
     }
+}
+
+for_each_level! {
+    /// Cumulates lanes that are side by side.
+    fn cumulate_rows<R: Reduction<T>, T: Number>(how: &Cumulate<R>, abreast: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>
+        = cumulate_rows_body::<R, T>;
+}
+
+/// Lanes that are cumulated side by side.
+const SIDE: usize = 512;
+
+#[inline(always)]
+fn cumulate_rows_body<R: Reduction<T>, T: Number>(
+    how: &Cumulate<R>,
+    abreast: usize,
+    lanes: &[T],
+    to: &mut [T],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (fold, count) = (how.reduction.fold(), lanes.len() / abreast);
+    for first in (0..abreast).step_by(SIDE) {
+        let mut values = [PartialOf::<R, T>::START; SIDE];
+        for k in 0..count {
+            if k % (BETWEEN_LOOKS / SIDE) == 0 {
+                look(stop)?;
+            }
+            let row = if how.reverse { count - 1 - k } else { k } * abreast;
+            let at = row + first..row + abreast.min(first + SIDE);
+            let (lanes, to) = (lanes.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
+            for ((value, &x), to) in values.iter_mut().zip(lanes).zip(&mut *to) {
+                let with = fold.add(*value, x);
+                *to = T::nearest(how.reduction.end(if how.exclusive { *value } else { with }, 1));
+                *value = with;
+            }
+            if how.exclusive && k == 0 {
+                to.fill(T::nearest(how.reduction.end(R::EMPTY, 0)));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The place of the greatest or least element: NaN equals NaN here.

@@ -1,16 +1,16 @@
 //! Softmax and its relatives. They subtract the greatest element first, which changes nothing but keeps exponentials
 //! finite. Exponentials are added up as [`super::reductions`] says.
 
-use super::fold::{PARTIALS, folded, join};
-use super::reduce::between_looks;
+use super::fold::{PARTIALS, fold_lane, join_each};
+use super::reduce::{TOGETHER, between_looks};
 use super::sums::{Partial, Total};
-use super::walk::one_by_one;
-use super::{Floating, Fold, MapOne, Measure, Number};
+use super::walk::some_by_some;
+use super::{Floating, Fold, MapSome, Measure, Number};
 use crate::cpu::for_each_level;
 use crate::functions::{exp, log};
 use crate::{Stop, Stopped};
 
-one_by_one! {
+some_by_some! {
     Softmax: Floating;
     LogSoftmax: Floating;
 }
@@ -19,14 +19,24 @@ one_by_one! {
 #[derive(Debug)]
 pub struct Softmax;
 
-impl<T: Floating> MapOne<T> for Softmax {
+impl<T: Floating> MapSome<T> for Softmax {
     #[inline(always)]
-    fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let Greatest(max) = folded(&Peak, lane, stop)?;
-        let scale = T::nearest(1.0 / exponentials(lane, max, to, stop)?);
-        for at in between_looks(lane.len(), stop) {
-            for to in to.get_mut(at?).unwrap_or(&mut []) {
-                *to = *to * scale;
+    fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+        let mut sums = [[T::Sum::START; PARTIALS]; TOGETHER];
+        let sums = sums.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
+        let peaks = peaks(len, lanes, stop)?;
+        for (((sums, max), lane), to) in
+            sums.iter_mut().zip(peaks).zip(lanes.chunks_exact(len)).zip(to.chunks_exact_mut(len))
+        {
+            exponentials(lane, max, to, sums, stop)?;
+        }
+        join_each(sums);
+        for ([sum, ..], to) in sums.iter().zip(to.chunks_exact_mut(len)) {
+            let scale = T::nearest(1.0 / sum.value());
+            for at in between_looks(len, stop) {
+                for to in to.get_mut(at?).unwrap_or(&mut []) {
+                    *to = *to * scale;
+                }
             }
         }
         Ok(())
@@ -37,20 +47,46 @@ impl<T: Floating> MapOne<T> for Softmax {
 #[derive(Debug)]
 pub struct LogSoftmax;
 
-impl<T: Floating> MapOne<T> for LogSoftmax {
+impl<T: Floating> MapSome<T> for LogSoftmax {
     #[inline(always)]
-    fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let Greatest(max) = folded(&Peak, lane, stop)?;
-        let log_sum = log(folded(&SumExp { max }, lane, stop)?.value());
-        for at in between_looks(lane.len(), stop) {
-            let at = at?;
-            let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
-            for (to, &x) in to.iter_mut().zip(lane) {
-                *to = T::nearest(x.precise() - max.precise() - log_sum);
+    fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+        let mut sums = [[T::Sum::START; PARTIALS]; TOGETHER];
+        let sums = sums.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
+        let peaks = peaks(len, lanes, stop)?;
+        for ((sums, max), lane) in sums.iter_mut().zip(peaks).zip(lanes.chunks_exact(len)) {
+            fold_lane(&SumExp { max }, sums, lane, stop)?;
+        }
+        join_each(sums);
+        for ((([sum, ..], max), lane), to) in
+            sums.iter().zip(peaks).zip(lanes.chunks_exact(len)).zip(to.chunks_exact_mut(len))
+        {
+            let log_sum = log(sum.value());
+            for at in between_looks(len, stop) {
+                let at = at?;
+                let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
+                for (to, &x) in to.iter_mut().zip(lane) {
+                    *to = T::nearest(x.precise() - max.precise() - log_sum);
+                }
             }
         }
         Ok(())
     }
+}
+
+/// The greatest element of each of at most [`TOGETHER`] lanes.
+#[inline(always)]
+fn peaks<T: Floating>(len: usize, lanes: &[T], stop: Option<&Stop>) -> Result<[T; TOGETHER], Stopped> {
+    let mut peaks = [[Greatest::START; PARTIALS]; TOGETHER];
+    let some = peaks.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
+    for (peaks, lane) in some.iter_mut().zip(lanes.chunks_exact(len)) {
+        fold_lane(&Peak, peaks, lane, stop)?;
+    }
+    join_each(some);
+    let mut greatest = [T::LEAST; TOGETHER];
+    for (greatest, [Greatest(peak), ..]) in greatest.iter_mut().zip(peaks) {
+        *greatest = peak;
+    }
+    Ok(greatest)
 }
 
 /// `log(sum of exp(lane))`, in double precision
@@ -73,9 +109,15 @@ for_each_level! {
 fn log_sums_body(len: usize, lanes: &[f64], logs: &mut [f64], stop: Option<&Stop>) -> Result<(), Stopped> {
     for (k, log_sum) in logs.iter_mut().enumerate() {
         let lane = lanes.get(k * len..(k + 1) * len).unwrap_or(&[]);
-        let Greatest(max) = folded(&Peak, lane, stop)?;
+        let [max, ..] = peaks(len, lane, stop)?;
         let max = if max.is_finite() { max } else { 0.0 };
-        *log_sum = log(folded(&SumExp { max }, lane, stop)?.value()) + max;
+        let mut sum = [[<f64 as Number>::Sum::START; PARTIALS]];
+        for sum in &mut sum {
+            fold_lane(&SumExp { max }, sum, lane, stop)?;
+        }
+        join_each(&mut sum);
+        let [[sum, ..]] = sum;
+        *log_sum = log(sum.value()) + max;
     }
     Ok(())
 }
@@ -122,32 +164,45 @@ impl<T: Floating> Fold<T> for SumExp<T> {
     }
 }
 
-/// Fills `to` with `exp(x - max)`, and returns the sum, as [`SumExp`] does.
+/// Fills `to` with `exp(x - max)`, and adds these to the sums, as [`SumExp`] does.
 #[inline(always)]
-fn exponentials<T: Floating>(lane: &[T], max: T, to: &mut [T], stop: Option<&Stop>) -> Result<f64, Stopped> {
-    let mut partials = [T::Sum::START; PARTIALS];
+fn exponentials<T: Floating>(
+    lane: &[T],
+    max: T,
+    to: &mut [T],
+    sums: &mut [T::Sum; PARTIALS],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
     for at in between_looks(lane.len(), stop) {
         let at = at?;
         let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
         let ((blocks, rest), (to, to_rest)) = (lane.as_chunks::<PARTIALS>(), to.as_chunks_mut::<PARTIALS>());
-        let (mut padded, mut results) = ([-T::INFINITY; PARTIALS], [<T as Number>::ZERO; PARTIALS]);
-        padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-        let (padded, results) = (std::slice::from_mut(&mut padded), std::slice::from_mut(&mut results));
         // A copy stays in registers.
-        let mut values = partials;
-        for (blocks, to) in [(blocks, to), (if rest.is_empty() { &[] } else { padded }, &mut *results)] {
-            for (block, to) in blocks.iter().zip(to) {
-                // Two loops: one would be as narrow as its widest type.
-                for (to, &x) in to.iter_mut().zip(block) {
-                    *to = exp(x - max);
-                }
-                for (value, to) in values.iter_mut().zip(to) {
-                    *value = value.add(to.precise());
-                }
-            }
+        let mut values = *sums;
+        for (block, to) in blocks.iter().zip(to) {
+            exponentials_of(block, max, to, &mut values);
         }
-        partials = values;
-        to_rest.iter_mut().zip(results.as_flattened()).for_each(|(to, result)| *to = *result);
+        if !rest.is_empty() {
+            let (mut padded, mut results) = ([-T::INFINITY; PARTIALS], [<T as Number>::ZERO; PARTIALS]);
+            padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+            exponentials_of(&padded, max, &mut results, &mut values);
+            to_rest.iter_mut().zip(results).for_each(|(to, result)| *to = result);
+        }
+        *sums = values;
     }
-    Ok(join(partials).value())
+    Ok(())
+}
+
+#[inline(always)]
+fn exponentials_of<T: Floating>(block: &[T; PARTIALS], max: T, to: &mut [T; PARTIALS], sums: &mut [T::Sum; PARTIALS]) {
+    // Two loops: one would be as narrow as its widest type. A copy stays in registers: what was just written to memory has to
+    // be waited for.
+    let mut exponentials = *block;
+    for x in &mut exponentials {
+        *x = exp(*x - max);
+    }
+    for (sum, x) in sums.iter_mut().zip(exponentials) {
+        *sum = sum.add(x.precise());
+    }
+    *to = exponentials;
 }

@@ -22,24 +22,36 @@ pub trait Measure<T>: Sync {
 pub trait Map<T>: Sync {
     /// Fills lanes of `len` elements, of which there is one at least, from those of `lanes`; they are one behind the other.
     fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>;
+
+    /// As [`Map::each`], of `abreast` lanes side by side, then as many more; `None` if they have to be one behind the other.
+    fn across(
+        &self,
+        _abreast: usize,
+        _len: usize,
+        _lanes: &[T],
+        _to: &mut [T],
+        _stop: Option<&Stop>,
+    ) -> Option<Result<(), Stopped>> {
+        None
+    }
 }
 
-/// As [`Map`], for one lane; the loop over lanes is compiled with it for each processor level.
-pub trait MapOne<T>: Sync {
-    fn map(&self, lane: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>;
+/// As [`Map`], for at most [`TOGETHER`] lanes; the loop over them is compiled with it for each processor level.
+pub trait MapSome<T>: Sync {
+    fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>;
 }
 
-/// Makes [`Map`] of [`MapOne`].
-macro_rules! one_by_one {
-    ($($map:ident $(<$param:ident>)?: $number:ident;)*) => {$(
-        impl<$($param: Reduction<T> + Sync,)? T: $number> crate::lanes::Map<T> for $map $(<$param>)? {
+/// Makes [`Map`] of [`MapSome`].
+macro_rules! some_by_some {
+    ($($map:ident: $number:ident;)*) => {$(
+        impl<T: $number> crate::lanes::Map<T> for $map {
             fn each(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
                 crate::lanes::walk::map_each::<Self, T>(self, len, lanes, to, stop)
             }
         }
     )*};
 }
-pub(super) use one_by_one;
+pub(super) use some_by_some;
 
 /// Maximum number of lanes that are collected at a time, so that memory is read in runs.
 pub(super) const GROUP: usize = TOGETHER;
@@ -140,21 +152,25 @@ fn map_by<T: Number>(
 
 for_each_level! {
     /// Maps lanes of `len` elements, one behind the other.
-    pub(super) fn map_each<M: MapOne<T>, T: Number>(map: &M, len: usize, from: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>
+    pub(super) fn map_each<M: MapSome<T>, T: Number>(map: &M, len: usize, from: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped>
         = map_each_body::<M, T>;
 }
 
+/// Elements of lanes that are mapped together, unless a single lane has more.
+const SOME_ELEMENTS: usize = 1 << 11;
+
 #[inline(always)]
-fn map_each_body<M: MapOne<T>, T: Number>(
+fn map_each_body<M: MapSome<T>, T: Number>(
     map: &M,
     len: usize,
     from: &[T],
     to: &mut [T],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
+    let some = len * (SOME_ELEMENTS / len).clamp(1, TOGETHER);
     // A closure would not be compiled for the level.
-    for (from, to) in from.chunks_exact(len).zip(to.chunks_exact_mut(len)) {
-        map.map(from, to, stop)?;
+    for (from, to) in from.chunks(some).zip(to.chunks_mut(some)) {
+        map.map(len, from, to, stop)?;
     }
     Ok(())
 }
@@ -210,6 +226,13 @@ fn map_part<T: Number>(
         && let (Some(data), Some(out)) = (data.direct(), to.direct_mut(out))
     {
         return map.each(len, data, out, resources.stop);
+    }
+    if let ([Dim { steps: [abreast], .. }], Some(data)) = (&*lanes.along, data.direct())
+        && let Some(out) = to.direct_mut(out)
+        && let Some(data) = data.get(..out.len())
+        && let Some(outcome) = map.across(*abreast, len, data, out, resources.stop)
+    {
+        return outcome;
     }
     let mut done = 0;
     for (k, out) in out.chunks_exact_mut(block * to.size).enumerate() {

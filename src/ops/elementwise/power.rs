@@ -42,22 +42,15 @@ impl Operator for Pow {
 impl Pow {
     fn floats(&self, call: &mut Call<'_>, held: [Held; 2], dtype: DType) -> Result<Tensor> {
         let [_, exponents] = &held;
-        // 2 in each of these types: the highest bit of the exponent.
-        let is_two =
-            |y: &[u8]| y.split_last().is_some_and(|(last, rest)| *last == 0x40 && rest.iter().all(|b| *b == 0));
-        let (mut squares, exponents) = (true, call.held(exponents)?.bytes());
-        for block in call.lookout().blocks(exponents) {
-            squares &= block?.chunks_exact(dtype.size()).all(is_two);
-            if !squares {
-                break;
+        match Short::of(call.held(exponents)?.bytes(), dtype, call)? {
+            Some(short) => {
+                let row = float_row(dtype.format()).ok_or_else(|| no_row(dtype))?;
+                call.rowwise(held, self.align, dtype, &|inputs, out| row(&short, inputs, out))
             }
-        }
-        if squares {
-            let row = float_row(dtype.format()).ok_or_else(|| no_row(dtype))?;
-            call.rowwise(held, self.align, dtype, &|inputs, out| row(&Square, inputs, out))
-        } else {
-            let row = float_row(dtype.format()).ok_or_else(|| no_row(dtype))?;
-            call.rowwise(held, self.align, dtype, &|inputs, out| row(&Power, inputs, out))
+            None => {
+                let row = float_row(dtype.format()).ok_or_else(|| no_row(dtype))?;
+                call.rowwise(held, self.align, dtype, &|inputs, out| row(&Power, inputs, out))
+            }
         }
     }
 }
@@ -98,18 +91,60 @@ struct Power;
 impl Floats<2> for Power {
     #[inline(always)]
     fn float<T: Real>(&self, [x, y]: [T; 2]) -> T {
-        if y == T::of(2.0) { x * x } else { functions::pow(x, y) }
+        let mut power = functions::pow(x, y);
+        for short in Short::ALL {
+            let short_power = short.float([x, y]);
+            power = if y == T::of(short.exponent()) { short_power } else { power };
+        }
+        power
     }
 }
 
-/// [`Power`] where all exponents are 2.
-#[derive(Debug)]
-struct Square;
+/// [`Power`] where all exponents are the same, and one that has a shorter way.
+#[derive(Debug, Clone, Copy)]
+enum Short {
+    Square,
+    Cube,
+    Root,
+    Inverse,
+}
 
-impl Floats<2> for Square {
+impl Short {
+    const ALL: [Short; 4] = [Short::Square, Short::Cube, Short::Root, Short::Inverse];
+
+    #[inline(always)]
+    const fn exponent(self) -> f64 {
+        match self {
+            Short::Square => 2.0,
+            Short::Cube => 3.0,
+            Short::Root => 0.5,
+            Short::Inverse => -1.0,
+        }
+    }
+
+    /// The way of all these exponents.
+    fn of(exponents: &[u8], dtype: DType, call: &Call<'_>) -> Result<Option<Short>> {
+        let (first, mut exponent) = (exponents.get(..dtype.size()).unwrap_or(&[]), [f64::NAN]);
+        to_f64(dtype.format(), first, cast_slice_mut(&mut exponent));
+        let Some(short) = Short::ALL.into_iter().find(|short| [short.exponent()] == exponent) else { return Ok(None) };
+        for block in call.lookout().blocks(exponents) {
+            if !block?.chunks_exact(dtype.size()).all(|exponent| exponent == first) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(short))
+    }
+}
+
+impl Floats<2> for Short {
     #[inline(always)]
     fn float<T: Real>(&self, [x, _]: [T; 2]) -> T {
-        x * x
+        match self {
+            Short::Square => x * x,
+            Short::Cube => functions::cube(x),
+            Short::Root => functions::root(x),
+            Short::Inverse => T::ONE / x,
+        }
     }
 }
 
