@@ -163,6 +163,16 @@ impl Split {
 }
 
 impl Forest {
+    /// Bytes that packing takes beyond those of the nodes: of trees, whose nodes may be shared, and of members and equal
+    /// numbers, which take several splits each.
+    pub fn packing(&self) -> usize {
+        /// A split with its two places, and what orders and joins them.
+        const SPLIT: usize = size_of::<Split>() + 2 * size_of::<Place>() + 96;
+        let equal = self.nodes.iter().filter(|node| matches!(node.test, Test::Equal | Test::Unequal)).count();
+        let more = self.sets.iter().fold(equal, |more, set| more + 2 * set.len());
+        SPLIT * more + 2 * size_of::<Place>() * (self.nodes.len() + self.roots.len())
+    }
+
     /// All decisions as splits, those of the nodes first.
     fn splits(&self) -> Vec<Split> {
         let (mut splits, mut more, first) = (Vec::with_capacity(self.nodes.len()), Vec::new(), self.nodes.len());
@@ -284,6 +294,11 @@ impl Packed {
     /// The number of trees.
     pub fn trees(&self) -> usize {
         self.roots.len()
+    }
+
+    /// Decisions of a row at most, and one more for each tree.
+    pub fn steps(&self) -> usize {
+        self.roots.iter().fold(0, |sum, (_, height)| sum.saturating_add(*height as usize + 1))
     }
 
     /// The number of features that decisions need.

@@ -79,7 +79,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     equally_many(node, &NODES)?;
     equally_many(node, &["leaf_targetids", "leaf_weights"])?;
     let (targets, forest) = (target_count(node, "leaf_targetids")?, decoded(node)?);
-    let trees = Trees::of(forest, targets, "leaf_targetids")?;
+    let trees = Trees::of(node, forest, targets, "leaf_targetids")?;
     let (aggregate, transform) =
         (by_number(node, "aggregate_function", &AGGREGATES)?, by_number(node, "post_transform", &TRANSFORMS)?);
     Ok(Box::new(TreeEnsemble { trees: Trees { aggregate, transform, ..trees }, targets, like_input: true }))
@@ -95,7 +95,7 @@ fn load_targets(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     };
     check_old(node, votes)?;
     let targets = target_count(node, votes.ids)?;
-    let trees = Trees::of(old(node, votes)?, targets, votes.ids)?;
+    let trees = Trees::of(node, old(node, votes)?, targets, votes.ids)?;
     let aggregate = node.choice("aggregate_function", &AGGREGATES)?;
     let base = base(node, &[0, targets])?;
     Ok(Box::new(TreeEnsemble {
@@ -116,7 +116,7 @@ fn load_classes(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     check_old(node, votes)?;
     let classes = Classes::of(node, ["classlabels_int64s", "classlabels_strings"])?;
     let count = classes.labels.len();
-    let trees = Trees::of(old(node, votes)?, count, votes.ids)?;
+    let trees = Trees::of(node, old(node, votes)?, count, votes.ids)?;
     let transform = node.choice("post_transform", &TRANSFORMS)?;
     let all = trees.forest.votes();
     let one = (count == 2 && all.iter().all(|vote| vote.target == 0))
@@ -168,13 +168,14 @@ fn check_old(node: &Node<'_>, votes: Votes) -> Result<()> {
 }
 
 impl Trees {
-    fn of(forest: Forest, targets: usize, ids: &str) -> Result<Trees> {
+    fn of(node: &Node<'_>, forest: Forest, targets: usize, ids: &str) -> Result<Trees> {
         if let Some(vote) = forest.votes.iter().find(|vote| vote.target >= targets) {
             let text = format!("{ids} holds {}: allowed 0..={}", vote.target, targets.saturating_sub(1));
             return Err(Error::model(text).attribute(ids).value(vote.target as i64));
         }
         let circles = || Error::model("decisions lead back to themselves").attribute("nodes_truenodeids");
         let (aggregate, transform) = (Aggregate::Sum, Transform::None);
+        node.bill(forest.packing())?;
         Ok(Trees { forest: Packed::of(forest).ok_or_else(circles)?, aggregate, base: Vec::new(), transform })
     }
 
@@ -189,7 +190,7 @@ impl Trees {
             let text = format!("\"X\" has {features} features: the trees need {}", self.forest.features());
             return Err(Error::input(text).parameter("X").axis(1).size(features));
         }
-        call.charge(examples.saturating_mul(self.forest.trees()) as u64)?;
+        call.charge(examples.saturating_mul(self.forest.steps()) as u64)?;
         let mut scores = call.output_of(DType::Double, [examples, targets].as_slice().into())?;
         let rows = match x.dtype() {
             DType::Float => Rows::Float(x.as_slice()?),
