@@ -33,6 +33,7 @@ pub mod gemm;
 pub mod grams;
 pub mod half;
 pub mod lanes;
+mod lookout;
 pub mod losses;
 pub mod number;
 mod parallel;
@@ -60,7 +61,8 @@ pub mod vectors;
 pub mod windows;
 
 pub use format::{Format, Small, Specials};
-pub use parallel::{Lookout, available_threads, copied, each, fill, pieces};
+pub use lookout::Lookout;
+pub use parallel::{available_threads, copied, each, fill, pieces};
 pub use positions::position_of;
 
 use std::sync::atomic::{AtomicBool, Ordering};

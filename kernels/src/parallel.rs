@@ -1,6 +1,7 @@
 //! Shares work among threads. Each part of the output is written by one thread, so the bytes are the same for any
 //! number of threads.
 
+use super::lookout::{BETWEEN_LOOKS, look};
 #[cfg(feature = "rayon")]
 use super::team;
 use super::{Resources, Stop, Stopped};
@@ -19,10 +20,6 @@ const WORTH_SHARING: usize = 64 << 10;
 /// Minimum size in bytes of an output that is worth waking a helper.
 #[cfg(feature = "rayon")]
 const WORTH_WAKING: usize = 128 << 10;
-
-/// Bytes that are read or written between two checks of `Resources::stop`. A check takes less than a hundredth of the
-/// time.
-const BETWEEN_LOOKS: usize = 128 << 10;
 
 /// Calls `work` with parts of `out`, each a multiple of `unit` bytes, and the number of the part's first unit. If the
 /// output is large, other threads of the caller's rayon pool help.
@@ -333,52 +330,6 @@ pub fn fill(element: &[u8], out: &mut [u8], resources: Resources<'_>) -> Result<
     each(out, BLOCK, resources, |_, out| {
         block.get(..out.len()).into_iter().for_each(|block| out.copy_from_slice(block));
     })
-}
-
-/// Asks every so often whether to stop, while one thread works step by step.
-#[derive(Debug)]
-pub struct Lookout<'a> {
-    stop: Option<&'a Stop>,
-    /// Bytes since it asked.
-    done: usize,
-}
-
-impl<'a> Lookout<'a> {
-    pub fn new(stop: Option<&'a Stop>) -> Lookout<'a> {
-        Lookout { stop, done: 0 }
-    }
-
-    /// Counts bytes that were read or written. Fails if the caller asked to stop.
-    #[inline]
-    pub fn after(&mut self, bytes: usize) -> Result<(), Stopped> {
-        self.done = self.done.saturating_add(bytes);
-        if self.done < BETWEEN_LOOKS {
-            return Ok(());
-        }
-        self.done = 0;
-        look(self.stop)
-    }
-
-    /// The elements, block by block.
-    pub fn blocks<'b, T>(
-        &mut self,
-        elements: &'b [T],
-    ) -> impl Iterator<Item = Result<&'b [T], Stopped>> + use<'_, 'a, 'b, T> {
-        /// Bytes of a block.
-        const BLOCK: usize = 4 << 10;
-        elements.chunks((BLOCK / size_of::<T>().max(1)).max(1)).map(|block| {
-            self.after(size_of_val(block))?;
-            Ok(block)
-        })
-    }
-}
-
-/// Fails if the caller asked to stop.
-pub(super) fn look(stop: Option<&Stop>) -> Result<(), Stopped> {
-    match stop {
-        Some(stop) if stop.is_set() => Err(Stopped::Cancelled),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(feature = "rayon")]

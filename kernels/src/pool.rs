@@ -5,7 +5,7 @@
 
 use super::cpu::for_avx2;
 use super::lanes::{Extreme, Fold, Number, Partial, Reduction, Stored};
-use super::parallel::Lookout;
+use super::lookout::Lookout;
 pub use super::windows::Windows;
 use super::windows::{Axis, Run};
 use super::{Resources, Stopped};

@@ -1,7 +1,8 @@
 //! Regions of images, each divided into cells of which a number is made. Computed in f64 and rounded once.
 
 use super::lanes::Stored;
-use super::parallel::{self, Lookout};
+use super::lookout::Lookout;
+use super::parallel;
 use super::{Resources, Stopped};
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 
 use super::Stopped;
 use super::cpu::for_each_level;
-use super::parallel::Lookout;
+use super::lookout::Lookout;
 
 /// The lowest and the highest coordinate of a box along either axis.
 pub type Bounds = [f64; 4];

@@ -4,7 +4,7 @@
 //! the one before it, and without branches: each decision asks whether a whole number, the key of a feature, is at most a
 //! bound, and what it leads to stands side by side. Many rows walk through a tree before the next one is read.
 
-use super::parallel::{Benches, split_by};
+use super::parallel::{Benches, available_threads, split_by};
 use super::{Lookout, Resources, Stopped};
 use bytemuck::cast_slice_mut;
 use std::collections::VecDeque;
@@ -387,9 +387,15 @@ pub struct Poll<'a> {
     pub targets: usize,
 }
 
+/// The threads that may work.
+fn threads(resources: Resources<'_>) -> usize {
+    resources.threads.min(available_threads()).max(1)
+}
+
 impl Poll<'_> {
     /// Elements of scratch memory for so many rows; saturates.
-    pub fn scratch(&self, rows: usize, threads: usize) -> usize {
+    pub fn scratch(&self, rows: usize, resources: Resources<'_>) -> usize {
+        let threads = threads(resources);
         crate::volume(self.forest.width(), [&self.forest.together(rows, threads).min(rows), &threads])
     }
 
@@ -400,7 +406,7 @@ impl Poll<'_> {
             return if out.is_empty() { Ok(()) } else { Err(Stopped::Misfit) };
         }
         let (count, width) = (out.len() / targets, forest.width());
-        let together = forest.together(count, resources.threads);
+        let together = forest.together(count, threads(resources));
         let benches = Benches::new(scratch, width * together.min(count));
         let unit = targets * size_of::<f64>();
         let cost = (forest.trees() * COST).div_ceil(unit);
@@ -538,9 +544,12 @@ mod tests {
         let ([count, features, targets], forest) = (sizes, Packed::of(forest).unwrap());
         let poll = Poll { forest: &forest, aggregate, rows, features, targets };
         let mut out = vec![f64::NAN; count * targets];
-        let mut scratch = vec![u64::MAX; poll.scratch(count, threads)];
         let resources = Resources { threads, stop: None };
-        on_threads(threads, || poll.run(&mut out, &mut scratch, resources)).unwrap();
+        on_threads(threads, || {
+            let mut scratch = vec![u64::MAX; poll.scratch(count, resources)];
+            poll.run(&mut out, &mut scratch, resources)
+        })
+        .unwrap();
         out
     }
 

@@ -330,15 +330,22 @@ mod tests {
             let bytes: Vec<u8> = match dtype.size() {
                 1 => (0..=255).collect(),
                 2 => (0..=u16::MAX).flat_map(u16::to_le_bytes).collect(),
-                4 => [0x7f80_0000u32, 0x7f80_0001, 0xffc0_0000, 0xff80_0000].into_iter().flat_map(u32::to_le_bytes).collect(),
-                _ => [0x7ff0_0000_0000_0000u64, !0, 0x7fc0_0000_ff80_0001, 3].into_iter().flat_map(u64::to_le_bytes).collect(),
+                4 => [0x7f80_0000u32, 0x7f80_0001, 0xffc0_0000, 0xff80_0000]
+                    .into_iter()
+                    .flat_map(u32::to_le_bytes)
+                    .collect(),
+                _ => [0x7ff0_0000_0000_0000u64, !0, 0x7fc0_0000_ff80_0001, 3]
+                    .into_iter()
+                    .flat_map(u64::to_le_bytes)
+                    .collect(),
             };
             let Ok(tensor) = Tensor::new(dtype, &[bytes.len() / dtype.size()], bytes) else { continue };
             let mut message = Vec::new();
             Value::from(tensor.clone()).write_canonical("x", &mut message).unwrap();
             let written = Tensor::from_proto_bytes(message).unwrap();
             let mut nan = None;
-            for ((was, is), bytes) in tensor.scalars().zip(written.scalars()).zip(written.bytes().chunks(dtype.size())) {
+            for ((was, is), bytes) in tensor.scalars().zip(written.scalars()).zip(written.bytes().chunks(dtype.size()))
+            {
                 let (was, is) = (was.to_string(), is.to_string());
                 assert_eq!(was, is, "{dtype}");
                 if is == "NaN" {

@@ -51,8 +51,7 @@ fn official_cases_have_the_same_bits() -> Result<()> {
 fn hashes(files: &Files) -> Result<Vec<(&str, String)>> {
     let names: Vec<&str> = files.keys().filter_map(|path| path.strip_suffix("/model.onnx")).collect();
     let hashes = in_parallel(&names, |name| hash(files, name).with_context(|| name.to_string()));
-    let wrong: Vec<String> =
-        hashes.iter().filter_map(|r| r.as_ref().err()).map(|error| format!("{error:#}")).collect();
+    let wrong: Vec<String> = hashes.iter().filter_map(|r| r.as_ref().err()).map(|error| format!("{error:#}")).collect();
     ensure!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), names.len(), wrong.join("\n"));
     Ok(names.into_iter().zip(hashes).filter_map(|(name, hash)| Some((name, hash.ok()??))).collect())
 }

@@ -38,7 +38,8 @@ pub fn cube<T: Real>(x: T) -> T {
 /// x^0.5, rounded once. It differs from the square root of -0 and of -infinity.
 #[inline(always)]
 pub fn root<T: Real>(x: T) -> T {
-    if x == -T::INFINITY { T::INFINITY } else { (x + T::ZERO).sqrt() }
+    let root = if x < T::ZERO { T::NAN } else { (x + T::ZERO).sqrt() };
+    if x == -T::INFINITY { T::INFINITY } else { root }
 }
 
 /// log(x) to some 45 bits. x is 0 or infinite, or a normal number that isn't negative.

@@ -8,7 +8,7 @@ use super::operand::View;
 use super::place::{Extent, Place};
 use super::quads;
 use super::{Batch, plan::Tiles};
-use crate::{Resources, Stopped, parallel};
+use crate::{Resources, Stopped, lookout, parallel};
 use bytemuck::{cast_slice, cast_slice_mut};
 
 /// Maximum number of lanes of a panel.
@@ -156,7 +156,7 @@ impl<T: Number> Vector<'_, T> {
                 let start = self.start + first * lane;
                 for (part, to) in to.chunks_mut(BETWEEN_LOOKS * lanes).enumerate() {
                     if part > 0 {
-                        parallel::look(resources.stop)?;
+                        lookout::look(resources.stop)?;
                     }
                     let done = part * BETWEEN_LOOKS * of_step;
                     let start = start + done * step;

@@ -10,7 +10,7 @@ use super::stored::{Elements, Storage};
 use super::sums::{Exact, Partial, Total};
 use super::{Floating, Fold, Mean, Measure, Number, Reduction, Stored};
 use crate::cpu::for_each_level;
-use crate::{Resources, Stop, Stopped, parallel};
+use crate::{Resources, Stop, Stopped, lookout, parallel};
 use bytemuck::Zeroable;
 use std::marker::PhantomData;
 
@@ -270,7 +270,7 @@ fn normalize_part<T: Floating>(
         how.all_statistics(len, lanes, all, stop)?;
         for (b, out) in out.chunks_mut(BLOCK * width).enumerate() {
             if b > 0 && (b * BLOCK).is_multiple_of(BETWEEN_LOOKS) {
-                parallel::look(stop)?;
+                lookout::look(stop)?;
             }
             let count = out.len() / width;
             let rounded = rounded.get_mut(..count * to.size).unwrap_or(&mut []);

@@ -4,7 +4,7 @@ use super::reduce::BETWEEN_LOOKS;
 use super::stored::{Elements, Storage};
 use super::walk::{GROUP, Groups, collect};
 use super::{Lanes, Number, Stored};
-use crate::{Resources, Stop, Stopped, parallel};
+use crate::{Resources, Stop, Stopped, lookout, parallel};
 use bytemuck::Pod;
 use std::sync::Mutex;
 
@@ -135,7 +135,7 @@ impl<T: Number, V: Pod + Send, B: Pod + Send> Picking<'_, T, V, B> {
             at += together;
             done += together * len;
             if done > BETWEEN_LOOKS {
-                parallel::look(stop)?;
+                lookout::look(stop)?;
                 done = 0;
             }
         }

@@ -4,7 +4,7 @@ use super::Number;
 use super::pick::Pick;
 use super::reduce::between_looks;
 use super::reductions::Extreme;
-use crate::{Stop, Stopped, parallel};
+use crate::{Stop, Stopped, lookout};
 
 /// The elements from the extreme on, as many as there is room for; of equal ones the first come first.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl<T: Number, const LEAST: bool> Pick<T> for First<T, LEAST> {
             heap.indices.swap(0, heap.len);
             heap.sink();
             if heap.len.is_multiple_of(BETWEEN_LOOKS) {
-                parallel::look(stop)?;
+                lookout::look(stop)?;
             }
         }
         for (value, index) in values.iter_mut().zip(indices) {

@@ -8,7 +8,7 @@ use super::sums::Partial;
 use super::walk::Runs;
 use super::{Lanes, Number, Stored};
 use crate::positions::{Dim, Offsets};
-use crate::{Resources, Stop, Stopped, parallel};
+use crate::{Resources, Stop, Stopped, lookout, parallel};
 use bytemuck::Zeroable;
 use std::ops::Range;
 
@@ -92,7 +92,7 @@ impl Iterator for Parts<'_> {
         let from = self.next?;
         let end = from + BETWEEN_LOOKS;
         self.next = (end < self.len).then_some(end);
-        Some(if from > 0 { parallel::look(self.stop) } else { Ok(()) }.map(|()| from..self.len.min(end)))
+        Some(if from > 0 { lookout::look(self.stop) } else { Ok(()) }.map(|()| from..self.len.min(end)))
     }
 }
 

@@ -5,7 +5,7 @@ use super::sums::Partial;
 use super::walk::map_each;
 use super::{Floating, Fold, L1, L2, Map, MapSome, Measure, Number, Ordered, Reduction};
 use crate::cpu::for_each_level;
-use crate::parallel::look;
+use crate::lookout::look;
 use crate::{Stop, Stopped};
 use bytemuck::Zeroable;
 

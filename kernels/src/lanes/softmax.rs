@@ -77,6 +77,8 @@ impl<T: Floating> MapSome<T> for LogSoftmax {
 #[inline(always)]
 fn peaks<T: Floating>(len: usize, lanes: &[T], stop: Option<&Stop>) -> Result<[T; TOGETHER], Stopped> {
     let mut peaks = [[Greatest::START; PARTIALS]; TOGETHER];
+    // Lanes without elements have the least one.
+    let len = len.max(1);
     let some = peaks.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
     for (peaks, lane) in some.iter_mut().zip(lanes.chunks_exact(len)) {
         fold_lane(&Peak, peaks, lane, stop)?;

@@ -4,6 +4,7 @@ use super::reduce::{BETWEEN_LOOKS, TOGETHER, between_looks};
 use super::stored::{Elements, Storage};
 use super::{Lanes, Number, Stored};
 use crate::cpu::for_each_level;
+use crate::lookout;
 use crate::parallel::{self, Benches};
 use crate::positions::{Dim, Offsets};
 use crate::{Resources, Stop, Stopped};
@@ -247,7 +248,7 @@ fn map_part<T: Number>(
             distribute(results, lanes, count, to, out.get_mut(start * to.size..).unwrap_or(&mut []), resources.stop)?;
             done += elements;
             if done > BETWEEN_LOOKS {
-                parallel::look(resources.stop)?;
+                lookout::look(resources.stop)?;
                 done = 0;
             }
         }

@@ -124,8 +124,11 @@ impl Short {
 
     /// The way of all these exponents.
     fn of(exponents: &[u8], dtype: DType, call: &Call<'_>) -> Result<Option<Short>> {
-        let (first, mut exponent) = (exponents.get(..dtype.size()).unwrap_or(&[]), [f64::NAN]);
-        to_f64(dtype.format(), first, cast_slice_mut(&mut exponent));
+        let (mut aligned, mut exponent) = ([0u64], [f64::NAN]);
+        let Some(first) = exponents.get(..dtype.size()) else { return Ok(None) };
+        let aligned = cast_slice_mut::<u64, u8>(&mut aligned).get_mut(..first.len()).unwrap_or(&mut []);
+        aligned.copy_from_slice(first);
+        to_f64(dtype.format(), aligned, cast_slice_mut(&mut exponent));
         let Some(short) = Short::ALL.into_iter().find(|short| [short.exponent()] == exponent) else { return Ok(None) };
         for block in call.lookout().blocks(exponents) {
             if !block?.chunks_exact(dtype.size()).all(|exponent| exponent == first) {

@@ -197,7 +197,7 @@ impl Trees {
             _ => Rows::Double(x.as_slice()?),
         };
         let poll = Poll { forest: &self.forest, aggregate: self.aggregate, rows, features, targets };
-        let mut scratch = call.scratch::<u64>(poll.scratch(examples, call.resources().threads))?;
+        let mut scratch = call.scratch::<u64>(poll.scratch(examples, call.resources()))?;
         poll.run(scores.elements_mut()?, scratch.elements_mut(), call.resources())?;
         if self.base.len() == targets {
             let mut lookout = call.lookout();
