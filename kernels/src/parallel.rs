@@ -179,6 +179,9 @@ pub fn pieces(
     pieces_by(out, element, unit, cost, resources, &work)
 }
 
+/// What fills a piece, given the number of its unit and the bytes of that before it.
+type PieceWork<'a> = dyn Fn(usize, usize, &mut [u8]) -> Result<(), Stopped> + Sync + 'a;
+
 /// As [`pieces`], compiled once.
 fn pieces_by(
     out: &mut [u8],
@@ -186,7 +189,7 @@ fn pieces_by(
     unit: usize,
     cost: usize,
     resources: Resources<'_>,
-    work: &(dyn Fn(usize, usize, &mut [u8]) -> Result<(), Stopped> + Sync),
+    work: &PieceWork<'_>,
 ) -> Result<(), Stopped> {
     let (element, unit) = (element.max(1), unit.max(1));
     split_by(out, element, cost, resources, |first, mut out| {

@@ -121,6 +121,9 @@ impl Run<'_> {
     }
 }
 
+/// What fills two outputs at a run of positions.
+pub type RunWork<'a> = dyn Fn(&Run<'_>, [&mut [u8]; 2]) -> Result<(), Stopped> + Sync + 'a;
+
 /// The windows of a tensor: all positions of the output in row-major order, for as many planes as the output has.
 #[derive(Debug)]
 pub struct Windows {
@@ -180,7 +183,7 @@ impl Windows {
         outs: [&mut [u8]; 2],
         sizes: [usize; 2],
         resources: Resources<'_>,
-        work: &(dyn Fn(&Run<'_>, [&mut [u8]; 2]) -> Result<(), Stopped> + Sync),
+        work: &RunWork<'_>,
     ) -> Result<(), Stopped> {
         let width = self.last.output.max(1);
         // Windows that are far apart may have no taps in common: a run of them would have more than all of theirs.
