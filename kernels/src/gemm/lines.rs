@@ -3,7 +3,6 @@
 #![allow(unsafe_code)] // pointers into an image: `panel` says that they are there
 
 use super::vectors::Spread;
-#[cfg(target_arch = "x86_64")]
 use super::vectors::x86::{F32x8, F32x16};
 use super::windows::Line;
 use crate::windows::Axis;
@@ -48,31 +47,23 @@ impl Panel<'_> {
     ///
     /// All places are within the elements, as [`Windows::check`](super::Windows) found.
     pub(super) fn fill(&self, to: &mut [f32]) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        {
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-            fn of_16<const STRIDE: usize>(x: &Panel<'_>, to: &mut [f32]) -> bool {
-                // SAFETY: as the caller promises; these are the features of the vector.
-                unsafe { fill::<F32x16, STRIDE>(x, to) }
-            }
-            #[target_feature(enable = "avx2,fma")]
-            fn of_8<const STRIDE: usize>(x: &Panel<'_>, to: &mut [f32]) -> bool {
-                // SAFETY: as above.
-                unsafe { fill::<F32x8, STRIDE>(x, to) }
-            }
-            // SAFETY: the level has the features.
-            match (crate::cpu::level(), self.inner.stride) {
-                (4.., 1) => unsafe { of_16::<1>(self, to) },
-                (4.., 2) => unsafe { of_16::<2>(self, to) },
-                (3, 1) => unsafe { of_8::<1>(self, to) },
-                (3, 2) => unsafe { of_8::<2>(self, to) },
-                _ => false,
-            }
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+        fn of_16<const STRIDE: usize>(x: &Panel<'_>, to: &mut [f32]) -> bool {
+            // SAFETY: as the caller promises; these are the features of the vector.
+            unsafe { fill::<F32x16, STRIDE>(x, to) }
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        {
-            let _ = to;
-            false
+        #[target_feature(enable = "avx2,fma")]
+        fn of_8<const STRIDE: usize>(x: &Panel<'_>, to: &mut [f32]) -> bool {
+            // SAFETY: as above.
+            unsafe { fill::<F32x8, STRIDE>(x, to) }
+        }
+        // SAFETY: the level has the features.
+        match (crate::cpu::level(), self.inner.stride) {
+            (4.., 1) => unsafe { of_16::<1>(self, to) },
+            (4.., 2) => unsafe { of_16::<2>(self, to) },
+            (3, 1) => unsafe { of_8::<1>(self, to) },
+            (3, 2) => unsafe { of_8::<2>(self, to) },
+            _ => false,
         }
     }
 }

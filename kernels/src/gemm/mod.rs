@@ -55,6 +55,7 @@ mod alone;
 mod block;
 mod direct;
 mod epilogue;
+#[cfg(target_arch = "x86_64")]
 mod lines;
 mod number;
 mod operand;

@@ -2,6 +2,7 @@
 //!
 //! Rows run through the channels and the positions in a window, columns through the windows: the positions of the output.
 
+#[cfg(target_arch = "x86_64")]
 use super::lines::Panel;
 use super::number::{Number, Operand};
 use super::operand::{Elements, View, ZeroPoints};
@@ -11,6 +12,7 @@ use crate::windows::Axis;
 use crate::{Stopped, volume};
 use bytemuck::cast_slice_mut;
 use smallvec::SmallVec;
+#[cfg(target_arch = "x86_64")]
 use std::any::TypeId;
 use std::ops::Range;
 
@@ -166,6 +168,7 @@ pub(super) fn panel<S: Operand>(
     columns: Range<usize>,
     to: &mut [S::Sum],
 ) {
+    #[cfg(target_arch = "x86_64")]
     if let (Ok(elements), Ok(to)) = (bytemuck::try_cast_slice(elements), bytemuck::try_cast_slice_mut(&mut *to))
         && TypeId::of::<S>() == TypeId::of::<f32>()
         && let Some((inner, outer)) = windows.axes.split_last()
