@@ -89,9 +89,14 @@ fn check_cases(cases: &[Case], folder: &str, table: &str, count: usize) -> Resul
         }
     }
     ensure!(wrong.is_empty(), "{} cases fail:\n{}", wrong.len(), wrong.join("\n"));
+    check_table(&lines, table)
+}
+
+/// Compares a line of each case with those of a table.
+fn check_table(lines: &str, table: &str) -> Result<()> {
     let table = format!("{TABLES}/{table}");
     if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&table, &lines)?;
+        std::fs::write(&table, lines)?;
     }
     let want = std::fs::read_to_string(&table)?;
     for (got, want) in lines.lines().zip(want.lines()) {

@@ -52,21 +52,20 @@ pub(crate) fn print(arguments: &Arguments, global: &Global) -> Result<u8, Failur
     let cancel = arguments.running.cancel();
     let outputs = model.run_with(inputs, &cancel).map_err(Failure::run)?;
     outputs.notes().iter().for_each(|text| print::note(text));
-    let (mut whole, mut each) = (Hasher::default(), BTreeMap::new());
+    let (mut whole, mut each) = (Sha256::new(), BTreeMap::new());
     for (name, value) in outputs.iter() {
-        let mut own = Hasher::default();
-        whole.add(name, value, &cancel)?;
-        own.add(name, value, &cancel)?;
-        each.insert(name, own.text());
+        let mut own = Sha256::new();
+        add(name, value, Both(&mut whole, &mut own), &cancel)?;
+        each.insert(name, digits(own));
     }
-    let hash = whole.text();
+    let hash = digits(whole);
     if global.json {
         json::line(&Document { hash: &hash, outputs: &each })?;
     } else if global.verbose {
         let rows = outputs.iter().filter_map(|(name, _)| Some([each.get(name)?.clone(), plain(name)]));
         print::table(["hash", "output"], &[], rows.chain([[hash.clone(), String::new()]])).map_err(Failure::stdout)?;
     } else {
-        Stdout.write_all(format!("{hash}\n").as_bytes()).map_err(Failure::stdout)?;
+        writeln!(Stdout, "{hash}").map_err(Failure::stdout)?;
     }
     match &arguments.expect {
         Some(expected) if *expected != hash => {
@@ -83,12 +82,13 @@ struct Document<'a> {
     outputs: &'a BTreeMap<&'a str, String>,
 }
 
-#[derive(Default)]
-struct Hasher(Sha256);
+/// Hashes what is written in two ways: with what came before, and by itself.
+struct Both<'a>(&'a mut Sha256, &'a mut Sha256);
 
-impl Write for Hasher {
+impl Write for Both<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.update(bytes);
+        self.1.update(bytes);
         Ok(bytes.len())
     }
 
@@ -97,17 +97,15 @@ impl Write for Hasher {
     }
 }
 
-impl Hasher {
-    fn add(&mut self, name: &str, value: &Value, cancel: &Cancel) -> Result<(), Failure> {
-        let mut to = BufWriter::new(Bounded::new(self, cancel));
-        let written = value.write_canonical(name, &mut to).map_err(Unwritten::of);
-        written.and_then(|()| Ok(to.flush()?)).map_err(|why| match why {
-            Unwritten::Unfit(why) => Failure::usage(format!("output {}: {why}", quote(name))),
-            Unwritten::Failed(error) => Failure::run(bounded::error("the hash", error)),
-        })
-    }
+fn add(name: &str, value: &Value, to: Both<'_>, cancel: &Cancel) -> Result<(), Failure> {
+    let mut to = BufWriter::new(Bounded::new(to, cancel));
+    let written = value.write_canonical(name, &mut to).map_err(Unwritten::of);
+    written.and_then(|()| Ok(to.flush()?)).map_err(|why| match why {
+        Unwritten::Unfit(why) => Failure::usage(format!("output {}: {why}", quote(name))),
+        Unwritten::Failed(error) => Failure::run(bounded::error("the hash", error)),
+    })
+}
 
-    fn text(self) -> String {
-        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-    }
+fn digits(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -26,16 +26,7 @@ fn networks_have_their_hashes() -> Result<()> {
             writeln!(lines, "{} {hash}", name.strip_prefix(archive).context("no folder")?.trim_start_matches('/'))?;
         }
     }
-    let table = format!("{}/hashes.txt", crate::TABLES);
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&table, &lines)?;
-    }
-    let want = std::fs::read_to_string(&table)?;
-    for (got, want) in lines.lines().zip(want.lines()) {
-        ensure!(got == want, "got \"{got}\", and {table} says \"{want}\"");
-    }
-    ensure!(lines.lines().count() == want.lines().count(), "{table} has another number of networks");
-    Ok(())
+    crate::check_table(&lines, "hashes.txt")
 }
 
 #[test]

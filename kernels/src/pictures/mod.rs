@@ -1,7 +1,7 @@
 //! Pictures in files: their sizes, and their pixels as red, green and blue in 8 bits.
 //!
-//! Transparency is dropped, unless a caller asks for that of a PNG; samples of 16 bits lose their low byte, and CMYK becomes RGB without a colour profile. A file
-//! with several pictures gives the first one.
+//! Transparency is dropped, unless a caller asks for that of a PNG; samples of 16 bits lose their low byte, and CMYK becomes
+//! RGB without a colour profile. A file with several pictures gives the first one.
 
 mod bmp;
 mod colors;
