@@ -31,6 +31,13 @@ impl<T> Out<T> {
     pub(super) fn of(out: &mut [T]) -> Out<T> {
         Out(out.as_mut_ptr())
     }
+
+    /// # Safety
+    /// The output must have such a place.
+    pub(super) unsafe fn at(self, place: usize) -> *mut T {
+        // SAFETY: the caller's.
+        unsafe { self.0.add(place) }
+    }
 }
 
 /// A block of the output: a part of a matrix whose operands start at `a` and `b`.

@@ -53,6 +53,7 @@
 
 mod alone;
 mod block;
+pub mod blocks;
 mod direct;
 mod epilogue;
 #[cfg(target_arch = "x86_64")]

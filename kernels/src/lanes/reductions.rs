@@ -155,6 +155,12 @@ impl<T: Number, const LEAST: bool> Extreme<T, LEAST> {
         let (a, b) = (self.counts(a), self.counts(b));
         if LEAST { a < b || b.is_nan() && !a.is_nan() } else { a > b || a.is_nan() && !b.is_nan() }
     }
+
+    /// The element that an extreme is.
+    #[inline(always)]
+    pub(crate) fn element(&self, Furthest(extreme): Furthest<T, LEAST>) -> T {
+        extreme.flipped(self.flip)
+    }
 }
 
 /// An extreme, with bits flipped.
@@ -192,7 +198,7 @@ impl<T: Number, const LEAST: bool> Reduction<T> for Extreme<T, LEAST> {
         *self
     }
     #[inline(always)]
-    fn end(&self, Furthest(extreme): Furthest<T, LEAST>, _: usize) -> T::Precise {
-        extreme.flipped(self.flip).precise()
+    fn end(&self, extreme: Furthest<T, LEAST>, _: usize) -> T::Precise {
+        self.element(extreme).precise()
     }
 }

@@ -1,0 +1,263 @@
+//! The part of an image that some places of the output see, with zeros around it.
+
+use super::CHANNELS;
+use crate::Stopped;
+use crate::windows::Axis;
+use std::ops::Range;
+
+/// How images are stored.
+#[derive(Debug, Clone, Copy)]
+pub enum Source<'a> {
+    /// `[images, channels, rows, columns]`
+    Planes(&'a [f32]),
+    /// `[images, blocks, rows, columns, 16]`
+    Blocks(&'a [f32]),
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn len(&self) -> usize {
+        self.elements().len()
+    }
+
+    fn elements(&self) -> &'a [f32] {
+        match self {
+            Source::Planes(elements) | Source::Blocks(elements) => elements,
+        }
+    }
+}
+
+/// Places of a band along a row, and elements of a band: about a quarter of a usual second cache.
+const COLUMNS: usize = 224;
+const ELEMENTS: usize = 1 << 16;
+
+/// How places of the output are divided into bands, and how a band is stored.
+#[derive(Debug, Clone)]
+pub(super) struct Grid {
+    axes: [Axis; 2],
+    /// Planes of an image: channels, or blocks of them.
+    planes: usize,
+    channels: usize,
+    /// Elements from a column of a plane to the next: 1, or the channels of a block.
+    distance: usize,
+    /// Places of the output in a band.
+    rows: usize,
+    columns: usize,
+    /// The image is read where it is.
+    in_place: bool,
+    /// Rows of a plane in a band, and the columns of each that have the same rest, divided by the stride.
+    height: usize,
+    width: usize,
+}
+
+impl Grid {
+    /// For at least `threads` bands, if there are so many rows. None if places can't be counted.
+    pub(super) fn of(axes: &[Axis; 2], channels: usize, images: &Source<'_>, threads: usize) -> Option<Grid> {
+        let (planes, distance) = match images {
+            Source::Planes(_) => (channels, 1),
+            Source::Blocks(_) => (channels.div_ceil(CHANNELS), CHANNELS),
+        };
+        Grid::new(axes, (channels, planes, distance), threads)
+    }
+
+    /// For blocks of which each is seen on its own.
+    pub(super) fn of_each(axes: &[Axis; 2]) -> Option<Grid> {
+        Grid::new(axes, (1, 1, CHANNELS), 1)
+    }
+
+    fn new(axes: &[Axis; 2], (channels, planes, distance): (usize, usize, usize), threads: usize) -> Option<Grid> {
+        if !axes.iter().all(Axis::fits) || axes.iter().any(|axis| axis.kernel == 0) {
+            return None;
+        }
+        let [mut rows, mut columns] = *axes;
+        let one = |axis: &Axis| (axis.kernel, axis.stride, axis.pad) == (1, 1, 0) && axis.input == axis.output;
+        if one(&rows) && one(&columns) {
+            // One long row.
+            let all = rows.output.checked_mul(columns.output)?;
+            (columns.input, columns.output) = (all, all);
+            (rows.input, rows.output) = (1, 1);
+        }
+        let end = |axis: &Axis| (axis.output.max(1) - 1) * axis.stride + (axis.kernel - 1) * axis.dilation;
+        let inside = |axis: &Axis| axis.pad == 0 && end(axis) < axis.input;
+        let in_place = columns.stride == 1 && inside(&rows) && inside(&columns);
+        let wide = columns.output.min(COLUMNS);
+        let span = |axis: &Axis, count: usize| (count.max(1) - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1;
+        let width = span(&columns, wide).div_ceil(columns.stride);
+        let line = width.checked_mul(columns.stride)?.checked_mul(planes)?.checked_mul(distance)?;
+        let most =
+            (ELEMENTS / line.max(1) / rows.stride).saturating_sub((rows.kernel - 1) * rows.dilation / rows.stride);
+        let bands = rows.output.div_ceil(most.clamp(1, rows.output.max(1))).next_multiple_of(threads.max(1));
+        let high = rows.output.div_ceil(bands.max(1)).max(1);
+        let height = span(&rows, high);
+        line.checked_mul(height)?;
+        let axes = [rows, columns];
+        Some(Grid { axes, planes, channels, distance, rows: high, columns: wide.max(1), in_place, height, width })
+    }
+
+    /// Elements of an image.
+    pub(super) fn image(&self) -> usize {
+        let plane = self.axes.iter().map(|axis| axis.input).fold(self.distance, usize::saturating_mul);
+        self.planes.saturating_mul(plane)
+    }
+
+    /// Elements of memory for a band.
+    pub(super) fn room(&self) -> usize {
+        let [_, columns] = &self.axes;
+        if self.in_place { 0 } else { self.planes * self.distance * self.height * self.width * columns.stride }
+    }
+
+    /// The memory of each thread.
+    pub(super) fn rooms<'a>(&self, scratch: &'a mut [f32], threads: usize) -> Vec<&'a mut [f32]> {
+        match self.room() {
+            0 => (0..threads).map(|_| Default::default()).collect(),
+            room => scratch.chunks_exact_mut(room).take(threads).collect(),
+        }
+    }
+
+    fn counts(&self) -> [usize; 2] {
+        let [rows, columns] = &self.axes;
+        [rows.output.div_ceil(self.rows), columns.output.div_ceil(self.columns)]
+    }
+
+    pub(super) fn bands(&self) -> usize {
+        let [rows, columns] = self.counts();
+        rows * columns
+    }
+
+    /// Elements from a row and from a plane to the next, and from a remainder of columns to the next, where they are read.
+    fn strides(&self) -> [usize; 3] {
+        let [rows, columns] = &self.axes;
+        match self.in_place {
+            true => [columns.input * self.distance, rows.input * columns.input * self.distance, 0],
+            false => {
+                let (part, row) = (self.width * self.distance, self.width * self.distance * columns.stride);
+                [row, row * self.height, part]
+            }
+        }
+    }
+
+    /// Where each step is seen from a place: by channels, then rows, then columns.
+    pub(super) fn offsets(&self, to: &mut [u32]) -> Result<(), Stopped> {
+        let [rows, columns] = &self.axes;
+        let [row, plane, part] = self.strides();
+        let taps = (0..rows.kernel).flat_map(|r| (0..columns.kernel).map(move |c| (r, c)));
+        let tap = |(r, c): (usize, usize)| {
+            let column = c * columns.dilation;
+            r * rows.dilation * row + column % columns.stride * part + column / columns.stride * self.distance
+        };
+        let mut to = to.iter_mut();
+        for channel in 0..self.channels {
+            let start = channel / self.distance * plane + channel % self.distance;
+            for at in taps.clone() {
+                match to.next() {
+                    Some(to) => *to = u32::try_from(start + tap(at)).map_err(|_| Stopped::Misfit)?,
+                    None => return Ok(()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn band(&self, at: usize) -> Band<'_> {
+        let [rows, columns] = &self.axes;
+        let [_, across] = self.counts();
+        let part = |at: usize, size: usize, end: usize| at * size..end.min((at + 1) * size);
+        let (own_rows, own_columns) = (at / across.max(1), at % across.max(1));
+        Band {
+            grid: self,
+            rows: part(own_rows, self.rows, rows.output),
+            columns: part(own_columns, self.columns, columns.output),
+        }
+    }
+}
+
+/// Some rows and columns of the output.
+#[derive(Debug, Clone)]
+pub(super) struct Band<'a> {
+    grid: &'a Grid,
+    pub(super) rows: Range<usize>,
+    pub(super) columns: Range<usize>,
+}
+
+impl Band<'_> {
+    /// The number of a place in a plane of the output.
+    pub(super) fn number(&self, row: usize, column: usize) -> usize {
+        let [_, columns] = &self.grid.axes;
+        row * columns.output + column
+    }
+
+    /// Where the window of a place of the output begins in what is seen.
+    pub(super) fn place(&self, row: usize, column: usize) -> usize {
+        let [rows, columns] = &self.grid.axes;
+        let [own, _, _] = self.grid.strides();
+        match self.grid.in_place {
+            true => row * rows.stride * own + column * columns.stride * self.grid.distance,
+            false => (row - self.rows.start) * rows.stride * own + (column - self.columns.start) * self.grid.distance,
+        }
+    }
+
+    /// What the places see of an image: in place, or copied to the `room`, with `outside` around it.
+    pub(super) fn fill<'s>(
+        &self,
+        images: &Source<'s>,
+        image: usize,
+        outside: f32,
+        room: &'s mut [f32],
+    ) -> Result<&'s [f32], Stopped> {
+        let Grid { axes: [rows, columns], distance, height, width, .. } = self.grid;
+        let size = self.grid.image();
+        let elements = images.elements().get(image * size..(image + 1) * size).ok_or(Stopped::Misfit)?;
+        if self.grid.in_place {
+            return Ok(elements);
+        }
+        let room = room.get_mut(..self.grid.room()).ok_or(Stopped::Misfit)?;
+        let line = columns.input * distance;
+        let planes = elements.chunks_exact((rows.input * line).max(1));
+        for (plane, room) in planes.zip(room.chunks_exact_mut(height * width * columns.stride * distance)) {
+            for (at, room) in room.chunks_exact_mut(width * columns.stride * distance).enumerate() {
+                let seen = (0..rows.kernel)
+                    .any(|tap| at.checked_sub(tap * rows.dilation).is_some_and(|start| start % rows.stride == 0));
+                if !seen {
+                    continue;
+                }
+                let row = (self.rows.start * rows.stride + at).checked_sub(rows.pad).filter(|row| *row < rows.input);
+                let from = row.and_then(|row| plane.get(row * line..(row + 1) * line));
+                match from {
+                    Some(from) => self.line(from, outside, room),
+                    None => room.fill(outside),
+                }
+            }
+        }
+        Ok(room)
+    }
+
+    /// Copies a line of a plane, the columns of each remainder one after the other.
+    fn line(&self, from: &[f32], outside: f32, to: &mut [f32]) {
+        let Grid { axes: [_, columns], distance, width, .. } = *self.grid;
+        let first = self.columns.start * columns.stride;
+        for (rest, to) in to.chunks_exact_mut(width * distance).enumerate() {
+            if !(0..columns.kernel).any(|tap| tap * columns.dilation % columns.stride == rest) {
+                continue;
+            }
+            let at = |place: usize| place.saturating_sub(first + rest).div_ceil(columns.stride).min(width);
+            let (low, high) = (at(columns.pad), at(columns.pad + columns.input).max(at(columns.pad)));
+            let (before, others) = to.split_at_mut(low * distance);
+            let (inside, after) = others.split_at_mut((high - low) * distance);
+            before.fill(outside);
+            after.fill(outside);
+            if inside.is_empty() {
+                continue;
+            }
+            let start = (first + rest + low * columns.stride - columns.pad) * distance;
+            let from = from.get(start..).unwrap_or(&[]);
+            match (columns.stride, distance) {
+                (1, _) => inside.iter_mut().zip(from).for_each(|(to, from)| *to = *from),
+                (stride, 1) => inside.iter_mut().zip(from.iter().step_by(stride)).for_each(|(to, from)| *to = *from),
+                (stride, _) => {
+                    let places = inside.as_chunks_mut::<CHANNELS>().0.iter_mut();
+                    let from = from.as_chunks::<CHANNELS>().0.iter().step_by(stride);
+                    places.zip(from).for_each(|(to, from)| *to = *from);
+                }
+            }
+        }
+    }
+}

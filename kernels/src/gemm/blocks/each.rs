@@ -1,0 +1,99 @@
+//! Windows of each channel on its own.
+
+#![allow(unsafe_code)] // rows of one output are written by several threads
+
+use super::super::block::Out;
+use super::band::{Grid, Source};
+use super::{CHANNELS, len_of};
+use crate::windows::Axis;
+use crate::{Resources, Stopped, parallel};
+use bytemuck::cast_slice_mut;
+
+/// Steps that are worth a thread that is ready, and waking one.
+const WORTH: (usize, usize) = (1 << 16, 1 << 18);
+
+/// Windows of images `[images, blocks, rows, columns, 16]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Each<'a> {
+    /// Rows and columns.
+    pub axes: &'a [Axis; 2],
+    pub images: &'a [f32],
+    pub channels: usize,
+}
+
+/// What some places of a row of the output see.
+pub(super) struct Seen<'a> {
+    /// The number of the block in its image.
+    pub(super) block: usize,
+    /// The number of the first element in the output.
+    pub(super) first: usize,
+    /// What the first place sees, and what follows. Each next place sees what is a block of channels further on.
+    pub(super) from: &'a [f32],
+    /// Where each tap is.
+    pub(super) offsets: &'a [u32],
+}
+
+impl Each<'_> {
+    fn plan(&self, images: usize, resources: Resources<'_>) -> Result<(Grid, usize), Stopped> {
+        let sizes = self.axes.iter().map(|axis| axis.kernel.saturating_mul(axis.output));
+        let work = sizes.fold(self.channels.saturating_mul(images), usize::saturating_mul);
+        let threads = parallel::threads(work, WORTH.0, WORTH.1, resources);
+        Ok((Grid::of_each(self.axes).ok_or(Stopped::Misfit)?, threads))
+    }
+
+    pub(super) fn taps(&self) -> usize {
+        self.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul)
+    }
+
+    /// Elements of scratch memory for so many images.
+    pub fn scratch(&self, images: usize, resources: Resources<'_>) -> usize {
+        let room = self.plan(images, resources).map_or(0, |(grid, threads)| grid.room().saturating_mul(threads));
+        self.taps().saturating_add(room)
+    }
+
+    /// Calls `row` with each row of `[images, blocks, rows, columns, 16]`, or with parts of it.
+    pub(super) fn run(
+        &self,
+        outside: f32,
+        out: &mut [f32],
+        scratch: &mut [f32],
+        resources: Resources<'_>,
+        row: &(dyn Fn(&Seen<'_>, &mut [f32]) -> Result<(), Stopped> + Sync),
+    ) -> Result<(), Stopped> {
+        let [rows, columns] = self.axes;
+        let (taps, blocks) = (self.taps(), self.channels.div_ceil(CHANNELS));
+        let plane = len_of(1, rows.output.saturating_mul(columns.output));
+        if out.is_empty() || plane == 0 || blocks == 0 {
+            return Ok(());
+        }
+        let count = out.len() / plane;
+        let (grid, threads) = self.plan(count / blocks, resources)?;
+        let fits = out.len() == count * plane
+            && count % blocks == 0
+            && self.images.len() == count.saturating_mul(grid.image())
+            && scratch.len() >= taps + grid.room() * threads;
+        if !fits {
+            return Err(Stopped::Misfit);
+        }
+        let (offsets, rooms) = scratch.split_at_mut(taps);
+        let offsets: &mut [u32] = cast_slice_mut(offsets);
+        grid.offsets(offsets)?;
+        let (offsets, bands) = (&*offsets, grid.bands());
+        let rooms = grid.rooms(rooms, threads);
+        let to = Out::of(out);
+        parallel::tasks(count * bands, rooms, resources.stop, |room, at| {
+            let (block, band) = (at / bands, grid.band(at % bands));
+            let seen = band.fill(&Source::Blocks(self.images), block, outside, room)?;
+            let mut lookout = resources.lookout();
+            for own in band.rows.clone() {
+                lookout.after(taps * band.columns.len() * CHANNELS)?;
+                let first = block * plane + band.number(own, band.columns.start) * CHANNELS;
+                let from = seen.get(band.place(own, band.columns.start)..).ok_or(Stopped::Misfit)?;
+                // SAFETY: a part of the output that is this task's. Memory may hold anything.
+                let out = unsafe { std::slice::from_raw_parts_mut(to.at(first), band.columns.len() * CHANNELS) };
+                row(&Seen { block: block % blocks, first, from, offsets }, out)?;
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,76 @@
+//! To blocks and back.
+
+use super::CHANNELS;
+use crate::{Resources, Stopped, parallel};
+use bytemuck::cast_slice_mut;
+
+/// Places that are moved together.
+const PLACES: usize = 16;
+
+/// Writes planes `[images, channels, positions]` as `[images, blocks, positions, 16]`; zeros fill up the last block.
+pub fn to_blocks(
+    planes: &[f32],
+    channels: usize,
+    positions: usize,
+    out: &mut [f32],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let blocks = channels.div_ceil(CHANNELS);
+    let unit = size_of::<f32>() * CHANNELS;
+    parallel::pieces(cast_slice_mut(out), unit, unit.saturating_mul(positions), 1, resources, |block, start, out| {
+        let (image, block) = (block / blocks.max(1), block % blocks.max(1));
+        let first = block * CHANNELS;
+        let count = CHANNELS.min(channels.saturating_sub(first));
+        let from = (image * channels + first) * positions;
+        let planes = planes.get(from..from + count * positions).ok_or(Stopped::Misfit)?;
+        gather(planes, positions, start / unit, cast_slice_mut(out));
+        Ok(())
+    })
+}
+
+/// Writes `[images, blocks, positions, 16]` as planes `[images, channels, positions]`.
+pub fn from_blocks(
+    blocks: &[f32],
+    channels: usize,
+    positions: usize,
+    out: &mut [f32],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let unit = size_of::<f32>();
+    let count = channels.div_ceil(CHANNELS);
+    // The channels of a block, or those of the last one.
+    let image = unit.saturating_mul(channels).saturating_mul(positions);
+    parallel::pieces(cast_slice_mut(out), unit.saturating_mul(positions), image, 1, resources, |image, start, out| {
+        let planes: &mut [f32] = cast_slice_mut(out);
+        let first = start / unit / positions.max(1);
+        for (at, plane) in planes.chunks_exact_mut(positions.max(1)).enumerate() {
+            let (channel, lane) = ((first + at) / CHANNELS, (first + at) % CHANNELS);
+            let from = (image * count + channel) * positions * CHANNELS;
+            let block = blocks.get(from..from + positions * CHANNELS).ok_or(Stopped::Misfit)?;
+            pick(block, lane, plane);
+        }
+        Ok(())
+    })
+}
+
+fn gather(planes: &[f32], positions: usize, start: usize, out: &mut [f32]) {
+    for (at, out) in out.chunks_mut(PLACES * CHANNELS).enumerate() {
+        let from = start + at * PLACES;
+        let out = out.as_chunks_mut::<CHANNELS>().0;
+        out.fill([0.0; CHANNELS]);
+        for (channel, plane) in planes.chunks_exact(positions.max(1)).enumerate() {
+            let from = plane.get(from..).unwrap_or(&[]);
+            for (to, from) in out.iter_mut().zip(from) {
+                if let Some(to) = to.get_mut(channel) {
+                    *to = *from;
+                }
+            }
+        }
+    }
+}
+
+fn pick(block: &[f32], lane: usize, plane: &mut [f32]) {
+    for (to, from) in plane.iter_mut().zip(block.as_chunks::<CHANNELS>().0) {
+        *to = from.get(lane).copied().unwrap_or(0.0);
+    }
+}

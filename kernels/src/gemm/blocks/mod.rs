@@ -1,0 +1,44 @@
+//! Convolutions of images that are stored in blocks of channels: `[images, blocks, rows, columns, 16]`.
+//!
+//! The 16 channels of a block are neighbours, so a vector holds a place of all of them: nothing is packed between a
+//! convolution and the next, and windows may have any strides. The last block is filled up; what is in the channels
+//! beyond the last one is not read.
+//!
+//! Sums run in the order of a [product](super) over channels and then taps, in blocks of steps as there, also in
+//! padding: the bits are the same.
+
+mod band;
+mod dense;
+mod each;
+mod greatest;
+mod layout;
+mod own;
+#[cfg(test)]
+mod tests;
+mod tile;
+
+pub use band::Source;
+pub use dense::{Dense, pack, packed_len};
+pub use each::Each;
+pub use greatest::greatest;
+pub use layout::{from_blocks, to_blocks};
+pub use own::Own;
+
+/// Channels of a block.
+pub const CHANNELS: usize = 16;
+
+/// Whether this processor is faster with blocks than without.
+pub fn pays() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return crate::cpu::level() >= 4;
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// What follows the sums: a function of the number of the first element in the output, and of neighbours there.
+pub type Tail<'a> = dyn Fn(usize, &mut [f32]) + Sync + 'a;
+
+/// Elements of an image of so many channels in blocks.
+pub fn len_of(channels: usize, positions: usize) -> usize {
+    channels.div_ceil(CHANNELS).saturating_mul(CHANNELS).saturating_mul(positions)
+}

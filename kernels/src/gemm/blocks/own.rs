@@ -1,0 +1,58 @@
+//! Convolutions in which each filter sees the channel of its own number.
+
+#![allow(unsafe_code)] // tiles through pointers
+
+use super::dense::tiles;
+use super::each::Each;
+use super::tile::{self, Loops, Tile, loops};
+use super::{CHANNELS, Tail, len_of};
+use crate::{Resources, Stopped};
+
+/// Images and a filter for each channel.
+#[derive(Clone, Copy)]
+pub struct Own<'a> {
+    pub each: Each<'a>,
+    /// `[blocks, taps, 16]`, as [`to_blocks`](super::to_blocks) stores them.
+    pub weights: &'a [f32],
+    /// A number for each filter, which is added last.
+    pub bias: Option<&'a [f32]>,
+    pub tail: Option<&'a Tail<'a>>,
+}
+
+impl Own<'_> {
+    /// Writes `[images, blocks, rows, columns, 16]`.
+    pub fn run(&self, out: &mut [f32], scratch: &mut [f32], resources: Resources<'_>) -> Result<(), Stopped> {
+        let (taps, channels) = (self.each.taps(), self.each.channels);
+        if self.weights.len() != len_of(channels, taps) || self.bias.is_some_and(|bias| bias.len() != channels) {
+            return Err(Stopped::Misfit);
+        }
+        let Loops { sums, .. } = loops::<tile::Own>(false);
+        self.each.run(0.0, out, scratch, resources, &|seen, out| {
+            let first = seen.block * CHANNELS;
+            let weights = self.weights.get(first * taps..(first + CHANNELS) * taps).ok_or(Stopped::Misfit)?;
+            let mut bias = [0.0; CHANNELS];
+            let own = self.bias.and_then(|bias| bias.get(first..)).unwrap_or(&[]);
+            bias.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
+            for tile in tiles(0..out.len() / CHANNELS, sums.len()) {
+                let Some(sums) = sums.get(tile.len() - 1) else { continue };
+                // SAFETY: the places see what begins so far from the first one, and the output has them.
+                unsafe {
+                    sums(&Tile {
+                        image: seen.from.as_ptr().add(tile.start * CHANNELS),
+                        offsets: seen.offsets.as_ptr(),
+                        weights: weights.as_ptr(),
+                        steps: taps,
+                        first: true,
+                        bias: if self.bias.is_some() { bias.as_ptr() } else { std::ptr::null() },
+                        out: out.as_mut_ptr().add(tile.start * CHANNELS),
+                        out_block: 0,
+                    });
+                }
+            }
+            if let Some(tail) = self.tail {
+                tail(seen.first, out);
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,224 @@
+//! Convolutions in blocks beside those of planes, bit by bit.
+
+use super::super::tests::samples;
+use super::super::{Alone, Batch, Broadcast, Left, Product, Right, Scaled, Strides, View, Windows};
+use super::{CHANNELS, Dense, Each, Own, Source, from_blocks, greatest, len_of, pack, packed_len, to_blocks};
+use crate::Resources;
+use crate::lanes::Ordered;
+use crate::pool::{Pooling, Reduced, pool};
+use crate::testing::{at_each_level, sized};
+use crate::windows::Axis;
+
+fn axis(input: usize, kernel: usize, stride: usize, dilation: usize, pads: [usize; 2]) -> Axis {
+    let seen = (input + pads[0] + pads[1]).saturating_sub((kernel - 1) * dilation);
+    Axis { input, output: if seen == 0 { 0 } else { (seen - 1) / stride + 1 }, kernel, stride, dilation, pad: pads[0] }
+}
+
+fn blocks(planes: &[f32], channels: usize, positions: usize) -> Vec<f32> {
+    let images = planes.len() / (channels * positions).max(1);
+    let mut out = vec![f32::NAN; images * len_of(channels, positions)];
+    to_blocks(planes, channels, positions, &mut out, Resources { threads: 1, stop: None }).unwrap();
+    out
+}
+
+/// The filled up channels hold anything.
+fn spoiled(mut blocks: Vec<f32>, channels: usize, positions: usize) -> Vec<f32> {
+    let all = channels.div_ceil(CHANNELS) * CHANNELS;
+    for (at, number) in blocks.iter_mut().enumerate() {
+        let block = at / (positions * CHANNELS) % (all / CHANNELS);
+        if block * CHANNELS + at % CHANNELS >= channels {
+            *number = f32::NAN;
+        }
+    }
+    blocks
+}
+
+fn planes(blocks: &[f32], channels: usize, positions: usize) -> Vec<f32> {
+    let mut out = vec![f32::NAN; blocks.len() / len_of(channels, positions).max(1) * channels * positions];
+    from_blocks(blocks, channels, positions, &mut out, Resources { threads: 2, stop: None }).unwrap();
+    out
+}
+
+fn bits(numbers: &[f32]) -> Vec<u32> {
+    numbers.iter().map(|number| number.to_bits()).collect()
+}
+
+fn tail(_: usize, sums: &mut [f32]) {
+    sums.iter_mut().for_each(|sum| *sum = sum.max(0.25));
+}
+
+struct Case {
+    images: usize,
+    channels: usize,
+    filters: usize,
+    axes: [Axis; 2],
+}
+
+impl Case {
+    fn input(&self) -> usize {
+        self.axes.iter().map(|axis| axis.input).product()
+    }
+
+    fn positions(&self) -> usize {
+        self.axes.iter().map(|axis| axis.output).product()
+    }
+
+    fn check_dense(&self) {
+        let Case { images, channels, filters, axes } = self;
+        let (k, n) = (channels * axes[0].kernel * axes[1].kernel, self.positions());
+        let (x, w) = (samples::<f32>(images * channels * self.input(), 1), samples::<f32>(filters * k, 2));
+        let bias = samples::<f32>(*filters, 3);
+        let batch = [Batch { size: *images, a: 0, b: channels * self.input() }];
+        let row = Strides { row: 1, column: 0, batch: &[0] };
+        let added = Scaled { alpha: 1.0, beta: 1.0, c: Some(Broadcast { elements: &bias[..], strides: row }) };
+        let last = |part: &mut [f32]| tail(0, part);
+        let product = Product::<f32> {
+            m: *filters,
+            k,
+            n,
+            a: Left::View(View::rows(&w, k)),
+            b: Right::Windows(Windows::new(&x, *channels, axes, 0f32)),
+            batch: &batch,
+            epilogue: &[&added, &last],
+        };
+        let resources = Resources { threads: 1, stop: None };
+        let plan = product.plan(resources);
+        let mut want = vec![0.0; images * filters * n];
+        plan.run(&mut want, &mut vec![0.0; plan.scratch()], resources).unwrap();
+        let mut packed = vec![f32::NAN; packed_len(*filters, k)];
+        pack(bytemuck::cast_slice(&w), *filters, &mut packed, resources).unwrap();
+        let in_blocks = spoiled(blocks(&x, *channels, self.input()), *channels, self.input());
+        for source in [Source::Planes(&x), Source::Blocks(&in_blocks)] {
+            for threads in [1, 3] {
+                let resources = Resources { threads, stop: None };
+                let dense = Dense {
+                    axes,
+                    images: source,
+                    channels: *channels,
+                    filters: *filters,
+                    weights: &packed,
+                    bias: Some(&bias),
+                    tail: Some(&tail),
+                };
+                let mut out = vec![f32::NAN; images * len_of(*filters, n)];
+                dense.run(&mut out, &mut vec![f32::NAN; dense.scratch(*images, resources)], resources).unwrap();
+                assert_eq!(bits(&planes(&out, *filters, n)), bits(&want), "{channels} to {filters}, {axes:?}");
+            }
+        }
+    }
+
+    fn check_own(&self) {
+        let Case { images, channels, axes, .. } = self;
+        let (taps, n) = (axes[0].kernel * axes[1].kernel, self.positions());
+        let (x, w) = (samples::<f32>(images * channels * self.input(), 1), samples::<f32>(channels * taps, 2));
+        let (bias, resources) = (samples::<f32>(*channels, 3), Resources { threads: 1, stop: None });
+        let last = |part: &mut [f32]| tail(0, part);
+        let mut want = vec![0.0; images * channels * n];
+        let alone = Alone {
+            axes,
+            images: &x,
+            channels: *channels,
+            filters: &w,
+            of_each: 1,
+            bias: Some(&bias),
+            epilogue: &[&last],
+        };
+        alone.run(&mut want, resources).unwrap();
+        let (weights, in_blocks) = (blocks(&w, *channels, taps), blocks(&x, *channels, self.input()));
+        let in_blocks = spoiled(in_blocks, *channels, self.input());
+        for threads in [1, 3] {
+            let resources = Resources { threads, stop: None };
+            let each = Each { axes, images: &in_blocks, channels: *channels };
+            let own = Own { each, weights: &weights, bias: Some(&bias), tail: Some(&tail) };
+            let mut out = vec![f32::NAN; images * len_of(*channels, n)];
+            own.run(&mut out, &mut vec![f32::NAN; each.scratch(*images, resources)], resources).unwrap();
+            assert_eq!(bits(&planes(&out, *channels, n)), bits(&want), "{channels}, {axes:?}");
+        }
+    }
+
+    fn check_greatest(&self) {
+        let Case { images, channels, axes, .. } = self;
+        let mut x = samples::<f32>(images * channels * self.input(), 1);
+        for (at, x) in x.iter_mut().enumerate() {
+            match at % 13 {
+                0 => *x = f32::NAN,
+                1 | 2 => *x = 0.0,
+                3 | 4 => *x = -0.0,
+                5 | 6 => *x = f32::NEG_INFINITY,
+                _ => {}
+            }
+        }
+        let resources = Resources { threads: 1, stop: None };
+        let windows = crate::windows::Windows::new(*axes);
+        let pooling = Pooling { windows: &windows, counted: &windows, column_major: false };
+        let extreme = <f32 as Ordered<f32>>::extreme::<false>();
+        let mut want = vec![0.0; images * channels * self.positions()];
+        pool::<_, f32, f32>(&Reduced(extreme), &x, pooling, &mut want, &mut [], resources).unwrap();
+        let in_blocks = spoiled(blocks(&x, *channels, self.input()), *channels, self.input());
+        for threads in [1, 3] {
+            let resources = Resources { threads, stop: None };
+            let each = Each { axes, images: &in_blocks, channels: *channels };
+            let mut out = vec![0.0; images * len_of(*channels, self.positions())];
+            greatest(each, &extreme, &mut out, &mut vec![0.0; each.scratch(*images, resources)], resources).unwrap();
+            assert_eq!(bits(&planes(&out, *channels, self.positions())), bits(&want), "{channels}, {axes:?}");
+        }
+    }
+}
+
+/// Sizes with tails, padding on all sides, strides, dilations, sums of several blocks, and wide images.
+fn cases() -> Vec<Case> {
+    let case = |images, channels, filters, rows: Axis, columns: Axis| Case {
+        images,
+        channels,
+        filters,
+        axes: [rows, columns],
+    };
+    let square = |input, kernel, stride, pad| {
+        [axis(input, kernel, stride, 1, [pad; 2]), axis(input, kernel, stride, 1, [pad; 2])]
+    };
+    let mut cases = Vec::new();
+    for (images, channels, filters, [rows, columns]) in [
+        (1, 3, 20, square(9, 3, 2, 1)),
+        (2, 17, 33, square(7, 3, 1, 1)),
+        (1, 16, 16, square(15, 1, 1, 0)),
+        (1, 40, 24, square(9, 1, 2, 0)),
+        (1, 100, 50, square(5, 3, 1, 1)),
+        (1, 6, 64, square(19, 7, 2, 3)),
+        (1, 5, 1, square(6, 5, 1, 2)),
+        (1, 400, 48, square(4, 1, 1, 0)),
+        (1, 32, 32, square(4, 3, 1, 0)),
+        (0, 4, 4, square(4, 1, 1, 0)),
+        (1, 4, 4, square(2, 3, 1, 0)),
+    ] {
+        cases.push(case(images, channels, filters, rows, columns));
+    }
+    cases.push(case(1, 3, 5, axis(6, 3, 2, 2, [2, 0]), axis(11, 2, 3, 3, [0, 4])));
+    cases.push(case(1, 2, 3, axis(1, 1, 1, 1, [3, 3]), axis(2, 1, 5, 1, [9, 9])));
+    cases.push(case(1, 2, 18, axis(3, 3, 1, 1, [1, 1]), axis(500, 3, 1, 1, [1, 1])));
+    cases.push(case(1, 2, 18, axis(30, 1, 1, 1, [0, 0]), axis(21, 1, 1, 1, [0, 0])));
+    cases.truncate(sized(cases.len(), 2));
+    cases
+}
+
+#[test]
+fn convolutions_of_blocks_are_those_of_planes() {
+    at_each_level(|| cases().iter().for_each(Case::check_dense));
+}
+
+#[test]
+fn channels_alone() {
+    at_each_level(|| cases().iter().for_each(Case::check_own));
+}
+
+#[test]
+fn greatest_of_windows() {
+    at_each_level(|| cases().iter().for_each(Case::check_greatest));
+}
+
+#[test]
+fn there_and_back() {
+    for (images, channels, positions) in [(1, 1, 1), (2, 17, 35), (3, 32, 16), (1, 5, 0), (0, 5, 4), (1, 0, 4)] {
+        let x = samples::<f32>(images * channels * positions, 5);
+        assert_eq!(planes(&blocks(&x, channels, positions), channels, positions), x);
+    }
+}

@@ -1,0 +1,176 @@
+//! The innermost loops: places of the output that are neighbours in a row stay in registers while the steps run.
+
+#![allow(unsafe_code)] // pointers with offsets: `Tile` says what they must point to
+
+use super::super::vectors::Vector;
+use super::CHANNELS;
+
+/// Places of the output that are neighbours in a row.
+///
+/// # Safety
+/// To be computed for `R` places by vectors that hold `L` filters together, `offsets` and `weights` must be readable for
+/// all steps (`L` weights each), the image for each place at `image + place * distance + offset`, and `out` writable by
+/// this thread alone: `16 * R` numbers from each multiple of `out_block` on that `L` has blocks. `bias` is null, or has
+/// `L` numbers. Unless it is the first part, `out` is initialised.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tile {
+    pub(super) image: *const f32,
+    pub(super) offsets: *const u32,
+    pub(super) weights: *const f32,
+    pub(super) steps: usize,
+    /// Whether nothing is in the output yet.
+    pub(super) first: bool,
+    pub(super) bias: *const f32,
+    pub(super) out: *mut f32,
+    pub(super) out_block: usize,
+}
+
+/// Computes a tile.
+///
+/// # Safety
+/// See [`Tile`]; the processor must have what the vectors need.
+pub(super) type Sums = unsafe fn(&Tile);
+
+/// What a place of the image gives to the channels of a vector.
+pub(super) trait Seen {
+    /// Elements from a place to the next.
+    const DISTANCE: usize;
+
+    /// # Safety
+    /// See [`Tile`]. `lane` is the first channel of the vector.
+    unsafe fn load<V: Vector<Of = f32>>(from: *const f32, lane: usize) -> V;
+}
+
+/// One channel for all filters, at places that are so far apart.
+pub(super) struct One<const DISTANCE: usize>;
+
+impl<const DISTANCE: usize> Seen for One<DISTANCE> {
+    const DISTANCE: usize = DISTANCE;
+
+    #[inline(always)]
+    unsafe fn load<V: Vector<Of = f32>>(from: *const f32, _: usize) -> V {
+        // SAFETY: the caller's.
+        unsafe { V::splat(from) }
+    }
+}
+
+/// The channel of each filter.
+pub(super) struct Own;
+
+impl Seen for Own {
+    const DISTANCE: usize = CHANNELS;
+
+    #[inline(always)]
+    unsafe fn load<V: Vector<Of = f32>>(from: *const f32, lane: usize) -> V {
+        // SAFETY: the caller's.
+        unsafe { V::load(from.add(lane)) }
+    }
+}
+
+/// The loops for one processor level.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Loops {
+    /// Filters that are computed together, a multiple of the channels of a block.
+    pub(super) filters: usize,
+    /// For 1, 2, .. places.
+    pub(super) sums: &'static [Sums],
+}
+
+/// # Safety
+/// See [`Tile`] and [`Vector`].
+#[inline(always)]
+unsafe fn sums<V: Vector<Of = f32>, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut sums = [[V::zero(); W]; R];
+        for step in 0..tile.steps {
+            let image = tile.image.add(*tile.offsets.add(step) as usize);
+            let mut weights = [V::zero(); W];
+            for (at, weights) in weights.iter_mut().enumerate() {
+                *weights = V::load(tile.weights.add((step * W + at) * V::COUNT));
+            }
+            for (place, sums) in sums.iter_mut().enumerate() {
+                let image = image.add(place * S::DISTANCE);
+                for (at, (sum, weights)) in sums.iter_mut().zip(weights).enumerate() {
+                    *sum = weights.mul_add(S::load(image, at * V::COUNT), *sum);
+                }
+            }
+        }
+        for (place, sums) in sums.into_iter().enumerate() {
+            for (at, mut sum) in sums.into_iter().enumerate() {
+                let lane = at * V::COUNT;
+                let to = tile.out.add(lane / CHANNELS * tile.out_block + place * CHANNELS + lane % CHANNELS);
+                if !tile.first {
+                    sum = V::load(to).add(sum);
+                }
+                if !tile.bias.is_null() {
+                    sum = sum.add(V::load(tile.bias.add(lane)));
+                }
+                sum.store(to);
+            }
+        }
+    }
+}
+
+/// The loops of a function `$of::<S, W, R>`, for `$w` vectors and as many places as there are numbers.
+macro_rules! loops {
+    ($vector:ty, $of:ident, $seen:ty, $w:literal; $($places:literal)*) => {
+        Loops { filters: $w * <$vector as Vector>::COUNT, sums: &[$($of::<$seen, $w, $places>),*] }
+    };
+}
+
+mod plain {
+    use super::super::super::vectors::Plain;
+    use super::{Seen, Tile, sums};
+
+    pub(super) type Four = Plain<f32, 4>;
+
+    /// # Safety
+    /// See [`Tile`].
+    pub(super) unsafe fn of<S: Seen, const W: usize, const R: usize>(tile: &Tile) {
+        // SAFETY: the caller's.
+        unsafe { sums::<Four, S, W, R>(tile) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::super::super::vectors::x86::{F32x8, F32x16};
+    use super::{Seen, Tile, sums};
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+    pub(super) unsafe fn wide<S: Seen, const W: usize, const R: usize>(tile: &Tile) {
+        // SAFETY: the caller's; these are the features of the vector.
+        unsafe { sums::<F32x16, S, W, R>(tile) }
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn narrow<S: Seen, const W: usize, const R: usize>(tile: &Tile) {
+        // SAFETY: as above.
+        unsafe { sums::<F32x8, S, W, R>(tile) }
+    }
+}
+
+/// The loops for this processor: of two blocks of filters if there are such loops and `two` is asked for, else of one.
+pub(super) fn loops<S: Seen>(two: bool) -> Loops {
+    #[cfg(target_arch = "x86_64")]
+    match crate::cpu::level() {
+        4.. => {
+            use super::super::vectors::x86::F32x16;
+            use x86::wide;
+            return match two {
+                true => loops!(F32x16, wide, S, 2; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+                false => loops!(F32x16, wide, S, 1; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+            };
+        }
+        3 => {
+            use super::super::vectors::x86::F32x8;
+            use x86::narrow;
+            return loops!(F32x8, narrow, S, 2; 1 2 3 4 5 6);
+        }
+        _ => {}
+    }
+    use plain::{Four, of};
+    let _ = two;
+    loops!(Four, of, S, 4; 1 2)
+}
