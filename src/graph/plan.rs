@@ -159,6 +159,7 @@ impl Plan {
             Made::Plain(operator) => Runs::Plain(operator),
             Made::Rowwise(operator) => Runs::Plain(operator),
             Made::Product(operator) => Runs::Plain(operator),
+            Made::Blockwise(operator) => Runs::Plain(operator),
             Made::Fused(operator) => {
                 let nodes = graphs.into_iter().next()?;
                 Runs::Fused(Box::new(FusedNodes { operator, nodes }))

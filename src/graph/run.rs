@@ -4,7 +4,9 @@ use super::frames::Frame;
 use super::watch::Watching;
 use super::{Graph, Node, NodeOutput, Output, Runs, types};
 use crate::error::{Error, Kind, Result, quote};
-use crate::operator::{Call, Context, Control, Feeds, Operator, Resume, Source, Sources, Step, Values};
+use crate::operator::{
+    Call, Context, Control, Feeds, Layout, Operator, Resume, Source, Sources, Step, Values, in_blocks, in_planes,
+};
 use crate::schema::Arity;
 use crate::value::{Value, ValueType};
 use smallvec::SmallVec;
@@ -99,7 +101,9 @@ impl Graph {
                         let ran = node.run(&*fused.operator, self.sources(feeds, slots), context);
                         ran.map_err(|error| self.blame(at, error))?
                     } else {
-                        node.run_parts(&fused.nodes, self.sources(feeds, slots), context, watch)?
+                        let layout = fused.operator.layout();
+                        let watch = if parts || layout.is_none() { &mut *watch } else { &mut None };
+                        node.run_parts(&fused.nodes, layout, self.sources(feeds, slots), context, watch)?
                     };
                     match parts {
                         true => node.finish(&mut values, slots, context, &mut None)?,
@@ -194,15 +198,27 @@ impl Node {
     fn run_parts(
         &self,
         nodes: &Graph,
+        layout: Option<&Layout>,
         mut sources: Sources<'_>,
         context: &Context,
         watch: &mut Watching<'_>,
     ) -> Result<Values> {
         let input = |source: &Option<Source>| source.and_then(|k| sources.take(k).or_else(|| sources.get(k).cloned()));
-        let mut slots = Slots::of(self.inputs.iter().map(input).collect());
+        let mut inputs: Vec<Option<Value>> = self.inputs.iter().map(input).collect();
+        let located = |error| self.place.locate(error);
+        for (k, value) in inputs.iter_mut().enumerate() {
+            if let (Some(channels), Some(blocks)) = (layout.and_then(|layout| layout.input(k)), &value) {
+                *value = Some(in_planes(blocks, channels, context).map_err(located)?);
+            }
+        }
+        let mut slots = Slots::of(inputs);
         slots.reserve(nodes);
         nodes.run_from(0, Feeds::Own(&[]), &mut slots, context, watch)?;
-        let values = (0..nodes.outputs.len()).map(|k| nodes.take(k, Feeds::Own(&[]), &mut slots)).collect();
+        let values = (0..nodes.outputs.len()).map(|k| match layout.is_some_and(|layout| layout.output.is_some()) {
+            true => in_blocks(&nodes.take(k, Feeds::Own(&[]), &mut slots)?, context).map_err(located),
+            false => nodes.take(k, Feeds::Own(&[]), &mut slots),
+        });
+        let values = values.collect();
         slots.release(context);
         values
     }

@@ -1,6 +1,6 @@
 //! Operators that a pass puts in the place of several, which stay beside it.
 
-use super::{Align, Call, Held, Operator, Values};
+use super::{Align, Call, Held, InBlocks, Layout, Operator, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Shape;
@@ -11,6 +11,21 @@ use std::sync::Arc;
 pub(crate) trait Fused: Operator {
     /// Whether it computes what the others would for these inputs, and can't fail as they can. If not, they run.
     fn fits(&self, call: &Call<'_>) -> bool;
+
+    /// Which of its values are in blocks, for those that run in its place.
+    fn layout(&self) -> Option<&Layout> {
+        None
+    }
+
+    /// If it is a product and its tail.
+    fn product(&self) -> Option<&ProductThen> {
+        None
+    }
+
+    /// If it is a chain.
+    fn chain(&self) -> Option<&Chain> {
+        None
+    }
 }
 
 /// An operator that computes each element of its output from those at its place in the inputs, which are broadcast.
@@ -31,6 +46,12 @@ pub(crate) trait MatrixProduct: Operator {
     /// Whether steps of the tail may read tensors beside the sums.
     fn reads_beside(&self) -> bool {
         false
+    }
+
+    /// Its form for blocks of channels, if it has one for an input and filters of these shapes.
+    fn in_blocks(&self, channels: usize, filters: &[usize]) -> Option<InBlocks> {
+        let _ = (channels, filters);
+        None
     }
 
     /// As [`Operator::run`], and then what `tail` says.
@@ -72,7 +93,7 @@ impl Tail {
 #[derive(Debug)]
 pub(crate) struct ProductThen {
     pub(crate) product: Arc<dyn MatrixProduct>,
-    pub(crate) tail: Tail,
+    pub(crate) tail: Arc<Tail>,
 }
 
 impl Fused for ProductThen {
@@ -86,6 +107,10 @@ impl Fused for ProductThen {
         };
         let is_full = |k: &usize| is_of(*k) && call.tensor(*k).is_ok_and(|tensor| *tensor.shape() == *shape);
         self.tail.bias.is_none_or(|k| is_of(k) && bias(k).is_some_and(one_row)) && self.tail.beside.iter().all(is_full)
+    }
+
+    fn product(&self) -> Option<&ProductThen> {
+        Some(self)
     }
 }
 
@@ -109,12 +134,12 @@ pub(crate) type StepInputs = SmallVec<[StepInput; 3]>;
 
 /// Operators that compute element by element, one after the other for a few elements at a time: what is between them stays
 /// near the processor.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Chain {
     dtype: DType,
     /// The number of inputs.
     inputs: usize,
-    steps: Vec<Step>,
+    steps: Arc<[Step]>,
     /// The buffers that results need at the same time.
     buffers: usize,
 }
@@ -157,7 +182,7 @@ impl Chain {
                 }
             }
         }
-        let steps: Vec<Step> =
+        let steps: Arc<[Step]> =
             steps.into_iter().zip(to).map(|((operator, inputs), to)| Step { operator, inputs, to }).collect();
         (held.len() <= Chain::BUFFERS).then_some(Chain { dtype, inputs, buffers: held.len(), steps })
     }
@@ -229,6 +254,10 @@ impl Fused for Chain {
             StepInput::Step(_) => true,
         };
         all.iter().all(|shape| covers(shape)) && self.steps.iter().all(|step| step.inputs.iter().any(is_full))
+    }
+
+    fn chain(&self) -> Option<&Chain> {
+        Some(self)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Operators: each reads its node once at load, and is then a pure function.
 
 mod axis;
+mod blocks;
 mod call;
 mod context;
 mod control;
@@ -13,6 +14,7 @@ mod sources;
 mod values;
 
 pub(crate) use axis::Axis;
+pub(crate) use blocks::{Blockwise, How, InBlocks, Laid, Layout, Windowed, in_blocks, in_planes, output_in_blocks};
 pub use call::Call;
 pub(crate) use call::one_element;
 pub use context::Cancel;
@@ -82,6 +84,9 @@ pub(crate) type LoadRowwise = fn(&Node<'_>) -> Result<Arc<dyn Rowwise>>;
 /// As [`Load`], for a product of matrices.
 pub(crate) type LoadProduct = fn(&Node<'_>) -> Result<Arc<dyn MatrixProduct>>;
 
+/// As [`Load`], for an operator that has a form for blocks.
+pub(crate) type LoadBlockwise = fn(&Node<'_>) -> Result<Arc<dyn Blockwise>>;
+
 /// As [`Load`], for an operator with bodies.
 pub(crate) type LoadControl = fn(&Node<'_>) -> Result<Box<dyn Control>>;
 
@@ -103,6 +108,8 @@ pub(crate) enum Make {
     Rowwise(LoadRowwise),
     /// A product of matrices.
     Product(LoadProduct),
+    /// One that has a form for blocks of channels.
+    Blockwise(LoadBlockwise),
     /// A built-in operator with bodies.
     Control(LoadControl),
     /// One of ours, written with others.
@@ -119,6 +126,7 @@ impl fmt::Debug for Make {
             Make::Run(_) => "Run",
             Make::Rowwise(_) => "Rowwise",
             Make::Product(_) => "Product",
+            Make::Blockwise(_) => "Blockwise",
             Make::Control(_) => "Control",
             Make::Expand(_) => "Expand",
             Make::Custom(_) => "Custom",
@@ -133,6 +141,7 @@ pub(crate) enum Made {
     Plain(Arc<dyn Operator>),
     Rowwise(Arc<dyn Rowwise>),
     Product(Arc<dyn MatrixProduct>),
+    Blockwise(Arc<dyn Blockwise>),
     Control(Box<dyn Control>),
     /// In the place of the nodes of the node's only body.
     Fused(Box<dyn Fused>),
@@ -149,6 +158,7 @@ impl Made {
             Made::Plain(operator) => operator.infer(facts),
             Made::Rowwise(operator) => operator.infer(facts),
             Made::Product(operator) => operator.infer(facts),
+            Made::Blockwise(operator) => operator.infer(facts),
             Made::Control(control) => control.infer(facts),
             Made::Body(_) | Made::Fused(_) => Ok(()),
             Made::Missing(infer) => infer(facts),
@@ -161,6 +171,7 @@ impl Made {
             Made::Plain(operator) => Some(&**operator),
             Made::Rowwise(operator) => Some(&**operator),
             Made::Product(operator) => Some(&**operator),
+            Made::Blockwise(operator) => Some(&**operator),
             _ => None,
         }
     }
@@ -238,6 +249,7 @@ impl Resolved {
             Make::Run(load) => load(node).map(|operator| Made::Plain(operator.into())),
             Make::Rowwise(load) => load(node).map(Made::Rowwise),
             Make::Product(load) => load(node).map(Made::Product),
+            Make::Blockwise(load) => load(node).map(Made::Blockwise),
             Make::Custom(load) => load(node).map(|operator| Made::Plain(operator.into())),
             Make::Control(load) => load(node).map(Made::Control),
             Make::Expand(expand) => {

@@ -32,7 +32,7 @@ pub(super) use with_small;
 
 /// A convolution of the images in the input `x` with the filters in the input `w`. There may be a number for each filter in
 /// the input `bias`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Filters {
     pub(super) x: usize,
     pub(super) w: usize,
@@ -124,6 +124,15 @@ impl Filters {
         let batch = [Batch { size: *images, a: 0, b: size }, Batch { size: groups, a: m.saturating_mul(k), b }];
         let (n, axes) = (volume(1, counts), windows.axes(image, counts)?);
         Ok(Convolution { m, channels: *channels, k, n, groups, batch, axes, output })
+    }
+}
+
+impl Filters {
+    /// The windows of an image of two axes and the sizes of the output, by the shape of the filters.
+    pub(super) fn of_image(&self, filters: &[usize], image: [usize; 2]) -> Result<([Axis; 2], [usize; 2])> {
+        let beyond = || Error::input("the output has more windows than can be counted");
+        let kernel: Vec<Option<i64>> = filters.iter().skip(2).map(|size| i64::try_from(*size).ok()).collect();
+        self.attributes.of_image(&kernel, image)?.ok_or_else(beyond)
     }
 }
 

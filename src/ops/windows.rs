@@ -7,7 +7,7 @@ use kernels::windows::Axis;
 use smallvec::SmallVec;
 
 /// The attributes of windows, read once: the number of axes may be known in a run only.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct WindowAttributes {
     kernel: Numbers,
     strides: Numbers,
@@ -119,6 +119,20 @@ impl WindowAttributes {
             Along { taps: *taps, span, stride, dilation, pads }
         };
         Ok(Windows { along: kernel.iter().enumerate().map(along).collect(), ceil: self.ceil })
+    }
+}
+
+impl WindowAttributes {
+    /// The windows of an image of two axes and how many there are along each, if they can be counted.
+    pub(super) fn of_image(
+        &self,
+        kernel: &[Option<i64>],
+        image: [usize; 2],
+    ) -> Result<Option<([Axis; 2], [usize; 2])>> {
+        let windows = self.windows(kernel)?;
+        let Some(counts) = Dim::sizes(&windows.counts(&image.map(Dim::Fixed))) else { return Ok(None) };
+        let axes = windows.axes(&image, &counts)?;
+        Ok((*axes).try_into().ok().zip((*counts).try_into().ok()))
     }
 }
 
@@ -252,7 +266,7 @@ impl Along {
 }
 
 /// An attribute with a number for each of several places, which must be at least `least`: if it isn't given, all are that.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Numbers {
     name: &'static str,
     pub(super) list: Vec<i64>,

@@ -110,6 +110,12 @@ impl<'a> Scratch<'a> {
         Ok(Scratch { buffer: Some(buffer), memory })
     }
 
+    /// The memory as elements, as they were written.
+    pub(crate) fn elements<T: bytemuck::Pod>(&self) -> &[T] {
+        let bytes = self.buffer.as_ref().map_or(&[][..], |buffer| buffer.bytes());
+        bytemuck::try_cast_slice(bytes).unwrap_or(&[])
+    }
+
     /// The memory as elements, with unspecified values.
     pub(crate) fn elements_mut<T: bytemuck::Pod>(&mut self) -> &mut [T] {
         let buffer = self.buffer.as_mut().and_then(Arc::get_mut);

@@ -1,5 +1,6 @@
 //! Transformations of a draft before it becomes a graph. No pass changes a bit of any output.
 
+mod blocks;
 mod chain;
 mod drop_unread;
 mod fold;
@@ -85,7 +86,7 @@ type Pass = fn(&mut Draft, &PassContext<'_>) -> Result<()>;
 
 /// The passes after [`Fold`], in order. (Folding happens while operators are made, so that readers of a folded value
 /// know it.)
-const PASSES: &[Pass] = &[forward::forward, drop_unread::drop_unread, product::product, chain::chain];
+const PASSES: &[Pass] = &[forward::forward, drop_unread::drop_unread, product::product, chain::chain, blocks::blocks];
 
 /// Runs the passes on a draft and on the subgraphs of its nodes.
 pub(super) fn run(draft: &mut Draft, loading: &Loading<'_>) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Conv: a convolution with one filter for each channel of the output.
 //! <https://onnx.ai/onnx/operators/onnx__Conv.html>
 
+use super::in_blocks::InBlocksOf;
 use crate::ops::prelude::*;
 use kernels::gemm::{Alone, Scaled};
 use kernels::windows::Axis;
@@ -101,6 +102,10 @@ impl MatrixProduct for Conv {
 
     fn reads_beside(&self) -> bool {
         true
+    }
+
+    fn in_blocks(&self, channels: usize, filters: &[usize]) -> Option<InBlocks> {
+        InBlocksOf::of(&self.filters, channels, filters)
     }
 
     fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values> {

@@ -5,6 +5,7 @@ mod conv;
 mod conv_integer;
 mod conv_transpose;
 mod deform_conv;
+mod in_blocks;
 
 use crate::operator::Implementation;
 

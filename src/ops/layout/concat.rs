@@ -4,7 +4,7 @@
 use crate::ops::prelude::*;
 
 pub(super) const CONCAT: Implementation =
-    Implementation { domain: "", name: "Concat", versions: &[1, 4, 11, 13], make: Make::Run(load) };
+    Implementation { domain: "", name: "Concat", versions: &[1, 4, 11, 13], make: Make::Blockwise(load) };
 
 /// `output[a.., i, b..] = inputs[p][a.., i - start of p, b..]`, where `a..` are the dimensions before `axis`
 #[derive(Debug)]
@@ -13,9 +13,15 @@ struct Concat {
 }
 
 /// In version 1 the axis is 1 by default.
-fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+fn load(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
     let axis = if node.attribute("axis").is_none() && node.version() == 1 { 1 } else { node.axis("axis", 11)? };
-    Ok(Box::new(Concat { axis }))
+    Ok(Arc::new(Concat { axis }))
+}
+
+impl Blockwise for Concat {
+    fn in_blocks(&self, _: usize) -> Option<InBlocks> {
+        (self.axis == 1).then_some(InBlocks::Joined)
+    }
 }
 
 impl Operator for Concat {

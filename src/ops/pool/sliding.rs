@@ -4,6 +4,7 @@
 
 use super::order::Order;
 use crate::ops::prelude::*;
+use kernels::gemm::blocks::{Each, greatest as greatest_of};
 use kernels::pool::{self, Greatest, Pooling, Reduced};
 
 pub(super) const AVERAGE_POOL: Implementation = Implementation {
@@ -14,7 +15,7 @@ pub(super) const AVERAGE_POOL: Implementation = Implementation {
 };
 
 pub(super) const MAX_POOL: Implementation =
-    Implementation { domain: "", name: "MaxPool", versions: &[1, 8, 10, 11, 12, 22], make: Make::Run(load_max) };
+    Implementation { domain: "", name: "MaxPool", versions: &[1, 8, 10, 11, 12, 22], make: Make::Blockwise(load_max) };
 
 pub(super) const LP_POOL: Implementation =
     Implementation { domain: "", name: "LpPool", versions: &[1, 2, 11, 18, 22], make: Make::Run(load_lp) };
@@ -51,9 +52,9 @@ fn load_average(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 }
 
 /// Version 8 brought `storage_order`.
-fn load_max(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+fn load_max(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
     let column_major = node.version() >= 8 && node.flag("storage_order")?;
-    load(node, How::Greatest { column_major })
+    Ok(Arc::new(pool(node, How::Greatest { column_major })?))
 }
 
 fn load_lp(node: &Node<'_>) -> Result<Box<dyn Operator>> {
@@ -62,11 +63,15 @@ fn load_lp(node: &Node<'_>) -> Result<Box<dyn Operator>> {
 
 /// LpPool-1 may lack `kernel_shape`, but doesn't say what that means.
 fn load(node: &Node<'_>, how: How) -> Result<Box<dyn Operator>> {
+    Ok(Box::new(pool(node, how)?))
+}
+
+fn pool(node: &Node<'_>, how: How) -> Result<Pool> {
     match node.optional("kernel_shape", Node::ints)? {
         None | Some([]) => {
             Err(Error::model("kernel_shape is not given: windows have no size").attribute("kernel_shape"))
         }
-        Some(_) => Ok(Box::new(Pool { attributes: WindowAttributes::of(node)?, how })),
+        Some(_) => Ok(Pool { attributes: WindowAttributes::of(node)?, how }),
     }
 }
 
@@ -118,6 +123,46 @@ impl Operator for Pool {
             facts.give(1, dims);
         }
         Ok(())
+    }
+}
+
+impl Blockwise for Pool {
+    fn in_blocks(&self, channels: usize) -> Option<InBlocks> {
+        let windows = InBlocksOf { attributes: self.attributes.clone(), channels };
+        matches!(self.how, How::Greatest { .. }).then(|| InBlocks::Windows {
+            operator: Arc::new(windows),
+            channels,
+            planes: false,
+        })
+    }
+}
+
+/// The greatest entry of each window of images in blocks.
+#[derive(Debug)]
+struct InBlocksOf {
+    attributes: WindowAttributes,
+    channels: usize,
+}
+
+impl Windowed for InBlocksOf {
+    fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
+        let beyond = || Error::model("there are more windows than can be counted");
+        let x = call.tensor(0)?;
+        let [images, _, height, width, _] = *x.shape() else {
+            return Err(Error::bug("images in blocks have five axes"));
+        };
+        let kernel = self.attributes.kernel(2)?;
+        let (axes, counts) = self.attributes.of_image(&kernel, [height, width])?.ok_or_else(beyond)?;
+        let mut y = output_in_blocks(call, images, self.channels, &counts)?;
+        let each = Each { axes: &axes, images: x.as_slice()?, channels: self.channels };
+        call.charge(kernels::volume(
+            self.channels,
+            [&images].into_iter().chain(&counts).chain(axes.each_ref().map(|axis| &axis.kernel)),
+        ) as u64)?;
+        let mut scratch = call.scratch::<f32>(each.scratch(images, call.resources()))?;
+        let extreme = <f32 as Ordered<f32>>::extreme::<false>();
+        greatest_of(each, &extreme, y.elements_mut()?, scratch.elements_mut(), call.resources())?;
+        Ok(y.finish().into())
     }
 }
 

@@ -1,0 +1,242 @@
+//! Images in blocks of channels, from a convolution to the next and through what stands between: layouts change only at
+//! the ends.
+
+use super::PassContext;
+use super::fuse::{Fusion, fuse};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::draft::{Draft, DraftNode, Id};
+use crate::operator::{
+    Blockwise, Chain, Fused, How, InBlocks, Laid, Layout, Made, MatrixProduct, Rowwise, Tail, Windowed,
+};
+use crate::value::{Dim, Fact, Value, ValueType};
+use kernels::gemm::blocks::{CHANNELS, pays};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Stores values in blocks that a convolution gives and others read in blocks. Nodes that can't read them get planes.
+pub(super) fn blocks(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
+    let convolves = |node: &DraftNode| matches!(kind(node, draft), Some(Kind::Windows { planes: true, .. }));
+    if !pays() || !draft.nodes.iter().any(convolves) {
+        return Ok(());
+    }
+    let (mut fusions, plans) = (Vec::new(), Pass::new(draft).plans());
+    for (at, plan) in plans.into_iter().enumerate() {
+        let (Some((how, layout)), Some(node)) = (plan, draft.nodes.get_mut(at)) else { continue };
+        let operator: Box<dyn Fused> = Box::new(Laid { how, layout });
+        if matches!(node.operator, Some(Made::Fused(_))) {
+            node.operator = Some(Made::Fused(operator));
+        } else {
+            let inputs = node.inputs.iter().flatten().copied().collect();
+            fusions.push(Fusion { nodes: [at].into_iter().collect(), inputs, operator });
+        }
+    }
+    fuse(draft, fusions, context)
+}
+
+/// What a node can do with blocks.
+enum Kind {
+    /// See [`InBlocks::Windows`]. The inputs from the third on may be read beside, by the tail.
+    Windows {
+        operator: Arc<dyn Windowed>,
+        tail: Option<Arc<Tail>>,
+        planes: bool,
+    },
+    Joined(Arc<dyn Blockwise>),
+    Rowwise(Arc<dyn Rowwise>),
+    Chain(Chain),
+}
+
+/// The kind of a node all of whose inputs are there, and whose only output is an image of more than a place.
+fn kind(node: &DraftNode, draft: &Draft) -> Option<Kind> {
+    let [Some(output)] = *node.outputs else { return None };
+    let channels = image(output, draft)?;
+    if node.open || node.inputs.contains(&None) {
+        return None;
+    }
+    let windows = |made: InBlocks, tail: Option<Arc<Tail>>| match made {
+        InBlocks::Windows { operator, channels: own, planes } if own == channels => {
+            Some(Kind::Windows { operator, tail, planes })
+        }
+        _ => None,
+    };
+    let convolution = |product: &Arc<dyn MatrixProduct>| {
+        let [Some(x), Some(w), ..] = *node.inputs else { return None };
+        let filters = draft.entries.get(w.at())?.fact.value().map(Value::tensor)?.ok()?;
+        product.in_blocks(image(x, draft)?, filters.shape())
+    };
+    match node.operator.as_ref()? {
+        Made::Product(product) => windows(convolution(product)?, None),
+        Made::Blockwise(operator) => {
+            let [Some(x), ..] = *node.inputs else { return None };
+            match operator.in_blocks(image(x, draft)?)? {
+                InBlocks::Joined => Some(Kind::Joined(operator.clone())),
+                made => windows(made, None),
+            }
+        }
+        Made::Rowwise(operator) if operator.may_chain(DType::Float) => Some(Kind::Rowwise(operator.clone())),
+        Made::Fused(fused) => match (fused.product(), fused.chain()) {
+            (Some(product), _) => windows(convolution(&product.product)?, Some(product.tail.clone())),
+            (_, Some(chain)) => Some(Kind::Chain(chain.clone())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn fact(id: Id, draft: &Draft) -> Option<&Fact> {
+    draft.entries.get(id.at()).map(|entry| &entry.fact)
+}
+
+/// The channels of an image of float32, unless it has a single place.
+fn image(id: Id, draft: &Draft) -> Option<usize> {
+    match fact(id, draft).filter(|fact| is_float(fact))?.dims()? {
+        [_, _, Dim::Fixed(1), Dim::Fixed(1)] => None,
+        [_, Dim::Fixed(channels), _, _] if *channels > 0 => Some(*channels),
+        _ => None,
+    }
+}
+
+struct Pass<'a> {
+    draft: &'a Draft,
+    kinds: Vec<Option<Kind>>,
+    /// Values that some node would read in blocks.
+    wanted: Vec<bool>,
+    /// Values that must be in planes.
+    closed: Vec<bool>,
+    /// The channels of values that are in blocks.
+    blocks: Vec<Option<usize>>,
+}
+
+impl<'a> Pass<'a> {
+    fn new(draft: &'a Draft) -> Pass<'a> {
+        let count = draft.entries.len();
+        let kinds: Vec<Option<Kind>> = draft.nodes.iter().map(|node| kind(node, draft)).collect();
+        let (mut wanted, mut closed) = (vec![false; count], vec![false; count]);
+        let mark = |values: &mut Vec<bool>, id: Id| values.get_mut(id.at()).into_iter().for_each(|value| *value = true);
+        draft.outputs.iter().for_each(|(_, id)| mark(&mut closed, *id));
+        for (node, kind) in draft.nodes.iter().zip(&kinds) {
+            if node.open
+                || !node.bodies.is_empty() && !matches!(node.operator, Some(Made::Fused(_)))
+                || node.outputs.contains(&None)
+            {
+                node.reads().for_each(|id| mark(&mut closed, id));
+                continue;
+            }
+            for (k, id) in node.inputs.iter().enumerate().filter_map(|(k, id)| Some((k, (*id)?))) {
+                let reads = match kind {
+                    Some(Kind::Windows { tail, .. }) => {
+                        k == 0 || tail.as_ref().is_some_and(|tail| tail.beside.contains(&k))
+                    }
+                    Some(Kind::Joined(_)) => true,
+                    Some(Kind::Rowwise(_) | Kind::Chain(_)) => is_full(id, node, draft),
+                    None => false,
+                };
+                if reads {
+                    mark(&mut wanted, id);
+                }
+            }
+        }
+        Pass { draft, kinds, wanted, closed, blocks: vec![None; count] }
+    }
+
+    /// What nodes become: in order, so that each knows its inputs.
+    fn plans(mut self) -> Vec<Option<(How, Layout)>> {
+        let kinds = std::mem::take(&mut self.kinds);
+        let draft = self.draft;
+        draft.nodes.iter().zip(kinds).map(|(node, kind)| self.plan(node, kind)).collect()
+    }
+
+    fn plan(&mut self, node: &DraftNode, kind: Option<Kind>) -> Option<(How, Layout)> {
+        let inputs: SmallVec<[Option<usize>; 4]> = node.inputs.iter().flatten().map(|id| self.channels(*id)).collect();
+        let any = inputs.iter().any(Option::is_some);
+        let output = node.outputs.first().copied().flatten();
+        let free = output.filter(|id| self.is(&self.wanted, *id) && !self.is(&self.closed, *id));
+        let channels = free.and_then(|id| image(id, self.draft));
+        let laid = match kind {
+            Some(Kind::Windows { operator, tail, planes }) => {
+                let runs = inputs.first().is_some_and(Option::is_some) || planes && (any || channels.is_some());
+                runs.then(|| (How::Windows(operator, tail), channels))
+            }
+            // What these give is in blocks, as what they read is.
+            Some(kind) if any && channels.is_some() => self.on_blocks(node, kind, &inputs).map(|how| (how, channels)),
+            _ => None,
+        };
+        let (how, output) = match laid {
+            Some(laid) => laid,
+            None if any => (How::Planes, None),
+            None => return None,
+        };
+        if let Some(value) = free.and_then(|id| self.blocks.get_mut(id.at())) {
+            *value = output;
+        }
+        Some((how, Layout { inputs, output }))
+    }
+
+    /// How a node runs whose output has the form of its inputs.
+    fn on_blocks(&self, node: &DraftNode, kind: Kind, inputs: &[Option<usize>]) -> Option<How> {
+        let ids = || node.inputs.iter().flatten();
+        let fits = |(id, channels): (&Id, &Option<usize>)| match channels {
+            Some(_) => is_full(*id, node, self.draft),
+            None => is_number(*id, self.draft),
+        };
+        let alike = ids().zip(inputs).all(fits);
+        match kind {
+            Kind::Joined(operator) => {
+                let (_, before) = inputs.split_last()?;
+                let whole = |channels: &Option<usize>| channels.is_some_and(|channels| channels % CHANNELS == 0);
+                (inputs.iter().all(Option::is_some) && before.iter().all(whole)).then_some(How::Same(operator))
+            }
+            Kind::Rowwise(operator) if alike => Some(How::Same(operator)),
+            Kind::Rowwise(operator) => {
+                let image = *ids().zip(inputs).find(|(_, channels)| channels.is_some())?.0;
+                let gate = *ids().find(|id| **id != image)?;
+                let is_gate = inputs.len() == 2 && is_full(image, node, self.draft) && self.is_gate(gate, image);
+                is_gate.then_some(How::Gated(operator))
+            }
+            Kind::Chain(chain) => alike.then_some(How::Chain(chain)),
+            Kind::Windows { .. } => None,
+        }
+    }
+
+    /// Whether there is a number for each channel of an image, in planes: of all images or of each.
+    fn is_gate(&self, gate: Id, image: Id) -> bool {
+        let (Some(gate), Some(of)) = (fact(gate, self.draft), fact(image, self.draft)) else { return false };
+        let one = Dim::Fixed(1);
+        let (images, channels) = match (gate.dims(), of.dims()) {
+            (Some([channels, rows, columns]), Some([_, own, ..])) if [rows, columns] == [&one; 2] => {
+                (true, channels == own)
+            }
+            (Some([images, channels, rows, columns]), Some([all, own, ..])) if [rows, columns] == [&one; 2] => {
+                (*images == one || images == all && *images != Dim::Unknown, channels == own)
+            }
+            _ => return false,
+        };
+        is_float(gate) && images && channels
+    }
+
+    fn channels(&self, id: Id) -> Option<usize> {
+        self.blocks.get(id.at()).copied().flatten()
+    }
+
+    fn is(&self, values: &[bool], id: Id) -> bool {
+        values.get(id.at()) == Some(&true)
+    }
+}
+
+/// Whether an input has the shape of the output.
+fn is_full(id: Id, node: &DraftNode, draft: &Draft) -> bool {
+    let dims = |id: Id| fact(id, draft).and_then(Fact::dims);
+    let of = node.outputs.first().copied().flatten().and_then(dims);
+    of.is_some_and(|of| !of.contains(&Dim::Unknown)) && dims(id) == of
+}
+
+/// Whether a value of float32 has one element, and no more axes than an image.
+fn is_number(id: Id, draft: &Draft) -> bool {
+    let dims = fact(id, draft).filter(|fact| is_float(fact)).and_then(Fact::dims);
+    dims.is_some_and(|dims| dims.len() <= 4 && dims.iter().all(|dim| *dim == Dim::Fixed(1)))
+}
+
+fn is_float(fact: &Fact) -> bool {
+    fact.value_type().and_then(ValueType::dtype) == Some(DType::Float)
+}

@@ -1,0 +1,179 @@
+//! Operators on images in blocks of 16 channels: `[N, blocks, H, W, 16]` in the place of `[N, C, H, W]`.
+//!
+//! A pass decides which values are stored so; nobody but the nodes around them sees it.
+
+use super::{Call, Chain, Context, Fused, Operator, Rowwise, Tail, Values};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::tensor::{NewTensor, Shape};
+use crate::value::Value;
+use kernels::gemm::blocks::{CHANNELS, from_blocks, len_of, to_blocks};
+use kernels::volume;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The channels of the values of a node that are in blocks.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Layout {
+    pub(crate) inputs: SmallVec<[Option<usize>; 4]>,
+    pub(crate) output: Option<usize>,
+}
+
+impl Layout {
+    /// The channels of an input, if it is in blocks.
+    pub(crate) fn input(&self, k: usize) -> Option<usize> {
+        self.inputs.get(k).copied().flatten()
+    }
+}
+
+/// What a node can do with blocks.
+pub(crate) enum InBlocks {
+    /// Windows of its first input, which may be in planes too if `planes`. The output has so many channels.
+    Windows { operator: Arc<dyn Windowed>, channels: usize, planes: bool },
+    /// Inputs are joined along the axis of the channels: blocks of them, too.
+    Joined,
+}
+
+/// An operator that has a form for blocks.
+pub(crate) trait Blockwise: Operator {
+    /// What it can do, if an input has so many channels.
+    fn in_blocks(&self, channels: usize) -> Option<InBlocks>;
+}
+
+/// The windows of an image.
+pub(crate) trait Windowed: std::fmt::Debug + Send + Sync {
+    /// Whether there is what a run needs.
+    fn is_ready(&self, call: &Call<'_>) -> bool {
+        let _ = call;
+        true
+    }
+
+    /// As [`Operator::run`], and then what `tail` says.
+    fn run(&self, call: &Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values>;
+}
+
+/// A node, with values that are in blocks.
+#[derive(Debug)]
+pub(crate) struct Laid {
+    pub(crate) how: How,
+    pub(crate) layout: Layout,
+}
+
+/// How a node runs.
+#[derive(Debug)]
+pub(crate) enum How {
+    Windows(Arc<dyn Windowed>, Option<Arc<Tail>>),
+    /// On blocks as on any other tensor.
+    Same(Arc<dyn Operator>),
+    Chain(Chain),
+    /// Of an image, and of a number for each of its channels.
+    Gated(Arc<dyn Rowwise>),
+    /// On planes.
+    Planes,
+}
+
+impl Fused for Laid {
+    fn fits(&self, call: &Call<'_>) -> bool {
+        match &self.how {
+            How::Windows(windows, _) => windows.is_ready(call),
+            How::Chain(chain) => chain.fits(call),
+            How::Same(_) | How::Gated(_) => true,
+            How::Planes => false,
+        }
+    }
+
+    fn layout(&self) -> Option<&Layout> {
+        Some(&self.layout)
+    }
+}
+
+impl Operator for Laid {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        match &self.how {
+            How::Windows(windows, tail) => windows.run(call, &self.layout, tail.as_deref()),
+            How::Same(operator) => operator.run(call),
+            How::Chain(chain) => chain.run(call),
+            How::Gated(operator) => gated(&**operator, call, &self.layout),
+            How::Planes => Err(Error::bug("a node on planes has no form for blocks")),
+        }
+    }
+}
+
+/// Elements that are computed together, a multiple of the channels of a block.
+const PART: usize = 1024;
+
+/// An image in blocks with a number for each channel, in the order of the inputs.
+fn gated(operator: &dyn Rowwise, call: &Call<'_>, layout: &Layout) -> Result<Values> {
+    let second = layout.input(0).is_none();
+    let (at, other) = if second { (1, 0) } else { (0, 1) };
+    let (x, gate) = (call.tensor(at)?, call.tensor(other)?.as_slice::<f32>()?);
+    let (channels, [_, blocks, ..]) = (layout.input(at).unwrap_or(0), x.shape()) else {
+        return Err(Error::bug("an image in blocks has no blocks"));
+    };
+    let mut y = call.output::<f32>(x.shape())?;
+    call.charge(x.len() as u64)?;
+    let (numbers, unit) = (x.as_slice::<f32>()?, size_of::<f32>() * CHANNELS);
+    let plane = x.shape().iter().skip(2).take(2).fold(unit, |bytes, size| bytes.saturating_mul(*size));
+    // The gates of an image follow each other; there may be one image of them for all.
+    kernels::pieces(y.bytes_mut(), unit, plane, 1, call.resources(), |block, start, out| {
+        let (image, first) = (block / (*blocks).max(1), block % (*blocks).max(1) * CHANNELS);
+        let own = if gate.len() > channels { image * channels } else { 0 };
+        let own = gate.get(own + first..own + channels).unwrap_or(&[]);
+        let mut tiled = [0f32; PART];
+        for tile in tiled.as_chunks_mut::<CHANNELS>().0 {
+            tile.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
+        }
+        let at = (block * plane + start) / size_of::<f32>();
+        let from = numbers.get(at..at + out.len() / size_of::<f32>()).ok_or(kernels::Stopped::Misfit)?;
+        let tiled: &[u8] = bytemuck::cast_slice(&tiled);
+        for (from, out) in from.chunks(PART).zip(out.chunks_mut(PART * size_of::<f32>())) {
+            let (from, tiled): (&[u8], _) = (bytemuck::cast_slice(from), tiled.get(..out.len()).unwrap_or(&[]));
+            let inputs = if second { [tiled, from] } else { [from, tiled] };
+            operator.compute(DType::Float, &inputs, out);
+        }
+        Ok(())
+    })?;
+    Ok(y.finish().into())
+}
+
+/// The shape of an image of so many channels in blocks.
+fn shape_in_blocks(images: usize, channels: usize, image: &[usize]) -> Shape {
+    [&[images, channels.div_ceil(CHANNELS)], image, &[CHANNELS]].concat().into()
+}
+
+/// An image `[N, C, H, W]` in blocks.
+pub(crate) fn in_blocks(value: &Value, context: &Context) -> Result<Value> {
+    let planes = value.tensor()?;
+    let [images, channels, image @ ..] = planes.shape() else {
+        return Err(Error::bug("what has no channels has no blocks"));
+    };
+    let positions = volume(1, image);
+    let mut to =
+        new(shape_in_blocks(*images, *channels, image), images.saturating_mul(len_of(*channels, positions)), context)?;
+    to_blocks(planes.as_slice()?, *channels, positions, to.elements_mut()?, context.resources())?;
+    Ok(to.finish().into())
+}
+
+/// An image of so many channels, `[N, blocks, H, W, 16]`, in planes.
+pub(crate) fn in_planes(value: &Value, channels: usize, context: &Context) -> Result<Value> {
+    let blocks = value.tensor()?;
+    let [images, _, height, width, _] = *blocks.shape() else {
+        return Err(Error::bug("an image in blocks has five axes"));
+    };
+    let (shape, positions) = ([images, channels, height, width], height.saturating_mul(width));
+    let mut to = new(Shape::from_slice(&shape), volume(1, &shape), context)?;
+    from_blocks(blocks.as_slice()?, channels, positions, to.elements_mut()?, context.resources())?;
+    Ok(to.finish().into())
+}
+
+/// A new output in blocks. Its elements count as those of planes.
+pub(crate) fn output_in_blocks(call: &Call<'_>, images: usize, channels: usize, image: &[usize]) -> Result<NewTensor> {
+    let context = call.context();
+    context.check_output(DType::Float, &[&[images, channels], image].concat())?;
+    let count = images.saturating_mul(len_of(channels, volume(1, image)));
+    new(shape_in_blocks(images, channels, image), count, context)
+}
+
+fn new(shape: Shape, count: usize, context: &Context) -> Result<NewTensor> {
+    NewTensor::new(DType::Float, shape, count.saturating_mul(size_of::<f32>()), None, &context.memory)
+}

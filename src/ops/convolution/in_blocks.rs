@@ -1,0 +1,142 @@
+//! Conv on images in blocks of channels: the same sums, and nothing is packed between one and the next.
+
+use crate::ops::prelude::*;
+use crate::tensor::release;
+use kernels::gemm::BLOCK;
+use kernels::gemm::blocks::{Dense, Each, Own, Source, from_blocks, len_of, pack, packed_len, to_blocks};
+use kernels::volume;
+use std::sync::OnceLock;
+
+/// A convolution of images with two axes by constant filters: each sees all channels, or that of its own number.
+#[derive(Debug)]
+pub(super) struct InBlocksOf {
+    filters: Filters,
+    channels: usize,
+    /// The number of filters.
+    count: usize,
+    own: bool,
+    packed: OnceLock<Tensor>,
+}
+
+impl InBlocksOf {
+    /// For images of so many channels, and filters of a shape.
+    pub(super) fn of(filters: &Filters, channels: usize, shape: &[usize]) -> Option<InBlocks> {
+        let [count, of_each, rows, columns] = *shape else { return None };
+        let own = of_each == 1 && count == channels && channels > 1;
+        // Sums of more taps than a block has would be those of several blocks.
+        if volume(1, shape) == 0 || !(own && volume(rows, [&columns]) <= BLOCK || of_each == channels) {
+            return None;
+        }
+        let operator = InBlocksOf { filters: filters.clone(), channels, count, own, packed: OnceLock::new() };
+        Some(InBlocks::Windows { operator: Arc::new(operator), channels: count, planes: !own })
+    }
+
+    /// The packed filters.
+    fn pack(&self, call: &Call<'_>) -> Result<&Tensor> {
+        if let Some(packed) = self.packed.get() {
+            return Ok(packed);
+        }
+        let (w, resources) = (call.tensor(1)?, call.resources());
+        let taps = volume(1, w.shape().get(2..).unwrap_or(&[]));
+        let packed = match self.own {
+            true => {
+                let mut new = call.kept::<f32>(len_of(self.count, taps))?;
+                to_blocks(w.as_slice()?, self.count, taps, new.elements_mut()?, resources)?;
+                new
+            }
+            false => {
+                let mut new = call.kept::<f32>(packed_len(self.count, self.channels.saturating_mul(taps)))?;
+                pack(w.bytes(), self.count, new.elements_mut()?, resources)?;
+                new
+            }
+        };
+        let packed = self.packed.get_or_init(|| packed.finish());
+        release(w.bytes());
+        Ok(packed)
+    }
+}
+
+impl Windowed for InBlocksOf {
+    fn is_ready(&self, call: &Call<'_>) -> bool {
+        self.pack(call).is_ok()
+    }
+
+    fn run(&self, call: &Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values> {
+        let (x, w, resources) = (call.tensor(0)?, call.tensor(1)?, call.resources());
+        let [images, height, width] = match (layout.input(0), x.shape()) {
+            (Some(_), [images, _, height, width, _]) | (None, [images, _, height, width]) => [*images, *height, *width],
+            _ => return Err(Error::bug("a convolution in blocks is one of images with two axes")),
+        };
+        let (axes, counts) = self.filters.of_image(w.shape(), [height, width])?;
+        let bias = call.optional_tensor(2)?.map(Tensor::as_slice::<f32>).transpose()?;
+        let (weights, positions) = (self.pack(call)?.as_slice::<f32>()?, volume(1, &counts));
+        let steps = volume(1, w.shape().get(1..).unwrap_or(&[]));
+        call.charge(volume(steps, [&images, &self.count, &positions]) as u64)?;
+
+        // What is beside the sums, in blocks as they are.
+        let rooms = self.beside(call, layout, tail, positions)?;
+        let beside = tail.map(|tail| tail.beside.iter().zip(&rooms)).into_iter().flatten();
+        let beside: SmallVec<[&[u8]; 2]> = beside
+            .map(|(k, room)| match room {
+                Some(room) => Ok(cast_slice(room.elements::<f32>())),
+                None => Ok(call.tensor(*k)?.bytes()),
+            })
+            .collect::<Result<_>>()?;
+        let apply = |first: usize, sums: &mut [f32]| {
+            let at = first * size_of::<f32>()..first * size_of::<f32>() + size_of_val(sums);
+            let beside: SmallVec<[&[u8]; 2]> =
+                beside.iter().map(|bytes| bytes.get(at.clone()).unwrap_or_default()).collect();
+            tail.iter().for_each(|tail| tail.apply(cast_slice_mut(sums), &beside));
+        };
+        let compute = |out: &mut [f32]| -> Result<()> {
+            let tail = tail.map(|_| &apply as &kernels::gemm::blocks::Tail<'_>);
+            if self.own {
+                let each = Each { axes: &axes, images: x.as_slice()?, channels: self.channels };
+                let mut scratch = call.scratch::<f32>(each.scratch(images, resources))?;
+                return Ok(Own { each, weights, bias, tail }.run(out, scratch.elements_mut(), resources)?);
+            }
+            let elements = x.as_slice::<f32>()?;
+            let images_of = if layout.input(0).is_some() { Source::Blocks(elements) } else { Source::Planes(elements) };
+            let (channels, filters) = (self.channels, self.count);
+            let dense = Dense { axes: &axes, images: images_of, channels, filters, weights, bias, tail };
+            let mut scratch = call.scratch::<f32>(dense.scratch(images, resources))?;
+            Ok(dense.run(out, scratch.elements_mut(), resources)?)
+        };
+        if layout.output.is_some() {
+            let mut y = output_in_blocks(call, images, self.count, &counts)?;
+            compute(y.elements_mut()?)?;
+            return Ok(y.finish().into());
+        }
+        let [rows, columns] = counts;
+        let mut y = call.output::<f32>(&[images, self.count, rows, columns])?;
+        let mut blocks = call.scratch::<f32>(images.saturating_mul(len_of(self.count, positions)))?;
+        compute(blocks.elements_mut())?;
+        from_blocks(blocks.elements_mut(), self.count, positions, y.elements_mut()?, resources)?;
+        Ok(y.finish().into())
+    }
+}
+
+impl InBlocksOf {
+    /// Copies in blocks of what the tail reads in planes.
+    fn beside<'c>(
+        &self,
+        call: &'c Call<'_>,
+        layout: &Layout,
+        tail: Option<&Tail>,
+        positions: usize,
+    ) -> Result<SmallVec<[Option<Scratch<'c>>; 2]>> {
+        let inputs = tail.map(|tail| tail.beside.iter()).into_iter().flatten();
+        inputs
+            .map(|k| {
+                if layout.input(*k).is_some() {
+                    return Ok(None);
+                }
+                let planes = call.tensor(*k)?;
+                let images = planes.shape().first().copied().unwrap_or(0);
+                let mut room = call.scratch::<f32>(images.saturating_mul(len_of(self.count, positions)))?;
+                to_blocks(planes.as_slice()?, self.count, positions, room.elements_mut(), call.resources())?;
+                Ok(Some(room))
+            })
+            .collect()
+    }
+}
