@@ -4,6 +4,7 @@ use super::{Align, Call, Held, InBlocks, Layout, Operator, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Shape;
+use bytemuck::cast_slice_mut;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -74,9 +75,16 @@ impl Tail {
     /// Applies the steps to neighbours, with the bytes at their places `beside` them.
     pub(crate) fn apply(&self, sums: &mut [u8], beside: &[&[u8]]) {
         let Some(steps) = &self.steps else { return };
-        let mut room = [0u64; 128];
-        let room: &mut [u8] = bytemuck::cast_slice_mut(&mut room);
-        let size = room.len();
+        // Clearing a large room takes longer than a few elements.
+        match sums.len() {
+            ..2048 => self.parts(steps, cast_slice_mut(&mut [0u64; 128]), sums, beside),
+            _ => self.parts(steps, cast_slice_mut(&mut [0u64; 512]), sums, beside),
+        }
+    }
+
+    /// Applies the steps to parts, which are copied to the room.
+    fn parts(&self, steps: &Chain, room: &mut [u8], sums: &mut [u8], beside: &[&[u8]]) {
+        let size = room.len().max(1);
         for (at, sums) in sums.chunks_mut(size).enumerate() {
             let Some(before) = room.get_mut(..sums.len()) else { continue };
             before.copy_from_slice(sums);
@@ -184,28 +192,36 @@ impl Chain {
         }
         let steps: Arc<[Step]> =
             steps.into_iter().zip(to).map(|((operator, inputs), to)| Step { operator, inputs, to }).collect();
-        (held.len() <= Chain::BUFFERS).then_some(Chain { dtype, inputs, buffers: held.len(), steps })
+        // The last result goes to the output.
+        let before = steps.len().saturating_sub(1);
+        let buffers = steps.iter().take(before).map(|step| step.to + 1).max().unwrap_or(0);
+        (buffers <= Chain::BUFFERS).then_some(Chain { dtype, inputs, buffers, steps })
     }
 
     fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
         // Clearing large buffers takes longer than a few elements.
         match (self.buffers, out.len()) {
-            (..=2, ..2048) => self.blocks::<2, 64>(inputs, out),
-            (_, ..2048) => self.blocks::<{ Chain::BUFFERS }, 64>(inputs, out),
-            (..=2, _) => self.blocks::<2, 512>(inputs, out),
-            _ => self.blocks::<{ Chain::BUFFERS }, 512>(inputs, out),
+            (0, _) => self.blocks(&mut [], out.len(), inputs, out),
+            (1, ..2048) => self.blocks(&mut [cast_slice_mut(&mut [0u64; 64])], 512, inputs, out),
+            (1, _) => self.blocks(&mut [cast_slice_mut(&mut [0u64; 512])], 4096, inputs, out),
+            (_, ..2048) => self.many::<64>(inputs, out),
+            _ => self.many::<512>(inputs, out),
         }
     }
 
-    /// Computes some elements after the others, with buffers of `WORDS` times 8 bytes.
-    fn blocks<const B: usize, const WORDS: usize>(&self, inputs: &[&[u8]], out: &mut [u8]) {
-        let mut words = [[0u64; WORDS]; B];
-        let mut buffers = words.each_mut().map(|words| bytemuck::cast_slice_mut::<u64, u8>(words));
-        for (at, out) in out.chunks_mut(8 * WORDS).enumerate() {
-            let (from, len) = (at * 8 * WORDS, out.len());
+    /// With as many buffers of `WORDS` times 8 bytes as there may be.
+    fn many<const WORDS: usize>(&self, inputs: &[&[u8]], out: &mut [u8]) {
+        let mut words = [[0u64; WORDS]; Chain::BUFFERS];
+        self.blocks(&mut words.each_mut().map(|words| cast_slice_mut(words)), 8 * WORDS, inputs, out);
+    }
+
+    /// Computes some elements after the others, with buffers of `size` bytes.
+    fn blocks(&self, buffers: &mut [&mut [u8]], size: usize, inputs: &[&[u8]], out: &mut [u8]) {
+        for (at, out) in out.chunks_mut(size.max(1)).enumerate() {
+            let (from, len) = (at * size, out.len());
             for (k, step) in self.steps.iter().enumerate() {
                 let last = k + 1 == self.steps.len();
-                let to = buffers.get_mut(step.to).map(std::mem::take).unwrap_or_default();
+                let mut to = buffers.get_mut(step.to).filter(|_| !last).map(std::mem::take).unwrap_or_default();
                 let read = |input: &StepInput| match *input {
                     StepInput::Input(k) => inputs.get(k).and_then(|bytes| bytes.get(from..from + len)),
                     StepInput::Step(k) => {
@@ -217,11 +233,13 @@ impl Chain {
                 let given = given.get(..step.inputs.len()).unwrap_or_default();
                 if last {
                     step.operator.compute(self.dtype, given, out);
-                } else if let Some(to) = to.get_mut(..len) {
+                    continue;
+                }
+                if let Some(to) = to.get_mut(..len) {
                     step.operator.compute(self.dtype, given, to);
                 }
                 if let Some(buffer) = buffers.get_mut(step.to) {
-                    *buffer = to;
+                    *buffer = std::mem::take(&mut to);
                 }
             }
         }

@@ -30,6 +30,9 @@ impl<'a> Source<'a> {
 const COLUMNS: usize = 224;
 const ELEMENTS: usize = 1 << 16;
 
+/// Elements of rows that are finished together.
+const PART: usize = 1 << 11;
+
 /// How places of the output are divided into bands, and how a band is stored.
 #[derive(Debug, Clone)]
 pub(super) struct Grid {
@@ -179,6 +182,14 @@ pub(super) struct Band<'a> {
 }
 
 impl Band<'_> {
+    /// The rows, in parts that follow each other in the output: what is done with their sums is worth a call.
+    pub(super) fn parts(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let [_, columns] = &self.grid.axes;
+        let most = if self.columns.len() == columns.output { PART / (CHANNELS * self.columns.len()).max(1) } else { 1 };
+        let (most, Range { start, end }) = (most.max(1), self.rows.clone());
+        (start..end).step_by(most).map(move |row| row..end.min(row + most))
+    }
+
     /// The number of a place in a plane of the output.
     pub(super) fn number(&self, row: usize, column: usize) -> usize {
         let [_, columns] = &self.grid.axes;

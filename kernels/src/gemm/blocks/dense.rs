@@ -151,52 +151,38 @@ impl Dense<'_> {
         out: Out<f32>,
         resources: Resources<'_>,
     ) -> Result<(), Stopped> {
-        let Task { plan, band, seen, .. } = task;
-        let [rows, columns] = self.axes;
-        let positions = rows.output * columns.output;
+        let Task { plan, band, .. } = task;
         let ([two, one], mut lookout) = (plan.loops, resources.lookout());
+        let positions = self.axes.iter().map(|axis| axis.output).product::<usize>();
         for group in groups {
             let first = group * two.filters;
-            let Loops { filters, sums } = if self.filters - first > CHANNELS { two } else { one };
-            let blocks = filters / CHANNELS;
-            let weights =
-                self.weights.get(first * plan.steps..(first + filters) * plan.steps).ok_or(Stopped::Misfit)?;
-            let bias = task.biases.get(first..first + filters).ok_or(Stopped::Misfit)?;
+            let loops = if self.filters - first > CHANNELS { two } else { one };
             let start = (task.image * self.filters.div_ceil(CHANNELS) + first / CHANNELS) * positions;
+            let group = Group {
+                loops,
+                weights: self
+                    .weights
+                    .get(first * plan.steps..(first + loops.filters) * plan.steps)
+                    .ok_or(Stopped::Misfit)?,
+                bias: task.biases.get(first..first + loops.filters).ok_or(Stopped::Misfit)?,
+                start,
+                positions,
+            };
             let parts = plan.steps.div_ceil(BLOCK).max(1);
             for part in 0..parts {
                 let steps = part * BLOCK..plan.steps.min((part + 1) * BLOCK);
-                let last = part + 1 == parts;
-                for row in band.rows.clone() {
-                    lookout.after(steps.len() * filters * band.columns.len() / 8)?;
-                    for tile in tiles(band.columns.clone(), sums.len()) {
-                        let place = start + band.number(row, tile.start);
-                        let at = band.place(row, tile.start);
-                        // SAFETY: offsets are those of the band, from whose places on they are in what is seen; weights and
-                        // biases are those of the group, and the places of the output are this task's.
-                        unsafe {
-                            let tile_of = Tile {
-                                image: seen.as_ptr().add(at),
-                                offsets: task.offsets.as_ptr().add(steps.start),
-                                weights: weights.as_ptr().add(steps.start * filters),
-                                steps: steps.len(),
-                                first: part == 0,
-                                bias: if last && self.bias.is_some() { bias.as_ptr() } else { std::ptr::null() },
-                                out: out.at(place * CHANNELS),
-                                out_block: positions * CHANNELS,
-                            };
-                            if let Some(sums) = sums.get(tile.len() - 1) {
-                                sums(&tile_of);
-                            }
-                        }
+                for rows in band.parts() {
+                    for row in rows.clone() {
+                        lookout.after(steps.len() * loops.filters * band.columns.len() / 8)?;
+                        self.row(task, &group, steps.clone(), row, out);
                     }
-                    if let Some(tail) = self.tail.filter(|_| last) {
-                        for block in 0..blocks {
-                            let first = (start + block * positions + band.number(row, band.columns.start)) * CHANNELS;
-                            // SAFETY: as above: these are initialised by now.
-                            let sums =
-                                unsafe { std::slice::from_raw_parts_mut(out.at(first), band.columns.len() * CHANNELS) };
-                            tail(first, sums);
+                    if let Some(tail) = self.tail.filter(|_| part + 1 == parts) {
+                        for block in 0..loops.filters / CHANNELS {
+                            let first = start + block * positions + band.number(rows.start, band.columns.start);
+                            let len = rows.len() * band.columns.len() * CHANNELS;
+                            // SAFETY: neighbours in the output, which are this task's, and initialised by now.
+                            let sums = unsafe { std::slice::from_raw_parts_mut(out.at(first * CHANNELS), len) };
+                            tail(first * CHANNELS, sums);
                         }
                     }
                 }
@@ -204,6 +190,41 @@ impl Dense<'_> {
         }
         Ok(())
     }
+
+    /// Adds some steps to the sums of a group at the places of a row.
+    fn row(&self, task: &Task<'_>, group: &Group<'_>, steps: Range<usize>, row: usize, out: Out<f32>) {
+        let Task { plan, band, seen, .. } = task;
+        let Loops { filters, sums } = group.loops;
+        let is_last = steps.end == plan.steps;
+        for tile in tiles(band.columns.clone(), sums.len()) {
+            let Some(sums) = sums.get(tile.len() - 1) else { continue };
+            let place = group.start + band.number(row, tile.start);
+            // SAFETY: offsets are those of the band, from whose places on they are in what is seen; weights and biases are
+            // those of the group, and the places of the output are this task's.
+            unsafe {
+                sums(&Tile {
+                    image: seen.as_ptr().add(band.place(row, tile.start)),
+                    offsets: task.offsets.as_ptr().add(steps.start),
+                    weights: group.weights.as_ptr().add(steps.start * filters),
+                    steps: steps.len(),
+                    first: steps.start == 0,
+                    bias: if is_last && self.bias.is_some() { group.bias.as_ptr() } else { std::ptr::null() },
+                    out: out.at(place * CHANNELS),
+                    out_block: group.positions * CHANNELS,
+                });
+            }
+        }
+    }
+}
+
+/// Filters that are computed together.
+struct Group<'a> {
+    loops: Loops,
+    weights: &'a [f32],
+    bias: &'a [f32],
+    /// The number of the first place of their first block, and the places of a block.
+    start: usize,
+    positions: usize,
 }
 
 /// Places of an image, and what is needed there.

@@ -4,7 +4,7 @@
 
 use super::super::block::Out;
 use super::band::{Grid, Source};
-use super::{CHANNELS, len_of};
+use super::{CHANNELS, Tail, len_of};
 use crate::windows::Axis;
 use crate::{Resources, Stopped, parallel};
 use bytemuck::cast_slice_mut;
@@ -25,8 +25,6 @@ pub struct Each<'a> {
 pub(super) struct Seen<'a> {
     /// The number of the block in its image.
     pub(super) block: usize,
-    /// The number of the first element in the output.
-    pub(super) first: usize,
     /// What the first place sees, and what follows. Each next place sees what is a block of channels further on.
     pub(super) from: &'a [f32],
     /// Where each tap is.
@@ -51,13 +49,14 @@ impl Each<'_> {
         self.taps().saturating_add(room)
     }
 
-    /// Calls `row` with each row of `[images, blocks, rows, columns, 16]`, or with parts of it.
+    /// Calls `row` with each row of `[images, blocks, rows, columns, 16]`, or with parts of it, and then `tail` with some.
     pub(super) fn run(
         &self,
         outside: f32,
         out: &mut [f32],
         scratch: &mut [f32],
         resources: Resources<'_>,
+        tail: Option<&Tail<'_>>,
         row: &(dyn Fn(&Seen<'_>, &mut [f32]) -> Result<(), Stopped> + Sync),
     ) -> Result<(), Stopped> {
         let [rows, columns] = self.axes;
@@ -85,13 +84,21 @@ impl Each<'_> {
             let (block, band) = (at / bands, grid.band(at % bands));
             let seen = band.fill(&Source::Blocks(self.images), block, outside, room)?;
             let mut lookout = resources.lookout();
-            for own in band.rows.clone() {
-                lookout.after(taps * band.columns.len() * CHANNELS)?;
-                let first = block * plane + band.number(own, band.columns.start) * CHANNELS;
-                let from = seen.get(band.place(own, band.columns.start)..).ok_or(Stopped::Misfit)?;
-                // SAFETY: a part of the output that is this task's. Memory may hold anything.
-                let out = unsafe { std::slice::from_raw_parts_mut(to.at(first), band.columns.len() * CHANNELS) };
-                row(&Seen { block: block % blocks, first, from, offsets }, out)?;
+            for rows in band.parts() {
+                for own in rows.clone() {
+                    lookout.after(taps * band.columns.len() * CHANNELS)?;
+                    let first = block * plane + band.number(own, band.columns.start) * CHANNELS;
+                    let from = seen.get(band.place(own, band.columns.start)..).ok_or(Stopped::Misfit)?;
+                    // SAFETY: a part of the output that is this task's. Memory may hold anything.
+                    let out = unsafe { std::slice::from_raw_parts_mut(to.at(first), band.columns.len() * CHANNELS) };
+                    row(&Seen { block: block % blocks, from, offsets }, out)?;
+                }
+                if let Some(tail) = tail {
+                    let first = block * plane + band.number(rows.start, band.columns.start) * CHANNELS;
+                    let len = rows.len() * band.columns.len() * CHANNELS;
+                    // SAFETY: as above: neighbours in the output.
+                    tail(first, unsafe { std::slice::from_raw_parts_mut(to.at(first), len) });
+                }
             }
             Ok(())
         })

@@ -15,7 +15,7 @@ pub fn greatest(
     scratch: &mut [f32],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    each.run(f32::NEG_INFINITY, out, scratch, resources, &|seen, out| {
+    each.run(f32::NEG_INFINITY, out, scratch, resources, None, &|seen, out| {
         row::<f32>(extreme, seen.from, seen.offsets, out);
         Ok(())
     })

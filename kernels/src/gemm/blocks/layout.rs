@@ -5,7 +5,7 @@ use crate::{Resources, Stopped, parallel};
 use bytemuck::cast_slice_mut;
 
 /// Places that are moved together.
-const PLACES: usize = 16;
+const PLACES: usize = 64;
 
 /// Writes planes `[images, channels, positions]` as `[images, blocks, positions, 16]`; zeros fill up the last block.
 pub fn to_blocks(
@@ -43,11 +43,15 @@ pub fn from_blocks(
     parallel::pieces(cast_slice_mut(out), unit.saturating_mul(positions), image, 1, resources, |image, start, out| {
         let planes: &mut [f32] = cast_slice_mut(out);
         let first = start / unit / positions.max(1);
-        for (at, plane) in planes.chunks_exact_mut(positions.max(1)).enumerate() {
-            let (channel, lane) = ((first + at) / CHANNELS, (first + at) % CHANNELS);
-            let from = (image * count + channel) * positions * CHANNELS;
+        let (mut rest, mut channel) = (planes, first);
+        while !rest.is_empty() {
+            // The planes of a block, or those of it that are in this part.
+            let (own, others) = rest.split_at_mut(((CHANNELS - channel % CHANNELS) * positions).min(rest.len()));
+            let from = (image * count + channel / CHANNELS) * positions * CHANNELS;
             let block = blocks.get(from..from + positions * CHANNELS).ok_or(Stopped::Misfit)?;
-            pick(block, lane, plane);
+            pick(block, channel % CHANNELS, positions, own);
+            channel += own.len() / positions.max(1);
+            rest = others;
         }
         Ok(())
     })
@@ -69,8 +73,14 @@ fn gather(planes: &[f32], positions: usize, start: usize, out: &mut [f32]) {
     }
 }
 
-fn pick(block: &[f32], lane: usize, plane: &mut [f32]) {
-    for (to, from) in plane.iter_mut().zip(block.as_chunks::<CHANNELS>().0) {
-        *to = from.get(lane).copied().unwrap_or(0.0);
+/// Fills planes, of which the first is that of a channel of the block.
+fn pick(block: &[f32], channel: usize, positions: usize, planes: &mut [f32]) {
+    for (at, places) in block.chunks(PLACES * CHANNELS).enumerate() {
+        for (lane, plane) in planes.chunks_exact_mut(positions.max(1)).enumerate() {
+            let to = plane.iter_mut().skip(at * PLACES);
+            for (to, place) in to.zip(places.as_chunks::<CHANNELS>().0) {
+                *to = place.get(channel + lane).copied().unwrap_or(0.0);
+            }
+        }
     }
 }

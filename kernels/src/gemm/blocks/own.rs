@@ -27,7 +27,7 @@ impl Own<'_> {
             return Err(Stopped::Misfit);
         }
         let Loops { sums, .. } = loops::<tile::Own>(false);
-        self.each.run(0.0, out, scratch, resources, &|seen, out| {
+        self.each.run(0.0, out, scratch, resources, self.tail, &|seen, out| {
             let first = seen.block * CHANNELS;
             let weights = self.weights.get(first * taps..(first + CHANNELS) * taps).ok_or(Stopped::Misfit)?;
             let mut bias = [0.0; CHANNELS];
@@ -48,9 +48,6 @@ impl Own<'_> {
                         out_block: 0,
                     });
                 }
-            }
-            if let Some(tail) = self.tail {
-                tail(seen.first, out);
             }
             Ok(())
         })
