@@ -240,3 +240,162 @@ fn is_number(id: Id, draft: &Draft) -> bool {
 fn is_float(fact: &Fact) -> bool {
     fact.value_type().and_then(ValueType::dtype) == Some(DType::Float)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::dtype::DType;
+    use crate::error::{Kind, Result};
+    use crate::graph::passes::testing::run;
+    use crate::graph::testing::{Builder, load};
+    use crate::graph::{Draft, Graph, NodeInfo, Slots, Watch};
+    use crate::limits::Limits;
+    use crate::operator::{Attribute, Context, Feeds};
+    use crate::ops::testing::tensor;
+    use crate::value::{Dim, Fact, Value};
+    use kernels::gemm::blocks::pays;
+
+    fn numbers(count: usize) -> Vec<f32> {
+        (0..count).map(|at| (at * 7 % 23) as f32 / 8.0 - 1.3).collect()
+    }
+
+    fn constant(builder: &mut Builder, name: &str, shape: &[usize]) {
+        let id = builder.id(name);
+        let value = tensor(shape, numbers(shape.iter().product()));
+        builder.draft.constant(id, Fact::constant(value), None);
+    }
+
+    fn ints(name: &str, list: &[i64]) -> (String, Attribute) {
+        (name.to_string(), Attribute::Ints(list.to_vec()))
+    }
+
+    /// `y = conv(x)` with filters of a shape, a bias, and padding that keeps the size of odd windows.
+    fn convolve(builder: &mut Builder, x: &str, filters: [usize; 4], group: i64, stride: i64, y: &str) {
+        let (w, b) = (format!("{y}.w"), format!("{y}.b"));
+        constant(builder, &w, &filters);
+        constant(builder, &b, &filters[..1]);
+        let pad = (filters[2] / 2) as i64;
+        let group = ("group".to_string(), Attribute::Int(group));
+        let attributes = vec![ints("pads", &[pad; 4]), ints("strides", &[stride; 2]), group];
+        builder.op_with("Conv", attributes, &[x, &w, &b], y);
+    }
+
+    /// A network with what convolutional networks have: a stem, a pool, channels alone, gates, residual sums, channels that
+    /// are joined, numbers that are added, outputs from the middle, and nodes that read planes.
+    fn network() -> Draft {
+        let mut builder = Builder::new();
+        let dims = [Dim::Symbol("N".into()), Dim::Fixed(3), Dim::Fixed(13), Dim::Fixed(11)];
+        builder.shaped("x", Some(DType::Float.into()), Some(dims.to_vec()));
+        convolve(&mut builder, "x", [20, 3, 3, 3], 1, 2, "stem");
+        builder.op("Relu", &["stem"], "stem.relu");
+        let pool = vec![ints("kernel_shape", &[3, 3]), ints("pads", &[1, 1, 1, 1])];
+        builder.op_with("MaxPool", pool, &["stem.relu"], "pool");
+        convolve(&mut builder, "pool", [20, 1, 5, 5], 20, 1, "alone");
+        builder.op("HardSwish", &["alone"], "alone.swish");
+        builder.op("GlobalAveragePool", &["alone.swish"], "mean");
+        convolve(&mut builder, "mean", [20, 20, 1, 1], 1, 1, "squeeze");
+        builder.op("Sigmoid", &["squeeze"], "gate");
+        builder.op("Mul", &["gate", "alone.swish"], "gated");
+        convolve(&mut builder, "gated", [20, 20, 1, 1], 1, 1, "back");
+        builder.op("Add", &["back", "pool"], "residual");
+        convolve(&mut builder, "residual", [32, 20, 3, 3], 1, 1, "wide");
+        constant(&mut builder, "half", &[1]);
+        builder.op("Add", &["wide", "half"], "more");
+        builder.op("Mul", &["more", "wide"], "square");
+        convolve(&mut builder, "residual", [17, 20, 1, 1], 1, 1, "narrow");
+        builder.op_with("Concat", vec![("axis".to_string(), Attribute::Int(1))], &["square", "narrow"], "both");
+        convolve(&mut builder, "both", [9, 49, 1, 1], 1, 1, "last");
+        // Groups of several channels, and filters that move along rows, have no blocks.
+        convolve(&mut builder, "gated", [10, 10, 1, 1], 2, 1, "groups");
+        builder.op_with("Transpose", vec![ints("perm", &[0, 2, 3, 1])], &["wide"], "turned");
+        for name in ["residual", "turned", "groups", "mean"] {
+            builder.output_named(name);
+        }
+        builder.output("last")
+    }
+
+    fn feed(images: usize) -> [Value; 1] {
+        [tensor(&[images, 3, 13, 11], numbers(images * 3 * 13 * 11))]
+    }
+
+    /// The nodes with values in blocks, as a whole.
+    fn laid(graph: &Graph) -> Vec<String> {
+        let runs = graph.nodes.iter().filter_map(|node| match &node.operator {
+            crate::graph::Runs::Fused(fused) => fused.operator.layout().map(|layout| (node, layout)),
+            _ => None,
+        });
+        runs.map(|(node, layout)| {
+            let form = |channels: &Option<usize>| if channels.is_some() { 'b' } else { 'p' };
+            let inputs: String = layout.inputs.iter().map(form).collect();
+            format!("{} {inputs}>{}", node.place.name, form(&layout.output))
+        })
+        .collect()
+    }
+
+    #[test]
+    fn no_bit_changes() {
+        let (graph, plain) = (load(network(), true).unwrap(), load(network(), false).unwrap());
+        for images in [0, 1, 2] {
+            let want = run(&plain, &feed(images), None);
+            assert_eq!(run(&graph, &feed(images), None), want);
+            assert_eq!(run(&graph, &feed(images), Some(&mut Seen::default())), want);
+            assert_eq!(run(&graph, &feed(images), Some(&mut Seen { whole: true, ..Seen::default() })), want);
+        }
+        if pays() {
+            let want =
+                ["stem.relu ppp>b", "pool b>b", "alone.swish bpp>b", "mean b>p", "gated pb>p", "residual bppb>p"];
+            assert_eq!(laid(&graph), want);
+        }
+    }
+
+    /// What a watch sees: names and values of outputs.
+    #[derive(Default)]
+    struct Seen {
+        whole: bool,
+        values: Vec<(String, Value)>,
+    }
+
+    impl Watch for Seen {
+        fn whole(&self) -> bool {
+            self.whole
+        }
+
+        fn ends(&mut self, _: NodeInfo<'_>, outputs: &[(&str, &Value)]) -> Result<()> {
+            self.values.extend(outputs.iter().map(|(name, value)| (name.to_string(), (*value).clone())));
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_watch_sees_planes() {
+        let seen = |optimize| {
+            let mut seen = Seen::default();
+            run(&load(network(), optimize).unwrap(), &feed(2), Some(&mut seen));
+            seen.values
+        };
+        assert_eq!(seen(true), seen(false));
+    }
+
+    /// A run that has less memory than blocks take runs on planes, or fails as it must.
+    #[test]
+    fn little_memory() {
+        let (graph, want) = (load(network(), true).unwrap(), run(&load(network(), false).unwrap(), &feed(1), None));
+        let mut outcomes = [0, 0];
+        for run_bytes in (1..64).map(|step| step * 4096) {
+            let limits = Limits { run_bytes, ..Limits::default() };
+            let (feeds, mut slots, context) = (feed(1).map(Some), Slots::default(), Context::new(1, limits));
+            match graph.run(Feeds::Own(&feeds), &mut slots, &context, None) {
+                Ok(()) => {
+                    let values: Vec<Value> =
+                        (0..want.len()).map(|k| graph.take(k, Feeds::Own(&feeds), &mut slots).unwrap()).collect();
+                    assert_eq!(values, want);
+                    outcomes[0] += 1;
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), Kind::Limit, "{error}");
+                    outcomes[1] += 1;
+                }
+            }
+        }
+        assert!(outcomes.iter().all(|count| *count > 0), "{outcomes:?}");
+    }
+}
