@@ -341,8 +341,22 @@ mod tests {
             assert_eq!(run(&graph, &feed(images), Some(&mut Seen { whole: true, ..Seen::default() })), want);
         }
         if pays() {
-            let want =
-                ["stem.relu ppp>b", "pool b>b", "alone.swish bpp>b", "mean b>p", "gated pb>p", "residual bppb>p"];
+            // Values in blocks and in planes, by node.
+            let want = [
+                "stem.relu ppp>b",
+                "pool b>b",
+                "alone.swish bpp>b",
+                "mean b>p",
+                "gated pb>b",
+                "residual bppb>p",
+                "wide ppp>b",
+                "square bp>b",
+                "narrow ppp>b",
+                "both bb>b",
+                "last bpp>p",
+                "groups bpp>p",
+                "turned b>p",
+            ];
             assert_eq!(laid(&graph), want);
         }
     }
