@@ -103,7 +103,11 @@ impl Node {
             version: place.operator.version.unwrap_or(0),
             function: place.function.as_deref(),
             scopes: &self.scopes,
-            parts: Parts(if let Runs::Fused(fused) = &self.operator { &fused.nodes.nodes } else { &[] }),
+            // One that stands for itself differs in the layout of its values only.
+            parts: Parts(match &self.operator {
+                Runs::Fused(fused) if fused.nodes.nodes.len() > 1 => &fused.nodes.nodes,
+                _ => &[],
+            }),
         }
     }
 

@@ -42,11 +42,8 @@ pub(crate) trait Blockwise: Operator {
 
 /// The windows of an image.
 pub(crate) trait Windowed: std::fmt::Debug + Send + Sync {
-    /// Whether there is what a run needs.
-    fn is_ready(&self, call: &Call<'_>) -> bool {
-        let _ = call;
-        true
-    }
+    /// Whether a run can't fail as it would on planes, and there is the memory that it needs.
+    fn is_ready(&self, call: &Call<'_>, layout: &Layout) -> bool;
 
     /// As [`Operator::run`], and then what `tail` says.
     fn run(&self, call: &Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values>;
@@ -75,7 +72,7 @@ pub(crate) enum How {
 impl Fused for Laid {
     fn fits(&self, call: &Call<'_>) -> bool {
         match &self.how {
-            How::Windows(windows, _) => windows.is_ready(call),
+            How::Windows(windows, _) => windows.is_ready(call, &self.layout),
             How::Chain(chain) => chain.fits(call),
             How::Same(_) | How::Gated(_) => true,
             How::Planes => false,

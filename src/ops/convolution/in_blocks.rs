@@ -3,8 +3,9 @@
 use crate::ops::prelude::*;
 use crate::tensor::release;
 use kernels::gemm::BLOCK;
-use kernels::gemm::blocks::{Dense, Each, Own, Source, from_blocks, len_of, pack, packed_len, to_blocks};
+use kernels::gemm::blocks::{Dense, Each, Own, ROOM, Source, from_blocks, len_of, pack, packed_len, to_blocks};
 use kernels::volume;
+use kernels::windows::Axis;
 use std::sync::OnceLock;
 
 /// A convolution of images with two axes by constant filters: each sees all channels, or that of its own number.
@@ -56,27 +57,60 @@ impl InBlocksOf {
     }
 }
 
-impl Windowed for InBlocksOf {
-    fn is_ready(&self, call: &Call<'_>) -> bool {
-        self.pack(call).is_ok()
-    }
+/// An image in blocks or planes, and the windows of it.
+struct Geometry {
+    images: usize,
+    axes: [Axis; 2],
+    counts: [usize; 2],
+}
 
-    fn run(&self, call: &Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values> {
-        let (x, w, resources) = (call.tensor(0)?, call.tensor(1)?, call.resources());
-        let [images, height, width] = match (layout.input(0), x.shape()) {
+impl InBlocksOf {
+    fn geometry(&self, call: &Call<'_>, layout: &Layout) -> Result<Geometry> {
+        let [images, height, width] = match (layout.input(0), call.tensor(0)?.shape()) {
             (Some(_), [images, _, height, width, _]) | (None, [images, _, height, width]) => [*images, *height, *width],
             _ => return Err(Error::bug("a convolution in blocks is one of images with two axes")),
         };
-        let (axes, counts) = self.filters.of_image(w.shape(), [height, width])?;
+        let (axes, counts) = self.filters.of_image(call.tensor(1)?.shape(), [height, width])?;
+        Ok(Geometry { images, axes, counts })
+    }
+
+    fn dense<'a>(&self, call: &'a Call<'_>, layout: &Layout, axes: &'a [Axis; 2]) -> Result<Dense<'a>> {
+        let (images, weights) = (call.tensor(0)?.as_slice()?, &[]);
+        let images = if layout.input(0).is_some() { Source::Blocks(images) } else { Source::Planes(images) };
+        let (channels, filters) = (self.channels, self.count);
+        Ok(Dense { axes, images, channels, filters, weights, bias: None, tail: None })
+    }
+
+    fn each<'a>(&self, call: &'a Call<'_>, axes: &'a [Axis; 2]) -> Result<Each<'a>> {
+        Ok(Each { axes, images: call.tensor(0)?.as_slice()?, channels: self.channels })
+    }
+}
+
+impl Windowed for InBlocksOf {
+    fn is_ready(&self, call: &Call<'_>, layout: &Layout) -> bool {
+        let room = || -> Result<usize> {
+            let Geometry { images, axes, .. } = self.geometry(call, layout)?;
+            let resources = call.resources();
+            Ok(match self.own {
+                true => self.each(call, &axes)?.plan(images, resources)?.scratch(),
+                false => self.dense(call, layout, &axes)?.plan(images, resources)?.scratch(),
+            })
+        };
+        room().is_ok_and(|room| room <= ROOM) && self.pack(call).is_ok()
+    }
+
+    fn run(&self, call: &Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values> {
+        let Geometry { images, axes, counts } = self.geometry(call, layout)?;
+        let (resources, positions) = (call.resources(), volume(1, &counts));
         let bias = call.optional_tensor(2)?.map(Tensor::as_slice::<f32>).transpose()?;
-        let (weights, positions) = (self.pack(call)?.as_slice::<f32>()?, volume(1, &counts));
-        let steps = volume(1, w.shape().get(1..).unwrap_or(&[]));
+        let weights = self.pack(call)?.as_slice::<f32>()?;
+        let steps = volume(1, call.tensor(1)?.shape().get(1..).unwrap_or(&[]));
         call.charge(volume(steps, [&images, &self.count, &positions]) as u64)?;
 
         // What is beside the sums, in blocks as they are.
         let rooms = self.beside(call, layout, tail, positions)?;
-        let beside = tail.map(|tail| tail.beside.iter().zip(&rooms)).into_iter().flatten();
-        let beside: SmallVec<[&[u8]; 2]> = beside
+        let inputs = tail.map(|tail| tail.beside.iter().zip(&rooms)).into_iter().flatten();
+        let beside: SmallVec<[&[u8]; 2]> = inputs
             .map(|(k, room)| match room {
                 Some(room) => Ok(cast_slice(room.elements::<f32>())),
                 None => Ok(call.tensor(*k)?.bytes()),
@@ -84,23 +118,21 @@ impl Windowed for InBlocksOf {
             .collect::<Result<_>>()?;
         let apply = |first: usize, sums: &mut [f32]| {
             let at = first * size_of::<f32>()..first * size_of::<f32>() + size_of_val(sums);
-            let beside: SmallVec<[&[u8]; 2]> =
+            let own: SmallVec<[&[u8]; 2]> =
                 beside.iter().map(|bytes| bytes.get(at.clone()).unwrap_or_default()).collect();
-            tail.iter().for_each(|tail| tail.apply(cast_slice_mut(sums), &beside));
+            tail.iter().for_each(|tail| tail.apply(cast_slice_mut(sums), &own));
         };
+        let tail = tail.map(|_| &apply as &kernels::gemm::blocks::Tail<'_>);
         let compute = |out: &mut [f32]| -> Result<()> {
-            let tail = tail.map(|_| &apply as &kernels::gemm::blocks::Tail<'_>);
             if self.own {
-                let each = Each { axes: &axes, images: x.as_slice()?, channels: self.channels };
-                let mut scratch = call.scratch::<f32>(each.scratch(images, resources))?;
-                return Ok(Own { each, weights, bias, tail }.run(out, scratch.elements_mut(), resources)?);
+                let each = self.each(call, &axes)?.plan(images, resources)?;
+                let mut scratch = call.scratch::<f32>(each.scratch())?;
+                return Ok(Own { each: &each, weights, bias, tail }.run(out, scratch.elements_mut(), resources)?);
             }
-            let elements = x.as_slice::<f32>()?;
-            let images_of = if layout.input(0).is_some() { Source::Blocks(elements) } else { Source::Planes(elements) };
-            let (channels, filters) = (self.channels, self.count);
-            let dense = Dense { axes: &axes, images: images_of, channels, filters, weights, bias, tail };
-            let mut scratch = call.scratch::<f32>(dense.scratch(images, resources))?;
-            Ok(dense.run(out, scratch.elements_mut(), resources)?)
+            let dense = Dense { weights, bias, tail, ..self.dense(call, layout, &axes)? };
+            let plan = dense.plan(images, resources)?;
+            let mut scratch = call.scratch::<f32>(plan.scratch())?;
+            Ok(plan.run(out, scratch.elements_mut(), resources)?)
         };
         if layout.output.is_some() {
             let mut y = output_in_blocks(call, images, self.count, &counts)?;

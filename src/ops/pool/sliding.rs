@@ -4,8 +4,9 @@
 
 use super::order::Order;
 use crate::ops::prelude::*;
-use kernels::gemm::blocks::{Each, greatest as greatest_of};
+use kernels::gemm::blocks::{self, Each, Planned, ROOM};
 use kernels::pool::{self, Greatest, Pooling, Reduced};
+use kernels::windows::Axis;
 
 pub(super) const AVERAGE_POOL: Implementation = Implementation {
     domain: "",
@@ -144,24 +145,41 @@ struct InBlocksOf {
     channels: usize,
 }
 
-impl Windowed for InBlocksOf {
-    fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let beyond = || Error::model("there are more windows than can be counted");
-        let x = call.tensor(0)?;
-        let [images, _, height, width, _] = *x.shape() else {
+impl InBlocksOf {
+    /// The images, their windows, and the sizes of the output.
+    fn windows(&self, call: &Call<'_>) -> Result<(usize, [Axis; 2], [usize; 2])> {
+        let [images, _, height, width, _] = *call.tensor(0)?.shape() else {
             return Err(Error::bug("images in blocks have five axes"));
         };
-        let kernel = self.attributes.kernel(2)?;
-        let (axes, counts) = self.attributes.of_image(&kernel, [height, width])?.ok_or_else(beyond)?;
+        let windows = self.attributes.of_image(&self.attributes.kernel(2)?, [height, width])?;
+        let (axes, counts) = windows.ok_or_else(|| Error::model("there are more windows than can be counted"))?;
+        Ok((images, axes, counts))
+    }
+
+    fn planned<'a>(&self, call: &'a Call<'_>, images: usize, axes: &'a [Axis; 2]) -> Result<Planned<'a>> {
+        let each = Each { axes, images: call.tensor(0)?.as_slice()?, channels: self.channels };
+        Ok(each.plan(images, call.resources())?)
+    }
+}
+
+impl Windowed for InBlocksOf {
+    fn is_ready(&self, call: &Call<'_>, _: &Layout) -> bool {
+        let room = || -> Result<usize> {
+            let (images, axes, _) = self.windows(call)?;
+            Ok(self.planned(call, images, &axes)?.scratch())
+        };
+        room().is_ok_and(|room| room <= ROOM)
+    }
+
+    fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
+        let (images, axes, counts) = self.windows(call)?;
         let mut y = output_in_blocks(call, images, self.channels, &counts)?;
-        let each = Each { axes: &axes, images: x.as_slice()?, channels: self.channels };
-        call.charge(kernels::volume(
-            self.channels,
-            [&images].into_iter().chain(&counts).chain(axes.each_ref().map(|axis| &axis.kernel)),
-        ) as u64)?;
-        let mut scratch = call.scratch::<f32>(each.scratch(images, call.resources()))?;
+        let taps = axes.each_ref().map(|axis| axis.kernel.min(axis.input));
+        call.charge(kernels::volume(self.channels, [&images].into_iter().chain(&counts).chain(&taps)) as u64)?;
+        let planned = self.planned(call, images, &axes)?;
+        let mut scratch = call.scratch::<f32>(planned.scratch())?;
         let extreme = <f32 as Ordered<f32>>::extreme::<false>();
-        greatest_of(each, &extreme, y.elements_mut()?, scratch.elements_mut(), call.resources())?;
+        blocks::greatest(&planned, &extreme, y.elements_mut()?, scratch.elements_mut(), call.resources())?;
         Ok(y.finish().into())
     }
 }

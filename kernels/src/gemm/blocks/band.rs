@@ -1,8 +1,8 @@
 //! The part of an image that some places of the output see, with zeros around it.
 
 use super::CHANNELS;
-use crate::Stopped;
 use crate::windows::Axis;
+use crate::{Lookout, Stopped};
 use std::ops::Range;
 
 /// How images are stored.
@@ -139,7 +139,7 @@ impl Grid {
     }
 
     /// Where each step is seen from a place: by channels, then rows, then columns.
-    pub(super) fn offsets(&self, to: &mut [u32]) -> Result<(), Stopped> {
+    pub(super) fn offsets(&self, to: &mut [u32], lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
         let [rows, columns] = &self.axes;
         let [row, plane, part] = self.strides();
         let taps = (0..rows.kernel).flat_map(|r| (0..columns.kernel).map(move |c| (r, c)));
@@ -149,6 +149,7 @@ impl Grid {
         };
         let mut to = to.iter_mut();
         for channel in 0..self.channels {
+            lookout.after(size_of::<u32>() * rows.kernel * columns.kernel)?;
             let start = channel / self.distance * plane + channel % self.distance;
             for at in taps.clone() {
                 match to.next() {
@@ -213,6 +214,7 @@ impl Band<'_> {
         image: usize,
         outside: f32,
         room: &'s mut [f32],
+        lookout: &mut Lookout<'_>,
     ) -> Result<&'s [f32], Stopped> {
         let Grid { axes: [rows, columns], distance, height, width, .. } = self.grid;
         let size = self.grid.image();
@@ -230,6 +232,7 @@ impl Band<'_> {
                 if !seen {
                     continue;
                 }
+                lookout.after(size_of_val(room))?;
                 let row = (self.rows.start * rows.stride + at).checked_sub(rows.pad).filter(|row| *row < rows.input);
                 let from = row.and_then(|row| plane.get(row * line..(row + 1) * line));
                 match from {

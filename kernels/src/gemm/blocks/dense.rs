@@ -8,7 +8,7 @@ use super::band::{Band, Grid, Source};
 use super::tile::{Loops, One, Tile, loops};
 use super::{CHANNELS, Tail, len_of};
 use crate::windows::Axis;
-use crate::{Resources, Stopped, parallel};
+use crate::{Lookout, Resources, Stopped, parallel};
 use bytemuck::cast_slice_mut;
 use std::ops::Range;
 
@@ -64,8 +64,9 @@ fn width(left: usize) -> usize {
     loops::<One<1>>(left > CHANNELS).filters
 }
 
-/// What a convolution is divided into.
-struct Plan {
+/// A convolution that is divided among threads.
+pub struct DensePlan<'a> {
+    dense: Dense<'a>,
     grid: Grid,
     /// For two blocks of filters, if there are such loops, and for one.
     loops: [Loops; 2],
@@ -76,13 +77,13 @@ struct Plan {
     /// Parts of the filters, each a number of groups.
     parts: usize,
     groups: usize,
-    /// Places of the scratch memory.
-    bias: usize,
+    /// Elements of the scratch memory before what threads have of their own.
     rooms: usize,
 }
 
-impl Dense<'_> {
-    fn plan(&self, images: usize, resources: Resources<'_>) -> Result<Plan, Stopped> {
+impl<'a> Dense<'a> {
+    /// Divides the work on so many images among threads.
+    pub fn plan(self, images: usize, resources: Resources<'_>) -> Result<DensePlan<'a>, Stopped> {
         let steps = self.axes.iter().map(|axis| axis.kernel).fold(self.channels, usize::saturating_mul);
         let positions = self.axes.iter().map(|axis| axis.output).fold(1, usize::saturating_mul);
         let work = steps.saturating_mul(positions).saturating_mul(self.filters).saturating_mul(images);
@@ -91,55 +92,53 @@ impl Dense<'_> {
             Source::Planes(_) => loops::<One<1>>(two),
             Source::Blocks(_) => loops::<One<CHANNELS>>(two),
         });
-        let groups = self.filters.div_ceil(loops[0].filters);
+        let [two, _] = loops;
+        let groups = self.filters.div_ceil(two.filters);
         let by_filters = steps.saturating_mul(self.filters) >= MANY_WEIGHTS && images < threads;
         let parts = if by_filters { threads.min(groups).max(1) } else { 1 };
-        let grid = Grid::of(self.axes, self.channels, &self.images, if parts > 1 { 1 } else { threads })
-            .ok_or(Stopped::Misfit)?;
-        let bias = steps;
-        let rooms = bias.saturating_add(len_of(self.filters, 2));
-        Ok(Plan { grid, loops, steps, images, threads, parts, groups, bias, rooms })
+        let bands = if parts > 1 { 1 } else { threads };
+        let grid = Grid::of(self.axes, self.channels, &self.images, bands).ok_or(Stopped::Misfit)?;
+        let rooms = steps.saturating_add(len_of(self.filters, 2));
+        Ok(DensePlan { dense: self, grid, loops, steps, images, threads, parts, groups, rooms })
     }
+}
 
-    /// Elements of scratch memory for so many images.
-    pub fn scratch(&self, images: usize, resources: Resources<'_>) -> usize {
-        self.plan(images, resources)
-            .map_or(0, |plan| plan.rooms.saturating_add(plan.grid.room().saturating_mul(plan.threads)))
+impl DensePlan<'_> {
+    /// Elements of scratch memory.
+    pub fn scratch(&self) -> usize {
+        self.rooms.saturating_add(self.grid.room().saturating_mul(self.threads))
     }
 
     /// Writes `[images, blocks of filters, rows, columns, 16]`.
     pub fn run(&self, out: &mut [f32], scratch: &mut [f32], resources: Resources<'_>) -> Result<(), Stopped> {
-        let [rows, columns] = self.axes;
-        let each = len_of(self.filters, rows.output.saturating_mul(columns.output));
-        if out.is_empty() || each == 0 {
-            return Ok(());
-        }
-        let plan = self.plan(out.len() / each, resources)?;
-        let fits = out.len() == plan.images * each
-            && self.images.len() == plan.images.saturating_mul(plan.grid.image())
-            && self.weights.len() == packed_len(self.filters, plan.steps)
-            && self.bias.is_none_or(|bias| bias.len() == self.filters)
-            && scratch.len() >= plan.rooms + plan.grid.room() * plan.threads;
+        let DensePlan { dense, grid, steps, images, .. } = self;
+        let [rows, columns] = dense.axes;
+        let each = len_of(dense.filters, rows.output.saturating_mul(columns.output));
+        let fits = out.len() == images.saturating_mul(each)
+            && dense.images.len() == images.saturating_mul(grid.image())
+            && dense.weights.len() == packed_len(dense.filters, *steps)
+            && dense.bias.is_none_or(|bias| bias.len() == dense.filters)
+            && scratch.len() >= self.scratch();
         if !fits {
             return Err(Stopped::Misfit);
         }
-        let (tables, rooms) = scratch.split_at_mut(plan.rooms);
-        let (offsets, biases) = tables.split_at_mut(plan.bias);
+        if out.is_empty() {
+            return Ok(());
+        }
+        let (tables, rooms) = scratch.split_at_mut(self.rooms);
+        let (offsets, biases) = tables.split_at_mut(*steps);
         let offsets: &mut [u32] = cast_slice_mut(offsets);
-        plan.grid.offsets(offsets)?;
+        grid.offsets(offsets, &mut resources.lookout())?;
         biases.fill(0.0);
-        biases.iter_mut().zip(self.bias.unwrap_or(&[])).for_each(|(to, from)| *to = *from);
-        let (offsets, biases, bands) = (&*offsets, &*biases, plan.grid.bands());
-        let rooms = plan.grid.rooms(rooms, plan.threads);
-        let to = Out::of(out);
-        parallel::tasks(plan.parts * plan.images * bands, rooms, resources.stop, |room, at| {
-            let (part, at) = (at / (plan.images * bands), at % (plan.images * bands));
-            let (image, band) = (at / bands, at % bands);
-            let groups = part * plan.groups / plan.parts..(part + 1) * plan.groups / plan.parts;
-            let band = plan.grid.band(band);
-            let seen = band.fill(&self.images, image, 0.0, room)?;
-            let task = Task { plan: &plan, image, band, seen, offsets, biases };
-            self.task(&task, groups, to, resources)
+        biases.iter_mut().zip(dense.bias.unwrap_or(&[])).for_each(|(to, from)| *to = *from);
+        let (offsets, biases, bands, to) = (&*offsets, &*biases, grid.bands(), Out::of(out));
+        parallel::tasks(self.parts * images * bands, grid.rooms(rooms, self.threads), resources.stop, |room, at| {
+            let (part, at) = (at / (images * bands), at % (images * bands));
+            let (image, band) = (at / bands, grid.band(at % bands));
+            let groups = part * self.groups / self.parts..(part + 1) * self.groups / self.parts;
+            let mut lookout = resources.lookout();
+            let seen = band.fill(&dense.images, image, 0.0, room, &mut lookout)?;
+            self.task(&Task { image, band, seen, offsets, biases }, groups, to, &mut lookout)
         })
     }
 
@@ -149,34 +148,33 @@ impl Dense<'_> {
         task: &Task<'_>,
         groups: Range<usize>,
         out: Out<f32>,
-        resources: Resources<'_>,
+        lookout: &mut Lookout<'_>,
     ) -> Result<(), Stopped> {
-        let Task { plan, band, .. } = task;
-        let ([two, one], mut lookout) = (plan.loops, resources.lookout());
-        let positions = self.axes.iter().map(|axis| axis.output).product::<usize>();
+        let (DensePlan { dense, loops: [two, one], .. }, band) = (self, &task.band);
+        let positions = dense.axes.iter().map(|axis| axis.output).product::<usize>();
         for group in groups {
             let first = group * two.filters;
-            let loops = if self.filters - first > CHANNELS { two } else { one };
-            let start = (task.image * self.filters.div_ceil(CHANNELS) + first / CHANNELS) * positions;
+            let loops = if dense.filters - first > CHANNELS { *two } else { *one };
+            let start = (task.image * dense.filters.div_ceil(CHANNELS) + first / CHANNELS) * positions;
             let group = Group {
                 loops,
-                weights: self
+                weights: dense
                     .weights
-                    .get(first * plan.steps..(first + loops.filters) * plan.steps)
+                    .get(first * self.steps..(first + loops.filters) * self.steps)
                     .ok_or(Stopped::Misfit)?,
                 bias: task.biases.get(first..first + loops.filters).ok_or(Stopped::Misfit)?,
                 start,
                 positions,
             };
-            let parts = plan.steps.div_ceil(BLOCK).max(1);
+            let parts = self.steps.div_ceil(BLOCK).max(1);
             for part in 0..parts {
-                let steps = part * BLOCK..plan.steps.min((part + 1) * BLOCK);
+                let steps = part * BLOCK..self.steps.min((part + 1) * BLOCK);
                 for rows in band.parts() {
                     for row in rows.clone() {
                         lookout.after(steps.len() * loops.filters * band.columns.len() / 8)?;
                         self.row(task, &group, steps.clone(), row, out);
                     }
-                    if let Some(tail) = self.tail.filter(|_| part + 1 == parts) {
+                    if let Some(tail) = dense.tail.filter(|_| part + 1 == parts) {
                         for block in 0..loops.filters / CHANNELS {
                             let first = start + block * positions + band.number(rows.start, band.columns.start);
                             let len = rows.len() * band.columns.len() * CHANNELS;
@@ -193,9 +191,9 @@ impl Dense<'_> {
 
     /// Adds some steps to the sums of a group at the places of a row.
     fn row(&self, task: &Task<'_>, group: &Group<'_>, steps: Range<usize>, row: usize, out: Out<f32>) {
-        let Task { plan, band, seen, .. } = task;
+        let Task { band, seen, .. } = task;
         let Loops { filters, sums } = group.loops;
-        let is_last = steps.end == plan.steps;
+        let is_last = steps.end == self.steps;
         for tile in tiles(band.columns.clone(), sums.len()) {
             let Some(sums) = sums.get(tile.len() - 1) else { continue };
             let place = group.start + band.number(row, tile.start);
@@ -208,7 +206,7 @@ impl Dense<'_> {
                     weights: group.weights.as_ptr().add(steps.start * filters),
                     steps: steps.len(),
                     first: steps.start == 0,
-                    bias: if is_last && self.bias.is_some() { group.bias.as_ptr() } else { std::ptr::null() },
+                    bias: if is_last && self.dense.bias.is_some() { group.bias.as_ptr() } else { std::ptr::null() },
                     out: out.at(place * CHANNELS),
                     out_block: group.positions * CHANNELS,
                 });
@@ -229,7 +227,6 @@ struct Group<'a> {
 
 /// Places of an image, and what is needed there.
 struct Task<'a> {
-    plan: &'a Plan,
     image: usize,
     band: Band<'a>,
     seen: &'a [f32],

@@ -31,22 +31,33 @@ pub(super) struct Seen<'a> {
     pub(super) offsets: &'a [u32],
 }
 
-impl Each<'_> {
-    fn plan(&self, images: usize, resources: Resources<'_>) -> Result<(Grid, usize), Stopped> {
+impl<'a> Each<'a> {
+    /// Divides the work on so many images among threads.
+    pub fn plan(self, images: usize, resources: Resources<'_>) -> Result<Planned<'a>, Stopped> {
         let sizes = self.axes.iter().map(|axis| axis.kernel.saturating_mul(axis.output));
         let work = sizes.fold(self.channels.saturating_mul(images), usize::saturating_mul);
         let threads = parallel::threads(work, WORTH.0, WORTH.1, resources);
-        Ok((Grid::of_each(self.axes).ok_or(Stopped::Misfit)?, threads))
+        Ok(Planned { each: self, images, grid: Grid::of_each(self.axes).ok_or(Stopped::Misfit)?, threads })
     }
+}
 
+/// Windows that are divided among threads.
+#[derive(Debug, Clone)]
+pub struct Planned<'a> {
+    pub(super) each: Each<'a>,
+    images: usize,
+    grid: Grid,
+    threads: usize,
+}
+
+impl Planned<'_> {
     pub(super) fn taps(&self) -> usize {
-        self.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul)
+        self.each.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul)
     }
 
-    /// Elements of scratch memory for so many images.
-    pub fn scratch(&self, images: usize, resources: Resources<'_>) -> usize {
-        let room = self.plan(images, resources).map_or(0, |(grid, threads)| grid.room().saturating_mul(threads));
-        self.taps().saturating_add(room)
+    /// Elements of scratch memory.
+    pub fn scratch(&self) -> usize {
+        self.taps().saturating_add(self.grid.room().saturating_mul(self.threads))
     }
 
     /// Calls `row` with each row of `[images, blocks, rows, columns, 16]`, or with parts of it, and then `tail` with some.
@@ -59,31 +70,30 @@ impl Each<'_> {
         tail: Option<&Tail<'_>>,
         row: &(dyn Fn(&Seen<'_>, &mut [f32]) -> Result<(), Stopped> + Sync),
     ) -> Result<(), Stopped> {
-        let [rows, columns] = self.axes;
-        let (taps, blocks) = (self.taps(), self.channels.div_ceil(CHANNELS));
+        let Planned { each: Each { axes: [rows, columns], images, channels }, grid, threads, .. } = self;
+        let (taps, blocks) = (self.taps(), channels.div_ceil(CHANNELS));
         let plane = len_of(1, rows.output.saturating_mul(columns.output));
-        if out.is_empty() || plane == 0 || blocks == 0 {
-            return Ok(());
-        }
-        let count = out.len() / plane;
-        let (grid, threads) = self.plan(count / blocks, resources)?;
-        let fits = out.len() == count * plane
-            && count % blocks == 0
-            && self.images.len() == count.saturating_mul(grid.image())
-            && scratch.len() >= taps + grid.room() * threads;
+        let count = self.images.saturating_mul(blocks);
+        let fits = out.len() == count.saturating_mul(plane)
+            && images.len() == count.saturating_mul(grid.image())
+            && scratch.len() >= self.scratch();
         if !fits {
             return Err(Stopped::Misfit);
         }
+        if out.is_empty() {
+            return Ok(());
+        }
+        let mut lookout = resources.lookout();
         let (offsets, rooms) = scratch.split_at_mut(taps);
         let offsets: &mut [u32] = cast_slice_mut(offsets);
-        grid.offsets(offsets)?;
+        grid.offsets(offsets, &mut lookout)?;
         let (offsets, bands) = (&*offsets, grid.bands());
-        let rooms = grid.rooms(rooms, threads);
+        let rooms = grid.rooms(rooms, *threads);
         let to = Out::of(out);
         parallel::tasks(count * bands, rooms, resources.stop, |room, at| {
             let (block, band) = (at / bands, grid.band(at % bands));
-            let seen = band.fill(&Source::Blocks(self.images), block, outside, room)?;
             let mut lookout = resources.lookout();
+            let seen = band.fill(&Source::Blocks(images), block, outside, room, &mut lookout)?;
             for rows in band.parts() {
                 for own in rows.clone() {
                     lookout.after(taps * band.columns.len() * CHANNELS)?;

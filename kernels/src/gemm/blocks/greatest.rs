@@ -1,7 +1,7 @@
 //! The greatest number that each window shows.
 
 use super::CHANNELS;
-use super::each::Each;
+use super::each::Planned;
 use crate::cpu::for_each_level;
 use crate::lanes::{Extreme, Fold, Number, Partial};
 use crate::{Resources, Stopped};
@@ -9,7 +9,7 @@ use crate::{Resources, Stopped};
 /// Writes `[images, blocks, rows, columns, 16]`: the greatest of each window, as the [pool](crate::pool) of planes has it.
 /// Padding is less than anything.
 pub fn greatest(
-    each: Each<'_>,
+    each: &Planned<'_>,
     extreme: &Extreme<f32, false>,
     out: &mut [f32],
     scratch: &mut [f32],

@@ -18,14 +18,17 @@ mod tests;
 mod tile;
 
 pub use band::Source;
-pub use dense::{Dense, pack, packed_len};
-pub use each::Each;
+pub use dense::{Dense, DensePlan, pack, packed_len};
+pub use each::{Each, Planned};
 pub use greatest::greatest;
 pub use layout::{from_blocks, to_blocks};
 pub use own::Own;
 
 /// Channels of a block.
 pub const CHANNELS: usize = 16;
+
+/// Elements of scratch memory from which on windows are spread too wide: planes need less.
+pub const ROOM: usize = 1 << 22;
 
 /// Whether this processor is faster with blocks than without.
 pub fn pays() -> bool {

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // tiles through pointers
 
 use super::dense::tiles;
-use super::each::Each;
+use super::each::Planned;
 use super::tile::{self, Loops, Tile, loops};
 use super::{CHANNELS, Tail, len_of};
 use crate::{Resources, Stopped};
@@ -11,7 +11,7 @@ use crate::{Resources, Stopped};
 /// Images and a filter for each channel.
 #[derive(Clone, Copy)]
 pub struct Own<'a> {
-    pub each: Each<'a>,
+    pub each: &'a Planned<'a>,
     /// `[blocks, taps, 16]`, as [`to_blocks`](super::to_blocks) stores them.
     pub weights: &'a [f32],
     /// A number for each filter, which is added last.
@@ -22,7 +22,7 @@ pub struct Own<'a> {
 impl Own<'_> {
     /// Writes `[images, blocks, rows, columns, 16]`.
     pub fn run(&self, out: &mut [f32], scratch: &mut [f32], resources: Resources<'_>) -> Result<(), Stopped> {
-        let (taps, channels) = (self.each.taps(), self.each.channels);
+        let (taps, channels) = (self.each.taps(), self.each.each.channels);
         if self.weights.len() != len_of(channels, taps) || self.bias.is_some_and(|bias| bias.len() != channels) {
             return Err(Stopped::Misfit);
         }

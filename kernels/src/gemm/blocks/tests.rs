@@ -100,8 +100,9 @@ impl Case {
                     bias: Some(&bias),
                     tail: Some(&tail),
                 };
+                let plan = dense.plan(*images, resources).unwrap();
                 let mut out = vec![f32::NAN; images * len_of(*filters, n)];
-                dense.run(&mut out, &mut vec![f32::NAN; dense.scratch(*images, resources)], resources).unwrap();
+                plan.run(&mut out, &mut vec![f32::NAN; plan.scratch()], resources).unwrap();
                 assert_eq!(bits(&planes(&out, *filters, n)), bits(&want), "{channels} to {filters}, {axes:?}");
             }
         }
@@ -128,10 +129,10 @@ impl Case {
         let in_blocks = spoiled(in_blocks, *channels, self.input());
         for threads in [1, 3] {
             let resources = Resources { threads, stop: None };
-            let each = Each { axes, images: &in_blocks, channels: *channels };
-            let own = Own { each, weights: &weights, bias: Some(&bias), tail: Some(&tail) };
+            let each = Each { axes, images: &in_blocks, channels: *channels }.plan(*images, resources).unwrap();
+            let own = Own { each: &each, weights: &weights, bias: Some(&bias), tail: Some(&tail) };
             let mut out = vec![f32::NAN; images * len_of(*channels, n)];
-            own.run(&mut out, &mut vec![f32::NAN; each.scratch(*images, resources)], resources).unwrap();
+            own.run(&mut out, &mut vec![f32::NAN; each.scratch()], resources).unwrap();
             assert_eq!(bits(&planes(&out, *channels, n)), bits(&want), "{channels}, {axes:?}");
         }
     }
@@ -157,9 +158,9 @@ impl Case {
         let in_blocks = spoiled(blocks(&x, *channels, self.input()), *channels, self.input());
         for threads in [1, 3] {
             let resources = Resources { threads, stop: None };
-            let each = Each { axes, images: &in_blocks, channels: *channels };
+            let each = Each { axes, images: &in_blocks, channels: *channels }.plan(*images, resources).unwrap();
             let mut out = vec![0.0; images * len_of(*channels, self.positions())];
-            greatest(each, &extreme, &mut out, &mut vec![0.0; each.scratch(*images, resources)], resources).unwrap();
+            greatest(&each, &extreme, &mut out, &mut vec![0.0; each.scratch()], resources).unwrap();
             assert_eq!(bits(&planes(&out, *channels, self.positions())), bits(&want), "{channels}, {axes:?}");
         }
     }
