@@ -7,7 +7,7 @@ use onnxref::Model;
 use onnxref::conformance::{Case, DIFFERENCES, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Operator and what onnxref gives, by model: two columns of the table of what engines give.
+/// Operator with its version, and what onnxref gives, by model: two columns of the table of what engines give.
 fn engines() -> Result<BTreeMap<String, [String; 2]>> {
     let text = std::fs::read_to_string(format!("{}/differences.tsv", crate::DATA))?;
     let mut lines = text.lines();
@@ -56,19 +56,21 @@ fn line(case: &Case, expected: &str) -> Result<String> {
     Ok(format!("{} {word}\n", case.name))
 }
 
-/// Each row has a model of one of its operators, and each model a row.
+/// Each row has a model of one of its operators in one of its versions, and each model a row.
 #[test]
 fn rows_have_models_and_models_rows() -> Result<()> {
     let (engines, mut named) = (engines()?, BTreeSet::new());
     let mut rows = 0;
     for row in DIFFERENCES.lines().skip_while(|line| !line.starts_with("| ---")).skip(1) {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let [operators, _, _, _, _, _, models] = cells[..] else { bail!("{} cells: {row}", cells.len()) };
+        let [operators, versions, _, _, _, _, models] = cells[..] else { bail!("{} cells: {row}", cells.len()) };
         for model in models.split(", ") {
             let model = model.strip_prefix('`').and_then(|name| name.strip_suffix('`'));
             let model = model.with_context(|| format!("no name of a model: {row}"))?;
             let [operator, _] = engines.get(model).with_context(|| format!("{model} is not in the table"))?;
-            ensure!(operators.split(", ").any(|of| is_of(operator, of)), "{model} has {operator}: {row}");
+            let (name, version) = operator.rsplit_once('-').with_context(|| format!("{operator} has no version"))?;
+            let fits = operators.split(", ").any(|of| is_of(name, of)) && is_in(version.parse()?, versions);
+            ensure!(fits, "{model} has {operator}: {row}");
             ensure!(named.insert(model), "{model} is in two rows");
         }
         rows += 1;
@@ -76,8 +78,10 @@ fn rows_have_models_and_models_rows() -> Result<()> {
     let cases = crate::unpack("differences.tar.xz")?;
     let archived: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
     let listed: BTreeSet<&str> = engines.keys().map(String::as_str).collect();
-    ensure!(named == archived, "in one of page and archive: {:?}", named.symmetric_difference(&archived));
-    ensure!(named == listed, "in one of page and table: {:?}", named.symmetric_difference(&listed));
+    for (what, models) in [("archive", archived), ("table", listed)] {
+        let apart: Vec<_> = named.symmetric_difference(&models).collect();
+        ensure!(apart.is_empty(), "in one of page and {what}: {apart:?}");
+    }
     ensure!(rows > 60, "only {rows} rows");
     Ok(())
 }
@@ -86,4 +90,18 @@ fn rows_have_models_and_models_rows() -> Result<()> {
 fn is_of(operator: &str, name: &str) -> bool {
     let operator = operator.rsplit('.').next().unwrap_or(operator);
     name.strip_suffix('*').map_or(operator == name, |start| operator.starts_with(start))
+}
+
+/// Whether a version is among those of a row: `all`, `1, 13`, `8 to 22`, `19 on`, `1 (experimental)`.
+fn is_in(version: u32, versions: &str) -> bool {
+    versions.split(", ").any(|part| match part.split(' ').collect::<Vec<_>>()[..] {
+        ["all"] => true,
+        [first, "to", last] => {
+            first.parse().is_ok_and(|first: u32| first <= version)
+                && last.parse().is_ok_and(|last: u32| version <= last)
+        }
+        [first, "on"] => first.parse().is_ok_and(|first: u32| first <= version),
+        [one] | [one, "(experimental)"] => one.parse() == Ok(version),
+        _ => false,
+    })
 }
