@@ -10,8 +10,9 @@ A model has one node. In the archive it is a case in the layout of ONNX's own, N
 NAME/test_data_set_0/{input,output}_I.pb. Outputs are what onnxref must give: computed here by the formula of the text, or
 by the choice that docs/differences.md states. A case without outputs must be refused.
 
-A line of the table is: model, operator with its version, and what onnxruntime, the reference and onnxref give, each a value, `as onnxref`,
-`none` (no kernel), `dies`, or `error: ` and its first words. Of onnxref the words after `error: ` are a part of its text.
+A line of the table is: model, operator with its version, and what onnxruntime, the reference and onnxref give, each a
+value, `as onnxref`, `none` (no kernel), `dies`, or `error: ` and its first words. Of onnxref the words after `error: ` are
+a part of its text.
 """
 
 import argparse
@@ -46,16 +47,15 @@ def main():
     engines = [Apart(onnxruntime), Apart(reference)]
     files, table = {}, COLUMNS
     for name, case in CASES.items():
-        if arguments.k in name:
-            files |= {f"{name}/{path}": content for path, content in case.files().items()}
-            given = [case.shown(engine(pickle.dumps(case.fed()))) for engine in engines]
-            line = "\t".join([name, case.operator, *given, case.shown_wanted()]) + "\n"
-            table += line
-            print(line if arguments.k else "", end="")
+        if arguments.k not in name:
+            continue
+        files |= {f"{name}/{path}": content for path, content in case.files().items()}
+        given = [case.shown(engine(pickle.dumps(case.fed()))) for engine in engines]
+        table += "\t".join([name, case.operator, *given, case.shown_wanted()]) + "\n"
     archive, path = FOLDER / "differences.tar.xz", FOLDER / "differences.tsv"
     if arguments.k:
-        return
-    if not arguments.check:
+        print(table, end="")
+    elif not arguments.check:
         archive.write_bytes(packed(files))
         path.write_text(table, encoding="utf-8", newline="\n")
     elif unpacked(archive) != files or path.read_text(encoding="utf-8") != table:
@@ -63,24 +63,32 @@ def main():
 
 
 class Case:
-    """A node, its inputs, and the outputs that are wanted, or a part of the error's text."""
+    """A node, its inputs, and the outputs that are wanted, or a part of the error's text.
+
+    `None` stands for what is left out. If an error is wanted, `outputs` have the types of the outputs. Inputs that are
+    `fixed` are part of the model. The outputs of engines are `as onnxref` by the rule of ONNX's runner, or if they are
+    `exact`ly those.
+    """
 
     def __init__(self, node, inputs, wanted, outputs=None, fixed=(), exact=False, **attributes):
         self.operator = node
         name, version = node.rsplit("-", 1)
-        self.inputs, self.fixed, self.wanted, self.exact = inputs, fixed, wanted, exact
+        self.inputs, self.fixed, self.exact = inputs, fixed, exact
+        # The text of an error, or values.
+        self.refusal = wanted if isinstance(wanted, str) else None
+        self.wanted = [] if self.refusal else [value for value in wanted if value is not None]
         *domain, operator = name.rsplit(".", 1)
         opset = helper.make_opsetid("".join(domain), int(version))
         given = outputs or wanted
         names = ["" if value is None else f"y{k}" for k, value in enumerate(given)]
         operands = [(f"x{k}", value) for k, value in enumerate(inputs)]
         kept = [(name, value) for name, value in operands if value is not None]
-        self.node = helper.make_node(
+        node = helper.make_node(
             operator, ["" if value is None else name for name, value in operands], names, domain=opset.domain, **attributes
         )
         self.model = helper.make_model(
             helper.make_graph(
-                [self.node],
+                [node],
                 operator,
                 [helper.make_value_info(name, type_of(value)) for name, value in kept if name not in fixed],
                 [helper.make_value_info(name, type_of(value)) for name, value in zip(names, given) if name],
@@ -100,27 +108,26 @@ class Case:
         files = {"model.onnx": self.fed()[0]}
         for k, value in enumerate(self.fed()[1].values()):
             files[f"test_data_set_0/input_{k}.pb"] = tensor(value, "").SerializeToString()
-        if not isinstance(self.wanted, str):
-            for k, value in enumerate(value for value in self.wanted if value is not None):
-                files[f"test_data_set_0/output_{k}.pb"] = tensor(value, "").SerializeToString()
+        for k, value in enumerate(self.wanted):
+            files[f"test_data_set_0/output_{k}.pb"] = tensor(value, "").SerializeToString()
         return files
 
     def shown(self, given):
         """What an engine gives, as a cell of the table."""
         if len(given) == 1 and isinstance(given[0], str):
             return "dies" if given[0] == "it crashes" else given[0]
-        if not isinstance(self.wanted, str):
-            wanted = [value for value in self.wanted if value is not None]
-            given = [bits(*pair) for pair in zip(given, wanted)]
-            if len(given) == len(wanted) and all(equal(*pair, self.exact) for pair in zip(given, wanted)):
-                return "as onnxref"
-            return "; ".join(text(value, of.dtype) for value, of in zip(given, wanted))
-        return "; ".join(text(value, np.asarray(value).dtype) for value in given)
+        given = [np.asarray(value) for value in given]
+        if self.refusal:
+            return "; ".join(text(value, value.dtype) for value in given)
+        given = [bits(*pair) for pair in zip(given, self.wanted, strict=True)]
+        if all(equal(*pair, self.exact) for pair in zip(given, self.wanted)):
+            return "as onnxref"
+        return "; ".join(text(value, wanted.dtype) for value, wanted in zip(given, self.wanted))
 
     def shown_wanted(self):
-        if isinstance(self.wanted, str):
-            return f"error: {self.wanted}"
-        return "; ".join(text(value, value.dtype) for value in self.wanted if value is not None)
+        if self.refusal:
+            return f"error: {self.refusal}"
+        return "; ".join(text(value, value.dtype) for value in self.wanted)
 
 
 def type_of(value):
@@ -139,7 +146,6 @@ def tensor(value, name):
 
 def bits(given, wanted):
     """Types of 8 bits that numpy doesn't know come as uint8."""
-    given = np.asarray(given)
     return given.view(wanted.dtype) if wanted.dtype.kind == "V" and given.dtype == np.uint8 else given
 
 
@@ -151,12 +157,13 @@ def equal(given, wanted, exact):
         return False
     if given.dtype.kind not in "fc":
         return bool((given == wanted).all())
+    if exact and (np.signbit(given) != np.signbit(wanted)).any():
+        return False
     return np.allclose(given, wanted, *(0, 0) if exact else (1e-3, 1e-7), equal_nan=True)
 
 
 def text(value, wanted):
     """A value in a few words, with its type if that isn't the wanted one, and its shape if there are no elements."""
-    value = np.asarray(value)
     kind = "" if value.dtype == wanted or value.dtype.kind in "OU" else f"{value.dtype} "
     if not value.size:
         return f"{kind}of shape {list(value.shape)}"
@@ -234,10 +241,102 @@ def of_type(dtype):
 
 
 f, d, i, i32, u8, i8, i16, b = map(of_type, "f4 f8 i8 i4 u1 i1 i2 ?".split())
-# A number as an attribute holds it.
-single = lambda number: float(np.float32(number))
 c, half, f8 = of_type(np.complex64), of_type(np.float16), of_type(ml_dtypes.float8_e4m3fn)
 s = of_type(object)
+
+
+def single(number):
+    """A number as an attribute holds it."""
+    return float(np.float32(number))
+
+
+# Elements and reductions
+
+case("add_6_axis", "Add-6", [f([[1, 2], [3, 4]]), f([10, 20])], [f([[11, 12], [23, 24]])], broadcast=1, axis=0)
+case("div_least_by_minus_1", "Div-14", [i32([-(2**31)]), i32([-1])], [i32([-(2**31)])])
+case("div_by_0", "Div-14", [i32([5]), i32([0])], "an integer can't be divided by 0", outputs=[i32(0)])
+case("pow_int64", "Pow-15", [i([3]), i([39])], [i([3**39])])
+case("pow_negative_exponent", "Pow-15", [i([0, 2]), i([-1, -1])], [i([0, 0])])
+case("mod_fmod_int64", "Mod-13", [i([2**53 + 1]), i([10])], [i([(2**53 + 1) % 10])], fmod=1)
+case("mod_floats", "Mod-13", [f([-3.5]), f([2])], [f([0.5])])
+case("reduceprod_int64", "ReduceProd-13", [i([[94906267, 94906267]])], [i([[94906267**2]])], axes=[1])
+case("sigmoid_far_below_0", "Sigmoid-13", [f([-20, -30])], [f([1 / (1 + math.exp(20)), 1 / (1 + math.exp(30))])], exact=True)
+near = f([-1e-8, -1e-4])
+selu = single(1.05070102214813232421875), single(1.67326319217681884765625)
+case("elu_near_0", "Elu-6", [near], [f(np.expm1(d(near)))], exact=True)
+case("celu_near_0", "Celu-12", [near], [f(np.expm1(d(near)))], exact=True)
+case("selu_near_0", "Selu-6", [near], [f(selu[0] * selu[1] * np.expm1(d(near)))], exact=True)
+below = [-4, -6, -10]
+case("gelu_far_below_0", "Gelu-20", [f(below)], [f([0.5 * of * math.erfc(-of / math.sqrt(2)) for of in below])], exact=True)
+case("erf_float64", "Erf-13", [d([0.5])], [d([math.erf(0.5)])], exact=True)
+case("clip_infinities", "Clip-13", [f([inf, -inf])], [f([np.finfo(np.float32).max, np.finfo(np.float32).min])])
+case("where_minus_0", "Where-16", [b([1, 0]), f([-0.0, 1]), f([1, -0.0])], [f([-0.0, -0.0])], exact=True)
+case("cast_beyond_the_range", "Cast-13", [f([3e9, nan, inf])], [i32([3_000_000_000 - 2**32, 0, 0])], to=TensorProto.INT32)
+case("cast_from_text_beyond_the_range", "Cast-13", [s(["1e400"])], [f([inf])], to=TensorProto.FLOAT)
+for name, content in ("text_with_comma", "1,5"), ("hexadecimals", "0x10"):
+    refused = f'"{content}" can\'t be read as float32'
+    case(f"cast_from_{name}", "Cast-13", [s([content])], refused, outputs=[f([])], to=TensorProto.FLOAT)
+case("cast_from_text_with_fraction", "Cast-13", [s(["100.5"])], [i([100])], to=TensorProto.INT64)
+digits = s(["0.2961402", "1", "INF", "NaN"])
+case("cast_to_text", "Cast-13", [f([0.2961402, 1, inf, nan])], [digits], to=TensorProto.STRING)
+case("cast_to_text_float64", "Cast-13", [d([0.1234567890123])], [s(["0.1234567890123"])], to=TensorProto.STRING)
+case("cast_to_text_bool", "Cast-13", [b([0, 1])], [s(["0", "1"])], to=TensorProto.STRING)
+kept = np.random.RandomState(3).uniform(size=6) >= 0.5
+case("dropout_training", "Dropout-13", [f([1] * 6), f(0.5), b(1)], [f(2 * kept)], seed=3)
+case("range_steps", "Range-11", [f(0), f(1), f(0.1)], [f(np.arange(10) * single(0.1))], exact=True)
+case("reducemax_nan", "ReduceMax-13", [f([[1, nan, 3]])], [f([[nan]])], axes=[1])
+case("reducemin_nan", "ReduceMin-13", [f([[1, nan, 3]])], [f([[nan]])], axes=[1])
+case("argmax_nan", "ArgMax-13", [f([[1, nan, 3]])], [i([[1]])], axis=1)
+case("argmin_nan", "ArgMin-13", [f([[1, nan, 3]])], [i([[1]])], axis=1)
+case("hardmax_nan", "Hardmax-13", [f([[nan, 1, 3]])], [f([[1, 0, 0]])])
+case("reducemean_empty", "ReduceMean-13", [f(np.zeros((2, 0)))], [f([[nan], [nan]])], axes=[1])
+case("reducemean_int32", "ReduceMean-13", [i32([[1500000000, 1500000000]])], [i32([[1500000000]])], axes=[1])
+case("reducel2_int32", "ReduceL2-13", [i32([[60000, 80000]])], [i32([[100000]])], axes=[1])
+case("reducesum_int32", "ReduceSum-13", [i32([[2**31 - 1, 1]]), i([1])], [i32([[-(2**31)]])])
+case("reducesum_cancels", "ReduceSum-13", [f([[1e8, 1, -1e8]]), i([1])], [f([[1]])])
+case("reducelogsumexp_infinities", "ReduceLogSumExp-13", [f([[-inf, -inf]])], [f([[-inf]])], axes=[1])
+matrix = f([[[1, 2], [3, 4]]])
+exponentials = np.exp(d(matrix))
+case("softmax_11_lanes", "Softmax-11", [matrix], [f(exponentials / exponentials.sum())], axis=1)
+case("logsoftmax_11_lanes", "LogSoftmax-11", [matrix], [f(matrix - np.log(exponentials.sum()))], axis=1)
+case("hardmax_11_lanes", "Hardmax-11", [matrix], [f([[[0, 0], [0, 1]]])], axis=1)
+case("lpnormalization_p_1", "LpNormalization-1", [f([[-1, 3]])], [f([[-0.25, 0.75]])], p=1)
+case(
+    "instancenormalization_far_from_0", "InstanceNormalization-6", [f([[[1e4, 1e4 + 1]]]), f([1]), f([0])],
+    [f(d([[[-0.5, 0.5]]]) / math.sqrt(0.25 + single(1e-5)))], exact=True,
+)
+
+# Shapes and places
+
+case(
+    "reshape_allowzero", "Reshape-14", [f(np.zeros((0, 2))), i([0, -1])], "can't stand beside a 0 with allowzero", outputs=[f(0)],
+    allowzero=1,
+)
+case("nonzero_scalar", "NonZero-13", [f(5)], [i(np.zeros((0, 1)))])
+case("squeeze_twice", "Squeeze-13", [f([[1, 2]]), i([0, 0])], "axis 0 is given twice", outputs=[f([])])
+case("unsqueeze_order", "Unsqueeze-11", [f([1, 2])], [f([[[1], [2]]])], axes=[2, 0])
+case("shape_clamped", "Shape-15", [f([[1, 2]])], [i([])], end=-3)
+case("slice_clamped", "Slice-13", [f([1, 2, 3]), i([-5]), i([-10]), i([0]), i([-1])], [f([1])])
+case("split_too_many", "Split-18", [f([1, 2, 3, 4, 5, 6, 7])], "make no 5 parts of 2", outputs=[f([])] * 5, num_outputs=5)
+case("pad_reflect_more", "Pad-13", [f([1, 2, 3]), i([4, 0])], [f([1, 2, 3, 2, 1, 2, 3])], mode="reflect")
+case("pad_negative_edge", "Pad-13", [f([1, 2, 3]), i([-1, 2])], [f([2, 3, 3, 3])], mode="edge")
+case("compress_longer", "Compress-11", [f([1, 2]), b([1, 0, 1])], "only 2 entries", outputs=[f([])])
+case("gather_1_negative", "Gather-1", [f([1, 2, 3]), i([-1])], "which is allowed from version 11 on", outputs=[f([])])
+case("gatherelements_beyond", "GatherElements-13", [f([1, 2, 3]), i([3])], "indices[0] = 3 is out of range", outputs=[f([])])
+
+# Products
+
+query = f([[[[2]]]])
+case(
+    "attention_scores_and_softcap", "Attention-23", [query, query, f([[[[1]]]])], [f([[[[1]]]]), None, None, f([[[[4]]]])],
+    softcap=1.0, qk_matmul_output_mode=0,
+)
+case("matmulinteger_rows", "MatMulInteger-10", [u8([[5], [5]]), u8([[1]]), u8([1, 2])], [i32([[4], [3]])])
+case(
+    "qlinearconv_filters", "QLinearConv-10",
+    [u8([[[2]]]), f(1), u8(0), u8([[[1]], [[1]]]), f([1, 2]), u8([0, 0]), f(1), u8(0)], [u8([[[2], [4]]])],
+)
+case("quantizelinear_infinity", "QuantizeLinear-13", [f([inf, -inf]), f(1), i8(0)], [i8([127, -128])])
 
 # Pools
 
@@ -278,6 +377,7 @@ refused = "p is 0: it must be a number greater than 0"
 case("lppool_p_0", "LpPool-18", [f([[[1, 2]]])], refused, outputs=[f(0)], kernel_shape=[2], p=0)
 case("globallppool_p_0", "GlobalLpPool-2", [f([[[1, 2]]])], refused, outputs=[f(0)], p=0)
 case("lppool_1_kernel_shape", "LpPool-1", [f([[[1, 2]]])], "kernel_shape is not given", outputs=[f(0)])
+case("globalmaxpool_of_rank_3", "GlobalMaxPool-1", [f([[[1, 2, 3]]])], [f([[[3]]])])
 unpooled = [f([[[[1, 2], [3, 4]]]]), i([[[[5, 7], [13, 15]]]]), i([1, 1, 5, 5])]
 zeros = np.zeros((1, 1, 5, 5), np.float32)
 zeros[0, 0, 1::2, 1::2][:2, :2] = [[1, 2], [3, 4]]
@@ -331,6 +431,10 @@ corners = f([[[[1, 2], [3, 4]]]])
 case(
     "roialign_max", "RoiAlign-16", [corners, f([[0, 0, 2, 2]]), i([0])], [f([[[[1]]]])],
     mode="max", sampling_ratio=1, output_height=1, output_width=1,
+)
+case(
+    "roialign_10", "RoiAlign-10", [corners, f([[0, 0, 1, 1]]), i([0])], [f([[[[2.5]]]])],
+    sampling_ratio=1, output_height=1, output_width=1,
 )
 region = f([[0, 0, 0, 4, 0]])
 case("maxroipool", "MaxRoiPool-1", [f([[[[1, 2, 9, 4, 5]]]]), region], [f([[[[9, 9]]]])], pooled_shape=[1, 2])
@@ -563,6 +667,7 @@ case(
     exact=True, post_transform="PROBIT", coefficients=[1.0, 0.5], intercepts=[0.0, 0.0], classlabels_ints=[5, 6],
 )
 weights = {"coefficients": [1.0], "intercepts": [0.0]}
+case("linearregressor_without_intercepts", f"{ml}.LinearRegressor-1", [f([[2]])], [f([[6]])], coefficients=[3.0])
 case(
     "linearregressor_logistic", f"{ml}.LinearRegressor-1", [f([[2]])], [f([[sigmoid(2)]])], post_transform="LOGISTIC", **weights
 )
