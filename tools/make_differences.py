@@ -350,6 +350,7 @@ case("maxpool_nan", "MaxPool-12", [f([[[1, nan, 3, 2]]])], [f([[[nan, nan, 3]]])
 case(
     "maxpool_nan_indices", "MaxPool-12", [f([[[1, nan, 3, 2]]])], [f([[[nan, nan, 3]]]), i([[[1, 1, 2]]])], kernel_shape=[2]
 )
+case("maxpool_nan_of_image", "MaxPool-12", [f([[[[1, 2, nan, 3]]]])], [f([[[[nan, nan]]]])], kernel_shape=[1, 3])
 case("maxpool_nan_alone", "MaxPool-12", [f([[[nan, nan]]])], [f([[[nan]]])], kernel_shape=[2])
 case(
     "maxpool_column_major", "MaxPool-12", [f([[[[1, 2, 3], [4, 5, 6]], [[7, 8, 9], [1, 2, 3]]]])],

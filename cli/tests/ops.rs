@@ -74,7 +74,7 @@ fn one_operator_is_explained() {
     assert!(!onnxref(["ops", "Abs"]).out.contains("engines differ"));
     let pool = onnxref(["ops", "MaxPool"]).out;
     let row = "\n    reference: skips NaN; fails on NaN alone\n    onnxref: NaN is the maximum\n    \
-        models: maxpool_nan, maxpool_nan_indices, maxpool_nan_alone\n";
+        models: maxpool_nan, maxpool_nan_indices, maxpool_nan_of_image, maxpool_nan_alone\n";
     assert!(pool.contains("\nWhere engines differ from the text, or") && pool.contains(row), "{pool}");
     assert!(pool.contains("\n  The models are in onnx-test-data/differences.tar.xz.\n"), "{pool}");
     // Names as the table, models and --domain have them.
