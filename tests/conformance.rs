@@ -8,6 +8,8 @@ mod common;
 
 #[path = "conformance/bodies.rs"]
 mod bodies;
+#[path = "conformance/differences.rs"]
+mod differences;
 #[path = "conformance/same_bits.rs"]
 mod same_bits;
 

@@ -27,8 +27,9 @@ pub use difference::{Difference, DifferenceKind};
 
 /// Where engines depart from the standard's text, and where it is silent: the table `docs/differences.md`, in Markdown.
 ///
-/// A row has the operators, by their names or as `Random*`, the versions, what the text says, and what onnxruntime, the
-/// reference implementation in Python and onnxref do.
+/// A row has the operators, by their names or as `Random*`, the versions, what the text says, what onnxruntime, the
+/// reference implementation in Python and onnxref do, and the models that show it, by their names in the repository's
+/// archive `onnx-test-data/differences.tar.xz`.
 pub const DIFFERENCES: &str = include_str!("../../docs/differences.md");
 
 use crate::dtype::DType;

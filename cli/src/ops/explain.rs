@@ -83,7 +83,8 @@ pub(super) fn one(operator: &Operator) -> io::Result<()> {
 
 /// Where engines differ.
 fn differences(name: &str) -> io::Result<()> {
-    for (k, row) in differences::of(name).iter().enumerate() {
+    let rows = differences::of(name);
+    for (k, row) in rows.iter().enumerate() {
         let head =
             if k == 0 { "\nWhere engines differ from the text, or from each other where it is silent:\n" } else { "" };
         let indented = |text: String| text.replace('\n', "\n      ");
@@ -92,6 +93,10 @@ fn differences(name: &str) -> io::Result<()> {
         for (engine, what) in engines.iter().filter(|(_, what)| !what.is_empty()) {
             writeln!(Stdout, "    {}", indented(wrap(&format!("{engine}: {what}"))))?;
         }
+        writeln!(Stdout, "    {}", indented(wrap(&format!("models: {}", row.models.join(", ")))))?;
+    }
+    if !rows.is_empty() {
+        writeln!(Stdout, "  The models are in onnx-test-data/differences.tar.xz.")?;
     }
     Ok(())
 }
