@@ -28,7 +28,7 @@ impl Layout {
 
 /// What a node can do with blocks.
 pub(crate) enum InBlocks {
-    /// Windows of its first input, which may be in planes too if `planes`. The output has so many channels.
+    /// Windows of its first input. The output has so many channels. One of both may be in planes if `planes`.
     Windows { operator: Arc<dyn Windowed>, channels: usize, planes: bool },
     /// Inputs are joined along the axis of the channels: blocks of them, too.
     Joined,

@@ -2,13 +2,11 @@
 //! the ends.
 
 use super::PassContext;
-use super::fuse::{Fusion, fuse};
+use super::fuse::{Fusion, paid};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode, Id};
-use crate::operator::{
-    Blockwise, Chain, Fused, How, InBlocks, Laid, Layout, Made, MatrixProduct, Rowwise, Tail, Windowed,
-};
+use crate::operator::{Blockwise, Chain, How, InBlocks, Laid, Layout, Made, MatrixProduct, Rowwise, Tail, Windowed};
 use crate::value::{Dim, Fact, Value, ValueType};
 use kernels::gemm::blocks::{CHANNELS, pays};
 use smallvec::SmallVec;
@@ -20,18 +18,33 @@ pub(super) fn blocks(draft: &mut Draft, context: &PassContext<'_>) -> Result<()>
     if !pays() || !draft.nodes.iter().any(convolves) {
         return Ok(());
     }
-    let (mut fusions, plans) = (Vec::new(), Pass::new(draft).plans());
-    for (at, plan) in plans.into_iter().enumerate() {
-        let (Some((how, layout)), Some(node)) = (plan, draft.nodes.get_mut(at)) else { continue };
-        let operator: Box<dyn Fused> = Box::new(Laid { how, layout });
-        if matches!(node.operator, Some(Made::Fused(_))) {
-            node.operator = Some(Made::Fused(operator));
-        } else {
+    let plans = Pass::new(draft).plans();
+    let mut fusions: Vec<Fusion> = Vec::new();
+    for (at, (plan, node)) in plans.into_iter().zip(&draft.nodes).enumerate() {
+        if let Some((how, layout)) = plan {
             let inputs = node.inputs.iter().flatten().copied().collect();
-            fusions.push(Fusion { nodes: [at].into_iter().collect(), inputs, operator });
+            fusions.push(Fusion {
+                nodes: [at].into_iter().collect(),
+                inputs,
+                operator: Box::new(Laid { how, layout }),
+            });
         }
     }
-    fuse(draft, fusions, context)
+    // Nodes agree about the layout of values: all of them become others, or none does.
+    let cost = fusions.iter().map(|fusion| fusion.cost(draft)).fold(0, u64::saturating_add);
+    if context.loading.budget.take(cost).is_err() {
+        return Ok(());
+    }
+    let mut single = Vec::new();
+    for fusion in fusions {
+        let node = fusion.nodes.first().and_then(|at| draft.nodes.get_mut(*at));
+        match node.filter(|node| matches!(node.operator, Some(Made::Fused(_)))) {
+            // It keeps the nodes that it stands for.
+            Some(node) => node.operator = Some(Made::Fused(fusion.operator)),
+            None => single.push(fusion),
+        }
+    }
+    paid(draft, single)
 }
 
 /// What a node can do with blocks.
@@ -155,7 +168,8 @@ impl<'a> Pass<'a> {
         let channels = free.and_then(|id| image(id, self.draft));
         let laid = match kind {
             Some(Kind::Windows { operator, tail, planes }) => {
-                let runs = inputs.first().is_some_and(Option::is_some) || planes && (any || channels.is_some());
+                let reads = inputs.first().is_some_and(Option::is_some);
+                let runs = if planes { any || channels.is_some() } else { reads && channels.is_some() };
                 runs.then(|| (How::Windows(operator, tail), channels))
             }
             // What these give is in blocks, as what they read is.
@@ -307,7 +321,9 @@ mod tests {
         // Groups of several channels, and filters that move along rows, have no blocks.
         convolve(&mut builder, "gated", [10, 10, 1, 1], 2, 1, "groups");
         builder.op_with("Transpose", vec![ints("perm", &[0, 2, 3, 1])], &["wide"], "turned");
-        for name in ["residual", "turned", "groups", "mean"] {
+        let pool = vec![ints("kernel_shape", &[2, 2])];
+        builder.op_with("MaxPool", pool, &["gated"], "small");
+        for name in ["small", "residual", "turned", "groups", "mean"] {
             builder.output_named(name);
         }
         builder.output("last")
@@ -356,6 +372,7 @@ mod tests {
                 "last bpp>p",
                 "groups bpp>p",
                 "turned b>p",
+                "small b>p",
             ];
             assert_eq!(laid(&graph), want);
         }

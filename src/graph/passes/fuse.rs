@@ -19,24 +19,26 @@ pub(super) struct Fusion {
 }
 
 /// Puts operators in the place of nodes of a draft, as far as there is memory; no node is in two of them.
-pub(super) fn fuse(draft: &mut Draft, fusions: Vec<Fusion>, context: &PassContext<'_>) -> Result<()> {
+pub(super) fn fuse(draft: &mut Draft, mut fusions: Vec<Fusion>, context: &PassContext<'_>) -> Result<()> {
+    fusions.retain(|fusion| context.loading.budget.take(fusion.cost(draft)).is_ok());
+    paid(draft, fusions)
+}
+
+/// As [`fuse`], all of them, where their [cost](Fusion::cost) is paid.
+pub(super) fn paid(draft: &mut Draft, fusions: Vec<Fusion>) -> Result<()> {
     let mut nodes: Vec<Option<DraftNode>> = std::mem::take(&mut draft.nodes).into_iter().map(Some).collect();
-    for fusion in fusions {
-        if context.loading.budget.take(fusion.cost(&nodes, &draft.entries)).is_ok() {
-            fusion.apply(&mut nodes, draft)?;
-        }
-    }
+    fusions.into_iter().try_for_each(|fusion| fusion.apply(&mut nodes, draft))?;
     draft.nodes = nodes.into_iter().flatten().collect();
     Ok(())
 }
 
 impl Fusion {
     /// The memory of the new node, and of the values inside.
-    fn cost(&self, nodes: &[Option<DraftNode>], entries: &[Entry]) -> u64 {
-        let places = self.nodes.iter().filter_map(|at| nodes.get(*at)?.as_ref());
+    pub(super) fn cost(&self, draft: &Draft) -> u64 {
+        let places = self.nodes.iter().filter_map(|at| draft.nodes.get(*at));
         let inside = places.flat_map(|node| node.outputs.iter().flatten());
         let value = |id: &Id| {
-            let name = entries.get(id.at()).map_or(0, |entry| entry.name.len());
+            let name = draft.entries.get(id.at()).map_or(0, |entry| entry.name.len());
             3 * size_of::<Entry>() + size_of::<Scope>() + 64 + name
         };
         (2 * NODE_BYTES + inside.chain(&self.inputs).map(value).sum::<usize>()) as u64
