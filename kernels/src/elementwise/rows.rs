@@ -20,6 +20,16 @@ pub type RowOf<'a, const N: usize> = dyn Fn([&[u8]; N], &mut [u8]) + Sync + 'a;
 pub trait Floats<const N: usize>: Sync {
     fn float<T: Real>(&self, x: [T; N]) -> T;
 
+    /// Computes some elements: [`Floats::float`] of each, unless there is a faster way with the same results.
+    #[inline(always)]
+    fn some<T: Real>(&self, x: [&[T; BLOCK]; N]) -> [T; BLOCK] {
+        let mut results = [T::ZERO; BLOCK];
+        for (i, result) in results.iter_mut().enumerate() {
+            *result = self.float(at_place(&x, i));
+        }
+        results
+    }
+
     /// Computes a row: [`Floats::float`] of each element, unless there is a faster way with the same results.
     fn row<T: Real>(&self, inputs: [&[T]; N], out: &mut [T])
     where
@@ -284,9 +294,9 @@ trait Loop {
     fn run(self);
 }
 
-/// What a loop computes of the elements at a place.
+/// What a loop computes of a block of each input.
 trait Each<A, B, const N: usize> {
-    fn each(&self, x: [A; N]) -> B;
+    fn each(&self, x: [&[A; BLOCK]; N]) -> [B; BLOCK];
 }
 
 struct FloatLoop<'a, F, T, const N: usize> {
@@ -299,8 +309,8 @@ struct OfFloats<'a, F>(&'a F);
 
 impl<F: Floats<N>, T: Real, const N: usize> Each<T, T, N> for OfFloats<'_, F> {
     #[inline(always)]
-    fn each(&self, x: [T; N]) -> T {
-        self.0.float(x)
+    fn each(&self, x: [&[T; BLOCK]; N]) -> [T; BLOCK] {
+        self.0.some(x)
     }
 }
 
@@ -321,8 +331,12 @@ struct OfNumbers<'a, F>(&'a F);
 
 impl<F: Test<N>, const N: usize> Each<f32, u8, N> for OfNumbers<'_, F> {
     #[inline(always)]
-    fn each(&self, x: [f32; N]) -> u8 {
-        u8::from(self.0.test(x))
+    fn each(&self, x: [&[f32; BLOCK]; N]) -> [u8; BLOCK] {
+        let mut results = [0; BLOCK];
+        for (i, result) in results.iter_mut().enumerate() {
+            *result = u8::from(self.0.test(at_place(&x, i)));
+        }
+        results
     }
 }
 
@@ -362,7 +376,7 @@ impl<T: Pod> Loop for SelectLoop<'_, T> {
 }
 
 /// Elements that are computed together: a few vectors at each level.
-const BLOCK: usize = 32;
+pub const BLOCK: usize = 32;
 
 /// `out[i] = f(inputs[..][i])`, by blocks alone: the last overlaps the one before, so that no element is computed by itself.
 /// A row shorter than a block is filled up to one.
@@ -387,26 +401,23 @@ fn blocks<A: Pod, B: Pod, const N: usize>(f: &impl Each<A, B, N>, inputs: [&[A];
             *x = block;
         }
         let Some(to) = to.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) else { return };
-        *to = block(f, x);
+        *to = f.each(x);
     }
     if len < BLOCK {
         out.iter_mut().zip(results).for_each(|(to, result)| *to = result);
     }
 }
 
+/// The elements at a place of blocks.
 #[inline(always)]
-fn block<A: Pod, B: Pod, const N: usize>(f: &impl Each<A, B, N>, inputs: [&[A; BLOCK]; N]) -> [B; BLOCK] {
-    let mut results = [B::zeroed(); BLOCK];
-    for (i, result) in results.iter_mut().enumerate() {
-        let mut x = [A::zeroed(); N];
-        for (x, input) in x.iter_mut().zip(&inputs) {
-            #[allow(clippy::indexing_slicing)]
-            let element = input[i];
-            *x = element;
-        }
-        *result = f.each(x);
+fn at_place<A: Pod, const N: usize>(blocks: &[&[A; BLOCK]; N], i: usize) -> [A; N] {
+    let mut x = [A::zeroed(); N];
+    for (x, block) in x.iter_mut().zip(blocks) {
+        #[allow(clippy::indexing_slicing)]
+        let element = block[i];
+        *x = element;
     }
-    results
+    x
 }
 
 #[inline(always)]
