@@ -50,10 +50,13 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
+    /// Words of 8 bytes of neighbours that steps are applied to at a time.
+    const WORDS: usize = 128;
+
     /// Applies the steps to neighbours, with the bytes at their places `beside` them.
     pub(crate) fn apply(&self, sums: &mut [u8], beside: &[&[u8]]) {
         let Some(steps) = &self.steps else { return };
-        let mut room = [0u64; 128];
+        let mut room = [0u64; Tail::WORDS];
         let room: &mut [u8] = bytemuck::cast_slice_mut(&mut room);
         let size = room.len();
         for (at, sums) in sums.chunks_mut(size).enumerate() {
@@ -163,11 +166,12 @@ impl Chain {
     }
 
     fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
-        // Clearing large buffers takes longer than a few elements.
+        // Clearing large buffers takes longer than a few elements. The tail of a product has the middle size at once.
         match (self.buffers, out.len()) {
-            (..=2, ..2048) => self.blocks::<2, 64>(inputs, out),
-            (_, ..2048) => self.blocks::<{ Chain::BUFFERS }, 64>(inputs, out),
+            (..=2, ..=512) => self.blocks::<2, 64>(inputs, out),
+            (..=2, ..=1024) => self.blocks::<2, { Tail::WORDS }>(inputs, out),
             (..=2, _) => self.blocks::<2, 512>(inputs, out),
+            (_, ..=1024) => self.blocks::<{ Chain::BUFFERS }, { Tail::WORDS }>(inputs, out),
             _ => self.blocks::<{ Chain::BUFFERS }, 512>(inputs, out),
         }
     }

@@ -131,6 +131,26 @@ pub fn sigmoid<T: Real>(x: T) -> T {
     if tiny { y * T::of(LOWER) } else { y }
 }
 
+/// [`sigmoid`] of some numbers. If all are ordinary, as they mostly are, it takes fewer steps.
+#[inline(always)]
+pub fn sigmoid_some<T: Real, const N: usize>(mut x: [T; N]) -> [T; N] {
+    let mut ordinary = true;
+    for x in &x {
+        ordinary &= x.abs() <= T::SATURATED;
+    }
+    if ordinary {
+        for x in &mut x {
+            let (y, s) = logistic(*x, T::ZERO, false, LIFT);
+            *x = y * s;
+        }
+    } else {
+        for x in &mut x {
+            *x = sigmoid(*x);
+        }
+    }
+    x
+}
+
 /// (y, s): 1 / (1 + e^-(x + low)) = y * s, s a power of two. If the result is tiny s is 2^`lift` times as large, and e^-x
 /// so large that the 1 doesn't count. x is at most [`Real::SATURATED`].
 #[inline(always)]

@@ -27,7 +27,7 @@ pub use activation::{gelu_tanh, mish, scaled_celu, swiglu, swish};
 pub use erf::erf;
 #[cfg(test)]
 use exponential::expm1;
-pub use exponential::{cosh, elu, exp, exp_some, sigmoid, sinh, tanh};
+pub use exponential::{cosh, elu, exp, exp_some, sigmoid, sigmoid_some, sinh, tanh};
 pub use inverse::{acos, asin, atan};
 #[cfg(test)]
 use logarithm::log1p;
