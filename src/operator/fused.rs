@@ -202,9 +202,9 @@ impl Chain {
         // Clearing large buffers takes longer than a few elements.
         match (self.buffers, out.len()) {
             (0, _) => self.blocks(&mut [], out.len(), inputs, out),
-            (1, ..2048) => self.blocks(&mut [cast_slice_mut(&mut [0u64; 64])], 512, inputs, out),
+            (1, ..=1024) => self.blocks(&mut [cast_slice_mut(&mut [0u64; 128])], 1024, inputs, out),
             (1, _) => self.blocks(&mut [cast_slice_mut(&mut [0u64; 512])], 4096, inputs, out),
-            (_, ..2048) => self.many::<64>(inputs, out),
+            (_, ..=1024) => self.many::<128>(inputs, out),
             _ => self.many::<512>(inputs, out),
         }
     }

@@ -20,6 +20,16 @@ pub type RowOf<'a, const N: usize> = dyn Fn([&[u8]; N], &mut [u8]) + Sync + 'a;
 pub trait Floats<const N: usize>: Sync {
     fn float<T: Real>(&self, x: [T; N]) -> T;
 
+    /// Computes some elements: [`Floats::float`] of each, unless there is a faster way with the same results.
+    #[inline(always)]
+    fn some<T: Real>(&self, x: [&[T; BLOCK]; N]) -> [T; BLOCK] {
+        let mut results = [T::ZERO; BLOCK];
+        for (i, result) in results.iter_mut().enumerate() {
+            *result = self.float(at_place(&x, i));
+        }
+        results
+    }
+
     /// Computes a row: [`Floats::float`] of each element, unless there is a faster way with the same results.
     fn row<T: Real>(&self, inputs: [&[T]; N], out: &mut [T])
     where
@@ -146,10 +156,7 @@ pub fn has_bits<T: Pod + Eq, const N: usize>(patterns: [T; N], input: &[u8], out
 /// `out[i] = if condition[i] { x[i] } else { y[i] }` for elements of `size` bytes.
 pub fn select(size: usize, [condition, x, y]: [&[u8]; 3], out: &mut [u8]) {
     fn each<T: Pod>(condition: &[u8], x: &[u8], y: &[u8], out: &mut [u8]) {
-        let (x, y) = (cast_slice::<u8, T>(x), cast_slice::<u8, T>(y));
-        for (((out, condition), x), y) in cast_slice_mut(out).iter_mut().zip(condition).zip(x).zip(y) {
-            *out = if *condition == 0 { *y } else { *x };
-        }
+        at_best_level(SelectLoop { condition, x: cast_slice::<u8, T>(x), y: cast_slice(y), out: cast_slice_mut(out) });
     }
     match size {
         1 => each::<u8>(condition, x, y, out),
@@ -287,19 +294,30 @@ trait Loop {
     fn run(self);
 }
 
+/// What a loop computes of a block of each input.
+trait Each<A, B, const N: usize> {
+    fn each(&self, x: [&[A; BLOCK]; N]) -> [B; BLOCK];
+}
+
 struct FloatLoop<'a, F, T, const N: usize> {
     f: &'a F,
     inputs: [&'a [T]; N],
     out: &'a mut [T],
 }
 
+struct OfFloats<'a, F>(&'a F);
+
+impl<F: Floats<N>, T: Real, const N: usize> Each<T, T, N> for OfFloats<'_, F> {
+    #[inline(always)]
+    fn each(&self, x: [&[T; BLOCK]; N]) -> [T; BLOCK] {
+        self.0.some(x)
+    }
+}
+
 impl<F: Floats<N>, T: Real, const N: usize> Loop for FloatLoop<'_, F, T, N> {
     #[inline(always)]
     fn run(self) {
-        let (inputs, out) = of_equal_length(self.inputs, self.out);
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = self.f.float(at(&inputs, i));
-        }
+        blocks(&OfFloats(self.f), self.inputs, self.out);
     }
 }
 
@@ -309,14 +327,97 @@ struct TestLoop<'a, F, const N: usize> {
     out: &'a mut [u8],
 }
 
+struct OfNumbers<'a, F>(&'a F);
+
+impl<F: Test<N>, const N: usize> Each<f32, u8, N> for OfNumbers<'_, F> {
+    #[inline(always)]
+    fn each(&self, x: [&[f32; BLOCK]; N]) -> [u8; BLOCK] {
+        let mut results = [0; BLOCK];
+        for (i, result) in results.iter_mut().enumerate() {
+            *result = u8::from(self.0.test(at_place(&x, i)));
+        }
+        results
+    }
+}
+
 impl<F: Test<N>, const N: usize> Loop for TestLoop<'_, F, N> {
     #[inline(always)]
     fn run(self) {
-        let (inputs, out) = of_equal_length(self.inputs, self.out);
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = u8::from(self.f.test(at(&inputs, i)));
+        blocks(&OfNumbers(self.f), self.inputs, self.out);
+    }
+}
+
+struct SelectLoop<'a, T> {
+    condition: &'a [u8],
+    x: &'a [T],
+    y: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Pod> Loop for SelectLoop<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let SelectLoop { condition, x, y, out } = self;
+        let (conditions, rest) = condition.as_chunks::<BLOCK>();
+        let ((xs, x), (ys, y)) = (x.as_chunks::<BLOCK>(), y.as_chunks::<BLOCK>());
+        let (outs, out) = out.as_chunks_mut::<BLOCK>();
+        for (((out, condition), x), y) in outs.iter_mut().zip(conditions).zip(xs).zip(ys) {
+            // Copies of all elements: those that are chosen would be loaded one by one.
+            let (x, mut chosen) = (*x, *y);
+            for ((chosen, condition), x) in chosen.iter_mut().zip(condition).zip(x) {
+                *chosen = if *condition == 0 { *chosen } else { x };
+            }
+            *out = chosen;
+        }
+        for (((out, condition), x), y) in out.iter_mut().zip(rest).zip(x).zip(y) {
+            *out = if *condition == 0 { *y } else { *x };
         }
     }
+}
+
+/// Elements that are computed together: a few vectors at each level.
+pub const BLOCK: usize = 32;
+
+/// `out[i] = f(inputs[..][i])`, by blocks alone: the last overlaps the one before, so that no element is computed by itself.
+/// A row shorter than a block is filled up to one.
+#[inline(always)]
+fn blocks<A: Pod, B: Pod, const N: usize>(f: &impl Each<A, B, N>, inputs: [&[A]; N], out: &mut [B]) {
+    let (mut inputs, out) = of_equal_length(inputs, out);
+    let (len, mut filled, mut results) = (out.len(), [[A::zeroed(); BLOCK]; N], [B::zeroed(); BLOCK]);
+    let to = if len < BLOCK {
+        for (filled, input) in filled.iter_mut().zip(&mut inputs) {
+            filled.iter_mut().zip(*input).for_each(|(to, from)| *to = *from);
+            *input = filled;
+        }
+        &mut results
+    } else {
+        &mut *out
+    };
+    let (last, zeros) = (to.len() - BLOCK, [A::zeroed(); BLOCK]);
+    for at in (0..to.len()).step_by(BLOCK) {
+        let (at, mut x) = (at.min(last), [&zeros; N]);
+        for (x, input) in x.iter_mut().zip(&inputs) {
+            let Some(block) = input.get(at..).and_then(|rest| rest.first_chunk()) else { return };
+            *x = block;
+        }
+        let Some(to) = to.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) else { return };
+        *to = f.each(x);
+    }
+    if len < BLOCK {
+        out.iter_mut().zip(results).for_each(|(to, result)| *to = result);
+    }
+}
+
+/// The elements at a place of blocks.
+#[inline(always)]
+fn at_place<A: Pod, const N: usize>(blocks: &[&[A; BLOCK]; N], i: usize) -> [A; N] {
+    let mut x = [A::zeroed(); N];
+    for (x, block) in x.iter_mut().zip(blocks) {
+        #[allow(clippy::indexing_slicing)]
+        let element = block[i];
+        *x = element;
+    }
+    x
 }
 
 #[inline(always)]
@@ -389,6 +490,22 @@ mod tests {
         });
     }
 
+    /// Rows of a few elements are filled up; in others the last block overlaps.
+    #[test]
+    fn rows_of_each_length() {
+        let x = [numbers(40_503), numbers(77), numbers(1_235)];
+        let row = float_row::<Test3, 3>(Format::Single).unwrap();
+        for len in 0..3 * BLOCK {
+            let mut want: Vec<f32> = (0..len).map(|i| Test3.float([x[0][i], x[1][i], x[2][i]])).collect();
+            want.push(7.0);
+            at_each_level(|| {
+                let mut out = vec![7f32; len + 1];
+                row(&Test3, x.each_ref().map(|x| cast_slice(&x[..len])), cast_slice_mut(&mut out[..len]));
+                assert_eq!(out, want);
+            });
+        }
+    }
+
     struct Less;
 
     impl Test<2> for Less {
@@ -426,16 +543,18 @@ mod tests {
 
     #[test]
     fn selections_of_each_size() {
-        let condition: Vec<u8> = (0..37).map(|i| u8::from(i % 3 == 1)).collect();
+        const LEN: usize = 2 * BLOCK + 5;
+        let condition: Vec<u8> = (0..LEN).map(|i| u8::from(i % 3 == 1)).collect();
         for size in [1usize, 2, 4, 8, 16] {
-            let fill = |from: u64| (0..37 * size.div_ceil(8) as u64).map(|i| i * 7 + from).collect::<Vec<u64>>();
+            let fill =
+                |from: u64| (0..LEN as u64 * size.div_ceil(8) as u64).map(|i| i * 7 + from).collect::<Vec<u64>>();
             let (x, y, mut out) = (fill(1), fill(900), fill(0));
-            let cut = |words: &[u64]| cast_slice::<u64, u8>(words)[..37 * size].to_vec();
+            let cut = |words: &[u64]| cast_slice::<u64, u8>(words)[..LEN * size].to_vec();
             let (expect_x, expect_y) = (cut(&x), cut(&y));
-            let rows = [&condition[..], &cast_slice(&x)[..37 * size], &cast_slice(&y)[..37 * size]];
+            let rows = [&condition[..], &cast_slice(&x)[..LEN * size], &cast_slice(&y)[..LEN * size]];
             at_each_level(|| {
                 out.fill(0);
-                select(size, rows, &mut cast_slice_mut(&mut out)[..37 * size]);
+                select(size, rows, &mut cast_slice_mut(&mut out)[..LEN * size]);
                 for (i, out) in cut(&out).chunks(size).enumerate() {
                     let want = if condition[i] == 1 { &expect_x } else { &expect_y };
                     assert_eq!(out, &want[i * size..(i + 1) * size]);

@@ -15,17 +15,42 @@ pub fn exp<T: Real>(x: T) -> T {
     of_sum(x, T::ZERO)
 }
 
+/// [`exp`] of some numbers. If all are ordinary, as they mostly are, it takes half of the steps.
+#[inline(always)]
+pub fn exp_some<T: Real, const N: usize>(mut x: [T; N]) -> [T; N] {
+    let mut ordinary = true;
+    for x in &x {
+        ordinary &= x.abs() <= -T::EXP_NORMAL;
+    }
+    if ordinary {
+        for x in &mut x {
+            let (y, shifted) = reduced(*x, T::ZERO);
+            *x = y.times_power(shifted);
+        }
+    } else {
+        for x in &mut x {
+            *x = exp(*x);
+        }
+    }
+    x
+}
+
+/// (y, s): e^(x + low) = y * 2^n, y from 0.7 to 1.5, and s is [`Real::BIASED`]` + n - 1`.
+#[inline(always)]
+fn reduced<T: Real>(x: T, low: T) -> (T, T) {
+    let shift = T::BIASED - T::ONE;
+    let shifted = x.mul_add(T::LOG2_E, shift);
+    let n = shifted - shift;
+    let r = n.mul_add(-T::LN_2, x);
+    let (high, error) = sum(T::ONE, r);
+    (high + (error + rest(r, n, low)), shifted)
+}
+
 /// e^(x + low), |low| at most a unit in the last place of x.
 #[inline(always)]
 pub(super) fn of_sum<T: Real>(x: T, low: T) -> T {
-    // e^x = 2y * 2^(n - 1): 2^n may be too large, 2^(n - 1) never is.
-    let shift = T::BIASED - T::ONE;
-    let bounded = greatest(least(x, T::EXP_MAX), T::EXP_MIN);
-    let shifted = bounded.mul_add(T::LOG2_E, shift);
-    let n = shifted - shift;
-    let r = n.mul_add(-T::LN_2, bounded);
-    let (high, error) = sum(T::ONE, r);
-    let y = high + (error + rest(r, n, low));
+    // 2y * 2^(n - 1): 2^n may be too large, 2^(n - 1) never is.
+    let (y, shifted) = reduced(greatest(least(x, T::EXP_MAX), T::EXP_MIN), low);
     // What may be subnormal is rounded once, by the last product.
     let tiny = x < T::EXP_NORMAL;
     let y = (y + y) * (if tiny { shifted + T::of(LIFT) } else { shifted }).power_of_two();
@@ -104,6 +129,26 @@ pub fn sigmoid<T: Real>(x: T) -> T {
     let (y, s) = logistic(greatest(least(x, T::SATURATED), T::EXP_MIN), T::ZERO, tiny, LIFT);
     let y = y * s;
     if tiny { y * T::of(LOWER) } else { y }
+}
+
+/// [`sigmoid`] of some numbers. If all are ordinary, as they mostly are, it takes fewer steps.
+#[inline(always)]
+pub fn sigmoid_some<T: Real, const N: usize>(mut x: [T; N]) -> [T; N] {
+    let mut ordinary = true;
+    for x in &x {
+        ordinary &= x.abs() <= T::SATURATED;
+    }
+    if ordinary {
+        for x in &mut x {
+            let (y, s) = logistic(*x, T::ZERO, false, LIFT);
+            *x = y * s;
+        }
+    } else {
+        for x in &mut x {
+            *x = sigmoid(*x);
+        }
+    }
+    x
 }
 
 /// (y, s): 1 / (1 + e^-(x + low)) = y * s, s a power of two. If the result is tiny s is 2^`lift` times as large, and e^-x

@@ -27,7 +27,7 @@ pub use activation::{gelu_tanh, mish, scaled_celu, swiglu, swish};
 pub use erf::erf;
 #[cfg(test)]
 use exponential::expm1;
-pub use exponential::{cosh, elu, exp, sigmoid, sinh, tanh};
+pub use exponential::{cosh, elu, exp, exp_some, sigmoid, sigmoid_some, sinh, tanh};
 pub use inverse::{acos, asin, atan};
 #[cfg(test)]
 use logarithm::log1p;
@@ -85,6 +85,8 @@ pub trait Real: Float {
 
     /// 2^n of [`Real::BIASED`]` + n`. Anything if that is NaN.
     fn power_of_two(self) -> Self;
+    /// The number times 2^n of [`Real::BIASED`]` + n - 1`, if that and the number itself are normal.
+    fn times_power(self, shifted: Self) -> Self;
     /// (m, k) of the positive normal number m * 2^k, m in [sqrt(1/2), sqrt(2)).
     fn parts(self) -> (Self, Self);
 }
@@ -101,6 +103,14 @@ macro_rules! reals {
             #[inline(always)]
             fn power_of_two(self) -> Self {
                 $type::from_bits(self.to_bits() << ($type::MANTISSA_DIGITS - 1))
+            }
+
+            #[inline(always)]
+            fn times_power(self, shifted: Self) -> Self {
+                // What the low bits hold beside n.
+                const BIAS: $bits = ($type::MAX_EXP - 2) as $bits;
+                let n = shifted.to_bits().wrapping_sub(BIAS);
+                $type::from_bits(self.to_bits().wrapping_add(n << ($type::MANTISSA_DIGITS - 1)))
             }
 
             #[inline(always)]

@@ -74,6 +74,73 @@ functions! {
     celu_flat: scaled_celu(1e10), (0.51, 3.0), |x| if x.abs() < 1e-200 { x } else { 1e10 * (x / 1e10).exp_m1() };
 }
 
+/// Functions of blocks, and of each.
+macro_rules! blocks {
+    ($($name:ident: $function:ident;)*) => {$(
+        mod $name {
+            use super::Real;
+
+            #[inline(always)]
+            fn body<T: Real>(blocks: &mut [[T; 4]]) {
+                for block in blocks {
+                    *block = crate::functions::$name(*block);
+                }
+            }
+            crate::cpu::for_each_level! {
+                fn all<T: Real>(blocks: &mut [[T; 4]]) -> () = body;
+            }
+
+            pub(super) fn check<T: Real>(numbers: &[T]) {
+                let (blocks, _) = numbers.as_chunks::<4>();
+                let (mut some, mut each) = (blocks.to_vec(), vec![T::ZERO; numbers.len()]);
+                all(&mut some);
+                super::$function::all(numbers, &mut each);
+                for ((x, got), want) in numbers.iter().zip(some.as_flattened()).zip(&each) {
+                    let same = bytemuck::bytes_of(got) == bytemuck::bytes_of(want);
+                    assert!(same || got.is_nan() && want.is_nan(), "{x:?}: {got:?}");
+                }
+            }
+        }
+    )*};
+}
+
+blocks! {
+    exp_some: exp;
+    sigmoid_some: sigmoid;
+}
+
+/// The numbers of a block decide together how they are computed, and it makes no difference.
+#[test]
+fn functions_of_blocks_are_those_of_each() {
+    let ends = [
+        -87.4f32,
+        -86.0,
+        -18.5,
+        18.5,
+        86.0,
+        88.8,
+        89.5,
+        -103.9,
+        f32::NAN,
+        f32::INFINITY,
+        -f32::INFINITY,
+        0.0,
+        -0.0,
+        1e-40,
+    ];
+    let near = ends.iter().flat_map(|x| [x.next_down(), *x, x.next_up(), 1.0]);
+    let singles = (0..sized(1 << 20, 1 << 8)).map(|i: u32| f32::from_bits(i.wrapping_mul(4_099)));
+    let small = (0..sized(1 << 20, 1 << 8)).map(|i: u32| (i.wrapping_mul(40_503) % 200_001) as f32 * 1e-3 - 100.0);
+    let singles: Vec<f32> = near.chain(singles).chain(small).collect();
+    let doubles: Vec<f64> = singles.iter().map(|x| f64::from(*x) * 8.1).collect();
+    at_each_level(|| {
+        exp_some::check(&singles);
+        exp_some::check(&doubles);
+        sigmoid_some::check(&singles);
+        sigmoid_some::check(&doubles);
+    });
+}
+
 /// x * a in two parts.
 fn product(x: f64, a: f64) -> (f64, f64) {
     (x * a, x.mul_add(a, -(x * a)))

@@ -55,6 +55,26 @@ for_each_level! {
     fn shift<T: Number>(elements: &mut [T], values: &[T]) -> () = shift_body::<T>;
 }
 
+for_each_level! {
+    /// `elements * scales + biases`, from the values with the number `first` on, again and again.
+    fn both<T: Number>(elements: &[T], values: (&[T], &[T]), first: usize, out: &mut [T]) -> () = both_body::<T>;
+}
+
+#[inline(always)]
+fn both_body<T: Number>(mut elements: &[T], (scales, biases): (&[T], &[T]), first: usize, mut out: &mut [T]) {
+    let count = scales.len().max(1);
+    let mut at = first % count;
+    while !elements.is_empty() && !out.is_empty() {
+        let len = elements.len().min(out.len()).min(count - at);
+        let ((x, x_rest), (to, to_rest)) = (elements.split_at(len), out.split_at_mut(len));
+        let (scales, biases) = (scales.get(at..).unwrap_or(&[]), biases.get(at..).unwrap_or(&[]));
+        for (((to, x), scale), bias) in to.iter_mut().zip(x).zip(scales).zip(biases) {
+            *to = x.times(*scale).plus(*bias);
+        }
+        (elements, out, at) = (x_rest, to_rest, 0);
+    }
+}
+
 #[inline(always)]
 fn scale_body<T: Number>(elements: &mut [T], values: &[T]) {
     match values {
@@ -90,6 +110,12 @@ fn affine_part<T: Number>(
     if let Some(elements) = elements.direct()
         && let Some(out) = to.direct_mut(out)
     {
+        if let Some(bias) = shift_by
+            && let (Some(scales), Some(biases)) = (scale_by.each(), bias.each())
+            && scales.len() == biases.len()
+        {
+            return both(elements, (scales, biases), first, out);
+        }
         out.copy_from_slice(elements);
         scale_by.combine(first, out, scale);
         if let Some(bias) = shift_by {
@@ -113,7 +139,12 @@ fn affine_part<T: Number>(
     }
 }
 
-impl<T: Number> Values<'_, T> {
+impl<'a, T: Number> Values<'a, T> {
+    /// The values, if they are several numbers, one for each element.
+    fn each(self) -> Option<&'a [T]> {
+        self.values.direct().filter(|values| self.run == 1 && values.len() > 1)
+    }
+
     /// Combines elements, of which the first has the number `first`, with their values.
     fn combine(self, first: usize, mut elements: &mut [T], with: fn(&mut [T], &[T])) {
         let (mut at, values) = (first, self.count);

@@ -12,6 +12,8 @@ use crate::{Stop, Stopped};
 /// What elements add to the partial value of a lane.
 pub trait Fold<T>: Sync {
     type Partial: Partial;
+    /// Neighbours may be joined before they are added: the result is the same, and they don't wait for each other.
+    const ASSOCIATIVE: bool = false;
 
     /// What an element counts.
     #[inline(always)]
@@ -102,9 +104,22 @@ fn add_body<F: Fold<T>, T: Number>(fold: &F, partials: &mut [[F::Partial; PARTIA
 /// Adds elements of a lane to its partial values; a multiple of [`PARTIALS`] came before.
 #[inline(always)]
 pub(super) fn add_lane<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial; PARTIALS], elements: &[T]) {
-    let (blocks, rest) = elements.as_chunks::<PARTIALS>();
     // A copy stays in registers.
-    let mut values = *partials;
+    let (mut values, mut elements) = (*partials, elements);
+    if F::ASSOCIATIVE {
+        let (some, rest) = elements.as_chunks::<{ 4 * PARTIALS }>();
+        for blocks in some {
+            let mut joined = [F::Partial::START; PARTIALS];
+            for block in blocks.as_chunks::<PARTIALS>().0 {
+                add_block(fold, &mut joined, block);
+            }
+            for (value, joined) in values.iter_mut().zip(joined) {
+                *value = value.join(joined);
+            }
+        }
+        elements = rest;
+    }
+    let (blocks, rest) = elements.as_chunks::<PARTIALS>();
     for block in blocks {
         add_block(fold, &mut values, block);
     }
@@ -131,21 +146,9 @@ fn add_block<F: Fold<T>, T: Number, const N: usize>(fold: &F, values: &mut [F::P
     }
 }
 
-/// Joins partial values as a tree.
-#[inline(always)]
-pub(super) fn join<P: Partial>(partials: [P; PARTIALS]) -> P {
-    // Without this the loops before become as narrow as the end of the tree.
-    let mut partials = std::hint::black_box(partials);
-    let mut width = PARTIALS / 2;
-    while width > 0 {
-        let (low, high) = partials.split_at_mut(width);
-        for (low, high) in low.iter_mut().zip(high) {
-            *low = low.join(*high);
-        }
-        width /= 2;
-    }
-    let [first, ..] = partials;
-    first
+for_each_level! {
+    /// As [`join_each`].
+    pub(super) fn join_lanes<P: Partial>(lanes: &mut [[P; PARTIALS]]) -> () = join_each::<P>;
 }
 
 /// Joins the partial values of each lane as a tree: the first is that of all. A step for all lanes comes before the next: so

@@ -149,15 +149,25 @@ fn fold_differences<T: Floating, F: Fold<f64, Partial = T::Exact>>(
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
     *sums = [T::Exact::START; PARTIALS];
-    let mut differences = [0.0; 2 * PARTIALS];
     for at in between_looks(lane.len(), stop) {
-        for lane in lane.get(at?).unwrap_or(&[]).chunks(2 * PARTIALS) {
-            let differences = differences.get_mut(..lane.len()).unwrap_or(&mut []);
-            for (difference, x) in differences.iter_mut().zip(lane) {
+        let (blocks, left) = lane.get(at?).unwrap_or(&[]).as_chunks::<PARTIALS>();
+        // A copy stays in registers.
+        let mut values = *sums;
+        for block in blocks {
+            let mut differences = [0.0; PARTIALS];
+            for (difference, x) in differences.iter_mut().zip(block) {
                 *difference = x.precise() - from.precise() - rest;
             }
-            add_lane(fold, sums, differences);
+            for (value, difference) in values.iter_mut().zip(differences) {
+                *value = fold.add(*value, difference);
+            }
         }
+        *sums = values;
+        let mut differences = [0.0; PARTIALS];
+        for (difference, x) in differences.iter_mut().zip(left) {
+            *difference = x.precise() - from.precise() - rest;
+        }
+        add_lane(fold, sums, differences.get(..left.len()).unwrap_or(&[]));
     }
     Ok(())
 }
@@ -244,6 +254,9 @@ fn normalize_by<T: Floating>(
     })
 }
 
+/// Elements of lanes whose statistics are computed together, unless a single lane has more: they stay in the nearest cache.
+const STATISTICS: usize = 1 << 12;
+
 /// The lanes from the one with the number `first` on, of which `data` has the elements.
 #[expect(clippy::too_many_arguments)]
 fn normalize_part<T: Floating>(
@@ -261,35 +274,38 @@ fn normalize_part<T: Floating>(
     // Aligned for each type.
     let mut rounded = [0u64; BLOCK];
     let rounded = bytemuck::cast_slice_mut::<u64, u8>(&mut rounded);
-    // Short lanes together.
-    let some = (BLOCK / len).clamp(1, TOGETHER);
+    // The statistics of some lanes together, so that none waits for its own; then the elements of short lanes together.
+    let group = (STATISTICS / len).clamp(1, TOGETHER);
+    let some = (BLOCK / len).clamp(1, group);
     let mut all = [Statistics::<T>::zeroed(); TOGETHER];
-    for (k, out) in out.chunks_mut(some * len * width).enumerate() {
+    for (k, out) in out.chunks_mut(group * len * width).enumerate() {
         let all = all.get_mut(..out.len() / (len * width)).unwrap_or(&mut []);
-        let lanes = data.range(k * some * len..(k * some + all.len()) * len);
+        let lanes = data.range(k * group * len..(k * group + all.len()) * len);
         how.all_statistics(len, lanes, all, stop)?;
-        for (b, out) in out.chunks_mut(BLOCK * width).enumerate() {
-            if b > 0 && (b * BLOCK).is_multiple_of(BETWEEN_LOOKS) {
-                lookout::look(stop)?;
-            }
-            let count = out.len() / width;
-            let rounded = rounded.get_mut(..count * to.size).unwrap_or(&mut []);
-            let part = lanes.range(b * BLOCK..b * BLOCK + count);
-            let part = match part.direct() {
-                Some(part) => part,
-                None => {
-                    part.load(&mut block);
-                    block.get(..count).unwrap_or(&[])
+        for (j, (all, out)) in all.chunks(some).zip(out.chunks_mut(some * len * width)).enumerate() {
+            for (b, out) in out.chunks_mut(BLOCK * width).enumerate() {
+                if b > 0 && (b * BLOCK).is_multiple_of(BETWEEN_LOOKS) {
+                    lookout::look(stop)?;
                 }
-            };
-            match to.direct_mut(rounded) {
-                Some(to) => apply(how, all, len, part, to),
-                None => {
-                    apply(how, all, len, part, &mut results);
-                    to.store(&results, rounded);
+                let (at, count) = (j * some * len + b * BLOCK, out.len() / width);
+                let rounded = rounded.get_mut(..count * to.size).unwrap_or(&mut []);
+                let part = lanes.range(at..at + count);
+                let part = match part.direct() {
+                    Some(part) => part,
+                    None => {
+                        part.load(&mut block);
+                        block.get(..count).unwrap_or(&[])
+                    }
+                };
+                match to.direct_mut(rounded) {
+                    Some(to) => apply(how, all, len, part, to),
+                    None => {
+                        apply(how, all, len, part, &mut results);
+                        to.store(&results, rounded);
+                    }
                 }
+                finish((first + k * group) * len + at, rounded, out);
             }
-            finish((first + k * some) * len + b * BLOCK, rounded, out);
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 //!
 //! What walks over lanes is compiled for a type of numbers and one of partial values.
 
-use super::fold::{ABREAST, Fold, Loops, LoopsOfRows, PARTIALS, Rows, join, join_rows};
+use super::fold::{ABREAST, Fold, Loops, LoopsOfRows, PARTIALS, Rows, join_lanes, join_rows};
 use super::stored::{Elements, Storage};
 use super::sums::Partial;
 use super::walk::Runs;
@@ -209,7 +209,7 @@ fn values_of<T: Number, P: Partial>(
             let part = lane.get(at?).unwrap_or(&[]);
             reducer.loops.add(&mut partials, part.len(), part);
         }
-        reducer.end(&partials, len, std::slice::from_mut(value));
+        reducer.end(&mut partials, len, std::slice::from_mut(value));
     }
     Ok(())
 }
@@ -247,7 +247,7 @@ fn value_of_runs<T: Number, P: Partial>(
             reducer.loops.add(&mut partials, part.len(), part);
         }
     }
-    reducer.end(&partials, len, std::slice::from_mut(value));
+    reducer.end(&mut partials, len, std::slice::from_mut(value));
     Ok(())
 }
 
@@ -326,10 +326,11 @@ fn values_abreast<T: Number, P: Partial>(
 
 impl<T: Number, P: Partial> Reducer<'_, T, P> {
     /// The results of at most [`TOGETHER`] lanes of `len` elements that were added.
-    fn end(&self, partials: &[[P; PARTIALS]], len: usize, values: &mut [T::Precise]) {
+    fn end(&self, partials: &mut [[P; PARTIALS]], len: usize, values: &mut [T::Precise]) {
         let mut joined = [P::START; TOGETHER];
-        for (joined, partials) in joined.iter_mut().zip(partials) {
-            *joined = join(*partials);
+        join_lanes(partials);
+        for (joined, [first, ..]) in joined.iter_mut().zip(partials) {
+            *joined = *first;
         }
         self.ends.end(&joined, len, values);
     }

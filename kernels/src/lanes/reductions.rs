@@ -180,6 +180,8 @@ impl<T: Number, const LEAST: bool> Partial for Furthest<T, LEAST> {
 
 impl<T: Number, const LEAST: bool> Fold<T> for Extreme<T, LEAST> {
     type Partial = Furthest<T, LEAST>;
+    // Of equals the last counts, and any NaN is a NaN.
+    const ASSOCIATIVE: bool = true;
 
     #[inline(always)]
     fn counts(&self, element: T) -> T {

@@ -133,16 +133,23 @@ impl<E: Reduction<T>, T: Number> Measure<T> for IndexOf<E> {
     type Value = i64;
 
     fn each(&self, len: usize, lanes: &[T], indices: &mut [i64], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let mut best = [T::Precise::zeroed(); TOGETHER];
-        let best = best.get_mut(..indices.len()).ok_or(Stopped::Misfit)?;
-        values(&self.extreme, len, lanes, best, stop)?;
-        let places = best.iter().map(|best| T::nearest(*best)).zip(indices);
-        for ((best, index), lane) in places.zip(lanes.chunks_exact(len.max(1))) {
-            *index = find(lane, best, self.last, stop)? as i64;
+        // So few lanes that they are still near when the place is searched.
+        let len = len.max(1);
+        let some = (SEARCHED / len).clamp(1, TOGETHER);
+        for (lanes, indices) in lanes.chunks(some * len).zip(indices.chunks_mut(some)) {
+            let mut best = [T::Precise::zeroed(); TOGETHER];
+            let best = best.get_mut(..indices.len()).ok_or(Stopped::Misfit)?;
+            values(&self.extreme, len, lanes, best, stop)?;
+            for ((best, index), lane) in best.iter().zip(indices).zip(lanes.chunks_exact(len)) {
+                *index = find(lane, T::nearest(*best), self.last, stop)? as i64;
+            }
         }
         Ok(())
     }
 }
+
+/// Elements of lanes whose extremes are searched for together, unless a single lane has more.
+const SEARCHED: usize = 1 << 12;
 
 for_each_level! {
     /// The first or last place of an element of a lane.
@@ -167,10 +174,10 @@ fn find_body<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>)
                 Err(_) => true,
             };
             if equal {
-                let is_it = |x: &T| *x == element || x.is_nan() && element.is_nan();
-                let place = if last { elements.iter().rposition(is_it) } else { elements.iter().position(is_it) };
-                if let Some(place) = place {
-                    return Ok(part.start + place);
+                let places = places(elements, element);
+                if places != 0 {
+                    let place = if last { places.ilog2() } else { places.trailing_zeros() };
+                    return Ok(part.start + place as usize);
                 }
             }
         }
@@ -178,19 +185,44 @@ fn find_body<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>)
     Ok(0)
 }
 
+/// A bit for each of at most [`SOME`] elements that is this one.
+#[inline(always)]
+fn places<T: Number>(elements: &[T], element: T) -> u128 {
+    let (blocks, rest) = elements.as_chunks::<32>();
+    let mut places = 0;
+    for (k, block) in blocks.iter().enumerate() {
+        // Bits of a word, so that a block is compared at once.
+        let mut word = 0u32;
+        for (i, x) in block.iter().enumerate() {
+            word |= u32::from(is_it(*x, element)) << i;
+        }
+        places |= u128::from(word) << (32 * k);
+    }
+    for (i, x) in rest.iter().enumerate() {
+        places |= u128::from(is_it(*x, element)) << (32 * blocks.len() + i);
+    }
+    places
+}
+
+/// Whether they are equal, or both NaN.
+#[inline(always)]
+fn is_it<T: Number>(x: T, element: T) -> bool {
+    x == element || x.is_nan() & element.is_nan()
+}
+
 #[inline(always)]
 fn is_in<T: Number>(elements: &[T; SOME], element: T) -> bool {
-    let mut equal = [0u8; SOME];
+    let mut found = false;
     if element.is_nan() {
-        for (equal, x) in equal.iter_mut().zip(elements) {
-            *equal = u8::from(x.is_nan());
+        for x in elements {
+            found |= x.is_nan();
         }
     } else {
-        for (equal, x) in equal.iter_mut().zip(elements) {
-            *equal = u8::from(*x == element);
+        for x in elements {
+            found |= *x == element;
         }
     }
-    equal != [0; SOME]
+    found
 }
 
 /// 1 for the first of the greatest elements, and 0 for all others.

@@ -3,12 +3,14 @@
 
 use super::fold::{PARTIALS, fold_lane, join_each};
 use super::reduce::{TOGETHER, between_looks};
+use super::reductions::Added;
 use super::sums::{Partial, Total};
 use super::walk::some_by_some;
 use super::{Floating, Fold, MapSome, Measure, Number};
 use crate::cpu::for_each_level;
-use crate::functions::{exp, log};
+use crate::functions::{exp, exp_some, log};
 use crate::{Stop, Stopped};
+use std::marker::PhantomData;
 
 some_by_some! {
     Softmax: Floating;
@@ -25,10 +27,18 @@ impl<T: Floating> MapSome<T> for Softmax {
         let mut sums = [[T::Sum::START; PARTIALS]; TOGETHER];
         let sums = sums.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
         let peaks = peaks(len, lanes, stop)?;
-        for (((sums, max), lane), to) in
-            sums.iter_mut().zip(peaks).zip(lanes.chunks_exact(len)).zip(to.chunks_exact_mut(len))
-        {
-            exponentials(lane, max, to, sums, stop)?;
+        for ((lane, max), to) in lanes.chunks_exact(len).zip(peaks).zip(to.chunks_exact_mut(len)) {
+            for at in between_looks(len, stop) {
+                let at = at?;
+                let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
+                for (to, &x) in to.iter_mut().zip(lane) {
+                    *to = x - max;
+                }
+            }
+        }
+        exponentials(to, stop)?;
+        for (sums, lane) in sums.iter_mut().zip(to.chunks_exact(len)) {
+            fold_lane(&Added(PhantomData), sums, lane, stop)?;
         }
         join_each(sums);
         for ([sum, ..], to) in sums.iter().zip(to.chunks_exact_mut(len)) {
@@ -166,45 +176,19 @@ impl<T: Floating> Fold<T> for SumExp<T> {
     }
 }
 
-/// Fills `to` with `exp(x - max)`, and adds these to the sums, as [`SumExp`] does.
+/// `exp` of each, wherever lanes end.
 #[inline(always)]
-fn exponentials<T: Floating>(
-    lane: &[T],
-    max: T,
-    to: &mut [T],
-    sums: &mut [T::Sum; PARTIALS],
-    stop: Option<&Stop>,
-) -> Result<(), Stopped> {
-    for at in between_looks(lane.len(), stop) {
-        let at = at?;
-        let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
-        let ((blocks, rest), (to, to_rest)) = (lane.as_chunks::<PARTIALS>(), to.as_chunks_mut::<PARTIALS>());
-        // A copy stays in registers.
-        let mut values = *sums;
-        for (block, to) in blocks.iter().zip(to) {
-            exponentials_of(block, max, to, &mut values);
+fn exponentials<T: Floating>(elements: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+    for at in between_looks(elements.len(), stop) {
+        let (blocks, rest) = elements.get_mut(at?).unwrap_or(&mut []).as_chunks_mut::<PARTIALS>();
+        for block in blocks {
+            *block = exp_some(*block);
         }
         if !rest.is_empty() {
-            let (mut padded, mut results) = ([-T::INFINITY; PARTIALS], [<T as Number>::ZERO; PARTIALS]);
-            padded.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-            exponentials_of(&padded, max, &mut results, &mut values);
-            to_rest.iter_mut().zip(results).for_each(|(to, result)| *to = result);
+            let mut filled = [<T as Number>::ZERO; PARTIALS];
+            filled.iter_mut().zip(&*rest).for_each(|(to, from)| *to = *from);
+            rest.iter_mut().zip(exp_some(filled)).for_each(|(to, from)| *to = from);
         }
-        *sums = values;
     }
     Ok(())
-}
-
-#[inline(always)]
-fn exponentials_of<T: Floating>(block: &[T; PARTIALS], max: T, to: &mut [T; PARTIALS], sums: &mut [T::Sum; PARTIALS]) {
-    // Two loops: one would be as narrow as its widest type. A copy stays in registers: what was just written to memory has to
-    // be waited for.
-    let mut exponentials = *block;
-    for x in &mut exponentials {
-        *x = exp(*x - max);
-    }
-    for (sum, x) in sums.iter_mut().zip(exponentials) {
-        *sum = sum.add(x.precise());
-    }
-    *to = exponentials;
 }

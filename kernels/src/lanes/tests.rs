@@ -485,3 +485,63 @@ fn lanes_far_from_0_are_normalized() {
         assert!(single <= 3.0 && double <= 4.0, "{offset}: {single} {double} ulp");
     }
 }
+
+/// Few different numbers, so that many are equal; zeros of both signs, and NaN in one lane of five.
+fn ties(lane: usize, len: usize) -> Vec<f32> {
+    let number = |k: usize| match (k * 7919 + lane * 104_729) % 1009 {
+        0..400 => 0.0,
+        400..800 => -0.0,
+        at if lane % 5 == 4 && at > 1000 => f32::NAN,
+        at => -((at % 3) as f32),
+    };
+    (0..len).map(number).collect()
+}
+
+/// Blocks of a lane may be joined first: of equals the last counts, in the order of a tree of 32 partial values.
+#[test]
+fn extremes_are_those_of_partial_values() {
+    for len in [1, 31, 32, 33, 127, 128, 129, 500, sized(9000, 600)] {
+        let lanes: Vec<Vec<f32>> = (0..21).map(|lane| ties(lane, len)).collect();
+        let join = |a: f32, b: f32| if a.is_nan() || a > b { a } else { b };
+        let want = lanes.iter().map(|lane| {
+            let mut partials = [f32::NEG_INFINITY; 32];
+            lane.iter().enumerate().for_each(|(i, x)| partials[i % 32] = join(partials[i % 32], *x));
+            for width in [16, 8, 4, 2, 1] {
+                (0..width).for_each(|i| partials[i] = join(partials[i], partials[i + width]));
+            }
+            partials[0]
+        });
+        let (want, data) = (want.collect::<Vec<_>>(), lanes.concat());
+        at_each_level(|| {
+            let mut got = vec![7.0; 21];
+            let extreme = <f32 as Ordered<f32>>::extreme::<false>();
+            reduce(&extreme, &data, &Lanes::new(&[21, len], |axis| axis == 1), &mut got, ALONE).unwrap();
+            for (got, want) in got.iter().zip(&want) {
+                assert!(got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(), "{len}: {got} {want}");
+            }
+        });
+    }
+}
+
+#[test]
+fn places_of_extremes() {
+    for len in [1, 31, 32, 33, 64, 127, 128, 129, 500, sized(9000, 600)] {
+        let lanes: Vec<Vec<f32>> = (0..21).map(|lane| ties(lane, len)).collect();
+        let data = lanes.concat();
+        for last in [false, true] {
+            let want = lanes.iter().map(|lane| {
+                let greatest = lane.iter().copied().reduce(|a, b| if a.is_nan() || a > b { a } else { b }).unwrap();
+                let is_it = |x: &f32| *x == greatest || x.is_nan() && greatest.is_nan();
+                (if last { lane.iter().rposition(is_it) } else { lane.iter().position(is_it) }).unwrap() as i64
+            });
+            let want: Vec<i64> = want.collect();
+            at_each_level(|| {
+                let mut got = vec![-1i64; 21];
+                let index = IndexOf { last, extreme: <f32 as Ordered<f32>>::extreme::<false>() };
+                let lanes = Lanes::new(&[21, len], |axis| axis == 1);
+                measure::<_, f32, i64, f32>(&index, &data, &lanes, &mut [], &mut got, ALONE).unwrap();
+                assert_eq!(got, want, "{len}");
+            });
+        }
+    }
+}

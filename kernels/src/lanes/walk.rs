@@ -158,7 +158,7 @@ for_each_level! {
 }
 
 /// Elements of lanes that are mapped together, unless a single lane has more.
-const SOME_ELEMENTS: usize = 1 << 11;
+const SOME_ELEMENTS: usize = 1 << 12;
 
 #[inline(always)]
 fn map_each_body<M: MapSome<T>, T: Number>(

@@ -16,6 +16,11 @@ impl Floats<1> for Sigmoid {
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::sigmoid(x)
     }
+
+    #[inline(always)]
+    fn some<T: Real>(&self, [x]: [&[T; BLOCK]; 1]) -> [T; BLOCK] {
+        functions::sigmoid_some(*x)
+    }
 }
 
 pub(super) const SWISH: Implementation = rowwise("Swish", &[24], |node| floats(Swish { alpha: node.float("alpha")? }));

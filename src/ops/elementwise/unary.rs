@@ -150,6 +150,11 @@ impl Floats<1> for Exp {
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::exp(x)
     }
+
+    #[inline(always)]
+    fn some<T: Real>(&self, [x]: [&[T; BLOCK]; 1]) -> [T; BLOCK] {
+        functions::exp_some(*x)
+    }
 }
 
 pub(super) const LOG: Implementation = rowwise("Log", &[1, 6, 13], |_| floats(Log));
