@@ -60,6 +60,9 @@ impl<'a> NodeInfo<'a> {
 pub trait Watch {
     /// Whether a node that stands for several is watched as one, whose inner values nobody sees: see [`NodeInfo::parts`].
     /// By default its nodes run one after the other, each watched.
+    ///
+    /// Watched as one, nodes give values in the form that they are stored in: images between convolutions may be in blocks
+    /// of channels, `[N, C / 16, H, W, 16]` in the place of `[N, C, H, W]`. Otherwise all values are as the model says.
     fn whole(&self) -> bool {
         false
     }
