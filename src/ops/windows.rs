@@ -7,7 +7,7 @@ use kernels::windows::Axis;
 use smallvec::SmallVec;
 
 /// The attributes of windows, read once: the number of axes may be known in a run only.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct WindowAttributes {
     kernel: Numbers,
     strides: Numbers,
@@ -252,7 +252,7 @@ impl Along {
 }
 
 /// An attribute with a number for each of several places, which must be at least `least`: if it isn't given, all are that.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Numbers {
     name: &'static str,
     pub(super) list: Vec<i64>,

@@ -1,5 +1,6 @@
-//! Transformations of a draft before it becomes a graph. No pass changes a bit of any output.
+//! Transformations of a draft before it becomes a graph. No pass changes a bit of any output, unless `fast_math` is asked for.
 
+mod carry;
 mod chain;
 mod drop_unread;
 mod fold;
@@ -7,6 +8,7 @@ mod forward;
 mod fuse;
 mod pattern;
 mod product;
+mod quantized;
 
 pub(super) use fold::Fold;
 
@@ -85,7 +87,7 @@ type Pass = fn(&mut Draft, &PassContext<'_>) -> Result<()>;
 
 /// The passes after [`Fold`], in order. (Folding happens while operators are made, so that readers of a folded value
 /// know it.)
-const PASSES: &[Pass] = &[forward::forward, drop_unread::drop_unread, product::product, chain::chain];
+const PASSES: &[Pass] = &[forward::forward, carry::carry, quantized::products, drop_unread::drop_unread, product::product, chain::chain];
 
 /// Runs the passes on a draft and on the subgraphs of its nodes.
 pub(super) fn run(draft: &mut Draft, loading: &Loading<'_>) -> Result<()> {

@@ -1,0 +1,298 @@
+//! Products of dequantized integers, which are quantized again, as products of integers.
+
+use super::fuse::{Fusion, fuse};
+use super::{PassContext, Readers};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::NODE_BYTES;
+use crate::graph::draft::{Draft, DraftNode, Entry, Id, new_entry};
+use crate::graph::infer;
+use crate::operator::{Attribute, ByteProduct, Fused, Made};
+use crate::tensor::Tensor;
+use crate::value::{Dim, Fact, ValueType};
+use smallvec::SmallVec;
+use std::cell::Cell;
+
+/// `QuantizeLinear(f(DequantizeLinear(x), DequantizeLinear(w)))`, where `f` is a MatMul, Gemm or Conv, with a constant bias.
+/// A Relu after it changes nothing where the zero point is the least integer.
+pub(super) fn products(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
+    if !context.loading.fast_math {
+        return Ok(());
+    }
+    let Some(readers) = context.readers(draft) else { return Ok(()) };
+    let found: Vec<ByteNodes> = (0..draft.nodes.len()).filter_map(|at| product(at, draft, &readers)).collect();
+    let sources = found.iter().flat_map(|found| {
+        let reader = found.main;
+        found.sources.iter().enumerate().map(move |(k, source)| (reader, k, *source))
+    });
+    own_sources(draft, sources.collect(), &readers, context)?;
+    let Some(readers) = context.readers(draft) else { return Ok(()) };
+    let own = |found: &ByteNodes| found.sources.iter().all(|at| is_own(*at, draft, &readers));
+    let found = (0..draft.nodes.len()).filter_map(|at| product(at, draft, &readers).filter(own));
+    let fusions = found.map(|found| found.finish(draft)).collect();
+    fuse(draft, fusions, context)
+}
+
+/// Nodes from integers to integers.
+struct ByteNodes {
+    /// The DequantizeLinear nodes whose integers are read.
+    sources: SmallVec<[usize; 2]>,
+    /// The node that reads them.
+    main: usize,
+    /// The nodes after it.
+    after: SmallVec<[usize; 3]>,
+    operator: Box<dyn Fused>,
+}
+
+impl ByteNodes {
+    fn finish(self, draft: &Draft) -> Fusion {
+        let ByteNodes { sources, main, after, operator } = self;
+        let mut nodes: SmallVec<[usize; 4]> = sources.iter().copied().chain([main]).chain(after).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let all = || nodes.iter().filter_map(|at| draft.nodes.get(*at));
+        let first = sources.iter().filter_map(|at| draft.nodes.get(*at)?.inputs.first().copied().flatten());
+        let mut inputs: SmallVec<[Id; 4]> = first.collect();
+        for id in all().flat_map(DraftNode::reads) {
+            if !inputs.contains(&id) && !all().any(|node| node.outputs.contains(&Some(id))) {
+                inputs.push(id);
+            }
+        }
+        Fusion { nodes, inputs, operator }
+    }
+}
+
+/// Integers of 8 bits as floats.
+pub(super) struct Scaling<'a> {
+    pub(super) at: usize,
+    /// One or, of an axis, one for each entry.
+    pub(super) scales: &'a [f32],
+    zeros: Option<&'a Tensor>,
+    pub(super) dtype: DType,
+    axis: usize,
+    dims: &'a [Dim],
+}
+
+impl Scaling<'_> {
+    /// The zero points.
+    pub(super) fn zeros(&self) -> Option<Tensor> {
+        match self.zeros {
+            Some(zeros) => Some(zeros.clone()),
+            None => Tensor::new(self.dtype, &[1], vec![0u8]).ok(),
+        }
+    }
+}
+
+pub(super) fn fact(id: Id, draft: &Draft) -> Option<&Fact> {
+    draft.entries.get(id.at()).map(|entry| &entry.fact)
+}
+
+fn dtype(id: Id, draft: &Draft) -> Option<DType> {
+    fact(id, draft)?.value_type().and_then(ValueType::dtype)
+}
+
+fn constant(id: Id, draft: &Draft) -> Option<&Tensor> {
+    fact(id, draft)?.value()?.tensor().ok()
+}
+
+/// The scales of the node at a place, if it is an operator of the standard that has them, and they are normal numbers.
+pub(super) fn scaling<'a>(name: &str, at: usize, draft: &'a Draft) -> Option<Scaling<'a>> {
+    let node = draft.nodes.get(at)?;
+    let own = node.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom());
+    let known = |(name, _): &(String, _)| matches!(name.as_str(), "axis" | "saturate");
+    if *node.place.operator.name != *name
+        || !node.place.operator.domain.is_empty()
+        || !own
+        || node.open
+        || !node.attributes.iter().all(known)
+    {
+        return None;
+    }
+    let [Some(x), Some(scale), zero @ ..] = &*node.inputs else { return None };
+    let [Some(y)] = &*node.outputs else { return None };
+    let (floats, integers) = if name == "QuantizeLinear" { (x, y) } else { (y, x) };
+    let dtype_of = dtype(*integers, draft).filter(|dtype| matches!(dtype, DType::Int8 | DType::Uint8))?;
+    let (scale, dims) = (constant(*scale, draft)?, fact(*x, draft)?.dims()?);
+    let zeros = match zero.first() {
+        Some(Some(zero)) => Some(constant(*zero, draft).filter(|zeros| zeros.len() == scale.len())?),
+        _ => None,
+    };
+    let scales = scale.as_slice::<f32>().ok()?;
+    let normal = |scale: &f32| scale.is_normal() && *scale > 0.0 && (scale * 255.0).is_finite();
+    if dtype(*floats, draft) != Some(DType::Float) || scale.rank() > 1 || !scales.iter().all(normal) {
+        return None;
+    }
+    let axis = integer("axis", node).unwrap_or(1);
+    let axis = if axis < 0 { axis + dims.len() as i64 } else { axis };
+    let axis = usize::try_from(axis).ok()?;
+    let counted = scales.len() == 1 || dims.get(axis) == Some(&Dim::Fixed(scales.len()));
+    counted.then_some(Scaling { at, scales, zeros, dtype: dtype_of, axis, dims })
+}
+
+/// The DequantizeLinear node that produces a value.
+fn source<'a>(id: Id, draft: &'a Draft, readers: &Readers) -> Option<Scaling<'a>> {
+    scaling("DequantizeLinear", readers.producer(id)?, draft)
+}
+
+/// The node that produces a value, if nobody but one reads it.
+fn before<'a>(id: Id, draft: &'a Draft, readers: &Readers) -> Option<(usize, &'a DraftNode)> {
+    let at = readers.producer(id).filter(|_| readers.count(id) == 1)?;
+    draft.nodes.get(at).filter(|node| !node.open && node.operator.is_some()).map(|node| (at, node))
+}
+
+/// The product whose QuantizeLinear node is at a place.
+fn product(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
+    let last = scaling("QuantizeLinear", at, draft).filter(|last| last.scales.len() == 1)?;
+    let zero_point = last.zeros()?;
+    let mut after: SmallVec<[usize; 3]> = [at].into_iter().collect();
+    let (mut main, mut node) = before(draft.nodes.get(at)?.inputs.first().copied().flatten()?, draft, readers)?;
+    // What is below 0 becomes the least integer in any case.
+    let least = if last.dtype == DType::Int8 { 0x80 } else { 0 };
+    if *node.place.operator.name == *"Relu" && zero_point.bytes() == [least] {
+        after.push(main);
+        (main, node) = before(node.inputs.first().copied().flatten()?, draft, readers)?;
+    }
+    let mut row = None;
+    if *node.place.operator.name == *"Add"
+        && let [Some(one), Some(other)] = *node.inputs
+    {
+        let (sums, bias) = if constant(other, draft).is_some() { (one, other) } else { (other, one) };
+        row = Some(constant(bias, draft)?);
+        after.push(main);
+        (main, node) = before(sums, draft, readers)?;
+    }
+    let Some(Made::Product(made)) = &node.operator else { return None };
+    let (is_conv, is_turned) = (*node.place.operator.name == *"Conv", integer("transB", node).is_some_and(|set| set != 0));
+    let ([Some(x), Some(w)] | [Some(x), Some(w), _]) = *node.inputs else { return None };
+    let (x, w) = (source(x, draft, readers)?, source(w, draft, readers)?);
+    // A channel on its own is soonest summed in floats, which is exact too.
+    if integer("group", node).is_some_and(|group| group > 1) && w.dims.get(1) == Some(&Dim::Fixed(1)) {
+        return None;
+    }
+    // Of each column or filter.
+    let axis = if is_conv || is_turned { 0 } else { w.dims.len().checked_sub(1)? };
+    let matrix = is_conv || w.dims.len() == 2;
+    if x.scales.len() != 1 || (w.scales.len() != 1 && (w.axis != axis || !matrix)) {
+        return None;
+    }
+    let count = w.scales.len();
+    let scale = |k: usize| {
+        let own = if count == 1 { w.scales.first() } else { w.scales.get(k) };
+        own.zip(x.scales.first()).map(|(own, x)| f64::from(*own) * f64::from(*x))
+    };
+    let by = f64::from(*last.scales.first()?);
+    let factors = (0..count).map(|k| Some((scale(k)? / by) as f32)).collect::<Option<Vec<f32>>>()?;
+    let given = match node.inputs.get(2) {
+        Some(Some(bias)) => Some(constant(*bias, draft)?),
+        _ => None,
+    };
+    let bias = match (given, row) {
+        (Some(_), Some(_)) => return None,
+        // A row beside images isn't one number for each filter.
+        (None, Some(row)) if is_conv && row.len() > 1 => return None,
+        (given, row) => given.or(row),
+    };
+    let bias = match bias {
+        // One number for each column, if it has the shape of a row.
+        Some(bias) if matrix && bias.rank() <= x.dims.len() && bias.shape().iter().rev().skip(1).all(|dim| *dim == 1) => {
+            let width = w.dims.get(axis)?;
+            if bias.len() != 1 && *width != Dim::Fixed(bias.len()) {
+                return None;
+            }
+            let elements = bias.as_slice::<f32>().ok()?;
+            let all = if bias.len() == 1 && count > 1 { count } else { bias.len() };
+            let each = (0..all).map(|k| {
+                let number = f64::from(*elements.get(k).or(elements.first())?) / scale(k)?;
+                let number = number.round_ties_even();
+                (number.abs() <= f64::from(i32::MAX)).then_some(number as i32)
+            });
+            Some(Tensor::from(each.collect::<Option<Vec<i32>>>()?))
+        }
+        Some(_) => return None,
+        None => None,
+    };
+    let constant = constant(draft.nodes.get(w.at)?.inputs.first().copied().flatten()?, draft).is_some();
+    let bytes = ByteProduct {
+        zeros: [x.zeros()?, w.zeros()?],
+        constant,
+        factors: Tensor::from(factors),
+        bias,
+        zero_point,
+    };
+    let sources = [x.at, w.at].into_iter().collect();
+    Some(ByteNodes { sources, main, after, operator: made.of_bytes(bytes)? })
+}
+
+/// An attribute.
+fn integer(name: &str, node: &DraftNode) -> Option<i64> {
+    node.attributes.iter().find_map(|(own, value)| match value {
+        Attribute::Int(value) if own == name => Some(*value),
+        _ => None,
+    })
+}
+
+/// Whether a DequantizeLinear node runs for one reader alone.
+fn is_own(at: usize, draft: &Draft, readers: &Readers) -> bool {
+    draft.nodes.get(at).is_some_and(|node| {
+        node.operator.is_some() && node.outputs.iter().flatten().all(|id| readers.count(*id) == 1)
+    })
+}
+
+/// Gives readers, of which the input `k` comes from a node that others read too or that was computed at load, a copy of it.
+fn own_sources(
+    draft: &mut Draft,
+    reads: Vec<(usize, usize, usize)>,
+    readers: &Readers,
+    context: &PassContext<'_>,
+) -> Result<()> {
+    let mut copies: Vec<(usize, DraftNode)> = Vec::new();
+    for (reader, k, at) in reads {
+        if is_own(at, draft, readers) {
+            continue;
+        }
+        let budget = context.loading.budget;
+        if budget.take(2 * NODE_BYTES as u64).is_err() {
+            break;
+        }
+        let Some((mut copied, entry)) = copy(at, draft, context) else { continue };
+        let id = new_entry(&mut draft.entries, entry.name.clone(), entry.scope, budget)?;
+        if let Some(own) = draft.entries.get_mut(id.at()) {
+            *own = entry;
+        }
+        copied.outputs = [Some(id)].into_iter().collect();
+        if let Some(input) = draft.nodes.get_mut(reader).and_then(|node| node.inputs.get_mut(k)) {
+            *input = Some(id);
+        }
+        copies.push((reader, copied));
+    }
+    if copies.is_empty() {
+        return Ok(());
+    }
+    copies.sort_by_key(|(reader, _)| *reader);
+    let mut copies = copies.into_iter().peekable();
+    let nodes = std::mem::take(&mut draft.nodes);
+    draft.nodes.reserve_exact(nodes.len() + copies.len());
+    for (at, node) in nodes.into_iter().enumerate() {
+        while let Some((_, copy)) = copies.next_if(|(reader, _)| *reader == at) {
+            draft.nodes.push(copy);
+        }
+        draft.nodes.push(node);
+    }
+    Ok(())
+}
+
+/// A node of one output again, with the entry of that. It isn't computed at load.
+pub(super) fn copy(at: usize, draft: &Draft, context: &PassContext<'_>) -> Option<(DraftNode, Entry)> {
+    let node = draft.nodes.get(at)?;
+    let [Some(output)] = *node.outputs else { return None };
+    let (resolved, entry, unsaid) = (node.resolved.clone()?, draft.entries.get(output.at())?, Cell::new(false));
+    let facts = infer::facts(node, &draft.entries);
+    let view = resolved.node(&node.attributes, &facts, 1, &[], &unsaid);
+    let made = resolved.load(&view, context.loading.resolver).ok()?;
+    let (place, inputs) = (node.place.clone(), node.inputs.clone());
+    let mut copied = DraftNode::new(place, Some(resolved), node.attributes.clone(), inputs, Default::default());
+    (copied.operator, copied.known) = (Some(made), node.known.clone());
+    let fact = Fact::of(entry.fact.value_type.clone(), entry.fact.dims().map(Into::into));
+    let (name, scope, by) = (entry.name.clone(), entry.scope, entry.by);
+    Some((copied, Entry { name, scope, by, fact, declared: entry.declared.clone(), declared_dims: None }))
+}
