@@ -296,3 +296,230 @@ pub(super) fn copy(at: usize, draft: &Draft, context: &PassContext<'_>) -> Optio
     let (name, scope, by) = (entry.name.clone(), entry.scope, entry.by);
     Some((copied, Entry { name, scope, by, fact, declared: entry.declared.clone(), declared_dims: None }))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::dtype::DType;
+    use crate::graph::passes::testing::{run, stands_for};
+    use crate::graph::testing::{Builder, load, load_fast};
+    use crate::graph::{Draft, Graph};
+    use crate::operator::Attribute;
+    use crate::ops::testing::tensor;
+    use crate::tensor::Tensor;
+    use crate::value::{Dim, Fact, Value};
+
+    /// A product of two quantized operands, quantized again.
+    struct Case {
+        operator: &'static str,
+        attributes: Vec<(&'static str, Attribute)>,
+        x: (DType, Vec<usize>),
+        w: (DType, Vec<usize>),
+        /// The axis of the scales of `w`, if there are several.
+        axis: Option<usize>,
+        bias: Option<Vec<usize>>,
+        /// A row that is added after the product.
+        row: bool,
+        relu: bool,
+        y: (DType, f32, i32),
+        constant: bool,
+    }
+
+    impl Default for Case {
+        fn default() -> Case {
+            Case {
+                operator: "MatMul",
+                attributes: Vec::new(),
+                x: (DType::Uint8, vec![4, 70]),
+                w: (DType::Int8, vec![70, 33]),
+                axis: None,
+                bias: None,
+                row: false,
+                relu: false,
+                y: (DType::Uint8, 0.02, 128),
+                constant: true,
+            }
+        }
+    }
+
+    fn bytes(dtype: DType, shape: &[usize], seed: u64) -> Value {
+        let mut seed = seed;
+        let elements = (0..shape.iter().product()).map(|_| {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (seed >> 40) as u8
+        });
+        Tensor::new(dtype, shape, elements.collect::<Vec<u8>>()).unwrap().into()
+    }
+
+    impl Case {
+        fn draft(&self) -> Draft {
+            let mut builder = Builder::new();
+            let (sizes, mut constants) = (|shape: &[usize]| Some(shape.iter().copied().map(Dim::Fixed).collect()), vec![]);
+            builder.shaped("x", Some(self.x.0.into()), sizes(&self.x.1));
+            match self.constant {
+                true => constants.push(("w", bytes(self.w.0, &self.w.1, 3))),
+                false => builder.shaped("w", Some(self.w.0.into()), sizes(&self.w.1)),
+            }
+            let count = self.axis.map_or(1, |axis| self.w.1[axis]);
+            let shape = &[count][..usize::from(count > 1)];
+            let scales: Vec<f32> = (0..count).map(|k| 0.003 + (k % 7) as f32 / 1000.0).collect();
+            constants.push(("w_scale", tensor(shape, scales)));
+            constants.push(("w_zero", bytes(self.w.0, shape, 5)));
+            constants.push(("x_scale", tensor(&[], [0.01f32])));
+            constants.push(("x_zero", bytes(self.x.0, &[], 7)));
+            constants.push(("y_scale", tensor(&[], [self.y.1])));
+            constants.push(("y_zero", Tensor::new(self.y.0, &[], vec![self.y.2 as u8]).unwrap().into()));
+            let numbers = |shape: &[usize]| -> Value {
+                tensor(shape, (0..shape.iter().product()).map(|k: usize| (k % 11) as f32 / 7.0 - 0.6).collect::<Vec<_>>())
+            };
+            constants.extend(self.bias.iter().map(|shape| ("bias", numbers(shape))));
+            constants.extend(self.row.then(|| ("row", numbers(&[self.w.1[1]]))));
+            for (name, value) in constants {
+                let id = builder.id(name);
+                builder.draft.constant(id, Fact::constant(value), None);
+            }
+            let axis = vec![("axis".to_string(), Attribute::Int(self.axis.unwrap_or(0) as i64))];
+            builder.op("DequantizeLinear", &["x", "x_scale", "x_zero"], "a");
+            builder.op_with("DequantizeLinear", axis, &["w", "w_scale", "w_zero"], "b");
+            let attributes = self.attributes.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+            let inputs = &["a", "b", "bias"][..2 + usize::from(self.bias.is_some())];
+            builder.op_with(self.operator, attributes, inputs, "product");
+            let mut last = "product";
+            if self.row {
+                builder.op("Add", &["row", last], "sum");
+                last = "sum";
+            }
+            if self.relu {
+                builder.op("Relu", &[last], "relu");
+                last = "relu";
+            }
+            builder.op("QuantizeLinear", &[last, "y_scale", "y_zero"], "y");
+            builder.output("y")
+        }
+
+        fn feeds(&self) -> Vec<Value> {
+            let mut feeds = vec![bytes(self.x.0, &self.x.1, 1)];
+            feeds.extend((!self.constant).then(|| bytes(self.w.0, &self.w.1, 3)));
+            feeds
+        }
+
+        /// Runs it folded and as it is written. Returns the nodes that the last one stands for.
+        fn check(&self) -> Vec<String> {
+            let (graph, plain) = (load_fast(self.draft()).unwrap(), load(self.draft(), false).unwrap());
+            let [got, want] = [&graph, &plain].map(|graph| run(graph, &self.feeds(), None).swap_remove(0));
+            let numbers = |value: &Value| -> Vec<i32> {
+                let tensor = value.tensor().unwrap();
+                let signed = tensor.dtype() == DType::Int8;
+                tensor.bytes().iter().map(|x| if signed { i32::from(*x as i8) } else { i32::from(*x) }).collect()
+            };
+            let (got, want) = (numbers(&got), numbers(&want));
+            assert_eq!(got.len(), want.len());
+            let apart = got.iter().zip(&want).filter(|(got, want)| got != want).count();
+            let most = got.iter().zip(&want).map(|(got, want)| got.abs_diff(*want)).max().unwrap_or(0);
+            assert!(most <= 1 && apart * 100 <= got.len(), "{apart} of {} differ, by {most}", got.len());
+            parts(&graph)
+        }
+    }
+
+    fn parts(graph: &Graph) -> Vec<String> {
+        stands_for(graph).pop().unwrap()
+    }
+
+    #[test]
+    fn products_of_integers() {
+        let (u8, i8) = (DType::Uint8, DType::Int8);
+        for (x, w) in [(u8, i8), (i8, i8), (u8, u8), (i8, u8)] {
+            for y in [(u8, 0.02, 128), (i8, 0.02, -3), (u8, 0.0001, 0), (i8, 0.0003, -128)] {
+                for axis in [None, Some(1)] {
+                    let case = || Case { x: (x, vec![4, 70]), w: (w, vec![70, 33]), axis, y, ..Case::default() };
+                    assert_eq!(case().check(), ["a", "b", "product", "y"]);
+                    let with_row = Case { row: true, ..case() };
+                    assert_eq!(with_row.check(), ["a", "b", "product", "sum", "y"]);
+                }
+            }
+        }
+        let turned = vec![("transB", Attribute::Int(1))];
+        let gemm = |bias: &[usize]| Case {
+            operator: "Gemm",
+            attributes: turned.clone(),
+            w: (i8, vec![33, 70]),
+            axis: Some(0),
+            bias: Some(bias.to_vec()),
+            ..Case::default()
+        };
+        assert_eq!(gemm(&[33]).check(), ["a", "b", "product", "y"]);
+        assert_eq!(gemm(&[1, 33]).check(), ["a", "b", "product", "y"]);
+        assert_eq!(gemm(&[1]).check(), ["a", "b", "product", "y"]);
+        // Two activations, in a batch.
+        let both = Case { x: (u8, vec![2, 4, 70]), w: (u8, vec![2, 70, 5]), constant: false, ..Case::default() };
+        assert_eq!(both.check(), ["a", "b", "product", "y"]);
+    }
+
+    #[test]
+    fn convolutions_of_integers() {
+        let (u8, i8) = (DType::Uint8, DType::Int8);
+        for (w, group, stride) in [(vec![6, 4, 3, 3], 1, 1), (vec![6, 4, 1, 1], 1, 2), (vec![6, 2, 3, 3], 2, 2)] {
+            for (axis, bias) in [(None, None), (Some(0), Some(vec![6])), (None, Some(vec![6]))] {
+                for y in [(u8, 0.03, 0), (i8, 0.001, -128), (u8, 0.03, 100)] {
+                    let case = Case {
+                        operator: "Conv",
+                        attributes: vec![
+                            ("group", Attribute::Int(group)),
+                            ("strides", Attribute::Ints(vec![stride; 2])),
+                            ("pads", Attribute::Ints(vec![1; 4])),
+                        ],
+                        x: (u8, vec![2, 4, 9, 38]),
+                        w: (i8, w.clone()),
+                        axis,
+                        bias: bias.clone(),
+                        relu: y.2 != 100,
+                        y,
+                        ..Case::default()
+                    };
+                    let want = &["a", "b", "product", "relu", "y"][..];
+                    let want: Vec<&str> = want.iter().copied().filter(|name| case.relu || *name != "relu").collect();
+                    assert_eq!(case.check(), want);
+                }
+            }
+        }
+    }
+
+    /// What isn't such a product runs as it is written.
+    #[test]
+    fn what_stays() {
+        let none = Vec::<String>::new();
+        // Scales along the sums, a Relu above the least integer, a transposed first operand, scaled products.
+        assert_eq!(Case { axis: Some(0), ..Case::default() }.check(), none);
+        assert_eq!(Case { relu: true, ..Case::default() }.check(), none);
+        for attribute in [("alpha", Attribute::Float(0.5)), ("beta", Attribute::Float(2.0))] {
+            let case = Case { operator: "Gemm", attributes: vec![attribute], bias: Some(vec![33]), ..Case::default() };
+            assert_eq!(case.check(), none);
+        }
+        let turned = vec![("transA", Attribute::Int(1))];
+        let case = Case { operator: "Gemm", attributes: turned, x: (DType::Uint8, vec![70, 4]), ..Case::default() };
+        assert_eq!(case.check(), none);
+        // A bias for each row.
+        assert_eq!(Case { operator: "Gemm", bias: Some(vec![4, 1]), ..Case::default() }.check(), none);
+        // Nobody asked for it.
+        assert_eq!(parts(&load(Case::default().draft(), true).unwrap()), none);
+    }
+
+    /// Somebody else reads the floats of an operand, or the sums.
+    #[test]
+    fn what_others_read() {
+        for (also, fused) in [("a", true), ("b", true), ("product", false)] {
+            let draft = || {
+                let mut draft = Case::default().draft();
+                let id = draft.entries.iter().position(|entry| *entry.name == *also).unwrap();
+                let node = draft.nodes.iter().find(|node| node.outputs.iter().flatten().any(|own| own.at() == id)).unwrap();
+                let id = node.outputs[0].unwrap();
+                let info = crate::graph::ValueInfo { name: also.into(), value_type: None, shape: None };
+                draft.output(info, id);
+                draft
+            };
+            let (graph, plain) = (load_fast(draft()).unwrap(), load(draft(), false).unwrap());
+            assert_eq!(!parts(&graph).is_empty(), fused, "{also}");
+            let [got, want] = [&graph, &plain].map(|graph| run(graph, &Case::default().feeds(), None).pop().unwrap());
+            assert_eq!(got, want, "{also}");
+        }
+    }
+}
