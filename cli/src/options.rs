@@ -48,7 +48,7 @@ pub(crate) struct Loading {
     /// Products of dequantized integers are summed as integers. The outputs and their hashes are no longer those of the
     /// model as it is written; an integer of 8 bits may differ by 1. It needs optimization.
     #[arg(long)]
-    fast_math: bool,
+    pub(crate) fast_math: bool,
 
     /// Map the model's files into memory instead of reading them
     ///
@@ -132,7 +132,8 @@ impl Loading {
                 wrong("--allow", text, format!("no such departure; known: {}", departure_names().join(", ")))
             })?;
         }
-        let options = Model::options().limits(limits).compatibility(|all| *all = compatibility).fast_math(self.fast_math);
+        let options =
+            Model::options().limits(limits).compatibility(|all| *all = compatibility).fast_math(self.fast_math);
         let options = self.external_root.iter().fold(options.hard_links(self.hard_links), LoadOptions::external_root);
         // SAFETY: the caller asked for it, and was told that nobody may change the files.
         #[allow(unsafe_code)]

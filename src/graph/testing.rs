@@ -63,7 +63,11 @@ pub(crate) fn load_within(draft: Draft, optimize: bool, limits: &Limits) -> Resu
 pub(super) fn load_fast(draft: Draft) -> Result<Graph> {
     let limits = Limits::default();
     let budget = Budget::new(&limits);
-    Graph::new(draft, true, &Loading { limits: &limits, budget: &budget, resolver: &Own::new(&budget), fast_math: true })
+    Graph::new(
+        draft,
+        true,
+        &Loading { limits: &limits, budget: &budget, resolver: &Own::new(&budget), fast_math: true },
+    )
 }
 
 /// A draft under construction.

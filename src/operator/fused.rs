@@ -1,9 +1,9 @@
 //! Operators that a pass puts in the place of several, which stay beside it.
 
-use super::{Align, Call, Held, Operator, Values};
+use super::{Align, ByteProduct, Call, Held, Operator, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::tensor::{Shape, Tensor};
+use crate::tensor::Shape;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -40,34 +40,6 @@ pub(crate) trait MatrixProduct: Operator {
     fn of_bytes(&self, bytes: ByteProduct) -> Option<Box<dyn Fused>> {
         let _ = bytes;
         None
-    }
-}
-
-/// A product of integers of 8 bits, the first two inputs of a call, which becomes integers of 8 bits again:
-/// `round((sum + bias) * factor) + zero_point`.
-#[derive(Debug)]
-pub(crate) struct ByteProduct {
-    /// What is subtracted from the operands: a number, or for the second operand one for each column or filter.
-    pub(crate) zeros: [Tensor; 2],
-    /// Whether the second operand is the same in every run.
-    pub(crate) constant: bool,
-    /// Of float32 and of int32: a number, or one for each column or filter.
-    pub(crate) factors: Tensor,
-    pub(crate) bias: Option<Tensor>,
-    pub(crate) zero_point: Tensor,
-}
-
-impl ByteProduct {
-    /// Whether these are the operands, with a number of columns or filters, and sums of so many steps fit in int32.
-    pub(crate) fn fits(&self, call: &Call<'_>, steps: usize, count: usize) -> bool {
-        let is_of = |(k, zero): (usize, &Tensor)| call.tensor(k).is_ok_and(|tensor| tensor.dtype() == zero.dtype());
-        let [_, zeros] = &self.zeros;
-        let mut numbers = [Some(zeros), Some(&self.factors), self.bias.as_ref()].into_iter().flatten();
-        let bias = self.bias.as_ref().and_then(|bias| bias.as_slice::<i32>().ok()).unwrap_or_default();
-        let most = bias.iter().map(|bias| u64::from(bias.unsigned_abs())).max().unwrap_or(0);
-        self.zeros.iter().enumerate().all(is_of)
-            && numbers.all(|numbers| numbers.len() == 1 || numbers.len() == count)
-            && (steps as u64).saturating_mul(255 * 255).saturating_add(most) <= i32::MAX as u64
     }
 }
 

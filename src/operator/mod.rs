@@ -1,6 +1,7 @@
 //! Operators: each reads its node once at load, and is then a pure function.
 
 mod axis;
+mod bytes;
 mod call;
 mod context;
 mod control;
@@ -13,13 +14,14 @@ mod sources;
 mod values;
 
 pub(crate) use axis::Axis;
+pub(crate) use bytes::{ByteProduct, ByteRows, ByteScale};
 pub use call::Call;
 pub(crate) use call::one_element;
 pub use context::Cancel;
 pub(crate) use context::Context;
 pub(crate) use control::{Control, Resume, Step};
 pub(crate) use expand::{Body, BodyValue, Expansion, Resolver, gate};
-pub(crate) use fused::{ByteProduct, Chain, Fused, MatrixProduct, ProductThen, Rowwise, StepInput, StepInputs, Tail};
+pub(crate) use fused::{Chain, Fused, MatrixProduct, ProductThen, Rowwise, StepInput, StepInputs, Tail};
 pub use inference::Inference;
 pub(crate) use inference::{Count, broadcast};
 pub(crate) use node::BodyFacts;

@@ -9,6 +9,7 @@ use crate::graph::draft::{Draft, DraftNode, Entry, Id, new_entry};
 use crate::operator::Made;
 use crate::value::Fact;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Operators whose output has elements of their first input, each as it is.
 const MOVES: [&str; 7] = ["Flatten", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"];
@@ -58,7 +59,11 @@ pub(super) fn carry(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> 
             continue;
         }
         if *label.name == *"DequantizeLinear" {
-            from.extend(scaling("DequantizeLinear", at, draft).and_then(|all| Integers::of(&all, input)).map(|all| (output, all)));
+            from.extend(
+                scaling("DequantizeLinear", at, draft)
+                    .and_then(|all| Integers::of(&all, input))
+                    .map(|all| (output, all)),
+            );
         } else if *label.name == *"QuantizeLinear" {
             let own = scaling("QuantizeLinear", at, draft).and_then(|all| Integers::of(&all, output));
             if let (Some(own), Some(integers)) = (own, from.get(&input))
@@ -75,7 +80,8 @@ pub(super) fn carry(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> 
             let Some((mut last, _)) = copy(source, draft, context).filter(|_| taken) else { continue };
             let Some(of) = fact(moved, draft).and_then(|fact| fact.value_type.clone()) else { continue };
             let Some(entry) = draft.entries.get(output.at()) else { continue };
-            let (name, scope, by) = (entry.name.clone(), entry.scope, entry.by);
+            // The floats keep their name.
+            let (name, scope, by) = (Arc::<str>::from(format!("{} (integers)", entry.name)), entry.scope, entry.by);
             let id = new_entry(&mut draft.entries, name.clone(), scope, budget)?;
             let dims = fact(output, draft).and_then(|fact| fact.dims().map(Into::into));
             if let Some(entry) = draft.entries.get_mut(id.at()) {
@@ -148,7 +154,8 @@ mod tests {
             (0.4, false, &["Transpose", "DequantizeLinear", "QuantizeLinear"]),
             (0.3, true, &["DequantizeLinear", "Transpose", "QuantizeLinear"]),
         ] {
-            let (graph, plain) = (load(moved(scale, also_read), true).unwrap(), load(moved(scale, also_read), false).unwrap());
+            let (graph, plain) =
+                (load(moved(scale, also_read), true).unwrap(), load(moved(scale, also_read), false).unwrap());
             assert_eq!(nodes(&graph), left);
             assert_eq!(run(&graph, &[x.clone()], None), run(&plain, &[x.clone()], None));
         }

@@ -87,7 +87,15 @@ type Pass = fn(&mut Draft, &PassContext<'_>) -> Result<()>;
 
 /// The passes after [`Fold`], in order. (Folding happens while operators are made, so that readers of a folded value
 /// know it.)
-const PASSES: &[Pass] = &[forward::forward, carry::carry, quantized::products, drop_unread::drop_unread, product::product, chain::chain];
+const PASSES: &[Pass] = &[
+    forward::forward,
+    carry::carry,
+    quantized::products,
+    quantized::rows,
+    drop_unread::drop_unread,
+    product::product,
+    chain::chain,
+];
 
 /// Runs the passes on a draft and on the subgraphs of its nodes.
 pub(super) fn run(draft: &mut Draft, loading: &Loading<'_>) -> Result<()> {

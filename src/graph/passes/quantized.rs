@@ -1,4 +1,4 @@
-//! Products of dequantized integers, which are quantized again, as products of integers.
+//! What is computed of dequantized integers and quantized again, without floats in memory.
 
 use super::fuse::{Fusion, fuse};
 use super::{PassContext, Readers};
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::graph::NODE_BYTES;
 use crate::graph::draft::{Draft, DraftNode, Entry, Id, new_entry};
 use crate::graph::infer;
-use crate::operator::{Attribute, ByteProduct, Fused, Made};
+use crate::operator::{Attribute, ByteProduct, ByteRows, ByteScale, Fused, Made};
 use crate::tensor::Tensor;
 use crate::value::{Dim, Fact, ValueType};
 use smallvec::SmallVec;
@@ -16,29 +16,39 @@ use std::cell::Cell;
 /// `QuantizeLinear(f(DequantizeLinear(x), DequantizeLinear(w)))`, where `f` is a MatMul, Gemm or Conv, with a constant bias.
 /// A Relu after it changes nothing where the zero point is the least integer.
 pub(super) fn products(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
-    if !context.loading.fast_math {
-        return Ok(());
-    }
+    if context.loading.fast_math { replace(draft, product, context) } else { Ok(()) }
+}
+
+/// `QuantizeLinear(f(DequantizeLinear(x), ..))`, where `f` computes element by element: floats stay near the processor.
+pub(super) fn rows(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
+    replace(draft, row, context)
+}
+
+/// Puts operators in the place of nodes that are found by their last one.
+fn replace(
+    draft: &mut Draft,
+    find: fn(usize, &Draft, &Readers) -> Option<ByteNodes>,
+    context: &PassContext<'_>,
+) -> Result<()> {
     let Some(readers) = context.readers(draft) else { return Ok(()) };
-    let found: Vec<ByteNodes> = (0..draft.nodes.len()).filter_map(|at| product(at, draft, &readers)).collect();
-    let sources = found.iter().flat_map(|found| {
-        let reader = found.main;
-        found.sources.iter().enumerate().map(move |(k, source)| (reader, k, *source))
-    });
+    let found: Vec<ByteNodes> = (0..draft.nodes.len()).filter_map(|at| find(at, draft, &readers)).collect();
+    let sources = found.iter().flat_map(|found| found.sources.iter().map(|(k, source)| (found.main, *k, *source)));
     own_sources(draft, sources.collect(), &readers, context)?;
     let Some(readers) = context.readers(draft) else { return Ok(()) };
-    let own = |found: &ByteNodes| found.sources.iter().all(|at| is_own(*at, draft, &readers));
-    let found = (0..draft.nodes.len()).filter_map(|at| product(at, draft, &readers).filter(own));
+    let own = |found: &ByteNodes| found.sources.iter().all(|(_, at)| is_own(*at, draft, &readers));
+    let found = (0..draft.nodes.len()).filter_map(|at| find(at, draft, &readers).filter(own));
     let fusions = found.map(|found| found.finish(draft)).collect();
     fuse(draft, fusions, context)
 }
 
 /// Nodes from integers to integers.
 struct ByteNodes {
-    /// The DequantizeLinear nodes whose integers are read.
-    sources: SmallVec<[usize; 2]>,
-    /// The node that reads them.
+    /// The node that computes.
     main: usize,
+    /// The DequantizeLinear nodes that it reads, by its inputs.
+    sources: SmallVec<[(usize, usize); 2]>,
+    /// What the operator reads.
+    inputs: SmallVec<[Id; 4]>,
     /// The nodes after it.
     after: SmallVec<[usize; 3]>,
     operator: Box<dyn Fused>,
@@ -46,13 +56,11 @@ struct ByteNodes {
 
 impl ByteNodes {
     fn finish(self, draft: &Draft) -> Fusion {
-        let ByteNodes { sources, main, after, operator } = self;
-        let mut nodes: SmallVec<[usize; 4]> = sources.iter().copied().chain([main]).chain(after).collect();
+        let ByteNodes { main, sources, mut inputs, after, operator } = self;
+        let mut nodes: SmallVec<[usize; 4]> = sources.iter().map(|(_, at)| *at).chain([main]).chain(after).collect();
         nodes.sort_unstable();
         nodes.dedup();
         let all = || nodes.iter().filter_map(|at| draft.nodes.get(*at));
-        let first = sources.iter().filter_map(|at| draft.nodes.get(*at)?.inputs.first().copied().flatten());
-        let mut inputs: SmallVec<[Id; 4]> = first.collect();
         for id in all().flat_map(DraftNode::reads) {
             if !inputs.contains(&id) && !all().any(|node| node.outputs.contains(&Some(id))) {
                 inputs.push(id);
@@ -80,6 +88,12 @@ impl Scaling<'_> {
             Some(zeros) => Some(zeros.clone()),
             None => Tensor::new(self.dtype, &[1], vec![0u8]).ok(),
         }
+    }
+
+    /// The scale and the zero point of all.
+    fn single(&self) -> Option<ByteScale> {
+        let ([scale], zero) = (self.scales, self.zeros()?) else { return None };
+        Some(ByteScale::new(self.dtype, *scale, *zero.bytes().first()?))
     }
 }
 
@@ -140,18 +154,66 @@ fn before<'a>(id: Id, draft: &'a Draft, readers: &Readers) -> Option<(usize, &'a
     draft.nodes.get(at).filter(|node| !node.open && node.operator.is_some()).map(|node| (at, node))
 }
 
-/// The product whose QuantizeLinear node is at a place.
-fn product(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
-    let last = scaling("QuantizeLinear", at, draft).filter(|last| last.scales.len() == 1)?;
-    let zero_point = last.zeros()?;
+/// A QuantizeLinear node of one scale, and the node that it reads.
+struct Last<'a> {
+    scaling: Scaling<'a>,
+    zero_point: Tensor,
+    after: SmallVec<[usize; 3]>,
+    main: usize,
+    node: &'a DraftNode,
+}
+
+fn last<'a>(at: usize, draft: &'a Draft, readers: &Readers) -> Option<Last<'a>> {
+    let scaling = scaling("QuantizeLinear", at, draft).filter(|last| last.scales.len() == 1)?;
+    let zero_point = scaling.zeros()?;
     let mut after: SmallVec<[usize; 3]> = [at].into_iter().collect();
     let (mut main, mut node) = before(draft.nodes.get(at)?.inputs.first().copied().flatten()?, draft, readers)?;
     // What is below 0 becomes the least integer in any case.
-    let least = if last.dtype == DType::Int8 { 0x80 } else { 0 };
-    if *node.place.operator.name == *"Relu" && zero_point.bytes() == [least] {
+    let least = if scaling.dtype == DType::Int8 { 0x80 } else { 0 };
+    if *node.place.operator.name == *"Relu"
+        && zero_point.bytes() == [least]
+        && let Some(earlier) = before(node.inputs.first().copied().flatten()?, draft, readers)
+    {
         after.push(main);
-        (main, node) = before(node.inputs.first().copied().flatten()?, draft, readers)?;
+        (main, node) = earlier;
     }
+    Some(Last { scaling, zero_point, after, main, node })
+}
+
+/// The function of elements whose QuantizeLinear node is at a place.
+fn row(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
+    let Last { scaling: last, after, main, node, .. } = last(at, draft, readers)?;
+    let Some(Made::Rowwise(operator)) = &node.operator else { return None };
+    let [Some(output)] = *node.outputs else { return None };
+    if !operator.may_chain(DType::Float) || node.inputs.len() > ByteRows::INPUTS {
+        return None;
+    }
+    let (dims, mut full) = (fact(output, draft)?.dims()?, false);
+    let (mut sources, mut inputs, mut scales) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
+    for (k, id) in node.inputs.iter().enumerate() {
+        let id = (*id)?;
+        let runs = |source: &Scaling<'_>| draft.nodes.get(source.at).is_some_and(|node| node.operator.is_some());
+        match source(id, draft, readers).filter(runs) {
+            Some(source) => {
+                full |= source.dims == dims;
+                sources.push((k, source.at));
+                inputs.push(draft.nodes.get(source.at)?.inputs.first().copied().flatten()?);
+                scales.push(Some(source.single()?));
+            }
+            None if dtype(id, draft) == Some(DType::Float) => {
+                inputs.push(id);
+                scales.push(None);
+            }
+            None => return None,
+        }
+    }
+    let operator = Box::new(ByteRows::new(operator.clone(), scales, last.single()?));
+    full.then_some(ByteNodes { main, sources, inputs, after, operator })
+}
+
+/// The product whose QuantizeLinear node is at a place.
+fn product(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
+    let Last { scaling: last, zero_point, mut after, mut main, mut node } = last(at, draft, readers)?;
     let mut row = None;
     if *node.place.operator.name == *"Add"
         && let [Some(one), Some(other)] = *node.inputs
@@ -162,7 +224,8 @@ fn product(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
         (main, node) = before(sums, draft, readers)?;
     }
     let Some(Made::Product(made)) = &node.operator else { return None };
-    let (is_conv, is_turned) = (*node.place.operator.name == *"Conv", integer("transB", node).is_some_and(|set| set != 0));
+    let (is_conv, is_turned) =
+        (*node.place.operator.name == *"Conv", integer("transB", node).is_some_and(|set| set != 0));
     let ([Some(x), Some(w)] | [Some(x), Some(w), _]) = *node.inputs else { return None };
     let (x, w) = (source(x, draft, readers)?, source(w, draft, readers)?);
     // A channel on its own is soonest summed in floats, which is exact too.
@@ -194,7 +257,9 @@ fn product(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
     };
     let bias = match bias {
         // One number for each column, if it has the shape of a row.
-        Some(bias) if matrix && bias.rank() <= x.dims.len() && bias.shape().iter().rev().skip(1).all(|dim| *dim == 1) => {
+        Some(bias)
+            if matrix && bias.rank() <= x.dims.len() && bias.shape().iter().rev().skip(1).all(|dim| *dim == 1) =>
+        {
             let width = w.dims.get(axis)?;
             if bias.len() != 1 && *width != Dim::Fixed(bias.len()) {
                 return None;
@@ -212,15 +277,12 @@ fn product(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
         None => None,
     };
     let constant = constant(draft.nodes.get(w.at)?.inputs.first().copied().flatten()?, draft).is_some();
-    let bytes = ByteProduct {
-        zeros: [x.zeros()?, w.zeros()?],
-        constant,
-        factors: Tensor::from(factors),
-        bias,
-        zero_point,
-    };
-    let sources = [x.at, w.at].into_iter().collect();
-    Some(ByteNodes { sources, main, after, operator: made.of_bytes(bytes)? })
+    let bytes =
+        ByteProduct { zeros: [x.zeros()?, w.zeros()?], constant, factors: Tensor::from(factors), bias, zero_point };
+    let integers = |at: usize| draft.nodes.get(at)?.inputs.first().copied().flatten();
+    let inputs = [integers(x.at)?, integers(w.at)?].into_iter().collect();
+    let sources = [(0, x.at), (1, w.at)].into_iter().collect();
+    Some(ByteNodes { main, sources, inputs, after, operator: made.of_bytes(bytes)? })
 }
 
 /// An attribute.
@@ -233,9 +295,10 @@ fn integer(name: &str, node: &DraftNode) -> Option<i64> {
 
 /// Whether a DequantizeLinear node runs for one reader alone.
 fn is_own(at: usize, draft: &Draft, readers: &Readers) -> bool {
-    draft.nodes.get(at).is_some_and(|node| {
-        node.operator.is_some() && node.outputs.iter().flatten().all(|id| readers.count(*id) == 1)
-    })
+    draft
+        .nodes
+        .get(at)
+        .is_some_and(|node| node.operator.is_some() && node.outputs.iter().flatten().all(|id| readers.count(*id) == 1))
 }
 
 /// Gives readers, of which the input `k` comes from a node that others read too or that was computed at load, a copy of it.
@@ -307,6 +370,7 @@ mod tests {
     use crate::ops::testing::tensor;
     use crate::tensor::Tensor;
     use crate::value::{Dim, Fact, Value};
+    use kernels::testing::at_each_level;
 
     /// A product of two quantized operands, quantized again.
     struct Case {
@@ -353,7 +417,8 @@ mod tests {
     impl Case {
         fn draft(&self) -> Draft {
             let mut builder = Builder::new();
-            let (sizes, mut constants) = (|shape: &[usize]| Some(shape.iter().copied().map(Dim::Fixed).collect()), vec![]);
+            let (sizes, mut constants) =
+                (|shape: &[usize]| Some(shape.iter().copied().map(Dim::Fixed).collect()), vec![]);
             builder.shaped("x", Some(self.x.0.into()), sizes(&self.x.1));
             match self.constant {
                 true => constants.push(("w", bytes(self.w.0, &self.w.1, 3))),
@@ -369,7 +434,10 @@ mod tests {
             constants.push(("y_scale", tensor(&[], [self.y.1])));
             constants.push(("y_zero", Tensor::new(self.y.0, &[], vec![self.y.2 as u8]).unwrap().into()));
             let numbers = |shape: &[usize]| -> Value {
-                tensor(shape, (0..shape.iter().product()).map(|k: usize| (k % 11) as f32 / 7.0 - 0.6).collect::<Vec<_>>())
+                tensor(
+                    shape,
+                    (0..shape.iter().product()).map(|k: usize| (k % 11) as f32 / 7.0 - 0.6).collect::<Vec<_>>(),
+                )
             };
             constants.extend(self.bias.iter().map(|shape| ("bias", numbers(shape))));
             constants.extend(self.row.then(|| ("row", numbers(&[self.w.1[1]]))));
@@ -406,6 +474,7 @@ mod tests {
         fn check(&self) -> Vec<String> {
             let (graph, plain) = (load_fast(self.draft()).unwrap(), load(self.draft(), false).unwrap());
             let [got, want] = [&graph, &plain].map(|graph| run(graph, &self.feeds(), None).swap_remove(0));
+            at_each_level(|| assert_eq!(run(&load_fast(self.draft()).unwrap(), &self.feeds(), None), [got.clone()]));
             let numbers = |value: &Value| -> Vec<i32> {
                 let tensor = value.tensor().unwrap();
                 let signed = tensor.dtype() == DType::Int8;
@@ -510,7 +579,8 @@ mod tests {
             let draft = || {
                 let mut draft = Case::default().draft();
                 let id = draft.entries.iter().position(|entry| *entry.name == *also).unwrap();
-                let node = draft.nodes.iter().find(|node| node.outputs.iter().flatten().any(|own| own.at() == id)).unwrap();
+                let node =
+                    draft.nodes.iter().find(|node| node.outputs.iter().flatten().any(|own| own.at() == id)).unwrap();
                 let id = node.outputs[0].unwrap();
                 let info = crate::graph::ValueInfo { name: also.into(), value_type: None, shape: None };
                 draft.output(info, id);
@@ -520,6 +590,71 @@ mod tests {
             assert_eq!(!parts(&graph).is_empty(), fused, "{also}");
             let [got, want] = [&graph, &plain].map(|graph| run(graph, &Case::default().feeds(), None).pop().unwrap());
             assert_eq!(got, want, "{also}");
+        }
+    }
+
+    /// `y = quantize(f(dequantize(x), ..))`, where other inputs are dequantized too or are floats.
+    fn of_elements(operator: &str, inputs: &[&str], types: [DType; 2], to: DType, also_read: bool) -> Draft {
+        let mut builder = Builder::new();
+        let shapes: [(&str, Vec<Dim>); 3] = [
+            ("a", vec![Dim::Fixed(3), Dim::Fixed(700)]),
+            ("b", vec![Dim::Symbol("N".into()), Dim::Fixed(700)]),
+            ("c", vec![Dim::Fixed(700)]),
+        ];
+        let mut constant = |name: String, value: Value| {
+            let id = builder.id(&name);
+            builder.draft.constant(id, Fact::constant(value), None);
+        };
+        for (k, dtype) in [types[0], types[1], to].into_iter().enumerate() {
+            constant(format!("scale{k}"), tensor(&[], [0.013f32 + k as f32 / 100.0]));
+            constant(format!("zero{k}"), bytes(dtype, &[], 7 + k as u64));
+        }
+        for ((k, (name, dims)), dtype) in shapes.into_iter().enumerate().zip([types[0], types[1], DType::Float]) {
+            builder.shaped(&format!("{name}_fed"), Some(dtype.into()), Some(dims));
+            match k {
+                2 => builder.op("Identity", &["c_fed"], "c"),
+                _ => builder.op(
+                    "DequantizeLinear",
+                    &[&format!("{name}_fed"), &format!("scale{k}"), &format!("zero{k}")],
+                    name,
+                ),
+            }
+        }
+        builder.op(operator, inputs, "floats");
+        builder.op("QuantizeLinear", &["floats", "scale2", "zero2"], "y");
+        if also_read {
+            builder.output_named("a");
+        }
+        builder.output("y")
+    }
+
+    #[test]
+    fn rows_of_integers() {
+        let (u8, i8) = (DType::Uint8, DType::Int8);
+        let row: Vec<f32> = (0..700).map(|k| (k % 13) as f32 / 5.0 - 1.2).collect();
+        for (operator, inputs) in [
+            ("Add", &["a", "b"][..]),
+            ("Mul", &["a", "c"]),
+            ("Add", &["c", "a"]),
+            ("Mul", &["a", "a"]),
+            ("Sigmoid", &["a"]),
+            ("HardSigmoid", &["a"]),
+            // No number at all becomes 0.
+            ("Sqrt", &["a"]),
+        ] {
+            for (types, to) in [([u8, u8], u8), ([i8, u8], i8), ([u8, i8], u8)] {
+                for also_read in [false, true] {
+                    let draft = || of_elements(operator, inputs, types, to, also_read);
+                    let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+                    assert!(parts(&graph).contains(&"y".to_string()), "{operator}");
+                    for rows in [3, 1] {
+                        let (a, b) = (bytes(types[0], &[3, 700], 1), bytes(types[1], &[rows, 700], 2));
+                        let feeds = [a, b, tensor(&[700], row.clone())];
+                        let want = run(&plain, &feeds, None);
+                        at_each_level(|| assert_eq!(run(&graph, &feeds, None), want, "{operator} {types:?}"));
+                    }
+                }
+            }
         }
     }
 }
