@@ -122,6 +122,7 @@ mod tests {
     use crate::graph::{Draft, Graph};
     use crate::ops::testing::tensor;
     use crate::value::{Dim, Fact, Value};
+    use std::slice::from_ref;
 
     fn nodes(graph: &Graph) -> Vec<String> {
         graph.node_infos().map(|node| node.operator.to_string()).collect()
@@ -157,7 +158,7 @@ mod tests {
             let (graph, plain) =
                 (load(moved(scale, also_read), true).unwrap(), load(moved(scale, also_read), false).unwrap());
             assert_eq!(nodes(&graph), left);
-            assert_eq!(run(&graph, &[x.clone()], None), run(&plain, &[x.clone()], None));
+            assert_eq!(run(&graph, from_ref(&x), None), run(&plain, from_ref(&x), None));
         }
     }
 

@@ -474,7 +474,9 @@ mod tests {
         fn check(&self) -> Vec<String> {
             let (graph, plain) = (load_fast(self.draft()).unwrap(), load(self.draft(), false).unwrap());
             let [got, want] = [&graph, &plain].map(|graph| run(graph, &self.feeds(), None).swap_remove(0));
-            at_each_level(|| assert_eq!(run(&load_fast(self.draft()).unwrap(), &self.feeds(), None), [got.clone()]));
+            at_each_level(|| {
+                assert_eq!(run(&load_fast(self.draft()).unwrap(), &self.feeds(), None), vec![got.clone()])
+            });
             let numbers = |value: &Value| -> Vec<i32> {
                 let tensor = value.tensor().unwrap();
                 let signed = tensor.dtype() == DType::Int8;
