@@ -1,6 +1,6 @@
 """Times networks in onnxref, ONNX Runtime and OpenVINO, whichever are installed, and prints a table of each number of threads.
 
-    python benches/networks.py FOLDER .. [--threads 1 2] [--turns N] [--seconds S]
+    python benches/networks.py FOLDER .. [--threads 1 2] [--turns N] [--seconds S] [--fast-math]
 
 A folder holds model.onnx and test_data_set_0/input_I.pb; one that holds such folders stands for these. Needs cargo and the
 packages onnx and numpy. Each turn times every runtime once; a runtime's sessions are of one process, ours is the program.
@@ -28,6 +28,7 @@ def main():
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each runtime in a turn")
+    parser.add_argument("--fast-math", action="store_true", help="for onnxref: sums as the peers compute them")
     args = parser.parse_args()
     subprocess.run(["cargo", "build", "--release", "-p", "onnxref-cli"], cwd=ROOT, check=True)
     of = lambda folder: [folder] if is_case(folder) else sorted(filter(is_case, folder.iterdir()))
@@ -37,17 +38,17 @@ def main():
         print(f"\n{threads} thread{'s' * (threads > 1)}\n\n| network | {' | '.join(names)} | by medians | by least times |")
         print(f"| --- |{' ---: |' * (len(names) + 2)}", flush=True)
         for case in cases:
-            print(row(case.resolve().name, measure(case, threads, args.turns, args.seconds), names), flush=True)
+            print(row(case.resolve().name, measure(case, threads, args.turns, args.seconds, args.fast_math), names), flush=True)
 
 
 def is_case(folder):
     return (folder / "model.onnx").is_file()
 
 
-def measure(case, threads, turns, seconds):
+def measure(case, threads, turns, seconds, fast_math):
     """The times of all runs in seconds, by runtime: the medians and the least ones of the turns."""
     feeds = fed(case)
-    runs = {"onnxref": lambda: own(case, threads, seconds)}
+    runs = {"onnxref": lambda: own(case, threads, seconds, fast_math)}
     for name, peer in PEERS.items():
         run = peer(str(case / "model.onnx"), feeds, threads)
         runs[name] = lambda run=run: sample(run, seconds)
@@ -66,9 +67,10 @@ def fed(case):
     return {name: numpy_helper.to_array(tensor(k)) for k, name in enumerate(names)}
 
 
-def own(case, threads, seconds):
+def own(case, threads, seconds, fast_math):
     command = [PROGRAM, "bench", case / "model.onnx", "--inputs", case / "test_data_set_0", "--json"]
     command += ["--threads", str(threads), "--seconds", str(seconds), "--warmup", "2"]
+    command += ["--fast-math"] if fast_math else []
     runs = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)["runs"]
     return runs["p50"], runs["min"]
 

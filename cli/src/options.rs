@@ -43,6 +43,13 @@ pub(crate) struct Loading {
     #[arg(long)]
     hard_links: bool,
 
+    /// Compute sums in other ways than the model writes them: nearly the same numbers, sooner
+    ///
+    /// Products of dequantized integers are summed as integers. The outputs and their hashes are no longer those of the
+    /// model as it is written; an integer of 8 bits may differ by 1. It needs optimization.
+    #[arg(long)]
+    pub(crate) fast_math: bool,
+
     /// Map the model's files into memory instead of reading them
     ///
     /// A large model is then ready at once, and only the weights that are used take memory. Nobody may change the files
@@ -125,7 +132,8 @@ impl Loading {
                 wrong("--allow", text, format!("no such departure; known: {}", departure_names().join(", ")))
             })?;
         }
-        let options = Model::options().limits(limits).compatibility(|all| *all = compatibility);
+        let options =
+            Model::options().limits(limits).compatibility(|all| *all = compatibility).fast_math(self.fast_math);
         let options = self.external_root.iter().fold(options.hard_links(self.hard_links), LoadOptions::external_root);
         // SAFETY: the caller asked for it, and was told that nobody may change the files.
         #[allow(unsafe_code)]

@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     // The time of the run is that of writing too.
     let cancel = arguments.running.cancel();
     let (mut dump, mut stopped) = (dump.map(|folder| Dump::new(folder, &cancel)).transpose()?, None);
-    let ran = watch::run(&model, inputs, &cancel, |node, trips, values| {
+    let ran = watch::run(&model, inputs, &cancel, !every, |node, trips, values| {
         dump.as_mut().map_or(Ok(()), |dump| dump.add(node, trips, values))?;
         if trips.depth() > 0 || !until.is_some_and(|until| is_called(until, node, values)) {
             return Ok(());

@@ -417,6 +417,17 @@ fn scale_body(numbers: &mut [f32], scales: &[f32], zeros: &[f32]) {
     }
 }
 
+/// As [`dequantize`], of bytes that share a scale and a zero point.
+pub fn dequantize_part(bytes: &[u8], signed: bool, [scale, zero]: [f32; 2], out: &mut [f32]) {
+    dequantize_bytes(bytes, signed, scale, zero, out);
+}
+
+/// As [`quantize`], to bytes that share a scale and a zero point.
+pub fn quantize_part(numbers: &[f32], signed: bool, [scale, zero]: [f32; 2], out: &mut [u8]) {
+    let limits = if signed { [-128.0, 127.0] } else { [0.0, 255.0] };
+    quantize_bytes(numbers, scale, zero, limits, out);
+}
+
 for_each_level! {
     /// As the steps of [`dequantize`], in one pass.
     fn dequantize_bytes<>(bytes: &[u8], signed: bool, scale: f32, zero: f32, out: &mut [f32]) -> () = dequantize_bytes_body;

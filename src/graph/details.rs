@@ -271,7 +271,8 @@ fn details(draft: &mut Draft, budget: &Budget) -> Result<GraphDetails> {
             macs: macs(&place.operator.name, &given, &made),
             inputs,
             outputs,
-            attributes: std::mem::take(&mut node.attributes),
+            // Passes read them too.
+            attributes: node.attributes.clone(),
             bodies,
             fate,
         });
@@ -305,7 +306,10 @@ fn set_fused(graph: &mut GraphDetails, draft: &Draft) {
         if let By::Node { at, .. } = entry.by
             && let Some(details) = graph.nodes.get_mut(at as usize)
         {
-            details.fate = Fate::Fused;
+            // One that runs has a copy here.
+            if details.fate != Fate::Runs {
+                details.fate = Fate::Fused;
+            }
         }
     }
 }

@@ -152,6 +152,8 @@ pub(crate) struct Loading<'a> {
     pub(crate) budget: &'a Budget,
     /// Finds the operators of nodes that no file has.
     pub(crate) resolver: &'a dyn Resolver,
+    /// Passes may change bits of sums.
+    pub(crate) fast_math: bool,
 }
 
 impl Graph {

@@ -51,12 +51,23 @@ pub(super) fn inferred(mut draft: Draft) -> Draft {
 pub(super) fn loading<R>(call: impl FnOnce(&Loading<'_>) -> R) -> R {
     let limits = Limits::default();
     let budget = Budget::new(&limits);
-    call(&Loading { limits: &limits, budget: &budget, resolver: &Own::new(&budget) })
+    call(&Loading { limits: &limits, budget: &budget, resolver: &Own::new(&budget), fast_math: false })
 }
 
 pub(crate) fn load_within(draft: Draft, optimize: bool, limits: &Limits) -> Result<Graph> {
     let budget = Budget::new(limits);
-    Graph::new(draft, optimize, &Loading { limits, budget: &budget, resolver: &Own::new(&budget) })
+    Graph::new(draft, optimize, &Loading { limits, budget: &budget, resolver: &Own::new(&budget), fast_math: false })
+}
+
+/// Loads a draft whose sums may change.
+pub(super) fn load_fast(draft: Draft) -> Result<Graph> {
+    let limits = Limits::default();
+    let budget = Budget::new(&limits);
+    Graph::new(
+        draft,
+        true,
+        &Loading { limits: &limits, budget: &budget, resolver: &Own::new(&budget), fast_math: true },
+    )
 }
 
 /// A draft under construction.

@@ -23,13 +23,14 @@ pub struct LoadOptions {
     threads: Option<usize>,
     limits: Limits,
     optimize: bool,
+    fast_math: bool,
     dimensions: Vec<(String, usize)>,
 }
 
 impl Default for LoadOptions {
     fn default() -> LoadOptions {
         let (registry, places, threads, limits, dimensions) = Default::default();
-        LoadOptions { registry, places, threads, limits, optimize: true, dimensions }
+        LoadOptions { registry, places, threads, limits, optimize: true, fast_math: false, dimensions }
     }
 }
 
@@ -118,6 +119,21 @@ impl LoadOptions {
     /// by bit, but a dropped node can't fail.
     pub fn optimize(mut self, optimize: bool) -> LoadOptions {
         self.optimize = optimize;
+        self
+    }
+
+    /// Whether sums may be computed in another way than the model writes them; false by default. It needs
+    /// [`LoadOptions::optimize`]. The outputs then aren't those of the model as it is written, bit by bit, and their
+    /// hashes are others; but they still are the same on each processor, with any number of threads.
+    ///
+    /// A MatMul, Gemm or Conv of dequantized integers of 8 bits, of which a QuantizeLinear makes integers of 8 bits again, is
+    /// summed in integers. That is exact, where sums of float32 round. Numbers before they are rounded to integers differ by
+    /// at most `(k + 8) * 2^-24 * sum / scale` from the written graph's, and where there is a bias by up to
+    /// `x_scale * w_scale / 2 / scale` more: `k` is the number of products in a sum, `sum` that of their magnitudes and of
+    /// the bias, and `scale` that of QuantizeLinear. So an integer differs by 1 at most where this is below 1, and only if
+    /// the number is about as near to the middle of two integers.
+    pub fn fast_math(mut self, fast_math: bool) -> LoadOptions {
+        self.fast_math = fast_math;
         self
     }
 
@@ -269,7 +285,7 @@ impl LoadOptions {
     }
 
     fn loading<'a>(&'a self, files: &'a ModelFiles, resolver: &'a Own<'a>) -> Loading<'a> {
-        Loading { limits: &self.limits, budget: &files.budget, resolver }
+        Loading { limits: &self.limits, budget: &files.budget, resolver, fast_math: self.fast_math }
     }
 
     fn parse(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<Model> {

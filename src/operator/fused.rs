@@ -1,6 +1,6 @@
 //! Operators that a pass puts in the place of several, which stay beside it.
 
-use super::{Align, Call, Held, InBlocks, Layout, Operator, Values};
+use super::{Align, ByteProduct, Call, Held, InBlocks, Layout, Operator, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Shape;
@@ -57,6 +57,12 @@ pub(crate) trait MatrixProduct: Operator {
 
     /// As [`Operator::run`], and then what `tail` says.
     fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values>;
+
+    /// The same product of integers, if there is one.
+    fn of_bytes(&self, bytes: ByteProduct) -> Option<Box<dyn Fused>> {
+        let _ = bytes;
+        None
+    }
 }
 
 /// What becomes of the sums of a product: each stays a number of the element type.

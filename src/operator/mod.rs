@@ -2,6 +2,7 @@
 
 mod axis;
 mod blocks;
+mod bytes;
 mod call;
 mod context;
 mod control;
@@ -15,6 +16,7 @@ mod values;
 
 pub(crate) use axis::Axis;
 pub(crate) use blocks::{Blockwise, How, InBlocks, Laid, Layout, Windowed, in_blocks, in_planes, output_in_blocks};
+pub(crate) use bytes::{ByteProduct, ByteRows, ByteScale};
 pub use call::Call;
 pub(crate) use call::one_element;
 pub use context::Cancel;

@@ -1,13 +1,15 @@
 //! Filters over images: what the convolutions of several families share.
 
-use super::product::{Matrix, Multiply, Weights};
+use super::product::{Matrix, Multiply, Weights, multiply};
 use super::windows::{WindowAttributes, Windows, one_or_more};
 use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
-use crate::operator::{Call, Inference, Node};
+use crate::operator::{Call, Inference, Node, Values};
 use crate::tensor::{Shape, Tensor};
 use crate::value::Dim;
-use kernels::gemm::{self, Batch, Broadcast, Left, Right, Scaled, Side, Strides, ZeroPoints};
+use kernels::gemm::{
+    self, Batch, Broadcast, Left, Product, Quantized, Requantized, Right, Scaled, Side, Step, Strides, ZeroPoints,
+};
 use kernels::volume;
 use kernels::windows::Axis;
 use smallvec::SmallVec;
@@ -37,8 +39,8 @@ pub(super) struct Filters {
     pub(super) x: usize,
     pub(super) w: usize,
     pub(super) bias: Option<usize>,
-    groups: i64,
-    attributes: WindowAttributes,
+    pub(super) groups: i64,
+    pub(super) attributes: WindowAttributes,
 }
 
 /// A convolution in a run: for each image and each group the product of a matrix of filters, `m` by `k`, with one of
@@ -175,6 +177,30 @@ impl Convolution {
             }
         });
         Ok((a, Right::Windows(b)))
+    }
+
+    /// The convolution of images and filters as in [`Convolution::small`], quantized again:
+    /// `round((sum + bias) * factor) + zero_point`. There is a bias and a factor for each filter, or one for all.
+    pub(super) fn requantized<S: Multiply<Sum = u32> + Quantized>(
+        &self,
+        call: &Call<'_>,
+        weights: &Weights,
+        operands: [&Tensor; 2],
+        zeros: [&Tensor; 2],
+        (bias, factors, zero_point): (Option<&[i32]>, &[f32], &[S]),
+    ) -> Result<Values> {
+        let by_filter = self.by_filter();
+        let (a, b) = self.small(call, weights, &by_filter, operands, zeros.map(Some))?;
+        let bias = bias.map(|bias| self.bias::<i32>(bias, &by_filter));
+        let factors = Broadcast { elements: factors, strides: self.strides(factors.len(), &by_filter) };
+        let one = Broadcast { elements: &[1.0], strides: Strides::ONE };
+        let zero_point = Broadcast { elements: zero_point, strides: Strides::ONE };
+        let last = Requantized { scales: [factors, one], zero_point };
+        let steps: SmallVec<[&dyn Step<u32>; 2]> = bias.iter().map(|bias| bias as _).chain([&last as _]).collect();
+        let mut output = call.output::<S>(&self.output)?;
+        let product = Product::<S> { m: self.m, k: self.k, n: self.n, a, b, batch: &self.batch, epilogue: &steps };
+        multiply(call, product, output.elements_mut()?)?;
+        Ok(output.finish().into())
     }
 
     /// Of so many numbers: one for each filter, or one for all.

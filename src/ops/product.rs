@@ -227,6 +227,11 @@ impl Weights {
         Weights { constant, packed: OnceLock::new() }
     }
 
+    /// Weights that are known to be constant, or not to be.
+    pub(super) fn known(constant: bool) -> Weights {
+        Weights { constant, packed: OnceLock::new() }
+    }
+
     /// The operand `b` of a product: `count` matrices of `k` rows and `n` columns, one after the other.
     pub(super) fn right<'a, S: Multiply>(
         &'a self,

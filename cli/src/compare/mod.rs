@@ -84,7 +84,7 @@ impl Arguments {
     fn values(&self, model: &Model, feeds: &Feeds<'_>) -> Result<(Known, Outputs), Failure> {
         let (mut values, mut room) = (HashMap::new(), Room::default());
         let inputs = feeds.iter().cloned().collect();
-        let outputs = watch::run(model, inputs, &self.running.cancel(), |node, trips, given| {
+        let outputs = watch::run(model, inputs, &self.running.cancel(), false, |node, trips, given| {
             for (k, (name, value)) in given.iter().enumerate() {
                 if trips.depth() == 0 || room.take(totals::bytes(value).saturating_add(VALUE_BYTES)) {
                     values.insert(trips.path(node, k, name)?, (*value).clone());
@@ -112,10 +112,11 @@ impl Arguments {
     ) -> Result<Found, Failure> {
         let mut found = Found { sides: ["A", "B"], known: known.len(), ..Found::default() };
         let inputs = feeds.iter().cloned().collect();
-        let ran = watch::run(model, inputs, &self.running.cancel(), |node, trips, given| {
-            let mut given = given.iter().enumerate();
-            given.try_for_each(|(k, (name, got))| found.add(trips.path(node, k, name)?, got, &known, tolerance))
-        });
+        let ran =
+            watch::run(model, inputs, &self.running.cancel(), self.running.loading.fast_math, |node, trips, given| {
+                let mut given = given.iter().enumerate();
+                given.try_for_each(|(k, (name, got))| found.add(trips.path(node, k, name)?, got, &known, tolerance))
+            });
         let got = ran.map_err(Failure::run)?;
         if let Some(outputs) = outputs {
             found.outputs = compare_outputs(&got, outputs, tolerance);

@@ -6,7 +6,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::vectors::x86::{F32x8, F32x16};
-use super::vectors::{Plain, Spread};
+use super::vectors::{Plain, Spread, Vector};
 use crate::windows::Axis;
 use std::ops::Range;
 
@@ -96,7 +96,7 @@ static OUTSIDE: [f32; 2 * 15 + 5] = [0.0; 2 * 15 + 5];
 /// # Safety
 /// See [`Sums`].
 #[inline(always)]
-unsafe fn all_rows<V: Spread<Of = f32>, const K: usize, const STRIDE: usize>(
+unsafe fn all_rows<V: Vector<Of = f32> + Spread<Element = f32>, const K: usize, const STRIDE: usize>(
     x: &Direct<'_>,
     at: Range<usize>,
     out: &mut [f32],

@@ -1,24 +1,24 @@
-//! Panels of windows of float32 images: what stands in a line of an image is loaded at once.
+//! Panels of windows of images of float32 and of bytes: what stands in a line of an image is loaded at once.
 
 #![allow(unsafe_code)] // pointers into an image: `panel` says that they are there
 
 use super::vectors::Spread;
-use super::vectors::x86::{F32x8, F32x16};
+use super::vectors::x86::{F32x8, F32x16, U8x32};
 use super::windows::Line;
 use crate::windows::Axis;
 use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Windows that show a part of an image in each step.
-pub(super) struct Panel<'a> {
+pub(super) struct Panel<'a, T> {
     pub(super) inner: &'a Axis,
     pub(super) outer: &'a [Axis],
     /// From the image on.
-    pub(super) elements: &'a [f32],
+    pub(super) elements: &'a [T],
     /// Elements of a channel, and taps of a window.
     pub(super) channel: usize,
     pub(super) taps: usize,
-    pub(super) outside: f32,
+    pub(super) outside: T,
     pub(super) steps: Range<usize>,
     pub(super) columns: Range<usize>,
 }
@@ -42,49 +42,70 @@ struct Part<L> {
     at: usize,
 }
 
-impl Panel<'_> {
+/// Elements that there are loops for.
+pub(super) trait OfLines: Copy {
     /// Fills `to`. Returns false if there is no loop for such windows, or for this processor.
     ///
     /// All places are within the elements, as [`Windows::check`](super::Windows) found.
-    pub(super) fn fill(&self, to: &mut [f32]) -> bool {
+    fn fill(panel: &Panel<'_, Self>, to: &mut [Self]) -> bool;
+}
+
+impl OfLines for f32 {
+    fn fill(panel: &Panel<'_, f32>, to: &mut [f32]) -> bool {
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
-        fn of_16<const STRIDE: usize>(x: &Panel<'_>, to: &mut [f32]) -> bool {
+        fn of_16<const STRIDE: usize>(x: &Panel<'_, f32>, to: &mut [f32]) -> bool {
             // SAFETY: as the caller promises; these are the features of the vector.
             unsafe { fill::<F32x16, STRIDE>(x, to) }
         }
         #[target_feature(enable = "avx2,fma")]
-        fn of_8<const STRIDE: usize>(x: &Panel<'_>, to: &mut [f32]) -> bool {
+        fn of_8<const STRIDE: usize>(x: &Panel<'_, f32>, to: &mut [f32]) -> bool {
             // SAFETY: as above.
             unsafe { fill::<F32x8, STRIDE>(x, to) }
         }
         // SAFETY: the level has the features.
-        match (crate::cpu::level(), self.inner.stride) {
-            (4.., 1) => unsafe { of_16::<1>(self, to) },
-            (4.., 2) => unsafe { of_16::<2>(self, to) },
-            (3, 1) => unsafe { of_8::<1>(self, to) },
-            (3, 2) => unsafe { of_8::<2>(self, to) },
+        match (crate::cpu::level(), panel.inner.stride) {
+            (4.., 1) => unsafe { of_16::<1>(panel, to) },
+            (4.., 2) => unsafe { of_16::<2>(panel, to) },
+            (3, 1) => unsafe { of_8::<1>(panel, to) },
+            (3, 2) => unsafe { of_8::<2>(panel, to) },
+            _ => false,
+        }
+    }
+}
+
+impl OfLines for u8 {
+    fn fill(panel: &Panel<'_, u8>, to: &mut [u8]) -> bool {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
+        fn of_32<const STRIDE: usize>(x: &Panel<'_, u8>, to: &mut [u8]) -> bool {
+            // SAFETY: as the caller promises; these are the features of the vector.
+            unsafe { fill::<U8x32, STRIDE>(x, to) }
+        }
+        // SAFETY: the level has the features.
+        match (crate::cpu::level(), panel.inner.stride) {
+            (4.., 1) => unsafe { of_32::<1>(panel, to) },
+            (4.., 2) => unsafe { of_32::<2>(panel, to) },
             _ => false,
         }
     }
 }
 
 /// # Safety
-/// See [`Panel::fill`]; the processor has the vector.
+/// See [`OfLines::fill`]; the processor has the vector.
 #[inline(always)]
-unsafe fn fill<V: Spread<Of = f32>, const STRIDE: usize>(x: &Panel<'_>, to: &mut [f32]) -> bool {
+unsafe fn fill<V: Spread, const STRIDE: usize>(x: &Panel<'_, V::Element>, to: &mut [V::Element]) -> bool {
     let Panel { inner, outer, ref steps, ref columns, taps, .. } = *x;
     let width = columns.len();
     let (mut neighbours, mut of_first) = (SmallVec::<[Neighbours; 8]>::new(), 0);
     let mut column = columns.start;
     while column < columns.end {
         let lane = column - columns.start;
-        let end = (lane / V::COUNT + 1) * V::COUNT;
+        let end = (lane / V::WIDTH + 1) * V::WIDTH;
         let count = (inner.output - column % inner.output).min(end.min(width) - lane);
-        neighbours.push(Neighbours { lane: lane % V::COUNT, column, count });
-        of_first += usize::from(lane < V::COUNT);
+        neighbours.push(Neighbours { lane: lane % V::WIDTH, column, count });
+        of_first += usize::from(lane < V::WIDTH);
         column += count;
     }
-    if taps.saturating_mul(neighbours.len()) > PARTS || width > 2 * V::COUNT {
+    if taps.saturating_mul(neighbours.len()) > PARTS || width > 2 * V::WIDTH {
         return false;
     }
     // SAFETY: the processor has the vector.
@@ -120,17 +141,14 @@ unsafe fn fill<V: Spread<Of = f32>, const STRIDE: usize>(x: &Panel<'_>, to: &mut
         let seen = parts.get(tap * neighbours.len()..).unwrap_or(&[]).split_at_checked(of_first);
         let (first, others) = seen.unwrap_or((&[], &[]));
         let second = others.get(..neighbours.len() - of_first).unwrap_or(&[]);
-        for (parts, to) in [first, second].into_iter().zip(to.chunks_mut(V::COUNT)) {
+        for (parts, to) in [first, second].into_iter().zip(to.chunks_mut(V::WIDTH)) {
             // SAFETY: lanes of parts are in the image; as many numbers are written as there are.
             unsafe {
-                let mut sum = V::splat(&x.outside);
+                let mut sum = V::all(x.outside);
                 for part in parts {
                     sum = sum.load_lanes::<STRIDE>(channel.wrapping_add(part.at), part.lanes);
                 }
-                match to.len() == V::COUNT {
-                    true => sum.store(to.as_mut_ptr()),
-                    false => sum.store_some(to.as_mut_ptr(), to.len()),
-                }
+                sum.write(to.as_mut_ptr(), to.len());
             }
         }
         tap += 1;

@@ -28,18 +28,25 @@ pub(super) trait Vector: Copy {
     unsafe fn add(self, other: Self) -> Self;
 }
 
-/// A vector of numbers that are `STRIDE` apart in memory, 1 or 2.
+/// A vector of `WIDTH` elements that are `STRIDE` apart in memory, 1 or 2.
 ///
 /// # Safety
 /// See [`Vector`].
-pub(super) trait Spread: Vector {
+pub(super) trait Spread: Copy {
+    type Element: Copy;
+    const WIDTH: usize;
     /// Some of the lanes.
     type Lanes: Copy;
 
-    /// Those from `low` on and below `high`, which is at most `COUNT`.
+    /// The same element in each lane.
+    unsafe fn all(element: Self::Element) -> Self;
+    /// Writes the first `count` elements, at most `WIDTH`.
+    unsafe fn write(self, to: *mut Self::Element, count: usize);
+
+    /// Those from `low` on and below `high`, which is at most `WIDTH`.
     unsafe fn lanes<const STRIDE: usize>(low: usize, high: usize) -> Self::Lanes;
     /// The numbers at `from`, `from + STRIDE`, .. of some lanes, and those of `self` of others, which are not read.
-    unsafe fn load_lanes<const STRIDE: usize>(self, from: *const Self::Of, lanes: Self::Lanes) -> Self;
+    unsafe fn load_lanes<const STRIDE: usize>(self, from: *const Self::Element, lanes: Self::Lanes) -> Self;
 }
 
 /// `N` numbers for any processor.
@@ -101,8 +108,19 @@ impl<T: Number, const N: usize> Vector for Plain<T, N> {
 }
 
 impl<T: Number, const N: usize> Spread for Plain<T, N> {
+    type Element = T;
+    const WIDTH: usize = N;
     type Lanes = (usize, usize);
 
+    #[inline(always)]
+    unsafe fn all(element: T) -> Self {
+        Plain([element; N])
+    }
+    #[inline(always)]
+    unsafe fn write(self, to: *mut T, count: usize) {
+        // SAFETY: see `Vector`.
+        unsafe { self.store_some(to, count) }
+    }
     #[inline(always)]
     unsafe fn lanes<const STRIDE: usize>(low: usize, high: usize) -> (usize, usize) {
         (low, high)
@@ -209,9 +227,21 @@ pub(super) mod x86 {
     }
 
     impl Spread for F32x16 {
+        type Element = f32;
+        const WIDTH: usize = 16;
         /// The elements to be read, and the lanes.
         type Lanes = (u32, u16);
 
+        #[inline(always)]
+        unsafe fn all(element: f32) -> Self {
+            // SAFETY: see `Vector`.
+            unsafe { Vector::splat(&element) }
+        }
+        #[inline(always)]
+        unsafe fn write(self, to: *mut f32, count: usize) {
+            // SAFETY: see `Vector`.
+            unsafe { if count == Self::WIDTH { self.store(to) } else { self.store_some(to, count) } }
+        }
         #[inline(always)]
         unsafe fn lanes<const STRIDE: usize>(low: usize, high: usize) -> (u32, u16) {
             let lanes = first_of_16(high) & !first_of_16(low);
@@ -235,9 +265,21 @@ pub(super) mod x86 {
     }
 
     impl Spread for F32x8 {
+        type Element = f32;
+        const WIDTH: usize = 8;
         /// The elements to be read, and the lanes.
         type Lanes = ([__m256i; 2], __m256i);
 
+        #[inline(always)]
+        unsafe fn all(element: f32) -> Self {
+            // SAFETY: see `Vector`.
+            unsafe { Vector::splat(&element) }
+        }
+        #[inline(always)]
+        unsafe fn write(self, to: *mut f32, count: usize) {
+            // SAFETY: see `Vector`.
+            unsafe { if count == Self::WIDTH { self.store(to) } else { self.store_some(to, count) } }
+        }
         #[inline(always)]
         unsafe fn lanes<const STRIDE: usize>(low: usize, high: usize) -> Self::Lanes {
             // What follows the last even element may not be there.
@@ -265,6 +307,51 @@ pub(super) mod x86 {
                 F32x8(_mm256_blendv_ps(self.0, loaded, _mm256_castsi256_ps(lanes)))
             }
         }
+    }
+
+    /// 32 bytes, with AVX-512.
+    #[derive(Debug, Clone, Copy)]
+    pub(in crate::gemm) struct U8x32(__m256i);
+
+    impl Spread for U8x32 {
+        type Element = u8;
+        const WIDTH: usize = 32;
+        /// The bytes to be read, and the lanes.
+        type Lanes = (u64, u32);
+
+        #[inline(always)]
+        unsafe fn all(element: u8) -> Self {
+            // SAFETY: see `Vector`.
+            U8x32(unsafe { _mm256_set1_epi8(element as i8) })
+        }
+        #[inline(always)]
+        unsafe fn write(self, to: *mut u8, count: usize) {
+            // SAFETY: see `Vector`.
+            unsafe { _mm256_mask_storeu_epi8(to.cast(), first_of_32(count), self.0) }
+        }
+        #[inline(always)]
+        unsafe fn lanes<const STRIDE: usize>(low: usize, high: usize) -> (u64, u32) {
+            let lanes = first_of_32(high) & !first_of_32(low);
+            let below = |lane: usize| (1u128 << (2 * lane)) - 1;
+            let even = (below(high) & !below(low)) as u64 & 0x5555_5555_5555_5555;
+            (if STRIDE == 1 { lanes.into() } else { even }, lanes)
+        }
+        #[inline(always)]
+        unsafe fn load_lanes<const STRIDE: usize>(self, from: *const u8, (read, lanes): (u64, u32)) -> Self {
+            // SAFETY: see `Spread`; nothing is read where a mask is 0.
+            unsafe {
+                if STRIDE == 1 {
+                    return U8x32(_mm256_mask_loadu_epi8(self.0, lanes, from.cast()));
+                }
+                let even = _mm512_cvtepi16_epi8(_mm512_maskz_loadu_epi8(read, from.cast()));
+                U8x32(_mm256_mask_mov_epi8(self.0, lanes, even))
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn first_of_32(count: usize) -> u32 {
+        if count >= 32 { u32::MAX } else { (1 << count) - 1 }
     }
 
     #[inline(always)]

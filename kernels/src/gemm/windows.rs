@@ -3,7 +3,7 @@
 //! Rows run through the channels and the positions in a window, columns through the windows: the positions of the output.
 
 #[cfg(target_arch = "x86_64")]
-use super::lines::Panel;
+use super::lines::{OfLines, Panel};
 use super::number::{Number, Operand};
 use super::operand::{Elements, View, ZeroPoints};
 use super::pack::{MOST_LANES, Side};
@@ -86,7 +86,7 @@ impl<'a, T: Number> Windows<'a, T> {
     /// As [`panel`](Windows::panel), of bytes as [`quads`].
     pub(super) fn quads(&self, image: usize, steps: &Range<usize>, columns: Range<usize>, to: &mut [T]) {
         /// Steps that are done at once.
-        const STEPS: usize = 16 * quads::SIZE;
+        const STEPS: usize = 72 * quads::SIZE;
         let lanes = columns.len();
         let mut room = [0u8; STEPS * MOST_LANES];
         let parts = to.chunks_mut(STEPS / quads::SIZE * lanes).zip(steps.clone().step_by(STEPS));
@@ -108,6 +108,10 @@ impl<'a, T: Number> Windows<'a, T> {
     fn bytes(&self, image: usize, steps: &Range<usize>, columns: Range<usize>, to: &mut [u8]) {
         // The low byte of the number is the element.
         let outside = bytemuck::bytes_of(&self.outside).first().copied().unwrap_or(0);
+        #[cfg(target_arch = "x86_64")]
+        if of_lines::<u8>(self.axes, self.elements.image(image), outside, (steps, &columns), to) {
+            return;
+        }
         // Most rows are whole, and a copy of a known size is a load and a store.
         let copy = |from: &[u8], to: &mut [u8]| match (from.first_chunk::<MOST_LANES>(), to.first_chunk_mut()) {
             (Some(from), Some(to)) => *to = *from,
@@ -171,17 +175,27 @@ pub(super) fn panel<S: Operand>(
     #[cfg(target_arch = "x86_64")]
     if let (Ok(elements), Ok(to)) = (bytemuck::try_cast_slice(elements), bytemuck::try_cast_slice_mut(&mut *to))
         && TypeId::of::<S>() == TypeId::of::<f32>()
-        && let Some((inner, outer)) = windows.axes.split_last()
+        && of_lines::<f32>(windows.axes, elements, bytemuck::cast(windows.outside), (steps, &columns), to)
     {
-        let of = |size: fn(&Axis) -> usize| windows.axes.iter().map(size).product();
-        let (channel, taps) = (of(|axis| axis.input), of(|axis| axis.kernel));
-        let outside = bytemuck::cast(windows.outside);
-        let (steps, columns) = (steps.clone(), columns.clone());
-        if (Panel { inner, outer, elements, channel, taps, outside, steps, columns }).fill(to) {
-            return;
-        }
+        return;
     }
     show(windows, windows.outside, (elements, size_of::<S>()), S::widen, steps, columns, to);
+}
+
+/// As [`show`], line by line. Returns false if there is no loop for such windows.
+#[cfg(target_arch = "x86_64")]
+fn of_lines<T: OfLines>(
+    axes: &[Axis],
+    elements: &[T],
+    outside: T,
+    (steps, columns): (&Range<usize>, &Range<usize>),
+    to: &mut [T],
+) -> bool {
+    let Some((inner, outer)) = axes.split_last() else { return false };
+    let of = |size: fn(&Axis) -> usize| axes.iter().map(size).product();
+    let (channel, taps) = (of(|axis| axis.input), of(|axis| axis.kernel));
+    let (steps, columns) = (steps.clone(), columns.clone());
+    T::fill(&Panel { inner, outer, elements, channel, taps, outside, steps, columns }, to)
 }
 
 /// Writes for each step and column what the window shows: elements of a size, widened, or what is `outside`.
@@ -382,7 +396,10 @@ mod tests {
             case(2, 2, &[axis(sized(25, 9), 3, 2, 2, 3, 1), axis(sized(41, 9), 3, 2, 3, 2, 2)]),
         ];
         on_threads(3, || cases.iter().for_each(|case| check::<f32, f32, f32>(case, 0.0, None)));
+        check::<u8, i8, i32>(&cases[1], 9, Some(9));
         check::<u8, i8, i32>(&cases[2], -3, Some(-3));
+        check::<i8, u8, i32>(&cases[4], 200, Some(200));
+        check::<u8, u8, i32>(&cases[7], 5, None);
         check::<f32, f32, f32>(&cases[0], 2.5, None);
     }
 

@@ -1,6 +1,7 @@
-//! Transformations of a draft before it becomes a graph. No pass changes a bit of any output.
+//! Transformations of a draft before it becomes a graph. No pass changes a bit of any output, unless `fast_math` is asked for.
 
 mod blocks;
+mod carry;
 mod chain;
 mod drop_unread;
 mod fold;
@@ -8,6 +9,7 @@ mod forward;
 mod fuse;
 mod pattern;
 mod product;
+mod quantized;
 
 pub(super) use fold::Fold;
 
@@ -86,7 +88,16 @@ type Pass = fn(&mut Draft, &PassContext<'_>) -> Result<()>;
 
 /// The passes after [`Fold`], in order. (Folding happens while operators are made, so that readers of a folded value
 /// know it.)
-const PASSES: &[Pass] = &[forward::forward, drop_unread::drop_unread, product::product, chain::chain, blocks::blocks];
+const PASSES: &[Pass] = &[
+    forward::forward,
+    carry::carry,
+    quantized::products,
+    quantized::rows,
+    drop_unread::drop_unread,
+    product::product,
+    chain::chain,
+    blocks::blocks,
+];
 
 /// Runs the passes on a draft and on the subgraphs of its nodes.
 pub(super) fn run(draft: &mut Draft, loading: &Loading<'_>) -> Result<()> {

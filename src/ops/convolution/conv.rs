@@ -1,6 +1,7 @@
 //! Conv: a convolution with one filter for each channel of the output.
 //! <https://onnx.ai/onnx/operators/onnx__Conv.html>
 
+use super::bytes::ByteConv;
 use super::in_blocks::InBlocksOf;
 use crate::ops::prelude::*;
 use kernels::gemm::{Alone, Scaled};
@@ -110,6 +111,10 @@ impl MatrixProduct for Conv {
 
     fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values> {
         self.compute(call, Some(tail))
+    }
+
+    fn of_bytes(&self, bytes: ByteProduct) -> Option<Box<dyn Fused>> {
+        Some(Box::new(ByteConv::new(&self.filters, bytes)))
     }
 }
 

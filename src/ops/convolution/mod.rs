@@ -1,5 +1,6 @@
 //! Convolutions: filters that slide over an image.
 
+mod bytes;
 mod col2im;
 mod conv;
 mod conv_integer;

@@ -1,6 +1,7 @@
 //! Gemm: the product of two matrices, scaled, plus a third one.
 //! <https://onnx.ai/onnx/operators/onnx__Gemm.html>
 
+use super::bytes::ByteMatMul;
 use crate::ops::prelude::*;
 use std::fmt::Display;
 
@@ -116,6 +117,12 @@ impl MatrixProduct for Gemm {
 
     fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values> {
         with_numbers!(call.tensor(0)?.dtype(), S => self.multiply::<S>(call, Some(tail)))
+    }
+
+    fn of_bytes(&self, bytes: ByteProduct) -> Option<Box<dyn Fused>> {
+        let [of_a, of_b] = self.transposed;
+        let plain = self.alpha == 1.0 && self.beta == 1.0 && !of_a;
+        plain.then(|| Box::new(ByteMatMul::new(of_b, bytes)) as _)
     }
 }
 

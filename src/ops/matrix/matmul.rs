@@ -1,6 +1,7 @@
 //! MatMul: products of matrices, as numpy's `matmul`.
 //! <https://onnx.ai/onnx/operators/onnx__MatMul.html>
 
+use super::bytes::ByteMatMul;
 use crate::ops::prelude::*;
 
 pub(super) const MATMUL: Implementation =
@@ -43,6 +44,10 @@ impl MatrixProduct for MatMul {
 
     fn run_then(&self, call: &Call<'_>, tail: &Tail) -> Result<Values> {
         with_numbers!(call.tensor(0)?.dtype(), S => self.multiply::<S>(call, Some(tail)))
+    }
+
+    fn of_bytes(&self, bytes: ByteProduct) -> Option<Box<dyn Fused>> {
+        Some(Box::new(ByteMatMul::new(false, bytes)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Products of matrices and of tensors, determinants.
 
+mod bytes;
 mod contraction;
 mod det;
 mod einsum;

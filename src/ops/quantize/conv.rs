@@ -2,7 +2,7 @@
 //! <https://onnx.ai/onnx/operators/onnx__QLinearConv.html>
 
 use crate::ops::prelude::*;
-use kernels::gemm::{Quantized, Requantized};
+use kernels::gemm::Quantized;
 
 pub(super) const QLINEAR_CONV: Implementation =
     Implementation { domain: "", name: "QLinearConv", versions: &[10], make: Make::Run(load) };
@@ -35,11 +35,7 @@ impl QLinearConv {
 
     fn convolve<S: Multiply<Sum = u32> + Quantized>(&self, call: &Call<'_>) -> Result<Values> {
         let convolution = self.filters.of_call(call, |facts| self.check(facts))?;
-        let by_filter = convolution.by_filter();
-        let zeros = [Some(call.tensor(2)?), Some(call.tensor(5)?)];
-        let (a, b) = convolution.small(call, &self.weights, &by_filter, [call.tensor(0)?, call.tensor(3)?], zeros)?;
         let bias = call.optional_tensor(8)?.map(Tensor::as_slice::<i32>).transpose()?;
-        let bias = bias.map(|bias| convolution.bias::<i32>(bias, &by_filter));
         let (x_scale, y_scale) = (call.scalar::<f32>(1)?, call.scalar::<f32>(6)?);
         let of_filters = call.tensor(4)?.as_slice::<f32>()?;
         let mut scales = call.scratch::<f32>(of_filters.len())?;
@@ -48,18 +44,9 @@ impl QLinearConv {
             .iter_mut()
             .zip(of_filters)
             .for_each(|(scale, own)| *scale = x_scale * own / y_scale);
-        let scales: &[f32] = scales.elements_mut();
-        let scales = Broadcast { elements: scales, strides: convolution.strides(scales.len(), &by_filter) };
-        let one = Broadcast { elements: &[1.0], strides: Strides::ONE };
-        let zero_point = Broadcast { elements: call.tensor(7)?.as_slice::<S>()?, strides: Strides::ONE };
-        let last = Requantized { scales: [scales, one], zero_point };
-        let steps: SmallVec<[&dyn kernels::gemm::Step<u32>; 2]> =
-            bias.iter().map(|bias| bias as _).chain([&last as _]).collect();
-        let Convolution { m, k, n, batch, output, .. } = &convolution;
-        let mut output = call.output::<S>(output)?;
-        let product = Product::<S> { m: *m, k: *k, n: *n, a, b, batch, epilogue: &steps };
-        multiply(call, product, output.elements_mut()?)?;
-        Ok(output.finish().into())
+        let (operands, zeros) = ([call.tensor(0)?, call.tensor(3)?], [call.tensor(2)?, call.tensor(5)?]);
+        let last = (bias, &*scales.elements_mut(), call.tensor(7)?.as_slice::<S>()?);
+        convolution.requantized(call, &self.weights, operands, zeros, last)
     }
 }
 

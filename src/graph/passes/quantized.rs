@@ -1,0 +1,662 @@
+//! What is computed of dequantized integers and quantized again, without floats in memory.
+
+use super::fuse::{Fusion, fuse};
+use super::{PassContext, Readers};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::NODE_BYTES;
+use crate::graph::draft::{Draft, DraftNode, Entry, Id, new_entry};
+use crate::graph::infer;
+use crate::operator::{Attribute, ByteProduct, ByteRows, ByteScale, Fused, Made};
+use crate::tensor::Tensor;
+use crate::value::{Dim, Fact, ValueType};
+use smallvec::SmallVec;
+use std::cell::Cell;
+
+/// `QuantizeLinear(f(DequantizeLinear(x), DequantizeLinear(w)))`, where `f` is a MatMul, Gemm or Conv, with a constant bias.
+/// A Relu after it changes nothing where the zero point is the least integer.
+pub(super) fn products(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
+    if context.loading.fast_math { replace(draft, product, context) } else { Ok(()) }
+}
+
+/// `QuantizeLinear(f(DequantizeLinear(x), ..))`, where `f` computes element by element: floats stay near the processor.
+pub(super) fn rows(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
+    replace(draft, row, context)
+}
+
+/// Puts operators in the place of nodes that are found by their last one.
+fn replace(
+    draft: &mut Draft,
+    find: fn(usize, &Draft, &Readers) -> Option<ByteNodes>,
+    context: &PassContext<'_>,
+) -> Result<()> {
+    let Some(readers) = context.readers(draft) else { return Ok(()) };
+    let found: Vec<ByteNodes> = (0..draft.nodes.len()).filter_map(|at| find(at, draft, &readers)).collect();
+    let sources = found.iter().flat_map(|found| found.sources.iter().map(|(k, source)| (found.main, *k, *source)));
+    own_sources(draft, sources.collect(), &readers, context)?;
+    let Some(readers) = context.readers(draft) else { return Ok(()) };
+    let own = |found: &ByteNodes| found.sources.iter().all(|(_, at)| is_own(*at, draft, &readers));
+    let found = (0..draft.nodes.len()).filter_map(|at| find(at, draft, &readers).filter(own));
+    let fusions = found.map(|found| found.finish(draft)).collect();
+    fuse(draft, fusions, context)
+}
+
+/// Nodes from integers to integers.
+struct ByteNodes {
+    /// The node that computes.
+    main: usize,
+    /// The DequantizeLinear nodes that it reads, by its inputs.
+    sources: SmallVec<[(usize, usize); 2]>,
+    /// What the operator reads.
+    inputs: SmallVec<[Id; 4]>,
+    /// The nodes after it.
+    after: SmallVec<[usize; 3]>,
+    operator: Box<dyn Fused>,
+}
+
+impl ByteNodes {
+    fn finish(self, draft: &Draft) -> Fusion {
+        let ByteNodes { main, sources, mut inputs, after, operator } = self;
+        let mut nodes: SmallVec<[usize; 4]> = sources.iter().map(|(_, at)| *at).chain([main]).chain(after).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let all = || nodes.iter().filter_map(|at| draft.nodes.get(*at));
+        for id in all().flat_map(DraftNode::reads) {
+            if !inputs.contains(&id) && !all().any(|node| node.outputs.contains(&Some(id))) {
+                inputs.push(id);
+            }
+        }
+        Fusion { nodes, inputs, operator }
+    }
+}
+
+/// Integers of 8 bits as floats.
+pub(super) struct Scaling<'a> {
+    pub(super) at: usize,
+    /// One or, of an axis, one for each entry.
+    pub(super) scales: &'a [f32],
+    zeros: Option<&'a Tensor>,
+    pub(super) dtype: DType,
+    axis: usize,
+    dims: &'a [Dim],
+}
+
+impl Scaling<'_> {
+    /// The zero points.
+    pub(super) fn zeros(&self) -> Option<Tensor> {
+        match self.zeros {
+            Some(zeros) => Some(zeros.clone()),
+            None => Tensor::new(self.dtype, &[1], vec![0u8]).ok(),
+        }
+    }
+
+    /// The scale and the zero point of all.
+    fn single(&self) -> Option<ByteScale> {
+        let ([scale], zero) = (self.scales, self.zeros()?) else { return None };
+        Some(ByteScale::new(self.dtype, *scale, *zero.bytes().first()?))
+    }
+}
+
+pub(super) fn fact(id: Id, draft: &Draft) -> Option<&Fact> {
+    draft.entries.get(id.at()).map(|entry| &entry.fact)
+}
+
+fn dtype(id: Id, draft: &Draft) -> Option<DType> {
+    fact(id, draft)?.value_type().and_then(ValueType::dtype)
+}
+
+fn constant(id: Id, draft: &Draft) -> Option<&Tensor> {
+    fact(id, draft)?.value()?.tensor().ok()
+}
+
+/// The scales of the node at a place, if it is an operator of the standard that has them, and they are normal numbers.
+pub(super) fn scaling<'a>(name: &str, at: usize, draft: &'a Draft) -> Option<Scaling<'a>> {
+    let node = draft.nodes.get(at)?;
+    let own = node.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom());
+    let known = |(name, _): &(String, _)| matches!(name.as_str(), "axis" | "saturate");
+    if *node.place.operator.name != *name
+        || !node.place.operator.domain.is_empty()
+        || !own
+        || node.open
+        || !node.attributes.iter().all(known)
+    {
+        return None;
+    }
+    let [Some(x), Some(scale), zero @ ..] = &*node.inputs else { return None };
+    let [Some(y)] = &*node.outputs else { return None };
+    let (floats, integers) = if name == "QuantizeLinear" { (x, y) } else { (y, x) };
+    let dtype_of = dtype(*integers, draft).filter(|dtype| matches!(dtype, DType::Int8 | DType::Uint8))?;
+    let (scale, dims) = (constant(*scale, draft)?, fact(*x, draft)?.dims()?);
+    let zeros = match zero.first() {
+        Some(Some(zero)) => Some(constant(*zero, draft).filter(|zeros| zeros.len() == scale.len())?),
+        _ => None,
+    };
+    let scales = scale.as_slice::<f32>().ok()?;
+    let normal = |scale: &f32| scale.is_normal() && *scale > 0.0 && (scale * 255.0).is_finite();
+    if dtype(*floats, draft) != Some(DType::Float) || scale.rank() > 1 || !scales.iter().all(normal) {
+        return None;
+    }
+    let axis = integer("axis", node).unwrap_or(1);
+    let axis = if axis < 0 { axis + dims.len() as i64 } else { axis };
+    let axis = usize::try_from(axis).ok()?;
+    let counted = scales.len() == 1 || dims.get(axis) == Some(&Dim::Fixed(scales.len()));
+    counted.then_some(Scaling { at, scales, zeros, dtype: dtype_of, axis, dims })
+}
+
+/// The DequantizeLinear node that produces a value.
+fn source<'a>(id: Id, draft: &'a Draft, readers: &Readers) -> Option<Scaling<'a>> {
+    scaling("DequantizeLinear", readers.producer(id)?, draft)
+}
+
+/// The node that produces a value, if nobody but one reads it.
+fn before<'a>(id: Id, draft: &'a Draft, readers: &Readers) -> Option<(usize, &'a DraftNode)> {
+    let at = readers.producer(id).filter(|_| readers.count(id) == 1)?;
+    draft.nodes.get(at).filter(|node| !node.open && node.operator.is_some()).map(|node| (at, node))
+}
+
+/// A QuantizeLinear node of one scale, and the node that it reads.
+struct Last<'a> {
+    scaling: Scaling<'a>,
+    zero_point: Tensor,
+    after: SmallVec<[usize; 3]>,
+    main: usize,
+    node: &'a DraftNode,
+}
+
+fn last<'a>(at: usize, draft: &'a Draft, readers: &Readers) -> Option<Last<'a>> {
+    let scaling = scaling("QuantizeLinear", at, draft).filter(|last| last.scales.len() == 1)?;
+    let zero_point = scaling.zeros()?;
+    let mut after: SmallVec<[usize; 3]> = [at].into_iter().collect();
+    let (mut main, mut node) = before(draft.nodes.get(at)?.inputs.first().copied().flatten()?, draft, readers)?;
+    // What is below 0 becomes the least integer in any case.
+    let least = if scaling.dtype == DType::Int8 { 0x80 } else { 0 };
+    if *node.place.operator.name == *"Relu"
+        && zero_point.bytes() == [least]
+        && let Some(earlier) = before(node.inputs.first().copied().flatten()?, draft, readers)
+    {
+        after.push(main);
+        (main, node) = earlier;
+    }
+    Some(Last { scaling, zero_point, after, main, node })
+}
+
+/// The function of elements whose QuantizeLinear node is at a place.
+fn row(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
+    let Last { scaling: last, after, main, node, .. } = last(at, draft, readers)?;
+    let Some(Made::Rowwise(operator)) = &node.operator else { return None };
+    let [Some(output)] = *node.outputs else { return None };
+    if !operator.may_chain(DType::Float) || node.inputs.len() > ByteRows::INPUTS {
+        return None;
+    }
+    let (dims, mut full) = (fact(output, draft)?.dims()?, false);
+    let (mut sources, mut inputs, mut scales) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
+    for (k, id) in node.inputs.iter().enumerate() {
+        let id = (*id)?;
+        let runs = |source: &Scaling<'_>| draft.nodes.get(source.at).is_some_and(|node| node.operator.is_some());
+        match source(id, draft, readers).filter(runs) {
+            Some(source) => {
+                full |= source.dims == dims;
+                sources.push((k, source.at));
+                inputs.push(draft.nodes.get(source.at)?.inputs.first().copied().flatten()?);
+                scales.push(Some(source.single()?));
+            }
+            None if dtype(id, draft) == Some(DType::Float) => {
+                inputs.push(id);
+                scales.push(None);
+            }
+            None => return None,
+        }
+    }
+    let operator = Box::new(ByteRows::new(operator.clone(), scales, last.single()?));
+    full.then_some(ByteNodes { main, sources, inputs, after, operator })
+}
+
+/// The product whose QuantizeLinear node is at a place.
+fn product(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
+    let Last { scaling: last, zero_point, mut after, mut main, mut node } = last(at, draft, readers)?;
+    let mut row = None;
+    if *node.place.operator.name == *"Add"
+        && let [Some(one), Some(other)] = *node.inputs
+    {
+        let (sums, bias) = if constant(other, draft).is_some() { (one, other) } else { (other, one) };
+        row = Some(constant(bias, draft)?);
+        after.push(main);
+        (main, node) = before(sums, draft, readers)?;
+    }
+    let Some(Made::Product(made)) = &node.operator else { return None };
+    let (is_conv, is_turned) =
+        (*node.place.operator.name == *"Conv", integer("transB", node).is_some_and(|set| set != 0));
+    let ([Some(x), Some(w)] | [Some(x), Some(w), _]) = *node.inputs else { return None };
+    let (x, w) = (source(x, draft, readers)?, source(w, draft, readers)?);
+    // A channel on its own is soonest summed in floats, which is exact too.
+    if integer("group", node).is_some_and(|group| group > 1) && w.dims.get(1) == Some(&Dim::Fixed(1)) {
+        return None;
+    }
+    // Of each column or filter.
+    let axis = if is_conv || is_turned { 0 } else { w.dims.len().checked_sub(1)? };
+    let matrix = is_conv || w.dims.len() == 2;
+    if x.scales.len() != 1 || (w.scales.len() != 1 && (w.axis != axis || !matrix)) {
+        return None;
+    }
+    let count = w.scales.len();
+    let scale = |k: usize| {
+        let own = if count == 1 { w.scales.first() } else { w.scales.get(k) };
+        own.zip(x.scales.first()).map(|(own, x)| f64::from(*own) * f64::from(*x))
+    };
+    let by = f64::from(*last.scales.first()?);
+    let factors = (0..count).map(|k| Some((scale(k)? / by) as f32)).collect::<Option<Vec<f32>>>()?;
+    let given = match node.inputs.get(2) {
+        Some(Some(bias)) => Some(constant(*bias, draft)?),
+        _ => None,
+    };
+    let bias = match (given, row) {
+        (Some(_), Some(_)) => return None,
+        // A row beside images isn't one number for each filter.
+        (None, Some(row)) if is_conv && row.len() > 1 => return None,
+        (given, row) => given.or(row),
+    };
+    let bias = match bias {
+        // One number for each column, if it has the shape of a row.
+        Some(bias)
+            if matrix && bias.rank() <= x.dims.len() && bias.shape().iter().rev().skip(1).all(|dim| *dim == 1) =>
+        {
+            let width = w.dims.get(axis)?;
+            if bias.len() != 1 && *width != Dim::Fixed(bias.len()) {
+                return None;
+            }
+            let elements = bias.as_slice::<f32>().ok()?;
+            let all = if bias.len() == 1 && count > 1 { count } else { bias.len() };
+            let each = (0..all).map(|k| {
+                let number = f64::from(*elements.get(k).or(elements.first())?) / scale(k)?;
+                let number = number.round_ties_even();
+                (number.abs() <= f64::from(i32::MAX)).then_some(number as i32)
+            });
+            Some(Tensor::from(each.collect::<Option<Vec<i32>>>()?))
+        }
+        Some(_) => return None,
+        None => None,
+    };
+    let constant = constant(draft.nodes.get(w.at)?.inputs.first().copied().flatten()?, draft).is_some();
+    let bytes =
+        ByteProduct { zeros: [x.zeros()?, w.zeros()?], constant, factors: Tensor::from(factors), bias, zero_point };
+    let integers = |at: usize| draft.nodes.get(at)?.inputs.first().copied().flatten();
+    let inputs = [integers(x.at)?, integers(w.at)?].into_iter().collect();
+    let sources = [(0, x.at), (1, w.at)].into_iter().collect();
+    Some(ByteNodes { main, sources, inputs, after, operator: made.of_bytes(bytes)? })
+}
+
+/// An attribute.
+fn integer(name: &str, node: &DraftNode) -> Option<i64> {
+    node.attributes.iter().find_map(|(own, value)| match value {
+        Attribute::Int(value) if own == name => Some(*value),
+        _ => None,
+    })
+}
+
+/// Whether a DequantizeLinear node runs for one reader alone.
+fn is_own(at: usize, draft: &Draft, readers: &Readers) -> bool {
+    draft
+        .nodes
+        .get(at)
+        .is_some_and(|node| node.operator.is_some() && node.outputs.iter().flatten().all(|id| readers.count(*id) == 1))
+}
+
+/// Gives readers, of which the input `k` comes from a node that others read too or that was computed at load, a copy of it.
+fn own_sources(
+    draft: &mut Draft,
+    reads: Vec<(usize, usize, usize)>,
+    readers: &Readers,
+    context: &PassContext<'_>,
+) -> Result<()> {
+    let mut copies: Vec<(usize, DraftNode)> = Vec::new();
+    for (reader, k, at) in reads {
+        if is_own(at, draft, readers) {
+            continue;
+        }
+        let budget = context.loading.budget;
+        if budget.take(2 * NODE_BYTES as u64).is_err() {
+            break;
+        }
+        let Some((mut copied, entry)) = copy(at, draft, context) else { continue };
+        let id = new_entry(&mut draft.entries, entry.name.clone(), entry.scope, budget)?;
+        if let Some(own) = draft.entries.get_mut(id.at()) {
+            *own = entry;
+        }
+        copied.outputs = [Some(id)].into_iter().collect();
+        if let Some(input) = draft.nodes.get_mut(reader).and_then(|node| node.inputs.get_mut(k)) {
+            *input = Some(id);
+        }
+        copies.push((reader, copied));
+    }
+    if copies.is_empty() {
+        return Ok(());
+    }
+    copies.sort_by_key(|(reader, _)| *reader);
+    let mut copies = copies.into_iter().peekable();
+    let nodes = std::mem::take(&mut draft.nodes);
+    draft.nodes.reserve_exact(nodes.len() + copies.len());
+    for (at, node) in nodes.into_iter().enumerate() {
+        while let Some((_, copy)) = copies.next_if(|(reader, _)| *reader == at) {
+            draft.nodes.push(copy);
+        }
+        draft.nodes.push(node);
+    }
+    Ok(())
+}
+
+/// A node of one output again, with the entry of that. It isn't computed at load.
+pub(super) fn copy(at: usize, draft: &Draft, context: &PassContext<'_>) -> Option<(DraftNode, Entry)> {
+    let node = draft.nodes.get(at)?;
+    let [Some(output)] = *node.outputs else { return None };
+    let (resolved, entry, unsaid) = (node.resolved.clone()?, draft.entries.get(output.at())?, Cell::new(false));
+    let facts = infer::facts(node, &draft.entries);
+    let view = resolved.node(&node.attributes, &facts, 1, &[], &unsaid);
+    let made = resolved.load(&view, context.loading.resolver).ok()?;
+    let (place, inputs) = (node.place.clone(), node.inputs.clone());
+    let mut copied = DraftNode::new(place, Some(resolved), node.attributes.clone(), inputs, Default::default());
+    (copied.operator, copied.known) = (Some(made), node.known.clone());
+    let fact = Fact::of(entry.fact.value_type.clone(), entry.fact.dims().map(Into::into));
+    let (name, scope, by) = (entry.name.clone(), entry.scope, entry.by);
+    Some((copied, Entry { name, scope, by, fact, declared: entry.declared.clone(), declared_dims: None }))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dtype::DType;
+    use crate::graph::passes::testing::{run, stands_for};
+    use crate::graph::testing::{Builder, load, load_fast};
+    use crate::graph::{Draft, Graph};
+    use crate::operator::Attribute;
+    use crate::ops::testing::tensor;
+    use crate::tensor::Tensor;
+    use crate::value::{Dim, Fact, Value};
+    use kernels::testing::at_each_level;
+
+    /// A product of two quantized operands, quantized again.
+    struct Case {
+        operator: &'static str,
+        attributes: Vec<(&'static str, Attribute)>,
+        x: (DType, Vec<usize>),
+        w: (DType, Vec<usize>),
+        /// The axis of the scales of `w`, if there are several.
+        axis: Option<usize>,
+        bias: Option<Vec<usize>>,
+        /// A row that is added after the product.
+        row: bool,
+        relu: bool,
+        y: (DType, f32, i32),
+        constant: bool,
+    }
+
+    impl Default for Case {
+        fn default() -> Case {
+            Case {
+                operator: "MatMul",
+                attributes: Vec::new(),
+                x: (DType::Uint8, vec![4, 70]),
+                w: (DType::Int8, vec![70, 33]),
+                axis: None,
+                bias: None,
+                row: false,
+                relu: false,
+                y: (DType::Uint8, 0.02, 128),
+                constant: true,
+            }
+        }
+    }
+
+    fn bytes(dtype: DType, shape: &[usize], seed: u64) -> Value {
+        let mut seed = seed;
+        let elements = (0..shape.iter().product()).map(|_| {
+            seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (seed >> 40) as u8
+        });
+        Tensor::new(dtype, shape, elements.collect::<Vec<u8>>()).unwrap().into()
+    }
+
+    impl Case {
+        fn draft(&self) -> Draft {
+            let mut builder = Builder::new();
+            let (sizes, mut constants) =
+                (|shape: &[usize]| Some(shape.iter().copied().map(Dim::Fixed).collect()), vec![]);
+            builder.shaped("x", Some(self.x.0.into()), sizes(&self.x.1));
+            match self.constant {
+                true => constants.push(("w", bytes(self.w.0, &self.w.1, 3))),
+                false => builder.shaped("w", Some(self.w.0.into()), sizes(&self.w.1)),
+            }
+            let count = self.axis.map_or(1, |axis| self.w.1[axis]);
+            let shape = &[count][..usize::from(count > 1)];
+            let scales: Vec<f32> = (0..count).map(|k| 0.003 + (k % 7) as f32 / 1000.0).collect();
+            constants.push(("w_scale", tensor(shape, scales)));
+            constants.push(("w_zero", bytes(self.w.0, shape, 5)));
+            constants.push(("x_scale", tensor(&[], [0.01f32])));
+            constants.push(("x_zero", bytes(self.x.0, &[], 7)));
+            constants.push(("y_scale", tensor(&[], [self.y.1])));
+            constants.push(("y_zero", Tensor::new(self.y.0, &[], vec![self.y.2 as u8]).unwrap().into()));
+            let numbers = |shape: &[usize]| -> Value {
+                tensor(
+                    shape,
+                    (0..shape.iter().product()).map(|k: usize| (k % 11) as f32 / 7.0 - 0.6).collect::<Vec<_>>(),
+                )
+            };
+            constants.extend(self.bias.iter().map(|shape| ("bias", numbers(shape))));
+            constants.extend(self.row.then(|| ("row", numbers(&[self.w.1[1]]))));
+            for (name, value) in constants {
+                let id = builder.id(name);
+                builder.draft.constant(id, Fact::constant(value), None);
+            }
+            let axis = vec![("axis".to_string(), Attribute::Int(self.axis.unwrap_or(0) as i64))];
+            builder.op("DequantizeLinear", &["x", "x_scale", "x_zero"], "a");
+            builder.op_with("DequantizeLinear", axis, &["w", "w_scale", "w_zero"], "b");
+            let attributes = self.attributes.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+            let inputs = &["a", "b", "bias"][..2 + usize::from(self.bias.is_some())];
+            builder.op_with(self.operator, attributes, inputs, "product");
+            let mut last = "product";
+            if self.row {
+                builder.op("Add", &["row", last], "sum");
+                last = "sum";
+            }
+            if self.relu {
+                builder.op("Relu", &[last], "relu");
+                last = "relu";
+            }
+            builder.op("QuantizeLinear", &[last, "y_scale", "y_zero"], "y");
+            builder.output("y")
+        }
+
+        fn feeds(&self) -> Vec<Value> {
+            let mut feeds = vec![bytes(self.x.0, &self.x.1, 1)];
+            feeds.extend((!self.constant).then(|| bytes(self.w.0, &self.w.1, 3)));
+            feeds
+        }
+
+        /// Runs it folded and as it is written. Returns the nodes that the last one stands for.
+        fn check(&self) -> Vec<String> {
+            let (graph, plain) = (load_fast(self.draft()).unwrap(), load(self.draft(), false).unwrap());
+            let [got, want] = [&graph, &plain].map(|graph| run(graph, &self.feeds(), None).swap_remove(0));
+            at_each_level(|| {
+                assert_eq!(run(&load_fast(self.draft()).unwrap(), &self.feeds(), None), vec![got.clone()])
+            });
+            let numbers = |value: &Value| -> Vec<i32> {
+                let tensor = value.tensor().unwrap();
+                let signed = tensor.dtype() == DType::Int8;
+                tensor.bytes().iter().map(|x| if signed { i32::from(*x as i8) } else { i32::from(*x) }).collect()
+            };
+            let (got, want) = (numbers(&got), numbers(&want));
+            assert_eq!(got.len(), want.len());
+            let apart = got.iter().zip(&want).filter(|(got, want)| got != want).count();
+            let most = got.iter().zip(&want).map(|(got, want)| got.abs_diff(*want)).max().unwrap_or(0);
+            assert!(most <= 1 && apart * 100 <= got.len(), "{apart} of {} differ, by {most}", got.len());
+            parts(&graph)
+        }
+    }
+
+    fn parts(graph: &Graph) -> Vec<String> {
+        stands_for(graph).pop().unwrap()
+    }
+
+    #[test]
+    fn products_of_integers() {
+        let (u8, i8) = (DType::Uint8, DType::Int8);
+        for (x, w) in [(u8, i8), (i8, i8), (u8, u8), (i8, u8)] {
+            for y in [(u8, 0.02, 128), (i8, 0.02, -3), (u8, 0.0001, 0), (i8, 0.0003, -128)] {
+                for axis in [None, Some(1)] {
+                    let case = || Case { x: (x, vec![4, 70]), w: (w, vec![70, 33]), axis, y, ..Case::default() };
+                    assert_eq!(case().check(), ["a", "b", "product", "y"]);
+                    let with_row = Case { row: true, ..case() };
+                    assert_eq!(with_row.check(), ["a", "b", "product", "sum", "y"]);
+                }
+            }
+        }
+        let turned = vec![("transB", Attribute::Int(1))];
+        let gemm = |bias: &[usize]| Case {
+            operator: "Gemm",
+            attributes: turned.clone(),
+            w: (i8, vec![33, 70]),
+            axis: Some(0),
+            bias: Some(bias.to_vec()),
+            ..Case::default()
+        };
+        assert_eq!(gemm(&[33]).check(), ["a", "b", "product", "y"]);
+        assert_eq!(gemm(&[1, 33]).check(), ["a", "b", "product", "y"]);
+        assert_eq!(gemm(&[1]).check(), ["a", "b", "product", "y"]);
+        // Two activations, in a batch.
+        let both = Case { x: (u8, vec![2, 4, 70]), w: (u8, vec![2, 70, 5]), constant: false, ..Case::default() };
+        assert_eq!(both.check(), ["a", "b", "product", "y"]);
+    }
+
+    #[test]
+    fn convolutions_of_integers() {
+        let (u8, i8) = (DType::Uint8, DType::Int8);
+        for (w, group, stride) in [(vec![6, 4, 3, 3], 1, 1), (vec![6, 4, 1, 1], 1, 2), (vec![6, 2, 3, 3], 2, 2)] {
+            for (axis, bias) in [(None, None), (Some(0), Some(vec![6])), (None, Some(vec![6]))] {
+                for y in [(u8, 0.03, 0), (i8, 0.001, -128), (u8, 0.03, 100)] {
+                    let case = Case {
+                        operator: "Conv",
+                        attributes: vec![
+                            ("group", Attribute::Int(group)),
+                            ("strides", Attribute::Ints(vec![stride; 2])),
+                            ("pads", Attribute::Ints(vec![1; 4])),
+                        ],
+                        x: (u8, vec![2, 4, 9, 38]),
+                        w: (i8, w.clone()),
+                        axis,
+                        bias: bias.clone(),
+                        relu: y.2 != 100,
+                        y,
+                        ..Case::default()
+                    };
+                    let want = &["a", "b", "product", "relu", "y"][..];
+                    let want: Vec<&str> = want.iter().copied().filter(|name| case.relu || *name != "relu").collect();
+                    assert_eq!(case.check(), want);
+                }
+            }
+        }
+    }
+
+    /// What isn't such a product runs as it is written.
+    #[test]
+    fn what_stays() {
+        let none = Vec::<String>::new();
+        // Scales along the sums, a Relu above the least integer, a transposed first operand, scaled products.
+        assert_eq!(Case { axis: Some(0), ..Case::default() }.check(), none);
+        assert_eq!(Case { relu: true, ..Case::default() }.check(), none);
+        for attribute in [("alpha", Attribute::Float(0.5)), ("beta", Attribute::Float(2.0))] {
+            let case = Case { operator: "Gemm", attributes: vec![attribute], bias: Some(vec![33]), ..Case::default() };
+            assert_eq!(case.check(), none);
+        }
+        let turned = vec![("transA", Attribute::Int(1))];
+        let case = Case { operator: "Gemm", attributes: turned, x: (DType::Uint8, vec![70, 4]), ..Case::default() };
+        assert_eq!(case.check(), none);
+        // A bias for each row.
+        assert_eq!(Case { operator: "Gemm", bias: Some(vec![4, 1]), ..Case::default() }.check(), none);
+        // Nobody asked for it.
+        assert_eq!(parts(&load(Case::default().draft(), true).unwrap()), none);
+    }
+
+    /// Somebody else reads the floats of an operand, or the sums.
+    #[test]
+    fn what_others_read() {
+        for (also, fused) in [("a", true), ("b", true), ("product", false)] {
+            let draft = || {
+                let mut draft = Case::default().draft();
+                let id = draft.entries.iter().position(|entry| *entry.name == *also).unwrap();
+                let node =
+                    draft.nodes.iter().find(|node| node.outputs.iter().flatten().any(|own| own.at() == id)).unwrap();
+                let id = node.outputs[0].unwrap();
+                let info = crate::graph::ValueInfo { name: also.into(), value_type: None, shape: None };
+                draft.output(info, id);
+                draft
+            };
+            let (graph, plain) = (load_fast(draft()).unwrap(), load(draft(), false).unwrap());
+            assert_eq!(!parts(&graph).is_empty(), fused, "{also}");
+            let [got, want] = [&graph, &plain].map(|graph| run(graph, &Case::default().feeds(), None).pop().unwrap());
+            assert_eq!(got, want, "{also}");
+        }
+    }
+
+    /// `y = quantize(f(dequantize(x), ..))`, where other inputs are dequantized too or are floats.
+    fn of_elements(operator: &str, inputs: &[&str], types: [DType; 2], to: DType, also_read: bool) -> Draft {
+        let mut builder = Builder::new();
+        let shapes: [(&str, Vec<Dim>); 3] = [
+            ("a", vec![Dim::Fixed(3), Dim::Fixed(700)]),
+            ("b", vec![Dim::Symbol("N".into()), Dim::Fixed(700)]),
+            ("c", vec![Dim::Fixed(700)]),
+        ];
+        let mut constant = |name: String, value: Value| {
+            let id = builder.id(&name);
+            builder.draft.constant(id, Fact::constant(value), None);
+        };
+        for (k, dtype) in [types[0], types[1], to].into_iter().enumerate() {
+            constant(format!("scale{k}"), tensor(&[], [0.013f32 + k as f32 / 100.0]));
+            constant(format!("zero{k}"), bytes(dtype, &[], 7 + k as u64));
+        }
+        for ((k, (name, dims)), dtype) in shapes.into_iter().enumerate().zip([types[0], types[1], DType::Float]) {
+            builder.shaped(&format!("{name}_fed"), Some(dtype.into()), Some(dims));
+            match k {
+                2 => builder.op("Identity", &["c_fed"], "c"),
+                _ => builder.op(
+                    "DequantizeLinear",
+                    &[&format!("{name}_fed"), &format!("scale{k}"), &format!("zero{k}")],
+                    name,
+                ),
+            }
+        }
+        builder.op(operator, inputs, "floats");
+        builder.op("QuantizeLinear", &["floats", "scale2", "zero2"], "y");
+        if also_read {
+            builder.output_named("a");
+        }
+        builder.output("y")
+    }
+
+    #[test]
+    fn rows_of_integers() {
+        let (u8, i8) = (DType::Uint8, DType::Int8);
+        let row: Vec<f32> = (0..700).map(|k| (k % 13) as f32 / 5.0 - 1.2).collect();
+        for (operator, inputs) in [
+            ("Add", &["a", "b"][..]),
+            ("Mul", &["a", "c"]),
+            ("Add", &["c", "a"]),
+            ("Mul", &["a", "a"]),
+            ("Sigmoid", &["a"]),
+            ("HardSigmoid", &["a"]),
+            // No number at all becomes 0.
+            ("Sqrt", &["a"]),
+        ] {
+            for (types, to) in [([u8, u8], u8), ([i8, u8], i8), ([u8, i8], u8)] {
+                for also_read in [false, true] {
+                    let draft = || of_elements(operator, inputs, types, to, also_read);
+                    let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+                    assert!(parts(&graph).contains(&"y".to_string()), "{operator}");
+                    for rows in [3, 1] {
+                        let (a, b) = (bytes(types[0], &[3, 700], 1), bytes(types[1], &[rows, 700], 2));
+                        let feeds = [a, b, tensor(&[700], row.clone())];
+                        let want = run(&plain, &feeds, None);
+                        at_each_level(|| assert_eq!(run(&graph, &feeds, None), want, "{operator} {types:?}"));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What fused operators compute between integers of 8 bits.
+
+use super::{Align, Call, Fused, Held, Operator, Rowwise, Values};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+use bytemuck::{cast_slice, cast_slice_mut};
+use kernels::quantize::{dequantize_part, quantize_part};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A product of integers of 8 bits, the first two inputs of a call, which becomes integers of 8 bits again:
+/// `round((sum + bias) * factor) + zero_point`.
+#[derive(Debug)]
+pub(crate) struct ByteProduct {
+    /// What is subtracted from the operands: a number, or for the second operand one for each column or filter.
+    pub(crate) zeros: [Tensor; 2],
+    /// Whether the second operand is the same in every run.
+    pub(crate) constant: bool,
+    /// Of float32 and of int32: a number, or one for each column or filter.
+    pub(crate) factors: Tensor,
+    pub(crate) bias: Option<Tensor>,
+    pub(crate) zero_point: Tensor,
+}
+
+impl ByteProduct {
+    /// Whether these are the operands, with a number of columns or filters, and sums of so many steps fit in int32.
+    pub(crate) fn fits(&self, call: &Call<'_>, steps: usize, count: usize) -> bool {
+        let is_of = |(k, zero): (usize, &Tensor)| call.tensor(k).is_ok_and(|tensor| tensor.dtype() == zero.dtype());
+        let [_, zeros] = &self.zeros;
+        let mut numbers = [Some(zeros), Some(&self.factors), self.bias.as_ref()].into_iter().flatten();
+        let bias = self.bias.as_ref().and_then(|bias| bias.as_slice::<i32>().ok()).unwrap_or_default();
+        let most = bias.iter().map(|bias| u64::from(bias.unsigned_abs())).max().unwrap_or(0);
+        self.zeros.iter().enumerate().all(is_of)
+            && numbers.all(|numbers| numbers.len() == 1 || numbers.len() == count)
+            && (steps as u64).saturating_mul(255 * 255).saturating_add(most) <= i32::MAX as u64
+    }
+}
+
+/// The scale and the zero point of integers of 8 bits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ByteScale {
+    dtype: DType,
+    scale: f32,
+    zero: f32,
+}
+
+impl ByteScale {
+    /// For integers of a type, int8 or uint8.
+    pub(crate) fn new(dtype: DType, scale: f32, zero: u8) -> ByteScale {
+        let zero = if dtype == DType::Int8 { f32::from(zero as i8) } else { f32::from(zero) };
+        ByteScale { dtype, scale, zero }
+    }
+
+    fn signed(&self) -> bool {
+        self.dtype == DType::Int8
+    }
+}
+
+/// An operator that computes floats element by element, of dequantized integers and other floats, and quantizes them.
+#[derive(Debug)]
+pub(crate) struct ByteRows {
+    operator: Arc<dyn Rowwise>,
+    /// The scales of its inputs; `None` for floats.
+    inputs: SmallVec<[Option<ByteScale>; 3]>,
+    to: ByteScale,
+}
+
+impl ByteRows {
+    /// Maximum number of inputs.
+    pub(crate) const INPUTS: usize = 3;
+    /// Elements that are computed at once.
+    const BLOCK: usize = 256;
+
+    pub(crate) fn new(operator: Arc<dyn Rowwise>, inputs: SmallVec<[Option<ByteScale>; 3]>, to: ByteScale) -> ByteRows {
+        ByteRows { operator, inputs, to }
+    }
+
+    fn dtype(&self, k: usize) -> DType {
+        self.inputs.get(k).copied().flatten().map_or(DType::Float, |scale| scale.dtype)
+    }
+
+    /// Computes elements of the output from as many of each input.
+    fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
+        let (mut rooms, mut floats) = ([[0f32; ByteRows::BLOCK]; ByteRows::INPUTS], [0f32; ByteRows::BLOCK]);
+        for (at, out) in out.chunks_mut(ByteRows::BLOCK).enumerate() {
+            let (first, count) = (at * ByteRows::BLOCK, out.len());
+            let mut given: [&[u8]; ByteRows::INPUTS] = [&[]; ByteRows::INPUTS];
+            for (((to, room), scale), from) in given.iter_mut().zip(&mut rooms).zip(&self.inputs).zip(inputs) {
+                let size = scale.map_or(size_of::<f32>(), |_| 1);
+                let from = from.get(first * size..(first + count) * size).unwrap_or_default();
+                let room = room.get_mut(..count).unwrap_or_default();
+                *to = match scale {
+                    Some(scale) => {
+                        dequantize_part(from, scale.signed(), [scale.scale, scale.zero], room);
+                        cast_slice(room)
+                    }
+                    None => from,
+                };
+            }
+            let floats = floats.get_mut(..count).unwrap_or_default();
+            let given = given.get(..self.inputs.len()).unwrap_or_default();
+            self.operator.compute(DType::Float, given, cast_slice_mut(floats));
+            quantize_part(floats, self.to.signed(), [self.to.scale, self.to.zero], out);
+        }
+    }
+
+    fn rows<const N: usize>(&self, call: &mut Call<'_>) -> Result<Values> {
+        let inputs: [Held; N] = std::array::from_fn(Held::Input);
+        let row = |inputs: [&[u8]; N], out: &mut [u8]| self.compute(&inputs, out);
+        // Integers become floats, and floats integers.
+        Ok(call.rowwise_by(inputs, Align::Last, self.to.dtype, N + 2, &row)?.into())
+    }
+}
+
+impl Fused for ByteRows {
+    /// The inputs must be broadcast to one of them.
+    fn fits(&self, call: &Call<'_>) -> bool {
+        let shape = |k: usize| {
+            let tensor = call.tensor(k).ok().filter(|tensor| tensor.dtype() == self.dtype(k))?;
+            Some(tensor.shape())
+        };
+        let all: Option<SmallVec<[&[usize]; ByteRows::INPUTS]>> = (0..self.inputs.len()).map(shape).collect();
+        let Some(all) = all else { return false };
+        let covers = |largest: &[usize], shape: &[usize]| {
+            let mut dims = shape.iter().rev().zip(largest.iter().rev());
+            shape.len() <= largest.len() && dims.all(|(own, dim)| own == dim || *own == 1)
+        };
+        all.iter().any(|largest| all.iter().all(|shape| covers(largest, shape)))
+    }
+}
+
+impl Operator for ByteRows {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        match self.inputs.len() {
+            1 => self.rows::<1>(call),
+            2 => self.rows::<2>(call),
+            3 => self.rows::<{ ByteRows::INPUTS }>(call),
+            _ => Err(Error::bug("a row of integers has too many inputs")),
+        }
+    }
+}
