@@ -368,7 +368,6 @@ fn ramp(info: &ValueInfo) -> Result<Tensor, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernels::testing::{at_each_level, on_threads};
     use std::io::Read;
 
     #[test]
@@ -379,27 +378,6 @@ mod tests {
         );
         assert_eq!(cases.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["a"]);
         assert!(matches!(cases[0].run(), Outcome::Failed(why) if why.to_string() == "the model file is empty"));
-    }
-
-    /// At each processor level, on several threads, and without optimization: those that run.
-    #[test]
-    #[cfg_attr(miri, ignore = "takes hours")]
-    fn networks_have_the_same_bits_everywhere() {
-        // Larger ones than those of the test data may be given.
-        let (cases, least) = match std::env::var_os("ONNXREF_NETWORKS") {
-            Some(folder) => (Case::find(folder).unwrap(), 1),
-            None => (networks(), 13),
-        };
-        let mut ran = 0;
-        for case in &cases {
-            let Some(want) = case.bits(&Model::options().threads(1)) else { continue };
-            let check = |options: &LoadOptions| assert!(case.bits(options).as_ref() == Some(&want), "{}", case.name);
-            at_each_level(|| check(&Model::options().threads(1)));
-            on_threads(3, || check(&Model::options().threads(3)));
-            check(&Model::options().threads(1).optimize(false));
-            ran += 1;
-        }
-        assert!(ran >= least, "{ran} networks ran");
     }
 
     fn networks() -> Vec<Case> {
@@ -466,18 +444,6 @@ mod tests {
             known += holds.known;
         }
         assert!(known > 2000, "{known}");
-    }
-
-    impl Case {
-        /// The bytes of all outputs, if the model loads.
-        fn bits(&self, options: &LoadOptions) -> Option<Vec<Vec<u8>>> {
-            let model = self.load(options).ok()?;
-            let runs = self.sets.values().map(|set| model.run(set.inputs(&model).unwrap()).unwrap());
-            Some(
-                runs.flat_map(|ran| ran.iter().map(|(_, y)| y.tensor().unwrap().bytes().to_vec()).collect::<Vec<_>>())
-                    .collect(),
-            )
-        }
     }
 
     #[test]

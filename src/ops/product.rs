@@ -302,23 +302,33 @@ impl Weights {
         count: usize,
         (rows, columns): (usize, usize),
     ) -> Result<Option<Packed<'a, S::Sum>>> {
+        let (len, sizes) = (packed_len_of::<S>(side, count, (rows, columns)), (rows, columns));
+        let packed = self.formed::<S::Sum>(call, matrix.tensor, len, |to| {
+            let (view, size) = (less(matrix.in_file::<S>()?, zero), rows.saturating_mul(columns));
+            Ok(pack(side, view, (count, size), sizes, to, call.resources())?)
+        })?;
+        Ok(packed.map(|packed| Packed::of::<S>(side, packed)))
+    }
+
+    /// A form of the operand, `len` elements that `form` writes once. None as above.
+    pub(super) fn formed<T: Element>(
+        &self,
+        call: &Call<'_>,
+        operand: &Tensor,
+        len: usize,
+        form: impl FnOnce(&mut [T]) -> Result<()>,
+    ) -> Result<Option<&[T]>> {
         if !self.constant {
             return Ok(None);
         }
-        let packed = match self.packed.get() {
-            Some(packed) => packed,
-            None => {
-                let size = rows.saturating_mul(columns);
-                let len = packed_len_of::<S>(side, count, (rows, columns));
-                let Ok(mut new) = call.kept::<S::Sum>(len) else { return Ok(None) };
-                let (view, sizes) = (less(matrix.in_file::<S>()?, zero), (rows, columns));
-                pack(side, view, (count, size), sizes, new.elements_mut()?, call.resources())?;
-                let packed = self.packed.get_or_init(|| new.finish());
-                release(matrix.tensor.bytes());
-                packed
-            }
-        };
-        Ok(Some(Packed::of::<S>(side, packed.as_slice()?)))
+        if let Some(formed) = self.packed.get() {
+            return formed.as_slice().map(Some);
+        }
+        let Ok(mut new) = call.kept::<T>(len) else { return Ok(None) };
+        form(new.elements_mut()?)?;
+        let formed = self.packed.get_or_init(|| new.finish());
+        release(operand.bytes());
+        formed.as_slice().map(Some)
     }
 }
 

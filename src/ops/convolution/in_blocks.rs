@@ -1,12 +1,13 @@
 //! Conv on images in blocks of channels: the same sums, and nothing is packed between one and the next.
 
 use crate::ops::prelude::*;
-use crate::tensor::release;
 use kernels::gemm::BLOCK;
 use kernels::gemm::blocks::{Dense, Each, Own, ROOM, Source, from_blocks, len_of, pack, packed_len, to_blocks};
 use kernels::volume;
 use kernels::windows::Axis;
-use std::sync::OnceLock;
+
+/// Minimum number of filters that see all channels.
+const FEW: usize = 4;
 
 /// A convolution of images with two axes by constant filters: each sees all channels, or that of its own number.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(super) struct InBlocksOf {
     /// The number of filters.
     count: usize,
     own: bool,
-    packed: OnceLock<Tensor>,
+    weights: Weights,
 }
 
 impl InBlocksOf {
@@ -24,36 +25,25 @@ impl InBlocksOf {
     pub(super) fn of(filters: &Filters, channels: usize, shape: &[usize]) -> Option<InBlocks> {
         let [count, of_each, rows, columns] = *shape else { return None };
         let own = of_each == 1 && count == channels && channels > 1;
-        // Sums of more taps than a block has would be those of several blocks.
-        if volume(1, shape) == 0 || !(own && volume(rows, [&columns]) <= BLOCK || of_each == channels) {
+        // Sums of more taps than a block has would be those of several blocks. Few filters would leave most of a vector empty.
+        let suits = if own { volume(rows, [&columns]) <= BLOCK } else { of_each == channels && count >= FEW };
+        if volume(1, shape) == 0 || !suits {
             return None;
         }
-        let operator = InBlocksOf { filters: filters.clone(), channels, count, own, packed: OnceLock::new() };
+        let operator = InBlocksOf { filters: filters.clone(), channels, count, own, weights: Weights::known(true) };
         Some(InBlocks::Windows { operator: Arc::new(operator), channels: count, planes: !own })
     }
 
-    /// The packed filters.
-    fn pack(&self, call: &Call<'_>) -> Result<&Tensor> {
-        if let Some(packed) = self.packed.get() {
-            return Ok(packed);
-        }
-        let (w, resources) = (call.tensor(1)?, call.resources());
+    /// The packed filters; `None` if there is no room for them.
+    fn packed(&self, call: &Call<'_>) -> Result<Option<&[f32]>> {
+        let (w, count, resources) = (call.tensor(1)?, self.count, call.resources());
         let taps = volume(1, w.shape().get(2..).unwrap_or(&[]));
-        let packed = match self.own {
-            true => {
-                let mut new = call.kept::<f32>(len_of(self.count, taps))?;
-                to_blocks(w.as_slice()?, self.count, taps, new.elements_mut()?, resources)?;
-                new
-            }
-            false => {
-                let mut new = call.kept::<f32>(packed_len(self.count, self.channels.saturating_mul(taps)))?;
-                pack(w.bytes(), self.count, new.elements_mut()?, resources)?;
-                new
-            }
-        };
-        let packed = self.packed.get_or_init(|| packed.finish());
-        release(w.bytes());
-        Ok(packed)
+        if self.own {
+            let form = |to: &mut [f32]| Ok(to_blocks(w.as_slice()?, count, taps, to, resources)?);
+            return self.weights.formed(call, w, len_of(count, taps), form);
+        }
+        let len = packed_len(count, self.channels.saturating_mul(taps));
+        self.weights.formed(call, w, len, |to| Ok(pack(w.bytes(), count, to, resources)?))
     }
 }
 
@@ -96,14 +86,15 @@ impl Windowed for InBlocksOf {
                 false => self.dense(call, layout, &axes)?.plan(images, resources)?.scratch(),
             })
         };
-        room().is_ok_and(|room| room <= ROOM) && self.pack(call).is_ok()
+        room().is_ok_and(|room| room <= ROOM) && matches!(self.packed(call), Ok(Some(_)))
     }
 
     fn run(&self, call: &Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values> {
         let Geometry { images, axes, counts } = self.geometry(call, layout)?;
         let (resources, positions) = (call.resources(), volume(1, &counts));
         let bias = call.optional_tensor(2)?.map(Tensor::as_slice::<f32>).transpose()?;
-        let weights = self.pack(call)?.as_slice::<f32>()?;
+        let no_room = || Error::bug("a convolution in blocks has no filters");
+        let weights = self.packed(call)?.ok_or_else(no_room)?;
         let steps = volume(1, call.tensor(1)?.shape().get(1..).unwrap_or(&[]));
         call.charge(volume(steps, [&images, &self.count, &positions]) as u64)?;
 
