@@ -43,7 +43,7 @@ pub(crate) struct Loading {
     #[arg(long)]
     hard_links: bool,
 
-    /// Compute sums in other ways than the model writes them: nearly the same numbers, sooner
+    /// Sum quantized products in integers: sooner, not bit by bit
     ///
     /// Products of dequantized integers are summed as integers. The outputs and their hashes are no longer those of the
     /// model as it is written; an integer of 8 bits may differ by 1. It needs optimization.
