@@ -31,6 +31,9 @@ pub(super) struct Seen<'a> {
     pub(super) offsets: &'a [u32],
 }
 
+/// Computes places of a row of the output.
+pub(super) type Row<'a> = dyn Fn(&Seen<'_>, &mut [f32]) -> Result<(), Stopped> + Sync + 'a;
+
 impl<'a> Each<'a> {
     /// Divides the work on so many images among threads.
     pub fn plan(self, images: usize, resources: Resources<'_>) -> Result<Planned<'a>, Stopped> {
@@ -68,7 +71,7 @@ impl Planned<'_> {
         scratch: &mut [f32],
         resources: Resources<'_>,
         tail: Option<&Tail<'_>>,
-        row: &(dyn Fn(&Seen<'_>, &mut [f32]) -> Result<(), Stopped> + Sync),
+        row: &Row<'_>,
     ) -> Result<(), Stopped> {
         let Planned { each: Each { axes: [rows, columns], images, channels }, grid, threads, .. } = self;
         let (taps, blocks) = (self.taps(), channels.div_ceil(CHANNELS));
