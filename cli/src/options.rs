@@ -46,7 +46,7 @@ pub(crate) struct Loading {
     /// Sum quantized products in integers: sooner, not bit by bit
     ///
     /// Products of dequantized integers are summed as integers. The outputs and their hashes are no longer those of the
-    /// model as it is written; an integer of 8 bits may differ by 1. It needs optimization.
+    /// model as it is written: each product may differ by 1 in an integer of 8 bits, and what follows by more.
     #[arg(long)]
     pub(crate) fast_math: bool,
 
