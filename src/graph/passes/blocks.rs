@@ -1,8 +1,8 @@
 //! Images in blocks of channels, from a convolution to the next and through what stands between: layouts change only at
 //! the ends.
 
-use super::PassContext;
 use super::fuse::{Fusion, paid};
+use super::{PassContext, fact};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode, Id};
@@ -95,10 +95,6 @@ fn kind(node: &DraftNode, draft: &Draft) -> Option<Kind> {
         },
         _ => None,
     }
-}
-
-fn fact(id: Id, draft: &Draft) -> Option<&Fact> {
-    draft.entries.get(id.at()).map(|entry| &entry.fact)
 }
 
 /// The channels of an image of float32, unless it has a single place.

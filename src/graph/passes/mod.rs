@@ -17,6 +17,7 @@ use super::Loading;
 use super::draft::{Draft, DraftNode, Id};
 use crate::error::Result;
 use crate::operator::Made;
+use crate::value::Fact;
 
 /// What a pass may use.
 pub(super) struct PassContext<'a> {
@@ -46,6 +47,11 @@ impl PassContext<'_> {
         self.loading.budget.give_back((draft.entries.len() * size_of::<Value>()) as u64);
         Some(Readers(values))
     }
+}
+
+/// What is known about a value.
+fn fact(id: Id, draft: &Draft) -> Option<&Fact> {
+    draft.entries.get(id.at()).map(|entry| &entry.fact)
 }
 
 /// Who produces and who reads the values of a draft.

@@ -1,7 +1,7 @@
 //! What is computed of dequantized integers and quantized again, without floats in memory.
 
 use super::fuse::{Fusion, fuse};
-use super::{PassContext, Readers};
+use super::{PassContext, Readers, fact};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::NODE_BYTES;
@@ -95,10 +95,6 @@ impl Scaling<'_> {
         let ([scale], zero) = (self.scales, self.zeros()?) else { return None };
         Some(ByteScale::new(self.dtype, *scale, *zero.bytes().first()?))
     }
-}
-
-pub(super) fn fact(id: Id, draft: &Draft) -> Option<&Fact> {
-    draft.entries.get(id.at()).map(|entry| &entry.fact)
 }
 
 fn dtype(id: Id, draft: &Draft) -> Option<DType> {
