@@ -227,7 +227,7 @@ impl Chain {
             let (from, len) = (at * size, out.len());
             for (k, step) in self.steps.iter().enumerate() {
                 let last = k + 1 == self.steps.len();
-                let mut to = buffers.get_mut(step.to).filter(|_| !last).map(std::mem::take).unwrap_or_default();
+                let to = buffers.get_mut(step.to).filter(|_| !last).map(std::mem::take).unwrap_or_default();
                 let read = |input: &StepInput| match *input {
                     StepInput::Input(k) => inputs.get(k).and_then(|bytes| bytes.get(from..from + len)),
                     StepInput::Step(k) => {
@@ -245,7 +245,7 @@ impl Chain {
                     step.operator.compute(self.dtype, given, to);
                 }
                 if let Some(buffer) = buffers.get_mut(step.to) {
-                    *buffer = std::mem::take(&mut to);
+                    *buffer = to;
                 }
             }
         }

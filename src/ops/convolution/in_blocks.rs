@@ -2,7 +2,7 @@
 
 use crate::ops::prelude::*;
 use kernels::gemm::BLOCK;
-use kernels::gemm::blocks::{Dense, Each, Own, ROOM, Source, from_blocks, len_of, pack, packed_len, to_blocks};
+use kernels::gemm::blocks::{Dense, Each, Own, ROOM, Source, from_blocks, len_of, pack, to_blocks};
 use kernels::volume;
 use kernels::windows::Axis;
 
@@ -37,13 +37,12 @@ impl InBlocksOf {
     /// The packed filters; `None` if there is no room for them.
     fn packed(&self, call: &Call<'_>) -> Result<Option<&[f32]>> {
         let (w, count, resources) = (call.tensor(1)?, self.count, call.resources());
-        let taps = volume(1, w.shape().get(2..).unwrap_or(&[]));
-        if self.own {
-            let form = |to: &mut [f32]| Ok(to_blocks(w.as_slice()?, count, taps, to, resources)?);
-            return self.weights.formed(call, w, len_of(count, taps), form);
-        }
-        let len = packed_len(count, self.channels.saturating_mul(taps));
-        self.weights.formed(call, w, len, |to| Ok(pack(w.bytes(), count, to, resources)?))
+        // Of a filter: its own taps, or those of all channels.
+        let steps = volume(1, w.shape().get(1..).unwrap_or(&[]));
+        self.weights.formed(call, w, len_of(count, steps), |to| match self.own {
+            true => Ok(to_blocks(w.as_slice()?, count, steps, to, resources)?),
+            false => Ok(pack(w.bytes(), count, to, resources)?),
+        })
     }
 }
 

@@ -33,17 +33,13 @@ pub struct Dense<'a> {
     pub tail: Option<&'a Tail<'a>>,
 }
 
-/// Elements of so many packed filters of so many steps.
-pub fn packed_len(filters: usize, steps: usize) -> usize {
-    len_of(filters, steps)
-}
-
-/// Packs filters, whose elements are the bytes of float32, for this processor.
+/// Packs filters, whose elements are the bytes of float32, for this processor: as many elements as an [image](len_of) has of
+/// as many channels, with a place for each step of a sum.
 pub fn pack(bytes: &[u8], filters: usize, out: &mut [f32], resources: Resources<'_>) -> Result<(), Stopped> {
     let steps = bytes.len() / size_of::<f32>() / filters.max(1);
     let mut lookout = resources.lookout();
     let rows: Vec<&[u8]> = bytes.chunks_exact(size_of::<f32>() * steps.max(1)).collect();
-    let (mut out, mut first) = (out.get_mut(..packed_len(filters, steps)).ok_or(Stopped::Misfit)?, 0);
+    let (mut out, mut first) = (out.get_mut(..len_of(filters, steps)).ok_or(Stopped::Misfit)?, 0);
     while !out.is_empty() {
         let width = width(filters - first);
         let (group, rest) = out.split_at_mut((width * steps).min(out.len()));
@@ -116,7 +112,7 @@ impl DensePlan<'_> {
         let each = len_of(dense.filters, rows.output.saturating_mul(columns.output));
         let fits = out.len() == images.saturating_mul(each)
             && dense.images.len() == images.saturating_mul(grid.image())
-            && dense.weights.len() == packed_len(dense.filters, *steps)
+            && dense.weights.len() == len_of(dense.filters, *steps)
             && dense.bias.is_none_or(|bias| bias.len() == dense.filters)
             && scratch.len() >= self.scratch();
         if !fits {

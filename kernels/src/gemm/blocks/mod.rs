@@ -18,7 +18,7 @@ mod tests;
 mod tile;
 
 pub use band::Source;
-pub use dense::{Dense, DensePlan, pack, packed_len};
+pub use dense::{Dense, DensePlan, pack};
 pub use each::{Each, Planned};
 pub use greatest::greatest;
 pub use layout::{from_blocks, to_blocks};

@@ -2,7 +2,7 @@
 
 use super::super::tests::samples;
 use super::super::{Alone, Batch, Broadcast, Left, Product, Right, Scaled, Strides, View, Windows};
-use super::{CHANNELS, Dense, Each, Own, Source, from_blocks, greatest, len_of, pack, packed_len, to_blocks};
+use super::{CHANNELS, Dense, Each, Own, Source, from_blocks, greatest, len_of, pack, to_blocks};
 use crate::Resources;
 use crate::lanes::Ordered;
 use crate::pool::{Pooling, Reduced, pool};
@@ -85,7 +85,7 @@ impl Case {
         let plan = product.plan(resources);
         let mut want = vec![0.0; images * filters * n];
         plan.run(&mut want, &mut vec![0.0; plan.scratch()], resources).unwrap();
-        let mut packed = vec![f32::NAN; packed_len(*filters, k)];
+        let mut packed = vec![f32::NAN; len_of(*filters, k)];
         pack(bytemuck::cast_slice(&w), *filters, &mut packed, resources).unwrap();
         let in_blocks = spoiled(blocks(&x, *channels, self.input()), *channels, self.input());
         for source in [Source::Planes(&x), Source::Blocks(&in_blocks)] {
