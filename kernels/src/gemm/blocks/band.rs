@@ -1,6 +1,7 @@
 //! The part of an image that some places of the output see, with zeros around it.
 
 use super::CHANNELS;
+use super::line::{self, Line, span};
 use crate::windows::Axis;
 use crate::{Lookout, Stopped};
 use std::ops::Range;
@@ -27,11 +28,11 @@ impl<'a> Source<'a> {
 }
 
 /// Places of a band along a row, and elements of a band: about a quarter of a usual second cache.
-const COLUMNS: usize = 224;
+pub(super) const COLUMNS: usize = 224;
 const ELEMENTS: usize = 1 << 16;
 
 /// Elements of rows that are finished together.
-const PART: usize = 1 << 11;
+pub(super) const PART: usize = 1 << 11;
 
 /// How places of the output are divided into bands, and how a band is stored.
 #[derive(Debug, Clone)]
@@ -59,15 +60,6 @@ impl Grid {
             Source::Planes(_) => (channels, 1),
             Source::Blocks(_) => (channels.div_ceil(CHANNELS), CHANNELS),
         };
-        Grid::new(axes, (channels, planes, distance), threads)
-    }
-
-    /// For blocks of which each is seen on its own.
-    pub(super) fn of_each(axes: &[Axis; 2]) -> Option<Grid> {
-        Grid::new(axes, (1, 1, CHANNELS), 1)
-    }
-
-    fn new(axes: &[Axis; 2], (channels, planes, distance): (usize, usize, usize), threads: usize) -> Option<Grid> {
         if !axes.iter().all(Axis::fits) || axes.iter().any(|axis| axis.kernel == 0) {
             return None;
         }
@@ -83,8 +75,7 @@ impl Grid {
         let inside = |axis: &Axis| axis.pad == 0 && end(axis) < axis.input;
         let in_place = columns.stride == 1 && inside(&rows) && inside(&columns);
         let wide = columns.output.min(COLUMNS);
-        let span = |axis: &Axis, count: usize| (count.max(1) - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1;
-        let width = span(&columns, wide).div_ceil(columns.stride);
+        let width = line::width(&columns, wide);
         let line = width.checked_mul(columns.stride)?.checked_mul(planes)?.checked_mul(distance)?;
         let most =
             (ELEMENTS / line.max(1) / rows.stride).saturating_sub((rows.kernel - 1) * rows.dilation / rows.stride);
@@ -216,7 +207,8 @@ impl Band<'_> {
         room: &'s mut [f32],
         lookout: &mut Lookout<'_>,
     ) -> Result<&'s [f32], Stopped> {
-        let Grid { axes: [rows, columns], distance, height, width, .. } = self.grid;
+        let Grid { axes: [rows, columns], distance, height, width, .. } = *self.grid;
+        let own = Line::new(&columns, self.columns.start, width, distance);
         let size = self.grid.image();
         let elements = images.elements().get(image * size..(image + 1) * size).ok_or(Stopped::Misfit)?;
         if self.grid.in_place {
@@ -236,42 +228,11 @@ impl Band<'_> {
                 let row = (self.rows.start * rows.stride + at).checked_sub(rows.pad).filter(|row| *row < rows.input);
                 let from = row.and_then(|row| plane.get(row * line..(row + 1) * line));
                 match from {
-                    Some(from) => self.line(from, outside, room),
+                    Some(from) => own.copy(from, outside, false, room),
                     None => room.fill(outside),
                 }
             }
         }
         Ok(room)
-    }
-
-    /// Copies a line of a plane, the columns of each remainder one after the other.
-    fn line(&self, from: &[f32], outside: f32, to: &mut [f32]) {
-        let Grid { axes: [_, columns], distance, width, .. } = *self.grid;
-        let first = self.columns.start * columns.stride;
-        for (rest, to) in to.chunks_exact_mut(width * distance).enumerate() {
-            if !(0..columns.kernel).any(|tap| tap * columns.dilation % columns.stride == rest) {
-                continue;
-            }
-            let at = |place: usize| place.saturating_sub(first + rest).div_ceil(columns.stride).min(width);
-            let (low, high) = (at(columns.pad), at(columns.pad + columns.input).max(at(columns.pad)));
-            let (before, others) = to.split_at_mut(low * distance);
-            let (inside, after) = others.split_at_mut((high - low) * distance);
-            before.fill(outside);
-            after.fill(outside);
-            if inside.is_empty() {
-                continue;
-            }
-            let start = (first + rest + low * columns.stride - columns.pad) * distance;
-            let from = from.get(start..).unwrap_or(&[]);
-            match (columns.stride, distance) {
-                (1, _) => inside.iter_mut().zip(from).for_each(|(to, from)| *to = *from),
-                (stride, 1) => inside.iter_mut().zip(from.iter().step_by(stride)).for_each(|(to, from)| *to = *from),
-                (stride, _) => {
-                    let places = inside.as_chunks_mut::<CHANNELS>().0.iter_mut();
-                    let from = from.as_chunks::<CHANNELS>().0.iter().step_by(stride);
-                    places.zip(from).for_each(|(to, from)| *to = *from);
-                }
-            }
-        }
     }
 }

@@ -12,6 +12,7 @@ mod dense;
 mod each;
 mod greatest;
 mod layout;
+mod line;
 mod own;
 #[cfg(test)]
 mod tests;

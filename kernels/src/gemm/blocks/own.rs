@@ -33,20 +33,22 @@ impl Own<'_> {
             let mut bias = [0.0; CHANNELS];
             let own = self.bias.and_then(|bias| bias.get(first..)).unwrap_or(&[]);
             bias.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
-            for tile in tiles(0..out.len() / CHANNELS, sums.len()) {
+            for tile in tiles(0..seen.count, sums.len()) {
                 let Some(sums) = sums.get(tile.len() - 1) else { continue };
-                // SAFETY: the places see what begins so far from the first one, and the output has them.
-                unsafe {
-                    sums(&Tile {
-                        image: seen.from.as_ptr().add(tile.start * CHANNELS),
-                        offsets: seen.offsets.as_ptr(),
-                        weights: weights.as_ptr(),
-                        steps: taps,
-                        first: true,
-                        bias: if self.bias.is_some() { bias.as_ptr() } else { std::ptr::null() },
-                        out: out.as_mut_ptr().add(tile.start * CHANNELS),
-                        out_block: 0,
-                    });
+                for (row, out) in out.chunks_exact_mut((seen.count * CHANNELS).max(1)).enumerate() {
+                    // SAFETY: the places see what begins so far from the first one, and the output has them.
+                    unsafe {
+                        sums(&Tile {
+                            image: seen.from.as_ptr().add(row * seen.row + tile.start * CHANNELS),
+                            offsets: seen.offsets.as_ptr(),
+                            weights: weights.as_ptr(),
+                            steps: taps,
+                            first: true,
+                            bias: if self.bias.is_some() { bias.as_ptr() } else { std::ptr::null() },
+                            out: out.as_mut_ptr().add(tile.start * CHANNELS),
+                            out_block: 0,
+                        });
+                    }
                 }
             }
             Ok(())

@@ -1,0 +1,83 @@
+//! What places of the output see of a line of an image, with what is around it.
+
+use super::CHANNELS;
+use crate::cpu::for_each_level;
+use crate::windows::Axis;
+use bytemuck::Pod;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// A part of a line: the columns of each remainder, divided by the stride, follow each other.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// The columns that are seen of each remainder, where they are copied from and to.
+    runs: SmallVec<[Run; 2]>,
+    stride: usize,
+    /// Elements from a column to the next: 1, or the channels of a block.
+    distance: usize,
+}
+
+/// Columns of the same remainder.
+#[derive(Debug)]
+struct Run {
+    from: usize,
+    /// Where they are, and what is around them.
+    to: Range<usize>,
+    all: Range<usize>,
+}
+
+impl Line {
+    /// The columns that places see, from the `first` one on: `width` of each remainder.
+    pub(super) fn new(columns: &Axis, first: usize, width: usize, distance: usize) -> Line {
+        let (stride, first) = (columns.stride, first * columns.stride);
+        let is_seen = |rest: &usize| (0..columns.kernel).any(|tap| tap * columns.dilation % stride == *rest);
+        let run = |rest: usize| {
+            let at = |place: usize| place.saturating_sub(first + rest).div_ceil(stride).min(width);
+            let (low, high) = (at(columns.pad), at(columns.pad + columns.input).max(at(columns.pad)));
+            let (start, of) = (rest * width, |place: usize| place * distance);
+            Run {
+                from: of((first + rest + low * stride).saturating_sub(columns.pad)),
+                to: of(start + low)..of(start + high),
+                all: of(start)..of(start + width),
+            }
+        };
+        Line { runs: (0..stride).filter(is_seen).map(run).collect(), stride, distance }
+    }
+
+    /// Copies it from a whole line; `kept` if what is around it is there already.
+    pub(super) fn copy(&self, from: &[f32], outside: f32, kept: bool, to: &mut [f32]) {
+        for Run { from: start, to: inside, all } in &self.runs {
+            if !kept {
+                to.get_mut(all.start..inside.start).into_iter().for_each(|to| to.fill(outside));
+                to.get_mut(inside.end..all.end).into_iter().for_each(|to| to.fill(outside));
+            }
+            let (Some(from), Some(to)) = (from.get(*start..), to.get_mut(inside.clone())) else { continue };
+            match (self.stride, self.distance) {
+                (1, _) => from.get(..to.len()).into_iter().for_each(|from| to.copy_from_slice(from)),
+                (stride, 1) => to.iter_mut().zip(from.iter().step_by(stride)).for_each(|(to, from)| *to = *from),
+                (stride, _) => every::<f32>(from, stride, to),
+            }
+        }
+    }
+}
+
+for_each_level! {
+    /// Copies every so many blocks of channels.
+    fn every<T: Pod>(from: &[T], stride: usize, to: &mut [T]) -> () = every_body::<T>;
+}
+
+#[inline(always)]
+fn every_body<T: Pod>(from: &[T], stride: usize, to: &mut [T]) {
+    let from = from.as_chunks::<CHANNELS>().0.iter().step_by(stride);
+    to.as_chunks_mut::<CHANNELS>().0.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+}
+
+/// Elements of the input from the first to the last that so many neighbours in the output see.
+pub(super) fn span(axis: &Axis, count: usize) -> usize {
+    (count.max(1) - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1
+}
+
+/// The columns of each remainder that so many neighbours in the output see.
+pub(super) fn width(columns: &Axis, count: usize) -> usize {
+    span(columns, count).div_ceil(columns.stride)
+}
