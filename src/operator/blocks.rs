@@ -5,9 +5,10 @@
 use super::{Call, Chain, Context, Fused, Operator, Rowwise, Tail, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::tensor::{NewTensor, Shape};
+use crate::tensor::{NewTensor, Shape, Tensor};
 use crate::value::Value;
 use kernels::gemm::blocks::{CHANNELS, from_blocks, len_of, to_blocks};
+use kernels::lanes::Lanes;
 use kernels::volume;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -28,10 +29,19 @@ impl Layout {
 
 /// What a node can do with blocks.
 pub(crate) enum InBlocks {
-    /// Windows of its first input. The output has so many channels. One of both may be in planes if `planes`.
-    Windows { operator: Arc<dyn Windowed>, channels: usize, planes: bool },
+    /// Windows of its first input. The output has so many channels.
+    Windows { operator: Arc<dyn Windowed>, channels: usize, ends: Ends },
     /// Inputs are joined along the axis of the channels: blocks of them, too.
     Joined,
+}
+
+/// Which values of windows are in blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// The input, the output, or both.
+    Either,
+    Both,
+    Input,
 }
 
 /// An operator that has a form for blocks.
@@ -130,6 +140,29 @@ fn gated(operator: &dyn Rowwise, call: &Call<'_>, layout: &Layout) -> Result<Val
         }
         Ok(())
     })?;
+    Ok(y.finish().into())
+}
+
+/// One number of each of so many channels, in planes of this shape. `reduce` gives that of each lane, as a tensor of a shape.
+pub(crate) fn of_channels(
+    call: &Call<'_>,
+    channels: usize,
+    shape: Shape,
+    reduce: impl FnOnce(&Lanes, Shape) -> Result<Tensor>,
+) -> Result<Values> {
+    let x = call.tensor(0)?;
+    let [images, blocks, ..] = *x.shape() else { return Err(Error::bug("an image in blocks has no blocks")) };
+    let lanes = Lanes::new(x.shape(), |axis| axis == 2 || axis == 3);
+    call.charge(x.len() as u64)?;
+    let all = reduce(&lanes, Shape::from_slice(&[images, blocks.saturating_mul(CHANNELS)]))?;
+    if channels % CHANNELS == 0 {
+        return Ok(all.reshaped(shape)?.into());
+    }
+    let mut y = call.output_of(DType::Float, shape)?;
+    let rows = all.as_slice::<f32>()?.chunks_exact((blocks * CHANNELS).max(1));
+    for (to, from) in y.elements_mut::<f32>()?.chunks_exact_mut(channels.max(1)).zip(rows) {
+        to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+    }
     Ok(y.finish().into())
 }
 

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::tensor::Shape;
 use bytemuck::cast_slice_mut;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// An operator in the place of several.
@@ -81,26 +82,40 @@ impl Tail {
     /// Applies the steps to neighbours, with the bytes at their places `beside` them.
     pub(crate) fn apply(&self, sums: &mut [u8], beside: &[&[u8]]) {
         let Some(steps) = &self.steps else { return };
-        // Clearing a large room takes longer than a few elements.
-        match sums.len() {
-            ..2048 => self.parts(steps, cast_slice_mut(&mut [0u64; 128]), sums, beside),
-            _ => self.parts(steps, cast_slice_mut(&mut [0u64; 512]), sums, beside),
-        }
-    }
-
-    /// Applies the steps to parts, which are copied to the room.
-    fn parts(&self, steps: &Chain, room: &mut [u8], sums: &mut [u8], beside: &[&[u8]]) {
-        let size = room.len().max(1);
-        for (at, sums) in sums.chunks_mut(size).enumerate() {
-            let Some(before) = room.get_mut(..sums.len()) else { continue };
-            before.copy_from_slice(sums);
-            let mut inputs: [&[u8]; Chain::INPUTS] = [before, &[], &[], &[]];
-            for (input, beside) in inputs.iter_mut().skip(1).zip(beside) {
-                *input = beside.get(at * size..at * size + sums.len()).unwrap_or_default();
+        with_room(|room| {
+            let Some((room, buffers)) = room.split_first_mut() else { return };
+            for (at, sums) in sums.chunks_mut(PART).enumerate() {
+                let Some(before) = room.get_mut(..sums.len()) else { continue };
+                before.copy_from_slice(sums);
+                let mut inputs: [&[u8]; Chain::INPUTS] = [before, &[], &[], &[]];
+                for (input, beside) in inputs.iter_mut().skip(1).zip(beside) {
+                    *input = beside.get(at * PART..at * PART + sums.len()).unwrap_or_default();
+                }
+                steps.blocks(buffers, inputs.get(..steps.inputs).unwrap_or_default(), sums);
             }
-            steps.compute(inputs.get(..steps.inputs).unwrap_or_default(), sums);
-        }
+        });
     }
+}
+
+/// Bytes of elements that go through all steps before the next ones.
+const PART: usize = 4096;
+
+thread_local! {
+    /// Memory of [`with_room`], which stays: clearing it takes longer than a step.
+    static ROOM: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
+}
+
+/// Calls `work` with memory for the results of steps and for what they were computed of, which holds anything.
+fn with_room(work: impl FnOnce(&mut [&mut [u8]])) {
+    // Vectors that lie in one line of the cache are read faster.
+    const LINE: usize = 64;
+    let mut room = ROOM.take();
+    room.resize(((Chain::BUFFERS + 1) * PART + LINE) / size_of::<u64>(), 0);
+    let start = room.as_ptr().align_offset(LINE).min(LINE / size_of::<u64>());
+    let bytes: &mut [u8] = cast_slice_mut(room.get_mut(start..).unwrap_or_default());
+    let mut parts = bytes.chunks_exact_mut(PART);
+    work(&mut std::array::from_fn::<_, { Chain::BUFFERS + 1 }, _>(|_| parts.next().unwrap_or_default()));
+    ROOM.set(room);
 }
 
 /// A product and its tail.
@@ -154,8 +169,6 @@ pub(crate) struct Chain {
     /// The number of inputs.
     inputs: usize,
     steps: Arc<[Step]>,
-    /// The buffers that results need at the same time.
-    buffers: usize,
 }
 
 #[derive(Debug)]
@@ -201,30 +214,17 @@ impl Chain {
         // The last result goes to the output.
         let before = steps.len().saturating_sub(1);
         let buffers = steps.iter().take(before).map(|step| step.to + 1).max().unwrap_or(0);
-        (buffers <= Chain::BUFFERS).then_some(Chain { dtype, inputs, buffers, steps })
+        (buffers <= Chain::BUFFERS).then_some(Chain { dtype, inputs, steps })
     }
 
     fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
-        // Clearing large buffers takes longer than a few elements.
-        match (self.buffers, out.len()) {
-            (0, _) => self.blocks(&mut [], out.len(), inputs, out),
-            (1, ..=1024) => self.blocks(&mut [cast_slice_mut(&mut [0u64; 128])], 1024, inputs, out),
-            (1, _) => self.blocks(&mut [cast_slice_mut(&mut [0u64; 512])], 4096, inputs, out),
-            (_, ..=1024) => self.many::<128>(inputs, out),
-            _ => self.many::<512>(inputs, out),
-        }
+        with_room(|buffers| self.blocks(buffers, inputs, out));
     }
 
-    /// With as many buffers of `WORDS` times 8 bytes as there may be.
-    fn many<const WORDS: usize>(&self, inputs: &[&[u8]], out: &mut [u8]) {
-        let mut words = [[0u64; WORDS]; Chain::BUFFERS];
-        self.blocks(&mut words.each_mut().map(|words| cast_slice_mut(words)), 8 * WORDS, inputs, out);
-    }
-
-    /// Computes some elements after the others, with buffers of `size` bytes.
-    fn blocks(&self, buffers: &mut [&mut [u8]], size: usize, inputs: &[&[u8]], out: &mut [u8]) {
-        for (at, out) in out.chunks_mut(size.max(1)).enumerate() {
-            let (from, len) = (at * size, out.len());
+    /// Computes some elements after the others.
+    fn blocks(&self, buffers: &mut [&mut [u8]], inputs: &[&[u8]], out: &mut [u8]) {
+        for (at, out) in out.chunks_mut(PART).enumerate() {
+            let (from, len) = (at * PART, out.len());
             for (k, step) in self.steps.iter().enumerate() {
                 let last = k + 1 == self.steps.len();
                 let to = buffers.get_mut(step.to).filter(|_| !last).map(std::mem::take).unwrap_or_default();

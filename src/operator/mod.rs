@@ -15,7 +15,9 @@ mod sources;
 mod values;
 
 pub(crate) use axis::Axis;
-pub(crate) use blocks::{Blockwise, How, InBlocks, Laid, Layout, Windowed, in_blocks, in_planes, output_in_blocks};
+pub(crate) use blocks::{
+    Blockwise, Ends, How, InBlocks, Laid, Layout, Windowed, in_blocks, in_planes, of_channels, output_in_blocks,
+};
 pub(crate) use bytes::{ByteProduct, ByteRows, ByteScale};
 pub use call::Call;
 pub(crate) use call::one_element;

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 pub(super) type Places = SmallVec<[usize; 6]>;
 
 /// Where the list is.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Axes {
     /// In the attribute `axes`, if it is given; whether axes may be negative.
     Attribute { list: Option<Vec<i64>>, negative: bool },

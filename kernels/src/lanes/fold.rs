@@ -31,10 +31,10 @@ pub(super) trait Loops<T, P>: Sync {
     fn add(&self, partials: &mut [[P; PARTIALS]], len: usize, elements: &[T]);
 }
 
-/// As [`Loops`], of lanes that are side by side.
+/// As [`Loops`], of lanes that are side by side, as their partial values are: there are [`PARTIALS`] rows of these.
 pub(super) trait LoopsOfRows<T, P>: Sync {
     /// Adds rows, the first to the partial values with the number `first`.
-    fn add_rows(&self, partials: &mut Abreast<P>, first: usize, rows: Rows<'_, T>);
+    fn add_rows(&self, partials: &mut [P], first: usize, rows: Rows<'_, T>);
 }
 
 /// Elements of lanes that are side by side: a row has those at one position, and rows start `step` elements apart.
@@ -45,9 +45,6 @@ pub(super) struct Rows<'a, T> {
     pub(super) count: usize,
     pub(super) width: usize,
 }
-
-/// Partial values of lanes that are side by side: [`PARTIALS`] rows.
-type Abreast<P> = [[P; ABREAST]];
 
 /// Number of partial values.
 pub(super) const PARTIALS: usize = 32;
@@ -65,7 +62,7 @@ impl<F: Fold<T>, T: Number> Loops<T, F::Partial> for F {
 }
 
 impl<F: Fold<T>, T: Number> LoopsOfRows<T, F::Partial> for F {
-    fn add_rows(&self, partials: &mut Abreast<F::Partial>, first: usize, rows: Rows<'_, T>) {
+    fn add_rows(&self, partials: &mut [F::Partial], first: usize, rows: Rows<'_, T>) {
         add_rows::<F, T>(self, partials, first, rows);
     }
 }
@@ -76,7 +73,7 @@ for_each_level! {
 }
 
 for_each_level! {
-    fn add_rows<F: Fold<T>, T: Number>(fold: &F, partials: &mut Abreast<F::Partial>, first: usize, rows: Rows<'_, T>) -> ()
+    fn add_rows<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial], first: usize, rows: Rows<'_, T>) -> ()
         = add_rows_body::<F, T>;
 }
 
@@ -176,28 +173,32 @@ fn join_half<P: Partial, const N: usize>(lanes: &mut [[P; PARTIALS]]) {
 #[inline(always)]
 fn add_rows_body<F: Fold<T>, T: Number>(
     fold: &F,
-    partials: &mut Abreast<F::Partial>,
+    partials: &mut [F::Partial],
     first: usize,
     Rows { elements, step, count, width }: Rows<'_, T>,
 ) {
     for k in 0..count {
-        let row = elements.get(k * step..k * step + width);
-        let (Some(values), Some(row)) = (partials.get_mut((first + k) % PARTIALS), row) else { return };
+        let (row, at) = (elements.get(k * step..k * step + width), (first + k) % PARTIALS * width);
+        let (Some(values), Some(row)) = (partials.get_mut(at..at + width), row) else { return };
         for (value, &element) in values.iter_mut().zip(row) {
             *value = fold.add(*value, fold.counts(element));
         }
     }
 }
 
-/// Joins the partial values of lanes that are side by side as trees.
-pub(super) fn join_rows<P: Partial>(partials: &mut Abreast<P>) -> &[P] {
-    let mut width = PARTIALS / 2;
-    while width > 0 {
-        let (low, high) = partials.split_at_mut(width);
-        for (low, high) in low.as_flattened_mut().iter_mut().zip(high.as_flattened()) {
+for_each_level! {
+    /// Joins the partial values of lanes that are side by side as trees: the first row is that of all.
+    pub(super) fn join_rows<P: Partial>(partials: &mut [P]) -> () = join_rows_body::<P>;
+}
+
+#[inline(always)]
+fn join_rows_body<P: Partial>(partials: &mut [P]) {
+    let mut half = partials.len() / 2;
+    for _ in 0..PARTIALS.ilog2() {
+        let (low, high) = partials.split_at_mut(half);
+        for (low, high) in low.iter_mut().zip(high) {
             *low = low.join(*high);
         }
-        width /= 2;
+        half /= 2;
     }
-    partials.first().map_or(&[], |values| values)
 }

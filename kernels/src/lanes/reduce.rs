@@ -266,13 +266,16 @@ fn columns<T: Number, P: Partial>(
     let abreast = lanes.abreast();
     let mut groups = Offsets::new(lanes.kept.get(1..).unwrap_or(&[]), first / abreast);
     let mut before = first % abreast;
-    let mut values = [T::Precise::zeroed(); ABREAST];
+    let (mut values, mut partials) = ([T::Precise::zeroed(); ABREAST], [P::START; PARTIALS * ABREAST]);
     while !out.is_empty() {
         let [start] = groups.next();
         let (now, rest) = out.split_at_mut(out.len().min((abreast - before) * to.size));
         for (k, out) in now.chunks_mut(ABREAST * to.size).enumerate() {
-            let values = values.get_mut(..out.len() / to.size).unwrap_or(&mut []);
-            values_abreast(reducer, loops, data.from(start + before + k * ABREAST), lanes, values, stop)?;
+            let width = out.len() / to.size;
+            let values = values.get_mut(..width).unwrap_or(&mut []);
+            let partials = partials.get_mut(..PARTIALS * width).unwrap_or(&mut []);
+            add_abreast(loops, data.from(start + before + k * ABREAST), lanes, partials, stop)?;
+            reducer.ends.end(partials, lanes.len, values);
             to.store(values, out);
         }
         (out, before) = (rest, 0);
@@ -280,19 +283,17 @@ fn columns<T: Number, P: Partial>(
     Ok(())
 }
 
-/// The values of at most [`ABREAST`] lanes that start side by side.
-fn values_abreast<T: Number, P: Partial>(
-    reducer: &Reducer<'_, T, P>,
+/// Reduces at most [`ABREAST`] lanes that start side by side: their values are the first of the partial ones.
+fn add_abreast<T: Number, P: Partial>(
     loops: &dyn LoopsOfRows<T, P>,
     data: Elements<'_, T>,
     lanes: &Lanes,
-    values: &mut [T::Precise],
+    partials: &mut [P],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
     let Some((&Dim { size, steps: [step] }, outer)) = lanes.along.split_first() else { return Ok(()) };
-    let mut partials = [P::START; PARTIALS * ABREAST];
-    let partials = partials.as_chunks_mut::<ABREAST>().0;
-    let (mut starts, width) = (Offsets::new(outer, 0), values.len());
+    partials.fill(P::START);
+    let (mut starts, width) = (Offsets::new(outer, 0), partials.len() / PARTIALS);
     let mut start = 0;
     for at in between_looks(lanes.len, stop) {
         let mut at = at?;
@@ -320,7 +321,7 @@ fn values_abreast<T: Number, P: Partial>(
             }
         }
     }
-    reducer.ends.end(join_rows(partials), lanes.len, values);
+    join_rows(partials);
     Ok(())
 }
 

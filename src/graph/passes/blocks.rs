@@ -6,7 +6,9 @@ use super::{PassContext, fact};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode, Id};
-use crate::operator::{Blockwise, Chain, How, InBlocks, Laid, Layout, Made, MatrixProduct, Rowwise, Tail, Windowed};
+use crate::operator::{
+    Blockwise, Chain, Ends, How, InBlocks, Laid, Layout, Made, MatrixProduct, Rowwise, Tail, Windowed,
+};
 use crate::value::{Dim, Fact, Value, ValueType};
 use kernels::gemm::blocks::{CHANNELS, pays};
 use smallvec::SmallVec;
@@ -14,7 +16,7 @@ use std::sync::Arc;
 
 /// Stores values in blocks that a convolution gives and others read in blocks. Nodes that can't read them get planes.
 pub(super) fn blocks(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
-    let convolves = |node: &DraftNode| matches!(kind(node, draft), Some(Kind::Windows { planes: true, .. }));
+    let convolves = |node: &DraftNode| matches!(kind(node, draft), Some(Kind::Windows { ends: Ends::Either, .. }));
     if !pays() || !draft.nodes.iter().any(convolves) {
         return Ok(());
     }
@@ -53,23 +55,24 @@ enum Kind {
     Windows {
         operator: Arc<dyn Windowed>,
         tail: Option<Arc<Tail>>,
-        planes: bool,
+        ends: Ends,
     },
     Joined(Arc<dyn Blockwise>),
     Rowwise(Arc<dyn Rowwise>),
     Chain(Chain),
 }
 
-/// The kind of a node all of whose inputs are there, and whose only output is an image of more than a place.
+/// The kind of a node all of whose inputs are there, and that has one output.
 fn kind(node: &DraftNode, draft: &Draft) -> Option<Kind> {
     let [Some(output)] = *node.outputs else { return None };
-    let channels = image(output, draft)?;
     if node.open || node.inputs.contains(&None) {
         return None;
     }
     let windows = |made: InBlocks, tail: Option<Arc<Tail>>| match made {
-        InBlocks::Windows { operator, channels: own, planes } if own == channels => {
-            Some(Kind::Windows { operator, tail, planes })
+        InBlocks::Windows { operator, channels, ends }
+            if ends == Ends::Input || image(output, draft) == Some(channels) =>
+        {
+            Some(Kind::Windows { operator, tail, ends })
         }
         _ => None,
     };
@@ -163,10 +166,14 @@ impl<'a> Pass<'a> {
         let free = output.filter(|id| self.is(&self.wanted, *id) && !self.is(&self.closed, *id));
         let channels = free.and_then(|id| image(id, self.draft));
         let laid = match kind {
-            Some(Kind::Windows { operator, tail, planes }) => {
+            Some(Kind::Windows { operator, tail, ends }) => {
                 let reads = inputs.first().is_some_and(Option::is_some);
-                let runs = if planes { any || channels.is_some() } else { reads && channels.is_some() };
-                runs.then(|| (How::Windows(operator, tail), channels))
+                let runs = match ends {
+                    Ends::Either => any || channels.is_some(),
+                    Ends::Both => reads && channels.is_some(),
+                    Ends::Input => reads,
+                };
+                runs.then(|| (How::Windows(operator, tail), channels.filter(|_| ends != Ends::Input)))
             }
             // What these give is in blocks, as what they read is.
             Some(kind) if any && channels.is_some() => self.on_blocks(node, kind, &inputs).map(|how| (how, channels)),

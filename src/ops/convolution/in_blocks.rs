@@ -31,7 +31,11 @@ impl InBlocksOf {
             return None;
         }
         let operator = InBlocksOf { filters: filters.clone(), channels, count, own, weights: Weights::known(true) };
-        Some(InBlocks::Windows { operator: Arc::new(operator), channels: count, planes: !own })
+        Some(InBlocks::Windows {
+            operator: Arc::new(operator),
+            channels: count,
+            ends: if own { Ends::Both } else { Ends::Either },
+        })
     }
 
     /// The packed filters; `None` if there is no room for them.

@@ -5,28 +5,36 @@
 use super::order::Order;
 use crate::ops::prelude::*;
 
-pub(super) const GLOBAL_AVERAGE_POOL: Implementation =
-    Implementation { domain: "", name: "GlobalAveragePool", versions: &[1, 22], make: Make::Run(|_| load(How::Mean)) };
+pub(super) const GLOBAL_AVERAGE_POOL: Implementation = Implementation {
+    domain: "",
+    name: "GlobalAveragePool",
+    versions: &[1, 22],
+    make: Make::Blockwise(|_| load(How::Mean)),
+};
 
-pub(super) const GLOBAL_MAX_POOL: Implementation =
-    Implementation { domain: "", name: "GlobalMaxPool", versions: &[1, 22], make: Make::Run(|_| load(How::Greatest)) };
+pub(super) const GLOBAL_MAX_POOL: Implementation = Implementation {
+    domain: "",
+    name: "GlobalMaxPool",
+    versions: &[1, 22],
+    make: Make::Blockwise(|_| load(How::Greatest)),
+};
 
 pub(super) const GLOBAL_LP_POOL: Implementation =
-    Implementation { domain: "", name: "GlobalLpPool", versions: &[1, 2, 22], make: Make::Run(load_lp) };
+    Implementation { domain: "", name: "GlobalLpPool", versions: &[1, 2, 22], make: Make::Blockwise(load_lp) };
 
 /// `Y[n, c, 0..]` is the mean, the greatest or the norm of all `X[n, c, i..]`. NaN is the greatest.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum How {
     Mean,
     Greatest,
     Norm(Order),
 }
 
-fn load(how: How) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(how))
+fn load(how: How) -> Result<Arc<dyn Blockwise>> {
+    Ok(Arc::new(how))
 }
 
-fn load_lp(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+fn load_lp(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
     load(How::Norm(Order::load(node)?))
 }
 
@@ -35,30 +43,64 @@ fn shape(facts: &Inference<'_>) -> Result<Option<Vec<Dim>>> {
     Ok(Some([&[batch.clone(), channels.clone()], &*vec![Dim::Fixed(1); image.len()]].concat()))
 }
 
-impl Operator for How {
-    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        call.by_rule(shape)?;
+impl How {
+    /// The number of each lane.
+    fn reduced(&self, call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
         let (x, resources) = (call.tensor(0)?, call.resources());
-        let lanes = Lanes::new(x.shape(), |axis| axis >= 2);
-        let shape = x.shape().iter().enumerate().map(|(axis, size)| if axis < 2 { *size } else { 1 }).collect();
         let mut y = call.output_of(x.dtype(), shape)?;
-        call.charge(x.len() as u64)?;
         by_type!(floats, x.dtype(), S as T => {
             let (from, to) = (x.as_slice::<S>()?, y.elements_mut::<S>()?);
             let reduced = match *self {
-                How::Mean => lanes::reduce::<_, S, T>(&lanes::Mean, from, &lanes, to, resources),
+                How::Mean => lanes::reduce::<_, S, T>(&lanes::Mean, from, lanes, to, resources),
                 How::Greatest => {
-                    lanes::reduce::<_, S, T>(&<S as Ordered<T>>::extreme::<false>(), from, &lanes, to, resources)
+                    lanes::reduce::<_, S, T>(&<S as Ordered<T>>::extreme::<false>(), from, lanes, to, resources)
                 }
-                How::Norm(Order::One) => lanes::reduce::<_, S, T>(&lanes::L1, from, &lanes, to, resources),
-                How::Norm(Order::Two) => lanes::reduce::<_, S, T>(&lanes::L2, from, &lanes, to, resources),
+                How::Norm(Order::One) => lanes::reduce::<_, S, T>(&lanes::L1, from, lanes, to, resources),
+                How::Norm(Order::Two) => lanes::reduce::<_, S, T>(&lanes::L2, from, lanes, to, resources),
                 How::Norm(Order::Other(order)) => {
-                    lanes::reduce::<_, S, T>(&lanes::Norm { order }, from, &lanes, to, resources)
+                    lanes::reduce::<_, S, T>(&lanes::Norm { order }, from, lanes, to, resources)
                 }
             };
             Ok(reduced?)
         })?;
-        Ok(y.finish().into())
+        Ok(y.finish())
+    }
+}
+
+impl Blockwise for How {
+    fn in_blocks(&self, channels: usize) -> Option<InBlocks> {
+        let operator = Arc::new(InBlocksOf { how: self.clone(), channels });
+        Some(InBlocks::Windows { operator, channels, ends: Ends::Input })
+    }
+}
+
+/// A pool of images in blocks.
+#[derive(Debug)]
+struct InBlocksOf {
+    how: How,
+    channels: usize,
+}
+
+impl Windowed for InBlocksOf {
+    fn is_ready(&self, _: &Call<'_>, _: &Layout) -> bool {
+        true
+    }
+
+    fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
+        let images = call.tensor(0)?.shape().first().copied().unwrap_or(0);
+        let shape = Shape::from_slice(&[images, self.channels, 1, 1]);
+        of_channels(call, self.channels, shape, |lanes, shape| self.how.reduced(call, lanes, shape))
+    }
+}
+
+impl Operator for How {
+    fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        call.by_rule(shape)?;
+        let x = call.tensor(0)?;
+        let lanes = Lanes::new(x.shape(), |axis| axis >= 2);
+        let shape = x.shape().iter().enumerate().map(|(axis, size)| if axis < 2 { *size } else { 1 }).collect();
+        call.charge(x.len() as u64)?;
+        Ok(self.reduced(call, &lanes, shape)?.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {

@@ -133,7 +133,7 @@ impl Blockwise for Pool {
         matches!(self.how, How::Greatest { .. }).then(|| InBlocks::Windows {
             operator: Arc::new(windows),
             channels,
-            planes: false,
+            ends: Ends::Both,
         })
     }
 }

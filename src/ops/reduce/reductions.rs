@@ -26,8 +26,8 @@ pub(super) const REDUCE_LOG_SUM: Implementation =
 pub(super) const REDUCE_LOG_SUM_EXP: Implementation =
     reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28], |node| Reduce::load(node, log_sum_exp, None));
 
-const fn reduction(name: &'static str, versions: &'static [i64], load: Load) -> Implementation {
-    Implementation { domain: "", name, versions, make: Make::Run(load) }
+const fn reduction(name: &'static str, versions: &'static [i64], load: LoadBlockwise) -> Implementation {
+    Implementation { domain: "", name, versions, make: Make::Blockwise(load) }
 }
 
 /// Each element of the output is the sum (or mean, ..) of a lane: the elements along `axes`, by default along all.
@@ -35,7 +35,7 @@ const fn reduction(name: &'static str, versions: &'static [i64], load: Load) -> 
 /// Of floats it is rounded once: within 0.51 ulp if the elements have one sign, which cancellation multiplies. Of integers,
 /// sums, L1 norms, sums of squares and products wrap; means, L2 norms and logarithms of sums are those of all bits, rounded
 /// toward 0.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Reduce {
     axes: Axes,
     /// The axes stay, with size 1.
@@ -52,11 +52,11 @@ type Compute = fn(&Call<'_>, &Lanes, Shape) -> Result<Tensor>;
 
 impl Reduce {
     /// The axes became an input with version 13 of ReduceSum, and 18 of the others.
-    fn load(node: &Node<'_>, reduce: Compute, count: Option<Count>) -> Result<Box<dyn Operator>> {
+    fn load(node: &Node<'_>, reduce: Compute, count: Option<Count>) -> Result<Arc<dyn Blockwise>> {
         let axes = Axes::of(node, if node.schema().name == "ReduceSum" { 13 } else { 18 })?;
         let noop = node.optional("noop_with_empty_axes", Node::is_set)?;
         let keepdims = node.is_set("keepdims")?;
-        Ok(Box::new(Reduce { axes, keepdims, noop_with_empty_axes: noop.unwrap_or(false), reduce, count }))
+        Ok(Arc::new(Reduce { axes, keepdims, noop_with_empty_axes: noop.unwrap_or(false), reduce, count }))
     }
 
     /// Whether an axis is reduced, given the listed ones.
@@ -71,6 +71,40 @@ impl Reduce {
             true => self.keepdims.then(|| one.clone()),
         });
         left.collect()
+    }
+}
+
+impl Blockwise for Reduce {
+    fn in_blocks(&self, channels: usize) -> Option<InBlocks> {
+        let operator = Arc::new(OfChannels { reduce: self.clone(), channels });
+        Some(InBlocks::Windows { operator, channels, ends: Ends::Input })
+    }
+}
+
+/// All places of each channel of images in blocks.
+#[derive(Debug)]
+struct OfChannels {
+    reduce: Reduce,
+    channels: usize,
+}
+
+impl OfChannels {
+    /// The axes of an image that are reduced.
+    fn axes(&self, call: &Call<'_>) -> Result<SmallVec<[usize; 4]>> {
+        let listed = self.reduce.axes.places(call, 4)?.unwrap_or_default();
+        Ok((0..4).filter(|axis| self.reduce.reduces(&listed, *axis)).collect())
+    }
+}
+
+impl Windowed for OfChannels {
+    fn is_ready(&self, call: &Call<'_>, _: &Layout) -> bool {
+        self.axes(call).is_ok_and(|axes| *axes == [2, 3])
+    }
+
+    fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
+        let images = call.tensor(0)?.shape().first().copied().unwrap_or(0);
+        let shape = self.reduce.left(&[images, self.channels, 1, 1], &[2, 3], 1);
+        of_channels(call, self.channels, shape, |lanes, shape| (self.reduce.reduce)(call, lanes, shape))
     }
 }
 

@@ -144,7 +144,8 @@ impl Planned<'_> {
             let (end, count) = (rows.output.min(start + high), count.min(columns.output - first));
             let image = images.get(block * size..(block + 1) * size).ok_or(Stopped::Misfit)?;
             let own = Line::new(columns, first, width, CHANNELS);
-            let mut lines = Lines { rows, line: own, len: line, input: columns.input * CHANNELS, image, outside, room, seen: 0..0 };
+            let mut lines =
+                Lines { rows, line: own, len: line, input: columns.input * CHANNELS, image, outside, room, seen: 0..0 };
             let (mut lookout, row, len) = (resources.lookout(), rows.stride * line, count * CHANNELS);
             // What follows the sums is worth a call, and finds them where they were left.
             let most = (PART / len).clamp(1, self.together);
