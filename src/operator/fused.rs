@@ -38,6 +38,17 @@ pub(crate) trait Rowwise: Operator {
 
     /// Computes elements of the output from as many of each input.
     fn compute(&self, dtype: DType, inputs: &[&[u8]], out: &mut [u8]);
+
+    /// Whether it is the product of two inputs.
+    fn multiplies(&self) -> bool {
+        false
+    }
+
+    /// The product of an input and of what this computes of it, in one step: the same bits as in two, if results aren't
+    /// rounded again.
+    fn gated(&self) -> Option<Arc<dyn Rowwise>> {
+        None
+    }
 }
 
 /// A product of matrices: before its sums are written, they can go through steps of other operators.
@@ -186,10 +197,14 @@ impl Chain {
     pub(crate) const STEPS: usize = 12;
     /// Maximum number of results that are needed at the same time.
     const BUFFERS: usize = 4;
+
     /// A chain of steps with their inputs. `None` if it is larger than it may be.
-    pub(crate) fn new(dtype: DType, inputs: usize, steps: Vec<(Arc<dyn Rowwise>, StepInputs)>) -> Option<Chain> {
+    pub(crate) fn new(dtype: DType, inputs: usize, mut steps: Vec<(Arc<dyn Rowwise>, StepInputs)>) -> Option<Chain> {
         if inputs == 0 || inputs > Chain::INPUTS || steps.len() > Chain::STEPS {
             return None;
+        }
+        if matches!(dtype, DType::Float | DType::Double) {
+            while gate(&mut steps).is_some() {}
         }
         let uses = |from: StepInput| steps.iter().rposition(|(_, inputs)| inputs.contains(&from));
         // For each buffer the last step that reads what it holds.
@@ -215,6 +230,12 @@ impl Chain {
         let before = steps.len().saturating_sub(1);
         let buffers = steps.iter().take(before).map(|step| step.to + 1).max().unwrap_or(0);
         (buffers <= Chain::BUFFERS).then_some(Chain { dtype, inputs, steps })
+    }
+
+    /// The number of steps.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.steps.len()
     }
 
     fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
@@ -256,6 +277,32 @@ impl Chain {
         let row = |inputs: [&[u8]; N], out: &mut [u8]| self.compute(&inputs, out);
         Ok(call.rowwise_by(inputs, Align::Last, self.dtype, self.steps.len(), &row)?.into())
     }
+}
+
+/// Makes one step of one and of the product with its input, if there are such.
+fn gate(steps: &mut Vec<(Arc<dyn Rowwise>, StepInputs)>) -> Option<()> {
+    let is_gate = |at: usize, other: StepInput| {
+        let uses = steps.iter().flat_map(|(_, inputs)| inputs).filter(|input| **input == StepInput::Step(at));
+        let (operator, inputs) = steps.get(at)?;
+        if **inputs == [other] && uses.count() == 1 { operator.gated() } else { None }
+    };
+    let found = steps.iter().enumerate().find_map(|(product, (operator, inputs))| match **inputs {
+        [a, b] if operator.multiplies() => [(a, b), (b, a)].into_iter().find_map(|(gate, other)| match gate {
+            StepInput::Step(at) => Some((product, at, other, is_gate(at, other)?)),
+            StepInput::Input(_) => None,
+        }),
+        _ => None,
+    });
+    let (product, at, input, gated) = found?;
+    *steps.get_mut(product)? = (gated, [input].into_iter().collect());
+    steps.remove(at);
+    for input in steps.iter_mut().flat_map(|(_, inputs)| inputs) {
+        match input {
+            StepInput::Step(k) if *k > at => *k -= 1,
+            _ => {}
+        }
+    }
+    Some(())
 }
 
 impl Fused for Chain {

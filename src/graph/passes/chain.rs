@@ -96,7 +96,8 @@ mod tests {
     use crate::error::Result;
     use crate::graph::passes::testing::{run, stands_for};
     use crate::graph::testing::{Builder, load};
-    use crate::graph::{Draft, NodeInfo, Watch};
+    use crate::graph::{Draft, NodeInfo, Runs, Watch};
+    use crate::operator::Chain;
     use crate::ops::testing::tensor;
     use crate::value::{Dim, Value};
     use half::f16;
@@ -189,7 +190,43 @@ mod tests {
         assert_eq!(nodes, [("b".to_string(), 2), ("c".to_string(), 0)]);
     }
 
-    const ONE: [&str; 6] = ["Neg", "Relu", "Abs", "Exp", "Tanh", "Sqrt"];
+    /// The product with what is computed of it is one step, unless something else reads that, or it is rounded.
+    #[test]
+    fn gates() {
+        for (dtype, twice, steps) in
+            [(DType::Float, false, 2), (DType::Double, false, 2), (DType::Float16, false, 3), (DType::Float, true, 3)]
+        {
+            let draft = || {
+                let mut builder = Builder::new();
+                builder.shaped("x", Some(dtype.into()), Some(dims(&[1, 45])));
+                builder.op("Neg", &["x"], "a");
+                builder.op("Sigmoid", &["a"], "b");
+                builder.op("Mul", &["b", "a"], "c");
+                let last = if twice { ["c", "b"] } else { ["c", "a"] };
+                builder.op("Sub", &last, "d");
+                if twice {
+                    builder.op("Relu", &["d"], "e");
+                }
+                builder.output(if twice { "e" } else { "d" })
+            };
+            let numbers: Vec<f64> = (0..45).map(|at| f64::from(at) * 5.5 - 121.0).collect();
+            let feed = match dtype {
+                DType::Float => tensor(&[1, 45], numbers.iter().map(|x| *x as f32).collect::<Vec<_>>()),
+                DType::Float16 => tensor(&[1, 45], numbers.iter().map(|x| f16::from_f64(*x)).collect::<Vec<_>>()),
+                _ => tensor(&[1, 45], numbers),
+            };
+            let graph = load(draft(), true).unwrap();
+            let want = run(&load(draft(), false).unwrap(), std::slice::from_ref(&feed), None);
+            assert_eq!(run(&graph, &[feed], None), want, "{dtype}");
+            let chains = graph.nodes.iter().filter_map(|node| match &node.operator {
+                Runs::Fused(fused) => fused.operator.chain().map(Chain::len),
+                _ => None,
+            });
+            assert_eq!(chains.collect::<Vec<_>>(), [steps], "{dtype}");
+        }
+    }
+
+    const ONE: [&str; 7] = ["Neg", "Relu", "Abs", "Exp", "Tanh", "Sqrt", "Sigmoid"];
     const TWO: [&str; 4] = ["Add", "Sub", "Mul", "Div"];
 
     /// A node: its operator, and its inputs among the values so far.

@@ -4,9 +4,10 @@
 use super::{Elementwise, Function, align, rowwise};
 use crate::ops::prelude::*;
 
-pub(super) const ADD: Implementation = arithmetic("Add", |node| load(node, Add, Formula::plus));
-pub(super) const SUB: Implementation = arithmetic("Sub", |node| load(node, Sub, Formula::minus));
-pub(super) const MUL: Implementation = arithmetic("Mul", |node| load(node, Mul, Formula::times));
+pub(super) const ADD: Implementation = arithmetic("Add", |node| Ok(of(node, Add, Formula::plus)?.shared()));
+pub(super) const SUB: Implementation = arithmetic("Sub", |node| Ok(of(node, Sub, Formula::minus)?.shared()));
+pub(super) const MUL: Implementation =
+    arithmetic("Mul", |node| Ok(Elementwise { multiplies: true, ..of(node, Mul, Formula::times)? }.shared()));
 pub(super) const DIV: Implementation = arithmetic("Div", |node| {
     Ok(Elementwise::new(Div, number_row, align(node)?).counting(Formula::divided).dividing().shared())
 });
@@ -15,8 +16,8 @@ const fn arithmetic(name: &'static str, load: LoadRowwise) -> Implementation {
     rowwise(name, &[1, 6, 7, 13, 14], load)
 }
 
-fn load<F: Function + Floats<2> + Ints<2>>(node: &Node<'_>, function: F, count: Count) -> Result<Arc<dyn Rowwise>> {
-    Ok(Elementwise::new(function, number_row, align(node)?).counting(count).shared())
+fn of<F: Function + Floats<2> + Ints<2>>(node: &Node<'_>, function: F, count: Count) -> Result<Elementwise<F, 2>> {
+    Ok(Elementwise::new(function, number_row, align(node)?).counting(count))
 }
 
 /// `C = A + B`

@@ -144,11 +144,14 @@ struct Elementwise<F, const N: usize> {
     divides: bool,
     /// The same of sizes that follow from symbols.
     count: Option<Count>,
+    /// See [`Rowwise::multiplies`] and [`Rowwise::gated`].
+    multiplies: bool,
+    gated: Option<fn() -> Arc<dyn Rowwise>>,
 }
 
 impl<F: Function, const N: usize> Elementwise<F, N> {
     fn new(function: F, row: fn(Format) -> Option<Row<F, N>>, align: Align) -> Elementwise<F, N> {
-        Elementwise { function, row, align, test: false, divides: false, count: None }
+        Elementwise { function, row, align, test: false, divides: false, count: None, multiplies: false, gated: None }
     }
 
     fn testing(self) -> Elementwise<F, N> {
@@ -187,6 +190,14 @@ impl<F: Function, const N: usize> Rowwise for Elementwise<F, N> {
         if let (Some(row), Ok(inputs)) = ((self.row)(dtype.format()), inputs.try_into()) {
             row(&self.function, inputs, out);
         }
+    }
+
+    fn multiplies(&self) -> bool {
+        self.multiplies
+    }
+
+    fn gated(&self) -> Option<Arc<dyn Rowwise>> {
+        self.gated.map(|gated| gated())
     }
 }
 

@@ -5,7 +5,10 @@
 use super::{Elementwise, floats, rowwise};
 use crate::ops::prelude::*;
 
-pub(super) const SIGMOID: Implementation = rowwise("Sigmoid", &[1, 6, 13], |_| floats(Sigmoid));
+pub(super) const SIGMOID: Implementation = rowwise("Sigmoid", &[1, 6, 13], |_| {
+    let gated = || Elementwise::new(Gated, float_row, Align::Last).shared();
+    Ok(Elementwise { gated: Some(gated), ..Elementwise::new(Sigmoid, float_row, Align::Last) }.shared())
+});
 
 /// `Y = 1 / (1 + e^-X)`: 0.8 ulp, 1 ulp.
 #[derive(Debug)]
@@ -20,6 +23,26 @@ impl Floats<1> for Sigmoid {
     #[inline(always)]
     fn some<T: Real>(&self, [x]: [&[T; BLOCK]; 1]) -> [T; BLOCK] {
         functions::sigmoid_some(*x)
+    }
+}
+
+/// The product of an element and its Sigmoid, as exporters write it: rounded twice.
+#[derive(Debug)]
+struct Gated;
+
+impl Floats<1> for Gated {
+    #[inline(always)]
+    fn float<T: Real>(&self, [x]: [T; 1]) -> T {
+        x * functions::sigmoid(x)
+    }
+
+    #[inline(always)]
+    fn some<T: Real>(&self, [x]: [&[T; BLOCK]; 1]) -> [T; BLOCK] {
+        let mut y = functions::sigmoid_some(*x);
+        for (y, x) in y.iter_mut().zip(x) {
+            *y = *x * *y;
+        }
+        y
     }
 }
 
