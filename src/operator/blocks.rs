@@ -155,7 +155,7 @@ pub(crate) fn of_channels(
     let lanes = Lanes::new(x.shape(), |axis| axis == 2 || axis == 3);
     call.charge(x.len() as u64)?;
     let all = reduce(&lanes, Shape::from_slice(&[images, blocks.saturating_mul(CHANNELS)]))?;
-    if channels % CHANNELS == 0 {
+    if channels.is_multiple_of(CHANNELS) {
         return Ok(all.reshaped(shape)?.into());
     }
     let mut y = call.output_of(DType::Float, shape)?;
