@@ -2,7 +2,7 @@
 
 use onnxref::Cancel;
 use pyo3::prelude::*;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,11 +18,12 @@ impl Interruption {
     /// Ends a run of this thread at a signal whose handler raises, or after `time`.
     pub(crate) fn cancel(&self, time: Option<Duration>) -> Cancel {
         let (start, own) = (Instant::now(), thread::current().id());
-        let looked = AtomicU64::new(0);
+        let (looked, raised) = (AtomicU64::new(0), AtomicBool::new(false));
         let kept = self.clone();
         Cancel::when(move || {
             let passed = start.elapsed();
-            if time.is_some_and(|time| passed >= time) {
+            // Helpers see it too.
+            if raised.load(Ordering::Relaxed) || time.is_some_and(|time| passed >= time) {
                 return true;
             }
             let millis = passed.as_millis() as u64;
@@ -30,11 +31,12 @@ impl Interruption {
             if millis < looked.load(Ordering::Relaxed) + BETWEEN_LOOKS.as_millis() as u64 || thread::current().id() != own {
                 return false;
             }
-            let raised = Python::try_attach(|py| py.check_signals().err()).flatten();
+            let exception = Python::try_attach(|py| py.check_signals().err()).flatten();
             looked.store(start.elapsed().as_millis() as u64, Ordering::Relaxed);
-            let ends = raised.is_some();
+            let ends = exception.is_some();
             if ends {
-                kept.set(raised);
+                kept.set(exception);
+                raised.store(true, Ordering::Relaxed);
             }
             ends
         })

@@ -1,5 +1,5 @@
 //! The module `onnxref._onnxref`: what the Python package takes from the library and the program. The package's own code is
-//! in `python/onnxref`.
+//! in `python/package`.
 
 mod arrays;
 mod errors;

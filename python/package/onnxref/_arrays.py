@@ -35,7 +35,8 @@ def _special(code: int) -> np.dtype[Any]:
         raise ImportError(f"NumPy has no {name}: pip install ml_dtypes") from None
     if not hasattr(ml_dtypes, name):
         raise ImportError(f"this version of ml_dtypes has no {name}: pip install --upgrade ml_dtypes")
-    return np.dtype(getattr(ml_dtypes, name))
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    return dtype
 
 
 def special(array: np.ndarray[Any, Any], code: int) -> np.ndarray[Any, Any]:

@@ -1,6 +1,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, final
 
+__all__ = ["Memory", "Node", "Session", "__version__", "answer", "main", "svg"]
+
 __version__: str
 
 _Info = tuple[str, str | None, list[int | str | None] | None]

@@ -47,31 +47,27 @@ def compare(
             import numpy as np
 
             path = os.path.join(_folder(stack), "inputs.npz")
-            np.savez(path, **{name: np.asarray(value) for name, value in inputs.items()})
+            arrays: dict[str, Any] = {name: np.asarray(value) for name, value in inputs.items()}
+            np.savez(path, **arrays)
             options["inputs"] = path
         return _document("compare", models, options)
 
 
-def ops(name: str | None = None, **options: Any) -> Any:
-    """The operators that run here; or one of them: its versions, types and errors, and where other engines differ."""
-    documents = _documents("ops", [] if name is None else [name], options)
-    return documents[0] if len(documents) == 1 else documents
+def ops(name: str | None = None, **options: Any) -> list[dict[str, Any]]:
+    """The operators; or those of a name, with their versions, types and errors, and where other engines differ."""
+    operators: list[dict[str, Any]] = _document("ops", [] if name is None else [name], options)["operators"]
+    return operators
 
 
 def _document(verb: str, arguments: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    document: dict[str, Any] = _documents(verb, arguments, options)[0]
-    return document
-
-
-def _documents(verb: str, arguments: list[str], options: Mapping[str, Any]) -> list[Any]:
     flags = [flag for name, value in options.items() for flag in _flags(name, value)]
     status, text = _onnxref.answer(["onnxref", verb, *flags, *(_safe(argument) for argument in arguments)])
-    documents = [json.loads(line) for line in text.splitlines()]
+    documents: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
     if status not in _ANSWERS and documents and "error" in documents[-1]:
         fault = documents[-1]["error"]
         cause = fault["causes"][0] if fault["causes"] else {}
         raise made({**cause, "kind": fault["kind"], "message": fault["message"]}, fault)
-    return documents
+    return documents[0]
 
 
 def _safe(argument: str) -> str:

@@ -11,7 +11,7 @@ from onnx.backend.base import Backend, BackendRep, Device, DeviceType, namedtupl
 from ._session import InferenceSession
 
 
-class OnnxrefBackendRep(BackendRep):  # type: ignore[misc]
+class OnnxrefBackendRep(BackendRep):
     """A loaded model."""
 
     def __init__(self, session: InferenceSession) -> None:
@@ -35,7 +35,7 @@ class OnnxrefBackendRep(BackendRep):  # type: ignore[misc]
         return named
 
 
-class OnnxrefBackend(Backend):  # type: ignore[misc]
+class OnnxrefBackend(Backend):
     """Runs models on the processor. What can't run raises an exception of this package, never a skipped test."""
 
     @classmethod
