@@ -130,6 +130,16 @@ class _DLTensor(ctypes.Structure):
         ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
     ]  # fmt: skip
+    data: int | None
+    device_type: int
+    device_id: int
+    ndim: int
+    code: int
+    bits: int
+    lanes: int
+    shape: Any
+    strides: Any
+    byte_offset: int
 
 
 #: Element types by their number in DLPack and their bits.
