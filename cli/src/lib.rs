@@ -195,6 +195,20 @@ mod tests {
     }
 
     #[test]
+    fn answers_are_documents() {
+        let ask = |arguments: &[&str]| answer(&arguments.iter().map(OsString::from).collect::<Vec<_>>());
+        let (status, text) = ask(&["onnxref", "ops", "Gather"]);
+        assert_eq!((status, text.lines().count()), (0, 1));
+        assert!(text.starts_with("{\"operators\":[{\"domain\":\"\",\"name\":\"Gather\""), "{text}");
+        let (status, text) = ask(&["onnxref", "check", "no.onnx"]);
+        assert_eq!(status, 3);
+        assert!(text.starts_with("{\"error\":{\"kind\":\"io\""), "{text}");
+        let (status, text) = ask(&["onnxref", "check"]);
+        assert_eq!(status, 2);
+        assert!(text.starts_with("{\"error\":{\"kind\":\"usage\""), "{text}");
+    }
+
+    #[test]
     fn help_fits_a_screen_and_has_an_example() {
         for command in Cli::command().get_subcommands_mut() {
             let help = command.clone().bin_name(format!("onnxref {}", command.get_name())).term_width(100);

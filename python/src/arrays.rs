@@ -219,8 +219,6 @@ fn array(py: Python<'_>, tensor: Tensor, shared: bool) -> PyResult<Py<PyAny>> {
         let list = PyList::new(py, strings)?;
         return numpy.strings.call1(py, (list, PyTuple::new(py, tensor.shape())?));
     }
-    // One of the model's file may lie at any address.
-    let tensor = if shared && tensor.bytes().as_ptr().addr() % dtype.size().min(8) != 0 { tensor.into_owned() } else { tensor };
     let array = numpy.asarray.call1(py, (Memory { tensor, shared },))?;
     match dtype {
         DType::Float | DType::Double | DType::Float16 | DType::Bool | DType::Complex64 | DType::Complex128 => Ok(array),

@@ -46,7 +46,8 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> PyResult<T> {
 
 /// An error's text, with what resolves it in Python.
 fn explain(error: &Error) -> String {
-    let remedy = error.remedy().map(|it| format!(" ({} {})", remedy(it), if raises(it) { "raises it" } else { "accepts it" }));
+    let remedy =
+        error.remedy().map(|it| format!(" ({} {})", remedy(it), if raises(it) { "raises it" } else { "accepts it" }));
     format!("{error:#}{}", remedy.unwrap_or_default())
 }
 

@@ -28,7 +28,9 @@ impl Interruption {
             }
             let millis = passed.as_millis() as u64;
             // Python calls handlers on its main thread only. Helpers never are that.
-            if millis < looked.load(Ordering::Relaxed) + BETWEEN_LOOKS.as_millis() as u64 || thread::current().id() != own {
+            if millis < looked.load(Ordering::Relaxed) + BETWEEN_LOOKS.as_millis() as u64
+                || thread::current().id() != own
+            {
                 return false;
             }
             let exception = Python::try_attach(|py| py.check_signals().err()).flatten();

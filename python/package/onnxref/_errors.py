@@ -38,6 +38,8 @@ class OnnxrefError(Exception):
     faults: int = 1
     #: The operators that a model needs and that can't run here.
     needs: dict[str, Any] | None = None
+    #: The row of a batch, from 0: see onnxref.batch.
+    row: int | None = None
 
 
 class LoadError(OnnxrefError, ValueError):
