@@ -60,9 +60,10 @@ class Predictor:
             raise InputError(f"there is no column {missing[0]!r}: the columns are {', '.join(batch)}")
         feeds = {name: _stacked(column, batch[column]) for name, column in self._columns.items()}
         given = {name: batch[name] for name in self._keep}
-        rows = {len(value) for value in feeds.values()}
-        if len(rows) != 1:
-            raise InputError(f"the columns have different numbers of rows: {', '.join(map(str, sorted(rows)))}")
+        rows = len(next(iter(feeds.values()), ()))
+        for name, value in feeds.items():
+            if len(value) != rows:
+                raise InputError(f"column {self._columns[name]!r} has {len(value)} rows, but others have {rows}")
         session = _session(self._state)
         names = list(self._outputs.values())
         try:
@@ -70,8 +71,8 @@ class Predictor:
         except InputError as error:
             raise _of_a_row(session, names, feeds, error) from None
         for column, value in zip(self._outputs, values):
-            if np.shape(value)[:1] != (rows_ := tuple(rows)):
-                raise InputError(f"output {column!r} has shape {np.shape(value)} for {rows_[0]} rows")
+            if np.shape(value)[:1] != (rows,):
+                raise InputError(f"output {column!r} has shape {np.shape(value)} for {rows} rows")
             given[column] = value
         return given
 
@@ -86,12 +87,6 @@ class Predictor:
             given = {**kept, **{name: value for name, value in self({**kept, **fed}).items() if name not in kept}}
             arrays = [value if name in kept else _to_arrow(value) for name, value in given.items()]
             yield pyarrow.RecordBatch.from_arrays(arrays, names=list(given))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
 
 #: The models of this process.
