@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import array
 import builtins
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -80,6 +83,33 @@ def test_large_outputs_hand_over_their_memory() -> None:
     assert (second == 0).all() and (first == 7).all()
 
 
+LARGE = """
+import resource, sys
+import numpy as np, onnxref
+size = 64 << 20
+session = onnxref.InferenceSession(sys.argv[1])
+feeds = {"x": np.ones(size if sys.argv[2] == "feed" else 1, np.float32), "n": np.array([size])}
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+before = peak()
+outputs = session.run([sys.argv[2]], feeds)
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it reads the memory of a process in KiB")
+def test_large_arrays_are_not_copied(tmp_path: Path) -> None:
+    """A feed of 256 MiB takes no more memory, an output of 256 MiB no more than itself."""
+    nodes = [helper.make_node("Gather", ["x", "zero"], ["feed"]), helper.make_node("Expand", ["x", "n"], ["output"])]
+    zero = onnx.numpy_helper.from_array(np.array([0]), "zero")
+    for name, least, most in [("feed", 0, 100), ("output", 200, 300)]:
+        own = [node for node in nodes if name in node.output]
+        of = model(own, [("x", 1, ["N"]), ("n", 7, [1])], [(name, 1, ["M"])], [zero])
+        (tmp_path / "model.onnx").write_bytes(of)
+        command = [sys.executable, "-c", LARGE, str(tmp_path / "model.onnx"), name]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert least <= int(done.stdout) <= most, (name, done)
+
+
 def test_outputs_share_nothing() -> None:
     """What a model returns as it is, a feed or a constant, is a copy: who writes to it changes nothing else."""
     constant = np.arange(50_000, dtype=np.float32)
@@ -103,8 +133,6 @@ def test_outputs_share_nothing() -> None:
 
 
 def test_large_feeds_are_borrowed_and_given_back() -> None:
-    import sys
-
     x = np.ones(1 << 20, dtype=np.float32)
     session = InferenceSession(identity(TensorProto.FLOAT))
     before = sys.getrefcount(x)
@@ -260,9 +288,6 @@ def test_ml_dtypes_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_package_does_not_need_onnx_or_ml_dtypes() -> None:
-    import subprocess
-    import sys
-
     code = "import sys, onnxref; assert not {'onnx', 'ml_dtypes', 'onnxruntime'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert onnxref.__version__

@@ -45,6 +45,9 @@ def test_what_onnxruntime_has(gather: bytes) -> None:
     assert session.get_providers() == onnxref.get_available_providers() == ["CPUExecutionProvider"]
     options = onnxref.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 3
+    options.graph_optimization_level = onnxref.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.execution_mode = onnxref.ExecutionMode.ORT_SEQUENTIAL
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     assert InferenceSession(gather, options)._options["threads"] == 1
     with pytest.raises(TypeError, match="InferenceSession has no argument 'thread'"):
         InferenceSession(gather, thread=1)
@@ -81,7 +84,9 @@ def test_defaults_of_inputs() -> None:
 
 def test_run(chain: bytes) -> None:
     assert onnxref.run(chain, x=[1, 2])["y"].tolist() == [3, 5]
-    assert onnxref.run(InferenceSession(chain), x=[1])["y"].tolist() == [3]
+    session = InferenceSession(chain)
+    assert onnxref.run(session, x=[1])["y"].tolist() == [3]
+    assert session.run([], {"x": ONE}, onnxref.RunOptions())[0].tolist() == [3]
 
 
 def test_values_inside(chain: bytes) -> None:

@@ -10,11 +10,22 @@ from ._errors import (
     UnsupportedModelError,
 )
 from ._onnxref import Node, __version__
-from ._session import InferenceSession, NodeArg, ReferenceEvaluator, SessionOptions, run
+from ._session import (
+    ExecutionMode,
+    GraphOptimizationLevel,
+    InferenceSession,
+    NodeArg,
+    ReferenceEvaluator,
+    RunOptions,
+    SessionOptions,
+    run,
+)
 from ._verbs import check, compare, inspect, ops
 
 __all__ = [
     "Cancelled",
+    "ExecutionMode",
+    "GraphOptimizationLevel",
     "IndexOutOfRangeError",
     "InferenceSession",
     "InputError",
@@ -24,6 +35,7 @@ __all__ = [
     "NodeArg",
     "OnnxrefError",
     "ReferenceEvaluator",
+    "RunOptions",
     "SessionOptions",
     "UnsupportedModelError",
     "__version__",

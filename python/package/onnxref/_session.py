@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _onnxref
@@ -42,10 +43,28 @@ class SessionOptions:
     def __setattr__(self, name: str, value: Any) -> None:
         self.__dict__[name] = value
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return None
+    def add_session_config_entry(self, key: str, value: str) -> None:
+        """Means nothing here."""
+
+
+class RunOptions(SessionOptions):
+    """Options of a run in onnxruntime, which mean nothing here."""
+
+
+class GraphOptimizationLevel(Enum):
+    """Levels of onnxruntime, which mean nothing here: optimisation changes no bit."""
+
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(Enum):
+    """Modes of onnxruntime, which mean nothing here."""
+
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
 
 
 class InferenceSession:
@@ -132,7 +151,8 @@ class InferenceSession:
         """
         if type(input_feed) is not dict:
             input_feed = dict(input_feed)
-        names = None if output_names is None else list(output_names)
+        # None and no names mean all, as in onnxruntime.
+        names = list(output_names) if output_names else None
         return self._run(names, input_feed, watch, timeout)
 
     def get_inputs(self) -> list[NodeArg]:
