@@ -49,8 +49,8 @@ impl Session {
         self.0.opsets().iter().cloned().collect()
     }
 
-    fn metadata(&self) -> HashMap<String, String> {
-        self.0.metadata().iter().cloned().collect()
+    fn metadata(&self) -> Vec<(String, String)> {
+        self.0.metadata().to_vec()
     }
 
     fn notes(&self) -> Vec<String> {

@@ -53,6 +53,16 @@ def test_what_onnxruntime_has(gather: bytes) -> None:
         InferenceSession(gather, thread=1)
 
 
+def test_metadata(chain: bytes) -> None:
+    proto = onnx.load_from_string(chain)
+    proto.producer_name, proto.model_version = "somebody", 3
+    helper.set_model_props(proto, {"names": "{0: 'cat'}"})
+    session = InferenceSession(proto)
+    meta = session.get_modelmeta()
+    assert (meta.producer_name, meta.version, meta.description) == ("somebody", 3, "")
+    assert meta.custom_metadata_map == {"names": "{0: 'cat'}"} and session.metadata["names"] == "{0: 'cat'}"
+
+
 def test_what_the_reference_has(chain: bytes) -> None:
     session = onnxref.ReferenceEvaluator(chain, verbose=0)
     assert (session.input_names, session.output_names) == (["x"], ["y"])

@@ -35,6 +35,21 @@ class NodeArg:
     optional: bool = False
 
 
+#: The metadata that the format has fields for. They come first.
+_FIELDS = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
+
+
+@dataclass(frozen=True)
+class ModelMetadata:
+    """What the author of a model says about it."""
+
+    producer_name: str
+    domain: str
+    description: str
+    version: int
+    custom_metadata_map: dict[str, str]
+
+
 class SessionOptions:
     """Options of onnxruntime. Of these only the number of threads means something here; others are kept and ignored."""
 
@@ -184,8 +199,17 @@ class InferenceSession:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The model's metadata."""
-        return self._session.metadata()
+        """The model's metadata: what its author set of "producer_name", .., and its own properties."""
+        return dict(self._session.metadata())
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """The model's metadata, as onnxruntime has it."""
+        fields = {name: "" for name in _FIELDS}
+        own: dict[str, str] = {}
+        for name, value in self._session.metadata():
+            (fields if name in _FIELDS and not own else own)[name] = value
+        version = int(fields["model_version"] or 0)
+        return ModelMetadata(fields["producer_name"], fields["domain"], fields["doc_string"], version, own)
 
     @property
     def notes(self) -> list[str]:
