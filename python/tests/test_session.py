@@ -193,6 +193,30 @@ def test_many_threads_run_one_session(gather: bytes) -> None:
         assert all(pool.map(rows, range(100)))
 
 
+FORKED = """
+import multiprocessing, sys
+import numpy as np, onnxref
+session = onnxref.InferenceSession(sys.argv[1])
+x = np.random.default_rng(0).standard_normal((500, 500))
+def run(_):
+    return session.run(None, {"x": x})[0].tobytes()
+if __name__ == "__main__":
+    want = run(0)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        print(all(got == want for got in pool.map_async(run, range(4)).get(60)))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="it needs fork")
+def test_a_forked_process_runs(tmp_path: Path) -> None:
+    """The threads that helped before are not there any more."""
+    product = model([helper.make_node("MatMul", ["x", "x"], ["y"])], [("x", 11, ["N", "N"])], [("y", 11, ["N", "N"])])
+    (tmp_path / "model.onnx").write_bytes(product)
+    command = [sys.executable, "-W", "ignore", "-c", FORKED, str(tmp_path / "model.onnx")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
 def test_pickles(chain: bytes, gather: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(chain)
