@@ -12,12 +12,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) const OUTPUT_BYTES: &str = "output_bytes";
 
 /// More than the outputs that the default limits of a run allow, as JSON.
-static LIMIT: AtomicU64 = AtomicU64::new(64 << 30);
+const DEFAULT: u64 = 64 << 30;
+
+static LIMIT: AtomicU64 = AtomicU64::new(DEFAULT);
 
 static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 /// The size of the pieces in which files are written.
 const PIECE: usize = 1 << 20;
+
+/// Begins with the default limit, and nothing written.
+pub(crate) fn start() {
+    allow(DEFAULT);
+    WRITTEN.store(0, Ordering::Relaxed);
+}
 
 /// Sets the limit.
 pub(crate) fn allow(bytes: u64) {

@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use onnxref::{Cancel, Value, quote};
 use onnxref_view::{plain, type_name};
+use std::cell::RefCell;
 use std::io::{self, BufWriter, IsTerminal, Seek, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -38,6 +39,10 @@ struct Pipe;
 
 impl Write for Pipe {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let kept = CAPTURED.with_borrow_mut(|captured| captured.as_mut().map(|text| text.extend_from_slice(bytes)));
+        if kept.is_some() {
+            return Ok(bytes.len());
+        }
         open()?;
         let written = io::stdout().write(bytes)?;
         if let Some(last) = bytes.get(..written).and_then(<[u8]>::last) {
@@ -60,6 +65,22 @@ fn open() -> io::Result<()> {
 pub(crate) fn help(printed: io::Result<()>) -> io::Result<()> {
     open()?;
     unless_closed(printed, ())
+}
+
+thread_local! {
+    /// What would be on standard output, while a program that this is part of wants it.
+    static CAPTURED: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+}
+
+/// What `work` prints on standard output, which nobody else sees. Errors and notes are not printed.
+pub(crate) fn captured<T>(work: impl FnOnce() -> T) -> (T, String) {
+    CAPTURED.set(Some(Vec::new()));
+    let done = work();
+    (done, String::from_utf8_lossy(&CAPTURED.take().unwrap_or_default()).into_owned())
+}
+
+pub(crate) fn is_captured() -> bool {
+    CAPTURED.with_borrow(Option::is_some)
 }
 
 /// Whether what is on standard output doesn't end a line.
@@ -170,7 +191,7 @@ pub(crate) fn set_quiet(quiet: bool) {
 }
 
 pub(crate) fn quiet() -> bool {
-    QUIET.load(Ordering::Relaxed)
+    QUIET.load(Ordering::Relaxed) || is_captured()
 }
 
 pub(crate) fn note(text: &str) {
@@ -180,7 +201,9 @@ pub(crate) fn note(text: &str) {
 }
 
 pub(crate) fn error(text: &str) {
-    to_stderr("error", AnsiColor::Red, text);
+    if !is_captured() {
+        to_stderr("error", AnsiColor::Red, text);
+    }
 }
 
 fn to_stderr(what: &str, color: AnsiColor, text: &str) {

@@ -65,21 +65,31 @@ pub use lookout::Lookout;
 pub use parallel::{available_threads, copied, each, fill, pieces};
 pub use positions::position_of;
 
+use std::fmt::{self, Debug};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The caller's request to stop, now or at a time.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Stop {
     called: AtomicBool,
     at: Option<Instant>,
+    /// Says whether the caller wants to stop.
+    ask: Option<Ask>,
 }
+
+type Ask = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl Stop {
     /// Stops after a time, counted from now.
     pub fn after(time: Duration) -> Stop {
         // A time too far ahead for `Instant` never comes.
-        Stop { called: AtomicBool::new(false), at: Instant::now().checked_add(time) }
+        Stop { at: Instant::now().checked_add(time), ..Stop::default() }
+    }
+
+    /// Stops once `ask` says so. It is called often, by every thread that works.
+    pub fn when(ask: impl Fn() -> bool + Send + Sync + 'static) -> Stop {
+        Stop { ask: Some(Box::new(ask)), ..Stop::default() }
     }
 
     pub fn stop(&self) {
@@ -92,7 +102,15 @@ impl Stop {
         if testing::looks::is_last() {
             return true;
         }
-        self.called.load(Ordering::Relaxed) || self.at.is_some_and(|at| Instant::now() >= at)
+        self.called.load(Ordering::Relaxed)
+            || self.at.is_some_and(|at| Instant::now() >= at)
+            || self.ask.as_ref().is_some_and(|ask| ask())
+    }
+}
+
+impl Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stop").field("called", &self.called).field("at", &self.at).finish_non_exhaustive()
     }
 }
 

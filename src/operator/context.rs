@@ -168,8 +168,8 @@ impl From<Stopped> for Error {
     }
 }
 
-/// Stops runs when called, or after a time: see [`Model::run_with`](crate::Model::run_with). Clones stop the same
-/// runs.
+/// Stops runs when called, after a time, or when asked: see [`Model::run_with`](crate::Model::run_with). Clones stop the
+/// same runs.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<Stop>);
 
@@ -182,6 +182,23 @@ impl Cancel {
     /// Stops runs once `time` has passed, or when it is called.
     pub fn after(time: Duration) -> Cancel {
         Cancel(Arc::new(Stop::after(time)))
+    }
+
+    /// Stops runs once `ask` returns true, or when it is called. Each thread of a run asks at every node, and in an
+    /// operator after every few hundred KiB: `ask` should take no longer than looking at a clock.
+    ///
+    /// ```
+    /// use onnxref::Cancel;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    ///
+    /// static SHUTDOWN: AtomicBool = AtomicBool::new(false);
+    /// let cancel = Cancel::when(|| SHUTDOWN.load(Ordering::Relaxed));
+    /// assert!(!cancel.is_cancelled());
+    /// SHUTDOWN.store(true, Ordering::Relaxed);
+    /// assert!(cancel.is_cancelled());
+    /// ```
+    pub fn when(ask: impl Fn() -> bool + Send + Sync + 'static) -> Cancel {
+        Cancel(Arc::new(Stop::when(ask)))
     }
 
     /// Stops current and future runs.

@@ -289,6 +289,23 @@ impl Tensor {
         Ok(T::from_words(words.into_buffer(align).into_vec::<T::Word>()))
     }
 
+    /// The same tensor in memory of its own, aligned as by [`Tensor::view`]: without a copy if nothing else shares it.
+    ///
+    /// ```
+    /// use onnxref::Tensor;
+    ///
+    /// let tensor = Tensor::from(vec![1.0f32, 2.0]);
+    /// let address = tensor.bytes().as_ptr();
+    /// let shared = tensor.clone();
+    /// assert_ne!(shared.into_owned().bytes().as_ptr(), address);
+    /// assert_eq!(tensor.into_owned().bytes().as_ptr(), address);
+    /// ```
+    #[must_use]
+    pub fn into_owned(self) -> Tensor {
+        let Tensor { dtype, shape, data, text } = self;
+        Tensor { dtype, shape, data: Data::own(data.into_buffer(dtype.align())), text }
+    }
+
     /// The elements in row-major order; aligned as by [`Tensor::view`].
     ///
     /// # Errors

@@ -1,0 +1,61 @@
+"""Runs ONNX models exactly as the standard says, or says precisely why it can't."""
+
+from ._errors import (
+    Cancelled,
+    IndexOutOfRangeError,
+    InputError,
+    LimitError,
+    LoadError,
+    OnnxrefError,
+    UnsupportedModelError,
+)
+from ._onnxref import Node, __version__
+from ._session import (
+    ExecutionMode,
+    GraphOptimizationLevel,
+    InferenceSession,
+    ModelMetadata,
+    NodeArg,
+    ReferenceEvaluator,
+    RunOptions,
+    SessionOptions,
+    run,
+)
+from ._verbs import check, compare, inspect, ops
+
+__all__ = [
+    "Cancelled",
+    "ExecutionMode",
+    "GraphOptimizationLevel",
+    "IndexOutOfRangeError",
+    "InferenceSession",
+    "InputError",
+    "LimitError",
+    "LoadError",
+    "ModelMetadata",
+    "Node",
+    "NodeArg",
+    "OnnxrefError",
+    "ReferenceEvaluator",
+    "RunOptions",
+    "SessionOptions",
+    "UnsupportedModelError",
+    "__version__",
+    "check",
+    "compare",
+    "get_available_providers",
+    "get_device",
+    "inspect",
+    "ops",
+    "run",
+]
+
+
+def get_available_providers() -> list[str]:
+    """The processor, as onnxruntime names it."""
+    return ["CPUExecutionProvider"]
+
+
+def get_device() -> str:
+    """The processor, as onnxruntime names it."""
+    return "CPU"

@@ -1,0 +1,290 @@
+"""Loading and running models."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Union
+
+from . import _onnxref
+from ._errors import LoadError
+from ._onnxref import Node
+
+if TYPE_CHECKING:
+    import onnx
+
+#: A path, the bytes of a file, or an `onnx.ModelProto`.
+Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview, "onnx.ModelProto"]
+#: What sees each node of a run, and the values that it gives by name. Their arrays can't be written to.
+Watch = Callable[[Node, dict[str, Any]], object]
+
+
+@dataclass(frozen=True)
+class NodeArg:
+    """What a model declares about an input or output."""
+
+    name: str
+    #: As onnxruntime writes it: "tensor(float)", "seq(tensor(int64))"; None if it isn't declared.
+    type: str | None
+    #: Numbers, names of open dimensions, and None for one without a name; None if it isn't declared.
+    shape: list[int | str | None] | None
+    #: Whether it may be omitted, because it has an initializer.
+    optional: bool = False
+
+
+#: The metadata that the format has fields for. They come first.
+_FIELDS = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
+
+
+@dataclass(frozen=True)
+class ModelMetadata:
+    """What the author of a model says about it."""
+
+    producer_name: str
+    domain: str
+    description: str
+    version: int
+    custom_metadata_map: dict[str, str]
+
+
+class SessionOptions:
+    """Options of onnxruntime. Of these only the number of threads means something here; others are kept and ignored."""
+
+    intra_op_num_threads: int = 0
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__[name] = value
+
+    def add_session_config_entry(self, key: str, value: str) -> None:
+        """Means nothing here."""
+
+
+class RunOptions(SessionOptions):
+    """Options of a run in onnxruntime, which mean nothing here."""
+
+
+class GraphOptimizationLevel(Enum):
+    """Levels of onnxruntime, which mean nothing here: optimisation changes no bit."""
+
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(Enum):
+    """Modes of onnxruntime, which mean nothing here."""
+
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+class InferenceSession:
+    """A loaded model, with the methods of onnxruntime's InferenceSession and onnx's ReferenceEvaluator.
+
+    Many threads can run it at once. It can be pickled: as its path, a hash of that file, and the options; or as its bytes.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[Any] | None = None,
+        provider_options: Sequence[Any] | None = None,
+        *,
+        threads: int | None = None,
+        limits: Mapping[str, int] | None = None,
+        untrusted: bool = False,
+        allow: Iterable[str] = (),
+        external_roots: Iterable[str | os.PathLike[str]] = (),
+        external_data: Mapping[str, bytes] | None = None,
+        hard_links: bool = False,
+        fast_math: bool = False,
+        optimize: bool = True,
+        mmap: bool = False,
+        dimensions: Mapping[str, int] | None = None,
+        **ignored: Any,
+    ) -> None:
+        """Loads a model.
+
+        threads: the most that a run uses; all processors by default. limits: of loading and running, by name, such as
+        {"run_bytes": 2**30}. untrusted: lower limits, for models of strangers. allow: departures from the standard that are
+        accepted. external_roots: folders into which links of external data may lead. external_data: the content of files of
+        the model, by location. hard_links: accept files with more than one. fast_math: sum quantized products in integers,
+        not bit by bit. optimize: compute constants at load, and put fast operators in the place of several. mmap: map the
+        files; nobody may change them meanwhile. dimensions: sizes of open dimensions, by name.
+
+        sess_options, providers, provider_options and other arguments are onnxruntime's. The only provider is the CPU.
+        """
+        if threads is None and sess_options is not None and sess_options.intra_op_num_threads:
+            threads = sess_options.intra_op_num_threads
+        options = dict(
+            threads=threads,
+            limits=dict(limits or {}),
+            untrusted=untrusted,
+            allow=list(allow),
+            external_roots=[os.fspath(root) for root in external_roots],
+            external_data={name: bytes(data) for name, data in (external_data or {}).items()},
+            hard_links=hard_links,
+            fast_math=fast_math,
+            optimize=optimize,
+            mmap=mmap,
+            dimensions=dict(dimensions or {}),
+        )
+        unknown = sorted(set(ignored) - _OF_ONNXRUNTIME)
+        if unknown:
+            raise TypeError(f"InferenceSession has no argument {unknown[0]!r}")
+        self._load(source_of(model), options)
+
+    def _load(self, source: str | bytes, options: dict[str, Any]) -> None:
+        self._source, self._options = source, options
+        self._stamp = _stamp(source)
+        self._session = _onnxref.Session(source, options)
+        self._inputs = [NodeArg(*info, optional) for info, optional in self._session.inputs()]
+        self._outputs = [NodeArg(*info) for info in self._session.outputs()]
+        self._run = self._session.run
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: Any = None,
+        *,
+        watch: Watch | None = None,
+        timeout: float | None = None,
+        **ignored: Any,
+    ) -> list[Any]:
+        """Runs the model, and returns the values of `output_names`, or all outputs.
+
+        A name may be that of any value inside the graph. Feeds are arrays by name: of NumPy, or anything with the buffer
+        protocol, DLPack or `__array_interface__`; numbers of Python become the type that the model declares. Sequences are
+        lists, optionals a value or None, maps dicts. An array may not be written to while a run reads it. `watch` is called
+        with each node that has run. `timeout` is in seconds.
+        """
+        if type(input_feed) is not dict:
+            input_feed = dict(input_feed)
+        # None and no names mean all, as in onnxruntime.
+        names = list(output_names) if output_names else None
+        return self._run(names, input_feed, watch, timeout)
+
+    def get_inputs(self) -> list[NodeArg]:
+        """The inputs that have to be fed. As in onnxruntime, those with an initializer are not among them."""
+        return [info for info in self._inputs if not info.optional]
+
+    def get_outputs(self) -> list[NodeArg]:
+        """The outputs."""
+        return list(self._outputs)
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """The inputs that may be omitted, because they have an initializer."""
+        return [info for info in self._inputs if info.optional]
+
+    @property
+    def input_names(self) -> list[str]:
+        """The names of the inputs, as ReferenceEvaluator has them."""
+        return [info.name for info in self._inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        """The names of the outputs, as ReferenceEvaluator has them."""
+        return [info.name for info in self._outputs]
+
+    @property
+    def opsets(self) -> dict[str, int]:
+        """The imported opsets: domain, empty for ai.onnx, and version."""
+        return self._session.opsets()
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The model's metadata: what its author set of "producer_name", .., and its own properties."""
+        return dict(self._session.metadata())
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """The model's metadata, as onnxruntime has it."""
+        fields = {name: "" for name in _FIELDS}
+        own: dict[str, str] = {}
+        for name, value in self._session.metadata():
+            (fields if name in _FIELDS and not own else own)[name] = value
+        version = int(fields["model_version"] or 0)
+        return ModelMetadata(fields["producer_name"], fields["domain"], fields["doc_string"], version, own)
+
+    @property
+    def notes(self) -> list[str]:
+        """Harmless departures from the standard, and parts of the model that are not used."""
+        return self._session.notes()
+
+    def get_providers(self) -> list[str]:
+        """The processor."""
+        return ["CPUExecutionProvider"]
+
+    def _repr_svg_(self) -> str:
+        """A picture of the graph, for notebooks."""
+        name = os.path.basename(self._source) if isinstance(self._source, str) else "model"
+        return _onnxref.svg(self._source, self._options, name)
+
+    def __repr__(self) -> str:
+        named = f" of {self._source}" if isinstance(self._source, str) else ""
+        return f"<InferenceSession{named}: {', '.join(self.input_names)} -> {', '.join(self.output_names)}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        source = self._source
+        if isinstance(source, bytes):
+            return {"source": source, "options": self._options}
+        if _stamp(source) != self._stamp:
+            raise LoadError(f"{source} was changed since it was loaded: the model can't be pickled")
+        return {"source": os.path.abspath(source), "sha256": _sha256(source), "options": self._options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        source = state["source"]
+        if isinstance(source, str) and _sha256(source) != state["sha256"]:
+            raise LoadError(f"{source} is not the file that was pickled: its hash is another")
+        self._load(source, state["options"])
+
+
+ReferenceEvaluator = InferenceSession
+
+#: Arguments of onnxruntime and of ReferenceEvaluator that mean nothing here.
+_OF_ONNXRUNTIME = {"disabled_optimizers", "verbose", "optimized"}
+
+
+def run(model: Model | InferenceSession, /, **arrays: Any) -> dict[str, Any]:
+    """Runs a model on arrays by the names of its inputs, and returns its outputs by name."""
+    session = model if isinstance(model, InferenceSession) else InferenceSession(model)
+    return dict(zip(session.output_names, session.run(None, arrays)))
+
+
+def source_of(model: Model) -> str | bytes:
+    """A path, or the bytes of a model."""
+    if isinstance(model, (str, os.PathLike)):
+        return os.fspath(model)
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return bytes(model)
+    if hasattr(model, "SerializeToString"):
+        serialized: bytes = model.SerializeToString()
+        return serialized
+    raise TypeError(f"a {type(model).__name__} is not a model: expected a path, bytes or an onnx.ModelProto")
+
+
+def _stamp(source: str | bytes) -> tuple[int, int] | None:
+    """What changes when a file is written."""
+    if isinstance(source, bytes):
+        return None
+    try:
+        stat = os.stat(source)
+    except OSError:
+        return None
+    return stat.st_size, stat.st_mtime_ns
+
+
+def _sha256(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            digest = hashlib.sha256()
+            while piece := file.read(1 << 20):
+                digest.update(piece)
+            return digest.hexdigest()
+    except OSError as error:
+        raise LoadError(f"{path}: {error.strerror}") from error

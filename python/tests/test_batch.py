@@ -1,0 +1,107 @@
+"""The predictor of batch jobs."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import model
+from onnx import helper, numpy_helper
+
+from onnxref import IndexOutOfRangeError, InputError, LoadError
+from onnxref.batch import _SESSIONS, Predictor
+
+TABLE = np.random.default_rng(7).standard_normal((100, 8), dtype=np.float32)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """y = table[ids], and its product with a matrix."""
+    path = tmp_path / "table.onnx"
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["y"]), helper.make_node("MatMul", ["y", "m"], ["z"])]
+    weights = [numpy_helper.from_array(TABLE, "table"), numpy_helper.from_array(TABLE[:8], "m")]
+    path.write_bytes(model(nodes, [("ids", 7, ["N"])], [("y", 1, ["N", 8]), ("z", 1, ["N", 8])], weights))
+    return path
+
+
+def test_columns(table: Path) -> None:
+    predict = Predictor(table, inputs={"ids": "key"}, outputs={"row": "y"}, keep=["name"])
+    ids = np.array([3, 1, 4])
+    given = predict({"key": ids, "name": np.array(["a", "b", "c"]), "other": ids})
+    assert list(given) == ["name", "row"] and given["name"].tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(given["row"], TABLE[ids])
+    assert sorted(Predictor(table)({"ids": ids})) == ["y", "z"]
+
+
+def test_a_row_is_the_same_in_any_batch(table: Path) -> None:
+    predict = Predictor(table)
+    ids = np.random.default_rng(1).integers(0, 100, 257)
+    whole = predict({"ids": ids})["z"]
+    for size in (1, 2, 7, 64, 256):
+        parts = [predict({"ids": ids[at : at + size]})["z"] for at in range(0, len(ids), size)]
+        assert np.concatenate(parts).tobytes() == whole.tobytes()
+
+
+def test_it_is_pickled_without_the_model(table: Path) -> None:
+    predict = Predictor(table)
+    text = pickle.dumps(predict)
+    assert len(text) < 1500 and TABLE.tobytes()[:64] not in text
+    loaded = dict(_SESSIONS)
+    assert pickle.loads(text)({"ids": np.array([5])})["y"].tobytes() == TABLE[5].tobytes()
+    assert _SESSIONS == loaded, "it was loaded twice"
+    # In another process.
+    code = "import pickle, sys, numpy; print(pickle.load(sys.stdin.buffer)({'ids': numpy.array([5])})['y'].tobytes().hex())"
+    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, check=True)
+    assert done.stdout.decode().strip() == TABLE[5].tobytes().hex()
+    table.write_bytes(model([helper.make_node("Neg", ["ids"], ["y"])], [("ids", 7, ["N"])], [("y", 7, ["N"])]))
+    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True)
+    assert b"is not the file that was pickled" in done.stderr
+    del predict
+    with pytest.raises(LoadError):
+        Predictor(table.with_name("none.onnx"))
+
+
+def test_errors_name_the_row(table: Path) -> None:
+    predict = Predictor(table)
+    with pytest.raises(IndexOutOfRangeError, match=r"^row 2: node #0 \(Gather-13\): indices.* = 100 is out of range") as raised:
+        predict({"ids": np.array([1, 2, 100, 101])})
+    assert (raised.value.row, raised.value.value) == (2, 100)
+    with pytest.raises(InputError, match="there is no column 'ids': the columns are id"):
+        predict({"id": np.array([1])})
+    with pytest.raises(InputError, match="the model has no input 'key': it has ids"):
+        Predictor(table, inputs={"key": "ids"})
+
+
+def test_columns_of_lists(tmp_path: Path) -> None:
+    path = tmp_path / "sum.onnx"
+    axes = numpy_helper.from_array(np.array([1]), "axes")
+    node = helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)
+    path.write_bytes(model([node], [("x", 7, ["N", "L"])], [("y", 7, ["N"])], [axes]))
+    predict = Predictor(path)
+    column = np.empty(3, dtype=object)
+    column[:] = [np.array([1, 2]), [3, 4], np.array([5, 6])]
+    assert predict({"x": column})["y"].tolist() == [3, 7, 11]
+    column[1] = [3]
+    with pytest.raises(InputError, match=r"^row 1: column 'x' has shape \(1,\), but \(2,\) in row 0$"):
+        predict({"x": column})
+
+
+def test_arrow(table: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    predict = Predictor(table, outputs={"y": "y"}, keep=["name"])
+    ids = np.arange(10) * 7
+    batches = [
+        pyarrow.RecordBatch.from_pydict({"ids": ids[at : at + 4], "name": [str(i) for i in ids[at : at + 4]]})
+        for at in (0, 4, 8)
+    ]
+    given = list(predict.map_in_arrow(iter(batches)))
+    assert [batch.num_rows for batch in given] == [4, 4, 2] and given[0].schema.names == ["name", "y"]
+    assert given[0].schema.field("y").type == pyarrow.list_(pyarrow.float32(), 8)
+    rows = np.concatenate([batch.column("y").flatten().to_numpy().reshape(-1, 8) for batch in given])
+    np.testing.assert_array_equal(rows, TABLE[ids])
+    with pytest.raises(InputError, match="^row 1: column 'ids' is null$"):
+        next(predict.map_in_arrow([pyarrow.RecordBatch.from_pydict({"ids": [1, None], "name": ["a", "b"]})]))

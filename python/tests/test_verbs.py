@@ -1,0 +1,85 @@
+"""What the program finds, as data, and the program itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import CASES, model
+from onnx import helper
+
+import onnxref
+
+MODEL = CASES / "test_gather_2d_indices" / "model.onnx"
+
+
+def program(*arguments: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "onnxref", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_check(chain: bytes) -> None:
+    found = onnxref.check(MODEL)
+    assert found["model"] == str(MODEL) and found["valid"] and found["findings"] == []
+    assert onnxref.check(chain)["valid"]
+    wrong = onnxref.check(model([helper.make_node("Relu", ["x"], ["y"], axis=1)], [("x", 1, [1])], [("y", 1, [1])]))
+    assert not wrong["valid"] and wrong["count"] == 1 and wrong["findings"][0]["attribute"] == "axis"
+
+
+def test_inspect(chain: bytes) -> None:
+    found = onnxref.inspect(chain, nodes=True, set={"N": 3})
+    assert found["runs"] and found["graph"]["inputs"][0]["shape"] == [3]
+    assert onnxref.inspect(onnxref.InferenceSession(chain)) == onnxref.inspect(chain)
+
+
+def test_compare(chain: bytes) -> None:
+    other = model(
+        [helper.make_node("Add", ["x", "x"], ["hidden"]), helper.make_node("Add", ["hidden", "hidden"], ["y"])],
+        [("x", 1, ["N"])],
+        [("y", 1, ["N"])],
+    )
+    same = onnxref.compare(chain, inputs={"x": np.ones(3, np.float32)})
+    assert same["exact"] == same["compared"] > 0 and same["outputs"] == {"y": {"exact": True, "equal": True}}
+    assert onnxref.compare(chain, other, inputs={"x": np.zeros(3, np.float32)})["first"]["value"] == "y"
+    differs = onnxref.compare(chain, other, seed=3, set={"N": 5})
+    assert differs["differing"] == 1 and not differs["outputs"]["y"]["equal"]
+
+
+def test_ops() -> None:
+    assert len({(each["domain"], each["name"]) for each in onnxref.ops()}) > 200
+    found = next(each for each in onnxref.ops("Gather") if each["domain"] == "")
+    assert [version["version"] for version in found["versions"]] == [1, 11, 13]
+
+
+def test_faults_are_exceptions(tmp_path: Path) -> None:
+    with pytest.raises(onnxref.LoadError, match="No such file"):
+        onnxref.inspect(tmp_path / "none.onnx")
+    with pytest.raises(onnxref.InputError, match="unexpected argument '--wrong'"):
+        onnxref.inspect(MODEL, wrong=True)
+    with pytest.raises(onnxref.OnnxrefError):
+        onnxref.ops("Gathr")
+
+
+def test_nothing_is_printed(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    onnxref.check(MODEL)
+    with pytest.raises(onnxref.LoadError):
+        onnxref.check(tmp_path / "none.onnx")
+    with pytest.raises(onnxref.InputError):
+        onnxref.check(MODEL, wrong=True)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_program() -> None:
+    done = program("run", MODEL, "-i", "data=[[1, 2, 3], [4, 5, 6], [7, 8, 9]]", "-i", "indices=[[0, 2]]")
+    assert (done.returncode, done.stderr) == (0, "") and "[[[1, 3]], [[4, 6]], [[7, 9]]]" in done.stdout
+    assert program("--version").stdout == f"onnxref {onnxref.__version__}\n"
+    assert program("run").returncode == 2
+    assert program("check", "none.onnx").returncode == 3
+    assert "Usage: onnxref" in program("--help").stdout
+    script = Path(sys.executable).with_name("onnxref")
+    if script.exists():
+        assert subprocess.run([script, "--version"], capture_output=True, text=True).stdout.startswith("onnxref ")
