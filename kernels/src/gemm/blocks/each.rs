@@ -89,7 +89,7 @@ impl Planned<'_> {
         let mut lookout = resources.lookout();
         let (offsets, rooms) = scratch.split_at_mut(taps);
         let offsets: &mut [u32] = cast_slice_mut(offsets);
-        grid.offsets(offsets, &mut lookout)?;
+        grid.offsets(1, offsets, &mut lookout)?;
         let (offsets, bands) = (&*offsets, grid.bands());
         let rooms = grid.rooms(rooms, *threads);
         let to = Out::of(out);
