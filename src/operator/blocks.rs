@@ -2,13 +2,13 @@
 //!
 //! A pass decides which values are stored so; nobody but the nodes around them sees it.
 
-use super::{Call, Chain, Context, Fused, Operator, Rowwise, Tail, Values};
+use super::{ByteRows, Call, Chain, Context, Fused, Operator, Rowwise, Tail, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::{NewTensor, Shape};
 use crate::value::Value;
 use kernels::gemm::blocks::{CHANNELS, from_blocks, len_of, to_blocks};
-use kernels::volume;
+use kernels::{Resources, volume};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -63,6 +63,7 @@ pub(crate) enum How {
     /// On blocks as on any other tensor.
     Same(Arc<dyn Operator>),
     Chain(Chain),
+    Bytes(ByteRows),
     /// Of an image, and of a number for each of its channels.
     Gated(Arc<dyn Rowwise>),
     /// On planes.
@@ -74,6 +75,7 @@ impl Fused for Laid {
         match &self.how {
             How::Windows(windows, _) => windows.is_ready(call, &self.layout),
             How::Chain(chain) => chain.fits(call),
+            How::Bytes(rows) => rows.fits(call),
             How::Same(_) | How::Gated(_) => true,
             How::Planes => false,
         }
@@ -90,6 +92,7 @@ impl Operator for Laid {
             How::Windows(windows, tail) => windows.run(call, &self.layout, tail.as_deref()),
             How::Same(operator) => operator.run(call),
             How::Chain(chain) => chain.run(call),
+            How::Bytes(rows) => rows.run(call),
             How::Gated(operator) => gated(&**operator, call, &self.layout),
             How::Planes => Err(Error::bug("a node on planes has no form for blocks")),
         }
@@ -145,9 +148,13 @@ pub(crate) fn in_blocks(value: &Value, context: &Context) -> Result<Value> {
         return Err(Error::bug("what has no channels has no blocks"));
     };
     let positions = volume(1, image);
-    let mut to =
-        new(shape_in_blocks(*images, *channels, image), images.saturating_mul(len_of(*channels, positions)), context)?;
-    to_blocks(planes.as_slice()?, *channels, positions, to.elements_mut()?, context.resources())?;
+    let (shape, count) =
+        (shape_in_blocks(*images, *channels, image), images.saturating_mul(len_of(*channels, positions)));
+    let (mut to, resources) = (new(planes.dtype(), shape, count, context)?, context.resources());
+    match planes.dtype() {
+        DType::Float => to_blocks(planes.as_slice::<f32>()?, *channels, positions, to.elements_mut()?, resources)?,
+        dtype => bytes_to_blocks(planes.bytes(), dtype, *channels, positions, to.bytes_mut(), resources)?,
+    }
     Ok(to.finish().into())
 }
 
@@ -158,19 +165,72 @@ pub(crate) fn in_planes(value: &Value, channels: usize, context: &Context) -> Re
         return Err(Error::bug("an image in blocks has five axes"));
     };
     let (shape, positions) = ([images, channels, height, width], height.saturating_mul(width));
-    let mut to = new(Shape::from_slice(&shape), volume(1, &shape), context)?;
-    from_blocks(blocks.as_slice()?, channels, positions, to.elements_mut()?, context.resources())?;
+    let (count, resources) = (volume(1, &shape), context.resources());
+    let mut to = new(blocks.dtype(), Shape::from_slice(&shape), count, context)?;
+    match blocks.dtype() {
+        DType::Float => from_blocks(blocks.as_slice::<f32>()?, channels, positions, to.elements_mut()?, resources)?,
+        dtype => bytes_from_blocks(blocks.bytes(), dtype, channels, positions, to.bytes_mut(), resources)?,
+    }
     Ok(to.finish().into())
 }
 
-/// A new output in blocks. Its elements count as those of planes.
-pub(crate) fn output_in_blocks(call: &Call<'_>, images: usize, channels: usize, image: &[usize]) -> Result<NewTensor> {
-    let context = call.context();
-    context.check_output(DType::Float, &[&[images, channels], image].concat())?;
-    let count = images.saturating_mul(len_of(channels, volume(1, image)));
-    new(shape_in_blocks(images, channels, image), count, context)
+/// Integers of 8 bits in planes as bytes in blocks, which are unsigned: those of int8 are moved by 128.
+pub(crate) fn bytes_to_blocks(
+    planes: &[u8],
+    dtype: DType,
+    channels: usize,
+    positions: usize,
+    to: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<()> {
+    to_blocks(planes, channels, positions, to, resources)?;
+    turn(to, dtype, resources)
 }
 
-fn new(shape: Shape, count: usize, context: &Context) -> Result<NewTensor> {
-    NewTensor::new(DType::Float, shape, count.saturating_mul(size_of::<f32>()), None, &context.memory)
+/// Back from [`bytes_to_blocks`].
+pub(crate) fn bytes_from_blocks(
+    blocks: &[u8],
+    dtype: DType,
+    channels: usize,
+    positions: usize,
+    to: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<()> {
+    from_blocks(blocks, channels, positions, to, resources)?;
+    turn(to, dtype, resources)
+}
+
+/// Makes bytes of a type unsigned, or turns them back.
+fn turn(bytes: &mut [u8], dtype: DType, resources: Resources<'_>) -> Result<()> {
+    if dtype != DType::Int8 {
+        return Ok(());
+    }
+    let len = bytes.len();
+    Ok(kernels::pieces(bytes, 1, len.max(1), 1, resources, |_, _, bytes| {
+        bytes.iter_mut().for_each(|byte| *byte ^= 0x80);
+        Ok(())
+    })?)
+}
+
+/// A new output of float32 in blocks. Its elements count as those of planes.
+pub(crate) fn output_in_blocks(call: &Call<'_>, images: usize, channels: usize, image: &[usize]) -> Result<NewTensor> {
+    output_of_in_blocks(call, DType::Float, images, channels, image)
+}
+
+/// As [`output_in_blocks`], of any type.
+pub(crate) fn output_of_in_blocks(
+    call: &Call<'_>,
+    dtype: DType,
+    images: usize,
+    channels: usize,
+    image: &[usize],
+) -> Result<NewTensor> {
+    let context = call.context();
+    context.check_output(dtype, &[&[images, channels], image].concat())?;
+    let count = images.saturating_mul(len_of(channels, volume(1, image)));
+    new(dtype, shape_in_blocks(images, channels, image), count, context)
+}
+
+fn new(dtype: DType, shape: Shape, count: usize, context: &Context) -> Result<NewTensor> {
+    NewTensor::new(dtype, shape, volume(count, &[dtype.size()]), None, &context.memory)
 }

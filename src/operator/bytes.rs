@@ -5,6 +5,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use bytemuck::{cast_slice, cast_slice_mut};
+use kernels::bytes::{Pair, Unsigned, pairs};
 use kernels::quantize::{dequantize_part, quantize_part};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -24,6 +25,13 @@ pub(crate) struct ByteProduct {
 }
 
 impl ByteProduct {
+    /// What bytes of the second operand are combined with to be those of int8 less their zero points, if that makes them so.
+    pub(crate) fn flip(&self) -> Option<u8> {
+        let [_, zeros] = &self.zeros;
+        let flip = if zeros.dtype() == DType::Int8 { 0 } else { 0x80 };
+        zeros.bytes().iter().all(|zero| *zero == flip).then_some(flip)
+    }
+
     /// Whether these are the operands, with a number of columns or filters, and sums of so many steps fit in int32.
     pub(crate) fn fits(&self, call: &Call<'_>, steps: usize, count: usize) -> bool {
         let is_of = |(k, zero): (usize, &Tensor)| call.tensor(k).is_ok_and(|tensor| tensor.dtype() == zero.dtype());
@@ -43,17 +51,31 @@ pub(crate) struct ByteScale {
     dtype: DType,
     scale: f32,
     zero: f32,
+    /// Integers of int8 are moved by 128.
+    turned: bool,
 }
 
 impl ByteScale {
     /// For integers of a type, int8 or uint8.
     pub(crate) fn new(dtype: DType, scale: f32, zero: u8) -> ByteScale {
         let zero = if dtype == DType::Int8 { f32::from(zero as i8) } else { f32::from(zero) };
-        ByteScale { dtype, scale, zero }
+        ByteScale { dtype, scale, zero, turned: false }
+    }
+
+    /// For the same integers in blocks of channels.
+    fn in_blocks(self) -> ByteScale {
+        let signed = self.signed();
+        ByteScale { zero: if signed { self.zero + 128.0 } else { self.zero }, turned: self.turned || signed, ..self }
+    }
+
+    /// For the same bytes, read as unsigned ones.
+    fn unsigned(self) -> Unsigned {
+        let flip = if self.signed() { 0x80 } else { 0 };
+        Unsigned { scale: self.scale, zero: self.in_blocks().zero, flip }
     }
 
     fn signed(&self) -> bool {
-        self.dtype == DType::Int8
+        self.dtype == DType::Int8 && !self.turned
     }
 }
 
@@ -64,6 +86,8 @@ pub(crate) struct ByteRows {
     /// The scales of its inputs; `None` for floats.
     inputs: SmallVec<[Option<ByteScale>; 3]>,
     to: ByteScale,
+    /// If the operator is one that has loops of its own.
+    pair: Option<Pair>,
 }
 
 impl ByteRows {
@@ -72,8 +96,13 @@ impl ByteRows {
     /// Elements that are computed at once.
     const BLOCK: usize = 256;
 
-    pub(crate) fn new(operator: Arc<dyn Rowwise>, inputs: SmallVec<[Option<ByteScale>; 3]>, to: ByteScale) -> ByteRows {
-        ByteRows { operator, inputs, to }
+    pub(crate) fn new(
+        operator: Arc<dyn Rowwise>,
+        inputs: SmallVec<[Option<ByteScale>; 3]>,
+        to: ByteScale,
+        pair: Option<Pair>,
+    ) -> ByteRows {
+        ByteRows { operator, inputs, to, pair }
     }
 
     fn dtype(&self, k: usize) -> DType {
@@ -82,6 +111,9 @@ impl ByteRows {
 
     /// Computes elements of the output from as many of each input.
     fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
+        if let (Some(pair), &[a, b], &[Some(one), Some(other)]) = (self.pair, inputs, &*self.inputs) {
+            return pairs(pair, [a, b], [one, other, self.to].map(ByteScale::unsigned), out);
+        }
         let (mut rooms, mut floats) = ([[0f32; ByteRows::BLOCK]; ByteRows::INPUTS], [0f32; ByteRows::BLOCK]);
         for (at, out) in out.chunks_mut(ByteRows::BLOCK).enumerate() {
             let (first, count) = (at * ByteRows::BLOCK, out.len());
@@ -114,6 +146,14 @@ impl ByteRows {
 }
 
 impl Fused for ByteRows {
+    /// If no input is of floats, all of them are bytes of images.
+    fn byte_rows(&self) -> Option<ByteRows> {
+        let inputs: Option<SmallVec<_>> =
+            self.inputs.iter().map(|scale| Some(Some(scale.as_ref()?.in_blocks()))).collect();
+        let (operator, to) = (self.operator.clone(), self.to.in_blocks());
+        Some(ByteRows { operator, inputs: inputs?, to, pair: self.pair })
+    }
+
     /// The inputs must be broadcast to one of them.
     fn fits(&self, call: &Call<'_>) -> bool {
         let shape = |k: usize| {

@@ -15,7 +15,10 @@ mod sources;
 mod values;
 
 pub(crate) use axis::Axis;
-pub(crate) use blocks::{Blockwise, How, InBlocks, Laid, Layout, Windowed, in_blocks, in_planes, output_in_blocks};
+pub(crate) use blocks::{
+    Blockwise, How, InBlocks, Laid, Layout, Windowed, bytes_from_blocks, bytes_to_blocks, in_blocks, in_planes,
+    output_in_blocks, output_of_in_blocks,
+};
 pub(crate) use bytes::{ByteProduct, ByteRows, ByteScale};
 pub use call::Call;
 pub(crate) use call::one_element;

@@ -10,6 +10,7 @@ use crate::graph::infer;
 use crate::operator::{Attribute, ByteProduct, ByteRows, ByteScale, Fused, Made};
 use crate::tensor::Tensor;
 use crate::value::{Dim, Fact, ValueType};
+use kernels::bytes::Pair;
 use smallvec::SmallVec;
 use std::cell::Cell;
 
@@ -203,7 +204,12 @@ fn row(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
             None => return None,
         }
     }
-    let operator = Box::new(ByteRows::new(operator.clone(), scales, last.single()?));
+    let pair = match &*node.place.operator.name {
+        "Add" => Some(Pair::Add),
+        "Mul" => Some(Pair::Mul),
+        _ => None,
+    };
+    let operator = Box::new(ByteRows::new(operator.clone(), scales, last.single()?, pair));
     full.then_some(ByteNodes { main, sources, inputs, after, operator })
 }
 
@@ -224,10 +230,8 @@ fn product(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
         (*node.place.operator.name == *"Conv", integer("transB", node).is_some_and(|set| set != 0));
     let ([Some(x), Some(w)] | [Some(x), Some(w), _]) = *node.inputs else { return None };
     let (x, w) = (source(x, draft, readers)?, source(w, draft, readers)?);
-    // A channel on its own is soonest summed in floats, which is exact too.
-    if integer("group", node).is_some_and(|group| group > 1) && w.dims.get(1) == Some(&Dim::Fixed(1)) {
-        return None;
-    }
+    let groups = integer("group", node).unwrap_or(1);
+    let alone = groups > 1 && w.dims.get(1) == Some(&Dim::Fixed(1));
     // Of each column or filter.
     let axis = if is_conv || is_turned { 0 } else { w.dims.len().checked_sub(1)? };
     let matrix = is_conv || w.dims.len() == 2;
@@ -275,6 +279,11 @@ fn product(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
     let constant = constant(draft.nodes.get(w.at)?.inputs.first().copied().flatten()?, draft).is_some();
     let bytes =
         ByteProduct { zeros: [x.zeros()?, w.zeros()?], constant, factors: Tensor::from(factors), bias, zero_point };
+    // A channel on its own has loops for images alone; else it is soonest summed in floats, which is exact too.
+    let own = |count: &Dim| count.fixed() == Some(groups) && w.dims.len() == 4;
+    if alone && !(constant && bytes.flip().is_some() && w.dims.first().is_some_and(own)) {
+        return None;
+    }
     let integers = |at: usize| draft.nodes.get(at)?.inputs.first().copied().flatten();
     let inputs = [integers(x.at)?, integers(w.at)?].into_iter().collect();
     let sources = [(0, x.at), (1, w.at)].into_iter().collect();

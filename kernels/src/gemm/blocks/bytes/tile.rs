@@ -7,6 +7,7 @@ use super::super::super::quads::Dot;
 use super::super::super::vectors::Vector;
 use super::super::CHANNELS;
 use crate::quantize::{Precision, placed};
+use std::mem::MaybeUninit;
 
 /// Places of the output that are neighbours in a row.
 ///
@@ -93,11 +94,16 @@ unsafe fn sums<V: Dot, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
                 }
             }
         }
-        let lanes = W * V::COUNT;
+        // A copy: where the sums have an address, they are written there in each step.
+        let mut kept = MaybeUninit::<[[V; W]; R]>::uninit();
+        let (all, lanes) = (kept.as_mut_ptr().cast::<u32>(), W * V::COUNT);
+        for (at, sum) in sums.into_iter().flatten().enumerate() {
+            sum.store(all.add(at * V::COUNT));
+        }
         for block in 0..lanes / CHANNELS {
             let numbers = |from: *const u32| from.add(block * CHANNELS).cast::<[u32; CHANNELS]>().read();
             let factors = tile.factors.add(block * CHANNELS).cast::<[f32; CHANNELS]>().read();
-            let (bias, all) = (numbers(tile.bias), sums.as_ptr().cast::<u32>());
+            let bias = numbers(tile.bias);
             for place in 0..R {
                 let to = tile.out.add(block * tile.out_block + place * CHANNELS).cast::<[u8; CHANNELS]>();
                 to.write(quantized(numbers(all.add(place * lanes)), bias, factors, [tile.least, tile.zero]));
