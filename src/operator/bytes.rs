@@ -105,6 +105,11 @@ impl ByteRows {
         ByteRows { operator, inputs, to, pair }
     }
 
+    /// The number of inputs that are computed with.
+    pub(crate) fn inputs(&self) -> usize {
+        self.inputs.len()
+    }
+
     fn dtype(&self, k: usize) -> DType {
         self.inputs.get(k).copied().flatten().map_or(DType::Float, |scale| scale.dtype)
     }

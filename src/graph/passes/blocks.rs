@@ -221,8 +221,10 @@ impl<'a> Pass<'a> {
             }
             Kind::Chain(chain) => alike.then_some(How::Chain(chain)),
             Kind::Bytes(rows) => {
-                let all = inputs.iter().all(Option::is_some);
-                (all && alike).then(|| How::Bytes(rows))
+                // Scales and zero points follow.
+                let mut own = ids().zip(inputs).take(rows.inputs());
+                let full = |(id, channels): (&Id, &Option<usize>)| channels.is_some() && is_full(*id, node, self.draft);
+                own.all(full).then(|| How::Bytes(rows))
             }
             Kind::Windows { .. } => None,
         }

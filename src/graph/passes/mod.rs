@@ -1,6 +1,8 @@
 //! Transformations of a draft before it becomes a graph. No pass changes a bit of any output, unless `fast_math` is asked for.
 
 mod blocks;
+#[cfg(test)]
+mod byte_tests;
 mod carry;
 mod chain;
 mod drop_unread;
