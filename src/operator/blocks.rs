@@ -66,6 +66,7 @@ pub(crate) enum How {
     Bytes(ByteRows),
     /// Of an image, and of a number for each of its channels.
     Gated(Arc<dyn Rowwise>),
+    GatedBytes(ByteRows),
     /// On planes.
     Planes,
 }
@@ -76,7 +77,7 @@ impl Fused for Laid {
             How::Windows(windows, _) => windows.is_ready(call, &self.layout),
             How::Chain(chain) => chain.fits(call),
             How::Bytes(rows) => rows.fits(call),
-            How::Same(_) | How::Gated(_) => true,
+            How::Same(_) | How::Gated(_) | How::GatedBytes(_) => true,
             How::Planes => false,
         }
     }
@@ -93,7 +94,10 @@ impl Operator for Laid {
             How::Same(operator) => operator.run(call),
             How::Chain(chain) => chain.run(call),
             How::Bytes(rows) => rows.run(call),
-            How::Gated(operator) => gated(&**operator, call, &self.layout),
+            How::Gated(operator) => {
+                gated(call, &self.layout, DType::Float, &|inputs, out| operator.compute(DType::Float, inputs, out))
+            }
+            How::GatedBytes(rows) => gated(call, &self.layout, rows.to(), &|inputs, out| rows.compute(inputs, out)),
             How::Planes => Err(Error::bug("a node on planes has no form for blocks")),
         }
     }
@@ -102,34 +106,39 @@ impl Operator for Laid {
 /// Elements that are computed together, a multiple of the channels of a block.
 const PART: usize = 1024;
 
-/// An image in blocks with a number for each channel, in the order of the inputs.
-fn gated(operator: &dyn Rowwise, call: &Call<'_>, layout: &Layout) -> Result<Values> {
+/// Computes elements from as many of each input.
+type Compute<'a> = dyn Fn(&[&[u8]], &mut [u8]) + Sync + 'a;
+
+/// An image in blocks with a number for each channel, in the order of the inputs: all have elements of the same size.
+fn gated(call: &Call<'_>, layout: &Layout, to: DType, compute: &Compute<'_>) -> Result<Values> {
     let second = layout.input(0).is_none();
     let (at, other) = if second { (1, 0) } else { (0, 1) };
-    let (x, gate) = (call.tensor(at)?, call.tensor(other)?.as_slice::<f32>()?);
+    let (x, gate) = (call.tensor(at)?, call.tensor(other)?);
     let (channels, [_, blocks, ..]) = (layout.input(at).unwrap_or(0), x.shape()) else {
         return Err(Error::bug("an image in blocks has no blocks"));
     };
-    let mut y = call.output::<f32>(x.shape())?;
+    let mut y = call.output_of(to, x.shape().into())?;
     call.charge(x.len() as u64)?;
-    let (numbers, unit) = (x.as_slice::<f32>()?, size_of::<f32>() * CHANNELS);
+    let (bytes, gates, size) = (x.bytes(), gate.bytes(), to.size());
+    // In blocks, bytes are unsigned.
+    let turned = if gate.dtype() == DType::Int8 { 0x80 } else { 0 };
+    let unit = size * CHANNELS;
     let plane = x.shape().iter().skip(2).take(2).fold(unit, |bytes, size| bytes.saturating_mul(*size));
     // The gates of an image follow each other; there may be one image of them for all.
     kernels::pieces(y.bytes_mut(), unit, plane, 1, call.resources(), |block, start, out| {
         let (image, first) = (block / (*blocks).max(1), block % (*blocks).max(1) * CHANNELS);
         let own = if gate.len() > channels { image * channels } else { 0 };
-        let own = gate.get(own + first..own + channels).unwrap_or(&[]);
+        let own = gates.get((own + first) * size..(own + channels) * size).unwrap_or(&[]);
         let mut tiled = [0f32; PART];
-        for tile in tiled.as_chunks_mut::<CHANNELS>().0 {
-            tile.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
+        let tiled: &mut [u8] = bytemuck::cast_slice_mut(&mut tiled);
+        for tile in tiled.chunks_exact_mut(unit) {
+            tile.iter_mut().zip(own).for_each(|(to, from)| *to = *from ^ turned);
         }
-        let at = (block * plane + start) / size_of::<f32>();
-        let from = numbers.get(at..at + out.len() / size_of::<f32>()).ok_or(kernels::Stopped::Misfit)?;
-        let tiled: &[u8] = bytemuck::cast_slice(&tiled);
-        for (from, out) in from.chunks(PART).zip(out.chunks_mut(PART * size_of::<f32>())) {
-            let (from, tiled): (&[u8], _) = (bytemuck::cast_slice(from), tiled.get(..out.len()).unwrap_or(&[]));
-            let inputs = if second { [tiled, from] } else { [from, tiled] };
-            operator.compute(DType::Float, &inputs, out);
+        let at = block * plane + start;
+        let from = bytes.get(at..at + out.len()).ok_or(kernels::Stopped::Misfit)?;
+        for (from, out) in from.chunks(PART * size).zip(out.chunks_mut(PART * size)) {
+            let tiled = tiled.get(..out.len()).unwrap_or(&[]);
+            compute(&if second { [tiled, from] } else { [from, tiled] }, out);
         }
         Ok(())
     })?;

@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use bytemuck::{cast_slice, cast_slice_mut};
-use kernels::bytes::{Pair, Unsigned, pairs};
+use kernels::bytes::{Pair, Unsigned, look_up, pairs};
 use kernels::quantize::{dequantize_part, quantize_part};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl ByteScale {
 }
 
 /// An operator that computes floats element by element, of dequantized integers and other floats, and quantizes them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ByteRows {
     operator: Arc<dyn Rowwise>,
     /// The scales of its inputs; `None` for floats.
@@ -88,7 +88,19 @@ pub(crate) struct ByteRows {
     to: ByteScale,
     /// If the operator is one that has loops of its own.
     pair: Option<Pair>,
+    /// An input that is computed of the other one.
+    first: Option<(usize, Arc<ByteRows>)>,
 }
+
+/// All bytes.
+const ALL: [u8; 256] = {
+    let (mut all, mut at) = ([0; 256], 0);
+    while at < all.len() {
+        all[at] = at as u8;
+        at += 1;
+    }
+    all
+};
 
 impl ByteRows {
     /// Maximum number of inputs.
@@ -102,20 +114,59 @@ impl ByteRows {
         to: ByteScale,
         pair: Option<Pair>,
     ) -> ByteRows {
-        ByteRows { operator, inputs, to, pair }
+        ByteRows { operator, inputs, to, pair, first: None }
+    }
+
+    /// The same of one input: `rows` compute the input `k` of it.
+    pub(crate) fn after(self, k: usize, rows: ByteRows) -> ByteRows {
+        ByteRows { first: Some((k, Arc::new(rows))), ..self }
+    }
+
+    /// What becomes of each byte, if there is one input.
+    fn table(&self) -> [u8; 256] {
+        let mut out = [0; 256];
+        match &self.first {
+            Some((0, rows)) => self.compute(&[&rows.of_each(), &ALL], &mut out),
+            Some((_, rows)) => self.compute(&[&ALL, &rows.of_each()], &mut out),
+            None => return self.of_each(),
+        }
+        out
+    }
+
+    fn of_each(&self) -> [u8; 256] {
+        let mut out = [0; 256];
+        self.compute(&[&ALL], &mut out);
+        out
+    }
+
+    /// For bytes in blocks of channels.
+    fn in_blocks(&self) -> Option<ByteRows> {
+        let inputs: Option<SmallVec<_>> =
+            self.inputs.iter().map(|scale| Some(Some(scale.as_ref()?.in_blocks()))).collect();
+        let first = match &self.first {
+            Some((k, rows)) => {
+                let ByteRows { operator, inputs, to, pair, .. } = &**rows;
+                let inputs = inputs.iter().map(|scale| scale.map(ByteScale::in_blocks)).collect();
+                Some((*k, Arc::new(ByteRows::new(operator.clone(), inputs, to.in_blocks(), *pair))))
+            }
+            None => None,
+        };
+        let (operator, to) = (self.operator.clone(), self.to.in_blocks());
+        Some(ByteRows { operator, inputs: inputs?, to, pair: self.pair, first })
     }
 
     /// The number of inputs that are computed with.
     pub(crate) fn inputs(&self) -> usize {
-        self.inputs.len()
+        if self.first.is_some() { 1 } else { self.inputs.len() }
     }
 
     fn dtype(&self, k: usize) -> DType {
+        let k = if matches!(self.first, Some((0, _))) { 1 } else { k };
         self.inputs.get(k).copied().flatten().map_or(DType::Float, |scale| scale.dtype)
     }
 
     /// Computes elements of the output from as many of each input.
-    fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
+    pub(crate) fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
         if let (Some(pair), &[a, b], &[Some(one), Some(other)]) = (self.pair, inputs, &*self.inputs) {
             return pairs(pair, [a, b], [one, other, self.to].map(ByteScale::unsigned), out);
         }
@@ -142,6 +193,17 @@ impl ByteRows {
         }
     }
 
+    fn looked_up(&self, call: &mut Call<'_>) -> Result<Values> {
+        let table = self.table();
+        let row = |[bytes]: [&[u8]; 1], out: &mut [u8]| look_up(&table, bytes, out);
+        Ok(call.rowwise_by([Held::Input(0)], Align::Last, self.to.dtype, 1, &row)?.into())
+    }
+
+    /// The type of the output.
+    pub(crate) fn to(&self) -> DType {
+        self.to.dtype
+    }
+
     fn rows<const N: usize>(&self, call: &mut Call<'_>) -> Result<Values> {
         let inputs: [Held; N] = std::array::from_fn(Held::Input);
         let row = |inputs: [&[u8]; N], out: &mut [u8]| self.compute(&inputs, out);
@@ -153,10 +215,7 @@ impl ByteRows {
 impl Fused for ByteRows {
     /// If no input is of floats, all of them are bytes of images.
     fn byte_rows(&self) -> Option<ByteRows> {
-        let inputs: Option<SmallVec<_>> =
-            self.inputs.iter().map(|scale| Some(Some(scale.as_ref()?.in_blocks()))).collect();
-        let (operator, to) = (self.operator.clone(), self.to.in_blocks());
-        Some(ByteRows { operator, inputs: inputs?, to, pair: self.pair })
+        self.in_blocks()
     }
 
     /// The inputs must be broadcast to one of them.
@@ -165,7 +224,7 @@ impl Fused for ByteRows {
             let tensor = call.tensor(k).ok().filter(|tensor| tensor.dtype() == self.dtype(k))?;
             Some(tensor.shape())
         };
-        let all: Option<SmallVec<[&[usize]; ByteRows::INPUTS]>> = (0..self.inputs.len()).map(shape).collect();
+        let all: Option<SmallVec<[&[usize]; ByteRows::INPUTS]>> = (0..self.inputs()).map(shape).collect();
         let Some(all) = all else { return false };
         let covers = |largest: &[usize], shape: &[usize]| {
             let mut dims = shape.iter().rev().zip(largest.iter().rev());
@@ -177,7 +236,8 @@ impl Fused for ByteRows {
 
 impl Operator for ByteRows {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        match self.inputs.len() {
+        match self.inputs() {
+            1 if self.first.is_some() || call.tensor(0)?.len() > ALL.len() => self.looked_up(call),
             1 => self.rows::<1>(call),
             2 => self.rows::<2>(call),
             3 => self.rows::<{ ByteRows::INPUTS }>(call),

@@ -224,7 +224,13 @@ impl<'a> Pass<'a> {
                 // Scales and zero points follow.
                 let mut own = ids().zip(inputs).take(rows.inputs());
                 let full = |(id, channels): (&Id, &Option<usize>)| channels.is_some() && is_full(*id, node, self.draft);
-                own.all(full).then(|| How::Bytes(rows))
+                if own.all(full) {
+                    return Some(How::Bytes(rows));
+                }
+                let (image, _) = ids().zip(inputs).take(rows.inputs()).find(|(_, channels)| channels.is_some())?;
+                let gate = ids().take(rows.inputs()).find(|id| *id != image)?;
+                let is_gate = rows.inputs() == 2 && is_full(*image, node, self.draft) && self.is_gate(*gate, *image);
+                is_gate.then_some(How::GatedBytes(rows))
             }
             Kind::Windows { .. } => None,
         }
@@ -243,7 +249,7 @@ impl<'a> Pass<'a> {
             }
             _ => return false,
         };
-        is_float(gate) && images && channels
+        (is_float(gate) || is_byte(gate)) && images && channels
     }
 
     fn channels(&self, id: Id) -> Option<usize> {

@@ -22,6 +22,7 @@ pub(super) fn products(draft: &mut Draft, context: &PassContext<'_>) -> Result<(
 
 /// `QuantizeLinear(f(DequantizeLinear(x), ..))`, where `f` computes element by element: floats stay near the processor.
 pub(super) fn rows(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
+    replace(draft, table, context)?;
     replace(draft, row, context)
 }
 
@@ -33,10 +34,10 @@ fn replace(
 ) -> Result<()> {
     let Some(readers) = context.readers(draft) else { return Ok(()) };
     let found: Vec<ByteNodes> = (0..draft.nodes.len()).filter_map(|at| find(at, draft, &readers)).collect();
-    let sources = found.iter().flat_map(|found| found.sources.iter().map(|(k, source)| (found.main, *k, *source)));
+    let sources = found.iter().flat_map(|found| found.sources.iter().copied());
     own_sources(draft, sources.collect(), &readers, context)?;
     let Some(readers) = context.readers(draft) else { return Ok(()) };
-    let own = |found: &ByteNodes| found.sources.iter().all(|(_, at)| is_own(*at, draft, &readers));
+    let own = |found: &ByteNodes| found.sources.iter().all(|(.., at)| is_own(*at, draft, &readers));
     let found = (0..draft.nodes.len()).filter_map(|at| find(at, draft, &readers).filter(own));
     let fusions = found.map(|found| found.finish(draft)).collect();
     fuse(draft, fusions, context)
@@ -46,8 +47,8 @@ fn replace(
 struct ByteNodes {
     /// The node that computes.
     main: usize,
-    /// The DequantizeLinear nodes that it reads, by its inputs.
-    sources: SmallVec<[(usize, usize); 2]>,
+    /// The DequantizeLinear nodes that are read: by whom, and as which input.
+    sources: SmallVec<[(usize, usize, usize); 2]>,
     /// What the operator reads.
     inputs: SmallVec<[Id; 4]>,
     /// The nodes after it.
@@ -58,7 +59,7 @@ struct ByteNodes {
 impl ByteNodes {
     fn finish(self, draft: &Draft) -> Fusion {
         let ByteNodes { main, sources, mut inputs, after, operator } = self;
-        let mut nodes: SmallVec<[usize; 4]> = sources.iter().map(|(_, at)| *at).chain([main]).chain(after).collect();
+        let mut nodes: SmallVec<[usize; 4]> = sources.iter().map(|(.., at)| *at).chain([main]).chain(after).collect();
         nodes.sort_unstable();
         nodes.dedup();
         let all = || nodes.iter().filter_map(|at| draft.nodes.get(*at));
@@ -179,6 +180,40 @@ fn last<'a>(at: usize, draft: &'a Draft, readers: &Readers) -> Option<Last<'a>> 
 
 /// The function of elements whose QuantizeLinear node is at a place.
 fn row(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
+    let Row { main, sources, inputs, after, rows } = rows_of(at, draft, readers)?;
+    Some(ByteNodes { main, sources, inputs, after, operator: Box::new(rows) })
+}
+
+/// The function of two numbers of which one is a function of the other, as in `x * sigmoid(x)`: that of one byte.
+fn table(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
+    let Row { main, sources, inputs, after, rows } = rows_of(at, draft, readers)?;
+    let ([(_, _, one), (_, _, other)], &[x, y]) = (&*sources, &*inputs) else { return None };
+    let is_own = |id: Id, source: usize| readers.count(id) == 1 && self::is_own(source, draft, readers);
+    let of = |k: usize, x: Id, y: Id, from: usize, through: usize| {
+        let before = rows_of(readers.producer(y).filter(|_| is_own(y, through))?, draft, readers)?;
+        let ([own], &[input]) = (&*before.sources, &*before.inputs) else { return None };
+        // All bytes of `y` are those of a byte of `x`, at its place.
+        if input != x {
+            return None;
+        }
+        let after = after.iter().chain(&before.after).copied().chain([before.main, through]).collect();
+        let (inputs, sources) = ([x].into_iter().collect(), [(main, 1 - k, from), *own].into_iter().collect());
+        let operator = Box::new(rows.clone().after(k, before.rows));
+        Some(ByteNodes { main, sources, inputs, after, operator })
+    };
+    of(1, x, y, *one, *other).or_else(|| of(0, y, x, *other, *one))
+}
+
+/// A function of elements.
+struct Row {
+    main: usize,
+    sources: SmallVec<[(usize, usize, usize); 2]>,
+    inputs: SmallVec<[Id; 4]>,
+    after: SmallVec<[usize; 3]>,
+    rows: ByteRows,
+}
+
+fn rows_of(at: usize, draft: &Draft, readers: &Readers) -> Option<Row> {
     let Last { scaling: last, after, main, node, .. } = last(at, draft, readers)?;
     let Some(Made::Rowwise(operator)) = &node.operator else { return None };
     let [Some(output)] = *node.outputs else { return None };
@@ -193,7 +228,7 @@ fn row(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
         match source(id, draft, readers).filter(runs) {
             Some(source) => {
                 full |= source.dims == dims;
-                sources.push((k, source.at));
+                sources.push((main, k, source.at));
                 inputs.push(draft.nodes.get(source.at)?.inputs.first().copied().flatten()?);
                 scales.push(Some(source.single()?));
             }
@@ -209,8 +244,8 @@ fn row(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
         "Mul" => Some(Pair::Mul),
         _ => None,
     };
-    let operator = Box::new(ByteRows::new(operator.clone(), scales, last.single()?, pair));
-    full.then_some(ByteNodes { main, sources, inputs, after, operator })
+    let rows = ByteRows::new(operator.clone(), scales, last.single()?, pair);
+    full.then_some(Row { main, sources, inputs, after, rows })
 }
 
 /// The product whose QuantizeLinear node is at a place.
@@ -286,7 +321,7 @@ fn product(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
     }
     let integers = |at: usize| draft.nodes.get(at)?.inputs.first().copied().flatten();
     let inputs = [integers(x.at)?, integers(w.at)?].into_iter().collect();
-    let sources = [(0, x.at), (1, w.at)].into_iter().collect();
+    let sources = [(main, 0, x.at), (main, 1, w.at)].into_iter().collect();
     Some(ByteNodes { main, sources, inputs, after, operator: made.of_bytes(bytes)? })
 }
 
