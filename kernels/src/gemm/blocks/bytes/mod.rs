@@ -231,13 +231,17 @@ impl BytesPlan<'_> {
     fn fill(&self, bias: &mut [u32], factors: &mut [f32]) {
         let Some(own) = self.requantize() else { return };
         let filters = self.filters;
-        for (filter, (bias, factor)) in bias.iter_mut().zip(factors).enumerate() {
-            let group = filter / self.loops[0].filters * self.loops[0].filters;
-            let width = if filters - group.min(filters) > CHANNELS { self.loops[0] } else { self.loops[1] }.filters;
-            let sum = own.weights.get(group * (self.steps + 1) + self.steps * width + filter - group).copied();
-            let number = own.bias.map_or(0, |bias| bias.get(filter).or(bias.first()).map_or(0, |bias| *bias as u32));
-            *bias = number.wrapping_sub(sum.unwrap_or(0).wrapping_mul(own.outside.into()));
-            *factor = own.factors.get(filter).or(own.factors.first()).copied().unwrap_or(0.0);
+        let group = self.loops[0].filters;
+        for (at, (bias, factors)) in bias.chunks_mut(group).zip(factors.chunks_mut(group)).enumerate() {
+            let first = at * group;
+            let width = if filters - first > CHANNELS { self.loops[0] } else { self.loops[1] }.filters;
+            let sums = own.weights.get(first * (self.steps + 1) + self.steps * width..).unwrap_or(&[]);
+            for (lane, ((bias, factor), sum)) in bias.iter_mut().zip(factors).zip(sums).enumerate() {
+                let filter = first + lane;
+                let number = own.bias.map_or(0, |all| all.get(filter).or(all.first()).map_or(0, |bias| *bias as u32));
+                *bias = number.wrapping_sub(sum.wrapping_mul(own.outside.into()));
+                *factor = own.factors.get(filter).or(own.factors.first()).copied().unwrap_or(0.0);
+            }
         }
     }
 

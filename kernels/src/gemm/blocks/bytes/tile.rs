@@ -4,10 +4,9 @@
 #![allow(unsafe_code)] // pointers with offsets: `Tile` says what they must point to
 
 use super::super::super::quads::Dot;
-use super::super::super::vectors::Vector;
+use super::super::super::vectors::{Plain, Vector};
 use super::super::CHANNELS;
 use crate::quantize::{Precision, placed};
-use std::mem::MaybeUninit;
 
 /// Places of the output that are neighbours in a row.
 ///
@@ -77,7 +76,7 @@ pub(super) struct Loops {
 /// # Safety
 /// See [`Tile`] and [`Vector`].
 #[inline(always)]
-unsafe fn sums<V: Dot, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
+unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
     // SAFETY: the caller's.
     unsafe {
         let mut sums = [[V::zero(); W]; R];
@@ -94,33 +93,40 @@ unsafe fn sums<V: Dot, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
                 }
             }
         }
-        // A copy: where the sums have an address, they are written there in each step.
-        let mut kept = MaybeUninit::<[[V; W]; R]>::uninit();
-        let (all, lanes) = (kept.as_mut_ptr().cast::<u32>(), W * V::COUNT);
-        for (at, sum) in sums.into_iter().flatten().enumerate() {
-            sum.store(all.add(at * V::COUNT));
-        }
-        for block in 0..lanes / CHANNELS {
-            let numbers = |from: *const u32| from.add(block * CHANNELS).cast::<[u32; CHANNELS]>().read();
-            let factors = tile.factors.add(block * CHANNELS).cast::<[f32; CHANNELS]>().read();
-            let bias = numbers(tile.bias);
-            for place in 0..R {
-                let to = tile.out.add(block * tile.out_block + place * CHANNELS).cast::<[u8; CHANNELS]>();
-                to.write(quantized(numbers(all.add(place * lanes)), bias, factors, [tile.least, tile.zero]));
+        for (place, sums) in sums.into_iter().enumerate() {
+            for (at, sum) in sums.into_iter().enumerate() {
+                let lane = at * V::COUNT;
+                let to = tile.out.add(lane / CHANNELS * tile.out_block + place * CHANNELS + lane % CHANNELS);
+                sum.quantize(tile.bias.add(lane), tile.factors.add(lane), [tile.least, tile.zero], to);
             }
+        }
+    }
+}
+
+/// Sums that become bytes.
+///
+/// # Safety
+/// See [`Dot`].
+pub(super) trait Quantize: Dot {
+    /// Writes `COUNT` bytes: the steps of [`quantized`].
+    unsafe fn quantize(self, bias: *const u32, factors: *const f32, limits: [f32; 2], to: *mut u8);
+}
+
+impl<const N: usize> Quantize for Plain<u32, N> {
+    #[inline(always)]
+    unsafe fn quantize(self, bias: *const u32, factors: *const f32, limits: [f32; 2], to: *mut u8) {
+        // SAFETY: the caller's; arrays have the alignment of their elements.
+        unsafe {
+            let (bias, factors) = (bias.cast::<[u32; N]>().read(), factors.cast::<[f32; N]>().read());
+            to.cast::<[u8; N]>().write(quantized(self.0, bias, factors, limits));
         }
     }
 }
 
 /// As [`rounded`](crate::quantize::rounded), which knows NaN too: there is none.
 #[inline(always)]
-fn quantized(
-    sums: [u32; CHANNELS],
-    bias: [u32; CHANNELS],
-    factors: [f32; CHANNELS],
-    [least, zero]: [f32; 2],
-) -> [u8; CHANNELS] {
-    let mut out = [0; CHANNELS];
+fn quantized<const N: usize>(sums: [u32; N], bias: [u32; N], factors: [f32; N], [least, zero]: [f32; 2]) -> [u8; N] {
+    let mut out = [0; N];
     for (((out, sum), bias), factor) in out.iter_mut().zip(sums).zip(bias).zip(factors) {
         let scaled = sum.wrapping_add(bias) as i32 as f32 * factor;
         *out = f32::byte(placed(scaled, zero, least, 255.0));
@@ -152,7 +158,36 @@ mod plain {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::super::super::vectors::x86::{U32x8, U32x16};
-    use super::{Seen, Tile, sums};
+    use super::super::super::super::vectors::{Plain, Vector};
+    use super::{Quantize, Seen, Tile, sums};
+    use std::arch::x86_64::*;
+
+    impl Quantize for U32x16 {
+        #[inline(always)]
+        unsafe fn quantize(self, bias: *const u32, factors: *const f32, [least, zero]: [f32; 2], to: *mut u8) {
+            const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+            // SAFETY: the caller's.
+            unsafe {
+                let sum = _mm512_cvtepi32_ps(_mm512_add_epi32(self.0, U32x16::load(bias).0));
+                let scaled = _mm512_roundscale_ps::<NEAREST>(_mm512_mul_ps(sum, _mm512_loadu_ps(factors)));
+                let placed = _mm512_max_ps(_mm512_add_ps(scaled, _mm512_set1_ps(zero)), _mm512_set1_ps(least));
+                let bytes = _mm512_cvtps_epi32(_mm512_min_ps(placed, _mm512_set1_ps(255.0)));
+                _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(bytes));
+            }
+        }
+    }
+
+    impl Quantize for U32x8 {
+        #[inline(always)]
+        unsafe fn quantize(self, bias: *const u32, factors: *const f32, limits: [f32; 2], to: *mut u8) {
+            let mut sums = [0; 8];
+            // SAFETY: the caller's.
+            unsafe {
+                self.store(sums.as_mut_ptr());
+                Plain(sums).quantize(bias, factors, limits, to);
+            }
+        }
+    }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")]
     pub(super) unsafe fn wide<S: Seen, const W: usize, const R: usize>(tile: &Tile) {
