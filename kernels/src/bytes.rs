@@ -75,7 +75,7 @@ pub fn look_up(table: &[u8; 256], bytes: &[u8], out: &mut [u8]) {
 
 fn look_up_each(table: &[u8; 256], bytes: &[u8], out: &mut [u8]) {
     for (out, byte) in out.iter_mut().zip(bytes) {
-        *out = table[usize::from(*byte)];
+        *out = table.get(usize::from(*byte)).copied().unwrap_or(0);
     }
 }
 

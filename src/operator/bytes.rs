@@ -92,16 +92,6 @@ pub(crate) struct ByteRows {
     first: Option<(usize, Arc<ByteRows>)>,
 }
 
-/// All bytes.
-const ALL: [u8; 256] = {
-    let (mut all, mut at) = ([0; 256], 0);
-    while at < all.len() {
-        all[at] = at as u8;
-        at += 1;
-    }
-    all
-};
-
 impl ByteRows {
     /// Maximum number of inputs.
     pub(crate) const INPUTS: usize = 3;
@@ -126,8 +116,8 @@ impl ByteRows {
     fn table(&self) -> [u8; 256] {
         let mut out = [0; 256];
         match &self.first {
-            Some((0, rows)) => self.compute(&[&rows.of_each(), &ALL], &mut out),
-            Some((_, rows)) => self.compute(&[&ALL, &rows.of_each()], &mut out),
+            Some((0, rows)) => self.compute(&[&rows.of_each(), &all_bytes()], &mut out),
+            Some((_, rows)) => self.compute(&[&all_bytes(), &rows.of_each()], &mut out),
             None => return self.of_each(),
         }
         out
@@ -135,7 +125,7 @@ impl ByteRows {
 
     fn of_each(&self) -> [u8; 256] {
         let mut out = [0; 256];
-        self.compute(&[&ALL], &mut out);
+        self.compute(&[&all_bytes()], &mut out);
         out
     }
 
@@ -212,6 +202,10 @@ impl ByteRows {
     }
 }
 
+fn all_bytes() -> [u8; 256] {
+    std::array::from_fn(|at| at as u8)
+}
+
 impl Fused for ByteRows {
     /// If no input is of floats, all of them are bytes of images.
     fn byte_rows(&self) -> Option<ByteRows> {
@@ -237,7 +231,7 @@ impl Fused for ByteRows {
 impl Operator for ByteRows {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         match self.inputs() {
-            1 if self.first.is_some() || call.tensor(0)?.len() > ALL.len() => self.looked_up(call),
+            1 if self.first.is_some() || call.tensor(0)?.len() > ByteRows::BLOCK => self.looked_up(call),
             1 => self.rows::<1>(call),
             2 => self.rows::<2>(call),
             3 => self.rows::<{ ByteRows::INPUTS }>(call),

@@ -1,6 +1,7 @@
 //! Scales and zero points carried through nodes that move elements: these move integers of 8 bits then, not floats.
 
-use super::quantized::{Scaling, copy, scaling};
+use super::copies::copy;
+use super::quantized::{Scaling, scaling};
 use super::{PassContext, fact};
 use crate::dtype::DType;
 use crate::error::Result;

@@ -5,6 +5,7 @@ mod blocks;
 mod byte_tests;
 mod carry;
 mod chain;
+mod copies;
 mod drop_unread;
 mod fold;
 mod forward;
