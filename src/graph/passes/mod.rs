@@ -2,7 +2,8 @@
 
 mod blocks;
 #[cfg(test)]
-mod byte_tests;
+#[path = "byte_networks/tests.rs"]
+mod byte_networks;
 mod carry;
 mod chain;
 mod copies;

@@ -1,6 +1,6 @@
 //! Networks of integers of 8 bits: in blocks and in planes, folded and as they are written.
 
-use super::testing::run;
+use super::testing::{run, stands_for};
 use crate::dtype::DType;
 use crate::error::Kind;
 use crate::graph::testing::{Builder, load, load_fast};
@@ -135,6 +135,11 @@ fn networks_in_blocks() {
         }
         if pays() {
             assert_eq!(laid(&graph), LAID);
+            // A table: nobody sees what is between.
+            let table = |parts: &Vec<String>| {
+                ["sigmoid.floats", "swish.floats"].iter().all(|name| parts.iter().any(|part| part == name))
+            };
+            assert!(stands_for(&graph).iter().any(table), "{:?}", stands_for(&graph));
         }
     }
 }
