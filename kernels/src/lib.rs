@@ -14,6 +14,7 @@
 
 pub mod attention;
 pub mod bands;
+pub mod bytes;
 pub mod channels;
 pub mod convert;
 pub mod copy;

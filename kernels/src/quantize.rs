@@ -327,7 +327,7 @@ fn place_body<T: Float>(numbers: &mut [T], zeros: &[T], least: T, most: T) {
 }
 
 #[inline(always)]
-fn placed<T: Float>(number: T, zero: T, least: T, most: T) -> T {
+pub(super) fn placed<T: Float>(number: T, zero: T, least: T, most: T) -> T {
     let placed = number.round_ties_even() + zero;
     let placed = if placed < least { least } else { placed };
     if placed > most { most } else { placed }

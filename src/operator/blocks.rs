@@ -2,14 +2,14 @@
 //!
 //! A pass decides which values are stored so; nobody but the nodes around them sees it.
 
-use super::{Call, Chain, Context, Fused, Operator, Rowwise, Tail, Values};
+use super::{ByteRows, Call, Chain, Context, Fused, Operator, Rowwise, Tail, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::{NewTensor, Shape, Tensor};
 use crate::value::Value;
 use kernels::gemm::blocks::{CHANNELS, from_blocks, len_of, to_blocks};
 use kernels::lanes::Lanes;
-use kernels::volume;
+use kernels::{Resources, volume};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -73,8 +73,10 @@ pub(crate) enum How {
     /// On blocks as on any other tensor.
     Same(Arc<dyn Operator>),
     Chain(Chain),
+    Bytes(ByteRows),
     /// Of an image, and of a number for each of its channels.
     Gated(Arc<dyn Rowwise>),
+    GatedBytes(ByteRows),
     /// On planes.
     Planes,
 }
@@ -84,7 +86,8 @@ impl Fused for Laid {
         match &self.how {
             How::Windows(windows, _) => windows.is_ready(call, &self.layout),
             How::Chain(chain) => chain.fits(call),
-            How::Same(_) | How::Gated(_) => true,
+            How::Bytes(rows) => rows.fits(call),
+            How::Same(_) | How::Gated(_) | How::GatedBytes(_) => true,
             How::Planes => false,
         }
     }
@@ -100,7 +103,11 @@ impl Operator for Laid {
             How::Windows(windows, tail) => windows.run(call, &self.layout, tail.as_deref()),
             How::Same(operator) => operator.run(call),
             How::Chain(chain) => chain.run(call),
-            How::Gated(operator) => gated(&**operator, call, &self.layout),
+            How::Bytes(rows) => rows.run(call),
+            How::Gated(operator) => {
+                gated(call, &self.layout, DType::Float, &|inputs, out| operator.compute(DType::Float, inputs, out))
+            }
+            How::GatedBytes(rows) => gated(call, &self.layout, rows.to(), &|inputs, out| rows.compute(inputs, out)),
             How::Planes => Err(Error::bug("a node on planes has no form for blocks")),
         }
     }
@@ -109,34 +116,39 @@ impl Operator for Laid {
 /// Elements that are computed together, a multiple of the channels of a block.
 const PART: usize = 1024;
 
-/// An image in blocks with a number for each channel, in the order of the inputs.
-fn gated(operator: &dyn Rowwise, call: &Call<'_>, layout: &Layout) -> Result<Values> {
+/// Computes elements from as many of each input.
+type Compute<'a> = dyn Fn(&[&[u8]], &mut [u8]) + Sync + 'a;
+
+/// An image in blocks with a number for each channel, in the order of the inputs: all have elements of the same size.
+fn gated(call: &Call<'_>, layout: &Layout, to: DType, compute: &Compute<'_>) -> Result<Values> {
     let second = layout.input(0).is_none();
     let (at, other) = if second { (1, 0) } else { (0, 1) };
-    let (x, gate) = (call.tensor(at)?, call.tensor(other)?.as_slice::<f32>()?);
+    let (x, gate) = (call.tensor(at)?, call.tensor(other)?);
     let (channels, [_, blocks, ..]) = (layout.input(at).unwrap_or(0), x.shape()) else {
         return Err(Error::bug("an image in blocks has no blocks"));
     };
-    let mut y = call.output::<f32>(x.shape())?;
+    let mut y = call.output_of(to, x.shape().into())?;
     call.charge(x.len() as u64)?;
-    let (numbers, unit) = (x.as_slice::<f32>()?, size_of::<f32>() * CHANNELS);
+    let (bytes, gates, size) = (x.bytes(), gate.bytes(), to.size());
+    // In blocks, bytes are unsigned.
+    let turned = if gate.dtype() == DType::Int8 { 0x80 } else { 0 };
+    let unit = size * CHANNELS;
     let plane = x.shape().iter().skip(2).take(2).fold(unit, |bytes, size| bytes.saturating_mul(*size));
     // The gates of an image follow each other; there may be one image of them for all.
     kernels::pieces(y.bytes_mut(), unit, plane, 1, call.resources(), |block, start, out| {
         let (image, first) = (block / (*blocks).max(1), block % (*blocks).max(1) * CHANNELS);
         let own = if gate.len() > channels { image * channels } else { 0 };
-        let own = gate.get(own + first..own + channels).unwrap_or(&[]);
+        let own = gates.get((own + first) * size..(own + channels) * size).unwrap_or(&[]);
         let mut tiled = [0f32; PART];
-        for tile in tiled.as_chunks_mut::<CHANNELS>().0 {
-            tile.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
+        let tiled: &mut [u8] = bytemuck::cast_slice_mut(&mut tiled);
+        for tile in tiled.chunks_exact_mut(unit) {
+            tile.iter_mut().zip(own).for_each(|(to, from)| *to = *from ^ turned);
         }
-        let at = (block * plane + start) / size_of::<f32>();
-        let from = numbers.get(at..at + out.len() / size_of::<f32>()).ok_or(kernels::Stopped::Misfit)?;
-        let tiled: &[u8] = bytemuck::cast_slice(&tiled);
-        for (from, out) in from.chunks(PART).zip(out.chunks_mut(PART * size_of::<f32>())) {
-            let (from, tiled): (&[u8], _) = (bytemuck::cast_slice(from), tiled.get(..out.len()).unwrap_or(&[]));
-            let inputs = if second { [tiled, from] } else { [from, tiled] };
-            operator.compute(DType::Float, &inputs, out);
+        let at = block * plane + start;
+        let from = bytes.get(at..at + out.len()).ok_or(kernels::Stopped::Misfit)?;
+        for (from, out) in from.chunks(PART * size).zip(out.chunks_mut(PART * size)) {
+            let tiled = tiled.get(..out.len()).unwrap_or(&[]);
+            compute(&if second { [tiled, from] } else { [from, tiled] }, out);
         }
         Ok(())
     })?;
@@ -178,9 +190,13 @@ pub(crate) fn in_blocks(value: &Value, context: &Context) -> Result<Value> {
         return Err(Error::bug("what has no channels has no blocks"));
     };
     let positions = volume(1, image);
-    let mut to =
-        new(shape_in_blocks(*images, *channels, image), images.saturating_mul(len_of(*channels, positions)), context)?;
-    to_blocks(planes.as_slice()?, *channels, positions, to.elements_mut()?, context.resources())?;
+    let (shape, count) =
+        (shape_in_blocks(*images, *channels, image), images.saturating_mul(len_of(*channels, positions)));
+    let (mut to, resources) = (new(planes.dtype(), shape, count, context)?, context.resources());
+    match planes.dtype() {
+        DType::Float => to_blocks(planes.as_slice::<f32>()?, *channels, positions, to.elements_mut()?, resources)?,
+        dtype => bytes_to_blocks(planes.bytes(), dtype, *channels, positions, to.bytes_mut(), resources)?,
+    }
     Ok(to.finish().into())
 }
 
@@ -191,19 +207,72 @@ pub(crate) fn in_planes(value: &Value, channels: usize, context: &Context) -> Re
         return Err(Error::bug("an image in blocks has five axes"));
     };
     let (shape, positions) = ([images, channels, height, width], height.saturating_mul(width));
-    let mut to = new(Shape::from_slice(&shape), volume(1, &shape), context)?;
-    from_blocks(blocks.as_slice()?, channels, positions, to.elements_mut()?, context.resources())?;
+    let (count, resources) = (volume(1, &shape), context.resources());
+    let mut to = new(blocks.dtype(), Shape::from_slice(&shape), count, context)?;
+    match blocks.dtype() {
+        DType::Float => from_blocks(blocks.as_slice::<f32>()?, channels, positions, to.elements_mut()?, resources)?,
+        dtype => bytes_from_blocks(blocks.bytes(), dtype, channels, positions, to.bytes_mut(), resources)?,
+    }
     Ok(to.finish().into())
 }
 
-/// A new output in blocks. Its elements count as those of planes.
-pub(crate) fn output_in_blocks(call: &Call<'_>, images: usize, channels: usize, image: &[usize]) -> Result<NewTensor> {
-    let context = call.context();
-    context.check_output(DType::Float, &[&[images, channels], image].concat())?;
-    let count = images.saturating_mul(len_of(channels, volume(1, image)));
-    new(shape_in_blocks(images, channels, image), count, context)
+/// Integers of 8 bits in planes as bytes in blocks, which are unsigned: those of int8 are moved by 128.
+pub(crate) fn bytes_to_blocks(
+    planes: &[u8],
+    dtype: DType,
+    channels: usize,
+    positions: usize,
+    to: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<()> {
+    to_blocks(planes, channels, positions, to, resources)?;
+    turn(to, dtype, resources)
 }
 
-fn new(shape: Shape, count: usize, context: &Context) -> Result<NewTensor> {
-    NewTensor::new(DType::Float, shape, count.saturating_mul(size_of::<f32>()), None, &context.memory)
+/// Back from [`bytes_to_blocks`].
+pub(crate) fn bytes_from_blocks(
+    blocks: &[u8],
+    dtype: DType,
+    channels: usize,
+    positions: usize,
+    to: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<()> {
+    from_blocks(blocks, channels, positions, to, resources)?;
+    turn(to, dtype, resources)
+}
+
+/// Makes bytes of a type unsigned, or turns them back.
+fn turn(bytes: &mut [u8], dtype: DType, resources: Resources<'_>) -> Result<()> {
+    if dtype != DType::Int8 {
+        return Ok(());
+    }
+    let len = bytes.len();
+    Ok(kernels::pieces(bytes, 1, len.max(1), 1, resources, |_, _, bytes| {
+        bytes.iter_mut().for_each(|byte| *byte ^= 0x80);
+        Ok(())
+    })?)
+}
+
+/// A new output of float32 in blocks. Its elements count as those of planes.
+pub(crate) fn output_in_blocks(call: &Call<'_>, images: usize, channels: usize, image: &[usize]) -> Result<NewTensor> {
+    output_of_in_blocks(call, DType::Float, images, channels, image)
+}
+
+/// As [`output_in_blocks`], of any type.
+pub(crate) fn output_of_in_blocks(
+    call: &Call<'_>,
+    dtype: DType,
+    images: usize,
+    channels: usize,
+    image: &[usize],
+) -> Result<NewTensor> {
+    let context = call.context();
+    context.check_output(dtype, &[&[images, channels], image].concat())?;
+    let count = images.saturating_mul(len_of(channels, volume(1, image)));
+    new(dtype, shape_in_blocks(images, channels, image), count, context)
+}
+
+fn new(dtype: DType, shape: Shape, count: usize, context: &Context) -> Result<NewTensor> {
+    NewTensor::new(dtype, shape, volume(count, &[dtype.size()]), None, &context.memory)
 }

@@ -5,6 +5,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use bytemuck::{cast_slice, cast_slice_mut};
+use kernels::bytes::{Pair, Unsigned, look_up, pairs};
 use kernels::quantize::{dequantize_part, quantize_part};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -24,6 +25,13 @@ pub(crate) struct ByteProduct {
 }
 
 impl ByteProduct {
+    /// What bytes of the second operand are combined with to be those of int8 less their zero points, if that makes them so.
+    pub(crate) fn flip(&self) -> Option<u8> {
+        let [_, zeros] = &self.zeros;
+        let flip = if zeros.dtype() == DType::Int8 { 0 } else { 0x80 };
+        zeros.bytes().iter().all(|zero| *zero == flip).then_some(flip)
+    }
+
     /// Whether these are the operands, with a number of columns or filters, and sums of so many steps fit in int32.
     pub(crate) fn fits(&self, call: &Call<'_>, steps: usize, count: usize) -> bool {
         let is_of = |(k, zero): (usize, &Tensor)| call.tensor(k).is_ok_and(|tensor| tensor.dtype() == zero.dtype());
@@ -43,27 +51,45 @@ pub(crate) struct ByteScale {
     dtype: DType,
     scale: f32,
     zero: f32,
+    /// Integers of int8 are moved by 128.
+    turned: bool,
 }
 
 impl ByteScale {
     /// For integers of a type, int8 or uint8.
     pub(crate) fn new(dtype: DType, scale: f32, zero: u8) -> ByteScale {
         let zero = if dtype == DType::Int8 { f32::from(zero as i8) } else { f32::from(zero) };
-        ByteScale { dtype, scale, zero }
+        ByteScale { dtype, scale, zero, turned: false }
+    }
+
+    /// For the same integers in blocks of channels.
+    fn in_blocks(self) -> ByteScale {
+        let signed = self.signed();
+        ByteScale { zero: if signed { self.zero + 128.0 } else { self.zero }, turned: self.turned || signed, ..self }
+    }
+
+    /// For the same bytes, read as unsigned ones.
+    fn unsigned(self) -> Unsigned {
+        let flip = if self.signed() { 0x80 } else { 0 };
+        Unsigned { scale: self.scale, zero: self.in_blocks().zero, flip }
     }
 
     fn signed(&self) -> bool {
-        self.dtype == DType::Int8
+        self.dtype == DType::Int8 && !self.turned
     }
 }
 
 /// An operator that computes floats element by element, of dequantized integers and other floats, and quantizes them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ByteRows {
     operator: Arc<dyn Rowwise>,
     /// The scales of its inputs; `None` for floats.
     inputs: SmallVec<[Option<ByteScale>; 3]>,
     to: ByteScale,
+    /// If the operator is one that has loops of its own.
+    pair: Option<Pair>,
+    /// An input that is computed of the other one.
+    first: Option<(usize, Arc<ByteRows>)>,
 }
 
 impl ByteRows {
@@ -72,16 +98,68 @@ impl ByteRows {
     /// Elements that are computed at once.
     const BLOCK: usize = 256;
 
-    pub(crate) fn new(operator: Arc<dyn Rowwise>, inputs: SmallVec<[Option<ByteScale>; 3]>, to: ByteScale) -> ByteRows {
-        ByteRows { operator, inputs, to }
+    pub(crate) fn new(
+        operator: Arc<dyn Rowwise>,
+        inputs: SmallVec<[Option<ByteScale>; 3]>,
+        to: ByteScale,
+        pair: Option<Pair>,
+    ) -> ByteRows {
+        ByteRows { operator, inputs, to, pair, first: None }
+    }
+
+    /// The same of one input: `rows` compute the input `k` of it.
+    pub(crate) fn after(self, k: usize, rows: ByteRows) -> ByteRows {
+        ByteRows { first: Some((k, Arc::new(rows))), ..self }
+    }
+
+    /// What becomes of each byte, if there is one input.
+    fn table(&self) -> [u8; 256] {
+        let mut out = [0; 256];
+        match &self.first {
+            Some((0, rows)) => self.compute(&[&rows.of_each(), &all_bytes()], &mut out),
+            Some((_, rows)) => self.compute(&[&all_bytes(), &rows.of_each()], &mut out),
+            None => return self.of_each(),
+        }
+        out
+    }
+
+    fn of_each(&self) -> [u8; 256] {
+        let mut out = [0; 256];
+        self.compute(&[&all_bytes()], &mut out);
+        out
+    }
+
+    /// For bytes in blocks of channels.
+    fn in_blocks(&self) -> Option<ByteRows> {
+        let inputs: Option<SmallVec<_>> =
+            self.inputs.iter().map(|scale| Some(Some(scale.as_ref()?.in_blocks()))).collect();
+        let first = match &self.first {
+            Some((k, rows)) => {
+                let ByteRows { operator, inputs, to, pair, .. } = &**rows;
+                let inputs = inputs.iter().map(|scale| scale.map(ByteScale::in_blocks)).collect();
+                Some((*k, Arc::new(ByteRows::new(operator.clone(), inputs, to.in_blocks(), *pair))))
+            }
+            None => None,
+        };
+        let (operator, to) = (self.operator.clone(), self.to.in_blocks());
+        Some(ByteRows { operator, inputs: inputs?, to, pair: self.pair, first })
+    }
+
+    /// The number of inputs that are computed with.
+    pub(crate) fn inputs(&self) -> usize {
+        if self.first.is_some() { 1 } else { self.inputs.len() }
     }
 
     fn dtype(&self, k: usize) -> DType {
+        let k = if matches!(self.first, Some((0, _))) { 1 } else { k };
         self.inputs.get(k).copied().flatten().map_or(DType::Float, |scale| scale.dtype)
     }
 
     /// Computes elements of the output from as many of each input.
-    fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
+    pub(crate) fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
+        if let (Some(pair), &[a, b], &[Some(one), Some(other)]) = (self.pair, inputs, &*self.inputs) {
+            return pairs(pair, [a, b], [one, other, self.to].map(ByteScale::unsigned), out);
+        }
         let (mut rooms, mut floats) = ([[0f32; ByteRows::BLOCK]; ByteRows::INPUTS], [0f32; ByteRows::BLOCK]);
         for (at, out) in out.chunks_mut(ByteRows::BLOCK).enumerate() {
             let (first, count) = (at * ByteRows::BLOCK, out.len());
@@ -105,6 +183,17 @@ impl ByteRows {
         }
     }
 
+    fn looked_up(&self, call: &mut Call<'_>) -> Result<Values> {
+        let table = self.table();
+        let row = |[bytes]: [&[u8]; 1], out: &mut [u8]| look_up(&table, bytes, out);
+        Ok(call.rowwise_by([Held::Input(0)], Align::Last, self.to.dtype, 1, &row)?.into())
+    }
+
+    /// The type of the output.
+    pub(crate) fn to(&self) -> DType {
+        self.to.dtype
+    }
+
     fn rows<const N: usize>(&self, call: &mut Call<'_>) -> Result<Values> {
         let inputs: [Held; N] = std::array::from_fn(Held::Input);
         let row = |inputs: [&[u8]; N], out: &mut [u8]| self.compute(&inputs, out);
@@ -113,14 +202,23 @@ impl ByteRows {
     }
 }
 
+fn all_bytes() -> [u8; 256] {
+    std::array::from_fn(|at| at as u8)
+}
+
 impl Fused for ByteRows {
+    /// If no input is of floats, all of them are bytes of images.
+    fn byte_rows(&self) -> Option<ByteRows> {
+        self.in_blocks()
+    }
+
     /// The inputs must be broadcast to one of them.
     fn fits(&self, call: &Call<'_>) -> bool {
         let shape = |k: usize| {
             let tensor = call.tensor(k).ok().filter(|tensor| tensor.dtype() == self.dtype(k))?;
             Some(tensor.shape())
         };
-        let all: Option<SmallVec<[&[usize]; ByteRows::INPUTS]>> = (0..self.inputs.len()).map(shape).collect();
+        let all: Option<SmallVec<[&[usize]; ByteRows::INPUTS]>> = (0..self.inputs()).map(shape).collect();
         let Some(all) = all else { return false };
         let covers = |largest: &[usize], shape: &[usize]| {
             let mut dims = shape.iter().rev().zip(largest.iter().rev());
@@ -132,7 +230,8 @@ impl Fused for ByteRows {
 
 impl Operator for ByteRows {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
-        match self.inputs.len() {
+        match self.inputs() {
+            1 if self.first.is_some() || call.tensor(0)?.len() > ByteRows::BLOCK => self.looked_up(call),
             1 => self.rows::<1>(call),
             2 => self.rows::<2>(call),
             3 => self.rows::<{ ByteRows::INPUTS }>(call),

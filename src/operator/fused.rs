@@ -1,6 +1,6 @@
 //! Operators that a pass puts in the place of several, which stay beside it.
 
-use super::{Align, ByteProduct, Call, Held, InBlocks, Layout, Operator, Values};
+use super::{Align, ByteProduct, ByteRows, Call, Held, InBlocks, Layout, Operator, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Shape;
@@ -26,6 +26,18 @@ pub(crate) trait Fused: Operator {
 
     /// If it is a chain.
     fn chain(&self) -> Option<&Chain> {
+        None
+    }
+
+    /// Its form for blocks of channels, if it computes bytes of the windows of bytes: for an input and filters of these
+    /// shapes.
+    fn byte_windows(&self, channels: usize, filters: &[usize]) -> Option<InBlocks> {
+        let _ = (channels, filters);
+        None
+    }
+
+    /// Its form for bytes in blocks of channels, if it computes bytes element by element.
+    fn byte_rows(&self) -> Option<ByteRows> {
         None
     }
 }

@@ -251,10 +251,12 @@ pub(super) struct Quads<V>(V);
 /// The sums of the products of four bytes.
 ///
 /// # Safety
-/// Needs the processor features of its vector, and AVX-512 VNNI if it has 512 bits.
+/// Needs the processor features of its vector, and AVX-512 VNNI if it has 512 bits. Pointers are those of `COUNT` bytes.
 pub(super) trait Dot: Vector<Of = u32> {
     /// `plus` and the sum of the four products of bytes of `self`, which are unsigned, and of `by`, which are signed
     unsafe fn dot(self, by: Self, plus: Self) -> Self;
+    /// As many bytes as numbers.
+    unsafe fn widen(from: *const u8) -> Self;
 }
 
 impl<const N: usize> Dot for Plain<u32, N> {
@@ -267,6 +269,11 @@ impl<const N: usize> Dot for Plain<u32, N> {
             }
         }
         Plain(out)
+    }
+    #[inline(always)]
+    unsafe fn widen(from: *const u8) -> Self {
+        // SAFETY: see `Dot`.
+        Plain(unsafe { from.cast::<[u8; N]>().read() }.map(u32::from))
     }
 }
 
@@ -281,6 +288,11 @@ mod x86 {
         unsafe fn dot(self, by: Self, plus: Self) -> Self {
             // SAFETY: see `Dot`.
             U32x16(unsafe { _mm512_dpbusd_epi32(plus.0, self.0, by.0) })
+        }
+        #[inline(always)]
+        unsafe fn widen(from: *const u8) -> Self {
+            // SAFETY: see `Dot`.
+            U32x16(unsafe { _mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast())) })
         }
     }
 
@@ -297,6 +309,11 @@ mod x86 {
                 let sum = _mm256_add_epi32(plus.0, _mm256_madd_epi16(even, by_even));
                 U32x8(_mm256_add_epi32(sum, _mm256_madd_epi16(odd, by_odd)))
             }
+        }
+        #[inline(always)]
+        unsafe fn widen(from: *const u8) -> Self {
+            // SAFETY: see `Dot`.
+            U32x8(unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast())) })
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode, Id};
 use crate::operator::{
-    Blockwise, Chain, Ends, How, InBlocks, Laid, Layout, Made, MatrixProduct, Rowwise, Tail, Windowed,
+    Blockwise, ByteRows, Chain, Ends, Fused, How, InBlocks, Laid, Layout, Made, MatrixProduct, Rowwise, Tail, Windowed,
 };
 use crate::value::{Dim, Fact, Value, ValueType};
 use kernels::gemm::blocks::{CHANNELS, pays};
@@ -60,26 +60,33 @@ enum Kind {
     Joined(Arc<dyn Blockwise>),
     Rowwise(Arc<dyn Rowwise>),
     Chain(Chain),
+    Bytes(ByteRows),
 }
 
 /// The kind of a node all of whose inputs are there, and that has one output.
 fn kind(node: &DraftNode, draft: &Draft) -> Option<Kind> {
     let [Some(output)] = *node.outputs else { return None };
+    let floats = fact(output, draft).is_some_and(is_float);
     if node.open || node.inputs.contains(&None) {
         return None;
     }
-    let windows = |made: InBlocks, tail: Option<Arc<Tail>>| match made {
-        InBlocks::Windows { operator, channels, ends }
-            if ends == Ends::Input || image(output, draft) == Some(channels) =>
-        {
-            Some(Kind::Windows { operator, tail, ends })
-        }
-        _ => None,
+    let windows = |made: InBlocks, tail: Option<Arc<Tail>>| {
+        let InBlocks::Windows { operator, channels, ends } = made else { return None };
+        let fits = if ends == Ends::Input { floats } else { image(output, draft) == Some(channels) };
+        fits.then_some(Kind::Windows { operator, tail, ends })
     };
-    let convolution = |product: &Arc<dyn MatrixProduct>| {
+    let operands = || {
         let [Some(x), Some(w), ..] = *node.inputs else { return None };
         let filters = draft.entries.get(w.at())?.fact.value().map(Value::tensor)?.ok()?;
-        product.in_blocks(image(x, draft)?, filters.shape())
+        Some((image(x, draft)?, filters.shape()))
+    };
+    let convolution = |product: &Arc<dyn MatrixProduct>| {
+        let (channels, filters) = operands()?;
+        product.in_blocks(channels, filters)
+    };
+    let of_bytes = |fused: &dyn Fused| {
+        let (channels, filters) = operands()?;
+        fused.byte_windows(channels, filters)
     };
     match node.operator.as_ref()? {
         Made::Product(product) => windows(convolution(product)?, None),
@@ -90,19 +97,22 @@ fn kind(node: &DraftNode, draft: &Draft) -> Option<Kind> {
                 made => windows(made, None),
             }
         }
-        Made::Rowwise(operator) if operator.may_chain(DType::Float) => Some(Kind::Rowwise(operator.clone())),
+        Made::Rowwise(operator) if floats && operator.may_chain(DType::Float) => Some(Kind::Rowwise(operator.clone())),
         Made::Fused(fused) => match (fused.product(), fused.chain()) {
             (Some(product), _) => windows(convolution(&product.product)?, Some(product.tail.clone())),
-            (_, Some(chain)) => Some(Kind::Chain(chain.clone())),
-            _ => None,
+            (_, Some(chain)) => floats.then(|| Kind::Chain(chain.clone())),
+            _ => match (of_bytes(&**fused), fused.byte_rows()) {
+                (Some(made), _) => windows(made, None),
+                (_, rows) => rows.map(Kind::Bytes),
+            },
         },
         _ => None,
     }
 }
 
-/// The channels of an image of float32, unless it has a single place.
+/// The channels of an image of float32 or of integers of 8 bits, unless it has a single place.
 fn image(id: Id, draft: &Draft) -> Option<usize> {
-    match fact(id, draft).filter(|fact| is_float(fact))?.dims()? {
+    match fact(id, draft).filter(|fact| is_float(fact) || is_byte(fact))?.dims()? {
         [_, _, Dim::Fixed(1), Dim::Fixed(1)] => None,
         [_, Dim::Fixed(channels), _, _] if *channels > 0 => Some(*channels),
         _ => None,
@@ -141,7 +151,7 @@ impl<'a> Pass<'a> {
                         k == 0 || tail.as_ref().is_some_and(|tail| tail.beside.contains(&k))
                     }
                     Some(Kind::Joined(_)) => true,
-                    Some(Kind::Rowwise(_) | Kind::Chain(_)) => is_full(id, node, draft),
+                    Some(Kind::Rowwise(_) | Kind::Chain(_) | Kind::Bytes(_)) => is_full(id, node, draft),
                     None => false,
                 };
                 if reads {
@@ -212,6 +222,18 @@ impl<'a> Pass<'a> {
                 is_gate.then_some(How::Gated(operator))
             }
             Kind::Chain(chain) => alike.then_some(How::Chain(chain)),
+            Kind::Bytes(rows) => {
+                // Scales and zero points follow.
+                let mut own = ids().zip(inputs).take(rows.inputs());
+                let full = |(id, channels): (&Id, &Option<usize>)| channels.is_some() && is_full(*id, node, self.draft);
+                if own.all(full) {
+                    return Some(How::Bytes(rows));
+                }
+                let (image, _) = ids().zip(inputs).take(rows.inputs()).find(|(_, channels)| channels.is_some())?;
+                let gate = ids().take(rows.inputs()).find(|id| *id != image)?;
+                let is_gate = rows.inputs() == 2 && is_full(*image, node, self.draft) && self.is_gate(*gate, *image);
+                is_gate.then_some(How::GatedBytes(rows))
+            }
             Kind::Windows { .. } => None,
         }
     }
@@ -229,7 +251,7 @@ impl<'a> Pass<'a> {
             }
             _ => return false,
         };
-        is_float(gate) && images && channels
+        (is_float(gate) || is_byte(gate)) && images && channels
     }
 
     fn channels(&self, id: Id) -> Option<usize> {
@@ -252,6 +274,10 @@ fn is_full(id: Id, node: &DraftNode, draft: &Draft) -> bool {
 fn is_number(id: Id, draft: &Draft) -> bool {
     let dims = fact(id, draft).filter(|fact| is_float(fact)).and_then(Fact::dims);
     dims.is_some_and(|dims| dims.len() <= 4 && dims.iter().all(|dim| *dim == Dim::Fixed(1)))
+}
+
+fn is_byte(fact: &Fact) -> bool {
+    matches!(fact.value_type().and_then(ValueType::dtype), Some(DType::Int8 | DType::Uint8))
 }
 
 fn is_float(fact: &Fact) -> bool {

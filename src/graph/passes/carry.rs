@@ -1,18 +1,40 @@
 //! Scales and zero points carried through nodes that move elements: these move integers of 8 bits then, not floats.
 
-use super::quantized::{Scaling, copy, scaling};
+use super::copies::copy;
+use super::quantized::{Scaling, scaling};
 use super::{PassContext, fact};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::NODE_BYTES;
 use crate::graph::draft::{Draft, DraftNode, Entry, Id, new_entry};
-use crate::operator::Made;
-use crate::value::Fact;
+use crate::operator::{Attribute, Made};
+use crate::value::{Dim, Fact};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Operators whose output has elements of their first input, each as it is.
 const MOVES: [&str; 7] = ["Flatten", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"];
+
+/// Whether a node is a MaxPool that takes integers, too, each of whose windows shows an element of the image: what is greatest
+/// has the greatest integer.
+fn picks(node: &DraftNode) -> bool {
+    let ints = |name: &str| match node.attributes.iter().find(|(own, _)| own == name) {
+        None => Some(&[][..]),
+        Some((_, Attribute::Ints(list))) => Some(list.as_slice()),
+        _ => None,
+    };
+    let plain = |(name, value): &(String, Attribute)| match (name.as_str(), value) {
+        ("kernel_shape" | "pads" | "strides", _) => true,
+        ("auto_pad", Attribute::String(kind)) => **kind == *"NOTSET",
+        ("ceil_mode" | "storage_order", Attribute::Int(set)) => *set == 0,
+        ("dilations", Attribute::Ints(list)) => list.iter().all(|size| *size == 1),
+        _ => false,
+    };
+    let since = node.resolved.as_ref().is_some_and(|resolved| resolved.schema.since_version >= 12);
+    let (Some(kernel), Some(pads)) = (ints("kernel_shape"), ints("pads")) else { return false };
+    let sees = || pads.iter().zip(kernel.iter().chain(kernel)).all(|(pad, size)| pad < size);
+    *node.place.operator.name == *"MaxPool" && since && node.attributes.iter().all(plain) && sees()
+}
 
 /// Integers of which a DequantizeLinear node makes floats.
 struct Integers {
@@ -52,7 +74,8 @@ pub(super) fn carry(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> 
             *id = instead.get(id).copied().unwrap_or(*id);
         }
         let (Some(Some(input)), [Some(output)]) = (node.inputs.first().copied(), &*node.outputs) else { continue };
-        let (output, is_plain) = (*output, matches!(node.operator, Some(Made::Plain(_))) && !node.open);
+        let (output, pools) = (*output, matches!(node.operator, Some(Made::Blockwise(_))) && picks(node));
+        let is_plain = (matches!(node.operator, Some(Made::Plain(_))) || pools) && !node.open;
         let own = node.resolved.as_ref().is_some_and(|resolved| !resolved.is_custom());
         let label = node.place.operator.clone();
         if !is_plain || !own || !label.domain.is_empty() {
@@ -71,10 +94,15 @@ pub(super) fn carry(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> 
             {
                 instead.insert(output, integers.id);
             }
-        } else if MOVES.contains(&&*label.name)
+        } else if (pools || MOVES.contains(&&*label.name))
             && let Some(integers) = from.get(&input).filter(|_| readers.count(input) == 1)
         {
             let (moved, source) = (integers.id, integers.at);
+            // Windows of images without places show nothing.
+            let shows = |dims: &[Dim]| dims.iter().skip(2).all(|dim| dim.fixed().is_some_and(|size| size > 0));
+            if pools && !fact(moved, draft).and_then(Fact::dims).is_some_and(shows) {
+                continue;
+            }
             let budget = context.loading.budget;
             let taken = budget.take(2 * NODE_BYTES as u64).is_ok();
             let Some((mut last, _)) = copy(source, draft, context).filter(|_| taken) else { continue };

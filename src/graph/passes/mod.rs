@@ -1,8 +1,12 @@
 //! Transformations of a draft before it becomes a graph. No pass changes a bit of any output, unless `fast_math` is asked for.
 
 mod blocks;
+#[cfg(test)]
+#[path = "byte_networks/tests.rs"]
+mod byte_networks;
 mod carry;
 mod chain;
+mod copies;
 mod drop_unread;
 mod fold;
 mod forward;

@@ -1,17 +1,16 @@
 //! What is computed of dequantized integers and quantized again, without floats in memory.
 
+use super::copies::{is_own, own_sources};
 use super::fuse::{Fusion, fuse};
 use super::{PassContext, Readers, fact};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::NODE_BYTES;
-use crate::graph::draft::{Draft, DraftNode, Entry, Id, new_entry};
-use crate::graph::infer;
+use crate::graph::draft::{Draft, DraftNode, Id};
 use crate::operator::{Attribute, ByteProduct, ByteRows, ByteScale, Fused, Made};
 use crate::tensor::Tensor;
-use crate::value::{Dim, Fact, ValueType};
+use crate::value::{Dim, ValueType};
+use kernels::bytes::Pair;
 use smallvec::SmallVec;
-use std::cell::Cell;
 
 /// `QuantizeLinear(f(DequantizeLinear(x), DequantizeLinear(w)))`, where `f` is a MatMul, Gemm or Conv, with a constant bias.
 /// A Relu after it changes nothing where the zero point is the least integer.
@@ -21,6 +20,7 @@ pub(super) fn products(draft: &mut Draft, context: &PassContext<'_>) -> Result<(
 
 /// `QuantizeLinear(f(DequantizeLinear(x), ..))`, where `f` computes element by element: floats stay near the processor.
 pub(super) fn rows(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
+    replace(draft, table, context)?;
     replace(draft, row, context)
 }
 
@@ -32,10 +32,10 @@ fn replace(
 ) -> Result<()> {
     let Some(readers) = context.readers(draft) else { return Ok(()) };
     let found: Vec<ByteNodes> = (0..draft.nodes.len()).filter_map(|at| find(at, draft, &readers)).collect();
-    let sources = found.iter().flat_map(|found| found.sources.iter().map(|(k, source)| (found.main, *k, *source)));
+    let sources = found.iter().flat_map(|found| found.sources.iter().copied());
     own_sources(draft, sources.collect(), &readers, context)?;
     let Some(readers) = context.readers(draft) else { return Ok(()) };
-    let own = |found: &ByteNodes| found.sources.iter().all(|(_, at)| is_own(*at, draft, &readers));
+    let own = |found: &ByteNodes| found.sources.iter().all(|(.., at)| is_own(*at, draft, &readers));
     let found = (0..draft.nodes.len()).filter_map(|at| find(at, draft, &readers).filter(own));
     let fusions = found.map(|found| found.finish(draft)).collect();
     fuse(draft, fusions, context)
@@ -45,8 +45,8 @@ fn replace(
 struct ByteNodes {
     /// The node that computes.
     main: usize,
-    /// The DequantizeLinear nodes that it reads, by its inputs.
-    sources: SmallVec<[(usize, usize); 2]>,
+    /// The DequantizeLinear nodes that are read: by whom, and as which input.
+    sources: SmallVec<[(usize, usize, usize); 2]>,
     /// What the operator reads.
     inputs: SmallVec<[Id; 4]>,
     /// The nodes after it.
@@ -57,7 +57,7 @@ struct ByteNodes {
 impl ByteNodes {
     fn finish(self, draft: &Draft) -> Fusion {
         let ByteNodes { main, sources, mut inputs, after, operator } = self;
-        let mut nodes: SmallVec<[usize; 4]> = sources.iter().map(|(_, at)| *at).chain([main]).chain(after).collect();
+        let mut nodes: SmallVec<[usize; 4]> = sources.iter().map(|(.., at)| *at).chain([main]).chain(after).collect();
         nodes.sort_unstable();
         nodes.dedup();
         let all = || nodes.iter().filter_map(|at| draft.nodes.get(*at));
@@ -178,6 +178,40 @@ fn last<'a>(at: usize, draft: &'a Draft, readers: &Readers) -> Option<Last<'a>> 
 
 /// The function of elements whose QuantizeLinear node is at a place.
 fn row(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
+    let Row { main, sources, inputs, after, rows } = rows_of(at, draft, readers)?;
+    Some(ByteNodes { main, sources, inputs, after, operator: Box::new(rows) })
+}
+
+/// The function of two numbers of which one is a function of the other, as in `x * sigmoid(x)`: that of one byte.
+fn table(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
+    let Row { main, sources, inputs, after, rows } = rows_of(at, draft, readers)?;
+    let ([(_, _, one), (_, _, other)], &[x, y]) = (&*sources, &*inputs) else { return None };
+    let is_own = |id: Id, source: usize| readers.count(id) == 1 && self::is_own(source, draft, readers);
+    let of = |k: usize, x: Id, y: Id, from: usize, through: usize| {
+        let before = rows_of(readers.producer(y).filter(|_| is_own(y, through))?, draft, readers)?;
+        let ([own], &[input]) = (&*before.sources, &*before.inputs) else { return None };
+        // All bytes of `y` are those of a byte of `x`, at its place.
+        if input != x {
+            return None;
+        }
+        let after = after.iter().chain(&before.after).copied().chain([before.main, through]).collect();
+        let (inputs, sources) = ([x].into_iter().collect(), [(main, 1 - k, from), *own].into_iter().collect());
+        let operator = Box::new(rows.clone().after(k, before.rows));
+        Some(ByteNodes { main, sources, inputs, after, operator })
+    };
+    of(1, x, y, *one, *other).or_else(|| of(0, y, x, *other, *one))
+}
+
+/// A function of elements.
+struct Row {
+    main: usize,
+    sources: SmallVec<[(usize, usize, usize); 2]>,
+    inputs: SmallVec<[Id; 4]>,
+    after: SmallVec<[usize; 3]>,
+    rows: ByteRows,
+}
+
+fn rows_of(at: usize, draft: &Draft, readers: &Readers) -> Option<Row> {
     let Last { scaling: last, after, main, node, .. } = last(at, draft, readers)?;
     let Some(Made::Rowwise(operator)) = &node.operator else { return None };
     let [Some(output)] = *node.outputs else { return None };
@@ -192,7 +226,7 @@ fn row(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
         match source(id, draft, readers).filter(runs) {
             Some(source) => {
                 full |= source.dims == dims;
-                sources.push((k, source.at));
+                sources.push((main, k, source.at));
                 inputs.push(draft.nodes.get(source.at)?.inputs.first().copied().flatten()?);
                 scales.push(Some(source.single()?));
             }
@@ -203,8 +237,13 @@ fn row(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
             None => return None,
         }
     }
-    let operator = Box::new(ByteRows::new(operator.clone(), scales, last.single()?));
-    full.then_some(ByteNodes { main, sources, inputs, after, operator })
+    let pair = match &*node.place.operator.name {
+        "Add" => Some(Pair::Add),
+        "Mul" => Some(Pair::Mul),
+        _ => None,
+    };
+    let rows = ByteRows::new(operator.clone(), scales, last.single()?, pair);
+    full.then_some(Row { main, sources, inputs, after, rows })
 }
 
 /// The product whose QuantizeLinear node is at a place.
@@ -224,10 +263,8 @@ fn product(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
         (*node.place.operator.name == *"Conv", integer("transB", node).is_some_and(|set| set != 0));
     let ([Some(x), Some(w)] | [Some(x), Some(w), _]) = *node.inputs else { return None };
     let (x, w) = (source(x, draft, readers)?, source(w, draft, readers)?);
-    // A channel on its own is soonest summed in floats, which is exact too.
-    if integer("group", node).is_some_and(|group| group > 1) && w.dims.get(1) == Some(&Dim::Fixed(1)) {
-        return None;
-    }
+    let groups = integer("group", node).unwrap_or(1);
+    let alone = groups > 1 && w.dims.get(1) == Some(&Dim::Fixed(1));
     // Of each column or filter.
     let axis = if is_conv || is_turned { 0 } else { w.dims.len().checked_sub(1)? };
     let matrix = is_conv || w.dims.len() == 2;
@@ -275,9 +312,14 @@ fn product(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
     let constant = constant(draft.nodes.get(w.at)?.inputs.first().copied().flatten()?, draft).is_some();
     let bytes =
         ByteProduct { zeros: [x.zeros()?, w.zeros()?], constant, factors: Tensor::from(factors), bias, zero_point };
+    // A channel on its own has loops for images alone; else it is soonest summed in floats, which is exact too.
+    let own = |count: &Dim| count.fixed() == Some(groups) && w.dims.len() == 4;
+    if alone && !(constant && bytes.flip().is_some() && w.dims.first().is_some_and(own)) {
+        return None;
+    }
     let integers = |at: usize| draft.nodes.get(at)?.inputs.first().copied().flatten();
     let inputs = [integers(x.at)?, integers(w.at)?].into_iter().collect();
-    let sources = [(0, x.at), (1, w.at)].into_iter().collect();
+    let sources = [(main, 0, x.at), (main, 1, w.at)].into_iter().collect();
     Some(ByteNodes { main, sources, inputs, after, operator: made.of_bytes(bytes)? })
 }
 
@@ -287,73 +329,6 @@ fn integer(name: &str, node: &DraftNode) -> Option<i64> {
         Attribute::Int(value) if own == name => Some(*value),
         _ => None,
     })
-}
-
-/// Whether a DequantizeLinear node runs for one reader alone.
-fn is_own(at: usize, draft: &Draft, readers: &Readers) -> bool {
-    draft
-        .nodes
-        .get(at)
-        .is_some_and(|node| node.operator.is_some() && node.outputs.iter().flatten().all(|id| readers.count(*id) == 1))
-}
-
-/// Gives readers, of which the input `k` comes from a node that others read too or that was computed at load, a copy of it.
-fn own_sources(
-    draft: &mut Draft,
-    reads: Vec<(usize, usize, usize)>,
-    readers: &Readers,
-    context: &PassContext<'_>,
-) -> Result<()> {
-    let mut copies: Vec<(usize, DraftNode)> = Vec::new();
-    for (reader, k, at) in reads {
-        if is_own(at, draft, readers) {
-            continue;
-        }
-        let budget = context.loading.budget;
-        if budget.take(2 * NODE_BYTES as u64).is_err() {
-            break;
-        }
-        let Some((mut copied, entry)) = copy(at, draft, context) else { continue };
-        let id = new_entry(&mut draft.entries, entry.name.clone(), entry.scope, budget)?;
-        if let Some(own) = draft.entries.get_mut(id.at()) {
-            *own = entry;
-        }
-        copied.outputs = [Some(id)].into_iter().collect();
-        if let Some(input) = draft.nodes.get_mut(reader).and_then(|node| node.inputs.get_mut(k)) {
-            *input = Some(id);
-        }
-        copies.push((reader, copied));
-    }
-    if copies.is_empty() {
-        return Ok(());
-    }
-    copies.sort_by_key(|(reader, _)| *reader);
-    let mut copies = copies.into_iter().peekable();
-    let nodes = std::mem::take(&mut draft.nodes);
-    draft.nodes.reserve_exact(nodes.len() + copies.len());
-    for (at, node) in nodes.into_iter().enumerate() {
-        while let Some((_, copy)) = copies.next_if(|(reader, _)| *reader == at) {
-            draft.nodes.push(copy);
-        }
-        draft.nodes.push(node);
-    }
-    Ok(())
-}
-
-/// A node of one output again, with the entry of that. It isn't computed at load.
-pub(super) fn copy(at: usize, draft: &Draft, context: &PassContext<'_>) -> Option<(DraftNode, Entry)> {
-    let node = draft.nodes.get(at)?;
-    let [Some(output)] = *node.outputs else { return None };
-    let (resolved, entry, unsaid) = (node.resolved.clone()?, draft.entries.get(output.at())?, Cell::new(false));
-    let facts = infer::facts(node, &draft.entries);
-    let view = resolved.node(&node.attributes, &facts, 1, &[], &unsaid);
-    let made = resolved.load(&view, context.loading.resolver).ok()?;
-    let (place, inputs) = (node.place.clone(), node.inputs.clone());
-    let mut copied = DraftNode::new(place, Some(resolved), node.attributes.clone(), inputs, Default::default());
-    (copied.operator, copied.known) = (Some(made), node.known.clone());
-    let fact = Fact::of(entry.fact.value_type.clone(), entry.fact.dims().map(Into::into));
-    let (name, scope, by) = (entry.name.clone(), entry.scope, entry.by);
-    Some((copied, Entry { name, scope, by, fact, declared: entry.declared.clone(), declared_dims: None }))
 }
 
 #[cfg(test)]

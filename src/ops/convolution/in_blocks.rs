@@ -7,7 +7,7 @@ use kernels::volume;
 use kernels::windows::Axis;
 
 /// Minimum number of filters that see all channels.
-const FEW: usize = 4;
+pub(super) const FEW: usize = 4;
 
 /// A convolution of images with two axes by constant filters: each sees all channels, or that of its own number.
 #[derive(Debug)]
@@ -51,22 +51,24 @@ impl InBlocksOf {
 }
 
 /// An image in blocks or planes, and the windows of it.
-struct Geometry {
-    images: usize,
-    axes: [Axis; 2],
-    counts: [usize; 2],
+pub(super) struct Geometry {
+    pub(super) images: usize,
+    pub(super) axes: [Axis; 2],
+    pub(super) counts: [usize; 2],
 }
 
-impl InBlocksOf {
-    fn geometry(&self, call: &Call<'_>, layout: &Layout) -> Result<Geometry> {
+impl Geometry {
+    pub(super) fn of(filters: &Filters, call: &Call<'_>, layout: &Layout) -> Result<Geometry> {
         let [images, height, width] = match (layout.input(0), call.tensor(0)?.shape()) {
             (Some(_), [images, _, height, width, _]) | (None, [images, _, height, width]) => [*images, *height, *width],
             _ => return Err(Error::bug("a convolution in blocks is one of images with two axes")),
         };
-        let (axes, counts) = self.filters.of_image(call.tensor(1)?.shape(), [height, width])?;
+        let (axes, counts) = filters.of_image(call.tensor(1)?.shape(), [height, width])?;
         Ok(Geometry { images, axes, counts })
     }
+}
 
+impl InBlocksOf {
     fn dense<'a>(&self, call: &'a Call<'_>, layout: &Layout, axes: &'a [Axis; 2]) -> Result<Dense<'a>> {
         let (images, weights) = (call.tensor(0)?.as_slice()?, &[]);
         let images = if layout.input(0).is_some() { Source::Blocks(images) } else { Source::Planes(images) };
@@ -82,7 +84,7 @@ impl InBlocksOf {
 impl Windowed for InBlocksOf {
     fn is_ready(&self, call: &Call<'_>, layout: &Layout) -> bool {
         let room = || -> Result<usize> {
-            let Geometry { images, axes, .. } = self.geometry(call, layout)?;
+            let Geometry { images, axes, .. } = Geometry::of(&self.filters, call, layout)?;
             let resources = call.resources();
             Ok(match self.own {
                 true => self.each(call, &axes)?.plan(images, resources)?.scratch(),
@@ -93,7 +95,7 @@ impl Windowed for InBlocksOf {
     }
 
     fn run(&self, call: &Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values> {
-        let Geometry { images, axes, counts } = self.geometry(call, layout)?;
+        let Geometry { images, axes, counts } = Geometry::of(&self.filters, call, layout)?;
         let (resources, positions) = (call.resources(), volume(1, &counts));
         let bias = call.optional_tensor(2)?.map(Tensor::as_slice::<f32>).transpose()?;
         let no_room = || Error::bug("a convolution in blocks has no filters");
@@ -137,7 +139,7 @@ impl Windowed for InBlocksOf {
         let mut y = call.output::<f32>(&[images, self.count, rows, columns])?;
         let mut blocks = call.scratch::<f32>(images.saturating_mul(len_of(self.count, positions)))?;
         compute(blocks.elements_mut())?;
-        from_blocks(blocks.elements_mut(), self.count, positions, y.elements_mut()?, resources)?;
+        from_blocks::<f32>(blocks.elements_mut(), self.count, positions, y.elements_mut()?, resources)?;
         Ok(y.finish().into())
     }
 }
@@ -160,7 +162,7 @@ impl InBlocksOf {
                 let planes = call.tensor(*k)?;
                 let images = planes.shape().first().copied().unwrap_or(0);
                 let mut room = call.scratch::<f32>(images.saturating_mul(len_of(self.count, positions)))?;
-                to_blocks(planes.as_slice()?, self.count, positions, room.elements_mut(), call.resources())?;
+                to_blocks::<f32>(planes.as_slice()?, self.count, positions, room.elements_mut(), call.resources())?;
                 Ok(Some(room))
             })
             .collect()

@@ -1,6 +1,7 @@
 //! Convolutions: filters that slide over an image.
 
 mod bytes;
+mod bytes_in_blocks;
 mod col2im;
 mod conv;
 mod conv_integer;

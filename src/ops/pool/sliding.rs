@@ -4,7 +4,7 @@
 
 use super::order::Order;
 use crate::ops::prelude::*;
-use kernels::gemm::blocks::{self, Each, Planned, ROOM};
+use kernels::gemm::blocks::{self, Bytes, Each, Kind, Planned, ROOM};
 use kernels::pool::{self, Greatest, Pooling, Reduced};
 use kernels::windows::Axis;
 
@@ -160,22 +160,37 @@ impl InBlocksOf {
         let each = Each { axes, images: call.tensor(0)?.as_slice()?, channels: self.channels };
         Ok(each.plan(images, call.resources())?)
     }
+
+    /// Of bytes, which are unsigned in blocks: padding is 0, the least one.
+    fn of_bytes<'a>(&self, call: &'a Call<'_>, axes: &'a [Axis; 2]) -> Result<Bytes<'a>> {
+        Ok(Bytes { axes, images: call.tensor(0)?.bytes(), channels: self.channels, kind: Kind::Greatest, tail: None })
+    }
 }
 
 impl Windowed for InBlocksOf {
     fn is_ready(&self, call: &Call<'_>, _: &Layout) -> bool {
         let room = || -> Result<usize> {
             let (images, axes, _) = self.windows(call)?;
-            Ok(self.planned(call, images, &axes)?.scratch())
+            Ok(match call.tensor(0)?.dtype() {
+                DType::Float => self.planned(call, images, &axes)?.scratch(),
+                _ => self.of_bytes(call, &axes)?.plan(images, call.resources())?.scratch(),
+            })
         };
         room().is_ok_and(|room| room <= ROOM)
     }
 
     fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
         let (images, axes, counts) = self.windows(call)?;
-        let mut y = output_in_blocks(call, images, self.channels, &counts)?;
+        let dtype = call.tensor(0)?.dtype();
+        let mut y = output_of_in_blocks(call, dtype, images, self.channels, &counts)?;
         let taps = axes.each_ref().map(|axis| axis.kernel.min(axis.input));
         call.charge(kernels::volume(self.channels, [&images].into_iter().chain(&counts).chain(&taps)) as u64)?;
+        if dtype != DType::Float {
+            let plan = self.of_bytes(call, &axes)?.plan(images, call.resources())?;
+            let mut scratch = call.scratch::<u32>(plan.scratch())?;
+            plan.run(y.bytes_mut(), scratch.elements_mut(), call.resources())?;
+            return Ok(y.finish().into());
+        }
         let planned = self.planned(call, images, &axes)?;
         let mut scratch = call.scratch::<f32>(planned.scratch())?;
         let extreme = <f32 as Ordered<f32>>::extreme::<false>();

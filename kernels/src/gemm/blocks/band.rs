@@ -4,23 +4,24 @@ use super::CHANNELS;
 use super::line::{self, Line, span};
 use crate::windows::Axis;
 use crate::{Lookout, Stopped};
+use bytemuck::Pod;
 use std::ops::Range;
 
 /// How images are stored.
 #[derive(Debug, Clone, Copy)]
-pub enum Source<'a> {
+pub enum Source<'a, T = f32> {
     /// `[images, channels, rows, columns]`
-    Planes(&'a [f32]),
+    Planes(&'a [T]),
     /// `[images, blocks, rows, columns, 16]`
-    Blocks(&'a [f32]),
+    Blocks(&'a [T]),
 }
 
-impl<'a> Source<'a> {
+impl<'a, T> Source<'a, T> {
     pub(super) fn len(&self) -> usize {
         self.elements().len()
     }
 
-    fn elements(&self) -> &'a [f32] {
+    fn elements(&self) -> &'a [T] {
         match self {
             Source::Planes(elements) | Source::Blocks(elements) => elements,
         }
@@ -55,7 +56,7 @@ pub(super) struct Grid {
 
 impl Grid {
     /// For at least `threads` bands, if there are so many rows. None if places can't be counted.
-    pub(super) fn of(axes: &[Axis; 2], channels: usize, images: &Source<'_>, threads: usize) -> Option<Grid> {
+    pub(super) fn of<T>(axes: &[Axis; 2], channels: usize, images: &Source<'_, T>, threads: usize) -> Option<Grid> {
         let (planes, distance) = match images {
             Source::Planes(_) => (channels, 1),
             Source::Blocks(_) => (channels.div_ceil(CHANNELS), CHANNELS),
@@ -100,7 +101,7 @@ impl Grid {
     }
 
     /// The memory of each thread.
-    pub(super) fn rooms<'a>(&self, scratch: &'a mut [f32], threads: usize) -> Vec<&'a mut [f32]> {
+    pub(super) fn rooms<'a, T>(&self, scratch: &'a mut [T], threads: usize) -> Vec<&'a mut [T]> {
         match self.room() {
             0 => (0..threads).map(|_| Default::default()).collect(),
             room => scratch.chunks_exact_mut(room).take(threads).collect(),
@@ -117,6 +118,12 @@ impl Grid {
         rows * columns
     }
 
+    /// Elements from a block of channels to the next, where they are read.
+    pub(super) fn block(&self) -> usize {
+        let [_, plane, _] = self.strides();
+        plane
+    }
+
     /// Elements from a row and from a plane to the next, and from a remainder of columns to the next, where they are read.
     fn strides(&self) -> [usize; 3] {
         let [rows, columns] = &self.axes;
@@ -129,8 +136,8 @@ impl Grid {
         }
     }
 
-    /// Where each step is seen from a place: by channels, then rows, then columns.
-    pub(super) fn offsets(&self, to: &mut [u32], lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
+    /// Where each step is seen from a place: by channels, of which every `some` are one, then rows, then columns.
+    pub(super) fn offsets(&self, some: usize, to: &mut [u32], lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
         let [rows, columns] = &self.axes;
         let [row, plane, part] = self.strides();
         let taps = (0..rows.kernel).flat_map(|r| (0..columns.kernel).map(move |c| (r, c)));
@@ -139,7 +146,7 @@ impl Grid {
             r * rows.dilation * row + column % columns.stride * part + column / columns.stride * self.distance
         };
         let mut to = to.iter_mut();
-        for channel in 0..self.channels {
+        for channel in (0..self.channels).step_by(some) {
             lookout.after(size_of::<u32>() * rows.kernel * columns.kernel)?;
             let start = channel / self.distance * plane + channel % self.distance;
             for at in taps.clone() {
@@ -199,14 +206,14 @@ impl Band<'_> {
     }
 
     /// What the places see of an image: in place, or copied to the `room`, with `outside` around it.
-    pub(super) fn fill<'s>(
+    pub(super) fn fill<'s, T: Pod>(
         &self,
-        images: &Source<'s>,
+        images: &Source<'s, T>,
         image: usize,
-        outside: f32,
-        room: &'s mut [f32],
+        outside: T,
+        room: &'s mut [T],
         lookout: &mut Lookout<'_>,
-    ) -> Result<&'s [f32], Stopped> {
+    ) -> Result<&'s [T], Stopped> {
         let Grid { axes: [rows, columns], distance, height, width, .. } = *self.grid;
         let own = Line::new(&columns, self.columns.start, width, distance);
         let size = self.grid.image();

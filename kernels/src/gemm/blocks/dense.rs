@@ -124,7 +124,7 @@ impl DensePlan<'_> {
         let (tables, rooms) = scratch.split_at_mut(self.rooms);
         let (offsets, biases) = tables.split_at_mut(*steps);
         let offsets: &mut [u32] = cast_slice_mut(offsets);
-        grid.offsets(offsets, &mut resources.lookout())?;
+        grid.offsets(1, offsets, &mut resources.lookout())?;
         biases.fill(0.0);
         biases.iter_mut().zip(dense.bias.unwrap_or(&[])).for_each(|(to, from)| *to = *from);
         let (offsets, biases, bands, to) = (&*offsets, &*biases, grid.bands(), Out::of(out));

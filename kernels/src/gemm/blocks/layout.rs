@@ -2,21 +2,21 @@
 
 use super::CHANNELS;
 use crate::{Resources, Stopped, parallel};
-use bytemuck::cast_slice_mut;
+use bytemuck::{Pod, cast_slice_mut};
 
 /// Places that are moved together.
 const PLACES: usize = 64;
 
 /// Writes planes `[images, channels, positions]` as `[images, blocks, positions, 16]`; zeros fill up the last block.
-pub fn to_blocks(
-    planes: &[f32],
+pub fn to_blocks<T: Pod + Sync>(
+    planes: &[T],
     channels: usize,
     positions: usize,
-    out: &mut [f32],
+    out: &mut [T],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     let blocks = channels.div_ceil(CHANNELS);
-    let unit = size_of::<f32>() * CHANNELS;
+    let unit = size_of::<T>() * CHANNELS;
     parallel::pieces(cast_slice_mut(out), unit, unit.saturating_mul(positions), 1, resources, |block, start, out| {
         let (image, block) = (block / blocks.max(1), block % blocks.max(1));
         let first = block * CHANNELS;
@@ -29,19 +29,19 @@ pub fn to_blocks(
 }
 
 /// Writes `[images, blocks, positions, 16]` as planes `[images, channels, positions]`.
-pub fn from_blocks(
-    blocks: &[f32],
+pub fn from_blocks<T: Pod + Sync>(
+    blocks: &[T],
     channels: usize,
     positions: usize,
-    out: &mut [f32],
+    out: &mut [T],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    let unit = size_of::<f32>();
+    let unit = size_of::<T>();
     let count = channels.div_ceil(CHANNELS);
     // The channels of a block, or those of the last one.
     let image = unit.saturating_mul(channels).saturating_mul(positions);
     parallel::pieces(cast_slice_mut(out), unit.saturating_mul(positions), image, 1, resources, |image, start, out| {
-        let planes: &mut [f32] = cast_slice_mut(out);
+        let planes: &mut [T] = cast_slice_mut(out);
         let first = start / unit / positions.max(1);
         let (mut rest, mut channel) = (planes, first);
         while !rest.is_empty() {
@@ -57,11 +57,11 @@ pub fn from_blocks(
     })
 }
 
-fn gather(planes: &[f32], positions: usize, start: usize, out: &mut [f32]) {
+fn gather<T: Pod>(planes: &[T], positions: usize, start: usize, out: &mut [T]) {
     for (at, out) in out.chunks_mut(PLACES * CHANNELS).enumerate() {
         let from = start + at * PLACES;
         let out = out.as_chunks_mut::<CHANNELS>().0;
-        out.fill([0.0; CHANNELS]);
+        out.fill([T::zeroed(); CHANNELS]);
         for (channel, plane) in planes.chunks_exact(positions.max(1)).enumerate() {
             let from = plane.get(from..).unwrap_or(&[]);
             for (to, from) in out.iter_mut().zip(from) {
@@ -74,12 +74,12 @@ fn gather(planes: &[f32], positions: usize, start: usize, out: &mut [f32]) {
 }
 
 /// Fills planes, of which the first is that of a channel of the block.
-fn pick(block: &[f32], channel: usize, positions: usize, planes: &mut [f32]) {
+fn pick<T: Pod>(block: &[T], channel: usize, positions: usize, planes: &mut [T]) {
     for (at, places) in block.chunks(PLACES * CHANNELS).enumerate() {
         for (lane, plane) in planes.chunks_exact_mut(positions.max(1)).enumerate() {
             let to = plane.iter_mut().skip(at * PLACES);
             for (to, place) in to.zip(places.as_chunks::<CHANNELS>().0) {
-                *to = place.get(channel + lane).copied().unwrap_or(0.0);
+                *to = place.get(channel + lane).copied().unwrap_or(T::zeroed());
             }
         }
     }

@@ -45,7 +45,7 @@ impl Line {
     }
 
     /// Copies it from a whole line; `kept` if what is around it is there already.
-    pub(super) fn copy(&self, from: &[f32], outside: f32, kept: bool, to: &mut [f32]) {
+    pub(super) fn copy<T: Pod>(&self, from: &[T], outside: T, kept: bool, to: &mut [T]) {
         for Run { from: start, to: inside, all } in &self.runs {
             if !kept {
                 to.get_mut(all.start..inside.start).into_iter().for_each(|to| to.fill(outside));
@@ -55,7 +55,7 @@ impl Line {
             match (self.stride, self.distance) {
                 (1, _) => from.get(..to.len()).into_iter().for_each(|from| to.copy_from_slice(from)),
                 (stride, 1) => to.iter_mut().zip(from.iter().step_by(stride)).for_each(|(to, from)| *to = *from),
-                (stride, _) => every::<f32>(from, stride, to),
+                (stride, _) => every::<T>(from, stride, to),
             }
         }
     }

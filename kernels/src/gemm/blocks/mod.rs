@@ -8,6 +8,7 @@
 //! padding: the bits are the same.
 
 mod band;
+mod bytes;
 mod dense;
 mod each;
 mod greatest;
@@ -19,6 +20,7 @@ mod tests;
 mod tile;
 
 pub use band::Source;
+pub use bytes::{ByteTail, Bytes, BytesPlan, Kind, Requantize, pack_bytes, packed_bytes};
 pub use dense::{Dense, DensePlan, pack};
 pub use each::{Each, Planned};
 pub use greatest::greatest;

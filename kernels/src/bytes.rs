@@ -1,0 +1,160 @@
+//! Bytes that stand for numbers, element by element.
+
+use crate::cpu::for_each_level;
+use crate::quantize::{Precision, placed};
+
+/// What bytes stand for: `((byte ^ flip) - zero) * scale`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Unsigned {
+    /// A normal number above 0, as are its products with 255.
+    pub scale: f32,
+    pub zero: f32,
+    /// 128 for bytes of int8.
+    pub flip: u8,
+}
+
+/// A function of two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pair {
+    Add,
+    Mul,
+}
+
+/// The function of pairs of bytes, quantized: the steps of [`dequantize`](crate::quantize::dequantize), the function and
+/// [`quantize`](crate::quantize::quantize), bit by bit. The scales are those of both operands and of the output.
+pub fn pairs(pair: Pair, [a, b]: [&[u8]; 2], scales: [Unsigned; 3], out: &mut [u8]) {
+    match pair {
+        Pair::Add => add(a, b, scales, out),
+        Pair::Mul => multiply(a, b, scales, out),
+    }
+}
+
+for_each_level! {
+    fn add<>(a: &[u8], b: &[u8], scales: [Unsigned; 3], out: &mut [u8]) -> () = add_body;
+}
+
+#[inline(always)]
+fn add_body(a: &[u8], b: &[u8], [of_a, of_b, to]: [Unsigned; 3], out: &mut [u8]) {
+    for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
+        *out = quantized(number(*a, of_a) + number(*b, of_b), to);
+    }
+}
+
+for_each_level! {
+    fn multiply<>(a: &[u8], b: &[u8], scales: [Unsigned; 3], out: &mut [u8]) -> () = multiply_body;
+}
+
+#[inline(always)]
+fn multiply_body(a: &[u8], b: &[u8], [of_a, of_b, to]: [Unsigned; 3], out: &mut [u8]) {
+    for ((out, a), b) in out.iter_mut().zip(a).zip(b) {
+        *out = quantized(number(*a, of_a) * number(*b, of_b), to);
+    }
+}
+
+#[inline(always)]
+fn number(byte: u8, of: Unsigned) -> f32 {
+    (f32::from(byte ^ of.flip) - of.zero) * of.scale
+}
+
+/// There is no NaN: numbers are finite, and infinite at most when they are added or multiplied.
+#[inline(always)]
+fn quantized(number: f32, to: Unsigned) -> u8 {
+    f32::byte(placed(number / to.scale, to.zero, 0.0, 255.0)) ^ to.flip
+}
+
+/// `out[i] = table[bytes[i]]`
+pub fn look_up(table: &[u8; 256], bytes: &[u8], out: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if crate::cpu::level() >= 4 && is_x86_feature_detected!("avx512vbmi") {
+        // SAFETY: the processor has these features.
+        #[allow(unsafe_code)]
+        return unsafe { x86::look_up(table, bytes, out) };
+    }
+    look_up_each(table, bytes, out);
+}
+
+fn look_up_each(table: &[u8; 256], bytes: &[u8], out: &mut [u8]) {
+    for (out, byte) in out.iter_mut().zip(bytes) {
+        *out = table.get(usize::from(*byte)).copied().unwrap_or(0);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)] // loads and stores of vectors
+mod x86 {
+    use std::arch::x86_64::*;
+
+    /// The table is in four registers, of which an instruction looks up two.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+    pub(super) fn look_up(table: &[u8; 256], bytes: &[u8], out: &mut [u8]) {
+        const WIDTH: usize = 64;
+        // SAFETY: each is a quarter of the table.
+        let part = |at: usize| unsafe { _mm512_loadu_si512(table.as_ptr().wrapping_add(at * WIDTH).cast()) };
+        let [a, b, c, d] = [part(0), part(1), part(2), part(3)];
+        let (vectors, rest) = bytes.as_chunks::<WIDTH>();
+        let (to, last) = out.split_at_mut((vectors.len() * WIDTH).min(out.len()));
+        for (to, from) in to.as_chunks_mut::<WIDTH>().0.iter_mut().zip(vectors) {
+            // SAFETY: there are as many bytes.
+            let at = unsafe { _mm512_loadu_si512(from.as_ptr().cast()) };
+            let (low, high) = (_mm512_permutex2var_epi8(a, at, b), _mm512_permutex2var_epi8(c, at, d));
+            let found = _mm512_mask_blend_epi8(_mm512_movepi8_mask(at), low, high);
+            // SAFETY: as above.
+            unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), found) };
+        }
+        super::look_up_each(table, rest, last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quantize::{dequantize_part, quantize_part};
+    use crate::testing::at_each_level;
+
+    #[test]
+    fn pairs_as_floats() {
+        let a: Vec<u8> = (0..=255).flat_map(|a| [a; 256]).collect();
+        let b: Vec<u8> = (0..=255).cycle().take(a.len()).collect();
+        for signed in [[false; 3], [true; 3], [true, false, false], [false, true, true]] {
+            for (scales, zeros) in [
+                ([0.02f32, 0.013, 0.031], [3.0f32, 100.0, 77.0]),
+                ([1.0, 1.0, 2.0], [0.0, 0.0, 0.0]),
+                ([1e36, 1e36, 0.1], [0.0, 127.0, 5.0]),
+                ([1e-30, 1e-30, 3e-31], [9.0, 9.0, 1.0]),
+            ] {
+                for pair in [Pair::Add, Pair::Mul] {
+                    let [mut x, mut y] = [vec![0f32; a.len()], vec![0f32; a.len()]];
+                    dequantize_part(&a, signed[0], [scales[0], zeros[0]], &mut x);
+                    dequantize_part(&b, signed[1], [scales[1], zeros[1]], &mut y);
+                    for (x, y) in x.iter_mut().zip(&y) {
+                        *x = if pair == Pair::Add { *x + *y } else { *x * *y };
+                    }
+                    let mut want = vec![0; a.len()];
+                    quantize_part(&x, signed[2], [scales[2], zeros[2]], &mut want);
+                    let of = |k: usize| match signed[k] {
+                        true => Unsigned { scale: scales[k], zero: zeros[k] + 128.0, flip: 0x80 },
+                        false => Unsigned { scale: scales[k], zero: zeros[k], flip: 0 },
+                    };
+                    at_each_level(|| {
+                        let mut out = vec![0; a.len()];
+                        pairs(pair, [&a, &b], [of(0), of(1), of(2)], &mut out);
+                        assert!(out == want, "{pair:?}, {scales:?}, {zeros:?}, {signed:?}");
+                    });
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tables() {
+        let table: [u8; 256] = std::array::from_fn(|at| (at * at / 7 + at) as u8);
+        let bytes: Vec<u8> = (0..1000).map(|at: usize| (at * 91 / 5) as u8).collect();
+        at_each_level(|| {
+            for len in [0, 1, 63, 64, 65, 1000] {
+                let mut out = vec![0; len];
+                look_up(&table, &bytes[..len], &mut out);
+                assert!(out.iter().zip(&bytes).all(|(out, byte)| *out == table[usize::from(*byte)]));
+            }
+        });
+    }
+}

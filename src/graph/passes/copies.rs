@@ -1,0 +1,76 @@
+//! Nodes of which some readers get a copy of their own.
+
+use super::{PassContext, Readers};
+use crate::error::Result;
+use crate::graph::NODE_BYTES;
+use crate::graph::draft::{Draft, DraftNode, Entry, new_entry};
+use crate::graph::infer;
+use crate::value::Fact;
+use std::cell::Cell;
+
+/// Whether a DequantizeLinear node runs for one reader alone.
+pub(super) fn is_own(at: usize, draft: &Draft, readers: &Readers) -> bool {
+    draft
+        .nodes
+        .get(at)
+        .is_some_and(|node| node.operator.is_some() && node.outputs.iter().flatten().all(|id| readers.count(*id) == 1))
+}
+
+/// Gives readers, of which the input `k` comes from a node that others read too or that was computed at load, a copy of it.
+pub(super) fn own_sources(
+    draft: &mut Draft,
+    reads: Vec<(usize, usize, usize)>,
+    readers: &Readers,
+    context: &PassContext<'_>,
+) -> Result<()> {
+    let mut copies: Vec<(usize, DraftNode)> = Vec::new();
+    for (reader, k, at) in reads {
+        if is_own(at, draft, readers) {
+            continue;
+        }
+        let budget = context.loading.budget;
+        if budget.take(2 * NODE_BYTES as u64).is_err() {
+            break;
+        }
+        let Some((mut copied, entry)) = copy(at, draft, context) else { continue };
+        let id = new_entry(&mut draft.entries, entry.name.clone(), entry.scope, budget)?;
+        if let Some(own) = draft.entries.get_mut(id.at()) {
+            *own = entry;
+        }
+        copied.outputs = [Some(id)].into_iter().collect();
+        if let Some(input) = draft.nodes.get_mut(reader).and_then(|node| node.inputs.get_mut(k)) {
+            *input = Some(id);
+        }
+        copies.push((reader, copied));
+    }
+    if copies.is_empty() {
+        return Ok(());
+    }
+    copies.sort_by_key(|(reader, _)| *reader);
+    let mut copies = copies.into_iter().peekable();
+    let nodes = std::mem::take(&mut draft.nodes);
+    draft.nodes.reserve_exact(nodes.len() + copies.len());
+    for (at, node) in nodes.into_iter().enumerate() {
+        while let Some((_, copy)) = copies.next_if(|(reader, _)| *reader == at) {
+            draft.nodes.push(copy);
+        }
+        draft.nodes.push(node);
+    }
+    Ok(())
+}
+
+/// A node of one output again, with the entry of that. It isn't computed at load.
+pub(super) fn copy(at: usize, draft: &Draft, context: &PassContext<'_>) -> Option<(DraftNode, Entry)> {
+    let node = draft.nodes.get(at)?;
+    let [Some(output)] = *node.outputs else { return None };
+    let (resolved, entry, unsaid) = (node.resolved.clone()?, draft.entries.get(output.at())?, Cell::new(false));
+    let facts = infer::facts(node, &draft.entries);
+    let view = resolved.node(&node.attributes, &facts, 1, &[], &unsaid);
+    let made = resolved.load(&view, context.loading.resolver).ok()?;
+    let (place, inputs) = (node.place.clone(), node.inputs.clone());
+    let mut copied = DraftNode::new(place, Some(resolved), node.attributes.clone(), inputs, Default::default());
+    (copied.operator, copied.known) = (Some(made), node.known.clone());
+    let fact = Fact::of(entry.fact.value_type.clone(), entry.fact.dims().map(Into::into));
+    let (name, scope, by) = (entry.name.clone(), entry.scope, entry.by);
+    Some((copied, Entry { name, scope, by, fact, declared: entry.declared.clone(), declared_dims: None }))
+}

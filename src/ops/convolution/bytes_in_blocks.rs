@@ -1,0 +1,133 @@
+//! Conv of integers of 8 bits on images in blocks of channels: four channels at once, and nothing is packed between one and
+//! the next.
+
+use super::in_blocks::{FEW, Geometry};
+use crate::ops::prelude::*;
+use kernels::gemm::blocks::{Bytes, Kind, ROOM, Requantize, len_of, pack_bytes, packed_bytes};
+use kernels::volume;
+use kernels::windows::Axis;
+
+/// A convolution of images with two axes by constant filters: each sees all channels, or that of its own number.
+#[derive(Debug)]
+pub(super) struct BytesInBlocks {
+    filters: Filters,
+    bytes: Arc<ByteProduct>,
+    channels: usize,
+    /// The number of filters.
+    pub(super) count: usize,
+    pub(super) own: bool,
+    flip: u8,
+    weights: Weights,
+}
+
+impl BytesInBlocks {
+    /// For images of so many channels, and filters of a shape.
+    pub(super) fn of(
+        filters: &Filters,
+        bytes: &Arc<ByteProduct>,
+        channels: usize,
+        shape: &[usize],
+    ) -> Option<BytesInBlocks> {
+        let [count, of_each, _, _] = *shape else { return None };
+        let own = of_each == 1 && count == channels && channels > 1;
+        let suits = own || of_each == channels && count >= FEW;
+        let finite = bytes.factors.as_slice::<f32>().is_ok_and(|all| all.iter().all(|factor| factor.is_finite()));
+        if volume(1, shape) == 0 || !suits || !finite || !bytes.constant {
+            return None;
+        }
+        let (filters, bytes, flip) = (filters.clone(), bytes.clone(), bytes.flip()?);
+        Some(BytesInBlocks { filters, bytes, channels, count, own, flip, weights: Weights::known(true) })
+    }
+
+    /// Channels that each filter sees.
+    fn of_each(&self) -> usize {
+        if self.own { 1 } else { self.channels }
+    }
+
+    /// The scale of a convolution with weights that are there.
+    fn requantize<'a>(&'a self, weights: &'a [u32]) -> Result<Requantize<'a>> {
+        let ByteProduct { zeros: [zero, _], factors, bias, zero_point, .. } = &*self.bytes;
+        // In blocks, bytes are unsigned.
+        let byte = |zero: &Tensor| {
+            let turned = if zero.dtype() == DType::Int8 { 0x80 } else { 0 };
+            zero.bytes().first().copied().unwrap_or(0) ^ turned
+        };
+        let bias = bias.as_ref().map(Tensor::as_slice::<i32>).transpose()?;
+        let (outside, zero) = (byte(zero), byte(zero_point));
+        Ok(Requantize { weights, outside, bias, factors: factors.as_slice()?, zero, least: 0 })
+    }
+
+    fn bytes<'a>(&self, axes: &'a [Axis; 2], images: &'a [u8], own: Requantize<'a>) -> Bytes<'a> {
+        let kind = if self.own { Kind::Own(own) } else { Kind::All(self.count, own) };
+        Bytes { axes, images, channels: self.channels, kind, tail: None }
+    }
+
+    fn pack(&self, call: &Call<'_>, to: &mut [u32]) -> Result<()> {
+        let sizes = (self.count, self.of_each());
+        Ok(pack_bytes(call.tensor(1)?.bytes(), sizes, self.own, self.flip, to, call.resources())?)
+    }
+}
+
+impl Windowed for BytesInBlocks {
+    fn is_ready(&self, call: &Call<'_>, layout: &Layout) -> bool {
+        let room = || -> Result<usize> {
+            let Geometry { images, axes, .. } = Geometry::of(&self.filters, call, layout)?;
+            let mut resources = call.resources();
+            // However many threads there are: it decides what is computed.
+            resources.threads = 1;
+            Ok(self.bytes(&axes, &[], self.requantize(&[])?).plan(images, resources)?.scratch())
+        };
+        let channels = match (layout.input(0), call.tensor(0).map(Tensor::shape)) {
+            (None, Ok(shape)) => shape.get(1).copied(),
+            (given, _) => given,
+        };
+        let fits = || {
+            let w = call.tensor(1).ok()?.shape();
+            let steps = volume(1, w.get(1..)?);
+            Some(w.first() == Some(&self.count) && self.bytes.fits(call, steps, self.count))
+        };
+        channels == Some(self.channels) && fits() == Some(true) && room().is_ok_and(|room| room <= ROOM)
+    }
+
+    fn run(&self, call: &Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
+        let Geometry { images, axes, counts } = Geometry::of(&self.filters, call, layout)?;
+        let (resources, positions, x, w) = (call.resources(), volume(1, &counts), call.tensor(0)?, call.tensor(1)?);
+        let taps = volume(1, w.shape().get(2..).unwrap_or(&[]));
+        call.charge(volume(self.of_each(), [&taps, &images, &self.count, &positions]) as u64)?;
+        let len = packed_bytes(self.count, self.of_each(), taps);
+        let mut own = None;
+        let weights = match self.weights.formed(call, w, len, |to| self.pack(call, to))? {
+            Some(weights) => weights,
+            None => {
+                let room = own.insert(call.scratch::<u32>(len)?);
+                self.pack(call, room.elements_mut())?;
+                room.elements()
+            }
+        };
+        let mut turned = None;
+        let x_bytes = match layout.input(0) {
+            Some(_) => x.bytes(),
+            None => {
+                let places = volume(1, x.shape().get(2..).unwrap_or(&[]));
+                let len = images.saturating_mul(len_of(self.channels, places));
+                let room = turned.insert(call.scratch::<u8>(len)?);
+                bytes_to_blocks(x.bytes(), x.dtype(), self.channels, places, room.elements_mut(), resources)?;
+                room.elements()
+            }
+        };
+        let plan = self.bytes(&axes, x_bytes, self.requantize(weights)?).plan(images, resources)?;
+        let mut scratch = call.scratch::<u32>(plan.scratch())?;
+        let dtype = self.bytes.zero_point.dtype();
+        if layout.output.is_some() {
+            let mut y = output_of_in_blocks(call, dtype, images, self.count, &counts)?;
+            plan.run(y.bytes_mut(), scratch.elements_mut(), resources)?;
+            return Ok(y.finish().into());
+        }
+        let [rows, columns] = counts;
+        let mut y = call.output_of(dtype, [images, self.count, rows, columns][..].into())?;
+        let mut blocks = call.scratch::<u8>(images.saturating_mul(len_of(self.count, positions)))?;
+        plan.run(blocks.elements_mut(), scratch.elements_mut(), resources)?;
+        bytes_from_blocks(blocks.elements(), dtype, self.count, positions, y.bytes_mut(), resources)?;
+        Ok(y.finish().into())
+    }
+}
