@@ -148,6 +148,7 @@ mod tests {
     use crate::graph::passes::testing::run;
     use crate::graph::testing::{Builder, load};
     use crate::graph::{Draft, Graph};
+    use crate::operator::Attribute;
     use crate::ops::testing::tensor;
     use crate::value::{Dim, Fact, Value};
     use std::slice::from_ref;
@@ -187,6 +188,45 @@ mod tests {
                 (load(moved(scale, also_read), true).unwrap(), load(moved(scale, also_read), false).unwrap());
             assert_eq!(nodes(&graph), left);
             assert_eq!(run(&graph, from_ref(&x), None), run(&plain, from_ref(&x), None));
+        }
+    }
+
+    /// `QuantizeLinear(MaxPool(DequantizeLinear(x)))` with padding on all sides.
+    fn pooled(attribute: (&str, Attribute), pad: i64) -> Draft {
+        let mut builder = Builder::new();
+        let dims = [Dim::Symbol("N".into()), Dim::Fixed(1), Dim::Fixed(3), Dim::Fixed(4)];
+        builder.shaped("x", Some(DType::Int8.into()), Some(dims.into()));
+        let zero: Value = tensor(&[], [-7i8]);
+        for (name, value) in [("s", tensor(&[], [0.3f32])), ("z", zero)] {
+            let id = builder.id(name);
+            builder.draft.constant(id, Fact::constant(value), None);
+        }
+        let sizes = [("kernel_shape", vec![2; 2]), ("pads", vec![pad; 4])];
+        let sizes = sizes.map(|(name, list)| (name.to_string(), Attribute::Ints(list)));
+        let all = sizes.into_iter().chain([(attribute.0.to_string(), attribute.1)]).collect();
+        builder.op("DequantizeLinear", &["x", "s", "z"], "floats");
+        builder.op_with("MaxPool", all, &["floats"], "pooled");
+        builder.op("QuantizeLinear", &["pooled", "s", "z"], "y");
+        builder.output_named("pooled");
+        builder.output("y")
+    }
+
+    /// A window that shows padding only has no element: -inf isn't the least integer.
+    #[test]
+    fn the_greatest_integers() {
+        let x = tensor(&[1, 1, 3, 4], [5i8, -128, -128, -128, -128, -128, -7, 127, 0, 3, 3, -9]);
+        let strides = || ("strides", Attribute::Ints(vec![1, 2]));
+        for (attribute, pad, carries) in [
+            (strides(), 1, true),
+            (strides(), 0, true),
+            (strides(), 2, false),
+            (("ceil_mode", Attribute::Int(1)), 1, false),
+            (("dilations", Attribute::Ints(vec![2, 2])), 1, false),
+        ] {
+            let draft = || pooled(attribute.clone(), pad);
+            let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+            assert_eq!(nodes(&graph).first().is_some_and(|name| name == "MaxPool"), carries, "{attribute:?}, {pad}");
+            assert_eq!(run(&graph, from_ref(&x), None), run(&plain, from_ref(&x), None), "{attribute:?}, {pad}");
         }
     }
 
