@@ -9,7 +9,7 @@ use crate::pool::{Pooling, Reduced, pool};
 use crate::testing::{at_each_level, sized};
 use crate::windows::Axis;
 
-fn axis(input: usize, kernel: usize, stride: usize, dilation: usize, pads: [usize; 2]) -> Axis {
+pub(super) fn axis(input: usize, kernel: usize, stride: usize, dilation: usize, pads: [usize; 2]) -> Axis {
     let seen = (input + pads[0] + pads[1]).saturating_sub((kernel - 1) * dilation);
     Axis { input, output: if seen == 0 { 0 } else { (seen - 1) / stride + 1 }, kernel, stride, dilation, pad: pads[0] }
 }

@@ -113,11 +113,12 @@ unsafe fn sums<V: Vector<Of = f32>, S: Seen, const W: usize, const R: usize>(til
 }
 
 /// The loops of a function `$of::<S, W, R>`, for `$w` vectors and as many places as there are numbers.
-macro_rules! loops {
+macro_rules! loops_of {
     ($vector:ty, $of:ident, $seen:ty, $w:literal; $($places:literal)*) => {
         Loops { filters: $w * <$vector as Vector>::COUNT, sums: &[$($of::<$seen, $w, $places>),*] }
     };
 }
+pub(super) use loops_of;
 
 mod plain {
     use super::super::super::vectors::Plain;
@@ -159,18 +160,18 @@ pub(super) fn loops<S: Seen>(two: bool) -> Loops {
             use super::super::vectors::x86::F32x16;
             use x86::wide;
             return match two {
-                true => loops!(F32x16, wide, S, 2; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-                false => loops!(F32x16, wide, S, 1; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+                true => loops_of!(F32x16, wide, S, 2; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+                false => loops_of!(F32x16, wide, S, 1; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
             };
         }
         3 => {
             use super::super::vectors::x86::F32x8;
             use x86::narrow;
-            return loops!(F32x8, narrow, S, 2; 1 2 3 4 5 6);
+            return loops_of!(F32x8, narrow, S, 2; 1 2 3 4 5 6);
         }
         _ => {}
     }
     use plain::{Four, of};
     let _ = two;
-    loops!(Four, of, S, 4; 1 2)
+    loops_of!(Four, of, S, 4; 1 2)
 }

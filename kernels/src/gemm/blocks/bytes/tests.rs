@@ -1,15 +1,11 @@
 //! Windows of bytes in blocks beside sums by the definition.
 
+use super::super::tests::axis;
 use super::super::{CHANNELS, from_blocks, len_of, to_blocks};
 use super::{Bytes, Kind, Requantize, pack_bytes, packed_bytes};
 use crate::Resources;
 use crate::testing::{at_each_level, sized};
 use crate::windows::Axis;
-
-fn axis(input: usize, kernel: usize, stride: usize, dilation: usize, pads: [usize; 2]) -> Axis {
-    let seen = (input + pads[0] + pads[1]).saturating_sub((kernel - 1) * dilation);
-    Axis { input, output: if seen == 0 { 0 } else { (seen - 1) / stride + 1 }, kernel, stride, dilation, pad: pads[0] }
-}
 
 fn random(count: usize, seed: u64) -> Vec<u8> {
     let mut seed = seed;

@@ -6,6 +6,7 @@
 use super::super::super::quads::Dot;
 use super::super::super::vectors::{Plain, Vector};
 use super::super::CHANNELS;
+use super::super::tile::loops_of;
 use crate::quantize::{Precision, placed};
 
 /// Places of the output that are neighbours in a row.
@@ -134,13 +135,6 @@ fn quantized<const N: usize>(sums: [u32; N], bias: [u32; N], factors: [f32; N], 
     out
 }
 
-/// The loops of a function `$of::<S, W, R>`, for `$w` vectors and as many places as there are numbers.
-macro_rules! loops {
-    ($vector:ty, $of:ident, $seen:ty, $w:literal; $($places:literal)*) => {
-        Loops { filters: $w * <$vector as Vector>::COUNT, sums: &[$($of::<$seen, $w, $places>),*] }
-    };
-}
-
 mod plain {
     use super::super::super::super::vectors::Plain;
     use super::{Seen, Tile, sums};
@@ -210,18 +204,18 @@ pub(super) fn loops<S: Seen>(two: bool) -> Loops {
             use super::super::super::vectors::x86::U32x16;
             use x86::wide;
             return match two {
-                true => loops!(U32x16, wide, S, 2; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-                false => loops!(U32x16, wide, S, 1; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+                true => loops_of!(U32x16, wide, S, 2; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+                false => loops_of!(U32x16, wide, S, 1; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
             };
         }
         3.. => {
             use super::super::super::vectors::x86::U32x8;
             use x86::narrow;
-            return loops!(U32x8, narrow, S, 2; 1 2 3 4);
+            return loops_of!(U32x8, narrow, S, 2; 1 2 3 4);
         }
         _ => {}
     }
     use plain::{Eight, of};
     let _ = two;
-    loops!(Eight, of, S, 2; 1 2)
+    loops_of!(Eight, of, S, 2; 1 2)
 }
