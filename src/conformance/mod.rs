@@ -187,6 +187,43 @@ impl Case {
         Ok(named)
     }
 
+    /// The files of the case, sorted by their paths below its folder: `model.onnx`, `test_data_set_0/input_0.pb`, .. Of a
+    /// case in a folder also the other files beside the model, such as external data. A light model has the same layout, with
+    /// the inputs that the runner makes.
+    ///
+    /// ```
+    /// use onnxref::conformance::Case;
+    ///
+    /// let cases = Case::find("onnx-test-data/gather/onnx-1.12.0/node/test_gather_0")?;
+    /// let paths: Vec<String> = cases[0].files()?.into_iter().map(|(path, _)| path).collect();
+    /// let set = ["input_0.pb", "input_1.pb", "output_0.pb"].map(|file| format!("test_data_set_0/{file}"));
+    /// assert_eq!(paths[0], "model.onnx");
+    /// assert_eq!(paths[1..], set);
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A file can't be read. The model of a light case can't be loaded, or has inputs that the runner doesn't make.
+    pub fn files(&self) -> Result<Vec<(String, Bytes)>> {
+        let mut files = self.model.beside()?;
+        for (name, set) in &self.sets {
+            let all =
+                set.inputs.iter().map(|file| ("input", file)).chain(set.outputs.iter().map(|file| ("output", file)));
+            for (kind, (k, source)) in all {
+                files.push((format!("{name}/{kind}_{k}.pb"), source.bytes()?));
+            }
+            if set.light {
+                let model = self.load(&Model::options())?;
+                for (k, value) in light_inputs(&model).map_err(Error::input)? {
+                    let bytes = value.to_proto_bytes(model.inputs().nth(k).map_or("", |info| &info.name));
+                    files.push((format!("{name}/input_{k}.pb"), bytes.into()));
+                }
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+
     fn load(&self, options: &LoadOptions) -> Result<Model> {
         match &self.model {
             Source::Path(path) => options.load(path),
@@ -286,6 +323,36 @@ fn numbered(path: &str) -> Option<(&str, usize)> {
 }
 
 impl Source {
+    fn bytes(&self) -> Result<Bytes> {
+        match self {
+            Source::Bytes(bytes) => Ok(bytes.clone()),
+            Source::Path(path) => read(path),
+        }
+    }
+
+    /// A model, and the files that are beside it if it has a folder of its own.
+    fn beside(&self) -> Result<Vec<(String, Bytes)>> {
+        let (Source::Path(path), Some(folder)) = (self, self.folder()) else {
+            return Ok(vec![("model.onnx".to_string(), self.bytes()?)]);
+        };
+        let failed = |e| Error::io(format!("folder {}", quote(&folder.to_string_lossy())), e);
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if entry.file_type().map_err(failed)?.is_file() || entry.path() == *path {
+                files.push((entry.file_name().to_string_lossy().into_owned(), read(&entry.path())?));
+            }
+        }
+        Ok(files)
+    }
+
+    /// The folder that a model has for itself.
+    fn folder(&self) -> Option<&Path> {
+        let Source::Path(path) = self else { return None };
+        let own = path.file_name().is_some_and(|name| name == "model.onnx" || name == "model.xml");
+        path.parent().filter(|_| own)
+    }
+
     /// The value in a file: a tensor, unless something else is declared.
     fn value(&self, declared: Option<&ValueType>) -> Result<Value, String> {
         let bytes = match self {
@@ -307,7 +374,12 @@ impl Source {
 impl DataSet {
     /// Whether the outputs are equal bit by bit (true) or within the tolerance (false), or else why one is wrong.
     fn run(&self, model: &Model, tolerance: Tolerance, cancel: &Cancel) -> Result<bool, Failure> {
-        let inputs = if self.light { light_inputs(model)? } else { self.inputs(model)? };
+        let inputs = if self.light {
+            let name = |k: usize| model.inputs().nth(k).map_or("", |info| &info.name);
+            light_inputs(model)?.into_iter().map(|(k, tensor)| (name(k), tensor)).collect()
+        } else {
+            self.inputs(model)?
+        };
         let outputs = model.run_with(inputs, cancel)?;
         let got: Vec<(&str, &Value)> = outputs.iter().collect();
         if self.outputs.is_empty() {
@@ -340,14 +412,15 @@ impl DataSet {
     }
 }
 
-/// What the official runner feeds light models.
-fn light_inputs(model: &Model) -> Result<Inputs<'_>, String> {
-    let mut inputs = Inputs::new();
-    for info in model.inputs().filter(|info| !model.has_default(&info.name)) {
-        let tensor = ramp(info).map_err(|why| format!("input {} {why}", quote(&info.name)))?;
-        inputs = inputs.with(&info.name, tensor);
-    }
-    Ok(inputs)
+fn read(path: &Path) -> Result<Bytes> {
+    let bytes = std::fs::read(path).map_err(|e| Error::io(format!("file {}", quote(&path.to_string_lossy())), e))?;
+    Ok(bytes.into())
+}
+
+/// What the official runner feeds light models, by the positions of inputs.
+fn light_inputs(model: &Model) -> Result<Vec<(usize, Tensor)>, String> {
+    let fed = model.inputs().enumerate().filter(|(_, info)| !model.has_default(&info.name));
+    fed.map(|(k, info)| Ok((k, ramp(info).map_err(|why| format!("input {} {why}", quote(&info.name)))?))).collect()
 }
 
 /// The largest input of a light model has 150,528 elements.

@@ -4,8 +4,8 @@ mod data;
 mod junit;
 mod order;
 mod record;
-mod select;
-mod source;
+pub(crate) mod select;
+pub(crate) mod source;
 mod tally;
 
 use crate::expect::Slack;
