@@ -72,13 +72,15 @@ def made(folder: Path, rows: int, model: Path | None) -> None:
     """Writes what a job reads: the model, unless there is one, and Parquet files with its rows."""
     rng = np.random.default_rng(0)
     if model is None:
-        from conftest import model as bytes_of
-        from onnx import helper, numpy_helper
+        from onnx import helper, numpy_helper, save
 
         table = rng.standard_normal((100_000, 64), dtype=np.float32)
         node = helper.make_node("Gather", ["table", "ids"], ["y"])
-        weights = [numpy_helper.from_array(table, "table")]
-        (folder / "table.onnx").write_bytes(bytes_of([node], [("ids", 7, ["N"])], [("y", 1, ["N", 64])], weights))
+        ids = helper.make_tensor_value_info("ids", 7, ["N"])
+        y = helper.make_tensor_value_info("y", 1, ["N", 64])
+        graph = helper.make_graph([node], "g", [ids], [y], [numpy_helper.from_array(table, "table")])
+        # A version that onnxruntime knows too.
+        save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), folder / "table.onnx")
         columns = {"ids": rng.integers(0, len(table), rows)}
     else:
         # What a tokenizer gives for texts of various lengths.
