@@ -9,6 +9,7 @@ macro_rules! guides {
         #[doc = "[threads]: threads"]
         #[doc = "[errors]: errors"]
         #[doc = "[checking]: checking"]
+        #[doc = "[batch_jobs]: batch_jobs"]
         #[doc = ""]
         #[doc = include_str!(concat!("../docs/guides/", $file))]
         pub mod $name {}
@@ -22,4 +23,5 @@ guides! {
     threads "threads.md"
     errors "errors.md"
     checking "checking.md"
+    batch_jobs "batch_jobs.md"
 }

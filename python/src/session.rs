@@ -2,7 +2,7 @@
 
 use crate::interrupt::Interruption;
 use crate::options::{Options, Source};
-use crate::{arrays, errors};
+use crate::{arrays, errors, interrupt};
 use onnxref::{Dim, Error, Inputs, Kind, Model, NodeInfo, Value, ValueInfo, ValueType, Watch};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -28,7 +28,7 @@ enum Size {
 impl Session {
     #[new]
     fn new(py: Python<'_>, model: Source, options: Options) -> PyResult<Session> {
-        let loaded = errors::caught(|| py.detach(|| options.load()?.loading(model)))?;
+        let loaded = interrupt::awaited(py, || options.load()?.loading(model))?;
         loaded.map(Session).map_err(|error| errors::raised(py, &error))
     }
 

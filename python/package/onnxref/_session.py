@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _onnxref
-from ._errors import LoadError
+from ._errors import LoadError, ModelNotFoundError
 from ._onnxref import Node
 
 if TYPE_CHECKING:
@@ -142,7 +142,12 @@ class InferenceSession:
     def _load(self, source: str | bytes, options: dict[str, Any]) -> None:
         self._source, self._options = source, options
         self._stamp = _stamp(source)
-        self._session = _onnxref.Session(source, options)
+        try:
+            self._session = _onnxref.Session(source, options)
+        except ModelNotFoundError as error:
+            if isinstance(source, str) and not os.path.exists(source):
+                error.filename = source
+            raise
         self._inputs = [NodeArg(*info, optional) for info, optional in self._session.inputs()]
         self._outputs = [NodeArg(*info) for info in self._session.outputs()]
         self._run = self._session.run
@@ -287,4 +292,5 @@ def _sha256(path: str) -> str:
                 digest.update(piece)
             return digest.hexdigest()
     except OSError as error:
-        raise LoadError(f"{path}: {error.strerror}") from error
+        raised = ModelNotFoundError if isinstance(error, FileNotFoundError) else LoadError
+        raise raised(f"{path}: {error.strerror}") from error
