@@ -12,6 +12,7 @@ mod expect;
 mod failure;
 mod feeds;
 mod file_name;
+mod generate;
 mod hash;
 mod image;
 mod inspect;
@@ -97,6 +98,7 @@ enum Command {
     Test(test::Arguments),
     Compare(compare::Arguments),
     Corpus(corpus::Arguments),
+    Generate(generate::Arguments),
     Hash(hash::Arguments),
     Check(check::Arguments),
     Bench(bench::Arguments),
@@ -138,6 +140,7 @@ impl Cli {
             Command::Test(arguments) => test::test(arguments, &global),
             Command::Check(arguments) => check::check(arguments, &global),
             Command::Corpus(arguments) => corpus::corpus(arguments, &global),
+            Command::Generate(arguments) => generate::generate(arguments, &global),
             Command::Hash(arguments) => hash::print(arguments, &global),
             Command::Compare(arguments) => compare::compare(arguments, &global),
             Command::Bench(arguments) => bench::bench(arguments, &global),

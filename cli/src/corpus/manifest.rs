@@ -20,6 +20,16 @@ pub(crate) struct About {
     pub(crate) about: String,
     /// Each operator of the model once, sorted.
     pub(crate) operators: Vec<OperatorVersion>,
+    #[serde(flatten)]
+    pub(crate) details: Details,
+}
+
+/// What is told of cases that are generated.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Details {
+    /// How far expected outputs are from the exact result, at most, if a bound is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ulp: Option<Option<f64>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]

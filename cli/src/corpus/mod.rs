@@ -96,7 +96,11 @@ fn export(arguments: &Export, global: &Global) -> Result<u8, Failure> {
                     let files =
                         case.files().map_err(|error| Failure::new(crate::failure::LOAD, format!("{error:#}")))?;
                     let name = name(path, &source, &case.name);
-                    corpus.add(&name, About { about: words(&name), operators: operators(&files, &options) }, &files)?;
+                    corpus.add(
+                        &name,
+                        About { about: words(&name), operators: operators(&files, &options), ..About::default() },
+                        &files,
+                    )?;
                     count += 1;
                 }
                 progress.step();

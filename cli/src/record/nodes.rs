@@ -132,7 +132,7 @@ impl<'a> Nodes<'a> {
         match files.map(|files| (Case::from_files(at_root(&files)), files)) {
             Ok((cases, files)) => match cases.first().map(|case| case.run_with(&self.options)) {
                 Some(Outcome::Passed { .. }) => {
-                    let about = About { about: label, operators: operators(&files, &self.options) };
+                    let about = About { about: label, operators: operators(&files, &self.options), ..About::default() };
                     self.corpus.add(&format!("{k:05}-{}", file_name::escaped(operator)), about, &files)?;
                 }
                 Some(Outcome::Failed(why)) if why.difference.is_some() => {

@@ -2,7 +2,7 @@
 
 mod data;
 mod junit;
-mod order;
+pub(crate) mod order;
 mod record;
 pub(crate) mod select;
 pub(crate) mod source;
