@@ -1,6 +1,7 @@
 //! An interruption ends the program at once, and leaves no temporary file.
 
 use crate::system;
+use crate::test::process;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,7 @@ static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 pub(crate) fn handle() {
     let handled = ctrlc::set_handler(|| {
         ENDING.store(true, Ordering::SeqCst);
+        process::kill_all();
         clean();
         std::process::exit(INTERRUPTED);
     });
@@ -51,9 +53,9 @@ pub(crate) fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
     TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the temporary files.
+/// Removes the temporary files and folders.
 fn clean() {
     for name in temporary().drain(..) {
-        let _ = std::fs::remove_file(name);
+        let _ = if name.is_dir() { std::fs::remove_dir_all(name) } else { std::fs::remove_file(name) };
     }
 }
