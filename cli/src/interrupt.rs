@@ -1,6 +1,7 @@
 //! An interruption ends the program at once, and leaves no temporary file.
 
 use crate::system;
+use crate::test::process;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,7 @@ static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 pub(crate) fn handle() {
     let handled = ctrlc::set_handler(|| {
         ENDING.store(true, Ordering::SeqCst);
+        process::kill_all();
         clean();
         std::process::exit(INTERRUPTED);
     });

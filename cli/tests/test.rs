@@ -417,11 +417,11 @@ fn a_difference_is_described() {
     assert!(document["cases"][0]["seconds"].take().as_f64().unwrap() > 0.0);
     let difference = json!({
         "kind": "elements", "path": [], "got": 3, "want": 3.25,
-        "index": [0, 2], "differing": 2, "elements": 6, "greatest_error": "inf", "ulps": 1 << 20,
+        "index": [0, 2], "differing": 2, "elements": 6, "greatest_error": "inf", "ulps": 1 << 20, "greatest_ulps": 1 << 20,
     });
     let case = json!({
         "name": path(folder.path()), "outcome": "failed", "reason": why, "data_set": "test_data_set_0", "output": "y",
-        "difference": difference, "seconds": null,
+        "difference": difference, "ulps": 1 << 20, "seconds": null,
     });
     let counts =
         json!({"passed": 0, "exact": 0, "failed": 1, "refused": 0, "unsupported": 0, "cases": [case], "reasons": []});

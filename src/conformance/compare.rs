@@ -1,6 +1,6 @@
 //! Compares outputs with the expected ones, by the rule of the official runner.
 
-use super::difference::{Difference, DifferenceKind};
+use super::difference::{Difference, DifferenceKind, ulps};
 use crate::dtype::DType;
 use crate::tensor::{Scalar, Tensor};
 use crate::value::Value;
@@ -32,19 +32,39 @@ impl Default for Tolerance {
     }
 }
 
-/// Whether a tensor is equal bit by bit (true) or within the tolerance (false), or else how it differs.
-fn compare_tensors(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<bool, Difference> {
+/// How a value that is within the tolerance agrees with the expected one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Agreement {
+    /// Equal bit by bit.
+    pub(super) exact: bool,
+    /// The greatest distance of a finite float of 16 bits or more, in units in the last place.
+    pub(super) ulps: u64,
+}
+
+impl Agreement {
+    pub(super) const EXACT: Agreement = Agreement { exact: true, ulps: 0 };
+
+    /// That of two values together.
+    pub(super) fn and(self, other: Agreement) -> Agreement {
+        Agreement { exact: self.exact && other.exact, ulps: self.ulps.max(other.ulps) }
+    }
+}
+
+/// How a tensor agrees, or else how it differs.
+fn agree_tensors(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<Agreement, Difference> {
     if (got.dtype(), got.shape()) != (want.dtype(), want.shape()) {
         let shape = |tensor: &Tensor| format!("{}{:?}", tensor.dtype(), tensor.shape());
         let kind = if got.dtype() == want.dtype() { DifferenceKind::Shape } else { DifferenceKind::Type };
         return Err(Difference::new(kind, shape(got), shape(want)));
     }
     if got == want {
-        return Ok(true);
+        return Ok(Agreement::EXACT);
     }
-    let tolerance = tolerance.for_type(want.dtype());
-    let (mut first, mut differ, mut greatest) = (None, 0, None::<f64>);
+    let dtype = want.dtype();
+    let tolerance = tolerance.for_type(dtype);
+    let (mut first, mut differ, mut greatest, mut steps) = (None, 0, None::<f64>, None::<u64>);
     for (at, (got, want)) in got.scalars().zip(want.scalars()).enumerate() {
+        steps = steps.max(ulps(dtype, &got, &want));
         if let Err(error) = tolerance.check(&got, &want) {
             first.get_or_insert((at, got, want));
             differ += 1;
@@ -53,7 +73,12 @@ fn compare_tensors(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<
             }
         }
     }
-    first.map_or(Ok(false), |first| Err(Difference::of_elements(want, first, differ, greatest)))
+    match first {
+        None => Ok(Agreement { exact: false, ulps: steps.unwrap_or(0) }),
+        Some(first) => {
+            Err(Difference { greatest_ulps: steps, ..Difference::of_elements(want, first, differ, greatest) })
+        }
+    }
 }
 
 /// What is compared of two values that hold others.
@@ -80,12 +105,17 @@ impl Tolerance {
     /// assert_eq!((&*difference.index, difference.ulps), (&[1][..], Some(1 << 21)));
     /// ```
     pub fn compare(&self, got: &Value, want: &Value) -> Result<bool, Difference> {
+        self.agree(got, want).map(|agreement| agreement.exact)
+    }
+
+    /// As [`Tolerance::compare`], with the distance.
+    pub(super) fn agree(&self, got: &Value, want: &Value) -> Result<Agreement, Difference> {
         let parts = match (got, want) {
-            (Value::Tensor(got), Value::Tensor(want)) => return compare_tensors(got, want, *self),
+            (Value::Tensor(got), Value::Tensor(want)) => return agree_tensors(got, want, *self),
             (Value::Sequence(got), Value::Sequence(want)) => Parts::Lists(got.values(), want.values()),
             (Value::Optional(got), Value::Optional(want)) => match (got.get(), want.get()) {
                 (None, None) => Parts::Lists(&[], &[]),
-                (Some(got), Some(want)) => return self.compare(got, want),
+                (Some(got), Some(want)) => return self.agree(got, want),
                 _ => Parts::Differ(DifferenceKind::Length),
             },
             (Value::Map(got), Value::Map(want)) if got.keys() != want.keys() => Parts::Differ(DifferenceKind::Keys),
@@ -97,11 +127,11 @@ impl Tolerance {
             Parts::Lists(..) => return Err(Difference::new(DifferenceKind::Length, got, want)),
             Parts::Differ(kind) => return Err(Difference::new(kind, got, want)),
         };
-        let mut exact = got == want;
+        let mut all = Agreement { exact: got == want, ulps: 0 };
         for (k, (got, want)) in gots.iter().zip(wants).enumerate() {
-            exact &= self.compare(got, want).map_err(|difference| difference.within(k))?;
+            all = all.and(self.agree(got, want).map_err(|difference| difference.within(k))?);
         }
-        Ok(exact)
+        Ok(all)
     }
 
     fn for_type(self, dtype: DType) -> Tolerance {
@@ -165,6 +195,10 @@ mod tests {
     use num_complex::Complex;
 
     const OFFICIAL: Tolerance = Tolerance { rtol: 1e-3, atol: 1e-7 };
+
+    fn compare_tensors(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<bool, Difference> {
+        agree_tensors(got, want, tolerance).map(|agreement| agreement.exact)
+    }
 
     /// Whether one element passes, and whether it is equal bit by bit.
     fn one<T: Element>(got: T, want: T) -> Option<bool> {
@@ -291,6 +325,26 @@ mod tests {
         assert_eq!((difference.differing, difference.elements, difference.ulps), (2, 3, None));
         let one = floats([1.0, 2.125, 3.0]).unwrap_err();
         assert_eq!((one.kind, &*one.index, one.greatest_error), (DifferenceKind::Elements, &[1][..], Some(0.125)));
+    }
+
+    #[test]
+    fn the_greatest_distance_is_told() {
+        let tensor = |values: &[f32; 3]| Value::from(Tensor::from_array(aview1(values)));
+        let (want, next) = (tensor(&[1.0, -0.0, f32::NAN]), f32::next_up);
+        let close = tensor(&[next(next(1.0)), f32::from_bits(3), f32::NAN]);
+        assert_eq!(OFFICIAL.agree(&close, &want), Ok(Agreement { exact: false, ulps: 3 }));
+        assert_eq!(OFFICIAL.agree(&want, &want), Ok(Agreement::EXACT));
+        let sequence = |value: Value| {
+            let of = crate::value::ValueType::Tensor(DType::Float);
+            Value::from(crate::value::Sequence::new(of, vec![want.clone(), value]).unwrap())
+        };
+        let inside = OFFICIAL.agree(&sequence(close), &sequence(want.clone()));
+        assert_eq!(inside, Ok(Agreement { exact: false, ulps: 3 }));
+        // The first that differs is not the furthest.
+        let far = OFFICIAL.agree(&tensor(&[2.0, 4.0, f32::NAN]), &want).unwrap_err();
+        assert_eq!((far.ulps, far.greatest_ulps), (Some(1 << 23), Some(u64::from(4f32.to_bits()))));
+        let integers = OFFICIAL.agree(&Tensor::scalar(1i32).into(), &Tensor::scalar(2i32).into()).unwrap_err();
+        assert_eq!((integers.ulps, integers.greatest_ulps), (None, None));
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct Difference {
     /// The distance of the first element that differs in units in the last place: the number of steps from one float to
     /// the next. For finite floats of 16 bits or more.
     pub ulps: Option<u64>,
+    /// The greatest distance of all elements, in the same units.
+    pub greatest_ulps: Option<u64>,
 }
 
 /// What differs: [`Difference::kind`].
@@ -61,6 +63,7 @@ impl Difference {
             elements: 0,
             greatest_error: None,
             ulps: None,
+            greatest_ulps: None,
         }
     }
 
@@ -121,7 +124,7 @@ fn rounded(error: f64) -> Scalar<'static> {
 }
 
 /// The number of steps from one finite float to another.
-fn ulps(dtype: DType, got: &Scalar<'_>, want: &Scalar<'_>) -> Option<u64> {
+pub(super) fn ulps(dtype: DType, got: &Scalar<'_>, want: &Scalar<'_>) -> Option<u64> {
     Some(rank(dtype, got)?.abs_diff(rank(dtype, want)?))
 }
 

@@ -21,9 +21,12 @@
 
 mod compare;
 mod difference;
+mod engine;
 
 pub use compare::Tolerance;
 pub use difference::{Difference, DifferenceKind};
+use engine::Declared;
+pub use engine::Task;
 
 /// Where engines depart from the standard's text, and where it is silent: the table `docs/differences.md`, in Markdown.
 ///
@@ -35,11 +38,12 @@ pub const DIFFERENCES: &str = include_str!("../../docs/differences.md");
 use crate::dtype::DType;
 use crate::error::{Error, Kind, Result, quote};
 use crate::graph::ValueInfo;
-use crate::model::{Inputs, LoadOptions, Model};
+use crate::model::{Inputs, Inspection, LoadOptions, Model};
 use crate::operator::Cancel;
 use crate::tensor::Tensor;
 use crate::value::{Dim, Value, ValueType};
 use bytes::Bytes;
+use compare::Agreement;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -56,9 +60,13 @@ pub struct Case {
     sets: BTreeMap<String, DataSet>,
 }
 
+/// A file of a case.
 #[derive(Debug, Clone)]
-enum Source {
+#[non_exhaustive]
+pub enum Source {
+    /// Its path.
     Path(PathBuf),
+    /// Its content, such as that of a file in an archive.
     Bytes(Bytes),
 }
 
@@ -76,9 +84,12 @@ struct DataSet {
 #[non_exhaustive]
 pub enum Outcome {
     /// Every output of every data set agrees with the expected one, by the rule of [`Tolerance`].
+    #[non_exhaustive]
     Passed {
         /// All are equal bit by bit.
         exact: bool,
+        /// The greatest distance of a finite float of 16 bits or more, in units in the last place.
+        ulps: u64,
     },
     /// The model can't run here, and nothing else is wrong; [`Error::causes`] has the reasons.
     Unsupported(Error),
@@ -155,17 +166,33 @@ impl Case {
             Ok(model) => model,
             Err(error) => return not_loaded(error),
         };
+        self.each_set(|set| set.run(&model, self.tolerance, cancel))
+    }
+
+    /// Runs the data sets, up to the first that fails.
+    fn each_set(&self, mut run: impl FnMut(&DataSet) -> Result<Agreement, Failure>) -> Outcome {
         if self.sets.is_empty() {
             return Outcome::Failed("the case has no data set".to_string().into());
         }
-        let mut exact = true;
+        let mut all = Agreement::EXACT;
         for (name, set) in &self.sets {
-            match set.run(&model, self.tolerance, cancel) {
-                Ok(all) => exact &= all,
+            match run(set) {
+                Ok(agreement) => all = all.and(agreement),
                 Err(why) => return Outcome::Failed(Failure { data_set: Some(name.clone()), ..why }),
             }
         }
-        Outcome::Passed { exact }
+        Outcome::Passed { exact: all.exact, ulps: all.ulps }
+    }
+
+    /// What the model holds, also of a model that can't run.
+    ///
+    /// # Errors
+    /// The file can't be read, or is not a model.
+    pub fn inspect(&self, options: &LoadOptions) -> Result<Inspection> {
+        match &self.model {
+            Source::Path(path) => options.inspect(path),
+            Source::Bytes(bytes) => options.inspect_bytes(bytes.clone()),
+        }
     }
 
     /// The operators that the model names, also of a model that can't run: those of its nodes, with functions and
@@ -174,11 +201,7 @@ impl Case {
     /// # Errors
     /// The file can't be read, or is not a model.
     pub fn operators(&self, options: &LoadOptions) -> Result<BTreeSet<(String, String)>> {
-        let found = match &self.model {
-            Source::Path(path) => options.inspect(path),
-            Source::Bytes(bytes) => options.inspect_bytes(bytes.clone()),
-        };
-        let (mut named, graph) = (BTreeSet::new(), found?.graph);
+        let (mut named, graph) = (BTreeSet::new(), self.inspect(options)?.graph);
         let mut open = vec![&graph];
         while let Some(graph) = open.pop() {
             named.extend(graph.nodes.iter().map(|node| (node.domain.clone(), node.operator.clone())));
@@ -203,7 +226,7 @@ impl Case {
     /// ```
     ///
     /// # Errors
-    /// A file can't be read. The model of a light case can't be loaded, or has inputs that the runner doesn't make.
+    /// A file can't be read. The model of a light case is no model, or has inputs that the runner doesn't make.
     pub fn files(&self) -> Result<Vec<(String, Bytes)>> {
         let mut files = self.model.beside()?;
         for (name, set) in &self.sets {
@@ -213,9 +236,8 @@ impl Case {
                 files.push((format!("{name}/{kind}_{k}.pb"), source.bytes()?));
             }
             if set.light {
-                let model = self.load(&Model::options())?;
-                for (k, value) in light_inputs(&model).map_err(Error::input)? {
-                    let bytes = value.to_proto_bytes(model.inputs().nth(k).map_or("", |info| &info.name));
+                let found = self.inspect(&Model::options())?;
+                for (k, bytes) in Declared(Some(&found.graph)).light_inputs().map_err(Error::input)? {
                     files.push((format!("{name}/input_{k}.pb"), bytes.into()));
                 }
             }
@@ -241,6 +263,13 @@ fn not_loaded(error: Error) -> Outcome {
         Outcome::Refused(error)
     } else {
         Outcome::Failed(error.into())
+    }
+}
+
+impl Failure {
+    fn of_output(name: &str, difference: Difference) -> Failure {
+        let (output, difference) = (Some(name.to_string()), Some(difference.into()));
+        Failure { output, difference, ..Failure::from(String::new()) }
     }
 }
 
@@ -353,33 +382,32 @@ impl Source {
         path.parent().filter(|_| own)
     }
 
-    /// The value in a file: a tensor, unless something else is declared.
+    /// The value in a file.
     fn value(&self, declared: Option<&ValueType>) -> Result<Value, String> {
-        let bytes = match self {
-            Source::Bytes(bytes) => bytes.clone(),
-            Source::Path(path) => std::fs::read(path).map_err(|e| e.to_string())?.into(),
-        };
-        match declared {
-            None | Some(ValueType::Tensor(_)) => Tensor::from_proto_bytes(bytes).map(|tensor| {
-                // Up to version 1.18 the official cases hold bfloat16 as uint16 of the same bits.
-                let bits = tensor.dtype() == DType::Uint16 && declared == Some(&DType::Bfloat16.into());
-                Value::Tensor(if bits { tensor.retyped(DType::Bfloat16) } else { tensor })
-            }),
-            Some(declared) => Value::from_proto_bytes(bytes, declared),
-        }
-        .map_err(|e| format!("{e:#}"))
+        let bytes = self.bytes().map_err(|e| format!("{e:#}"))?;
+        Ok(match decoded(bytes, declared)? {
+            // Up to version 1.18 the official cases hold bfloat16 as uint16 of the same bits.
+            Value::Tensor(tensor) if tensor.dtype() == DType::Uint16 && declared == Some(&DType::Bfloat16.into()) => {
+                tensor.retyped(DType::Bfloat16).into()
+            }
+            value => value,
+        })
     }
 }
 
+/// An encoded value: a tensor, unless something else is declared.
+fn decoded(bytes: Bytes, declared: Option<&ValueType>) -> Result<Value, String> {
+    let value = match declared {
+        None | Some(ValueType::Tensor(_)) => Tensor::from_proto_bytes(bytes).map(Value::Tensor),
+        Some(declared) => Value::from_proto_bytes(bytes, declared),
+    };
+    value.map_err(|e| format!("{e:#}"))
+}
+
 impl DataSet {
-    /// Whether the outputs are equal bit by bit (true) or within the tolerance (false), or else why one is wrong.
-    fn run(&self, model: &Model, tolerance: Tolerance, cancel: &Cancel) -> Result<bool, Failure> {
-        let inputs = if self.light {
-            let name = |k: usize| model.inputs().nth(k).map_or("", |info| &info.name);
-            light_inputs(model)?.into_iter().map(|(k, tensor)| (name(k), tensor)).collect()
-        } else {
-            self.inputs(model)?
-        };
+    /// How the outputs agree, or else why one is wrong.
+    fn run(&self, model: &Model, tolerance: Tolerance, cancel: &Cancel) -> Result<Agreement, Failure> {
+        let inputs = if self.light { light_inputs(model)? } else { self.inputs(model)? };
         let outputs = model.run_with(inputs, cancel)?;
         let got: Vec<(&str, &Value)> = outputs.iter().collect();
         if self.outputs.is_empty() {
@@ -388,16 +416,12 @@ impl DataSet {
         if self.outputs.len() != got.len() {
             return Err(format!("it has {} outputs, but the model gives {}", self.outputs.len(), got.len()).into());
         }
-        let mut exact = true;
+        let mut all = Agreement::EXACT;
         for ((k, source), (name, got)) in self.outputs.iter().zip(got) {
             let want = source.value(got.value_type().as_ref()).map_err(|why| format!("output_{k}.pb: {why}"))?;
-            exact &= tolerance.compare(got, &want).map_err(|difference| Failure {
-                output: Some(name.to_string()),
-                difference: Some(difference.into()),
-                ..Failure::from(String::new())
-            })?;
+            all = all.and(tolerance.agree(got, &want).map_err(|difference| Failure::of_output(name, difference))?);
         }
-        Ok(exact)
+        Ok(all)
     }
 
     fn inputs<'a>(&self, model: &'a Model) -> Result<Inputs<'a>, String> {
@@ -417,10 +441,14 @@ fn read(path: &Path) -> Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// What the official runner feeds light models, by the positions of inputs.
-fn light_inputs(model: &Model) -> Result<Vec<(usize, Tensor)>, String> {
-    let fed = model.inputs().enumerate().filter(|(_, info)| !model.has_default(&info.name));
-    fed.map(|(k, info)| Ok((k, ramp(info).map_err(|why| format!("input {} {why}", quote(&info.name)))?))).collect()
+/// What the official runner feeds light models.
+fn light_inputs(model: &Model) -> Result<Inputs<'_>, String> {
+    let mut inputs = Inputs::new();
+    for info in model.inputs().filter(|info| !model.has_default(&info.name)) {
+        let tensor = ramp(info).map_err(|why| format!("input {} {why}", quote(&info.name)))?;
+        inputs = inputs.with(&info.name, tensor);
+    }
+    Ok(inputs)
 }
 
 /// The largest input of a light model has 150,528 elements.

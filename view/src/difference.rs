@@ -14,7 +14,7 @@ pub fn ulps(difference: &Difference) -> String {
 }
 
 /// A difference as JSON: `{"kind": .., "path": [..], "got": .., "want": ..}`. Of elements also `"index"`,
-/// `"differing"`, `"elements"`, `"greatest_error"` and `"ulps"`.
+/// `"differing"`, `"elements"`, `"greatest_error"`, `"ulps"` and `"greatest_ulps"`.
 #[derive(Serialize)]
 pub struct Differs<'a> {
     kind: String,
@@ -32,6 +32,7 @@ struct Elements<'a> {
     elements: usize,
     greatest_error: Option<Element<'a>>,
     ulps: Option<u64>,
+    greatest_ulps: Option<u64>,
 }
 
 impl<'a> Differs<'a> {
@@ -56,9 +57,10 @@ impl<'a> Differs<'a> {
 
 impl<'a> Elements<'a> {
     fn new(difference: &'a Difference) -> Elements<'a> {
-        let Difference { index, differing, elements, greatest_error, ulps, .. } = difference;
+        let Difference { index, differing, elements, greatest_error, ulps, greatest_ulps, .. } = difference;
         let greatest_error = greatest_error.map(|error| Element(Scalar::Double(error)));
-        Elements { index, differing: *differing, elements: *elements, greatest_error, ulps: *ulps }
+        let (differing, elements) = (*differing, *elements);
+        Elements { index, differing, elements, greatest_error, ulps: *ulps, greatest_ulps: *greatest_ulps }
     }
 }
 
@@ -80,12 +82,13 @@ mod tests {
     fn floats() {
         let of = difference(Tensor::scalar(1.5f32), Tensor::scalar(1f32));
         assert_eq!(ulps(&of), ", the first by 4,194,304 ulp");
-        let all = r#""index":[],"differing":1,"elements":1,"greatest_error":0.5,"ulps":4194304"#;
+        let all =
+            r#""index":[],"differing":1,"elements":1,"greatest_error":0.5,"ulps":4194304,"greatest_ulps":4194304"#;
         assert_eq!(json(&of), format!(r#"{{"kind":"elements","path":[],"got":1.5,"want":1,{all}}}"#));
         assert_eq!(ulps(&difference(Tensor::scalar(1i32), Tensor::scalar(2i32))), "");
         let infinite = json(&difference(Tensor::scalar(f32::NAN), Tensor::scalar(1e-20f32)));
         assert!(infinite.contains(r#""got":"NaN","want":1e-20"#), "{infinite}");
-        assert!(infinite.ends_with(r#""greatest_error":"inf","ulps":null}"#), "{infinite}");
+        assert!(infinite.ends_with(r#""greatest_error":"inf","ulps":null,"greatest_ulps":null}"#), "{infinite}");
     }
 
     #[test]

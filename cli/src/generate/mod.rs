@@ -190,7 +190,7 @@ fn case(schema: &Schema, label: &str, goal: &Goal, made: &Made) -> Option<Writte
     let files = made.files(Some(&outputs)).ok()?;
     // With declared outputs it must run too.
     let placed = files.iter().map(|(path, bytes)| (format!("case/{path}"), bytes.clone()));
-    let passed = |case: &Case| matches!(case.run_with(&maker::options()), Outcome::Passed { exact: true });
+    let passed = |case: &Case| matches!(case.run_with(&maker::options()), Outcome::Passed { exact: true, .. });
     if !Case::from_files(placed).first().is_some_and(passed) {
         return None;
     }

@@ -1,5 +1,6 @@
 //! Results as JSON.
 
+use super::operators::{self, Count};
 use super::record::{Record, Verdict};
 use super::tally::Tally;
 use onnxref_view::difference::Differs;
@@ -12,10 +13,20 @@ pub(super) struct Document<'a> {
     passed: usize,
     exact: usize,
     failed: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    xfail: usize,
     refused: usize,
     unsupported: usize,
     cases: Vec<Entry<'a>>,
     reasons: Vec<Reason<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    operators: Vec<Count<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stale: &'a [String],
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 #[derive(Serialize)]
@@ -27,9 +38,15 @@ struct Reason<'a> {
 #[derive(Serialize)]
 struct Entry<'a> {
     name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operator: Option<&'a str>,
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     exact: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ulps: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
@@ -50,10 +67,13 @@ impl<'a> Document<'a> {
             passed: tally.count(Verdict::Passed),
             exact: tally.exact(),
             failed: tally.count(Verdict::Failed),
+            xfail: tally.count(Verdict::Xfail),
             refused: tally.count(Verdict::Refused),
             unsupported: tally.count(Verdict::Unsupported),
             cases: tally.records.iter().filter(listed).map(Entry::new).collect(),
             reasons: tally.reasons().into_iter().map(|(reason, cases)| Reason { reason, cases }).collect(),
+            operators: operators::counts(&tally.records),
+            stale: &tally.stale,
         }
     }
 }
@@ -63,9 +83,12 @@ impl<'a> Entry<'a> {
         let passed = record.verdict == Verdict::Passed;
         Entry {
             name: &record.name,
+            operator: record.operator.as_deref(),
             outcome: record.verdict.name(),
             exact: passed.then_some(record.exact),
-            reason: (!passed).then(|| record.reason()),
+            ulps: record.ulps,
+            expected: record.expected.as_deref(),
+            reason: (!passed).then(|| record.reasons.join("; ")),
             needs: &record.needs,
             data_set: record.data_set.as_deref(),
             output: record.output.as_deref(),

@@ -25,7 +25,7 @@ fn case(record: &Record, strict: bool) -> TestCase {
         Verdict::Passed => TestCaseStatus::success(),
         Verdict::Failed => TestCaseStatus::non_success(NonSuccessKind::Failure),
         Verdict::Refused | Verdict::Unsupported if strict => TestCaseStatus::non_success(NonSuccessKind::Error),
-        Verdict::Refused | Verdict::Unsupported => TestCaseStatus::skipped(),
+        Verdict::Refused | Verdict::Unsupported | Verdict::Xfail => TestCaseStatus::skipped(),
     };
     if record.verdict != Verdict::Passed {
         status.set_message(record.reason()).set_type(record.verdict.name());
@@ -36,6 +36,9 @@ fn case(record: &Record, strict: bool) -> TestCase {
     case.set_classname(folder).set_time(record.time);
     if record.verdict == Verdict::Passed {
         case.add_property(("exact", if record.exact { "true" } else { "false" }));
+    }
+    if let Some(ulps) = record.ulps {
+        case.add_property(("ulps", ulps.to_string().as_str()));
     }
     case
 }

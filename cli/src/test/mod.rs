@@ -1,12 +1,17 @@
-//! `onnxref test`: official test cases.
+//! `onnxref test`: test cases, on this runtime or on another engine.
 
 mod data;
+mod engine;
 mod junit;
+mod lines;
+mod operators;
 pub(crate) mod order;
+pub(crate) mod process;
 mod record;
 pub(crate) mod select;
 pub(crate) mod source;
 mod tally;
+mod xfail;
 
 use crate::expect::Slack;
 use crate::failure::Failure;
@@ -15,6 +20,7 @@ use crate::print;
 use crate::progress::Progress;
 use crate::{Global, json, output};
 use clap::Args;
+use engine::Engine;
 use onnxref::LoadOptions;
 use onnxref::conformance::Case;
 use record::{Record, Verdict};
@@ -23,25 +29,34 @@ use source::Source;
 use std::path::PathBuf;
 use std::time::Instant;
 use tally::Tally;
+use xfail::Xfail;
 
-/// Run official test cases and compare outputs as the official runner does.
-#[derive(Debug, Args)]
-#[command(after_help = "\
+/// Examples and the rule, which both helps have.
+macro_rules! examples {
+    () => {
+        "\
 Examples:
   onnxref test onnx-test-data --min-cases 28
-  onnxref test onnx-*.whl -k /simple/ -k /light/ --containing Gather,Loop --junit report.xml
+  onnxref test onnx-*.whl -k /simple/ --containing Gather,Loop --junit report.xml
+  onnxref test onnx-test-data --engine 'my-engine {model} {inputs} {outputs}' --xfail xfail.txt
 
 A float may differ from the expected one by at most 1e-7 + 1e-3 times its size (bfloat16: 2^-6
-times). Integers, booleans, strings and floats of at most 8 bits must be equal. The totals say how
+times). Integers, booleans, strings and floats of at most 8 bits must be equal."
+    };
+}
+
+/// Run test cases, here or on another engine, and compare outputs as the official runner does.
+#[derive(Debug, Args)]
+#[command(after_help = examples!(), after_long_help = concat!(examples!(), " The totals say how
 many cases are equal bit by bit. --timeout is for each case.
 
 Exit status:
   0  nothing failed, and something passed
-  1  a case failed
+  1  a case failed, or an entry of --xfail is stale
   2  wrong usage
   3  a folder or archive can't be read, or --strict and cases are unsupported or refused
   4  output can't be written
-  5  nothing was tested, or fewer cases than --min-cases")]
+  5  nothing was tested, or fewer cases than --min-cases"))]
 pub(crate) struct Arguments {
     /// Folders, .zip, .whl, .tar, .tar.gz and .tar.xz files of cases; - is standard input
     #[arg(required = true)]
@@ -68,9 +83,25 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "OUTCOME")]
     list: Option<Verdict>,
 
+    /// Add a summary by operator and version
+    ///
+    /// Cases whose nodes have several operators beside Constant are counted together.
+    #[arg(long)]
+    by_operator: bool,
+
     /// Write a JUnit report
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+
+    /// Expect cases to fail: lines of a name or pattern and a reason
+    ///
+    /// A name is a case's path, or the end of it after a /. * and ? stand for any characters but /. A # begins a comment. An
+    /// entry is stale, and the run fails, if a case that it matches passes, or if it matches none.
+    #[arg(long, value_name = "FILE")]
+    xfail: Option<PathBuf>,
+
+    #[command(flatten)]
+    engine: engine::Flags,
 
     #[command(flatten)]
     slack: Slack,
@@ -91,8 +122,12 @@ pub(crate) fn test(arguments: &Arguments, global: &Global) -> Result<u8, Failure
         let unwritable = |e| Failure::usage(format!("--junit {}: {e}", print::path(&path.to_string_lossy())));
         output::check_writable(path).map_err(unwritable)?;
     }
+    let mut xfail = arguments.xfail.as_deref().map(Xfail::read).transpose()?.unwrap_or_default();
+    let engine = arguments.engine.engine(arguments.running.timeout)?;
     let mut tally = Tally::new(arguments.list, global);
-    run(arguments, &sources, &options, &mut tally)?;
+    let runner = Runner { arguments, options, engine };
+    sources.iter().try_for_each(|source| runner.run(source, &mut tally, &mut xfail))?;
+    tally.stale = xfail.stale();
     if let Some(path) = &arguments.junit {
         junit::write(path, &tally, arguments.strict)?;
     }
@@ -104,34 +139,49 @@ pub(crate) fn test(arguments: &Arguments, global: &Global) -> Result<u8, Failure
     Ok(tally.exit_code(arguments.strict, arguments.min_cases))
 }
 
-/// Runs the cases of one source after the other, so that one archive at a time is in memory.
-fn run(arguments: &Arguments, sources: &[Source], options: &LoadOptions, tally: &mut Tally) -> Result<(), Failure> {
-    let (progress, selection) = (Progress::new(), &arguments.selection);
-    for source in sources {
+/// What runs cases.
+struct Runner<'a> {
+    arguments: &'a Arguments,
+    options: LoadOptions,
+    /// `None` for this runtime.
+    engine: Option<Engine>,
+}
+
+impl Runner<'_> {
+    /// Runs the cases of a source. One archive at a time is in memory.
+    fn run(&self, source: &Source, tally: &mut Tally, xfail: &mut Xfail) -> Result<(), Failure> {
+        let (progress, selection) = (Progress::new(), &self.arguments.selection);
         progress.message(&format!("reading {source}"));
         let mut cases = source.cases()?;
         tally.found += cases.len();
+        cases.iter().for_each(|case| xfail.finds(&case.name));
         cases.retain(|case| selection.has_name(&case.name));
-        cases.iter_mut().for_each(|case| case.tolerance = arguments.slack.tolerance(case.tolerance));
+        cases.iter_mut().for_each(|case| case.tolerance = self.arguments.slack.tolerance(case.tolerance));
         progress.expect(cases.len());
         progress.message(&source.to_string());
-        let jobs = arguments.jobs().min(cases.len());
-        let options = arguments.threads(options, jobs);
-        let run = |case: &Case| {
-            let started = Instant::now();
-            let selected = selection.has_operators(case, &options);
-            selected.then(|| {
-                let outcome = case.run_until(&options, &arguments.running.cancel());
-                Record::new(&case.name, outcome, started.elapsed())
-            })
-        };
+        let jobs = self.arguments.jobs().min(cases.len());
+        let options = self.arguments.threads(&self.options, jobs);
+        let run = |case: &Case| selection.has_operators(case, &options).then(|| self.record(case, &options));
         let count = |record: Option<Record>| {
             progress.step();
-            record.map_or(Ok(()), |record| progress.aside(|| tally.add(record)))
+            self.engine.as_ref().map_or(Ok(()), Engine::check)?;
+            let Some(mut record) = record else { return Ok(()) };
+            xfail.judge(&mut record);
+            progress.aside(|| tally.add(record)).map_err(Failure::stdout)
         };
-        order::in_order(&cases, jobs, run, count).map_err(Failure::stdout)?;
+        order::in_order(&cases, jobs, run, count)
     }
-    Ok(())
+
+    fn record(&self, case: &Case, options: &LoadOptions) -> Record {
+        let started = Instant::now();
+        let outcome = match &self.engine {
+            Some(engine) => engine.run(case, options),
+            None => case.run_until(options, &self.arguments.running.cancel()),
+        };
+        let record = Record::new(&case.name, outcome, started.elapsed());
+        let operator = self.arguments.by_operator.then(|| operators::operator(case, options));
+        Record { operator, ..record }
+    }
 }
 
 impl Arguments {

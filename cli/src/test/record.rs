@@ -1,6 +1,7 @@
 //! The result of a case, as the program reports it.
 
 use crate::failure::flag;
+use crate::print;
 use crate::report::reasons;
 use clap::ValueEnum;
 use onnxref::Kind;
@@ -14,6 +15,8 @@ pub(super) enum Verdict {
     Failed,
     Refused,
     Unsupported,
+    /// It fails, and --xfail says so
+    Xfail,
 }
 
 impl Verdict {
@@ -23,6 +26,7 @@ impl Verdict {
             Verdict::Failed => "failed",
             Verdict::Refused => "refused",
             Verdict::Unsupported => "unsupported",
+            Verdict::Xfail => "xfail",
         }
     }
 }
@@ -30,10 +34,16 @@ impl Verdict {
 pub(super) struct Record {
     pub(super) name: String,
     pub(super) verdict: Verdict,
+    /// The operator with its version, if it was asked for.
+    pub(super) operator: Option<String>,
     /// All outputs are equal bit by bit.
     pub(super) exact: bool,
+    /// The greatest distance of an element, in units in the last place.
+    pub(super) ulps: Option<u64>,
     /// Why the case did not pass, each once.
     pub(super) reasons: Vec<String>,
+    /// Why it is expected to fail.
+    pub(super) expected: Option<String>,
     /// The operators that are not implemented.
     pub(super) needs: Vec<String>,
     pub(super) data_set: Option<String>,
@@ -47,8 +57,11 @@ impl Record {
         let record = |verdict| Record {
             name: name.to_string(),
             verdict,
+            operator: None,
             exact: false,
+            ulps: None,
             reasons: Vec::new(),
+            expected: None,
             needs: Vec::new(),
             data_set: None,
             output: None,
@@ -56,7 +69,7 @@ impl Record {
             time,
         };
         match outcome {
-            Outcome::Passed { exact } => Record { exact, ..record(Verdict::Passed) },
+            Outcome::Passed { exact, ulps, .. } => Record { exact, ulps: Some(ulps), ..record(Verdict::Passed) },
             Outcome::Refused(error) => Record { reasons: reasons(&error), ..record(Verdict::Refused) },
             Outcome::Unsupported(error) => Record {
                 reasons: reasons(&error),
@@ -65,6 +78,7 @@ impl Record {
             },
             Outcome::Failed(why) => Record {
                 reasons: vec![text(&why)],
+                ulps: why.difference.as_ref().and_then(|difference| difference.greatest_ulps),
                 data_set: why.data_set,
                 output: why.output,
                 difference: why.difference,
@@ -76,7 +90,8 @@ impl Record {
 
     /// Why the case did not pass.
     pub(super) fn reason(&self) -> String {
-        self.reasons.join("; ")
+        let expected = self.expected.as_ref().map_or(String::new(), |why| format!("{}: ", print::path(why)));
+        expected + &self.reasons.join("; ")
     }
 }
 

@@ -1,10 +1,11 @@
 //! Counts results and prints them.
 
+use super::operators;
 use super::record::{Record, Verdict};
 use crate::Global;
 use crate::failure::{FAILED, LOAD, NOTHING};
 use crate::print::{self, Stdout};
-use onnxref_view::counted;
+use onnxref_view::{counted, grouped};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -18,13 +19,15 @@ pub(super) struct Tally {
     pub(super) records: Vec<Record>,
     /// Only cases of this outcome are listed.
     pub(super) list: Option<Verdict>,
+    /// The entries of `--xfail` that are stale.
+    pub(super) stale: Vec<String>,
     json: bool,
     verbose: bool,
 }
 
 impl Tally {
     pub(super) fn new(list: Option<Verdict>, global: &Global) -> Tally {
-        Tally { found: 0, records: Vec::new(), list, json: global.json, verbose: global.verbose }
+        Tally { found: 0, records: Vec::new(), list, stale: Vec::new(), json: global.json, verbose: global.verbose }
     }
 
     /// Adds a result, and prints it if it is to be listed.
@@ -45,6 +48,10 @@ impl Tally {
             (None, Verdict::Failed) => "FAILED",
             (None, Verdict::Refused) => "refused",
             (None, Verdict::Unsupported) if self.verbose => "unsupported",
+            (None, Verdict::Xfail) if self.verbose => "xfail",
+            (None, Verdict::Passed) if self.verbose && !record.exact => {
+                return writeln!(Stdout, "passed {name}: within {} ulp", grouped(record.ulps.unwrap_or(0)));
+            }
             (None, _) => return Ok(()),
         };
         writeln!(Stdout, "{word} {name}: {}", record.reason())
@@ -77,6 +84,10 @@ impl Tally {
             return Ok(());
         }
         self.print_reasons()?;
+        let operators = operators::counts(&self.records);
+        if !operators.is_empty() {
+            operators::print(&operators)?;
+        }
         writeln!(Stdout, "{}", self.totals())
     }
 
@@ -97,19 +108,24 @@ impl Tally {
     }
 
     fn totals(&self) -> String {
-        let [passed, failed, refused, unsupported] =
-            [Verdict::Passed, Verdict::Failed, Verdict::Refused, Verdict::Unsupported]
-                .map(|verdict| self.count(verdict));
-        let refused = if refused == 0 { String::new() } else { format!("{refused} refused, ") };
-        format!("{passed} passed ({} bit by bit), {failed} failed, {refused}{unsupported} unsupported", self.exact())
+        let [passed, failed, unsupported] =
+            [Verdict::Passed, Verdict::Failed, Verdict::Unsupported].map(|verdict| self.count(verdict));
+        let others = [Verdict::Xfail, Verdict::Refused].map(|verdict| match self.count(verdict) {
+            0 => String::new(),
+            count => format!("{count} {}, ", verdict.name()),
+        });
+        let (exact, others) = (self.exact(), others.concat());
+        format!("{passed} passed ({exact} bit by bit), {failed} failed, {others}{unsupported} unsupported")
     }
 
     /// The exit code. Explains every code but that of a failed case.
     pub(super) fn exit_code(&self, strict: bool, least: usize) -> u8 {
         let (refused, failed) = (self.count(Verdict::Refused), self.count(Verdict::Failed));
-        let (tested, not_run) = (self.count(Verdict::Passed) + failed, self.count(Verdict::Unsupported) + refused);
+        let tested = self.count(Verdict::Passed) + failed + self.count(Verdict::Xfail);
+        let not_run = self.count(Verdict::Unsupported) + refused;
         let why = if refused == 0 { "unsupported" } else { "unsupported or refused" };
-        if failed > 0 {
+        self.stale.iter().for_each(|why| print::error(why));
+        if failed > 0 || !self.stale.is_empty() {
             FAILED
         } else if strict && not_run > 0 {
             print::error(&format!("--strict: {} {why}", counted(not_run, "case")));

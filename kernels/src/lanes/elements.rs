@@ -1,7 +1,7 @@
 //! Elements as tensors hold them, and the numbers that kernels compute with.
 
-use super::reductions::Order;
 use super::reductions::Extreme;
+use super::reductions::Order;
 use super::sums::{Exact, Factors, Pair, Scaled, Total, Whole, Wrapped};
 use crate::functions::Real;
 use crate::half::{Half, odd};

@@ -1,0 +1,68 @@
+"""How `onnxref test` calls an engine that is written in Python.
+
+With three paths as arguments (model, inputs, outputs) it runs one case. Without arguments it reads a line with the three
+paths, tabs between them, for each case, and answers with a line: `ok`, `unsupported WHY` or `failed WHY`.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import onnx
+from onnx import numpy_helper
+
+
+class Unsupported(Exception):
+    """The engine doesn't support the model."""
+
+
+def serve(run):
+    """Runs all cases that are asked for, with `run(model, inputs)`: a ModelProto, and the inputs by name. It returns the
+    outputs in the order of the model."""
+    answers = os.fdopen(os.dup(1), "w")
+    # What the engine prints is no answer.
+    os.dup2(2, 1)
+    if len(sys.argv) == 4:
+        word, why = attempt(run, *sys.argv[1:])
+        print(why, file=sys.stderr)
+        sys.exit({"ok": 0, "unsupported": 77}.get(word, 1))
+    for line in sys.stdin:
+        print(*attempt(run, *line.rstrip("\n").split("\t")), file=answers, flush=True)
+
+
+def attempt(run, path, inputs, outputs):
+    try:
+        model = onnx.load(path)
+        fed = {}
+        for file in Path(inputs).iterdir():
+            info = model.graph.input[int(re.fullmatch(r"input_(\d+)\.pb", file.name)[1])]
+            fed[info.name] = value(info.type, file.read_bytes())
+        for k, (info, output) in enumerate(zip(model.graph.output, run(model, fed))):
+            Path(outputs, f"output_{k}.pb").write_bytes(message(info, output).SerializeToString())
+    except Unsupported as error:
+        return "unsupported", words(error)
+    except Exception as error:
+        return "failed", words(f"{type(error).__name__}: {error}")
+    return "ok", ""
+
+
+def words(error):
+    return " ".join(str(error).split())[:300]
+
+
+def value(type_, encoded):
+    """The value in a file: an array, a list or None."""
+    if type_.HasField("sequence_type"):
+        return numpy_helper.to_list(onnx.SequenceProto.FromString(encoded))
+    if type_.HasField("optional_type"):
+        return numpy_helper.to_optional(onnx.OptionalProto.FromString(encoded))
+    return numpy_helper.to_array(onnx.TensorProto.FromString(encoded))
+
+
+def message(info, output):
+    if info.type.HasField("sequence_type"):
+        return numpy_helper.from_list(output, info.name)
+    if info.type.HasField("optional_type"):
+        return numpy_helper.from_optional(output, info.name)
+    return numpy_helper.from_array(output, info.name)
