@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyList};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A loaded model.
@@ -51,6 +52,11 @@ impl Session {
 
     fn metadata(&self) -> Vec<(String, String)> {
         self.0.metadata().to_vec()
+    }
+
+    /// The files beside the model file that it was loaded from, relative to its folder.
+    fn external_files(&self) -> Vec<PathBuf> {
+        self.0.external_files().to_vec()
     }
 
     fn notes(&self) -> Vec<String> {

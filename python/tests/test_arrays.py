@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import builtins
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -237,6 +238,21 @@ def test_strings() -> None:
         returned(np.array(["a", 1], dtype=object), TensorProto.STRING)
     with pytest.raises(InputError, match="has element type string, but the model expects float32"):
         returned(np.array(["a"]), TensorProto.FLOAT)
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="it needs NumPy 2")
+def test_string_dtype() -> None:
+    """Strings as NumPy 2 has them, also in sequences."""
+    want = np.array([["a", "bü"], ["", "d" * 40]], dtype=np.dtypes.StringDType())
+    node = helper.make_node("SequenceConstruct", ["x", "x"], ["s"])
+    strings = helper.make_tensor_type_proto(TensorProto.STRING, None)
+    both = model([node], [("x", TensorProto.STRING, None)], [("x", strings), ("s", helper.make_sequence_type_proto(strings))])
+    session = pickle.loads(pickle.dumps(InferenceSession(both, string_dtype=True)))
+    x, sequence = session.run(None, {"x": want})
+    for got in (x, *sequence):
+        assert got.dtype == want.dtype and got.tolist() == want.tolist()
+    number = InferenceSession(identity(TensorProto.INT64, [2]), string_dtype=True).run(None, {"x": [1, 2]})[0]
+    assert number.dtype == np.int64
 
 
 def test_sequences_optionals_maps() -> None:

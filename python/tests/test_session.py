@@ -269,6 +269,35 @@ def test_pickles(chain: bytes, gather: bytes, tmp_path: Path) -> None:
         pickle.dumps(session)
 
 
+def test_a_pickle_has_a_hash_of_external_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all of it, or of pieces of what is large, here of more than 64 KiB."""
+    monkeypatch.setattr("onnxref._session._PIECE", 1 << 10)
+    for size in (8, 20 << 10):
+        data = np.arange(size, dtype=np.float32)
+        of = model(
+            [helper.make_node("Gather", ["data", "i"], ["y"])], [("i", 7, [1])], [("y", 1, [1])],
+            [onnx.numpy_helper.from_array(data, "data")],
+        )  # fmt: skip
+        path, external = tmp_path / "model.onnx", tmp_path / f"{size}.bin"
+        onnx.save(onnx.load_from_string(of), path, save_as_external_data=True, location=external.name, size_threshold=0)
+        text = pickle.dumps(InferenceSession(path, mmap=True))
+        for last in (size - 1, 0):
+            assert pickle.loads(text).run(None, {"i": [last]})[0].tolist() == [last]
+        time.sleep(0.01)
+        with external.open("r+b") as file:
+            file.seek(4 * (size - 1))
+            file.write(np.float32(0.5).tobytes())
+        with pytest.raises(LoadError, match=rf"{size}\.bin is not the file that was pickled: its hash is another"):
+            pickle.loads(text)
+        session = InferenceSession(path)
+        os.utime(external, ns=(0, 0))
+        with pytest.raises(LoadError, match=rf"{size}\.bin was changed since it was loaded: the model can't be pickled"):
+            pickle.dumps(session)
+        external.unlink()
+        with pytest.raises(ModelNotFoundError):
+            pickle.loads(text)
+
+
 def test_options(chain: bytes, tmp_path: Path) -> None:
     with pytest.raises(LimitError) as raised:
         InferenceSession(chain, limits={"file_bytes": 10})

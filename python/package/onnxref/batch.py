@@ -130,7 +130,7 @@ _LOCK = threading.Lock()
 
 def _key(state: Mapping[str, Any]) -> str:
     source = state["source"] if isinstance(state["source"], str) else repr(state["source"])
-    return json.dumps([source, state.get("sha256"), state["options"]], default=repr, sort_keys=True)
+    return json.dumps([source, state.get("sha256"), state.get("files"), state["options"]], default=repr, sort_keys=True)
 
 
 def _session(state: dict[str, Any]) -> InferenceSession:
