@@ -2,7 +2,6 @@
 
 use super::narrow::{BLOCK, narrow};
 use super::{Bounds, Index, rows};
-use crate::cpu::prefetch;
 use crate::{Resources, Stopped, parallel};
 
 /// Elements by size: only bits move. Reads and writes need no alignment.
@@ -105,10 +104,6 @@ fn narrowed<'a, I: Index>(
     Ok(entries)
 }
 
-/// Bytes of data that a usual second cache has, and how many elements are prefetched of more.
-const NEAR: usize = 1 << 20;
-const AHEAD: usize = 32;
-
 /// `out[k] = data[entries[k]]`. Each entry is below `size`, the number of elements of `data`.
 ///
 /// Not compiled for higher levels: their gather instructions are slower than single loads.
@@ -119,11 +114,7 @@ fn pick<T: Word>(data: &[u8], size: usize, entries: &[u32], out: &mut [u8]) {
         return;
     }
     let (from, to) = (data.as_ptr().cast::<T>(), out.as_mut_ptr().cast::<T>());
-    let far = size * bytes > NEAR;
     for (k, &entry) in entries.iter().enumerate() {
-        if far && let Some(later) = entries.get(k + AHEAD) {
-            prefetch(data, *later as usize * bytes);
-        }
         debug_assert!((entry as usize) < size);
         // SAFETY: `entry < size`, as `narrow` and `narrowed` checked, and `k < entries.len()`: the lengths compared
         // above keep both in bounds. Words are plain bits at any address.
