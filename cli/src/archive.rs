@@ -190,7 +190,7 @@ impl Files {
 
 /// Whether a file may be part of a case, by its name.
 fn is_part(path: &str) -> bool {
-    path.ends_with(".onnx") || path.ends_with(".pb")
+    path.ends_with(".onnx") || path.ends_with(".pb") || path.ends_with("/expected_error.json")
 }
 
 /// A reader that fails after a number of bytes.

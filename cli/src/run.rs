@@ -43,28 +43,28 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR|FILE|NAME=VALUE")]
     expect: Vec<String>,
 
-    /// Write every value that a node computes to a new folder; switches optimisation off
+    /// Write every value that a node computes to a new folder
     ///
-    /// The folder gets a .npy file for each value (a .pb file, if NumPy doesn't have its type) and index.json, which lists
+    /// This switches optimisation off. The folder gets a .npy file for each value (a .pb file, if NumPy doesn't have its type) and index.json, which lists
     /// them in the order of the run with their nodes. `onnxref compare` reads it. The values of a run that fails stay.
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
 
-    /// Stop after a node and print what it gives; switches optimisation off
+    /// Stop after a node and print what it gives
     ///
-    /// NODE is its name, the name of one of its outputs, or # and its index.
+    /// This switches optimisation off. NODE is its name, the name of one of its outputs, or # and its index.
     #[arg(long, value_name = "NODE", conflicts_with_all = ["output", "expect"])]
     until: Option<String>,
 
-    /// Write the run as a test case to a new folder: the model, its inputs and its outputs
+    /// Write the run to a new folder, as a test case
     ///
-    /// `onnxref test DIR` runs it. Tensors of other files are put into the model.
+    /// The folder gets the model, its inputs and its outputs; `onnxref test DIR` runs it. Tensors of other files are put into the model.
     #[arg(long, value_name = "DIR", conflicts_with = "until")]
     record: Option<PathBuf>,
 
-    /// With --record: write a case for each node instead; switches optimisation off
+    /// With --record: write a case for each node instead
     ///
-    /// A case is a model of that one node, with the values that it had in the run. A value that is constant stays an
+    /// This switches optimisation off. A case is a model of that one node, with the values that it had in the run. A value that is constant stays an
     /// initializer; others are inputs, as are those that subgraphs read from around them. A call of a function is one node.
     /// A node that gives other values in each run has no case. The folder gets manifest.json too: see `onnxref corpus`.
     #[arg(long, requires = "record")]

@@ -2,6 +2,7 @@
 
 use super::folder::NewFolder;
 use crate::failure::Failure;
+use crate::generate::Refusal;
 use onnxref::bytes::Bytes;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -30,6 +31,9 @@ pub(crate) struct Details {
     /// How far expected outputs are from the exact result, at most, if a bound is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ulp: Option<Option<f64>>,
+    /// How the case must be refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) refusal: Option<Refusal>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -133,6 +133,8 @@ impl Maker<'_> {
                 let size = first.first().map_or(1, signed);
                 vec![size / 2, size - size / 2]
             }
+            "image_shape" => vec![2, first.last().map_or(1, signed) + 1],
+            "block_shape" => vec![2, 2],
             "k" | "K" => vec![1],
             "axis" | "size" | "depth" | "position" | "k_axis" | "frame_length" | "dft_length" | "frame_step" => {
                 let scalar = match name {

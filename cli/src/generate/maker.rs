@@ -54,10 +54,10 @@ pub(super) struct Given {
 pub(super) fn options() -> LoadOptions {
     let mut limits = Limits::default();
     limits.tensor_bytes = 1 << 16;
-    limits.run_bytes = 1 << 20;
+    limits.run_bytes = 16 << 20;
     limits.run_elements = 1 << 18;
     limits.run_nodes = 1 << 12;
-    limits.run_work = 1 << 22;
+    limits.run_work = 1 << 24;
     Model::options().limits(limits).threads(1)
 }
 
@@ -78,7 +78,11 @@ impl<'a> Maker<'a> {
         for parameter in &schema.inputs {
             let count = match parameter.arity {
                 Arity::Optional => usize::from(self.gives(2) && !is_left_out(schema, &parameter.name)),
-                Arity::Variadic(least) => least.max(1 + self.source.below(3)),
+                Arity::Variadic(least) => match schema.name.as_str() {
+                    "Adam" => 4,
+                    "Adagrad" | "Momentum" => 3,
+                    _ => least.max(1 + self.source.below(3)),
+                },
                 _ => 1,
             };
             for _ in 0..count {
@@ -157,7 +161,7 @@ fn outputs(source: &mut Source, schema: &Schema, goal: &Goal) -> usize {
     let required = schema.outputs.iter().rposition(|output| output.arity == Arity::One).map_or(1, |last| last + 1);
     let variadic = schema.outputs.iter().any(|output| matches!(output.arity, Arity::Variadic(_)));
     match goal {
-        _ if variadic => required.max(schema.outputs.len() + source.below(2)),
+        _ if variadic => required.max(schema.outputs.len() + source.below(3)),
         Goal::Feature(Feature::AllGiven) => schema.outputs.len(),
         Goal::Feature(Feature::OnlyRequired) => required,
         _ => required + source.below(schema.outputs.len() + 1 - required),
@@ -214,7 +218,7 @@ impl Made {
     }
 
     /// What is fed, by name.
-    fn feeds(&self) -> Inputs<'_> {
+    pub(super) fn feeds(&self) -> Inputs<'_> {
         self.inputs.iter().filter(|given| !given.constant).map(|given| (given.name.as_str(), &given.value)).collect()
     }
 
@@ -273,7 +277,7 @@ fn of_any_shape(name: &str, value: &Value) -> ValueInfoProto {
 const OTHERS: i64 = 21;
 
 /// The version of the format in the release of ONNX that brought an opset.
-fn ir_version(domain: &str, opset: i64) -> i64 {
+pub(super) fn ir_version(domain: &str, opset: i64) -> i64 {
     const SINCE: [(i64, i64); 12] = [
         (9, 4),
         (10, 5),

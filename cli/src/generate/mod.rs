@@ -3,8 +3,10 @@
 mod attributes;
 mod bounds;
 mod elements;
+mod faults;
 mod goals;
 mod maker;
+mod negatives;
 mod shapes;
 mod source;
 
@@ -19,6 +21,7 @@ use crate::{Global, print};
 use clap::Args;
 use goals::{Goal, goals, type_key};
 use maker::{Made, Maker};
+pub(crate) use negatives::Refusal;
 use onnxref::bytes::Bytes;
 use onnxref::conformance::{Case, Outcome};
 use onnxref::schema::{self, AttributeKind, Schema};
@@ -92,6 +95,14 @@ pub(crate) fn generate(arguments: &Arguments, global: &Global) -> Result<u8, Fai
         cases.into_iter().try_for_each(|case| corpus.add(&case.name, case.about, &case.files))
     })?;
     drop(progress);
+    if arguments.operator.is_empty() {
+        for (refusal, files) in faults::all(arguments.opset.unwrap_or(newest())) {
+            let name = format!("negative/model/{}", refusal.rule);
+            if let Some(case) = negative(&name, Vec::new(), refusal, files) {
+                corpus.add(&case.name, case.about, &case.files)?;
+            }
+        }
+    }
     if !none.is_empty() {
         print::note(&format!("without a case: {}", none.join(", ")));
     }
@@ -101,10 +112,15 @@ pub(crate) fn generate(arguments: &Arguments, global: &Global) -> Result<u8, Fai
     report(&corpus.finish()?, global)
 }
 
+/// The newest opset of ai.onnx.
+fn newest() -> i64 {
+    schema::newest("").unwrap_or(1)
+}
+
 /// The operator versions to make cases of, each with the opset that a model imports.
 fn versions(arguments: &Arguments) -> Result<Vec<(Schema, i64)>, Failure> {
     let failed = |error: onnxref::Error| Failure::usage(format!("{error:#}"));
-    let newest = schema::newest("").unwrap_or(0);
+    let newest = newest();
     if let Some(opset) = arguments.opset.filter(|opset| *opset > newest) {
         return Err(Failure::usage(format!("--opset {opset}: the newest opset is {newest}")));
     }
@@ -159,7 +175,7 @@ const ATTEMPTS: usize = 150;
 /// The cases of an operator version.
 fn cases(schema: &Schema, opset: i64, arguments: &Arguments) -> Vec<Written> {
     let label = label(schema);
-    let mut cases = Vec::new();
+    let (mut cases, mut negatives) = (Vec::new(), Vec::new());
     // What worked for one goal often does for the next.
     let mut good = None;
     for goal in goals(schema) {
@@ -171,18 +187,61 @@ fn cases(schema: &Schema, opset: i64, arguments: &Arguments) -> Vec<Written> {
         let tries = [Some(first), good].into_iter().flatten().chain((0..ATTEMPTS).map(|_| seeds.word()));
         let made = tries.into_iter().find_map(|seed| {
             let made = Maker::new(&mut Source::new(seed), schema, &goal).make(opset).ok()?;
-            Some((seed, case(schema, &label, &goal, &made)?))
+            let (case, outputs) = case(schema, &label, &goal, &made)?;
+            Some((seed, case, made, outputs))
         });
-        if let Some((seed, case)) = made {
+        if let Some((seed, case, made, outputs)) = made {
             good = Some(seed);
+            if cases.is_empty() {
+                negatives = refused(schema, &label, &made, &outputs);
+            }
             cases.push(case);
+        }
+    }
+    cases.append(&mut negatives);
+    cases
+}
+
+/// The outputs of a node, by name.
+type Named = Vec<(String, Value)>;
+
+/// Cases that must be refused, of a node that runs.
+fn refused(schema: &Schema, label: &str, made: &Made, outputs: &[(String, Value)]) -> Vec<Written> {
+    let mut cases = Vec::new();
+    for (rule, part, broken) in negatives::broken(schema, made) {
+        let Ok(mut files) = broken.files(Some(outputs)) else { continue };
+        files.retain(|(path, _)| !path.contains("/output_"));
+        let Some((_, model)) = files.first() else { continue };
+        let Some(refusal) = negatives::refusal(rule, model, broken.feeds()) else { continue };
+        if refusal.text.contains(part) {
+            cases.extend(negative(&format!("negative/{label}/{rule}"), vec![operator(schema)], refusal, files));
         }
     }
     cases
 }
 
+/// A case that must be refused.
+fn negative(
+    name: &str,
+    operators: Vec<OperatorVersion>,
+    refusal: Refusal,
+    mut files: Vec<(String, Bytes)>,
+) -> Option<Written> {
+    let mut text = serde_json::to_string_pretty(&refusal).ok()?;
+    text.push('\n');
+    files.push(("test_data_set_0/expected_error.json".to_string(), text.into_bytes().into()));
+    let about = format!("{}: {}", refusal.rule, refusal.text);
+    let details = Details { refusal: Some(refusal), ..Details::default() };
+    Some(Written { name: name.to_string(), about: About { about, operators, details }, files })
+}
+
+fn operator(schema: &Schema) -> OperatorVersion {
+    let (domain, name) = (schema.domain.clone(), schema.name.clone());
+    OperatorVersion { domain, name, version: Some(schema.since_version) }
+}
+
 /// The case of a node, if it runs and is what the goal asks for.
-fn case(schema: &Schema, label: &str, goal: &Goal, made: &Made) -> Option<Written> {
+fn case(schema: &Schema, label: &str, goal: &Goal, made: &Made) -> Option<(Written, Named)> {
     let outputs = made.run().ok()?;
     if !shows(schema, goal, &outputs) {
         return None;
@@ -194,14 +253,10 @@ fn case(schema: &Schema, label: &str, goal: &Goal, made: &Made) -> Option<Writte
     if !Case::from_files(placed).first().is_some_and(passed) {
         return None;
     }
-    let operator = OperatorVersion {
-        domain: schema.domain.clone(),
-        name: schema.name.clone(),
-        version: Some(schema.since_version),
-    };
     let details = Details { ulp: Some(bounds::ulp(schema, &outputs)), ..Details::default() };
-    let about = About { about: format!("{}: {}", goal.name(), made.text()), operators: vec![operator], details };
-    Some(Written { name: format!("{label}/{}", goal.name()), about, files })
+    let about =
+        About { about: format!("{}: {}", goal.name(), made.text()), operators: vec![operator(schema)], details };
+    Some((Written { name: format!("{label}/{}", goal.name()), about, files }, outputs))
 }
 
 /// Whether outputs are of the type that the goal asks for.

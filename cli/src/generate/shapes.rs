@@ -15,6 +15,7 @@ const SHAPES: &[(&str, &[&str])] = &[
     ("Attention", &["a h b 2", "a h c 2", "a h c 2"]),
     ("BatchNormalization", &["a b 2", "b", "b", "b", "b"]),
     ("CausalConvWithState", &["a b 4", "b 1 2", "b", "a b 1"]),
+    ("Col2Im", &["a 4 b", "2", "2"]),
     ("Conv", &["a h 4 3", "b h 2 2", "b"]),
     ("ConvInteger", &["a h 4 3", "b h 2 2", "", ""]),
     ("ConvTranspose", &["a h 2 3", "h b 2 2", "b"]),
