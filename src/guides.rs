@@ -9,6 +9,7 @@ macro_rules! guides {
         #[doc = "[threads]: threads"]
         #[doc = "[errors]: errors"]
         #[doc = "[checking]: checking"]
+        #[doc = "[test_engine]: test_engine"]
         #[doc = ""]
         #[doc = include_str!(concat!("../docs/guides/", $file))]
         pub mod $name {}
@@ -22,4 +23,5 @@ guides! {
     threads "threads.md"
     errors "errors.md"
     checking "checking.md"
+    test_engine "test_engine.md"
 }
