@@ -56,7 +56,9 @@ def value(type_, encoded):
     if type_.HasField("sequence_type"):
         return numpy_helper.to_list(onnx.SequenceProto.FromString(encoded))
     if type_.HasField("optional_type"):
-        return numpy_helper.to_optional(onnx.OptionalProto.FromString(encoded))
+        held = onnx.OptionalProto.FromString(encoded)
+        filled = any(field.name.endswith("_value") for field, _ in held.ListFields())
+        return numpy_helper.to_optional(held) if filled else None
     return numpy_helper.to_array(onnx.TensorProto.FromString(encoded))
 
 

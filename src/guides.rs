@@ -10,6 +10,7 @@ macro_rules! guides {
         #[doc = "[errors]: errors"]
         #[doc = "[checking]: checking"]
         #[doc = "[batch_jobs]: batch_jobs"]
+        #[doc = "[test_engine]: test_engine"]
         #[doc = ""]
         #[doc = include_str!(concat!("../docs/guides/", $file))]
         pub mod $name {}
@@ -24,4 +25,5 @@ guides! {
     errors "errors.md"
     checking "checking.md"
     batch_jobs "batch_jobs.md"
+    test_engine "test_engine.md"
 }

@@ -6,6 +6,7 @@
 #![doc = "[threads]: guides::threads"]
 #![doc = "[errors]: guides::errors"]
 #![doc = "[checking]: guides::checking"]
+#![doc = "[test_engine]: guides::test_engine"]
 #![doc = ""]
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]

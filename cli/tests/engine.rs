@@ -379,3 +379,34 @@ GatherND-13             3           3       0      0            0    0
     let ran = onnxref(["test", path(&networks), "-k", "bert.legacy17", "--by-operator"]);
     assert!(ran.out.contains("\n(several)       1           0       0      0            0   "), "{ran:?}");
 }
+
+/// The commands of the guide print what it shows, each block where those before have left files and variables.
+#[test]
+fn the_guide_is_true() {
+    let repository = data("..").canonicalize().unwrap();
+    let text = fs::read_to_string(repository.join("docs/guides/test_engine.md")).unwrap();
+    let blocks = |language: &str| {
+        let block = |rest: &str| rest.split_once("\n```").unwrap().0.to_string() + "\n";
+        text.split(&format!("```{language}\n")).skip(1).map(block).collect::<Vec<_>>()
+    };
+    let (commands, shown) = (blocks("sh"), blocks("text"));
+    assert_eq!((commands.len(), shown.len()), (6, 6));
+    let (folder, end) = (TempDir::new().unwrap(), "\n=== end of a block\n");
+    let script: String = commands.iter().map(|block| format!("{block}printf '{end}'\n")).collect();
+    let programs = Path::new(ONNXREF).parent().unwrap();
+    let path = format!("{}:{}", path(programs), std::env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    shell.args(["-e", "-c", &script]).current_dir(folder.path()).env("REPO", &repository).env("PATH", &path);
+    let output = shell.output().unwrap();
+    let nodes = format!("{}/onnx-test-data/onnx-1.23.2-node.tar.xz/node", repository.display());
+    let printed = String::from_utf8(output.stdout).unwrap().replace(&nodes, "..");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    let printed: Vec<&str> = printed.split_terminator(end).collect();
+    assert_eq!(printed.len(), shown.len(), "{printed:?} {errors}");
+    for (printed, shown) in printed.iter().zip(&shown) {
+        match shown.strip_prefix("..\n") {
+            Some(last) => assert!(printed.ends_with(last), "{printed}"),
+            None => assert_eq!(printed, shown),
+        }
+    }
+}

@@ -4,6 +4,7 @@ use super::difference::{Difference, DifferenceKind, ulps};
 use crate::dtype::DType;
 use crate::tensor::{Scalar, Tensor};
 use crate::value::Value;
+use std::num::NonZeroU64;
 
 /// How far a float may be from the expected one: `|got - want| <= atol + rtol * |want|`.
 ///
@@ -76,7 +77,8 @@ fn agree_tensors(got: &Tensor, want: &Tensor, tolerance: Tolerance) -> Result<Ag
     match first {
         None => Ok(Agreement { exact: false, ulps: steps.unwrap_or(0) }),
         Some(first) => {
-            Err(Difference { greatest_ulps: steps, ..Difference::of_elements(want, first, differ, greatest) })
+            let greatest_ulps = steps.and_then(NonZeroU64::new);
+            Err(Difference { greatest_ulps, ..Difference::of_elements(want, first, differ, greatest) })
         }
     }
 }
@@ -96,13 +98,14 @@ impl Tolerance {
     ///
     /// ```
     /// use onnxref::{Tensor, Value, conformance::Tolerance};
+    /// use std::num::NonZeroU64;
     ///
     /// let value = |values: [f32; 2]| Value::from(Tensor::from_array(ndarray::arr1(&values)));
     /// let tolerance = Tolerance::default();
     /// assert_eq!(tolerance.compare(&value([1.0, 2.0001]), &value([1.0, 2.0])), Ok(false));
     /// let difference = tolerance.compare(&value([1.0, 2.5]), &value([1.0, 2.0])).unwrap_err();
     /// assert_eq!(difference.to_string(), "is 2.5 at [1], expected 2; 1 of 2 differ, by up to 0.5");
-    /// assert_eq!((&*difference.index, difference.ulps), (&[1][..], Some(1 << 21)));
+    /// assert_eq!((&*difference.index, difference.ulps), (&[1][..], NonZeroU64::new(1 << 21)));
     /// ```
     pub fn compare(&self, got: &Value, want: &Value) -> Result<bool, Difference> {
         self.agree(got, want).map(|agreement| agreement.exact)
@@ -342,7 +345,7 @@ mod tests {
         assert_eq!(inside, Ok(Agreement { exact: false, ulps: 3 }));
         // The first that differs is not the furthest.
         let far = OFFICIAL.agree(&tensor(&[2.0, 4.0, f32::NAN]), &want).unwrap_err();
-        assert_eq!((far.ulps, far.greatest_ulps), (Some(1 << 23), Some(u64::from(4f32.to_bits()))));
+        assert_eq!([far.ulps, far.greatest_ulps], [1 << 23, 4f32.to_bits().into()].map(NonZeroU64::new));
         let integers = OFFICIAL.agree(&Tensor::scalar(1i32).into(), &Tensor::scalar(2i32).into()).unwrap_err();
         assert_eq!((integers.ulps, integers.greatest_ulps), (None, None));
     }

@@ -5,6 +5,7 @@ use crate::tensor::{Scalar, Tensor};
 use half::{bf16, f16};
 use kernels::position_of;
 use std::fmt::{self, Display};
+use std::num::NonZeroU64;
 
 /// The difference of a value from the expected one: [`Tolerance::compare`](super::Tolerance::compare).
 #[derive(Debug, Clone, PartialEq)]
@@ -29,9 +30,9 @@ pub struct Difference {
     pub greatest_error: Option<f64>,
     /// The distance of the first element that differs in units in the last place: the number of steps from one float to
     /// the next. For finite floats of 16 bits or more.
-    pub ulps: Option<u64>,
+    pub ulps: Option<NonZeroU64>,
     /// The greatest distance of all elements, in the same units.
-    pub greatest_ulps: Option<u64>,
+    pub greatest_ulps: Option<NonZeroU64>,
 }
 
 /// What differs: [`Difference::kind`].
@@ -85,7 +86,7 @@ impl Difference {
             differing,
             elements: tensor.len(),
             greatest_error,
-            ulps: ulps(tensor.dtype(), &got, &want),
+            ulps: ulps(tensor.dtype(), &got, &want).and_then(NonZeroU64::new),
             ..Difference::new(DifferenceKind::Elements, got, want)
         }
     }

@@ -6,10 +6,11 @@ use onnxref::Scalar;
 use onnxref::conformance::{Difference, DifferenceKind};
 use serde::Serialize;
 use serde_json::Value;
+use std::num::NonZeroU64;
 
 /// What may follow the text of a difference: the distance of its first element in units in the last place.
 pub fn ulps(difference: &Difference) -> String {
-    let steps = difference.ulps.map(|steps| format!(", the first by {} ulp", grouped(steps)));
+    let steps = difference.ulps.map(|steps| format!(", the first by {} ulp", grouped(steps.get())));
     steps.unwrap_or_default()
 }
 
@@ -31,8 +32,8 @@ struct Elements<'a> {
     differing: usize,
     elements: usize,
     greatest_error: Option<Element<'a>>,
-    ulps: Option<u64>,
-    greatest_ulps: Option<u64>,
+    ulps: Option<NonZeroU64>,
+    greatest_ulps: Option<NonZeroU64>,
 }
 
 impl<'a> Differs<'a> {

@@ -57,7 +57,9 @@ impl Process {
         let process = Process { child, said: said.clone(), heard };
         // Without a thread the process is killed here.
         thread::Builder::new().spawn(move || {
-            stderr.map(|stderr| listen(stderr, &said));
+            if let Some(stderr) = stderr {
+                listen(stderr, &said);
+            }
             drop(ear);
         })?;
         Ok(process)

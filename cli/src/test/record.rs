@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use onnxref::Kind;
 use onnxref::conformance::{self, Difference, Outcome};
 use onnxref_view::difference::ulps;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -78,7 +79,7 @@ impl Record {
             },
             Outcome::Failed(why) => Record {
                 reasons: vec![text(&why)],
-                ulps: why.difference.as_ref().and_then(|difference| difference.greatest_ulps),
+                ulps: why.difference.as_ref().and_then(|difference| difference.greatest_ulps).map(NonZeroU64::get),
                 data_set: why.data_set,
                 output: why.output,
                 difference: why.difference,

@@ -1,7 +1,7 @@
 //! tract as an engine of `onnxref test`.
 
-use onnxref_engines::{BOOL, Case, FLOAT, INT8, INT32, INT64, Tensor, Trouble, UINT8, serve};
-use tract_onnx::prelude::{DatumType, Framework, InferenceFact, InferenceModelExt, Tensor as Array, TractResult, tvec};
+use onnxref_engines::{BOOL, Case, FLOAT, INT8, INT32, INT64, Tensor as File, Trouble, UINT8, serve};
+use tract_onnx::prelude::*;
 
 /// Element types by their numbers in ONNX.
 const TYPES: [(i32, DatumType); 12] = [
@@ -23,7 +23,7 @@ fn main() {
     serve(run);
 }
 
-fn run(case: &Case) -> Result<Vec<Tensor>, Trouble> {
+fn run(case: &Case) -> Result<Vec<File>, Trouble> {
     let names: Vec<&str> = case.inputs.iter().map(|input| input.name.as_str()).collect();
     let inputs = case.inputs.iter().map(array).collect::<Result<Vec<_>, _>>()?;
     // What can't be loaded isn't supported.
@@ -41,28 +41,25 @@ fn run(case: &Case) -> Result<Vec<Tensor>, Trouble> {
     };
     let (model, fed) = load().map_err(|error| Trouble::unsupported(format!("{error:#}")))?;
     let outputs = model.run(fed).map_err(|error| Trouble::failed(format!("{error:#}")))?;
-    outputs.iter().zip(&case.outputs).map(|(output, declared)| tensor(output, *declared)).collect()
+    outputs.iter().zip(&case.outputs).map(|(output, declared)| file(output, *declared)).collect()
 }
 
-fn array(tensor: &Tensor) -> Result<Array, Trouble> {
-    let of = TYPES.iter().find(|(number, _)| *number == tensor.data_type);
-    let (_, of) = of.ok_or_else(|| Trouble::unsupported(format!("element type {}", tensor.data_type)))?;
-    let shape: Vec<usize> = tensor.dims.iter().map(|size| *size as usize).collect();
+fn array(file: &File) -> Result<Tensor, Trouble> {
+    let of = TYPES.iter().find(|(number, _)| *number == file.data_type);
+    let (_, of) = of.ok_or_else(|| Trouble::unsupported(format!("element type {}", file.data_type)))?;
+    let shape: Vec<usize> = file.dims.iter().map(|size| *size as usize).collect();
     // SAFETY: the types are those of numbers, and bools are 0 or 1.
-    unsafe { Array::from_raw_dt(*of, &shape, &tensor.raw_data) }.map_err(Trouble::failed)
+    unsafe { Tensor::from_raw_dt(*of, &shape, &file.raw_data) }.map_err(Trouble::failed)
 }
 
 /// Sizes, which tract has as expressions, are int64.
-fn tensor(array: &Array, declared: i32) -> Result<Tensor, Trouble> {
-    let array = if array.datum_type() == DatumType::TDim {
-        array.cast_to_dt(DatumType::I64).map_err(Trouble::failed)?
-    } else {
-        std::borrow::Cow::Borrowed(array)
-    };
-    let number = TYPES.iter().find(|(_, of)| *of == array.datum_type());
-    let (data_type, _) = number.ok_or_else(|| {
-        Trouble::failed(format!("an output is {:?}, and type {declared} is declared", array.datum_type()))
-    })?;
-    let dims = array.shape().iter().map(|size| *size as i64).collect();
-    Ok(Tensor { dims, data_type: *data_type, name: String::new(), raw_data: array.as_bytes().to_vec() })
+fn file(tensor: &Tensor, declared: i32) -> Result<File, Trouble> {
+    let sizes = tensor.datum_type() == DatumType::TDim;
+    let of = if sizes { DatumType::I64 } else { tensor.datum_type() };
+    let tensor = tensor.cast_to_dt(of).map_err(Trouble::failed)?;
+    let number = TYPES.iter().find(|(_, other)| *other == of).map(|(number, _)| *number);
+    let wrong = || Trouble::failed(format!("an output is {of:?}, and type {declared} is declared"));
+    let dims = tensor.shape().iter().map(|size| *size as i64).collect();
+    let (data_type, raw_data) = (number.ok_or_else(wrong)?, tensor.as_bytes().to_vec());
+    Ok(File { dims, data_type, name: String::new(), raw_data })
 }
