@@ -30,7 +30,9 @@ pub(crate) fn awaited<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> 
         match py.detach(move || alone.recv_timeout(BETWEEN_LOOKS)) {
             Ok(returned) => return returned,
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
-            Err(RecvTimeoutError::Disconnected) => return Err(PyRuntimeError::new_err("the thread that worked has ended")),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err("the thread that worked has ended"));
+            }
         }
     }
 }
