@@ -14,7 +14,8 @@ from onnxref.batch import Predictor
 def run(model: str, rows: str, output: str, workers: int = 2, batch: int = 8192) -> None:
     # Each worker is a process that loads the model once, maps its file, and runs on one thread. One that dies is replaced,
     # and its batches are done again.
-    ray.data.read_parquet(rows).map_batches(
+    # Small files are read as one block, which would be one worker's.
+    ray.data.read_parquet(rows).repartition(target_num_rows_per_block=batch).map_batches(
         Predictor,
         fn_constructor_args=(model,),
         fn_constructor_kwargs={"keep": ["row"]},

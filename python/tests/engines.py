@@ -1,8 +1,8 @@
-"""A job of one engine, in a process of its own: its output is compared with one process's bit by bit, and it is measured.
+"""A job of one engine, in a process of its own: its output is compared with one process's, and it is measured. On Linux.
 
 python engines.py ENGINE FOLDER [--rows N] [--model MINILM] [--with onnxruntime] [--kill] [--workers N] [--batch N]
 
-Prints JSON: the rows a second from Parquet to Parquet, and for each worker the most memory that it held, in MiB: its own
+Prints JSON: whether the bits are the same, the rows a second from Parquet to Parquet, and for each worker the most memory that it held, in MiB: its own
 and its part of what it shares with others (PSS), and its own alone.
 """
 
@@ -115,8 +115,8 @@ def _schema(values: Any) -> pyarrow.Schema:
     return pyarrow.schema(list(zip([value.name for value in values], kinds)))
 
 
-def compared(output: Path, source: Path, predictor: Any, batch: int) -> None:
-    """That each row was written once, with the bits that this process gives for it, in other batches."""
+def same_bits(output: Path, source: Path, predictor: Any, batch: int) -> bool:
+    """Whether each row has the bits that this process gives for it, in other batches. Fails unless each was written once."""
     given, rows = pyarrow.parquet.read_table(output), pyarrow.parquet.read_table(source)
     order = np.argsort(given["row"].to_numpy())
     assert given["row"].to_numpy()[order].tolist() == list(range(len(rows))), "rows are missing, or there twice"
@@ -124,9 +124,9 @@ def compared(output: Path, source: Path, predictor: Any, batch: int) -> None:
     got = _array(given[name].combine_chunks())[order]
     columns = {name: _array(rows[name].combine_chunks()) for name in predictor.input_columns.names}
     size = max(1, batch - 1)
-    for at in range(0, len(rows), size):
-        want = predictor({name: column[at : at + size] for name, column in columns.items()})[name]
-        assert got[at : at + size].tobytes() == want.tobytes(), f"other bits in rows {at}.."
+    parts = [slice(at, at + size) for at in range(0, len(rows), size)]
+    want = (predictor({name: column[part] for name, column in columns.items()})[name] for part in parts)
+    return all(got[part].tobytes() == values.tobytes() for part, values in zip(parts, want))
 
 
 def descendants() -> Iterator[int]:
@@ -236,12 +236,12 @@ def main() -> None:
     watched.join()
     # DataFusion has threads of this process; the others have processes, and this one has the model for its schema at most.
     held = [held for pid, held in watched.held.items() if (pid == os.getpid()) == (of.engine == "datafusion")]
-    compared(output, rows, example.Predictor(str(model)), of.batch)
+    same = same_bits(output, rows, example.Predictor(str(model)), of.batch)
     end()
     assert len(watched.killed) == of.kill, "no worker was killed"
     print(json.dumps({
         "engine": of.engine, "with": of.predictor, "rows": of.rows, "rows_per_second": round(of.rows / seconds),
-        "killed": len(watched.killed), "pss_mib": [round(pss) for pss, _ in held], "own_mib": [round(own) for _, own in held],
+        "same_bits": same, "killed": len(watched.killed), "pss_mib": [round(pss) for pss, _ in held], "own_mib": [round(own) for _, own in held],
     }))  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks at the memory of processes in /proc")
 ROWS, TEXTS = os.environ.get("ONNXREF_ROWS", "5000"), os.environ.get("ONNXREF_TEXTS", "20000")
 MINILM = os.environ.get("ONNXREF_MINILM")
 
@@ -32,6 +33,7 @@ def job(engine: str, folder: Path, *arguments: str) -> Any:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     print(found)
+    assert found["same_bits"] and found["rows_per_second"] > 0
     assert found["pss_mib"], "no worker loaded the model"
     return found
 
