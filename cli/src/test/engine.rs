@@ -37,8 +37,8 @@ pub(super) struct Flags {
     ///
     /// The command runs once for each case (each data set of it), without a shell. It gets the paths of the model, of a folder
     /// with input_0.pb, .., and of an empty folder, into which it writes output_0.pb, ... The exit status 0 says that the
-    /// outputs are there, 77 that the engine doesn't support the model; any other one fails the case. --timeout is 60
-    /// seconds if it isn't given, and ends all that the command has started.
+    /// outputs are there, 77 that the engine doesn't support the model; by any other one it refuses the case. --timeout is
+    /// 60 seconds if it isn't given, and ends all that the command has started.
     #[arg(long, value_name = "CMD", conflicts_with = "engine_lines")]
     engine: Option<String>,
 
@@ -123,7 +123,9 @@ impl Engine {
         match status.code() {
             Some(0) => Ok(()),
             Some(UNSUPPORTED) => Err(unsupported(&process.first_line())),
-            _ => Err(ended(status, &process.last_line())),
+            // What is killed has not said no.
+            Some(_) => Err(ended(Kind::Model, status, &process.last_line())),
+            None => Err(ended(Kind::Io, status, &process.last_line())),
         }
     }
 
@@ -159,9 +161,9 @@ impl Engine {
 pub(super) const STOPPED: &str = "the engine was stopped";
 
 /// Error for an engine that ended otherwise than it should.
-pub(super) fn ended(status: ExitStatus, line: &str) -> Error {
+pub(super) fn ended(kind: Kind, status: ExitStatus, line: &str) -> Error {
     let why = if line.is_empty() { String::new() } else { format!(": {}", print::path(line)) };
-    Error::new(Kind::Io, format!("the engine ended with {status}{why}"))
+    Error::new(kind, format!("the engine ended with {status}{why}"))
 }
 
 /// Error for what an engine doesn't support.
@@ -173,7 +175,7 @@ pub(super) fn unsupported(why: &str) -> Error {
 /// Error that an engine tells.
 pub(super) fn failed(why: &str) -> Error {
     let why = if why.is_empty() { String::new() } else { format!(": {}", print::path(why)) };
-    Error::new(Kind::Io, format!("the engine failed{why}"))
+    Error::new(Kind::Model, format!("the engine failed{why}"))
 }
 
 fn io_error(what: &str, error: &io::Error) -> Error {

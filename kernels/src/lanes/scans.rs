@@ -178,7 +178,7 @@ fn index_rows_body<E: Order<T>, T: Number>(
 ) -> Result<(), Stopped> {
     let (mut best, mut places) = ([T::ZERO; SIDE], [0u32; SIDE]);
     for k in 0..len {
-        if k as usize % (BETWEEN_LOOKS / SIDE) == 0 {
+        if (k as usize).is_multiple_of(BETWEEN_LOOKS / SIDE) {
             look(stop)?;
         }
         let row = lanes.get(k as usize * step..).and_then(|row| row.get(..indices.len())).ok_or(Stopped::Misfit)?;
