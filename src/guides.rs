@@ -9,6 +9,7 @@ macro_rules! guides {
         #[doc = "[threads]: threads"]
         #[doc = "[errors]: errors"]
         #[doc = "[checking]: checking"]
+        #[doc = "[batch_jobs]: batch_jobs"]
         #[doc = "[test_engine]: test_engine"]
         #[doc = ""]
         #[doc = include_str!(concat!("../docs/guides/", $file))]
@@ -23,5 +24,6 @@ guides! {
     threads "threads.md"
     errors "errors.md"
     checking "checking.md"
+    batch_jobs "batch_jobs.md"
     test_engine "test_engine.md"
 }

@@ -2,6 +2,7 @@
 #![doc = "[embed]: guides::embed"]
 #![doc = "[custom_operator]: guides::custom_operator"]
 #![doc = "[embedding_tables]: guides::embedding_tables"]
+#![doc = "[batch_jobs]: guides::batch_jobs"]
 #![doc = "[threads]: guides::threads"]
 #![doc = "[errors]: guides::errors"]
 #![doc = "[checking]: guides::checking"]

@@ -16,10 +16,20 @@ const MAX_XZ_KIB: u32 = 1 << 20;
 /// The number of bytes that tell the format.
 const HEAD: u64 = 512;
 
-/// Whether a file is an archive, by its name. A Python wheel is a zip file.
+/// How the name of an archive may end. A Python wheel is a zip file.
+const ENDINGS: [&str; 7] = [".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".zip", ".whl"];
+
+/// Whether a file is an archive, by its name.
 pub(crate) fn is_archive(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    [".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".zip", ".whl"].iter().any(|ending| name.ends_with(ending))
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    stem(&name) != name
+}
+
+/// The name of an archive without its ending.
+pub(crate) fn stem(name: &str) -> &str {
+    let lower = name.to_ascii_lowercase();
+    let ending = ENDINGS.iter().find(|ending| lower.ends_with(*ending));
+    ending.and_then(|ending| name.get(..name.len() - ending.len())).unwrap_or(name)
 }
 
 /// Whether a file is an archive, by its name or its first bytes.
@@ -180,7 +190,7 @@ impl Files {
 
 /// Whether a file may be part of a case, by its name.
 fn is_part(path: &str) -> bool {
-    path.ends_with(".onnx") || path.ends_with(".pb")
+    path.ends_with(".onnx") || path.ends_with(".pb") || path.ends_with("/expected_error.json")
 }
 
 /// A reader that fails after a number of bytes.

@@ -36,7 +36,7 @@ pub(crate) fn point() {
 }
 
 /// Does what an interruption may not cut, such as moving a file to its place, unless there was one. It gets the temporary
-/// files.
+/// files and folders.
 pub(crate) fn commit<T>(work: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
     loop {
         let mut names = temporary();
@@ -48,7 +48,7 @@ pub(crate) fn commit<T>(work: impl FnOnce(&mut Vec<PathBuf>) -> T) -> T {
     }
 }
 
-/// The temporary files. While they are locked, an interruption waits.
+/// The temporary files and folders. While they are locked, an interruption waits.
 pub(crate) fn temporary() -> MutexGuard<'static, Vec<PathBuf>> {
     TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,17 +6,20 @@ mod bench;
 mod bounded;
 mod check;
 mod compare;
+mod corpus;
 mod dump;
 mod expect;
 mod failure;
 mod feeds;
 mod file_name;
+mod generate;
 mod hash;
 mod image;
 mod inspect;
 mod interrupt;
 mod json;
 mod manual;
+mod messages;
 mod npy;
 mod npz;
 mod ops;
@@ -25,7 +28,11 @@ mod output;
 mod path;
 mod print;
 mod progress;
+#[allow(missing_docs, dead_code, unreachable_pub, clippy::all)]
+#[rustfmt::skip] // as the generator writes it
+mod proto;
 mod random;
+mod record;
 mod recorded;
 mod report;
 mod resize;
@@ -90,6 +97,8 @@ enum Command {
     Run(run::Arguments),
     Test(test::Arguments),
     Compare(compare::Arguments),
+    Corpus(corpus::Arguments),
+    Generate(generate::Arguments),
     Hash(hash::Arguments),
     Check(check::Arguments),
     Bench(bench::Arguments),
@@ -130,6 +139,8 @@ impl Cli {
             Command::Run(arguments) => run::run(arguments, &global),
             Command::Test(arguments) => test::test(arguments, &global),
             Command::Check(arguments) => check::check(arguments, &global),
+            Command::Corpus(arguments) => corpus::corpus(arguments, &global),
+            Command::Generate(arguments) => generate::generate(arguments, &global),
             Command::Hash(arguments) => hash::print(arguments, &global),
             Command::Compare(arguments) => compare::compare(arguments, &global),
             Command::Bench(arguments) => bench::bench(arguments, &global),

@@ -1,14 +1,17 @@
 //! `onnxref run`: runs a model once.
 
+use crate::corpus::folder::NewFolder;
+use crate::corpus::manifest::Corpus;
 use crate::dump::Dump;
 use crate::expect::{Compared, Slack, expected};
 use crate::failure::{FAILED, Failure};
-use crate::feeds::Feeding;
+use crate::feeds::{Feeding, Feeds};
 use crate::options::Running;
+use crate::record::{Nodes, Record, Whole};
 use crate::{Global, json, output, print, watch};
 use clap::Args;
 use onnxref::conformance::Tolerance;
-use onnxref::{Error, Kind, Model, NodeInfo, Outputs, Value, quote};
+use onnxref::{Cancel, Error, Kind, Model, NodeInfo, Outputs, Value, quote};
 use onnxref_view::json::Described;
 use onnxref_view::plain;
 use serde::Serialize;
@@ -40,18 +43,32 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR|FILE|NAME=VALUE")]
     expect: Vec<String>,
 
-    /// Write every value that a node computes to a new folder; switches optimisation off
+    /// Write every value that a node computes to a new folder
     ///
-    /// The folder gets a .npy file for each value (a .pb file, if NumPy doesn't have its type) and index.json, which lists
+    /// This switches optimisation off. The folder gets a .npy file for each value (a .pb file, if NumPy doesn't have its type) and index.json, which lists
     /// them in the order of the run with their nodes. `onnxref compare` reads it. The values of a run that fails stay.
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
 
-    /// Stop after a node and print what it gives; switches optimisation off
+    /// Stop after a node and print what it gives
     ///
-    /// NODE is its name, the name of one of its outputs, or # and its index.
+    /// This switches optimisation off. NODE is its name, the name of one of its outputs, or # and its index.
     #[arg(long, value_name = "NODE", conflicts_with_all = ["output", "expect"])]
     until: Option<String>,
+
+    /// Write the run to a new folder, as a test case
+    ///
+    /// The folder gets the model, its inputs and its outputs; `onnxref test DIR` runs it. Tensors of other files are put into the model.
+    #[arg(long, value_name = "DIR", conflicts_with = "until")]
+    record: Option<PathBuf>,
+
+    /// With --record: write a case for each node instead
+    ///
+    /// This switches optimisation off. A case is a model of that one node, with the values that it had in the run. A value that is constant stays an
+    /// initializer; others are inputs, as are those that subgraphs read from around them. A call of a function is one node.
+    /// A node that gives other values in each run has no case. The folder gets manifest.json too: see `onnxref corpus`.
+    #[arg(long, requires = "record")]
+    each_node: bool,
 
     #[command(flatten)]
     feeding: Feeding,
@@ -65,15 +82,18 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
     let (dump, until) = (arguments.dump.as_deref(), arguments.until.as_deref());
-    let every = dump.is_some() || until.is_some();
+    let every = dump.is_some() || until.is_some() || arguments.each_node;
     let model = arguments.running.load_as(&arguments.model, |options| options.optimize(!every))?;
     let files = output::files(&arguments.output, &model)?;
     let expected = expected(&arguments.expect, &model)?;
-    let inputs = arguments.feeding.inputs(&model)?.into_iter().collect();
+    let fed = arguments.feeding.inputs(&model)?;
     // The time of the run is that of writing too.
     let cancel = arguments.running.cancel();
+    let mut record = arguments.record(&fed, &cancel)?;
     let (mut dump, mut stopped) = (dump.map(|folder| Dump::new(folder, &cancel)).transpose()?, None);
+    let inputs = fed.iter().map(|(name, value)| (*name, value)).collect();
     let ran = watch::run(&model, inputs, &cancel, !every, |node, trips, values| {
+        record.add(node, trips, values)?;
         dump.as_mut().map_or(Ok(()), |dump| dump.add(node, trips, values))?;
         if trips.depth() > 0 || !until.is_some_and(|until| is_called(until, node, values)) {
             return Ok(());
@@ -92,6 +112,9 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
             Err(_) => {}
         }
     }
+    if let Some(failure) = record.failed() {
+        return Err(failure);
+    }
     let outputs = match (ran, until) {
         (Err(_), _) if stopped.is_some() => Outputs::default(),
         (Err(error), _) => return Err(Failure::run(error)),
@@ -100,6 +123,7 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     };
     outputs.notes().iter().for_each(|text| print::note(text));
     output::write(&files, &outputs, &cancel)?;
+    record.end(&model, &fed, &outputs)?;
     let shown: Vec<(&str, &Value)> = match &stopped {
         Some(values) => values.iter().map(|(name, value)| (name.as_str(), value)).collect(),
         None => outputs.iter().collect(),
@@ -117,6 +141,19 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
         print::values("output", &shown).map_err(Failure::stdout)?;
     }
     Ok(if compared.values().all(|compared| compared.equal) { 0 } else { FAILED })
+}
+
+impl Arguments {
+    /// What records the run.
+    fn record<'a>(&'a self, fed: &Feeds<'_>, cancel: &'a Cancel) -> Result<Record<'a>, Failure> {
+        let Some(folder) = &self.record else { return Ok(Record::None) };
+        let options = self.running.options()?;
+        let (folder, whole) = (NewFolder::new("--record", folder, cancel)?, Whole::read(&self.model, &options)?);
+        if !self.each_node {
+            return Ok(Record::Whole(folder, whole.into()));
+        }
+        Ok(Record::Nodes(Nodes::new(Corpus::new(folder), whole, options, fed)?.into()))
+    }
 }
 
 /// Whether a node, or one of the values that it gives, has a name; `#` and its index are one too.

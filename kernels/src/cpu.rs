@@ -99,6 +99,9 @@ fn detected() -> u8 {
     }
 }
 
+/// Bytes of a cache line.
+pub(super) const LINE: usize = 64;
+
 /// Prefetches the cache line with the byte `at` of `bytes`.
 #[inline(always)]
 pub(super) fn prefetch(bytes: &[u8], at: usize) {

@@ -5,6 +5,8 @@ use onnxref_view::error::{Cause, Fault};
 use pyo3::intern;
 use pyo3::prelude::*;
 use serde::Serialize;
+use std::error::Error as _;
+use std::io::{self, ErrorKind::NotFound};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What `_errors.py` makes an exception of.
@@ -13,6 +15,8 @@ struct Document<'a> {
     error: Cause<'a>,
     fault: Fault<'a>,
     remedy: Option<String>,
+    /// A file isn't there.
+    not_found: bool,
 }
 
 /// The exception for an error.
@@ -21,6 +25,7 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
         error: Cause::new(error, explain(error)),
         fault: Fault::new(error, explain(error), explain),
         remedy: error.remedy().map(remedy),
+        not_found: error.source().and_then(|source| source.downcast_ref()).map(io::Error::kind) == Some(NotFound),
     };
     let make = || {
         let text = serde_json::to_string(&document).unwrap_or_default();

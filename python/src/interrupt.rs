@@ -1,14 +1,41 @@
 //! What ends a run: its time, or a signal such as Ctrl-C.
 
+use crate::errors;
 use onnxref::Cancel;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time between two looks at signals, for which a run waits until it may speak to Python.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
+/// Stack of a thread that works in the place of the caller's, as the main thread of most systems has it.
+const STACK: usize = 8 << 20;
+
+/// What `work` returns, which can't be stopped midway. A signal whose handler raises ends the wait for it: `work` goes on by
+/// itself, and what it returns is dropped.
+pub(crate) fn awaited<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> T + Send + 'static) -> PyResult<T> {
+    let (done, mut waiting) = mpsc::sync_channel(1);
+    let worker = move || {
+        // Nobody may wait any more.
+        let _ = done.send(errors::caught(work));
+    };
+    thread::Builder::new().stack_size(STACK).spawn(worker)?;
+    loop {
+        let alone = &mut waiting; // a receiver can't be shared
+        match py.detach(move || alone.recv_timeout(BETWEEN_LOOKS)) {
+            Ok(returned) => return returned,
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(PyRuntimeError::new_err("the thread that worked has ended"));
+            }
+        }
+    }
+}
 
 /// The exception of a signal that ended a run.
 #[derive(Clone, Default)]

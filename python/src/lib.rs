@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 mod _onnxref {
-    use crate::errors;
     use crate::options::{Options, Source};
+    use crate::{errors, interrupt};
     use onnxref_view::picture;
     use pyo3::prelude::*;
     use std::ffi::OsString;
@@ -35,14 +35,14 @@ mod _onnxref {
     /// The exit status of the program with `--json`, and what it prints.
     #[pyfunction]
     fn answer(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<(u8, String)> {
-        errors::caught(|| py.detach(|| onnxref_cli::answer(&arguments)))
+        interrupt::awaited(py, move || onnxref_cli::answer(&arguments))
     }
 
     /// A picture of a model's graph, also of one that can't run.
     #[pyfunction]
-    fn svg(py: Python<'_>, model: Source, options: Options, name: &str) -> PyResult<String> {
-        let found = errors::caught(|| {
-            py.detach(|| options.load()?.inspecting(model).map(|found| picture::svg(&found.graph, name)))
+    fn svg(py: Python<'_>, model: Source, options: Options, name: String) -> PyResult<String> {
+        let found = interrupt::awaited(py, move || {
+            options.load()?.inspecting(model).map(|found| picture::svg(&found.graph, &name))
         })?;
         found.map_err(|error| errors::raised(py, &error))
     }

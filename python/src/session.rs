@@ -2,13 +2,14 @@
 
 use crate::interrupt::Interruption;
 use crate::options::{Options, Source};
-use crate::{arrays, errors};
+use crate::{arrays, errors, interrupt};
 use onnxref::{Dim, Error, Inputs, Kind, Model, NodeInfo, Value, ValueInfo, ValueType, Watch};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyList};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A loaded model.
@@ -28,7 +29,7 @@ enum Size {
 impl Session {
     #[new]
     fn new(py: Python<'_>, model: Source, options: Options) -> PyResult<Session> {
-        let loaded = errors::caught(|| py.detach(|| options.load()?.loading(model)))?;
+        let loaded = interrupt::awaited(py, || options.load()?.loading(model))?;
         loaded.map(Session).map_err(|error| errors::raised(py, &error))
     }
 
@@ -51,6 +52,11 @@ impl Session {
 
     fn metadata(&self) -> Vec<(String, String)> {
         self.0.metadata().to_vec()
+    }
+
+    /// The files beside the model file that it was loaded from, relative to its folder.
+    fn external_files(&self) -> Vec<PathBuf> {
+        self.0.external_files().to_vec()
     }
 
     fn notes(&self) -> Vec<String> {

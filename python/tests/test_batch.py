@@ -6,8 +6,10 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 from conftest import model
 from onnx import helper, numpy_helper
@@ -91,7 +93,6 @@ def test_columns_of_lists(tmp_path: Path) -> None:
 
 
 def test_arrow(table: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
     predict = Predictor(table, outputs={"y": "y"}, keep=["name"])
     ids = np.arange(10) * 7
     batches = [
@@ -100,8 +101,61 @@ def test_arrow(table: Path) -> None:
     ]
     given = list(predict.map_in_arrow(iter(batches)))
     assert [batch.num_rows for batch in given] == [4, 4, 2] and given[0].schema.names == ["name", "y"]
-    assert given[0].schema.field("y").type == pyarrow.list_(pyarrow.float32(), 8)
-    rows = np.concatenate([batch.column("y").flatten().to_numpy().reshape(-1, 8) for batch in given])
+    # Spark refuses lists of a fixed size.
+    assert given[0].schema.field("y").type == pyarrow.list_(pyarrow.float32())
+    whole = predict.arrow(pyarrow.Table.from_batches(batches))
+    assert whole.equals(pyarrow.Table.from_batches(given))
+    rows = np.array(whole["y"].to_pylist(), np.float32)
     np.testing.assert_array_equal(rows, TABLE[ids])
     with pytest.raises(InputError, match="^row 1: column 'ids' is null$"):
         next(predict.map_in_arrow([pyarrow.RecordBatch.from_pydict({"ids": [1, None], "name": ["a", "b"]})]))
+    with pytest.raises(InputError, match="^there is no column 'name': the columns are ids$"):
+        predict.arrow(pyarrow.RecordBatch.from_pydict({"ids": [1]}))
+    # In a table, a row is counted from the beginning of the table.
+    wrong = pyarrow.RecordBatch.from_pydict({"ids": [1, 100], "name": ["a", "b"]})
+    with pytest.raises(IndexOutOfRangeError, match=r"^row 11: node #0 \(Gather-13\): ") as raised:
+        predict.arrow(pyarrow.Table.from_batches([*batches, wrong]))
+    assert (raised.value.row, raised.value.value) == (11, 100)
+
+
+def test_columns_of_arrow(table: Path) -> None:
+    """What engines want to know before the job: also what they get for no rows."""
+    predict = pickle.loads(pickle.dumps(Predictor(table, inputs={"ids": "key"}, outputs={"row": "y"}, keep=["name"])))
+    assert predict.input_columns == pyarrow.schema([("key", pyarrow.int64())])
+    assert predict.output_columns == pyarrow.schema([("row", pyarrow.list_(pyarrow.float32()))])
+    none = pyarrow.schema([("name", pyarrow.string()), ("key", pyarrow.int64())])
+    for empty in (pyarrow.RecordBatch.from_pylist([], schema=none), none.empty_table()):
+        given = predict.arrow(empty)
+        assert given.num_rows == 0 and given.schema == pyarrow.schema([none.field(0), *predict.output_columns])
+    inner = Predictor(_model(table, [helper.make_node("Sin", ["x"], ["y"])], [("x", 16, ["N", 2])], [("y", 16, ["N", 2])]))
+    with pytest.raises(InputError, match=r"^column 'y': 'y' is tensor\(bfloat16\) \['N', 2\], for which Arrow has no column$"):
+        inner.output_columns  # noqa: B018
+
+
+def test_lists_of_arrow(table: Path) -> None:
+    """Lists become axes, and axes lists, whatever the kind of the lists, and in a slice."""
+    predict = Predictor(_model(table, [helper.make_node("Neg", ["x"], ["y"])], [("x", 7, ["N", 2, "M"])], [("y", 7, ["N", 2, "M"])]))
+    number, values = pyarrow.int64(), np.arange(24).reshape(4, 2, 3)
+    assert predict.input_columns.field("x").type == pyarrow.list_(pyarrow.list_(number))
+    for inner in (pyarrow.list_(number), pyarrow.large_list(number), pyarrow.list_(number, 3)):
+        for outer in (pyarrow.list_(inner), pyarrow.large_list(inner), pyarrow.list_(inner, 2)):
+            column = pyarrow.array(values.tolist(), outer)
+            for part in (slice(0, 4), slice(1, 3), slice(2, 2)):
+                given = predict.arrow(pyarrow.record_batch({"x": column[part]}))
+                assert given.schema == predict.output_columns
+                assert given["y"].to_pylist() == (-values[part]).tolist()
+    for wrong, text in [
+        ([[[1], [2]], [[3], [4, 5]]], "row 1: column 'x' has 2 elements, but 1 in row 0"),
+        ([[[1], [2]], [[3]]], "row 1: column 'x' has 1 elements, but 2 in row 0"),
+        ([[[1], [2]], [[3], [None]]], "row 1: column 'x' is null within a list"),
+        ([[[1], [2]], None], "row 1: column 'x' is null"),
+    ]:
+        with pytest.raises(InputError) as raised:
+            predict.arrow(pyarrow.record_batch({"x": pyarrow.array(wrong, pyarrow.list_(pyarrow.list_(number)))}))
+        assert (str(raised.value), raised.value.row) == (text, 1)
+
+
+def _model(beside: Path, *parts: Any) -> Path:
+    path = beside.with_name("other.onnx")
+    path.write_bytes(model(*parts))
+    return path

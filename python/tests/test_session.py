@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import signal
@@ -20,7 +21,7 @@ from conftest import CASES, model
 from onnx import TensorProto, helper
 
 import onnxref
-from onnxref import Cancelled, InferenceSession, InputError, LimitError, LoadError, UnsupportedModelError
+from onnxref import Cancelled, InferenceSession, InputError, LimitError, LoadError, ModelNotFoundError, UnsupportedModelError
 
 ONE = np.ones(1, np.float32)
 
@@ -170,6 +171,37 @@ def test_ctrl_c_ends_a_run(endless: bytes, tmp_path: Path) -> None:
         assert float(done.stdout.split()[-1]) < 5
 
 
+LEFT = """
+import signal, sys, threading, time
+import onnxref
+named = "limits" if sys.argv[1] == "InferenceSession" else "limit"
+threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT)).start()
+start = time.monotonic()
+try:
+    getattr(onnxref, sys.argv[1])("model.onnx", **{named: {"load_bytes": 2**40, "nodes": 2**30}})
+except KeyboardInterrupt:
+    print("interrupted after", time.monotonic() - start)
+"""
+
+
+@pytest.mark.parametrize("called", ["InferenceSession", "check", "inspect", "compare"])
+def test_ctrl_c_ends_a_load(called: str, tmp_path: Path) -> None:
+    """Here of functions that call each other twice, again and again: a million nodes."""
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    bodies = [[helper.make_node("Sin", ["x"], ["y"])]]
+    for k in range(20):
+        call = f"f{k}"
+        bodies.append([helper.make_node(call, [x], [y], domain="own") for x, y in (("x", "z"), ("z", "y"))])
+    functions = [helper.make_function("own", f"f{k}", ["x"], ["y"], body, opsets) for k, body in enumerate(bodies)]
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N"]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("f20", ["x"], ["y"], domain="own")], "g", [x], [y])
+    onnx.save(helper.make_model(graph, functions=functions, opset_imports=opsets, ir_version=8), tmp_path / "model.onnx")
+    command = [sys.executable, "-c", LEFT, called]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("interrupted after ") and done.stderr == "", done
+    assert float(done.stdout.split()[-1]) < 5
+
+
 def test_other_threads_go_on_during_a_run(endless: bytes) -> None:
     session = InferenceSession(endless)
     feeds = {"n": np.int64(2**40), "x": np.ones(8, np.float32)}
@@ -237,6 +269,35 @@ def test_pickles(chain: bytes, gather: bytes, tmp_path: Path) -> None:
         pickle.dumps(session)
 
 
+def test_a_pickle_has_a_hash_of_external_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all of it, or of pieces of what is large, here of more than 64 KiB."""
+    monkeypatch.setattr("onnxref._session._PIECE", 1 << 10)
+    for size in (8, 20 << 10):
+        data = np.arange(size, dtype=np.float32)
+        of = model(
+            [helper.make_node("Gather", ["data", "i"], ["y"])], [("i", 7, [1])], [("y", 1, [1])],
+            [onnx.numpy_helper.from_array(data, "data")],
+        )  # fmt: skip
+        path, external = tmp_path / "model.onnx", tmp_path / f"{size}.bin"
+        onnx.save(onnx.load_from_string(of), path, save_as_external_data=True, location=external.name, size_threshold=0)
+        text = pickle.dumps(InferenceSession(path, mmap=True))
+        for last in (size - 1, 0):
+            assert pickle.loads(text).run(None, {"i": [last]})[0].tolist() == [last]
+        time.sleep(0.01)
+        with external.open("r+b") as file:
+            file.seek(4 * (size - 1))
+            file.write(np.float32(0.5).tobytes())
+        with pytest.raises(LoadError, match=rf"{size}\.bin is not the file that was pickled: its hash is another"):
+            pickle.loads(text)
+        session = InferenceSession(path)
+        os.utime(external, ns=(0, 0))
+        with pytest.raises(LoadError, match=rf"{size}\.bin was changed since it was loaded: the model can't be pickled"):
+            pickle.dumps(session)
+        external.unlink()
+        with pytest.raises(ModelNotFoundError):
+            pickle.loads(text)
+
+
 def test_options(chain: bytes, tmp_path: Path) -> None:
     with pytest.raises(LimitError) as raised:
         InferenceSession(chain, limits={"file_bytes": 10})
@@ -282,6 +343,11 @@ def test_external_data(tmp_path: Path) -> None:
     with pytest.raises(InputError) as raised:
         InferenceSession(path.read_bytes())
     assert raised.value.remedy is not None and "external_data" in raised.value.remedy
+    kept = (tmp_path / "w.bin").rename(tmp_path / "kept.bin")
+    with pytest.raises(ModelNotFoundError) as missing:
+        InferenceSession(path)
+    assert missing.value.filename is None and "w.bin" in str(missing.value)
+    kept.rename(tmp_path / "w.bin")
     inside = InferenceSession(path.read_bytes(), external_data={"w.bin": (tmp_path / "w.bin").read_bytes()})
     assert inside.run(None, {"x": ONE})[0].tolist() == [6]
 
@@ -307,6 +373,14 @@ def test_exceptions(gather: bytes, tmp_path: Path) -> None:
     with pytest.raises(LoadError) as load:
         InferenceSession(tmp_path / "none.onnx")
     assert load.value.kind == "io" and "No such file" in str(load.value)
+    text, path = str(load.value), tmp_path / "none.onnx"
+    assert isinstance(load.value, ModelNotFoundError)
+    for again in (load.value, pickle.loads(pickle.dumps(load.value))):
+        assert isinstance(again, FileNotFoundError) and isinstance(again, ValueError)
+        assert (again.errno, again.filename, str(again)) == (errno.ENOENT, str(path), text)
+    with pytest.raises(LoadError) as load:
+        InferenceSession(tmp_path)
+    assert not isinstance(load.value, OSError)
     with pytest.raises(LoadError) as load:
         InferenceSession(b"not a model")
     assert load.value.kind == "model"

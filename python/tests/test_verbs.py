@@ -56,8 +56,10 @@ def test_ops() -> None:
 
 
 def test_faults_are_exceptions(tmp_path: Path) -> None:
-    with pytest.raises(onnxref.LoadError, match="No such file"):
-        onnxref.inspect(tmp_path / "none.onnx")
+    for verb in (onnxref.inspect, onnxref.check, onnxref.compare):
+        with pytest.raises(onnxref.ModelNotFoundError, match="No such file") as raised:
+            verb(tmp_path / "none.onnx")
+        assert raised.value.filename == str(tmp_path / "none.onnx")
     with pytest.raises(onnxref.InputError, match="unexpected argument '--wrong'"):
         onnxref.inspect(MODEL, wrong=True)
     with pytest.raises(onnxref.OnnxrefError):

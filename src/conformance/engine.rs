@@ -1,7 +1,7 @@
 //! Cases on another engine.
 
 use super::compare::Agreement;
-use super::{Case, DataSet, Failure, Outcome, Source, decoded, ramp};
+use super::{Case, DataSet, Failure, NOT_REFUSED, Outcome, Source, decoded, ramp, refuses};
 use crate::error::{Kind, Result, quote};
 use crate::graph::{GraphDetails, ValueDetails, ValueInfo};
 use crate::model::LoadOptions;
@@ -52,10 +52,16 @@ impl Case {
         let outcome = self.each_set(|set| {
             let inputs = if set.light { declared.light_inputs()? } else { declared.inputs(set)? };
             let outputs: BTreeSet<usize> = set.outputs.keys().copied().collect();
-            if outputs.is_empty() {
+            if outputs.is_empty() && set.error.is_none() {
                 return Err("it has no outputs to compare".to_string().into());
             }
-            let given = engine(&Task { model: &self.model, inputs, outputs })?;
+            let given = match engine(&Task { model: &self.model, inputs, outputs }) {
+                Err(error) if set.error.is_some() && refuses(&error) => return Ok(Agreement::EXACT),
+                given => given?,
+            };
+            if set.error.is_some() {
+                return Err(NOT_REFUSED.to_string().into());
+            }
             let mut all = Agreement::EXACT;
             for (k, want) in &set.outputs {
                 let (name, file) = (declared.output(*k).map_or("", |value| &value.name), format!("output_{k}.pb"));
@@ -78,7 +84,7 @@ impl Case {
 }
 
 /// What a graph declares, if it could be read.
-struct Declared<'a>(Option<&'a GraphDetails>);
+pub(super) struct Declared<'a>(pub(super) Option<&'a GraphDetails>);
 
 impl Declared<'_> {
     fn value(&self, places: impl Fn(&GraphDetails) -> &[usize], position: usize) -> Option<&ValueDetails> {
@@ -105,7 +111,7 @@ impl Declared<'_> {
     }
 
     /// What the official runner feeds light models.
-    fn light_inputs(&self) -> Result<BTreeMap<usize, Vec<u8>>, String> {
+    pub(super) fn light_inputs(&self) -> Result<BTreeMap<usize, Vec<u8>>, String> {
         let inputs = (0..).map_while(|k| Some((k, self.input(k)?))).filter(|(_, input)| input.default.is_none());
         let encoded = |(k, input): (usize, &ValueDetails)| {
             let (name, value_type, shape) = (input.name.clone(), input.value_type.clone(), input.shape.clone());
@@ -161,6 +167,24 @@ mod tests {
         let garbage = gives(b"\xff\xff".to_vec());
         assert!(garbage.starts_with("test_data_set_0: output_0.pb of the engine: "), "{garbage}");
         assert_eq!(failure(|_| Err(Error::new(Kind::Io, "it died"))), "test_data_set_0: it died");
+    }
+
+    /// A case that must be refused passes if the engine says no, but not if it dies, runs or lacks something.
+    #[test]
+    fn what_must_be_refused() {
+        let mut case = gather();
+        let set = case.sets.values_mut().next().unwrap();
+        (set.error, set.outputs) = (Some(Source::Bytes(Bytes::from_static(b"{}"))), BTreeMap::new());
+        let outcome = |given: fn() -> Result<BTreeMap<usize, Bytes>>| {
+            match case.run_on(&Model::options(), |_| given()) {
+                Outcome::Failed(why) => why.to_string(),
+                outcome => format!("{outcome:?}"),
+            }
+        };
+        assert_eq!(outcome(|| Err(Error::model("no"))), "Passed { exact: true, ulps: 0 }");
+        assert_eq!(outcome(|| Err(Error::new(Kind::Io, "it died"))), "test_data_set_0: it died");
+        assert_eq!(outcome(|| Ok(BTreeMap::new())), "test_data_set_0: it must be refused, but it runs");
+        assert!(outcome(|| Err(Error::new(Kind::Unsupported, "later"))).starts_with("Unsupported("));
     }
 
     #[test]

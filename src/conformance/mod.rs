@@ -4,6 +4,9 @@
 //! `test_data_set_1`, .. of `input_0.pb`, .., `output_0.pb`, ..: encoded `TensorProto`s, `SequenceProto`s or
 //! `OptionalProto`s in the order of the model's inputs and outputs. Outputs are compared by the official rule, which [`Tolerance`] states. No Python is needed.
 //!
+//! A case that must be refused has `expected_error.json` in the place of outputs: it passes if loading the model or running
+//! it fails, by an error of [`Kind::Model`] or [`Kind::Input`].
+//!
 //! ONNX's light models have another layout: `NAME.onnx` beside `NAME_output_0.pb`, .., without inputs. As in the official
 //! runner, each input that has no initializer is then the float tensor of its declared shape whose `n` elements are
 //! `0/n, 1/n, ..`; a dimension of unknown size is 1.
@@ -25,6 +28,7 @@ mod engine;
 
 pub use compare::Tolerance;
 pub use difference::{Difference, DifferenceKind};
+use engine::Declared;
 pub use engine::Task;
 
 /// Where engines depart from the standard's text, and where it is silent: the table `docs/differences.md`, in Markdown.
@@ -74,6 +78,8 @@ pub enum Source {
 struct DataSet {
     inputs: BTreeMap<usize, Source>,
     outputs: BTreeMap<usize, Source>,
+    /// The file that says how the case must be refused, in the place of outputs.
+    error: Option<Source>,
     /// The inputs are computed: a light model has none.
     light: bool,
 }
@@ -82,7 +88,8 @@ struct DataSet {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Every output of every data set agrees with the expected one, by the rule of [`Tolerance`].
+    /// Every output of every data set agrees with the expected one, by the rule of [`Tolerance`]; or the case must be
+    /// refused, and is.
     #[non_exhaustive]
     Passed {
         /// All are equal bit by bit.
@@ -163,6 +170,7 @@ impl Case {
     pub fn run_until(&self, options: &LoadOptions, cancel: &Cancel) -> Outcome {
         let model = match self.load(options) {
             Ok(model) => model,
+            Err(error) if self.must_fail() && refuses(&error) => return Outcome::Passed { exact: true, ulps: 0 },
             Err(error) => return not_loaded(error),
         };
         self.each_set(|set| set.run(&model, self.tolerance, cancel))
@@ -194,6 +202,11 @@ impl Case {
         }
     }
 
+    /// Whether the case must be refused: see [the module](crate::conformance).
+    pub fn must_fail(&self) -> bool {
+        self.sets.values().any(|set| set.error.is_some())
+    }
+
     /// The operators that the model names, also of a model that can't run: those of its nodes, with functions and
     /// subgraphs. Each has a domain, empty for `ai.onnx`, and a name.
     ///
@@ -209,12 +222,56 @@ impl Case {
         Ok(named)
     }
 
+    /// The files of the case, sorted by their paths below its folder: `model.onnx`, `test_data_set_0/input_0.pb`, .. Of a
+    /// case in a folder also the other files beside the model, such as external data. A light model has the same layout, with
+    /// the inputs that the runner makes.
+    ///
+    /// ```
+    /// use onnxref::conformance::Case;
+    ///
+    /// let cases = Case::find("onnx-test-data/gather/onnx-1.12.0/node/test_gather_0")?;
+    /// let paths: Vec<String> = cases[0].files()?.into_iter().map(|(path, _)| path).collect();
+    /// let set = ["input_0.pb", "input_1.pb", "output_0.pb"].map(|file| format!("test_data_set_0/{file}"));
+    /// assert_eq!(paths[0], "model.onnx");
+    /// assert_eq!(paths[1..], set);
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A file can't be read. The model of a light case is no model, or has inputs that the runner doesn't make.
+    pub fn files(&self) -> Result<Vec<(String, Bytes)>> {
+        let mut files = self.model.beside()?;
+        for (name, set) in &self.sets {
+            let all =
+                set.inputs.iter().map(|file| ("input", file)).chain(set.outputs.iter().map(|file| ("output", file)));
+            for (kind, (k, source)) in all {
+                files.push((format!("{name}/{kind}_{k}.pb"), source.bytes()?));
+            }
+            if let Some(source) = &set.error {
+                files.push((format!("{name}/{EXPECTED_ERROR}"), source.bytes()?));
+            }
+            if set.light {
+                let found = self.inspect(&Model::options())?;
+                for (k, bytes) in Declared(Some(&found.graph)).light_inputs().map_err(Error::input)? {
+                    files.push((format!("{name}/input_{k}.pb"), bytes.into()));
+                }
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+
     fn load(&self, options: &LoadOptions) -> Result<Model> {
         match &self.model {
             Source::Path(path) => options.load(path),
             Source::Bytes(bytes) => options.from_bytes(bytes.clone()),
         }
     }
+}
+
+/// Whether an error says that the model or what is fed to it is at fault.
+fn refuses(error: &Error) -> bool {
+    error.causes().iter().all(|cause| matches!(cause.kind(), Kind::Model | Kind::Input))
 }
 
 fn not_loaded(error: Error) -> Outcome {
@@ -267,6 +324,12 @@ type Found = BTreeMap<String, (Option<Source>, BTreeMap<String, DataSet>)>;
 /// The official runner's name for the data set of a light model.
 const LIGHT_SET: &str = "test_data_set_0";
 
+/// What is wrong with a case that must be refused, and isn't.
+const NOT_REFUSED: &str = "it must be refused, but it runs";
+
+/// The name of the file that says how a case must be refused.
+const EXPECTED_ERROR: &str = "expected_error.json";
+
 /// Groups files by case: a folder with a model, or a light model.
 fn collect(files: impl IntoIterator<Item = (String, Source)>) -> Vec<Case> {
     let (mut cases, mut light) = (Found::new(), Found::new());
@@ -279,6 +342,10 @@ fn collect(files: impl IntoIterator<Item = (String, Source)>) -> Vec<Case> {
             light.entry(name.to_string()).or_default().0 = Some(source);
         } else if set.starts_with("test_data_set_") {
             let set = cases.entry(case.to_string()).or_default().1.entry(set.to_string()).or_default();
+            if file == EXPECTED_ERROR {
+                set.error = Some(source);
+                continue;
+            }
             match numbered(file) {
                 Some(("input", number)) => set.inputs.insert(number, source),
                 Some(("output", number)) => set.outputs.insert(number, source),
@@ -315,16 +382,40 @@ fn numbered(path: &str) -> Option<(&str, usize)> {
 }
 
 impl Source {
-    fn bytes(&self) -> Result<Bytes, String> {
+    fn bytes(&self) -> Result<Bytes> {
         match self {
             Source::Bytes(bytes) => Ok(bytes.clone()),
-            Source::Path(path) => Ok(std::fs::read(path).map_err(|e| e.to_string())?.into()),
+            Source::Path(path) => read(path),
         }
+    }
+
+    /// A model, and the files that are beside it if it has a folder of its own.
+    fn beside(&self) -> Result<Vec<(String, Bytes)>> {
+        let (Source::Path(path), Some(folder)) = (self, self.folder()) else {
+            return Ok(vec![("model.onnx".to_string(), self.bytes()?)]);
+        };
+        let failed = |e| Error::io(format!("folder {}", quote(&folder.to_string_lossy())), e);
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if entry.file_type().map_err(failed)?.is_file() || entry.path() == *path {
+                files.push((entry.file_name().to_string_lossy().into_owned(), read(&entry.path())?));
+            }
+        }
+        Ok(files)
+    }
+
+    /// The folder that a model has for itself.
+    fn folder(&self) -> Option<&Path> {
+        let Source::Path(path) = self else { return None };
+        let own = path.file_name().is_some_and(|name| name == "model.onnx" || name == "model.xml");
+        path.parent().filter(|_| own)
     }
 
     /// The value in a file.
     fn value(&self, declared: Option<&ValueType>) -> Result<Value, String> {
-        Ok(match decoded(self.bytes()?, declared)? {
+        let bytes = self.bytes().map_err(|e| format!("{e:#}"))?;
+        Ok(match decoded(bytes, declared)? {
             // Up to version 1.18 the official cases hold bfloat16 as uint16 of the same bits.
             Value::Tensor(tensor) if tensor.dtype() == DType::Uint16 && declared == Some(&DType::Bfloat16.into()) => {
                 tensor.retyped(DType::Bfloat16).into()
@@ -347,7 +438,13 @@ impl DataSet {
     /// How the outputs agree, or else why one is wrong.
     fn run(&self, model: &Model, tolerance: Tolerance, cancel: &Cancel) -> Result<Agreement, Failure> {
         let inputs = if self.light { light_inputs(model)? } else { self.inputs(model)? };
-        let outputs = model.run_with(inputs, cancel)?;
+        let outputs = match model.run_with(inputs, cancel) {
+            Err(error) if self.error.is_some() && refuses(&error) => return Ok(Agreement::EXACT),
+            outputs => outputs?,
+        };
+        if self.error.is_some() {
+            return Err(NOT_REFUSED.to_string().into());
+        }
         let got: Vec<(&str, &Value)> = outputs.iter().collect();
         if self.outputs.is_empty() {
             return Err("it has no outputs to compare".to_string().into());
@@ -373,6 +470,11 @@ impl DataSet {
         }
         Ok(inputs)
     }
+}
+
+fn read(path: &Path) -> Result<Bytes> {
+    let bytes = std::fs::read(path).map_err(|e| Error::io(format!("file {}", quote(&path.to_string_lossy())), e))?;
+    Ok(bytes.into())
 }
 
 /// What the official runner feeds light models.
@@ -413,6 +515,36 @@ mod tests {
         );
         assert_eq!(cases.iter().map(|c| c.name.as_str()).collect::<Vec<_>>(), ["a"]);
         assert!(matches!(cases[0].run(), Outcome::Failed(why) if why.to_string() == "the model file is empty"));
+    }
+
+    #[test]
+    fn some_cases_must_be_refused() {
+        let folder = "onnx-test-data/gather/onnx-1.12.0/node/test_gather_0";
+        let mut files = Case::find(folder).unwrap()[0].files().unwrap();
+        files.retain(|(path, _)| !path.contains("output"));
+        files.push(("test_data_set_0/expected_error.json".to_string(), Bytes::from("{}")));
+        let at = |files: &[(String, Bytes)]| {
+            Case::from_files(files.iter().map(|(path, bytes)| (format!("case/{path}"), bytes.clone())))
+        };
+        let text = |case: &Case| match case.run() {
+            Outcome::Failed(why) => why.to_string(),
+            other => format!("{other:?}"),
+        };
+        let runs = &at(&files)[0];
+        assert_eq!(runs.files().unwrap().len(), 4);
+        assert!(runs.must_fail());
+        assert_eq!(text(runs), "test_data_set_0: it must be refused, but it runs");
+        // Indices out of range, and a model that can't be loaded.
+        let index = files.iter().position(|(path, _)| path.ends_with("input_1.pb")).unwrap();
+        files[index].1 = Tensor::from(vec![1i64 << 20; 3]).to_proto_bytes("indices").into();
+        assert_eq!(text(&at(&files)[0]), "Passed { exact: true, ulps: 0 }");
+        let model = files.iter().position(|(path, _)| path == "model.onnx").unwrap();
+        files[model].1 = Bytes::from_static(b"\x08\x08");
+        assert_eq!(text(&at(&files)[0]), "Passed { exact: true, ulps: 0 }");
+        // Without the file, it fails as before.
+        files.retain(|(path, _)| !path.ends_with("json"));
+        assert!(!at(&files)[0].must_fail());
+        assert_ne!(text(&at(&files)[0]), "Passed { exact: true, ulps: 0 }");
     }
 
     fn networks() -> Vec<Case> {

@@ -12,7 +12,7 @@ use crate::limits::{Budget, Limits, exceeded};
 use crate::tensor::{Mapped, Tensor, packed_size, unpack};
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
@@ -71,6 +71,8 @@ pub(crate) struct ModelFiles {
     read: Cell<u64>,
     /// Mapped files by location: tensors share a file's map.
     maps: RefCell<HashMap<String, Bytes>>,
+    /// Files beside the model file that were opened, relative to its folder.
+    opened: RefCell<BTreeSet<PathBuf>>,
 }
 
 impl ModelFiles {
@@ -82,7 +84,8 @@ impl ModelFiles {
         });
         let budget = Budget::new(&limits);
         places.memory.values().for_each(|bytes| budget.allow_for(bytes.len() as u64));
-        ModelFiles { folder, is_model: true, places, limits, budget, read: Cell::new(0), maps: RefCell::default() }
+        let (maps, opened) = (RefCell::default(), RefCell::default());
+        ModelFiles { folder, is_model: true, places, limits, budget, read: Cell::new(0), maps, opened }
     }
 
     /// No files: all data is in the message itself.
@@ -132,6 +135,11 @@ impl ModelFiles {
             self.content(file, 0, size, &what)
         }
         .map(Some)
+    }
+
+    /// The files beside the model file that were opened.
+    pub(crate) fn opened(&self) -> Vec<PathBuf> {
+        self.opened.borrow().iter().cloned().collect()
     }
 
     /// The name of the only file in memory with an extension.
@@ -217,6 +225,9 @@ impl ModelFiles {
 
     /// Opens a file in the folder without following links; if there is a link, its target must be in one of the roots.
     fn open(&self, folder: &Path, relative: &Path, what: &str) -> Result<File> {
+        if !self.opened.borrow().contains(relative) {
+            self.opened.borrow_mut().insert(relative.to_path_buf());
+        }
         let error = match beneath::open(folder, relative) {
             Ok(file) => return Ok(file),
             Err(error) => error,

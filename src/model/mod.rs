@@ -19,7 +19,7 @@ use crate::limits::Limits;
 use crate::operator::{Cancel, Context, Feeds};
 use crate::value::Value;
 use smallvec::SmallVec;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// A loaded model, cheap to clone. Many threads can run it at once. Everything that doesn't depend on the inputs is
@@ -44,6 +44,7 @@ struct Loaded {
     ir_version: i64,
     opsets: Vec<(String, i64)>,
     metadata: Vec<(String, String)>,
+    files: Vec<PathBuf>,
     threads: usize,
     limits: Limits,
     /// State of finished runs for later ones to reuse, mainly memory.
@@ -76,10 +77,10 @@ impl Model {
         LoadOptions::default()
     }
 
-    fn new(loaded: LoadedModel, graph: Graph, threads: usize, limits: Limits) -> Model {
+    fn new(loaded: LoadedModel, graph: Graph, files: Vec<PathBuf>, threads: usize, limits: Limits) -> Model {
         let LoadedModel { ir_version, opsets, metadata, .. } = loaded;
         let idle = Mutex::default();
-        Model(Arc::new(Loaded { graph, ir_version, opsets, metadata, threads, limits, idle }))
+        Model(Arc::new(Loaded { graph, ir_version, opsets, metadata, files, threads, limits, idle }))
     }
 
     /// The inputs, in the order of the model.
@@ -112,6 +113,12 @@ impl Model {
     /// The model's metadata: `producer_name`, `doc_string`, .. and its `metadata_props`.
     pub fn metadata(&self) -> &[(String, String)] {
         &self.0.metadata
+    }
+
+    /// The files beside the model file that it was loaded from, relative to its folder: external data, or the `.bin` file
+    /// of an OpenVINO IR.
+    pub fn external_files(&self) -> &[PathBuf] {
+        &self.0.files
     }
 
     /// The number of nodes in the model, with functions expanded.

@@ -292,7 +292,7 @@ impl LoadOptions {
         let mut loaded = self.draft(file, path, read, false, files)?;
         let draft = std::mem::take(&mut loaded.draft);
         let graph = Graph::new(draft, self.optimize, &self.loading(files, &Own::new(&files.budget)))?;
-        Ok(Model::new(loaded, graph, self.threads.unwrap_or(usize::MAX), self.limits.clone()))
+        Ok(Model::new(loaded, graph, files.opened(), self.threads.unwrap_or(usize::MAX), self.limits.clone()))
     }
 
     fn examine(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<Inspection> {

@@ -72,6 +72,8 @@ fn good_external_data() {
     for entries in right {
         let model = load_in(folder.path(), &external(entries)).unwrap_or_else(|error| panic!("{entries:?}: {error}"));
         assert_eq!(model.run(inputs! { "indices" => indices() }).unwrap()["output"], good_output(), "{entries:?}");
+        let (_, location) = entries.iter().find(|(key, _)| *key == "location").unwrap();
+        assert_eq!(model.external_files(), [Path::new(location)]);
     }
 }
 

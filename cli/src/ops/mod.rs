@@ -53,6 +53,12 @@ pub(crate) struct Arguments {
     opset: Option<i64>,
 }
 
+/// The greatest errors of an operator in float32 and in float64, in units of the last place, where they are bounded.
+pub(crate) fn greatest_error(domain: &str, name: &str) -> Option<(f64, f64)> {
+    let (single, double) = About::new(domain, name).ulp()?.split_once(", ")?;
+    Some((single.parse().ok()?, double.parse().ok()?))
+}
+
 pub(crate) fn ops(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
     let all = operators()?;
     let found = match experimental(&all, arguments)? {
@@ -81,7 +87,7 @@ impl Arguments {
 }
 
 /// The names of all operators, as they can be given.
-fn names() -> Vec<String> {
+pub(crate) fn names() -> Vec<String> {
     schema::operators().map(|(domain, name)| about::key(domain, name)).collect()
 }
 

@@ -5,11 +5,11 @@ mod engine;
 mod junit;
 mod lines;
 mod operators;
-mod order;
+pub(crate) mod order;
 pub(crate) mod process;
 mod record;
-mod select;
-mod source;
+pub(crate) mod select;
+pub(crate) mod source;
 mod tally;
 mod xfail;
 

@@ -10,7 +10,7 @@ use std::thread;
 ///
 /// # Errors
 /// The first error of `each`; no further work is begun.
-pub(super) fn in_order<T: Sync, R: Send, E>(
+pub(crate) fn in_order<T: Sync, R: Send, E>(
     items: &[T],
     jobs: usize,
     work: impl Fn(&T) -> R + Sync,

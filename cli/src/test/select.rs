@@ -7,7 +7,7 @@ use regex::Regex;
 
 /// The flags that select cases.
 #[derive(Debug, Args)]
-pub(super) struct Selection {
+pub(crate) struct Selection {
     /// Run only cases whose path matches; may be given several times
     #[arg(short = 'k', long = "keep", value_name = "REGEX")]
     keep: Vec<Regex>,
@@ -25,12 +25,12 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    pub(super) fn has_name(&self, name: &str) -> bool {
+    pub(crate) fn has_name(&self, name: &str) -> bool {
         let matches = |regex: &Regex| regex.is_match(name);
         (self.keep.is_empty() || self.keep.iter().any(matches)) && !self.exclude.iter().any(matches)
     }
 
-    pub(super) fn has_operators(&self, case: &Case, options: &LoadOptions) -> bool {
+    pub(crate) fn has_operators(&self, case: &Case, options: &LoadOptions) -> bool {
         self.containing.is_empty()
             || case.operators(options).map_or(true, |named| self.containing.iter().any(|one| named.contains(one)))
     }

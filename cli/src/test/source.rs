@@ -8,14 +8,14 @@ use std::fmt::{self, Display};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub(super) enum Source {
+pub(crate) enum Source {
     Folder(PathBuf),
     Archive(PathBuf),
     StandardInput,
 }
 
 /// The folders and archives of the command line, and the archives below the folders.
-pub(super) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
+pub(crate) fn sources(paths: &[PathBuf]) -> Result<Vec<Source>, Failure> {
     let mut sources = Vec::new();
     for path in paths {
         let shown = print::path(&path.to_string_lossy());
@@ -61,7 +61,7 @@ fn archives(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 impl Source {
     /// The cases, each named by its whole path.
-    pub(super) fn cases(&self) -> Result<Vec<Case>, Failure> {
+    pub(crate) fn cases(&self) -> Result<Vec<Case>, Failure> {
         let unreadable = |e: io::Error| Failure::new(LOAD, format!("{self}: {e}"));
         match self {
             Source::Folder(path) => {

@@ -8,6 +8,7 @@ use super::operand::View;
 use super::place::{Extent, Place};
 use super::quads;
 use super::{Batch, plan::Tiles};
+use crate::cpu::LINE;
 use crate::{Resources, Stopped, lookout, parallel};
 use bytemuck::{cast_slice, cast_slice_mut};
 
@@ -56,9 +57,6 @@ pub fn packed_len_of<S: Operand>(side: Side, count: usize, (rows, columns): (usi
     let depth = if S::BYTES.is_some() { quads::depth(k) } else { k };
     packed_len::<S::Sum>(count.saturating_mul(depth.saturating_mul(lanes)))
 }
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 /// Steps of a panel between two checks whether to stop.
 const BETWEEN_LOOKS: usize = 1 << 15;

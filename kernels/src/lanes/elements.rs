@@ -1,7 +1,7 @@
 //! Elements as tensors hold them, and the numbers that kernels compute with.
 
-use super::reduce::Reduction;
 use super::reductions::Extreme;
+use super::reductions::Order;
 use super::sums::{Exact, Factors, Pair, Scaled, Total, Whole, Wrapped};
 use crate::functions::Real;
 use crate::half::{Half, odd};
@@ -200,7 +200,7 @@ impl Stored<()> for () {
 
 /// Elements with an order: those of which there is a greatest and a least.
 pub trait Ordered<N: Number>: Stored<N> {
-    type Extreme<const LEAST: bool>: Reduction<N>;
+    type Extreme<const LEAST: bool>: Order<N>;
 
     fn extreme<const LEAST: bool>() -> Self::Extreme<LEAST>;
 }

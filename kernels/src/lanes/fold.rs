@@ -6,7 +6,7 @@
 use super::Number;
 use super::reduce::between_looks;
 use super::sums::Partial;
-use crate::cpu::for_each_level;
+use crate::cpu::{LINE, for_each_level, prefetch};
 use crate::{Stop, Stopped};
 
 /// What elements add to the partial value of a lane.
@@ -51,6 +51,9 @@ pub(super) const PARTIALS: usize = 32;
 
 /// Number of elements that are added at a time where [`PARTIALS`] are too many.
 const PART: usize = 8;
+
+/// Rows of these that are prefetched: each may be in another page.
+const AHEAD: usize = 8;
 
 /// Number of lanes that are reduced side by side.
 pub(super) const ABREAST: usize = 64;
@@ -177,7 +180,11 @@ fn add_rows_body<F: Fold<T>, T: Number>(
     first: usize,
     Rows { elements, step, count, width }: Rows<'_, T>,
 ) {
+    let bytes = bytemuck::cast_slice(elements);
     for k in 0..count {
+        for line in (0..width * size_of::<T>()).step_by(LINE) {
+            prefetch(bytes, (k + AHEAD) * step * size_of::<T>() + line);
+        }
         let (row, at) = (elements.get(k * step..k * step + width), (first + k) % PARTIALS * width);
         let (Some(values), Some(row)) = (partials.get_mut(at..at + width), row) else { return };
         for (value, &element) in values.iter_mut().zip(row) {

@@ -31,7 +31,7 @@ pub use fold::Fold;
 pub use normalize::{Moment, Normalize, normalize, statistics};
 pub use rank::First;
 pub use reduce::{Reduction, ReductionOfAll, reduce};
-pub use reductions::{Extreme, L1, L2, LogSum, Mean, Norm, Prod, Sum, SumSquare};
+pub use reductions::{Extreme, L1, L2, LogSum, Mean, Norm, Order, Prod, Sum, SumSquare};
 pub use scans::{Cumulate, Hardmax, IndexOf, LpNormalize};
 pub use softmax::{LogSoftmax, LogSumExp, Softmax};
 pub use sums::Partial;

@@ -163,6 +163,20 @@ impl<T: Number, const LEAST: bool> Extreme<T, LEAST> {
     }
 }
 
+/// A reduction to an extreme.
+pub trait Order<T: Number>: Reduction<T> {
+    /// Whether an element is beyond another. NaN is beyond all numbers.
+    fn exceeds(&self, a: T, b: T) -> bool;
+}
+
+impl<T: Number, const LEAST: bool> Order<T> for Extreme<T, LEAST> {
+    #[inline(always)]
+    fn exceeds(&self, a: T, b: T) -> bool {
+        let (a, b) = (self.counts(a), self.counts(b));
+        (if LEAST { a < b } else { a > b }) | (a.is_nan() & !b.is_nan())
+    }
+}
+
 /// An extreme, with bits flipped.
 #[derive(Debug, Clone, Copy)]
 pub struct Furthest<T, const LEAST: bool>(T);

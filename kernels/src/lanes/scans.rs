@@ -3,7 +3,7 @@
 use super::reduce::{BETWEEN_LOOKS, PartialOf, TOGETHER, between_looks, values};
 use super::sums::Partial;
 use super::walk::map_each;
-use super::{Floating, Fold, L1, L2, Map, MapSome, Measure, Number, Ordered, Reduction};
+use super::{Floating, Fold, L1, L2, Map, MapSome, Measure, Number, Order, Ordered, Reduction};
 use crate::cpu::for_each_level;
 use crate::lookout::look;
 use crate::{Stop, Stopped};
@@ -129,7 +129,7 @@ pub struct IndexOf<E> {
     pub extreme: E,
 }
 
-impl<E: Reduction<T>, T: Number> Measure<T> for IndexOf<E> {
+impl<E: Order<T>, T: Number> Measure<T> for IndexOf<E> {
     type Value = i64;
 
     fn each(&self, len: usize, lanes: &[T], indices: &mut [i64], stop: Option<&Stop>) -> Result<(), Stopped> {
@@ -146,6 +146,53 @@ impl<E: Reduction<T>, T: Number> Measure<T> for IndexOf<E> {
         }
         Ok(())
     }
+
+    fn across(
+        &self,
+        step: usize,
+        len: usize,
+        lanes: &[T],
+        indices: &mut [i64],
+        stop: Option<&Stop>,
+    ) -> Option<Result<(), Stopped>> {
+        let len = u32::try_from(len).ok()?;
+        Some(indices.chunks_mut(SIDE).enumerate().try_for_each(|(k, indices)| {
+            index_rows(self, (step, len), lanes.get(k * SIDE..).unwrap_or(&[]), indices, stop)
+        }))
+    }
+}
+
+for_each_level! {
+    /// The places of the extremes of at most [`SIDE`] lanes that are side by side.
+    fn index_rows<E: Order<T>, T: Number>(how: &IndexOf<E>, rows: (usize, u32), lanes: &[T], indices: &mut [i64], stop: Option<&Stop>) -> Result<(), Stopped>
+        = index_rows_body::<E, T>;
+}
+
+#[inline(always)]
+fn index_rows_body<E: Order<T>, T: Number>(
+    how: &IndexOf<E>,
+    (step, len): (usize, u32),
+    lanes: &[T],
+    indices: &mut [i64],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (mut best, mut places) = ([T::ZERO; SIDE], [0u32; SIDE]);
+    for k in 0..len {
+        if k as usize % (BETWEEN_LOOKS / SIDE) == 0 {
+            look(stop)?;
+        }
+        let row = lanes.get(k as usize * step..).and_then(|row| row.get(..indices.len())).ok_or(Stopped::Misfit)?;
+        if k == 0 {
+            best.iter_mut().zip(row).for_each(|(best, x)| *best = *x);
+        }
+        for ((best, place), x) in best.iter_mut().zip(&mut places).zip(row) {
+            let better = if how.last { !how.extreme.exceeds(*best, *x) } else { how.extreme.exceeds(*x, *best) };
+            *best = if better { *x } else { *best };
+            *place = if better { k } else { *place };
+        }
+    }
+    indices.iter_mut().zip(places).for_each(|(index, place)| *index = place.into());
+    Ok(())
 }
 
 /// Elements of lanes whose extremes are searched for together, unless a single lane has more.

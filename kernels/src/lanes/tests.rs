@@ -523,25 +523,43 @@ fn extremes_are_those_of_partial_values() {
     }
 }
 
+/// The places of the greatest or least elements of some lanes.
+fn places<const LEAST: bool>(lanes: &[Vec<f32>], last: bool) -> Vec<i64> {
+    let beyond = |a: f32, b: f32| if LEAST { a < b } else { a > b };
+    let place = |lane: &Vec<f32>| {
+        let extreme = lane.iter().copied().reduce(|a, b| if a.is_nan() || beyond(a, b) { a } else { b }).unwrap();
+        let is_it = |x: &f32| *x == extreme || x.is_nan() && extreme.is_nan();
+        (if last { lane.iter().rposition(is_it) } else { lane.iter().position(is_it) }).unwrap() as i64
+    };
+    lanes.iter().map(place).collect()
+}
+
+/// Finds the places in lanes one behind the other and side by side, in two blocks.
+fn check_places<const LEAST: bool>(lanes: &[Vec<f32>], len: usize, last: bool) {
+    let (count, want) = (lanes.len(), places::<LEAST>(lanes, last));
+    let behind = lanes.concat();
+    let beside: Vec<f32> = (0..len).flat_map(|at| lanes.iter().map(move |lane| lane[at])).collect();
+    let twice = [beside.as_slice(), &beside].concat();
+    let index = IndexOf { last, extreme: <f32 as Ordered<f32>>::extreme::<LEAST>() };
+    at_each_level(|| {
+        let mut got = vec![-1i64; count];
+        let all = Lanes::new(&[count, len], |axis| axis == 1);
+        measure::<_, f32, i64, f32>(&index, &behind, &all, &mut [], &mut got, ALONE).unwrap();
+        assert_eq!(got, want, "{count} of {len}");
+        let mut got = vec![-1i64; 2 * count];
+        let all = Lanes::new(&[2, len, count], |axis| axis == 1);
+        measure::<_, f32, i64, f32>(&index, &twice, &all, &mut vec![0.0; 16 * len], &mut got, ALONE).unwrap();
+        assert_eq!(got, [want.as_slice(), &want].concat(), "{count} of {len} side by side");
+    });
+}
+
 #[test]
 fn places_of_extremes() {
-    for len in [1, 31, 32, 33, 64, 127, 128, 129, 500, sized(9000, 600)] {
-        let lanes: Vec<Vec<f32>> = (0..21).map(|lane| ties(lane, len)).collect();
-        let data = lanes.concat();
+    for (count, len) in [(21, 1), (21, 31), (21, 32), (21, 129), (21, sized(9000, 600)), (sized(1300, 40), 9)] {
+        let lanes: Vec<Vec<f32>> = (0..count).map(|lane| ties(lane, len)).collect();
         for last in [false, true] {
-            let want = lanes.iter().map(|lane| {
-                let greatest = lane.iter().copied().reduce(|a, b| if a.is_nan() || a > b { a } else { b }).unwrap();
-                let is_it = |x: &f32| *x == greatest || x.is_nan() && greatest.is_nan();
-                (if last { lane.iter().rposition(is_it) } else { lane.iter().position(is_it) }).unwrap() as i64
-            });
-            let want: Vec<i64> = want.collect();
-            at_each_level(|| {
-                let mut got = vec![-1i64; 21];
-                let index = IndexOf { last, extreme: <f32 as Ordered<f32>>::extreme::<false>() };
-                let lanes = Lanes::new(&[21, len], |axis| axis == 1);
-                measure::<_, f32, i64, f32>(&index, &data, &lanes, &mut [], &mut got, ALONE).unwrap();
-                assert_eq!(got, want, "{len}");
-            });
+            check_places::<false>(&lanes, len, last);
+            check_places::<true>(&lanes, len, last);
         }
     }
 }

@@ -17,6 +17,19 @@ pub trait Measure<T>: Sync {
 
     /// The values of at most [`TOGETHER`] lanes of `len` elements, one behind the other.
     fn each(&self, len: usize, lanes: &[T], values: &mut [Self::Value], stop: Option<&Stop>) -> Result<(), Stopped>;
+
+    /// As [`Measure::each`], of any number of lanes side by side, whose next elements are `step` further on; `None` if they
+    /// have to be one behind the other.
+    fn across(
+        &self,
+        _step: usize,
+        _len: usize,
+        _lanes: &[T],
+        _values: &mut [Self::Value],
+        _stop: Option<&Stop>,
+    ) -> Option<Result<(), Stopped>> {
+        None
+    }
 }
 
 /// A function from a lane to one of the same length.
@@ -199,6 +212,9 @@ fn measure_part<T: Number, V: Pod>(
         }
         return Ok(());
     }
+    if let Some(outcome) = measure_across(measure, data, lanes, first, to, out, stop) {
+        return outcome;
+    }
     let mut groups = Groups::new(lanes, first, out.len() / to.size);
     while let Some((start, count)) = groups.next() {
         let from = bench.get_mut(..count * len).ok_or(Stopped::OutOfRange)?;
@@ -210,6 +226,32 @@ fn measure_part<T: Number, V: Pod>(
         out = rest;
     }
     Ok(())
+}
+
+/// As [`measure_part`], if the lanes and their values can stay where they are.
+fn measure_across<T: Number, V: Pod>(
+    measure: &dyn Measure<T, Value = V>,
+    data: Elements<'_, T>,
+    lanes: &Lanes,
+    first: usize,
+    to: Storage<V>,
+    out: &mut [u8],
+    stop: Option<&Stop>,
+) -> Option<Result<(), Stopped>> {
+    let ([Dim { steps: [step], .. }], Some(data), abreast) = (&*lanes.along, data.direct(), lanes.abreast()) else {
+        return None;
+    };
+    let (mut out, mut before) = (to.direct_mut(out)?, first % abreast);
+    let mut rows = Offsets::new(lanes.kept.get(1..).filter(|_| abreast > 1)?, first / abreast);
+    while !out.is_empty() {
+        let [start] = rows.next();
+        let (now, rest) = out.split_at_mut(out.len().min(abreast - before));
+        if let Err(why) = measure.across(*step, lanes.len, data.get(start + before..).unwrap_or(&[]), now, stop)? {
+            return Some(Err(why));
+        }
+        (out, before) = (rest, 0);
+    }
+    Some(Ok(()))
 }
 
 /// `lanes` are those of a block.

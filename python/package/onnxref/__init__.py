@@ -6,6 +6,7 @@ from ._errors import (
     InputError,
     LimitError,
     LoadError,
+    ModelNotFoundError,
     OnnxrefError,
     UnsupportedModelError,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "LimitError",
     "LoadError",
     "ModelMetadata",
+    "ModelNotFoundError",
     "Node",
     "NodeArg",
     "OnnxrefError",

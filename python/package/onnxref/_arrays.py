@@ -53,6 +53,17 @@ def strings(values: list[str], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return array.reshape(shape)
 
 
+def with_string_dtype(value: Any) -> Any:
+    """An output whose arrays of objects, which are of strings, are of StringDType."""
+    if isinstance(value, np.ndarray):
+        return value.astype(np.dtypes.StringDType()) if value.dtype == object else value
+    if isinstance(value, list):
+        return [with_string_dtype(each) for each in value]
+    if isinstance(value, dict):
+        return {key: with_string_dtype(each) for key, each in value.items()}
+    return value
+
+
 def feed(value: Any, declared: int | None) -> tuple[Any, int, tuple[int, ...] | None]:
     """What is fed: an array in row-major order and its type, or a list of strings, their type, and their shape."""
     array = _array(value, declared)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from errno import ENOENT
 from typing import Any
 
 
@@ -46,6 +48,15 @@ class LoadError(OnnxrefError, ValueError):
     """A file can't be read, or departs from the standard."""
 
 
+class ModelNotFoundError(LoadError, FileNotFoundError):
+    """The file of a model, or of its external data, isn't there. `filename` is the path of the model if it is that."""
+
+    # They hide the attributes of OSError, which would give the text another form.
+    errno: int | None = ENOENT
+    strerror: str | None = os.strerror(ENOENT)
+    filename: Any = None
+
+
 class UnsupportedModelError(OnnxrefError, NotImplementedError):
     """The model needs what isn't implemented here: see `needs`."""
 
@@ -66,7 +77,10 @@ class Cancelled(OnnxrefError):
     """The time of a run was up."""
 
 
-for _class in (OnnxrefError, LoadError, UnsupportedModelError, InputError, IndexOutOfRangeError, LimitError, Cancelled):
+for _class in (
+    OnnxrefError, LoadError, ModelNotFoundError, UnsupportedModelError, InputError, IndexOutOfRangeError, LimitError,
+    Cancelled,
+):  # fmt: skip
     _class.__module__ = "onnxref"
 
 _CLASSES: dict[str, type[OnnxrefError]] = {
@@ -83,15 +97,19 @@ _CLASSES: dict[str, type[OnnxrefError]] = {
 def of(document: str) -> OnnxrefError:
     """The exception for an error of the library, which is written as JSON."""
     fields = json.loads(document)
-    return made(fields["error"], fields["fault"], fields["remedy"])
+    return made(fields["error"], fields["fault"], fields["remedy"], fields["not_found"])
 
 
-def made(error: dict[str, Any], fault: dict[str, Any], remedy: str | None = None) -> OnnxrefError:
+def made(
+    error: dict[str, Any], fault: dict[str, Any], remedy: str | None = None, not_found: bool = False
+) -> OnnxrefError:
     """The exception for an error, and all that was found with it."""
     kind = _CLASSES.get(error["kind"], OnnxrefError)
     about_an_index = all(name in error for name in ("node_index", "axis", "size", "value", "position"))
     if kind is InputError and about_an_index:
         kind = IndexOutOfRangeError
+    if kind is LoadError and not_found:
+        kind = ModelNotFoundError
     raised = kind(error.pop("message"))
     if "position" in error:
         error["position"] = tuple(error["position"])

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Union
 
+import numpy as np
+
 from . import _onnxref
-from ._errors import LoadError
+from ._arrays import with_string_dtype
+from ._errors import InputError, LoadError, ModelNotFoundError
 from ._onnxref import Node
 
 if TYPE_CHECKING:
@@ -106,6 +109,7 @@ class InferenceSession:
         optimize: bool = True,
         mmap: bool = False,
         dimensions: Mapping[str, int] | None = None,
+        string_dtype: bool = False,
         **ignored: Any,
     ) -> None:
         """Loads a model.
@@ -115,7 +119,8 @@ class InferenceSession:
         accepted. external_roots: folders into which links of external data may lead. external_data: the content of files of
         the model, by location. hard_links: accept files with more than one. fast_math: sum quantized products in integers,
         not bit by bit. optimize: compute constants at load, and put fast operators in the place of several. mmap: map the
-        files; nobody may change them meanwhile. dimensions: sizes of open dimensions, by name.
+        files; nobody may change them meanwhile. dimensions: sizes of open dimensions, by name. string_dtype: outputs of
+        strings are arrays of NumPy 2's StringDType, not of objects.
 
         sess_options, providers, provider_options and other arguments are onnxruntime's. The only provider is the CPU.
         """
@@ -133,6 +138,7 @@ class InferenceSession:
             optimize=optimize,
             mmap=mmap,
             dimensions=dict(dimensions or {}),
+            string_dtype=string_dtype,
         )
         unknown = sorted(set(ignored) - _OF_ONNXRUNTIME)
         if unknown:
@@ -141,8 +147,18 @@ class InferenceSession:
 
     def _load(self, source: str | bytes, options: dict[str, Any]) -> None:
         self._source, self._options = source, options
-        self._stamp = _stamp(source)
-        self._session = _onnxref.Session(source, options)
+        if options["string_dtype"] and not hasattr(np.dtypes, "StringDType"):
+            raise InputError(f"string_dtype=True needs NumPy 2, but this is NumPy {np.__version__}")
+        stamp = _stamp(source)
+        try:
+            self._session = _onnxref.Session(source, options)
+        except ModelNotFoundError as error:
+            if isinstance(source, str) and not os.path.exists(source):
+                error.filename = source
+            raise
+        files = [os.fspath(file) for file in self._session.external_files()]
+        #: What changes when a file of the model is written: the model's own, and those beside it by name.
+        self._stamps = (stamp, {file: _stamp(_beside(source, file)) for file in files})
         self._inputs = [NodeArg(*info, optional) for info, optional in self._session.inputs()]
         self._outputs = [NodeArg(*info) for info in self._session.outputs()]
         self._run = self._session.run
@@ -168,7 +184,8 @@ class InferenceSession:
             input_feed = dict(input_feed)
         # None and no names mean all, as in onnxruntime.
         names = list(output_names) if output_names else None
-        return self._run(names, input_feed, watch, timeout)
+        values = self._run(names, input_feed, watch, timeout)
+        return [with_string_dtype(value) for value in values] if self._options["string_dtype"] else values
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs that have to be fed. As in onnxruntime, those with an initializer are not among them."""
@@ -233,14 +250,22 @@ class InferenceSession:
         source = self._source
         if isinstance(source, bytes):
             return {"source": source, "options": self._options}
-        if _stamp(source) != self._stamp:
-            raise LoadError(f"{source} was changed since it was loaded: the model can't be pickled")
-        return {"source": os.path.abspath(source), "sha256": _sha256(source), "options": self._options}
+        own, others = self._stamps
+        for path, stamp in [(source, own), *((_beside(source, file), stamp) for file, stamp in others.items())]:
+            if _stamp(path) != stamp:
+                raise LoadError(f"{path} was changed since it was loaded: the model can't be pickled")
+        files = {file: _sha256(_beside(source, file), sampled=True) for file in others}
+        return {"source": os.path.abspath(source), "sha256": _sha256(source), "files": files, "options": self._options}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         source = state["source"]
-        if isinstance(source, str) and _sha256(source) != state["sha256"]:
-            raise LoadError(f"{source} is not the file that was pickled: its hash is another")
+        if isinstance(source, str):
+            hashes = [(source, _sha256(source), state["sha256"])]
+            for file, pickled in state["files"].items():
+                hashes.append((_beside(source, file), _sha256(_beside(source, file), sampled=True), pickled))
+            for path, found, pickled in hashes:
+                if found != pickled:
+                    raise LoadError(f"{path} is not the file that was pickled: its hash is another")
         self._load(source, state["options"])
 
 
@@ -279,12 +304,31 @@ def _stamp(source: str | bytes) -> tuple[int, int] | None:
     return stat.st_size, stat.st_mtime_ns
 
 
-def _sha256(path: str) -> str:
+def _beside(source: str | bytes, file: str) -> str:
+    """The path of a file in the model's folder."""
+    return os.path.join(os.path.dirname(source), file) if isinstance(source, str) else file
+
+
+#: Of external data with more bytes than these pieces hold, these many pieces are hashed, evenly from the first bytes to the
+#: last: a table may be as large as a disk, and each worker looks at it.
+_PIECES, _PIECE = 64, 1 << 20
+
+
+def _sha256(path: str, sampled: bool = False) -> str:
+    """The hash of a file: of its size and of some of it, if it is large and `sampled`; else of all."""
     try:
         with open(path, "rb") as file:
             digest = hashlib.sha256()
+            size = os.fstat(file.fileno()).st_size
+            if sampled and size > _PIECES * _PIECE:
+                digest.update(str(size).encode())
+                for k in range(_PIECES):
+                    file.seek((size - _PIECE) * k // (_PIECES - 1))
+                    digest.update(file.read(_PIECE))
+                return digest.hexdigest()
             while piece := file.read(1 << 20):
                 digest.update(piece)
             return digest.hexdigest()
     except OSError as error:
-        raise LoadError(f"{path}: {error.strerror}") from error
+        raised = ModelNotFoundError if isinstance(error, FileNotFoundError) else LoadError
+        raise raised(f"{path}: {error.strerror}") from error

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from . import _onnxref
-from ._errors import made
+from ._errors import ModelNotFoundError, made
 from ._session import InferenceSession, Model, source_of
 
 #: Statuses of the program that are answers: success, and findings or differences.
@@ -66,7 +66,11 @@ def _document(verb: str, arguments: list[str], options: Mapping[str, Any]) -> di
     if status not in _ANSWERS and documents and "error" in documents[-1]:
         fault = documents[-1]["error"]
         cause = fault["causes"][0] if fault["causes"] else {}
-        raise made({**cause, "kind": fault["kind"], "message": fault["message"]}, fault)
+        missing = next((argument for argument in arguments if not os.path.exists(argument)), None)
+        raised = made({**cause, "kind": fault["kind"], "message": fault["message"]}, fault, not_found=missing is not None)
+        if isinstance(raised, ModelNotFoundError):
+            raised.filename = missing
+        raise raised
     return documents[0]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ._errors import InputError
-from ._session import InferenceSession, Model
+from ._session import InferenceSession, Model, NodeArg
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,6 +50,8 @@ class Predictor:
             raise InputError(f"the model has no input {unknown[0]!r}: it has {', '.join(session.input_names)}")
         for name in names:
             self._columns.setdefault(name, name)
+        self._declared = {info.name: info for info in [*session.get_overridable_initializers(), *session.get_inputs()]}
+        self._given = {info.name: info for info in session.get_outputs()}
         self._state = session.__getstate__()
         _SESSIONS.setdefault(_key(self._state), session)
 
@@ -76,17 +78,49 @@ class Predictor:
             given[column] = value
         return given
 
-    def map_in_arrow(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        """The outputs for batches of Arrow, as Spark's `mapInArrow` wants them. Further axes are lists of a fixed size."""
+    def arrow(self, batch: Any) -> Any:
+        """The outputs for a record batch or a table of Arrow. A table is run batch by batch. Further axes are lists."""
         import pyarrow
 
-        for batch in batches:
-            columns = {name: batch.column(name) for name in {*self._columns.values(), *self._keep}}
-            kept = {name: columns[name] for name in self._keep}
-            fed = {name: _from_arrow(name, columns[name]) for name in self._columns.values()}
-            given = {**kept, **{name: value for name, value in self({**kept, **fed}).items() if name not in kept}}
-            arrays = [value if name in kept else _to_arrow(value) for name, value in given.items()]
-            yield pyarrow.RecordBatch.from_arrays(arrays, names=list(given))
+        if isinstance(batch, pyarrow.Table):
+            return pyarrow.Table.from_batches(self._parts(batch))
+        kept = {name: _column(batch, name) for name in self._keep}
+        if batch.num_rows:
+            fed = {name: _from_arrow(name, _column(batch, name)) for name in self._columns.values()}
+            given = self({**dict.fromkeys(self._keep), **fed})
+            made = {name: _to_arrow(name, given[name]) for name in self._outputs}
+        else:
+            made = {field.name: pyarrow.array([], field.type) for field in self.output_columns}
+        columns = {**kept, **made}
+        return pyarrow.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def map_in_arrow(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        """The outputs for batches of Arrow, as Spark's `mapInArrow` wants them."""
+        return map(self.arrow, batches)
+
+    @property
+    def input_columns(self) -> pyarrow.Schema:
+        """The columns that are fed, in the order of the inputs, with the types of Arrow that the model declares."""
+        return _schema((column, name, self._declared.get(name)) for name, column in self._columns.items())
+
+    @property
+    def output_columns(self) -> pyarrow.Schema:
+        """The columns that the model gives, with the types of Arrow that it declares. Those that are kept are not here."""
+        return _schema((column, name, self._given.get(name)) for column, name in self._outputs.items())
+
+    def _parts(self, table: pyarrow.Table) -> Iterator[pyarrow.RecordBatch]:
+        import pyarrow
+
+        start = 0
+        for batch in table.to_batches() or [pyarrow.RecordBatch.from_pylist([], schema=table.schema)]:
+            try:
+                yield self.arrow(batch)
+            except InputError as error:
+                if error.row is None:
+                    raise
+                text = str(error).removeprefix(f"row {error.row}: ")
+                raise _named(start + error.row, error, text) from None
+            start += batch.num_rows
 
 
 #: The models of this process.
@@ -96,7 +130,7 @@ _LOCK = threading.Lock()
 
 def _key(state: Mapping[str, Any]) -> str:
     source = state["source"] if isinstance(state["source"], str) else repr(state["source"])
-    return json.dumps([source, state.get("sha256"), state["options"]], default=repr, sort_keys=True)
+    return json.dumps([source, state.get("sha256"), state.get("files"), state["options"]], default=repr, sort_keys=True)
 
 
 def _session(state: dict[str, Any]) -> InferenceSession:
@@ -132,46 +166,82 @@ def _of_a_row(session: InferenceSession, names: list[str], feeds: dict[str, Any]
     return error
 
 
-def _named(row: int, error: InputError) -> InputError:
-    named = type(error)(f"row {row}: {error}")
+def _named(row: int, error: InputError, text: str | None = None) -> InputError:
+    named = type(error)(f"row {row}: {error if text is None else text}")
     named.__dict__.update(error.__dict__)
     named.row = row
     return named
 
 
+#: Types of elements as a model declares them, and as Arrow names them.
+_ARROW = {
+    "float": "float32", "double": "float64", "float16": "float16", "string": "string", "bool": "bool_",
+    **{name: name for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")},
+}  # fmt: skip
+
+
+def _schema(columns: Iterable[tuple[str, str, NodeArg | None]]) -> pyarrow.Schema:
+    """Columns of values of the model: their names, those of the values, and what the model declares of these."""
+    import pyarrow
+
+    fields = []
+    for column, name, info in columns:
+        element = _ARROW.get((info and info.type or "").removeprefix("tensor(").removesuffix(")"))
+        if info is None or info.type is None or info.shape is None:
+            raise InputError(f"column {column!r}: the model declares no type and shape for {name!r}")
+        if element is None or not info.shape:
+            raise InputError(f"column {column!r}: {name!r} is {info.type} {info.shape}, for which Arrow has no column")
+        kind = getattr(pyarrow, element)()
+        for _ in info.shape[1:]:
+            kind = pyarrow.list_(kind)
+        fields.append((column, kind))
+    return pyarrow.schema(fields)
+
+
+def _column(batch: pyarrow.RecordBatch, name: str) -> Any:
+    if name not in batch.schema.names:
+        raise InputError(f"there is no column {name!r}: the columns are {', '.join(batch.schema.names)}")
+    return batch.column(name)
+
+
 def _from_arrow(name: str, column: Any) -> np.ndarray[Any, Any]:
-    """A column of Arrow as an array, without a copy if it is of numbers; lists become an axis."""
-    import pyarrow
+    """A column of Arrow as an array, without a copy if it is of numbers; lists become axes."""
+    from pyarrow import types
 
-    if column.null_count:
-        row = column.is_null().index(True).as_py()
-        raise _named(row, InputError(f"column {name!r} is null"))
-    if pyarrow.types.is_list(column.type) or pyarrow.types.is_large_list(column.type):
-        lengths = np.diff(column.offsets.to_numpy())
-        if lengths.size and (wrong := np.flatnonzero(lengths != lengths[0])).size:
-            row = int(wrong[0])
-            raise _named(row, InputError(f"column {name!r} has {lengths[row]} elements, but {lengths[0]} in row 0"))
-        size = int(lengths[0]) if lengths.size else 0
-        return _from_arrow(name, column.flatten()).reshape(len(column), size, *_inner(column.type.value_type))
-    if pyarrow.types.is_fixed_size_list(column.type):
-        inner = _from_arrow(name, column.flatten())
-        return inner.reshape(len(column), column.type.list_size, *inner.shape[1:])
-    array: np.ndarray[Any, Any] = column.to_numpy(zero_copy_only=False)
-    return array
-
-
-def _inner(kind: Any) -> tuple[int, ...]:
-    """The axes within an element."""
-    import pyarrow
-
-    return (kind.list_size, *_inner(kind.value_type)) if pyarrow.types.is_fixed_size_list(kind) else ()
+    sizes: list[int] = []
+    rows, each = len(column), 1  # `each`: the elements of a row so far
+    while True:
+        if column.null_count:
+            row = column.is_null().index(True).as_py() // each
+            raise _named(row, InputError(f"column {name!r} is null" + (" within a list" if sizes else "")))
+        if types.is_fixed_size_list(column.type):
+            sizes.append(column.type.list_size)
+        elif types.is_list(column.type) or types.is_large_list(column.type):
+            lengths = np.diff(column.offsets.to_numpy())
+            if (wrong := np.flatnonzero(lengths != lengths[0])).size:
+                row = int(wrong[0])
+                text = f"column {name!r} has {lengths[row]} elements, but {lengths[0]} in row 0"
+                raise _named(row // each, InputError(text))
+            sizes.append(int(lengths[0]) if lengths.size else 0)
+        else:
+            array: np.ndarray[Any, Any] = column.to_numpy(zero_copy_only=False)
+            return array.reshape(rows, *sizes)
+        each *= sizes[-1]
+        column = column.flatten()
 
 
-def _to_arrow(value: Any) -> Any:
+def _to_arrow(name: str, value: Any) -> Any:
+    """An array as a column of Arrow; axes become lists."""
     import pyarrow
 
     array = np.asarray(value)
-    made = pyarrow.array(array.reshape(-1))
-    for size in reversed(array.shape[1:]):
-        made = pyarrow.FixedSizeListArray.from_arrays(made, size)
+    try:
+        made = pyarrow.array(array.reshape(-1))
+    except pyarrow.ArrowException as error:
+        raise InputError(f"column {name!r}: Arrow has no column of {array.dtype}") from error
+    for axis in range(array.ndim - 1, 0, -1):
+        lists, size = int(np.prod(array.shape[:axis])), array.shape[axis]
+        if lists * size >= 1 << 31:
+            raise InputError(f"column {name!r} has {lists * size} elements: a batch of Arrow has less than 2**31")
+        made = pyarrow.ListArray.from_arrays(np.arange(lists + 1, dtype=np.int32) * np.int32(size), made)
     return made

@@ -149,6 +149,26 @@ impl Floats<2> for Short {
             Short::Inverse => T::ONE / x,
         }
     }
+
+    /// Each way has a loop of its own.
+    fn row<T: Real>(&self, inputs: [&[T]; 2], out: &mut [T]) {
+        match self {
+            Short::Square => Way::<{ Short::Square as usize }>.row(inputs, out),
+            Short::Cube => Way::<{ Short::Cube as usize }>.row(inputs, out),
+            Short::Root => Way::<{ Short::Root as usize }>.row(inputs, out),
+            Short::Inverse => Way::<{ Short::Inverse as usize }>.row(inputs, out),
+        }
+    }
+}
+
+/// The [`Short`] with a number.
+struct Way<const NUMBER: usize>;
+
+impl<const NUMBER: usize> Floats<2> for Way<NUMBER> {
+    #[inline(always)]
+    fn float<T: Real>(&self, x: [T; 2]) -> T {
+        const { Short::ALL[NUMBER] }.float(x)
+    }
 }
 
 #[cfg(test)]

@@ -55,7 +55,8 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// For at least `threads` bands, if there are so many rows. None if places can't be counted.
+    /// For a multiple of `threads` bands of nearly the same size, if there are so many rows or one is long. None if places
+    /// can't be counted.
     pub(super) fn of<T>(axes: &[Axis; 2], channels: usize, images: &Source<'_, T>, threads: usize) -> Option<Grid> {
         let (planes, distance) = match images {
             Source::Planes(_) => (channels, 1),
@@ -75,7 +76,10 @@ impl Grid {
         let end = |axis: &Axis| (axis.output.max(1) - 1) * axis.stride + (axis.kernel - 1) * axis.dilation;
         let inside = |axis: &Axis| axis.pad == 0 && end(axis) < axis.input;
         let in_place = columns.stride == 1 && inside(&rows) && inside(&columns);
-        let wide = columns.output.min(COLUMNS);
+        // Threads share rows, or the places of the only one.
+        let along = if rows.output > 1 { 1 } else { threads.max(1) };
+        let across = columns.output.div_ceil(COLUMNS).next_multiple_of(along);
+        let wide = columns.output.div_ceil(across.max(1));
         let width = line::width(&columns, wide);
         let line = width.checked_mul(columns.stride)?.checked_mul(planes)?.checked_mul(distance)?;
         let most =

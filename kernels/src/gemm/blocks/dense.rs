@@ -6,7 +6,7 @@ use super::super::BLOCK;
 use super::super::block::Out;
 use super::band::{Band, Grid, Source};
 use super::tile::{Loops, One, Tile, loops};
-use super::{CHANNELS, Tail, len_of};
+use super::{CHANNELS, READ, Tail, len_of};
 use crate::windows::Axis;
 use crate::{Lookout, Resources, Stopped, parallel};
 use bytemuck::cast_slice_mut;
@@ -82,7 +82,8 @@ impl<'a> Dense<'a> {
     pub fn plan(self, images: usize, resources: Resources<'_>) -> Result<DensePlan<'a>, Stopped> {
         let steps = self.axes.iter().map(|axis| axis.kernel).fold(self.channels, usize::saturating_mul);
         let positions = self.axes.iter().map(|axis| axis.output).fold(1, usize::saturating_mul);
-        let work = steps.saturating_mul(positions).saturating_mul(self.filters).saturating_mul(images);
+        let work =
+            steps.saturating_mul(positions.saturating_add(READ)).saturating_mul(self.filters).saturating_mul(images);
         let threads = parallel::threads(work, WORTH.0, WORTH.1, resources);
         let loops = [true, false].map(|two| match self.images {
             Source::Planes(_) => loops::<One<1>>(two),

@@ -30,6 +30,9 @@ pub use own::Own;
 /// Channels of a block.
 pub const CHANNELS: usize = 16;
 
+/// Multiplications that take as long as reading a weight: of few places, that is what a thread saves.
+const READ: usize = 8;
+
 /// Elements of scratch memory from which on windows are spread too wide: planes need less.
 pub const ROOM: usize = 1 << 22;
 

@@ -2,6 +2,7 @@
 
 use super::super::tests::samples;
 use super::super::{Alone, Batch, Broadcast, Left, Product, Right, Scaled, Strides, View, Windows};
+use super::band::Grid;
 use super::{CHANNELS, Dense, Each, Own, Source, from_blocks, greatest, len_of, pack, to_blocks};
 use crate::Resources;
 use crate::lanes::Ordered;
@@ -187,6 +188,7 @@ fn cases() -> Vec<Case> {
         (1, 6, 64, square(19, 7, 2, 3)),
         (1, 5, 1, square(6, 5, 1, 2)),
         (1, 400, 48, square(4, 1, 1, 0)),
+        (1, 64, 48, square(14, 1, 1, 0)),
         (1, 32, 32, square(4, 3, 1, 0)),
         (0, 4, 4, square(4, 1, 1, 0)),
         (1, 4, 4, square(2, 3, 1, 0)),
@@ -199,6 +201,21 @@ fn cases() -> Vec<Case> {
     cases.push(case(1, 2, 18, axis(30, 1, 1, 1, [0, 0]), axis(21, 1, 1, 1, [0, 0])));
     cases.truncate(sized(cases.len(), 2));
     cases
+}
+
+/// The places of windows of one element are one long row, which threads share in equal parts; other images are shared by rows.
+#[test]
+fn threads_share_places_evenly() {
+    let bands = |size, kernel, threads| {
+        let axes = [axis(size, kernel, 1, 1, [kernel / 2; 2]); 2];
+        let grid = Grid::of::<f32>(&axes, 16, &Source::Blocks(&[]), threads).unwrap();
+        let places = (0..grid.bands()).map(|at| grid.band(at)).map(|band| band.rows.len() * band.columns.len());
+        places.collect::<Vec<_>>()
+    };
+    assert_eq!(bands(14, 1, 1), [196]);
+    assert_eq!(bands(14, 1, 2), [98; 2]);
+    assert_eq!(bands(28, 1, 3), [131, 131, 131, 131, 131, 129]);
+    assert_eq!(bands(14, 3, 2), [98; 2]);
 }
 
 #[test]

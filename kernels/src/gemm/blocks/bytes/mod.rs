@@ -14,7 +14,7 @@ use self::tile::{Four, Loops, Own, Tile, loops};
 use super::super::block::Out;
 use super::band::{Band, Grid, Source};
 use super::dense::tiles;
-use super::{CHANNELS, len_of};
+use super::{CHANNELS, READ, len_of};
 use crate::cpu::for_each_level;
 use crate::windows::Axis;
 use crate::{Lookout, Resources, Stopped, parallel};
@@ -143,10 +143,11 @@ impl<'a> Bytes<'a> {
             Kind::Own(_) | Kind::Greatest => (self.channels, taps, [loops::<Own>(false); 2]),
         };
         let positions = self.axes.iter().map(|axis| axis.output).fold(1, usize::saturating_mul);
-        let work = steps.saturating_mul(SOME).saturating_mul(positions).saturating_mul(filters).saturating_mul(images);
+        let weights = steps.saturating_mul(SOME).saturating_mul(filters);
+        let work = weights.saturating_mul(positions.saturating_add(READ)).saturating_mul(images);
         let threads = parallel::threads(work, WORTH.0, WORTH.1, resources);
         let groups = filters.div_ceil(loops[0].filters);
-        let by_filters = steps.saturating_mul(SOME).saturating_mul(filters) >= MANY_WEIGHTS && images < threads;
+        let by_filters = weights >= MANY_WEIGHTS && images < threads;
         let parts = if by_filters { threads.min(groups).max(1) } else { 1 };
         let bands = if parts > 1 { 1 } else { threads };
         let source = Source::Blocks(self.images);

@@ -1,0 +1,271 @@
+//! `onnxref generate`: test cases from the table of the standard.
+
+mod attributes;
+mod bounds;
+mod elements;
+mod faults;
+mod goals;
+mod maker;
+mod negatives;
+mod shapes;
+mod source;
+
+use crate::corpus::folder::NewFolder;
+use crate::corpus::manifest::{About, Corpus, Details, OperatorVersion};
+use crate::corpus::report;
+use crate::failure::{Failure, NOTHING};
+use crate::options::Completed;
+use crate::progress::Progress;
+use crate::test::order;
+use crate::{Global, print};
+use clap::Args;
+use goals::{Goal, goals, type_key};
+use maker::{Made, Maker};
+pub(crate) use negatives::Refusal;
+use onnxref::bytes::Bytes;
+use onnxref::conformance::{Case, Outcome};
+use onnxref::schema::{self, AttributeKind, Schema};
+use onnxref::{Cancel, Value, ValueType, quote, supported};
+use source::Source;
+use std::path::PathBuf;
+
+/// Generate test cases for operators from the table of the standard
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Of each operator version there are cases for each type of each type variable, open (symbolic) shapes,
+constant inputs, only what is required, all that is optional, edge values (NaN, infinities, -0, subnormal
+numbers, the ends of integers), an input without elements, and a scalar. A case is a folder in ONNX's
+layout; its expected outputs are onnxref's. Values follow from the seed: the files are the same on every
+machine. What draws random numbers is left out.
+
+DIR/manifest.json lists the cases, as for `onnxref corpus export`, with `ulp`: how far the expected
+outputs are from the exact result of the formula, at most, in units of the last place. 0: every engine
+must give the same bits. 0.5: rounded once. null: no bound is known.
+
+Examples:
+  onnxref generate -o cases --operator Gather --opset 28
+  onnxref test cases")]
+pub(crate) struct Arguments {
+    /// The folder to write; it must be new or empty
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+
+    /// The seed of all choices
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Only this operator, such as Gather or ai.onnx.ml.Scaler; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = Completed(crate::ops::names), hide_possible_values = true)]
+    operator: Vec<String>,
+
+    /// Only the versions that apply at opset N of ai.onnx, and the newest ones of other domains
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    opset: Option<i64>,
+
+    /// At most N cases of each version
+    #[arg(long, value_name = "N")]
+    per_version: Option<usize>,
+}
+
+/// Operators that draw random numbers: no two engines agree.
+const RANDOM: &[&str] =
+    &["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"];
+
+/// A case to be written.
+struct Written {
+    name: String,
+    about: About,
+    files: Vec<(String, Bytes)>,
+}
+
+pub(crate) fn generate(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
+    let versions = versions(arguments)?;
+    let (cancel, progress) = (Cancel::new(), Progress::new());
+    let mut corpus = Corpus::new(NewFolder::new("-o", &arguments.output, &cancel)?);
+    progress.expect(versions.len());
+    let (mut count, mut none) = (0, Vec::new());
+    let work = |(schema, opset): &(Schema, i64)| (label(schema), cases(schema, *opset, arguments));
+    let jobs = std::thread::available_parallelism().map_or(1, |count| count.get());
+    order::in_order(&versions, jobs, work, |(label, cases): (String, Vec<Written>)| {
+        progress.step();
+        if cases.is_empty() {
+            none.push(label);
+        }
+        count += cases.len();
+        cases.into_iter().try_for_each(|case| corpus.add(&case.name, case.about, &case.files))
+    })?;
+    drop(progress);
+    if arguments.operator.is_empty() {
+        for (refusal, files) in faults::all(arguments.opset.unwrap_or(newest())) {
+            let name = format!("negative/model/{}", refusal.rule);
+            if let Some(case) = negative(&name, Vec::new(), refusal, files) {
+                corpus.add(&case.name, case.about, &case.files)?;
+            }
+        }
+    }
+    if !none.is_empty() {
+        print::note(&format!("without a case: {}", none.join(", ")));
+    }
+    if count == 0 {
+        return Err(Failure::new(NOTHING, "there are no cases"));
+    }
+    report(&corpus.finish()?, global)
+}
+
+/// The newest opset of ai.onnx.
+fn newest() -> i64 {
+    schema::newest("").unwrap_or(1)
+}
+
+/// The operator versions to make cases of, each with the opset that a model imports.
+fn versions(arguments: &Arguments) -> Result<Vec<(Schema, i64)>, Failure> {
+    let failed = |error: onnxref::Error| Failure::usage(format!("{error:#}"));
+    let newest = newest();
+    if let Some(opset) = arguments.opset.filter(|opset| *opset > newest) {
+        return Err(Failure::usage(format!("--opset {opset}: the newest opset is {newest}")));
+    }
+    let known: Vec<(&str, &str)> = schema::operators().filter(|(domain, _)| *domain != "org.openvinotoolkit").collect();
+    let key = |domain: &str, name: &str| if domain.is_empty() { name.to_string() } else { format!("{domain}.{name}") };
+    let is_known = |given: &&String| known.iter().any(|(domain, name)| key(domain, name) == **given);
+    if let Some(given) = arguments.operator.iter().find(|given| !is_known(given)) {
+        return Err(Failure::usage(format!("--operator {}: it is not an operator of the standard", quote(given))));
+    }
+    let runs = supported();
+    let mut versions = Vec::new();
+    for (domain, name) in known {
+        if !arguments.operator.is_empty() && !arguments.operator.contains(&key(domain, name)) {
+            continue;
+        }
+        let Some(support) = runs.iter().find(|support| support.domain == domain && support.name == name) else {
+            continue;
+        };
+        let opset =
+            arguments.opset.map(|opset| if domain.is_empty() { opset } else { schema::newest(domain).unwrap_or(1) });
+        for schema in schema::history(domain, name).map_err(failed)? {
+            let applies = |opset| schema::resolve(domain, name, opset).is_ok_and(|other| other == schema);
+            if schema.deprecated.is_none()
+                && support.versions.contains(&schema.since_version)
+                && opset.is_none_or(applies)
+                && is_generated(&schema)
+            {
+                let opset = opset.unwrap_or(schema.since_version);
+                versions.push((schema, opset));
+            }
+        }
+    }
+    Ok(versions)
+}
+
+/// Whether cases of an operator are made.
+fn is_generated(schema: &Schema) -> bool {
+    let has_graph =
+        schema.attributes.iter().any(|formal| matches!(formal.kind, AttributeKind::Graph | AttributeKind::Graphs));
+    !has_graph && !RANDOM.contains(&schema.name.as_str())
+}
+
+/// The operator version as folders have it: `Gather-13`.
+fn label(schema: &Schema) -> String {
+    let Schema { domain, name, since_version, .. } = schema;
+    if domain.is_empty() { format!("{name}-{since_version}") } else { format!("{domain}.{name}-{since_version}") }
+}
+
+/// Maximum number of attempts for a goal.
+const ATTEMPTS: usize = 150;
+
+/// The cases of an operator version.
+fn cases(schema: &Schema, opset: i64, arguments: &Arguments) -> Vec<Written> {
+    let label = label(schema);
+    let (mut cases, mut negatives) = (Vec::new(), Vec::new());
+    // What worked for one goal often does for the next.
+    let mut good = None;
+    for goal in goals(schema) {
+        if arguments.per_version.is_some_and(|most| cases.len() >= most) {
+            break;
+        }
+        let mut seeds = Source::named(arguments.seed, &format!("{label} {}", goal.name()));
+        let first = seeds.word();
+        let tries = [Some(first), good].into_iter().flatten().chain((0..ATTEMPTS).map(|_| seeds.word()));
+        let made = tries.into_iter().find_map(|seed| {
+            let made = Maker::new(&mut Source::new(seed), schema, &goal).make(opset).ok()?;
+            let (case, outputs) = case(schema, &label, &goal, &made)?;
+            Some((seed, case, made, outputs))
+        });
+        if let Some((seed, case, made, outputs)) = made {
+            good = Some(seed);
+            if cases.is_empty() {
+                negatives = refused(schema, &label, &made, &outputs);
+            }
+            cases.push(case);
+        }
+    }
+    cases.append(&mut negatives);
+    cases
+}
+
+/// The outputs of a node, by name.
+type Named = Vec<(String, Value)>;
+
+/// Cases that must be refused, of a node that runs.
+fn refused(schema: &Schema, label: &str, made: &Made, outputs: &[(String, Value)]) -> Vec<Written> {
+    let mut cases = Vec::new();
+    for (rule, part, broken) in negatives::broken(schema, made) {
+        let Ok(mut files) = broken.files(Some(outputs)) else { continue };
+        files.retain(|(path, _)| !path.contains("/output_"));
+        let Some((_, model)) = files.first() else { continue };
+        let Some(refusal) = negatives::refusal(rule, model, broken.feeds()) else { continue };
+        if refusal.text.contains(part) {
+            cases.extend(negative(&format!("negative/{label}/{rule}"), vec![operator(schema)], refusal, files));
+        }
+    }
+    cases
+}
+
+/// A case that must be refused.
+fn negative(
+    name: &str,
+    operators: Vec<OperatorVersion>,
+    refusal: Refusal,
+    mut files: Vec<(String, Bytes)>,
+) -> Option<Written> {
+    let mut text = serde_json::to_string_pretty(&refusal).ok()?;
+    text.push('\n');
+    files.push(("test_data_set_0/expected_error.json".to_string(), text.into_bytes().into()));
+    let about = format!("{}: {}", refusal.rule, refusal.text);
+    let details = Details { refusal: Some(refusal), ..Details::default() };
+    Some(Written { name: name.to_string(), about: About { about, operators, details }, files })
+}
+
+fn operator(schema: &Schema) -> OperatorVersion {
+    let (domain, name) = (schema.domain.clone(), schema.name.clone());
+    OperatorVersion { domain, name, version: Some(schema.since_version) }
+}
+
+/// The case of a node, if it runs and is what the goal asks for.
+fn case(schema: &Schema, label: &str, goal: &Goal, made: &Made) -> Option<(Written, Named)> {
+    let outputs = made.run().ok()?;
+    if !shows(schema, goal, &outputs) {
+        return None;
+    }
+    let files = made.files(Some(&outputs)).ok()?;
+    // With declared outputs it must run too.
+    let placed = files.iter().map(|(path, bytes)| (format!("case/{path}"), bytes.clone()));
+    let passed = |case: &Case| matches!(case.run_with(&maker::options()), Outcome::Passed { exact: true, .. });
+    if !Case::from_files(placed).first().is_some_and(passed) {
+        return None;
+    }
+    let details = Details { ulp: Some(bounds::ulp(schema, &outputs)), ..Details::default() };
+    let about =
+        About { about: format!("{}: {}", goal.name(), made.text()), operators: vec![operator(schema)], details };
+    Some((Written { name: format!("{label}/{}", goal.name()), about, files }, outputs))
+}
+
+/// Whether outputs are of the type that the goal asks for.
+fn shows(schema: &Schema, goal: &Goal, outputs: &[(String, Value)]) -> bool {
+    let Goal::Type(key, wanted) = goal else { return true };
+    if schema.inputs.iter().any(|input| type_key(input) == key) {
+        return true;
+    }
+    let is_of = |value: &Value, wanted: &ValueType| value.value_type().as_ref() == Some(wanted);
+    let own = schema.outputs.iter().zip(outputs).filter(|(output, _)| type_key(output) == key);
+    own.map(|(_, (_, value))| value).any(|value| is_of(value, wanted))
+}

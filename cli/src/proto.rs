@@ -1,0 +1,1 @@
+../../src/onnx/proto.rs

@@ -1,0 +1,144 @@
+//! `onnxref run --record`: what a run takes and gives, as a test case; of the whole model or of each of its nodes.
+
+mod nodes;
+
+pub(crate) use nodes::Nodes;
+
+use crate::bounded::{self, Unwritten};
+use crate::corpus::folder::NewFolder;
+use crate::failure::Failure;
+use crate::options::{is_standard_input, standard_input};
+use crate::path::Trips;
+use crate::proto::ModelProto;
+use crate::{messages, print};
+use onnxref::bytes::Bytes;
+use onnxref::inspect::Inspection;
+use onnxref::{Error, Kind, LoadOptions, Model, NodeInfo, Outputs, Value, quote};
+use onnxref_view::counted;
+use prost::Message;
+use std::path::Path;
+
+/// An ONNX model whose tensors are all in its file.
+pub(crate) struct Whole {
+    proto: ModelProto,
+    /// The file as it is, if it needs no other one.
+    bytes: Option<Bytes>,
+    found: Inspection,
+}
+
+impl Whole {
+    /// Reads a model that was loaded with the options.
+    pub(crate) fn read(path: &Path, options: &LoadOptions) -> Result<Whole, Failure> {
+        let options = options.clone().optimize(false);
+        let (bytes, found) = if is_standard_input(path) {
+            let bytes = standard_input()?;
+            (bytes.clone(), options.inspect_bytes(bytes))
+        } else {
+            let bytes =
+                std::fs::read(path).map_err(|error| Failure::run(bounded::error(&path.to_string_lossy(), error)))?;
+            (bytes.into(), options.inspect(path))
+        };
+        let found = found.map_err(Failure::run)?;
+        let mut proto = ModelProto::decode(bytes.clone())
+            .map_err(|_| Failure::usage("--record needs a model in an .onnx file: this one is in another format"))?;
+        let Some(graph) = &mut proto.graph else { return Err(Failure::usage("--record: the model has no graph")) };
+        if let Some(node) = graph.node.iter().find(|node| messages::has_external(node)) {
+            let name = node.output.first().map_or(String::new(), |name| quote(name));
+            let why = "a tensor in its attributes is in another file, which --record doesn't copy";
+            return Err(Failure::usage(format!("the node that gives {name}: {why}")));
+        }
+        let mut changed = false;
+        for tensor in graph.initializer.iter_mut().filter(|tensor| messages::is_external(tensor)) {
+            let name = tensor.name.clone().unwrap_or_default();
+            let value = found.graph.values.iter().find(|value| value.scope.is_none() && value.name == name);
+            let value = value.and_then(|value| value.constant.as_ref().or(value.default.as_ref())?.tensor().ok());
+            let value =
+                value.ok_or_else(|| Failure::usage(format!("--record: initializer {} has no value", quote(&name))))?;
+            *tensor = messages::tensor(&name, value).map_err(|why| unwritten(&name, why))?;
+            changed = true;
+        }
+        Ok(Whole { proto, bytes: Some(bytes).filter(|_| !changed), found })
+    }
+}
+
+/// What is recorded of a run.
+pub(crate) enum Record<'a> {
+    None,
+    Whole(NewFolder<'a>, Box<Whole>),
+    Nodes(Box<Nodes<'a>>),
+    /// It failed.
+    Failed(Failure),
+}
+
+impl Record<'_> {
+    /// Takes the values of a node.
+    pub(crate) fn add(&mut self, node: NodeInfo<'_>, trips: &Trips, outputs: &[(&str, &Value)]) -> onnxref::Result<()> {
+        let Record::Nodes(nodes) = self else { return Ok(()) };
+        nodes.add(node, trips, outputs).map_err(|failure| {
+            *self = Record::Failed(failure);
+            Error::new(Kind::Cancelled, "recording failed")
+        })
+    }
+
+    /// Why recording ended the run.
+    pub(crate) fn failed(&mut self) -> Option<Failure> {
+        match std::mem::replace(self, Record::None) {
+            Record::Failed(failure) => Some(failure),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+
+    /// Ends a run that succeeded.
+    pub(crate) fn end(self, model: &Model, inputs: &[(&str, Value)], outputs: &Outputs) -> Result<(), Failure> {
+        match self {
+            Record::None => Ok(()),
+            Record::Failed(failure) => Err(failure),
+            Record::Whole(folder, all) => {
+                whole(&folder, &all, model, inputs, outputs)?;
+                folder.finish()
+            }
+            Record::Nodes(nodes) => {
+                let written = nodes.end()?;
+                print::note(&format!("{} recorded", counted(written.cases, "node")));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Writes a case of the whole model, as a folder: `model.onnx`, `test_data_set_0/input_0.pb`, ..
+fn whole(
+    folder: &NewFolder<'_>,
+    whole: &Whole,
+    model: &Model,
+    inputs: &[(&str, Value)],
+    outputs: &Outputs,
+) -> Result<(), Failure> {
+    let bytes = whole.bytes.clone().unwrap_or_else(|| whole.proto.encode_to_vec().into());
+    folder.file("model.onnx", &bytes)?;
+    for (name, value) in inputs {
+        let position = model.inputs().position(|info| info.name == *name).unwrap_or(0);
+        let bytes = messages::encoded(name, value).map_err(|why| unwritten(name, why))?;
+        folder.file(&set("input", position), &bytes)?;
+    }
+    for (k, (name, value)) in outputs.iter().enumerate() {
+        folder.file(&set("output", k), &messages::encoded(name, value).map_err(|why| unwritten(name, why))?)?;
+    }
+    Ok(())
+}
+
+/// The path of a value's file in a case.
+pub(crate) fn set(kind: &str, position: usize) -> String {
+    format!("test_data_set_0/{kind}_{position}.pb")
+}
+
+/// A value that no .pb file can hold.
+pub(crate) fn unwritten(name: &str, why: Unwritten) -> Failure {
+    match why {
+        Unwritten::Unfit(why) => Failure::usage(format!("--record: value {}: {why}", quote(name))),
+        Unwritten::Failed(error) => Failure::run(bounded::error(name, error)),
+    }
+}

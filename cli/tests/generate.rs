@@ -1,0 +1,218 @@
+//! `onnxref generate`: cases from the table of the standard.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod common;
+
+use common::{Ran, data, onnxref};
+use onnxref::{Inputs, Model, Tensor};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use tempfile::TempDir;
+
+fn generate(to: &Path, more: &[&str]) -> Ran {
+    onnxref([&["generate", "-o", to.to_str().unwrap()], more].concat())
+}
+
+fn cases(folder: &Path) -> Vec<Value> {
+    let manifest: Value = serde_json::from_slice(&fs::read(folder.join("manifest.json")).unwrap()).unwrap();
+    manifest["cases"].as_array().unwrap().clone()
+}
+
+/// The names of the cases that don't have to be refused.
+fn names(folder: &Path) -> Vec<String> {
+    let name = |case: &Value| case["name"].as_str().unwrap().to_string();
+    cases(folder).iter().map(name).filter(|name| !name.starts_with("negative/")).collect()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_files() {
+    let folder = TempDir::new().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let add = ["--operator", "Add", "--opset", "28"];
+    let first = generate(&at("a"), &add);
+    assert_eq!((first.code, first.err.as_str()), (Some(0), "note: 24 cases, 94 files\n"));
+    let types = ["bfloat16", "float16", "float32", "float64", "int16", "int32", "int64", "int8"];
+    let types = types.into_iter().chain(["uint16", "uint32", "uint64", "uint8"]).map(|name| format!("Add-14/T-{name}"));
+    let features =
+        ["constant-inputs", "edge-values", "empty", "open-shapes", "scalar"].map(|name| format!("Add-14/{name}"));
+    assert_eq!(names(&at("a")), types.chain(features).collect::<Vec<_>>());
+    // Together with others, an operator has the same cases.
+    let both =
+        generate(&at("b"), &["--operator", "Add", "--operator", "ai.onnx.ml.Scaler", "--opset", "28", "--seed", "1"]);
+    assert_eq!(both.code, Some(0));
+    let add: Vec<Value> =
+        cases(&at("b")).into_iter().filter(|case| case["name"].as_str().unwrap().contains("Add-14")).collect();
+    assert_eq!(add, cases(&at("a")));
+    let other = generate(&at("c"), &["--operator", "Add", "--opset", "28", "--seed", "2", "-q"]);
+    assert_ne!(other.out, first.out);
+    assert_eq!(names(&at("c")), names(&at("a")));
+    // All pass.
+    let ran = onnxref(["test", at("b").to_str().unwrap()]);
+    assert_eq!(ran.code, Some(0));
+    let count = cases(&at("b")).len();
+    assert_eq!(ran.last(), format!("{count} passed ({count} bit by bit), 0 failed, 0 unsupported"));
+}
+
+#[test]
+fn every_version_has_cases() {
+    let folder = TempDir::new().unwrap();
+    let to = folder.path().join("gather");
+    let ran = generate(&to, &["--operator", "Gather", "--per-version", "3"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let versions = [1, 11, 13]
+        .map(|version| ["T-float32", "constant-inputs", "open-shapes"].map(|goal| format!("Gather-{version}/{goal}")));
+    let mut expected = versions.concat();
+    expected.sort();
+    assert_eq!(names(&to), expected);
+}
+
+#[test]
+fn bounds_follow_from_the_operator() {
+    let folder = TempDir::new().unwrap();
+    let to = folder.path().join("all");
+    let operators = ["Exp", "Mul", "Transpose", "MatMul"].map(|name| ["--operator", name]).concat();
+    let ran = generate(&to, &[&operators[..], &["--opset", "28"]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let bounds: Vec<(String, Value)> =
+        cases(&to).iter().map(|case| (case["name"].as_str().unwrap().to_string(), case["ulp"].clone())).collect();
+    let of = |name: &str| bounds.iter().find(|(case, _)| case == name).map(|(_, ulp)| ulp.as_f64()).unwrap();
+    assert_eq!(
+        (of("Exp-13/T-float32"), of("Exp-13/T-float64"), of("Exp-13/T-bfloat16")),
+        (Some(1.0), Some(2.0), Some(0.51))
+    );
+    assert_eq!((of("Mul-14/T-float16"), of("Mul-14/T-int8")), (Some(0.5), Some(0.0)));
+    assert_eq!((of("Transpose-25/T-float64"), of("MatMul-13/T-float32")), (Some(0.0), None));
+}
+
+#[test]
+fn wrong_usage() {
+    let folder = TempDir::new().unwrap();
+    let to = folder.path().join("x");
+    let wrong = |more: &[&str], text: &str| {
+        let ran = generate(&to, more);
+        assert_eq!((ran.code, ran.err), (Some(2), format!("error: {text}\n")));
+        assert!(!to.exists());
+    };
+    wrong(&["--opset", "29"], "--opset 29: the newest opset is 28");
+    wrong(&["--operator", "Nonsense"], "--operator \"Nonsense\": it is not an operator of the standard");
+    let ran = generate(&to, &["--operator", "Bernoulli"]);
+    assert_eq!((ran.code, ran.err.as_str(), to.exists()), (Some(5), "error: there are no cases\n", false));
+}
+
+/// The frozen cases: the files of the archive by their paths below its folder.
+fn frozen() -> BTreeMap<String, Vec<u8>> {
+    let file = fs::File::open(data("generated-opset28.tar.xz")).unwrap();
+    let mut tar = tar::Archive::new(lzma_rust2::XzReader::new(std::io::BufReader::new(file), false));
+    let files = tar.entries().unwrap().map(|entry| {
+        let mut entry = entry.unwrap();
+        let path = entry.path().unwrap().to_str().unwrap().strip_prefix("generated-opset28/").unwrap().to_string();
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).unwrap();
+        (path, bytes)
+    });
+    files.collect()
+}
+
+/// The hash of the frozen cases: those of opset 28 and seed 1, on every machine.
+const FROZEN: &str = "3b57313ae6a34c18da9952f9916791360c7a39915f081270af10d78025436b8c";
+
+fn hash_of(cases: &[Value]) -> String {
+    let mut lines = Vec::new();
+    for case in cases {
+        for (path, hash) in case["files"].as_object().unwrap() {
+            lines.push((format!("{}/{path}", case["name"].as_str().unwrap()), hash.as_str().unwrap()));
+        }
+    }
+    lines.sort();
+    let lines: String = lines.iter().map(|(path, hash)| format!("{hash}  {path}\n")).collect();
+    Sha256::digest(lines).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What is generated today is what was frozen, file by file: here of every eighth operator.
+#[test]
+fn frozen_cases_are_generated_again() {
+    let files = frozen();
+    let manifest: Value = serde_json::from_slice(&files["manifest.json"]).unwrap();
+    let all = manifest["cases"].as_array().unwrap().clone();
+    assert_eq!((manifest["sha256"].as_str(), hash_of(&all).as_str(), all.len()), (Some(FROZEN), FROZEN, 5000));
+    for case in &all {
+        for (path, hash) in case["files"].as_object().unwrap() {
+            let bytes = &files[&format!("{}/{path}", case["name"].as_str().unwrap())];
+            let digits: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(hash, &digits);
+        }
+    }
+    let label =
+        |case: &Value| case["operators"][0].as_object().map(|of| (of["domain"].to_string(), of["name"].to_string()));
+    let operators: BTreeSet<(String, String)> = all.iter().filter_map(label).collect();
+    assert!(operators.len() > 200, "{}", operators.len());
+    let chosen: Vec<_> = operators.into_iter().step_by(8).collect();
+    let key = |(domain, name): &(String, String)| {
+        format!("{domain}.{name}").replace('"', "").trim_start_matches('.').to_string()
+    };
+    let flags: Vec<String> = chosen.iter().map(key).flat_map(|key| ["--operator".to_string(), key]).collect();
+    let folder = TempDir::new().unwrap();
+    let to = folder.path().join("some");
+    let ran = onnxref(
+        ["generate", "--opset", "28", "-q", "-o", to.to_str().unwrap()].map(str::to_string).into_iter().chain(flags),
+    );
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let wanted: Vec<Value> =
+        all.into_iter().filter(|case| label(case).is_some_and(|label| chosen.contains(&label))).collect();
+    assert_eq!(cases(&to), wanted);
+    assert_eq!(ran.out, hash_of(&wanted) + "\n");
+}
+
+#[test]
+#[ignore = "takes a minute without optimisation"]
+fn all_frozen_cases_are_generated_again() {
+    let folder = TempDir::new().unwrap();
+    let ran = generate(&folder.path().join("all"), &["--opset", "28", "--seed", "1", "-q"]);
+    assert_eq!((ran.code, ran.out), (Some(0), format!("{FROZEN}\n")));
+}
+
+/// Each case that must be refused is refused by the error that its file has, and by no other.
+#[test]
+fn negatives_are_refused_by_their_rule() {
+    let files = frozen();
+    let manifest: Value = serde_json::from_slice(&files["manifest.json"]).unwrap();
+    let mut rules = BTreeMap::new();
+    for case in manifest["cases"].as_array().unwrap() {
+        let Some(refusal) = case.get("refusal") else { continue };
+        let text = |name: &str| refusal[name].as_str().unwrap();
+        let name = case["name"].as_str().unwrap();
+        let file = |path: &str| files.get(&format!("{name}/{path}")).cloned();
+        let said: Value = serde_json::from_slice(&file("test_data_set_0/expected_error.json").unwrap()).unwrap();
+        assert_eq!(&said, refusal);
+        let (stage, error) = match Model::from_bytes(file("model.onnx").unwrap()) {
+            Err(error) => ("load", error),
+            Ok(model) => {
+                let mut inputs = Inputs::new();
+                for (k, info) in model.inputs().enumerate() {
+                    let Some(bytes) = file(&format!("test_data_set_0/input_{k}.pb")) else { continue };
+                    let value = match info.value_type.as_ref().filter(|of| of.dtype().is_none()) {
+                        Some(declared) => onnxref::Value::from_proto_bytes(bytes, declared).unwrap(),
+                        None => Tensor::from_proto_bytes(bytes).unwrap().into(),
+                    };
+                    inputs = inputs.with(&info.name, value);
+                }
+                ("run", model.run(inputs).unwrap_err())
+            }
+        };
+        let first = format!("{error:#}").lines().next().unwrap().to_string();
+        let kind = error.kind().to_string();
+        assert_eq!((stage, kind.as_str(), first.as_str()), (text("stage"), text("kind"), text("text")), "{name}");
+        *rules.entry(text("rule").to_string()).or_insert(0) += 1;
+    }
+    // Every rule has a case; those of operators have many.
+    let of_models: Vec<&str> = rules.iter().filter(|(_, count)| **count == 1).map(|(rule, _)| rule.as_str()).collect();
+    assert_eq!((rules.len(), of_models.len()), (40, 26));
+    assert!(
+        rules["too-few-inputs"] > 200 && rules["type-not-allowed"] > 160 && rules["axis-too-large"] > 18,
+        "{rules:?}"
+    );
+}
