@@ -164,7 +164,9 @@ pub(super) const STOPPED: &str = "the engine was stopped";
 /// Error for an engine that ended otherwise than it should.
 pub(super) fn ended(status: ExitStatus, line: &str) -> Error {
     let why = if line.is_empty() { String::new() } else { format!(": {}", print::path(line)) };
-    Error::new(Kind::Io, format!("the engine ended with {status}{why}"))
+    // By a signal it says nothing of the model.
+    let kind = if status.code().is_some() { Kind::Model } else { Kind::Io };
+    Error::new(kind, format!("the engine ended with {status}{why}"))
 }
 
 /// Error for what an engine doesn't support.
@@ -176,7 +178,7 @@ pub(super) fn unsupported(why: &str) -> Error {
 /// Error that an engine tells.
 pub(super) fn failed(why: &str) -> Error {
     let why = if why.is_empty() { String::new() } else { format!(": {}", print::path(why)) };
-    Error::new(Kind::Io, format!("the engine failed{why}"))
+    Error::new(Kind::Model, format!("the engine failed{why}"))
 }
 
 fn io_error(what: &str, error: &io::Error) -> Error {
