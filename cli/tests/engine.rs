@@ -380,6 +380,30 @@ GatherND-13             3           3       0      0            0    0
     assert!(ran.out.contains("\n(several)       1           0       0      0            0   "), "{ran:?}");
 }
 
+#[test]
+fn cases_that_must_be_refused() {
+    let folder = TempDir::new().unwrap();
+    let set = folder.path().join("bad/test_data_set_0");
+    fs::create_dir_all(&set).unwrap();
+    fs::write(folder.path().join("bad/model.onnx"), "no model").unwrap();
+    fs::write(set.join("expected_error.json"), "{}").unwrap();
+    let run = |flag: &str, command: &str| {
+        let ran = onnxref(["test", path(folder.path()), flag, command, "--timeout", "1"]);
+        ran.out.lines().next().unwrap().split(": ").skip(1).collect::<Vec<_>>().join(": ")
+    };
+    let once = |text: &str| run("--engine", &Script::new(text).command());
+    let passed = onnxref(["test", path(folder.path()), "--engine", &Script::new("exit 3").command()]);
+    assert_eq!((passed.code, passed.last()), (Some(0), "1 passed (1 bit by bit), 0 failed, 0 unsupported"));
+    assert_eq!(once("true"), "test_data_set_0: it must be refused, but it runs");
+    assert!(once("kill -ABRT $$").starts_with("test_data_set_0: the engine ended with signal: 6"));
+    assert!(once("sleep 9").ends_with("it took longer than --timeout allows"));
+    let lines = |text: &str| run("--engine-lines", &for_each_line(text).file("engine"));
+    assert_eq!(lines("echo failed no model"), "");
+    assert_eq!(lines("echo ok"), "test_data_set_0: it must be refused, but it runs");
+    // A process that ends while it should answer doesn't refuse.
+    assert_eq!(lines("exit 3"), "test_data_set_0: the engine ended with exit status: 3");
+}
+
 /// The commands of the guide print what it shows, each block where those before have left files and variables.
 #[test]
 fn the_guide_is_true() {

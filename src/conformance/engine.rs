@@ -25,8 +25,8 @@ impl Case {
     /// As [`Case::run_with`], on another engine. It gives encoded outputs by their positions; others than those that the
     /// task names don't count. The options are for reading the model's declarations: it need not run here.
     ///
-    /// An error of [`Kind::Unsupported`] makes the case unsupported; any other error fails it, but for one of [`Kind::Model`]
-    /// or [`Kind::Input`] if the case must be refused.
+    /// An error of [`Kind::Unsupported`] makes the case unsupported; any other error fails it. A case that must be refused
+    /// passes with one of [`Kind::Model`] or [`Kind::Input`].
     ///
     /// ```
     /// use onnxref::conformance::{Case, Outcome};
@@ -164,7 +164,7 @@ mod tests {
         let gives = |bytes: Vec<u8>| failure(|_| Ok([(0, bytes.clone().into())].into()));
         assert_eq!(failure(|_| Ok(BTreeMap::new())), "test_data_set_0: the engine gives no output_0.pb");
         let none = Tensor::from_elements(&[0], Vec::<f32>::new()).unwrap().to_proto_bytes("");
-        assert_eq!(gives(none), "test_data_set_0: output \"y\" is float32[0], expected float32[2, 4, 3, 2]");
+        assert_eq!(gives(none), "test_data_set_0: output \"y\" is float32[0], expected float32[3, 4, 3, 2]");
         let garbage = gives(b"\xff\xff".to_vec());
         assert!(garbage.starts_with("test_data_set_0: output_0.pb of the engine: "), "{garbage}");
         assert_eq!(failure(|_| Err(Error::new(Kind::Io, "it died"))), "test_data_set_0: it died");

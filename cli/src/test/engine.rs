@@ -26,7 +26,10 @@ const UNSUPPORTED: i32 = 77;
 /// Maximum size of an output's file: protobuf counts bytes as int32.
 const MAX_FILE: u64 = i32::MAX as u64;
 
-/// What replaces the paths in a command.
+/// The folder of outputs.
+const OUTPUTS: &str = "outputs";
+
+/// What stands for the paths in a command.
 const PLACES: [&str; 3] = ["{model}", "{inputs}", "{outputs}"];
 
 /// The flags of another engine.
@@ -37,8 +40,8 @@ pub(super) struct Flags {
     ///
     /// The command runs once for each case (each data set of it), without a shell. It gets the paths of the model, of a folder
     /// with input_0.pb, .., and of an empty folder, into which it writes output_0.pb, ... The exit status 0 says that the
-    /// outputs are there, 77 that the engine doesn't support the model; by any other one it refuses the case. --timeout is
-    /// 60 seconds if it isn't given, and ends all that the command has started.
+    /// outputs are there, 77 that the engine doesn't support the model; any other one fails the case. --timeout is 60
+    /// seconds if it isn't given, and ends all that the command has started.
     #[arg(long, value_name = "CMD", conflicts_with = "engine_lines")]
     engine: Option<String>,
 
@@ -123,9 +126,7 @@ impl Engine {
         match status.code() {
             Some(0) => Ok(()),
             Some(UNSUPPORTED) => Err(unsupported(&process.first_line())),
-            // What is killed has not said no.
-            Some(_) => Err(ended(Kind::Model, status, &process.last_line())),
-            None => Err(ended(Kind::Io, status, &process.last_line())),
+            _ => Err(ended(status, &process.last_line())),
         }
     }
 
@@ -137,7 +138,7 @@ impl Engine {
             Some(lines) => lines,
             None => Lines::start(self.command(None)).map_err(|e| self.not_started(&e))?,
         };
-        let answer = lines.ask(files.line()?, self.timeout)?;
+        let answer = lines.ask(files.line(), self.timeout)?;
         idle().push(lines);
         answer
     }
@@ -161,8 +162,10 @@ impl Engine {
 pub(super) const STOPPED: &str = "the engine was stopped";
 
 /// Error for an engine that ended otherwise than it should.
-pub(super) fn ended(kind: Kind, status: ExitStatus, line: &str) -> Error {
+pub(super) fn ended(status: ExitStatus, line: &str) -> Error {
     let why = if line.is_empty() { String::new() } else { format!(": {}", print::path(line)) };
+    // By a signal it says nothing of the model.
+    let kind = if status.code().is_some() { Kind::Model } else { Kind::Io };
     Error::new(kind, format!("the engine ended with {status}{why}"))
 }
 
@@ -184,9 +187,10 @@ fn io_error(what: &str, error: &io::Error) -> Error {
 
 /// The files of a case.
 struct Files {
+    /// The paths of the model, the inputs and the outputs.
+    paths: [String; 3],
     /// Removed with this.
     folder: TempDir,
-    model: PathBuf,
 }
 
 impl Files {
@@ -201,43 +205,28 @@ impl Files {
             }
             _ => return Err(io::Error::other("the model is of an unknown kind")),
         };
-        let files = Files { folder, model };
-        fs::create_dir(files.inputs())?;
-        fs::create_dir(files.outputs_folder())?;
+        let (inputs, outputs) = (folder.path().join("inputs"), folder.path().join(OUTPUTS));
+        fs::create_dir(&inputs)?;
+        fs::create_dir(&outputs)?;
         for (k, bytes) in &task.inputs {
-            fs::write(files.inputs().join(format!("input_{k}.pb")), bytes)?;
+            fs::write(inputs.join(format!("input_{k}.pb")), bytes)?;
         }
-        Ok(files)
-    }
-
-    fn inputs(&self) -> PathBuf {
-        self.folder.path().join("inputs")
-    }
-
-    fn outputs_folder(&self) -> PathBuf {
-        self.folder.path().join("outputs")
-    }
-
-    fn paths(&self) -> [String; 3] {
-        [self.model.clone(), self.inputs(), self.outputs_folder()].map(|path| path.to_string_lossy().into_owned())
+        let text = |path: &PathBuf| path.to_str().map(str::to_string).unwrap_or_default();
+        let paths = [model, inputs, outputs].each_ref().map(text);
+        match paths.iter().any(|path| path.is_empty() || path.contains(['\t', '\n', '\r'])) {
+            true => Err(io::Error::other("a path is not UTF-8, or has a tab or the end of a line in it")),
+            false => Ok(Files { paths, folder }),
+        }
     }
 
     /// A word of the command with paths in place of `{model}`, ..
     fn replaced(&self, word: &str) -> String {
-        let mut word = word.to_string();
-        for (place, path) in PLACES.iter().zip(self.paths()) {
-            word = word.replace(place, &path);
-        }
-        word
+        PLACES.iter().zip(&self.paths).fold(word.to_string(), |word, (place, path)| word.replace(place, path))
     }
 
     /// What is sent to an engine that stays.
-    fn line(&self) -> onnxref::Result<String> {
-        let paths = self.paths();
-        if paths.iter().any(|path| path.contains(['\t', '\n', '\r'])) {
-            return Err(Error::new(Kind::Io, "a path has a tab or the end of a line in it"));
-        }
-        Ok(format!("{}\n", paths.join("\t")))
+    fn line(&self) -> String {
+        format!("{}\n", self.paths.join("\t"))
     }
 
     /// The outputs that the engine wrote.
@@ -245,7 +234,7 @@ impl Files {
         let mut outputs = BTreeMap::new();
         for k in &task.outputs {
             let name = format!("output_{k}.pb");
-            match read(&self.outputs_folder().join(&name)) {
+            match read(&self.folder.path().join(OUTPUTS).join(&name)) {
                 Ok(bytes) => _ = outputs.insert(*k, bytes.into()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(io_error(&format!("{name} of the engine"), &error)),

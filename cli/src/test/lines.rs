@@ -72,7 +72,8 @@ impl Lines {
                 let Some(status) = self.process.wait(deadline.min(Instant::now() + GRACE)) else {
                     return Err(broken("the engine closed its standard output".to_string()));
                 };
-                return Err(super::engine::ended(Kind::Io, status, &self.process.last_line()));
+                let ended = super::engine::ended(status, &self.process.last_line());
+                return Err(broken(ended.to_string()));
             }
         };
         let (word, why) = line.split_once(' ').unwrap_or((&line, ""));
