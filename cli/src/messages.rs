@@ -12,7 +12,6 @@ use onnxref::{DType, Tensor, Value, ValueType};
 use prost::Message;
 
 /// The kinds of attributes.
-#[allow(unused_imports)]
 pub(crate) use attribute_proto::AttributeType;
 
 /// A type as a graph declares it; that of a tensor with its shape, if that is given.

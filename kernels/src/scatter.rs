@@ -139,8 +139,9 @@ pub fn scatter_rows(
     }
     let mut lookout = resources.lookout();
     for (&at, update) in rows.iter().zip(updates.chunks_exact(row)) {
-        let at = usize::try_from(at).ok().and_then(|at| at.checked_mul(row)).ok_or(Stopped::OutOfRange)?;
-        let out = out.get_mut(at..at + row).ok_or(Stopped::OutOfRange)?;
+        let start = usize::try_from(at).ok().and_then(|at| at.checked_mul(row));
+        let range = start.and_then(|start| Some(start..start.checked_add(row)?));
+        let out = range.and_then(|range| out.get_mut(range)).ok_or(Stopped::OutOfRange)?;
         for (out, update) in out.chunks_mut(PIECE).zip(update.chunks(PIECE)) {
             lookout.after(size_of_val(&at) + out.len())?;
             combine(out, update);
@@ -267,6 +268,7 @@ mod tests {
         for bad in [2, -3, i64::MIN, i64::MAX] {
             let stopped = scatter_elements(&mut [0; 2], 1, &grid, Indices::I64(&[bad]), &[1], replace, RESOURCES);
             assert_eq!(stopped, Err(Stopped::OutOfRange));
+            assert_eq!(scatter_rows(&mut [0; 2], 2, &[bad], &[1; 2], replace, RESOURCES), Err(Stopped::OutOfRange));
         }
         let stop = Stop::default();
         stop.stop();

@@ -23,10 +23,11 @@ impl<'a> NewFolder<'a> {
     pub(crate) fn new(flag: &'static str, place: &'a Path, cancel: &'a Cancel) -> Result<NewFolder<'a>, Failure> {
         let wrong = |why: &str| Failure::usage(format!("{flag} {}: {why}", print::path(&place.to_string_lossy())));
         match fs::read_dir(place) {
-            Ok(mut entries) => match entries.next() {
-                Some(_) => return Err(wrong("the folder is not empty")),
-                None => {}
-            },
+            Ok(mut entries) => {
+                if entries.next().is_some() {
+                    return Err(wrong("the folder is not empty"));
+                }
+            }
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(wrong(&error.to_string())),
             Err(_) => {}
         }

@@ -8,8 +8,11 @@ use onnxref::bytes::Bytes;
 use onnxref::{DType, Tensor, Value};
 use prost::Message;
 
+/// What is fed, by name.
+type Feeds = Vec<(String, Value)>;
+
 /// A rule, a part of the text of its error, and how a model or its feeds break it.
-struct Fault(&'static str, &'static str, fn(&mut ModelProto, &mut Vec<(String, Value)>) -> Option<()>);
+struct Fault(&'static str, &'static str, fn(&mut ModelProto, &mut Feeds) -> Option<()>);
 
 /// The model is `y = (a + b) + w`, with `w` an initializer.
 const FAULTS: &[Fault] = &[

@@ -40,7 +40,7 @@ pub(super) struct Flags {
     ///
     /// The command runs once for each case (each data set of it), without a shell. It gets the paths of the model, of a folder
     /// with input_0.pb, .., and of an empty folder, into which it writes output_0.pb, ... The exit status 0 says that the
-    /// outputs are there, 77 that the engine doesn't support the model; any other one fails the case. --timeout is 60
+    /// outputs are there, 77 that the engine doesn't support the model; any other one refuses the case. --timeout is 60
     /// seconds if it isn't given, and ends all that the command has started.
     #[arg(long, value_name = "CMD", conflicts_with = "engine_lines")]
     engine: Option<String>,
