@@ -554,6 +554,16 @@ fn check_places<const LEAST: bool>(lanes: &[Vec<f32>], len: usize, last: bool) {
 }
 
 #[test]
+fn no_places() {
+    let index = IndexOf { last: false, extreme: <f32 as Ordered<f32>>::extreme::<false>() };
+    for shape in [[2, 3, 0], [0, 3, 2]] {
+        let lanes = Lanes::new(&shape, |axis| axis == 1);
+        let outcome = measure::<_, f32, i64, f32>(&index, &[], &lanes, &mut [], &mut [], ALONE);
+        assert_eq!(outcome, Ok(()), "{shape:?}");
+    }
+}
+
+#[test]
 fn places_of_extremes() {
     for (count, len) in [(21, 1), (21, 31), (21, 32), (21, 129), (21, sized(9000, 600)), (sized(1300, 40), 9)] {
         let lanes: Vec<Vec<f32>> = (0..count).map(|lane| ties(lane, len)).collect();

@@ -241,8 +241,11 @@ fn measure_across<T: Number, V: Pod>(
     let ([Dim { steps: [step], .. }], Some(data), abreast) = (&*lanes.along, data.direct(), lanes.abreast()) else {
         return None;
     };
+    if abreast < 2 {
+        return None;
+    }
     let (mut out, mut before) = (to.direct_mut(out)?, first % abreast);
-    let mut rows = Offsets::new(lanes.kept.get(1..).filter(|_| abreast > 1)?, first / abreast);
+    let mut rows = Offsets::new(lanes.kept.get(1..)?, first / abreast);
     while !out.is_empty() {
         let [start] = rows.next();
         let (now, rest) = out.split_at_mut(out.len().min(abreast - before));
