@@ -118,7 +118,7 @@ fn frozen() -> BTreeMap<String, Vec<u8>> {
 }
 
 /// The hash of the frozen cases: those of opset 28 and seed 1, on every machine.
-const FROZEN: &str = "3b57313ae6a34c18da9952f9916791360c7a39915f081270af10d78025436b8c";
+const FROZEN: &str = "364aa4b54d072f3481e6aec8600ac56c1c274ab29cd5a0b145575dccf1e91331";
 
 fn hash_of(cases: &[Value]) -> String {
     let mut lines = Vec::new();
@@ -138,7 +138,7 @@ fn frozen_cases_are_generated_again() {
     let files = frozen();
     let manifest: Value = serde_json::from_slice(&files["manifest.json"]).unwrap();
     let all = manifest["cases"].as_array().unwrap().clone();
-    assert_eq!((manifest["sha256"].as_str(), hash_of(&all).as_str(), all.len()), (Some(FROZEN), FROZEN, 5000));
+    assert_eq!((manifest["sha256"].as_str(), hash_of(&all).as_str(), all.len()), (Some(FROZEN), FROZEN, 5001));
     for case in &all {
         for (path, hash) in case["files"].as_object().unwrap() {
             let bytes = &files[&format!("{}/{path}", case["name"].as_str().unwrap())];

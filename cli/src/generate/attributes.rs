@@ -74,8 +74,11 @@ impl Maker<'_> {
                 let own = [DType::Float, DType::Int64, DType::Double, DType::String];
                 let any = own.get(self.source.below(own.len())).copied().unwrap_or(DType::Float);
                 let dtype = self.output_type().and_then(ValueType::dtype).unwrap_or(any);
-                let rank = if self.schema.name == "ConstantOfShape" { 1 } else { self.source.below(3) };
-                let length = if rank == 1 && self.schema.name == "ConstantOfShape" { 1 } else { self.length };
+                let (rank, length) = match self.schema.name.as_str() {
+                    "ConstantOfShape" => (1, 1),
+                    "LabelEncoder" => (1, self.length),
+                    _ => (self.source.below(3), self.length),
+                };
                 let tensor = self.tensor(dtype, &vec![length; rank])?;
                 let tensor = messages::tensor("", &tensor).map_err(|_| "a tensor can't be written".to_string())?;
                 proto.t = Some(Box::new(tensor));

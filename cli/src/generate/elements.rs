@@ -111,6 +111,7 @@ impl Maker<'_> {
 
     /// Integers that an input of this name has: axes, sizes, positions.
     fn meant(&mut self, name: &str, dtype: DType, place: usize) -> Option<Tensor> {
+        let name = if self.schema.name == "ConstantOfShape" { "shape" } else { name };
         if place == 0 && !matches!(name, "shape" | "size" | "input_shape")
             || !matches!(dtype, DType::Int64 | DType::Int32)
         {

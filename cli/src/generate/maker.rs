@@ -103,7 +103,8 @@ impl<'a> Maker<'a> {
         }
         let mut attribute = Vec::new();
         for formal in &schema.attributes {
-            if formal.required || is_forced(schema, formal) || self.gives(3) {
+            let given = formal.required || is_forced(schema, formal) || self.gives(3);
+            if given && !is_left_out(schema, &formal.name) {
                 attribute.extend(self.attribute(formal)?);
             }
         }
@@ -145,14 +146,18 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// What gives other values in each run or on each engine.
-fn is_left_out(schema: &Schema, input: &str) -> bool {
-    schema.name == "Dropout" && input == "training_mode"
+/// What gives other values in each run or on each engine, or needs other inputs or outputs: an input or an attribute.
+fn is_left_out(schema: &Schema, name: &str) -> bool {
+    match schema.name.as_str() {
+        "Dropout" | "BatchNormalization" => name == "training_mode",
+        "Attention" => matches!(name, "q_num_heads" | "kv_num_heads"),
+        _ => false,
+    }
 }
 
 /// What must be given for the same values in each run.
 fn is_forced(schema: &Schema, formal: &AttributeSchema) -> bool {
-    schema.name == "Dropout" && formal.name == "is_test"
+    matches!(schema.name.as_str(), "Dropout" | "BatchNormalization") && formal.name == "is_test"
         || schema.name == "Constant" && formal.name == "value" && formal.kind == AttributeKind::Tensor
 }
 
@@ -160,10 +165,14 @@ fn is_forced(schema: &Schema, formal: &AttributeSchema) -> bool {
 fn outputs(source: &mut Source, schema: &Schema, goal: &Goal) -> usize {
     let required = schema.outputs.iter().rposition(|output| output.arity == Arity::One).map_or(1, |last| last + 1);
     let variadic = schema.outputs.iter().any(|output| matches!(output.arity, Arity::Variadic(_)));
-    match goal {
+    match (schema.name.as_str(), goal) {
+        // The number follows from that of inputs, or from attributes.
+        ("Adam", _) => 3,
+        ("Adagrad" | "Momentum", _) => 2,
+        ("BatchNormalization", _) => 1,
         _ if variadic => required.max(schema.outputs.len() + source.below(3)),
-        Goal::Feature(Feature::AllGiven) => schema.outputs.len(),
-        Goal::Feature(Feature::OnlyRequired) => required,
+        (_, Goal::Feature(Feature::AllGiven)) => schema.outputs.len(),
+        (_, Goal::Feature(Feature::OnlyRequired)) => required,
         _ => required + source.below(schema.outputs.len() + 1 - required),
     }
 }
@@ -204,7 +213,7 @@ impl Made {
             None => {
                 named.map(|name| ValueInfoProto { name: Some(name.clone()), ..ValueInfoProto::default() }).collect()
             }
-            Some(outputs) if self.open => outputs.iter().map(|(name, value)| of_any_shape(name, value)).collect(),
+            Some(outputs) if self.open => outputs.iter().map(|(name, value)| of_any_size(name, value)).collect(),
             Some(outputs) => outputs.iter().map(|(name, value)| messages::declared(name, value)).collect(),
         };
         graph.node = vec![self.node.clone()];
@@ -267,9 +276,10 @@ fn symbol(name: &str) -> Dimension {
     Dimension { value: Some(dimension::Value::DimParam(name.to_string())), ..Dimension::default() }
 }
 
-/// A value of a type, of which no more is declared.
-fn of_any_shape(name: &str, value: &Value) -> ValueInfoProto {
-    let r#type = value.value_type().map(|of| messages::type_of(&of, None));
+/// A value of a type and a rank, whose sizes are not declared.
+fn of_any_size(name: &str, value: &Value) -> ValueInfoProto {
+    let shape = value.tensor().ok().map(|tensor| vec![Dimension::default(); tensor.rank()]);
+    let r#type = value.value_type().map(|of| messages::type_of(&of, shape));
     ValueInfoProto { name: Some(name.to_string()), r#type, ..ValueInfoProto::default() }
 }
 

@@ -20,6 +20,7 @@ const SHAPES: &[(&str, &[&str])] = &[
     ("ConvInteger", &["a h 4 3", "b h 2 2", "", ""]),
     ("ConvTranspose", &["a h 2 3", "h b 2 2", "b"]),
     ("DeformConv", &["a h 3 4", "b h 1 1", "a 2 3 4", "b", "a 1 3 4"]),
+    ("Dropout", &["a b", "", ""]),
     ("GRU", &["a b c", "1 3h c", "1 3h h", "1 6h", "b", "1 b h"]),
     ("Gemm", &["a b", "b c", "a c"]),
     ("GridSample", &["a b 3 3", "a 2 2 2"]),
