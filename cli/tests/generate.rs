@@ -54,7 +54,8 @@ fn the_same_seed_gives_the_same_files() {
     let ran = onnxref(["test", at("b").to_str().unwrap()]);
     assert_eq!(ran.code, Some(0));
     let count = cases(&at("b")).len();
-    assert_eq!(ran.last(), format!("{count} passed ({count} bit by bit), 0 failed, 0 unsupported"));
+    let last = ran.last();
+    assert!(last.starts_with(&format!("{count} passed (")) && last.ends_with("), 0 failed, 0 unsupported"), "{last}");
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn frozen() -> BTreeMap<String, Vec<u8>> {
 }
 
 /// The hash of the frozen cases: those of opset 28 and seed 1, on every machine.
-const FROZEN: &str = "364aa4b54d072f3481e6aec8600ac56c1c274ab29cd5a0b145575dccf1e91331";
+const FROZEN: &str = "9edd0f50a40d4d717b5cfffef9e26236177ed38eb87056456095ce6fd97e7d84";
 
 fn hash_of(cases: &[Value]) -> String {
     let mut lines = Vec::new();
@@ -138,7 +139,7 @@ fn frozen_cases_are_generated_again() {
     let files = frozen();
     let manifest: Value = serde_json::from_slice(&files["manifest.json"]).unwrap();
     let all = manifest["cases"].as_array().unwrap().clone();
-    assert_eq!((manifest["sha256"].as_str(), hash_of(&all).as_str(), all.len()), (Some(FROZEN), FROZEN, 5001));
+    assert_eq!((manifest["sha256"].as_str(), hash_of(&all).as_str(), all.len()), (Some(FROZEN), FROZEN, 5002));
     for case in &all {
         for (path, hash) in case["files"].as_object().unwrap() {
             let bytes = &files[&format!("{}/{path}", case["name"].as_str().unwrap())];
