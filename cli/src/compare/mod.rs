@@ -1,17 +1,16 @@
 //! `onnxref compare`: where two models, or a model and recorded values, part.
 
-mod lineage;
 mod report;
 
 use crate::expect::{Compared, Slack};
 use crate::failure::{FAILED, Failure, NOTHING};
 use crate::feeds::{Feeding, Feeds};
+use crate::lineage::Lineage;
 use crate::options::Running;
 use crate::path::ValuePath;
 use crate::recorded::Recorded;
 use crate::{Global, print, watch};
 use clap::Args;
-use lineage::Lineage;
 use onnxref::conformance::Tolerance;
 use onnxref::{Error, Kind, LoadOptions, Model, Outputs, Scalar, Tensor, Value, quote};
 use onnxref_view::{grouped, totals};
