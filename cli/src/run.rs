@@ -210,8 +210,8 @@ struct Seeing<'l, 'a, F> {
 }
 
 impl<F: FnMut(NodeInfo<'_>, &Trips, &[(&str, &Value)]) -> Result<(), Error>> Seen for Seeing<'_, '_, F> {
-    fn starts(&mut self, inputs: &[Option<&Value>]) -> Result<(), Error> {
-        self.look.starts(inputs)
+    fn starts(&mut self, node: NodeInfo<'_>, inputs: &[Option<&Value>]) -> Result<(), Error> {
+        self.look.starts(node, inputs)
     }
 
     fn enters(&mut self) {

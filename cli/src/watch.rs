@@ -7,7 +7,8 @@ use onnxref::{Cancel, Inputs, Model, NodeInfo, Outputs, Result, Value, Watch};
 /// Sees the nodes of a run. An error ends the run.
 pub(crate) trait Seen {
     /// A node is about to run with these inputs.
-    fn starts(&mut self, _inputs: &[Option<&Value>]) -> Result<()> {
+    fn starts(&mut self, node: NodeInfo<'_>, inputs: &[Option<&Value>]) -> Result<()> {
+        let _ = (node, inputs);
         Ok(())
     }
 
@@ -68,7 +69,7 @@ impl Watch for Watcher<'_> {
             self.progress.message(&format!("nodes  {}", node.operator));
         }
         self.trips.starts();
-        self.seen.starts(inputs)
+        self.seen.starts(node, inputs)
     }
 
     fn enters(&mut self, _: NodeInfo<'_>, _: &str) -> Result<()> {

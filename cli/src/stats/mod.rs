@@ -14,7 +14,7 @@ use onnxref::inspect::{GraphDetails, Origin};
 use onnxref::{Cancel, Error, Kind, NodeInfo, Result, Scalar, Value};
 use onnxref_view::statistics::Statistics;
 use onnxref_view::{grouped, type_name};
-pub(crate) use print::Document;
+pub(crate) use print::{Document, rounded};
 use serde::Serialize;
 use std::path::Path;
 
@@ -319,7 +319,7 @@ impl<'a> Look<'a> {
 }
 
 impl Seen for Look<'_> {
-    fn starts(&mut self, inputs: &[Option<&Value>]) -> Result<()> {
+    fn starts(&mut self, _: NodeInfo<'_>, inputs: &[Option<&Value>]) -> Result<()> {
         let mut started = Started { inputs: Vec::new(), entered: false };
         if !self.looking.stop_at.is_empty() {
             let inputs = inputs.iter().flatten().map(|value| Numbers::of(value, self.cancel));
