@@ -56,9 +56,9 @@ pub(crate) fn print(arguments: &Arguments, global: &Global) -> Result<u8, Failur
     for (name, value) in outputs.iter() {
         let mut own = Sha256::new();
         add(name, value, Both(&mut whole, &mut own), &cancel)?;
-        each.insert(name, digits(own));
+        each.insert(name, digits(own.finalize()));
     }
-    let hash = digits(whole);
+    let hash = digits(whole.finalize());
     if global.json {
         json::line(&Document { hash: &hash, outputs: &each })?;
     } else if global.verbose {
@@ -106,6 +106,7 @@ fn add(name: &str, value: &Value, to: Both<'_>, cancel: &Cancel) -> Result<(), F
     })
 }
 
-fn digits(hash: Sha256) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+/// A hash in hexadecimal digits.
+pub(crate) fn digits(hash: impl AsRef<[u8]>) -> String {
+    hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -213,13 +213,8 @@ impl Case {
     /// # Errors
     /// The file can't be read, or is not a model.
     pub fn operators(&self, options: &LoadOptions) -> Result<BTreeSet<(String, String)>> {
-        let (mut named, graph) = (BTreeSet::new(), self.inspect(options)?.graph);
-        let mut open = vec![&graph];
-        while let Some(graph) = open.pop() {
-            named.extend(graph.nodes.iter().map(|node| (node.domain.clone(), node.operator.clone())));
-            open.extend(graph.nodes.iter().flat_map(|node| &node.bodies).map(|(_, body)| body));
-        }
-        Ok(named)
+        let graph = self.inspect(options)?.graph;
+        Ok(graph.all_nodes().map(|node| (node.domain.clone(), node.operator.clone())).collect())
     }
 
     /// The files of the case, sorted by their paths below its folder: `model.onnx`, `test_data_set_0/input_0.pb`, .. Of a

@@ -136,6 +136,17 @@ pub(crate) struct Details {
 }
 
 impl GraphDetails {
+    /// The nodes of the graph and of its subgraphs, in no order that can be relied on.
+    pub fn all_nodes(&self) -> impl Iterator<Item = &NodeDetails> {
+        let mut open = vec![self];
+        std::iter::from_fn(move || {
+            let graph = open.pop()?;
+            open.extend(graph.nodes.iter().flat_map(|node| &node.bodies).map(|(_, body)| body));
+            Some(&graph.nodes)
+        })
+        .flatten()
+    }
+
     /// No pass drops a node.
     fn all_run(&mut self) {
         for node in &mut self.nodes {

@@ -2,7 +2,7 @@
 
 use super::folder::NewFolder;
 use crate::failure::Failure;
-use crate::generate::Refusal;
+use crate::hash::digits;
 use onnxref::bytes::Bytes;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -34,6 +34,19 @@ pub(crate) struct Details {
     /// How the case must be refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refusal: Option<Refusal>,
+}
+
+/// What an engine must do with a case: refuse it.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Refusal {
+    /// The rule that is broken.
+    pub(crate) rule: String,
+    /// `load`: the model is at fault. `run`: what is fed to it, or a value that is met.
+    pub(crate) stage: &'static str,
+    /// The kind of onnxref's error.
+    pub(crate) kind: String,
+    /// The text of onnxref's error.
+    pub(crate) text: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -114,9 +127,4 @@ fn text(written: &Written, cases: &BTreeMap<String, Entry>) -> std::io::Result<S
     let lines = lines.collect::<Result<Vec<_>, _>>()?;
     let head = format!("{{\"format\": {FORMAT}, \"sha256\": \"{}\", \"cases\": [", written.sha256);
     Ok(format!("{head}\n{}\n]}}\n", lines.join(",\n")))
-}
-
-/// A hash in hexadecimal digits.
-pub(crate) fn digits(hash: impl AsRef<[u8]>) -> String {
-    hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -13,9 +13,9 @@ use clap::{Args, Subcommand};
 use folder::NewFolder;
 use manifest::{About, Corpus, OperatorVersion, Written};
 use onnxref::bytes::Bytes;
-use onnxref::inspect::GraphDetails;
 use onnxref::{Cancel, LoadOptions, Model};
 use onnxref_view::counted;
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
 
@@ -163,19 +163,12 @@ fn words(name: &str) -> String {
 pub(crate) fn operators(files: &[(String, Bytes)], options: &LoadOptions) -> Vec<OperatorVersion> {
     let model = files.iter().find(|(path, _)| path == "model.onnx");
     let Some(Ok(found)) = model.map(|(_, bytes)| options.inspect_bytes(bytes.clone())) else { return Vec::new() };
-    let (mut operators, mut open) = (Vec::new(), vec![&found.graph]);
-    while let Some(graph) = open.pop() {
-        let GraphDetails { nodes, .. } = graph;
-        operators.extend(nodes.iter().map(|node| OperatorVersion {
-            domain: node.domain.clone(),
-            name: node.operator.clone(),
-            version: node.version,
-        }));
-        open.extend(nodes.iter().flat_map(|node| &node.bodies).map(|(_, body)| body));
-    }
-    operators.sort();
-    operators.dedup();
-    operators
+    let operators = found.graph.all_nodes().map(|node| OperatorVersion {
+        domain: node.domain.clone(),
+        name: node.operator.clone(),
+        version: node.version,
+    });
+    operators.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 #[cfg(test)]

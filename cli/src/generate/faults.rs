@@ -1,6 +1,7 @@
 //! Models and feeds that must be refused whatever their operators are: each breaks one rule.
 
-use super::negatives::{Refusal, refusal};
+use super::negatives::refusal;
+use crate::corpus::manifest::Refusal;
 use crate::messages::{self, type_of};
 use crate::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
 use crate::record::set;

@@ -11,7 +11,7 @@ mod shapes;
 mod source;
 
 use crate::corpus::folder::NewFolder;
-use crate::corpus::manifest::{About, Corpus, Details, OperatorVersion};
+use crate::corpus::manifest::{About, Corpus, Details, OperatorVersion, Refusal};
 use crate::corpus::report;
 use crate::failure::{Failure, NOTHING};
 use crate::options::Completed;
@@ -21,7 +21,6 @@ use crate::{Global, print};
 use clap::Args;
 use goals::{Goal, goals, type_key};
 use maker::{Made, Maker};
-pub(crate) use negatives::Refusal;
 use onnxref::bytes::Bytes;
 use onnxref::conformance::{Case, Outcome};
 use onnxref::schema::{self, AttributeKind, Schema};

@@ -4,26 +4,13 @@ use super::elements::integers;
 use super::goals::type_key;
 use super::maker::options;
 use super::maker::{Given, Made};
+use crate::corpus::manifest::Refusal;
 use crate::messages::AttributeType;
 use crate::proto::AttributeProto;
 use crate::random::Random;
 use onnxref::bytes::Bytes;
 use onnxref::schema::{self, Arity, AttributeKind, Parameter, Schema};
 use onnxref::{DType, Error, Inputs, Kind, Tensor, Value, ValueType};
-use serde::Serialize;
-
-/// What an engine must do with a case: refuse it.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Refusal {
-    /// The rule that is broken.
-    pub(crate) rule: String,
-    /// `load`: the model is at fault. `run`: what is fed to it, or a value that is met.
-    pub(crate) stage: &'static str,
-    /// The kind of onnxref's error.
-    pub(crate) kind: String,
-    /// The text of onnxref's error.
-    pub(crate) text: String,
-}
 
 /// A rule, a part of the text of its error, and how a node breaks it: `None` for a node that can't.
 struct Rule(&'static str, &'static str, fn(&Schema, Made) -> Option<Made>);

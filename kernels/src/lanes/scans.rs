@@ -177,14 +177,12 @@ fn index_rows_body<E: Order<T>, T: Number>(
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
     let (mut best, mut places) = ([T::ZERO; SIDE], [0u32; SIDE]);
+    best.iter_mut().zip(lanes).for_each(|(best, x)| *best = *x);
     for k in 0..len {
         if (k as usize).is_multiple_of(BETWEEN_LOOKS / SIDE) {
             look(stop)?;
         }
         let row = lanes.get(k as usize * step..).and_then(|row| row.get(..indices.len())).ok_or(Stopped::Misfit)?;
-        if k == 0 {
-            best.iter_mut().zip(row).for_each(|(best, x)| *best = *x);
-        }
         for ((best, place), x) in best.iter_mut().zip(&mut places).zip(row) {
             let better = if how.last { !how.extreme.exceeds(*best, *x) } else { how.extreme.exceeds(*x, *best) };
             *best = if better { *x } else { *best };
