@@ -7,6 +7,7 @@ mod bounded;
 mod check;
 mod compare;
 mod corpus;
+mod diff;
 mod dump;
 mod expect;
 mod failure;
@@ -99,6 +100,7 @@ enum Command {
     Run(run::Arguments),
     Test(test::Arguments),
     Compare(compare::Arguments),
+    Diff(diff::Arguments),
     Corpus(corpus::Arguments),
     Generate(generate::Arguments),
     Hash(hash::Arguments),
@@ -145,6 +147,7 @@ impl Cli {
             Command::Generate(arguments) => generate::generate(arguments, &global),
             Command::Hash(arguments) => hash::print(arguments, &global),
             Command::Compare(arguments) => compare::compare(arguments, &global),
+            Command::Diff(arguments) => diff::diff(arguments, &global),
             Command::Bench(arguments) => bench::bench(arguments, &global),
             Command::Inspect(arguments) => inspect::inspect(arguments, &global),
             Command::Ops(arguments) => ops::ops(arguments, &global),
