@@ -56,7 +56,7 @@ pub(crate) struct Feeding {
     #[arg(long, value_name = "N", default_value_t = 0, requires = "random", hide_short_help = true)]
     seed: u64,
 
-    /// The size of an open dimension of random values: by its name, or INPUT.AXIS=SIZE
+    /// The size of an open dimension: by its name, or INPUT.AXIS=SIZE
     #[arg(long, value_name = "NAME=SIZE", requires = "random")]
     set: Vec<String>,
 

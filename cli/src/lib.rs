@@ -7,6 +7,7 @@ mod bounded;
 mod check;
 mod compare;
 mod corpus;
+mod diff;
 mod dump;
 mod expect;
 mod failure;
@@ -18,6 +19,7 @@ mod image;
 mod inspect;
 mod interrupt;
 mod json;
+mod lineage;
 mod manual;
 mod messages;
 mod npy;
@@ -37,6 +39,7 @@ mod recorded;
 mod report;
 mod resize;
 mod run;
+mod stats;
 mod system;
 mod test;
 mod value;
@@ -97,6 +100,7 @@ enum Command {
     Run(run::Arguments),
     Test(test::Arguments),
     Compare(compare::Arguments),
+    Diff(diff::Arguments),
     Corpus(corpus::Arguments),
     Generate(generate::Arguments),
     Hash(hash::Arguments),
@@ -143,6 +147,7 @@ impl Cli {
             Command::Generate(arguments) => generate::generate(arguments, &global),
             Command::Hash(arguments) => hash::print(arguments, &global),
             Command::Compare(arguments) => compare::compare(arguments, &global),
+            Command::Diff(arguments) => diff::diff(arguments, &global),
             Command::Bench(arguments) => bench::bench(arguments, &global),
             Command::Inspect(arguments) => inspect::inspect(arguments, &global),
             Command::Ops(arguments) => ops::ops(arguments, &global),

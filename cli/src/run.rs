@@ -7,8 +7,11 @@ use crate::expect::{Compared, Slack, expected};
 use crate::failure::{FAILED, Failure};
 use crate::feeds::{Feeding, Feeds};
 use crate::options::Running;
+use crate::path::Trips;
 use crate::record::{Nodes, Record, Whole};
-use crate::{Global, json, output, print, watch};
+use crate::stats::{Look, Looking};
+use crate::watch::Seen;
+use crate::{Global, json, output, print, stats, watch};
 use clap::Args;
 use onnxref::conformance::Tolerance;
 use onnxref::{Cancel, Error, Kind, Model, NodeInfo, Outputs, Value, quote};
@@ -67,8 +70,11 @@ pub(crate) struct Arguments {
     /// This switches optimisation off. A case is a model of that one node, with the values that it had in the run. A value that is constant stays an
     /// initializer; others are inputs, as are those that subgraphs read from around them. A call of a function is one node.
     /// A node that gives other values in each run has no case. The folder gets manifest.json too: see `onnxref corpus`.
-    #[arg(long, requires = "record")]
+    #[arg(long, requires = "record", hide_short_help = true)]
     each_node: bool,
+
+    #[command(flatten)]
+    looking: Looking,
 
     #[command(flatten)]
     feeding: Feeding,
@@ -82,17 +88,21 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
     let (dump, until) = (arguments.dump.as_deref(), arguments.until.as_deref());
-    let every = dump.is_some() || until.is_some() || arguments.each_node;
+    let every = dump.is_some() || until.is_some() || arguments.each_node || arguments.looking.every();
     let model = arguments.running.load_as(&arguments.model, |options| options.optimize(!every))?;
     let files = output::files(&arguments.output, &model)?;
     let expected = expected(&arguments.expect, &model)?;
     let fed = arguments.feeding.inputs(&model)?;
     // The time of the run is that of writing too.
     let cancel = arguments.running.cancel();
+    let mut look = Look::new(&arguments.looking, &fed, &cancel).map_err(Failure::run)?;
+    if arguments.looking.stats() && (global.verbose || global.json) {
+        look.initializers(&arguments.running, &arguments.model)?;
+    }
     let mut record = arguments.record(&fed, &cancel)?;
     let (mut dump, mut stopped) = (dump.map(|folder| Dump::new(folder, &cancel)).transpose()?, None);
     let inputs = fed.iter().map(|(name, value)| (*name, value)).collect();
-    let ran = watch::run(&model, inputs, &cancel, !every, |node, trips, values| {
+    let each = |node: NodeInfo<'_>, trips: &Trips, values: &[(&str, &Value)]| {
         record.add(node, trips, values)?;
         dump.as_mut().map_or(Ok(()), |dump| dump.add(node, trips, values))?;
         if trips.depth() > 0 || !until.is_some_and(|until| is_called(until, node, values)) {
@@ -100,11 +110,14 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
         }
         stopped = Some(values.iter().map(|(name, value)| (name.to_string(), (*value).clone())).collect::<Vec<_>>());
         Err(Error::new(Kind::Cancelled, "the run was stopped after a node"))
-    });
+    };
+    let ran = watch::run_seen(&model, inputs, &cancel, !every, &mut Seeing { each, look: &mut look });
     if let Some(dump) = dump {
-        let failed = ran.as_ref().err().filter(|_| stopped.is_none()).map(|error| format!("{error:#}"));
-        let until = stopped.as_ref().map(|_| "it was stopped by --until");
-        match dump.end(failed.as_deref().or(until)) {
+        let failed = ran.as_ref().err().filter(|_| stopped.is_none() && !look.stopped());
+        let failed = failed.map(|error| format!("{error:#}"));
+        let by = if look.stopped() { "--stop-at" } else { "--until" };
+        let until = (look.stopped() || stopped.is_some()).then(|| format!("it was stopped by {by}"));
+        match dump.end(failed.as_deref().or(until.as_deref())) {
             Ok(1) => print::note("1 value was dumped"),
             Ok(count) => print::note(&format!("{count} values were dumped")),
             Err(failure) if failed.is_none() => return Err(failure),
@@ -115,9 +128,21 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     if let Some(failure) = record.failed() {
         return Err(failure);
     }
+    look.notes();
     let outputs = match (ran, until) {
+        (Err(_), _) if look.stopped() => {
+            look.name_inputs(&arguments.running, &arguments.model)?;
+            show(&look, global, &cancel)?;
+            return Ok(FAILED);
+        }
         (Err(_), _) if stopped.is_some() => Outputs::default(),
-        (Err(error), _) => return Err(Failure::run(error)),
+        (Err(error), _) => {
+            // What led to it.
+            if arguments.looking.stats() {
+                show(&look, global, &cancel)?;
+            }
+            return Err(Failure::run(error));
+        }
         (Ok(_), Some(until)) => return Err(no_node(&model, until)),
         (Ok(outputs), None) => outputs,
     };
@@ -132,12 +157,16 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     let compare =
         |(name, want): &(&'_ str, Value)| Some((name.to_string(), Compared::new(outputs.get(name)?, want, tolerance)));
     let compared: BTreeMap<String, Compared> = expected.iter().filter_map(compare).collect();
+    if arguments.looking.stats() && !global.json {
+        look.print(global.verbose).map_err(Failure::stdout)?;
+    }
     if global.json {
-        json::line_until(&Document { outputs: Named(&shown), expected: &compared }, &cancel)?;
+        let outputs = (!arguments.looking.stats()).then_some(Named(&shown));
+        json::line_until(&Document { outputs, expected: &compared, looked: look.document() }, &cancel)?;
     } else if !compared.is_empty() {
         let rows = compared.iter().map(|(name, compared)| [plain(name), compared.text()]);
         print::table(["output", "compared with what is expected"], &[], rows).map_err(Failure::stdout)?;
-    } else if files.is_empty() {
+    } else if files.is_empty() && (!arguments.looking.stats() || stopped.is_some()) {
         print::values("output", &shown).map_err(Failure::stdout)?;
     }
     Ok(if compared.values().all(|compared| compared.equal) { 0 } else { FAILED })
@@ -174,11 +203,45 @@ fn no_node(model: &Model, name: &str) -> Failure {
     Failure::usage(format!("--until {}: no node and no value has this name; {known}", quote(name)))
 }
 
+/// Sees the values of a run: statistics come before all else, so that they have the last one.
+struct Seeing<'l, 'a, F> {
+    look: &'l mut Look<'a>,
+    each: F,
+}
+
+impl<F: FnMut(NodeInfo<'_>, &Trips, &[(&str, &Value)]) -> Result<(), Error>> Seen for Seeing<'_, '_, F> {
+    fn starts(&mut self, node: NodeInfo<'_>, inputs: &[Option<&Value>]) -> Result<(), Error> {
+        self.look.starts(node, inputs)
+    }
+
+    fn enters(&mut self) {
+        self.look.enters();
+    }
+
+    fn ends(&mut self, node: NodeInfo<'_>, trips: &Trips, outputs: &[(&str, &Value)]) -> Result<(), Error> {
+        let looked = self.look.ends(node, trips, outputs);
+        (self.each)(node, trips, outputs)?;
+        looked
+    }
+}
+
+/// Prints what was seen of a run that didn't come to its end.
+fn show(look: &Look<'_>, global: &Global, cancel: &Cancel) -> Result<(), Failure> {
+    if global.json {
+        json::line_until(&look.document(), cancel)
+    } else {
+        look.print(global.verbose).map_err(Failure::stdout)
+    }
+}
+
 #[derive(Serialize)]
 struct Document<'a> {
-    outputs: Named<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outputs: Option<Named<'a>>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     expected: &'a BTreeMap<String, Compared>,
+    #[serde(flatten)]
+    looked: stats::Document<'a>,
 }
 
 /// Values by name, in their order.

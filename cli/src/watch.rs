@@ -4,6 +4,21 @@ use crate::path::Trips;
 use crate::progress::Progress;
 use onnxref::{Cancel, Inputs, Model, NodeInfo, Outputs, Result, Value, Watch};
 
+/// Sees the nodes of a run. An error ends the run.
+pub(crate) trait Seen {
+    /// A node is about to run with these inputs.
+    fn starts(&mut self, node: NodeInfo<'_>, inputs: &[Option<&Value>]) -> Result<()> {
+        let _ = (node, inputs);
+        Ok(())
+    }
+
+    /// The node that has started last enters a subgraph.
+    fn enters(&mut self) {}
+
+    /// A node has run, with the subgraphs around it.
+    fn ends(&mut self, node: NodeInfo<'_>, trips: &Trips, outputs: &[(&str, &Value)]) -> Result<()>;
+}
+
 /// Runs a model, with progress over its nodes. `each` sees the outputs of every node as it ends, and the subgraphs around
 /// it; its error ends the run. With `whole`, nodes that run as one are seen as their last one.
 pub(crate) fn run(
@@ -13,33 +28,53 @@ pub(crate) fn run(
     whole: bool,
     each: impl FnMut(NodeInfo<'_>, &Trips, &[(&str, &Value)]) -> Result<()>,
 ) -> Result<Outputs> {
-    let progress = Progress::new();
-    progress.expect(model.nodes().len());
-    model.run_watched(inputs, cancel, &mut Watcher { whole, each, trips: Trips::default(), progress })
+    run_seen(model, inputs, cancel, whole, &mut Ends(each))
 }
 
-struct Watcher<F> {
+/// As [`run`], for what sees the inputs of nodes too.
+pub(crate) fn run_seen(
+    model: &Model,
+    inputs: Inputs<'_>,
+    cancel: &Cancel,
     whole: bool,
-    each: F,
+    seen: &mut dyn Seen,
+) -> Result<Outputs> {
+    let progress = Progress::new();
+    progress.expect(model.nodes().len());
+    model.run_watched(inputs, cancel, &mut Watcher { whole, seen, trips: Trips::default(), progress })
+}
+
+struct Ends<F>(F);
+
+impl<F: FnMut(NodeInfo<'_>, &Trips, &[(&str, &Value)]) -> Result<()>> Seen for Ends<F> {
+    fn ends(&mut self, node: NodeInfo<'_>, trips: &Trips, outputs: &[(&str, &Value)]) -> Result<()> {
+        (self.0)(node, trips, outputs)
+    }
+}
+
+struct Watcher<'a> {
+    whole: bool,
+    seen: &'a mut dyn Seen,
     trips: Trips,
     progress: Progress,
 }
 
-impl<F: FnMut(NodeInfo<'_>, &Trips, &[(&str, &Value)]) -> Result<()>> Watch for Watcher<F> {
+impl Watch for Watcher<'_> {
     fn whole(&self) -> bool {
         self.whole
     }
 
-    fn starts(&mut self, node: NodeInfo<'_>, _: &[Option<&Value>]) -> Result<()> {
+    fn starts(&mut self, node: NodeInfo<'_>, inputs: &[Option<&Value>]) -> Result<()> {
         if self.trips.depth() == 0 {
             self.progress.message(&format!("nodes  {}", node.operator));
         }
         self.trips.starts();
-        Ok(())
+        self.seen.starts(node, inputs)
     }
 
     fn enters(&mut self, _: NodeInfo<'_>, _: &str) -> Result<()> {
         self.trips.enters();
+        self.seen.enters();
         Ok(())
     }
 
@@ -48,6 +83,6 @@ impl<F: FnMut(NodeInfo<'_>, &Trips, &[(&str, &Value)]) -> Result<()>> Watch for 
         if self.trips.depth() == 0 {
             self.progress.step();
         }
-        (self.each)(node, &self.trips, outputs)
+        self.seen.ends(node, &self.trips, outputs)
     }
 }

@@ -3,37 +3,10 @@
 
 mod common;
 
-use common::{Bench, Ran, bytes, number, onnxref};
+use common::{Bench, Ran, body, bytes, graph, int, number, onnxref, several as node};
 use onnxref::DType;
 use serde_json::{Value, json};
 use std::fs;
-
-/// A node with attributes; one of the domain "f" calls a function.
-fn node(operator: &str, inputs: &[&str], outputs: &[&str], attributes: &[Vec<u8>]) -> Vec<u8> {
-    let (domain, operator) = operator.split_once('.').unwrap_or(("", operator));
-    let [inputs, outputs] = [(1, inputs), (2, outputs)]
-        .map(|(field, names)| names.iter().flat_map(|n| bytes(field, n.as_bytes())).collect());
-    let parts: [Vec<u8>; 5] =
-        [inputs, outputs, bytes(4, operator.as_bytes()), attributes.concat(), bytes(7, domain.as_bytes())];
-    parts.concat()
-}
-
-fn int(name: &str, value: u64) -> Vec<u8> {
-    bytes(5, &[bytes(1, name.as_bytes()), number(3, value), number(20, 2)].concat())
-}
-
-fn body(name: &str, graph: &[u8]) -> Vec<u8> {
-    bytes(5, &[bytes(1, name.as_bytes()), bytes(6, graph), number(20, 5)].concat())
-}
-
-fn graph(nodes: &[Vec<u8>], inputs: &[(&str, DType)], outputs: &[&str]) -> Vec<u8> {
-    let input = |(name, dtype): &(&str, DType)| {
-        bytes(11, &[bytes(1, name.as_bytes()), bytes(2, &bytes(1, &number(1, dtype.code() as u64)))].concat())
-    };
-    let nodes = nodes.iter().flat_map(|node| bytes(1, node));
-    let outputs = outputs.iter().flat_map(|name| bytes(12, &bytes(1, name.as_bytes())));
-    nodes.chain(bytes(2, b"g")).chain(inputs.iter().flat_map(input)).chain(outputs).collect()
-}
 
 fn opset(domain: &str, version: u64) -> Vec<u8> {
     [bytes(1, domain.as_bytes()), number(2, version)].concat()

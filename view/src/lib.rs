@@ -10,6 +10,7 @@ pub mod json;
 pub mod literal;
 mod names;
 pub mod picture;
+pub mod statistics;
 pub mod totals;
 
 pub use names::{bounds_of, counted, dtype_name, grouped, plain, type_name};

@@ -1,17 +1,17 @@
 //! `onnxref compare`: where two models, or a model and recorded values, part.
 
-mod lineage;
+mod quantized;
 mod report;
 
 use crate::expect::{Compared, Slack};
 use crate::failure::{FAILED, Failure, NOTHING};
 use crate::feeds::{Feeding, Feeds};
+use crate::lineage::Lineage;
 use crate::options::Running;
 use crate::path::ValuePath;
 use crate::recorded::Recorded;
 use crate::{Global, print, watch};
 use clap::Args;
-use lineage::Lineage;
 use onnxref::conformance::Tolerance;
 use onnxref::{Error, Kind, LoadOptions, Model, Outputs, Scalar, Tensor, Value, quote};
 use onnxref_view::{grouped, totals};
@@ -21,13 +21,14 @@ use std::path::{Path, PathBuf};
 /// Find the first value in which two models differ, and the nodes that lead to it
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Values with the same name, in the same calls of functions and subgraphs, are compared in the order in which B
-computes them; outputs also by position. Without B, the model is compared with itself without optimisation, bit by bit.
+Values of the same name, in the same calls and subgraphs, are compared in the order of B; outputs also by position.
+Without B, the model is compared with itself without optimisation, bit by bit.
 
 Example:
   onnxref compare before.onnx after.onnx --random --set batch=2
   onnxref run before.onnx --random --dump values && onnxref compare after.onnx values --random
-  onnxref compare model.onnx values.npz --inputs inputs.npz")]
+  onnxref compare model.onnx values.npz --inputs inputs.npz
+  onnxref compare float.onnx quantized.onnx --quantized --inputs inputs.npz")]
 pub(crate) struct Arguments {
     /// A model
     a: PathBuf,
@@ -36,6 +37,14 @@ pub(crate) struct Arguments {
     ///
     /// A folder has an index.json, such as {"values": [{"name": "/lm/Add", "file": "0.npy"}]}, or files NAME.npy, NAME.pb.
     b: Option<PathBuf>,
+
+    /// Measure the error of each quantized tensor of B, where A is the float original
+    ///
+    /// For what QuantizeLinear, DequantizeLinear of weights, DynamicQuantizeLinear and QLinear operators give: the ratio of
+    /// signal to noise that quantizing adds (own dB), the greatest error and the share of elements that are clipped; and the
+    /// same against the value of that name in A (total). Names that quantizers change, and nodes in the same order, are found.
+    #[arg(long, requires = "b", conflicts_with_all = ["rtol", "atol"])]
+    quantized: bool,
 
     #[command(flatten)]
     feeding: Feeding,
@@ -48,7 +57,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn compare(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
-    let Arguments { a, b, feeding, running, slack } = arguments;
+    if arguments.quantized {
+        return quantized::compare(arguments, global);
+    }
+    let Arguments { a, b, feeding, running, slack, .. } = arguments;
     // Without B the second model is the optimised one.
     let (whole, second) = (|options: LoadOptions| options.optimize(false), b.as_deref().unwrap_or(a));
     let first = running.load_as(a, whole)?;

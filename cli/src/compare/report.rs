@@ -1,9 +1,9 @@
 //! What was found, as text or JSON.
 
 use super::Found;
-use super::lineage::{Lead, Lineage};
 use crate::expect::Compared;
 use crate::failure::Failure;
+use crate::lineage::{Lead, Lineage};
 use crate::path::{Step, ValuePath};
 use crate::print::Stdout;
 use crate::{Global, json, print};

@@ -1,5 +1,6 @@
 //! The boxes and edges of a picture.
 
+use super::Mark;
 use super::family::Family;
 use super::fold::{self, Folding};
 use super::text::{attribute, constant, short, typed};
@@ -34,6 +35,8 @@ pub(super) struct Scene {
 #[derive(Debug, Default)]
 pub(super) struct Drawn {
     pub(super) look: Look,
+    /// If pictures of two graphs are compared.
+    pub(super) mark: Option<Mark>,
     /// Dashed: it is no work of a run.
     pub(super) quiet: bool,
     /// It stands for several nodes.
@@ -75,6 +78,23 @@ impl Scene {
     pub(super) fn new(graph: &GraphDetails) -> Scene {
         let nested = size(graph, 0) <= MAX_NODES;
         Stage::new(graph).scene(nested)
+    }
+
+    /// The picture of a graph whose nodes are marked. A box of several has a mark if one of them has.
+    pub(super) fn marked(graph: &GraphDetails, marks: &[Mark]) -> Scene {
+        let stage = Stage::new(graph);
+        let mut of: HashMap<usize, Mark> = HashMap::new();
+        // Hidden nodes leave no gap.
+        let mut shown = 0..;
+        for (place, mark) in stage.of.iter().zip(marks) {
+            let Some(place) = place else { continue };
+            let at = if stage.folding.is_some() { *place } else { shown.next().unwrap_or(0) };
+            let several = of.get(&at).is_some_and(|known| known != mark);
+            of.insert(at, if several { Mark::Changed } else { *mark });
+        }
+        let mut scene = stage.scene(false);
+        scene.boxes.iter_mut().enumerate().for_each(|(k, drawn)| drawn.mark = of.get(&k).copied());
+        scene
     }
 }
 
@@ -188,6 +208,7 @@ impl<'a> Stage<'a> {
         let only = leaving.next().filter(|_| node.outputs.len() == 1);
         Drawn {
             several: false,
+            mark: None,
             look: if node.fate == Fate::Missing { Look::Missing } else { Look::Node(family) },
             quiet: matches!(node.fate, Fate::Computed | Fate::Forwarded | Fate::Unread),
             heading: short(&crate::totals::label(&node.domain, &node.operator, None), MAX_LINE),

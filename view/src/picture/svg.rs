@@ -1,5 +1,6 @@
 //! A picture as SVG.
 
+use super::Mark;
 use super::layout::{Piece, layout};
 use super::scene::{Drawn, Look, Scene};
 use super::text::{escape, width};
@@ -130,7 +131,7 @@ impl<'a> Framed<'a> {
         let _ = writeln!(
             out,
             "<g class=\"box {}{quiet}\"><title>{}</title>",
-            class(drawn.look),
+            drawn.mark.map_or(class(drawn.look), marked),
             escape(drawn.title.trim_end())
         );
         let radius = if matches!(drawn.look, Look::Input | Look::Output | Look::Captured) { 14 } else { 4 };
@@ -182,11 +183,22 @@ fn class(look: Look) -> &'static str {
     }
 }
 
+fn marked(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Same => "same",
+        Mark::Changed => "changed",
+        Mark::Added => "added",
+        Mark::Removed => "removed",
+    }
+}
+
 /// What the colours mean, of those that occur, and its width.
 fn legend(scene: &Scene) -> (String, f64) {
     let (mut looks, mut quiet) = (BTreeSet::new(), false);
     collect(scene, &mut looks, &mut quiet);
     let mut entries: Vec<(&str, &str)> = looks.into_iter().filter_map(entry).collect();
+    let marks: BTreeSet<Mark> = scene.boxes.iter().filter_map(|drawn| drawn.mark).collect();
+    entries.extend(marks.into_iter().map(|mark| (marked(mark), marked(mark))));
     entries.extend(quiet.then_some(("quiet", "not run: computed, forwarded or dropped at load")));
     let (mut out, mut x) = (String::new(), MARGIN);
     for (class, text) in entries {
@@ -202,7 +214,9 @@ fn legend(scene: &Scene) -> (String, f64) {
 
 fn collect(scene: &Scene, looks: &mut BTreeSet<Look>, quiet: &mut bool) {
     for drawn in &scene.boxes {
-        looks.insert(drawn.look);
+        if drawn.mark.is_none() {
+            looks.insert(drawn.look);
+        }
         *quiet |= drawn.quiet;
         drawn.bodies.iter().for_each(|(_, body)| collect(body, looks, quiet));
     }

@@ -98,8 +98,8 @@ fn json(value: &impl serde::Serialize) -> String {
     short(&serde_json::to_string(value).unwrap_or_default(), 24)
 }
 
-/// An attribute's value.
-pub(super) fn attribute(value: &Attribute) -> String {
+/// An attribute's value: a short text.
+pub fn attribute(value: &Attribute) -> String {
     fn list<T>(list: &[T], show: impl Fn(&T) -> String) -> String {
         let shown: Vec<String> = list.iter().take(MAX_ELEMENTS).map(show).collect();
         format!("[{}{}]", shown.join(", "), if list.len() > MAX_ELEMENTS { ", …" } else { "" })

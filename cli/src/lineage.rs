@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 /// The graphs of the model whose values were compared.
-pub(super) struct Lineage {
+pub(crate) struct Lineage {
     graphs: Vec<Graph>,
     /// The values that nodes give; those of subgraphs by their paths in the first trip.
     places: HashMap<ValuePath, Place>,
@@ -31,7 +31,7 @@ struct Graph {
 
 impl Lineage {
     /// Reads the graph.
-    pub(super) fn of(loading: &Loading, path: &Path, optimize: bool) -> Result<Lineage, Failure> {
+    pub(crate) fn of(loading: &Loading, path: &Path, optimize: bool) -> Result<Lineage, Failure> {
         let details = loading.inspect_as(path, |options| options.optimize(optimize))?.graph;
         let mut open = vec![(details, 0, Vec::new())];
         let mut lineage = Lineage { graphs: Vec::new(), places: HashMap::new() };
@@ -57,7 +57,7 @@ impl Lineage {
 
     /// The nodes between a value and those values before it that are known to be equal, in the order they run. The node
     /// of the value itself is the last one.
-    pub(super) fn before(&self, value: &ValuePath, equal: &HashMap<ValuePath, bool>) -> Vec<Lead<'_>> {
+    pub(crate) fn before(&self, value: &ValuePath, equal: &HashMap<ValuePath, bool>) -> Vec<Lead<'_>> {
         let first = value.first_trips();
         let mut open: Vec<Place> = self.places.get(&first).copied().into_iter().collect();
         let (mut seen, mut nodes): (HashSet<Place>, _) = (open.iter().copied().collect(), BTreeMap::new());
@@ -89,6 +89,17 @@ impl Lineage {
         nodes.into_values().collect()
     }
 
+    /// What the node that gives a value reads, without omitted inputs.
+    pub(crate) fn inputs(&self, value: &ValuePath) -> Vec<ValuePath> {
+        let place = self.places.get(&value.first_trips());
+        let node = place.and_then(|(own, at)| {
+            let graph = self.graphs.get(*own)?;
+            let Origin::Node(k) = graph.details.values.get(*at)?.origin else { return None };
+            Some(self.lead(graph, graph.details.nodes.get(k)?, value))
+        });
+        node.map(|lead| lead.inputs).unwrap_or_default()
+    }
+
     fn lead<'a>(&self, graph: &'a Graph, node: &'a NodeDetails, value: &ValuePath) -> Lead<'a> {
         let paths = |places: &[Option<usize>]| {
             let details = places.iter().flatten().filter_map(|at| graph.details.values.get(*at));
@@ -99,11 +110,11 @@ impl Lineage {
 }
 
 /// A node that leads to a value.
-pub(super) struct Lead<'a> {
-    pub(super) node: &'a NodeDetails,
+pub(crate) struct Lead<'a> {
+    pub(crate) node: &'a NodeDetails,
     /// What it reads and gives, in the trips of the value.
-    pub(super) inputs: Vec<ValuePath>,
-    pub(super) outputs: Vec<ValuePath>,
+    pub(crate) inputs: Vec<ValuePath>,
+    pub(crate) outputs: Vec<ValuePath>,
 }
 
 /// The path of a value, with the trips of the subgraphs around it.

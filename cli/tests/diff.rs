@@ -1,0 +1,183 @@
+//! `onnxref diff`, as a user calls it.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod common;
+
+use common::{Bench, Ran, body, bytes, check, graph, int, number, onnxref, several};
+use onnxref::{DType, Tensor};
+use serde_json::{Value, json};
+use std::fs;
+
+fn model(nodes: &[Vec<u8>], constants: &[(&str, &[f32])], opset: u64) -> Vec<u8> {
+    let graph = graph(nodes, &[("x", DType::Float)], &["y"]);
+    let constants =
+        constants.iter().flat_map(|(name, elements)| bytes(5, &Tensor::from(elements.to_vec()).to_proto_bytes(name)));
+    let graph: Vec<u8> = graph.into_iter().chain(constants).collect();
+    [number(1, 9), bytes(7, &graph), bytes(8, &[bytes(1, b""), number(2, opset)].concat())].concat()
+}
+
+/// `y = Neg(Softmax(Abs(x) + w))`
+fn plain() -> Vec<u8> {
+    let nodes = [
+        several("Abs", &["x"], &["a"], &[]),
+        several("Add", &["a", "w"], &["b"], &[]),
+        several("Softmax", &["b"], &["c"], &[]),
+        several("Neg", &["c"], &["y"], &[]),
+    ];
+    model(&nodes, &[("w", &[1.0, 2.0])], 18)
+}
+
+fn diff(a: Vec<u8>, b: Vec<u8>, more: &[&str]) -> Ran {
+    let bench = Bench::new(&a);
+    fs::write(bench.path("b.onnx"), b).unwrap();
+    onnxref([&["diff", &*bench.text("model.onnx"), &bench.text("b.onnx")], more].concat())
+}
+
+#[test]
+fn names_and_defaults_make_no_difference() {
+    check(diff(plain(), plain(), &[]), 0, "the models are the same: 4 nodes, 1 constant\n", "");
+    // Other names, the default written out, the weight as a Constant, the nodes in another order.
+    let weight = bytes(
+        5,
+        &[bytes(1, b"value"), bytes(5, &Tensor::from(vec![1f32, 2.0]).to_proto_bytes("")), number(20, 4)].concat(),
+    );
+    let nodes = [
+        several("Constant", &[], &["v"], &[weight]),
+        several("Abs", &["x"], &["p"], &[]),
+        several("Add", &["p", "v"], &["q"], &[]),
+        several(
+            "Softmax",
+            &["q"],
+            &["r"],
+            &[bytes(5, &[bytes(1, b"axis"), number(3, u64::MAX), number(20, 2)].concat())],
+        ),
+        several("Neg", &["r"], &["y"], &[]),
+    ];
+    check(diff(plain(), model(&nodes, &[], 18), &[]), 0, "the models are the same: 4 nodes, 1 constant\n", "");
+}
+
+#[test]
+fn everything_that_differs() {
+    let nodes = [
+        several("Abs", &["x"], &["a"], &[]),
+        several("Add", &["a", "w"], &["b"], &[]),
+        several("Relu", &["b"], &["b2"], &[]),
+        several("Softmax", &["b2"], &["c"], &[int("axis", 0)]),
+        several("Exp", &["c"], &["y"], &[]),
+    ];
+    let ran = diff(plain(), model(&nodes, &[("w", &[1.0, 2.5])], 19), &[]);
+    let expected = "\
+opset ai.onnx: 18 -> 19
+
+changed: 2
+  node #3 (Softmax-13): axis: only in B, 0; input 0: \"b\" (Add-14) -> \"b2\" (Relu-14)
+  node #4 (Exp-13): operator: Neg-13 -> Exp-13
+
+only in B: 1
+  node #2 (Relu-14): reads \"b\", gives \"b2\"
+
+constants that differ: 1
+  \"w\" is 2.5 at [1], expected 2; 1 of 2 differ, by up to 0.5, the first by 2,097,152 ulp
+
+the same in both: 2 nodes, 0 constants
+";
+    check(ran, 1, expected, "");
+    let ran = diff(model(&nodes, &[("w", &[1.0, 2.5])], 19), plain(), &["--json"]);
+    let found: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(
+        (ran.code, &found["same"], &found["model"]),
+        (Some(1), &json!(false), &json!([{"what": "opset ai.onnx", "a": "19", "b": "18"}]))
+    );
+    let graph = &found["graphs"][0];
+    assert_eq!(
+        (&graph["same"], &graph["added"], &graph["removed"][0]["operator"]),
+        (&json!(2), &json!([]), &json!("Relu-14"))
+    );
+    assert_eq!(graph["changed"][1]["changes"], json!([{"what": "operator", "a": "Exp-13", "b": "Neg-13"}]));
+    assert_eq!(found["weights"]["changed"][0]["difference"]["greatest_error"], 0.5);
+}
+
+#[test]
+fn a_chain_of_equal_nodes_keeps_its_ends() {
+    let chain = |count: usize| {
+        let name = |k: usize| {
+            if k == 0 {
+                "x".to_string()
+            } else if k == count {
+                "y".to_string()
+            } else {
+                format!("v{k}")
+            }
+        };
+        let node = |k: usize| several("Abs", &[&name(k)], &[&name(k + 1)], &[]);
+        model(&(0..count).map(node).collect::<Vec<_>>(), &[], 18)
+    };
+    let ran = diff(chain(5), chain(7), &["--json"]);
+    let found: Value = serde_json::from_str(&ran.out).unwrap();
+    let graph = &found["graphs"][0];
+    let count = |name: &str| graph[name].as_array().unwrap().len();
+    assert_eq!((count("added"), count("removed"), ran.code), (2, 0, Some(1)));
+    // A long one.
+    assert_eq!(diff(chain(3000), chain(3000), &[]).out, "the models are the same: 3,000 nodes, 0 constants\n");
+}
+
+#[test]
+fn subgraphs_are_compared_where_they_are() {
+    let branch = |operator: &str| {
+        let branches = ["then_branch", "else_branch"].map(|name| {
+            let operator = if name == "then_branch" { "Abs" } else { operator };
+            body(name, &graph(&[several(operator, &["x"], &["t"], &[])], &[], &["t"]))
+        });
+        let go = several(
+            "Constant",
+            &[],
+            &["go"],
+            &[bytes(
+                5,
+                &[
+                    bytes(1, b"value"),
+                    bytes(5, &Tensor::new(DType::Bool, &[], vec![1]).unwrap().to_proto_bytes("")),
+                    number(20, 4),
+                ]
+                .concat(),
+            )],
+        );
+        model(&[go, several("If", &["go"], &["y"], &branches)], &[], 18)
+    };
+    assert_eq!(diff(branch("Neg"), branch("Neg"), &[]).code, Some(0));
+    let ran = diff(branch("Neg"), branch("Exp"), &[]);
+    let inside =
+        "in the else_branch of node #1 (If-16):\n\nchanged: 1\n  node #0 (Exp-13): operator: Neg-13 -> Exp-13\n";
+    assert!(ran.code == Some(1) && ran.out.contains(inside), "{}", ran.out);
+}
+
+#[test]
+fn inputs_outputs_and_pictures() {
+    let other = |input: &str, dtype: DType| {
+        let graph = graph(&[several("Abs", &[input], &["y"], &[])], &[(input, dtype)], &["y"]);
+        [number(1, 9), bytes(7, &graph), bytes(8, &[bytes(1, b""), number(2, 18)].concat())].concat()
+    };
+    let ran = diff(other("x", DType::Float), other("z", DType::Double), &[]);
+    assert!(
+        ran.out.starts_with(
+            "name of input: \"x\" -> \"z\"\ninput \"z\": float32 -> float64\noutput \"y\": float32 -> float64\n"
+        ),
+        "{}",
+        ran.out
+    );
+    let ran = diff(plain(), model(&[several("Abs", &["x"], &["y"], &[])], &[], 18), &["--svg", "-"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.out.starts_with("<svg") && ran.out.contains("box removed") && ran.out.contains("box changed")
+            || ran.out.contains("box same"),
+        "{}",
+        ran.out
+    );
+    let ran = diff(plain(), plain(), &["--svg", "/no/folder/a.svg"]);
+    assert!(
+        ran.code == Some(2) && ran.err.starts_with("error: --svg /no/folder/a.svg: the file can't be written:"),
+        "{ran:?}"
+    );
+    let ran = onnxref(["diff", "no.onnx", "no.onnx"]);
+    assert_eq!(ran.code, Some(3));
+}
