@@ -8,7 +8,9 @@ mod check;
 mod compare;
 mod corpus;
 mod dump;
+mod edit;
 mod expect;
+mod extract;
 mod failure;
 mod feeds;
 mod file_name;
@@ -31,12 +33,14 @@ mod progress;
 #[allow(missing_docs, dead_code, unreachable_pub, clippy::all)]
 #[rustfmt::skip] // as the generator writes it
 mod proto;
+mod prove;
 mod random;
 mod record;
 mod recorded;
 mod report;
 mod resize;
 mod run;
+mod set;
 mod system;
 mod test;
 mod value;
@@ -103,6 +107,8 @@ enum Command {
     Check(check::Arguments),
     Bench(bench::Arguments),
     Inspect(inspect::Arguments),
+    Extract(extract::Arguments),
+    Set(set::Arguments),
     Ops(ops::Arguments),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -145,6 +151,8 @@ impl Cli {
             Command::Compare(arguments) => compare::compare(arguments, &global),
             Command::Bench(arguments) => bench::bench(arguments, &global),
             Command::Inspect(arguments) => inspect::inspect(arguments, &global),
+            Command::Extract(arguments) => extract::extract(arguments, &global),
+            Command::Set(arguments) => set::set(arguments, &global),
             Command::Ops(arguments) => ops::ops(arguments, &global),
             Command::Completions(arguments) => manual::completions(arguments),
             Command::Man(arguments) => manual::man(arguments),

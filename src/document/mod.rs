@@ -22,8 +22,11 @@
 
 mod attribute;
 mod data;
+mod dims;
+mod extract;
 mod graph;
 mod message;
+mod names;
 mod part;
 mod save;
 mod tensor;
