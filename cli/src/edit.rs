@@ -8,6 +8,7 @@ use crate::prove::{self, Proof};
 use crate::{Global, json, ops, output, report};
 use clap::Args;
 use onnxref::document::{DataFile, Document, Size, ValueInfo};
+use onnxref::inspect::Inspection;
 use onnxref::{Error, quote};
 use onnxref_view::counted;
 use serde::Serialize;
@@ -22,11 +23,13 @@ pub(crate) struct Editing {
     /// The model: an .onnx file, or - for standard input
     model: PathBuf,
 
-    /// Where the changed model is written; external data goes beside it, unless it is there already
+    /// The file to write
+    ///
+    /// External data goes beside it, unless it is there already.
     #[arg(short = 'o', value_name = "FILE")]
     to: PathBuf,
 
-    /// Write without running both models on random inputs and comparing what they give, bit by bit
+    /// Don't run both models to compare them
     #[arg(long)]
     no_prove: bool,
 
@@ -53,10 +56,15 @@ impl Editing {
         read.map_err(|error| report::load(&shown(&self.model), error))
     }
 
+    /// What the model holds.
+    pub(crate) fn inspect(&self, document: &Document) -> Result<Inspection, Failure> {
+        let found = document.inspect(&self.running.options()?);
+        found.map_err(|error| report::load(&shown(&self.model), error))
+    }
+
     /// Types and shapes that follow for the values of a graph.
     pub(crate) fn inferred(&self, document: &Document) -> Result<HashMap<String, ValueInfo>, Failure> {
-        let found = document.inspect(&self.running.options()?);
-        let found = found.map_err(|error| report::load(&shown(&self.model), error))?;
+        let found = self.inspect(document)?;
         let values = found.graph.values.into_iter().filter(|value| value.scope.is_none());
         let info = |value: onnxref::inspect::ValueDetails| {
             let dims: Option<Vec<Size>> = value.shape.map(|dims| dims.iter().map(Size::from).collect());
@@ -64,6 +72,11 @@ impl Editing {
             Some((value.name, info))
         };
         Ok(values.filter_map(info).collect())
+    }
+
+    /// The failure of a model that can't be loaded.
+    pub(crate) fn unloadable(&self, error: Error) -> Failure {
+        report::load(&shown(&self.model), error)
     }
 
     /// As [`Editing::inferred`], when a type is needed.

@@ -18,9 +18,6 @@ Example, from the root of the repository:
   onnxref extract onnx-test-data/gather/onnx-1.1.2/pytorch-converted/test_Embedding/model.onnx --outputs 2 -o /tmp/part.onnx
   onnxref extract model.onnx --inputs hidden --outputs logits -o head.onnx")]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    editing: Editing,
-
     /// Values that become the inputs; without it those of the model that are needed
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     inputs: Option<Vec<String>>,
@@ -28,6 +25,9 @@ pub(crate) struct Arguments {
     /// Values that become the outputs; without it those of the model
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     outputs: Option<Vec<String>>,
+
+    #[command(flatten)]
+    editing: Editing,
 }
 
 pub(crate) fn extract(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {

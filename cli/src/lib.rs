@@ -41,6 +41,7 @@ mod report;
 mod resize;
 mod run;
 mod set;
+mod simplify;
 mod system;
 mod test;
 mod value;
@@ -109,6 +110,7 @@ enum Command {
     Inspect(inspect::Arguments),
     Extract(extract::Arguments),
     Set(set::Arguments),
+    Simplify(simplify::Arguments),
     Ops(ops::Arguments),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -153,6 +155,7 @@ impl Cli {
             Command::Inspect(arguments) => inspect::inspect(arguments, &global),
             Command::Extract(arguments) => extract::extract(arguments, &global),
             Command::Set(arguments) => set::set(arguments, &global),
+            Command::Simplify(arguments) => simplify::simplify(arguments, &global),
             Command::Ops(arguments) => ops::ops(arguments, &global),
             Command::Completions(arguments) => manual::completions(arguments),
             Command::Man(arguments) => manual::man(arguments),

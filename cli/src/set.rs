@@ -12,21 +12,19 @@ use std::collections::HashMap;
 /// Change names, dimensions, outputs and metadata of a model, and where its data is
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Changes are made in the order of the list above. If a dimension of an input is set, shapes that were declared for what
-nodes compute are dropped, and those that follow are declared for the outputs: --shapes declares all. What is changed is
-proved: both models run on random inputs, and nothing is written if the outputs differ in a bit.
+Both models run on random inputs, and nothing is written if what they give differs in a bit.
 
 Example, from the root of the repository:
   MODEL=onnx-test-data/gather/onnx-1.12.0/node/test_gather_0/model.onnx
-  onnxref set $MODEL --rename data=table --dim data.0=rows --metadata author=me -o /tmp/table.onnx
-  onnxref set model.onnx --dim batch=1 -o fixed.onnx
+  onnxref set $MODEL --rename data=table --dim data.0=rows -o /tmp/table.onnx
   onnxref set model.onnx --external weights.bin -o small.onnx")]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    editing: Editing,
-
-    /// The size of a symbol in all shapes, or of a dimension of an input: a number, the name of a symbol, or ? for any
-    #[arg(long, value_name = "NAME=SIZE|INPUT.AXIS=SIZE")]
+    /// Set a symbol of shapes, or INPUT.AXIS: 4, batch or ?
+    ///
+    /// A number fixes it, a name makes it a symbol, ? any size. A symbol is replaced in all shapes. If a dimension of an
+    /// input is set by its place, shapes that were declared for what nodes compute are dropped, and those that follow are
+    /// declared for the outputs; --shapes declares all.
+    #[arg(long, value_name = "NAME=SIZE")]
     dim: Vec<String>,
 
     /// Add a value to the outputs
@@ -49,21 +47,24 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY")]
     drop_metadata: Vec<String>,
 
-    /// Declare the types and shapes that follow for all values
+    /// Declare types and shapes that follow
     #[arg(long)]
     shapes: bool,
 
-    /// Move the data of initializers to this file, beside the model
+    /// Move data of initializers to a file beside the model
     #[arg(long, value_name = "FILE", conflicts_with = "embed")]
     external: Option<String>,
 
     /// Move initializers of at least so many bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 1024, requires = "external")]
+    #[arg(long, value_name = "BYTES", default_value_t = 1024, requires = "external", hide_short_help = true)]
     external_threshold: u64,
 
-    /// Move all data from other files into the model
+    /// Move data of other files into the model
     #[arg(long)]
     embed: bool,
+
+    #[command(flatten)]
+    editing: Editing,
 }
 
 pub(crate) fn set(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {

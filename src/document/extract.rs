@@ -123,16 +123,16 @@ impl Document {
 const TRAINING_INFO: u32 = 20;
 
 /// What the outputs need.
-struct Needed {
+pub(super) struct Needed {
     /// Whether each node is needed.
-    nodes: Vec<bool>,
-    values: HashSet<String>,
+    pub(super) nodes: Vec<bool>,
+    pub(super) values: HashSet<String>,
     /// Inputs that are needed and not allowed.
     missing: Vec<String>,
 }
 
 impl Needed {
-    fn new(graph: &Graph, inputs: Option<&[String]>, outputs: &[String]) -> Result<Needed> {
+    pub(super) fn new(graph: &Graph, inputs: Option<&[String]>, outputs: &[String]) -> Result<Needed> {
         let mut makers: HashMap<&str, usize> = HashMap::new();
         for (place, node) in graph.nodes.iter().enumerate() {
             makers.extend(node.outputs.iter().filter(|name| !name.is_empty()).map(|name| (name.as_str(), place)));

@@ -29,6 +29,7 @@ mod message;
 mod names;
 mod part;
 mod save;
+mod simplify;
 mod tensor;
 mod types;
 mod wire;

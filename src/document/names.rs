@@ -2,7 +2,7 @@
 
 use super::{Document, Graph, Node, Part, SparseInitializer};
 use crate::error::{Error, Result, quote};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 impl SparseInitializer {
     /// The name, which its values have.
@@ -37,29 +37,35 @@ impl Graph {
         bodies.into_iter().any(|body| body.defined().contains(name) || body.is_inside(name))
     }
 
+    /// The names of all values of bodies.
+    pub(super) fn inside(&self) -> HashSet<&str> {
+        let bodies = self.nodes.iter().flat_map(|node| node.bodies());
+        bodies.flat_map(|body| body.inside().into_iter().chain(body.defined())).collect()
+    }
+
     /// Renames what the graph uses. Returns whether there is any.
-    fn rename_uses(&mut self, old: &str, new: &str) -> bool {
+    pub(super) fn rename_uses(&mut self, names: &Renamed<'_>) -> bool {
         let mut changed = false;
         for node in &mut self.nodes {
-            changed |= node.change_if(|node| node.rename(old, new));
+            changed |= node.change_if(|node| node.rename(names));
         }
         let Graph { inputs, outputs, value_info, .. } = self;
         for info in inputs.iter_mut().chain(outputs).chain(value_info) {
-            changed |= info.change_if(|info| replace(&mut info.name, old, new));
+            changed |= info.change_if(|info| replace(&mut info.name, names));
         }
         for tensor in &mut self.initializers {
-            changed |= tensor.change_if(|tensor| replace(&mut tensor.name, old, new));
+            changed |= tensor.change_if(|tensor| replace(&mut tensor.name, names));
         }
         for sparse in &mut self.sparse_initializers {
             changed |= sparse.change_if(|sparse| {
-                sparse.values.as_mut().is_some_and(|values| values.change_if(|v| replace(&mut v.name, old, new)))
+                sparse.values.as_mut().is_some_and(|values| values.change_if(|v| replace(&mut v.name, names)))
             });
         }
         for annotation in &mut self.quantization_annotations {
             changed |= annotation.change_if(|annotation| {
-                let mut changed = replace(&mut annotation.tensor_name, old, new);
+                let mut changed = replace(&mut annotation.tensor_name, names);
                 for entry in &mut annotation.parameters {
-                    changed |= entry.change_if(|entry| replace(&mut entry.value, old, new));
+                    changed |= entry.change_if(|entry| replace(&mut entry.value, names));
                 }
                 changed
             });
@@ -67,6 +73,9 @@ impl Graph {
         changed
     }
 }
+
+/// New names of values, by the old ones.
+pub(super) type Renamed<'a> = HashMap<&'a str, &'a str>;
 
 impl Node {
     /// The names of the values that the node reads, those that its bodies capture included.
@@ -75,18 +84,23 @@ impl Node {
         self.bodies().flat_map(|body| body.captured()).chain(inputs).collect()
     }
 
-    fn rename(&mut self, old: &str, new: &str) -> bool {
+    fn rename(&mut self, names: &Renamed<'_>) -> bool {
         let mut changed = false;
         for name in self.inputs.iter_mut().chain(&mut self.outputs) {
-            changed |= replace(name, old, new);
+            changed |= replace(name, names);
         }
         for attribute in &mut self.attributes {
             changed |= attribute.change_if(|attribute| {
                 let mut changed = false;
                 for body in attribute.graphs_mut() {
-                    // A body may have another value of this name.
-                    let captures = body.captured().contains(old);
-                    changed |= captures && body.change_if(|body| body.rename_uses(old, new));
+                    // A body may have another value of a name.
+                    let captured = body.captured();
+                    let own: Renamed<'_> = names
+                        .iter()
+                        .filter(|(old, _)| captured.contains(*old))
+                        .map(|(old, new)| (*old, *new))
+                        .collect();
+                    changed |= !own.is_empty() && body.change_if(|body| body.rename_uses(&own));
                 }
                 changed
             });
@@ -95,12 +109,9 @@ impl Node {
     }
 }
 
-fn replace(name: &mut String, old: &str, new: &str) -> bool {
-    let is_it = name == old;
-    if is_it {
-        *name = new.to_string();
-    }
-    is_it
+fn replace(name: &mut String, names: &Renamed<'_>) -> bool {
+    let new = names.get(name.as_str());
+    new.map(|new| *name = (*new).to_string()).is_some()
 }
 
 impl Document {
@@ -126,7 +137,8 @@ impl Document {
         if self.graph.defined().contains(new) || self.graph.is_inside(new) {
             return Err(Error::input(format!("there is a value {} already", quote(new))).about(new));
         }
-        self.content.change_if(|content| content.graph.change_if(|graph: &mut Graph| graph.rename_uses(old, new)));
+        self.content
+            .change_if(|content| content.graph.change_if(|graph: &mut Graph| graph.rename_uses(&[(old, new)].into())));
         Ok(())
     }
 
