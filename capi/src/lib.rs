@@ -3,6 +3,7 @@
 
 mod base;
 mod binding;
+mod copying;
 mod crossing;
 mod environment;
 mod failure;

@@ -1,5 +1,6 @@
 //! Sessions: loading a model, what it takes and gives, and runs.
 
+use crate::copying;
 use crate::crossing::{Allocator, Bytes, Change, FilePath, Handle, In, Out, Raw, Result, Space, entries, releases};
 use crate::environment::Environment;
 use crate::failure::Failure;
@@ -41,6 +42,16 @@ impl Session {
         let defaults = SessionOptions::default();
         let options = options.unwrap_or(&defaults).loading(environment)?;
         Ok(load(options)?.into())
+    }
+
+    fn read(environment: &Environment, options: Option<&SessionOptions>, file: &[u8]) -> Result<Session> {
+        if !copying::is_ort(file) {
+            return Session::load(environment, options, |options| options.from_bytes(file.to_vec()));
+        }
+        let Some(model) = copying::identity(file) else {
+            return Err(Failure::missing("the model has onnxruntime's own format: onnxref reads ONNX"));
+        };
+        Session::load(environment, options, |options| options.from_bytes(model))
     }
 
     /// What is fed, by name.
@@ -108,7 +119,7 @@ entries! {
     fn CreateSessionFromArray(
         env: In<OrtEnv>, data: Bytes, bytes: usize, options: Option<In<OrtSessionOptions>>, out: Out<*mut OrtSession>,
     ) lists(data[bytes]) {
-        out.give(Session::load(&env, options.as_deref(), |options| options.from_bytes(data.to_vec()))?);
+        out.give(Session::read(&env, options.as_deref(), &data)?);
         Ok(())
     }
 
@@ -124,7 +135,7 @@ entries! {
         env: In<OrtEnv>, data: Bytes, bytes: usize, options: Option<In<OrtSessionOptions>>,
         container: Change<OrtPrepackedWeightsContainer>, out: Out<*mut OrtSession>,
     ) lists(data[bytes]) {
-        out.give(Session::load(&env, options.as_deref(), |options| options.from_bytes(data.to_vec()))?);
+        out.give(Session::read(&env, options.as_deref(), &data)?);
         Ok(())
     }
 

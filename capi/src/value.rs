@@ -112,7 +112,7 @@ impl Content {
             Content::Numbers { dtype, shape, memory } => {
                 let shape = sizes(shape)?;
                 let bytes = match packed(*dtype) {
-                    Some(each) => unpacked(&memory.copied(), each, count(&shape)?),
+                    Some(each) => unpacked(*dtype, &memory.copied(), each, count(&shape)?),
                     None => memory.copied(),
                 };
                 Ok(Tensor::new(*dtype, &shape, bytes)?.into())
@@ -262,7 +262,7 @@ fn owned(tensor: Tensor) -> Result<Memory> {
             match tensor.dtype() {
                 $(DType::$dtype => Memory::own(tensor.into_elements::<$type>()?),)*
                 other => {
-                    let bytes = packed(other).map_or_else(|| tensor.bytes().to_vec(), |each| together(tensor.bytes(), each));
+                    let bytes = packed(other).map_or_else(|| tensor.bytes().to_vec(), |each| together(other, tensor.bytes(), each));
                     let memory = Memory::zeros(bytes.len())?;
                     memory.write(&bytes);
                     memory
@@ -277,14 +277,19 @@ fn owned(tensor: Tensor) -> Result<Memory> {
 }
 
 /// Elements that share bytes, each in a byte of its own; the first is in the lowest bits.
-fn unpacked(bytes: &[u8], each: usize, count: usize) -> Vec<u8> {
-    let (bits, mask) = (8 / each, (1u16 << (8 / each)) - 1);
-    let element = |byte: u8, k: usize| (u16::from(byte) >> (k * bits) & mask) as u8;
+fn unpacked(dtype: DType, bytes: &[u8], each: usize, count: usize) -> Vec<u8> {
+    let spare = 8 - dtype.bits();
+    let element = |byte: u8, k: usize| {
+        let top = byte >> (k * dtype.bits()) << spare;
+        if dtype == DType::Int4 { (top.cast_signed() >> spare).cast_unsigned() } else { top >> spare }
+    };
     bytes.iter().flat_map(|byte| (0..each).map(move |k| element(*byte, k))).take(count).collect()
 }
 
 /// The opposite of [`unpacked`].
-fn together(elements: &[u8], each: usize) -> Vec<u8> {
-    let join = |chunk: &[u8]| chunk.iter().rev().fold(0u8, |byte, element| (byte << (8 / each)) | element);
+fn together(dtype: DType, elements: &[u8], each: usize) -> Vec<u8> {
+    let spare = 8 - dtype.bits();
+    let join =
+        |chunk: &[u8]| chunk.iter().rev().fold(0u8, |byte, element| byte << dtype.bits() | (element << spare >> spare));
     elements.chunks(each).map(join).collect()
 }
