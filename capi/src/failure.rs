@@ -53,6 +53,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let code = match error.kind() {
             Kind::Io if is_not_found(&error) => OrtErrorCode::ORT_NO_SUCHFILE,
+            Kind::Model if is_malformed(&error) => OrtErrorCode::ORT_INVALID_PROTOBUF,
             Kind::Model => OrtErrorCode::ORT_INVALID_GRAPH,
             Kind::Input => OrtErrorCode::ORT_INVALID_ARGUMENT,
             Kind::Unsupported => OrtErrorCode::ORT_NOT_IMPLEMENTED,
@@ -66,6 +67,11 @@ impl From<Error> for Failure {
 fn is_not_found(error: &Error) -> bool {
     let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
     source.is_some_and(|source| source.kind() == std::io::ErrorKind::NotFound)
+}
+
+/// Whether it is the file that can't be decoded.
+fn is_malformed(error: &Error) -> bool {
+    format!("{error:#}").starts_with("the file is not an ONNX model")
 }
 
 /// The entry of the session's configuration that resolves an error.

@@ -59,7 +59,7 @@ pub(crate) fn check(dtype: DType) -> Result<()> {
 pub(crate) fn dtype(number: i32) -> Result<DType> {
     let known = DType::from_code(number).filter(|dtype| check(*dtype).is_ok());
     known.ok_or_else(|| {
-        Failure::argument(format!("{number} is not an element type of version {} of the API", crate::VERSION))
+        Failure::missing(format!("{number} is not an element type of version {} of the API", crate::VERSION))
     })
 }
 

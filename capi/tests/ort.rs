@@ -332,7 +332,7 @@ fn tensors_are_copied() -> Result<()> {
 fn errors() -> Result<()> {
     onnxref();
     let wrong = session(b"no model").unwrap_err();
-    assert_eq!(wrong.code(), ort::ErrorCode::InvalidGraph);
+    assert_eq!(wrong.code(), ort::ErrorCode::InvalidProtobuf);
     assert_eq!(wrong.message(), Model::from_bytes(b"no model").unwrap_err().to_string());
     let x = Wanted::from(vec![0f32; 2]);
     let unknown = session(&one_node("Sooth", 21, vec![], &[("x", &x)], DType::Float)).unwrap_err();

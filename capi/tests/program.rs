@@ -79,13 +79,13 @@ fn a_program_in_c() {
     let wanted = "\
 newer: 0
 error 3: model \"nowhere.onnx\": No such file or directory (os error 2)
-error 10: the file is not an ONNX model, or is cut short: at byte 0: wire type 6, which doesn't exist
+error 7: the file is not an ONNX model, or is cut short: at byte 0: wire type 6, which doesn't exist
 error 9: SetOptimizedModelFilePath: onnxref doesn't implement it
 error 2: CreateSession: the argument path is null
 inputs 1, outputs 1
 x to y: type 1, -1 (rows) x 2
 error 2: CreateTensorWithDataAsOrtValue: a tensor of float32 of shape [3, 2] takes 24 bytes, not 4
-error 2: CreateTensorWithDataAsOrtValue: 99 is not an element type of version 28 of the API
+error 9: CreateTensorWithDataAsOrtValue: 99 is not an element type of version 28 of the API
 error 2: input \"nothing\" is not an input of the model, which takes \"x\"
 error 2: Run: there is no output \"nothing\": the outputs are \"y\"
 tensor 1: 2 3 4 5 6 7, then 11

@@ -323,3 +323,20 @@ macro_rules! plain {
 }
 
 plain!(bool, i32, i64, u32, usize);
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic)]
+
+    use super::guarded;
+    use ort_sys::stub;
+
+    #[test]
+    fn panics_become_statuses() {
+        let status = guarded("Run", || panic!("number {}", 7));
+        // SAFETY: a status that was just made.
+        let error = unsafe { stub::Error::consume_sys(status.0) };
+        assert_eq!(error.message(), "Run: onnxref panicked, which is a bug of its own: number 7");
+        assert_eq!(error.code, ort_sys::OrtErrorCode::ORT_RUNTIME_EXCEPTION);
+    }
+}
