@@ -10,6 +10,7 @@ mod failure;
 mod memory;
 mod metadata;
 mod options;
+mod pairs;
 mod session;
 mod table;
 mod tensor;

@@ -67,7 +67,7 @@ unsafe extern "system" fn free(_: *mut OrtAllocator, place: *mut c_void) {
 }
 
 unsafe extern "system" fn info(_: *const OrtAllocator) -> *const OrtMemoryInfo {
-    std::ptr::from_ref(MemoryInfo::cpu()).cast()
+    MemoryInfo::shown()
 }
 
 /// What a program says or asks about memory. There is that of the processor only.
@@ -88,6 +88,11 @@ impl MemoryInfo {
             id: 0,
             use_of_it: OrtMemType::OrtMemTypeDefault,
         })
+    }
+
+    /// A handle on that of the processor, which stays.
+    pub(crate) fn shown() -> *const OrtMemoryInfo {
+        std::ptr::from_ref(MemoryInfo::cpu()).cast()
     }
 
     fn new(name: &CStr, kind: i32, id: i32, use_of_it: i32) -> Result<MemoryInfo> {

@@ -42,6 +42,11 @@ impl Default for SessionOptions {
 const OWN: &str = "limit.NAME, allow.NAME, external_root, fast_math, hard_links";
 
 impl SessionOptions {
+    /// The entries of the configuration.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.entries.iter()
+    }
+
     /// The options with which a model is loaded.
     pub(crate) fn loading(&self, environment: &Environment) -> Result<LoadOptions> {
         let mut options = Model::options().optimize(self.optimize);

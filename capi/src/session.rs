@@ -4,12 +4,14 @@ use crate::copying;
 use crate::crossing::{Allocator, Bytes, Change, FilePath, Handle, In, Out, Raw, Result, Space, entries, releases};
 use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::memory::MemoryInfo;
 use crate::options::{RunOptions, SessionOptions};
 use crate::types::TypeInfo;
 use crate::value::{self, Content, Held};
 use onnxref::{Cancel, Inputs, Model, Value, ValueInfo, quote};
 use ort_sys::{
-    OrtEnv, OrtPrepackedWeightsContainer, OrtRunOptions, OrtSession, OrtSessionOptions, OrtTypeInfo, OrtValue,
+    OrtEnv, OrtMemoryInfo, OrtPrepackedWeightsContainer, OrtRunOptions, OrtSession, OrtSessionOptions, OrtTypeInfo,
+    OrtValue,
 };
 use std::ffi::c_char;
 
@@ -209,6 +211,20 @@ entries! {
         let call = RunCall::new(&session, options.as_deref(), names.texts("names")?, &values.values()?, wanted.texts("wanted")?)?;
         let present: Vec<_> = outputs.present().iter().map(|value| value.as_deref().cloned()).collect();
         crate::crossing::answer_later(outputs, callback, context, move || call.run(&present))
+    }
+
+    fn SessionGetMemoryInfoForInputs(
+        session: In<OrtSession>, out: Raw<*mut *const OrtMemoryInfo>, count: usize,
+    ) lists(out[count]) {
+        out.fill((0..count).map(|_| MemoryInfo::shown()));
+        Ok(())
+    }
+
+    fn SessionGetMemoryInfoForOutputs(
+        session: In<OrtSession>, out: Raw<*mut *const OrtMemoryInfo>, count: usize,
+    ) lists(out[count]) {
+        out.fill((0..count).map(|_| MemoryInfo::shown()));
+        Ok(())
     }
 
     fn SessionGetModelMetadata(session: In<OrtSession>, out: Out<*mut ort_sys::OrtModelMetadata>) {

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::failure::Failure;
-use crate::{binding, environment, failure, memory, metadata, options, session, tensor, types};
+use crate::{binding, environment, failure, memory, metadata, options, pairs, session, tensor, types};
 use ort_sys::{OrtApi, OrtDeviceMemoryType, OrtHardwareDeviceType, OrtStatusPtr};
 
 /// A function's pointer: one that does nothing but say that it isn't implemented, whatever its parameters are.
@@ -135,7 +135,8 @@ pub(crate) fn functions() -> OrtApi {
                 CreateSession, CreateSessionFromArray, Run, SessionGetInputCount, SessionGetOutputCount,
                 SessionGetOverridableInitializerCount, SessionGetInputTypeInfo, SessionGetOutputTypeInfo,
                 SessionGetOverridableInitializerTypeInfo, SessionGetInputName, SessionGetOutputName,
-                SessionGetOverridableInitializerName, ReleaseSession, SessionGetModelMetadata,
+                SessionGetOverridableInitializerName, ReleaseSession, SessionGetModelMetadata, SessionGetMemoryInfoForInputs,
+                SessionGetMemoryInfoForOutputs,
                 CreateSessionWithPrepackedWeightsContainer, CreateSessionFromArrayWithPrepackedWeightsContainer,
                 RunAsync,
             }
@@ -180,6 +181,10 @@ pub(crate) fn functions() -> OrtApi {
                 RunWithBinding, CreateIoBinding, ReleaseIoBinding, BindInput, BindOutput, BindOutputToDevice,
                 GetBoundOutputNames, GetBoundOutputValues, ClearBoundInputs, ClearBoundOutputs,
                 SynchronizeBoundInputs, SynchronizeBoundOutputs,
+            }
+            pairs: {
+                CreateKeyValuePairs, AddKeyValuePair, GetKeyValue, GetKeyValuePairs, RemoveKeyValuePair, ReleaseKeyValuePairs,
+                GetSessionOptionsConfigEntries,
             }
         }
         numbers {
@@ -246,8 +251,7 @@ pub(crate) fn functions() -> OrtApi {
             ReleaseLoraAdapter, RunOptionsAddActiveLoraAdapter, SetEpDynamicOptions, ReleaseValueInfo, ReleaseNode,
             ReleaseGraph, ReleaseModel, GetValueInfoName, GetValueInfoTypeInfo, GetModelEditorApi,
             CreateTensorWithDataAndDeleterAsOrtValue, SessionOptionsSetLoadCancellationFlag, GetCompileApi,
-            CreateKeyValuePairs, AddKeyValuePair, GetKeyValue, GetKeyValuePairs, RemoveKeyValuePair,
-            ReleaseKeyValuePairs, RegisterExecutionProviderLibrary, UnregisterExecutionProviderLibrary, GetEpDevices,
+            RegisterExecutionProviderLibrary, UnregisterExecutionProviderLibrary, GetEpDevices,
             SessionOptionsAppendExecutionProvider_V2, SessionOptionsSetEpSelectionPolicy,
             SessionOptionsSetEpSelectionPolicyDelegate, HardwareDevice_Type, HardwareDevice_VendorId,
             HardwareDevice_Vendor, HardwareDevice_DeviceId, HardwareDevice_Metadata, EpDevice_EpName,
@@ -265,8 +269,7 @@ pub(crate) fn functions() -> OrtApi {
             OpAttr_GetType, OpAttr_GetName, Node_GetNumSubgraphs, Node_GetSubgraphs, Node_GetGraph, Node_GetEpName,
             ReleaseExternalInitializerInfo, ExternalInitializerInfo_GetFilePath,
             ExternalInitializerInfo_GetFileOffset, ExternalInitializerInfo_GetByteSize, EpDevice_MemoryInfo,
-            CreateSharedAllocator, GetSharedAllocator, ReleaseSharedAllocator, GetSessionOptionsConfigEntries,
-            SessionGetMemoryInfoForInputs, SessionGetMemoryInfoForOutputs, SessionGetEpDeviceForInputs,
+            CreateSharedAllocator, GetSharedAllocator, ReleaseSharedAllocator, SessionGetEpDeviceForInputs,
             CreateSyncStreamForEpDevice, SyncStream_GetHandle, ReleaseSyncStream, CopyTensors, Graph_GetModelMetadata,
             GetModelCompatibilityForEpDevices, CreateExternalInitializerInfo, KernelInfo_GetConfigEntries,
             KernelInfo_GetOperatorDomain, KernelInfo_GetOperatorType, KernelInfo_GetOperatorSinceVersion,

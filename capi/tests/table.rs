@@ -310,7 +310,19 @@ fn entries_of_options() {
             said((api.SetIntraOpNumThreads)(copy, -1)).1,
             "SetIntraOpNumThreads: -1 is not a number of threads; 0 leaves it to the library"
         );
+        let pairs = made(|out| (api.GetSessionOptionsConfigEntries)(copy, out));
         (api.ReleaseSessionOptions)(copy);
+        (api.AddKeyValuePair)(pairs, c"key".as_ptr(), c"value".as_ptr());
+        (api.AddKeyValuePair)(pairs, c"key".as_ptr(), c"other".as_ptr());
+        let (mut keys, mut values, mut count) = (null(), null(), 0);
+        (api.GetKeyValuePairs)(pairs, &raw mut keys, &raw mut values, &raw mut count);
+        let texts = |at: *const *const c_char| [0, 1].map(|k| CStr::from_ptr(*at.add(k)).to_str().unwrap().to_string());
+        assert_eq!((count, texts(keys)), (2, ["session.intra_op.allow_spinning", "key"].map(String::from)));
+        assert_eq!(texts(values), ["0", "other"]);
+        assert_eq!(CStr::from_ptr((api.GetKeyValue)(pairs, c"key".as_ptr())), c"other");
+        (api.RemoveKeyValuePair)(pairs, c"key".as_ptr());
+        assert!((api.GetKeyValue)(pairs, c"key".as_ptr()).is_null());
+        (api.ReleaseKeyValuePairs)(pairs);
         let run = made(|out| (api.CreateRunOptions)(out));
         fine((api.RunOptionsSetRunTag)(run, c"tag".as_ptr()));
         let mut tag = null();
