@@ -122,7 +122,7 @@ fn null_is_refused() {
         );
         assert_eq!((api.GetErrorCode)(null()), OrtErrorCode::ORT_OK);
         assert_eq!(CStr::from_ptr((api.GetErrorMessage)(null())), c"");
-        assert!(!(api.CreateStatus)(OrtErrorCode::ORT_FAIL, null()).0.is_null());
+        assert_eq!(said((api.CreateStatus)(OrtErrorCode::ORT_FAIL, null())), (OrtErrorCode::ORT_FAIL, String::new()));
         fine(OrtSessionOptionsAppendExecutionProvider_CPU(options, 1));
         // Nothing to free.
         (api.ReleaseStatus)(null_mut());
