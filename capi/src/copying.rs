@@ -92,3 +92,84 @@ fn bytes(field: u8, content: &[u8]) -> Vec<u8> {
     encoded.extend_from_slice(content);
     encoded
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use super::{identity, is_ort};
+
+    /// A part of a file, and where it begins in its bytes.
+    type Part = (Vec<u8>, usize);
+
+    /// A table whose fields are numbers or lead to parts behind it.
+    fn table(fields: &[(usize, Result<u32, Part>)]) -> Part {
+        let slots = fields.iter().map(|(slot, _)| slot + 1).max().unwrap_or(0);
+        let start = 4 + 2 * slots;
+        let mut bytes = vec![0; start + 4 + 4 * fields.len()];
+        bytes[..2].copy_from_slice(&(start as u16).to_le_bytes());
+        bytes[start..start + 4].copy_from_slice(&(start as i32).to_le_bytes());
+        for (k, (slot, field)) in fields.iter().enumerate() {
+            let offset = 4 + 4 * k;
+            bytes[4 + 2 * slot..][..2].copy_from_slice(&(offset as u16).to_le_bytes());
+            let value = match field {
+                Ok(number) => *number,
+                Err((part, begin)) => {
+                    let value = bytes.len() + begin - (start + offset);
+                    bytes.extend_from_slice(part);
+                    value as u32
+                }
+            };
+            bytes[start + offset..][..4].copy_from_slice(&value.to_le_bytes());
+        }
+        (bytes, start)
+    }
+
+    fn text(text: &str) -> Part {
+        ([&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat(), 0)
+    }
+
+    fn list((part, begin): Part) -> Part {
+        ([&1u32.to_le_bytes()[..], &(4 + begin as u32).to_le_bytes(), &part].concat(), 0)
+    }
+
+    /// A file of a graph with one node.
+    fn file(operator: &str, output: &str) -> Vec<u8> {
+        let tensor = table(&[(2, Err(table(&[(0, Ok(1))])))]);
+        let value = table(&[(0, Err(text("in"))), (2, Err(tensor))]);
+        let node = table(&[(5, Err(text(operator))), (8, Err(list(text("in")))), (9, Err(list(text("out"))))]);
+        let graph = table(&[
+            (1, Err(list(value))),
+            (2, Err(list(node))),
+            (5, Err(list(text("in")))),
+            (6, Err(list(text(output)))),
+        ]);
+        let (root, begin) = table(&[(1, Err(table(&[(7, Err(graph))])))]);
+        [&(8 + begin as u32).to_le_bytes()[..], b"ORTM", &root].concat()
+    }
+
+    #[test]
+    fn one_identity() {
+        let model = identity(&file("Identity", "out")).unwrap();
+        let model = onnxref::Model::from_bytes(model).unwrap();
+        let given = model.run(onnxref::inputs! { "in" => vec![1f32, 2.0] }).unwrap();
+        assert_eq!(given.tensor("out").unwrap().as_slice::<f32>().unwrap(), [1.0, 2.0]);
+        assert_eq!(identity(&file("Neg", "out")), None);
+        assert_eq!(identity(&file("Identity", "other")), None);
+        assert!(is_ort(&file("Neg", "out")) && !is_ort(b"ORTM") && !is_ort(b""));
+    }
+
+    /// Bytes of anyone.
+    #[test]
+    fn broken_files() {
+        let file = file("Identity", "out");
+        (0..file.len()).for_each(|len| assert_eq!(identity(&file[..len]), None, "{len}"));
+        for at in 0..file.len() {
+            for byte in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut broken = file.clone();
+                broken[at] = byte;
+                let _ = identity(&broken);
+            }
+        }
+    }
+}

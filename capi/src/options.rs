@@ -3,7 +3,7 @@
 use crate::crossing::{Change, Handle, In, Out, Raw, Result, Space, Text, entries, other_entries, releases};
 use crate::environment::{Environment, thread_count};
 use crate::failure::Failure;
-use onnxref::{Cancel, LoadOptions, Model, quote};
+use onnxref::{Cancel, Limits, LoadOptions, Model, quote};
 use ort_sys::{OrtRunOptions, OrtSessionOptions};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
@@ -39,7 +39,10 @@ impl Default for SessionOptions {
 }
 
 /// What follows `onnxref.` in entries of ours.
-const OWN: &str = "limit.NAME, allow.NAME, external_root, fast_math, hard_links";
+const OWN: &str = "limit.NAME, allow.NAME, external_root, fast_math, hard_links, untrusted";
+
+/// The limits for models of strangers.
+const UNTRUSTED: &str = "onnxref.untrusted";
 
 impl SessionOptions {
     /// The entries of the configuration.
@@ -60,6 +63,10 @@ impl SessionOptions {
         for (name, content) in &self.external {
             options = options.external_data(name.clone(), content.clone());
         }
+        if self.entries.get(UNTRUSTED).is_some_and(|value| value == "1") {
+            options = options.limits(Limits::untrusted());
+        }
+        // Single limits come after that.
         for (key, value) in &self.entries {
             options = entry(options, key, value)?;
         }
@@ -84,6 +91,7 @@ fn entry(options: LoadOptions, key: &str, value: &str) -> Result<LoadOptions> {
             Ok(options.external_root(value))
         }
         "onnxref.fast_math" => Ok(options.fast_math(switch()?)),
+        UNTRUSTED => switch().map(|_| options),
         "onnxref.hard_links" => Ok(options.hard_links(switch()?)),
         _ => {
             let Some(own) = key.strip_prefix("onnxref.") else { return Ok(options) };

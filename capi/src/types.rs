@@ -103,7 +103,6 @@ impl ShapeInfo {
 /// The type of a value, with the shape of a tensor.
 #[derive(Clone)]
 pub(crate) enum TypeInfo {
-    Unknown,
     Tensor(ShapeInfo),
     Sequence(Element),
     Map(MapInfo),
@@ -123,7 +122,7 @@ pub(crate) struct MapInfo {
 
 impl TypeInfo {
     pub(crate) fn declared(info: &ValueInfo) -> TypeInfo {
-        info.value_type.as_ref().map_or(TypeInfo::Unknown, |known| TypeInfo::of(known, info.shape.as_deref()))
+        info.value_type.as_ref().map_or_else(TypeInfo::undefined, |known| TypeInfo::of(known, info.shape.as_deref()))
     }
 
     pub(crate) fn of(value_type: &ValueType, shape: Option<&[Dim]>) -> TypeInfo {
@@ -133,13 +132,24 @@ impl TypeInfo {
             ValueType::Sequence(held) => TypeInfo::Sequence(Element(inner(held, None))),
             ValueType::Optional(held) => TypeInfo::Optional(Element(inner(held, shape))),
             ValueType::Map(key, held) => TypeInfo::Map(MapInfo { key: element(*key), value: inner(held, None) }),
-            _ => TypeInfo::Unknown,
+            _ => TypeInfo::undefined(),
         }
+    }
+
+    /// A type that nobody declared: a tensor without an element type, as programs needn't expect that there is no kind.
+    pub(crate) fn undefined() -> TypeInfo {
+        let element = ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+        TypeInfo::Tensor(ShapeInfo { element, dims: Vec::new(), names: Vec::new(), has_shape: false })
+    }
+
+    /// An optional without a value.
+    pub(crate) fn nothing(element: Option<&ValueType>) -> TypeInfo {
+        let element = element.map_or_else(TypeInfo::undefined, |known| TypeInfo::of(known, None));
+        TypeInfo::Optional(Element(Box::new(element)))
     }
 
     pub(crate) fn kind(&self) -> ONNXType {
         match self {
-            TypeInfo::Unknown => ONNXType::ONNX_TYPE_UNKNOWN,
             TypeInfo::Tensor(_) => ONNXType::ONNX_TYPE_TENSOR,
             TypeInfo::Sequence(_) => ONNXType::ONNX_TYPE_SEQUENCE,
             TypeInfo::Map(_) => ONNXType::ONNX_TYPE_MAP,
@@ -229,7 +239,11 @@ entries! {
     }
 
     fn SetTensorElementType(info: Change<OrtTensorTypeAndShapeInfo>, number: i32) {
-        info.element = element(dtype(number)?);
+        let known = ELEMENTS.into_iter().find(|known| *known as i32 == number);
+        info.element = match known {
+            Some(known) => known,
+            None => element(dtype(number)?),
+        };
         Ok(())
     }
 

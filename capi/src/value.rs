@@ -189,11 +189,11 @@ impl Content {
     pub(crate) fn type_info(&self) -> TypeInfo {
         match (self, self.shape_info()) {
             (_, Ok(shape)) => TypeInfo::Tensor(shape),
+            (Content::Nothing(element), _) => TypeInfo::nothing(element.as_ref()),
             (Content::Many(value), _) => {
-                value.value_type().map_or(TypeInfo::Unknown, |known| TypeInfo::of(&known, None))
+                value.value_type().map_or_else(TypeInfo::undefined, |known| TypeInfo::of(&known, None))
             }
-            (Content::Nothing(Some(element)), _) => TypeInfo::of(&element.clone().optional(), None),
-            _ => TypeInfo::Unknown,
+            _ => TypeInfo::undefined(),
         }
     }
 
