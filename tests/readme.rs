@@ -21,7 +21,7 @@ fn the_number_of_operators_is_true() -> Result<()> {
 /// The README is the front page of the library's documentation too, where there are no files beside it.
 #[test]
 fn no_link_leads_to_a_file() -> Result<()> {
-    for file in ["README.md", "cli/README.md", "python/README.md"] {
+    for file in ["README.md", "capi/README.md", "cli/README.md", "python/README.md"] {
         for link in std::fs::read_to_string(file)?.split("](").skip(1) {
             ensure!(link.starts_with("https://"), "{file} has a link to {}", link.lines().next().unwrap_or(""));
         }

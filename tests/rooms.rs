@@ -120,7 +120,7 @@ fn the_document_has_these_rooms() -> Result<()> {
 #[test]
 fn the_document_names_what_is_there() -> Result<()> {
     let mut code = String::new();
-    for folder in ["src", "kernels/src", "tests", "cli/src", "view/src", "web/src", "python/src"] {
+    for folder in ["src", "kernels/src", "tests", "capi/src", "cli/src", "view/src", "web/src", "python/src"] {
         for file in files(Path::new(folder))? {
             code += &std::fs::read_to_string(file)?;
         }

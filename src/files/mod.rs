@@ -26,6 +26,8 @@ pub(crate) struct LoadedModel {
     pub(crate) ir_version: i64,
     pub(crate) opsets: Vec<(String, i64)>,
     pub(crate) metadata: Vec<(String, String)>,
+    /// The name and the description of the graph.
+    pub(crate) graph: [String; 2],
     /// For an inspection.
     pub(crate) functions: Vec<FunctionInfo>,
 }

@@ -44,6 +44,8 @@ struct Loaded {
     ir_version: i64,
     opsets: Vec<(String, i64)>,
     metadata: Vec<(String, String)>,
+    /// The name and the description of the graph.
+    texts: [String; 2],
     files: Vec<PathBuf>,
     threads: usize,
     limits: Limits,
@@ -78,9 +80,9 @@ impl Model {
     }
 
     fn new(loaded: LoadedModel, graph: Graph, files: Vec<PathBuf>, threads: usize, limits: Limits) -> Model {
-        let LoadedModel { ir_version, opsets, metadata, .. } = loaded;
+        let LoadedModel { ir_version, opsets, metadata, graph: texts, .. } = loaded;
         let idle = Mutex::default();
-        Model(Arc::new(Loaded { graph, ir_version, opsets, metadata, files, threads, limits, idle }))
+        Model(Arc::new(Loaded { graph, ir_version, opsets, metadata, texts, files, threads, limits, idle }))
     }
 
     /// The inputs, in the order of the model.
@@ -113,6 +115,18 @@ impl Model {
     /// The model's metadata: `producer_name`, `doc_string`, .. and its `metadata_props`.
     pub fn metadata(&self) -> &[(String, String)] {
         &self.0.metadata
+    }
+
+    /// The name of the graph; empty if it has none.
+    pub fn graph_name(&self) -> &str {
+        let [name, _] = &self.0.texts;
+        name
+    }
+
+    /// The `doc_string` of the graph; empty if it has none.
+    pub fn graph_description(&self) -> &str {
+        let [_, description] = &self.0.texts;
+        description
     }
 
     /// The files beside the model file that it was loaded from, relative to its folder: external data, or the `.bin` file

@@ -46,6 +46,7 @@ pub(crate) fn load(
     let opsets = model_opsets(&proto.opset_import, ir_version, registry, files)?;
     let metadata = metadata(&proto, files)?;
     let graph = proto.graph.ok_or_else(|| Error::model("the model has no graph"))?;
+    let texts = [text(&graph.name, files)?, text(&graph.doc_string, files)?];
     let functions = Functions::read(proto.functions, files)?;
     let mut draft = Draft::new(files.limits.fault_bytes());
     draft.may_sort = registry.compatibility.unsorted_nodes;
@@ -69,7 +70,7 @@ pub(crate) fn load(
     loader.graph(graph, imports)?;
     let Loader { draft, functions, .. } = loader;
     let functions = if details { functions.into_infos(&files.budget)? } else { Vec::new() };
-    Ok(LoadedModel { draft, ir_version, opsets, metadata, functions })
+    Ok(LoadedModel { draft, ir_version, opsets, metadata, graph: texts, functions })
 }
 
 pub(super) fn decoded<M: Message + Default>(bytes: Bytes) -> Result<M> {
@@ -93,6 +94,13 @@ fn metadata(proto: &shallow::Model, files: &ModelFiles) -> Result<Vec<(String, S
         Ok((key.to_string(), value.to_string()))
     };
     fields.chain(own).map(copied).collect()
+}
+
+/// A text that was left encoded; empty if it is missing.
+fn text(bytes: &Option<Bytes>, files: &ModelFiles) -> Result<String> {
+    let text = String::from_utf8_lossy(bytes.as_deref().unwrap_or_default());
+    files.budget.take(text.len() as u64)?;
+    Ok(text.into_owned())
 }
 
 /// The nodes of the graph, or of a called function, and their context.

@@ -39,9 +39,13 @@ pub(super) struct Graph {
     /// `NodeProto`
     #[prost(bytes = "bytes", repeated, tag = "1")]
     pub(super) node: Vec<Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    pub(super) name: Option<Bytes>,
     /// `TensorProto`
     #[prost(bytes = "bytes", repeated, tag = "5")]
     pub(super) initializer: Vec<Bytes>,
+    #[prost(bytes = "bytes", optional, tag = "10")]
+    pub(super) doc_string: Option<Bytes>,
     #[prost(message, repeated, tag = "11")]
     pub(super) input: Vec<ValueInfoProto>,
     #[prost(message, repeated, tag = "12")]

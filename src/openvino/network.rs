@@ -39,8 +39,9 @@ pub(crate) fn load(file: &[u8], path: Option<&Path>, registry: &Registry, files:
     // The layers of a network may be in any order.
     draft.may_sort = true;
     let opsets = vec![(OPENVINO_DOMAIN.to_string(), i64::from(net.version))];
-    let metadata = if net.name.is_empty() { Vec::new() } else { vec![("name".to_string(), net.name)] };
-    Ok(LoadedModel { draft, ir_version: net.version.into(), opsets, metadata, functions: vec![] })
+    let metadata = if net.name.is_empty() { Vec::new() } else { vec![("name".to_string(), net.name.clone())] };
+    let graph = [net.name, String::new()];
+    Ok(LoadedModel { draft, ir_version: net.version.into(), opsets, metadata, graph, functions: vec![] })
 }
 
 struct Reader<'a> {

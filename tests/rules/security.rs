@@ -160,7 +160,7 @@ fn sources(folder: &str) -> Vec<(String, String)> {
 fn unsafe_code() {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let count = |code: &str| code.split(|c| !is_part(c)).filter(|word| *word == "unsafe").count();
-    let folders = ["src", "kernels/src", "cli/src", "view/src", "web/src", "python/src"];
+    let folders = ["src", "kernels/src", "capi/src", "cli/src", "view/src", "web/src", "python/src"];
     let all = folders.into_iter().flat_map(sources).map(|(path, code)| (path, count(&code)));
     let has: BTreeMap<String, usize> = all.filter(|(_, count)| *count > 0).collect();
     let mut document = read("SECURITY.md");
