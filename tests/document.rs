@@ -50,7 +50,7 @@ fn check(bytes: &[u8]) -> Result<()> {
     ensure!(changed.graph == document.graph && changed.producer_name == "another");
     // Each message is written anew.
     let mut document = Document::from_bytes(bytes.to_vec())?;
-    document.functions.iter_mut().for_each(|function| touch_function(function));
+    document.functions.iter_mut().for_each(touch_function);
     document.opset_imports.iter_mut().for_each(touch);
     document.metadata.iter_mut().for_each(touch);
     touch_graph(&mut document.graph);
