@@ -327,3 +327,32 @@ other_entries! {
         locked(&options.entries).get(&key).map_or(std::ptr::null(), |value| value.as_ptr())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{Environment, SessionOptions};
+
+    /// What is set reaches the library.
+    #[test]
+    fn loading() {
+        let shown = |options: &SessionOptions| {
+            let text = format!("{:?}", options.loading(&Environment { threads: Some(7) }).unwrap());
+            let field = |name: &str| {
+                let (_, rest) = text.split_once(&format!(" {name}: ")).unwrap();
+                rest.split([',', '}']).next().unwrap().trim().to_string()
+            };
+            [field("threads"), field("optimize"), field("fast_math"), field("dimensions")]
+        };
+        let mut options = SessionOptions::default();
+        assert_eq!(shown(&options), ["None", "true", "false", "[]"]);
+        options.threads = Some(3);
+        options.optimize = false;
+        options.entries.insert("onnxref.fast_math".to_string(), "1".to_string());
+        options.entries.insert("session.intra_op.allow_spinning".to_string(), "0".to_string());
+        assert_eq!(shown(&options), ["Some(3)", "false", "true", "[]"]);
+        options.shared_threads = true;
+        assert_eq!(shown(&options), ["Some(7)", "false", "true", "[]"]);
+    }
+}

@@ -130,14 +130,14 @@ fn tensors_are_copied() -> Result<()> {
 fn small_integers() -> Result<()> {
     use onnxref::bytes::Bytes;
     onnxref();
-    let four = Wanted::new(DType::Int4, &[3], Bytes::from_static(&[0x1, 0xff, 0x7]))?;
+    let four = Wanted::new(DType::Int4, &[3], Bytes::from_static(&[0xff, 0x1, 0x7]))?;
     let mut session = session(&one_node("Identity", 21, vec![], &[("x", &four)], DType::Int4))?;
     let mut fed = ort::value::DynTensor::new(&Allocator::default(), TensorElementType::Int4, [3usize])?;
-    // 1, -1 and 7.
-    unsafe { fed.data_ptr_mut().cast::<[u8; 2]>().write([0xf1, 0x07]) };
+    // -1, 1 and 7.
+    unsafe { fed.data_ptr_mut().cast::<[u8; 2]>().write([0x1f, 0x07]) };
     let outputs = session.run(ort::inputs![fed])?;
     let given = outputs[0].downcast_ref::<DynTensorValueType>()?;
     assert_eq!(given.data_type(), &TensorElementType::Int4);
-    assert_eq!(unsafe { given.data_ptr().cast::<[u8; 2]>().read() }, [0xf1, 0x07]);
+    assert_eq!(unsafe { given.data_ptr().cast::<[u8; 2]>().read() }, [0x1f, 0x07]);
     Ok(())
 }
