@@ -271,3 +271,34 @@ fn what_protobuf_cannot_hold_is_refused() -> Result<()> {
     assert!(document.to_bytes()?.len() < 1 << 20);
     Ok(())
 }
+
+/// What is simple still loads, and has the same inputs and outputs.
+#[test]
+fn each_model_loads_when_it_is_simplified() -> Result<()> {
+    let all: Vec<_> = models()?.into_iter().filter(|(path, _)| !path.starts_with("onnx-older/")).collect();
+    let outcomes = in_parallel(&all, |(path, bytes)| simplified(bytes).with_context(|| path.clone()));
+    let dropped = outcomes.into_iter().sum::<Result<usize>>()?;
+    ensure!(dropped > 1000, "{dropped} nodes were dropped");
+    Ok(())
+}
+
+/// Returns the number of nodes that were dropped.
+fn simplified(bytes: &[u8]) -> Result<usize> {
+    let mut document = Document::from_bytes(bytes.to_vec())?;
+    let found = document.inspect(&Model::options())?;
+    // External data isn't beside the bytes, and some operators don't run.
+    if found.error.is_some() {
+        return Ok(0);
+    }
+    let before = document.load(&Model::options())?;
+    let nodes = document.graph.nodes.len();
+    document.simplify(&found, 1 << 20)?;
+    let after = document.load(&Model::options())?;
+    ensure!(before.inputs().eq(after.inputs()) && before.outputs().eq(after.outputs()));
+    // What is simple stays as it is.
+    let once = document.to_bytes()?;
+    let found = document.inspect(&Model::options())?;
+    document.simplify(&found, 1 << 20)?;
+    ensure!(document.to_bytes()? == once, "it is simplified once more");
+    Ok(nodes - document.graph.nodes.len())
+}

@@ -3,14 +3,18 @@
 use crate::edit::OldName;
 use crate::failure::{Failure, LOAD, explain};
 use crate::options::Running;
-use crate::random::Random;
+use crate::random::{Random, Range};
 use onnxref::document::{Document, Part, ValueInfo};
 use onnxref::{Cancel, Dim, Error, Inputs, Kind, Model, Outputs, Value, quote};
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// The sizes that open dimensions get, one after the other until the model runs.
-const SIZES: [usize; 4] = [2, 1, 8, 32];
+/// The sizes that open dimensions get, and the range of numbers, one after the other until the model runs.
+const TRIES: [(usize, Option<Range>); 6] =
+    [(2, None), (1, None), (8, None), (32, None), (2, Some(POSITIVE)), (1, Some(POSITIVE))];
+
+/// Integers are 1 then.
+const POSITIVE: Range = (0.5, 1.0);
 
 /// What came of a proof.
 #[derive(Debug, Serialize)]
@@ -49,8 +53,8 @@ pub(crate) fn prove(
         Failure { error: Some(error), ..Failure::new(LOAD, message) }
     })?;
     let mut why = None;
-    for size in SIZES {
-        let feeds = match feeds(&old, &new, old_name, size) {
+    for (size, range) in TRIES {
+        let feeds = match feeds(&old, &new, old_name, size, range) {
             Ok(feeds) => feeds,
             Err(why) => return Ok(Proof::None(why)),
         };
@@ -71,7 +75,7 @@ pub(crate) fn prove(
 type Fed = HashMap<String, Value>;
 
 /// Random inputs of the old model. A size that the new one fixes is the size.
-fn feeds(old: &Model, new: &Model, old_name: OldName<'_>, open: usize) -> Result<Fed, String> {
+fn feeds(old: &Model, new: &Model, old_name: OldName<'_>, open: usize, range: Option<Range>) -> Result<Fed, String> {
     let mut random = Random::new(0);
     let mut symbols: HashMap<&str, usize> = HashMap::new();
     let fixed = |name: &str, axis: usize| {
@@ -96,7 +100,7 @@ fn feeds(old: &Model, new: &Model, old_name: OldName<'_>, open: usize) -> Result
             _ => fixed(&info.name, axis).unwrap_or(open),
         };
         let shape: Vec<usize> = dims.iter().enumerate().map(size).collect();
-        let value = random.tensor(dtype, &shape, None).map_err(|why| format!("input {}: {why}", quote(&info.name)))?;
+        let value = random.tensor(dtype, &shape, range).map_err(|why| format!("input {}: {why}", quote(&info.name)))?;
         feeds.insert(info.name.clone(), value.into());
     }
     Ok(feeds)

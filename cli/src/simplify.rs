@@ -9,7 +9,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Nodes that give the same in every run become constants. Identity goes, and so does all that no output depends on; in
-bodies too. Random operators, inputs and outputs stay, and functions that are called. Both models run on random inputs,
+bodies too. Random operators and DequantizeLinear stay, inputs and outputs, and functions that are called. Both models run on random inputs,
 and nothing is written if what they give differs in a bit.
 
 Example, from the root of the repository:

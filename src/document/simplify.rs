@@ -16,7 +16,8 @@ const FREE_INITIALIZERS: i64 = 4;
 impl Document {
     /// Puts constants in the place of nodes that give the same in every run, and drops Identity, nodes that no output
     /// depends on, and initializers, functions and opset imports that nothing uses; in bodies too. `found` is the
-    /// inspection of this document. A constant of more than `max_bytes` stays computed. Inputs and outputs stay, and so do
+    /// inspection of this document. A constant of more than `max_bytes` stays computed,
+    /// and so does what DequantizeLinear gives. Inputs and outputs stay, and so do
     /// functions that are called.
     ///
     /// # Errors
@@ -175,6 +176,10 @@ fn constants(
     details: &GraphDetails,
     max_bytes: u64,
 ) -> Option<Vec<(String, Tensor)>> {
+    // Weights stay quantized: engines look for them before this operator, and floats are larger.
+    if node.op_type == "DequantizeLinear" {
+        return None;
+    }
     let mut all = Vec::new();
     for (name, place) in node.outputs.iter().zip(&known.outputs) {
         if name.is_empty() {
