@@ -36,6 +36,7 @@ mod proto;
 mod random;
 mod record;
 mod recorded;
+mod reduce;
 mod report;
 mod resize;
 mod run;
@@ -107,6 +108,7 @@ enum Command {
     Check(check::Arguments),
     Bench(bench::Arguments),
     Inspect(inspect::Arguments),
+    Reduce(reduce::Arguments),
     Ops(ops::Arguments),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -150,6 +152,7 @@ impl Cli {
             Command::Diff(arguments) => diff::diff(arguments, &global),
             Command::Bench(arguments) => bench::bench(arguments, &global),
             Command::Inspect(arguments) => inspect::inspect(arguments, &global),
+            Command::Reduce(arguments) => reduce::reduce(arguments, &global),
             Command::Ops(arguments) => ops::ops(arguments, &global),
             Command::Completions(arguments) => manual::completions(arguments),
             Command::Man(arguments) => manual::man(arguments),
