@@ -24,8 +24,8 @@ use trial::{Check, Trial};
 /// Find the smallest part of a model for which a command still fails
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nodes are cut by halving; values between them become inputs, declared as a run here gives them. Then outputs go,
-dimensions get smaller, and constants become 0 or 1. A part is tried only if it is as valid as the model.
+Nodes are cut by halving; values between them become inputs, declared as a run here gives them. Then
+outputs go, dimensions get smaller, and constants become 0 or 1. A part is as valid as the model.
 The best so far is in OUT at any time, also after Ctrl-C.
 
 Example:
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     #[arg(short, long = "out", value_name = "FILE")]
     out: PathBuf,
 
-    /// The command and its arguments: {model} is the file to try, {inputs} a folder with input_0.pb, ..
+    /// The command: {model} is the file to try, {inputs} a folder with input_0.pb, ..
     ///
     /// It runs without a shell. It fails if its exit status isn't 0; a signal counts as 128 and its number, a command that runs
     /// out of time as 124.
