@@ -21,6 +21,7 @@
 compile_error!("onnxref runs on little-endian machines only: tensors are the bytes of model files");
 
 pub mod conformance;
+pub mod document;
 mod dtype;
 mod error;
 mod files;

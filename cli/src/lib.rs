@@ -9,7 +9,9 @@ mod compare;
 mod corpus;
 mod diff;
 mod dump;
+mod edit;
 mod expect;
+mod extract;
 mod failure;
 mod feeds;
 mod file_name;
@@ -33,6 +35,7 @@ mod progress;
 #[allow(missing_docs, dead_code, unreachable_pub, clippy::all)]
 #[rustfmt::skip] // as the generator writes it
 mod proto;
+mod prove;
 mod random;
 mod record;
 mod recorded;
@@ -40,6 +43,8 @@ mod reduce;
 mod report;
 mod resize;
 mod run;
+mod set;
+mod simplify;
 mod stats;
 mod system;
 mod test;
@@ -109,6 +114,9 @@ enum Command {
     Bench(bench::Arguments),
     Inspect(inspect::Arguments),
     Reduce(reduce::Arguments),
+    Extract(extract::Arguments),
+    Set(set::Arguments),
+    Simplify(simplify::Arguments),
     Ops(ops::Arguments),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -153,6 +161,9 @@ impl Cli {
             Command::Bench(arguments) => bench::bench(arguments, &global),
             Command::Inspect(arguments) => inspect::inspect(arguments, &global),
             Command::Reduce(arguments) => reduce::reduce(arguments, &global),
+            Command::Extract(arguments) => extract::extract(arguments, &global),
+            Command::Set(arguments) => set::set(arguments, &global),
+            Command::Simplify(arguments) => simplify::simplify(arguments, &global),
             Command::Ops(arguments) => ops::ops(arguments, &global),
             Command::Completions(arguments) => manual::completions(arguments),
             Command::Man(arguments) => manual::man(arguments),

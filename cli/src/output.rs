@@ -138,7 +138,8 @@ pub(crate) fn save(files: &[(&str, Vec<u8>)]) -> Result<(), Failure> {
     write_all(files.iter().map(|(path, bytes)| (*path, bytes)), &Cancel::new(), content)
 }
 
-fn write_all<'a, F: 'a>(
+/// As [`save`], of what `content` writes.
+pub(crate) fn write_all<'a, F: 'a>(
     files: impl Iterator<Item = (&'a str, &'a F)> + Clone,
     cancel: &Cancel,
     content: impl Fn(&F, &mut dyn Target) -> Result<(), Unwritten>,

@@ -118,15 +118,16 @@ def _schema(values: Any) -> pyarrow.Schema:
 def same_bits(output: Path, source: Path, predictor: Any, batch: int) -> bool:
     """Whether each row has the bits that this process gives for it, in other batches. Fails unless each was written once."""
     given, rows = pyarrow.parquet.read_table(output), pyarrow.parquet.read_table(source)
-    order = np.argsort(given["row"].to_numpy())
-    assert given["row"].to_numpy()[order].tolist() == list(range(len(rows))), "rows are missing, or there twice"
+    assert sorted(given["row"].to_pylist()) == list(range(len(rows))), "rows are missing, or there twice"
     (name,) = predictor.output_columns.names
-    got = _array(given[name].combine_chunks())[order]
     columns = {name: _array(rows[name].combine_chunks()) for name in predictor.input_columns.names}
-    size = max(1, batch - 1)
-    parts = [slice(at, at + size) for at in range(0, len(rows), size)]
-    want = (predictor({name: column[part] for name, column in columns.items()})[name] for part in parts)
-    return all(got[part].tobytes() == values.tobytes() for part, values in zip(parts, want))
+    # Part by part: all together may be more than Arrow's arrays hold.
+    for part in given.to_batches(max_chunksize=max(1, batch - 1)):
+        at = part["row"].to_numpy()
+        want = predictor({name: column[at] for name, column in columns.items()})[name]
+        if _array(part[name]).tobytes() != want.tobytes():
+            return False
+    return True
 
 
 def descendants() -> Iterator[int]:

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 
 /// Number of bytes of a model file that are checked before the rest is read.
@@ -165,14 +165,7 @@ impl ModelFiles {
     /// `need` bytes from `offset` on of the file at a location.
     pub(crate) fn part(&self, location: &str, offset: u64, need: u64) -> Result<Bytes> {
         let what = format!("external data {}", quote(location));
-        let fits = |size: u64| {
-            if need <= size && offset <= size - need {
-                return Ok(());
-            }
-            Err(Error::model(format!(
-                "{what} has {size} bytes: {need} bytes from offset {offset} reach beyond its end"
-            )))
-        };
+        let fits = |size| fits(&what, size, offset, need);
         if let Some(bytes) = self.places.memory.get(location) {
             fits(bytes.len() as u64)?;
             // Both are within a length in memory.
@@ -193,6 +186,27 @@ impl ModelFiles {
             self.pay(need)?;
             self.content(file, offset, need, &what)
         }
+    }
+
+    /// Copies `need` bytes from `offset` on of the file at a location, piece by piece.
+    pub(crate) fn copy(&self, location: &str, offset: u64, need: u64, to: &mut dyn Write) -> Result<()> {
+        let what = format!("external data {}", quote(location));
+        let failed = |error| Error::io(&*what, error);
+        let folder = self.folder.as_ref().filter(|_| !self.places.memory.contains_key(location));
+        let Some(folder) = folder else {
+            return to.write_all(&self.part(location, offset, need)?).map_err(failed);
+        };
+        let mut file = self.open(folder, inside(location)?, &what)?;
+        fits(&what, self.check_file(&file, &what)?, offset, need)?;
+        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        let (mut piece, mut left) = (vec![0; 1 << 20], need);
+        while left > 0 {
+            let len = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
+            let Some(piece) = piece.get_mut(..len) else { break };
+            file.read_exact(piece).and_then(|()| to.write_all(piece)).map_err(failed)?;
+            left -= len as u64;
+        }
+        Ok(())
     }
 
     /// A tensor from bytes of a file; elements of fewer than 8 bits are packed there.
@@ -284,6 +298,14 @@ impl ModelFiles {
     }
 }
 
+/// Fails unless a part of a file ends within its size.
+fn fits(what: &str, size: u64, offset: u64, need: u64) -> Result<()> {
+    if need <= size && offset <= size - need {
+        return Ok(());
+    }
+    Err(Error::model(format!("{what} has {size} bytes: {need} bytes from offset {offset} reach beyond its end")))
+}
+
 /// Maps a file. Only for callers of `LoadOptions::mmap`, who guarantee that the file doesn't change.
 #[allow(unsafe_code)]
 fn map(file: &File) -> std::io::Result<Bytes> {
@@ -296,7 +318,7 @@ fn map(file: &File) -> std::io::Result<Bytes> {
 }
 
 /// The location as a relative path that doesn't leave its folder.
-fn inside(location: &str) -> Result<&Path> {
+pub(crate) fn inside(location: &str) -> Result<&Path> {
     let path = Path::new(location);
     let plain = path.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
     let folder = location.ends_with('/') || location.ends_with("/.");

@@ -237,11 +237,18 @@ impl LoadOptions {
         self.examine(self.check(bytes.into_bytes())?, None, true, &self.files(None))
     }
 
-    fn files(&self, path: Option<&Path>) -> ModelFiles {
+    /// Whether files are mapped.
+    pub(crate) fn maps(&self) -> bool {
+        self.places.mmap
+    }
+
+    /// The files of a model at a path.
+    pub(crate) fn files(&self, path: Option<&Path>) -> ModelFiles {
         ModelFiles::new(path, self.places.clone(), self.limits.clone())
     }
 
-    fn read(&self, path: &Path, files: &ModelFiles) -> Result<Bytes> {
+    /// The content of the model file.
+    pub(crate) fn read(&self, path: &Path, files: &ModelFiles) -> Result<Bytes> {
         let check = |head: &[u8], size| {
             check_format(head)?;
             if openvino::is_ir(head) { Ok(()) } else { onnx::check_head(head, size) }
@@ -249,7 +256,8 @@ impl LoadOptions {
         files.model(path, check)
     }
 
-    fn check(&self, bytes: Bytes) -> Result<Bytes> {
+    /// Checks the size of bytes to load a model from.
+    pub(crate) fn check(&self, bytes: Bytes) -> Result<Bytes> {
         let allowed = self.limits.file_bytes;
         if bytes.len() as u64 > allowed {
             return Err(exceeded("file_bytes", "the model has", bytes.len() as u128, "bytes", allowed));
@@ -288,14 +296,22 @@ impl LoadOptions {
         Loading { limits: &self.limits, budget: &files.budget, resolver, fast_math: self.fast_math }
     }
 
-    fn parse(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<Model> {
+    /// Loads the content of a model file; `read` says whether it was read into memory, not mapped.
+    pub(crate) fn parse(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<Model> {
         let mut loaded = self.draft(file, path, read, false, files)?;
         let draft = std::mem::take(&mut loaded.draft);
         let graph = Graph::new(draft, self.optimize, &self.loading(files, &Own::new(&files.budget)))?;
         Ok(Model::new(loaded, graph, files.opened(), self.threads.unwrap_or(usize::MAX), self.limits.clone()))
     }
 
-    fn examine(&self, file: Bytes, path: Option<&Path>, read: bool, files: &ModelFiles) -> Result<Inspection> {
+    /// As [`LoadOptions::parse`], for an inspection.
+    pub(crate) fn examine(
+        &self,
+        file: Bytes,
+        path: Option<&Path>,
+        read: bool,
+        files: &ModelFiles,
+    ) -> Result<Inspection> {
         let len = file.len() as u64;
         let mut loaded = self.draft(file, path, read, true, files)?;
         // The details are beside the draft.

@@ -5,16 +5,19 @@ use crate::files::ModelFiles;
 use bytes::Bytes;
 use std::collections::HashSet;
 
-/// Where a tensor's data is.
-#[derive(Debug, PartialEq)]
-pub(super) struct External {
-    location: String,
-    offset: u64,
-    length: Option<u64>,
+/// Where the elements of a tensor are in another file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct External {
+    /// The file, relative to the folder of the model.
+    pub location: String,
+    /// Where they begin.
+    pub offset: u64,
+    /// The number of bytes, if it is given.
+    pub length: Option<u64>,
 }
 
 impl External {
-    pub(super) fn parse(pairs: &[(&str, &str)]) -> Result<External> {
+    pub(crate) fn parse(pairs: &[(&str, &str)]) -> Result<External> {
         let mut seen: HashSet<&str> = HashSet::new();
         let (mut location, mut offset, mut length) = (None, 0, None);
         for (key, value) in pairs {

@@ -29,5 +29,6 @@ pub mod proto {
     include!(concat!(env!("OUT_DIR"), "/onnx.rs"));
 }
 
+pub use external::External;
 pub(crate) use graph::load;
-pub(crate) use scan::check_head;
+pub(crate) use scan::{check_head, check_model, field_at};

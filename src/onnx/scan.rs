@@ -41,7 +41,7 @@ const MAX_NESTING: usize = 100;
 
 /// Refuses a model file that is ambiguous, or whose decoding takes more memory than is left in the budget. Takes that
 /// memory.
-pub(super) fn check_model(file: &[u8], files: &ModelFiles) -> Result<()> {
+pub(crate) fn check_model(file: &[u8], files: &ModelFiles) -> Result<()> {
     // The faults of a model are kept too.
     files.budget.take(4 * files.limits.fault_bytes() as u64)?;
     let taken = files.budget.taken();
@@ -261,6 +261,12 @@ fn header(file: &[u8], at: &mut usize, end: usize) -> Result<(u32, u8, usize), M
         Ok(len) if len <= end - *at => Ok((number, wire, len)),
         _ => Err(Malformed::new(start, format!("{len} bytes follow, and {} are left", end - *at))),
     }
+}
+
+/// The number, the wire type and the length of a field of a message, whose content begins at `at` then; `None` if it is
+/// malformed.
+pub(crate) fn field_at(message: &[u8], at: &mut usize) -> Option<(u32, u8, usize)> {
+    header(message, at, message.len()).ok()
 }
 
 fn varint(file: &[u8], at: &mut usize, end: usize) -> Result<u64, Malformed> {

@@ -87,6 +87,29 @@ pub(crate) trait MatrixProduct: Operator {
         let _ = bytes;
         None
     }
+
+    /// Attention, of which this is the product with values.
+    fn weighing(&self, weighing: Weighing) -> Option<Box<dyn Fused>> {
+        let _ = weighing;
+        None
+    }
+}
+
+/// `softmax(scale(q k) + bias) v`, as nodes compute it one after the other. The inputs are queries, keys, values, and of
+/// these those that are there: a scale, a bias, and what weights become that are NaN.
+#[derive(Debug)]
+pub(crate) struct Weighing {
+    pub(crate) dtype: DType,
+    pub(crate) scale: Option<ScoreScale>,
+    pub(crate) bias: bool,
+    pub(crate) nan: bool,
+}
+
+/// Whether scores are multiplied or divided.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ScoreScale {
+    Times,
+    By,
 }
 
 /// What becomes of the sums of a product: each stays a number of the element type.

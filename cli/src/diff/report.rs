@@ -80,8 +80,7 @@ impl<'a> Report<'a> {
 
     fn text(&self, most: usize) -> io::Result<()> {
         let mut out = Stdout;
-        let [nodes, renamed] =
-            self.graphs.iter().fold([0, 0], |[nodes, renamed], graph| [nodes + graph.same, renamed + graph.renamed]);
+        let (nodes, renamed) = (self.nodes, self.renamed);
         let renamed = if renamed > 0 { format!(" ({renamed} with another name)") } else { String::new() };
         let Weights { same, changed } = &self.weights;
         if self.same {

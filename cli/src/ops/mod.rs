@@ -267,7 +267,7 @@ fn unknown_domain(name: &str, all: &[Operator]) -> Failure {
 }
 
 /// The names that are most like a word, at most three.
-fn nearest(word: &str, names: impl Iterator<Item = String>) -> Vec<String> {
+pub(crate) fn nearest(word: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let word = word.to_lowercase();
     let last = |name: &str| name.rsplit('.').next().unwrap_or(name).to_lowercase();
     let likeness =

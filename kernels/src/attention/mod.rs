@@ -53,8 +53,29 @@ pub struct Attention<'a, T> {
     pub bias: Option<Bias<'a, T>>,
     /// Rounds scores before the softmax, and its result.
     pub round: Option<fn(&mut [T])>,
+    /// The same steps as nodes compute them one after the other: what doesn't count is no exception.
+    pub written: Option<Written<T>>,
     /// Where the output has its rows.
     pub out: Layout,
+}
+
+/// `softmax(scale(q k) + bias) v`, each step rounded as by itself: no key is out of sight, and a weight of 0 times infinity
+/// is NaN.
+#[derive(Debug, Clone, Copy)]
+pub struct Written<T> {
+    /// What the scores are multiplied or divided by.
+    pub scale: Option<Scale<T>>,
+    /// What a weight becomes that is NaN.
+    pub nan: Option<T>,
+    /// The keys are the columns of their matrix, not its rows.
+    pub columns: bool,
+}
+
+/// A step of scores.
+#[derive(Debug, Clone, Copy)]
+pub enum Scale<T> {
+    Times(T),
+    By(T),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -151,6 +172,9 @@ const SCORES: usize = 1 << 17;
 /// Maximum number of queries of a block, and as many are taken however many keys there are.
 const QUERIES: (usize, usize) = (16, 128);
 
+/// Elements that what is packed for a head is a multiple of.
+const LINE: usize = 16;
+
 /// Fewer queries don't pay for packing keys.
 const PACK_FROM: usize = 16;
 
@@ -166,8 +190,8 @@ pub struct Plan<'a, T> {
     queries: usize,
     /// Blocks for each head of keys.
     blocks: usize,
-    /// Elements of the packed keys of a head; 0 if they are read as they are.
-    packed: usize,
+    /// Elements of the packed keys and values of a head; 0 if they are read as they are.
+    packed: [usize; 2],
     /// Elements that a thread needs for queries, scores, scores by key, a row of scores, outputs and products.
     rooms: [usize; 6],
 }
@@ -186,19 +210,43 @@ impl<'a, T: Numbers> Attention<'a, T> {
         let rows = group.saturating_mul(queries);
         let (least, most) = QUERIES;
         let queries = (SCORES / keys.max(1)).clamp(least, most).min(rows).max(1);
-        let packed = match rows >= PACK_FROM {
-            true => gemm::packed_len::<T>(keys.saturating_mul(size)).next_multiple_of(16),
+        let blocks = rows.div_ceil(queries);
+        let packed = |pays: bool, size: usize| match pays {
+            true => gemm::packed_len::<T>(keys.saturating_mul(size)).next_multiple_of(LINE),
             false => 0,
         };
-        let by_key = if packed == 0 && queries > 1 { queries.saturating_mul(keys) } else { 0 };
+        // One block packs the values as it reads them.
+        let packed = [packed(rows >= PACK_FROM, size), packed(blocks > 1, value_size)];
+        let by_key = if packed[0] == 0 && queries > 1 && !self.by_column() { queries.saturating_mul(keys) } else { 0 };
         let product = gemm::scratch_for(queries, size, keys)
             .max(gemm::scratch_for(keys.min(by_key), size, queries))
             .max(gemm::scratch_for(queries, keys, value_size));
         let times = |count: usize| queries.saturating_mul(count);
-        let rooms = [times(size), times(keys), by_key, keys, times(value_size), product];
+        let rooms = [times(size), times(keys), by_key, keys.max(rows::SOME), times(value_size), product];
         let work = usize::try_from(self.work()).unwrap_or(usize::MAX);
         let threads = parallel::threads(work, WORTH.1, WORTH.0, resources);
-        Plan { attention: self, threads, queries, blocks: rows.div_ceil(queries), packed, rooms }
+        Plan { attention: self, threads, queries, blocks, packed, rooms }
+    }
+
+    /// Whether the keys are columns.
+    fn by_column(&self) -> bool {
+        self.written.as_ref().is_some_and(|written| written.columns)
+    }
+
+    /// The keys of a head from one on, as the columns of a matrix.
+    fn keys(&self, batch: usize, head: usize, first: usize) -> View<'a, T> {
+        let Layout { row, .. } = self.k.layout;
+        let elements = self.k.from(batch, head, 0);
+        match self.by_column() {
+            true => View::rows(elements.get(first..).unwrap_or(&[]), row),
+            false => View::rows(elements.get(first.saturating_mul(row)..).unwrap_or(&[]), row).transposed(),
+        }
+    }
+
+    /// As [`Attention::keys`], the values as the rows.
+    fn values(&self, batch: usize, head: usize, first: usize) -> View<'a, T> {
+        let Layout { row, .. } = self.v.layout;
+        View::rows(self.v.from(batch, head, 0).get(first.saturating_mul(row)..).unwrap_or(&[]), row)
     }
 }
 
@@ -239,7 +287,8 @@ impl<T: Numbers> Plan<'_, T> {
     /// Elements of scratch memory needed.
     pub fn scratch(&self) -> usize {
         let Sizes { batch, heads, .. } = self.attention.sizes;
-        let packed = volume(self.packed, [&batch, &heads]);
+        let [keys, values] = self.packed;
+        let packed = volume(keys.saturating_add(values), [&batch, &heads]);
         self.room().saturating_mul(self.threads).saturating_add(packed)
     }
 
@@ -260,39 +309,30 @@ impl<T: Numbers> Plan<'_, T> {
         if volume(pairs, [&group, &queries]) == 0 {
             return Ok(());
         }
-        let (packed, rooms) = scratch.split_at_mut_checked(self.packed * pairs).ok_or(Stopped::Misfit)?;
-        self.pack(packed, resources)?;
+        let Attention { sizes: Sizes { keys, size, value_size, .. }, .. } = self.attention;
+        let [of_keys, of_values] = self.packed;
+        let (packed_keys, rest) = scratch.split_at_mut_checked(of_keys * pairs).ok_or(Stopped::Misfit)?;
+        let (packed_values, rooms) = rest.split_at_mut_checked(of_values * pairs).ok_or(Stopped::Misfit)?;
+        let attention = &self.attention;
+        pack(packed_keys, of_keys, (size, keys), heads, |batch, head| attention.keys(batch, head, 0), resources)?;
+        let values = |batch, head| attention.values(batch, head, 0);
+        pack(packed_values, of_values, (keys, value_size), heads, values, resources)?;
         let (out, kept) = (Out::new(out), kept.map(|(stage, scores)| (stage, Out::new(scores))));
         let rooms: Vec<&mut [T]> = match self.room() {
             0 => std::iter::repeat_with(Default::default).take(self.threads).collect(),
             room => rooms.chunks_exact_mut(room).take(self.threads).collect(),
         };
-        let packed = &*packed;
+        let packed = [(&*packed_keys, of_keys), (&*packed_values, of_values)];
         parallel::tasks(pairs.saturating_mul(self.blocks), rooms, resources.stop, |room, at| {
             let (pair, block) = (at / self.blocks, at % self.blocks);
             let first = block * self.queries;
             let rows = first..(first + self.queries).min(group * queries);
-            let keys = packed.get(pair * self.packed..(pair + 1) * self.packed).unwrap_or(&[]);
+            let packed = packed.map(|(elements, size)| {
+                Packed::new(Side::Right, elements.get(pair * size..(pair + 1) * size).unwrap_or(&[]))
+            });
             let (batch, head) = (pair / heads, pair % heads);
             let block = Block::new(&self.attention, batch, head, rows, kept.map(|(stage, _)| stage));
-            self.block(&block, Packed::new(Side::Right, keys), room, out, kept, resources.stop)
-        })
-    }
-
-    /// Packs the keys of each head as the columns of a matrix.
-    fn pack(&self, packed: &mut [T], resources: Resources<'_>) -> Result<(), Stopped> {
-        let Attention { sizes: Sizes { heads, keys, size, .. }, k, .. } = self.attention;
-        if packed.is_empty() {
-            return Ok(());
-        }
-        let alone = Resources { threads: 1, ..resources };
-        parallel::split(bytemuck::cast_slice_mut(packed), self.packed * size_of::<T>(), resources, |first, packed| {
-            let packed: &mut [T] = bytemuck::cast_slice_mut(packed);
-            packed.chunks_exact_mut(self.packed).enumerate().try_for_each(|(at, to)| {
-                let (batch, head) = ((first + at) / heads, (first + at) % heads);
-                let keys_of_head = View::rows(k.from(batch, head, 0), k.layout.row);
-                gemm::pack(Side::Right, keys_of_head.transposed(), (1, 0), (size, keys), to, alone)
-            })
+            self.block(&block, packed, room, out, kept, resources.stop)
         })
     }
 
@@ -300,13 +340,13 @@ impl<T: Numbers> Plan<'_, T> {
     fn block(
         &self,
         block: &Block,
-        packed: Packed<'_, T>,
+        [packed_keys, packed_values]: [Packed<'_, T>; 2],
         room: &mut [T],
         out: Out<T>,
         kept: Option<(Stage, Out<T>)>,
         stop: Option<&super::Stop>,
     ) -> Result<(), Stopped> {
-        let Attention { sizes: Sizes { size, value_size, .. }, k, v, .. } = self.attention;
+        let Attention { sizes: Sizes { size, value_size, .. }, .. } = self.attention;
         let Block { batch, head, columns, .. } = block;
         let (m, n) = (block.rows.len(), columns.len());
         let alone = Resources { threads: 1, stop };
@@ -321,37 +361,58 @@ impl<T: Numbers> Plan<'_, T> {
         let q = take(q_room, m * size)?;
         let scores = take(score_room, m * n)?;
         let by_key = take(by_key_room, if by_key_room > 0 { m * n } else { 0 })?;
-        let line = take(line_room, n)?;
+        let line = take(line_room, line_room)?;
         let outputs = take(out_room, m * value_size)?;
         let scratch = take(product_room, product_room)?;
 
         self.attention.scaled_queries(block, q)?;
         let queries = View::rows(&*q, size);
         let product = |m, k, n, a, b| Product::<T> { m, k, n, a: Left::View(a), b, batch: &[], epilogue: &[] };
-        if self.packed > 0 {
-            let keys = Right::Packed(packed.columns_from(columns.start, size));
+        let keys = self.attention.keys(*batch, *head, columns.start);
+        if by_key_room == 0 {
+            let keys = match self.packed[0] {
+                0 => Right::View(keys),
+                _ => Right::Packed(packed_keys.columns_from(columns.start, size)),
+            };
             product(m, size, n, queries, keys).plan(alone).run(scores, scratch, alone)?;
         } else {
-            let keys = k.from(*batch, *head, 0).get(columns.start * k.layout.row..).unwrap_or(&[]);
-            let keys = View::rows(keys, k.layout.row);
-            if m == 1 {
-                let keys = Right::View(keys.transposed());
-                product(m, size, n, queries, keys).plan(alone).run(scores, scratch, alone)?;
-            } else {
-                // The keys need no packing as the left operand.
-                let queries = Right::View(queries.transposed());
-                product(n, size, m, keys, queries).plan(alone).run(by_key, scratch, alone)?;
-                for (from, row) in scores.chunks_exact_mut(n.max(1)).enumerate() {
-                    for (to, score) in row.iter_mut().zip(by_key.iter().skip(from).step_by(m)) {
-                        *to = *score;
-                    }
+            // The keys need no packing as the left operand.
+            let queries = Right::View(queries.transposed());
+            product(n, size, m, keys.transposed(), queries).plan(alone).run(by_key, scratch, alone)?;
+            for (from, row) in scores.chunks_exact_mut(n.max(1)).enumerate() {
+                for (to, score) in row.iter_mut().zip(by_key.iter().skip(from).step_by(m)) {
+                    *to = *score;
                 }
             }
         }
         rows::weigh(&self.attention, block, scores, line, kept, stop)?;
-        let values = v.from(*batch, *head, 0).get(columns.start * v.layout.row..).unwrap_or(&[]);
-        let values = Right::View(View::rows(values, v.layout.row));
+        let values = match self.packed[1] > 0 && columns.start == 0 && n == self.attention.sizes.keys {
+            true => Right::Packed(packed_values),
+            false => Right::View(self.attention.values(*batch, *head, columns.start)),
+        };
         product(m, n, value_size, View::rows(&*scores, n), values).plan(alone).run(outputs, scratch, alone)?;
         rows::finish(&self.attention, block, scores, outputs, out)
     }
+}
+
+/// Packs a right operand of so many rows and columns for each head, into `len` elements; nothing for 0.
+fn pack<'a, T: Numbers>(
+    packed: &mut [T],
+    len: usize,
+    sizes: (usize, usize),
+    heads: usize,
+    matrix: impl Fn(usize, usize) -> View<'a, T> + Sync,
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    if packed.is_empty() {
+        return Ok(());
+    }
+    let alone = Resources { threads: 1, ..resources };
+    parallel::split(bytemuck::cast_slice_mut(packed), len * size_of::<T>(), resources, |first, packed| {
+        let packed: &mut [T] = bytemuck::cast_slice_mut(packed);
+        packed.chunks_exact_mut(len).enumerate().try_for_each(|(at, to)| {
+            let (batch, head) = ((first + at) / heads, (first + at) % heads);
+            gemm::pack(Side::Right, matrix(batch, head), (1, 0), sizes, to, alone)
+        })
+    })
 }

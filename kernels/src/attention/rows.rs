@@ -1,6 +1,6 @@
 //! What is done to the rows of a block: one for each query.
 
-use super::{Attention, Bias, Out, Stage};
+use super::{Attention, Bias, Out, Scale, Stage};
 use crate::cpu::for_each_level;
 use crate::functions::tanh;
 use crate::gemm;
@@ -69,7 +69,10 @@ impl<T: Floating> Attention<'_, T> {
         for (row, to) in block.rows.clone().zip(to.chunks_exact_mut(size.max(1))) {
             let (head, query) = block.place(self, row);
             let from = self.q.from(block.batch, head, query).get(..size).ok_or(Stopped::Misfit)?;
-            to.iter_mut().zip(from).for_each(|(to, from)| *to = *from * self.scale);
+            match self.written {
+                Some(_) => to.copy_from_slice(from),
+                None => to.iter_mut().zip(from).for_each(|(to, from)| *to = *from * self.scale),
+            }
         }
         Ok(())
     }
@@ -99,14 +102,15 @@ fn weigh_body<T: Floating>(
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
     let (sizes, n) = (&attention.sizes, block.columns.len());
+    let rows = (SOME / n.max(1)).clamp(1, TOGETHER);
     let mut rest = scores;
-    for row in block.rows.clone() {
-        let (scores, others) = std::mem::take(&mut rest).split_at_mut_checked(n).ok_or(Stopped::Misfit)?;
+    for first in block.rows.clone().step_by(rows) {
+        let count = rows.min(block.rows.end - first);
+        let (scores, others) = std::mem::take(&mut rest).split_at_mut_checked(count * n).ok_or(Stopped::Misfit)?;
         rest = others;
-        let (head, query) = block.place(attention, row);
-        let keep = |stage: Stage, scores: &[T], outside: T| -> Result<(), Stopped> {
+        let keep = |row: usize, stage: Stage, scores: &[T], outside: T| -> Result<(), Stopped> {
             let Some((_, out)) = kept.filter(|(wanted, _)| *wanted == stage) else { return Ok(()) };
-            let heads = sizes.heads * sizes.group;
+            let ((head, query), heads) = (block.place(attention, row), sizes.heads * sizes.group);
             let at = ((block.batch * heads + head) * sizes.queries + query) * sizes.keys;
             // SAFETY: the row of this query, and no other block has it.
             #[allow(unsafe_code)]
@@ -115,27 +119,54 @@ fn weigh_body<T: Floating>(
             to.get_mut(block.columns.clone()).ok_or(Stopped::Misfit)?.copy_from_slice(scores);
             Ok(())
         };
-        keep(Stage::Scores, scores, T::LEAST)?;
-        let cap = attention.softcap;
-        if cap != T::of(0.0) {
-            scores.iter_mut().for_each(|score| *score = cap * tanh(*score / cap));
-        }
-        keep(Stage::Capped, scores, T::LEAST)?;
-        let any = biased(attention, block, (head, query), scores)?;
-        keep(Stage::Biased, scores, T::LEAST)?;
         let zero = T::of(0.0);
-        if any {
-            let line = line.get_mut(..n).ok_or(Stopped::Misfit)?;
-            attention.round.into_iter().for_each(|round| round(scores));
-            line.copy_from_slice(scores);
-            Softmax.map(n.max(1), line, scores, stop)?;
-            attention.round.into_iter().for_each(|round| round(scores));
-        } else {
-            scores.fill(zero);
+        // Rows without a key that counts.
+        let mut none = [false; TOGETHER];
+        for (at, none) in none.iter_mut().enumerate().take(count) {
+            let (row, scores) = (first + at, scores.get_mut(at * n..(at + 1) * n).ok_or(Stopped::Misfit)?);
+            keep(row, Stage::Scores, scores, T::LEAST)?;
+            match &attention.written {
+                Some(written) => scaled(written.scale, scores),
+                None if attention.softcap != zero => {
+                    let cap = attention.softcap;
+                    scores.iter_mut().for_each(|score| *score = cap * tanh(*score / cap));
+                }
+                None => {}
+            }
+            keep(row, Stage::Capped, scores, T::LEAST)?;
+            *none = !biased(attention, block, block.place(attention, row), scores)?;
+            keep(row, Stage::Biased, scores, T::LEAST)?;
         }
-        keep(Stage::Weights, scores, zero)?;
+        attention.round.into_iter().for_each(|round| round(scores));
+        let line = line.get_mut(..scores.len()).ok_or(Stopped::Misfit)?;
+        line.copy_from_slice(scores);
+        Softmax.map(n.max(1), line, scores, stop)?;
+        attention.round.into_iter().for_each(|round| round(scores));
+        if let Some(nan) = attention.written.as_ref().and_then(|written| written.nan) {
+            scores.iter_mut().for_each(|weight| *weight = if Float::is_nan(*weight) { nan } else { *weight });
+        }
+        for (at, none) in none.into_iter().enumerate().take(count) {
+            let scores = scores.get_mut(at * n..(at + 1) * n).ok_or(Stopped::Misfit)?;
+            if none {
+                scores.fill(zero);
+            }
+            keep(first + at, Stage::Weights, scores, zero)?;
+        }
     }
     Ok(())
+}
+
+/// Maximum number of rows that go through the softmax together, and of their scores, if it isn't one row.
+const TOGETHER: usize = 16;
+pub(super) const SOME: usize = 1 << 11;
+
+#[inline(always)]
+fn scaled<T: Floating>(scale: Option<Scale<T>>, scores: &mut [T]) {
+    match scale {
+        Some(Scale::Times(factor)) => scores.iter_mut().for_each(|score| *score = *score * factor),
+        Some(Scale::By(divisor)) => scores.iter_mut().for_each(|score| *score = *score / divisor),
+        None => {}
+    }
 }
 
 /// Adds the bias to the scores of a row: -inf for a key that doesn't count. Whether any does.
@@ -146,6 +177,17 @@ fn biased<T: Floating>(
     (head, query): (usize, usize),
     scores: &mut [T],
 ) -> Result<bool, Stopped> {
+    if attention.written.is_some() {
+        if let Some(bias) = &attention.bias {
+            let row = bias.rows.from(block.batch, head, query);
+            let add = |(score, bias): (&mut T, &T)| *score = *score + *bias;
+            match bias.column {
+                0 => scores.iter_mut().zip(std::iter::repeat(row.first().ok_or(Stopped::Misfit)?)).for_each(add),
+                _ => scores.iter_mut().zip(row.get(..block.columns.len()).ok_or(Stopped::Misfit)?).for_each(add),
+            }
+        }
+        return Ok(true);
+    }
     let keys = attention.seen(block.batch, query);
     let first = block.columns.start;
     let (start, end) = (keys.start.saturating_sub(first).min(scores.len()), keys.end.saturating_sub(first));
@@ -188,7 +230,8 @@ fn finish_body<T: Floating>(
     let (size, n) = (attention.sizes.value_size, block.columns.len());
     for (at, (row, own)) in block.rows.clone().zip(outputs.chunks_exact_mut(size.max(1))).enumerate() {
         let (head, query) = block.place(attention, row);
-        if !own.iter().fold(true, |finite, y| finite & (Float::abs(*y) < T::GREATEST)) {
+        let finite = || own.iter().fold(true, |finite, y| finite & (Float::abs(*y) < T::GREATEST));
+        if attention.written.is_none() && !finite() {
             let weights = weights.get(at * n..(at + 1) * n).ok_or(Stopped::Misfit)?;
             again(attention, block, (head, query), weights, own)?;
         }

@@ -165,6 +165,7 @@ impl Example {
             sight: Sight { left: self.left, right: self.right, past: self.past, valid: self.valid.as_deref() },
             bias: self.bias.map(|_| Bias { rows, column, columns }),
             round: None,
+            written: None,
             out: of_out,
         };
         let resources = Resources { threads: self.threads, stop: None };

@@ -1,5 +1,6 @@
 //! Transformations of a draft before it becomes a graph. No pass changes a bit of any output, unless `fast_math` is asked for.
 
+mod attention;
 mod blocks;
 #[cfg(test)]
 #[path = "byte_networks/tests.rs"]
@@ -104,6 +105,7 @@ const PASSES: &[Pass] = &[
     quantized::products,
     quantized::rows,
     drop_unread::drop_unread,
+    attention::attention,
     product::product,
     chain::chain,
     blocks::blocks,

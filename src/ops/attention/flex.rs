@@ -98,6 +98,7 @@ impl FlexAttention {
             sight: Sight::default(),
             bias: None,
             round: rounding::<T>(precision),
+            written: None,
             out: layout(queried, queries, value_size),
         };
         call.charge(attention.work())?;

@@ -49,6 +49,10 @@ impl MatrixProduct for MatMul {
     fn of_bytes(&self, bytes: ByteProduct) -> Option<Box<dyn Fused>> {
         Some(Box::new(ByteMatMul::new(false, bytes)))
     }
+
+    fn weighing(&self, weighing: Weighing) -> Option<Box<dyn Fused>> {
+        Some(Box::new(weighing))
+    }
 }
 
 impl Operator for MatMul {

@@ -6,6 +6,7 @@ mod det;
 mod einsum;
 mod gemm;
 mod matmul;
+mod weighing;
 
 use crate::operator::Implementation;
 

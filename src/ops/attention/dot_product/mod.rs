@@ -182,6 +182,7 @@ impl Attention {
             sight: Sight { left: self.left, right: self.right, past: key.past, valid: valid.as_deref() },
             bias,
             round: self.precision.filter(|precision| *precision != query.dtype()).and_then(rounding::<T>),
+            written: None,
             out: shapes.y_layout(),
         };
         call.charge(attention.work())?;

@@ -1,0 +1,182 @@
+//! What the verbs that change models share: they read a model, prove the change, and write it.
+
+use crate::bounded::Unwritten;
+use crate::failure::{FAILED, Failure};
+use crate::options::{Running, is_standard_input, shown, standard_input};
+use crate::print::{self, Stdout};
+use crate::prove::{self, Proof};
+use crate::{Global, json, ops, output, report};
+use clap::Args;
+use onnxref::document::{DataFile, Document, Size, ValueInfo};
+use onnxref::inspect::Inspection;
+use onnxref::{Error, quote};
+use onnxref_view::counted;
+use serde::Serialize;
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The flags of every verb that changes a model.
+#[derive(Debug, Args)]
+pub(crate) struct Editing {
+    /// The model: an .onnx file, or - for standard input
+    model: PathBuf,
+
+    /// The file to write
+    ///
+    /// External data goes beside it, unless it is there already.
+    #[arg(short = 'o', value_name = "FILE")]
+    to: PathBuf,
+
+    /// Don't run both models to compare them
+    #[arg(long)]
+    no_prove: bool,
+
+    #[command(flatten)]
+    running: Running,
+}
+
+/// How a value of the changed model is called in the old one.
+pub(crate) type OldName<'a> = &'a dyn Fn(&str) -> String;
+
+impl Editing {
+    pub(crate) fn read(&self) -> Result<Document, Failure> {
+        let wrong = |why: &str| Failure::usage(format!("-o {}: {why}", print::path(&self.to.to_string_lossy())));
+        if is_standard_input(&self.to) {
+            return Err(wrong("a file is needed"));
+        }
+        output::check_writable(&self.to).map_err(|e| wrong(&format!("the file can't be written: {e}")))?;
+        let options = self.running.options()?;
+        let read = if is_standard_input(&self.model) {
+            Document::from_bytes_with(standard_input()?, &options)
+        } else {
+            Document::read_with(&self.model, &options)
+        };
+        read.map_err(|error| report::load(&shown(&self.model), error))
+    }
+
+    /// What the model holds.
+    pub(crate) fn inspect(&self, document: &Document) -> Result<Inspection, Failure> {
+        let found = document.inspect(&self.running.options()?);
+        found.map_err(|error| report::load(&shown(&self.model), error))
+    }
+
+    /// Types and shapes that follow for the values of a graph.
+    pub(crate) fn inferred(&self, document: &Document) -> Result<HashMap<String, ValueInfo>, Failure> {
+        let found = self.inspect(document)?;
+        let values = found.graph.values.into_iter().filter(|value| value.scope.is_none());
+        let info = |value: onnxref::inspect::ValueDetails| {
+            let dims: Option<Vec<Size>> = value.shape.map(|dims| dims.iter().map(Size::from).collect());
+            let info = ValueInfo::new(&value.name, &value.value_type?, dims.as_deref());
+            Some((value.name, info))
+        };
+        Ok(values.filter_map(info).collect())
+    }
+
+    /// The failure of a model that can't be loaded.
+    pub(crate) fn unloadable(&self, error: Error) -> Failure {
+        report::load(&shown(&self.model), error)
+    }
+
+    /// As [`Editing::inferred`], when a type is needed.
+    pub(crate) fn types<'a>(&'a self, document: &'a Document) -> impl Fn(&str) -> Option<ValueInfo> + 'a {
+        let known = OnceCell::new();
+        move |name| known.get_or_init(|| self.inferred(document).unwrap_or_default()).get(name).cloned()
+    }
+
+    /// Proves a change and writes the model.
+    pub(crate) fn finish(
+        &self,
+        before: &Document,
+        mut after: Document,
+        data: impl FnOnce(&mut Document) -> Result<Option<DataFile>, Error>,
+        old_name: OldName<'_>,
+        global: &Global,
+    ) -> Result<u8, Failure> {
+        let proof = match self.no_prove {
+            true => Proof::None("--no-prove".to_string()),
+            false => prove::prove(before, &after, old_name, &self.running)?,
+        };
+        if let Proof::Differs(what) = &proof {
+            return Err(Failure::new(FAILED, format!("the change is not proved, and nothing is written: {what}")));
+        }
+        let nodes = [before, &after].map(|document| document.graph.nodes.len());
+        let unreadable = |error| report::load(&shown(&self.model), error);
+        let moved = data(&mut after).map_err(unreadable)?;
+        let data = match moved {
+            Some(data) => Some(data),
+            None => after.relocate(&self.to).map_err(unreadable)?,
+        };
+        self.write(&after, data.as_ref())?;
+        let output = self.to.to_string_lossy();
+        if global.json {
+            json::line(&Written { output: &output, nodes, data: data.map(|data| data.location), proof: &proof })?;
+            return Ok(0);
+        }
+        let [old, new] = nodes;
+        let nodes = if old == new { counted(new, "node") } else { format!("{new} of {}", counted(old, "node")) };
+        let data = data.map_or(String::new(), |data| {
+            format!(", external data in {} ({})", print::path(&data.location), counted(data.size() as usize, "byte"))
+        });
+        writeln!(Stdout, "{}: {nodes}{data}", print::path(&output)).map_err(Failure::stdout)?;
+        match proof {
+            Proof::Equal(count) => {
+                writeln!(Stdout, "proved: {} the same, bit by bit", are(count)).map_err(Failure::stdout)?;
+            }
+            Proof::None(why) if !self.no_prove => print::note(&format!("not proved: {why}")),
+            Proof::None(_) | Proof::Differs(_) => {}
+        }
+        Ok(0)
+    }
+
+    fn write(&self, document: &Document, data: Option<&DataFile>) -> Result<(), Failure> {
+        let model = self.to.to_string_lossy();
+        let place = data.map(|data| self.to.with_file_name(&data.location));
+        let place = place.as_deref().map(Path::to_string_lossy);
+        let data = place.as_deref().zip(data.map(File::Data));
+        let files: Vec<(&str, File<'_>)> = data.into_iter().chain([(&*model, File::Model(document))]).collect();
+        let content = |file: &File<'_>, to: &mut dyn output::Target| {
+            let written = match file {
+                File::Model(document) => document.write(to),
+                File::Data(data) => data.write(to),
+            };
+            written.map_err(Unwritten::of)
+        };
+        output::write_all(files.iter().map(|(path, file)| (*path, file)), &self.running.cancel(), content)
+    }
+}
+
+fn are(count: usize) -> String {
+    format!("{} {}", counted(count, "output"), if count == 1 { "is" } else { "are" })
+}
+
+/// A file to write.
+enum File<'a> {
+    Model(&'a Document),
+    Data(&'a DataFile),
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    output: &'a str,
+    /// Before and after.
+    nodes: [usize; 2],
+    /// The file of external data.
+    data: Option<String>,
+    #[serde(flatten)]
+    proof: &'a Proof,
+}
+
+/// A failure of a flag, with the names of values that are like one that doesn't exist.
+pub(crate) fn unknown(flag: &str, error: &Error, document: &Document) -> Failure {
+    let text = format!("{flag}: {error:#}");
+    let name = error.place().value_name.clone().unwrap_or_default();
+    let defined = document.graph.defined();
+    if name.is_empty() || defined.contains(name.as_str()) {
+        return Failure::usage(text);
+    }
+    let near: Vec<String> =
+        ops::nearest(&name, defined.into_iter().map(str::to_string)).iter().map(|n| quote(n)).collect();
+    Failure::usage(if near.is_empty() { text } else { format!("{text}: did you mean {}?", near.join(", ")) })
+}

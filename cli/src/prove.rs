@@ -1,0 +1,144 @@
+//! Proves a change of a model: both run on random inputs, and what they give is compared bit by bit.
+
+use crate::edit::OldName;
+use crate::failure::{Failure, LOAD, explain};
+use crate::options::Running;
+use crate::random::Random;
+use onnxref::document::{Document, Part, ValueInfo};
+use onnxref::{Cancel, Dim, Error, Inputs, Kind, Model, Outputs, Value, quote};
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// The sizes that open dimensions get, one after the other until the model runs.
+const SIZES: [usize; 4] = [2, 1, 8, 32];
+
+/// What came of a proof.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case", tag = "proof", content = "detail")]
+pub(crate) enum Proof {
+    /// So many outputs are the same.
+    Equal(usize),
+    /// Nothing was compared; why.
+    None(String),
+    Differs(String),
+}
+
+/// Runs the old model for the inputs and the outputs of the new one, which are values of it, and then the new one.
+pub(crate) fn prove(
+    before: &Document,
+    after: &Document,
+    old_name: OldName<'_>,
+    running: &Running,
+) -> Result<Proof, Failure> {
+    let options = running.options()?;
+    let mut old = before.clone();
+    let mut wanted: Vec<String> = Vec::new();
+    for info in after.graph.inputs.iter().chain(&after.graph.outputs) {
+        let name = old_name(&info.name);
+        if !wanted.contains(&name) {
+            wanted.push(name);
+        }
+    }
+    old.graph.outputs = wanted.iter().map(|name| Part::new(ValueInfo::untyped(name))).collect();
+    let old = match old.load(&options) {
+        Ok(model) => model,
+        Err(error) => return Ok(Proof::None(format!("the model can't be loaded: {}", explain(&error)))),
+    };
+    let new = after.load(&options).map_err(|error| {
+        let message = format!("the changed model can't be loaded, and nothing is written: {}", explain(&error));
+        Failure { error: Some(error), ..Failure::new(LOAD, message) }
+    })?;
+    let mut why = None;
+    for size in SIZES {
+        let feeds = match feeds(&old, &new, old_name, size) {
+            Ok(feeds) => feeds,
+            Err(why) => return Ok(Proof::None(why)),
+        };
+        let cancel = running.cancel();
+        let inputs = feeds.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        match old.run_with(inputs, &cancel) {
+            Ok(known) => return compare(&new, &known, &feeds, old_name, &cancel),
+            Err(error) if error.kind() == Kind::Cancelled => return Err(Failure::run(error)),
+            Err(error) => {
+                why.get_or_insert(error);
+            }
+        }
+    }
+    let why = why.map_or(String::new(), |error: Error| format!("{error:#}"));
+    Ok(Proof::None(format!("the model doesn't run on random inputs: {why}")))
+}
+
+type Fed = HashMap<String, Value>;
+
+/// Random inputs of the old model. A size that the new one fixes is the size.
+fn feeds(old: &Model, new: &Model, old_name: OldName<'_>, open: usize) -> Result<Fed, String> {
+    let mut random = Random::new(0);
+    let mut symbols: HashMap<&str, usize> = HashMap::new();
+    let fixed = |name: &str, axis: usize| {
+        let info = new.inputs().find(|info| old_name(&info.name) == name)?;
+        if let Some(Dim::Fixed(size)) = info.shape.as_ref()?.get(axis) { Some(*size) } else { None }
+    };
+    for info in old.inputs() {
+        for (axis, dim) in info.shape.iter().flatten().enumerate() {
+            if let (Dim::Symbol(name), Some(size)) = (dim, fixed(&info.name, axis)) {
+                symbols.insert(name, size);
+            }
+        }
+    }
+    let mut feeds = HashMap::new();
+    for info in old.inputs().filter(|info| !old.has_default(&info.name)) {
+        let (Some(dtype), Some(dims)) = (info.dtype(), &info.shape) else {
+            return Err(format!("no random value can be made for input {}", quote(&info.name)));
+        };
+        let size = |(axis, dim): (usize, &Dim)| match dim {
+            Dim::Fixed(size) => *size,
+            Dim::Symbol(name) => symbols.get(name.as_str()).copied().unwrap_or(open),
+            _ => fixed(&info.name, axis).unwrap_or(open),
+        };
+        let shape: Vec<usize> = dims.iter().enumerate().map(size).collect();
+        let value = random.tensor(dtype, &shape, None).map_err(|why| format!("input {}: {why}", quote(&info.name)))?;
+        feeds.insert(info.name.clone(), value.into());
+    }
+    Ok(feeds)
+}
+
+fn compare(
+    new: &Model,
+    known: &Outputs,
+    feeds: &Fed,
+    old_name: OldName<'_>,
+    cancel: &Cancel,
+) -> Result<Proof, Failure> {
+    let mut inputs = Inputs::new();
+    for info in new.inputs() {
+        let name = old_name(&info.name);
+        match known.get(&name).or_else(|| feeds.get(&name)) {
+            _ if new.has_default(&info.name) && !feeds.contains_key(&name) => {}
+            Some(value) => inputs = inputs.with(&info.name, value.clone()),
+            None => return Ok(Proof::None(format!("input {} has no value in the model", quote(&info.name)))),
+        }
+    }
+    let outputs = match new.run_with(inputs, cancel) {
+        Ok(outputs) => outputs,
+        Err(error) if error.kind() == Kind::Cancelled => return Err(Failure::run(error)),
+        Err(error) => return Ok(Proof::Differs(format!("the changed model fails: {error:#}"))),
+    };
+    let mut count = 0;
+    for (name, value) in outputs.iter() {
+        let Some(expected) = known.get(&old_name(name)) else { continue };
+        if !same(expected, value) {
+            return Ok(Proof::Differs(format!("output {} has other values", quote(name))));
+        }
+        count += 1;
+    }
+    Ok(Proof::Equal(count))
+}
+
+/// Whether values have the same bits; each NaN counts as the same.
+fn same(one: &Value, other: &Value) -> bool {
+    let bytes = |value: &Value| {
+        let mut bytes = Vec::new();
+        value.write_canonical("", &mut bytes).map(|()| bytes)
+    };
+    matches!((bytes(one), bytes(other)), (Ok(one), Ok(other)) if one == other)
+}

@@ -1,0 +1,229 @@
+//! `onnxref set`: changes names, dimensions, outputs and metadata of a model, and where its data is.
+
+use crate::Global;
+use crate::edit::{Editing, unknown};
+use crate::failure::Failure;
+use crate::ops::nearest;
+use clap::Args;
+use onnxref::document::{Document, Entry, Size};
+use onnxref::quote;
+use std::collections::HashMap;
+
+/// Change names, dimensions, outputs and metadata of a model, and where its data is
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Both models run on random inputs, and nothing is written if what they give differs in a bit.
+
+Example, from the root of the repository:
+  MODEL=onnx-test-data/gather/onnx-1.12.0/node/test_gather_0/model.onnx
+  onnxref set $MODEL --rename data=table --dim data.0=rows -o /tmp/table.onnx
+  onnxref set model.onnx --external weights.bin -o small.onnx")]
+pub(crate) struct Arguments {
+    /// Set a symbol of shapes, or INPUT.AXIS: 4, batch or ?
+    ///
+    /// A number fixes it, a name makes it a symbol, ? any size. A symbol is replaced in all shapes. If a dimension of an
+    /// input is set by its place, shapes that were declared for what nodes compute are dropped, and those that follow are
+    /// declared for the outputs; --shapes declares all.
+    #[arg(long, value_name = "NAME=SIZE")]
+    dim: Vec<String>,
+
+    /// Add a value to the outputs
+    #[arg(long, value_name = "NAME")]
+    output: Vec<String>,
+
+    /// Remove an output
+    #[arg(long, value_name = "NAME")]
+    drop_output: Vec<String>,
+
+    /// Rename a value, wherever it is used
+    #[arg(long, value_name = "OLD=NEW")]
+    rename: Vec<String>,
+
+    /// Set an entry of the model's metadata
+    #[arg(long, value_name = "KEY=VALUE")]
+    metadata: Vec<String>,
+
+    /// Remove an entry of the model's metadata
+    #[arg(long, value_name = "KEY")]
+    drop_metadata: Vec<String>,
+
+    /// Declare types and shapes that follow
+    #[arg(long)]
+    shapes: bool,
+
+    /// Move data of initializers to a file beside the model
+    #[arg(long, value_name = "FILE", conflicts_with = "embed")]
+    external: Option<String>,
+
+    /// Move initializers of at least so many bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 1024, requires = "external", hide_short_help = true)]
+    external_threshold: u64,
+
+    /// Move data of other files into the model
+    #[arg(long)]
+    embed: bool,
+
+    #[command(flatten)]
+    editing: Editing,
+}
+
+pub(crate) fn set(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
+    let editing = &arguments.editing;
+    let before = editing.read()?;
+    let mut after = before.clone();
+    if arguments.dims(&mut after)? {
+        after.drop_shapes();
+        let types = editing.inferred(&after)?;
+        let inferred = |name: &str| types.get(name).cloned();
+        for info in after.graph.outputs.iter_mut().filter(|info| info.dims().is_none()) {
+            if let Some(known) = inferred(&info.name) {
+                info.value_type = known.value_type;
+            }
+        }
+    }
+    arguments.outputs(&mut after)?;
+    let old_names = arguments.rename(&mut after)?;
+    arguments.metadata(&mut after)?;
+    if arguments.shapes {
+        arguments.shapes(&mut after)?;
+    }
+    if arguments.embed {
+        after.embed().map_err(|error| Failure::run(error))?;
+    }
+    let old_name = |name: &str| old_names.get(name).cloned().unwrap_or_else(|| name.to_string());
+    let data = |document: &mut Document| {
+        let file = arguments.external.as_deref();
+        file.map(|file| document.externalize(file, arguments.external_threshold)).transpose()
+    };
+    editing.finish(&before, after, data, &old_name, global)
+}
+
+fn wrong(flag: &str, text: &str, why: &str) -> Failure {
+    Failure::usage(format!("{flag} {text}: {why}"))
+}
+
+impl Arguments {
+    /// Sets dimensions. Returns whether a shape that was declared for what nodes compute may no longer hold.
+    fn dims(&self, document: &mut Document) -> Result<bool, Failure> {
+        let mut opened = false;
+        for text in &self.dim {
+            let wrong = |why: &str| wrong("--dim", text, why);
+            let (name, size) = text.rsplit_once('=').ok_or_else(|| wrong("expected NAME=SIZE or INPUT.AXIS=SIZE"))?;
+            let size = match (size, size.parse::<i64>()) {
+                ("?", _) => Size::Unknown,
+                ("", _) | (_, Ok(..0)) => return Err(wrong("a size is a number, the name of a symbol, or ?")),
+                (_, Ok(number)) => Size::Fixed(number),
+                (symbol, Err(_)) => Size::Symbol(symbol.to_string()),
+            };
+            let symbols = document.symbols();
+            if symbols.iter().any(|symbol| symbol == name) {
+                document.set_symbol(name, &size).map_err(|error| wrong(&format!("{error:#}")))?;
+                continue;
+            }
+            let place = name.rsplit_once('.').and_then(|(input, axis)| Some((input, axis.parse::<usize>().ok()?)));
+            let Some((input, axis)) = place else {
+                let places = document.graph.inputs.iter().map(|info| info.name.clone());
+                let near: Vec<String> =
+                    nearest(name, symbols.into_iter().chain(places)).iter().map(|n| quote(n)).collect();
+                let near = if near.is_empty() { String::new() } else { format!(": did you mean {}?", near.join(", ")) };
+                return Err(wrong(&format!("no shape has the symbol {}{near}", quote(name))));
+            };
+            document.set_dimension(input, axis, size).map_err(|error| wrong(&format!("{error:#}")))?;
+            opened = true;
+        }
+        Ok(opened)
+    }
+
+    fn outputs(&self, document: &mut Document) -> Result<(), Failure> {
+        for name in &self.output {
+            document.check_name(name).map_err(|error| unknown("--output", &error, document))?;
+            if document.graph.outputs.iter().any(|info| info.name == *name) {
+                return Err(wrong("--output", name, "it is an output already"));
+            }
+            let known = |list: &[onnxref::document::Part<onnxref::document::ValueInfo>]| {
+                list.iter().find(|info| info.name == *name).cloned()
+            };
+            let declared = known(&document.graph.inputs).or_else(|| known(&document.graph.value_info));
+            let info = match declared {
+                Some(info) => info,
+                None => {
+                    let found = self.editing.inferred(document)?.remove(name);
+                    found.unwrap_or_else(|| onnxref::document::ValueInfo::untyped(name)).into()
+                }
+            };
+            document.graph.value_info.retain(|other| other.name != *name);
+            document.graph.outputs.push(info);
+        }
+        for name in &self.drop_output {
+            let Some(place) = document.graph.outputs.iter().position(|info| info.name == *name) else {
+                let names: Vec<String> = document.graph.outputs.iter().map(|info| quote(&info.name)).collect();
+                return Err(wrong(
+                    "--drop-output",
+                    name,
+                    &format!("it is not an output; the outputs: {}", names.join(", ")),
+                ));
+            };
+            document.graph.outputs.remove(place);
+        }
+        if document.graph.outputs.is_empty() {
+            return Err(Failure::usage("--drop-output: a model has at least one output"));
+        }
+        Ok(())
+    }
+
+    /// Renames values. Returns the old name of each new one.
+    fn rename(&self, document: &mut Document) -> Result<HashMap<String, String>, Failure> {
+        let mut old_names: HashMap<String, String> = HashMap::new();
+        for text in &self.rename {
+            let (old, new) = text.split_once('=').ok_or_else(|| wrong("--rename", text, "expected OLD=NEW"))?;
+            // A name may have an equals sign.
+            let known = document.graph.defined();
+            let cut = text.match_indices('=').map(|(at, _)| text.split_at(at)).find(|(old, _)| known.contains(old));
+            let (old, new) = cut.map_or((old, new), |(old, rest)| (old, rest.get(1..).unwrap_or_default()));
+            document.rename(old, new).map_err(|error| unknown("--rename", &error, document))?;
+            let first = old_names.remove(old).unwrap_or_else(|| old.to_string());
+            old_names.insert(new.to_string(), first);
+        }
+        Ok(old_names)
+    }
+
+    fn metadata(&self, document: &mut Document) -> Result<(), Failure> {
+        for text in &self.metadata {
+            let (key, value) = text.split_once('=').ok_or_else(|| wrong("--metadata", text, "expected KEY=VALUE"))?;
+            match document.metadata.iter_mut().find(|entry| entry.key == key) {
+                Some(entry) => entry.value = value.to_string(),
+                None => document.metadata.push(Entry::new(key, value).into()),
+            }
+        }
+        for key in &self.drop_metadata {
+            let before = document.metadata.len();
+            document.metadata.retain(|entry| entry.key != *key);
+            if document.metadata.len() == before {
+                let keys: Vec<String> = document.metadata.iter().map(|entry| quote(&entry.key)).collect();
+                let keys = if keys.is_empty() { "none".to_string() } else { keys.join(", ") };
+                return Err(wrong("--drop-metadata", key, &format!("there is no such entry; the keys: {keys}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Declares what follows for all values that nodes of the graph compute.
+    fn shapes(&self, document: &mut Document) -> Result<(), Failure> {
+        let mut types = self.editing.inferred(document)?;
+        for info in &mut document.graph.outputs {
+            if let Some(known) = types.remove(&info.name)
+                && (info.value_type.is_none() || info.dims().is_none())
+            {
+                info.value_type = known.value_type;
+            }
+        }
+        let computed: Vec<String> = document.graph.nodes.iter().flat_map(|node| node.outputs.clone()).collect();
+        let declared = computed.iter().filter_map(|name| types.remove(name));
+        let declared: HashMap<String, _> = declared.map(|info| (info.name.clone(), info)).collect();
+        let list = &mut document.graph.value_info;
+        list.retain(|info| !declared.contains_key(&info.name));
+        let mut declared = declared;
+        list.extend(computed.iter().filter_map(|name| declared.remove(name)).map(Into::into));
+        Ok(())
+    }
+}

@@ -1,0 +1,198 @@
+//! `onnxref extract` and `onnxref set`, as a user calls them.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod common;
+
+use common::{Bench, Ran, onnxref};
+use onnxref::document::{Document, Graph, Initializer, Node, Size, ValueInfo};
+use onnxref::{DType, Tensor};
+
+/// `y = -(relu(x) + table)`, and `z`, which an If computes from the sum.
+fn model() -> Bench {
+    let table = Tensor::from_elements(&[3], vec![1f32, 2.0, 3.0]).unwrap();
+    let body = |operator: &str, name: &str| {
+        Graph::new(name).node(Node::new(operator, ["sum"], [name])).output(ValueInfo::untyped(name))
+    };
+    let branch = Node::new("If", ["up"], ["z"]);
+    let branch = branch.attribute("then_branch", body("Abs", "one")).attribute("else_branch", body("Neg", "other"));
+    let graph = Graph::new("g")
+        .input(ValueInfo::tensor("x", DType::Float, ["n", "m"]))
+        .input(ValueInfo::tensor("up", DType::Bool, [0i64; 0]))
+        .initializer(Initializer::new("table", &table))
+        .node(Node::new("Relu", ["x"], ["relu"]))
+        .node(Node::new("Add", ["relu", "table"], ["sum"]))
+        .node(Node::new("Neg", ["sum"], ["y"]))
+        .node(branch)
+        .output(ValueInfo::tensor("y", DType::Float, ["n", "m"]))
+        .output(ValueInfo::tensor("z", DType::Float, ["n", "m"]));
+    Bench::new(&Document::new(graph, 21).to_bytes().unwrap())
+}
+
+fn edit(bench: &Bench, verb: &str, arguments: &[&str]) -> Ran {
+    let (model, to) = (bench.text("model.onnx"), bench.text("out.onnx"));
+    onnxref([&[verb, &model, "-o", &to], arguments].concat())
+}
+
+fn written(bench: &Bench) -> Document {
+    Document::read(bench.path("out.onnx")).unwrap()
+}
+
+fn names(infos: &[onnxref::document::Part<ValueInfo>]) -> Vec<&str> {
+    infos.iter().map(|info| info.name.as_str()).collect()
+}
+
+#[track_caller]
+fn refused(ran: &Ran, bench: &Bench, code: i32, text: &str) {
+    assert_eq!((ran.code, ran.err.as_str()), (Some(code), format!("error: {text}\n").as_str()));
+    assert_eq!(bench.files(), [""; 0]);
+}
+
+#[test]
+fn what_a_body_reads_is_extracted_too() {
+    let bench = model();
+    let ran = edit(&bench, "extract", &["--inputs", "relu,up", "--outputs", "z"]);
+    let to = bench.text("out.onnx");
+    let out = format!("{to}: 2 of 4 nodes\nproved: 1 output is the same, bit by bit\n");
+    assert_eq!((ran.code, ran.err.as_str(), ran.out), (Some(0), "", out));
+    let graph = &written(&bench).graph;
+    assert_eq!((names(&graph.inputs), names(&graph.outputs)), (vec!["relu", "up"], vec!["z"]));
+    assert_eq!(graph.initializers.len(), 1);
+    // The type of the new input follows from the model.
+    assert_eq!(graph.inputs[0].dims().unwrap()[0].size, Size::Symbol("n".to_string()));
+    let ran = edit(&bench, "extract", &["--outputs", "relu", "--json"]);
+    let to = to.replace('\\', "\\\\");
+    let json = format!("{{\"output\":\"{to}\",\"nodes\":[4,1],\"data\":null,\"proof\":\"equal\",\"detail\":1}}\n");
+    assert_eq!((ran.code, ran.out), (Some(0), json));
+    assert_eq!(names(&written(&bench).graph.inputs), ["x"]);
+}
+
+#[test]
+fn what_cannot_be_extracted() {
+    let bench = model();
+    let refuse = |arguments: &[&str], text: &str| refused(&edit(&bench, "extract", arguments), &bench, 2, text);
+    refuse(&[], "--inputs or --outputs is missing: names of values");
+    refuse(&["--outputs", "rellu"], "--outputs: the graph has no value \"rellu\": did you mean \"relu\"?");
+    let inside = "--outputs: value \"one\" is inside of a body of a node: a value of the graph itself is needed";
+    refuse(&["--outputs", "one"], inside);
+    refuse(&["--inputs", "relu"], "--inputs: the outputs also need the input \"up\"");
+    refuse(&["--outputs", "y,y"], "--outputs: value \"y\" is given twice");
+}
+
+#[test]
+fn names_change_in_bodies_too() {
+    let bench = model();
+    let ran =
+        edit(&bench, "set", &["--rename", "sum=total", "--rename", "x=image", "--dim", "n=4", "--metadata", "k=v=w"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert!(ran.out.ends_with("proved: 2 outputs are the same, bit by bit\n"), "{}", ran.out);
+    let document = written(&bench);
+    assert_eq!(document.graph.inputs[0].dims().unwrap()[0].size, Size::Fixed(4));
+    assert_eq!(document.graph.outputs[1].dims().unwrap()[0].size, Size::Fixed(4));
+    assert_eq!(document.graph.nodes[3].bodies().next().unwrap().nodes[0].inputs, ["total"]);
+    assert_eq!((document.metadata[0].key.as_str(), document.metadata[0].value.as_str()), ("k", "v=w"));
+}
+
+#[test]
+fn a_dimension_is_opened_and_shapes_follow() {
+    let bench = model();
+    let ran = edit(
+        &bench,
+        "set",
+        &["--dim", "x.1=3", "--dim", "x.0=rows", "--drop-output", "z", "--output", "sum", "--shapes"],
+    );
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let graph = &written(&bench).graph;
+    assert_eq!(names(&graph.outputs), ["y", "sum"]);
+    for info in graph.outputs.iter().chain(graph.value_info.iter().filter(|info| info.name == "relu")) {
+        let sizes: Vec<&Size> = info.dims().unwrap().iter().map(|dim| &dim.size).collect();
+        assert_eq!(sizes, [&Size::Symbol("rows".to_string()), &Size::Fixed(3)], "{}", info.name);
+    }
+    assert!(names(&graph.value_info).contains(&"relu"));
+}
+
+#[test]
+fn weights_move_out_and_in() {
+    let bench = model();
+    let ran = edit(&bench, "set", &["--external", "weights.bin", "--external-threshold", "12"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert!(ran.out.contains(": 4 nodes, external data in weights.bin (12 bytes)\n"), "{}", ran.out);
+    assert_eq!(std::fs::read(bench.path("weights.bin")).unwrap().len(), 12);
+    assert_eq!(bench.files(), ["out.onnx", "weights.bin"]);
+    let (from, to) = (bench.text("out.onnx"), bench.text("in.onnx"));
+    let ran = onnxref(["set", &from, "--embed", "-o", &to]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let [document, first] = ["in.onnx", "model.onnx"].map(|name| Document::read(bench.path(name)).unwrap());
+    assert_eq!(document.graph.initializers[0].raw_data, first.graph.initializers[0].raw_data);
+}
+
+#[test]
+fn what_cannot_be_set() {
+    let bench = model();
+    let refuse = |arguments: &[&str], text: &str| refused(&edit(&bench, "set", arguments), &bench, 2, text);
+    refuse(&["--rename", "x=one"], "--rename: there is a value \"one\" already");
+    refuse(&["--rename", "summ=a"], "--rename: the graph has no value \"summ\": did you mean \"sum\"?");
+    refuse(&["--rename", "x"], "--rename x: expected OLD=NEW");
+    refuse(&["--dim", "k=1"], "--dim k=1: no shape has the symbol \"k\"");
+    refuse(&["--dim", "x.2=1"], "--dim x.2=1: input \"x\" has 2 dimensions: there is no dimension 2");
+    refuse(&["--dim", "n=-1"], "--dim n=-1: a size is a number, the name of a symbol, or ?");
+    refuse(&["--drop-output", "x"], "--drop-output x: it is not an output; the outputs: \"y\", \"z\"");
+    refuse(&["--drop-metadata", "x"], "--drop-metadata x: there is no such entry; the keys: none");
+}
+
+#[test]
+fn what_differs_is_not_written() {
+    // A Reshape to 2 rows, so that 4 don't fit.
+    let shape = Tensor::from_elements(&[2], vec![2i64, 3]).unwrap();
+    let graph = Graph::new("g")
+        .input(ValueInfo::tensor("x", DType::Float, [2i64, 3]))
+        .initializer(Initializer::new("shape", &shape))
+        .node(Node::new("Reshape", ["x", "shape"], ["y"]))
+        .output(ValueInfo::tensor("y", DType::Float, [2i64, 3]));
+    let bench = Bench::new(&Document::new(graph, 21).to_bytes().unwrap());
+    let ran = edit(&bench, "set", &["--dim", "x.0=4"]);
+    assert_ne!(ran.code, Some(0), "{}", ran.out);
+    assert_eq!(bench.files(), [""; 0]);
+}
+
+#[test]
+fn what_need_not_run_goes() {
+    let random = Node::new("RandomNormal", [""; 0], ["noise"]).attribute("shape", vec![3i64]).attribute("seed", 1f32);
+    let body = |operator: &str, name: &str| {
+        let graph = Graph::new(name).node(Node::new("Identity", ["twice"], [format!("{name}_same")]));
+        let graph = graph.node(Node::new("Exp", ["twice"], [format!("{name}_unread")]));
+        graph.node(Node::new(operator, [format!("{name}_same")], [name])).output(ValueInfo::untyped(name))
+    };
+    let branch = Node::new("If", ["up"], ["z"]);
+    let branch = branch.attribute("then_branch", body("Abs", "one")).attribute("else_branch", body("Neg", "other"));
+    let graph = Graph::new("g")
+        .input(ValueInfo::tensor("x", DType::Float, [3i64]))
+        .input(ValueInfo::tensor("up", DType::Bool, [0i64; 0]))
+        .initializer(Initializer::new("a", &Tensor::from(vec![1f32, 2.0, 3.0])))
+        .initializer(Initializer::new("unread", &Tensor::from(vec![1f32])))
+        .initializer(Initializer::new("large", &Tensor::from(vec![1000i64])))
+        .node(random)
+        .node(Node::new("ConstantOfShape", ["large"], ["zeros"]))
+        .node(Node::new("ReduceSum", ["zeros"], ["zero"]).attribute("keepdims", 0))
+        .node(Node::new("Neg", ["a"], ["b"]))
+        .node(Node::new("Identity", ["b"], ["c"]))
+        .node(Node::new("Add", ["x", "c"], ["sum"]))
+        .node(Node::new("Identity", ["sum"], ["twice"]))
+        .node(Node::new("Exp", ["twice"], ["nobody"]))
+        .node(branch)
+        .node(Node::new("Add", ["twice", "noise"], ["y"]))
+        .node(Node::new("Add", ["y", "zero"], ["w"]))
+        .output(ValueInfo::tensor("w", DType::Float, [3i64]))
+        .output(ValueInfo::tensor("z", DType::Float, [3i64]));
+    let bench = Bench::new(&Document::new(graph, 21).to_bytes().unwrap());
+    let ran = edit(&bench, "simplify", &["--max-bytes", "100"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let out = ": 5 of 11 nodes\nproved: 2 outputs are the same, bit by bit\n";
+    assert!(ran.out.ends_with(out), "{}", ran.out);
+    let graph = &written(&bench).graph;
+    let operators: Vec<&str> = graph.nodes.iter().map(|node| node.op_type.as_str()).collect();
+    assert_eq!(operators, ["RandomNormal", "Add", "If", "Add", "Add"]);
+    let constants: Vec<&str> = graph.initializers.iter().map(|tensor| tensor.name.as_str()).collect();
+    assert_eq!(constants, ["zero", "c"]);
+    let body = graph.nodes[2].bodies().next().unwrap();
+    assert_eq!((body.nodes.len(), body.nodes[0].inputs[0].as_str()), (1, "sum"));
+}

@@ -1,0 +1,224 @@
+//! Elements of tensors in other files: external data.
+
+use super::{Document, External, Initializer, Node, Part};
+use crate::dtype::DType;
+use crate::error::{Error, Result, quote};
+use crate::files::{ModelFiles, inside};
+use crate::model::LoadOptions;
+use bytes::Bytes;
+use std::collections::{BTreeSet, HashMap};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Where large tensors begin in a file of external data: at a page, so that the file can be mapped.
+const PAGE: u64 = 4096;
+
+/// Where small tensors begin.
+const WORD: u64 = 64;
+
+/// The content of a file of external data that is to be written beside a model: what [`Document::externalize`] moved.
+#[derive(Debug)]
+#[must_use]
+pub struct DataFile {
+    /// The file, relative to the folder of the model.
+    pub location: String,
+    parts: Vec<DataPart>,
+    size: u64,
+    path: Option<PathBuf>,
+    options: LoadOptions,
+}
+
+/// Elements of a tensor.
+#[derive(Debug)]
+struct DataPart {
+    offset: u64,
+    from: From,
+}
+
+/// Where elements are read from.
+#[derive(Debug)]
+enum From {
+    Memory(Bytes),
+    File(External, u64),
+}
+
+impl DataFile {
+    /// The number of bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Writes the file, piece by piece.
+    ///
+    /// # Errors
+    /// A file with elements can't be read, or `to` fails: its error is the [source](std::error::Error::source).
+    pub fn write(&self, mut to: impl Write) -> Result<()> {
+        let files = self.options.files(self.path.as_deref());
+        let failed = |error| Error::io("the external data can't be written", error);
+        let mut at = 0;
+        for part in &self.parts {
+            // Less than a page.
+            let padding = vec![0; (part.offset - at) as usize];
+            to.write_all(&padding).map_err(failed)?;
+            at = part.offset;
+            match &part.from {
+                From::Memory(bytes) => {
+                    super::wire::write_pieces(bytes, &mut to).map_err(failed)?;
+                    at += bytes.len() as u64;
+                }
+                From::File(external, len) => {
+                    files.copy(&external.location, external.offset, *len, &mut to)?;
+                    at += len;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, len: u64, from: From) -> External {
+        let offset = self.size.next_multiple_of(if len < PAGE { WORD } else { PAGE });
+        self.parts.push(DataPart { offset, from });
+        self.size = offset + len;
+        External { location: self.location.clone(), offset, length: Some(len) }
+    }
+}
+
+impl Document {
+    /// The files with elements of tensors, relative to the folder of the model.
+    ///
+    /// # Errors
+    /// A tensor doesn't say in a valid way where its elements are.
+    pub fn external_files(&self) -> Result<BTreeSet<String>> {
+        let mut all = BTreeSet::new();
+        // A copy shares all bytes with the document.
+        self.clone().change_tensors(&mut |tensor, _| {
+            all.extend(tensor.external()?.map(|external| external.location));
+            Ok(false)
+        })?;
+        Ok(all)
+    }
+
+    /// Moves elements of tensors to one file of external data: those of all initializers of at least `threshold` bytes,
+    /// and all that are in other files already. The document can be loaded again once it and that file are written.
+    ///
+    /// # Errors
+    /// The location leaves the folder of the model. A tensor is not valid.
+    pub fn externalize(&mut self, location: &str, threshold: u64) -> Result<DataFile> {
+        inside(location).map_err(|_| {
+            Error::input(format!("external data at {}: a path inside the model's folder is needed", quote(location)))
+        })?;
+        let (path, options) = (self.path.clone(), self.options.clone());
+        let mut file = DataFile { location: location.to_string(), parts: Vec::new(), size: 0, path, options };
+        let mut moved: HashMap<External, External> = HashMap::new();
+        self.change_tensors(&mut |tensor, is_initializer| {
+            if let Some(old) = tensor.external()? {
+                let new = match moved.get(&old) {
+                    Some(new) => new.clone(),
+                    None => {
+                        let len = old.length.map_or_else(|| tensor.byte_len(), Ok)?;
+                        file.add(len, From::File(old.clone(), len))
+                    }
+                };
+                tensor.set_external(&new);
+                moved.insert(old, new);
+                return Ok(true);
+            }
+            if !is_initializer || tensor.dtype() == Some(DType::String) || tensor.byte_len()? < threshold.max(1) {
+                return Ok(false);
+            }
+            let raw = tensor.raw()?;
+            let new = file.add(raw.len() as u64, From::Memory(raw));
+            tensor.set_external(&new);
+            Ok(true)
+        })?;
+        // Its elements are no longer beside the file that was read.
+        self.path = None;
+        Ok(file)
+    }
+
+    /// Moves all elements of tensors from other files into the model file.
+    ///
+    /// # Errors
+    /// A file can't be read, or a limit of loading is exceeded.
+    pub fn embed(&mut self) -> Result<()> {
+        let files: ModelFiles = self.options.files(self.path.as_deref());
+        self.change_tensors(&mut |tensor, _| {
+            let Some(external) = tensor.external()? else { return Ok(false) };
+            let len = external.length.map_or_else(|| tensor.byte_len(), Ok)?;
+            let raw = files.part(&external.location, external.offset, len);
+            tensor.set_raw(raw.map_err(|error| tensor.blame(error))?);
+            Ok(true)
+        })
+    }
+
+    /// Prepares the document for a place in another folder: moves external data to a file that has the name of the model
+    /// and `.data`. Returns it, if there is external data and `path` is in another folder than the file that was read.
+    ///
+    /// # Errors
+    /// A tensor is not valid.
+    pub fn relocate(&mut self, path: &Path) -> Result<Option<DataFile>> {
+        let folder =
+            |path: &Path| path.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new(".")).canonicalize();
+        let stays = self.path().is_none_or(|own| matches!((folder(own), folder(path)), (Ok(a), Ok(b)) if a == b));
+        if stays || self.external_files()?.is_empty() {
+            return Ok(None);
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        self.externalize(&format!("{name}.data"), u64::MAX).map(Some)
+    }
+
+    /// Calls `change` with each tensor, and whether it is an initializer. It returns whether it has changed it.
+    fn change_tensors(&mut self, change: &mut Change<'_>) -> Result<()> {
+        self.content.try_change(|content| {
+            let mut changed = content.graph.try_change(|graph| graph_tensors(graph, change))?;
+            for function in &mut content.functions {
+                changed |= function.try_change(|function| nodes_tensors(&mut function.nodes, change))?;
+            }
+            Ok(changed)
+        })?;
+        Ok(())
+    }
+}
+
+/// Changes a tensor.
+type Change<'a> = dyn FnMut(&mut Initializer, bool) -> Result<bool> + 'a;
+
+fn graph_tensors(graph: &mut super::Graph, change: &mut Change<'_>) -> Result<bool> {
+    let mut changed = false;
+    for tensor in &mut graph.initializers {
+        changed |= tensor.try_change(|tensor| change(tensor, true))?;
+    }
+    for sparse in &mut graph.sparse_initializers {
+        changed |= sparse.try_change(|sparse| {
+            let mut changed = false;
+            for tensor in sparse.values.iter_mut().chain(&mut sparse.indices) {
+                changed |= tensor.try_change(|tensor| change(tensor, false))?;
+            }
+            Ok(changed)
+        })?;
+    }
+    Ok(nodes_tensors(&mut graph.nodes, change)? | changed)
+}
+
+fn nodes_tensors(nodes: &mut [Part<Node>], change: &mut Change<'_>) -> Result<bool> {
+    let mut changed = false;
+    for node in nodes {
+        changed |= node.try_change(|node| {
+            let mut changed = false;
+            for attribute in &mut node.attributes {
+                changed |= attribute.try_change(|attribute| {
+                    let mut changed = false;
+                    for tensor in attribute.tensors_mut() {
+                        changed |= tensor.try_change(|tensor| change(tensor, false))?;
+                    }
+                    for graph in attribute.graphs_mut() {
+                        changed |= graph.try_change(|graph| graph_tensors(graph, change))?;
+                    }
+                    Ok(changed)
+                })?;
+            }
+            Ok(changed)
+        })?;
+    }
+    Ok(changed)
+}

@@ -1,0 +1,203 @@
+//! The part of a model that computes some values.
+
+use super::names::all_nodes;
+use super::{Content, Document, Function, Graph, Node, ValueInfo};
+use crate::error::{Error, Result, quote};
+use std::collections::{HashMap, HashSet};
+
+impl Document {
+    /// Keeps the part of the model that computes `outputs` from `inputs`: values of the graph, in their new order. Without
+    /// `inputs` all that the part needs are those of the model; without `outputs` all of the model stay. Functions and
+    /// opset imports stay if a node needs them, bodies stay whole. `declare` gives types of values that are not inputs
+    /// or outputs of the model. Returns the `inputs` that the outputs don't depend on; they stay too.
+    ///
+    /// # Errors
+    /// The graph has no value of a name, a name is given twice, or the outputs need an input that isn't among `inputs`.
+    ///
+    /// ```
+    /// use onnxref::document::{Document, Graph, Node, ValueInfo};
+    /// use onnxref::DType;
+    ///
+    /// let graph = Graph::new("g")
+    ///     .input(ValueInfo::tensor("x", DType::Float, ["n"]))
+    ///     .node(Node::new("Relu", ["x"], ["a"]))
+    ///     .node(Node::new("Neg", ["a"], ["b"]))
+    ///     .output(ValueInfo::untyped("b"));
+    /// let mut document = Document::new(graph, 22);
+    /// document.extract(None, Some(&["a".to_string()]), &|_| None)?;
+    /// assert_eq!((document.graph.nodes.len(), document.graph.outputs[0].name.as_str()), (1, "a"));
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    pub fn extract(
+        &mut self,
+        inputs: Option<&[String]>,
+        outputs: Option<&[String]>,
+        declare: &dyn Fn(&str) -> Option<ValueInfo>,
+    ) -> Result<Vec<String>> {
+        for list in [inputs, outputs].into_iter().flatten() {
+            for (place, name) in list.iter().enumerate() {
+                self.check_name(name)?;
+                if list.iter().take(place).any(|other| other == name) {
+                    return Err(Error::input(format!("value {} is given twice", quote(name))).about(name));
+                }
+            }
+        }
+        let all: Vec<String>;
+        let outputs = match outputs {
+            Some(outputs) => outputs,
+            None => {
+                all = self.graph.outputs.iter().map(|info| info.name.clone()).collect();
+                &all
+            }
+        };
+        let part = Needed::new(&self.graph, inputs, outputs)?;
+        let Needed { nodes, values, missing } = part;
+        if !missing.is_empty() {
+            let list: Vec<String> = missing.iter().map(|name| quote(name)).collect();
+            let what = if list.len() == 1 { "input" } else { "inputs" };
+            let text = format!("the outputs also need the {what} {}", list.join(", "));
+            return Err(Error::input(text).about(missing.first().map_or("", String::as_str)));
+        }
+        let unused = inputs.unwrap_or_default().iter().filter(|name| !values.contains(*name)).cloned().collect();
+        let kept_inputs: Vec<String> = match inputs {
+            Some(inputs) => {
+                // Inputs with a default stay inputs.
+                let more = self.graph.inputs.iter().map(|info| &info.name);
+                let more = more.filter(|name| values.contains(*name) && !inputs.contains(name));
+                inputs.iter().chain(more).cloned().collect()
+            }
+            None => {
+                let own = self.graph.inputs.iter().map(|info| &info.name);
+                own.filter(|name| values.contains(*name)).cloned().collect()
+            }
+        };
+        // An input that was computed is no longer; one that had a default keeps it if it was an input before.
+        let was_input: HashSet<&str> = self.graph.inputs.iter().map(|info| info.name.as_str()).collect();
+        let cut: HashSet<String> =
+            kept_inputs.iter().filter(|name| !was_input.contains(name.as_str())).cloned().collect();
+        let keeps = |name: &str| values.contains(name) && !cut.contains(name);
+        let content: &mut Content = &mut self.content;
+        let graph: &mut Graph = &mut content.graph;
+        let info = |name: &String, graph: &Graph| {
+            let lists = [&graph.inputs, &graph.outputs, &graph.value_info];
+            let known = |at: usize| lists.get(at)?.iter().find(|info| info.name == *name && info.value_type.is_some());
+            let declared = known(0).or_else(|| known(1)).cloned();
+            let declared = declared.or_else(|| declare(name).map(Into::into)).or_else(|| known(2).cloned());
+            declared.unwrap_or_else(|| ValueInfo::untyped(name).into())
+        };
+        let new_inputs = kept_inputs.iter().map(|name| info(name, graph)).collect();
+        let new_outputs = outputs.iter().map(|name| info(name, graph)).collect();
+        (graph.inputs, graph.outputs) = (new_inputs, new_outputs);
+        let mut kept = nodes.iter();
+        graph.nodes.retain(|_| kept.next().is_some_and(|kept| *kept));
+        // A node stays if another of its outputs is needed; what it gives in the place of an input has no reader.
+        for name in &kept_inputs {
+            let mut unread = format!("{name}_computed");
+            while graph.defined().contains(unread.as_str()) {
+                unread.push('_');
+            }
+            for node in &mut graph.nodes {
+                node.change_if(|node| {
+                    let output = node.outputs.iter_mut().find(|output| *output == name);
+                    output.map(|output| output.clone_from(&unread)).is_some()
+                });
+            }
+        }
+        graph.initializers.retain(|tensor| keeps(&tensor.name));
+        graph.sparse_initializers.retain(|tensor| keeps(tensor.name()));
+        let declared: HashSet<&str> = kept_inputs.iter().chain(outputs).map(String::as_str).collect();
+        let defined: HashSet<String> = graph.defined().into_iter().map(str::to_string).collect();
+        graph.value_info.retain(|info| defined.contains(&info.name) && !declared.contains(info.name.as_str()));
+        graph.quantization_annotations.retain(|annotation| {
+            defined.contains(&annotation.tensor_name)
+                && annotation.parameters.iter().all(|p| defined.contains(&p.value))
+        });
+        // It tells of values that may be gone.
+        content.other.remove(TRAINING_INFO);
+        content.keep_used();
+        Ok(unused)
+    }
+}
+
+/// The number of the field `training_info` of a model.
+const TRAINING_INFO: u32 = 20;
+
+/// What the outputs need.
+pub(super) struct Needed {
+    /// Whether each node is needed.
+    pub(super) nodes: Vec<bool>,
+    pub(super) values: HashSet<String>,
+    /// Inputs that are needed and not allowed.
+    missing: Vec<String>,
+}
+
+impl Needed {
+    pub(super) fn new(graph: &Graph, inputs: Option<&[String]>, outputs: &[String]) -> Result<Needed> {
+        let mut makers: HashMap<&str, usize> = HashMap::new();
+        for (place, node) in graph.nodes.iter().enumerate() {
+            makers.extend(node.outputs.iter().filter(|name| !name.is_empty()).map(|name| (name.as_str(), place)));
+        }
+        let constants: HashSet<&str> = graph.initializers.iter().map(|tensor| tensor.name.as_str()).collect();
+        let own: HashSet<&str> = graph.inputs.iter().map(|info| info.name.as_str()).collect();
+        let cut: HashSet<&str> = inputs.unwrap_or_default().iter().map(String::as_str).collect();
+        let mut needed = Needed { nodes: vec![false; graph.nodes.len()], values: HashSet::new(), missing: Vec::new() };
+        let mut open: Vec<&str> = outputs.iter().map(String::as_str).collect();
+        while let Some(name) = open.pop() {
+            if !needed.values.insert(name.to_string()) || cut.contains(name) {
+                continue;
+            }
+            if own.contains(name) {
+                if inputs.is_some() && !constants.contains(name) {
+                    needed.missing.push(name.to_string());
+                }
+                continue;
+            }
+            let Some((place, node)) = makers.get(name).and_then(|place| Some((*place, graph.nodes.get(*place)?)))
+            else {
+                continue;
+            };
+            if let Some(kept) = needed.nodes.get_mut(place).filter(|kept| !**kept) {
+                *kept = true;
+                open.extend(node.used());
+            }
+        }
+        needed.missing.sort();
+        Ok(needed)
+    }
+}
+
+impl Content {
+    /// Drops functions that nothing calls, and imports of opsets that nothing uses.
+    pub(super) fn keep_used(&mut self) {
+        let key = |node: &Node| (domain(&node.domain).to_string(), node.op_type.clone(), node.overload.clone());
+        let mut called = HashSet::new();
+        let mut domains = HashSet::new();
+        all_nodes(&self.graph.nodes, &mut |node| {
+            called.insert(key(node));
+            domains.insert(domain(&node.domain).to_string());
+        });
+        let is_called = |function: &Function, called: &HashSet<_>| {
+            called.contains(&(domain(&function.domain).to_string(), function.name.clone(), function.overload.clone()))
+        };
+        let mut looked = vec![false; self.functions.len()];
+        while let Some((function, looked)) =
+            self.functions.iter().zip(&mut looked).find(|(function, looked)| !**looked && is_called(function, &called))
+        {
+            *looked = true;
+            all_nodes(&function.nodes, &mut |node| {
+                called.insert(key(node));
+            });
+        }
+        let mut kept = looked.into_iter();
+        self.functions.retain(|_| kept.next().unwrap_or(true));
+        // Calls in functions need the import of the function only, but a model without any import isn't valid.
+        if !domains.is_empty() {
+            self.opset_imports.retain(|import| domains.contains(domain(&import.domain)) || import.domain.is_empty());
+        }
+    }
+}
+
+/// The standard's domain has two names.
+fn domain(name: &str) -> &str {
+    if name == "ai.onnx" { "" } else { name }
+}

@@ -1,0 +1,191 @@
+//! Models without what needn't run: constants are computed, nodes that nobody reads go.
+
+use super::extract::Needed;
+use super::names::Renamed;
+use super::{Document, Graph, Initializer, Node};
+use crate::error::Result;
+use crate::graph::{GraphDetails, NodeDetails};
+use crate::model::Inspection;
+use crate::tensor::Tensor;
+use crate::value::Value;
+use std::collections::{HashMap, HashSet};
+
+/// The first version of the format whose initializers need not be inputs.
+const FREE_INITIALIZERS: i64 = 4;
+
+impl Document {
+    /// Puts constants in the place of nodes that give the same in every run, and drops Identity, nodes that no output
+    /// depends on, and initializers, functions and opset imports that nothing uses; in bodies too. `found` is the
+    /// inspection of this document. A constant of more than `max_bytes` stays computed. Inputs and outputs stay, and so do
+    /// functions that are called.
+    ///
+    /// # Errors
+    /// If the graph is not valid.
+    ///
+    /// ```
+    /// use onnxref::document::{Document, Graph, Initializer, Node, ValueInfo};
+    /// use onnxref::{DType, Tensor};
+    ///
+    /// let graph = Graph::new("g")
+    ///     .input(ValueInfo::tensor("x", DType::Float, ["n"]))
+    ///     .initializer(Initializer::new("a", &Tensor::from(vec![2f32])))
+    ///     .node(Node::new("Neg", ["a"], ["b"]))
+    ///     .node(Node::new("Identity", ["b"], ["c"]))
+    ///     .node(Node::new("Add", ["x", "c"], ["y"]))
+    ///     .output(ValueInfo::tensor("y", DType::Float, ["n"]));
+    /// let mut document = Document::new(graph, 22);
+    /// let found = document.inspect(&Default::default())?;
+    /// document.simplify(&found, 1 << 20)?;
+    /// assert_eq!((document.graph.nodes.len(), document.graph.initializers.len()), (1, 1));
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    pub fn simplify(&mut self, found: &Inspection, max_bytes: u64) -> Result<()> {
+        let as_nodes = self.ir_version.is_none_or(|version| version < FREE_INITIALIZERS);
+        let rules = Rules { max_bytes, as_nodes };
+        self.content.try_change(|content| {
+            let changed = content.graph.try_change(|graph| graph.simplify(Some(&found.graph), &rules))?;
+            let parts = |content: &super::Content| content.functions.len() + content.opset_imports.len();
+            let before = parts(content);
+            content.keep_used();
+            Ok(changed || parts(content) < before)
+        })?;
+        Ok(())
+    }
+}
+
+struct Rules {
+    max_bytes: u64,
+    /// Constants become nodes, as initializers would have to be inputs.
+    as_nodes: bool,
+}
+
+impl Graph {
+    /// Returns whether it changes anything.
+    fn simplify(&mut self, details: Option<&GraphDetails>, rules: &Rules) -> Result<bool> {
+        let mut changed = false;
+        if let Some(details) = details {
+            changed |= self.fold(details, rules)?;
+        }
+        changed |= self.forward();
+        Ok(self.drop_unread()? | changed)
+    }
+
+    /// Computes constants.
+    fn fold(&mut self, details: &GraphDetails, rules: &Rules) -> Result<bool> {
+        let own = details.nodes.iter().filter(|node| node.function.is_none());
+        let places: HashMap<usize, &NodeDetails> = own.map(|node| (node.index, node)).collect();
+        let mut changed = false;
+        let (mut nodes, mut initializers) = (Vec::with_capacity(self.nodes.len()), Vec::new());
+        for (index, mut node) in std::mem::take(&mut self.nodes).into_iter().enumerate() {
+            let known = places.get(&index).filter(|known| known.operator == node.op_type);
+            let constants = known.and_then(|known| constants(&node, known, details, rules.max_bytes));
+            match constants {
+                Some(constants) if !rules.as_nodes => {
+                    initializers.extend(constants.iter().map(|(name, tensor)| Initializer::new(name, tensor).into()));
+                    changed = true;
+                }
+                Some(constants) if node.op_type != "Constant" => {
+                    nodes.extend(constants.iter().map(|(name, tensor)| {
+                        let value = Initializer::new("", tensor);
+                        Node::new("Constant", [""; 0], [name]).attribute("value", value).into()
+                    }));
+                    changed = true;
+                }
+                _ => {
+                    changed |= node.try_change(|node| {
+                        let mut changed = false;
+                        for attribute in &mut node.attributes {
+                            let name = attribute.name.clone();
+                            let bodies = known.iter().flat_map(|known| &known.bodies);
+                            let body = bodies.into_iter().find(|(other, _)| *other == name).map(|(_, body)| body);
+                            changed |= attribute.try_change(|attribute| {
+                                let mut changed = false;
+                                for graph in attribute.graphs_mut() {
+                                    changed |= graph.try_change(|graph| graph.simplify(body, rules))?;
+                                }
+                                Ok(changed)
+                            })?;
+                        }
+                        Ok(changed)
+                    })?;
+                    nodes.push(node);
+                }
+            }
+        }
+        self.nodes = nodes;
+        self.initializers.extend(initializers);
+        Ok(changed)
+    }
+
+    /// Drops Identity: what reads its output reads its input.
+    fn forward(&mut self) -> bool {
+        let outputs: HashSet<String> = self.outputs.iter().map(|info| info.name.clone()).collect();
+        let inside: HashSet<String> = self.inside().into_iter().map(str::to_string).collect();
+        let mut sources: HashMap<String, String> = HashMap::new();
+        for node in self.nodes.iter().filter(|node| is_identity(node)) {
+            let ([from], [to]) = (node.inputs.as_slice(), node.outputs.as_slice()) else { continue };
+            let from = sources.get(from).unwrap_or(from).clone();
+            if !from.is_empty() && !to.is_empty() && !outputs.contains(to) && !inside.contains(&from) {
+                sources.insert(to.clone(), from);
+            }
+        }
+        if sources.is_empty() {
+            return false;
+        }
+        self.nodes.retain(|node| !is_identity(node) || !node.outputs.iter().any(|name| sources.contains_key(name)));
+        self.value_info.retain(|info| !sources.contains_key(&info.name));
+        self.quantization_annotations.retain(|annotation| !sources.contains_key(&annotation.tensor_name));
+        let names: Renamed<'_> = sources.iter().map(|(to, from)| (to.as_str(), from.as_str())).collect();
+        self.rename_uses(&names);
+        true
+    }
+
+    /// Drops nodes and constants that no output depends on.
+    fn drop_unread(&mut self) -> Result<bool> {
+        let outputs: Vec<String> = self.outputs.iter().map(|info| info.name.clone()).collect();
+        let Needed { nodes, values, .. } = Needed::new(self, None, &outputs)?;
+        let size = |graph: &Graph| {
+            [graph.nodes.len(), graph.initializers.len(), graph.sparse_initializers.len(), graph.value_info.len()]
+        };
+        let before = size(self);
+        let inputs: HashSet<&str> = self.inputs.iter().map(|info| info.name.as_str()).collect();
+        let keeps = |name: &str| values.contains(name) || inputs.contains(name);
+        let mut kept = nodes.iter();
+        self.nodes.retain(|_| kept.next().is_some_and(|kept| *kept));
+        self.initializers.retain(|tensor| keeps(&tensor.name));
+        self.sparse_initializers.retain(|tensor| keeps(tensor.name()));
+        let defined: HashSet<String> = self.defined().into_iter().map(str::to_string).collect();
+        self.value_info.retain(|info| defined.contains(&info.name));
+        self.quantization_annotations.retain(|annotation| {
+            defined.contains(&annotation.tensor_name)
+                && annotation.parameters.iter().all(|p| defined.contains(&p.value))
+        });
+        Ok(size(self) != before)
+    }
+}
+
+fn is_identity(node: &Node) -> bool {
+    node.op_type == "Identity" && matches!(node.domain.as_str(), "" | "ai.onnx")
+}
+
+/// The outputs of a node, if each is a constant tensor that isn't too large.
+fn constants(
+    node: &Node,
+    known: &NodeDetails,
+    details: &GraphDetails,
+    max_bytes: u64,
+) -> Option<Vec<(String, Tensor)>> {
+    let mut all = Vec::new();
+    for (name, place) in node.outputs.iter().zip(&known.outputs) {
+        if name.is_empty() {
+            continue;
+        }
+        let value = details.values.get((*place)?)?;
+        let Value::Tensor(tensor) = value.constant.as_ref()? else { return None };
+        if tensor.bytes().len() as u64 > max_bytes {
+            return None;
+        }
+        all.push((name.clone(), tensor.clone()));
+    }
+    if all.is_empty() { None } else { Some(all) }
+}

@@ -1,0 +1,273 @@
+//! Models as data: what is read is written again, byte for byte or with the same meaning.
+
+#![allow(clippy::indexing_slicing)]
+
+mod common;
+
+use anyhow::{Context, Result, ensure};
+use common::archive::{in_parallel, unpack};
+use common::proto::ModelProto;
+use onnxref::document::{Attribute, AttributeValue, Document, Function, Graph, Initializer, Node, Part, ValueInfo};
+use onnxref::{DType, Model, Tensor, inputs};
+use prost::Message;
+
+const ARCHIVES: [(&str, usize); 6] = [
+    ("onnx-1.23.2-node", 1884),
+    ("onnx-older-node", 3689),
+    ("onnx-1.22.0-others", 100),
+    ("small-networks", 31),
+    ("learned-models", 7),
+    ("merged-decoder", 1),
+];
+
+/// All official models, and the networks.
+fn models() -> Result<Vec<(String, Vec<u8>)>> {
+    let mut all = Vec::new();
+    for (archive, least) in ARCHIVES {
+        let found = unpack(format!("onnx-test-data/{archive}.tar.xz"), |path| path.ends_with(".onnx"))?;
+        ensure!(found.len() >= least, "{archive} has {} models", found.len());
+        all.extend(found);
+    }
+    Ok(all)
+}
+
+#[test]
+fn each_model_is_written_as_it_was_read() -> Result<()> {
+    let all = models()?;
+    let outcomes = in_parallel(&all, |(path, bytes)| check(bytes).with_context(|| path.clone()));
+    outcomes.into_iter().collect()
+}
+
+fn check(bytes: &[u8]) -> Result<()> {
+    let mut document = Document::from_bytes(bytes.to_vec())?;
+    let mut written = Vec::new();
+    document.write(&mut written)?;
+    ensure!(written == bytes, "the bytes of what nobody changed differ");
+    // Only what is around the graph is written anew.
+    document.producer_name = "another".to_string();
+    ensure!(document.graph.is_unchanged() && !document.is_unchanged());
+    let changed = Document::from_bytes(document.to_bytes()?)?;
+    ensure!(changed.graph == document.graph && changed.producer_name == "another");
+    // Each message is written anew.
+    let mut document = Document::from_bytes(bytes.to_vec())?;
+    document.functions.iter_mut().for_each(|function| touch_function(function));
+    document.opset_imports.iter_mut().for_each(touch);
+    document.metadata.iter_mut().for_each(touch);
+    touch_graph(&mut document.graph);
+    let anew = ModelProto::decode(document.to_bytes()?)?;
+    let (anew, read) = (normal(&anew), normal(&ModelProto::decode(bytes)?));
+    let differ = || anew.bytes().zip(read.bytes()).position(|(one, other)| one != other).unwrap_or(0);
+    let part = |text: &str| text.chars().skip(differ().saturating_sub(100)).take(200).collect::<String>();
+    ensure!(anew == read, "it is written anew as .. {} .. instead of .. {} ..", part(&anew), part(&read));
+    Ok(())
+}
+
+/// A text that doesn't depend on whether empty strings are there.
+fn normal(model: &ModelProto) -> String {
+    format!("{model:?}").replace("Some(\"\")", "None")
+}
+
+/// Makes a part forget the bytes that it was read from.
+fn touch<T>(part: &mut Part<T>) {
+    part.change_if(|_| true);
+}
+
+fn touch_graph(graph: &mut Part<Graph>) {
+    graph.nodes.iter_mut().for_each(touch_node);
+    graph.initializers.iter_mut().for_each(touch_tensor);
+    graph.sparse_initializers.iter_mut().for_each(|sparse| {
+        sparse.values.iter_mut().for_each(|tensor| touch_tensor(tensor));
+        sparse.indices.iter_mut().for_each(|tensor| touch_tensor(tensor));
+    });
+    let Graph { inputs, outputs, value_info, .. } = &mut **graph;
+    [inputs, outputs, value_info].into_iter().flatten().for_each(touch_info);
+    graph.quantization_annotations.iter_mut().for_each(|annotation| annotation.parameters.iter_mut().for_each(touch));
+    graph.metadata.iter_mut().for_each(touch);
+}
+
+fn touch_function(function: &mut Part<Function>) {
+    function.nodes.iter_mut().for_each(touch_node);
+    function.defaults.iter_mut().for_each(touch_attribute);
+    function.opset_imports.iter_mut().for_each(touch);
+    function.value_info.iter_mut().for_each(touch_info);
+    function.metadata.iter_mut().for_each(touch);
+}
+
+fn touch_node(node: &mut Part<Node>) {
+    node.attributes.iter_mut().for_each(touch_attribute);
+    node.metadata.iter_mut().for_each(touch);
+}
+
+fn touch_attribute(attribute: &mut Part<Attribute>) {
+    match &mut attribute.value {
+        AttributeValue::Tensor(tensor) => touch_tensor(tensor),
+        AttributeValue::SparseTensor(tensor) => touch(tensor),
+        AttributeValue::Type(value_type) => touch(value_type),
+        _ => attribute.graphs_mut().iter_mut().for_each(touch_graph),
+    }
+}
+
+fn touch_tensor(tensor: &mut Part<Initializer>) {
+    tensor.external_data.iter_mut().for_each(touch);
+    tensor.metadata.iter_mut().for_each(touch);
+}
+
+fn touch_info(info: &mut Part<ValueInfo>) {
+    info.metadata.iter_mut().for_each(touch);
+    info.dims_mut().into_iter().flatten().for_each(touch);
+    let Some(value_type) = &mut info.value_type else { return };
+    touch(value_type);
+    value_type.sequence.iter_mut().for_each(|part| part.elem_type.iter_mut().for_each(|part| touch(part)));
+    value_type.optional.iter_mut().for_each(|part| part.elem_type.iter_mut().for_each(|part| touch(part)));
+    value_type.map.iter_mut().for_each(|part| part.value_type.iter_mut().for_each(|part| touch(part)));
+}
+
+#[test]
+fn fields_that_are_not_known_are_kept() -> Result<()> {
+    // Field 500, a text, in a node and in the model; in both it comes before a known one.
+    let unknown = [&[0xa2, 0x1f, 3][..], b"new"].concat();
+    let node = [&unknown[..], &[0x22, 4], b"Relu"].concat();
+    let graph = [&[0x0a, node.len() as u8][..], &node].concat();
+    let file = [&[0x08, 9][..], &unknown, &[0x3a, graph.len() as u8], &graph].concat();
+    let mut document = Document::from_bytes(file.clone())?;
+    ensure!(document.to_bytes()? == file);
+    ensure!(document.graph.nodes[0].other.numbers().eq([500]) && document.other.numbers().eq([500]));
+    document.graph.nodes[0].name = "n".to_string();
+    let node = [&[0x1a, 1][..], b"n", &[0x22, 4], b"Relu", &unknown].concat();
+    let graph = [&[0x0a, node.len() as u8][..], &node].concat();
+    let changed = [&[0x08, 9, 0x3a, graph.len() as u8][..], &graph, &unknown].concat();
+    ensure!(document.to_bytes()? == changed);
+    Ok(())
+}
+
+#[test]
+fn what_is_built_runs() -> Result<()> {
+    let body = |value: f32| {
+        Graph::new("body")
+            .node(Node::new("Constant", [""; 0], ["c"]).attribute("value_float", value))
+            .node(Node::new("Add", ["x", "c"], ["z"]))
+            .output(ValueInfo::untyped("z"))
+    };
+    let graph = Graph::new("g")
+        .input(ValueInfo::tensor("x", DType::Float, ["n"]))
+        .input(ValueInfo::tensor("up", DType::Bool, [0i64; 0]))
+        .initializer(Initializer::new("names", &Tensor::from_strings(&[2], ["a", "b"])?))
+        .node(Node::new("If", ["up"], ["y"]).attribute("then_branch", body(1.0)).attribute("else_branch", body(-1.0)))
+        .output(ValueInfo::tensor("y", DType::Float, ["n"]))
+        .output(ValueInfo::untyped("names"));
+    let model = Document::new(graph, 22).load(&Model::options())?;
+    let outputs = model.run(inputs! { "x" => vec![1f32, 2.0], "up" => Tensor::scalar(false) })?;
+    ensure!(outputs["y"].as_slice::<f32>()? == [0.0, 1.0]);
+    ensure!(outputs["names"].strings()?.eq(["a", "b"]));
+    Ok(())
+}
+
+#[test]
+fn errors_are_those_of_loading() {
+    let error = |bytes: &[u8]| Document::from_bytes(bytes.to_vec()).map(|_| ()).map_err(|error| error.to_string());
+    let loading = |bytes: &[u8]| Model::from_bytes(bytes.to_vec()).map(|_| ()).map_err(|error| error.to_string());
+    for bytes in [&b""[..], b"\x08\x09", b"\x08\x09\x3a\x05", b"<?xml", b"\x08\x09\x3a\x00\x3a\x00"] {
+        assert!(error(bytes).is_err(), "{bytes:?}");
+        // Loading looks at the opsets first.
+        if bytes != b"<?xml" && bytes != b"\x08\x09" {
+            assert_eq!(error(bytes), loading(bytes), "{bytes:?}");
+        }
+    }
+    assert_eq!(error(b"\x08\x09"), Err("the model has no graph".to_string()));
+}
+
+/// A model of two rows, whose table is in another file.
+fn with_external(folder: &std::path::Path) -> Result<std::path::PathBuf> {
+    let table = Tensor::from_elements(&[2, 3], vec![1f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    let graph = Graph::new("g")
+        .input(ValueInfo::tensor("indices", DType::Int64, ["n"]))
+        .initializer(Initializer::new("table", &table))
+        .node(Node::new("Gather", ["table", "indices"], ["y"]))
+        .output(ValueInfo::untyped("y"));
+    let mut document = Document::new(graph, 22);
+    let data = document.externalize("weights.bin", 24)?;
+    ensure!(data.size() == 24 && document.external_files()?.into_iter().eq(["weights.bin".to_string()]));
+    let mut bytes = vec![7; 4096];
+    data.write(&mut bytes)?;
+    std::fs::write(folder.join("weights.bin"), bytes)?;
+    let external = onnxref::document::External { location: "weights.bin".into(), offset: 4096, length: None };
+    document.graph.initializers[0].set_external(&external);
+    let path = folder.join("model.onnx");
+    document.save(&path)?;
+    Ok(path)
+}
+
+fn row(model: &Model) -> Result<Vec<f32>> {
+    Ok(model.run(inputs! { "indices" => vec![1i64] })?["y"].as_slice::<f32>()?.to_vec())
+}
+
+#[test]
+fn external_data_follows_its_model() -> Result<()> {
+    let (one, other) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let path = with_external(one.path())?;
+    let mut document = Document::read(&path)?;
+    ensure!(document.external_files()?.len() == 1);
+    // In the same folder it stays where it is.
+    document.save(one.path().join("again.onnx"))?;
+    ensure!(std::fs::read(one.path().join("again.onnx"))? == std::fs::read(&path)?);
+    // In another, what is used is copied.
+    let elsewhere = other.path().join("copy.onnx");
+    document.save(&elsewhere)?;
+    ensure!(std::fs::metadata(other.path().join("copy.onnx.data"))?.len() == 24);
+    ensure!(row(&Model::load(&elsewhere)?)? == [4.0, 5.0, 6.0]);
+    ensure!(std::fs::read_dir(other.path())?.count() == 2);
+    document.embed()?;
+    ensure!(document.external_files()?.is_empty());
+    ensure!(row(&Model::from_bytes(document.to_bytes()?)?)? == [4.0, 5.0, 6.0]);
+    // What isn't there isn't written at all.
+    let broken = Document::read(&path)?;
+    std::fs::remove_file(one.path().join("weights.bin"))?;
+    let error = broken.save(other.path().join("none.onnx")).map_err(|error| error.to_string());
+    let folder = one.path().display();
+    let text =
+        format!("external data \"weights.bin\" in the folder \"{folder}\": No such file or directory (os error 2)");
+    assert_eq!(error, Err(text));
+    ensure!(std::fs::read_dir(other.path())?.count() == 2);
+    Ok(())
+}
+
+#[test]
+fn external_data_stays_in_the_folder() -> Result<()> {
+    let mut document = Document::new(Graph::new("g"), 22);
+    for bad in ["../x", "/x", "", "a/"] {
+        let error = document.externalize(bad, 0).map(|_| ()).map_err(|error| error.to_string());
+        assert_eq!(error, Err(format!("external data at \"{bad}\": a path inside the model's folder is needed")));
+    }
+    let mut tensor = Initializer::new("w", &Tensor::from(vec![1f32]));
+    let external = onnxref::document::External { location: "../secret".into(), offset: 0, length: Some(4) };
+    tensor.set_external(&external);
+    let mut document = Document::new(Graph::new("g").initializer(tensor), 22);
+    assert!(document.embed().is_err());
+    let (folder, other) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let path = folder.path().join("m.onnx");
+    document.save(&path)?;
+    assert!(Document::read(path)?.save(other.path().join("m.onnx")).is_err());
+    ensure!(std::fs::read_dir(other.path())?.count() == 0);
+    Ok(())
+}
+
+#[test]
+fn what_protobuf_cannot_hold_is_refused() -> Result<()> {
+    let mut graph = Graph::new("g");
+    let large: onnxref::bytes::Bytes = vec![0u8; 1 << 20].into();
+    for k in 0..1 << 11 {
+        let mut tensor =
+            Initializer { name: format!("w{k}"), dims: vec![1 << 20], data_type: 2, ..Initializer::default() };
+        tensor.set_raw(large.clone());
+        graph = graph.initializer(tensor);
+    }
+    let mut document = Document::new(graph, 22);
+    let mut out = Vec::new();
+    let error = document.write(&mut out).map_err(|error| error.to_string());
+    let text = "the model takes more than 2147483647 bytes, which protobuf can't hold: store its initializers as external data";
+    assert_eq!((error, out.len()), (Err(text.to_string()), 0));
+    let data = document.externalize("w.data", 1024)?;
+    assert_eq!(data.size(), 1 << 31);
+    assert!(document.to_bytes()?.len() < 1 << 20);
+    Ok(())
+}
