@@ -72,6 +72,11 @@ pub(crate) struct Feeding {
 pub(crate) type Feeds<'a> = Vec<(&'a str, Value)>;
 
 impl Feeding {
+    /// Whether there is something to feed.
+    pub(crate) fn is_given(&self) -> bool {
+        self.random || self.inputs.is_some() || !self.input.is_empty()
+    }
+
     /// The values to feed, or all faults in them.
     pub(crate) fn inputs<'a>(&self, model: &'a Model) -> Result<Feeds<'a>, Failure> {
         let mut found = Found { model, values: HashMap::new(), given: HashSet::new(), faults: Vec::new() };

@@ -46,6 +46,11 @@ fn hash(text: &str) -> Result<String, String> {
     if is_hash { Ok(text.to_ascii_lowercase()) } else { Err("expected 64 hexadecimal digits".to_string()) }
 }
 
+/// The hash of bytes.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    digits(Sha256::digest(bytes))
+}
+
 pub(crate) fn print(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
     let model = arguments.running.load_as(&arguments.model, |options| options)?;
     let inputs = arguments.feeding.inputs(&model)?.into_iter().collect();

@@ -39,6 +39,7 @@ mod prove;
 mod random;
 mod record;
 mod recorded;
+mod reduce;
 mod report;
 mod resize;
 mod run;
@@ -112,6 +113,7 @@ enum Command {
     Check(check::Arguments),
     Bench(bench::Arguments),
     Inspect(inspect::Arguments),
+    Reduce(reduce::Arguments),
     Extract(extract::Arguments),
     Set(set::Arguments),
     Simplify(simplify::Arguments),
@@ -158,6 +160,7 @@ impl Cli {
             Command::Diff(arguments) => diff::diff(arguments, &global),
             Command::Bench(arguments) => bench::bench(arguments, &global),
             Command::Inspect(arguments) => inspect::inspect(arguments, &global),
+            Command::Reduce(arguments) => reduce::reduce(arguments, &global),
             Command::Extract(arguments) => extract::extract(arguments, &global),
             Command::Set(arguments) => set::set(arguments, &global),
             Command::Simplify(arguments) => simplify::simplify(arguments, &global),

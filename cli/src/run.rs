@@ -177,7 +177,8 @@ impl Arguments {
     fn record<'a>(&'a self, fed: &Feeds<'_>, cancel: &'a Cancel) -> Result<Record<'a>, Failure> {
         let Some(folder) = &self.record else { return Ok(Record::None) };
         let options = self.running.options()?;
-        let (folder, whole) = (NewFolder::new("--record", folder, cancel)?, Whole::read(&self.model, &options)?);
+        let (folder, whole) =
+            (NewFolder::new("--record", folder, cancel)?, Whole::read(&self.model, &options, "--record")?);
         if !self.each_node {
             return Ok(Record::Whole(folder, whole.into()));
         }

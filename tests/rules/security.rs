@@ -179,7 +179,8 @@ fn unsafe_code() {
     assert!(rows.iter().all(|row| !row[2].is_empty()), "a use of unsafe code has no reason");
 }
 
-/// There is no code in the library that starts a program, opens a connection, loads a library or writes a file.
+/// There is no code in the library that starts a program, opens a connection, loads a library or writes a file; but for
+/// `Document::save`.
 #[test]
 fn the_library_runs_and_writes_nothing() {
     let mut wrong = Vec::new();
@@ -191,7 +192,8 @@ fn the_library_runs_and_writes_nothing() {
         for word in
             ["process::Command", "std::net", "libloading", "File::create", "fs::write", "OpenOptions", "remove_"]
         {
-            if code.contains(word) {
+            let saves = path == "src/document/save.rs" && matches!(word, "File::create" | "remove_");
+            if code.contains(word) && !saves {
                 wrong.push(format!("{path} has {word}"));
             }
         }

@@ -16,6 +16,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) graphs: Vec<Graph>,
+    /// The number of nodes that are the same, and of those that have another name, in all graphs.
+    pub(super) same: usize,
+    pub(super) renamed: usize,
     /// Versions of operators that changed, with the number of nodes.
     pub(super) versions: BTreeMap<(String, String), usize>,
     pub(super) weights: Weights,
@@ -154,6 +157,8 @@ impl Found {
                 inner.push((body, other, captured.collect(), format!("the {name} of {}{around}", title(q))));
             }
         }
+        self.same += graph.same;
+        self.renamed += graph.renamed;
         if !graph.place.is_empty() {
             // The place says it.
             let changed = graph.changed.iter_mut().flat_map(|changed| [&mut changed.a, &mut changed.b]);

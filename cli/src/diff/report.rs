@@ -17,6 +17,9 @@ const MAX_LINES: usize = 20;
 #[derive(Serialize)]
 pub(super) struct Report<'a> {
     same: bool,
+    /// The number of nodes that are the same, and of those that have another name, in all graphs.
+    nodes: usize,
+    renamed: usize,
     /// Version of the format, opsets, functions and metadata.
     model: Vec<Change>,
     /// Versions of operators that changed.
@@ -60,7 +63,8 @@ impl<'a> Report<'a> {
         model.extend(changes(&metadata(a), &metadata(b)));
         let versions = found.versions.iter().map(|((a, b), nodes)| Version { a, b, nodes: *nodes }).collect();
         let same = model.is_empty() && found.is_same();
-        Report { same, model, versions, graphs: &found.graphs, weights: &found.weights }
+        let (nodes, renamed) = (found.same, found.renamed);
+        Report { same, nodes, renamed, model, versions, graphs: &found.graphs, weights: &found.weights }
     }
 
     pub(super) fn is_same(&self) -> bool {
@@ -76,8 +80,7 @@ impl<'a> Report<'a> {
 
     fn text(&self, most: usize) -> io::Result<()> {
         let mut out = Stdout;
-        let [nodes, renamed] =
-            self.graphs.iter().fold([0, 0], |[nodes, renamed], graph| [nodes + graph.same, renamed + graph.renamed]);
+        let (nodes, renamed) = (self.nodes, self.renamed);
         let renamed = if renamed > 0 { format!(" ({renamed} with another name)") } else { String::new() };
         let Weights { same, changed } = &self.weights;
         if self.same {

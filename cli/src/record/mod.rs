@@ -2,7 +2,7 @@
 
 mod nodes;
 
-pub(crate) use nodes::Nodes;
+pub(crate) use nodes::{Nodes, reads};
 
 use crate::bounded::{self, Unwritten};
 use crate::corpus::folder::NewFolder;
@@ -20,15 +20,15 @@ use std::path::Path;
 
 /// An ONNX model whose tensors are all in its file.
 pub(crate) struct Whole {
-    proto: ModelProto,
+    pub(crate) proto: ModelProto,
     /// The file as it is, if it needs no other one.
     bytes: Option<Bytes>,
-    found: Inspection,
+    pub(crate) found: Inspection,
 }
 
 impl Whole {
-    /// Reads a model that was loaded with the options.
-    pub(crate) fn read(path: &Path, options: &LoadOptions) -> Result<Whole, Failure> {
+    /// Reads a model with the options, for what is asked by `flag`.
+    pub(crate) fn read(path: &Path, options: &LoadOptions, flag: &str) -> Result<Whole, Failure> {
         let options = options.clone().optimize(false);
         let (bytes, found) = if is_standard_input(path) {
             let bytes = standard_input()?;
@@ -39,12 +39,15 @@ impl Whole {
             (bytes.into(), options.inspect(path))
         };
         let found = found.map_err(Failure::run)?;
-        let mut proto = ModelProto::decode(bytes.clone())
-            .map_err(|_| Failure::usage("--record needs a model in an .onnx file: this one is in another format"))?;
-        let Some(graph) = &mut proto.graph else { return Err(Failure::usage("--record: the model has no graph")) };
+        let mut proto = ModelProto::decode(bytes.clone()).map_err(|_| {
+            Failure::usage(format!("{flag} needs a model in an .onnx file: this one is in another format"))
+        })?;
+        let Some(graph) = &mut proto.graph else {
+            return Err(Failure::usage(format!("{flag}: the model has no graph")));
+        };
         if let Some(node) = graph.node.iter().find(|node| messages::has_external(node)) {
             let name = node.output.first().map_or(String::new(), |name| quote(name));
-            let why = "a tensor in its attributes is in another file, which --record doesn't copy";
+            let why = format!("a tensor in its attributes is in another file, which {flag} doesn't copy");
             return Err(Failure::usage(format!("the node that gives {name}: {why}")));
         }
         let mut changed = false;
@@ -53,7 +56,7 @@ impl Whole {
             let value = found.graph.values.iter().find(|value| value.scope.is_none() && value.name == name);
             let value = value.and_then(|value| value.constant.as_ref().or(value.default.as_ref())?.tensor().ok());
             let value =
-                value.ok_or_else(|| Failure::usage(format!("--record: initializer {} has no value", quote(&name))))?;
+                value.ok_or_else(|| Failure::usage(format!("{flag}: initializer {} has no value", quote(&name))))?;
             *tensor = messages::tensor(&name, value).map_err(|why| unwritten(&name, why))?;
             changed = true;
         }

@@ -31,7 +31,7 @@ fn running() -> MutexGuard<'static, Vec<u32>> {
 }
 
 /// A process in a group of its own. It is killed when this is dropped.
-pub(super) struct Process {
+pub(crate) struct Process {
     pub(super) child: Child,
     said: Arc<Mutex<Said>>,
     /// Disconnected at the end of standard error.
@@ -46,7 +46,7 @@ struct Said {
 }
 
 impl Process {
-    pub(super) fn start(command: &mut Command) -> io::Result<Process> {
+    pub(crate) fn start(command: &mut Command) -> io::Result<Process> {
         group::separate(command.stderr(Stdio::piped()));
         let mut running = running();
         let mut child = command.spawn()?;
@@ -66,7 +66,7 @@ impl Process {
     }
 
     /// Waits for the end of the process; `None` if it runs at the deadline.
-    pub(super) fn wait(&mut self, deadline: Instant) -> Option<ExitStatus> {
+    pub(crate) fn wait(&mut self, deadline: Instant) -> Option<ExitStatus> {
         let mut pause = Duration::from_micros(250);
         while !group::has_ended(&mut self.child) {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -95,7 +95,7 @@ impl Process {
     }
 
     /// The last line of standard error.
-    pub(super) fn last_line(&self) -> String {
+    pub(crate) fn last_line(&self) -> String {
         self.lines(|said| said.last.clone()).pop().unwrap_or_default()
     }
 

@@ -1,0 +1,230 @@
+//! Runs the command on models, and keeps the smallest for which it fails.
+
+use super::model::Attempt;
+use crate::bounded::Unwritten;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::test::process::Process;
+use crate::{hash, interrupt, messages, output, print};
+use onnxref::{Cancel, Inputs, Kind, LoadOptions, quote};
+use prost::Message;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The name of the list of what was tried.
+const TRIED: &str = "tried.jsonl";
+
+/// The exit status of a command that ran out of time, as of `timeout`.
+const TIMED_OUT: i32 = 124;
+
+/// Whether models still fail.
+pub(super) struct Trial<'a> {
+    pub(super) words: &'a [String],
+    pub(super) expected: Option<i32>,
+    pub(super) timeout: Duration,
+    pub(super) out: &'a Path,
+    pub(super) options: LoadOptions,
+    /// Whether the model is valid, and whether it runs here: so must its parts.
+    pub(super) valid: bool,
+    pub(super) runs: bool,
+    folder: TempDir,
+    /// What is known from before, by the hash of the model and its inputs.
+    known: HashMap<String, i32>,
+    log: Option<PathBuf>,
+    progress: Progress,
+    /// How often the command ran, and how often that was known.
+    pub(super) count: usize,
+    pub(super) remembered: usize,
+    pub(super) best: Option<Attempt>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    model: String,
+    status: i32,
+}
+
+impl<'a> Trial<'a> {
+    pub(super) fn new(
+        words: &'a [String],
+        (expected, timeout): (Option<i32>, Duration),
+        (out, work): (&'a Path, Option<&Path>),
+        options: LoadOptions,
+    ) -> Result<Trial<'a>, Failure> {
+        let failed = |e: std::io::Error| Failure::usage(format!("there is no folder for temporary files: {e}"));
+        // An interruption waits until the folder is known.
+        let mut names = interrupt::temporary();
+        let folder = tempfile::Builder::new().prefix("onnxref-").tempdir().map_err(failed)?;
+        names.push(folder.path().to_path_buf());
+        drop(names);
+        let mut known = HashMap::new();
+        let log = work.map(|work| work.join(TRIED));
+        if let (Some(work), Some(log)) = (work, &log) {
+            let wrong =
+                |e: std::io::Error| Failure::usage(format!("--work {}: {e}", print::path(&work.to_string_lossy())));
+            fs::create_dir_all(work).map_err(wrong)?;
+            let key = command_key(words);
+            let text = match fs::read_to_string(log) {
+                Ok(text) => text,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+                Err(error) => return Err(wrong(error)),
+            };
+            if !text.is_empty() && !text.ends_with('\n') {
+                OpenOptions::new().append(true).open(log).and_then(|mut log| writeln!(log)).map_err(wrong)?;
+            }
+            // A line may be cut.
+            let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+            known.extend(lines.filter_map(|line| Some((line.model.strip_prefix(&key)?.to_string(), line.status))));
+        }
+        Ok(Trial {
+            words,
+            expected,
+            timeout,
+            out,
+            options,
+            valid: false,
+            runs: false,
+            folder,
+            known,
+            log,
+            progress: Progress::new(),
+            count: 0,
+            remembered: 0,
+            best: None,
+        })
+    }
+
+    /// The exit status of the command for a model; that of a signal as shells give it.
+    pub(super) fn status(&mut self, attempt: &Attempt) -> Result<i32, Failure> {
+        let bytes = attempt.model.encode_to_vec();
+        let needs_inputs = self.words.iter().any(|word| word.contains("{inputs}"));
+        let mut files = Vec::new();
+        if needs_inputs {
+            for (k, info) in attempt.graph().into_iter().flat_map(|graph| &graph.input).enumerate() {
+                if let Some((name, value)) = attempt.inputs.iter().find(|(name, _)| name == info.name()) {
+                    let encoded = messages::encoded(name, value).map_err(|why| unwritten(name, why))?;
+                    files.push((format!("input_{k}.pb"), encoded));
+                }
+            }
+        }
+        let content: Vec<u8> = files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes].concat()).collect();
+        let key = hash::hex(&[bytes.as_slice(), &content].concat());
+        if let Some(status) = self.known.get(&key) {
+            self.remembered += 1;
+            return Ok(*status);
+        }
+        self.progress.message(&format!("{} nodes, run {}", attempt.nodes(), self.count + 1));
+        interrupt::point();
+        let status = self.run(&bytes, &files)?;
+        self.count += 1;
+        if let Some(log) = &self.log {
+            let line = Line { model: command_key(self.words) + &key, status };
+            let written = OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(log)
+                .and_then(|mut log| writeln!(log, "{}", serde_json::to_string(&line)?));
+            written.map_err(|e| Failure::usage(format!("{}: {e}", print::path(&log.to_string_lossy()))))?;
+        }
+        self.known.insert(key, status);
+        Ok(status)
+    }
+
+    fn run(&self, model: &[u8], files: &[(String, onnxref::bytes::Bytes)]) -> Result<i32, Failure> {
+        let failed = |e: std::io::Error| Failure::usage(format!("a temporary file can't be written: {e}"));
+        let (path, inputs) = (self.folder.path().join("model.onnx"), self.folder.path().join("inputs"));
+        fs::write(&path, model).map_err(failed)?;
+        let _ = fs::remove_dir_all(&inputs);
+        fs::create_dir_all(&inputs).map_err(failed)?;
+        for (name, bytes) in files {
+            fs::write(inputs.join(name), bytes).map_err(failed)?;
+        }
+        let place = |word: &String| {
+            word.replace("{model}", &path.to_string_lossy()).replace("{inputs}", &inputs.to_string_lossy())
+        };
+        let mut words = self.words.iter().map(place);
+        let Some(program) = words.next() else { return Err(Failure::usage("there is no command")) };
+        let mut command = Command::new(&program);
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::null());
+        let started = Process::start(&mut command);
+        let mut process = started.map_err(|e| Failure::usage(format!("{} can't be started: {e}", quote(&program))))?;
+        Ok(process.wait(Instant::now() + self.timeout).map_or(TIMED_OUT, code))
+    }
+
+    /// Whether the command fails.
+    pub(super) fn is_failure(&self, status: i32) -> bool {
+        self.expected.map_or(status != 0, |expected| status == expected)
+    }
+
+    /// Tries a smaller model. If the command fails, it is the best so far, and is written.
+    pub(super) fn accept(&mut self, attempt: Option<Attempt>, check: Check) -> Result<bool, Failure> {
+        let Some(attempt) = attempt.filter(|attempt| self.is_fit(attempt, check)) else { return Ok(false) };
+        let status = self.status(&attempt)?;
+        if !self.is_failure(status) {
+            return Ok(false);
+        }
+        let written = output::file(self.out, &Cancel::new(), |to| Ok(to.write_all(&attempt.model.encode_to_vec())?));
+        written.map_err(|why| unwritten(&self.out.to_string_lossy(), why))?;
+        self.best = Some(attempt);
+        Ok(true)
+    }
+
+    /// Whether a model is as valid as the original: another fault would hide the one that is searched for.
+    fn is_fit(&self, attempt: &Attempt, check: Check) -> bool {
+        if !self.valid {
+            return true;
+        }
+        let bytes = attempt.model.encode_to_vec();
+        let found = self.options.inspect_bytes(bytes.clone());
+        let faults = |found: &onnxref::inspect::Inspection| {
+            let is_fault = |error: &onnxref::Error| error.causes().iter().any(|cause| cause.kind() == Kind::Model);
+            found.error.as_ref().is_some_and(is_fault) || !found.mismatches.is_empty()
+        };
+        if found.is_err() || found.is_ok_and(|found| faults(&found)) {
+            return false;
+        }
+        let run = || {
+            let model = self.options.from_bytes(bytes).ok()?;
+            let inputs: Inputs<'_> = attempt.inputs.iter().map(|(name, value)| (name.as_str(), value)).collect();
+            model.run_with(inputs, &Cancel::after(self.timeout)).ok()
+        };
+        check == Check::Structure || !self.runs || run().is_some()
+    }
+}
+
+/// What must be as in the original.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Check {
+    Structure,
+    /// Values changed: it must run too.
+    Run,
+}
+
+/// What distinguishes results of different commands in the same folder.
+fn command_key(words: &[String]) -> String {
+    format!("{} ", hash::hex(words.join("\0").as_bytes()))
+}
+
+#[cfg(unix)]
+fn code(status: ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+#[cfg(not(unix))]
+fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or(1)
+}
+
+fn unwritten(name: &str, why: Unwritten) -> Failure {
+    match why {
+        Unwritten::Unfit(why) => Failure::usage(format!("{}: {why}", print::path(name))),
+        Unwritten::Failed(error) => Failure::run(crate::bounded::error(name, error)),
+    }
+}
