@@ -259,3 +259,53 @@ fn a_recurrence_equals_plain_loops() {
         check(3);
     }
 }
+
+/// Attention as nodes compute it: products, a softmax between them, nothing left out.
+#[test]
+fn written_attention_equals_its_steps() {
+    let (heads, queries, keys, size, value_size) = (2, sized(140, 3), sized(70, 5), 5, 9);
+    let q = numbers(heads * queries * size, 1);
+    let [k, v] = [(size, 2), (value_size, 3)].map(|(each, seed)| numbers(heads * keys * each, seed));
+    let mut bias = numbers(queries * keys, 4);
+    bias.iter_mut().step_by(3).for_each(|bias| *bias = f32::NEG_INFINITY);
+    bias[..keys].fill(f32::NEG_INFINITY);
+    let mut want = vec![0f32; heads * queries * value_size];
+    for (at, out) in want.chunks_exact_mut(value_size).enumerate() {
+        let (head, query) = (at / queries, at % queries);
+        let score = |key: usize| {
+            let sum = (0..size).fold(0.0, |sum, i| q[at * size + i].mul_add(k[(head * size + i) * keys + key], sum));
+            sum / 3.0 + bias[query * keys + key]
+        };
+        let scores: Vec<f32> = (0..keys).map(score).collect();
+        let mut weights = vec![0.0; keys];
+        Softmax.map(keys, &scores, &mut weights, None).unwrap();
+        weights.iter_mut().filter(|weight| weight.is_nan()).for_each(|weight| *weight = 0.25);
+        for (j, out) in out.iter_mut().enumerate() {
+            let value = |key: usize| v[(head * keys + key) * value_size + j];
+            *out = (0..keys).fold(0.0, |sum, key| weights[key].mul_add(value(key), sum));
+        }
+    }
+    let rows = |rows: usize, row: usize| Layout { batch: 0, head: rows * row, row };
+    let attention = Attention {
+        sizes: Sizes { batch: 1, heads, group: 1, queries, keys, size, value_size },
+        q: Heads { elements: &q, layout: rows(queries, size) },
+        k: Heads { elements: &k, layout: rows(size, keys) },
+        v: Heads { elements: &v, layout: rows(keys, value_size) },
+        scale: 1.0,
+        softcap: 0.0,
+        sight: Sight::default(),
+        bias: Some(Bias { rows: Heads { elements: &bias, layout: rows(0, keys) }, column: 1, columns: keys }),
+        round: None,
+        written: Some(Written { scale: Some(Scale::By(3.0)), nan: Some(0.25), columns: true }),
+        out: rows(queries, value_size),
+    };
+    let check = |threads| {
+        let resources = Resources { threads, stop: None };
+        let plan = attention.plan(resources);
+        let (mut out, mut scratch) = (vec![f32::NAN; want.len()], vec![f32::NAN; plan.scratch()]);
+        plan.run(&mut out, None, &mut scratch, resources).unwrap();
+        assert_eq!(out, want);
+    };
+    at_each_level(|| check(1));
+    check(3);
+}
