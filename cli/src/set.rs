@@ -88,7 +88,7 @@ pub(crate) fn set(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
         arguments.shapes(&mut after)?;
     }
     if arguments.embed {
-        after.embed().map_err(|error| Failure::run(error))?;
+        after.embed().map_err(Failure::run)?;
     }
     let old_name = |name: &str| old_names.get(name).cloned().unwrap_or_else(|| name.to_string());
     let data = |document: &mut Document| {
