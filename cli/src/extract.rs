@@ -9,13 +9,14 @@ use onnxref::quote;
 /// Write the part of a model that computes some values from others
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Names are those of values of the graph: `onnxref inspect` lists them. Bodies of If, Loop and Scan stay whole, with what
-they read from around them; values inside of them can't be inputs or outputs. Types of new inputs and outputs are those
-that follow from the model. What is changed is proved: both models run on random inputs, and nothing is written if the
-outputs differ in a bit.
+Names are those of values of the graph: `onnxref inspect` lists them. Bodies of If, Loop and Scan
+stay whole, with what they read from around them; values inside of them can't be inputs or
+outputs. Types of new inputs and outputs are those that follow from the model. What is changed is
+proved: both models run on random inputs, and nothing is written if the outputs differ in a bit.
 
 Example, from the root of the repository:
-  onnxref extract onnx-test-data/gather/onnx-1.1.2/pytorch-converted/test_Embedding/model.onnx --outputs 2 -o /tmp/part.onnx
+  CASE=onnx-test-data/gather/onnx-1.1.2/pytorch-converted/test_Embedding
+  onnxref extract $CASE/model.onnx --outputs 2 -o /tmp/part.onnx
   onnxref extract model.onnx --inputs hidden --outputs logits -o head.onnx")]
 pub(crate) struct Arguments {
     /// Values that become the inputs; without it those of the model that are needed

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 /// Find the first value in which two models differ, and the nodes that lead to it
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Values of the same name, in the same calls and subgraphs, are compared in the order of B; outputs also by position.
-Without B, the model is compared with itself without optimisation, bit by bit.
+Values of the same name, in the same calls and subgraphs, are compared in the order of B; outputs
+also by position. Without B, the model is compared with itself without optimisation, bit by bit.
 
 Example:
   onnxref compare before.onnx after.onnx --random --set batch=2
