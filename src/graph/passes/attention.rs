@@ -7,7 +7,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::draft::{Draft, DraftNode};
 use crate::operator::{Attribute, Made, ScoreScale, Weighing};
-use crate::value::{Fact, ValueType};
+use crate::value::{Dim, Fact, ValueType};
 use smallvec::SmallVec;
 
 /// The product of values with weights made of scores, and the same without weights that are NaN.
@@ -51,11 +51,14 @@ fn fusion(found: Found, draft: &Draft) -> Option<Fusion> {
     let Some(Made::Product(product)) = &nodes().next_back()?.operator else { return None };
     let made = |node: &DraftNode| node.operator.as_ref().is_some_and(|made| made.plain().is_some());
     let softmax = nodes().find(|node| *node.place.operator.name == *"Softmax")?;
-    if !nodes().all(made) || !along_rows(softmax, draft) {
+    let value = |name| found.value(name);
+    let queries = fact(value("q")?, draft)?;
+    // The scores of one query are few.
+    let is_single = queries.dims().and_then(|dims| dims.iter().nth_back(1)) == Some(&Dim::Fixed(1));
+    if !nodes().all(made) || !along_rows(softmax, draft) || is_single {
         return None;
     }
-    let value = |name| found.value(name);
-    let dtype = fact(value("q")?, draft)?.value_type().and_then(ValueType::dtype);
+    let dtype = queries.value_type().and_then(ValueType::dtype);
     let dtype = dtype.filter(|dtype| matches!(dtype, DType::Float | DType::Double))?;
     let scale = value("f").map(|_| ScoreScale::Times).or_else(|| value("d").map(|_| ScoreScale::By));
     let weighing = Weighing { dtype, scale, bias: value("m").is_some(), nan: value("n").is_some() };
@@ -151,10 +154,10 @@ mod tests {
     const SHAPES: [[&[usize]; 3]; 6] = [
         [&[2, 3, 40, 16], &[2, 3, 16, 70], &[2, 3, 70, 9]],
         [&[1, 2, 140, 5], &[1, 2, 5, 200], &[1, 2, 200, 9]],
-        [&[3, 1, 4], &[3, 4, 65], &[3, 65, 4]],
+        [&[3, 2, 4], &[3, 4, 65], &[3, 65, 4]],
         [&[7, 3], &[3, 5], &[5, 2]],
         [&[2, 4, 20, 3], &[4, 3, 6], &[2, 1, 6, 8]],
-        [&[2, 1, 1], &[2, 1, 1], &[2, 1, 1]],
+        [&[2, 2, 1], &[2, 1, 1], &[2, 1, 1]],
     ];
 
     #[test]
@@ -208,6 +211,9 @@ mod tests {
         let example = Example { bias: Some(&[3, 2, 8, 8]), ..example };
         let [graph, plain] = example.graphs();
         assert_eq!(run(&graph, &example.feeds(), None), run(&plain, &example.feeds(), None));
+        // One query.
+        let one = Example { scale: None, bias: None, nan: false, shapes: [&[2, 1, 4], &[2, 4, 8], &[2, 8, 3]] };
+        assert_eq!(stands_for(&load(one.draft(-1), true).unwrap()).len(), 3);
         // The last axis by its number.
         assert_eq!(stands_for(&load(example.draft(2), true).unwrap()).len(), 6);
         assert_eq!(stands_for(&load(Example { bias: None, ..example }.draft(2), true).unwrap()).len(), 1);
