@@ -42,12 +42,13 @@ fn cases_of_other_kinds() -> Result<()> {
     check("onnx-1.22.0-others.tar.xz", "onnx-1.22.0-others/", "others.txt", 149)
 }
 
-/// Small exports of real networks, learned models, and a decoder with a branch for each kind of past.
+/// Small exports of real networks, learned models, and decoders: with a branch for each kind of past, and with any past.
 #[test]
 fn networks() -> Result<()> {
     as_onnxruntime("small-networks", "networks.txt", 31)?;
     as_onnxruntime("learned-models", "learned.txt", 7)?;
-    as_onnxruntime("merged-decoder", "merged.txt", 1)
+    as_onnxruntime("merged-decoder", "merged.txt", 1)?;
+    as_onnxruntime("decoders", "decoders.txt", 2)
 }
 
 /// The expected outputs are those of onnxruntime.

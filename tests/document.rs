@@ -11,13 +11,14 @@ use onnxref::document::{Attribute, AttributeValue, Document, Function, Graph, In
 use onnxref::{DType, Model, Tensor, inputs};
 use prost::Message;
 
-const ARCHIVES: [(&str, usize); 6] = [
+const ARCHIVES: [(&str, usize); 7] = [
     ("onnx-1.23.2-node", 1884),
     ("onnx-older-node", 3689),
     ("onnx-1.22.0-others", 100),
     ("small-networks", 31),
     ("learned-models", 7),
     ("merged-decoder", 1),
+    ("decoders", 2),
 ];
 
 /// All official models, and the networks.

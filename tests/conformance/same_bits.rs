@@ -21,7 +21,7 @@ fn files(archive: &str) -> Result<Files> {
 #[test]
 fn networks_have_their_hashes() -> Result<()> {
     let mut lines = String::new();
-    for archive in ["small-networks", "learned-models", "merged-decoder"] {
+    for archive in ["small-networks", "learned-models", "merged-decoder", "decoders"] {
         for (name, hash) in hashes(&files(archive)?)? {
             writeln!(lines, "{} {hash}", name.strip_prefix(archive).context("no folder")?.trim_start_matches('/'))?;
         }
@@ -118,6 +118,52 @@ fn rows_do_not_depend_on_their_batch() -> Result<()> {
     }
     ensure!(rows > 200, "{rows} rows");
     Ok(())
+}
+
+/// A decoder gives for tokens one by one, or in pieces, with what it gave before as the past, what it gives for all at once.
+#[test]
+fn steps_equal_the_full_pass() -> Result<()> {
+    let files = files("decoders")?;
+    for name in ["decoders/gpt2", "decoders/llama"] {
+        let bytes = files.get(&format!("{name}/model.onnx")).context("no model")?;
+        let model = Model::from_bytes(bytes.clone())?;
+        let fed: BTreeMap<String, Value> = fed(&model, &files, name).context("no inputs")?.into_iter().collect();
+        let ids = fed["input_ids"].tensor()?.as_slice::<i64>()?.to_vec();
+        for (optimize, threads) in [(true, 1), (true, 3), (false, 1)] {
+            let model = LoadOptions::default().optimize(optimize).threads(threads).from_bytes(bytes.clone())?;
+            let ran = |sizes: &[usize]| on_threads(threads, || decoded(&model, &fed, &ids, sizes));
+            let whole = ran(&[ids.len()])?;
+            for sizes in [vec![1; ids.len()], vec![5, 1, 4, 2], vec![11, 1]] {
+                ensure!(
+                    ran(&sizes)? == whole,
+                    "{name}: {sizes:?} tokens at a time, optimize {optimize}, {threads} threads"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The logits of all tokens, and the cache after them, when so many are given at a time.
+fn decoded(
+    model: &Model,
+    fed: &BTreeMap<String, Value>,
+    ids: &[i64],
+    sizes: &[usize],
+) -> Result<(Vec<u32>, Vec<Value>)> {
+    let (mut fed, mut logits, mut cache, mut rest) = (fed.clone(), Vec::new(), Vec::new(), ids);
+    for size in sizes {
+        let (tokens, later) = rest.split_at(*size);
+        rest = later;
+        fed.insert("input_ids".to_string(), Tensor::from_elements(&[1, *size], tokens.to_vec())?.into());
+        let outputs = model.run(fed.iter().map(|(name, value)| (name.as_str(), value)).collect())?;
+        logits.extend(outputs["logits"].as_slice::<f32>()?.iter().map(|logit| logit.to_bits()));
+        let present = || outputs.iter().filter(|(name, _)| *name != "logits");
+        cache = present().map(|(_, value)| value.clone()).collect();
+        fed.extend(present().map(|(name, value)| (name.replace("present", "past"), value.clone())));
+    }
+    ensure!(rest.is_empty() && logits.iter().any(|logit| *logit != logits[0]));
+    Ok((logits, cache))
 }
 
 /// A row of a batch, as a batch of one.
