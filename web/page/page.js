@@ -334,7 +334,8 @@ async function run(event) {
   const rows = answer.outputs.map(({ name, value }) =>
     [name, value.type ?? "", value.shape ? `[${value.shape.join(", ")}]` : "", show(value).shown]);
   $("outputs").replaceChildren(list(["output", "type", "shape", "values"], rows),
-    ...answer.notes.map((note) => element("p", { class: "type" }, note)));
+    ...answer.notes.map((note) => element("p", { class: "type" }, note)),
+    element("p", { class: "type", title: "SHA-256 of the outputs, the same on every machine" }, `onnxref hash: ${answer.hash}`));
 }
 
 // --- The picture

@@ -4,11 +4,13 @@ use crate::print::{self, Explained, Valued};
 use crate::random::Random;
 use crate::{describe, examples, random};
 use onnxref::bytes::Bytes;
-use onnxref::{Compatibility, Error, Inputs, LoadOptions, Model, Outputs, Value, ValueType};
+use onnxref::{Compatibility, Error, Inputs, LoadOptions, Model, Outputs, Value, ValueType, quote};
 use onnxref_view::document;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Write};
 
 /// Bytes of memory that a run may take: WebAssembly has at most 4 GiB in all.
 const RUN_BYTES: u64 = 1 << 30;
@@ -19,14 +21,14 @@ pub struct Session {
     models: BTreeMap<u32, Model>,
     /// The number of the model loaded last.
     last: u32,
-    /// Files beside the next model: external data, or the `.bin` file of an OpenVINO IR.
+    /// Files beside the next model: external data, or the `.bin` file of an OpenVINO IR. Or inputs of the next run.
     files: Vec<(String, Vec<u8>)>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Request {
-    /// A file beside the next model; its bytes are beside the request.
+    /// A file beside the next model, or for the next run; its bytes are beside the request.
     File {
         name: String,
     },
@@ -61,6 +63,8 @@ enum Request {
 enum Feed {
     Literal(String, String),
     Random(String, Random),
+    /// A file with a value as an encoded message: .pb.
+    File(String, String),
 }
 
 impl Session {
@@ -84,7 +88,10 @@ impl Session {
                 self.models.remove(&model);
                 Ok(json!({}))
             }
-            Request::Run { model, inputs } => run(self.model(model)?, inputs),
+            Request::Run { model, inputs } => {
+                let files = std::mem::take(&mut self.files);
+                run(self.model(model)?, inputs, files)
+            }
             Request::Random { model, input, random } => {
                 let model = self.model(model)?;
                 let info = model.inputs().find(|info| info.name == input);
@@ -135,7 +142,7 @@ fn options(files: Vec<(String, Vec<u8>)>, allow: &[String]) -> Result<LoadOption
     Ok(files.into_iter().fold(options, |options, (name, content)| options.external_data(name, content)))
 }
 
-fn run(model: &Model, feeds: Vec<Feed>) -> Result<Json, Json> {
+fn run(model: &Model, feeds: Vec<Feed>, files: Vec<(String, Vec<u8>)>) -> Result<Json, Json> {
     let mut values: Vec<(String, Value)> = Vec::new();
     let mut fields = Vec::new();
     for feed in feeds {
@@ -149,6 +156,17 @@ fn run(model: &Model, feeds: Vec<Feed>) -> Result<Json, Json> {
                 let of = declared(&name);
                 let text = random::literal(of.and_then(ValueType::dtype), &random);
                 let value = text.and_then(|text| document::parse(&text, of));
+                (name, value)
+            }
+            Feed::File(name, file) => {
+                let content = files.iter().find(|(own, _)| *own == file).map(|(_, content)| content.clone());
+                let value = match (content, declared(&name)) {
+                    (None, _) => Err(format!("there is no file {}", quote(&file))),
+                    (_, None) => Err("its type is not known: a file needs one".to_string()),
+                    (Some(content), Some(of)) => {
+                        Value::from_proto_bytes(content, of).map_err(|error| Explained(&error).to_string())
+                    }
+                };
                 (name, value)
             }
         };
@@ -172,8 +190,32 @@ fn run(model: &Model, feeds: Vec<Feed>) -> Result<Json, Json> {
     Ok(json!({
         "inputs": values.iter().map(|(name, value)| named(name, value)).collect::<Vec<_>>(),
         "outputs": list(&outputs),
+        "hash": hash(&outputs).map_err(|error| print::error(&error))?,
         "notes": outputs.notes(),
     }))
+}
+
+/// What `onnxref hash` prints.
+fn hash(outputs: &Outputs) -> Result<String, Error> {
+    let mut hash = Sha256::new();
+    for (name, value) in outputs.iter() {
+        value.write_canonical(name, BufWriter::new(Hashed(&mut hash)))?;
+    }
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Hashes what is written.
+struct Hashed<'a>(&'a mut Sha256);
+
+impl Write for Hashed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn list(outputs: &Outputs) -> Vec<Json> {

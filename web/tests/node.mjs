@@ -1,6 +1,6 @@
-// The library as WebAssembly under Node: official cases, and errors. node node.mjs MODULE.wasm
+// The library as WebAssembly under Node: official cases, networks, and errors. node node.mjs MODULE.wasm NETWORKS
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { CASES, literal } from "./cases.mjs";
 
@@ -45,4 +45,24 @@ const nested = (depth) => {
 };
 for (const depth of [10, 30, 1000, 20000]) assert.ok(call({ load: { allow: [] } }, nested(depth)).error, String(depth));
 assert.ok(call({ run: { model: 0, inputs: [{ literal: ["x", "[".repeat(1e5)] }] } }).error);
-console.log(`node: ${CASES.length} official cases`);
+
+// The hashes of `onnxref hash`.
+const folder = process.argv[3];
+const hashes = new URL("../../tests/conformance/hashes.txt", import.meta.url);
+const known = new Map(readFileSync(hashes, "utf8").trimEnd().split("\n").map((line) => line.split(" ")));
+const networks = readdirSync(folder);
+for (const name of networks) {
+  const { model, description } = call({ load: { allow: [] } }, readFileSync(`${folder}/${name}/model.onnx`));
+  const feeds = description.inputs.flatMap((input, k) => {
+    const file = `${folder}/${name}/test_data_set_0/input_${k}.pb`;
+    if (!existsSync(file)) return [];
+    call({ file: { name: `${k}` } }, readFileSync(file));
+    return [{ file: [input.name, `${k}`] }];
+  });
+  const answer = call({ run: { model, inputs: feeds } });
+  assert.equal(answer.hash, known.get(name), `${name}: ${JSON.stringify(answer.error)}`);
+  call({ unload: { model } });
+}
+assert.equal(networks.length, 31);
+assert.match(call({ run: { model: 0, inputs: [] } }).error.message, /not loaded/);
+console.log(`node: ${CASES.length} official cases, ${networks.length} networks bit by bit`);
