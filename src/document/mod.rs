@@ -21,6 +21,8 @@
 //! ```
 
 mod attribute;
+mod changes;
+mod convert;
 mod data;
 mod dims;
 mod extract;
