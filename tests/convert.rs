@@ -7,7 +7,7 @@ mod common;
 use anyhow::{Context, Result, ensure};
 use common::archive::{in_parallel, unpack};
 use onnxref::document::Document;
-use onnxref::{Inputs, Kind, Model, Outputs, Value, schema};
+use onnxref::{Inputs, Kind, Model, Outputs, Value};
 use std::collections::{BTreeMap, HashMap};
 
 /// What came of a case.
@@ -20,12 +20,39 @@ enum Outcome {
     Refused(Vec<String>),
 }
 
+/// How many nodes of the older cases are refused, and why.
+const REFUSED: [&str; 23] = [
+    "1 And-1: its second input is broadcast from axis 0, which And-7 can't say",
+    "1 And-1: its second input is broadcast from axis 1, which And-7 can't say",
+    "1 And-1: its second input is broadcast from axis 2, which And-7 can't say",
+    "2 Cast-23: what float4e2m1 can't hold becomes another number in Cast-24",
+    "4 Cast-23: what int4 can't hold becomes another number in Cast-24",
+    "4 Cast-23: what uint4 can't hold becomes another number in Cast-24",
+    "5 DynamicSlice-1: it was an experimental operator, which ONNX dropped in release 1.5",
+    "2 GroupNormalization-18: its scale and bias are those of groups, and GroupNormalization-21 has those of channels",
+    "9 Hardmax-11: its axis isn't the last dimension, which Hardmax-13 can't say",
+    "12 LogSoftmax-11: its axis isn't the last dimension, which LogSoftmax-13 can't say",
+    "1 MeanVarianceNormalization-1: it was an experimental operator, which ONNX dropped in release 1.5",
+    "2 OneHot-9: negative indices select nothing, and those of OneHot-11 count from the end",
+    "1 Or-1: its second input is broadcast from axis 0, which Or-7 can't say",
+    "1 Or-1: its second input is broadcast from axis 1, which Or-7 can't say",
+    "1 Or-1: its second input is broadcast from axis 2, which Or-7 can't say",
+    "1 Pow-1: its second input is broadcast from axis 0, which Pow-7 can't say",
+    "4 Resize-10: its scales aren't constants, on which nearest_mode of Resize-11 depends",
+    "1 Scan-8: its inputs have a batch, and those of Scan-9 have none",
+    "12 Softmax-11: its axis isn't the last dimension, which Softmax-13 can't say",
+    "12 ThresholdedRelu-1: it was an experimental operator, which ONNX dropped in release 1.5",
+    "1 Xor-1: its second input is broadcast from axis 0, which Xor-7 can't say",
+    "1 Xor-1: its second input is broadcast from axis 1, which Xor-7 can't say",
+    "1 Xor-1: its second input is broadcast from axis 2, which Xor-7 can't say",
+];
+
 #[test]
 fn older_cases_are_the_same_in_the_newest_opset() -> Result<()> {
     let (same, refused) = convert_all("onnx-older-node", 28)?;
-    // A new reason, or a new operator that has one, needs a look.
     let refused: Vec<String> = refused.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-    assert_eq!((same, refused), (0, Vec::new()));
+    assert_eq!(refused, REFUSED);
+    assert_eq!(same, 3553);
     Ok(())
 }
 
@@ -41,6 +68,8 @@ fn convert_all(archive: &str, opset: i64) -> Result<(usize, BTreeMap<String, usi
     let files: HashMap<String, Vec<u8>> =
         unpack(format!("onnx-test-data/{archive}.tar.xz"), |_| true)?.into_iter().collect();
     let mut cases: Vec<&str> = files.keys().filter_map(|path| path.strip_suffix("/model.onnx")).collect();
+    // Random numbers have no seed there.
+    cases.retain(|case| !case.contains("test_bernoulli"));
     cases.sort_unstable();
     let outcomes = in_parallel(&cases, |case| convert(case, &files, opset).with_context(|| case.to_string()));
     let (mut same, mut refused, mut wrong) = (0, BTreeMap::new(), Vec::new());
@@ -73,9 +102,8 @@ fn convert(case: &str, files: &HashMap<String, Vec<u8>>, opset: i64) -> Result<O
         };
         return Ok(Outcome::Refused(error.causes().iter().map(reason).collect()));
     }
-    ensure!(
-        document.opset_imports.iter().any(|import| import.version == Some(opset)) || schema::newest("") != Some(28)
-    );
+    let mut imported = document.opset_imports.iter().filter(|import| import.domain.is_empty());
+    ensure!(imported.all(|import| import.version == Some(opset)));
     let after = document.load(&Model::options())?;
     let mut known = HashMap::new();
     for (k, info) in before.inputs().enumerate() {

@@ -5,7 +5,7 @@ use super::{Attribute, AttributeValue, Initializer, Node};
 use crate::dtype::DType;
 use crate::graph::{GraphDetails, NodeDetails, ValueDetails};
 use crate::tensor::Tensor;
-use crate::value::{Dim, ValueType};
+use crate::value::{Dim, Value, ValueType};
 use half::f16;
 use std::collections::HashSet;
 
@@ -124,6 +124,14 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
             step.set("to", code as i64 + 1);
             Ok(())
         }
+        ("Cast", 24) => {
+            let to = step.int("to")?.and_then(|code| DType::from_code(i32::try_from(code).ok()?));
+            step.rounds_alike(to)
+        }
+        ("CastLike", 24) => match step.value(1).and_then(|value| value.value_type.as_ref()) {
+            Some(ValueType::Tensor(to)) => step.rounds_alike(Some(*to)),
+            _ => Err("its type doesn't follow, and {new} rounds some differently".to_string()),
+        },
         ("Selu", 6) => {
             step.default("alpha", 1.6732f32);
             step.default("gamma", 1.0507f32);
@@ -169,12 +177,24 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
             Ok(())
         }
         ("Resize", 11) => {
+            let nearest = step.text("mode")?.is_none_or(|mode| mode == "nearest");
+            let rounding = if nearest { Some(step.nearest()?) } else { None };
             let scales = step.node.inputs.get(1).cloned().unwrap_or_default();
             step.constant("roi", 1, &Tensor::from(Vec::<f32>::new()));
             step.node.inputs.push(scales);
             step.set("coordinate_transformation_mode", "asymmetric");
-            if step.text("mode")?.is_none_or(|mode| mode == "nearest") {
-                step.set("nearest_mode", "floor");
+            if let Some(rounding) = rounding {
+                step.set("nearest_mode", rounding);
+            }
+            Ok(())
+        }
+        ("ConvTranspose", 11) => {
+            let read = |value: &V| if let V::Ints(values) = value { Some(values.clone()) } else { None };
+            if let Some(sizes) = step.get("output_shape", "a list of integers", read)? {
+                let rank = step.dims(0).ok_or("how many of its output_shape are of {new} isn't known")?.len();
+                if sizes.len() == rank {
+                    step.set("output_shape", sizes.into_iter().skip(2).collect::<Vec<i64>>());
+                }
             }
             Ok(())
         }
@@ -331,6 +351,34 @@ impl<'a> Step<'a> {
     fn dims(&self, input: usize) -> Option<Vec<Option<usize>>> {
         let dims = self.value(input)?.shape.as_ref()?;
         Some(dims.iter().map(|dim| if let Dim::Fixed(size) = dim { Some(*size) } else { None }).collect())
+    }
+
+    /// Whether Cast-23 and Cast-24 give the same.
+    fn rounds_alike(&self, to: Option<DType>) -> Done {
+        match to {
+            Some(to @ (DType::Int4 | DType::Uint4 | DType::Float4e2m1)) => {
+                Err(format!("what {} can't hold becomes another number in {LATER}", to.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// How Resize-10 rounds places: down, or up along axes that become smaller.
+    fn nearest(&self) -> Done<&'static str> {
+        let unknown = || "its scales aren't constants, on which nearest_mode of {new} depends".to_string();
+        let name = self.node.inputs.get(1).ok_or_else(unknown)?;
+        let own = self.constants.iter().find(|constant| constant.name == *name).and_then(|own| own.tensor().ok());
+        let known = || match self.value(1)?.constant.as_ref()? {
+            Value::Tensor(tensor) => Some(tensor.clone()),
+            _ => None,
+        };
+        let scales = own.or_else(known).ok_or_else(unknown)?;
+        let scales = scales.as_slice::<f32>().map_err(|_| unknown())?;
+        match (scales.iter().any(|scale| *scale < 1.0), scales.iter().any(|scale| *scale > 1.0)) {
+            (false, _) => Ok("floor"),
+            (true, false) => Ok("ceil"),
+            (true, true) => Err("its axes become larger and smaller, which {new} rounds alike".to_string()),
+        }
     }
 
     fn has_outputs_after(&self, count: usize) -> bool {

@@ -246,7 +246,7 @@ impl Converter {
                 place.function = function;
                 place.node_index = Some(index);
                 place.node = Some(node.name.clone()).filter(|name| !name.is_empty());
-                place.operator = Some(node.op_type.clone());
+                place.operator.get_or_insert_with(|| node.op_type.clone());
             }));
         }
     }
@@ -260,11 +260,14 @@ impl Converter {
     ) -> Result<Option<Vec<Initializer>>> {
         let first = schema::resolve("", &node.op_type, from)?;
         let mut version = first.since_version;
-        let at = |version: i64| move |error: Error| error.at(|place| place.version = Some(version));
+        let at = |operator: &str, version: i64| {
+            let operator = Some(operator.to_string());
+            move |error: Error| error.at(|place| (place.operator, place.version) = (operator, Some(version)))
+        };
         if schema::is_experimental(&first) {
             let same = schema::resolve("", &node.op_type, self.to).is_ok_and(|last| last.since_version == version);
             let refused = || Error::unsupported("it was an experimental operator, which ONNX dropped in release 1.5");
-            return if same { Ok(None) } else { Err(at(version)(refused())) };
+            return if same { Ok(None) } else { Err(at(&node.op_type, version)(refused())) };
         }
         let mut step = Step::new(node.clone(), known, &mut self.names);
         let mut stays = true;
@@ -272,12 +275,12 @@ impl Converter {
         while let Some(new) = history.iter().find(|new| new.since_version > version && new.since_version <= self.to) {
             let old = history.iter().find(|old| old.since_version == version);
             let since = new.since_version;
-            let renamed = step.node.op_type.clone();
-            let refused = |why: String| at(version)(Error::unsupported(why));
+            let operator = step.node.op_type.clone();
+            let refused = |why: String| at(&operator, version)(Error::unsupported(why));
             change(&mut step, since).map_err(|why| refused(why.replace(LATER, &new.label())))?;
-            if step.node.op_type == renamed {
+            if step.node.op_type == operator {
                 if new.deprecated.is_some() {
-                    let gone = schema::resolve("", &renamed, self.to).err();
+                    let gone = schema::resolve("", &operator, self.to).err();
                     return Err(refused(gone.map_or(String::new(), |error| error.to_string())));
                 }
                 agree(&step.node, old, new).map_err(refused)?;
