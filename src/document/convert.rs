@@ -1,8 +1,9 @@
 //! Models of a later opset: nodes whose operators differ in form only are rewritten.
 
-use super::changes::{LATER, Step, change};
+use super::changes::change;
 use super::extract::domain;
 use super::names::all_nodes;
+use super::step::{LATER, Step};
 use super::{Document, Function, Graph, Initializer, Node, OpsetImport, Part};
 use crate::error::{Error, Result, quote};
 use crate::graph::{GraphDetails, NodeDetails};

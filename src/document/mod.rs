@@ -32,6 +32,7 @@ mod names;
 mod part;
 mod save;
 mod simplify;
+mod step;
 mod tensor;
 mod types;
 mod wire;
