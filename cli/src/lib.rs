@@ -6,6 +6,7 @@ mod bench;
 mod bounded;
 mod check;
 mod compare;
+mod convert;
 mod corpus;
 mod diff;
 mod dump;
@@ -117,6 +118,7 @@ enum Command {
     Extract(extract::Arguments),
     Set(set::Arguments),
     Simplify(simplify::Arguments),
+    Convert(convert::Arguments),
     Ops(ops::Arguments),
     Completions(manual::Completions),
     Man(manual::Man),
@@ -164,6 +166,7 @@ impl Cli {
             Command::Extract(arguments) => extract::extract(arguments, &global),
             Command::Set(arguments) => set::set(arguments, &global),
             Command::Simplify(arguments) => simplify::simplify(arguments, &global),
+            Command::Convert(arguments) => convert::convert(arguments, &global),
             Command::Ops(arguments) => ops::ops(arguments, &global),
             Command::Completions(arguments) => manual::completions(arguments),
             Command::Man(arguments) => manual::man(arguments),

@@ -1,4 +1,4 @@
-//! `onnxref extract` and `onnxref set`, as a user calls them.
+//! `onnxref extract`, `set`, `simplify` and `convert`, as a user calls them.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod common;
@@ -195,4 +195,63 @@ fn what_need_not_run_goes() {
     assert_eq!(constants, ["zero", "c"]);
     let body = graph.nodes[2].bodies().next().unwrap();
     assert_eq!((body.nodes.len(), body.nodes[0].inputs[0].as_str()), (1, "sum"));
+}
+
+/// Two nodes whose axes become inputs, one of them in a body, and a Softmax over `axis`.
+fn older(axis: i64) -> Bench {
+    let body = |operator: &str, name: &str| {
+        let node = Node::new(operator, ["soft"], [name]).attribute("axes", vec![0i64]);
+        Graph::new(name).node(node).output(ValueInfo::untyped(name))
+    };
+    let branch = Node::new("If", ["up"], ["z"]);
+    let branch =
+        branch.attribute("then_branch", body("ReduceSum", "one")).attribute("else_branch", body("ReduceMax", "other"));
+    let mut soft = Node::new("Softmax", ["flat"], ["soft"]).attribute("axis", axis);
+    soft.name = "soften".to_string();
+    let graph = Graph::new("g")
+        .input(ValueInfo::tensor("x", DType::Float, [1i64, 2, 3]))
+        .input(ValueInfo::tensor("up", DType::Bool, [0i64; 0]))
+        .node(Node::new("Squeeze", ["x"], ["flat"]).attribute("axes", vec![0i64]))
+        .node(soft)
+        .node(branch)
+        .output(ValueInfo::tensor("soft", DType::Float, [2i64, 3]))
+        .output(ValueInfo::untyped("z"));
+    let mut document = Document::new(graph, 11);
+    document.ir_version = Some(6);
+    Bench::new(&document.to_bytes().unwrap())
+}
+
+#[test]
+fn attributes_become_inputs_in_a_later_opset() {
+    let bench = older(1);
+    let ran = edit(&bench, "convert", &["--opset", "22"]);
+    let out = format!("{}: 3 nodes\nproved: 2 outputs are the same, bit by bit\n", bench.text("out.onnx"));
+    assert_eq!((ran.code, ran.err.as_str(), ran.out), (Some(0), "", out));
+    let document = written(&bench);
+    assert_eq!((document.ir_version, document.opset_imports[0].version), (Some(10), Some(22)));
+    let nodes = &document.graph.nodes;
+    assert_eq!(nodes[0].inputs, ["x", "flat_axes"]);
+    assert_eq!(nodes[1].get("axis"), Some(&1i64.into()));
+    let names: Vec<&str> = document.graph.initializers.iter().map(|tensor| tensor.name.as_str()).collect();
+    assert_eq!(names, ["flat_axes"]);
+    for body in nodes[2].bodies() {
+        let axes = format!("{}_axes", body.name);
+        assert_eq!(
+            (body.nodes[0].inputs[1].as_str(), body.initializers[0].name.as_str()),
+            (axes.as_str(), axes.as_str())
+        );
+        assert!(body.nodes[0].attributes.is_empty());
+    }
+}
+
+#[test]
+fn what_cannot_be_converted() {
+    let bench = older(0);
+    let refuse = |opset: &str, code: i32, text: &str| {
+        refused(&edit(&bench, "convert", &["--opset", opset]), &bench, code, text);
+    };
+    let node = "node \"soften\" (Softmax-11): its axis isn't the last dimension, which Softmax-13 can't say";
+    refuse("22", 3, &format!("the model can't be converted to opset 22, and nothing is written:\n  {node}"));
+    refuse("10", 2, "--opset: opset 10: the model has opset 11 already, and models are converted to later ones only");
+    refuse("99", 2, "--opset: opset 99: allowed 1..=28");
 }

@@ -198,6 +198,6 @@ impl Content {
 }
 
 /// The standard's domain has two names.
-fn domain(name: &str) -> &str {
+pub(super) fn domain(name: &str) -> &str {
     if name == "ai.onnx" { "" } else { name }
 }

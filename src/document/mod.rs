@@ -21,6 +21,8 @@
 //! ```
 
 mod attribute;
+mod changes;
+mod convert;
 mod data;
 mod dims;
 mod extract;
@@ -30,6 +32,7 @@ mod names;
 mod part;
 mod save;
 mod simplify;
+mod step;
 mod tensor;
 mod types;
 mod wire;

@@ -1,0 +1,349 @@
+//! Models of a later opset: nodes whose operators differ in form only are rewritten.
+
+use super::changes::change;
+use super::extract::domain;
+use super::names::all_nodes;
+use super::step::{LATER, Step};
+use super::{Document, Function, Graph, Initializer, Node, OpsetImport, Part};
+use crate::error::{Error, Result, quote};
+use crate::graph::{GraphDetails, NodeDetails};
+use crate::model::Inspection;
+use crate::schema::{self, Arity, Schema};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// The first version of the format whose initializers need not be inputs.
+const FREE_INITIALIZERS: i64 = 4;
+
+/// The first version of the format that has `opset_import`.
+const IMPORTS: i64 = 3;
+
+/// Opsets of `ai.onnx`, and the first version of the format that has them.
+const IR_VERSIONS: [(i64, i64); 11] =
+    [(1, 3), (9, 4), (10, 5), (11, 6), (12, 7), (15, 8), (19, 9), (21, 10), (23, 11), (24, 12), (25, 13)];
+
+/// Opset 28, and the version of the format.
+const NEWEST: (i64, i64) = (28, 14);
+
+/// So many refused nodes are kept.
+const KEPT: usize = 1000;
+
+impl Document {
+    /// Makes the model one of a later opset of `ai.onnx`, with bodies and functions. Nodes whose operators change in form
+    /// only are rewritten: attributes that became inputs become constants, and what another default would change
+    /// is stated. Nodes of other domains stay. The version of the format is raised if the opset needs it; inputs that
+    /// initializers fix (below version 4 of the format) are no inputs any more then. `found` is the inspection of this
+    /// document, which has types and shapes.
+    ///
+    /// # Errors
+    /// [`Kind::Input`](crate::Kind::Input) for an opset that isn't known, or is before that of the model or of a function.
+    /// [`Kind::Unsupported`](crate::Kind::Unsupported) if nodes change in more than form: [`Error::causes`] lists them, with their reasons. The
+    /// document stays as it was then.
+    ///
+    /// ```
+    /// use onnxref::document::{Document, Graph, Node, ValueInfo};
+    /// use onnxref::DType;
+    ///
+    /// let graph = Graph::new("g")
+    ///     .input(ValueInfo::tensor("x", DType::Float, [1, 3]))
+    ///     .node(Node::new("Squeeze", ["x"], ["y"]).attribute("axes", vec![0i64]))
+    ///     .output(ValueInfo::tensor("y", DType::Float, [3]));
+    /// let mut document = Document::new(graph, 11);
+    /// let found = document.inspect(&Default::default())?;
+    /// document.convert(&found, 13)?;
+    /// assert_eq!(document.graph.nodes[0].inputs, ["x", "y_axes"]);
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    pub fn convert(&mut self, found: &Inspection, opset: i64) -> Result<()> {
+        let newest = schema::newest("").unwrap_or_default();
+        if !(1..=newest).contains(&opset) {
+            return Err(Error::input(format!("opset {opset}: allowed 1..={newest}")).value(opset));
+        }
+        // Nothing is changed if a node is refused.
+        let mut after = self.clone();
+        let old_ir = after.ir_version.unwrap_or_default();
+        let ir = old_ir.max(ir_version(opset));
+        let mut converter = Converter::new(&after, opset, ir);
+        let content = &mut *after.content;
+        let implied = (old_ir < IMPORTS && content.opset_imports.is_empty()).then_some(1);
+        let from = import(&mut content.opset_imports, implied, opset, "the model")?;
+        if let Some(from) = from {
+            content.graph.try_change(|graph| converter.graph(graph, from, Some(&found.graph)))?;
+        }
+        for function in &mut content.functions {
+            function.try_change(|function| converter.function(function))?;
+        }
+        if let Some(refused) = Error::all(converter.refused, converter.count, None) {
+            return Err(refused);
+        }
+        if old_ir < FREE_INITIALIZERS && ir >= FREE_INITIALIZERS {
+            content.graph.change_if(fix_inputs);
+        }
+        content.ir_version = Some(ir);
+        *self = after;
+        Ok(())
+    }
+}
+
+/// The first version of the format that has an opset.
+fn ir_version(opset: i64) -> i64 {
+    let rows = IR_VERSIONS.iter().chain([&NEWEST]);
+    rows.rev().find(|(first, _)| *first <= opset).map_or(IMPORTS, |(_, ir)| *ir)
+}
+
+/// Drops inputs that initializers fix.
+fn fix_inputs(graph: &mut Graph) -> bool {
+    let before = graph.inputs.len();
+    let sparse = graph.sparse_initializers.iter().map(|tensor| tensor.name().to_string());
+    let fixed: HashSet<String> = graph.initializers.iter().map(|tensor| tensor.name.clone()).chain(sparse).collect();
+    graph.inputs.retain(|info| !fixed.contains(&info.name));
+    graph.inputs.len() < before
+}
+
+/// Sets the version of `ai.onnx`. Returns the old one, if it is imported.
+fn import(imports: &mut Vec<Part<OpsetImport>>, implied: Option<i64>, to: i64, what: &str) -> Result<Option<i64>> {
+    let own = |import: &Part<OpsetImport>| domain(&import.domain).is_empty();
+    // Of several the highest counts.
+    let versions = imports.iter().filter(|import| own(import)).map(|import| import.version.unwrap_or_default());
+    let Some(from) = versions.max().or(implied) else { return Ok(None) };
+    if to < from {
+        let text = format!("opset {to}: {what} has opset {from} already, and models are converted to later ones only");
+        return Err(Error::input(text).value(to));
+    }
+    if to > from {
+        imports.retain(|import| !own(import));
+        imports.insert(0, OpsetImport::new("", to).into());
+    }
+    Ok(Some(from))
+}
+
+/// What is known of the nodes of a graph.
+type Known<'a> = Option<&'a GraphDetails>;
+
+struct Converter {
+    to: i64,
+    /// Constants become nodes, as initializers would have to be inputs.
+    as_nodes: bool,
+    histories: HashMap<String, Arc<[Schema]>>,
+    /// The names of all values.
+    names: HashSet<String>,
+    /// Functions of the model in the domain of the standard: calls of them stay.
+    functions: HashSet<String>,
+    refused: Vec<Error>,
+    /// Of refused nodes.
+    count: usize,
+    /// The function whose nodes are converted.
+    function: Option<String>,
+}
+
+impl Converter {
+    fn new(document: &Document, to: i64, ir: i64) -> Converter {
+        let mut names: HashSet<String> = HashSet::new();
+        let mut add = |values: &[String]| names.extend(values.iter().cloned());
+        let mut node = |node: &Node| {
+            add(&node.inputs);
+            add(&node.outputs);
+        };
+        all_nodes(&document.graph.nodes, &mut node);
+        document.functions.iter().for_each(|function| all_nodes(&function.nodes, &mut node));
+        for function in &document.functions {
+            names.extend(function.inputs.iter().chain(&function.outputs).cloned());
+        }
+        let graph = &document.graph;
+        names.extend(graph.defined().into_iter().chain(graph.inside()).map(str::to_string));
+        let own = document.functions.iter().filter(|function| domain(&function.domain).is_empty());
+        Converter {
+            to,
+            as_nodes: ir < FREE_INITIALIZERS,
+            histories: HashMap::new(),
+            names,
+            functions: own.map(|function| function.name.clone()).collect(),
+            refused: Vec::new(),
+            count: 0,
+            function: None,
+        }
+    }
+
+    fn function(&mut self, function: &mut Function) -> Result<bool> {
+        let name = quote(&function.name);
+        let Some(from) = import(&mut function.opset_imports, None, self.to, &format!("function {name}"))? else {
+            return Ok(false);
+        };
+        self.function = Some(format!("function {name}"));
+        // A function has no initializers.
+        let as_nodes = std::mem::replace(&mut self.as_nodes, true);
+        let mut constants = Vec::new();
+        let changed = self.nodes(&mut function.nodes, &mut constants, from, None)?;
+        (self.function, self.as_nodes) = (None, as_nodes);
+        Ok(changed || from < self.to)
+    }
+
+    /// Returns whether it changes anything.
+    fn graph(&mut self, graph: &mut Graph, from: i64, details: Known<'_>) -> Result<bool> {
+        let mut constants = Vec::new();
+        let changed = self.nodes(&mut graph.nodes, &mut constants, from, details)?;
+        graph.initializers.extend(constants);
+        Ok(changed)
+    }
+
+    fn nodes(
+        &mut self,
+        nodes: &mut Vec<Part<Node>>,
+        initializers: &mut Vec<Part<Initializer>>,
+        from: i64,
+        details: Known<'_>,
+    ) -> Result<bool> {
+        let own = details.into_iter().flat_map(|details| &details.nodes).filter(|node| node.function.is_none());
+        let places: HashMap<usize, &NodeDetails> = own.map(|node| (node.index, node)).collect();
+        let mut changed = false;
+        for (index, mut node) in std::mem::take(nodes).into_iter().enumerate() {
+            let known = places.get(&index).filter(|known| known.operator == node.op_type).copied();
+            let mut constants = Vec::new();
+            changed |= node.try_change(|node| {
+                let mut changed = self.bodies(node, from, known)?;
+                if domain(&node.domain).is_empty() && !self.functions.contains(&node.op_type) {
+                    match self.node(node, from, known.zip(details)) {
+                        Ok(Some(new)) => (constants, changed) = (new, true),
+                        Ok(None) => {}
+                        Err(error) => self.refuse(error, node, index),
+                    }
+                }
+                Ok(changed)
+            })?;
+            if self.as_nodes {
+                nodes.extend(constants.into_iter().map(|mut value| {
+                    let name = std::mem::take(&mut value.name);
+                    Node::new("Constant", [""; 0], [name]).attribute("value", value).into()
+                }));
+            } else {
+                initializers.extend(constants.into_iter().map(Part::new));
+            }
+            nodes.push(node);
+        }
+        Ok(changed)
+    }
+
+    fn bodies(&mut self, node: &mut Node, from: i64, known: Option<&NodeDetails>) -> Result<bool> {
+        let mut changed = false;
+        for attribute in &mut node.attributes {
+            let body = known.and_then(|known| known.bodies.iter().find(|(name, _)| *name == attribute.name));
+            let body = body.map(|(_, body)| body);
+            changed |= attribute.try_change(|attribute| {
+                let mut changed = false;
+                for graph in attribute.graphs_mut() {
+                    changed |= graph.try_change(|graph| self.graph(graph, from, body))?;
+                }
+                Ok(changed)
+            })?;
+        }
+        Ok(changed)
+    }
+
+    fn refuse(&mut self, error: Error, node: &Node, index: usize) {
+        self.count += 1;
+        if self.refused.len() < KEPT {
+            let function = self.function.clone();
+            self.refused.push(error.at(|place| {
+                place.function = function;
+                place.node_index = Some(index);
+                place.node = Some(node.name.clone()).filter(|name| !name.is_empty());
+                place.operator.get_or_insert_with(|| node.op_type.clone());
+            }));
+        }
+    }
+
+    /// Converts a node from version to version of its operator. Returns the new constants, or `None` if it stays.
+    fn node(
+        &mut self,
+        node: &mut Node,
+        from: i64,
+        known: Option<(&NodeDetails, &GraphDetails)>,
+    ) -> Result<Option<Vec<Initializer>>> {
+        let first = schema::resolve("", &node.op_type, from)?;
+        let mut version = first.since_version;
+        let at = |operator: &str, version: i64| {
+            let operator = Some(operator.to_string());
+            move |error: Error| error.at(|place| (place.operator, place.version) = (operator, Some(version)))
+        };
+        if schema::is_experimental(&first) {
+            let same = schema::resolve("", &node.op_type, self.to).is_ok_and(|last| last.since_version == version);
+            let refused = || Error::unsupported("it was an experimental operator, which ONNX dropped in release 1.5");
+            return if same { Ok(None) } else { Err(at(&node.op_type, version)(refused())) };
+        }
+        let mut step = Step::new(node.clone(), known, &mut self.names);
+        let mut stays = true;
+        let mut history = history(&mut self.histories, &node.op_type)?;
+        while let Some(new) = history.iter().find(|new| new.since_version > version && new.since_version <= self.to) {
+            let old = history.iter().find(|old| old.since_version == version);
+            let since = new.since_version;
+            let operator = step.node.op_type.clone();
+            let refused = |why: String| at(&operator, version)(Error::unsupported(why));
+            change(&mut step, since).map_err(|why| refused(why.replace(LATER, &new.label())))?;
+            if step.node.op_type == operator {
+                if new.deprecated.is_some() {
+                    let gone = schema::resolve("", &operator, self.to).err();
+                    return Err(refused(gone.map_or(String::new(), |error| error.to_string())));
+                }
+                agree(&step.node, old, new).map_err(refused)?;
+            } else {
+                history = self::history(&mut self.histories, &step.node.op_type)?;
+            }
+            stays &= step.node.op_type == node.op_type;
+            version = since;
+        }
+        let Step { node: converted, constants, .. } = step;
+        if stays && *node == converted {
+            return Ok(None);
+        }
+        *node = converted;
+        Ok(Some(constants))
+    }
+}
+
+fn history(known: &mut HashMap<String, Arc<[Schema]>>, operator: &str) -> Result<Arc<[Schema]>> {
+    if let Some(history) = known.get(operator) {
+        return Ok(history.clone());
+    }
+    let history: Arc<[Schema]> = schema::history("", operator)?.into();
+    known.insert(operator.to_string(), history.clone());
+    Ok(history)
+}
+
+/// Checks that a node of one version is one of the next, with the same meaning of what it omits.
+fn agree(node: &Node, old: Option<&Schema>, new: &Schema) -> std::result::Result<(), String> {
+    let label = new.label();
+    let formal = |name: &str| new.attributes.iter().find(|formal| formal.name == name);
+    for attribute in &node.attributes {
+        formal(&attribute.name).ok_or_else(|| format!("{label} has no attribute {}", attribute.name))?;
+    }
+    let omitted = |name: &str| node.get(name).is_none();
+    if let Some(missing) = new.attributes.iter().find(|formal| formal.required && omitted(&formal.name)) {
+        return Err(format!("{label} needs attribute {}", missing.name));
+    }
+    let old_attributes = old.into_iter().flat_map(|old| &old.attributes);
+    for old in old_attributes.filter(|old| old.default.is_some() && omitted(&old.name)) {
+        if formal(&old.name).is_some_and(|new| new.default != old.default) {
+            return Err(format!("attribute {} has another default in {label}", old.name));
+        }
+    }
+    let many = |last: Option<&schema::Parameter>| last.is_some_and(|last| matches!(last.arity, Arity::Variadic(_)));
+    if node.inputs.len() > new.inputs.len() && !many(new.inputs.last()) {
+        return Err(format!("{label} has {} inputs at most", new.inputs.len()));
+    }
+    if node.outputs.len() > new.outputs.len() && !many(new.outputs.last()) {
+        return Err(format!("{label} has {} outputs at most", new.outputs.len()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_version_was_read() {
+        // A new opset needs a look at what changed: `changes` has what isn't the same.
+        assert_eq!(schema::newest(""), Some(NEWEST.0));
+        assert_eq!([1, 8, 9, 14, 20, 27, 28].map(ir_version), [3, 3, 4, 7, 9, 13, 14]);
+    }
+}
