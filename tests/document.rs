@@ -302,3 +302,51 @@ fn simplified(bytes: &[u8]) -> Result<usize> {
     ensure!(document.to_bytes()? == once, "it is simplified once more");
     Ok(nodes - document.graph.nodes.len())
 }
+
+/// The text form of each official model is read as the same model.
+#[test]
+fn each_model_is_read_from_its_text() -> Result<()> {
+    let all = models()?;
+    let outcomes = in_parallel(&all, |(path, bytes)| check_text(bytes).with_context(|| path.clone()));
+    let expressed = outcomes.into_iter().collect::<Result<Vec<bool>>>()?;
+    let others: Vec<&str> =
+        all.iter().zip(&expressed).filter(|(_, ok)| !**ok).map(|((path, _), _)| path.as_str()).collect();
+    ensure!(others.is_empty(), "the text form can't express {others:?}");
+    Ok(())
+}
+
+/// Whether the text form has the model.
+fn check_text(bytes: &[u8]) -> Result<bool> {
+    let document = Document::from_bytes(bytes.to_vec())?;
+    let text = match document.to_text() {
+        Err(error) if error.to_string().starts_with("the text form can't express") => return Ok(false),
+        text => text?,
+    };
+    let again = Document::from_text(&text)?;
+    ensure!(again.to_text()? == text, "the text of what is read is another");
+    ensure!(again.graph.nodes.len() == document.graph.nodes.len());
+    for (one, other) in again.graph.nodes.iter().zip(&document.graph.nodes) {
+        ensure!(one.inputs == other.inputs && one.op_type == other.op_type && one.domain == other.domain);
+        ensure!(one.attributes.len() == other.attributes.len() && one.overload == other.overload);
+        for (one, other) in one.attributes.iter().zip(&other.attributes) {
+            ensure!(one.name == other.name && one.value.kind() == other.value.kind(), "attribute {}", one.name);
+            if let (AttributeValue::Tensor(one), AttributeValue::Tensor(other)) = (&one.value, &other.value) {
+                ensure!(same_tensor(one, other)?, "attribute {}", other.name);
+            }
+        }
+    }
+    ensure!(again.graph.initializers.len() == document.graph.initializers.len());
+    for (one, other) in again.graph.initializers.iter().zip(&document.graph.initializers) {
+        ensure!(one.name == other.name && same_tensor(one, other)?, "initializer {}", other.name);
+    }
+    Ok(true)
+}
+
+/// Whether tensors have the same elements.
+fn same_tensor(one: &Initializer, other: &Initializer) -> Result<bool> {
+    if other.data_location == 1 {
+        return Ok(one.external()? == other.external()?);
+    }
+    let (one, other) = (one.tensor()?, other.tensor()?);
+    Ok(one.to_proto_bytes("") == other.to_proto_bytes(""))
+}
