@@ -262,7 +262,7 @@ impl<'a> Printer<'a> {
         use DType as D;
         if dtype == D::String {
             let tensor = tensor.tensor()?;
-            return self.list(tensor.strings()?, |own, text| own.put(string(text.as_ref())));
+            return self.list(tensor.strings()?, |own, text| own.put(string(text)));
         }
         // Those of 6 bits one by one: as many packed bytes could be as many elements.
         let raw = if dtype.bits() == 6 { tensor.tensor()?.bytes().to_vec().into() } else { tensor.raw()? };
