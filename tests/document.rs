@@ -350,3 +350,57 @@ fn same_tensor(one: &Initializer, other: &Initializer) -> Result<bool> {
     let (one, other) = (one.tensor()?, other.tensor()?);
     Ok(one.to_proto_bytes("") == other.to_proto_bytes(""))
 }
+
+#[test]
+fn text_says_what_the_model_is() -> Result<()> {
+    let text = r#"# a model
+        <ir_version: 10, opset_import: ["" : 23, "l" : 1], producer_name: "a \"b\" \\">
+        g (float[N, ?, "a b"] x, seq(map(int64, string)) s, any) => (float[] y)
+          <int4[3] one = {1, -2, 3}, int4[3] packed = {225, 3}, float16 half = {15360}, string[2] words = {"a", "b # c"},
+           complex64[1] c = {1, -inf}, float[2] far = ["location": "w.bin", "offset": "8"], float[2] h>
+        {
+          [first] y, "" = l.F:over <a = 1, b: float = 1, c = [1.5, 2], d = [], e: int = @outer> (x, , "any")
+        }
+        <domain: "l", opset_import: ["" : 23]> F <a, b: int = 3> (x) => (y) { y = Neg (x) }"#;
+    let error = Document::from_text(text).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "line 7, column 78: an empty list needs the kind of its attribute: `name: ints = []`"
+    );
+    let document = Document::from_text(&text.replace("d = []", "d: ints = []"))?;
+    let written = r#"<
+   ir_version: 10,
+   opset_import: ["" : 23, "l" : 1],
+   producer_name: "a \"b\" \\"
+>
+g (float[N, ?, "a b"] x, seq(map(int64, string)) s, any) => (float[] y)
+   <int4[3] one = {225, 3}, int4[3] packed = {225, 3}, float16 half = {15360}, string[2] words = {"a", "b # c"}, complex64[1] c = {1.0, -inf}, float[2] far = ["location": "w.bin", "offset": "8"], float[2] h>
+{
+   [first] y, "" = l.F:over <a: int = 1, b: float = 1.0, c: floats = [1.5, 2.0], d: ints = [], e: int = @outer> (x, "", any)
+}
+<
+   domain: "l",
+   opset_import: ["" : 23]
+>
+F <a, b: int = 3> (x) => (y)
+{
+   y = Neg (x)
+}
+"#;
+    assert_eq!(document.to_text()?, written);
+    for (text, error) in [
+        ("", "line 1, column 1: expected the name of a graph, found the end"),
+        ("<foo: 1>", "line 1, column 2: expected a field of the model, found `foo`"),
+        ("g (x)\n (y) {}", "line 2, column 2: expected `=>`, found `(`"),
+        ("g () => () <float[3] w = {1, 2}> {}", "line 1, column 32: the tensor has 2 elements: its shape needs 3"),
+        ("g () => () <uint8 w = {300}> {}", "line 1, column 24: expected an integer below 256, found 300"),
+        ("g () => () <uint4[2] w = {17, 1}> {}", "line 1, column 33: an element has more than 4 bits"),
+        ("g () => () {y = F <a = \"x> ()}", "line 1, column 24: the string has no closing quote"),
+    ] {
+        assert_eq!(Document::from_text(text).unwrap_err().to_string(), error);
+    }
+    let deep = format!("g ({}", "seq(".repeat(100_000));
+    let error = Document::from_text(&deep).unwrap_err().to_string();
+    assert_eq!(error, "line 1, column 132: graphs and types nest more than 33 deep");
+    Ok(())
+}
