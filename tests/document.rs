@@ -362,7 +362,7 @@ fn text_says_what_the_model_is() -> Result<()> {
           [first] y, "" = l.F:over <a = 1, b: float = 1, c = [1.5, 2], d = [], e: int = @outer> (x, , "any")
         }
         <domain: "l", opset_import: ["" : 23]> F <a, b: int = 3> (x) => (y) { y = Neg (x) }"#;
-    let error = Document::from_text(text).unwrap_err();
+    let error = Document::from_text(text).err().context("an error")?;
     assert_eq!(
         error.to_string(),
         "line 7, column 78: an empty list needs the kind of its attribute: `name: ints = []`"
@@ -397,10 +397,10 @@ F <a, b: int = 3> (x) => (y)
         ("g () => () <uint4[2] w = {17, 1}> {}", "line 1, column 33: an element has more than 4 bits"),
         ("g () => () {y = F <a = \"x> ()}", "line 1, column 24: the string has no closing quote"),
     ] {
-        assert_eq!(Document::from_text(text).unwrap_err().to_string(), error);
+        assert_eq!(Document::from_text(text).err().context("an error")?.to_string(), error);
     }
     let deep = format!("g ({}", "seq(".repeat(100_000));
-    let error = Document::from_text(&deep).unwrap_err().to_string();
+    let error = Document::from_text(&deep).err().context("an error")?.to_string();
     assert_eq!(error, "line 1, column 132: graphs and types nest more than 33 deep");
     Ok(())
 }
