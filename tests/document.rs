@@ -303,3 +303,105 @@ fn simplified(bytes: &[u8]) -> Result<usize> {
     ensure!(document.to_bytes()? == once, "it is simplified once more");
     Ok(nodes - document.graph.nodes.len())
 }
+
+/// The text form of each official model is read as the same model.
+#[test]
+fn each_model_is_read_from_its_text() -> Result<()> {
+    let all = models()?;
+    let outcomes = in_parallel(&all, |(path, bytes)| check_text(bytes).with_context(|| path.clone()));
+    let expressed = outcomes.into_iter().collect::<Result<Vec<bool>>>()?;
+    let others: Vec<&str> =
+        all.iter().zip(&expressed).filter(|(_, ok)| !**ok).map(|((path, _), _)| path.as_str()).collect();
+    ensure!(others.is_empty(), "the text form can't express {others:?}");
+    Ok(())
+}
+
+/// Whether the text form has the model.
+fn check_text(bytes: &[u8]) -> Result<bool> {
+    let document = Document::from_bytes(bytes.to_vec())?;
+    let text = match document.to_text() {
+        Err(error) if error.to_string().starts_with("the text form can't express") => return Ok(false),
+        text => text?,
+    };
+    let again = Document::from_text(&text)?;
+    ensure!(again.to_text()? == text, "the text of what is read is another");
+    ensure!(again.graph.nodes.len() == document.graph.nodes.len());
+    for (one, other) in again.graph.nodes.iter().zip(&document.graph.nodes) {
+        ensure!(one.inputs == other.inputs && one.op_type == other.op_type && one.domain == other.domain);
+        ensure!(one.attributes.len() == other.attributes.len() && one.overload == other.overload);
+        for (one, other) in one.attributes.iter().zip(&other.attributes) {
+            ensure!(one.name == other.name && one.value.kind() == other.value.kind(), "attribute {}", one.name);
+            if let (AttributeValue::Tensor(one), AttributeValue::Tensor(other)) = (&one.value, &other.value) {
+                ensure!(same_tensor(one, other)?, "attribute {}", other.name);
+            }
+        }
+    }
+    ensure!(again.graph.initializers.len() == document.graph.initializers.len());
+    for (one, other) in again.graph.initializers.iter().zip(&document.graph.initializers) {
+        ensure!(one.name == other.name && same_tensor(one, other)?, "initializer {}", other.name);
+    }
+    Ok(true)
+}
+
+/// Whether tensors have the same elements.
+fn same_tensor(one: &Initializer, other: &Initializer) -> Result<bool> {
+    if other.data_location == 1 {
+        return Ok(one.external()? == other.external()?);
+    }
+    let (one, other) = (one.tensor()?, other.tensor()?);
+    Ok(one.to_proto_bytes("") == other.to_proto_bytes(""))
+}
+
+#[test]
+fn text_says_what_the_model_is() -> Result<()> {
+    let text = r#"# a model
+        <ir_version: 10, opset_import: ["" : 23, "l" : 1], producer_name: "a \"b\" \\">
+        g (float[N, ?, "a b"] x, seq(map(int64, string)) s, any) => (float[] y)
+          <int4[3] one = {1, -2, 3}, int4[3] packed = {225, 3}, float16 half = {15360}, string[2] words = {"a", "b # c"},
+           complex64[1] c = {1, -inf}, float[2] far = ["location": "w.bin", "offset": "8"], float[2] h>
+        {
+          [first] y, "" = l.F:over <a = 1, b: float = 1, c = [1.5, 2], d = [], e: int = @outer> (x, , "any")
+        }
+        <domain: "l", opset_import: ["" : 23]> F <a, b: int = 3> (x) => (y) { y = Neg (x) }"#;
+    let error = Document::from_text(text).err().context("an error")?;
+    assert_eq!(
+        error.to_string(),
+        "line 7, column 78: an empty list needs the kind of its attribute: `name: ints = []`"
+    );
+    let document = Document::from_text(&text.replace("d = []", "d: ints = []"))?;
+    let written = r#"<
+   ir_version: 10,
+   opset_import: ["" : 23, "l" : 1],
+   producer_name: "a \"b\" \\"
+>
+g (float[N, ?, "a b"] x, seq(map(int64, string)) s, any) => (float[] y)
+   <int4[3] one = {225, 3}, int4[3] packed = {225, 3}, float16 half = {15360}, string[2] words = {"a", "b # c"}, complex64[1] c = {1.0, -inf}, float[2] far = ["location": "w.bin", "offset": "8"], float[2] h>
+{
+   [first] y, "" = l.F:over <a: int = 1, b: float = 1.0, c: floats = [1.5, 2.0], d: ints = [], e: int = @outer> (x, "", any)
+}
+<
+   domain: "l",
+   opset_import: ["" : 23]
+>
+F <a, b: int = 3> (x) => (y)
+{
+   y = Neg (x)
+}
+"#;
+    assert_eq!(document.to_text()?, written);
+    for (text, error) in [
+        ("", "line 1, column 1: expected the name of a graph, found the end"),
+        ("<foo: 1>", "line 1, column 2: expected a field of the model, found `foo`"),
+        ("g (x)\n (y) {}", "line 2, column 2: expected `=>`, found `(`"),
+        ("g () => () <float[3] w = {1, 2}> {}", "line 1, column 32: the tensor has 2 elements: its shape needs 3"),
+        ("g () => () <uint8 w = {300}> {}", "line 1, column 24: expected an integer below 256, found 300"),
+        ("g () => () <uint4[2] w = {17, 1}> {}", "line 1, column 33: an element has more than 4 bits"),
+        ("g () => () {y = F <a = \"x> ()}", "line 1, column 24: the string has no closing quote"),
+    ] {
+        assert_eq!(Document::from_text(text).err().context("an error")?.to_string(), error);
+    }
+    let deep = format!("g ({}", "seq(".repeat(100_000));
+    let error = Document::from_text(&deep).err().context("an error")?.to_string();
+    assert_eq!(error, "line 1, column 132: graphs and types nest more than 33 deep");
+    Ok(())
+}

@@ -138,7 +138,7 @@ impl Editing {
         let files: Vec<(&str, File<'_>)> = data.into_iter().chain([(&*model, File::Model(document))]).collect();
         let content = |file: &File<'_>, to: &mut dyn output::Target| {
             let written = match file {
-                File::Model(document) => document.write(to),
+                File::Model(document) => document.write_as(&self.to, to),
                 File::Data(data) => data.write(to),
             };
             written.map_err(Unwritten::of)

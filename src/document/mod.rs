@@ -34,6 +34,7 @@ mod save;
 mod simplify;
 mod step;
 mod tensor;
+mod text;
 mod types;
 mod wire;
 
@@ -84,10 +85,10 @@ impl Document {
         Document { content: content.into(), path: None, options: LoadOptions::default() }
     }
 
-    /// Reads an .onnx file. External data is left where it is.
+    /// Reads an .onnx file, or the text form of one: a file whose name ends in `.onnxtxt`. External data is left where it is.
     ///
     /// # Errors
-    /// The file can't be read, is not an .onnx file, or exceeds a limit of loading.
+    /// The file can't be read, is not an .onnx file or its text, or exceeds a limit of loading.
     pub fn read(path: impl AsRef<Path>) -> Result<Document> {
         Document::read_with(path, &LoadOptions::default())
     }
@@ -98,6 +99,9 @@ impl Document {
     /// As [`Document::read`].
     pub fn read_with(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Document> {
         let path = path.as_ref();
+        if text::is_text(path) {
+            return Document::read_text(path, options);
+        }
         let file = options.read(path, &options.files(Some(path)))?;
         Document::decode(file, Some(path), options)
     }

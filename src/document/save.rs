@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Document {
-    /// Writes the model file to a path, whole or not at all. External data stays where it is if the path is in the folder
+    /// Writes the model file to a path, whole or not at all: the text form if its name ends in `.onnxtxt`. External data stays where it is if the path is in the folder
     /// of the file that was read; else it is copied beside the new file: see [`Document::relocate`].
     ///
     /// # Errors
@@ -21,7 +21,7 @@ impl Document {
             Temporary::write(&place, |to| data.write(to)).map(|temporary| (temporary, place))
         });
         let data = data.transpose()?;
-        let model = Temporary::write(path, |to| own.write(to))?;
+        let model = Temporary::write(path, |to| own.write_as(path, to))?;
         if let Some((data, place)) = data {
             data.persist(&place)?;
         }

@@ -18,6 +18,7 @@ const FORMATS: &[(&[u8], &str)] = &[
 ];
 
 const TEXT: &str = "the text form of one: save it in the binary form";
+const NAMED: &str = "the text form of one: give it a name that ends in .onnxtxt";
 
 /// Refuses a file by its first bytes if they are those of another format.
 pub(crate) fn check_format(head: &[u8]) -> Result<()> {
@@ -28,7 +29,7 @@ pub(crate) fn check_format(head: &[u8]) -> Result<()> {
     let what = match found {
         Some((_, what)) => what,
         None if tagged("<!doctype html") || tagged("<html") => "an HTML page: the download may have failed",
-        None if inner.starts_with(b"ir_version") || inner.starts_with(b"opset_import") => TEXT,
+        None if inner.starts_with(b"ir_version") || inner.starts_with(b"opset_import") => NAMED,
         None => return Ok(()),
     };
     Err(Error::model(format!("the file is not an ONNX model, but {what}")))

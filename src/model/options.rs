@@ -193,12 +193,8 @@ impl LoadOptions {
         Ok(self)
     }
 
-    /// As [`Model::load`], with these options.
-    ///
-    /// # Errors
-    /// As [`Model::load`].
-    pub fn load(&self, path: impl AsRef<Path>) -> Result<Model> {
-        let path = path.as_ref();
+    /// As [`Model::load`], of a file that isn't in the text form.
+    pub(crate) fn load_binary(&self, path: &Path) -> Result<Model> {
         let files = self.files(Some(path));
         self.parse(self.read(path, &files)?, Some(path), !self.places.mmap, &files)
     }
@@ -211,20 +207,8 @@ impl LoadOptions {
         self.parse(self.check(bytes.into_bytes())?, None, true, &self.files(None))
     }
 
-    /// Reads a model, and says what it holds and what was made of it, even if it can't run.
-    ///
-    /// # Errors
-    /// The file can't be read, or is not a model at all. Other faults are in [`Inspection::error`].
-    ///
-    /// ```
-    /// let path = "onnx-test-data/gather/onnx-1.12.0/node/test_gather_elements_0/model.onnx";
-    /// let found = onnxref::Model::options().inspect(path)?;
-    /// assert_eq!((found.graph.nodes.len(), found.graph.nodes[0].operator.as_str()), (1, "GatherElements"));
-    /// assert!(found.error.is_none());
-    /// # Ok::<(), onnxref::Error>(())
-    /// ```
-    pub fn inspect(&self, path: impl AsRef<Path>) -> Result<Inspection> {
-        let path = path.as_ref();
+    /// As [`LoadOptions::inspect`], of a file that isn't in the text form.
+    pub(crate) fn inspect_binary(&self, path: &Path) -> Result<Inspection> {
         let files = self.files(Some(path));
         self.examine(self.read(path, &files)?, Some(path), !self.places.mmap, &files)
     }

@@ -41,7 +41,7 @@ fn other_formats() {
             "a zip archive, as PyTorch and NumPy write them: unpack it, or export the model to ONNX",
         ),
         (b"<!DOCTYPE html><html><body>Not found</body></html>", "an HTML page: the download may have failed"),
-        (b"<ir_version: 8, opset_import: [\"\" : 13]>", "the text form of one: save it in the binary form"),
+        (b"<ir_version: 8, opset_import: [\"\" : 13]>", "the text form of one: give it a name that ends in .onnxtxt"),
         (b"ir_version: 8\nproducer_name: \"a\"\n", "the text form of one: save it in the binary form"),
     ] {
         std::fs::write(&path, bytes).unwrap();

@@ -1,0 +1,153 @@
+//! Models as text, in the syntax of `onnx.parser` and `onnx.printer`.
+
+mod cursor;
+mod print;
+mod read;
+mod values;
+
+use super::{Document, wire};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::files::ModelFiles;
+use crate::model::{Inspection, LoadOptions, Model};
+use bytes::Bytes;
+use cursor::Cursor;
+use std::io::Write;
+use std::path::Path;
+
+/// Kinds of attributes, at their numbers.
+const KINDS: [&str; 15] = [
+    "undefined",
+    "float",
+    "int",
+    "string",
+    "tensor",
+    "graph",
+    "floats",
+    "ints",
+    "strings",
+    "tensors",
+    "graphs",
+    "sparse_tensor",
+    "sparse_tensors",
+    "type_proto",
+    "type_protos",
+];
+
+/// Types of types.
+const WRAPPERS: [&str; 4] = ["seq", "optional", "map", "sparse_tensor"];
+
+/// The number of an element type.
+fn element_code(name: &str) -> Option<i32> {
+    DType::from_name(name).map(DType::code)
+}
+
+/// Whether a file is in the text form: its name ends in `.onnxtxt`.
+pub(super) fn is_text(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end.eq_ignore_ascii_case("onnxtxt"))
+}
+
+impl Document {
+    /// Reads the text form of a model: the syntax of `onnx.parser`.
+    ///
+    /// ```
+    /// use onnxref::document::Document;
+    ///
+    /// let text = r#"<ir_version: 10, opset_import: ["" : 18]>
+    ///     twice (float[2] x) => (float[2] y) <float two = {2}> { y = Mul (x, two) }"#;
+    /// let document = Document::from_text(text)?;
+    /// assert_eq!(document.graph.nodes[0].op_type, "Mul");
+    /// assert_eq!(Document::from_text(&document.to_text()?)?.graph, document.graph);
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The text doesn't match the syntax, or exceeds a limit of loading.
+    pub fn from_text(text: &str) -> Result<Document> {
+        Document::from_text_with(text, &LoadOptions::default())
+    }
+
+    /// As [`Document::from_text`], with the limits of loading.
+    ///
+    /// # Errors
+    /// As [`Document::from_text`].
+    pub fn from_text_with(text: &str, options: &LoadOptions) -> Result<Document> {
+        Document::decode(encoded(text, &options.files(None))?, None, options)
+    }
+
+    /// Reads a file of the text form.
+    pub(super) fn read_text(path: &Path, options: &LoadOptions) -> Result<Document> {
+        let files = options.files(Some(path));
+        let file = options.check(files.model(path, |_, _| Ok(()))?)?;
+        let text = std::str::from_utf8(&file).map_err(|_| Error::model("the text of the model is not UTF-8"))?;
+        Document::decode(encoded(text, &files)?, Some(path), options)
+    }
+
+    /// The text form of the model: the syntax of `onnx.parser`. It has all elements of tensors. It has no place for
+    /// texts for people and metadata inside of graphs, and for names of bodies that aren't identifiers.
+    ///
+    /// # Errors
+    /// The syntax can't express a part of the model, such as a sparse tensor or a string that is not UTF-8. A tensor is
+    /// not valid.
+    pub fn to_text(&self) -> Result<String> {
+        let mut text = Vec::new();
+        self.write_text(&mut text)?;
+        String::from_utf8(text).map_err(|_| Error::model("the text of the model is not UTF-8"))
+    }
+
+    /// Writes the text form of the model: [`Document::to_text`]. Pieces are small, so `to` should have a buffer.
+    ///
+    /// # Errors
+    /// As [`Document::to_text`]; `to` fails: its error is the [source](std::error::Error::source).
+    pub fn write_text(&self, mut to: impl Write) -> Result<()> {
+        print::Printer::new(&mut to).model(self)
+    }
+
+    /// Writes the form of the model that the name of a file asks for: the text form if it ends in `.onnxtxt`.
+    ///
+    /// # Errors
+    /// As [`Document::write`] and [`Document::write_text`].
+    pub fn write_as(&self, path: impl AsRef<Path>, to: impl Write) -> Result<()> {
+        if is_text(path.as_ref()) { self.write_text(to) } else { self.write(to) }
+    }
+}
+
+/// The model file that a text describes.
+fn encoded(text: &str, files: &ModelFiles) -> Result<Bytes> {
+    files.budget.allow_for(text.len() as u64);
+    let content = read::model(&mut Cursor::new(text, files))?;
+    let size = wire::size(&content)?;
+    files.budget.take(size)?;
+    let mut bytes = Vec::new();
+    wire::write(&content, &mut bytes)?;
+    Ok(bytes.into())
+}
+
+/// Models by their path: in the form that the name says.
+impl LoadOptions {
+    /// As [`Model::load`], with these options.
+    ///
+    /// # Errors
+    /// As [`Model::load`].
+    pub fn load(&self, path: impl AsRef<Path>) -> Result<Model> {
+        let path = path.as_ref();
+        if is_text(path) { Document::read_text(path, self)?.load(self) } else { self.load_binary(path) }
+    }
+
+    /// Reads a model, and says what it holds and what was made of it, even if it can't run.
+    ///
+    /// # Errors
+    /// The file can't be read, or is not a model at all. Other faults are in [`Inspection::error`].
+    ///
+    /// ```
+    /// let path = "onnx-test-data/gather/onnx-1.12.0/node/test_gather_elements_0/model.onnx";
+    /// let found = onnxref::Model::options().inspect(path)?;
+    /// assert_eq!((found.graph.nodes.len(), found.graph.nodes[0].operator.as_str()), (1, "GatherElements"));
+    /// assert!(found.error.is_none());
+    /// # Ok::<(), onnxref::Error>(())
+    /// ```
+    pub fn inspect(&self, path: impl AsRef<Path>) -> Result<Inspection> {
+        let path = path.as_ref();
+        if is_text(path) { Document::read_text(path, self)?.inspect(self) } else { self.inspect_binary(path) }
+    }
+}
