@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Bench, Ran, body, bytes, check, graph, int, number, onnxref, several};
+use common::{Bench, Ran, body, bytes, check, graph, int, link, number, onnxref, several};
 use onnxref::{DType, Tensor};
 use serde_json::{Value, json};
 use std::fs;
@@ -100,16 +100,7 @@ the same in both: 2 nodes, 0 constants
 #[test]
 fn a_chain_of_equal_nodes_keeps_its_ends() {
     let chain = |count: usize| {
-        let name = |k: usize| {
-            if k == 0 {
-                "x".to_string()
-            } else if k == count {
-                "y".to_string()
-            } else {
-                format!("v{k}")
-            }
-        };
-        let node = |k: usize| several("Abs", &[&name(k)], &[&name(k + 1)], &[]);
+        let node = |k: usize| several("Abs", &[&link(k, count)], &[&link(k + 1, count)], &[]);
         model(&(0..count).map(node).collect::<Vec<_>>(), &[], 18)
     };
     let ran = diff(chain(5), chain(7), &["--json"]);

@@ -4,25 +4,16 @@
 
 mod common;
 
-use common::{Bench, Ran, bytes, check, graph, number, onnxref, several};
+use common::{Bench, Ran, bytes, check, graph, link, number, onnxref, several};
 use onnxref::{DType, Model};
 use std::fs;
 use std::time::Instant;
 
 /// A chain of nodes with some others in it, by their places.
 fn chain(count: usize, planted: &[(usize, &str)]) -> Vec<u8> {
-    let name = |k: usize| {
-        if k == 0 {
-            "x".to_string()
-        } else if k == count {
-            "y".to_string()
-        } else {
-            format!("v{k}")
-        }
-    };
     let node = |k: usize| {
         let operator = planted.iter().find(|(at, _)| *at == k).map_or("Tanh", |(_, operator)| *operator);
-        several(operator, &[&name(k)], &[&name(k + 1)], &[])
+        several(operator, &[&link(k, count)], &[&link(k + 1, count)], &[])
     };
     model(&graph(&(0..count).map(node).collect::<Vec<_>>(), &[("x", DType::Float)], &["y"]))
 }

@@ -2,14 +2,11 @@
 
 use crate::error::{Error, Result};
 use crate::limits::Budget;
-use crate::onnx;
+use crate::onnx::{self, MAX_MESSAGE};
 use crate::tensor::release;
 use bytes::Bytes;
 use std::io::{self, Write};
 use std::ops::Range;
-
-/// Maximum size of a message: protobuf counts its bytes as int32.
-const MAX_MESSAGE: u64 = i32::MAX as u64;
 
 /// Maximum nesting of messages, as when a model is loaded.
 const MAX_NESTING: usize = 100;
@@ -177,18 +174,8 @@ impl Writer<'_> {
         }
     }
 
-    fn varint(&mut self, mut number: u64) -> Result<()> {
-        let (mut bytes, mut len) = ([0; 10], 0);
-        for byte in &mut bytes {
-            len += 1;
-            *byte = number as u8 & 0x7f;
-            number >>= 7;
-            if number == 0 {
-                break;
-            }
-            *byte |= 0x80;
-        }
-        self.raw(bytes.get(..len).unwrap_or(&bytes))
+    fn varint(&mut self, number: u64) -> Result<()> {
+        self.raw(&onnx::varint(number))
     }
 
     pub(super) fn number(&mut self, field: u32, number: u64) -> Result<()> {

@@ -32,3 +32,4 @@ pub mod proto {
 pub use external::External;
 pub(crate) use graph::load;
 pub(crate) use scan::{check_head, check_model, field_at};
+pub(crate) use write::{MAX_MESSAGE, varint};

@@ -5,10 +5,11 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::{Tensor, pack, packed_size};
 use crate::value::{Map, Optional, Sequence, Value, ValueType};
+use smallvec::SmallVec;
 use std::io::{self, Write};
 
 /// Maximum size of a message: protobuf counts its bytes as int32.
-const MAX_MESSAGE: u64 = i32::MAX as u64;
+pub(crate) const MAX_MESSAGE: u64 = i32::MAX as u64;
 
 /// Number of elements that are packed at a time, which are whole bytes.
 const PACKED: usize = 1 << 16;
@@ -124,6 +125,17 @@ struct Size {
 /// Parts that are counted between two flushes, which tell the writer's error early.
 const BETWEEN_FLUSHES: u32 = 1 << 16;
 
+/// A number of as few bytes as it needs.
+pub(crate) fn varint(mut number: u64) -> SmallVec<[u8; 10]> {
+    let mut bytes = SmallVec::new();
+    while number > 0x7f {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}
+
 impl Sink<'_> {
     /// Bytes without a key.
     fn raw(&mut self, len: u64, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
@@ -137,18 +149,9 @@ impl Sink<'_> {
         if size.parts.is_multiple_of(BETWEEN_FLUSHES) { self.to.flush().map_err(failed) } else { Ok(()) }
     }
 
-    fn varint(&mut self, mut number: u64) -> Result<()> {
-        let (mut bytes, mut len) = ([0; 10], 0);
-        for byte in &mut bytes {
-            len += 1;
-            *byte = number as u8 & 0x7f;
-            number >>= 7;
-            if number == 0 {
-                break;
-            }
-            *byte |= 0x80;
-        }
-        self.raw(len, |to| to.write_all(bytes.get(..len as usize).unwrap_or(&bytes)))
+    fn varint(&mut self, number: u64) -> Result<()> {
+        let bytes = varint(number);
+        self.raw(bytes.len() as u64, |to| to.write_all(&bytes))
     }
 
     fn number(&mut self, field: u64, number: u64) -> Result<()> {

@@ -36,6 +36,15 @@ pub(crate) fn several(operator: &str, inputs: &[&str], outputs: &[&str], attribu
     parts.concat()
 }
 
+/// The value before the node `k` of a chain of `count` nodes, which leads from "x" to "y".
+pub(crate) fn link(k: usize, count: usize) -> String {
+    match k {
+        0 => "x".to_string(),
+        k if k == count => "y".to_string(),
+        k => format!("v{k}"),
+    }
+}
+
 /// An attribute.
 pub(crate) fn int(name: &str, value: u64) -> Vec<u8> {
     bytes(5, &[bytes(1, name.as_bytes()), number(3, value), number(20, 2)].concat())

@@ -60,15 +60,13 @@ pub struct Attention<'a, T> {
 }
 
 /// `softmax(scale(q k) + bias) v`, each step rounded as by itself: no key is out of sight, and a weight of 0 times infinity
-/// is NaN.
+/// is NaN. The keys are the columns of their matrix.
 #[derive(Debug, Clone, Copy)]
 pub struct Written<T> {
     /// What the scores are multiplied or divided by.
     pub scale: Option<Scale<T>>,
     /// What a weight becomes that is NaN.
     pub nan: Option<T>,
-    /// The keys are the columns of their matrix, not its rows.
-    pub columns: bool,
 }
 
 /// A step of scores.
@@ -217,7 +215,8 @@ impl<'a, T: Numbers> Attention<'a, T> {
         };
         // One block packs the values as it reads them.
         let packed = [packed(rows >= PACK_FROM, size), packed(blocks > 1, value_size)];
-        let by_key = if packed[0] == 0 && queries > 1 && !self.by_column() { queries.saturating_mul(keys) } else { 0 };
+        let by_key =
+            if packed[0] == 0 && queries > 1 && self.written.is_none() { queries.saturating_mul(keys) } else { 0 };
         let product = gemm::scratch_for(queries, size, keys)
             .max(gemm::scratch_for(keys.min(by_key), size, queries))
             .max(gemm::scratch_for(queries, keys, value_size));
@@ -228,18 +227,13 @@ impl<'a, T: Numbers> Attention<'a, T> {
         Plan { attention: self, threads, queries, blocks, packed, rooms }
     }
 
-    /// Whether the keys are columns.
-    fn by_column(&self) -> bool {
-        self.written.as_ref().is_some_and(|written| written.columns)
-    }
-
     /// The keys of a head from one on, as the columns of a matrix.
     fn keys(&self, batch: usize, head: usize, first: usize) -> View<'a, T> {
         let Layout { row, .. } = self.k.layout;
         let elements = self.k.from(batch, head, 0);
-        match self.by_column() {
-            true => View::rows(elements.get(first..).unwrap_or(&[]), row),
-            false => View::rows(elements.get(first.saturating_mul(row)..).unwrap_or(&[]), row).transposed(),
+        match self.written {
+            Some(_) => View::rows(elements.get(first..).unwrap_or(&[]), row),
+            None => View::rows(elements.get(first.saturating_mul(row)..).unwrap_or(&[]), row).transposed(),
         }
     }
 

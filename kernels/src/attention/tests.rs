@@ -296,7 +296,7 @@ fn written_attention_equals_its_steps() {
         sight: Sight::default(),
         bias: Some(Bias { rows: Heads { elements: &bias, layout: rows(0, keys) }, column: 1, columns: keys }),
         round: None,
-        written: Some(Written { scale: Some(Scale::By(3.0)), nan: Some(0.25), columns: true }),
+        written: Some(Written { scale: Some(Scale::By(3.0)), nan: Some(0.25) }),
         out: rows(queries, value_size),
     };
     let check = |threads| {

@@ -84,7 +84,6 @@ impl Weighing {
                     ScoreScale::By => Scale::By(number),
                 }),
                 nan: nan.map(one).transpose()?.flatten(),
-                columns: true,
             }),
             out: layout(&shape),
         };
