@@ -1,6 +1,6 @@
 """A job of one engine, in a process of its own: its output is compared with one process's, and it is measured. On Linux.
 
-python engines.py ENGINE FOLDER [--rows N] [--model MINILM] [--with onnxruntime] [--kill] [--workers N] [--batch N]
+python engines.py ENGINE FOLDER [--rows N] [--model MINILM] [--with onnxruntime] [--kill] [--workers N] [--batch N] [--tokens N]
 
 Prints JSON: whether the bits are the same, the rows a second from Parquet to Parquet, and for each worker the most memory that it held, in MiB: its own
 and its part of what it shares with others (PSS), and its own alone.
@@ -28,7 +28,6 @@ import pyarrow.parquet
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NAMES = {"ray": "ray_data", "daft": "daft_frame", "datafusion": "datafusion_udf", "spark": "spark_map"}
-TOKENS = 128
 
 
 class Onnxruntime:
@@ -68,7 +67,7 @@ class Onnxruntime:
         return map(self.arrow, batches)
 
 
-def made(folder: Path, rows: int, model: Path | None) -> None:
+def made(folder: Path, rows: int, model: Path | None, tokens: int) -> None:
     """Writes what a job reads: the model, unless there is one, and Parquet files with its rows."""
     rng = np.random.default_rng(0)
     if model is None:
@@ -84,8 +83,8 @@ def made(folder: Path, rows: int, model: Path | None) -> None:
         columns = {"ids": rng.integers(0, len(table), rows)}
     else:
         # What a tokenizer gives for texts of various lengths.
-        mask = (np.arange(TOKENS) < rng.integers(8, TOKENS + 1, (rows, 1))).astype(np.int64)
-        columns = {"input_ids": rng.integers(1000, 30_000, (rows, TOKENS)) * mask, "attention_mask": mask}
+        mask = (np.arange(tokens) < rng.integers(8, tokens + 1, (rows, 1))).astype(np.int64)
+        columns = {"input_ids": rng.integers(1000, 30_000, (rows, tokens)) * mask, "attention_mask": mask}
     (folder / "rows").mkdir()
     for k, part in enumerate(np.array_split(np.arange(rows), 8)):
         arrays = {name: _column(value[part]) for name, value in columns.items()}
@@ -210,10 +209,11 @@ def main() -> None:
     arguments.add_argument("--kill", action="store_true")
     arguments.add_argument("--workers", type=int, default=2)
     arguments.add_argument("--batch", type=int, default=8192)
+    arguments.add_argument("--tokens", type=int, default=128)
     of = arguments.parse_args()
 
     # In a process of its own: what it loads isn't counted as the worker's.
-    making = multiprocessing.get_context("fork").Process(target=made, args=(of.folder, of.rows, of.model))
+    making = multiprocessing.get_context("fork").Process(target=made, args=(of.folder, of.rows, of.model, of.tokens))
     making.start()
     making.join()
     model, rows, output = of.model or of.folder / "table.onnx", of.folder / "rows", of.folder / "output"

@@ -39,7 +39,7 @@ pub const ROOM: usize = 1 << 22;
 /// Whether this processor is faster with blocks than without.
 pub fn pays() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return crate::cpu::level() >= 4;
+    return crate::cpu::level() >= 3;
     #[cfg(not(target_arch = "x86_64"))]
     false
 }
