@@ -405,3 +405,97 @@ F <a, b: int = 3> (x) => (y)
     assert_eq!(error, "line 1, column 132: graphs and types nest more than 33 deep");
     Ok(())
 }
+
+#[test]
+fn text_keeps_what_is_said_of_parts() -> Result<()> {
+    let text = r#"<
+   ir_version: 10,
+   opset_import: ["" : 23]
+>
+g (float[N] x) => (float[N] y)
+   <float[1] w = {2.0}, float[N] a>
+{
+   #: graph doc_string: "of \"g\"" metadata_props: ["k": "v"]
+   #: input x doc_string: "two\nlines"
+   #: output y metadata_props: ["a": "\\n", "b": ""]
+   #: value a doc_string: "a"
+   #: initializer w doc_string: "w"
+   #: quantization a ["SCALE_TENSOR": "w"]
+   #: node doc_string: "first" metadata_props: ["m": "n"]
+   #: attribute axis doc_string: "which"
+   a = Softmax <axis: int = 0> (x)
+   y = If (x) <then_branch: graph = t () => (y1) {
+         #: graph doc_string: "inside"
+         #: node doc_string: "of the body"
+         y1 = Neg (a)
+      }>
+}
+"#;
+    let document = Document::from_text(text)?;
+    assert_eq!(document.to_text()?, text);
+    let graph = &document.graph;
+    assert_eq!((graph.doc.as_str(), graph.metadata[0].value.as_str()), ("of \"g\"", "v"));
+    assert_eq!((graph.inputs[0].doc.as_str(), graph.outputs[0].metadata[0].value.as_str()), ("two\nlines", "\\n"));
+    assert_eq!((graph.initializers[0].doc.as_str(), graph.nodes[0].attributes[0].doc.as_str()), ("w", "which"));
+    assert_eq!(graph.quantization_annotations[0].parameters[0].value, "w");
+    let body = graph.nodes[1].bodies().next().context("a body")?;
+    assert_eq!((body.doc.as_str(), body.nodes[0].doc.as_str()), ("inside", "of the body"));
+    for (note, error) in [
+        ("#: input z doc_string: \"a\"", "line 2, column 11: there is no input \"z\""),
+        ("#: output", "line 2, column 10: expected a name, found the end"),
+        (
+            "#: graph doc: \"a\"",
+            "line 2, column 10: expected doc_string, metadata_props or the end of the line, found `doc`",
+        ),
+        ("#: attribute b doc_string: \"a\"", "line 2, column 15: the node has no attribute \"b\""),
+        ("#: all", "line 2, column 7: expected a name, found the end"),
+    ] {
+        let text = format!("g (x) => (y) {{\n{note}\ny = Neg (x) }}");
+        assert_eq!(Document::from_text(&text).err().context("an error")?.to_string(), error, "{note}");
+    }
+    // What can't be said is refused.
+    let mut document = document;
+    document.graph.inputs[0].value_type.as_mut().context("a type")?.denotation = "IMAGE".to_string();
+    let error = document.to_text().err().context("an error")?.to_string();
+    assert_eq!(error, "the text form can't express the denotation of a type: write an .onnx file");
+    Ok(())
+}
+
+/// Broken files and texts end in an error, or are written as they were read.
+#[test]
+fn what_is_broken_is_an_error_or_kept() -> Result<()> {
+    let limits = |limits: &mut onnxref::Limits| (limits.load_bytes, limits.file_bytes) = (4 << 20, 1 << 20);
+    let options = Model::options().change_limits(limits);
+    let mut random = common::plain::Random(7);
+    let all: Vec<Vec<u8>> = models()?.into_iter().map(|(_, bytes)| bytes).filter(|bytes| bytes.len() < 2000).collect();
+    let (mut files, mut texts) = (0, 0);
+    for round in 0..2000 {
+        let mut bytes = all[random.below(all.len())].clone();
+        let is_text = round % 2 == 1;
+        if is_text {
+            bytes = Document::from_bytes(bytes)?.to_text()?.into_bytes();
+        }
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(bytes.len());
+            match random.below(3) {
+                0 => bytes[at] = b"\0\x08<>(){}[],:#\"a1\xff"[random.below(17)],
+                1 => drop(bytes.drain(at..bytes.len().min(at + random.below(9)))),
+                _ => bytes.insert(at, bytes[random.below(bytes.len())]),
+            }
+            if bytes.is_empty() {
+                bytes.push(8);
+            }
+        }
+        if is_text {
+            let Ok(document) = Document::from_text_with(&String::from_utf8_lossy(&bytes), &options) else { continue };
+            let Ok(text) = document.to_text() else { continue };
+            ensure!(Document::from_text(&text)?.to_text()? == text, "{text}");
+            texts += 1;
+        } else if let Ok(document) = Document::from_bytes_with(bytes.clone(), &options) {
+            ensure!(document.to_bytes()? == bytes);
+            files += 1;
+        }
+    }
+    ensure!(files > 50 && texts > 50, "{files} files and {texts} texts were read");
+    Ok(())
+}

@@ -168,7 +168,7 @@ impl Needed {
 
 impl Content {
     /// Drops functions that nothing calls, and imports of opsets that nothing uses.
-    pub(super) fn keep_used(&mut self) {
+    pub fn keep_used(&mut self) {
         let key = |node: &Node| (domain(&node.domain).to_string(), node.op_type.clone(), node.overload.clone());
         let mut called = HashSet::new();
         let mut domains = HashSet::new();
