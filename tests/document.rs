@@ -499,3 +499,26 @@ fn what_is_broken_is_an_error_or_kept() -> Result<()> {
     ensure!(files > 50 && texts > 50, "{files} files and {texts} texts were read");
     Ok(())
 }
+
+/// Before opset 9, Constant gives floats only, and before version 4 of the format initializers are inputs.
+#[test]
+fn constants_of_old_opsets() -> Result<()> {
+    let text = r#"<ir_version: 3, opset_import: ["" : 4]>
+        g (float[2, 3] x) => (float[6] y) { y = Reshape <shape = [6]> (x) }"#;
+    let mut document = Document::from_text(text)?;
+    let found = document.inspect(&Model::options())?;
+    document.convert(&found, 6)?;
+    let graph = &document.graph;
+    assert_eq!((graph.nodes.len(), graph.nodes[0].inputs[1].as_str()), (1, "y_shape"));
+    assert_eq!((graph.inputs[1].name.as_str(), graph.initializers[0].name.as_str()), ("y_shape", "y_shape"));
+    document.load(&Model::options())?;
+
+    let text = r#"<ir_version: 3, opset_import: ["" : 8]> g (float[2] x) => (int64[1] s, float[2] y)
+        { s = Shape (x) c = Constant <value = float[2] {1, 2}> () d = Neg (c) y = Add (x, d) }"#;
+    let mut document = Document::from_text(text)?;
+    let found = document.inspect(&Model::options())?;
+    document.simplify(&found, 1 << 20)?;
+    let operators: Vec<&str> = document.graph.nodes.iter().map(|node| node.op_type.as_str()).collect();
+    assert_eq!(operators, ["Shape", "Constant", "Add"]);
+    Ok(())
+}

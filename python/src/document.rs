@@ -223,18 +223,18 @@ impl Document {
     /// Computes constants, and drops what needn't run.
     #[pyo3(signature = (max_bytes = 1048576))]
     fn simplify(&mut self, py: Python<'_>, max_bytes: u64) -> PyResult<()> {
-        self.change(py, |document, found| match &found.error {
-            Some(error) => Err(error.clone()),
+        self.change(py, |document, found| match found.error.take() {
+            Some(error) => Err(error),
             None => document.simplify(found, max_bytes),
         })
     }
 
     /// Makes the model one of a later opset.
     fn convert(&mut self, py: Python<'_>, opset: i64) -> PyResult<()> {
-        self.change(py, |document, found| match &found.error {
+        self.change(py, |document, found| {
             // What isn't implemented here may be converted.
-            Some(error) if error.kind() != Kind::Unsupported => Err(error.clone()),
-            _ => document.convert(found, opset),
+            let error = found.error.take().filter(|error| error.kind() != Kind::Unsupported);
+            error.map_or_else(|| document.convert(found, opset), Err)
         })
     }
 
@@ -251,12 +251,12 @@ impl Document {
     fn change(
         &mut self,
         py: Python<'_>,
-        change: impl FnOnce(&mut Model, &Inspection) -> Result<(), Error> + Send,
+        change: impl FnOnce(&mut Model, &mut Inspection) -> Result<(), Error> + Send,
     ) -> PyResult<()> {
         let document = &mut self.0;
         let done = py.detach(|| {
-            let found = document.inspect(&Default::default())?;
-            change(document, &found)
+            let mut found = document.inspect(&Default::default())?;
+            change(document, &mut found)
         });
         done.map_err(|error| errors::raised(py, &error))
     }

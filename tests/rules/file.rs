@@ -25,9 +25,9 @@ fn no_model() {
     }
 }
 
-/// The same from a path and from bytes.
 const TEXT: &[u8] = b"<ir_version: 8, opset_import: [\"\" : 13]>";
 
+/// The same from a path and from bytes.
 #[test]
 fn other_formats() {
     let folder = tempfile::tempdir().unwrap();
