@@ -513,6 +513,14 @@ fn constants_of_old_opsets() -> Result<()> {
     assert_eq!((graph.inputs[1].name.as_str(), graph.initializers[0].name.as_str()), ("y_shape", "y_shape"));
     document.load(&Model::options())?;
 
+    // Scales were empty beside sizes, and may not be there any more.
+    let text = r#"<ir_version: 6, opset_import: ["" : 11]> g (float[1, 1, 2, 2] x) => (float[1, 1, 4, 4] y)
+        <float[0] none = {}, int64[4] sizes = {1, 1, 4, 4}> { y = Resize (x, none, none, sizes) }"#;
+    let mut document = Document::from_text(text)?;
+    let found = document.inspect(&Model::options())?;
+    document.convert(&found, 24)?;
+    assert_eq!(document.graph.nodes[0].inputs, ["x", "none", "", "sizes"]);
+
     let text = r#"<ir_version: 3, opset_import: ["" : 8]> g (float[2] x) => (int64[1] s, float[2] y)
         { s = Shape (x) c = Constant <value = float[2] {1, 2}> () d = Neg (c) y = Add (x, d) }"#;
     let mut document = Document::from_text(text)?;
@@ -520,5 +528,17 @@ fn constants_of_old_opsets() -> Result<()> {
     document.simplify(&found, 1 << 20)?;
     let operators: Vec<&str> = document.graph.nodes.iter().map(|node| node.op_type.as_str()).collect();
     assert_eq!(operators, ["Shape", "Constant", "Add"]);
+    Ok(())
+}
+
+#[test]
+fn an_input_keeps_its_default() -> Result<()> {
+    let text = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2] x, float[2] w = {1, 2}, float[2] v = {3, 4}) => (y) { a = Add (x, w) y = Add (a, v) }"#;
+    let mut document = Document::from_text(text)?;
+    let inputs = ["a", "w", "v"].map(str::to_string);
+    assert_eq!(document.extract(Some(&inputs), None, &|_| None)?, ["w"]);
+    let defaults: Vec<&str> = document.graph.initializers.iter().map(|tensor| tensor.name.as_str()).collect();
+    assert_eq!(defaults, ["w", "v"]);
     Ok(())
 }

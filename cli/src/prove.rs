@@ -63,7 +63,7 @@ pub(crate) fn prove(
         let cancel = running.cancel();
         let inputs = feeds.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
         match old.run_with(inputs, &cancel) {
-            Ok(known) => return compare(&new, &known, &feeds, old_name, &cancel),
+            Ok(known) => return compare((&old, &new), &known, &feeds, old_name, &cancel),
             Err(error) if error.kind() == Kind::Cancelled => return Err(Failure::run(error)),
             Err(error) if is_of_input(&error, &given) => return Err(Failure::usage(format!("-i: {error:#}"))),
             Err(error) => {
@@ -125,7 +125,7 @@ fn feeds(
 }
 
 fn compare(
-    new: &Model,
+    (old, new): (&Model, &Model),
     known: &Outputs,
     feeds: &Fed,
     old_name: OldName<'_>,
@@ -145,15 +145,26 @@ fn compare(
         Err(error) if error.kind() == Kind::Cancelled => return Err(Failure::run(error)),
         Err(error) => return Ok(Proof::Differs(format!("the changed model fails: {error:#}"))),
     };
-    let mut count = 0;
+    let (mut count, mut differing) = (0, Vec::new());
     for (name, value) in outputs.iter() {
-        let Some(expected) = known.get(&old_name(name)) else { continue };
-        if !same(expected, value) {
-            return Ok(Proof::Differs(format!("output {} has other values", quote(name))));
+        match known.get(&old_name(name)) {
+            Some(expected) if same(expected, value) => count += 1,
+            Some(expected) => differing.push((name, expected)),
+            None => {}
         }
-        count += 1;
     }
-    Ok(Proof::Equal(count))
+    if differing.is_empty() {
+        return Ok(Proof::Equal(count));
+    }
+    // What is random differs from run to run.
+    let inputs = feeds.iter().map(|(name, value)| (name.as_str(), value)).collect();
+    let again = old.run_with(inputs, cancel).map_err(Failure::run)?;
+    let is_random = |name: &str, first: &Value| again.get(&old_name(name)).is_some_and(|value| !same(first, value));
+    Ok(match differing.iter().find(|(name, first)| !is_random(name, first)) {
+        Some((name, _)) => Proof::Differs(format!("output {} has other values", quote(name))),
+        None if count == 0 => Proof::None("the model is random".to_string()),
+        None => Proof::Equal(count),
+    })
 }
 
 /// Whether values have the same bits; each NaN counts as the same.

@@ -314,6 +314,17 @@ fn shapes_are_declared_in_bodies_and_functions() {
 }
 
 #[test]
+fn what_is_random_is_not_compared() {
+    let text = r#"<ir_version: 10, opset_import: ["" : 21]> g (float[9] x) => (float[9] y, float[9] z)
+        { y = RandomUniformLike (x) z = Neg (x) }"#;
+    let bench = Bench::new(&Document::from_text(text).unwrap().to_bytes().unwrap());
+    let ran = edit(&bench, "set", &["--rename", "x=w"]);
+    assert!(ran.code == Some(0) && ran.out.ends_with("proved: 1 output is the same, bit by bit\n"), "{ran:?}");
+    let ran = edit(&bench, "extract", &["--outputs", "y"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), "note: not proved: the model is random\n"));
+}
+
+#[test]
 fn functions_are_simplified() {
     let bench = picky();
     let ran = edit(&bench, "simplify", &["-i", "at=1"]);
