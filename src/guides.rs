@@ -9,6 +9,7 @@ macro_rules! guides {
         #[doc = "[threads]: threads"]
         #[doc = "[errors]: errors"]
         #[doc = "[checking]: checking"]
+        #[doc = "[changing]: changing"]
         #[doc = "[batch_jobs]: batch_jobs"]
         #[doc = "[test_engine]: test_engine"]
         #[doc = ""]
@@ -24,6 +25,7 @@ guides! {
     threads "threads.md"
     errors "errors.md"
     checking "checking.md"
+    changing "changing.md"
     batch_jobs "batch_jobs.md"
     test_engine "test_engine.md"
 }

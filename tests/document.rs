@@ -405,3 +405,140 @@ F <a, b: int = 3> (x) => (y)
     assert_eq!(error, "line 1, column 132: graphs and types nest more than 33 deep");
     Ok(())
 }
+
+#[test]
+fn text_keeps_what_is_said_of_parts() -> Result<()> {
+    let text = r#"<
+   ir_version: 10,
+   opset_import: ["" : 23]
+>
+g (float[N] x) => (float[N] y)
+   <float[1] w = {2.0}, float[N] a>
+{
+   #: graph doc_string: "of \"g\"" metadata_props: ["k": "v"]
+   #: input x doc_string: "two\nlines"
+   #: output y metadata_props: ["a": "\\n", "b": ""]
+   #: value a doc_string: "a"
+   #: initializer w doc_string: "w"
+   #: quantization a ["SCALE_TENSOR": "w"]
+   #: node doc_string: "first" metadata_props: ["m": "n"]
+   #: attribute axis doc_string: "which"
+   a = Softmax <axis: int = 0> (x)
+   y = If (x) <then_branch: graph = t () => (y1) {
+         #: graph doc_string: "inside"
+         #: node doc_string: "of the body"
+         y1 = Neg (a)
+      }>
+}
+"#;
+    let document = Document::from_text(text)?;
+    assert_eq!(document.to_text()?, text);
+    let graph = &document.graph;
+    assert_eq!((graph.doc.as_str(), graph.metadata[0].value.as_str()), ("of \"g\"", "v"));
+    assert_eq!((graph.inputs[0].doc.as_str(), graph.outputs[0].metadata[0].value.as_str()), ("two\nlines", "\\n"));
+    assert_eq!((graph.initializers[0].doc.as_str(), graph.nodes[0].attributes[0].doc.as_str()), ("w", "which"));
+    assert_eq!(graph.quantization_annotations[0].parameters[0].value, "w");
+    let body = graph.nodes[1].bodies().next().context("a body")?;
+    assert_eq!((body.doc.as_str(), body.nodes[0].doc.as_str()), ("inside", "of the body"));
+    for (note, error) in [
+        ("#: input z doc_string: \"a\"", "line 2, column 11: there is no input \"z\""),
+        ("#: output", "line 2, column 10: expected a name, found the end"),
+        (
+            "#: graph doc: \"a\"",
+            "line 2, column 10: expected doc_string, metadata_props or the end of the line, found `doc`",
+        ),
+        ("#: attribute b doc_string: \"a\"", "line 2, column 15: the node has no attribute \"b\""),
+        ("#: all", "line 2, column 7: expected a name, found the end"),
+    ] {
+        let text = format!("g (x) => (y) {{\n{note}\ny = Neg (x) }}");
+        assert_eq!(Document::from_text(&text).err().context("an error")?.to_string(), error, "{note}");
+    }
+    // What can't be said is refused.
+    let mut document = document;
+    document.graph.inputs[0].value_type.as_mut().context("a type")?.denotation = "IMAGE".to_string();
+    let error = document.to_text().err().context("an error")?.to_string();
+    assert_eq!(error, "the text form can't express the denotation of a type: write an .onnx file");
+    Ok(())
+}
+
+/// Broken files and texts end in an error, or are written as they were read.
+#[test]
+fn what_is_broken_is_an_error_or_kept() -> Result<()> {
+    let limits = |limits: &mut onnxref::Limits| (limits.load_bytes, limits.file_bytes) = (4 << 20, 1 << 20);
+    let options = Model::options().change_limits(limits);
+    let mut random = common::plain::Random(7);
+    let all: Vec<Vec<u8>> = models()?.into_iter().map(|(_, bytes)| bytes).filter(|bytes| bytes.len() < 2000).collect();
+    let (mut files, mut texts) = (0, 0);
+    for round in 0..2000 {
+        let mut bytes = all[random.below(all.len())].clone();
+        let is_text = round % 2 == 1;
+        if is_text {
+            bytes = Document::from_bytes(bytes)?.to_text()?.into_bytes();
+        }
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(bytes.len());
+            match random.below(3) {
+                0 => bytes[at] = b"\0\x08<>(){}[],:#\"a1\xff"[random.below(17)],
+                1 => drop(bytes.drain(at..bytes.len().min(at + random.below(9)))),
+                _ => bytes.insert(at, bytes[random.below(bytes.len())]),
+            }
+            if bytes.is_empty() {
+                bytes.push(8);
+            }
+        }
+        if is_text {
+            let Ok(document) = Document::from_text_with(&String::from_utf8_lossy(&bytes), &options) else { continue };
+            let Ok(text) = document.to_text() else { continue };
+            ensure!(Document::from_text(&text)?.to_text()? == text, "{text}");
+            texts += 1;
+        } else if let Ok(document) = Document::from_bytes_with(bytes.clone(), &options) {
+            ensure!(document.to_bytes()? == bytes);
+            files += 1;
+        }
+    }
+    ensure!(files > 50 && texts > 50, "{files} files and {texts} texts were read");
+    Ok(())
+}
+
+/// Before opset 9, Constant gives floats only, and before version 4 of the format initializers are inputs.
+#[test]
+fn constants_of_old_opsets() -> Result<()> {
+    let text = r#"<ir_version: 3, opset_import: ["" : 4]>
+        g (float[2, 3] x) => (float[6] y) { y = Reshape <shape = [6]> (x) }"#;
+    let mut document = Document::from_text(text)?;
+    let found = document.inspect(&Model::options())?;
+    document.convert(&found, 6)?;
+    let graph = &document.graph;
+    assert_eq!((graph.nodes.len(), graph.nodes[0].inputs[1].as_str()), (1, "y_shape"));
+    assert_eq!((graph.inputs[1].name.as_str(), graph.initializers[0].name.as_str()), ("y_shape", "y_shape"));
+    document.load(&Model::options())?;
+
+    // Scales were empty beside sizes, and may not be there any more.
+    let text = r#"<ir_version: 6, opset_import: ["" : 11]> g (float[1, 1, 2, 2] x) => (float[1, 1, 4, 4] y)
+        <float[0] none = {}, int64[4] sizes = {1, 1, 4, 4}> { y = Resize (x, none, none, sizes) }"#;
+    let mut document = Document::from_text(text)?;
+    let found = document.inspect(&Model::options())?;
+    document.convert(&found, 24)?;
+    assert_eq!(document.graph.nodes[0].inputs, ["x", "none", "", "sizes"]);
+
+    let text = r#"<ir_version: 3, opset_import: ["" : 8]> g (float[2] x) => (int64[1] s, float[2] y)
+        { s = Shape (x) c = Constant <value = float[2] {1, 2}> () d = Neg (c) y = Add (x, d) }"#;
+    let mut document = Document::from_text(text)?;
+    let found = document.inspect(&Model::options())?;
+    document.simplify(&found, 1 << 20)?;
+    let operators: Vec<&str> = document.graph.nodes.iter().map(|node| node.op_type.as_str()).collect();
+    assert_eq!(operators, ["Shape", "Constant", "Add"]);
+    Ok(())
+}
+
+#[test]
+fn an_input_keeps_its_default() -> Result<()> {
+    let text = r#"<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2] x, float[2] w = {1, 2}, float[2] v = {3, 4}) => (y) { a = Add (x, w) y = Add (a, v) }"#;
+    let mut document = Document::from_text(text)?;
+    let inputs = ["a", "w", "v"].map(str::to_string);
+    assert_eq!(document.extract(Some(&inputs), None, &|_| None)?, ["w"]);
+    let defaults: Vec<&str> = document.graph.initializers.iter().map(|tensor| tensor.name.as_str()).collect();
+    assert_eq!(defaults, ["w", "v"]);
+    Ok(())
+}

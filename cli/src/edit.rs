@@ -29,8 +29,14 @@ pub(crate) struct Editing {
     #[arg(short = 'o', value_name = "FILE")]
     to: PathBuf,
 
+    /// Run both models on this input of the old one, by name or position: a file or JSON, as `run` reads it
+    ///
+    /// Inputs that are not given are random.
+    #[arg(short, long, value_name = "NAME=VALUE", allow_negative_numbers = true)]
+    input: Vec<String>,
+
     /// Don't run both models to compare them
-    #[arg(long)]
+    #[arg(long, conflicts_with = "input")]
     no_prove: bool,
 
     #[command(flatten)]
@@ -96,7 +102,7 @@ impl Editing {
     ) -> Result<u8, Failure> {
         let proof = match self.no_prove {
             true => Proof::None("--no-prove".to_string()),
-            false => prove::prove(before, &after, old_name, &self.running)?,
+            false => prove::prove(before, &after, old_name, (&self.input, &self.running))?,
         };
         if let Proof::Differs(what) = &proof {
             return Err(Failure::new(FAILED, format!("the change is not proved, and nothing is written: {what}")));

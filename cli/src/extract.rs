@@ -12,7 +12,8 @@ use onnxref::quote;
 Names are those of values of the graph: `onnxref inspect` lists them. Bodies of If, Loop and Scan
 stay whole, with what they read from around them; values inside of them can't be inputs or
 outputs. Types of new inputs and outputs are those that follow from the model. What is changed is
-proved: both models run on random inputs, and nothing is written if the outputs differ in a bit.
+proved: both models run on random inputs or those of -i, and nothing is written if the outputs
+differ in a bit.
 
 Example, from the root of the repository:
   CASE=onnx-test-data/gather/onnx-1.1.2/pytorch-converted/test_Embedding

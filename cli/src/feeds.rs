@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// What to feed: the flags of every verb that runs a model.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Inputs")]
 pub(crate) struct Feeding {
     /// An input by name or position: a file (.pb, .npy, .json, .png, .jpg), - for standard input, or JSON
@@ -79,18 +79,12 @@ impl Feeding {
 
     /// The values to feed, or all faults in them.
     pub(crate) fn inputs<'a>(&self, model: &'a Model) -> Result<Feeds<'a>, Failure> {
-        let mut found = Found { model, values: HashMap::new(), given: HashSet::new(), faults: Vec::new() };
+        let mut found = Found::new(model);
         if let Some(path) = &self.inputs {
             let shown = print::path(&path.to_string_lossy());
             found.files(self, path).map_err(|why| Failure::usage(format!("--inputs {shown}: {why}")))?;
         }
-        for text in &self.input {
-            match find(text, model) {
-                Named::Declared(info, text) => found.read(self, info, text),
-                Named::Other(name) => found.faults.push(unknown(model, name)),
-                Named::Not => found.faults.push(format!("-i {}: NAME= is missing", quote(text))),
-            }
-        }
+        found.named(self);
         if self.random {
             self.fill(&mut found)?;
         }
@@ -111,6 +105,16 @@ impl Feeding {
             save(path, model, &feeds)?;
         }
         Ok(feeds)
+    }
+
+    /// The values of single inputs, by name: what `-i` gives.
+    pub(crate) fn named(input: &[String], model: &Model) -> Result<HashMap<String, Value>, Failure> {
+        let mut found = Found::new(model);
+        found.named(&Feeding { input: input.to_vec(), ..Feeding::default() });
+        if !found.faults.is_empty() {
+            return Err(Failure::usage(found.faults.join("; ")));
+        }
+        Ok(found.values.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
     }
 
     /// A value for an input of another float type, if that is wanted.
@@ -175,6 +179,10 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
+    fn new(model: &'a Model) -> Found<'a> {
+        Found { model, values: HashMap::new(), given: HashSet::new(), faults: Vec::new() }
+    }
+
     fn has(&self, info: &ValueInfo) -> bool {
         self.given.contains(info.name.as_str())
     }
@@ -196,6 +204,17 @@ impl<'a> Found<'a> {
     fn read(&mut self, feeding: &Feeding, info: &'a ValueInfo, text: &str) {
         let (value_type, shape) = (info.value_type.as_ref(), info.shape.as_deref());
         self.cast(feeding, info, value(text, Wanted { value_type, shape, pictures: Some(&feeding.pictures) }));
+    }
+
+    /// What `-i` gives.
+    fn named(&mut self, feeding: &Feeding) {
+        for text in &feeding.input {
+            match find(text, self.model) {
+                Named::Declared(info, text) => self.read(feeding, info, text),
+                Named::Other(name) => self.faults.push(unknown(self.model, name)),
+                Named::Not => self.faults.push(format!("-i {}: NAME= is missing", quote(text))),
+            }
+        }
     }
 
     /// The files of a folder by position, or an archive's by name.

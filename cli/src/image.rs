@@ -14,7 +14,7 @@ const MAX_PIXELS: usize = 1 << 26;
 const MAX_BYTES: usize = 1 << 31;
 
 /// How pictures become tensors.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct Pictures {
     /// The order of the dimensions of a picture: NCHW or NHWC
     #[arg(long, value_enum, default_value = "nchw", hide_possible_values = true, hide_short_help = true)]
@@ -49,8 +49,9 @@ impl Pictures {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, ValueEnum)]
 enum Layout {
+    #[default]
     Nchw,
     Nhwc,
 }

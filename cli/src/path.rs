@@ -55,6 +55,12 @@ impl ValuePath {
         Some(ValuePath { name: name.to_string(), path })
     }
 
+    /// A value of a body of the node that gives `node`, in its first trip; `around` is the path of that node's values.
+    pub(crate) fn in_body(name: &str, around: &[Step], node: &str, body: &str) -> ValuePath {
+        let step = Step { node: node.to_string(), body: Some(body.to_string()), trip: 0 };
+        ValuePath { name: name.to_string(), path: around.iter().cloned().chain([step]).collect() }
+    }
+
     /// The same value in the first trip of each subgraph.
     pub(crate) fn first_trips(&self) -> ValuePath {
         let path = self.path.iter().map(|step| Step { trip: 0, ..step.clone() }).collect();

@@ -1,11 +1,12 @@
-//! Proves a change of a model: both run on random inputs, and what they give is compared bit by bit.
+//! Proves a change of a model: both run on the same inputs, and what they give is compared bit by bit.
 
 use crate::edit::OldName;
 use crate::failure::{Failure, LOAD, explain};
+use crate::feeds::Feeding;
 use crate::options::Running;
 use crate::random::{Random, Range};
 use onnxref::document::{Document, Part, ValueInfo};
-use onnxref::{Cancel, Dim, Error, Inputs, Kind, Model, Outputs, Value, quote};
+use onnxref::{Cancel, Dim, Error, Inputs, Kind, Model, Outputs, Tensor, Value, quote};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -32,7 +33,7 @@ pub(crate) fn prove(
     before: &Document,
     after: &Document,
     old_name: OldName<'_>,
-    running: &Running,
+    (given, running): (&[String], &Running),
 ) -> Result<Proof, Failure> {
     let options = running.options()?;
     let mut old = before.clone();
@@ -52,30 +53,45 @@ pub(crate) fn prove(
         let message = format!("the changed model can't be loaded, and nothing is written: {}", explain(&error));
         Failure { error: Some(error), ..Failure::new(LOAD, message) }
     })?;
+    let given = Feeding::named(given, &old)?;
     let mut why = None;
     for (size, range) in TRIES {
-        let feeds = match feeds(&old, &new, old_name, size, range) {
+        let feeds = match feeds(&old, &new, old_name, (size, range), &given) {
             Ok(feeds) => feeds,
             Err(why) => return Ok(Proof::None(why)),
         };
         let cancel = running.cancel();
         let inputs = feeds.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
         match old.run_with(inputs, &cancel) {
-            Ok(known) => return compare(&new, &known, &feeds, old_name, &cancel),
+            Ok(known) => return compare((&old, &new), &known, &feeds, old_name, &cancel),
             Err(error) if error.kind() == Kind::Cancelled => return Err(Failure::run(error)),
+            Err(error) if is_of_input(&error, &given) => return Err(Failure::usage(format!("-i: {error:#}"))),
             Err(error) => {
                 why.get_or_insert(error);
             }
         }
     }
     let why = why.map_or(String::new(), |error: Error| format!("{error:#}"));
-    Ok(Proof::None(format!("the model doesn't run on random inputs: {why}")))
+    let inputs = if given.is_empty() { "random inputs (-i gives others)" } else { "these inputs" };
+    Ok(Proof::None(format!("the model doesn't run on {inputs}: {why}")))
+}
+
+/// Whether an input that is given doesn't fit its declaration.
+fn is_of_input(error: &Error, given: &Fed) -> bool {
+    let place = error.place();
+    place.operator.is_none() && place.value_name.as_ref().is_some_and(|name| given.contains_key(name))
 }
 
 type Fed = HashMap<String, Value>;
 
-/// Random inputs of the old model. A size that the new one fixes is the size.
-fn feeds(old: &Model, new: &Model, old_name: OldName<'_>, open: usize, range: Option<Range>) -> Result<Fed, String> {
+/// Inputs of the old model: those that are given, else random ones. A size that the new one fixes is the size.
+fn feeds(
+    old: &Model,
+    new: &Model,
+    old_name: OldName<'_>,
+    (open, range): (usize, Option<Range>),
+    given: &Fed,
+) -> Result<Fed, String> {
     let mut random = Random::new(0);
     let mut symbols: HashMap<&str, usize> = HashMap::new();
     let fixed = |name: &str, axis: usize| {
@@ -83,16 +99,18 @@ fn feeds(old: &Model, new: &Model, old_name: OldName<'_>, open: usize, range: Op
         if let Some(Dim::Fixed(size)) = info.shape.as_ref()?.get(axis) { Some(*size) } else { None }
     };
     for info in old.inputs() {
+        let known = given.get(&info.name).and_then(|value| value.tensor().ok()).map(Tensor::shape);
         for (axis, dim) in info.shape.iter().flatten().enumerate() {
-            if let (Dim::Symbol(name), Some(size)) = (dim, fixed(&info.name, axis)) {
+            let size = known.map_or_else(|| fixed(&info.name, axis), |shape| shape.get(axis).copied());
+            if let (Dim::Symbol(name), Some(size)) = (dim, size) {
                 symbols.insert(name, size);
             }
         }
     }
-    let mut feeds = HashMap::new();
-    for info in old.inputs().filter(|info| !old.has_default(&info.name)) {
+    let mut feeds = given.clone();
+    for info in old.inputs().filter(|info| !old.has_default(&info.name) && !given.contains_key(&info.name)) {
         let (Some(dtype), Some(dims)) = (info.dtype(), &info.shape) else {
-            return Err(format!("no random value can be made for input {}", quote(&info.name)));
+            return Err(format!("no random value can be made for input {}: give it with -i", quote(&info.name)));
         };
         let size = |(axis, dim): (usize, &Dim)| match dim {
             Dim::Fixed(size) => *size,
@@ -107,7 +125,7 @@ fn feeds(old: &Model, new: &Model, old_name: OldName<'_>, open: usize, range: Op
 }
 
 fn compare(
-    new: &Model,
+    (old, new): (&Model, &Model),
     known: &Outputs,
     feeds: &Fed,
     old_name: OldName<'_>,
@@ -127,15 +145,26 @@ fn compare(
         Err(error) if error.kind() == Kind::Cancelled => return Err(Failure::run(error)),
         Err(error) => return Ok(Proof::Differs(format!("the changed model fails: {error:#}"))),
     };
-    let mut count = 0;
+    let (mut count, mut differing) = (0, Vec::new());
     for (name, value) in outputs.iter() {
-        let Some(expected) = known.get(&old_name(name)) else { continue };
-        if !same(expected, value) {
-            return Ok(Proof::Differs(format!("output {} has other values", quote(name))));
+        match known.get(&old_name(name)) {
+            Some(expected) if same(expected, value) => count += 1,
+            Some(expected) => differing.push((name, expected)),
+            None => {}
         }
-        count += 1;
     }
-    Ok(Proof::Equal(count))
+    if differing.is_empty() {
+        return Ok(Proof::Equal(count));
+    }
+    // What is random differs from run to run.
+    let inputs = feeds.iter().map(|(name, value)| (name.as_str(), value)).collect();
+    let again = old.run_with(inputs, cancel).map_err(Failure::run)?;
+    let is_random = |name: &str, first: &Value| again.get(&old_name(name)).is_some_and(|value| !same(first, value));
+    Ok(match differing.iter().find(|(name, first)| !is_random(name, first)) {
+        Some((name, _)) => Proof::Differs(format!("output {} has other values", quote(name))),
+        None if count == 0 => Proof::None("the model is random".to_string()),
+        None => Proof::Equal(count),
+    })
 }
 
 /// Whether values have the same bits; each NaN counts as the same.

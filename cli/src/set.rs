@@ -12,7 +12,8 @@ use std::collections::HashMap;
 /// Change names, dimensions, outputs and metadata of a model, and where its data is
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Both models run on random inputs, and nothing is written if what they give differs in a bit.
+Both models run on random inputs or those of -i, and nothing is written if what they give differs
+in a bit.
 
 Example, from the root of the repository:
   MODEL=onnx-test-data/gather/onnx-1.12.0/node/test_gather_0/model.onnx
@@ -47,7 +48,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "KEY")]
     drop_metadata: Vec<String>,
 
-    /// Declare types and shapes that follow
+    /// Declare types and shapes that follow, in bodies and functions too
     #[arg(long)]
     shapes: bool,
 
@@ -85,7 +86,8 @@ pub(crate) fn set(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     let old_names = arguments.rename(&mut after)?;
     arguments.metadata(&mut after)?;
     if arguments.shapes {
-        arguments.shapes(&mut after)?;
+        let found = editing.inspect(&after)?;
+        after.declare_shapes(&found);
     }
     if arguments.embed {
         after.embed().map_err(Failure::run)?;
@@ -204,26 +206,6 @@ impl Arguments {
                 return Err(wrong("--drop-metadata", key, &format!("there is no such entry; the keys: {keys}")));
             }
         }
-        Ok(())
-    }
-
-    /// Declares what follows for all values that nodes of the graph compute.
-    fn shapes(&self, document: &mut Document) -> Result<(), Failure> {
-        let mut types = self.editing.inferred(document)?;
-        for info in &mut document.graph.outputs {
-            if let Some(known) = types.remove(&info.name)
-                && (info.value_type.is_none() || info.dims().is_none())
-            {
-                info.value_type = known.value_type;
-            }
-        }
-        let computed: Vec<String> = document.graph.nodes.iter().flat_map(|node| node.outputs.clone()).collect();
-        let declared = computed.iter().filter_map(|name| types.remove(name));
-        let declared: HashMap<String, _> = declared.map(|info| (info.name.clone(), info)).collect();
-        let list = &mut document.graph.value_info;
-        list.retain(|info| !declared.contains_key(&info.name));
-        let mut declared = declared;
-        list.extend(computed.iter().filter_map(|name| declared.remove(name)).map(Into::into));
         Ok(())
     }
 }

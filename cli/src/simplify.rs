@@ -10,8 +10,8 @@ use clap::Args;
 #[command(after_help = "\
 Nodes that give the same in every run become constants. Identity goes, and so does all that no
 output depends on; in bodies too. Random operators, DequantizeLinear, inputs, outputs and called
-functions stay. Both models run on random inputs, and nothing is written if what they give differs
-in a bit.
+functions stay. Both models run on random inputs or those of -i, and nothing is written if what
+they give differs in a bit.
 
 Example, from the root of the repository:
   CASE=onnx-test-data/gather/onnx-1.1.2/pytorch-converted/test_Embedding

@@ -140,6 +140,8 @@ fn subgraphs_are_compared_where_they_are() {
     let inside =
         "in the else_branch of node #1 (If-16):\n\nchanged: 1\n  node #0 (Exp-13): operator: Neg-13 -> Exp-13\n";
     assert!(ran.code == Some(1) && ran.out.contains(inside), "{}", ran.out);
+    let picture = diff(branch("Neg"), branch("Exp"), &["--svg", "-"]).out;
+    assert!(picture.contains("else_branch ≠") && !picture.contains("then_branch ≠"), "{picture}");
 }
 
 #[test]

@@ -255,3 +255,106 @@ fn what_cannot_be_converted() {
     refuse("10", 2, "--opset: opset 10: the model has opset 11 already, and models are converted to later ones only");
     refuse("99", 2, "--opset: opset 99: allowed 1..=28");
 }
+
+/// `z` is the row of `rows` that `at` says, or its negative; a function that doubles what it gets is called twice.
+fn picky() -> Bench {
+    let text = r#"<ir_version: 10, opset_import: ["" : 21, "l" : 1]>
+        g (float[3, 2] rows, int64 at, bool up) => (z)
+        {
+            row = Gather (rows, at)
+            z = If (up) <
+                then_branch: graph = one () => (then_z) { then_d = l.Double (row) then_z = Abs (then_d) },
+                else_branch: graph = other () => (else_z) { else_z = Neg (row) }>
+            all = l.Double (rows)
+        }
+        <domain: "l", opset_import: ["" : 21]>
+        Double (x) => (y) { same = Identity (x) unread = Neg (x) half = Abs (same) y = Add (half, same) }"#;
+    Bench::new(&Document::from_text(text).unwrap().to_bytes().unwrap())
+}
+
+#[test]
+fn a_proof_has_the_inputs_that_are_given() {
+    let bench = picky();
+    let ran = edit(&bench, "set", &["--rename", "row=line", "-i", "at=2", "--input", "up=true"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert!(ran.out.ends_with("proved: 1 output is the same, bit by bit\n"), "{}", ran.out);
+    // There is no such row.
+    let ran = edit(&bench, "set", &["--rename", "row=line", "-i", "at=9"]);
+    let why =
+        "indices = 9 is out of range for axis 0 of \"data\" (value \"rows\"), which has 3 entries: allowed -3..=2";
+    let note = format!("note: not proved: the model doesn't run on these inputs: node #0 (Gather-13): {why}\n");
+    assert_eq!((ran.code, ran.err), (Some(0), note));
+    std::fs::remove_file(bench.path("out.onnx")).unwrap();
+    let refuse = |arguments: &[&str], text: &str| refused(&edit(&bench, "simplify", arguments), &bench, 2, text);
+    refuse(&["-i", "at=[1]"], "-i: input \"at\" has shape [1] of rank 1, but the model expects rank 0");
+    refuse(&["-i", "up=true", "-i", "up=true"], "input \"up\" is given twice");
+    let text = "input \"att\" is not an input of the model, which takes \"rows\", \"at\", \"up\"";
+    refuse(&["-i", "att=1"], text);
+}
+
+#[test]
+fn shapes_are_declared_in_bodies_and_functions() {
+    let bench = picky();
+    let ran = edit(&bench, "set", &["--shapes", "-i", "at=0"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let document = written(&bench);
+    let sizes = |info: &ValueInfo| info.dims().map(|dims| dims.iter().map(|dim| dim.size.clone()).collect::<Vec<_>>());
+    assert_eq!(sizes(&document.graph.outputs[0]), Some(vec![Size::Fixed(2)]));
+    let bodies: Vec<_> = document.graph.nodes[1].bodies().collect();
+    assert_eq!(sizes(&bodies[1].outputs[0]), Some(vec![Size::Fixed(2)]));
+    assert_eq!(names(&bodies[0].value_info), ["then_d"]);
+    // Calls have different ranks.
+    assert_eq!(names(&document.functions[0].value_info), [""; 0]);
+    let one = Document::from_text(&document.to_text().unwrap().replace("all = l.Double (rows)", "")).unwrap();
+    let other = Bench::new(&one.to_bytes().unwrap());
+    assert_eq!(edit(&other, "set", &["--shapes", "-i", "at=0"]).code, Some(0));
+    let function = &written(&other).functions[0];
+    assert_eq!(names(&function.value_info), ["same", "unread", "half"]);
+    assert_eq!(sizes(&function.value_info[2]), Some(vec![Size::Fixed(2)]));
+}
+
+#[test]
+fn what_is_random_is_not_compared() {
+    let text = r#"<ir_version: 10, opset_import: ["" : 21]> g (float[9] x) => (float[9] y, float[9] z)
+        { y = RandomUniformLike (x) z = Neg (x) }"#;
+    let bench = Bench::new(&Document::from_text(text).unwrap().to_bytes().unwrap());
+    let ran = edit(&bench, "set", &["--rename", "x=w"]);
+    assert!(ran.code == Some(0) && ran.out.ends_with("proved: 1 output is the same, bit by bit\n"), "{ran:?}");
+    let ran = edit(&bench, "extract", &["--outputs", "y"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), "note: not proved: the model is random\n"));
+}
+
+#[test]
+fn functions_are_simplified() {
+    let bench = picky();
+    let ran = edit(&bench, "simplify", &["-i", "at=1"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let function = &written(&bench).functions[0];
+    let operators: Vec<&str> = function.nodes.iter().map(|node| node.op_type.as_str()).collect();
+    assert_eq!((operators, function.nodes[0].inputs[0].as_str()), (vec!["Abs", "Add"], "x"));
+}
+
+#[test]
+fn text_is_known_by_its_content() {
+    let bench = picky();
+    let text = Document::read(bench.path("model.onnx")).unwrap().to_text().unwrap();
+    let run = |verb: &[&str], text: &str| {
+        use std::io::Write;
+        use std::process::{Command, Stdio};
+        let mut command = Command::new(env!("CARGO_BIN_EXE_onnxref"));
+        command.args(verb).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let rows = "rows=[[1, 2], [3, 4], [5, 6]]";
+    let ran = run(&["run", "-", "-i", rows, "-i", "at=1", "-i", "up=false", "-q"], &format!("# a row\n{text}"));
+    assert_eq!((ran.0, ran.2.as_str()), (Some(0), ""));
+    assert!(ran.1.contains("[-3, -4]"), "{}", ran.1);
+    let to = bench.text("out.onnx");
+    assert_eq!(run(&["extract", "-", "--outputs", "row", "-i", "at=0", "-o", &to], &text).0, Some(0));
+    assert_eq!(written(&bench).graph.nodes.len(), 1);
+    let ran = run(&["inspect", "-"], "<ir_version: 10> g () (");
+    assert_eq!(ran.2, "error: standard input: line 1, column 23: expected `=>`, found `(`\n");
+}

@@ -114,6 +114,71 @@ fn sizes_and_constants_get_simple() {
     assert!(fs::metadata(bench.path("small.onnx")).unwrap().len() < 200);
 }
 
+/// A model from its text.
+fn text(text: &str) -> Bench {
+    let text = format!("<ir_version: 10, opset_import: [\"\" : 21]> {text}");
+    Bench::new(&onnxref::document::Document::from_text(&text).unwrap().to_bytes().unwrap())
+}
+
+#[test]
+fn a_body_becomes_the_model() {
+    let bench = text(
+        r#"g (float[2] x, int64 trips, bool go) => (y)
+        {
+            first = Tanh (x)
+            y = Loop (trips, go, first) <body: graph = body (int64 i, bool in, v) => (out, w)
+                { out = Identity (in) a = Tanh (v) b = Erf (a) c = Tanh (b) w = Add (c, first) }>
+        }"#,
+    );
+    // Its input has the value of the first trip.
+    let program = env!("CARGO_BIN_EXE_onnxref");
+    let script =
+        format!("grep -q Erf {{model}} && {program} run {{model}} --inputs {{inputs}} -q >/dev/null && exit 3; exit 0");
+    let feeds = ["-i", "x=[1, 2]", "-i", "trips=3", "-i", "go=true"];
+    let ran = reduce(&bench, &[&feeds[..], &["--expect-status", "3"]].concat(), &["sh", "-c", &script]);
+    assert_eq!((ran.code, operators(&bench)), (Some(0), vec!["Erf".to_string()]), "{ran:?}");
+    assert!(ran.out.contains("small.onnx: 1 node of 7, found in "), "{}", ran.out);
+}
+
+#[test]
+fn a_branch_takes_the_place_of_its_node() {
+    let bench = text(
+        r#"g (float[2] x, bool up) => (y)
+        {
+            a = Sin (x)
+            b = If (up) <
+                then_branch: graph = one () => (r) { p = Tanh (a) q = Erf (p) r = Tanh (q) },
+                else_branch: graph = other () => (r2) { r2 = Tanh (a) }>
+            c = Tanh (b)
+            y = Cos (c)
+        }"#,
+    );
+    let command = ["sh", "-c", "grep -q Sin {model} && grep -q Erf {model} && grep -q Cos {model} && exit 3; exit 0"];
+    let ran = reduce(&bench, &["-i", "x=[1, 2]", "-i", "up=true", "--expect-status", "3"], &command);
+    assert_eq!((ran.code, operators(&bench)), (Some(0), ["Sin", "Erf", "Cos"].map(str::to_string).to_vec()), "{ran:?}");
+}
+
+#[test]
+fn nodes_of_a_body_go() {
+    // The fault needs the Loop.
+    let bench = text(
+        r#"g (float[2] x, int64 trips, bool go) => (y)
+        {
+            y = Loop (trips, go, x) <body: graph = body (int64 i, bool in, v) => (out, w)
+                { out = Identity (in) a = Tanh (v) b = Erf (a) c = Tanh (b) d = Sin (c) w = Tanh (d) }>
+        }"#,
+    );
+    let command = ["sh", "-c", "grep -q Erf {model} && grep -q Loop {model} && exit 3; exit 0"];
+    let feeds = ["-i", "x=[1, 2]", "-i", "trips=2", "-i", "go=true", "--expect-status", "3"];
+    let ran = reduce(&bench, &feeds, &command);
+    assert_eq!((ran.code, operators(&bench)), (Some(0), vec!["Loop".to_string()]), "{ran:?}");
+    let small = onnxref::document::Document::read(bench.path("small.onnx")).unwrap();
+    let body = small.graph.nodes[0].bodies().next().unwrap();
+    let inside: Vec<&str> = body.nodes.iter().map(|node| node.op_type.as_str()).collect();
+    assert_eq!(inside, ["Identity", "Identity", "Erf"]);
+    assert!(small.graph.inputs.iter().any(|info| info.name == "a" && info.dims().is_some()));
+}
+
 #[test]
 fn a_search_goes_on_where_it_was() {
     let bench = Bench::new(&chain(64, &[(40, "Erf")]));

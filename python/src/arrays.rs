@@ -71,7 +71,8 @@ fn sequence(object: &Bound<'_, PyAny>, element: &ValueType) -> PyResult<Sequence
     Sequence::new(element.clone(), values?).map_err(|error| errors::raised(object.py(), &error))
 }
 
-fn tensor(object: &Bound<'_, PyAny>, declared: Option<DType>) -> PyResult<Tensor> {
+/// An array, of the declared type if there is one.
+pub(crate) fn tensor(object: &Bound<'_, PyAny>, declared: Option<DType>) -> PyResult<Tensor> {
     let py = object.py();
     let numpy = Numpy::get(py)?;
     if object.get_type().is(&numpy.array_type)

@@ -2,6 +2,7 @@
 //! in `python/package`.
 
 mod arrays;
+mod document;
 mod errors;
 mod interrupt;
 mod options;
@@ -19,6 +20,8 @@ mod _onnxref {
 
     #[pymodule_export]
     use crate::arrays::Memory;
+    #[pymodule_export]
+    use crate::document::{Document, DocumentNode};
     #[pymodule_export]
     use crate::session::{Node, Session};
 

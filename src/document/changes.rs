@@ -170,6 +170,15 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
             }
             Ok(())
         }
+        ("Resize", 13) => {
+            // Scales were there beside sizes, but empty.
+            if step.node.inputs.get(3).is_some_and(|sizes| !sizes.is_empty())
+                && let Some(scales) = step.node.inputs.get_mut(2)
+            {
+                scales.clear();
+            }
+            Ok(())
+        }
         ("ConvTranspose", 11) => {
             let read = |value: &V| if let V::Ints(values) = value { Some(values.clone()) } else { None };
             if let Some(sizes) = step.get("output_shape", "a list of integers", read)? {

@@ -3,8 +3,9 @@
 use super::changes::change;
 use super::extract::domain;
 use super::names::all_nodes;
+use super::simplify::{ALL_CONSTANTS, is_old_constant};
 use super::step::{LATER, Step};
-use super::{Document, Function, Graph, Initializer, Node, OpsetImport, Part};
+use super::{Document, Function, Graph, Initializer, Node, OpsetImport, Part, ValueInfo};
 use crate::error::{Error, Result, quote};
 use crate::graph::{GraphDetails, NodeDetails};
 use crate::model::Inspection;
@@ -182,6 +183,13 @@ impl Converter {
     fn graph(&mut self, graph: &mut Graph, from: i64, details: Known<'_>) -> Result<bool> {
         let mut constants = Vec::new();
         let changed = self.nodes(&mut graph.nodes, &mut constants, from, details)?;
+        if self.as_nodes {
+            // What Constant can't give is the default of an input, as all initializers are.
+            graph.inputs.extend(constants.iter().filter_map(|tensor| {
+                let dims = tensor.dims.iter().copied();
+                Some(ValueInfo::tensor(&tensor.name, tensor.dtype()?, dims).into())
+            }));
+        }
         graph.initializers.extend(constants);
         Ok(changed)
     }
@@ -210,13 +218,14 @@ impl Converter {
                 }
                 Ok(changed)
             })?;
-            if self.as_nodes {
-                nodes.extend(constants.into_iter().map(|mut value| {
+            for mut value in constants {
+                let fits = self.to >= ALL_CONSTANTS || value.dtype().is_some_and(is_old_constant);
+                if self.as_nodes && fits {
                     let name = std::mem::take(&mut value.name);
-                    Node::new("Constant", [""; 0], [name]).attribute("value", value).into()
-                }));
-            } else {
-                initializers.extend(constants.into_iter().map(Part::new));
+                    nodes.push(Node::new("Constant", [""; 0], [name]).attribute("value", value).into());
+                } else {
+                    initializers.push(value.into());
+                }
             }
             nodes.push(node);
         }

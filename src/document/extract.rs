@@ -75,7 +75,9 @@ impl Document {
         let was_input: HashSet<&str> = self.graph.inputs.iter().map(|info| info.name.as_str()).collect();
         let cut: HashSet<String> =
             kept_inputs.iter().filter(|name| !was_input.contains(name.as_str())).cloned().collect();
-        let keeps = |name: &str| values.contains(name) && !cut.contains(name);
+        // An input that is asked for keeps its default, even if no output depends on it.
+        let asked: HashSet<&str> = kept_inputs.iter().map(String::as_str).collect();
+        let keeps = |name: &str| (values.contains(name) || asked.contains(name)) && !cut.contains(name);
         let content: &mut Content = &mut self.content;
         let graph: &mut Graph = &mut content.graph;
         let info = |name: &String, graph: &Graph| {
@@ -168,7 +170,7 @@ impl Needed {
 
 impl Content {
     /// Drops functions that nothing calls, and imports of opsets that nothing uses.
-    pub(super) fn keep_used(&mut self) {
+    pub fn keep_used(&mut self) {
         let key = |node: &Node| (domain(&node.domain).to_string(), node.op_type.clone(), node.overload.clone());
         let mut called = HashSet::new();
         let mut domains = HashSet::new();

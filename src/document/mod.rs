@@ -27,10 +27,12 @@ mod data;
 mod dims;
 mod extract;
 mod graph;
+mod inline;
 mod message;
 mod names;
 mod part;
 mod save;
+mod shapes;
 mod simplify;
 mod step;
 mod tensor;
@@ -106,7 +108,7 @@ impl Document {
         Document::decode(file, Some(path), options)
     }
 
-    /// Reads the content of an .onnx file.
+    /// Reads the content of an .onnx file, or the text form of one.
     ///
     /// # Errors
     /// As [`Document::read`].
@@ -119,7 +121,11 @@ impl Document {
     /// # Errors
     /// As [`Document::read`].
     pub fn from_bytes_with(bytes: impl IntoBytes, options: &LoadOptions) -> Result<Document> {
-        Document::decode(options.check(bytes.into_bytes())?, None, options)
+        let bytes = options.check(bytes.into_bytes())?;
+        if text::is_text_content(&bytes) {
+            return Document::from_text_with(text::utf8(&bytes)?, options);
+        }
+        Document::decode(bytes, None, options)
     }
 
     fn decode(file: Bytes, path: Option<&Path>, options: &LoadOptions) -> Result<Document> {

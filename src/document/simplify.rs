@@ -1,14 +1,18 @@
 //! Models without what needn't run: constants are computed, nodes that nobody reads go.
 
-use super::extract::Needed;
+use super::extract::{Needed, domain};
 use super::names::Renamed;
-use super::{Document, Graph, Initializer, Node};
+use super::{Document, Function, Graph, Initializer, Node, ValueInfo};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{GraphDetails, NodeDetails};
 use crate::model::Inspection;
 use crate::tensor::Tensor;
 use crate::value::Value;
 use std::collections::{HashMap, HashSet};
+
+/// The first opset whose Constant gives all types.
+pub(super) const ALL_CONSTANTS: i64 = 9;
 
 /// The first version of the format whose initializers need not be inputs.
 const FREE_INITIALIZERS: i64 = 4;
@@ -42,9 +46,14 @@ impl Document {
     /// ```
     pub fn simplify(&mut self, found: &Inspection, max_bytes: u64) -> Result<()> {
         let as_nodes = self.ir_version.is_none_or(|version| version < FREE_INITIALIZERS);
-        let rules = Rules { max_bytes, as_nodes };
+        let opset = self.opset_imports.iter().filter(|import| domain(&import.domain).is_empty());
+        let all_types = opset.filter_map(|import| import.version).max() >= Some(ALL_CONSTANTS);
+        let rules = Rules { max_bytes, as_nodes, all_types };
         self.content.try_change(|content| {
-            let changed = content.graph.try_change(|graph| graph.simplify(Some(&found.graph), &rules))?;
+            let mut changed = content.graph.try_change(|graph| graph.simplify(Some(&found.graph), &rules))?;
+            for function in &mut content.functions {
+                changed |= function.try_change(|function| function.simplify(&rules))?;
+            }
             let parts = |content: &super::Content| content.functions.len() + content.opset_imports.len();
             let before = parts(content);
             content.keep_used();
@@ -54,10 +63,42 @@ impl Document {
     }
 }
 
+impl Function {
+    /// Drops Identity and what the outputs don't depend on: as a graph, whose inputs are not constant.
+    fn simplify(&mut self, rules: &Rules) -> Result<bool> {
+        let untyped = |names: &[String]| names.iter().map(|name| ValueInfo::untyped(name).into()).collect();
+        let mut graph = Graph {
+            nodes: std::mem::take(&mut self.nodes),
+            value_info: std::mem::take(&mut self.value_info),
+            inputs: untyped(&self.inputs),
+            outputs: untyped(&self.outputs),
+            ..Graph::default()
+        };
+        let changed = graph.simplify(None, rules);
+        (self.nodes, self.value_info) = (graph.nodes, graph.value_info);
+        changed
+    }
+}
+
 struct Rules {
     max_bytes: u64,
     /// Constants become nodes, as initializers would have to be inputs.
     as_nodes: bool,
+    /// Constant may give all types.
+    all_types: bool,
+}
+
+impl Rules {
+    /// Whether Constant nodes may take the place of a node.
+    fn allow(&self, node: &Node, constants: &[(String, Tensor)]) -> bool {
+        let fits = |(_, tensor): &(String, Tensor)| self.all_types || is_old_constant(tensor.dtype());
+        node.op_type != "Constant" && constants.iter().all(fits)
+    }
+}
+
+/// Whether a node Constant of any version may give a type.
+pub(super) fn is_old_constant(dtype: DType) -> bool {
+    matches!(dtype, DType::Float16 | DType::Float | DType::Double)
 }
 
 impl Graph {
@@ -85,7 +126,7 @@ impl Graph {
                     initializers.extend(constants.iter().map(|(name, tensor)| Initializer::new(name, tensor).into()));
                     changed = true;
                 }
-                Some(constants) if node.op_type != "Constant" => {
+                Some(constants) if rules.allow(&node, &constants) => {
                     nodes.extend(constants.iter().map(|(name, tensor)| {
                         let value = Initializer::new("", tensor);
                         Node::new("Constant", [""; 0], [name]).attribute("value", value).into()

@@ -199,26 +199,10 @@ impl LoadOptions {
         self.parse(self.read(path, &files)?, Some(path), !self.places.mmap, &files)
     }
 
-    /// As [`Model::from_bytes`], with these options.
-    ///
-    /// # Errors
-    /// As [`Model::from_bytes`].
-    pub fn from_bytes(&self, bytes: impl IntoBytes) -> Result<Model> {
-        self.parse(self.check(bytes.into_bytes())?, None, true, &self.files(None))
-    }
-
     /// As [`LoadOptions::inspect`], of a file that isn't in the text form.
     pub(crate) fn inspect_binary(&self, path: &Path) -> Result<Inspection> {
         let files = self.files(Some(path));
         self.examine(self.read(path, &files)?, Some(path), !self.places.mmap, &files)
-    }
-
-    /// As [`LoadOptions::inspect`], of the content of a model file.
-    ///
-    /// # Errors
-    /// As [`LoadOptions::inspect`].
-    pub fn inspect_bytes(&self, bytes: impl IntoBytes) -> Result<Inspection> {
-        self.examine(self.check(bytes.into_bytes())?, None, true, &self.files(None))
     }
 
     /// Whether files are mapped.

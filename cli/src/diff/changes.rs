@@ -29,6 +29,9 @@ pub(super) struct Found {
 pub(super) struct Graph {
     /// The subgraph; empty for the model's graph.
     pub(super) place: String,
+    /// The node of B's outermost graph that it is in, and the attribute with the body there.
+    #[serde(skip)]
+    pub(super) outermost: Option<(usize, String)>,
     pub(super) inputs: Vec<Change>,
     pub(super) outputs: Vec<Change>,
     /// The number of nodes that are the same, and of those that have another name.
@@ -91,13 +94,16 @@ impl Graph {
 }
 
 /// Graphs to compare: both, the values of the graphs around them that belong together, and where they are.
-type Open<'a> = (&'a GraphDetails, &'a GraphDetails, Vec<(usize, usize)>, String);
+type Open<'a> = (&'a GraphDetails, &'a GraphDetails, Vec<(usize, usize)>, Place);
+
+/// A text for people, and the node of the outermost graph with the attribute.
+type Place = (String, Option<(usize, String)>);
 
 impl Found {
     /// Compares two graphs. The matching is that of the outermost ones.
     pub(super) fn new(a: &GraphDetails, b: &GraphDetails) -> (Found, Matching) {
         let (mut found, mut defaults, mut seen) = (Found::default(), Defaults::default(), HashSet::new());
-        let (mut first, mut open): (_, Vec<Open<'_>>) = (None, vec![(a, b, Vec::new(), String::new())]);
+        let (mut first, mut open): (_, Vec<Open<'_>>) = (None, vec![(a, b, Vec::new(), Place::default())]);
         while let Some((a, b, captured, place)) = open.pop() {
             let (a, b) = (Side::new(a, &mut defaults), Side::new(b, &mut defaults));
             let matching = Matching::new(&a, &b, &captured);
@@ -117,12 +123,18 @@ impl Found {
     }
 
     /// Adds the differences of two graphs. Returns the subgraphs of their nodes.
-    fn graph<'a>(&mut self, pair: &Pair<'_, 'a>, place: String, seen: &mut HashSet<(usize, usize)>) -> Vec<Open<'a>> {
+    fn graph<'a>(
+        &mut self,
+        pair: &Pair<'_, 'a>,
+        (place, outermost): Place,
+        seen: &mut HashSet<(usize, usize)>,
+    ) -> Vec<Open<'a>> {
         let Pair { a, b, matching } = pair;
         let mut graph = Graph {
             inputs: pair.inputs(),
             outputs: pair.outputs(),
             place,
+            outermost,
             same: 0,
             renamed: 0,
             changed: Vec::new(),
@@ -154,7 +166,9 @@ impl Found {
                     Some((*inner, twin.0))
                 });
                 let around = if graph.place.is_empty() { String::new() } else { format!(", in {}", graph.place) };
-                inner.push((body, other, captured.collect(), format!("the {name} of {}{around}", title(q))));
+                let text = format!("the {name} of {}{around}", title(q));
+                let outermost = graph.outermost.clone().unwrap_or_else(|| (y, name.clone()));
+                inner.push((body, other, captured.collect(), (text, Some(outermost))));
             }
         }
         self.same += graph.same;

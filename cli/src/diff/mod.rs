@@ -38,6 +38,8 @@ pub(crate) struct Arguments {
     b: PathBuf,
 
     /// Draw both graphs as one to an SVG file, or - for standard output: what is added, removed and changed has colours
+    ///
+    /// Bodies of nodes are drawn as B has them; ≠ stands at those that differ.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 

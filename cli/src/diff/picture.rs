@@ -11,7 +11,17 @@ pub(super) fn draw(a: &GraphDetails, b: &GraphDetails, found: &Found, matching: 
     let mut graph = b.clone();
     let Some(outermost) = found.graphs.first() else { return marked_svg(&graph, &[], name) };
     let added: HashSet<usize> = outermost.added.iter().map(|node| node.at).collect();
-    let changed: HashSet<usize> = outermost.changed.iter().map(|node| node.b.at).collect();
+    let mut changed: HashSet<usize> = outermost.changed.iter().map(|node| node.b.at).collect();
+    // A body is drawn as B has it, with a sign if it differs.
+    let bodies: HashSet<&(usize, String)> =
+        found.graphs.iter().filter(|inner| !inner.is_same()).filter_map(|inner| inner.outermost.as_ref()).collect();
+    for (at, attribute) in bodies {
+        changed.insert(*at);
+        let node = graph.nodes.get_mut(*at).into_iter();
+        for (name, _) in node.flat_map(|node| &mut node.bodies).filter(|(name, _)| name == attribute) {
+            name.push_str(" ≠");
+        }
+    }
     let mark = |k| match k {
         k if added.contains(&k) => Mark::Added,
         k if changed.contains(&k) => Mark::Changed,

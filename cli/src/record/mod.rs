@@ -2,7 +2,7 @@
 
 mod nodes;
 
-pub(crate) use nodes::{Nodes, reads};
+pub(crate) use nodes::Nodes;
 
 use crate::bounded::{self, Unwritten};
 use crate::corpus::folder::NewFolder;

@@ -224,7 +224,7 @@ impl<'a> Nodes<'a> {
 }
 
 /// The values that a node and its subgraphs read, each once.
-pub(crate) fn reads(node: &NodeProto) -> Vec<String> {
+fn reads(node: &NodeProto) -> Vec<String> {
     let mut reads: Vec<String> = Vec::new();
     for name in node.input.iter().cloned().chain(messages::captured(node)) {
         if !name.is_empty() && !reads.contains(&name) {

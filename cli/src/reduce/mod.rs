@@ -1,32 +1,35 @@
 //! `onnxref reduce`: the smallest model for which a command still fails.
 
+mod bodies;
 mod model;
 mod search;
 mod trial;
 
 use crate::failure::{FAILED, Failure};
 use crate::feeds::Feeding;
-use crate::options::{Running, shown};
+use crate::options::{Running, is_standard_input, shown, standard_input};
+use crate::path::ValuePath;
 use crate::print::Stdout;
-use crate::record::Whole;
-use crate::{Global, json, output, print, watch};
+use crate::{Global, json, output, print, report, watch};
 use clap::Args;
-use model::Source;
-use onnxref::{Kind, Value};
+use model::{Attempt, Known, Source};
+use onnxref::document::Document;
+use onnxref::{Kind, LoadOptions, Model, Outputs, Value};
 use onnxref_view::{counted, totals};
 use serde::Serialize;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use trial::{Check, Trial};
 
 /// Find the smallest part of a model for which a command still fails
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nodes are cut by halving; values between them become inputs, declared as a run here gives them. Then
-outputs go, dimensions get smaller, and constants become 0 or 1. A part is as valid as the model.
-The best so far is in OUT at any time, also after Ctrl-C.
+Nodes are cut by halving; values between them become inputs, declared as a run here gives them. So
+are nodes of bodies; a body of If, Loop or Scan may become the model, and a branch takes the place
+of its If. Then outputs go, dimensions get smaller, and constants become 0 or 1. A part is as
+valid as the model. The best so far is in OUT at any time, also after Ctrl-C.
 
 Example:
   onnxref reduce model.onnx -o small.onnx -- python run.py {model}
@@ -81,16 +84,26 @@ pub(crate) fn reduce(arguments: &Arguments, global: &Global) -> Result<u8, Failu
     let wrong = |e| Failure::usage(format!("-o {}: the file can't be written: {e}", shown(out)));
     output::check_writable(out).map_err(wrong)?;
     let (start, timeout) = (Instant::now(), running.timeout.unwrap_or(TIMEOUT));
-    let options = running.options()?;
-    let whole = Whole::read(path, &options, "reduce")?;
+    // Nodes are those of the file.
+    let options = running.options()?.optimize(false);
+    let unreadable = |error| report::load(&shown(path), error);
+    let read = if is_standard_input(path) {
+        Document::from_bytes_with(standard_input()?, &options)
+    } else {
+        Document::read_with(path, &options)
+    };
+    let mut whole = read.map_err(unreadable)?;
+    whole.embed().map_err(unreadable)?;
+    let found = whole.inspect(&options).map_err(unreadable)?;
     let faults = |error: &onnxref::Error| error.causes().iter().any(|cause| cause.kind() == Kind::Model);
-    let valid = !whole.found.error.as_ref().is_some_and(faults) && whole.found.mismatches.is_empty();
-    let (values, runs) = arguments.values(path)?;
-    let source = Source::new(whole, values);
-    let (count, outputs) = (source.node_count(), source.outputs().into_iter().collect::<HashSet<_>>());
+    let valid = !found.error.as_ref().is_some_and(faults) && found.mismatches.is_empty();
+    let (values, runs) = arguments.values(&whole, &options)?;
+    let known = Known::new(&whole, &found, values);
+    let count = model::count(&whole.graph);
     let mut trial = Trial::new(command, (arguments.expect_status, timeout), (out, arguments.work.as_deref()), options)?;
     (trial.valid, trial.runs) = (valid, runs);
-    let first = source.part(&vec![true; count], &outputs);
+    let source = Source::new(whole, &known);
+    let first = source.part(&vec![true; source.node_count()], &source.outputs().into_iter().collect());
     let first = first.ok_or_else(|| Failure::usage(format!("{}: the model has no outputs", shown(path))))?;
     let status = trial.status(&first)?;
     if !trial.is_failure(status) {
@@ -102,12 +115,13 @@ pub(crate) fn reduce(arguments: &Arguments, global: &Global) -> Result<u8, Failu
     // All of it fails.
     trial.accept(Some(first), Check::Structure)?;
     search::nodes(&source, &mut trial)?;
+    arguments.bodies(known, &mut trial)?;
     search::texts(&mut trial)?;
     search::sizes(&mut trial)?;
-    search::values(&mut trial, command.iter().any(|word| word.contains("{inputs}")))?;
-    let nodes = trial.best.as_ref().map_or(count, model::Attempt::nodes);
+    search::values(&mut trial)?;
+    let nodes = trial.best.as_ref().map_or(count, Attempt::nodes);
     let (runs, remembered) = (trial.count, trial.remembered);
-    let found = Document { nodes_before: count, nodes, runs, remembered, seconds: start.elapsed().as_secs_f64() };
+    let found = Found { nodes_before: count, nodes, runs, remembered, seconds: start.elapsed().as_secs_f64() };
     if global.json {
         json::line(&found)?;
     } else {
@@ -124,7 +138,7 @@ pub(crate) fn reduce(arguments: &Arguments, global: &Global) -> Result<u8, Failu
 }
 
 #[derive(Serialize)]
-struct Document {
+struct Found {
     nodes_before: usize,
     nodes: usize,
     runs: usize,
@@ -133,38 +147,59 @@ struct Document {
 }
 
 impl Arguments {
+    /// Looks into bodies until nothing gets smaller.
+    fn bodies(&self, mut known: Known, trial: &mut Trial<'_>) -> Result<(), Failure> {
+        loop {
+            let changed = bodies::hoist(&known, trial)? || bodies::inline(trial)? || bodies::nodes(&known, trial)?;
+            let Some(best) = trial.best.clone().filter(|_| changed) else { return Ok(()) };
+            // What is known of the values follows from the new model.
+            let found = best.model.inspect(&trial.options).map_err(Failure::run)?;
+            let values = match best.model.load(&trial.options) {
+                Ok(model) => self.run(&model, &best.inputs).0,
+                Err(_) => HashMap::new(),
+            };
+            known = Known::new(&best.model, &found, values);
+            search::nodes(&Source::new(best.model, &known), trial)?;
+        }
+    }
+
     /// The values of a run of the model here, and whether it came to its end. Without one, types are those that follow.
-    fn values(&self, path: &Path) -> Result<(HashMap<String, Value>, bool), Failure> {
+    fn values(&self, document: &Document, options: &LoadOptions) -> Result<(HashMap<ValuePath, Value>, bool), Failure> {
         let none = |why: &str| {
             print::note(&format!("values between nodes have the types that follow: {why}"));
             Ok((HashMap::new(), false))
         };
-        let model = match self.running.load_as(path, |options| options.optimize(false)) {
-            Ok(model) => model,
-            Err(_) => return none("the model doesn't load here"),
-        };
+        let Ok(model) = document.load(options) else { return none("the model doesn't load here") };
         let missing = model.inputs().any(|info| !model.has_default(&info.name));
         if missing && !self.feeding.is_given() {
             return none("inputs are not given (--random makes some)");
         }
         let feeds = self.feeding.inputs(&model)?;
-        let mut values: HashMap<String, Value> =
-            feeds.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
-        let mut room = MAX_BYTES;
-        let inputs = feeds.iter().cloned().collect();
-        let ran = watch::run(&model, inputs, &self.running.cancel(), false, |node, trips, given| {
-            for (k, (name, value)) in given.iter().enumerate() {
-                let bytes = totals::bytes(value);
-                if trips.depth() == 0 && node.output_scope(k).is_none() && bytes <= room {
-                    room -= bytes;
-                    values.insert(name.to_string(), (*value).clone());
-                }
-            }
-            Ok(())
-        });
+        let feeds: Vec<(String, Value)> = feeds.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+        let (values, ran) = self.run(&model, &feeds);
         if let Err(error) = &ran {
             print::note(&format!("values are known up to where the run fails here: {error:#}"));
         }
         Ok((values, ran.is_ok()))
+    }
+
+    /// The values of a run, those of bodies in their first trip.
+    fn run(&self, model: &Model, feeds: &[(String, Value)]) -> (HashMap<ValuePath, Value>, onnxref::Result<Outputs>) {
+        let own = feeds.iter().map(|(name, value)| (ValuePath::outermost(name), value.clone()));
+        let mut values: HashMap<ValuePath, Value> = own.collect();
+        let mut room = MAX_BYTES;
+        let inputs = feeds.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        let ran = watch::run(model, inputs, &self.running.cancel(), false, |node, trips, given| {
+            for (k, (name, value)) in given.iter().enumerate() {
+                let bytes = totals::bytes(value);
+                let Ok(path) = trips.path(node, k, name) else { continue };
+                if path.trips().all(|trip| trip == 0) && bytes <= room {
+                    room -= bytes;
+                    values.insert(path, (*value).clone());
+                }
+            }
+            Ok(())
+        });
+        (values, ran)
     }
 }

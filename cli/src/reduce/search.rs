@@ -3,16 +3,12 @@
 use super::model::{Attempt, Source};
 use super::trial::{Check, Trial};
 use crate::failure::Failure;
-use crate::messages;
-use crate::proto::TensorProto;
-use crate::proto::tensor_shape_proto::dimension;
-use crate::proto::type_proto;
+use onnxref::document::{Initializer, Size};
 use onnxref::{DType, Tensor, Value};
-use prost::Message;
 use std::collections::{BTreeSet, HashSet};
 
 /// Fewer nodes. The first and the last that are needed are found by halving, those between in ever smaller pieces.
-pub(super) fn nodes(source: &Source, trial: &mut Trial<'_>) -> Result<(), Failure> {
+pub(super) fn nodes(source: &Source<'_>, trial: &mut Trial<'_>) -> Result<(), Failure> {
     let count = source.node_count();
     let mut outputs: HashSet<String> = source.outputs().into_iter().collect();
     let mut kept = vec![true; count];
@@ -75,24 +71,30 @@ fn left(kept: &[bool]) -> Vec<usize> {
 /// Without texts that no run reads.
 pub(super) fn texts(trial: &mut Trial<'_>) -> Result<(), Failure> {
     let Some(mut attempt) = trial.best.clone() else { return Ok(()) };
-    let before = attempt.model.encoded_len();
-    attempt.model.metadata_props.clear();
-    attempt.model.doc_string = None;
-    attempt.model.training_info.clear();
-    if let Some(graph) = &mut attempt.model.graph {
-        graph.value_info.clear();
-        graph.metadata_props.clear();
-        graph.doc_string = None;
-        for node in &mut graph.node {
-            node.doc_string = None;
-            node.metadata_props.clear();
-        }
+    let model = &mut attempt.model;
+    model.metadata.clear();
+    model.doc.clear();
+    model.other.remove(TRAINING_INFO);
+    model.graph.value_info.clear();
+    model.graph.metadata.clear();
+    model.graph.doc.clear();
+    for node in &mut model.graph.nodes {
+        node.change_if(|node| {
+            let some = !node.doc.is_empty() || !node.metadata.is_empty();
+            node.doc.clear();
+            node.metadata.clear();
+            some
+        });
     }
-    if attempt.model.encoded_len() < before {
+    let size = |attempt: &Attempt| attempt.model.to_bytes().map_or(0, |bytes| bytes.len());
+    if trial.best.as_ref().is_some_and(|best| size(&attempt) < size(best)) {
         trial.accept(Some(attempt), Check::Structure)?;
     }
     Ok(())
 }
+
+/// The number of the field `training_info` of a model.
+const TRAINING_INFO: u32 = 20;
 
 /// Smaller dimensions: all axes of a size together, in inputs, constants and shapes.
 pub(super) fn sizes(trial: &mut Trial<'_>) -> Result<(), Failure> {
@@ -117,7 +119,7 @@ pub(super) fn sizes(trial: &mut Trial<'_>) -> Result<(), Failure> {
 
 /// The sizes beyond 1 of inputs and constants.
 fn found(attempt: &Attempt) -> BTreeSet<usize> {
-    let constants = attempt.graph().into_iter().flat_map(|graph| &graph.initializer).flat_map(|tensor| &tensor.dims);
+    let constants = attempt.model.graph.initializers.iter().flat_map(|tensor| &tensor.dims);
     let constants = constants.filter_map(|dim| usize::try_from(*dim).ok());
     let inputs = attempt.inputs.iter().filter_map(|(_, value)| value.tensor().ok()).flat_map(|tensor| tensor.shape());
     constants.chain(inputs.copied()).filter(|size| *size > 1).collect()
@@ -126,27 +128,20 @@ fn found(attempt: &Attempt) -> BTreeSet<usize> {
 /// The model with smaller axes; `None` if that can't be made.
 fn shrunk(attempt: &Attempt, from: usize, to: usize) -> Option<Attempt> {
     let mut smaller = attempt.clone();
-    let graph = smaller.model.graph.as_mut()?;
+    let graph = &mut *smaller.model.graph;
     graph.value_info.clear();
-    for constant in &mut graph.initializer {
-        let tensor = Tensor::from_proto_bytes(constant.encode_to_vec()).ok()?;
-        let cut = resized(&cut(&tensor, from, to)?, from, to)?;
-        *constant = messages::tensor(constant.name(), &cut).ok()?;
+    for constant in &mut graph.initializers {
+        let tensor = constant.tensor().ok()?;
+        *constant = Initializer::new(&constant.name, &resized(&cut(&tensor, from, to)?, from, to)?).into();
     }
     for (_, value) in &mut smaller.inputs {
         let tensor = value.tensor().ok()?;
         *value = cut(tensor, from, to)?.into();
     }
-    for info in graph.input.iter_mut().chain(&mut graph.output) {
-        let Some(type_proto::Value::TensorType(tensor)) = info.r#type.as_mut().and_then(|of| of.value.as_mut()) else {
-            continue;
-        };
-        for dim in tensor.shape.iter_mut().flat_map(|shape| &mut shape.dim) {
-            if let Some(dimension::Value::DimValue(size)) = &mut dim.value
-                && usize::try_from(*size) == Ok(from)
-            {
-                *size = i64::try_from(to).ok()?;
-            }
+    let (old, new) = (Size::Fixed(i64::try_from(from).ok()?), Size::Fixed(i64::try_from(to).ok()?));
+    for info in graph.inputs.iter_mut().chain(&mut graph.outputs) {
+        for dim in info.dims_mut().into_iter().flatten().filter(|dim| dim.size == old) {
+            dim.size = new.clone();
         }
     }
     Some(smaller)
@@ -183,15 +178,15 @@ fn resized(tensor: &Tensor, from: usize, to: usize) -> Option<Tensor> {
 }
 
 /// Simpler constants and inputs: all zeros, or all ones.
-pub(super) fn values(trial: &mut Trial<'_>, with_inputs: bool) -> Result<(), Failure> {
+pub(super) fn values(trial: &mut Trial<'_>) -> Result<(), Failure> {
     let Some(best) = &trial.best else { return Ok(()) };
-    let constants = best.graph().map_or(0, |graph| graph.initializer.len());
-    let inputs = if with_inputs { best.inputs.len() } else { 0 };
+    let constants = best.model.graph.initializers.len();
+    let inputs = if trial.needs_inputs() { best.inputs.len() } else { 0 };
     for k in 0..constants {
         for one in [false, true] {
             let simpler = trial.best.clone().and_then(|mut attempt| {
-                let constant = attempt.model.graph.as_mut()?.initializer.get_mut(k)?;
-                *constant = simple_constant(constant, one)?;
+                let constant = attempt.model.graph.initializers.get_mut(k)?;
+                *constant = Initializer::new(&constant.name, &simple(&constant.tensor().ok()?, one)?).into();
                 Some(attempt)
             });
             if trial.accept(simpler, Check::Run)? {
@@ -212,11 +207,6 @@ pub(super) fn values(trial: &mut Trial<'_>, with_inputs: bool) -> Result<(), Fai
         }
     }
     Ok(())
-}
-
-fn simple_constant(constant: &TensorProto, one: bool) -> Option<TensorProto> {
-    let tensor = Tensor::from_proto_bytes(constant.encode_to_vec()).ok()?;
-    messages::tensor(constant.name(), &simple(&tensor, one)?).ok()
 }
 
 /// All zeros or ones; `None` if it is that, or has other elements.

@@ -7,7 +7,6 @@ use crate::progress::Progress;
 use crate::test::process::Process;
 use crate::{hash, interrupt, messages, output, print};
 use onnxref::{Cancel, Inputs, Kind, LoadOptions, quote};
-use prost::Message;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
@@ -102,19 +101,18 @@ impl<'a> Trial<'a> {
 
     /// The exit status of the command for a model; that of a signal as shells give it.
     pub(super) fn status(&mut self, attempt: &Attempt) -> Result<i32, Failure> {
-        let bytes = attempt.model.encode_to_vec();
-        let needs_inputs = self.words.iter().any(|word| word.contains("{inputs}"));
+        let bytes = attempt.model.to_bytes().map_err(Failure::run)?;
         let mut files = Vec::new();
-        if needs_inputs {
-            for (k, info) in attempt.graph().into_iter().flat_map(|graph| &graph.input).enumerate() {
-                if let Some((name, value)) = attempt.inputs.iter().find(|(name, _)| name == info.name()) {
+        if self.needs_inputs() {
+            for (k, info) in attempt.model.graph.inputs.iter().enumerate() {
+                if let Some((name, value)) = attempt.inputs.iter().find(|(name, _)| *name == info.name) {
                     let encoded = messages::encoded(name, value).map_err(|why| unwritten(name, why))?;
                     files.push((format!("input_{k}.pb"), encoded));
                 }
             }
         }
         let content: Vec<u8> = files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes].concat()).collect();
-        let key = hash::hex(&[bytes.as_slice(), &content].concat());
+        let key = hash::hex(&[&bytes, content.as_slice()].concat());
         if let Some(status) = self.known.get(&key) {
             self.remembered += 1;
             return Ok(*status);
@@ -157,6 +155,11 @@ impl<'a> Trial<'a> {
         Ok(process.wait(Instant::now() + self.timeout).map_or(TIMED_OUT, code))
     }
 
+    /// Whether the command gets inputs.
+    pub(super) fn needs_inputs(&self) -> bool {
+        self.words.iter().any(|word| word.contains("{inputs}"))
+    }
+
     /// Whether the command fails.
     pub(super) fn is_failure(&self, status: i32) -> bool {
         self.expected.map_or(status != 0, |expected| status == expected)
@@ -169,7 +172,7 @@ impl<'a> Trial<'a> {
         if !self.is_failure(status) {
             return Ok(false);
         }
-        let written = output::file(self.out, &Cancel::new(), |to| Ok(to.write_all(&attempt.model.encode_to_vec())?));
+        let written = output::file(self.out, &Cancel::new(), |to| attempt.model.write(to).map_err(Unwritten::of));
         written.map_err(|why| unwritten(&self.out.to_string_lossy(), why))?;
         self.best = Some(attempt);
         Ok(true)
@@ -180,17 +183,15 @@ impl<'a> Trial<'a> {
         if !self.valid {
             return true;
         }
-        let bytes = attempt.model.encode_to_vec();
-        let found = self.options.inspect_bytes(bytes.clone());
         let faults = |found: &onnxref::inspect::Inspection| {
             let is_fault = |error: &onnxref::Error| error.causes().iter().any(|cause| cause.kind() == Kind::Model);
             found.error.as_ref().is_some_and(is_fault) || !found.mismatches.is_empty()
         };
-        if found.is_err() || found.is_ok_and(|found| faults(&found)) {
+        if !attempt.model.inspect(&self.options).is_ok_and(|found| !faults(&found)) {
             return false;
         }
         let run = || {
-            let model = self.options.from_bytes(bytes).ok()?;
+            let model = attempt.model.load(&self.options).ok()?;
             let inputs: Inputs<'_> = attempt.inputs.iter().map(|(name, value)| (name.as_str(), value)).collect();
             model.run_with(inputs, &Cancel::after(self.timeout)).ok()
         };

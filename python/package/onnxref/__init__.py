@@ -10,7 +10,7 @@ from ._errors import (
     OnnxrefError,
     UnsupportedModelError,
 )
-from ._onnxref import Node, __version__
+from ._onnxref import Document, DocumentNode, Node, __version__
 from ._session import (
     ExecutionMode,
     GraphOptimizationLevel,
@@ -26,6 +26,8 @@ from ._verbs import check, compare, inspect, ops
 
 __all__ = [
     "Cancelled",
+    "Document",
+    "DocumentNode",
     "ExecutionMode",
     "GraphOptimizationLevel",
     "IndexOutOfRangeError",

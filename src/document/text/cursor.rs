@@ -11,11 +11,16 @@ pub(super) struct Cursor<'a> {
     pub(super) files: &'a ModelFiles,
     /// How deep graphs and types nest.
     depth: usize,
+    /// The spaces and comments that were passed last.
+    passed: (usize, usize),
+    /// Whether it is a note, in which strings have escapes for the ends of lines.
+    note: bool,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(text: &'a str, files: &'a ModelFiles) -> Cursor<'a> {
-        Cursor { text: text.strip_prefix('\u{feff}').unwrap_or(text), at: 0, files, depth: 0 }
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        Cursor { text, at: 0, files, depth: 0, passed: (0, 0), note: false }
     }
 
     fn rest(&self) -> &'a str {
@@ -24,15 +29,39 @@ impl<'a> Cursor<'a> {
 
     /// What comes after spaces and comments.
     pub(super) fn next(&mut self) -> &'a str {
+        let begin = self.at;
         loop {
             let rest = self.rest();
             let start = rest.trim_start();
             self.at += rest.len() - start.len();
             if !start.starts_with('#') {
+                if self.at > begin {
+                    self.passed = (begin, self.at);
+                }
                 return start;
             }
             self.at += start.find('\n').unwrap_or(start.len());
         }
+    }
+
+    /// The notes right before the next token.
+    pub(super) fn notes(&mut self) -> Vec<Cursor<'a>> {
+        self.next();
+        let mut notes = Vec::new();
+        let (mut at, end) = self.passed;
+        if end != self.at {
+            return notes;
+        }
+        for line in self.text.get(at..end).unwrap_or("").split_inclusive('\n') {
+            let begin = line.trim_start();
+            let end = at + line.trim_end().len();
+            at += line.len();
+            if let (true, Some(text)) = (begin.starts_with("#:"), self.text.get(..end)) {
+                let at = at - begin.len() + "#:".len();
+                notes.push(Cursor { text, at, files: self.files, depth: self.depth, passed: (at, at), note: true });
+            }
+        }
+        notes
     }
 
     /// Whether a token comes next.
@@ -114,7 +143,11 @@ impl<'a> Cursor<'a> {
                     self.at += at + 1;
                     return Ok(string);
                 }
-                '\\' => string.extend(chars.next().map(|(_, c)| c)),
+                '\\' => string.extend(chars.next().map(|(_, c)| match c {
+                    'n' if self.note => '\n',
+                    'r' if self.note => '\r',
+                    c => c,
+                })),
                 c => string.push(c),
             }
         }

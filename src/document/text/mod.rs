@@ -1,6 +1,7 @@
 //! Models as text, in the syntax of `onnx.parser` and `onnx.printer`.
 
 mod cursor;
+mod notes;
 mod print;
 mod read;
 mod values;
@@ -9,7 +10,7 @@ use super::{Document, wire};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::files::ModelFiles;
-use crate::model::{Inspection, LoadOptions, Model};
+use crate::model::{Inspection, IntoBytes, LoadOptions, Model};
 use bytes::Bytes;
 use cursor::Cursor;
 use std::io::Write;
@@ -79,15 +80,15 @@ impl Document {
     pub(super) fn read_text(path: &Path, options: &LoadOptions) -> Result<Document> {
         let files = options.files(Some(path));
         let file = options.check(files.model(path, |_, _| Ok(()))?)?;
-        let text = std::str::from_utf8(&file).map_err(|_| Error::model("the text of the model is not UTF-8"))?;
-        Document::decode(encoded(text, &files)?, Some(path), options)
+        Document::decode(encoded(utf8(&file)?, &files)?, Some(path), options)
     }
 
-    /// The text form of the model: the syntax of `onnx.parser`. It has all elements of tensors. It has no place for
-    /// texts for people and metadata inside of graphs, and for names of bodies that aren't identifiers.
+    /// The text form of the model: the syntax of `onnx.parser`. It has all elements of tensors. That syntax has no place for
+    /// texts for people, metadata and quantization annotations inside of graphs: they are in comments that begin with `#:`,
+    /// which are read again. Names of bodies and of tensors in attributes that aren't identifiers are not kept.
     ///
     /// # Errors
-    /// The syntax can't express a part of the model, such as a sparse tensor or a string that is not UTF-8. A tensor is
+    /// The syntax can't express a part of the model, such as a sparse tensor, a denotation or a string that is not UTF-8. A tensor is
     /// not valid.
     pub fn to_text(&self) -> Result<String> {
         let mut text = Vec::new();
@@ -123,8 +124,49 @@ fn encoded(text: &str, files: &ModelFiles) -> Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// Models by their path: in the form that the name says.
+/// Whether bytes are the text form of a model: after spaces and comments it begins with `<` and a field of a model. No other
+/// format does.
+pub(super) fn is_text_content(bytes: &[u8]) -> bool {
+    let mut rest = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii_start();
+    while let Some(comment) = rest.strip_prefix(b"#") {
+        let end = comment.iter().position(|byte| *byte == b'\n').unwrap_or(comment.len());
+        rest = comment.get(end..).unwrap_or(&[]).trim_ascii_start();
+    }
+    let header = rest.strip_prefix(b"<").map(<[u8]>::trim_ascii_start);
+    header.is_some_and(|header| read::HEADER.iter().any(|key| header.starts_with(key.as_bytes())))
+}
+
+/// The text of the content of a file.
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| Error::model("the text of the model is not UTF-8"))
+}
+
+/// Models in the form that the name of their file says, or their content if there is none.
 impl LoadOptions {
+    /// As [`Model::from_bytes`], with these options.
+    ///
+    /// # Errors
+    /// As [`Model::from_bytes`].
+    pub fn from_bytes(&self, bytes: impl IntoBytes) -> Result<Model> {
+        let bytes = self.check(bytes.into_bytes())?;
+        if is_text_content(&bytes) {
+            return Document::from_text_with(utf8(&bytes)?, self)?.load(self);
+        }
+        self.parse(bytes, None, true, &self.files(None))
+    }
+
+    /// As [`LoadOptions::inspect`], of the content of a model file.
+    ///
+    /// # Errors
+    /// As [`LoadOptions::inspect`].
+    pub fn inspect_bytes(&self, bytes: impl IntoBytes) -> Result<Inspection> {
+        let bytes = self.check(bytes.into_bytes())?;
+        if is_text_content(&bytes) {
+            return Document::from_text_with(utf8(&bytes)?, self)?.inspect(self);
+        }
+        self.examine(bytes, None, true, &self.files(None))
+    }
+
     /// As [`Model::load`], with these options.
     ///
     /// # Errors

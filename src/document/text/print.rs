@@ -24,18 +24,18 @@ impl<'a> Printer<'a> {
         Printer { to, depth: 0 }
     }
 
-    fn put(&mut self, text: impl Display) -> Result<()> {
+    pub(super) fn put(&mut self, text: impl Display) -> Result<()> {
         write!(self.to, "{text}").map_err(|error| Error::io("the model can't be written", error))
     }
 
     /// A new line.
-    fn line(&mut self, more: usize) -> Result<()> {
+    pub(super) fn line(&mut self, more: usize) -> Result<()> {
         let spaces = (self.depth.saturating_sub(1) + more) * 3;
         self.put(format_args!("\n{:spaces$}", ""))
     }
 
     /// Items with commas between them.
-    fn list<T>(
+    pub(super) fn list<T>(
         &mut self,
         items: impl IntoIterator<Item = T>,
         mut item: impl FnMut(&mut Self, T) -> Result<()>,
@@ -62,10 +62,7 @@ impl<'a> Printer<'a> {
             self.put(format_args!(",\n   model_version: {version}"))?;
         }
         self.text("doc_string", &model.doc)?;
-        if !model.metadata.is_empty() {
-            self.put(",\n   metadata_props: ")?;
-            self.entries(&model.metadata)?;
-        }
+        self.metadata(&model.metadata)?;
         self.put("\n>\n")?;
         let name = name(&model.graph.name);
         self.graph(&model.graph, &name)?;
@@ -76,6 +73,14 @@ impl<'a> Printer<'a> {
     /// A field of a header, unless it is empty.
     fn text(&mut self, key: &str, text: &str) -> Result<()> {
         if text.is_empty() { Ok(()) } else { self.put(format_args!(",\n   {key}: {}", string(text))) }
+    }
+
+    fn metadata(&mut self, entries: &[Part<Entry>]) -> Result<()> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        self.put(",\n   metadata_props: ")?;
+        self.entries(entries)
     }
 
     fn opsets(&mut self, opsets: &[Part<OpsetImport>]) -> Result<()> {
@@ -121,6 +126,7 @@ impl<'a> Printer<'a> {
         } else {
             self.put(" {")?;
         }
+        self.graph_notes(graph)?;
         graph.nodes.iter().try_for_each(|node| self.node(node))?;
         self.line(0)?;
         self.depth -= 1;
@@ -134,6 +140,7 @@ impl<'a> Printer<'a> {
         self.put("]")?;
         self.text("overload", &function.overload)?;
         self.text("doc_string", &function.doc)?;
+        self.metadata(&function.metadata)?;
         self.put(format_args!("\n>\n{}", name(&function.name)))?;
         self.depth += 1;
         if !function.attributes.is_empty() || !function.defaults.is_empty() {
@@ -156,6 +163,7 @@ impl<'a> Printer<'a> {
             self.put(">")?;
         }
         self.put("\n{")?;
+        self.value_notes(&function.value_info)?;
         function.nodes.iter().try_for_each(|node| self.node(node))?;
         self.depth -= 1;
         self.put("\n}")
@@ -163,6 +171,7 @@ impl<'a> Printer<'a> {
 
     fn node(&mut self, node: &Node) -> Result<()> {
         known(&node.other, "a node")?;
+        self.node_notes(node)?;
         self.line(1)?;
         if !node.name.is_empty() {
             self.put(format_args!("[{}] ", name(&node.name)))?;
@@ -235,6 +244,9 @@ impl<'a> Printer<'a> {
 
     /// A tensor in an attribute: its name matters to nobody, and is left out unless it is an identifier.
     fn nameless(&mut self, tensor: &Initializer) -> Result<()> {
+        if !tensor.doc.is_empty() || !tensor.metadata.is_empty() {
+            return Err(inexpressible("texts and metadata of a tensor in an attribute"));
+        }
         let own = if is_identifier(&tensor.name) { format!(" {} ", tensor.name) } else { " ".to_string() };
         let sign = if tensor.data_location == 1 { "= " } else { "" };
         self.tensor(tensor, &format!("{own}{sign}")).map_err(|error| tensor.blame(error))
@@ -306,6 +318,9 @@ impl<'a> Printer<'a> {
         if self.depth > NESTING * 2 {
             return Err(inexpressible(&format!("types that nest more than {NESTING} deep")));
         }
+        if !declared.denotation.is_empty() {
+            return Err(inexpressible("the denotation of a type"));
+        }
         if let Some(tensor) = &declared.tensor {
             self.tensor_type(tensor)?;
         } else if let Some(tensor) = &declared.sparse_tensor {
@@ -338,6 +353,9 @@ impl<'a> Printer<'a> {
             return Ok(());
         }
         self.put("[")?;
+        if shape.dims.iter().any(|dim| !dim.denotation.is_empty()) {
+            return Err(inexpressible("the denotation of a dimension"));
+        }
         self.list(&shape.dims, |own, dim| match &dim.size {
             Size::Fixed(size) => own.put(size),
             Size::Symbol(symbol) if !symbol.is_empty() => own.put(name(symbol)),
@@ -383,7 +401,7 @@ fn is_keyword(text: &str) -> bool {
 }
 
 /// A name, in quotes unless it is an identifier.
-fn name(text: &str) -> String {
+pub(super) fn name(text: &str) -> String {
     if is_identifier(text) { text.to_string() } else { string(text) }
 }
 
@@ -396,7 +414,7 @@ fn identifier(text: &str) -> String {
     format!("_{kept}")
 }
 
-fn string(text: &str) -> String {
+pub(super) fn string(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 

@@ -7,24 +7,25 @@ use crate::document::{
 };
 use crate::error::Result;
 
+/// Fields of a model that are before its graph.
+pub(super) const HEADER: [&str; 8] = [
+    "ir_version",
+    "opset_import",
+    "producer_name",
+    "producer_version",
+    "domain",
+    "model_version",
+    "doc_string",
+    "metadata_props",
+];
+
 /// `<ir_version: 10, ..> graph functions`
 pub(super) fn model(from: &mut Cursor<'_>) -> Result<Content> {
     let mut model = Content::default();
     if from.accept("<") {
         from.list(">", |from| {
             let key = from.peek();
-            if ![
-                "ir_version",
-                "opset_import",
-                "producer_name",
-                "producer_version",
-                "domain",
-                "model_version",
-                "doc_string",
-                "metadata_props",
-            ]
-            .contains(&key)
-            {
+            if !HEADER.contains(&key) {
                 return Err(from.expected("a field of the model"));
             }
             from.expect(key)?;
@@ -107,6 +108,8 @@ pub(super) fn graph(from: &mut Cursor<'_>) -> Result<Graph> {
                 Ok(())
             })?;
         }
+        from.expect("{")?;
+        super::notes::graph(from, &mut graph)?;
         graph.nodes = nodes(from)?;
         Ok(graph)
     })
@@ -159,6 +162,8 @@ fn function(from: &mut Cursor<'_>) -> Result<Function> {
             Ok(())
         })?;
     }
+    from.expect("{")?;
+    super::notes::values(from, &mut function.value_info)?;
     function.nodes = nodes(from)?;
     Ok(function)
 }
@@ -173,12 +178,15 @@ fn formal(from: &mut Cursor<'_>, names: &mut Vec<String>, function: &mut Functio
     Ok(())
 }
 
+/// Nodes up to `}`.
 fn nodes(from: &mut Cursor<'_>) -> Result<Vec<Part<Node>>> {
     let mut nodes = Vec::new();
-    from.expect("{")?;
     while !from.accept("}") {
         from.take(size_of::<Node>())?;
-        nodes.push(node(from)?.into());
+        let notes = super::notes::of_node(from);
+        let mut node = node(from)?;
+        super::notes::node(notes, &mut node)?;
+        nodes.push(node.into());
     }
     Ok(nodes)
 }
