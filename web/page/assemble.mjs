@@ -6,7 +6,9 @@ import { gzipSync } from "node:zlib";
 const [wasm, output] = process.argv.slice(2);
 const read = (name) => readFileSync(new URL(name, import.meta.url), "utf8");
 const [page, style, engine] = [read("index.html"), read("style.css"), read("engine.js")];
-const script = read("page.js");
+// One script, so that one hash is enough.
+const SCRIPTS = ["elements", "client", "values", "archive", "canvas", "marks", "details", "search", "inputs", "run", "model", "examples", "page"];
+const script = `"use strict";\n\n${SCRIPTS.map((name) => read(`${name}.js`)).join("\n")}`;
 for (const text of [engine, script]) {
   if (/<\/script/i.test(text)) throw new Error("a script contains its own end");
 }
@@ -15,7 +17,7 @@ for (const text of [engine, script]) {
 const hash = `'sha256-${createHash("sha256").update(script).digest("base64")}'`;
 const policy = [
   "default-src 'none'", `script-src ${hash} 'wasm-unsafe-eval'`, "worker-src blob:", "style-src 'unsafe-inline'",
-  "img-src data:", "base-uri 'none'", "form-action 'none'",
+  "img-src data: blob:", "base-uri 'none'", "form-action 'none'",
 ].join("; ");
 const parts = {
   policy: `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
