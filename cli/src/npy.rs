@@ -93,6 +93,7 @@ mod tests {
     use onnxref_view::npy::TYPES;
 
     const ALIGN: usize = 64;
+    const TOO_LARGE: &str = "its shape is too large";
     const STRUCTURED: &str = "it holds a structured array, but a tensor has one element type";
     const ALLOWED: &str =
         "allowed bool, int8 to int64, uint8 to uint64, float16 to float64, complex64, complex128, str";

@@ -129,9 +129,9 @@ function fit() {
   const { bounds } = canvas;
   const whole = Math.min((width - 48) / bounds.width, (height - 140) / bounds.height);
   const readable = Math.max(0.55, Math.min(1, (width - 48) / bounds.width));
-  canvas.scale = Math.min(1.4, Math.max(whole, readable));
+  canvas.scale = whole >= 0.7 ? Math.min(1.4, whole) : readable;
   canvas.x = bounds.x + bounds.width / 2;
-  canvas.y = whole >= canvas.scale ? bounds.y + bounds.height / 2 : bounds.y + (height / 2 - 70) / canvas.scale;
+  canvas.y = whole >= canvas.scale ? bounds.y + bounds.height / 2 : bounds.y + (height / 2 - 64) / canvas.scale;
   place();
 }
 

@@ -28,13 +28,13 @@ const engine = {
     this.worker.postMessage({ wasm });
   },
 
-  /** Asks the engine. The answer has `file` if bytes came with it. `data` is copied. */
-  async ask(request, data) {
+  /** Asks the engine. The answer has `file` if bytes came with it. With `away`, `data` is gone afterwards, else copied. */
+  async ask(request, data, away = false) {
     await this.start();
     return new Promise((resolve, reject) => {
       const id = (this.last += 1);
       this.waiting.set(id, { resolve, reject });
-      this.worker.postMessage({ id, request, data });
+      this.worker.postMessage({ id, request, data }, away ? [data.buffer] : []);
     });
   },
 

@@ -54,7 +54,6 @@ async function chooseNode(place, focus = false) {
   if (answer.error) return say(answer.error.message);
   chosen = { node: place };
   highlight();
-  reveal("details", focus);
   const { operator, name, index, fate, macs, findings, about, bodies } = answer;
   const facts = [["node", `#${index}`], ["is", fate], ["in function", answer.function], ["multiply-adds", macs]];
   $("details").replaceChildren(
@@ -69,6 +68,7 @@ async function chooseNode(place, focus = false) {
     valuesOf("Outputs", answer.outputs),
     about ? differencesOf(about) : "",
   );
+  reveal("details", focus);
   say(`${operator} ${name}`);
 }
 
@@ -81,6 +81,12 @@ function openBody(place, [node, body]) {
   const steps = [];
   const numbers = place.split(".").map(Number);
   for (let k = 0; k + 1 < numbers.length; k += 2) steps.push({ body: [numbers[k], numbers[k + 1]] });
+  if (isNarrow()) {
+    // There is no graph: the list of its nodes stands for it.
+    const prefix = [...place.split(".").slice(0, -1), node, body, ""].join(".");
+    listNodes(current.nodes.filter((node) => node.place.startsWith(prefix)));
+    return reveal("nodes");
+  }
   return follow([...steps, { body: [node, body] }]);
 }
 
@@ -107,7 +113,7 @@ function valuesOf(title, values) {
     return element("li", {}, element("span", { class: "parameter" }, parameter),
       button(name, () => chooseValue(place), { class: "link" }),
       element("code", { class: "type" }, ` ${type} ${seen?.shape ? `[${seen.shape.join(", ")}]` : shape}${constant ? " · constant" : ""}`),
-      seen?.statistics ? element("span", { class: seen.nan ? "range bad" : "range" }, range(seen.statistics)) : "");
+      seen?.statistics ? element("span", { class: seen.nan ? "range bad" : "range" }, range(seen)) : "");
   };
   return element("section", {}, element("h3", {}, title), element("ul", { class: "values" }, ...values.map(row)));
 }
@@ -121,8 +127,8 @@ function differencesOf({ differences, engines }) {
   if (differences.length > 0) parts.push(element("h3", {}, "Where engines differ"));
   for (const { versions, text, onnxruntime, reference, onnxref } of differences) {
     const said = [["onnxruntime", onnxruntime], ["reference", reference], ["onnxref", onnxref]].filter(([, what]) => what);
-    parts.push(element("div", { class: "difference" }, element("p", {}, `versions ${versions}: ${text}`),
-      element("dl", { class: "pairs" }, ...said.map(([name, what]) => element("div", {}, element("dt", {}, name), element("dd", {}, what))))));
+    parts.push(element("div", { class: "difference" }, element("p", {}, coded(`versions ${versions}: ${text}`)),
+      element("dl", { class: "pairs" }, ...said.map(([name, what]) => element("div", {}, element("dt", {}, name), element("dd", {}, coded(what)))))));
   }
   return parts.length > 0 ? element("section", {}, ...parts) : "";
 }
@@ -136,7 +142,6 @@ async function chooseValue(place, focus = false, others = []) {
   const names = await Promise.all(beside.map(async (other) => (await mine.model.ask((model) => ({ value: { model, place: other } }))).name ?? other));
   chosen = { value: place };
   highlight();
-  reveal("details", focus);
   const { name, type, shape, bytes, origin, from, readers, leaves, numbers } = answer;
   const link = ({ place, title }) => element("li", {}, button(title, () => goTo(place), { class: "link" }));
   const seen = marks.seen[place];
@@ -151,5 +156,6 @@ async function chooseValue(place, focus = false, others = []) {
     from ? element("section", {}, element("h3", {}, "Comes from"), element("ul", { class: "values" }, link(from))) : "",
     readers.length > 0 ? element("section", {}, element("h3", {}, "Read by"), element("ul", { class: "values" }, ...readers.map(link))) : "",
   );
+  reveal("details", focus);
   say(`value ${name}, ${type} ${shape}`);
 }

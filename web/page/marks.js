@@ -16,6 +16,7 @@ function setMarks({ seen, first, blamed }) {
 function showMarks() {
   if (!canvas.svg) return;
   canvas.svg.querySelectorAll(".mark").forEach((mark) => mark.remove());
+  for (const flow of canvas.svg.querySelectorAll("text.flow[data-declared]")) flow.textContent = flow.dataset.declared;
   for (const { from, values } of canvas.edges) {
     const known = values.map((place) => marks.seen[place]).filter(Boolean);
     if (from && known.length > 0) below(from, values, known);
@@ -40,11 +41,12 @@ function below(box, values, known) {
   const nan = known.reduce((sum, { statistics }) => sum + (statistics?.nan ?? 0), 0);
   const lines = [];
   if (only) {
-    // A shape that is known before the run stands there already.
     const shape = only.shape ? `[${only.shape.join(", ")}]` : "";
-    if (flow && shape !== flow.textContent && /[^\d\s,[\]]/.test(flow.textContent)) lines.push([`= ${shape}`, ""]);
-    else if (!flow) lines.push([shape, ""]);
-    const text = range(only.statistics);
+    if (flow) {
+      flow.dataset.declared ??= flow.textContent;
+      if (shape) flow.textContent = shape;
+    } else if (shape) lines.push([shape, ""]);
+    const text = range(only);
     if (text) lines.push([text, nan > 0 ? "bad" : ""]);
   } else {
     lines.push([`${known.length} values${nan > 0 ? `, ${nan.toLocaleString("en")} NaN` : ""}`, nan > 0 ? "bad" : ""]);

@@ -5,6 +5,9 @@ let current = null;
 /** Models that were opened, for the browser's buttons back and forward: `#model=2` is the third. */
 const opened = [];
 
+/** From so many nodes that are computed at load on, they are hidden at first. */
+const MANY_COMPUTED = 10;
+
 const INPUT = /\.(npy|npz|pb|png|jpe?g|webp|gif|bmp)$/i;
 
 /** Takes files that were dropped or picked: a model with what belongs to it, or inputs for the model that is open. */
@@ -16,6 +19,7 @@ function receive(files) {
     reveal("run");
     return giveAll(files);
   }
+  document.body.classList.add("opened");
   opened.push(files);
   history.pushState(null, "", `#model=${opened.length - 1}`);
   return open(files);
@@ -27,8 +31,8 @@ async function open(files, allow = []) {
   const others = files.filter((file) => file !== main);
   const bytes = async (file) => new Uint8Array(await file.arrayBuffer());
   const model = new Model(async () => {
-    for (const file of others) await engine.ask({ file: { name: file.name } }, await bytes(file));
-    return engine.ask({ load: { allow } }, await bytes(main));
+    for (const file of others) await engine.ask({ file: { name: file.name } }, await bytes(file), true);
+    return engine.ask({ load: { allow } }, await bytes(main), true);
   });
   const content = async () => Promise.all([main, ...others].map(async (file) => [file === main && /\.onnx$/i.test(main.name) ? "model.onnx" : file.name, await bytes(file)]));
   const mine = await enter(model, main.name, content, (more) => open(files, [...allow, ...more]));
@@ -64,7 +68,7 @@ async function enter(model, name, content, accept) {
 }
 
 async function describe(description) {
-  const { inputs = [], tables = [], notes = [], nodes = [], findings = [], computed = false } = description ?? {};
+  const { inputs = [], tables = [], notes = [], nodes = [], findings = [], computed = 0 } = description ?? {};
   const runs = description && !current.failed;
   current.nodes = nodes.map(rowOf);
   $("notes").replaceChildren(...notes.map((note) => element("li", {}, note)));
@@ -82,7 +86,10 @@ async function describe(description) {
   $("outputs").replaceChildren();
   $("time").textContent = "";
   fail($("run-failure"), null);
-  $("computed-switch").hidden = !computed;
+  // Many of them drown what runs.
+  $("computed-switch").hidden = computed === 0;
+  $("computed").checked = computed < MANY_COMPUTED;
+  $("computed-count").textContent = `Computed at load: ${computed.toLocaleString("en")}`;
   $("search").value = "";
   makeFields(runs ? inputs : []);
   search();

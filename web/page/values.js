@@ -37,19 +37,24 @@ function composite({ sequence, optional, map, keys }) {
 }
 
 /** A number in few digits. */
-function brief(number) {
+function brief(number, digits = 4) {
   if (typeof number !== "number") return String(number);
   if (Number.isInteger(number) && Math.abs(number) < 1e7) return String(number);
-  const text = number.toPrecision(4);
+  const text = number.toPrecision(digits);
   return String(text.includes("e") ? Number(text).toExponential() : Number(text));
 }
 
 /** The range of a value's numbers, and how many are NaN or infinite. */
-function range(statistics) {
+function range({ type, statistics }) {
   if (!statistics) return "";
+  if (type === "bool" && statistics.elements > 0) {
+    const all = statistics.elements;
+    const yes = all - statistics.zeros;
+    return all === 1 ? String(yes === 1) : `${yes.toLocaleString("en")} of ${all.toLocaleString("en")} true`;
+  }
   const { least, greatest, elements, nan, infinite } = statistics;
   const parts = [];
-  if (least !== null) parts.push(least === greatest ? `all ${brief(least)}` : `${brief(least)} .. ${brief(greatest)}`);
+  if (least !== null) parts.push(least === greatest ? `all ${brief(least, 3)}` : `${brief(least, 3)} .. ${brief(greatest, 3)}`);
   if (elements === 1 && least !== null) parts[0] = brief(least);
   if (nan) parts.push(`${nan.toLocaleString("en")} NaN`);
   if (infinite) parts.push(`${infinite.toLocaleString("en")} infinite`);
@@ -80,3 +85,6 @@ function histogram(bars, { least, greatest }) {
   const svg = drawn("svg", { class: "histogram", viewBox: `0 0 ${bars.length * 8} 48`, preserveAspectRatio: "none", role: "img", "aria-label": label }, ...bars.map(bar));
   return element("figure", {}, svg, element("figcaption", {}, element("span", {}, brief(least)), element("span", {}, brief(greatest))));
 }
+
+/** A text whose parts between backticks are code. */
+const coded = (text) => element("span", {}, ...text.split("`").map((part, k) => (k % 2 === 1 ? element("code", {}, part) : part)));

@@ -3,7 +3,7 @@
 use crate::details::{fate, findings};
 use crate::opened::Opened;
 use crate::print::safe;
-use onnxref::inspect::{Fate, Inspection, Origin, ValueDetails};
+use onnxref::inspect::{Fate, Inspection, NodeDetails, Origin, ValueDetails};
 use onnxref::{Dim, ValueInfo, ValueType};
 use onnxref_view::totals::label;
 use onnxref_view::{grouped, type_name};
@@ -57,26 +57,28 @@ pub(crate) fn describe(opened: &Opened) -> Json {
     });
     let findings: Vec<Json> =
         findings(opened).take(MAX_ROWS).map(|(node, text)| json!({ "node": node, "text": text })).collect();
-    let computed = opened
-        .graphs()
-        .iter()
-        .any(|(_, graph)| graph.nodes.iter().any(|node| node.fate == Fate::Computed && !node.inputs.is_empty()));
+    let is_computed = |node: &&NodeDetails| node.fate == Fate::Computed && !node.inputs.is_empty();
+    let computed = graph.all_nodes().filter(is_computed).count();
     json!({
         "inputs": fields, "outputs": graph.outputs.len(), "tables": tables, "notes": notes(found), "nodes": nodes(opened), "findings": findings,
         "computed": computed,
     })
 }
 
-/// The nodes, those of subgraphs included: place, operator, name, outputs, what else there is to say, values that it reads.
+/// The nodes, those of subgraphs included: place, operator, name, outputs, inputs and initializers that it
+/// reads, type and shape, what becomes of it.
 fn nodes(opened: &Opened) -> Vec<Json> {
     let mut graphs = opened.graphs();
-    graphs.sort_by(|(a, _), (b, _)| key(a).cmp(&key(b)));
+    graphs.sort_by_key(|(prefix, _)| key(prefix));
     let mut rows = Vec::new();
     for (prefix, graph) in graphs {
         for (at, node) in graph.nodes.iter().enumerate().take(MAX_NODES.saturating_sub(rows.len())) {
-            let values = |places: &[Option<usize>]| -> Vec<String> {
-                let values = places.iter().flatten().filter_map(|at| graph.values.get(*at));
-                values.take(MAX_VALUES).map(|value| cut(&value.name)).collect()
+            let own = |value: &&ValueDetails| !matches!(value.origin, Origin::Node(_));
+            let of = |places: &'_ [Option<usize>]| {
+                places.iter().flatten().filter_map(|at| graph.values.get(*at)).collect::<Vec<_>>()
+            };
+            let names = |values: Vec<&ValueDetails>| -> Vec<String> {
+                values.into_iter().take(MAX_VALUES).map(|value| cut(&value.name)).collect()
             };
             let first = node.outputs.iter().flatten().next().and_then(|at| graph.values.get(*at));
             let shape = first.map(|value| {
@@ -88,8 +90,8 @@ fn nodes(opened: &Opened) -> Vec<Json> {
                 format!("{prefix}{at}"),
                 operator,
                 cut(&node.name),
-                values(&node.outputs),
-                values(&node.inputs),
+                names(of(&node.outputs)),
+                names(of(&node.inputs).into_iter().filter(own).collect()),
                 shape.unwrap_or_default(),
                 fate(node.fate),
             ]));

@@ -10,6 +10,7 @@ use onnxref_view::histogram::histogram;
 use onnxref_view::statistics::Statistics;
 use onnxref_view::totals::label;
 use onnxref_view::{attributes, grouped};
+use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 /// Maximum number of attributes, of values of a node, and of readers of a value, that are listed.
@@ -98,24 +99,40 @@ pub(crate) fn value(opened: &Opened, place: &str) -> Result<Json, Json> {
     all.insert("leaves".to_string(), json!(graph.outputs.contains(&at)));
     all.insert("bytes".to_string(), json!(value.bytes().map(grouped)));
     if let Some(constant) = &value.constant {
-        all.insert("numbers".to_string(), numbers(constant, &Cancel::new()).unwrap_or_default());
+        all.insert("numbers".to_string(), json!(Numbers::of(constant, &Cancel::new()).ok()));
     }
     Ok(Json::Object(all))
 }
 
 /// Statistics of a value, a histogram, and its first elements.
-pub(crate) fn numbers(value: &Value, cancel: &Cancel) -> onnxref::Result<Json> {
-    let statistics = Statistics::of(value, cancel)?;
-    let tensor = value.tensor().ok();
-    let bars = statistics.as_ref().zip(tensor).map(|(statistics, tensor)| histogram(tensor, statistics, BARS));
-    let text = tensor.map_or_else(|| value.to_string(), |tensor| tensor.values().to_string());
-    Ok(json!({
-        "type": value.value_type().map(|of| onnxref_view::type_name(&of)),
-        "shape": tensor.map(|tensor| tensor.shape()),
-        "statistics": statistics,
-        "bars": bars,
-        "text": cut(&text),
-    }))
+#[derive(Clone, Serialize)]
+pub(crate) struct Numbers {
+    #[serde(rename = "type")]
+    value_type: Option<String>,
+    shape: Option<Vec<usize>>,
+    pub(crate) statistics: Option<Statistics>,
+    bars: Vec<u64>,
+    text: String,
+}
+
+impl Numbers {
+    pub(crate) fn of(value: &Value, cancel: &Cancel) -> onnxref::Result<Numbers> {
+        let statistics = Statistics::of(value, cancel)?;
+        let tensor = value.tensor().ok();
+        let bars = statistics.as_ref().zip(tensor).map(|(statistics, tensor)| histogram(tensor, statistics, BARS));
+        let text = tensor.map_or_else(|| value.to_string(), |tensor| tensor.values().to_string());
+        Ok(Numbers {
+            value_type: value.value_type().map(|of| onnxref_view::type_name(&of)),
+            shape: tensor.map(|tensor| tensor.shape().to_vec()),
+            statistics,
+            bars: bars.unwrap_or_default(),
+            text: cut(&text),
+        })
+    }
+
+    pub(crate) fn has_nan(&self) -> bool {
+        self.statistics.as_ref().and_then(|statistics| statistics.nan).is_some_and(|nan| nan > 0)
+    }
 }
 
 /// A value in a few words, with the node that it comes from.

@@ -48,11 +48,8 @@ pub(crate) fn run(
         Ok(outputs) => outputs,
         Err(error) => {
             // What was seen until then helps to find out why.
-            let mut answer = failure(model, &error);
-            answer["seen"] = seen;
-            answer["first"] = json!(first);
-            answer["blamed"] = json!(opened.blamed(&error));
-            return Err(answer);
+            let fields = [("seen", seen), ("first", json!(first)), ("blamed", json!(opened.blamed(&error)))];
+            return Err(print::with(failure(model, &error), fields));
         }
     };
     let answer = json!({

@@ -147,12 +147,10 @@ impl Session {
             Err(error) => (None, Some(print::error(&error))),
         };
         let opened = Opened { found, model, inputs: Vec::new(), outputs: Vec::new() };
-        let mut answer = error.unwrap_or_else(|| json!({}));
         self.last += 1;
-        answer["model"] = json!(self.last);
-        answer["description"] = describe::describe(&opened);
+        let fields = [("model", json!(self.last)), ("description", describe::describe(&opened))];
         self.models.insert(self.last, opened);
-        Ok(answer)
+        Ok(print::with(error.unwrap_or_else(|| json!({})), fields))
     }
 
     fn model(&self, number: u32) -> Result<&Opened, Json> {
@@ -231,5 +229,75 @@ mod tests {
         assert_eq!(message(&ask(&mut session, &run, b"")), "the model is not loaded any more");
         let load = json!({ "load": { "allow": [] } });
         assert_eq!(message(&ask(&mut session, &load, b"")), "the model file is empty");
+    }
+
+    /// The first example is open, and has run.
+    fn ran() -> (Session, Json) {
+        let mut session = Session::default();
+        let loaded = ask(&mut session, &json!({ "example": { "number": 0 } }), b"");
+        assert_eq!(session.file(), examples::ALL[0].model);
+        let inputs = json!([{ "literal": ["data", "[[1, 2, 3], [4, \"NaN\", 6], [7, 8, 9]]"] }, { "literal": ["indices", "[[1]]"] }]);
+        let run = json!({ "run": { "model": loaded["model"], "inputs": inputs, "watch": true } });
+        let answer = ask(&mut session, &run, b"");
+        (session, answer)
+    }
+
+    #[test]
+    fn a_run_tells_what_values_are_like() {
+        let (mut session, answer) = ran();
+        let places: Vec<&String> = answer["seen"].as_object().unwrap().keys().collect();
+        assert_eq!(places, ["0", "1", "2"]);
+        let output = &answer["seen"]["2"];
+        assert_eq!((&output["shape"], &output["nan"], &output["times"]), (&json!([3, 1, 1]), &json!(true), &json!(1)));
+        assert_eq!((&output["statistics"]["least"], &output["statistics"]["nan"]), (&json!(2.0), &json!(1)));
+        assert_eq!(output["bars"].as_array().unwrap().len(), 32);
+        // NaN came with the input.
+        assert_eq!(answer["first"], json!([]));
+        let node = ask(&mut session, &json!({ "node": { "model": 1, "place": "0" } }), b"");
+        assert_eq!((&node["operator"], &node["attributes"][0]["text"]), (&json!("Gather-13"), &json!("1")));
+        assert_eq!(node["inputs"][1]["parameter"], "indices");
+        assert_eq!(node["about"]["link"], "https://onnx.ai/onnx/operators/onnx__Gather.html");
+        let value = ask(&mut session, &json!({ "value": { "model": 1, "place": "2" } }), b"");
+        assert_eq!((&value["from"]["place"], &value["leaves"]), (&json!("0"), &json!(true)));
+        for (kind, place) in [("node", "1"), ("node", "0.0.0"), ("value", "x"), ("value", "")] {
+            let request = json!({ kind: { "model": 1, "place": place } });
+            assert!(message(&ask(&mut session, &request, b"")).starts_with("there is no such"), "{kind} {place}");
+        }
+    }
+
+    #[test]
+    fn values_are_saved_as_files() {
+        let (mut session, _) = ran();
+        let mut save = |output: bool, number: usize, form: &str| {
+            let request = json!({ "save": { "model": 1, "output": output, "number": number, "form": form } });
+            let answer = ask(&mut session, &request, b"");
+            (session.file().to_vec(), message(&answer).to_string())
+        };
+        let (npy, _) = save(true, 0, "npy");
+        let read = onnxref_view::npy::read(&npy).unwrap();
+        assert_eq!((read.shape(), read.bytes().len()), (&[3, 1, 1][..], 12));
+        let (pb, _) = save(false, 1, "pb");
+        assert_eq!(onnxref::Tensor::from_proto_bytes(pb.clone()).unwrap().shape(), [1, 1]);
+        assert_eq!(save(true, 1, "npy"), (Vec::new(), "no run has given this value".to_string()));
+        // They are inputs again.
+        for (input, file) in [("data", npy), ("indices", pb)] {
+            ask(&mut session, &json!({ "file": { "name": input } }), &file);
+        }
+        let run = json!({ "run": { "model": 1, "inputs": [{ "file": ["data", "data"] }, { "file": ["indices", "indices"] }] } });
+        assert_eq!(ask(&mut session, &run, b"")["fields"][0]["input"], "indices");
+    }
+
+    #[test]
+    fn a_picture_follows_steps() {
+        let (mut session, _) = ran();
+        let mut draw = |steps: Json, show: Json| {
+            ask(&mut session, &json!({ "draw": { "model": 1, "steps": steps, "computed": true, "show": show } }), b"")
+        };
+        let drawn = draw(json!([]), json!("0"));
+        assert!(drawn["svg"].as_str().unwrap().contains("data-node=\"0\""), "{drawn}");
+        assert_eq!((&drawn["steps"], &drawn["groups"]), (&json!([]), &json!({})));
+        for steps in [json!([{ "group": 0 }]), json!([{ "body": [0, 0] }]), json!([{ "body": [9, 0] }])] {
+            assert_eq!(message(&draw(steps, Json::Null)), "there is no such part of the graph");
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! What the values of a run are like. No value is kept.
 
-use crate::details::numbers;
+use crate::details::Numbers;
 use crate::opened::{Opened, constant_nan};
-use onnxref::inspect::NodeDetails;
+use onnxref::inspect::{Fate, NodeDetails};
 use onnxref::{Cancel, NodeInfo, Result, Scope, Value, Watch};
+use serde::Serialize;
 use serde_json::{Value as Json, json};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 /// Maximum number of values that are told.
 const MAX_VALUES: usize = 20_000;
@@ -14,10 +15,19 @@ const MAX_VALUES: usize = 20_000;
 pub(crate) struct Look {
     /// The scopes of each name, with the places of its values.
     places: HashMap<String, Vec<(Option<Scope>, String)>>,
-    values: BTreeMap<String, Json>,
-    /// The places of values that had NaN in some trip.
-    nan: HashSet<String>,
+    values: BTreeMap<String, Known>,
     cancel: Cancel,
+}
+
+/// What a value is like.
+#[derive(Clone, Serialize)]
+struct Known {
+    #[serde(flatten)]
+    numbers: Numbers,
+    /// How often it was given.
+    times: u64,
+    /// Whether it has, or had in some trip, an element that isn't a number.
+    nan: bool,
 }
 
 impl Look {
@@ -28,7 +38,7 @@ impl Look {
                 places.entry(value.name.clone()).or_default().push((value.scope.clone(), format!("{prefix}{at}")));
             }
         }
-        Look { places, values: BTreeMap::new(), nan: HashSet::new(), cancel: Cancel::new() }
+        Look { places, values: BTreeMap::new(), cancel: Cancel::new() }
     }
 
     /// Notes a value. In a subgraph, one of a later trip takes the place of that before.
@@ -39,22 +49,21 @@ impl Look {
         else {
             return Ok(());
         };
-        let mut known = numbers(value, &self.cancel)?;
-        let before = self.values.get(&place).and_then(|before| before["times"].as_u64()).unwrap_or(0);
-        known["times"] = json!(before + 1);
-        if known["statistics"]["nan"].as_u64().is_some_and(|nan| nan > 0) {
-            self.nan.insert(place.clone());
-        }
-        known["nan"] = json!(self.nan.contains(&place));
+        let numbers = Numbers::of(value, &self.cancel)?;
+        let (times, nan) = self.values.get(&place).map_or((0, false), |before| (before.times, before.nan));
+        let known = Known { times: times + 1, nan: nan || numbers.has_nan(), numbers };
         self.values.insert(place, known);
         Ok(())
     }
 
     /// The values by place, and the nodes that give NaN though none of their inputs has any.
-    pub(crate) fn finish(self, opened: &Opened) -> (Json, Vec<String>) {
+    pub(crate) fn finish(mut self, opened: &Opened) -> (Json, Vec<String>) {
         let mut first = Vec::new();
         for (prefix, graph) in opened.graphs() {
-            let has_nan = |at: &usize| self.nan.contains(&format!("{prefix}{at}"));
+            for node in graph.nodes.iter().filter(|node| node.fate == Fate::Forwarded) {
+                self.forward(&prefix, node);
+            }
+            let has_nan = |at: &usize| self.values.get(&format!("{prefix}{at}")).is_some_and(|known| known.nan);
             let enters = |at: &usize| has_nan(at) || graph.values.get(*at).is_some_and(constant_nan);
             let begins = |node: &NodeDetails| {
                 node.outputs.iter().flatten().any(has_nan)
@@ -66,6 +75,16 @@ impl Look {
             );
         }
         (json!(self.values), first)
+    }
+}
+
+impl Look {
+    /// A node that doesn't run gives what it reads.
+    fn forward(&mut self, prefix: &str, node: &NodeDetails) {
+        let ([Some(from)], [Some(to)]) = (node.inputs.as_slice(), node.outputs.as_slice()) else { return };
+        let (from, to) = (format!("{prefix}{from}"), format!("{prefix}{to}"));
+        let Some(known) = self.values.get(&from).cloned() else { return };
+        self.values.entry(to).or_insert(known);
     }
 }
 
