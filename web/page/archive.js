@@ -73,6 +73,17 @@ function zip(files) {
   return new Blob([...parts, ...directory, end], { type: "application/zip" });
 }
 
+/** A value's name as the name of a file, as the program `onnxref` writes it: models may name a value `../../x`. */
+function escaped(name) {
+  const device = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i.test(name);
+  const byte = (code, k) => {
+    const c = String.fromCharCode(code);
+    const stays = /[\w.-]/.test(c) && !(k === 0 && (device || /[.-]/.test(c)));
+    return stays ? c : `%${code.toString(16).toUpperCase().padStart(2, "0")}`;
+  };
+  return [...new TextEncoder().encode(name)].map(byte).join("") || "%";
+}
+
 const CRC = Uint32Array.from({ length: 256 }, (_, k) => {
   for (let bit = 0; bit < 8; bit += 1) k = k & 1 ? (k >>> 1) ^ 0xedb88320 : k >>> 1;
   return k;

@@ -17,7 +17,7 @@ for (const text of [engine, script]) {
 const hash = `'sha256-${createHash("sha256").update(script).digest("base64")}'`;
 const policy = [
   "default-src 'none'", `script-src ${hash} 'wasm-unsafe-eval'`, "worker-src blob:", "style-src 'unsafe-inline'",
-  "img-src data: blob:", "base-uri 'none'", "form-action 'none'",
+  "img-src data:", "base-uri 'none'", "form-action 'none'",
 ].join("; ");
 const parts = {
   policy: `<meta http-equiv="Content-Security-Policy" content="${policy}">`,

@@ -3,8 +3,13 @@
 /** How close and how far it can be looked at. */
 const [CLOSEST, FARTHEST] = [4, 0.04];
 
+/** Texts are legible at this scale. */
+const LEGIBLE = 0.75;
+
 const canvas = {
   svg: null,
+  /** Of the places in the graph that is shown. */
+  prefix: "",
   /** Where the middle of the window is in the picture, and pixels for each unit. */
   x: 0, y: 0, scale: 1,
   /** The bounds of the picture. */
@@ -23,7 +28,7 @@ const canvas = {
 function showGraph(answer) {
   const holder = $("canvas");
   holder.replaceChildren();
-  Object.assign(canvas, { svg: null, boxes: new Map(), edges: [], active: null, steps: answer?.steps ?? [], names: answer?.names ?? [], groups: answer?.groups ?? {} });
+  Object.assign(canvas, { svg: null, boxes: new Map(), edges: [], active: null, steps: answer?.steps ?? [], names: answer?.names ?? [], groups: answer?.groups ?? {}, prefix: answer?.prefix ?? "" });
   $("legend").replaceChildren();
   $("map").replaceChildren();
   showCrumbs();
@@ -123,24 +128,32 @@ function zoom(by, point = null) {
   place();
 }
 
-/** All of it, if texts stay legible; else its beginning. */
-function fit() {
+/** Room that is left between the tools and the legend. */
+function room() {
   const { width, height } = size();
+  const [above, below] = [56, document.querySelector(".below").offsetHeight + 28];
+  return { width: width - 48, height: Math.max(80, height - above - below), shift: (below - above) / 2, top: height / 2 - above };
+}
+
+/** All of it, if texts stay legible; else its beginning, with the first input in the middle if it is too wide. */
+function fit() {
   const { bounds } = canvas;
-  const whole = Math.min((width - 48) / bounds.width, (height - 140) / bounds.height);
-  const readable = Math.max(0.55, Math.min(1, (width - 48) / bounds.width));
-  canvas.scale = whole >= 0.7 ? Math.min(1.4, whole) : readable;
-  canvas.x = bounds.x + bounds.width / 2;
-  canvas.y = whole >= canvas.scale ? bounds.y + bounds.height / 2 : bounds.y + (height / 2 - 64) / canvas.scale;
+  const { width, height, shift, top } = room();
+  const [across, whole] = [width / bounds.width, Math.min(width / bounds.width, height / bounds.height)];
+  canvas.scale = whole >= LEGIBLE ? Math.min(1.4, whole) : Math.max(LEGIBLE, Math.min(1, across));
+  const boxes = [...canvas.boxes.values()].filter(({ number }) => !number.slice(canvas.prefix.length).includes("."));
+  const first = boxes.find(({ g }) => g.classList.contains("input")) ?? boxes[0];
+  canvas.x = across >= LEGIBLE || !first ? bounds.x + bounds.width / 2 : middle(first);
+  canvas.y = whole >= LEGIBLE ? bounds.y + bounds.height / 2 + shift / canvas.scale : bounds.y + top / canvas.scale;
   place();
 }
 
 /** The whole picture, however small. */
 function overview() {
-  const { width, height } = size();
   const { bounds } = canvas;
-  canvas.scale = Math.min(1.4, Math.max(FARTHEST, Math.min((width - 48) / bounds.width, (height - 140) / bounds.height)));
-  [canvas.x, canvas.y] = [bounds.x + bounds.width / 2, bounds.y + bounds.height / 2];
+  const { width, height, shift } = room();
+  canvas.scale = Math.min(1.4, Math.max(FARTHEST, Math.min(width / bounds.width, height / bounds.height)));
+  [canvas.x, canvas.y] = [bounds.x + bounds.width / 2, bounds.y + bounds.height / 2 + shift / canvas.scale];
   place();
 }
 

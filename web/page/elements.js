@@ -49,11 +49,11 @@ function fail(place, error, allow = [], accept = null) {
   const several = causes.length > 1 && causes.some(({ message }) => error.message.startsWith(`${message}\n`));
   place.append(element("p", {}, several ? `${error.faults} faults` : error.message));
   if (error.needs) {
-    const row = ({ domain, operator, version, nodes, reason, first }) => [
-      `${domain ? `${domain}::` : ""}${operator}${version === null ? "" : `-${version}`}`, String(nodes),
-      first.node ?? `#${first.node_index}`, reason,
-    ];
-    place.append(list(["operator", "nodes", "first node", "why it can't run"], error.needs.missing.map(row)));
+    const item = ({ domain, operator, version, nodes, reason, first }) => {
+      const label = `${domain ? `${domain}::` : ""}${operator}${version === null ? "" : `-${version}`}`;
+      return element("li", {}, element("b", {}, label), ` in ${nodes} ${nodes === 1 ? "node" : "nodes"}, first ${first.node ?? `#${first.node_index}`}: ${reason}`);
+    };
+    place.append(element("ul", {}, ...error.needs.missing.map(item)));
   }
   const others = causes.filter((cause) => cause.message !== error.message && !(error.needs && cause.kind === "unsupported"));
   if (others.length > 0) place.append(element("ul", {}, ...others.map((cause) => element("li", {}, cause.message))));

@@ -46,7 +46,7 @@ function makeField(input, k) {
     if (target.files.length > 0) give(field, target.files[0]);
     target.value = "";
   } });
-  const file = element("label", { class: "small pick" }, pick, "File…", element("span", { class: "hidden" }, ` for ${input.label}: picture, .npy, .npz or .pb`));
+  const file = element("label", { class: "pick" }, pick, "File…", element("span", { class: "hidden" }, ` for ${input.label}: picture, .npy, .npz or .pb`));
   const chip = element("div", { class: "chip", hidden: true });
   const field = { input, text, fault, chip, file: null, holder: element("div", { class: "field" }, label, text, chip, fault, element("p", { class: "buttons" }, input.tensor ? random : "", file)) };
   return field;
@@ -107,7 +107,8 @@ async function give(field, file) {
     const bytes = new Uint8Array(await file.arrayBuffer());
     if (!/\.npz$/i.test(file.name)) return take(field, bytes, element("p", {}, `${file.name}, ${bytes.length.toLocaleString("en")} bytes`));
     const arrays = (await unzip(bytes)).filter(([name]) => name.endsWith(".npy"));
-    const all = current.fields.map((own) => [own, arrays.find(([name]) => stem(name) === own.input.name)]).filter(([, array]) => array);
+    const is = (entry, name) => [`${name}.npy`, `${escaped(name)}.npy`].includes(entry);
+    const all = current.fields.map((own) => [own, arrays.find(([entry]) => is(entry, own.input.name))]).filter(([, array]) => array);
     if (all.length === 0 && arrays.length === 1) all.push([field, arrays[0]]);
     if (all.length === 0) throw new Error(`it has no array of the name of an input: ${arrays.map(([name]) => stem(name)).join(", ") || "it is empty"}`);
     for (const [own, [name, array]] of all) take(own, array, element("p", {}, `${stem(name)} of ${file.name}, ${array.length.toLocaleString("en")} bytes`));

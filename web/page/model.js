@@ -58,7 +58,11 @@ async function enter(model, name, content, accept) {
   $("model-name").textContent = name;
   document.title = `${name} · onnxref`;
   mine.failed = Boolean(answer.error);
-  fail($("failure"), answer.error, answer.allow, accept);
+  const { findings = [] } = answer.description ?? {};
+  // What departs from the standard is listed by itself, with its nodes.
+  const listed = answer.error && !answer.error.needs && !answer.allow?.length && (answer.error.causes ?? []).length > 0 &&
+    answer.error.causes.every(({ message }) => findings.some(({ text }) => text === message));
+  fail($("failure"), listed ? null : answer.error, answer.allow, accept);
   clearMarks();
   chosen = {};
   $("details").replaceChildren(element("p", { class: "soft" }, "Choose a node or a line of the graph."));
@@ -107,6 +111,7 @@ function showFindings(description, findings) {
   $("badge").title = "What departs from the standard, as onnxref check says";
   const item = ({ node, text }) => element("li", {}, text, " ", node === null ? "" : button("Show the node", () => goTo(node), { class: "link" }));
   $("findings").hidden = findings.length === 0;
+  $("findings").firstElementChild.textContent = current.failed ? "The model can't run, as it departs from the standard:" : "What departs from the standard:";
   $("findings").lastElementChild.replaceChildren(...findings.map(item));
 }
 

@@ -53,7 +53,7 @@ function showOutputs(answer) {
   $("outputs").replaceChildren(nan, ...parts,
     element("p", { class: "buttons" },
       button("Outputs as .npz", saveOutputs, { class: "small" }),
-      button("Save as a test case", saveCase, { class: "small", title: "The model with these inputs and outputs, in the layout of ONNX's cases: onnxref test reads it once unpacked" })),
+      button("Save as a test case", saveCase, { class: "small", title: "The model with these inputs and outputs, in the layout of ONNX's cases: onnxref test reads the archive" })),
     ...answer.notes.map((note) => element("p", { class: "type" }, note)),
     element("p", { class: "type hash", title: "SHA-256 of the outputs, the same on every machine" }, `onnxref hash: ${answer.hash}`));
 }
@@ -81,7 +81,7 @@ const saveOne = orFail(async (number, form) => download(`${fileName(current.outp
 
 const saveOutputs = orFail(async () => {
   const files = [];
-  for (const [number, name] of current.outputs.entries()) files.push([`${name}.npy`, await valueFile(true, number, "npy")]);
+  for (const [number, name] of current.outputs.entries()) files.push([`${escaped(name)}.npy`, await valueFile(true, number, "npy")]);
   download("outputs.npz", zip(files));
 });
 

@@ -60,8 +60,16 @@ impl Look {
     pub(crate) fn finish(mut self, opened: &Opened) -> (Json, Vec<String>) {
         let mut first = Vec::new();
         for (prefix, graph) in opened.graphs() {
-            for node in graph.nodes.iter().filter(|node| node.fate == Fate::Forwarded) {
-                self.forward(&prefix, node);
+            for (at, node) in graph.nodes.iter().enumerate() {
+                // What doesn't run gives what it reads, and a subgraph reads values of the graph around it.
+                if let (Fate::Forwarded, [Some(from)], [Some(to)]) = (node.fate, &*node.inputs, &*node.outputs) {
+                    self.copy(format!("{prefix}{from}"), format!("{prefix}{to}"));
+                }
+                for (k, (_, body)) in node.bodies.iter().enumerate() {
+                    for (inner, outer) in &body.captured {
+                        self.copy(format!("{prefix}{outer}"), format!("{prefix}{at}.{k}.{inner}"));
+                    }
+                }
             }
             let has_nan = |at: &usize| self.values.get(&format!("{prefix}{at}")).is_some_and(|known| known.nan);
             let enters = |at: &usize| has_nan(at) || graph.values.get(*at).is_some_and(constant_nan);
@@ -79,12 +87,11 @@ impl Look {
 }
 
 impl Look {
-    /// A node that doesn't run gives what it reads.
-    fn forward(&mut self, prefix: &str, node: &NodeDetails) {
-        let ([Some(from)], [Some(to)]) = (node.inputs.as_slice(), node.outputs.as_slice()) else { return };
-        let (from, to) = (format!("{prefix}{from}"), format!("{prefix}{to}"));
-        let Some(known) = self.values.get(&from).cloned() else { return };
-        self.values.entry(to).or_insert(known);
+    /// Notes what is known of a value for another that is the same.
+    fn copy(&mut self, from: String, to: String) {
+        if let Some(known) = self.values.get(&from).cloned() {
+            self.values.entry(to).or_insert(known);
+        }
     }
 }
 

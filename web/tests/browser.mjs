@@ -129,7 +129,7 @@ async function refused({ drop, until, text, hidden, shot }) {
   assert.ok(await hidden("#run"));
   await drop([missing]);
   await until(`document.getElementById("model-name").textContent === "missing.onnx" && canvas.boxes.size > 0`);
-  assert.match(await text("#failure"), /Resize/);
+  assert.match(await text("#findings"), /can't run, as it departs from the standard:node #0 \(Resize-13\): attribute "axis"/);
   assert.match(await text("#nodes-list"), /Resize-13/);
   assert.ok(await hidden("#run"));
   await shot("refused");
@@ -413,8 +413,7 @@ async function saving({ evaluate, open, run, type, folder, until }) {
     assert.ok(kept.includes(`model/${name}`), name);
   }
   if (onnxref) {
-    execFileSync("unzip", ["-q", "-o", join(folder, "model.zip"), "-d", scratch]);
-    assert.match(execFileSync(onnxref, ["test", join(scratch, "model")], { encoding: "utf8" }), /^1 passed \(1 bit by bit\)/);
+    assert.match(execFileSync(onnxref, ["test", join(folder, "model.zip")], { encoding: "utf8" }), /^1 passed \(1 bit by bit\)/);
   }
 }
 

@@ -42,7 +42,7 @@ export const graph = (nodes, inputs, outputs, initializers = []) => Buffer.conca
   ...inputs.map((input) => value(11, input)), ...outputs.map((output) => value(12, output)),
 ]);
 
-export const model = (graph, opset = 17) => Buffer.concat([int(1, 8), bytes(7, graph), bytes(8, bytes(1, ""), int(2, opset))]);
+export const model = (graph, opset = 17, ...more) => Buffer.concat([int(1, 8), bytes(7, graph), bytes(8, bytes(1, ""), int(2, opset)), ...more]);
 
 /** An image through a Conv whose weights are given, then a Log: negative numbers become NaN. */
 export const LOGARITHM = model(graph(
@@ -73,3 +73,12 @@ export const LARGE = model(graph(
 export const WRONG = model(graph(
   [node("Transpose", ["x"], ["y"], "turn", [ints("perm", [1, 0])])], [["x", FLOAT, [2, 3]]], [["y", FLOAT, [2, 3]]],
 ));
+
+/** A node of a family of operators that is a feature of the library, for each of them. */
+export const FAMILIES = model(graph(
+  [
+    node("Binarizer", ["x"], ["a"], "", [bytes(7, "ai.onnx.ml")]), node("Resize", ["x", "", "s"], ["b"]), node("DFT", ["x"], ["c"]),
+    node("RegexFullMatch", ["t"], ["d"]),
+  ],
+  [["x", FLOAT, [1, 2, 1]], ["s", FLOAT, [3]], ["t", 8, [1]]], [["a", FLOAT, null]],
+), 20, bytes(8, bytes(1, "ai.onnx.ml"), int(2, 1)));
