@@ -41,15 +41,23 @@ function showGraph(answer) {
   svg.removeAttribute("width");
   svg.removeAttribute("height");
   holder.append(svg);
-  const graph = svg.querySelector("g.graph");
-  const { x, y, width, height } = (graph ?? svg).getBBox();
-  canvas.bounds = { x, y, width: Math.max(width, 1), height: Math.max(height, 1) };
+  canvas.bounds = measure(svg);
   index(svg);
   showLegend(svg);
   showMap();
   $("caption").textContent = answer.caption ?? "";
   showMarks();
   fit();
+}
+
+/** The bounds of the graph in a picture. */
+function measure(svg) {
+  const graph = svg.querySelector("g.graph");
+  // Where the graph isn't shown, as on a phone, nothing has a size.
+  const box = graph && svg.clientWidth > 0 ? graph.getBBox() : { x: 0, y: 0, width: 0, height: 0 };
+  if (box.width > 0) return { x: box.x, y: box.y, width: box.width, height: Math.max(box.height, 1) };
+  const [x, y, width, height] = (canvas.natural[2][1] ?? "0 0 800 600").split(" ").map(Number);
+  return { x, y, width, height };
 }
 
 /** Finds the boxes, and what leads to what. */
@@ -238,7 +246,16 @@ function prepareCanvas() {
   });
   holder.addEventListener("keydown", keys);
   for (const [id, act] of [["zoom-in", () => zoom(1.3)], ["zoom-out", () => zoom(1 / 1.3)], ["zoom-fit", fit], ["zoom-all", overview]]) $(id).onclick = act;
-  new ResizeObserver(place).observe(holder);
+  let seen = 0;
+  new ResizeObserver(() => {
+    const before = seen;
+    seen = holder.clientWidth;
+    // It was hidden until now.
+    if (before === 0 && seen > 0 && canvas.svg) {
+      canvas.bounds = measure(canvas.svg);
+      fit();
+    } else place();
+  }).observe(holder);
   const map = $("map");
   const aim = (event) => {
     const svg = map.firstElementChild;

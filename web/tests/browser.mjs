@@ -444,7 +444,11 @@ async function phone({ evaluate, until, size, media, click, text, open, count, s
     }
   }
   await media("prefers-color-scheme", "light");
+  // A wider window has the graph.
   await size(1400, 900);
+  await until(`canvas.bounds.width > 50 && canvas.svg.getBoundingClientRect().width > 500 && canvas.scale >= LEGIBLE`);
+  const inside = await evaluate(`(() => { const { left, right } = [...canvas.boxes.values()][0].g.getBoundingClientRect(); return left > 0 && right < 1000; })()`);
+  assert.ok(inside, "the first box is in the window");
   // Every field and button has a name.
   const nameless = await evaluate(`[...document.querySelectorAll("button, input, textarea, select")].filter((each) =>
     !each.textContent.trim() && !each.labels?.length && !each.getAttribute("aria-label")).map((each) => each.outerHTML)`);
