@@ -236,7 +236,7 @@ mod tests {
         let mut session = Session::default();
         let loaded = ask(&mut session, &json!({ "example": { "number": 0 } }), b"");
         assert_eq!(session.file(), examples::ALL[0].model);
-        let inputs = json!([{ "literal": ["data", "[[1, 2, 3], [4, \"NaN\", 6], [7, 8, 9]]"] }, { "literal": ["indices", "[[1]]"] }]);
+        let inputs = json!([{ "literal": ["data", "[[1, 2, 3], [4, \"NaN\", 6], [7, 8, 9]]"] }, { "literal": ["indices", "[[1, 0]]"] }]);
         let run = json!({ "run": { "model": loaded["model"], "inputs": inputs, "watch": true } });
         let answer = ask(&mut session, &run, b"");
         (session, answer)
@@ -248,8 +248,8 @@ mod tests {
         let places: Vec<&String> = answer["seen"].as_object().unwrap().keys().collect();
         assert_eq!(places, ["0", "1", "2"]);
         let output = &answer["seen"]["2"];
-        assert_eq!((&output["shape"], &output["nan"], &output["times"]), (&json!([3, 1, 1]), &json!(true), &json!(1)));
-        assert_eq!((&output["statistics"]["least"], &output["statistics"]["nan"]), (&json!(2.0), &json!(1)));
+        assert_eq!((&output["shape"], &output["nan"], &output["times"]), (&json!([3, 1, 2]), &json!(true), &json!(1)));
+        assert_eq!((&output["statistics"]["least"], &output["statistics"]["nan"]), (&json!(1.0), &json!(1)));
         assert_eq!(output["bars"].as_array().unwrap().len(), 32);
         // NaN came with the input.
         assert_eq!(answer["first"], json!([]));
@@ -275,16 +275,16 @@ mod tests {
         };
         let (npy, _) = save(true, 0, "npy");
         let read = onnxref_view::npy::read(&npy).unwrap();
-        assert_eq!((read.shape(), read.bytes().len()), (&[3, 1, 1][..], 12));
+        assert_eq!((read.shape(), read.bytes().len()), (&[3, 1, 2][..], 24));
         let (pb, _) = save(false, 1, "pb");
-        assert_eq!(onnxref::Tensor::from_proto_bytes(pb.clone()).unwrap().shape(), [1, 1]);
+        assert_eq!(onnxref::Tensor::from_proto_bytes(pb.clone()).unwrap().shape(), [1, 2]);
         assert_eq!(save(true, 1, "npy"), (Vec::new(), "no run has given this value".to_string()));
         // They are inputs again.
         for (input, file) in [("data", npy), ("indices", pb)] {
             ask(&mut session, &json!({ "file": { "name": input } }), &file);
         }
         let run = json!({ "run": { "model": 1, "inputs": [{ "file": ["data", "data"] }, { "file": ["indices", "indices"] }] } });
-        assert_eq!(ask(&mut session, &run, b"")["fields"][0]["input"], "indices");
+        assert_eq!(ask(&mut session, &run, b"")["fields"][0]["input"], "data");
     }
 
     #[test]
