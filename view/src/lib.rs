@@ -2,13 +2,17 @@
 //! `onnxref` and the web page show the same.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+pub mod attributes;
 pub mod difference;
+pub mod differences;
 pub mod document;
 pub mod error;
+pub mod histogram;
 pub mod inspection;
 pub mod json;
 pub mod literal;
 mod names;
+pub mod npy;
 pub mod picture;
 pub mod statistics;
 pub mod totals;

@@ -6,7 +6,8 @@ mod proto;
 
 use onnxref::DType;
 use onnxref::inspect::Inspection;
-use onnxref_view::{inspection, picture};
+use onnxref_view::inspection;
+use onnxref_view::picture::{self, Part};
 use proto::{bytes, gather, model, node, number};
 use serde_json::{Value, json};
 
@@ -136,6 +137,36 @@ fn large_graphs_are_folded() {
     assert!(nameless.contains("as they follow each other"));
     // More scopes than boxes.
     assert!((50..=112).contains(&boxes(&svg(chain(400, 1, "/net/layer")))));
+}
+
+#[test]
+fn a_part_of_a_graph_is_drawn_with_what_enters_and_leaves() {
+    let found = inspect(chain(4, 100, "/net/layer"));
+    let groups = picture::groups(&found.graph, Part::default());
+    assert_eq!(groups.len(), 4);
+    let (number, name, nodes) = &groups[1];
+    assert_eq!((*number, name.as_str(), nodes[0], nodes.len()), (1, "layer.1", 100, 100));
+    let part = Part { nodes: Some(nodes), ..Part::default() };
+    let drawn = picture::draw(&found.graph, part, "7.0.");
+    // The value that enters, and the one that leaves.
+    assert_eq!(boxes(&drawn.svg), 102);
+    assert!(drawn.groups.is_empty() && drawn.caption.is_empty());
+    let captured = drawn.svg.split("class=\"box captured\"").nth(1).unwrap();
+    assert!(captured.contains(">v99<"), "{captured:.200}");
+    assert!(drawn.svg.contains("data-node=\"7.0.100\"") && !drawn.svg.contains("data-node=\"7.0.200\""));
+    let enters = found.graph.values.iter().position(|value| value.name == "v99").unwrap();
+    assert!(drawn.svg.contains(&format!("data-from=\"7.0.100\" data-to=\"7.0.0\" data-values=\"7.0.{enters}\"")));
+}
+
+#[test]
+fn computed_nodes_can_be_left_out() {
+    let constant = bytes(5, &[bytes(1, b"value_float"), vec![0x15, 0, 0, 0x80, 0x3f], number(20, 1)].concat());
+    let nodes = bytes(1, &[bytes(2, b"c"), bytes(4, b"Constant"), constant].concat());
+    let nodes = [nodes, node("Neg", &["c"], "d"), node("Add", &["x", "d"], "y")].concat();
+    let found = inspect(model(&nodes, X, 13));
+    let draw = |without_computed| picture::draw(&found.graph, Part { without_computed, ..Part::default() }, "").svg;
+    assert_eq!((boxes(&draw(false)), boxes(&draw(true))), (4, 3));
+    assert!(draw(true).contains(">d: -1.0<"), "{}", draw(true));
 }
 
 #[test]

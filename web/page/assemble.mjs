@@ -6,7 +6,9 @@ import { gzipSync } from "node:zlib";
 const [wasm, output] = process.argv.slice(2);
 const read = (name) => readFileSync(new URL(name, import.meta.url), "utf8");
 const [page, style, engine] = [read("index.html"), read("style.css"), read("engine.js")];
-const script = read("page.js");
+// One script, so that one hash is enough.
+const SCRIPTS = ["elements", "client", "values", "archive", "canvas", "marks", "details", "search", "inputs", "run", "model", "examples", "page"];
+const script = `"use strict";\n\n${SCRIPTS.map((name) => read(`${name}.js`)).join("\n")}`;
 for (const text of [engine, script]) {
   if (/<\/script/i.test(text)) throw new Error("a script contains its own end");
 }

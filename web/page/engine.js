@@ -1,10 +1,10 @@
 // Calls the WebAssembly module. Runs in a worker of the page, and under Node for the tests.
 "use strict";
 
-/** Instantiates the module. Returns `call(request, data)`, which returns the answer as an object. */
+/** Instantiates the module. Returns `call(request, data)`, which returns the answer as an object; bytes beside it are `file`. */
 async function onnxref(wasm) {
   const { instance } = await WebAssembly.instantiate(wasm, {});
-  const { memory, text, data, call, answer, answer_len } = instance.exports;
+  const { memory, text, data, call, answer, answer_len, file, file_len } = instance.exports;
 
   const write = (place, bytes) => {
     const at = place(bytes.length);
@@ -23,7 +23,10 @@ async function onnxref(wasm) {
     } catch (trap) {
       throw new Error(`${trap.message}: ${read()}`);
     }
-    return JSON.parse(read());
+    const answered = JSON.parse(read());
+    const len = file_len() >>> 0;
+    if (len > 0) answered.file = new Uint8Array(memory.buffer, file() >>> 0, len).slice();
+    return answered;
   };
 }
 

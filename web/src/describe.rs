@@ -1,9 +1,12 @@
 //! What a model is, as tables of text.
 
+use crate::details::{fate, findings};
+use crate::opened::Opened;
 use crate::print::safe;
-use onnxref::inspect::{Fate, GraphDetails, Inspection, NodeDetails, Origin, ValueDetails};
-use onnxref::{Dim, Model, ValueInfo, ValueType};
-use onnxref_view::{grouped, picture, type_name};
+use onnxref::inspect::{Fate, Inspection, NodeDetails, Origin, ValueDetails};
+use onnxref::{Dim, ValueInfo, ValueType};
+use onnxref_view::totals::label;
+use onnxref_view::{grouped, type_name};
 use serde_json::{Value as Json, json};
 
 /// Maximum number of rows of a table.
@@ -12,19 +15,22 @@ const MAX_ROWS: usize = 2000;
 /// Maximum number of inputs that have a field.
 const MAX_INPUTS: usize = 200;
 
+/// Maximum number of nodes that are listed, and of values of each.
+const MAX_NODES: usize = 20_000;
+const MAX_VALUES: usize = 8;
+
 /// Maximum number of characters of a cell.
 const MAX_CELL: usize = 300;
 
 /// `{"inputs": [..], "tables": [{"title": .., "columns": [..], "rows": [[..], ..], "more": N}, ..], "notes": [..],
-/// "picture": SVG}`. There are inputs if the model can run.
-pub(crate) fn describe(found: &Inspection, model: Option<&Model>) -> Json {
+/// "nodes": [..], "findings": [..], ..}`. There are inputs if the model can run.
+pub(crate) fn describe(opened: &Opened) -> Json {
+    let (found, model) = (&opened.found, opened.model.as_ref());
     let Inspection { graph, ir_version, .. } = found;
     let value = |place: &usize| graph.values.get(*place);
     let declared = |value: &ValueDetails| parts(&value.name, value.value_type.as_ref(), value.shape.as_deref());
     let default = |name: &str| model.is_some_and(|model| model.has_default(name));
     let note = |name: &str| if default(name) { "has a default" } else { "" }.to_string();
-    let mut nodes = Vec::new();
-    list_nodes(graph, "", &mut nodes);
     let constants = graph.values.iter().filter(|value| value.origin == Origin::Initializer);
     let functions = found.functions.iter().map(|function| {
         let domain = domain(&function.domain);
@@ -43,14 +49,60 @@ pub(crate) fn describe(found: &Inspection, model: Option<&Model>) -> Json {
         ),
         table("Opsets", &["domain", "version"], opsets),
         table("Metadata", &["key", "value"], std::iter::once(format).chain(metadata)),
-        table("Nodes", &["#", "operator", "name", "outputs", "", "MACs", "in function"], nodes.into_iter()),
         table("Constants", &["name", "type", "shape", "bytes", "values"], constants.map(constant)),
         table("Functions", &["name", "overload", "nodes"], functions),
     ];
     let fields: Vec<Json> = model.map_or(Vec::new(), |model| {
         model.inputs().take(MAX_INPUTS).map(|info| field(info, default(&info.name))).collect()
     });
-    json!({ "inputs": fields, "tables": tables, "notes": notes(found), "picture": picture::svg(graph, "") })
+    let findings: Vec<Json> =
+        findings(opened).take(MAX_ROWS).map(|(node, text)| json!({ "node": node, "text": text })).collect();
+    let is_computed = |node: &&NodeDetails| node.fate == Fate::Computed && !node.inputs.is_empty();
+    let computed = graph.all_nodes().filter(is_computed).count();
+    json!({
+        "inputs": fields, "outputs": graph.outputs.len(), "tables": tables, "notes": notes(found), "nodes": nodes(opened), "findings": findings,
+        "computed": computed,
+    })
+}
+
+/// The nodes, those of subgraphs included: place, operator, name, outputs, inputs and initializers that it
+/// reads, type and shape, what becomes of it.
+fn nodes(opened: &Opened) -> Vec<Json> {
+    let mut graphs = opened.graphs();
+    graphs.sort_by_key(|(prefix, _)| key(prefix));
+    let mut rows = Vec::new();
+    for (prefix, graph) in graphs {
+        for (at, node) in graph.nodes.iter().enumerate().take(MAX_NODES.saturating_sub(rows.len())) {
+            let own = |value: &&ValueDetails| !matches!(value.origin, Origin::Node(_));
+            let of = |places: &'_ [Option<usize>]| {
+                places.iter().flatten().filter_map(|at| graph.values.get(*at)).collect::<Vec<_>>()
+            };
+            let names = |values: Vec<&ValueDetails>| -> Vec<String> {
+                values.into_iter().take(MAX_VALUES).map(|value| cut(&value.name)).collect()
+            };
+            let first = node.outputs.iter().flatten().next().and_then(|at| graph.values.get(*at));
+            let shape = first.map(|value| {
+                let [_, value_type, shape] = parts("", value.value_type.as_ref(), value.shape.as_deref());
+                format!("{value_type} {shape}")
+            });
+            let operator = label(&node.domain, &node.operator, node.version);
+            rows.push(json!([
+                format!("{prefix}{at}"),
+                operator,
+                cut(&node.name),
+                names(of(&node.outputs)),
+                names(of(&node.inputs).into_iter().filter(own).collect()),
+                shape.unwrap_or_default(),
+                fate(node.fate),
+            ]));
+        }
+    }
+    rows
+}
+
+/// Orders prefixes by their numbers.
+fn key(prefix: &str) -> Vec<usize> {
+    prefix.split('.').filter_map(|number| number.parse().ok()).collect()
 }
 
 /// An input as its field needs it. A size is a number, a symbol, or null.
@@ -120,7 +172,6 @@ fn notes(found: &Inspection) -> Vec<String> {
         notes.push(format!("Memory between nodes: {bytes} bytes in {slots} slot{s}{unknown}"));
     }
     notes.extend(found.notes.iter().cloned());
-    notes.extend(found.mismatches.iter().map(|error| format!("{error:#}")));
     notes
 }
 
@@ -144,47 +195,13 @@ fn cut(text: &str) -> String {
 }
 
 /// Name, type and shape.
-fn parts(name: &str, value_type: Option<&ValueType>, shape: Option<&[Dim]>) -> [String; 3] {
+pub(crate) fn parts(name: &str, value_type: Option<&ValueType>, shape: Option<&[Dim]>) -> [String; 3] {
     let shape = match shape {
         Some(dims) => format!("[{}]", dims.iter().map(Dim::to_string).collect::<Vec<_>>().join(", ")),
         None if value_type.is_none_or(|of| of.dtype().is_some()) => "any".to_string(),
         None => String::new(),
     };
     [name.to_string(), value_type.map_or("any".to_string(), type_name), shape]
-}
-
-/// Adds a row for each node, each followed by those of its subgraphs.
-fn list_nodes(graph: &GraphDetails, before: &str, rows: &mut Vec<Vec<String>>) {
-    for node in &graph.nodes {
-        let number = format!("{before}{}", node.index);
-        rows.push(row(graph, node, number.clone()));
-        for (attribute, body) in &node.bodies {
-            list_nodes(body, &format!("{number}.{attribute}."), rows);
-        }
-    }
-}
-
-fn row(graph: &GraphDetails, node: &NodeDetails, number: String) -> Vec<String> {
-    let domain = if node.domain.is_empty() { String::new() } else { format!("{}::", node.domain) };
-    let version = node.version.map_or(String::new(), |version| format!("-{version}"));
-    let output = |place: &usize| {
-        let value = graph.values.get(*place)?;
-        let [name, value_type, shape] = parts(&value.name, value.value_type.as_ref(), value.shape.as_deref());
-        Some(format!("{} {value_type} {shape}", onnxref_view::plain(&name)))
-    };
-    let outputs: Vec<String> = node.outputs.iter().flatten().filter_map(output).collect();
-    let fate = match node.fate {
-        Fate::Computed => "computed at load",
-        Fate::Forwarded => "forwards its input",
-        Fate::Unread => "never read",
-        Fate::Fused => "part of a later node",
-        Fate::Missing => "not implemented",
-        _ => "",
-    };
-    let macs = node.macs.filter(|macs| *macs > 0).map_or(String::new(), grouped);
-    let function = node.function.clone().unwrap_or_default();
-    let operator = format!("{domain}{}{version}", node.operator);
-    vec![number, operator, node.name.clone(), outputs.join(", "), fate.to_string(), macs, function]
 }
 
 fn constant(value: &ValueDetails) -> Vec<String> {

@@ -1,14 +1,20 @@
 //! onnxref for a web page. A call is a request in JSON, with bytes beside it if it brings a file; the answer is JSON.
 //!
 //! JavaScript calls [`text`] and [`data`] for room in the module's memory, writes the request there, calls [`call`],
-//! and reads the answer at [`answer`]. After a trap, the answer is the message of the panic.
+//! and reads the answer at [`answer`], and bytes beside it at [`file`]. After a trap, the answer is the message of the panic.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+mod about;
 mod describe;
+mod details;
 mod examples;
+mod graph;
+mod opened;
 mod print;
 mod random;
+mod run;
 mod session;
+mod watch;
 
 pub use session::Session;
 
@@ -58,6 +64,20 @@ pub extern "C" fn answer() -> *const u8 {
 #[unsafe(no_mangle)]
 pub extern "C" fn answer_len() -> usize {
     ANSWER.with_borrow(String::len)
+}
+
+/// The bytes beside the answer.
+#[allow(unsafe_code)] // the name is this module's only one
+#[unsafe(no_mangle)]
+pub extern "C" fn file() -> *const u8 {
+    SESSION.with_borrow(|session| session.file().as_ptr())
+}
+
+/// The number of bytes beside the answer.
+#[allow(unsafe_code)] // the name is this module's only one
+#[unsafe(no_mangle)]
+pub extern "C" fn file_len() -> usize {
+    SESSION.with_borrow(|session| session.file().len())
 }
 
 fn room(bytes: &mut Vec<u8>, len: usize) -> *mut u8 {

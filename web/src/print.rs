@@ -98,6 +98,13 @@ pub(crate) fn error(error: &Error) -> Json {
     json!({ "error": Fault::new(error, explain(error), explain), "allow": allow })
 }
 
+/// An object with more fields.
+pub(crate) fn with<const N: usize>(object: Json, fields: [(&str, Json); N]) -> Json {
+    let Json::Object(mut object) = object else { return object };
+    object.extend(fields.map(|(name, value)| (name.to_string(), value)));
+    Json::Object(object)
+}
+
 /// As [`error`], for an error of the page.
 pub(crate) fn plain(message: &str) -> Json {
     json!({ "error": Fault::other("input", message) })

@@ -1,28 +1,30 @@
-//! The models that the page has loaded, and what it asks of them.
+//! The models that the page has opened, and what it asks of them.
 
-use crate::print::{self, Explained, Valued};
+use crate::graph::{self, Step};
+use crate::opened::Opened;
+use crate::print;
 use crate::random::Random;
-use crate::{describe, examples, random};
+use crate::run::{self, Feed};
+use crate::{describe, details, examples, random};
 use onnxref::bytes::Bytes;
-use onnxref::{Compatibility, Error, Inputs, LoadOptions, Model, Outputs, Value, ValueType, quote};
-use onnxref_view::document;
+use onnxref::{Compatibility, Error, LoadOptions, Model};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::io::{self, BufWriter, Write};
 
 /// Bytes of memory that a run may take: WebAssembly has at most 4 GiB in all.
 const RUN_BYTES: u64 = 1 << 30;
 
-/// The models that are loaded.
+/// The models that are open.
 #[derive(Default)]
 pub struct Session {
-    models: BTreeMap<u32, Model>,
-    /// The number of the model loaded last.
+    models: BTreeMap<u32, Opened>,
+    /// The number of the model opened last.
     last: u32,
     /// Files beside the next model: external data, or the `.bin` file of an OpenVINO IR. Or inputs of the next run.
     files: Vec<(String, Vec<u8>)>,
+    /// The bytes beside the last answer.
+    file: Vec<u8>,
 }
 
 #[derive(Deserialize)]
@@ -32,7 +34,7 @@ enum Request {
     File {
         name: String,
     },
-    /// Loads the model in the bytes beside the request.
+    /// Opens the model in the bytes beside the request.
     Load {
         allow: Vec<String>,
     },
@@ -42,6 +44,9 @@ enum Request {
     Run {
         model: u32,
         inputs: Vec<Feed>,
+        /// Whether the answer has what the values inside are like.
+        #[serde(default)]
+        watch: bool,
     },
     /// A literal of random values for an input.
     Random {
@@ -49,27 +54,42 @@ enum Request {
         input: String,
         random: Random,
     },
+    /// A picture of the graph, or of what steps lead to, or of where a node is.
+    Draw {
+        model: u32,
+        #[serde(default)]
+        steps: Vec<Step>,
+        /// Whether nodes that are computed at load are drawn.
+        computed: bool,
+        show: Option<String>,
+    },
+    Node {
+        model: u32,
+        place: String,
+    },
+    Value {
+        model: u32,
+        place: String,
+    },
+    /// An input or an output of the last run, as a file whose bytes are beside the answer.
+    Save {
+        model: u32,
+        output: bool,
+        number: usize,
+        form: String,
+    },
     /// The standard's examples.
     Examples,
-    /// Loads an example.
+    /// Opens an example. Its model is beside the answer.
     Example {
         number: usize,
     },
 }
 
-/// The value of an input.
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Feed {
-    Literal(String, String),
-    Random(String, Random),
-    /// A file with a value as an encoded message: .pb.
-    File(String, String),
-}
-
 impl Session {
     /// Answers a request, in JSON. An answer that is an error has the field `error`.
     pub fn call(&mut self, request: &[u8], data: Vec<u8>) -> String {
+        self.file = Vec::new();
         let answer = match serde_json::from_slice(request) {
             Ok(request) => self.answer(request, data),
             Err(error) => Err(print::plain(&format!("the request is not valid: {error}"))),
@@ -77,60 +97,69 @@ impl Session {
         answer.unwrap_or_else(|error| error).to_string()
     }
 
-    fn answer(&mut self, request: Request, data: Vec<u8>) -> Result<Json, Json> {
-        match request {
-            Request::File { name } => {
-                self.files.push((name, data));
-                Ok(json!({}))
-            }
-            Request::Load { allow } => self.load(data, &allow),
-            Request::Unload { model } => {
-                self.models.remove(&model);
-                Ok(json!({}))
-            }
-            Request::Run { model, inputs } => {
-                let files = std::mem::take(&mut self.files);
-                run(self.model(model)?, inputs, files)
-            }
-            Request::Random { model, input, random } => {
-                let model = self.model(model)?;
-                let info = model.inputs().find(|info| info.name == input);
-                let info = info.ok_or_else(|| print::plain("there is no such input"))?;
-                let text = random::literal(info.dtype(), &random).map_err(|why| print::plain(&why))?;
-                Ok(json!({ "text": text }))
-            }
-            Request::Examples => Ok(examples::list()),
-            Request::Example { number } => {
-                let example = examples::ALL.get(number).ok_or_else(|| print::plain("there is no such example"))?;
-                self.load(example.model.to_vec(), &[])
-            }
-        }
+    /// The bytes beside the last answer; empty if it brings none.
+    pub fn file(&self) -> &[u8] {
+        &self.file
     }
 
-    /// Describes a model and loads it. A model that can't run is described too.
+    fn answer(&mut self, request: Request, data: Vec<u8>) -> Result<Json, Json> {
+        match request {
+            Request::File { name } => self.files.push((name, data)),
+            Request::Load { allow } => return self.load(data, &allow),
+            Request::Unload { model } => _ = self.models.remove(&model),
+            Request::Run { model, inputs, watch } => {
+                let files = std::mem::take(&mut self.files);
+                let opened = self.models.get_mut(&model).ok_or_else(gone)?;
+                return run::run(opened, inputs, &files, watch);
+            }
+            Request::Random { model, input, random } => {
+                let model = self.model(model)?.model.as_ref();
+                let info = model.and_then(|model| model.inputs().find(|info| info.name == input));
+                let info = info.ok_or_else(|| print::plain("there is no such input"))?;
+                let text = random::literal(info.dtype(), &random).map_err(|why| print::plain(&why))?;
+                return Ok(json!({ "text": text }));
+            }
+            Request::Draw { model, steps, computed, show } => {
+                return graph::draw(self.model(model)?, steps, computed, show.as_deref());
+            }
+            Request::Node { model, place } => return details::node(self.model(model)?, &place),
+            Request::Value { model, place } => return details::value(self.model(model)?, &place),
+            Request::Save { model, output, number, form } => {
+                self.file = run::file(self.model(model)?, output, number, &form)?;
+            }
+            Request::Examples => return Ok(examples::list()),
+            Request::Example { number } => {
+                let example = examples::ALL.get(number).ok_or_else(|| print::plain("there is no such example"))?;
+                self.file = example.model.to_vec();
+                return self.load(example.model.to_vec(), &[]);
+            }
+        }
+        Ok(json!({}))
+    }
+
+    /// Describes a model and opens it, also one that can't run: the answer then says why not.
     fn load(&mut self, bytes: Vec<u8>, allow: &[String]) -> Result<Json, Json> {
         let options = options(std::mem::take(&mut self.files), allow).map_err(|error| print::error(&error))?;
         let bytes = Bytes::from(bytes);
         let found = options.inspect_bytes(bytes.clone()).map_err(|error| print::error(&error))?;
-        let loaded = options.from_bytes(bytes);
-        let description = describe::describe(&found, loaded.as_ref().ok());
-        match loaded {
-            Ok(model) => {
-                self.last += 1;
-                self.models.insert(self.last, model);
-                Ok(json!({ "model": self.last, "description": description }))
-            }
-            Err(error) => {
-                let Json::Object(mut answer) = print::error(&error) else { return Err(Json::Null) };
-                answer.insert("description".to_string(), description);
-                Err(Json::Object(answer))
-            }
-        }
+        let (model, error) = match options.from_bytes(bytes) {
+            Ok(model) => (Some(model), None),
+            Err(error) => (None, Some(print::error(&error))),
+        };
+        let opened = Opened { found, model, inputs: Vec::new(), outputs: Vec::new() };
+        self.last += 1;
+        let fields = [("model", json!(self.last)), ("description", describe::describe(&opened))];
+        self.models.insert(self.last, opened);
+        Ok(print::with(error.unwrap_or_else(|| json!({})), fields))
     }
 
-    fn model(&self, number: u32) -> Result<&Model, Json> {
-        self.models.get(&number).ok_or_else(|| print::plain("the model is not loaded any more"))
+    fn model(&self, number: u32) -> Result<&Opened, Json> {
+        self.models.get(&number).ok_or_else(gone)
     }
+}
+
+fn gone() -> Json {
+    print::plain("the model is not loaded any more")
 }
 
 fn options(files: Vec<(String, Vec<u8>)>, allow: &[String]) -> Result<LoadOptions, Error> {
@@ -140,90 +169,6 @@ fn options(files: Vec<(String, Vec<u8>)>, allow: &[String]) -> Result<LoadOption
         .change_limits(|limits| limits.run_bytes = RUN_BYTES)
         .compatibility(|accepted| *accepted = compatibility);
     Ok(files.into_iter().fold(options, |options, (name, content)| options.external_data(name, content)))
-}
-
-fn run(model: &Model, feeds: Vec<Feed>, files: Vec<(String, Vec<u8>)>) -> Result<Json, Json> {
-    let mut values: Vec<(String, Value)> = Vec::new();
-    let mut fields = Vec::new();
-    for feed in feeds {
-        let declared = |name: &str| model.inputs().find(|info| info.name == name)?.value_type.as_ref();
-        let (name, value) = match feed {
-            Feed::Literal(name, text) => {
-                let value = document::parse(&text, declared(&name));
-                (name, value)
-            }
-            Feed::Random(name, random) => {
-                let of = declared(&name);
-                let text = random::literal(of.and_then(ValueType::dtype), &random);
-                let value = text.and_then(|text| document::parse(&text, of));
-                (name, value)
-            }
-            Feed::File(name, file) => {
-                let content = files.iter().find(|(own, _)| *own == file).map(|(_, content)| content.clone());
-                let value = match (content, declared(&name)) {
-                    (None, _) => Err(format!("there is no file {}", quote(&file))),
-                    (_, None) => Err("its type is not known: a file needs one".to_string()),
-                    (Some(content), Some(of)) => {
-                        Value::from_proto_bytes(content, of).map_err(|error| Explained(&error).to_string())
-                    }
-                };
-                (name, value)
-            }
-        };
-        match value {
-            Ok(value) => values.push((name, value)),
-            Err(why) => fields.push((name, why)),
-        }
-    }
-    if !fields.is_empty() {
-        return Err(print::refused(fields));
-    }
-    let inputs: Inputs<'_> = values.iter().map(|(name, value)| (name.as_str(), value)).collect();
-    let outputs = model.run(inputs).map_err(|error| {
-        // An input of the model, rather than a value met by a node.
-        let about = error.place().value_name.as_ref().filter(|_| error.place().node_index.is_none());
-        match about.filter(|name| model.inputs().any(|info| info.name == **name)) {
-            Some(input) => print::refused(vec![(input.clone(), Explained(&error).to_string())]),
-            None => print::error(&error),
-        }
-    })?;
-    Ok(json!({
-        "inputs": values.iter().map(|(name, value)| named(name, value)).collect::<Vec<_>>(),
-        "outputs": list(&outputs),
-        "hash": hash(&outputs).map_err(|error| print::error(&error))?,
-        "notes": outputs.notes(),
-    }))
-}
-
-/// What `onnxref hash` prints.
-fn hash(outputs: &Outputs) -> Result<String, Error> {
-    let mut hash = Sha256::new();
-    for (name, value) in outputs.iter() {
-        value.write_canonical(name, BufWriter::new(Hashed(&mut hash)))?;
-    }
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// Hashes what is written.
-struct Hashed<'a>(&'a mut Sha256);
-
-impl Write for Hashed<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-fn list(outputs: &Outputs) -> Vec<Json> {
-    outputs.iter().map(|(name, value)| named(name, value)).collect()
-}
-
-fn named(name: &str, value: &Value) -> Json {
-    json!({ "name": print::safe(name), "value": Valued(value) })
 }
 
 #[cfg(test)]
@@ -284,5 +229,75 @@ mod tests {
         assert_eq!(message(&ask(&mut session, &run, b"")), "the model is not loaded any more");
         let load = json!({ "load": { "allow": [] } });
         assert_eq!(message(&ask(&mut session, &load, b"")), "the model file is empty");
+    }
+
+    /// The first example is open, and has run.
+    fn ran() -> (Session, Json) {
+        let mut session = Session::default();
+        let loaded = ask(&mut session, &json!({ "example": { "number": 0 } }), b"");
+        assert_eq!(session.file(), examples::ALL[0].model);
+        let inputs = json!([{ "literal": ["data", "[[1, 2, 3], [4, \"NaN\", 6], [7, 8, 9]]"] }, { "literal": ["indices", "[[1, 0]]"] }]);
+        let run = json!({ "run": { "model": loaded["model"], "inputs": inputs, "watch": true } });
+        let answer = ask(&mut session, &run, b"");
+        (session, answer)
+    }
+
+    #[test]
+    fn a_run_tells_what_values_are_like() {
+        let (mut session, answer) = ran();
+        let places: Vec<&String> = answer["seen"].as_object().unwrap().keys().collect();
+        assert_eq!(places, ["0", "1", "2"]);
+        let output = &answer["seen"]["2"];
+        assert_eq!((&output["shape"], &output["nan"], &output["times"]), (&json!([3, 1, 2]), &json!(true), &json!(1)));
+        assert_eq!((&output["statistics"]["least"], &output["statistics"]["nan"]), (&json!(1.0), &json!(1)));
+        assert_eq!(output["bars"].as_array().unwrap().len(), 32);
+        // NaN came with the input.
+        assert_eq!(answer["first"], json!([]));
+        let node = ask(&mut session, &json!({ "node": { "model": 1, "place": "0" } }), b"");
+        assert_eq!((&node["operator"], &node["attributes"][0]["text"]), (&json!("Gather-13"), &json!("1")));
+        assert_eq!(node["inputs"][1]["parameter"], "indices");
+        assert_eq!(node["about"]["link"], "https://onnx.ai/onnx/operators/onnx__Gather.html");
+        let value = ask(&mut session, &json!({ "value": { "model": 1, "place": "2" } }), b"");
+        assert_eq!((&value["from"]["place"], &value["leaves"]), (&json!("0"), &json!(true)));
+        for (kind, place) in [("node", "1"), ("node", "0.0.0"), ("value", "x"), ("value", "")] {
+            let request = json!({ kind: { "model": 1, "place": place } });
+            assert!(message(&ask(&mut session, &request, b"")).starts_with("there is no such"), "{kind} {place}");
+        }
+    }
+
+    #[test]
+    fn values_are_saved_as_files() {
+        let (mut session, _) = ran();
+        let mut save = |output: bool, number: usize, form: &str| {
+            let request = json!({ "save": { "model": 1, "output": output, "number": number, "form": form } });
+            let answer = ask(&mut session, &request, b"");
+            (session.file().to_vec(), message(&answer).to_string())
+        };
+        let (npy, _) = save(true, 0, "npy");
+        let read = onnxref_view::npy::read(&npy).unwrap();
+        assert_eq!((read.shape(), read.bytes().len()), (&[3, 1, 2][..], 24));
+        let (pb, _) = save(false, 1, "pb");
+        assert_eq!(onnxref::Tensor::from_proto_bytes(pb.clone()).unwrap().shape(), [1, 2]);
+        assert_eq!(save(true, 1, "npy"), (Vec::new(), "no run has given this value".to_string()));
+        // They are inputs again.
+        for (input, file) in [("data", npy), ("indices", pb)] {
+            ask(&mut session, &json!({ "file": { "name": input } }), &file);
+        }
+        let run = json!({ "run": { "model": 1, "inputs": [{ "file": ["data", "data"] }, { "file": ["indices", "indices"] }] } });
+        assert_eq!(ask(&mut session, &run, b"")["fields"][0]["input"], "data");
+    }
+
+    #[test]
+    fn a_picture_follows_steps() {
+        let (mut session, _) = ran();
+        let mut draw = |steps: Json, show: Json| {
+            ask(&mut session, &json!({ "draw": { "model": 1, "steps": steps, "computed": true, "show": show } }), b"")
+        };
+        let drawn = draw(json!([]), json!("0"));
+        assert!(drawn["svg"].as_str().unwrap().contains("data-node=\"0\""), "{drawn}");
+        assert_eq!((&drawn["steps"], &drawn["groups"]), (&json!([]), &json!({})));
+        for steps in [json!([{ "group": 0 }]), json!([{ "body": [0, 0] }]), json!([{ "body": [9, 0] }])] {
+            assert_eq!(message(&draw(steps, Json::Null)), "there is no such part of the graph");
+        }
     }
 }

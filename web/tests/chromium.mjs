@@ -10,7 +10,7 @@ const FLAGS = [
   "--mute-audio", "--remote-debugging-pipe",
 ];
 
-/** Opens a page. `act` gets `{ send, evaluate, until, picture, errors }`. */
+/** Opens a page. `act` gets what it needs to use and to look at it; `folder` is for downloads. */
 export async function withPage(program, url, act) {
   const folder = mkdtempSync(join(tmpdir(), "onnxref-"));
   const browser = spawn(program, [...FLAGS, `--user-data-dir=${folder}`, "about:blank"], {
@@ -55,19 +55,34 @@ export async function withPage(program, url, act) {
     throw new Error(`after 20 s this is still not so: ${expression}`);
   };
   const picture = async (path) => {
-    const { cssContentSize: { width, height } } = await send("Page.getLayoutMetrics");
-    const clip = { x: 0, y: 0, width, height, scale: 1 };
-    const { data } = await send("Page.captureScreenshot", { format: "png", captureBeyondViewport: true, clip });
+    const { data } = await send("Page.captureScreenshot", { format: "png" });
     writeFileSync(path, Buffer.from(data, "base64"));
+  };
+  /** Presses a key where the focus is. */
+  const press = async (key) => {
+    const text = key === "Enter" ? "\r" : key.length === 1 ? key : undefined;
+    const windowsVirtualKeyCode = { Enter: 13, Tab: 9 }[key] ?? 0;
+    await send("Input.dispatchKeyEvent", { type: "keyDown", key, text, windowsVirtualKeyCode });
+    await send("Input.dispatchKeyEvent", { type: "keyUp", key, windowsVirtualKeyCode });
+  };
+  /** Presses the mouse in the middle of an element, moves it, and lets it go. */
+  const drag = async (selector, dx = 0, dy = 0) => {
+    const [x, y] = await evaluate(`(() => { const { x, y, width, height } = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect(); return [x + width / 2, y + height / 2]; })()`);
+    const mouse = (type, x, y, buttons) => send("Input.dispatchMouseEvent", { type, x, y, button: "left", buttons, clickCount: 1 });
+    await mouse("mousePressed", x, y, 1);
+    if (dx !== 0 || dy !== 0) for (const part of [0.5, 1]) await mouse("mouseMoved", x + dx * part, y + dy * part, 1);
+    await mouse("mouseReleased", x + dx, y + dy, 0);
+    return [x, y];
   };
   try {
     const { targetInfos } = await send("Target.getTargets");
     const { targetId } = targetInfos.find(({ type }) => type === "page");
     ({ sessionId: session } = await send("Target.attachToTarget", { targetId, flatten: true }));
     for (const domain of ["Page", "Runtime", "Log", "DOM"]) await send(`${domain}.enable`);
+    await send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: folder });
     await send("Page.navigate", { url });
     await until(`location.href === ${JSON.stringify(url)} && document.readyState === "complete"`);
-    return await act({ send, evaluate, until, picture, errors });
+    return await act({ send, evaluate, until, picture, press, drag, folder, errors });
   } finally {
     const gone = new Promise((done) => browser.on("exit", done));
     browser.kill("SIGKILL");

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { CASES, literal } from "./cases.mjs";
+import { FAMILIES } from "./models.mjs";
 
 const { onnxref } = createRequire(import.meta.url)("../page/engine.js");
 const call = await onnxref(readFileSync(process.argv[2]));
@@ -25,6 +26,11 @@ for (const { name, model: bytes, inputs, output } of CASES) {
   call({ unload: { model } });
   assert.match(run(model, inputs).error.message, /not loaded/);
 }
+
+// No family of operators is left out.
+const families = call({ load: { allow: [] } }, FAMILIES);
+assert.equal(families.error, undefined, JSON.stringify(families.error));
+call({ unload: { model: families.model } });
 
 const damaged = call({ load: { allow: [] } }, CASES[0].model.subarray(0, 60));
 assert.equal(damaged.error.kind, "model");

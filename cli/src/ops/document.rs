@@ -1,8 +1,8 @@
 //! Operators as JSON.
 
-use super::differences::{self, Row};
 use super::{Operator, Version, types};
 use onnxref::schema::{Arity, AttributeSchema, Parameter};
+use onnxref_view::differences::{self, Row};
 use onnxref_view::type_name;
 use serde::Serialize;
 use serde_json::Value;

@@ -1,8 +1,9 @@
 //! Operators as text: a table of many, or all about one.
 
-use super::{Operator, Version, differences, types};
+use super::{Operator, Version, types};
 use crate::print::{self, Stdout};
 use onnxref::schema::{Arity, AttributeSchema, Parameter};
+use onnxref_view::differences;
 use std::io::{self, Write};
 
 /// Maximum width of a cell of prose.

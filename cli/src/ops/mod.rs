@@ -2,7 +2,6 @@
 
 mod about;
 mod changes;
-mod differences;
 mod document;
 mod explain;
 #[cfg(test)]

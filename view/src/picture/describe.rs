@@ -1,6 +1,7 @@
 //! The full texts that appear when the mouse is over a box or an edge.
 
-use super::text::{attribute, constant, short, typed};
+use super::text::{constant, short, typed};
+use crate::attributes;
 use crate::totals::{fate, label};
 use onnxref::inspect::{Fate, GraphDetails, NodeDetails, ValueDetails};
 use std::fmt::Write;
@@ -36,8 +37,8 @@ pub(super) fn node(graph: &GraphDetails, node: &NodeDetails) -> String {
         Fate::Fused => text.push_str("runs as a part of a later node\n"),
         other => _ = writeln!(text, "{}", fate(other)),
     }
-    for (name, given) in node.attributes.iter().take(MAX_LISTED) {
-        let _ = writeln!(text, "{} = {}", short(name, MAX_NAME), attribute(given));
+    for given in attributes::of(node).iter().take(MAX_LISTED) {
+        let _ = writeln!(text, "{} = {}", short(given.name, MAX_NAME), given.text);
     }
     for (what, places) in [("reads", &node.inputs), ("gives", &node.outputs)] {
         for at in places.iter().take(MAX_LISTED) {

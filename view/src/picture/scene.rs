@@ -3,8 +3,9 @@
 use super::Mark;
 use super::family::Family;
 use super::fold::{self, Folding};
-use super::text::{attribute, constant, short, typed};
-use super::{describe, text};
+use super::lines::{self, MAX_LINE, constant_line, nodes, push};
+use super::text::{short, typed};
+use super::{Part, describe, text};
 use crate::grouped;
 use onnxref::inspect::{Fate, GraphDetails, NodeDetails, Origin, ValueDetails};
 use std::collections::{BTreeMap, HashMap};
@@ -15,12 +16,6 @@ const MAX_GROUPS: usize = 110;
 
 /// Maximum number of inputs and outputs that are drawn one by one. More are drawn as one box for each reader.
 const MAX_ENDS: usize = 40;
-
-/// Maximum number of constants and attributes that are listed in a box.
-const MAX_LINES: usize = 3;
-
-/// Maximum number of characters of a line.
-const MAX_LINE: usize = 30;
 
 /// Boxes, and edges between them.
 #[derive(Debug, Default)]
@@ -50,6 +45,10 @@ pub(super) struct Drawn {
     /// The shape of what leaves it, if that is one value.
     pub(super) leaving: String,
     pub(super) bodies: Vec<(String, Scene)>,
+    /// The places of the nodes that it stands for.
+    pub(super) nodes: Vec<usize>,
+    /// Of an input or an output: the places of its values.
+    pub(super) values: Vec<usize>,
 }
 
 /// What a box stands for.
@@ -71,18 +70,19 @@ pub(super) struct Edge {
     pub(super) to: usize,
     pub(super) label: String,
     pub(super) title: String,
+    pub(super) values: Vec<usize>,
 }
 
 impl Scene {
-    /// The picture of a graph.
-    pub(super) fn new(graph: &GraphDetails) -> Scene {
+    /// The picture of a graph, or of a part of it.
+    pub(super) fn new(graph: &GraphDetails, part: Part<'_>) -> Scene {
         let nested = size(graph, 0) <= MAX_NODES;
-        Stage::new(graph).scene(nested)
+        Stage::new(graph, part).scene(nested)
     }
 
     /// The picture of a graph whose nodes are marked. A box of several has a mark if one of them has.
     pub(super) fn marked(graph: &GraphDetails, marks: &[Mark]) -> Scene {
-        let stage = Stage::new(graph);
+        let stage = Stage::new(graph, Part::default());
         let mut of: HashMap<usize, Mark> = HashMap::new();
         // Hidden nodes leave no gap.
         let mut shown = 0..;
@@ -117,16 +117,63 @@ struct Stage<'a> {
     sources: HashMap<usize, usize>,
     /// Inputs without boxes yet, with the boxes that read them.
     waiting: BTreeMap<usize, Vec<usize>>,
+    ends: Option<Ends>,
+    without_computed: bool,
+}
+
+/// What enters and leaves a part of a graph, sorted.
+struct Ends {
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
+}
+
+impl Ends {
+    fn new(graph: &GraphDetails, nodes: &[usize]) -> Ends {
+        let mut inside = vec![false; graph.nodes.len()];
+        nodes.iter().for_each(|at| inside.get_mut(*at).into_iter().for_each(|inside| *inside = true));
+        let is_inside =
+            |value: &ValueDetails| matches!(value.origin, Origin::Node(node) if inside.get(node) == Some(&true));
+        let mut ends = Ends { inputs: Vec::new(), outputs: graph.outputs.clone() };
+        for (node, inside) in graph.nodes.iter().zip(&inside) {
+            let ends = if *inside { &mut ends.inputs } else { &mut ends.outputs };
+            ends.extend(reads(node));
+        }
+        ends.inputs
+            .retain(|at| graph.values.get(*at).is_some_and(|value| !is_inside(value) && value.constant.is_none()));
+        ends.outputs.retain(|at| graph.values.get(*at).is_some_and(is_inside));
+        for list in [&mut ends.inputs, &mut ends.outputs] {
+            list.sort_unstable();
+            list.dedup();
+        }
+        ends
+    }
+}
+
+/// The values that a node reads, also in its subgraphs.
+fn reads(node: &NodeDetails) -> impl Iterator<Item = usize> {
+    let captured = node.bodies.iter().flat_map(|(_, body)| body.captured.iter().map(|(_, outer)| outer));
+    node.inputs.iter().flatten().chain(captured).copied()
 }
 
 impl<'a> Stage<'a> {
-    fn new(graph: &'a GraphDetails) -> Stage<'a> {
+    fn new(graph: &'a GraphDetails, part: Part<'_>) -> Stage<'a> {
+        let Part { nodes, without_computed } = part;
+        let ends = nodes.map(|nodes| Ends::new(graph, nodes));
         let leaving: std::collections::HashSet<usize> = graph.outputs.iter().copied().collect();
         let is_shown = |node: &NodeDetails| {
             let is_constant = node.inputs.is_empty() && node.bodies.is_empty() && node.operator == "Constant";
             !is_constant || node.outputs.iter().flatten().any(|at| leaving.contains(at))
         };
-        let shown: Vec<bool> = graph.nodes.iter().map(is_shown).collect();
+        let mut shown: Vec<bool> = graph.nodes.iter().map(is_shown).collect();
+        if let Some(nodes) = nodes {
+            let mut inside = vec![false; shown.len()];
+            nodes.iter().for_each(|at| inside.get_mut(*at).into_iter().for_each(|inside| *inside = true));
+            shown.iter_mut().zip(inside).for_each(|(shown, inside)| *shown &= inside);
+        }
+        if without_computed {
+            let computed = graph.nodes.iter().map(|node| node.fate == Fate::Computed);
+            shown.iter_mut().zip(computed).for_each(|(shown, computed)| *shown &= !computed);
+        }
         let count = shown.iter().filter(|shown| **shown).count();
         let folding = (count > MAX_NODES).then(|| {
             let works = |(shown, node): (&bool, &NodeDetails)| *shown && node.fate != Fate::Computed;
@@ -139,21 +186,20 @@ impl<'a> Stage<'a> {
             None => shown.iter().map(|shown| boxes.next().filter(|_| *shown)).collect(),
         };
         let (scene, edges, sources, waiting) = Default::default();
-        Stage { graph, folding, of, scene, edges, sources, waiting }
+        Stage { graph, folding, of, scene, edges, sources, waiting, ends, without_computed }
     }
 
     fn scene(mut self, nested: bool) -> Scene {
         match &self.folding {
             Some(folding) => self.scene.boxes = self.groups(folding),
             None => {
-                let nodes: Vec<&NodeDetails> =
-                    self.graph.nodes.iter().zip(&self.of).filter_map(|(n, of)| of.map(|_| n)).collect();
+                let nodes: Vec<usize> = self.of.iter().enumerate().filter_map(|(k, of)| of.map(|_| k)).collect();
                 // Hidden nodes leave no gap.
                 let mut boxes = 0..;
                 for of in self.of.iter_mut().flatten() {
                     *of = boxes.next().unwrap_or(0);
                 }
-                self.scene.boxes = nodes.into_iter().map(|node| self.node(node, nested)).collect();
+                self.scene.boxes = nodes.into_iter().filter_map(|at| self.node(at, nested)).collect();
             }
         }
         self.connect();
@@ -164,15 +210,18 @@ impl<'a> Stage<'a> {
 
     /// A box for each group.
     fn groups(&self, folding: &Folding) -> Vec<Drawn> {
-        let mut members: Vec<Vec<&NodeDetails>> = vec![Vec::new(); folding.names.len()];
-        for (node, group) in self.graph.nodes.iter().zip(&folding.of) {
-            group.and_then(|group| members.get_mut(group)).into_iter().for_each(|members| members.push(node));
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); folding.names.len()];
+        for (at, group) in folding.of.iter().enumerate() {
+            group.and_then(|group| members.get_mut(group)).into_iter().for_each(|members| members.push(at));
         }
-        let drawn = |(members, name): (&Vec<&NodeDetails>, &String)| match members.as_slice() {
-            [only] => self.node(only, false),
-            _ => group(name, members),
+        let drawn = |(places, name): (Vec<usize>, &String)| match places.as_slice() {
+            [only] => self.node(*only, false).unwrap_or_default(),
+            places => {
+                let members: Vec<&NodeDetails> = places.iter().filter_map(|at| self.graph.nodes.get(*at)).collect();
+                Drawn { nodes: places.to_vec(), ..lines::group(name, &members) }
+            }
         };
-        members.iter().zip(&folding.names).map(drawn).collect()
+        members.into_iter().zip(&folding.names).map(drawn).collect()
     }
 
     fn value(&self, at: usize) -> Option<&'a ValueDetails> {
@@ -185,30 +234,29 @@ impl<'a> Stage<'a> {
         self.of.get(node).copied().flatten()
     }
 
-    fn node(&self, node: &NodeDetails, nested: bool) -> Drawn {
+    fn node(&self, at: usize, nested: bool) -> Option<Drawn> {
+        let node = self.graph.nodes.get(at)?;
         let family = Family::of(&node.domain, &node.operator);
         let mut lines = Vec::new();
         if !node.name.is_empty() {
             lines.push(short(&node.name, MAX_LINE));
         }
-        let given = node.attributes.iter().map(|(name, value)| format!("{} = {}", short(name, 16), attribute(value)));
-        push(&mut lines, given.collect(), "attributes");
+        push(&mut lines, lines::attributes(node), "attributes");
         let folded = node.inputs.iter().flatten().filter(|at| !self.has_box(**at)).filter_map(|at| self.value(*at));
         push(&mut lines, folded.map(constant_line).collect(), "constants");
         let mut bodies = Vec::new();
         for (name, body) in &node.bodies {
             let count = body.nodes.len();
             if nested && count <= MAX_NODES {
-                bodies.push((short(name, MAX_LINE), Stage::new(body).scene(nested)));
+                let part = Part { without_computed: self.without_computed, ..Part::default() };
+                bodies.push((short(name, MAX_LINE), Stage::new(body, part).scene(nested)));
             } else {
                 lines.push(format!("{}: {}", short(name, 16), nodes(count)));
             }
         }
         let mut leaving = node.outputs.iter().flatten().filter_map(|at| self.value(*at)?.shape.as_deref());
         let only = leaving.next().filter(|_| node.outputs.len() == 1);
-        Drawn {
-            several: false,
-            mark: None,
+        Some(Drawn {
             look: if node.fate == Fate::Missing { Look::Missing } else { Look::Node(family) },
             quiet: matches!(node.fate, Fate::Computed | Fate::Forwarded | Fate::Unread),
             heading: short(&crate::totals::label(&node.domain, &node.operator, None), MAX_LINE),
@@ -217,28 +265,30 @@ impl<'a> Stage<'a> {
             title: describe::node(self.graph, node),
             leaving: only.map(text::shape).unwrap_or_default(),
             bodies,
-        }
+            nodes: vec![at],
+            ..Drawn::default()
+        })
     }
 
     /// Whether a value comes from a box: it is no constant that readers list.
     fn has_box(&self, at: usize) -> bool {
-        self.value(at).is_some_and(|value| value.origin == Origin::Input) || self.producer(at).is_some()
+        let enters = self.ends.as_ref().is_some_and(|ends| ends.inputs.binary_search(&at).is_ok());
+        self.value(at).is_some_and(|value| value.origin == Origin::Input) || self.producer(at).is_some() || enters
     }
 
     /// Edges from the boxes of nodes. Readers of inputs are noted.
     fn connect(&mut self) {
         for (node, to) in self.graph.nodes.iter().zip(self.of.clone()) {
             let Some(to) = to else { continue };
-            let captured = node.bodies.iter().flat_map(|(_, body)| body.captured.iter().map(|(_, outer)| outer));
-            for at in node.inputs.iter().flatten().chain(captured) {
+            for at in reads(node) {
                 // Constants that are computed at load are no structure.
-                if self.folding.is_some() && self.value(*at).is_some_and(|value| value.constant.is_some()) {
+                if self.folding.is_some() && self.value(at).is_some_and(|value| value.constant.is_some()) {
                     continue;
                 }
-                match self.producer(*at) {
-                    Some(from) if from != to => self.edges.entry((from, to)).or_default().push(*at),
+                match self.producer(at) {
+                    Some(from) if from != to => self.edges.entry((from, to)).or_default().push(at),
                     Some(_) => {}
-                    None => self.waiting.entry(*at).or_default().push(to),
+                    None => self.waiting.entry(at).or_default().push(to),
                 }
             }
         }
@@ -247,9 +297,15 @@ impl<'a> Stage<'a> {
     /// Boxes of inputs and of captured values; if there are many, one for all that the same boxes read.
     fn inputs(&mut self) {
         let graph = self.graph;
-        let captured: Vec<usize> = graph.captured.iter().map(|(inner, _)| *inner).collect();
+        let mut inputs = graph.inputs.clone();
+        let mut captured: Vec<usize> = graph.captured.iter().map(|(inner, _)| *inner).collect();
+        if let Some(ends) = &self.ends {
+            inputs.retain(|at| ends.inputs.binary_search(at).is_ok());
+            captured.clone_from(&ends.inputs);
+            captured.retain(|at| !inputs.contains(at));
+        }
         let mut kinds = HashMap::new();
-        for (look, places) in [(Look::Input, &graph.inputs), (Look::Captured, &captured)] {
+        for (look, places) in [(Look::Input, &inputs), (Look::Captured, &captured)] {
             let many = places.len() > MAX_ENDS || self.folding.is_some();
             for at in places {
                 let readers = self.waiting.remove(at).unwrap_or_default();
@@ -270,9 +326,10 @@ impl<'a> Stage<'a> {
     /// Boxes of outputs; if there are many, one for all that come from the same box.
     fn outputs(&mut self) {
         let graph = self.graph;
-        let many = graph.outputs.len() > MAX_ENDS || self.folding.is_some();
+        let outputs = self.ends.as_ref().map_or(&graph.outputs, |ends| &ends.outputs).clone();
+        let many = outputs.len() > MAX_ENDS || self.folding.is_some();
         let mut kinds = HashMap::new();
-        for at in &graph.outputs {
+        for at in &outputs {
             let from = self.producer(*at).or_else(|| self.sources.get(at).copied());
             let known = kinds.get(&from).copied().filter(|_| many);
             let to = known.unwrap_or_else(|| self.end(Look::Output));
@@ -297,6 +354,7 @@ impl<'a> Stage<'a> {
     fn name(&mut self, end: usize, at: usize) {
         let (Some(drawn), Some(value)) = (self.scene.boxes.get_mut(end), self.graph.values.get(at)) else { return };
         drawn.title += &describe::value(value);
+        drawn.values.push(at);
         if drawn.heading.is_empty() {
             drawn.heading = short(&value.name, MAX_LINE);
             drawn.lines.push(typed(value));
@@ -322,7 +380,7 @@ impl<'a> Stage<'a> {
                 several => format!("{} values", several.len()),
             };
             let title = known.iter().take(describe::MAX_LISTED).map(|value| describe::value(value)).collect();
-            self.scene.edges.push(Edge { from, to, label, title });
+            self.scene.edges.push(Edge { from, to, label, title, values });
         }
         let shown = self.of.iter().flatten().count();
         if let Some(folding) = &self.folding {
@@ -336,68 +394,5 @@ impl<'a> Stage<'a> {
             self.scene.caption = format!("{count}, folded into {boxes} boxes {how}{hidden}");
         }
         self.scene
-    }
-}
-
-/// Adds lines, or the first ones and how many are left.
-fn push(lines: &mut Vec<String>, mut list: Vec<String>, what: &str) {
-    let more = list.len().saturating_sub(MAX_LINES);
-    if more > 1 {
-        list.truncate(MAX_LINES);
-        list.push(format!("and {more} more {what}"));
-    }
-    lines.extend(list.iter().map(|line| short(line, MAX_LINE + 16)));
-}
-
-/// A constant as its readers list it.
-fn constant_line(value: &ValueDetails) -> String {
-    let name = short(&value.name, 20);
-    match (&value.constant, value.origin) {
-        (Some(of), _) => format!("{name}: {}", constant(of)),
-        (None, Origin::Nothing) => format!("{name}: nothing produces it"),
-        (None, _) => format!("{name}: {}", typed(value)),
-    }
-}
-
-fn nodes(count: usize) -> String {
-    if count == 1 { "1 node".to_string() } else { format!("{} nodes", grouped(count as u64)) }
-}
-
-fn group(name: &str, members: &[&NodeDetails]) -> Drawn {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let works = |node: &&&NodeDetails| matches!(node.fate, Fate::Runs | Fate::Fused | Fate::Missing);
-    for node in members.iter().filter(works) {
-        *counts.entry(&node.operator).or_default() += 1;
-    }
-    let running: usize = counts.values().sum();
-    let mut sorted: Vec<(&str, usize)> = counts.into_iter().collect();
-    sorted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let text = |(operator, count): &(&str, usize)| {
-        if *count == 1 { short(operator, 20) } else { format!("{count} {}", short(operator, 20)) }
-    };
-    let mut lines: Vec<String> =
-        sorted.iter().take(6).map(text).collect::<Vec<_>>().chunks(2).map(|c| c.join(", ")).collect();
-    let rest: usize = sorted.iter().skip(6).map(|(_, count)| count).sum();
-    if rest > 0 {
-        lines.push(format!("{rest} of other operators"));
-    }
-    let idle = members.len() - running;
-    if idle > 0 {
-        lines.push(format!("{} not run", nodes(idle)));
-    }
-    let all: Vec<String> = sorted.iter().take(describe::MAX_LISTED).map(text).collect();
-    let heading = if name.is_empty() { "nodes".to_string() } else { short(name, MAX_LINE + 10) };
-    // The colour of the heaviest work.
-    let families = members.iter().filter(works).map(|node| Family::of(&node.domain, &node.operator));
-    let family = families.min().unwrap_or_default();
-    Drawn {
-        look: if members.iter().any(|node| node.fate == Fate::Missing) { Look::Missing } else { Look::Node(family) },
-        quiet: running == 0,
-        several: true,
-        heading,
-        version: format!(" ({})", nodes(members.len())),
-        lines,
-        title: format!("{}\n{}\n{}", short(name, 300), nodes(members.len()), all.join(", ")),
-        ..Drawn::default()
     }
 }

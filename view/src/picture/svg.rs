@@ -19,7 +19,8 @@ const TOP: f64 = 62.0;
 
 const STYLE: &str = include_str!("style.css");
 
-pub(super) fn draw(scene: &Scene, name: &str) -> String {
+/// Draws a scene. The places in it follow a prefix, that of the subgraph that it shows.
+pub(super) fn draw(scene: &Scene, name: &str, prefix: &str) -> String {
     let sheet = Sheet::new(scene);
     let legend = legend(scene);
     let least = width(name, 16.0).max(legend.1).max(width(&scene.caption, SMALL));
@@ -30,12 +31,14 @@ pub(super) fn draw(scene: &Scene, name: &str) -> String {
     let _ = writeln!(out, "<title>{}</title>\n<style>\n{STYLE}</style>", escape(name));
     out.push_str("<defs><marker id=\"arrow\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0.5 8 4 0 7.5z\" class=\"tip\"/></marker></defs>\n");
     let _ = writeln!(out, "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>");
+    out.push_str("<g class=\"frame\">\n");
     let _ = writeln!(out, "<text class=\"name\" x=\"{MARGIN}\" y=\"28\">{}</text>", escape(name));
     let _ =
         writeln!(out, "<text class=\"small\" x=\"{MARGIN}\" y=\"{:.1}\">{}</text>", TOP + 4.0, escape(&scene.caption));
     out.push_str(&legend.0);
-    sheet.write(&mut out, MARGIN + (full - 2.0 * MARGIN - sheet.width) / 2.0, TOP + MARGIN);
-    out + "</svg>\n"
+    out.push_str("</g>\n<g class=\"graph\">\n");
+    sheet.write(&mut out, prefix, MARGIN + (full - 2.0 * MARGIN - sheet.width) / 2.0, TOP + MARGIN);
+    out + "</g>\n</svg>\n"
 }
 
 /// A scene with the places of its boxes.
@@ -67,36 +70,51 @@ impl<'a> Sheet<'a> {
         Sheet { scene, boxes, places: done.places, pieces: done.pieces, width: done.width, height: done.height }
     }
 
-    fn write(&self, out: &mut String, left: f64, top: f64) {
+    fn write(&self, out: &mut String, prefix: &str, left: f64, top: f64) {
         let mut titles = vec![String::new(); self.boxes.len()];
+        // The boxes and the values that the edges of each box lead to and carry.
+        let mut leaving: Vec<(BTreeSet<usize>, BTreeSet<usize>)> = vec![Default::default(); self.boxes.len()];
         for edge in &self.scene.edges {
+            if let Some((to, values)) = leaving.get_mut(edge.from) {
+                to.insert(edge.to);
+                values.extend(&edge.values);
+            }
             if let Some(title) =
                 titles.get_mut(edge.from).filter(|title| title.len() < 2000 && !title.contains(&edge.title))
             {
                 title.push_str(&edge.title);
             }
         }
-        for (k, title) in titles.iter().enumerate() {
+        for (k, (title, (to, values))) in titles.iter().zip(&leaving).enumerate() {
             let mut pieces = self.pieces.iter().filter(|piece| piece.source == k).peekable();
             if pieces.peek().is_none() {
                 continue;
             }
-            let _ = writeln!(out, "<g class=\"edge\"><title>{}</title>", escape(title.trim_end()));
+            let (to, values, title) = (places(prefix, to), places(prefix, values), escape(title.trim_end()));
+            let _ = writeln!(
+                out,
+                "<g class=\"edge\" data-from=\"{prefix}{k}\" data-to=\"{to}\" data-values=\"{values}\"><title>{title}</title>"
+            );
             pieces.for_each(|piece| path(out, piece, left, top));
             out.push_str("</g>\n");
         }
         for (k, (framed, (x, y))) in self.boxes.iter().zip(&self.places).enumerate() {
-            framed.write(out, left + x - framed.width / 2.0, top + y);
+            framed.write(out, prefix, k, left + x - framed.width / 2.0, top + y);
             if !framed.drawn.leaving.is_empty() && self.scene.edges.iter().any(|edge| edge.from == k) {
                 let (x, y) = (left + x + 5.0, top + y + framed.height + 12.0);
                 let _ = writeln!(
                     out,
-                    "<text class=\"flow\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
+                    "<text class=\"flow\" data-from=\"{prefix}{k}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
                     escape(&framed.drawn.leaving)
                 );
             }
         }
     }
+}
+
+/// Places after a prefix, with spaces between them.
+fn places<'a>(prefix: &str, list: impl IntoIterator<Item = &'a usize>) -> String {
+    list.into_iter().map(|at| format!("{prefix}{at}")).collect::<Vec<_>>().join(" ")
 }
 
 fn path(out: &mut String, piece: &Piece, left: f64, top: f64) {
@@ -125,12 +143,18 @@ impl<'a> Framed<'a> {
         Framed { drawn, width: (lines + 2.0 * PADDING).max(inner + GAP).max(64.0), height, bodies }
     }
 
-    fn write(&self, out: &mut String, x: f64, y: f64) {
+    /// Writes the box with its number, and the places of what it stands for: a node, or values.
+    fn write(&self, out: &mut String, prefix: &str, number: usize, x: f64, y: f64) {
         let drawn = self.drawn;
         let quiet = if drawn.quiet { " quiet" } else { "" };
+        let what = match drawn.nodes.as_slice() {
+            [] => format!(" data-values=\"{}\"", places(prefix, &drawn.values)),
+            [only] => format!(" data-node=\"{prefix}{only}\""),
+            _ => String::new(),
+        };
         let _ = writeln!(
             out,
-            "<g class=\"box {}{quiet}\"><title>{}</title>",
+            "<g class=\"box {}{quiet}\" data-box=\"{prefix}{number}\"{what}><title>{}</title>",
             drawn.mark.map_or(class(drawn.look), marked),
             escape(drawn.title.trim_end())
         );
@@ -155,7 +179,8 @@ impl<'a> Framed<'a> {
         }
         out.push_str("</g>\n");
         let mut left = x + GAP;
-        for (name, sheet) in &self.bodies {
+        let node = drawn.nodes.first().copied().unwrap_or_default();
+        for (body, (name, sheet)) in self.bodies.iter().enumerate() {
             let (top, w) = (line + GAP, sheet.width.max(width(name, SMALL)) + 2.0 * PADDING);
             let h = sheet.height + LINE + 2.0 * PADDING;
             let _ = writeln!(
@@ -164,7 +189,8 @@ impl<'a> Framed<'a> {
             );
             let (tx, ty) = (left + PADDING, top + LINE);
             let _ = writeln!(out, "<text class=\"small\" x=\"{tx:.1}\" y=\"{ty:.1}\">{}</text>", escape(name));
-            sheet.write(out, left + PADDING, top + LINE + PADDING);
+            let inner = format!("{prefix}{node}.{body}.");
+            sheet.write(out, &inner, left + PADDING, top + LINE + PADDING);
             left += w + GAP;
         }
     }

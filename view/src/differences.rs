@@ -5,19 +5,22 @@ use serde::Serialize;
 
 /// A row of the table.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub struct Row {
     /// Names, some as `Random*`.
     #[serde(skip)]
     operators: &'static str,
-    pub(super) versions: &'static str,
+    /// The versions that it is about.
+    pub versions: &'static str,
     /// What the standard's text says.
-    pub(super) text: &'static str,
-    pub(super) onnxruntime: &'static str,
+    pub text: &'static str,
+    /// What onnxruntime does.
+    pub onnxruntime: &'static str,
     /// The reference implementation in Python.
-    pub(super) reference: &'static str,
-    pub(super) onnxref: &'static str,
+    pub reference: &'static str,
+    /// What onnxref does.
+    pub onnxref: &'static str,
     /// Cases of `onnx-test-data/differences.tar.xz` that show it.
-    pub(super) models: Vec<&'static str>,
+    pub models: Vec<&'static str>,
 }
 
 impl Row {
@@ -32,7 +35,7 @@ fn names(name: &str, operator: &str) -> bool {
 }
 
 /// The rows of an operator.
-pub(super) fn of(operator: &str) -> Vec<Row> {
+pub fn of(operator: &str) -> Vec<Row> {
     rows().filter(|row| row.names().any(|name| names(name, operator))).collect()
 }
 
