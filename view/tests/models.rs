@@ -151,7 +151,7 @@ fn a_part_of_a_graph_is_drawn_with_what_enters_and_leaves() {
     // The value that enters, and the one that leaves.
     assert_eq!(boxes(&drawn.svg), 102);
     assert!(drawn.groups.is_empty() && drawn.caption.is_empty());
-    let captured = drawn.svg.split("class=\"box captured\"").nth(1).unwrap();
+    let captured = drawn.svg.split("class=\"box captured\" data-box").nth(1).unwrap();
     assert!(captured.contains(">v99<"), "{captured:.200}");
     assert!(drawn.svg.contains("data-node=\"7.0.100\"") && !drawn.svg.contains("data-node=\"7.0.200\""));
     let enters = found.graph.values.iter().position(|value| value.name == "v99").unwrap();

@@ -55,13 +55,13 @@ async function chooseNode(place, focus = false) {
   chosen = { node: place };
   highlight();
   const { operator, name, index, fate, macs, findings, about, bodies } = answer;
-  const facts = [["node", `#${index}`], ["is", fate], ["in function", answer.function], ["multiply-adds", macs]];
+  const facts = [["node", `#${index}`], ["", fate], ["in function", answer.function], ["multiply-adds", macs]];
   $("details").replaceChildren(
     heading(operator, name || "without a name"),
     element("p", { class: "lead" }, about?.sentence ?? "Not an operator of the standard.", " ",
       about ? element("a", { href: about.link, target: "_blank", rel: "noopener noreferrer" }, "The standard's text") : ""),
     findings.length > 0 ? element("ul", { class: "failure" }, ...findings.map((text) => element("li", {}, text))) : "",
-    element("p", { class: "type" }, facts.filter(([, value]) => value).map(([key, value]) => `${key} ${value}`).join(" · ")),
+    element("p", { class: "type" }, facts.filter(([, value]) => value).map(([key, value]) => `${key} ${value}`.trim()).join(" · ")),
     attributesOf(answer.attributes),
     ...bodies.map(({ name, nodes, step }) => element("p", {}, button(`Open ${name}: ${nodes} ${nodes === 1 ? "node" : "nodes"}`, () => openBody(place, step)))),
     valuesOf("Inputs", answer.inputs),
@@ -127,7 +127,7 @@ function differencesOf({ differences, engines }) {
   if (differences.length > 0) parts.push(element("h3", {}, "Where engines differ"));
   for (const { versions, text, onnxruntime, reference, onnxref } of differences) {
     const said = [["onnxruntime", onnxruntime], ["reference", reference], ["onnxref", onnxref]].filter(([, what]) => what);
-    parts.push(element("div", { class: "difference" }, element("p", {}, coded(`versions ${versions}: ${text}`)),
+    parts.push(element("div", { class: "difference" }, element("p", {}, coded(`${versions === "all" ? "all versions" : `versions ${versions}`}: ${text}`)),
       element("dl", { class: "pairs" }, ...said.map(([name, what]) => element("div", {}, element("dt", {}, name), element("dd", {}, coded(what)))))));
   }
   return parts.length > 0 ? element("section", {}, ...parts) : "";

@@ -78,7 +78,7 @@ export const WRONG = model(graph(
 export const FAMILIES = model(graph(
   [
     node("Binarizer", ["x"], ["a"], "", [bytes(7, "ai.onnx.ml")]), node("Resize", ["x", "", "s"], ["b"]), node("DFT", ["x"], ["c"]),
-    node("RegexFullMatch", ["t"], ["d"]),
+    node("RegexFullMatch", ["t"], ["d"], "", [bytes(5, bytes(1, "pattern"), bytes(4, "a+"), int(20, 3))]),
   ],
   [["x", FLOAT, [1, 2, 1]], ["s", FLOAT, [3]], ["t", 8, [1]]], [["a", FLOAT, null]],
 ), 20, bytes(8, bytes(1, "ai.onnx.ml"), int(2, 1)));
