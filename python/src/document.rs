@@ -10,7 +10,7 @@ use onnxref::inspect::Inspection;
 use onnxref::{DType, Error, Kind};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedStr;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict};
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -324,7 +324,7 @@ fn attribute(name: &str, value: &Bound<'_, PyAny>) -> PyResult<AttributeValue> {
         Int(i64),
         Float(f32),
         Text(String),
-        Bytes(Vec<u8>),
+        Bytes(PyBackedBytes),
         Ints(Vec<i64>),
         Floats(Vec<f32>),
         Texts(Vec<String>),
@@ -339,7 +339,7 @@ fn attribute(name: &str, value: &Bound<'_, PyAny>) -> PyResult<AttributeValue> {
         Ok(Plain::Int(value)) => Ok(value.into()),
         Ok(Plain::Float(value)) => Ok(value.into()),
         Ok(Plain::Text(value)) => Ok(value.into()),
-        Ok(Plain::Bytes(value)) => Ok(AttributeValue::String(value.into())),
+        Ok(Plain::Bytes(value)) => Ok(AttributeValue::String(Bytes::from_owner(value))),
         Ok(Plain::Ints(values)) => Ok(values.into()),
         Ok(Plain::Floats(values)) => Ok(values.into()),
         Ok(Plain::Texts(values)) => Ok(AttributeValue::Strings(values.into_iter().map(Into::into).collect())),

@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 
 
-@pytest.mark.parametrize(("path", "number"), [("python/README.md", 3), ("docs/guides/batch_jobs.md", 2)])
+@pytest.mark.parametrize(("path", "number"), [("python/README.md", 4), ("docs/guides/batch_jobs.md", 2)])
 def test_examples(path: str, number: int) -> None:
     text = (ROOT / path).read_text()
     examples = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", text, re.DOTALL)
