@@ -145,7 +145,7 @@ def models_by_operator():
         name, _, version = operator.rpartition("-")
         name = name.rpartition(".")[2]
         named = [row for row in rows if any(re.fullmatch(one, name) for one in row[0]) and applies(row[1], version)]
-        return ", ".join(f"[{model}](differences.md)" for _, _, model in named)
+        return ", ".join(f"[{model}](differences.md#{model})" for _, _, model in named)
 
     return links
 

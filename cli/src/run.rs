@@ -8,7 +8,7 @@ use crate::failure::{FAILED, Failure};
 use crate::feeds::{Feeding, Feeds};
 use crate::options::Running;
 use crate::path::Trips;
-use crate::record::{Nodes, Record, Whole};
+use crate::record::{self, Nodes, Record, Whole};
 use crate::stats::{Look, Looking};
 use crate::watch::Seen;
 use crate::{Global, json, output, print, stats, watch};
@@ -61,7 +61,8 @@ pub(crate) struct Arguments {
 
     /// Write the run to a new folder, as a test case
     ///
-    /// The folder gets the model, its inputs and its outputs; `onnxref test DIR` runs it. Tensors of other files are put into the model.
+    /// The folder gets the model, its inputs and its outputs; `onnxref test DIR` runs it. Tensors of other files are put into the model;
+    /// an OpenVINO IR keeps its .bin file.
     #[arg(long, value_name = "DIR", conflicts_with = "until")]
     record: Option<PathBuf>,
 
@@ -99,7 +100,7 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     if arguments.looking.stats() && (global.verbose || global.json) {
         look.initializers(&arguments.running, &arguments.model)?;
     }
-    let mut record = arguments.record(&fed, &cancel)?;
+    let mut record = arguments.record(&model, &fed, &cancel)?;
     let (mut dump, mut stopped) = (dump.map(|folder| Dump::new(folder, &cancel)).transpose()?, None);
     let inputs = fed.iter().map(|(name, value)| (*name, value)).collect();
     let each = |node: NodeInfo<'_>, trips: &Trips, values: &[(&str, &Value)]| {
@@ -174,14 +175,14 @@ pub(crate) fn run(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
 
 impl Arguments {
     /// What records the run.
-    fn record<'a>(&'a self, fed: &Feeds<'_>, cancel: &'a Cancel) -> Result<Record<'a>, Failure> {
+    fn record<'a>(&'a self, model: &Model, fed: &Feeds<'_>, cancel: &'a Cancel) -> Result<Record<'a>, Failure> {
         let Some(folder) = &self.record else { return Ok(Record::None) };
         let options = self.running.options()?;
-        let (folder, whole) =
-            (NewFolder::new("--record", folder, cancel)?, Whole::read(&self.model, &options, "--record")?);
+        let folder = NewFolder::new("--record", folder, cancel)?;
         if !self.each_node {
-            return Ok(Record::Whole(folder, whole.into()));
+            return Ok(Record::Whole(folder, record::files(&self.model, &options, model)?));
         }
+        let whole = Whole::read(&self.model, &options, "--record --each-node")?;
         Ok(Record::Nodes(Nodes::new(Corpus::new(folder), whole, options, fed)?.into()))
     }
 }

@@ -132,6 +132,37 @@ fn a_run_is_a_case() {
     assert_eq!((ran.code, bench.files()), (Some(4), vec!["case".to_string()]));
 }
 
+/// Of an OpenVINO IR both files are kept, and the case is read again.
+#[test]
+fn a_run_of_openvino_ir_is_a_case() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let given = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/openvino/axis_1d_i64");
+    let (ir, sets) = (given.join("model.xml"), given.join("test_data_set_0"));
+    let to = folder.path().join("case");
+    let text = |path: &Path| path.to_str().unwrap().to_string();
+    let record = |model: &Path, to: &Path, more: &[&str]| {
+        let flags = ["run", &text(model), "--inputs", &text(&sets), "--record", &text(to)];
+        onnxref(flags.into_iter().chain(more.iter().copied()))
+    };
+    let ran = record(&ir, &to, &[]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let model = ["model.xml", "model.bin"].map(str::to_string);
+    let data = ["input_0", "input_1", "output_0"].map(|name| format!("test_data_set_0/{name}.pb"));
+    for file in model.into_iter().chain(data) {
+        assert!(fs::read(to.join(&file)).unwrap() == fs::read(given.join(&file)).unwrap(), "{file}");
+    }
+    let ran = onnxref(["test", &text(&to)]);
+    assert_eq!((ran.code, ran.last()), (Some(0), "1 passed (1 bit by bit), 0 failed, 0 unsupported"));
+    // A changed output is seen.
+    fs::copy(to.join("test_data_set_0/input_0.pb"), to.join("test_data_set_0/output_0.pb")).unwrap();
+    assert_eq!(onnxref(["test", &text(&to)]).code, Some(1));
+    // Cases of nodes are models of their own, in .onnx files.
+    let ran = record(&ir, &folder.path().join("nodes"), &["--each-node"]);
+    let error = "error: --record --each-node needs a model in an .onnx file: this one is in another format\n";
+    assert_eq!((ran.code, ran.err.as_str()), (Some(2), error));
+    assert!(!folder.path().join("nodes").exists());
+}
+
 #[test]
 fn each_node_is_a_case() {
     let bench = all_kinds();

@@ -63,7 +63,11 @@ fn rows_have_models_and_models_rows() -> Result<()> {
     let mut rows = 0;
     for row in DIFFERENCES.lines().skip_while(|line| !line.starts_with("| ---")).skip(1) {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let [operators, versions, _, _, _, _, models] = cells[..] else { bail!("{} cells: {row}", cells.len()) };
+        let [operators, versions, _, _, _, _, last] = cells[..] else { bail!("{} cells: {row}", cells.len()) };
+        let (anchor, models) = last.split_once("</a>").with_context(|| format!("no anchor: {row}"))?;
+        // Other projects link to it, so it stays: it is the name of the first model, and no model is in two rows.
+        let first = models.split(", ").next().unwrap_or_default().trim_matches('`');
+        ensure!(anchor == format!("<a id=\"{first}\">"), "the row's anchor is {anchor}, its first model {first}");
         for model in models.split(", ") {
             let model = model.strip_prefix('`').and_then(|name| name.strip_suffix('`'));
             let model = model.with_context(|| format!("no name of a model: {row}"))?;
@@ -83,6 +87,23 @@ fn rows_have_models_and_models_rows() -> Result<()> {
         ensure!(apart.is_empty(), "in one of page and {what}: {apart:?}");
     }
     ensure!(rows > 60, "only {rows} rows");
+    Ok(())
+}
+
+/// Links to rows reach one, from the table of engines too.
+#[test]
+fn links_to_rows_reach_them() -> Result<()> {
+    let page = std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/engines.md"))?;
+    let mut count = 0;
+    for link in page.split("(differences.md").skip(1) {
+        let (anchor, _) = link.split_once(')').context("a link without an end")?;
+        if let Some(anchor) = anchor.strip_prefix('#') {
+            let rows = DIFFERENCES.matches(&format!("<a id=\"{anchor}\"></a>")).count();
+            ensure!(rows == 1, "{rows} rows have the anchor {anchor}");
+            count += 1;
+        }
+    }
+    ensure!(count > 300, "only {count} links to rows");
     Ok(())
 }
 

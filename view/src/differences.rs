@@ -51,7 +51,7 @@ fn rows() -> impl Iterator<Item = Row> {
             onnxruntime: next()?,
             reference: next()?,
             onnxref: next()?,
-            models: next()?.split(", ").map(|name| name.trim_matches('`')).collect(),
+            models: next()?.split_once("</a>")?.1.split(", ").map(|name| name.trim_matches('`')).collect(),
         })
     })
 }

@@ -31,6 +31,10 @@ pub(crate) struct Details {
     /// How far expected outputs are from the exact result, at most, if a bound is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ulp: Option<Option<f64>>,
+    /// How far each element of the output may be from the expected one, at most, if it is a sum; `None` of one that can be
+    /// anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) absolute: Option<Vec<Option<f64>>>,
     /// How the case must be refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refusal: Option<Refusal>,

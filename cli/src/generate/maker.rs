@@ -31,7 +31,7 @@ pub(super) struct Maker<'a> {
     types: Vec<(String, ValueType)>,
 }
 
-/// A node and its inputs.
+/// A node and its inputs, and what its subgraphs read.
 #[derive(Debug, Clone)]
 pub(super) struct Made {
     pub(super) node: NodeProto,
@@ -39,6 +39,8 @@ pub(super) struct Made {
     /// Declared shapes have symbols.
     pub(super) open: bool,
     pub(super) opset: i64,
+    /// Of a case as text: whether its outputs are exact.
+    pub(super) exact: Option<bool>,
 }
 
 /// An input of a node.
@@ -116,7 +118,7 @@ impl<'a> Maker<'a> {
             attribute,
             ..NodeProto::default()
         };
-        Ok(Made { node, inputs, open: self.is(Feature::OpenShapes), opset })
+        Ok(Made { node, inputs, open: self.is(Feature::OpenShapes), opset, exact: None })
     }
 
     /// Whether something optional is given: by the goal, else once in that many times.
@@ -284,7 +286,7 @@ fn of_any_size(name: &str, value: &Value) -> ValueInfoProto {
 }
 
 /// The opset of ai.onnx in models of other domains.
-const OTHERS: i64 = 21;
+pub(super) const OTHERS: i64 = 21;
 
 /// The version of the format in the release of ONNX that brought an opset.
 pub(super) fn ir_version(domain: &str, opset: i64) -> i64 {

@@ -9,10 +9,12 @@ mod maker;
 mod negatives;
 mod shapes;
 mod source;
+mod sums;
+mod texts;
 
 use crate::corpus::folder::NewFolder;
 use crate::corpus::manifest::{About, Corpus, Details, OperatorVersion, Refusal};
-use crate::corpus::report;
+use crate::corpus::{operators, report};
 use crate::failure::{Failure, NOTHING};
 use crate::options::Completed;
 use crate::progress::Progress;
@@ -23,9 +25,10 @@ use goals::{Goal, goals, type_key};
 use maker::{Made, Maker};
 use onnxref::bytes::Bytes;
 use onnxref::conformance::{Case, Outcome};
-use onnxref::schema::{self, AttributeKind, Schema};
+use onnxref::schema::{self, Schema};
 use onnxref::{Cancel, Value, ValueType, quote, supported};
 use source::Source;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Generate test cases for operators from the table of the standard
@@ -33,13 +36,16 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Of each operator version there are cases for each type of each type variable, open (symbolic) shapes,
 constant inputs, only what is required, all that is optional, edge values (NaN, infinities, -0, subnormal
-numbers, the ends of integers), an input without elements, and a scalar. A case is a folder in ONNX's
-layout; its expected outputs are onnxref's. Values follow from the seed: the files are the same on every
-machine. What draws random numbers is left out.
+numbers, the ends of integers), an input without elements, and a scalar. Operators with subgraphs have
+cases for what their bodies do instead. A case is a folder in ONNX's layout; its expected outputs are
+onnxref's. Values follow from the seed: the files are the same on every machine. What draws random
+numbers is left out.
 
 DIR/manifest.json lists the cases, as for `onnxref corpus export`, with `ulp`: how far the expected
 outputs are from the exact result of the formula, at most, in units of the last place. 0: every engine
-must give the same bits. 0.5: rounded once. null: no bound is known.
+must give the same bits. 0.5: rounded once. null: no bound is known. Sums of products have `absolute`:
+how far each element of the output may be from the expected one, at most, if an engine adds the terms in
+another order and rounds as the type of the output, or less; null: partial sums may overflow.
 
 Examples:
   onnxref generate -o cases --operator Gather --opset 28
@@ -123,7 +129,9 @@ fn versions(arguments: &Arguments) -> Result<Vec<(Schema, i64)>, Failure> {
     if let Some(opset) = arguments.opset.filter(|opset| *opset > newest) {
         return Err(Failure::usage(format!("--opset {opset}: the newest opset is {newest}")));
     }
-    let known: Vec<(&str, &str)> = schema::operators().filter(|(domain, _)| *domain != "org.openvinotoolkit").collect();
+    let standard = schema::operators().filter(|(domain, _)| *domain != "org.openvinotoolkit");
+    let experimental = schema::experimental_operators().map(|name| ("", name));
+    let known: BTreeSet<(&str, &str)> = standard.chain(experimental).collect();
     let key = |domain: &str, name: &str| if domain.is_empty() { name.to_string() } else { format!("{domain}.{name}") };
     let is_known = |given: &&String| known.iter().any(|(domain, name)| key(domain, name) == **given);
     if let Some(given) = arguments.operator.iter().find(|given| !is_known(given)) {
@@ -135,17 +143,21 @@ fn versions(arguments: &Arguments) -> Result<Vec<(Schema, i64)>, Failure> {
         if !arguments.operator.is_empty() && !arguments.operator.contains(&key(domain, name)) {
             continue;
         }
-        let Some(support) = runs.iter().find(|support| support.domain == domain && support.name == name) else {
-            continue;
-        };
         let opset =
             arguments.opset.map(|opset| if domain.is_empty() { opset } else { schema::newest(domain).unwrap_or(1) });
-        for schema in schema::history(domain, name).map_err(failed)? {
-            let applies = |opset| schema::resolve(domain, name, opset).is_ok_and(|other| other == schema);
+        let applies = |schema: &Schema, opset| schema::resolve(domain, name, opset).is_ok_and(|other| other == *schema);
+        let mut history = Vec::new();
+        if let Some(support) = runs.iter().find(|support| support.domain == domain && support.name == name) {
+            history = schema::history(domain, name).map_err(failed)?;
+            history.retain(|schema| support.versions.contains(&schema.since_version));
+        }
+        if domain.is_empty() && schema::experimental_operators().any(|experimental| experimental == name) {
+            history.insert(0, schema::resolve(domain, name, 1).map_err(failed)?);
+        }
+        for schema in history {
             if schema.deprecated.is_none()
-                && support.versions.contains(&schema.since_version)
-                && opset.is_none_or(applies)
-                && is_generated(&schema)
+                && !RANDOM.contains(&name)
+                && opset.is_none_or(|opset| applies(&schema, opset))
             {
                 let opset = opset.unwrap_or(schema.since_version);
                 versions.push((schema, opset));
@@ -153,13 +165,6 @@ fn versions(arguments: &Arguments) -> Result<Vec<(Schema, i64)>, Failure> {
         }
     }
     Ok(versions)
-}
-
-/// Whether cases of an operator are made.
-fn is_generated(schema: &Schema) -> bool {
-    let has_graph =
-        schema.attributes.iter().any(|formal| matches!(formal.kind, AttributeKind::Graph | AttributeKind::Graphs));
-    !has_graph && !RANDOM.contains(&schema.name.as_str())
 }
 
 /// The operator version as folders have it: `Gather-13`.
@@ -171,30 +176,50 @@ fn label(schema: &Schema) -> String {
 /// Maximum number of attempts for a goal.
 const ATTEMPTS: usize = 150;
 
+/// Maximum number of attempts for a case as text: little of it is drawn.
+const TEXT_ATTEMPTS: usize = 4;
+
 /// The cases of an operator version.
 fn cases(schema: &Schema, opset: i64, arguments: &Arguments) -> Vec<Written> {
     let label = label(schema);
     let (mut cases, mut negatives) = (Vec::new(), Vec::new());
-    // What worked for one goal often does for the next.
-    let mut good = None;
-    for goal in goals(schema) {
-        if arguments.per_version.is_some_and(|most| cases.len() >= most) {
+    let most = arguments.per_version.unwrap_or(usize::MAX);
+    let mut add = |case: Written, made: &Made, outputs: &[(String, Value)]| {
+        if cases.is_empty() {
+            negatives = refused(schema, &label, made, outputs);
+        }
+        cases.push(case);
+        cases.len() < most
+    };
+    let texts = texts::of(schema, &label);
+    for text in &texts {
+        let mut seeds = Source::named(arguments.seed, &format!("{label} {}", text.name));
+        let made = (0..TEXT_ATTEMPTS).find_map(|_| {
+            let made = text.make(&mut Source::new(seeds.word()), schema, opset).ok()?;
+            let (case, outputs) = case(schema, &label, &text.name, text.about, None, &made)?;
+            Some((case, made, outputs))
+        });
+        if made.is_some_and(|(case, made, outputs)| !add(case, &made, &outputs)) {
             break;
         }
-        let mut seeds = Source::named(arguments.seed, &format!("{label} {}", goal.name()));
+    }
+    // What worked for one goal often does for the next.
+    let mut good = None;
+    for goal in goals(schema).into_iter().filter(|_| texts.is_empty()) {
+        let name = goal.name();
+        let mut seeds = Source::named(arguments.seed, &format!("{label} {name}"));
         let first = seeds.word();
         let tries = [Some(first), good].into_iter().flatten().chain((0..ATTEMPTS).map(|_| seeds.word()));
         let made = tries.into_iter().find_map(|seed| {
             let made = Maker::new(&mut Source::new(seed), schema, &goal).make(opset).ok()?;
-            let (case, outputs) = case(schema, &label, &goal, &made)?;
+            let (case, outputs) = case(schema, &label, &name, &name, Some(&goal), &made)?;
             Some((seed, case, made, outputs))
         });
         if let Some((seed, case, made, outputs)) = made {
             good = Some(seed);
-            if cases.is_empty() {
-                negatives = refused(schema, &label, &made, &outputs);
+            if !add(case, &made, &outputs) {
+                break;
             }
-            cases.push(case);
         }
     }
     cases.append(&mut negatives);
@@ -240,9 +265,16 @@ fn operator(schema: &Schema) -> OperatorVersion {
 }
 
 /// The case of a node, if it runs and is what the goal asks for.
-fn case(schema: &Schema, label: &str, goal: &Goal, made: &Made) -> Option<(Written, Named)> {
+fn case(
+    schema: &Schema,
+    label: &str,
+    name: &str,
+    words: &str,
+    goal: Option<&Goal>,
+    made: &Made,
+) -> Option<(Written, Named)> {
     let outputs = made.run().ok()?;
-    if !shows(schema, goal, &outputs) {
+    if !goal.is_none_or(|goal| shows(schema, goal, &outputs)) {
         return None;
     }
     let files = made.files(Some(&outputs)).ok()?;
@@ -252,10 +284,12 @@ fn case(schema: &Schema, label: &str, goal: &Goal, made: &Made) -> Option<(Writt
     if !Case::from_files(placed).first().is_some_and(passed) {
         return None;
     }
-    let details = Details { ulp: Some(bounds::ulp(schema, &outputs)), ..Details::default() };
-    let about =
-        About { about: format!("{}: {}", goal.name(), made.text()), operators: vec![operator(schema)], details };
-    Some((Written { name: format!("{label}/{}", goal.name()), about, files }, outputs))
+    let ulp = made.exact.map_or_else(|| bounds::ulp(schema, &outputs), |exact| exact.then_some(0.0));
+    let absolute = if ulp == Some(0.0) { None } else { sums::bounds(schema, made, &outputs) };
+    let details = Details { ulp: Some(ulp), absolute, ..Details::default() };
+    let operators = operators(&files, &maker::options());
+    let about = About { about: format!("{words}: {}", made.text()), operators, details };
+    Some((Written { name: format!("{label}/{name}"), about, files }, outputs))
 }
 
 /// Whether outputs are of the type that the goal asks for.

@@ -66,9 +66,9 @@ fn is_variadic(parameters: &[Parameter]) -> bool {
 }
 
 fn too_few_inputs(schema: &Schema, mut made: Made) -> Option<Made> {
-    made.node.input.truncate(required(schema).checked_sub(1)?);
+    let removed = made.node.input.split_off(made.node.input.len().min(required(schema).checked_sub(1)?));
     let names = made.node.input.clone();
-    made.inputs.retain(|given| names.contains(&given.name));
+    made.inputs.retain(|given| names.contains(&given.name) || !removed.contains(&given.name));
     Some(made)
 }
 

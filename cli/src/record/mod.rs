@@ -64,10 +64,32 @@ impl Whole {
     }
 }
 
+/// The files of a model in a case: `model.onnx`, which has all tensors, or `model.xml` and `model.bin` of an OpenVINO IR.
+pub(crate) fn files(path: &Path, options: &LoadOptions, model: &Model) -> Result<Vec<(String, Bytes)>, Failure> {
+    let read = |path: &Path| {
+        let failed = |error| Failure::run(bounded::error(&path.to_string_lossy(), error));
+        std::fs::read(path).map(Bytes::from).map_err(failed)
+    };
+    let bytes = if is_standard_input(path) { standard_input()? } else { read(path)? };
+    // No .onnx file begins as XML does: its first byte would end a group. The text form has another name.
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii_start();
+    let is_named = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("onnxtxt"));
+    if !text.starts_with(b"<") || is_named {
+        let Whole { proto, bytes, .. } = Whole::read(path, options, "--record")?;
+        return Ok(vec![("model.onnx".to_string(), bytes.unwrap_or_else(|| proto.encode_to_vec().into()))]);
+    }
+    let mut files = vec![("model.xml".to_string(), bytes)];
+    if !model.external_files().is_empty() {
+        files.push(("model.bin".to_string(), read(&path.with_extension("bin"))?));
+    }
+    Ok(files)
+}
+
 /// What is recorded of a run.
 pub(crate) enum Record<'a> {
     None,
-    Whole(NewFolder<'a>, Box<Whole>),
+    /// The whole model, with its files.
+    Whole(NewFolder<'a>, Vec<(String, Bytes)>),
     Nodes(Box<Nodes<'a>>),
     /// It failed.
     Failed(Failure),
@@ -99,8 +121,8 @@ impl Record<'_> {
         match self {
             Record::None => Ok(()),
             Record::Failed(failure) => Err(failure),
-            Record::Whole(folder, all) => {
-                whole(&folder, &all, model, inputs, outputs)?;
+            Record::Whole(folder, files) => {
+                whole(&folder, &files, model, inputs, outputs)?;
                 folder.finish()
             }
             Record::Nodes(nodes) => {
@@ -112,16 +134,15 @@ impl Record<'_> {
     }
 }
 
-/// Writes a case of the whole model, as a folder: `model.onnx`, `test_data_set_0/input_0.pb`, ..
+/// Writes a case of the whole model, as a folder: the model's files, `test_data_set_0/input_0.pb`, ..
 fn whole(
     folder: &NewFolder<'_>,
-    whole: &Whole,
+    files: &[(String, Bytes)],
     model: &Model,
     inputs: &[(&str, Value)],
     outputs: &Outputs,
 ) -> Result<(), Failure> {
-    let bytes = whole.bytes.clone().unwrap_or_else(|| whole.proto.encode_to_vec().into());
-    folder.file("model.onnx", &bytes)?;
+    files.iter().try_for_each(|(name, bytes)| folder.file(name, bytes))?;
     for (name, value) in inputs {
         let position = model.inputs().position(|info| info.name == *name).unwrap_or(0);
         let bytes = messages::encoded(name, value).map_err(|why| unwritten(name, why))?;

@@ -76,7 +76,7 @@ impl Source {
 
 fn named(root: &Path, mut cases: Vec<Case>) -> Vec<Case> {
     // A case that is the folder itself has the folder's name.
-    let itself = root.join("model.onnx").is_file();
+    let itself = ["model.onnx", "model.xml"].iter().any(|model| root.join(model).is_file());
     for case in &mut cases {
         let itself = itself && root.file_name().is_some_and(|name| name.to_string_lossy() == case.name);
         let path = if itself { root.to_path_buf() } else { root.join(&case.name) };

@@ -14,7 +14,8 @@ pub(super) const LOOP: Implementation = Implementation {
 /// `cond, v = v_initial`; for `i` from 0 to `M` - 1, while `cond`: `cond, v, scan = body(i, cond, v)`. The outputs are
 /// the last `v`, and the `scan` of all trips, stacked along a new axis 0.
 ///
-/// Without `M` there is no limit on the trips, and without `cond` it is true.
+/// Without `M` there is no limit on the trips. Without the input `cond`, what the body returns for it ends nothing: the
+/// next trip gets it, the first one true.
 #[derive(Debug)]
 struct Loop {
     body: usize,
@@ -38,11 +39,12 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Control>> {
 impl Control for Loop {
     fn start(&self, call: &mut Call<'_>) -> Result<(Step, Box<dyn Resume>)> {
         let most = if call.input(0).is_some() { call.scalar::<i64>(0)? } else { i64::MAX };
-        let cond = call.input(1).is_none() || call.scalar::<bool>(1)?;
+        let obeys = call.input(1).is_some();
+        let cond = !obeys || call.scalar::<bool>(1)?;
         let carried = (0..self.carried).map(|k| call.taken(2 + k)).collect::<Result<Values>>()?;
         let parts = self.scans.iter().map(|_| Parts::default()).collect();
         let Loop { body, ranks, .. } = *self;
-        let mut trips = Trips { body, ranks, scans: self.scans.clone(), most, trip: 0, parts };
+        let mut trips = Trips { body, ranks, scans: self.scans.clone(), most, obeys, trip: 0, parts };
         Ok((trips.next(cond, carried, call.context())?, Box::new(trips)))
     }
 
@@ -78,6 +80,8 @@ struct Trips {
     scans: Arc<[Fact]>,
     /// Maximum number of trips.
     most: i64,
+    /// The condition ends the loop.
+    obeys: bool,
     /// The number of the next trip.
     trip: i64,
     /// The outputs of the trips that are stacked at the end.
@@ -87,14 +91,14 @@ struct Trips {
 impl Trips {
     /// Starts the next trip, or ends the loop.
     fn next(&mut self, cond: bool, carried: Values, context: &Context) -> Result<Step> {
-        if cond && self.trip < self.most {
+        if (cond || !self.obeys) && self.trip < self.most {
             let one = |k: usize| Shape::from_elem(1, self.ranks.get(k).copied().unwrap_or(0));
             let mut trip = context.output_of(DType::Int64, one(0))?;
             trip.elements_mut::<i64>()?.fill(self.trip);
-            let mut cond = context.output_of(DType::Bool, one(1))?;
-            cond.elements_mut::<bool>()?.fill(true);
+            let mut before = context.output_of(DType::Bool, one(1))?;
+            before.elements_mut::<bool>()?.fill(cond);
             self.trip += 1;
-            let first: [Value; 2] = [trip.finish().into(), cond.finish().into()];
+            let first: [Value; 2] = [trip.finish().into(), before.finish().into()];
             return Ok(Step::Enter { body: self.body, feeds: first.into_iter().chain(carried).collect() });
         }
         let mut outputs = carried;
@@ -152,7 +156,8 @@ mod tests {
         gives(sums(Some(3), Some(true), 100.0), &[2.0, 4.0, 6.0]);
         gives(sums(Some(3), Some(true), 3.0), &[2.0, 4.0]);
         gives(sums(None, Some(true), 5.0), &[2.0, 4.0, 6.0]);
-        gives(sums(None, None, 5.0), &[2.0, 4.0, 6.0]);
+        // Without a condition at first, that of the body ends nothing.
+        gives(sums(Some(4), None, 3.0), &[2.0, 4.0, 6.0, 8.0]);
         for (m, cond) in [(0, None), (-1, None), (i64::MIN, None), (3, Some(false)), (0, Some(true))] {
             gives(sums(Some(m), cond, 100.0), &[]);
         }
