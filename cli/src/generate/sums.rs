@@ -79,8 +79,7 @@ pub(super) fn bounds(schema: &Schema, made: &Made, outputs: &[(String, Value)]) 
     let bound = |((expected, wide), (magnitude, terms)): ((&f64, f64), (&f64, f64))| {
         let k = terms + made_with;
         let one = k * unit / (1.0 - k * unit) * magnitude + k * least;
-        // The comparison is false for NaN.
-        if !(*magnitude < greatest / 2.0) || k * unit > 0.5 {
+        if magnitude.is_nan() || *magnitude >= greatest / 2.0 || k * unit > 0.5 {
             return Some(None);
         }
         if !expected.is_finite() {
