@@ -461,6 +461,26 @@ g (float[N] x) => (float[N] y)
     Ok(())
 }
 
+/// Notes count as memory, and each finds its part without a search of all.
+#[test]
+fn notes_are_limited() -> Result<()> {
+    let text = |inputs: &str, notes: &str| {
+        format!("<ir_version: 10, opset_import: [\"\": 21]>\ng ({inputs}) => (float[1] a0) {{\n{notes}}}")
+    };
+    let limits = |limits: &mut onnxref::Limits| (limits.load_bytes, limits.load_bytes_per_byte) = (4 << 20, 0);
+    let options = Model::options().change_limits(limits);
+    let many = text("float[1] a0", &"#:\n".repeat(1 << 20));
+    let error = Document::from_text_with(&many, &options).err().context("an error")?;
+    ensure!(error.kind() == onnxref::Kind::Limit, "{error}");
+
+    let count = 20_000;
+    let inputs: Vec<String> = (0..count).map(|k| format!("float[1] a{k}")).collect();
+    let notes: String = (0..count).rev().map(|k| format!("#: input a{k} doc_string: \"{k}\"\n")).collect();
+    let document = Document::from_text(&text(&inputs.join(", "), &notes))?;
+    ensure!(document.graph.inputs.iter().enumerate().all(|(k, input)| input.doc == k.to_string()));
+    Ok(())
+}
+
 /// Broken files and texts end in an error, or are written as they were read.
 #[test]
 fn what_is_broken_is_an_error_or_kept() -> Result<()> {

@@ -45,12 +45,12 @@ impl<'a> Cursor<'a> {
     }
 
     /// The notes right before the next token.
-    pub(super) fn notes(&mut self) -> Vec<Cursor<'a>> {
+    pub(super) fn notes(&mut self) -> Result<Vec<Cursor<'a>>> {
         self.next();
         let mut notes = Vec::new();
         let (mut at, end) = self.passed;
         if end != self.at {
-            return notes;
+            return Ok(notes);
         }
         for line in self.text.get(at..end).unwrap_or("").split_inclusive('\n') {
             let begin = line.trim_start();
@@ -58,10 +58,11 @@ impl<'a> Cursor<'a> {
             at += line.len();
             if let (true, Some(text)) = (begin.starts_with("#:"), self.text.get(..end)) {
                 let at = at - begin.len() + "#:".len();
+                self.take(size_of::<Cursor<'_>>())?;
                 notes.push(Cursor { text, at, files: self.files, depth: self.depth, passed: (at, at), note: true });
             }
         }
-        notes
+        Ok(notes)
     }
 
     /// Whether a token comes next.

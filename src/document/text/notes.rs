@@ -3,8 +3,9 @@
 use super::cursor::Cursor;
 use super::print::{Printer, name, string};
 use super::read;
-use crate::document::{Annotation, Attribute, Entry, Graph, Initializer, Node, Part, ValueInfo};
+use crate::document::{Annotation, Entry, Graph, Node, Part, ValueInfo};
 use crate::error::Result;
+use std::collections::HashMap;
 
 /// Texts for people, and metadata.
 type Texts<'a> = (&'a mut String, &'a mut Vec<Part<Entry>>);
@@ -71,9 +72,10 @@ fn one_line(quoted: &str) -> String {
 
 /// The notes before the nodes of a graph.
 pub(super) fn graph(from: &mut Cursor<'_>, graph: &mut Graph) -> Result<()> {
+    let [mut initializers, mut inputs, mut outputs, mut values]: [Places; 4] = Default::default();
     each(from, &mut |from, what, name| {
-        match what {
-            "graph" => return texts(from, (&mut graph.doc, &mut graph.metadata)),
+        let of = match what {
+            "graph" => Some((&mut graph.doc, &mut graph.metadata)),
             "quantization" => {
                 from.take(size_of::<Annotation>())?;
                 let parameters = read::entries(from)?;
@@ -82,42 +84,31 @@ pub(super) fn graph(from: &mut Cursor<'_>, graph: &mut Graph) -> Result<()> {
                 return Ok(());
             }
             "initializer" => {
-                let found = graph.initializers.iter_mut().find(|tensor: &&mut Part<Initializer>| tensor.name == name);
-                if let Some(tensor) = found {
-                    let tensor = &mut **tensor;
-                    return texts(from, (&mut tensor.doc, &mut tensor.metadata));
-                }
+                let at = initializers.find(from, graph.initializers.iter().map(|tensor| &*tensor.name), &name)?;
+                let tensor = at.and_then(|at| graph.initializers.get_mut(at)).map(|tensor| &mut **tensor);
+                tensor.map(|tensor| (&mut tensor.doc, &mut tensor.metadata))
             }
-            "input" | "output" | "value" => {
-                let list = match what {
-                    "input" => &mut graph.inputs,
-                    "output" => &mut graph.outputs,
-                    _ => &mut graph.value_info,
-                };
-                if let Some(info) = list.iter_mut().find(|info| info.name == name) {
-                    let info = &mut **info;
-                    return texts(from, (&mut info.doc, &mut info.metadata));
-                }
-            }
+            "input" => inputs.texts(from, &mut graph.inputs, &name)?,
+            "output" => outputs.texts(from, &mut graph.outputs, &name)?,
+            "value" => values.texts(from, &mut graph.value_info, &name)?,
             _ => return Err(from.error("expected graph, input, output, value, initializer or quantization")),
-        }
-        Err(from.error(&format!("there is no {what} {}", string(&name))))
+        };
+        add(from, what, &name, of)
     })
 }
 
 /// The notes before the nodes of a function.
 pub(super) fn values(from: &mut Cursor<'_>, list: &mut [Part<ValueInfo>]) -> Result<()> {
-    each(from, &mut |from, what, name| match list.iter_mut().find(|info| what == "value" && info.name == name) {
-        Some(info) => {
-            let info = &mut **info;
-            texts(from, (&mut info.doc, &mut info.metadata))
-        }
-        None => Err(from.error(&format!("there is no {what} {}", string(&name)))),
+    let mut places = Places::default();
+    each(from, &mut |from, what, name| {
+        let of = if what == "value" { places.texts(from, list, &name)? } else { None };
+        add(from, what, &name, of)
     })
 }
 
 /// Adds the notes that were before a node.
 pub(super) fn node(found: Vec<Cursor<'_>>, node: &mut Node) -> Result<()> {
+    let mut places = Places::default();
     for mut from in found {
         let from = &mut from;
         if from.accept("node") {
@@ -126,13 +117,58 @@ pub(super) fn node(found: Vec<Cursor<'_>>, node: &mut Node) -> Result<()> {
         }
         from.expect("attribute")?;
         let name = from.name("the name of an attribute")?;
-        let found = node.attributes.iter_mut().find(|own: &&mut Part<Attribute>| own.name == name);
-        let Some(attribute) = found else {
+        let at = places.find(from, node.attributes.iter().map(|own| &*own.name), &name)?;
+        let Some(attribute) = at.and_then(|at| node.attributes.get_mut(at)) else {
             return Err(from.error(&format!("the node has no attribute {}", string(&name))));
         };
         texts(from, (&mut attribute.doc, &mut Vec::new()))?;
     }
     Ok(())
+}
+
+/// Adds what a note says to the part that it is for.
+fn add(from: &mut Cursor<'_>, what: &str, name: &str, of: Option<Texts<'_>>) -> Result<()> {
+    match of {
+        Some(of) => texts(from, of),
+        None => Err(from.error(&format!("there is no {what} {}", string(name)))),
+    }
+}
+
+/// The first places of names in a list, from the first note that needs them on.
+#[derive(Default)]
+struct Places(Option<HashMap<String, usize>>);
+
+impl Places {
+    fn find<'n>(
+        &mut self,
+        from: &Cursor<'_>,
+        names: impl Iterator<Item = &'n str>,
+        name: &str,
+    ) -> Result<Option<usize>> {
+        let known = match &mut self.0 {
+            Some(known) => known,
+            None => {
+                let mut known = HashMap::new();
+                for (at, name) in names.enumerate() {
+                    from.take(2 * size_of::<(String, usize)>() + name.len())?;
+                    known.entry(name.to_string()).or_insert(at);
+                }
+                self.0.insert(known)
+            }
+        };
+        Ok(known.get(name).copied())
+    }
+
+    fn texts<'l>(
+        &mut self,
+        from: &Cursor<'_>,
+        list: &'l mut [Part<ValueInfo>],
+        name: &str,
+    ) -> Result<Option<Texts<'l>>> {
+        let at = self.find(from, list.iter().map(|info| &*info.name), name)?;
+        let info = at.and_then(|at| list.get_mut(at)).map(|info| &mut **info);
+        Ok(info.map(|info| (&mut info.doc, &mut info.metadata)))
+    }
 }
 
 /// Whether a note is for a node.
@@ -141,12 +177,14 @@ fn is_of_node(from: &mut Cursor<'_>) -> bool {
 }
 
 /// The notes for the node that comes next.
-pub(super) fn of_node<'a>(from: &mut Cursor<'a>) -> Vec<Cursor<'a>> {
-    from.notes().into_iter().filter_map(|mut note| is_of_node(&mut note).then_some(note)).collect()
+pub(super) fn of_node<'a>(from: &mut Cursor<'a>) -> Result<Vec<Cursor<'a>>> {
+    let mut notes = from.notes()?;
+    notes.retain_mut(is_of_node);
+    Ok(notes)
 }
 
 fn each(from: &mut Cursor<'_>, read: &mut dyn FnMut(&mut Cursor<'_>, &str, String) -> Result<()>) -> Result<()> {
-    for mut note in from.notes() {
+    for mut note in from.notes()? {
         if !is_of_node(&mut note) {
             let what = note.word("what the note is for")?;
             let name = if what == "graph" { String::new() } else { note.name("a name")? };

@@ -183,7 +183,7 @@ fn nodes(from: &mut Cursor<'_>) -> Result<Vec<Part<Node>>> {
     let mut nodes = Vec::new();
     while !from.accept("}") {
         from.take(size_of::<Node>())?;
-        let notes = super::notes::of_node(from);
+        let notes = super::notes::of_node(from)?;
         let mut node = node(from)?;
         super::notes::node(notes, &mut node)?;
         nodes.push(node.into());
