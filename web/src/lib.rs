@@ -1,7 +1,8 @@
 //! onnxref for a web page. A call is a request in JSON, with bytes beside it if it brings a file; the answer is JSON.
 //!
 //! JavaScript calls [`text`] and [`data`] for room in the module's memory, writes the request there, calls [`call`],
-//! and reads the answer at [`answer`], and bytes beside it at [`file()`]. After a trap, the answer is the message of the panic.
+//! and reads the answer at [`answer`], and bytes beside it at [`file()`]. After a trap, the answer is the message of the
+//! panic.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 mod about;
