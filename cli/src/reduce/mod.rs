@@ -26,10 +26,9 @@ use trial::{Check, Trial};
 /// Find the smallest part of a model for which a command still fails
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nodes are cut by halving; values between them become inputs, declared as a run here gives them. So
-are nodes of bodies; a body of If, Loop or Scan may become the model, and a branch takes the place
-of its If. Then outputs go, dimensions get smaller, and constants become 0 or 1. A part is as
-valid as the model. The best so far is in OUT at any time, also after Ctrl-C.
+Nodes are cut by halving, those of bodies too; values between them become inputs, declared as a run
+gives them. A body may become the model, a branch takes the place of its If. Then outputs go,
+dimensions get smaller, constants become 0 or 1. OUT has the best so far, also after Ctrl-C.
 
 Example:
   onnxref reduce model.onnx -o small.onnx -- python run.py {model}
