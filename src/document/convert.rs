@@ -323,7 +323,7 @@ fn agree(node: &Node, old: Option<&Schema>, new: &Schema) -> std::result::Result
     let label = new.label();
     let formal = |name: &str| new.attributes.iter().find(|formal| formal.name == name);
     for attribute in &node.attributes {
-        formal(&attribute.name).ok_or_else(|| format!("{label} has no attribute {}", attribute.name))?;
+        formal(&attribute.name).ok_or_else(|| format!("{label} has no attribute {}", quote(&attribute.name)))?;
     }
     let omitted = |name: &str| node.get(name).is_none();
     if let Some(missing) = new.attributes.iter().find(|formal| formal.required && omitted(&formal.name)) {
