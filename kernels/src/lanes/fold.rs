@@ -55,6 +55,12 @@ const PART: usize = 8;
 /// Rows of these that are prefetched: each may be in another page.
 const AHEAD: usize = 8;
 
+/// Rows are near each other if they start at most so many elements apart. Of these, a partial value gets so many rows at a
+/// time, and so many columns.
+const NEAR: usize = 64;
+const ROUNDS: usize = 8;
+const COLUMNS: usize = 16;
+
 /// Number of lanes that are reduced side by side.
 pub(super) const ABREAST: usize = 64;
 
@@ -174,12 +180,11 @@ fn join_half<P: Partial, const N: usize>(lanes: &mut [[P; PARTIALS]]) {
 }
 
 #[inline(always)]
-fn add_rows_body<F: Fold<T>, T: Number>(
-    fold: &F,
-    partials: &mut [F::Partial],
-    first: usize,
-    Rows { elements, step, count, width }: Rows<'_, T>,
-) {
+fn add_rows_body<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial], first: usize, rows: Rows<'_, T>) {
+    let Rows { elements, step, count, width } = rows;
+    if step <= NEAR && width.is_multiple_of(COLUMNS) {
+        return add_near_rows(fold, partials, first, rows);
+    }
     let bytes = bytemuck::cast_slice(elements);
     for k in 0..count {
         for line in (0..width * size_of::<T>()).step_by(LINE) {
@@ -189,6 +194,29 @@ fn add_rows_body<F: Fold<T>, T: Number>(
         let (Some(values), Some(row)) = (partials.get_mut(at..at + width), row) else { return };
         for (value, &element) in values.iter_mut().zip(row) {
             *value = fold.add(*value, fold.counts(element));
+        }
+    }
+}
+
+/// Rows that are near each other: those of a partial value are added one after the other, so that it stays in registers.
+#[inline(always)]
+fn add_near_rows<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial], first: usize, rows: Rows<'_, T>) {
+    let Rows { elements, step, count, width } = rows;
+    for start in (0..count).step_by(ROUNDS * PARTIALS) {
+        let end = count.min(start + ROUNDS * PARTIALS);
+        for row in start..end.min(start + PARTIALS) {
+            let at = (first + row) % PARTIALS * width;
+            let values = partials.get_mut(at..at + width).unwrap_or(&mut []);
+            for (column, values) in values.as_chunks_mut::<COLUMNS>().0.iter_mut().enumerate() {
+                // A copy stays in registers.
+                let mut sums = *values;
+                let elements = elements.get(row * step + column * COLUMNS..).unwrap_or(&[]);
+                for elements in elements.chunks(PARTIALS * step).take((end - row).div_ceil(PARTIALS)) {
+                    let Some(elements) = elements.first_chunk::<COLUMNS>() else { break };
+                    add_block(fold, &mut sums, elements);
+                }
+                *values = sums;
+            }
         }
     }
 }

@@ -244,6 +244,21 @@ fn lanes_of_all_kinds() {
     }
 }
 
+/// Rows of a few whole vectors, which are near each other: images in blocks of channels.
+#[test]
+fn lanes_in_rows_that_are_near() {
+    let cases: &[(&[usize], &[bool])] = &[
+        (&[3, 50, 2, 16], &[true, false, true, false]),
+        (&[2, 17, 17, 16], &[false, true, true, false]),
+        (&[31, 16], &[true, false]),
+        (&[521, 48], &[true, false]),
+        (&[290, 64], &[true, false]),
+    ];
+    for (shape, along) in cases.iter().take(sized(5, 1)) {
+        check(shape, along);
+    }
+}
+
 /// Enough for several threads.
 #[test]
 #[cfg_attr(miri, ignore)]
