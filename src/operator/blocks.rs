@@ -57,6 +57,28 @@ pub(crate) trait Windowed: std::fmt::Debug + Send + Sync {
 
     /// As [`Operator::run`], and then what `tail` says.
     fn run(&self, call: &Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values>;
+
+    /// What it is if it sees single places of an image, and gives one of the same size. It has so many inputs.
+    fn pointwise(&self, inputs: usize) -> Option<Pointwise> {
+        let _ = inputs;
+        None
+    }
+
+    /// The same windows of what another convolution and its tail give, if it computes these line by line. It has so many
+    /// inputs; those from the second on follow the inputs of the other.
+    fn of_products(&self, inputs: usize, first: Pointwise, tail: Option<Arc<Tail>>) -> Option<Arc<dyn Windowed>> {
+        let _ = (inputs, first, tail);
+        None
+    }
+}
+
+/// A convolution of single places.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pointwise {
+    pub(crate) channels: usize,
+    pub(crate) filters: usize,
+    /// The number of its inputs.
+    pub(crate) inputs: usize,
 }
 
 /// A node, with values that are in blocks.

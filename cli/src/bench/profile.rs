@@ -107,7 +107,13 @@ impl Watch for Profile {
             _ => 0,
         };
         // A product that stands for several nodes has its own inputs first, and their last output.
-        let macs = if info.parts().len() > 0 { info.parts().map(macs).sum() } else { macs(info) };
+        // Of several products in one, the shapes between them aren't known.
+        let mut products = info.parts().map(macs).filter(|macs| *macs > 0);
+        let macs = match (info.parts().len(), products.next(), products.next()) {
+            (0, ..) => macs(info),
+            (_, Some(one), None) => one,
+            _ => 0,
+        };
         let bytes = outputs.iter().fold(frame.bytes, |sum, (_, value)| sum.saturating_add(bytes(value)));
         if let Some(node) = self.tally.nodes.get_mut(frame.node) {
             node.count(time, time.saturating_sub(frame.inside), macs, bytes);

@@ -2,6 +2,7 @@
 //! the ends.
 
 use super::fuse::{Fusion, paid};
+use super::lines::joined;
 use super::{PassContext, fact};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -20,7 +21,9 @@ pub(super) fn blocks(draft: &mut Draft, context: &PassContext<'_>) -> Result<()>
     if !pays() || !draft.nodes.iter().any(convolves) {
         return Ok(());
     }
-    let plans = Pass::new(draft).plans();
+    let Some(readers) = context.readers(draft) else { return Ok(()) };
+    let mut plans = Pass::new(draft).plans();
+    let joined = joined(&mut plans, draft, &readers);
     let mut fusions: Vec<Fusion> = Vec::new();
     for (at, (plan, node)) in plans.into_iter().zip(&draft.nodes).enumerate() {
         if let Some((how, layout)) = plan {
@@ -33,11 +36,11 @@ pub(super) fn blocks(draft: &mut Draft, context: &PassContext<'_>) -> Result<()>
         }
     }
     // Nodes agree about the layout of values: all of them become others, or none does.
-    let cost = fusions.iter().map(|fusion| fusion.cost(draft)).fold(0, u64::saturating_add);
+    let cost = fusions.iter().chain(&joined).map(|fusion| fusion.cost(draft)).fold(0, u64::saturating_add);
     if context.loading.budget.take(cost).is_err() {
         return Ok(());
     }
-    let mut single = Vec::new();
+    let mut single = joined;
     for fusion in fusions {
         let node = fusion.nodes.first().and_then(|at| draft.nodes.get_mut(*at));
         match node.filter(|node| matches!(node.operator, Some(Made::Fused(_)))) {
@@ -347,12 +350,18 @@ mod tests {
         convolve(&mut builder, "residual", [17, 20, 1, 1], 1, 1, "narrow");
         builder.op_with("Concat", vec![("axis".to_string(), Attribute::Int(1))], &["square", "narrow"], "both");
         convolve(&mut builder, "both", [9, 49, 1, 1], 1, 1, "last");
+        // What is between these is never whole in memory.
+        convolve(&mut builder, "pool", [40, 20, 1, 1], 1, 1, "spread");
+        builder.op("HardSwish", &["spread"], "spread.swish");
+        convolve(&mut builder, "spread.swish", [40, 1, 3, 3], 40, 2, "apart");
+        builder.op("Relu", &["apart"], "apart.relu");
+        convolve(&mut builder, "apart.relu", [8, 40, 1, 1], 1, 1, "together");
         // Groups of several channels, and filters that move along rows, have no blocks.
         convolve(&mut builder, "gated", [10, 10, 1, 1], 2, 1, "groups");
         builder.op_with("Transpose", vec![ints("perm", &[0, 2, 3, 1])], &["wide"], "turned");
         let pool = vec![ints("kernel_shape", &[2, 2])];
         builder.op_with("MaxPool", pool, &["gated"], "small");
-        for name in ["small", "residual", "turned", "groups", "mean"] {
+        for name in ["small", "residual", "turned", "groups", "mean", "together"] {
             builder.output_named(name);
         }
         builder.output("last")
@@ -399,11 +408,16 @@ mod tests {
                 "narrow ppp>b",
                 "both bb>b",
                 "last bpp>p",
+                "apart.relu bpppp>b",
+                "together bpp>p",
                 "groups bpp>p",
                 "turned b>p",
                 "small b>p",
             ];
             assert_eq!(laid(&graph), want);
+            let apart = graph.node_infos().find(|node| node.name == "apart.relu").unwrap();
+            let parts: Vec<&str> = apart.parts().map(|part| part.name).collect();
+            assert_eq!(parts, ["spread", "spread.swish", "apart", "apart.relu"]);
         }
     }
 

@@ -36,12 +36,11 @@ impl Fusion {
     /// The memory of the new node, and of the values inside.
     pub(super) fn cost(&self, draft: &Draft) -> u64 {
         let places = self.nodes.iter().filter_map(|at| draft.nodes.get(*at));
-        let inside = places.flat_map(|node| node.outputs.iter().flatten());
-        let value = |id: &Id| {
-            let name = draft.entries.get(id.at()).map_or(0, |entry| entry.name.len());
-            3 * size_of::<Entry>() + size_of::<Scope>() + 64 + name
-        };
-        (2 * NODE_BYTES + inside.chain(&self.inputs).map(value).sum::<usize>()) as u64
+        let inside = places.clone().flat_map(|node| node.outputs.iter().flatten());
+        let entries = inside.chain(&self.inputs).filter_map(|id| draft.entries.get(id.at()));
+        let of_parts = places.flat_map(|node| &node.bodies).flat_map(|body| &body.draft.entries);
+        let value = |entry: &Entry| 3 * size_of::<Entry>() + size_of::<Scope>() + 64 + entry.name.len();
+        (2 * NODE_BYTES + entries.chain(of_parts).map(value).sum::<usize>()) as u64
     }
 
     /// Puts the operator in the place of the last node, with the others beside it.
@@ -67,9 +66,14 @@ impl Fusion {
             inner.draft.inputs.push(DraftInput { info, id, default: None });
         }
         for mut node in self.nodes.iter().filter_map(|at| nodes.get_mut(*at)?.take()) {
-            node.inputs = inner.all(&node.inputs)?;
-            node.outputs = inner.all(&node.outputs)?;
-            inner.draft.nodes.push(node);
+            match node.bodies.pop().filter(|_| matches!(node.operator, Some(Made::Fused(_)))) {
+                Some(parts) => inner.parts(&node, parts.draft)?,
+                None => {
+                    node.inputs = inner.all(&node.inputs)?;
+                    node.outputs = inner.all(&node.outputs)?;
+                    inner.draft.nodes.push(node);
+                }
+            }
         }
         for id in whole.outputs.iter().flatten() {
             let id = inner.own(*id)?;
@@ -101,18 +105,47 @@ impl Inner<'_> {
         if let Some((_, own)) = self.ids.iter().find(|(outer, _)| *outer == id) {
             return Ok(*own);
         }
-        let outer = self.outer.entries.get(id.at()).ok_or_else(|| Error::bug("a fused node reads no value"))?;
+        let own = self.copy(id, self.outer)?;
+        self.ids.push((id, own));
+        Ok(own)
+    }
+
+    /// A value like one of another draft.
+    fn copy(&mut self, id: Id, of: &Draft) -> Result<Id> {
+        let from = of.entries.get(id.at()).ok_or_else(|| Error::bug("a fused node reads no value"))?;
         let mut place = 0;
-        if let Some(scope) = Draft::scope(&self.outer.scopes, outer) {
+        if let Some(scope) = Draft::scope(&of.scopes, from) {
             self.draft.scopes.push(scope);
             place = self.draft.scopes.len() as u32;
         }
-        let own = paid_entry(&mut self.draft.entries, outer.name.clone(), place)?;
+        let own = paid_entry(&mut self.draft.entries, from.name.clone(), place)?;
         if let Some(entry) = self.draft.entries.get_mut(own.at()) {
-            entry.by = outer.by;
-            entry.fact = Fact::of(outer.fact.value_type.clone(), None);
+            entry.by = from.by;
+            entry.fact = Fact::of(from.fact.value_type.clone(), None);
         }
-        self.ids.push((id, own));
         Ok(own)
+    }
+
+    /// Takes the parts of a node that stood for several already.
+    fn parts(&mut self, node: &DraftNode, mut parts: Draft) -> Result<()> {
+        let mut known: SmallVec<[(Id, Id); 16]> = SmallVec::new();
+        let inputs = parts.inputs.iter().map(|input| input.id).zip(&node.inputs);
+        for (id, outer) in inputs.chain(parts.outputs.iter().map(|(_, id)| *id).zip(&node.outputs)) {
+            if let Some(outer) = outer {
+                known.push((id, self.own(*outer)?));
+            }
+        }
+        for mut part in std::mem::take(&mut parts.nodes) {
+            for id in part.inputs.iter_mut().chain(&mut part.outputs).flatten() {
+                let own = match known.iter().find(|(inner, _)| inner == id) {
+                    Some((_, own)) => *own,
+                    None => self.copy(*id, &parts)?,
+                };
+                known.push((*id, own));
+                *id = own;
+            }
+            self.draft.nodes.push(part);
+        }
+        Ok(())
     }
 }

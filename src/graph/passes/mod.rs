@@ -12,6 +12,7 @@ mod drop_unread;
 mod fold;
 mod forward;
 mod fuse;
+mod lines;
 mod pattern;
 mod product;
 mod quantized;

@@ -1,8 +1,9 @@
 //! Conv on images in blocks of channels: the same sums, and nothing is packed between one and the next.
 
+use super::of_products::OfProducts;
 use crate::ops::prelude::*;
 use kernels::gemm::BLOCK;
-use kernels::gemm::blocks::{Dense, Each, Own, ROOM, Source, from_blocks, len_of, pack, to_blocks};
+use kernels::gemm::blocks::{Dense, Each, Images, Own, ROOM, Source, from_blocks, len_of, pack, to_blocks};
 use kernels::volume;
 use kernels::windows::Axis;
 
@@ -17,6 +18,8 @@ pub(super) struct InBlocksOf {
     /// The number of filters.
     count: usize,
     own: bool,
+    /// It sees single places, and the output has the size of the image.
+    pointwise: bool,
     weights: Weights,
 }
 
@@ -30,7 +33,10 @@ impl InBlocksOf {
         if volume(1, shape) == 0 || !suits {
             return None;
         }
-        let operator = InBlocksOf { filters: filters.clone(), channels, count, own, weights: Weights::known(true) };
+        let one = |axis: &Axis| (axis.kernel, axis.stride, axis.pad) == (1, 1, 0) && axis.input == axis.output;
+        let pointwise = !own && filters.of_image(shape, [2; 2]).is_ok_and(|(axes, _)| axes.iter().all(one));
+        let (filters, weights) = (filters.clone(), Weights::known(true));
+        let operator = InBlocksOf { filters, channels, count, own, pointwise, weights };
         Some(InBlocks::Windows {
             operator: Arc::new(operator),
             channels: count,
@@ -77,7 +83,7 @@ impl InBlocksOf {
     }
 
     fn each<'a>(&self, call: &'a Call<'_>, axes: &'a [Axis; 2]) -> Result<Each<'a>> {
-        Ok(Each { axes, images: call.tensor(0)?.as_slice()?, channels: self.channels })
+        Ok(Each { axes, images: Images::Stored(call.tensor(0)?.as_slice()?), channels: self.channels })
     }
 }
 
@@ -141,6 +147,16 @@ impl Windowed for InBlocksOf {
         compute(blocks.elements_mut())?;
         from_blocks::<f32>(blocks.elements_mut(), self.count, positions, y.elements_mut()?, resources)?;
         Ok(y.finish().into())
+    }
+
+    fn pointwise(&self, inputs: usize) -> Option<Pointwise> {
+        let InBlocksOf { channels, count: filters, .. } = *self;
+        self.pointwise.then_some(Pointwise { channels, filters, inputs })
+    }
+
+    fn of_products(&self, inputs: usize, first: Pointwise, tail: Option<Arc<Tail>>) -> Option<Arc<dyn Windowed>> {
+        let suits = self.own && self.channels == first.filters;
+        suits.then(|| Arc::new(OfProducts::new(&self.filters, inputs, first, tail)) as Arc<dyn Windowed>)
     }
 }
 

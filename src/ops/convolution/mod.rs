@@ -8,6 +8,7 @@ mod conv_integer;
 mod conv_transpose;
 mod deform_conv;
 mod in_blocks;
+mod of_products;
 
 use crate::operator::Implementation;
 

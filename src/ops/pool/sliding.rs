@@ -4,7 +4,7 @@
 
 use super::order::Order;
 use crate::ops::prelude::*;
-use kernels::gemm::blocks::{self, Bytes, Each, Kind, Planned, ROOM};
+use kernels::gemm::blocks::{self, Bytes, Each, Images, Kind, Planned, ROOM};
 use kernels::pool::{self, Greatest, Pooling, Reduced};
 use kernels::windows::Axis;
 
@@ -157,7 +157,7 @@ impl InBlocksOf {
     }
 
     fn planned<'a>(&self, call: &'a Call<'_>, images: usize, axes: &'a [Axis; 2]) -> Result<Planned<'a>> {
-        let each = Each { axes, images: call.tensor(0)?.as_slice()?, channels: self.channels };
+        let each = Each { axes, images: Images::Stored(call.tensor(0)?.as_slice()?), channels: self.channels };
         Ok(each.plan(images, call.resources())?)
     }
 

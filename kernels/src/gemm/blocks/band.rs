@@ -29,7 +29,7 @@ impl<'a, T> Source<'a, T> {
 }
 
 /// Places of a band along a row, and elements of a band: about a quarter of a usual second cache.
-pub(super) const COLUMNS: usize = 224;
+pub const COLUMNS: usize = 224;
 const ELEMENTS: usize = 1 << 16;
 
 /// Elements of rows that are finished together.

@@ -36,6 +36,21 @@ pub struct Dense<'a> {
 /// Packs filters, whose elements are the bytes of float32, for this processor: as many elements as an [image](len_of) has of
 /// as many channels, with a place for each step of a sum.
 pub fn pack(bytes: &[u8], filters: usize, out: &mut [f32], resources: Resources<'_>) -> Result<(), Stopped> {
+    pack_by(width, bytes, filters, out, resources)
+}
+
+/// As [`pack`], each block of filters alone.
+pub fn pack_each(bytes: &[u8], filters: usize, out: &mut [f32], resources: Resources<'_>) -> Result<(), Stopped> {
+    pack_by(|_| CHANNELS, bytes, filters, out, resources)
+}
+
+fn pack_by(
+    width: impl Fn(usize) -> usize,
+    bytes: &[u8],
+    filters: usize,
+    out: &mut [f32],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
     let steps = bytes.len() / size_of::<f32>() / filters.max(1);
     let mut lookout = resources.lookout();
     let rows: Vec<&[u8]> = bytes.chunks_exact(size_of::<f32>() * steps.max(1)).collect();

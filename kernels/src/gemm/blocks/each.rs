@@ -5,11 +5,11 @@
 use super::super::block::Out;
 use super::band::{COLUMNS, PART};
 use super::line::{Line, span, width};
+use super::lines::{Block, Images, Lines};
 use super::{CHANNELS, Tail, len_of};
 use crate::windows::Axis;
-use crate::{Lookout, Resources, Stopped, parallel};
+use crate::{Resources, Stopped, parallel};
 use bytemuck::cast_slice_mut;
-use std::ops::Range;
 
 /// Steps that are worth a thread that is ready, and waking one.
 const WORTH: (usize, usize) = (1 << 16, 1 << 18);
@@ -17,12 +17,15 @@ const WORTH: (usize, usize) = (1 << 16, 1 << 18);
 /// Elements of lines that are copied together: about a quarter of a usual second cache.
 const ELEMENTS: usize = 1 << 16;
 
-/// Windows of images `[images, blocks, rows, columns, 16]`.
-#[derive(Debug, Clone, Copy)]
+/// Elements of lines that are computed together: about a usual first cache.
+const COMPUTED: usize = 1 << 13;
+
+/// Windows of images.
+#[derive(Clone, Copy)]
 pub struct Each<'a> {
     /// Rows and columns.
     pub axes: &'a [Axis; 2],
-    pub images: &'a [f32],
+    pub images: Images<'a>,
     pub channels: usize,
 }
 
@@ -50,14 +53,17 @@ impl<'a> Each<'a> {
         if !self.axes.iter().all(Axis::fits) || self.axes.iter().any(|axis| axis.kernel == 0) {
             return Err(Stopped::Misfit);
         }
+        let all = self.channels.saturating_mul(images);
         let sizes = self.axes.iter().map(|axis| axis.kernel.saturating_mul(axis.output));
-        let work = sizes.fold(self.channels.saturating_mul(images), usize::saturating_mul);
+        let products = self.axes.iter().map(|axis| axis.input).fold(self.images.steps(), usize::saturating_mul);
+        let work = sizes.fold(1, usize::saturating_mul).saturating_add(products).saturating_mul(all);
         let threads = parallel::threads(work, WORTH.0, WORTH.1, resources);
         let count = columns.output.clamp(1, COLUMNS);
         let width = width(columns, count);
         let line = width.saturating_mul(columns.stride).saturating_mul(CHANNELS);
         // Rows that are finished together follow each other in the output.
-        let lines = (ELEMENTS / line.max(1)).saturating_sub(span(rows, 1));
+        let elements = if self.images.steps() > 0 { COMPUTED } else { ELEMENTS };
+        let lines = (elements / line.max(1)).saturating_sub(span(rows, 1));
         let most = if count < columns.output { 1 } else { lines / rows.stride + 1 };
         let together = rows.output.clamp(1, most);
         // Lines before the first row of a part are copied again.
@@ -72,7 +78,7 @@ impl<'a> Each<'a> {
 ///
 /// The lines of an image that some rows of the output see are copied, with what is around them: they stay near the
 /// processor, and no window sees an end.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Planned<'a> {
     pub(super) each: Each<'a>,
     images: usize,
@@ -91,15 +97,18 @@ impl Planned<'_> {
         self.each.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul)
     }
 
-    /// Elements of the lines of a thread.
-    fn room(&self) -> usize {
-        let [rows, _] = self.each.axes;
-        span(rows, self.together).saturating_mul(self.line)
+    /// Elements of the lines of a thread, and of a line that it computes.
+    fn rooms(&self) -> [usize; 2] {
+        let [rows, columns] = self.each.axes;
+        let own = if self.each.images.steps() > 0 { len_of(1, columns.input) } else { 0 };
+        [span(rows, self.together).saturating_mul(self.line), own]
     }
 
     /// Elements of scratch memory.
     pub fn scratch(&self) -> usize {
-        self.room().saturating_mul(self.threads).saturating_add(self.taps()).saturating_add(CHANNELS)
+        let [lines, own] = self.rooms();
+        let each = lines.saturating_add(own).saturating_mul(self.threads);
+        each.saturating_add(self.taps()).saturating_add(self.each.images.steps()).saturating_add(CHANNELS)
     }
 
     /// Calls `compute` with some rows of `[images, blocks, rows, columns, 16]`, or with parts of one, and then `tail`.
@@ -114,9 +123,9 @@ impl Planned<'_> {
     ) -> Result<(), Stopped> {
         let Planned { each: Each { axes: [rows, columns], images, channels }, width, line, high, count, .. } = *self;
         let (plane, blocks) = (len_of(1, rows.output.saturating_mul(columns.output)), channels.div_ceil(CHANNELS));
-        let (all, size) = (self.images.saturating_mul(blocks), len_of(1, rows.input.saturating_mul(columns.input)));
+        let (all, places) = (self.images.saturating_mul(blocks), rows.input.saturating_mul(columns.input));
         let fits = out.len() == all.saturating_mul(plane)
-            && images.len() == all.saturating_mul(size)
+            && images.are(self.images, channels, places)
             && scratch.len() >= self.scratch();
         if !fits {
             return Err(Stopped::Misfit);
@@ -124,8 +133,9 @@ impl Planned<'_> {
         if out.is_empty() {
             return Ok(());
         }
-        let (offsets, rooms) = scratch.split_at_mut(self.taps());
-        let offsets: &mut [u32] = cast_slice_mut(offsets);
+        let (tables, rooms) = scratch.split_at_mut(self.taps() + images.steps());
+        let (offsets, steps): (&mut [u32], &mut [u32]) = cast_slice_mut(tables).split_at_mut(self.taps());
+        images.offsets(places, steps)?;
         let taps = (0..rows.kernel).flat_map(|row| (0..columns.kernel).map(move |column| (row, column)));
         for (to, (row, column)) in offsets.iter_mut().zip(taps) {
             let column = column * columns.dilation;
@@ -135,17 +145,28 @@ impl Planned<'_> {
         }
         // Vectors that lie in one line of the cache are read faster.
         let aligned = rooms.as_ptr().align_offset(CHANNELS * size_of::<f32>()).min(CHANNELS);
-        let rooms = rooms.split_at_mut(aligned).1.chunks_exact_mut(self.room()).take(self.threads).collect();
+        let [room, own] = self.rooms();
+        let rooms = rooms.split_at_mut(aligned).1.chunks_exact_mut(room + own).take(self.threads).collect();
         let (down, across) = (rows.output.div_ceil(high), columns.output.div_ceil(count));
-        let (offsets, to) = (&*offsets, Out::of(out));
-        parallel::tasks(all * down * across, rooms, resources.stop, |room, at| {
+        let (offsets, steps, to) = (&*offsets, &*steps, Out::of(out));
+        parallel::tasks(all * down * across, rooms, resources.stop, |memory, at| {
             let (block, part) = (at / (down * across), at % (down * across));
             let (mut start, first) = (part / across * high, part % across * count);
             let (end, count) = (rows.output.min(start + high), count.min(columns.output - first));
-            let image = images.get(block * size..(block + 1) * size).ok_or(Stopped::Misfit)?;
-            let own = Line::new(columns, first, width, CHANNELS);
-            let mut lines =
-                Lines { rows, line: own, len: line, input: columns.input * CHANNELS, image, outside, room, seen: 0..0 };
+            let (room, own) = memory.split_at_mut(room);
+            let mut lines = Lines {
+                rows,
+                columns,
+                line: Line::new(columns, first, width, CHANNELS),
+                len: line,
+                images,
+                offsets: steps,
+                block: Block { number: block, of: blocks },
+                outside,
+                room,
+                own,
+                seen: 0..0,
+            };
             let (mut lookout, row, len) = (resources.lookout(), rows.stride * line, count * CHANNELS);
             // What follows the sums is worth a call, and finds them where they were left.
             let most = (PART / len).clamp(1, self.together);
@@ -166,48 +187,5 @@ impl Planned<'_> {
             }
             Ok(())
         })
-    }
-}
-
-/// Lines of a block of an image that rows of the output see, with what is around them.
-struct Lines<'a> {
-    rows: &'a Axis,
-    line: Line,
-    /// Elements of it, and of a line of the image.
-    len: usize,
-    input: usize,
-    image: &'a [f32],
-    outside: f32,
-    room: &'a mut [f32],
-    /// The numbers of the lines that are there, from where padding begins.
-    seen: Range<usize>,
-}
-
-impl Lines<'_> {
-    /// Has what these rows of the output see: lines that others saw are kept.
-    fn turn_to(&mut self, start: usize, next: usize, lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
-        let Lines { rows, len, input, .. } = *self;
-        let first = start * rows.stride;
-        let seen = first..first + span(rows, next - start);
-        let kept = seen.start.max(self.seen.start)..seen.end.min(self.seen.end).max(seen.start);
-        if !kept.is_empty() {
-            let from = (kept.start - self.seen.start) * len..(kept.end - self.seen.start) * len;
-            self.room.copy_within(from, (kept.start - seen.start) * len);
-        }
-        let missing = if kept.is_empty() { seen.clone() } else { kept.end..seen.end };
-        // Around a line nothing changes.
-        let there = self.seen.len();
-        for number in missing {
-            lookout.after(len * size_of::<f32>())?;
-            let at = number - seen.start;
-            let Some(to) = self.room.get_mut(at * len..(at + 1) * len) else { return Err(Stopped::Misfit) };
-            let row = number.checked_sub(rows.pad).filter(|row| *row < rows.input);
-            match row.and_then(|row| self.image.get(row * input..(row + 1) * input)) {
-                Some(from) => self.line.copy(from, self.outside, at < there, to),
-                None => to.fill(self.outside),
-            }
-        }
-        self.seen = seen;
-        Ok(())
     }
 }

@@ -14,17 +14,19 @@ mod each;
 mod greatest;
 mod layout;
 mod line;
+mod lines;
 mod own;
 #[cfg(test)]
 mod tests;
 mod tile;
 
-pub use band::Source;
+pub use band::{COLUMNS, Source};
 pub use bytes::{ByteTail, Bytes, BytesPlan, Kind, Requantize, pack_bytes, packed_bytes};
-pub use dense::{Dense, DensePlan, pack};
+pub use dense::{Dense, DensePlan, pack, pack_each};
 pub use each::{Each, Planned};
 pub use greatest::greatest;
 pub use layout::{from_blocks, to_blocks};
+pub use lines::{Images, LineTail, Products};
 pub use own::Own;
 
 /// Channels of a block.

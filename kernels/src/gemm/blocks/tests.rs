@@ -3,7 +3,9 @@
 use super::super::tests::samples;
 use super::super::{Alone, Batch, Broadcast, Left, Product, Right, Scaled, Strides, View, Windows};
 use super::band::Grid;
-use super::{CHANNELS, Dense, Each, Own, Source, from_blocks, greatest, len_of, pack, to_blocks};
+use super::{
+    CHANNELS, Dense, Each, Images, Own, Products, Source, from_blocks, greatest, len_of, pack, pack_each, to_blocks,
+};
 use crate::Resources;
 use crate::lanes::Ordered;
 use crate::pool::{Pooling, Reduced, pool};
@@ -130,11 +132,56 @@ impl Case {
         let in_blocks = spoiled(in_blocks, *channels, self.input());
         for threads in [1, 3] {
             let resources = Resources { threads, stop: None };
-            let each = Each { axes, images: &in_blocks, channels: *channels }.plan(*images, resources).unwrap();
+            let each = Each { axes, images: Images::Stored(&in_blocks), channels: *channels }
+                .plan(*images, resources)
+                .unwrap();
             let own = Own { each: &each, weights: &weights, bias: Some(&bias), tail: Some(&tail) };
             let mut out = vec![f32::NAN; images * len_of(*channels, n)];
             own.run(&mut out, &mut vec![f32::NAN; each.scratch()], resources).unwrap();
             assert_eq!(bits(&planes(&out, *channels, n)), bits(&want), "{channels}, {axes:?}");
+        }
+    }
+
+    /// Windows of images that are computed line by line, beside those of images that are stored.
+    fn check_products(&self) {
+        let Case { images, channels, filters, axes } = self;
+        let (taps, n) = (axes[0].kernel * axes[1].kernel, self.positions());
+        let (x, w) = (samples::<f32>(images * channels * self.input(), 1), samples::<f32>(filters * channels, 2));
+        let (bias, own_w) = (samples::<f32>(*filters, 3), samples::<f32>(filters * taps, 4));
+        let in_blocks = spoiled(blocks(&x, *channels, self.input()), *channels, self.input());
+        let single = axes.map(|Axis { input, .. }| axis(input, 1, 1, 1, [0; 2]));
+        let resources = Resources { threads: 1, stop: None };
+        let [mut packed, mut each] = [(); 2].map(|()| vec![f32::NAN; len_of(*filters, *channels)]);
+        pack(bytemuck::cast_slice(&w), *filters, &mut packed, resources).unwrap();
+        pack_each(bytemuck::cast_slice(&w), *filters, &mut each, resources).unwrap();
+        let source = Source::Blocks(&in_blocks[..]);
+        let (bias, tail) = (Some(&bias[..]), Some(&tail as &super::Tail<'_>));
+        let dense = Dense {
+            axes: &single,
+            images: source,
+            channels: *channels,
+            filters: *filters,
+            weights: &packed,
+            bias,
+            tail,
+        };
+        let plan = dense.plan(*images, resources).unwrap();
+        let mut stored = vec![f32::NAN; images * len_of(*filters, self.input())];
+        plan.run(&mut stored, &mut vec![f32::NAN; plan.scratch()], resources).unwrap();
+        let last = |part: &mut [f32]| self::tail(0, part);
+        let products = Products { images: &in_blocks, channels: *channels, weights: &each, bias, tail: Some(&last) };
+        let weights = blocks(&own_w, *filters, taps);
+        let run = |from: Images<'_>, threads| {
+            let resources = Resources { threads, stop: None };
+            let each = Each { axes, images: from, channels: *filters }.plan(*images, resources).unwrap();
+            let own = Own { each: &each, weights: &weights, bias, tail };
+            let mut out = vec![f32::NAN; images * len_of(*filters, n)];
+            own.run(&mut out, &mut vec![f32::NAN; each.scratch()], resources).unwrap();
+            bits(&planes(&out, *filters, n))
+        };
+        let want = run(Images::Stored(&stored), 1);
+        for threads in [1, 3] {
+            assert_eq!(run(Images::Products(&products), threads), want, "{channels} to {filters}, {axes:?}");
         }
     }
 
@@ -159,7 +206,9 @@ impl Case {
         let in_blocks = spoiled(blocks(&x, *channels, self.input()), *channels, self.input());
         for threads in [1, 3] {
             let resources = Resources { threads, stop: None };
-            let each = Each { axes, images: &in_blocks, channels: *channels }.plan(*images, resources).unwrap();
+            let each = Each { axes, images: Images::Stored(&in_blocks), channels: *channels }
+                .plan(*images, resources)
+                .unwrap();
             let mut out = vec![0.0; images * len_of(*channels, self.positions())];
             greatest(&each, &extreme, &mut out, &mut vec![0.0; each.scratch()], resources).unwrap();
             assert_eq!(bits(&planes(&out, *channels, self.positions())), bits(&want), "{channels}, {axes:?}");
@@ -226,6 +275,11 @@ fn convolutions_of_blocks_are_those_of_planes() {
 #[test]
 fn channels_alone() {
     at_each_level(|| cases().iter().for_each(Case::check_own));
+}
+
+#[test]
+fn channels_alone_of_products() {
+    at_each_level(|| cases().iter().for_each(Case::check_products));
 }
 
 #[test]
