@@ -9,7 +9,7 @@ let defaults = false;
 /** Shows the part of the graph that steps lead to, or with `show` the part in which a node has a box of its own. */
 async function follow(steps, show = null) {
   const mine = current;
-  const answer = await mine.model.ask((model) => ({ draw: { model, steps, computed: $("computed").checked, show } }));
+  const answer = await mine.model.ask((model) => ({ draw: { model, steps, computed: $("computed").checked, unfolded: !$("folded").checked, show } }));
   if (mine !== current) return;
   if (answer.error) return say(answer.error.message);
   showGraph(answer);
@@ -40,7 +40,7 @@ function highlight() {
 async function goTo(place) {
   const own = () => [...canvas.boxes.values()].find(({ node }) => node === place);
   if (!own()) await follow([], place);
-  await chooseNode(place);
+  await chooseNode(place, isNarrow());
   const box = own() ?? [...canvas.boxes.values()].find(({ group }) => group?.includes(place));
   if (!box) return;
   activate(box, false);

@@ -40,7 +40,7 @@ async function nextHit(by) {
 /** The nodes with the types that they give. This is the graph of a phone. */
 function listNodes(found) {
   const row = ({ place, operator, name, outputs, shape, fate }) => {
-    const is = marks.first.includes(place) ? "NaN begins here" : place === marks.blamed ? "the run failed here" : fate;
+    const is = marks.first.includes(place) ? "NaN begins here" : place === marks.blamed ? "the run failed here" : current.faulty.has(place) ? "departs from the standard" : fate;
     return element("li", {}, element("button", { type: "button", class: is && is !== fate ? "node bad" : "node", "data-place": place, onclick: () => goTo(place) },
       element("b", {}, operator), element("span", {}, name || outputs[0] || ""), element("code", { class: "type" }, [shape, is].filter(Boolean).join(" · "))));
   };
