@@ -33,9 +33,7 @@ pub fn of(node: &NodeDetails) -> Vec<Given<'_>> {
 }
 
 fn sorted<'a>(schema: Option<&Schema>, attributes: &'a [(String, Attribute)]) -> Vec<Given<'a>> {
-    let given = |(name, value): &'_ (String, Attribute)| {
-        (text(schema, name, value), is_default(schema, name, value))
-    };
+    let given = |(name, value): &'_ (String, Attribute)| (text(schema, name, value), is_default(schema, name, value));
     let mut list: Vec<Given<'_>> = attributes
         .iter()
         .map(|attribute| {

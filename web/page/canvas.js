@@ -101,7 +101,8 @@ function index(svg) {
       g.append(grip);
     }
   }
-  const first = canvas.boxes.values().next().value;
+  const all = [...canvas.boxes.values()];
+  const first = all.find(({ g }) => g.classList.contains("input")) ?? all[0];
   if (first) activate(first, false);
 }
 

@@ -108,6 +108,9 @@ async function describe(description) {
   $("computed").checked = computed < MANY_COMPUTED;
   $("folded").checked = true;
   $("computed-count").textContent = `Computed at load: ${computed.toLocaleString("en")}`;
+  $("listed-switch").hidden = computed === 0;
+  $("listed").checked = $("computed").checked;
+  $("listed-count").textContent = $("computed-count").textContent;
   $("search").value = "";
   makeFields(runs ? inputs : []);
   search();

@@ -56,7 +56,13 @@ function start() {
   $("run").onsubmit = run;
   $("stop").onclick = () => engine.stop("stopped");
   $("randomize").onclick = () => current.fields.filter(({ input }) => input.tensor).forEach(randomize);
-  $("computed").onchange = () => follow([]);
+  // The list of nodes has the same switch, for phones.
+  const switches = [$("computed"), $("listed")];
+  for (const each of switches) each.onchange = () => {
+    for (const other of switches) other.checked = each.checked;
+    search();
+    follow([]);
+  };
   // Groups have no boxes if nothing is folded.
   $("folded").onchange = () => follow(canvas.steps.filter(({ body }) => body));
   $("save-svg").onclick = () => canvas.svg && download(`${fileName(stem(current.name))}.svg`, svgFile(), "image/svg+xml");

@@ -18,7 +18,7 @@ function search() {
   const text = $("search").value;
   const found = findNodes(text);
   [hits, hit] = [text.trim() ? found : [], -1];
-  listNodes(found);
+  listNodes(text.trim() || $("computed").checked ? found : found.filter(({ fate }) => fate !== "computed at load"));
   for (const { g, node, group } of canvas.boxes.values()) {
     const is = hits.length > 0 && hits.some(({ place }) => place === node || group?.includes(place));
     g.classList.toggle("hit", is);

@@ -49,8 +49,7 @@ pub(crate) fn draw(opened: &Opened, steps: Vec<Step>, shown: Shown, show: Option
     }
     if let Some(at) = show.and_then(|place| place.rsplit('.').next()?.parse::<usize>().ok()) {
         // Each group has fewer nodes than what it is in.
-        while let Some((group, name, nodes)) =
-            groups(&view, shown).into_iter().find(|(.., nodes)| nodes.contains(&at))
+        while let Some((group, name, nodes)) = groups(&view, shown).into_iter().find(|(.., nodes)| nodes.contains(&at))
         {
             if view.nodes.as_ref().is_some_and(|before| before.len() <= nodes.len()) {
                 break;
