@@ -81,6 +81,12 @@ enum Request {
         number: usize,
         form: String,
     },
+    /// As `Save`, of an initializer or what is computed at load.
+    Constant {
+        model: u32,
+        place: String,
+        form: String,
+    },
     /// The standard's examples.
     Examples,
     /// Opens an example. Its model is beside the answer.
@@ -133,6 +139,9 @@ impl Session {
             Request::Value { model, place } => return details::value(self.model(model)?, &place),
             Request::Save { model, output, number, form } => {
                 self.file = run::file(self.model(model)?, output, number, &form)?;
+            }
+            Request::Constant { model, place, form } => {
+                self.file = run::constant(self.model(model)?, &place, &form)?;
             }
             Request::Examples => return Ok(examples::list()),
             Request::Example { number } => {
@@ -317,6 +326,27 @@ mod tests {
         }
         let run = json!({ "run": { "model": 1, "inputs": [{ "file": ["data", "data"] }, { "file": ["indices", "indices"] }] } });
         assert_eq!(ask(&mut session, &run, b"")["fields"][0]["input"], "data");
+    }
+
+    #[test]
+    fn constants_are_saved_as_files() {
+        let text = b"<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x) => (float[2] y) \
+            <float[2] w = {3, 4}> { y = Add (x, w) }";
+        let mut session = Session::default();
+        ask(&mut session, &json!({ "load": { "allow": [] } }), text);
+        let files: Vec<_> = ["0", "1", "2", "9"]
+            .iter()
+            .map(|place| {
+                let answer =
+                    ask(&mut session, &json!({ "constant": { "model": 1, "place": place, "form": "npy" } }), b"");
+                (session.file().to_vec(), message(&answer).to_string())
+            })
+            .collect();
+        let saved: Vec<_> = files.iter().filter(|(file, _)| !file.is_empty()).collect();
+        assert_eq!(saved.len(), 1, "{files:?}");
+        let bytes: Vec<u8> = [3f32, 4.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+        assert_eq!(onnxref_view::npy::read(&saved[0].0).unwrap().bytes(), bytes);
+        assert_eq!(files[3].1, "there is no such constant");
     }
 
     #[test]

@@ -212,7 +212,7 @@ async function walking({ send, evaluate, until, open, drag, press, text, count, 
 }
 
 /** A click shows all about a node, and about a value. */
-async function panel({ evaluate, until, drag, text, count, click, box, shot }) {
+async function panel({ evaluate, until, drag, text, count, click, box, folder, shot }) {
   await evaluate("fit()");
   const number = await evaluate(`${box("Conv-11")}.number`);
   await drag(`#canvas [data-box="${number}"] rect`);
@@ -233,6 +233,11 @@ async function panel({ evaluate, until, drag, text, count, click, box, shot }) {
   assert.match(await text("#details .facts"), /least0greatest1mean0\.3333zeros2/);
   assert.match(await evaluate(`document.querySelector("#details .histogram").getAttribute("aria-label")`), /^Histogram from 0 to 1/);
   await shot("weights");
+  // Weights are saved.
+  await evaluate(`document.querySelector('[aria-label="Save weights as .npy"]').click()`);
+  const weights = join(folder, "weights.npy");
+  for (const end = Date.now() + 10_000; !existsSync(weights) && Date.now() < end;) await new Promise((done) => setTimeout(done, 50));
+  assert.deepEqual([...new Float32Array(Uint8Array.from(readFileSync(weights).subarray(-12)).buffer)], [1, 0, 0]);
   await evaluate(`[...document.querySelectorAll("#details .values button")].find((each) => each.textContent.startsWith("Conv")).click()`);
   await until(`document.getElementById("details-name").textContent === "Conv-11"`);
   // An element type has its name.
