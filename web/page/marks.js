@@ -27,13 +27,18 @@ function showMarks() {
     const known = values.map((place) => marks.seen[place]).filter(Boolean);
     if (from && known.length > 0) below(from, values, known);
   }
+  const flows = new Map();
+  for (const { dataset, textContent } of canvas.svg.querySelectorAll("text.flow")) {
+    flows.set(dataset.from, [...flows.get(dataset.from) ?? [], textContent]);
+  }
   for (const { g, number, label } of canvas.boxes.values()) {
-    const said = [...canvas.svg.querySelectorAll(`text.flow[data-from="${number}"]`)].map(({ textContent }) => textContent);
+    const said = flows.get(number) ?? [];
     g.setAttribute("aria-label", [label, ...(said.length > 0 ? [`gives ${said.join(", ")}`] : [])].join("; "));
   }
+  const leaving = new Map(canvas.edges.map(({ from, values }) => [from, values]));
   const own = (box) => box.group ?? (box.node === null ? [] : [box.node]);
   for (const box of canvas.boxes.values()) {
-    const nan = [...canvas.edges.find(({ from }) => from === box)?.values ?? [], ...box.values].some((place) => marks.seen[place]?.nan);
+    const nan = [...leaving.get(box) ?? [], ...box.values].some((place) => marks.seen[place]?.nan);
     box.g.classList.toggle("nan", nan);
     box.g.classList.toggle("first", own(box).some((node) => marks.first.includes(node)));
     box.g.classList.toggle("blamed", own(box).includes(marks.blamed));
