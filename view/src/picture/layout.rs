@@ -44,7 +44,8 @@ pub(super) struct Piece {
     pub(super) arrow: bool,
 }
 
-/// Lays out boxes of the given sizes, with edges between them; some boxes are inputs. Edges that close a cycle point upward.
+/// Lays out boxes of the given sizes, with edges between them; some boxes are inputs. Edges that close a cycle point
+/// upward.
 pub(super) fn layout(sizes: &[(f64, f64)], edges: &[(usize, usize)], inputs: &[bool]) -> Layout {
     let count = sizes.len();
     let edges: Vec<(usize, usize)> =
