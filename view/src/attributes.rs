@@ -1,7 +1,7 @@
 //! Attributes as people read them: what matters first, types by name, and which say what is so anyway.
 
 use crate::names::dtype_name;
-use crate::picture::attribute_text;
+use crate::picture::{MAX_ELEMENTS, attribute_text};
 use onnxref::DType;
 use onnxref::inspect::NodeDetails;
 use onnxref::schema::{self, Attribute, AttributeKind, Schema};
@@ -29,11 +29,12 @@ pub struct Given<'a> {
 /// The attributes of a node, what matters first.
 pub fn of(node: &NodeDetails) -> Vec<Given<'_>> {
     let schema = node.version.and_then(|version| schema::resolve(&node.domain, &node.operator, version).ok());
-    let given = |(name, value): &'_ (String, Attribute)| {
-        (text(schema.as_ref(), name, value), is_default(schema.as_ref(), name, value))
-    };
-    let mut list: Vec<Given<'_>> = node
-        .attributes
+    sorted(schema.as_ref(), &node.attributes)
+}
+
+fn sorted<'a>(schema: Option<&Schema>, attributes: &'a [(String, Attribute)]) -> Vec<Given<'a>> {
+    let given = |(name, value): &'_ (String, Attribute)| (text(schema, name, value), is_default(schema, name, value));
+    let mut list: Vec<Given<'_>> = attributes
         .iter()
         .map(|attribute| {
             let (text, is_default) = given(attribute);
@@ -41,7 +42,14 @@ pub fn of(node: &NodeDetails) -> Vec<Given<'_>> {
         })
         .collect();
     let rank = |name: &str| FIRST.iter().position(|first| *first == name).unwrap_or(FIRST.len());
-    list.sort_by_key(|given| (given.is_default, rank(given.name)));
+    // Long lists, as those of trees, say little.
+    let is_long = |value: &Attribute| match value {
+        Attribute::Ints(list) => list.len() > MAX_ELEMENTS,
+        Attribute::Floats(list) => list.len() > MAX_ELEMENTS,
+        Attribute::Strings(list) => list.len() > MAX_ELEMENTS,
+        _ => false,
+    };
+    list.sort_by_key(|given| (given.is_default, rank(given.name), is_long(given.value)));
     list
 }
 
@@ -91,6 +99,20 @@ mod tests {
         assert_eq!(shown("Cast", &[("to", Attribute::Int(99))])[0].0, "to = 99");
         assert_eq!(shown("Cast", &[("saturate", Attribute::Int(1))]), [("saturate = 1".to_string(), true)]);
         assert_eq!(shown("Gather", &[("axis", Attribute::Int(1))]), [("axis = 1".to_string(), false)]);
+    }
+
+    #[test]
+    fn what_matters_comes_first() {
+        let ints = |len: usize| Attribute::Ints(vec![2; len]);
+        let given = [
+            ("nodes_treeids".to_string(), ints(9)),
+            ("group".to_string(), Attribute::Int(1)),
+            ("n_targets".to_string(), Attribute::Int(3)),
+            ("strides".to_string(), ints(2)),
+        ];
+        let schema = schema::resolve("", "Conv", 21).unwrap();
+        let names: Vec<&str> = sorted(Some(&schema), &given).iter().map(|given| given.name).collect();
+        assert_eq!(names, ["strides", "n_targets", "nodes_treeids", "group"]);
     }
 
     #[test]

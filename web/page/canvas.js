@@ -6,6 +6,9 @@ const [CLOSEST, FARTHEST] = [4, 0.04];
 /** Texts are legible at this scale. */
 const LEGIBLE = 0.75;
 
+/** Headings are legible at this scale. */
+const SMALLEST = 0.5;
+
 const canvas = {
   svg: null,
   /** Of the places in the graph that is shown. */
@@ -46,6 +49,7 @@ function showGraph(answer) {
   showLegend(svg);
   showMap();
   $("caption").textContent = answer.caption ?? "";
+  $("folded-switch").hidden = !answer.foldable;
   showMarks();
   fit();
 }
@@ -72,13 +76,16 @@ function index(svg) {
     const head = g.querySelector(".head")?.textContent ?? "";
     const lines = [...g.querySelectorAll(".line")].map((line) => line.textContent);
     const kind = group ? "group" : g.dataset.node !== undefined ? "node" : g.classList[1];
-    canvas.boxes.set(number, { number, g, node: g.dataset.node ?? null, values, group, x, y, width, height, head, from: [], to: [] });
+    const label = [`${kind} ${head}`, ...lines].join(", ");
+    canvas.boxes.set(number, { number, g, node: g.dataset.node ?? null, values, group, x, y, width, height, head, label, from: [], to: [] });
     g.id = `box-${number}`;
     g.setAttribute("role", "button");
     g.setAttribute("tabindex", "-1");
-    g.setAttribute("aria-label", [`${kind} ${head}`, ...lines].join(", "));
+    g.setAttribute("aria-label", label);
   }
   for (const g of svg.querySelectorAll("g.edge")) {
+    // A reader of the page follows edges from box to box.
+    g.setAttribute("aria-hidden", "true");
     const from = canvas.boxes.get(g.dataset.from);
     const to = (g.dataset.to ?? "").split(" ").filter(Boolean).map((number) => canvas.boxes.get(number)).filter(Boolean);
     canvas.edges.push({ g, from, to, values: (g.dataset.values ?? "").split(" ").filter(Boolean) });
@@ -94,7 +101,8 @@ function index(svg) {
       g.append(grip);
     }
   }
-  const first = canvas.boxes.values().next().value;
+  const all = [...canvas.boxes.values()];
+  const first = all.find(({ g }) => g.classList.contains("input")) ?? all[0];
   if (first) activate(first, false);
 }
 
@@ -143,11 +151,12 @@ function room() {
   return { width: width - 48, height: Math.max(80, height - above - below), shift: (below - above) / 2, top: height / 2 - above };
 }
 
-/** All of it, if texts stay legible; else its beginning, with the first input in the middle if it is too wide. */
+/** All of it, if texts stay legible or it is but wide; else its beginning, with the first input in the middle. */
 function fit() {
   const { bounds } = canvas;
   const { width, height, shift, top } = room();
   const [across, whole] = [width / bounds.width, Math.min(width / bounds.width, height / bounds.height)];
+  if (whole >= SMALLEST && whole === across) return overview();
   canvas.scale = whole >= LEGIBLE ? Math.min(1.4, whole) : Math.max(LEGIBLE, Math.min(1, across));
   const boxes = [...canvas.boxes.values()].filter(({ number }) => !number.slice(canvas.prefix.length).includes("."));
   const first = boxes.find(({ g }) => g.classList.contains("input")) ?? boxes[0];
@@ -322,14 +331,15 @@ function showLegend(svg) {
 /** A small picture of all boxes, if the window doesn't show them all. */
 function showMap() {
   const { x, y, width, height } = canvas.bounds;
-  const map = drawn("svg", { viewBox: `${x} ${y} ${width} ${height}`, "aria-hidden": "true" });
+  // What is very long is drawn wider.
+  const map = drawn("svg", { viewBox: `${x} ${y} ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" });
   for (const { g, ...box } of canvas.boxes.values()) {
     map.append(drawn("g", { class: g.getAttribute("class") }, drawn("rect", { x: box.x, y: box.y, width: box.width, height: box.height })));
   }
   map.append(drawn("rect", { class: "window" }));
   const scale = Math.min(170 / width, 220 / height);
-  map.style.width = `${Math.max(24, width * scale)}px`;
-  map.style.height = `${Math.max(24, height * scale)}px`;
+  map.style.width = `${Math.max(48, width * scale)}px`;
+  map.style.height = `${Math.max(36, height * scale)}px`;
   $("map").replaceChildren(map);
 }
 
@@ -341,6 +351,9 @@ function moveMap() {
   const { bounds } = canvas;
   const inside = w >= bounds.width && h >= bounds.height;
   $("map").hidden = inside;
-  const shown = { x: canvas.x - w / 2, y: canvas.y - h / 2, width: w, height: h };
+  // What is outside of the graph isn't on the map.
+  const [left, top] = [Math.max(bounds.x, canvas.x - w / 2), Math.max(bounds.y, canvas.y - h / 2)];
+  const [right, bottom] = [Math.min(bounds.x + bounds.width, canvas.x + w / 2), Math.min(bounds.y + bounds.height, canvas.y + h / 2)];
+  const shown = { x: left, y: top, width: Math.max(0, right - left), height: Math.max(0, bottom - top) };
   for (const [name, value] of Object.entries(shown)) frame.setAttribute(name, value);
 }

@@ -9,7 +9,7 @@ let defaults = false;
 /** Shows the part of the graph that steps lead to, or with `show` the part in which a node has a box of its own. */
 async function follow(steps, show = null) {
   const mine = current;
-  const answer = await mine.model.ask((model) => ({ draw: { model, steps, computed: $("computed").checked, show } }));
+  const answer = await mine.model.ask((model) => ({ draw: { model, steps, computed: $("computed").checked, unfolded: !$("folded").checked, show } }));
   if (mine !== current) return;
   if (answer.error) return say(answer.error.message);
   showGraph(answer);
@@ -40,7 +40,7 @@ function highlight() {
 async function goTo(place) {
   const own = () => [...canvas.boxes.values()].find(({ node }) => node === place);
   if (!own()) await follow([], place);
-  await chooseNode(place);
+  await chooseNode(place, isNarrow());
   const box = own() ?? [...canvas.boxes.values()].find(({ group }) => group?.includes(place));
   if (!box) return;
   activate(box, false);
@@ -133,6 +133,18 @@ function differencesOf({ differences, engines }) {
   return parts.length > 0 ? element("section", {}, ...parts) : "";
 }
 
+/** Saves a constant. */
+function saveButtons(place, name) {
+  const fault = element("p", { class: "fault", role: "alert", hidden: true });
+  const save = (form) => button(`.${form}`, async () => {
+    const { error, file } = await current.model.ask((model) => ({ constant: { model, place, form } }));
+    fault.textContent = error?.message ?? "";
+    fault.hidden = !error;
+    if (!error) download(`${fileName(name)}.${form}`, file);
+  }, { class: "small", "aria-label": `Save ${name} as .${form}` });
+  return element("div", {}, element("p", { class: "buttons" }, save("npy"), save("pb")), fault);
+}
+
 async function chooseValue(place, focus = false, others = []) {
   const mine = current;
   const answer = await mine.model.ask((model) => ({ value: { model, place } }));
@@ -152,7 +164,7 @@ async function chooseValue(place, focus = false, others = []) {
     others.length > 1 ? element("p", { class: "type" }, "Beside it: ", ...beside.map((other, k) =>
       button(names[k], () => chooseValue(other, true, others), { class: "link" }))) : "",
     seen ? element("section", {}, element("h3", {}, `In the last run${seen.shape ? `: [${seen.shape.join(", ")}]` : ""}`), showNumbers(seen)) : "",
-    numbers ? element("section", {}, element("h3", {}, origin === "initializer" ? "Weights" : "Computed at load"), showNumbers(numbers)) : "",
+    numbers ? element("section", {}, element("h3", {}, origin === "initializer" ? "Weights" : "Computed at load"), showNumbers(numbers), saveButtons(place, name)) : "",
     from ? element("section", {}, element("h3", {}, "Comes from"), element("ul", { class: "values" }, link(from))) : "",
     readers.length > 0 ? element("section", {}, element("h3", {}, "Read by"), element("ul", { class: "values" }, ...readers.map(link))) : "",
   );

@@ -47,15 +47,17 @@ function fail(place, error, allow = [], accept = null) {
   const causes = error.causes ?? [];
   // The message of several faults begins with the gravest, which is in the list too.
   const several = causes.length > 1 && causes.some(({ message }) => error.message.startsWith(`${message}\n`));
-  place.append(element("p", {}, several ? `${error.faults} faults` : error.message));
-  if (error.needs) {
+  const { needs } = error;
+  const lacking = needs && `${needs.missing_operators} of the ${needs.operators} operators that the model needs aren't implemented, in ${needs.missing_nodes} of ${needs.nodes} nodes:`;
+  place.append(element("p", {}, several ? `${error.faults} faults` : lacking ?? error.message));
+  if (needs) {
     const item = ({ domain, operator, version, nodes, reason, first }) => {
       const label = `${domain ? `${domain}::` : ""}${operator}${version === null ? "" : `-${version}`}`;
       return element("li", {}, element("b", {}, label), ` in ${nodes} ${nodes === 1 ? "node" : "nodes"}, first ${first.node ?? `#${first.node_index}`}: ${reason}`);
     };
-    place.append(element("ul", {}, ...error.needs.missing.map(item)));
+    place.append(element("ul", {}, ...needs.missing.map(item)));
   }
-  const others = causes.filter((cause) => cause.message !== error.message && !(error.needs && cause.kind === "unsupported"));
+  const others = causes.filter((cause) => cause.message !== error.message && !(needs && cause.kind === "unsupported"));
   if (others.length > 0) place.append(element("ul", {}, ...others.map((cause) => element("li", {}, cause.message))));
   if (causes.length > 0 && error.faults > causes.length) place.append(element("p", {}, `${error.faults} faults in all`));
   if (accept && allow.length > 0) {

@@ -40,6 +40,8 @@ function makeField(input, k) {
     id: `input-${k}`, spellcheck: "false", autocomplete: "off", "aria-describedby": `fault-${k}`, oninput: () => mark(text, fault, null),
     placeholder: input.default ? "default" : input.tensor ? "[[1, 2], [3, 4]]" : "[[1, 2], [3]]",
   });
+  // A sequence that many models take.
+  if (/^seq\((b?float|double|u?int)\d*\)$/.test(input.type)) text.value = "[[1, 2], [3, 4]]";
   const label = element("label", { for: `input-${k}` }, input.label, " ", element("code", { class: "type" }, `${input.type} ${input.shape}`));
   const random = button("Random", () => randomize(field), { class: "small", "aria-label": `Random values for ${input.label}` });
   const pick = element("input", { type: "file", accept: ".npy,.npz,.pb,image/*", onchange: ({ target }) => {

@@ -8,17 +8,22 @@ const opened = [];
 /** From so many nodes that are computed at load on, they are hidden at first. */
 const MANY_COMPUTED = 10;
 
+/** The endings of a model file's name. */
+const MODEL = /\.(onnx|xml|onnxtxt)$/i;
+
 const INPUT = /\.(npy|npz|pb|png|jpe?g|webp|gif|bmp)$/i;
 
 /** Takes files that were dropped or picked: a model with what belongs to it, or inputs for the model that is open. */
 function receive(files) {
   files = [...files];
   if (files.length === 0) return;
-  const isModel = (file) => /\.(onnx|xml|onnxtxt|ort)$/i.test(file.name);
-  if (!files.some(isModel) && current?.fields.length > 0 && files.every((file) => INPUT.test(file.name))) {
+  const isModel = files.some((file) => MODEL.test(file.name));
+  if (!isModel && current?.fields.length > 0 && files.every((file) => INPUT.test(file.name))) {
     reveal("run");
     return giveAll(files);
   }
+  // The model that is open lacked them.
+  if (!isModel && current?.lacks) files = [...current.lacks, ...files];
   document.body.classList.add("opened");
   opened.push(files);
   history.pushState(null, "", `#model=${opened.length - 1}`);
@@ -27,26 +32,32 @@ function receive(files) {
 
 /** Opens the model among files. */
 async function open(files, allow = []) {
-  const main = files.find((file) => /\.(onnx|xml)$/i.test(file.name)) ?? files[0];
+  const main = files.find((file) => MODEL.test(file.name)) ?? files[0];
   const others = files.filter((file) => file !== main);
   const bytes = async (file) => new Uint8Array(await file.arrayBuffer());
   const model = new Model(async () => {
     for (const file of others) await engine.ask({ file: { name: file.name } }, await bytes(file), true);
     return engine.ask({ load: { allow } }, await bytes(main), true);
   });
-  const content = async () => Promise.all([main, ...others].map(async (file) => [file === main && /\.onnx$/i.test(main.name) ? "model.onnx" : file.name, await bytes(file)]));
-  const mine = await enter(model, main.name, content, (more) => open(files, [...allow, ...more]));
+  const content = async () => {
+    // A case has the model as model.onnx.
+    if (/\.xml$/i.test(main.name)) return Promise.all(files.map(async (file) => [file.name, await bytes(file)]));
+    const own = await bytes(main);
+    const binary = /\.onnxtxt$/i.test(main.name) ? (await engine.ask("binary", own)).file : own;
+    return [["model.onnx", binary], ...await Promise.all(others.map(async (file) => [file.name, await bytes(file)]))];
+  };
+  const mine = await enter(model, main.name, content, (more) => open(files, [...allow, ...more]), files);
   if (!mine) return;
   reveal(mine.failed ? "model" : isNarrow() ? "nodes" : "run");
   $("model-name").focus();
 }
 
-/** Shows a model. Returns it, or null if another was opened meanwhile. */
-async function enter(model, name, content, accept) {
+/** Shows a model, which was opened from `files`. Returns it, or null if another was opened meanwhile. */
+async function enter(model, name, content, accept, files = null) {
   say(`Loading ${name}`);
   $("loading").hidden = false;
   current?.model.close();
-  const mine = (current = { model, name, content, fields: [], nodes: [], outputs: [] });
+  const mine = (current = { model, name, content, fields: [], nodes: [], faulty: new Set(), outputs: [] });
   let answer;
   try {
     answer = await model.open();
@@ -58,6 +69,7 @@ async function enter(model, name, content, accept) {
   $("model-name").textContent = name;
   document.title = `${name} · onnxref`;
   mine.failed = Boolean(answer.error);
+  mine.lacks = answer.files ? files : null;
   const { findings = [] } = answer.description ?? {};
   // What departs from the standard is listed by itself, with its nodes.
   const listed = answer.error && !answer.error.needs && !answer.allow?.length && (answer.error.causes ?? []).length > 0 &&
@@ -75,6 +87,7 @@ async function describe(description) {
   const { inputs = [], tables = [], notes = [], nodes = [], findings = [], computed = 0 } = description ?? {};
   const runs = description && !current.failed;
   current.nodes = nodes.map(rowOf);
+  current.faulty = new Set(findings.map(({ node }) => node).filter((node) => node !== null));
   $("notes").replaceChildren(...notes.map((note) => element("li", {}, note)));
   showFindings(description, findings);
   $("tables").replaceChildren(
@@ -93,7 +106,11 @@ async function describe(description) {
   // Many of them drown what runs.
   $("computed-switch").hidden = computed === 0;
   $("computed").checked = computed < MANY_COMPUTED;
+  $("folded").checked = true;
   $("computed-count").textContent = `Computed at load: ${computed.toLocaleString("en")}`;
+  $("listed-switch").hidden = computed === 0;
+  $("listed").checked = $("computed").checked;
+  $("listed-count").textContent = $("computed-count").textContent;
   $("search").value = "";
   makeFields(runs ? inputs : []);
   search();
@@ -104,10 +121,10 @@ async function describe(description) {
 
 /** What `check` finds, each with its node. */
 function showFindings(description, findings) {
-  const text = !description ? "" : findings.length === 0 ? "No findings" : findings.length === 1 ? "1 finding" : `${findings.length} findings`;
+  const text = !description ? "" : findings.length === 0 ? (current.failed ? "Can't run" : "No findings") : findings.length === 1 ? "1 finding" : `${findings.length} findings`;
   $("badge").textContent = text;
   $("badge").hidden = !text;
-  $("badge").classList.toggle("bad", findings.length > 0);
+  $("badge").classList.toggle("bad", findings.length > 0 || current.failed);
   $("badge").title = "What departs from the standard, as onnxref check says";
   const item = ({ node, text }) => element("li", {}, text, " ", node === null ? "" : button("Show the node", () => goTo(node), { class: "link" }));
   $("findings").hidden = findings.length === 0;
@@ -139,3 +156,10 @@ function reveal(name, focus = false) {
   if (focus) $(`${name}-panel`).querySelector("h2, [tabindex]")?.focus();
 }
 reveal.last = "examples";
+
+/** Closes the details that lie over the list on a phone: the node in the list has the focus again. */
+function closeSheet() {
+  reveal(reveal.last);
+  const row = [...$("nodes-list").querySelectorAll(".node")].find(({ dataset }) => dataset.place === chosen.node);
+  (row ?? $(`tab-${reveal.last}`)).focus();
+}

@@ -11,9 +11,11 @@ function prepareTabs() {
       $(`tab-${next}`).focus();
     };
   }
-  $("sheet-close").onclick = () => reveal(reveal.last);
+  $("sheet-close").onclick = closeSheet;
   $("side").onkeydown = ({ key }) => {
-    if (key === "Escape" && isNarrow() && !$("sheet-close").hidden) reveal(reveal.last);
+    if (key !== "Escape") return;
+    if (!isNarrow()) canvas.active?.g.focus();
+    else if (!$("sheet-close").hidden) closeSheet();
   };
   $("badge").onclick = () => reveal("model");
   $("toggle").onclick = () => {
@@ -54,7 +56,15 @@ function start() {
   $("run").onsubmit = run;
   $("stop").onclick = () => engine.stop("stopped");
   $("randomize").onclick = () => current.fields.filter(({ input }) => input.tensor).forEach(randomize);
-  $("computed").onchange = () => follow([]);
+  // The list of nodes has the same switch, for phones.
+  const switches = [$("computed"), $("listed")];
+  for (const each of switches) each.onchange = () => {
+    for (const other of switches) other.checked = each.checked;
+    search();
+    follow([]);
+  };
+  // Groups have no boxes if nothing is folded.
+  $("folded").onchange = () => follow(canvas.steps.filter(({ body }) => body));
   $("save-svg").onclick = () => canvas.svg && download(`${fileName(stem(current.name))}.svg`, svgFile(), "image/svg+xml");
   $("wrong").onclick = () => {
     $("indices").value = example.wrong;

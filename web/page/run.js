@@ -31,9 +31,10 @@ async function run(event) {
   if (answer.error) {
     $("outputs").replaceChildren();
     document.querySelector("#fields [aria-invalid=true]:not([hidden])")?.focus();
+    $("run-failure").scrollIntoView({ block: "nearest" });
     return say(answer.error.message);
   }
-  mine.outputs = answer.outputs.map(({ name }) => name);
+  mine.outputs = answer.outputs.map(({ name, value }) => ({ name, tensor: Boolean(value.shape) }));
   showOutputs(answer);
   say(`The run took ${Math.ceil(answer.milliseconds)} ms and gave ${answer.outputs.length} ${answer.outputs.length === 1 ? "output" : "outputs"}${answer.first?.length > 0 ? "; there is NaN" : ""}`);
 }
@@ -52,7 +53,7 @@ function showOutputs(answer) {
     element("ul", {}, ...first.slice(0, 8).map((place) => element("li", {}, button(`${node(place)?.operator ?? ""} ${node(place)?.name ?? place}`, () => goTo(place), { class: "link" })))));
   $("outputs").replaceChildren(nan, ...parts,
     element("p", { class: "buttons" },
-      button("Outputs as .npz", saveOutputs, { class: "small" }),
+      current.outputs.some(({ tensor }) => tensor) ? button(current.outputs.every(({ tensor }) => tensor) ? "Outputs as .npz" : "Tensors as .npz", saveOutputs, { class: "small" }) : "",
       button("Save as a test case", saveCase, { class: "small", title: "The model with these inputs and outputs, in the layout of ONNX's cases: onnxref test reads the archive" })),
     ...answer.notes.map((note) => element("p", { class: "type" }, note)),
     element("p", { class: "type hash", title: "SHA-256 of the outputs, the same on every machine" }, `onnxref hash: ${answer.hash}`));
@@ -77,11 +78,11 @@ const orFail = (save) => async (...given) => {
   }
 };
 
-const saveOne = orFail(async (number, form) => download(`${fileName(current.outputs[number])}.${form}`, await valueFile(true, number, form)));
+const saveOne = orFail(async (number, form) => download(`${fileName(current.outputs[number].name)}.${form}`, await valueFile(true, number, form)));
 
 const saveOutputs = orFail(async () => {
   const files = [];
-  for (const [number, name] of current.outputs.entries()) files.push([`${escaped(name)}.npy`, await valueFile(true, number, "npy")]);
+  for (const [number, { name, tensor }] of current.outputs.entries()) if (tensor) files.push([`${escaped(name)}.npy`, await valueFile(true, number, "npy")]);
   download("outputs.npz", zip(files));
 });
 

@@ -18,7 +18,7 @@ function search() {
   const text = $("search").value;
   const found = findNodes(text);
   [hits, hit] = [text.trim() ? found : [], -1];
-  listNodes(found);
+  listNodes(text.trim() || $("computed").checked ? found : found.filter(({ fate }) => fate !== "computed at load"));
   for (const { g, node, group } of canvas.boxes.values()) {
     const is = hits.length > 0 && hits.some(({ place }) => place === node || group?.includes(place));
     g.classList.toggle("hit", is);
@@ -40,7 +40,7 @@ async function nextHit(by) {
 /** The nodes with the types that they give. This is the graph of a phone. */
 function listNodes(found) {
   const row = ({ place, operator, name, outputs, shape, fate }) => {
-    const is = marks.first.includes(place) ? "NaN begins here" : place === marks.blamed ? "the run failed here" : fate;
+    const is = marks.first.includes(place) ? "NaN begins here" : place === marks.blamed ? "the run failed here" : current.faulty.has(place) ? "departs from the standard" : fate;
     return element("li", {}, element("button", { type: "button", class: is && is !== fate ? "node bad" : "node", "data-place": place, onclick: () => goTo(place) },
       element("b", {}, operator), element("span", {}, name || outputs[0] || ""), element("code", { class: "type" }, [shape, is].filter(Boolean).join(" · "))));
   };

@@ -26,21 +26,30 @@ struct View<'a> {
     names: Vec<String>,
 }
 
-/// `{"svg": .., "caption": .., "steps": [..], "names": [..], "groups": {NUMBER: [PLACE, ..], ..}}`. With `show`, the steps go
-/// on until the node at that place has a box of its own.
-pub(crate) fn draw(opened: &Opened, steps: Vec<Step>, computed: bool, show: Option<&str>) -> Result<Json, Json> {
+/// Which nodes of a graph have boxes of their own.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(crate) struct Shown {
+    /// Those that are computed at load too.
+    computed: bool,
+    /// All, if they aren't too many.
+    #[serde(default)]
+    unfolded: bool,
+}
+
+/// `{"svg": .., "caption": .., "steps": [..], "names": [..], "groups": {NUMBER: [PLACE, ..], ..}, ..}`. With `show`, the steps
+/// go on until the node at that place has a box of its own.
+pub(crate) fn draw(opened: &Opened, steps: Vec<Step>, shown: Shown, show: Option<&str>) -> Result<Json, Json> {
     let mut steps = match show {
         Some(place) => to_graph(place),
         None => steps,
     };
     let mut view = View { graph: &opened.found.graph, prefix: String::new(), nodes: None, names: Vec::new() };
     for step in &steps {
-        enter(&mut view, step, computed).ok_or_else(|| plain("there is no such part of the graph"))?;
+        enter(&mut view, step, shown).ok_or_else(|| plain("there is no such part of the graph"))?;
     }
     if let Some(at) = show.and_then(|place| place.rsplit('.').next()?.parse::<usize>().ok()) {
         // Each group has fewer nodes than what it is in.
-        while let Some((group, name, nodes)) =
-            groups(&view, computed).into_iter().find(|(.., nodes)| nodes.contains(&at))
+        while let Some((group, name, nodes)) = groups(&view, shown).into_iter().find(|(.., nodes)| nodes.contains(&at))
         {
             if view.nodes.as_ref().is_some_and(|before| before.len() <= nodes.len()) {
                 break;
@@ -50,7 +59,7 @@ pub(crate) fn draw(opened: &Opened, steps: Vec<Step>, computed: bool, show: Opti
             view.nodes = Some(nodes);
         }
     }
-    let drawn = picture::draw(view.graph, part(&view, computed), &view.prefix);
+    let drawn = picture::draw(view.graph, part(&view, shown), &view.prefix);
     let groups: serde_json::Map<String, Json> = drawn
         .groups
         .iter()
@@ -61,7 +70,7 @@ pub(crate) fn draw(opened: &Opened, steps: Vec<Step>, computed: bool, show: Opti
         .collect();
     Ok(json!({
         "svg": drawn.svg, "caption": drawn.caption, "steps": steps, "names": view.names, "groups": groups,
-        "prefix": view.prefix,
+        "prefix": view.prefix, "foldable": drawn.foldable,
     }))
 }
 
@@ -74,18 +83,19 @@ fn to_graph(place: &str) -> Vec<Step> {
         .collect()
 }
 
-fn part<'a>(view: &'a View<'_>, computed: bool) -> Part<'a> {
-    Part { nodes: view.nodes.as_deref(), without_computed: !computed }
+fn part<'a>(view: &'a View<'_>, shown: Shown) -> Part<'a> {
+    Part { nodes: view.nodes.as_deref(), without_computed: !shown.computed, unfolded: shown.unfolded }
 }
 
-fn groups(view: &View<'_>, computed: bool) -> Vec<(usize, String, Vec<usize>)> {
-    picture::groups(view.graph, part(view, computed))
+/// The boxes of several nodes.
+fn groups(view: &View<'_>, shown: Shown) -> Vec<(usize, String, Vec<usize>)> {
+    picture::groups(view.graph, part(view, shown))
 }
 
-fn enter(view: &mut View<'_>, step: &Step, computed: bool) -> Option<()> {
+fn enter(view: &mut View<'_>, step: &Step, shown: Shown) -> Option<()> {
     match *step {
         Step::Group(number) => {
-            let (_, name, nodes) = groups(view, computed).into_iter().find(|(own, ..)| *own == number)?;
+            let (_, name, nodes) = groups(view, shown).into_iter().find(|(own, ..)| *own == number)?;
             view.names.push(name);
             view.nodes = Some(nodes);
         }

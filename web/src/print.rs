@@ -84,7 +84,8 @@ pub(crate) fn nested(shape: &[usize], elements: &[String]) -> String {
     format!("[{}]", parts.join(comma))
 }
 
-/// `{"error": FAULT, "allow": [..]}`: what went wrong, and the departures from the standard that would help.
+/// `{"error": FAULT, "allow": [..], "files": BOOL}`: what went wrong, the departures from the standard that would help, and
+/// whether files that belong to the model would.
 pub(crate) fn error(error: &Error) -> Json {
     let explain = |error: &Error| Explained(error).to_string();
     let mut allow: Vec<&str> = Vec::new();
@@ -95,7 +96,8 @@ pub(crate) fn error(error: &Error) -> Json {
             allow.push(name);
         }
     }
-    json!({ "error": Fault::new(error, explain(error), explain), "allow": allow })
+    let files = error.causes().iter().any(|cause| matches!(cause.remedy(), Some(Remedy::ExternalData)));
+    json!({ "error": Fault::new(error, explain(error), explain), "allow": allow, "files": files })
 }
 
 /// An object with more fields.

@@ -114,6 +114,18 @@ fn value(model: &Model, feed: Feed, files: &[(String, Vec<u8>)]) -> (String, Res
 pub(crate) fn file(opened: &Opened, output: bool, number: usize, form: &str) -> Result<Vec<u8>, Json> {
     let list = if output { &opened.outputs } else { &opened.inputs };
     let (name, value) = list.get(number).ok_or_else(|| print::plain("no run has given this value"))?;
+    bytes_of(name, value, form)
+}
+
+/// The constant at a place as a file.
+pub(crate) fn constant(opened: &Opened, place: &str, form: &str) -> Result<Vec<u8>, Json> {
+    let value = opened.locate(place).and_then(|(graph, _, at)| graph.values.get(at));
+    let found = value.and_then(|value| Some((&value.name, value.constant.as_ref()?)));
+    let (name, value) = found.ok_or_else(|| print::plain("there is no such constant"))?;
+    bytes_of(name, value, form)
+}
+
+fn bytes_of(name: &str, value: &Value, form: &str) -> Result<Vec<u8>, Json> {
     match (form, value) {
         ("npy", Value::Tensor(tensor)) => {
             let none = || print::plain(&format!("{}: NumPy has no {}: take a .pb file", quote(name), tensor.dtype()));

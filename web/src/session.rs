@@ -1,12 +1,13 @@
 //! The models that the page has opened, and what it asks of them.
 
-use crate::graph::{self, Step};
+use crate::graph::{self, Shown, Step};
 use crate::opened::Opened;
 use crate::print;
 use crate::random::Random;
 use crate::run::{self, Feed};
 use crate::{describe, details, examples, random};
 use onnxref::bytes::Bytes;
+use onnxref::document::Document;
 use onnxref::{Compatibility, Error, LoadOptions, Model};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -38,6 +39,8 @@ enum Request {
     Load {
         allow: Vec<String>,
     },
+    /// The model in the bytes beside the request, which may be a text, as the bytes of an .onnx file beside the answer.
+    Binary,
     Unload {
         model: u32,
     },
@@ -59,8 +62,8 @@ enum Request {
         model: u32,
         #[serde(default)]
         steps: Vec<Step>,
-        /// Whether nodes that are computed at load are drawn.
-        computed: bool,
+        #[serde(flatten)]
+        shown: Shown,
         show: Option<String>,
     },
     Node {
@@ -76,6 +79,12 @@ enum Request {
         model: u32,
         output: bool,
         number: usize,
+        form: String,
+    },
+    /// As `Save`, of an initializer or what is computed at load.
+    Constant {
+        model: u32,
+        place: String,
         form: String,
     },
     /// The standard's examples.
@@ -106,6 +115,10 @@ impl Session {
         match request {
             Request::File { name } => self.files.push((name, data)),
             Request::Load { allow } => return self.load(data, &allow),
+            Request::Binary => {
+                let bytes = Document::from_bytes(data).and_then(|document| document.to_bytes());
+                self.file = bytes.map_err(|error| print::error(&error))?.to_vec();
+            }
             Request::Unload { model } => _ = self.models.remove(&model),
             Request::Run { model, inputs, watch } => {
                 let files = std::mem::take(&mut self.files);
@@ -119,13 +132,16 @@ impl Session {
                 let text = random::literal(info.dtype(), &random).map_err(|why| print::plain(&why))?;
                 return Ok(json!({ "text": text }));
             }
-            Request::Draw { model, steps, computed, show } => {
-                return graph::draw(self.model(model)?, steps, computed, show.as_deref());
+            Request::Draw { model, steps, shown, show } => {
+                return graph::draw(self.model(model)?, steps, shown, show.as_deref());
             }
             Request::Node { model, place } => return details::node(self.model(model)?, &place),
             Request::Value { model, place } => return details::value(self.model(model)?, &place),
             Request::Save { model, output, number, form } => {
                 self.file = run::file(self.model(model)?, output, number, &form)?;
+            }
+            Request::Constant { model, place, form } => {
+                self.file = run::constant(self.model(model)?, &place, &form)?;
             }
             Request::Examples => return Ok(examples::list()),
             Request::Example { number } => {
@@ -207,6 +223,31 @@ mod tests {
     }
 
     #[test]
+    fn the_text_form_is_read_too() {
+        let text = b"<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x) => (float[2] y) { y = Relu (x) }";
+        let mut session = Session::default();
+        let loaded = ask(&mut session, &json!({ "load": { "allow": [] } }), text);
+        assert_eq!(loaded["description"]["nodes"][0][1], "Relu-14", "{loaded}");
+        ask(&mut session, &json!("binary"), text);
+        let binary = session.file().to_vec();
+        assert_eq!(Document::from_bytes(binary).unwrap().graph.nodes[0].op_type, "Relu");
+        assert_eq!(message(&ask(&mut session, &json!("binary"), b"")), "the model file is empty");
+    }
+
+    #[test]
+    fn files_that_are_missing_are_asked_for() {
+        let text = b"<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x) => (float[2] y) \
+            <float[2] w = [\"location\": \"w.bin\"]> { y = Add (x, w) }";
+        let mut session = Session::default();
+        let load = json!({ "load": { "allow": [] } });
+        let lacks = ask(&mut session, &load, text);
+        assert_eq!(lacks["files"], true, "{lacks}");
+        ask(&mut session, &json!({ "file": { "name": "w.bin" } }), &[0; 8]);
+        assert_eq!(ask(&mut session, &load, text)["error"], Json::Null);
+        assert_eq!(ask(&mut session, &load, b"nothing")["files"], false);
+    }
+
+    #[test]
     fn every_fault_of_the_inputs_is_told() {
         let mut session = Session::default();
         let loaded = ask(&mut session, &json!({ "example": { "number": 0 } }), b"");
@@ -285,6 +326,27 @@ mod tests {
         }
         let run = json!({ "run": { "model": 1, "inputs": [{ "file": ["data", "data"] }, { "file": ["indices", "indices"] }] } });
         assert_eq!(ask(&mut session, &run, b"")["fields"][0]["input"], "data");
+    }
+
+    #[test]
+    fn constants_are_saved_as_files() {
+        let text = b"<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x) => (float[2] y) \
+            <float[2] w = {3, 4}> { y = Add (x, w) }";
+        let mut session = Session::default();
+        ask(&mut session, &json!({ "load": { "allow": [] } }), text);
+        let files: Vec<_> = ["0", "1", "2", "9"]
+            .iter()
+            .map(|place| {
+                let answer =
+                    ask(&mut session, &json!({ "constant": { "model": 1, "place": place, "form": "npy" } }), b"");
+                (session.file().to_vec(), message(&answer).to_string())
+            })
+            .collect();
+        let saved: Vec<_> = files.iter().filter(|(file, _)| !file.is_empty()).collect();
+        assert_eq!(saved.len(), 1, "{files:?}");
+        let bytes: Vec<u8> = [3f32, 4.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+        assert_eq!(onnxref_view::npy::read(&saved[0].0).unwrap().bytes(), bytes);
+        assert_eq!(files[3].1, "there is no such constant");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::details::Numbers;
 use crate::opened::{Opened, constant_nan};
+use crate::print::safe;
 use onnxref::inspect::{Fate, NodeDetails};
 use onnxref::{Cancel, NodeInfo, Result, Scope, Value, Watch};
 use serde::Serialize;
@@ -22,6 +23,7 @@ pub(crate) struct Look {
 /// What a value is like.
 #[derive(Clone, Serialize)]
 struct Known {
+    name: String,
     #[serde(flatten)]
     numbers: Numbers,
     /// How often it was given.
@@ -51,7 +53,7 @@ impl Look {
         };
         let numbers = Numbers::of(value, &self.cancel)?;
         let (times, nan) = self.values.get(&place).map_or((0, false), |before| (before.times, before.nan));
-        let known = Known { times: times + 1, nan: nan || numbers.has_nan(), numbers };
+        let known = Known { name: safe(name), times: times + 1, nan: nan || numbers.has_nan(), numbers };
         self.values.insert(place, known);
         Ok(())
     }

@@ -9,7 +9,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { deflateSync } from "node:zlib";
 import { CASES } from "./cases.mjs";
 import { withPage } from "./chromium.mjs";
-import { CHOICE, LARGE, LOGARITHM, WRONG, tensor } from "./models.mjs";
+import { CHOICE, CONSTANTS, LARGE, LOGARITHM, SPLIT, TEXT, WRONG, tensor } from "./models.mjs";
 
 const [page, chromium, pictures, onnxref] = process.argv.slice(2);
 if (pictures) mkdirSync(pictures, { recursive: true });
@@ -32,7 +32,7 @@ try {
     const use = helpers(tools);
     await tools.send("Emulation.setFocusEmulationEnabled", { enabled: true });
     await use.size(1400, 900);
-    for (const test of [examples, addresses, refused, running, walking, panel, nan, scopes, large, findings, files, saving, phone, scripts]) {
+    for (const test of [examples, addresses, refused, running, walking, panel, nan, scopes, large, unfolded, computed, findings, textForm, several, files, saving, phone, scripts]) {
       await test({ ...tools, ...use });
       assert.deepEqual(tools.errors, [], test.name);
     }
@@ -212,7 +212,7 @@ async function walking({ send, evaluate, until, open, drag, press, text, count, 
 }
 
 /** A click shows all about a node, and about a value. */
-async function panel({ evaluate, until, drag, text, count, click, box, shot }) {
+async function panel({ evaluate, until, drag, text, count, click, box, folder, shot }) {
   await evaluate("fit()");
   const number = await evaluate(`${box("Conv-11")}.number`);
   await drag(`#canvas [data-box="${number}"] rect`);
@@ -233,6 +233,11 @@ async function panel({ evaluate, until, drag, text, count, click, box, shot }) {
   assert.match(await text("#details .facts"), /least0greatest1mean0\.3333zeros2/);
   assert.match(await evaluate(`document.querySelector("#details .histogram").getAttribute("aria-label")`), /^Histogram from 0 to 1/);
   await shot("weights");
+  // Weights are saved.
+  await evaluate(`document.querySelector('[aria-label="Save weights as .npy"]').click()`);
+  const weights = join(folder, "weights.npy");
+  for (const end = Date.now() + 10_000; !existsSync(weights) && Date.now() < end;) await new Promise((done) => setTimeout(done, 50));
+  assert.deepEqual([...new Float32Array(Uint8Array.from(readFileSync(weights).subarray(-12)).buffer)], [1, 0, 0]);
   await evaluate(`[...document.querySelectorAll("#details .values button")].find((each) => each.textContent.startsWith("Conv")).click()`);
   await until(`document.getElementById("details-name").textContent === "Conv-11"`);
   // An element type has its name.
@@ -313,8 +318,36 @@ async function large({ evaluate, until, open, text, count, type, press, drag, ru
   await type("search", "");
 }
 
+/** Nodes have boxes of their own if that is asked for. */
+async function unfolded({ evaluate, until, count, hidden, text, click }) {
+  assert.ok(!await hidden("#folded-switch"));
+  await click("#folded");
+  await until(`canvas.boxes.size === 402`);
+  assert.equal(await text("#caption"), "");
+  await evaluate(`goTo("350")`);
+  await until(`document.getElementById("details-name")?.textContent === "Relu-14"`);
+  assert.deepEqual(await evaluate("canvas.steps"), []);
+  assert.equal(await count("#canvas .box.chosen"), 1);
+  // The map of what is long shows the window, and no more.
+  const [map, frame] = await evaluate(`[document.getElementById("map"), document.querySelector("#map .window")].map((each) => { const { left, right } = each.getBoundingClientRect(); return [left, right]; })`);
+  assert.ok(frame[0] >= map[0] && frame[1] <= map[1] && map[1] - map[0] >= 48, `${frame} in ${map}`);
+  await click("#folded");
+  await until(`canvas.boxes.size === 6`);
+}
+
+/** Many nodes that are computed at load are hidden at first. */
+async function computed({ evaluate, until, open, text, count, click }) {
+  await open(file("constants.onnx", CONSTANTS), 3);
+  assert.equal(await count("#canvas .box[data-box]"), 3);
+  assert.equal(await count("#nodes-list .node"), 1);
+  assert.equal(await text("#computed-count"), "Computed at load: 10");
+  await click("#computed");
+  await until(`canvas.boxes.size === 13`);
+  assert.equal(await count("#nodes-list .node"), 11);
+}
+
 /** What `check` finds stands in the header, in the model's tab, and at the node. */
-async function findings({ evaluate, until, open, text, click, shot }) {
+async function findings({ evaluate, until, open, text, click, press, shot }) {
   await open(file("wrong.onnx", WRONG), 3);
   assert.equal(await text("#badge"), "1 finding");
   await click("#badge");
@@ -323,6 +356,42 @@ async function findings({ evaluate, until, open, text, click, shot }) {
   await evaluate(`document.querySelector("#findings button").click()`);
   await until(`document.getElementById("details-name")?.textContent === "Transpose-13"`);
   assert.match(await text("#details .failure"), /declared as \[2, 3\]/);
+  // The node is marked, in the graph and in the list.
+  assert.deepEqual(await evaluate(`[...canvas.boxes.values()].filter(({ g }) => g.classList.contains("faulty")).map(({ head }) => head)`), ["Transpose-13"]);
+  assert.equal(await text("#marks"), "departs from the standard");
+  assert.match(await text("#nodes-list"), /departs from the standard/);
+  // Escape leads from the details back to the graph.
+  await evaluate(`document.getElementById("details-name").focus()`);
+  await press("Escape");
+  assert.equal(await evaluate(`canvas.boxes.get(document.activeElement.dataset.box).head`), "Transpose-13");
+}
+
+/** The text form of a model; what it lacks can be dropped later, and it is saved as an .onnx file. */
+async function textForm({ evaluate, until, drop, open, run, text, cells, type, folder }) {
+  await evaluate(`current.name = ""`);
+  await drop([file("model.onnxtxt", TEXT)]);
+  await until(`current.name === "model.onnxtxt" && document.getElementById("loading").hidden && current.failed`);
+  assert.match(await text("#failure"), /w\.bin.*drop the model's other files together with it/s);
+  assert.equal(await text("#badge"), "Can't run");
+  await drop([file("w.bin", Buffer.from(new Float32Array([10, 20]).buffer))]);
+  await until(`current.name === "model.onnxtxt" && !current.failed && current.fields.length === 1`);
+  await type("input-0", "[1, 2]");
+  await run();
+  assert.equal(await cells("#outputs"), "11 22");
+  const saved = await evaluate("current.content().then((files) => files.map(([name, bytes]) => [name, bytes[0]]))");
+  assert.deepEqual(saved, [["model.onnx", 8], ["w.bin", 0]]);
+}
+
+/** Each of a few values that leave a box has a range; a wide graph is shown whole. */
+async function several({ evaluate, open, run, type, below, text, box }) {
+  await open(file("split.onnx", SPLIT), 4);
+  await type("input-0", "[1, 2, 3, -4]");
+  await run();
+  assert.deepEqual(await below("Split-18"), ["first: 1 .. 2", "second: -4 .. 3"]);
+  assert.match(await evaluate(`${box("Split-18")}.g.getAttribute("aria-label")`), /^node Split-18, .*; gives first: 1 \.\. 2, second: -4 \.\. 3$/);
+  // Edges are no part of what a reader of the page goes through.
+  assert.equal(await evaluate(`document.querySelectorAll('#canvas .edge:not([aria-hidden="true"])').length`), 0);
+  assert.match(await text("#outputs"), /Tensors as \.npz|Outputs as \.npz/);
 }
 
 /** Inputs from .npy, .npz, .pb and pictures. */
@@ -434,8 +503,10 @@ async function phone({ evaluate, until, size, media, click, text, open, count, s
   const top = await evaluate(`document.getElementById("details-panel").getBoundingClientRect().top`);
   assert.ok(top > 150 && top < 844, String(top));
   await shot("sheet");
+  assert.equal(await evaluate(`document.activeElement.id`), "details-name");
   await click("#sheet-close");
   assert.equal(await evaluate(`document.getElementById("details-panel").hidden`), true);
+  assert.equal(await evaluate(`document.activeElement.dataset.place`), "1");
   for (const tab of ["run", "model", "examples", "nodes"]) {
     await click(`#tab-${tab}`);
     for (const width of [390, 320]) {
@@ -443,6 +514,13 @@ async function phone({ evaluate, until, size, media, click, text, open, count, s
       assert.ok(await evaluate(`document.documentElement.scrollWidth <= innerWidth`), `${tab} is wider than ${width}`);
     }
   }
+  // Nodes that are computed at load are not listed, unless somebody asks.
+  await open(file("constants.onnx", CONSTANTS), 0);
+  assert.equal(await count("#nodes-list .node"), 1);
+  assert.equal(await text("#listed-switch"), "Computed at load: 10");
+  await click("#listed");
+  assert.equal(await count("#nodes-list .node"), 11);
+  await open(logarithm, 0);
   await media("prefers-color-scheme", "light");
   // A wider window has the graph.
   await size(1400, 900);

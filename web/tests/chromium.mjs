@@ -7,7 +7,7 @@ import { join } from "node:path";
 const FLAGS = [
   "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-quic",
   "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
-  "--mute-audio", "--remote-debugging-pipe",
+  "--mute-audio", "--disable-renderer-backgrounding", "--remote-debugging-pipe",
 ];
 
 /** Opens a page. `act` gets what it needs to use and to look at it; `folder` is for downloads. */
@@ -49,10 +49,10 @@ export async function withPage(program, url, act) {
     return result.value;
   };
   const until = async (expression) => {
-    for (const end = Date.now() + 20_000; Date.now() < end; await new Promise((done) => setTimeout(done, 50))) {
+    for (const end = Date.now() + 60_000; Date.now() < end; await new Promise((done) => setTimeout(done, 50))) {
       if (await evaluate(expression)) return;
     }
-    throw new Error(`after 20 s this is still not so: ${expression}`);
+    throw new Error(`after 60 s this is still not so: ${expression}`);
   };
   const picture = async (path) => {
     const { data } = await send("Page.captureScreenshot", { format: "png" });

@@ -82,3 +82,22 @@ export const FAMILIES = model(graph(
   ],
   [["x", FLOAT, [1, 2, 1]], ["s", FLOAT, [3]], ["t", 8, [1]]], [["a", FLOAT, null]],
 ), 20, bytes(8, bytes(1, "ai.onnx.ml"), int(2, 1)));
+
+/** A value of two parts, of which one leaves through another node. */
+export const SPLIT = model(graph(
+  [node("Split", ["x"], ["first", "second"], "halves", [one("num_outputs", 2)]), node("Neg", ["second"], ["z"], "minus")],
+  [["x", FLOAT, [4]]], [["first", FLOAT, [2]], ["z", FLOAT, [2]]],
+), 18);
+
+/** The text form of a model with external data. */
+export const TEXT = `<ir_version: 8, opset_import: ["" : 17]>
+g (float[2] x) => (float[2] y) <float[2] w = ["location": "w.bin"]> { y = Add (x, w) }
+`;
+
+/** Ten nodes that are computed at load, and one that runs. */
+export const CONSTANTS = model(graph(
+  [
+    ...Array.from({ length: 10 }, (_, k) => node("Neg", [`c${k}`], [`c${k + 1}`], `minus ${k}`)), node("Add", ["x", "c10"], ["y"], "sum"),
+  ],
+  [["x", FLOAT, [2]]], [["y", FLOAT, [2]]], [tensor("c0", [2], [1, 2])],
+));

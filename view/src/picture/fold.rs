@@ -5,7 +5,7 @@
 //! before it. Nodes in functions are in the scopes of their calls. If nothing has a scope, nodes are grouped as they
 //! follow each other.
 
-use onnxref::inspect::{GraphDetails, NodeDetails, Origin};
+use onnxref::inspect::{GraphDetails, NodeDetails, Origin, ValueDetails};
 use std::collections::HashMap;
 
 /// Maximum number of scopes of a name that count.
@@ -74,10 +74,12 @@ fn scope(node: &NodeDetails) -> Scope<'_> {
     scope
 }
 
-/// The scope of a parameter that no other node reads. One that several read has the name of its first use.
+/// The scope of a parameter that no other node reads, which may be computed at load. One that several read has the name of
+/// its first use.
 fn parameter_scope<'a>(graph: &'a GraphDetails, node: &NodeDetails, readers: &[usize]) -> Option<Scope<'a>> {
     let own = node.inputs.iter().flatten().filter(|at| readers.get(**at) == Some(&1));
-    let parameters = own.filter_map(|at| graph.values.get(*at)).filter(|value| value.origin == Origin::Initializer);
+    let is_parameter = |value: &&ValueDetails| value.origin == Origin::Initializer || value.constant.is_some();
+    let parameters = own.filter_map(|at| graph.values.get(*at)).filter(is_parameter);
     let mut scopes = parameters.map(|value| split(&value.name).take(MAX_DEPTH).collect::<Scope<'a>>());
     scopes.find(|scope| !scope.is_empty())
 }

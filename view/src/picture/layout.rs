@@ -44,12 +44,13 @@ pub(super) struct Piece {
     pub(super) arrow: bool,
 }
 
-/// Lays out boxes of the given sizes, with edges between them. Edges that close a cycle point upward.
-pub(super) fn layout(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
+/// Lays out boxes of the given sizes, with edges between them; some boxes are inputs. Edges that close a cycle point
+/// upward.
+pub(super) fn layout(sizes: &[(f64, f64)], edges: &[(usize, usize)], inputs: &[bool]) -> Layout {
     let count = sizes.len();
     let edges: Vec<(usize, usize)> =
         edges.iter().copied().filter(|(a, b)| a != b && *a < count && *b < count).collect();
-    let layers = layers(count, &edges);
+    let layers = layers(count, &edges, inputs);
     let mut sheet = Sheet::new(sizes, &layers);
     edges.iter().for_each(|(from, to)| sheet.connect(*from, *to));
     sheet.sort();
@@ -58,7 +59,7 @@ pub(super) fn layout(sizes: &[(f64, f64)], edges: &[(usize, usize)]) -> Layout {
 }
 
 /// The layer of each box: below all that it reads. Of a cycle, the first box comes first.
-fn layers(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
+fn layers(count: usize, edges: &[(usize, usize)], inputs: &[bool]) -> Vec<usize> {
     let (mut waiting, mut next) = (vec![0usize; count], vec![Vec::new(); count]);
     for (from, to) in edges {
         change(&mut waiting, *to, |waiting| *waiting += 1);
@@ -83,10 +84,19 @@ fn layers(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
             }
         }
     }
-    // A box that reads nothing comes right above its first reader.
-    for k in (0..count).filter(|k| !at(&reads, *k)) {
+    // A box that reads nothing comes right above its first reader, and so does what depends on no input: chains of
+    // constants stay together.
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_key(|k| at(&layers, *k));
+    let mut depends: Vec<bool> = (0..count).map(|k| at(inputs, k)).collect();
+    for k in &order {
+        if at(&depends, *k) {
+            next.get(*k).into_iter().flatten().for_each(|to| change(&mut depends, *to, |depends| *depends = true));
+        }
+    }
+    for k in order.into_iter().rev().filter(|k| !at(&reads, *k) || !at(&depends, *k)) {
         if let Some(first) = next.get(k).into_iter().flatten().map(|to| at(&layers, *to)).min() {
-            change(&mut layers, k, |layer| *layer = first.saturating_sub(1));
+            change(&mut layers, k, |layer| *layer = first.saturating_sub(1).max(*layer));
         }
     }
     layers
@@ -372,5 +382,22 @@ fn spread(row: &[usize], wishes: &[(f64, f64)], items: &mut [Item], boxes: usize
     let places = blocks.iter().flat_map(|(sum, weight, count)| std::iter::repeat_n(sum / weight, *count));
     for ((k, offset), left) in row.iter().zip(offsets).zip(places) {
         change(items, *k, |item| item.x = left + offset);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_come_right_above_their_readers() {
+        // 0 is an input, 1 to 4 a chain; 5 and 6 are constants that lead to the last of it.
+        let edges = [(0, 1), (1, 2), (2, 3), (3, 4), (5, 6), (6, 4)];
+        let inputs = [true, false, false, false, false, false, false];
+        assert_eq!(layers(7, &edges, &inputs), [0, 1, 2, 3, 4, 2, 3]);
+        // What depends on an input stays as high as it can.
+        assert_eq!(layers(3, &[(0, 1)], &[true, false, false]), [0, 1, 0]);
+        let branch = [(0, 1), (1, 2), (2, 3), (0, 4), (4, 3)];
+        assert_eq!(layers(5, &branch, &[true, false, false, false, false]), [0, 1, 2, 3, 1]);
     }
 }

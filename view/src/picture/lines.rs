@@ -67,7 +67,11 @@ pub(super) fn group(name: &str, members: &[&NodeDetails]) -> Drawn {
         lines.push(format!("{} not run", nodes(idle)));
     }
     let all: Vec<String> = sorted.iter().take(describe::MAX_LISTED).map(text).collect();
-    let heading = if name.is_empty() { "nodes".to_string() } else { short(name, MAX_LINE + 10) };
+    let numbers = || members.first().zip(members.last()).map(|(first, last)| (first.index, last.index));
+    let heading = match numbers().filter(|_| name.is_empty()) {
+        Some((first, last)) => format!("nodes #{first} to #{last}"),
+        None => short(name, MAX_LINE + 10),
+    };
     // The colour of the heaviest work.
     let families = members.iter().filter(works).map(|node| Family::of(&node.domain, &node.operator));
     let family = families.min().unwrap_or_default();

@@ -18,6 +18,7 @@ mod text;
 
 use onnxref::inspect::GraphDetails;
 use scene::Scene;
+pub(crate) use text::MAX_ELEMENTS;
 pub use text::attribute as attribute_text;
 
 /// How a node differs from that of another graph.
@@ -40,6 +41,8 @@ pub struct Part<'a> {
     pub nodes: Option<&'a [usize]>,
     /// Nodes that are computed at load are left out.
     pub without_computed: bool,
+    /// Each node has a box of its own, also if they are many: see [`Picture::foldable`].
+    pub unfolded: bool,
 }
 
 /// A picture whose boxes can be found.
@@ -52,13 +55,15 @@ pub struct Picture {
     pub caption: String,
     /// The boxes that stand for several nodes: the number, the name, and the places of the nodes.
     pub groups: Vec<(usize, String, Vec<usize>)>,
+    /// Whether nodes are folded unless [`Part::unfolded`] says otherwise.
+    pub foldable: bool,
 }
 
 /// As [`svg`], of a part. Places in a subgraph follow a prefix: `4.0.` for the first subgraph of the node at place 4.
 pub fn draw(graph: &GraphDetails, part: Part<'_>, prefix: &str) -> Picture {
     let scene = Scene::new(graph, part);
     let groups = several(&scene);
-    Picture { svg: svg::draw(&scene, "", prefix), groups, caption: scene.caption }
+    Picture { svg: svg::draw(&scene, "", prefix), groups, foldable: scene.foldable, caption: scene.caption }
 }
 
 /// The boxes of [`draw`] that stand for several nodes, as [`Picture::groups`].

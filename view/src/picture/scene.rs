@@ -8,11 +8,14 @@ use super::text::{short, typed};
 use super::{Part, describe, text};
 use crate::grouped;
 use onnxref::inspect::{Fate, GraphDetails, NodeDetails, Origin, ValueDetails};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Maximum number of nodes that are drawn one by one. More are folded into at most `MAX_GROUPS` boxes.
 const MAX_NODES: usize = 300;
 const MAX_GROUPS: usize = 110;
+
+/// Maximum number of nodes that can be drawn one by one if that is asked for.
+const MAX_UNFOLDED: usize = 4000;
 
 /// Maximum number of inputs and outputs that are drawn one by one. More are drawn as one box for each reader.
 const MAX_ENDS: usize = 40;
@@ -24,6 +27,8 @@ pub(super) struct Scene {
     pub(super) edges: Vec<Edge>,
     /// How the nodes are folded; empty if they aren't.
     pub(super) caption: String,
+    /// Whether folding is a choice.
+    pub(super) foldable: bool,
 }
 
 /// A box.
@@ -42,7 +47,7 @@ pub(super) struct Drawn {
     pub(super) lines: Vec<String>,
     /// The full text, which appears when the mouse is over it.
     pub(super) title: String,
-    /// The shape of what leaves it, if that is one value.
+    /// The shape of what leaves a node or several, if that is one value.
     pub(super) leaving: String,
     pub(super) bodies: Vec<(String, Scene)>,
     /// The places of the nodes that it stands for.
@@ -157,7 +162,7 @@ fn reads(node: &NodeDetails) -> impl Iterator<Item = usize> {
 
 impl<'a> Stage<'a> {
     fn new(graph: &'a GraphDetails, part: Part<'_>) -> Stage<'a> {
-        let Part { nodes, without_computed } = part;
+        let Part { nodes, without_computed, unfolded } = part;
         let ends = nodes.map(|nodes| Ends::new(graph, nodes));
         let leaving: std::collections::HashSet<usize> = graph.outputs.iter().copied().collect();
         let is_shown = |node: &NodeDetails| {
@@ -175,7 +180,8 @@ impl<'a> Stage<'a> {
             shown.iter_mut().zip(computed).for_each(|(shown, computed)| *shown &= !computed);
         }
         let count = shown.iter().filter(|shown| **shown).count();
-        let folding = (count > MAX_NODES).then(|| {
+        let foldable = (MAX_NODES + 1..=MAX_UNFOLDED).contains(&count);
+        let folding = (count > MAX_NODES && !(foldable && unfolded)).then(|| {
             let works = |(shown, node): (&bool, &NodeDetails)| *shown && node.fate != Fate::Computed;
             let shown: Vec<bool> = shown.iter().zip(&graph.nodes).map(works).collect();
             fold::fold(graph, &shown, MAX_GROUPS)
@@ -185,7 +191,8 @@ impl<'a> Stage<'a> {
             Some(folding) => folding.of.clone(),
             None => shown.iter().map(|shown| boxes.next().filter(|_| *shown)).collect(),
         };
-        let (scene, edges, sources, waiting) = Default::default();
+        let (edges, sources, waiting) = Default::default();
+        let scene = Scene { foldable, ..Scene::default() };
         Stage { graph, folding, of, scene, edges, sources, waiting, ends, without_computed }
     }
 
@@ -238,6 +245,9 @@ impl<'a> Stage<'a> {
         let node = self.graph.nodes.get(at)?;
         let family = Family::of(&node.domain, &node.operator);
         let mut lines = Vec::new();
+        if !matches!(node.domain.as_str(), "" | "org.openvinotoolkit") {
+            lines.push(short(&node.domain, MAX_LINE));
+        }
         if !node.name.is_empty() {
             lines.push(short(&node.name, MAX_LINE));
         }
@@ -254,16 +264,13 @@ impl<'a> Stage<'a> {
                 lines.push(format!("{}: {}", short(name, 16), nodes(count)));
             }
         }
-        let mut leaving = node.outputs.iter().flatten().filter_map(|at| self.value(*at)?.shape.as_deref());
-        let only = leaving.next().filter(|_| node.outputs.len() == 1);
         Some(Drawn {
             look: if node.fate == Fate::Missing { Look::Missing } else { Look::Node(family) },
             quiet: matches!(node.fate, Fate::Computed | Fate::Forwarded | Fate::Unread),
-            heading: short(&crate::totals::label(&node.domain, &node.operator, None), MAX_LINE),
+            heading: short(&node.operator, MAX_LINE),
             version: node.version.map(|version| format!("-{version}")).unwrap_or_default(),
             lines,
             title: describe::node(self.graph, node),
-            leaving: only.map(text::shape).unwrap_or_default(),
             bodies,
             nodes: vec![at],
             ..Drawn::default()
@@ -371,9 +378,11 @@ impl<'a> Stage<'a> {
                 drawn.version = format!(" and {} more", grouped(more as u64));
             }
         }
+        let mut leaving: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
         for ((from, to), mut values) in std::mem::take(&mut self.edges) {
             values.sort_unstable();
             values.dedup();
+            leaving.entry(from).or_default().extend(&values);
             let known: Vec<&ValueDetails> = values.iter().filter_map(|at| self.value(*at)).collect();
             let label = match known.as_slice() {
                 [only] => only.shape.as_deref().map(text::shape).unwrap_or_default(),
@@ -381,6 +390,14 @@ impl<'a> Stage<'a> {
             };
             let title = known.iter().take(describe::MAX_LISTED).map(|value| describe::value(value)).collect();
             self.scene.edges.push(Edge { from, to, label, title, values });
+        }
+        for (from, values) in leaving {
+            let only = values.first().filter(|_| values.len() == 1).and_then(|at| self.value(*at)?.shape.as_deref());
+            if let (Some(shape), Some(drawn)) = (only, self.scene.boxes.get_mut(from))
+                && matches!(drawn.look, Look::Node(_) | Look::Missing)
+            {
+                drawn.leaving = text::shape(shape);
+            }
         }
         let shown = self.of.iter().flatten().count();
         if let Some(folding) = &self.folding {

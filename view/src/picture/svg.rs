@@ -66,7 +66,9 @@ impl<'a> Sheet<'a> {
         let room = |framed: &Framed<'_>| framed.width.max(2.0 * width(&framed.drawn.leaving, SMALL) + 16.0);
         let sizes: Vec<(f64, f64)> = boxes.iter().map(|framed| (room(framed), framed.height)).collect();
         let edges: Vec<(usize, usize)> = scene.edges.iter().map(|edge| (edge.from, edge.to)).collect();
-        let done = layout(&sizes, &edges);
+        let inputs: Vec<bool> =
+            scene.boxes.iter().map(|drawn| matches!(drawn.look, Look::Input | Look::Captured)).collect();
+        let done = layout(&sizes, &edges, &inputs);
         Sheet { scene, boxes, places: done.places, pieces: done.pieces, width: done.width, height: done.height }
     }
 

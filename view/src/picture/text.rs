@@ -7,7 +7,7 @@ use onnxref::schema::Attribute;
 use onnxref::{Dim, Scalar, Tensor, Value};
 
 /// Maximum number of elements that are shown of a constant or an attribute.
-const MAX_ELEMENTS: usize = 6;
+pub(crate) const MAX_ELEMENTS: usize = 6;
 
 /// A text of at most so many characters, shortened in the middle. Characters that could change how the text around them
 /// is shown, or that XML doesn't allow, are replaced.
