@@ -6,7 +6,7 @@
 use super::Number;
 use super::reduce::between_looks;
 use super::sums::Partial;
-use crate::cpu::{LINE, for_each_level, prefetch};
+use crate::cpu::for_each_level;
 use crate::{Stop, Stopped};
 
 /// What elements add to the partial value of a lane.
@@ -51,9 +51,6 @@ pub(super) const PARTIALS: usize = 32;
 
 /// Number of elements that are added at a time where [`PARTIALS`] are too many.
 const PART: usize = 8;
-
-/// Rows of these that are prefetched: each may be in another page.
-const AHEAD: usize = 8;
 
 /// Number of lanes that are reduced side by side.
 pub(super) const ABREAST: usize = 64;
@@ -173,22 +170,34 @@ fn join_half<P: Partial, const N: usize>(lanes: &mut [[P; PARTIALS]]) {
     }
 }
 
+/// Lanes whose partial values stay in registers while rows are added to them.
+const HELD: usize = 32;
+
 #[inline(always)]
-fn add_rows_body<F: Fold<T>, T: Number>(
-    fold: &F,
-    partials: &mut [F::Partial],
-    first: usize,
-    Rows { elements, step, count, width }: Rows<'_, T>,
-) {
-    let bytes = bytemuck::cast_slice(elements);
-    for k in 0..count {
-        for line in (0..width * size_of::<T>()).step_by(LINE) {
-            prefetch(bytes, (k + AHEAD) * step * size_of::<T>() + line);
-        }
-        let (row, at) = (elements.get(k * step..k * step + width), (first + k) % PARTIALS * width);
-        let (Some(values), Some(row)) = (partials.get_mut(at..at + width), row) else { return };
-        for (value, &element) in values.iter_mut().zip(row) {
-            *value = fold.add(*value, fold.counts(element));
+fn add_rows_body<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial], first: usize, rows: Rows<'_, T>) {
+    let Rows { elements, step, count, width } = rows;
+    // The rows of a partial value one after another.
+    for from in 0..count.min(PARTIALS) {
+        let at = (first + from) % PARTIALS * width;
+        let Some(partials) = partials.get_mut(at..at + width) else { return };
+        for (at, values) in (0..width).step_by(HELD).zip(partials.chunks_mut(HELD)) {
+            let rows = (from..count).step_by(PARTIALS).map(|k| k * step + at);
+            if let Some(values) = values.first_chunk_mut::<HELD>() {
+                // A copy stays in registers.
+                let mut held = *values;
+                for start in rows {
+                    let Some(row) = elements.get(start..).and_then(|row| row.first_chunk::<HELD>()) else { return };
+                    add_block(fold, &mut held, row);
+                }
+                *values = held;
+            } else {
+                for start in rows {
+                    let Some(row) = elements.get(start..start + values.len()) else { return };
+                    for (value, &element) in values.iter_mut().zip(row) {
+                        *value = fold.add(*value, fold.counts(element));
+                    }
+                }
+            }
         }
     }
 }
