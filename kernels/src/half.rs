@@ -20,6 +20,23 @@ impl Half {
         }
     }
 
+    /// As [`Half::widen`], where each NaN becomes the quiet one of its sign, without a payload.
+    pub fn widen_quietly(self, from: &[u16], to: &mut [f32]) {
+        #[cfg(target_arch = "x86_64")]
+        if self == Half::F16 && super::cpu::level() >= 4 {
+            // SAFETY: `level` checked that the processor has these features.
+            #[allow(unsafe_code)]
+            if !unsafe { f16c::widen_numbers(from, to) } {
+                quieten(to);
+            }
+            return;
+        }
+        for (from, to) in from.chunks(WIDE).zip(to.chunks_mut(WIDE)) {
+            self.widen(from, to);
+            quieten(to);
+        }
+    }
+
     /// Rounds to the nearest, ties to even.
     pub fn narrow(self, from: &[f32], to: &mut [u16]) {
         match self {
@@ -41,6 +58,28 @@ pub fn odd(number: f64) -> f32 {
     // The order of magnitudes is that of the bits: the one before infinity is the greatest number, which is odd.
     let toward_zero = nearest.to_bits() - u32::from(back.abs() > number.abs());
     f32::from_bits(toward_zero | u32::from(back != number))
+}
+
+/// Elements that are widened before they are looked at: they stay in the nearest cache.
+const WIDE: usize = 2048;
+
+for_each_level! {
+    /// Makes each NaN the quiet one of its sign, without a payload.
+    fn quieten<>(numbers: &mut [f32]) -> () = quieten_body;
+}
+
+#[inline(always)]
+fn quieten_body(numbers: &mut [f32]) {
+    let mut any = false;
+    for number in &*numbers {
+        any |= number.is_nan();
+    }
+    if any {
+        for number in numbers {
+            let quiet = f32::NAN.copysign(if number.is_sign_negative() { -1.0 } else { 1.0 });
+            *number = if number.is_nan() { quiet } else { *number };
+        }
+    }
 }
 
 fn widen_f16(from: &[u16], to: &mut [f32]) {
@@ -78,6 +117,28 @@ mod f16c {
         rest.iter_mut().zip(from_rest).for_each(|(to, from)| *to = *from);
         let rest: [f32; 8] = bytemuck::cast(_mm256_cvtph_ps(bytemuck::cast(rest)));
         to_rest.iter_mut().zip(rest).for_each(|(to, from)| *to = from);
+    }
+
+    /// As [`widen`]. Whether no element is NaN.
+    #[target_feature(enable = "avx512f,f16c")]
+    pub(super) fn widen_numbers(from: &[u16], to: &mut [f32]) -> bool {
+        let (blocks, from_rest) = from.as_chunks::<32>();
+        let (outs, to_rest) = to.as_chunks_mut::<32>();
+        let mut nan = 0;
+        for (block, out) in blocks.iter().zip(outs) {
+            let [low, high]: [[u16; 16]; 2] = bytemuck::cast(*block);
+            let low = _mm512_cvtph_ps(bytemuck::cast(low));
+            let high = _mm512_cvtph_ps(bytemuck::cast(high));
+            nan |= _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(low, high);
+            // SAFETY: `out` has 32 numbers.
+            #[allow(unsafe_code)]
+            unsafe {
+                _mm512_storeu_ps(out.as_mut_ptr(), low);
+                _mm512_storeu_ps(out.as_mut_ptr().add(16), high);
+            }
+        }
+        widen(from_rest, to_rest);
+        nan == 0 && !to_rest.iter().any(|number| number.is_nan())
     }
 
     #[target_feature(enable = "f16c")]
@@ -119,6 +180,24 @@ fn narrow_bf16_body(from: &[f32], to: &mut [u16]) {
 mod tests {
     use super::*;
     use crate::testing::at_each_level;
+
+    /// A NaN has its sign and no payload, wherever it is.
+    #[test]
+    fn float16_is_widened_quietly() {
+        let all: Vec<u16> = (0..=u16::MAX).collect();
+        let numbers: Vec<u16> = all.iter().copied().filter(|x| !f16::from_bits(*x).is_nan()).collect();
+        let quiet = |x: u16| match f16::from_bits(x) {
+            x if x.is_nan() => f32::NAN.copysign(if x.is_sign_negative() { -1.0 } else { 1.0 }),
+            x => x.to_f32(),
+        };
+        at_each_level(|| {
+            for from in [&all[..], &numbers, &numbers[..77], &all[0x7c00 - 40..0x7c03], &all[..5]] {
+                let mut wide = vec![7.0; from.len()];
+                Half::F16.widen_quietly(from, &mut wide);
+                assert!(from.iter().zip(&wide).all(|(x, got)| got.to_bits() == quiet(*x).to_bits()), "{}", from.len());
+            }
+        });
+    }
 
     /// All of the 65536 elements, and what is between them; each length up to some vectors.
     #[test]

@@ -24,9 +24,6 @@ use bytemuck::{Pod, cast_slice, cast_slice_mut};
 /// Elements that are converted at a time: they stay in the nearest cache.
 pub(super) const BLOCK: usize = 256;
 
-/// Elements that are widened before they are looked at: they stay in the nearest cache.
-const WIDE: usize = 2048;
-
 /// From one format of numbers to another, neither complex.
 #[derive(Debug, Clone, Copy)]
 pub struct Conversion {
@@ -48,10 +45,7 @@ pub fn convert(work: Conversion, elements: &[u8], out: &mut [u8], resources: Res
                 return Ok(());
             }
             (Format::Half(half), Format::Single) => {
-                for (elements, out) in elements.chunks(WIDE * from).zip(out.chunks_mut(WIDE * to)) {
-                    half.widen(cast_slice(elements), cast_slice_mut(out));
-                    quieten(cast_slice_mut(out));
-                }
+                half.widen_quietly(cast_slice(elements), cast_slice_mut(out));
                 return Ok(());
             }
             _ => {}
@@ -156,24 +150,6 @@ fn store(numbers: Exact<'_>, to: Format, rounding: Rounding, out: &mut [u8]) {
         Format::Small(format) => narrow::store_small(numbers, format, rounding, out),
         Format::Half(half) => narrow::store_half(numbers, half, out),
         _ => integer::store(numbers, to, rounding, out),
-    }
-}
-
-for_each_level! {
-    /// Makes each NaN the quiet one of its sign, without a payload.
-    fn quieten<>(numbers: &mut [f32]) -> () = quieten_body;
-}
-
-#[inline(always)]
-fn quieten_body(numbers: &mut [f32]) {
-    let mut any = false;
-    for number in &*numbers {
-        any |= number.is_nan();
-    }
-    if any {
-        for number in numbers {
-            *number = if number.is_nan() { quiet!(f32, *number) } else { *number };
-        }
     }
 }
 

@@ -6,7 +6,7 @@
 use super::Number;
 use super::reduce::between_looks;
 use super::sums::Partial;
-use crate::cpu::{LINE, for_each_level, prefetch};
+use crate::cpu::for_each_level;
 use crate::{Stop, Stopped};
 
 /// What elements add to the partial value of a lane.
@@ -52,14 +52,9 @@ pub(super) const PARTIALS: usize = 32;
 /// Number of elements that are added at a time where [`PARTIALS`] are too many.
 const PART: usize = 8;
 
-/// Rows of these that are prefetched: each may be in another page.
-const AHEAD: usize = 8;
-
-/// Rows are near each other if they start at most so many elements apart. Of these, a partial value gets so many rows at a
-/// time, and so many columns.
+/// Rows are near each other if they start at most so many elements apart. Of these, a partial value gets so many at a time.
 const NEAR: usize = 64;
 const ROUNDS: usize = 8;
-const COLUMNS: usize = 16;
 
 /// Number of lanes that are reduced side by side.
 pub(super) const ABREAST: usize = 64;
@@ -179,46 +174,58 @@ fn join_half<P: Partial, const N: usize>(lanes: &mut [[P; PARTIALS]]) {
     }
 }
 
+/// Lanes whose partial values stay in registers while rows are added to them.
+const HELD: usize = 32;
+
 #[inline(always)]
 fn add_rows_body<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial], first: usize, rows: Rows<'_, T>) {
     let Rows { elements, step, count, width } = rows;
-    if step <= NEAR && width.is_multiple_of(COLUMNS) {
-        return add_near_rows(fold, partials, first, rows);
-    }
-    let bytes = bytemuck::cast_slice(elements);
-    for k in 0..count {
-        for line in (0..width * size_of::<T>()).step_by(LINE) {
-            prefetch(bytes, (k + AHEAD) * step * size_of::<T>() + line);
-        }
-        let (row, at) = (elements.get(k * step..k * step + width), (first + k) % PARTIALS * width);
-        let (Some(values), Some(row)) = (partials.get_mut(at..at + width), row) else { return };
-        for (value, &element) in values.iter_mut().zip(row) {
-            *value = fold.add(*value, fold.counts(element));
+    let together = if step <= NEAR { ROUNDS * PARTIALS } else { count.max(1) };
+    for start in (0..count).step_by(together) {
+        let end = count.min(start + together);
+        // The rows of a partial value one after another.
+        for from in start..end.min(start + PARTIALS) {
+            let at = (first + from) % PARTIALS * width;
+            let Some(values) = partials.get_mut(at..at + width) else { return };
+            let rows = (from..end).step_by(PARTIALS).map(|k| k * step);
+            let mut at = 0;
+            while let Some(values) = values.get_mut(at..).filter(|values| !values.is_empty()) {
+                let starts = rows.clone().map(|row| row + at);
+                if let Some(held) = values.first_chunk_mut::<HELD>() {
+                    add_held(fold, held, elements, starts);
+                    at += HELD;
+                } else if let Some(held) = values.first_chunk_mut::<{ HELD / 2 }>() {
+                    add_held(fold, held, elements, starts);
+                    at += HELD / 2;
+                } else {
+                    for start in starts {
+                        let Some(row) = elements.get(start..start + values.len()) else { return };
+                        for (value, &element) in values.iter_mut().zip(row) {
+                            *value = fold.add(*value, fold.counts(element));
+                        }
+                    }
+                    at = width;
+                }
+            }
         }
     }
 }
 
-/// Rows that are near each other: those of a partial value are added one after the other, so that it stays in registers.
+/// Adds elements that begin at these places.
 #[inline(always)]
-fn add_near_rows<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial], first: usize, rows: Rows<'_, T>) {
-    let Rows { elements, step, count, width } = rows;
-    for start in (0..count).step_by(ROUNDS * PARTIALS) {
-        let end = count.min(start + ROUNDS * PARTIALS);
-        for row in start..end.min(start + PARTIALS) {
-            let at = (first + row) % PARTIALS * width;
-            let values = partials.get_mut(at..at + width).unwrap_or(&mut []);
-            for (column, values) in values.as_chunks_mut::<COLUMNS>().0.iter_mut().enumerate() {
-                // A copy stays in registers.
-                let mut sums = *values;
-                let elements = elements.get(row * step + column * COLUMNS..).unwrap_or(&[]);
-                for elements in elements.chunks(PARTIALS * step).take((end - row).div_ceil(PARTIALS)) {
-                    let Some(elements) = elements.first_chunk::<COLUMNS>() else { break };
-                    add_block(fold, &mut sums, elements);
-                }
-                *values = sums;
-            }
-        }
+fn add_held<F: Fold<T>, T: Number, const N: usize>(
+    fold: &F,
+    values: &mut [F::Partial; N],
+    elements: &[T],
+    starts: impl Iterator<Item = usize>,
+) {
+    // A copy stays in registers.
+    let mut held = *values;
+    for start in starts {
+        let Some(row) = elements.get(start..).and_then(|row| row.first_chunk::<N>()) else { break };
+        add_block(fold, &mut held, row);
     }
+    *values = held;
 }
 
 for_each_level! {

@@ -4,7 +4,7 @@ use super::reduce::{BETWEEN_LOOKS, PartialOf, TOGETHER, between_looks, values};
 use super::sums::Partial;
 use super::walk::map_each;
 use super::{Floating, Fold, L1, L2, Map, MapSome, Measure, Number, Order, Ordered, Reduction};
-use crate::cpu::for_each_level;
+use crate::cpu::{for_avx2, for_each_level};
 use crate::lookout::look;
 use crate::{Stop, Stopped};
 use bytemuck::Zeroable;
@@ -133,8 +133,13 @@ impl<E: Order<T>, T: Number> Measure<T> for IndexOf<E> {
     type Value = i64;
 
     fn each(&self, len: usize, lanes: &[T], indices: &mut [i64], stop: Option<&Stop>) -> Result<(), Stopped> {
-        // So few lanes that they are still near when the place is searched.
         let len = len.max(1);
+        if len <= TURNED {
+            let pieces = lanes.chunks(TOGETHER * len).zip(indices.chunks_mut(TOGETHER));
+            pieces.for_each(|(lanes, indices)| index_turned(self, len, lanes, indices));
+            return Ok(());
+        }
+        // So few lanes that they are still near when the place is searched.
         let some = (SEARCHED / len).clamp(1, TOGETHER);
         for (lanes, indices) in lanes.chunks(some * len).zip(indices.chunks_mut(some)) {
             let mut best = [T::Precise::zeroed(); TOGETHER];
@@ -191,6 +196,37 @@ fn index_rows_body<E: Order<T>, T: Number>(
     }
     indices.iter_mut().zip(places).for_each(|(index, place)| *index = place.into());
     Ok(())
+}
+
+/// Elements of lanes that are turned to be side by side: searching their places one by one takes longer.
+const TURNED: usize = 64;
+
+for_avx2! {
+    /// The places of the extremes of at most [`TOGETHER`] lanes, one behind the other, of at most [`TURNED`] elements.
+    fn index_turned<E: Order<T>, T: Number>(how: &IndexOf<E>, len: usize, lanes: &[T], indices: &mut [i64]) -> ()
+        = index_turned_body::<E, T>;
+}
+
+#[inline(always)]
+fn index_turned_body<E: Order<T>, T: Number>(how: &IndexOf<E>, len: usize, lanes: &[T], indices: &mut [i64]) {
+    let mut rows = [[T::ZERO; TOGETHER]; TURNED];
+    for (k, lane) in lanes.chunks_exact(len).enumerate() {
+        for (row, x) in rows.iter_mut().zip(lane) {
+            row.get_mut(k).into_iter().for_each(|to| *to = *x);
+        }
+    }
+    let (mut best, mut places) = ([T::ZERO; TOGETHER], [0u32; TOGETHER]);
+    for (place, row) in (0..).zip(rows.iter().take(len)) {
+        if place == 0 {
+            best = *row;
+        }
+        for ((best, at), x) in best.iter_mut().zip(&mut places).zip(row) {
+            let better = if how.last { !how.extreme.exceeds(*best, *x) } else { how.extreme.exceeds(*x, *best) };
+            *best = if better { *x } else { *best };
+            *at = if better { place } else { *at };
+        }
+    }
+    indices.iter_mut().zip(places).for_each(|(index, place)| *index = place.into());
 }
 
 /// Elements of lanes whose extremes are searched for together, unless a single lane has more.

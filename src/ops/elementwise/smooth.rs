@@ -88,6 +88,8 @@ pub(super) const GELU: Implementation = rowwise("Gelu", &[20], |node| {
 struct Gelu;
 
 impl Floats<1> for Gelu {
+    const KNOWN: Option<Known> = Some(Known::Gelu);
+
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::gelu(x)
@@ -99,6 +101,8 @@ impl Floats<1> for Gelu {
 struct GeluTanh;
 
 impl Floats<1> for GeluTanh {
+    const KNOWN: Option<Known> = Some(Known::GeluTanh);
+
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::gelu_tanh(x)
