@@ -244,6 +244,27 @@ fn commands_that_can_not_be_used() {
     assert_eq!(test("test_gather_0", &["--engine", "a", "--engine-lines", "b"]).code, Some(2));
 }
 
+/// No engine is at fault where its files can't be written, and no further case is tried.
+#[cfg(target_os = "linux")]
+#[test]
+fn files_without_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = folder.path().to_str().unwrap();
+    // The engine's first case takes the folder away in which the files of the next one are.
+    let script = Script::new("rm -r \"$(dirname \"$(dirname \"$1\")\")\"; exit 77");
+    let command = format!("'{}' {{inputs}} {{model}} {{outputs}}", script.file("engine"));
+    let output = Command::new(ONNXREF)
+        .args(["test", data("gather").to_str().unwrap(), "--jobs", "1", "--engine", &command])
+        .env("TMPDIR", temporary)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let first =
+        format!("error: --engine: its files can't be written to {temporary}: No such file or directory (os error 2)");
+    let last = "; the variable TMPDIR names another folder\n";
+    assert!(output.status.code() == Some(4) && said.starts_with(&first) && said.ends_with(last), "{said}");
+}
+
 #[test]
 fn quotes_keep_words_together() {
     let script = Script::new("echo \"$1|$4\" >&2; exit 77");

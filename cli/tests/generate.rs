@@ -189,6 +189,99 @@ fn sums_have_bounds_for_any_order() {
     }
 }
 
+/// An engine that rounds each step of a formula to float32 is within the bounds, and one that skips a step isn't.
+#[test]
+fn formulas_have_bounds_step_by_step() {
+    let folder = TempDir::new().unwrap();
+    let to = folder.path().join("steps");
+    let operators = ["Softmax", "LayerNormalization", "CumProd"].map(|name| ["--operator", name]).concat();
+    let ran = generate(&to, &[&operators[..], &["--opset", "28"]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let all = cases(&to);
+    let bounds = |name: &str| -> Vec<f64> {
+        let case = all.iter().find(|case| case["name"] == name).unwrap();
+        case["absolute"].as_array().unwrap().iter().map(|bound| bound.as_f64().unwrap()).collect()
+    };
+    let read = |name: &str, file: &str| {
+        let path = to.join(format!("{name}/test_data_set_0/{file}.pb"));
+        let tensor = Tensor::from_proto_bytes(fs::read(path).unwrap()).unwrap();
+        (tensor.shape().to_vec(), tensor.as_slice::<f32>().unwrap().to_vec())
+    };
+    let within = |other: &[f32], expected: &[f32], bounds: &[f64]| {
+        assert!(other.len() == expected.len() && bounds.len() == expected.len());
+        other.iter().zip(expected).zip(bounds).all(|((a, b), bound)| f64::from((a - b).abs()) <= *bound)
+    };
+    // Along the last axis.
+    let name = "Softmax-13/T-float32";
+    let ((shape, x), (_, y), limits) = (read(name, "input_0"), read(name, "output_0"), bounds(name));
+    let width = *shape.last().unwrap();
+    let softmax = |scale: f32| -> Vec<f32> {
+        let lane = |lane: &[f32]| {
+            let most = lane.iter().copied().fold(f32::MIN, f32::max);
+            let powers: Vec<f32> = lane.iter().map(|x| ((x - most) * scale).exp()).collect();
+            let sum = powers.iter().rev().sum::<f32>();
+            powers.into_iter().map(move |power| power / sum).collect::<Vec<_>>()
+        };
+        x.chunks(width).flat_map(lane).collect()
+    };
+    assert!(width > 1 && within(&softmax(1.0), &y, &limits));
+    assert!(!within(&softmax(1.0 + 1e-4), &y, &limits) && limits.iter().all(|bound| *bound < 1e-5), "{limits:?}");
+    let name = "LayerNormalization-17/only-required";
+    let ((shape, x), (_, scale), (_, y)) = (read(name, "input_0"), read(name, "input_1"), read(name, "output_0"));
+    let width = *shape.last().unwrap();
+    let normalized = |epsilon: f32| -> Vec<f32> {
+        let lane = |lane: &[f32]| {
+            let mean = lane.iter().rev().sum::<f32>() / width as f32;
+            let variance = lane.iter().map(|x| (x - mean) * (x - mean)).sum::<f32>() / width as f32;
+            let deviation = (variance + epsilon).sqrt();
+            lane.iter().zip(&scale).map(|(x, scale)| (x - mean) / deviation * scale).collect::<Vec<_>>()
+        };
+        x.chunks(width).flat_map(lane).collect()
+    };
+    let limits = bounds(name);
+    assert!(width > 1 && within(&normalized(1e-5), &y, &limits[..y.len()]));
+    assert!(!within(&normalized(1e-3), &y, &limits[..y.len()]), "{limits:?}");
+    // Each rounding of a product counts.
+    let products = bounds("CumProd-26/T-float32");
+    assert!(products.iter().all(|bound| *bound < 1e-4) && products.iter().any(|bound| *bound > 0.0), "{products:?}");
+}
+
+/// The operators that round and of which a case has no bound, and how many of these cases there are. None may come newly.
+#[test]
+fn few_floats_are_without_a_bound() {
+    let files = frozen();
+    let manifest: Value = serde_json::from_slice(&files["manifest.json"]).unwrap();
+    let mut without = BTreeMap::new();
+    let mut floats = 0;
+    for case in manifest["cases"].as_array().unwrap().iter().filter(|case| case.get("refusal").is_none()) {
+        let name = case["name"].as_str().unwrap();
+        let read = |k: usize| {
+            let bytes = files.get(&format!("{name}/test_data_set_0/output_{k}.pb"))?.clone();
+            Tensor::from_proto_bytes(bytes).ok()
+        };
+        let is_float = |tensor: Tensor| tensor.dtype().name().contains("float");
+        if !(0..).map_while(read).any(is_float) {
+            continue;
+        }
+        floats += 1;
+        if case["ulp"].is_null() && case.get("absolute").is_none() {
+            *without.entry(name.split('-').next().unwrap().to_string()).or_insert(0) += 1;
+        }
+    }
+    let list: Vec<String> = without.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    let known = "\
+        AffineGrid 10, Attention 11, BlackmanWindow 2, CausalConvWithState 9, DFT 12, DeformConv 7, \
+        DequantizeLinear 2, Det 5, DynamicQuantizeLinear 7, GRU 9, GlobalLpPool 1, GridSample 8, \
+        GroupNormalization 1, HammingWindow 3, HannWindow 1, LRN 6, LSTM 9, LinearAttention 1, LpPool 7, \
+        MaxRoiPool 1, MelWeightMatrix 2, NegativeLogLikelihoodLoss 10, Pow 19, QLinearMatMul 13, \
+        QuantizeLinear 10, RNN 9, Range 9, Resize 12, RoiAlign 9, RotaryEmbedding 9, STFT 11, \
+        ScatterElements 1, ScatterND 1, Shrink 6, SoftmaxCrossEntropyLoss 11, ai.onnx.ml.LinearClassifier \
+        10, ai.onnx.ml.LinearRegressor 5, ai.onnx.ml.Normalizer 10, ai.onnx.ml.SVMClassifier 9, \
+        ai.onnx.ml.SVMRegressor 9, ai.onnx.ml.Scaler 1, ai.onnx.ml.TreeEnsemble 2, \
+        ai.onnx.preview.FlexAttention 1, ai.onnx.preview.training.Adam 13";
+    assert_eq!((floats, list.join(", ").as_str()), (1646, known));
+}
+
 #[test]
 fn wrong_usage() {
     let folder = TempDir::new().unwrap();
@@ -200,6 +293,9 @@ fn wrong_usage() {
     };
     wrong(&["--opset", "29"], "--opset 29: the newest opset is 28");
     wrong(&["--operator", "Nonsense"], "--operator \"Nonsense\": it is not an operator of the standard");
+    let none = generate(&to, &["--per-version", "0"]);
+    assert_eq!(none.code, Some(2));
+    assert!(none.err.starts_with("error: invalid value '0' for '--per-version <N>': number would be zero"), "{none:?}");
     let ran = generate(&to, &["--operator", "Bernoulli"]);
     assert_eq!((ran.code, ran.err.as_str(), to.exists()), (Some(5), "error: there are no cases\n", false));
 }

@@ -61,7 +61,7 @@ Exit status:
   5  there are no cases")]
 pub(crate) struct Export {
     /// Folders, .zip, .whl, .tar, .tar.gz and .tar.xz files of cases; - is standard input
-    #[arg(default_value = "onnx-test-data")]
+    #[arg(default_value = ARCHIVES)]
     path: Vec<PathBuf>,
 
     /// The folder to write
@@ -72,6 +72,9 @@ pub(crate) struct Export {
     selection: Selection,
 }
 
+/// The folder of the official cases, in the repository.
+const ARCHIVES: &str = "onnx-test-data";
+
 pub(crate) fn corpus(arguments: &Arguments, global: &Global) -> Result<u8, Failure> {
     match &arguments.verb {
         Verb::Export(arguments) => export(arguments, global),
@@ -81,6 +84,10 @@ pub(crate) fn corpus(arguments: &Arguments, global: &Global) -> Result<u8, Failu
 fn export(arguments: &Export, global: &Global) -> Result<u8, Failure> {
     let (cancel, options, progress) = (Cancel::new(), Model::options().optimize(false), Progress::new());
     // A wrong source is told before anything is written.
+    if arguments.path == [Path::new(ARCHIVES)] && !Path::new(ARCHIVES).exists() {
+        let text = "there is no folder onnx-test-data here: name folders or archives of cases";
+        return Err(Failure::usage(text));
+    }
     source::sources(&arguments.path)?;
     let mut corpus = Corpus::new(NewFolder::new("-o", &arguments.output, &cancel)?);
     let mut count = 0;

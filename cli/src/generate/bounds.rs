@@ -1,6 +1,7 @@
 //! How far expected outputs are from the exact result of the formula, at most.
 
-use super::sums;
+use super::maker::Made;
+use super::{steps, sums};
 use crate::ops::greatest_error;
 use onnxref::schema::Schema;
 use onnxref::{DType, Value, ValueType};
@@ -10,9 +11,10 @@ use onnxref::{DType, Value, ValueType};
 const EXACT: &[&str] = &[
     "Abs",
     "And",
-    "ArrayFeatureExtractor",
     "ArgMax",
     "ArgMin",
+    "ArrayFeatureExtractor",
+    "Binarizer",
     "BitCast",
     "BitShift",
     "BitwiseAnd",
@@ -21,6 +23,7 @@ const EXACT: &[&str] = &[
     "BitwiseXor",
     "Cast",
     "CastLike",
+    "CastMap",
     "CategoryMapper",
     "Ceil",
     "CenterCropPad",
@@ -32,9 +35,12 @@ const EXACT: &[&str] = &[
     "ConstantOfShape",
     "ConvInteger",
     "DepthToSpace",
+    "DictVectorizer",
+    "Dropout",
     "Equal",
     "Expand",
     "EyeLike",
+    "FeatureVectorizer",
     "Flatten",
     "Floor",
     "Gather",
@@ -68,6 +74,7 @@ const EXACT: &[&str] = &[
     "Pad",
     "ReduceMax",
     "ReduceMin",
+    "RegexFullMatch",
     "Relu",
     "Reshape",
     "ReverseSequence",
@@ -90,6 +97,7 @@ const EXACT: &[&str] = &[
     "StringNormalizer",
     "StringSplit",
     "TensorScatter",
+    "ThresholdedRelu",
     "Tile",
     "TopK",
     "Transpose",
@@ -99,17 +107,37 @@ const EXACT: &[&str] = &[
     "Upsample",
     "Where",
     "Xor",
+    "ZipMap",
 ];
 
 /// Operators whose floats are rounded once.
-const ROUNDED_ONCE: &[&str] = &["Add", "Div", "Mul", "Reciprocal", "Sqrt", "Sub"];
+const ROUNDED_ONCE: &[&str] = &["Add", "Div", "LeakyRelu", "Mod", "Mul", "PRelu", "Reciprocal", "Sqrt", "Sub"];
+
+/// Operators that move elements, unless they are asked to join them.
+const JOIN: &[&str] = &["ScatterElements", "ScatterND"];
+
+/// How far each element of the outputs may be from the expected one, one output after the other.
+pub(super) fn absolute(schema: &Schema, made: &Made, outputs: &[(String, Value)]) -> Option<Vec<Option<f64>>> {
+    let sums = sums::bounds(schema, made, outputs).or_else(|| sums::products(schema, made, outputs));
+    sums.or_else(|| steps::bounds(schema, made, outputs))
+}
 
 /// The greatest distance between an expected output and the exact result, in units of the last place: 0 if the output is
 /// exact. `None` if none is known.
-pub(super) fn ulp(schema: &Schema, outputs: &[(String, Value)]) -> Option<f64> {
+pub(super) fn ulp(schema: &Schema, made: &Made, outputs: &[(String, Value)]) -> Option<f64> {
     let name = schema.name.as_str();
-    if EXACT.contains(&name) {
+    let text = |name: &str| made.node.attribute.iter().find(|attribute| attribute.name() == name)?.s.as_deref();
+    let joins = matches!(text("reduction"), Some(b"add" | b"mul"));
+    let is_set =
+        |name: &str| made.node.attribute.iter().any(|attribute| attribute.name() == name && attribute.i() == 1);
+    if EXACT.contains(&name) || JOIN.contains(&name) && !joins || name == "Mod" && is_set("fmod") {
         return Some(0.0);
+    }
+    // A difference of numbers of up to 16 bits is exact.
+    let first = made.inputs.first().and_then(|given| given.value.tensor().ok());
+    if name == "DequantizeLinear" && first.is_some_and(|tensor| tensor.dtype().bits() <= 16) {
+        let single = outputs.iter().all(|(_, value)| value.value_type() == Some(DType::Float.into()));
+        return Some(if single { 0.5 } else { 0.51 });
     }
     let each = outputs.iter().map(|(_, value)| of_type(schema, value.value_type()?));
     each.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)

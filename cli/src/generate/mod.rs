@@ -5,10 +5,12 @@ mod bounds;
 mod elements;
 mod faults;
 mod goals;
+mod lists;
 mod maker;
 mod negatives;
 mod shapes;
 mod source;
+mod steps;
 mod sums;
 mod texts;
 
@@ -29,6 +31,7 @@ use onnxref::schema::{self, Schema};
 use onnxref::{Cancel, Value, ValueType, quote, supported};
 use source::Source;
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// Generate test cases for operators from the table of the standard
@@ -43,9 +46,10 @@ numbers is left out.
 
 DIR/manifest.json lists the cases, as for `onnxref corpus export`, with `ulp`: how far the expected
 outputs are from the exact result of the formula, at most, in units of the last place. 0: every engine
-must give the same bits. 0.5: rounded once. null: no bound is known. Sums of products have `absolute`:
-how far each element of the output may be from the expected one, at most, if an engine adds the terms in
-another order and rounds as the type of the output, or less; null: partial sums may overflow.
+must give the same bits. 0.5: rounded once. null: no bound is known. Sums, products of lanes and formulas
+of several steps have `absolute`: how far each element of the outputs may be from the expected one, at most,
+one output after the other, if an engine adds terms in another order and rounds each step as the coarsest
+type of the node, or less, with functions such as exp within 4 ulp; null: a step may overflow.
 
 Examples:
   onnxref generate -o cases --operator Gather --opset 28
@@ -69,7 +73,7 @@ pub(crate) struct Arguments {
 
     /// At most N cases of each version
     #[arg(long, value_name = "N")]
-    per_version: Option<usize>,
+    per_version: Option<NonZeroUsize>,
 }
 
 /// Operators that draw random numbers: no two engines agree.
@@ -183,7 +187,7 @@ const TEXT_ATTEMPTS: usize = 4;
 fn cases(schema: &Schema, opset: i64, arguments: &Arguments) -> Vec<Written> {
     let label = label(schema);
     let (mut cases, mut negatives) = (Vec::new(), Vec::new());
-    let most = arguments.per_version.unwrap_or(usize::MAX);
+    let most = arguments.per_version.map_or(usize::MAX, NonZeroUsize::get);
     let mut add = |case: Written, made: &Made, outputs: &[(String, Value)]| {
         if cases.is_empty() {
             negatives = refused(schema, &label, made, outputs);
@@ -284,8 +288,8 @@ fn case(
     if !Case::from_files(placed).first().is_some_and(passed) {
         return None;
     }
-    let ulp = made.exact.map_or_else(|| bounds::ulp(schema, &outputs), |exact| exact.then_some(0.0));
-    let absolute = if ulp == Some(0.0) { None } else { sums::bounds(schema, made, &outputs) };
+    let ulp = made.exact.map_or_else(|| bounds::ulp(schema, made, &outputs), |exact| exact.then_some(0.0));
+    let absolute = if ulp == Some(0.0) { None } else { bounds::absolute(schema, made, &outputs) };
     let details = Details { ulp: Some(ulp), absolute, ..Details::default() };
     let operators = operators(&files, &maker::options());
     let about = About { about: format!("{words}: {}", made.text()), operators, details };

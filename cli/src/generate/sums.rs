@@ -5,6 +5,7 @@
 //! Numerical Algorithms, 4.2). So two results are within twice that. The operator itself gives both sums, in float64:
 //! `sum(|t|)` of the absolute values of its inputs, and `n` of ones.
 
+use super::lists::List;
 use super::maker::Made;
 use onnxref::half::{bf16, f16};
 use onnxref::schema::Schema;
@@ -32,13 +33,14 @@ const MEANS: &[&str] = &["AveragePool", "GlobalAveragePool", "Mean", "ReduceMean
 const ROUNDINGS: usize = 3;
 
 /// What the numbers of a type are like: half a unit in the last place of 1, the least and the greatest number.
-struct Numbers {
-    unit: f64,
-    least: f64,
-    greatest: f64,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Numbers {
+    pub(super) unit: f64,
+    pub(super) least: f64,
+    pub(super) greatest: f64,
 }
 
-fn numbers(dtype: DType) -> Option<Numbers> {
+pub(super) fn numbers(dtype: DType) -> Option<Numbers> {
     let (digits, least, greatest) = match dtype {
         DType::Float => (24, f64::from(f32::from_bits(1)), f64::from(f32::MAX)),
         DType::Double => (53, f64::from_bits(1), f64::MAX),
@@ -49,10 +51,44 @@ fn numbers(dtype: DType) -> Option<Numbers> {
     Some(Numbers { unit: 0.5f64.powi(digits), least, greatest })
 }
 
-/// Whether results are sums of products of integers.
+/// Operators that multiply elements of a lane, or of the beginning of one.
+const PRODUCTS: &[&str] = &["CumProd", "ReduceProd"];
+
+/// Operators whose results are exact for integers, beside those of sums.
+const OF_INTEGERS: &[&str] = &["CumProd", "Mod", "PRelu", "Range", "ReduceProd", "ScatterElements", "ScatterND"];
+
+/// Whether results are sums or products of integers.
 pub(super) fn is_exact(schema: &Schema, dtype: DType) -> bool {
     let integer = !matches!(dtype, DType::Bool | DType::String | DType::Complex64 | DType::Complex128);
-    SUMS.contains(&schema.name.as_str()) && integer && numbers(dtype).is_none()
+    let name = schema.name.as_str();
+    (SUMS.contains(&name) || OF_INTEGERS.contains(&name)) && integer && numbers(dtype).is_none()
+}
+
+/// How far each element of the output may be from the expected one, if it is a product of a lane's floats. `None` of an
+/// element that can be anything: partial products may overflow, or be subnormal.
+pub(super) fn products(schema: &Schema, made: &Made, outputs: &[(String, Value)]) -> Option<Vec<Option<f64>>> {
+    let [(_, output)] = outputs else { return None };
+    let output = output.tensor().ok()?;
+    let Numbers { unit, least, greatest } =
+        numbers(output.dtype()).filter(|_| PRODUCTS.contains(&schema.name.as_str()))?;
+    let factors = made.inputs.first()?.value.tensor().ok()?.len() as f64;
+    let at_most = run(made, |x| if x.is_nan() { x } else { x.abs().max(1.0) }, |x| x)?;
+    let at_least = run(made, |x| if x == 0.0 || x.is_nan() { 1.0 } else { x.abs().min(1.0) }, |x| x)?;
+    let (expected, wide) = (floats(output)?, run(made, |x| x, |x| x)?);
+    let each = expected.iter().zip(wide).zip(at_most.iter().zip(at_least));
+    let bound = |((expected, wide), (at_most, at_least)): ((&f64, f64), (&f64, f64))| {
+        if at_most.is_nan() || *at_most >= greatest / 2.0 || at_least < 2.0 * least / unit {
+            return Some((expected.is_nan() && wide.is_nan()).then_some(0.0));
+        }
+        let one = factors * unit / (1.0 - factors * unit) * wide.abs();
+        ((expected - wide).abs() <= one).then(|| Some(short(2.0 * one)))
+    };
+    each.map(bound).collect()
+}
+
+/// Half a unit in the last place of 1 in float64.
+pub(super) fn finest() -> f64 {
+    0.5f64.powi(53)
 }
 
 /// How far each element of the output may be from the expected one, if it is a sum of floats. `None` of an element that
@@ -92,7 +128,7 @@ pub(super) fn bounds(schema: &Schema, made: &Made, outputs: &[(String, Value)]) 
 }
 
 /// Three digits, rounded up.
-fn short(x: f64) -> f64 {
+pub(super) fn short(x: f64) -> f64 {
     format!("{:.2e}", x * 1.01).parse().unwrap_or(x)
 }
 
@@ -112,12 +148,5 @@ fn run(made: &Made, change: impl Fn(f64) -> f64, factor: impl Fn(f32) -> f32) ->
 
 /// The elements of a tensor of floats.
 fn floats(tensor: &Tensor) -> Option<Vec<f64>> {
-    let list = match tensor.dtype() {
-        DType::Float => tensor.as_slice::<f32>().ok()?.iter().map(|x| f64::from(*x)).collect(),
-        DType::Double => tensor.as_slice::<f64>().ok()?.to_vec(),
-        DType::Float16 => tensor.as_slice::<f16>().ok()?.iter().map(|x| x.to_f64()).collect(),
-        DType::Bfloat16 => tensor.as_slice::<bf16>().ok()?.iter().map(|x| x.to_f64()).collect(),
-        _ => return None,
-    };
-    Some(list)
+    List::floats(tensor).map(|list| list.elements)
 }

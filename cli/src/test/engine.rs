@@ -2,7 +2,7 @@
 
 use super::lines::Lines;
 use super::process::Process;
-use crate::failure::Failure;
+use crate::failure::{Failure, RUN, USAGE};
 use crate::{interrupt, print};
 use clap::Args;
 use onnxref::bytes::Bytes;
@@ -62,8 +62,8 @@ pub(super) struct Engine {
     folder: TempDir,
     /// Processes that wait for a line; `None` if each case has its own process.
     idle: Option<Mutex<Vec<Lines>>>,
-    /// Why the command can't be started.
-    unusable: OnceLock<String>,
+    /// Why no case can run: the exit code, and the message.
+    unusable: OnceLock<(u8, String)>,
 }
 
 impl Flags {
@@ -102,13 +102,13 @@ impl Engine {
         case.run_on(options, |task| self.do_task(task))
     }
 
-    /// Fails if the command can't be started.
+    /// Fails if no case can run: the command can't be started, or files can't be written for it.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        self.unusable.get().map_or(Ok(()), |why| Err(Failure::usage(format!("{}: {why}", self.flag))))
+        self.unusable.get().map_or(Ok(()), |(code, why)| Err(Failure::new(*code, format!("{}: {why}", self.flag))))
     }
 
     fn do_task(&self, task: &Task<'_>) -> onnxref::Result<BTreeMap<usize, Bytes>> {
-        let files = Files::write(task, self.folder.path()).map_err(|e| io_error("the engine's files", &e))?;
+        let files = Files::write(task, self.folder.path()).map_err(|e| self.not_written(&e))?;
         match &self.idle {
             None => self.start_for(&files),
             Some(idle) => self.ask(&files, idle),
@@ -153,8 +153,20 @@ impl Engine {
     fn not_started(&self, error: &io::Error) -> Error {
         let program = self.words.first().map_or("", |word| word);
         let text = format!("{} can't be started: {error}", quote(program));
-        let _ = self.unusable.set(text.clone());
+        let _ = self.unusable.set((USAGE, text.clone()));
         Error::new(Kind::Io, text)
+    }
+
+    /// Without room for files, no engine is at fault.
+    fn not_written(&self, error: &io::Error) -> Error {
+        // `Other` are errors of ours, about one case.
+        if error.kind() != io::ErrorKind::Other {
+            let folder = print::path(&std::env::temp_dir().to_string_lossy());
+            let text =
+                format!("its files can't be written to {folder}: {error}; the variable TMPDIR names another folder");
+            let _ = self.unusable.set((RUN, text));
+        }
+        io_error("the engine's files", error)
     }
 }
 
