@@ -14,6 +14,17 @@ HERE = pathlib.Path(__file__).resolve().parent
 DATA = [HERE.parent / "onnx-test-data", HERE.parent / "tests" / "openvino"]
 # Larger files make a fuzzer slow and teach it little.
 LARGEST = 4096
+# What the text form of a model has.
+TEXT = """<ir_version: 10, opset_import: ["" : 23, "l" : 1], metadata_props: ["k": "v"]>
+g (float[N, ?, "a b"] x, seq(map(int64, string)) s, any) => (float[] y)
+<int4[3] one = {1, -2, 3}, string[2] words = {"a", "b # c"}, float[2] far = ["location": "w.bin"], float[2] h>
+{
+   #: graph doc_string: "g"
+   [first] y, "" = l.F:over <a = 1, b: float = 1, c = [1.5, nan], d: ints = [], e: int = @outer> (x, , "any")
+   z = If (x) <then_branch: graph = t () => (a) { a = Neg (y) }, value = float[1] {2}>
+}
+<domain: "l", opset_import: ["" : 23]> F <a, b: int = 3> (x) => (y) { y = Neg (x) }
+"""
 
 
 def members():
@@ -39,8 +50,11 @@ def main():
         if 0 < len(content) <= LARGEST:
             if name.endswith((".onnx", ".xml")):
                 add("load", content)
+            if name.endswith(".onnx"):
+                add("document", content)
             elif name.endswith(".pb"):
                 add("tensor", content)
+    add("text", TEXT.encode())
     numbers = random.Random(1)
     for target in ["model", "operators", "external", "graphs"]:
         for _ in range(200):

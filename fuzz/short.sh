@@ -12,6 +12,6 @@ if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
     exit 0
 fi
 python3 fuzz/make_seeds.py
-for target in load model tensor operators external graphs nodes; do
+for target in load model tensor operators external graphs nodes document text; do
     cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -max_len=4096 -timeout=20
 done

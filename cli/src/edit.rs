@@ -114,6 +114,7 @@ impl Editing {
             Some(data) => Some(data),
             None => after.relocate(&self.to).map_err(unreadable)?,
         };
+        self.check_place(before, data.as_ref())?;
         self.write(&after, data.as_ref())?;
         let output = self.to.to_string_lossy();
         if global.json {
@@ -134,6 +135,29 @@ impl Editing {
             Proof::None(_) | Proof::Differs(_) => {}
         }
         Ok(0)
+    }
+
+    /// New data doesn't go where the model is, nor to the data of the model that was read, unless that is replaced too.
+    fn check_place(&self, before: &Document, data: Option<&DataFile>) -> Result<(), Failure> {
+        let Some(data) = data else { return Ok(()) };
+        let place = self.to.with_file_name(&data.location);
+        let same = |one: &Path, other: &Path| matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other);
+        let wrong = |why: String| {
+            let place = print::path(&place.to_string_lossy());
+            Err(Failure::usage(format!("external data can't be written to {place}: {why}")))
+        };
+        if place == self.to {
+            return wrong("the model goes there".to_string());
+        }
+        if same(&self.to, &self.model) || is_standard_input(&self.model) {
+            return Ok(());
+        }
+        let own = before.external_files().map_err(|error| report::load(&shown(&self.model), error))?;
+        let mut own = own.iter().map(|file| self.model.with_file_name(file)).chain([self.model.clone()]);
+        match own.any(|file| same(&file, &place)) {
+            true => wrong(format!("it is a file of {}", shown(&self.model))),
+            false => Ok(()),
+        }
     }
 
     fn write(&self, document: &Document, data: Option<&DataFile>) -> Result<(), Failure> {

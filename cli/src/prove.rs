@@ -40,14 +40,10 @@ pub(crate) fn prove(
 ) -> Result<Proof, Failure> {
     let options = running.options()?;
     let mut old = before.clone();
-    let mut wanted: Vec<String> = Vec::new();
-    for info in after.graph.inputs.iter().chain(&after.graph.outputs) {
-        let name = old_name(&info.name);
-        if !wanted.contains(&name) {
-            wanted.push(name);
-        }
-    }
-    old.graph.outputs = wanted.iter().map(|name| Part::new(ValueInfo::untyped(name))).collect();
+    let wanted = after.graph.inputs.iter().chain(&after.graph.outputs).map(|info| old_name(&info.name));
+    let mut seen = HashSet::new();
+    let wanted = wanted.filter(|name| seen.insert(name.clone()));
+    old.graph.outputs = wanted.map(|name| Part::new(ValueInfo::untyped(name))).collect();
     let old = match old.load(&options) {
         Ok(model) => model,
         Err(error) => return Ok(Proof::None(format!("the model can't be loaded: {}", explain(&error)))),
@@ -97,9 +93,10 @@ fn feeds(
 ) -> Result<Fed, String> {
     let mut random = Random::new(0);
     let mut symbols: HashMap<&str, usize> = HashMap::new();
+    let shapes: HashMap<String, &Vec<Dim>> =
+        new.inputs().filter_map(|info| Some((old_name(&info.name), info.shape.as_ref()?))).collect();
     let fixed = |name: &str, axis: usize| {
-        let info = new.inputs().find(|info| old_name(&info.name) == name)?;
-        if let Some(Dim::Fixed(size)) = info.shape.as_ref()?.get(axis) { Some(*size) } else { None }
+        if let Some(Dim::Fixed(size)) = shapes.get(name)?.get(axis) { Some(*size) } else { None }
     };
     for info in old.inputs() {
         let known = given.get(&info.name).and_then(|value| value.tensor().ok()).map(Tensor::shape);

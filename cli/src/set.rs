@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::ops::nearest;
 use clap::Args;
 use onnxref::document::{Document, Entry, Size};
-use onnxref::quote;
+use onnxref::{Kind, quote};
 use std::collections::HashMap;
 
 /// Change names, dimensions, outputs and metadata of a model, and where its data is
@@ -91,6 +91,13 @@ pub(crate) fn set(arguments: &Arguments, global: &Global) -> Result<u8, Failure>
     }
     if arguments.embed {
         after.embed().map_err(Failure::run)?;
+    }
+    if let Some(file) = &arguments.external {
+        // Found before the models run.
+        let moved = after.clone().externalize(file, u64::MAX);
+        if let Some(error) = moved.err().filter(|error| error.kind() == Kind::Input) {
+            return Err(Failure::usage(format!("--external: {error:#}")));
+        }
     }
     let old_name = |name: &str| old_names.get(name).cloned().unwrap_or_else(|| name.to_string());
     let data = |document: &mut Document| {

@@ -125,6 +125,27 @@ fn weights_move_out_and_in() {
     assert_eq!(document.graph.initializers[0].raw_data, first.graph.initializers[0].raw_data);
 }
 
+/// Data isn't written over a file that stays.
+#[test]
+fn data_is_not_written_over() {
+    let bench = model();
+    let external = |place: &str| edit(&bench, "set", &["--external", place, "--external-threshold", "12"]);
+    let [to, model] = ["out.onnx", "model.onnx"].map(|name| bench.text(name));
+    let wrong = |place: &str, why: &str| format!("external data can't be written to {place}: {why}");
+    refused(&external("out.onnx"), &bench, 2, &wrong(&to, "the model goes there"));
+    refused(&external("model.onnx"), &bench, 2, &wrong(&model, &format!("it is a file of {model}")));
+    let outside = "--external: external data at \"../w.bin\": a path inside the model's folder is needed";
+    refused(&external("../w.bin"), &bench, 2, outside);
+    assert_eq!(external("weights.bin").code, Some(0));
+    let (other, data) = (bench.text("other.onnx"), bench.text("weights.bin"));
+    let again = |place: &str| onnxref(["set", &to, "--external", "weights.bin", "-o", place]);
+    let ran = again(&other);
+    assert_eq!((ran.code, ran.err), (Some(2), format!("error: {}\n", wrong(&data, &format!("it is a file of {to}")))));
+    // The model that is replaced takes its data along.
+    assert_eq!(again(&to).code, Some(0));
+    assert_eq!(std::fs::read(&data).unwrap(), [1f32, 2.0, 3.0].map(f32::to_le_bytes).concat());
+}
+
 #[test]
 fn what_cannot_be_set() {
     let bench = model();
@@ -244,15 +265,31 @@ fn attributes_become_inputs_in_a_later_opset() {
     }
 }
 
+/// Softmax over several axes becomes that of a matrix.
+#[test]
+fn several_axes_become_a_matrix() {
+    let bench = older(0);
+    let ran = edit(&bench, "convert", &["--opset", "22"]);
+    let out = format!("{}: 6 of 3 nodes\nproved: 2 outputs are the same, bit by bit\n", bench.text("out.onnx"));
+    assert_eq!((ran.code, ran.err.as_str(), ran.out), (Some(0), "", out));
+    let document = written(&bench);
+    let operators: Vec<&str> = document.graph.nodes.iter().map(|node| node.op_type.as_str()).collect();
+    assert_eq!(operators, ["Squeeze", "Flatten", "Shape", "Softmax", "Reshape", "If"]);
+    assert_eq!(document.graph.nodes[4].get("allowzero"), Some(&1i64.into()));
+}
+
 #[test]
 fn what_cannot_be_converted() {
-    let bench = older(0);
+    let text = r#"<ir_version: 6, opset_import: ["" : 10]>
+        g (int64[2] x) => (float[2, 3] y) <int64 depth = {3}, float[2] values = {0, 1}>
+        { [hot] y = OneHot (x, depth, values) }"#;
+    let bench = Bench::new(&Document::from_text(text).unwrap().to_bytes().unwrap());
     let refuse = |opset: &str, code: i32, text: &str| {
         refused(&edit(&bench, "convert", &["--opset", opset]), &bench, code, text);
     };
-    let node = "node \"soften\" (Softmax-11): its axis isn't the last dimension, which Softmax-13 can't say";
+    let node = "node \"hot\" (OneHot-9): negative indices select nothing, and those of OneHot-11 count from the end";
     refuse("22", 3, &format!("the model can't be converted to opset 22, and nothing is written:\n  {node}"));
-    refuse("10", 2, "--opset: opset 10: the model has opset 11 already, and models are converted to later ones only");
+    refuse("9", 2, "--opset: opset 9: the model has opset 10 already, and models are converted to later ones only");
     refuse("99", 2, "--opset: opset 99: allowed 1..=28");
 }
 

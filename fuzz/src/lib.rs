@@ -1,5 +1,6 @@
 //! The fuzz targets. Each `run` takes bytes and panics if the library breaks a promise.
 
+pub mod document;
 pub mod external;
 pub mod graphs;
 pub mod load;
@@ -9,6 +10,7 @@ pub mod operators;
 mod plain;
 mod source;
 pub mod tensor;
+pub mod text;
 
 /// The messages of the ONNX format.
 #[allow(missing_docs, clippy::all)]
@@ -22,7 +24,7 @@ use onnxref::{Error, Inputs, Limits, Model, Value};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 9] = [
     ("load", load::run),
     ("model", model::run),
     ("tensor", tensor::run),
@@ -30,6 +32,8 @@ pub const TARGETS: [Target; 7] = [
     ("external", external::run),
     ("graphs", graphs::run),
     ("nodes", nodes::run),
+    ("document", document::run),
+    ("text", text::run),
 ];
 
 /// Limits that keep everything fast.

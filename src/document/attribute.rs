@@ -20,8 +20,8 @@ pub struct Attribute {
     kind: i32,
 }
 
-/// The value of an attribute. Strings are UTF-8 in valid models.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The value of an attribute. Strings are UTF-8 in valid models. Floats are equal if their bits are, also those of NaN.
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub enum AttributeValue {
     /// None, which is not valid.
@@ -164,6 +164,32 @@ impl AttributeValue {
     }
 }
 
+impl PartialEq for AttributeValue {
+    fn eq(&self, other: &AttributeValue) -> bool {
+        match (self, other) {
+            (V::Missing, V::Missing) => true,
+            (V::Reference(one, kind), V::Reference(other, other_kind)) => (one, kind) == (other, other_kind),
+            (V::Float(one), V::Float(other)) => one.to_bits() == other.to_bits(),
+            (V::Int(one), V::Int(other)) => one == other,
+            (V::String(one), V::String(other)) => one == other,
+            (V::Tensor(one), V::Tensor(other)) => one == other,
+            (V::Graph(one), V::Graph(other)) => one == other,
+            (V::SparseTensor(one), V::SparseTensor(other)) => one == other,
+            (V::Type(one), V::Type(other)) => one == other,
+            (V::Floats(one), V::Floats(other)) => {
+                one.iter().map(|value| value.to_bits()).eq(other.iter().map(|value| value.to_bits()))
+            }
+            (V::Ints(one), V::Ints(other)) => one == other,
+            (V::Strings(one), V::Strings(other)) => one == other,
+            (V::Tensors(one), V::Tensors(other)) => one == other,
+            (V::Graphs(one), V::Graphs(other)) => one == other,
+            (V::SparseTensors(one), V::SparseTensors(other)) => one == other,
+            (V::Types(one), V::Types(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
 impl Message for Attribute {
     fn read(&mut self, field: &Field<'_>) -> Result<bool> {
         match field.number {
@@ -213,7 +239,7 @@ impl Message for Attribute {
         self.name.write(1, to)?;
         match &self.value {
             V::Missing => {}
-            V::Reference(name, _) => name.write(21, to)?,
+            V::Reference(name, _) => to.bytes(21, name.as_bytes())?,
             V::Float(value) => to.float(2, *value)?,
             V::Int(value) => to.number(3, value.cast_unsigned())?,
             V::String(value) => to.bytes(4, value)?,

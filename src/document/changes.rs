@@ -88,12 +88,17 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
             Ok(())
         }
         ("PRelu", 7) => {
-            let single = step.dims(1).is_some_and(|dims| dims.iter().all(|dim| *dim == Some(1)));
-            let matrix = step.dims(0).is_some_and(|dims| dims.len() == 2);
-            if single || matrix {
-                Ok(())
-            } else {
-                Err("its slopes are those of channels, and {new} broadcasts from the last dimension".to_string())
+            let (x, slopes) = (step.dims(0), step.dims(1));
+            if slopes.as_ref().is_some_and(|dims| dims.iter().all(|dim| *dim == Some(1))) {
+                return Ok(());
+            }
+            match (x.map(|dims| dims.len()), slopes.map(|dims| dims.len())) {
+                (Some(2), _) => Ok(()),
+                (Some(rank @ 3..), Some(1)) => {
+                    step.unsqueeze(1, 1, rank - 2);
+                    Ok(())
+                }
+                _ => Err("its slopes are those of channels, and {new} broadcasts from the last dimension".to_string()),
             }
         }
         ("Concat", 4) => {
@@ -156,6 +161,7 @@ pub(super) fn change(step: &mut Step<'_>, since: i64) -> Done {
         }
         ("Upsample", 10) => {
             step.node.op_type = "Resize".to_string();
+            step.was_upsample = true;
             Ok(())
         }
         ("Resize", 11) => {

@@ -2,9 +2,9 @@
 
 use super::changes::change;
 use super::extract::domain;
-use super::names::all_nodes;
+use super::names::{Names, all_nodes};
 use super::simplify::{ALL_CONSTANTS, is_old_constant};
-use super::step::{LATER, Step};
+use super::step::{Beside, LATER, Step};
 use super::{Document, Function, Graph, Initializer, Node, OpsetImport, Part, ValueInfo};
 use crate::error::{Error, Result, quote};
 use crate::graph::{GraphDetails, NodeDetails};
@@ -126,8 +126,7 @@ struct Converter {
     /// Constants become nodes, as initializers would have to be inputs.
     as_nodes: bool,
     histories: HashMap<String, Arc<[Schema]>>,
-    /// The names of all values.
-    names: HashSet<String>,
+    names: Names,
     /// Functions of the model in the domain of the standard: calls of them stay.
     functions: HashSet<String>,
     refused: Vec<Error>,
@@ -139,19 +138,15 @@ struct Converter {
 
 impl Converter {
     fn new(document: &Document, to: i64, ir: i64) -> Converter {
-        let mut names: HashSet<String> = HashSet::new();
-        let mut add = |values: &[String]| names.extend(values.iter().cloned());
-        let mut node = |node: &Node| {
-            add(&node.inputs);
-            add(&node.outputs);
-        };
+        let mut names = Names::default();
+        let mut node = |node: &Node| names.add(node.inputs.iter().chain(&node.outputs));
         all_nodes(&document.graph.nodes, &mut node);
         document.functions.iter().for_each(|function| all_nodes(&function.nodes, &mut node));
         for function in &document.functions {
-            names.extend(function.inputs.iter().chain(&function.outputs).cloned());
+            names.add(function.inputs.iter().chain(&function.outputs));
         }
         let graph = &document.graph;
-        names.extend(graph.defined().into_iter().chain(graph.inside()).map(str::to_string));
+        names.add(graph.defined().into_iter().chain(graph.inside()));
         let own = document.functions.iter().filter(|function| domain(&function.domain).is_empty());
         Converter {
             to,
@@ -206,19 +201,19 @@ impl Converter {
         let mut changed = false;
         for (index, mut node) in std::mem::take(nodes).into_iter().enumerate() {
             let known = places.get(&index).filter(|known| known.operator == node.op_type).copied();
-            let mut constants = Vec::new();
+            let mut beside = Beside::default();
             changed |= node.try_change(|node| {
                 let mut changed = self.bodies(node, from, known)?;
                 if domain(&node.domain).is_empty() && !self.functions.contains(&node.op_type) {
                     match self.node(node, from, known.zip(details)) {
-                        Ok(Some(new)) => (constants, changed) = (new, true),
+                        Ok(Some(new)) => (beside, changed) = (new, true),
                         Ok(None) => {}
                         Err(error) => self.refuse(error, node, index),
                     }
                 }
                 Ok(changed)
             })?;
-            for mut value in constants {
+            for mut value in beside.constants {
                 let fits = self.to >= ALL_CONSTANTS || value.dtype().is_some_and(is_old_constant);
                 if self.as_nodes && fits {
                     let name = std::mem::take(&mut value.name);
@@ -227,7 +222,9 @@ impl Converter {
                     initializers.push(value.into());
                 }
             }
+            nodes.extend(beside.before.into_iter().map(Part::new));
             nodes.push(node);
+            nodes.extend(beside.after.into_iter().map(Part::new));
         }
         Ok(changed)
     }
@@ -261,13 +258,13 @@ impl Converter {
         }
     }
 
-    /// Converts a node from version to version of its operator. Returns the new constants, or `None` if it stays.
+    /// Converts a node from version to version of its operator. Returns what is new beside it, or `None` if it stays.
     fn node(
         &mut self,
         node: &mut Node,
         from: i64,
         known: Option<(&NodeDetails, &GraphDetails)>,
-    ) -> Result<Option<Vec<Initializer>>> {
+    ) -> Result<Option<Beside>> {
         let first = schema::resolve("", &node.op_type, from)?;
         let mut version = first.since_version;
         let at = |operator: &str, version: i64| {
@@ -279,7 +276,7 @@ impl Converter {
             let refused = || Error::unsupported("it was an experimental operator, which ONNX dropped in release 1.5");
             return if same { Ok(None) } else { Err(at(&node.op_type, version)(refused())) };
         }
-        let mut step = Step::new(node.clone(), known, &mut self.names);
+        let mut step = Step::new(node.clone(), known, &mut self.names, self.to);
         let mut stays = true;
         let mut history = history(&mut self.histories, &node.op_type)?;
         while let Some(new) = history.iter().find(|new| new.since_version > version && new.since_version <= self.to) {
@@ -300,12 +297,12 @@ impl Converter {
             stays &= step.node.op_type == node.op_type;
             version = since;
         }
-        let Step { node: converted, constants, .. } = step;
+        let Step { node: converted, beside, .. } = step;
         if stays && *node == converted {
             return Ok(None);
         }
         *node = converted;
-        Ok(Some(constants))
+        Ok(Some(beside))
     }
 }
 

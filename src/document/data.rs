@@ -75,11 +75,15 @@ impl DataFile {
         Ok(())
     }
 
-    fn add(&mut self, len: u64, from: From) -> External {
-        let offset = self.size.next_multiple_of(if len < PAGE { WORD } else { PAGE });
+    fn add(&mut self, len: u64, from: From) -> Result<External> {
+        let offset = self.size.checked_next_multiple_of(if len < PAGE { WORD } else { PAGE });
+        let place = offset.and_then(|offset| Some((offset, offset.checked_add(len)?)));
+        let Some((offset, end)) = place else {
+            return Err(Error::model("its elements and those before take more bytes than a file has"));
+        };
         self.parts.push(DataPart { offset, from });
-        self.size = offset + len;
-        External { location: self.location.clone(), offset, length: Some(len) }
+        self.size = end;
+        Ok(External { location: self.location.clone(), offset, length: Some(len) })
     }
 }
 
@@ -109,25 +113,24 @@ impl Document {
         })?;
         let (path, options) = (self.path.clone(), self.options.clone());
         let mut file = DataFile { location: location.to_string(), parts: Vec::new(), size: 0, path, options };
-        let mut moved: HashMap<External, External> = HashMap::new();
+        // Without a length, the same place may be that of tensors of several sizes.
+        let mut moved: HashMap<(External, u64), External> = HashMap::new();
         self.change_tensors(&mut |tensor, is_initializer| {
             if let Some(old) = tensor.external()? {
-                let new = match moved.get(&old) {
+                let len = tensor.external_len(&old)?;
+                let new = match moved.get(&(old.clone(), len)) {
                     Some(new) => new.clone(),
-                    None => {
-                        let len = old.length.map_or_else(|| tensor.byte_len(), Ok)?;
-                        file.add(len, From::File(old.clone(), len))
-                    }
+                    None => file.add(len, From::File(old.clone(), len)).map_err(|error| tensor.blame(error))?,
                 };
                 tensor.set_external(&new);
-                moved.insert(old, new);
+                moved.insert((old, len), new);
                 return Ok(true);
             }
             if !is_initializer || tensor.dtype() == Some(DType::String) || tensor.byte_len()? < threshold.max(1) {
                 return Ok(false);
             }
             let raw = tensor.raw()?;
-            let new = file.add(raw.len() as u64, From::Memory(raw));
+            let new = file.add(raw.len() as u64, From::Memory(raw)).map_err(|error| tensor.blame(error))?;
             tensor.set_external(&new);
             Ok(true)
         })?;
@@ -144,7 +147,7 @@ impl Document {
         let files: ModelFiles = self.options.files(self.path.as_deref());
         self.change_tensors(&mut |tensor, _| {
             let Some(external) = tensor.external()? else { return Ok(false) };
-            let len = external.length.map_or_else(|| tensor.byte_len(), Ok)?;
+            let len = tensor.external_len(&external)?;
             let raw = files.part(&external.location, external.offset, len);
             tensor.set_raw(raw.map_err(|error| tensor.blame(error))?);
             Ok(true)

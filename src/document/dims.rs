@@ -2,16 +2,17 @@
 
 use super::{Document, Graph, Part, Size, ValueInfo};
 use crate::error::{Error, Result, quote};
+use std::collections::HashSet;
 
 impl Document {
     /// The symbols of all declared shapes of the graph, in their order.
     pub fn symbols(&self) -> Vec<String> {
-        let mut all: Vec<String> = Vec::new();
+        let (mut all, mut seen) = (Vec::new(), HashSet::new());
         let lists = [&self.graph.inputs, &self.graph.outputs, &self.graph.value_info];
         for dim in lists.into_iter().flatten().flat_map(|info| info.dims().unwrap_or_default()) {
             if let Size::Symbol(name) = &dim.size
                 && !name.is_empty()
-                && !all.contains(name)
+                && seen.insert(name)
             {
                 all.push(name.clone());
             }

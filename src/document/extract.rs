@@ -1,7 +1,7 @@
 //! The part of a model that computes some values.
 
-use super::names::all_nodes;
-use super::{Content, Document, Function, Graph, Node, ValueInfo};
+use super::names::{Names, all_nodes};
+use super::{Content, Document, Graph, Node, Part, ValueInfo};
 use crate::error::{Error, Result, quote};
 use std::collections::{HashMap, HashSet};
 
@@ -35,9 +35,12 @@ impl Document {
         declare: &dyn Fn(&str) -> Option<ValueInfo>,
     ) -> Result<Vec<String>> {
         for list in [inputs, outputs].into_iter().flatten() {
-            for (place, name) in list.iter().enumerate() {
-                self.check_name(name)?;
-                if list.iter().take(place).any(|other| other == name) {
+            let (defined, mut seen) = (self.graph.defined(), HashSet::new());
+            for name in list {
+                if !defined.contains(name.as_str()) {
+                    self.check_name(name)?;
+                }
+                if !seen.insert(name) {
                     return Err(Error::input(format!("value {} is given twice", quote(name))).about(name));
                 }
             }
@@ -62,8 +65,9 @@ impl Document {
         let kept_inputs: Vec<String> = match inputs {
             Some(inputs) => {
                 // Inputs with a default stay inputs.
+                let given: HashSet<&String> = inputs.iter().collect();
                 let more = self.graph.inputs.iter().map(|info| &info.name);
-                let more = more.filter(|name| values.contains(*name) && !inputs.contains(name));
+                let more = more.filter(|name| values.contains(*name) && !given.contains(name));
                 inputs.iter().chain(more).cloned().collect()
             }
             None => {
@@ -80,30 +84,27 @@ impl Document {
         let keeps = |name: &str| (values.contains(name) || asked.contains(name)) && !cut.contains(name);
         let content: &mut Content = &mut self.content;
         let graph: &mut Graph = &mut content.graph;
-        let info = |name: &String, graph: &Graph| {
-            let lists = [&graph.inputs, &graph.outputs, &graph.value_info];
-            let known = |at: usize| lists.get(at)?.iter().find(|info| info.name == *name && info.value_type.is_some());
-            let declared = known(0).or_else(|| known(1)).cloned();
-            let declared = declared.or_else(|| declare(name).map(Into::into)).or_else(|| known(2).cloned());
-            declared.unwrap_or_else(|| ValueInfo::untyped(name).into())
+        let declared = {
+            let [own, inside] = [typed(graph.inputs.iter().chain(&graph.outputs)), typed(&graph.value_info)];
+            let info = |name: &String| {
+                let own = own.get(name.as_str()).map(|info| (*info).clone());
+                let known = own.or_else(|| declare(name).map(Into::into));
+                let known = known.or_else(|| inside.get(name.as_str()).map(|info| (*info).clone()));
+                known.unwrap_or_else(|| ValueInfo::untyped(name).into())
+            };
+            [kept_inputs.iter().map(info).collect(), outputs.iter().map(info).collect()]
         };
-        let new_inputs = kept_inputs.iter().map(|name| info(name, graph)).collect();
-        let new_outputs = outputs.iter().map(|name| info(name, graph)).collect();
-        (graph.inputs, graph.outputs) = (new_inputs, new_outputs);
+        [graph.inputs, graph.outputs] = declared;
         let mut kept = nodes.iter();
         graph.nodes.retain(|_| kept.next().is_some_and(|kept| *kept));
         // A node stays if another of its outputs is needed; what it gives in the place of an input has no reader.
-        for name in &kept_inputs {
-            let mut unread = format!("{name}_computed");
-            while graph.defined().contains(unread.as_str()) {
-                unread.push('_');
-            }
-            for node in &mut graph.nodes {
-                node.change_if(|node| {
-                    let output = node.outputs.iter_mut().find(|output| *output == name);
-                    output.map(|output| output.clone_from(&unread)).is_some()
-                });
-            }
+        let mut names = Names::default();
+        names.add(graph.defined().into_iter().chain(graph.inside()));
+        for node in &mut graph.nodes {
+            node.change_if(|node| {
+                let given = node.outputs.iter_mut().filter(|output| asked.contains(output.as_str()));
+                given.map(|output| *output = names.make(&format!("{output}_computed"))).count() > 0
+            });
         }
         graph.initializers.retain(|tensor| keeps(&tensor.name));
         graph.sparse_initializers.retain(|tensor| keeps(tensor.name()));
@@ -119,6 +120,15 @@ impl Document {
         content.keep_used();
         Ok(unused)
     }
+}
+
+/// The first declaration of each value that has a type.
+fn typed<'a>(list: impl IntoIterator<Item = &'a Part<ValueInfo>>) -> HashMap<&'a str, &'a Part<ValueInfo>> {
+    let mut all = HashMap::new();
+    for info in list.into_iter().filter(|info| info.value_type.is_some()) {
+        all.entry(info.name.as_str()).or_insert(info);
+    }
+    all
 }
 
 /// The number of the field `training_info` of a model.
@@ -171,31 +181,37 @@ impl Needed {
 impl Content {
     /// Drops functions that nothing calls, and imports of opsets that nothing uses.
     pub fn keep_used(&mut self) {
-        let key = |node: &Node| (domain(&node.domain).to_string(), node.op_type.clone(), node.overload.clone());
-        let mut called = HashSet::new();
         let mut domains = HashSet::new();
         all_nodes(&self.graph.nodes, &mut |node| {
-            called.insert(key(node));
             domains.insert(domain(&node.domain).to_string());
         });
-        let is_called = |function: &Function, called: &HashSet<_>| {
-            called.contains(&(domain(&function.domain).to_string(), function.name.clone(), function.overload.clone()))
-        };
-        let mut looked = vec![false; self.functions.len()];
-        while let Some((function, looked)) =
-            self.functions.iter().zip(&mut looked).find(|(function, looked)| !**looked && is_called(function, &called))
-        {
-            *looked = true;
-            all_nodes(&function.nodes, &mut |node| {
-                called.insert(key(node));
-            });
-        }
-        let mut kept = looked.into_iter();
+        let mut kept = self.called().into_iter();
         self.functions.retain(|_| kept.next().unwrap_or(true));
         // Calls in functions need the import of the function only, but a model without any import isn't valid.
         if !domains.is_empty() {
             self.opset_imports.retain(|import| domains.contains(domain(&import.domain)) || import.domain.is_empty());
         }
+    }
+
+    /// Whether each function is called, by the graph or by a function that is.
+    fn called(&self) -> Vec<bool> {
+        let mut uncalled: HashMap<_, Vec<usize>> = HashMap::new();
+        for (place, function) in self.functions.iter().enumerate() {
+            let key = (domain(&function.domain), function.name.as_str(), function.overload.as_str());
+            uncalled.entry(key).or_default().push(place);
+        }
+        let mut called = vec![false; self.functions.len()];
+        let mut open = vec![&self.graph.nodes];
+        while let Some(nodes) = open.pop() {
+            all_nodes(nodes, &mut |node: &Node| {
+                let key = (domain(&node.domain), node.op_type.as_str(), node.overload.as_str());
+                for place in uncalled.remove(&key).unwrap_or_default() {
+                    called.get_mut(place).into_iter().for_each(|called| *called = true);
+                    open.extend(self.functions.get(place).map(|function| &function.nodes));
+                }
+            });
+        }
+        called
     }
 }
 

@@ -1,6 +1,6 @@
 //! Bodies that run once, as nodes of the graph around them.
 
-use super::names::Renamed;
+use super::names::{Names, Renamed};
 use super::{Graph, Node};
 use std::collections::{HashMap, HashSet};
 
@@ -26,13 +26,13 @@ impl Graph {
             return false;
         }
         self.nodes.remove(node);
-        let mut taken: HashSet<String> = self.defined().into_iter().chain(self.inside()).map(str::to_string).collect();
-        taken.extend(body.inside().into_iter().chain(body.captured()).map(str::to_string));
+        let mut taken = Names::default();
+        taken.add(self.defined().into_iter().chain(self.inside()).chain(body.inside()).chain(body.captured()));
         let computed: HashSet<&str> = body.nodes.iter().flat_map(|node| &node.outputs).map(String::as_str).collect();
         let mut names: HashMap<String, String> = HashMap::new();
         let mut passed = Vec::new();
         for (name, info) in outputs.iter().zip(&body.outputs).filter(|(name, _)| !name.is_empty()) {
-            taken.insert(name.clone());
+            taken.add([name]);
             if computed.contains(info.name.as_str()) && !names.contains_key(&info.name) {
                 names.insert(info.name.clone(), name.clone());
             } else {
@@ -43,11 +43,7 @@ impl Graph {
         own.sort_unstable();
         for old in own {
             if !names.contains_key(old) {
-                let mut new = old.to_string();
-                while !taken.insert(new.clone()) {
-                    new.push('_');
-                }
-                names.insert(old.to_string(), new);
+                names.insert(old.to_string(), taken.make(old));
             }
         }
         names.retain(|old, new| old != new);

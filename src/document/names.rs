@@ -74,6 +74,36 @@ impl Graph {
     }
 }
 
+/// The names of all values, and new ones that none of them has.
+#[derive(Default)]
+pub(super) struct Names {
+    taken: HashSet<String>,
+    /// The number that was given last, by the name that was wanted.
+    numbers: HashMap<String, usize>,
+}
+
+impl Names {
+    pub(super) fn add(&mut self, names: impl IntoIterator<Item: Into<String>>) {
+        self.taken.extend(names.into_iter().map(Into::into));
+    }
+
+    /// A new name: the one that is wanted, or that with a number.
+    pub(super) fn make(&mut self, wanted: &str) -> String {
+        if self.taken.insert(wanted.to_string()) {
+            return wanted.to_string();
+        }
+        // Numbers that are taken aren't tried again, whatever names a model has.
+        let number = self.numbers.entry(wanted.to_string()).or_insert(1);
+        loop {
+            *number += 1;
+            let name = format!("{wanted}_{number}");
+            if self.taken.insert(name.clone()) {
+                return name;
+            }
+        }
+    }
+}
+
 /// New names of values, by the old ones.
 pub(super) type Renamed<'a> = HashMap<&'a str, &'a str>;
 
@@ -95,11 +125,8 @@ impl Node {
                 for body in attribute.graphs_mut() {
                     // A body may have another value of a name.
                     let captured = body.captured();
-                    let own: Renamed<'_> = names
-                        .iter()
-                        .filter(|(old, _)| captured.contains(*old))
-                        .map(|(old, new)| (*old, *new))
-                        .collect();
+                    let own = captured.iter().filter_map(|name| names.get_key_value(*name));
+                    let own: Renamed<'_> = own.map(|(old, new)| (*old, *new)).collect();
                     changed |= !own.is_empty() && body.change_if(|body| body.rename_uses(&own));
                 }
                 changed

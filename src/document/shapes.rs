@@ -4,6 +4,7 @@ use super::extract::domain;
 use super::{Content, Document, Graph, Node, Part, Size, ValueInfo};
 use crate::graph::{GraphDetails, Scope, ValueDetails};
 use crate::model::Inspection;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// The first version of the format whose functions declare types.
@@ -12,12 +13,20 @@ const FUNCTION_TYPES: i64 = 10;
 /// How deep the bodies and calls nest whose values are declared.
 const NESTING: usize = 32;
 
-/// The nodes around a graph, outermost first: the first value that each gives, and the attribute of the body; `None` for
-/// a call.
-type Path = Vec<(String, Option<String>)>;
-
 /// Types by the names of values; `None` if calls of a function don't agree.
 type Types = HashMap<String, Option<ValueInfo>>;
+
+/// A graph in the model, by its number: that of the model is [`GRAPH`], then come functions, then bodies.
+type Place = usize;
+
+const GRAPH: Place = 0;
+
+/// The types that are known, by the graph that they are in.
+struct Graphs {
+    types: Vec<Types>,
+    /// Bodies, by the graph around them, the first value that their node gives, and their attribute.
+    bodies: HashMap<(Place, String, String), Place>,
+}
 
 impl Document {
     /// Declares types and shapes that follow for what nodes compute, in bodies and functions too, and those of outputs
@@ -40,15 +49,13 @@ impl Document {
     /// # Ok::<(), onnxref::Error>(())
     /// ```
     pub fn declare_shapes(&mut self, found: &Inspection) {
-        let mut graphs = known(&self.content, &found.graph);
+        let mut graphs = Graphs::new(&self.content, &found.graph);
         let with_functions = self.ir_version >= Some(FUNCTION_TYPES);
         self.content.change_if(|content| {
-            let place = &mut (None, Path::new());
-            let mut changed = content.graph.change_if(|graph| graph.declare(place, &mut graphs));
-            for (index, function) in content.functions.iter_mut().enumerate() {
-                let place = &mut (Some(index), Path::new());
+            let mut changed = content.graph.change_if(|graph| graph.declare(GRAPH, &mut graphs));
+            for (function, place) in content.functions.iter_mut().zip(GRAPH + 1..) {
                 changed |= function.change_if(|function| {
-                    let types = graphs.remove(place).unwrap_or_default();
+                    let types = graphs.take(place);
                     let inside = bodies(&mut function.nodes, place, &mut graphs);
                     (with_functions && declare(&mut function.value_info, &function.nodes, types)) | inside
                 });
@@ -58,13 +65,10 @@ impl Document {
     }
 }
 
-/// A graph: that of the model or of a function by its place, and the nodes around it there.
-type Place = (Option<usize>, Path);
-
 impl Graph {
     /// Returns whether it declares anything.
-    fn declare(&mut self, place: &mut Place, graphs: &mut HashMap<Place, Types>) -> bool {
-        let mut types = graphs.remove(place).unwrap_or_default();
+    fn declare(&mut self, place: Place, graphs: &mut Graphs) -> bool {
+        let mut types = graphs.take(place);
         let mut changed = bodies(&mut self.nodes, place, graphs);
         for output in &mut self.outputs {
             if let Some(Some(known)) = types.remove(&output.name)
@@ -79,22 +83,22 @@ impl Graph {
     }
 }
 
-fn bodies(nodes: &mut [Part<Node>], place: &mut Place, graphs: &mut HashMap<Place, Types>) -> bool {
+fn bodies(nodes: &mut [Part<Node>], place: Place, graphs: &mut Graphs) -> bool {
     let mut changed = false;
     for (index, node) in nodes.iter_mut().enumerate().filter(|(_, node)| node.bodies().next().is_some()) {
-        let first = first_output(index, node);
+        let first = first_output(index, node).into_owned();
         changed |= node.change_if(|node| {
             let mut changed = false;
             for attribute in &mut node.attributes {
-                place.1.push((first.clone(), Some(attribute.name.clone())));
+                let body = graphs.bodies.get(&(place, first.clone(), attribute.name.clone())).copied();
+                let Some(body) = body else { continue };
                 changed |= attribute.change_if(|attribute| {
                     let mut changed = false;
                     for graph in attribute.graphs_mut() {
-                        changed |= graph.change_if(|graph| graph.declare(place, graphs));
+                        changed |= graph.change_if(|graph| graph.declare(body, graphs));
                     }
                     changed
                 });
-                place.1.pop();
             }
             changed
         });
@@ -121,58 +125,110 @@ fn declare(list: &mut Vec<Part<ValueInfo>>, nodes: &[Part<Node>], mut types: Typ
 }
 
 /// How scopes name a node.
-fn first_output(index: usize, node: &Node) -> String {
-    node.outputs.iter().find(|name| !name.is_empty()).cloned().unwrap_or_else(|| format!("#{index}"))
+fn first_output(index: usize, node: &Node) -> Cow<'_, str> {
+    let first = node.outputs.iter().find(|name| !name.is_empty());
+    first.map_or_else(|| format!("#{index}").into(), |name| name.as_str().into())
 }
 
-/// The types of all values, by the graph that they are in.
-fn known(content: &Content, details: &GraphDetails) -> HashMap<Place, Types> {
-    let mut scopes: HashMap<Path, Vec<&ValueDetails>> = HashMap::new();
-    let mut open = vec![details];
-    while let Some(graph) = open.pop() {
-        open.extend(graph.nodes.iter().flat_map(|node| &node.bodies).map(|(_, body)| body));
-        for value in &graph.values {
-            let around: Vec<&Scope> =
-                std::iter::successors(value.scope.as_ref(), |scope| scope.outer()).take(NESTING + 1).collect();
-            if around.len() <= NESTING {
-                let step = |scope: &&Scope| (scope.node().to_string(), scope.body().map(str::to_string));
-                scopes.entry(around.iter().rev().map(step).collect()).or_default().push(value);
-            }
-        }
-    }
-    let mut functions: HashMap<(&str, &str, &str), usize> = HashMap::new();
-    for (index, function) in content.functions.iter().enumerate() {
-        functions.insert((domain(&function.domain), &function.name, &function.overload), index);
-    }
-    let mut graphs: HashMap<Place, Types> = HashMap::new();
-    // Each call of a function is looked at: the path in the model, and the place in the file.
-    let mut open: Vec<(Path, Place, &[Part<Node>])> = vec![(Path::new(), (None, Path::new()), &content.graph.nodes)];
-    while let Some((path, place, nodes)) = open.pop() {
-        let types = graphs.entry(place.clone()).or_default();
-        for value in scopes.remove(&path).unwrap_or_default() {
-            let Some(info) = info(value) else { continue };
-            types.entry(value.name.clone()).and_modify(|known| agree(known, &info)).or_insert(Some(info));
-        }
-        if path.len() == NESTING {
-            continue;
-        }
-        for (index, node) in nodes.iter().enumerate() {
-            let first = first_output(index, node);
-            for attribute in &node.attributes {
-                for body in attribute.graphs() {
-                    let step = (first.clone(), Some(attribute.name.clone()));
-                    let inside = |path: &Path| path.iter().cloned().chain([step.clone()]).collect();
-                    open.push((inside(&path), (place.0, inside(&place.1)), &body.nodes));
+/// Scopes by their number: the model is the first.
+#[derive(Default)]
+struct Scopes<'a> {
+    /// By the scope around them, the first value that their node gives, and the attribute of a body.
+    inside: HashMap<(usize, &'a str, Option<&'a str>), usize>,
+    values: Vec<Vec<&'a ValueDetails>>,
+}
+
+impl<'a> Scopes<'a> {
+    fn new(details: &'a GraphDetails) -> Scopes<'a> {
+        let mut scopes = Scopes { values: vec![Vec::new()], ..Scopes::default() };
+        let mut open = vec![details];
+        while let Some(graph) = open.pop() {
+            open.extend(graph.nodes.iter().flat_map(|node| &node.bodies).map(|(_, body)| body));
+            for value in &graph.values {
+                let depth = value.scope.as_ref().map_or(0, Scope::depth);
+                if depth <= NESTING {
+                    let scope = scopes.number(value.scope.as_ref());
+                    scopes.values.get_mut(scope).into_iter().for_each(|values| values.push(value));
                 }
             }
-            let called = functions.get(&(domain(&node.domain), &*node.op_type, &*node.overload));
-            if let Some((called, function)) = called.and_then(|at| Some((*at, content.functions.get(*at)?))) {
-                let path = path.iter().cloned().chain([(first, None)]).collect();
-                open.push((path, (Some(called), Path::new()), &function.nodes));
+        }
+        scopes
+    }
+
+    fn number(&mut self, scope: Option<&'a Scope>) -> usize {
+        let around: Vec<&Scope> = std::iter::successors(scope, |scope| scope.outer()).collect();
+        around.into_iter().rev().fold(0, |outer, scope| {
+            let values = &mut self.values;
+            *self.inside.entry((outer, scope.node(), scope.body())).or_insert_with(|| {
+                values.push(Vec::new());
+                values.len() - 1
+            })
+        })
+    }
+}
+
+impl Graphs {
+    /// Looks at each call of a function whose values are known.
+    fn new(content: &Content, details: &GraphDetails) -> Graphs {
+        let scopes = Scopes::new(details);
+        let mut functions: HashMap<(&str, &str, &str), usize> = HashMap::new();
+        for (index, function) in content.functions.iter().enumerate() {
+            functions.insert((domain(&function.domain), &function.name, &function.overload), index);
+        }
+        let types = vec![Types::default(); 1 + content.functions.len()];
+        let mut graphs = Graphs { types, bodies: HashMap::new() };
+        let mut seen = vec![false; scopes.values.len()];
+        let mut open: Vec<(usize, Place, &[Part<Node>])> = vec![(0, GRAPH, &content.graph.nodes)];
+        while let Some((scope, place, nodes)) = open.pop() {
+            // Nodes of an invalid model may have the same outputs, and so their bodies and calls the same scope.
+            match seen.get_mut(scope) {
+                Some(seen) if !*seen => *seen = true,
+                _ => continue,
+            }
+            for value in scopes.values.get(scope).into_iter().flatten() {
+                graphs.add(place, value);
+            }
+            for (index, node) in nodes.iter().enumerate() {
+                let called = functions.get(&(domain(&node.domain), &*node.op_type, &*node.overload));
+                if called.is_none() && node.bodies().next().is_none() {
+                    continue;
+                }
+                let first = first_output(index, node);
+                for attribute in &node.attributes {
+                    let inside = scopes.inside.get(&(scope, &*first, Some(&*attribute.name)));
+                    if let (Some(inside), Some(body)) = (inside, attribute.graphs().first()) {
+                        let body_place = graphs.body(place, &first, &attribute.name);
+                        open.push((*inside, body_place, &body.nodes));
+                    }
+                }
+                if let Some((called, function)) = called.and_then(|at| Some((*at, content.functions.get(*at)?)))
+                    && let Some(inside) = scopes.inside.get(&(scope, &*first, None))
+                {
+                    open.push((*inside, GRAPH + 1 + called, &function.nodes));
+                }
             }
         }
+        graphs
     }
-    graphs
+
+    fn add(&mut self, place: Place, value: &ValueDetails) {
+        if let (Some(info), Some(types)) = (info(value), self.types.get_mut(place)) {
+            types.entry(value.name.clone()).and_modify(|known| agree(known, &info)).or_insert(Some(info));
+        }
+    }
+
+    /// The place of a body.
+    fn body(&mut self, place: Place, first: &str, attribute: &str) -> Place {
+        let types = &mut self.types;
+        *self.bodies.entry((place, first.to_string(), attribute.to_string())).or_insert_with(|| {
+            types.push(Types::default());
+            types.len() - 1
+        })
+    }
+
+    fn take(&mut self, place: Place) -> Types {
+        self.types.get_mut(place).map(std::mem::take).unwrap_or_default()
+    }
 }
 
 fn info(value: &ValueDetails) -> Option<ValueInfo> {

@@ -166,18 +166,14 @@ impl Graph {
         let mut sources: HashMap<String, String> = HashMap::new();
         for node in self.nodes.iter().filter(|node| is_identity(node)) {
             let ([from], [to]) = (node.inputs.as_slice(), node.outputs.as_slice()) else { continue };
-            let from = sources.get(from).unwrap_or(from).clone();
-            if !from.is_empty() && !to.is_empty() && !outputs.contains(to) && !inside.contains(&from) {
-                sources.insert(to.clone(), from);
+            if !from.is_empty() && !to.is_empty() && !outputs.contains(to) && !inside.contains(from) {
+                sources.insert(to.clone(), from.clone());
             }
         }
-        if sources.is_empty() {
-            return false;
-        }
+        let Some(names) = ends(&sources).filter(|names| !names.is_empty()) else { return false };
         self.nodes.retain(|node| !is_identity(node) || !node.outputs.iter().any(|name| sources.contains_key(name)));
         self.value_info.retain(|info| !sources.contains_key(&info.name));
         self.quantization_annotations.retain(|annotation| !sources.contains_key(&annotation.tensor_name));
-        let names: Renamed<'_> = sources.iter().map(|(to, from)| (to.as_str(), from.as_str())).collect();
         self.rename_uses(&names);
         true
     }
@@ -204,6 +200,27 @@ impl Graph {
         });
         Ok(size(self) != before)
     }
+}
+
+/// Where each name leads in the end; `None` if they lead around. Nodes may be in any order.
+fn ends(sources: &HashMap<String, String>) -> Option<Renamed<'_>> {
+    let mut ends = Renamed::new();
+    for start in sources.keys() {
+        let (mut at, mut passed): (&str, Vec<&str>) = (start, Vec::new());
+        let end = loop {
+            if let Some(end) = ends.get(at) {
+                break *end;
+            }
+            let Some(next) = sources.get(at) else { break at };
+            if passed.len() == sources.len() {
+                return None;
+            }
+            passed.push(at);
+            at = next;
+        };
+        ends.extend(passed.into_iter().map(|name| (name, end)));
+    }
+    Some(ends)
 }
 
 fn is_identity(node: &Node) -> bool {

@@ -1,12 +1,12 @@
 //! A node that is converted, and what its changes are made of.
 
+use super::names::Names;
 use super::{Attribute, AttributeValue, Initializer, Node};
 use crate::dtype::DType;
 use crate::graph::{GraphDetails, NodeDetails, ValueDetails};
 use crate::tensor::Tensor;
 use crate::value::{Dim, Value, ValueType};
 use half::f16;
-use std::collections::HashSet;
 
 use AttributeValue as V;
 
@@ -20,17 +20,37 @@ pub(super) const LATER: &str = "{new}";
 pub(super) struct Step<'a> {
     pub(super) node: Node,
     known: Option<(&'a NodeDetails, &'a GraphDetails)>,
-    names: &'a mut HashSet<String>,
-    pub(super) constants: Vec<Initializer>,
+    names: &'a mut Names,
+    /// The opset that the model gets: further nodes have its form.
+    to: i64,
+    pub(super) beside: Beside,
+    /// It was an Upsample, whose scales are at least 1.
+    pub(super) was_upsample: bool,
 }
+
+/// What comes to a node that is converted.
+#[derive(Default)]
+pub(super) struct Beside {
+    pub(super) constants: Vec<Initializer>,
+    /// Nodes before it, and after it.
+    pub(super) before: Vec<Node>,
+    pub(super) after: Vec<Node>,
+}
+
+/// The opset whose Unsqueeze has its axes as an input.
+const AXES_INPUT: i64 = 13;
+
+/// The opset whose Reshape may take a zero as a size.
+const ALLOW_ZERO: i64 = 14;
 
 impl<'a> Step<'a> {
     pub(super) fn new(
         node: Node,
         known: Option<(&'a NodeDetails, &'a GraphDetails)>,
-        names: &'a mut HashSet<String>,
+        names: &'a mut Names,
+        to: i64,
     ) -> Step<'a> {
-        Step { node, known, names, constants: Vec::new() }
+        Step { node, known, names, to, beside: Beside::default(), was_upsample: false }
     }
 
     pub(super) fn remove(&mut self, name: &str) {
@@ -82,12 +102,18 @@ impl<'a> Step<'a> {
 
     /// Makes a constant that is an input of the node.
     pub(super) fn constant(&mut self, what: &str, input: usize, tensor: &Tensor) {
+        let name = self.name(what);
+        self.beside.constants.push(Initializer::new(&name, tensor));
+        self.set_input(input, name);
+    }
+
+    /// A new name.
+    fn name(&mut self, what: &str) -> String {
         let of = self.node.outputs.iter().find(|name| !name.is_empty()).unwrap_or(&self.node.op_type);
-        let mut name = format!("{of}_{what}");
-        while !self.names.insert(name.clone()) {
-            name.push('_');
-        }
-        self.constants.push(Initializer::new(&name, tensor));
+        self.names.make(&format!("{of}_{what}"))
+    }
+
+    fn set_input(&mut self, input: usize, name: String) {
         if self.node.inputs.len() <= input {
             self.node.inputs.resize(input + 1, String::new());
         }
@@ -146,9 +172,13 @@ impl<'a> Step<'a> {
 
     /// How Resize-10 rounds places: down, or up along axes that become smaller.
     pub(super) fn nearest(&self) -> Done<&'static str> {
+        if self.was_upsample {
+            return Ok("floor");
+        }
         let unknown = || "its scales aren't constants, on which nearest_mode of {new} depends".to_string();
         let name = self.node.inputs.get(1).ok_or_else(unknown)?;
-        let own = self.constants.iter().find(|constant| constant.name == *name).and_then(|own| own.tensor().ok());
+        let own =
+            self.beside.constants.iter().find(|constant| constant.name == *name).and_then(|own| own.tensor().ok());
         let known = || match self.value(1)?.constant.as_ref()? {
             Value::Tensor(tensor) => Some(tensor.clone()),
             _ => None,
@@ -175,22 +205,54 @@ impl<'a> Step<'a> {
         Ok(())
     }
 
-    /// An axis from which all others were one becomes an axis alone.
+    /// An axis from which all others were one becomes an axis alone: that of a matrix if there are several.
     pub(super) fn last_axis(&mut self) -> Done {
         let axis = self.int("axis")?.unwrap_or(1);
-        let refused = || "its axis isn't the last dimension, which {new} can't say".to_string();
-        if axis != -1 {
-            let dims = self
-                .dims(0)
-                .ok_or("its axis must be the last dimension for {new}, and how many there are isn't known")?;
-            let axis =
-                usize::try_from(if axis < 0 { axis + dims.len() as i64 } else { axis }).map_err(|_| refused())?;
-            if axis >= dims.len() || dims.iter().skip(axis + 1).any(|size| *size != Some(1)) {
-                return Err(refused());
-            }
+        let dims = self.dims(0);
+        let alone = dims.as_ref().is_some_and(|dims| {
+            let from = usize::try_from(if axis < 0 { axis + dims.len() as i64 } else { axis });
+            from.is_ok_and(|axis| axis < dims.len() && dims.iter().skip(axis + 1).all(|size| *size == Some(1)))
+        });
+        if alone || axis == -1 {
+            self.set("axis", axis);
+            return Ok(());
         }
-        self.set("axis", axis);
+        // Before opset 14, a size of 0 stands for another one.
+        let filled = dims.is_some_and(|dims| dims.iter().all(|size| size.is_some_and(|size| size > 0)));
+        if self.to < ALLOW_ZERO && !filled {
+            return Err("its axis isn't the last dimension, which {new} can't say for a shape that isn't known".into());
+        }
+        let ([x], [y]) = (self.node.inputs.as_slice(), self.node.outputs.as_slice()) else {
+            return Err("it has not one input and one output".to_string());
+        };
+        let (x, y) = (x.clone(), y.clone());
+        let [matrix, computed, shape] = ["matrix", "computed", "shape"].map(|what| self.name(what));
+        self.beside.before.push(Node::new("Flatten", [&x], [&matrix]).attribute("axis", axis));
+        self.beside.before.push(Node::new("Shape", [&x], [&shape]));
+        let mut back = Node::new("Reshape", [&computed, &shape], [&y]);
+        if self.to >= ALLOW_ZERO {
+            back = back.attribute("allowzero", 1i64);
+        }
+        self.beside.after.push(back);
+        (self.node.inputs, self.node.outputs) = (vec![matrix], vec![computed]);
+        self.set("axis", -1i64);
         Ok(())
+    }
+
+    /// Adds dimensions of size 1 behind those of an input.
+    pub(super) fn unsqueeze(&mut self, input: usize, rank: usize, count: usize) {
+        let Some(name) = self.node.inputs.get(input).cloned() else { return };
+        let axes: Vec<i64> = (0..count).map(|k| (rank + k) as i64).collect();
+        let wide = self.name("wide");
+        let node = if self.to >= AXES_INPUT {
+            let constant = self.name("axes");
+            self.beside.constants.push(Initializer::new(&constant, &Tensor::from(axes)));
+            Node::new("Unsqueeze", [name, constant], [&wide])
+        } else {
+            Node::new("Unsqueeze", [name], [&wide]).attribute("axes", axes)
+        };
+        self.beside.before.push(node);
+        self.set_input(input, wide);
     }
 
     /// Drops what said how the second input is broadcast.
@@ -198,10 +260,16 @@ impl<'a> Step<'a> {
         if self.int("broadcast")?.unwrap_or(0) != 0
             && let Some(axis) = self.int("axis")?
         {
-            let ranks = self.dims(0).zip(self.dims(1)).map(|(one, other)| (one.len() as i64, other.len() as i64));
-            let last = ranks.is_some_and(|(one, other)| (if axis < 0 { axis + one } else { axis }) == one - other);
-            if !last {
-                return Err(format!("its second input is broadcast from axis {axis}, which {LATER} can't say"));
+            let ranks = self.dims(0).zip(self.dims(1)).map(|(one, other)| (one.len(), other.len()));
+            let Some((one, other)) = ranks else {
+                let text = format!("its second input is broadcast from axis {axis}, which {LATER} can't say");
+                return Err(format!("{text} for numbers of dimensions that aren't known"));
+            };
+            let from = usize::try_from(if axis < 0 { axis + one as i64 } else { axis });
+            let behind = from.ok().and_then(|from| one.checked_sub(from + other));
+            match behind.ok_or_else(|| format!("its second input can't be broadcast from axis {axis}"))? {
+                0 => {}
+                behind => self.unsqueeze(1, other, behind),
             }
         }
         self.remove("broadcast");

@@ -124,6 +124,13 @@ impl Initializer {
         Ok(packed_size(dtype, bytes / dtype.size()))
     }
 
+    /// The number of bytes of the elements, which are in another file: as many as type and shape take.
+    pub(super) fn external_len(&self, external: &External) -> Result<u64> {
+        let need = self.byte_len()?;
+        external.check_length(need).map_err(|error| self.blame(error))?;
+        Ok(need)
+    }
+
     /// The elements as raw data, if they are in the model file, whatever field has them.
     ///
     /// # Errors

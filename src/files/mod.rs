@@ -71,6 +71,8 @@ pub(crate) struct ModelFiles {
     pub(crate) budget: Budget,
     /// Bytes read so far.
     read: Cell<u64>,
+    /// Bytes copied so far, by location.
+    copied: RefCell<HashMap<String, u64>>,
     /// Mapped files by location: tensors share a file's map.
     maps: RefCell<HashMap<String, Bytes>>,
     /// Files beside the model file that were opened, relative to its folder.
@@ -86,8 +88,8 @@ impl ModelFiles {
         });
         let budget = Budget::new(&limits);
         places.memory.values().for_each(|bytes| budget.allow_for(bytes.len() as u64));
-        let (maps, opened) = (RefCell::default(), RefCell::default());
-        ModelFiles { folder, is_model: true, places, limits, budget, read: Cell::new(0), maps, opened }
+        let (copied, maps, opened) = Default::default();
+        ModelFiles { folder, is_model: true, places, limits, budget, read: Cell::new(0), copied, maps, opened }
     }
 
     /// No files: all data is in the message itself.
@@ -190,7 +192,8 @@ impl ModelFiles {
         }
     }
 
-    /// Copies `need` bytes from `offset` on of the file at a location, piece by piece.
+    /// Copies `need` bytes from `offset` on of the file at a location, piece by piece. Parts of a file may overlap, but not
+    /// become many times as large.
     pub(crate) fn copy(&self, location: &str, offset: u64, need: u64, to: &mut dyn Write) -> Result<()> {
         let what = format!("external data {}", quote(location));
         let failed = |error| Error::io(&*what, error);
@@ -199,7 +202,15 @@ impl ModelFiles {
             return to.write_all(&self.part(location, offset, need)?).map_err(failed);
         };
         let mut file = self.open(folder, inside(location)?, &what)?;
-        fits(&what, self.check_file(&file, &what)?, offset, need)?;
+        let size = self.check_file(&file, &what)?;
+        fits(&what, size, offset, need)?;
+        let copied = self.copied.borrow().get(location).map_or(need, |copied| copied.saturating_add(need));
+        let allowed = size.saturating_mul(self.limits.load_bytes_per_byte.max(1));
+        if copied > allowed {
+            let text = format!("tensors take of {what}");
+            return Err(exceeded("load_bytes_per_byte", &text, copied.into(), "bytes", allowed));
+        }
+        self.copied.borrow_mut().insert(location.to_string(), copied);
         file.seek(SeekFrom::Start(offset)).map_err(failed)?;
         let (mut piece, mut left) = (vec![0; 1 << 20], need);
         while left > 0 {

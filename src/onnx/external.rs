@@ -38,14 +38,22 @@ impl External {
 
     /// Reads the `need` bytes of the tensor.
     pub(super) fn read(&self, need: u64, files: &ModelFiles) -> Result<Bytes> {
-        if let Some(length) = self.length.filter(|length| *length != need) {
-            let text = format!("its external data has length {length}: its type and shape take {need}");
-            return Err(Error::model(text).at(|place| {
-                place.value = Some(length.into());
-                place.size = usize::try_from(need).ok();
-            }));
-        }
+        self.check_length(need)?;
         files.part(&self.location, self.offset, need)
+    }
+
+    /// Fails if another length is given than the tensor's type and shape take.
+    pub(crate) fn check_length(&self, need: u64) -> Result<()> {
+        match self.length.filter(|length| *length != need) {
+            Some(length) => {
+                let text = format!("its external data has length {length}: its type and shape take {need}");
+                Err(Error::model(text).at(|place| {
+                    place.value = Some(length.into());
+                    place.size = usize::try_from(need).ok();
+                }))
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const FOREVER: Duration = Duration::from_secs(30);
 
 /// The stack on which each case is tried again.
-const SMALL_STACK: usize = 256 << 10;
+pub(crate) const SMALL_STACK: usize = 256 << 10;
 
 /// The stack that any call runs on: without optimisation, products take more than the small one.
 #[cfg(target_pointer_width = "64")]

@@ -12,6 +12,7 @@ mod common;
 mod billing;
 mod bytes;
 mod case;
+mod documents;
 mod external;
 mod graphs;
 mod ir;

@@ -161,14 +161,11 @@ impl Found {
             }
             for (name, body) in &p.bodies {
                 let Some((_, other)) = q.bodies.iter().find(|(known, _)| known == name) else { continue };
-                let captured = body.captured.iter().filter_map(|(inner, outer)| {
-                    let twin = other.captured.iter().find(|(_, twin)| pair.same(*outer, *twin))?;
-                    Some((*inner, twin.0))
-                });
+                let captured = matching.twins((a, b), &body.captured, &other.captured);
                 let around = if graph.place.is_empty() { String::new() } else { format!(", in {}", graph.place) };
                 let text = format!("the {name} of {}{around}", title(q));
                 let outermost = graph.outermost.clone().unwrap_or_else(|| (y, name.clone()));
-                inner.push((body, other, captured.collect(), (text, Some(outermost))));
+                inner.push((body, other, captured, (text, Some(outermost))));
             }
         }
         self.same += graph.same;
@@ -247,11 +244,13 @@ impl Pair<'_, '_> {
                 changes.push(Change { what: format!("{what} {}", quote(&q)), a: Some(a), b: Some(b) });
             }
         }
-        for x in left.iter().filter(|x| !pairs.iter().any(|(known, _)| known == *x)) {
+        let matched: HashSet<usize> = pairs.iter().map(|(x, _)| *x).collect();
+        for x in left.iter().filter(|x| !matched.contains(x)) {
             let what = format!("{what} {}", quote(&named(self.a, *x)));
             changes.push(Change { what, a: Some(typed(self.a, *x)), b: None });
         }
-        for y in right.iter().filter(|y| !pairs.iter().any(|(_, known)| known == *y)) {
+        let matched: HashSet<usize> = pairs.iter().map(|(_, y)| *y).collect();
+        for y in right.iter().filter(|y| !matched.contains(y)) {
             let what = format!("{what} {}", quote(&named(self.b, *y)));
             changes.push(Change { what, a: None, b: Some(typed(self.b, *y)) });
         }
@@ -356,6 +355,9 @@ fn named(side: &Side<'_>, at: usize) -> String {
 /// Where a value comes from: `"x"`, with the operator that computes it.
 fn source(side: &Side<'_>, at: usize) -> String {
     let name = quote(&named(side, at));
+    if side.fixed(at).is_some() {
+        return format!("{name} (constant)");
+    }
     let node = side.producer(at).and_then(|(k, _)| side.node(k));
     node.map_or(name.clone(), |node| format!("{name} ({})", operator(node)))
 }

@@ -3,7 +3,7 @@
 
 use super::side::{BODY, Level, Side, hashed};
 use onnxref::inspect::NodeDetails;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Maximum product of the numbers of nodes whose order is compared.
 const MAX_ORDERS: usize = 4_000_000;
@@ -126,15 +126,10 @@ impl Matching {
             });
             let after = p.outputs.iter().zip(&q.outputs).flat_map(|(x, y)| {
                 let (xs, ys) = (self.readers(a, *x, &self.nodes), self.readers(b, *y, &self.back));
-                let only = |list: &[(usize, usize)], key: (u64, usize), side: &Side<'_>| {
-                    let mut like = list.iter().filter(|(k, slot)| (kind(side, *k), *slot) == key);
-                    like.next().filter(|_| like.next().is_none()).map(|(k, _)| *k)
-                };
-                let pair = |(x, slot): &(usize, usize)| {
-                    let key = (kind(a, *x), *slot);
-                    only(&xs, key, a).zip(only(&ys, key, b))
-                };
-                xs.iter().filter_map(pair).collect::<Vec<_>>()
+                let pair = |(key, x): (&(u64, usize), &Option<usize>)| (*x).zip(*ys.get(key)?);
+                let mut found: Vec<(usize, usize)> = xs.iter().filter_map(pair).collect();
+                found.sort_unstable();
+                found
             });
             let found: Vec<(usize, usize)> = before.chain(after).collect();
             for (x, y) in found {
@@ -147,10 +142,43 @@ impl Matching {
         }
     }
 
-    /// The nodes without a partner that read a value, and where.
-    fn readers(&self, side: &Side<'_>, at: Option<usize>, partners: &[Option<usize>]) -> Vec<(usize, usize)> {
+    /// The nodes without a partner that read a value, by what they are and where; `None` for several that are alike.
+    fn readers(&self, side: &Side<'_>, at: Option<usize>, partners: &[Option<usize>]) -> Readers {
+        let mut all = Readers::new();
         let readers = at.and_then(|at| side.readers.get(at)).into_iter().flatten();
-        readers.filter(|(k, slot)| *slot != BODY && partners.get(*k) == Some(&None)).copied().collect()
+        for (k, slot) in readers.filter(|(k, slot)| *slot != BODY && partners.get(*k) == Some(&None)) {
+            all.entry((kind(side, *k), *slot)).and_modify(|only| *only = None).or_insert(Some(*k));
+        }
+        all
+    }
+
+    /// The values of B that belong to values of A: what bodies read.
+    pub(super) fn twins(
+        &self,
+        (a, b): (&Side<'_>, &Side<'_>),
+        left: &[(usize, usize)],
+        right: &[(usize, usize)],
+    ) -> Vec<(usize, usize)> {
+        // What is the same has the same key.
+        let of_b = |y: usize| match (b.producer(y), b.content(y)) {
+            (Some((k, output)), _) => (Some((k, output)), None, None),
+            (None, None) => (None, Some(y), None),
+            (None, content) => (None, None, content),
+        };
+        let of_a = |x: usize| match (a.producer(x), a.content(x)) {
+            (Some((k, output)), _) => Some((Some((self.node(k)?, output)), None, None)),
+            (None, None) => Some((None, Some(*self.inputs.get(&x)?), None)),
+            (None, content) => Some((None, None, content)),
+        };
+        let mut known = HashMap::new();
+        for (inner, outer) in right {
+            known.entry(of_b(*outer)).or_insert((*inner, *outer));
+        }
+        let twin = |(inner, outer): &(usize, usize)| {
+            let (other, y) = known.get(&of_a(*outer)?)?;
+            self.same_value(a, b, *outer, *y).then_some((*inner, *other))
+        };
+        left.iter().filter_map(twin).collect()
     }
 
     /// The longest sequence of nodes that are alike, in the order in which both graphs run.
@@ -188,7 +216,7 @@ impl Matching {
     fn replaced(&mut self, a: &Side<'_>, b: &Side<'_>) {
         let first = |node: &NodeDetails| node.inputs.first().copied().flatten();
         let [left, right] = self.open(a, b);
-        let right: std::collections::HashSet<usize> = right.into_iter().collect();
+        let right: HashSet<usize> = right.into_iter().collect();
         for x in left {
             let Some(p) = a.node(x) else { continue };
             let ends = p.outputs.iter().flatten().flat_map(|at| self.ends(a, b, *at)).collect::<Vec<_>>();
@@ -212,17 +240,19 @@ impl Matching {
     }
 }
 
+/// Nodes by what they are, and where they read a value.
+type Readers = HashMap<(u64, usize), Option<usize>>;
+
 /// Inputs or outputs of the same name; those left by their order, if they are as many.
 fn ends(a: &Side<'_>, b: &Side<'_>, left: &[usize], right: &[usize]) -> Vec<(usize, usize)> {
     let name = |side: &Side<'_>, at: usize| side.graph.values.get(at).map(|value| value.name.clone());
-    let mut pairs: Vec<(usize, usize)> = Vec::new();
-    for (x, at) in left.iter().enumerate() {
-        let twin = right.iter().position(|other| name(b, *other) == name(a, *at));
-        pairs.extend(twin.map(|y| (x, y)));
-    }
-    let open = |count: usize, taken: &dyn Fn(usize) -> bool| (0..count).filter(|k| !taken(*k)).collect::<Vec<_>>();
-    let xs = open(left.len(), &|k| pairs.iter().any(|(x, _)| *x == k));
-    let ys = open(right.len(), &|k| pairs.iter().any(|(_, y)| *y == k));
+    let mut named = HashMap::new();
+    right.iter().enumerate().for_each(|(y, at)| _ = named.entry(name(b, *at)).or_insert(y));
+    let twin = |(x, at): (usize, &usize)| Some((x, *named.get(&name(a, *at))?));
+    let mut pairs: Vec<(usize, usize)> = left.iter().enumerate().filter_map(twin).collect();
+    let open = |count: usize, taken: HashSet<usize>| (0..count).filter(|k| !taken.contains(k)).collect::<Vec<_>>();
+    let xs = open(left.len(), pairs.iter().map(|(x, _)| *x).collect());
+    let ys = open(right.len(), pairs.iter().map(|(_, y)| *y).collect());
     if xs.len() == ys.len() {
         pairs.extend(xs.into_iter().zip(ys));
     }

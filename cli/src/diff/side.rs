@@ -124,8 +124,13 @@ impl<'a> Side<'a> {
         self.graph.nodes.get(k)
     }
 
+    /// The hash of the elements of a constant.
+    pub(super) fn content(&self, at: usize) -> Option<u64> {
+        self.contents.get(at).copied().flatten()
+    }
+
     fn constant(&self, at: usize, level: Level) -> Option<u64> {
-        let content = (*self.contents.get(at)?)?;
+        let content = self.content(at)?;
         let tensor = || self.fixed(at)?.value()?.tensor().ok();
         Some(match (level, tensor()) {
             (Level::Exact, _) => content,

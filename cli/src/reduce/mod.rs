@@ -91,15 +91,15 @@ pub(crate) fn reduce(arguments: &Arguments, global: &Global) -> Result<u8, Failu
     } else {
         Document::read_with(path, &options)
     };
-    let mut whole = read.map_err(unreadable)?;
-    whole.embed().map_err(unreadable)?;
+    let expected = (arguments.expect_status, timeout);
+    let mut trial = Trial::new(command, expected, (out, arguments.work.as_deref()), options.clone())?;
+    let whole = trial.place(read.map_err(unreadable)?, &unreadable)?;
     let found = whole.inspect(&options).map_err(unreadable)?;
     let faults = |error: &onnxref::Error| error.causes().iter().any(|cause| cause.kind() == Kind::Model);
     let valid = !found.error.as_ref().is_some_and(faults) && found.mismatches.is_empty();
     let (values, runs) = arguments.values(&whole, &options)?;
     let known = Known::new(&whole, &found, values);
     let count = model::count(&whole.graph);
-    let mut trial = Trial::new(command, (arguments.expect_status, timeout), (out, arguments.work.as_deref()), options)?;
     (trial.valid, trial.runs) = (valid, runs);
     let source = Source::new(whole, &known);
     let first = source.part(&vec![true; source.node_count()], &source.outputs().into_iter().collect());
@@ -114,6 +114,7 @@ pub(crate) fn reduce(arguments: &Arguments, global: &Global) -> Result<u8, Failu
     // All of it fails.
     trial.accept(Some(first), Check::Structure)?;
     search::nodes(&source, &mut trial)?;
+    trial.embed()?;
     arguments.bodies(known, &mut trial)?;
     search::texts(&mut trial)?;
     search::sizes(&mut trial)?;

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::test::process::Process;
 use crate::{hash, interrupt, messages, output, print};
+use onnxref::document::Document;
 use onnxref::{Cancel, Inputs, Kind, LoadOptions, quote};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -18,6 +19,14 @@ use tempfile::TempDir;
 
 /// The name of the list of what was tried.
 const TRIED: &str = "tried.jsonl";
+
+/// The file of data that doesn't fit into a model, and the model before it is reduced, beside the models that are tried.
+const DATA: &str = "model.data";
+const WHOLE: &str = "whole.onnx";
+
+/// Data that a model file holds, beside its nodes; initializers that go to the file of data otherwise.
+const ONE_FILE: u64 = 3 << 29;
+const LARGE: u64 = 1 << 16;
 
 /// The exit status of a command that ran out of time, as of `timeout`.
 const TIMED_OUT: i32 = 124;
@@ -41,6 +50,8 @@ pub(super) struct Trial<'a> {
     pub(super) count: usize,
     pub(super) remembered: usize,
     pub(super) best: Option<Attempt>,
+    /// The data beside OUT, if the model doesn't have all in its file.
+    data: Option<PathBuf>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -96,7 +107,46 @@ impl<'a> Trial<'a> {
             count: 0,
             remembered: 0,
             best: None,
+            data: None,
         })
+    }
+
+    /// The model with its external data in it. If that is more than fits one file, it goes to a file beside the models
+    /// that are tried.
+    pub(super) fn place(
+        &self,
+        mut whole: Document,
+        unreadable: &dyn Fn(onnxref::Error) -> Failure,
+    ) -> Result<Document, Failure> {
+        let mut apart = whole.clone();
+        if apart.external_files().map_err(unreadable)?.is_empty() {
+            return Ok(whole);
+        }
+        let data = apart.externalize(DATA, LARGE).map_err(unreadable)?;
+        if data.size() < ONE_FILE {
+            whole.embed().map_err(unreadable)?;
+            return Ok(whole);
+        }
+        let failed = |why| unwritten("a temporary file", why);
+        let place = |name: &str| self.folder.path().join(name);
+        let cancel = Cancel::new();
+        output::file(&place(DATA), &cancel, |to| data.write(to).map_err(Unwritten::of)).map_err(failed)?;
+        output::file(&place(WHOLE), &cancel, |to| apart.write(to).map_err(Unwritten::of)).map_err(failed)?;
+        Document::read_with(place(WHOLE), &self.options).map_err(unreadable)
+    }
+
+    /// Moves what is left of external data into the model, if it fits there and the command still fails.
+    pub(super) fn embed(&mut self) -> Result<(), Failure> {
+        let Some(mut attempt) = self.best.clone() else { return Ok(()) };
+        let mut apart = attempt.model.clone();
+        if apart.external_files().map_err(Failure::run)?.is_empty()
+            || apart.externalize(DATA, LARGE).map_err(Failure::run)?.size() >= ONE_FILE
+        {
+            return Ok(());
+        }
+        attempt.model.embed().map_err(Failure::run)?;
+        self.accept(Some(attempt), Check::Structure)?;
+        Ok(())
     }
 
     /// The exit status of the command for a model; that of a signal as shells give it.
@@ -172,10 +222,28 @@ impl<'a> Trial<'a> {
         if !self.is_failure(status) {
             return Ok(false);
         }
-        let written = output::file(self.out, &Cancel::new(), |to| attempt.model.write(to).map_err(Unwritten::of));
-        written.map_err(|why| unwritten(&self.out.to_string_lossy(), why))?;
+        self.write(&attempt)?;
         self.best = Some(attempt);
         Ok(true)
+    }
+
+    /// Writes OUT, and the data beside it that doesn't fit into the model.
+    fn write(&mut self, attempt: &Attempt) -> Result<(), Failure> {
+        let mut model = attempt.model.clone();
+        let data = model.relocate(self.out).map_err(Failure::run)?;
+        let cancel = Cancel::new();
+        let place = data.as_ref().map(|data| self.out.with_file_name(&data.location));
+        if let (Some(data), Some(place)) = (&data, &place) {
+            let written = output::file(place, &cancel, |to| data.write(to).map_err(Unwritten::of));
+            written.map_err(|why| unwritten(&place.to_string_lossy(), why))?;
+        }
+        let written = output::file(self.out, &cancel, |to| model.write(to).map_err(Unwritten::of));
+        written.map_err(|why| unwritten(&self.out.to_string_lossy(), why))?;
+        if let Some(stale) = std::mem::replace(&mut self.data, place).filter(|stale| Some(stale) != self.data.as_ref())
+        {
+            let _ = fs::remove_file(stale);
+        }
+        Ok(())
     }
 
     /// Whether a model is as valid as the original: another fault would hide the one that is searched for.

@@ -13,6 +13,7 @@
 #[cfg(fuzzing)]
 libfuzzer_sys::fuzz_target!(|_bytes: &[u8]| {});
 
+use onnxref::document::Document;
 use onnxref_fuzz::{TARGETS, Target, external};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -122,11 +123,16 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
             files(&here.join("../tests/openvino"), "xml", &mut paths);
         }
         "tensor" => files(&data, "pb", &mut paths),
+        "document" | "text" => files(&data, "onnx", &mut paths),
         _ => {}
     }
     paths.sort();
     let mut seeds: Vec<Vec<u8>> = paths.iter().filter_map(|path| fs::read(path).ok()).collect();
     seeds.retain(|seed| seed.len() <= 1 << 16);
+    if name == "text" {
+        let text = |seed: &Vec<u8>| Some(Document::from_bytes(seed.clone()).ok()?.to_text().ok()?.into_bytes());
+        seeds = seeds.iter().filter_map(text).collect();
+    }
     seeds
 }
 

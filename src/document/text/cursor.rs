@@ -121,9 +121,12 @@ impl<'a> Cursor<'a> {
 
     /// A name: a word, or a string.
     pub(super) fn name(&mut self, what: &str) -> Result<String> {
-        let name = if self.sees("\"") { self.string()? } else { self.word(what)?.to_string() };
+        if self.sees("\"") {
+            return self.string();
+        }
+        let name = self.word(what)?;
         self.take(name.len())?;
-        Ok(name)
+        Ok(name.to_string())
     }
 
     /// Whether a name comes next.
@@ -142,6 +145,7 @@ impl<'a> Cursor<'a> {
             match c {
                 '"' => {
                     self.at += at + 1;
+                    self.take(string.capacity())?;
                     return Ok(string);
                 }
                 '\\' => string.extend(chars.next().map(|(_, c)| match c {

@@ -5,6 +5,7 @@ mod notes;
 mod print;
 mod read;
 mod values;
+mod words;
 
 use super::{Document, wire};
 use crate::dtype::DType;
@@ -89,7 +90,8 @@ impl Document {
     ///
     /// # Errors
     /// The syntax can't express a part of the model, such as a sparse tensor, a denotation or a string that is not UTF-8. A tensor is
-    /// not valid.
+    /// not valid. The text has more bytes than [`Limits::file_bytes`](crate::Limits::file_bytes) of the options that the model
+    /// was read with.
     pub fn to_text(&self) -> Result<String> {
         let mut text = Vec::new();
         self.write_text(&mut text)?;
@@ -101,7 +103,8 @@ impl Document {
     /// # Errors
     /// As [`Document::to_text`]; `to` fails: its error is the [source](std::error::Error::source).
     pub fn write_text(&self, mut to: impl Write) -> Result<()> {
-        print::Printer::new(&mut to).model(self)
+        let most = self.options.files(None).limits.file_bytes;
+        print::Printer::new(&mut to, most).model(self)
     }
 
     /// Writes the form of the model that the name of a file asks for: the text form if it ends in `.onnxtxt`.
@@ -119,7 +122,7 @@ fn encoded(text: &str, files: &ModelFiles) -> Result<Bytes> {
     let content = read::model(&mut Cursor::new(text, files))?;
     let size = wire::size(&content)?;
     files.budget.take(size)?;
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
     wire::write(&content, &mut bytes)?;
     Ok(bytes.into())
 }

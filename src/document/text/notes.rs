@@ -1,10 +1,11 @@
 //! Notes: comments that begin with `#:`. They have what the syntax of `onnx.parser` has no place for, which skips them.
 
 use super::cursor::Cursor;
-use super::print::{Printer, name, string};
+use super::print::Printer;
 use super::read;
+use super::words::{name, string};
 use crate::document::{Annotation, Entry, Graph, Node, Part, ValueInfo};
-use crate::error::Result;
+use crate::error::{Result, quote};
 use std::collections::HashMap;
 
 /// Texts for people, and metadata.
@@ -119,7 +120,7 @@ pub(super) fn node(found: Vec<Cursor<'_>>, node: &mut Node) -> Result<()> {
         let name = from.name("the name of an attribute")?;
         let at = places.find(from, node.attributes.iter().map(|own| &*own.name), &name)?;
         let Some(attribute) = at.and_then(|at| node.attributes.get_mut(at)) else {
-            return Err(from.error(&format!("the node has no attribute {}", string(&name))));
+            return Err(from.error(&format!("the node has no attribute {}", quote(&name))));
         };
         texts(from, (&mut attribute.doc, &mut Vec::new()))?;
     }
@@ -130,7 +131,7 @@ pub(super) fn node(found: Vec<Cursor<'_>>, node: &mut Node) -> Result<()> {
 fn add(from: &mut Cursor<'_>, what: &str, name: &str, of: Option<Texts<'_>>) -> Result<()> {
     match of {
         Some(of) => texts(from, of),
-        None => Err(from.error(&format!("there is no {what} {}", string(name)))),
+        None => Err(from.error(&format!("there is no {what} {}", quote(name)))),
     }
 }
 
@@ -199,7 +200,6 @@ fn texts(from: &mut Cursor<'_>, (doc, metadata): Texts<'_>) -> Result<()> {
     if from.accept("doc_string") {
         from.expect(":")?;
         *doc = from.string()?;
-        from.take(doc.len())?;
     }
     if from.accept("metadata_props") {
         from.expect(":")?;

@@ -1,14 +1,16 @@
 //! Models as text.
 
-use super::{KINDS, WRAPPERS, element_code};
+use super::KINDS;
+use super::words::{double, element, float, identifier, inexpressible, is_identifier, known, name, string};
 use crate::document::{
-    Attribute, AttributeValue as V, Content, Entry, Fields, Function, Graph, Initializer, Node, OpsetImport, Part,
-    Size, TensorType, Type, ValueInfo,
+    Attribute, AttributeValue as V, Content, Entry, Function, Graph, Initializer, Node, OpsetImport, Part, Size,
+    TensorType, Type, ValueInfo,
 };
 use crate::dtype::DType;
 use crate::error::{Error, Result, quote};
+use crate::limits::exceeded;
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{self, Write};
 
 /// How deep graphs nest at most.
 const NESTING: usize = 33;
@@ -17,15 +19,23 @@ const NESTING: usize = 33;
 pub(super) struct Printer<'a> {
     to: &'a mut dyn Write,
     depth: usize,
+    /// Bytes so far, and the most that there may be.
+    bytes: u64,
+    most: u64,
 }
 
 impl<'a> Printer<'a> {
-    pub(super) fn new(to: &'a mut dyn Write) -> Printer<'a> {
-        Printer { to, depth: 0 }
+    pub(super) fn new(to: &'a mut dyn Write, most: u64) -> Printer<'a> {
+        Printer { to, depth: 0, bytes: 0, most }
     }
 
     pub(super) fn put(&mut self, text: impl Display) -> Result<()> {
-        write!(self.to, "{text}").map_err(|error| Error::io("the model can't be written", error))
+        let written = write!(self, "{text}");
+        // Whoever reads the text has the same limit.
+        if self.bytes > self.most {
+            return Err(exceeded("file_bytes", "the text of the model has", self.bytes.into(), "bytes", self.most));
+        }
+        written.map_err(|error| Error::io("the model can't be written", error))
     }
 
     /// A new line.
@@ -365,70 +375,19 @@ impl<'a> Printer<'a> {
     }
 }
 
+/// Bytes beyond the limit are counted, and not written.
+impl Write for Printer<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
+        if self.bytes > self.most { Ok(bytes.len()) } else { self.to.write_all(bytes).map(|()| bytes.len()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
 /// The type in a type.
 fn inner_type(inner: &Option<Box<Part<Type>>>) -> Result<&Type> {
     inner.as_deref().map(|inner| &**inner).ok_or_else(|| inexpressible("a type whose inner type is missing"))
-}
-
-/// The name of an element type.
-fn element(code: i32) -> Result<&'static str> {
-    let dtype = DType::from_code(code).ok_or_else(|| inexpressible(&format!("the element type {code}")))?;
-    Ok(dtype.name())
-}
-
-/// The error for what the syntax has no words for.
-fn inexpressible(what: &str) -> Error {
-    Error::unsupported(format!("the text form can't express {what}: write an .onnx file"))
-}
-
-/// Fails if a message has fields that this version doesn't know.
-fn known(fields: &Fields, what: &str) -> Result<()> {
-    match fields.numbers().next() {
-        Some(number) => Err(inexpressible(&format!("field {number} of {what}"))),
-        None => Ok(()),
-    }
-}
-
-fn is_identifier(text: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    text.chars().all(is_part) && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && !is_keyword(text)
-}
-
-/// Whether a word would be read as a type or a number.
-fn is_keyword(text: &str) -> bool {
-    let number = ["nan", "inf", "infinity"].iter().any(|word| text.eq_ignore_ascii_case(word));
-    number || WRAPPERS.contains(&text) || element_code(text).is_some()
-}
-
-/// A name, in quotes unless it is an identifier.
-pub(super) fn name(text: &str) -> String {
-    if is_identifier(text) { text.to_string() } else { string(text) }
-}
-
-/// The name of a body, which matters to nobody, as an identifier: that is all that the syntax has.
-fn identifier(text: &str) -> String {
-    if is_identifier(text) {
-        return text.to_string();
-    }
-    let kept: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    format!("_{kept}")
-}
-
-pub(super) fn string(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
-/// The shortest number that is read as the same one.
-fn float(value: f32) -> String {
-    match value.is_nan() {
-        true => if value.is_sign_negative() { "-nan" } else { "nan" }.to_string(),
-        false => format!("{value:?}"),
-    }
-}
-
-fn double(value: f64) -> String {
-    match value.is_nan() {
-        true => if value.is_sign_negative() { "-nan" } else { "nan" }.to_string(),
-        false => format!("{value:?}"),
-    }
 }

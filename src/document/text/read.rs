@@ -45,7 +45,7 @@ pub(super) fn model(from: &mut Cursor<'_>) -> Result<Content> {
     }
     model.graph = graph(from)?.into();
     while !from.next().is_empty() {
-        from.take(size_of::<Function>())?;
+        from.take(2 * size_of::<Part<Function>>())?;
         model.functions.push(function(from)?.into());
     }
     Ok(model)
@@ -55,7 +55,7 @@ fn opsets(from: &mut Cursor<'_>) -> Result<Vec<Part<OpsetImport>>> {
     let mut all = Vec::new();
     from.expect("[")?;
     from.list("]", |from| {
-        from.take(size_of::<OpsetImport>())?;
+        from.take(2 * size_of::<Part<OpsetImport>>())?;
         let domain = from.string()?;
         from.expect(":")?;
         all.push(OpsetImport::new(domain, from.parse("an integer")?).into());
@@ -69,7 +69,7 @@ pub(super) fn entries(from: &mut Cursor<'_>) -> Result<Vec<Part<Entry>>> {
     let mut all = Vec::new();
     from.expect("[")?;
     from.list("]", |from| {
-        from.take(size_of::<Entry>())?;
+        from.take(2 * size_of::<Part<Entry>>())?;
         let key = from.string()?;
         from.expect(":")?;
         all.push(Entry::new(key, from.string()?).into());
@@ -141,7 +141,7 @@ fn function(from: &mut Cursor<'_>) -> Result<Function> {
         from.list(">", |from| {
             let name = from.name("the name of an attribute")?;
             if from.sees(":") || from.sees("=") {
-                from.take(size_of::<Attribute>())?;
+                from.take(2 * size_of::<Part<Attribute>>())?;
                 function.defaults.push(super::values::attribute(from, name)?.into());
             } else {
                 function.attributes.push(name);
@@ -182,7 +182,7 @@ fn formal(from: &mut Cursor<'_>, names: &mut Vec<String>, function: &mut Functio
 fn nodes(from: &mut Cursor<'_>) -> Result<Vec<Part<Node>>> {
     let mut nodes = Vec::new();
     while !from.accept("}") {
-        from.take(size_of::<Node>())?;
+        from.take(2 * size_of::<Part<Node>>())?;
         let notes = super::notes::of_node(from)?;
         let mut node = node(from)?;
         super::notes::node(notes, &mut node)?;
@@ -227,7 +227,7 @@ fn node(from: &mut Cursor<'_>) -> Result<Node> {
 fn names(from: &mut Cursor<'_>) -> Result<Vec<String>> {
     let mut names = Vec::new();
     loop {
-        from.take(size_of::<String>())?;
+        from.take(2 * size_of::<String>())?;
         let name = if from.sees_name() { Some(from.name("a name")?) } else { None };
         if from.accept(",") {
             names.push(name.unwrap_or_default());
@@ -243,7 +243,7 @@ fn attributes(from: &mut Cursor<'_>, node: &mut Node) -> Result<()> {
         return Ok(());
     }
     loop {
-        from.take(size_of::<Attribute>())?;
+        from.take(2 * size_of::<Part<Attribute>>())?;
         let name = from.name("the name of an attribute")?;
         node.attributes.push(super::values::attribute(from, name)?.into());
         if from.accept(">") {
@@ -257,7 +257,7 @@ fn attributes(from: &mut Cursor<'_>, node: &mut Node) -> Result<()> {
 
 /// A name, after its type if that is declared.
 fn value(from: &mut Cursor<'_>) -> Result<ValueInfo> {
-    from.take(size_of::<ValueInfo>())?;
+    from.take(2 * size_of::<Part<ValueInfo>>())?;
     let value_type = if sees_type(from) { Some(Box::new(value_type(from)?.into())) } else { None };
     let name = from.name("the name of a value")?;
     Ok(ValueInfo { name, value_type, ..ValueInfo::default() })
@@ -318,7 +318,7 @@ fn tensor_type(from: &mut Cursor<'_>, elem_type: i32) -> Result<TensorType> {
     if from.accept("[") {
         known = !from.sees("]");
         from.list("]", |from| {
-            from.take(size_of::<Part<crate::document::Dimension>>())?;
+            from.take(2 * size_of::<Part<crate::document::Dimension>>())?;
             let size = if from.accept("?") {
                 Size::Unknown
             } else if from.sees_name() {

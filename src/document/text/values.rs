@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use super::read;
-use crate::document::{Attribute, AttributeValue as V, Initializer, Size, Type, ValueInfo};
+use crate::document::{Attribute, AttributeValue as V, Initializer, Part, Size, Type, ValueInfo};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::tensor::{Tensor, pack};
@@ -36,9 +36,7 @@ pub(super) fn attribute(from: &mut Cursor<'_>, name: String) -> Result<Attribute
 
 fn single(from: &mut Cursor<'_>, kind: Option<i32>) -> Result<V> {
     if from.sees("\"") {
-        let string = from.string()?;
-        from.take(string.len())?;
-        return Ok(V::String(string.into()));
+        return Ok(V::String(from.string()?.into()));
     }
     let tensor = read::sees_type(from);
     if !tensor && let Some(number) = from.number() {
@@ -58,7 +56,7 @@ fn single(from: &mut Cursor<'_>, kind: Option<i32>) -> Result<V> {
     let declared = read::value_type(from)?;
     let name = if from.sees_name() { from.name("the name of a tensor")? } else { String::new() };
     if from.accept("=") || from.sees("{") || from.sees("[") {
-        from.take(size_of::<Initializer>())?;
+        from.take(2 * size_of::<Part<Initializer>>())?;
         return Ok(V::Tensor(Box::new(tensor_of(from, &declared, name)?.into())));
     }
     if !name.is_empty() {
@@ -114,7 +112,7 @@ fn list(from: &mut Cursor<'_>, kind: Option<i32>) -> Result<V> {
 
 /// The elements of a value that has a type.
 pub(super) fn initializer(from: &mut Cursor<'_>, info: &ValueInfo) -> Result<Initializer> {
-    from.take(size_of::<Initializer>())?;
+    from.take(2 * size_of::<Part<Initializer>>())?;
     match &info.value_type {
         Some(declared) => tensor_of(from, declared, info.name.clone()),
         None => Err(from.error("an initializer needs a type: `float[2] name = {1, 2}`")),
@@ -158,11 +156,13 @@ fn strings(from: &mut Cursor<'_>, tensor: Initializer) -> Result<Initializer> {
     let mut all = Vec::new();
     from.expect("{")?;
     from.list("}", |from| {
-        from.take(size_of::<String>())?;
+        from.take(2 * size_of::<String>())?;
         all.push(from.string()?);
         Ok(())
     })?;
     let wanted = count(from, &tensor)?;
+    // They are copied to a tensor, and to the form of the file.
+    from.take(all.iter().map(|text| 2 * (text.len() + size_of::<String>())).sum())?;
     if all.len() != wanted {
         return Err(from.error(&format!("the tensor has {} elements: its shape needs {wanted}", all.len())));
     }
@@ -179,6 +179,7 @@ fn elements(from: &mut Cursor<'_>, tensor: &Initializer) -> Result<Bytes> {
     from.expect("{")?;
     from.list("}", |from| {
         found += 1;
+        from.take(2 * dtype.size())?;
         macro_rules! push {
             ($type:ty, $what:literal) => {{
                 let value: $type = from.parse($what)?;
@@ -214,7 +215,6 @@ fn elements(from: &mut Cursor<'_>, tensor: &Initializer) -> Result<Bytes> {
         }
         Ok(())
     })?;
-    from.take(raw.len())?;
     let per = if matches!(dtype, D::Complex64 | D::Complex128) { 2 } else { 1 };
     let mismatch = |from: &Cursor<'_>, wanted: usize| {
         Err(from.error(&format!("the tensor has {found} elements: its shape needs {wanted}")))
