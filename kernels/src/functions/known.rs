@@ -1,6 +1,7 @@
 //! Functions that have a way of their own over rows on some processors.
 
 use super::Real;
+use bytemuck::{try_cast_slice, try_cast_slice_mut};
 
 /// A function with such a way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +18,7 @@ impl Known {
         #[cfg(target_arch = "x86_64")]
         if size_of::<T>() == size_of::<f32>()
             && crate::cpu::level() >= 4
-            && let (Ok(x), Ok(out)) = (bytemuck::try_cast_slice(x), bytemuck::try_cast_slice_mut(out))
+            && let (Ok(x), Ok(out)) = (try_cast_slice(x), try_cast_slice_mut(out))
         {
             super::avx512::row(self, x, out);
             return true;

@@ -7,8 +7,6 @@
 //! activations say what they are. Special values,
 //! signs of zeros, overflow and gradual underflow are those of IEEE 754 and C.
 //!
-//! Rows of some have a way of their own where the processor has AVX-512, with the same bits: see [`Known`].
-//!
 //! Sources: the reductions are the usual ones (Muller, "Elementary Functions"). The polynomials are our own fits:
 //! weighted least squares at 240 bits, reweighted (Lawson) until the relative error is level over the interval; then
 //! each coefficient from the lowest is rounded to the type and the others are fitted again. Each says its interval and
