@@ -32,7 +32,7 @@ pub(super) use kernels::elementwise::{
     BLOCK, Bytes, Floats, Ints, Row, RowOf, Test, byte_row, float_row, has_bits, int_row, number_row, of_f64, select,
     test_row, to_f64,
 };
-pub(super) use kernels::functions::{self, Known, Real};
+pub(super) use kernels::functions::{self, Real};
 pub(super) use kernels::gemm::{Batch, Broadcast, Left, Product, Right, Scaled, Strides, View};
 pub(super) use kernels::half::Half;
 pub(super) use kernels::lanes::{self, Floating, Lanes, Ordered, Stored};

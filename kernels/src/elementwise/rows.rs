@@ -2,7 +2,7 @@
 
 use crate::cpu::for_each_level;
 use crate::format::Format;
-use crate::functions::{Known, Real};
+use crate::functions::Real;
 use crate::half::Half;
 use crate::number::Int;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
@@ -18,9 +18,6 @@ pub type RowOf<'a, const N: usize> = dyn Fn([&[u8]; N], &mut [u8]) + Sync + 'a;
 /// A function of `N` floats. float16 and bfloat16 are computed in `f32` and rounded once. `#[inline(always)]`, so that the
 /// loop is compiled for each level of the processor.
 pub trait Floats<const N: usize>: Sync {
-    /// The function of the first operand that this is, if it has a way of its own over rows.
-    const KNOWN: Option<Known> = None;
-
     fn float<T: Real>(&self, x: [T; N]) -> T;
 
     /// Computes some elements: [`Floats::float`] of each, unless there is a faster way with the same results.
@@ -38,11 +35,6 @@ pub trait Floats<const N: usize>: Sync {
     where
         Self: Sized,
     {
-        if let (Some(known), Some(x)) = (Self::KNOWN, inputs.first())
-            && known.row(x, out)
-        {
-            return;
-        }
         at_best_level(FloatLoop { f: self, inputs, out });
     }
 }

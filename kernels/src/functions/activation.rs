@@ -26,7 +26,9 @@ pub fn swiglu<T: Real>(a: T, b: T, alpha: f32) -> T {
 /// x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))). At most 2 ulp in `f64`.
 #[inline(always)]
 pub fn gelu_tanh<T: Real>(x: T) -> T {
-    // (1 + tanh(u)) / 2 = 1 / (1 + e^(-2u))
+    // sqrt(8 / pi) and 0.044715 in two parts: (1 + tanh(u)) / 2 = 1 / (1 + e^(-2u)).
+    const FACTOR: (f64, f64) = (1.5957691216057308, -9.96930880911092e-17);
+    const CUBE: (f64, f64) = (0.044715, 2.1960211427085595e-18);
     let x = x.to_f64();
     let square = x * x;
     let sum = square.mul_add(CUBE.0, 1.0);
@@ -106,16 +108,13 @@ fn reduced(x: f64) -> (f64, f64) {
     let shifted = x.mul_add(f64::LOG2_E, f64::BIASED);
     let n = shifted - f64::BIASED;
     let r = n.mul_add(-f64::LN_2, x);
-    (shifted.power_of_two(), (r * r).mul_add(polynomial(r, &BRIEF), r))
+    (shifted.power_of_two(), (r * r).mul_add(polynomial(r, BRIEF), r))
 }
 
-// sqrt(8 / pi) and 0.044715 in two parts.
-pub(super) const FACTOR: (f64, f64) = (1.5957691216057308, -9.96930880911092e-17);
-pub(super) const CUBE: (f64, f64) = (0.044715, 2.1960211427085595e-18);
 /// 2^-700
 const LOWER: f64 = f64::from_bits((1023 - 700) << 52);
 // (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2: error 2^-32.0, of (e^r - 1) / r.
-pub(super) const BRIEF: [f64; 6] = [
+const BRIEF: &[f64] = &[
     0.5000000046497858,
     0.16666666816845532,
     0.04166635430662223,

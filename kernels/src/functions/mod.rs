@@ -13,12 +13,9 @@
 //! the error of the function that it gives.
 
 mod activation;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 mod erf;
 mod exponential;
 mod inverse;
-mod known;
 mod logarithm;
 mod normal;
 mod power;
@@ -32,7 +29,6 @@ pub use erf::erf;
 use exponential::expm1;
 pub use exponential::{cosh, elu, exp, exp_some, sigmoid, sigmoid_some, sinh, tanh};
 pub use inverse::{acos, asin, atan};
-pub use known::Known;
 #[cfg(test)]
 use logarithm::log1p;
 pub use logarithm::{acosh, asinh, atanh, log, softplus};

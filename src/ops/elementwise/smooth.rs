@@ -88,8 +88,6 @@ pub(super) const GELU: Implementation = rowwise("Gelu", &[20], |node| {
 struct Gelu;
 
 impl Floats<1> for Gelu {
-    const KNOWN: Option<Known> = Some(Known::Gelu);
-
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::gelu(x)
@@ -101,8 +99,6 @@ impl Floats<1> for Gelu {
 struct GeluTanh;
 
 impl Floats<1> for GeluTanh {
-    const KNOWN: Option<Known> = Some(Known::GeluTanh);
-
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::gelu_tanh(x)

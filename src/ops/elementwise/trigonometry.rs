@@ -127,8 +127,6 @@ pub(super) const TANH: Implementation = rowwise("Tanh", &[1, 6, 13], |_| floats(
 struct Tanh;
 
 impl Floats<1> for Tanh {
-    const KNOWN: Option<Known> = Some(Known::Tanh);
-
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::tanh(x)

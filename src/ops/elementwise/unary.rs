@@ -146,8 +146,6 @@ pub(super) const EXP: Implementation = rowwise("Exp", &[1, 6, 13], |_| floats(Ex
 struct Exp;
 
 impl Floats<1> for Exp {
-    const KNOWN: Option<Known> = Some(Known::Exp);
-
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::exp(x)
