@@ -199,7 +199,7 @@ fn index_rows_body<E: Order<T>, T: Number>(
 }
 
 /// Elements of lanes that are turned to be side by side: searching their places one by one takes longer.
-const TURNED: usize = 64;
+const TURNED: usize = 32;
 
 for_avx2! {
     /// The places of the extremes of at most [`TOGETHER`] lanes, one behind the other, of at most [`TURNED`] elements.
