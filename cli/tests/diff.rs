@@ -166,6 +166,17 @@ fn inputs_outputs_and_pictures() {
         "{}",
         ran.out
     );
+    // A removed node reads a Constant, whose place is that of another node in B: no edge leads from there.
+    let weight =
+        bytes(5, &[bytes(1, b"value"), bytes(5, &Tensor::from(vec![2f32]).to_proto_bytes("")), number(20, 4)].concat());
+    let nodes = [
+        several("Constant", &[], &["v"], &[weight]),
+        several("Neg", &["x"], &["y"], &[]),
+        several("Sin", &["v"], &["unused"], &[]),
+    ];
+    let ran = diff(model(&nodes, &[], 18), model(&[several("Neg", &["x"], &["y"], &[])], &[], 18), &["--svg", "-"]);
+    let edges = ran.out.matches("<g class=\"edge\"").count();
+    assert_eq!((edges, ran.out.contains("box removed"), ran.out.contains("v: 2.0")), (2, true, true), "{}", ran.out);
     let ran = diff(plain(), plain(), &["--svg", "/no/folder/a.svg"]);
     assert!(
         ran.code == Some(2) && ran.err.starts_with("error: --svg /no/folder/a.svg: the file can't be written:"),

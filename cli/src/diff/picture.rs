@@ -46,7 +46,11 @@ pub(super) fn draw(a: &GraphDetails, b: &GraphDetails, found: &Found, matching: 
         for at in node.inputs.iter_mut().chain(&mut node.outputs).flatten() {
             // Constants, and inputs that B doesn't have.
             let place = places.entry(*at).or_insert_with(|| {
-                graph.values.extend(a.values.get(*at).cloned());
+                let mut value = a.values.get(*at).cloned();
+                // The place of a node Constant is that of another node here.
+                let node = value.iter_mut().filter(|value| matches!(value.origin, Origin::Node(_)));
+                node.for_each(|value| value.origin = Origin::Initializer);
+                graph.values.extend(value);
                 graph.values.len() - 1
             });
             *at = *place;

@@ -9,6 +9,8 @@ use std::fmt::Write;
 
 /// Font sizes of headings and lines.
 const HEADING: f64 = 13.0;
+/// That of the name is 16, but bold letters are wider.
+const NAME: f64 = 17.5;
 const SMALL: f64 = 10.5;
 
 const LINE: f64 = 14.5;
@@ -23,7 +25,7 @@ const STYLE: &str = include_str!("style.css");
 pub(super) fn draw(scene: &Scene, name: &str, prefix: &str) -> String {
     let sheet = Sheet::new(scene);
     let legend = legend(scene);
-    let least = width(name, 16.0).max(legend.1).max(width(&scene.caption, SMALL));
+    let least = width(name, NAME).max(legend.1).max(width(&scene.caption, SMALL));
     let (full, height) = (sheet.width.max(least) + 2.0 * MARGIN, sheet.height + TOP + 2.0 * MARGIN);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{full:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {full:.0} {height:.0}\">\n"
