@@ -176,7 +176,7 @@ fn inputs_outputs_and_pictures() {
     ];
     let ran = diff(model(&nodes, &[], 18), model(&[several("Neg", &["x"], &["y"], &[])], &[], 18), &["--svg", "-"]);
     let edges = ran.out.matches("<g class=\"edge\"").count();
-    assert_eq!((edges, ran.out.contains("box removed"), ran.out.contains("v: 2.0")), (2, true, true), "{}", ran.out);
+    assert_eq!((edges, ran.out.contains("box removed")), (2, true), "{}", ran.out);
     let ran = diff(plain(), plain(), &["--svg", "/no/folder/a.svg"]);
     assert!(
         ran.code == Some(2) && ran.err.starts_with("error: --svg /no/folder/a.svg: the file can't be written:"),
