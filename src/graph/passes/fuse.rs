@@ -137,12 +137,14 @@ impl Inner<'_> {
         }
         for mut part in std::mem::take(&mut parts.nodes) {
             for id in part.inputs.iter_mut().chain(&mut part.outputs).flatten() {
-                let own = match known.iter().find(|(inner, _)| inner == id) {
+                *id = match known.iter().find(|(inner, _)| inner == id) {
                     Some((_, own)) => *own,
-                    None => self.copy(*id, &parts)?,
+                    None => {
+                        let own = self.copy(*id, &parts)?;
+                        known.push((*id, own));
+                        own
+                    }
                 };
-                known.push((*id, own));
-                *id = own;
             }
             self.draft.nodes.push(part);
         }

@@ -6,7 +6,7 @@ use super::super::BLOCK;
 use super::dense::tiles;
 use super::line::{Line, span};
 use super::tile::{Loops, One, Tile, loops};
-use super::{CHANNELS, len_of};
+use super::{CHANNELS, len_of, of_block};
 use crate::windows::Axis;
 use crate::{Lookout, Stopped};
 use std::ops::Range;
@@ -153,9 +153,7 @@ impl Products<'_> {
         if seen.len() < (count.max(1) - 1) * CHANNELS + last {
             return Err(Stopped::Misfit);
         }
-        let mut bias = [0.0; CHANNELS];
-        let own = self.bias.and_then(|bias| bias.get(block * CHANNELS..)).unwrap_or(&[]);
-        bias.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
+        let bias = of_block(self.bias, block);
         let Loops { sums, .. } = loops::<One<CHANNELS>>(false);
         for start in (0..steps.max(1)).step_by(BLOCK) {
             let some = steps.min(start + BLOCK) - start;

@@ -53,3 +53,11 @@ pub type Tail<'a> = dyn Fn(usize, &mut [f32]) + Sync + 'a;
 pub fn len_of(channels: usize, positions: usize) -> usize {
     channels.div_ceil(CHANNELS).saturating_mul(CHANNELS).saturating_mul(positions)
 }
+
+/// The numbers of a block of filters, with zeros behind the last one.
+fn of_block(numbers: Option<&[f32]>, block: usize) -> [f32; CHANNELS] {
+    let own = numbers.and_then(|numbers| numbers.get(block * CHANNELS..)).unwrap_or(&[]);
+    let mut all = [0.0; CHANNELS];
+    all.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
+    all
+}

@@ -5,7 +5,7 @@
 use super::dense::tiles;
 use super::each::Planned;
 use super::tile::{self, Loops, Tile, loops};
-use super::{CHANNELS, Tail, len_of};
+use super::{CHANNELS, Tail, len_of, of_block};
 use crate::{Resources, Stopped};
 
 /// Images and a filter for each channel.
@@ -30,9 +30,7 @@ impl Own<'_> {
         self.each.run(0.0, out, scratch, resources, self.tail, &|seen, out| {
             let first = seen.block * CHANNELS;
             let weights = self.weights.get(first * taps..(first + CHANNELS) * taps).ok_or(Stopped::Misfit)?;
-            let mut bias = [0.0; CHANNELS];
-            let own = self.bias.and_then(|bias| bias.get(first..)).unwrap_or(&[]);
-            bias.iter_mut().zip(own).for_each(|(to, from)| *to = *from);
+            let bias = of_block(self.bias, seen.block);
             for tile in tiles(0..seen.count, sums.len()) {
                 let Some(sums) = sums.get(tile.len() - 1) else { continue };
                 for (row, out) in out.chunks_exact_mut((seen.count * CHANNELS).max(1)).enumerate() {
