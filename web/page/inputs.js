@@ -75,7 +75,10 @@ async function randomize(field) {
     return;
   }
   const random = randomSpec(shape, seed);
+  const before = text.value;
   const answer = await current.model.ask((model) => ({ random: { model, input: input.name, random } }));
+  // What somebody entered meanwhile stays.
+  if (field.file || text.value !== before) return;
   if (answer.error) mark(text, fault, answer.error.message);
   else text.value = answer.text;
 }

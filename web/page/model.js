@@ -116,7 +116,9 @@ async function describe(description) {
   search();
   showGraph(null);
   if (description) await follow([]);
-  if (runs) for (const field of current.fields) if (field.input.tensor && !field.input.default) randomize(field);
+  // What somebody entered meanwhile stays.
+  const free = ({ input, text, file }) => input.tensor && !input.default && !file && !text.value;
+  if (runs) for (const field of current.fields.filter(free)) randomize(field);
 }
 
 /** What `check` finds, each with its node. */
