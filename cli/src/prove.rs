@@ -5,7 +5,7 @@ use crate::failure::{Failure, LOAD, explain};
 use crate::feeds::Feeding;
 use crate::options::Running;
 use crate::random::{Random, Range};
-use onnxref::document::{Document, Part, ValueInfo};
+use onnxref::document::{Dimension, Document, Part, Size, ValueInfo};
 use onnxref::{Cancel, Dim, Error, Inputs, Kind, Model, Outputs, Tensor, Value, quote};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -31,38 +31,73 @@ pub(crate) enum Proof {
     Differs(String),
 }
 
-/// Runs the old model for the inputs and the outputs of the new one, which are values of it, and then the new one.
+/// Runs the old model for the inputs and the outputs of the new one, which are values of it, and then the new one. One of
+/// them at a time is in memory, and nothing is prepared for runs that don't come.
 pub(crate) fn prove(
     before: &Document,
     after: &Document,
     old_name: OldName<'_>,
     (given, running): (&[String], &Running),
 ) -> Result<Proof, Failure> {
-    let options = running.options()?;
+    let options = running.options()?.optimize(false).keep_packed(false);
     let mut old = before.clone();
     let wanted = after.graph.inputs.iter().chain(&after.graph.outputs).map(|info| old_name(&info.name));
     let mut seen = HashSet::new();
     let wanted = wanted.filter(|name| seen.insert(name.clone()));
     old.graph.outputs = wanted.map(|name| Part::new(ValueInfo::untyped(name))).collect();
-    let old = match old.load(&options) {
-        Ok(model) => model,
-        Err(error) => return Ok(Proof::None(format!("the model can't be loaded: {}", explain(&error)))),
-    };
+    let mut ran = Err(String::new());
+    // Nodes that aren't needed may fail. They are dropped then.
+    for optimize in [false, true] {
+        ran = match old.load(&options.clone().optimize(optimize)) {
+            Ok(old) => run(&old, after, old_name, (given, running))?,
+            Err(error) => return Ok(Proof::None(format!("the model can't be loaded: {}", explain(&error)))),
+        };
+        if ran.is_ok() {
+            break;
+        }
+    }
     let new = after.load(&options).map_err(|error| {
         let message = format!("the changed model can't be loaded, and nothing is written: {}", explain(&error));
         Failure { error: Some(error), ..Failure::new(LOAD, message) }
     })?;
-    let given = Feeding::named(given, &old)?;
+    let (feeds, known) = match ran {
+        Ok(ran) => ran,
+        Err(why) => return Ok(Proof::None(why)),
+    };
+    let cancel = running.cancel();
+    let Compared { same, differing } = match compare(&new, &known, &feeds, old_name, &cancel)? {
+        Ok(compared) => compared,
+        Err(proof) => return Ok(proof),
+    };
+    if differing.is_empty() {
+        return Ok(Proof::Equal(same));
+    }
+    drop(new);
+    let random = random(&old.load(&options).map_err(Failure::run)?, &differing, (&known, &feeds), &cancel)?;
+    Ok(match differing.iter().find(|(_, old)| !random.contains(old)) {
+        Some((name, _)) => Proof::Differs(format!("output {} has other values", quote(name))),
+        None if same == 0 => Proof::None("the model is random".to_string()),
+        None => Proof::Equal(same),
+    })
+}
+
+/// What the old model gives for the first inputs that it runs on, with these; or why it doesn't run.
+fn run(
+    old: &Model,
+    after: &Document,
+    old_name: OldName<'_>,
+    (given, running): (&[String], &Running),
+) -> Result<Result<(Fed, Outputs), String>, Failure> {
+    let given = Feeding::named(given, old)?;
     let mut why = None;
     for (size, range) in TRIES {
-        let feeds = match feeds(&old, &new, old_name, (size, range), &given) {
+        let feeds = match feeds(old, after, old_name, (size, range), &given) {
             Ok(feeds) => feeds,
-            Err(why) => return Ok(Proof::None(why)),
+            Err(why) => return Ok(Err(why)),
         };
-        let cancel = running.cancel();
         let inputs = feeds.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-        match old.run_with(inputs, &cancel) {
-            Ok(known) => return compare((&old, &new), &known, &feeds, old_name, &cancel),
+        match old.run_with(inputs, &running.cancel()) {
+            Ok(known) => return Ok(Ok((feeds, known))),
             Err(error) if error.kind() == Kind::Cancelled => return Err(Failure::run(error)),
             Err(error) if is_of_input(&error, &given) => return Err(Failure::usage(format!("-i: {error:#}"))),
             Err(error) => {
@@ -72,7 +107,7 @@ pub(crate) fn prove(
     }
     let why = why.map_or(String::new(), |error: Error| format!("{error:#}"));
     let inputs = if given.is_empty() { "random inputs (-i gives others)" } else { "these inputs" };
-    Ok(Proof::None(format!("the model doesn't run on {inputs}: {why}")))
+    Ok(Err(format!("the model doesn't run on {inputs}: {why}")))
 }
 
 /// Whether an input that is given doesn't fit its declaration.
@@ -86,17 +121,18 @@ type Fed = HashMap<String, Value>;
 /// Inputs of the old model: those that are given, else random ones. A size that the new one fixes is the size.
 fn feeds(
     old: &Model,
-    new: &Model,
+    new: &Document,
     old_name: OldName<'_>,
     (open, range): (usize, Option<Range>),
     given: &Fed,
 ) -> Result<Fed, String> {
     let mut random = Random::new(0);
     let mut symbols: HashMap<&str, usize> = HashMap::new();
-    let shapes: HashMap<String, &Vec<Dim>> =
-        new.inputs().filter_map(|info| Some((old_name(&info.name), info.shape.as_ref()?))).collect();
-    let fixed = |name: &str, axis: usize| {
-        if let Some(Dim::Fixed(size)) = shapes.get(name)?.get(axis) { Some(*size) } else { None }
+    let shapes: HashMap<String, &[Part<Dimension>]> =
+        new.graph.inputs.iter().filter_map(|info| Some((old_name(&info.name), info.dims()?))).collect();
+    let fixed = |name: &str, axis: usize| match shapes.get(name)?.get(axis)?.size {
+        Size::Fixed(size) => usize::try_from(size).ok(),
+        _ => None,
     };
     for info in old.inputs() {
         let known = given.get(&info.name).and_then(|value| value.tensor().ok()).map(Tensor::shape);
@@ -124,54 +160,65 @@ fn feeds(
     Ok(feeds)
 }
 
+/// How many outputs are the same, and the others: their names in the new model and in the old one.
+struct Compared {
+    same: usize,
+    differing: Vec<(String, String)>,
+}
+
+/// Runs the new model. In its place there may be what that says already.
 fn compare(
-    (old, new): (&Model, &Model),
+    new: &Model,
     known: &Outputs,
     feeds: &Fed,
     old_name: OldName<'_>,
     cancel: &Cancel,
-) -> Result<Proof, Failure> {
+) -> Result<Result<Compared, Proof>, Failure> {
     let mut inputs = Inputs::new();
     for info in new.inputs() {
         let name = old_name(&info.name);
         match known.get(&name).or_else(|| feeds.get(&name)) {
             _ if new.has_default(&info.name) && !feeds.contains_key(&name) => {}
             Some(value) => inputs = inputs.with(&info.name, value.clone()),
-            None => return Ok(Proof::None(format!("input {} has no value in the model", quote(&info.name)))),
+            None => return Ok(Err(Proof::None(format!("input {} has no value in the model", quote(&info.name))))),
         }
     }
     let outputs = match new.run_with(inputs, cancel) {
         Ok(outputs) => outputs,
         Err(error) if error.kind() == Kind::Cancelled => return Err(Failure::run(error)),
-        Err(error) => return Ok(Proof::Differs(format!("the changed model fails: {error:#}"))),
+        Err(error) => return Ok(Err(Proof::Differs(format!("the changed model fails: {error:#}")))),
     };
-    let (mut count, mut differing) = (0, Vec::new());
+    let mut compared = Compared { same: 0, differing: Vec::new() };
     for (name, value) in outputs.iter() {
-        match known.get(&old_name(name)) {
-            Some(expected) if same(expected, value) => count += 1,
-            Some(expected) => differing.push((name, expected)),
+        let old = old_name(name);
+        match known.get(&old) {
+            Some(expected) if same(expected, value) => compared.same += 1,
+            Some(_) => compared.differing.push((name.to_string(), old)),
             None => {}
         }
     }
-    if differing.is_empty() {
-        return Ok(Proof::Equal(count));
-    }
-    // What is random differs from run to run, if not from each to the next.
-    let mut random: HashSet<&str> = HashSet::new();
+    Ok(Ok(compared))
+}
+
+/// Which outputs of the old model are random: these differ from run to run, if not from each to the next.
+fn random(
+    old: &Model,
+    differing: &[(String, String)],
+    (known, feeds): (&Outputs, &Fed),
+    cancel: &Cancel,
+) -> Result<HashSet<String>, Failure> {
+    let mut random = HashSet::new();
     for _ in 0..REPEATS {
         let inputs = feeds.iter().map(|(name, value)| (name.as_str(), value)).collect();
         let again = old.run_with(inputs, cancel).map_err(Failure::run)?;
-        let differs = |name: &str, first: &Value| again.get(&old_name(name)).is_some_and(|value| !same(first, value));
-        random.extend(differing.iter().filter(|(name, first)| differs(name, first)).map(|(name, _)| *name));
-        if random.len() == differing.len() {
+        let differs =
+            |name: &str| matches!((known.get(name), again.get(name)), (Some(one), Some(other)) if !same(one, other));
+        random.extend(differing.iter().map(|(_, old)| old).filter(|old| differs(old)).cloned());
+        if differing.iter().all(|(_, old)| random.contains(old)) {
             break;
         }
     }
-    Ok(match differing.iter().find(|(name, _)| !random.contains(name)) {
-        Some((name, _)) => Proof::Differs(format!("output {} has other values", quote(name))),
-        None if count == 0 => Proof::None("the model is random".to_string()),
-        None => Proof::Equal(count),
-    })
+    Ok(random)
 }
 
 /// Whether values have the same bits; each NaN counts as the same.

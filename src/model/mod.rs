@@ -48,6 +48,7 @@ struct Loaded {
     texts: [String; 2],
     files: Vec<PathBuf>,
     threads: usize,
+    keep_packed: bool,
     limits: Limits,
     /// State of finished runs for later ones to reuse, mainly memory.
     #[allow(clippy::vec_box)] // a box is moved faster
@@ -79,10 +80,12 @@ impl Model {
         LoadOptions::default()
     }
 
-    fn new(loaded: LoadedModel, graph: Graph, files: Vec<PathBuf>, threads: usize, limits: Limits) -> Model {
+    fn new(loaded: LoadedModel, graph: Graph, files: Vec<PathBuf>, options: &LoadOptions) -> Model {
         let LoadedModel { ir_version, opsets, metadata, graph: texts, .. } = loaded;
-        let idle = Mutex::default();
-        Model(Arc::new(Loaded { graph, ir_version, opsets, metadata, texts, files, threads, limits, idle }))
+        let (idle, limits) = (Mutex::default(), options.limits.clone());
+        let (threads, keep_packed) = (options.threads.unwrap_or(usize::MAX), options.keep_packed);
+        let loaded = Loaded { graph, ir_version, opsets, metadata, texts, files, threads, keep_packed, limits, idle };
+        Model(Arc::new(loaded))
     }
 
     /// The inputs, in the order of the model.
@@ -243,7 +246,9 @@ impl Model {
 
     /// The state of a run, which the next one reuses.
     fn state(&self) -> Box<(Slots, Context)> {
-        Box::new((Slots::default(), Context::new(self.0.threads, self.0.limits.clone())))
+        let mut context = Context::new(self.0.threads, self.0.limits.clone());
+        context.keeps_packed = self.0.keep_packed;
+        Box::new((Slots::default(), context))
     }
 
     /// The steps of work that were charged in the last run that ended well.

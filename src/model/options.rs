@@ -20,17 +20,19 @@ use std::sync::Arc;
 pub struct LoadOptions {
     registry: Registry,
     places: Places,
-    threads: Option<usize>,
-    limits: Limits,
+    pub(super) threads: Option<usize>,
+    pub(super) limits: Limits,
     optimize: bool,
     fast_math: bool,
+    pub(super) keep_packed: bool,
     dimensions: Vec<(String, usize)>,
 }
 
 impl Default for LoadOptions {
     fn default() -> LoadOptions {
         let (registry, places, threads, limits, dimensions) = Default::default();
-        LoadOptions { registry, places, threads, limits, optimize: true, fast_math: false, dimensions }
+        let (optimize, fast_math, keep_packed) = (true, false, true);
+        LoadOptions { registry, places, threads, limits, optimize, fast_math, keep_packed, dimensions }
     }
 }
 
@@ -134,6 +136,13 @@ impl LoadOptions {
     /// the number is about as near to the middle of two integers.
     pub fn fast_math(mut self, fast_math: bool) -> LoadOptions {
         self.fast_math = fast_math;
+        self
+    }
+
+    /// Whether the first run keeps constant matrices and filters in the form that products read fastest; true by default.
+    /// Without it they take no memory beside the model's, and each run takes longer. The outputs are the same, bit by bit.
+    pub fn keep_packed(mut self, keep_packed: bool) -> LoadOptions {
+        self.keep_packed = keep_packed;
         self
     }
 
@@ -269,7 +278,7 @@ impl LoadOptions {
         let mut loaded = self.draft(file, path, read, false, files)?;
         let draft = std::mem::take(&mut loaded.draft);
         let graph = Graph::new(draft, self.optimize, &self.loading(files, &Own::new(&files.budget)))?;
-        Ok(Model::new(loaded, graph, files.opened(), self.threads.unwrap_or(usize::MAX), self.limits.clone()))
+        Ok(Model::new(loaded, graph, files.opened(), self))
     }
 
     /// As [`LoadOptions::parse`], for an inspection.

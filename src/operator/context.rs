@@ -16,6 +16,8 @@ pub(crate) struct Context {
     pub(crate) memory: Memory,
     /// Maximum number of threads of a call.
     pub(crate) threads: usize,
+    /// Whether constant operands are kept in the form that products read fastest.
+    pub(crate) keeps_packed: bool,
     limits: Limits,
     /// Elements produced, nodes executed and steps of work done so far.
     elements: Cell<u64>,
@@ -27,7 +29,8 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(threads: usize, limits: Limits) -> Context {
         let (elements, nodes, work) = Default::default();
-        Context { memory: Memory::new(limits.run_bytes), threads, limits, elements, nodes, work, cancel: None }
+        let (memory, keeps_packed) = (Memory::new(limits.run_bytes), true);
+        Context { memory, threads, keeps_packed, limits, elements, nodes, work, cancel: None }
     }
 
     /// Resets the counters before a run.

@@ -318,7 +318,7 @@ impl Weights {
         len: usize,
         form: impl FnOnce(&mut [T]) -> Result<()>,
     ) -> Result<Option<&[T]>> {
-        if !self.constant {
+        if !self.constant || !call.context().keeps_packed {
             return Ok(None);
         }
         if let Some(formed) = self.packed.get() {
@@ -348,10 +348,10 @@ mod tests {
     use bytes::Bytes;
     use std::cell::Cell;
 
-    /// A constant operand is packed as it stands in a file, without an aligned copy; one that is fed is copied.
+    /// A constant operand is packed as it stands in a file, without an aligned copy; one that is fed, or isn't packed, is copied.
     #[test]
     fn operands_at_odd_addresses() {
-        for constant in [true, false] {
+        for (constant, keeps_packed) in [(true, true), (true, false), (false, true)] {
             let elements = [1f32, 2., 3., 4., 5., 6.].map(f32::to_ne_bytes);
             let bytes = Bytes::from([&[0], elements.as_flattened()].concat()).slice(1..);
             let weights = Tensor::new(DType::Float, &[2, 3], bytes).unwrap();
@@ -366,11 +366,12 @@ mod tests {
             let made = resolved.load(&resolved.node(&[], &facts, 1, &[], &unsaid), &Own::new(&budget)).unwrap();
             let sources = Sources { feeds: Feeds::Own(&[]), defaults: &[], constants: &inputs, slots: &mut [] };
             let places = [0, 1].map(|k| Some(Source::Constant(k)));
-            let (context, schema) = (Context::new(1, Limits::default()), &*resolved.schema);
+            let (mut context, schema) = (Context::new(1, Limits::default()), &*resolved.schema);
+            context.keeps_packed = keeps_packed;
             let mut call = Call { inputs: &places, sources, schema, outputs: 1, wanted: 1, context: &context };
             let outputs = made.plain().unwrap().run(&mut call).unwrap();
             assert_eq!(outputs.get(0), Some(&tensor(&[1, 3], [14f32, 25., 36.])));
-            assert_eq!(weights.is_copied(), !constant);
+            assert_eq!(weights.is_copied(), !(constant && keeps_packed));
         }
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn reduce(arguments: &Arguments, global: &Global) -> Result<u8, Failu
     output::check_writable(out).map_err(wrong)?;
     let (start, timeout) = (Instant::now(), running.timeout.unwrap_or(TIMEOUT));
     // Nodes are those of the file.
-    let options = running.options()?.optimize(false);
+    let options = running.options()?.optimize(false).keep_packed(false);
     let unreadable = |error| report::load(&shown(path), error);
     let read = if is_standard_input(path) {
         Document::from_bytes_with(standard_input()?, &options)

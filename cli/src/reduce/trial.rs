@@ -25,7 +25,7 @@ const DATA: &str = "model.data";
 const WHOLE: &str = "whole.onnx";
 
 /// Data that a model file holds, beside its nodes; initializers that go to the file of data otherwise.
-const ONE_FILE: u64 = 3 << 29;
+const ONE_FILE: u64 = if cfg!(test) { 3 << 19 } else { 3 << 29 };
 const LARGE: u64 = 1 << 16;
 
 /// The exit status of a command that ran out of time, as of `timeout`.
@@ -295,5 +295,72 @@ fn unwritten(name: &str, why: Unwritten) -> Failure {
     match why {
         Unwritten::Unfit(why) => Failure::usage(format!("{}: {why}", print::path(name))),
         Unwritten::Failed(error) => Failure::run(crate::bounded::error(name, error)),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use crate::{answer, output};
+    use onnxref::document::{Document, Graph, Initializer, Node, ValueInfo};
+    use onnxref::{Cancel, DType, Model, Tensor};
+    use std::fs;
+    use std::path::Path;
+
+    /// Writes a model of two products, whose data of 2 MiB is in another file; tests count this as more than one file holds.
+    fn large(folder: &Path) {
+        let weights = Tensor::from_elements(&[512, 512], vec![0.25f32; 512 * 512]).unwrap();
+        let graph = Graph::new("g")
+            .input(ValueInfo::tensor("x", DType::Float, ["n", "512"]))
+            .initializer(Initializer::new("v", &weights))
+            .initializer(Initializer::new("w", &weights))
+            .node(Node::new("MatMul", ["x", "v"], ["a"]))
+            .node(Node::new("Tanh", ["a"], ["b"]))
+            .node(Node::new("MatMul", ["b", "w"], ["y"]))
+            .output(ValueInfo::untyped("y"));
+        let mut model = Document::new(graph, 18);
+        let data = model.externalize("weights", 1024).unwrap();
+        let write = |name: &str, content: &dyn Fn(&mut dyn output::Target) -> onnxref::Result<()>| {
+            output::file(&folder.join(name), &Cancel::new(), |to| content(to).map_err(super::Unwritten::of))
+        };
+        assert!(write("weights", &|to| data.write(to)).is_ok());
+        assert!(write("model.onnx", &|to| model.write(to)).is_ok());
+    }
+
+    /// Reduces the large model; the command fails if a test of the shell on the model `$0` is true.
+    fn reduced(folder: &Path, condition: &str) -> Document {
+        large(folder);
+        let place = |name: &str| folder.join(name).to_str().unwrap().to_string();
+        let test = format!("if {condition}; then exit 1; fi");
+        let (model, out) = (place("model.onnx"), place("small.onnx"));
+        let words =
+            ["onnxref", "reduce", &model, "-o", &out, "--random", "--set", "n=1", "--", "sh", "-c", &test, "{model}"];
+        let (code, text) = answer(&words.map(Into::into));
+        assert_eq!(code, 0, "{text}");
+        // Its data is where it says.
+        Model::load(folder.join("small.onnx")).unwrap();
+        Document::read(folder.join("small.onnx")).unwrap()
+    }
+
+    #[test]
+    fn data_beyond_one_file_stays_beside_the_model() {
+        let folder = tempfile::tempdir().unwrap();
+        // As long as there is data beside it, which has all bytes of both weights.
+        let data = "$(dirname \"$0\")/model.data";
+        let small = reduced(folder.path(), &format!("grep -q model.data \"$0\" && [ $(wc -c < {data}) = 2097152 ]"));
+        let files: Vec<String> = small.external_files().unwrap().into_iter().collect();
+        assert_eq!((files.len(), small.graph.nodes.len()), (1, 1), "{files:?}");
+        let kept = fs::read(folder.path().join(&files[0])).unwrap();
+        assert!(kept == 0.25f32.to_le_bytes().repeat(512 * 512), "{} bytes", kept.len());
+    }
+
+    #[test]
+    fn what_is_left_goes_into_the_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let small = reduced(folder.path(), "grep -q Tanh \"$0\" && grep -q MatMul \"$0\"");
+        assert_eq!(small.external_files().unwrap().len(), 0);
+        assert_eq!(small.graph.nodes.len(), 2);
+        let mut files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+        files.sort();
+        assert_eq!(files, ["model.onnx", "small.onnx", "weights"]);
     }
 }
