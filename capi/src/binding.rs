@@ -50,7 +50,9 @@ impl Binding {
         let values = session.run(&feeds?, &wanted, cancel)?;
         for (output, value) in bound.outputs.iter_mut().zip(values) {
             match &output.value {
-                Some(held) if output.given => held.overwrite(&output.name, value)?,
+                Some(held) if output.given => {
+                    held.overwrite(&format!("output {}", onnxref::quote(&output.name)), value)?
+                }
                 _ => output.value = Some(Content::of(value)?.into()),
             }
         }

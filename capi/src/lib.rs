@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![cfg(not(target_family = "wasm"))]
 
+mod arenas;
 mod base;
 mod binding;
 mod copying;
@@ -28,6 +29,9 @@ pub const VERSION: u32 = ort_sys::ORT_API_VERSION;
 /// assert!(ort::set_api(onnxref_capi::api()));
 /// assert!(ort::info().starts_with("onnxref "));
 /// ```
+///
+/// The crate `ort` has no element types that came after INT4, so that these don't cross any more, in the whole process.
 pub fn api() -> ort_sys::OrtApi {
+    types::share_only();
     table::functions()
 }

@@ -95,6 +95,12 @@ impl MemoryInfo {
         std::ptr::from_ref(MemoryInfo::cpu()).cast()
     }
 
+    /// Memory of a device that is the CPU.
+    pub(crate) fn of_device(name: &str, kind: i32, id: i32) -> Result<MemoryInfo> {
+        let info = MemoryInfo::new(&MemoryInfo::cpu().name, kind, id, OrtMemType::OrtMemTypeDefault as i32)?;
+        Ok(MemoryInfo { name: CString::new(name).unwrap_or_default(), ..info })
+    }
+
     fn new(name: &CStr, kind: i32, id: i32, use_of_it: i32) -> Result<MemoryInfo> {
         use OrtAllocatorType::*;
         use OrtMemType::*;
@@ -191,6 +197,8 @@ other_entries! {
     fn MemoryInfoGetDeviceMemType(info: In<OrtMemoryInfo>) -> OrtDeviceMemoryType,
         OrtDeviceMemoryType::OrtDeviceMemoryType_DEFAULT, { OrtDeviceMemoryType::OrtDeviceMemoryType_DEFAULT }
 
+    fn MemoryInfoGetVendorId(info: In<OrtMemoryInfo>) -> u32, 0, { 0 }
+
     /// There is one allocator, which stays.
     fn ReleaseAllocator(allocator: Allocator) -> (), (), {}
 }
@@ -213,6 +221,21 @@ impl Memory {
     /// The program's own memory, which lives longer than what is made here.
     pub(crate) fn of_program(at: NonNull<u8>, bytes: usize) -> Memory {
         Memory { at, bytes, _owner: None }
+    }
+
+    /// Memory that a function of the program frees.
+    pub(crate) fn freed_by(allocator: Allocator, at: NonNull<u8>, bytes: usize) -> Memory {
+        struct Freed(Allocator, NonNull<u8>);
+        // SAFETY: the API has the program keep the allocator until then, and any thread may free a value.
+        unsafe impl Send for Freed {}
+        // SAFETY: the same.
+        unsafe impl Sync for Freed {}
+        impl Drop for Freed {
+            fn drop(&mut self) {
+                self.0.free(self.1.as_ptr().cast());
+            }
+        }
+        Memory { at, bytes, _owner: Some(Box::new(Freed(allocator, at))) }
     }
 
     pub(crate) fn own<T: Send + Sync + 'static>(mut elements: Vec<T>) -> Memory {

@@ -19,6 +19,8 @@ pub(crate) struct SessionOptions {
     shared_threads: bool,
     optimize: bool,
     memory_pattern: bool,
+    /// An `ExecutionMode`, which changes nothing.
+    mode: i32,
     dimensions: Vec<(String, usize)>,
     entries: BTreeMap<String, String>,
     external: Vec<(String, onnxref::bytes::Bytes)>,
@@ -31,6 +33,7 @@ impl Default for SessionOptions {
             shared_threads: false,
             optimize: true,
             memory_pattern: true,
+            mode: 0,
             dimensions: Vec::new(),
             entries: BTreeMap::new(),
             external: Vec::new(),
@@ -170,7 +173,14 @@ entries! {
         Ok(())
     }
 
+    /// Nodes run one after the other in any.
     fn SetSessionExecutionMode(options: Options, mode: i32) {
+        options.mode = mode;
+        Ok(())
+    }
+
+    fn GetSessionExecutionMode(options: In<OrtSessionOptions>, out: Out<i32>) {
+        out.set(options.mode);
         Ok(())
     }
 

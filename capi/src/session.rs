@@ -258,7 +258,7 @@ impl RunCall {
     fn run(&self, present: &[Option<Held>]) -> Result<Vec<Option<Held>>> {
         let values = self.session.run(&self.feeds, &self.wanted, &self.cancel)?;
         let given = values.into_iter().zip(&self.wanted).zip(present).map(|((value, name), present)| match present {
-            Some(held) => held.overwrite(name, value).map(|()| None),
+            Some(held) => held.overwrite(&format!("output {}", quote(name)), value).map(|()| None),
             None => Ok(Some(Content::of(value)?.into())),
         });
         given.collect()

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::failure::Failure;
-use crate::{binding, environment, failure, memory, metadata, options, pairs, session, tensor, types};
+use crate::{arenas, binding, environment, failure, memory, metadata, options, pairs, session, tensor, types};
 use ort_sys::{OrtApi, OrtDeviceMemoryType, OrtHardwareDeviceType, OrtStatusPtr};
 
 /// A function's pointer: one that does nothing but say that it isn't implemented, whatever its parameters are.
@@ -122,6 +122,10 @@ macro_rules! table {
 pub(crate) fn functions() -> OrtApi {
     table! {
         same {
+            arenas: {
+                CreateArenaCfg, CreateArenaCfgV2, ReleaseArenaCfg, CreateAndRegisterAllocator,
+                CreateAndRegisterAllocatorV2, RegisterAllocator, UnregisterAllocator, GetSharedAllocator, AllocatorGetStats,
+            }
             failure: {
                 GetErrorCode, GetErrorMessage, ReleaseStatus,
             }
@@ -157,20 +161,20 @@ pub(crate) fn functions() -> OrtApi {
                 GetTensorTypeAndShape, GetTypeInfo, GetValueType, GetValue, GetValueCount, ReleaseValue,
                 GetStringTensorElementLength, GetStringTensorElement, FillStringTensorElement, TensorAt,
                 IsSparseTensor, HasValue, GetTensorMemoryInfo, GetResizedStringTensorElementBuffer,
-                GetTensorSizeInBytes, GetTensorData, GetTensorElementTypeAndShapeDataReference,
+                GetTensorSizeInBytes, GetTensorData, CopyTensors,
             }
             types: {
                 CastTypeInfoToTensorInfo, GetOnnxTypeFromTypeInfo, CreateTensorTypeAndShapeInfo, SetDimensions,
-                GetTensorElementType, GetDimensionsCount, GetDimensions, GetSymbolicDimensions,
+                GetDimensionsCount, GetDimensions, GetSymbolicDimensions,
                 GetTensorShapeElementCount, ReleaseTypeInfo, ReleaseTensorTypeAndShapeInfo, GetDenotationFromTypeInfo,
-                CastTypeInfoToMapTypeInfo, CastTypeInfoToSequenceTypeInfo, GetMapKeyType, GetMapValueType,
+                CastTypeInfoToMapTypeInfo, CastTypeInfoToSequenceTypeInfo, GetMapValueType,
                 GetSequenceElementType, ReleaseMapTypeInfo, ReleaseSequenceTypeInfo, CastTypeInfoToOptionalTypeInfo,
                 GetOptionalContainedTypeInfo, SetSymbolicDimensions, TensorTypeAndShape_HasShape,
             }
             memory: {
                 CompareMemoryInfo, MemoryInfoGetName, MemoryInfoGetId, MemoryInfoGetMemType, MemoryInfoGetType,
                 AllocatorAlloc, AllocatorFree, AllocatorGetInfo, GetAllocatorWithDefaultOptions, ReleaseMemoryInfo,
-                CreateAllocator, ReleaseAllocator, MemoryInfoGetDeviceType, MemoryInfoGetDeviceMemType,
+                CreateAllocator, ReleaseAllocator, MemoryInfoGetDeviceType, MemoryInfoGetDeviceMemType, MemoryInfoGetVendorId,
             }
             metadata: {
                 ModelMetadataGetProducerName, ModelMetadataGetGraphName, ModelMetadataGetDomain,
@@ -188,6 +192,9 @@ pub(crate) fn functions() -> OrtApi {
             }
         }
         numbers {
+            arenas: {
+                CreateMemoryInfo_V2,
+            }
             failure: {
                 CreateStatus,
             }
@@ -196,13 +203,14 @@ pub(crate) fn functions() -> OrtApi {
                 CreateEnvWithCustomLoggerAndGlobalThreadPools, UpdateEnvWithCustomLogLevel,
             }
             options: {
-                SetSessionExecutionMode, SetSessionGraphOptimizationLevel,
+                SetSessionExecutionMode, SetSessionGraphOptimizationLevel, GetSessionExecutionMode,
             }
             tensor: {
                 CreateTensorAsOrtValue, CreateTensorWithDataAsOrtValue, CreateValue,
+                CreateTensorWithDataAndDeleterAsOrtValue, GetTensorElementTypeAndShapeDataReference,
             }
             types: {
-                SetTensorElementType,
+                SetTensorElementType, GetTensorElementType, GetMapKeyType,
             }
             memory: {
                 CreateMemoryInfo, CreateCpuMemoryInfo,
@@ -213,15 +221,13 @@ pub(crate) fn functions() -> OrtApi {
             RegisterCustomOpsLibrary, AddFreeDimensionOverride, CreateOpaqueValue, GetOpaqueValue,
             KernelInfoGetAttribute_float, KernelInfoGetAttribute_int64, KernelInfoGetAttribute_string,
             KernelContext_GetInputCount, KernelContext_GetOutputCount, KernelContext_GetInput,
-            KernelContext_GetOutput, ReleaseCustomOpDomain, SessionEndProfiling, CreateAndRegisterAllocator,
-            SessionGetProfilingStartTimeNs, AddInitializer, SessionOptionsAppendExecutionProvider_CUDA,
+            KernelContext_GetOutput, ReleaseCustomOpDomain, SessionEndProfiling,             SessionGetProfilingStartTimeNs, AddInitializer, SessionOptionsAppendExecutionProvider_CUDA,
             SessionOptionsAppendExecutionProvider_ROCM, SessionOptionsAppendExecutionProvider_OpenVINO,
-            SetGlobalDenormalAsZero, CreateArenaCfg, ReleaseArenaCfg, SessionOptionsAppendExecutionProvider_TensorRT,
+            SetGlobalDenormalAsZero, SessionOptionsAppendExecutionProvider_TensorRT,
             SetCurrentGpuDeviceId, GetCurrentGpuDeviceId, KernelInfoGetAttributeArray_float,
-            KernelInfoGetAttributeArray_int64, CreateArenaCfgV2, SessionOptionsAppendExecutionProvider_TensorRT_V2,
+            KernelInfoGetAttributeArray_int64, SessionOptionsAppendExecutionProvider_TensorRT_V2,
             CreateTensorRTProviderOptions, UpdateTensorRTProviderOptions, GetTensorRTProviderOptionsAsString,
-            ReleaseTensorRTProviderOptions, EnableOrtCustomOps, RegisterAllocator, UnregisterAllocator,
-            CreateSparseTensorAsOrtValue, FillSparseTensorCoo, FillSparseTensorCsr, FillSparseTensorBlockSparse,
+            ReleaseTensorRTProviderOptions, EnableOrtCustomOps,             CreateSparseTensorAsOrtValue, FillSparseTensorCoo, FillSparseTensorCsr, FillSparseTensorBlockSparse,
             CreateSparseTensorWithValuesAsOrtValue, UseCooIndices, UseCsrIndices, UseBlockSparseIndices,
             GetSparseTensorFormat, GetSparseTensorValuesTypeAndShape, GetSparseTensorValues,
             GetSparseTensorIndicesTypeShape, GetSparseTensorIndices, KernelContext_GetGPUComputeStream,
@@ -241,8 +247,7 @@ pub(crate) fn functions() -> OrtApi {
             ReleaseDnnlProviderOptions, KernelInfo_GetNodeName, KernelInfo_GetLogger, KernelContext_GetLogger,
             Logger_LogMessage, Logger_GetLoggingSeverityLevel, KernelInfoGetConstantInput_tensor,
             KernelContext_GetAllocator, CreateROCMProviderOptions, UpdateROCMProviderOptions,
-            GetROCMProviderOptionsAsString, ReleaseROCMProviderOptions, CreateAndRegisterAllocatorV2,
-            UpdateTensorRTProviderOptionsWithValue, GetTensorRTProviderOptionsByName,
+            GetROCMProviderOptionsAsString, ReleaseROCMProviderOptions,             UpdateTensorRTProviderOptionsWithValue, GetTensorRTProviderOptionsByName,
             UpdateCUDAProviderOptionsWithValue, GetCUDAProviderOptionsByName, KernelContext_GetResource,
             ShapeInferContext_GetInputCount, ShapeInferContext_GetInputTypeShape, ShapeInferContext_GetAttribute,
             ShapeInferContext_SetOutputTypeShape, ReadOpAttr, KernelContext_ParallelFor,
@@ -250,13 +255,12 @@ pub(crate) fn functions() -> OrtApi {
             KernelContext_GetScratchBuffer, KernelInfoGetAllocator, CreateLoraAdapter, CreateLoraAdapterFromArray,
             ReleaseLoraAdapter, RunOptionsAddActiveLoraAdapter, SetEpDynamicOptions, ReleaseValueInfo, ReleaseNode,
             ReleaseGraph, ReleaseModel, GetValueInfoName, GetValueInfoTypeInfo, GetModelEditorApi,
-            CreateTensorWithDataAndDeleterAsOrtValue, SessionOptionsSetLoadCancellationFlag, GetCompileApi,
+            SessionOptionsSetLoadCancellationFlag, GetCompileApi,
             RegisterExecutionProviderLibrary, UnregisterExecutionProviderLibrary, GetEpDevices,
             SessionOptionsAppendExecutionProvider_V2, SessionOptionsSetEpSelectionPolicy,
             SessionOptionsSetEpSelectionPolicyDelegate, HardwareDevice_Type, HardwareDevice_VendorId,
             HardwareDevice_Vendor, HardwareDevice_DeviceId, HardwareDevice_Metadata, EpDevice_EpName,
-            EpDevice_EpVendor, EpDevice_EpMetadata, EpDevice_EpOptions, EpDevice_Device, GetEpApi, AllocatorGetStats,
-            CreateMemoryInfo_V2, MemoryInfoGetVendorId, ValueInfo_GetValueProducer, ValueInfo_GetValueNumConsumers,
+            EpDevice_EpVendor, EpDevice_EpMetadata, EpDevice_EpOptions, EpDevice_Device, GetEpApi,             ValueInfo_GetValueProducer, ValueInfo_GetValueNumConsumers,
             ValueInfo_GetValueConsumers, ValueInfo_GetInitializerValue, ValueInfo_GetExternalInitializerInfo,
             ValueInfo_IsRequiredGraphInput, ValueInfo_IsOptionalGraphInput, ValueInfo_IsGraphOutput,
             ValueInfo_IsConstantInitializer, ValueInfo_IsFromOuterScope, Graph_GetName, Graph_GetModelPath,
@@ -269,8 +273,8 @@ pub(crate) fn functions() -> OrtApi {
             OpAttr_GetType, OpAttr_GetName, Node_GetNumSubgraphs, Node_GetSubgraphs, Node_GetGraph, Node_GetEpName,
             ReleaseExternalInitializerInfo, ExternalInitializerInfo_GetFilePath,
             ExternalInitializerInfo_GetFileOffset, ExternalInitializerInfo_GetByteSize, EpDevice_MemoryInfo,
-            CreateSharedAllocator, GetSharedAllocator, ReleaseSharedAllocator, SessionGetEpDeviceForInputs,
-            CreateSyncStreamForEpDevice, SyncStream_GetHandle, ReleaseSyncStream, CopyTensors, Graph_GetModelMetadata,
+            CreateSharedAllocator, ReleaseSharedAllocator, SessionGetEpDeviceForInputs,
+            CreateSyncStreamForEpDevice, SyncStream_GetHandle, ReleaseSyncStream, Graph_GetModelMetadata,
             GetModelCompatibilityForEpDevices, CreateExternalInitializerInfo, KernelInfo_GetConfigEntries,
             KernelInfo_GetOperatorDomain, KernelInfo_GetOperatorType, KernelInfo_GetOperatorSinceVersion,
             GetInteropApi, SessionGetEpDeviceForOutputs, GetNumHardwareDevices, GetHardwareDevices,
@@ -280,8 +284,7 @@ pub(crate) fn functions() -> OrtApi {
             CreateEnvWithOptions, Session_GetEpGraphAssignmentInfo, EpAssignedSubgraph_GetEpName,
             EpAssignedSubgraph_GetNodes, EpAssignedNode_GetName, EpAssignedNode_GetDomain,
             EpAssignedNode_GetOperatorType, RunOptionsSetSyncStream, RunOptionsEnableProfiling,
-            KernelInfoGetAttributeArray_string, SetPerSessionThreadPoolCallbacks, GetSessionExecutionMode,
-            SessionReleaseCapturedGraph, GetExperimentalFunction, KernelContext_GetSyncStream,
+            KernelInfoGetAttributeArray_string, SetPerSessionThreadPoolCallbacks,             SessionReleaseCapturedGraph, GetExperimentalFunction, KernelContext_GetSyncStream,
         }
     }
 }

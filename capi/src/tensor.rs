@@ -1,12 +1,13 @@
 //! Functions on values.
+#![allow(unsafe_code)]
 
-use crate::crossing::{Allocator, Change, Handle, In, Out, Raw, Space, Text, entries, releases};
+use crate::crossing::{Allocator, Array, Change, Handle, In, Out, Raw, Result, Space, Text, entries, releases};
 use crate::failure::Failure;
 use crate::memory::{Memory, MemoryInfo};
 use crate::types;
 use crate::value::{self, Content, Held};
 use onnxref::DType;
-use ort_sys::{ONNXTensorElementDataType, ONNXType, OrtMemoryInfo, OrtTensorTypeAndShapeInfo, OrtTypeInfo, OrtValue};
+use ort_sys::{ONNXType, OrtEnv, OrtMemoryInfo, OrtSyncStream, OrtTensorTypeAndShapeInfo, OrtTypeInfo, OrtValue};
 use std::ffi::{c_char, c_void};
 use std::ptr::NonNull;
 
@@ -29,17 +30,36 @@ entries! {
         out: Out<*mut OrtValue>,
     ) lists(shape[rank]) {
         let (dtype, shape) = (types::dtype(dtype)?, shape.to_vec());
-        if dtype == DType::String {
-            return Err(Failure::argument("strings are not made from memory: see CreateTensorAsOrtValue, FillStringTensor"));
-        }
-        let need = value::byte_count(dtype, &shape)?;
-        if bytes < need {
-            return Err(Failure::argument(format!("a tensor of {dtype} of shape {shape:?} takes {need} bytes, not {bytes}")));
-        }
-        let Some(at) = NonNull::new(data).or((need == 0).then(NonNull::dangling)) else {
-            return Err(Failure::argument("the argument data is null"));
-        };
+        let (at, need) = place(dtype, &shape, data, bytes)?;
         out.give(Content::Numbers { dtype, shape, memory: Memory::of_program(at, need) }.into());
+        Ok(())
+    }
+
+    /// The same, of memory that the value frees. If it isn't made, the program keeps it.
+    fn CreateTensorWithDataAndDeleterAsOrtValue(
+        deleter: Allocator, data: Space, bytes: usize, shape: Raw<*const i64>, rank: usize, dtype: i32,
+        out: Out<*mut OrtValue>,
+    ) lists(shape[rank]) {
+        let (dtype, shape) = (types::dtype(dtype)?, shape.to_vec());
+        let (at, need) = place(dtype, &shape, data, bytes)?;
+        let memory = if data.is_null() { Memory::of_program(at, need) } else { Memory::freed_by(deleter, at, need) };
+        out.give(Content::Numbers { dtype, shape, memory }.into());
+        Ok(())
+    }
+
+    /// Copies tensors over others of the same types and shapes.
+    fn CopyTensors(
+        env: Change<OrtEnv>, from: Raw<*const *const OrtValue>, to: Raw<*mut *const OrtValue>,
+        stream: Raw<*mut OrtSyncStream>, count: usize,
+    ) lists(from[count]) {
+        if !stream.is_null() {
+            return Err(Failure::missing("onnxref has no streams: copies are made at once"));
+        }
+        // SAFETY: as many values are there.
+        let to = unsafe { Array::list(to.cast_const(), count, "to") }?;
+        for (from, to) in from.values()?.iter().zip(to.values()?) {
+            to.overwrite("what is copied", from.value()?)?;
+        }
         Ok(())
     }
 
@@ -105,14 +125,14 @@ entries! {
 
     /// The same, without anything to free.
     fn GetTensorElementTypeAndShapeDataReference(
-        value: In<OrtValue>, element: Out<ONNXTensorElementDataType>, dims: Out<*const i64>, rank: Out<usize>,
+        value: In<OrtValue>, element: Out<i32>, dims: Out<*const i64>, rank: Out<usize>,
     ) {
         let (dtype, shape) = match &**value {
             Content::Numbers { dtype, shape, .. } => (*dtype, shape),
             Content::Strings { shape, .. } => (DType::String, shape),
             other => return Err(Failure::argument(format!("{} is not a tensor", other.text()))),
         };
-        element.set(types::element(dtype));
+        element.set(types::number(dtype));
         dims.set(shape.as_ptr());
         rank.set(shape.len());
         Ok(())
@@ -212,7 +232,7 @@ entries! {
     fn CreateValue(
         parts: Raw<*const *const OrtValue>, count: usize, kind: i32, out: Out<*mut OrtValue>,
     ) lists(parts[count]) {
-        let values: crate::crossing::Result<Vec<_>> = parts.values()?.iter().map(|part| part.value()).collect();
+        let values: Result<Vec<_>> = parts.values()?.iter().map(|part| part.value()).collect();
         let mut values = values?;
         let made = match (kind, values.len()) {
             (kind, _) if kind == ONNXType::ONNX_TYPE_SEQUENCE as i32 => value::sequence(values)?,
@@ -231,7 +251,24 @@ entries! {
     }
 }
 
+/// Where the elements of a tensor of numbers are, and how many bytes they take.
+fn place(dtype: DType, shape: &[i64], data: *mut u8, bytes: usize) -> Result<(NonNull<u8>, usize)> {
+    if dtype == DType::String {
+        return Err(Failure::argument(
+            "strings are not made from memory: see CreateTensorAsOrtValue, FillStringTensor",
+        ));
+    }
+    let need = value::byte_count(dtype, shape)?;
+    if bytes < need {
+        return Err(Failure::argument(format!(
+            "a tensor of {dtype} of shape {shape:?} takes {need} bytes, not {bytes}"
+        )));
+    }
+    let at = NonNull::new(data).or((need == 0).then(NonNull::dangling));
+    Ok((at.ok_or_else(|| Failure::argument("the argument data is null"))?, need))
+}
+
 /// A string by its position in row-major order.
-fn at<'a>(value: &Held, strings: &'a mut [Vec<u8>], index: usize) -> crate::crossing::Result<&'a mut Vec<u8>> {
+fn at<'a>(value: &Held, strings: &'a mut [Vec<u8>], index: usize) -> Result<&'a mut Vec<u8>> {
     strings.get_mut(index).ok_or_else(|| Failure::argument(format!("there is no string {index} in {}", value.text())))
 }

@@ -4,69 +4,59 @@ use crate::crossing::{Change, Handle, In, Names, Out, Raw, Result, entries, othe
 use crate::failure::Failure;
 use onnxref::{DType, Dim, ValueInfo, ValueType};
 use ort_sys::{
-    ONNXTensorElementDataType, ONNXType, OrtMapTypeInfo, OrtOptionalTypeInfo, OrtSequenceTypeInfo,
-    OrtTensorTypeAndShapeInfo, OrtTypeInfo,
+    ONNXType, OrtMapTypeInfo, OrtOptionalTypeInfo, OrtSequenceTypeInfo, OrtTensorTypeAndShapeInfo, OrtTypeInfo,
 };
 use std::ffi::{CString, c_char};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The API's element types, by their numbers: up to 22 those of ONNX. Later ones are numbered otherwise, and older
-/// programs don't know them.
-const ELEMENTS: [ONNXTensorElementDataType; 23] = {
-    use ONNXTensorElementDataType::*;
-    [
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX64,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_COMPLEX128,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_BFLOAT16,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FN,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E4M3FNUZ,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT8E5M2FNUZ,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT4,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_INT4,
-    ]
-};
+/// The number of no element type.
+const UNDEFINED: i32 = 0;
+
+/// The greatest number that the API shares with ONNX: INT4.
+const SHARED: i32 = 22;
+
+/// The API's numbers of later types.
+const LATER: [(DType, i32); 4] =
+    [(DType::Float4e2m1, 23), (DType::Uint2, 24), (DType::Int2, 25), (DType::Float8e8m0, 26)];
+
+/// Whether the program is in Rust, and knows numbers up to [`SHARED`] only: its enumerations have no others.
+static ONLY_SHARED: AtomicBool = AtomicBool::new(false);
+
+/// From now on, no other element types cross.
+pub(crate) fn share_only() {
+    ONLY_SHARED.store(true, Ordering::Relaxed);
+}
 
 /// The API's number of a type; that of no type for one that it doesn't have.
-pub(crate) fn element(dtype: DType) -> ONNXTensorElementDataType {
-    let at = usize::try_from(dtype.code()).ok();
-    at.and_then(|at| ELEMENTS.get(at).copied())
-        .unwrap_or(ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED)
+pub(crate) fn number(dtype: DType) -> i32 {
+    if dtype.code() <= SHARED {
+        return dtype.code();
+    }
+    let later = LATER.iter().filter(|_| !ONLY_SHARED.load(Ordering::Relaxed)).find(|(known, _)| *known == dtype);
+    later.map_or(UNDEFINED, |(_, number)| *number)
 }
 
 /// Whether values of a type can cross.
 pub(crate) fn check(dtype: DType) -> Result<()> {
-    if element(dtype) as i32 == dtype.code() {
+    if number(dtype) != UNDEFINED {
         return Ok(());
     }
     Err(Failure::missing(format!("tensors of {dtype} have no form in version {} of the API", crate::VERSION)))
 }
 
 /// The element type with the API's number.
-pub(crate) fn dtype(number: i32) -> Result<DType> {
-    let known = DType::from_code(number).filter(|dtype| check(*dtype).is_ok());
-    known.ok_or_else(|| {
-        Failure::missing(format!("{number} is not an element type of version {} of the API", crate::VERSION))
+pub(crate) fn dtype(given: i32) -> Result<DType> {
+    let later = || LATER.iter().find(|(_, known)| *known == given).map(|(dtype, _)| *dtype);
+    let known = DType::from_code(given).filter(|_| given <= SHARED).or_else(later);
+    known.filter(|dtype| check(*dtype).is_ok()).ok_or_else(|| {
+        Failure::missing(format!("{given} is not an element type of version {} of the API", crate::VERSION))
     })
 }
 
 /// Element type and shape.
 #[derive(Clone)]
 pub(crate) struct ShapeInfo {
-    element: ONNXTensorElementDataType,
+    element: i32,
     /// -1 for a size that is open.
     dims: Vec<i64>,
     /// The names of open sizes; empty for others.
@@ -77,7 +67,7 @@ pub(crate) struct ShapeInfo {
 impl ShapeInfo {
     pub(crate) fn of(dtype: DType, dims: &[i64]) -> ShapeInfo {
         let names = dims.iter().map(|_| CString::default()).collect();
-        ShapeInfo { element: element(dtype), dims: dims.to_vec(), names, has_shape: true }
+        ShapeInfo { element: number(dtype), dims: dims.to_vec(), names, has_shape: true }
     }
 
     fn declared(dtype: DType, shape: Option<&[Dim]>) -> ShapeInfo {
@@ -92,7 +82,7 @@ impl ShapeInfo {
         };
         let dims = shape.unwrap_or_default();
         ShapeInfo {
-            element: element(dtype),
+            element: number(dtype),
             dims: dims.iter().map(size).collect(),
             names: dims.iter().map(name).collect(),
             has_shape: shape.is_some(),
@@ -116,7 +106,7 @@ pub(crate) struct Element(Box<TypeInfo>);
 /// What a map holds.
 #[derive(Clone)]
 pub(crate) struct MapInfo {
-    key: ONNXTensorElementDataType,
+    key: i32,
     value: Box<TypeInfo>,
 }
 
@@ -131,15 +121,14 @@ impl TypeInfo {
             ValueType::Tensor(dtype) => TypeInfo::Tensor(ShapeInfo::declared(*dtype, shape)),
             ValueType::Sequence(held) => TypeInfo::Sequence(Element(inner(held, None))),
             ValueType::Optional(held) => TypeInfo::Optional(Element(inner(held, shape))),
-            ValueType::Map(key, held) => TypeInfo::Map(MapInfo { key: element(*key), value: inner(held, None) }),
+            ValueType::Map(key, held) => TypeInfo::Map(MapInfo { key: number(*key), value: inner(held, None) }),
             _ => TypeInfo::undefined(),
         }
     }
 
     /// A type that nobody declared: a tensor without an element type, as programs needn't expect that there is no kind.
     pub(crate) fn undefined() -> TypeInfo {
-        let element = ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
-        TypeInfo::Tensor(ShapeInfo { element, dims: Vec::new(), names: Vec::new(), has_shape: false })
+        TypeInfo::Tensor(ShapeInfo { element: UNDEFINED, dims: Vec::new(), names: Vec::new(), has_shape: false })
     }
 
     /// An optional without a value.
@@ -222,7 +211,7 @@ entries! {
         Ok(())
     }
 
-    fn GetMapKeyType(info: In<OrtMapTypeInfo>, out: Out<ONNXTensorElementDataType>) {
+    fn GetMapKeyType(info: In<OrtMapTypeInfo>, out: Out<i32>) {
         out.set(info.key);
         Ok(())
     }
@@ -233,17 +222,12 @@ entries! {
     }
 
     fn CreateTensorTypeAndShapeInfo(out: Out<*mut OrtTensorTypeAndShapeInfo>) {
-        let element = ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
-        out.give(ShapeInfo { element, dims: Vec::new(), names: Vec::new(), has_shape: true });
+        out.give(ShapeInfo { element: UNDEFINED, dims: Vec::new(), names: Vec::new(), has_shape: true });
         Ok(())
     }
 
-    fn SetTensorElementType(info: Change<OrtTensorTypeAndShapeInfo>, number: i32) {
-        let known = ELEMENTS.into_iter().find(|known| *known as i32 == number);
-        info.element = match known {
-            Some(known) => known,
-            None => element(dtype(number)?),
-        };
+    fn SetTensorElementType(info: Change<OrtTensorTypeAndShapeInfo>, given: i32) {
+        info.element = if given == UNDEFINED { given } else { number(dtype(given)?) };
         Ok(())
     }
 
@@ -260,7 +244,7 @@ entries! {
         Ok(())
     }
 
-    fn GetTensorElementType(info: In<OrtTensorTypeAndShapeInfo>, out: Out<ONNXTensorElementDataType>) {
+    fn GetTensorElementType(info: In<OrtTensorTypeAndShapeInfo>, out: Out<i32>) {
         out.set(info.element);
         Ok(())
     }

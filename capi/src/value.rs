@@ -130,8 +130,8 @@ impl Content {
         }
     }
 
-    /// Writes an output over this tensor, which must have its type and shape.
-    pub(crate) fn overwrite(&self, name: &str, value: Value) -> Result<()> {
+    /// Writes a value, which `what` names, over this tensor, which must have its type and shape.
+    pub(crate) fn overwrite(&self, what: &str, value: Value) -> Result<()> {
         let given = Content::of(value)?;
         let fits = match (self, &given) {
             (Content::Numbers { dtype, shape, .. }, Content::Numbers { dtype: other, shape: size, .. }) => {
@@ -146,8 +146,8 @@ impl Content {
             }
             (Content::Strings { .. }, Content::Strings { .. }) if fits => *self.strings()? = given.strings()?.clone(),
             _ => {
-                let (name, given, held) = (onnxref::quote(name), given.text(), self.text());
-                return Err(Failure::argument(format!("output {name} is {given}, but the value for it is {held}")));
+                let (given, held) = (given.text(), self.text());
+                return Err(Failure::argument(format!("{what} is {given}, but the value for it is {held}")));
             }
         }
         Ok(())
@@ -281,7 +281,11 @@ fn unpacked(dtype: DType, bytes: &[u8], each: usize, count: usize) -> Vec<u8> {
     let spare = 8 - dtype.bits();
     let element = |byte: u8, k: usize| {
         let top = byte >> (k * dtype.bits()) << spare;
-        if dtype == DType::Int4 { (top.cast_signed() >> spare).cast_unsigned() } else { top >> spare }
+        if matches!(dtype, DType::Int4 | DType::Int2) {
+            (top.cast_signed() >> spare).cast_unsigned()
+        } else {
+            top >> spare
+        }
     };
     bytes.iter().flat_map(|byte| (0..each).map(move |k| element(*byte, k))).take(count).collect()
 }

@@ -181,6 +181,122 @@ fn unknown_numbers() {
     }
 }
 
+/// What changes speed and memory only is accepted.
+#[test]
+fn arenas_and_allocators() {
+    let api = api();
+    unsafe {
+        let env = made(|out| (api.CreateEnv)(OrtLoggingLevel::ORT_LOGGING_LEVEL_ERROR, null(), out));
+        let info = made(|out| {
+            (api.CreateCpuMemoryInfo)(OrtAllocatorType::OrtArenaAllocator, OrtMemType::OrtMemTypeDefault, out)
+        });
+        let arena = made(|out| (api.CreateArenaCfg)(1 << 20, -1, -1, -1, out));
+        fine((api.CreateAndRegisterAllocator)(env, info, arena));
+        (api.ReleaseArenaCfg)(arena);
+        let (keys, values) = ([c"max_mem".as_ptr(), c"size".as_ptr()], [7usize, 7]);
+        let arena = made(|out| (api.CreateArenaCfgV2)(keys.as_ptr(), values.as_ptr(), 1, out));
+        fine((api.CreateAndRegisterAllocatorV2)(env, c"CPUExecutionProvider".as_ptr(), info, arena, null(), null(), 0));
+        let other = (api.CreateAndRegisterAllocatorV2)(env, c"Cuda".as_ptr(), info, arena, null(), null(), 0);
+        assert_eq!(
+            said(other),
+            (
+                OrtErrorCode::ORT_NOT_IMPLEMENTED,
+                "CreateAndRegisterAllocatorV2: there is no \"Cuda\": onnxref has CPUExecutionProvider only".to_string()
+            )
+        );
+        (api.ReleaseArenaCfg)(arena);
+        let mut none = null_mut();
+        let text = said((api.CreateArenaCfgV2)(keys.as_ptr(), values.as_ptr(), 2, &raw mut none)).1;
+        assert!(text.starts_with("CreateArenaCfgV2: an arena has no \"size\": it has max_mem, arena_extend"), "{text}");
+        let shared = made(|out| (api.GetSharedAllocator)(env, info, out));
+        fine((api.RegisterAllocator)(env, shared));
+        fine((api.UnregisterAllocator)(env, info));
+        let pairs = made(|out| (api.AllocatorGetStats)(shared, out));
+        let (mut names, mut texts, mut count) = (null(), null(), 9);
+        (api.GetKeyValuePairs)(pairs, &raw mut names, &raw mut texts, &raw mut count);
+        assert_eq!(count, 0);
+        (api.ReleaseKeyValuePairs)(pairs);
+        let device = |device: OrtMemoryInfoDeviceType, out| {
+            let usual = (OrtDeviceMemoryType::OrtDeviceMemoryType_DEFAULT, OrtAllocatorType::OrtDeviceAllocator);
+            (api.CreateMemoryInfo_V2)(c"Mine".as_ptr(), device, 0, 3, usual.0, 0, usual.1, out)
+        };
+        let mine = made(|out| device(OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_CPU, out));
+        let (mut name, mut id) = (null(), 0);
+        fine((api.MemoryInfoGetName)(mine, &raw mut name));
+        fine((api.MemoryInfoGetId)(mine, &raw mut id));
+        assert_eq!((CStr::from_ptr(name), id, (api.MemoryInfoGetVendorId)(mine)), (c"Mine", 3, 0));
+        let mut other = null_mut();
+        assert_eq!(
+            said(device(OrtMemoryInfoDeviceType::OrtMemoryInfoDeviceType_GPU, &raw mut other)).1,
+            "CreateMemoryInfo_V2: there is no device of type 1: onnxref computes on the CPU, type 0"
+        );
+        (api.ReleaseMemoryInfo)(mine);
+        (api.ReleaseMemoryInfo)(info);
+        let options = made(|out| (api.CreateSessionOptions)(out));
+        let mut mode = ExecutionMode::ORT_PARALLEL;
+        fine((api.GetSessionExecutionMode)(options, &raw mut mode));
+        assert_eq!(mode, ExecutionMode::ORT_SEQUENTIAL);
+        fine((api.SetSessionExecutionMode)(options, ExecutionMode::ORT_PARALLEL));
+        fine((api.GetSessionExecutionMode)(options, &raw mut mode));
+        assert_eq!(mode, ExecutionMode::ORT_PARALLEL);
+        (api.ReleaseSessionOptions)(options);
+        (api.ReleaseEnv)(env);
+    }
+}
+
+/// The program's own memory, which the value frees, and copies of tensors.
+#[test]
+fn memory_that_values_free() {
+    /// An allocator that counts what it frees.
+    #[repr(C)]
+    struct Counting {
+        functions: OrtAllocator,
+        freed: usize,
+    }
+    unsafe extern "system" fn free(this: *mut OrtAllocator, _: *mut c_void) {
+        unsafe { (*this.cast::<Counting>()).freed += 1 }
+    }
+    let functions = OrtAllocator { version: 22, Alloc: None, Free: Some(free), Info: None, Reserve: None };
+    let mut counting = Counting { functions, freed: 0 };
+    let at = (&raw mut counting).cast::<OrtAllocator>();
+    let (mut data, api) = ([1f32, 2.0], api());
+    let float = ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
+    let with = |bytes: usize, data: *mut f32, out| unsafe {
+        (api.CreateTensorWithDataAndDeleterAsOrtValue)(at, data.cast(), bytes, [2i64].as_ptr(), 1, float, out)
+    };
+    unsafe {
+        let value = made(|out| with(8, data.as_mut_ptr(), out));
+        let allocator = made(|out| (api.GetAllocatorWithDefaultOptions)(out));
+        let copy = made(|out| (api.CreateTensorAsOrtValue)(allocator, [2i64].as_ptr(), 1, float, out));
+        let env = made(|out| (api.CreateEnv)(OrtLoggingLevel::ORT_LOGGING_LEVEL_ERROR, null(), out));
+        let (from, mut to) = ([value.cast_const()], [copy.cast_const()]);
+        fine((api.CopyTensors)(env, from.as_ptr(), to.as_mut_ptr(), null_mut(), 1));
+        let mut place = null_mut();
+        fine((api.GetTensorMutableData)(copy, &raw mut place));
+        assert_eq!(place.cast::<[f32; 2]>().read(), [1.0, 2.0]);
+        let other = made(|out| (api.CreateTensorAsOrtValue)(allocator, [3i64].as_ptr(), 1, float, out));
+        let text = said((api.CopyTensors)(env, from.as_ptr(), [other.cast_const()].as_mut_ptr(), null_mut(), 1)).1;
+        assert_eq!(
+            text,
+            "CopyTensors: what is copied is a tensor of float32 of shape [2], but the value for it is a tensor of float32 \
+             of shape [3]"
+        );
+        assert_eq!((*at.cast::<Counting>()).freed, 0);
+        (api.ReleaseValue)(value);
+        assert_eq!((*at.cast::<Counting>()).freed, 1);
+        let mut none = null_mut();
+        assert_eq!(
+            said(with(4, data.as_mut_ptr(), &raw mut none)).1,
+            "CreateTensorWithDataAndDeleterAsOrtValue: a tensor of float32 of shape [2] takes 8 bytes, not 4"
+        );
+        // What isn't made leaves the program its memory.
+        assert_eq!((*at.cast::<Counting>()).freed, 1);
+        (api.ReleaseValue)(copy);
+        (api.ReleaseValue)(other);
+        (api.ReleaseEnv)(env);
+    }
+}
+
 #[test]
 fn strings_one_by_one() {
     let api = api();
