@@ -124,7 +124,8 @@ pub(crate) fn functions() -> OrtApi {
         same {
             arenas: {
                 CreateArenaCfg, CreateArenaCfgV2, ReleaseArenaCfg, CreateAndRegisterAllocator,
-                CreateAndRegisterAllocatorV2, RegisterAllocator, UnregisterAllocator, GetSharedAllocator, AllocatorGetStats,
+                CreateAndRegisterAllocatorV2, RegisterAllocator, UnregisterAllocator, GetSharedAllocator,
+                AllocatorGetStats,
             }
             failure: {
                 GetErrorCode, GetErrorMessage, ReleaseStatus,
@@ -139,7 +140,8 @@ pub(crate) fn functions() -> OrtApi {
                 CreateSession, CreateSessionFromArray, Run, SessionGetInputCount, SessionGetOutputCount,
                 SessionGetOverridableInitializerCount, SessionGetInputTypeInfo, SessionGetOutputTypeInfo,
                 SessionGetOverridableInitializerTypeInfo, SessionGetInputName, SessionGetOutputName,
-                SessionGetOverridableInitializerName, ReleaseSession, SessionGetModelMetadata, SessionGetMemoryInfoForInputs,
+                SessionGetOverridableInitializerName, ReleaseSession, SessionGetModelMetadata,
+                SessionGetMemoryInfoForInputs,
                 SessionGetMemoryInfoForOutputs,
                 CreateSessionWithPrepackedWeightsContainer, CreateSessionFromArrayWithPrepackedWeightsContainer,
                 RunAsync,
@@ -174,7 +176,8 @@ pub(crate) fn functions() -> OrtApi {
             memory: {
                 CompareMemoryInfo, MemoryInfoGetName, MemoryInfoGetId, MemoryInfoGetMemType, MemoryInfoGetType,
                 AllocatorAlloc, AllocatorFree, AllocatorGetInfo, GetAllocatorWithDefaultOptions, ReleaseMemoryInfo,
-                CreateAllocator, ReleaseAllocator, MemoryInfoGetDeviceType, MemoryInfoGetDeviceMemType, MemoryInfoGetVendorId,
+                CreateAllocator, ReleaseAllocator, MemoryInfoGetDeviceType, MemoryInfoGetDeviceMemType,
+                MemoryInfoGetVendorId,
             }
             metadata: {
                 ModelMetadataGetProducerName, ModelMetadataGetGraphName, ModelMetadataGetDomain,
@@ -187,7 +190,8 @@ pub(crate) fn functions() -> OrtApi {
                 SynchronizeBoundInputs, SynchronizeBoundOutputs,
             }
             pairs: {
-                CreateKeyValuePairs, AddKeyValuePair, GetKeyValue, GetKeyValuePairs, RemoveKeyValuePair, ReleaseKeyValuePairs,
+                CreateKeyValuePairs, AddKeyValuePair, GetKeyValue, GetKeyValuePairs, RemoveKeyValuePair,
+                ReleaseKeyValuePairs,
                 GetSessionOptionsConfigEntries,
             }
         }
@@ -221,13 +225,15 @@ pub(crate) fn functions() -> OrtApi {
             RegisterCustomOpsLibrary, AddFreeDimensionOverride, CreateOpaqueValue, GetOpaqueValue,
             KernelInfoGetAttribute_float, KernelInfoGetAttribute_int64, KernelInfoGetAttribute_string,
             KernelContext_GetInputCount, KernelContext_GetOutputCount, KernelContext_GetInput,
-            KernelContext_GetOutput, ReleaseCustomOpDomain, SessionEndProfiling,             SessionGetProfilingStartTimeNs, AddInitializer, SessionOptionsAppendExecutionProvider_CUDA,
+            KernelContext_GetOutput, ReleaseCustomOpDomain, SessionEndProfiling, SessionGetProfilingStartTimeNs,
+            AddInitializer, SessionOptionsAppendExecutionProvider_CUDA,
             SessionOptionsAppendExecutionProvider_ROCM, SessionOptionsAppendExecutionProvider_OpenVINO,
             SetGlobalDenormalAsZero, SessionOptionsAppendExecutionProvider_TensorRT,
             SetCurrentGpuDeviceId, GetCurrentGpuDeviceId, KernelInfoGetAttributeArray_float,
             KernelInfoGetAttributeArray_int64, SessionOptionsAppendExecutionProvider_TensorRT_V2,
             CreateTensorRTProviderOptions, UpdateTensorRTProviderOptions, GetTensorRTProviderOptionsAsString,
-            ReleaseTensorRTProviderOptions, EnableOrtCustomOps,             CreateSparseTensorAsOrtValue, FillSparseTensorCoo, FillSparseTensorCsr, FillSparseTensorBlockSparse,
+            ReleaseTensorRTProviderOptions, EnableOrtCustomOps, CreateSparseTensorAsOrtValue, FillSparseTensorCoo,
+            FillSparseTensorCsr, FillSparseTensorBlockSparse,
             CreateSparseTensorWithValuesAsOrtValue, UseCooIndices, UseCsrIndices, UseBlockSparseIndices,
             GetSparseTensorFormat, GetSparseTensorValuesTypeAndShape, GetSparseTensorValues,
             GetSparseTensorIndicesTypeShape, GetSparseTensorIndices, KernelContext_GetGPUComputeStream,
@@ -247,7 +253,8 @@ pub(crate) fn functions() -> OrtApi {
             ReleaseDnnlProviderOptions, KernelInfo_GetNodeName, KernelInfo_GetLogger, KernelContext_GetLogger,
             Logger_LogMessage, Logger_GetLoggingSeverityLevel, KernelInfoGetConstantInput_tensor,
             KernelContext_GetAllocator, CreateROCMProviderOptions, UpdateROCMProviderOptions,
-            GetROCMProviderOptionsAsString, ReleaseROCMProviderOptions,             UpdateTensorRTProviderOptionsWithValue, GetTensorRTProviderOptionsByName,
+            GetROCMProviderOptionsAsString, ReleaseROCMProviderOptions, UpdateTensorRTProviderOptionsWithValue,
+            GetTensorRTProviderOptionsByName,
             UpdateCUDAProviderOptionsWithValue, GetCUDAProviderOptionsByName, KernelContext_GetResource,
             ShapeInferContext_GetInputCount, ShapeInferContext_GetInputTypeShape, ShapeInferContext_GetAttribute,
             ShapeInferContext_SetOutputTypeShape, ReadOpAttr, KernelContext_ParallelFor,
@@ -260,7 +267,8 @@ pub(crate) fn functions() -> OrtApi {
             SessionOptionsAppendExecutionProvider_V2, SessionOptionsSetEpSelectionPolicy,
             SessionOptionsSetEpSelectionPolicyDelegate, HardwareDevice_Type, HardwareDevice_VendorId,
             HardwareDevice_Vendor, HardwareDevice_DeviceId, HardwareDevice_Metadata, EpDevice_EpName,
-            EpDevice_EpVendor, EpDevice_EpMetadata, EpDevice_EpOptions, EpDevice_Device, GetEpApi,             ValueInfo_GetValueProducer, ValueInfo_GetValueNumConsumers,
+            EpDevice_EpVendor, EpDevice_EpMetadata, EpDevice_EpOptions, EpDevice_Device, GetEpApi,
+            ValueInfo_GetValueProducer, ValueInfo_GetValueNumConsumers,
             ValueInfo_GetValueConsumers, ValueInfo_GetInitializerValue, ValueInfo_GetExternalInitializerInfo,
             ValueInfo_IsRequiredGraphInput, ValueInfo_IsOptionalGraphInput, ValueInfo_IsGraphOutput,
             ValueInfo_IsConstantInitializer, ValueInfo_IsFromOuterScope, Graph_GetName, Graph_GetModelPath,
@@ -284,7 +292,8 @@ pub(crate) fn functions() -> OrtApi {
             CreateEnvWithOptions, Session_GetEpGraphAssignmentInfo, EpAssignedSubgraph_GetEpName,
             EpAssignedSubgraph_GetNodes, EpAssignedNode_GetName, EpAssignedNode_GetDomain,
             EpAssignedNode_GetOperatorType, RunOptionsSetSyncStream, RunOptionsEnableProfiling,
-            KernelInfoGetAttributeArray_string, SetPerSessionThreadPoolCallbacks,             SessionReleaseCapturedGraph, GetExperimentalFunction, KernelContext_GetSyncStream,
+            KernelInfoGetAttributeArray_string, SetPerSessionThreadPoolCallbacks, SessionReleaseCapturedGraph,
+            GetExperimentalFunction, KernelContext_GetSyncStream,
         }
     }
 }

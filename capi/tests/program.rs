@@ -57,6 +57,21 @@ fn model() -> Vec<u8> {
     model.encode_to_vec()
 }
 
+/// Copies a tensor of each element type that the API has after INT4.
+fn later() -> Vec<u8> {
+    let types = [(23, DType::Float4e2m1), (24, DType::Uint2), (25, DType::Int2), (26, DType::Float8e8m0)];
+    let of = |prefix: &str, (number, dtype)| value(&format!("{prefix}{number}"), dtype, Some(&[Dim::Fixed(3)]));
+    let copy = |(number, _)| node("Identity", &[&format!("x{number}")], &[&format!("y{number}")], vec![]);
+    let graph = GraphProto {
+        name: Some("graph".into()),
+        node: types.map(copy).to_vec(),
+        input: types.map(|each| of("x", each)).to_vec(),
+        output: types.map(|each| of("y", each)).to_vec(),
+        ..Default::default()
+    };
+    common::model(25, 13, graph)
+}
+
 #[test]
 fn a_program_in_c() {
     let folder = tempfile::tempdir().unwrap();
@@ -68,6 +83,7 @@ fn a_program_in_c() {
         return;
     };
     std::fs::write(path.join("model.onnx"), model()).unwrap();
+    std::fs::write(path.join("later.onnx"), later()).unwrap();
     let variable = if cfg!(target_os = "macos") { "DYLD_LIBRARY_PATH" } else { "LD_LIBRARY_PATH" };
     let ran = Command::new(program)
         .args(["model.onnx", &onnxref_capi::VERSION.to_string()])
@@ -91,6 +107,10 @@ error 2: Run: there is no output \"nothing\": the outputs are \"y\"
 tensor 1: 2 3 4 5 6 7, then 11
 made by a test
 no such key: 1
+type 23: 21 03
+type 24: 1b
+type 25: 1b
+type 26: 01 7f ff
 ";
     assert_eq!(String::from_utf8_lossy(&ran.stdout), wanted);
     assert_eq!(ran.status.code(), Some(0));

@@ -136,6 +136,34 @@ int main(int count, char **arguments) {
     check(CALL(AllocatorFree, (void *, void *))(allocator, input));
     check(CALL(AllocatorFree, (void *, void *))(allocator, output));
     FREE(ReleaseSession, session);
+
+    /* Types that came after INT4, of which several elements may share a byte. */
+    check(CALL(CreateSessionOptions, (void **))(&options));
+    check(CALL(CreateSession, (void *, const char *, void *, void **))(env, "later.onnx", options, &session));
+    FREE(ReleaseSessionOptions, options);
+    check(CALL(CreateCpuMemoryInfo, (int, int, void **))(0, 0, &memory));
+    uint8_t small[4][3] = {{0x21, 0x03}, {0x1b}, {0x1b}, {1, 127, 255}};
+    const char *from[4] = {"x23", "x24", "x25", "x26"}, *to[4] = {"y23", "y24", "y25", "y26"};
+    void *feeds[4], *results[4] = {NULL, NULL, NULL, NULL};
+    int64_t three[1] = {3};
+    for (int k = 0; k < 4; k++)
+        check(CALL(CreateTensorWithDataAsOrtValue, (void *, void *, size_t, const int64_t *, size_t, int, void **))(
+            memory, small[k], 3, three, 1, 23 + k, &feeds[k]));
+    FREE(ReleaseMemoryInfo, memory);
+    check(RUN(session, NULL, from, feeds, 4, to, 4, results));
+    for (int k = 0; k < 4; k++) {
+        uint8_t *bytes;
+        check(CALL(GetTensorTypeAndShape, (void *, void **))(results[k], &info));
+        check(CALL(GetTensorElementType, (const void *, int *))(info, &element));
+        FREE(ReleaseTensorTypeAndShapeInfo, info);
+        check(CALL(GetTensorMutableData, (void *, void **))(results[k], (void **)&bytes));
+        printf("type %d:", element);
+        for (int at = 0; at < (k == 0 ? 2 : k == 3 ? 3 : 1); at++) printf(" %02x", bytes[at]);
+        printf("\n");
+        FREE(ReleaseValue, results[k]);
+        FREE(ReleaseValue, feeds[k]);
+    }
+    FREE(ReleaseSession, session);
     FREE(ReleaseEnv, env);
     FREE(ReleaseEnv, NULL);
     return 0;
