@@ -315,7 +315,7 @@ fn frozen() -> BTreeMap<String, Vec<u8>> {
 }
 
 /// The hash of the frozen cases: those of opset 28 and seed 1, on every machine.
-const FROZEN: &str = "5e0d0bed7782c3705a62ddc616f41d24ead491131a2a85b23737f7cbb36a046c";
+const FROZEN: &str = "c333fafcaeab3e7387d4175ee89202c55a5cad6e201dba34b401efb7e53577c6";
 
 fn hash_of(cases: &[Value]) -> String {
     let mut lines = Vec::new();
@@ -335,7 +335,7 @@ fn frozen_cases_are_generated_again() {
     let files = frozen();
     let manifest: Value = serde_json::from_slice(&files["manifest.json"]).unwrap();
     let all = manifest["cases"].as_array().unwrap().clone();
-    assert_eq!((manifest["sha256"].as_str(), hash_of(&all).as_str(), all.len()), (Some(FROZEN), FROZEN, 5298));
+    assert_eq!((manifest["sha256"].as_str(), hash_of(&all).as_str(), all.len()), (Some(FROZEN), FROZEN, 5468));
     for case in &all {
         for (path, hash) in case["files"].as_object().unwrap() {
             let bytes = &files[&format!("{}/{path}", case["name"].as_str().unwrap())];

@@ -2,6 +2,7 @@
 
 use super::goals::Goal;
 use super::maker::Maker;
+use super::texts::element;
 use crate::messages::{self, AttributeType};
 use crate::proto::AttributeProto;
 use onnxref::schema::{AttributeKind, AttributeSchema};
@@ -31,7 +32,14 @@ const WORDS: &[(&str, &[&str])] = &[
     ("post_transform", &["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"]),
     ("reduction", &["none", "add", "mul", "max", "min", "sum", "mean"]),
     ("round_mode", &["up", "down", "nearest"]),
-    ("to", &["FLOAT", "INT64", "DOUBLE", "BOOL", "INT8", "FLOAT16"]),
+    ("string_vocabulary", &["0", "1", "2"]),
+    (
+        "to",
+        &[
+            "FLOAT", "INT64", "DOUBLE", "BOOL", "INT8", "FLOAT16", "INT32", "INT16", "UINT8", "UINT16", "UINT32",
+            "UINT64",
+        ],
+    ),
     ("update_rule", &["linear", "gated", "delta", "gated_delta"]),
 ];
 
@@ -40,6 +48,9 @@ const MODES: &[&str] = &[
     "constant", "nearest", "linear", "cubic", "reflect", "edge", "wrap", "DCR", "CRD", "bilinear", "bicubic", "avg",
     "max", "TF", "IDF", "TFIDF", "standard", "nesterov", "fmod",
 ];
+
+/// Attributes that are the type of an output.
+pub(super) const TYPES: [&str; 6] = ["to", "dtype", "output_dtype", "output_datatype", "cast_to", "stash_type"];
 
 impl Maker<'_> {
     /// An attribute, unless values of its kind aren't made.
@@ -73,7 +84,8 @@ impl Maker<'_> {
             AttributeKind::Tensor => {
                 let own = [DType::Float, DType::Int64, DType::Double, DType::String];
                 let any = own.get(self.source.below(own.len())).copied().unwrap_or(DType::Float);
-                let dtype = self.output_type().and_then(ValueType::dtype).unwrap_or(any);
+                let keys = self.known("T1").filter(|_| formal.name == "keys_tensor").and_then(ValueType::dtype);
+                let dtype = keys.or(self.output_type().map(element)).unwrap_or(any);
                 let (rank, length) = match self.schema.name.as_str() {
                     "ConstantOfShape" => (1, 1),
                     "LabelEncoder" => (1, self.length),
@@ -117,12 +129,13 @@ impl Maker<'_> {
             }
             "is_test" => 1,
             "batch_dims" => self.source.pick(&[0, 0, 1]),
-            "to" | "dtype" | "output_dtype" | "output_datatype" | "cast_to" => {
+            name if TYPES.contains(&name) => {
                 let any = 1 + self.source.below(26) as i64;
-                self.output_type().and_then(ValueType::dtype).map_or(any, |dtype| dtype.code().into())
+                self.output_type().map_or(any, |of| element(of).code().into())
             }
             "hidden_size" => self.sizes.first().map_or(1, |size| *size as i64),
             "num_outputs" => self.outputs as i64,
+            "q_num_heads" | "kv_num_heads" if self.schema.name == "LinearAttention" => self.sizes[0] as i64,
             "q_num_heads" | "kv_num_heads" | "num_heads" => self.size() as i64,
             "group" | "num_groups" => self.source.pick(&[1, 1, 2]),
             "blocksize" => self.source.pick(&[1, 2]),

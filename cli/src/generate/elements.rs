@@ -19,7 +19,11 @@ impl Maker<'_> {
                     return Ok(tensor.into());
                 }
                 let shape = self.shape(place);
-                Ok(self.tensor(*dtype, &shape)?.into())
+                let mut tensor = self.tensor(*dtype, &shape)?;
+                if self.fitting && self.schema.name == "MaxRoiPool" && name == "rois" {
+                    tensor = of_first_image(&tensor)?;
+                }
+                Ok(tensor.into())
             }
             ValueType::Sequence(element) => {
                 let count = 1 + self.source.below(3);
@@ -137,7 +141,8 @@ impl Maker<'_> {
             "image_shape" => vec![2, first.last().map_or(1, signed) + 1],
             "block_shape" => vec![2, 2],
             "k" | "K" => vec![1],
-            "axis" | "size" | "depth" | "position" | "k_axis" | "frame_length" | "dft_length" | "frame_step" => {
+            "axis" | "size" | "depth" | "position" | "k_axis" | "frame_length" | "dft_length" | "frame_step"
+            | "num_mel_bins" | "sample_rate" => {
                 let scalar = match name {
                     "axis" => self.source.below(rank) as i64,
                     "position" => 0,
@@ -162,6 +167,15 @@ impl Maker<'_> {
         };
         integers(dtype, &[list.len()], list).ok()
     }
+}
+
+/// Regions, whose first number is that of their image: 0.
+fn of_first_image(rois: &Tensor) -> Result<Tensor, String> {
+    let mut bytes = rois.bytes().to_vec();
+    for image in bytes.chunks_mut(5 * rois.dtype().size()) {
+        image.iter_mut().take(rois.dtype().size()).for_each(|byte| *byte = 0);
+    }
+    Tensor::new(rois.dtype(), rois.shape(), bytes).map_err(|error| error.to_string())
 }
 
 fn signed_at(at: usize) -> i64 {

@@ -1,5 +1,6 @@
 //! A node of an operator version for a goal, with values for its inputs, and the case that it becomes.
 
+use super::attributes::TYPES;
 use super::goals::{Feature, Goal, type_key};
 use super::source::Source;
 use crate::messages;
@@ -7,8 +8,8 @@ use crate::proto::tensor_shape_proto::{Dimension, dimension};
 use crate::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
 use crate::record::set;
 use onnxref::bytes::Bytes;
-use onnxref::schema::{Arity, AttributeKind, AttributeSchema, Schema};
-use onnxref::{Inputs, Limits, LoadOptions, Model, TypeSet, Value, ValueType};
+use onnxref::schema::{Arity, AttributeKind, AttributeSchema, Parameter, Schema};
+use onnxref::{DType, Inputs, Limits, LoadOptions, Model, TypeSet, Value, ValueType};
 use onnxref_view::type_name;
 use prost::Message;
 
@@ -79,7 +80,10 @@ impl<'a> Maker<'a> {
         let (schema, mut names, mut inputs) = (self.schema, Vec::new(), Vec::new());
         for parameter in &schema.inputs {
             let count = match parameter.arity {
-                Arity::Optional => usize::from(self.gives(2) && !is_left_out(schema, &parameter.name)),
+                Arity::Optional => {
+                    let given = self.is_only_here(parameter) || self.gives(2);
+                    usize::from(given && !is_left_out(schema, &parameter.name))
+                }
                 Arity::Variadic(least) => match schema.name.as_str() {
                     "Adam" => 4,
                     "Adagrad" | "Momentum" => 3,
@@ -105,7 +109,11 @@ impl<'a> Maker<'a> {
         }
         let mut attribute = Vec::new();
         for formal in &schema.attributes {
-            let given = formal.required || is_forced(schema, formal) || self.gives(3);
+            let tells_type = TYPES.contains(&formal.name.as_str()) && self.output_type().is_some();
+            let given = match self.vocabulary(&formal.name) {
+                Some(given) => given,
+                None => formal.required || tells_type || is_forced(schema, formal) || self.gives(3),
+            };
             if given && !is_left_out(schema, &formal.name) {
                 attribute.extend(self.attribute(formal)?);
             }
@@ -121,6 +129,29 @@ impl<'a> Maker<'a> {
         Ok(Made { node, inputs, open: self.is(Feature::OpenShapes), opset, exact: None })
     }
 
+    /// Whether the goal is a type that among inputs only optional ones have, such as this one.
+    fn is_only_here(&self, parameter: &Parameter) -> bool {
+        let Goal::Type(key, _) = self.goal else { return false };
+        let mut others = self.schema.inputs.iter().filter(|input| type_key(input) == key);
+        type_key(parameter) == key && others.all(|input| input.arity == Arity::Optional)
+    }
+
+    /// Whether DictVectorizer has an attribute: its vocabulary is of the type of the keys.
+    fn vocabulary(&self, attribute: &str) -> Option<bool> {
+        let of_strings = match attribute {
+            "string_vocabulary" => true,
+            "int64_vocabulary" => false,
+            _ => return None,
+        };
+        let keys_are_strings = matches!(self.known("T1"), Some(ValueType::Map(DType::String, _)));
+        Some(of_strings == keys_are_strings)
+    }
+
+    /// The type that a variable stands for.
+    pub(super) fn known(&self, variable: &str) -> Option<&ValueType> {
+        self.types.iter().find(|(name, _)| name == variable).map(|(_, value_type)| value_type)
+    }
+
     /// Whether something optional is given: by the goal, else once in that many times.
     fn gives(&mut self, times: usize) -> bool {
         match self.goal {
@@ -132,12 +163,11 @@ impl<'a> Maker<'a> {
 
     /// The type of a value; that of its variable, once this has one.
     fn type_of(&mut self, key: &str, is_variable: bool, types: &TypeSet) -> ValueType {
-        let known = self.types.iter().find(|(name, _)| name == key).filter(|_| is_variable);
-        if let Some((_, found)) = known {
-            return found.clone();
+        if let Some(known) = self.known(key).filter(|_| is_variable) {
+            return known.clone();
         }
         let all: Vec<ValueType> = types.iter().collect();
-        let float = ValueType::Tensor(onnxref::DType::Float);
+        let float = ValueType::Tensor(DType::Float);
         let chosen = match &self.goal {
             Goal::Type(name, value_type) if name == key => value_type.clone(),
             _ if types.contains(&float) && !self.source.once_in(4) => float,

@@ -28,7 +28,7 @@ use maker::{Made, Maker};
 use onnxref::bytes::Bytes;
 use onnxref::conformance::{Case, Outcome};
 use onnxref::schema::{self, Schema};
-use onnxref::{Cancel, Value, ValueType, quote, supported};
+use onnxref::{Cancel, Value, quote, supported};
 use source::Source;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -178,10 +178,10 @@ fn label(schema: &Schema) -> String {
 }
 
 /// Maximum number of attempts for a goal.
-const ATTEMPTS: usize = 150;
+const ATTEMPTS: usize = 400;
 
 /// Maximum number of attempts for a case as text: little of it is drawn.
-const TEXT_ATTEMPTS: usize = 4;
+const TEXT_ATTEMPTS: usize = 64;
 
 /// The cases of an operator version.
 fn cases(schema: &Schema, opset: i64, arguments: &Arguments) -> Vec<Written> {
@@ -196,14 +196,20 @@ fn cases(schema: &Schema, opset: i64, arguments: &Arguments) -> Vec<Written> {
         cases.len() < most
     };
     let texts = texts::of(schema, &label);
+    let mut named = BTreeSet::new();
     for text in &texts {
+        if named.contains(&text.name) {
+            continue;
+        }
         let mut seeds = Source::named(arguments.seed, &format!("{label} {}", text.name));
         let made = (0..TEXT_ATTEMPTS).find_map(|_| {
             let made = text.make(&mut Source::new(seeds.word()), schema, opset).ok()?;
             let (case, outputs) = case(schema, &label, &text.name, text.about, None, &made)?;
             Some((case, made, outputs))
         });
-        if made.is_some_and(|(case, made, outputs)| !add(case, &made, &outputs)) {
+        let Some((case, made, outputs)) = made else { continue };
+        named.insert(&text.name);
+        if !add(case, &made, &outputs) {
             break;
         }
     }
@@ -278,7 +284,7 @@ fn case(
     made: &Made,
 ) -> Option<(Written, Named)> {
     let outputs = made.run().ok()?;
-    if !goal.is_none_or(|goal| shows(schema, goal, &outputs)) {
+    if !goal.is_none_or(|goal| shows(schema, goal, made, &outputs)) {
         return None;
     }
     let files = made.files(Some(&outputs)).ok()?;
@@ -296,13 +302,12 @@ fn case(
     Some((Written { name: format!("{label}/{name}"), about, files }, outputs))
 }
 
-/// Whether outputs are of the type that the goal asks for.
-fn shows(schema: &Schema, goal: &Goal, outputs: &[(String, Value)]) -> bool {
+/// Whether an input or an output is of the type that the goal asks for.
+fn shows(schema: &Schema, goal: &Goal, made: &Made, outputs: &[(String, Value)]) -> bool {
     let Goal::Type(key, wanted) = goal else { return true };
-    if schema.inputs.iter().any(|input| type_key(input) == key) {
-        return true;
-    }
-    let is_of = |value: &Value, wanted: &ValueType| value.value_type().as_ref() == Some(wanted);
-    let own = schema.outputs.iter().zip(outputs).filter(|(output, _)| type_key(output) == key);
-    own.map(|(_, (_, value))| value).any(|value| is_of(value, wanted))
+    let value = |name: &String| made.inputs.iter().find(|given| given.name == *name).map(|given| &given.value);
+    let inputs = schema.inputs.iter().zip(made.node.input.iter().map(value));
+    let outputs = schema.outputs.iter().zip(outputs.iter().map(|(_, value)| Some(value)));
+    let is_wanted = |value: &Value| value.value_type().as_ref() == Some(wanted);
+    inputs.chain(outputs).any(|(formal, value)| type_key(formal) == key && value.is_some_and(is_wanted))
 }

@@ -28,10 +28,11 @@ const SHAPES: &[(&str, &[&str])] = &[
     ("InstanceNormalization", &["a b 3", "b", "b"]),
     ("LSTM", &["a b c", "1 4h c", "1 4h h", "1 8h", "b", "1 b h", "1 b h", "1 3h"]),
     ("LayerNormalization", &["a b c", "c", "c"]),
-    ("LinearAttention", &["a h b 2", "a h b 2", "a h b 3", "a h 2 3"]),
+    ("LinearAttention", &["a b 2h", "a b 2h", "a b 3h", "a h 2 3", "a b h", "a b h"]),
     ("MatMul", &["a b", "b c"]),
     ("MatMulInteger", &["a b", "b c", "", ""]),
     ("MaxRoiPool", &["a b 3 4", "c 5"]),
+    ("MelWeightMatrix", &["", "", "", "", ""]),
     ("Momentum", &["", "", "a b", "a b", "a b"]),
     ("NegativeLogLikelihoodLoss", &["a b", "a", "b"]),
     ("NonMaxSuppression", &["a b 4", "a c b", "1", "1", "1"]),
@@ -52,7 +53,7 @@ impl Maker<'_> {
             self.first = self.first_shape();
             return self.first.clone();
         }
-        if let Some(shape) = self.known(place) {
+        if let Some(shape) = self.of_table(place) {
             return shape;
         }
         let rank = self.first.len();
@@ -72,7 +73,7 @@ impl Maker<'_> {
     }
 
     fn first_shape(&mut self) -> Vec<usize> {
-        let known = self.known(0);
+        let known = self.of_table(0);
         let mut dims = match known {
             _ if self.is(Feature::Scalar) => vec![],
             Some(dims) => dims,
@@ -90,7 +91,7 @@ impl Maker<'_> {
     }
 
     /// The shape of the table.
-    fn known(&self, place: usize) -> Option<Vec<usize>> {
+    fn of_table(&self, place: usize) -> Option<Vec<usize>> {
         let (_, shapes) = SHAPES.iter().find(|(name, _)| *name == self.schema.name).filter(|_| self.fitting)?;
         Some(shapes.get(place)?.split(' ').filter(|dim| !dim.is_empty()).map(|dim| self.named(dim)).collect())
     }

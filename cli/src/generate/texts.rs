@@ -56,7 +56,7 @@ fn whole(value_type: &ValueType) -> String {
 }
 
 /// The type of the elements of all tensors in a value.
-fn element(value_type: &ValueType) -> DType {
+pub(super) fn element(value_type: &ValueType) -> DType {
     match value_type {
         ValueType::Sequence(of) | ValueType::Optional(of) => element(of),
         other => other.dtype().unwrap_or(DType::Float),
