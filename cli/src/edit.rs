@@ -100,8 +100,8 @@ impl Editing {
         old_name: OldName<'_>,
         global: &Global,
     ) -> Result<u8, Failure> {
-        let proof = match self.no_prove {
-            true => Proof::None("--no-prove".to_string()),
+        let (proof, other_sizes) = match self.no_prove {
+            true => (Proof::None("--no-prove".to_string()), None),
             false => prove::prove(before, &after, old_name, (&self.input, &self.running))?,
         };
         if let Proof::Differs(what) = &proof {
@@ -118,7 +118,8 @@ impl Editing {
         self.write(&after, data.as_ref())?;
         let output = self.to.to_string_lossy();
         if global.json {
-            json::line(&Written { output: &output, nodes, data: data.map(|data| data.location), proof: &proof })?;
+            let data = data.map(|data| data.location);
+            json::line(&Written { output: &output, nodes, data, proof: &proof, other_sizes: other_sizes.as_deref() })?;
             return Ok(0);
         }
         let [old, new] = nodes;
@@ -130,6 +131,9 @@ impl Editing {
         match proof {
             Proof::Equal(count) => {
                 writeln!(Stdout, "proved: {} the same, bit by bit", are(count)).map_err(Failure::stdout)?;
+                if let Some(why) = other_sizes {
+                    print::note(&format!("it doesn't run {why}"));
+                }
             }
             Proof::None(why) if !self.no_prove => print::note(&format!("not proved: {why}")),
             Proof::None(_) | Proof::Differs(_) => {}
@@ -196,6 +200,9 @@ struct Written<'a> {
     data: Option<String>,
     #[serde(flatten)]
     proof: &'a Proof,
+    /// Why it doesn't run with other sizes that it leaves open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    other_sizes: Option<&'a str>,
 }
 
 /// A failure of a flag, with the names of values that are like one that doesn't exist.

@@ -32,13 +32,14 @@ pub(crate) enum Proof {
 }
 
 /// Runs the old model for the inputs and the outputs of the new one, which are values of it, and then the new one. One of
-/// them at a time is in memory, and nothing is prepared for runs that don't come.
+/// them at a time is in memory, and nothing is prepared for runs that don't come. Beside the proof it returns why other
+/// sizes of dimensions fail that the new model leaves open.
 pub(crate) fn prove(
     before: &Document,
     after: &Document,
     old_name: OldName<'_>,
     (given, running): (&[String], &Running),
-) -> Result<Proof, Failure> {
+) -> Result<(Proof, Option<String>), Failure> {
     let options = running.options()?.optimize(false).keep_packed(false);
     let mut old = before.clone();
     let wanted = after.graph.inputs.iter().chain(&after.graph.outputs).map(|info| old_name(&info.name));
@@ -50,7 +51,7 @@ pub(crate) fn prove(
     for optimize in [false, true] {
         ran = match old.load(&options.clone().optimize(optimize)) {
             Ok(old) => run(&old, after, old_name, (given, running))?,
-            Err(error) => return Ok(Proof::None(format!("the model can't be loaded: {}", explain(&error)))),
+            Err(error) => return Ok((Proof::None(format!("the model can't be loaded: {}", explain(&error))), None)),
         };
         if ran.is_ok() {
             break;
@@ -62,23 +63,25 @@ pub(crate) fn prove(
     })?;
     let (feeds, known) = match ran {
         Ok(ran) => ran,
-        Err(why) => return Ok(Proof::None(why)),
+        Err(why) => return Ok((Proof::None(why), None)),
     };
     let cancel = running.cancel();
     let Compared { same, differing } = match compare(&new, &known, &feeds, old_name, &cancel)? {
         Ok(compared) => compared,
-        Err(proof) => return Ok(proof),
+        Err(proof) => return Ok((proof, None)),
     };
     if differing.is_empty() {
-        return Ok(Proof::Equal(same));
+        let fails = other_sizes(&new, before, &feeds, old_name, &cancel)?;
+        return Ok((Proof::Equal(same), fails));
     }
     drop(new);
     let random = random(&old.load(&options).map_err(Failure::run)?, &differing, (&known, &feeds), &cancel)?;
-    Ok(match differing.iter().find(|(_, old)| !random.contains(old)) {
+    let proof = match differing.iter().find(|(_, old)| !random.contains(old)) {
         Some((name, _)) => Proof::Differs(format!("output {} has other values", quote(name))),
         None if same == 0 => Proof::None("the model is random".to_string()),
         None => Proof::Equal(same),
-    })
+    };
+    Ok((proof, None))
 }
 
 /// What the old model gives for the first inputs that it runs on, with these; or why it doesn't run.
@@ -198,6 +201,58 @@ fn compare(
         }
     }
     Ok(Ok(compared))
+}
+
+/// Why the new model doesn't run with other sizes where the old one fixes them. `None` if it does, or fixes the same ones.
+fn other_sizes(
+    new: &Model,
+    before: &Document,
+    feeds: &Fed,
+    old_name: OldName<'_>,
+    cancel: &Cancel,
+) -> Result<Option<String>, Failure> {
+    let mut symbols: HashMap<&str, usize> = HashMap::new();
+    let (mut opened, mut text): (HashMap<(&str, usize), usize>, _) = (HashMap::new(), Vec::new());
+    for info in new.inputs() {
+        let old = before.graph.inputs.iter().find(|old| old.name == old_name(&info.name));
+        let dims = old.and_then(|old| old.dims()).into_iter().flatten();
+        for (axis, (dim, old)) in info.shape.iter().flatten().zip(dims).enumerate() {
+            let Size::Fixed(size) = old.size else { continue };
+            let size = usize::try_from(size).unwrap_or(1) + 1;
+            match dim {
+                Dim::Fixed(_) => continue,
+                Dim::Symbol(symbol) => symbols.insert(symbol, size),
+                _ => opened.insert((&info.name, axis), size),
+            };
+            text.push(format!("size {size} in dimension {axis} of {}", quote(&info.name)));
+        }
+    }
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let (mut random, mut inputs) = (Random::new(0), Inputs::new());
+    for info in new.inputs() {
+        let Some(known) = feeds.get(&old_name(&info.name)) else { continue };
+        let (Some(dims), Ok(tensor)) = (&info.shape, known.tensor()) else {
+            inputs = inputs.with(&info.name, known.clone());
+            continue;
+        };
+        let size = |(axis, (dim, known)): (usize, (&Dim, &usize))| match dim {
+            Dim::Symbol(symbol) => symbols.get(symbol.as_str()).copied().unwrap_or(*known),
+            _ => opened.get(&(info.name.as_str(), axis)).copied().unwrap_or(*known),
+        };
+        let shape: Vec<usize> = dims.iter().zip(tensor.shape()).enumerate().map(size).collect();
+        let value = match shape == tensor.shape() {
+            true => known.clone(),
+            false => random.tensor(tensor.dtype(), &shape, None).map_err(Failure::usage)?.into(),
+        };
+        inputs = inputs.with(&info.name, value);
+    }
+    match new.run_with(inputs, cancel) {
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == Kind::Cancelled => Err(Failure::run(error)),
+        Err(error) => Ok(Some(format!("with {}: {error:#}", text.join(", ")))),
+    }
 }
 
 /// Which outputs of the old model are random: these differ from run to run, if not from each to the next.

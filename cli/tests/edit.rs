@@ -110,6 +110,26 @@ fn a_dimension_is_opened_and_shapes_follow() {
     assert!(names(&graph.value_info).contains(&"relu"));
 }
 
+/// The proof has the size that the old model fixes; another one is tried beside it.
+#[test]
+fn a_dimension_that_stays_fixed_inside_is_told() {
+    let text = r#"<ir_version: 10, opset_import: ["" : 21]>
+        g (float[1, 2] x, float[1, 2] w) => (y, z) <int64[2] s = {1, 2}> { y = Reshape (x, s) z = Neg (w) }"#;
+    let bench = Bench::new(&Document::from_text(text).unwrap().to_bytes().unwrap());
+    let ran = edit(&bench, "set", &["--dim", "x.0=n", "--dim", "w.0=?"]);
+    let why =
+        "node #0 (Reshape-21): \"data\" (value \"x\") of shape [2, 2] has 4 elements, which don't fit the shape [1, 2]";
+    let sizes = "size 2 in dimension 0 of \"x\", size 2 in dimension 0 of \"w\"";
+    assert_eq!((ran.code, ran.err), (Some(0), format!("note: it doesn't run with {sizes}: {why}\n")));
+    assert!(ran.out.ends_with("proved: 2 outputs are the same, bit by bit\n"), "{}", ran.out);
+    let ran = edit(&bench, "set", &["--dim", "x.0=n", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(json["other_sizes"], format!("with size 2 in dimension 0 of \"x\": {why}"));
+    // This one follows.
+    let ran = edit(&bench, "set", &["--dim", "w.0=n"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+}
+
 #[test]
 fn weights_move_out_and_in() {
     let bench = model();
