@@ -8,6 +8,7 @@ use crate::cpu::{for_avx2, for_each_level};
 use crate::lookout::look;
 use crate::{Stop, Stopped};
 use bytemuck::Zeroable;
+use std::array::from_fn;
 
 /// What a reduction gives of the elements up to each one, rounded at each.
 #[derive(Debug)]
@@ -90,6 +91,9 @@ for_each_level! {
 /// Lanes that are cumulated side by side.
 const SIDE: usize = 512;
 
+/// Elements of each that are cumulated at once.
+const ROWS: usize = 4;
+
 #[inline(always)]
 fn cumulate_rows_body<R: Reduction<T>, T: Number>(
     how: &Cumulate<R>,
@@ -99,22 +103,55 @@ fn cumulate_rows_body<R: Reduction<T>, T: Number>(
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
     let (fold, count) = (how.reduction.fold(), lanes.len() / abreast);
+    // Adds an element to the value of those before.
+    let add = |value: &mut PartialOf<R, T>, x: T, to: &mut T| {
+        let with = fold.add(*value, x);
+        *to = T::nearest(how.reduction.end(if how.exclusive { *value } else { with }, 1));
+        *value = with;
+    };
     for first in (0..abreast).step_by(SIDE) {
         let mut values = [PartialOf::<R, T>::START; SIDE];
-        for k in 0..count {
+        let columns = first..abreast.min(first + SIDE);
+        for k in (0..count).step_by(ROWS) {
             if k % (BETWEEN_LOOKS / SIDE) == 0 {
                 look(stop)?;
             }
-            let row = if how.reverse { count - 1 - k } else { k } * abreast;
-            let at = row + first..row + abreast.min(first + SIDE);
-            let (lanes, to) = (lanes.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
-            for ((value, &x), to) in values.iter_mut().zip(lanes).zip(&mut *to) {
-                let with = fold.add(*value, x);
-                *to = T::nearest(how.reduction.end(if how.exclusive { *value } else { with }, 1));
-                *value = with;
+            let some = ROWS.min(count - k);
+            let top = if how.reverse { count - k - some } else { k } * abreast;
+            let (lanes, to) = (lanes.get(top..).unwrap_or(&[]), to.get_mut(top..).unwrap_or(&mut []));
+            let mut lanes = lanes.chunks_exact(abreast).filter_map(|row| row.get(columns.clone()));
+            let mut to = to.chunks_exact_mut(abreast).filter_map(|row| row.get_mut(columns.clone()));
+            let mut lanes: [&[T]; ROWS] = from_fn(|_| lanes.next().unwrap_or(&[]));
+            let mut to: [&mut [T]; ROWS] = from_fn(|_| to.next().unwrap_or(&mut []));
+            let (lanes, to) = (lanes.get_mut(..some).unwrap_or(&mut []), to.get_mut(..some).unwrap_or(&mut []));
+            if how.reverse {
+                lanes.reverse();
+                to.reverse();
+            }
+            match (&*lanes, &mut *to) {
+                // The values stay in registers meanwhile.
+                ([a, b, c, d], [to_a, to_b, to_c, to_d]) => {
+                    let elements = a.iter().zip(*b).zip(*c).zip(*d);
+                    let places = to_a.iter_mut().zip(&mut **to_b).zip(&mut **to_c).zip(&mut **to_d);
+                    for ((value, (((a, b), c), d)), (((to_a, to_b), to_c), to_d)) in
+                        values.iter_mut().zip(elements).zip(places)
+                    {
+                        add(value, *a, to_a);
+                        add(value, *b, to_b);
+                        add(value, *c, to_c);
+                        add(value, *d, to_d);
+                    }
+                }
+                _ => {
+                    for (lanes, to) in lanes.iter().zip(&mut *to) {
+                        for ((value, x), to) in values.iter_mut().zip(*lanes).zip(&mut **to) {
+                            add(value, *x, to);
+                        }
+                    }
+                }
             }
             if how.exclusive && k == 0 {
-                to.fill(T::nearest(how.reduction.end(R::EMPTY, 0)));
+                to.iter_mut().take(1).for_each(|to| to.fill(T::nearest(how.reduction.end(R::EMPTY, 0))));
             }
         }
     }
