@@ -12,8 +12,8 @@ use crate::{Stop, Stopped};
 /// What elements add to the partial value of a lane.
 pub trait Fold<T>: Sync {
     type Partial: Partial;
-    /// Neighbours may be joined before they are added: the result is the same, and they don't wait for each other.
-    const ASSOCIATIVE: bool = false;
+    /// There are odd elements and partial values, and adding others takes fewer steps.
+    const HAS_ODD: bool = false;
 
     /// What an element counts.
     #[inline(always)]
@@ -22,6 +22,21 @@ pub trait Fold<T>: Sync {
     }
     /// Adds what an element counts.
     fn add(&self, value: Self::Partial, element: T) -> Self::Partial;
+    /// The same, where neither is odd.
+    #[inline(always)]
+    fn add_ordinary(&self, value: Self::Partial, element: T) -> Self::Partial {
+        self.add(value, element)
+    }
+    /// Whether an element is odd.
+    #[inline(always)]
+    fn is_odd(&self, _element: T) -> bool {
+        false
+    }
+    /// Whether the partial value of an odd element was added.
+    #[inline(always)]
+    fn has_odd(&self, _value: Self::Partial) -> bool {
+        false
+    }
 }
 
 /// The loops of a fold, compiled for each processor level. What walks over lanes calls these, and knows only the types of
@@ -106,21 +121,25 @@ fn add_body<F: Fold<T>, T: Number>(fold: &F, partials: &mut [[F::Partial; PARTIA
 #[inline(always)]
 pub(super) fn add_lane<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial; PARTIALS], elements: &[T]) {
     // A copy stays in registers.
-    let (mut values, mut elements) = (*partials, elements);
-    if F::ASSOCIATIVE {
-        let (some, rest) = elements.as_chunks::<{ 4 * PARTIALS }>();
-        for blocks in some {
-            let mut joined = [F::Partial::START; PARTIALS];
-            for block in blocks.as_chunks::<PARTIALS>().0 {
-                add_block(fold, &mut joined, block);
+    let mut values = *partials;
+    let (mut blocks, rest) = elements.as_chunks::<PARTIALS>();
+    if F::HAS_ODD {
+        let mut odd = false;
+        for value in &values {
+            odd |= fold.has_odd(*value);
+        }
+        while let ([block, others @ ..], false) = (blocks, odd) {
+            for element in block {
+                odd |= fold.is_odd(*element);
             }
-            for (value, joined) in values.iter_mut().zip(joined) {
-                *value = value.join(joined);
+            if !odd {
+                for (value, element) in values.iter_mut().zip(block) {
+                    *value = fold.add_ordinary(*value, fold.counts(*element));
+                }
+                blocks = others;
             }
         }
-        elements = rest;
     }
-    let (blocks, rest) = elements.as_chunks::<PARTIALS>();
     for block in blocks {
         add_block(fold, &mut values, block);
     }

@@ -194,8 +194,7 @@ impl<T: Number, const LEAST: bool> Partial for Furthest<T, LEAST> {
 
 impl<T: Number, const LEAST: bool> Fold<T> for Extreme<T, LEAST> {
     type Partial = Furthest<T, LEAST>;
-    // Of equals the last counts, and any NaN is a NaN.
-    const ASSOCIATIVE: bool = true;
+    const HAS_ODD: bool = true;
 
     #[inline(always)]
     fn counts(&self, element: T) -> T {
@@ -204,6 +203,20 @@ impl<T: Number, const LEAST: bool> Fold<T> for Extreme<T, LEAST> {
     #[inline(always)]
     fn add(&self, extreme: Furthest<T, LEAST>, element: T) -> Furthest<T, LEAST> {
         extreme.join(Furthest(element))
+    }
+    #[inline(always)]
+    fn add_ordinary(&self, extreme: Furthest<T, LEAST>, element: T) -> Furthest<T, LEAST> {
+        let (a, b) = (extreme.0, element);
+        Furthest(if if LEAST { a < b } else { a > b } { a } else { b })
+    }
+    /// NaN is.
+    #[inline(always)]
+    fn is_odd(&self, element: T) -> bool {
+        element.is_nan()
+    }
+    #[inline(always)]
+    fn has_odd(&self, extreme: Furthest<T, LEAST>) -> bool {
+        extreme.0.is_nan()
     }
 }
 
