@@ -100,6 +100,9 @@ impl Editing {
         old_name: OldName<'_>,
         global: &Global,
     ) -> Result<u8, Failure> {
+        if !self.no_prove && !self.running.loading.mmap && data_of(before) >= MUCH {
+            print::note("the proof reads the model's data into memory: --mmap leaves it in its files");
+        }
         let (proof, other_sizes) = match self.no_prove {
             true => (Proof::None("--no-prove".to_string()), None),
             false => prove::prove(before, &after, old_name, (&self.input, &self.running))?,
@@ -179,6 +182,14 @@ impl Editing {
         };
         output::write_all(files.iter().map(|(path, file)| (*path, file)), &self.running.cancel(), content)
     }
+}
+
+/// Data of a model that many machines have no room for beside all else.
+const MUCH: u64 = 1 << 30;
+
+/// Bytes of the initializers of the outermost graph.
+fn data_of(document: &Document) -> u64 {
+    document.graph.initializers.iter().filter_map(|tensor| tensor.byte_len().ok()).fold(0, u64::saturating_add)
 }
 
 fn are(count: usize) -> String {

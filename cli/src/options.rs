@@ -55,7 +55,7 @@ pub(crate) struct Loading {
     /// A large model is then ready at once, and only the weights that are used take memory. Nobody may change the files
     /// meanwhile.
     #[arg(long)]
-    mmap: bool,
+    pub(crate) mmap: bool,
 }
 
 /// The flags of every verb that runs a model.

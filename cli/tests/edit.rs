@@ -146,6 +146,25 @@ fn weights_move_out_and_in() {
 }
 
 /// Data isn't written over a file that stays.
+/// Weights of mapped files leave memory after each node, and come back for the next one.
+#[test]
+fn mapped_weights_are_read_again() {
+    let weights =
+        Tensor::from_elements(&[256, 256], (0..256 * 256).map(|k| (k % 7) as f32).collect::<Vec<f32>>()).unwrap();
+    let graph = Graph::new("g")
+        .input(ValueInfo::tensor("x", DType::Float, [1i64, 256]))
+        .initializer(Initializer::new("w", &weights))
+        .node(Node::new("MatMul", ["x", "w"], ["a"]))
+        .node(Node::new("MatMul", ["a", "w"], ["y"]))
+        .output(ValueInfo::untyped("y"));
+    let bench = Bench::new(&Document::new(graph, 21).to_bytes().unwrap());
+    assert_eq!(edit(&bench, "set", &["--external", "w.bin"]).code, Some(0));
+    let (from, to) = (bench.text("out.onnx"), bench.text("mapped.onnx"));
+    let ran = onnxref(["set", &from, "--mmap", "--rename", "a=b", "-o", &to]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    assert!(ran.out.ends_with("proved: 1 output is the same, bit by bit\n"), "{}", ran.out);
+}
+
 #[test]
 fn data_is_not_written_over() {
     let bench = model();

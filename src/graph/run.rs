@@ -8,6 +8,7 @@ use crate::operator::{
     Call, Context, Control, Feeds, Layout, Operator, Resume, Source, Sources, Step, Values, in_blocks, in_planes,
 };
 use crate::schema::Arity;
+use crate::tensor::release;
 use crate::value::{Value, ValueType};
 use smallvec::SmallVec;
 
@@ -121,8 +122,21 @@ impl Graph {
                     }
                 }
             }
+            if !context.keeps_packed {
+                self.release_constants(node);
+            }
         }
         Ok(None)
+    }
+
+    /// Lets constants that a node has read leave memory, if they are in mapped files.
+    #[cold]
+    fn release_constants(&self, node: &Node) {
+        for source in node.inputs.iter().flatten() {
+            let Source::Constant(k) = source else { continue };
+            let tensor = self.constants.get(*k as usize).and_then(|value| value.tensor().ok());
+            tensor.into_iter().for_each(|tensor| release(tensor.bytes()));
+        }
     }
 
     /// Adds the node at a place to an error of its operator, and which values the formal inputs are that the error names.

@@ -140,7 +140,8 @@ impl LoadOptions {
     }
 
     /// Whether the first run keeps constant matrices and filters in the form that products read fastest; true by default.
-    /// Without it they take no memory beside the model's, and each run takes longer. The outputs are the same, bit by bit.
+    /// Without it they take no memory beside the model's, those in mapped files leave it after each node, and each run takes
+    /// longer. The outputs are the same, bit by bit.
     pub fn keep_packed(mut self, keep_packed: bool) -> LoadOptions {
         self.keep_packed = keep_packed;
         self
