@@ -9,7 +9,7 @@ use crate::{Global, json, ops, output, report};
 use clap::Args;
 use onnxref::document::{DataFile, Document, Size, ValueInfo};
 use onnxref::inspect::Inspection;
-use onnxref::{Error, quote};
+use onnxref::Error;
 use onnxref_view::counted;
 use serde::Serialize;
 use std::cell::OnceCell;
@@ -224,7 +224,5 @@ pub(crate) fn unknown(flag: &str, error: &Error, document: &Document) -> Failure
     if name.is_empty() || defined.contains(name.as_str()) {
         return Failure::usage(text);
     }
-    let near: Vec<String> =
-        ops::nearest(&name, defined.into_iter().map(str::to_string)).iter().map(|n| quote(n)).collect();
-    Failure::usage(if near.is_empty() { text } else { format!("{text}: did you mean {}?", near.join(", ")) })
+    Failure::usage(text + &ops::meant(&name, defined.into_iter().map(str::to_string)))
 }

@@ -3,7 +3,7 @@
 use crate::Global;
 use crate::edit::{Editing, unknown};
 use crate::failure::Failure;
-use crate::ops::nearest;
+use crate::ops::meant;
 use clap::Args;
 use onnxref::document::{Document, Entry, Size};
 use onnxref::{Kind, quote};
@@ -132,9 +132,7 @@ impl Arguments {
             let place = name.rsplit_once('.').and_then(|(input, axis)| Some((input, axis.parse::<usize>().ok()?)));
             let Some((input, axis)) = place else {
                 let places = document.graph.inputs.iter().map(|info| info.name.clone());
-                let near: Vec<String> =
-                    nearest(name, symbols.into_iter().chain(places)).iter().map(|n| quote(n)).collect();
-                let near = if near.is_empty() { String::new() } else { format!(": did you mean {}?", near.join(", ")) };
+                let near = meant(name, symbols.into_iter().chain(places));
                 return Err(wrong(&format!("no shape has the symbol {}{near}", quote(name))));
             };
             document.set_dimension(input, axis, size).map_err(|error| wrong(&format!("{error:#}")))?;

@@ -293,6 +293,8 @@ fn wrong_usage() {
     };
     wrong(&["--opset", "29"], "--opset 29: the newest opset is 28");
     wrong(&["--operator", "Nonsense"], "--operator \"Nonsense\": it is not an operator of the standard");
+    let near = "did you mean \"Gather\", \"GatherND\", \"GatherElements\"?";
+    wrong(&["--operator", "Gathr"], &format!("--operator \"Gathr\": it is not an operator of the standard: {near}"));
     let none = generate(&to, &["--per-version", "0"]);
     assert_eq!(none.code, Some(2));
     assert!(none.err.starts_with("error: invalid value '0' for '--per-version <N>': number would be zero"), "{none:?}");

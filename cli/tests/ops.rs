@@ -145,7 +145,7 @@ fn what_is_not_there_is_told() {
     for (arguments, error) in [
         (
             &["ops", "GatherElement_"][..],
-            "\"GatherElement_\" is not an operator of the standard, nor part of a name: did you mean GatherElements",
+            "\"GatherElement_\" is not an operator of the standard, nor part of a name: did you mean \"GatherElements\"",
         ),
         (&["ops", "012345"], "\"012345\" is not an operator of the standard, nor part of a name\n"),
         (&["ops", "--domain", "com.example"], "--domain com.example: no such domain; known: ai.onnx, ai.onnx.ml, "),

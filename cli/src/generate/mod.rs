@@ -18,6 +18,7 @@ use crate::corpus::folder::NewFolder;
 use crate::corpus::manifest::{About, Corpus, Details, OperatorVersion, Refusal};
 use crate::corpus::{operators, report};
 use crate::failure::{Failure, NOTHING};
+use crate::ops::meant;
 use crate::options::Completed;
 use crate::progress::Progress;
 use crate::test::order;
@@ -139,7 +140,9 @@ fn versions(arguments: &Arguments) -> Result<Vec<(Schema, i64)>, Failure> {
     let key = |domain: &str, name: &str| if domain.is_empty() { name.to_string() } else { format!("{domain}.{name}") };
     let is_known = |given: &&String| known.iter().any(|(domain, name)| key(domain, name) == **given);
     if let Some(given) = arguments.operator.iter().find(|given| !is_known(given)) {
-        return Err(Failure::usage(format!("--operator {}: it is not an operator of the standard", quote(given))));
+        let near = meant(given, known.iter().map(|(domain, name)| key(domain, name)));
+        let given = quote(given);
+        return Err(Failure::usage(format!("--operator {given}: it is not an operator of the standard{near}")));
     }
     let runs = supported();
     let mut versions = Vec::new();

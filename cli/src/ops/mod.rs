@@ -254,8 +254,7 @@ fn at(operator: &Operator, opset: Option<i64>) -> Option<Operator> {
 }
 
 fn unknown_operator(name: &str, all: &[Operator]) -> Failure {
-    let nearest = nearest(name, all.iter().map(Operator::key));
-    let hint = if nearest.is_empty() { String::new() } else { format!(": did you mean {}?", nearest.join(", ")) };
+    let hint = meant(name, all.iter().map(Operator::key));
     Failure::usage(format!("{} is not an operator of the standard, nor part of a name{hint}", quote(name)))
 }
 
@@ -265,8 +264,14 @@ fn unknown_domain(name: &str, all: &[Operator]) -> Failure {
     Failure::usage(format!("--domain {}: no such domain; known: {}", print::path(name), known.join(", ")))
 }
 
+/// The end of an error that a word is none of some names: those that are most like it.
+pub(crate) fn meant(word: &str, names: impl Iterator<Item = String>) -> String {
+    let near: Vec<String> = nearest(word, names).iter().map(|name| quote(name)).collect();
+    if near.is_empty() { String::new() } else { format!(": did you mean {}?", near.join(", ")) }
+}
+
 /// The names that are most like a word, at most three.
-pub(crate) fn nearest(word: &str, names: impl Iterator<Item = String>) -> Vec<String> {
+fn nearest(word: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let word = word.to_lowercase();
     let last = |name: &str| name.rsplit('.').next().unwrap_or(name).to_lowercase();
     let likeness =
