@@ -147,6 +147,8 @@ def test_timeout(endless: bytes) -> None:
 INTERRUPTED = """
 import signal, sys, threading, time
 import numpy as np, onnxref
+# A job in the background of a shell ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 session = onnxref.InferenceSession(sys.argv[1])
 feeds = {name: np.load(sys.argv[2])[name] for name in np.load(sys.argv[2]).files}
 threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT)).start()
@@ -174,6 +176,7 @@ def test_ctrl_c_ends_a_run(endless: bytes, tmp_path: Path) -> None:
 LEFT = """
 import signal, sys, threading, time
 import onnxref
+signal.signal(signal.SIGINT, signal.default_int_handler)
 named = "limits" if sys.argv[1] == "InferenceSession" else "limit"
 threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT)).start()
 start = time.monotonic()
