@@ -40,7 +40,7 @@ pub(crate) fn prove(
     old_name: OldName<'_>,
     (given, running): (&[String], &Running),
 ) -> Result<(Proof, Option<String>), Failure> {
-    let options = running.options()?.optimize(false).keep_packed(false);
+    let mut options = running.options()?.keep_packed(false);
     let mut old = before.clone();
     let wanted = after.graph.inputs.iter().chain(&after.graph.outputs).map(|info| old_name(&info.name));
     let mut seen = HashSet::new();
@@ -49,7 +49,8 @@ pub(crate) fn prove(
     let mut ran = Err(String::new());
     // Nodes that aren't needed may fail. They are dropped then.
     for optimize in [false, true] {
-        ran = match old.load(&options.clone().optimize(optimize)) {
+        options = options.optimize(optimize);
+        ran = match old.load(&options) {
             Ok(old) => run(&old, after, old_name, (given, running))?,
             Err(error) => return Ok((Proof::None(format!("the model can't be loaded: {}", explain(&error))), None)),
         };
@@ -218,7 +219,8 @@ fn other_sizes(
         let dims = old.and_then(|old| old.dims()).into_iter().flatten();
         for (axis, (dim, old)) in info.shape.iter().flatten().zip(dims).enumerate() {
             let Size::Fixed(size) = old.size else { continue };
-            let size = usize::try_from(size).unwrap_or(1) + 1;
+            // Many writers mean an unknown one by a negative number.
+            let Ok(size) = usize::try_from(size).map(|size| size.saturating_add(1)) else { continue };
             match dim {
                 Dim::Fixed(_) => continue,
                 Dim::Symbol(symbol) => symbols.insert(symbol, size),
@@ -243,9 +245,10 @@ fn other_sizes(
         };
         let shape: Vec<usize> = dims.iter().zip(tensor.shape()).enumerate().map(size).collect();
         let value = match shape == tensor.shape() {
-            true => known.clone(),
-            false => random.tensor(tensor.dtype(), &shape, None).map_err(Failure::usage)?.into(),
+            true => Ok(known.clone()),
+            false => random.tensor(tensor.dtype(), &shape, None).map(Value::from),
         };
+        let Ok(value) = value else { return Ok(None) };
         inputs = inputs.with(&info.name, value);
     }
     match new.run_with(inputs, cancel) {

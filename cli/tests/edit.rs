@@ -146,6 +146,16 @@ fn weights_move_out_and_in() {
 }
 
 /// Data isn't written over a file that stays.
+#[test]
+fn what_cannot_be_loaded_is_changed_without_a_proof() {
+    let text = r#"<ir_version: 10, opset_import: ["" : 21, "own" : 1]> g (float[2] x) => (y) { y = own.Thing (x) }"#;
+    let bench = Bench::new(&Document::from_text(text).unwrap().to_bytes().unwrap());
+    let ran = edit(&bench, "set", &["--rename", "x=first"]);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.err.starts_with("note: not proved: the model can't be loaded: "), "{}", ran.err);
+    assert_eq!(names(&written(&bench).graph.inputs), ["first"]);
+}
+
 /// Weights of mapped files leave memory after each node, and come back for the next one.
 #[test]
 fn mapped_weights_are_read_again() {
