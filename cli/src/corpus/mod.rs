@@ -85,8 +85,7 @@ fn export(arguments: &Export, global: &Global) -> Result<u8, Failure> {
     let (cancel, options, progress) = (Cancel::new(), Model::options().optimize(false), Progress::new());
     // A wrong source is told before anything is written.
     if arguments.path == [Path::new(ARCHIVES)] && !Path::new(ARCHIVES).exists() {
-        let text = "there is no folder onnx-test-data here: name folders or archives of cases";
-        return Err(Failure::usage(text));
+        return Err(Failure::usage(format!("there is no folder {ARCHIVES} here: name folders or archives of cases")));
     }
     source::sources(&arguments.path)?;
     let mut corpus = Corpus::new(NewFolder::new("-o", &arguments.output, &cancel)?);
