@@ -2,7 +2,7 @@
 
 use super::Model;
 use crate::error::{Error, Result, quote};
-use crate::graph::Slots;
+use crate::graph::{Slots, Watch};
 use crate::operator::{Cancel, Context, Feeds};
 use crate::tensor::Tensor;
 use crate::value::Value;
@@ -76,6 +76,18 @@ impl Runner {
     /// # Errors
     /// As [`Model::run`].
     pub fn run(&mut self) -> Result<()> {
+        self.run_with(None)
+    }
+
+    /// As [`Runner::run`]; `watch` is called before and after each node, as by [`Model::run_watched`].
+    ///
+    /// # Errors
+    /// As [`Model::run_watched`].
+    pub fn run_watched(&mut self, watch: &mut dyn Watch) -> Result<()> {
+        self.run_with(Some(watch))
+    }
+
+    fn run_with(&mut self, watch: Option<&mut dyn Watch>) -> Result<()> {
         self.ran = false;
         let graph = &self.model.0.graph;
         if !self.checked {
@@ -84,7 +96,7 @@ impl Runner {
             self.checked = true;
         }
         let (slots, context) = &mut *self.state;
-        graph.run(Feeds::Own(&self.feeds), slots, context, None)?;
+        graph.run(Feeds::Own(&self.feeds), slots, context, watch)?;
         self.ran = true;
         Ok(())
     }

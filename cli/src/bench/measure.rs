@@ -57,10 +57,7 @@ pub(super) struct Times {
 impl Bench<'_> {
     /// Times runs of a [`Runner`].
     pub(super) fn times(&self) -> Result<Times, Failure> {
-        let mut runner = self.model.runner();
-        for (name, value) in &self.feeds {
-            runner.feed(name, value).map_err(Failure::run)?;
-        }
+        let mut runner = self.runner()?;
         let first = self.time(&mut runner)?;
         let (progress, mut warmup) = (Progress::new(), 0);
         self.repeat("warming up", &progress, self.warmup, || {
@@ -76,42 +73,53 @@ impl Bench<'_> {
         Ok(Times { first, warmup, peak_memory, runs })
     }
 
-    fn time(&self, runner: &mut Runner) -> Result<Duration, Failure> {
-        if let Some(timeout) = self.timeout {
-            runner.cancel_with(&Cancel::after(timeout));
+    /// A runner with the feeds.
+    fn runner(&self) -> Result<Runner, Failure> {
+        let mut runner = self.model.runner();
+        for (name, value) in &self.feeds {
+            runner.feed(name, value).map_err(Failure::run)?;
         }
+        Ok(runner)
+    }
+
+    fn time(&self, runner: &mut Runner) -> Result<Duration, Failure> {
+        self.limit(runner);
         let start = Instant::now();
         runner.run().map_err(Failure::run)?;
         Ok(start.elapsed())
     }
 
+    /// Limits the time of the next run.
+    fn limit(&self, runner: &mut Runner) {
+        if let Some(timeout) = self.timeout {
+            runner.cancel_with(&Cancel::after(timeout));
+        }
+    }
+
     /// Runs as long again, node by node.
     pub(super) fn profile(&self) -> Result<Profile, Failure> {
-        let (progress, mut profile) = (Progress::new(), Profile::default());
-        // The state of the runner's runs is not that of these.
-        self.watched(&mut Profile::default())?;
-        self.repeat("profiling", &progress, self.amount, || self.watched(&mut profile))?;
+        let (progress, mut profile, mut runner) = (Progress::new(), Profile::default(), self.runner()?);
+        // This runner has no memory yet.
+        self.watched(&mut runner, &mut Profile::default())?;
+        self.repeat("profiling", &progress, self.amount, || self.watched(&mut runner, &mut profile))?;
         Ok(profile)
     }
 
     /// One run, node by node, after another one.
     pub(super) fn trace(&self) -> Result<Trace, Failure> {
-        self.watched(&mut Profile::default())?;
-        let mut profile = Profile::traced();
-        self.watched(&mut profile)?;
+        let (mut profile, mut runner) = (Profile::traced(), self.runner()?);
+        self.watched(&mut runner, &mut Profile::default())?;
+        self.watched(&mut runner, &mut profile)?;
         let mut trace = profile.trace.unwrap_or_else(Trace::new);
         trace.end();
         Ok(trace)
     }
 
-    fn watched(&self, profile: &mut Profile) -> Result<Duration, Failure> {
-        let inputs = self.feeds.iter().map(|(name, value)| (*name, value)).collect();
-        let cancel = self.timeout.map_or_else(Cancel::new, Cancel::after);
+    fn watched(&self, runner: &mut Runner, profile: &mut Profile) -> Result<Duration, Failure> {
+        self.limit(runner);
         profile.start();
-        let outputs = self.model.run_watched(inputs, &cancel, profile).map_err(Failure::run)?;
-        let took = profile.end();
-        drop(outputs);
-        Ok(took)
+        runner.run_watched(profile).map_err(Failure::run)?;
+        Ok(profile.end())
     }
 
     fn repeat(

@@ -89,4 +89,17 @@ impl Lanes {
             _ => 1,
         }
     }
+
+    /// The number of lanes that work is divided by: of those side by side, rows of vectors, but a share for each thread.
+    fn unit(&self, threads: usize) -> usize {
+        /// Elements of a vector.
+        const VECTOR: usize = 16;
+        match self.contiguous() {
+            true => 1,
+            false => {
+                let abreast = self.abreast();
+                abreast.div_ceil(threads.max(1)).next_multiple_of(VECTOR).min(fold::ABREAST).min(abreast)
+            }
+        }
+    }
 }

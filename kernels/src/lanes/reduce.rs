@@ -69,7 +69,7 @@ pub(super) const BLOCK: usize = 16 * PARTIALS;
 pub(super) const TOGETHER: usize = 16;
 
 /// Elements of a lane between two checks whether to stop: a multiple of all blocks.
-pub(super) const BETWEEN_LOOKS: usize = 1 << 13;
+pub(super) const BETWEEN_LOOKS: usize = 1 << 15;
 
 /// The ranges of a lane of `len` elements, of which there is one at least; each but the first comes after a check whether
 /// to stop. A loop over these is compiled for the level of its function, which a closure would not be.
@@ -144,7 +144,9 @@ fn reduce_by<T: Number, P: Partial>(
     out: &mut [u8],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    parallel::split_by(out, to.size, lanes.len, resources, |first, out| {
+    let unit = lanes.unit(resources.threads);
+    parallel::split_by(out, unit * to.size, lanes.len, resources, |first, out| {
+        let first = first * unit;
         if !lanes.contiguous() && lanes.abreast() > 1 && lanes.len > 0 {
             columns(reducer, loops, data, lanes, first, to, out, resources.stop)
         } else {

@@ -223,6 +223,15 @@ fn check_map(
     }
 }
 
+/// Work is never divided into parts that are narrower than vectors, but where threads would have none.
+#[test]
+fn lanes_side_by_side_stay_together() {
+    let unit = |shape: &[usize], along: usize, threads| Lanes::new(shape, |axis| axis == along).unit(threads);
+    assert_eq!([1, 2, 3].map(|threads| unit(&[12_544, 32], 0, threads)), [32, 16, 16]);
+    assert_eq!([1, 2, 64].map(|threads| unit(&[9, 1000], 0, threads)), [64, 64, 16]);
+    assert_eq!([unit(&[2, 12_544, 16], 1, 2), unit(&[7, 3], 0, 1), unit(&[7, 3], 1, 1)], [16, 3, 1]);
+}
+
 #[test]
 fn lanes_of_all_kinds() {
     let cases: &[(&[usize], &[bool])] = &[

@@ -119,8 +119,9 @@ fn measure_by<T: Number, V: Pod>(
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     let benches = Benches::new(scratch, lanes.bench(data.is_direct(), 1));
-    parallel::split_by(out, to.size, lanes.len, resources, |first, out| {
-        benches.with(|bench| measure_part(measure, data, lanes, first, bench, to, out, resources.stop))
+    let unit = lanes.unit(resources.threads);
+    parallel::split_by(out, unit * to.size, lanes.len, resources, |first, out| {
+        benches.with(|bench| measure_part(measure, data, lanes, first * unit, bench, to, out, resources.stop))
     })
 }
 
