@@ -190,8 +190,8 @@ pub struct Plan<'a, T> {
     blocks: usize,
     /// Elements of the packed keys and values of a head; 0 if they are read as they are.
     packed: [usize; 2],
-    /// Elements that a thread needs for queries, scores, scores by key, a row of scores, outputs and products.
-    rooms: [usize; 6],
+    /// Elements that a thread needs for queries, scores, scores by key, outputs and products.
+    rooms: [usize; 5],
 }
 
 impl<'a, T: Numbers> Attention<'a, T> {
@@ -221,7 +221,7 @@ impl<'a, T: Numbers> Attention<'a, T> {
             .max(gemm::scratch_for(keys.min(by_key), size, queries))
             .max(gemm::scratch_for(queries, keys, value_size));
         let times = |count: usize| queries.saturating_mul(count);
-        let rooms = [times(size), times(keys), by_key, keys.max(rows::SOME), times(value_size), product];
+        let rooms = [times(size), times(keys), by_key, times(value_size), product];
         let work = usize::try_from(self.work()).unwrap_or(usize::MAX);
         let threads = parallel::threads(work, WORTH.1, WORTH.0, resources);
         Plan { attention: self, threads, queries, blocks, packed, rooms }
@@ -350,12 +350,11 @@ impl<T: Numbers> Plan<'_, T> {
             rest = other;
             own.get_mut(..len)
         };
-        let [q_room, score_room, by_key_room, line_room, out_room, product_room] = self.rooms;
+        let [q_room, score_room, by_key_room, out_room, product_room] = self.rooms;
         let mut take = |room: usize, len: usize| take(room, len).ok_or(Stopped::Misfit);
         let q = take(q_room, m * size)?;
         let scores = take(score_room, m * n)?;
         let by_key = take(by_key_room, if by_key_room > 0 { m * n } else { 0 })?;
-        let line = take(line_room, line_room)?;
         let outputs = take(out_room, m * value_size)?;
         let scratch = take(product_room, product_room)?;
 
@@ -379,7 +378,7 @@ impl<T: Numbers> Plan<'_, T> {
                 }
             }
         }
-        rows::weigh(&self.attention, block, scores, line, kept, stop)?;
+        rows::weigh(&self.attention, block, scores, kept, stop)?;
         let values = match self.packed[1] > 0 && columns.start == 0 && n == self.attention.sizes.keys {
             true => Right::Packed(packed_values),
             false => Right::View(self.attention.values(*batch, *head, columns.start)),

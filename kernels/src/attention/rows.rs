@@ -4,7 +4,7 @@ use super::{Attention, Bias, Out, Scale, Stage};
 use crate::cpu::for_each_level;
 use crate::functions::tanh;
 use crate::gemm;
-use crate::lanes::{Floating, MapSome, Softmax, Stored};
+use crate::lanes::{Floating, Softmax, Stored};
 use crate::number::Float;
 use crate::{Stop, Stopped};
 use std::ops::Range;
@@ -88,7 +88,7 @@ impl<T: Floating> Bias<'_, T> {
 
 for_each_level! {
     /// Makes weights of the scores of a block, and writes the scores after a stage to the rows of `kept`.
-    pub(super) fn weigh<T: Floating>(attention: &Attention<'_, T>, block: &Block, scores: &mut [T], line: &mut [T], kept: Option<(Stage, Out<T>)>, stop: Option<&Stop>) -> Result<(), Stopped>
+    pub(super) fn weigh<T: Floating>(attention: &Attention<'_, T>, block: &Block, scores: &mut [T], kept: Option<(Stage, Out<T>)>, stop: Option<&Stop>) -> Result<(), Stopped>
         = weigh_body::<T>;
 }
 
@@ -97,7 +97,6 @@ fn weigh_body<T: Floating>(
     attention: &Attention<'_, T>,
     block: &Block,
     scores: &mut [T],
-    line: &mut [T],
     kept: Option<(Stage, Out<T>)>,
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
@@ -138,9 +137,7 @@ fn weigh_body<T: Floating>(
             keep(row, Stage::Biased, scores, T::LEAST)?;
         }
         attention.round.into_iter().for_each(|round| round(scores));
-        let line = line.get_mut(..scores.len()).ok_or(Stopped::Misfit)?;
-        line.copy_from_slice(scores);
-        Softmax.map(n.max(1), line, scores, stop)?;
+        Softmax::in_place(n.max(1), scores, stop)?;
         attention.round.into_iter().for_each(|round| round(scores));
         if let Some(nan) = attention.written.as_ref().and_then(|written| written.nan) {
             scores.iter_mut().for_each(|weight| *weight = if Float::is_nan(*weight) { nan } else { *weight });
@@ -158,7 +155,7 @@ fn weigh_body<T: Floating>(
 
 /// Maximum number of rows that go through the softmax together, and of their scores, if it isn't one row.
 const TOGETHER: usize = 16;
-pub(super) const SOME: usize = 1 << 11;
+const SOME: usize = 1 << 11;
 
 #[inline(always)]
 fn scaled<T: Floating>(scale: Option<Scale<T>>, scores: &mut [T]) {

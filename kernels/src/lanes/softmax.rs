@@ -24,8 +24,6 @@ pub struct Softmax;
 impl<T: Floating> MapSome<T> for Softmax {
     #[inline(always)]
     fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let mut sums = [[T::Sum::START; PARTIALS]; TOGETHER];
-        let sums = sums.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
         let peaks = peaks(len, lanes, stop)?;
         for ((lane, max), to) in lanes.chunks_exact(len).zip(peaks).zip(to.chunks_exact_mut(len)) {
             for at in between_looks(len, stop) {
@@ -36,21 +34,45 @@ impl<T: Floating> MapSome<T> for Softmax {
                 }
             }
         }
-        exponentials(to, stop)?;
-        for (sums, lane) in sums.iter_mut().zip(to.chunks_exact(len)) {
-            fold_lane(&Added(PhantomData), sums, lane, stop)?;
-        }
-        join_each(sums);
-        for ([sum, ..], to) in sums.iter().zip(to.chunks_exact_mut(len)) {
-            let scale = T::nearest(1.0 / sum.value());
+        shares(len, to, stop)
+    }
+}
+
+impl Softmax {
+    /// At most [`TOGETHER`] lanes become their own softmax.
+    #[inline(always)]
+    pub(crate) fn in_place<T: Floating>(len: usize, lanes: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+        let peaks = peaks(len, lanes, stop)?;
+        for (lane, max) in lanes.chunks_exact_mut(len).zip(peaks) {
             for at in between_looks(len, stop) {
-                for to in to.get_mut(at?).unwrap_or(&mut []) {
-                    *to = *to * scale;
+                for x in lane.get_mut(at?).unwrap_or(&mut []) {
+                    *x = *x - max;
                 }
             }
         }
-        Ok(())
+        shares(len, lanes, stop)
     }
+}
+
+/// Makes `exp(x) / sum of exp(lane)` of each lane.
+#[inline(always)]
+fn shares<T: Floating>(len: usize, lanes: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+    let mut sums = [[T::Sum::START; PARTIALS]; TOGETHER];
+    let sums = sums.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
+    exponentials(lanes, stop)?;
+    for (sums, lane) in sums.iter_mut().zip(lanes.chunks_exact(len)) {
+        fold_lane(&Added(PhantomData), sums, lane, stop)?;
+    }
+    join_each(sums);
+    for ([sum, ..], lane) in sums.iter().zip(lanes.chunks_exact_mut(len)) {
+        let scale = T::nearest(1.0 / sum.value());
+        for at in between_looks(len, stop) {
+            for x in lane.get_mut(at?).unwrap_or(&mut []) {
+                *x = *x * scale;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// `log(exp(x) / sum of exp(lane))`
