@@ -418,6 +418,15 @@ fn names_have_scopes() {
     };
     assert_eq!(seen.names, [inside("a"), inside("y")].concat());
     assert_eq!(seen.trips, ["Loop body"; 4]);
+    // So has each run of a runner, which has its outputs afterwards.
+    let (mut runner, mut again) = (loaded.runner(), Seen::default());
+    runner.feed("x", vec![1f32]).unwrap();
+    runner.feed("n", Tensor::scalar(2i64)).unwrap();
+    runner.feed("c", Tensor::scalar(true)).unwrap();
+    runner.run_watched(&mut again).unwrap();
+    assert_eq!((&again.names, &again.trips), (&seen.names, &seen.trips));
+    let plain = loaded.run(feeds(&[1.0], 2, true)).unwrap();
+    assert_eq!(runner.output("y").unwrap(), &plain["y"]);
     // An inspection has the same scopes.
     let graph = Model::options().inspect_bytes(model.encode_to_vec()).unwrap().graph;
     let known: Vec<&str> = graph
