@@ -145,7 +145,6 @@ fn weights_move_out_and_in() {
     assert_eq!(document.graph.initializers[0].raw_data, first.graph.initializers[0].raw_data);
 }
 
-/// Data isn't written over a file that stays.
 #[test]
 fn what_cannot_be_loaded_is_changed_without_a_proof() {
     let text = r#"<ir_version: 10, opset_import: ["" : 21, "own" : 1]> g (float[2] x) => (y) { y = own.Thing (x) }"#;
@@ -175,6 +174,7 @@ fn mapped_weights_are_read_again() {
     assert!(ran.out.ends_with("proved: 1 output is the same, bit by bit\n"), "{}", ran.out);
 }
 
+/// Data isn't written over a file that stays.
 #[test]
 fn data_is_not_written_over() {
     let bench = model();

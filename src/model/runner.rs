@@ -2,7 +2,7 @@
 
 use super::Model;
 use crate::error::{Error, Result, quote};
-use crate::graph::{Slots, Watch};
+use crate::graph::{Slots, Watch, Watching};
 use crate::operator::{Cancel, Context, Feeds};
 use crate::tensor::Tensor;
 use crate::value::Value;
@@ -87,7 +87,7 @@ impl Runner {
         self.run_with(Some(watch))
     }
 
-    fn run_with(&mut self, watch: Option<&mut dyn Watch>) -> Result<()> {
+    fn run_with(&mut self, watch: Watching<'_>) -> Result<()> {
         self.ran = false;
         let graph = &self.model.0.graph;
         if !self.checked {

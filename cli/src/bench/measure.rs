@@ -100,7 +100,7 @@ impl Bench<'_> {
     pub(super) fn profile(&self) -> Result<Profile, Failure> {
         let (progress, mut profile, mut runner) = (Progress::new(), Profile::default(), self.runner()?);
         // This runner has no memory yet.
-        self.watched(&mut runner, &mut Profile::default())?;
+        self.time(&mut runner)?;
         self.repeat("profiling", &progress, self.amount, || self.watched(&mut runner, &mut profile))?;
         Ok(profile)
     }
@@ -108,7 +108,7 @@ impl Bench<'_> {
     /// One run, node by node, after another one.
     pub(super) fn trace(&self) -> Result<Trace, Failure> {
         let (mut profile, mut runner) = (Profile::traced(), self.runner()?);
-        self.watched(&mut runner, &mut Profile::default())?;
+        self.time(&mut runner)?;
         self.watched(&mut runner, &mut profile)?;
         let mut trace = profile.trace.unwrap_or_else(Trace::new);
         trace.end();

@@ -86,14 +86,13 @@ impl<T: Number, V: Pod + Send, B: Pod + Send> Picking<'_, T, V, B> {
         });
         let benches = Mutex::new(benches.collect::<Vec<_>>());
         // The results of these lanes are side by side.
-        let between = if *count == 1 { 1 } else { lanes.inside };
-        let unit = if *count == 1 { lanes.unit(self.resources.threads) } else { between };
-        let units = [formats.0.size, formats.1.size].map(|size| size * count * unit);
+        let between = if *count == 1 { lanes.unit(self.resources.threads) } else { lanes.inside };
+        let units = [formats.0.size, formats.1.size].map(|size| size * count * between);
         let cost = lanes.len / (*count).max(1);
         parallel::split_two(outs, units, cost, self.resources, |first, outs| {
             let bench = benches.lock().ok().and_then(|mut free| free.pop());
             let mut bench = bench.ok_or(Stopped::Misfit)?;
-            let outcome = self.part(first * unit, between, &mut bench, outs);
+            let outcome = self.part(first * between, between, &mut bench, outs);
             if let Ok(mut free) = benches.lock() {
                 free.push(bench);
             }
