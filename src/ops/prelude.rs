@@ -29,7 +29,7 @@ pub(super) use crate::value::{Dim, DimsText, Fact, Formula, List, Map, Optional,
 pub(super) use bytemuck::{Pod, cast_slice, cast_slice_mut};
 pub(super) use half::{bf16, f16};
 pub(super) use kernels::elementwise::{
-    BLOCK, Bytes, Floats, Ints, Row, RowOf, Test, byte_row, float_row, has_bits, int_row, number_row, of_f64, select,
+    Bytes, Floats, Ints, Row, RowOf, Test, byte_row, float_row, has_bits, int_row, number_row, of_f64, select,
     test_row, to_f64,
 };
 pub(super) use kernels::functions::{self, Real};

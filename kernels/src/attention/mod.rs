@@ -17,7 +17,7 @@ mod tests;
 mod tokens;
 
 pub use recurrence::{Decay, Recurrence};
-pub use tokens::{causal_row, silu, turn};
+pub use tokens::{causal_row, turn};
 
 use super::gemm::{self, Left, Packed, Product, Right, Side, View};
 use super::lanes::Floating;

@@ -2,7 +2,7 @@
 
 use super::{Attention, Bias, Out, Scale, Stage};
 use crate::cpu::for_each_level;
-use crate::functions::tanh;
+use crate::functions::tanh_in_place;
 use crate::gemm;
 use crate::lanes::{Floating, Softmax, Stored};
 use crate::number::Float;
@@ -128,7 +128,9 @@ fn weigh_body<T: Floating>(
                 Some(written) => scaled(written.scale, scores),
                 None if attention.softcap != zero => {
                     let cap = attention.softcap;
-                    scores.iter_mut().for_each(|score| *score = cap * tanh(*score / cap));
+                    scores.iter_mut().for_each(|score| *score = *score / cap);
+                    tanh_in_place(scores);
+                    scores.iter_mut().for_each(|score| *score = cap * *score);
                 }
                 None => {}
             }

@@ -1,7 +1,6 @@
 //! Rows of tokens: rotated, convolved, and gathered in a state.
 
 use crate::cpu::for_each_level;
-use crate::functions::sigmoid;
 use crate::{Lookout, Stop, Stopped};
 
 for_each_level! {
@@ -96,14 +95,4 @@ fn causal_row_body(
     }
     to.iter_mut().for_each(|to| *to += bias);
     Ok(())
-}
-
-for_each_level! {
-    /// `x * sigmoid(x)`
-    pub fn silu<>(numbers: &mut [f32]) -> () = silu_body;
-}
-
-#[inline(always)]
-fn silu_body(numbers: &mut [f32]) {
-    numbers.iter_mut().for_each(|x| *x *= sigmoid(*x));
 }

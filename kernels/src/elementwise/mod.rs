@@ -8,8 +8,8 @@
 mod rows;
 
 pub use rows::{
-    BLOCK, Bytes, Floats, Ints, Row, RowOf, Test, byte_row, float_row, has_bits, int_row, number_row, of_f64,
-    rounded_row, select, test_row, to_f64,
+    Bytes, Floats, Ints, Row, RowOf, Test, byte_row, float_row, has_bits, int_row, number_row, of_f64, rounded_row,
+    select, test_row, to_f64,
 };
 
 use super::cpu::for_each_level;

@@ -20,16 +20,6 @@ pub type RowOf<'a, const N: usize> = dyn Fn([&[u8]; N], &mut [u8]) + Sync + 'a;
 pub trait Floats<const N: usize>: Sync {
     fn float<T: Real>(&self, x: [T; N]) -> T;
 
-    /// Computes some elements: [`Floats::float`] of each, unless there is a faster way with the same results.
-    #[inline(always)]
-    fn some<T: Real>(&self, x: [&[T; BLOCK]; N]) -> [T; BLOCK] {
-        let mut results = [T::ZERO; BLOCK];
-        for (i, result) in results.iter_mut().enumerate() {
-            *result = self.float(at_place(&x, i));
-        }
-        results
-    }
-
     /// Computes a row: [`Floats::float`] of each element, unless there is a faster way with the same results.
     fn row<T: Real>(&self, inputs: [&[T]; N], out: &mut [T])
     where
@@ -310,7 +300,11 @@ struct OfFloats<'a, F>(&'a F);
 impl<F: Floats<N>, T: Real, const N: usize> Each<T, T, N> for OfFloats<'_, F> {
     #[inline(always)]
     fn each(&self, x: [&[T; BLOCK]; N]) -> [T; BLOCK] {
-        self.0.some(x)
+        let mut results = [T::ZERO; BLOCK];
+        for (i, result) in results.iter_mut().enumerate() {
+            *result = self.0.float(at_place(&x, i));
+        }
+        results
     }
 }
 
@@ -376,7 +370,7 @@ impl<T: Pod> Loop for SelectLoop<'_, T> {
 }
 
 /// Elements that are computed together: a few vectors at each level.
-pub const BLOCK: usize = 32;
+const BLOCK: usize = 32;
 
 /// `out[i] = f(inputs[..][i])`, by blocks alone: the last overlaps the one before, so that no element is computed by itself.
 /// A row shorter than a block is filled up to one.

@@ -1,6 +1,8 @@
 //! Functions of e^x.
 
-use super::{Real, greatest, least, near_zero, polynomial, sum};
+use super::pieces::TANH;
+use super::wide::Wide;
+use super::{Curve, Real, greatest, least, near_zero, polynomial, sum};
 
 /// e^r - 1 = r + the result, where `r` is x - n * [`Real::LN_2`], which is exact, and stands for x + low - n ln 2.
 #[inline(always)]
@@ -10,51 +12,89 @@ pub(super) fn rest<T: Real>(r: T, n: T, low: T) -> T {
     (sum * sum).mul_add(polynomial(sum, T::EXP), low)
 }
 
-#[inline(always)]
-pub fn exp<T: Real>(x: T) -> T {
-    of_sum(x, T::ZERO)
+/// e^x
+#[derive(Clone, Copy)]
+pub(super) struct Exp;
+
+impl Curve for Exp {
+    #[inline(always)]
+    fn singles<V: Wide>(self, x: V) -> V {
+        if x.within(ORDINARY) {
+            let (shifted, p) = power(x, SHIFT);
+            let s = scale(shifted);
+            return s.mul_add(p, s);
+        }
+        // What may be subnormal is rounded once, by the last product. 2^n may be too large, 2^(n - 1) never is.
+        let x = x.least(V::all(f32::EXP_MAX)).greatest(V::all(f32::EXP_MIN));
+        let (tiny, ordinary) = (V::all(-ORDINARY), V::all(ORDINARY));
+        let lift = x.below(tiny, V::all(16.0 * LIFT as f32), x.below(ordinary, V::all(0.0), V::all(-16.0)));
+        let lower = x.below(tiny, V::all(LOWER as f32), x.below(ordinary, V::all(1.0), V::all(2.0)));
+        let (shifted, p) = power(x, SHIFT);
+        let s = scale(shifted.plus(lift));
+        s.mul_add(p, s).times(lower)
+    }
+
+    #[inline(always)]
+    fn double(self, x: f64) -> f64 {
+        of_sum(x, 0.0)
+    }
+
+    /// If all are ordinary, as they mostly are, it takes half of the steps.
+    #[inline(always)]
+    fn doubles(self, numbers: &mut [f64]) {
+        let mut ordinary = true;
+        for x in &*numbers {
+            ordinary &= x.abs() <= -f64::EXP_NORMAL;
+        }
+        for x in numbers {
+            *x = if ordinary {
+                let (y, shifted) = reduced(*x, 0.0);
+                y.times_power(shifted)
+            } else {
+                self.double(*x)
+            };
+        }
+    }
 }
 
-/// [`exp`] of some numbers. If all are ordinary, as they mostly are, it takes half of the steps.
+/// (s, p): e^x = 2^(n / 16) * (1 + p), n in the last bits of s, which is `shift` + n. p is at most 2^-5.4.
 #[inline(always)]
-pub fn exp_some<T: Real, const N: usize>(mut x: [T; N]) -> [T; N] {
-    let mut ordinary = true;
-    for x in &x {
-        ordinary &= x.abs() <= -T::EXP_NORMAL;
-    }
-    if ordinary {
-        for x in &mut x {
-            let (y, shifted) = reduced(*x, T::ZERO);
-            *x = y.times_power(shifted);
-        }
-    } else {
-        for x in &mut x {
-            *x = exp(*x);
-        }
-    }
-    x
+pub(super) fn power<V: Wide>(x: V, shift: f32) -> (V, V) {
+    let shifted = x.mul_add(V::all(16.0 * f32::LOG2_E), V::all(shift));
+    let n = shifted.minus(V::all(shift));
+    // The first difference is exact.
+    let r = n.mul_add(V::all(f32::LN_2 / -16.0), x);
+    let r = n.mul_add(V::all(f32::LN_2_LOW / -16.0), r);
+    let p = r.times(r).mul_add(r.mul_add(V::all(CUBE), V::all(SQUARE)), r);
+    (shifted, p.plus(shifted.lookup(&LOST)))
+}
+
+/// 2^(n / 16) of what [`power`] gives, but for what [`LOST`] adds to p.
+#[inline(always)]
+pub(super) fn scale<V: Wide>(shifted: V) -> V {
+    shifted.lookup(&ROOTS).raised(shifted)
 }
 
 /// (y, s): e^(x + low) = y * 2^n, y from 0.7 to 1.5, and s is [`Real::BIASED`]` + n - 1`.
 #[inline(always)]
-fn reduced<T: Real>(x: T, low: T) -> (T, T) {
-    let shift = T::BIASED - T::ONE;
-    let shifted = x.mul_add(T::LOG2_E, shift);
+fn reduced(x: f64, low: f64) -> (f64, f64) {
+    let shift = f64::BIASED - 1.0;
+    let shifted = x.mul_add(f64::LOG2_E, shift);
     let n = shifted - shift;
-    let r = n.mul_add(-T::LN_2, x);
-    let (high, error) = sum(T::ONE, r);
+    let r = n.mul_add(-f64::LN_2, x);
+    let (high, error) = sum(1.0, r);
     (high + (error + rest(r, n, low)), shifted)
 }
 
 /// e^(x + low), |low| at most a unit in the last place of x.
 #[inline(always)]
-pub(super) fn of_sum<T: Real>(x: T, low: T) -> T {
+pub(super) fn of_sum(x: f64, low: f64) -> f64 {
     // 2y * 2^(n - 1): 2^n may be too large, 2^(n - 1) never is.
-    let (y, shifted) = reduced(greatest(least(x, T::EXP_MAX), T::EXP_MIN), low);
+    let (y, shifted) = reduced(greatest(least(x, f64::EXP_MAX), f64::EXP_MIN), low);
     // What may be subnormal is rounded once, by the last product.
-    let tiny = x < T::EXP_NORMAL;
-    let y = (y + y) * (if tiny { shifted + T::of(LIFT) } else { shifted }).power_of_two();
-    if tiny { y * T::of(LOWER) } else { y }
+    let tiny = x < f64::EXP_NORMAL;
+    let y = (y + y) * (if tiny { shifted + LIFT } else { shifted }).power_of_two();
+    if tiny { y * LOWER } else { y }
 }
 
 /// e^x - 1
@@ -122,72 +162,128 @@ pub fn cosh<T: Real>(x: T) -> T {
 }
 
 /// 1 / (1 + e^-x)
-#[inline(always)]
-pub fn sigmoid<T: Real>(x: T) -> T {
-    // As in `exp`.
-    let tiny = x < T::EXP_NORMAL;
-    let (y, s) = logistic(greatest(least(x, T::SATURATED), T::EXP_MIN), T::ZERO, tiny, LIFT);
-    let y = y * s;
-    if tiny { y * T::of(LOWER) } else { y }
+#[derive(Clone, Copy)]
+pub(super) struct Sigmoid;
+
+impl Curve for Sigmoid {
+    #[inline(always)]
+    fn singles<V: Wide>(self, x: V) -> V {
+        if x.within(ORDINARY) {
+            return inverse(x, V::all(0.0), V::all(1.0));
+        }
+        // As in `Exp`. The 1 doesn't count beside numbers so large.
+        let x = x.least(V::all(ORDINARY)).greatest(V::all(f32::EXP_MIN));
+        let tiny = V::all(-ORDINARY);
+        let lift = x.below(tiny, V::all(-16.0 * LIFT as f32), V::all(0.0));
+        let one = x.below(tiny, V::all(0.0), V::all(1.0));
+        inverse(x, lift, one).times(x.below(tiny, V::all(LOWER as f32), V::all(1.0)))
+    }
+
+    #[inline(always)]
+    fn double(self, x: f64) -> f64 {
+        // As in `Exp`.
+        let tiny = x < f64::EXP_NORMAL;
+        let (y, s) = logistic(greatest(least(x, f64::SATURATED), f64::EXP_MIN), 0.0, tiny, LIFT);
+        let y = y * s;
+        if tiny { y * LOWER } else { y }
+    }
+
+    /// As those of `Exp`.
+    #[inline(always)]
+    fn doubles(self, numbers: &mut [f64]) {
+        let mut ordinary = true;
+        for x in &*numbers {
+            ordinary &= x.abs() <= f64::SATURATED;
+        }
+        for x in numbers {
+            *x = if ordinary {
+                let (y, s) = logistic(*x, 0.0, false, LIFT);
+                y * s
+            } else {
+                self.double(*x)
+            };
+        }
+    }
 }
 
-/// [`sigmoid`] of some numbers. If all are ordinary, as they mostly are, it takes fewer steps.
+/// x / (1 + e^-x), rounded twice.
+#[derive(Clone, Copy)]
+pub(super) struct Gated;
+
+impl Curve for Gated {
+    #[inline(always)]
+    fn singles<V: Wide>(self, x: V) -> V {
+        x.times(Sigmoid.singles(x))
+    }
+
+    #[inline(always)]
+    fn double(self, x: f64) -> f64 {
+        x * Sigmoid.double(x)
+    }
+}
+
+/// 1 / (one + e^-x * 2^(lift / 16))
 #[inline(always)]
-pub fn sigmoid_some<T: Real, const N: usize>(mut x: [T; N]) -> [T; N] {
-    let mut ordinary = true;
-    for x in &x {
-        ordinary &= x.abs() <= T::SATURATED;
-    }
-    if ordinary {
-        for x in &mut x {
-            let (y, s) = logistic(*x, T::ZERO, false, LIFT);
-            *x = y * s;
-        }
-    } else {
-        for x in &mut x {
-            *x = sigmoid(*x);
-        }
-    }
-    x
+fn inverse<V: Wide>(x: V, lift: V, one: V) -> V {
+    let (shifted, p) = power(x.negated(), SHIFT);
+    let s = scale(shifted.plus(lift));
+    // one + s + s * p, of which the first sum is in two parts.
+    let whole = one.plus(s);
+    let lost = one.least(s).minus(whole.minus(one.greatest(s)));
+    let rest = s.mul_add(p, lost);
+    let inverse = V::all(1.0).over(whole.plus(rest));
+    let wrong = inverse.mul_add(rest.negated(), inverse.mul_add(whole.negated(), V::all(1.0)));
+    wrong.mul_add(inverse, inverse)
 }
 
 /// (y, s): 1 / (1 + e^-(x + low)) = y * s, s a power of two. If the result is tiny s is 2^`lift` times as large, and e^-x
 /// so large that the 1 doesn't count. x is at most [`Real::SATURATED`].
 #[inline(always)]
-pub(super) fn logistic<T: Real>(x: T, low: T, tiny: bool, lift: f64) -> (T, T) {
+pub(super) fn logistic(x: f64, low: f64, tiny: bool, lift: f64) -> (f64, f64) {
     // With e^-x = (1 + p) / s it is s / (s + 1 + p).
-    let shifted = x.mul_add(T::LOG2_E, T::BIASED);
-    let n = T::BIASED - shifted;
-    let r = n.mul_add(-T::LN_2, -x);
-    let s = (if tiny { shifted + T::of(lift) } else { shifted }).power_of_two();
-    let (whole, lost) = sum(T::ONE, if tiny { T::ZERO } else { s });
+    let shifted = x.mul_add(f64::LOG2_E, f64::BIASED);
+    let n = f64::BIASED - shifted;
+    let r = n.mul_add(-f64::LN_2, -x);
+    let s = (if tiny { shifted + lift } else { shifted }).power_of_two();
+    let (whole, lost) = sum(1.0, if tiny { 0.0 } else { s });
     let (divisor, error) = sum(whole, r);
     let (divisor, error) = sum(divisor, (error + lost) + rest(r, n, -low));
-    let inverse = T::ONE / divisor;
-    let wrong = inverse.mul_add(-error, inverse.mul_add(-divisor, T::ONE));
+    let inverse = 1.0 / divisor;
+    let wrong = inverse.mul_add(-error, inverse.mul_add(-divisor, 1.0));
     (wrong.mul_add(inverse, inverse), s)
 }
 
-#[inline(always)]
-pub fn tanh<T: Real>(x: T) -> T {
-    // With e^2|x| = (1 + p) / s it is (1 - s + p) / (1 + s + p). s is a power of 2.
-    let twice = least(x.abs() + x.abs(), T::SATURATED);
-    let shifted = twice.mul_add(-T::LOG2_E, T::BIASED);
-    let n = T::BIASED - shifted;
-    let s = shifted.power_of_two();
-    let r = n.mul_add(-T::LN_2, twice);
-    let rest = rest(r, n, T::ZERO);
-    let (below, above) = (T::ONE - s, T::ONE + s);
-    // What these two lack when s is small. The quotient is nearly 1 then.
-    let lost = (above - below) - (s + s);
-    let (dividend, error) = sum(below, r);
-    let (dividend, dividend_error) = sum(dividend, (error + lost) + rest);
-    let (divisor, error) = sum(above, r);
-    let (divisor, divisor_error) = sum(divisor, error + rest);
-    let inverse = T::ONE / divisor;
-    let quotient = dividend * inverse;
-    let wrong = quotient.mul_add(-divisor, dividend) + quotient.mul_add(-divisor_error, dividend_error);
-    wrong.mul_add(inverse, quotient).copysign(x)
+#[derive(Clone, Copy)]
+pub(super) struct Tanh;
+
+impl Curve for Tanh {
+    #[inline(always)]
+    fn singles<V: Wide>(self, x: V) -> V {
+        // It is 1 there.
+        TANH.odd(x, 9.02)
+    }
+
+    #[inline(always)]
+    fn double(self, x: f64) -> f64 {
+        // With e^2|x| = (1 + p) / s it is (1 - s + p) / (1 + s + p). s is a power of 2.
+        let twice = least(x.abs() + x.abs(), f64::SATURATED);
+        let shifted = twice.mul_add(-f64::LOG2_E, f64::BIASED);
+        let n = f64::BIASED - shifted;
+        let s = shifted.power_of_two();
+        let r = n.mul_add(-f64::LN_2, twice);
+        let rest = rest(r, n, 0.0);
+        let (below, above) = (1.0 - s, 1.0 + s);
+        // What these two lack when s is small. The quotient is nearly 1 then.
+        let lost = (above - below) - (s + s);
+        let (dividend, error) = sum(below, r);
+        let (dividend, dividend_error) = sum(dividend, (error + lost) + rest);
+        let (divisor, error) = sum(above, r);
+        let (divisor, divisor_error) = sum(divisor, error + rest);
+        let inverse = 1.0 / divisor;
+        let quotient = dividend * inverse;
+        let wrong = quotient.mul_add(-divisor, dividend) + quotient.mul_add(-divisor_error, dividend_error);
+        wrong.mul_add(inverse, quotient).copysign(x)
+    }
 }
 
 /// Numbers that may become subnormal are kept larger by 2^[`LIFT`].
@@ -204,4 +300,58 @@ const SINH: &[f64] = &[
     1.606128939394127e-10,
     7.506646805933584e-13,
     6.384219503822483e-15,
+];
+/// Exponentials of numbers within are normal.
+const ORDINARY: f32 = 86.0;
+/// As [`Real::BIASED`], without a bias.
+pub(super) const SHIFT: f32 = 1.5 / f32::EPSILON;
+// (e^r - 1 - r) / r^2 for |r| <= ln(2) / 32: error 2^-29.2, of e^r.
+const SQUARE: f32 = 0.5000162;
+const CUBE: f32 = 0.16667025;
+/// 2^(j / 16) without j in the bits that [`Wide::raised`] adds.
+const ROOTS: [f32; 16] = {
+    let mut roots = [
+        1.0f32,
+        1.0442737,
+        1.0905077,
+        1.1387886,
+        1.1892071,
+        1.2418578,
+        1.2968396,
+        1.3542556,
+        std::f32::consts::SQRT_2,
+        1.4768262,
+        1.5422108,
+        1.6104903,
+        1.6817929,
+        1.7562522,
+        1.8340081,
+        1.9152066,
+    ];
+    let mut j = 0;
+    #[allow(clippy::indexing_slicing)]
+    while j < 16 {
+        roots[j] = f32::from_bits(roots[j].to_bits() - ((j as u32) << 19));
+        j += 1;
+    }
+    roots
+};
+/// What 2^(j / 16) has beyond [`ROOTS`], relative.
+const LOST: [f32; 16] = [
+    0.0,
+    4.628547e-08,
+    -1.19921575e-08,
+    4.7297824e-08,
+    3.193418e-08,
+    3.6210572e-08,
+    -3.099072e-08,
+    -7.475213e-09,
+    1.7114271e-08,
+    -3.0476834e-08,
+    5.233334e-09,
+    6.1075918e-09,
+    -1.4719605e-08,
+    -5.258795e-09,
+    -6.1282597e-09,
+    5.1406093e-09,
 ];

@@ -1,9 +1,10 @@
 //! Elementary functions of `f32` and `f64`, the same bits everywhere (any NaN is a NaN): std leaves the
 //! precision of its own open.
 //!
-//! They are plain code without branches: `mul_add`, additions, selections, and arithmetic on bits. In a loop that
+//! Most are plain code without branches: `mul_add`, additions, selections, and arithmetic on bits. In a loop that
 //! [`for_each_level`](super::cpu::for_each_level) compiles they become vectors, and compose with whatever else is in
-//! the loop. No result is further than 1 ulp from the exact one in `f32` and 2 ulp in `f64` (tests);
+//! the loop. Those that matter most to networks look numbers up in small tables, which the processor holds in registers: what
+//! replaces a slice (`exp_all`) is much faster than one by one. No result is further than 1 ulp from the exact one in `f32` and 2 ulp in `f64` (tests);
 //! activations say what they are. Special values,
 //! signs of zeros, overflow and gradual underflow are those of IEEE 754 and C.
 //!
@@ -18,25 +19,80 @@ mod exponential;
 mod inverse;
 mod logarithm;
 mod normal;
+mod pieces;
 mod power;
 #[cfg(test)]
 mod tests;
 mod trigonometric;
+mod wide;
 
 pub use activation::{gelu_tanh, mish, scaled_celu, swiglu, swish};
-pub use erf::erf;
 #[cfg(test)]
 use exponential::expm1;
-pub use exponential::{cosh, elu, exp, exp_some, sigmoid, sigmoid_some, sinh, tanh};
+pub use exponential::{cosh, elu, sinh};
 pub use inverse::{acos, asin, atan};
 #[cfg(test)]
 use logarithm::log1p;
 pub use logarithm::{acosh, asinh, atanh, log, softplus};
-pub use normal::gelu;
 pub use power::{cube, pow, root};
 pub use trigonometric::{cos, cos_all, sin, sin_all, tan, tan_all, turns};
 
 use super::number::Float;
+use erf::Erf;
+use exponential::{Exp, Gated, Sigmoid, Tanh};
+use normal::Gelu;
+use wide::Wide;
+
+/// A function of `f32` that looks numbers up, and the same of `f64`.
+pub trait Curve: Copy {
+    fn singles<V: Wide>(self, x: V) -> V;
+    fn double(self, x: f64) -> f64;
+
+    /// Replaces numbers: [`Curve::double`] of each, unless there is a faster way with the same results.
+    #[inline(always)]
+    fn doubles(self, numbers: &mut [f64]) {
+        for x in numbers {
+            *x = self.double(*x);
+        }
+    }
+}
+
+/// Defines a function of a number, of a slice, and of a slice that it replaces.
+macro_rules! curves {
+    ($($(#[$doc:meta])* $curve:ident: $one:ident, $all:ident, $in_place:ident;)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        pub fn $one<T: Real>(x: T) -> T {
+            T::curve($curve, x)
+        }
+
+        #[doc = concat!("The [`", stringify!($one), "`] of each number of a slice: several at a time.")]
+        #[inline(always)]
+        pub fn $all<T: Real>(numbers: &[T], out: &mut [T]) {
+            T::curves($curve, numbers, out);
+        }
+
+        #[doc = concat!("Replaces numbers by their [`", stringify!($one), "`]: several at a time.")]
+        #[inline(always)]
+        pub fn $in_place<T: Real>(numbers: &mut [T]) {
+            T::curves_in_place($curve, numbers);
+        }
+    )*};
+}
+
+curves! {
+    Exp: exp, exp_all, exp_in_place;
+    /// 1 / (1 + e^-x)
+    Sigmoid: sigmoid, sigmoid_all, sigmoid_in_place;
+    /// x * [`sigmoid`](x), rounded twice.
+    Gated: gated, gated_all, gated_in_place;
+    Tanh: tanh, tanh_all, tanh_in_place;
+    /// 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.
+    Erf: erf, erf_all, erf_in_place;
+    /// x times the share of the standard normal distribution below x: x / 2 * (1 + erf(x / sqrt(2))). At most 2 ulp from that,
+    /// and 3 ulp in `f64`.
+    Gelu: gelu, gelu_all, gelu_in_place;
+}
 
 /// `f32` or `f64`, with what the functions need to know of it.
 pub trait Real: Float {
@@ -66,23 +122,10 @@ pub trait Real: Float {
     const COS: &[f64];
     /// (log(1 + f) - f) / f^2 for f in [sqrt(1/2) - 1, sqrt(2) - 1].
     const LOG: &[Self];
-    /// Where one polynomial for erf ends and the other begins.
-    const ERF_NEAR: Self;
-    /// erf is 1 from here on.
-    const ERF_MAX: Self;
-    /// A number between them.
-    const ERF_CENTER: Self;
-    /// erf(x) / x - 1 in x^2 up to [`Real::ERF_NEAR`], sqrt(erfc(x)) in x - [`Real::ERF_CENTER`] above.
-    const ERF: &[(Self, Self)];
-    /// Greater numbers have no share of the normal distribution beyond them.
-    const NORMAL_END: f64;
-    /// share(-a) * (a + 4) * e^(a^2 / 2) in [`Real::NORMAL_CENTER`] - 8 / (a + 4), a in [0, [`Real::NORMAL_END`]]: the
-    /// first coefficient, and the others.
-    const NORMAL: (Self, Self, &[Self]);
-    const NORMAL_CENTER: Self;
-    /// (y, z): share(-a) changes by nearly (y * w + z) times what w = 1 / (a + 4) does, both relative.
-    const NORMAL_SLOPE: (Self, Self);
 
+    fn curve(curve: impl Curve, x: Self) -> Self;
+    fn curves(curve: impl Curve, numbers: &[Self], out: &mut [Self]);
+    fn curves_in_place(curve: impl Curve, numbers: &mut [Self]);
     /// 2^n of [`Real::BIASED`]` + n`. Anything if that is NaN.
     fn power_of_two(self) -> Self;
     /// The number times 2^n of [`Real::BIASED`]` + n - 1`, if that and the number itself are normal.
@@ -139,6 +182,20 @@ reals! {
         const EXP_MIN: Self = -104.0;
         const EXP_NORMAL: Self = -86.0;
         const SATURATED: Self = 18.5;
+
+        #[inline(always)]
+        fn curve(curve: impl Curve, x: Self) -> Self {
+            wide::of_one(curve, x)
+        }
+        #[inline(always)]
+        fn curves(curve: impl Curve, numbers: &[Self], out: &mut [Self]) {
+            wide::each(curve, numbers, out);
+        }
+        #[inline(always)]
+        fn curves_in_place(curve: impl Curve, numbers: &mut [Self]) {
+            wide::each_in_place(curve, numbers);
+        }
+
         // Error 2^-31.0, of e^r - 1.
         const EXP: &[Self] = &[0.5, 0.16666666, 0.041666485, 0.008333562, 0.0013933067, 0.00019747818];
         // Errors 2^-27.9, 2^-32.9.
@@ -146,16 +203,6 @@ reals! {
         const COS: &[f64] = &[0.04166664442286177, -0.0013887254242773044, 2.4425990145338828e-05];
         // Error 2^-30.2.
         const LOG: &[Self] = &[-0.5, 0.3333331, -0.25, 0.2000222, -0.16668431, 0.14218196, -0.12399011, 0.11890926, -0.11708397, 0.067764804];
-        const ERF_NEAR: Self = 1.0;
-        const ERF_MAX: Self = 3.95;
-        const ERF_CENTER: Self = 1.25;
-        // Errors 2^-30.2, 2^-30.0.
-        const ERF: &[(Self, Self)] = &[(0.12837917, 0.27766863), (-0.37612632, -0.4259054), (0.112836994, 0.20574278), (-0.026861178, 0.013897453), (0.005210206, -0.04383431), (-0.00083387014, 0.0074663134), (0.0001027986, 0.005258589), (-7.004706e-06, -0.0020153252), (0.0, -0.00026769625), (0.0, 0.00029441336), (0.0, -6.485412e-05), (0.0, 4.9340497e-06)];
-        const NORMAL_END: f64 = 15.0;
-        // Error 2^-26.3, up to 14.75: it doesn't count beyond.
-        const NORMAL: (Self, Self, &[Self]) = (0.6248205, -0.44569084, &[ 0.2685467, -0.13169917, 0.048601735, -0.010633584, -0.0006427718, 0.0015848889, -0.00015342564, -0.00014132266]);
-        const NORMAL_CENTER: Self = 0.75;
-        const NORMAL_SLOPE: (Self, Self) = (9.8, 0.6625);
     }
     f64: u64 {
         const LN_2_LOW: Self = 2.3190468138462996e-17;
@@ -165,6 +212,25 @@ reals! {
         const EXP_MIN: Self = -745.2;
         const EXP_NORMAL: Self = -707.0;
         const SATURATED: Self = 40.0;
+
+        #[inline(always)]
+        fn curve(curve: impl Curve, x: Self) -> Self {
+            curve.double(x)
+        }
+        #[inline(always)]
+        fn curves(curve: impl Curve, numbers: &[Self], out: &mut [Self]) {
+            for (numbers, out) in numbers.chunks(DOUBLES).zip(out.chunks_mut(DOUBLES)) {
+                out.copy_from_slice(numbers);
+                curve.doubles(out);
+            }
+        }
+        #[inline(always)]
+        fn curves_in_place(curve: impl Curve, numbers: &mut [Self]) {
+            for numbers in numbers.chunks_mut(DOUBLES) {
+                curve.doubles(numbers);
+            }
+        }
+
         // Error 2^-63.8.
         const EXP: &[Self] = &[
             0.5, 0.16666666666666682, 0.04166666666666646, 0.008333333333317547, 0.0013888888889004268,
@@ -188,46 +254,11 @@ reals! {
             0.05817584571791477, -0.0532705441259659, 0.05417230107326928, -0.06275018554420544, 0.056934680124508204,
             -0.024246900570836682,
         ];
-        const ERF_NEAR: Self = 1.2;
-        const ERF_MAX: Self = 5.95;
-        const ERF_CENTER: Self = 3.5;
-        // Errors 2^-56.5, 2^-58.0.
-        const ERF: &[(Self, Self)] = &[
-            (0.1283791670955126, 0.000862031537903158),
-            (-0.3761263890318405, -0.0031318035013683026),
-            (0.1128379167096753, 0.0052723132218081975),
-            (-0.026866170647230396, -0.005377884295202959),
-            (0.00522397764417275, 0.003616787853307423),
-            (-0.0008548328030671754, -0.0015976002290219295),
-            (0.00012055368215495597, 0.000393367329141414),
-            (-1.492648949503453e-05, 1.0776027250628198e-05),
-            (1.6476074194290055e-06, -4.977317209311635e-05),
-            (-1.652973815315319e-07, 1.8081205988142368e-05),
-            (1.615923190759976e-08, -1.6029317622092184e-06),
-            (-1.9956872551390603e-09, -1.052115016928718e-06),
-            (3.785172653829694e-10, 4.3340796797792706e-07),
-            (-6.865754943656005e-11, -3.881957647955559e-08),
-            (6.390092062682996e-12, -2.0102357100518983e-08),
-            (0.0, 7.1676818036329305e-09),
-            (0.0, -3.498376332187238e-10),
-            (0.0, -3.3139542929192293e-10),
-            (0.0, 8.416727551046876e-11),
-            (0.0, 3.366977860656608e-13),
-            (0.0, -4.609752052579383e-12),
-            (0.0, 8.60971484046733e-13),
-            (0.0, 1.5477181761426026e-13),
-            (0.0, -5.725503426857905e-14),
-            (0.0, -5.647187425946743e-15),
-            (0.0, 1.591807559167928e-15),
-            (0.0, 1.9603754462210129e-16),
-        ];
-        const NORMAL_END: f64 = 38.6;
-        // Error 2^-57.4.
-        const NORMAL: (Self, Self, &[Self]) = (0.7552851304157515, -0.6078966419718921, &[ 0.3871374007422149, -0.18652185795965484, 0.06039657489091787, -0.00754018896682524, -0.0034796923670479736, 0.001630818459394586, 0.00013334430941183253, -0.0002310949532401944, -1.9082463514145713e-06, 3.514479478753355e-05, 7.166587641195121e-07, -5.920586519556891e-06, -6.298367338492369e-07, 1.0225604158296038e-06, 2.7246296951145873e-07, -1.5650236461993106e-07, -8.686647015997893e-08, 1.4630727405651175e-08, 2.1427603843452355e-08, 1.4329918401088613e-09, -3.73064508186837e-09, -8.546521899880147e-10, 3.403312308649495e-10, 1.175478991480774e-10]);
-        const NORMAL_CENTER: Self = 1.0;
-        const NORMAL_SLOPE: (Self, Self) = (9.2, 0.775);
     }
 }
+
+/// How many `f64` a [`Curve`] gets at a time.
+const DOUBLES: usize = 32;
 
 /// Whether `f64` is wide enough for a result of `T` to be rounded once.
 #[inline(always)]

@@ -74,44 +74,47 @@ functions! {
     celu_flat: scaled_celu(1e10), (0.51, 3.0), |x| if x.abs() < 1e-200 { x } else { 1e10 * (x / 1e10).exp_m1() };
 }
 
-/// Functions of blocks, and of each.
-macro_rules! blocks {
-    ($($name:ident: $function:ident;)*) => {$(
+/// Functions that replace slices, and of each.
+macro_rules! slices {
+    ($($name:ident: $each:expr;)*) => {$(
         mod $name {
-            use super::Real;
-
-            #[inline(always)]
-            fn body<T: Real>(blocks: &mut [[T; 4]]) {
-                for block in blocks {
-                    *block = crate::functions::$name(*block);
-                }
-            }
-            crate::cpu::for_each_level! {
-                fn all<T: Real>(blocks: &mut [[T; 4]]) -> () = body;
-            }
+            use super::super::*;
 
             pub(super) fn check<T: Real>(numbers: &[T]) {
-                let (blocks, _) = numbers.as_chunks::<4>();
-                let (mut some, mut each) = (blocks.to_vec(), vec![T::ZERO; numbers.len()]);
-                all(&mut some);
-                super::$function::all(numbers, &mut each);
-                for ((x, got), want) in numbers.iter().zip(some.as_flattened()).zip(&each) {
-                    let same = bytemuck::bytes_of(got) == bytemuck::bytes_of(want);
-                    assert!(same || got.is_nan() && want.is_nan(), "{x:?}: {got:?}");
+                let mut some = numbers.to_vec();
+                // Ordinary numbers have others beside them, or none.
+                let cuts = (0..3).flat_map(|len| [64, 16, 1, 37, 7 + len]).cycle();
+                let mut rest = &mut some[..];
+                for len in cuts {
+                    let (now, after) = rest.split_at_mut(len.min(rest.len()));
+                    crate::functions::$name(now);
+                    rest = after;
+                    if rest.is_empty() {
+                        break;
+                    }
+                }
+                for (x, got) in numbers.iter().zip(&some) {
+                    let want = $each(*x);
+                    let same = bytemuck::bytes_of(got) == bytemuck::bytes_of(&want);
+                    assert!(same || got.is_nan() && want.is_nan(), "{x:?}: {got:?} {want:?}");
                 }
             }
         }
     )*};
 }
 
-blocks! {
-    exp_some: exp;
-    sigmoid_some: sigmoid;
+slices! {
+    exp_in_place: exp;
+    sigmoid_in_place: sigmoid;
+    tanh_in_place: tanh;
+    erf_in_place: erf;
+    gelu_in_place: gelu;
+    gated_in_place: |x| x * sigmoid(x);
 }
 
-/// The numbers of a block decide together how they are computed, and it makes no difference.
+/// The numbers of a vector decide together how they are computed, and it makes no difference.
 #[test]
-fn functions_of_blocks_are_those_of_each() {
+fn functions_of_slices_are_those_of_each() {
     let ends = [
         -87.4f32,
         -86.0,
@@ -127,6 +130,10 @@ fn functions_of_blocks_are_those_of_each() {
         0.0,
         -0.0,
         1e-40,
+        0.25,
+        9.02,
+        3.95,
+        15.0,
     ];
     let near = ends.iter().flat_map(|x| [x.next_down(), *x, x.next_up(), 1.0]);
     let singles = (0..sized(1 << 20, 1 << 8)).map(|i: u32| f32::from_bits(i.wrapping_mul(4_099)));
@@ -134,10 +141,17 @@ fn functions_of_blocks_are_those_of_each() {
     let singles: Vec<f32> = near.chain(singles).chain(small).collect();
     let doubles: Vec<f64> = singles.iter().map(|x| f64::from(*x) * 8.1).collect();
     at_each_level(|| {
-        exp_some::check(&singles);
-        exp_some::check(&doubles);
-        sigmoid_some::check(&singles);
-        sigmoid_some::check(&doubles);
+        for (check, wide) in [
+            (exp_in_place::check as fn(&[f32]), exp_in_place::check as fn(&[f64])),
+            (sigmoid_in_place::check, sigmoid_in_place::check),
+            (tanh_in_place::check, tanh_in_place::check),
+            (erf_in_place::check, erf_in_place::check),
+            (gelu_in_place::check, gelu_in_place::check),
+            (gated_in_place::check, gated_in_place::check),
+        ] {
+            check(&singles);
+            wide(&doubles);
+        }
     });
 }
 
@@ -321,6 +335,35 @@ const DOUBLES: &[(&str, Values)] = &[
 
 /// The functions that have slices of their own.
 const SLICES: &[Function] = &[
+    Function { name: "exp", single: super::exp_all, double: super::exp_all, reference: f64::exp, errors: (0.8, 1.0) },
+    Function {
+        name: "sigmoid",
+        single: super::sigmoid_all,
+        double: super::sigmoid_all,
+        reference: |x| if x > 0.0 { 1.0 / (1.0 + (-x).exp()) } else { x.exp() / (1.0 + x.exp()) },
+        errors: (0.8, 1.0),
+    },
+    Function {
+        name: "tanh",
+        single: super::tanh_all,
+        double: super::tanh_all,
+        reference: f64::tanh,
+        errors: (0.8, 1.0),
+    },
+    Function {
+        name: "erf",
+        single: super::erf_all,
+        double: super::erf_all,
+        reference: |x| super::erf(x),
+        errors: (0.9, 1.0),
+    },
+    Function {
+        name: "gelu",
+        single: super::gelu_all,
+        double: super::gelu_all,
+        reference: |x| super::gelu(x),
+        errors: (2.0, 3.0),
+    },
     Function { name: "sin", single: super::sin_all, double: super::sin_all, reference: f64::sin, errors: (0.6, 1.0) },
     Function { name: "cos", single: super::cos_all, double: super::cos_all, reference: f64::cos, errors: (0.6, 1.0) },
     Function { name: "tan", single: super::tan_all, double: super::tan_all, reference: f64::tan, errors: (0.6, 1.0) },

@@ -217,7 +217,7 @@ fn prefetch<const LATER: bool, T>(at: *const T) {
 
 /// The kernel for this processor: of plain vectors with tiles of a height, or of those of its level, highest first.
 macro_rules! kernel {
-    ($type:ty: $plain:ty, $height:literal; $($level:literal $features:literal $lanes:ty, $most:literal;)*) => {{
+    ($type:ty: $plain:ty, $height:expr; $($level:literal $features:literal $lanes:ty, $most:literal;)*) => {{
         #[cfg(target_arch = "x86_64")]
         match crate::cpu::level() {
             $($level.. => {
@@ -237,7 +237,7 @@ macro_rules! kernel {
             _ => {}
         }
         let width = 2 * <$plain as Vector>::COUNT;
-        Kernel { height: $height, width, tile: tile::<$plain, $height>, row: row::<$plain> }
+        Kernel { height: $height, width, tile: tile::<$plain, { $height }>, row: row::<$plain> }
     }};
 }
 
@@ -281,14 +281,29 @@ macro_rules! numbers {
     )*};
 }
 
+/// What every processor of an architecture has, and as many rows as its registers hold the sums of.
+#[cfg(target_arch = "aarch64")]
+mod base {
+    pub(super) use super::super::vectors::neon::{F32x8 as Base32, F64x4 as Base64};
+    pub(super) const BASE_HEIGHT: usize = 6;
+}
+#[cfg(not(target_arch = "aarch64"))]
+mod base {
+    use super::Plain;
+    pub(super) type Base32 = Plain<f32, 4>;
+    pub(super) type Base64 = Plain<f64, 2>;
+    pub(super) const BASE_HEIGHT: usize = 4;
+}
+use base::*;
+
 numbers! {
     f32: std::ops::Add::add, std::ops::Sub::sub, f32::mul_add, None, {
-        Plain<f32, 4>, 4;
+        Base32, BASE_HEIGHT;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F32x16, 12;
         3 "avx2,fma" F32x8, 6;
     }
     f64: std::ops::Add::add, std::ops::Sub::sub, f64::mul_add, None, {
-        Plain<f64, 2>, 4;
+        Base64, BASE_HEIGHT;
         4 "avx512f,avx512bw,avx512dq,avx512vl,fma" F64x8, 12;
         3 "avx2,fma" F64x4, 6;
     }

@@ -8,7 +8,7 @@ use super::sums::{Partial, Total};
 use super::walk::some_by_some;
 use super::{Floating, Fold, MapSome, Measure, Number};
 use crate::cpu::for_each_level;
-use crate::functions::{exp, exp_some, log};
+use crate::functions::{exp, exp_in_place, log};
 use crate::{Stop, Stopped};
 use std::marker::PhantomData;
 
@@ -193,6 +193,13 @@ impl<T: Floating> Fold<T> for SumExp<T> {
         exp(element - self.max)
     }
     #[inline(always)]
+    fn each_counts(&self, elements: &mut [T]) {
+        for element in &mut *elements {
+            *element = *element - self.max;
+        }
+        exp_in_place(elements);
+    }
+    #[inline(always)]
     fn add(&self, sum: T::Sum, element: T) -> T::Sum {
         sum.add(element.precise())
     }
@@ -202,15 +209,7 @@ impl<T: Floating> Fold<T> for SumExp<T> {
 #[inline(always)]
 fn exponentials<T: Floating>(elements: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
     for at in between_looks(elements.len(), stop) {
-        let (blocks, rest) = elements.get_mut(at?).unwrap_or(&mut []).as_chunks_mut::<PARTIALS>();
-        for block in blocks {
-            *block = exp_some(*block);
-        }
-        if !rest.is_empty() {
-            let mut filled = [<T as Number>::ZERO; PARTIALS];
-            filled.iter_mut().zip(&*rest).for_each(|(to, from)| *to = *from);
-            rest.iter_mut().zip(exp_some(filled)).for_each(|(to, from)| *to = from);
-        }
+        exp_in_place(elements.get_mut(at?).unwrap_or(&mut []));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What becomes of the gates of a row of states, number by number.
 
 use crate::cpu::for_each_level;
-use crate::functions::{Real, elu, sigmoid, softplus, tanh};
+use crate::functions::{Real, elu, sigmoid_in_place, softplus, tanh_in_place};
 use crate::number::Float;
 
 /// A function of a gate.
@@ -150,8 +150,8 @@ fn activate_body<T: Real>(of: Activation, clip: Option<f32>, numbers: &mut [T]) 
     }
     match of {
         Activation::Relu => each!(|x| x.larger(T::ZERO)),
-        Activation::Tanh => each!(|x| tanh(x)),
-        Activation::Sigmoid => each!(|x| sigmoid(x)),
+        Activation::Tanh => tanh_in_place(numbers),
+        Activation::Sigmoid => sigmoid_in_place(numbers),
         Activation::Affine(alpha, beta) => {
             let (alpha, beta) = (wide(alpha), wide(beta));
             each!(|x| alpha.mul_add(x, beta));
@@ -166,7 +166,9 @@ fn activate_body<T: Real>(of: Activation, clip: Option<f32>, numbers: &mut [T]) 
         }
         Activation::ScaledTanh(alpha, beta) => {
             let (alpha, beta) = (wide(alpha), wide(beta));
-            each!(|x| alpha * tanh(beta * x));
+            each!(|x| beta * x);
+            tanh_in_place(numbers);
+            each!(|x| alpha * x);
         }
         Activation::HardSigmoid(alpha, beta) => {
             let (alpha, beta) = (wide(alpha), wide(beta));

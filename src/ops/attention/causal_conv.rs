@@ -65,7 +65,7 @@ impl Operator for CausalConv {
                 let (piece, rest) = out.split_at_mut(BLOCK.max(taps - 1).min(out.len()));
                 kernels::attention::causal_row(past, from, weight, bias, piece, &mut lookout)?;
                 if self.silu {
-                    kernels::attention::silu(piece);
+                    kernels::functions::gated_in_place(piece);
                 }
                 past = from.get((piece.len() + 1).saturating_sub(taps)..piece.len());
                 from = from.get(piece.len()..).unwrap_or(&[]);

@@ -20,9 +20,8 @@ impl Floats<1> for Sigmoid {
         functions::sigmoid(x)
     }
 
-    #[inline(always)]
-    fn some<T: Real>(&self, [x]: [&[T; BLOCK]; 1]) -> [T; BLOCK] {
-        functions::sigmoid_some(*x)
+    fn row<T: Real>(&self, [x]: [&[T]; 1], out: &mut [T]) {
+        functions::sigmoid_all(x, out);
     }
 }
 
@@ -33,16 +32,11 @@ struct Gated;
 impl Floats<1> for Gated {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
-        x * functions::sigmoid(x)
+        functions::gated(x)
     }
 
-    #[inline(always)]
-    fn some<T: Real>(&self, [x]: [&[T; BLOCK]; 1]) -> [T; BLOCK] {
-        let mut y = functions::sigmoid_some(*x);
-        for (y, x) in y.iter_mut().zip(x) {
-            *y = *x * *y;
-        }
-        y
+    fn row<T: Real>(&self, [x]: [&[T]; 1], out: &mut [T]) {
+        functions::gated_all(x, out);
     }
 }
 
@@ -91,6 +85,10 @@ impl Floats<1> for Gelu {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::gelu(x)
+    }
+
+    fn row<T: Real>(&self, [x]: [&[T]; 1], out: &mut [T]) {
+        functions::gelu_all(x, out);
     }
 }
 

@@ -131,6 +131,10 @@ impl Floats<1> for Tanh {
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::tanh(x)
     }
+
+    fn row<T: Real>(&self, [x]: [&[T]; 1], out: &mut [T]) {
+        functions::tanh_all(x, out);
+    }
 }
 
 pub(super) const ASINH: Implementation = rowwise("Asinh", &[9, 22], |_| floats(Asinh));

@@ -151,9 +151,8 @@ impl Floats<1> for Exp {
         functions::exp(x)
     }
 
-    #[inline(always)]
-    fn some<T: Real>(&self, [x]: [&[T; BLOCK]; 1]) -> [T; BLOCK] {
-        functions::exp_some(*x)
+    fn row<T: Real>(&self, [x]: [&[T]; 1], out: &mut [T]) {
+        functions::exp_all(x, out);
     }
 }
 
@@ -180,6 +179,10 @@ impl Floats<1> for Erf {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         functions::erf(x)
+    }
+
+    fn row<T: Real>(&self, [x]: [&[T]; 1], out: &mut [T]) {
+        functions::erf_all(x, out);
     }
 }
 
