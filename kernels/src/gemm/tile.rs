@@ -284,7 +284,7 @@ macro_rules! numbers {
 /// What every processor of an architecture has, and as many rows as its registers hold the sums of.
 #[cfg(target_arch = "aarch64")]
 mod base {
-    pub(super) use super::super::vectors::neon::{F32x8 as Base32, F64x4 as Base64};
+    pub(super) use super::super::neon::{F32x8 as Base32, F64x4 as Base64};
     pub(super) const BASE_HEIGHT: usize = 6;
 }
 #[cfg(not(target_arch = "aarch64"))]
