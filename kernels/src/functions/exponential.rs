@@ -57,6 +57,32 @@ impl Curve for Exp {
     }
 }
 
+/// e^(x - less)
+#[derive(Clone, Copy)]
+pub(super) struct ExpBelow {
+    pub(super) less: f64,
+}
+
+impl Curve for ExpBelow {
+    #[inline(always)]
+    fn singles<V: Wide>(self, x: V) -> V {
+        Exp.singles(x.minus(V::all(self.less as f32)))
+    }
+
+    #[inline(always)]
+    fn double(self, x: f64) -> f64 {
+        Exp.double(x - self.less)
+    }
+
+    #[inline(always)]
+    fn doubles(self, numbers: &mut [f64]) {
+        for x in &mut *numbers {
+            *x -= self.less;
+        }
+        Exp.doubles(numbers);
+    }
+}
+
 /// (s, p): e^x = 2^(n / 16) * (1 + p), n in the last bits of s, which is `shift` + n. p is at most 2^-5.4.
 #[inline(always)]
 pub(super) fn power<V: Wide>(x: V, shift: f32) -> (V, V) {

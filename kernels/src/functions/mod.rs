@@ -39,7 +39,7 @@ pub use trigonometric::{cos, cos_all, sin, sin_all, tan, tan_all, turns};
 
 use super::number::Float;
 use erf::Erf;
-use exponential::{Exp, Gated, Sigmoid, Tanh};
+use exponential::{Exp, ExpBelow, Gated, Sigmoid, Tanh};
 use normal::Gelu;
 use wide::Wide;
 
@@ -92,6 +92,18 @@ curves! {
     /// x times the share of the standard normal distribution below x: x / 2 * (1 + erf(x / sqrt(2))). At most 2 ulp from that,
     /// and 3 ulp in `f64`.
     Gelu: gelu, gelu_all, gelu_in_place;
+}
+
+/// The [`exp`] of each number of a slice less another number: several at a time.
+#[inline(always)]
+pub fn exp_below_all<T: Real>(numbers: &[T], less: T, out: &mut [T]) {
+    T::curves(ExpBelow { less: less.to_f64() }, numbers, out);
+}
+
+/// As [`exp_below_all`], of numbers that are replaced.
+#[inline(always)]
+pub fn exp_below_in_place<T: Real>(numbers: &mut [T], less: T) {
+    T::curves_in_place(ExpBelow { less: less.to_f64() }, numbers);
 }
 
 /// `f32` or `f64`, with what the functions need to know of it.

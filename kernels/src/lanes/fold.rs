@@ -20,16 +20,6 @@ pub trait Fold<T>: Sync {
     fn counts(&self, element: T) -> T {
         element
     }
-    /// Replaces elements by what they count: [`Fold::counts`] of each, unless there is a faster way with the same results.
-    #[inline(always)]
-    fn each_counts(&self, elements: &mut [T])
-    where
-        T: Copy,
-    {
-        for element in elements {
-            *element = self.counts(*element);
-        }
-    }
     /// Adds what an element counts.
     fn add(&self, value: Self::Partial, element: T) -> Self::Partial;
     /// The same, where neither is odd.
@@ -168,7 +158,9 @@ pub(super) fn add_lane<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Parti
 fn add_block<F: Fold<T>, T: Number, const N: usize>(fold: &F, values: &mut [F::Partial; N], block: &[T; N]) {
     // Two loops: one would be as narrow as its widest type.
     let mut counts = *block;
-    fold.each_counts(&mut counts);
+    for count in &mut counts {
+        *count = fold.counts(*count);
+    }
     for (value, count) in values.iter_mut().zip(counts) {
         *value = fold.add(*value, count);
     }

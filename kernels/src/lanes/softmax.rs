@@ -8,7 +8,7 @@ use super::sums::{Partial, Total};
 use super::walk::some_by_some;
 use super::{Floating, Fold, MapSome, Measure, Number};
 use crate::cpu::for_each_level;
-use crate::functions::{exp, exp_in_place, log};
+use crate::functions::{exp, exp_below_all, exp_below_in_place, exp_in_place, log};
 use crate::{Stop, Stopped};
 use std::marker::PhantomData;
 
@@ -25,15 +25,7 @@ impl<T: Floating> MapSome<T> for Softmax {
     #[inline(always)]
     fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
         let peaks = peaks(len, lanes, stop)?;
-        for ((lane, max), to) in lanes.chunks_exact(len).zip(peaks).zip(to.chunks_exact_mut(len)) {
-            for at in between_looks(len, stop) {
-                let at = at?;
-                let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
-                for (to, &x) in to.iter_mut().zip(lane) {
-                    *to = x - max;
-                }
-            }
-        }
+        exponentials(len, lanes, to, &peaks, stop)?;
         shares(len, to, stop)
     }
 }
@@ -45,25 +37,75 @@ impl Softmax {
         let peaks = peaks(len, lanes, stop)?;
         for (lane, max) in lanes.chunks_exact_mut(len).zip(peaks) {
             for at in between_looks(len, stop) {
-                for x in lane.get_mut(at?).unwrap_or(&mut []) {
-                    *x = *x - max;
+                let lane = lane.get_mut(at?).unwrap_or(&mut []);
+                if len >= LONG {
+                    exp_below_in_place(lane, max);
+                } else {
+                    for x in lane {
+                        *x = *x - max;
+                    }
                 }
             }
+        }
+        if len < LONG {
+            exp_in_place(lanes);
         }
         shares(len, lanes, stop)
     }
 }
 
-/// Makes `exp(x) / sum of exp(lane)` of each lane.
+/// Writes `exp(x - greatest)` of each lane, whose greatest elements are given.
 #[inline(always)]
-fn shares<T: Floating>(len: usize, lanes: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-    let mut sums = [[T::Sum::START; PARTIALS]; TOGETHER];
-    let sums = sums.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
-    exponentials(lanes, stop)?;
+fn exponentials<T: Floating>(
+    len: usize,
+    lanes: &[T],
+    to: &mut [T],
+    peaks: &[T],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    for ((lane, max), to) in lanes.chunks_exact(len).zip(peaks).zip(to.chunks_exact_mut(len)) {
+        for at in between_looks(len, stop) {
+            let at = at?;
+            let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
+            if len >= LONG {
+                exp_below_all(lane, *max, to);
+            } else {
+                for (to, &x) in to.iter_mut().zip(lane) {
+                    *to = x - *max;
+                }
+            }
+        }
+    }
+    if len < LONG {
+        exp_in_place(to);
+    }
+    Ok(())
+}
+
+/// From so many elements on the exponentials of a lane are computed by themselves; those of shorter ones wherever lanes end.
+const LONG: usize = 256;
+
+/// Adds up each lane: the first partial value is its sum.
+#[inline(always)]
+fn add_up<T: Floating>(
+    len: usize,
+    lanes: &[T],
+    sums: &mut [[T::Sum; PARTIALS]],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
     for (sums, lane) in sums.iter_mut().zip(lanes.chunks_exact(len)) {
         fold_lane(&Added(PhantomData), sums, lane, stop)?;
     }
     join_each(sums);
+    Ok(())
+}
+
+/// Divides the elements of each lane by their sum.
+#[inline(always)]
+fn shares<T: Floating>(len: usize, lanes: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
+    let mut sums = [[T::Sum::START; PARTIALS]; TOGETHER];
+    let sums = sums.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
+    add_up(len, lanes, sums, stop)?;
     for ([sum, ..], lane) in sums.iter().zip(lanes.chunks_exact_mut(len)) {
         let scale = T::nearest(1.0 / sum.value());
         for at in between_looks(len, stop) {
@@ -82,13 +124,11 @@ pub struct LogSoftmax;
 impl<T: Floating> MapSome<T> for LogSoftmax {
     #[inline(always)]
     fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        let mut sums = [[T::Sum::START; PARTIALS]; TOGETHER];
-        let sums = sums.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
         let peaks = peaks(len, lanes, stop)?;
-        for ((sums, max), lane) in sums.iter_mut().zip(peaks).zip(lanes.chunks_exact(len)) {
-            fold_lane(&SumExp { max }, sums, lane, stop)?;
-        }
-        join_each(sums);
+        exponentials(len, lanes, to, &peaks, stop)?;
+        let mut sums = [[T::Sum::START; PARTIALS]; TOGETHER];
+        let sums = sums.get_mut(..to.len() / len).ok_or(Stopped::Misfit)?;
+        add_up(len, to, sums, stop)?;
         for ((([sum, ..], max), lane), to) in
             sums.iter().zip(peaks).zip(lanes.chunks_exact(len)).zip(to.chunks_exact_mut(len))
         {
@@ -193,23 +233,7 @@ impl<T: Floating> Fold<T> for SumExp<T> {
         exp(element - self.max)
     }
     #[inline(always)]
-    fn each_counts(&self, elements: &mut [T]) {
-        for element in &mut *elements {
-            *element = *element - self.max;
-        }
-        exp_in_place(elements);
-    }
-    #[inline(always)]
     fn add(&self, sum: T::Sum, element: T) -> T::Sum {
         sum.add(element.precise())
     }
-}
-
-/// `exp` of each, wherever lanes end.
-#[inline(always)]
-fn exponentials<T: Floating>(elements: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-    for at in between_looks(elements.len(), stop) {
-        exp_in_place(elements.get_mut(at?).unwrap_or(&mut []));
-    }
-    Ok(())
 }
