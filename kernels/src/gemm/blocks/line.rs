@@ -44,13 +44,28 @@ impl Line {
         Line { runs: (0..stride).filter(is_seen).map(run).collect(), stride, distance }
     }
 
+    /// Where a whole line of so many elements stands, if it does.
+    pub(super) fn whole(&self, len: usize) -> Option<Range<usize>> {
+        match &*self.runs {
+            [Run { from: 0, to, .. }] if self.stride == 1 && to.len() == len => Some(to.clone()),
+            _ => None,
+        }
+    }
+
+    /// Writes what is around a line.
+    pub(super) fn surround<T: Pod>(&self, outside: T, to: &mut [T]) {
+        for Run { to: inside, all, .. } in &self.runs {
+            to.get_mut(all.start..inside.start).into_iter().for_each(|to| to.fill(outside));
+            to.get_mut(inside.end..all.end).into_iter().for_each(|to| to.fill(outside));
+        }
+    }
+
     /// Copies it from a whole line; `kept` if what is around it is there already.
     pub(super) fn copy<T: Pod>(&self, from: &[T], outside: T, kept: bool, to: &mut [T]) {
-        for Run { from: start, to: inside, all } in &self.runs {
-            if !kept {
-                to.get_mut(all.start..inside.start).into_iter().for_each(|to| to.fill(outside));
-                to.get_mut(inside.end..all.end).into_iter().for_each(|to| to.fill(outside));
-            }
+        if !kept {
+            self.surround(outside, to);
+        }
+        for Run { from: start, to: inside, .. } in &self.runs {
             let (Some(from), Some(to)) = (from.get(*start..), to.get_mut(inside.clone())) else { continue };
             match (self.stride, self.distance) {
                 (1, _) => from.get(..to.len()).into_iter().for_each(|from| to.copy_from_slice(from)),

@@ -120,26 +120,35 @@ impl Lines<'_> {
     /// Has a row of the image as the line at a place; `kept` if what is around it is there already.
     fn read(&mut self, row: usize, at: usize, kept: bool, lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
         let (places, width) = (self.rows.input * self.columns.input, self.columns.input * CHANNELS);
-        let row = match self.images {
+        let to = self.room.get_mut(at * self.len..(at + 1) * self.len).ok_or(Stopped::Misfit)?;
+        let products = match self.images {
             Images::Stored(images) => {
                 let start = self.block.number * len_of(1, places) + row * width;
-                images.get(start..start + width).ok_or(Stopped::Misfit)?
+                self.line.copy(images.get(start..start + width).ok_or(Stopped::Misfit)?, self.outside, kept, to);
+                return Ok(());
             }
-            Images::Products(products) => {
-                let own = self.own.get_mut(..width).ok_or(Stopped::Misfit)?;
-                let Block { number, of } = self.block;
-                lookout.after(products.channels * size_of_val(own) / 8)?;
-                let image = len_of(products.channels, places);
-                let seen =
-                    products.images.get(number / of * image..(number / of + 1) * image).ok_or(Stopped::Misfit)?;
-                let seen = seen.get(row * width..).ok_or(Stopped::Misfit)?;
-                products.line(seen, number % of, self.offsets, own)?;
-                &*own
-            }
+            Images::Products(products) => products,
         };
-        let to = self.room.get_mut(at * self.len..(at + 1) * self.len).ok_or(Stopped::Misfit)?;
-        self.line.copy(row, self.outside, kept, to);
-        Ok(())
+        let Block { number, of } = self.block;
+        lookout.after(products.channels * width * size_of::<f32>() / 8)?;
+        let image = len_of(products.channels, places);
+        let seen = products.images.get(number / of * image..(number / of + 1) * image).ok_or(Stopped::Misfit)?;
+        let seen = seen.get(row * width..).ok_or(Stopped::Misfit)?;
+        match self.line.whole(width) {
+            Some(inside) => {
+                if !kept {
+                    self.line.surround(self.outside, to);
+                }
+                let to = to.get_mut(inside).ok_or(Stopped::Misfit)?;
+                products.line(seen, number % of, self.offsets, to)
+            }
+            None => {
+                let own = self.own.get_mut(..width).ok_or(Stopped::Misfit)?;
+                products.line(seen, number % of, self.offsets, own)?;
+                self.line.copy(own, self.outside, kept, to);
+                Ok(())
+            }
+        }
     }
 }
 
