@@ -49,10 +49,11 @@ pub(super) fn each(curve: impl Curve, from: &[f32], to: &mut [f32]) {
 /// Replaces numbers by what a function makes of them.
 #[inline(always)]
 pub(super) fn each_in_place(curve: impl Curve, numbers: &mut [f32]) {
+    let (count, at) = (numbers.len(), numbers.as_mut_ptr());
     // SAFETY: the numbers are read and written through one pointer.
     #[allow(unsafe_code)]
     unsafe {
-        at_each(curve, numbers.as_mut_ptr(), numbers.as_mut_ptr(), numbers.len());
+        at_each(curve, at, at, count);
     }
 }
 
