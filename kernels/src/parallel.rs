@@ -140,8 +140,8 @@ pub fn each(
     })
 }
 
-/// The number of threads that a run on this thread can use: those of the rayon pool that it is in, or else of rayon's
-/// global pool, which this starts. It is 1 if the system can't create these threads, or without the feature `rayon`.
+/// The number of threads that a run on this thread can use: those of the rayon pool that it is in, or else as many as
+/// rayon's global pool has, which this starts. It is 1 if the system can't create these threads, or without the feature `rayon`.
 ///
 /// ```
 /// assert!(onnxref::available_threads() >= 1);

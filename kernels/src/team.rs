@@ -1,8 +1,8 @@
 //! Helpers for work of a few microseconds. Waking a thread takes longer than such work, so a helper that has come waits
 //! a while for the next job before it returns to its rayon pool.
 //!
-//! Each calling thread has its own team: threads of its own pool (rayon's global one if it is in none), which serve
-//! this caller until no job has come for a while. So no thread works for a caller of another pool. A job has a number
+//! Each calling thread has its own team: threads of its own pool ([`OUTSIDE`] if it is in none), which serve this caller
+//! until no job has come for a while. So no thread works for a caller of another pool. A job has a number
 //! of places, and a helper takes one to join, so no job has more threads than were asked for. A helper that comes after
 //! the job is done finds no place, and nobody waits for it.
 //!
@@ -12,15 +12,24 @@
 
 #![allow(unsafe_code)] // a job lives on its caller's stack: see `Team::run`
 
-use super::Stopped;
+use super::{Stopped, available_threads};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 /// How long a helper waits for the next job.
 const LINGER: Duration = Duration::from_micros(50);
+
+/// The helpers of callers that are in no pool: one thread less than such a caller may use, as it works too. Of rayon's global
+/// pool one thread more than there are processors would be awake at times, looking for work: a system may then let a helper
+/// wait for the processor of its caller, while another has nothing to do.
+static OUTSIDE: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+    let threads = available_threads().saturating_sub(1).max(1);
+    ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "onnxref".into()).build().ok()
+});
 
 /// The work of a thread, which has a number in its job: 0 is the caller.
 type Job<'a> = &'a (dyn Fn(usize) + Sync);
@@ -84,9 +93,15 @@ impl Team {
         let end = End(self);
         BUSY.set(true);
         for _ in self.helpers.load(Relaxed)..helpers {
-            self.helpers.fetch_add(1, Relaxed);
             let team = Arc::clone(self);
-            rayon::spawn(move || team.help());
+            let help = move || team.help();
+            if rayon::current_thread_index().is_some() {
+                self.helpers.fetch_add(1, Relaxed);
+                rayon::spawn(help);
+            } else if let Some(pool) = &*OUTSIDE {
+                self.helpers.fetch_add(1, Relaxed);
+                pool.spawn(help);
+            }
         }
         job(0);
         drop(end);
@@ -161,7 +176,6 @@ impl Drop for End<'_> {
 mod tests {
     use super::*;
     use crate::testing::sized;
-    use rayon::{ThreadPool, ThreadPoolBuilder};
     use std::collections::BTreeSet;
     use std::sync::Mutex;
 

@@ -110,8 +110,8 @@ impl LoadOptions {
         self
     }
 
-    /// Maximum number of threads of a run, from the rayon pool that it is in, or rayon's global one. 1 uses only the
-    /// caller's thread. By default a run may use the whole pool. The results are the same, bit by bit.
+    /// Maximum number of threads of a run, from the rayon pool that it is in, or as many as rayon's global one has. 1
+    /// uses only the caller's thread. By default a run may use as many as the pool has. The results are the same, bit by bit.
     pub fn threads(mut self, threads: usize) -> LoadOptions {
         self.threads = Some(threads);
         self

@@ -44,7 +44,7 @@ functions! {
     exp: exp(), (0.8, 1.0), f64::exp;
     expm1: expm1(), (1.0, 1.0), f64::exp_m1;
     sigmoid: sigmoid(), (0.8, 1.0), |x| if x > 0.0 { 1.0 / (1.0 + (-x).exp()) } else { x.exp() / (1.0 + x.exp()) };
-    tanh: tanh(), (0.9, 1.0), f64::tanh;
+    tanh: tanh(), (0.8, 1.0), f64::tanh;
     sinh: sinh(), (0.51, 1.0), f64::sinh;
     cosh: cosh(), (0.51, 1.0), f64::cosh;
     softplus: softplus(), (0.51, 2.0), |x| if x > 0.0 { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() };
@@ -53,7 +53,7 @@ functions! {
     asinh: asinh(), (0.51, 1.0), |x| super::asinh(x);
     acosh: acosh(), (0.51, 1.0), |x| super::acosh(x);
     atanh: atanh(), (0.51, 1.0), |x| super::atanh(x);
-    erf: erf(), (1.0, 1.0), |x| super::erf(x);
+    erf: erf(), (0.8, 1.0), |x| super::erf(x);
     asin: asin(), (0.51, 1.0), f64::asin;
     acos: acos(), (0.51, 1.0), f64::acos;
     atan: atan(), (0.51, 1.0), f64::atan;
@@ -355,7 +355,7 @@ const SLICES: &[Function] = &[
         single: super::erf_all,
         double: super::erf_all,
         reference: |x| super::erf(x),
-        errors: (0.9, 1.0),
+        errors: (0.8, 1.0),
     },
     Function {
         name: "gelu",
