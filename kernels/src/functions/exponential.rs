@@ -2,7 +2,7 @@
 
 use super::pieces::TANH;
 use super::wide::Wide;
-use super::{Curve, Real, greatest, least, near_zero, polynomial, sum};
+use super::{Curve, DOUBLES, Real, greatest, least, near_zero, polynomial, sum};
 
 /// e^r - 1 = r + the result, where `r` is x - n * [`Real::LN_2`], which is exact, and stands for x + low - n ln 2.
 #[inline(always)]
@@ -245,6 +245,20 @@ impl Curve for Gated {
     #[inline(always)]
     fn double(self, x: f64) -> f64 {
         x * Sigmoid.double(x)
+    }
+
+    #[inline(always)]
+    fn doubles(self, numbers: &mut [f64]) {
+        let mut gates = [0.0; DOUBLES];
+        for numbers in numbers.chunks_mut(DOUBLES) {
+            for (gate, x) in gates.iter_mut().zip(&*numbers) {
+                *gate = *x;
+            }
+            Sigmoid.doubles(&mut gates);
+            for (x, gate) in numbers.iter_mut().zip(gates) {
+                *x *= gate;
+            }
+        }
     }
 }
 

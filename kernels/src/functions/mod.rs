@@ -37,6 +37,7 @@ pub use logarithm::{acosh, asinh, atanh, log, softplus};
 pub use power::{cube, pow, root};
 pub use trigonometric::{cos, cos_all, sin, sin_all, tan, tan_all, turns};
 
+use super::cpu::for_each_level;
 use super::number::Float;
 use erf::Erf;
 use exponential::{Exp, ExpBelow, Gated, Sigmoid, Tanh};
@@ -231,16 +232,14 @@ reals! {
         }
         #[inline(always)]
         fn curves(curve: impl Curve, numbers: &[Self], out: &mut [Self]) {
-            for (numbers, out) in numbers.chunks(DOUBLES).zip(out.chunks_mut(DOUBLES)) {
-                out.copy_from_slice(numbers);
-                curve.doubles(out);
+            for (to, from) in out.iter_mut().zip(numbers) {
+                *to = *from;
             }
+            doubles(curve, out);
         }
         #[inline(always)]
         fn curves_in_place(curve: impl Curve, numbers: &mut [Self]) {
-            for numbers in numbers.chunks_mut(DOUBLES) {
-                curve.doubles(numbers);
-            }
+            doubles(curve, numbers);
         }
 
         // Error 2^-63.8.
@@ -271,6 +270,18 @@ reals! {
 
 /// How many `f64` a [`Curve`] gets at a time.
 const DOUBLES: usize = 32;
+
+for_each_level! {
+    /// Replaces numbers by what a function makes of them.
+    fn doubles<C: Curve>(curve: C, numbers: &mut [f64]) -> () = doubles_body::<C>;
+}
+
+#[inline(always)]
+fn doubles_body<C: Curve>(curve: C, numbers: &mut [f64]) {
+    for numbers in numbers.chunks_mut(DOUBLES) {
+        curve.doubles(numbers);
+    }
+}
 
 /// Whether `f64` is wide enough for a result of `T` to be rounded once.
 #[inline(always)]
