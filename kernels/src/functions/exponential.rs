@@ -46,13 +46,15 @@ impl Curve for Exp {
         for x in &*numbers {
             ordinary &= x.abs() <= -f64::EXP_NORMAL;
         }
-        for x in numbers {
-            *x = if ordinary {
+        if ordinary {
+            for x in numbers {
                 let (y, shifted) = reduced(*x, 0.0);
-                y.times_power(shifted)
-            } else {
-                self.double(*x)
-            };
+                *x = y.times_power(shifted);
+            }
+        } else {
+            for x in numbers {
+                *x = self.double(*x);
+            }
         }
     }
 }
@@ -221,13 +223,15 @@ impl Curve for Sigmoid {
         for x in &*numbers {
             ordinary &= x.abs() <= f64::SATURATED;
         }
-        for x in numbers {
-            *x = if ordinary {
+        if ordinary {
+            for x in numbers {
                 let (y, s) = logistic(*x, 0.0, false, LIFT);
-                y * s
-            } else {
-                self.double(*x)
-            };
+                *x = y * s;
+            }
+        } else {
+            for x in numbers {
+                *x = self.double(*x);
+            }
         }
     }
 }

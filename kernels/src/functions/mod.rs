@@ -232,14 +232,11 @@ reals! {
         }
         #[inline(always)]
         fn curves(curve: impl Curve, numbers: &[Self], out: &mut [Self]) {
-            for (to, from) in out.iter_mut().zip(numbers) {
-                *to = *from;
-            }
-            doubles(curve, out);
+            doubles(curve, numbers, out);
         }
         #[inline(always)]
         fn curves_in_place(curve: impl Curve, numbers: &mut [Self]) {
-            doubles(curve, numbers);
+            doubles_in_place(curve, numbers);
         }
 
         // Error 2^-63.8.
@@ -272,15 +269,39 @@ reals! {
 const DOUBLES: usize = 32;
 
 for_each_level! {
+    /// What a function makes of numbers.
+    fn doubles<C: Curve>(curve: C, numbers: &[f64], out: &mut [f64]) -> () = doubles_body::<C>;
+}
+
+for_each_level! {
     /// Replaces numbers by what a function makes of them.
-    fn doubles<C: Curve>(curve: C, numbers: &mut [f64]) -> () = doubles_body::<C>;
+    fn doubles_in_place<C: Curve>(curve: C, numbers: &mut [f64]) -> () = doubles_in_place_body::<C>;
 }
 
 #[inline(always)]
-fn doubles_body<C: Curve>(curve: C, numbers: &mut [f64]) {
-    for numbers in numbers.chunks_mut(DOUBLES) {
-        curve.doubles(numbers);
+fn doubles_body<C: Curve>(curve: C, numbers: &[f64], out: &mut [f64]) {
+    let ((blocks, last), (outs, out)) = (numbers.as_chunks::<DOUBLES>(), out.as_chunks_mut::<DOUBLES>());
+    for (out, block) in outs.iter_mut().zip(blocks) {
+        // A copy may stay in registers.
+        let mut block = *block;
+        curve.doubles(&mut block);
+        *out = block;
     }
+    for (out, x) in out.iter_mut().zip(last) {
+        *out = *x;
+    }
+    curve.doubles(out);
+}
+
+#[inline(always)]
+fn doubles_in_place_body<C: Curve>(curve: C, numbers: &mut [f64]) {
+    let (blocks, rest) = numbers.as_chunks_mut::<DOUBLES>();
+    for block in blocks {
+        let mut copy = *block;
+        curve.doubles(&mut copy);
+        *block = copy;
+    }
+    curve.doubles(rest);
 }
 
 /// Whether `f64` is wide enough for a result of `T` to be rounded once.
