@@ -85,7 +85,7 @@ curves! {
     Exp: exp, exp_all, exp_in_place;
     /// 1 / (1 + e^-x)
     Sigmoid: sigmoid, sigmoid_all, sigmoid_in_place;
-    /// x * [`sigmoid`](x), rounded twice.
+    /// x times its [`sigmoid`], rounded twice.
     Gated: gated, gated_all, gated_in_place;
     Tanh: tanh, tanh_all, tanh_in_place;
     /// 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.

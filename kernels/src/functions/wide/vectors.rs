@@ -50,7 +50,7 @@ impl<V: Wide> Wide for Two<V> {
 }
 
 /// # Safety
-/// As [`at_each`](super::at_each); the processor has the features for the vectors, which have `N` numbers.
+/// As [`super::at_each`]; the processor has the features for the vectors, which have `N` numbers.
 #[inline(always)]
 unsafe fn in_vectors<C: Curve, V: Vector, const N: usize>(curve: C, from: *const f32, to: *mut f32, count: usize) {
     let rest = count % N;
@@ -181,7 +181,7 @@ pub(super) mod x86 {
     use std::arch::x86_64::*;
 
     /// # Safety
-    /// As [`at_each`](super::super::at_each); the processor has these features.
+    /// As [`super::super::at_each`]; the processor has these features.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
     #[inline]
     pub(in super::super) unsafe fn v4<C: Curve>(curve: C, from: *const f32, to: *mut f32, count: usize) {
@@ -240,7 +240,7 @@ pub(super) mod neon {
     use std::arch::aarch64::*;
 
     /// # Safety
-    /// As [`at_each`](super::super::at_each).
+    /// As [`super::super::at_each`].
     pub(in super::super) unsafe fn all<C: Curve>(curve: C, from: *const f32, to: *mut f32, count: usize) {
         // SAFETY: the caller's; each such processor has NEON.
         unsafe { in_vectors::<C, Two<F32x4>, 8>(curve, from, to, count) }
