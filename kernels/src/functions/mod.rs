@@ -2,7 +2,7 @@
 //! precision of its own open.
 //!
 //! Most are plain code without branches: `mul_add`, additions, selections, and arithmetic on bits. In a loop that
-//! [`for_each_level`](super::cpu::for_each_level) compiles they become vectors, and compose with whatever else is in
+//! [`for_each_level`] compiles they become vectors, and compose with whatever else is in
 //! the loop. Those that matter most to networks look numbers up in small tables, which the processor holds in registers: what
 //! replaces a slice (`exp_all`) is much faster than one by one. No result is further than 1 ulp from the exact one in `f32` and 2 ulp in `f64` (tests);
 //! activations say what they are. Special values,
