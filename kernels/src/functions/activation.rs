@@ -1,9 +1,8 @@
 //! Activations made of exponentials. Those of `f32` are computed in `f64`, where nothing they need overflows or is
 //! subnormal, and rounded once: at most 0.51 ulp. In `f64` they have the bounds given here.
 
-use super::exp;
 use super::exponential::{expm1, logistic};
-use super::{Real, greatest, is_short, least, polynomial};
+use super::{Real, exp, greatest, is_short, least, polynomial};
 
 /// x / (1 + e^-(alpha * x)). At most 2 ulp in `f64`.
 #[inline(always)]

@@ -8,8 +8,7 @@ pub(super) struct Erf;
 impl Curve for Erf {
     #[inline(always)]
     fn singles<V: Wide>(self, x: V) -> V {
-        // It is 1 there.
-        ERF.odd(x, 3.95)
+        ERF.odd(x)
     }
 
     #[inline(always)]

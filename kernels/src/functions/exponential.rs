@@ -2,7 +2,7 @@
 
 use super::pieces::TANH;
 use super::wide::Wide;
-use super::{Curve, DOUBLES, Real, greatest, least, near_zero, polynomial, sum};
+use super::{Curve, Real, greatest, least, near_zero, polynomial, sum};
 
 /// e^r - 1 = r + the result, where `r` is x - n * [`Real::LN_2`], which is exact, and stands for x + low - n ln 2.
 #[inline(always)]
@@ -39,23 +39,18 @@ impl Curve for Exp {
         of_sum(x, 0.0)
     }
 
-    /// If all are ordinary, as they mostly are, it takes half of the steps.
     #[inline(always)]
-    fn doubles(self, numbers: &mut [f64]) {
-        let mut ordinary = true;
-        for x in &*numbers {
-            ordinary &= x.abs() <= -f64::EXP_NORMAL;
-        }
-        if ordinary {
-            for x in numbers {
-                let (y, shifted) = reduced(*x, 0.0);
-                *x = y.times_power(shifted);
-            }
-        } else {
-            for x in numbers {
-                *x = self.double(*x);
-            }
-        }
+    fn is_ordinary(self, x: f64) -> bool {
+        x.abs() <= -f64::EXP_NORMAL
+    }
+
+    #[inline(always)]
+    fn ordinary(self, x: f64) -> f64 {
+        // What the low bits hold beside n - 1.
+        const BIAS: u64 = (f64::MAX_EXP - 2) as u64;
+        let (y, shifted) = reduced(x, 0.0);
+        let n = shifted.to_bits().wrapping_sub(BIAS);
+        f64::from_bits(y.to_bits().wrapping_add(n << (f64::MANTISSA_DIGITS - 1)))
     }
 }
 
@@ -77,11 +72,13 @@ impl Curve for ExpBelow {
     }
 
     #[inline(always)]
-    fn doubles(self, numbers: &mut [f64]) {
-        for x in &mut *numbers {
-            *x -= self.less;
-        }
-        Exp.doubles(numbers);
+    fn is_ordinary(self, x: f64) -> bool {
+        Exp.is_ordinary(x - self.less)
+    }
+
+    #[inline(always)]
+    fn ordinary(self, x: f64) -> f64 {
+        Exp.ordinary(x - self.less)
     }
 }
 
@@ -216,23 +213,15 @@ impl Curve for Sigmoid {
         if tiny { y * LOWER } else { y }
     }
 
-    /// As those of `Exp`.
     #[inline(always)]
-    fn doubles(self, numbers: &mut [f64]) {
-        let mut ordinary = true;
-        for x in &*numbers {
-            ordinary &= x.abs() <= f64::SATURATED;
-        }
-        if ordinary {
-            for x in numbers {
-                let (y, s) = logistic(*x, 0.0, false, LIFT);
-                *x = y * s;
-            }
-        } else {
-            for x in numbers {
-                *x = self.double(*x);
-            }
-        }
+    fn is_ordinary(self, x: f64) -> bool {
+        x.abs() <= f64::SATURATED
+    }
+
+    #[inline(always)]
+    fn ordinary(self, x: f64) -> f64 {
+        let (y, s) = logistic(x, 0.0, false, LIFT);
+        y * s
     }
 }
 
@@ -252,17 +241,13 @@ impl Curve for Gated {
     }
 
     #[inline(always)]
-    fn doubles(self, numbers: &mut [f64]) {
-        let mut gates = [0.0; DOUBLES];
-        for numbers in numbers.chunks_mut(DOUBLES) {
-            for (gate, x) in gates.iter_mut().zip(&*numbers) {
-                *gate = *x;
-            }
-            Sigmoid.doubles(&mut gates);
-            for (x, gate) in numbers.iter_mut().zip(gates) {
-                *x *= gate;
-            }
-        }
+    fn is_ordinary(self, x: f64) -> bool {
+        Sigmoid.is_ordinary(x)
+    }
+
+    #[inline(always)]
+    fn ordinary(self, x: f64) -> f64 {
+        x * Sigmoid.ordinary(x)
     }
 }
 
@@ -303,8 +288,7 @@ pub(super) struct Tanh;
 impl Curve for Tanh {
     #[inline(always)]
     fn singles<V: Wide>(self, x: V) -> V {
-        // It is 1 there.
-        TANH.odd(x, 9.02)
+        TANH.odd(x)
     }
 
     #[inline(always)]
@@ -346,7 +330,7 @@ const SINH: &[f64] = &[
     6.384219503822483e-15,
 ];
 /// Exponentials of numbers within are normal.
-const ORDINARY: f32 = 86.0;
+const ORDINARY: f32 = -f32::EXP_NORMAL;
 /// As [`Real::BIASED`], without a bias.
 pub(super) const SHIFT: f32 = 1.5 / f32::EPSILON;
 // (e^r - 1 - r) / r^2 for |r| <= ln(2) / 32: error 2^-29.2, of e^r.

@@ -2,11 +2,11 @@
 //! precision of its own open.
 //!
 //! Most are plain code without branches: `mul_add`, additions, selections, and arithmetic on bits. In a loop that
-//! [`for_each_level`] compiles they become vectors, and compose with whatever else is in
-//! the loop. Those that matter most to networks look numbers up in small tables, which the processor holds in registers: what
-//! replaces a slice (`exp_all`) is much faster than one by one. No result is further than 1 ulp from the exact one in `f32` and 2 ulp in `f64` (tests);
-//! activations say what they are. Special values,
-//! signs of zeros, overflow and gradual underflow are those of IEEE 754 and C.
+//! [`for_each_level`] compiles they become vectors, and compose with whatever else is in the loop. Those that matter most
+//! to networks look numbers up in small tables, which the processor holds in registers: slices (`exp_all`) take much less
+//! time than their numbers one by one. No result is further than 1 ulp from the exact one in `f32` and 2 ulp in `f64`
+//! (tests); activations say what they are. Special values, signs of zeros, overflow and gradual underflow are those of
+//! IEEE 754 and C.
 //!
 //! Sources: the reductions are the usual ones (Muller, "Elementary Functions"). The polynomials are our own fits:
 //! weighted least squares at 240 bits, reweighted (Lawson) until the relative error is level over the interval; then
@@ -49,12 +49,15 @@ pub trait Curve: Copy {
     fn singles<V: Wide>(self, x: V) -> V;
     fn double(self, x: f64) -> f64;
 
-    /// Replaces numbers: [`Curve::double`] of each, unless there is a faster way with the same results.
+    /// Whether [`Curve::ordinary`] suffices.
     #[inline(always)]
-    fn doubles(self, numbers: &mut [f64]) {
-        for x in numbers {
-            *x = self.double(*x);
-        }
+    fn is_ordinary(self, _x: f64) -> bool {
+        false
+    }
+    /// [`Curve::double`] of an ordinary number, which may take half of the steps.
+    #[inline(always)]
+    fn ordinary(self, x: f64) -> f64 {
+        self.double(x)
     }
 }
 
@@ -141,8 +144,6 @@ pub trait Real: Float {
     fn curves_in_place(curve: impl Curve, numbers: &mut [Self]);
     /// 2^n of [`Real::BIASED`]` + n`. Anything if that is NaN.
     fn power_of_two(self) -> Self;
-    /// The number times 2^n of [`Real::BIASED`]` + n - 1`, if that and the number itself are normal.
-    fn times_power(self, shifted: Self) -> Self;
     /// (m, k) of the positive normal number m * 2^k, m in [sqrt(1/2), sqrt(2)).
     fn parts(self) -> (Self, Self);
 }
@@ -159,14 +160,6 @@ macro_rules! reals {
             #[inline(always)]
             fn power_of_two(self) -> Self {
                 $type::from_bits(self.to_bits() << ($type::MANTISSA_DIGITS - 1))
-            }
-
-            #[inline(always)]
-            fn times_power(self, shifted: Self) -> Self {
-                // What the low bits hold beside n.
-                const BIAS: $bits = ($type::MAX_EXP - 2) as $bits;
-                let n = shifted.to_bits().wrapping_sub(BIAS);
-                $type::from_bits(self.to_bits().wrapping_add(n << ($type::MANTISSA_DIGITS - 1)))
             }
 
             #[inline(always)]
@@ -232,11 +225,11 @@ reals! {
         }
         #[inline(always)]
         fn curves(curve: impl Curve, numbers: &[Self], out: &mut [Self]) {
-            doubles(curve, numbers, out);
+            doubles(curve, Some(numbers), out);
         }
         #[inline(always)]
         fn curves_in_place(curve: impl Curve, numbers: &mut [Self]) {
-            doubles_in_place(curve, numbers);
+            doubles(curve, None, numbers);
         }
 
         // Error 2^-63.8.
@@ -265,43 +258,49 @@ reals! {
     }
 }
 
-/// How many `f64` a [`Curve`] gets at a time.
+/// How many `f64` are computed together.
 const DOUBLES: usize = 32;
 
 for_each_level! {
-    /// What a function makes of numbers.
-    fn doubles<C: Curve>(curve: C, numbers: &[f64], out: &mut [f64]) -> () = doubles_body::<C>;
-}
-
-for_each_level! {
-    /// Replaces numbers by what a function makes of them.
-    fn doubles_in_place<C: Curve>(curve: C, numbers: &mut [f64]) -> () = doubles_in_place_body::<C>;
+    /// What a function makes of numbers, or of those that it replaces.
+    fn doubles<C: Curve>(curve: C, numbers: Option<&[f64]>, out: &mut [f64]) -> () = doubles_body::<C>;
 }
 
 #[inline(always)]
-fn doubles_body<C: Curve>(curve: C, numbers: &[f64], out: &mut [f64]) {
-    let ((blocks, last), (outs, out)) = (numbers.as_chunks::<DOUBLES>(), out.as_chunks_mut::<DOUBLES>());
-    for (out, block) in outs.iter_mut().zip(blocks) {
+fn doubles_body<C: Curve>(curve: C, numbers: Option<&[f64]>, out: &mut [f64]) {
+    let (blocks, last) = match numbers {
+        Some(numbers) => numbers.as_chunks::<DOUBLES>(),
+        None => (&[][..], &[][..]),
+    };
+    let (outs, rest) = out.as_chunks_mut::<DOUBLES>();
+    for (at, out) in outs.iter_mut().enumerate() {
         // A copy may stay in registers.
-        let mut block = *block;
-        curve.doubles(&mut block);
+        let mut block = *blocks.get(at).unwrap_or(out);
+        some_doubles(curve, &mut block);
         *out = block;
     }
-    for (out, x) in out.iter_mut().zip(last) {
+    for (out, x) in rest.iter_mut().zip(last) {
         *out = *x;
     }
-    curve.doubles(out);
+    some_doubles(curve, rest);
 }
 
+/// Replaces numbers. If all are ordinary, as they mostly are, it takes fewer steps.
 #[inline(always)]
-fn doubles_in_place_body<C: Curve>(curve: C, numbers: &mut [f64]) {
-    let (blocks, rest) = numbers.as_chunks_mut::<DOUBLES>();
-    for block in blocks {
-        let mut copy = *block;
-        curve.doubles(&mut copy);
-        *block = copy;
+fn some_doubles<C: Curve>(curve: C, numbers: &mut [f64]) {
+    let mut ordinary = true;
+    for x in &*numbers {
+        ordinary &= curve.is_ordinary(*x);
     }
-    curve.doubles(rest);
+    if ordinary {
+        for x in numbers {
+            *x = curve.ordinary(*x);
+        }
+    } else {
+        for x in numbers {
+            *x = curve.double(*x);
+        }
+    }
 }
 
 /// Whether `f64` is wide enough for a result of `T` to be rounded once.

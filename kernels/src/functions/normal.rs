@@ -13,7 +13,7 @@ impl Curve for Gelu {
     fn singles<V: Wide>(self, x: V) -> V {
         // y = a * share(-a) = a * (value + d * slope) * e^(-a^2 / 2), in two parts. The result is x - y, or -y. y is 0 from the
         // end of the pieces on. What may be subnormal is kept larger until the last product.
-        let a = x.abs().least(V::all(15.0));
+        let a = x.abs().least(V::all(SHARE.end));
         let (value, d, slope) = SHARE.at(a);
         let share = d.mul_add(slope, value);
         let share_low = d.mul_add(slope, value.minus(share));

@@ -6,6 +6,8 @@ use super::wide::Wide;
 /// y = value + d * (slopes in d), d the distance from the centre. An entry is found by the last bit of the exponent (of
 /// [`Wide::halves_of_octaves`]) and so on; numbers below 1/4 share that of 3/16.
 pub(super) struct Pieces {
+    /// The function is constant from here on.
+    pub(super) end: f32,
     pub(super) centres: [f32; 16],
     pub(super) values: [f32; 16],
     pub(super) slopes: [[f32; 16]; 7],
@@ -27,10 +29,10 @@ impl Pieces {
         (place.lookup(&self.values), d, slope)
     }
 
-    /// The function of x, odd, 0 at 0 and constant from `end` on. The first piece is x + x * (slopes in x).
+    /// The function of x, odd and 0 at 0. The first piece is x + x * (slopes in x).
     #[inline(always)]
-    pub(super) fn odd<V: Wide>(&self, x: V, end: f32) -> V {
-        let a = x.abs().least(V::all(end));
+    pub(super) fn odd<V: Wide>(&self, x: V) -> V {
+        let a = x.abs().least(V::all(self.end));
         let (value, d, slope) = self.at(a);
         d.mul_add(slope, a.below(V::all(FIRST), a, value)).copysign(x)
     }
@@ -41,9 +43,10 @@ const FIRST: f32 = 0.25;
 /// A number of the first piece, and the last one in steps of half an octave.
 const LOWEST: f32 = 0.1875;
 
-/// tanh up to 9.02: errors of at most 2^-27.4.
+/// tanh, which is 1 at the end: errors of at most 2^-27.4.
 #[rustfmt::skip]
 pub(super) const TANH: Pieces = Pieces {
+    end: 9.02,
     centres: [
         2.4999368, 3.5005865, 5.005379, 7.278045, 8.317766, 0.0, 0.0, 0.0, 0.0, 0.0, 0.31248993, 0.43750852, 0.6250293,
         0.8750349, 1.2500209, 1.7500572,
@@ -84,9 +87,10 @@ pub(super) const TANH: Pieces = Pieces {
     ],
 };
 
-/// erf up to 3.95: errors of at most 2^-26.4.
+/// erf, which is 1 at the end: errors of at most 2^-26.4.
 #[rustfmt::skip]
 pub(super) const ERF: Pieces = Pieces {
+    end: 3.95,
     centres: [
         2.4996042, 3.6911774, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.31249103, 0.4374932, 0.6250325, 0.8749647,
         1.25003, 1.7500398,
@@ -127,9 +131,10 @@ pub(super) const ERF: Pieces = Pieces {
     ],
 };
 
-/// The share of the standard normal distribution above a, times e^(a^2 / 2), up to 15: errors of at most 2^-25.8.
+/// The share of the standard normal distribution above a, times e^(a^2 / 2): errors of at most 2^-25.8.
 #[rustfmt::skip]
 pub(super) const SHARE: Pieces = Pieces {
+    end: 15.0,
     centres: [
         2.5000432, 3.4999094, 4.999899, 6.9999866, 10.000067, 13.500091, 0.0, 0.0, 0.0, 0.12500216, 0.31250694,
         0.43749592, 0.62500024, 0.8749883, 1.2500103, 1.7499583,

@@ -5,6 +5,7 @@ use crate::testing::sized;
 use std::hint::black_box;
 use std::time::Instant;
 
+#[derive(Clone, Copy)]
 struct Function {
     name: &'static str,
     single: fn(&[f32], &mut [f32]),
@@ -333,41 +334,30 @@ const DOUBLES: &[(&str, Values)] = &[
     ),
 ];
 
-/// The functions that have slices of their own.
-const SLICES: &[Function] = &[
-    Function { name: "exp", single: super::exp_all, double: super::exp_all, reference: f64::exp, errors: (0.8, 1.0) },
-    Function {
-        name: "sigmoid",
-        single: super::sigmoid_all,
-        double: super::sigmoid_all,
-        reference: |x| if x > 0.0 { 1.0 / (1.0 + (-x).exp()) } else { x.exp() / (1.0 + x.exp()) },
-        errors: (0.8, 1.0),
-    },
-    Function {
-        name: "tanh",
-        single: super::tanh_all,
-        double: super::tanh_all,
-        reference: f64::tanh,
-        errors: (0.8, 1.0),
-    },
-    Function {
-        name: "erf",
-        single: super::erf_all,
-        double: super::erf_all,
-        reference: |x| super::erf(x),
-        errors: (0.8, 1.0),
-    },
-    Function {
-        name: "gelu",
-        single: super::gelu_all,
-        double: super::gelu_all,
-        reference: |x| super::gelu(x),
-        errors: (2.0, 3.0),
-    },
-    Function { name: "sin", single: super::sin_all, double: super::sin_all, reference: f64::sin, errors: (0.6, 1.0) },
-    Function { name: "cos", single: super::cos_all, double: super::cos_all, reference: f64::cos, errors: (0.6, 1.0) },
-    Function { name: "tan", single: super::tan_all, double: super::tan_all, reference: f64::tan, errors: (0.6, 1.0) },
-];
+/// The functions of slices, each beside the one of numbers.
+macro_rules! of_slices {
+    ($($name:ident: $all:ident;)*) => {
+        [$((stringify!($name), super::$all as fn(&[f32], &mut [f32]), super::$all as fn(&[f64], &mut [f64]))),*]
+    };
+}
+
+/// The functions that have slices of their own, with the references and bounds of those in [`FUNCTIONS`].
+fn slices() -> impl Iterator<Item = Function> {
+    let all = of_slices! {
+        exp: exp_all;
+        sigmoid: sigmoid_all;
+        tanh: tanh_all;
+        erf: erf_all;
+        gelu: gelu_all;
+        sin: sin_all;
+        cos: cos_all;
+        tan: tan_all;
+    };
+    all.into_iter().map(|(name, single, double)| {
+        let &Function { reference, errors, .. } = FUNCTIONS.iter().find(|function| function.name == name).unwrap();
+        Function { name, single, double, reference, errors }
+    })
+}
 
 fn same(a: f64, b: f64) -> bool {
     a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
@@ -406,8 +396,8 @@ fn every_float() {
     const PART: u32 = 1 << 16;
     let only = std::env::var("FUNCTION").ok();
     // Slices where there are both, as they are faster.
-    let singles = FUNCTIONS.iter().filter(|function| SLICES.iter().all(|slices| slices.name != function.name));
-    for function in singles.chain(SLICES) {
+    let singles = FUNCTIONS.iter().filter(|function| slices().all(|slices| slices.name != function.name)).copied();
+    for function in singles.chain(slices()) {
         if only.as_ref().is_some_and(|only| only.split(',').all(|name| name != function.name)) {
             continue;
         }
@@ -466,7 +456,7 @@ fn times() {
         runs.fold(f64::INFINITY, f64::min) / 8192.0 * 1e12
     }
     println!("microseconds per million of f32 and f64 at each level");
-    for function in FUNCTIONS.iter().chain(SLICES) {
+    for function in FUNCTIONS.iter().copied().chain(slices()) {
         print!("{:8}", function.name);
         at_each_level(|| print!("  {:6.0} {:6.0}", time(function.single), time(function.double)));
         println!();
@@ -510,7 +500,7 @@ fn samples<T: Real>(count: u32, random: fn(u64) -> T) -> Vec<T> {
 fn samples_are_right_and_the_same_at_each_level() {
     let count = sized(30_000, 300);
     let (singles, doubles) = (samples(count, |bits| f32::from_bits(bits as u32)), samples(count, f64::from_bits));
-    for function in FUNCTIONS.iter().chain(SLICES) {
+    for function in FUNCTIONS.iter().copied().chain(slices()) {
         let (mut single, mut double) = (Vec::new(), Vec::new());
         at_each_level(|| {
             let mut output = vec![0.0; singles.len()];
@@ -547,7 +537,7 @@ fn samples_are_right_and_the_same_at_each_level() {
 #[test]
 fn slices_are_the_same_as_single_numbers() {
     let numbers = samples(sized(30_000, 300), f64::from_bits);
-    for slices in SLICES {
+    for slices in slices() {
         let single = FUNCTIONS.iter().find(|function| function.name == slices.name).unwrap();
         let (mut a, mut b) = (vec![0.0; numbers.len()], vec![0.0; numbers.len()]);
         (single.double)(&numbers, &mut a);

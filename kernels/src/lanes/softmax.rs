@@ -85,27 +85,30 @@ fn exponentials<T: Floating>(
 /// From so many elements on the exponentials of a lane are computed by themselves; those of shorter ones wherever lanes end.
 const LONG: usize = 256;
 
-/// Adds up each lane: the first partial value is its sum.
+/// The sums of lanes of type `T`.
+type Sums<T> = [[<T as Number>::Sum; PARTIALS]; TOGETHER];
+
+/// Adds up each lane: its first partial value is its sum.
 #[inline(always)]
-fn add_up<T: Floating>(
+fn add_up<'s, T: Floating>(
     len: usize,
     lanes: &[T],
-    sums: &mut [[T::Sum; PARTIALS]],
+    sums: &'s mut Sums<T>,
     stop: Option<&Stop>,
-) -> Result<(), Stopped> {
+) -> Result<&'s [[T::Sum; PARTIALS]], Stopped> {
+    let sums = sums.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
     for (sums, lane) in sums.iter_mut().zip(lanes.chunks_exact(len)) {
         fold_lane(&Added(PhantomData), sums, lane, stop)?;
     }
     join_each(sums);
-    Ok(())
+    Ok(sums)
 }
 
 /// Divides the elements of each lane by their sum.
 #[inline(always)]
 fn shares<T: Floating>(len: usize, lanes: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
     let mut sums = [[T::Sum::START; PARTIALS]; TOGETHER];
-    let sums = sums.get_mut(..lanes.len() / len).ok_or(Stopped::Misfit)?;
-    add_up(len, lanes, sums, stop)?;
+    let sums = add_up(len, lanes, &mut sums, stop)?;
     for ([sum, ..], lane) in sums.iter().zip(lanes.chunks_exact_mut(len)) {
         let scale = T::nearest(1.0 / sum.value());
         for at in between_looks(len, stop) {
@@ -127,8 +130,7 @@ impl<T: Floating> MapSome<T> for LogSoftmax {
         let peaks = peaks(len, lanes, stop)?;
         exponentials(len, lanes, to, &peaks, stop)?;
         let mut sums = [[T::Sum::START; PARTIALS]; TOGETHER];
-        let sums = sums.get_mut(..to.len() / len).ok_or(Stopped::Misfit)?;
-        add_up(len, to, sums, stop)?;
+        let sums = add_up(len, to, &mut sums, stop)?;
         for ((([sum, ..], max), lane), to) in
             sums.iter().zip(peaks).zip(lanes.chunks_exact(len)).zip(to.chunks_exact_mut(len))
         {

@@ -96,6 +96,7 @@ macro_rules! vectors {
         }
     )*};
 }
+
 /// Implements [`Wide`] by intrinsics.
 macro_rules! wide {
     ($name:ident: $all:ident, $plus:ident, $minus:ident, $times:ident, $over:ident, $mul_add:ident, $min:ident, $max:ident,
@@ -175,6 +176,7 @@ macro_rules! wide {
         }
     };
 }
+
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {
     use super::{Curve, Two, Vector, Wide, in_vectors};
