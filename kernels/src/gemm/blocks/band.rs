@@ -104,6 +104,20 @@ impl Grid {
         if self.in_place { 0 } else { self.planes * self.distance * self.height * self.width * columns.stride }
     }
 
+    /// Places of a plane that a band sees, and more.
+    pub(super) fn seen(&self) -> usize {
+        let [rows, columns] = &self.axes;
+        match self.in_place {
+            true => rows.input.saturating_mul(columns.input),
+            false => self.height.saturating_mul(self.width).saturating_mul(columns.stride),
+        }
+    }
+
+    /// Places of the output in a band, at most.
+    pub(super) fn most(&self) -> usize {
+        self.rows.saturating_mul(self.columns)
+    }
+
     /// The memory of each thread.
     pub(super) fn rooms<'a, T>(&self, scratch: &'a mut [T], threads: usize) -> Vec<&'a mut [T]> {
         match self.room() {

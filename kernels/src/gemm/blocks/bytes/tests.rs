@@ -2,7 +2,8 @@
 
 use super::super::tests::axis;
 use super::super::{CHANNELS, from_blocks, len_of, to_blocks};
-use super::{Bytes, Kind, Requantize, pack_bytes, packed_bytes};
+use super::super::super::BLOCK;
+use super::{Bytes, FilterBytes, Kind, Requantize};
 use crate::Resources;
 use crate::testing::{at_each_level, sized};
 use crate::windows::Axis;
@@ -76,6 +77,29 @@ impl Case {
         [1, 3].map(each).into()
     }
 
+    /// The numbers that are multiplied for each output, in the order of the sums, less zero points.
+    fn terms(&self, own: bool, outside: u8, x: &[u8], w: &[i8]) -> Vec<Vec<[i32; 2]>> {
+        let Case { images, channels, .. } = self;
+        let (filters, of_each) = if own { (*channels, 1) } else { (self.filters, *channels) };
+        let (taps, input) = (self.sizes(|axis| axis.kernel), self.sizes(|axis| axis.input));
+        let mut all = Vec::new();
+        for (image, filter) in (0..*images).flat_map(|image| (0..filters).map(move |filter| (image, filter))) {
+            for at in 0..self.sizes(|axis| axis.output) {
+                let first = if own { filter } else { 0 };
+                let terms = (0..of_each).flat_map(|channel| {
+                    let plane = &x[(image * channels + first + channel) * input..][..input];
+                    let seen = self.window(plane, at).into_iter().enumerate();
+                    seen.map(move |(tap, seen)| {
+                        let weight = w[(filter * of_each + channel) * taps + tap];
+                        [i32::from(seen.unwrap_or(outside)) - i32::from(outside), i32::from(weight)]
+                    })
+                });
+                all.push(terms.collect());
+            }
+        }
+        all
+    }
+
     fn check(&self, own: bool, flip: u8, (outside, zero, least): (u8, u8, u8)) {
         let Case { images, channels, axes, .. } = self;
         let filters = if own { *channels } else { self.filters };
@@ -83,39 +107,61 @@ impl Case {
         let (taps, input) = (self.sizes(|axis| axis.kernel), self.sizes(|axis| axis.input));
         let positions = self.sizes(|axis| axis.output);
         let (x, w) = (random(images * channels * input, 1), random(filters * of_each * taps, 2));
+        let signed: Vec<i8> = w.iter().map(|byte| (byte ^ flip) as i8).collect();
+        let terms = self.terms(own, outside, &x, &signed);
         let many = flip == 0;
         let count = if many { filters } else { 1 };
-        let bias: Vec<i32> = random(count, 3).into_iter().map(|byte| 40 * (i32::from(byte) - 128)).collect();
-        let scale = 0.5 / (taps * of_each) as f32 / 64.0;
-        let factors: Vec<f32> = random(count, 4).into_iter().map(|byte| f32::from(byte) * scale / 128.0).collect();
-        let mut want = Vec::new();
-        for (image, filter) in (0..*images).flat_map(|image| (0..filters).map(move |filter| (image, filter))) {
-            let first = if own { filter } else { 0 };
-            for at in 0..positions {
-                let mut sum = if many { bias[filter] } else { bias[0] };
-                for channel in 0..of_each {
-                    let plane = &x[(image * channels + first + channel) * input..][..input];
-                    for (tap, seen) in self.window(plane, at).into_iter().enumerate() {
-                        let weight = (w[(filter * of_each + channel) * taps + tap] ^ flip) as i8;
-                        let seen = i32::from(seen.unwrap_or(outside)) - i32::from(outside);
-                        sum += seen * i32::from(weight);
-                    }
-                }
-                let scaled = sum as f32 * if many { factors[filter] } else { factors[0] };
-                want.push((scaled.round_ties_even() + f32::from(zero)).clamp(least.into(), 255.0) as u8);
-            }
-        }
+        let of = |all: &[f32], filter: usize| if many { all[filter] } else { all[0] };
         let resources = Resources { threads: 1, stop: None };
-        let mut weights = vec![u32::MAX; packed_bytes(filters, of_each, taps)];
-        pack_bytes(&w, (filters, of_each), own, flip, &mut weights, resources).unwrap();
-        let requantize = Requantize { weights: &weights, outside, bias: Some(&bias), factors: &factors, zero, least };
-        let kind = if own { Kind::Own(requantize) } else { Kind::All(filters, requantize) };
-        for out in self.run(kind, &x, filters, false) {
-            assert_eq!(out, want, "{channels} to {filters}, {axes:?}, {own}, {flip}");
-        }
-        let want: Vec<u8> = want.into_iter().map(|byte| !byte).collect();
-        for out in self.run(kind, &x, filters, true) {
-            assert_eq!(out, want, "{channels} to {filters}, {axes:?}, {own}, {flip}, and a tail");
+        // The steps first, then the filters.
+        let turned: Vec<u8> = (0..w.len()).map(|at| w[at % filters * of_each * taps + at / filters]).collect();
+        let sizes = [filters, of_each, taps];
+        let [weights, again] = [(&w, false), (&turned, true)].map(|(bytes, turned)| {
+            let filters = FilterBytes { bytes, sizes, own, turned, flip };
+            let mut weights = vec![u32::MAX; filters.packed()];
+            filters.pack(&mut weights, resources).unwrap();
+            weights
+        });
+        assert_eq!(weights, again);
+        for as_floats in [false, true] {
+            // Many sums of floats are as far from two bytes: all products are those of two numbers that are no powers of two.
+            let scale = if as_floats { 0.1 } else { 1.0 };
+            let spread = (taps * of_each) as f32;
+            let scales = [scale, if as_floats { scale * scale * 2.0 * (spread / 4.0).ceil() } else { 128.0 * spread }];
+            let numbers = |seed| random(count, seed).into_iter().map(f32::from);
+            let of_filters: Vec<f32> = match as_floats {
+                true => numbers(4).map(|byte| if byte < 128.0 { 0.1 } else { 0.3 }).collect(),
+                false => numbers(4).map(|byte| byte / 128.0).collect(),
+            };
+            let bias: Vec<f32> = numbers(3).map(|byte| 4.0 * (byte - 128.0) * scales[1] / 16.0).collect();
+            let each = (0..*images).flat_map(|_| (0..filters).flat_map(|filter| vec![filter; positions]));
+            let scaled = terms.iter().zip(each).map(|(terms, filter)| {
+                let (weight, bias) = (of(&of_filters, filter), of(&bias, filter));
+                if as_floats {
+                    let sum = |part: &[[i32; 2]]| {
+                        let floats = part.iter().map(|[x, w]| (*x as f32 * scales[0], *w as f32 * weight));
+                        floats.fold(0f32, |sum, (x, w)| x.mul_add(w, sum))
+                    };
+                    return (terms.chunks(BLOCK).map(sum).fold(0f32, |all, sum| all + sum) + bias) / scales[1];
+                }
+                let sum: i32 = terms.iter().map(|[x, w]| x * w).sum();
+                let factor = (f64::from(weight) * f64::from(scales[0]) / f64::from(scales[1])) as f32;
+                (sum as f32).mul_add(factor, (f64::from(bias) / f64::from(scales[1])) as f32)
+            });
+            let byte = |scaled: f32| (scaled.round_ties_even() + f32::from(zero)).clamp(least.into(), 255.0) as u8;
+            let want: Vec<u8> = scaled.map(byte).collect();
+            let bias = Some(&bias[..]);
+            let (weights, of_filters) = (&weights, &of_filters[..]);
+            let requantize = Requantize { weights, outside, scales, of_filters, bias, zero, least, as_floats };
+            let kind = if own { Kind::Own(requantize) } else { Kind::All(filters, requantize) };
+            for out in self.run(kind, &x, filters, false) {
+                let apart = out.iter().zip(&want).filter(|(out, want)| out != want).count();
+                assert_eq!(apart, 0, "{channels} to {filters}, {axes:?}, {own}, {flip}, {as_floats}, of {}", out.len());
+            }
+            let want: Vec<u8> = want.into_iter().map(|byte| !byte).collect();
+            for out in self.run(kind, &x, filters, true) {
+                assert!(out == want, "{channels} to {filters}, {axes:?}, {own}, {flip}, {as_floats}, and a tail");
+            }
         }
     }
 

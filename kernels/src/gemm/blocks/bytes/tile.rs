@@ -4,30 +4,34 @@
 #![allow(unsafe_code)] // pointers with offsets: `Tile` says what they must point to
 
 use super::super::super::quads::Dot;
-use super::super::super::vectors::{Plain, Vector};
+use super::super::super::vectors::Vector;
 use super::super::CHANNELS;
 use super::super::tile::loops_of;
-use crate::quantize::{Precision, placed};
+use super::quantize::{Doubt, Doubts, Limits, Numbers, Quantize};
+use super::settle::Dequantized;
 
 /// Places of the output that are neighbours in a row.
 ///
 /// # Safety
 /// To be computed for `R` places by vectors that hold `L` filters together, `offsets` and `weights` must be readable for
 /// all steps (`L` weights each), the image for each place at `image + 16 * place + offset`: 4 bytes, or 16 if each filter
-/// sees its own channel. `bias` and `factors` have `L` numbers. `out` is writable by this thread alone: `16 * R` bytes
-/// from each multiple of `out_block` on that `L` has blocks.
+/// sees its own channel. `numbers` are those of `L` filters. `out` is writable by this thread alone: `16 * R` bytes
+/// from each multiple of `out_block` on that `L` has blocks. `lengths` is null, or there is one for each place, and
+/// `doubts` has room for one for each vector at each place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tile {
     pub(super) image: *const u8,
     pub(super) offsets: *const u32,
     pub(super) weights: *const u32,
     pub(super) steps: usize,
-    pub(super) bias: *const u32,
-    pub(super) factors: *const f32,
-    pub(super) zero: f32,
-    pub(super) least: f32,
+    pub(super) numbers: Numbers,
+    pub(super) limits: Limits,
     pub(super) out: *mut u8,
     pub(super) out_block: usize,
+    pub(super) lengths: *const f32,
+    pub(super) doubts: *mut Doubts,
+    /// The number of the first place among those of `doubts`.
+    pub(super) first: usize,
 }
 
 /// Computes a tile.
@@ -41,16 +45,32 @@ pub(super) trait Seen {
     /// # Safety
     /// See [`Tile`]. `lane` is the first filter of the vector.
     unsafe fn load<V: Dot>(from: *const u8, lane: usize) -> V;
+
+    /// Whether each filter sees the channel of its own number.
+    const ALONE: bool;
+
+    /// As floats: what one byte stands for.
+    ///
+    /// # Safety
+    /// As for [`load`](Seen::load), of one byte or of one for each filter of the vector.
+    unsafe fn float<V: Quantize>(from: *const u8, lane: usize, of: &Dequantized<'_>) -> V::Floats;
 }
 
 /// Four channels for all filters.
 pub(super) struct Four;
 
 impl Seen for Four {
+    const ALONE: bool = false;
+
     #[inline(always)]
     unsafe fn load<V: Dot>(from: *const u8, _: usize) -> V {
         // SAFETY: the caller's.
         unsafe { V::splat(&from.cast::<u32>().read_unaligned()) }
+    }
+    #[inline(always)]
+    unsafe fn float<V: Quantize>(from: *const u8, _: usize, of: &Dequantized<'_>) -> V::Floats {
+        // SAFETY: the caller's; each byte has a number.
+        unsafe { V::Floats::splat(of.all.as_ptr().add(usize::from(*from))) }
     }
 }
 
@@ -58,10 +78,21 @@ impl Seen for Four {
 pub(super) struct Own;
 
 impl Seen for Own {
+    const ALONE: bool = true;
+
     #[inline(always)]
     unsafe fn load<V: Dot>(from: *const u8, lane: usize) -> V {
         // SAFETY: the caller's.
         unsafe { V::widen(from.add(lane)) }
+    }
+    #[inline(always)]
+    unsafe fn float<V: Quantize>(from: *const u8, lane: usize, of: &Dequantized<'_>) -> V::Floats {
+        // SAFETY: the caller's.
+        unsafe {
+            let less = V::splat(&u32::from(of.outside).wrapping_neg());
+            let number = Self::load::<V>(from, lane).add(less).floats();
+            number.mul_add(V::Floats::splat(&of.scale), V::Floats::zero())
+        }
     }
 }
 
@@ -98,41 +129,19 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(tile: &Tile
             for (at, sum) in sums.into_iter().enumerate() {
                 let lane = at * V::COUNT;
                 let to = tile.out.add(lane / CHANNELS * tile.out_block + place * CHANNELS + lane % CHANNELS);
-                sum.quantize(tile.bias.add(lane), tile.factors.add(lane), [tile.least, tile.zero], to);
+                let numbers = tile.numbers.from(lane);
+                let scaled = sum.scaled(&numbers);
+                V::quantize(scaled, tile.limits, to);
+                if !tile.lengths.is_null() {
+                    let length = V::Floats::splat(tile.lengths.add(place));
+                    let margin = length.mul_add(V::Floats::load(numbers.slopes), V::Floats::load(numbers.slacks));
+                    let lanes = V::doubtful(scaled, margin, tile.limits);
+                    let place = (tile.first + place) as u16;
+                    (*tile.doubts).push(Doubt { place, vector: at as u16, lanes });
+                }
             }
         }
     }
-}
-
-/// Sums that become bytes.
-///
-/// # Safety
-/// See [`Dot`].
-pub(super) trait Quantize: Dot {
-    /// Writes `COUNT` bytes: the steps of [`quantized`].
-    unsafe fn quantize(self, bias: *const u32, factors: *const f32, limits: [f32; 2], to: *mut u8);
-}
-
-impl<const N: usize> Quantize for Plain<u32, N> {
-    #[inline(always)]
-    unsafe fn quantize(self, bias: *const u32, factors: *const f32, limits: [f32; 2], to: *mut u8) {
-        // SAFETY: the caller's; arrays have the alignment of their elements.
-        unsafe {
-            let (bias, factors) = (bias.cast::<[u32; N]>().read(), factors.cast::<[f32; N]>().read());
-            to.cast::<[u8; N]>().write(quantized(self.0, bias, factors, limits));
-        }
-    }
-}
-
-/// As [`rounded`](crate::quantize::rounded), which knows NaN too: there is none.
-#[inline(always)]
-fn quantized<const N: usize>(sums: [u32; N], bias: [u32; N], factors: [f32; N], [least, zero]: [f32; 2]) -> [u8; N] {
-    let mut out = [0; N];
-    for (((out, sum), bias), factor) in out.iter_mut().zip(sums).zip(bias).zip(factors) {
-        let scaled = sum.wrapping_add(bias) as i32 as f32 * factor;
-        *out = f32::byte(placed(scaled, zero, least, 255.0));
-    }
-    out
 }
 
 mod plain {
@@ -152,36 +161,7 @@ mod plain {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::super::super::vectors::x86::{U32x8, U32x16};
-    use super::super::super::super::vectors::{Plain, Vector};
-    use super::{Quantize, Seen, Tile, sums};
-    use std::arch::x86_64::*;
-
-    impl Quantize for U32x16 {
-        #[inline(always)]
-        unsafe fn quantize(self, bias: *const u32, factors: *const f32, [least, zero]: [f32; 2], to: *mut u8) {
-            const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-            // SAFETY: the caller's.
-            unsafe {
-                let sum = _mm512_cvtepi32_ps(_mm512_add_epi32(self.0, U32x16::load(bias).0));
-                let scaled = _mm512_roundscale_ps::<NEAREST>(_mm512_mul_ps(sum, _mm512_loadu_ps(factors)));
-                let placed = _mm512_max_ps(_mm512_add_ps(scaled, _mm512_set1_ps(zero)), _mm512_set1_ps(least));
-                let bytes = _mm512_cvtps_epi32(_mm512_min_ps(placed, _mm512_set1_ps(255.0)));
-                _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(bytes));
-            }
-        }
-    }
-
-    impl Quantize for U32x8 {
-        #[inline(always)]
-        unsafe fn quantize(self, bias: *const u32, factors: *const f32, limits: [f32; 2], to: *mut u8) {
-            let mut sums = [0; 8];
-            // SAFETY: the caller's.
-            unsafe {
-                self.store(sums.as_mut_ptr());
-                Plain(sums).quantize(bias, factors, limits, to);
-            }
-        }
-    }
+    use super::{Seen, Tile, sums};
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")]
     pub(super) unsafe fn wide<S: Seen, const W: usize, const R: usize>(tile: &Tile) {

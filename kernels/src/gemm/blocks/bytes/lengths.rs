@@ -1,0 +1,99 @@
+//! The lengths of what places see: square roots of the sums of squares.
+
+use super::super::band::{Band, Grid};
+use super::super::CHANNELS;
+use crate::cpu::for_each_level;
+use crate::{Lookout, Stopped};
+
+/// One for each place of a band.
+pub(super) struct Lengths<'a> {
+    /// The first row.
+    first: usize,
+    columns: usize,
+    all: &'a [f32],
+}
+
+impl<'a> Lengths<'a> {
+    /// Numbers of memory for a band.
+    pub(super) fn room(grid: &Grid) -> usize {
+        grid.seen().saturating_add(grid.most())
+    }
+
+    /// The same for all.
+    pub(super) fn all(band: &Band<'_>, length: f32, room: &'a mut [f32]) -> Lengths<'a> {
+        let all = room.get_mut(..band.rows.len() * band.columns.len()).unwrap_or(&mut []);
+        all.fill(length);
+        Lengths { first: band.rows.start, columns: band.columns.len(), all }
+    }
+
+    /// Of all channels, in blocks that are so far apart, less what is outside, at taps with these offsets.
+    pub(super) fn of(
+        band: &Band<'_>,
+        (seen, apart): (&[u8], usize),
+        taps: &[u32],
+        outside: u8,
+        room: &'a mut [f32],
+        lookout: &mut Lookout<'_>,
+    ) -> Result<Lengths<'a>, Stopped> {
+        let places = band.rows.len() * band.columns.len();
+        let (all, squares) = room.split_at_mut_checked(places).ok_or(Stopped::Misfit)?;
+        let taps: Vec<usize> = taps.iter().map(|tap| *tap as usize / CHANNELS).collect();
+        let at = |row: usize, column: usize| band.place(row, column) / CHANNELS;
+        let first = at(band.rows.start, band.columns.start);
+        let last = at(band.rows.end.max(1) - 1, band.columns.end.max(1) - 1) + taps.iter().max().unwrap_or(&0);
+        let squares = squares.get_mut(..last + 1 - first).ok_or(Stopped::Misfit)?;
+        squares.fill(0.0);
+        for block in seen.chunks(apart.max(1)) {
+            lookout.after(squares.len() * CHANNELS)?;
+            let block = block.get(first * CHANNELS..).unwrap_or(&[]);
+            add_squares(block.as_chunks().0, outside.into(), squares);
+        }
+        for (row, all) in band.rows.clone().zip(all.chunks_exact_mut(band.columns.len().max(1))) {
+            lookout.after(size_of_val(all) * taps.len())?;
+            all.fill(0.0);
+            let from = at(row, band.columns.start) - first;
+            for tap in &taps {
+                add(squares.get(from + tap..).unwrap_or(&[]), all);
+            }
+            all.iter_mut().for_each(|sum| *sum = sum.sqrt());
+        }
+        Ok(Lengths { first: band.rows.start, columns: band.columns.len(), all })
+    }
+
+    /// Those of a row.
+    pub(super) fn row(&self, row: usize) -> &[f32] {
+        let start = (row - self.first) * self.columns;
+        self.all.get(start..start + self.columns).unwrap_or(&[])
+    }
+}
+
+for_each_level! {
+    fn add_squares<>(seen: &[[u8; CHANNELS]], outside: f32, squares: &mut [f32]) -> () = add_squares_body;
+}
+
+#[inline(always)]
+fn add_squares_body(seen: &[[u8; CHANNELS]], outside: f32, squares: &mut [f32]) {
+    for (seen, square) in seen.iter().zip(squares) {
+        let apart = seen.map(|byte| f32::from(byte) - outside);
+        let mut all = apart.map(|number| number * number);
+        let mut half = CHANNELS / 2;
+        while half > 0 {
+            for at in 0..half {
+                all[at] += all[at + half];
+            }
+            half /= 2;
+        }
+        *square += all[0];
+    }
+}
+
+for_each_level! {
+    fn add<>(numbers: &[f32], to: &mut [f32]) -> () = add_body;
+}
+
+#[inline(always)]
+fn add_body(numbers: &[f32], to: &mut [f32]) {
+    for (to, number) in to.iter_mut().zip(numbers) {
+        *to += *number;
+    }
+}
