@@ -1,7 +1,7 @@
 //! The lengths of what places see: square roots of the sums of squares.
 
-use super::super::band::{Band, Grid};
 use super::super::CHANNELS;
+use super::super::band::{Band, Grid};
 use crate::cpu::for_each_level;
 use crate::{Lookout, Stopped};
 

@@ -6,11 +6,11 @@
 
 #![allow(unsafe_code)] // parts of one output are written by several threads, and tiles through pointers
 
-#[cfg(test)]
-mod tests;
 mod lengths;
 mod quantize;
 mod settle;
+#[cfg(test)]
+mod tests;
 mod tile;
 
 use self::lengths::Lengths;
@@ -295,8 +295,7 @@ impl BytesPlan<'_> {
             let groups = part * self.groups / self.parts..(part + 1) * self.groups / self.parts;
             let mut lookout = resources.lookout();
             let (lengths, room) = room.split_at_mut(self.lengths());
-            let seen =
-                band.fill(&Source::Blocks(bytes.images), image, outside, cast_slice_mut(room), &mut lookout)?;
+            let seen = band.fill(&Source::Blocks(bytes.images), image, outside, cast_slice_mut(room), &mut lookout)?;
             let lengths = match self.requantize().filter(|own| own.as_floats) {
                 Some(_) => Some(self.measure(&band, seen, offsets, cast_slice_mut(lengths), &mut lookout)?),
                 None => None,
@@ -425,7 +424,9 @@ impl BytesPlan<'_> {
             let Some(sums) = sums.get(tile.len() - 1) else { continue };
             let (place, first) = (group.start + band.number(row, tile.start), before + tile.start - band.columns.start);
             let lengths = match &task.lengths {
-                Some(lengths) => lengths.row(row).get(tile.start - band.columns.start..).ok_or(Stopped::Misfit)?.as_ptr(),
+                Some(lengths) => {
+                    lengths.row(row).get(tile.start - band.columns.start..).ok_or(Stopped::Misfit)?.as_ptr()
+                }
                 None => std::ptr::null(),
             };
             // SAFETY: offsets are those of the band, from whose places on they are in what is seen; weights and numbers are

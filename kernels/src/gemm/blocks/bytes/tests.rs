@@ -1,8 +1,8 @@
 //! Windows of bytes in blocks beside sums by the definition.
 
+use super::super::super::BLOCK;
 use super::super::tests::axis;
 use super::super::{CHANNELS, from_blocks, len_of, to_blocks};
-use super::super::super::BLOCK;
 use super::{Bytes, FilterBytes, Kind, Requantize};
 use crate::Resources;
 use crate::testing::{at_each_level, sized};
@@ -28,6 +28,29 @@ fn blocks(planes: &[u8], images: usize, channels: usize, positions: usize) -> Ve
         }
     }
     out
+}
+
+/// What is computed, of which numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Mode {
+    Integers,
+    /// Bytes of floats, many of which are those of numbers between two.
+    Ties,
+    /// Bytes of floats whose sums are small beside what is summed.
+    Balanced,
+}
+
+const MODES: [Mode; 3] = [Mode::Integers, Mode::Ties, Mode::Balanced];
+
+/// Makes the second half of the channels of each `of` bytes nearly what the first half becomes.
+fn balance(bytes: &mut [u8], of: usize, channels: usize, other: impl Fn(u8) -> u8) {
+    for bytes in bytes.chunks_mut(of.max(1)) {
+        let half = bytes.len() / channels * (channels / 2);
+        let (first, second) = bytes.split_at_mut(half);
+        for (at, (to, from)) in second.iter_mut().zip(first).enumerate() {
+            *to = if at % 50 == 7 { *to } else { other(*from) };
+        }
+    }
 }
 
 struct Case {
@@ -100,13 +123,17 @@ impl Case {
         all
     }
 
-    fn check(&self, own: bool, flip: u8, (outside, zero, least): (u8, u8, u8)) {
+    fn check(&self, mode: Mode, own: bool, flip: u8, (outside, zero, least): (u8, u8, u8)) {
         let Case { images, channels, axes, .. } = self;
         let filters = if own { *channels } else { self.filters };
         let of_each = if own { 1 } else { *channels };
         let (taps, input) = (self.sizes(|axis| axis.kernel), self.sizes(|axis| axis.input));
         let positions = self.sizes(|axis| axis.output);
-        let (x, w) = (random(images * channels * input, 1), random(filters * of_each * taps, 2));
+        let (mut x, mut w) = (random(images * channels * input, 1), random(filters * of_each * taps, 2));
+        if mode == Mode::Balanced && !own {
+            balance(&mut x, channels * input, *channels, |byte| byte);
+            balance(&mut w, channels * taps, *channels, |byte| ((byte ^ flip) as i8).saturating_neg() as u8 ^ flip);
+        }
         let signed: Vec<i8> = w.iter().map(|byte| (byte ^ flip) as i8).collect();
         let terms = self.terms(own, outside, &x, &signed);
         let many = flip == 0;
@@ -123,45 +150,46 @@ impl Case {
             weights
         });
         assert_eq!(weights, again);
-        for as_floats in [false, true] {
-            // Many sums of floats are as far from two bytes: all products are those of two numbers that are no powers of two.
-            let scale = if as_floats { 0.1 } else { 1.0 };
-            let spread = (taps * of_each) as f32;
-            let scales = [scale, if as_floats { scale * scale * 2.0 * (spread / 4.0).ceil() } else { 128.0 * spread }];
-            let numbers = |seed| random(count, seed).into_iter().map(f32::from);
-            let of_filters: Vec<f32> = match as_floats {
-                true => numbers(4).map(|byte| if byte < 128.0 { 0.1 } else { 0.3 }).collect(),
-                false => numbers(4).map(|byte| byte / 128.0).collect(),
-            };
-            let bias: Vec<f32> = numbers(3).map(|byte| 4.0 * (byte - 128.0) * scales[1] / 16.0).collect();
-            let each = (0..*images).flat_map(|_| (0..filters).flat_map(|filter| vec![filter; positions]));
-            let scaled = terms.iter().zip(each).map(|(terms, filter)| {
-                let (weight, bias) = (of(&of_filters, filter), of(&bias, filter));
-                if as_floats {
-                    let sum = |part: &[[i32; 2]]| {
-                        let floats = part.iter().map(|[x, w]| (*x as f32 * scales[0], *w as f32 * weight));
-                        floats.fold(0f32, |sum, (x, w)| x.mul_add(w, sum))
-                    };
-                    return (terms.chunks(BLOCK).map(sum).fold(0f32, |all, sum| all + sum) + bias) / scales[1];
-                }
-                let sum: i32 = terms.iter().map(|[x, w]| x * w).sum();
-                let factor = (f64::from(weight) * f64::from(scales[0]) / f64::from(scales[1])) as f32;
-                (sum as f32).mul_add(factor, (f64::from(bias) / f64::from(scales[1])) as f32)
-            });
-            let byte = |scaled: f32| (scaled.round_ties_even() + f32::from(zero)).clamp(least.into(), 255.0) as u8;
-            let want: Vec<u8> = scaled.map(byte).collect();
-            let bias = Some(&bias[..]);
-            let (weights, of_filters) = (&weights, &of_filters[..]);
-            let requantize = Requantize { weights, outside, scales, of_filters, bias, zero, least, as_floats };
-            let kind = if own { Kind::Own(requantize) } else { Kind::All(filters, requantize) };
-            for out in self.run(kind, &x, filters, false) {
-                let apart = out.iter().zip(&want).filter(|(out, want)| out != want).count();
-                assert_eq!(apart, 0, "{channels} to {filters}, {axes:?}, {own}, {flip}, {as_floats}, of {}", out.len());
+        let as_floats = mode != Mode::Integers;
+        let spread = (taps * of_each) as f32;
+        let numbers = |seed| random(count, seed).into_iter().map(f32::from);
+        let (scales, of_filters): ([f32; 2], Vec<f32>) = match mode {
+            Mode::Integers => ([1.0, 128.0 * spread], numbers(4).map(|byte| byte / 128.0).collect()),
+            // Every other sum of integers is as far from two bytes; none of these numbers is a power of two.
+            Mode::Ties => (
+                [0.1, 0.02 * (spread / 4.0).ceil()],
+                numbers(4).map(|byte| if byte < 128.0 { 0.1 } else { 0.3 }).collect(),
+            ),
+            Mode::Balanced => ([0.1, 0.019], numbers(4).map(|byte| 0.1 + byte / 4096.0).collect()),
+        };
+        let bias: Vec<f32> = numbers(3).map(|byte| 4.0 * (byte - 128.0) * scales[1] / 16.0).collect();
+        let each = (0..*images).flat_map(|_| (0..filters).flat_map(|filter| vec![filter; positions]));
+        let scaled = terms.iter().zip(each).map(|(terms, filter)| {
+            let (weight, bias) = (of(&of_filters, filter), of(&bias, filter));
+            if as_floats {
+                let sum = |part: &[[i32; 2]]| {
+                    let floats = part.iter().map(|[x, w]| (*x as f32 * scales[0], *w as f32 * weight));
+                    floats.fold(0f32, |sum, (x, w)| x.mul_add(w, sum))
+                };
+                return (terms.chunks(BLOCK).map(sum).fold(0f32, |all, sum| all + sum) + bias) / scales[1];
             }
-            let want: Vec<u8> = want.into_iter().map(|byte| !byte).collect();
-            for out in self.run(kind, &x, filters, true) {
-                assert!(out == want, "{channels} to {filters}, {axes:?}, {own}, {flip}, {as_floats}, and a tail");
-            }
+            let sum: i32 = terms.iter().map(|[x, w]| x * w).sum();
+            let factor = (f64::from(weight) * f64::from(scales[0]) / f64::from(scales[1])) as f32;
+            (sum as f32).mul_add(factor, (f64::from(bias) / f64::from(scales[1])) as f32)
+        });
+        let byte = |scaled: f32| (scaled.round_ties_even() + f32::from(zero)).clamp(least.into(), 255.0) as u8;
+        let want: Vec<u8> = scaled.map(byte).collect();
+        let bias = Some(&bias[..]);
+        let (weights, of_filters) = (&weights, &of_filters[..]);
+        let requantize = Requantize { weights, outside, scales, of_filters, bias, zero, least, as_floats };
+        let kind = if own { Kind::Own(requantize) } else { Kind::All(filters, requantize) };
+        for out in self.run(kind, &x, filters, false) {
+            let apart = out.iter().zip(&want).filter(|(out, want)| out != want).count();
+            assert_eq!(apart, 0, "{channels} to {filters}, {axes:?}, {own}, {flip}, {mode:?}, of {}", out.len());
+        }
+        let want: Vec<u8> = want.into_iter().map(|byte| !byte).collect();
+        for out in self.run(kind, &x, filters, true) {
+            assert!(out == want, "{channels} to {filters}, {axes:?}, {own}, {flip}, {mode:?}, and a tail");
         }
     }
 
@@ -211,8 +239,8 @@ fn cases() -> Vec<Case> {
 fn sums_of_bytes() {
     at_each_level(|| {
         for case in cases() {
-            case.check(false, 0, (0, 0, 0));
-            case.check(false, 0x80, (131, 77, 90));
+            MODES.iter().for_each(|mode| case.check(*mode, false, 0, (0, 0, 0)));
+            MODES.iter().for_each(|mode| case.check(*mode, false, 0x80, (131, 77, 90)));
         }
     });
 }
@@ -221,8 +249,8 @@ fn sums_of_bytes() {
 fn sums_of_bytes_of_channels_alone() {
     at_each_level(|| {
         for case in cases() {
-            case.check(true, 0, (200, 128, 0));
-            case.check(true, 0x80, (0, 3, 3));
+            MODES.iter().for_each(|mode| case.check(*mode, true, 0, (200, 128, 0)));
+            MODES.iter().for_each(|mode| case.check(*mode, true, 0x80, (0, 3, 3)));
         }
     });
 }
