@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use bytemuck::{cast_slice, cast_slice_mut};
 use kernels::bytes::{Pair, Unsigned, look_up, pairs};
+use kernels::gemm::blocks::Requantize;
 use kernels::quantize::{dequantize_part, quantize_part};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -22,6 +23,33 @@ pub(crate) struct ByteProduct {
     pub(crate) factors: Tensor,
     pub(crate) bias: Option<Tensor>,
     pub(crate) zero_point: Tensor,
+    pub(crate) floats: Floats,
+}
+
+/// What the floats are of which a product of bytes stands for one.
+#[derive(Debug)]
+pub(crate) struct Floats {
+    /// The scales of the first operand and of the output.
+    pub(crate) scales: [f32; 2],
+    /// A number, or one for each column or filter: the scales of the second operand, and a bias.
+    pub(crate) of_columns: Tensor,
+    pub(crate) bias: Option<Tensor>,
+    /// Whether the integers are those that the floats give, bit by bit.
+    pub(crate) are_met: bool,
+}
+
+impl Floats {
+    /// Whether nothing that is computed of them is anywhere near the ends of what float32 can be.
+    pub(crate) fn are_usual(&self) -> bool {
+        let of = |tensor: &Tensor, usual: &dyn Fn(f32) -> bool| {
+            tensor.as_slice::<f32>().is_ok_and(|all| all.iter().all(|number| usual(*number)))
+        };
+        let scale = |number: f32| (1e-12..1e12).contains(&number);
+        let [_, by] = self.scales;
+        self.scales.iter().all(|number| scale(*number))
+            && of(&self.of_columns, &scale)
+            && self.bias.as_ref().is_none_or(|bias| of(bias, &|number| (number / by).abs() < 1e6))
+    }
 }
 
 impl ByteProduct {
@@ -30,6 +58,27 @@ impl ByteProduct {
         let [_, zeros] = &self.zeros;
         let flip = if zeros.dtype() == DType::Int8 { 0 } else { 0x80 };
         zeros.bytes().iter().all(|zero| *zero == flip).then_some(flip)
+    }
+
+    /// As a convolution in blocks scales its sums, with weights as they are packed, if it's one.
+    pub(crate) fn requantize<'a>(&'a self, weights: &'a [u32]) -> Result<Requantize<'a>> {
+        let ByteProduct { zeros: [zero, _], zero_point, floats, .. } = self;
+        // In blocks, bytes are unsigned.
+        let byte = |zero: &Tensor| {
+            let turned = if zero.dtype() == DType::Int8 { 0x80 } else { 0 };
+            zero.bytes().first().copied().unwrap_or(0) ^ turned
+        };
+        let bias = floats.bias.as_ref().map(Tensor::as_slice::<f32>).transpose()?;
+        Ok(Requantize {
+            weights,
+            outside: byte(zero),
+            scales: floats.scales,
+            of_filters: floats.of_columns.as_slice()?,
+            bias,
+            zero: byte(zero_point),
+            least: 0,
+            as_floats: floats.are_met,
+        })
     }
 
     /// Whether these are the operands, with a number of columns or filters, and sums of so many steps fit in int32.

@@ -6,16 +6,24 @@ use super::{PassContext, Readers, fact};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode, Id};
-use crate::operator::{Attribute, ByteProduct, ByteRows, ByteScale, Fused, Made};
+use crate::operator::{Attribute, ByteProduct, ByteRows, ByteScale, Floats, Fused, Made};
 use crate::tensor::Tensor;
 use crate::value::{Dim, ValueType};
 use kernels::bytes::Pair;
+use kernels::gemm::blocks::integers_pay;
 use smallvec::SmallVec;
 
 /// `QuantizeLinear(f(DequantizeLinear(x), DequantizeLinear(w)))`, where `f` is a MatMul, Gemm or Conv, with a constant bias.
-/// A Relu after it changes nothing where the zero point is the least integer.
+/// A Relu after it changes nothing where the zero point is the least integer. The integers are those that the floats give,
+/// unless `fast_math` is asked for.
 pub(super) fn products(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
-    if context.loading.fast_math { replace(draft, product, context) } else { Ok(()) }
+    if context.loading.fast_math {
+        return replace(draft, |at, draft, readers| product(at, draft, readers, false), context);
+    }
+    if !integers_pay() {
+        return Ok(());
+    }
+    replace(draft, |at, draft, readers| product(at, draft, readers, true), context)
 }
 
 /// `QuantizeLinear(f(DequantizeLinear(x), ..))`, where `f` computes element by element: floats stay near the processor.
@@ -27,7 +35,7 @@ pub(super) fn rows(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
 /// Puts operators in the place of nodes that are found by their last one.
 fn replace(
     draft: &mut Draft,
-    find: fn(usize, &Draft, &Readers) -> Option<ByteNodes>,
+    find: impl Fn(usize, &Draft, &Readers) -> Option<ByteNodes>,
     context: &PassContext<'_>,
 ) -> Result<()> {
     let Some(readers) = context.readers(draft) else { return Ok(()) };
@@ -247,7 +255,7 @@ fn rows_of(at: usize, draft: &Draft, readers: &Readers) -> Option<Row> {
 }
 
 /// The product whose QuantizeLinear node is at a place.
-fn product(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
+fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option<ByteNodes> {
     let Last { scaling: last, zero_point, mut after, mut main, mut node } = last(at, draft, readers)?;
     let mut row = None;
     if *node.place.operator.name == *"Add"
@@ -299,28 +307,42 @@ fn product(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
             }
             let elements = bias.as_slice::<f32>().ok()?;
             let all = if bias.len() == 1 && count > 1 { count } else { bias.len() };
-            let each = (0..all).map(|k| {
-                let number = f64::from(*elements.get(k).or(elements.first())?) / scale(k)?;
-                let number = number.round_ties_even();
-                (number.abs() <= f64::from(i32::MAX)).then_some(number as i32)
-            });
-            Some(Tensor::from(each.collect::<Option<Vec<i32>>>()?))
+            Some((0..all).map(|k| elements.get(k).or(elements.first()).copied()).collect::<Option<Vec<f32>>>()?)
         }
         Some(_) => return None,
         None => None,
     };
+    let of_sums = |(k, number): (usize, &f32)| {
+        let number = (f64::from(*number) / scale(k)?).round_ties_even();
+        (number.abs() <= f64::from(i32::MAX)).then_some(number as i32)
+    };
+    let of_sums = bias.as_ref().map(|bias| bias.iter().enumerate().map(of_sums).collect::<Option<Vec<i32>>>());
+    let of_sums = if let Some(of_sums) = of_sums { Some(Tensor::from(of_sums?)) } else { None };
     let constant = constant(draft.nodes.get(w.at)?.inputs.first().copied().flatten()?, draft).is_some();
-    let bytes =
-        ByteProduct { zeros: [x.zeros()?, w.zeros()?], constant, factors: Tensor::from(factors), bias, zero_point };
+    let floats = Floats {
+        scales: [*x.scales.first()?, *last.scales.first()?],
+        of_columns: Tensor::from(w.scales.to_vec()),
+        bias: bias.map(Tensor::from),
+        are_met,
+    };
+    let zeros = [x.zeros()?, w.zeros()?];
+    let bytes = ByteProduct { zeros, constant, factors: Tensor::from(factors), bias: of_sums, zero_point, floats };
     // A channel on its own has loops for images alone; else it is soonest summed in floats, which is exact too.
     let own = |count: &Dim| count.fixed() == Some(groups) && w.dims.len() == 4;
-    if alone && !(constant && bytes.flip().is_some() && w.dims.first().is_some_and(own)) {
+    let symmetric = constant && bytes.flip().is_some();
+    if alone && !(symmetric && w.dims.first().is_some_and(own)) || are_met && !(symmetric && bytes.floats.are_usual()) {
         return None;
+    }
+    let operator = made.of_bytes(bytes)?;
+    if are_met && is_conv {
+        let size = |dim: &Dim| dim.fixed().and_then(|size| usize::try_from(size).ok());
+        let filters = w.dims.iter().map(size).collect::<Option<SmallVec<[usize; 4]>>>()?;
+        operator.byte_windows(size(x.dims.get(1)?)?, &filters)?;
     }
     let integers = |at: usize| draft.nodes.get(at)?.inputs.first().copied().flatten();
     let inputs = [integers(x.at)?, integers(w.at)?].into_iter().collect();
     let sources = [(main, 0, x.at), (main, 1, w.at)].into_iter().collect();
-    Some(ByteNodes { main, sources, inputs, after, operator: made.of_bytes(bytes)? })
+    Some(ByteNodes { main, sources, inputs, after, operator })
 }
 
 /// An attribute.

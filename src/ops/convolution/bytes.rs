@@ -38,9 +38,11 @@ impl ByteConv {
 impl Fused for ByteConv {
     fn fits(&self, call: &Call<'_>) -> bool {
         let Ok(convolution) = self.convolution(call) else { return false };
+        let in_blocks = self.in_blocks(call);
         // In blocks or not: the same convolutions are those of integers.
         self.bytes.fits(call, convolution.k, convolution.m * convolution.groups)
-            && self.in_blocks(call).is_none_or(|form| form.is_ready(call, &Layout::default()))
+            && in_blocks.is_none_or(|form| form.is_ready(call, &Layout::default()))
+            && (in_blocks.is_some() || !self.bytes.floats.are_met)
     }
 
     fn byte_windows(&self, channels: usize, filters: &[usize]) -> Option<InBlocks> {
@@ -54,7 +56,8 @@ impl Operator for ByteConv {
         let (call, ByteProduct { zeros, factors, bias, zero_point, .. }) = (&*call, &*self.bytes);
         let convolution = self.convolution(call)?;
         // Products of few columns, or of one channel, are mostly what is around them.
-        if let Some(form) = self.in_blocks(call).filter(|form| form.own || convolution.n < COLUMNS) {
+        let is_small = |form: &BytesInBlocks| form.own || convolution.n < COLUMNS;
+        if let Some(form) = self.in_blocks(call).filter(|form| is_small(form) || self.bytes.floats.are_met) {
             return form.run(call, &Layout::default(), None);
         }
         let operands = [call.tensor(0)?, call.tensor(1)?];

@@ -3,7 +3,7 @@
 
 use super::in_blocks::{FEW, Geometry};
 use crate::ops::prelude::*;
-use kernels::gemm::blocks::{Bytes, Kind, ROOM, Requantize, len_of, pack_bytes, packed_bytes};
+use kernels::gemm::blocks::{Bytes, FilterBytes, Kind, ROOM, Requantize, len_of};
 use kernels::volume;
 use kernels::windows::Axis;
 
@@ -31,8 +31,7 @@ impl BytesInBlocks {
         let [count, of_each, _, _] = *shape else { return None };
         let own = of_each == 1 && count == channels && channels > 1;
         let suits = own || of_each == channels && count >= FEW;
-        let finite = bytes.factors.as_slice::<f32>().is_ok_and(|all| all.iter().all(|factor| factor.is_finite()));
-        if volume(1, shape) == 0 || !suits || !finite || !bytes.constant {
+        if volume(1, shape) == 0 || !suits || !bytes.constant {
             return None;
         }
         let (filters, bytes, flip) = (filters.clone(), bytes.clone(), bytes.flip()?);
@@ -44,27 +43,14 @@ impl BytesInBlocks {
         if self.own { 1 } else { self.channels }
     }
 
-    /// The scale of a convolution with weights that are there.
-    fn requantize<'a>(&'a self, weights: &'a [u32]) -> Result<Requantize<'a>> {
-        let ByteProduct { zeros: [zero, _], factors, bias, zero_point, .. } = &*self.bytes;
-        // In blocks, bytes are unsigned.
-        let byte = |zero: &Tensor| {
-            let turned = if zero.dtype() == DType::Int8 { 0x80 } else { 0 };
-            zero.bytes().first().copied().unwrap_or(0) ^ turned
-        };
-        let bias = bias.as_ref().map(Tensor::as_slice::<i32>).transpose()?;
-        let (outside, zero) = (byte(zero), byte(zero_point));
-        Ok(Requantize { weights, outside, bias, factors: factors.as_slice()?, zero, least: 0 })
-    }
-
     fn bytes<'a>(&self, axes: &'a [Axis; 2], images: &'a [u8], own: Requantize<'a>) -> Bytes<'a> {
         let kind = if self.own { Kind::Own(own) } else { Kind::All(self.count, own) };
         Bytes { axes, images, channels: self.channels, kind, tail: None }
     }
 
-    fn pack(&self, call: &Call<'_>, to: &mut [u32]) -> Result<()> {
-        let sizes = (self.count, self.of_each());
-        Ok(pack_bytes(call.tensor(1)?.bytes(), sizes, self.own, self.flip, to, call.resources())?)
+    fn filter_bytes<'a>(&self, w: &'a Tensor) -> FilterBytes<'a> {
+        let sizes = [self.count, self.of_each(), volume(1, w.shape().get(2..).unwrap_or(&[]))];
+        FilterBytes { bytes: w.bytes(), sizes, own: self.own, turned: false, flip: self.flip }
     }
 }
 
@@ -75,7 +61,7 @@ impl Windowed for BytesInBlocks {
             let mut resources = call.resources();
             // However many threads there are: it decides what is computed.
             resources.threads = 1;
-            Ok(self.bytes(&axes, &[], self.requantize(&[])?).plan(images, resources)?.scratch())
+            Ok(self.bytes(&axes, &[], self.bytes.requantize(&[])?).plan(images, resources)?.scratch())
         };
         let channels = match (layout.input(0), call.tensor(0).map(Tensor::shape)) {
             (None, Ok(shape)) => shape.get(1).copied(),
@@ -92,15 +78,14 @@ impl Windowed for BytesInBlocks {
     fn run(&self, call: &Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
         let Geometry { images, axes, counts } = Geometry::of(&self.filters, call, layout)?;
         let (resources, positions, x, w) = (call.resources(), volume(1, &counts), call.tensor(0)?, call.tensor(1)?);
-        let taps = volume(1, w.shape().get(2..).unwrap_or(&[]));
-        call.charge(volume(self.of_each(), [&taps, &images, &self.count, &positions]) as u64)?;
-        let len = packed_bytes(self.count, self.of_each(), taps);
-        let mut own = None;
-        let weights = match self.weights.formed(call, w, len, |to| self.pack(call, to))? {
+        call.charge(volume(w.len(), [&images, &positions]) as u64)?;
+        let filters = self.filter_bytes(w);
+        let (mut own, pack) = (None, |to: &mut [u32]| Ok(filters.pack(to, call.resources())?));
+        let weights = match self.weights.formed(call, w, filters.packed(), pack)? {
             Some(weights) => weights,
             None => {
-                let room = own.insert(call.scratch::<u32>(len)?);
-                self.pack(call, room.elements_mut())?;
+                let room = own.insert(call.scratch::<u32>(filters.packed())?);
+                pack(room.elements_mut())?;
                 room.elements()
             }
         };
@@ -115,7 +100,7 @@ impl Windowed for BytesInBlocks {
                 room.elements()
             }
         };
-        let plan = self.bytes(&axes, x_bytes, self.requantize(weights)?).plan(images, resources)?;
+        let plan = self.bytes(&axes, x_bytes, self.bytes.requantize(weights)?).plan(images, resources)?;
         let mut scratch = call.scratch::<u32>(plan.scratch())?;
         let dtype = self.bytes.zero_point.dtype();
         if layout.output.is_some() {

@@ -1,7 +1,10 @@
 //! MatMul and Gemm of integers of 8 bits: what a dequantized product becomes.
 
 use crate::ops::prelude::*;
+use kernels::gemm::blocks::{Bytes, FilterBytes, Kind, len_of, rows_from_blocks, rows_to_blocks};
 use kernels::gemm::{Quantized, Requantized, ZeroPoints};
+use kernels::volume;
+use kernels::windows::Axis;
 
 /// A product of bytes without a float between them. The bias is that of the bytes, not an input.
 #[derive(Debug)]
@@ -36,6 +39,42 @@ impl ByteMatMul {
         self.weights.right_less::<B>(call, matrix, Some(zeros), count, (*k, *n))
     }
 
+    /// What makes the second operand int8 without zero points, if the product is one of rows by one matrix in all runs.
+    fn flip(&self, call: &Call<'_>) -> Option<u8> {
+        let (x, w) = (call.tensor(0).ok()?, call.tensor(1).ok()?);
+        let matrix = self.bytes.constant && w.rank() == 2 && w.len() > 0 && x.len() > 0;
+        self.bytes.flip().filter(|_| matrix)
+    }
+
+    /// The product as a convolution of places, whose channels are those of a row.
+    fn in_blocks(&self, call: &Call<'_>, flip: u8) -> Result<Values> {
+        let (Sizes { k, n, output, .. }, x, w) = (self.sizes(call)?, call.tensor(0)?, call.tensor(1)?);
+        let (count, resources) = (x.len() / k, call.resources());
+        call.charge(volume(w.len(), [&count]) as u64)?;
+        let filters = FilterBytes { bytes: w.bytes(), sizes: [n, k, 1], own: false, turned: !self.turned, flip };
+        let (mut own, pack) = (None, |to: &mut [u32]| Ok(filters.pack(to, resources)?));
+        let weights = match self.weights.formed(call, w, filters.packed(), pack)? {
+            Some(weights) => weights,
+            None => {
+                let room = own.insert(call.scratch::<u32>(filters.packed())?);
+                pack(room.elements_mut())?;
+                room.elements()
+            }
+        };
+        let mut rows = call.scratch::<u8>(len_of(k, count))?;
+        rows_to_blocks(x.bytes(), k, turn(x.dtype()), rows.elements_mut(), resources)?;
+        let (axes, kind) = ([places(1), places(count)], Kind::All(n, self.bytes.requantize(weights)?));
+        let product = Bytes { axes: &axes, images: rows.elements(), channels: k, kind, tail: None };
+        let plan = product.plan(1, resources)?;
+        let mut scratch = call.scratch::<u32>(plan.scratch())?;
+        let mut blocks = call.scratch::<u8>(len_of(n, count))?;
+        plan.run(blocks.elements_mut(), scratch.elements_mut(), resources)?;
+        let dtype = self.bytes.zero_point.dtype();
+        let mut y = call.output_of(dtype, output)?;
+        rows_from_blocks(blocks.elements(), n, turn(dtype), y.bytes_mut(), resources)?;
+        Ok(y.finish().into())
+    }
+
     fn requantized<S: Multiply<Sum = u32> + Quantized>(&self, call: &Call<'_>) -> Result<Values> {
         let (sizes, ByteProduct { zeros: [a, b], factors, bias, zero_point, .. }) = (self.sizes(call)?, &self.bytes);
         let a = with_small!(a.dtype(), A => self.left::<A>(call, sizes.k)?);
@@ -57,6 +96,16 @@ impl ByteMatMul {
     }
 }
 
+/// Places that follow each other.
+fn places(count: usize) -> Axis {
+    Axis { input: count, output: count, kernel: 1, stride: 1, dilation: 1, pad: 0 }
+}
+
+/// What makes bytes of a type unsigned.
+fn turn(dtype: DType) -> u8 {
+    if dtype == DType::Int8 { 0x80 } else { 0 }
+}
+
 /// Of so many numbers: one for each column, or one for all.
 fn columns(count: usize) -> Strides<'static> {
     if count == 1 { Strides::ONE } else { Strides::COLUMNS }
@@ -64,12 +113,17 @@ fn columns(count: usize) -> Strides<'static> {
 
 impl Fused for ByteMatMul {
     fn fits(&self, call: &Call<'_>) -> bool {
-        self.sizes(call).is_ok_and(|sizes| self.bytes.fits(call, sizes.k, sizes.n))
+        self.sizes(call).is_ok_and(|sizes| {
+            self.bytes.fits(call, sizes.k, sizes.n) && (!self.bytes.floats.are_met || self.flip(call).is_some())
+        })
     }
 }
 
 impl Operator for ByteMatMul {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
+        if let Some(flip) = self.flip(call) {
+            return self.in_blocks(call, flip);
+        }
         with_small!(self.bytes.zero_point.dtype(), S => self.requantized::<S>(call))
     }
 }

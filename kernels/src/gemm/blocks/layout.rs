@@ -57,6 +57,54 @@ pub fn from_blocks<T: Pod + Sync>(
     })
 }
 
+/// Writes rows `[positions, channels]` of bytes as `[blocks, positions, 16]`, combined with `flip`; zeros fill up the last
+/// block.
+pub fn rows_to_blocks(
+    rows: &[u8],
+    channels: usize,
+    flip: u8,
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let positions = rows.len() / channels.max(1);
+    parallel::pieces(out, CHANNELS, CHANNELS.saturating_mul(positions), 1, resources, |block, start, out| {
+        let rows = rows.chunks_exact(channels.max(1)).skip(start / CHANNELS);
+        for (row, to) in rows.zip(out.as_chunks_mut::<CHANNELS>().0) {
+            match row.get(block * CHANNELS..).unwrap_or(&[]).first_chunk::<CHANNELS>() {
+                Some(from) => *to = from.map(|byte| byte ^ flip),
+                None => {
+                    *to = [0; CHANNELS];
+                    let from = row.get(block * CHANNELS..).unwrap_or(&[]);
+                    to.iter_mut().zip(from).for_each(|(to, byte)| *to = byte ^ flip);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Back from [`rows_to_blocks`].
+pub fn rows_from_blocks(
+    blocks: &[u8],
+    channels: usize,
+    flip: u8,
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let (len, positions) = (out.len(), out.len() / channels.max(1));
+    parallel::pieces(out, channels.max(1), len.max(1), 1, resources, |_, start, out| {
+        let first = start / channels.max(1);
+        for (at, row) in out.chunks_exact_mut(channels.max(1)).enumerate() {
+            for (block, to) in row.chunks_mut(CHANNELS).enumerate() {
+                let from = (block * positions + first + at) * CHANNELS;
+                let from = blocks.get(from..from + to.len()).ok_or(Stopped::Misfit)?;
+                to.iter_mut().zip(from).for_each(|(to, byte)| *to = byte ^ flip);
+            }
+        }
+        Ok(())
+    })
+}
+
 fn gather<T: Pod>(planes: &[T], positions: usize, start: usize, out: &mut [T]) {
     for (at, out) in out.chunks_mut(PLACES * CHANNELS).enumerate() {
         let from = start + at * PLACES;

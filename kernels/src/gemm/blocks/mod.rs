@@ -25,7 +25,7 @@ pub use bytes::{ByteTail, Bytes, BytesPlan, FilterBytes, Kind, Requantize};
 pub use dense::{Dense, DensePlan, pack, pack_each};
 pub use each::{Each, Planned};
 pub use greatest::greatest;
-pub use layout::{from_blocks, to_blocks};
+pub use layout::{from_blocks, rows_from_blocks, rows_to_blocks, to_blocks};
 pub use lines::{Images, LineTail, Products};
 pub use own::Own;
 
@@ -42,6 +42,14 @@ pub const ROOM: usize = 1 << 22;
 pub fn pays() -> bool {
     #[cfg(target_arch = "x86_64")]
     return crate::cpu::level() >= 3;
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
+/// Whether this processor multiplies bytes so much faster than floats that it pays to see that the result is theirs.
+pub fn integers_pay() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return crate::cpu::level() >= 5;
     #[cfg(not(target_arch = "x86_64"))]
     false
 }
