@@ -50,7 +50,14 @@ impl BytesInBlocks {
 
     fn filter_bytes<'a>(&self, w: &'a Tensor) -> FilterBytes<'a> {
         let sizes = [self.count, self.of_each(), volume(1, w.shape().get(2..).unwrap_or(&[]))];
-        FilterBytes { bytes: w.bytes(), sizes, own: self.own, turned: false, flip: self.flip }
+        FilterBytes {
+            bytes: w.bytes(),
+            sizes,
+            own: self.own,
+            turned: false,
+            flip: self.flip,
+            as_floats: self.bytes.floats.are_met,
+        }
     }
 }
 

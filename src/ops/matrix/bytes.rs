@@ -51,7 +51,14 @@ impl ByteMatMul {
         let (Sizes { k, n, output, .. }, x, w) = (self.sizes(call)?, call.tensor(0)?, call.tensor(1)?);
         let (count, resources) = (x.len() / k, call.resources());
         call.charge(volume(w.len(), [&count]) as u64)?;
-        let filters = FilterBytes { bytes: w.bytes(), sizes: [n, k, 1], own: false, turned: !self.turned, flip };
+        let filters = FilterBytes {
+            bytes: w.bytes(),
+            sizes: [n, k, 1],
+            own: false,
+            turned: !self.turned,
+            flip,
+            as_floats: self.bytes.floats.are_met,
+        };
         let (mut own, pack) = (None, |to: &mut [u32]| Ok(filters.pack(to, resources)?));
         let weights = match self.weights.formed(call, w, filters.packed(), pack)? {
             Some(weights) => weights,

@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code)] // parts of one output are written by several threads, and tiles through pointers
 
+mod filters;
 mod lengths;
 mod quantize;
 mod settle;
@@ -13,9 +14,12 @@ mod settle;
 mod tests;
 mod tile;
 
+pub use self::filters::FilterBytes;
+
+use self::filters::{SOME, Steps};
 use self::lengths::Lengths;
-use self::quantize::{Doubts, Limits, Numbers};
-use self::settle::{Dequantized, Places, Settler, roundings, settler, slack, slope};
+use self::quantize::{Doubts, LANES, Limits, Numbers};
+use self::settle::{Dequantized, Places, Settle, rounding, settler, slack};
 use self::tile::{Four, Loops, Own, Tile, loops};
 use super::super::block::Out;
 use super::band::{Band, Grid, Source};
@@ -32,9 +36,6 @@ const WORTH: (usize, usize) = (1 << 19, 1 << 21);
 
 /// Weights from which on threads share filters rather than places: each reads only its own.
 const MANY_WEIGHTS: usize = 1 << 18;
-
-/// Channels that are multiplied at once.
-const SOME: usize = 4;
 
 /// What follows a sum: a function of the number of the first byte in the output, and of neighbours there.
 pub type ByteTail<'a> = dyn Fn(usize, &mut [u8]) + Sync + 'a;
@@ -83,79 +84,15 @@ pub struct Requantize<'a> {
     pub as_floats: bool,
 }
 
-/// Filters of int8.
-#[derive(Clone, Copy)]
-pub struct FilterBytes<'a> {
-    pub bytes: &'a [u8],
-    /// Filters, channels of each (1 if it sees the channel of its own), and taps.
-    pub sizes: [usize; 3],
-    pub own: bool,
-    /// Whether the filters are the last axis, not the first one.
-    pub turned: bool,
-    /// What each byte is combined with first.
-    pub flip: u8,
-}
-
-impl FilterBytes<'_> {
-    /// Numbers of packed filters.
-    pub fn packed(&self) -> usize {
-        let [filters, channels, taps] = self.sizes;
-        len_of(filters, channels.div_ceil(SOME).saturating_mul(taps).saturating_add(ROWS))
-    }
-
-    /// Packs the filters for this processor.
-    pub fn pack(&self, out: &mut [u32], resources: Resources<'_>) -> Result<(), Stopped> {
-        let FilterBytes { bytes, sizes: [filters, channels, taps], own, turned, flip } = *self;
-        let (steps, terms) = (channels.div_ceil(SOME) * taps, channels * taps);
-        if bytes.len() != filters * terms {
-            return Err(Stopped::Misfit);
-        }
-        let [next, apart] = if turned { [1, filters] } else { [terms, 1] };
-        let mut lookout = resources.lookout();
-        let (mut out, mut first) = (out.get_mut(..self.packed()).ok_or(Stopped::Misfit)?, 0);
-        while !out.is_empty() {
-            let two = filters - first > CHANNELS;
-            let width = if own { loops::<Own>(false).filters } else { loops::<Four>(two).filters };
-            let (group, rest) = out.split_at_mut((width * (steps + ROWS)).min(out.len()));
-            group.fill(0);
-            for lane in 0..width.min(filters - first) {
-                lookout.after(2 * terms)?;
-                let row = bytes.get((first + lane) * next..).unwrap_or(&[]).iter().step_by(apart);
-                let (mut sum, mut squares, mut sizes) = (0u32, 0f64, 0f64);
-                for (at, byte) in row.take(terms).enumerate() {
-                    let (channel, tap, byte) = (at / taps, at % taps, byte ^ flip);
-                    sum = sum.wrapping_add(byte as i8 as u32);
-                    let rounded = roundings(at, terms) as f64 * f64::from(byte as i8);
-                    (squares, sizes) = (squares + rounded * rounded, sizes + rounded.abs());
-                    let step = channel / SOME * taps + tap;
-                    if let Some(quad) = group.get_mut(step * width + lane) {
-                        *quad |= u32::from(byte) << (8 * (channel % SOME));
-                    }
-                }
-                let length = if own { sizes } else { squares.sqrt() };
-                for (row, number) in [sum, (length as f32).to_bits()].into_iter().enumerate() {
-                    group.get_mut((steps + row) * width + lane).into_iter().for_each(|to| *to = number);
-                }
-            }
-            (out, first) = (rest, first + width);
-        }
-        Ok(())
-    }
-}
-
-/// Rows after the steps of packed filters: sums of weights, and the lengths that [`slope`] reads.
-const ROWS: usize = 2;
-
 /// Windows that are divided among threads.
 pub struct BytesPlan<'a> {
     bytes: Bytes<'a>,
     grid: Grid,
     /// For two blocks of filters, if there are such loops, and for one.
     loops: [Loops; 2],
-    settler: Settler,
+    settle: Settle,
     filters: usize,
-    /// Steps of a sum.
-    steps: usize,
+    steps: Steps,
     images: usize,
     threads: usize,
     /// Parts of the filters, each a number of groups.
@@ -167,15 +104,19 @@ impl<'a> Bytes<'a> {
     /// Divides the work on so many images among threads.
     pub fn plan(self, images: usize, resources: Resources<'_>) -> Result<BytesPlan<'a>, Stopped> {
         let taps = self.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul);
-        let (filters, steps, loops, settler) = match self.kind {
-            Kind::All(filters, _) => {
-                let steps = self.channels.div_ceil(SOME).saturating_mul(taps);
+        let (filters, steps, loops, settle) = match self.kind {
+            Kind::All(filters, own) => {
+                let steps = Steps::of(self.channels, taps, false, own.as_floats);
                 (filters, steps, [loops::<Four>(true), loops::<Four>(false)], settler::<Four>())
             }
-            Kind::Own(_) | Kind::Greatest => (self.channels, taps, [loops::<Own>(false); 2], settler::<Own>()),
+            Kind::Own(_) | Kind::Greatest => {
+                let as_floats = matches!(self.kind, Kind::Own(own) if own.as_floats);
+                let steps = Steps::of(1, taps, true, as_floats);
+                (self.channels, steps, [loops::<Own>(false); 2], settler::<Own>())
+            }
         };
         let positions = self.axes.iter().map(|axis| axis.output).fold(1, usize::saturating_mul);
-        let weights = steps.saturating_mul(SOME).saturating_mul(filters);
+        let weights = steps.count.saturating_mul(SOME).saturating_mul(filters);
         let work = weights.saturating_mul(positions.saturating_add(READ)).saturating_mul(images);
         let threads = parallel::threads(work, WORTH.0, WORTH.1, resources);
         let groups = filters.div_ceil(loops[0].filters);
@@ -184,12 +125,12 @@ impl<'a> Bytes<'a> {
         let bands = if parts > 1 { 1 } else { threads };
         let source = Source::Blocks(self.images);
         let grid = Grid::of(self.axes, self.channels, &source, bands).ok_or(Stopped::Misfit)?;
-        Ok(BytesPlan { bytes: self, grid, loops, settler, filters, steps, images, threads, parts, groups })
+        Ok(BytesPlan { bytes: self, grid, loops, settle, filters, steps, images, threads, parts, groups })
     }
 }
 
 /// Numbers for each filter: as [`Numbers`] has them, then the scales of weights, and a bias.
-const TABLES: usize = 7;
+const TABLES: usize = 8;
 
 /// Where they are.
 struct Filters<'a> {
@@ -197,9 +138,12 @@ struct Filters<'a> {
     factors: &'a [f32],
     addends: &'a [f32],
     slopes: &'a [f32],
+    climbs: &'a [f32],
     slacks: &'a [f32],
     scales: &'a [f32],
     bias: &'a [f32],
+    /// For each check, what is added to partial sums for their zero points.
+    less: &'a [u32],
 }
 
 impl<'a> Filters<'a> {
@@ -212,9 +156,11 @@ impl<'a> Filters<'a> {
             factors: floats(1),
             addends: floats(2),
             slopes: floats(3),
-            slacks: floats(4),
-            scales: floats(5),
-            bias: floats(6),
+            climbs: floats(4),
+            slacks: floats(5),
+            scales: floats(6),
+            bias: floats(7),
+            less: room.get(TABLES * count..).unwrap_or(&[]),
         }
     }
 
@@ -224,6 +170,7 @@ impl<'a> Filters<'a> {
             factors: self.factors.as_ptr(),
             addends: self.addends.as_ptr(),
             slopes: self.slopes.as_ptr(),
+            climbs: self.climbs.as_ptr(),
             slacks: self.slacks.as_ptr(),
         }
     }
@@ -231,7 +178,9 @@ impl<'a> Filters<'a> {
 
 impl BytesPlan<'_> {
     fn tables(&self) -> usize {
-        self.steps.saturating_add(len_of(self.filters, TABLES))
+        // The offsets of steps are made of those of quads, which are no more.
+        let steps = self.steps.count.saturating_mul(2);
+        steps.saturating_add(len_of(self.filters, TABLES + self.steps.checks.len()))
     }
 
     /// Numbers of scratch memory.
@@ -263,7 +212,7 @@ impl BytesPlan<'_> {
         let each = len_of(*filters, rows.output.saturating_mul(columns.output));
         let fits = |own: &Requantize<'_>| {
             let counts = [own.of_filters.len(), own.bias.map_or(1, <[f32]>::len)];
-            own.weights.len() == len_of(*filters, steps + ROWS)
+            own.weights.len() == len_of(*filters, steps.count + steps.rows())
                 && counts.iter().all(|count| *count == 1 || *count == *filters)
         };
         let fits = out.len() == images.saturating_mul(each)
@@ -277,9 +226,11 @@ impl BytesPlan<'_> {
             return Ok(());
         }
         let (tables, rooms) = scratch.split_at_mut(self.tables());
-        let (offsets, numbers) = tables.split_at_mut(*steps);
+        let (offsets, rest) = tables.split_at_mut(steps.count);
+        let (of_quads, numbers) = rest.split_at_mut(steps.count);
         let some = if matches!(bytes.kind, Kind::All(..)) { SOME } else { CHANNELS };
-        grid.offsets(some, offsets, &mut resources.lookout())?;
+        grid.offsets(some, of_quads, &mut resources.lookout())?;
+        steps.spread(of_quads, offsets);
         self.fill(numbers);
         let (offsets, own) = (&*offsets, Filters::of(numbers, len_of(*filters, 1)));
         let (bands, to) = (grid.bands(), Out::of(out));
@@ -334,24 +285,28 @@ impl BytesPlan<'_> {
     /// Writes the numbers of each filter.
     fn fill(&self, room: &mut [u32]) {
         let Some(own) = self.requantize() else { return };
-        let (filters, group, count) = (self.filters, self.loops[0].filters, len_of(self.filters, 1));
+        let (steps, filters, group, count) =
+            (&self.steps, self.filters, self.loops[0].filters, len_of(self.filters, 1));
         for filter in 0..filters {
             let first = filter / group * group;
             let width = if filters - first > CHANNELS { self.loops[0] } else { self.loops[1] }.filters;
-            let packed = own.weights.get(first * (self.steps + ROWS) + self.steps * width + filter - first..);
+            let packed = own.weights.get(first * (steps.count + steps.rows()) + steps.count * width + filter - first..);
             let row = |at: usize| packed.and_then(|rows| rows.get(at * width)).copied().unwrap_or(0);
             let of = |all: &[f32]| all.get(filter).or(all.first()).copied().unwrap_or(0.0);
             let (scale, bias, [images, out]) = (of(own.of_filters), own.bias.map_or(0.0, of), own.scales);
             let factor = (f64::from(scale) * f64::from(images) / f64::from(out)) as f32;
             let addend = (f64::from(bias) / f64::from(out)) as f32;
-            let floats = [factor, addend, slope(factor, f32::from_bits(row(1))), slack(addend), scale, bias];
-            let less = row(0).wrapping_mul(own.outside.into()).wrapping_neg();
-            for (table, number) in [less].into_iter().chain(floats.map(f32::to_bits)).enumerate() {
+            let (slope, climb) = (rounding(factor) * f32::from_bits(row(1)), rounding(factor) * steps.span as f32);
+            let floats = [factor, addend, slope, climb, slack(addend), scale, bias].map(f32::to_bits);
+            let less = |at: usize| row(at).wrapping_mul(own.outside.into()).wrapping_neg();
+            let checks = (2..steps.rows()).map(less);
+            for (table, number) in [less(0)].into_iter().chain(floats).chain(checks).enumerate() {
                 room.get_mut(table * count + filter).into_iter().for_each(|to| *to = number);
             }
         }
-        let behind = room.chunks_exact_mut(count.max(1)).filter_map(|table| table.get_mut(filters..));
-        behind.for_each(|table| table.fill(0));
+        for table in room.chunks_exact_mut(count.max(1)) {
+            table.get_mut(filters..).into_iter().for_each(|behind| behind.fill(0));
+        }
     }
 
     /// Computes groups of filters at the places of a band.
@@ -372,8 +327,8 @@ impl BytesPlan<'_> {
             let block = if matches!(bytes.kind, Kind::All(..)) { 0 } else { first / CHANNELS * self.grid.block() };
             let weights = match self.requantize() {
                 Some(own) => {
-                    let at = first * (steps + ROWS);
-                    Some(own.weights.get(at..at + loops.filters * steps).ok_or(Stopped::Misfit)?)
+                    let at = first * (steps.count + steps.rows());
+                    Some(own.weights.get(at..at + loops.filters * steps.count).ok_or(Stopped::Misfit)?)
                 }
                 None => None,
             };
@@ -381,7 +336,7 @@ impl BytesPlan<'_> {
             for rows in band.parts() {
                 doubts.clear();
                 for row in rows.clone() {
-                    lookout.after(steps * loops.filters * band.columns.len() / SOME)?;
+                    lookout.after(steps.count * loops.filters * band.columns.len() / SOME)?;
                     self.row(task, &group, (&rows, row), &mut doubts, out)?;
                 }
                 if !doubts.is_empty() {
@@ -437,7 +392,14 @@ impl BytesPlan<'_> {
                     image: seen.as_ptr().add(group.block + band.place(row, tile.start)),
                     offsets: task.offsets.as_ptr(),
                     weights: weights.as_ptr(),
-                    steps: self.steps,
+                    steps: self.steps.count,
+                    checks: &self.steps.checks,
+                    less: if own.outside == 0 {
+                        std::ptr::null()
+                    } else {
+                        task.filters.less.as_ptr().wrapping_add(group.first)
+                    },
+                    apart: len_of(self.filters, 1),
                     numbers: task.filters.numbers().from(group.first),
                     limits: limits(own),
                     out: out.at(place * CHANNELS),
@@ -460,15 +422,17 @@ impl BytesPlan<'_> {
         doubts: &Doubts,
         (out, lookout): (Out<u8>, &mut Lookout<'_>),
     ) -> Result<(), Stopped> {
-        let (Task { band, seen, filters, .. }, Settler { lanes, settle }) = (task, self.settler);
+        let Task { band, seen, filters, .. } = task;
         let (Some(own), Some(weights)) = (self.requantize(), group.weights) else { return Ok(()) };
         let columns = band.columns.len().max(1);
         let places = |place: usize| band.place(rows.start + place / columns, band.columns.start + place % columns);
-        let (first, channels) = (band.number(rows.start, band.columns.start), self.channels());
-        for vector in 0..group.loops.filters / lanes {
-            let lane = vector * lanes;
+        let first = band.number(rows.start, band.columns.start);
+        for lane in (0..group.loops.filters).step_by(LANES) {
             let filter = group.first + lane;
-            lookout.after(doubts.of(vector).count() * self.steps * lanes * SOME)?;
+            match doubts.of(lane).count() {
+                0 => continue,
+                count => lookout.after(count * self.steps.count * LANES * SOME)?,
+            }
             // SAFETY: as for tiles: the vector is one of the group's.
             unsafe {
                 let of = Places {
@@ -478,26 +442,18 @@ impl BytesPlan<'_> {
                     weights: weights.as_ptr().add(lane),
                     stride: group.loops.filters,
                     lane: lane % CHANNELS,
-                    steps: self.steps,
-                    taps: self.steps / channels.div_ceil(SOME),
-                    channels,
+                    steps: &self.steps,
                     dequantized: Dequantized { outside: own.outside, scale: own.scales[0], all: task.dequantized },
                     scales: filters.scales.as_ptr().add(filter),
                     biases: filters.bias.as_ptr().add(filter),
                     by: own.scales[1],
-                    numbers: filters.numbers().from(filter),
                     limits: limits(own),
                     out: out.at((group.start + lane / CHANNELS * group.positions + first) * CHANNELS + lane % CHANNELS),
                 };
-                settle(&of, doubts, vector);
+                (self.settle)(&of, doubts, lane);
             }
         }
         Ok(())
-    }
-
-    /// Channels that a filter sees.
-    fn channels(&self) -> usize {
-        if matches!(self.bytes.kind, Kind::All(..)) { self.bytes.channels } else { 1 }
     }
 }
 

@@ -7,14 +7,16 @@ use super::super::super::vectors::{Plain, Vector};
 use super::super::COLUMNS;
 use crate::quantize::{Precision, placed};
 
-/// Numbers of filters: `sum + bias` is what the sum is without zero points, `that * factor + addend` becomes an integer,
-/// and `length * slope + slack` is how far that may be from what floats give.
+/// Numbers of filters: `sum + bias` is what the sum is without zero points, and `that * factor + addend` becomes an integer.
+/// How far that may be from what floats give is `length * slope + path * climb + slack`, where the path is the sum of the
+/// magnitudes of partial sums.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) biases: *const u32,
     pub(super) factors: *const f32,
     pub(super) addends: *const f32,
     pub(super) slopes: *const f32,
+    pub(super) climbs: *const f32,
     pub(super) slacks: *const f32,
 }
 
@@ -32,6 +34,7 @@ impl Numbers {
                 factors: self.factors.add(filter),
                 addends: self.addends.add(filter),
                 slopes: self.slopes.add(filter),
+                climbs: self.climbs.add(filter),
                 slacks: self.slacks.add(filter),
             }
         }
@@ -62,15 +65,18 @@ impl Limits {
     }
 }
 
-/// A vector of filters at a place of a row, and those of its lanes whose bytes may be others than those of floats.
+/// Filters whose doubts are settled together: most often, there is one of them.
+pub(super) const LANES: usize = 8;
+
+/// Filters at a place, and those of them, from the first on, whose bytes may be others than those of floats.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Doubt {
     pub(super) place: u16,
-    pub(super) vector: u16,
+    pub(super) first: u16,
     pub(super) lanes: u16,
 }
 
-/// The doubts of a row.
+/// The doubts of a part.
 #[derive(Debug)]
 pub(super) struct Doubts {
     count: usize,
@@ -93,9 +99,13 @@ impl Doubts {
         self.count += usize::from(doubt.lanes != 0);
     }
 
-    /// Those of a vector.
-    pub(super) fn of(&self, vector: usize) -> impl Iterator<Item = Doubt> {
-        self.all.iter().take(self.count).copied().filter(move |doubt| usize::from(doubt.vector) == vector)
+    /// Those of the [`LANES`] filters from a number on.
+    pub(super) fn of(&self, filter: usize) -> impl Iterator<Item = Doubt> {
+        let own = move |doubt: &Doubt| {
+            let lanes = doubt.lanes.checked_shr(filter.checked_sub(doubt.first.into())? as u32)? & ((1 << LANES) - 1);
+            (lanes != 0).then_some(Doubt { first: filter as u16, lanes, ..*doubt })
+        };
+        self.all.iter().take(self.count).filter_map(own)
     }
 
     pub(super) fn clear(&mut self) {
@@ -121,14 +131,10 @@ pub(super) trait Quantize: Dot {
     unsafe fn quantize(scaled: Self::Floats, limits: Limits, to: *mut u8);
     /// The lanes whose bytes may be others if numbers are as far as the margin from those that are scaled.
     unsafe fn doubtful(scaled: Self::Floats, margin: Self::Floats, limits: Limits) -> u16;
-    /// The magnitudes of floats.
-    unsafe fn magnitudes(of: Self::Floats) -> Self::Floats;
+    /// The magnitudes of integers with signs.
+    unsafe fn sizes(self) -> Self;
     /// One of the four bytes of each number, with its sign.
     unsafe fn byte(self, at: usize) -> Self;
-    /// The distances of bytes without signs.
-    unsafe fn apart(self, other: Self) -> Self;
-    /// The magnitudes of bytes with signs; 127 for -128.
-    unsafe fn sizes(self) -> Self;
 
     /// What becomes an integer.
     #[inline(always)]
@@ -139,18 +145,6 @@ pub(super) trait Quantize: Dot {
             sum.mul_add(Self::Floats::load(numbers.factors), Self::Floats::load(numbers.addends))
         }
     }
-}
-
-/// Changes each byte of some numbers.
-#[inline(always)]
-fn bytes<const N: usize>(numbers: [u32; N], of: impl Fn(usize, usize, u8) -> u8) -> Plain<u32, N> {
-    let mut out = numbers.map(u32::to_le_bytes);
-    for (at, quad) in out.iter_mut().enumerate() {
-        for (k, byte) in quad.iter_mut().enumerate() {
-            *byte = of(at, k, *byte);
-        }
-    }
-    Plain(out.map(u32::from_le_bytes))
 }
 
 // SAFETY, of all blocks: the caller's; arrays have the alignment of their elements.
@@ -171,21 +165,12 @@ impl<const N: usize> Quantize for Plain<u32, N> {
         lanes.fold(0, |all, (lane, (scaled, margin))| all | u16::from(limits.doubtful(scaled, margin)) << lane)
     }
     #[inline(always)]
-    unsafe fn magnitudes(of: Plain<f32, N>) -> Plain<f32, N> {
-        Plain(of.0.map(f32::abs))
+    unsafe fn sizes(self) -> Self {
+        Plain(self.0.map(|number| (number as i32).unsigned_abs()))
     }
     #[inline(always)]
     unsafe fn byte(self, at: usize) -> Self {
         Plain(self.0.map(|quad| ((quad << (24 - 8 * at)) as i32 >> 24) as u32))
-    }
-    #[inline(always)]
-    unsafe fn apart(self, other: Self) -> Self {
-        let other = other.0.map(u32::to_le_bytes);
-        bytes(self.0, |at, k, byte| other.get(at).and_then(|quad| quad.get(k)).map_or(0, |other| byte.abs_diff(*other)))
-    }
-    #[inline(always)]
-    unsafe fn sizes(self) -> Self {
-        bytes(self.0, |_, _, byte| (byte as i8).unsigned_abs().min(127))
     }
 }
 
@@ -225,22 +210,13 @@ mod x86 {
             }
         }
         #[inline(always)]
-        unsafe fn magnitudes(of: F32x16) -> F32x16 {
-            F32x16(unsafe { _mm512_abs_ps(of.0) })
+        unsafe fn sizes(self) -> Self {
+            U32x16(unsafe { _mm512_abs_epi32(self.0) })
         }
         #[inline(always)]
         unsafe fn byte(self, at: usize) -> Self {
             let up = 24 - 8 * at as i32;
             U32x16(unsafe { _mm512_srai_epi32::<24>(_mm512_sllv_epi32(self.0, _mm512_set1_epi32(up))) })
-        }
-        #[inline(always)]
-        unsafe fn apart(self, other: Self) -> Self {
-            let (a, b) = (self.0, other.0);
-            U32x16(unsafe { _mm512_sub_epi8(_mm512_max_epu8(a, b), _mm512_min_epu8(a, b)) })
-        }
-        #[inline(always)]
-        unsafe fn sizes(self) -> Self {
-            U32x16(unsafe { _mm512_min_epu8(_mm512_abs_epi8(self.0), _mm512_set1_epi8(127)) })
         }
     }
 
@@ -254,13 +230,14 @@ mod x86 {
         unsafe { _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(of) }
     }
 
-    impl U32x8 {
-        #[inline(always)]
-        unsafe fn plain(of: F32x8) -> Plain<f32, 8> {
-            let mut out = [0.0; 8];
-            unsafe { of.store(out.as_mut_ptr()) };
-            Plain(out)
-        }
+    /// # Safety
+    /// Needs AVX2.
+    #[inline(always)]
+    unsafe fn plain(of: F32x8) -> Plain<f32, 8> {
+        let mut out = [0.0; 8];
+        // SAFETY: the caller's.
+        unsafe { of.store(out.as_mut_ptr()) };
+        Plain(out)
     }
 
     impl Quantize for U32x8 {
@@ -272,29 +249,20 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn quantize(scaled: F32x8, limits: Limits, to: *mut u8) {
-            unsafe { Plain::<u32, 8>::quantize(U32x8::plain(scaled), limits, to) }
+            unsafe { Plain::<u32, 8>::quantize(plain(scaled), limits, to) }
         }
         #[inline(always)]
         unsafe fn doubtful(scaled: F32x8, margin: F32x8, limits: Limits) -> u16 {
-            unsafe { Plain::<u32, 8>::doubtful(U32x8::plain(scaled), U32x8::plain(margin), limits) }
+            unsafe { Plain::<u32, 8>::doubtful(plain(scaled), plain(margin), limits) }
         }
         #[inline(always)]
-        unsafe fn magnitudes(of: F32x8) -> F32x8 {
-            F32x8(unsafe { _mm256_andnot_ps(_mm256_set1_ps(-0.0), of.0) })
+        unsafe fn sizes(self) -> Self {
+            U32x8(unsafe { _mm256_abs_epi32(self.0) })
         }
         #[inline(always)]
         unsafe fn byte(self, at: usize) -> Self {
             let up = 24 - 8 * at as i32;
             U32x8(unsafe { _mm256_srai_epi32::<24>(_mm256_sllv_epi32(self.0, _mm256_set1_epi32(up))) })
-        }
-        #[inline(always)]
-        unsafe fn apart(self, other: Self) -> Self {
-            let (a, b) = (self.0, other.0);
-            U32x8(unsafe { _mm256_sub_epi8(_mm256_max_epu8(a, b), _mm256_min_epu8(a, b)) })
-        }
-        #[inline(always)]
-        unsafe fn sizes(self) -> Self {
-            U32x8(unsafe { _mm256_min_epu8(_mm256_abs_epi8(self.0), _mm256_set1_epi8(127)) })
         }
     }
 }

@@ -143,14 +143,14 @@ impl Case {
         // The steps first, then the filters.
         let turned: Vec<u8> = (0..w.len()).map(|at| w[at % filters * of_each * taps + at / filters]).collect();
         let sizes = [filters, of_each, taps];
+        let as_floats = mode != Mode::Integers;
         let [weights, again] = [(&w, false), (&turned, true)].map(|(bytes, turned)| {
-            let filters = FilterBytes { bytes, sizes, own, turned, flip };
+            let filters = FilterBytes { bytes, sizes, own, turned, flip, as_floats };
             let mut weights = vec![u32::MAX; filters.packed()];
             filters.pack(&mut weights, resources).unwrap();
             weights
         });
         assert_eq!(weights, again);
-        let as_floats = mode != Mode::Integers;
         let spread = (taps * of_each) as f32;
         let numbers = |seed| random(count, seed).into_iter().map(f32::from);
         let (scales, of_filters): ([f32; 2], Vec<f32>) = match mode {

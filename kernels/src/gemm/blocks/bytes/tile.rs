@@ -7,8 +7,10 @@ use super::super::super::quads::Dot;
 use super::super::super::vectors::Vector;
 use super::super::CHANNELS;
 use super::super::tile::loops_of;
+use super::filters::Check;
 use super::quantize::{Doubt, Doubts, Limits, Numbers, Quantize};
 use super::settle::Dequantized;
+use std::ops::Range;
 
 /// Places of the output that are neighbours in a row.
 ///
@@ -17,9 +19,10 @@ use super::settle::Dequantized;
 /// all steps (`L` weights each), the image for each place at `image + 16 * place + offset`: 4 bytes, or 16 if each filter
 /// sees its own channel. `numbers` are those of `L` filters. `out` is writable by this thread alone: `16 * R` bytes
 /// from each multiple of `out_block` on that `L` has blocks. `lengths` is null, or there is one for each place, and
-/// `doubts` has room for one for each vector at each place.
+/// `doubts` has room for one for each vector at each place. The last check is at the end of the steps; `less` is null, or
+/// has `L` numbers for each, `apart` from one to the next.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tile {
+pub(super) struct Tile<'a> {
     pub(super) image: *const u8,
     pub(super) offsets: *const u32,
     pub(super) weights: *const u32,
@@ -28,6 +31,10 @@ pub(super) struct Tile {
     pub(super) limits: Limits,
     pub(super) out: *mut u8,
     pub(super) out_block: usize,
+    pub(super) checks: &'a [Check],
+    /// What is added to a partial sum for its zero points.
+    pub(super) less: *const u32,
+    pub(super) apart: usize,
     pub(super) lengths: *const f32,
     pub(super) doubts: *mut Doubts,
     /// The number of the first place among those of `doubts`.
@@ -38,16 +45,13 @@ pub(super) struct Tile {
 ///
 /// # Safety
 /// See [`Tile`]; the processor must have what the vectors need.
-pub(super) type Sums = unsafe fn(&Tile);
+pub(super) type Sums = unsafe fn(&Tile<'_>);
 
 /// What a place of the image gives to the filters of a vector.
 pub(super) trait Seen {
     /// # Safety
     /// See [`Tile`]. `lane` is the first filter of the vector.
     unsafe fn load<V: Dot>(from: *const u8, lane: usize) -> V;
-
-    /// Whether each filter sees the channel of its own number.
-    const ALONE: bool;
 
     /// As floats: what one byte stands for.
     ///
@@ -60,8 +64,6 @@ pub(super) trait Seen {
 pub(super) struct Four;
 
 impl Seen for Four {
-    const ALONE: bool = false;
-
     #[inline(always)]
     unsafe fn load<V: Dot>(from: *const u8, _: usize) -> V {
         // SAFETY: the caller's.
@@ -78,8 +80,6 @@ impl Seen for Four {
 pub(super) struct Own;
 
 impl Seen for Own {
-    const ALONE: bool = true;
-
     #[inline(always)]
     unsafe fn load<V: Dot>(from: *const u8, lane: usize) -> V {
         // SAFETY: the caller's.
@@ -108,11 +108,71 @@ pub(super) struct Loops {
 /// # Safety
 /// See [`Tile`] and [`Vector`].
 #[inline(always)]
-unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
+unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(tile: &Tile<'_>) {
     // SAFETY: the caller's.
     unsafe {
         let mut sums = [[V::zero(); W]; R];
-        for step in 0..tile.steps {
+        // The magnitudes of partial sums.
+        let mut paths = [[V::zero(); W]; R];
+        if tile.checks.is_empty() {
+            sums = add::<V, S, W, R>(tile, 0..tile.steps, sums);
+        } else {
+            let (mut totals, mut step) = ([[V::zero(); W]; R], 0);
+            for (at, check) in tile.checks.iter().enumerate() {
+                sums = add::<V, S, W, R>(tile, step..check.end, sums);
+                step = check.end;
+                let less = if tile.less.is_null() { tile.less } else { tile.less.add(at * tile.apart) };
+                for (paths, sums) in paths.iter_mut().zip(sums) {
+                    for (vector, (path, mut sum)) in paths.iter_mut().zip(sums).enumerate() {
+                        if !less.is_null() {
+                            sum = sum.add(V::load(less.add(vector * V::COUNT)));
+                        }
+                        *path = path.add(sum.sizes());
+                    }
+                }
+                if check.last {
+                    for (totals, sums) in totals.iter_mut().zip(&mut sums) {
+                        for (total, sum) in totals.iter_mut().zip(sums) {
+                            (*total, *sum) = (total.add(*sum), V::zero());
+                        }
+                    }
+                }
+            }
+            sums = totals;
+        }
+        for place in 0..R {
+            for vector in 0..W {
+                let lane = vector * V::COUNT;
+                let to = tile.out.add(lane / CHANNELS * tile.out_block + place * CHANNELS + lane % CHANNELS);
+                let numbers = tile.numbers.from(lane);
+                let scaled = sums[place][vector].scaled(&numbers);
+                V::quantize(scaled, tile.limits, to);
+                if !tile.lengths.is_null() {
+                    let (length, path) = (V::Floats::splat(tile.lengths.add(place)), paths[place][vector].floats());
+                    let margin = length.mul_add(V::Floats::load(numbers.slopes), V::Floats::load(numbers.slacks));
+                    let margin = path.mul_add(V::Floats::load(numbers.climbs), margin);
+                    let lanes = V::doubtful(scaled, margin, tile.limits);
+                    let place = (tile.first + place) as u16;
+                    (*tile.doubts).push(Doubt { place, first: lane as u16, lanes });
+                }
+            }
+        }
+    }
+}
+
+/// Adds the products of some steps.
+///
+/// # Safety
+/// See [`Tile`] and [`Vector`].
+#[inline(always)]
+unsafe fn add<V: Quantize, S: Seen, const W: usize, const R: usize>(
+    tile: &Tile<'_>,
+    steps: Range<usize>,
+    mut sums: [[V; W]; R],
+) -> [[V; W]; R] {
+    // SAFETY: the caller's.
+    unsafe {
+        for step in steps {
             let image = tile.image.add(*tile.offsets.add(step) as usize);
             let mut weights = [V::zero(); W];
             for (at, weights) in weights.iter_mut().enumerate() {
@@ -125,22 +185,7 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(tile: &Tile
                 }
             }
         }
-        for (place, sums) in sums.into_iter().enumerate() {
-            for (at, sum) in sums.into_iter().enumerate() {
-                let lane = at * V::COUNT;
-                let to = tile.out.add(lane / CHANNELS * tile.out_block + place * CHANNELS + lane % CHANNELS);
-                let numbers = tile.numbers.from(lane);
-                let scaled = sum.scaled(&numbers);
-                V::quantize(scaled, tile.limits, to);
-                if !tile.lengths.is_null() {
-                    let length = V::Floats::splat(tile.lengths.add(place));
-                    let margin = length.mul_add(V::Floats::load(numbers.slopes), V::Floats::load(numbers.slacks));
-                    let lanes = V::doubtful(scaled, margin, tile.limits);
-                    let place = (tile.first + place) as u16;
-                    (*tile.doubts).push(Doubt { place, vector: at as u16, lanes });
-                }
-            }
-        }
+        sums
     }
 }
 
@@ -152,7 +197,7 @@ mod plain {
 
     /// # Safety
     /// See [`Tile`].
-    pub(super) unsafe fn of<S: Seen, const W: usize, const R: usize>(tile: &Tile) {
+    pub(super) unsafe fn of<S: Seen, const W: usize, const R: usize>(tile: &Tile<'_>) {
         // SAFETY: the caller's.
         unsafe { sums::<Eight, S, W, R>(tile) }
     }
@@ -164,13 +209,13 @@ mod x86 {
     use super::{Seen, Tile, sums};
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")]
-    pub(super) unsafe fn wide<S: Seen, const W: usize, const R: usize>(tile: &Tile) {
+    pub(super) unsafe fn wide<S: Seen, const W: usize, const R: usize>(tile: &Tile<'_>) {
         // SAFETY: the caller's; these are the features of the vector.
         unsafe { sums::<U32x16, S, W, R>(tile) }
     }
 
     #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn narrow<S: Seen, const W: usize, const R: usize>(tile: &Tile) {
+    pub(super) unsafe fn narrow<S: Seen, const W: usize, const R: usize>(tile: &Tile<'_>) {
         // SAFETY: as above.
         unsafe { sums::<U32x8, S, W, R>(tile) }
     }

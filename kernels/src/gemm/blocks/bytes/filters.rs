@@ -1,0 +1,194 @@
+//! Filters of bytes, packed, and the steps of their sums.
+
+use super::super::super::BLOCK;
+use super::super::{CHANNELS, len_of};
+use super::settle::OTHERS;
+use super::tile::{Four, Own, loops};
+use crate::{Resources, Stopped};
+use std::ops::Range;
+
+/// Channels that are multiplied at once.
+pub(super) const SOME: usize = 4;
+
+/// Filters of int8.
+#[derive(Clone, Copy)]
+pub struct FilterBytes<'a> {
+    pub bytes: &'a [u8],
+    /// Filters, channels of each (1 if it sees the channel of its own), and taps.
+    pub sizes: [usize; 3],
+    pub own: bool,
+    /// Whether the filters are the last axis, not the first one.
+    pub turned: bool,
+    /// What each byte is combined with first.
+    pub flip: u8,
+    /// See [`Requantize`](super::Requantize).
+    pub as_floats: bool,
+}
+
+/// The steps of a sum: each takes the channels of a quad at a tap.
+#[derive(Debug)]
+pub(super) struct Steps {
+    pub(super) count: usize,
+    pub(super) taps: usize,
+    pub(super) parts: Vec<Part>,
+    pub(super) checks: Vec<Check>,
+    /// Terms from a check to the next, at most.
+    pub(super) span: usize,
+}
+
+/// The steps of a block of a sum of floats. The quad where it begins or ends may be one of another block, too: each has
+/// the channels and taps of its own.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// The terms of the sum, by channels and then taps.
+    pub(super) terms: Range<usize>,
+    quad: usize,
+    step: usize,
+}
+
+impl Part {
+    fn quads(&self, taps: usize) -> usize {
+        self.terms.end.div_ceil(SOME * taps) - self.quad
+    }
+
+    /// The step of a channel at the first tap.
+    pub(super) fn step(&self, channel: usize, taps: usize) -> usize {
+        self.step + (channel / SOME - self.quad) * taps
+    }
+
+    /// The channels and taps of the terms, in order.
+    pub(super) fn channels(&self, taps: usize) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
+        let Range { start, end } = self.terms;
+        (start / taps..end.div_ceil(taps)).map(move |channel| {
+            let first = channel * taps;
+            (channel, start.max(first) - first..end.min(first + taps) - first)
+        })
+    }
+}
+
+/// Where it's seen how large the sum of a part has become.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Check {
+    /// The steps before it.
+    pub(super) end: usize,
+    /// Whether it ends a part.
+    pub(super) last: bool,
+}
+
+impl Steps {
+    /// Steps between checks, about: these are few beside them, and sums don't become much larger between two.
+    const BETWEEN: usize = 24;
+
+    /// Those of filters of so many channels and taps.
+    pub(super) fn of(channels: usize, taps: usize, own: bool, as_floats: bool) -> Steps {
+        let (terms, taps) = (channels.saturating_mul(taps), taps.max(1));
+        let quads = (Steps::BETWEEN / taps).max(1);
+        let (mut parts, mut checks, mut count) = (Vec::new(), Vec::new(), 0);
+        let block = if as_floats { BLOCK } else { terms.max(1) };
+        for start in (0..terms).step_by(block) {
+            let part = Part { terms: start..terms.min(start + block), quad: start / (SOME * taps), step: count };
+            let own_quads = part.quads(taps);
+            if as_floats && !own {
+                let ends = (1..=own_quads.div_ceil(quads)).map(|at| own_quads.min(at * quads));
+                checks.extend(ends.map(|end| Check { end: count + end * taps, last: end == own_quads }));
+            }
+            count += own_quads * taps;
+            parts.push(part);
+        }
+        Steps { count, taps, parts, checks, span: quads * SOME * taps + 1 }
+    }
+
+    /// Makes the offsets of steps of those of quads at taps.
+    pub(super) fn spread(&self, of_quads: &[u32], to: &mut [u32]) {
+        for part in &self.parts {
+            let (start, len) = (part.quad * self.taps, part.quads(self.taps) * self.taps);
+            let from = of_quads.get(start..start + len).unwrap_or(&[]);
+            to.iter_mut().skip(part.step).zip(from).for_each(|(to, from)| *to = *from);
+        }
+    }
+
+    /// Numbers that follow the steps of each filter: the sum of the weights, how far bytes may be from those of floats for
+    /// each unit of the length of what they see, and the sums of the weights of a part until each check.
+    pub(super) fn rows(&self) -> usize {
+        2 + self.checks.len()
+    }
+
+    /// How often a term of a part counts: once for each partial sum that isn't known better without it.
+    fn count(&self, term: usize, part: &Part) -> usize {
+        let (Range { start, end }, others) = (part.terms.clone(), self.parts.len() + OTHERS);
+        if self.checks.is_empty() {
+            return end - term + others;
+        }
+        let (span, first) = (self.span - 1, part.quad * SOME * self.taps);
+        let from = first + (term - first) / span * span;
+        let middle = start.max(from).midpoint(end.min(from + span));
+        term.abs_diff(middle) + 1 + others
+    }
+}
+
+impl FilterBytes<'_> {
+    fn steps(&self) -> Steps {
+        let [_, channels, taps] = self.sizes;
+        Steps::of(channels, taps, self.own, self.as_floats)
+    }
+
+    /// Numbers of packed filters.
+    pub fn packed(&self) -> usize {
+        let ([filters, ..], steps) = (self.sizes, self.steps());
+        len_of(filters, steps.count.saturating_add(steps.rows()))
+    }
+
+    /// Packs the filters for this processor.
+    pub fn pack(&self, out: &mut [u32], resources: Resources<'_>) -> Result<(), Stopped> {
+        let FilterBytes { bytes, sizes: [filters, channels, taps], own, turned, flip, .. } = *self;
+        let (steps, terms) = (self.steps(), channels * taps);
+        if bytes.len() != filters * terms {
+            return Err(Stopped::Misfit);
+        }
+        let [next, apart] = if turned { [1, filters] } else { [terms, 1] };
+        let mut lookout = resources.lookout();
+        let (mut out, mut first) = (out.get_mut(..self.packed()).ok_or(Stopped::Misfit)?, 0);
+        while !out.is_empty() {
+            let two = filters - first > CHANNELS;
+            let width = if own { loops::<Own>(false).filters } else { loops::<Four>(two).filters };
+            let (group, rest) = out.split_at_mut((width * (steps.count + steps.rows())).min(out.len()));
+            group.fill(0);
+            for lane in 0..width.min(filters - first) {
+                lookout.after(2 * terms)?;
+                let row = bytes.get((first + lane) * next..).unwrap_or(&[]);
+                let mut set = |row: usize, bits: u32| {
+                    group.get_mut(row * width + lane).into_iter().for_each(|to| *to |= bits);
+                };
+                let (mut total, mut squares, mut sizes, mut checks) = (0u32, 0f64, 0f64, 0);
+                for part in &steps.parts {
+                    let (mut sum, mut ends) = (0u32, steps.checks.iter().skip(checks).peekable());
+                    for (channel, of) in part.channels(taps) {
+                        let step = part.step(channel, taps);
+                        while ends.next_if(|check| check.end <= step).is_some() {
+                            set(steps.count + 2 + checks, sum);
+                            checks += 1;
+                        }
+                        for tap in of {
+                            let term = channel * taps + tap;
+                            let byte = row.get(term * apart).map_or(0, |byte| byte ^ flip);
+                            let counted = steps.count(term, part) as f64 * f64::from(byte as i8);
+                            sum = sum.wrapping_add(byte as i8 as u32);
+                            (squares, sizes) = (squares + counted * counted, sizes + counted.abs());
+                            set(step + tap, u32::from(byte) << (8 * (channel % SOME)));
+                        }
+                    }
+                    if !steps.checks.is_empty() {
+                        set(steps.count + 2 + checks, sum);
+                        checks += 1;
+                    }
+                    total = total.wrapping_add(sum);
+                }
+                let length = if own { sizes } else { squares.sqrt() };
+                set(steps.count, total);
+                set(steps.count + 1, (length as f32).to_bits());
+            }
+            (out, first) = (rest, first + width);
+        }
+        Ok(())
+    }
+}
