@@ -105,58 +105,82 @@ pub(super) struct Loops {
     pub(super) sums: &'static [Sums],
 }
 
+/// Sums, and the magnitudes of the partial sums that are looked at.
+type Checked<V, const W: usize, const R: usize> = [[[V; W]; R]; 2];
+
 /// # Safety
 /// See [`Tile`] and [`Vector`].
 #[inline(always)]
 unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(tile: &Tile<'_>) {
     // SAFETY: the caller's.
     unsafe {
-        let mut sums = [[V::zero(); W]; R];
-        // The magnitudes of partial sums.
-        let mut paths = [[V::zero(); W]; R];
-        if tile.checks.is_empty() {
-            sums = add::<V, S, W, R>(tile, 0..tile.steps, sums);
-        } else {
-            let (mut totals, mut step) = ([[V::zero(); W]; R], 0);
-            for (at, check) in tile.checks.iter().enumerate() {
-                sums = add::<V, S, W, R>(tile, step..check.end, sums);
-                step = check.end;
-                let less = if tile.less.is_null() { tile.less } else { tile.less.add(at * tile.apart) };
-                for (paths, sums) in paths.iter_mut().zip(sums) {
-                    for (vector, (path, mut sum)) in paths.iter_mut().zip(sums).enumerate() {
-                        if !less.is_null() {
-                            sum = sum.add(V::load(less.add(vector * V::COUNT)));
-                        }
-                        *path = path.add(sum.sizes());
-                    }
-                }
-                if check.last {
-                    for (totals, sums) in totals.iter_mut().zip(&mut sums) {
-                        for (total, sum) in totals.iter_mut().zip(sums) {
-                            (*total, *sum) = (total.add(*sum), V::zero());
-                        }
-                    }
-                }
-            }
-            sums = totals;
-        }
-        for place in 0..R {
-            for vector in 0..W {
-                let lane = vector * V::COUNT;
+        let [sums, paths] = match tile.checks {
+            [] => [add::<V, S, W, R>(tile, 0..tile.steps, [[V::zero(); W]; R]), [[V::zero(); W]; R]],
+            _ => checked::<V, S, W, R>(tile),
+        };
+        for (place, (sums, paths)) in sums.into_iter().zip(paths).enumerate() {
+            for (at, (sum, path)) in sums.into_iter().zip(paths).enumerate() {
+                let lane = at * V::COUNT;
                 let to = tile.out.add(lane / CHANNELS * tile.out_block + place * CHANNELS + lane % CHANNELS);
                 let numbers = tile.numbers.from(lane);
-                let scaled = sums[place][vector].scaled(&numbers);
+                let scaled = sum.scaled(&numbers);
                 V::quantize(scaled, tile.limits, to);
                 if !tile.lengths.is_null() {
-                    let (length, path) = (V::Floats::splat(tile.lengths.add(place)), paths[place][vector].floats());
+                    let length = V::Floats::splat(tile.lengths.add(place));
                     let margin = length.mul_add(V::Floats::load(numbers.slopes), V::Floats::load(numbers.slacks));
-                    let margin = path.mul_add(V::Floats::load(numbers.climbs), margin);
+                    let margin = path.floats().mul_add(V::Floats::load(numbers.climbs), margin);
                     let lanes = V::doubtful(scaled, margin, tile.limits);
                     let place = (tile.first + place) as u16;
                     (*tile.doubts).push(Doubt { place, first: lane as u16, lanes });
                 }
             }
         }
+    }
+}
+
+/// # Safety
+/// See [`Tile`] and [`Vector`].
+#[inline(always)]
+unsafe fn checked<V: Quantize, S: Seen, const W: usize, const R: usize>(tile: &Tile<'_>) -> Checked<V, W, R> {
+    // SAFETY: the caller's.
+    unsafe {
+        let none = [[V::zero(); W]; R];
+        let (mut sums, mut totals, mut paths, mut step) = (none, none, none, 0);
+        for (at, check) in tile.checks.iter().enumerate() {
+            sums = add::<V, S, W, R>(tile, step..check.end, sums);
+            step = check.end;
+            let less = if tile.less.is_null() { [V::zero(); W] } else { load(tile.less.add(at * tile.apart)) };
+            for place in 0..R {
+                for at in 0..W {
+                    paths[place][at] = paths[place][at].add(sums[place][at].add(less[at]).sizes());
+                }
+            }
+            if check.last {
+                for place in 0..R {
+                    for at in 0..W {
+                        totals[place][at] = totals[place][at].add(sums[place][at]);
+                    }
+                }
+                sums = none;
+            }
+        }
+        [totals, paths]
+    }
+}
+
+/// Vectors that follow each other.
+///
+/// # Safety
+/// See [`Vector`].
+#[inline(always)]
+unsafe fn load<V: Vector, const W: usize>(from: *const V::Of) -> [V; W] {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut all = [V::zero(); W];
+        for (at, to) in all.iter_mut().enumerate() {
+            *to = V::load(from.add(at * V::COUNT));
+        }
+        all
     }
 }
 
@@ -174,10 +198,7 @@ unsafe fn add<V: Quantize, S: Seen, const W: usize, const R: usize>(
     unsafe {
         for step in steps {
             let image = tile.image.add(*tile.offsets.add(step) as usize);
-            let mut weights = [V::zero(); W];
-            for (at, weights) in weights.iter_mut().enumerate() {
-                *weights = V::load(tile.weights.add((step * W + at) * V::COUNT));
-            }
+            let weights: [V; W] = load(tile.weights.add(step * W * V::COUNT));
             for (place, sums) in sums.iter_mut().enumerate() {
                 let image = image.add(place * CHANNELS);
                 for (at, (sum, weights)) in sums.iter_mut().zip(weights).enumerate() {
