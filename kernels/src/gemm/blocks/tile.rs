@@ -118,7 +118,6 @@ macro_rules! loops_of {
         Loops { filters: $w * <$vector as Vector>::COUNT, sums: &[$($of::<$seen, $w, $places>),*] }
     };
 }
-pub(super) use loops_of;
 
 mod plain {
     use super::super::super::vectors::Plain;

@@ -146,7 +146,8 @@ impl FilterBytes<'_> {
             return Err(Stopped::Misfit);
         }
         let [next, apart] = if turned { [1, filters] } else { [terms, 1] };
-        let mut lookout = resources.lookout();
+        let counts = steps.parts.iter().flat_map(|part| part.terms.clone().map(|term| steps.count(term, part) as f64));
+        let (counts, mut lookout) = (counts.collect::<Vec<f64>>(), resources.lookout());
         let (mut out, mut first) = (out.get_mut(..self.packed()).ok_or(Stopped::Misfit)?, 0);
         while !out.is_empty() {
             let two = filters - first > CHANNELS;
@@ -171,7 +172,7 @@ impl FilterBytes<'_> {
                         for tap in of {
                             let term = channel * taps + tap;
                             let byte = row.get(term * apart).map_or(0, |byte| byte ^ flip);
-                            let counted = steps.count(term, part) as f64 * f64::from(byte as i8);
+                            let counted = counts.get(term).copied().unwrap_or(0.0) * f64::from(byte as i8);
                             sum = sum.wrapping_add(byte as i8 as u32);
                             (squares, sizes) = (squares + counted * counted, sizes + counted.abs());
                             set(step + tap, u32::from(byte) << (8 * (channel % SOME)));

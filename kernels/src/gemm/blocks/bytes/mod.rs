@@ -20,7 +20,7 @@ use self::filters::{SOME, Steps};
 use self::lengths::Lengths;
 use self::quantize::{Doubts, LANES, Limits, Numbers};
 use self::settle::{Dequantized, Places, Settle, rounding, settler, slack};
-use self::tile::{Four, Loops, Own, Tile, loops};
+use self::tile::{Four, Loops, Own, Room, Tile, loops};
 use super::super::block::Out;
 use super::band::{Band, Grid, Source};
 use super::dense::tiles;
@@ -298,13 +298,17 @@ impl BytesPlan<'_> {
             let addend = (f64::from(bias) / f64::from(out)) as f32;
             let (slope, climb) = (rounding(factor) * f32::from_bits(row(1)), rounding(factor) * steps.span as f32);
             let floats = [factor, addend, slope, climb, slack(addend), scale, bias].map(f32::to_bits);
-            let less = |at: usize| row(at).wrapping_mul(own.outside.into()).wrapping_neg();
-            let checks = (2..steps.rows()).map(less);
-            for (table, number) in [less(0)].into_iter().chain(floats).chain(checks).enumerate() {
+            let less = row(0).wrapping_mul(own.outside.into()).wrapping_neg();
+            for (table, number) in [less].into_iter().chain(floats).enumerate() {
                 room.get_mut(table * count + filter).into_iter().for_each(|to| *to = number);
             }
+            if own.outside != 0 {
+                for (at, to) in room.iter_mut().skip(TABLES * count + filter).step_by(count).enumerate() {
+                    *to = row(2 + at).wrapping_mul(own.outside.into()).wrapping_neg();
+                }
+            }
         }
-        for table in room.chunks_exact_mut(count.max(1)) {
+        for table in room.chunks_exact_mut(count.max(1)).take(TABLES) {
             table.get_mut(filters..).into_iter().for_each(|behind| behind.fill(0));
         }
     }
@@ -319,7 +323,7 @@ impl BytesPlan<'_> {
     ) -> Result<(), Stopped> {
         let (BytesPlan { bytes, loops: [two, one], steps, filters, .. }, band) = (self, &task.band);
         let positions = bytes.axes.iter().map(|axis| axis.output).product::<usize>();
-        let mut doubts = Doubts::new();
+        let mut room = Room::new();
         for group in groups {
             let first = group * two.filters;
             let loops = if filters - first > CHANNELS { *two } else { *one };
@@ -334,13 +338,13 @@ impl BytesPlan<'_> {
             };
             let group = Group { loops, weights, first, start, positions, block };
             for rows in band.parts() {
-                doubts.clear();
+                room.doubts.clear();
                 for row in rows.clone() {
                     lookout.after(steps.count * loops.filters * band.columns.len() / SOME)?;
-                    self.row(task, &group, (&rows, row), &mut doubts, out)?;
+                    self.row(task, &group, (&rows, row), &mut room, out)?;
                 }
-                if !doubts.is_empty() {
-                    self.settle(task, &group, &rows, &doubts, (out, &mut *lookout))?;
+                if !room.doubts.is_empty() {
+                    self.settle(task, &group, &rows, &room.doubts, (out, &mut *lookout))?;
                 }
                 if let Some(tail) = bytes.tail {
                     for block in 0..loops.filters.div_ceil(CHANNELS) {
@@ -362,10 +366,10 @@ impl BytesPlan<'_> {
         task: &Task<'_>,
         group: &Group<'_>,
         (rows, row): (&Range<usize>, usize),
-        doubts: &mut Doubts,
+        room: &mut Room,
         out: Out<u8>,
     ) -> Result<(), Stopped> {
-        let (Task { band, seen, .. }, sums) = (task, group.loops.sums);
+        let (Task { band, seen, .. }, loops) = (task, group.loops);
         let (Some(own), Some(weights)) = (self.requantize(), group.weights) else {
             let from = seen.get(group.block + band.place(row, band.columns.start)..).ok_or(Stopped::Misfit)?;
             let place = group.start + band.number(row, band.columns.start);
@@ -375,8 +379,7 @@ impl BytesPlan<'_> {
             return Ok(());
         };
         let before = (row - rows.start) * band.columns.len();
-        for tile in tiles(band.columns.clone(), sums.len()) {
-            let Some(sums) = sums.get(tile.len() - 1) else { continue };
+        for tile in tiles(band.columns.clone(), loops.sums.len()) {
             let (place, first) = (group.start + band.number(row, tile.start), before + tile.start - band.columns.start);
             let lengths = match &task.lengths {
                 Some(lengths) => {
@@ -388,7 +391,7 @@ impl BytesPlan<'_> {
             // those of the group, there is a length for each place, and the places of the output are this task's. Places of a
             // part that have doubts are no more than fit.
             unsafe {
-                sums(&Tile {
+                let of = Tile {
                     image: seen.as_ptr().add(group.block + band.place(row, tile.start)),
                     offsets: task.offsets.as_ptr(),
                     weights: weights.as_ptr(),
@@ -405,9 +408,10 @@ impl BytesPlan<'_> {
                     out: out.at(place * CHANNELS),
                     out_block: group.positions * CHANNELS,
                     lengths,
-                    doubts: &mut *doubts,
+                    filters: loops.filters,
                     first,
-                });
+                };
+                loops.run(tile.len(), &of, room);
             }
         }
         Ok(())

@@ -4,9 +4,10 @@
 #![allow(unsafe_code)] // pointers with offsets: `Tile` says what they must point to
 
 use super::super::super::quads::Dot;
-use super::super::super::vectors::Vector;
+#[cfg(target_arch = "x86_64")]
+use super::super::super::vectors::x86::{U32x8, U32x16};
+use super::super::super::vectors::{Plain, Vector};
 use super::super::CHANNELS;
-use super::super::tile::loops_of;
 use super::filters::Check;
 use super::quantize::{Doubt, Doubts, Limits, Numbers, Quantize};
 use super::settle::Dequantized;
@@ -19,7 +20,7 @@ use std::ops::Range;
 /// all steps (`L` weights each), the image for each place at `image + 16 * place + offset`: 4 bytes, or 16 if each filter
 /// sees its own channel. `numbers` are those of `L` filters. `out` is writable by this thread alone: `16 * R` bytes
 /// from each multiple of `out_block` on that `L` has blocks. `lengths` is null, or there is one for each place, and
-/// `doubts` has room for one for each vector at each place. The last check is at the end of the steps; `less` is null, or
+/// there is room for a doubt of each vector there. The last check is at the end of the steps; `less` is null, or
 /// has `L` numbers for each, `apart` from one to the next.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tile<'a> {
@@ -36,16 +37,10 @@ pub(super) struct Tile<'a> {
     pub(super) less: *const u32,
     pub(super) apart: usize,
     pub(super) lengths: *const f32,
-    pub(super) doubts: *mut Doubts,
-    /// The number of the first place among those of `doubts`.
+    /// Filters, and the number of the first place among those of doubts.
+    pub(super) filters: usize,
     pub(super) first: usize,
 }
-
-/// Computes a tile.
-///
-/// # Safety
-/// See [`Tile`]; the processor must have what the vectors need.
-pub(super) type Sums = unsafe fn(&Tile<'_>);
 
 /// What a place of the image gives to the filters of a vector.
 pub(super) trait Seen {
@@ -103,102 +98,94 @@ pub(super) struct Loops {
     pub(super) filters: usize,
     /// For 1, 2, .. places.
     pub(super) sums: &'static [Sums],
+    after: After,
 }
 
-/// Sums, and the magnitudes of the partial sums that are looked at.
-type Checked<V, const W: usize, const R: usize> = [[[V; W]; R]; 2];
-
-/// # Safety
-/// See [`Tile`] and [`Vector`].
-#[inline(always)]
-unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(tile: &Tile<'_>) {
-    // SAFETY: the caller's.
-    unsafe {
-        let [sums, paths] = match tile.checks {
-            [] => [add::<V, S, W, R>(tile, 0..tile.steps, [[V::zero(); W]; R]), [[V::zero(); W]; R]],
-            _ => checked::<V, S, W, R>(tile),
-        };
-        for (place, (sums, paths)) in sums.into_iter().zip(paths).enumerate() {
-            for (at, (sum, path)) in sums.into_iter().zip(paths).enumerate() {
-                let lane = at * V::COUNT;
-                let to = tile.out.add(lane / CHANNELS * tile.out_block + place * CHANNELS + lane % CHANNELS);
-                let numbers = tile.numbers.from(lane);
-                let scaled = sum.scaled(&numbers);
-                V::quantize(scaled, tile.limits, to);
-                if !tile.lengths.is_null() {
-                    let length = V::Floats::splat(tile.lengths.add(place));
-                    let margin = length.mul_add(V::Floats::load(numbers.slopes), V::Floats::load(numbers.slacks));
-                    let margin = path.floats().mul_add(V::Floats::load(numbers.climbs), margin);
-                    let lanes = V::doubtful(scaled, margin, tile.limits);
-                    let place = (tile.first + place) as u16;
-                    (*tile.doubts).push(Doubt { place, first: lane as u16, lanes });
-                }
-            }
-        }
-    }
-}
-
-/// # Safety
-/// See [`Tile`] and [`Vector`].
-#[inline(always)]
-unsafe fn checked<V: Quantize, S: Seen, const W: usize, const R: usize>(tile: &Tile<'_>) -> Checked<V, W, R> {
-    // SAFETY: the caller's.
-    unsafe {
-        let none = [[V::zero(); W]; R];
-        let (mut sums, mut totals, mut paths, mut step) = (none, none, none, 0);
-        for (at, check) in tile.checks.iter().enumerate() {
-            sums = add::<V, S, W, R>(tile, step..check.end, sums);
-            step = check.end;
-            let less = if tile.less.is_null() { [V::zero(); W] } else { load(tile.less.add(at * tile.apart)) };
-            for place in 0..R {
-                for at in 0..W {
-                    paths[place][at] = paths[place][at].add(sums[place][at].add(less[at]).sizes());
-                }
-            }
-            if check.last {
-                for place in 0..R {
-                    for at in 0..W {
-                        totals[place][at] = totals[place][at].add(sums[place][at]);
-                    }
-                }
-                sums = none;
-            }
-        }
-        [totals, paths]
-    }
-}
-
-/// Vectors that follow each other.
+/// Writes the sums of some steps of a tile.
 ///
 /// # Safety
-/// See [`Vector`].
-#[inline(always)]
-unsafe fn load<V: Vector, const W: usize>(from: *const V::Of) -> [V; W] {
-    // SAFETY: the caller's.
-    unsafe {
-        let mut all = [V::zero(); W];
-        for (at, to) in all.iter_mut().enumerate() {
-            *to = V::load(from.add(at * V::COUNT));
-        }
-        all
+/// See [`Tile`]; the processor must have what the vectors need.
+pub(super) type Sums = unsafe fn(&Tile<'_>, Range<usize>, &mut Sum);
+
+/// What is done with the sums of so many places.
+#[derive(Debug, Clone, Copy)]
+struct After {
+    /// # Safety
+    /// As for [`Sums`]. The check is one of the tile's, whose steps since the check before have their sums.
+    check: unsafe fn(&Tile<'_>, usize, usize, &mut Room),
+    /// # Safety
+    /// As for [`Sums`]. All checks are done.
+    store: unsafe fn(&Tile<'_>, usize, &mut Room),
+}
+
+/// Sums of the filters of a tile at each place.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(super) struct Sum([u32; Sum::MOST]);
+
+impl Sum {
+    const MOST: usize = 14 * 2 * CHANNELS;
+}
+
+/// Memory for a tile.
+#[derive(Debug)]
+pub(super) struct Room {
+    /// Of the last steps, of a part of them until now, and of all parts until now.
+    sums: Sum,
+    part: Sum,
+    totals: Sum,
+    /// The magnitudes of partial sums.
+    paths: Sum,
+    pub(super) doubts: Doubts,
+}
+
+impl Room {
+    pub(super) fn new() -> Room {
+        let [sums, part, totals, paths] = std::array::from_fn(|_| Sum([0; Sum::MOST]));
+        Room { sums, part, totals, paths, doubts: Doubts::new() }
     }
 }
 
-/// Adds the products of some steps.
-///
+impl Loops {
+    /// Computes a tile of so many places.
+    ///
+    /// # Safety
+    /// See [`Tile`]; there must be loops for so many.
+    pub(super) unsafe fn run(&self, places: usize, tile: &Tile<'_>, room: &mut Room) {
+        let Some(sums) = self.sums.get(places - 1) else { return };
+        let mut step = 0;
+        // SAFETY: the caller's.
+        unsafe {
+            for (check, Check { end, .. }) in tile.checks.iter().copied().enumerate() {
+                sums(tile, step..end, &mut room.sums);
+                (self.after.check)(tile, places, check, room);
+                step = end;
+            }
+            if tile.checks.is_empty() {
+                sums(tile, 0..tile.steps, &mut room.totals);
+            }
+            (self.after.store)(tile, places, room);
+        }
+    }
+}
+
 /// # Safety
-/// See [`Tile`] and [`Vector`].
+/// See [`Sums`] and [`Vector`].
 #[inline(always)]
-unsafe fn add<V: Quantize, S: Seen, const W: usize, const R: usize>(
+unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
     tile: &Tile<'_>,
     steps: Range<usize>,
-    mut sums: [[V; W]; R],
-) -> [[V; W]; R] {
+    to: &mut Sum,
+) {
     // SAFETY: the caller's.
     unsafe {
+        let mut sums = [[V::zero(); W]; R];
         for step in steps {
             let image = tile.image.add(*tile.offsets.add(step) as usize);
-            let weights: [V; W] = load(tile.weights.add(step * W * V::COUNT));
+            let mut weights = [V::zero(); W];
+            for (at, weights) in weights.iter_mut().enumerate() {
+                *weights = V::load(tile.weights.add((step * W + at) * V::COUNT));
+            }
             for (place, sums) in sums.iter_mut().enumerate() {
                 let image = image.add(place * CHANNELS);
                 for (at, (sum, weights)) in sums.iter_mut().zip(weights).enumerate() {
@@ -206,62 +193,147 @@ unsafe fn add<V: Quantize, S: Seen, const W: usize, const R: usize>(
                 }
             }
         }
-        sums
+        for place in 0..R {
+            for at in 0..W {
+                sums[place][at].store(to.0.as_mut_ptr().add((place * W + at) * V::COUNT));
+            }
+        }
     }
 }
 
-mod plain {
-    use super::super::super::super::vectors::Plain;
-    use super::{Seen, Tile, sums};
-
-    pub(super) type Eight = Plain<u32, 8>;
-
-    /// # Safety
-    /// See [`Tile`].
-    pub(super) unsafe fn of<S: Seen, const W: usize, const R: usize>(tile: &Tile<'_>) {
-        // SAFETY: the caller's.
-        unsafe { sums::<Eight, S, W, R>(tile) }
+/// Looks at the partial sums of a tile.
+///
+/// # Safety
+/// See [`After`] and [`Vector`].
+#[inline(always)]
+unsafe fn check<V: Quantize>(tile: &Tile<'_>, places: usize, check: usize, room: &mut Room) {
+    let (before, last) = (check.checked_sub(1).and_then(|at| tile.checks.get(at)), tile.checks.get(check));
+    let (begins, ends) = (before.is_none_or(|check| check.last), last.is_none_or(|check| check.last));
+    let only = !tile.checks.iter().take(check).any(|check| check.last);
+    let [sums, part, totals, paths] =
+        [&mut room.sums, &mut room.part, &mut room.totals, &mut room.paths].map(|sum| sum.0.as_mut_ptr());
+    // SAFETY: the caller's; no tile has more places and filters than there is room for.
+    unsafe {
+        for number in (0..places * tile.filters).step_by(V::COUNT) {
+            let mut sum = V::load(sums.add(number));
+            if !begins {
+                sum = sum.add(V::load(part.add(number)));
+            }
+            let whole = match tile.less.is_null() {
+                true => sum,
+                false => sum.add(V::load(tile.less.add(check * tile.apart + number % tile.filters))),
+            };
+            let path = if check == 0 { whole.sizes() } else { whole.sizes().add(V::load(paths.add(number))) };
+            path.store(paths.add(number));
+            match (ends, only) {
+                (false, _) => sum.store(part.add(number)),
+                (true, true) => sum.store(totals.add(number)),
+                (true, false) => sum.add(V::load(totals.add(number))).store(totals.add(number)),
+            }
+        }
     }
 }
 
+/// Stores the bytes of a tile, and the doubts about them.
+///
+/// # Safety
+/// See [`After`] and [`Vector`].
+#[inline(always)]
+unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
+    // SAFETY: the caller's.
+    unsafe {
+        for place in 0..places {
+            for lane in (0..tile.filters).step_by(V::COUNT) {
+                let number = place * tile.filters + lane;
+                let to = tile.out.add(lane / CHANNELS * tile.out_block + place * CHANNELS + lane % CHANNELS);
+                let numbers = tile.numbers.from(lane);
+                let scaled = V::load(room.totals.0.as_ptr().add(number)).scaled(&numbers);
+                V::quantize(scaled, tile.limits, to);
+                if !tile.lengths.is_null() {
+                    let length = V::Floats::splat(tile.lengths.add(place));
+                    let mut margin = length.mul_add(V::Floats::load(numbers.slopes), V::Floats::load(numbers.slacks));
+                    if !tile.checks.is_empty() {
+                        let path = V::load(room.paths.0.as_ptr().add(number)).floats();
+                        margin = path.mul_add(V::Floats::load(numbers.climbs), margin);
+                    }
+                    let lanes = V::doubtful(scaled, margin, tile.limits);
+                    let place = (tile.first + place) as u16;
+                    room.doubts.push(Doubt { place, first: lane as u16, lanes });
+                }
+            }
+        }
+    }
+}
+
+/// The loops for `$w` vectors and as many places as there are numbers.
+macro_rules! loops_of {
+    ($vector:ty, $level:ident, $seen:ty, $w:literal; $($places:literal)*) => {
+        Loops {
+            filters: $w * <$vector as Vector>::COUNT,
+            sums: &[$($level::sums::<$seen, $w, $places>),*],
+            after: After { check: $level::check, store: $level::store },
+        }
+    };
+}
+
+/// The loops of a level, by a vector that needs some features of the processor.
+macro_rules! level {
+    ($(#[$features:meta])? $name:ident: $vector:ty) => {
+        mod $name {
+            use super::*;
+
+            /// # Safety
+            /// See [`Sums`]; these are the features of the vector.
+            $(#[$features])?
+            pub(super) unsafe fn sums<S: Seen, const W: usize, const R: usize>(
+                tile: &Tile<'_>,
+                steps: Range<usize>,
+                to: &mut Sum,
+            ) {
+                // SAFETY: the caller's.
+                unsafe { super::sums::<$vector, S, W, R>(tile, steps, to) }
+            }
+
+            /// # Safety
+            /// As above.
+            $(#[$features])?
+            pub(super) unsafe fn check(tile: &Tile<'_>, places: usize, check: usize, room: &mut Room) {
+                // SAFETY: the caller's.
+                unsafe { super::check::<$vector>(tile, places, check, room) }
+            }
+
+            /// # Safety
+            /// As above.
+            $(#[$features])?
+            pub(super) unsafe fn store(tile: &Tile<'_>, places: usize, room: &mut Room) {
+                // SAFETY: the caller's.
+                unsafe { super::store::<$vector>(tile, places, room) }
+            }
+        }
+    };
+}
+
+level!(plain: Eight);
 #[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::super::super::super::vectors::x86::{U32x8, U32x16};
-    use super::{Seen, Tile, sums};
+level!(#[target_feature(enable = "avx2,fma")] narrow: U32x8);
+#[cfg(target_arch = "x86_64")]
+level!(#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")] wide: U32x16);
 
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")]
-    pub(super) unsafe fn wide<S: Seen, const W: usize, const R: usize>(tile: &Tile<'_>) {
-        // SAFETY: the caller's; these are the features of the vector.
-        unsafe { sums::<U32x16, S, W, R>(tile) }
-    }
-
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn narrow<S: Seen, const W: usize, const R: usize>(tile: &Tile<'_>) {
-        // SAFETY: as above.
-        unsafe { sums::<U32x8, S, W, R>(tile) }
-    }
-}
+type Eight = Plain<u32, 8>;
 
 /// The loops for this processor: of two blocks of filters if there are such loops and `two` is asked for, else of one.
 pub(super) fn loops<S: Seen>(two: bool) -> Loops {
     #[cfg(target_arch = "x86_64")]
     match crate::cpu::level() {
         5.. => {
-            use super::super::super::vectors::x86::U32x16;
-            use x86::wide;
             return match two {
                 true => loops_of!(U32x16, wide, S, 2; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
                 false => loops_of!(U32x16, wide, S, 1; 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
             };
         }
-        3.. => {
-            use super::super::super::vectors::x86::U32x8;
-            use x86::narrow;
-            return loops_of!(U32x8, narrow, S, 2; 1 2 3 4);
-        }
+        3.. => return loops_of!(U32x8, narrow, S, 2; 1 2 3 4),
         _ => {}
     }
-    use plain::{Eight, of};
     let _ = two;
-    loops_of!(Eight, of, S, 2; 1 2)
+    loops_of!(Eight, plain, S, 2; 1 2)
 }
