@@ -79,7 +79,7 @@ pub(super) struct Doubt {
 /// The doubts of a part.
 #[derive(Debug)]
 pub(super) struct Doubts {
-    count: usize,
+    pub(super) count: usize,
     all: [Doubt; 2 * COLUMNS],
 }
 
@@ -88,15 +88,15 @@ impl Doubts {
         Doubts { count: 0, all: [Doubt::default(); 2 * COLUMNS] }
     }
 
-    /// Adds one, unless no lane is doubtful.
+    /// Adds some to those, `count`, that there are; none of which no lane is doubtful counts. Returns how many there are then.
     ///
     /// # Safety
     /// Fewer than there is room for were added.
     #[inline(always)]
-    pub(super) unsafe fn push(&mut self, doubt: Doubt) {
+    pub(super) unsafe fn push(&mut self, doubt: Doubt, count: usize) -> usize {
         // SAFETY: the caller's.
-        unsafe { *self.all.get_unchecked_mut(self.count) = doubt };
-        self.count += usize::from(doubt.lanes != 0);
+        unsafe { *self.all.get_unchecked_mut(count) = doubt };
+        count + usize::from(doubt.lanes != 0)
     }
 
     /// Those of the [`LANES`] filters from a number on.

@@ -240,6 +240,8 @@ unsafe fn check<V: Quantize>(tile: &Tile<'_>, places: usize, check: usize, room:
 /// See [`After`] and [`Vector`].
 #[inline(always)]
 unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
+    // Not in memory, where each would wait for the one before.
+    let mut count = room.doubts.count;
     // SAFETY: the caller's.
     unsafe {
         for place in 0..places {
@@ -258,10 +260,11 @@ unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
                     }
                     let lanes = V::doubtful(scaled, margin, tile.limits);
                     let place = (tile.first + place) as u16;
-                    room.doubts.push(Doubt { place, first: lane as u16, lanes });
+                    count = room.doubts.push(Doubt { place, first: lane as u16, lanes }, count);
                 }
             }
         }
+        room.doubts.count = count;
     }
 }
 
