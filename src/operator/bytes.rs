@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use bytemuck::{cast_slice, cast_slice_mut};
 use kernels::bytes::{Pair, Unsigned, look_up, pairs};
-use kernels::gemm::blocks::Requantize;
+use kernels::gemm::blocks::Scaling;
 use kernels::quantize::{dequantize_part, quantize_part};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -60,23 +60,20 @@ impl ByteProduct {
         zeros.bytes().iter().all(|zero| *zero == flip).then_some(flip)
     }
 
-    /// As a convolution in blocks scales its sums, with weights as they are packed, if it's one.
-    pub(crate) fn requantize<'a>(&'a self, weights: &'a [u32]) -> Result<Requantize<'a>> {
+    /// As a convolution in blocks scales its sums, if it's one.
+    pub(crate) fn scaling(&self) -> Result<Scaling<'_>> {
         let ByteProduct { zeros: [zero, _], zero_point, floats, .. } = self;
         // In blocks, bytes are unsigned.
         let byte = |zero: &Tensor| {
             let turned = if zero.dtype() == DType::Int8 { 0x80 } else { 0 };
             zero.bytes().first().copied().unwrap_or(0) ^ turned
         };
-        let bias = floats.bias.as_ref().map(Tensor::as_slice::<f32>).transpose()?;
-        Ok(Requantize {
-            weights,
+        Ok(Scaling {
             outside: byte(zero),
             scales: floats.scales,
             of_filters: floats.of_columns.as_slice()?,
-            bias,
+            bias: floats.bias.as_ref().map(Tensor::as_slice).transpose()?,
             zero: byte(zero_point),
-            least: 0,
             as_floats: floats.are_met,
         })
     }

@@ -48,16 +48,10 @@ impl BytesInBlocks {
         Bytes { axes, images, channels: self.channels, kind, tail: None }
     }
 
-    fn filter_bytes<'a>(&self, w: &'a Tensor) -> FilterBytes<'a> {
+    fn filter_bytes<'a>(&'a self, w: &'a Tensor) -> Result<FilterBytes<'a>> {
         let sizes = [self.count, self.of_each(), volume(1, w.shape().get(2..).unwrap_or(&[]))];
-        FilterBytes {
-            bytes: w.bytes(),
-            sizes,
-            own: self.own,
-            turned: false,
-            flip: self.flip,
-            as_floats: self.bytes.floats.are_met,
-        }
+        let scaling = self.bytes.scaling()?;
+        Ok(FilterBytes { bytes: w.bytes(), sizes, own: self.own, turned: false, flip: self.flip, scaling })
     }
 }
 
@@ -68,7 +62,10 @@ impl Windowed for BytesInBlocks {
             let mut resources = call.resources();
             // However many threads there are: it decides what is computed.
             resources.threads = 1;
-            Ok(self.bytes(&axes, &[], self.bytes.requantize(&[])?).plan(images, resources)?.scratch())
+            Ok(self
+                .bytes(&axes, &[], Requantize { weights: &[], scaling: self.bytes.scaling()? })
+                .plan(images, resources)?
+                .scratch())
         };
         let channels = match (layout.input(0), call.tensor(0).map(Tensor::shape)) {
             (None, Ok(shape)) => shape.get(1).copied(),
@@ -86,7 +83,7 @@ impl Windowed for BytesInBlocks {
         let Geometry { images, axes, counts } = Geometry::of(&self.filters, call, layout)?;
         let (resources, positions, x, w) = (call.resources(), volume(1, &counts), call.tensor(0)?, call.tensor(1)?);
         call.charge(volume(w.len(), [&images, &positions]) as u64)?;
-        let filters = self.filter_bytes(w);
+        let filters = self.filter_bytes(w)?;
         let (mut own, pack) = (None, |to: &mut [u32]| Ok(filters.pack(to, call.resources())?));
         let weights = match self.weights.formed(call, w, filters.packed(), pack)? {
             Some(weights) => weights,
@@ -107,7 +104,9 @@ impl Windowed for BytesInBlocks {
                 room.elements()
             }
         };
-        let plan = self.bytes(&axes, x_bytes, self.bytes.requantize(weights)?).plan(images, resources)?;
+        let plan = self
+            .bytes(&axes, x_bytes, Requantize { weights, scaling: self.bytes.scaling()? })
+            .plan(images, resources)?;
         let mut scratch = call.scratch::<u32>(plan.scratch())?;
         let dtype = self.bytes.zero_point.dtype();
         if layout.output.is_some() {

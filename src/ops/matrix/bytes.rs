@@ -1,7 +1,7 @@
 //! MatMul and Gemm of integers of 8 bits: what a dequantized product becomes.
 
 use crate::ops::prelude::*;
-use kernels::gemm::blocks::{Bytes, FilterBytes, Kind, len_of, rows_from_blocks, rows_to_blocks};
+use kernels::gemm::blocks::{Bytes, FilterBytes, Kind, Requantize, len_of, rows_from_blocks, rows_to_blocks};
 use kernels::gemm::{Quantized, Requantized, ZeroPoints};
 use kernels::volume;
 use kernels::windows::Axis;
@@ -51,14 +51,8 @@ impl ByteMatMul {
         let (Sizes { k, n, output, .. }, x, w) = (self.sizes(call)?, call.tensor(0)?, call.tensor(1)?);
         let (count, resources) = (x.len() / k, call.resources());
         call.charge(volume(w.len(), [&count]) as u64)?;
-        let filters = FilterBytes {
-            bytes: w.bytes(),
-            sizes: [n, k, 1],
-            own: false,
-            turned: !self.turned,
-            flip,
-            as_floats: self.bytes.floats.are_met,
-        };
+        let (sizes, scaling) = ([n, k, 1], self.bytes.scaling()?);
+        let filters = FilterBytes { bytes: w.bytes(), sizes, own: false, turned: !self.turned, flip, scaling };
         let (mut own, pack) = (None, |to: &mut [u32]| Ok(filters.pack(to, resources)?));
         let weights = match self.weights.formed(call, w, filters.packed(), pack)? {
             Some(weights) => weights,
@@ -70,7 +64,7 @@ impl ByteMatMul {
         };
         let mut rows = call.scratch::<u8>(len_of(k, count))?;
         rows_to_blocks(x.bytes(), k, turn(x.dtype()), rows.elements_mut(), resources)?;
-        let (axes, kind) = ([places(1), places(count)], Kind::All(n, self.bytes.requantize(weights)?));
+        let (axes, kind) = ([places(1), places(count)], Kind::All(n, Requantize { weights, scaling }));
         let product = Bytes { axes: &axes, images: rows.elements(), channels: k, kind, tail: None };
         let plan = product.plan(1, resources)?;
         let mut scratch = call.scratch::<u32>(plan.scratch())?;

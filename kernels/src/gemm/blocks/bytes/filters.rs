@@ -2,7 +2,8 @@
 
 use super::super::super::BLOCK;
 use super::super::{CHANNELS, len_of};
-use super::settle::OTHERS;
+use super::quantize::ROWS;
+use super::settle::{OTHERS, rounding, slack};
 use super::tile::{Four, Own, loops};
 use crate::{Resources, Stopped};
 use std::ops::Range;
@@ -21,7 +22,24 @@ pub struct FilterBytes<'a> {
     pub turned: bool,
     /// What each byte is combined with first.
     pub flip: u8,
-    /// See [`Requantize`](super::Requantize).
+    pub scaling: Scaling<'a>,
+}
+
+/// What becomes of sums: `round((sum - outside * weights) * scales + bias / scale of the output) + zero`.
+#[derive(Clone, Copy)]
+pub struct Scaling<'a> {
+    /// The zero point of the images, which is around them.
+    pub outside: u8,
+    /// The scales of the images, and of the output.
+    pub scales: [f32; 2],
+    /// The scales of the weights: one for each filter, or one for all.
+    pub of_filters: &'a [f32],
+    /// As many numbers. What becomes of them and of scales must be finite.
+    pub bias: Option<&'a [f32]>,
+    pub zero: u8,
+    /// Whether the bytes are those that the sums of floats give, `round((sum + bias) / scale of the output) + zero`: images and
+    /// weights become floats first, and are summed in the order of a [product](super::super). Else they are nearly
+    /// those.
     pub as_floats: bool,
 }
 
@@ -107,10 +125,9 @@ impl Steps {
         }
     }
 
-    /// Numbers that follow the steps of each filter: the sum of the weights, how far bytes may be from those of floats for
-    /// each unit of the length of what they see, and the sums of the weights of a part until each check.
+    /// Rows of numbers that follow the steps: see [`Numbers`](super::quantize::Numbers).
     pub(super) fn rows(&self) -> usize {
-        2 + self.checks.len()
+        ROWS + self.checks.len()
     }
 
     /// How often a term of a part counts: once for each partial sum that isn't known better without it.
@@ -126,10 +143,21 @@ impl Steps {
     }
 }
 
+impl Scaling<'_> {
+    /// The rows of floats of a filter, whose weights have a length.
+    fn numbers(&self, filter: usize, length: f32, span: usize) -> [f32; ROWS - 1] {
+        let of = |all: &[f32]| all.get(filter).or(all.first()).copied().unwrap_or(0.0);
+        let (scale, bias, [images, out]) = (of(self.of_filters), self.bias.map_or(0.0, of), self.scales);
+        let factor = (f64::from(scale) * f64::from(images) / f64::from(out)) as f32;
+        let addend = (f64::from(bias) / f64::from(out)) as f32;
+        [factor, addend, rounding(factor) * length, rounding(factor) * span as f32, slack(addend), scale, bias]
+    }
+}
+
 impl FilterBytes<'_> {
     fn steps(&self) -> Steps {
         let [_, channels, taps] = self.sizes;
-        Steps::of(channels, taps, self.own, self.as_floats)
+        Steps::of(channels, taps, self.own, self.scaling.as_floats)
     }
 
     /// Numbers of packed filters.
@@ -140,11 +168,13 @@ impl FilterBytes<'_> {
 
     /// Packs the filters for this processor.
     pub fn pack(&self, out: &mut [u32], resources: Resources<'_>) -> Result<(), Stopped> {
-        let FilterBytes { bytes, sizes: [filters, channels, taps], own, turned, flip, .. } = *self;
+        let FilterBytes { bytes, sizes: [filters, channels, taps], own, turned, flip, scaling } = *self;
         let (steps, terms) = (self.steps(), channels * taps);
-        if bytes.len() != filters * terms {
+        let counts = [scaling.of_filters.len(), scaling.bias.map_or(1, <[f32]>::len)];
+        if bytes.len() != filters * terms || counts.iter().any(|count| *count != 1 && *count != filters) {
             return Err(Stopped::Misfit);
         }
+        let less = u32::from(scaling.outside).wrapping_neg();
         let [next, apart] = if turned { [1, filters] } else { [terms, 1] };
         let counts = steps.parts.iter().flat_map(|part| part.terms.clone().map(|term| steps.count(term, part) as f64));
         let (counts, mut lookout) = (counts.collect::<Vec<f64>>(), resources.lookout());
@@ -166,7 +196,7 @@ impl FilterBytes<'_> {
                     for (channel, of) in part.channels(taps) {
                         let step = part.step(channel, taps);
                         while ends.next_if(|check| check.end <= step).is_some() {
-                            set(steps.count + 2 + checks, sum);
+                            set(steps.count + ROWS + checks, sum.wrapping_mul(less));
                             checks += 1;
                         }
                         for tap in of {
@@ -179,14 +209,16 @@ impl FilterBytes<'_> {
                         }
                     }
                     if !steps.checks.is_empty() {
-                        set(steps.count + 2 + checks, sum);
+                        set(steps.count + ROWS + checks, sum.wrapping_mul(less));
                         checks += 1;
                     }
                     total = total.wrapping_add(sum);
                 }
                 let length = if own { sizes } else { squares.sqrt() };
-                set(steps.count, total);
-                set(steps.count + 1, (length as f32).to_bits());
+                set(steps.count, total.wrapping_mul(less));
+                for (row, number) in scaling.numbers(first + lane, length as f32, steps.span).into_iter().enumerate() {
+                    set(steps.count + 1 + row, number.to_bits());
+                }
             }
             (out, first) = (rest, first + width);
         }

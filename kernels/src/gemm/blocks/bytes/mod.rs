@@ -14,12 +14,12 @@ mod settle;
 mod tests;
 mod tile;
 
-pub use self::filters::FilterBytes;
+pub use self::filters::{FilterBytes, Scaling};
 
 use self::filters::{SOME, Steps};
 use self::lengths::Lengths;
-use self::quantize::{Doubts, LANES, Limits, Numbers};
-use self::settle::{Dequantized, Places, Settle, rounding, settler, slack};
+use self::quantize::{Doubts, LANES, Numbers};
+use self::settle::{Dequantized, Places, Settle, settler};
 use self::tile::{Four, Loops, Own, Room, Tile, loops};
 use super::super::block::Out;
 use super::band::{Band, Grid, Source};
@@ -28,7 +28,7 @@ use super::{CHANNELS, READ, len_of};
 use crate::cpu::for_each_level;
 use crate::windows::Axis;
 use crate::{Lookout, Resources, Stopped, parallel};
-use bytemuck::{cast_slice, cast_slice_mut};
+use bytemuck::cast_slice_mut;
 use std::ops::Range;
 
 /// Multiplications that are worth a thread that is ready, and waking one.
@@ -63,25 +63,12 @@ pub enum Kind<'a> {
     Greatest,
 }
 
-/// `round((sum - outside * weights) * scales + bias / scale of the output) + zero`, at least `least`.
+/// Sums that become bytes.
 #[derive(Clone, Copy)]
 pub struct Requantize<'a> {
-    /// As [`FilterBytes::pack`] packs them.
+    /// As [`FilterBytes::pack`] packs them, with the same scaling.
     pub weights: &'a [u32],
-    /// The zero point of the images, which is around them.
-    pub outside: u8,
-    /// Of the images, and of the output.
-    pub scales: [f32; 2],
-    /// Of the weights: one for each filter, or one for all.
-    pub of_filters: &'a [f32],
-    /// As many numbers. What becomes of them and of scales must be finite.
-    pub bias: Option<&'a [f32]>,
-    pub zero: u8,
-    pub least: u8,
-    /// Whether the bytes are those that the sums of floats give, `round((sum + bias) / scale of the output) + zero`: images and
-    /// weights become floats first, and are summed in the order of a [product](super::super). Else they are nearly
-    /// those.
-    pub as_floats: bool,
+    pub scaling: Scaling<'a>,
 }
 
 /// Windows that are divided among threads.
@@ -106,11 +93,11 @@ impl<'a> Bytes<'a> {
         let taps = self.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul);
         let (filters, steps, loops, settle) = match self.kind {
             Kind::All(filters, own) => {
-                let steps = Steps::of(self.channels, taps, false, own.as_floats);
+                let steps = Steps::of(self.channels, taps, false, own.scaling.as_floats);
                 (filters, steps, [loops::<Four>(true), loops::<Four>(false)], settler::<Four>())
             }
             Kind::Own(_) | Kind::Greatest => {
-                let as_floats = matches!(self.kind, Kind::Own(own) if own.as_floats);
+                let as_floats = matches!(self.kind, Kind::Own(own) if own.scaling.as_floats);
                 let steps = Steps::of(1, taps, true, as_floats);
                 (self.channels, steps, [loops::<Own>(false); 2], settler::<Own>())
             }
@@ -129,58 +116,10 @@ impl<'a> Bytes<'a> {
     }
 }
 
-/// Numbers for each filter: as [`Numbers`] has them, then the scales of weights, and a bias.
-const TABLES: usize = 8;
-
-/// Where they are.
-struct Filters<'a> {
-    biases: &'a [u32],
-    factors: &'a [f32],
-    addends: &'a [f32],
-    slopes: &'a [f32],
-    climbs: &'a [f32],
-    slacks: &'a [f32],
-    scales: &'a [f32],
-    bias: &'a [f32],
-    /// For each check, what is added to partial sums for their zero points.
-    less: &'a [u32],
-}
-
-impl<'a> Filters<'a> {
-    /// In a room for so many filters, which are those of whole blocks.
-    fn of(room: &'a [u32], count: usize) -> Filters<'a> {
-        let table = |at: usize| room.get(at * count..(at + 1) * count).unwrap_or(&[]);
-        let floats = |at: usize| cast_slice(table(at));
-        Filters {
-            biases: table(0),
-            factors: floats(1),
-            addends: floats(2),
-            slopes: floats(3),
-            climbs: floats(4),
-            slacks: floats(5),
-            scales: floats(6),
-            bias: floats(7),
-            less: room.get(TABLES * count..).unwrap_or(&[]),
-        }
-    }
-
-    fn numbers(&self) -> Numbers {
-        Numbers {
-            biases: self.biases.as_ptr(),
-            factors: self.factors.as_ptr(),
-            addends: self.addends.as_ptr(),
-            slopes: self.slopes.as_ptr(),
-            climbs: self.climbs.as_ptr(),
-            slacks: self.slacks.as_ptr(),
-        }
-    }
-}
-
 impl BytesPlan<'_> {
     fn tables(&self) -> usize {
         // The offsets of steps are made of those of quads, which are no more.
-        let steps = self.steps.count.saturating_mul(2);
-        steps.saturating_add(len_of(self.filters, TABLES + self.steps.checks.len()))
+        self.steps.count.saturating_mul(2)
     }
 
     /// Numbers of scratch memory.
@@ -195,7 +134,7 @@ impl BytesPlan<'_> {
 
     /// Those of them for [`Lengths`].
     fn lengths(&self) -> usize {
-        if self.requantize().is_some_and(|own| own.as_floats) { Lengths::room(&self.grid) } else { 0 }
+        if self.requantize().is_some_and(|own| own.scaling.as_floats) { Lengths::room(&self.grid) } else { 0 }
     }
 
     fn requantize(&self) -> Option<&Requantize<'_>> {
@@ -210,11 +149,7 @@ impl BytesPlan<'_> {
         let BytesPlan { bytes, grid, steps, images, filters, .. } = self;
         let [rows, columns] = bytes.axes;
         let each = len_of(*filters, rows.output.saturating_mul(columns.output));
-        let fits = |own: &Requantize<'_>| {
-            let counts = [own.of_filters.len(), own.bias.map_or(1, <[f32]>::len)];
-            own.weights.len() == len_of(*filters, steps.count + steps.rows())
-                && counts.iter().all(|count| *count == 1 || *count == *filters)
-        };
+        let fits = |own: &Requantize<'_>| own.weights.len() == len_of(*filters, steps.count + steps.rows());
         let fits = out.len() == images.saturating_mul(each)
             && bytes.images.len() == images.saturating_mul(grid.image())
             && self.requantize().is_none_or(fits)
@@ -227,14 +162,12 @@ impl BytesPlan<'_> {
         }
         let (tables, rooms) = scratch.split_at_mut(self.tables());
         let (offsets, rest) = tables.split_at_mut(steps.count);
-        let (of_quads, numbers) = rest.split_at_mut(steps.count);
+        let of_quads = rest.get_mut(..steps.count).ok_or(Stopped::Misfit)?;
         let some = if matches!(bytes.kind, Kind::All(..)) { SOME } else { CHANNELS };
         grid.offsets(some, of_quads, &mut resources.lookout())?;
         steps.spread(of_quads, offsets);
-        self.fill(numbers);
-        let (offsets, own) = (&*offsets, Filters::of(numbers, len_of(*filters, 1)));
-        let (bands, to) = (grid.bands(), Out::of(out));
-        let outside = self.requantize().map_or(0, |own| own.outside);
+        let (offsets, bands, to) = (&*offsets, grid.bands(), Out::of(out));
+        let outside = self.requantize().map_or(0, |own| own.scaling.outside);
         let dequantized = self.dequantized();
         let rooms = match self.room() {
             0 => (0..self.threads).map(|_| Default::default()).collect(),
@@ -247,18 +180,18 @@ impl BytesPlan<'_> {
             let mut lookout = resources.lookout();
             let (lengths, room) = room.split_at_mut(self.lengths());
             let seen = band.fill(&Source::Blocks(bytes.images), image, outside, cast_slice_mut(room), &mut lookout)?;
-            let lengths = match self.requantize().filter(|own| own.as_floats) {
+            let lengths = match self.requantize().filter(|own| own.scaling.as_floats) {
                 Some(_) => Some(self.measure(&band, seen, offsets, cast_slice_mut(lengths), &mut lookout)?),
                 None => None,
             };
-            let task = Task { image, band, seen, offsets, filters: &own, dequantized: &dequantized, lengths };
+            let task = Task { image, band, seen, offsets, dequantized: &dequantized, lengths };
             self.task(&task, groups, to, &mut lookout)
         })
     }
 
     /// What each byte of the images is.
     fn dequantized(&self) -> [f32; 256] {
-        let (outside, scale) = self.requantize().map_or((0, 0.0), |own| (own.outside, own.scales[0]));
+        let (outside, scale) = self.requantize().map_or((0, 0.0), |own| (own.scaling.outside, own.scaling.scales[0]));
         std::array::from_fn(|byte| (byte as f32 - f32::from(outside)) * scale)
     }
 
@@ -271,7 +204,7 @@ impl BytesPlan<'_> {
         room: &'s mut [f32],
         lookout: &mut Lookout<'_>,
     ) -> Result<Lengths<'s>, Stopped> {
-        let outside = self.requantize().map_or(0, |own| own.outside);
+        let outside = self.requantize().map_or(0, |own| own.scaling.outside);
         match self.bytes.kind {
             Kind::All(..) => {
                 let taps = self.bytes.axes.iter().map(|axis| axis.kernel).product::<usize>();
@@ -279,37 +212,6 @@ impl BytesPlan<'_> {
             }
             // One for all: no byte is further from the zero point.
             _ => Ok(Lengths::all(band, outside.max(255 - outside).into(), room)),
-        }
-    }
-
-    /// Writes the numbers of each filter.
-    fn fill(&self, room: &mut [u32]) {
-        let Some(own) = self.requantize() else { return };
-        let (steps, filters, group, count) =
-            (&self.steps, self.filters, self.loops[0].filters, len_of(self.filters, 1));
-        for filter in 0..filters {
-            let first = filter / group * group;
-            let width = if filters - first > CHANNELS { self.loops[0] } else { self.loops[1] }.filters;
-            let packed = own.weights.get(first * (steps.count + steps.rows()) + steps.count * width + filter - first..);
-            let row = |at: usize| packed.and_then(|rows| rows.get(at * width)).copied().unwrap_or(0);
-            let of = |all: &[f32]| all.get(filter).or(all.first()).copied().unwrap_or(0.0);
-            let (scale, bias, [images, out]) = (of(own.of_filters), own.bias.map_or(0.0, of), own.scales);
-            let factor = (f64::from(scale) * f64::from(images) / f64::from(out)) as f32;
-            let addend = (f64::from(bias) / f64::from(out)) as f32;
-            let (slope, climb) = (rounding(factor) * f32::from_bits(row(1)), rounding(factor) * steps.span as f32);
-            let floats = [factor, addend, slope, climb, slack(addend), scale, bias].map(f32::to_bits);
-            let less = row(0).wrapping_mul(own.outside.into()).wrapping_neg();
-            for (table, number) in [less].into_iter().chain(floats).enumerate() {
-                room.get_mut(table * count + filter).into_iter().for_each(|to| *to = number);
-            }
-            if own.outside != 0 {
-                for (at, to) in room.iter_mut().skip(TABLES * count + filter).step_by(count).enumerate() {
-                    *to = row(2 + at).wrapping_mul(own.outside.into()).wrapping_neg();
-                }
-            }
-        }
-        for table in room.chunks_exact_mut(count.max(1)).take(TABLES) {
-            table.get_mut(filters..).into_iter().for_each(|behind| behind.fill(0));
         }
     }
 
@@ -332,11 +234,15 @@ impl BytesPlan<'_> {
             let weights = match self.requantize() {
                 Some(own) => {
                     let at = first * (steps.count + steps.rows());
-                    Some(own.weights.get(at..at + loops.filters * steps.count).ok_or(Stopped::Misfit)?)
+                    Some(
+                        own.weights
+                            .get(at..at + loops.filters * (steps.count + steps.rows()))
+                            .ok_or(Stopped::Misfit)?,
+                    )
                 }
                 None => None,
             };
-            let group = Group { loops, weights, first, start, positions, block };
+            let group = Group { loops, weights, start, positions, block };
             for rows in band.parts() {
                 room.doubts.clear();
                 for row in rows.clone() {
@@ -397,14 +303,9 @@ impl BytesPlan<'_> {
                     weights: weights.as_ptr(),
                     steps: self.steps.count,
                     checks: &self.steps.checks,
-                    less: if own.outside == 0 {
-                        std::ptr::null()
-                    } else {
-                        task.filters.less.as_ptr().wrapping_add(group.first)
-                    },
-                    apart: len_of(self.filters, 1),
-                    numbers: task.filters.numbers().from(group.first),
-                    limits: limits(own),
+                    has_zero: own.scaling.outside != 0,
+                    numbers: self.numbers(group, weights, 0),
+                    zero: own.scaling.zero.into(),
                     out: out.at(place * CHANNELS),
                     out_block: group.positions * CHANNELS,
                     lengths,
@@ -426,13 +327,13 @@ impl BytesPlan<'_> {
         doubts: &Doubts,
         (out, lookout): (Out<u8>, &mut Lookout<'_>),
     ) -> Result<(), Stopped> {
-        let Task { band, seen, filters, .. } = task;
+        let Task { band, seen, .. } = task;
         let (Some(own), Some(weights)) = (self.requantize(), group.weights) else { return Ok(()) };
+        let [scale, by] = own.scaling.scales;
         let columns = band.columns.len().max(1);
         let places = |place: usize| band.place(rows.start + place / columns, band.columns.start + place % columns);
         let first = band.number(rows.start, band.columns.start);
         for lane in (0..group.loops.filters).step_by(LANES) {
-            let filter = group.first + lane;
             match doubts.of(lane).count() {
                 0 => continue,
                 count => lookout.after(count * self.steps.count * LANES * SOME)?,
@@ -447,11 +348,10 @@ impl BytesPlan<'_> {
                     stride: group.loops.filters,
                     lane: lane % CHANNELS,
                     steps: &self.steps,
-                    dequantized: Dequantized { outside: own.outside, scale: own.scales[0], all: task.dequantized },
-                    scales: filters.scales.as_ptr().add(filter),
-                    biases: filters.bias.as_ptr().add(filter),
-                    by: own.scales[1],
-                    limits: limits(own),
+                    dequantized: Dequantized { outside: own.scaling.outside, scale, all: task.dequantized },
+                    numbers: self.numbers(group, weights, lane),
+                    by,
+                    zero: own.scaling.zero.into(),
                     out: out.at((group.start + lane / CHANNELS * group.positions + first) * CHANNELS + lane % CHANNELS),
                 };
                 (self.settle)(&of, doubts, lane);
@@ -459,18 +359,19 @@ impl BytesPlan<'_> {
         }
         Ok(())
     }
-}
 
-fn limits(own: &Requantize<'_>) -> Limits {
-    Limits { zero: own.zero.into(), least: own.least.into() }
+    /// The numbers of the filters of a group, from one on.
+    fn numbers(&self, group: &Group<'_>, weights: &[u32], lane: usize) -> Numbers {
+        let apart = group.loops.filters;
+        Numbers { first: weights.as_ptr().wrapping_add(self.steps.count * apart + lane), apart }
+    }
 }
 
 /// Filters that are computed together.
 struct Group<'a> {
     loops: Loops,
+    /// The weights, and the numbers that follow them.
     weights: Option<&'a [u32]>,
-    /// The first filter.
-    first: usize,
     /// The number of the first place of their first block, and the places of a block.
     start: usize,
     positions: usize,
@@ -484,7 +385,6 @@ struct Task<'a> {
     band: Band<'a>,
     seen: &'a [u8],
     offsets: &'a [u32],
-    filters: &'a Filters<'a>,
     dequantized: &'a [f32; 256],
     /// If bytes are to be those of floats.
     lengths: Option<Lengths<'a>>,

@@ -7,63 +7,71 @@ use super::super::super::vectors::{Plain, Vector};
 use super::super::COLUMNS;
 use crate::quantize::{Precision, placed};
 
-/// Numbers of filters: `sum + bias` is what the sum is without zero points, and `that * factor + addend` becomes an integer.
-/// How far that may be from what floats give is `length * slope + path * climb + slack`, where the path is the sum of the
-/// magnitudes of partial sums.
+/// Numbers of filters, which follow their weights: rows of numbers that are so far apart.
+///
+/// `sum + bias` is what the sum is without zero points, and `that * factor + addend` becomes an integer. How far that may be
+/// from what floats give is `length * slope + path * climb + slack`, where the path is the sum of the magnitudes of partial
+/// sums. Floats have scales of weights, and a bias. The last rows, one for each check, are what partial sums are less for
+/// their zero points.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbers {
-    pub(super) biases: *const u32,
-    pub(super) factors: *const f32,
-    pub(super) addends: *const f32,
-    pub(super) slopes: *const f32,
-    pub(super) climbs: *const f32,
-    pub(super) slacks: *const f32,
+    pub(super) first: *const u32,
+    pub(super) apart: usize,
 }
 
+/// What a row has: the first one is of integers.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Row {
+    Bias,
+    Factor,
+    Addend,
+    Slope,
+    Climb,
+    Slack,
+    Scale,
+    FloatBias,
+}
+
+/// Rows before those of checks.
+pub(super) const ROWS: usize = 8;
+
 impl Numbers {
-    /// Those of the filters from a number on.
+    /// A vector of a row, for filters from a number on.
     ///
     /// # Safety
     /// There must be so many.
     #[inline(always)]
-    pub(super) unsafe fn from(self, filter: usize) -> Numbers {
+    pub(super) unsafe fn load<V: Vector>(self, row: Row, filter: usize) -> V {
+        // SAFETY: the caller's; numbers of all rows are of four bytes.
+        unsafe { V::load(self.first.add(row as usize * self.apart + filter).cast()) }
+    }
+
+    /// A vector of the row of a check.
+    ///
+    /// # Safety
+    /// As above; there must be the check.
+    #[inline(always)]
+    pub(super) unsafe fn less<V: Vector<Of = u32>>(self, check: usize, filter: usize) -> V {
         // SAFETY: the caller's.
-        unsafe {
-            Numbers {
-                biases: self.biases.add(filter),
-                factors: self.factors.add(filter),
-                addends: self.addends.add(filter),
-                slopes: self.slopes.add(filter),
-                climbs: self.climbs.add(filter),
-                slacks: self.slacks.add(filter),
-            }
-        }
+        unsafe { V::load(self.first.add((ROWS + check) * self.apart + filter)) }
     }
 }
 
-/// The zero point of the output, and its least byte.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) zero: f32,
-    pub(super) least: f32,
+/// The byte of a scaled number, with the zero point of the output: as [`rounded`](crate::quantize::rounded), which knows
+/// NaN too. There is none.
+#[inline(always)]
+pub(super) fn byte(scaled: f32, zero: f32) -> u8 {
+    f32::byte(placed(scaled, zero, 0.0, MOST))
 }
 
-impl Limits {
-    const MOST: f32 = 255.0;
-
-    /// The byte of a scaled number. As [`rounded`](crate::quantize::rounded), which knows NaN too: there is none.
-    #[inline(always)]
-    pub(super) fn byte(self, scaled: f32) -> u8 {
-        f32::byte(placed(scaled, self.zero, self.least, Limits::MOST))
-    }
-
-    /// Whether numbers that are so far from a scaled one may have another byte.
-    #[inline(always)]
-    fn doubtful(self, scaled: f32, margin: f32) -> bool {
-        let (apart, at) = ((scaled - scaled.round_ties_even()).abs(), scaled + self.zero);
-        apart + margin >= 0.5 && at + margin >= self.least - 0.5 && at - margin <= Limits::MOST + 0.5
-    }
+/// Whether numbers that are so far from a scaled one may have another byte.
+#[inline(always)]
+fn doubtful(scaled: f32, margin: f32, zero: f32) -> bool {
+    let (apart, at) = ((scaled - scaled.round_ties_even()).abs(), scaled + zero);
+    apart + margin >= 0.5 && at + margin >= -0.5 && at - margin <= MOST + 0.5
 }
+
+const MOST: f32 = 255.0;
 
 /// Filters whose doubts are settled together: most often, there is one of them.
 pub(super) const LANES: usize = 8;
@@ -128,9 +136,9 @@ pub(super) trait Quantize: Dot {
     /// The integers, which have signs, as floats.
     unsafe fn floats(self) -> Self::Floats;
     /// Bytes of scaled numbers.
-    unsafe fn quantize(scaled: Self::Floats, limits: Limits, to: *mut u8);
+    unsafe fn quantize(scaled: Self::Floats, zero: f32, to: *mut u8);
     /// The lanes whose bytes may be others if numbers are as far as the margin from those that are scaled.
-    unsafe fn doubtful(scaled: Self::Floats, margin: Self::Floats, limits: Limits) -> u16;
+    unsafe fn doubtful(scaled: Self::Floats, margin: Self::Floats, zero: f32) -> u16;
     /// The magnitudes of integers with signs.
     unsafe fn sizes(self) -> Self;
     /// One of the four bytes of each number, with its sign.
@@ -138,11 +146,11 @@ pub(super) trait Quantize: Dot {
 
     /// What becomes an integer.
     #[inline(always)]
-    unsafe fn scaled(self, numbers: &Numbers) -> Self::Floats {
+    unsafe fn scaled(self, numbers: Numbers, filter: usize) -> Self::Floats {
         // SAFETY: the caller's.
         unsafe {
-            let sum = self.add(Self::load(numbers.biases)).floats();
-            sum.mul_add(Self::Floats::load(numbers.factors), Self::Floats::load(numbers.addends))
+            let sum = self.add(numbers.load(Row::Bias, filter)).floats();
+            sum.mul_add(numbers.load(Row::Factor, filter), numbers.load(Row::Addend, filter))
         }
     }
 }
@@ -156,13 +164,13 @@ impl<const N: usize> Quantize for Plain<u32, N> {
         Plain(self.0.map(|number| number as i32 as f32))
     }
     #[inline(always)]
-    unsafe fn quantize(scaled: Plain<f32, N>, limits: Limits, to: *mut u8) {
-        unsafe { to.cast::<[u8; N]>().write(scaled.0.map(|scaled| limits.byte(scaled))) }
+    unsafe fn quantize(scaled: Plain<f32, N>, zero: f32, to: *mut u8) {
+        unsafe { to.cast::<[u8; N]>().write(scaled.0.map(|scaled| byte(scaled, zero))) }
     }
     #[inline(always)]
-    unsafe fn doubtful(scaled: Plain<f32, N>, margin: Plain<f32, N>, limits: Limits) -> u16 {
+    unsafe fn doubtful(scaled: Plain<f32, N>, margin: Plain<f32, N>, zero: f32) -> u16 {
         let lanes = scaled.0.into_iter().zip(margin.0).enumerate();
-        lanes.fold(0, |all, (lane, (scaled, margin))| all | u16::from(limits.doubtful(scaled, margin)) << lane)
+        lanes.fold(0, |all, (lane, (scaled, margin))| all | u16::from(doubtful(scaled, margin, zero)) << lane)
     }
     #[inline(always)]
     unsafe fn sizes(self) -> Self {
@@ -178,7 +186,7 @@ impl<const N: usize> Quantize for Plain<u32, N> {
 mod x86 {
     use super::super::super::super::vectors::x86::{F32x8, F32x16, U32x8, U32x16};
     use super::super::super::super::vectors::{Plain, Vector};
-    use super::{Limits, Quantize};
+    use super::{MOST, Quantize};
     use std::arch::x86_64::*;
 
     // SAFETY, of all blocks: the caller's.
@@ -190,23 +198,24 @@ mod x86 {
             F32x16(unsafe { _mm512_cvtepi32_ps(self.0) })
         }
         #[inline(always)]
-        unsafe fn quantize(scaled: F32x16, limits: Limits, to: *mut u8) {
+        unsafe fn quantize(scaled: F32x16, zero: f32, to: *mut u8) {
             unsafe {
-                let zero = _mm512_add_ps(nearest(scaled.0), _mm512_set1_ps(limits.zero));
-                let placed = _mm512_max_ps(zero, _mm512_set1_ps(limits.least));
-                let bytes = _mm512_cvtps_epi32(_mm512_min_ps(placed, _mm512_set1_ps(Limits::MOST)));
-                _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(bytes));
+                let placed = _mm512_add_epi32(nearest(scaled.0), _mm512_set1_epi32(zero as i32));
+                let bytes = _mm512_cvtusepi32_epi8(_mm512_max_epi32(placed, _mm512_setzero_si512()));
+                _mm_storeu_si128(to.cast(), bytes);
             }
         }
+        /// Integers beyond the bytes are those of the least or the greatest, unless the margin is more than half a step.
         #[inline(always)]
-        unsafe fn doubtful(scaled: F32x16, margin: F32x16, limits: Limits) -> u16 {
+        unsafe fn doubtful(scaled: F32x16, margin: F32x16, zero: f32) -> u16 {
             unsafe {
-                let apart = _mm512_abs_ps(_mm512_sub_ps(scaled.0, nearest(scaled.0)));
-                let at = _mm512_add_ps(scaled.0, _mm512_set1_ps(limits.zero));
-                let [half, least, most] = [0.5, limits.least - 0.5, Limits::MOST + 0.5].map(|x| _mm512_set1_ps(x));
-                let close = _mm512_cmp_ps_mask::<_CMP_GE_OQ>(_mm512_add_ps(apart, margin.0), half);
-                let above = _mm512_mask_cmp_ps_mask::<_CMP_GE_OQ>(close, _mm512_add_ps(at, margin.0), least);
-                _mm512_mask_cmp_ps_mask::<_CMP_LE_OQ>(above, _mm512_sub_ps(at, margin.0), most)
+                let nearest = nearest(scaled.0);
+                let apart = _mm512_abs_ps(_mm512_sub_ps(scaled.0, _mm512_cvtepi32_ps(nearest)));
+                let certain = _mm512_sub_ps(_mm512_set1_ps(0.5), margin.0);
+                let placed = _mm512_add_epi32(nearest, _mm512_set1_epi32(zero as i32));
+                let within = _mm512_cmple_epu32_mask(placed, _mm512_set1_epi32(MOST as i32));
+                let wide = _mm512_movepi32_mask(_mm512_castps_si512(certain));
+                (within | wide) & _mm512_cmp_ps_mask::<_CMP_GE_OQ>(apart, certain)
             }
         }
         #[inline(always)]
@@ -220,14 +229,14 @@ mod x86 {
         }
     }
 
-    /// The nearest whole numbers.
+    /// The nearest integers, of numbers that are far from the end of what is there.
     ///
     /// # Safety
     /// Needs AVX-512.
     #[inline(always)]
-    unsafe fn nearest(of: __m512) -> __m512 {
+    unsafe fn nearest(of: __m512) -> __m512i {
         // SAFETY: the caller's.
-        unsafe { _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(of) }
+        unsafe { _mm512_cvtps_epi32(_mm512_min_ps(of, _mm512_set1_ps(1e9))) }
     }
 
     /// # Safety
@@ -248,12 +257,12 @@ mod x86 {
             F32x8(unsafe { _mm256_cvtepi32_ps(self.0) })
         }
         #[inline(always)]
-        unsafe fn quantize(scaled: F32x8, limits: Limits, to: *mut u8) {
-            unsafe { Plain::<u32, 8>::quantize(plain(scaled), limits, to) }
+        unsafe fn quantize(scaled: F32x8, zero: f32, to: *mut u8) {
+            unsafe { Plain::<u32, 8>::quantize(plain(scaled), zero, to) }
         }
         #[inline(always)]
-        unsafe fn doubtful(scaled: F32x8, margin: F32x8, limits: Limits) -> u16 {
-            unsafe { Plain::<u32, 8>::doubtful(plain(scaled), plain(margin), limits) }
+        unsafe fn doubtful(scaled: F32x8, margin: F32x8, zero: f32) -> u16 {
+            unsafe { Plain::<u32, 8>::doubtful(plain(scaled), plain(margin), zero) }
         }
         #[inline(always)]
         unsafe fn sizes(self) -> Self {

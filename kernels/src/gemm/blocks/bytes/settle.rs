@@ -14,7 +14,7 @@
 use super::super::super::vectors::Vector;
 use super::super::{CHANNELS, COLUMNS};
 use super::filters::{SOME, Steps};
-use super::quantize::{Doubt, Doubts, LANES, Limits, Quantize};
+use super::quantize::{Doubt, Doubts, LANES, Numbers, Quantize, Row, byte};
 use super::tile::Seen;
 
 /// Half of the distance from 1 to the next float32: what rounding changes at most, of a number.
@@ -41,8 +41,7 @@ pub(super) fn slack(addend: f32) -> f32 {
 ///
 /// # Safety
 /// As for [`Tile`](super::tile::Tile). The image is read at `image + places(place) + offset`; `weights` are those of the
-/// vector, `stride` from a step to the next; `scales` and `biases` have one for each filter of it. The places of `out`
-/// are initialised.
+/// vector, `stride` from a step to the next, and so are the numbers. The places of `out` are initialised.
 pub(super) struct Places<'a> {
     pub(super) image: *const u8,
     pub(super) places: &'a dyn Fn(usize) -> usize,
@@ -53,11 +52,10 @@ pub(super) struct Places<'a> {
     pub(super) lane: usize,
     pub(super) steps: &'a Steps,
     pub(super) dequantized: Dequantized<'a>,
-    pub(super) scales: *const f32,
-    pub(super) biases: *const f32,
-    /// The scale of the output.
+    pub(super) numbers: Numbers,
+    /// The scale of the output, and its zero point.
     pub(super) by: f32,
-    pub(super) limits: Limits,
+    pub(super) zero: f32,
     pub(super) out: *mut u8,
 }
 
@@ -108,7 +106,7 @@ unsafe fn floats<V: Quantize, S: Seen>(of: &Places<'_>, places: [usize; ABREAST]
     // SAFETY: the caller's.
     unsafe {
         let images = places.map(|place| of.image.add((of.places)(place)));
-        let (scales, none, taps) = (V::Floats::load(of.scales), V::Floats::zero(), of.steps.taps);
+        let (scales, none, taps) = (of.numbers.load::<V::Floats>(Row::Scale, 0), V::Floats::zero(), of.steps.taps);
         let mut totals = [none; ABREAST];
         for part in &of.steps.parts {
             let mut sums = [none; ABREAST];
@@ -140,9 +138,9 @@ unsafe fn write<V: Quantize>(of: &Places<'_>, doubt: &Doubt, sums: V::Floats) {
     let mut all = [0.0; LANES];
     // SAFETY: the caller's; vectors have so many lanes.
     unsafe {
-        sums.add(V::Floats::load(of.biases)).store(all.as_mut_ptr());
+        sums.add(of.numbers.load(Row::FloatBias, 0)).store(all.as_mut_ptr());
         for (lane, sum) in all.iter().enumerate().filter(|(lane, _)| doubt.lanes >> lane & 1 == 1) {
-            of.out.add(usize::from(doubt.place) * CHANNELS + lane).write(of.limits.byte(*sum / of.by));
+            of.out.add(usize::from(doubt.place) * CHANNELS + lane).write(byte(*sum / of.by, of.zero));
         }
     }
 }

@@ -9,7 +9,7 @@ use super::super::super::vectors::x86::{U32x8, U32x16};
 use super::super::super::vectors::{Plain, Vector};
 use super::super::CHANNELS;
 use super::filters::Check;
-use super::quantize::{Doubt, Doubts, Limits, Numbers, Quantize};
+use super::quantize::{Doubt, Doubts, Numbers, Quantize, Row};
 use super::settle::Dequantized;
 use std::ops::Range;
 
@@ -20,8 +20,7 @@ use std::ops::Range;
 /// all steps (`L` weights each), the image for each place at `image + 16 * place + offset`: 4 bytes, or 16 if each filter
 /// sees its own channel. `numbers` are those of `L` filters. `out` is writable by this thread alone: `16 * R` bytes
 /// from each multiple of `out_block` on that `L` has blocks. `lengths` is null, or there is one for each place, and
-/// there is room for a doubt of each vector there. The last check is at the end of the steps; `less` is null, or
-/// has `L` numbers for each, `apart` from one to the next.
+/// there is room for a doubt of each vector there. The last check is at the end of the steps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tile<'a> {
     pub(super) image: *const u8,
@@ -29,13 +28,13 @@ pub(super) struct Tile<'a> {
     pub(super) weights: *const u32,
     pub(super) steps: usize,
     pub(super) numbers: Numbers,
-    pub(super) limits: Limits,
+    /// The zero point of the output.
+    pub(super) zero: f32,
     pub(super) out: *mut u8,
     pub(super) out_block: usize,
     pub(super) checks: &'a [Check],
-    /// What is added to a partial sum for its zero points.
-    pub(super) less: *const u32,
-    pub(super) apart: usize,
+    /// Whether the image has a zero point.
+    pub(super) has_zero: bool,
     pub(super) lengths: *const f32,
     /// Filters, and the number of the first place among those of doubts.
     pub(super) filters: usize,
@@ -219,10 +218,7 @@ unsafe fn check<V: Quantize>(tile: &Tile<'_>, places: usize, check: usize, room:
             if !begins {
                 sum = sum.add(V::load(part.add(number)));
             }
-            let whole = match tile.less.is_null() {
-                true => sum,
-                false => sum.add(V::load(tile.less.add(check * tile.apart + number % tile.filters))),
-            };
+            let whole = if tile.has_zero { sum.add(tile.numbers.less(check, number % tile.filters)) } else { sum };
             let path = if check == 0 { whole.sizes() } else { whole.sizes().add(V::load(paths.add(number))) };
             path.store(paths.add(number));
             match (ends, only) {
@@ -248,17 +244,17 @@ unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
             for lane in (0..tile.filters).step_by(V::COUNT) {
                 let number = place * tile.filters + lane;
                 let to = tile.out.add(lane / CHANNELS * tile.out_block + place * CHANNELS + lane % CHANNELS);
-                let numbers = tile.numbers.from(lane);
-                let scaled = V::load(room.totals.0.as_ptr().add(number)).scaled(&numbers);
-                V::quantize(scaled, tile.limits, to);
+                let (numbers, zero) = (tile.numbers, tile.zero);
+                let scaled = V::load(room.totals.0.as_ptr().add(number)).scaled(numbers, lane);
+                V::quantize(scaled, zero, to);
                 if !tile.lengths.is_null() {
                     let length = V::Floats::splat(tile.lengths.add(place));
-                    let mut margin = length.mul_add(V::Floats::load(numbers.slopes), V::Floats::load(numbers.slacks));
+                    let mut margin = length.mul_add(numbers.load(Row::Slope, lane), numbers.load(Row::Slack, lane));
                     if !tile.checks.is_empty() {
                         let path = V::load(room.paths.0.as_ptr().add(number)).floats();
-                        margin = path.mul_add(V::Floats::load(numbers.climbs), margin);
+                        margin = path.mul_add(numbers.load(Row::Climb, lane), margin);
                     }
-                    let lanes = V::doubtful(scaled, margin, tile.limits);
+                    let lanes = V::doubtful(scaled, margin, zero);
                     let place = (tile.first + place) as u16;
                     count = room.doubts.push(Doubt { place, first: lane as u16, lanes }, count);
                 }
