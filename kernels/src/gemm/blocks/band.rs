@@ -32,8 +32,8 @@ impl<'a, T> Source<'a, T> {
 pub const COLUMNS: usize = 224;
 const ELEMENTS: usize = 1 << 16;
 
-/// Elements of rows that are finished together.
-pub(super) const PART: usize = 1 << 11;
+/// Places that are finished together, if they are floats: half of a usual first cache.
+pub(super) const PLACES: usize = 1 << 7;
 
 /// How places of the output are divided into bands, and how a band is stored.
 #[derive(Debug, Clone)]
@@ -199,10 +199,10 @@ pub(super) struct Band<'a> {
 }
 
 impl Band<'_> {
-    /// The rows, in parts that follow each other in the output: what is done with their sums is worth a call.
-    pub(super) fn parts(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+    /// The rows, in parts of so many places that follow each other in the output: what is done with their sums is worth a call.
+    pub(super) fn parts(&self, places: usize) -> impl Iterator<Item = Range<usize>> + use<> {
         let [_, columns] = &self.grid.axes;
-        let most = if self.columns.len() == columns.output { PART / (CHANNELS * self.columns.len()).max(1) } else { 1 };
+        let most = if self.columns.len() == columns.output { places / self.columns.len().max(1) } else { 1 };
         let (most, Range { start, end }) = (most.max(1), self.rows.clone());
         (start..end).step_by(most).map(move |row| row..end.min(row + most))
     }

@@ -4,7 +4,7 @@
 
 use super::super::BLOCK;
 use super::super::block::Out;
-use super::band::{Band, Grid, Source};
+use super::band::{Band, Grid, PLACES, Source};
 use super::tile::{Loops, One, Tile, loops};
 use super::{CHANNELS, READ, Tail, len_of};
 use crate::windows::Axis;
@@ -181,7 +181,7 @@ impl DensePlan<'_> {
             let parts = self.steps.div_ceil(BLOCK).max(1);
             for part in 0..parts {
                 let steps = part * BLOCK..self.steps.min((part + 1) * BLOCK);
-                for rows in band.parts() {
+                for rows in band.parts(PLACES) {
                     for row in rows.clone() {
                         lookout.after(steps.len() * loops.filters * band.columns.len() / 8)?;
                         self.row(task, &group, steps.clone(), row, out);

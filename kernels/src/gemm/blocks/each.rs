@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // rows of one output are written by several threads
 
 use super::super::block::Out;
-use super::band::{COLUMNS, PART};
+use super::band::{COLUMNS, PLACES};
 use super::line::{Line, span, width};
 use super::lines::{Block, Images, Lines};
 use super::{CHANNELS, Tail, len_of};
@@ -169,7 +169,7 @@ impl Planned<'_> {
             };
             let (mut lookout, row, len) = (resources.lookout(), rows.stride * line, count * CHANNELS);
             // What follows the sums is worth a call, and finds them where they were left.
-            let most = (PART / len).clamp(1, self.together);
+            let most = (PLACES * CHANNELS / len).clamp(1, self.together);
             while start < end {
                 let next = end.min(start + self.together);
                 lines.turn_to(start, next, &mut lookout)?;

@@ -69,6 +69,10 @@ impl Part {
         self.terms.end.div_ceil(SOME * taps) - self.quad
     }
 
+    pub(super) fn steps(&self, taps: usize) -> Range<usize> {
+        self.step..self.step + self.quads(taps) * taps
+    }
+
     /// The step of a channel at the first tap.
     pub(super) fn step(&self, channel: usize, taps: usize) -> usize {
         self.step + (channel / SOME - self.quad) * taps
@@ -119,9 +123,9 @@ impl Steps {
     /// Makes the offsets of steps of those of quads at taps.
     pub(super) fn spread(&self, of_quads: &[u32], to: &mut [u32]) {
         for part in &self.parts {
-            let (start, len) = (part.quad * self.taps, part.quads(self.taps) * self.taps);
-            let from = of_quads.get(start..start + len).unwrap_or(&[]);
-            to.iter_mut().skip(part.step).zip(from).for_each(|(to, from)| *to = *from);
+            let from = of_quads.get(part.quad * self.taps..).unwrap_or(&[]);
+            let to = to.get_mut(part.steps(self.taps)).unwrap_or(&mut []);
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
         }
     }
 

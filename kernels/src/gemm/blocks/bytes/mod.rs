@@ -18,7 +18,7 @@ pub use self::filters::{FilterBytes, Scaling};
 
 use self::filters::{SOME, Steps};
 use self::lengths::Lengths;
-use self::quantize::{Doubts, LANES, Numbers};
+use self::quantize::{Doubts, LANES, Numbers, PLACES};
 use self::settle::{Dequantized, Places, Settle, settler};
 use self::tile::{Four, Loops, Own, Room, Tile, loops};
 use super::super::block::Out;
@@ -243,7 +243,7 @@ impl BytesPlan<'_> {
                 None => None,
             };
             let group = Group { loops, weights, start, positions, block };
-            for rows in band.parts() {
+            for rows in band.parts(PLACES) {
                 room.doubts.clear();
                 for row in rows.clone() {
                     lookout.after(steps.count * loops.filters * band.columns.len() / SOME)?;

@@ -4,7 +4,6 @@
 
 use super::super::super::quads::Dot;
 use super::super::super::vectors::{Plain, Vector};
-use super::super::COLUMNS;
 use crate::quantize::{Precision, placed};
 
 /// Numbers of filters, which follow their weights: rows of numbers that are so far apart.
@@ -73,6 +72,9 @@ fn doubtful(scaled: f32, margin: f32, zero: f32) -> bool {
 
 const MOST: f32 = 255.0;
 
+/// Places that are finished together: as many bytes as there are [floats](super::super::band::PLACES). No row is longer.
+pub(super) const PLACES: usize = 4 * super::super::band::PLACES;
+
 /// Filters whose doubts are settled together: most often, there is one of them.
 pub(super) const LANES: usize = 8;
 
@@ -88,12 +90,12 @@ pub(super) struct Doubt {
 #[derive(Debug)]
 pub(super) struct Doubts {
     pub(super) count: usize,
-    all: [Doubt; 2 * COLUMNS],
+    all: [Doubt; 2 * PLACES],
 }
 
 impl Doubts {
     pub(super) fn new() -> Doubts {
-        Doubts { count: 0, all: [Doubt::default(); 2 * COLUMNS] }
+        Doubts { count: 0, all: [Doubt::default(); 2 * PLACES] }
     }
 
     /// Adds some to those, `count`, that there are; none of which no lane is doubtful counts. Returns how many there are then.

@@ -12,9 +12,9 @@
 #![allow(unsafe_code)] // pointers with offsets: `Places` says what they must point to
 
 use super::super::super::vectors::Vector;
-use super::super::{CHANNELS, COLUMNS};
+use super::super::CHANNELS;
 use super::filters::{SOME, Steps};
-use super::quantize::{Doubt, Doubts, LANES, Numbers, Quantize, Row, byte};
+use super::quantize::{Doubt, Doubts, LANES, Numbers, PLACES, Quantize, Row, byte};
 use super::tile::Seen;
 
 /// Half of the distance from 1 to the next float32: what rounding changes at most, of a number.
@@ -74,25 +74,33 @@ pub(super) struct Dequantized<'a> {
 /// See [`Places`]; the processor must have what the vectors need.
 pub(super) type Settle = unsafe fn(&Places<'_>, &Doubts, usize);
 
-/// Places that are settled together.
-const ABREAST: usize = 4;
-
 /// # Safety
 /// See [`Places`].
 #[inline(always)]
 unsafe fn settle<V: Quantize, S: Seen>(places: &Places<'_>, doubts: &Doubts, filter: usize) {
-    let (mut own, mut count) = ([Doubt::default(); COLUMNS], 0);
+    let (mut own, mut count) = ([Doubt::default(); PLACES], 0);
     for (to, doubt) in own.iter_mut().zip(doubts.of(filter)) {
         (*to, count) = (doubt, count + 1);
     }
-    for doubts in own.get(..count).unwrap_or(&[]).chunks(ABREAST) {
-        // The last one again and again, if there are fewer.
-        let some = std::array::from_fn(|at| doubts.get(at).or(doubts.last()).map_or(0, |doubt| doubt.place.into()));
+    // As many sums as fill the time that one of them takes, or half of them.
+    for doubts in own.get(..count).unwrap_or(&[]).chunks(8) {
         // SAFETY: the caller's.
-        unsafe {
-            for (doubt, sums) in doubts.iter().zip(floats::<V, S>(places, some)) {
-                write::<V>(places, doubt, sums);
-            }
+        unsafe { if doubts.len() > 4 { some::<V, S, 8>(places, doubts) } else { some::<V, S, 4>(places, doubts) } }
+    }
+}
+
+/// Settles at most `N` doubts.
+///
+/// # Safety
+/// See [`Places`].
+#[inline(always)]
+unsafe fn some<V: Quantize, S: Seen, const N: usize>(places: &Places<'_>, doubts: &[Doubt]) {
+    // The last one again and again, if there are fewer.
+    let all = std::array::from_fn(|at| doubts.get(at).or(doubts.last()).map_or(0, |doubt| doubt.place.into()));
+    // SAFETY: the caller's.
+    unsafe {
+        for (doubt, sums) in doubts.iter().zip(floats::<V, S, N>(places, all)) {
+            write::<V>(places, doubt, sums);
         }
     }
 }
@@ -102,22 +110,29 @@ unsafe fn settle<V: Quantize, S: Seen>(places: &Places<'_>, doubts: &Doubts, fil
 /// # Safety
 /// See [`Places`].
 #[inline(always)]
-unsafe fn floats<V: Quantize, S: Seen>(of: &Places<'_>, places: [usize; ABREAST]) -> [V::Floats; ABREAST] {
+unsafe fn floats<V: Quantize, S: Seen, const N: usize>(of: &Places<'_>, places: [usize; N]) -> [V::Floats; N] {
+    let (none, taps) = (unsafe { V::Floats::zero() }, of.steps.taps);
+    let mut totals = [none; N];
     // SAFETY: the caller's.
     unsafe {
-        let images = places.map(|place| of.image.add((of.places)(place)));
-        let (scales, none, taps) = (of.numbers.load::<V::Floats>(Row::Scale, 0), V::Floats::zero(), of.steps.taps);
-        let mut totals = [none; ABREAST];
+        let mut images = [of.image; N];
+        for (image, place) in images.iter_mut().zip(places) {
+            *image = image.add((of.places)(place));
+        }
         for part in &of.steps.parts {
-            let mut sums = [none; ABREAST];
-            for (channel, own) in part.channels(taps) {
-                let (step, byte) = (part.step(channel, taps), channel % SOME);
-                for tap in own {
-                    let weight = V::load(of.weights.add((step + tap) * of.stride)).byte(byte).floats();
-                    let weight = weight.mul_add(scales, none);
-                    let offset = *of.offsets.add(step + tap) as usize + byte;
-                    for (image, sum) in images.iter().zip(&mut sums) {
-                        *sum = S::float::<V>(image.add(offset), of.lane, &of.dequantized).mul_add(weight, *sum);
+            let mut sums = [none; N];
+            if taps == 1 {
+                // All channels of a quad follow each other: those beyond the last have weights of 0.
+                for step in part.steps(taps) {
+                    for byte in 0..SOME {
+                        add::<V, S, N>(of, &images, step, byte, &mut sums);
+                    }
+                }
+            } else {
+                for (channel, own) in part.channels(taps) {
+                    let first = part.step(channel, taps);
+                    for tap in own {
+                        add::<V, S, N>(of, &images, first + tap, channel % SOME, &mut sums);
                     }
                 }
             }
@@ -125,7 +140,30 @@ unsafe fn floats<V: Quantize, S: Seen>(of: &Places<'_>, places: [usize; ABREAST]
                 *total = total.add(sum);
             }
         }
-        totals
+    }
+    totals
+}
+
+/// Adds the term of a channel of a step to each sum.
+///
+/// # Safety
+/// See [`Places`].
+#[inline(always)]
+unsafe fn add<V: Quantize, S: Seen, const N: usize>(
+    of: &Places<'_>,
+    images: &[*const u8; N],
+    step: usize,
+    byte: usize,
+    sums: &mut [V::Floats; N],
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        let (scales, none) = (of.numbers.load::<V::Floats>(Row::Scale, 0), V::Floats::zero());
+        let weight = V::load(of.weights.add(step * of.stride)).byte(byte).floats().mul_add(scales, none);
+        let offset = *of.offsets.add(step) as usize + byte;
+        for (image, sum) in images.iter().zip(sums) {
+            *sum = S::float::<V>(image.add(offset), of.lane, &of.dequantized).mul_add(weight, *sum);
+        }
     }
 }
 
