@@ -89,7 +89,7 @@ pub(super) struct Doubt {
 /// The doubts of a part.
 #[derive(Debug)]
 pub(super) struct Doubts {
-    pub(super) count: usize,
+    count: usize,
     all: [Doubt; 2 * PLACES],
 }
 
@@ -98,15 +98,12 @@ impl Doubts {
         Doubts { count: 0, all: [Doubt::default(); 2 * PLACES] }
     }
 
-    /// Adds some to those, `count`, that there are; none of which no lane is doubtful counts. Returns how many there are then.
-    ///
-    /// # Safety
-    /// Fewer than there is room for were added.
-    #[inline(always)]
-    pub(super) unsafe fn push(&mut self, doubt: Doubt, count: usize) -> usize {
-        // SAFETY: the caller's.
-        unsafe { *self.all.get_unchecked_mut(count) = doubt };
-        count + usize::from(doubt.lanes != 0)
+    /// Adds one, if there is room.
+    pub(super) fn push(&mut self, doubt: Doubt) {
+        if let Some(to) = self.all.get_mut(self.count) {
+            *to = doubt;
+            self.count += 1;
+        }
     }
 
     /// Those of the [`LANES`] filters from a number on.

@@ -236,8 +236,6 @@ unsafe fn check<V: Quantize>(tile: &Tile<'_>, places: usize, check: usize, room:
 /// See [`After`] and [`Vector`].
 #[inline(always)]
 unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
-    // Not in memory, where each would wait for the one before.
-    let mut count = room.doubts.count;
     // SAFETY: the caller's.
     unsafe {
         for place in 0..places {
@@ -255,12 +253,12 @@ unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
                         margin = path.mul_add(numbers.load(Row::Climb, lane), margin);
                     }
                     let lanes = V::doubtful(scaled, margin, zero);
-                    let place = (tile.first + place) as u16;
-                    count = room.doubts.push(Doubt { place, first: lane as u16, lanes }, count);
+                    if lanes != 0 {
+                        room.doubts.push(Doubt { place: (tile.first + place) as u16, first: lane as u16, lanes });
+                    }
                 }
             }
         }
-        room.doubts.count = count;
     }
 }
 
