@@ -117,7 +117,8 @@ impl Steps {
             count += own_quads * taps;
             parts.push(part);
         }
-        Steps { count, taps, parts, checks, span: quads * SOME * taps + 1 }
+        let span = if checks.is_empty() { 0 } else { quads * SOME * taps + 1 };
+        Steps { count, taps, parts, checks, span }
     }
 
     /// Makes the offsets of steps of those of quads at taps.

@@ -5,6 +5,10 @@ use super::super::band::{Band, Grid};
 use crate::cpu::for_each_level;
 use crate::{Lookout, Stopped};
 
+/// Places whose squares are summed abreast: a line of the cache. And those between two looks whether to stop.
+const ABREAST: usize = 4;
+const PART: usize = 1 << 10;
+
 /// One for each place of a band.
 pub(super) struct Lengths<'a> {
     /// The first row.
@@ -42,11 +46,10 @@ impl<'a> Lengths<'a> {
         let first = at(band.rows.start, band.columns.start);
         let last = at(band.rows.end.max(1) - 1, band.columns.end.max(1) - 1) + taps.iter().max().unwrap_or(&0);
         let squares = squares.get_mut(..last + 1 - first).ok_or(Stopped::Misfit)?;
-        squares.fill(0.0);
-        for block in seen.chunks(apart.max(1)) {
-            lookout.after(squares.len() * CHANNELS)?;
-            let block = block.get(first * CHANNELS..).unwrap_or(&[]);
-            add_squares(block.as_chunks().0, outside.into(), squares);
+        let blocks: Vec<&[u8]> = seen.chunks(apart.max(1)).map(|b| b.get(first * CHANNELS..).unwrap_or(&[])).collect();
+        for (at, squares) in squares.chunks_mut(PART).enumerate() {
+            lookout.after(squares.len() * CHANNELS * blocks.len())?;
+            sum_squares(&blocks, at * PART, outside.into(), squares);
         }
         for (row, all) in band.rows.clone().zip(all.chunks_exact_mut(band.columns.len().max(1))) {
             lookout.after(size_of_val(all) * taps.len())?;
@@ -68,23 +71,40 @@ impl<'a> Lengths<'a> {
 }
 
 for_each_level! {
-    fn add_squares<>(seen: &[[u8; CHANNELS]], outside: f32, squares: &mut [f32]) -> () = add_squares_body;
+    fn sum_squares<>(blocks: &[&[u8]], first: usize, outside: f32, squares: &mut [f32]) -> () = sum_squares_body;
 }
 
 #[inline(always)]
-fn add_squares_body(seen: &[[u8; CHANNELS]], outside: f32, squares: &mut [f32]) {
-    for (seen, square) in seen.iter().zip(squares) {
-        let apart = seen.map(|byte| f32::from(byte) - outside);
-        let mut all = apart.map(|number| number * number);
-        let mut half = CHANNELS / 2;
-        while half > 0 {
-            for at in 0..half {
-                all[at] += all[at + half];
-            }
-            half /= 2;
-        }
-        *square += all[0];
+fn sum_squares_body(blocks: &[&[u8]], first: usize, outside: f32, squares: &mut [f32]) {
+    let (abreast, rest) = squares.as_chunks_mut::<ABREAST>();
+    let done = first + ABREAST * abreast.len();
+    for (at, squares) in abreast.iter_mut().enumerate() {
+        *squares = squares_of(blocks, first + at * ABREAST, outside);
     }
+    for (at, square) in rest.iter_mut().enumerate() {
+        [*square] = squares_of(blocks, done + at, outside);
+    }
+}
+
+/// The sums of squares of neighbours, from one on.
+#[inline(always)]
+fn squares_of<const N: usize>(blocks: &[&[u8]], first: usize, outside: f32) -> [f32; N] {
+    let mut sums = [[0f32; CHANNELS]; N];
+    for block in blocks {
+        let seen = block.get(first * CHANNELS..).unwrap_or(&[]);
+        let Some(seen) = seen.as_chunks::<CHANNELS>().0.first_chunk::<N>() else { continue };
+        for at in 0..N {
+            for lane in 0..CHANNELS {
+                let apart = f32::from(seen[at][lane]) - outside;
+                sums[at][lane] += apart * apart;
+            }
+        }
+    }
+    sums.map(|sums| {
+        let half: [f32; CHANNELS / 2] = std::array::from_fn(|at| sums[at] + sums[at + CHANNELS / 2]);
+        let quarter: [f32; CHANNELS / 4] = std::array::from_fn(|at| half[at] + half[at + CHANNELS / 4]);
+        quarter[0] + quarter[1] + (quarter[2] + quarter[3])
+    })
 }
 
 for_each_level! {

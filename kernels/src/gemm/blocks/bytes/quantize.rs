@@ -142,16 +142,6 @@ pub(super) trait Quantize: Dot {
     unsafe fn sizes(self) -> Self;
     /// One of the four bytes of each number, with its sign.
     unsafe fn byte(self, at: usize) -> Self;
-
-    /// What becomes an integer.
-    #[inline(always)]
-    unsafe fn scaled(self, numbers: Numbers, filter: usize) -> Self::Floats {
-        // SAFETY: the caller's.
-        unsafe {
-            let sum = self.add(numbers.load(Row::Bias, filter)).floats();
-            sum.mul_add(numbers.load(Row::Factor, filter), numbers.load(Row::Addend, filter))
-        }
-    }
 }
 
 // SAFETY, of all blocks: the caller's; arrays have the alignment of their elements.

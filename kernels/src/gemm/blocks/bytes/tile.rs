@@ -155,12 +155,14 @@ impl Loops {
         let mut step = 0;
         // SAFETY: the caller's.
         unsafe {
-            for (check, Check { end, .. }) in tile.checks.iter().copied().enumerate() {
+            // At the only check, the sum is the whole one.
+            for (check, Check { end, .. }) in tile.checks.iter().copied().enumerate().filter(|_| tile.checks.len() > 1)
+            {
                 sums(tile, step..end, &mut room.sums);
                 (self.after.check)(tile, places, check, room);
                 step = end;
             }
-            if tile.checks.is_empty() {
+            if step == 0 {
                 sums(tile, 0..tile.steps, &mut room.totals);
             }
             (self.after.store)(tile, places, room);
@@ -243,15 +245,15 @@ unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
                 let number = place * tile.filters + lane;
                 let to = tile.out.add(lane / CHANNELS * tile.out_block + place * CHANNELS + lane % CHANNELS);
                 let (numbers, zero) = (tile.numbers, tile.zero);
-                let scaled = V::load(room.totals.0.as_ptr().add(number)).scaled(numbers, lane);
+                let sum = V::load(room.totals.0.as_ptr().add(number)).add(numbers.load(Row::Bias, lane));
+                let scaled = sum.floats().mul_add(numbers.load(Row::Factor, lane), numbers.load(Row::Addend, lane));
                 V::quantize(scaled, zero, to);
                 if !tile.lengths.is_null() {
                     let length = V::Floats::splat(tile.lengths.add(place));
-                    let mut margin = length.mul_add(numbers.load(Row::Slope, lane), numbers.load(Row::Slack, lane));
-                    if !tile.checks.is_empty() {
-                        let path = V::load(room.paths.0.as_ptr().add(number)).floats();
-                        margin = path.mul_add(numbers.load(Row::Climb, lane), margin);
-                    }
+                    let margin = length.mul_add(numbers.load(Row::Slope, lane), numbers.load(Row::Slack, lane));
+                    let path =
+                        if tile.checks.len() > 1 { V::load(room.paths.0.as_ptr().add(number)) } else { sum.sizes() };
+                    let margin = path.floats().mul_add(numbers.load(Row::Climb, lane), margin);
                     let lanes = V::doubtful(scaled, margin, zero);
                     if lanes != 0 {
                         room.doubts.push(Doubt { place: (tile.first + place) as u16, first: lane as u16, lanes });
