@@ -37,6 +37,9 @@ const WORTH: (usize, usize) = (1 << 19, 1 << 21);
 /// Weights from which on threads share filters rather than places: each reads only its own.
 const MANY_WEIGHTS: usize = 1 << 18;
 
+/// Terms of which each counts as one that is furthest from the zero point: bytes are seldom in doubt then.
+const FEW: usize = 32;
+
 /// What follows a sum: a function of the number of the first byte in the output, and of neighbours there.
 pub type ByteTail<'a> = dyn Fn(usize, &mut [u8]) + Sync + 'a;
 
@@ -205,13 +208,14 @@ impl BytesPlan<'_> {
         lookout: &mut Lookout<'_>,
     ) -> Result<Lengths<'s>, Stopped> {
         let outside = self.requantize().map_or(0, |own| own.scaling.outside);
+        let (taps, furthest) = (self.steps.taps, outside.max(255 - outside).into());
         match self.bytes.kind {
-            Kind::All(..) => {
-                let taps = self.bytes.axes.iter().map(|axis| axis.kernel).product::<usize>();
+            Kind::All(..) if self.bytes.channels * taps > FEW => {
                 Lengths::of(band, (seen, self.grid.block()), offsets.get(..taps).unwrap_or(&[]), outside, room, lookout)
             }
-            // One for all: no byte is further from the zero point.
-            _ => Ok(Lengths::all(band, outside.max(255 - outside).into(), room)),
+            // No byte is further from the zero point: of few, that is near enough.
+            Kind::All(..) => Ok(Lengths::all(band, furthest * ((self.bytes.channels * taps) as f32).sqrt(), room)),
+            _ => Ok(Lengths::all(band, furthest, room)),
         }
     }
 
