@@ -25,7 +25,7 @@ pub struct FilterBytes<'a> {
     pub scaling: Scaling<'a>,
 }
 
-/// What becomes of sums: `round((sum - outside * weights) * scales + bias / scale of the output) + zero`.
+/// What becomes of sums: `round((sum - outside * weights + bias) * scales) + zero`, where the bias is one of integers.
 #[derive(Clone, Copy)]
 pub struct Scaling<'a> {
     /// The zero point of the images, which is around them.
@@ -34,12 +34,11 @@ pub struct Scaling<'a> {
     pub scales: [f32; 2],
     /// The scales of the weights: one for each filter, or one for all.
     pub of_filters: &'a [f32],
-    /// As many numbers. What becomes of them and of scales must be finite.
+    /// As many floats, which become integers first. What becomes of them and of scales must be finite.
     pub bias: Option<&'a [f32]>,
     pub zero: u8,
     /// Whether the bytes are those that the sums of floats give, `round((sum + bias) / scale of the output) + zero`: images and
-    /// weights become floats first, and are summed in the order of a [product](super::super). Else they are nearly
-    /// those.
+    /// weights become floats first, and are summed in the order of a [product](super::super). Else they are nearly those.
     pub as_floats: bool,
 }
 
@@ -149,13 +148,19 @@ impl Steps {
 }
 
 impl Scaling<'_> {
-    /// The rows of floats of a filter, whose weights have a length.
-    fn numbers(&self, filter: usize, length: f32, span: usize) -> [f32; ROWS - 1] {
+    /// The rows of a filter, whose weights have a sum and a length.
+    fn numbers(&self, filter: usize, (sum, length): (u32, f32), span: usize) -> [u32; ROWS] {
         let of = |all: &[f32]| all.get(filter).or(all.first()).copied().unwrap_or(0.0);
         let (scale, bias, [images, out]) = (of(self.of_filters), self.bias.map_or(0.0, of), self.scales);
-        let factor = (f64::from(scale) * f64::from(images) / f64::from(out)) as f32;
-        let addend = (f64::from(bias) / f64::from(out)) as f32;
-        [factor, addend, rounding(factor) * length, rounding(factor) * span as f32, slack(addend), scale, bias]
+        let unit = f64::from(scale) * f64::from(images);
+        let factor = (unit / f64::from(out)) as f32;
+        let addend = if self.as_floats { (f64::from(bias) / f64::from(out)) as f32 } else { 0.0 };
+        let of_sum = if self.as_floats { 0 } else { (f64::from(bias) / unit).round_ties_even() as i32 };
+        let first = sum.wrapping_mul(self.outside.into()).wrapping_neg().wrapping_add(of_sum as u32);
+        let [slope, climb] = [length, span as f32].map(|times| rounding(factor) * times);
+        let floats = [factor, addend, slope, climb, slack(addend), scale, bias].map(f32::to_bits);
+        let [factor, addend, slope, climb, slack, scale, bias] = floats;
+        [first, factor, addend, slope, climb, slack, scale, bias]
     }
 }
 
@@ -220,10 +225,8 @@ impl FilterBytes<'_> {
                     total = total.wrapping_add(sum);
                 }
                 let length = if own { sizes } else { squares.sqrt() };
-                set(steps.count, total.wrapping_mul(less));
-                for (row, number) in scaling.numbers(first + lane, length as f32, steps.span).into_iter().enumerate() {
-                    set(steps.count + 1 + row, number.to_bits());
-                }
+                let numbers = scaling.numbers(first + lane, (total, length as f32), steps.span);
+                numbers.into_iter().enumerate().for_each(|(row, number)| set(steps.count + row, number));
             }
             (out, first) = (rest, first + width);
         }

@@ -147,7 +147,7 @@ impl Case {
         let spread = (taps * of_each) as f32;
         let numbers = |seed| random(count, seed).into_iter().map(f32::from);
         let (scales, of_filters): ([f32; 2], Vec<f32>) = match mode {
-            Mode::Integers => ([1.0, 128.0 * spread], numbers(4).map(|byte| byte / 128.0).collect()),
+            Mode::Integers => ([1.0, 128.0 * spread], numbers(4).map(|byte| (byte + 1.0) / 128.0).collect()),
             // Every other sum of integers is as far from two bytes; none of these numbers is a power of two.
             Mode::Ties => (
                 [0.1, 0.02 * (spread / 4.0).ceil()],
@@ -167,8 +167,9 @@ impl Case {
                 return (terms.chunks(BLOCK).map(sum).fold(0f32, |all, sum| all + sum) + bias) / scales[1];
             }
             let sum: i32 = terms.iter().map(|[x, w]| x * w).sum();
-            let factor = (f64::from(weight) * f64::from(scales[0]) / f64::from(scales[1])) as f32;
-            (sum as f32).mul_add(factor, (f64::from(bias) / f64::from(scales[1])) as f32)
+            let unit = f64::from(weight) * f64::from(scales[0]);
+            let bias = (f64::from(bias) / unit).round_ties_even() as i32;
+            (sum + bias) as f32 * (unit / f64::from(scales[1])) as f32
         });
         let byte = |scaled: f32| (scaled.round_ties_even() + f32::from(zero)).clamp(0.0, 255.0) as u8;
         let want: Vec<u8> = scaled.map(byte).collect();
