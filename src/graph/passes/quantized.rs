@@ -330,7 +330,10 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
     // A channel on its own has loops for images alone; else it is soonest summed in floats, which is exact too.
     let own = |count: &Dim| count.fixed() == Some(groups) && w.dims.len() == 4;
     let symmetric = constant && bytes.flip().is_some();
-    if alone && !(symmetric && w.dims.first().is_some_and(own)) || are_met && !(symmetric && bytes.floats.are_usual()) {
+    if alone && !(symmetric && w.dims.first().is_some_and(own)) {
+        return None;
+    }
+    if are_met && !(symmetric && bytes.floats.are_usual() && matrix) {
         return None;
     }
     let operator = made.of_bytes(bytes)?;
@@ -363,6 +366,7 @@ mod tests {
     use crate::ops::testing::tensor;
     use crate::tensor::Tensor;
     use crate::value::{Dim, Fact, Value};
+    use kernels::gemm::blocks::integers_pay;
     use kernels::testing::at_each_level;
 
     /// A product of two quantized operands, quantized again.
@@ -379,6 +383,8 @@ mod tests {
         relu: bool,
         y: (DType, f32, i32),
         constant: bool,
+        /// Whether the zero points of `w` are those of integers that have signs.
+        symmetric: bool,
     }
 
     impl Default for Case {
@@ -394,6 +400,7 @@ mod tests {
                 relu: false,
                 y: (DType::Uint8, 0.02, 128),
                 constant: true,
+                symmetric: false,
             }
         }
     }
@@ -421,7 +428,11 @@ mod tests {
             let shape = &[count][..usize::from(count > 1)];
             let scales: Vec<f32> = (0..count).map(|k| 0.003 + (k % 7) as f32 / 1000.0).collect();
             constants.push(("w_scale", tensor(shape, scales)));
-            constants.push(("w_zero", bytes(self.w.0, shape, 5)));
+            let zero = if self.w.0 == DType::Int8 { 0 } else { 0x80 };
+            constants.push(match self.symmetric {
+                true => ("w_zero", Tensor::new(self.w.0, shape, vec![zero; count]).unwrap().into()),
+                false => ("w_zero", bytes(self.w.0, shape, 5)),
+            });
             constants.push(("x_scale", tensor(&[], [0.01f32])));
             constants.push(("x_zero", bytes(self.x.0, &[], 7)));
             constants.push(("y_scale", tensor(&[], [self.y.1])));
@@ -461,6 +472,16 @@ mod tests {
             let mut feeds = vec![bytes(self.x.0, &self.x.1, 1)];
             feeds.extend((!self.constant).then(|| bytes(self.w.0, &self.w.1, 3)));
             feeds
+        }
+
+        /// Runs it as it is loaded and as it is written: no bit differs. Returns the nodes that the last one stands for.
+        fn check_bits(&self) -> Vec<String> {
+            let want = run(&load(self.draft(), false).unwrap(), &self.feeds(), None);
+            let numbers = want[0].tensor().unwrap().bytes();
+            let most = numbers.iter().filter(|byte| **byte == numbers[0]).count();
+            assert!(most * 2 < numbers.len(), "most of {numbers:?} are the same");
+            at_each_level(|| assert_eq!(run(&load(self.draft(), true).unwrap(), &self.feeds(), None), want));
+            parts(&load(self.draft(), true).unwrap())
         }
 
         /// Runs it folded and as it is written. Returns the nodes that the last one stands for.
@@ -547,6 +568,47 @@ mod tests {
         }
     }
 
+    /// Without being asked for, and with the bits of floats.
+    #[test]
+    fn integers_of_floats() {
+        let (u8, i8, turned) = (DType::Uint8, DType::Int8, vec![("transB", Attribute::Int(1))]);
+        let mut fused = Vec::new();
+        for (x, w, y) in [(u8, i8, (u8, 0.05, 128)), (i8, u8, (i8, 0.07, -3)), (u8, u8, (i8, 0.06, 0))] {
+            for (axis, row) in [(None, false), (Some(1), true)] {
+                let case = || Case { w: (w, vec![70, 33]), axis, row, y, symmetric: true, ..Case::default() };
+                fused.push(Case { x: (x, vec![4, 70]), ..case() }.check_bits());
+                fused.push(Case { x: (x, vec![3, 2, 70]), ..case() }.check_bits());
+                fused.push(Case { x: (x, vec![70]), ..case() }.check_bits());
+                let gemm = Case { operator: "Gemm", w: (w, vec![33, 70]), attributes: turned.clone(), ..case() };
+                let (axis, bias) = (axis.map(|_| 0), Some(vec![33]));
+                fused.push(Case { x: (x, vec![4, 70]), axis, row: false, bias, ..gemm }.check_bits());
+            }
+            for (shape, group, stride) in [(vec![6, 4, 3, 3], 1, 1), (vec![6, 4, 1, 1], 1, 2), (vec![4, 1, 3, 3], 4, 2)]
+            {
+                for (axis, bias) in [(None, None), (Some(0), Some(vec![shape[0]]))] {
+                    let attributes = vec![
+                        ("group", Attribute::Int(group)),
+                        ("strides", Attribute::Ints(vec![stride; 2])),
+                        ("pads", Attribute::Ints(vec![1; 4])),
+                    ];
+                    let (x, w) = ((x, vec![2, 4, 9, 38]), (w, shape.clone()));
+                    fused.push(
+                        Case { operator: "Conv", attributes, x, w, axis, bias, y, symmetric: true, ..Case::default() }
+                            .check_bits(),
+                    );
+                }
+            }
+        }
+        assert!(fused.iter().all(|parts| parts.is_empty() != integers_pay()), "{fused:?}");
+        // A relu after it, and operands that have to stay floats.
+        let relu = Case { relu: true, y: (u8, 0.05, 0), symmetric: true, ..Case::default() };
+        assert_eq!(relu.check_bits().is_empty(), !integers_pay());
+        let both = Case { x: (u8, vec![2, 4, 70]), w: (i8, vec![2, 70, 5]), symmetric: true, ..Case::default() };
+        assert_eq!(both.check_bits(), Vec::<String>::new());
+        assert_eq!(Case { constant: false, symmetric: true, ..Case::default() }.check_bits(), Vec::<String>::new());
+        assert_eq!(Case { y: (u8, 1.0, 200), ..Case::default() }.check_bits(), Vec::<String>::new());
+    }
+
     /// What isn't such a product runs as it is written.
     #[test]
     fn what_stays() {
@@ -563,8 +625,6 @@ mod tests {
         assert_eq!(case.check(), none);
         // A bias for each row.
         assert_eq!(Case { operator: "Gemm", bias: Some(vec![4, 1]), ..Case::default() }.check(), none);
-        // Nobody asked for it.
-        assert_eq!(parts(&load(Case::default().draft(), true).unwrap()), none);
     }
 
     /// Somebody else reads the floats of an operand, or the sums.

@@ -10,7 +10,7 @@ use crate::operator::{Attribute, Context, Feeds};
 use crate::ops::testing::tensor;
 use crate::tensor::Tensor;
 use crate::value::{Dim, Fact, Value};
-use kernels::gemm::blocks::pays;
+use kernels::gemm::blocks::{integers_pay, pays};
 use kernels::testing::at_each_level;
 
 struct Network {
@@ -124,6 +124,8 @@ fn networks_in_blocks() {
             // Processors of other levels have no blocks.
             at_each_level(|| assert_eq!(run(&load_fast(network(dtype)).unwrap(), &feed(images), None), got));
             let want = run(&plain, &feed(images), None);
+            // Unless somebody asks for more, no bit is another.
+            at_each_level(|| assert_eq!(run(&load(network(dtype), true).unwrap(), &feed(images), None), want));
             for (got, want) in got.iter().zip(&want) {
                 let [got, want] = [got, want].map(|value| value.tensor().unwrap().as_slice::<f32>().unwrap());
                 assert_eq!(got.len(), want.len());
@@ -132,6 +134,9 @@ fn networks_in_blocks() {
                 let apart = got.iter().zip(want).filter(|(got, want)| got != want).count();
                 assert!(far == 0 && apart * 20 <= got.len(), "{apart} of {} differ, {far} of them much", got.len());
             }
+        }
+        if integers_pay() {
+            assert_eq!(laid(&load(network(dtype), true).unwrap()), LAID);
         }
         if pays() {
             assert_eq!(laid(&graph), LAID);
