@@ -260,3 +260,35 @@ fn sums_of_bytes_of_channels_alone() {
 fn greatest_bytes_of_windows() {
     at_each_level(|| cases().iter().for_each(Case::check_greatest));
 }
+
+/// The magnitudes of all partial sums together are more than an integer of 32 bits holds, and each number is between two bytes.
+#[test]
+fn bytes_of_floats_of_many_terms() {
+    let (channels, filters) = (sized(33_000, 500), 20);
+    let (x, w) = (vec![255u8; channels], vec![-127i8 as u8; filters * channels]);
+    let (scales, of_filters) = ([0.1f32, 1e3], (0..filters).map(|at| 0.1 + at as f32 / 97.0).collect::<Vec<f32>>());
+    let sum = -(channels as f64) * 255.0 * 127.0 * f64::from(scales[0]);
+    let bias: Vec<f32> = of_filters.iter().map(|scale| (100.5e3 - sum * f64::from(*scale)) as f32).collect();
+    let want = of_filters.iter().zip(&bias).map(|(scale, bias)| {
+        let (x, w) = (255.0 * scales[0], -127.0 * scale);
+        let blocks = (0..channels)
+            .step_by(BLOCK)
+            .map(|at| (at..channels.min(at + BLOCK)).fold(0f32, |sum, _| x.mul_add(w, sum)));
+        ((blocks.fold(0f32, |all, sum| all + sum) + bias) / scales[1]).round_ties_even() as u8
+    });
+    let want: Vec<u8> = want.collect();
+    assert!(want.contains(&100) && (cfg!(miri) || want.contains(&101)), "{want:?}");
+    let (resources, scaling) = (
+        Resources { threads: 1, stop: None },
+        Scaling { outside: 0, scales, of_filters: &of_filters, bias: Some(&bias), zero: 0, as_floats: true },
+    );
+    at_each_level(|| {
+        let packing =
+            FilterBytes { bytes: &w, sizes: [filters, channels, 1], own: false, turned: false, flip: 0, scaling };
+        let mut weights = vec![0; packing.packed()];
+        packing.pack(&mut weights, resources).unwrap();
+        let case = Case { images: 1, channels, filters, axes: [axis(1, 1, 1, 1, [0; 2]), axis(1, 1, 1, 1, [0; 2])] };
+        let kind = Kind::All(filters, Requantize { weights: &weights, scaling });
+        assert_eq!(case.run(kind, &x, filters, false), [want.clone(), want.clone()]);
+    });
+}

@@ -221,8 +221,12 @@ unsafe fn check<V: Quantize>(tile: &Tile<'_>, places: usize, check: usize, room:
                 sum = sum.add(V::load(part.add(number)));
             }
             let whole = if tile.has_zero { sum.add(tile.numbers.less(check, number % tile.filters)) } else { sum };
-            let path = if check == 0 { whole.sizes() } else { whole.sizes().add(V::load(paths.add(number))) };
-            path.store(paths.add(number));
+            // As floats: there may be more of them than an integer holds.
+            let (mut size, path) = (whole.sizes().floats(), paths.add(number).cast());
+            if check > 0 {
+                size = size.add(V::Floats::load(path));
+            }
+            size.store(path);
             match (ends, only) {
                 (false, _) => sum.store(part.add(number)),
                 (true, true) => sum.store(totals.add(number)),
@@ -251,9 +255,11 @@ unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
                 if !tile.lengths.is_null() {
                     let length = V::Floats::splat(tile.lengths.add(place));
                     let margin = length.mul_add(numbers.load(Row::Slope, lane), numbers.load(Row::Slack, lane));
-                    let path =
-                        if tile.checks.len() > 1 { V::load(room.paths.0.as_ptr().add(number)) } else { sum.sizes() };
-                    let margin = path.floats().mul_add(numbers.load(Row::Climb, lane), margin);
+                    let path = match tile.checks.len() {
+                        ..2 => sum.sizes().floats(),
+                        _ => V::Floats::load(room.paths.0.as_ptr().add(number).cast()),
+                    };
+                    let margin = path.mul_add(numbers.load(Row::Climb, lane), margin);
                     let lanes = V::doubtful(scaled, margin, zero);
                     if lanes != 0 {
                         room.doubts.push(Doubt { place: (tile.first + place) as u16, first: lane as u16, lanes });
