@@ -93,17 +93,23 @@ fn squares_of<const N: usize>(blocks: &[&[u8]], first: usize, outside: f32) -> [
     for block in blocks {
         let seen = block.get(first * CHANNELS..).unwrap_or(&[]);
         let Some(seen) = seen.as_chunks::<CHANNELS>().0.first_chunk::<N>() else { continue };
-        for at in 0..N {
-            for lane in 0..CHANNELS {
-                let apart = f32::from(seen[at][lane]) - outside;
-                sums[at][lane] += apart * apart;
+        for (sums, seen) in sums.iter_mut().zip(seen) {
+            for (sum, byte) in sums.iter_mut().zip(seen) {
+                let apart = f32::from(*byte) - outside;
+                *sum += apart * apart;
             }
         }
     }
-    sums.map(|sums| {
-        let half: [f32; CHANNELS / 2] = std::array::from_fn(|at| sums[at] + sums[at + CHANNELS / 2]);
-        let quarter: [f32; CHANNELS / 4] = std::array::from_fn(|at| half[at] + half[at + CHANNELS / 4]);
-        quarter[0] + quarter[1] + (quarter[2] + quarter[3])
+    sums.map(|mut sums| {
+        // By halves, which are vectors.
+        let mut len = CHANNELS;
+        while len > 1 {
+            len /= 2;
+            let (first, second) = sums.split_at_mut(len);
+            first.iter_mut().zip(second).for_each(|(sum, other)| *sum += *other);
+        }
+        let [sum, ..] = sums;
+        sum
     })
 }
 

@@ -194,10 +194,8 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
                 }
             }
         }
-        for place in 0..R {
-            for at in 0..W {
-                sums[place][at].store(to.0.as_mut_ptr().add((place * W + at) * V::COUNT));
-            }
+        for (at, sum) in sums.as_flattened().iter().enumerate() {
+            sum.store(to.0.as_mut_ptr().add(at * V::COUNT));
         }
     }
 }
