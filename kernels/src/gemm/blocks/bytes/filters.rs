@@ -65,7 +65,7 @@ pub(super) struct Part {
 
 impl Part {
     fn quads(&self, taps: usize) -> usize {
-        self.terms.end.div_ceil(SOME * taps) - self.quad
+        self.terms.end.div_ceil(SOME.saturating_mul(taps)) - self.quad
     }
 
     pub(super) fn steps(&self, taps: usize) -> Range<usize> {
@@ -107,13 +107,14 @@ impl Steps {
         let (mut parts, mut checks, mut count) = (Vec::new(), Vec::new(), 0);
         let block = if as_floats { BLOCK } else { terms.max(1) };
         for start in (0..terms).step_by(block) {
-            let part = Part { terms: start..terms.min(start + block), quad: start / (SOME * taps), step: count };
+            let part =
+                Part { terms: start..terms.min(start + block), quad: start / SOME.saturating_mul(taps), step: count };
             let own_quads = part.quads(taps);
             if as_floats && !own {
                 let ends = (1..=own_quads.div_ceil(quads)).map(|at| own_quads.min(at * quads));
                 checks.extend(ends.map(|end| Check { end: count + end * taps, last: end == own_quads }));
             }
-            count += own_quads * taps;
+            count = own_quads.saturating_mul(taps).saturating_add(count);
             parts.push(part);
         }
         let span = if checks.is_empty() { 0 } else { quads * SOME * taps + 1 };
