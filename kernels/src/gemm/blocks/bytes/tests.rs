@@ -292,3 +292,92 @@ fn bytes_of_floats_of_many_terms() {
         assert_eq!(case.run(kind, &x, filters, false), [want.clone(), want.clone()]);
     });
 }
+
+/// Numbers of a seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.0 >> 33) as usize % end
+    }
+
+    fn of<T: Copy>(&mut self, some: &[T]) -> T {
+        some[self.below(some.len())]
+    }
+
+    /// From 2^-7 on, below 1.
+    fn scale(&mut self) -> f32 {
+        (1.0 + self.below(1 << 20) as f32 / (1 << 20) as f32) / self.of(&[2.0, 16.0, 128.0])
+    }
+}
+
+/// Of any sizes, scales and zero points, also of numbers that are few, or at an end of their range.
+#[test]
+fn bytes_of_floats_of_any_kind() {
+    for seed in 0..sized(400, 1) as u64 {
+        let mut any = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let own = any.below(4) == 0;
+        let most = any.of(&[6, 40, 300, 900]);
+        let (channels, filters) = (1 + any.below(most), 1 + any.below(40));
+        let side = |any: &mut Numbers| {
+            let (kernel, dilation, pads) = (1 + any.below(3), 1 + any.below(2), [any.below(3), any.below(2)]);
+            axis(1 + (kernel - 1) * dilation + any.below(5), kernel, 1 + any.below(2), dilation, pads)
+        };
+        let axes = [side(&mut any), side(&mut any)];
+        let case = Case { images: 1, channels, filters, axes };
+        let (filters, of_each) = if own { (channels, 1) } else { (filters, channels) };
+        let (taps, input) = (case.sizes(|axis| axis.kernel), case.sizes(|axis| axis.input));
+        let positions = case.sizes(|axis| axis.output);
+        let (x_kinds, w_kinds) = (any.of(&[256, 256, 2, 20]), any.of(&[256, 256, 3]));
+        let offset = any.of(&[0, 0, 100, 235]);
+        let x: Vec<u8> = (0..channels * input).map(|_| (any.below(x_kinds) + offset) as u8).collect();
+        let w: Vec<u8> = (0..filters * of_each * taps).map(|_| any.below(w_kinds).wrapping_mul(127) as u8).collect();
+        let signed: Vec<i8> = w.iter().map(|byte| *byte as i8).collect();
+        let outside = any.of(&[0, 128, 255, x.first().copied().unwrap_or(3)]);
+        let terms = case.terms(own, outside, &x, &signed);
+        let many = any.below(2) == 0;
+        let of_filters: Vec<f32> = (0..if many { filters } else { 1 }).map(|_| any.scale()).collect();
+        let of = |all: &[f32], filter: usize| if many { all[filter] } else { all[0] };
+        let image_scale = any.scale();
+        // Results of about a byte's range, or between two of a few.
+        let greatest = terms.iter().map(|terms| terms.iter().map(|[x, w]| x * w).sum::<i32>().abs()).max().unwrap_or(0);
+        let whole = 2.0 * image_scale * of_filters[0];
+        let out = match any.below(3) {
+            0 => whole * (greatest as f32 / 255.0).ceil().max(1.0),
+            1 => whole * (greatest as f32 / 300.0 + 0.3),
+            _ => any.scale() * (greatest as f32 / 100.0 + 1.0),
+        };
+        let bias: Option<Vec<f32>> = (any.below(2) == 0)
+            .then(|| of_filters.iter().map(|_| (any.below(401) as f32 - 200.0) * any.of(&[0.5, 0.37]) * out).collect());
+        let zero = any.of(&[0, 128, 255, 7]);
+        let (bias, scales) = (bias.as_deref(), [image_scale, out]);
+        let want: Vec<u8> = terms
+            .iter()
+            .enumerate()
+            .map(|(at, terms)| {
+                let filter = at / positions.max(1) % filters;
+                let weight = of(&of_filters, filter);
+                let sum = |part: &[[i32; 2]]| {
+                    part.iter().fold(0f32, |sum, [x, w]| (*x as f32 * image_scale).mul_add(*w as f32 * weight, sum))
+                };
+                let total = terms.chunks(BLOCK).map(sum).fold(0f32, |all, sum| all + sum);
+                let total = bias.map_or(total, |bias| total + of(bias, filter));
+                ((total / out).round_ties_even() + f32::from(zero)).clamp(0.0, 255.0) as u8
+            })
+            .collect();
+        let scaling = Scaling { outside, scales, of_filters: &of_filters, bias, zero, as_floats: true };
+        at_each_level(|| {
+            let sizes = [filters, of_each, taps];
+            let packing = FilterBytes { bytes: &w, sizes, own, turned: false, flip: 0, scaling };
+            let mut weights = vec![0; packing.packed()];
+            packing.pack(&mut weights, Resources { threads: 1, stop: None }).unwrap();
+            let requantize = Requantize { weights: &weights, scaling };
+            let kind = if own { Kind::Own(requantize) } else { Kind::All(filters, requantize) };
+            for out in case.run(kind, &x, filters, false) {
+                let apart = out.iter().zip(&want).filter(|(out, want)| out != want).count();
+                assert_eq!(apart, 0, "seed {seed}: {own}, {channels} to {filters}, {axes:?}, of {}", out.len());
+            }
+        });
+    }
+}
