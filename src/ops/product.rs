@@ -310,6 +310,23 @@ impl Weights {
         Ok(packed.map(|packed| Packed::of::<S>(side, packed)))
     }
 
+    /// As [`Weights::formed`], in any case: in the `room` if the operand isn't kept so.
+    pub(super) fn formed_in<'a, 'c: 'a, T: Element + Pod>(
+        &'a self,
+        call: &'c Call<'_>,
+        operand: &Tensor,
+        len: usize,
+        room: &'a mut Option<Scratch<'c>>,
+        form: impl Fn(&mut [T]) -> Result<()>,
+    ) -> Result<&'a [T]> {
+        if let Some(formed) = self.formed(call, operand, len, &form)? {
+            return Ok(formed);
+        }
+        let room = room.insert(call.scratch::<T>(len)?);
+        form(room.elements_mut())?;
+        Ok(room.elements())
+    }
+
     /// A form of the operand, `len` elements that `form` writes once. None as above.
     pub(super) fn formed<T: Element>(
         &self,

@@ -84,15 +84,8 @@ impl Windowed for BytesInBlocks {
         let (resources, positions, x, w) = (call.resources(), volume(1, &counts), call.tensor(0)?, call.tensor(1)?);
         call.charge(volume(w.len(), [&images, &positions]) as u64)?;
         let filters = self.filter_bytes(w)?;
-        let (mut own, pack) = (None, |to: &mut [u32]| Ok(filters.pack(to, call.resources())?));
-        let weights = match self.weights.formed(call, w, filters.packed(), pack)? {
-            Some(weights) => weights,
-            None => {
-                let room = own.insert(call.scratch::<u32>(filters.packed())?);
-                pack(room.elements_mut())?;
-                room.elements()
-            }
-        };
+        let (mut room, pack) = (None, |to: &mut [u32]| Ok(filters.pack(to, resources)?));
+        let weights = self.weights.formed_in(call, w, filters.packed(), &mut room, pack)?;
         let mut turned = None;
         let x_bytes = match layout.input(0) {
             Some(_) => x.bytes(),

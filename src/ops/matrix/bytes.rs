@@ -53,15 +53,8 @@ impl ByteMatMul {
         call.charge(volume(w.len(), [&count]) as u64)?;
         let (sizes, scaling) = ([n, k, 1], self.bytes.scaling()?);
         let filters = FilterBytes { bytes: w.bytes(), sizes, own: false, turned: !self.turned, flip, scaling };
-        let (mut own, pack) = (None, |to: &mut [u32]| Ok(filters.pack(to, resources)?));
-        let weights = match self.weights.formed(call, w, filters.packed(), pack)? {
-            Some(weights) => weights,
-            None => {
-                let room = own.insert(call.scratch::<u32>(filters.packed())?);
-                pack(room.elements_mut())?;
-                room.elements()
-            }
-        };
+        let (mut room, pack) = (None, |to: &mut [u32]| Ok(filters.pack(to, resources)?));
+        let weights = self.weights.formed_in(call, w, filters.packed(), &mut room, pack)?;
         let mut rows = call.scratch::<u8>(len_of(k, count))?;
         rows_to_blocks(x.bytes(), k, turn(x.dtype()), rows.elements_mut(), resources)?;
         let (axes, kind) = ([places(1), places(count)], Kind::All(n, Requantize { weights, scaling }));

@@ -179,58 +179,63 @@ impl FilterBytes<'_> {
 
     /// Packs the filters for this processor.
     pub fn pack(&self, out: &mut [u32], resources: Resources<'_>) -> Result<(), Stopped> {
-        let FilterBytes { bytes, sizes: [filters, channels, taps], own, turned, flip, scaling } = *self;
+        let FilterBytes { bytes, sizes: [filters, channels, taps], own, scaling, .. } = self;
         let (steps, terms) = (self.steps(), channels * taps);
-        let counts = [scaling.of_filters.len(), scaling.bias.map_or(1, <[f32]>::len)];
-        if bytes.len() != filters * terms || counts.iter().any(|count| *count != 1 && *count != filters) {
+        let numbers = [scaling.of_filters.len(), scaling.bias.map_or(1, <[f32]>::len)];
+        if bytes.len() != filters * terms || numbers.iter().any(|count| *count != 1 && count != filters) {
             return Err(Stopped::Misfit);
         }
-        let less = u32::from(scaling.outside).wrapping_neg();
-        let [next, apart] = if turned { [1, filters] } else { [terms, 1] };
         let counts = steps.parts.iter().flat_map(|part| part.terms.clone().map(|term| steps.count(term, part) as f64));
         let (counts, mut lookout) = (counts.collect::<Vec<f64>>(), resources.lookout());
         let (mut out, mut first) = (out.get_mut(..self.packed()).ok_or(Stopped::Misfit)?, 0);
         while !out.is_empty() {
             let two = filters - first > CHANNELS;
-            let width = if own { loops::<Own>(false).filters } else { loops::<Four>(two).filters };
+            let width = if *own { loops::<Own>(false).filters } else { loops::<Four>(two).filters };
             let (group, rest) = out.split_at_mut((width * (steps.count + steps.rows())).min(out.len()));
             group.fill(0);
             for lane in 0..width.min(filters - first) {
                 lookout.after(2 * terms)?;
-                let row = bytes.get((first + lane) * next..).unwrap_or(&[]);
-                let mut set = |row: usize, bits: u32| {
+                self.pack_one(first + lane, &steps, &counts, |row, bits| {
                     group.get_mut(row * width + lane).into_iter().for_each(|to| *to |= bits);
-                };
-                let (mut total, mut squares, mut sizes, mut checks) = (0u32, 0f64, 0f64, 0);
-                for part in &steps.parts {
-                    let (mut sum, mut ends) = (0u32, steps.checks.iter().skip(checks).peekable());
-                    for (channel, of) in part.channels(taps) {
-                        let step = part.step(channel, taps);
-                        while ends.next_if(|check| check.end <= step).is_some() {
-                            set(steps.count + ROWS + checks, sum.wrapping_mul(less));
-                            checks += 1;
-                        }
-                        for tap in of {
-                            let term = channel * taps + tap;
-                            let byte = row.get(term * apart).map_or(0, |byte| byte ^ flip);
-                            let counted = counts.get(term).copied().unwrap_or(0.0) * f64::from(byte as i8);
-                            sum = sum.wrapping_add(byte as i8 as u32);
-                            (squares, sizes) = (squares + counted * counted, sizes + counted.abs());
-                            set(step + tap, u32::from(byte) << (8 * (channel % SOME)));
-                        }
-                    }
-                    if !steps.checks.is_empty() {
-                        set(steps.count + ROWS + checks, sum.wrapping_mul(less));
-                        checks += 1;
-                    }
-                    total = total.wrapping_add(sum);
-                }
-                let length = if own { sizes } else { squares.sqrt() };
-                let numbers = scaling.numbers(first + lane, (total, length as f32), steps.span);
-                numbers.into_iter().enumerate().for_each(|(row, number)| set(steps.count + row, number));
+                });
             }
             (out, first) = (rest, first + width);
         }
         Ok(())
+    }
+
+    /// Sets the bits of rows for a filter; `counts` are those of terms.
+    fn pack_one(&self, filter: usize, steps: &Steps, counts: &[f64], mut set: impl FnMut(usize, u32)) {
+        let FilterBytes { bytes, sizes: [filters, channels, taps], own, turned, flip, scaling } = *self;
+        let [next, apart] = if turned { [1, filters] } else { [channels * taps, 1] };
+        let row = bytes.get(filter * next..).unwrap_or(&[]);
+        let less = u32::from(scaling.outside).wrapping_neg();
+        let (mut total, mut squares, mut sizes, mut checks) = (0u32, 0f64, 0f64, 0);
+        for part in &steps.parts {
+            let (mut sum, mut ends) = (0u32, steps.checks.iter().skip(checks).peekable());
+            for (channel, of) in part.channels(taps) {
+                let step = part.step(channel, taps);
+                while ends.next_if(|check| check.end <= step).is_some() {
+                    set(steps.count + ROWS + checks, sum.wrapping_mul(less));
+                    checks += 1;
+                }
+                for tap in of {
+                    let term = channel * taps + tap;
+                    let byte = row.get(term * apart).map_or(0, |byte| byte ^ flip);
+                    let counted = counts.get(term).copied().unwrap_or(0.0) * f64::from(byte as i8);
+                    sum = sum.wrapping_add(byte as i8 as u32);
+                    (squares, sizes) = (squares + counted * counted, sizes + counted.abs());
+                    set(step + tap, u32::from(byte) << (8 * (channel % SOME)));
+                }
+            }
+            if !steps.checks.is_empty() {
+                set(steps.count + ROWS + checks, sum.wrapping_mul(less));
+                checks += 1;
+            }
+            total = total.wrapping_add(sum);
+        }
+        let length = if own { sizes } else { squares.sqrt() };
+        let numbers = scaling.numbers(filter, (total, length as f32), steps.span);
+        numbers.into_iter().enumerate().for_each(|(row, number)| set(steps.count + row, number));
     }
 }

@@ -235,14 +235,10 @@ impl BytesPlan<'_> {
             let loops = if filters - first > CHANNELS { *two } else { *one };
             let start = (task.image * filters.div_ceil(CHANNELS) + first / CHANNELS) * positions;
             let block = if matches!(bytes.kind, Kind::All(..)) { 0 } else { first / CHANNELS * self.grid.block() };
+            let rows = steps.count + steps.rows();
             let weights = match self.requantize() {
                 Some(own) => {
-                    let at = first * (steps.count + steps.rows());
-                    Some(
-                        own.weights
-                            .get(at..at + loops.filters * (steps.count + steps.rows()))
-                            .ok_or(Stopped::Misfit)?,
-                    )
+                    Some(own.weights.get(first * rows..(first + loops.filters) * rows).ok_or(Stopped::Misfit)?)
                 }
                 None => None,
             };

@@ -98,7 +98,7 @@ impl Doubts {
         Doubts { count: 0, all: [Doubt::default(); 2 * PLACES] }
     }
 
-    /// Adds one, if there is room.
+    /// Adds one. There is room for those of a part.
     pub(super) fn push(&mut self, doubt: Doubt) {
         if let Some(to) = self.all.get_mut(self.count) {
             *to = doubt;

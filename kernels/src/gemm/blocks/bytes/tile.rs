@@ -152,18 +152,18 @@ impl Loops {
     /// See [`Tile`]; there must be loops for so many.
     pub(super) unsafe fn run(&self, places: usize, tile: &Tile<'_>, room: &mut Room) {
         let Some(sums) = self.sums.get(places - 1) else { return };
-        let mut step = 0;
         // SAFETY: the caller's.
         unsafe {
             // At the only check, the sum is the whole one.
-            for (check, Check { end, .. }) in tile.checks.iter().copied().enumerate().filter(|_| tile.checks.len() > 1)
-            {
-                sums(tile, step..end, &mut room.sums);
-                (self.after.check)(tile, places, check, room);
-                step = end;
-            }
-            if step == 0 {
+            if tile.checks.len() < 2 {
                 sums(tile, 0..tile.steps, &mut room.totals);
+            } else {
+                let mut step = 0;
+                for (check, Check { end, .. }) in tile.checks.iter().copied().enumerate() {
+                    sums(tile, step..end, &mut room.sums);
+                    (self.after.check)(tile, places, check, room);
+                    step = end;
+                }
             }
             (self.after.store)(tile, places, room);
         }
