@@ -583,13 +583,17 @@ mod tests {
                 let (axis, bias) = (axis.map(|_| 0), Some(vec![33]));
                 fused.push(Case { x: (x, vec![4, 70]), axis, row: false, bias, ..gemm }.check_bits());
             }
-            for (shape, group, stride) in [(vec![6, 4, 3, 3], 1, 1), (vec![6, 4, 1, 1], 1, 2), (vec![4, 1, 3, 3], 4, 2)]
-            {
+            for (shape, group, stride) in [
+                (vec![6, 4, 3, 3], 1, 1),
+                (vec![6, 4, 1, 1], 1, 2),
+                (vec![4, 1, 3, 3], 4, 2),
+                (vec![4, 1, 21, 23], 4, 2),
+            ] {
                 for (axis, bias) in [(None, None), (Some(0), Some(vec![shape[0]]))] {
                     let attributes = vec![
                         ("group", Attribute::Int(group)),
                         ("strides", Attribute::Ints(vec![stride; 2])),
-                        ("pads", Attribute::Ints(vec![1; 4])),
+                        ("pads", Attribute::Ints(vec![shape[2] as i64 / 2; 4])),
                     ];
                     let (x, w) = ((x, vec![2, 4, 9, 38]), (w, shape.clone()));
                     fused.push(
