@@ -45,8 +45,9 @@ pub(crate) struct Loading {
 
     /// Sum quantized products in integers alone: sooner, not bit by bit
     ///
-    /// Products of dequantized integers are summed as integers, also where floats would give another one. The outputs and their hashes are no longer those of the
-    /// model as it is written: each product may differ by 1 in an integer of 8 bits, and what follows by more.
+    /// Products of dequantized integers are summed as integers, also where floats would give another one. The outputs and
+    /// their hashes are no longer those of the model as it is written: each product may differ by 1 in an integer of 8
+    /// bits, and what follows by more.
     #[arg(long)]
     pub(crate) fast_math: bool,
 

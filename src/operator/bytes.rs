@@ -53,6 +53,16 @@ impl Floats {
 }
 
 impl ByteProduct {
+    /// What bytes of a type are combined with in blocks, where they are unsigned.
+    pub(crate) fn turn(dtype: DType) -> u8 {
+        if dtype == DType::Int8 { 0x80 } else { 0 }
+    }
+
+    /// Whether sums stay numbers where blocks scale them.
+    pub(crate) fn is_finite(&self) -> bool {
+        self.factors.as_slice::<f32>().is_ok_and(|all| all.iter().all(|factor| factor.is_finite()))
+    }
+
     /// What bytes of the second operand are combined with to be those of int8 less their zero points, if that makes them so.
     pub(crate) fn flip(&self) -> Option<u8> {
         let [_, zeros] = &self.zeros;
@@ -63,11 +73,7 @@ impl ByteProduct {
     /// As a convolution in blocks scales its sums, if it's one.
     pub(crate) fn scaling(&self) -> Result<Scaling<'_>> {
         let ByteProduct { zeros: [zero, _], zero_point, floats, .. } = self;
-        // In blocks, bytes are unsigned.
-        let byte = |zero: &Tensor| {
-            let turned = if zero.dtype() == DType::Int8 { 0x80 } else { 0 };
-            zero.bytes().first().copied().unwrap_or(0) ^ turned
-        };
+        let byte = |zero: &Tensor| zero.bytes().first().copied().unwrap_or(0) ^ ByteProduct::turn(zero.dtype());
         Ok(Scaling {
             outside: byte(zero),
             scales: floats.scales,

@@ -17,13 +17,11 @@ use smallvec::SmallVec;
 /// A Relu after it changes nothing where the zero point is the least integer. The integers are those that the floats give,
 /// unless `fast_math` is asked for.
 pub(super) fn products(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
-    if context.loading.fast_math {
-        return replace(draft, |at, draft, readers| product(at, draft, readers, false), context);
-    }
-    if !integers_pay() {
+    let are_met = !context.loading.fast_math;
+    if are_met && !integers_pay() {
         return Ok(());
     }
-    replace(draft, |at, draft, readers| product(at, draft, readers, true), context)
+    replace(draft, |at, draft, readers| product(at, draft, readers, are_met), context)
 }
 
 /// `QuantizeLinear(f(DequantizeLinear(x), ..))`, where `f` computes element by element: floats stay near the processor.

@@ -38,11 +38,12 @@ impl ByteConv {
 impl Fused for ByteConv {
     fn fits(&self, call: &Call<'_>) -> bool {
         let Ok(convolution) = self.convolution(call) else { return false };
-        let in_blocks = self.in_blocks(call);
         // In blocks or not: the same convolutions are those of integers.
         self.bytes.fits(call, convolution.k, convolution.m * convolution.groups)
-            && in_blocks.is_none_or(|form| form.is_ready(call, &Layout::default()))
-            && (in_blocks.is_some() || !self.bytes.floats.are_met)
+            && match self.in_blocks(call) {
+                Some(form) => form.is_ready(call, &Layout::default()),
+                None => !self.bytes.floats.are_met,
+            }
     }
 
     fn byte_windows(&self, channels: usize, filters: &[usize]) -> Option<InBlocks> {

@@ -31,7 +31,7 @@ impl BytesInBlocks {
         let [count, of_each, _, _] = *shape else { return None };
         let own = of_each == 1 && count == channels && channels > 1;
         let suits = own || of_each == channels && count >= FEW;
-        if volume(1, shape) == 0 || !suits || !bytes.constant {
+        if volume(1, shape) == 0 || !suits || !bytes.is_finite() || !bytes.constant {
             return None;
         }
         let (filters, bytes, flip) = (filters.clone(), bytes.clone(), bytes.flip()?);
@@ -43,9 +43,10 @@ impl BytesInBlocks {
         if self.own { 1 } else { self.channels }
     }
 
-    fn bytes<'a>(&self, axes: &'a [Axis; 2], images: &'a [u8], own: Requantize<'a>) -> Bytes<'a> {
+    fn bytes<'a>(&'a self, axes: &'a [Axis; 2], images: &'a [u8], weights: &'a [u32]) -> Result<Bytes<'a>> {
+        let own = Requantize { weights, scaling: self.bytes.scaling()? };
         let kind = if self.own { Kind::Own(own) } else { Kind::All(self.count, own) };
-        Bytes { axes, images, channels: self.channels, kind, tail: None }
+        Ok(Bytes { axes, images, channels: self.channels, kind, tail: None })
     }
 
     fn filter_bytes<'a>(&'a self, w: &'a Tensor) -> Result<FilterBytes<'a>> {
@@ -62,10 +63,7 @@ impl Windowed for BytesInBlocks {
             let mut resources = call.resources();
             // However many threads there are: it decides what is computed.
             resources.threads = 1;
-            Ok(self
-                .bytes(&axes, &[], Requantize { weights: &[], scaling: self.bytes.scaling()? })
-                .plan(images, resources)?
-                .scratch())
+            Ok(self.bytes(&axes, &[], &[])?.plan(images, resources)?.scratch())
         };
         let channels = match (layout.input(0), call.tensor(0).map(Tensor::shape)) {
             (None, Ok(shape)) => shape.get(1).copied(),
@@ -97,9 +95,7 @@ impl Windowed for BytesInBlocks {
                 room.elements()
             }
         };
-        let plan = self
-            .bytes(&axes, x_bytes, Requantize { weights, scaling: self.bytes.scaling()? })
-            .plan(images, resources)?;
+        let plan = self.bytes(&axes, x_bytes, weights)?.plan(images, resources)?;
         let mut scratch = call.scratch::<u32>(plan.scratch())?;
         let dtype = self.bytes.zero_point.dtype();
         if layout.output.is_some() {

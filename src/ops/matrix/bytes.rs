@@ -42,7 +42,7 @@ impl ByteMatMul {
     /// What makes the second operand int8 without zero points, if the product is one of rows by one matrix in all runs.
     fn flip(&self, call: &Call<'_>) -> Option<u8> {
         let (x, w) = (call.tensor(0).ok()?, call.tensor(1).ok()?);
-        let matrix = self.bytes.constant && w.rank() == 2 && w.len() > 0 && x.len() > 0;
+        let matrix = self.bytes.constant && self.bytes.is_finite() && w.rank() == 2 && w.len() > 0 && x.len() > 0;
         self.bytes.flip().filter(|_| matrix)
     }
 
@@ -56,7 +56,7 @@ impl ByteMatMul {
         let (mut room, pack) = (None, |to: &mut [u32]| Ok(filters.pack(to, resources)?));
         let weights = self.weights.formed_in(call, w, filters.packed(), &mut room, pack)?;
         let mut rows = call.scratch::<u8>(len_of(k, count))?;
-        rows_to_blocks(x.bytes(), k, turn(x.dtype()), rows.elements_mut(), resources)?;
+        rows_to_blocks(x.bytes(), k, ByteProduct::turn(x.dtype()), rows.elements_mut(), resources)?;
         let (axes, kind) = ([places(1), places(count)], Kind::All(n, Requantize { weights, scaling }));
         let product = Bytes { axes: &axes, images: rows.elements(), channels: k, kind, tail: None };
         let plan = product.plan(1, resources)?;
@@ -65,7 +65,7 @@ impl ByteMatMul {
         plan.run(blocks.elements_mut(), scratch.elements_mut(), resources)?;
         let dtype = self.bytes.zero_point.dtype();
         let mut y = call.output_of(dtype, output)?;
-        rows_from_blocks(blocks.elements(), n, turn(dtype), y.bytes_mut(), resources)?;
+        rows_from_blocks(blocks.elements(), n, ByteProduct::turn(dtype), y.bytes_mut(), resources)?;
         Ok(y.finish().into())
     }
 
@@ -93,11 +93,6 @@ impl ByteMatMul {
 /// Places that follow each other.
 fn places(count: usize) -> Axis {
     Axis { input: count, output: count, kernel: 1, stride: 1, dilation: 1, pad: 0 }
-}
-
-/// What makes bytes of a type unsigned.
-fn turn(dtype: DType) -> u8 {
-    if dtype == DType::Int8 { 0x80 } else { 0 }
 }
 
 /// Of so many numbers: one for each column, or one for all.

@@ -70,11 +70,11 @@ pub fn rows_to_blocks(
     parallel::pieces(out, CHANNELS, CHANNELS.saturating_mul(positions), 1, resources, |block, start, out| {
         let rows = rows.chunks_exact(channels.max(1)).skip(start / CHANNELS);
         for (row, to) in rows.zip(out.as_chunks_mut::<CHANNELS>().0) {
-            match row.get(block * CHANNELS..).unwrap_or(&[]).first_chunk::<CHANNELS>() {
+            let from = row.get(block * CHANNELS..).unwrap_or(&[]);
+            match from.first_chunk::<CHANNELS>() {
                 Some(from) => *to = from.map(|byte| byte ^ flip),
                 None => {
                     *to = [0; CHANNELS];
-                    let from = row.get(block * CHANNELS..).unwrap_or(&[]);
                     to.iter_mut().zip(from).for_each(|(to, byte)| *to = byte ^ flip);
                 }
             }

@@ -345,7 +345,6 @@ impl BytesPlan<'_> {
                     places: &places,
                     offsets: task.offsets.as_ptr(),
                     weights: weights.as_ptr().add(lane),
-                    stride: group.loops.filters,
                     lane: lane % CHANNELS,
                     steps: &self.steps,
                     dequantized: Dequantized { outside: own.scaling.outside, scale, all: task.dequantized },

@@ -2,7 +2,7 @@
 //!
 //! Sums of integers are exact, those of floats are rounded at each step. A byte is certain if all numbers that the floats may
 //! have given become the same one. How far these are from the exact sum follows from partial sums: with `u = 2^-24`, each of
-//! the `n` steps of a [block](BLOCK) changes its sum by at most `u * |s|` more, so it is off by at most
+//! the `n` steps of a [block](super::super::super::BLOCK) changes its sum by at most `u * |s|` more, so it is off by at most
 //! `u * (|s_1| + .. + |s_n|)` then. Few of these sums are looked at ([`Check`](super::filters::Check)); each of the others
 //! differs from the one that is nearest by no more than the product of the lengths of what is seen and of the weights
 //! between. Operands are rounded once each, when they become floats, and so is each sum of blocks.
@@ -41,13 +41,12 @@ pub(super) fn slack(addend: f32) -> f32 {
 ///
 /// # Safety
 /// As for [`Tile`](super::tile::Tile). The image is read at `image + places(place) + offset`; `weights` are those of the
-/// vector, `stride` from a step to the next, and so are the numbers. The places of `out` are initialised.
+/// vector, and so are the numbers, whose rows are as far apart as steps. The places of `out` are initialised.
 pub(super) struct Places<'a> {
     pub(super) image: *const u8,
     pub(super) places: &'a dyn Fn(usize) -> usize,
     pub(super) offsets: *const u32,
     pub(super) weights: *const u32,
-    pub(super) stride: usize,
     /// The first filter of the vector in its block.
     pub(super) lane: usize,
     pub(super) steps: &'a Steps,
@@ -159,7 +158,7 @@ unsafe fn add<V: Quantize, S: Seen, const N: usize>(
     // SAFETY: the caller's.
     unsafe {
         let (scales, none) = (of.numbers.load::<V::Floats>(Row::Scale, 0), V::Floats::zero());
-        let weight = V::load(of.weights.add(step * of.stride)).byte(byte).floats().mul_add(scales, none);
+        let weight = V::load(of.weights.add(step * of.numbers.apart)).byte(byte).floats().mul_add(scales, none);
         let offset = *of.offsets.add(step) as usize + byte;
         for (image, sum) in images.iter().zip(sums) {
             *sum = S::float::<V>(image.add(offset), of.lane, &of.dequantized).mul_add(weight, *sum);
