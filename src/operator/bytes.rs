@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use bytemuck::{cast_slice, cast_slice_mut};
 use kernels::bytes::{Pair, Unsigned, look_up, pairs};
-use kernels::gemm::blocks::Scaling;
+use kernels::gemm::blocks::{Scales, Scaling};
 use kernels::quantize::{dequantize_part, quantize_part};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ pub(crate) struct ByteProduct {
     pub(crate) factors: Tensor,
     pub(crate) bias: Option<Tensor>,
     pub(crate) zero_point: Tensor,
-    pub(crate) floats: Floats,
+    /// If the integers are those that floats give, bit by bit.
+    pub(crate) floats: Option<Floats>,
 }
 
 /// What the floats are of which a product of bytes stands for one.
@@ -34,8 +35,6 @@ pub(crate) struct Floats {
     /// A number, or one for each column or filter: the scales of the second operand, and a bias.
     pub(crate) of_columns: Tensor,
     pub(crate) bias: Option<Tensor>,
-    /// Whether the integers are those that the floats give, bit by bit.
-    pub(crate) are_met: bool,
 }
 
 impl Floats {
@@ -72,16 +71,21 @@ impl ByteProduct {
 
     /// As a convolution in blocks scales its sums, if it's one.
     pub(crate) fn scaling(&self) -> Result<Scaling<'_>> {
-        let ByteProduct { zeros: [zero, _], zero_point, floats, .. } = self;
+        let ByteProduct { zeros: [zero, _], zero_point, factors, bias, floats, .. } = self;
         let byte = |zero: &Tensor| zero.bytes().first().copied().unwrap_or(0) ^ ByteProduct::turn(zero.dtype());
-        Ok(Scaling {
-            outside: byte(zero),
-            scales: floats.scales,
-            of_filters: floats.of_columns.as_slice()?,
-            bias: floats.bias.as_ref().map(Tensor::as_slice).transpose()?,
-            zero: byte(zero_point),
-            as_floats: floats.are_met,
-        })
+        let scales = match floats {
+            Some(Floats { scales: [images, out], of_columns, bias }) => Scales::Floats {
+                images: *images,
+                weights: of_columns.as_slice()?,
+                bias: bias.as_ref().map(Tensor::as_slice).transpose()?,
+                out: *out,
+            },
+            None => Scales::Integers {
+                factors: factors.as_slice()?,
+                bias: bias.as_ref().map(Tensor::as_slice).transpose()?,
+            },
+        };
+        Ok(Scaling { outside: byte(zero), scales, zero: byte(zero_point) })
     }
 
     /// Whether these are the operands, with a number of columns or filters, and sums of so many steps fit in int32.

@@ -321,17 +321,18 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
         scales: [*x.scales.first()?, *last.scales.first()?],
         of_columns: Tensor::from(w.scales.to_vec()),
         bias: bias.map(Tensor::from),
-        are_met,
     };
+    let is_usual = floats.are_usual();
     let zeros = [x.zeros()?, w.zeros()?];
-    let bytes = ByteProduct { zeros, constant, factors: Tensor::from(factors), bias: of_sums, zero_point, floats };
+    let (factors, floats) = (Tensor::from(factors), are_met.then_some(floats));
+    let bytes = ByteProduct { zeros, constant, factors, bias: of_sums, zero_point, floats };
     // A channel on its own has loops for images alone; else it is soonest summed in floats, which is exact too.
     let own = |count: &Dim| count.fixed() == Some(groups) && w.dims.len() == 4;
     let symmetric = constant && bytes.flip().is_some();
     if alone && !(symmetric && w.dims.first().is_some_and(own)) {
         return None;
     }
-    if are_met && !(symmetric && bytes.floats.are_usual() && matrix) {
+    if are_met && !(symmetric && is_usual && matrix) {
         return None;
     }
     let operator = made.of_bytes(bytes)?;

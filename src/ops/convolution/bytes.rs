@@ -19,7 +19,7 @@ pub(super) struct ByteConv {
 
 impl ByteConv {
     pub(super) fn new(filters: &Filters, bytes: ByteProduct) -> ByteConv {
-        let filters = Filters { bias: None, ..filters.clone() };
+        let filters = Filters { x: 0, w: 1, bias: None, ..filters.clone() };
         let (weights, in_blocks) = (Weights::known(bytes.constant), OnceLock::new());
         ByteConv { filters, weights, bytes: Arc::new(bytes), in_blocks }
     }
@@ -42,7 +42,7 @@ impl Fused for ByteConv {
         self.bytes.fits(call, convolution.k, convolution.m * convolution.groups)
             && match self.in_blocks(call) {
                 Some(form) => form.is_ready(call, &Layout::default()),
-                None => !self.bytes.floats.are_met,
+                None => self.bytes.floats.is_none(),
             }
     }
 
@@ -58,7 +58,7 @@ impl Operator for ByteConv {
         let convolution = self.convolution(call)?;
         // Products of few columns, or of one channel, are mostly what is around them.
         let is_small = |form: &BytesInBlocks| form.own || convolution.n < COLUMNS;
-        if let Some(form) = self.in_blocks(call).filter(|form| is_small(form) || self.bytes.floats.are_met) {
+        if let Some(form) = self.in_blocks(call).filter(|form| is_small(form) || self.bytes.floats.is_some()) {
             return form.run(call, &Layout::default(), None);
         }
         let operands = [call.tensor(0)?, call.tensor(1)?];

@@ -103,7 +103,7 @@ fn columns(count: usize) -> Strides<'static> {
 impl Fused for ByteMatMul {
     fn fits(&self, call: &Call<'_>) -> bool {
         self.sizes(call).is_ok_and(|sizes| {
-            self.bytes.fits(call, sizes.k, sizes.n) && (!self.bytes.floats.are_met || self.flip(call).is_some())
+            self.bytes.fits(call, sizes.k, sizes.n) && (self.bytes.floats.is_none() || self.flip(call).is_some())
         })
     }
 }

@@ -21,7 +21,7 @@ mod tests;
 mod tile;
 
 pub use band::{COLUMNS, Source};
-pub use bytes::{ByteTail, Bytes, BytesPlan, FilterBytes, Kind, Requantize, Scaling};
+pub use bytes::{ByteTail, Bytes, BytesPlan, FilterBytes, Kind, Requantize, Scales, Scaling};
 pub use dense::{Dense, DensePlan, pack, pack_each};
 pub use each::{Each, Planned};
 pub use greatest::greatest;

@@ -25,21 +25,25 @@ pub struct FilterBytes<'a> {
     pub scaling: Scaling<'a>,
 }
 
-/// What becomes of sums: `round((sum - outside * weights + bias) * scales) + zero`, where the bias is one of integers.
+/// What becomes of sums.
 #[derive(Clone, Copy)]
 pub struct Scaling<'a> {
     /// The zero point of the images, which is around them.
     pub outside: u8,
-    /// The scales of the images, and of the output.
-    pub scales: [f32; 2],
-    /// The scales of the weights: one for each filter, or one for all.
-    pub of_filters: &'a [f32],
-    /// As many floats, which become integers first. What becomes of them and of scales must be finite.
-    pub bias: Option<&'a [f32]>,
+    pub scales: Scales<'a>,
+    /// The zero point of the output.
     pub zero: u8,
-    /// Whether the bytes are those that the sums of floats give, `round((sum + bias) / scale of the output) + zero`: images and
-    /// weights become floats first, and are summed in the order of a [product](super::super). Else they are nearly those.
-    pub as_floats: bool,
+}
+
+/// What sums become before a zero point is added. There is a number for each filter, or one for all; all are finite, and so is
+/// what becomes of them.
+#[derive(Clone, Copy)]
+pub enum Scales<'a> {
+    /// `round((sum + bias) * factor)`, of integers.
+    Integers { factors: &'a [f32], bias: Option<&'a [i32]> },
+    /// `round((sum + bias) / out)`, of floats: images and weights become floats first by their scales, and are summed in the
+    /// order of a [product](super::super).
+    Floats { images: f32, weights: &'a [f32], bias: Option<&'a [f32]>, out: f32 },
 }
 
 /// The steps of a sum: each takes the channels of a quad at a tap.
@@ -149,26 +153,46 @@ impl Steps {
 }
 
 impl Scaling<'_> {
+    pub(super) fn is_of_floats(&self) -> bool {
+        matches!(self.scales, Scales::Floats { .. })
+    }
+
+    /// Whether there are numbers for so many filters.
+    fn fits(&self, filters: usize) -> bool {
+        let counts = match self.scales {
+            Scales::Integers { factors, bias } => [factors.len(), bias.map_or(1, <[i32]>::len)],
+            Scales::Floats { weights, bias, .. } => [weights.len(), bias.map_or(1, <[f32]>::len)],
+        };
+        counts.iter().all(|count| *count == 1 || *count == filters)
+    }
+
     /// The rows of a filter, whose weights have a sum and a length.
     fn numbers(&self, filter: usize, (sum, length): (u32, f32), span: usize) -> [u32; ROWS] {
-        let of = |all: &[f32]| all.get(filter).or(all.first()).copied().unwrap_or(0.0);
-        let (scale, bias, [images, out]) = (of(self.of_filters), self.bias.map_or(0.0, of), self.scales);
-        let unit = f64::from(scale) * f64::from(images);
-        let factor = (unit / f64::from(out)) as f32;
-        let addend = if self.as_floats { (f64::from(bias) / f64::from(out)) as f32 } else { 0.0 };
-        let of_sum = if self.as_floats { 0 } else { (f64::from(bias) / unit).round_ties_even() as i32 };
+        fn of<T: Copy + Default>(all: &[T], filter: usize) -> T {
+            all.get(filter).or(all.first()).copied().unwrap_or_default()
+        }
+        let (factor, of_sum, [addend, scale, float_bias]) = match self.scales {
+            Scales::Integers { factors, bias } => {
+                (of(factors, filter), bias.map_or(0, |bias| of(bias, filter)), [0.0; 3])
+            }
+            Scales::Floats { images, weights, bias, out } => {
+                let (scale, bias, out) = (of(weights, filter), bias.map_or(0.0, |bias| of(bias, filter)), f64::from(out));
+                let factor = f64::from(scale) * f64::from(images) / out;
+                (factor as f32, 0, [(f64::from(bias) / out) as f32, scale, bias])
+            }
+        };
         let first = sum.wrapping_mul(self.outside.into()).wrapping_neg().wrapping_add(of_sum as u32);
         let [slope, climb] = [length, span as f32].map(|times| rounding(factor) * times);
-        let floats = [factor, addend, slope, climb, slack(addend), scale, bias].map(f32::to_bits);
-        let [factor, addend, slope, climb, slack, scale, bias] = floats;
-        [first, factor, addend, slope, climb, slack, scale, bias]
+        let floats = [factor, addend, slope, climb, slack(addend), scale, float_bias].map(f32::to_bits);
+        let [factor, addend, slope, climb, slack, scale, float_bias] = floats;
+        [first, factor, addend, slope, climb, slack, scale, float_bias]
     }
 }
 
 impl FilterBytes<'_> {
     fn steps(&self) -> Steps {
         let [_, channels, taps] = self.sizes;
-        Steps::of(channels, taps, self.own, self.scaling.as_floats)
+        Steps::of(channels, taps, self.own, self.scaling.is_of_floats())
     }
 
     /// Numbers of packed filters.
@@ -181,8 +205,7 @@ impl FilterBytes<'_> {
     pub fn pack(&self, out: &mut [u32], resources: Resources<'_>) -> Result<(), Stopped> {
         let FilterBytes { bytes, sizes: [filters, channels, taps], own, scaling, .. } = self;
         let (steps, terms) = (self.steps(), channels * taps);
-        let numbers = [scaling.of_filters.len(), scaling.bias.map_or(1, <[f32]>::len)];
-        if bytes.len() != filters * terms || numbers.iter().any(|count| *count != 1 && count != filters) {
+        if bytes.len() != filters * terms || !scaling.fits(*filters) {
             return Err(Stopped::Misfit);
         }
         let counts = steps.parts.iter().flat_map(|part| part.terms.clone().map(|term| steps.count(term, part) as f64));

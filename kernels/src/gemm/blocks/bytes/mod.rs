@@ -14,7 +14,7 @@ mod settle;
 mod tests;
 mod tile;
 
-pub use self::filters::{FilterBytes, Scaling};
+pub use self::filters::{FilterBytes, Scales, Scaling};
 
 use self::filters::{SOME, Steps};
 use self::lengths::Lengths;
@@ -96,11 +96,11 @@ impl<'a> Bytes<'a> {
         let taps = self.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul);
         let (filters, steps, loops, settle) = match self.kind {
             Kind::All(filters, own) => {
-                let steps = Steps::of(self.channels, taps, false, own.scaling.as_floats);
+                let steps = Steps::of(self.channels, taps, false, own.scaling.is_of_floats());
                 (filters, steps, [loops::<Four>(true), loops::<Four>(false)], settler::<Four>())
             }
             Kind::Own(_) | Kind::Greatest => {
-                let as_floats = matches!(self.kind, Kind::Own(own) if own.scaling.as_floats);
+                let as_floats = matches!(self.kind, Kind::Own(own) if own.scaling.is_of_floats());
                 let steps = Steps::of(1, taps, true, as_floats);
                 (self.channels, steps, [loops::<Own>(false); 2], settler::<Own>())
             }
@@ -137,7 +137,7 @@ impl BytesPlan<'_> {
 
     /// Those of them for [`Lengths`].
     fn lengths(&self) -> usize {
-        if self.requantize().is_some_and(|own| own.scaling.as_floats) { Lengths::room(&self.grid) } else { 0 }
+        if self.requantize().is_some_and(|own| own.scaling.is_of_floats()) { Lengths::room(&self.grid) } else { 0 }
     }
 
     fn requantize(&self) -> Option<&Requantize<'_>> {
@@ -183,7 +183,7 @@ impl BytesPlan<'_> {
             let mut lookout = resources.lookout();
             let (lengths, room) = room.split_at_mut(self.lengths());
             let seen = band.fill(&Source::Blocks(bytes.images), image, outside, cast_slice_mut(room), &mut lookout)?;
-            let lengths = match self.requantize().filter(|own| own.scaling.as_floats) {
+            let lengths = match self.requantize().filter(|own| own.scaling.is_of_floats()) {
                 Some(_) => Some(self.measure(&band, seen, offsets, cast_slice_mut(lengths), &mut lookout)?),
                 None => None,
             };
@@ -194,7 +194,10 @@ impl BytesPlan<'_> {
 
     /// What each byte of the images is.
     fn dequantized(&self) -> [f32; 256] {
-        let (outside, scale) = self.requantize().map_or((0, 0.0), |own| (own.scaling.outside, own.scaling.scales[0]));
+        let (outside, scale) = match self.requantize().map(|own| own.scaling) {
+            Some(Scaling { outside, scales: Scales::Floats { images, .. }, .. }) => (outside, images),
+            _ => (0, 0.0),
+        };
         std::array::from_fn(|byte| (byte as f32 - f32::from(outside)) * scale)
     }
 
@@ -329,7 +332,7 @@ impl BytesPlan<'_> {
     ) -> Result<(), Stopped> {
         let Task { band, seen, .. } = task;
         let (Some(own), Some(weights)) = (self.requantize(), group.weights) else { return Ok(()) };
-        let [scale, by] = own.scaling.scales;
+        let Scales::Floats { images: scale, out: by, .. } = own.scaling.scales else { return Ok(()) };
         let columns = band.columns.len().max(1);
         let places = |place: usize| band.place(rows.start + place / columns, band.columns.start + place % columns);
         let first = band.number(rows.start, band.columns.start);

@@ -3,7 +3,7 @@
 use super::super::super::BLOCK;
 use super::super::tests::axis;
 use super::super::{CHANNELS, from_blocks, len_of, to_blocks};
-use super::{Bytes, FilterBytes, Kind, Requantize, Scaling};
+use super::{Bytes, FilterBytes, Kind, Requantize, Scales, Scaling};
 use crate::Resources;
 use crate::testing::{at_each_level, sized};
 use crate::windows::Axis;
@@ -147,7 +147,9 @@ impl Case {
         let spread = (taps * of_each) as f32;
         let numbers = |seed| random(count, seed).into_iter().map(f32::from);
         let (scales, of_filters): ([f32; 2], Vec<f32>) = match mode {
-            Mode::Integers => ([1.0, 128.0 * spread], numbers(4).map(|byte| (byte + 1.0) / 128.0).collect()),
+            Mode::Integers => {
+                ([1.0, 128.0 * spread], numbers(4).map(|byte| (byte + 1.0) / (128.0 * 128.0 * spread)).collect())
+            }
             // Every other sum of integers is as far from two bytes; none of these numbers is a power of two.
             Mode::Ties => (
                 [0.1, 0.02 * (spread / 4.0).ceil()],
@@ -167,14 +169,16 @@ impl Case {
                 return (terms.chunks(BLOCK).map(sum).fold(0f32, |all, sum| all + sum) + bias) / scales[1];
             }
             let sum: i32 = terms.iter().map(|[x, w]| x * w).sum();
-            let unit = f64::from(weight) * f64::from(scales[0]);
-            let bias = (f64::from(bias) / unit).round_ties_even() as i32;
-            (sum + bias) as f32 * (unit / f64::from(scales[1])) as f32
+            (sum + bias as i32) as f32 * weight
         });
         let byte = |scaled: f32| (scaled.round_ties_even() + f32::from(zero)).clamp(0.0, 255.0) as u8;
         let want: Vec<u8> = scaled.map(byte).collect();
-        let bias = Some(&bias[..]);
-        let scaling = Scaling { outside, scales, of_filters: &of_filters, bias, zero, as_floats };
+        let integers: Vec<i32> = bias.iter().map(|bias| *bias as i32).collect();
+        let scales = match as_floats {
+            true => Scales::Floats { images: scales[0], weights: &of_filters, bias: Some(&bias), out: scales[1] },
+            false => Scales::Integers { factors: &of_filters, bias: Some(&integers) },
+        };
+        let scaling = Scaling { outside, scales, zero };
         let turned_want: Vec<u8> = want.iter().map(|byte| !byte).collect();
         at_each_level(|| {
             let [weights, again] = [(&w, false), (&turned, true)].map(|(bytes, turned)| {
@@ -279,9 +283,10 @@ fn bytes_of_floats_of_many_terms() {
     });
     let want: Vec<u8> = want.collect();
     assert!(want.contains(&100) && (cfg!(miri) || want.contains(&101)), "{want:?}");
+    let scales = Scales::Floats { images: scales[0], weights: &of_filters, bias: Some(&bias), out: scales[1] };
     let (resources, scaling) = (
         Resources { threads: 1, stop: None },
-        Scaling { outside: 0, scales, of_filters: &of_filters, bias: Some(&bias), zero: 0, as_floats: true },
+        Scaling { outside: 0, scales, zero: 0 },
     );
     at_each_level(|| {
         let packing =
@@ -352,7 +357,7 @@ fn bytes_of_floats_of_any_kind() {
         let bias: Option<Vec<f32>> = (any.below(2) == 0)
             .then(|| of_filters.iter().map(|_| (any.below(401) as f32 - 200.0) * any.of(&[0.5, 0.37]) * out).collect());
         let zero = any.of(&[0, 128, 255, 7]);
-        let (bias, scales) = (bias.as_deref(), [image_scale, out]);
+        let bias = bias.as_deref();
         let want: Vec<u8> = terms
             .iter()
             .enumerate()
@@ -367,7 +372,8 @@ fn bytes_of_floats_of_any_kind() {
                 ((total / out).round_ties_even() + f32::from(zero)).clamp(0.0, 255.0) as u8
             })
             .collect();
-        let scaling = Scaling { outside, scales, of_filters: &of_filters, bias, zero, as_floats: true };
+        let scales = Scales::Floats { images: image_scale, weights: &of_filters, bias, out };
+        let scaling = Scaling { outside, scales, zero };
         at_each_level(|| {
             let sizes = [filters, of_each, taps];
             let packing = FilterBytes { bytes: &w, sizes, own, turned: false, flip: 0, scaling };
