@@ -44,10 +44,22 @@ pub(crate) enum Ends {
     Input,
 }
 
+/// The inputs of a node that are the same in every run.
+pub(crate) type Constants<'a> = dyn Fn(usize) -> Option<&'a Tensor> + 'a;
+
 /// An operator that has a form for blocks.
 pub(crate) trait Blockwise: Operator {
     /// What it can do, if an input has so many channels.
-    fn in_blocks(&self, channels: usize) -> Option<InBlocks>;
+    fn in_blocks(&self, channels: usize) -> Option<InBlocks> {
+        let _ = channels;
+        None
+    }
+
+    /// The product of bytes that it is, and the inputs of which it is one. The second of these and all others are constants.
+    fn of_bytes(&self, constant: &Constants<'_>) -> Option<(Box<dyn Fused>, [usize; 2])> {
+        let _ = constant;
+        None
+    }
 }
 
 /// The windows of an image.

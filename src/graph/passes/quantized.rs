@@ -17,6 +17,7 @@ use smallvec::SmallVec;
 /// A Relu after it changes nothing where the zero point is the least integer. The integers are those that the floats give,
 /// unless `fast_math` is asked for.
 pub(super) fn products(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
+    replace(draft, |at, draft, _| quantized(at, draft), context)?;
     let are_met = !context.loading.fast_math;
     if are_met && !integers_pay() {
         return Ok(());
@@ -156,7 +157,7 @@ fn before<'a>(id: Id, draft: &'a Draft, readers: &Readers) -> Option<(usize, &'a
     draft.nodes.get(at).filter(|node| !node.open && node.operator.is_some()).map(|node| (at, node))
 }
 
-/// A QuantizeLinear node of one scale, and the node that it reads.
+/// A QuantizeLinear node of one scale, and the node that it reads. A Relu between them may count as nothing, if it is.
 struct Last<'a> {
     scaling: Scaling<'a>,
     zero_point: Tensor,
@@ -165,14 +166,15 @@ struct Last<'a> {
     node: &'a DraftNode,
 }
 
-fn last<'a>(at: usize, draft: &'a Draft, readers: &Readers) -> Option<Last<'a>> {
+fn last<'a>(at: usize, draft: &'a Draft, readers: &Readers, without_relu: bool) -> Option<Last<'a>> {
     let scaling = scaling("QuantizeLinear", at, draft).filter(|last| last.scales.len() == 1)?;
     let zero_point = scaling.zeros()?;
     let mut after: SmallVec<[usize; 3]> = [at].into_iter().collect();
     let (mut main, mut node) = before(draft.nodes.get(at)?.inputs.first().copied().flatten()?, draft, readers)?;
     // What is below 0 becomes the least integer in any case.
     let least = if scaling.dtype == DType::Int8 { 0x80 } else { 0 };
-    if *node.place.operator.name == *"Relu"
+    if without_relu
+        && *node.place.operator.name == *"Relu"
         && zero_point.bytes() == [least]
         && let Some(earlier) = before(node.inputs.first().copied().flatten()?, draft, readers)
     {
@@ -218,7 +220,13 @@ struct Row {
 }
 
 fn rows_of(at: usize, draft: &Draft, readers: &Readers) -> Option<Row> {
-    let Last { scaling: last, after, main, node, .. } = last(at, draft, readers)?;
+    [true, false]
+        .into_iter()
+        .find_map(|without_relu| rows_before(last(at, draft, readers, without_relu)?, draft, readers))
+}
+
+fn rows_before(last: Last<'_>, draft: &Draft, readers: &Readers) -> Option<Row> {
+    let Last { scaling: last, after, main, node, .. } = last;
     let Some(Made::Rowwise(operator)) = &node.operator else { return None };
     let [Some(output)] = *node.outputs else { return None };
     if !operator.may_chain(DType::Float) || node.inputs.len() > ByteRows::INPUTS {
@@ -254,7 +262,7 @@ fn rows_of(at: usize, draft: &Draft, readers: &Readers) -> Option<Row> {
 
 /// The product whose QuantizeLinear node is at a place.
 fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option<ByteNodes> {
-    let Last { scaling: last, zero_point, mut after, mut main, mut node } = last(at, draft, readers)?;
+    let Last { scaling: last, zero_point, mut after, mut main, mut node } = last(at, draft, readers, true)?;
     let mut row = None;
     if *node.place.operator.name == *"Add"
         && let [Some(one), Some(other)] = *node.inputs
@@ -347,6 +355,20 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
     Some(ByteNodes { main, sources, inputs, after, operator })
 }
 
+/// The node at a place that is a product of bytes as it is, with constants beside them.
+fn quantized(main: usize, draft: &Draft) -> Option<ByteNodes> {
+    let node = draft.nodes.get(main).filter(|node| !node.open)?;
+    let Some(Made::Blockwise(made)) = &node.operator else { return None };
+    let input = |k: usize| node.inputs.get(k).copied().flatten();
+    let (operator, operands @ [x, _]) = made.of_bytes(&|k| constant(input(k)?, draft))?;
+    let known = |(k, id): (usize, &Option<Id>)| k == x || id.is_none_or(|id| constant(id, draft).is_some());
+    if !node.inputs.iter().enumerate().all(known) {
+        return None;
+    }
+    let inputs = operands.into_iter().map(input).collect::<Option<SmallVec<[Id; 4]>>>()?;
+    Some(ByteNodes { main, sources: SmallVec::new(), inputs, after: SmallVec::new(), operator })
+}
+
 /// An attribute.
 fn integer(name: &str, node: &DraftNode) -> Option<i64> {
     node.attributes.iter().find_map(|(own, value)| match value {
@@ -360,7 +382,7 @@ mod tests {
     use crate::dtype::DType;
     use crate::graph::passes::testing::{run, stands_for};
     use crate::graph::testing::{Builder, load, load_fast};
-    use crate::graph::{Draft, Graph};
+    use crate::graph::{Draft, Graph, Runs};
     use crate::operator::Attribute;
     use crate::ops::testing::tensor;
     use crate::tensor::Tensor;
@@ -610,6 +632,76 @@ mod tests {
         assert_eq!(both.check_bits(), Vec::<String>::new());
         assert_eq!(Case { constant: false, symmetric: true, ..Case::default() }.check_bits(), Vec::<String>::new());
         assert_eq!(Case { y: (u8, 1.0, 200), ..Case::default() }.check_bits(), Vec::<String>::new());
+    }
+
+    /// `y` = QLinearConv of `x` with constants; `w_zero` is that of all filters.
+    fn qlinear(builder: &mut Builder, [x, y]: [&str; 2], dtypes: [DType; 3], w: ([usize; 4], u8), group: i64) {
+        let name = |what: &str| format!("{y}.{what}");
+        let (shape, zero) = w;
+        let mut constants: Vec<(String, Value)> = Vec::new();
+        for (k, (what, scale)) in
+            [("x", 0.02f32), ("y", 0.04 * (shape[1..].iter().product::<usize>() as f32).sqrt())].into_iter().enumerate()
+        {
+            constants.push((name(&format!("{what}.scale")), tensor(&[], [scale])));
+            let zero = if dtypes[2 * k] == DType::Int8 { 3 } else { 131 };
+            constants
+                .push((name(&format!("{what}.zero")), Tensor::new(dtypes[2 * k], &[], vec![zero]).unwrap().into()));
+        }
+        let count = shape[0];
+        let numbers = |k: usize| (k * 7 % 11) as f32;
+        constants.push((name("w"), bytes(dtypes[1], &shape, count as u64)));
+        constants.push((
+            name("w.scale"),
+            tensor(&[count], (0..count).map(|k| 0.01 + numbers(k) / 1000.0).collect::<Vec<_>>()),
+        ));
+        constants.push((name("w.zero"), Tensor::new(dtypes[1], &[count], vec![zero; count]).unwrap().into()));
+        constants
+            .push((name("b"), tensor(&[count], (0..count).map(|k| numbers(k) as i32 * 200 - 900).collect::<Vec<_>>())));
+        for (name, value) in constants {
+            let id = builder.id(&name);
+            builder.draft.constant(id, Fact::constant(value), None);
+        }
+        let inputs = ["x.scale", "x.zero", "w", "w.scale", "w.zero", "y.scale", "y.zero", "b"].map(name);
+        let inputs: Vec<&str> = [x].into_iter().chain(inputs.iter().map(String::as_str)).collect();
+        let pads = Attribute::Ints(vec![shape[2] as i64 / 2; 4]);
+        let attributes = vec![("group".to_string(), Attribute::Int(group)), ("pads".to_string(), pads)];
+        builder.op_with("QLinearConv", attributes, &inputs, y);
+    }
+
+    /// In blocks from the first to the last, with what stands between them, and what the last one's filters have to have.
+    #[test]
+    fn convolutions_of_bytes() {
+        let (u8, i8) = (DType::Uint8, DType::Int8);
+        for (x, w, symmetric) in [(u8, i8, 0), (i8, i8, 0), (u8, u8, 128), (i8, u8, 128)] {
+            for last in [symmetric, symmetric + 1] {
+                let draft = || {
+                    let mut builder = Builder::new();
+                    builder.shaped("x", Some(x.into()), Some([2, 3, 9, 38].map(Dim::Fixed).to_vec()));
+                    qlinear(&mut builder, ["x", "first"], [x, w, u8], ([20, 3, 3, 3], symmetric), 1);
+                    let zero = builder.id("relu.zero");
+                    builder.draft.constant(
+                        zero,
+                        Fact::constant(Tensor::new(x, &[], vec![if x == i8 { 0x80 } else { 0 }]).unwrap().into()),
+                        None,
+                    );
+                    builder.op("DequantizeLinear", &["first", "first.y.scale", "first.y.zero"], "floats");
+                    builder.op("Relu", &["floats"], "relu");
+                    builder.op("QuantizeLinear", &["relu", "first.x.scale", "relu.zero"], "bytes");
+                    qlinear(&mut builder, ["bytes", "own"], [x, w, i8], ([20, 1, 3, 3], symmetric), 20);
+                    qlinear(&mut builder, ["own", "y"], [i8, w, x], ([18, 20, 1, 1], last), 1);
+                    builder.output("y")
+                };
+                let feeds = [bytes(x, &[2, 3, 9, 38], 1)];
+                let want = run(&load(draft(), false).unwrap(), &feeds, None);
+                let numbers = want[0].tensor().unwrap().bytes();
+                let most = numbers.iter().filter(|byte| **byte == numbers[0]).count();
+                assert!(most * 2 < numbers.len(), "most of {numbers:?} are the same");
+                at_each_level(|| assert_eq!(run(&load(draft(), true).unwrap(), &feeds, None), want, "{x} {w} {last}"));
+                let graph = load(draft(), true).unwrap();
+                let fused = graph.nodes.iter().filter(|node| matches!(node.operator, Runs::Fused(_))).count();
+                assert_eq!(fused, if last == symmetric { 4 } else { 3 }, "{x} {w} {last}");
+            }
+        }
     }
 
     /// What isn't such a product runs as it is written.

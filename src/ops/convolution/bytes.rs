@@ -4,9 +4,6 @@ use super::bytes_in_blocks::BytesInBlocks;
 use crate::ops::prelude::*;
 use std::sync::OnceLock;
 
-/// Places of an image from which on a product of planes is faster than blocks.
-const COLUMNS: usize = 16;
-
 /// A convolution of bytes without a float between them. The bias is that of the bytes, not an input.
 #[derive(Debug)]
 pub(super) struct ByteConv {
@@ -55,12 +52,10 @@ impl Fused for ByteConv {
 impl Operator for ByteConv {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let (call, ByteProduct { zeros, factors, bias, zero_point, .. }) = (&*call, &*self.bytes);
-        let convolution = self.convolution(call)?;
-        // Products of few columns, or of one channel, are mostly what is around them.
-        let is_small = |form: &BytesInBlocks| form.own || convolution.n < COLUMNS;
-        if let Some(form) = self.in_blocks(call).filter(|form| is_small(form) || self.bytes.floats.is_some()) {
+        if let Some(form) = self.in_blocks(call) {
             return form.run(call, &Layout::default(), None);
         }
+        let convolution = self.convolution(call)?;
         let operands = [call.tensor(0)?, call.tensor(1)?];
         let bias = bias.as_ref().map(Tensor::as_slice::<i32>).transpose()?;
         with_small!(zero_point.dtype(), S => {

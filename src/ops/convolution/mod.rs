@@ -9,8 +9,15 @@ mod conv_transpose;
 mod deform_conv;
 mod in_blocks;
 mod of_products;
+mod qlinear_conv;
 
 use crate::operator::Implementation;
 
-pub(super) static ALL: &[Implementation] =
-    &[conv::CONV, conv_transpose::CONV_TRANSPOSE, conv_integer::CONV_INTEGER, deform_conv::DEFORM_CONV, col2im::COL2IM];
+pub(super) static ALL: &[Implementation] = &[
+    conv::CONV,
+    conv_transpose::CONV_TRANSPOSE,
+    conv_integer::CONV_INTEGER,
+    qlinear_conv::QLINEAR_CONV,
+    deform_conv::DEFORM_CONV,
+    col2im::COL2IM,
+];

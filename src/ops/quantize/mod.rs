@@ -1,6 +1,5 @@
 //! Small integers for floats, with scales and zero points.
 
-mod conv;
 mod dynamic;
 mod linear;
 mod product;
@@ -14,5 +13,4 @@ pub(super) static ALL: &[Implementation] = &[
     dynamic::DYNAMIC_QUANTIZE_LINEAR,
     product::MATMUL_INTEGER,
     product::QLINEAR_MATMUL,
-    conv::QLINEAR_CONV,
 ];

@@ -1,11 +1,9 @@
 //! To blocks and back.
 
 use super::CHANNELS;
+use crate::permute::matrix;
 use crate::{Resources, Stopped, parallel};
-use bytemuck::{Pod, cast_slice_mut};
-
-/// Places that are moved together.
-const PLACES: usize = 64;
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
 
 /// Writes planes `[images, channels, positions]` as `[images, blocks, positions, 16]`; zeros fill up the last block.
 pub fn to_blocks<T: Pod + Sync>(
@@ -15,16 +13,21 @@ pub fn to_blocks<T: Pod + Sync>(
     out: &mut [T],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    let blocks = channels.div_ceil(CHANNELS);
+    let (blocks, planes) = (channels.div_ceil(CHANNELS), cast_slice::<T, u8>(planes));
+    let plane = size_of::<T>().saturating_mul(positions);
     let unit = size_of::<T>() * CHANNELS;
     parallel::pieces(cast_slice_mut(out), unit, unit.saturating_mul(positions), 1, resources, |block, start, out| {
         let (image, block) = (block / blocks.max(1), block % blocks.max(1));
         let first = block * CHANNELS;
         let count = CHANNELS.min(channels.saturating_sub(first));
-        let from = (image * channels + first) * positions;
-        let planes = planes.get(from..from + count * positions).ok_or(Stopped::Misfit)?;
-        gather(planes, positions, start / unit, cast_slice_mut(out));
-        Ok(())
+        if count < CHANNELS {
+            out.fill(0);
+        }
+        let from = (image * channels + first) * plane;
+        let planes = planes.get(from..from + count * plane).ok_or(Stopped::Misfit)?;
+        let seen = planes.get(start / CHANNELS..).ok_or(Stopped::Misfit)?;
+        let places = out.len() / unit;
+        matrix::<T>(seen, plane, out, unit, places, count, &mut resources.lookout())
     })
 }
 
@@ -36,21 +39,19 @@ pub fn from_blocks<T: Pod + Sync>(
     out: &mut [T],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    let unit = size_of::<T>();
-    let count = channels.div_ceil(CHANNELS);
-    // The channels of a block, or those of the last one.
-    let image = unit.saturating_mul(channels).saturating_mul(positions);
-    parallel::pieces(cast_slice_mut(out), unit.saturating_mul(positions), image, 1, resources, |image, start, out| {
-        let planes: &mut [T] = cast_slice_mut(out);
-        let first = start / unit / positions.max(1);
-        let (mut rest, mut channel) = (planes, first);
+    let plane = size_of::<T>().saturating_mul(positions);
+    let (count, unit, blocks) = (channels.div_ceil(CHANNELS), size_of::<T>(), cast_slice::<T, u8>(blocks));
+    let image = plane.saturating_mul(channels);
+    parallel::pieces(cast_slice_mut(out), plane, image, 1, resources, |image, start, out| {
+        let (mut rest, mut channel, mut lookout) = (out, start / plane.max(1), resources.lookout());
         while !rest.is_empty() {
             // The planes of a block, or those of it that are in this part.
-            let (own, others) = rest.split_at_mut(((CHANNELS - channel % CHANNELS) * positions).min(rest.len()));
-            let from = (image * count + channel / CHANNELS) * positions * CHANNELS;
-            let block = blocks.get(from..from + positions * CHANNELS).ok_or(Stopped::Misfit)?;
-            pick(block, channel % CHANNELS, positions, own);
-            channel += own.len() / positions.max(1);
+            let (own, others) = rest.split_at_mut(((CHANNELS - channel % CHANNELS) * plane).min(rest.len()));
+            let from = (image * count + channel / CHANNELS) * plane * CHANNELS;
+            let block = blocks.get(from + channel % CHANNELS * unit..from + plane * CHANNELS).ok_or(Stopped::Misfit)?;
+            let planes = own.len() / plane.max(1);
+            matrix::<T>(block, unit * CHANNELS, own, plane, planes, positions, &mut lookout)?;
+            channel += planes;
             rest = others;
         }
         Ok(())
@@ -103,32 +104,4 @@ pub fn rows_from_blocks(
         }
         Ok(())
     })
-}
-
-fn gather<T: Pod>(planes: &[T], positions: usize, start: usize, out: &mut [T]) {
-    for (at, out) in out.chunks_mut(PLACES * CHANNELS).enumerate() {
-        let from = start + at * PLACES;
-        let out = out.as_chunks_mut::<CHANNELS>().0;
-        out.fill([T::zeroed(); CHANNELS]);
-        for (channel, plane) in planes.chunks_exact(positions.max(1)).enumerate() {
-            let from = plane.get(from..).unwrap_or(&[]);
-            for (to, from) in out.iter_mut().zip(from) {
-                if let Some(to) = to.get_mut(channel) {
-                    *to = *from;
-                }
-            }
-        }
-    }
-}
-
-/// Fills planes, of which the first is that of a channel of the block.
-fn pick<T: Pod>(block: &[T], channel: usize, positions: usize, planes: &mut [T]) {
-    for (at, places) in block.chunks(PLACES * CHANNELS).enumerate() {
-        for (lane, plane) in planes.chunks_exact_mut(positions.max(1)).enumerate() {
-            let to = plane.iter_mut().skip(at * PLACES);
-            for (to, place) in to.zip(places.as_chunks::<CHANNELS>().0) {
-                *to = place.get(channel + lane).copied().unwrap_or(T::zeroed());
-            }
-        }
-    }
 }

@@ -176,7 +176,8 @@ impl Scaling<'_> {
                 (of(factors, filter), bias.map_or(0, |bias| of(bias, filter)), [0.0; 3])
             }
             Scales::Floats { images, weights, bias, out } => {
-                let (scale, bias, out) = (of(weights, filter), bias.map_or(0.0, |bias| of(bias, filter)), f64::from(out));
+                let (scale, bias, out) =
+                    (of(weights, filter), bias.map_or(0.0, |bias| of(bias, filter)), f64::from(out));
                 let factor = f64::from(scale) * f64::from(images) / out;
                 (factor as f32, 0, [(f64::from(bias) / out) as f32, scale, bias])
             }

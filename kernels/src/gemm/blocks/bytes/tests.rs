@@ -284,10 +284,7 @@ fn bytes_of_floats_of_many_terms() {
     let want: Vec<u8> = want.collect();
     assert!(want.contains(&100) && (cfg!(miri) || want.contains(&101)), "{want:?}");
     let scales = Scales::Floats { images: scales[0], weights: &of_filters, bias: Some(&bias), out: scales[1] };
-    let (resources, scaling) = (
-        Resources { threads: 1, stop: None },
-        Scaling { outside: 0, scales, zero: 0 },
-    );
+    let (resources, scaling) = (Resources { threads: 1, stop: None }, Scaling { outside: 0, scales, zero: 0 });
     at_each_level(|| {
         let packing =
             FilterBytes { bytes: &w, sizes: [filters, channels, 1], own: false, turned: false, flip: 0, scaling };

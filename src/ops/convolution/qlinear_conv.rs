@@ -1,11 +1,12 @@
 //! QLinearConv: a convolution of quantized images, quantized again.
 //! <https://onnx.ai/onnx/operators/onnx__QLinearConv.html>
 
+use super::bytes::ByteConv;
 use crate::ops::prelude::*;
 use kernels::gemm::Quantized;
 
 pub(super) const QLINEAR_CONV: Implementation =
-    Implementation { domain: "", name: "QLinearConv", versions: &[10], make: Make::Run(load) };
+    Implementation { domain: "", name: "QLinearConv", versions: &[10], make: Make::Blockwise(load) };
 
 /// `y = round((conv + B) * (x_scale * w_scale / y_scale)) + y_zero_point`, where `conv` is the convolution of
 /// `x - x_zero_point` with `w - w_zero_point`, as Conv's
@@ -19,8 +20,8 @@ struct QLinearConv {
     weights: Weights,
 }
 
-fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(QLinearConv { filters: Filters::of(node, [0, 3], Some(8))?, weights: Weights::of_each(node, &[3, 5]) }))
+fn load(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
+    Ok(Arc::new(QLinearConv { filters: Filters::of(node, [0, 3], Some(8))?, weights: Weights::of_each(node, &[3, 5]) }))
 }
 
 impl QLinearConv {
@@ -47,6 +48,31 @@ impl QLinearConv {
         let (operands, zeros) = ([call.tensor(0)?, call.tensor(3)?], [call.tensor(2)?, call.tensor(5)?]);
         let last = (bias, &*scales.elements_mut(), call.tensor(7)?.as_slice::<S>()?);
         convolution.requantized(call, &self.weights, operands, zeros, last)
+    }
+}
+
+impl Blockwise for QLinearConv {
+    fn of_bytes(&self, constant: &Constants<'_>) -> Option<(Box<dyn Fused>, [usize; 2])> {
+        let (w, bias) = (constant(3)?, constant(8));
+        let [count, of_each, ..] = *w.shape() else { return None };
+        let single = |k: usize| constant(k).filter(|tensor| tensor.len() == 1);
+        let scale = |k: usize| single(k)?.as_slice::<f32>().ok()?.first().copied();
+        let (x_scale, y_scale) = (scale(1)?, scale(6)?);
+        let of_filters = constant(4)?.as_slice::<f32>().ok()?;
+        let factors = of_filters.iter().map(|own| x_scale * own / y_scale).collect::<Vec<f32>>();
+        let bytes = ByteProduct {
+            zeros: [single(2)?.clone(), constant(5)?.clone()],
+            constant: true,
+            factors: Tensor::from(factors),
+            bias: bias.cloned(),
+            zero_point: single(7)?.clone(),
+            floats: None,
+        };
+        let channels = of_each.checked_mul(usize::try_from(self.filters.groups).ok()?)?;
+        let convolution = ByteConv::new(&self.filters, bytes);
+        let suits =
+            bias.is_none_or(|bias| bias.shape() == [count]) && convolution.byte_windows(channels, w.shape()).is_some();
+        suits.then(|| (Box::new(convolution) as _, [0, 3]))
     }
 }
 
