@@ -1,15 +1,17 @@
 //! Pools: what the windows of an image show, each reduced to a number.
 //!
 //! What happens to the elements of a window is a [`Reduction`], as for lanes, or finds the place of
-//! the greatest ([`Greatest`]). Elements are added in row-major order, tap by tap for many windows at once.
+//! the greatest ([`Greatest`]). Elements are added in row-major order, for neighbouring windows at once.
 
-use super::cpu::for_avx2;
+use super::cpu::for_each_level;
 use super::lanes::{Extreme, Fold, Number, Partial, Reduction, Stored};
 use super::lookout::Lookout;
+use super::windows::Axis;
 pub use super::windows::Windows;
-use super::windows::{Axis, Run};
 use super::{Resources, Stopped};
 use bytemuck::{Zeroable, cast_slice_mut};
+use smallvec::SmallVec;
+use std::ops::Range;
 
 /// What happens to a window.
 pub trait Pool<T: Number>: Sync {
@@ -93,99 +95,160 @@ pub fn pool<P: Pool<T>, S: Stored<T> + Stored<T::Precise>, T: Number>(
 ) -> Result<(), Stopped> {
     let (input, sizes) = (windows.input(), [size_of::<S>(), size_of::<i64>()]);
     let outs = [cast_slice_mut(out), cast_slice_mut(places)];
+    let [inside, inside_counted] = [windows, counted].map(|windows| windows.last().inside(&(0..windows.last().output)));
     windows.runs(RUN, outs, sizes, resources, &|run, [out, places]| {
         let (start, mut lookout) = (run.plane * input, resources.lookout());
         let plane = data.get(start..start + input).ok_or(Stopped::Misfit)?;
         let (mut all, count) = ([P::START; RUN], run.along.len());
         let values = all.get_mut(..count).ok_or(Stopped::Misfit)?;
-        run.lines(&mut |first| {
-            let line = plane.get(first..).unwrap_or(&[]);
-            add_line::<P, S, T>(pool, values, line, first, windows.last(), run, &mut lookout)
-        })?;
-        let (mut elements, mut lens) = ([0; RUN], [0; RUN]);
-        run.counts(windows, &mut elements);
-        run.counts(counted, &mut lens);
-        let mut results = [T::Precise::zeroed(); RUN];
-        let mut places = cast_slice_mut::<_, i64>(places).iter_mut();
-        for (((value, result), elements), len) in values.iter().zip(&mut results).zip(elements).zip(lens) {
-            let (ended, place) = pool.end(*value, elements, len);
-            *result = ended;
-            if let Some(to) = places.next() {
-                let number = |place| start + if column_major { windows.column_major(place) } else { place };
-                *to = place.map_or(-1, |place| number(place) as i64);
+        let (axis, first) = (windows.last(), run.along.start);
+        let whole = inside.start.saturating_sub(first)..inside.end.saturating_sub(first);
+        let mut add = |lines: &[usize]| {
+            let seen = Seen { plane, axis, lines };
+            add_lines::<P, S, T>(pool, values, seen, first, whole.clone(), &mut lookout)
+        };
+        let mut lines = SmallVec::<[usize; LINES]>::new();
+        run.lines(&mut |line| {
+            lines.push(line);
+            if lines.len() == LINES {
+                add(&lines)?;
+                lines.clear();
             }
+            Ok(())
+        })?;
+        add(&lines)?;
+        let (mut elements, mut lens) = ([0; RUN], [0; RUN]);
+        run.counts(windows, &inside, &mut elements);
+        run.counts(counted, &inside_counted, &mut lens);
+        let counts = [&elements, &lens].map(|counts| counts.get(..count).unwrap_or(&[]));
+        end_all::<P, S, T>(pool, values, counts, cast_slice_mut(out));
+        for (value, to) in values.iter().zip(cast_slice_mut::<_, i64>(places)) {
+            let number = |place| start + if column_major { windows.column_major(place) } else { place };
+            let (_, place) = pool.end(*value, 1, 1);
+            *to = place.map_or(-1, |place| number(place) as i64);
         }
-        S::store(results.get(..count).unwrap_or(&[]), cast_slice_mut(out));
         Ok(())
     })
 }
 
-for_avx2! {
-    /// Adds the elements of a line that the windows see to their values. `start` is the number of its first element.
-    fn add_line<P: Pool<T>, S: Stored<T>, T: Number>(
-        pool: &P, values: &mut [P::Partial], line: &[S], start: usize, axis: &Axis, run: &Run<'_>, lookout: &mut Lookout<'_>,
-    ) -> Result<(), Stopped> = add_line_body::<P, S, T>;
+for_each_level! {
+    /// Writes the results of windows, of which these are the numbers of elements, and of those that count.
+    fn end_all<P: Pool<T>, S: Stored<T::Precise>, T: Number>(pool: &P, values: &[P::Partial], counts: [&[usize]; 2], out: &mut [S]) -> ()
+        = end_all_body::<P, S, T>;
 }
 
 #[inline(always)]
-fn add_line_body<P: Pool<T>, S: Stored<T>, T: Number>(
+fn end_all_body<P: Pool<T>, S: Stored<T::Precise>, T: Number>(
+    pool: &P,
+    values: &[P::Partial],
+    [elements, lens]: [&[usize]; 2],
+    out: &mut [S],
+) {
+    let mut results = [T::Precise::zeroed(); RUN];
+    for (((value, result), elements), len) in values.iter().zip(&mut results).zip(elements).zip(lens) {
+        (*result, _) = pool.end(*value, *elements, *len);
+    }
+    S::store(results.get(..values.len()).unwrap_or(&[]), out);
+}
+
+/// What windows see of a plane, along the last axis.
+#[derive(Clone, Copy)]
+struct Seen<'a, S> {
+    plane: &'a [S],
+    axis: &'a Axis,
+    /// The numbers of the first elements of lines.
+    lines: &'a [usize],
+}
+
+/// Lines that are added at once, and taps between two looks whether to stop.
+const LINES: usize = 16;
+const TAPS: usize = 1 << 10;
+
+for_each_level! {
+    /// Adds the elements of lines to the values of windows, of which the first is at a position. Those of a range, counted from
+    /// the first, see an element at each tap.
+    fn add_lines<P: Pool<T>, S: Stored<T>, T: Number>(
+        pool: &P, values: &mut [P::Partial], seen: Seen<'_, S>, first: usize, inside: Range<usize>, lookout: &mut Lookout<'_>,
+    ) -> Result<(), Stopped> = add_lines_body::<P, S, T>;
+}
+
+#[inline(always)]
+fn add_lines_body<P: Pool<T>, S: Stored<T>, T: Number>(
     pool: &P,
     values: &mut [P::Partial],
-    line: &[S],
-    start: usize,
-    axis: &Axis,
-    run: &Run<'_>,
+    seen: Seen<'_, S>,
+    first: usize,
+    inside: Range<usize>,
     lookout: &mut Lookout<'_>,
 ) -> Result<(), Stopped> {
-    let along = &run.along;
-    let (first, last) = (axis.taps(along.start), axis.taps(along.end.saturating_sub(1)));
-    for tap in last.start..first.end {
-        let at = axis.positions(tap, along);
-        let element = axis.element(at.start, tap);
-        lookout.after(values.len() * size_of::<S>())?;
-        let values = values.get_mut(at.start - along.start..at.end - along.start);
-        if let (Some(values), Some(elements)) = (values, line.get(element..)) {
-            match axis.stride {
-                1 => add_elements::<P, S, T>(pool, values, elements, start + element, 1),
-                2 => add_elements::<P, S, T>(pool, values, elements, start + element, 2),
-                stride => add_elements::<P, S, T>(pool, values, elements, start + element, stride),
-            }
+    let mut at = 0;
+    while let Some(some) = values.get_mut(at..) {
+        let (place, all) = (first + at, 0..seen.axis.kernel);
+        let whole = if at < inside.start { 0 } else { inside.end.saturating_sub(at) };
+        if let Some(many) = some.first_chunk_mut().filter(|_| whole >= MANY) {
+            add_some::<P, S, T, MANY>(pool, many, seen, place, all, lookout)?;
+            at += MANY;
+        } else if let Some(few) = some.first_chunk_mut().filter(|_| whole >= FEW) {
+            add_some::<P, S, T, FEW>(pool, few, seen, place, all, lookout)?;
+            at += FEW;
+        } else if let Some(one) = some.first_chunk_mut() {
+            let taps = if whole > 0 { all } else { seen.axis.taps(place) };
+            add_some::<P, S, T, 1>(pool, one, seen, place, taps, lookout)?;
+            at += 1;
+        } else {
+            break;
         }
     }
     Ok(())
 }
 
-/// Adds the first element to the first value, and to each next one the element that is `stride` elements on.
+/// Windows that are computed at once.
+const MANY: usize = 16;
+const FEW: usize = 4;
+
+/// Adds what neighbouring windows see at some taps, which are elements for all of them.
 #[inline(always)]
-fn add_elements<P: Pool<T>, S: Stored<T>, T: Number>(
+fn add_some<P: Pool<T>, S: Stored<T>, T: Number, const N: usize>(
     pool: &P,
-    values: &mut [P::Partial],
-    elements: &[S],
-    first: usize,
-    stride: usize,
-) {
-    let mut picked = [S::zeroed(); RUN];
-    let elements = if stride == 1 {
-        elements.get(..values.len()).unwrap_or(&[])
-    } else {
-        for (to, from) in picked.iter_mut().zip(elements.chunks(stride.max(1))).take(values.len()) {
-            if let [element, ..] = from {
-                *to = *element;
+    values: &mut [P::Partial; N],
+    Seen { plane, axis, lines }: Seen<'_, S>,
+    at: usize,
+    taps: Range<usize>,
+    lookout: &mut Lookout<'_>,
+) -> Result<(), Stopped> {
+    let start = axis.element(at, taps.start);
+    // A copy stays in registers.
+    let mut held = *values;
+    for line in lines {
+        let mut first = line + start;
+        for part in taps.clone().step_by(TAPS) {
+            let count = TAPS.min(taps.end - part);
+            lookout.after(count * N * size_of::<S>())?;
+            for _ in 0..count {
+                let numbers = picked::<S, T, N>(plane.get(first..).unwrap_or(&[]), axis.stride);
+                for (k, (value, number)) in held.iter_mut().zip(numbers).enumerate() {
+                    *value = pool.add(*value, number, first + k * axis.stride);
+                }
+                first += axis.dilation;
             }
         }
-        picked.get(..values.len()).unwrap_or(&[])
-    };
-    let mut numbers = [T::ZERO; RUN];
-    let numbers = match bytemuck::try_cast_slice(elements) {
-        Ok(same) if S::DIRECT => same,
-        _ => {
-            S::load(elements, &mut numbers);
-            &numbers
-        }
-    };
-    for (k, (value, number)) in values.iter_mut().zip(numbers).enumerate() {
-        *value = pool.add(*value, *number, first + k * stride);
     }
+    *values = held;
+    Ok(())
+}
+
+/// The first element, and each next one `stride` elements on.
+#[inline(always)]
+fn picked<S: Stored<T>, T: Number, const N: usize>(elements: &[S], stride: usize) -> [T; N] {
+    // Neighbours, and every other one, are vectors in the registers.
+    let picked = match (stride, elements.first_chunk::<N>(), elements.as_chunks::<2>().0.first_chunk::<N>()) {
+        (1, Some(elements), _) => *elements,
+        (2, _, Some(pairs)) => pairs.map(|[element, _]| element),
+        _ => std::array::from_fn(|k| elements.get(k * stride).copied().unwrap_or(S::zeroed())),
+    };
+    let mut numbers = [T::ZERO; N];
+    S::load(&picked, &mut numbers);
+    numbers
 }
 
 #[cfg(test)]

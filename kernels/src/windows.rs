@@ -33,8 +33,8 @@ impl Axis {
     #[inline]
     pub fn taps(&self, at: usize) -> Range<usize> {
         let (start, dilation) = (at.saturating_mul(self.stride), self.dilation.max(1));
-        let first = self.pad.saturating_sub(start).div_ceil(dilation).min(self.kernel);
-        let end = self.input.saturating_add(self.pad).saturating_sub(start).div_ceil(dilation).min(self.kernel);
+        let first = steps(self.pad.saturating_sub(start), dilation).min(self.kernel);
+        let end = steps(self.input.saturating_add(self.pad).saturating_sub(start), dilation).min(self.kernel);
         first..end.max(first)
     }
 
@@ -49,9 +49,23 @@ impl Axis {
     #[inline]
     pub fn positions(&self, tap: usize, among: &Range<usize>) -> Range<usize> {
         let (distance, stride) = (tap.saturating_mul(self.dilation), self.stride.max(1));
-        let at = |place: usize| place.saturating_sub(distance).div_ceil(stride).clamp(among.start, among.end);
+        let at = |place: usize| steps(place.saturating_sub(distance), stride).clamp(among.start, among.end);
         at(self.pad)..at(self.pad.saturating_add(self.input))
     }
+
+    /// The positions of a range of which all taps are elements of the input, or none if there are no taps.
+    #[inline]
+    pub fn inside(&self, among: &Range<usize>) -> Range<usize> {
+        let Some(last) = self.kernel.checked_sub(1) else { return among.start..among.start };
+        let (first, last) = (self.positions(0, among), self.positions(last, among));
+        first.start..last.end.max(first.start)
+    }
+}
+
+/// `distance` over `size`, rounded up. Most steps are of 1, and a division takes longer than all else here.
+#[inline]
+fn steps(distance: usize, size: usize) -> usize {
+    if size == 1 { distance } else { distance.div_ceil(size) }
 }
 
 /// The taps of a window that are elements of the input, along an axis: the element at the first, and how many there are.
@@ -96,7 +110,7 @@ impl Run<'_> {
             };
             line(self.outer.iter().zip(&sides).zip(&taps).fold(0, place) * self.last.input)?;
             let moved = taps.iter_mut().zip(&sides).rev().any(|(tap, side)| {
-                *tap = (*tap + 1) % side.count;
+                *tap = if *tap + 1 == side.count { 0 } else { *tap + 1 };
                 *tap > 0
             });
             if !moved {
@@ -106,17 +120,16 @@ impl Run<'_> {
     }
 
     /// Fills in how many taps of the window at each position are elements of the input, if the windows are `windows`, which
-    /// have the same positions.
-    pub fn counts(&self, windows: &Windows, to: &mut [usize]) {
+    /// have the same positions; at those `inside` along the last axis all taps are.
+    pub fn counts(&self, windows: &Windows, inside: &Range<usize>, to: &mut [usize]) {
         let around = windows.outer.iter().zip(self.at).map(|(axis, at)| axis.taps(*at).len());
         let around = around.fold(1, usize::saturating_mul);
         let Range { start, end } = self.along;
-        // Taps begin and end the earlier, the later the window.
-        let all =
-            windows.last.taps(start).start == 0 && windows.last.taps(end.saturating_sub(1)).end == windows.last.kernel;
-        for (at, to) in (start..end).zip(to) {
-            let count = if all { windows.last.kernel } else { windows.last.taps(at).len() };
-            *to = around.saturating_mul(count);
+        to.fill(around.saturating_mul(windows.last.kernel));
+        for at in (start..end.min(inside.start)).chain(start.max(inside.end).max(inside.start)..end) {
+            if let Some(to) = to.get_mut(at - start) {
+                *to = around.saturating_mul(windows.last.taps(at).len());
+            }
         }
     }
 }
@@ -242,6 +255,9 @@ mod tests {
                 let positions = axis.positions(tap, &(1..axis.output.max(1)));
                 assert!((1..axis.output).all(|at| positions.contains(&at) == inside(at, tap)), "{axis:?} {tap}");
             }
+            let all = axis.inside(&(1..axis.output.max(1)));
+            let whole = |at: usize| axis.kernel > 0 && (0..axis.kernel).all(|tap| inside(at, tap));
+            assert!((1..axis.output).all(|at| all.contains(&at) == whole(at)), "{axis:?}");
         }
     }
 
