@@ -2,7 +2,7 @@
 
 use super::{Filter, Sample};
 use crate::cpu::for_avx2;
-use crate::{Resources, Stopped, parallel, volume};
+use crate::{Lookout, Resources, Stopped, parallel, volume};
 use bytemuck::Pod;
 use smallvec::SmallVec;
 
@@ -48,8 +48,8 @@ impl Side {
         }
     }
 
-    fn taps(&self) -> impl Iterator<Item = (usize, f64)> {
-        self.at.into_iter().zip(self.weights).take(self.count)
+    fn taps(&self) -> impl Iterator<Item = (&usize, &f64)> {
+        self.at.iter().zip(&self.weights).take(self.count)
     }
 }
 
@@ -164,30 +164,131 @@ pub fn sample<T: Sample>(
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     let (unit, plane) = (size_of::<T>() * parts, grid.plane() * parts);
-    let cost = if filter == Filter::Linear { 4usize } else { 8 };
-    let cost = cost.saturating_pow(grid.sizes.len().min(64) as u32);
+    let (taps, rank) = (if filter == Filter::Linear { 2usize } else { 4 }, grid.sizes.len());
+    let of_all = |each: usize| each.saturating_pow(rank.min(64) as u32);
+    let (cost, is_long) = (of_all(2 * taps), of_all(taps) > TAPS);
+    let image = grid.count.saturating_mul(grid.channels).saturating_mul(unit);
     let out = bytemuck::cast_slice_mut(out);
-    parallel::pieces(out, unit, grid.count * unit, cost, resources, |number, before, out| {
+    parallel::pieces(out, unit, image, cost, resources, |number, before, out| {
         let out: &mut [T] = bytemuck::try_cast_slice_mut(out).map_err(|_| Stopped::Misfit)?;
-        let elements = data.get(number * plane..(number + 1) * plane).ok_or(Stopped::Misfit)?;
-        let places = grid.from(number, before / unit).chunks_exact(grid.sizes.len().max(1));
-        let mut lookout = resources.lookout();
-        for (numbers, out) in places.zip(out.chunks_exact_mut(parts)) {
-            let mut sums = [0.0; 2];
-            each_line(grid, filter, numbers, &mut |side, base, weight| {
-                for (at, own) in side.taps() {
-                    let from = (base + at) * parts;
-                    let element = elements.get(from..from + parts).unwrap_or(&[]);
-                    for (sum, number) in sums.iter_mut().zip(element) {
-                        *sum += weight * own * number.to_f64();
-                    }
+        let (mut lookout, mut sums, first) = (resources.lookout(), Sums::new(), before / unit);
+        if is_long {
+            return alone(data, grid, filter, (number, first), parts, out, &mut lookout);
+        }
+        let channels = first / grid.count..(first + out.len() / parts).div_ceil(grid.count);
+        let mut at = 0;
+        while at < grid.count {
+            // Planes have these places in common.
+            let places = grid.from(number * grid.channels, at).chunks_exact(rank.max(1)).take(grid.count - at);
+            let count = sums.fill(grid, filter, places, &mut lookout)?;
+            for channel in channels.clone() {
+                // Those that are in this part.
+                let start = (channel * grid.count + at).max(first);
+                let end = (channel * grid.count + at + count).min(first + out.len() / parts);
+                let Some(out) = out.get_mut((start - first) * parts..end.saturating_sub(first) * parts) else {
+                    continue;
+                };
+                let plane = (number * grid.channels + channel) * plane..(number * grid.channels + channel + 1) * plane;
+                let elements = data.get(plane).ok_or(Stopped::Misfit)?;
+                lookout.after(sums.taps.len() * size_of::<T>())?;
+                let skipped = start - channel * grid.count - at;
+                match parts {
+                    1 => sums.write::<T, 1>(elements, skipped, out),
+                    _ => sums.write::<T, 2>(elements, skipped, out),
                 }
-                lookout.after(size_of::<T>() * side.count)
-            })?;
-            out.iter_mut().zip(sums).for_each(|(out, sum)| *out = T::of_f64(sum));
+            }
+            at += count;
         }
         Ok(())
     })
+}
+
+/// As [`sample`], of the elements of an image from one on: place by place, for those with more taps than should be listed.
+fn alone<T: Sample>(
+    data: &[T],
+    grid: &Grid<'_>,
+    filter: Filter,
+    (image, first): (usize, usize),
+    parts: usize,
+    out: &mut [T],
+    lookout: &mut Lookout<'_>,
+) -> Result<(), Stopped> {
+    let plane = grid.plane() * parts;
+    for (k, out) in out.chunks_exact_mut(parts).enumerate() {
+        let number = image * grid.channels + (first + k) / grid.count;
+        let elements = data.get(number * plane..(number + 1) * plane).ok_or(Stopped::Misfit)?;
+        let place = grid.from(number, (first + k) % grid.count).get(..grid.sizes.len()).ok_or(Stopped::Misfit)?;
+        let mut sums = [0.0; 2];
+        each_line(grid, filter, place, &mut |side, base, weight| {
+            for (at, own) in side.taps() {
+                let element = elements.get((base + at) * parts..(base + at + 1) * parts).unwrap_or(&[]);
+                for (sum, number) in sums.iter_mut().zip(element) {
+                    *sum += weight * own * number.to_f64();
+                }
+            }
+            lookout.after(size_of::<T>() * side.count)
+        })?;
+        out.iter_mut().zip(sums).for_each(|(out, sum)| *out = T::of_f64(sum));
+    }
+    Ok(())
+}
+
+/// What is added up for places that follow each other.
+struct Sums {
+    /// The numbers of elements, and their weights.
+    taps: Vec<(usize, f64)>,
+    /// The ends of the taps of each place.
+    ends: SmallVec<[usize; PLACES]>,
+}
+
+/// Places whose taps are listed together, and the taps from which on there are enough: no place has more.
+const PLACES: usize = 64;
+const TAPS: usize = 1 << 10;
+
+impl Sums {
+    fn new() -> Sums {
+        Sums { taps: Vec::new(), ends: SmallVec::new() }
+    }
+
+    /// Takes the sums of some of the places, from the first one on. Returns how many they are.
+    fn fill<'g>(
+        &mut self,
+        grid: &Grid<'_>,
+        filter: Filter,
+        places: impl Iterator<Item = &'g [f64]>,
+        lookout: &mut Lookout<'_>,
+    ) -> Result<usize, Stopped> {
+        self.taps.clear();
+        self.ends.clear();
+        for numbers in places.take(PLACES) {
+            each_line(grid, filter, numbers, &mut |side, base, weight| {
+                self.taps.extend(side.taps().map(|(at, own)| (base + at, weight * own)));
+                lookout.after(size_of::<(usize, f64)>() * side.count)
+            })?;
+            self.ends.push(self.taps.len());
+            if self.taps.len() >= TAPS {
+                break;
+            }
+        }
+        Ok(self.ends.len())
+    }
+
+    /// Writes the sums of a plane, from those of a place on. Elements have `N` numbers.
+    fn write<T: Sample, const N: usize>(&self, elements: &[T], skipped: usize, out: &mut [T]) {
+        let (elements, out) = (elements.as_chunks::<N>().0, out.as_chunks_mut::<N>().0);
+        let mut start = skipped.checked_sub(1).and_then(|at| self.ends.get(at)).copied().unwrap_or(0);
+        for (end, out) in self.ends.iter().skip(skipped).zip(out) {
+            let mut sums = [0.0; N];
+            for (at, weight) in self.taps.get(start..*end).unwrap_or(&[]) {
+                let Some(element) = elements.get(*at) else { continue };
+                for (sum, number) in sums.iter_mut().zip(element) {
+                    *sum += weight * number.to_f64();
+                }
+            }
+            *out = sums.map(T::of_f64);
+            start = *end;
+        }
+    }
 }
 
 for_avx2! {
@@ -205,8 +306,11 @@ fn each_line_plainly(
     numbers: &[f64],
     work: &mut dyn FnMut(&Side, usize, f64) -> Result<(), Stopped>,
 ) -> Result<(), Stopped> {
-    let sides = numbers.iter().zip(grid.sizes.iter().rev()).map(|(number, size)| grid.side(filter, *number, *size));
-    let sides: SmallVec<[Side; 3]> = sides.collect();
+    let mut sides = SmallVec::<[Side; 3]>::new();
+    // A closure would not be compiled for the level.
+    for (number, size) in numbers.iter().zip(grid.sizes.iter().rev()) {
+        sides.push(grid.side(filter, *number, *size));
+    }
     let Some((inner, outer)) = sides.split_first() else { return Ok(()) };
     if sides.iter().any(|side| side.count == 0) {
         return Ok(());

@@ -153,3 +153,41 @@ fn they_stop_within_a_window() {
     let (outcome, looks) = looks::count(5, || resample(&data, &axis, &[0.0], &mut [0.0], resources));
     assert_eq!((outcome, looks.len()), (Err(Stopped::Cancelled), 5));
 }
+
+/// Planes that are sampled together give what each gives by itself, on any number of threads; and axes of one element change
+/// nothing, though there are too many taps to list then.
+#[test]
+fn places_of_a_grid() {
+    let (sizes, count, channels, images) = ([5, 7], if cfg!(miri) { 20 } else { 150 }, 3, 2);
+    let numbers = |len: usize, by: usize| (0..len).map(move |k| (k * by % 101) as f64 / 40.0 - 1.25);
+    let (places, data): (Vec<f64>, Vec<f32>) =
+        (numbers(images * count * 2, 37).collect(), numbers(images * channels * 35, 29).map(|x| x as f32).collect());
+    for (filter, padding) in [Padding::Zeros, Padding::Border, Padding::Reflection]
+        .into_iter()
+        .flat_map(|padding| [Filter::Linear, Filter::Cubic { a: -0.75 }].map(|filter| (filter, padding)))
+    {
+        let grid = Grid { sizes: &sizes, places: &places, count, channels, corners: false, padding };
+        let run = |data: &[f32], grid: &Grid<'_>, out: usize| {
+            let [out, again] = [1, 3].map(|threads| {
+                let mut out = vec![f32::NAN; out];
+                let resources = Resources { threads, stop: None };
+                on_threads(threads, || sample::<f32>(data, grid, filter, 1, &mut out, resources)).unwrap();
+                out
+            });
+            assert_eq!(out, again);
+            out
+        };
+        let all = run(&data, &grid, images * channels * count);
+        let mut apart = Vec::new();
+        for plane in 0..images * channels {
+            let own = Grid { places: &places[plane / channels * count * 2..][..count * 2], channels: 1, ..grid };
+            apart.extend(run(&data[plane * 35..][..35], &own, count));
+        }
+        assert_eq!(all, apart, "{filter:?} {padding:?}");
+        // Cubic filters have 4096 taps here. In the middle of an axis of one element.
+        let long: Vec<f64> = places.chunks(2).flat_map(|place| [place[0], place[1], 0.0, 0.0, 0.0, 0.0]).collect();
+        let own = Grid { sizes: &[1, 1, 1, 1, 5, 7], places: &long, ..grid };
+        let far = run(&data, &own, all.len()).iter().zip(&all).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(far < 1e-5, "{far} {filter:?} {padding:?}");
+    }
+}
