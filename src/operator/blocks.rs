@@ -38,6 +38,8 @@ pub(crate) enum InBlocks {
 /// Which values of windows are in blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ends {
+    /// The input, the output, both, or none.
+    Any,
     /// The input, the output, or both.
     Either,
     Both,

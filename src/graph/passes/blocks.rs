@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 /// Stores values in blocks that a convolution gives and others read in blocks. Nodes that can't read them get planes.
 pub(super) fn blocks(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
-    let convolves = |node: &DraftNode| matches!(kind(node, draft), Some(Kind::Windows { ends: Ends::Either, .. }));
+    let convolves =
+        |node: &DraftNode| matches!(kind(node, draft), Some(Kind::Windows { ends: Ends::Any | Ends::Either, .. }));
     if !pays() || !draft.nodes.iter().any(convolves) {
         return Ok(());
     }
@@ -182,6 +183,7 @@ impl<'a> Pass<'a> {
             Some(Kind::Windows { operator, tail, ends }) => {
                 let reads = inputs.first().is_some_and(Option::is_some);
                 let runs = match ends {
+                    Ends::Any => true,
                     Ends::Either => any || channels.is_some(),
                     Ends::Both => reads && channels.is_some(),
                     Ends::Input => reads,

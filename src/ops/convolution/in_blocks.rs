@@ -3,9 +3,12 @@
 use super::of_products::OfProducts;
 use crate::ops::prelude::*;
 use kernels::gemm::BLOCK;
-use kernels::gemm::blocks::{Dense, Each, Images, Own, ROOM, Source, from_blocks, len_of, pack, to_blocks};
+use kernels::gemm::blocks::{CHANNELS, Dense, Each, Images, Own, ROOM, Source, from_blocks, len_of, pack, to_blocks};
 use kernels::volume;
 use kernels::windows::Axis;
+
+/// Taps of a channel of its own from which on blocks are faster, though images change their layout before and after.
+const MANY: usize = 20;
 
 /// Minimum number of filters that see all channels.
 pub(super) const FEW: usize = 4;
@@ -40,7 +43,11 @@ impl InBlocksOf {
         Some(InBlocks::Windows {
             operator: Arc::new(operator),
             channels: count,
-            ends: if own { Ends::Both } else { Ends::Either },
+            ends: match own {
+                true if volume(rows, [&columns]) >= MANY && count >= CHANNELS => Ends::Any,
+                true => Ends::Both,
+                false => Ends::Either,
+            },
         })
     }
 
@@ -82,8 +89,29 @@ impl InBlocksOf {
         Ok(Dense { axes, images, channels, filters, weights, bias: None, tail: None })
     }
 
-    fn each<'a>(&self, call: &'a Call<'_>, axes: &'a [Axis; 2]) -> Result<Each<'a>> {
-        Ok(Each { axes, images: Images::Stored(call.tensor(0)?.as_slice()?), channels: self.channels })
+    fn each<'a>(&self, images: &'a [f32], axes: &'a [Axis; 2]) -> Each<'a> {
+        Each { axes, images: Images::Stored(images), channels: self.channels }
+    }
+
+    /// The images in blocks, in a room if they are in planes.
+    fn in_blocks<'a, 'c>(
+        &self,
+        call: &'c Call<'_>,
+        layout: &Layout,
+        room: &'a mut Option<Scratch<'c>>,
+    ) -> Result<&'a [f32]>
+    where
+        'c: 'a,
+    {
+        let x = call.tensor(0)?;
+        if layout.input(0).is_some() {
+            return x.as_slice();
+        }
+        let [images, _, height, width] = *x.shape() else { return Err(Error::bug("an image has four axes")) };
+        let places = height.saturating_mul(width);
+        let room = room.insert(call.scratch::<f32>(images.saturating_mul(len_of(self.channels, places)))?);
+        to_blocks::<f32>(x.as_slice()?, self.channels, places, room.elements_mut(), call.resources())?;
+        Ok(room.elements())
     }
 }
 
@@ -93,7 +121,7 @@ impl Windowed for InBlocksOf {
             let Geometry { images, axes, .. } = Geometry::of(&self.filters, call, layout)?;
             let resources = call.resources();
             Ok(match self.own {
-                true => self.each(call, &axes)?.plan(images, resources)?.scratch(),
+                true => self.each(&[], &axes).plan(images, resources)?.scratch(),
                 false => self.dense(call, layout, &axes)?.plan(images, resources)?.scratch(),
             })
         };
@@ -127,7 +155,8 @@ impl Windowed for InBlocksOf {
         let tail = tail.map(|_| &apply as &kernels::gemm::blocks::Tail<'_>);
         let compute = |out: &mut [f32]| -> Result<()> {
             if self.own {
-                let each = self.each(call, &axes)?.plan(images, resources)?;
+                let mut room = None;
+                let each = self.each(self.in_blocks(call, layout, &mut room)?, &axes).plan(images, resources)?;
                 let mut scratch = call.scratch::<f32>(each.scratch())?;
                 return Ok(Own { each: &each, weights, bias, tail }.run(out, scratch.elements_mut(), resources)?);
             }
