@@ -1,6 +1,6 @@
 //! Operators that a pass puts in the place of several, which stay beside it.
 
-use super::{Align, ByteProduct, ByteRows, Call, Held, InBlocks, Layout, Operator, Values};
+use super::{Align, ByteProduct, ByteRows, Call, Constants, Held, InBlocks, Layout, Operator, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Shape;
@@ -50,6 +50,12 @@ pub(crate) trait Rowwise: Operator {
 
     /// Computes elements of the output from as many of each input.
     fn compute(&self, dtype: DType, inputs: &[&[u8]], out: &mut [u8]);
+
+    /// What it computes of its first input, if the others are these constants.
+    fn of_constants(&self, constant: &Constants<'_>) -> Option<Arc<dyn Rowwise>> {
+        let _ = constant;
+        None
+    }
 
     /// Whether it is the product of two inputs.
     fn multiplies(&self) -> bool {

@@ -7,6 +7,7 @@ mod blocks;
 mod byte_networks;
 mod carry;
 mod chain;
+mod constants;
 mod copies;
 mod drop_unread;
 mod fold;
@@ -102,6 +103,7 @@ type Pass = fn(&mut Draft, &PassContext<'_>) -> Result<()>;
 /// know it.)
 const PASSES: &[Pass] = &[
     forward::forward,
+    constants::constants,
     carry::carry,
     quantized::products,
     quantized::rows,

@@ -1,13 +1,14 @@
 //! Clip: limits elements to an interval.
 //! <https://onnx.ai/onnx/operators/onnx__Clip.html>
 
-use super::{entry, no_row, scalar};
+use super::{computed, no_row, rowwise, scalar};
 use crate::ops::prelude::*;
 
 /// The bounds are inputs from version 11 on, and attributes before.
-pub(super) const CLIP: Implementation = entry("Clip", &[1, 6, 11, 12, 13], |node| {
-    let given = |name| if node.version() < 11 { node.optional(name, Node::float) } else { Ok(None) };
-    Ok(Box::new(Clip { min: given("min")?, max: given("max")? }))
+pub(super) const CLIP: Implementation = rowwise("Clip", &[1, 6, 11, 12, 13], |node| {
+    let known = node.version() < 11;
+    let given = |name| if known { node.optional(name, Node::float) } else { Ok(None) };
+    Ok(Arc::new(Clip { min: given("min")?, max: given("max")?, known }))
 });
 
 /// `output = min(max, max(input, min))`. Bounds that are not given are the least and the greatest finite number.
@@ -15,11 +16,40 @@ pub(super) const CLIP: Implementation = entry("Clip", &[1, 6, 11, 12, 13], |node
 struct Clip {
     min: Option<f32>,
     max: Option<f32>,
+    /// Whether the bounds are not inputs.
+    known: bool,
+}
+
+impl Rowwise for Clip {
+    fn may_chain(&self, dtype: DType) -> bool {
+        self.known && dtype == DType::Float
+    }
+
+    fn compute(&self, dtype: DType, inputs: &[&[u8]], out: &mut [u8]) {
+        if let (Some(row), [input]) = (float_row(dtype.format()), inputs) {
+            row(&Within::of(self.min, self.max), [*input], out);
+        }
+    }
+
+    fn of_constants(&self, constant: &Constants<'_>) -> Option<Arc<dyn Rowwise>> {
+        let number = |k: usize| match constant(k) {
+            Some(tensor) if tensor.len() == 1 && tensor.rank() < 2 => tensor.as_slice::<f32>().ok()?.first().copied(),
+            _ => None,
+        };
+        let given = |k: usize| constant(k).is_some();
+        let (min, max) = (number(1), number(2));
+        let single = given(1) == min.is_some() && given(2) == max.is_some() && (given(1) || given(2));
+        (!self.known && single).then(|| Arc::new(Clip { min, max, known: true }) as _)
+    }
 }
 
 impl Operator for Clip {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         let dtype = call.tensor(0)?.dtype();
+        if let (true, Some(row)) = (self.may_chain(dtype), float_row(dtype.format())) {
+            let within = Within::of(self.min, self.max);
+            return computed(call, Align::Last, dtype, &|inputs: [&[u8]; 1], out| row(&within, inputs, out));
+        }
         let row = number_row(dtype.format()).ok_or_else(|| no_row(dtype))?;
         let (least, greatest) = finite(dtype)?;
         let min = bound(call, 1, self.min, least)?;
@@ -64,6 +94,25 @@ fn finite(dtype: DType) -> Result<(Tensor, Tensor)> {
     }
     of!(Float: f32, Double: f64, Float16: f16, Bfloat16: bf16, Int8: i8, Int16: i16, Int32: i32, Int64: i64,
         Uint8: u8, Uint16: u16, Uint32: u32, Uint64: u64)
+}
+
+/// Bounds of float32.
+struct Within {
+    min: f32,
+    max: f32,
+}
+
+impl Within {
+    fn of(min: Option<f32>, max: Option<f32>) -> Within {
+        Within { min: min.unwrap_or(f32::MIN), max: max.unwrap_or(f32::MAX) }
+    }
+}
+
+impl Floats<1> for Within {
+    #[inline(always)]
+    fn float<T: Real>(&self, [x]: [T; 1]) -> T {
+        Limit.float([x, T::of(self.min.into()), T::of(self.max.into())])
+    }
 }
 
 #[derive(Debug)]
