@@ -12,7 +12,7 @@ pub(super) const AVERAGE_POOL: Implementation = Implementation {
     domain: "",
     name: "AveragePool",
     versions: &[1, 7, 10, 11, 19, 22],
-    make: Make::Run(load_average),
+    make: Make::Blockwise(load_average),
 };
 
 pub(super) const MAX_POOL: Implementation =
@@ -47,9 +47,9 @@ enum How {
 }
 
 /// Version 7 brought `count_include_pad`.
-fn load_average(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+fn load_average(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
     let padding_counts = node.version() >= 7 && node.is_set("count_include_pad")?;
-    load(node, How::Mean { padding_counts })
+    Ok(Arc::new(pool(node, How::Mean { padding_counts })?))
 }
 
 /// Version 8 brought `storage_order`.
@@ -59,14 +59,10 @@ fn load_max(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
 }
 
 fn load_lp(node: &Node<'_>) -> Result<Box<dyn Operator>> {
-    load(node, How::Norm(Order::load(node)?))
+    Ok(Box::new(pool(node, How::Norm(Order::load(node)?))?))
 }
 
 /// LpPool-1 may lack `kernel_shape`, but doesn't say what that means.
-fn load(node: &Node<'_>, how: How) -> Result<Box<dyn Operator>> {
-    Ok(Box::new(pool(node, how)?))
-}
-
 fn pool(node: &Node<'_>, how: How) -> Result<Pool> {
     match node.optional("kernel_shape", Node::ints)? {
         None | Some([]) => {
@@ -129,8 +125,8 @@ impl Operator for Pool {
 
 impl Blockwise for Pool {
     fn in_blocks(&self, channels: usize) -> Option<InBlocks> {
-        let windows = InBlocksOf { attributes: self.attributes.clone(), channels };
-        matches!(self.how, How::Greatest { .. }).then(|| InBlocks::Windows {
+        let windows = InBlocksOf { attributes: self.attributes.clone(), how: self.how, channels };
+        (!matches!(self.how, How::Norm(_))).then(|| InBlocks::Windows {
             operator: Arc::new(windows),
             channels,
             ends: Ends::Both,
@@ -138,10 +134,11 @@ impl Blockwise for Pool {
     }
 }
 
-/// The greatest entry of each window of images in blocks.
+/// The greatest entry or the mean of each window of images in blocks.
 #[derive(Debug)]
 struct InBlocksOf {
     attributes: WindowAttributes,
+    how: How,
     channels: usize,
 }
 
@@ -193,8 +190,19 @@ impl Windowed for InBlocksOf {
         }
         let planned = self.planned(call, images, &axes)?;
         let mut scratch = call.scratch::<f32>(planned.scratch())?;
-        let extreme = <f32 as Ordered<f32>>::extreme::<false>();
-        blocks::greatest(&planned, &extreme, y.elements_mut()?, scratch.elements_mut(), call.resources())?;
+        let (to, scratch) = (y.elements_mut()?, scratch.elements_mut());
+        match self.how {
+            How::Mean { padding_counts } => {
+                let along = self.attributes.windows(&self.attributes.kernel(2)?)?;
+                let counted = if padding_counts { along.padded(&axes) } else { axes[..].into() };
+                let mut room = call.scratch::<usize>(counts.iter().fold(0, |all, count| all.saturating_add(*count)))?;
+                let taps = counted.iter().flat_map(|axis| (0..axis.output).map(|at| axis.taps(at).len()));
+                room.elements_mut().iter_mut().zip(taps).for_each(|(to, count)| *to = count);
+                let (rows, columns) = room.elements().split_at(counts[0]);
+                blocks::mean(&planned, [rows, columns], to, scratch, call.resources())?;
+            }
+            _ => blocks::greatest(&planned, &f32::extreme::<false>(), to, scratch, call.resources())?,
+        }
         Ok(y.finish().into())
     }
 }

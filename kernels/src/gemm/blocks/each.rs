@@ -33,6 +33,8 @@ pub struct Each<'a> {
 pub(super) struct Seen<'a> {
     /// The number of the block in its image.
     pub(super) block: usize,
+    /// The row and the column of the first place.
+    pub(super) at: [usize; 2],
     /// What the first place sees, and what follows. The next place sees what is a block of channels further on, and the
     /// next row what is so many elements further on.
     pub(super) from: &'a [f32],
@@ -180,7 +182,7 @@ impl Planned<'_> {
                     // SAFETY: neighbours in the output, which are this task's. Memory may hold anything.
                     let out = unsafe { std::slice::from_raw_parts_mut(to.at(place), len) };
                     let from = lines.room.get((own - start) * row..).ok_or(Stopped::Misfit)?;
-                    compute(&Seen { block: block % blocks, from, row, offsets, count }, out)?;
+                    compute(&Seen { block: block % blocks, at: [own, first], from, row, offsets, count }, out)?;
                     tail.iter().for_each(|tail| tail(place, out));
                 }
                 start = next;

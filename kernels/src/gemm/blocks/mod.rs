@@ -15,6 +15,7 @@ mod greatest;
 mod layout;
 mod line;
 mod lines;
+mod mean;
 mod own;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use each::{Each, Planned};
 pub use greatest::greatest;
 pub use layout::{from_blocks, rows_from_blocks, rows_to_blocks, to_blocks};
 pub use lines::{Images, LineTail, Products};
+pub use mean::mean;
 pub use own::Own;
 
 /// Channels of a block.

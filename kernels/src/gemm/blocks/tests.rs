@@ -4,10 +4,11 @@ use super::super::tests::samples;
 use super::super::{Alone, Batch, Broadcast, Left, Product, Right, Scaled, Strides, View, Windows};
 use super::band::Grid;
 use super::{
-    CHANNELS, Dense, Each, Images, Own, Products, Source, from_blocks, greatest, len_of, pack, pack_each, to_blocks,
+    CHANNELS, Dense, Each, Images, Own, Products, Source, from_blocks, greatest, len_of, mean, pack, pack_each,
+    to_blocks,
 };
 use crate::Resources;
-use crate::lanes::Ordered;
+use crate::lanes::{Mean, Ordered};
 use crate::pool::{Pooling, Reduced, pool};
 use crate::testing::{at_each_level, sized};
 use crate::windows::Axis;
@@ -214,6 +215,33 @@ impl Case {
             assert_eq!(bits(&planes(&out, *channels, self.positions())), bits(&want), "{channels}, {axes:?}");
         }
     }
+
+    /// Means, where padding counts up to one entry behind the image, and where it doesn't.
+    fn check_mean(&self) {
+        let Case { images, channels, axes, .. } = self;
+        let mut x = samples::<f32>(images * channels * self.input(), 1);
+        x.iter_mut().step_by(5).for_each(|x| *x = -0.0);
+        let counted = axes.map(|axis| Axis { input: axis.pad + axis.input + 1, pad: 0, ..axis });
+        let in_blocks = spoiled(blocks(&x, *channels, self.input()), *channels, self.input());
+        for counted in [counted, *axes] {
+            let (windows, counting) = (crate::windows::Windows::new(*axes), crate::windows::Windows::new(counted));
+            let pooling = Pooling { windows: &windows, counted: &counting, column_major: false };
+            let mut want = vec![0.0; images * channels * self.positions()];
+            let resources = Resources { threads: 1, stop: None };
+            pool::<_, f32, f32>(&Reduced(Mean), &x, pooling, &mut want, &mut [], resources).unwrap();
+            let counts = counted.map(|axis| (0..axis.output).map(|at| axis.taps(at).len()).collect::<Vec<_>>());
+            for threads in [1, 3] {
+                let resources = Resources { threads, stop: None };
+                let each = Each { axes, images: Images::Stored(&in_blocks), channels: *channels }
+                    .plan(*images, resources)
+                    .unwrap();
+                let mut out = vec![0.0; images * len_of(*channels, self.positions())];
+                let [rows, columns] = &counts;
+                mean(&each, [rows, columns], &mut out, &mut vec![0.0; each.scratch()], resources).unwrap();
+                assert_eq!(bits(&planes(&out, *channels, self.positions())), bits(&want), "{channels}, {axes:?}");
+            }
+        }
+    }
 }
 
 /// Sizes with tails, padding on all sides, strides, dilations, sums of several blocks, and wide images.
@@ -285,6 +313,11 @@ fn channels_alone_of_products() {
 #[test]
 fn greatest_of_windows() {
     at_each_level(|| cases().iter().for_each(Case::check_greatest));
+}
+
+#[test]
+fn means_of_windows() {
+    at_each_level(|| cases().iter().for_each(Case::check_mean));
 }
 
 #[test]
