@@ -363,7 +363,17 @@ mod tests {
         builder.op_with("Transpose", vec![ints("perm", &[0, 2, 3, 1])], &["wide"], "turned");
         let pool = vec![ints("kernel_shape", &[2, 2])];
         builder.op_with("MaxPool", pool, &["gated"], "small");
-        for name in ["small", "residual", "turned", "groups", "mean", "together"] {
+        let flag = |name: &str| (name.to_string(), Attribute::Int(1));
+        let pool = vec![
+            ints("kernel_shape", &[3, 2]),
+            ints("strides", &[2, 1]),
+            ints("pads", &[1, 0, 1, 1]),
+            flag("ceil_mode"),
+            flag("count_include_pad"),
+        ];
+        builder.op_with("AveragePool", pool, &["gated"], "average");
+        convolve(&mut builder, "average", [8, 20, 1, 1], 1, 1, "after");
+        for name in ["small", "residual", "turned", "groups", "mean", "together", "after"] {
             builder.output_named(name);
         }
         builder.output("last")
@@ -415,6 +425,8 @@ mod tests {
                 "groups bpp>p",
                 "turned b>p",
                 "small b>p",
+                "average b>b",
+                "after bpp>p",
             ];
             assert_eq!(laid(&graph), want);
             let apart = graph.node_infos().find(|node| node.name == "apart.relu").unwrap();
@@ -439,6 +451,25 @@ mod tests {
             self.values.extend(outputs.iter().map(|(name, value)| (name.to_string(), (*value).clone())));
             Ok(())
         }
+    }
+
+    /// A channel by itself with many taps, and nothing in blocks around it.
+    #[test]
+    fn filters_of_many_taps_stand_alone() {
+        let draft = || {
+            let mut builder = Builder::new();
+            let dims = [Dim::Symbol("N".into()), Dim::Fixed(17), Dim::Fixed(9), Dim::Fixed(40)];
+            builder.shaped("x", Some(DType::Float.into()), Some(dims.to_vec()));
+            convolve(&mut builder, "x", [17, 1, 5, 5], 17, 2, "conv");
+            builder.op("Sigmoid", &["conv"], "y");
+            builder.output("y")
+        };
+        let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+        for images in [0, 1, 2] {
+            let feeds = [tensor(&[images, 17, 9, 40], numbers(images * 17 * 9 * 40))];
+            assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None));
+        }
+        assert_eq!(laid(&graph), if pays() { vec!["y ppp>p"] } else { vec![] });
     }
 
     #[test]
