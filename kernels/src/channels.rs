@@ -3,6 +3,7 @@
 
 use super::cpu::for_each_level;
 use super::functions::pow;
+use super::gemm::blocks::CHANNELS;
 use super::lanes::Stored;
 use super::{Lookout, Resources, Stopped, parallel};
 
@@ -62,6 +63,50 @@ fn scale_run_body<S: Stored<f64>>(data: &[S], mean: f64, factor: f64, bias: f64,
             *number = (*number - mean) * factor + bias;
         }
         S::store(&numbers, to);
+    }
+}
+
+/// As [`scale`], of images in [blocks](crate::gemm::blocks) of channels: there are numbers for all channels of a block.
+pub fn scale_blocks(
+    data: &[f32],
+    channels: Channels<'_>,
+    out: &mut [f32],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let Channels { means, factors, biases, run } = channels;
+    let unit = size_of::<[f32; CHANNELS]>();
+    let (data, out) = (data.as_chunks().0, bytemuck::cast_slice_mut(out));
+    let [means, factors, biases] = [means, factors, biases].map(|list| list.as_chunks().0);
+    parallel::pieces(out, unit, unit.saturating_mul(run), 1, resources, |number, before, out| {
+        let block = number % means.len().max(1);
+        let numbers = [means.get(block), factors.get(block), biases.get(block)];
+        let [Some(mean), Some(factor), Some(bias)] = numbers else { return Err(Stopped::Misfit) };
+        let start = number * run + before / unit;
+        let out = bytemuck::cast_slice_mut::<u8, f32>(out).as_chunks_mut().0;
+        scale_places(data.get(start..start + out.len()).ok_or(Stopped::Misfit)?, [mean, factor, bias], out);
+        Ok(())
+    })
+}
+
+for_each_level! {
+    fn scale_places<>(data: &[[f32; CHANNELS]], numbers: [&[f64; CHANNELS]; 3], out: &mut [[f32; CHANNELS]]) -> () = scale_places_body;
+}
+
+#[inline(always)]
+fn scale_places_body(
+    data: &[[f32; CHANNELS]],
+    [mean, factor, bias]: [&[f64; CHANNELS]; 3],
+    out: &mut [[f32; CHANNELS]],
+) {
+    // Copies stay in registers.
+    let (mean, factor, bias) = (*mean, *factor, *bias);
+    for (to, from) in out.iter_mut().zip(data) {
+        // Otherwise vectors would be made of the same channel of several places.
+        let mut numbers = std::hint::black_box(from).map(f64::from);
+        for (x, ((mean, factor), bias)) in numbers.iter_mut().zip(mean.iter().zip(&factor).zip(&bias)) {
+            *x = (*x - mean) * factor + bias;
+        }
+        *to = numbers.map(|x| x as f32);
     }
 }
 
@@ -189,6 +234,7 @@ fn divide_body<S: Stored<f64>>(how: Response, row: &[S], sums: &[f64; BLOCK], ou
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gemm::blocks::{from_blocks, len_of, to_blocks};
     use crate::testing::{assert_asks, at_each_level, on_threads};
     use crate::{Stop, Stopped};
     use half::bf16;
@@ -216,10 +262,29 @@ mod tests {
             scale(&halves, channels, &mut out, ALONE).unwrap();
             let want = halves.iter().enumerate().map(|(k, x)| bf16::from_f64(wide(x.to_f32(), k)));
             assert!(out.iter().copied().eq(want));
+            // Three channels of a block, and what is behind them.
+            let [means, factors, biases] = [means, factors, biases].map(|list| {
+                let mut all = [0.0; CHANNELS];
+                all[..3].copy_from_slice(&list);
+                all
+            });
+            let channels = Channels { means: &means, factors: &factors, biases: &biases, run };
+            let mut blocks = vec![f32::NAN; 2 * len_of(3, run)];
+            to_blocks(&data, 3, run, &mut blocks, ALONE).unwrap();
+            let check = |resources: Resources<'_>| {
+                let (mut scaled, mut out) = (vec![f32::NAN; blocks.len()], vec![0f32; data.len()]);
+                scale_blocks(&blocks, channels, &mut scaled, resources).unwrap();
+                from_blocks(&scaled, 3, run, &mut out, ALONE).unwrap();
+                let want: Vec<f32> = data.iter().enumerate().map(|(k, x)| wide(*x, k) as f32).collect();
+                assert_eq!(out, want);
+            };
+            at_each_level(|| check(ALONE));
+            on_threads(3, || check(Resources { threads: 3, stop: None }));
         }
         let none = Channels { means: &[], factors: &[], biases: &[], run: 1 };
         assert_eq!(scale(&[1f32], none, &mut [0.0], ALONE), Err(Stopped::Misfit));
         assert_eq!(scale::<f32>(&[], none, &mut [], ALONE), Ok(()));
+        assert_eq!(scale_blocks(&[1.0; CHANNELS], none, &mut [0.0; CHANNELS], ALONE), Err(Stopped::Misfit));
     }
 
     #[test]

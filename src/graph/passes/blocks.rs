@@ -373,7 +373,13 @@ mod tests {
         ];
         builder.op_with("AveragePool", pool, &["gated"], "average");
         convolve(&mut builder, "average", [8, 20, 1, 1], 1, 1, "after");
-        for name in ["small", "residual", "turned", "groups", "mean", "together", "after"] {
+        let numbers = ["scale", "bias", "given.mean", "variance"];
+        numbers.iter().for_each(|name| constant(&mut builder, name, &[20]));
+        let epsilon = vec![("epsilon".to_string(), Attribute::Float(2.0))];
+        let inputs: Vec<&str> = ["gated"].into_iter().chain(numbers).collect();
+        builder.op_with("BatchNormalization", epsilon, &inputs, "normed");
+        convolve(&mut builder, "normed", [8, 20, 1, 1], 1, 1, "of.normed");
+        for name in ["small", "residual", "turned", "groups", "mean", "together", "after", "of.normed"] {
             builder.output_named(name);
         }
         builder.output("last")
@@ -427,6 +433,8 @@ mod tests {
                 "small b>p",
                 "average b>b",
                 "after bpp>p",
+                "normed bpppp>b",
+                "of.normed bpp>p",
             ];
             assert_eq!(laid(&graph), want);
             let apart = graph.node_infos().find(|node| node.name == "apart.relu").unwrap();

@@ -3,9 +3,14 @@
 
 use crate::ops::prelude::*;
 use kernels::channels::{self, Channels};
+use kernels::gemm::blocks::len_of;
 
-pub(super) const BATCH_NORMALIZATION: Implementation =
-    Implementation { domain: "", name: "BatchNormalization", versions: &[1, 6, 7, 9, 14, 15], make: Make::Run(load) };
+pub(super) const BATCH_NORMALIZATION: Implementation = Implementation {
+    domain: "",
+    name: "BatchNormalization",
+    versions: &[1, 6, 7, 9, 14, 15],
+    make: Make::Blockwise(load),
+};
 
 /// `Y = (X - mean) / sqrt(variance + epsilon) * scale + B`, with numbers for each channel. In training, mean and variance
 /// are those of the channel in `X`, and the other outputs are the given ones with a share of these:
@@ -23,7 +28,7 @@ struct BatchNormalization {
 
 /// Up to version 6 `is_test` asks for training, from version 14 on `training_mode`. Between these it is asked for by the
 /// number of outputs. Up to version 8 the attribute `spatial` may ask for a mean of each place.
-fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+fn load(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
     let training = match node.version() {
         ..7 => !node.is_set("is_test")?,
         7..14 => node.output_count() > 1,
@@ -34,7 +39,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
     }
     let by_place = node.attribute("spatial").is_some() && !node.is_set("spatial")?;
     let (momentum, epsilon) = (node.float("momentum")?.into(), node.float("epsilon")?.into());
-    Ok(Box::new(BatchNormalization { training, by_place, momentum, epsilon }))
+    Ok(Arc::new(BatchNormalization { training, by_place, momentum, epsilon }))
 }
 
 impl BatchNormalization {
@@ -91,6 +96,54 @@ fn write(call: &Call<'_>, k: usize, numbers: &[f64]) -> Result<Value> {
         Ok(channels::store(numbers, output.elements_mut::<S>()?, &mut call.lookout())?)
     })?;
     Ok(output.finish().into())
+}
+
+impl Blockwise for BatchNormalization {
+    fn in_blocks(&self, channels: usize) -> Option<InBlocks> {
+        let operator = InBlocksOf { epsilon: self.epsilon, channels };
+        (!self.training && !self.by_place).then(|| InBlocks::Windows {
+            operator: Arc::new(operator),
+            channels,
+            ends: Ends::Both,
+        })
+    }
+}
+
+/// Channels by given means and variances, of images in blocks.
+#[derive(Debug)]
+struct InBlocksOf {
+    epsilon: f64,
+    channels: usize,
+}
+
+impl Windowed for InBlocksOf {
+    fn is_ready(&self, call: &Call<'_>, _: &Layout) -> bool {
+        let own = |k: usize| call.tensor(k).is_ok_and(|tensor| tensor.shape() == [self.channels]);
+        call.tensor(0).is_ok_and(|x| x.dtype() == DType::Float) && (1..5).all(own)
+    }
+
+    fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
+        let x = call.tensor(0)?;
+        let [images, _, height, width, _] = *x.shape() else {
+            return Err(Error::bug("images in blocks have five axes"));
+        };
+        // Those beyond the last channel have zeros.
+        let count = len_of(self.channels, 1);
+        let mut memory = call.scratch::<f64>(count.saturating_mul(4))?;
+        let numbers = memory.elements_mut::<f64>();
+        numbers.fill(0.0);
+        let mut lists = numbers.chunks_exact_mut(count.max(1));
+        let [factors, biases, means, variances] = std::array::from_fn(|_| lists.next().unwrap_or(&mut []));
+        for (k, to) in [&mut *factors, biases, means, variances].into_iter().enumerate() {
+            read(call, k + 1, to.get_mut(..self.channels).unwrap_or(&mut []))?;
+        }
+        let own = factors.get_mut(..self.channels).unwrap_or(&mut []);
+        channels::divide_by_deviation(own, variances, self.epsilon, &mut call.lookout())?;
+        let mut y = output_of_in_blocks(call, DType::Float, images, self.channels, &[height, width])?;
+        let channels = Channels { means, factors, biases, run: height.saturating_mul(width) };
+        channels::scale_blocks(x.as_slice()?, channels, y.elements_mut()?, call.resources())?;
+        Ok(y.finish().into())
+    }
 }
 
 impl Operator for BatchNormalization {
