@@ -3,6 +3,7 @@
 
 use super::exponential::{expm1, logistic};
 use super::{Real, exp, greatest, is_short, least, polynomial};
+use crate::cpu::for_each_level;
 
 /// x / (1 + e^-(alpha * x)). At most 2 ulp in `f64`.
 #[inline(always)]
@@ -73,6 +74,24 @@ pub fn scaled_celu<T: Real>(x: T, alpha: f32) -> T {
     } else {
         // The quotient may be subnormal where x isn't.
         if quotient.abs() < 1e-300 { x } else { T::of(alpha * expm1(quotient)) }
+    }
+}
+
+/// x, and factor * x below 0.
+#[inline(always)]
+pub fn leaky<T: Real>(x: T, factor: T) -> T {
+    if x < T::ZERO { factor * x } else { x }
+}
+
+for_each_level! {
+    /// [`leaky`] of each number of a slice. The factor is in a register: in memory, it would be read where it is needed.
+    pub fn leaky_all<T: Real>(numbers: &[T], factor: T, out: &mut [T]) -> () = leaky_all_body::<T>;
+}
+
+#[inline(always)]
+fn leaky_all_body<T: Real>(numbers: &[T], factor: T, out: &mut [T]) {
+    for (to, x) in out.iter_mut().zip(numbers) {
+        *to = leaky(*x, factor);
     }
 }
 

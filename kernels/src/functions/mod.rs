@@ -26,7 +26,7 @@ mod tests;
 mod trigonometric;
 mod wide;
 
-pub use activation::{gelu_tanh, mish, scaled_celu, swiglu, swish};
+pub use activation::{gelu_tanh, leaky, leaky_all, mish, scaled_celu, swiglu, swish};
 #[cfg(test)]
 use exponential::expm1;
 pub use exponential::{cosh, elu, sinh};

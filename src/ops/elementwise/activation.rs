@@ -35,7 +35,11 @@ struct LeakyRelu {
 impl Floats<1> for LeakyRelu {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
-        if x < T::ZERO { T::of(self.alpha.into()) * x } else { x }
+        functions::leaky(x, T::of(self.alpha.into()))
+    }
+
+    fn row<T: Real>(&self, [x]: [&[T]; 1], out: &mut [T]) {
+        functions::leaky_all(x, T::of(self.alpha.into()), out);
     }
 }
 
