@@ -461,14 +461,22 @@ mod tests {
         }
     }
 
-    /// A channel by itself with many taps, and nothing in blocks around it.
+    /// Filters of several taps, and nothing in blocks around them: a channel by itself has many of these.
     #[test]
-    fn filters_of_many_taps_stand_alone() {
+    fn filters_that_stand_alone() {
+        for (filters, group, want) in
+            [([17, 1, 5, 5], 17, &["y ppp>p"][..]), ([9, 17, 3, 3], 1, &["y ppp>p"]), ([9, 17, 1, 1], 1, &[])]
+        {
+            stand_alone(filters, group, want);
+        }
+    }
+
+    fn stand_alone(filters: [usize; 4], group: i64, want: &[&str]) {
         let draft = || {
             let mut builder = Builder::new();
             let dims = [Dim::Symbol("N".into()), Dim::Fixed(17), Dim::Fixed(9), Dim::Fixed(40)];
             builder.shaped("x", Some(DType::Float.into()), Some(dims.to_vec()));
-            convolve(&mut builder, "x", [17, 1, 5, 5], 17, 2, "conv");
+            convolve(&mut builder, "x", filters, group, 2, "conv");
             builder.op("Sigmoid", &["conv"], "y");
             builder.output("y")
         };
@@ -477,7 +485,7 @@ mod tests {
             let feeds = [tensor(&[images, 17, 9, 40], numbers(images * 17 * 9 * 40))];
             assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None));
         }
-        assert_eq!(laid(&graph), if pays() { vec!["y ppp>p"] } else { vec![] });
+        assert_eq!(laid(&graph), if pays() { want } else { &[] });
     }
 
     #[test]

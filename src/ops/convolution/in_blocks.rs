@@ -46,6 +46,8 @@ impl InBlocksOf {
             ends: match own {
                 true if volume(rows, [&columns]) >= MANY && count >= CHANNELS => Ends::Any,
                 true => Ends::Both,
+                // A few filters leave most of a vector empty, and single places are a product of planes as they are.
+                false if volume(rows, [&columns]) > 1 && count >= CHANNELS / 2 => Ends::Any,
                 false => Ends::Either,
             },
         })
