@@ -1,6 +1,6 @@
 //! Constants that become part of an operator.
 
-use super::{PassContext, fact};
+use super::{PassContext, constant};
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::operator::Made;
@@ -10,9 +10,9 @@ pub(super) fn constants(draft: &mut Draft, _: &PassContext<'_>) -> Result<()> {
     for at in 0..draft.nodes.len() {
         let Some(node) = draft.nodes.get(at).filter(|node| !node.open) else { continue };
         let Some(Made::Rowwise(operator)) = &node.operator else { continue };
-        let constant = |k: usize| fact(node.inputs.get(k).copied().flatten()?, draft)?.value()?.tensor().ok();
-        let known = node.inputs.iter().enumerate().skip(1).all(|(k, id)| id.is_none() || constant(k).is_some());
-        if let Some(operator) = operator.of_constants(&constant).filter(|_| known)
+        let known = node.inputs.iter().skip(1).flatten().all(|id| constant(*id, draft).is_some());
+        let input = |k: usize| constant(node.inputs.get(k).copied().flatten()?, draft);
+        if let Some(operator) = operator.of_constants(&input).filter(|_| known)
             && let Some(node) = draft.nodes.get_mut(at)
         {
             node.operator = Some(Made::Rowwise(operator));

@@ -24,6 +24,7 @@ use super::Loading;
 use super::draft::{Draft, DraftNode, Id};
 use crate::error::Result;
 use crate::operator::Made;
+use crate::tensor::Tensor;
 use crate::value::Fact;
 
 /// What a pass may use.
@@ -59,6 +60,11 @@ impl PassContext<'_> {
 /// What is known about a value.
 fn fact(id: Id, draft: &Draft) -> Option<&Fact> {
     draft.entries.get(id.at()).map(|entry| &entry.fact)
+}
+
+/// The tensor that a value is in every run, if it is known.
+fn constant(id: Id, draft: &Draft) -> Option<&Tensor> {
+    fact(id, draft)?.value()?.tensor().ok()
 }
 
 /// Who produces and who reads the values of a draft.

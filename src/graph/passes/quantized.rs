@@ -2,7 +2,7 @@
 
 use super::copies::{is_own, own_sources};
 use super::fuse::{Fusion, fuse};
-use super::{PassContext, Readers, fact};
+use super::{PassContext, Readers, constant, fact};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode, Id};
@@ -106,10 +106,6 @@ impl Scaling<'_> {
 
 fn dtype(id: Id, draft: &Draft) -> Option<DType> {
     fact(id, draft)?.value_type().and_then(ValueType::dtype)
-}
-
-fn constant(id: Id, draft: &Draft) -> Option<&Tensor> {
-    fact(id, draft)?.value()?.tensor().ok()
 }
 
 /// The scales of the node at a place, if it is an operator of the standard that has them, and they are normal numbers.

@@ -24,6 +24,11 @@ fn load(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
     Ok(Arc::new(QLinearConv { filters: Filters::of(node, [0, 3], Some(8))?, weights: Weights::of_each(node, &[3, 5]) }))
 }
 
+/// What a sum of a filter is multiplied by.
+fn factor(x_scale: f32, own: f32, y_scale: f32) -> f32 {
+    x_scale * own / y_scale
+}
+
 impl QLinearConv {
     fn check(&self, facts: &Inference<'_>) -> Result<Option<(Vec<Dim>, Windows)>> {
         [1, 2, 6, 7].into_iter().try_for_each(|k| facts.single(k))?;
@@ -44,7 +49,7 @@ impl QLinearConv {
             .elements_mut::<f32>()
             .iter_mut()
             .zip(of_filters)
-            .for_each(|(scale, own)| *scale = x_scale * own / y_scale);
+            .for_each(|(scale, own)| *scale = factor(x_scale, *own, y_scale));
         let (operands, zeros) = ([call.tensor(0)?, call.tensor(3)?], [call.tensor(2)?, call.tensor(5)?]);
         let last = (bias, &*scales.elements_mut(), call.tensor(7)?.as_slice::<S>()?);
         convolution.requantized(call, &self.weights, operands, zeros, last)
@@ -59,7 +64,7 @@ impl Blockwise for QLinearConv {
         let scale = |k: usize| single(k)?.as_slice::<f32>().ok()?.first().copied();
         let (x_scale, y_scale) = (scale(1)?, scale(6)?);
         let of_filters = constant(4)?.as_slice::<f32>().ok()?;
-        let factors = of_filters.iter().map(|own| x_scale * own / y_scale).collect::<Vec<f32>>();
+        let factors = of_filters.iter().map(|own| factor(x_scale, *own, y_scale)).collect::<Vec<f32>>();
         let bytes = ByteProduct {
             zeros: [single(2)?.clone(), constant(5)?.clone()],
             constant: true,
