@@ -1,7 +1,7 @@
 //! Elements between those of a tensor: each position of the output reads neighbours along each axis, with weights.
 //!
-//! What a position reads along an axis is computed once ([`Span`]). A row of the output is then the weighted sum of rows of
-//! the input, each of which is read with the weights of the last axis: in f64, in the order of the elements, rounded once.
+//! What a position reads along an axis is computed once ([`Span`]). Rows of the input become sums with the weights of the
+//! last axis, and a row of the output is the weighted sum of these: in f64, in the order of the elements, rounded once.
 
 mod grid;
 mod taps;
@@ -112,8 +112,9 @@ struct Rows<'a> {
     outer: &'a [Axis<'a>],
     spans: &'a [Span],
     weights: &'a [f64],
-    /// Elements of the longest span.
+    /// Elements of the longest span, and whether some positions are outside.
     most: usize,
+    has_outside: bool,
     /// Elements of a row of the input.
     input: usize,
     inner: usize,
@@ -132,7 +133,13 @@ impl<'a> Rows<'a> {
             _ => (0, &[][..], &[][..]),
         };
         let most = rest.first().map_or(0, Axis::most);
-        Rows { outer, spans, weights, most, input: input.saturating_mul(inner), inner }
+        let has_outside = spans.iter().any(|span| span.count == 0);
+        Rows { outer, spans, weights, most, has_outside, input: input.saturating_mul(inner), inner }
+    }
+
+    /// Whether columns see two neighbours at most.
+    fn in_pairs(&self) -> bool {
+        self.inner == 1 && self.most <= 2
     }
 
     /// Elements of a row of the output.
@@ -141,10 +148,10 @@ impl<'a> Rows<'a> {
     }
 
     /// What a row of the output reads along each outer axis: the first row of the input, and for each axis the weights and
-    /// the rows between neighbours. `None` if it is outside.
-    fn sides(&self, row: usize) -> Option<(usize, Sides<'a>)> {
+    /// the rows between neighbours, the last one first. `None` if it is outside.
+    fn sides(&self, row: usize, sides: &mut Sides<'a>) -> Option<usize> {
         let (mut first, mut stride, mut rest) = (0, 1, row);
-        let mut sides = SmallVec::new();
+        sides.clear();
         for axis in self.outer.iter().rev() {
             let size = axis.output().max(1);
             let (at, weights) = axis.taps(rest % size)?;
@@ -155,12 +162,14 @@ impl<'a> Rows<'a> {
             }
             stride *= axis.input();
         }
-        sides.reverse();
-        Some((first, sides))
+        Some(first)
     }
 
     /// Replaces the elements that are outside, from the element `at` of a row on.
     fn put_outside<T: Pod>(&self, outside: &[T], at: usize, out: &mut [T]) {
+        if !self.has_outside {
+            return;
+        }
         let mut skipped = at % self.inner;
         let (mut rest, mut at) = (out, at / self.inner);
         while !rest.is_empty() {
@@ -180,7 +189,7 @@ fn fill<T: Pod>(pattern: &[T], at: usize, out: &mut [T]) {
     out.iter_mut().zip(pattern.iter().cycle().skip(skipped)).for_each(|(to, element)| *to = *element);
 }
 
-/// Elements that are added up at a time.
+/// Columns of the output that are computed together.
 const BLOCK: usize = 256;
 
 /// Taps of a position between two looks at the request to stop.
@@ -196,24 +205,31 @@ pub fn resample<T: Sample>(
 ) -> Result<(), Stopped> {
     let (rows, size) = (Rows::of(axes), size_of::<T>());
     let taps = axes.iter().map(Axis::most).fold(1, usize::saturating_mul);
-    parallel::pieces(bytemuck::cast_slice_mut(out), size, rows.output() * size, taps, resources, |row, before, out| {
+    parallel::split_by(bytemuck::cast_slice_mut(out), size, taps, resources, |first, out| {
         let out: &mut [T] = bytemuck::try_cast_slice_mut(out).map_err(|_| Stopped::Misfit)?;
-        let mut at = before / size;
-        let Some((first, sides)) = rows.sides(row) else {
-            fill(outside, at, out);
-            return Ok(());
-        };
-        let mut lookout = resources.lookout();
-        for out in out.chunks_mut(BLOCK) {
-            let mut sums = [0.0; BLOCK];
-            let sums = sums.get_mut(..out.len()).ok_or(Stopped::Misfit)?;
-            each_row(first, &sides, &mut |row, weight| {
-                let elements = data.get(row * rows.input..(row + 1) * rows.input).ok_or(Stopped::Misfit)?;
-                add_row(&rows, elements, at, weight, sums, &mut lookout)
-            })?;
-            store(sums, out);
-            rows.put_outside(outside, at, out);
-            at += out.len();
+        let (len, end, mut lookout) = (rows.output().max(1), first + out.len(), resources.lookout());
+        let (mut columns, mut sides, mut sums) = (Columns::new(&rows), Sides::new(), [0.0; BLOCK]);
+        for start in (0..len).step_by(BLOCK) {
+            columns.turn_to(start, BLOCK.min(len - start));
+            for row in first / len..end.div_ceil(len) {
+                // Those that are in this part.
+                let (from, to) = ((row * len + start).max(first), (row * len + start + columns.count).min(end));
+                let Some(out) = out.get_mut(from - first..to.saturating_sub(first)) else { continue };
+                let at = from - row * len;
+                let Some(nearest) = rows.sides(row, &mut sides) else {
+                    fill(outside, at, out);
+                    continue;
+                };
+                let sums = sums.get_mut(..columns.count).ok_or(Stopped::Misfit)?;
+                sums.fill(0.0);
+                each_row(nearest, &sides, &mut |row, weight| {
+                    let elements = data.get(row * rows.input..(row + 1) * rows.input).ok_or(Stopped::Misfit)?;
+                    add(weight, columns.of(row, elements, &mut lookout)?, sums);
+                    lookout.after(size * columns.count)
+                })?;
+                store(sums.get(at - start..).unwrap_or(&[]), out);
+                rows.put_outside(outside, at, out);
+            }
         }
         Ok(())
     })
@@ -222,46 +238,134 @@ pub fn resample<T: Sample>(
 /// Calls `work` with each row that is read, in order, and its weight.
 fn each_row(
     first: usize,
-    sides: &[(&[f64], usize)],
+    sides: &Sides<'_>,
     work: &mut dyn FnMut(usize, f64) -> Result<(), Stopped>,
 ) -> Result<(), Stopped> {
-    let mut at: SmallVec<[usize; 6]> = SmallVec::from_elem(0, sides.len());
-    loop {
-        let (mut row, mut weight) = (first, 1.0);
-        for ((weights, stride), at) in sides.iter().zip(&at) {
-            row += at * stride;
-            weight *= weights.get(*at).copied().unwrap_or(0.0);
+    let count = sides.iter().fold(1, |count: usize, (weights, _)| count.saturating_mul(weights.len()));
+    for number in 0..count {
+        let (mut row, mut weight, mut rest) = (first, 1.0, number);
+        for (weights, stride) in sides {
+            row += rest % weights.len() * stride;
+            weight *= weights.get(rest % weights.len()).copied().unwrap_or(0.0);
+            rest /= weights.len();
         }
         work(row, weight)?;
-        let moved = at.iter_mut().zip(sides).rev().any(|(at, (weights, _))| {
-            *at = if *at + 1 < weights.len() { *at + 1 } else { 0 };
-            *at > 0
-        });
-        if !moved {
-            return Ok(());
+    }
+    Ok(())
+}
+
+/// Rows that are kept: rows of the output that follow each other mostly see the same ones.
+const KEPT: usize = 8;
+
+/// What columns of the output see of rows of the input.
+struct Columns<'a> {
+    rows: &'a Rows<'a>,
+    start: usize,
+    count: usize,
+    pairs: Pairs,
+    /// The numbers of the rows whose sums are kept, and the place of the next one.
+    numbers: [Option<usize>; KEPT],
+    sums: [[f64; BLOCK]; KEPT],
+    next: usize,
+}
+
+impl<'a> Columns<'a> {
+    #[inline(always)]
+    fn new(rows: &'a Rows<'a>) -> Columns<'a> {
+        let pairs = Pairs { elements: [[0; 2]; BLOCK], weights: [[0.0; BLOCK]; 2] };
+        Columns { rows, start: 0, count: 0, pairs, numbers: [None; KEPT], sums: [[0.0; BLOCK]; KEPT], next: 0 }
+    }
+
+    /// Has these columns.
+    fn turn_to(&mut self, start: usize, count: usize) {
+        (self.start, self.count, self.numbers) = (start, count, [None; KEPT]);
+        if self.rows.in_pairs() {
+            self.pairs.fill(self.rows, start, count);
+        }
+    }
+
+    /// The sums of a row.
+    fn of<T: Sample>(
+        &mut self,
+        row: usize,
+        elements: &[T],
+        lookout: &mut Lookout<'_>,
+    ) -> Result<&[f64], Stopped> {
+        let kept = self.numbers.iter().position(|number| *number == Some(row));
+        let at = kept.unwrap_or(self.next);
+        let (Some(sums), Some(number)) = (self.sums.get_mut(at), self.numbers.get_mut(at)) else {
+            return Err(Stopped::Misfit);
+        };
+        let sums = sums.get_mut(..self.count).ok_or(Stopped::Misfit)?;
+        if kept.is_some() {
+            return Ok(sums);
+        }
+        *number = Some(row);
+        self.next = (at + 1) % KEPT;
+        let Rows { spans, weights, most, inner, .. } = *self.rows;
+        if self.rows.in_pairs() {
+            sum_pairs(&self.pairs, elements, sums);
+            return Ok(sums);
+        }
+        sums.fill(0.0);
+        let spans = spans.get(self.start / inner..).unwrap_or(&[]);
+        for part in (0..most).step_by(PART) {
+            match inner {
+                1 => add_elements(elements, spans, weights, part, sums),
+                _ => add_entries(elements, spans, weights, (inner, self.start % inner), part, sums),
+            }
+            lookout.after(size_of::<T>().saturating_mul(self.count).saturating_mul(PART.min(most - part)))?;
+        }
+        Ok(sums)
+    }
+}
+
+/// The elements of columns that see two neighbours at most, and their weights: of one alone the second weighs 0.
+struct Pairs {
+    elements: [[usize; 2]; BLOCK],
+    weights: [[f64; BLOCK]; 2],
+}
+
+impl Pairs {
+    fn fill(&mut self, rows: &Rows<'_>, start: usize, count: usize) {
+        let Pairs { elements, weights: [first, second] } = self;
+        let spans = rows.spans.get(start..).unwrap_or(&[]).iter().take(count);
+        for (((span, elements), first), second) in spans.zip(elements).zip(first).zip(second) {
+            (*elements, *first, *second) = match rows.weights.get(span.start..span.start + span.count) {
+                Some([one]) => ([span.first; 2], *one, 0.0),
+                Some([one, other]) => ([span.first, span.first + 1], *one, *other),
+                _ => ([0; 2], 0.0, 0.0),
+            };
         }
     }
 }
 
-/// Adds a row to the sums from the element `at` of the output's row on.
-fn add_row<T: Sample>(
-    rows: &Rows<'_>,
-    elements: &[T],
-    at: usize,
-    weight: f64,
-    sums: &mut [f64],
-    lookout: &mut Lookout<'_>,
-) -> Result<(), Stopped> {
-    let spans = rows.spans.get(at / rows.inner..).unwrap_or(&[]);
-    for part in (0..rows.most).step_by(PART) {
-        let skipped = at % rows.inner;
-        match rows.inner {
-            1 => add_elements(elements, spans, rows.weights, part, weight, sums),
-            inner => add_entries(elements, spans, rows.weights, (inner, skipped), part, weight, sums),
-        }
-        lookout.after(size_of::<T>().saturating_mul(sums.len()).saturating_mul(PART.min(rows.most - part)))?;
+for_each_level! {
+    /// The sums of pairs.
+    fn sum_pairs<T: Sample>(pairs: &Pairs, elements: &[T], sums: &mut [f64]) -> () = sum_pairs_plainly;
+}
+
+#[inline(always)]
+fn sum_pairs_plainly<T: Sample>(pairs: &Pairs, elements: &[T], sums: &mut [f64]) {
+    let Pairs { elements: places, weights: [first, second] } = pairs;
+    for (((sum, [one, other]), first), second) in sums.iter_mut().zip(places).zip(first).zip(second) {
+        let (Some(one), Some(other)) = (elements.get(*one), elements.get(*other)) else { break };
+        let (one, other) = (first * one.to_f64(), second * other.to_f64());
+        // An element whose weight is 0 may be infinite.
+        *sum = if *second == 0.0 { one } else { one + other };
     }
-    Ok(())
+}
+
+for_each_level! {
+    /// `sums[k] += weight * row[k]`
+    fn add<>(weight: f64, row: &[f64], sums: &mut [f64]) -> () = add_plainly;
+}
+
+#[inline(always)]
+fn add_plainly(weight: f64, row: &[f64], sums: &mut [f64]) {
+    for (sum, element) in sums.iter_mut().zip(row) {
+        *sum += weight * element;
+    }
 }
 
 /// The elements and the weights of a span, from the tap `part` on and at most [`PART`].
@@ -280,9 +384,9 @@ fn part_of<'a, T>(
 }
 
 for_each_level! {
-    /// `sums[k] += weight * weights of span k * elements`
+    /// `sums[k] += weights of span k * elements`
     fn add_elements<T: Sample>(
-        elements: &[T], spans: &[Span], weights: &[f64], part: usize, weight: f64, sums: &mut [f64]
+        elements: &[T], spans: &[Span], weights: &[f64], part: usize, sums: &mut [f64]
     ) -> () = add_elements_plainly;
 }
 
@@ -292,13 +396,12 @@ fn add_elements_plainly<T: Sample>(
     spans: &[Span],
     weights: &[f64],
     part: usize,
-    weight: f64,
     sums: &mut [f64],
 ) {
     for (sum, span) in sums.iter_mut().zip(spans) {
         let (elements, weights) = part_of(elements, span, weights, 1, part);
         for (element, own) in elements.iter().zip(weights) {
-            *sum += weight * own * element.to_f64();
+            *sum += own * element.to_f64();
         }
     }
 }
@@ -306,7 +409,7 @@ fn add_elements_plainly<T: Sample>(
 for_each_level! {
     /// As [`add_elements`], of entries of `inner` elements, of the first of which some are skipped.
     fn add_entries<T: Sample>(
-        elements: &[T], spans: &[Span], weights: &[f64], inner: (usize, usize), part: usize, weight: f64, sums: &mut [f64]
+        elements: &[T], spans: &[Span], weights: &[f64], inner: (usize, usize), part: usize, sums: &mut [f64]
     ) -> () = add_entries_plainly;
 }
 
@@ -317,7 +420,6 @@ fn add_entries_plainly<T: Sample>(
     weights: &[f64],
     (inner, mut skipped): (usize, usize),
     part: usize,
-    weight: f64,
     mut sums: &mut [f64],
 ) {
     for span in spans {
@@ -328,9 +430,8 @@ fn add_entries_plainly<T: Sample>(
         let (now, rest) = std::mem::take(&mut sums).split_at_mut(count);
         let (elements, weights) = part_of(elements, span, weights, inner, part);
         for (entry, own) in elements.chunks_exact(inner).zip(weights) {
-            let by = weight * own;
             for (sum, element) in now.iter_mut().zip(entry.get(skipped..).unwrap_or(&[])) {
-                *sum += by * element.to_f64();
+                *sum += own * element.to_f64();
             }
         }
         (sums, skipped) = (rest, 0);
@@ -377,16 +478,29 @@ fn nearest_of<T: Pod + Sync>(
 ) -> Result<(), Stopped> {
     let (rows, size) = (Rows::of(axes), size_of::<T>());
     let outside: T = bytemuck::try_pod_read_unaligned(outside).map_err(|_| Stopped::Misfit)?;
-    parallel::pieces(out, size, rows.output() * size, 2, resources, |row, before, out| {
+    parallel::split_by(out, size, 2, resources, |first, out| {
         let out: &mut [T] = bytemuck::try_cast_slice_mut(out).map_err(|_| Stopped::Misfit)?;
-        let at = before / size;
-        let Some((first, _)) = rows.sides(row) else {
-            out.fill(outside);
-            return Ok(());
-        };
-        let from = first * rows.input * size..(first + 1) * rows.input * size;
-        pick(&rows, data.get(from).ok_or(Stopped::Misfit)?, at, out);
-        rows.put_outside(&[outside], at, out);
+        let (len, mut sides, mut before) = (rows.output().max(1), Sides::new(), None);
+        let (mut at, mut done) = (first % len, 0);
+        while done < out.len() {
+            let count = (len - at).min(out.len() - done);
+            let (others, now) = out.split_at_mut(done);
+            let now = now.get_mut(..count).ok_or(Stopped::Misfit)?;
+            let nearest = rows.sides((first + done) / len, &mut sides);
+            // Rows that follow each other may be the same.
+            let same = others.len().checked_sub(len).filter(|_| nearest.is_some() && nearest == before);
+            match (nearest, same.and_then(|start| others.get(start + at..start + at + count))) {
+                (_, Some(same)) => now.copy_from_slice(same),
+                (Some(row), None) => {
+                    let from = row * rows.input * size..(row + 1) * rows.input * size;
+                    pick(&rows, data.get(from).ok_or(Stopped::Misfit)?, at, now);
+                    rows.put_outside(&[outside], at, now);
+                }
+                (None, None) => now.fill(outside),
+            }
+            before = nearest;
+            (done, at) = (done + count, 0);
+        }
         Ok(())
     })
 }
