@@ -285,12 +285,7 @@ impl<'a> Columns<'a> {
     }
 
     /// The sums of a row.
-    fn of<T: Sample>(
-        &mut self,
-        row: usize,
-        elements: &[T],
-        lookout: &mut Lookout<'_>,
-    ) -> Result<&[f64], Stopped> {
+    fn of<T: Sample>(&mut self, row: usize, elements: &[T], lookout: &mut Lookout<'_>) -> Result<&[f64], Stopped> {
         let kept = self.numbers.iter().position(|number| *number == Some(row));
         let at = kept.unwrap_or(self.next);
         let (Some(sums), Some(number)) = (self.sums.get_mut(at), self.numbers.get_mut(at)) else {
@@ -391,13 +386,7 @@ for_each_level! {
 }
 
 #[inline(always)]
-fn add_elements_plainly<T: Sample>(
-    elements: &[T],
-    spans: &[Span],
-    weights: &[f64],
-    part: usize,
-    sums: &mut [f64],
-) {
+fn add_elements_plainly<T: Sample>(elements: &[T], spans: &[Span], weights: &[f64], part: usize, sums: &mut [f64]) {
     for (sum, span) in sums.iter_mut().zip(spans) {
         let (elements, weights) = part_of(elements, span, weights, 1, part);
         for (element, own) in elements.iter().zip(weights) {

@@ -6,6 +6,7 @@ use kernels::gemm::BLOCK;
 use kernels::gemm::blocks::{CHANNELS, Dense, Each, Images, Own, ROOM, Source, from_blocks, len_of, pack, to_blocks};
 use kernels::volume;
 use kernels::windows::Axis;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Taps of a channel of its own from which on blocks are faster, though images change their layout before and after.
 const MANY: usize = 20;
@@ -24,6 +25,8 @@ pub(super) struct InBlocksOf {
     /// It sees single places, and the output has the size of the image.
     pointwise: bool,
     weights: Weights,
+    /// Whether no filter has an infinite element or NaN: known once they are packed.
+    finite: AtomicBool,
 }
 
 impl InBlocksOf {
@@ -38,8 +41,8 @@ impl InBlocksOf {
         }
         let one = |axis: &Axis| (axis.kernel, axis.stride, axis.pad) == (1, 1, 0) && axis.input == axis.output;
         let pointwise = !own && filters.of_image(shape, [2; 2]).is_ok_and(|(axes, _)| axes.iter().all(one));
-        let (filters, weights) = (filters.clone(), Weights::known(true));
-        let operator = InBlocksOf { filters, channels, count, own, pointwise, weights };
+        let (filters, weights, finite) = (filters.clone(), Weights::known(true), AtomicBool::new(false));
+        let operator = InBlocksOf { filters, channels, count, own, pointwise, weights, finite };
         Some(InBlocks::Windows {
             operator: Arc::new(operator),
             channels: count,
@@ -60,7 +63,11 @@ impl InBlocksOf {
         let steps = volume(1, w.shape().get(1..).unwrap_or(&[]));
         self.weights.formed(call, w, len_of(count, steps), |to| match self.own {
             true => Ok(to_blocks(w.as_slice()?, count, steps, to, resources)?),
-            false => Ok(pack(w.bytes(), count, to, resources)?),
+            false => {
+                pack(w.bytes(), count, to, resources)?;
+                self.finite.store(to.iter().all(|weight| weight.is_finite()), Relaxed);
+                Ok(())
+            }
         })
     }
 }
@@ -87,8 +94,8 @@ impl InBlocksOf {
     fn dense<'a>(&self, call: &'a Call<'_>, layout: &Layout, axes: &'a [Axis; 2]) -> Result<Dense<'a>> {
         let (images, weights) = (call.tensor(0)?.as_slice()?, &[]);
         let images = if layout.input(0).is_some() { Source::Blocks(images) } else { Source::Planes(images) };
-        let (channels, filters) = (self.channels, self.count);
-        Ok(Dense { axes, images, channels, filters, weights, bias: None, tail: None })
+        let (channels, filters, finite) = (self.channels, self.count, self.finite.load(Relaxed));
+        Ok(Dense { axes, images, channels, filters, weights, finite, bias: None, tail: None })
     }
 
     fn each<'a>(&self, images: &'a [f32], axes: &'a [Axis; 2]) -> Each<'a> {

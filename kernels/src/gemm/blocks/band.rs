@@ -1,10 +1,12 @@
 //! The part of an image that some places of the output see, with zeros around it.
 
 use super::CHANNELS;
+use super::dense::tiles;
 use super::line::{self, Line, span};
 use crate::windows::Axis;
 use crate::{Lookout, Stopped};
 use bytemuck::Pod;
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// How images are stored.
@@ -35,6 +37,9 @@ const ELEMENTS: usize = 1 << 16;
 /// Places that are finished together, if they are floats: half of a usual first cache.
 pub(super) const PLACES: usize = 1 << 7;
 
+/// Rows and columns of the taps of a window.
+pub(super) type Sight = [Range<usize>; 2];
+
 /// How places of the output are divided into bands, and how a band is stored.
 #[derive(Debug, Clone)]
 pub(super) struct Grid {
@@ -49,6 +54,8 @@ pub(super) struct Grid {
     columns: usize,
     /// The image is read where it is.
     in_place: bool,
+    /// The rows and columns of the output whose places see no padding.
+    inside: [Range<usize>; 2],
     /// Rows of a plane in a band, and the columns of each that have the same rest, divided by the stride.
     height: usize,
     width: usize,
@@ -89,7 +96,19 @@ impl Grid {
         let height = span(&rows, high);
         line.checked_mul(height)?;
         let axes = [rows, columns];
-        Some(Grid { axes, planes, channels, distance, rows: high, columns: wide.max(1), in_place, height, width })
+        let inside = axes.each_ref().map(|axis| axis.inside(&(0..axis.output)));
+        Some(Grid {
+            axes,
+            inside,
+            planes,
+            channels,
+            distance,
+            rows: high,
+            columns: wide.max(1),
+            in_place,
+            height,
+            width,
+        })
     }
 
     /// Elements of an image.
@@ -152,6 +171,56 @@ impl Grid {
                 [row, row * self.height, part]
             }
         }
+    }
+
+    /// Whether these places of a row see no padding.
+    #[inline(always)]
+    pub(super) fn is_inside(&self, row: usize, places: &Range<usize>) -> bool {
+        let [rows, columns] = &self.inside;
+        rows.contains(&row) && columns.start <= places.start && places.end <= columns.end
+    }
+
+    /// The taps that some of the places of a row see, rather than what is around an image.
+    pub(super) fn sight(&self, row: usize, places: &Range<usize>) -> Sight {
+        let [rows, columns] = &self.axes;
+        let (first, last) = (columns.taps(places.start), columns.taps(places.end.max(1) - 1));
+        [rows.taps(row), last.start..first.end.max(last.start)]
+    }
+
+    /// The sights of all rows of tiles of at most so many places but for those of all taps; none if they are many.
+    pub(super) fn sights(&self, most: [usize; 2]) -> SmallVec<[Sight; 4]> {
+        /// Each has a table.
+        const MANY: usize = 16;
+        let [rows, columns] = &self.axes;
+        if self.inside == [0..rows.output, 0..columns.output] {
+            return SmallVec::new();
+        }
+        let mut across: SmallVec<[Range<usize>; 8]> = SmallVec::new();
+        for start in (0..columns.output).step_by(self.columns) {
+            let band = start..columns.output.min(start + self.columns);
+            for places in most.into_iter().flat_map(|most| tiles(band.clone(), most)) {
+                let [_, seen] = self.sight(0, &places);
+                if !across.contains(&seen) {
+                    across.push(seen);
+                }
+            }
+        }
+        let (mut sights, mut before) = (SmallVec::new(), 0..0);
+        for down in (0..rows.output).map(|row| rows.taps(row)) {
+            if down == before {
+                continue;
+            }
+            for sight in across.iter().map(|across| [down.clone(), across.clone()]) {
+                if sight != [0..rows.kernel, 0..columns.kernel] && !sights.contains(&sight) {
+                    sights.push(sight);
+                }
+            }
+            if sights.len() > MANY {
+                return SmallVec::new();
+            }
+            before = down;
+        }
+        sights
     }
 
     /// Where each step is seen from a place: by channels, of which every `some` are one, then rows, then columns.

@@ -4,12 +4,13 @@
 
 use super::super::BLOCK;
 use super::super::block::Out;
-use super::band::{Band, Grid, PLACES, Source};
-use super::tile::{Loops, One, Tile, loops};
-use super::{CHANNELS, READ, Tail, len_of};
+use super::band::{Band, Grid, PLACES, Sight, Source};
+use super::tile::{self, Loops, One, Step, Tile, loops};
+use super::{CHANNELS, READ, Tail, has_minus_zero, len_of};
 use crate::windows::Axis;
 use crate::{Lookout, Resources, Stopped, parallel};
 use bytemuck::cast_slice_mut;
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Multiplications that are worth a thread that is ready, and waking one.
@@ -17,6 +18,9 @@ const WORTH: (usize, usize) = (1 << 17, 1 << 19);
 
 /// Elements of filters from which on threads share filters rather than places: each reads only its own.
 const MANY_WEIGHTS: usize = 1 << 17;
+
+/// Steps of a sum from which on it pays to pick those that see the image, and sums.
+const WORTH_PICKING: (usize, usize) = (1 << 7, 1 << 13);
 
 /// Images `[images, channels, rows, columns]` and filters `[filters, channels, rows, columns]`.
 #[derive(Clone, Copy)]
@@ -28,6 +32,8 @@ pub struct Dense<'a> {
     pub filters: usize,
     /// The filters, as [`pack`] packs them.
     pub weights: &'a [f32],
+    /// Whether no weight is infinite or NaN: what is around images changes nothing then.
+    pub finite: bool,
     /// A number for each filter, which is added last.
     pub bias: Option<&'a [f32]>,
     pub tail: Option<&'a Tail<'a>>,
@@ -79,8 +85,9 @@ fn width(left: usize) -> usize {
 pub struct DensePlan<'a> {
     dense: Dense<'a>,
     grid: Grid,
-    /// For two blocks of filters, if there are such loops, and for one.
+    /// For two blocks of filters, if there are such loops, and for one; and those that pick steps.
     loops: [Loops; 2],
+    picking: [Loops; 2],
     /// Steps of a sum.
     steps: usize,
     images: usize,
@@ -88,6 +95,8 @@ pub struct DensePlan<'a> {
     /// Parts of the filters, each a number of groups.
     parts: usize,
     groups: usize,
+    /// The taps that places see where it isn't all of them: there is a table of each.
+    sights: SmallVec<[Sight; 4]>,
     /// Elements of the scratch memory before what threads have of their own.
     rooms: usize,
 }
@@ -104,14 +113,23 @@ impl<'a> Dense<'a> {
             Source::Planes(_) => loops::<One<1>>(two),
             Source::Blocks(_) => loops::<One<CHANNELS>>(two),
         });
+        let picking = [true, false].map(|two| match self.images {
+            Source::Planes(_) => tile::loops::<One<1, true>>(two),
+            Source::Blocks(_) => tile::loops::<One<CHANNELS, true>>(two),
+        });
         let [two, _] = loops;
         let groups = self.filters.div_ceil(two.filters);
         let by_filters = steps.saturating_mul(self.filters) >= MANY_WEIGHTS && images < threads;
         let parts = if by_filters { threads.min(groups).max(1) } else { 1 };
         let bands = if parts > 1 { 1 } else { threads };
         let grid = Grid::of(self.axes, self.channels, &self.images, bands).ok_or(Stopped::Misfit)?;
-        let rooms = steps.saturating_add(len_of(self.filters, 2));
-        Ok(DensePlan { dense: self, grid, loops, steps, images, threads, parts, groups, rooms })
+        let sums = self.filters.saturating_mul(positions);
+        let sights = match self.finite && steps >= WORTH_PICKING.0 && sums >= WORTH_PICKING.1 {
+            true => grid.sights(loops.each_ref().map(|loops| loops.sums.len())),
+            false => SmallVec::new(),
+        };
+        let rooms = steps.saturating_mul(1 + 2 * sights.len()).saturating_add(len_of(self.filters, 2));
+        Ok(DensePlan { dense: self, grid, loops, picking, steps, images, threads, parts, groups, sights, rooms })
     }
 }
 
@@ -138,20 +156,40 @@ impl DensePlan<'_> {
             return Ok(());
         }
         let (tables, rooms) = scratch.split_at_mut(self.rooms);
-        let (offsets, biases) = tables.split_at_mut(*steps);
-        let offsets: &mut [u32] = cast_slice_mut(offsets);
-        grid.offsets(1, offsets, &mut resources.lookout())?;
+        let (offsets, rest) = tables.split_at_mut(*steps);
+        let (picked, biases) = rest.split_at_mut(2 * steps * self.sights.len());
+        let (offsets, picked): (&mut [u32], &mut [Step]) = (cast_slice_mut(offsets), cast_slice_mut(picked));
+        let mut lookout = resources.lookout();
+        grid.offsets(1, offsets, &mut lookout)?;
+        self.pick(offsets, picked, &mut lookout)?;
         biases.fill(0.0);
         biases.iter_mut().zip(dense.bias.unwrap_or(&[])).for_each(|(to, from)| *to = *from);
-        let (offsets, biases, bands, to) = (&*offsets, &*biases, grid.bands(), Out::of(out));
+        let (offsets, picked, biases) = (&*offsets, &*picked, &*biases);
+        let (bands, to) = (grid.bands(), Out::of(out));
         parallel::tasks(self.parts * images * bands, grid.rooms(rooms, self.threads), resources.stop, |room, at| {
             let (part, at) = (at / (images * bands), at % (images * bands));
             let (image, band) = (at / bands, grid.band(at % bands));
             let groups = part * self.groups / self.parts..(part + 1) * self.groups / self.parts;
             let mut lookout = resources.lookout();
             let seen = band.fill(&dense.images, image, 0.0, room, &mut lookout)?;
-            self.task(&Task { image, band, seen, offsets, biases }, groups, to, &mut lookout)
+            self.task(&Task { image, band, seen, offsets, picked, biases }, groups, to, &mut lookout)
         })
+    }
+
+    /// Fills the table of each sight: the steps of all channels at these taps.
+    fn pick(&self, offsets: &[u32], picked: &mut [Step], lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
+        let [rows, columns] = self.dense.axes.each_ref().map(|axis| axis.kernel);
+        for ([down, across], table) in self.sights.iter().zip(picked.chunks_exact_mut(self.steps.max(1))) {
+            let mut to = table.iter_mut();
+            for (first, offsets) in offsets.chunks_exact(rows * columns).enumerate() {
+                lookout.after(size_of_val(offsets))?;
+                for tap in down.clone().flat_map(|row| across.clone().map(move |column| row * columns + column)) {
+                    let (Some(to), Some(offset)) = (to.next(), offsets.get(tap)) else { return Err(Stopped::Misfit) };
+                    *to = [*offset, (first * rows * columns + tap) as u32];
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Computes the sums of groups of filters at the places of a band.
@@ -162,14 +200,18 @@ impl DensePlan<'_> {
         out: Out<f32>,
         lookout: &mut Lookout<'_>,
     ) -> Result<(), Stopped> {
-        let (DensePlan { dense, loops: [two, one], .. }, band) = (self, &task.band);
+        let (DensePlan { dense, loops: [two, one], picking, .. }, band) = (self, &task.band);
         let positions = dense.axes.iter().map(|axis| axis.output).product::<usize>();
         for group in groups {
             let first = group * two.filters;
-            let loops = if dense.filters - first > CHANNELS { *two } else { *one };
+            let (loops, picking) = match (dense.filters - first > CHANNELS, picking) {
+                (true, [two_picking, _]) => (*two, *two_picking),
+                (false, [_, one_picking]) => (*one, *one_picking),
+            };
             let start = (task.image * dense.filters.div_ceil(CHANNELS) + first / CHANNELS) * positions;
             let group = Group {
                 loops,
+                picking,
                 weights: dense
                     .weights
                     .get(first * self.steps..(first + loops.filters) * self.steps)
@@ -182,9 +224,14 @@ impl DensePlan<'_> {
             for part in 0..parts {
                 let steps = part * BLOCK..self.steps.min((part + 1) * BLOCK);
                 for rows in band.parts(PLACES) {
-                    for row in rows.clone() {
+                    // The first row last: where it leaves out taps, weights would not be read for the first time as they follow
+                    // each other.
+                    for row in (rows.start + 1..rows.end).chain([rows.start]) {
                         lookout.after(steps.len() * loops.filters * band.columns.len() / 8)?;
-                        self.row(task, &group, steps.clone(), row, out);
+                        self.row(task, &group, steps.clone(), row, self.sights.is_empty(), out);
+                    }
+                    if part + 1 == parts {
+                        self.mend(task, &group, rows.clone(), out);
                     }
                     if let Some(tail) = dense.tail.filter(|_| part + 1 == parts) {
                         for block in 0..loops.filters / CHANNELS {
@@ -201,22 +248,66 @@ impl DensePlan<'_> {
         Ok(())
     }
 
-    /// Adds some steps to the sums of a group at the places of a row.
-    fn row(&self, task: &Task<'_>, group: &Group<'_>, steps: Range<usize>, row: usize, out: Out<f32>) {
+    /// Computes rows again without leaving out taps, if that may give another sum.
+    fn mend(&self, task: &Task<'_>, group: &Group<'_>, rows: Range<usize>, out: Out<f32>) {
+        let Task { band, .. } = task;
+        if self.sights.is_empty() {
+            return;
+        }
+        for row in rows {
+            for block in 0..group.loops.filters / CHANNELS {
+                let first = group.start + block * group.positions + band.number(row, band.columns.start);
+                // SAFETY: neighbours in the output, which are this task's, and initialised by now.
+                let sums =
+                    unsafe { std::slice::from_raw_parts(out.at(first * CHANNELS), band.columns.len() * CHANNELS) };
+                if has_minus_zero(sums) {
+                    for start in (0..self.steps).step_by(BLOCK) {
+                        self.row(task, group, start..self.steps.min(start + BLOCK), row, true, out);
+                    }
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The steps of a part that places of a row take, if they don't take all.
+    fn picked<'t>(
+        &self,
+        task: &Task<'t>,
+        row: usize,
+        places: &Range<usize>,
+        part: &Range<usize>,
+    ) -> Option<&'t [Step]> {
+        if self.grid.is_inside(row, places) {
+            return None;
+        }
+        let sight = self.grid.sight(row, places);
+        let at = self.sights.iter().position(|other| *other == sight)? * self.steps;
+        let count = sight.iter().map(Range::len).product::<usize>() * self.dense.channels;
+        let table = task.picked.get(at..at + count)?;
+        let place = |step: usize| table.partition_point(|[_, number]| (*number as usize) < step);
+        table.get(place(part.start)..place(part.end))
+    }
+
+    /// Adds some steps to the sums of a group at the places of a row: of the `whole` windows, or what is seen.
+    fn row(&self, task: &Task<'_>, group: &Group<'_>, steps: Range<usize>, row: usize, whole: bool, out: Out<f32>) {
         let Task { band, seen, .. } = task;
-        let Loops { filters, sums } = group.loops;
         let is_last = steps.end == self.steps;
-        for tile in tiles(band.columns.clone(), sums.len()) {
-            let Some(sums) = sums.get(tile.len() - 1) else { continue };
+        for tile in tiles(band.columns.clone(), group.loops.sums.len()) {
+            let picked = if whole { None } else { self.picked(task, row, &tile, &steps) };
+            let loops = if picked.is_some() { group.picking } else { group.loops };
+            let Some(sums) = loops.sums.get(tile.len() - 1) else { continue };
             let place = group.start + band.number(row, tile.start);
             // SAFETY: offsets are those of the band, from whose places on they are in what is seen; weights and biases are
             // those of the group, and the places of the output are this task's.
             unsafe {
+                let all = (task.offsets.as_ptr().add(steps.start), steps.start * loops.filters, steps.len());
+                let (offsets, weights, count) = picked.map_or(all, |some| (some.as_ptr().cast(), 0, some.len()));
                 sums(&Tile {
                     image: seen.as_ptr().add(band.place(row, tile.start)),
-                    offsets: task.offsets.as_ptr().add(steps.start),
-                    weights: group.weights.as_ptr().add(steps.start * filters),
-                    steps: steps.len(),
+                    offsets,
+                    weights: group.weights.as_ptr().add(weights),
+                    steps: count,
                     first: steps.start == 0,
                     bias: if is_last && self.dense.bias.is_some() { group.bias.as_ptr() } else { std::ptr::null() },
                     out: out.at(place * CHANNELS),
@@ -230,6 +321,7 @@ impl DensePlan<'_> {
 /// Filters that are computed together.
 struct Group<'a> {
     loops: Loops,
+    picking: Loops,
     weights: &'a [f32],
     bias: &'a [f32],
     /// The number of the first place of their first block, and the places of a block.
@@ -243,6 +335,7 @@ struct Task<'a> {
     band: Band<'a>,
     seen: &'a [f32],
     offsets: &'a [u32],
+    picked: &'a [Step],
     biases: &'a [f32],
 }
 

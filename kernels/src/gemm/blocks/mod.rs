@@ -4,8 +4,8 @@
 //! convolution and the next, and windows may have any strides. The last block is filled up; what is in the channels
 //! beyond the last one is not read.
 //!
-//! Sums run in the order of a [product](super) over channels and then taps, in blocks of steps as there, also in
-//! padding: the bits are the same.
+//! Sums run in the order of a [product](super) over channels and then taps, in blocks of steps as there: the bits are the
+//! same. Taps that see padding alone are left out where that changes no bit.
 
 mod band;
 mod bytes;
@@ -30,6 +30,8 @@ pub use layout::{from_blocks, rows_from_blocks, rows_to_blocks, to_blocks};
 pub use lines::{Images, LineTail, Products};
 pub use mean::mean;
 pub use own::Own;
+
+use crate::cpu::for_each_level;
 
 /// Channels of a block.
 pub const CHANNELS: usize = 16;
@@ -62,6 +64,21 @@ pub type Tail<'a> = dyn Fn(usize, &mut [f32]) + Sync + 'a;
 /// Elements of an image of so many channels in blocks.
 pub fn len_of(channels: usize, positions: usize) -> usize {
     channels.div_ceil(CHANNELS).saturating_mul(CHANNELS).saturating_mul(positions)
+}
+
+for_each_level! {
+    /// Whether there is a -0. Of sums it is the only one that zeros might change: what rounding left of a tiny number, to which
+    /// no other was added.
+    fn has_minus_zero<>(sums: &[f32]) -> bool = has_minus_zero_body;
+}
+
+#[inline(always)]
+fn has_minus_zero_body(sums: &[f32]) -> bool {
+    let mut any = false;
+    for sum in sums {
+        any |= sum.to_bits() == (-0f32).to_bits();
+    }
+    any
 }
 
 /// The numbers of a block of filters, with zeros behind the last one.

@@ -67,21 +67,32 @@ impl Case {
         self.axes.iter().map(|axis| axis.output).product()
     }
 
+    fn steps(&self) -> usize {
+        self.channels * self.axes[0].kernel * self.axes[1].kernel
+    }
+
     fn check_dense(&self) {
+        let x = samples::<f32>(self.images * self.channels * self.input(), 1);
+        let w = samples::<f32>(self.filters * self.steps(), 2);
+        self.check_dense_of([&x, &w, &samples::<f32>(self.filters, 3)], true, &tail);
+    }
+
+    /// Images, filters and a bias. NaN counts as NaN.
+    fn check_dense_of(&self, [x, w, bias]: [&[f32]; 3], finite: bool, tail: &super::Tail<'_>) {
+        let bits =
+            |numbers: &[f32]| bits(&numbers.iter().map(|x| if x.is_nan() { f32::NAN } else { *x }).collect::<Vec<_>>());
         let Case { images, channels, filters, axes } = self;
-        let (k, n) = (channels * axes[0].kernel * axes[1].kernel, self.positions());
-        let (x, w) = (samples::<f32>(images * channels * self.input(), 1), samples::<f32>(filters * k, 2));
-        let bias = samples::<f32>(*filters, 3);
+        let (k, n) = (self.steps(), self.positions());
         let batch = [Batch { size: *images, a: 0, b: channels * self.input() }];
         let row = Strides { row: 1, column: 0, batch: &[0] };
-        let added = Scaled { alpha: 1.0, beta: 1.0, c: Some(Broadcast { elements: &bias[..], strides: row }) };
+        let added = Scaled { alpha: 1.0, beta: 1.0, c: Some(Broadcast { elements: bias, strides: row }) };
         let last = |part: &mut [f32]| tail(0, part);
         let product = Product::<f32> {
             m: *filters,
             k,
             n,
-            a: Left::View(View::rows(&w, k)),
-            b: Right::Windows(Windows::new(&x, *channels, axes, 0f32)),
+            a: Left::View(View::rows(w, k)),
+            b: Right::Windows(Windows::new(x, *channels, axes, 0f32)),
             batch: &batch,
             epilogue: &[&added, &last],
         };
@@ -90,9 +101,9 @@ impl Case {
         let mut want = vec![0.0; images * filters * n];
         plan.run(&mut want, &mut vec![0.0; plan.scratch()], resources).unwrap();
         let mut packed = vec![f32::NAN; len_of(*filters, k)];
-        pack(bytemuck::cast_slice(&w), *filters, &mut packed, resources).unwrap();
-        let in_blocks = spoiled(blocks(&x, *channels, self.input()), *channels, self.input());
-        for source in [Source::Planes(&x), Source::Blocks(&in_blocks)] {
+        pack(bytemuck::cast_slice(w), *filters, &mut packed, resources).unwrap();
+        let in_blocks = spoiled(blocks(x, *channels, self.input()), *channels, self.input());
+        for source in [Source::Planes(x), Source::Blocks(&in_blocks)] {
             for threads in [1, 3] {
                 let resources = Resources { threads, stop: None };
                 let dense = Dense {
@@ -101,8 +112,9 @@ impl Case {
                     channels: *channels,
                     filters: *filters,
                     weights: &packed,
-                    bias: Some(&bias),
-                    tail: Some(&tail),
+                    finite,
+                    bias: Some(bias),
+                    tail: Some(tail),
                 };
                 let plan = dense.plan(*images, resources).unwrap();
                 let mut out = vec![f32::NAN; images * len_of(*filters, n)];
@@ -163,6 +175,7 @@ impl Case {
             channels: *channels,
             filters: *filters,
             weights: &packed,
+            finite: true,
             bias,
             tail,
         };
@@ -280,6 +293,15 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+/// Sums that are many and long enough for taps in padding to be left out: of square windows, and far ones.
+fn far_cases() -> Vec<Case> {
+    let near = axis(14, 3, 1, 1, [1, 1]);
+    let far = axis(20, 3, 1, 12, [12, 12]);
+    let all = [(48, [near, near]), (17, [far, axis(19, 3, 1, 24, [24, 24])]), (16, [axis(20, 5, 2, 3, [6, 6]), far])];
+    let cases = all.map(|(channels, axes)| Case { images: 2, channels, filters: 56, axes });
+    cases.into_iter().take(sized(3, 0)).collect()
+}
+
 /// The places of windows of one element are one long row, which threads share in equal parts; other images are shared by rows.
 #[test]
 fn threads_share_places_evenly() {
@@ -298,6 +320,23 @@ fn threads_share_places_evenly() {
 #[test]
 fn convolutions_of_blocks_are_those_of_planes() {
     at_each_level(|| cases().iter().for_each(Case::check_dense));
+}
+
+#[test]
+fn taps_in_padding() {
+    at_each_level(|| {
+        for case in far_cases() {
+            case.check_dense();
+            let (pixels, weights) = (case.images * case.channels * case.input(), case.filters * case.steps());
+            // What is left of products too small for any number is -0, unless 0 is added.
+            let tiny: Vec<f32> = samples::<f32>(weights, 2).iter().map(|w| w * 1e-30).collect();
+            let (x, bias) = (vec![1e-30; pixels], vec![-0.0; case.filters]);
+            case.check_dense_of([&x, &tiny, &bias], true, &|_, _| ());
+            // Infinity is NaN in padding.
+            let infinite: Vec<f32> = (0..weights).map(|k| if k % 101 == 0 { f32::INFINITY } else { 1.0 }).collect();
+            case.check_dense_of([&samples::<f32>(pixels, 1), &infinite, &bias], false, &|_, _| ());
+        }
+    });
 }
 
 #[test]

@@ -8,8 +8,9 @@ use super::CHANNELS;
 /// Places of the output that are neighbours in a row.
 ///
 /// # Safety
-/// To be computed for `R` places by vectors that hold `L` filters together, `offsets` and `weights` must be readable for
-/// all steps (`L` weights each), the image for each place at `image + place * distance + offset`, and `out` writable by
+/// To be computed for `R` places by vectors that hold `L` filters together, `offsets` must be readable for all steps, and
+/// `weights` for the number of each (`L` weights each), which is behind its offset or is that of the step ([`Seen::PICKS`]);
+/// the image must be for each place at `image + place * distance + offset`, and `out` writable by
 /// this thread alone: `16 * R` numbers from each multiple of `out_block` on that `L` has blocks. `bias` is null, or has
 /// `L` numbers. Unless it is the first part, `out` is initialised.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +36,8 @@ pub(super) type Sums = unsafe fn(&Tile);
 pub(super) trait Seen {
     /// Elements from a place to the next.
     const DISTANCE: usize;
+    /// Whether the number of a step is behind its offset. Else it is that of the step.
+    const PICKS: bool;
 
     /// # Safety
     /// See [`Tile`]. `lane` is the first channel of the vector.
@@ -42,10 +45,11 @@ pub(super) trait Seen {
 }
 
 /// One channel for all filters, at places that are so far apart.
-pub(super) struct One<const DISTANCE: usize>;
+pub(super) struct One<const DISTANCE: usize, const PICKS: bool = false>;
 
-impl<const DISTANCE: usize> Seen for One<DISTANCE> {
+impl<const DISTANCE: usize, const PICKS: bool> Seen for One<DISTANCE, PICKS> {
     const DISTANCE: usize = DISTANCE;
+    const PICKS: bool = PICKS;
 
     #[inline(always)]
     unsafe fn load<V: Vector<Of = f32>>(from: *const f32, _: usize) -> V {
@@ -59,6 +63,7 @@ pub(super) struct Own;
 
 impl Seen for Own {
     const DISTANCE: usize = CHANNELS;
+    const PICKS: bool = false;
 
     #[inline(always)]
     unsafe fn load<V: Vector<Of = f32>>(from: *const f32, lane: usize) -> V {
@@ -66,6 +71,9 @@ impl Seen for Own {
         unsafe { V::load(from.add(lane)) }
     }
 }
+
+/// A step that is picked: where it is seen from a place, and the number of its weights.
+pub(super) type Step = [u32; 2];
 
 /// The loops for one processor level.
 #[derive(Debug, Clone, Copy)]
@@ -84,10 +92,14 @@ unsafe fn sums<V: Vector<Of = f32>, S: Seen, const W: usize, const R: usize>(til
     unsafe {
         let mut sums = [[V::zero(); W]; R];
         for step in 0..tile.steps {
-            let image = tile.image.add(*tile.offsets.add(step) as usize);
+            let (offset, number) = match S::PICKS {
+                true => (*tile.offsets.add(2 * step), *tile.offsets.add(2 * step + 1) as usize),
+                false => (*tile.offsets.add(step), step),
+            };
+            let image = tile.image.add(offset as usize);
             let mut weights = [V::zero(); W];
             for (at, weights) in weights.iter_mut().enumerate() {
-                *weights = V::load(tile.weights.add((step * W + at) * V::COUNT));
+                *weights = V::load(tile.weights.add((number * W + at) * V::COUNT));
             }
             for (place, sums) in sums.iter_mut().enumerate() {
                 let image = image.add(place * S::DISTANCE);
