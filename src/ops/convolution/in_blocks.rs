@@ -126,15 +126,17 @@ impl InBlocksOf {
 
 impl Windowed for InBlocksOf {
     fn is_ready(&self, call: &Call<'_>, layout: &Layout) -> bool {
-        let room = || -> Result<usize> {
+        let room = |finite: bool| -> Result<usize> {
             let Geometry { images, axes, .. } = Geometry::of(&self.filters, call, layout)?;
             let resources = call.resources();
             Ok(match self.own {
                 true => self.each(&[], &axes).plan(images, resources)?.scratch(),
-                false => self.dense(call, layout, &axes)?.plan(images, resources)?.scratch(),
+                false => Dense { finite, ..self.dense(call, layout, &axes)? }.plan(images, resources)?.scratch(),
             })
         };
-        room().is_ok_and(|room| room <= ROOM) && matches!(self.packed(call), Ok(Some(_)))
+        let fits = |finite: bool| room(finite).is_ok_and(|room| room <= ROOM);
+        // Whether filters are finite, as they mostly are, is known once they are packed.
+        fits(true) && matches!(self.packed(call), Ok(Some(_))) && (self.finite.load(Relaxed) || fits(false))
     }
 
     fn run(&self, call: &Call<'_>, layout: &Layout, tail: Option<&Tail>) -> Result<Values> {

@@ -23,6 +23,15 @@ impl<'a, T> Source<'a, T> {
         self.elements().len()
     }
 
+    /// An image of so many elements.
+    pub(super) fn image(&self, at: usize, size: usize) -> Result<Source<'a, T>, Stopped> {
+        let own = self.elements().get(at * size..(at + 1) * size).ok_or(Stopped::Misfit)?;
+        Ok(match self {
+            Source::Planes(_) => Source::Planes(own),
+            Source::Blocks(_) => Source::Blocks(own),
+        })
+    }
+
     fn elements(&self) -> &'a [T] {
         match self {
             Source::Planes(elements) | Source::Blocks(elements) => elements,
@@ -30,9 +39,10 @@ impl<'a, T> Source<'a, T> {
     }
 }
 
-/// Places of a band along a row, and elements of a band: about a quarter of a usual second cache.
+/// Places of a band along a row, and elements of a band: about a quarter of a usual second cache, or of the last one.
 pub const COLUMNS: usize = 224;
 const ELEMENTS: usize = 1 << 16;
+const MANY: usize = 1 << 21;
 
 /// Places that are finished together, if they are floats: half of a usual first cache.
 pub(super) const PLACES: usize = 1 << 7;
@@ -54,6 +64,8 @@ pub(super) struct Grid {
     columns: usize,
     /// The image is read where it is.
     in_place: bool,
+    /// No place reads rows in padding.
+    without_rows: bool,
     /// The rows and columns of the output whose places see no padding.
     inside: [Range<usize>; 2],
     /// Rows of a plane in a band, and the columns of each that have the same rest, divided by the stride.
@@ -89,23 +101,27 @@ impl Grid {
         let wide = columns.output.div_ceil(across.max(1));
         let width = line::width(&columns, wide);
         let line = width.checked_mul(columns.stride)?.checked_mul(planes)?.checked_mul(distance)?;
-        let most =
-            (ELEMENTS / line.max(1) / rows.stride).saturating_sub((rows.kernel - 1) * rows.dilation / rows.stride);
+        let around = (rows.kernel - 1) * rows.dilation / rows.stride;
+        let [few, many] = [ELEMENTS, MANY].map(|room| (room / line.max(1) / rows.stride).saturating_sub(around));
+        // If not even a row is near, several save reading the filters again.
+        let most = if few > 0 { few } else { many };
         let bands = rows.output.div_ceil(most.clamp(1, rows.output.max(1))).next_multiple_of(threads.max(1));
         let high = rows.output.div_ceil(bands.max(1)).max(1);
         let height = span(&rows, high);
         line.checked_mul(height)?;
         let axes = [rows, columns];
         let inside = axes.each_ref().map(|axis| axis.inside(&(0..axis.output)));
+        let (rows, columns) = (high, wide.max(1));
         Some(Grid {
             axes,
             inside,
             planes,
             channels,
             distance,
-            rows: high,
-            columns: wide.max(1),
+            rows,
+            columns,
             in_place,
+            without_rows: false,
             height,
             width,
         })
@@ -187,15 +203,26 @@ impl Grid {
         [rows.taps(row), last.start..first.end.max(last.start)]
     }
 
-    /// The sights of all rows of tiles of at most so many places but for those of all taps; none if they are many.
-    pub(super) fn sights(&self, most: [usize; 2]) -> SmallVec<[Sight; 4]> {
+    /// The same, where no place reads rows in padding: they may be anything.
+    pub(super) fn without_rows_in_padding(self) -> Grid {
+        Grid { without_rows: true, ..self }
+    }
+
+    /// Rows and columns of a window.
+    pub(super) fn kernel(&self) -> [usize; 2] {
+        self.axes.each_ref().map(|axis| axis.kernel)
+    }
+
+    /// The sights of all rows of tiles of at most so many places, those of whole windows only if `whole`; none if they are many.
+    pub(super) fn sights(&self, most: [usize; 2], whole: bool) -> SmallVec<[Sight; 4]> {
         /// Each has a table.
         const MANY: usize = 16;
         let [rows, columns] = &self.axes;
-        if self.inside == [0..rows.output, 0..columns.output] {
+        let (all, [height, width]) = ([0..rows.output, 0..columns.output], self.kernel());
+        if self.inside == all && !whole {
             return SmallVec::new();
         }
-        let mut across: SmallVec<[Range<usize>; 8]> = SmallVec::new();
+        let (mut across, mut sights): (SmallVec<[Range<usize>; 8]>, SmallVec<[Sight; 4]>) = Default::default();
         for start in (0..columns.output).step_by(self.columns) {
             let band = start..columns.output.min(start + self.columns);
             for places in most.into_iter().flat_map(|most| tiles(band.clone(), most)) {
@@ -205,20 +232,20 @@ impl Grid {
                 }
             }
         }
-        let (mut sights, mut before) = (SmallVec::new(), 0..0);
+        let mut before = None;
         for down in (0..rows.output).map(|row| rows.taps(row)) {
-            if down == before {
+            if before.as_ref() == Some(&down) {
                 continue;
             }
             for sight in across.iter().map(|across| [down.clone(), across.clone()]) {
-                if sight != [0..rows.kernel, 0..columns.kernel] && !sights.contains(&sight) {
+                if (whole || sight != [0..height, 0..width]) && !sights.contains(&sight) {
                     sights.push(sight);
                 }
             }
             if sights.len() > MANY {
                 return SmallVec::new();
             }
-            before = down;
+            before = Some(down);
         }
         sights
     }
@@ -303,8 +330,7 @@ impl Band<'_> {
     ) -> Result<&'s [T], Stopped> {
         let Grid { axes: [rows, columns], distance, height, width, .. } = *self.grid;
         let own = Line::new(&columns, self.columns.start, width, distance);
-        let size = self.grid.image();
-        let elements = images.elements().get(image * size..(image + 1) * size).ok_or(Stopped::Misfit)?;
+        let elements = images.image(image, self.grid.image())?.elements();
         if self.grid.in_place {
             return Ok(elements);
         }
@@ -323,6 +349,7 @@ impl Band<'_> {
                 let from = row.and_then(|row| plane.get(row * line..(row + 1) * line));
                 match from {
                     Some(from) => own.copy(from, outside, false, room),
+                    None if self.grid.without_rows => {}
                     None => room.fill(outside),
                 }
             }

@@ -4,13 +4,13 @@
 
 use super::super::BLOCK;
 use super::super::block::Out;
-use super::band::{Band, Grid, PLACES, Sight, Source};
+use super::band::{Band, Grid, PLACES, Source};
+use super::picks::{Picks, whole_sums};
 use super::tile::{self, Loops, One, Step, Tile, loops};
 use super::{CHANNELS, READ, Tail, has_minus_zero, len_of};
 use crate::windows::Axis;
 use crate::{Lookout, Resources, Stopped, parallel};
 use bytemuck::cast_slice_mut;
-use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Multiplications that are worth a thread that is ready, and waking one.
@@ -95,8 +95,8 @@ pub struct DensePlan<'a> {
     /// Parts of the filters, each a number of groups.
     parts: usize,
     groups: usize,
-    /// The taps that places see where it isn't all of them: there is a table of each.
-    sights: SmallVec<[Sight; 4]>,
+    /// What places take if it isn't all steps.
+    picks: Option<Picks>,
     /// Elements of the scratch memory before what threads have of their own.
     rooms: usize,
 }
@@ -122,14 +122,18 @@ impl<'a> Dense<'a> {
         let by_filters = steps.saturating_mul(self.filters) >= MANY_WEIGHTS && images < threads;
         let parts = if by_filters { threads.min(groups).max(1) } else { 1 };
         let bands = if parts > 1 { 1 } else { threads };
-        let grid = Grid::of(self.axes, self.channels, &self.images, bands).ok_or(Stopped::Misfit)?;
-        let sums = self.filters.saturating_mul(positions);
-        let sights = match self.finite && steps >= WORTH_PICKING.0 && sums >= WORTH_PICKING.1 {
-            true => grid.sights(loops.each_ref().map(|loops| loops.sums.len())),
-            false => SmallVec::new(),
+        let grid = |axes: &[Axis; 2]| Grid::of(axes, self.channels, &self.images, bands);
+        let worth =
+            self.finite && steps >= WORTH_PICKING.0 && self.filters.saturating_mul(positions) >= WORTH_PICKING.1;
+        let most = loops.each_ref().map(|loops| loops.sums.len());
+        let picks = if worth { Picks::of(self.axes, self.channels, most, grid) } else { None };
+        let (grid, picks) = match picks {
+            Some((grid, picks)) => (grid, Some(picks)),
+            None => (grid(self.axes).ok_or(Stopped::Misfit)?, None),
         };
-        let rooms = steps.saturating_mul(1 + 2 * sights.len()).saturating_add(len_of(self.filters, 2));
-        Ok(DensePlan { dense: self, grid, loops, picking, steps, images, threads, parts, groups, sights, rooms })
+        let tables = picks.as_ref().map_or(0, Picks::len).saturating_mul(2).saturating_add(steps);
+        let rooms = tables.saturating_add(len_of(self.filters, 2));
+        Ok(DensePlan { dense: self, grid, loops, picking, steps, images, threads, parts, groups, picks, rooms })
     }
 }
 
@@ -157,11 +161,13 @@ impl DensePlan<'_> {
         }
         let (tables, rooms) = scratch.split_at_mut(self.rooms);
         let (offsets, rest) = tables.split_at_mut(*steps);
-        let (picked, biases) = rest.split_at_mut(2 * steps * self.sights.len());
+        let (picked, biases) = rest.split_at_mut(2 * self.picks.as_ref().map_or(0, Picks::len));
         let (offsets, picked): (&mut [u32], &mut [Step]) = (cast_slice_mut(offsets), cast_slice_mut(picked));
         let mut lookout = resources.lookout();
         grid.offsets(1, offsets, &mut lookout)?;
-        self.pick(offsets, picked, &mut lookout)?;
+        if let Some(picks) = &self.picks {
+            picks.fill(grid, offsets, picked, &mut lookout)?;
+        }
         biases.fill(0.0);
         biases.iter_mut().zip(dense.bias.unwrap_or(&[])).for_each(|(to, from)| *to = *from);
         let (offsets, picked, biases) = (&*offsets, &*picked, &*biases);
@@ -174,22 +180,6 @@ impl DensePlan<'_> {
             let seen = band.fill(&dense.images, image, 0.0, room, &mut lookout)?;
             self.task(&Task { image, band, seen, offsets, picked, biases }, groups, to, &mut lookout)
         })
-    }
-
-    /// Fills the table of each sight: the steps of all channels at these taps.
-    fn pick(&self, offsets: &[u32], picked: &mut [Step], lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
-        let [rows, columns] = self.dense.axes.each_ref().map(|axis| axis.kernel);
-        for ([down, across], table) in self.sights.iter().zip(picked.chunks_exact_mut(self.steps.max(1))) {
-            let mut to = table.iter_mut();
-            for (first, offsets) in offsets.chunks_exact(rows * columns).enumerate() {
-                lookout.after(size_of_val(offsets))?;
-                for tap in down.clone().flat_map(|row| across.clone().map(move |column| row * columns + column)) {
-                    let (Some(to), Some(offset)) = (to.next(), offsets.get(tap)) else { return Err(Stopped::Misfit) };
-                    *to = [*offset, (first * rows * columns + tap) as u32];
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Computes the sums of groups of filters at the places of a band.
@@ -228,10 +218,10 @@ impl DensePlan<'_> {
                     // each other.
                     for row in (rows.start + 1..rows.end).chain([rows.start]) {
                         lookout.after(steps.len() * loops.filters * band.columns.len() / 8)?;
-                        self.row(task, &group, steps.clone(), row, self.sights.is_empty(), out);
-                    }
-                    if part + 1 == parts {
-                        self.mend(task, &group, rows.clone(), out);
+                        self.row(task, &group, steps.clone(), row, out)?;
+                        if self.picks.is_some() && part + 1 == parts {
+                            self.mend(task, &group, row, out, lookout)?;
+                        }
                     }
                     if let Some(tail) = dense.tail.filter(|_| part + 1 == parts) {
                         for block in 0..loops.filters / CHANNELS {
@@ -248,53 +238,55 @@ impl DensePlan<'_> {
         Ok(())
     }
 
-    /// Computes rows again without leaving out taps, if that may give another sum.
-    fn mend(&self, task: &Task<'_>, group: &Group<'_>, rows: Range<usize>, out: Out<f32>) {
-        let Task { band, .. } = task;
-        if self.sights.is_empty() {
-            return;
-        }
-        for row in rows {
-            for block in 0..group.loops.filters / CHANNELS {
-                let first = group.start + block * group.positions + band.number(row, band.columns.start);
-                // SAFETY: neighbours in the output, which are this task's, and initialised by now.
-                let sums =
-                    unsafe { std::slice::from_raw_parts(out.at(first * CHANNELS), band.columns.len() * CHANNELS) };
-                if has_minus_zero(sums) {
-                    for start in (0..self.steps).step_by(BLOCK) {
-                        self.row(task, group, start..self.steps.min(start + BLOCK), row, true, out);
-                    }
-                    break;
+    /// Computes places of a row again, all steps of them, if that may give another sum.
+    fn mend(
+        &self,
+        task: &Task<'_>,
+        group: &Group<'_>,
+        row: usize,
+        out: Out<f32>,
+        lookout: &mut Lookout<'_>,
+    ) -> Result<(), Stopped> {
+        let (Task { image, band, .. }, Dense { axes, images, .. }, filters) = (task, &self.dense, group.loops.filters);
+        let (image, [_, columns]) = (images.image(*image, self.grid.image())?, axes);
+        for (block, bias) in group.bias.chunks_exact(CHANNELS).enumerate() {
+            let first = group.start + block * group.positions + band.number(row, band.columns.start);
+            let len = band.columns.len() * CHANNELS;
+            // SAFETY: neighbours in the output, which are this task's, and initialised by now.
+            let places = unsafe { std::slice::from_raw_parts_mut(out.at(first * CHANNELS), len) };
+            if !has_minus_zero(places) {
+                continue;
+            }
+            for (column, to) in band.columns.clone().zip(places.chunks_exact_mut(CHANNELS)) {
+                lookout.after(self.steps * filters)?;
+                let number = band.number(row, column);
+                let place = [number / columns.output, number % columns.output];
+                let sums = whole_sums(axes, image, place, group.weights, filters);
+                let own = sums.get(block * CHANNELS..).unwrap_or(&[]);
+                for ((to, sum), bias) in to.iter_mut().zip(own).zip(bias) {
+                    *to = if self.dense.bias.is_some() { sum + bias } else { *sum };
                 }
             }
         }
+        Ok(())
     }
 
-    /// The steps of a part that places of a row take, if they don't take all.
-    fn picked<'t>(
+    /// Adds some steps to the sums of a group at the places of a row.
+    fn row(
         &self,
-        task: &Task<'t>,
+        task: &Task<'_>,
+        group: &Group<'_>,
+        steps: Range<usize>,
         row: usize,
-        places: &Range<usize>,
-        part: &Range<usize>,
-    ) -> Option<&'t [Step]> {
-        if self.grid.is_inside(row, places) {
-            return None;
-        }
-        let sight = self.grid.sight(row, places);
-        let at = self.sights.iter().position(|other| *other == sight)? * self.steps;
-        let count = sight.iter().map(Range::len).product::<usize>() * self.dense.channels;
-        let table = task.picked.get(at..at + count)?;
-        let place = |step: usize| table.partition_point(|[_, number]| (*number as usize) < step);
-        table.get(place(part.start)..place(part.end))
-    }
-
-    /// Adds some steps to the sums of a group at the places of a row: of the `whole` windows, or what is seen.
-    fn row(&self, task: &Task<'_>, group: &Group<'_>, steps: Range<usize>, row: usize, whole: bool, out: Out<f32>) {
+        out: Out<f32>,
+    ) -> Result<(), Stopped> {
         let Task { band, seen, .. } = task;
         let is_last = steps.end == self.steps;
         for tile in tiles(band.columns.clone(), group.loops.sums.len()) {
-            let picked = if whole { None } else { self.picked(task, row, &tile, &steps) };
+            let picked = match &self.picks {
+                Some(picks) => picks.at(&self.grid, task.picked, (row, &tile), &steps)?,
+                None => None,
+            };
             let loops = if picked.is_some() { group.picking } else { group.loops };
             let Some(sums) = loops.sums.get(tile.len() - 1) else { continue };
             let place = group.start + band.number(row, tile.start);
@@ -315,6 +307,7 @@ impl DensePlan<'_> {
                 });
             }
         }
+        Ok(())
     }
 }
 

@@ -17,6 +17,7 @@ mod line;
 mod lines;
 mod mean;
 mod own;
+mod picks;
 #[cfg(test)]
 mod tests;
 mod tile;

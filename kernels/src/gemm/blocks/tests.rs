@@ -296,10 +296,16 @@ fn cases() -> Vec<Case> {
 /// Sums that are many and long enough for taps in padding to be left out: of square windows, and far ones.
 fn far_cases() -> Vec<Case> {
     let near = axis(14, 3, 1, 1, [1, 1]);
-    let far = axis(20, 3, 1, 12, [12, 12]);
-    let all = [(48, [near, near]), (17, [far, axis(19, 3, 1, 24, [24, 24])]), (16, [axis(20, 5, 2, 3, [6, 6]), far])];
+    let far = |size, dilation| axis(size, 3, 1, dilation, [dilation; 2]);
+    let all = [
+        (48, [near, near]),
+        (17, [far(20, 12), far(19, 24)]),
+        (18, [far(16, 30), far(20, 7)]),
+        (16, [far(13, 13), far(18, 20)]),
+        (16, [axis(20, 5, 2, 3, [6, 6]), far(20, 12)]),
+    ];
     let cases = all.map(|(channels, axes)| Case { images: 2, channels, filters: 56, axes });
-    cases.into_iter().take(sized(3, 0)).collect()
+    cases.into_iter().take(sized(5, 0)).collect()
 }
 
 /// The places of windows of one element are one long row, which threads share in equal parts; other images are shared by rows.

@@ -1,0 +1,164 @@
+//! Which steps of a sum see the image rather than padding, where the others change nothing: 0 times a weight that is finite.
+//!
+//! Only a sum of -0 tells whether a 0 was added: what rounding left of a tiny number, to which no other came. Such sums are
+//! computed again, step by step ([`whole_sums`]).
+
+use super::super::BLOCK;
+use super::CHANNELS;
+use super::band::{Grid, Sight, Source};
+use super::tile::Step;
+use crate::cpu::for_each_level;
+use crate::windows::Axis;
+use crate::{Lookout, Stopped};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// The steps that places take.
+pub(super) struct Picks {
+    /// The taps that places see, of which there are tables: counted from the first one that any place sees.
+    sights: SmallVec<[Sight; 4]>,
+    /// The row and the column of that one, and the columns of a whole window.
+    first: [usize; 2],
+    across: usize,
+    /// Taps of a window, and steps of a sum.
+    taps: usize,
+    steps: usize,
+    /// Whether no place sees some of the taps: the grid has none of these.
+    cropped: bool,
+}
+
+impl Picks {
+    /// What places take that are computed at most so many together, of as many channels, and the grid of what they see; `None`
+    /// if they take all, or see too many different taps.
+    pub(super) fn of(
+        axes: &[Axis; 2],
+        channels: usize,
+        most: [usize; 2],
+        grid: impl Fn(&[Axis; 2]) -> Option<Grid>,
+    ) -> Option<(Grid, Picks)> {
+        let ends = axes.each_ref().map(|axis| (axis.taps(axis.output.max(1) - 1).start, axis.taps(0).end));
+        let crops = axes.iter().zip(ends).all(|(axis, (start, end))| start < end && start * axis.dilation <= axis.pad);
+        let cropped = |axis: &Axis, (start, end): (usize, usize)| Axis {
+            kernel: end - start,
+            pad: axis.pad - start * axis.dilation,
+            ..*axis
+        };
+        let ([rows, columns], [down, over]) = (axes, ends);
+        let (seen, first) = match crops {
+            true => ([cropped(rows, down), cropped(columns, over)], [down.0, over.0]),
+            false => (*axes, [0; 2]),
+        };
+        let (grid, cropped) = (grid(&seen)?.without_rows_in_padding(), seen != *axes);
+        let sights = grid.sights(most, cropped);
+        let taps = rows.kernel.checked_mul(columns.kernel)?;
+        let picks = Picks { sights, first, across: columns.kernel, taps, steps: taps.checked_mul(channels)?, cropped };
+        (!picks.sights.is_empty()).then_some((grid, picks))
+    }
+
+    /// Steps of all tables.
+    pub(super) fn len(&self) -> usize {
+        self.sights.len().saturating_mul(self.steps)
+    }
+
+    /// Fills the tables: the steps of all channels, whose offsets are those of the grid, at the taps of each sight.
+    pub(super) fn fill(
+        &self,
+        grid: &Grid,
+        offsets: &[u32],
+        tables: &mut [Step],
+        lookout: &mut Lookout<'_>,
+    ) -> Result<(), Stopped> {
+        let ([rows, columns], [row, column]) = (grid.kernel(), self.first);
+        for ([down, over], table) in self.sights.iter().zip(tables.chunks_exact_mut(self.steps.max(1))) {
+            let mut to = table.iter_mut();
+            for (channel, offsets) in (0..self.steps / self.taps.max(1)).zip(offsets.chunks_exact(rows * columns)) {
+                lookout.after(size_of_val(offsets))?;
+                for (r, c) in down.clone().flat_map(|r| over.clone().map(move |c| (r, c))) {
+                    let number = channel * self.taps + (row + r) * self.across + column + c;
+                    let offset = offsets.get(r * columns + c).ok_or(Stopped::Misfit)?;
+                    *to.next().ok_or(Stopped::Misfit)? = [*offset, number as u32];
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The steps of a part of a sum that places of a row take; `None` if they take all.
+    pub(super) fn at<'t>(
+        &self,
+        grid: &Grid,
+        tables: &'t [Step],
+        (row, places): (usize, &Range<usize>),
+        part: &Range<usize>,
+    ) -> Result<Option<&'t [Step]>, Stopped> {
+        if !self.cropped && grid.is_inside(row, places) {
+            return Ok(None);
+        }
+        let sight = grid.sight(row, places);
+        if !self.cropped && sight == grid.kernel().map(|taps| 0..taps) {
+            return Ok(None);
+        }
+        let at = self.sights.iter().position(|other| *other == sight).ok_or(Stopped::Misfit)? * self.steps;
+        let count = sight.iter().map(Range::len).product::<usize>() * (self.steps / self.taps.max(1));
+        let table = tables.get(at..at + count).ok_or(Stopped::Misfit)?;
+        let place = |step: usize| table.partition_point(|[_, number]| (*number as usize) < step);
+        table.get(place(part.start)..place(part.end)).map(Some).ok_or(Stopped::Misfit)
+    }
+}
+
+/// The most filters that are computed together.
+const FILTERS: usize = 2 * CHANNELS;
+
+/// The sums of filters at a place of an image, whose steps have as many weights each: all steps, in padding too.
+pub(super) fn whole_sums(
+    axes: &[Axis; 2],
+    image: Source<'_>,
+    [row, column]: [usize; 2],
+    weights: &[f32],
+    filters: usize,
+) -> [f32; FILTERS] {
+    let ([rows, columns], [mut sums, mut all]) = (axes, [[0.0; FILTERS]; 2]);
+    let place = |axis: &Axis, at: usize, tap: usize| {
+        (at * axis.stride + tap * axis.dilation).checked_sub(axis.pad).filter(|place| *place < axis.input)
+    };
+    for (step, weights) in weights.chunks_exact(filters.clamp(1, FILTERS)).enumerate() {
+        if step > 0 && step.is_multiple_of(BLOCK) {
+            add(step == BLOCK, &sums, &mut all);
+            sums = [0.0; FILTERS];
+        }
+        let (channel, tap) = (step / (rows.kernel * columns.kernel), step % (rows.kernel * columns.kernel));
+        let at = place(rows, row, tap / columns.kernel).zip(place(columns, column, tap % columns.kernel));
+        let element = at.and_then(|(row, column)| {
+            let at = row * columns.input + column;
+            let plane = rows.input * columns.input;
+            match image {
+                Source::Planes(elements) => elements.get(channel * plane + at),
+                Source::Blocks(elements) => {
+                    elements.get((channel / CHANNELS * plane + at) * CHANNELS + channel % CHANNELS)
+                }
+            }
+        });
+        take_step(element.copied().unwrap_or(0.0), weights, &mut sums);
+    }
+    add(weights.len() <= BLOCK * filters, &sums, &mut all);
+    all
+}
+
+for_each_level! {
+    /// Adds the products of an element.
+    fn take_step<>(element: f32, weights: &[f32], sums: &mut [f32; FILTERS]) -> () = take_step_body;
+}
+
+#[inline(always)]
+fn take_step_body(element: f32, weights: &[f32], sums: &mut [f32; FILTERS]) {
+    for (sum, weight) in sums.iter_mut().zip(weights) {
+        *sum = weight.mul_add(element, *sum);
+    }
+}
+
+/// Adds the sums of a block of steps to those of the others, unless it is the first one.
+fn add(first: bool, sums: &[f32; FILTERS], all: &mut [f32; FILTERS]) {
+    for (all, sum) in all.iter_mut().zip(sums) {
+        *all = if first { *sum } else { *all + sum };
+    }
+}

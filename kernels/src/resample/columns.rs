@@ -1,0 +1,177 @@
+//! Sums of a row of the input with the weights of its axis: what columns of the output see of it.
+
+use super::{Rows, Sample, Span};
+use crate::cpu::for_each_level;
+use crate::{Lookout, Stopped};
+
+/// Columns of the output that are computed together.
+pub(super) const BLOCK: usize = 256;
+
+/// Taps of a position between two looks at the request to stop.
+const PART: usize = 16 << 10;
+
+/// Rows that are kept: rows of the output that follow each other mostly see the same ones.
+const KEPT: usize = 8;
+
+/// What columns of the output see of rows of the input.
+pub(super) struct Columns<'a> {
+    rows: &'a Rows<'a>,
+    start: usize,
+    pub(super) count: usize,
+    pairs: Pairs,
+    /// The numbers of the rows whose sums are kept, and the place of the next one.
+    numbers: [Option<usize>; KEPT],
+    sums: [[f64; BLOCK]; KEPT],
+    next: usize,
+}
+
+impl<'a> Columns<'a> {
+    #[inline(always)]
+    pub(super) fn new(rows: &'a Rows<'a>) -> Columns<'a> {
+        let pairs = Pairs { elements: [[0; 2]; BLOCK], weights: [[0.0; BLOCK]; 2] };
+        Columns { rows, start: 0, count: 0, pairs, numbers: [None; KEPT], sums: [[0.0; BLOCK]; KEPT], next: 0 }
+    }
+
+    /// Has these columns.
+    pub(super) fn turn_to(&mut self, start: usize, count: usize) {
+        (self.start, self.count, self.numbers) = (start, count, [None; KEPT]);
+        if self.rows.in_pairs() {
+            self.pairs.fill(self.rows, start, count);
+        }
+    }
+
+    /// The sums of a row.
+    pub(super) fn of<T: Sample>(
+        &mut self,
+        row: usize,
+        elements: &[T],
+        lookout: &mut Lookout<'_>,
+    ) -> Result<&[f64], Stopped> {
+        let kept = self.numbers.iter().position(|number| *number == Some(row));
+        let at = kept.unwrap_or(self.next);
+        let (Some(sums), Some(number)) = (self.sums.get_mut(at), self.numbers.get_mut(at)) else {
+            return Err(Stopped::Misfit);
+        };
+        let sums = sums.get_mut(..self.count).ok_or(Stopped::Misfit)?;
+        if kept.is_some() {
+            return Ok(sums);
+        }
+        *number = Some(row);
+        self.next = (at + 1) % KEPT;
+        let Rows { spans, weights, most, inner, .. } = *self.rows;
+        if self.rows.in_pairs() {
+            sum_pairs(&self.pairs, elements, sums);
+            return Ok(sums);
+        }
+        sums.fill(0.0);
+        let spans = spans.get(self.start / inner..).unwrap_or(&[]);
+        for part in (0..most).step_by(PART) {
+            match inner {
+                1 => add_elements(elements, spans, weights, part, sums),
+                _ => add_entries(elements, spans, weights, (inner, self.start % inner), part, sums),
+            }
+            lookout.after(size_of::<T>().saturating_mul(self.count).saturating_mul(PART.min(most - part)))?;
+        }
+        Ok(sums)
+    }
+}
+
+/// The elements of columns that see two neighbours at most, and their weights: of one alone the second weighs 0.
+struct Pairs {
+    elements: [[usize; 2]; BLOCK],
+    weights: [[f64; BLOCK]; 2],
+}
+
+impl Pairs {
+    fn fill(&mut self, rows: &Rows<'_>, start: usize, count: usize) {
+        let Pairs { elements, weights: [first, second] } = self;
+        let spans = rows.spans.get(start..).unwrap_or(&[]).iter().take(count);
+        for (((span, elements), first), second) in spans.zip(elements).zip(first).zip(second) {
+            (*elements, *first, *second) = match rows.weights.get(span.start..span.start + span.count) {
+                Some([one]) => ([span.first; 2], *one, 0.0),
+                Some([one, other]) => ([span.first, span.first + 1], *one, *other),
+                _ => ([0; 2], 0.0, 0.0),
+            };
+        }
+    }
+}
+
+for_each_level! {
+    /// The sums of pairs.
+    fn sum_pairs<T: Sample>(pairs: &Pairs, elements: &[T], sums: &mut [f64]) -> () = sum_pairs_plainly;
+}
+
+#[inline(always)]
+fn sum_pairs_plainly<T: Sample>(pairs: &Pairs, elements: &[T], sums: &mut [f64]) {
+    let Pairs { elements: places, weights: [first, second] } = pairs;
+    for (((sum, [one, other]), first), second) in sums.iter_mut().zip(places).zip(first).zip(second) {
+        let (Some(one), Some(other)) = (elements.get(*one), elements.get(*other)) else { break };
+        let (one, other) = (first * one.to_f64(), second * other.to_f64());
+        // An element whose weight is 0 may be infinite.
+        *sum = if *second == 0.0 { one } else { one + other };
+    }
+}
+
+/// The elements and the weights of a span, from the tap `part` on and at most [`PART`].
+#[inline(always)]
+fn part_of<'a, T>(
+    elements: &'a [T],
+    span: &Span,
+    weights: &'a [f64],
+    inner: usize,
+    part: usize,
+) -> (&'a [T], &'a [f64]) {
+    let count = span.count.saturating_sub(part).min(PART);
+    let (first, start) = ((span.first + part) * inner, span.start + part);
+    let elements = elements.get(first..first + count * inner).unwrap_or(&[]);
+    (elements, weights.get(start..start + count).unwrap_or(&[]))
+}
+
+for_each_level! {
+    /// `sums[k] += weights of span k * elements`
+    fn add_elements<T: Sample>(
+        elements: &[T], spans: &[Span], weights: &[f64], part: usize, sums: &mut [f64]
+    ) -> () = add_elements_plainly;
+}
+
+#[inline(always)]
+fn add_elements_plainly<T: Sample>(elements: &[T], spans: &[Span], weights: &[f64], part: usize, sums: &mut [f64]) {
+    for (sum, span) in sums.iter_mut().zip(spans) {
+        let (elements, weights) = part_of(elements, span, weights, 1, part);
+        for (element, own) in elements.iter().zip(weights) {
+            *sum += own * element.to_f64();
+        }
+    }
+}
+
+for_each_level! {
+    /// As [`add_elements`], of entries of `inner` elements, of the first of which some are skipped.
+    fn add_entries<T: Sample>(
+        elements: &[T], spans: &[Span], weights: &[f64], inner: (usize, usize), part: usize, sums: &mut [f64]
+    ) -> () = add_entries_plainly;
+}
+
+#[inline(always)]
+fn add_entries_plainly<T: Sample>(
+    elements: &[T],
+    spans: &[Span],
+    weights: &[f64],
+    (inner, mut skipped): (usize, usize),
+    part: usize,
+    mut sums: &mut [f64],
+) {
+    for span in spans {
+        if sums.is_empty() {
+            break;
+        }
+        let count = (inner - skipped).min(sums.len());
+        let (now, rest) = std::mem::take(&mut sums).split_at_mut(count);
+        let (elements, weights) = part_of(elements, span, weights, inner, part);
+        for (entry, own) in elements.chunks_exact(inner).zip(weights) {
+            for (sum, element) in now.iter_mut().zip(entry.get(skipped..).unwrap_or(&[])) {
+                *sum += own * element.to_f64();
+            }
+        }
+        (sums, skipped) = (rest, 0);
+    }
+}
