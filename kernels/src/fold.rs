@@ -160,63 +160,94 @@ pub fn fold<C: Summand, O: Summand<Sum = C::Sum>>(
     if !fits && planes > 0 {
         return Err(Stopped::Misfit);
     }
-    let row = inner.input * size_of::<O>();
-    let cost = work(axes, planes) / out.len().max(1) + 1;
-    parallel::pieces(cast_slice_mut(out), size_of::<O>(), row, cost, resources, |number, start, out| {
-        let (plane, row) = (number / rows.max(1), number % rows.max(1));
-        let columns = columns.get(plane * taps * positions..(plane + 1) * taps * positions).ok_or(Stopped::Misfit)?;
-        let mut lookout = resources.lookout();
-        for (at, out) in cast_slice_mut::<u8, O>(out).chunks_mut(PIECE).enumerate() {
-            let first = start / size_of::<O>() + at * PIECE;
-            let mut sums = [C::ZERO; PIECE];
-            let sums = sums.get_mut(..out.len()).ok_or(Stopped::Misfit)?;
-            let mut line = Line::new(outer, row);
-            loop {
-                lookout.after(size_of::<C>())?;
-                if let Some((tap, position)) = line.place() {
-                    let columns = columns.get(tap * inner.kernel * positions..).unwrap_or(&[]);
-                    add_row(inner, columns, positions, position, first, sums, &mut lookout)?;
+    let (width, size, cost) = (inner.input, size_of::<O>(), work(axes, planes) / out.len().max(1) + 1);
+    parallel::split_by(cast_slice_mut(out), size, cost, resources, |first, out| {
+        let (out, mut lookout, mut sums) = (cast_slice_mut::<u8, O>(out), resources.lookout(), [C::ZERO; PIECE]);
+        let (plane, end) = (rows * width, first + out.len());
+        for start in (0..width).step_by(PIECE) {
+            let count = PIECE.min(width - start);
+            // Planes have the taps of a row in common.
+            let (some, last_plane) = (PIECE / count, end.div_ceil(plane));
+            for (next, row) in
+                (first / plane..last_plane).step_by(some).flat_map(|at| (0..rows).map(move |row| (at, row)))
+            {
+                let numbers = next..last_plane.min(next + some);
+                // The places of a plane that are in this part.
+                let own = |number: usize| {
+                    let at = number * plane + row * width + start;
+                    (at.max(first)..(at + count).min(end), at)
+                };
+                if numbers.clone().all(|number| own(number).0.is_empty()) {
+                    continue;
                 }
-                if !line.next() {
-                    break;
+                let sums = sums.get_mut(..numbers.len() * count).ok_or(Stopped::Misfit)?;
+                sums.fill(C::ZERO);
+                let columns = columns.get(numbers.start * taps * positions..).ok_or(Stopped::Misfit)?;
+                let mut line = Line::new(outer, row);
+                loop {
+                    lookout.after(size_of::<C>())?;
+                    if let Some((tap, position)) = line.place() {
+                        let columns = columns.get(tap * inner.kernel * positions..).unwrap_or(&[]);
+                        let columns = Columns { elements: columns, plane: taps * positions, positions };
+                        columns.add(inner, position, start..start + count, sums, &mut lookout)?;
+                    }
+                    if !line.next() {
+                        break;
+                    }
                 }
-            }
-            let last = last.and_then(|last| last.get(plane));
-            for (out, sum) in out.iter_mut().zip(sums) {
-                *out = O::of(last.map_or(*sum, |last| last.add(*sum)));
+                for (number, sums) in numbers.zip(sums.chunks_exact(count)) {
+                    let (own, at) = own(number);
+                    let Some(out) = out.get_mut(own.start - first..own.end.saturating_sub(first)) else { continue };
+                    let last = last.and_then(|last| last.get(number));
+                    for (out, sum) in out.iter_mut().zip(sums.get(own.start - at..).unwrap_or(&[])) {
+                        *out = O::of(last.map_or(*sum, |last| last.add(*sum)));
+                    }
+                }
             }
         }
         Ok(())
     })
 }
 
-/// Adds what the taps along the innermost axis say of the places from `first` on; `row` is the number of the row of
-/// positions.
-fn add_row<C: Summand>(
-    axis: &Axis,
-    columns: &[C],
+/// Columns of planes that follow each other, from those of a tap along all axes but the last on.
+struct Columns<'a, C> {
+    elements: &'a [C],
+    /// Elements from a plane to the next, and from a tap to the next.
+    plane: usize,
     positions: usize,
-    row: usize,
-    first: usize,
-    sums: &mut [C::Sum],
-    lookout: &mut Lookout<'_>,
-) -> Result<(), Stopped> {
-    let stride = axis.stride.max(1);
-    for tap in tries(axis, first, sums.len()) {
-        lookout.after(size_of::<C>())?;
-        // Positions whose place, `position * stride + distance - pad`, is one of these.
-        let distance = tap * axis.dilation;
-        let from = |place: usize| (place + axis.pad).saturating_sub(distance).div_ceil(stride).min(axis.output);
-        let (low, high) = (from(first), from(first + sums.len()));
-        if low < high {
-            let at = low * stride + distance - axis.pad - first;
-            let start = tap * positions + row * axis.output;
-            lookout.after((high - low) * size_of::<C>())?;
-            let (sums, columns) = (sums.get_mut(at..), columns.get(start + low..start + high));
-            add::<C>(sums.unwrap_or(&mut []), columns.unwrap_or(&[]), stride);
+}
+
+impl<C: Summand> Columns<'_, C> {
+    /// Adds what the taps along the innermost axis say of these places of each plane; `row` is the number of the row of
+    /// positions.
+    fn add(
+        &self,
+        axis: &Axis,
+        row: usize,
+        places: Range<usize>,
+        sums: &mut [C::Sum],
+        lookout: &mut Lookout<'_>,
+    ) -> Result<(), Stopped> {
+        let stride = axis.stride.max(1);
+        for tap in tries(axis, places.start, places.len()) {
+            lookout.after(size_of::<C>())?;
+            // Positions whose place, `position * stride + distance - pad`, is one of these.
+            let distance = tap * axis.dilation;
+            let from = |place: usize| (place + axis.pad).saturating_sub(distance).div_ceil(stride).min(axis.output);
+            let (low, high) = (from(places.start), from(places.end));
+            if low < high {
+                let at = low * stride + distance - axis.pad - places.start;
+                let start = tap * self.positions + row * axis.output;
+                for (plane, sums) in sums.chunks_exact_mut(places.len()).enumerate() {
+                    lookout.after((high - low) * size_of::<C>())?;
+                    let columns =
+                        self.elements.get(plane * self.plane + start + low..plane * self.plane + start + high);
+                    add::<C>(sums.get_mut(at..).unwrap_or(&mut []), columns.unwrap_or(&[]), stride);
+                }
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 for_each_level! {
