@@ -358,7 +358,7 @@ mod tests {
         convolve(&mut builder, "spread.swish", [40, 1, 3, 3], 40, 2, "apart");
         builder.op("Relu", &["apart"], "apart.relu");
         convolve(&mut builder, "apart.relu", [8, 40, 1, 1], 1, 1, "together");
-        // Groups of several channels, and filters that move along rows, have no blocks.
+        // Groups that share blocks have none.
         convolve(&mut builder, "gated", [10, 10, 1, 1], 2, 1, "groups");
         builder.op_with("Transpose", vec![ints("perm", &[0, 2, 3, 1])], &["wide"], "turned");
         let pool = vec![ints("kernel_shape", &[2, 2])];
@@ -464,17 +464,22 @@ mod tests {
     /// Filters of several taps, and nothing in blocks around them: a channel by itself has many of these.
     #[test]
     fn filters_that_stand_alone() {
-        for (filters, group, want) in
-            [([17, 1, 5, 5], 17, &["y ppp>p"][..]), ([9, 17, 3, 3], 1, &["y ppp>p"]), ([9, 17, 1, 1], 1, &[])]
-        {
+        for (filters, group, want) in [
+            ([17, 1, 5, 5], 17, &["y ppp>p"][..]),
+            ([9, 17, 3, 3], 1, &["y ppp>p"]),
+            ([9, 17, 1, 1], 1, &[]),
+            ([48, 16, 3, 3], 3, &["y ppp>p"]),
+            ([34, 17, 3, 3], 2, &[]),
+        ] {
             stand_alone(filters, group, want);
         }
     }
 
     fn stand_alone(filters: [usize; 4], group: i64, want: &[&str]) {
+        let channels = filters[1] * group as usize;
         let draft = || {
             let mut builder = Builder::new();
-            let dims = [Dim::Symbol("N".into()), Dim::Fixed(17), Dim::Fixed(9), Dim::Fixed(40)];
+            let dims = [Dim::Symbol("N".into()), Dim::Fixed(channels), Dim::Fixed(9), Dim::Fixed(40)];
             builder.shaped("x", Some(DType::Float.into()), Some(dims.to_vec()));
             convolve(&mut builder, "x", filters, group, 2, "conv");
             builder.op("Sigmoid", &["conv"], "y");
@@ -482,7 +487,7 @@ mod tests {
         };
         let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
         for images in [0, 1, 2] {
-            let feeds = [tensor(&[images, 17, 9, 40], numbers(images * 17 * 9 * 40))];
+            let feeds = [tensor(&[images, channels, 9, 40], numbers(images * channels * 9 * 40))];
             assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None));
         }
         assert_eq!(laid(&graph), if pays() { want } else { &[] });

@@ -19,8 +19,9 @@ pub(super) const FEW: usize = 4;
 pub(super) struct InBlocksOf {
     filters: Filters,
     channels: usize,
-    /// The number of filters.
+    /// The number of filters, and of groups that see channels of their own.
     count: usize,
+    groups: usize,
     own: bool,
     /// It sees single places, and the output has the size of the image.
     pointwise: bool,
@@ -34,15 +35,24 @@ impl InBlocksOf {
     pub(super) fn of(filters: &Filters, channels: usize, shape: &[usize]) -> Option<InBlocks> {
         let [count, of_each, rows, columns] = *shape else { return None };
         let own = of_each == 1 && count == channels && channels > 1;
+        let groups = if own { 1 } else { channels / of_each.max(1) };
+        let whole = |all: usize| groups == 1 || all.is_multiple_of(groups.saturating_mul(CHANNELS).max(1));
         // Sums of more taps than a block has would be those of several blocks. Few filters would leave most of a vector empty.
-        let suits = if own { volume(rows, [&columns]) <= BLOCK } else { of_each == channels && count >= FEW };
+        let suits = match own {
+            true => volume(rows, [&columns]) <= BLOCK,
+            false => {
+                let divides = of_each * groups == channels && filters.groups == groups as i64;
+                count >= FEW && divides && whole(channels) && whole(count)
+            }
+        };
         if volume(1, shape) == 0 || !suits {
             return None;
         }
         let one = |axis: &Axis| (axis.kernel, axis.stride, axis.pad) == (1, 1, 0) && axis.input == axis.output;
-        let pointwise = !own && filters.of_image(shape, [2; 2]).is_ok_and(|(axes, _)| axes.iter().all(one));
+        let pointwise =
+            !own && groups == 1 && filters.of_image(shape, [2; 2]).is_ok_and(|(axes, _)| axes.iter().all(one));
         let (filters, weights, finite) = (filters.clone(), Weights::known(true), AtomicBool::new(false));
-        let operator = InBlocksOf { filters, channels, count, own, pointwise, weights, finite };
+        let operator = InBlocksOf { filters, channels, count, groups, own, pointwise, weights, finite };
         Some(InBlocks::Windows {
             operator: Arc::new(operator),
             channels: count,
@@ -64,7 +74,7 @@ impl InBlocksOf {
         self.weights.formed(call, w, len_of(count, steps), |to| match self.own {
             true => Ok(to_blocks(w.as_slice()?, count, steps, to, resources)?),
             false => {
-                pack(w.bytes(), count, to, resources)?;
+                pack(w.bytes(), count, self.groups, to, resources)?;
                 self.finite.store(to.iter().all(|weight| weight.is_finite()), Relaxed);
                 Ok(())
             }
@@ -94,8 +104,8 @@ impl InBlocksOf {
     fn dense<'a>(&self, call: &'a Call<'_>, layout: &Layout, axes: &'a [Axis; 2]) -> Result<Dense<'a>> {
         let (images, weights) = (call.tensor(0)?.as_slice()?, &[]);
         let images = if layout.input(0).is_some() { Source::Blocks(images) } else { Source::Planes(images) };
-        let (channels, filters, finite) = (self.channels, self.count, self.finite.load(Relaxed));
-        Ok(Dense { axes, images, channels, filters, weights, finite, bias: None, tail: None })
+        let (channels, filters, groups, finite) = (self.channels, self.count, self.groups, self.finite.load(Relaxed));
+        Ok(Dense { axes, images, channels, filters, groups, weights, finite, bias: None, tail: None })
     }
 
     fn each<'a>(&self, images: &'a [f32], axes: &'a [Axis; 2]) -> Each<'a> {

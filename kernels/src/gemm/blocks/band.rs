@@ -32,6 +32,16 @@ impl<'a, T> Source<'a, T> {
         })
     }
 
+    /// An image from the first channel of a block on.
+    pub(super) fn from(&self, channel: usize, axes: &[Axis; 2]) -> Result<Source<'a, T>, Stopped> {
+        let start = axes.iter().map(|axis| axis.input).fold(channel, usize::saturating_mul);
+        let own = self.elements().get(start..).ok_or(Stopped::Misfit)?;
+        Ok(match self {
+            Source::Planes(_) => Source::Planes(own),
+            Source::Blocks(_) => Source::Blocks(own),
+        })
+    }
+
     fn elements(&self) -> &'a [T] {
         match self {
             Source::Planes(elements) | Source::Blocks(elements) => elements,
@@ -169,6 +179,12 @@ impl Grid {
     pub(super) fn bands(&self) -> usize {
         let [rows, columns] = self.counts();
         rows * columns
+    }
+
+    /// Elements before the first channel of a block, where they are read.
+    pub(super) fn plane_of(&self, channel: usize) -> usize {
+        let [_, plane, _] = self.strides();
+        channel / self.distance * plane
     }
 
     /// Elements from a block of channels to the next, where they are read.

@@ -1,4 +1,4 @@
-//! Convolutions in which each filter sees all channels.
+//! Convolutions in which each filter sees all channels, or those of its group.
 
 #![allow(unsafe_code)] // parts of one output are written by several threads, and tiles through pointers
 
@@ -22,7 +22,7 @@ const MANY_WEIGHTS: usize = 1 << 17;
 /// Steps of a sum from which on it pays to pick those that see the image, and sums.
 const WORTH_PICKING: (usize, usize) = (1 << 7, 1 << 13);
 
-/// Images `[images, channels, rows, columns]` and filters `[filters, channels, rows, columns]`.
+/// Images `[images, channels, rows, columns]` and filters `[filters, channels of a group, rows, columns]`.
 #[derive(Clone, Copy)]
 pub struct Dense<'a> {
     /// Rows and columns.
@@ -30,6 +30,8 @@ pub struct Dense<'a> {
     pub images: Source<'a>,
     pub channels: usize,
     pub filters: usize,
+    /// If there are several, each has whole blocks of channels and of filters.
+    pub groups: usize,
     /// The filters, as [`pack`] packs them.
     pub weights: &'a [f32],
     /// Whether no weight is infinite or NaN: what is around images changes nothing then.
@@ -39,10 +41,22 @@ pub struct Dense<'a> {
     pub tail: Option<&'a Tail<'a>>,
 }
 
-/// Packs filters, whose elements are the bytes of float32, for this processor: as many elements as an [image](len_of) has of
-/// as many channels, with a place for each step of a sum.
-pub fn pack(bytes: &[u8], filters: usize, out: &mut [f32], resources: Resources<'_>) -> Result<(), Stopped> {
-    pack_by(width, bytes, filters, out, resources)
+/// Packs filters of groups, whose elements are the bytes of float32, for this processor: as many elements as an
+/// [image](len_of) has of as many channels, with a place for each step of a sum.
+pub fn pack(
+    bytes: &[u8],
+    filters: usize,
+    groups: usize,
+    out: &mut [f32],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let two = has_pairs(filters, groups);
+    pack_by(|left| loops::<One<1>>(two && left > CHANNELS).filters, bytes, filters, out, resources)
+}
+
+/// Whether pairs of blocks of filters see the same channels.
+fn has_pairs(filters: usize, groups: usize) -> bool {
+    groups <= 1 || (filters / groups).is_multiple_of(2 * CHANNELS)
 }
 
 /// As [`pack`], each block of filters alone.
@@ -76,11 +90,6 @@ fn pack_by(
     Ok(())
 }
 
-/// The filters of the next group, if so many are left.
-fn width(left: usize) -> usize {
-    loops::<One<1>>(left > CHANNELS).filters
-}
-
 /// A convolution that is divided among threads.
 pub struct DensePlan<'a> {
     dense: Dense<'a>,
@@ -102,18 +111,25 @@ pub struct DensePlan<'a> {
 }
 
 impl<'a> Dense<'a> {
+    /// Channels of a group.
+    fn of_each(&self) -> usize {
+        self.channels / self.groups.max(1)
+    }
+
     /// Divides the work on so many images among threads.
     pub fn plan(self, images: usize, resources: Resources<'_>) -> Result<DensePlan<'a>, Stopped> {
-        let steps = self.axes.iter().map(|axis| axis.kernel).fold(self.channels, usize::saturating_mul);
+        let channels = self.of_each();
+        let steps = self.axes.iter().map(|axis| axis.kernel).fold(channels, usize::saturating_mul);
         let positions = self.axes.iter().map(|axis| axis.output).fold(1, usize::saturating_mul);
         let work =
             steps.saturating_mul(positions.saturating_add(READ)).saturating_mul(self.filters).saturating_mul(images);
         let threads = parallel::threads(work, WORTH.0, WORTH.1, resources);
-        let loops = [true, false].map(|two| match self.images {
+        let two = has_pairs(self.filters, self.groups);
+        let loops = [two, false].map(|two| match self.images {
             Source::Planes(_) => loops::<One<1>>(two),
             Source::Blocks(_) => loops::<One<CHANNELS>>(two),
         });
-        let picking = [true, false].map(|two| match self.images {
+        let picking = [two, false].map(|two| match self.images {
             Source::Planes(_) => tile::loops::<One<1, true>>(two),
             Source::Blocks(_) => tile::loops::<One<CHANNELS, true>>(two),
         });
@@ -126,7 +142,7 @@ impl<'a> Dense<'a> {
         let worth =
             self.finite && steps >= WORTH_PICKING.0 && self.filters.saturating_mul(positions) >= WORTH_PICKING.1;
         let most = loops.each_ref().map(|loops| loops.sums.len());
-        let picks = if worth { Picks::of(self.axes, self.channels, most, grid) } else { None };
+        let picks = if worth { Picks::of(self.axes, channels, most, grid) } else { None };
         let (grid, picks) = match picks {
             Some((grid, picks)) => (grid, Some(picks)),
             None => (grid(self.axes).ok_or(Stopped::Misfit)?, None),
@@ -151,6 +167,8 @@ impl DensePlan<'_> {
         let fits = out.len() == images.saturating_mul(each)
             && dense.images.len() == images.saturating_mul(grid.image())
             && dense.weights.len() == len_of(dense.filters, *steps)
+            && (dense.groups <= 1
+                || [dense.channels, dense.filters].iter().all(|all| all.is_multiple_of(dense.groups * CHANNELS)))
             && dense.bias.is_none_or(|bias| bias.len() == dense.filters)
             && scratch.len() >= self.scratch();
         if !fits {
@@ -199,9 +217,12 @@ impl DensePlan<'_> {
                 (false, [_, one_picking]) => (*one, *one_picking),
             };
             let start = (task.image * dense.filters.div_ceil(CHANNELS) + first / CHANNELS) * positions;
+            let channel = first / (dense.filters / dense.groups.max(1)).max(1) * dense.of_each();
             let group = Group {
                 loops,
                 picking,
+                channel,
+                seen: task.seen.get(self.grid.plane_of(channel)..).ok_or(Stopped::Misfit)?,
                 weights: dense
                     .weights
                     .get(first * self.steps..(first + loops.filters) * self.steps)
@@ -248,7 +269,7 @@ impl DensePlan<'_> {
         lookout: &mut Lookout<'_>,
     ) -> Result<(), Stopped> {
         let (Task { image, band, .. }, Dense { axes, images, .. }, filters) = (task, &self.dense, group.loops.filters);
-        let (image, [_, columns]) = (images.image(*image, self.grid.image())?, axes);
+        let (image, [_, columns]) = (images.image(*image, self.grid.image())?.from(group.channel, axes)?, axes);
         for (block, bias) in group.bias.chunks_exact(CHANNELS).enumerate() {
             let first = group.start + block * group.positions + band.number(row, band.columns.start);
             let len = band.columns.len() * CHANNELS;
@@ -280,7 +301,7 @@ impl DensePlan<'_> {
         row: usize,
         out: Out<f32>,
     ) -> Result<(), Stopped> {
-        let Task { band, seen, .. } = task;
+        let Task { band, .. } = task;
         let is_last = steps.end == self.steps;
         for tile in tiles(band.columns.clone(), group.loops.sums.len()) {
             let picked = match &self.picks {
@@ -296,7 +317,7 @@ impl DensePlan<'_> {
                 let all = (task.offsets.as_ptr().add(steps.start), steps.start * loops.filters, steps.len());
                 let (offsets, weights, count) = picked.map_or(all, |some| (some.as_ptr().cast(), 0, some.len()));
                 sums(&Tile {
-                    image: seen.as_ptr().add(band.place(row, tile.start)),
+                    image: group.seen.as_ptr().add(band.place(row, tile.start)),
                     offsets,
                     weights: group.weights.as_ptr().add(weights),
                     steps: count,
@@ -315,6 +336,9 @@ impl DensePlan<'_> {
 struct Group<'a> {
     loops: Loops,
     picking: Loops,
+    /// The first channel that they see, and what is seen from there on.
+    channel: usize,
+    seen: &'a [f32],
     weights: &'a [f32],
     bias: &'a [f32],
     /// The number of the first place of their first block, and the places of a block.

@@ -101,7 +101,7 @@ impl Case {
         let mut want = vec![0.0; images * filters * n];
         plan.run(&mut want, &mut vec![0.0; plan.scratch()], resources).unwrap();
         let mut packed = vec![f32::NAN; len_of(*filters, k)];
-        pack(bytemuck::cast_slice(w), *filters, &mut packed, resources).unwrap();
+        pack(bytemuck::cast_slice(w), *filters, 1, &mut packed, resources).unwrap();
         let in_blocks = spoiled(blocks(x, *channels, self.input()), *channels, self.input());
         for source in [Source::Planes(x), Source::Blocks(&in_blocks)] {
             for threads in [1, 3] {
@@ -111,6 +111,7 @@ impl Case {
                     images: source,
                     channels: *channels,
                     filters: *filters,
+                    groups: 1,
                     weights: &packed,
                     finite,
                     bias: Some(bias),
@@ -165,7 +166,7 @@ impl Case {
         let single = axes.map(|Axis { input, .. }| axis(input, 1, 1, 1, [0; 2]));
         let resources = Resources { threads: 1, stop: None };
         let [mut packed, mut each] = [(); 2].map(|()| vec![f32::NAN; len_of(*filters, *channels)]);
-        pack(bytemuck::cast_slice(&w), *filters, &mut packed, resources).unwrap();
+        pack(bytemuck::cast_slice(&w), *filters, 1, &mut packed, resources).unwrap();
         pack_each(bytemuck::cast_slice(&w), *filters, &mut each, resources).unwrap();
         let source = Source::Blocks(&in_blocks[..]);
         let (bias, tail) = (Some(&bias[..]), Some(&tail as &super::Tail<'_>));
@@ -174,6 +175,7 @@ impl Case {
             images: source,
             channels: *channels,
             filters: *filters,
+            groups: 1,
             weights: &packed,
             finite: true,
             bias,
@@ -341,6 +343,46 @@ fn taps_in_padding() {
             // Infinity is NaN in padding.
             let infinite: Vec<f32> = (0..weights).map(|k| if k % 101 == 0 { f32::INFINITY } else { 1.0 }).collect();
             case.check_dense_of([&samples::<f32>(pixels, 1), &infinite, &bias], false, &|_, _| ());
+        }
+    });
+}
+
+/// Groups together give what each gives by itself.
+#[test]
+fn groups_of_whole_blocks() {
+    let axes = [axis(15, 3, 1, 1, [1, 1]), axis(14, 3, 2, 1, [1, 0])];
+    let (input, n) = (15 * 14, axes[0].output * axes[1].output);
+    let cases = [(2, 16, 16), (3, 16, 48), (2, 32, 64), (2, 48, 96)];
+    at_each_level(|| {
+        for (groups, of_each, filters) in cases.into_iter().take(sized(4, 1)) {
+            let (channels, k) = (groups * of_each, of_each * 9);
+            let x = samples::<f32>(2 * channels * input, 1);
+            let (w, bias) = (samples::<f32>(groups * filters * k, 2), samples::<f32>(groups * filters, 3));
+            let run = |x: &[f32], w: &[f32], bias: &[f32], groups, in_blocks| {
+                let (channels, filters) = (groups * of_each, groups * filters);
+                let resources = Resources { threads: 2, stop: None };
+                let mut weights = vec![f32::NAN; len_of(filters, k)];
+                pack(bytemuck::cast_slice(w), filters, groups, &mut weights, resources).unwrap();
+                let stored = blocks(x, channels, input);
+                let images = if in_blocks { Source::Blocks(&stored[..]) } else { Source::Planes(x) };
+                let (bias, tail, weights) = (Some(bias), Some(&tail as &super::Tail<'_>), &weights[..]);
+                let dense = Dense { axes: &axes, images, channels, filters, groups, weights, finite: true, bias, tail };
+                let images = x.len() / (channels * input);
+                let plan = dense.plan(images, resources).unwrap();
+                let mut out = vec![f32::NAN; images * len_of(filters, n)];
+                plan.run(&mut out, &mut vec![f32::NAN; plan.scratch()], resources).unwrap();
+                bits(&planes(&out, filters, n))
+            };
+            let apart: Vec<u32> = (0..2 * groups)
+                .flat_map(|at| {
+                    let (own, group) = (at * of_each * input, at % groups);
+                    let (w, bias) = (&w[group * filters * k..], &bias[group * filters..]);
+                    run(&x[own..own + of_each * input], &w[..filters * k], &bias[..filters], 1, true)
+                })
+                .collect();
+            for in_blocks in [true, false] {
+                assert!(run(&x, &w, &bias, groups, in_blocks) == apart, "{groups} of {of_each} to {filters}");
+            }
         }
     });
 }
