@@ -300,13 +300,13 @@ fn far_cases() -> Vec<Case> {
     let near = axis(14, 3, 1, 1, [1, 1]);
     let far = |size, dilation| axis(size, 3, 1, dilation, [dilation; 2]);
     let all = [
-        (48, [near, near]),
-        (17, [far(20, 12), far(19, 24)]),
-        (18, [far(16, 30), far(20, 7)]),
-        (16, [far(13, 13), far(18, 20)]),
-        (16, [axis(20, 5, 2, 3, [6, 6]), far(20, 12)]),
+        (43, 42, [near, near]),
+        (15, 24, [far(20, 12), far(19, 24)]),
+        (15, 28, [far(16, 30), far(20, 7)]),
+        (16, 40, [far(13, 13), far(16, 20)]),
+        (10, 24, [axis(20, 5, 2, 3, [6, 6]), far(38, 12)]),
     ];
-    let cases = all.map(|(channels, axes)| Case { images: 2, channels, filters: 56, axes });
+    let cases = all.map(|(channels, filters, axes)| Case { images: 1, channels, filters, axes });
     cases.into_iter().take(sized(5, 0)).collect()
 }
 
@@ -340,6 +340,9 @@ fn taps_in_padding() {
             let tiny: Vec<f32> = samples::<f32>(weights, 2).iter().map(|w| w * 1e-30).collect();
             let (x, bias) = (vec![1e-30; pixels], vec![-0.0; case.filters]);
             case.check_dense_of([&x, &tiny, &bias], true, &|_, _| ());
+            if case.channels > 20 {
+                continue;
+            }
             // Infinity is NaN in padding.
             let infinite: Vec<f32> = (0..weights).map(|k| if k % 101 == 0 { f32::INFINITY } else { 1.0 }).collect();
             case.check_dense_of([&samples::<f32>(pixels, 1), &infinite, &bias], false, &|_, _| ());
