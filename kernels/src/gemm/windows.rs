@@ -386,7 +386,7 @@ mod tests {
         let cases = [
             Case { images: 2, groups: 3, ..case(2, 2, &square(6, 3, 1, 1)) },
             // 405 steps, which end in the middle of a window, and 900 columns.
-            case(13, 45, &square(sized(30, 3), 3, 1, 1)),
+            case(5, 45, &square(sized(30, 3), 3, 1, 1)),
             case(sized(30, 2), sized(90, 2), &square(sized(15, 3), 3, 2, 1)),
             case(1, 9, &square(sized(40, 4), 7, 1, 3)),
             case(5, 1, &[axis(sized(3000, 30), 50, 3, 2, 17, 60)]),

@@ -37,12 +37,13 @@ impl InBlocksOf {
         let own = of_each == 1 && count == channels && channels > 1;
         let groups = if own { 1 } else { channels / of_each.max(1) };
         let whole = |all: usize| groups == 1 || all.is_multiple_of(groups.saturating_mul(CHANNELS).max(1));
+        let in_halves = groups > 1 && [channels, count] == [groups * CHANNELS / 2; 2];
         // Sums of more taps than a block has would be those of several blocks. Few filters would leave most of a vector empty.
         let suits = match own {
             true => volume(rows, [&columns]) <= BLOCK,
             false => {
                 let divides = of_each * groups == channels && filters.groups == groups as i64;
-                count >= FEW && divides && whole(channels) && whole(count)
+                count >= FEW && divides && (in_halves || (whole(channels) && whole(count)))
             }
         };
         if volume(1, shape) == 0 || !suits {
@@ -59,6 +60,7 @@ impl InBlocksOf {
             ends: match own {
                 true if volume(rows, [&columns]) >= MANY && count >= CHANNELS => Ends::Any,
                 true => Ends::Both,
+                false if in_halves => Ends::Both,
                 // A few filters leave most of a vector empty, and single places are a product of planes as they are.
                 false if volume(rows, [&columns]) > 1 && count >= CHANNELS / 2 => Ends::Any,
                 false => Ends::Either,

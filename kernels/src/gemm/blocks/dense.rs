@@ -6,7 +6,7 @@ use super::super::BLOCK;
 use super::super::block::Out;
 use super::band::{Band, Grid, PLACES, Source};
 use super::picks::{Picks, whole_sums};
-use super::tile::{self, Loops, One, Step, Tile, loops};
+use super::tile::{self, HALF, Halves, Loops, One, Step, Tile, loops};
 use super::{CHANNELS, READ, Tail, has_minus_zero, len_of};
 use crate::windows::Axis;
 use crate::{Lookout, Resources, Stopped, parallel};
@@ -30,7 +30,7 @@ pub struct Dense<'a> {
     pub images: Source<'a>,
     pub channels: usize,
     pub filters: usize,
-    /// If there are several, each has whole blocks of channels and of filters.
+    /// If there are several, each has whole blocks of channels and of filters; or half of one, and images are in blocks.
     pub groups: usize,
     /// The filters, as [`pack`] packs them.
     pub weights: &'a [f32],
@@ -116,6 +116,19 @@ impl<'a> Dense<'a> {
         self.channels / self.groups.max(1)
     }
 
+    /// Whether two groups share a block.
+    fn in_halves(&self) -> bool {
+        self.groups > 1 && [self.channels, self.filters] == [self.groups * HALF; 2]
+    }
+
+    fn has_whole_groups(&self) -> bool {
+        let whole = |all: usize| all.is_multiple_of(self.groups.saturating_mul(CHANNELS));
+        match self.images {
+            Source::Blocks(_) if self.in_halves() => true,
+            _ => self.groups <= 1 || (whole(self.channels) && whole(self.filters)),
+        }
+    }
+
     /// Divides the work on so many images among threads.
     pub fn plan(self, images: usize, resources: Resources<'_>) -> Result<DensePlan<'a>, Stopped> {
         let channels = self.of_each();
@@ -126,6 +139,7 @@ impl<'a> Dense<'a> {
         let threads = parallel::threads(work, WORTH.0, WORTH.1, resources);
         let two = has_pairs(self.filters, self.groups);
         let loops = [two, false].map(|two| match self.images {
+            _ if self.in_halves() => loops::<Halves>(false),
             Source::Planes(_) => loops::<One<1>>(two),
             Source::Blocks(_) => loops::<One<CHANNELS>>(two),
         });
@@ -167,8 +181,7 @@ impl DensePlan<'_> {
         let fits = out.len() == images.saturating_mul(each)
             && dense.images.len() == images.saturating_mul(grid.image())
             && dense.weights.len() == len_of(dense.filters, *steps)
-            && (dense.groups <= 1
-                || [dense.channels, dense.filters].iter().all(|all| all.is_multiple_of(dense.groups * CHANNELS)))
+            && dense.has_whole_groups()
             && dense.bias.is_none_or(|bias| bias.len() == dense.filters)
             && scratch.len() >= self.scratch();
         if !fits {

@@ -32,6 +32,18 @@ pub(super) struct Tile {
 /// See [`Tile`]; the processor must have what the vectors need.
 pub(super) type Sums = unsafe fn(&Tile);
 
+/// Vectors of channels of a block.
+pub(super) trait Lanes: Vector<Of = f32> {
+    /// The number at `from` for the first [`HALF`] channels of a block, and the one as many further on for the others.
+    ///
+    /// # Safety
+    /// See [`Vector`]. `lane` is the first channel of the vector.
+    unsafe fn of_halves(from: *const f32, lane: usize) -> Self;
+}
+
+/// Channels of half of a block.
+pub(super) const HALF: usize = CHANNELS / 2;
+
 /// What a place of the image gives to the channels of a vector.
 pub(super) trait Seen {
     /// Elements from a place to the next.
@@ -41,7 +53,7 @@ pub(super) trait Seen {
 
     /// # Safety
     /// See [`Tile`]. `lane` is the first channel of the vector.
-    unsafe fn load<V: Vector<Of = f32>>(from: *const f32, lane: usize) -> V;
+    unsafe fn load<V: Lanes>(from: *const f32, lane: usize) -> V;
 }
 
 /// One channel for all filters, at places that are so far apart.
@@ -52,7 +64,7 @@ impl<const DISTANCE: usize, const PICKS: bool> Seen for One<DISTANCE, PICKS> {
     const PICKS: bool = PICKS;
 
     #[inline(always)]
-    unsafe fn load<V: Vector<Of = f32>>(from: *const f32, _: usize) -> V {
+    unsafe fn load<V: Lanes>(from: *const f32, _: usize) -> V {
         // SAFETY: the caller's.
         unsafe { V::splat(from) }
     }
@@ -66,9 +78,23 @@ impl Seen for Own {
     const PICKS: bool = false;
 
     #[inline(always)]
-    unsafe fn load<V: Vector<Of = f32>>(from: *const f32, lane: usize) -> V {
+    unsafe fn load<V: Lanes>(from: *const f32, lane: usize) -> V {
         // SAFETY: the caller's.
         unsafe { V::load(from.add(lane)) }
+    }
+}
+
+/// One channel for the filters of half of a block, and one for the others.
+pub(super) struct Halves;
+
+impl Seen for Halves {
+    const DISTANCE: usize = CHANNELS;
+    const PICKS: bool = false;
+
+    #[inline(always)]
+    unsafe fn load<V: Lanes>(from: *const f32, lane: usize) -> V {
+        // SAFETY: the caller's.
+        unsafe { V::of_halves(from, lane) }
     }
 }
 
@@ -87,7 +113,7 @@ pub(super) struct Loops {
 /// # Safety
 /// See [`Tile`] and [`Vector`].
 #[inline(always)]
-unsafe fn sums<V: Vector<Of = f32>, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
+unsafe fn sums<V: Lanes, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
     // SAFETY: the caller's.
     unsafe {
         let mut sums = [[V::zero(); W]; R];
@@ -132,10 +158,18 @@ macro_rules! loops_of {
 }
 
 mod plain {
-    use super::super::super::vectors::Plain;
-    use super::{Seen, Tile, sums};
+    use super::super::super::vectors::{Plain, Vector};
+    use super::{HALF, Lanes, Seen, Tile, sums};
 
     pub(super) type Four = Plain<f32, 4>;
+
+    impl Lanes for Four {
+        #[inline(always)]
+        unsafe fn of_halves(from: *const f32, lane: usize) -> Self {
+            // SAFETY: the caller's; all lanes are in one half.
+            unsafe { Four::splat(from.add(lane / HALF * HALF)) }
+        }
+    }
 
     /// # Safety
     /// See [`Tile`].
@@ -147,8 +181,26 @@ mod plain {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use super::super::super::vectors::Vector;
     use super::super::super::vectors::x86::{F32x8, F32x16};
-    use super::{Seen, Tile, sums};
+    use super::{HALF, Lanes, Seen, Tile, sums};
+    use std::arch::x86_64::{_mm512_mask_blend_ps, _mm512_set1_ps};
+
+    impl Lanes for F32x16 {
+        #[inline(always)]
+        unsafe fn of_halves(from: *const f32, _: usize) -> Self {
+            // SAFETY: the caller's.
+            unsafe { F32x16(_mm512_mask_blend_ps(0xff00, _mm512_set1_ps(*from), _mm512_set1_ps(*from.add(HALF)))) }
+        }
+    }
+
+    impl Lanes for F32x8 {
+        #[inline(always)]
+        unsafe fn of_halves(from: *const f32, lane: usize) -> Self {
+            // SAFETY: the caller's; all lanes are in one half.
+            unsafe { F32x8::splat(from.add(lane)) }
+        }
+    }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,fma")]
     pub(super) unsafe fn wide<S: Seen, const W: usize, const R: usize>(tile: &Tile) {
