@@ -160,17 +160,25 @@ pub fn fold<C: Summand, O: Summand<Sum = C::Sum>>(
     if !fits && planes > 0 {
         return Err(Stopped::Misfit);
     }
+    if out.is_empty() {
+        return Ok(());
+    }
     let (width, size, cost) = (inner.input, size_of::<O>(), work(axes, planes) / out.len().max(1) + 1);
     parallel::split_by(cast_slice_mut(out), size, cost, resources, |first, out| {
         let (out, mut lookout, mut sums) = (cast_slice_mut::<u8, O>(out), resources.lookout(), [C::ZERO; PIECE]);
         let (plane, end) = (rows * width, first + out.len());
-        for start in (0..width).step_by(PIECE) {
-            let count = PIECE.min(width - start);
-            // Planes have the taps of a row in common.
-            let (some, last_plane) = (PIECE / count, end.div_ceil(plane));
-            for (next, row) in
-                (first / plane..last_plane).step_by(some).flat_map(|at| (0..rows).map(move |row| (at, row)))
-            {
+        // Of a single plane, the rows that are in this part; of a single row, the pieces.
+        let within = |len: usize, unit: usize| match first / len == (end - 1) / len {
+            true => first % len / unit..(first % len + out.len()).div_ceil(unit),
+            false => 0..len.div_ceil(unit),
+        };
+        let (own_rows, own_pieces) = (within(plane, width), within(width, PIECE));
+        // Planes have the taps of a row in common.
+        let (some, last_plane) = ((PIECE / width).max(1), end.div_ceil(plane));
+        let rows = (first / plane..last_plane).step_by(some).flat_map(|at| own_rows.clone().map(move |row| (at, row)));
+        for (next, row) in rows {
+            for start in own_pieces.clone().map(|piece| piece * PIECE) {
+                let count = PIECE.min(width - start);
                 let numbers = next..last_plane.min(next + some);
                 // The places of a plane that are in this part.
                 let own = |number: usize| {
@@ -333,6 +341,27 @@ mod tests {
             }
         }
         out
+    }
+
+    /// Parts of planes and of rows, as a run has them that can be stopped.
+    #[test]
+    fn parts_are_those_of_the_whole() {
+        let axis = |input: usize| Axis { input, output: input / 2, kernel: 3, stride: 2, dilation: 1, pad: 1 };
+        for (rows, width, planes) in
+            [(sized(150, 3), sized(700, 40), 2), (1, sized(90_000, 300), 1), (40, 7, sized(200, 2))]
+        {
+            let axes = [axis(rows), axis(width)].map(|axis| Axis { output: axis.output.max(1), ..axis });
+            let count = axes.iter().map(|axis| axis.kernel * axis.output).product::<usize>() * planes;
+            let columns: Vec<f32> = (0..count).map(|at| ((at * 7919) % 1009) as f32).collect();
+            let run = |threads, stop| {
+                let mut out = vec![f32::NAN; rows * width * planes];
+                let resources = Resources { threads, stop };
+                on_threads(threads, || fold(&axes, &columns, None, &mut out, resources)).unwrap();
+                out
+            };
+            let (whole, stop) = (run(1, None), crate::Stop::default());
+            assert!(run(1, Some(&stop)) == whole && run(3, Some(&stop)) == whole, "{rows} {width} {planes}");
+        }
     }
 
     fn check(axes: &[Axis], planes: usize) {

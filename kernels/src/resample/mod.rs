@@ -203,13 +203,19 @@ pub fn resample<T: Sample>(
 ) -> Result<(), Stopped> {
     let (rows, size) = (Rows::of(axes), size_of::<T>());
     let taps = axes.iter().map(Axis::most).fold(1, usize::saturating_mul);
+    if out.is_empty() {
+        return Ok(());
+    }
     parallel::split_by(bytemuck::cast_slice_mut(out), size, taps, resources, |first, out| {
         let out: &mut [T] = bytemuck::try_cast_slice_mut(out).map_err(|_| Stopped::Misfit)?;
         let (len, end, mut lookout) = (rows.output().max(1), first + out.len(), resources.lookout());
         let (mut columns, mut sides, mut sums) = (Columns::new(&rows), Sides::new(), [0.0; BLOCK]);
-        for start in (0..len).step_by(BLOCK) {
+        let numbers = first / len..end.div_ceil(len);
+        // Of a single row, those columns that are in this part.
+        let all = if numbers.len() == 1 { first % len / BLOCK * BLOCK..first % len + out.len() } else { 0..len };
+        for start in all.step_by(BLOCK) {
             columns.turn_to(start, BLOCK.min(len - start));
-            for row in first / len..end.div_ceil(len) {
+            for row in numbers.clone() {
                 // Those that are in this part.
                 let (from, to) = ((row * len + start).max(first), (row * len + start + columns.count).min(end));
                 let Some(out) = out.get_mut(from - first..to.saturating_sub(first)) else { continue };

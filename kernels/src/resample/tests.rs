@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{at_each_level, on_threads};
+use crate::testing::{at_each_level, on_threads, sized};
 use crate::{Stop, testing::looks};
 
 const ALONE: Resources<'_> = Resources { threads: 1, stop: None };
@@ -108,6 +108,39 @@ fn sums_of_neighbours() {
     at_each_level(|| check(ALONE, 9));
     on_threads(3, || check(Resources { threads: 3, stop: None }, 36));
     check(Resources { threads: 1, stop: Some(&Stop::default()) }, 20);
+}
+
+/// Parts of images and of rows, as a run has them that can be stopped.
+#[test]
+fn parts_are_those_of_the_whole() {
+    for (rows, width, planes) in [(sized(90, 2), sized(700, 30), 2), (1, sized(50_000, 300), 1), (30, 9, sized(300, 2))]
+    {
+        let places = |size: usize| (0..size).map(|k| k as f64 * 0.4 - 0.2).collect::<Vec<_>>();
+        let size = |size: usize| size * 2 / 5 + 1;
+        let tables = [rows, width].map(|all| table(window(Filter::Linear, 1.0, false), size(all), &places(all)));
+        let [(row_spans, row_weights), (spans, weights)] = &tables;
+        let axes = [
+            Axis::Whole(planes),
+            Axis::Taps { input: size(rows), spans: row_spans, weights: row_weights },
+            Axis::Taps { input: size(width), spans, weights },
+        ];
+        let data: Vec<f32> = (0..planes * size(rows) * size(width)).map(|k| ((k * 7919) % 1009) as f32).collect();
+        let run = |threads, stop| {
+            let resources = Resources { threads, stop };
+            let (mut out, mut near) = (vec![f32::NAN; planes * rows * width], vec![0f32; planes * rows * width]);
+            on_threads(threads, || {
+                resample(&data, &axes, &[0.0], &mut out, resources).unwrap();
+                let (data, near) = (bytemuck::cast_slice(&data), bytemuck::cast_slice_mut(&mut near));
+                nearest(data, 4, &axes, &[0; 4], near, resources).unwrap();
+            });
+            (out, near)
+        };
+        let (whole, stop) = (run(1, None), Stop::default());
+        assert!(run(1, Some(&stop)) == whole && run(3, Some(&stop)) == whole, "{rows} {width} {planes}");
+        // The first place of each row and column is before the first element, and the others are between two.
+        let at = |row: usize, column: usize| f64::from(data[row * size(width) + column]);
+        assert_eq!(whole.0[1], (at(0, 0) * 0.8 + at(0, 1) * 0.2) as f32);
+    }
 }
 
 #[test]

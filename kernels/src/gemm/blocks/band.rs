@@ -49,10 +49,11 @@ impl<'a, T> Source<'a, T> {
     }
 }
 
-/// Places of a band along a row, and elements of a band: about a quarter of a usual second cache, or of the last one.
+/// Places of a band along a row, and elements of a band: about a quarter of a usual second cache. Of all bands that are in
+/// memory at a time: nearly [`ROOM`](super::ROOM).
 pub const COLUMNS: usize = 224;
 const ELEMENTS: usize = 1 << 16;
-const MANY: usize = 1 << 21;
+const MANY: usize = 7 << 19;
 
 /// Places that are finished together, if they are floats: half of a usual first cache.
 pub(super) const PLACES: usize = 1 << 7;
@@ -85,8 +86,14 @@ pub(super) struct Grid {
 
 impl Grid {
     /// For a multiple of `threads` bands of nearly the same size, if there are so many rows or one is long. None if places
-    /// can't be counted.
-    pub(super) fn of<T>(axes: &[Axis; 2], channels: usize, images: &Source<'_, T>, threads: usize) -> Option<Grid> {
+    /// can't be counted. There are so many rooms for bands.
+    pub(super) fn of<T>(
+        axes: &[Axis; 2],
+        channels: usize,
+        images: &Source<'_, T>,
+        threads: usize,
+        rooms: usize,
+    ) -> Option<Grid> {
         let (planes, distance) = match images {
             Source::Planes(_) => (channels, 1),
             Source::Blocks(_) => (channels.div_ceil(CHANNELS), CHANNELS),
@@ -112,7 +119,8 @@ impl Grid {
         let width = line::width(&columns, wide);
         let line = width.checked_mul(columns.stride)?.checked_mul(planes)?.checked_mul(distance)?;
         let around = (rows.kernel - 1) * rows.dilation / rows.stride;
-        let [few, many] = [ELEMENTS, MANY].map(|room| (room / line.max(1) / rows.stride).saturating_sub(around));
+        let [few, many] =
+            [ELEMENTS, MANY / rooms.max(1)].map(|room| (room / line.max(1) / rows.stride).saturating_sub(around));
         // If not even a row is near, several save reading the filters again.
         let most = if few > 0 { few } else { many };
         let bands = rows.output.div_ceil(most.clamp(1, rows.output.max(1))).next_multiple_of(threads.max(1));

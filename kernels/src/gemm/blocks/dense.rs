@@ -152,7 +152,7 @@ impl<'a> Dense<'a> {
         let by_filters = steps.saturating_mul(self.filters) >= MANY_WEIGHTS && images < threads;
         let parts = if by_filters { threads.min(groups).max(1) } else { 1 };
         let bands = if parts > 1 { 1 } else { threads };
-        let grid = |axes: &[Axis; 2]| Grid::of(axes, self.channels, &self.images, bands);
+        let grid = |axes: &[Axis; 2]| Grid::of(axes, self.channels, &self.images, bands, threads);
         let worth =
             self.finite && steps >= WORTH_PICKING.0 && self.filters.saturating_mul(positions) >= WORTH_PICKING.1;
         let most = loops.each_ref().map(|loops| loops.sums.len());
@@ -252,8 +252,8 @@ impl DensePlan<'_> {
                     // each other.
                     for row in (rows.start + 1..rows.end).chain([rows.start]) {
                         lookout.after(steps.len() * loops.filters * band.columns.len() / 8)?;
-                        self.row(task, &group, steps.clone(), row, out)?;
-                        if self.picks.is_some() && part + 1 == parts {
+                        let left_out = self.row(task, &group, steps.clone(), row, out)?;
+                        if left_out && part + 1 == parts {
                             self.mend(task, &group, row, out, lookout)?;
                         }
                     }
@@ -305,7 +305,7 @@ impl DensePlan<'_> {
         Ok(())
     }
 
-    /// Adds some steps to the sums of a group at the places of a row.
+    /// Adds some steps to the sums of a group at the places of a row. Whether others were left out.
     fn row(
         &self,
         task: &Task<'_>,
@@ -313,14 +313,15 @@ impl DensePlan<'_> {
         steps: Range<usize>,
         row: usize,
         out: Out<f32>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<bool, Stopped> {
         let Task { band, .. } = task;
-        let is_last = steps.end == self.steps;
+        let (is_last, mut left_out) = (steps.end == self.steps, false);
         for tile in tiles(band.columns.clone(), group.loops.sums.len()) {
             let picked = match &self.picks {
                 Some(picks) => picks.at(&self.grid, task.picked, (row, &tile), &steps)?,
                 None => None,
             };
+            left_out |= picked.is_some();
             let loops = if picked.is_some() { group.picking } else { group.loops };
             let Some(sums) = loops.sums.get(tile.len() - 1) else { continue };
             let place = group.start + band.number(row, tile.start);
@@ -341,7 +342,7 @@ impl DensePlan<'_> {
                 });
             }
         }
-        Ok(())
+        Ok(left_out)
     }
 }
 

@@ -27,6 +27,9 @@ pub(super) struct Picks {
     cropped: bool,
 }
 
+/// Hardly any place sees padding of an image with more places along an axis.
+const LONG: usize = 1 << 12;
+
 impl Picks {
     /// What places take that are computed at most so many together, of as many channels, and the grid of what they see; `None`
     /// if they take all, or see too many different taps.
@@ -36,8 +39,14 @@ impl Picks {
         most: [usize; 2],
         grid: impl Fn(&[Axis; 2]) -> Option<Grid>,
     ) -> Option<(Grid, Picks)> {
+        if axes.iter().any(|axis| axis.output > LONG) {
+            return None;
+        }
         let ends = axes.each_ref().map(|axis| (axis.taps(axis.output.max(1) - 1).start, axis.taps(0).end));
-        let crops = axes.iter().zip(ends).all(|(axis, (start, end))| start < end && start * axis.dilation <= axis.pad);
+        let crops = axes
+            .iter()
+            .zip(ends)
+            .all(|(axis, (start, end))| start < end && start.saturating_mul(axis.dilation) <= axis.pad);
         let cropped = |axis: &Axis, (start, end): (usize, usize)| Axis {
             kernel: end - start,
             pad: axis.pad - start * axis.dilation,
@@ -109,8 +118,14 @@ impl Picks {
 /// The most filters that are computed together.
 const FILTERS: usize = 2 * CHANNELS;
 
-/// The sums of filters at a place of an image, whose steps have as many weights each: all steps, in padding too.
-pub(super) fn whole_sums(
+for_each_level! {
+    /// The sums of filters at a place of an image, whose steps have as many weights each: all steps, in padding too.
+    pub(super) fn whole_sums<>(axes: &[Axis; 2], image: Source<'_>, place: [usize; 2], weights: &[f32], filters: usize) -> [f32; FILTERS]
+        = whole_sums_body;
+}
+
+#[inline(always)]
+fn whole_sums_body(
     axes: &[Axis; 2],
     image: Source<'_>,
     [row, column]: [usize; 2],
@@ -138,25 +153,17 @@ pub(super) fn whole_sums(
                 }
             }
         });
-        take_step(element.copied().unwrap_or(0.0), weights, &mut sums);
+        let element = element.copied().unwrap_or(0.0);
+        for (sum, weight) in sums.iter_mut().zip(weights) {
+            *sum = weight.mul_add(element, *sum);
+        }
     }
     add(weights.len() <= BLOCK * filters, &sums, &mut all);
     all
 }
 
-for_each_level! {
-    /// Adds the products of an element.
-    fn take_step<>(element: f32, weights: &[f32], sums: &mut [f32; FILTERS]) -> () = take_step_body;
-}
-
-#[inline(always)]
-fn take_step_body(element: f32, weights: &[f32], sums: &mut [f32; FILTERS]) {
-    for (sum, weight) in sums.iter_mut().zip(weights) {
-        *sum = weight.mul_add(element, *sum);
-    }
-}
-
 /// Adds the sums of a block of steps to those of the others, unless it is the first one.
+#[inline(always)]
 fn add(first: bool, sums: &[f32; FILTERS], all: &mut [f32; FILTERS]) {
     for (all, sum) in all.iter_mut().zip(sums) {
         *all = if first { *sum } else { *all + sum };

@@ -315,7 +315,7 @@ fn far_cases() -> Vec<Case> {
 fn threads_share_places_evenly() {
     let bands = |size, kernel, threads| {
         let axes = [axis(size, kernel, 1, 1, [kernel / 2; 2]); 2];
-        let grid = Grid::of::<f32>(&axes, 16, &Source::Blocks(&[]), threads).unwrap();
+        let grid = Grid::of::<f32>(&axes, 16, &Source::Blocks(&[]), threads, threads).unwrap();
         let places = (0..grid.bands()).map(|at| grid.band(at)).map(|band| band.rows.len() * band.columns.len());
         places.collect::<Vec<_>>()
     };
