@@ -3,7 +3,9 @@
 use super::of_products::OfProducts;
 use crate::ops::prelude::*;
 use kernels::gemm::BLOCK;
-use kernels::gemm::blocks::{CHANNELS, Dense, Each, Images, Own, ROOM, Source, from_blocks, len_of, pack, to_blocks};
+use kernels::gemm::blocks::{
+    CHANNELS, Dense, Each, Images, Own, ROOM, Source, from_blocks, have_blocks, len_of, pack, share_blocks, to_blocks,
+};
 use kernels::volume;
 use kernels::windows::Axis;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -36,14 +38,13 @@ impl InBlocksOf {
         let [count, of_each, rows, columns] = *shape else { return None };
         let own = of_each == 1 && count == channels && channels > 1;
         let groups = if own { 1 } else { channels / of_each.max(1) };
-        let whole = |all: usize| groups == 1 || all.is_multiple_of(groups.saturating_mul(CHANNELS).max(1));
-        let in_halves = groups > 1 && [channels, count] == [groups * CHANNELS / 2; 2];
+        let shared = share_blocks(channels, count, groups);
         // Sums of more taps than a block has would be those of several blocks. Few filters would leave most of a vector empty.
         let suits = match own {
             true => volume(rows, [&columns]) <= BLOCK,
             false => {
                 let divides = of_each * groups == channels && filters.groups == groups as i64;
-                count >= FEW && divides && (in_halves || (whole(channels) && whole(count)))
+                count >= FEW && divides && (shared || have_blocks(channels, count, groups))
             }
         };
         if volume(1, shape) == 0 || !suits {
@@ -60,7 +61,7 @@ impl InBlocksOf {
             ends: match own {
                 true if volume(rows, [&columns]) >= MANY && count >= CHANNELS => Ends::Any,
                 true => Ends::Both,
-                false if in_halves => Ends::Both,
+                false if shared => Ends::Both,
                 // A few filters leave most of a vector empty, and single places are a product of planes as they are.
                 false if volume(rows, [&columns]) > 1 && count >= CHANNELS / 2 => Ends::Any,
                 false => Ends::Either,

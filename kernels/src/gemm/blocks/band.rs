@@ -25,17 +25,16 @@ impl<'a, T> Source<'a, T> {
 
     /// An image of so many elements.
     pub(super) fn image(&self, at: usize, size: usize) -> Result<Source<'a, T>, Stopped> {
-        let own = self.elements().get(at * size..(at + 1) * size).ok_or(Stopped::Misfit)?;
-        Ok(match self {
-            Source::Planes(_) => Source::Planes(own),
-            Source::Blocks(_) => Source::Blocks(own),
-        })
+        self.part(at * size..(at + 1) * size)
     }
 
     /// An image from the first channel of a block on.
     pub(super) fn from(&self, channel: usize, axes: &[Axis; 2]) -> Result<Source<'a, T>, Stopped> {
-        let start = axes.iter().map(|axis| axis.input).fold(channel, usize::saturating_mul);
-        let own = self.elements().get(start..).ok_or(Stopped::Misfit)?;
+        self.part(axes.iter().map(|axis| axis.input).fold(channel, usize::saturating_mul)..self.len())
+    }
+
+    fn part(&self, range: Range<usize>) -> Result<Source<'a, T>, Stopped> {
+        let own = self.elements().get(range).ok_or(Stopped::Misfit)?;
         Ok(match self {
             Source::Planes(_) => Source::Planes(own),
             Source::Blocks(_) => Source::Blocks(own),

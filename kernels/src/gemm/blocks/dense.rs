@@ -6,7 +6,7 @@ use super::super::BLOCK;
 use super::super::block::Out;
 use super::band::{Band, Grid, PLACES, Source};
 use super::picks::{Picks, whole_sums};
-use super::tile::{self, HALF, Halves, Loops, One, Step, Tile, loops};
+use super::tile::{HALF, Halves, Loops, One, Step, Tile, loops};
 use super::{CHANNELS, READ, Tail, has_minus_zero, len_of};
 use crate::windows::Axis;
 use crate::{Lookout, Resources, Stopped, parallel};
@@ -30,7 +30,7 @@ pub struct Dense<'a> {
     pub images: Source<'a>,
     pub channels: usize,
     pub filters: usize,
-    /// If there are several, each has whole blocks of channels and of filters; or half of one, and images are in blocks.
+    /// They [have](have_blocks) whole blocks; or [share](share_blocks) them, and images are in blocks.
     pub groups: usize,
     /// The filters, as [`pack`] packs them.
     pub weights: &'a [f32],
@@ -52,6 +52,17 @@ pub fn pack(
 ) -> Result<(), Stopped> {
     let two = has_pairs(filters, groups);
     pack_by(|left| loops::<One<1>>(two && left > CHANNELS).filters, bytes, filters, out, resources)
+}
+
+/// Whether each of some groups has half of a block of channels and of filters, so that two share one.
+pub fn share_blocks(channels: usize, filters: usize, groups: usize) -> bool {
+    groups > 1 && [channels, filters] == [groups.saturating_mul(HALF); 2]
+}
+
+/// Whether each of some groups has whole blocks of channels and of filters, as a single one counts.
+pub fn have_blocks(channels: usize, filters: usize, groups: usize) -> bool {
+    let whole = |all: usize| all.is_multiple_of(groups.saturating_mul(CHANNELS));
+    groups <= 1 || (whole(channels) && whole(filters))
 }
 
 /// Whether pairs of blocks of filters see the same channels.
@@ -94,9 +105,8 @@ fn pack_by(
 pub struct DensePlan<'a> {
     dense: Dense<'a>,
     grid: Grid,
-    /// For two blocks of filters, if there are such loops, and for one; and those that pick steps.
-    loops: [Loops; 2],
-    picking: [Loops; 2],
+    /// For two blocks of filters, if there are such loops, and for one: those that take all steps, and that pick them.
+    loops: [[Loops; 2]; 2],
     /// Steps of a sum.
     steps: usize,
     images: usize,
@@ -116,17 +126,8 @@ impl<'a> Dense<'a> {
         self.channels / self.groups.max(1)
     }
 
-    /// Whether two groups share a block.
     fn in_halves(&self) -> bool {
-        self.groups > 1 && [self.channels, self.filters] == [self.groups * HALF; 2]
-    }
-
-    fn has_whole_groups(&self) -> bool {
-        let whole = |all: usize| all.is_multiple_of(self.groups.saturating_mul(CHANNELS));
-        match self.images {
-            Source::Blocks(_) if self.in_halves() => true,
-            _ => self.groups <= 1 || (whole(self.channels) && whole(self.filters)),
-        }
+        share_blocks(self.channels, self.filters, self.groups)
     }
 
     /// Divides the work on so many images among threads.
@@ -139,15 +140,11 @@ impl<'a> Dense<'a> {
         let threads = parallel::threads(work, WORTH.0, WORTH.1, resources);
         let two = has_pairs(self.filters, self.groups);
         let loops = [two, false].map(|two| match self.images {
-            _ if self.in_halves() => loops::<Halves>(false),
-            Source::Planes(_) => loops::<One<1>>(two),
-            Source::Blocks(_) => loops::<One<CHANNELS>>(two),
+            _ if self.in_halves() => [loops::<Halves>(false); 2],
+            Source::Planes(_) => [loops::<One<1>>(two), loops::<One<1, true>>(two)],
+            Source::Blocks(_) => [loops::<One<CHANNELS>>(two), loops::<One<CHANNELS, true>>(two)],
         });
-        let picking = [two, false].map(|two| match self.images {
-            Source::Planes(_) => tile::loops::<One<1, true>>(two),
-            Source::Blocks(_) => tile::loops::<One<CHANNELS, true>>(two),
-        });
-        let [two, _] = loops;
+        let [[two, _], [one, _]] = loops;
         let groups = self.filters.div_ceil(two.filters);
         let by_filters = steps.saturating_mul(self.filters) >= MANY_WEIGHTS && images < threads;
         let parts = if by_filters { threads.min(groups).max(1) } else { 1 };
@@ -155,7 +152,7 @@ impl<'a> Dense<'a> {
         let grid = |axes: &[Axis; 2]| Grid::of(axes, self.channels, &self.images, bands, threads);
         let worth =
             self.finite && steps >= WORTH_PICKING.0 && self.filters.saturating_mul(positions) >= WORTH_PICKING.1;
-        let most = loops.each_ref().map(|loops| loops.sums.len());
+        let most = [two, one].map(|loops| loops.sums.len());
         let picks = if worth { Picks::of(self.axes, channels, most, grid) } else { None };
         let (grid, picks) = match picks {
             Some((grid, picks)) => (grid, Some(picks)),
@@ -163,7 +160,7 @@ impl<'a> Dense<'a> {
         };
         let tables = picks.as_ref().map_or(0, Picks::len).saturating_mul(2).saturating_add(steps);
         let rooms = tables.saturating_add(len_of(self.filters, 2));
-        Ok(DensePlan { dense: self, grid, loops, picking, steps, images, threads, parts, groups, picks, rooms })
+        Ok(DensePlan { dense: self, grid, loops, steps, images, threads, parts, groups, picks, rooms })
     }
 }
 
@@ -181,7 +178,8 @@ impl DensePlan<'_> {
         let fits = out.len() == images.saturating_mul(each)
             && dense.images.len() == images.saturating_mul(grid.image())
             && dense.weights.len() == len_of(dense.filters, *steps)
-            && dense.has_whole_groups()
+            && (have_blocks(dense.channels, dense.filters, dense.groups)
+                || (dense.in_halves() && matches!(dense.images, Source::Blocks(_))))
             && dense.bias.is_none_or(|bias| bias.len() == dense.filters)
             && scratch.len() >= self.scratch();
         if !fits {
@@ -221,14 +219,11 @@ impl DensePlan<'_> {
         out: Out<f32>,
         lookout: &mut Lookout<'_>,
     ) -> Result<(), Stopped> {
-        let (DensePlan { dense, loops: [two, one], picking, .. }, band) = (self, &task.band);
+        let (DensePlan { dense, loops: [two @ [widest, _], one], .. }, band) = (self, &task.band);
         let positions = dense.axes.iter().map(|axis| axis.output).product::<usize>();
         for group in groups {
-            let first = group * two.filters;
-            let (loops, picking) = match (dense.filters - first > CHANNELS, picking) {
-                (true, [two_picking, _]) => (*two, *two_picking),
-                (false, [_, one_picking]) => (*one, *one_picking),
-            };
+            let first = group * widest.filters;
+            let [loops, picking] = if dense.filters - first > CHANNELS { *two } else { *one };
             let start = (task.image * dense.filters.div_ceil(CHANNELS) + first / CHANNELS) * positions;
             let channel = first / (dense.filters / dense.groups.max(1)).max(1) * dense.of_each();
             let group = Group {

@@ -24,7 +24,7 @@ mod tile;
 
 pub use band::{COLUMNS, Source};
 pub use bytes::{ByteTail, Bytes, BytesPlan, FilterBytes, Kind, Requantize, Scales, Scaling};
-pub use dense::{Dense, DensePlan, pack, pack_each};
+pub use dense::{Dense, DensePlan, have_blocks, pack, pack_each, share_blocks};
 pub use each::{Each, Planned};
 pub use greatest::greatest;
 pub use layout::{from_blocks, rows_from_blocks, rows_to_blocks, to_blocks};
