@@ -263,7 +263,8 @@ impl Case {
     /// of each run.
     fn blind_part(&self, mut gaps: Vec<Duration>) -> Option<String> {
         for _ in 0..20 {
-            if gaps.iter().all(|gap| *gap * PART <= gaps.iter().sum()) {
+            let sum: Duration = gaps.iter().sum();
+            if gaps.iter().all(|gap| *gap * PART <= sum) {
                 return None;
             }
             let (_, again) = self.run(usize::MAX);

@@ -175,17 +175,22 @@ pub fn sample<T: Sample>(
         if is_long {
             return alone(data, grid, filter, (number, first), parts, out, &mut lookout);
         }
-        let channels = first / grid.count..(first + out.len() / parts).div_ceil(grid.count);
-        let mut at = 0;
-        while at < grid.count {
+        let last = first + out.len() / parts;
+        let channels = first / grid.count..last.div_ceil(grid.count);
+        // A part of one channel reads its own places alone.
+        let (mut at, end) = match channels.len() {
+            1 => (first % grid.count, last - channels.start * grid.count),
+            _ => (0, grid.count),
+        };
+        while at < end {
             // Planes have these places in common.
-            let places = grid.from(number * grid.channels, at).chunks_exact(rank.max(1)).take(grid.count - at);
+            let places = grid.from(number * grid.channels, at).chunks_exact(rank.max(1)).take(end - at);
             let count = sums.fill(grid, filter, places, &mut lookout)?;
             for channel in channels.clone() {
                 // Those that are in this part.
                 let start = (channel * grid.count + at).max(first);
-                let end = (channel * grid.count + at + count).min(first + out.len() / parts);
-                let Some(out) = out.get_mut((start - first) * parts..end.saturating_sub(first) * parts) else {
+                let stop = (channel * grid.count + at + count).min(last);
+                let Some(out) = out.get_mut((start - first) * parts..stop.saturating_sub(first) * parts) else {
                     continue;
                 };
                 let plane = (number * grid.channels + channel) * plane..(number * grid.channels + channel + 1) * plane;
