@@ -5,6 +5,7 @@ use super::pick::{Pick, Scratch, pick};
 use super::sums::Partial;
 use super::*;
 use crate::exact::{self, Exact, Rounded, ulps};
+use crate::functions::exp;
 use crate::number::Float;
 use crate::testing::at_each_level;
 use crate::testing::{on_threads, sized};
@@ -318,6 +319,53 @@ fn softmax_adds_up_to_one() {
         map::<_, f64, f64>(&LogSoftmax, &data, &Lanes::new(&[len], |_| true), &mut [], &mut logs, ALONE).unwrap();
         assert!(logs.iter().zip(&out).all(|(log, y)| (log.exp() / y - 1.0).abs() < 1e-13));
     }
+}
+
+/// Of lanes of any length, what each step gives by itself.
+#[test]
+fn softmax_has_the_same_bits_everywhere() {
+    let long: &[usize] = sized(&[255, 256, 1000, 4095, 4096, 4097, 5000], &[70]);
+    for len in (1..sized(140, 3)).chain(long.iter().copied()) {
+        // The greatest number differs; one lane has -inf alone, one NaN, one infinity, and two have numbers far from it.
+        let mut data: Vec<f32> = (0..6 * len).map(|k| ((k * 7919 + len) % 4001) as f32 * 0.0025 - 3.0).collect();
+        data[..len].fill(f32::NEG_INFINITY);
+        data[len + len / 2] = f32::NAN;
+        data[3 * len - 1] = f32::INFINITY;
+        data[3 * len + len / 3] = -100.0;
+        data[5 * len - 1] = f32::NEG_INFINITY;
+        let want: Vec<u32> = data
+            .chunks(len)
+            .flat_map(|lane| {
+                let peak = lane.iter().fold(f32::NEG_INFINITY, |peak, x| peak.max(*x));
+                let exponentials: Vec<f32> = lane.iter().map(|x| exp(x - peak)).collect();
+                let mut sums = [0.0; 32];
+                for (k, x) in exponentials.iter().enumerate() {
+                    sums[k % 32] += f64::from(*x);
+                }
+                for half in [16, 8, 4, 2, 1] {
+                    for k in 0..half {
+                        sums[k] += sums[k + half];
+                    }
+                }
+                let scale = (1.0 / sums[0]) as f32;
+                exponentials.into_iter().map(move |x| known(x * scale))
+            })
+            .collect();
+        at_each_level(|| {
+            let mut out = vec![0.0; data.len()];
+            let lanes = Lanes::new(&[6, len], |axis| axis == 1);
+            map::<_, f32, f32>(&Softmax, &data, &lanes, &mut [], &mut out, ALONE).unwrap();
+            assert_eq!(out.into_iter().map(known).collect::<Vec<u32>>(), want, "{len}");
+            let mut lanes = data.clone();
+            lanes.chunks_mut(3 * len).for_each(|lanes| Softmax::in_place(len, lanes, None).unwrap());
+            assert_eq!(lanes.into_iter().map(known).collect::<Vec<u32>>(), want, "{len} in place");
+        });
+    }
+}
+
+/// Any NaN is the same.
+fn known(x: f32) -> u32 {
+    if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() }
 }
 
 #[test]

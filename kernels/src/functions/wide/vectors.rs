@@ -6,7 +6,7 @@ use super::{Curve, Wide};
 
 /// Twice as many: while one waits for what it needs next, the other goes on.
 #[derive(Clone, Copy)]
-struct Two<V>(V, V);
+pub(super) struct Two<V>(pub(super) V, pub(super) V);
 
 /// Implements functions of [`Two`] by those of both.
 macro_rules! both {
@@ -205,9 +205,9 @@ pub(super) mod x86 {
         F32x8: _mm256_loadu_ps, _mm256_storeu_ps, 8;
     }
 
-    /// Made by [`v4`] alone.
+    /// Made by [`v4`] and [`super::super::shares`] alone.
     #[derive(Clone, Copy)]
-    struct F32x16(__m512);
+    pub(in super::super) struct F32x16(pub(in super::super) __m512);
 
     /// Made by [`v3`] alone.
     #[derive(Clone, Copy)]
