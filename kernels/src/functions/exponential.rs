@@ -25,10 +25,13 @@ impl Curve for Exp {
             return s.mul_add(p, s);
         }
         // What may be subnormal is rounded once, by the last product. 2^n may be too large, 2^(n - 1) never is.
-        let x = x.least(V::all(f32::EXP_MAX)).greatest(V::all(f32::EXP_MIN));
+        let bounded = x.least(V::all(f32::EXP_MAX)).greatest(V::all(f32::EXP_MIN));
         let (tiny, ordinary) = (V::all(-ORDINARY), V::all(ORDINARY));
         let lift = x.below(tiny, V::all(16.0 * LIFT as f32), x.below(ordinary, V::all(0.0), V::all(-16.0)));
         let lower = x.below(tiny, V::all(LOWER as f32), x.below(ordinary, V::all(1.0), V::all(2.0)));
+        // A product with 0 is 0 at once, but processors take long for one that becomes 0 by rounding.
+        let lower = x.below(V::all(f32::EXP_MIN), V::all(0.0), lower);
+        let x = bounded;
         let (shifted, p) = power(x, SHIFT);
         let s = scale(shifted.plus(lift));
         s.mul_add(p, s).times(lower)
