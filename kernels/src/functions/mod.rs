@@ -43,6 +43,8 @@ use erf::Erf;
 use exponential::{Exp, ExpBelow, Gated, Sigmoid, Tanh};
 use normal::Gelu;
 use wide::Wide;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use wide::exp_of_block;
 
 /// A function of `f32` that looks numbers up, and the same of `f64`.
 pub trait Curve: Copy {
@@ -110,13 +112,6 @@ pub fn exp_below_in_place<T: Real>(numbers: &mut [T], less: T) {
     T::curves_in_place(ExpBelow { less: less.to_f64() }, numbers);
 }
 
-/// Writes `e^x / sum of e^lane` of lanes of `len` numbers, or of those in `out`, if there is a fast way to the result of the
-/// slow one. Returns whether there is.
-#[inline(always)]
-pub fn shares<T: Real>(len: usize, numbers: Option<&[T]>, out: &mut [T]) -> bool {
-    T::shares(len, numbers, out)
-}
-
 /// `f32` or `f64`, with what the functions need to know of it.
 pub trait Real: Float {
     /// Where all numbers are integers: `x + BIASED - BIASED` rounds a small x. The bias of exponents is in its low bits.
@@ -149,11 +144,6 @@ pub trait Real: Float {
     fn curve(curve: impl Curve, x: Self) -> Self;
     fn curves(curve: impl Curve, numbers: &[Self], out: &mut [Self]);
     fn curves_in_place(curve: impl Curve, numbers: &mut [Self]);
-    /// See [`shares`].
-    #[inline(always)]
-    fn shares(_len: usize, _numbers: Option<&[Self]>, _out: &mut [Self]) -> bool {
-        false
-    }
     /// 2^n of [`Real::BIASED`]` + n`. Anything if that is NaN.
     fn power_of_two(self) -> Self;
     /// (m, k) of the positive normal number m * 2^k, m in [sqrt(1/2), sqrt(2)).
@@ -212,10 +202,6 @@ reals! {
         #[inline(always)]
         fn curves_in_place(curve: impl Curve, numbers: &mut [Self]) {
             wide::each_in_place(curve, numbers);
-        }
-        #[inline(always)]
-        fn shares(len: usize, numbers: Option<&[Self]>, out: &mut [Self]) -> bool {
-            wide::shares(len, numbers, out)
         }
 
         // Error 2^-31.0, of e^r - 1.

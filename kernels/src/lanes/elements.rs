@@ -1,5 +1,7 @@
 //! Elements as tensors hold them, and the numbers that kernels compute with.
 
+#[cfg(target_arch = "x86_64")]
+use super::blocks;
 use super::reductions::Extreme;
 use super::reductions::Order;
 use super::sums::{Exact, Factors, Pair, Scaled, Total, Whole, Wrapped};
@@ -86,10 +88,39 @@ macro_rules! floats {
 floats!(f32 by f64, f64 by Pair);
 
 /// `f32` or `f64`.
-pub trait Floating: Number<Precise = f64> + Real {}
+pub trait Floating: Number<Precise = f64> + Real {
+    /// The fast way to softmax of lanes of `len` elements, where there is one.
+    #[inline(always)]
+    fn shares(_len: usize) -> Option<Shares<Self>> {
+        None
+    }
+    /// The fast way to the moments of a lane of `len` elements, where there is one.
+    #[inline(always)]
+    fn moments(_len: usize) -> Option<Moments<Self>> {
+        None
+    }
+}
 
-impl Floating for f32 {}
+/// Makes softmax of lanes of a length, or of those that it writes to.
+type Shares<T> = fn(usize, Option<&[T]>, &mut [T]);
+
+/// The mean of a lane, or 0 unless that is asked for; what rounding took from it; and the variance from both.
+type Moments<T> = fn(bool, &[T]) -> (T, f64, f64);
+
 impl Floating for f64 {}
+
+impl Floating for f32 {
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn shares(len: usize) -> Option<Shares<Self>> {
+        blocks::takes(len).then_some(blocks::shares)
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn moments(len: usize) -> Option<Moments<Self>> {
+        blocks::takes(len).then_some(blocks::moments)
+    }
+}
 
 macro_rules! ints {
     ($($type:ident),*) => {$(

@@ -10,6 +10,8 @@
 //! knows only the type of numbers.
 
 mod affine;
+#[cfg(target_arch = "x86_64")]
+mod blocks;
 mod elements;
 mod fold;
 mod normalize;

@@ -45,7 +45,12 @@ impl Normalize {
         stop: Option<&Stop>,
     ) -> Result<(), Stopped> {
         if let Some(lanes) = lanes.direct() {
-            return statistics_of(self, len, lanes, all, stop);
+            let Some(moments) = T::moments(len) else { return statistics_of(self, len, lanes, all, stop) };
+            for (lane, statistics) in lanes.chunks_exact(len).zip(all) {
+                let (mean, rest, variance) = moments(self.center, lane);
+                *statistics = self.statistics_by(mean, rest, variance);
+            }
+            return Ok(());
         }
         for (k, statistics) in all.iter_mut().enumerate() {
             *statistics = self.statistics(len, lanes.range(k * len..(k + 1) * len), stop)?;
@@ -375,7 +380,10 @@ mod tests {
             // Far from 0, so that what rounding takes from a mean counts.
             let number = |k: usize| T::of(30_000.0 + ((k * 7919) % 1009) as f64 / 64_000.0);
             let data: Vec<T> = (0..TOGETHER * len).map(number).collect();
-            for (count, center) in [(1, true), (3, true), (TOGETHER, true), (5, false)] {
+            let zeros = vec![T::of(-0.0); len];
+            for (data, count, center) in
+                [(&data, 1, true), (&data, 3, true), (&data, TOGETHER, true), (&data, 5, false), (&zeros, 1, true)]
+            {
                 let how = Normalize { center, epsilon: 1e-5 };
                 let mut all = [Statistics::<T>::zeroed(); TOGETHER];
                 how.all_statistics(len, Elements::of(&data[..count * len]), &mut all[..count], None).unwrap();

@@ -8,7 +8,7 @@ use super::sums::{Partial, Total};
 use super::walk::some_by_some;
 use super::{Floating, Fold, MapSome, Measure, Number};
 use crate::cpu::for_each_level;
-use crate::functions::{self, exp, exp_below_all, exp_below_in_place, exp_in_place, log};
+use crate::functions::{exp, exp_below_all, exp_below_in_place, exp_in_place, log};
 use crate::{Stop, Stopped};
 use std::marker::PhantomData;
 
@@ -24,7 +24,8 @@ pub struct Softmax;
 impl<T: Floating> MapSome<T> for Softmax {
     #[inline(always)]
     fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        if functions::shares(len, Some(lanes), to) {
+        if let Some(shares) = T::shares(len) {
+            shares(len, Some(lanes), to);
             return Ok(());
         }
         let peaks = peaks(len, lanes, stop)?;
@@ -37,7 +38,8 @@ impl Softmax {
     /// At most [`TOGETHER`] lanes become their own softmax.
     #[inline(always)]
     pub(crate) fn in_place<T: Floating>(len: usize, lanes: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        if functions::shares(len, None, lanes) {
+        if let Some(shares) = T::shares(len) {
+            shares(len, None, lanes);
             return Ok(());
         }
         let peaks = peaks(len, lanes, stop)?;

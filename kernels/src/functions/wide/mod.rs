@@ -1,12 +1,12 @@
 //! Vectors of `f32` for functions that look numbers up: compilers make vectors of plain code, but not of lookups, which
 //! they would do one by one.
 
-#[cfg(target_arch = "x86_64")]
-mod shares;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod vectors;
 
 use super::Curve;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use vectors::x86::exp_of_block;
 
 /// Some `f32`: as many as a vector of the processor holds, or one. Each operation is that of each number, and rounds once.
 pub trait Wide: Copy {
@@ -57,29 +57,6 @@ pub(super) fn each_in_place(curve: impl Curve, numbers: &mut [f32]) {
     unsafe {
         at_each(curve, at, at, count);
     }
-}
-
-/// Lanes that [`shares`] takes: shorter ones are faster together, longer ones have to be stopped.
-#[cfg(target_arch = "x86_64")]
-const LENGTHS: std::ops::Range<usize> = 32..1 << 12;
-
-/// See [`super::shares`].
-#[inline(always)]
-pub(super) fn shares(len: usize, from: Option<&[f32]>, to: &mut [f32]) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    if LENGTHS.contains(&len) && crate::cpu::level() >= 4 {
-        let count = to.len().min(from.map_or(usize::MAX, <[f32]>::len)) / len;
-        let to = to.as_mut_ptr();
-        let from = from.map_or(to.cast_const(), <[f32]>::as_ptr);
-        // SAFETY: both have as many lanes, or are the same; `level` checked that the processor has the features.
-        #[allow(unsafe_code)]
-        unsafe {
-            shares::of_lanes(from, to, len, count);
-        }
-        return true;
-    }
-    let _ = (len, from, to);
-    false
 }
 
 /// # Safety

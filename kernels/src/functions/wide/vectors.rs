@@ -6,7 +6,7 @@ use super::{Curve, Wide};
 
 /// Twice as many: while one waits for what it needs next, the other goes on.
 #[derive(Clone, Copy)]
-pub(super) struct Two<V>(pub(super) V, pub(super) V);
+struct Two<V>(V, V);
 
 /// Implements functions of [`Two`] by those of both.
 macro_rules! both {
@@ -180,6 +180,7 @@ macro_rules! wide {
 #[cfg(target_arch = "x86_64")]
 pub(super) mod x86 {
     use super::{Curve, Two, Vector, Wide, in_vectors};
+    use crate::functions::Exp;
     use std::arch::x86_64::*;
 
     /// # Safety
@@ -205,9 +206,18 @@ pub(super) mod x86 {
         F32x8: _mm256_loadu_ps, _mm256_storeu_ps, 8;
     }
 
-    /// Made by [`v4`] and [`super::super::shares`] alone.
+    /// e^x of 32 numbers.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
+    #[inline]
+    pub(crate) fn exp_of_block(block: [__m512; 2]) -> [__m512; 2] {
+        let [low, high] = block;
+        let Two(F32x16(low), F32x16(high)) = Exp.singles(Two(F32x16(low), F32x16(high)));
+        [low, high]
+    }
+
+    /// Made by [`v4`] and [`exp_of_block`] alone.
     #[derive(Clone, Copy)]
-    pub(in super::super) struct F32x16(pub(in super::super) __m512);
+    struct F32x16(__m512);
 
     /// Made by [`v3`] alone.
     #[derive(Clone, Copy)]
