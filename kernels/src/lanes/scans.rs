@@ -88,8 +88,8 @@ for_each_level! {
         = cumulate_rows_body::<R, T>;
 }
 
-/// Lanes that are cumulated side by side.
-const SIDE: usize = 512;
+/// Lanes that are cumulated side by side: so many that rows are read and written in runs.
+const SIDE: usize = 1024;
 
 /// Elements of each that are cumulated at once.
 const ROWS: usize = 4;
