@@ -67,8 +67,7 @@ pub(super) const PARTIALS: usize = 32;
 /// Number of elements that are added at a time where [`PARTIALS`] are too many.
 const PART: usize = 8;
 
-/// Rows are near each other if they start at most so many elements apart. Of these, a partial value gets so many at a time.
-const NEAR: usize = 64;
+/// Rows that a partial value gets one after another: more would read memory at strides that prefetching doesn't follow.
 const ROUNDS: usize = 8;
 
 /// Number of lanes that are reduced side by side.
@@ -199,7 +198,7 @@ const HELD: usize = 32;
 #[inline(always)]
 fn add_rows_body<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial], first: usize, rows: Rows<'_, T>) {
     let Rows { elements, step, count, width } = rows;
-    let together = if step <= NEAR { ROUNDS * PARTIALS } else { count.max(1) };
+    let together = ROUNDS * PARTIALS;
     for start in (0..count).step_by(together) {
         let end = count.min(start + together);
         // The rows of a partial value one after another.
