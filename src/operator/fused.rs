@@ -5,6 +5,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Shape;
 use bytemuck::cast_slice_mut;
+use kernels::gemm::blocks::Activation;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -57,9 +58,9 @@ pub(crate) trait Rowwise: Operator {
         None
     }
 
-    /// Whether it is the product of two inputs.
-    fn multiplies(&self) -> bool {
-        false
+    /// What it is, if kernels have it among other steps.
+    fn form(&self) -> Option<Form> {
+        None
     }
 
     /// The product of an input and of what this computes of it, in one step: the same bits as in two, if results aren't
@@ -67,6 +68,15 @@ pub(crate) trait Rowwise: Operator {
     fn gated(&self) -> Option<Arc<dyn Rowwise>> {
         None
     }
+}
+
+/// What an operator computes of an element of each of its inputs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Form {
+    Sum,
+    Product,
+    /// Of the only one.
+    Activation(Activation),
 }
 
 /// A product of matrices: before its sums are written, they can go through steps of other operators.
@@ -131,6 +141,29 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
+    /// The same in the kernel of a convolution, if it has it: whether the first tensor beside the sums is added, and what is
+    /// computed of these then.
+    pub(crate) fn finish(&self) -> Option<(bool, Activation)> {
+        let [first, rest @ ..] = &*self.steps.as_ref().filter(|steps| steps.dtype == DType::Float)?.steps else {
+            return None;
+        };
+        let form = first.operator.form()?;
+        match (form, &*first.inputs, rest) {
+            (Form::Activation(activation), [StepInput::Input(0)], []) => Some((false, activation)),
+            (Form::Sum, [StepInput::Input(0), StepInput::Input(1)] | [StepInput::Input(1), StepInput::Input(0)], _) => {
+                match rest {
+                    [] => Some((true, Activation::None)),
+                    [last] if *last.inputs == [StepInput::Step(0)] => match last.operator.form()? {
+                        Form::Activation(activation) => Some((true, activation)),
+                        Form::Sum | Form::Product => None,
+                    },
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
     /// Applies the steps to neighbours, with the bytes at their places `beside` them.
     pub(crate) fn apply(&self, sums: &mut [u8], beside: &[&[u8]]) {
         let Some(steps) = &self.steps else { return };
@@ -328,10 +361,12 @@ fn gate(steps: &mut Vec<(Arc<dyn Rowwise>, StepInputs)>) -> Option<()> {
         if **inputs == [other] && uses.count() == 1 { operator.gated() } else { None }
     };
     let found = steps.iter().enumerate().find_map(|(product, (operator, inputs))| match **inputs {
-        [a, b] if operator.multiplies() => [(a, b), (b, a)].into_iter().find_map(|(gate, other)| match gate {
-            StepInput::Step(at) => Some((product, at, other, is_gate(at, other)?)),
-            StepInput::Input(_) => None,
-        }),
+        [a, b] if operator.form() == Some(Form::Product) => {
+            [(a, b), (b, a)].into_iter().find_map(|(gate, other)| match gate {
+                StepInput::Step(at) => Some((product, at, other, is_gate(at, other)?)),
+                StepInput::Input(_) => None,
+            })
+        }
         _ => None,
     });
     let (product, at, input, gated) = found?;

@@ -20,9 +20,9 @@ pub(super) use crate::dtype::{DType, Element, Format, ShapeText};
 pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
 pub(super) use crate::operator::{
     Align, Attribute, Axis, Blockwise, Body, BodyValue, ByteProduct, Call, Constants, Context, Control, Count, Ends,
-    Fused, Held, Implementation, InBlocks, Inference, Layout, Load, LoadBlockwise, LoadRowwise, Make, MatrixProduct,
-    Node, Operator, Pointwise, Resume, Rowwise, ScoreScale, Step, Tail, Values, Weighing, Windowed, broadcast,
-    bytes_from_blocks, bytes_to_blocks, of_channels, one_element, output_in_blocks, output_of_in_blocks,
+    Form, Fused, Held, Implementation, InBlocks, Inference, Layout, Load, LoadBlockwise, LoadRowwise, Make,
+    MatrixProduct, Node, Operator, Pointwise, Resume, Rowwise, ScoreScale, Step, Tail, Values, Weighing, Windowed,
+    broadcast, bytes_from_blocks, bytes_to_blocks, of_channels, one_element, output_in_blocks, output_of_in_blocks,
 };
 pub(super) use crate::tensor::{Counted, NewTensor, Scalar, Scratch, Shape, Tensor, shape_of, view_part};
 pub(super) use crate::value::{Dim, DimsText, Fact, Formula, List, Map, Optional, Sequence, Value, ValueType};
@@ -33,6 +33,7 @@ pub(super) use kernels::elementwise::{
     test_row, to_f64,
 };
 pub(super) use kernels::functions::{self, Real};
+pub(super) use kernels::gemm::blocks::Activation;
 pub(super) use kernels::gemm::{Batch, Broadcast, Left, Product, Right, Scaled, Strides, View};
 pub(super) use kernels::half::Half;
 pub(super) use kernels::lanes::{self, Floating, Lanes, Ordered, Stored};

@@ -5,6 +5,28 @@ use super::exponential::{expm1, logistic};
 use super::{Real, exp, greatest, is_short, least, polynomial};
 use crate::cpu::for_each_level;
 
+/// max(0, x): -0 stays.
+#[inline(always)]
+pub fn relu<T: Real>(x: T) -> T {
+    if x < T::ZERO { T::ZERO } else { x }
+}
+
+/// The sixth of a number that isn't subnormal, rounded once: a third is never near the middle of two numbers, so that a factor
+/// in two parts tells which is nearer.
+pub(crate) fn sixth<T: Real>() -> (T, T) {
+    const SIXTH: (f64, f64) = (0.16666666666666666, 9.25185853854297e-18);
+    let high = T::of(SIXTH.0);
+    (high, T::of(SIXTH.0 - high.to_f64() + SIXTH.1))
+}
+
+/// x * max(0, min(1, x / 6 + 1/2)). At most 2 ulp.
+#[inline(always)]
+pub fn hard_swish<T: Real>(x: T) -> T {
+    // Near -3 the sum is exact, and x / 6 wouldn't be.
+    let (sum, (high, low)) = ((x + T::of(3.0)).smaller(T::of(6.0)).larger(T::ZERO), sixth::<T>());
+    x * sum.mul_add(high, sum * low)
+}
+
 /// x / (1 + e^-(alpha * x)). At most 2 ulp in `f64`.
 #[inline(always)]
 pub fn swish<T: Real>(x: T, alpha: f32) -> T {

@@ -26,7 +26,8 @@ mod tests;
 mod trigonometric;
 mod wide;
 
-pub use activation::{gelu_tanh, leaky, leaky_all, mish, scaled_celu, swiglu, swish};
+pub(crate) use activation::sixth;
+pub use activation::{gelu_tanh, hard_swish, leaky, leaky_all, mish, relu, scaled_celu, swiglu, swish};
 #[cfg(test)]
 use exponential::expm1;
 pub use exponential::{cosh, elu, sinh};

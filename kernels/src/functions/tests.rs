@@ -654,3 +654,20 @@ fn powers_of_one_exponent() {
         }
     }
 }
+
+/// A product with the two parts of a sixth is the quotient, and HardSwish what it says of it.
+#[test]
+fn sixths() {
+    let ((high, low), (wide_high, wide_low)) = (super::sixth::<f32>(), super::sixth::<f64>());
+    let swish = |x: f64| x * ((x + 3.0) / 6.0).clamp(0.0, 1.0);
+    for x in samples(sized(200_000, 300), |bits| (bits >> 11) as f64 * 2f64.powi(-50) - 4.0) {
+        let y = x as f32;
+        if y.is_normal() && y.abs() < 8.0 {
+            assert_eq!(y.mul_add(high, y * low), y / 6.0);
+            assert_eq!(x.mul_add(wide_high, x * wide_low), x / 6.0);
+        }
+        let single = y * ((y + 3.0) / 6.0).clamp(0.0, 1.0);
+        let same = |got: f64, want: f64| got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
+        assert!(same(super::hard_swish(x), swish(x)) && same(super::hard_swish(y).into(), single.into()), "{x:e}");
+    }
+}

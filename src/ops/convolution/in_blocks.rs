@@ -4,7 +4,8 @@ use super::of_products::OfProducts;
 use crate::ops::prelude::*;
 use kernels::gemm::BLOCK;
 use kernels::gemm::blocks::{
-    CHANNELS, Dense, Each, Images, Own, ROOM, Source, from_blocks, have_blocks, len_of, pack, share_blocks, to_blocks,
+    CHANNELS, Dense, Each, Finish, Images, Own, ROOM, Source, from_blocks, have_blocks, len_of, pack, share_blocks,
+    to_blocks,
 };
 use kernels::volume;
 use kernels::windows::Axis;
@@ -108,7 +109,18 @@ impl InBlocksOf {
         let (images, weights) = (call.tensor(0)?.as_slice()?, &[]);
         let images = if layout.input(0).is_some() { Source::Blocks(images) } else { Source::Planes(images) };
         let (channels, filters, groups, finite) = (self.channels, self.count, self.groups, self.finite.load(Relaxed));
-        Ok(Dense { axes, images, channels, filters, groups, weights, finite, bias: None, tail: None })
+        Ok(Dense {
+            axes,
+            images,
+            channels,
+            filters,
+            groups,
+            weights,
+            finite,
+            bias: None,
+            finish: Finish::default(),
+            tail: None,
+        })
     }
 
     fn each<'a>(&self, images: &'a [f32], axes: &'a [Axis; 2]) -> Each<'a> {
@@ -164,16 +176,19 @@ impl Windowed for InBlocksOf {
         // What is beside the sums, in blocks as they are.
         let rooms = self.beside(call, layout, tail, positions)?;
         let inputs = tail.map(|tail| tail.beside.iter().zip(&rooms)).into_iter().flatten();
-        let beside: SmallVec<[&[u8]; 2]> = inputs
+        let beside: SmallVec<[&[f32]; 2]> = inputs
             .map(|(k, room)| match room {
-                Some(room) => Ok(cast_slice(room.elements::<f32>())),
-                None => Ok(call.tensor(*k)?.bytes()),
+                Some(room) => Ok(room.elements()),
+                None => call.tensor(*k)?.as_slice(),
             })
             .collect::<Result<_>>()?;
+        let finish = tail.and_then(Tail::finish);
+        let tail = tail.filter(|_| finish.is_none());
+        let (adds, activation) = finish.unwrap_or_default();
+        let finish = Finish { beside: beside.first().copied().filter(|_| adds), activation };
         let apply = |first: usize, sums: &mut [f32]| {
-            let at = first * size_of::<f32>()..first * size_of::<f32>() + size_of_val(sums);
-            let own: SmallVec<[&[u8]; 2]> =
-                beside.iter().map(|bytes| bytes.get(at.clone()).unwrap_or_default()).collect();
+            let own = beside.iter().map(|all| cast_slice(all.get(first..first + sums.len()).unwrap_or_default()));
+            let own: SmallVec<[&[u8]; 2]> = own.collect();
             tail.iter().for_each(|tail| tail.apply(cast_slice_mut(sums), &own));
         };
         let tail = tail.map(|_| &apply as &kernels::gemm::blocks::Tail<'_>);
@@ -182,9 +197,13 @@ impl Windowed for InBlocksOf {
                 let mut room = None;
                 let each = self.each(self.in_blocks(call, layout, &mut room)?, &axes).plan(images, resources)?;
                 let mut scratch = call.scratch::<f32>(each.scratch())?;
-                return Ok(Own { each: &each, weights, bias, tail }.run(out, scratch.elements_mut(), resources)?);
+                return Ok(Own { each: &each, weights, bias, finish, tail }.run(
+                    out,
+                    scratch.elements_mut(),
+                    resources,
+                )?);
             }
-            let dense = Dense { weights, bias, tail, ..self.dense(call, layout, &axes)? };
+            let dense = Dense { weights, bias, finish, tail, ..self.dense(call, layout, &axes)? };
             let plan = dense.plan(images, resources)?;
             let mut scratch = call.scratch::<f32>(plan.scratch())?;
             Ok(plan.run(out, scratch.elements_mut(), resources)?)

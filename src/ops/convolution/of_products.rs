@@ -2,7 +2,7 @@
 //! of mobile networks begin: the image between them is computed line by line, and is never whole in memory.
 
 use crate::ops::prelude::*;
-use kernels::gemm::blocks::{Each, Images, Own, Products, ROOM, len_of, pack_each, to_blocks};
+use kernels::gemm::blocks::{Each, Finish, Images, Own, Products, ROOM, len_of, pack_each, to_blocks};
 use kernels::volume;
 use kernels::windows::Axis;
 
@@ -49,7 +49,14 @@ impl OfProducts {
 
     fn products<'a>(&'a self, call: &'a Call<'_>, weights: &'a [f32]) -> Result<Products<'a>> {
         let bias = if self.first.inputs > 2 { Some(call.tensor(2)?.as_slice()?) } else { None };
-        Ok(Products { images: call.tensor(0)?.as_slice()?, channels: self.first.channels, weights, bias, tail: None })
+        Ok(Products {
+            images: call.tensor(0)?.as_slice()?,
+            channels: self.first.channels,
+            weights,
+            bias,
+            activation: Activation::None,
+            tail: None,
+        })
     }
 }
 
@@ -74,16 +81,26 @@ impl Windowed for OfProducts {
         let steps = volume(channels, [&rows.input, &columns.input]).saturating_add(taps);
         call.charge(volume(steps, [&images, &filters]) as u64)?;
 
-        let then = |sums: &mut [f32]| self.tail.iter().for_each(|tail| tail.apply(cast_slice_mut(sums), &[]));
-        let products = Products { tail: self.tail.as_ref().map(|_| &then as _), ..self.products(call, first)? };
+        let [(of_products, before), (activation, after)] = [self.tail.as_deref(), tail].map(finish);
+        let then = |sums: &mut [f32]| before.iter().for_each(|tail| tail.apply(cast_slice_mut(sums), &[]));
+        let products =
+            Products { activation: of_products, tail: before.map(|_| &then as _), ..self.products(call, first)? };
         let each = Each { axes: &axes, images: Images::Products(&products), channels: filters };
         let each = each.plan(images, resources)?;
         let bias = self.filters.bias.map(|k| call.tensor(k)?.as_slice::<f32>()).transpose()?;
-        let last = |_: usize, sums: &mut [f32]| tail.iter().for_each(|tail| tail.apply(cast_slice_mut(sums), &[]));
-        let tail = tail.map(|_| &last as &kernels::gemm::blocks::Tail<'_>);
+        let last = |_: usize, sums: &mut [f32]| after.iter().for_each(|tail| tail.apply(cast_slice_mut(sums), &[]));
+        let (tail, finish) = (after.map(|_| &last as _), Finish { beside: None, activation });
         let mut scratch = call.scratch::<f32>(each.scratch())?;
         let mut y = output_in_blocks(call, images, filters, &counts)?;
-        Own { each: &each, weights, bias, tail }.run(y.elements_mut()?, scratch.elements_mut(), resources)?;
+        Own { each: &each, weights, bias, finish, tail }.run(y.elements_mut()?, scratch.elements_mut(), resources)?;
         Ok(y.finish().into())
+    }
+}
+
+/// What the kernel computes of a tail that reads nothing beside the sums, or all of it.
+fn finish(tail: Option<&Tail>) -> (Activation, Option<&Tail>) {
+    match tail.and_then(Tail::finish) {
+        Some((false, activation)) => (activation, None),
+        _ => (Activation::None, tail),
     }
 }

@@ -4,7 +4,9 @@
 use super::{Elementwise, floats, numbers, rowwise};
 use crate::ops::prelude::*;
 
-pub(super) const RELU: Implementation = rowwise("Relu", &[1, 6, 13, 14], |_| numbers(Relu));
+pub(super) const RELU: Implementation = rowwise("Relu", &[1, 6, 13, 14], |_| {
+    Ok(Elementwise::new(Relu, number_row, Align::Last).of_form(Form::Activation(Activation::Relu)).shared())
+});
 
 /// `Y = max(0, X)`
 #[derive(Debug)]
@@ -13,7 +15,7 @@ struct Relu;
 impl Floats<1> for Relu {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
-        if x < T::ZERO { T::ZERO } else { x }
+        functions::relu(x)
     }
 }
 
@@ -101,7 +103,9 @@ impl Floats<1> for HardSigmoid {
     }
 }
 
-pub(super) const HARD_SWISH: Implementation = rowwise("HardSwish", &[14, 22], |_| floats(HardSwish));
+pub(super) const HARD_SWISH: Implementation = rowwise("HardSwish", &[14, 22], |_| {
+    Ok(Elementwise::new(HardSwish, float_row, Align::Last).of_form(Form::Activation(Activation::HardSwish)).shared())
+});
 
 /// `Y = X * max(0, min(1, X / 6 + 1/2))`
 #[derive(Debug)]
@@ -110,8 +114,7 @@ struct HardSwish;
 impl Floats<1> for HardSwish {
     #[inline(always)]
     fn float<T: Real>(&self, [x]: [T; 1]) -> T {
-        // Near -3 the sum is exact, and X / 6 wouldn't be.
-        x * ((x + T::of(3.0)) / T::of(6.0)).smaller(T::ONE).larger(T::ZERO)
+        functions::hard_swish(x)
     }
 }
 

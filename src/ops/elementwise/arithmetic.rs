@@ -4,10 +4,11 @@
 use super::{Elementwise, Function, align, rowwise};
 use crate::ops::prelude::*;
 
-pub(super) const ADD: Implementation = arithmetic("Add", |node| Ok(of(node, Add, Formula::plus)?.shared()));
+pub(super) const ADD: Implementation =
+    arithmetic("Add", |node| Ok(of(node, Add, Formula::plus)?.of_form(Form::Sum).shared()));
 pub(super) const SUB: Implementation = arithmetic("Sub", |node| Ok(of(node, Sub, Formula::minus)?.shared()));
 pub(super) const MUL: Implementation =
-    arithmetic("Mul", |node| Ok(Elementwise { multiplies: true, ..of(node, Mul, Formula::times)? }.shared()));
+    arithmetic("Mul", |node| Ok(of(node, Mul, Formula::times)?.of_form(Form::Product).shared()));
 pub(super) const DIV: Implementation = arithmetic("Div", |node| {
     Ok(Elementwise::new(Div, number_row, align(node)?).counting(Formula::divided).dividing().shared())
 });

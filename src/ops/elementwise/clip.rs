@@ -31,6 +31,12 @@ impl Rowwise for Clip {
         }
     }
 
+    fn form(&self) -> Option<Form> {
+        let Within { min: low, max: high } = Within::of(self.min, self.max);
+        let known = self.known && !low.is_nan() && !high.is_nan();
+        known.then_some(Form::Activation(Activation::Within { low, high }))
+    }
+
     fn of_constants(&self, constant: &Constants<'_>) -> Option<Arc<dyn Rowwise>> {
         let number = |k: usize| match constant(k) {
             Some(tensor) if tensor.len() == 1 && tensor.rank() < 2 => tensor.as_slice::<f32>().ok()?.first().copied(),

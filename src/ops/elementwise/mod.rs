@@ -144,14 +144,14 @@ struct Elementwise<F, const N: usize> {
     divides: bool,
     /// The same of sizes that follow from symbols.
     count: Option<Count>,
-    /// See [`Rowwise::multiplies`] and [`Rowwise::gated`].
-    multiplies: bool,
+    /// See [`Rowwise::form`] and [`Rowwise::gated`].
+    form: Option<Form>,
     gated: Option<fn() -> Arc<dyn Rowwise>>,
 }
 
 impl<F: Function, const N: usize> Elementwise<F, N> {
     fn new(function: F, row: fn(Format) -> Option<Row<F, N>>, align: Align) -> Elementwise<F, N> {
-        Elementwise { function, row, align, test: false, divides: false, count: None, multiplies: false, gated: None }
+        Elementwise { function, row, align, test: false, divides: false, count: None, form: None, gated: None }
     }
 
     fn testing(self) -> Elementwise<F, N> {
@@ -164,6 +164,10 @@ impl<F: Function, const N: usize> Elementwise<F, N> {
 
     fn counting(self, count: Count) -> Elementwise<F, N> {
         Elementwise { count: Some(count), ..self }
+    }
+
+    fn of_form(self, form: Form) -> Elementwise<F, N> {
+        Elementwise { form: Some(form), ..self }
     }
 
     fn shared(self) -> Arc<dyn Rowwise> {
@@ -192,8 +196,8 @@ impl<F: Function, const N: usize> Rowwise for Elementwise<F, N> {
         }
     }
 
-    fn multiplies(&self) -> bool {
-        self.multiplies
+    fn form(&self) -> Option<Form> {
+        self.form
     }
 
     fn gated(&self) -> Option<Arc<dyn Rowwise>> {

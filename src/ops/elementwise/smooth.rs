@@ -6,7 +6,10 @@ use super::{Elementwise, floats, rowwise};
 use crate::ops::prelude::*;
 
 pub(super) const SIGMOID: Implementation = rowwise("Sigmoid", &[1, 6, 13], |_| {
-    let gated = || Elementwise::new(Gated, float_row, Align::Last).shared();
+    let gated = || {
+        let form = Form::Activation(Activation::Gated);
+        Elementwise::new(Gated, float_row, Align::Last).of_form(form).shared()
+    };
     Ok(Elementwise { gated: Some(gated), ..Elementwise::new(Sigmoid, float_row, Align::Last) }.shared())
 });
 

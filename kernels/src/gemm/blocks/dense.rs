@@ -5,6 +5,7 @@
 use super::super::BLOCK;
 use super::super::block::Out;
 use super::band::{Band, Grid, PLACES, Source};
+use super::finish::Finish;
 use super::picks::{Picks, whole_sums};
 use super::tile::{HALF, Halves, Loops, One, Step, Tile, loops};
 use super::{CHANNELS, READ, Tail, has_minus_zero, len_of};
@@ -38,6 +39,7 @@ pub struct Dense<'a> {
     pub finite: bool,
     /// A number for each filter, which is added last.
     pub bias: Option<&'a [f32]>,
+    pub finish: Finish<'a>,
     pub tail: Option<&'a Tail<'a>>,
 }
 
@@ -181,6 +183,7 @@ impl DensePlan<'_> {
             && (have_blocks(dense.channels, dense.filters, dense.groups)
                 || (dense.in_halves() && matches!(dense.images, Source::Blocks(_))))
             && dense.bias.is_none_or(|bias| bias.len() == dense.filters)
+            && dense.finish.fits(out.len())
             && scratch.len() >= self.scratch();
         if !fits {
             return Err(Stopped::Misfit);
@@ -247,19 +250,17 @@ impl DensePlan<'_> {
                     // each other.
                     for row in (rows.start + 1..rows.end).chain([rows.start]) {
                         lookout.after(steps.len() * loops.filters * band.columns.len() / 8)?;
-                        let left_out = self.row(task, &group, steps.clone(), row, out)?;
-                        if left_out && part + 1 == parts {
-                            self.mend(task, &group, row, out, lookout)?;
-                        }
+                        self.row(task, &group, steps.clone(), row, out, lookout)?;
                     }
-                    if let Some(tail) = dense.tail.filter(|_| part + 1 == parts) {
-                        for block in 0..loops.filters / CHANNELS {
-                            let first = start + block * positions + band.number(rows.start, band.columns.start);
-                            let len = rows.len() * band.columns.len() * CHANNELS;
-                            // SAFETY: neighbours in the output, which are this task's, and initialised by now.
-                            let sums = unsafe { std::slice::from_raw_parts_mut(out.at(first * CHANNELS), len) };
-                            tail(first * CHANNELS, sums);
-                        }
+                    if part + 1 < parts || (dense.finish.is_early() && dense.tail.is_none()) {
+                        continue;
+                    }
+                    for block in 0..loops.filters / CHANNELS {
+                        let first = start + block * positions + band.number(rows.start, band.columns.start);
+                        let len = rows.len() * band.columns.len() * CHANNELS;
+                        // SAFETY: neighbours in the output, which are this task's, and initialised by now.
+                        let sums = unsafe { std::slice::from_raw_parts_mut(out.at(first * CHANNELS), len) };
+                        dense.finish.then(first * CHANNELS, sums, dense.tail)?;
                     }
                 }
             }
@@ -267,40 +268,7 @@ impl DensePlan<'_> {
         Ok(())
     }
 
-    /// Computes places of a row again, all steps of them, if that may give another sum.
-    fn mend(
-        &self,
-        task: &Task<'_>,
-        group: &Group<'_>,
-        row: usize,
-        out: Out<f32>,
-        lookout: &mut Lookout<'_>,
-    ) -> Result<(), Stopped> {
-        let (Task { image, band, .. }, Dense { axes, images, .. }, filters) = (task, &self.dense, group.loops.filters);
-        let (image, [_, columns]) = (images.image(*image, self.grid.image())?.from(group.channel, axes)?, axes);
-        for (block, bias) in group.bias.chunks_exact(CHANNELS).enumerate() {
-            let first = group.start + block * group.positions + band.number(row, band.columns.start);
-            let len = band.columns.len() * CHANNELS;
-            // SAFETY: neighbours in the output, which are this task's, and initialised by now.
-            let places = unsafe { std::slice::from_raw_parts_mut(out.at(first * CHANNELS), len) };
-            if !has_minus_zero(places) {
-                continue;
-            }
-            for (column, to) in band.columns.clone().zip(places.chunks_exact_mut(CHANNELS)) {
-                lookout.after(self.steps * filters)?;
-                let number = band.number(row, column);
-                let place = [number / columns.output, number % columns.output];
-                let sums = whole_sums(axes, image, place, group.weights, filters);
-                let own = sums.get(block * CHANNELS..).unwrap_or(&[]);
-                for ((to, sum), bias) in to.iter_mut().zip(own).zip(bias) {
-                    *to = if self.dense.bias.is_some() { sum + bias } else { *sum };
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds some steps to the sums of a group at the places of a row. Whether others were left out.
+    /// Adds some steps to the sums of a group at the places of a row.
     fn row(
         &self,
         task: &Task<'_>,
@@ -308,36 +276,79 @@ impl DensePlan<'_> {
         steps: Range<usize>,
         row: usize,
         out: Out<f32>,
-    ) -> Result<bool, Stopped> {
-        let Task { band, .. } = task;
-        let (is_last, mut left_out) = (steps.end == self.steps, false);
-        for tile in tiles(band.columns.clone(), group.loops.sums.len()) {
+        lookout: &mut Lookout<'_>,
+    ) -> Result<(), Stopped> {
+        let (Task { band, .. }, Dense { finish, bias, .. }) = (task, self.dense);
+        let is_last = steps.end == self.steps;
+        for places in tiles(band.columns.clone(), group.loops.sums.len()) {
             let picked = match &self.picks {
-                Some(picks) => picks.at(&self.grid, task.picked, (row, &tile), &steps)?,
+                Some(picks) => picks.at(&self.grid, task.picked, (row, &places), &steps)?,
                 None => None,
             };
-            left_out |= picked.is_some();
             let loops = if picked.is_some() { group.picking } else { group.loops };
-            let Some(sums) = loops.sums.get(tile.len() - 1) else { continue };
-            let place = group.start + band.number(row, tile.start);
+            let Some(sums) = loops.sums.get(places.len() - 1) else { continue };
+            let place = (group.start + band.number(row, places.start)) * CHANNELS;
+            // Sums that leave out steps are seen before they are finished.
+            let finish = if is_last && picked.is_none() && finish.is_early() { finish } else { Finish::default() };
             // SAFETY: offsets are those of the band, from whose places on they are in what is seen; weights and biases are
-            // those of the group, and the places of the output are this task's.
+            // those of the group, and the places of the output are this task's. What is beside it has as many.
             unsafe {
                 let all = (task.offsets.as_ptr().add(steps.start), steps.start * loops.filters, steps.len());
                 let (offsets, weights, count) = picked.map_or(all, |some| (some.as_ptr().cast(), 0, some.len()));
                 sums(&Tile {
-                    image: group.seen.as_ptr().add(band.place(row, tile.start)),
+                    image: group.seen.as_ptr().add(band.place(row, places.start)),
                     offsets,
                     weights: group.weights.as_ptr().add(weights),
                     steps: count,
                     first: steps.start == 0,
-                    bias: if is_last && self.dense.bias.is_some() { group.bias.as_ptr() } else { std::ptr::null() },
-                    out: out.at(place * CHANNELS),
+                    bias: if is_last && bias.is_some() { group.bias.as_ptr() } else { std::ptr::null() },
+                    beside: finish.beside.map_or(std::ptr::null(), |beside| beside.as_ptr().add(place)),
+                    activation: finish.activation,
+                    out: out.at(place),
                     out_block: group.positions * CHANNELS,
                 });
             }
+            if is_last && picked.is_some() {
+                self.mend(task, group, row, places, out, lookout)?;
+            }
         }
-        Ok(left_out)
+        Ok(())
+    }
+
+    /// Computes places of a row again, all steps of them, if that may give another sum, and finishes their sums.
+    fn mend(
+        &self,
+        task: &Task<'_>,
+        group: &Group<'_>,
+        row: usize,
+        places: Range<usize>,
+        out: Out<f32>,
+        lookout: &mut Lookout<'_>,
+    ) -> Result<(), Stopped> {
+        let (Task { image, band, .. }, Dense { axes, images, finish, .. }) = (task, &self.dense);
+        let (filters, [_, columns]) = (group.loops.filters, axes);
+        let image = images.image(*image, self.grid.image())?.from(group.channel, axes)?;
+        for (block, bias) in group.bias.chunks_exact(CHANNELS).enumerate() {
+            let first = group.start + block * group.positions + band.number(row, places.start);
+            // SAFETY: neighbours in the output, which are this task's, and initialised by now.
+            let sums = unsafe { std::slice::from_raw_parts_mut(out.at(first * CHANNELS), places.len() * CHANNELS) };
+            if has_minus_zero(sums) {
+                for (column, to) in places.clone().zip(sums.chunks_exact_mut(CHANNELS)) {
+                    lookout.after(self.steps * filters)?;
+                    let number = band.number(row, column);
+                    let place = [number / columns.output, number % columns.output];
+                    let whole = whole_sums(axes, image, place, group.weights, filters);
+                    let own = whole.get(block * CHANNELS..).unwrap_or(&[]);
+                    for ((to, sum), bias) in to.iter_mut().zip(own).zip(bias) {
+                        *to = if self.dense.bias.is_some() { sum + bias } else { *sum };
+                    }
+                }
+            }
+            if finish.is_early() {
+                finish.apply(first * CHANNELS, sums)?;
+            }
+        }
+        Ok(())
     }
 }
 

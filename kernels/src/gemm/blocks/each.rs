@@ -6,7 +6,7 @@ use super::super::block::Out;
 use super::band::{COLUMNS, PLACES};
 use super::line::{Line, span, width};
 use super::lines::{Block, Images, Lines};
-use super::{CHANNELS, Tail, len_of};
+use super::{CHANNELS, len_of};
 use crate::windows::Axis;
 use crate::{Resources, Stopped, parallel};
 use bytemuck::cast_slice_mut;
@@ -33,8 +33,9 @@ pub struct Each<'a> {
 pub(super) struct Seen<'a> {
     /// The number of the block in its image.
     pub(super) block: usize,
-    /// The row and the column of the first place.
+    /// The row and the column of the first place, and the number of its first element in the output.
     pub(super) at: [usize; 2],
+    pub(super) place: usize,
     /// What the first place sees, and what follows. The next place sees what is a block of channels further on, and the
     /// next row what is so many elements further on.
     pub(super) from: &'a [f32],
@@ -113,14 +114,13 @@ impl Planned<'_> {
         each.saturating_add(self.taps()).saturating_add(self.each.images.steps()).saturating_add(CHANNELS)
     }
 
-    /// Calls `compute` with some rows of `[images, blocks, rows, columns, 16]`, or with parts of one, and then `tail`.
+    /// Calls `compute` with some rows of `[images, blocks, rows, columns, 16]`, or with parts of one.
     pub(super) fn run(
         &self,
         outside: f32,
         out: &mut [f32],
         scratch: &mut [f32],
         resources: Resources<'_>,
-        tail: Option<&Tail<'_>>,
         compute: &Rows<'_>,
     ) -> Result<(), Stopped> {
         let Planned { each: Each { axes: [rows, columns], images, channels }, width, line, high, count, .. } = *self;
@@ -182,8 +182,7 @@ impl Planned<'_> {
                     // SAFETY: neighbours in the output, which are this task's. Memory may hold anything.
                     let out = unsafe { std::slice::from_raw_parts_mut(to.at(place), len) };
                     let from = lines.room.get((own - start) * row..).ok_or(Stopped::Misfit)?;
-                    compute(&Seen { block: block % blocks, at: [own, first], from, row, offsets, count }, out)?;
-                    tail.iter().for_each(|tail| tail(place, out));
+                    compute(&Seen { block: block % blocks, at: [own, first], place, from, row, offsets, count }, out)?;
                 }
                 start = next;
             }

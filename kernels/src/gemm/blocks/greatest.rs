@@ -15,7 +15,7 @@ pub fn greatest(
     scratch: &mut [f32],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    each.run(f32::NEG_INFINITY, out, scratch, resources, None, &|seen, out| {
+    each.run(f32::NEG_INFINITY, out, scratch, resources, &|seen, out| {
         for (row, out) in out.chunks_exact_mut((seen.count * CHANNELS).max(1)).enumerate() {
             let from = seen.from.get(row * seen.row..).ok_or(Stopped::Misfit)?;
             self::row::<f32>(extreme, from, seen.offsets, out);

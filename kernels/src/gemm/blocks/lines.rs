@@ -4,6 +4,7 @@
 
 use super::super::BLOCK;
 use super::dense::tiles;
+use super::finish::{Activation, Finish};
 use super::line::{Line, span};
 use super::tile::{Loops, One, Tile, loops};
 use super::{CHANNELS, len_of, of_block};
@@ -31,6 +32,7 @@ pub struct Products<'a> {
     pub weights: &'a [f32],
     /// A number for each filter, which is added last.
     pub bias: Option<&'a [f32]>,
+    pub activation: Activation,
     pub tail: Option<&'a LineTail<'a>>,
 }
 
@@ -164,6 +166,7 @@ impl Products<'_> {
         }
         let bias = of_block(self.bias, block);
         let Loops { sums, .. } = loops::<One<CHANNELS>>(false);
+        let finish = Finish { beside: None, activation: self.activation };
         for start in (0..steps.max(1)).step_by(BLOCK) {
             let some = steps.min(start + BLOCK) - start;
             let is_last = start + some == steps;
@@ -179,11 +182,16 @@ impl Products<'_> {
                         steps: some,
                         first: start == 0,
                         bias: if is_last && self.bias.is_some() { bias.as_ptr() } else { std::ptr::null() },
+                        beside: std::ptr::null(),
+                        activation: if is_last { self.activation } else { Activation::None },
                         out: out.as_mut_ptr().add(tile.start * CHANNELS),
                         out_block: 0,
                     });
                 }
             }
+        }
+        if !finish.is_early() {
+            finish.apply(0, out)?;
         }
         self.tail.iter().for_each(|tail| tail(out));
         Ok(())

@@ -20,7 +20,7 @@ pub fn mean(
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     // What is added for padding changes no sum.
-    each.run(-0.0, out, scratch, resources, None, &|seen, out| {
+    each.run(-0.0, out, scratch, resources, &|seen, out| {
         let [rows, columns] = counts;
         for (row, out) in out.chunks_exact_mut((seen.count * CHANNELS).max(1)).enumerate() {
             let from = seen.from.get(row * seen.row..).ok_or(Stopped::Misfit)?;

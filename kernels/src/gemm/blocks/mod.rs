@@ -7,10 +7,12 @@
 //! Sums run in the order of a [product](super) over channels and then taps, in blocks of steps as there: the bits are the
 //! same. Taps that see padding alone are left out where that changes no bit.
 
+mod after;
 mod band;
 mod bytes;
 mod dense;
 mod each;
+mod finish;
 mod greatest;
 mod layout;
 mod line;
@@ -26,6 +28,7 @@ pub use band::{COLUMNS, Source};
 pub use bytes::{ByteTail, Bytes, BytesPlan, FilterBytes, Kind, Requantize, Scales, Scaling};
 pub use dense::{Dense, DensePlan, have_blocks, pack, pack_each, share_blocks};
 pub use each::{Each, Planned};
+pub use finish::{Activation, Finish};
 pub use greatest::greatest;
 pub use layout::{from_blocks, rows_from_blocks, rows_to_blocks, to_blocks};
 pub use lines::{Images, LineTail, Products};

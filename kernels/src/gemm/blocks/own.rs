@@ -4,6 +4,7 @@
 
 use super::dense::tiles;
 use super::each::Planned;
+use super::finish::Finish;
 use super::tile::{self, Loops, Tile, loops};
 use super::{CHANNELS, Tail, len_of, of_block};
 use crate::{Resources, Stopped};
@@ -16,6 +17,7 @@ pub struct Own<'a> {
     pub weights: &'a [f32],
     /// A number for each filter, which is added last.
     pub bias: Option<&'a [f32]>,
+    pub finish: Finish<'a>,
     pub tail: Option<&'a Tail<'a>>,
 }
 
@@ -23,19 +25,26 @@ impl Own<'_> {
     /// Writes `[images, blocks, rows, columns, 16]`.
     pub fn run(&self, out: &mut [f32], scratch: &mut [f32], resources: Resources<'_>) -> Result<(), Stopped> {
         let (taps, channels) = (self.each.taps(), self.each.each.channels);
-        if self.weights.len() != len_of(channels, taps) || self.bias.is_some_and(|bias| bias.len() != channels) {
+        if self.weights.len() != len_of(channels, taps)
+            || self.bias.is_some_and(|bias| bias.len() != channels)
+            || !self.finish.fits(out.len())
+        {
             return Err(Stopped::Misfit);
         }
-        let Loops { sums, .. } = loops::<tile::Own>(false);
-        self.each.run(0.0, out, scratch, resources, self.tail, &|seen, out| {
+        let (Loops { sums, .. }, is_early) = (loops::<tile::Own>(false), self.finish.is_early());
+        let finish = if is_early { self.finish } else { Finish::default() };
+        self.each.run(0.0, out, scratch, resources, &|seen, out| {
             let first = seen.block * CHANNELS;
             let weights = self.weights.get(first * taps..(first + CHANNELS) * taps).ok_or(Stopped::Misfit)?;
             let bias = of_block(self.bias, seen.block);
             for tile in tiles(0..seen.count, sums.len()) {
                 let Some(sums) = sums.get(tile.len() - 1) else { continue };
-                for (row, out) in out.chunks_exact_mut((seen.count * CHANNELS).max(1)).enumerate() {
-                    // SAFETY: the places see what begins so far from the first one, and the output has them.
+                let len = (seen.count * CHANNELS).max(1);
+                for (row, out) in out.chunks_exact_mut(len).enumerate() {
+                    // SAFETY: the places see what begins so far from the first one, and the output has them, as what is
+                    // beside it.
                     unsafe {
+                        let place = seen.place + row * len + tile.start * CHANNELS;
                         sums(&Tile {
                             image: seen.from.as_ptr().add(row * seen.row + tile.start * CHANNELS),
                             offsets: seen.offsets.as_ptr(),
@@ -43,13 +52,15 @@ impl Own<'_> {
                             steps: taps,
                             first: true,
                             bias: if self.bias.is_some() { bias.as_ptr() } else { std::ptr::null() },
+                            beside: finish.beside.map_or(std::ptr::null(), |beside| beside.as_ptr().add(place)),
+                            activation: finish.activation,
                             out: out.as_mut_ptr().add(tile.start * CHANNELS),
                             out_block: 0,
                         });
                     }
                 }
             }
-            Ok(())
+            self.finish.then(seen.place, out, self.tail)
         })
     }
 }

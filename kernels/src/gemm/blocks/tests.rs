@@ -4,11 +4,13 @@ use super::super::tests::samples;
 use super::super::{Alone, Batch, Broadcast, Left, Product, Right, Scaled, Strides, View, Windows};
 use super::band::Grid;
 use super::{
-    CHANNELS, Dense, Each, Images, Own, Products, Source, from_blocks, greatest, len_of, mean, pack, pack_each,
-    to_blocks,
+    Activation, CHANNELS, Dense, Each, Finish, Images, Own, Products, Source, from_blocks, greatest, len_of, mean,
+    pack, pack_each, to_blocks,
 };
 use crate::Resources;
+use crate::functions;
 use crate::lanes::{Mean, Ordered};
+use crate::number::Float;
 use crate::pool::{Pooling, Reduced, pool};
 use crate::testing::{at_each_level, sized};
 use crate::windows::Axis;
@@ -49,6 +51,51 @@ fn bits(numbers: &[f32]) -> Vec<u32> {
 
 fn tail(_: usize, sums: &mut [f32]) {
     sums.iter_mut().for_each(|sum| *sum = sum.max(0.25));
+}
+
+/// What finishes sums, with elements beside them or without.
+fn finishes(beside: &[f32]) -> impl Iterator<Item = Finish<'_>> {
+    let activations = [
+        Activation::None,
+        Activation::Relu,
+        Activation::Within { low: 0.0, high: 6.0 },
+        Activation::Within { low: -0.5, high: f32::INFINITY },
+        Activation::HardSwish,
+        Activation::Gated,
+    ];
+    let of = move |activation| [None, Some(beside)].map(|beside| Finish { beside, activation });
+    activations.into_iter().flat_map(of)
+}
+
+/// Sums that were finished as they were computed, beside what their definitions say of sums as they are.
+fn check_finishes(len: usize, run: &dyn Fn(Finish<'_>) -> Vec<f32>, context: &dyn std::fmt::Debug) {
+    let mut beside = samples::<f32>(len, 7);
+    beside.iter_mut().step_by(11).for_each(|number| *number = -0.0);
+    beside.iter_mut().step_by(13).for_each(|number| *number = f32::NAN);
+    beside.iter_mut().step_by(17).for_each(|number| *number = f32::INFINITY);
+    let plain = run(Finish::default());
+    for finish in finishes(&beside) {
+        let want = plain.iter().zip(&beside).map(|(sum, beside)| {
+            let x = if finish.beside.is_some() { sum + beside } else { *sum };
+            match finish.activation {
+                Activation::None => x,
+                Activation::Relu => {
+                    if x < 0.0 {
+                        0.0
+                    } else {
+                        x
+                    }
+                }
+                Activation::Within { low, high } => x.larger(low).smaller(high),
+                Activation::HardSwish => x * ((x + 3.0) / 6.0).smaller(1.0).larger(0.0),
+                Activation::Gated => functions::gated(x),
+            }
+        });
+        for (at, (out, want)) in run(finish).into_iter().zip(want).enumerate() {
+            let same = out.to_bits() == want.to_bits() || (out.is_nan() && want.is_nan());
+            assert!(same, "{:?} of {} at {at}: {out} {want}, {context:?}", finish.activation, plain[at]);
+        }
+    }
 }
 
 struct Case {
@@ -115,12 +162,20 @@ impl Case {
                     weights: &packed,
                     finite,
                     bias: Some(bias),
+                    finish: Finish::default(),
                     tail: Some(tail),
                 };
                 let plan = dense.plan(*images, resources).unwrap();
                 let mut out = vec![f32::NAN; images * len_of(*filters, n)];
                 plan.run(&mut out, &mut vec![f32::NAN; plan.scratch()], resources).unwrap();
                 assert_eq!(bits(&planes(&out, *filters, n)), bits(&want), "{channels} to {filters}, {axes:?}");
+                let run = |finish: Finish<'_>| {
+                    let plan = Dense { finish, tail: None, ..dense }.plan(*images, resources).unwrap();
+                    let mut out = vec![f32::NAN; out.len()];
+                    plan.run(&mut out, &mut vec![f32::NAN; plan.scratch()], resources).unwrap();
+                    out
+                };
+                check_finishes(out.len(), &run, axes);
             }
         }
     }
@@ -149,10 +204,18 @@ impl Case {
             let each = Each { axes, images: Images::Stored(&in_blocks), channels: *channels }
                 .plan(*images, resources)
                 .unwrap();
-            let own = Own { each: &each, weights: &weights, bias: Some(&bias), tail: Some(&tail) };
+            let own =
+                Own { each: &each, weights: &weights, bias: Some(&bias), finish: Finish::default(), tail: Some(&tail) };
             let mut out = vec![f32::NAN; images * len_of(*channels, n)];
             own.run(&mut out, &mut vec![f32::NAN; each.scratch()], resources).unwrap();
             assert_eq!(bits(&planes(&out, *channels, n)), bits(&want), "{channels}, {axes:?}");
+            let run = |finish: Finish<'_>| {
+                let mut out = vec![f32::NAN; out.len()];
+                let own = Own { finish, tail: None, ..own };
+                own.run(&mut out, &mut vec![f32::NAN; each.scratch()], resources).unwrap();
+                out
+            };
+            check_finishes(out.len(), &run, axes);
         }
     }
 
@@ -179,18 +242,26 @@ impl Case {
             weights: &packed,
             finite: true,
             bias,
+            finish: Finish::default(),
             tail,
         };
         let plan = dense.plan(*images, resources).unwrap();
         let mut stored = vec![f32::NAN; images * len_of(*filters, self.input())];
         plan.run(&mut stored, &mut vec![f32::NAN; plan.scratch()], resources).unwrap();
         let last = |part: &mut [f32]| self::tail(0, part);
-        let products = Products { images: &in_blocks, channels: *channels, weights: &each, bias, tail: Some(&last) };
+        let products = Products {
+            images: &in_blocks,
+            channels: *channels,
+            weights: &each,
+            bias,
+            activation: Activation::None,
+            tail: Some(&last),
+        };
         let weights = blocks(&own_w, *filters, taps);
         let run = |from: Images<'_>, threads| {
             let resources = Resources { threads, stop: None };
             let each = Each { axes, images: from, channels: *filters }.plan(*images, resources).unwrap();
-            let own = Own { each: &each, weights: &weights, bias, tail };
+            let own = Own { each: &each, weights: &weights, bias, finish: Finish::default(), tail };
             let mut out = vec![f32::NAN; images * len_of(*filters, n)];
             own.run(&mut out, &mut vec![f32::NAN; each.scratch()], resources).unwrap();
             bits(&planes(&out, *filters, n))
@@ -198,6 +269,18 @@ impl Case {
         let want = run(Images::Stored(&stored), 1);
         for threads in [1, 3] {
             assert_eq!(run(Images::Products(&products), threads), want, "{channels} to {filters}, {axes:?}");
+        }
+        for Finish { activation, .. } in finishes(&[]).step_by(2) {
+            let plan =
+                Dense { finish: Finish { beside: None, activation }, tail: None, ..dense }.plan(*images, resources);
+            let (plan, mut stored) = (plan.unwrap(), vec![f32::NAN; stored.len()]);
+            plan.run(&mut stored, &mut vec![f32::NAN; plan.scratch()], resources).unwrap();
+            let products = Products { activation, tail: None, ..products };
+            assert_eq!(
+                run(Images::Products(&products), 1),
+                run(Images::Stored(&stored), 1),
+                "{activation:?}, {axes:?}"
+            );
         }
     }
 
@@ -369,7 +452,18 @@ fn groups_of_blocks_and_halves() {
                 let stored = spoiled(blocks(x, channels, input), channels, input);
                 let images = if in_blocks { Source::Blocks(&stored[..]) } else { Source::Planes(x) };
                 let (bias, tail, weights) = (Some(bias), Some(&tail as &super::Tail<'_>), &weights[..]);
-                let dense = Dense { axes: &axes, images, channels, filters, groups, weights, finite: true, bias, tail };
+                let dense = Dense {
+                    axes: &axes,
+                    images,
+                    channels,
+                    filters,
+                    groups,
+                    weights,
+                    finite: true,
+                    bias,
+                    finish: Finish::default(),
+                    tail,
+                };
                 let images = x.len() / (channels * input);
                 let plan = dense.plan(images, resources).unwrap();
                 let mut out = vec![f32::NAN; images * len_of(filters, n)];

@@ -4,6 +4,8 @@
 
 use super::super::vectors::Vector;
 use super::CHANNELS;
+use super::after::{After, HardSwish, Relu, Same, Within};
+use super::finish::Activation;
 
 /// Places of the output that are neighbours in a row.
 ///
@@ -12,7 +14,7 @@ use super::CHANNELS;
 /// `weights` for the number of each (`L` weights each), which is behind its offset or is that of the step ([`Seen::PICKS`]);
 /// the image must be for each place at `image + place * distance + offset`, and `out` writable by
 /// this thread alone: `16 * R` numbers from each multiple of `out_block` on that `L` has blocks. `bias` is null, or has
-/// `L` numbers. Unless it is the first part, `out` is initialised.
+/// `L` numbers; `beside` is null, or has a number for each of `out`. Unless it is the first part, `out` is initialised.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tile {
     pub(super) image: *const f32,
@@ -22,6 +24,9 @@ pub(super) struct Tile {
     /// Whether nothing is in the output yet.
     pub(super) first: bool,
     pub(super) bias: *const f32,
+    /// What is added then, and what is computed of these sums.
+    pub(super) beside: *const f32,
+    pub(super) activation: Activation,
     pub(super) out: *mut f32,
     pub(super) out_block: usize,
 }
@@ -39,6 +44,28 @@ pub(super) trait Lanes: Vector<Of = f32> {
     /// # Safety
     /// See [`Vector`]. `lane` is the first channel of the vector.
     unsafe fn of_halves(from: *const f32, lane: usize) -> Self;
+
+    /// # Safety
+    /// See [`Vector`].
+    unsafe fn mul(self, by: Self) -> Self;
+
+    /// See [`relu`](crate::functions::relu).
+    ///
+    /// # Safety
+    /// See [`Vector`].
+    unsafe fn relu(self) -> Self;
+
+    /// As [`Float::larger`](crate::number::Float::larger), of numbers that aren't NaN.
+    ///
+    /// # Safety
+    /// See [`Vector`].
+    unsafe fn larger(self, than: Self) -> Self;
+
+    /// As [`Float::smaller`](crate::number::Float::smaller), of numbers that aren't NaN.
+    ///
+    /// # Safety
+    /// See [`Vector`].
+    unsafe fn smaller(self, than: Self) -> Self;
 }
 
 /// Channels of half of a block.
@@ -134,17 +161,36 @@ unsafe fn sums<V: Lanes, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
                 }
             }
         }
-        for (place, sums) in sums.into_iter().enumerate() {
-            for (at, mut sum) in sums.into_iter().enumerate() {
-                let lane = at * V::COUNT;
-                let to = tile.out.add(lane / CHANNELS * tile.out_block + place * CHANNELS + lane % CHANNELS);
+        match tile.activation {
+            Activation::None | Activation::Gated => write(tile, sums, Same),
+            Activation::Relu => write(tile, sums, Relu),
+            Activation::Within { low, high } => write(tile, sums, Within::new(low, high)),
+            Activation::HardSwish => write(tile, sums, HardSwish::new()),
+        }
+    }
+}
+
+/// # Safety
+/// See [`Tile`] and [`Vector`].
+#[inline(always)]
+unsafe fn write<V: Lanes, const W: usize, const R: usize>(tile: &Tile, sums: [[V; W]; R], after: impl After<V>) {
+    for (place, sums) in sums.into_iter().enumerate() {
+        for (at, mut sum) in sums.into_iter().enumerate() {
+            let lane = at * V::COUNT;
+            let place = lane / CHANNELS * tile.out_block + place * CHANNELS + lane % CHANNELS;
+            // SAFETY: the caller's.
+            unsafe {
+                let to = tile.out.add(place);
                 if !tile.first {
                     sum = V::load(to).add(sum);
                 }
                 if !tile.bias.is_null() {
                     sum = sum.add(V::load(tile.bias.add(lane)));
                 }
-                sum.store(to);
+                if !tile.beside.is_null() {
+                    sum = sum.add(V::load(tile.beside.add(place)));
+                }
+                after.of(sum).store(to);
             }
         }
     }
@@ -160,6 +206,8 @@ macro_rules! loops_of {
 mod plain {
     use super::super::super::vectors::{Plain, Vector};
     use super::{HALF, Lanes, Seen, Tile, sums};
+    use crate::functions::relu;
+    use crate::number::Float;
 
     pub(super) type Four = Plain<f32, 4>;
 
@@ -168,6 +216,28 @@ mod plain {
         unsafe fn of_halves(from: *const f32, lane: usize) -> Self {
             // SAFETY: the caller's; all lanes are in one half.
             unsafe { Four::splat(from.add(lane / HALF * HALF)) }
+        }
+        #[inline(always)]
+        unsafe fn mul(self, by: Self) -> Self {
+            let mut out = self;
+            out.0.iter_mut().zip(by.0).for_each(|(out, by)| *out *= by);
+            out
+        }
+        #[inline(always)]
+        unsafe fn relu(self) -> Self {
+            Plain(self.0.map(relu))
+        }
+        #[inline(always)]
+        unsafe fn larger(self, than: Self) -> Self {
+            let mut out = self;
+            out.0.iter_mut().zip(than.0).for_each(|(out, than)| *out = out.larger(than));
+            out
+        }
+        #[inline(always)]
+        unsafe fn smaller(self, than: Self) -> Self {
+            let mut out = self;
+            out.0.iter_mut().zip(than.0).for_each(|(out, than)| *out = out.smaller(than));
+            out
         }
     }
 
@@ -184,13 +254,37 @@ mod x86 {
     use super::super::super::vectors::Vector;
     use super::super::super::vectors::x86::{F32x8, F32x16};
     use super::{HALF, Lanes, Seen, Tile, sums};
-    use std::arch::x86_64::{_mm512_mask_blend_ps, _mm512_set1_ps};
+    use std::arch::x86_64::*;
 
     impl Lanes for F32x16 {
         #[inline(always)]
         unsafe fn of_halves(from: *const f32, _: usize) -> Self {
             // SAFETY: the caller's.
             unsafe { F32x16(_mm512_mask_blend_ps(0xff00, _mm512_set1_ps(*from), _mm512_set1_ps(*from.add(HALF)))) }
+        }
+        #[inline(always)]
+        unsafe fn mul(self, by: Self) -> Self {
+            // SAFETY: the caller's, here and below.
+            F32x16(unsafe { _mm512_mul_ps(self.0, by.0) })
+        }
+        #[inline(always)]
+        unsafe fn relu(self) -> Self {
+            // The second one if they are equal, or one is NaN.
+            F32x16(unsafe { _mm512_max_ps(_mm512_setzero_ps(), self.0) })
+        }
+        #[inline(always)]
+        unsafe fn larger(self, than: Self) -> Self {
+            unsafe {
+                let own = _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(self.0, than.0);
+                F32x16(_mm512_mask_blend_ps(own, than.0, self.0))
+            }
+        }
+        #[inline(always)]
+        unsafe fn smaller(self, than: Self) -> Self {
+            unsafe {
+                let own = _mm512_cmp_ps_mask::<_CMP_NGE_UQ>(self.0, than.0);
+                F32x16(_mm512_mask_blend_ps(own, than.0, self.0))
+            }
         }
     }
 
@@ -199,6 +293,30 @@ mod x86 {
         unsafe fn of_halves(from: *const f32, lane: usize) -> Self {
             // SAFETY: the caller's; all lanes are in one half.
             unsafe { F32x8::splat(from.add(lane)) }
+        }
+        #[inline(always)]
+        unsafe fn mul(self, by: Self) -> Self {
+            // SAFETY: the caller's, here and below.
+            F32x8(unsafe { _mm256_mul_ps(self.0, by.0) })
+        }
+        #[inline(always)]
+        unsafe fn relu(self) -> Self {
+            // As above.
+            F32x8(unsafe { _mm256_max_ps(_mm256_setzero_ps(), self.0) })
+        }
+        #[inline(always)]
+        unsafe fn larger(self, than: Self) -> Self {
+            unsafe {
+                let own = _mm256_cmp_ps::<_CMP_NLE_UQ>(self.0, than.0);
+                F32x8(_mm256_blendv_ps(than.0, self.0, own))
+            }
+        }
+        #[inline(always)]
+        unsafe fn smaller(self, than: Self) -> Self {
+            unsafe {
+                let own = _mm256_cmp_ps::<_CMP_NGE_UQ>(self.0, than.0);
+                F32x8(_mm256_blendv_ps(than.0, self.0, own))
+            }
         }
     }
 

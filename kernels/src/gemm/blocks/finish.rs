@@ -1,0 +1,93 @@
+//! What becomes of sums before they are written.
+
+use super::{CHANNELS, Tail};
+use crate::Stopped;
+use crate::cpu::for_each_level;
+use crate::functions::{gated_in_place, hard_swish, relu};
+use crate::number::Float;
+
+/// What is added to sums, and what is computed of them then.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Finish<'a> {
+    /// An image like the output.
+    pub beside: Option<&'a [f32]>,
+    pub activation: Activation,
+}
+
+/// A function of each sum.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum Activation {
+    #[default]
+    None,
+    /// [`relu`]
+    Relu,
+    /// The [larger](Float::larger) one of it and `low`, and then the [smaller](Float::smaller) one of that and `high`, which
+    /// aren't NaN.
+    Within { low: f32, high: f32 },
+    /// [`hard_swish`]
+    HardSwish,
+    /// [`gated`](crate::functions::gated)
+    Gated,
+}
+
+impl Finish<'_> {
+    /// Whether there is what it reads for an output of so many elements.
+    pub(super) fn fits(&self, len: usize) -> bool {
+        self.beside.is_none_or(|beside| beside.len() == len)
+    }
+
+    /// Whether sums are finished in registers. If not, once some are written.
+    pub(super) fn is_early(&self) -> bool {
+        self.activation != Activation::Gated
+    }
+
+    /// Finishes sums that were written, from an element of the output on.
+    pub(super) fn apply(&self, first: usize, sums: &mut [f32]) -> Result<(), Stopped> {
+        if let Some(beside) = self.beside {
+            add(sums, beside.get(first..first + sums.len()).ok_or(Stopped::Misfit)?);
+        }
+        match self.activation {
+            Activation::None => {}
+            Activation::Gated => gated_in_place(sums),
+            activation => each(sums, activation),
+        }
+        Ok(())
+    }
+
+    /// What follows once sums are written, if something does: the rest of this, and the tail.
+    pub(super) fn then(&self, first: usize, sums: &mut [f32], tail: Option<&Tail<'_>>) -> Result<(), Stopped> {
+        if !self.is_early() {
+            self.apply(first, sums)?;
+        }
+        tail.into_iter().for_each(|tail| tail(first, sums));
+        Ok(())
+    }
+}
+
+for_each_level! {
+    fn add<>(sums: &mut [f32], beside: &[f32]) -> () = add_body;
+}
+
+#[inline(always)]
+fn add_body(sums: &mut [f32], beside: &[f32]) {
+    for (sum, beside) in sums.iter_mut().zip(beside) {
+        *sum += beside;
+    }
+}
+
+for_each_level! {
+    /// Of whole blocks of channels.
+    fn each<>(sums: &mut [f32], activation: Activation) -> () = each_body;
+}
+
+#[inline(always)]
+fn each_body(sums: &mut [f32], activation: Activation) {
+    for block in sums.as_chunks_mut::<CHANNELS>().0 {
+        match activation {
+            Activation::Relu => block.iter_mut().for_each(|sum| *sum = relu(*sum)),
+            Activation::Within { low, high } => block.iter_mut().for_each(|sum| *sum = sum.larger(low).smaller(high)),
+            Activation::HardSwish => block.iter_mut().for_each(|sum| *sum = hard_swish(*sum)),
+            Activation::None | Activation::Gated => {}
+        }
+    }
+}
