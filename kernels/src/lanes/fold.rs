@@ -50,6 +50,8 @@ pub(super) trait Loops<T, P>: Sync {
 pub(super) trait LoopsOfRows<T, P>: Sync {
     /// Adds rows, the first to the partial values with the number `first`.
     fn add_rows(&self, partials: &mut [P], first: usize, rows: Rows<'_, T>);
+    /// The values of lanes that are these rows, at most [`FEW`]: for a multiple of [`NARROW`].
+    fn values_of_rows(&self, values: &mut [P], rows: Rows<'_, T>);
 }
 
 /// Elements of lanes that are side by side: a row has those at one position, and rows start `step` elements apart.
@@ -70,6 +72,10 @@ const PART: usize = 8;
 /// Rows that a partial value gets one after another: more would read memory at strides that prefetching doesn't follow.
 const ROUNDS: usize = 8;
 
+/// Rows that lanes may have to be joined as they are added, and how many of these stay in registers.
+pub(super) const FEW: usize = ROUNDS * PARTIALS;
+pub(super) const NARROW: usize = HELD / 2;
+
 /// Number of lanes that are reduced side by side.
 pub(super) const ABREAST: usize = 64;
 
@@ -82,6 +88,10 @@ impl<F: Fold<T>, T: Number> Loops<T, F::Partial> for F {
 impl<F: Fold<T>, T: Number> LoopsOfRows<T, F::Partial> for F {
     fn add_rows(&self, partials: &mut [F::Partial], first: usize, rows: Rows<'_, T>) {
         add_rows::<F, T>(self, partials, first, rows);
+    }
+
+    fn values_of_rows(&self, values: &mut [F::Partial], rows: Rows<'_, T>) {
+        values_of_rows::<F, T>(self, values, rows);
     }
 }
 
@@ -227,6 +237,52 @@ fn add_rows_body<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Partial], f
             }
         }
     }
+}
+
+for_each_level! {
+    fn values_of_rows<F: Fold<T>, T: Number>(fold: &F, values: &mut [F::Partial], rows: Rows<'_, T>) -> ()
+        = values_of_rows_body::<F, T>;
+}
+
+#[inline(always)]
+fn values_of_rows_body<F: Fold<T>, T: Number>(fold: &F, values: &mut [F::Partial], rows: Rows<'_, T>) {
+    let elements = rows.elements;
+    for (at, values) in values.as_chunks_mut::<NARROW>().0.iter_mut().enumerate() {
+        let elements = elements.get(at * NARROW..).unwrap_or(&[]);
+        // In this order, a value is joined with the one before as soon as it is there.
+        let mut waiting = [[F::Partial::START; NARROW]; (PARTIALS / 4).ilog2() as usize];
+        for number in 0..PARTIALS / 4 {
+            let first = number.reverse_bits() >> (usize::BITS - (PARTIALS / 4).ilog2());
+            let low = pair_of_rows(fold, Rows { elements, ..rows }, first);
+            let mut value = joined(low, pair_of_rows(fold, Rows { elements, ..rows }, first + PARTIALS / 4));
+            let mut waiting = waiting.iter_mut();
+            for before in waiting.by_ref().take(number.trailing_ones() as usize) {
+                value = joined(*before, value);
+            }
+            match waiting.next() {
+                Some(room) => *room = value,
+                None => *values = value,
+            }
+        }
+    }
+}
+
+/// The partial value with a number, joined with the one half as many further on.
+#[inline(always)]
+fn pair_of_rows<F: Fold<T>, T: Number>(fold: &F, rows: Rows<'_, T>, first: usize) -> [F::Partial; NARROW] {
+    let Rows { elements, step, count, .. } = rows;
+    let [mut low, mut high] = [[F::Partial::START; NARROW]; 2];
+    add_held(fold, &mut low, elements, (first..count).step_by(PARTIALS).map(|row| row * step));
+    add_held(fold, &mut high, elements, (first + PARTIALS / 2..count).step_by(PARTIALS).map(|row| row * step));
+    joined(low, high)
+}
+
+#[inline(always)]
+fn joined<P: Partial>(mut low: [P; NARROW], high: [P; NARROW]) -> [P; NARROW] {
+    for (low, high) in low.iter_mut().zip(high) {
+        *low = low.join(high);
+    }
+    low
 }
 
 /// Adds elements that begin at these places.

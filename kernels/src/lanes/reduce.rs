@@ -2,7 +2,7 @@
 //!
 //! What walks over lanes is compiled for a type of numbers and one of partial values.
 
-use super::fold::{ABREAST, Fold, Loops, LoopsOfRows, PARTIALS, Rows, join_lanes, join_rows};
+use super::fold::{ABREAST, FEW, Fold, Loops, LoopsOfRows, NARROW, PARTIALS, Rows, join_lanes, join_rows};
 use super::stored::{Elements, Storage};
 use super::sums::Partial;
 use super::walk::Runs;
@@ -294,8 +294,13 @@ fn add_abreast<T: Number, P: Partial>(
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
     let Some((&Dim { size, steps: [step] }, outer)) = lanes.along.split_first() else { return Ok(()) };
-    partials.fill(P::START);
     let (mut starts, width) = (Offsets::new(outer, 0), partials.len() / PARTIALS);
+    if let (true, Some(elements)) = (size == lanes.len && size <= FEW && width.is_multiple_of(NARROW), data.direct()) {
+        let values = partials.get_mut(..width).unwrap_or(&mut []);
+        loops.values_of_rows(values, Rows { elements, step, count: size, width });
+        return Ok(());
+    }
+    partials.fill(P::START);
     let mut start = 0;
     for at in between_looks(lanes.len, stop) {
         let mut at = at?;

@@ -63,6 +63,10 @@ fn check(shape: &[usize], along: &[bool]) {
             check_reduction(&Sum, &data, &lanes, &want, resources);
             check_reduction(&<f32 as Ordered<f32>>::extreme::<false>(), &data, &lanes, &want, resources);
             check_reduction(&L2, &data, &lanes, &want, resources);
+            // What is left of these depends on the order.
+            let far = |(k, x): (usize, &f32)| [2f32.powi(80), *x, -2f32.powi(80)].get(k * k % 7).map_or(*x, |far| *far);
+            let far: Vec<f32> = data.iter().enumerate().map(far).collect();
+            check_reduction(&Sum, &far, &lanes, &lanes_of(&far, shape, along), resources);
             let ints: Vec<i32> = data.iter().map(|x| (*x as i32).wrapping_mul(30_000_000)).collect();
             check_reduction(&Mean, &ints, &lanes, &lanes_of(&ints, shape, along), resources);
             let halves: Vec<f16> = data.iter().map(|x| f16::from_f32(*x)).collect();
@@ -263,8 +267,11 @@ fn lanes_in_rows_that_are_near() {
         (&[31, 16], &[true, false]),
         (&[521, 48], &[true, false]),
         (&[290, 64], &[true, false]),
+        (&[2, 3, 100, 32], &[true, false, true, false]),
+        (&[3, 49, 80], &[false, true, false]),
+        (&[256, 16], &[true, false]),
     ];
-    for (shape, along) in cases.iter().take(sized(5, 1)) {
+    for (shape, along) in cases.iter().take(sized(8, 1)) {
         check(shape, along);
     }
 }
