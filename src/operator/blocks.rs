@@ -2,12 +2,12 @@
 //!
 //! A pass decides which values are stored so; nobody but the nodes around them sees it.
 
-use super::{ByteRows, Call, Chain, Context, Fused, Operator, Rowwise, Tail, Values};
+use super::{ByteRows, Call, Chain, Context, Form, Fused, Operator, Rowwise, Tail, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::{NewTensor, Shape, Tensor};
 use crate::value::Value;
-use kernels::gemm::blocks::{CHANNELS, from_blocks, len_of, to_blocks};
+use kernels::gemm::blocks::{self, CHANNELS, from_blocks, len_of, to_blocks};
 use kernels::lanes::Lanes;
 use kernels::{Resources, volume};
 use smallvec::SmallVec;
@@ -140,6 +140,7 @@ impl Operator for Laid {
             How::Same(operator) => operator.run(call),
             How::Chain(chain) => chain.run(call),
             How::Bytes(rows) => rows.run(call),
+            How::Gated(operator) if operator.form() == Some(Form::Product) => scaled(call, &self.layout),
             How::Gated(operator) => {
                 gated(call, &self.layout, DType::Float, &|inputs, out| operator.compute(DType::Float, inputs, out))
             }
@@ -188,6 +189,22 @@ fn gated(call: &Call<'_>, layout: &Layout, to: DType, compute: &Compute<'_>) -> 
         }
         Ok(())
     })?;
+    Ok(y.finish().into())
+}
+
+/// The products of an image in blocks and a number for each channel: where the image is, if nobody reads it later.
+fn scaled(call: &mut Call<'_>, layout: &Layout) -> Result<Values> {
+    let (at, other) = if layout.input(0).is_none() { (1, 0) } else { (0, 1) };
+    let (channels, gate) = (layout.input(at).unwrap_or(0), call.tensor(other)?.clone());
+    let shape = Shape::from_slice(call.tensor(at)?.shape());
+    let [_, _, height, width, _] = *shape else { return Err(Error::bug("an image in blocks has five axes")) };
+    call.charge(volume(1, &shape) as u64)?;
+    let (mut y, x) = match NewTensor::over(call.taken(at)?.into_tensor()?) {
+        Ok(y) => (y, None),
+        Err(x) => (call.output_of(DType::Float, shape)?, Some(x)),
+    };
+    let (images, positions) = (x.as_ref().map(Tensor::as_slice::<f32>).transpose()?, height.saturating_mul(width));
+    blocks::gate(images, gate.as_slice()?, channels, positions, y.elements_mut()?, call.resources())?;
     Ok(y.finish().into())
 }
 

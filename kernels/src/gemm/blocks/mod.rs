@@ -13,6 +13,7 @@ mod bytes;
 mod dense;
 mod each;
 mod finish;
+mod gate;
 mod greatest;
 mod layout;
 mod line;
@@ -29,6 +30,7 @@ pub use bytes::{ByteTail, Bytes, BytesPlan, FilterBytes, Kind, Requantize, Scale
 pub use dense::{Dense, DensePlan, have_blocks, pack, pack_each, share_blocks};
 pub use each::{Each, Planned};
 pub use finish::{Activation, Finish};
+pub use gate::gate;
 pub use greatest::greatest;
 pub use layout::{from_blocks, rows_from_blocks, rows_to_blocks, to_blocks};
 pub use lines::{Images, LineTail, Products};

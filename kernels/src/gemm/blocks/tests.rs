@@ -4,16 +4,16 @@ use super::super::tests::samples;
 use super::super::{Alone, Batch, Broadcast, Left, Product, Right, Scaled, Strides, View, Windows};
 use super::band::Grid;
 use super::{
-    Activation, CHANNELS, Dense, Each, Finish, Images, Own, Products, Source, from_blocks, greatest, len_of, mean,
-    pack, pack_each, to_blocks,
+    Activation, CHANNELS, Dense, Each, Finish, Images, Own, Products, Source, from_blocks, gate, greatest, len_of,
+    mean, pack, pack_each, to_blocks,
 };
-use crate::Resources;
 use crate::functions;
 use crate::lanes::{Mean, Ordered};
 use crate::number::Float;
 use crate::pool::{Pooling, Reduced, pool};
 use crate::testing::{at_each_level, sized};
 use crate::windows::Axis;
+use crate::{Resources, Stopped};
 
 pub(super) fn axis(input: usize, kernel: usize, stride: usize, dilation: usize, pads: [usize; 2]) -> Axis {
     let seen = (input + pads[0] + pads[1]).saturating_sub((kernel - 1) * dilation);
@@ -510,4 +510,31 @@ fn there_and_back() {
         let x = samples::<f32>(images * channels * positions, 5);
         assert_eq!(planes(&blocks(&x, channels, positions), channels, positions), x);
     }
+}
+
+#[test]
+fn gates() {
+    for (images, channels, positions) in
+        [(1, 16, 49), (2, 40, 7), (3, 5, 1), (2, 33, sized(2000, 3)), (0, 5, 4), (1, 5, 0)]
+    {
+        let x = samples::<f32>(images * channels * positions, 1);
+        let in_blocks = spoiled(blocks(&x, channels, positions), channels, positions);
+        for of_each in [true, false] {
+            let numbers = samples::<f32>(if of_each { images * channels } else { channels }, 2);
+            let number = |at: usize| numbers[if of_each { at / positions } else { at / positions % channels }];
+            let want: Vec<f32> = x.iter().enumerate().map(|(at, x)| x * number(at)).collect();
+            at_each_level(|| {
+                for threads in [1, 3] {
+                    let resources = Resources { threads, stop: None };
+                    let (mut there, mut out) = (in_blocks.clone(), vec![f32::NAN; in_blocks.len()]);
+                    gate(None, &numbers, channels, positions, &mut there, resources).unwrap();
+                    gate(Some(&in_blocks), &numbers, channels, positions, &mut out, resources).unwrap();
+                    assert_eq!(planes(&there, channels, positions), want);
+                    assert_eq!(planes(&out, channels, positions), want);
+                }
+            });
+        }
+    }
+    let resources = Resources { threads: 1, stop: None };
+    assert_eq!(gate(None, &[1.0; 3], 2, 1, &mut [0.0; 16], resources), Err(Stopped::Misfit));
 }
