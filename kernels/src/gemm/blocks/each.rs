@@ -148,10 +148,11 @@ impl Planned<'_> {
         // Vectors that lie in one line of the cache are read faster.
         let aligned = rooms.as_ptr().align_offset(CHANNELS * size_of::<f32>()).min(CHANNELS);
         let [room, own] = self.rooms();
-        let rooms = rooms.split_at_mut(aligned).1.chunks_exact_mut(room + own).take(self.threads).collect();
+        let rooms = rooms.split_at_mut(aligned).1.chunks_exact_mut(room + own).take(self.threads);
+        let rooms = rooms.map(|memory| (memory, (0, 0))).collect();
         let (down, across) = (rows.output.div_ceil(high), columns.output.div_ceil(count));
         let (offsets, steps, to) = (&*offsets, &*steps, Out::of(out));
-        parallel::tasks(all * down * across, rooms, resources.stop, |memory, at| {
+        parallel::tasks(all * down * across, rooms, resources.stop, |(memory, around), at| {
             let (block, part) = (at / (down * across), at % (down * across));
             let (mut start, first) = (part / across * high, part % across * count);
             let (end, count) = (rows.output.min(start + high), count.min(columns.output - first));
@@ -168,6 +169,7 @@ impl Planned<'_> {
                 room,
                 own,
                 seen: 0..0,
+                around: if around.0 == first { around.1 } else { 0 },
             };
             let (mut lookout, row, len) = (resources.lookout(), rows.stride * line, count * CHANNELS);
             // What follows the sums is worth a call, and finds them where they were left.
@@ -186,6 +188,8 @@ impl Planned<'_> {
                 }
                 start = next;
             }
+            // The next image has the same around its lines.
+            *around = (first, lines.around);
             Ok(())
         })
     }

@@ -91,6 +91,8 @@ pub(super) struct Lines<'a> {
     pub(super) own: &'a mut [f32],
     /// The numbers of the lines that are there, from where padding begins.
     pub(super) seen: Range<usize>,
+    /// How many lines have what is around them, whatever they are.
+    pub(super) around: usize,
 }
 
 impl Lines<'_> {
@@ -105,16 +107,15 @@ impl Lines<'_> {
             self.room.copy_within(from, (kept.start - seen.start) * len);
         }
         let missing = if kept.is_empty() { seen.clone() } else { kept.end..seen.end };
-        // Around a line nothing changes.
-        let there = self.seen.len();
         for number in missing {
             lookout.after(len * size_of::<f32>())?;
             let at = number - seen.start;
             match number.checked_sub(rows.pad).filter(|row| *row < rows.input) {
-                Some(row) => self.read(row, at, at < there, lookout)?,
+                Some(row) => self.read(row, at, at < self.around, lookout)?,
                 None => self.room.get_mut(at * len..(at + 1) * len).ok_or(Stopped::Misfit)?.fill(self.outside),
             }
         }
+        self.around = self.around.max(seen.len());
         self.seen = seen;
         Ok(())
     }
