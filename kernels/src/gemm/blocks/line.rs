@@ -69,11 +69,26 @@ impl Line {
             let (Some(from), Some(to)) = (from.get(*start..), to.get_mut(inside.clone())) else { continue };
             match (self.stride, self.distance) {
                 (1, _) => from.get(..to.len()).into_iter().for_each(|from| to.copy_from_slice(from)),
+                (2, 1) => every_second::<T>(from, to),
                 (stride, 1) => to.iter_mut().zip(from.iter().step_by(stride)).for_each(|(to, from)| *to = *from),
                 (stride, _) => every::<T>(from, stride, to),
             }
         }
     }
+}
+
+for_each_level! {
+    /// Copies every second element, from the first on.
+    fn every_second<T: Pod>(from: &[T], to: &mut [T]) -> () = every_second_body::<T>;
+}
+
+#[inline(always)]
+fn every_second_body<T: Pod>(from: &[T], to: &mut [T]) {
+    let (pairs, rest) = from.as_chunks::<2>();
+    for (to, [first, _]) in to.iter_mut().zip(pairs) {
+        *to = *first;
+    }
+    to.get_mut(pairs.len()..).unwrap_or(&mut []).iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
 }
 
 for_each_level! {
