@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Bytes of an image from which on it doesn't stay in a usual second cache, beside what is computed of it. Those of tests are
 /// small.
-const LARGE: usize = if cfg!(test) { 1 << 11 } else { 3 << 18 };
+const LARGE: usize = if cfg!(test) { 1 << 11 } else { 3 << 17 };
 
 /// What nodes become, if they do.
 pub(super) type Plans = [Option<(How, Layout)>];
