@@ -13,15 +13,6 @@ pub(super) trait After<V: Lanes> {
     unsafe fn of(&self, sum: V) -> V;
 }
 
-pub(super) struct Same;
-
-impl<V: Lanes> After<V> for Same {
-    #[inline(always)]
-    unsafe fn of(&self, sum: V) -> V {
-        sum
-    }
-}
-
 pub(super) struct Relu;
 
 impl<V: Lanes> After<V> for Relu {

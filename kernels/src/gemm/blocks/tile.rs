@@ -4,7 +4,7 @@
 
 use super::super::vectors::Vector;
 use super::CHANNELS;
-use super::after::{After, HardSwish, Relu, Same, Within};
+use super::after::{After, HardSwish, Relu, Within};
 use super::finish::Activation;
 
 /// Places of the output that are neighbours in a row.
@@ -137,10 +137,24 @@ pub(super) struct Loops {
     pub(super) sums: &'static [Sums],
 }
 
+/// Does something with the sums of each place, without a loop: if it weren't unrolled, sums would lie in memory.
+macro_rules! each_place {
+    ($sums:ident, |$at:ident, $own:ident| $work:expr) => {
+        each_place!($sums, |$at, $own| $work; 0 1 2 3 4 5 6 7 8 9 10 11 12 13)
+    };
+    ($sums:ident, |$at:ident, $own:ident| $work:expr; $($place:literal)*) => {
+        $(if let Some($own) = $sums.get_mut($place) {
+            let $at = $place;
+            $work
+        })*
+    };
+}
+
 /// # Safety
 /// See [`Tile`] and [`Vector`].
 #[inline(always)]
 unsafe fn sums<V: Lanes, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
+    const { assert!(R <= 14, "`each_place` has as many") };
     // SAFETY: the caller's.
     unsafe {
         let mut sums = [[V::zero(); W]; R];
@@ -161,39 +175,60 @@ unsafe fn sums<V: Lanes, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
                 }
             }
         }
+        finish(tile, &mut sums);
+        each_place!(sums, |at, sums| for (lane, sum) in sums.iter().enumerate() {
+            sum.store(tile.out.add(element::<V>(tile, at, lane)));
+        });
+    }
+}
+
+/// The number of the first element of a vector in the output.
+#[inline(always)]
+fn element<V: Lanes>(tile: &Tile, place: usize, lane: usize) -> usize {
+    let first = lane * V::COUNT;
+    first / CHANNELS * tile.out_block + place * CHANNELS + first % CHANNELS
+}
+
+/// Makes of the sums of these steps what is written.
+///
+/// # Safety
+/// See [`Tile`] and [`Vector`].
+#[inline(always)]
+unsafe fn finish<V: Lanes, const W: usize, const R: usize>(tile: &Tile, sums: &mut [[V; W]; R]) {
+    // SAFETY: the caller's.
+    unsafe {
+        if !tile.first {
+            each_place!(sums, |at, sums| for (lane, sum) in sums.iter_mut().enumerate() {
+                *sum = V::load(tile.out.add(element::<V>(tile, at, lane))).add(*sum);
+            });
+        }
+        if !tile.bias.is_null() {
+            each_place!(sums, |_at, sums| for (lane, sum) in sums.iter_mut().enumerate() {
+                *sum = sum.add(V::load(tile.bias.add(lane * V::COUNT)));
+            });
+        }
+        if !tile.beside.is_null() {
+            each_place!(sums, |at, sums| for (lane, sum) in sums.iter_mut().enumerate() {
+                *sum = sum.add(V::load(tile.beside.add(element::<V>(tile, at, lane))));
+            });
+        }
         match tile.activation {
-            Activation::None | Activation::Gated => write(tile, sums, Same),
-            Activation::Relu => write(tile, sums, Relu),
-            Activation::Within { low, high } => write(tile, sums, Within::new(low, high)),
-            Activation::HardSwish => write(tile, sums, HardSwish::new()),
+            Activation::None | Activation::Gated => {}
+            Activation::Relu => activate(sums, Relu),
+            Activation::Within { low, high } => activate(sums, Within::new(low, high)),
+            Activation::HardSwish => activate(sums, HardSwish::new()),
         }
     }
 }
 
 /// # Safety
-/// See [`Tile`] and [`Vector`].
+/// See [`After`].
 #[inline(always)]
-unsafe fn write<V: Lanes, const W: usize, const R: usize>(tile: &Tile, sums: [[V; W]; R], after: impl After<V>) {
-    for (place, sums) in sums.into_iter().enumerate() {
-        for (at, mut sum) in sums.into_iter().enumerate() {
-            let lane = at * V::COUNT;
-            let place = lane / CHANNELS * tile.out_block + place * CHANNELS + lane % CHANNELS;
-            // SAFETY: the caller's.
-            unsafe {
-                let to = tile.out.add(place);
-                if !tile.first {
-                    sum = V::load(to).add(sum);
-                }
-                if !tile.bias.is_null() {
-                    sum = sum.add(V::load(tile.bias.add(lane)));
-                }
-                if !tile.beside.is_null() {
-                    sum = sum.add(V::load(tile.beside.add(place)));
-                }
-                after.of(sum).store(to);
-            }
-        }
-    }
+unsafe fn activate<V: Lanes, const W: usize, const R: usize>(sums: &mut [[V; W]; R], after: impl After<V>) {
+    each_place!(sums, |_at, sums| for sum in sums {
+        // SAFETY: the caller's.
+        *sum = unsafe { after.of(*sum) };
+    });
 }
 
 /// The loops of a function `$of::<S, W, R>`, for `$w` vectors and as many places as there are numbers.
