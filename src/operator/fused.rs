@@ -144,22 +144,19 @@ impl Tail {
     /// The same in the kernel of a convolution, if it has it: whether the first tensor beside the sums is added, and what is
     /// computed of these then.
     pub(crate) fn finish(&self) -> Option<(bool, Activation)> {
-        let [first, rest @ ..] = &*self.steps.as_ref().filter(|steps| steps.dtype == DType::Float)?.steps else {
-            return None;
+        let steps = self.steps.as_ref().filter(|steps| steps.dtype == DType::Float)?;
+        let activation = |step: &Step| match step.operator.form()? {
+            Form::Activation(activation) => Some(activation),
+            Form::Sum | Form::Product => None,
         };
-        let form = first.operator.form()?;
-        match (form, &*first.inputs, rest) {
-            (Form::Activation(activation), [StepInput::Input(0)], []) => Some((false, activation)),
-            (Form::Sum, [StepInput::Input(0), StepInput::Input(1)] | [StepInput::Input(1), StepInput::Input(0)], _) => {
-                match rest {
-                    [] => Some((true, Activation::None)),
-                    [last] if *last.inputs == [StepInput::Step(0)] => match last.operator.form()? {
-                        Form::Activation(activation) => Some((true, activation)),
-                        Form::Sum | Form::Product => None,
-                    },
-                    _ => None,
-                }
-            }
+        let adds = |step: &Step| {
+            let both = [StepInput::Input(0), StepInput::Input(1)];
+            step.operator.form() == Some(Form::Sum) && both.iter().all(|input| step.inputs.contains(input))
+        };
+        match &*steps.steps {
+            [only] if *only.inputs == [StepInput::Input(0)] => Some((false, activation(only)?)),
+            [sum] if adds(sum) => Some((true, Activation::None)),
+            [sum, last] if adds(sum) && *last.inputs == [StepInput::Step(0)] => Some((true, activation(last)?)),
             _ => None,
         }
     }

@@ -379,7 +379,21 @@ mod tests {
         let inputs: Vec<&str> = ["gated"].into_iter().chain(numbers).collect();
         builder.op_with("BatchNormalization", epsilon, &inputs, "normed");
         convolve(&mut builder, "normed", [8, 20, 1, 1], 1, 1, "of.normed");
-        for name in ["small", "residual", "turned", "groups", "mean", "together", "after", "of.normed"] {
+        // What kernels of convolutions finish, in registers or as soon as sums are written.
+        convolve(&mut builder, "gated", [20, 20, 3, 3], 1, 1, "sum");
+        builder.op("Add", &["pool", "sum"], "sum.more");
+        builder.op("Relu", &["sum.more"], "sum.relu");
+        for (name, value) in [("low", -0.5f32), ("high", 1.5)] {
+            let id = builder.id(name);
+            builder.draft.constant(id, Fact::constant(tensor(&[], [value])), None);
+        }
+        convolve(&mut builder, "sum.relu", [24, 20, 1, 1], 1, 1, "limited");
+        builder.op("Clip", &["limited", "low", "high"], "limited.clip");
+        convolve(&mut builder, "limited.clip", [24, 1, 3, 3], 24, 1, "own");
+        builder.op("Sigmoid", &["own"], "own.sigmoid");
+        builder.op("Mul", &["own.sigmoid", "own"], "own.gated");
+        convolve(&mut builder, "own.gated", [8, 24, 1, 1], 1, 1, "finished");
+        for name in ["small", "residual", "turned", "groups", "mean", "together", "after", "of.normed", "finished"] {
             builder.output_named(name);
         }
         builder.output("last")
@@ -435,6 +449,9 @@ mod tests {
                 "after bpp>p",
                 "normed bpppp>b",
                 "of.normed bpp>p",
+                "sum.relu bppb>b",
+                "own.gated bpppp>b",
+                "finished bpp>p",
             ];
             assert_eq!(laid(&graph), want);
             let apart = graph.node_infos().find(|node| node.name == "apart.relu").unwrap();
