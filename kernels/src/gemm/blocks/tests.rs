@@ -175,7 +175,9 @@ impl Case {
                     plan.run(&mut out, &mut vec![f32::NAN; plan.scratch()], resources).unwrap();
                     out
                 };
-                check_finishes(out.len(), &run, axes);
+                if threads > 1 && matches!(source, Source::Blocks(_)) {
+                    check_finishes(out.len(), &run, axes);
+                }
             }
         }
     }
@@ -215,7 +217,9 @@ impl Case {
                 own.run(&mut out, &mut vec![f32::NAN; each.scratch()], resources).unwrap();
                 out
             };
-            check_finishes(out.len(), &run, axes);
+            if threads > 1 {
+                check_finishes(out.len(), &run, axes);
+            }
         }
     }
 
@@ -270,7 +274,7 @@ impl Case {
         for threads in [1, 3] {
             assert_eq!(run(Images::Products(&products), threads), want, "{channels} to {filters}, {axes:?}");
         }
-        for Finish { activation, .. } in finishes(&[]).step_by(2) {
+        for Finish { activation, .. } in finishes(&[]).skip(6).step_by(4) {
             let plan =
                 Dense { finish: Finish { beside: None, activation }, tail: None, ..dense }.plan(*images, resources);
             let (plan, mut stored) = (plan.unwrap(), vec![f32::NAN; stored.len()]);

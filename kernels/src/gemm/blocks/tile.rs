@@ -176,9 +176,6 @@ unsafe fn sums<V: Lanes, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
             }
         }
         finish(tile, &mut sums);
-        each_place!(sums, |at, sums| for (lane, sum) in sums.iter().enumerate() {
-            sum.store(tile.out.add(element::<V>(tile, at, lane)));
-        });
     }
 }
 
@@ -189,11 +186,12 @@ fn element<V: Lanes>(tile: &Tile, place: usize, lane: usize) -> usize {
     first / CHANNELS * tile.out_block + place * CHANNELS + first % CHANNELS
 }
 
-/// Makes of the sums of these steps what is written.
+/// Makes of the sums of these steps what is written, and writes it.
 ///
 /// # Safety
 /// See [`Tile`] and [`Vector`].
-#[inline(always)]
+// Of code that isn't optimised, each loop would have megabytes.
+#[cfg_attr(not(debug_assertions), inline(always))]
 unsafe fn finish<V: Lanes, const W: usize, const R: usize>(tile: &Tile, sums: &mut [[V; W]; R]) {
     // SAFETY: the caller's.
     unsafe {
@@ -218,12 +216,15 @@ unsafe fn finish<V: Lanes, const W: usize, const R: usize>(tile: &Tile, sums: &m
             Activation::Within { low, high } => activate(sums, Within::new(low, high)),
             Activation::HardSwish => activate(sums, HardSwish::new()),
         }
+        each_place!(sums, |at, sums| for (lane, sum) in sums.iter().enumerate() {
+            sum.store(tile.out.add(element::<V>(tile, at, lane)));
+        });
     }
 }
 
 /// # Safety
 /// See [`After`].
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 unsafe fn activate<V: Lanes, const W: usize, const R: usize>(sums: &mut [[V; W]; R], after: impl After<V>) {
     each_place!(sums, |_at, sums| for sum in sums {
         // SAFETY: the caller's.
