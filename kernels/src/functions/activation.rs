@@ -13,6 +13,7 @@ pub fn relu<T: Real>(x: T) -> T {
 
 /// The sixth of a number that isn't subnormal, rounded once: a third is never near the middle of two numbers, so that a factor
 /// in two parts tells which is nearer.
+#[inline(always)]
 pub(crate) fn sixth<T: Real>() -> (T, T) {
     const SIXTH: (f64, f64) = (0.16666666666666666, 9.25185853854297e-18);
     let high = T::of(SIXTH.0);

@@ -252,7 +252,7 @@ impl DensePlan<'_> {
                         lookout.after(steps.len() * loops.filters * band.columns.len() / 8)?;
                         self.row(task, &group, steps.clone(), row, out, lookout)?;
                     }
-                    if part + 1 < parts || (dense.finish.is_early() && dense.tail.is_none()) {
+                    if part + 1 < parts || !(dense.finish.activation.is_late() || dense.tail.is_some()) {
                         continue;
                     }
                     for block in 0..loops.filters / CHANNELS {
@@ -260,7 +260,8 @@ impl DensePlan<'_> {
                         let len = rows.len() * band.columns.len() * CHANNELS;
                         // SAFETY: neighbours in the output, which are this task's, and initialised by now.
                         let sums = unsafe { std::slice::from_raw_parts_mut(out.at(first * CHANNELS), len) };
-                        dense.finish.then(first * CHANNELS, sums, dense.tail)?;
+                        dense.finish.activation.follow(sums);
+                        dense.tail.iter().for_each(|tail| tail(first * CHANNELS, sums));
                     }
                 }
             }
@@ -289,7 +290,7 @@ impl DensePlan<'_> {
             let Some(sums) = loops.sums.get(places.len() - 1) else { continue };
             let place = (group.start + band.number(row, places.start)) * CHANNELS;
             // Sums that leave out steps are seen before they are finished.
-            let finish = if is_last && picked.is_none() && finish.is_early() { finish } else { Finish::default() };
+            let finish = if is_last && picked.is_none() { finish } else { Finish::default() };
             // SAFETY: offsets are those of the band, from whose places on they are in what is seen; weights and biases are
             // those of the group, and the places of the output are this task's. What is beside it has as many.
             unsafe {
@@ -344,9 +345,7 @@ impl DensePlan<'_> {
                     }
                 }
             }
-            if finish.is_early() {
-                finish.apply(first * CHANNELS, sums)?;
-            }
+            finish.apply(first * CHANNELS, sums)?;
         }
         Ok(())
     }

@@ -149,6 +149,7 @@ impl Planned<'_> {
         let aligned = rooms.as_ptr().align_offset(CHANNELS * size_of::<f32>()).min(CHANNELS);
         let [room, own] = self.rooms();
         let rooms = rooms.split_at_mut(aligned).1.chunks_exact_mut(room + own).take(self.threads);
+        // With what is around lines there: of which first column, and of how many.
         let rooms = rooms.map(|memory| (memory, (0, 0))).collect();
         let (down, across) = (rows.output.div_ceil(high), columns.output.div_ceil(count));
         let (offsets, steps, to) = (&*offsets, &*steps, Out::of(out));

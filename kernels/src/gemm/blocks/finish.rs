@@ -1,6 +1,6 @@
 //! What becomes of sums before they are written.
 
-use super::{CHANNELS, Tail};
+use super::CHANNELS;
 use crate::Stopped;
 use crate::cpu::for_each_level;
 use crate::functions::{gated_in_place, hard_swish, relu};
@@ -36,31 +36,27 @@ impl Finish<'_> {
         self.beside.is_none_or(|beside| beside.len() == len)
     }
 
-    /// Whether sums are finished in registers. If not, once some are written.
-    pub(super) fn is_early(&self) -> bool {
-        self.activation != Activation::Gated
-    }
-
-    /// Finishes sums that were written, from an element of the output on.
+    /// Finishes sums that were written, from an element of the output on, as [`Tile`](super::tile::Tile)s do in registers.
     pub(super) fn apply(&self, first: usize, sums: &mut [f32]) -> Result<(), Stopped> {
         if let Some(beside) = self.beside {
             add(sums, beside.get(first..first + sums.len()).ok_or(Stopped::Misfit)?);
         }
-        match self.activation {
-            Activation::None => {}
-            Activation::Gated => gated_in_place(sums),
-            activation => each(sums, activation),
-        }
+        each(sums, self.activation);
         Ok(())
     }
+}
 
-    /// What follows once sums are written, if something does: the rest of this, and the tail.
-    pub(super) fn then(&self, first: usize, sums: &mut [f32], tail: Option<&Tail<'_>>) -> Result<(), Stopped> {
-        if !self.is_early() {
-            self.apply(first, sums)?;
+impl Activation {
+    /// Whether it is computed once sums are written.
+    pub(super) fn is_late(self) -> bool {
+        self == Activation::Gated
+    }
+
+    /// Computes it then, if it is late.
+    pub(super) fn follow(self, sums: &mut [f32]) {
+        if self.is_late() {
+            gated_in_place(sums);
         }
-        tail.into_iter().for_each(|tail| tail(first, sums));
-        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::super::BLOCK;
 use super::dense::tiles;
-use super::finish::{Activation, Finish};
+use super::finish::Activation;
 use super::line::{Line, span};
 use super::tile::{Loops, One, Tile, loops};
 use super::{CHANNELS, len_of, of_block};
@@ -167,7 +167,6 @@ impl Products<'_> {
         }
         let bias = of_block(self.bias, block);
         let Loops { sums, .. } = loops::<One<CHANNELS>>(false);
-        let finish = Finish { beside: None, activation: self.activation };
         for start in (0..steps.max(1)).step_by(BLOCK) {
             let some = steps.min(start + BLOCK) - start;
             let is_last = start + some == steps;
@@ -191,9 +190,7 @@ impl Products<'_> {
                 }
             }
         }
-        if !finish.is_early() {
-            finish.apply(0, out)?;
-        }
+        self.activation.follow(out);
         self.tail.iter().for_each(|tail| tail(out));
         Ok(())
     }

@@ -31,8 +31,7 @@ impl Own<'_> {
         {
             return Err(Stopped::Misfit);
         }
-        let (Loops { sums, .. }, is_early) = (loops::<tile::Own>(false), self.finish.is_early());
-        let finish = if is_early { self.finish } else { Finish::default() };
+        let (Loops { sums, .. }, finish) = (loops::<tile::Own>(false), self.finish);
         self.each.run(0.0, out, scratch, resources, &|seen, out| {
             let first = seen.block * CHANNELS;
             let weights = self.weights.get(first * taps..(first + CHANNELS) * taps).ok_or(Stopped::Misfit)?;
@@ -60,7 +59,9 @@ impl Own<'_> {
                     }
                 }
             }
-            self.finish.then(seen.place, out, self.tail)
+            finish.activation.follow(out);
+            self.tail.iter().for_each(|tail| tail(seen.place, out));
+            Ok(())
         })
     }
 }
