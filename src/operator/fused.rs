@@ -5,6 +5,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Shape;
 use bytemuck::cast_slice_mut;
+use kernels::functions::GeluOfErf;
 use kernels::gemm::blocks::Activation;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -66,6 +67,12 @@ pub(crate) trait Rowwise: Operator {
     /// The product of an input and of what this computes of it, in one step: the same bits as in two, if results aren't
     /// rounded again.
     fn gated(&self) -> Option<Arc<dyn Rowwise>> {
+        None
+    }
+
+    /// Gelu in one step, of which this is the Erf: the same bits as in five, if results aren't rounded again.
+    fn gelu(&self, steps: GeluOfErf) -> Option<Arc<dyn Rowwise>> {
+        let _ = steps;
         None
     }
 }

@@ -24,6 +24,58 @@ impl Curve for Erf {
     }
 }
 
+/// Gelu as it is written with Erf, `x * (erf(x / sqrt(2)) + 1) * 0.5`: each step is rounded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GeluOfErf {
+    pub scaled: Scaled,
+    pub halved: Halved,
+}
+
+/// What is done to x before Erf.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Scaled {
+    By(f64),
+    Times(f64),
+}
+
+/// What 0.5 multiplies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halved {
+    X,
+    Sum,
+    Product,
+}
+
+impl Curve for GeluOfErf {
+    #[inline(always)]
+    fn singles<V: Wide>(self, x: V) -> V {
+        let scaled = match self.scaled {
+            Scaled::By(divisor) => x.over(V::all(divisor as f32)),
+            Scaled::Times(factor) => x.times(V::all(factor as f32)),
+        };
+        let (sum, half) = (Erf.singles(scaled).plus(V::all(1.0)), V::all(0.5));
+        match self.halved {
+            Halved::X => x.times(half).times(sum),
+            Halved::Sum => sum.times(half).times(x),
+            Halved::Product => x.times(sum).times(half),
+        }
+    }
+
+    #[inline(always)]
+    fn double(self, x: f64) -> f64 {
+        let sum = 1.0
+            + Erf.double(match self.scaled {
+                Scaled::By(divisor) => x / divisor,
+                Scaled::Times(factor) => x * factor,
+            });
+        match self.halved {
+            Halved::X => x * 0.5 * sum,
+            Halved::Sum => sum * 0.5 * x,
+            Halved::Product => x * sum * 0.5,
+        }
+    }
+}
+
 /// Where one polynomial for `f64` ends and the other begins.
 const NEAR: f64 = 1.2;
 /// It is 1 from here on.

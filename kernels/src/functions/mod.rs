@@ -28,6 +28,7 @@ mod wide;
 
 pub(crate) use activation::sixth;
 pub use activation::{gelu_tanh, hard_swish, leaky, leaky_all, mish, relu, scaled_celu, swiglu, swish};
+pub use erf::{GeluOfErf, Halved, Scaled};
 #[cfg(test)]
 use exponential::expm1;
 pub use exponential::{cosh, elu, sinh};
@@ -99,6 +100,18 @@ curves! {
     /// x times the share of the standard normal distribution below x: x / 2 * (1 + erf(x / sqrt(2))). At most 2 ulp from that,
     /// and 3 ulp in `f64`.
     Gelu: gelu, gelu_all, gelu_in_place;
+}
+
+/// [`GeluOfErf`] of a number.
+#[inline(always)]
+pub fn gelu_of_erf<T: Real>(x: T, steps: GeluOfErf) -> T {
+    T::curve(steps, x)
+}
+
+/// [`GeluOfErf`] of each number of a slice: several at a time.
+#[inline(always)]
+pub fn gelu_of_erf_all<T: Real>(numbers: &[T], steps: GeluOfErf, out: &mut [T]) {
+    T::curves(steps, numbers, out);
 }
 
 /// The [`exp`] of each number of a slice less another number: several at a time.

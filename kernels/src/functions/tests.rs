@@ -156,6 +156,40 @@ fn functions_of_slices_are_those_of_each() {
     });
 }
 
+/// Gelu by Erf is what its steps are one by one, also where half of a product isn't a product with half.
+#[test]
+fn gelu_of_erf_rounds_each_step() {
+    use crate::functions::{GeluOfErf, Halved, Scaled, erf, gelu_of_erf_all};
+    let ends = [f32::MAX, -f32::MAX, 2e-38, 3e-45, -3e-45, -0.0, f32::INFINITY, -f32::INFINITY, f32::NAN];
+    let singles: Vec<f32> =
+        ends.into_iter().chain((0..sized(4001, 40)).map(|at: u16| f32::from(at) * 3e-3 - 6.0)).collect();
+    let doubles: Vec<f64> = singles.iter().map(|x| f64::from(*x) * 1.000_000_1).collect();
+    fn check<T: Real>(numbers: &[T], of: fn(f64) -> T) {
+        for (c, scaled) in [(1.41, Scaled::By as fn(f64) -> Scaled), (0.71, Scaled::Times)] {
+            let (c, scaled) = (of(c), scaled(of(c).to_f64()));
+            for halved in [Halved::X, Halved::Sum, Halved::Product] {
+                let mut got = numbers.to_vec();
+                gelu_of_erf_all(numbers, GeluOfErf { scaled, halved }, &mut got);
+                for (&x, got) in numbers.iter().zip(got) {
+                    let sum = erf(if matches!(scaled, Scaled::By(_)) { x / c } else { x * c }) + of(1.0);
+                    let want = match halved {
+                        Halved::X => (x * of(0.5)) * sum,
+                        Halved::Sum => x * (sum * of(0.5)),
+                        Halved::Product => (x * sum) * of(0.5),
+                    };
+                    let (got, want) = (got.to_f64(), want.to_f64());
+                    let same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
+                    assert!(same, "{x:?}, {scaled:?}, {halved:?}: {got:?} {want:?}");
+                }
+            }
+        }
+    }
+    at_each_level(|| {
+        check::<f32>(&singles, |x| x as f32);
+        check::<f64>(&doubles, |x| x);
+    });
+}
+
 /// x * a in two parts.
 fn product(x: f64, a: f64) -> (f64, f64) {
     (x * a, x.mul_add(a, -(x * a)))

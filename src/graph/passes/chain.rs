@@ -1,18 +1,22 @@
 //! Chains of operators that compute element by element, in one pass over memory.
 
-use super::PassContext;
 use super::fuse::{Fusion, fuse};
+use super::pattern::Pattern;
+use super::{PassContext, Readers, constant};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::draft::{Draft, DraftNode, Entry, Id};
 use crate::operator::{Chain, Made, Rowwise, StepInput};
+use crate::tensor::Scalar;
 use crate::value::{Dim, ValueType};
+use kernels::functions::{GeluOfErf, Halved, Scaled};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Nodes that read each other's values and nobody else does, all of one shape and element type.
 pub(super) fn chain(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
     let Some(readers) = context.readers(draft) else { return Ok(()) };
+    let gelus = gelus(draft, &readers)?;
     // For each node the nodes of the chain that it ends; empty if it is in none, or if the chain goes on.
     let mut chains: Vec<SmallVec<[usize; 4]>> = vec![SmallVec::new(); draft.nodes.len()];
     for (at, node) in draft.nodes.iter().enumerate() {
@@ -31,7 +35,7 @@ pub(super) fn chain(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> 
             let mut joined: SmallVec<[usize; 4]> =
                 own.iter().chain(chains.get(before).into_iter().flatten()).copied().collect();
             joined.sort_unstable();
-            if plan(&joined, dtype, draft).is_some() {
+            if plan(&joined, dtype, draft, &gelus).is_some() {
                 own = joined;
             }
         }
@@ -43,7 +47,7 @@ pub(super) fn chain(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> 
     let mut fusions = Vec::new();
     for chain in chains.into_iter().filter(|chain| chain.len() > 1) {
         let dtype = chain.last().and_then(|at| step(draft.nodes.get(*at)?, &draft.entries)).map(|(dtype, _)| dtype);
-        if let Some((operator, inputs)) = dtype.and_then(|dtype| plan(&chain, dtype, draft)) {
+        if let Some((operator, inputs)) = dtype.and_then(|dtype| plan(&chain, dtype, draft, &gelus)) {
             fusions.push(Fusion { nodes: chain, inputs, operator: Box::new(operator) });
         }
     }
@@ -71,13 +75,60 @@ fn rowwise(node: &DraftNode) -> Option<&Arc<dyn Rowwise>> {
     }
 }
 
+/// Nodes that are a Gelu.
+struct Gelu {
+    nodes: SmallVec<[usize; 4]>,
+    x: Id,
+    operator: Arc<dyn Rowwise>,
+}
+
+/// The Gelus of a draft as exporters write them, in order of their last nodes.
+fn gelus(draft: &Draft, readers: &Readers) -> Result<Vec<Gelu>> {
+    const FORMS: [(&str, Halved); 6] = [
+        ("Mul(Mul(x, Add(Erf(Div(x, c)), 1)), 0.5)", Halved::Product),
+        ("Mul(x, Mul(Add(Erf(Div(x, c)), 1), 0.5))", Halved::Sum),
+        ("Mul(Mul(x, 0.5), Add(Erf(Div(x, c)), 1))", Halved::X),
+        ("Mul(Mul(x, Add(Erf(Mul(x, c)), 1)), 0.5)", Halved::Product),
+        ("Mul(x, Mul(Add(Erf(Mul(x, c)), 1), 0.5))", Halved::Sum),
+        ("Mul(Mul(x, 0.5), Add(Erf(Mul(x, c)), 1))", Halved::X),
+    ];
+    let mut patterns = Vec::with_capacity(FORMS.len());
+    for (text, halved) in FORMS {
+        let scaled = if text.contains("Div") { Scaled::By } else { Scaled::Times };
+        patterns.push((Pattern::parse(text).ok_or_else(|| Error::bug("a pattern is none"))?, scaled, halved));
+    }
+    let found = |at: usize, (pattern, scaled, halved): &(Pattern, fn(f64) -> Scaled, Halved)| {
+        let found = pattern.find(at, draft, readers)?;
+        let c = constant(found.value("c")?, draft).filter(|c| c.len() == 1)?;
+        let c = match c.scalars().next()? {
+            Scalar::Float(c) => f64::from(c),
+            Scalar::Double(c) => c,
+            _ => return None,
+        };
+        let steps = GeluOfErf { scaled: scaled(c), halved: *halved };
+        let operator = found.nodes.iter().find_map(|at| rowwise(draft.nodes.get(*at)?)?.gelu(steps))?;
+        Some(Gelu { x: found.value("x")?, nodes: found.nodes, operator })
+    };
+    Ok((0..draft.nodes.len()).filter_map(|at| patterns.iter().find_map(|pattern| found(at, pattern))).collect())
+}
+
 /// The chain of these nodes and the values that it reads, if it isn't too large.
-fn plan(chain: &[usize], dtype: DType, draft: &Draft) -> Option<(Chain, SmallVec<[Id; 4]>)> {
-    let nodes = || chain.iter().filter_map(|at| draft.nodes.get(*at));
-    let produced = |id: Id| nodes().position(|node| node.outputs.contains(&Some(id)));
+fn plan(chain: &[usize], dtype: DType, draft: &Draft, gelus: &[Gelu]) -> Option<(Chain, SmallVec<[Id; 4]>)> {
+    let is_inside = |gelu: &&Gelu| gelu.nodes.iter().all(|at| chain.contains(at));
+    let gelu = |at: usize| {
+        let of_floats = matches!(dtype, DType::Float | DType::Double);
+        let found = gelus.binary_search_by_key(&Some(&at), |gelu| gelu.nodes.last()).ok().filter(|_| of_floats)?;
+        gelus.get(found).filter(is_inside)
+    };
+    let is_part =
+        |at: usize| chain.iter().any(|end| *end != at && gelu(*end).is_some_and(|gelu| gelu.nodes.contains(&at)));
+    // For each step its last node.
+    let ends: SmallVec<[usize; 8]> = chain.iter().copied().filter(|at| !is_part(*at)).collect();
     let mut inputs: SmallVec<[Id; 4]> = SmallVec::new();
-    let mut steps = Vec::with_capacity(chain.len());
-    for node in nodes() {
+    let node = |at: usize| draft.nodes.get(at);
+    let produced = |id: Id| ends.iter().position(|at| node(*at).is_some_and(|node| node.outputs.contains(&Some(id))));
+    let mut steps = Vec::with_capacity(ends.len());
+    for at in &ends {
         let from = |id: Id| match produced(id) {
             Some(step) => StepInput::Step(step),
             None => StepInput::Input(inputs.iter().position(|own| *own == id).unwrap_or_else(|| {
@@ -85,7 +136,10 @@ fn plan(chain: &[usize], dtype: DType, draft: &Draft) -> Option<(Chain, SmallVec
                 inputs.len() - 1
             })),
         };
-        steps.push((rowwise(node)?.clone(), node.inputs.iter().flatten().copied().map(from).collect()));
+        steps.push(match gelu(*at) {
+            Some(gelu) => (gelu.operator.clone(), [gelu.x].into_iter().map(from).collect()),
+            None => (rowwise(node(*at)?)?.clone(), node(*at)?.inputs.iter().flatten().copied().map(from).collect()),
+        });
     }
     Some((Chain::new(dtype, inputs.len(), steps)?, inputs))
 }
@@ -99,7 +153,7 @@ mod tests {
     use crate::graph::{Draft, NodeInfo, Runs, Watch};
     use crate::operator::Chain;
     use crate::ops::testing::tensor;
-    use crate::value::{Dim, Value};
+    use crate::value::{Dim, Fact, Value};
     use half::f16;
     use kernels::testing::sized;
     use proptest::prelude::*;
@@ -223,6 +277,53 @@ mod tests {
                 _ => None,
             });
             assert_eq!(chains.collect::<Vec<_>>(), [steps], "{dtype}");
+        }
+    }
+
+    /// The five nodes that exporters write for Gelu are one step, in floats that aren't rounded in between.
+    #[test]
+    fn gelus() {
+        // What multiplies x before Erf, and what 0.5 multiplies.
+        for (scale, half) in [("Div", "y"), ("Div", "s"), ("Div", "x"), ("Mul", "y"), ("Mul", "s"), ("Mul", "x")] {
+            for (dtype, one, steps) in
+                [(DType::Float, 1.0, 1), (DType::Double, 1.0, 1), (DType::Float16, 1.0, 5), (DType::Float, 2.0, 5)]
+            {
+                let numbers = |shape: &[usize], numbers: &[f64]| match dtype {
+                    DType::Float => tensor(shape, numbers.iter().map(|x| *x as f32).collect::<Vec<_>>()),
+                    DType::Float16 => tensor(shape, numbers.iter().map(|x| f16::from_f64(*x)).collect::<Vec<_>>()),
+                    _ => tensor(shape, numbers.to_vec()),
+                };
+                let draft = || {
+                    let mut builder = Builder::new();
+                    builder.shaped("x", Some(dtype.into()), Some(dims(&[2, 700])));
+                    for (name, number) in [("c", 1.41), ("one", one), ("half", 0.5)] {
+                        let id = builder.id(name);
+                        builder.draft.constant(id, Fact::constant(numbers(&[1], &[number])), None);
+                    }
+                    builder.op(scale, &["x", "c"], "scaled");
+                    builder.op("Erf", &["scaled"], "e");
+                    builder.op("Add", &["one", "e"], "s");
+                    let (halved, rest) = match half {
+                        "x" => (["x", "half"], "s"),
+                        "s" => (["half", "s"], "x"),
+                        _ => (["x", "s"], "half"),
+                    };
+                    builder.op("Mul", &halved, "h");
+                    builder.op("Mul", &["h", rest], "y");
+                    builder.output("y")
+                };
+                let ends = [1e30, -1e30, f64::INFINITY, -f64::INFINITY, 1e-39, -0.0, 3e38];
+                let feed: Vec<f64> = ends.into_iter().chain((7..1400).map(|at| f64::from(at) / 100.0 - 7.0)).collect();
+                let feed = numbers(&[2, 700], &feed);
+                let graph = load(draft(), true).unwrap();
+                let plain = run(&load(draft(), false).unwrap(), std::slice::from_ref(&feed), None);
+                assert_eq!(run(&graph, &[feed], None), plain, "{scale}, {half}, {dtype}, {one}");
+                let chains = graph.nodes.iter().filter_map(|node| match &node.operator {
+                    Runs::Fused(fused) => fused.operator.chain().map(Chain::len),
+                    _ => None,
+                });
+                assert_eq!(chains.collect::<Vec<_>>(), [steps], "{scale}, {half}, {dtype}, {one}");
+            }
         }
     }
 

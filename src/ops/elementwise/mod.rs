@@ -20,6 +20,7 @@ mod r#where;
 
 use crate::operator::Implementation;
 use crate::ops::prelude::*;
+use kernels::functions::GeluOfErf;
 
 pub(super) static ALL: &[Implementation] = &[
     arithmetic::ADD,
@@ -144,14 +145,25 @@ struct Elementwise<F, const N: usize> {
     divides: bool,
     /// The same of sizes that follow from symbols.
     count: Option<Count>,
-    /// See [`Rowwise::form`] and [`Rowwise::gated`].
+    /// See [`Rowwise::form`], [`Rowwise::gated`] and [`Rowwise::gelu`].
     form: Option<Form>,
     gated: Option<fn() -> Arc<dyn Rowwise>>,
+    gelu: Option<fn(GeluOfErf) -> Arc<dyn Rowwise>>,
 }
 
 impl<F: Function, const N: usize> Elementwise<F, N> {
     fn new(function: F, row: fn(Format) -> Option<Row<F, N>>, align: Align) -> Elementwise<F, N> {
-        Elementwise { function, row, align, test: false, divides: false, count: None, form: None, gated: None }
+        Elementwise {
+            function,
+            row,
+            align,
+            test: false,
+            divides: false,
+            count: None,
+            form: None,
+            gated: None,
+            gelu: None,
+        }
     }
 
     fn testing(self) -> Elementwise<F, N> {
@@ -202,6 +214,10 @@ impl<F: Function, const N: usize> Rowwise for Elementwise<F, N> {
 
     fn gated(&self) -> Option<Arc<dyn Rowwise>> {
         self.gated.map(|gated| gated())
+    }
+
+    fn gelu(&self, steps: GeluOfErf) -> Option<Arc<dyn Rowwise>> {
+        self.gelu.map(|gelu| gelu(steps))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Functions of one number: absolute value, sign, square root, rounding, exponential, logarithm, error function.
 //! <https://onnx.ai/onnx/operators/onnx__Abs.html>, <https://onnx.ai/onnx/operators/onnx__Exp.html>
 
-use super::{floats, numbers, rowwise};
+use super::{Elementwise, floats, numbers, rowwise};
 use crate::ops::prelude::*;
+use kernels::functions::GeluOfErf;
 use std::cmp::Ordering;
 
 pub(super) const ABS: Implementation = rowwise("Abs", &[1, 6, 13], |_| numbers(Abs));
@@ -169,7 +170,10 @@ impl Floats<1> for Log {
     }
 }
 
-pub(super) const ERF: Implementation = rowwise("Erf", &[9, 13], |_| numbers(Erf));
+pub(super) const ERF: Implementation = rowwise("Erf", &[9, 13], |_| {
+    let gelu = |steps| Elementwise::new(GeluSteps(steps), float_row, Align::Last).shared();
+    Ok(Elementwise { gelu: Some(gelu), ..Elementwise::new(Erf, number_row, Align::Last) }.shared())
+});
 
 /// `output = erf(input), which integers round toward 0`
 #[derive(Debug)]
@@ -183,6 +187,21 @@ impl Floats<1> for Erf {
 
     fn row<T: Real>(&self, [x]: [&[T]; 1], out: &mut [T]) {
         functions::erf_all(x, out);
+    }
+}
+
+/// Gelu as exporters write it.
+#[derive(Debug)]
+struct GeluSteps(GeluOfErf);
+
+impl Floats<1> for GeluSteps {
+    #[inline(always)]
+    fn float<T: Real>(&self, [x]: [T; 1]) -> T {
+        functions::gelu_of_erf(x, self.0)
+    }
+
+    fn row<T: Real>(&self, [x]: [&[T]; 1], out: &mut [T]) {
+        functions::gelu_of_erf_all(x, self.0, out);
     }
 }
 
