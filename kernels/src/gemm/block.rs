@@ -393,6 +393,10 @@ impl<O: Operand> Plan<'_, O> {
                 at if at.is_multiple_of(BLOCK) => Start::Nothing,
                 _ => Start::Sum,
             },
+            bias: match self.bias.filter(|_| steps.end == k).and_then(|bias| bias.get(column..)) {
+                Some(bias) => bias.as_ptr(),
+                None => std::ptr::null(),
+            },
             next: b,
             next_step: 0,
             later: false,

@@ -1,8 +1,9 @@
 //! What becomes of sums before they are written: steps, one after the other, each for a part of a row.
 
 use super::number::Operand;
-use super::place::{Broadcast, Extent, Place};
+use super::place::{Broadcast, Extent, Place, Strides};
 use crate::cpu::for_each_level;
+use bytemuck::cast_slice;
 use std::fmt;
 
 /// Maximum number of elements of a part.
@@ -16,6 +17,11 @@ pub trait Step<T>: Sync {
     fn fits(&self, output: &Extent<'_>) -> bool {
         let _ = output;
         true
+    }
+
+    /// What it adds to the sums of each column, if that is all it does.
+    fn row(&self) -> Option<&[T]> {
+        None
     }
 
     /// Changes the sums of a part of a row, or of the only column, which starts at a place and has at most [`PART`]
@@ -46,6 +52,14 @@ pub struct Scaled<'a, S> {
 impl<S: Operand> Step<S::Sum> for Scaled<'_, S> {
     fn fits(&self, output: &Extent<'_>) -> bool {
         self.c.is_none_or(|c| c.fits(output))
+    }
+
+    fn row(&self) -> Option<&[S::Sum]> {
+        let is_row = |strides: &Strides<'_>| {
+            (strides.row, strides.column) == (0, 1) && strides.batch.iter().all(|stride| *stride == 0)
+        };
+        let c = self.c.as_ref().filter(|c| S::IN_PLACE && is_row(&c.strides))?;
+        ((self.alpha, self.beta) == (1.0, 1.0)).then(|| cast_slice(c.elements))
     }
 
     fn apply(&self, place: &Place<'_>, sums: &mut [S::Sum]) {
@@ -88,7 +102,7 @@ fn scale_body<S: Operand>(sums: &mut [S::Sum], alpha: f32) {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{product, run, samples, sum};
-    use super::super::{Batch, Left, Product, Right, Strides, View};
+    use super::super::{Batch, Left, Product, Right, View};
     use super::*;
     use crate::Resources;
     use crate::testing::sized;

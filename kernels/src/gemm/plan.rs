@@ -98,6 +98,8 @@ pub struct Plan<'a, O: Operand> {
     /// As the caller sees it.
     pub(super) output: Extent<'a>,
     pub(super) kernel: Kernel<O::Sum>,
+    /// What tiles add to the sum of each column, before the epilogue.
+    pub(super) bias: Option<&'a [O::Sum]>,
     /// Whether operands are bytes of which a step takes four, and steps of the whole product.
     pub(super) quads: bool,
     pub(super) depth: usize,
@@ -153,6 +155,14 @@ impl<'a, O: Operand> Product<'a, O> {
             }
         }
         let (work, depth) = if quads.is_some() { (work / quads::SIZE, k.div_ceil(quads::SIZE)) } else { (work, k) };
+        let bias = match self.epilogue.split_first().and_then(|(first, rest)| Some((first.row()?, rest))) {
+            // The other kernels don't add it, and a row is soon added.
+            Some((bias, rest)) if m > 1 && !swapped && quads.is_none() && bias.len() == n => {
+                self.epilogue = rest;
+                Some(bias)
+            }
+            _ => None,
+        };
         let (kernel, quads) = (quads.unwrap_or_else(O::Sum::kernel), quads.is_some());
         let (pack_b, width) = match b {
             Right::Packed(b) => (false, kernel.width.min(b.lanes)),
@@ -232,6 +242,7 @@ impl<'a, O: Operand> Product<'a, O> {
             swapped,
             output,
             kernel,
+            bias,
             quads,
             depth,
             threads,

@@ -29,7 +29,7 @@ pub(super) const ABREAST: usize = 4;
 /// `out[i, j] = sum over p of a[i, p] * b[p, j]`, or what `start` says. The steps of each [`BLOCK`] have a sum of their own.
 ///
 /// # Safety
-/// To be computed, `a[i, p]` at `a + i * a_row + p * a_step` must be readable for `i < rows`, `p < steps`, `b[p, j]` at
+/// To be computed, `bias[j]`, unless it is null, and `a[i, p]` at `a + i * a_row + p * a_step` must be readable for `i < rows`, `p < steps`, `b[p, j]` at
 /// `b + p * b_step + j` for `j < columns`, and `out[i, j]` at `out + i * out_row + j` writable by this thread alone. Unless
 /// it starts from nothing, `out` is initialised. `rows` and `columns` are from 1 to those of the kernel.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +45,8 @@ pub(super) struct Tile<T> {
     pub(super) out: *mut T,
     pub(super) out_row: usize,
     pub(super) start: Start,
+    /// What is added to the sum of each column at the end, or null.
+    pub(super) bias: *const T,
     /// What will be read next, to be fetched: anything. How far to go at each step, and whether it is read much later.
     pub(super) next: *const T,
     pub(super) next_step: usize,
@@ -137,11 +139,15 @@ unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, cons
                 }
                 (a, b, next) = (a.wrapping_add(a_step), b.wrapping_add(b_step), next.wrapping_add(next_step));
             }
+            let ends = left <= BLOCK && !tile.bias.is_null();
             for (i, sums) in sums.iter_mut().enumerate() {
                 for (j, sum) in sums.iter_mut().enumerate() {
                     let to = tile.out.add(i * out_row);
                     if start == Start::Block {
                         *sum = load(to, j).add(*sum);
+                    }
+                    if ends {
+                        *sum = sum.add(load(tile.bias, j));
                     }
                     let to = to.add(j * V::COUNT);
                     if FULL || j + 1 < W { sum.store(to) } else { sum.store_some(to, last) }
@@ -187,7 +193,10 @@ unsafe fn row<V: Vector>(tile: &Tile<V::Of>, next: [*const V::Of; ABREAST - 1]) 
             }
             for (j, sum) in sums.as_flattened().iter().enumerate() {
                 let to = tile.out.add(j * V::COUNT);
-                let sum = if start == Start::Block { V::load(to).add(*sum) } else { *sum };
+                let mut sum = if start == Start::Block { V::load(to).add(*sum) } else { *sum };
+                if left <= BLOCK && !tile.bias.is_null() {
+                    sum = sum.add(V::load(tile.bias.add(j * V::COUNT)));
+                }
                 sum.store(to);
             }
             if left <= BLOCK {
