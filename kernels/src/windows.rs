@@ -24,6 +24,9 @@ pub struct Axis {
 }
 
 impl Axis {
+    /// That of the rows of a line: one, which windows show.
+    pub const ROW: Axis = Axis { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, pad: 0 };
+
     /// Whether there is one window, which shows the input as it is.
     pub fn shows_all(&self) -> bool {
         (self.output, self.pad, self.kernel) == (1, 0, self.input)

@@ -1,4 +1,5 @@
-//! Operators on images in blocks of 16 channels: `[N, blocks, H, W, 16]` in the place of `[N, C, H, W]`.
+//! Operators on images in blocks of 16 channels: `[N, blocks, H, W, 16]` in the place of `[N, C, H, W]`, or
+//! `[N, blocks, W, 16]` in that of `[N, C, W]`.
 //!
 //! A pass decides which values are stored so; nobody but the nodes around them sees it.
 
@@ -24,6 +25,11 @@ impl Layout {
     /// The channels of an input, if it is in blocks.
     pub(crate) fn input(&self, k: usize) -> Option<usize> {
         self.inputs.get(k).copied().flatten()
+    }
+
+    /// The channels of the first input that is in blocks.
+    fn channels(&self) -> Option<usize> {
+        self.inputs.iter().copied().find_map(|channels| channels)
     }
 }
 
@@ -138,7 +144,13 @@ impl Operator for Laid {
         match &self.how {
             How::Windows(windows, tail) => windows.run(call, &self.layout, tail.as_deref()),
             How::Same(operator) => operator.run(call),
-            How::Chain(chain) => chain.run(call),
+            How::Chain(chain) => match (self.layout.output, self.layout.channels()) {
+                (None, Some(channels)) => {
+                    let blocks = chain.run(call)?.take_first()?;
+                    Ok([in_planes(&blocks, channels, call.context())?].into())
+                }
+                _ => chain.run(call),
+            },
             How::Bytes(rows) => rows.run(call),
             How::Gated(operator) if operator.form() == Some(Form::Product) => scaled(call, &self.layout),
             How::Gated(operator) => {
@@ -236,7 +248,7 @@ fn shape_in_blocks(images: usize, channels: usize, image: &[usize]) -> Shape {
     [&[images, channels.div_ceil(CHANNELS)], image, &[CHANNELS]].concat().into()
 }
 
-/// An image `[N, C, H, W]` in blocks.
+/// An image `[N, C, ..]` in blocks.
 pub(crate) fn in_blocks(value: &Value, context: &Context) -> Result<Value> {
     let planes = value.tensor()?;
     let [images, channels, image @ ..] = planes.shape() else {
@@ -253,15 +265,15 @@ pub(crate) fn in_blocks(value: &Value, context: &Context) -> Result<Value> {
     Ok(to.finish().into())
 }
 
-/// An image of so many channels, `[N, blocks, H, W, 16]`, in planes.
+/// An image of so many channels, `[N, blocks, .., 16]`, in planes.
 pub(crate) fn in_planes(value: &Value, channels: usize, context: &Context) -> Result<Value> {
     let blocks = value.tensor()?;
-    let [images, _, height, width, _] = *blocks.shape() else {
-        return Err(Error::bug("an image in blocks has five axes"));
+    let [images, _, image @ .., _] = blocks.shape() else {
+        return Err(Error::bug("an image in blocks has no blocks"));
     };
-    let (shape, positions) = ([images, channels, height, width], height.saturating_mul(width));
+    let (shape, positions): (Shape, _) = ([&[*images, channels], image].concat().into(), volume(1, image));
     let (count, resources) = (volume(1, &shape), context.resources());
-    let mut to = new(blocks.dtype(), Shape::from_slice(&shape), count, context)?;
+    let mut to = new(blocks.dtype(), shape, count, context)?;
     match blocks.dtype() {
         DType::Float => from_blocks(blocks.as_slice::<f32>()?, channels, positions, to.elements_mut()?, resources)?,
         dtype => bytes_from_blocks(blocks.bytes(), dtype, channels, positions, to.bytes_mut(), resources)?,

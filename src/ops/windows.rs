@@ -123,16 +123,21 @@ impl WindowAttributes {
 }
 
 impl WindowAttributes {
-    /// The windows of an image of two axes and how many there are along each, if they can be counted.
+    /// The windows of an image of two axes and how many there are along each, if they can be counted. A kernel of one axis is
+    /// one of images of a row.
     pub(super) fn of_image(
         &self,
         kernel: &[Option<i64>],
         image: [usize; 2],
     ) -> Result<Option<([Axis; 2], [usize; 2])>> {
-        let windows = self.windows(kernel)?;
-        let Some(counts) = Dim::sizes(&windows.counts(&image.map(Dim::Fixed))) else { return Ok(None) };
-        let axes = windows.axes(&image, &counts)?;
-        Ok((*axes).try_into().ok().zip((*counts).try_into().ok()))
+        let (windows, image) = (self.windows(kernel)?, image.get(2 - kernel.len().min(2)..).unwrap_or(&[]));
+        let dims: Vec<Dim> = image.iter().copied().map(Dim::Fixed).collect();
+        let Some(counts) = Dim::sizes(&windows.counts(&dims)) else { return Ok(None) };
+        Ok(match (&*windows.axes(image, &counts)?, &*counts) {
+            ([rows, columns], [down, across]) => Some(([*rows, *columns], [*down, *across])),
+            ([columns], [across]) => Some(([Axis::ROW, *columns], [1, *across])),
+            _ => None,
+        })
     }
 }
 

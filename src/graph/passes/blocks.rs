@@ -95,7 +95,7 @@ fn kind(node: &DraftNode, draft: &Draft) -> Option<Kind> {
     match node.operator.as_ref()? {
         Made::Product(product) => windows(convolution(product)?, None),
         Made::Blockwise(operator) => {
-            let [Some(x), ..] = *node.inputs else { return None };
+            let x = node.inputs.first().copied().flatten().filter(|x| has_rows(*x, draft))?;
             match operator.in_blocks(image(x, draft)?)? {
                 InBlocks::Joined => Some(Kind::Joined(operator.clone())),
                 made => windows(made, None),
@@ -114,13 +114,18 @@ fn kind(node: &DraftNode, draft: &Draft) -> Option<Kind> {
     }
 }
 
-/// The channels of an image of float32 or of integers of 8 bits, unless it has a single place.
+/// The channels of an image of float32 or of integers of 8 bits, unless it has a single place. It has one axis or two.
 fn image(id: Id, draft: &Draft) -> Option<usize> {
     match fact(id, draft).filter(|fact| is_float(fact) || is_byte(fact))?.dims()? {
-        [_, _, Dim::Fixed(1), Dim::Fixed(1)] => None,
-        [_, Dim::Fixed(channels), _, _] if *channels > 0 => Some(*channels),
+        [_, _, Dim::Fixed(1)] | [_, _, Dim::Fixed(1), Dim::Fixed(1)] => None,
+        [_, Dim::Fixed(channels), _] | [_, Dim::Fixed(channels), _, _] if *channels > 0 => Some(*channels),
         _ => None,
     }
+}
+
+/// Whether an image has two axes.
+fn has_rows(id: Id, draft: &Draft) -> bool {
+    fact(id, draft).and_then(Fact::dims).is_some_and(|dims| dims.len() == 4)
 }
 
 struct Pass<'a> {
@@ -190,8 +195,10 @@ impl<'a> Pass<'a> {
                 };
                 runs.then(|| (How::Windows(operator, tail), channels.filter(|_| ends != Ends::Input)))
             }
-            // What these give is in blocks, as what they read is.
-            Some(kind) if any && channels.is_some() => self.on_blocks(node, kind, &inputs).map(|how| (how, channels)),
+            // What these give is in blocks, as what they read is, or a chain's in planes: its nodes take longer one by one.
+            Some(kind) if any && (channels.is_some() || matches!(kind, Kind::Chain(_))) => {
+                self.on_blocks(node, kind, &inputs).map(|how| (how, channels))
+            }
             _ => None,
         };
         let (how, output) = match laid {
@@ -256,7 +263,7 @@ impl<'a> Pass<'a> {
             }
             _ => return false,
         };
-        (is_float(gate) || is_byte(gate)) && images && channels
+        (is_float(gate) || is_byte(gate)) && of.dims().is_some_and(|dims| dims.len() == 4) && images && channels
     }
 
     fn channels(&self, id: Id) -> Option<usize> {
@@ -458,6 +465,61 @@ mod tests {
             let parts: Vec<&str> = apart.parts().map(|part| part.name).collect();
             assert_eq!(parts, ["spread", "spread.swish", "apart", "apart.relu"]);
         }
+    }
+
+    /// As [`convolve`], along one axis.
+    fn convolve_row(builder: &mut Builder, x: &str, filters: [usize; 3], group: i64, stride: i64, y: &str) {
+        let (w, b) = (format!("{y}.w"), format!("{y}.b"));
+        constant(builder, &w, &filters);
+        constant(builder, &b, &filters[..1]);
+        let pads = ints("pads", &[(filters[2] / 2) as i64; 2]);
+        let group = ("group".to_string(), Attribute::Int(group));
+        builder.op_with("Conv", vec![pads, ints("strides", &[stride]), group], &[x, &w, &b], y);
+    }
+
+    /// Images of one axis are in blocks from a convolution to the next; other operators see planes.
+    #[test]
+    fn images_of_a_row() {
+        let draft = || {
+            let mut builder = Builder::new();
+            let dims = [Dim::Symbol("N".into()), Dim::Fixed(5), Dim::Fixed(301)];
+            builder.shaped("x", Some(DType::Float.into()), Some(dims.to_vec()));
+            convolve_row(&mut builder, "x", [20, 5, 4], 1, 1, "stem");
+            builder.op("Relu", &["stem"], "stem.relu");
+            convolve_row(&mut builder, "stem.relu", [20, 1, 5], 20, 2, "alone");
+            builder.op("HardSwish", &["alone"], "alone.swish");
+            convolve_row(&mut builder, "alone.swish", [20, 20, 3], 1, 1, "dense");
+            builder.op("Add", &["dense", "alone.swish"], "residual");
+            builder.op("Neg", &["alone.swish"], "negated");
+            builder.op("Tanh", &["negated"], "curved");
+            builder.op_with("Transpose", vec![ints("perm", &[0, 2, 1])], &["curved"], "turned");
+            constant(&mut builder, "gate", &[20, 1]);
+            builder.op("Mul", &["alone.swish", "gate"], "gated");
+            convolve_row(&mut builder, "residual", [8, 20, 1], 1, 1, "last");
+            builder.op_with("MaxPool", vec![ints("kernel_shape", &[2])], &["alone.swish"], "pool");
+            builder.op_with("Concat", vec![("axis".to_string(), Attribute::Int(1))], &["alone.swish", "alone"], "both");
+            ["turned", "gated", "pool", "both"].iter().for_each(|name| builder.output_named(name));
+            builder.output("last")
+        };
+        let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+        for images in [0, 1, 2, 20] {
+            let feeds = [tensor(&[images, 5, 301], numbers(images * 5 * 301))];
+            let want = run(&plain, &feeds, None);
+            assert_eq!(run(&graph, &feeds, None), want);
+            assert_eq!(run(&graph, &feeds, Some(&mut Seen::default())), want);
+        }
+        let want = [
+            "stem.relu ppp>b",
+            "alone bpp>b",
+            "alone.swish b>b",
+            "residual bppb>b",
+            "curved b>p",
+            "gated bp>p",
+            "last bpp>p",
+            "pool b>p",
+            "both bb>p",
+        ];
+        assert_eq!(laid(&graph), if pays() { &want[..] } else { &[] });
     }
 
     /// What a watch sees: names and values of outputs.

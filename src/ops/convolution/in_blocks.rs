@@ -17,7 +17,7 @@ const MANY: usize = 20;
 /// Minimum number of filters that see all channels.
 pub(super) const FEW: usize = 4;
 
-/// A convolution of images with two axes by constant filters: each sees all channels, or that of its own number.
+/// A convolution of images with one axis or two by constant filters: each sees all channels, or that of its own number.
 #[derive(Debug)]
 pub(super) struct InBlocksOf {
     filters: Filters,
@@ -36,7 +36,11 @@ pub(super) struct InBlocksOf {
 impl InBlocksOf {
     /// For images of so many channels, and filters of a shape.
     pub(super) fn of(filters: &Filters, channels: usize, shape: &[usize]) -> Option<InBlocks> {
-        let [count, of_each, rows, columns] = *shape else { return None };
+        let (count, of_each, rows, columns) = match *shape {
+            [count, of_each, rows, columns] => (count, of_each, rows, columns),
+            [count, of_each, columns] => (count, of_each, 1, columns),
+            _ => return None,
+        };
         let own = of_each == 1 && count == channels && channels > 1;
         let groups = if own { 1 } else { channels / of_each.max(1) };
         let shared = share_blocks(channels, count, groups);
@@ -52,10 +56,11 @@ impl InBlocksOf {
             return None;
         }
         let one = |axis: &Axis| (axis.kernel, axis.stride, axis.pad) == (1, 1, 0) && axis.input == axis.output;
-        let pointwise =
-            !own && groups == 1 && filters.of_image(shape, [2; 2]).is_ok_and(|(axes, _)| axes.iter().all(one));
+        let is_one = || filters.of_image(shape, [2; 2]).is_ok_and(|(axes, _)| axes.iter().all(one));
+        let pointwise = !own && groups == 1 && shape.len() == 4 && is_one();
         let (filters, weights, finite) = (filters.clone(), Weights::known(true), AtomicBool::new(false));
         let operator = InBlocksOf { filters, channels, count, groups, own, pointwise, weights, finite };
+        let steps = volume(of_each, [&rows, &columns]);
         Some(InBlocks::Windows {
             operator: Arc::new(operator),
             channels: count,
@@ -63,8 +68,9 @@ impl InBlocksOf {
                 true if volume(rows, [&columns]) >= MANY && count >= CHANNELS => Ends::Any,
                 true => Ends::Both,
                 false if shared => Ends::Both,
-                // A few filters leave most of a vector empty, and single places are a product of planes as they are.
-                false if volume(rows, [&columns]) > 1 && count >= CHANNELS / 2 => Ends::Any,
+                // A few filters leave most of a vector empty, sums of a few steps are soon made, and single places are a
+                // product of planes as they are.
+                false if volume(rows, [&columns]) > 1 && count >= CHANNELS / 2 && steps >= CHANNELS => Ends::Any,
                 false => Ends::Either,
             },
         })
@@ -95,11 +101,14 @@ pub(super) struct Geometry {
 
 impl Geometry {
     pub(super) fn of(filters: &Filters, call: &Call<'_>, layout: &Layout) -> Result<Geometry> {
-        let [images, height, width] = match (layout.input(0), call.tensor(0)?.shape()) {
-            (Some(_), [images, _, height, width, _]) | (None, [images, _, height, width]) => [*images, *height, *width],
-            _ => return Err(Error::bug("a convolution in blocks is one of images with two axes")),
+        let (shape, in_blocks) = (call.tensor(0)?.shape(), layout.input(0).is_some());
+        let image = shape.get(2..shape.len() - usize::from(in_blocks));
+        let (images, image) = match (shape, image) {
+            ([images, ..], Some(&[height, width])) => (*images, [height, width]),
+            ([images, ..], Some(&[width])) => (*images, [1, width]),
+            _ => return Err(Error::bug("a convolution in blocks is one of images with one axis or two")),
         };
-        let (axes, counts) = filters.of_image(call.tensor(1)?.shape(), [height, width])?;
+        let (axes, counts) = filters.of_image(call.tensor(1)?.shape(), image)?;
         Ok(Geometry { images, axes, counts })
     }
 }
@@ -141,8 +150,8 @@ impl InBlocksOf {
         if layout.input(0).is_some() {
             return x.as_slice();
         }
-        let [images, _, height, width] = *x.shape() else { return Err(Error::bug("an image has four axes")) };
-        let places = height.saturating_mul(width);
+        let [images, _, image @ ..] = x.shape() else { return Err(Error::bug("an image has channels")) };
+        let places = volume(1, image);
         let room = room.insert(call.scratch::<f32>(images.saturating_mul(len_of(self.channels, places)))?);
         to_blocks::<f32>(x.as_slice()?, self.channels, places, room.elements_mut(), call.resources())?;
         Ok(room.elements())
@@ -208,13 +217,13 @@ impl Windowed for InBlocksOf {
             let mut scratch = call.scratch::<f32>(plan.scratch())?;
             Ok(plan.run(out, scratch.elements_mut(), resources)?)
         };
+        let image = counts.get(4 - call.tensor(1)?.shape().len()..).unwrap_or(&counts);
         if layout.output.is_some() {
-            let mut y = output_in_blocks(call, images, self.count, &counts)?;
+            let mut y = output_in_blocks(call, images, self.count, image)?;
             compute(y.elements_mut()?)?;
             return Ok(y.finish().into());
         }
-        let [rows, columns] = counts;
-        let mut y = call.output::<f32>(&[images, self.count, rows, columns])?;
+        let mut y = call.output::<f32>(&[&[images, self.count], image].concat())?;
         let mut blocks = call.scratch::<f32>(images.saturating_mul(len_of(self.count, positions)))?;
         compute(blocks.elements_mut())?;
         from_blocks::<f32>(blocks.elements_mut(), self.count, positions, y.elements_mut()?, resources)?;
