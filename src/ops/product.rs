@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::operator::{Call, Inference, Node, Tail, broadcast};
 use crate::tensor::{Scratch, Shape, Tensor, release};
 use bytemuck::Pod;
+use kernels::gemm::blocks::Finish;
 use kernels::gemm::{
     Batch, Broadcast, Left, Number, Operand, Packed, Place, Product, Right, Scaled, Side, Step, Strides, View,
     ZeroPoints, pack, packed_len_of,
@@ -89,6 +90,8 @@ pub(super) struct TailSteps<'a, S> {
 /// The steps of a tail.
 struct Functions<'a> {
     tail: &'a Tail,
+    /// The same, if kernels have it.
+    finish: Option<Finish<'a>>,
     /// What they read beside the sums.
     beside: SmallVec<[&'a [u8]; 2]>,
     /// Rows and columns of a matrix of the output.
@@ -98,8 +101,12 @@ struct Functions<'a> {
 impl<T: Pod> Step<T> for Functions<'_> {
     fn apply(&self, place: &Place<'_>, sums: &mut [T]) {
         let (rows, columns) = self.sizes;
-        let start = ((place.matrix * rows + place.row) * columns + place.column) * size_of::<T>();
-        let at = start..start + size_of_val(sums);
+        let first = (place.matrix * rows + place.row) * columns + place.column;
+        let whole = |finish: &Finish<'_>| finish.whole(first, bytemuck::try_cast_slice_mut(sums).ok()?).ok();
+        if self.finish.as_ref().and_then(whole).is_some() {
+            return;
+        }
+        let at = first * size_of::<T>()..first * size_of::<T>() + size_of_val(sums);
         let beside: SmallVec<[&[u8]; 2]> =
             self.beside.iter().map(|bytes| bytes.get(at.clone()).unwrap_or_default()).collect();
         self.tail.apply(bytemuck::cast_slice_mut(sums), &beside);
@@ -119,7 +126,15 @@ impl<'a, S: Multiply> TailSteps<'a, S> {
         let tail = match tail.filter(|tail| tail.steps.is_some()) {
             Some(tail) => {
                 let beside = tail.beside.iter().map(|k| Ok(call.tensor(*k)?.bytes())).collect::<Result<_>>()?;
-                Some(Functions { tail, beside, sizes })
+                let finish = match tail.finish() {
+                    Some((adds, activation)) => {
+                        let own = tail.beside.first().filter(|_| adds);
+                        let beside = own.map(|k| call.tensor(*k)?.as_slice::<f32>()).transpose()?;
+                        Some(Finish { beside, activation })
+                    }
+                    None => None,
+                };
+                Some(Functions { tail, finish, beside, sizes })
             }
             None => None,
         };

@@ -320,6 +320,48 @@ mod tests {
         }
     }
 
+    /// What kernels compute of sums themselves, in rows of any length: `f(conv(x, w, b) + r)` without and with what is added.
+    #[test]
+    fn activations() {
+        for (x, w) in
+            [(&[2, 4, 9, 8][..], &[3, 4, 3, 3][..]), (&[2, 4, 1, 1], &[300, 4, 1, 1]), (&[1, 2, 5], &[3, 2, 5])]
+        {
+            let positions: Vec<usize> = x[2..].iter().zip(&w[2..]).map(|(x, w)| x + 1 - w).collect();
+            let r = [&[x[0], w[0]], &*positions].concat();
+            for (operator, adds) in [("Relu", false), ("Relu", true), ("HardSwish", false), ("Clip", true), ("", true)]
+            {
+                let draft = || {
+                    let mut builder = Builder::new();
+                    builder.shaped("x", Some(DType::Float.into()), sizes(x));
+                    builder.shaped("r", Some(DType::Float.into()), sizes(&r));
+                    for (name, shape) in [("w", w), ("b", &w[..1]), ("low", &[]), ("high", &[])] {
+                        let count = shape.iter().product();
+                        let value = if name == "high" { vec![1.5] } else { numbers(count) };
+                        let id = builder.id(name);
+                        builder.draft.constant(id, Fact::constant(tensor(shape, value)), None);
+                    }
+                    builder.op("Conv", &["x", "w", "b"], "product");
+                    let mut last = "product";
+                    if adds {
+                        builder.op("Add", &["r", "product"], "sum");
+                        last = "sum";
+                    }
+                    match operator {
+                        "" => return builder.output(last),
+                        "Clip" => builder.op(operator, &[last, "low", "high"], "y"),
+                        _ => builder.op(operator, &[last], "y"),
+                    }
+                    builder.output("y")
+                };
+                let feeds = [x, &r].map(|shape| tensor(shape, numbers(shape.iter().product())));
+                let graph = load(draft(), true).unwrap();
+                assert_eq!(graph.nodes.len(), 1);
+                let plain = run(&load(draft(), false).unwrap(), &feeds, None);
+                assert_eq!(run(&graph, &feeds, None), plain, "{x:?} {operator} {adds}");
+            }
+        }
+    }
+
     #[test]
     fn what_is_added_has_the_shape_of_a_convolution() {
         let (x, w) = ([1, 4, 3, 3], [4, 4, 1, 1]);

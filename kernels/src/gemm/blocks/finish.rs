@@ -36,12 +36,20 @@ impl Finish<'_> {
         self.beside.is_none_or(|beside| beside.len() == len)
     }
 
-    /// Finishes sums that were written, from an element of the output on, as [`Tile`](super::tile::Tile)s do in registers.
+    /// Finishes sums that were written, from an element of the output on, as [`Tile`](super::tile::Tile)s do in registers: what
+    /// is late is left.
     pub(super) fn apply(&self, first: usize, sums: &mut [f32]) -> Result<(), Stopped> {
         if let Some(beside) = self.beside {
             add(sums, beside.get(first..first + sums.len()).ok_or(Stopped::Misfit)?);
         }
         each(sums, self.activation);
+        Ok(())
+    }
+
+    /// Finishes sums, from an element of the output on.
+    pub fn whole(&self, first: usize, sums: &mut [f32]) -> Result<(), Stopped> {
+        self.apply(first, sums)?;
+        self.activation.follow(sums);
         Ok(())
     }
 }
@@ -72,18 +80,26 @@ fn add_body(sums: &mut [f32], beside: &[f32]) {
 }
 
 for_each_level! {
-    /// Of whole blocks of channels.
     fn each<>(sums: &mut [f32], activation: Activation) -> () = each_body;
 }
 
 #[inline(always)]
 fn each_body(sums: &mut [f32], activation: Activation) {
-    for block in sums.as_chunks_mut::<CHANNELS>().0 {
-        match activation {
-            Activation::Relu => block.iter_mut().for_each(|sum| *sum = relu(*sum)),
-            Activation::Within { low, high } => block.iter_mut().for_each(|sum| *sum = sum.larger(low).smaller(high)),
-            Activation::HardSwish => block.iter_mut().for_each(|sum| *sum = hard_swish(*sum)),
-            Activation::None | Activation::Gated => {}
-        }
+    let (blocks, rest) = sums.as_chunks_mut::<CHANNELS>();
+    blocks.iter_mut().for_each(|block| of_block(block, activation));
+    let mut block = [0.0; CHANNELS];
+    let copy = |from: &[f32], to: &mut [f32]| to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+    copy(rest, &mut block);
+    of_block(&mut block, activation);
+    copy(&block, rest);
+}
+
+#[inline(always)]
+fn of_block(block: &mut [f32; CHANNELS], activation: Activation) {
+    match activation {
+        Activation::Relu => block.iter_mut().for_each(|sum| *sum = relu(*sum)),
+        Activation::Within { low, high } => block.iter_mut().for_each(|sum| *sum = sum.larger(low).smaller(high)),
+        Activation::HardSwish => block.iter_mut().for_each(|sum| *sum = hard_swish(*sum)),
+        Activation::None | Activation::Gated => {}
     }
 }
