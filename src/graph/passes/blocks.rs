@@ -540,13 +540,14 @@ mod tests {
         }
     }
 
-    /// Filters of several taps, and nothing in blocks around them: a channel by itself has many of these.
+    /// Filters with nothing in blocks around them: single places need more of these, and a channel by itself many taps.
     #[test]
     fn filters_that_stand_alone() {
         for (filters, group, want) in [
             ([17, 1, 5, 5], 17, &["y ppp>p"][..]),
             ([9, 17, 3, 3], 1, &["y ppp>p"]),
             ([9, 17, 1, 1], 1, &[]),
+            ([17, 17, 1, 1], 1, &["y ppp>p"]),
             ([48, 16, 3, 3], 3, &["y ppp>p"]),
             ([34, 17, 3, 3], 2, &[]),
         ] {

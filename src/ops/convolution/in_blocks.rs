@@ -36,9 +36,9 @@ pub(super) struct InBlocksOf {
 impl InBlocksOf {
     /// For images of so many channels, and filters of a shape.
     pub(super) fn of(filters: &Filters, channels: usize, shape: &[usize]) -> Option<InBlocks> {
-        let (count, of_each, rows, columns) = match *shape {
-            [count, of_each, rows, columns] => (count, of_each, rows, columns),
-            [count, of_each, columns] => (count, of_each, 1, columns),
+        let (count, of_each, taps) = match *shape {
+            [count, of_each, rows, columns] => (count, of_each, volume(rows, [&columns])),
+            [count, of_each, columns] => (count, of_each, columns),
             _ => return None,
         };
         let own = of_each == 1 && count == channels && channels > 1;
@@ -46,7 +46,7 @@ impl InBlocksOf {
         let shared = share_blocks(channels, count, groups);
         // Sums of more taps than a block has would be those of several blocks. Few filters would leave most of a vector empty.
         let suits = match own {
-            true => volume(rows, [&columns]) <= BLOCK,
+            true => taps <= BLOCK,
             false => {
                 let divides = of_each * groups == channels && filters.groups == groups as i64;
                 count >= FEW && divides && (shared || have_blocks(channels, count, groups))
@@ -60,17 +60,16 @@ impl InBlocksOf {
         let pointwise = !own && groups == 1 && shape.len() == 4 && is_one();
         let (filters, weights, finite) = (filters.clone(), Weights::known(true), AtomicBool::new(false));
         let operator = InBlocksOf { filters, channels, count, groups, own, pointwise, weights, finite };
-        let steps = volume(of_each, [&rows, &columns]);
+        let few = if taps > 1 { CHANNELS / 2 } else { CHANNELS };
         Some(InBlocks::Windows {
             operator: Arc::new(operator),
             channels: count,
             ends: match own {
-                true if volume(rows, [&columns]) >= MANY && count >= CHANNELS => Ends::Any,
+                true if taps >= MANY && count >= CHANNELS => Ends::Any,
                 true => Ends::Both,
                 false if shared => Ends::Both,
-                // A few filters leave most of a vector empty, sums of a few steps are soon made, and single places are a
-                // product of planes as they are.
-                false if volume(rows, [&columns]) > 1 && count >= CHANNELS / 2 && steps >= CHANNELS => Ends::Any,
+                // A few filters leave most of a vector empty, and sums of a few steps are soon made.
+                false if count >= few && volume(of_each, [&taps]) >= CHANNELS => Ends::Any,
                 false => Ends::Either,
             },
         })
