@@ -102,7 +102,7 @@ fn scale_body<S: Operand>(sums: &mut [S::Sum], alpha: f32) {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{product, run, samples, sum};
-    use super::super::{Batch, Left, Product, Right, View};
+    use super::super::{Batch, Left, Packed, Product, Right, Side, View, pack, packed_len};
     use super::*;
     use crate::Resources;
     use crate::testing::sized;
@@ -161,6 +161,36 @@ mod tests {
                         let want = (at / (m * n)) as f64 * 1e6 + (at / n % m) as f64 * 1e3 + (at % n) as f64;
                         assert_eq!(place, want, "{m} x {n}, {strides:?}");
                     }
+                }
+            }
+        }
+    }
+
+    /// A row that is added to each row, by tiles or afterwards: the sums of whole tiles, of their parts, and of several blocks of
+    /// steps.
+    #[test]
+    fn rows_that_are_added() {
+        for (m, n) in [(1, 75), (2, 75), (13, 32), (sized(250, 14), 49), (3, 1), (5, 16)] {
+            for k in [0, 1, 7, sized(900, 10)] {
+                let (a, b, c) = (samples::<f32>(m * k, 1), samples::<f32>(k * n, 2), samples::<f32>(n, 3));
+                let mut want = vec![0.0; m * n];
+                run(product(m, k, n, &a, &b), &mut want).unwrap();
+                want.chunks_exact_mut(n).flat_map(|row| row.iter_mut().zip(&c)).for_each(|(sum, c)| *sum += c);
+                let c = Some(Broadcast { elements: &c[..], strides: Strides::COLUMNS });
+                let step = Scaled { alpha: 1.0, beta: 1.0, c };
+                let negative = |part: &mut [f32]| part.iter_mut().for_each(|x| *x = -*x);
+                let mut packed = vec![0.0; packed_len::<f32>(k * n)];
+                let view = View::rows(&b[..], n);
+                pack(Side::Right, view, (1, 0), (k, n), &mut packed, Resources { threads: 1, stop: None }).unwrap();
+                let right = [Right::View(view), Right::Packed(Packed::new(Side::Right, &packed))];
+                for (right, threads) in right.into_iter().flat_map(|right| [(right, 1), (right, 3)]) {
+                    let resources = Resources { threads, stop: None };
+                    let product = Product { b: right, epilogue: &[&step, &negative], ..product(m, k, n, &a, &b) };
+                    let plan = product.plan(resources);
+                    let mut out = vec![0.0; m * n];
+                    plan.run(&mut out, &mut vec![0.0; plan.scratch()], resources).unwrap();
+                    let same = out.iter().zip(&want).all(|(out, want)| *out == -want);
+                    assert!(same, "{m} x {k} x {n}, {threads} threads");
                 }
             }
         }

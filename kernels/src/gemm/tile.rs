@@ -29,9 +29,10 @@ pub(super) const ABREAST: usize = 4;
 /// `out[i, j] = sum over p of a[i, p] * b[p, j]`, or what `start` says. The steps of each [`BLOCK`] have a sum of their own.
 ///
 /// # Safety
-/// To be computed, `bias[j]`, unless it is null, and `a[i, p]` at `a + i * a_row + p * a_step` must be readable for `i < rows`, `p < steps`, `b[p, j]` at
-/// `b + p * b_step + j` for `j < columns`, and `out[i, j]` at `out + i * out_row + j` writable by this thread alone. Unless
-/// it starts from nothing, `out` is initialised. `rows` and `columns` are from 1 to those of the kernel.
+/// To be computed, `a[i, p]` at `a + i * a_row + p * a_step` must be readable for `i < rows`, `p < steps`, `b[p, j]` at
+/// `b + p * b_step + j` for `j < columns`, `bias[j]` too unless it is null, and `out[i, j]` at `out + i * out_row + j` writable
+/// by this thread alone. Unless it starts from nothing, `out` is initialised. `rows` and `columns` are from 1 to those of the
+/// kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tile<T> {
     pub(super) rows: usize,
