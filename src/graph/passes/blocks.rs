@@ -573,6 +573,27 @@ mod tests {
         assert_eq!(laid(&graph), if pays() { want } else { &[] });
     }
 
+    /// An image without places has padding alone.
+    #[test]
+    fn no_places() {
+        for (filters, group) in [([17, 17, 1, 1], 1), ([17, 17, 3, 3], 1), ([17, 1, 5, 5], 17)] {
+            let draft = || {
+                let mut builder = Builder::new();
+                let dims = [2, 17, 3, 0].map(Dim::Fixed);
+                builder.shaped("x", Some(DType::Float.into()), Some(dims.to_vec()));
+                constant(&mut builder, "w", &filters);
+                constant(&mut builder, "b", &[17]);
+                let group = ("group".to_string(), Attribute::Int(group));
+                builder.op_with("Conv", vec![ints("pads", &[2, 3, 2, 3]), group], &["x", "w", "b"], "conv");
+                builder.op("Relu", &["conv"], "y");
+                builder.output("y")
+            };
+            let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+            let feeds = [tensor(&[2, 17, 3, 0], numbers(0))];
+            assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None), "{filters:?}");
+        }
+    }
+
     #[test]
     fn a_watch_sees_planes() {
         let seen = |optimize| {

@@ -359,6 +359,10 @@ impl Band<'_> {
         }
         let room = room.get_mut(..self.grid.room()).ok_or(Stopped::Misfit)?;
         let line = columns.input * distance;
+        if elements.is_empty() {
+            room.fill(outside);
+            return Ok(room);
+        }
         let planes = elements.chunks_exact((rows.input * line).max(1));
         for (plane, room) in planes.zip(room.chunks_exact_mut(height * width * columns.stride * distance)) {
             for (at, room) in room.chunks_exact_mut(width * columns.stride * distance).enumerate() {
