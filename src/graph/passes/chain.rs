@@ -84,17 +84,19 @@ struct Gelu {
 
 /// The Gelus of a draft as exporters write them, in order of their last nodes.
 fn gelus(draft: &Draft, readers: &Readers) -> Result<Vec<Gelu>> {
-    const FORMS: [(&str, Halved); 6] = [
-        ("Mul(Mul(x, Add(Erf(Div(x, c)), 1)), 0.5)", Halved::Product),
-        ("Mul(x, Mul(Add(Erf(Div(x, c)), 1), 0.5))", Halved::Sum),
-        ("Mul(Mul(x, 0.5), Add(Erf(Div(x, c)), 1))", Halved::X),
-        ("Mul(Mul(x, Add(Erf(Mul(x, c)), 1)), 0.5)", Halved::Product),
-        ("Mul(x, Mul(Add(Erf(Mul(x, c)), 1), 0.5))", Halved::Sum),
-        ("Mul(Mul(x, 0.5), Add(Erf(Mul(x, c)), 1))", Halved::X),
+    const FORMS: [(&str, fn(f64) -> Scaled, Halved); 6] = [
+        ("Mul(Mul(x, Add(Erf(Div(x, c)), 1)), 0.5)", Scaled::By, Halved::Product),
+        ("Mul(x, Mul(Add(Erf(Div(x, c)), 1), 0.5))", Scaled::By, Halved::Sum),
+        ("Mul(Mul(x, 0.5), Add(Erf(Div(x, c)), 1))", Scaled::By, Halved::X),
+        ("Mul(Mul(x, Add(Erf(Mul(x, c)), 1)), 0.5)", Scaled::Times, Halved::Product),
+        ("Mul(x, Mul(Add(Erf(Mul(x, c)), 1), 0.5))", Scaled::Times, Halved::Sum),
+        ("Mul(Mul(x, 0.5), Add(Erf(Mul(x, c)), 1))", Scaled::Times, Halved::X),
     ];
+    if !draft.nodes.iter().any(|node| *node.place.operator.name == *"Erf") {
+        return Ok(Vec::new());
+    }
     let mut patterns = Vec::with_capacity(FORMS.len());
-    for (text, halved) in FORMS {
-        let scaled = if text.contains("Div") { Scaled::By } else { Scaled::Times };
+    for (text, scaled, halved) in FORMS {
         patterns.push((Pattern::parse(text).ok_or_else(|| Error::bug("a pattern is none"))?, scaled, halved));
     }
     let found = |at: usize, (pattern, scaled, halved): &(Pattern, fn(f64) -> Scaled, Halved)| {
