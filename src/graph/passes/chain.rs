@@ -84,7 +84,9 @@ struct Gelu {
 
 /// The Gelus of a draft as exporters write them, in order of their last nodes.
 fn gelus(draft: &Draft, readers: &Readers) -> Result<Vec<Gelu>> {
-    const FORMS: [(&str, fn(f64) -> Scaled, Halved); 6] = [
+    /// What a constant does to x.
+    type Scaling = fn(f64) -> Scaled;
+    const FORMS: [(&str, Scaling, Halved); 6] = [
         ("Mul(Mul(x, Add(Erf(Div(x, c)), 1)), 0.5)", Scaled::By, Halved::Product),
         ("Mul(x, Mul(Add(Erf(Div(x, c)), 1), 0.5))", Scaled::By, Halved::Sum),
         ("Mul(Mul(x, 0.5), Add(Erf(Div(x, c)), 1))", Scaled::By, Halved::X),
@@ -99,7 +101,7 @@ fn gelus(draft: &Draft, readers: &Readers) -> Result<Vec<Gelu>> {
     for (text, scaled, halved) in FORMS {
         patterns.push((Pattern::parse(text).ok_or_else(|| Error::bug("a pattern is none"))?, scaled, halved));
     }
-    let found = |at: usize, (pattern, scaled, halved): &(Pattern, fn(f64) -> Scaled, Halved)| {
+    let found = |at: usize, (pattern, scaled, halved): &(Pattern, Scaling, Halved)| {
         let found = pattern.find(at, draft, readers)?;
         let c = constant(found.value("c")?, draft).filter(|c| c.len() == 1)?;
         let c = match c.scalars().next()? {
