@@ -10,6 +10,7 @@ use super::quads::Quads;
 #[cfg(target_arch = "x86_64")]
 use super::vectors::x86::*;
 use super::vectors::{Plain, Vector};
+use crate::cpu::LINE;
 
 /// The loops for one processor level.
 #[derive(Debug, Clone, Copy)]
@@ -128,6 +129,7 @@ unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, cons
             }
             for _ in 0..left.min(BLOCK) {
                 prefetch::<LATER, _>(next);
+                prefetch::<LATER, _>(next.cast::<u8>().wrapping_add(LINE));
                 let mut row = [V::zero(); W];
                 for (j, row) in row.iter_mut().enumerate() {
                     *row = load(b, j);
@@ -208,18 +210,14 @@ unsafe fn row<V: Vector>(tile: &Tile<V::Of>, next: [*const V::Of; ABREAST - 1]) 
     }
 }
 
-/// Fetches two cache lines to the first cache, or those that are read `LATER` to the second.
+/// Fetches a cache line to the first cache, or one that is read `LATER` to the second.
 #[inline(always)]
-fn prefetch<const LATER: bool, T>(at: *const T) {
+pub(super) fn prefetch<const LATER: bool, T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
         // SAFETY: a prefetch has no visible effect and never faults, whatever the address.
-        unsafe {
-            for at in [at.cast::<i8>(), at.cast::<i8>().wrapping_add(64)] {
-                if LATER { _mm_prefetch::<_MM_HINT_T1>(at) } else { _mm_prefetch::<_MM_HINT_T0>(at) }
-            }
-        }
+        unsafe { if LATER { _mm_prefetch::<_MM_HINT_T1>(at.cast()) } else { _mm_prefetch::<_MM_HINT_T0>(at.cast()) } }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;

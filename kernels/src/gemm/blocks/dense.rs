@@ -279,9 +279,14 @@ impl DensePlan<'_> {
         out: Out<f32>,
         lookout: &mut Lookout<'_>,
     ) -> Result<(), Stopped> {
-        let (Task { band, .. }, Dense { finish, bias, .. }) = (task, self.dense);
+        let (Task { band, .. }, Dense { finish, bias, .. }, Group { loops, .. }) = (task, self.dense, group);
         let is_last = steps.end == self.steps;
-        for places in tiles(band.columns.clone(), group.loops.sums.len()) {
+        // Each tile of the band fetches some of what the next part reads.
+        let (next, most) = (group.weights.as_ptr().wrapping_add(steps.end * loops.filters), loops.sums.len());
+        let across = band.columns.len().div_ceil(most);
+        let (before, among) = ((row - band.rows.start) * across, (band.rows.len() * across).max(1));
+        let pause = CHANNELS / loops.filters.div_ceil(among).next_power_of_two().min(CHANNELS) - 1;
+        for (at, places) in tiles(band.columns.clone(), most).enumerate() {
             let picked = match &self.picks {
                 Some(picks) => picks.at(&self.grid, task.picked, (row, &places), &steps)?,
                 None => None,
@@ -301,6 +306,8 @@ impl DensePlan<'_> {
                     offsets,
                     weights: group.weights.as_ptr().add(weights),
                     steps: count,
+                    next: next.wrapping_add((before + at) * loops.filters * steps.len() / among),
+                    pause,
                     first: steps.start == 0,
                     bias: if is_last && bias.is_some() { group.bias.as_ptr() } else { std::ptr::null() },
                     beside: finish.beside.map_or(std::ptr::null(), |beside| beside.as_ptr().add(place)),

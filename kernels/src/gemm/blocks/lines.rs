@@ -180,6 +180,8 @@ impl Products<'_> {
                         offsets: offsets.as_ptr().add(start),
                         weights: weights.as_ptr().add(start * CHANNELS),
                         steps: some,
+                        next: weights.as_ptr(),
+                        pause: usize::MAX,
                         first: start == 0,
                         bias: if is_last && self.bias.is_some() { bias.as_ptr() } else { std::ptr::null() },
                         beside: std::ptr::null(),

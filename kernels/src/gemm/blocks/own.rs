@@ -49,6 +49,8 @@ impl Own<'_> {
                             offsets: seen.offsets.as_ptr(),
                             weights: weights.as_ptr(),
                             steps: taps,
+                            next: weights.as_ptr(),
+                            pause: usize::MAX,
                             first: true,
                             bias: if self.bias.is_some() { bias.as_ptr() } else { std::ptr::null() },
                             beside: finish.beside.map_or(std::ptr::null(), |beside| beside.as_ptr().add(place)),

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)] // pointers with offsets: `Tile` says what they must point to
 
+use super::super::tile::prefetch;
 use super::super::vectors::Vector;
 use super::CHANNELS;
 use super::after::{After, HardSwish, Relu, Within};
@@ -15,12 +16,17 @@ use super::finish::Activation;
 /// the image must be for each place at `image + place * distance + offset`, and `out` writable by
 /// this thread alone: `16 * R` numbers from each multiple of `out_block` on that `L` has blocks. `bias` is null, or has
 /// `L` numbers; `beside` is null, or has a number for each of `out`. Unless it is the first part, `out` is initialised.
+/// `next` may be anywhere.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tile {
     pub(super) image: *const f32,
     pub(super) offsets: *const u32,
     pub(super) weights: *const f32,
     pub(super) steps: usize,
+    /// Weights that other tiles read next. Each step whose number has none of these bits fetches a line of them to the second
+    /// cache.
+    pub(super) next: *const f32,
+    pub(super) pause: usize,
     /// Whether nothing is in the output yet.
     pub(super) first: bool,
     pub(super) bias: *const f32,
@@ -157,8 +163,12 @@ unsafe fn sums<V: Lanes, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
     const { assert!(R <= 14, "`each_place` has as many") };
     // SAFETY: the caller's.
     unsafe {
-        let mut sums = [[V::zero(); W]; R];
+        let (mut sums, mut next) = ([[V::zero(); W]; R], tile.next);
         for step in 0..tile.steps {
+            if step & tile.pause == 0 {
+                prefetch::<true, _>(next);
+                next = next.wrapping_add(CHANNELS);
+            }
             let (offset, number) = match S::PICKS {
                 true => (*tile.offsets.add(2 * step), *tile.offsets.add(2 * step + 1) as usize),
                 false => (*tile.offsets.add(step), step),
