@@ -18,11 +18,7 @@ use smallvec::SmallVec;
 /// unless `fast_math` is asked for.
 pub(super) fn products(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
     replace(draft, |at, draft, _| quantized(at, draft), context)?;
-    let are_met = !context.loading.fast_math;
-    if are_met && !integers_pay() {
-        return Ok(());
-    }
-    replace(draft, |at, draft, readers| product(at, draft, readers, are_met), context)
+    replace(draft, |at, draft, readers| product(at, draft, readers, !context.loading.fast_math), context)
 }
 
 /// `QuantizeLinear(f(DequantizeLinear(x), ..))`, where `f` computes element by element: floats stay near the processor.
@@ -336,7 +332,7 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
     if alone && !(symmetric && w.dims.first().is_some_and(own)) {
         return None;
     }
-    if are_met && !(symmetric && is_usual && matrix) {
+    if are_met && !(symmetric && is_usual && matrix && integers_pay(is_conv)) {
         return None;
     }
     let operator = made.of_bytes(bytes)?;
@@ -593,12 +589,12 @@ mod tests {
         for (x, w, y) in [(u8, i8, (u8, 0.05, 128)), (i8, u8, (i8, 0.07, -3)), (u8, u8, (i8, 0.06, 0))] {
             for (axis, row) in [(None, false), (Some(1), true)] {
                 let case = || Case { w: (w, vec![70, 33]), axis, row, y, symmetric: true, ..Case::default() };
-                fused.push(Case { x: (x, vec![4, 70]), ..case() }.check_bits());
-                fused.push(Case { x: (x, vec![3, 2, 70]), ..case() }.check_bits());
-                fused.push(Case { x: (x, vec![70]), ..case() }.check_bits());
+                for shape in [vec![4, 70], vec![3, 2, 70], vec![70]] {
+                    fused.push((false, Case { x: (x, shape), ..case() }.check_bits()));
+                }
                 let gemm = Case { operator: "Gemm", w: (w, vec![33, 70]), attributes: turned.clone(), ..case() };
                 let (axis, bias) = (axis.map(|_| 0), Some(vec![33]));
-                fused.push(Case { x: (x, vec![4, 70]), axis, row: false, bias, ..gemm }.check_bits());
+                fused.push((false, Case { x: (x, vec![4, 70]), axis, row: false, bias, ..gemm }.check_bits()));
             }
             for (shape, group, stride) in [
                 (vec![6, 4, 3, 3], 1, 1),
@@ -613,17 +609,16 @@ mod tests {
                         ("pads", Attribute::Ints(vec![shape[2] as i64 / 2; 4])),
                     ];
                     let (x, w) = ((x, vec![2, 4, 9, 38]), (w, shape.clone()));
-                    fused.push(
-                        Case { operator: "Conv", attributes, x, w, axis, bias, y, symmetric: true, ..Case::default() }
-                            .check_bits(),
-                    );
+                    let conv =
+                        Case { operator: "Conv", attributes, x, w, axis, bias, y, symmetric: true, ..Case::default() };
+                    fused.push((true, conv.check_bits()));
                 }
             }
         }
-        assert!(fused.iter().all(|parts| parts.is_empty() != integers_pay()), "{fused:?}");
+        assert!(fused.iter().all(|(windows, parts)| parts.is_empty() != integers_pay(*windows)), "{fused:?}");
         // A relu after it, and operands that have to stay floats.
         let relu = Case { relu: true, y: (u8, 0.05, 0), symmetric: true, ..Case::default() };
-        assert_eq!(relu.check_bits().is_empty(), !integers_pay());
+        assert_eq!(relu.check_bits().is_empty(), !integers_pay(false));
         let both = Case { x: (u8, vec![2, 4, 70]), w: (i8, vec![2, 70, 5]), symmetric: true, ..Case::default() };
         assert_eq!(both.check_bits(), Vec::<String>::new());
         assert_eq!(Case { constant: false, symmetric: true, ..Case::default() }.check_bits(), Vec::<String>::new());

@@ -56,12 +56,16 @@ pub fn pays() -> bool {
     false
 }
 
-/// Whether this processor multiplies bytes so much faster than floats that it pays to see that the result is theirs.
-pub fn integers_pay() -> bool {
+/// Whether this processor multiplies bytes so much faster than floats that it pays to see that the result is theirs: those of
+/// windows of images, or of matrices.
+pub fn integers_pay(windows: bool) -> bool {
     #[cfg(target_arch = "x86_64")]
-    return crate::cpu::level() >= 5;
+    return crate::cpu::level() >= if windows { 3 } else { 5 };
     #[cfg(not(target_arch = "x86_64"))]
-    false
+    {
+        let _ = windows;
+        false
+    }
 }
 
 /// What follows the sums: a function of the number of the first element in the output, and of neighbours there.

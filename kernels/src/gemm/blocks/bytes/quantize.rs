@@ -174,7 +174,6 @@ impl<const N: usize> Quantize for Plain<u32, N> {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::super::super::vectors::x86::{F32x8, F32x16, U32x8, U32x16};
-    use super::super::super::super::vectors::{Plain, Vector};
     use super::{MOST, Quantize};
     use std::arch::x86_64::*;
 
@@ -228,14 +227,14 @@ mod x86 {
         unsafe { _mm512_cvtps_epi32(_mm512_min_ps(of, _mm512_set1_ps(1e9))) }
     }
 
+    /// As [`nearest`].
+    ///
     /// # Safety
     /// Needs AVX2.
     #[inline(always)]
-    unsafe fn plain(of: F32x8) -> Plain<f32, 8> {
-        let mut out = [0.0; 8];
+    unsafe fn nearest_of_8(of: __m256) -> __m256i {
         // SAFETY: the caller's.
-        unsafe { of.store(out.as_mut_ptr()) };
-        Plain(out)
+        unsafe { _mm256_cvtps_epi32(_mm256_min_ps(of, _mm256_set1_ps(1e9))) }
     }
 
     impl Quantize for U32x8 {
@@ -247,11 +246,26 @@ mod x86 {
         }
         #[inline(always)]
         unsafe fn quantize(scaled: F32x8, zero: f32, to: *mut u8) {
-            unsafe { Plain::<u32, 8>::quantize(plain(scaled), zero, to) }
+            unsafe {
+                let placed = _mm256_add_epi32(nearest_of_8(scaled.0), _mm256_set1_epi32(zero as i32));
+                let words = _mm_packs_epi32(_mm256_castsi256_si128(placed), _mm256_extracti128_si256::<1>(placed));
+                _mm_storel_epi64(to.cast(), _mm_packus_epi16(words, words));
+            }
         }
         #[inline(always)]
         unsafe fn doubtful(scaled: F32x8, margin: F32x8, zero: f32) -> u16 {
-            unsafe { Plain::<u32, 8>::doubtful(plain(scaled), plain(margin), zero) }
+            unsafe {
+                let nearest = nearest_of_8(scaled.0);
+                let apart = _mm256_sub_ps(scaled.0, _mm256_cvtepi32_ps(nearest));
+                let apart = _mm256_andnot_ps(_mm256_set1_ps(-0.0), apart);
+                let certain = _mm256_sub_ps(_mm256_set1_ps(0.5), margin.0);
+                let placed = _mm256_add_epi32(nearest, _mm256_set1_epi32(zero as i32));
+                let within = _mm256_cmpeq_epi32(_mm256_min_epu32(placed, _mm256_set1_epi32(MOST as i32)), placed);
+                // A margin of more than half a step has its sign bit set.
+                let looked_at = _mm256_or_ps(_mm256_castsi256_ps(within), certain);
+                let near = _mm256_cmp_ps::<_CMP_GE_OQ>(apart, certain);
+                _mm256_movemask_ps(_mm256_and_ps(looked_at, near)) as u16
+            }
         }
         #[inline(always)]
         unsafe fn sizes(self) -> Self {

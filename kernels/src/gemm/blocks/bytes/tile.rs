@@ -100,17 +100,17 @@ pub(super) struct Loops {
     after: After,
 }
 
-/// Writes the sums of some steps of a tile.
+/// Writes the sums of some steps of a tile, or adds them.
 ///
 /// # Safety
 /// See [`Tile`]; the processor must have what the vectors need.
-pub(super) type Sums = unsafe fn(&Tile<'_>, Range<usize>, &mut Sum);
+pub(super) type Sums = unsafe fn(&Tile<'_>, Range<usize>, bool, &mut Sum);
 
 /// What is done with the sums of so many places.
 #[derive(Debug, Clone, Copy)]
 struct After {
     /// # Safety
-    /// As for [`Sums`]. The check is one of the tile's, whose steps since the check before have their sums.
+    /// As for [`Sums`]. The check is one of the tile's, whose steps until it have their sums.
     check: unsafe fn(&Tile<'_>, usize, usize, &mut Room),
     /// # Safety
     /// As for [`Sums`]. All checks are done.
@@ -129,8 +129,7 @@ impl Sum {
 /// Memory for a tile.
 #[derive(Debug)]
 pub(super) struct Room {
-    /// Of the last steps, of a part of them until now, and of all parts until now.
-    sums: Sum,
+    /// Of a part until now, and of all parts before.
     part: Sum,
     totals: Sum,
     /// The magnitudes of partial sums.
@@ -140,8 +139,8 @@ pub(super) struct Room {
 
 impl Room {
     pub(super) fn new() -> Room {
-        let [sums, part, totals, paths] = std::array::from_fn(|_| Sum([0; Sum::MOST]));
-        Room { sums, part, totals, paths, doubts: Doubts::new() }
+        let [part, totals, paths] = std::array::from_fn(|_| Sum([0; Sum::MOST]));
+        Room { part, totals, paths, doubts: Doubts::new() }
     }
 }
 
@@ -156,13 +155,13 @@ impl Loops {
         unsafe {
             // At the only check, the sum is the whole one.
             if tile.checks.len() < 2 {
-                sums(tile, 0..tile.steps, &mut room.totals);
+                sums(tile, 0..tile.steps, false, &mut room.totals);
             } else {
-                let mut step = 0;
-                for (check, Check { end, .. }) in tile.checks.iter().copied().enumerate() {
-                    sums(tile, step..end, &mut room.sums);
+                let (mut step, mut more) = (0, false);
+                for (check, Check { end, last }) in tile.checks.iter().copied().enumerate() {
+                    sums(tile, step..end, more, &mut room.part);
                     (self.after.check)(tile, places, check, room);
-                    step = end;
+                    (step, more) = (end, !last);
                 }
             }
             (self.after.store)(tile, places, room);
@@ -176,11 +175,18 @@ impl Loops {
 unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
     tile: &Tile<'_>,
     steps: Range<usize>,
+    more: bool,
     to: &mut Sum,
 ) {
+    let to = to.0.as_mut_ptr();
     // SAFETY: the caller's.
     unsafe {
         let mut sums = [[V::zero(); W]; R];
+        if more {
+            for (at, sum) in sums.as_flattened_mut().iter_mut().enumerate() {
+                *sum = V::load(to.add(at * V::COUNT));
+            }
+        }
         for step in steps {
             let image = tile.image.add(*tile.offsets.add(step) as usize);
             let mut weights = [V::zero(); W];
@@ -195,7 +201,7 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
             }
         }
         for (at, sum) in sums.as_flattened().iter().enumerate() {
-            sum.store(to.0.as_mut_ptr().add(at * V::COUNT));
+            sum.store(to.add(at * V::COUNT));
         }
     }
 }
@@ -206,29 +212,25 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
 /// See [`After`] and [`Vector`].
 #[inline(always)]
 unsafe fn check<V: Quantize>(tile: &Tile<'_>, places: usize, check: usize, room: &mut Room) {
-    let (before, last) = (check.checked_sub(1).and_then(|at| tile.checks.get(at)), tile.checks.get(check));
-    let (begins, ends) = (before.is_none_or(|check| check.last), last.is_none_or(|check| check.last));
-    let only = !tile.checks.iter().take(check).any(|check| check.last);
-    let [sums, part, totals, paths] =
-        [&mut room.sums, &mut room.part, &mut room.totals, &mut room.paths].map(|sum| sum.0.as_mut_ptr());
+    let ends = tile.checks.get(check).is_none_or(|check| check.last);
+    let first = !tile.checks.iter().take(check).any(|check| check.last);
+    let [part, totals, paths] = [&mut room.part, &mut room.totals, &mut room.paths].map(|sum| sum.0.as_mut_ptr());
     // SAFETY: the caller's; no tile has more places and filters than there is room for.
     unsafe {
-        for number in (0..places * tile.filters).step_by(V::COUNT) {
-            let mut sum = V::load(sums.add(number));
-            if !begins {
-                sum = sum.add(V::load(part.add(number)));
-            }
-            let whole = if tile.has_zero { sum.add(tile.numbers.less(check, number % tile.filters)) } else { sum };
-            // As floats: there may be more of them than an integer holds.
-            let (mut size, path) = (whole.sizes().floats(), paths.add(number).cast());
-            if check > 0 {
-                size = size.add(V::Floats::load(path));
-            }
-            size.store(path);
-            match (ends, only) {
-                (false, _) => sum.store(part.add(number)),
-                (true, true) => sum.store(totals.add(number)),
-                (true, false) => sum.add(V::load(totals.add(number))).store(totals.add(number)),
+        for lane in (0..tile.filters).step_by(V::COUNT) {
+            let less = if tile.has_zero { tile.numbers.less(check, lane) } else { V::zero() };
+            for number in (0..places).map(|place| place * tile.filters + lane) {
+                let sum = V::load(part.add(number));
+                // As floats: there may be more of them than an integer holds.
+                let (mut size, path) = (sum.add(less).sizes().floats(), paths.add(number).cast());
+                if check > 0 {
+                    size = size.add(V::Floats::load(path));
+                }
+                size.store(path);
+                if ends {
+                    let before = if first { V::zero() } else { V::load(totals.add(number)) };
+                    before.add(sum).store(totals.add(number));
+                }
             }
         }
     }
@@ -291,10 +293,11 @@ macro_rules! level {
             pub(super) unsafe fn sums<S: Seen, const W: usize, const R: usize>(
                 tile: &Tile<'_>,
                 steps: Range<usize>,
+                more: bool,
                 to: &mut Sum,
             ) {
                 // SAFETY: the caller's.
-                unsafe { super::sums::<$vector, S, W, R>(tile, steps, to) }
+                unsafe { super::sums::<$vector, S, W, R>(tile, steps, more, to) }
             }
 
             /// # Safety
