@@ -129,9 +129,10 @@ impl LoadOptions {
     /// hashes are others; but they still are the same on each processor, with any number of threads.
     ///
     /// A MatMul, Gemm or Conv of dequantized integers of 8 bits, of which a QuantizeLinear makes integers of 8 bits again, is
-    /// summed in integers alone. (Without it, a processor with AVX-512 VNNI sums integers where constant weights have no
-    /// zero points, and floats where these could give another integer, which takes up to twice as long.) That is exact, where sums of float32 round. Numbers before they are rounded to integers differ by
-    /// at most `(k + 8) * 2^-24 * sum / scale` from the written graph's, and where there is a bias by up to
+    /// summed in integers alone. (Without it, a processor with AVX-512 VNNI, or for Conv with AVX2, sums integers where
+    /// constant weights have no zero points, and floats where these could give another integer, which takes up to twice as
+    /// long.) That is exact, where sums of float32 round. Numbers before they are rounded to integers differ by at most
+    /// `(k + 8) * 2^-24 * sum / scale` from the written graph's, and where there is a bias by up to
     /// `x_scale * w_scale / 2 / scale` more: `k` is the number of products in a sum, `sum` that of their magnitudes and of
     /// the bias, and `scale` that of QuantizeLinear. So an integer differs by 1 at most where this is below 1, and only if
     /// the number is about as near to the middle of two integers.
