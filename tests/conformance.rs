@@ -39,7 +39,22 @@ fn node_cases_of_older_releases() -> Result<()> {
 
 #[test]
 fn cases_of_other_kinds() -> Result<()> {
-    check("onnx-1.22.0-others.tar.xz", "onnx-1.22.0-others/", "others.txt", 149)
+    check_others(false, "others.txt", 143)
+}
+
+/// Without optimisation these take minutes: then the runner of onnx has them, with optimised kernels (`python/check`).
+#[test]
+#[cfg_attr(debug_assertions, ignore = "takes minutes without optimisation")]
+fn large_networks() -> Result<()> {
+    check_others(true, "large.txt", 6)
+}
+
+fn check_others(large: bool, table: &str, count: usize) -> Result<()> {
+    const LARGE: [&str; 6] = ["densenet121", "inception_v1", "inception_v2", "resnet50", "vgg19", "zfnet512"];
+    let is_large = |case: &Case| LARGE.iter().any(|name| case.name.ends_with(&format!("light/light_{name}")));
+    let mut cases = unpack("onnx-1.22.0-others.tar.xz")?;
+    cases.retain(|case| is_large(case) == large);
+    check_cases(&cases, "onnx-1.22.0-others/", table, count)
 }
 
 /// Small exports of real networks, learned models, and decoders: with a branch for each kind of past, and with any past.
