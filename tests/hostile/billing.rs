@@ -33,8 +33,13 @@ fn load(file: &Bytes, limits: Limits) -> (Result<Model, Error>, Peak) {
 /// The least `load_bytes` with which a model is loaded, or refused for another reason, if that is all there is; within
 /// a hundredth.
 pub(crate) fn bill(file: &[u8]) -> u64 {
+    bill_within(file, 1 << 36)
+}
+
+/// The same, of a model that takes no more than `most`.
+pub(crate) fn bill_within(file: &[u8], most: u64) -> u64 {
     let file = Bytes::copy_from_slice(file);
-    let (mut low, mut high) = (0, 1 << 36);
+    let (mut low, mut high) = (0, most);
     while high - low > high / 128 + 64 {
         let middle = low + (high - low) / 2;
         let limit = load(&file, limits(middle, 0)).0.err().filter(|e| e.causes().iter().any(over_budget));
