@@ -105,15 +105,21 @@ pub(super) const LINE: usize = 64;
 /// Prefetches the cache line with the byte `at` of `bytes`.
 #[inline(always)]
 pub(super) fn prefetch(bytes: &[u8], at: usize) {
+    fetch::<false, _>(bytes.as_ptr().wrapping_add(at));
+}
+
+/// Fetches a cache line to the first cache, or one that is read `LATER` to the second.
+#[inline(always)]
+pub(super) fn fetch<const LATER: bool, T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
         // SAFETY: a prefetch has no visible effect and never faults, whatever the address.
         #[allow(unsafe_code)]
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast());
+            if LATER { _mm_prefetch::<_MM_HINT_T1>(at.cast()) } else { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, at);
+    let _ = at;
 }

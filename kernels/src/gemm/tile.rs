@@ -10,7 +10,7 @@ use super::quads::Quads;
 #[cfg(target_arch = "x86_64")]
 use super::vectors::x86::*;
 use super::vectors::{Plain, Vector};
-use crate::cpu::LINE;
+use crate::cpu::{LINE, fetch};
 
 /// The loops for one processor level.
 #[derive(Debug, Clone, Copy)]
@@ -128,8 +128,8 @@ unsafe fn sums<V: Vector, const M: usize, const W: usize, const FULL: bool, cons
                 }
             }
             for _ in 0..left.min(BLOCK) {
-                prefetch::<LATER, _>(next);
-                prefetch::<LATER, _>(next.cast::<u8>().wrapping_add(LINE));
+                fetch::<LATER, _>(next);
+                fetch::<LATER, _>(next.cast::<u8>().wrapping_add(LINE));
                 let mut row = [V::zero(); W];
                 for (j, row) in row.iter_mut().enumerate() {
                     *row = load(b, j);
@@ -208,19 +208,6 @@ unsafe fn row<V: Vector>(tile: &Tile<V::Of>, next: [*const V::Of; ABREAST - 1]) 
             (left, start) = (left - BLOCK, Start::Block);
         }
     }
-}
-
-/// Fetches a cache line to the first cache, or one that is read `LATER` to the second.
-#[inline(always)]
-pub(super) fn prefetch<const LATER: bool, T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
-        // SAFETY: a prefetch has no visible effect and never faults, whatever the address.
-        unsafe { if LATER { _mm_prefetch::<_MM_HINT_T1>(at.cast()) } else { _mm_prefetch::<_MM_HINT_T0>(at.cast()) } }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }
 
 /// The kernel for this processor: of plain vectors with tiles of a height, or of those of its level, highest first.

@@ -267,6 +267,9 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
     let Some(Made::Product(made)) = &node.operator else { return None };
     let (is_conv, is_turned) =
         (*node.place.operator.name == *"Conv", integer("transB", node).is_some_and(|set| set != 0));
+    if are_met && !integers_pay(is_conv) {
+        return None;
+    }
     let ([Some(x), Some(w)] | [Some(x), Some(w), _]) = *node.inputs else { return None };
     let (x, w) = (source(x, draft, readers)?, source(w, draft, readers)?);
     let groups = integer("group", node).unwrap_or(1);
@@ -332,7 +335,7 @@ fn product(at: usize, draft: &Draft, readers: &Readers, are_met: bool) -> Option
     if alone && !(symmetric && w.dims.first().is_some_and(own)) {
         return None;
     }
-    if are_met && !(symmetric && is_usual && matrix && integers_pay(is_conv)) {
+    if are_met && !(symmetric && is_usual && matrix) {
         return None;
     }
     let operator = made.of_bytes(bytes)?;

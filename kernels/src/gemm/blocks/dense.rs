@@ -7,7 +7,7 @@ use super::super::block::Out;
 use super::band::{Band, Grid, PLACES, Source};
 use super::finish::Finish;
 use super::picks::{Picks, whole_sums};
-use super::tile::{HALF, Halves, Loops, One, Step, Tile, loops};
+use super::tile::{HALF, Halves, Loops, Next, One, Step, Tile, loops};
 use super::{CHANNELS, READ, Tail, has_minus_zero, len_of};
 use crate::windows::Axis;
 use crate::{Lookout, Resources, Stopped, parallel};
@@ -279,13 +279,13 @@ impl DensePlan<'_> {
         out: Out<f32>,
         lookout: &mut Lookout<'_>,
     ) -> Result<(), Stopped> {
-        let (Task { band, .. }, Dense { finish, bias, .. }, Group { loops, .. }) = (task, self.dense, group);
+        let (Task { band, .. }, Dense { finish, bias, .. }) = (task, self.dense);
         let is_last = steps.end == self.steps;
         // Each tile of the band fetches some of what the next part reads.
-        let (next, most) = (group.weights.as_ptr().wrapping_add(steps.end * loops.filters), loops.sums.len());
+        let (filters, most) = (group.loops.filters, group.loops.sums.len());
         let across = band.columns.len().div_ceil(most);
-        let (before, among) = ((row - band.rows.start) * across, (band.rows.len() * across).max(1));
-        let pause = CHANNELS / loops.filters.div_ceil(among).next_power_of_two().min(CHANNELS) - 1;
+        let (before, count) = ((row - band.rows.start) * across, band.rows.len() * across);
+        let next = Next::among(count, filters, group.weights.as_ptr().wrapping_add(steps.end * filters));
         for (at, places) in tiles(band.columns.clone(), most).enumerate() {
             let picked = match &self.picks {
                 Some(picks) => picks.at(&self.grid, task.picked, (row, &places), &steps)?,
@@ -300,14 +300,13 @@ impl DensePlan<'_> {
             // those of the group, and the places of the output are this task's. What is beside it has as many.
             unsafe {
                 let all = (task.offsets.as_ptr().add(steps.start), steps.start * loops.filters, steps.len());
-                let (offsets, weights, count) = picked.map_or(all, |some| (some.as_ptr().cast(), 0, some.len()));
+                let (offsets, weights, own) = picked.map_or(all, |some| (some.as_ptr().cast(), 0, some.len()));
                 sums(&Tile {
                     image: group.seen.as_ptr().add(band.place(row, places.start)),
                     offsets,
                     weights: group.weights.as_ptr().add(weights),
-                    steps: count,
-                    next: next.wrapping_add((before + at) * loops.filters * steps.len() / among),
-                    pause,
+                    steps: own,
+                    next: next.from((before + at) * filters * steps.len() / count),
                     first: steps.start == 0,
                     bias: if is_last && bias.is_some() { group.bias.as_ptr() } else { std::ptr::null() },
                     beside: finish.beside.map_or(std::ptr::null(), |beside| beside.as_ptr().add(place)),

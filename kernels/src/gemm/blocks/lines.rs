@@ -6,7 +6,7 @@ use super::super::BLOCK;
 use super::dense::tiles;
 use super::finish::Activation;
 use super::line::{Line, span};
-use super::tile::{Loops, One, Tile, loops};
+use super::tile::{Loops, Next, One, Tile, loops};
 use super::{CHANNELS, len_of, of_block};
 use crate::windows::Axis;
 use crate::{Lookout, Stopped};
@@ -180,8 +180,7 @@ impl Products<'_> {
                         offsets: offsets.as_ptr().add(start),
                         weights: weights.as_ptr().add(start * CHANNELS),
                         steps: some,
-                        next: weights.as_ptr(),
-                        pause: usize::MAX,
+                        next: Next::none(weights.as_ptr()),
                         first: start == 0,
                         bias: if is_last && self.bias.is_some() { bias.as_ptr() } else { std::ptr::null() },
                         beside: std::ptr::null(),

@@ -5,7 +5,7 @@
 use super::dense::tiles;
 use super::each::Planned;
 use super::finish::Finish;
-use super::tile::{self, Loops, Tile, loops};
+use super::tile::{self, Loops, Next, Tile, loops};
 use super::{CHANNELS, Tail, len_of, of_block};
 use crate::{Resources, Stopped};
 
@@ -49,8 +49,7 @@ impl Own<'_> {
                             offsets: seen.offsets.as_ptr(),
                             weights: weights.as_ptr(),
                             steps: taps,
-                            next: weights.as_ptr(),
-                            pause: usize::MAX,
+                            next: Next::none(weights.as_ptr()),
                             first: true,
                             bias: if self.bias.is_some() { bias.as_ptr() } else { std::ptr::null() },
                             beside: finish.beside.map_or(std::ptr::null(), |beside| beside.as_ptr().add(place)),

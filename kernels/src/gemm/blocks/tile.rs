@@ -2,11 +2,11 @@
 
 #![allow(unsafe_code)] // pointers with offsets: `Tile` says what they must point to
 
-use super::super::tile::prefetch;
 use super::super::vectors::Vector;
 use super::CHANNELS;
 use super::after::{After, HardSwish, Relu, Within};
 use super::finish::Activation;
+use crate::cpu::fetch;
 
 /// Places of the output that are neighbours in a row.
 ///
@@ -16,17 +16,13 @@ use super::finish::Activation;
 /// the image must be for each place at `image + place * distance + offset`, and `out` writable by
 /// this thread alone: `16 * R` numbers from each multiple of `out_block` on that `L` has blocks. `bias` is null, or has
 /// `L` numbers; `beside` is null, or has a number for each of `out`. Unless it is the first part, `out` is initialised.
-/// `next` may be anywhere.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tile {
     pub(super) image: *const f32,
     pub(super) offsets: *const u32,
     pub(super) weights: *const f32,
     pub(super) steps: usize,
-    /// Weights that other tiles read next. Each step whose number has none of these bits fetches a line of them to the second
-    /// cache.
-    pub(super) next: *const f32,
-    pub(super) pause: usize,
+    pub(super) next: Next,
     /// Whether nothing is in the output yet.
     pub(super) first: bool,
     pub(super) bias: *const f32,
@@ -35,6 +31,32 @@ pub(super) struct Tile {
     pub(super) activation: Activation,
     pub(super) out: *mut f32,
     pub(super) out_block: usize,
+}
+
+/// Weights that other tiles read next, at any address: each step whose number has none of the bits of `pause` fetches a line of
+/// them to the second cache.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Next {
+    first: *const f32,
+    pause: usize,
+}
+
+impl Next {
+    /// Nothing but what the tile itself reads first.
+    pub(super) fn none(weights: *const f32) -> Next {
+        Next { first: weights, pause: usize::MAX }
+    }
+
+    /// What each of `count` tiles fetches, if they fetch as many weights as they read: one of each filter in a step.
+    pub(super) fn among(count: usize, filters: usize, weights: *const f32) -> Next {
+        let of_step = filters.div_ceil(count.max(1)).next_power_of_two().min(CHANNELS);
+        Next { first: weights, pause: CHANNELS / of_step - 1 }
+    }
+
+    /// From a weight on.
+    pub(super) fn from(self, weight: usize) -> Next {
+        Next { first: self.first.wrapping_add(weight), ..self }
+    }
 }
 
 /// Computes a tile.
@@ -163,10 +185,10 @@ unsafe fn sums<V: Lanes, S: Seen, const W: usize, const R: usize>(tile: &Tile) {
     const { assert!(R <= 14, "`each_place` has as many") };
     // SAFETY: the caller's.
     unsafe {
-        let (mut sums, mut next) = ([[V::zero(); W]; R], tile.next);
+        let (mut sums, mut next) = ([[V::zero(); W]; R], tile.next.first);
         for step in 0..tile.steps {
-            if step & tile.pause == 0 {
-                prefetch::<true, _>(next);
+            if step & tile.next.pause == 0 {
+                fetch::<true, _>(next);
                 next = next.wrapping_add(CHANNELS);
             }
             let (offset, number) = match S::PICKS {

@@ -100,7 +100,7 @@ pub(super) struct Loops {
     after: After,
 }
 
-/// Writes the sums of some steps of a tile, or adds them.
+/// Writes the sums of some steps of a tile: with those that are there, if asked for.
 ///
 /// # Safety
 /// See [`Tile`]; the processor must have what the vectors need.
