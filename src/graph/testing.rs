@@ -133,7 +133,8 @@ impl Builder {
         output: &str,
     ) {
         let place = NodePlace { index: 0, name: name.into(), operator: resolved.label.clone(), function: None };
-        let inputs = inputs.iter().map(|name| Some(self.id(name))).collect();
+        // A name that is empty stands for none, as in files.
+        let inputs = inputs.iter().map(|name| (!name.is_empty()).then(|| self.id(name))).collect();
         let outputs = [Some(self.id(output))].into_iter().collect();
         self.draft.node(place, Some(Arc::new(resolved)), attributes, inputs, outputs);
     }

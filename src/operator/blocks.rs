@@ -50,6 +50,8 @@ pub(crate) enum Ends {
     Either,
     Both,
     Input,
+    /// The output; and the input, if its channels don't fill a block.
+    Output,
 }
 
 /// The inputs of a node that are the same in every run.
@@ -58,8 +60,8 @@ pub(crate) type Constants<'a> = dyn Fn(usize) -> Option<&'a Tensor> + 'a;
 /// An operator that has a form for blocks.
 pub(crate) trait Blockwise: Operator {
     /// What it can do, if an input has so many channels.
-    fn in_blocks(&self, channels: usize) -> Option<InBlocks> {
-        let _ = channels;
+    fn in_blocks(&self, channels: usize, constant: &Constants<'_>) -> Option<InBlocks> {
+        let _ = (channels, constant);
         None
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Rows, Sample, Span};
 use crate::cpu::for_each_level;
+use crate::gemm::blocks::CHANNELS;
 use crate::{Lookout, Stopped};
 
 /// Columns of the output that are computed together.
@@ -68,6 +69,8 @@ impl<'a> Columns<'a> {
         for part in (0..most).step_by(PART) {
             match inner {
                 1 => add_elements(elements, spans, weights, part, sums),
+                // Columns start with a block.
+                CHANNELS => add_blocks(elements, spans, weights, part, sums),
                 _ => add_entries(elements, spans, weights, (inner, self.start % inner), part, sums),
             }
             lookout.after(size_of::<T>().saturating_mul(self.count).saturating_mul(PART.min(most - part)))?;
@@ -141,6 +144,29 @@ fn add_elements_plainly<T: Sample>(elements: &[T], spans: &[Span], weights: &[f6
         for (element, own) in elements.iter().zip(weights) {
             *sum += own * element.to_f64();
         }
+    }
+}
+
+for_each_level! {
+    /// As [`add_elements`], of blocks of channels.
+    fn add_blocks<T: Sample>(
+        elements: &[T], spans: &[Span], weights: &[f64], part: usize, sums: &mut [f64]
+    ) -> () = add_blocks_plainly;
+}
+
+#[inline(always)]
+fn add_blocks_plainly<T: Sample>(elements: &[T], spans: &[Span], weights: &[f64], part: usize, sums: &mut [f64]) {
+    for (sums, span) in sums.as_chunks_mut::<CHANNELS>().0.iter_mut().zip(spans) {
+        let (elements, weights) = part_of(elements, span, weights, CHANNELS, part);
+        // A copy stays in registers.
+        let mut own = *sums;
+        for (block, weight) in elements.as_chunks::<CHANNELS>().0.iter().zip(weights) {
+            // Otherwise vectors would be made of the same channel of several blocks.
+            for (sum, element) in own.iter_mut().zip(std::hint::black_box(block)) {
+                *sum += weight * element.to_f64();
+            }
+        }
+        *sums = own;
     }
 }
 

@@ -1,6 +1,7 @@
 //! Elements that are copied: the one that is nearest to each position.
 
 use super::{Axis, Rows, Sides};
+use crate::gemm::blocks::CHANNELS;
 use crate::{Resources, Stopped, parallel};
 use bytemuck::Pod;
 
@@ -13,6 +14,10 @@ pub fn nearest(
     out: &mut [u8],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
+    // A block of channels is an element.
+    if let (4, [outer @ .., Axis::Whole(CHANNELS)]) = (element, axes) {
+        return nearest_of::<[u32; CHANNELS]>(data, outer, &outside.repeat(CHANNELS), out, resources);
+    }
     match element {
         1 => nearest_of::<u8>(data, axes, outside, out, resources),
         2 => nearest_of::<u16>(data, axes, outside, out, resources),

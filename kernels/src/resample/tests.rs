@@ -174,6 +174,42 @@ fn the_nearest() {
     assert_eq!(out, [8, 6, 8, 7, 2, 0, 2, 7, 8, 6, 8, 7, 7, 7, 7, 7]);
 }
 
+/// Entries that are blocks of channels become what the image of each channel becomes.
+#[test]
+fn blocks_of_channels() {
+    const BLOCK: usize = 16;
+    let (sizes, counts) = ([5, 7], [sized(9, 3), sized(41, 19)]);
+    let data: Vec<f32> = (0..35 * BLOCK).map(|k| ((k * 7919) % 1009) as f32 / 8.0 - 60.0).collect();
+    let check = |threads: usize| {
+        for filter in [Filter::Linear, Filter::Cubic { a: -0.75 }] {
+            let places = |k: usize| (0..counts[k]).map(move |at| at as f64 * sizes[k] as f64 / counts[k] as f64 - 0.3);
+            let tables = [0, 1].map(|k| table(window(filter, 1.0, false), sizes[k], &places(k).collect::<Vec<_>>()));
+            let [rows, columns] = [0, 1].map(|k| {
+                let (spans, weights) = &tables[k];
+                Axis::Taps { input: sizes[k], spans, weights }
+            });
+            let run = |data: &[f32], axes: &[Axis<'_>], len: usize| {
+                let (mut sums, mut near) = (vec![f32::NAN; len], vec![0f32; len]);
+                let stop = Stop::default();
+                for resources in [Resources { threads, stop: None }, Resources { threads, stop: Some(&stop) }] {
+                    resample(data, axes, &[0.0], &mut sums, resources).unwrap();
+                    let (data, near) = (bytemuck::cast_slice(data), bytemuck::cast_slice_mut(&mut near));
+                    nearest(data, 4, axes, &[0; 4], near, resources).unwrap();
+                }
+                (sums, near)
+            };
+            let blocks = run(&data, &[rows, columns, Axis::Whole(BLOCK)], counts[0] * counts[1] * BLOCK);
+            for channel in 0..BLOCK {
+                let of = |data: &[f32]| data.iter().skip(channel).step_by(BLOCK).copied().collect::<Vec<f32>>();
+                let plane = run(&of(&data), &[rows, columns], counts[0] * counts[1]);
+                assert!(plane == (of(&blocks.0), of(&blocks.1)), "{filter:?} {channel}");
+            }
+        }
+    };
+    at_each_level(|| check(1));
+    on_threads(3, || check(3));
+}
+
 /// One position that reads a million elements.
 #[test]
 fn they_stop_within_a_window() {

@@ -3,7 +3,7 @@
 
 use super::fuse::{Fusion, paid};
 use super::lines::joined;
-use super::{PassContext, fact};
+use super::{PassContext, constant, fact};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode, Id};
@@ -67,11 +67,12 @@ enum Kind {
     Bytes(ByteRows),
 }
 
-/// The kind of a node all of whose inputs are there, and that has one output.
+/// The kind of a node that has one output.
 fn kind(node: &DraftNode, draft: &Draft) -> Option<Kind> {
     let [Some(output)] = *node.outputs else { return None };
     let floats = fact(output, draft).is_some_and(is_float);
-    if node.open || node.inputs.contains(&None) {
+    // What reads only its first input may lack others.
+    if node.open || node.inputs.contains(&None) && !matches!(node.operator, Some(Made::Blockwise(_))) {
         return None;
     }
     let windows = |made: InBlocks, tail: Option<Arc<Tail>>| {
@@ -96,7 +97,8 @@ fn kind(node: &DraftNode, draft: &Draft) -> Option<Kind> {
         Made::Product(product) => windows(convolution(product)?, None),
         Made::Blockwise(operator) => {
             let x = node.inputs.first().copied().flatten().filter(|x| has_rows(*x, draft))?;
-            match operator.in_blocks(image(x, draft)?)? {
+            let own = |k: usize| constant(node.inputs.get(k).copied().flatten()?, draft);
+            match operator.in_blocks(image(x, draft)?, &own)? {
                 InBlocks::Joined => Some(Kind::Joined(operator.clone())),
                 made => windows(made, None),
             }
@@ -192,6 +194,7 @@ impl<'a> Pass<'a> {
                     Ends::Either => any || channels.is_some(),
                     Ends::Both => reads && channels.is_some(),
                     Ends::Input => reads,
+                    Ends::Output => channels.is_some_and(|channels| reads || channels.is_multiple_of(CHANNELS)),
                 };
                 runs.then(|| (How::Windows(operator, tail), channels.filter(|_| ends != Ends::Input)))
             }
@@ -518,6 +521,64 @@ mod tests {
             "last bpp>p",
             "pool b>p",
             "both bb>p",
+        ];
+        assert_eq!(laid(&graph), if pays() { &want[..] } else { &[] });
+    }
+
+    /// Images of other sizes: of channels that fill blocks even if they are in planes before.
+    #[test]
+    fn other_sizes() {
+        let draft = || {
+            let mut builder = Builder::new();
+            for (name, channels) in [("few", 20), ("x", 32)] {
+                let dims = [Dim::Symbol("N".into()), Dim::Fixed(channels), Dim::Fixed(5), Dim::Fixed(7)];
+                builder.shaped(name, Some(DType::Float.into()), Some(dims.to_vec()));
+            }
+            let scales: [f32; 4] = [1.0, 1.0, 2.0, 1.5];
+            for (name, value) in [
+                ("scales", tensor(&[4], scales)),
+                ("two", tensor(&[2], [2f32, 1.5])),
+                ("sizes", tensor(&[2], [10i64, 10])),
+                ("other", tensor(&[4], [1i64, 32, 4, 3])),
+            ] {
+                let id = builder.id(name);
+                builder.draft.constant(id, Fact::constant(value), None);
+            }
+            let mode = |name: &str| ("mode".to_string(), Attribute::String(name.into()));
+            let axes = || ints("axes", &[2, -1]);
+            builder.op_with("Resize", vec![mode("linear")], &["x", "", "scales"], "of.planes");
+            builder.op_with("Resize", vec![], &["few", "", "scales"], "of.few");
+            convolve(&mut builder, "of.few", [16, 20, 3, 3], 1, 1, "after.few");
+            convolve(&mut builder, "x", [32, 32, 3, 3], 1, 1, "stem");
+            builder.op_with("Resize", vec![mode("cubic"), axes()], &["stem", "", "", "sizes"], "of.blocks");
+            builder.op_with("Resize", vec![axes()], &["stem", "", "two"], "nearest");
+            builder.op_with("Resize", vec![], &["stem", "", "", "other"], "of.one");
+            let joined = ["of.planes", "of.blocks", "nearest", "after.few"];
+            builder.op_with("Concat", vec![("axis".to_string(), Attribute::Int(1))], &joined, "joined");
+            convolve(&mut builder, "joined", [8, 112, 1, 1], 1, 1, "last");
+            convolve(&mut builder, "of.one", [16, 32, 1, 1], 1, 1, "small");
+            builder.op_with("Resize", vec![], &["last", "", "scales"], "whole");
+            ["small", "whole"].iter().for_each(|name| builder.output_named(name));
+            builder.output("last")
+        };
+        let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+        // Of two images, one of the nodes makes one.
+        for images in [1, 2] {
+            let feeds = [20, 32].map(|channels| tensor(&[images, channels, 5, 7], numbers(images * channels * 35)));
+            let want = run(&plain, &feeds, None);
+            assert_eq!(run(&graph, &feeds, None), want);
+            assert_eq!(run(&graph, &feeds, Some(&mut Seen::default())), want);
+        }
+        let want = [
+            "of.planes pp>b",
+            "after.few ppp>b",
+            "stem ppp>b",
+            "of.blocks bp>b",
+            "nearest bp>b",
+            "of.one bp>b",
+            "joined bbbb>b",
+            "last bpp>p",
+            "small bpp>p",
         ];
         assert_eq!(laid(&graph), if pays() { &want[..] } else { &[] });
     }

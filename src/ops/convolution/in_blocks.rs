@@ -17,6 +17,10 @@ const MANY: usize = 20;
 /// Minimum number of filters that see all channels.
 pub(super) const FEW: usize = 4;
 
+/// Places of a channel in planes, multiples of which caches can't tell apart: the same place of all channels goes to a few of
+/// their lines, where each puts out another.
+const ALIKE: usize = 1 << 10;
+
 /// A convolution of images with one axis or two by constant filters: each sees all channels, or that of its own number.
 #[derive(Debug)]
 pub(super) struct InBlocksOf {
@@ -113,11 +117,17 @@ impl Geometry {
 }
 
 impl InBlocksOf {
-    fn dense<'a>(&self, call: &'a Call<'_>, layout: &Layout, axes: &'a [Axis; 2]) -> Result<Dense<'a>> {
-        let (images, weights) = (call.tensor(0)?.as_slice()?, &[]);
-        let images = if layout.input(0).is_some() { Source::Blocks(images) } else { Source::Planes(images) };
+    /// Whether images in planes are read there.
+    fn reads_planes(&self, layout: &Layout, axes: &[Axis; 2]) -> bool {
+        let places = volume(1, &axes.each_ref().map(|axis| axis.input));
+        let blocks_pay = self.count >= 2 * CHANNELS && self.channels >= 2 * CHANNELS && places.is_multiple_of(ALIKE);
+        layout.input(0).is_none() && !self.own && !blocks_pay
+    }
+
+    fn dense<'a>(&self, images: Source<'a>, axes: &'a [Axis; 2]) -> Dense<'a> {
+        let weights = &[];
         let (channels, filters, groups, finite) = (self.channels, self.count, self.groups, self.finite.load(Relaxed));
-        Ok(Dense {
+        Dense {
             axes,
             images,
             channels,
@@ -128,7 +138,7 @@ impl InBlocksOf {
             bias: None,
             finish: Finish::default(),
             tail: None,
-        })
+        }
     }
 
     fn each<'a>(&self, images: &'a [f32], axes: &'a [Axis; 2]) -> Each<'a> {
@@ -162,9 +172,11 @@ impl Windowed for InBlocksOf {
         let room = |finite: bool| -> Result<usize> {
             let Geometry { images, axes, .. } = Geometry::of(&self.filters, call, layout)?;
             let resources = call.resources();
+            let planes = self.reads_planes(layout, &axes);
+            let seen = if planes { Source::Planes(&[][..]) } else { Source::Blocks(&[]) };
             Ok(match self.own {
                 true => self.each(&[], &axes).plan(images, resources)?.scratch(),
-                false => Dense { finite, ..self.dense(call, layout, &axes)? }.plan(images, resources)?.scratch(),
+                false => Dense { finite, ..self.dense(seen, &axes) }.plan(images, resources)?.scratch(),
             })
         };
         let fits = |finite: bool| room(finite).is_ok_and(|room| room <= ROOM);
@@ -201,8 +213,8 @@ impl Windowed for InBlocksOf {
         };
         let tail = tail.map(|_| &apply as &kernels::gemm::blocks::Tail<'_>);
         let compute = |out: &mut [f32]| -> Result<()> {
+            let mut room = None;
             if self.own {
-                let mut room = None;
                 let each = self.each(self.in_blocks(call, layout, &mut room)?, &axes).plan(images, resources)?;
                 let mut scratch = call.scratch::<f32>(each.scratch())?;
                 return Ok(Own { each: &each, weights, bias, finish, tail }.run(
@@ -211,7 +223,11 @@ impl Windowed for InBlocksOf {
                     resources,
                 )?);
             }
-            let dense = Dense { weights, bias, finish, tail, ..self.dense(call, layout, &axes)? };
+            let seen = match self.reads_planes(layout, &axes) {
+                true => Source::Planes(call.tensor(0)?.as_slice()?),
+                false => Source::Blocks(self.in_blocks(call, layout, &mut room)?),
+            };
+            let dense = Dense { weights, bias, finish, tail, ..self.dense(seen, &axes) };
             let plan = dense.plan(images, resources)?;
             let mut scratch = call.scratch::<f32>(plan.scratch())?;
             Ok(plan.run(out, scratch.elements_mut(), resources)?)

@@ -99,7 +99,7 @@ fn write(call: &Call<'_>, k: usize, numbers: &[f64]) -> Result<Value> {
 }
 
 impl Blockwise for BatchNormalization {
-    fn in_blocks(&self, channels: usize) -> Option<InBlocks> {
+    fn in_blocks(&self, channels: usize, _: &Constants<'_>) -> Option<InBlocks> {
         let operator = InBlocksOf { epsilon: self.epsilon, channels };
         (!self.training && !self.by_place).then(|| InBlocks::Windows {
             operator: Arc::new(operator),

@@ -68,7 +68,7 @@ impl How {
 }
 
 impl Blockwise for How {
-    fn in_blocks(&self, channels: usize) -> Option<InBlocks> {
+    fn in_blocks(&self, channels: usize, _: &Constants<'_>) -> Option<InBlocks> {
         let operator = Arc::new(InBlocksOf { how: self.clone(), channels });
         Some(InBlocks::Windows { operator, channels, ends: Ends::Input })
     }

@@ -124,7 +124,7 @@ impl Operator for Pool {
 }
 
 impl Blockwise for Pool {
-    fn in_blocks(&self, channels: usize) -> Option<InBlocks> {
+    fn in_blocks(&self, channels: usize, _: &Constants<'_>) -> Option<InBlocks> {
         let windows = InBlocksOf { attributes: self.attributes.clone(), how: self.how, channels };
         (!matches!(self.how, How::Norm(_))).then(|| InBlocks::Windows {
             operator: Arc::new(windows),

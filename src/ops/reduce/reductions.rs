@@ -75,7 +75,7 @@ impl Reduce {
 }
 
 impl Blockwise for Reduce {
-    fn in_blocks(&self, channels: usize) -> Option<InBlocks> {
+    fn in_blocks(&self, channels: usize, _: &Constants<'_>) -> Option<InBlocks> {
         let operator = Arc::new(OfChannels { reduce: self.clone(), channels });
         Some(InBlocks::Windows { operator, channels, ends: Ends::Input })
     }

@@ -41,7 +41,7 @@ pub(super) enum Mode {
 /// distance of `p` from the place of `i` in the image
 ///
 /// The text is silent on integers: sums are rounded to the nearest one, ties to even, and saturate.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Interpolation {
     pub(super) mode: Mode,
     pub(super) transform: Transform,
@@ -61,15 +61,11 @@ impl Interpolation {
     /// The input 0, resized.
     pub(super) fn run(&self, call: &mut Call<'_>, resized: &[Resized]) -> Result<Values> {
         let x = call.tensor(0)?;
-        let resized: Vec<&Resized> = resized.iter().filter(|axis| !axis.is_whole(self.transform)).collect();
+        let resized = self.changed(resized);
         if resized.is_empty() {
             return Ok(call.taken(0)?.into());
         }
-        let mut shape = Shape::from_slice(x.shape());
-        for axis in &resized {
-            shape.get_mut(axis.axis).into_iter().for_each(|size| *size = axis.output);
-        }
-        let (strings, count) = (x.dtype() == DType::String, kernels::volume(1, &shape));
+        let (shape, strings) = (resized_shape(x, &resized), x.dtype() == DType::String);
         let mut output = match self.mode {
             Mode::Weighted(_) if strings => {
                 return Err(Error::input("\"X\" has strings: only the mode \"nearest\" takes these").parameter("X"));
@@ -77,19 +73,49 @@ impl Interpolation {
             _ if strings => call.output_like(x, shape)?,
             _ => call.output_of(x.dtype(), shape)?,
         };
+        self.fill(call, x, &resized, &mut output)?;
+        Ok(output.finish().into())
+    }
+
+    /// An image in blocks of so many channels, whose rows or columns are resized.
+    pub(super) fn run_in_blocks(
+        &self,
+        call: &Call<'_>,
+        x: &Value,
+        channels: usize,
+        resized: &[Resized],
+    ) -> Result<Values> {
+        let (blocks, resized) = (x.tensor()?, self.changed(resized));
+        if resized.is_empty() {
+            return Ok([x.clone()].into());
+        }
+        let &[images, _, height, width, _] = &*resized_shape(blocks, &resized) else {
+            return Err(Error::bug("images in blocks have five axes"));
+        };
+        let mut output = output_of_in_blocks(call, blocks.dtype(), images, channels, &[height, width])?;
+        self.fill(call, blocks, &resized, &mut output)?;
+        Ok(output.finish().into())
+    }
+
+    /// The axes that don't stay as they are.
+    fn changed<'a>(&self, resized: &'a [Resized]) -> Vec<&'a Resized> {
+        resized.iter().filter(|axis| !axis.is_whole(self.transform)).collect()
+    }
+
+    fn fill(&self, call: &Call<'_>, x: &Tensor, resized: &[&Resized], output: &mut NewTensor) -> Result<()> {
         if output.bytes_mut().is_empty() {
-            return Ok(output.finish().into());
+            return Ok(());
         }
         if let Some(axis) = resized.iter().find(|axis| axis.input == 0) {
             let text = format!("axis {} of \"X\" has no entries: it can't be resized to {}", axis.axis, axis.output);
             return Err(Error::input(text).parameter("X").axis(axis.axis as i64));
         }
-        let windows = self.windows(&resized);
-        self.charge(call, &resized, &windows, count)?;
+        let windows = self.windows(resized);
+        self.charge(call, resized, &windows, output.bytes_mut().len() / x.dtype().size().max(1))?;
         let mut spans = call.scratch::<Span>(resized.iter().map(|axis| axis.output).fold(0, usize::saturating_add))?;
         let room = resized.iter().zip(&windows).map(|(axis, window)| axis.output.saturating_mul(most(axis, *window)));
         let mut weights = call.scratch::<f64>(room.fold(0, usize::saturating_add))?;
-        let axes = self.tables(call, &resized, &windows, (spans.elements_mut(), weights.elements_mut()))?;
+        let axes = self.tables(call, x, resized, &windows, (spans.elements_mut(), weights.elements_mut()))?;
         let to = output.bytes_mut();
         match (self.mode, x.dtype()) {
             (Mode::Nearest(_), dtype) => {
@@ -97,7 +123,7 @@ impl Interpolation {
             }
             (_, dtype) => with_samples!(dtype, T => self.weighted::<T>(call, x, axes, to))?,
         }
-        Ok(output.finish().into())
+        Ok(())
     }
 
     /// How neighbours along each axis are weighted; nothing for the nearest.
@@ -128,12 +154,12 @@ impl Interpolation {
     fn tables<'a>(
         &self,
         call: &Call<'_>,
+        x: &Tensor,
         resized: &[&Resized],
         windows: &[Option<Window>],
         (mut spans, mut weights): (&'a mut [Span], &'a mut [f64]),
     ) -> Result<SmallVec<[Along<'a>; 6]>> {
-        let mut axes: SmallVec<[Along<'a>; 6]> =
-            call.tensor(0)?.shape().iter().map(|size| Along::Whole(*size)).collect();
+        let mut axes: SmallVec<[Along<'a>; 6]> = x.shape().iter().map(|size| Along::Whole(*size)).collect();
         let mut lookout = call.lookout();
         for (axis, window) in resized.iter().zip(windows) {
             let (own, rest) = std::mem::take(&mut spans).split_at_mut(axis.output);
@@ -185,6 +211,15 @@ impl Interpolation {
         bytes.resize(dtype.size(), 0);
         bytes
     }
+}
+
+/// The shape of an image, resized.
+fn resized_shape(x: &Tensor, resized: &[&Resized]) -> Shape {
+    let mut shape = Shape::from_slice(x.shape());
+    for axis in resized {
+        shape.get_mut(axis.axis).into_iter().for_each(|size| *size = axis.output);
+    }
+    shape
 }
 
 /// Weights of an entry along an axis, at most.

@@ -3,6 +3,7 @@
 mod affine_grid;
 mod coordinates;
 mod grid_sample;
+mod in_blocks;
 mod interpolation;
 mod resizing;
 mod scales;

@@ -2,13 +2,14 @@
 //! <https://onnx.ai/onnx/operators/onnx__Resize.html>
 
 use super::coordinates::{Resized, Transform};
+use super::in_blocks::{Asked, InBlocksOf};
 use super::interpolation::{Interpolation, Mode, Nearest};
 use super::scales::{by_scales, check, constant, scaled, too_large};
 use crate::ops::prelude::*;
 use kernels::resample::Filter;
 
 pub(super) const RESIZE: Implementation =
-    Implementation { domain: "", name: "Resize", versions: &[10, 11, 13, 18, 19], make: Make::Run(load) };
+    Implementation { domain: "", name: "Resize", versions: &[10, 11, 13, 18, 19], make: Make::Blockwise(load) };
 
 /// Which sizes keep the ratio of those of the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,12 +32,12 @@ struct Resize {
 
 /// Axes, policies and antialiasing came with version 18. `tf_half_pixel_for_nn` left the text with version 13, but files of
 /// later versions have it; it has its meaning there too.
-fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+fn load(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
     if node.version() < 11 {
         let modes =
             [("nearest", Mode::Nearest(Nearest::FloorUnlessSmaller)), ("linear", Mode::Weighted(Filter::Linear))];
         let interpolation = Interpolation::simple(node.choice("mode", &modes)?);
-        return Ok(Box::new(Resize { interpolation, axes: None, policy: Policy::Stretch, scales: 1, sizes: None }));
+        return Ok(Arc::new(Resize { interpolation, axes: None, policy: Policy::Stretch, scales: 1, sizes: None }));
     }
     let nearest = [
         ("round_prefer_floor", Nearest::RoundPreferFloor),
@@ -75,7 +76,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
         return Err(Error::model(text).attribute("antialias"));
     }
     let axes = node.optional("axes", Node::ints)?.map(<[i64]>::to_vec);
-    Ok(Box::new(Resize { interpolation, axes, policy: policy.unwrap_or(Policy::Stretch), scales: 2, sizes: Some(3) }))
+    Ok(Arc::new(Resize { interpolation, axes, policy: policy.unwrap_or(Policy::Stretch), scales: 2, sizes: Some(3) }))
 }
 
 impl Resize {
@@ -131,15 +132,10 @@ impl Resize {
         });
         let asked = asked.collect::<Result<Vec<usize>>>()?;
         if self.policy == Policy::Stretch {
-            let each = axes.iter().zip(asked).zip(parts).map(|((&(axis, input), output), part)| Resized {
-                axis,
-                input,
-                output,
-                scale: (output as f64, input as f64),
-                target: output as f64,
-                part: *part,
+            let each = axes.iter().zip(asked).zip(parts).map(|((&(axis, input), output), part)| {
+                Ok(Resized { part: *part, ..Asked::Size(output).of(axis, input)? })
             });
-            return Ok(each.collect());
+            return each.collect();
         }
         if let Some((axis, _)) = axes.iter().find(|(_, input)| *input == 0) {
             let text = format!("axis {axis} of \"X\" has no entries: there is no ratio to keep");
@@ -195,6 +191,28 @@ impl Resize {
         let (starts, ends) = bounds.split_at(bounds.len() / 2);
         let whole = |k: usize| starts.get(k) == Some(&0.0) && ends.get(k) == Some(&1.0);
         (0..count).map(|k| bounds.len() == 2 * count && whole(k)).collect()
+    }
+}
+
+impl Blockwise for Resize {
+    fn in_blocks(&self, channels: usize, constant: &Constants<'_>) -> Option<InBlocks> {
+        if self.interpolation.transform == Transform::TfCropAndResize || self.policy != Policy::Stretch {
+            return None;
+        }
+        let axes = self.places(4).ok()?;
+        let scales = constant(self.scales).map(Tensor::as_slice::<f32>).transpose().ok()?.unwrap_or(&[]);
+        let sizes = self.sizes.and_then(constant).map(Tensor::as_slice::<i64>).transpose().ok()?.unwrap_or(&[]);
+        check(scales, scales.len(), 0.0, Error::input).ok()?;
+        let size = |size: &i64| usize::try_from(*size).map(Asked::Size);
+        let asked: Vec<Asked> = match (scales, sizes) {
+            (scales, []) => scales.iter().copied().map(Asked::Scale).collect(),
+            ([], sizes) => sizes.iter().map(size).collect::<Result<_, _>>().ok()?,
+            _ => return None,
+        };
+        let axes: Vec<(usize, Asked)> = axes.iter().copied().zip(asked.iter().copied()).collect();
+        (axes.len() == asked.len() && !asked.is_empty())
+            .then(|| InBlocksOf::of(&self.interpolation, &axes, channels))
+            .flatten()
     }
 }
 

@@ -1,13 +1,14 @@
 //! Upsample: an image with more entries along its axes, by scales.
 //! <https://onnx.ai/onnx/operators/onnx__Upsample.html>
 
+use super::in_blocks::{Asked, InBlocksOf};
 use super::interpolation::{Interpolation, Mode, Nearest};
 use super::scales::{by_scales, check, constant, scaled};
 use crate::ops::prelude::*;
 use kernels::resample::Filter;
 
 pub(super) const UPSAMPLE: Implementation =
-    Implementation { domain: "", name: "Upsample", versions: &[1, 7, 9], make: Make::Run(load) };
+    Implementation { domain: "", name: "Upsample", versions: &[1, 7, 9], make: Make::Blockwise(load) };
 
 /// As Resize of the coordinate transformation "asymmetric" and the nearest mode "floor", which the text leaves open
 #[derive(Debug)]
@@ -17,7 +18,7 @@ struct Upsample {
     scales: Option<Vec<f32>>,
 }
 
-fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+fn load(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
     let linear = if node.version() < 7 { "bilinear" } else { "linear" };
     let nearest = Mode::Nearest(Nearest::Floor);
     let mode = node.choice("mode", &[("nearest", nearest), (linear, Mode::Weighted(Filter::Linear))])?;
@@ -26,7 +27,7 @@ fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
         7..9 => Some(node.floats("scales")?.to_vec()),
         _ => None,
     };
-    Ok(Box::new(Upsample { interpolation: Interpolation::simple(mode), scales }))
+    Ok(Arc::new(Upsample { interpolation: Interpolation::simple(mode), scales }))
 }
 
 impl Upsample {
@@ -35,6 +36,18 @@ impl Upsample {
             Some(_) => Error::model(text).attribute("scales"),
             None => Error::input(text).parameter("scales"),
         })
+    }
+}
+
+impl Blockwise for Upsample {
+    fn in_blocks(&self, channels: usize, constant: &Constants<'_>) -> Option<InBlocks> {
+        let scales = match &self.scales {
+            Some(scales) => scales,
+            None => constant(1)?.as_slice::<f32>().ok()?,
+        };
+        self.check(scales, 4).ok()?;
+        let asked: Vec<(usize, Asked)> = scales.iter().copied().map(Asked::Scale).enumerate().collect();
+        InBlocksOf::of(&self.interpolation, &asked, channels)
     }
 }
 
