@@ -73,23 +73,30 @@ macro_rules! integers {
 // Signed integers have the same bits.
 integers!(u8 u16 u32 u64);
 
-/// Complex numbers.
-impl<T: Summand<Sum = f64>> Summand for [T; 2]
+/// Complex numbers, and blocks of channels.
+impl<T: Summand<Sum = f64>, const N: usize> Summand for [T; N]
 where
-    [T; 2]: Pod,
+    [T; N]: Pod,
+    [f64; N]: Pod,
 {
-    type Sum = [f64; 2];
+    type Sum = [f64; N];
 
-    const ZERO: [f64; 2] = [0.0; 2];
+    const ZERO: [f64; N] = [0.0; N];
 
     #[inline(always)]
-    fn add(self, sum: [f64; 2]) -> [f64; 2] {
-        let ([re, im], [re_sum, im_sum]) = (self, sum);
-        [re.add(re_sum), im.add(im_sum)]
+    fn add(self, mut sum: [f64; N]) -> [f64; N] {
+        for (sum, part) in sum.iter_mut().zip(self) {
+            *sum = part.add(*sum);
+        }
+        sum
     }
     #[inline(always)]
-    fn of(sum: [f64; 2]) -> [T; 2] {
-        sum.map(T::of)
+    fn of(sum: [f64; N]) -> [T; N] {
+        let mut parts = [T::zeroed(); N];
+        for (part, sum) in parts.iter_mut().zip(sum) {
+            *part = T::of(sum);
+        }
+        parts
     }
 }
 
@@ -113,8 +120,9 @@ impl Summand for Truth {
     }
 }
 
-/// Places of a row whose sums are computed at a time.
+/// Places of a row whose sums are computed at a time: at most, and by the bytes of these.
 const PIECE: usize = 256;
+const BYTES: usize = 8 << 10;
 
 /// Steps of [`fold`] for an image of some planes; saturates.
 pub fn work(axes: &[Axis], planes: usize) -> usize {
@@ -164,6 +172,7 @@ pub fn fold<C: Summand, O: Summand<Sum = C::Sum>>(
         return Ok(());
     }
     let (width, size, cost) = (inner.input, size_of::<O>(), work(axes, planes) / out.len().max(1) + 1);
+    let piece = (BYTES / size_of::<C::Sum>().max(1)).clamp(1, PIECE);
     parallel::split_by(cast_slice_mut(out), size, cost, resources, |first, out| {
         let (out, mut lookout, mut sums) = (cast_slice_mut::<u8, O>(out), resources.lookout(), [C::ZERO; PIECE]);
         let (plane, end) = (rows * width, first + out.len());
@@ -172,13 +181,13 @@ pub fn fold<C: Summand, O: Summand<Sum = C::Sum>>(
             true => first % len / unit..(first % len + out.len()).div_ceil(unit),
             false => 0..len.div_ceil(unit),
         };
-        let (own_rows, own_pieces) = (within(plane, width), within(width, PIECE));
+        let (own_rows, own_pieces) = (within(plane, width), within(width, piece));
         // Planes have the taps of a row in common.
-        let (some, last_plane) = ((PIECE / width).max(1), end.div_ceil(plane));
+        let (some, last_plane) = ((piece / width).max(1), end.div_ceil(plane));
         let rows = (first / plane..last_plane).step_by(some).flat_map(|at| own_rows.clone().map(move |row| (at, row)));
         for (next, row) in rows {
-            for start in own_pieces.clone().map(|piece| piece * PIECE) {
-                let count = PIECE.min(width - start);
+            for start in own_pieces.clone().map(|at| at * piece) {
+                let count = piece.min(width - start);
                 let numbers = next..last_plane.min(next + some);
                 // The places of a plane that are in this part.
                 let own = |number: usize| {
@@ -207,9 +216,7 @@ pub fn fold<C: Summand, O: Summand<Sum = C::Sum>>(
                     let (own, at) = own(number);
                     let Some(out) = out.get_mut(own.start - first..own.end.saturating_sub(first)) else { continue };
                     let last = last.and_then(|last| last.get(number));
-                    for (out, sum) in out.iter_mut().zip(sums.get(own.start - at..).unwrap_or(&[])) {
-                        *out = O::of(last.map_or(*sum, |last| last.add(*sum)));
-                    }
+                    store::<O>(sums.get(own.start - at..).unwrap_or(&[]), last, out);
                 }
             }
         }
@@ -264,10 +271,37 @@ for_each_level! {
 
 #[inline(always)]
 fn add_body<C: Summand>(sums: &mut [C::Sum], columns: &[C], stride: usize) {
+    // Closures wouldn't be compiled for the processor.
     if stride == 1 {
-        sums.iter_mut().zip(columns).for_each(|(sum, column)| *sum = column.add(*sum));
+        for (sum, column) in sums.iter_mut().zip(columns) {
+            *sum = column.add(*sum);
+        }
     } else {
-        sums.iter_mut().step_by(stride).zip(columns).for_each(|(sum, column)| *sum = column.add(*sum));
+        for (sums, column) in sums.chunks_mut(stride).zip(columns) {
+            if let Some(sum) = sums.first_mut() {
+                *sum = column.add(*sum);
+            }
+        }
+    }
+}
+
+for_each_level! {
+    fn store<O: Summand>(sums: &[O::Sum], last: Option<&O>, out: &mut [O]) -> () = store_body::<O>;
+}
+
+#[inline(always)]
+fn store_body<O: Summand>(sums: &[O::Sum], last: Option<&O>, out: &mut [O]) {
+    match last {
+        Some(last) => {
+            for (out, sum) in out.iter_mut().zip(sums) {
+                *out = O::of(last.add(*sum));
+            }
+        }
+        None => {
+            for (out, sum) in out.iter_mut().zip(sums) {
+                *out = O::of(*sum);
+            }
+        }
     }
 }
 
@@ -319,6 +353,36 @@ impl<'a> Line<'a> {
 mod tests {
     use super::*;
     use crate::testing::{at_each_level, on_threads, sized};
+
+    /// Blocks of channels become what the image of each becomes.
+    #[test]
+    fn blocks_of_channels() {
+        const BLOCK: usize = 16;
+        let axis = |input, output, kernel, stride, dilation, pad| Axis { input, output, kernel, stride, dilation, pad };
+        for axes in
+            [[axis(9, 5, 3, 2, 1, 1), axis(150, 75, 4, 2, 1, 1)], [axis(6, 6, 2, 1, 2, 1), axis(7, 3, 2, 3, 1, 0)]]
+        {
+            let [places, image]: [usize; 2] = [axes.map(|axis| axis.output * axis.kernel), axes.map(|axis| axis.input)]
+                .map(|all| all.iter().product());
+            let columns: Vec<[f32; BLOCK]> = (0..2 * places)
+                .map(|k| std::array::from_fn(|lane| ((k * 7 + lane * 13) % 101) as f32 / 3.0 - 16.0))
+                .collect();
+            let last: [[f32; BLOCK]; 2] = std::array::from_fn(|k| std::array::from_fn(|lane| (k + lane) as f32 / 7.0));
+            let check = |threads: usize| {
+                let resources = Resources { threads, stop: None };
+                let mut blocks = vec![[f32::NAN; BLOCK]; 2 * image];
+                fold(&axes, &columns, Some(&last[..]), &mut blocks, resources).unwrap();
+                for lane in 0..BLOCK {
+                    let own = |of: &[[f32; BLOCK]]| of.iter().map(|block| block[lane]).collect::<Vec<f32>>();
+                    let mut plane = vec![f32::NAN; 2 * image];
+                    fold::<f32, f32>(&axes, &own(&columns), Some(&own(&last)), &mut plane, resources).unwrap();
+                    assert_eq!(plane, own(&blocks), "{lane}");
+                }
+            };
+            at_each_level(|| check(1));
+            on_threads(3, || check(3));
+        }
+    }
 
     /// By the definition: each position adds its taps to the image, tap by tap.
     fn plain(axes: &[Axis], columns: &[f32], planes: usize) -> Vec<f64> {

@@ -583,6 +583,60 @@ mod tests {
         assert_eq!(laid(&graph), if pays() { &want[..] } else { &[] });
     }
 
+    /// Images that filters are spread over, from planes and from blocks, in blocks and in planes.
+    #[test]
+    fn spread_images() {
+        let draft = || {
+            let mut builder = Builder::new();
+            let dims = [Dim::Symbol("N".into()), Dim::Fixed(32), Dim::Fixed(5), Dim::Fixed(7)];
+            builder.shaped("x", Some(DType::Float.into()), Some(dims.to_vec()));
+            let mut spread = |x: &str, filters: [usize; 4], attributes: Vec<(String, Attribute)>, y: &str| {
+                let (w, b) = (format!("{y}.w"), format!("{y}.b"));
+                constant(&mut builder, &w, &filters);
+                constant(&mut builder, &b, &filters[1..2]);
+                builder.op_with("ConvTranspose", attributes, &[x, &w, &b], y);
+                builder.op("Relu", &[y], &format!("{y}.relu"));
+            };
+            let two = || ints("strides", &[2, 2]);
+            spread("x", [32, 30, 4, 4], vec![two(), ints("pads", &[1; 4])], "first");
+            spread("first.relu", [30, 16, 2, 2], vec![two()], "twice");
+            let sized = vec![ints("output_shape", &[24, 31]), ints("strides", &[2, 3]), ints("dilations", &[3, 1])];
+            spread("first.relu", [30, 16, 3, 2], sized, "sized");
+            // Few filters leave most of a vector empty.
+            spread("twice.relu", [16, 3, 3, 3], vec![ints("pads", &[0, 1, 2, 1])], "few");
+            builder.output_named("sized.relu");
+            builder.output("few.relu")
+        };
+        let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+        for images in [0, 1, 2] {
+            let feeds = [tensor(&[images, 32, 5, 7], numbers(images * 32 * 35))];
+            let want = run(&plain, &feeds, None);
+            assert_eq!(run(&graph, &feeds, None), want);
+            assert_eq!(run(&graph, &feeds, Some(&mut Seen::default())), want);
+        }
+        let want = ["first ppp>b", "first.relu b>b", "twice bpp>b", "sized bpp>b", "twice.relu b>p", "sized.relu b>p"];
+        assert_eq!(laid(&graph), if pays() { &want[..] } else { &[] });
+        // The pads leave nothing of the output: as on planes.
+        let draft = || {
+            let mut builder = Builder::new();
+            let dims = [1, 16].map(Dim::Fixed).into_iter().chain(["H", "W"].map(|name| Dim::Symbol(name.into())));
+            builder.shaped("x", Some(DType::Float.into()), Some(dims.collect()));
+            constant(&mut builder, "w", &[16, 16, 2, 2]);
+            builder.op_with("ConvTranspose", vec![ints("pads", &[1; 4])], &["x", "w"], "y");
+            builder.output("y")
+        };
+        for sizes in [[1, 1], [2, 3], [0, 3]] {
+            let feeds = [tensor(&[1, 16, sizes[0], sizes[1]], numbers(16 * sizes[0] * sizes[1])).into()];
+            let outcome = |optimize| {
+                let (graph, context) = (load(draft(), optimize).unwrap(), Context::new(1, Limits::default()));
+                let mut slots = Slots::default();
+                let ran = graph.run(Feeds::Own(&feeds), &mut slots, &context, None);
+                ran.map(|()| graph.take(0, Feeds::Own(&feeds), &mut slots).unwrap()).map_err(|error| error.to_string())
+            };
+            assert_eq!(outcome(true), outcome(false), "{sizes:?}");
+        }
+    }
+
     /// What a watch sees: names and values of outputs.
     #[derive(Default)]
     struct Seen {

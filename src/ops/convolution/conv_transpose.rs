@@ -1,20 +1,21 @@
 //! ConvTranspose: each entry of an image spreads its filter over a larger one.
 //! <https://onnx.ai/onnx/operators/onnx__ConvTranspose.html>
 
+use super::spread_in_blocks::InBlocksOf;
 use crate::ops::prelude::*;
 use kernels::fold::{Summand, fold, work};
 use kernels::gemm::{Number, Operand};
 
 pub(super) const CONV_TRANSPOSE: Implementation =
-    Implementation { domain: "", name: "ConvTranspose", versions: &[1, 11, 22], make: Make::Run(load) };
+    Implementation { domain: "", name: "ConvTranspose", versions: &[1, 11, 22], make: Make::Blockwise(load) };
 
 /// `Y[b, f, i * stride + t * dilation - pad..] = B[f] + sum over t.. of (sum over c of W[c, f, t..] * X[b, c, i..])`, over the
 /// channels `c` of the group and those `i..` that meet the place
 ///
 /// The inner sums are those of a product of matrices. They are added up as float64 in the order of `t..`, then comes the bias,
 /// and the result is rounded once. Where the image is larger than what the windows cover, it ends with the bias alone.
-#[derive(Debug)]
-struct ConvTranspose {
+#[derive(Debug, Clone)]
+pub(super) struct ConvTranspose {
     groups: i64,
     attributes: WindowAttributes,
     /// `output_padding`
@@ -27,9 +28,9 @@ struct ConvTranspose {
     begin_first: bool,
 }
 
-fn load(node: &Node<'_>) -> Result<Box<dyn Operator>> {
+fn load(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
     let attributes = WindowAttributes::of(node)?;
-    Ok(Box::new(ConvTranspose {
+    Ok(Arc::new(ConvTranspose {
         groups: windows::one_or_more(node, "group")?,
         more: windows::Numbers::of(node, "output_padding", 0)?,
         shape: windows::Numbers::of(node, "output_shape", 0)?,
@@ -65,16 +66,45 @@ impl ConvTranspose {
             return Err(Error::input(text).parameter("B").axis(0));
         }
         let windows = self.attributes.windows(&self.attributes.kernel_of(facts, 1, image.len())?)?;
-        let more = self.more.each(image.len())?;
+        let sizes = self.image(&windows, image)?;
+        Ok(Some(([&[batch.clone(), filters], &*sizes].concat(), windows)))
+    }
+
+    /// The sizes of the image that windows at so many places are spread over.
+    fn image(&self, windows: &Windows, places: &[Dim]) -> Result<Vec<Dim>> {
+        let more = self.more.each(places.len())?;
         // Version 1 has no such rule.
         if !self.with_channels {
             windows.check_more(&more)?;
         }
-        let sizes = match self.shape(image.len())? {
-            Some(shape) => shape,
-            None => windows.covered_by(&more, image)?,
-        };
-        Ok(Some(([&[batch.clone(), filters], &*sizes].concat(), windows)))
+        match self.shape(places.len())? {
+            Some(shape) => Ok(shape),
+            None => windows.covered_by(&more, places),
+        }
+    }
+
+    /// The windows along each axis of that image.
+    fn axes(
+        &self,
+        windows: &Windows,
+        image: &[usize],
+        places: &[usize],
+    ) -> Result<SmallVec<[kernels::windows::Axis; 3]>> {
+        windows.spread(image, places, &self.more.each(places.len())?, !self.shape.list.is_empty(), self.begin_first)
+    }
+
+    /// The axes of images of rows and columns, that are as large as they are, for a kernel.
+    pub(super) fn of_image(
+        &self,
+        kernel: [usize; 2],
+        places: [usize; 2],
+    ) -> Result<Option<([kernels::windows::Axis; 2], [usize; 2])>> {
+        let windows = self.attributes.windows(&kernel.map(|size| i64::try_from(size).ok()))?;
+        let Some(image) = Dim::sizes(&self.image(&windows, &places.map(Dim::Fixed))?) else { return Ok(None) };
+        Ok(match (&*self.axes(&windows, &image, &places)?, &*image) {
+            ([rows, columns], [height, width]) => Some(([*rows, *columns], [*height, *width])),
+            _ => None,
+        })
     }
 
     /// The sizes that `output_shape` gives.
@@ -100,8 +130,7 @@ impl ConvTranspose {
             return Err(nothing());
         };
         let image = shape.get(2..).unwrap_or_default();
-        let sized = !self.shape.list.is_empty();
-        let axes = windows.spread(image, places, &self.more.each(places.len())?, sized, self.begin_first)?;
+        let axes = self.axes(&windows, image, places)?;
         let groups = usize::try_from(self.groups).map_err(|_| nothing())?;
         let (c, n, taps) = (channels / groups, kernels::volume(1, places), kernels::volume(1, kernel));
         let mut output = call.output::<S>(&shape)?;
@@ -133,6 +162,16 @@ impl ConvTranspose {
             }
         }
         Ok(output.finish().into())
+    }
+}
+
+impl Blockwise for ConvTranspose {
+    fn in_blocks(&self, channels: usize, constant: &Constants<'_>) -> Option<InBlocks> {
+        let kernel = self.attributes.kernel(2).ok()?;
+        let &[own, m, rows, columns] = constant(1)?.shape() else { return None };
+        let asked = |(asked, size): (&Option<i64>, usize)| asked.is_none_or(|asked| usize::try_from(asked) == Ok(size));
+        let suits = self.groups == 1 && own == channels && kernel.iter().zip([rows, columns]).all(asked);
+        suits.then(|| InBlocksOf::of(self.clone(), [channels, m], [rows, columns])).flatten()
     }
 }
 

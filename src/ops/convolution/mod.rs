@@ -10,6 +10,7 @@ mod deform_conv;
 mod in_blocks;
 mod of_products;
 mod qlinear_conv;
+mod spread_in_blocks;
 
 use crate::operator::Implementation;
 
