@@ -50,7 +50,7 @@ pub(crate) enum Ends {
     Either,
     Both,
     Input,
-    /// The output; and the input, if its channels don't fill a block.
+    /// The output, of float32; the input too, unless its channels fill blocks.
     Output,
 }
 

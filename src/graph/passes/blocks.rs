@@ -77,7 +77,12 @@ fn kind(node: &DraftNode, draft: &Draft) -> Option<Kind> {
     }
     let windows = |made: InBlocks, tail: Option<Arc<Tail>>| {
         let InBlocks::Windows { operator, channels, ends } = made else { return None };
-        let fits = if ends == Ends::Input { floats } else { image(output, draft) == Some(channels) };
+        let is_image = image(output, draft) == Some(channels);
+        let fits = match ends {
+            Ends::Input => floats,
+            Ends::Output => floats && is_image,
+            _ => is_image,
+        };
         fits.then_some(Kind::Windows { operator, tail, ends })
     };
     let operands = || {
@@ -614,7 +619,7 @@ mod tests {
             assert_eq!(run(&graph, &feeds, None), want);
             assert_eq!(run(&graph, &feeds, Some(&mut Seen::default())), want);
         }
-        let want = ["first ppp>b", "first.relu b>b", "twice bpp>b", "sized bpp>b", "twice.relu b>p", "sized.relu b>p"];
+        let want = ["first ppp>b", "first.relu b>b", "twice bpp>b", "twice.relu b>p", "sized bpp>b", "sized.relu b>p"];
         assert_eq!(laid(&graph), if pays() { &want[..] } else { &[] });
         // The pads leave nothing of the output: as on planes.
         let draft = || {

@@ -5,6 +5,7 @@ use super::spread_in_blocks::InBlocksOf;
 use crate::ops::prelude::*;
 use kernels::fold::{Summand, fold, work};
 use kernels::gemm::{Number, Operand};
+use kernels::windows::Axis;
 
 pub(super) const CONV_TRANSPOSE: Implementation =
     Implementation { domain: "", name: "ConvTranspose", versions: &[1, 11, 22], make: Make::Blockwise(load) };
@@ -84,21 +85,12 @@ impl ConvTranspose {
     }
 
     /// The windows along each axis of that image.
-    fn axes(
-        &self,
-        windows: &Windows,
-        image: &[usize],
-        places: &[usize],
-    ) -> Result<SmallVec<[kernels::windows::Axis; 3]>> {
+    fn axes(&self, windows: &Windows, image: &[usize], places: &[usize]) -> Result<SmallVec<[Axis; 3]>> {
         windows.spread(image, places, &self.more.each(places.len())?, !self.shape.list.is_empty(), self.begin_first)
     }
 
     /// The axes of images of rows and columns, that are as large as they are, for a kernel.
-    pub(super) fn of_image(
-        &self,
-        kernel: [usize; 2],
-        places: [usize; 2],
-    ) -> Result<Option<([kernels::windows::Axis; 2], [usize; 2])>> {
+    pub(super) fn of_image(&self, kernel: [usize; 2], places: [usize; 2]) -> Result<Option<([Axis; 2], [usize; 2])>> {
         let windows = self.attributes.windows(&kernel.map(|size| i64::try_from(size).ok()))?;
         let Some(image) = Dim::sizes(&self.image(&windows, &places.map(Dim::Fixed))?) else { return Ok(None) };
         Ok(match (&*self.axes(&windows, &image, &places)?, &*image) {

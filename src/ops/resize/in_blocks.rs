@@ -69,9 +69,7 @@ impl InBlocksOf {
 
 impl Windowed for InBlocksOf {
     fn is_ready(&self, call: &Call<'_>, _: &Layout) -> bool {
-        // Integers of 8 bits are unsigned in blocks: another number would be rounded to them, and be theirs less 128.
-        let is_float = call.tensor(0).is_ok_and(|x| x.dtype() == DType::Float);
-        is_float && self.resized(call).is_ok_and(|resized| resized.iter().all(|axis| axis.input > 0))
+        self.resized(call).is_ok_and(|resized| resized.iter().all(|axis| axis.input > 0))
     }
 
     fn run(&self, call: &Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
