@@ -53,6 +53,11 @@ impl InBlocksOf {
         Ok(Geometry { images, places: [height, width], axes, image })
     }
 
+    /// Elements of columns of a block of filters.
+    fn columns(&self, of: &Geometry) -> usize {
+        volume(self.taps(), &[CHANNELS, of.places[0], of.places[1]])
+    }
+
     /// The filters, packed; `None` if there is no room for them.
     fn packed(&self, call: &Call<'_>) -> Result<Option<&[f32]>> {
         let (w, taps, resources) = (call.tensor(1)?, self.taps(), call.resources());
@@ -103,7 +108,7 @@ impl InBlocksOf {
         if let Some(own) = call.optional_tensor(2)? {
             bias.iter_mut().zip(own.as_slice::<f32>()?).for_each(|(to, from)| *to = *from);
         }
-        let mut columns = call.scratch::<f32>(volume(taps, [&count, &CHANNELS]))?;
+        let mut columns = call.scratch::<f32>(self.columns(of))?;
         let columns = columns.elements_mut::<f32>();
         let scratch = self.dense(&[], &[], &single).plan(1, resources)?.scratch();
         let mut scratch = call.scratch::<f32>(scratch)?;
@@ -131,7 +136,8 @@ impl Windowed for InBlocksOf {
     fn is_ready(&self, call: &Call<'_>, _: &Layout) -> bool {
         let Ok(of) = self.geometry(call) else { return false };
         let plan = self.dense(&[], &[], &single(of.places)).plan(1, call.resources()).map(|plan| plan.scratch());
-        plan.is_ok_and(|room| room <= ROOM) && matches!(self.packed(call), Ok(Some(_)))
+        let fits = plan.is_ok_and(|room| room <= ROOM) && self.columns(&of) <= ROOM;
+        fits && matches!(self.packed(call), Ok(Some(_)))
     }
 
     fn run(&self, call: &Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
