@@ -12,6 +12,7 @@ use kernels::gemm::blocks::{self, CHANNELS, from_blocks, len_of, to_blocks};
 use kernels::lanes::Lanes;
 use kernels::{Resources, volume};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The channels of the values of a node that are in blocks.
@@ -248,6 +249,15 @@ pub(crate) fn of_channels(
 /// The shape of an image of so many channels in blocks.
 fn shape_in_blocks(images: usize, channels: usize, image: &[usize]) -> Shape {
     [&[images, channels.div_ceil(CHANNELS)], image, &[CHANNELS]].concat().into()
+}
+
+/// The first input, an image, in blocks.
+pub(crate) fn image_in_blocks<'a>(call: &'a Call<'_>, layout: &Layout) -> Result<Cow<'a, Value>> {
+    let image = call.input(0).ok_or_else(|| Error::bug("there is no image"))?;
+    match layout.input(0) {
+        Some(_) => Ok(Cow::Borrowed(image)),
+        None => in_blocks(image, call.context()).map(Cow::Owned),
+    }
 }
 
 /// An image `[N, C, ..]` in blocks.

@@ -1,13 +1,11 @@
 //! ConvTranspose on images in blocks of channels: the same columns and the same sums of these, of blocks.
 
 use super::conv_transpose::ConvTranspose;
-use crate::operator::in_blocks;
 use crate::ops::prelude::*;
 use kernels::fold::{fold, work};
 use kernels::gemm::blocks::{CHANNELS, Dense, Finish, ROOM, Source, from_blocks, len_of, pack};
 use kernels::volume;
 use kernels::windows::Axis;
-use std::borrow::Cow;
 
 /// Images of two axes, spread by constant filters that all see the same channels.
 #[derive(Debug)]
@@ -141,12 +139,7 @@ impl Windowed for InBlocksOf {
     }
 
     fn run(&self, call: &Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let of = self.geometry(call)?;
-        let x = match (layout.input(0), call.input(0)) {
-            (Some(_), Some(x)) => Cow::Borrowed(x),
-            (None, Some(x)) => Cow::Owned(in_blocks(x, call.context())?),
-            (_, None) => return Err(Error::bug("there is no image to be spread")),
-        };
+        let (of, x) = (self.geometry(call)?, image_in_blocks(call, layout)?);
         let x = x.tensor()?.as_slice::<f32>()?;
         call.charge(work(&of.axes, of.images.saturating_mul(self.filters)) as u64)?;
         if layout.output.is_some() {

@@ -3,9 +3,7 @@
 use super::coordinates::Resized;
 use super::interpolation::Interpolation;
 use super::scales::by_scales;
-use crate::operator::in_blocks;
 use crate::ops::prelude::*;
-use std::borrow::Cow;
 
 /// What is asked of an axis.
 #[derive(Debug, Clone, Copy)]
@@ -73,12 +71,7 @@ impl Windowed for InBlocksOf {
     }
 
     fn run(&self, call: &Call<'_>, layout: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let no_image = || Error::bug("there is no image to be resized");
-        let (x, resized) = (call.input(0).ok_or_else(no_image)?, self.resized(call)?);
-        let x = match layout.input(0) {
-            Some(_) => Cow::Borrowed(x),
-            None => Cow::Owned(in_blocks(x, call.context())?),
-        };
+        let (x, resized) = (image_in_blocks(call, layout)?, self.resized(call)?);
         self.interpolation.run_in_blocks(call, &x, self.channels, &resized)
     }
 }
