@@ -165,6 +165,12 @@ impl Grid {
         }
     }
 
+    /// Whether a band sees more than is kept near.
+    pub(super) fn is_far(&self) -> bool {
+        let seen = if self.in_place { self.most().saturating_mul(self.planes * self.distance) } else { self.room() };
+        seen > ELEMENTS
+    }
+
     /// Places of the output in a band, at most.
     pub(super) fn most(&self) -> usize {
         self.rows.saturating_mul(self.columns)

@@ -224,8 +224,12 @@ impl DensePlan<'_> {
     ) -> Result<(), Stopped> {
         let (DensePlan { dense, loops: [two @ [widest, _], one], .. }, band) = (self, &task.band);
         let positions = dense.axes.iter().map(|axis| axis.output).product::<usize>();
-        for group in groups {
-            let first = group * widest.filters;
+        let (count, parts) = (groups.len(), self.steps.div_ceil(BLOCK).max(1));
+        // What is seen may be far: then all groups see some steps of it before any sees the next.
+        let turns = parts > 1 && count > 1 && self.grid.is_far();
+        for at in 0..count * parts {
+            let (group, part) = if turns { (at % count, at / count) } else { (at / parts, at % parts) };
+            let first = (groups.start + group) * widest.filters;
             let [loops, picking] = if dense.filters - first > CHANNELS { *two } else { *one };
             let start = (task.image * dense.filters.div_ceil(CHANNELS) + first / CHANNELS) * positions;
             let channel = first / (dense.filters / dense.groups.max(1)).max(1) * dense.of_each();
@@ -242,39 +246,38 @@ impl DensePlan<'_> {
                 start,
                 positions,
             };
-            let parts = self.steps.div_ceil(BLOCK).max(1);
-            for part in 0..parts {
-                let steps = part * BLOCK..self.steps.min((part + 1) * BLOCK);
-                for rows in band.parts(PLACES) {
-                    // The first row last: where it leaves out taps, weights would not be read for the first time as they follow
-                    // each other.
-                    for row in (rows.start + 1..rows.end).chain([rows.start]) {
-                        lookout.after(steps.len() * loops.filters * band.columns.len() / 8)?;
-                        self.row(task, &group, steps.clone(), row, out, lookout)?;
-                    }
-                    if part + 1 < parts || !(dense.finish.activation.is_late() || dense.tail.is_some()) {
-                        continue;
-                    }
-                    for block in 0..loops.filters / CHANNELS {
-                        let first = start + block * positions + band.number(rows.start, band.columns.start);
-                        let len = rows.len() * band.columns.len() * CHANNELS;
-                        // SAFETY: neighbours in the output, which are this task's, and initialised by now.
-                        let sums = unsafe { std::slice::from_raw_parts_mut(out.at(first * CHANNELS), len) };
-                        dense.finish.activation.follow(sums);
-                        dense.tail.iter().for_each(|tail| tail(first * CHANNELS, sums));
-                    }
+            let steps = part * BLOCK..self.steps.min((part + 1) * BLOCK);
+            let next = if turns { self.steps + steps.start } else { steps.end };
+            for rows in band.parts(PLACES) {
+                // The first row last: where it leaves out taps, weights would not be read for the first time as they follow
+                // each other.
+                for row in (rows.start + 1..rows.end).chain([rows.start]) {
+                    lookout.after(steps.len() * loops.filters * band.columns.len() / 8)?;
+                    self.row(task, &group, (steps.clone(), next), row, out, lookout)?;
+                }
+                if part + 1 < parts || !(dense.finish.activation.is_late() || dense.tail.is_some()) {
+                    continue;
+                }
+                for block in 0..loops.filters / CHANNELS {
+                    let first = start + block * positions + band.number(rows.start, band.columns.start);
+                    let len = rows.len() * band.columns.len() * CHANNELS;
+                    // SAFETY: neighbours in the output, which are this task's, and initialised by now.
+                    let sums = unsafe { std::slice::from_raw_parts_mut(out.at(first * CHANNELS), len) };
+                    dense.finish.activation.follow(sums);
+                    dense.tail.iter().for_each(|tail| tail(first * CHANNELS, sums));
                 }
             }
         }
         Ok(())
     }
 
-    /// Adds some steps to the sums of a group at the places of a row.
+    /// Adds some steps to the sums of a group at the places of a row. The weights of a step, counted from the group's first one,
+    /// are read next.
     fn row(
         &self,
         task: &Task<'_>,
         group: &Group<'_>,
-        steps: Range<usize>,
+        (steps, next): (Range<usize>, usize),
         row: usize,
         out: Out<f32>,
         lookout: &mut Lookout<'_>,
@@ -285,7 +288,7 @@ impl DensePlan<'_> {
         let (filters, most) = (group.loops.filters, group.loops.sums.len());
         let across = band.columns.len().div_ceil(most);
         let (before, count) = ((row - band.rows.start) * across, band.rows.len() * across);
-        let next = Next::among(count, filters, group.weights.as_ptr().wrapping_add(steps.end * filters));
+        let next = Next::among(count, filters, group.weights.as_ptr().wrapping_add(next * filters));
         for (at, places) in tiles(band.columns.clone(), most).enumerate() {
             let picked = match &self.picks {
                 Some(picks) => picks.at(&self.grid, task.picked, (row, &places), &steps)?,

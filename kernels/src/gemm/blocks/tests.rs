@@ -417,6 +417,16 @@ fn convolutions_of_blocks_are_those_of_planes() {
     at_each_level(|| cases().iter().for_each(Case::check_dense));
 }
 
+/// All filters see some steps of images that are far before any sees the next.
+#[test]
+fn images_that_are_far() {
+    let case = Case { images: 1, channels: 450, filters: 70, axes: [axis(13, 1, 1, 1, [0; 2]); 2] };
+    assert!(Grid::of::<f32>(&case.axes, case.channels, &Source::Planes(&[]), 1, 1).unwrap().is_far());
+    if !cfg!(miri) {
+        at_each_level(|| case.check_dense());
+    }
+}
+
 #[test]
 fn taps_in_padding() {
     at_each_level(|| {
