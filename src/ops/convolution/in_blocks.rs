@@ -144,27 +144,6 @@ impl InBlocksOf {
     fn each<'a>(&self, images: &'a [f32], axes: &'a [Axis; 2]) -> Each<'a> {
         Each { axes, images: Images::Stored(images), channels: self.channels }
     }
-
-    /// The images in blocks, in a room if they are in planes.
-    fn in_blocks<'a, 'c>(
-        &self,
-        call: &'c Call<'_>,
-        layout: &Layout,
-        room: &'a mut Option<Scratch<'c>>,
-    ) -> Result<&'a [f32]>
-    where
-        'c: 'a,
-    {
-        let x = call.tensor(0)?;
-        if layout.input(0).is_some() {
-            return x.as_slice();
-        }
-        let [images, _, image @ ..] = x.shape() else { return Err(Error::bug("an image has channels")) };
-        let places = volume(1, image);
-        let room = room.insert(call.scratch::<f32>(images.saturating_mul(len_of(self.channels, places)))?);
-        to_blocks::<f32>(x.as_slice()?, self.channels, places, room.elements_mut(), call.resources())?;
-        Ok(room.elements())
-    }
 }
 
 impl Windowed for InBlocksOf {
@@ -213,9 +192,9 @@ impl Windowed for InBlocksOf {
         };
         let tail = tail.map(|_| &apply as &kernels::gemm::blocks::Tail<'_>);
         let compute = |out: &mut [f32]| -> Result<()> {
-            let mut room = None;
             if self.own {
-                let each = self.each(self.in_blocks(call, layout, &mut room)?, &axes).plan(images, resources)?;
+                let x = image_in_blocks(call, layout)?;
+                let each = self.each(x.tensor()?.as_slice()?, &axes).plan(images, resources)?;
                 let mut scratch = call.scratch::<f32>(each.scratch())?;
                 return Ok(Own { each: &each, weights, bias, finish, tail }.run(
                     out,
@@ -223,9 +202,13 @@ impl Windowed for InBlocksOf {
                     resources,
                 )?);
             }
+            let x;
             let seen = match self.reads_planes(layout, &axes) {
                 true => Source::Planes(call.tensor(0)?.as_slice()?),
-                false => Source::Blocks(self.in_blocks(call, layout, &mut room)?),
+                false => {
+                    x = image_in_blocks(call, layout)?;
+                    Source::Blocks(x.tensor()?.as_slice()?)
+                }
             };
             let dense = Dense { weights, bias, finish, tail, ..self.dense(seen, &axes) };
             let plan = dense.plan(images, resources)?;

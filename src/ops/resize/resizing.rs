@@ -209,10 +209,11 @@ impl Blockwise for Resize {
             ([], sizes) => sizes.iter().map(size).collect::<Result<_, _>>().ok()?,
             _ => return None,
         };
-        let axes: Vec<(usize, Asked)> = axes.iter().copied().zip(asked.iter().copied()).collect();
-        (axes.len() == asked.len() && !asked.is_empty())
-            .then(|| InBlocksOf::of(&self.interpolation, &axes, channels))
-            .flatten()
+        if asked.is_empty() || asked.len() != axes.len() {
+            return None;
+        }
+        let asked: Vec<(usize, Asked)> = axes.iter().copied().zip(asked).collect();
+        InBlocksOf::of(&self.interpolation, &asked, channels)
     }
 }
 
