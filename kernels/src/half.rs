@@ -23,7 +23,7 @@ impl Half {
     /// As [`Half::widen`], where each NaN becomes the quiet one of its sign, without a payload.
     pub fn widen_quietly(self, from: &[u16], to: &mut [f32]) {
         #[cfg(target_arch = "x86_64")]
-        if self == Half::F16 && super::cpu::level() >= 4 {
+        if self == Half::F16 && super::cpu::level() >= 3 {
             // SAFETY: `level` checked that the processor has these features.
             #[allow(unsafe_code)]
             if !unsafe { f16c::widen_numbers(from, to) } {
@@ -120,25 +120,18 @@ mod f16c {
     }
 
     /// As [`widen`]. Whether no element is NaN.
-    #[target_feature(enable = "avx512f,f16c")]
+    #[target_feature(enable = "avx,f16c")]
     pub(super) fn widen_numbers(from: &[u16], to: &mut [f32]) -> bool {
-        let (blocks, from_rest) = from.as_chunks::<32>();
-        let (outs, to_rest) = to.as_chunks_mut::<32>();
-        let mut nan = 0;
+        let ((blocks, from_rest), (outs, to_rest)) = (from.as_chunks::<16>(), to.as_chunks_mut::<16>());
+        let mut nan = _mm256_setzero_ps();
         for (block, out) in blocks.iter().zip(outs) {
-            let [low, high]: [[u16; 16]; 2] = bytemuck::cast(*block);
-            let low = _mm512_cvtph_ps(bytemuck::cast(low));
-            let high = _mm512_cvtph_ps(bytemuck::cast(high));
-            nan |= _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(low, high);
-            // SAFETY: `out` has 32 numbers.
-            #[allow(unsafe_code)]
-            unsafe {
-                _mm512_storeu_ps(out.as_mut_ptr(), low);
-                _mm512_storeu_ps(out.as_mut_ptr().add(16), high);
-            }
+            let [low, high]: [[u16; 8]; 2] = bytemuck::cast(*block);
+            let [low, high] = [_mm256_cvtph_ps(bytemuck::cast(low)), _mm256_cvtph_ps(bytemuck::cast(high))];
+            nan = _mm256_or_ps(nan, _mm256_cmp_ps::<_CMP_UNORD_Q>(low, high));
+            *out = bytemuck::cast([low, high]);
         }
         widen(from_rest, to_rest);
-        nan == 0 && !to_rest.iter().any(|number| number.is_nan())
+        _mm256_movemask_ps(nan) == 0 && !to_rest.iter().any(|number| number.is_nan())
     }
 
     #[target_feature(enable = "f16c")]
