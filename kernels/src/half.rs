@@ -22,19 +22,23 @@ impl Half {
 
     /// As [`Half::widen`], where each NaN becomes the quiet one of its sign, without a payload.
     pub fn widen_quietly(self, from: &[u16], to: &mut [f32]) {
+        for (from, to) in from.chunks(WIDE).zip(to.chunks_mut(WIDE)) {
+            if !self.widens_numbers(from, to) {
+                quieten(to);
+            }
+        }
+    }
+
+    /// As [`Half::widen`]. Whether it is known that no element is NaN.
+    fn widens_numbers(self, from: &[u16], to: &mut [f32]) -> bool {
         #[cfg(target_arch = "x86_64")]
         if self == Half::F16 && super::cpu::level() >= 3 {
             // SAFETY: `level` checked that the processor has these features.
             #[allow(unsafe_code)]
-            if !unsafe { f16c::widen_numbers(from, to) } {
-                quieten(to);
-            }
-            return;
+            return unsafe { f16c::widen_numbers(from, to) };
         }
-        for (from, to) in from.chunks(WIDE).zip(to.chunks_mut(WIDE)) {
-            self.widen(from, to);
-            quieten(to);
-        }
+        self.widen(from, to);
+        false
     }
 
     /// Rounds to the nearest, ties to even.
