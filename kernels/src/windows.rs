@@ -27,6 +27,11 @@ impl Axis {
     /// That of the rows of a line: one, which windows show.
     pub const ROW: Axis = Axis { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, pad: 0 };
 
+    /// Slices, rows and columns, where there is one slice.
+    pub fn of_slice([rows, columns]: [Axis; 2]) -> [Axis; 3] {
+        [Axis::ROW, rows, columns]
+    }
+
     /// Whether there is one window, which shows the input as it is.
     pub fn shows_all(&self) -> bool {
         (self.output, self.pad, self.kernel) == (1, 0, self.input)

@@ -1,5 +1,5 @@
-//! Operators on images in blocks of 16 channels: `[N, blocks, H, W, 16]` in the place of `[N, C, H, W]`, or
-//! `[N, blocks, W, 16]` in that of `[N, C, W]`.
+//! Operators on images in blocks of 16 channels: `[N, blocks, H, W, 16]` in the place of `[N, C, H, W]`, or in the same way
+//! with one axis or three in the place of `H` and `W`.
 //!
 //! A pass decides which values are stored so; nobody but the nodes around them sees it.
 

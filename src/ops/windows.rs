@@ -123,21 +123,21 @@ impl WindowAttributes {
 }
 
 impl WindowAttributes {
-    /// The windows of an image of two axes and how many there are along each, if they can be counted. A kernel of one axis is
-    /// one of images of a row.
-    pub(super) fn of_image(
+    /// The windows of an image of `N` axes and how many there are along each, if they can be counted. A kernel of fewer axes is
+    /// one of images that have one place along the others, which are the first.
+    pub(super) fn of_image<const N: usize>(
         &self,
         kernel: &[Option<i64>],
-        image: [usize; 2],
-    ) -> Result<Option<([Axis; 2], [usize; 2])>> {
-        let (windows, image) = (self.windows(kernel)?, image.get(2 - kernel.len().min(2)..).unwrap_or(&[]));
+        image: [usize; N],
+    ) -> Result<Option<([Axis; N], [usize; N])>> {
+        let Some(outer) = N.checked_sub(kernel.len()) else { return Ok(None) };
+        let (windows, image) = (self.windows(kernel)?, image.get(outer..).unwrap_or(&[]));
         let dims: Vec<Dim> = image.iter().copied().map(Dim::Fixed).collect();
         let Some(counts) = Dim::sizes(&windows.counts(&dims)) else { return Ok(None) };
-        Ok(match (&*windows.axes(image, &counts)?, &*counts) {
-            ([rows, columns], [down, across]) => Some(([*rows, *columns], [*down, *across])),
-            ([columns], [across]) => Some(([Axis::ROW, *columns], [1, *across])),
-            _ => None,
-        })
+        let (mut axes, mut all) = ([Axis::ROW; N], [1; N]);
+        let own = axes.iter_mut().zip(&mut all).skip(outer).zip(windows.axes(image, &counts)?.into_iter().zip(counts));
+        own.for_each(|((axis, count), (own, own_count))| (*axis, *count) = (own, own_count));
+        Ok(Some((axes, all)))
     }
 }
 

@@ -121,11 +121,11 @@ fn kind(node: &DraftNode, draft: &Draft) -> Option<Kind> {
     }
 }
 
-/// The channels of an image of float32 or of integers of 8 bits, unless it has a single place. It has one axis or two.
+/// The channels of an image of float32 or of integers of 8 bits, unless it has a single place. It has one axis to three.
 fn image(id: Id, draft: &Draft) -> Option<usize> {
     match fact(id, draft).filter(|fact| is_float(fact) || is_byte(fact))?.dims()? {
-        [_, _, Dim::Fixed(1)] | [_, _, Dim::Fixed(1), Dim::Fixed(1)] => None,
-        [_, Dim::Fixed(channels), _] | [_, Dim::Fixed(channels), _, _] if *channels > 0 => Some(*channels),
+        [_, _, image @ ..] if image.iter().all(|dim| *dim == Dim::Fixed(1)) => None,
+        [_, Dim::Fixed(channels), image @ ..] if *channels > 0 && image.len() <= 3 => Some(*channels),
         _ => None,
     }
 }

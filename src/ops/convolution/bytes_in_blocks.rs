@@ -43,7 +43,7 @@ impl BytesInBlocks {
         if self.own { 1 } else { self.channels }
     }
 
-    fn bytes<'a>(&'a self, axes: &'a [Axis; 2], images: &'a [u8], weights: &'a [u32]) -> Result<Bytes<'a>> {
+    fn bytes<'a>(&'a self, [_, axes @ ..]: &'a [Axis; 3], images: &'a [u8], weights: &'a [u32]) -> Result<Bytes<'a>> {
         let own = Requantize { weights, scaling: self.bytes.scaling()? };
         let kind = if self.own { Kind::Own(own) } else { Kind::All(self.count, own) };
         Ok(Bytes { axes, images, channels: self.channels, kind, tail: None })
@@ -97,13 +97,12 @@ impl Windowed for BytesInBlocks {
         };
         let plan = self.bytes(&axes, x_bytes, weights)?.plan(images, resources)?;
         let mut scratch = call.scratch::<u32>(plan.scratch())?;
-        let dtype = self.bytes.zero_point.dtype();
+        let (dtype, [_, rows, columns]) = (self.bytes.zero_point.dtype(), counts);
         if layout.output.is_some() {
-            let mut y = output_of_in_blocks(call, dtype, images, self.count, &counts)?;
+            let mut y = output_of_in_blocks(call, dtype, images, self.count, &[rows, columns])?;
             plan.run(y.bytes_mut(), scratch.elements_mut(), resources)?;
             return Ok(y.finish().into());
         }
-        let [rows, columns] = counts;
         let mut y = call.output_of(dtype, [images, self.count, rows, columns][..].into())?;
         let mut blocks = call.scratch::<u8>(images.saturating_mul(len_of(self.count, positions)))?;
         plan.run(blocks.elements_mut(), scratch.elements_mut(), resources)?;

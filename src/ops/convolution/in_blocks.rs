@@ -21,7 +21,7 @@ pub(super) const FEW: usize = 4;
 /// their lines, where each puts out another.
 const ALIKE: usize = 1 << 10;
 
-/// A convolution of images with one axis or two by constant filters: each sees all channels, or that of its own number.
+/// A convolution of images with one axis to three by constant filters: each sees all channels, or that of its own number.
 #[derive(Debug)]
 pub(super) struct InBlocksOf {
     filters: Filters,
@@ -41,8 +41,7 @@ impl InBlocksOf {
     /// For images of so many channels, and filters of a shape.
     pub(super) fn of(filters: &Filters, channels: usize, shape: &[usize]) -> Option<InBlocks> {
         let (count, of_each, taps) = match *shape {
-            [count, of_each, rows, columns] => (count, of_each, volume(rows, [&columns])),
-            [count, of_each, columns] => (count, of_each, columns),
+            [count, of_each, ref kernel @ ..] if (1..=3).contains(&kernel.len()) => (count, of_each, volume(1, kernel)),
             _ => return None,
         };
         let own = of_each == 1 && count == channels && channels > 1;
@@ -50,7 +49,7 @@ impl InBlocksOf {
         let shared = share_blocks(channels, count, groups);
         // Sums of more taps than a block has would be those of several blocks. Few filters would leave most of a vector empty.
         let suits = match own {
-            true => taps <= BLOCK,
+            true => taps <= BLOCK && shape.len() <= 4,
             false => {
                 let divides = of_each * groups == channels && filters.groups == groups as i64;
                 count >= FEW && divides && (shared || have_blocks(channels, count, groups))
@@ -95,11 +94,11 @@ impl InBlocksOf {
     }
 }
 
-/// An image in blocks or planes, and the windows of it.
+/// Images in blocks or planes, and the windows of them along slices, rows and columns.
 pub(super) struct Geometry {
     pub(super) images: usize,
-    pub(super) axes: [Axis; 2],
-    pub(super) counts: [usize; 2],
+    pub(super) axes: [Axis; 3],
+    pub(super) counts: [usize; 3],
 }
 
 impl Geometry {
@@ -107,9 +106,10 @@ impl Geometry {
         let (shape, in_blocks) = (call.tensor(0)?.shape(), layout.input(0).is_some());
         let image = shape.get(2..shape.len() - usize::from(in_blocks));
         let (images, image) = match (shape, image) {
-            ([images, ..], Some(&[height, width])) => (*images, [height, width]),
-            ([images, ..], Some(&[width])) => (*images, [1, width]),
-            _ => return Err(Error::bug("a convolution in blocks is one of images with one axis or two")),
+            ([images, ..], Some(&[depth, height, width])) => (*images, [depth, height, width]),
+            ([images, ..], Some(&[height, width])) => (*images, [1, height, width]),
+            ([images, ..], Some(&[width])) => (*images, [1, 1, width]),
+            _ => return Err(Error::bug("a convolution in blocks is one of images with one axis to three")),
         };
         let (axes, counts) = filters.of_image(call.tensor(1)?.shape(), image)?;
         Ok(Geometry { images, axes, counts })
@@ -118,13 +118,13 @@ impl Geometry {
 
 impl InBlocksOf {
     /// Whether images in planes are read there.
-    fn reads_planes(&self, layout: &Layout, axes: &[Axis; 2]) -> bool {
+    fn reads_planes(&self, layout: &Layout, axes: &[Axis; 3]) -> bool {
         let places = volume(1, &axes.each_ref().map(|axis| axis.input));
         let blocks_pay = self.count >= 2 * CHANNELS && self.channels >= 2 * CHANNELS && places.is_multiple_of(ALIKE);
         layout.input(0).is_none() && !self.own && !blocks_pay
     }
 
-    fn dense<'a>(&self, images: Source<'a>, axes: &'a [Axis; 2]) -> Dense<'a> {
+    fn dense<'a>(&self, images: Source<'a>, axes: &'a [Axis; 3]) -> Dense<'a> {
         let weights = &[];
         let (channels, filters, groups, finite) = (self.channels, self.count, self.groups, self.finite.load(Relaxed));
         Dense {
@@ -141,7 +141,8 @@ impl InBlocksOf {
         }
     }
 
-    fn each<'a>(&self, images: &'a [f32], axes: &'a [Axis; 2]) -> Each<'a> {
+    /// Of images with one slice.
+    fn each<'a>(&self, images: &'a [f32], [_, axes @ ..]: &'a [Axis; 3]) -> Each<'a> {
         Each { axes, images: Images::Stored(images), channels: self.channels }
     }
 }
@@ -215,7 +216,7 @@ impl Windowed for InBlocksOf {
             let mut scratch = call.scratch::<f32>(plan.scratch())?;
             Ok(plan.run(out, scratch.elements_mut(), resources)?)
         };
-        let image = counts.get(4 - call.tensor(1)?.shape().len()..).unwrap_or(&counts);
+        let image = counts.get(5 - call.tensor(1)?.shape().len()..).unwrap_or(&counts);
         if layout.output.is_some() {
             let mut y = output_in_blocks(call, images, self.count, image)?;
             compute(y.elements_mut()?)?;

@@ -82,7 +82,7 @@ impl InBlocksOf {
     }
 
     /// What a block of filters makes of the channels of single places.
-    fn dense<'a>(&self, images: &'a [f32], weights: &'a [f32], axes: &'a [Axis; 2]) -> Dense<'a> {
+    fn dense<'a>(&self, images: &'a [f32], weights: &'a [f32], axes: &'a [Axis; 3]) -> Dense<'a> {
         Dense {
             axes,
             images: Source::Blocks(images),
@@ -126,8 +126,8 @@ impl InBlocksOf {
 }
 
 /// Windows that are single places.
-fn single(places: [usize; 2]) -> [Axis; 2] {
-    places.map(|size| Axis { input: size, output: size, ..Axis::ROW })
+fn single(places: [usize; 2]) -> [Axis; 3] {
+    Axis::of_slice(places.map(|size| Axis { input: size, output: size, ..Axis::ROW }))
 }
 
 impl Windowed for InBlocksOf {

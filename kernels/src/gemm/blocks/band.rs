@@ -12,9 +12,9 @@ use std::ops::Range;
 /// How images are stored.
 #[derive(Debug, Clone, Copy)]
 pub enum Source<'a, T = f32> {
-    /// `[images, channels, rows, columns]`
+    /// `[images, channels, slices, rows, columns]`
     Planes(&'a [T]),
-    /// `[images, blocks, rows, columns, 16]`
+    /// `[images, blocks, slices, rows, columns, 16]`
     Blocks(&'a [T]),
 }
 
@@ -29,7 +29,7 @@ impl<'a, T> Source<'a, T> {
     }
 
     /// An image from the first channel of a block on.
-    pub(super) fn from(&self, channel: usize, axes: &[Axis; 2]) -> Result<Source<'a, T>, Stopped> {
+    pub(super) fn from(&self, channel: usize, axes: &[Axis; 3]) -> Result<Source<'a, T>, Stopped> {
         self.part(axes.iter().map(|axis| axis.input).fold(channel, usize::saturating_mul)..self.len())
     }
 
@@ -57,37 +57,39 @@ const MANY: usize = 7 << 19;
 /// Places that are finished together, if they are floats: half of a usual first cache.
 pub(super) const PLACES: usize = 1 << 7;
 
-/// Rows and columns of the taps of a window.
-pub(super) type Sight = [Range<usize>; 2];
+/// Slices, rows and columns of the taps of a window.
+pub(super) type Sight = [Range<usize>; 3];
 
-/// How places of the output are divided into bands, and how a band is stored.
+/// How places of the output are divided into bands, and how a band is stored. The rows of all slices have numbers.
 #[derive(Debug, Clone)]
 pub(super) struct Grid {
-    axes: [Axis; 2],
-    /// Planes of an image: channels, or blocks of them.
+    axes: [Axis; 3],
+    /// Planes of a slice: channels, or blocks of them.
     planes: usize,
     channels: usize,
     /// Elements from a column of a plane to the next: 1, or the channels of a block.
     distance: usize,
-    /// Places of the output in a band.
+    /// Places of the output in a band: rows of a slice, or all rows of several slices.
+    slices: usize,
     rows: usize,
     columns: usize,
     /// The image is read where it is.
     in_place: bool,
-    /// No place reads rows in padding.
+    /// No place reads slices or rows in padding.
     without_rows: bool,
-    /// The rows and columns of the output whose places see no padding.
-    inside: [Range<usize>; 2],
-    /// Rows of a plane in a band, and the columns of each that have the same rest, divided by the stride.
+    /// The slices, rows and columns of the output whose places see no padding.
+    inside: [Range<usize>; 3],
+    /// Slices in a band, rows of each, and the columns of a row that have the same rest, divided by the stride.
+    depth: usize,
     height: usize,
     width: usize,
 }
 
 impl Grid {
-    /// For a multiple of `threads` bands of nearly the same size, if there are so many rows or one is long. None if places
-    /// can't be counted. There are so many rooms for bands.
+    /// For a multiple of `threads` bands of nearly the same size, if there are so many slices or rows, or one row is long. None
+    /// if places can't be counted. There are so many rooms for bands.
     pub(super) fn of<T>(
-        axes: &[Axis; 2],
+        axes: &[Axis; 3],
         channels: usize,
         images: &Source<'_, T>,
         threads: usize,
@@ -100,45 +102,63 @@ impl Grid {
         if !axes.iter().all(Axis::fits) || axes.iter().any(|axis| axis.kernel == 0) {
             return None;
         }
-        let [mut rows, mut columns] = *axes;
+        let [mut slices, mut rows, mut columns] = *axes;
+        // Where windows show single places along an axis, it and the next are one.
         let one = |axis: &Axis| (axis.kernel, axis.stride, axis.pad) == (1, 1, 0) && axis.input == axis.output;
         if one(&rows) && one(&columns) {
-            // One long row.
             let all = rows.output.checked_mul(columns.output)?;
             (columns.input, columns.output) = (all, all);
             (rows.input, rows.output) = (1, 1);
+            if one(&slices) {
+                let all = slices.output.checked_mul(all)?;
+                (columns.input, columns.output) = (all, all);
+                (slices.input, slices.output) = (1, 1);
+            }
         }
         let end = |axis: &Axis| (axis.output.max(1) - 1) * axis.stride + (axis.kernel - 1) * axis.dilation;
         let inside = |axis: &Axis| axis.pad == 0 && end(axis) < axis.input;
-        let in_place = columns.stride == 1 && inside(&rows) && inside(&columns);
-        // Threads share rows, or the places of the only one.
-        let along = if rows.output > 1 { 1 } else { threads.max(1) };
+        let axes = [slices, rows, columns];
+        let in_place = columns.stride == 1 && axes.iter().all(inside);
+        // Threads share slices, rows, or the places of the only one.
+        let threads = threads.max(1);
+        let [of_slices, of_rows, along] = match () {
+            () if slices.output > 1 && slices.output.is_multiple_of(threads) => [threads, 1, 1],
+            () if rows.output > 1 => [1, threads, 1],
+            () => [1, 1, threads],
+        };
         let across = columns.output.div_ceil(COLUMNS).next_multiple_of(along);
         let wide = columns.output.div_ceil(across.max(1));
         let width = line::width(&columns, wide);
         let line = width.checked_mul(columns.stride)?.checked_mul(planes)?.checked_mul(distance)?;
-        let around = (rows.kernel - 1) * rows.dilation / rows.stride;
-        let [few, many] =
-            [ELEMENTS, MANY / rooms.max(1)].map(|room| (room / line.max(1) / rows.stride).saturating_sub(around));
-        // If not even a row is near, several save reading the filters again.
-        let most = if few > 0 { few } else { many };
-        let bands = rows.output.div_ceil(most.clamp(1, rows.output.max(1))).next_multiple_of(threads.max(1));
-        let high = rows.output.div_ceil(bands.max(1)).max(1);
+        // So many places along an axis, of which there are some in each part, so that what they see is near; if not even one is,
+        // several save reading the filters again.
+        let part = |axis: &Axis, of_one: usize, parts: usize| {
+            let around = (axis.kernel - 1) * axis.dilation / axis.stride;
+            let [few, many] =
+                [ELEMENTS, MANY / rooms.max(1)].map(|room| (room / of_one.max(1) / axis.stride).saturating_sub(around));
+            let most = if few > 0 { few } else { many };
+            let count = axis.output.div_ceil(most.clamp(1, axis.output.max(1))).next_multiple_of(parts);
+            axis.output.div_ceil(count.max(1)).max(1)
+        };
+        let high = part(&rows, line.checked_mul(span(&slices, 1))?, of_rows);
         let height = span(&rows, high);
-        line.checked_mul(height)?;
-        let axes = [rows, columns];
+        let plane = line.checked_mul(height)?;
+        let deep = if high < rows.output { 1 } else { part(&slices, plane, of_slices) };
+        let depth = span(&slices, deep);
+        plane.checked_mul(depth)?;
         let inside = axes.each_ref().map(|axis| axis.inside(&(0..axis.output)));
-        let (rows, columns) = (high, wide.max(1));
         Some(Grid {
             axes,
             inside,
             planes,
             channels,
             distance,
-            rows,
-            columns,
+            slices: deep,
+            rows: high,
+            columns: wide.max(1),
             in_place,
             without_rows: false,
+            depth,
             height,
             width,
         })
@@ -152,17 +172,14 @@ impl Grid {
 
     /// Elements of memory for a band.
     pub(super) fn room(&self) -> usize {
-        let [_, columns] = &self.axes;
-        if self.in_place { 0 } else { self.planes * self.distance * self.height * self.width * columns.stride }
+        let [_, _, columns] = &self.axes;
+        let places = self.depth * self.height * self.width * columns.stride;
+        if self.in_place { 0 } else { self.planes * self.distance * places }
     }
 
-    /// Places of a plane that a band sees, and more.
+    /// Places of a block of channels that a band sees, and more.
     pub(super) fn seen(&self) -> usize {
-        let [rows, columns] = &self.axes;
-        match self.in_place {
-            true => rows.input.saturating_mul(columns.input),
-            false => self.height.saturating_mul(self.width).saturating_mul(columns.stride),
-        }
+        self.block() / self.distance
     }
 
     /// Whether a band sees more than is kept near.
@@ -173,7 +190,7 @@ impl Grid {
 
     /// Places of the output in a band, at most.
     pub(super) fn most(&self) -> usize {
-        self.rows.saturating_mul(self.columns)
+        self.slices.saturating_mul(self.rows).saturating_mul(self.columns)
     }
 
     /// The memory of each thread.
@@ -184,31 +201,31 @@ impl Grid {
         }
     }
 
-    fn counts(&self) -> [usize; 2] {
-        let [rows, columns] = &self.axes;
-        [rows.output.div_ceil(self.rows), columns.output.div_ceil(self.columns)]
+    /// Bands along the slices, the rows and the columns.
+    fn counts(&self) -> [usize; 3] {
+        let [slices, rows, columns] = &self.axes;
+        [slices.output.div_ceil(self.slices), rows.output.div_ceil(self.rows), columns.output.div_ceil(self.columns)]
     }
 
     pub(super) fn bands(&self) -> usize {
-        let [rows, columns] = self.counts();
-        rows * columns
+        self.counts().into_iter().product()
     }
 
     /// Elements before the first channel of a block, where they are read.
     pub(super) fn plane_of(&self, channel: usize) -> usize {
-        let [_, plane, _] = self.strides();
-        channel / self.distance * plane
+        channel / self.distance * self.block()
     }
 
     /// Elements from a block of channels to the next, where they are read.
     pub(super) fn block(&self) -> usize {
-        let [_, plane, _] = self.strides();
-        plane
+        let [_, slice, _] = self.strides();
+        let [slices, ..] = &self.axes;
+        slice * if self.in_place { slices.input } else { self.depth }
     }
 
-    /// Elements from a row and from a plane to the next, and from a remainder of columns to the next, where they are read.
+    /// Elements from a row and from a slice to the next, and from a remainder of columns to the next, where they are read.
     fn strides(&self) -> [usize; 3] {
-        let [rows, columns] = &self.axes;
+        let [_, rows, columns] = &self.axes;
         match self.in_place {
             true => [columns.input * self.distance, rows.input * columns.input * self.distance, 0],
             false => {
@@ -218,84 +235,88 @@ impl Grid {
         }
     }
 
+    /// The slice of a row, and its number there.
+    #[inline(always)]
+    fn in_slice(&self, row: usize) -> (usize, usize) {
+        let [slices, rows, _] = &self.axes;
+        if slices.output <= 1 { (0, row) } else { (row / rows.output.max(1), row % rows.output.max(1)) }
+    }
+
     /// Whether these places of a row see no padding.
     #[inline(always)]
     pub(super) fn is_inside(&self, row: usize, places: &Range<usize>) -> bool {
-        let [rows, columns] = &self.inside;
-        rows.contains(&row) && columns.start <= places.start && places.end <= columns.end
+        let ([slices, rows, columns], (slice, row)) = (&self.inside, self.in_slice(row));
+        slices.contains(&slice) && rows.contains(&row) && columns.start <= places.start && places.end <= columns.end
     }
 
     /// The taps that some of the places of a row see, rather than what is around an image.
     pub(super) fn sight(&self, row: usize, places: &Range<usize>) -> Sight {
-        let [rows, columns] = &self.axes;
+        let ([slices, rows, columns], (slice, row)) = (&self.axes, self.in_slice(row));
         let (first, last) = (columns.taps(places.start), columns.taps(places.end.max(1) - 1));
-        [rows.taps(row), last.start..first.end.max(last.start)]
+        [slices.taps(slice), rows.taps(row), last.start..first.end.max(last.start)]
     }
 
-    /// The same, where no place reads rows in padding: they may be anything.
+    /// The same, where no place reads slices or rows in padding: they may be anything.
     pub(super) fn without_rows_in_padding(self) -> Grid {
         Grid { without_rows: true, ..self }
     }
 
-    /// Rows and columns of a window.
-    pub(super) fn kernel(&self) -> [usize; 2] {
+    /// Slices, rows and columns of a window.
+    pub(super) fn kernel(&self) -> [usize; 3] {
         self.axes.each_ref().map(|axis| axis.kernel)
     }
 
     /// The sights of all rows of tiles of at most so many places, those of whole windows only if `whole`; none if they are many.
     pub(super) fn sights(&self, most: [usize; 2], whole: bool) -> SmallVec<[Sight; 4]> {
-        /// Each has a table.
-        const MANY: usize = 16;
-        let [rows, columns] = &self.axes;
-        let (all, [height, width]) = ([0..rows.output, 0..columns.output], self.kernel());
-        if self.inside == all && !whole {
+        /// Each has a table. Along an axis there are three, if windows are small.
+        const MANY: usize = 27;
+        let [slices, rows, columns] = &self.axes;
+        if self.inside == self.axes.each_ref().map(|axis| 0..axis.output) && !whole {
             return SmallVec::new();
         }
         let (mut across, mut sights): (SmallVec<[Range<usize>; 8]>, SmallVec<[Sight; 4]>) = Default::default();
         for start in (0..columns.output).step_by(self.columns) {
             let band = start..columns.output.min(start + self.columns);
             for places in most.into_iter().flat_map(|most| tiles(band.clone(), most)) {
-                let [_, seen] = self.sight(0, &places);
+                let [_, _, seen] = self.sight(0, &places);
                 if !across.contains(&seen) {
                     across.push(seen);
                 }
             }
         }
-        let mut before = None;
-        for down in (0..rows.output).map(|row| rows.taps(row)) {
-            if before.as_ref() == Some(&down) {
-                continue;
-            }
-            for sight in across.iter().map(|across| [down.clone(), across.clone()]) {
-                if (whole || sight != [0..height, 0..width]) && !sights.contains(&sight) {
+        let all = self.kernel().map(|taps| 0..taps);
+        for (deep, down) in changes(slices).flat_map(|deep| changes(rows).map(move |down| (deep.clone(), down))) {
+            for sight in across.iter().map(|across| [deep.clone(), down.clone(), across.clone()]) {
+                if (whole || sight != all) && !sights.contains(&sight) {
                     sights.push(sight);
                 }
             }
             if sights.len() > MANY {
                 return SmallVec::new();
             }
-            before = Some(down);
         }
         sights
     }
 
-    /// Where each step is seen from a place: by channels, of which every `some` are one, then rows, then columns.
+    /// Where each step is seen from a place: by channels, of which every `some` are one, then slices, rows and columns.
     pub(super) fn offsets(&self, some: usize, to: &mut [u32], lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
-        let [rows, columns] = &self.axes;
-        let [row, plane, part] = self.strides();
-        let taps = (0..rows.kernel).flat_map(|r| (0..columns.kernel).map(move |c| (r, c)));
-        let tap = |(r, c): (usize, usize)| {
+        let [slices, rows, columns] = &self.axes;
+        let [row, slice, part] = self.strides();
+        let all = |axis: &Axis| 0..axis.kernel;
+        let tap = |d: usize, r: usize, c: usize| {
             let column = c * columns.dilation;
-            r * rows.dilation * row + column % columns.stride * part + column / columns.stride * self.distance
+            d * slices.dilation * slice
+                + r * rows.dilation * row
+                + column % columns.stride * part
+                + column / columns.stride * self.distance
         };
         let mut to = to.iter_mut();
         for channel in (0..self.channels).step_by(some) {
-            lookout.after(size_of::<u32>() * rows.kernel * columns.kernel)?;
-            let start = channel / self.distance * plane + channel % self.distance;
-            for at in taps.clone() {
-                match to.next() {
-                    Some(to) => *to = u32::try_from(start + tap(at)).map_err(|_| Stopped::Misfit)?,
-                    None => return Ok(()),
+            lookout.after(size_of::<u32>() * self.kernel().into_iter().product::<usize>())?;
+            let start = self.plane_of(channel) + channel % self.distance;
+            for (d, r) in all(slices).flat_map(|d| all(rows).map(move |r| (d, r))) {
+                for (c, to) in all(columns).zip(&mut to) {
+                    *to = u32::try_from(start + tap(d, r, c)).map_err(|_| Stopped::Misfit)?;
                 }
             }
         }
@@ -303,19 +324,28 @@ impl Grid {
     }
 
     pub(super) fn band(&self, at: usize) -> Band<'_> {
-        let [rows, columns] = &self.axes;
-        let [_, across] = self.counts();
+        let [slices, rows, columns] = &self.axes;
+        let [_, down, across] = self.counts().map(|count| count.max(1));
         let part = |at: usize, size: usize, end: usize| at * size..end.min((at + 1) * size);
-        let (own_rows, own_columns) = (at / across.max(1), at % across.max(1));
+        let own_slices = part(at / across / down, self.slices, slices.output);
+        let own_rows = part(at / across % down, self.rows, rows.output);
+        // Where there are several slices, these are all rows.
+        let first = own_slices.start * rows.output + own_rows.start;
         Band {
             grid: self,
-            rows: part(own_rows, self.rows, rows.output),
-            columns: part(own_columns, self.columns, columns.output),
+            rows: first..first + own_slices.len() * own_rows.len(),
+            columns: part(at % across, self.columns, columns.output),
         }
     }
 }
 
-/// Some rows and columns of the output.
+/// The taps that positions see along an axis, without those that are the same as the ones before.
+fn changes(axis: &Axis) -> impl Iterator<Item = Range<usize>> {
+    let taps = |at: usize| axis.taps(at);
+    (0..axis.output).filter(move |at| *at == 0 || taps(*at) != taps(at - 1)).map(taps)
+}
+
+/// Some rows and columns of the output: rows of a slice, or all rows of several slices.
 #[derive(Debug, Clone)]
 pub(super) struct Band<'a> {
     grid: &'a Grid,
@@ -326,7 +356,7 @@ pub(super) struct Band<'a> {
 impl Band<'_> {
     /// The rows, in parts of so many places that follow each other in the output: what is done with their sums is worth a call.
     pub(super) fn parts(&self, places: usize) -> impl Iterator<Item = Range<usize>> + use<> {
-        let [_, columns] = &self.grid.axes;
+        let [_, _, columns] = &self.grid.axes;
         let most = if self.columns.len() == columns.output { places / self.columns.len().max(1) } else { 1 };
         let (most, Range { start, end }) = (most.max(1), self.rows.clone());
         (start..end).step_by(most).map(move |row| row..end.min(row + most))
@@ -334,18 +364,29 @@ impl Band<'_> {
 
     /// The number of a place in a plane of the output.
     pub(super) fn number(&self, row: usize, column: usize) -> usize {
-        let [_, columns] = &self.grid.axes;
+        let [_, _, columns] = &self.grid.axes;
         row * columns.output + column
     }
 
     /// Where the window of a place of the output begins in what is seen.
     pub(super) fn place(&self, row: usize, column: usize) -> usize {
-        let [rows, columns] = &self.grid.axes;
-        let [own, _, _] = self.grid.strides();
-        match self.grid.in_place {
-            true => row * rows.stride * own + column * columns.stride * self.grid.distance,
-            false => (row - self.rows.start) * rows.stride * own + (column - self.columns.start) * self.grid.distance,
-        }
+        let ([slices, rows, columns], [own, of_slice, _]) = (&self.grid.axes, self.grid.strides());
+        let (slice, row) = self.grid.in_slice(row);
+        let (first_slice, first_row, first_column) = match self.grid.in_place {
+            true => (0, 0, 0),
+            false => self.first(),
+        };
+        // Columns of a band follow each other by their remainders.
+        let step = if self.grid.in_place { columns.stride } else { 1 };
+        (slice - first_slice) * slices.stride * of_slice
+            + (row - first_row) * rows.stride * own
+            + (column - first_column) * step * self.grid.distance
+    }
+
+    /// The first slice, row and column.
+    fn first(&self) -> (usize, usize, usize) {
+        let (slice, row) = self.grid.in_slice(self.rows.start);
+        (slice, row, self.columns.start)
     }
 
     /// What the places see of an image: in place, or copied to the `room`, with `outside` around it.
@@ -357,8 +398,9 @@ impl Band<'_> {
         room: &'s mut [T],
         lookout: &mut Lookout<'_>,
     ) -> Result<&'s [T], Stopped> {
-        let Grid { axes: [rows, columns], distance, height, width, .. } = *self.grid;
-        let own = Line::new(&columns, self.columns.start, width, distance);
+        let Grid { axes: [slices, rows, columns], distance, depth, height, width, .. } = *self.grid;
+        let (first_slice, first_row, first_column) = self.first();
+        let own = Line::new(&columns, first_column, width, distance);
         let elements = images.image(image, self.grid.image())?.elements();
         if self.grid.in_place {
             return Ok(elements);
@@ -369,21 +411,33 @@ impl Band<'_> {
             room.fill(outside);
             return Ok(room);
         }
-        let planes = elements.chunks_exact((rows.input * line).max(1));
-        for (plane, room) in planes.zip(room.chunks_exact_mut(height * width * columns.stride * distance)) {
-            for (at, room) in room.chunks_exact_mut(width * columns.stride * distance).enumerate() {
-                let seen = (0..rows.kernel)
-                    .any(|tap| at.checked_sub(tap * rows.dilation).is_some_and(|start| start % rows.stride == 0));
-                if !seen {
+        // Where something `at` so many places along an axis is in the image, and whether a place sees it.
+        let place = |axis: &Axis, first: usize, at: usize| {
+            (first * axis.stride + at).checked_sub(axis.pad).filter(|place| *place < axis.input)
+        };
+        let is_seen = |axis: &Axis, at: usize| {
+            (0..axis.kernel)
+                .any(|tap| at.checked_sub(tap * axis.dilation).is_some_and(|start| start % axis.stride == 0))
+        };
+        let of_row = width * columns.stride * distance;
+        let planes = elements.chunks_exact((slices.input * rows.input * line).max(1));
+        for (plane, room) in planes.zip(room.chunks_exact_mut(depth * height * of_row)) {
+            for (deep, room) in room.chunks_exact_mut(height * of_row).enumerate() {
+                if !is_seen(&slices, deep) {
                     continue;
                 }
-                lookout.after(size_of_val(room))?;
-                let row = (self.rows.start * rows.stride + at).checked_sub(rows.pad).filter(|row| *row < rows.input);
-                let from = row.and_then(|row| plane.get(row * line..(row + 1) * line));
-                match from {
-                    Some(from) => own.copy(from, outside, false, room),
-                    None if self.grid.without_rows => {}
-                    None => room.fill(outside),
+                let slice = place(&slices, first_slice, deep);
+                for (at, room) in room.chunks_exact_mut(of_row).enumerate() {
+                    if !is_seen(&rows, at) {
+                        continue;
+                    }
+                    lookout.after(size_of_val(room))?;
+                    let row = slice.zip(place(&rows, first_row, at)).map(|(slice, row)| slice * rows.input + row);
+                    match row.and_then(|row| plane.get(row * line..(row + 1) * line)) {
+                        Some(from) => own.copy(from, outside, false, room),
+                        None if self.grid.without_rows => {}
+                        None => room.fill(outside),
+                    }
                 }
             }
         }

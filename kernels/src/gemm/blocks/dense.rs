@@ -23,11 +23,11 @@ const MANY_WEIGHTS: usize = 1 << 17;
 /// Steps of a sum from which on it pays to pick those that see the image, and sums.
 const WORTH_PICKING: (usize, usize) = (1 << 7, 1 << 13);
 
-/// Images `[images, channels, rows, columns]` and filters `[filters, channels of a group, rows, columns]`.
+/// Images `[images, channels, slices, rows, columns]` and filters `[filters, channels of a group, slices, rows, columns]`.
 #[derive(Clone, Copy)]
 pub struct Dense<'a> {
-    /// Rows and columns.
-    pub axes: &'a [Axis; 2],
+    /// Slices, rows and columns.
+    pub axes: &'a [Axis; 3],
     pub images: Source<'a>,
     pub channels: usize,
     pub filters: usize,
@@ -151,7 +151,7 @@ impl<'a> Dense<'a> {
         let by_filters = steps.saturating_mul(self.filters) >= MANY_WEIGHTS && images < threads;
         let parts = if by_filters { threads.min(groups).max(1) } else { 1 };
         let bands = if parts > 1 { 1 } else { threads };
-        let grid = |axes: &[Axis; 2]| Grid::of(axes, self.channels, &self.images, bands, threads);
+        let grid = |axes: &[Axis; 3]| Grid::of(axes, self.channels, &self.images, bands, threads);
         let worth =
             self.finite && steps >= WORTH_PICKING.0 && self.filters.saturating_mul(positions) >= WORTH_PICKING.1;
         let most = [two, one].map(|loops| loops.sums.len());
@@ -172,11 +172,11 @@ impl DensePlan<'_> {
         self.rooms.saturating_add(self.grid.room().saturating_mul(self.threads))
     }
 
-    /// Writes `[images, blocks of filters, rows, columns, 16]`.
+    /// Writes `[images, blocks of filters, slices, rows, columns, 16]`.
     pub fn run(&self, out: &mut [f32], scratch: &mut [f32], resources: Resources<'_>) -> Result<(), Stopped> {
         let DensePlan { dense, grid, steps, images, .. } = self;
-        let [rows, columns] = dense.axes;
-        let each = len_of(dense.filters, rows.output.saturating_mul(columns.output));
+        let positions = dense.axes.iter().map(|axis| axis.output).fold(1, usize::saturating_mul);
+        let each = len_of(dense.filters, positions);
         let fits = out.len() == images.saturating_mul(each)
             && dense.images.len() == images.saturating_mul(grid.image())
             && dense.weights.len() == len_of(dense.filters, *steps)
@@ -336,7 +336,7 @@ impl DensePlan<'_> {
         lookout: &mut Lookout<'_>,
     ) -> Result<(), Stopped> {
         let (Task { image, band, .. }, Dense { axes, images, finish, .. }) = (task, &self.dense);
-        let (filters, [_, columns]) = (group.loops.filters, axes);
+        let (filters, [_, rows, columns]) = (group.loops.filters, axes);
         let image = images.image(*image, self.grid.image())?.from(group.channel, axes)?;
         for (block, bias) in group.bias.chunks_exact(CHANNELS).enumerate() {
             let first = group.start + block * group.positions + band.number(row, places.start);
@@ -346,7 +346,8 @@ impl DensePlan<'_> {
                 for (column, to) in places.clone().zip(sums.chunks_exact_mut(CHANNELS)) {
                     lookout.after(self.steps * filters)?;
                     let number = band.number(row, column);
-                    let place = [number / columns.output, number % columns.output];
+                    let line = number / columns.output;
+                    let place = [line / rows.output, line % rows.output, number % columns.output];
                     let whole = whole_sums(axes, image, place, group.weights, filters);
                     let own = whole.get(block * CHANNELS..).unwrap_or(&[]);
                     for ((to, sum), bias) in to.iter_mut().zip(own).zip(bias) {

@@ -1,4 +1,4 @@
-//! Convolutions of images that are stored in blocks of channels: `[images, blocks, rows, columns, 16]`.
+//! Convolutions of images that are stored in blocks of channels: `[images, blocks, slices, rows, columns, 16]`.
 //!
 //! The 16 channels of a block are neighbours, so a vector holds a place of all of them: nothing is packed between a
 //! convolution and the next, and windows may have any strides. The last block is filled up; what is in the channels

@@ -17,9 +17,9 @@ use std::ops::Range;
 pub(super) struct Picks {
     /// The taps that places see, of which there are tables: counted from the first one that any place sees.
     sights: SmallVec<[Sight; 4]>,
-    /// The row and the column of that one, and the columns of a whole window.
-    first: [usize; 2],
-    across: usize,
+    /// The slice, the row and the column of that one, and how many of these a whole window has.
+    first: [usize; 3],
+    kernel: [usize; 3],
     /// Taps of a window, and steps of a sum.
     taps: usize,
     steps: usize,
@@ -34,10 +34,10 @@ impl Picks {
     /// What places take that are computed at most so many together, of as many channels, and the grid of what they see; `None`
     /// if they take all, or see too many different taps.
     pub(super) fn of(
-        axes: &[Axis; 2],
+        axes: &[Axis; 3],
         channels: usize,
         most: [usize; 2],
-        grid: impl Fn(&[Axis; 2]) -> Option<Grid>,
+        grid: impl Fn(&[Axis; 3]) -> Option<Grid>,
     ) -> Option<(Grid, Picks)> {
         if axes.iter().any(|axis| axis.output > LONG) {
             return None;
@@ -52,15 +52,16 @@ impl Picks {
             pad: axis.pad - start * axis.dilation,
             ..*axis
         };
-        let ([rows, columns], [down, over]) = (axes, ends);
-        let (seen, first) = match crops {
-            true => ([cropped(rows, down), cropped(columns, over)], [down.0, over.0]),
-            false => (*axes, [0; 2]),
-        };
+        let mut seen = *axes;
+        if crops {
+            seen.iter_mut().zip(ends).for_each(|(axis, ends)| *axis = cropped(axis, ends));
+        }
+        let first = if crops { ends.map(|(start, _)| start) } else { [0; 3] };
         let (grid, cropped) = (grid(&seen)?.without_rows_in_padding(), seen != *axes);
         let sights = grid.sights(most, cropped);
-        let taps = rows.kernel.checked_mul(columns.kernel)?;
-        let picks = Picks { sights, first, across: columns.kernel, taps, steps: taps.checked_mul(channels)?, cropped };
+        let kernel = axes.each_ref().map(|axis| axis.kernel);
+        let taps = kernel.into_iter().try_fold(1usize, usize::checked_mul)?;
+        let picks = Picks { sights, first, kernel, taps, steps: taps.checked_mul(channels)?, cropped };
         (!picks.sights.is_empty()).then_some((grid, picks))
     }
 
@@ -77,15 +78,19 @@ impl Picks {
         tables: &mut [Step],
         lookout: &mut Lookout<'_>,
     ) -> Result<(), Stopped> {
-        let ([rows, columns], [row, column]) = (grid.kernel(), self.first);
-        for ([down, over], table) in self.sights.iter().zip(tables.chunks_exact_mut(self.steps.max(1))) {
+        let (seen, [slice, row, column]) = (grid.kernel(), self.first);
+        let number = |[d, r, c]: [usize; 3], [_, rows, columns]: [usize; 3]| (d * rows + r) * columns + c;
+        let of_seen = seen.into_iter().product();
+        for ([deep, down, over], table) in self.sights.iter().zip(tables.chunks_exact_mut(self.steps.max(1))) {
             let mut to = table.iter_mut();
-            for (channel, offsets) in (0..self.steps / self.taps.max(1)).zip(offsets.chunks_exact(rows * columns)) {
+            for (channel, offsets) in (0..self.steps / self.taps.max(1)).zip(offsets.chunks_exact(of_seen)) {
                 lookout.after(size_of_val(offsets))?;
-                for (r, c) in down.clone().flat_map(|r| over.clone().map(move |c| (r, c))) {
-                    let number = channel * self.taps + (row + r) * self.across + column + c;
-                    let offset = offsets.get(r * columns + c).ok_or(Stopped::Misfit)?;
-                    *to.next().ok_or(Stopped::Misfit)? = [*offset, number as u32];
+                for (d, r) in deep.clone().flat_map(|d| down.clone().map(move |r| (d, r))) {
+                    for c in over.clone() {
+                        let own = number([slice + d, row + r, column + c], self.kernel);
+                        let offset = offsets.get(number([d, r, c], seen)).ok_or(Stopped::Misfit)?;
+                        *to.next().ok_or(Stopped::Misfit)? = [*offset, (channel * self.taps + own) as u32];
+                    }
                 }
             }
         }
@@ -120,19 +125,19 @@ const FILTERS: usize = 2 * CHANNELS;
 
 for_each_level! {
     /// The sums of filters at a place of an image, whose steps have as many weights each: all steps, in padding too.
-    pub(super) fn whole_sums<>(axes: &[Axis; 2], image: Source<'_>, place: [usize; 2], weights: &[f32], filters: usize) -> [f32; FILTERS]
+    pub(super) fn whole_sums<>(axes: &[Axis; 3], image: Source<'_>, place: [usize; 3], weights: &[f32], filters: usize) -> [f32; FILTERS]
         = whole_sums_body;
 }
 
 #[inline(always)]
 fn whole_sums_body(
-    axes: &[Axis; 2],
+    axes: &[Axis; 3],
     image: Source<'_>,
-    [row, column]: [usize; 2],
+    [slice, row, column]: [usize; 3],
     weights: &[f32],
     filters: usize,
 ) -> [f32; FILTERS] {
-    let ([rows, columns], [mut sums, mut all]) = (axes, [[0.0; FILTERS]; 2]);
+    let ([slices, rows, columns], [mut sums, mut all]) = (axes, [[0.0; FILTERS]; 2]);
     let place = |axis: &Axis, at: usize, tap: usize| {
         (at * axis.stride + tap * axis.dilation).checked_sub(axis.pad).filter(|place| *place < axis.input)
     };
@@ -141,11 +146,14 @@ fn whole_sums_body(
             add(step == BLOCK, &sums, &mut all);
             sums = [0.0; FILTERS];
         }
-        let (channel, tap) = (step / (rows.kernel * columns.kernel), step % (rows.kernel * columns.kernel));
-        let at = place(rows, row, tap / columns.kernel).zip(place(columns, column, tap % columns.kernel));
-        let element = at.and_then(|(row, column)| {
-            let at = row * columns.input + column;
-            let plane = rows.input * columns.input;
+        let taps = rows.kernel * columns.kernel;
+        let (channel, tap) = (step / (slices.kernel * taps), step % (slices.kernel * taps));
+        let of_plane = tap % taps;
+        let line = place(slices, slice, tap / taps).zip(place(rows, row, of_plane / columns.kernel));
+        let at = line.zip(place(columns, column, of_plane % columns.kernel));
+        let element = at.and_then(|((slice, row), column)| {
+            let at = (slice * rows.input + row) * columns.input + column;
+            let plane = slices.input * rows.input * columns.input;
             match image {
                 Source::Planes(elements) => elements.get(channel * plane + at),
                 Source::Blocks(elements) => {

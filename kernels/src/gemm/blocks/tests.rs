@@ -102,7 +102,7 @@ struct Case {
     images: usize,
     channels: usize,
     filters: usize,
-    axes: [Axis; 2],
+    axes: [Axis; 3],
 }
 
 impl Case {
@@ -115,7 +115,17 @@ impl Case {
     }
 
     fn steps(&self) -> usize {
-        self.channels * self.axes[0].kernel * self.axes[1].kernel
+        self.channels * self.taps()
+    }
+
+    fn taps(&self) -> usize {
+        self.axes.iter().map(|axis| axis.kernel).product()
+    }
+
+    /// The rows and columns of the only slice.
+    fn plane(&self) -> &[Axis; 2] {
+        let [_, plane @ ..] = &self.axes;
+        plane
     }
 
     fn check_dense(&self) {
@@ -183,8 +193,8 @@ impl Case {
     }
 
     fn check_own(&self) {
-        let Case { images, channels, axes, .. } = self;
-        let (taps, n) = (axes[0].kernel * axes[1].kernel, self.positions());
+        let (Case { images, channels, .. }, axes) = (self, self.plane());
+        let (taps, n) = (self.taps(), self.positions());
         let (x, w) = (samples::<f32>(images * channels * self.input(), 1), samples::<f32>(channels * taps, 2));
         let (bias, resources) = (samples::<f32>(*channels, 3), Resources { threads: 1, stop: None });
         let last = |part: &mut [f32]| tail(0, part);
@@ -225,12 +235,12 @@ impl Case {
 
     /// Windows of images that are computed line by line, beside those of images that are stored.
     fn check_products(&self) {
-        let Case { images, channels, filters, axes } = self;
-        let (taps, n) = (axes[0].kernel * axes[1].kernel, self.positions());
+        let (Case { images, channels, filters, .. }, axes) = (self, self.plane());
+        let (taps, n) = (self.taps(), self.positions());
         let (x, w) = (samples::<f32>(images * channels * self.input(), 1), samples::<f32>(filters * channels, 2));
         let (bias, own_w) = (samples::<f32>(*filters, 3), samples::<f32>(filters * taps, 4));
         let in_blocks = spoiled(blocks(&x, *channels, self.input()), *channels, self.input());
-        let single = axes.map(|Axis { input, .. }| axis(input, 1, 1, 1, [0; 2]));
+        let single = self.axes.map(|Axis { input, .. }| axis(input, 1, 1, 1, [0; 2]));
         let resources = Resources { threads: 1, stop: None };
         let [mut packed, mut each] = [(); 2].map(|()| vec![f32::NAN; len_of(*filters, *channels)]);
         pack(bytemuck::cast_slice(&w), *filters, 1, &mut packed, resources).unwrap();
@@ -289,7 +299,7 @@ impl Case {
     }
 
     fn check_greatest(&self) {
-        let Case { images, channels, axes, .. } = self;
+        let (Case { images, channels, .. }, axes) = (self, self.plane());
         let mut x = samples::<f32>(images * channels * self.input(), 1);
         for (at, x) in x.iter_mut().enumerate() {
             match at % 13 {
@@ -320,7 +330,7 @@ impl Case {
 
     /// Means, where padding counts up to one entry behind the image, and where it doesn't.
     fn check_mean(&self) {
-        let Case { images, channels, axes, .. } = self;
+        let (Case { images, channels, .. }, axes) = (self, self.plane());
         let mut x = samples::<f32>(images * channels * self.input(), 1);
         x.iter_mut().step_by(5).for_each(|x| *x = -0.0);
         let counted = axes.map(|axis| Axis { input: axis.pad + axis.input + 1, pad: 0, ..axis });
@@ -352,7 +362,7 @@ fn cases() -> Vec<Case> {
         images,
         channels,
         filters,
-        axes: [rows, columns],
+        axes: Axis::of_slice([rows, columns]),
     };
     let square = |input, kernel, stride, pad| {
         [axis(input, kernel, stride, 1, [pad; 2]), axis(input, kernel, stride, 1, [pad; 2])]
@@ -393,8 +403,29 @@ fn far_cases() -> Vec<Case> {
         (16, 40, [far(13, 13), far(16, 20)]),
         (10, 24, [axis(20, 5, 2, 3, [6, 6]), far(38, 12)]),
     ];
-    let cases = all.map(|(channels, filters, axes)| Case { images: 1, channels, filters, axes });
+    let case = |(channels, filters, axes)| Case { images: 1, channels, filters, axes: Axis::of_slice(axes) };
+    let cases = all.map(case);
     cases.into_iter().take(sized(5, 0)).collect()
+}
+
+/// Images of several slices: few and many of them, in place, read apart, in padding, and beyond what is near.
+fn deep_cases() -> Vec<Case> {
+    let small = |input| axis(input, 3, 1, 1, [1; 2]);
+    let single = |input| axis(input, 1, 1, 1, [0; 2]);
+    let all = [
+        (2, 3, 20, [axis(5, 3, 2, 1, [1, 0]), axis(9, 3, 2, 1, [1, 1]), axis(8, 5, 3, 1, [2, 2])]),
+        (1, 17, 33, [small(4), small(5), small(7)]),
+        (1, 16, 16, [axis(7, 2, 2, 3, [0, 0]), axis(6, 3, 1, 1, [0, 0]), axis(7, 3, 1, 2, [0, 0])]),
+        (1, 40, 24, [single(3), single(5), single(6)]),
+        (1, 40, 24, [small(5), single(5), single(6)]),
+        (1, 33, 16, [single(4), axis(9, 1, 2, 1, [0, 0]), small(6)]),
+        (1, 2, 5, [axis(1, 3, 1, 1, [3, 3]), axis(2, 1, 1, 1, [1, 1]), small(3)]),
+        (1, 200, 64, [axis(3, 3, 1, 2, [2, 2]), small(7), small(7)]),
+        (1, 16, 48, [small(2), small(70), small(130)]),
+        (0, 4, 4, [small(2), small(2), small(2)]),
+    ];
+    let cases = all.map(|(images, channels, filters, axes)| Case { images, channels, filters, axes });
+    cases.into_iter().take(sized(10, 1)).collect()
 }
 
 /// The places of windows of one element are one long row, which threads share in equal parts; other images are shared by rows.
@@ -402,7 +433,7 @@ fn far_cases() -> Vec<Case> {
 fn threads_share_places_evenly() {
     let bands = |size, kernel, threads| {
         let axes = [axis(size, kernel, 1, 1, [kernel / 2; 2]); 2];
-        let grid = Grid::of::<f32>(&axes, 16, &Source::Blocks(&[]), threads, threads).unwrap();
+        let grid = Grid::of::<f32>(&Axis::of_slice(axes), 16, &Source::Blocks(&[]), threads, threads).unwrap();
         let places = (0..grid.bands()).map(|at| grid.band(at)).map(|band| band.rows.len() * band.columns.len());
         places.collect::<Vec<_>>()
     };
@@ -417,10 +448,29 @@ fn convolutions_of_blocks_are_those_of_planes() {
     at_each_level(|| cases().iter().for_each(Case::check_dense));
 }
 
+#[test]
+fn several_slices() {
+    at_each_level(|| deep_cases().iter().for_each(Case::check_dense));
+}
+
+/// Bands have rows of a slice, or several slices; threads share slices, if they are as many for each, or rows.
+#[test]
+fn slices_of_a_band() {
+    let rows = |[slices, size]: [usize; 2], channels, threads| {
+        let axes = [axis(slices, 3, 1, 1, [1; 2]), axis(size, 3, 1, 1, [1; 2]), axis(size, 3, 1, 1, [1; 2])];
+        let grid = Grid::of::<f32>(&axes, channels, &Source::Blocks(&[]), threads, threads).unwrap();
+        (0..grid.bands()).map(|at| grid.band(at).rows).collect::<Vec<_>>()
+    };
+    assert_eq!(rows([4, 6], 16, 1), [0..24]);
+    assert_eq!(rows([4, 6], 16, 2), [0..12, 12..24]);
+    assert_eq!(rows([3, 6], 16, 2), [0..3, 3..6, 6..9, 9..12, 12..15, 15..18]);
+    assert_eq!(rows([2, 40], 32, 1), [0..14, 14..28, 28..40, 40..54, 54..68, 68..80]);
+}
+
 /// All filters see some steps of images that are far before any sees the next.
 #[test]
 fn images_that_are_far() {
-    let case = Case { images: 1, channels: 450, filters: 70, axes: [axis(13, 1, 1, 1, [0; 2]); 2] };
+    let case = Case { images: 1, channels: 450, filters: 70, axes: Axis::of_slice([axis(13, 1, 1, 1, [0; 2]); 2]) };
     assert!(Grid::of::<f32>(&case.axes, case.channels, &Source::Planes(&[]), 1, 1).unwrap().is_far());
     if !cfg!(miri) {
         at_each_level(|| case.check_dense());
@@ -430,7 +480,7 @@ fn images_that_are_far() {
 #[test]
 fn taps_in_padding() {
     at_each_level(|| {
-        for case in far_cases() {
+        for case in far_cases().into_iter().chain(deep_cases().into_iter().skip(7).take(1)) {
             case.check_dense();
             let (pixels, weights) = (case.images * case.channels * case.input(), case.filters * case.steps());
             // What is left of products too small for any number is -0, unless 0 is added.
@@ -467,7 +517,7 @@ fn groups_of_blocks_and_halves() {
                 let images = if in_blocks { Source::Blocks(&stored[..]) } else { Source::Planes(x) };
                 let (bias, tail, weights) = (Some(bias), Some(&tail as &super::Tail<'_>), &weights[..]);
                 let dense = Dense {
-                    axes: &axes,
+                    axes: &Axis::of_slice(axes),
                     images,
                     channels,
                     filters,

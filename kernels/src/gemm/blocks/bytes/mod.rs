@@ -114,7 +114,8 @@ impl<'a> Bytes<'a> {
         let parts = if by_filters { threads.min(groups).max(1) } else { 1 };
         let bands = if parts > 1 { 1 } else { threads };
         let source = Source::Blocks(self.images);
-        let grid = Grid::of(self.axes, self.channels, &source, bands, threads).ok_or(Stopped::Misfit)?;
+        let grid =
+            Grid::of(&Axis::of_slice(*self.axes), self.channels, &source, bands, threads).ok_or(Stopped::Misfit)?;
         Ok(BytesPlan { bytes: self, grid, loops, settle, filters, steps, images, threads, parts, groups })
     }
 }
