@@ -60,9 +60,9 @@ pub(crate) type Constants<'a> = dyn Fn(usize) -> Option<&'a Tensor> + 'a;
 
 /// An operator that has a form for blocks.
 pub(crate) trait Blockwise: Operator {
-    /// What it can do, if an input has so many channels.
-    fn in_blocks(&self, channels: usize, constant: &Constants<'_>) -> Option<InBlocks> {
-        let _ = (channels, constant);
+    /// What it can do, if an input has so many channels, and so many axes behind them.
+    fn in_blocks(&self, channels: usize, axes: usize, constant: &Constants<'_>) -> Option<InBlocks> {
+        let _ = (channels, axes, constant);
         None
     }
 
@@ -185,7 +185,7 @@ fn gated(call: &Call<'_>, layout: &Layout, to: DType, compute: &Compute<'_>) -> 
     // In blocks, bytes are unsigned.
     let turned = if gate.dtype() == DType::Int8 { 0x80 } else { 0 };
     let unit = size * CHANNELS;
-    let plane = x.shape().iter().skip(2).take(2).fold(unit, |bytes, size| bytes.saturating_mul(*size));
+    let plane = volume(size, x.shape().get(2..).unwrap_or(&[]));
     // The gates of an image follow each other; there may be one image of them for all.
     kernels::pieces(y.bytes_mut(), unit, plane, 1, call.resources(), |block, start, out| {
         let (image, first) = (block / (*blocks).max(1), block % (*blocks).max(1) * CHANNELS);
@@ -212,13 +212,14 @@ fn scaled(call: &mut Call<'_>, layout: &Layout) -> Result<Values> {
     let (at, other) = if layout.input(0).is_none() { (1, 0) } else { (0, 1) };
     let (channels, gate) = (layout.input(at).unwrap_or(0), call.tensor(other)?.clone());
     let shape = Shape::from_slice(call.tensor(at)?.shape());
-    let [_, _, height, width, _] = *shape else { return Err(Error::bug("an image in blocks has five axes")) };
+    let [_, _, image @ .., _] = &*shape else { return Err(Error::bug("an image in blocks has no blocks")) };
+    let positions = volume(1, image);
     call.charge(volume(1, &shape) as u64)?;
     let (mut y, x) = match NewTensor::over(call.taken(at)?.into_tensor()?) {
         Ok(y) => (y, None),
-        Err(x) => (call.output_of(DType::Float, shape)?, Some(x)),
+        Err(x) => (call.output_of(DType::Float, shape.clone())?, Some(x)),
     };
-    let (images, positions) = (x.as_ref().map(Tensor::as_slice::<f32>).transpose()?, height.saturating_mul(width));
+    let images = x.as_ref().map(Tensor::as_slice::<f32>).transpose()?;
     blocks::gate(images, gate.as_slice()?, channels, positions, y.elements_mut()?, call.resources())?;
     Ok(y.finish().into())
 }
@@ -232,7 +233,7 @@ pub(crate) fn of_channels(
 ) -> Result<Values> {
     let x = call.tensor(0)?;
     let [images, blocks, ..] = *x.shape() else { return Err(Error::bug("an image in blocks has no blocks")) };
-    let lanes = Lanes::new(x.shape(), |axis| axis == 2 || axis == 3);
+    let lanes = Lanes::new(x.shape(), |axis| (2..x.rank() - 1).contains(&axis));
     call.charge(x.len() as u64)?;
     let all = reduce(&lanes, Shape::from_slice(&[images, blocks.saturating_mul(CHANNELS)]))?;
     if channels.is_multiple_of(CHANNELS) {

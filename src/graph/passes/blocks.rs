@@ -101,9 +101,9 @@ fn kind(node: &DraftNode, draft: &Draft) -> Option<Kind> {
     match node.operator.as_ref()? {
         Made::Product(product) => windows(convolution(product)?, None),
         Made::Blockwise(operator) => {
-            let x = node.inputs.first().copied().flatten().filter(|x| has_rows(*x, draft))?;
+            let x = node.inputs.first().copied().flatten()?;
             let own = |k: usize| constant(node.inputs.get(k).copied().flatten()?, draft);
-            match operator.in_blocks(image(x, draft)?, &own)? {
+            match operator.in_blocks(image(x, draft)?, fact(x, draft)?.dims()?.len() - 2, &own)? {
                 InBlocks::Joined => Some(Kind::Joined(operator.clone())),
                 made => windows(made, None),
             }
@@ -128,11 +128,6 @@ fn image(id: Id, draft: &Draft) -> Option<usize> {
         [_, Dim::Fixed(channels), image @ ..] if *channels > 0 && image.len() <= 3 => Some(*channels),
         _ => None,
     }
-}
-
-/// Whether an image has two axes.
-fn has_rows(id: Id, draft: &Draft) -> bool {
-    fact(id, draft).and_then(Fact::dims).is_some_and(|dims| dims.len() == 4)
 }
 
 struct Pass<'a> {
@@ -261,17 +256,17 @@ impl<'a> Pass<'a> {
     /// Whether there is a number for each channel of an image, in planes: of all images or of each.
     fn is_gate(&self, gate: Id, image: Id) -> bool {
         let (Some(gate), Some(of)) = (fact(gate, self.draft), fact(image, self.draft)) else { return false };
+        let (Some(dims), Some([all, own, image @ ..])) = (gate.dims(), of.dims()) else { return false };
         let one = Dim::Fixed(1);
-        let (images, channels) = match (gate.dims(), of.dims()) {
-            (Some([channels, rows, columns]), Some([_, own, ..])) if [rows, columns] == [&one; 2] => {
-                (true, channels == own)
-            }
-            (Some([images, channels, rows, columns]), Some([all, own, ..])) if [rows, columns] == [&one; 2] => {
-                (*images == one || images == all && *images != Dim::Unknown, channels == own)
-            }
-            _ => return false,
+        let Some((before, ones)) = dims.len().checked_sub(image.len()).map(|at| dims.split_at(at)) else {
+            return false;
         };
-        (is_float(gate) || is_byte(gate)) && of.dims().is_some_and(|dims| dims.len() == 4) && images && channels
+        let fits = match before {
+            [channels] => channels == own,
+            [images, channels] => channels == own && (*images == one || images == all && *images != Dim::Unknown),
+            _ => false,
+        };
+        (is_float(gate) || is_byte(gate)) && fits && ones.iter().all(|dim| *dim == one)
     }
 
     fn channels(&self, id: Id) -> Option<usize> {

@@ -158,11 +158,11 @@ impl ConvTranspose {
 }
 
 impl Blockwise for ConvTranspose {
-    fn in_blocks(&self, channels: usize, constant: &Constants<'_>) -> Option<InBlocks> {
+    fn in_blocks(&self, channels: usize, axes: usize, constant: &Constants<'_>) -> Option<InBlocks> {
         let kernel = self.attributes.kernel(2).ok()?;
         let &[own, m, rows, columns] = constant(1)?.shape() else { return None };
         let asked = |(asked, size): (&Option<i64>, usize)| asked.is_none_or(|asked| usize::try_from(asked) == Ok(size));
-        let suits = self.groups == 1 && own == channels && kernel.iter().zip([rows, columns]).all(asked);
+        let suits = axes == 2 && self.groups == 1 && own == channels && kernel.iter().zip([rows, columns]).all(asked);
         suits.then(|| InBlocksOf::of(self.clone(), [channels, m], [rows, columns])).flatten()
     }
 }

@@ -49,7 +49,7 @@ impl InBlocksOf {
         let shared = share_blocks(channels, count, groups);
         // Sums of more taps than a block has would be those of several blocks. Few filters would leave most of a vector empty.
         let suits = match own {
-            true => taps <= BLOCK && shape.len() <= 4,
+            true => taps <= BLOCK,
             false => {
                 let divides = of_each * groups == channels && filters.groups == groups as i64;
                 count >= FEW && divides && (shared || have_blocks(channels, count, groups))
@@ -141,8 +141,7 @@ impl InBlocksOf {
         }
     }
 
-    /// Of images with one slice.
-    fn each<'a>(&self, images: &'a [f32], [_, axes @ ..]: &'a [Axis; 3]) -> Each<'a> {
+    fn each<'a>(&self, images: &'a [f32], axes: &'a [Axis; 3]) -> Each<'a> {
         Each { axes, images: Images::Stored(images), channels: self.channels }
     }
 }

@@ -39,11 +39,11 @@ impl OfProducts {
     }
 
     /// The number of images, their windows, and the sizes of the output.
-    fn geometry(&self, call: &Call<'_>) -> Result<(usize, [Axis; 2], [usize; 2])> {
+    fn geometry(&self, call: &Call<'_>) -> Result<(usize, [Axis; 3], [usize; 3])> {
         let [images, _, height, width, _] = *call.tensor(0)?.shape() else {
             return Err(Error::bug("an image in blocks has five axes"));
         };
-        let (axes, counts) = self.filters.of_image(call.tensor(self.filters.w)?.shape(), [height, width])?;
+        let (axes, counts) = self.filters.of_image(call.tensor(self.filters.w)?.shape(), [1, height, width])?;
         Ok((images, axes, counts))
     }
 
@@ -76,8 +76,8 @@ impl Windowed for OfProducts {
         let Pointwise { channels, filters, .. } = self.first;
         let no_room = || Error::bug("a convolution in blocks has no filters");
         let [first, weights] = self.packed(call)?.ok_or_else(no_room)?;
-        let [rows, columns] = &axes;
-        let taps = volume(rows.kernel, [&columns.kernel, &counts[0], &counts[1]]);
+        let [_, rows, columns] = &axes;
+        let taps = volume(rows.kernel, [&columns.kernel].into_iter().chain(&counts));
         let steps = volume(channels, [&rows.input, &columns.input]).saturating_add(taps);
         call.charge(volume(steps, [&images, &filters]) as u64)?;
 
@@ -91,7 +91,7 @@ impl Windowed for OfProducts {
         let last = |_: usize, sums: &mut [f32]| after.iter().for_each(|tail| tail.apply(cast_slice_mut(sums), &[]));
         let (tail, finish) = (after.map(|_| &last as _), Finish { beside: None, activation });
         let mut scratch = call.scratch::<f32>(each.scratch())?;
-        let mut y = output_in_blocks(call, images, filters, &counts)?;
+        let mut y = output_in_blocks(call, images, filters, &counts[1..])?;
         Own { each: &each, weights, bias, finish, tail }.run(y.elements_mut()?, scratch.elements_mut(), resources)?;
         Ok(y.finish().into())
     }

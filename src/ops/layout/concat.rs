@@ -19,7 +19,7 @@ fn load(node: &Node<'_>) -> Result<Arc<dyn Blockwise>> {
 }
 
 impl Blockwise for Concat {
-    fn in_blocks(&self, _: usize, _: &Constants<'_>) -> Option<InBlocks> {
+    fn in_blocks(&self, _: usize, _: usize, _: &Constants<'_>) -> Option<InBlocks> {
         (self.axis == 1).then_some(InBlocks::Joined)
     }
 }

@@ -99,7 +99,7 @@ fn write(call: &Call<'_>, k: usize, numbers: &[f64]) -> Result<Value> {
 }
 
 impl Blockwise for BatchNormalization {
-    fn in_blocks(&self, channels: usize, _: &Constants<'_>) -> Option<InBlocks> {
+    fn in_blocks(&self, channels: usize, _: usize, _: &Constants<'_>) -> Option<InBlocks> {
         let operator = InBlocksOf { epsilon: self.epsilon, channels };
         (!self.training && !self.by_place).then(|| InBlocks::Windows {
             operator: Arc::new(operator),
@@ -124,8 +124,8 @@ impl Windowed for InBlocksOf {
 
     fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
         let x = call.tensor(0)?;
-        let [images, _, height, width, _] = *x.shape() else {
-            return Err(Error::bug("images in blocks have five axes"));
+        let [images, _, image @ .., _] = x.shape() else {
+            return Err(Error::bug("images in blocks have no blocks"));
         };
         // Those beyond the last channel have zeros.
         let count = len_of(self.channels, 1);
@@ -139,8 +139,8 @@ impl Windowed for InBlocksOf {
         }
         let own = factors.get_mut(..self.channels).unwrap_or(&mut []);
         channels::divide_by_deviation(own, variances, self.epsilon, &mut call.lookout())?;
-        let mut y = output_of_in_blocks(call, DType::Float, images, self.channels, &[height, width])?;
-        let channels = Channels { means, factors, biases, run: height.saturating_mul(width) };
+        let mut y = output_in_blocks(call, *images, self.channels, image)?;
+        let channels = Channels { means, factors, biases, run: kernels::volume(1, image) };
         channels::scale_blocks(x.as_slice()?, channels, y.elements_mut()?, call.resources())?;
         Ok(y.finish().into())
     }

@@ -68,8 +68,8 @@ impl How {
 }
 
 impl Blockwise for How {
-    fn in_blocks(&self, channels: usize, _: &Constants<'_>) -> Option<InBlocks> {
-        let operator = Arc::new(InBlocksOf { how: self.clone(), channels });
+    fn in_blocks(&self, channels: usize, axes: usize, _: &Constants<'_>) -> Option<InBlocks> {
+        let operator = Arc::new(InBlocksOf { how: self.clone(), channels, axes });
         Some(InBlocks::Windows { operator, channels, ends: Ends::Input })
     }
 }
@@ -79,6 +79,8 @@ impl Blockwise for How {
 struct InBlocksOf {
     how: How,
     channels: usize,
+    /// The axes of an image.
+    axes: usize,
 }
 
 impl Windowed for InBlocksOf {
@@ -88,7 +90,7 @@ impl Windowed for InBlocksOf {
 
     fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
         let images = call.tensor(0)?.shape().first().copied().unwrap_or(0);
-        let shape = Shape::from_slice(&[images, self.channels, 1, 1]);
+        let shape = [&[images, self.channels][..], &vec![1; self.axes]].concat().into();
         of_channels(call, self.channels, shape, |lanes, shape| self.how.reduced(call, lanes, shape))
     }
 }

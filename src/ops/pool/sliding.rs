@@ -124,7 +124,7 @@ impl Operator for Pool {
 }
 
 impl Blockwise for Pool {
-    fn in_blocks(&self, channels: usize, _: &Constants<'_>) -> Option<InBlocks> {
+    fn in_blocks(&self, channels: usize, _: usize, _: &Constants<'_>) -> Option<InBlocks> {
         let windows = InBlocksOf { attributes: self.attributes.clone(), how: self.how, channels };
         (!matches!(self.how, How::Norm(_))).then(|| InBlocks::Windows {
             operator: Arc::new(windows),
@@ -143,23 +143,31 @@ struct InBlocksOf {
 }
 
 impl InBlocksOf {
-    /// The images, their windows, and the sizes of the output.
-    fn windows(&self, call: &Call<'_>) -> Result<(usize, [Axis; 2], [usize; 2])> {
-        let [images, _, height, width, _] = *call.tensor(0)?.shape() else {
-            return Err(Error::bug("images in blocks have five axes"));
+    /// The images and their axes; windows of slices, rows and columns, and how many there are along each.
+    fn windows(&self, call: &Call<'_>) -> Result<([usize; 2], [Axis; 3], [usize; 3])> {
+        let shape = call.tensor(0)?.shape();
+        let (images, image) = match *shape {
+            [images, _, width, _] => (images, [1, 1, width]),
+            [images, _, height, width, _] => (images, [1, height, width]),
+            [images, _, depth, height, width, _] => (images, [depth, height, width]),
+            _ => return Err(Error::bug("images in blocks have one axis to three")),
         };
-        let windows = self.attributes.of_image(&self.attributes.kernel(2)?, [height, width])?;
+        let count = shape.len() - 3;
+        let windows = self.attributes.of_image(&self.attributes.kernel(count)?, image)?;
         let (axes, counts) = windows.ok_or_else(|| Error::model("there are more windows than can be counted"))?;
-        Ok((images, axes, counts))
+        Ok(([images, count], axes, counts))
     }
 
-    fn planned<'a>(&self, call: &'a Call<'_>, images: usize, axes: &'a [Axis; 2]) -> Result<Planned<'a>> {
+    fn planned<'a>(&self, call: &'a Call<'_>, images: usize, axes: &'a [Axis; 3]) -> Result<Planned<'a>> {
         let each = Each { axes, images: Images::Stored(call.tensor(0)?.as_slice()?), channels: self.channels };
         Ok(each.plan(images, call.resources())?)
     }
 
-    /// Of bytes, which are unsigned in blocks: padding is 0, the least one.
-    fn of_bytes<'a>(&self, call: &'a Call<'_>, axes: &'a [Axis; 2]) -> Result<Bytes<'a>> {
+    /// Of bytes, which are unsigned in blocks: padding is 0, the least one. Images have one slice.
+    fn of_bytes<'a>(&self, call: &'a Call<'_>, [slices, axes @ ..]: &'a [Axis; 3]) -> Result<Bytes<'a>> {
+        if *slices != Axis::ROW {
+            return Err(Error::bug("an image of bytes in blocks has one slice"));
+        }
         Ok(Bytes { axes, images: call.tensor(0)?.bytes(), channels: self.channels, kind: Kind::Greatest, tail: None })
     }
 }
@@ -167,7 +175,7 @@ impl InBlocksOf {
 impl Windowed for InBlocksOf {
     fn is_ready(&self, call: &Call<'_>, _: &Layout) -> bool {
         let room = || -> Result<usize> {
-            let (images, axes, _) = self.windows(call)?;
+            let ([images, _], axes, _) = self.windows(call)?;
             Ok(match call.tensor(0)?.dtype() {
                 DType::Float => self.planned(call, images, &axes)?.scratch(),
                 _ => self.of_bytes(call, &axes)?.plan(images, call.resources())?.scratch(),
@@ -177,9 +185,10 @@ impl Windowed for InBlocksOf {
     }
 
     fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
-        let (images, axes, counts) = self.windows(call)?;
+        let ([images, count], axes, counts) = self.windows(call)?;
         let dtype = call.tensor(0)?.dtype();
-        let mut y = output_of_in_blocks(call, dtype, images, self.channels, &counts)?;
+        let image = counts.get(counts.len() - count..).unwrap_or(&counts);
+        let mut y = output_of_in_blocks(call, dtype, images, self.channels, image)?;
         let taps = axes.each_ref().map(|axis| axis.kernel.min(axis.input));
         call.charge(kernels::volume(self.channels, [&images].into_iter().chain(&counts).chain(&taps)) as u64)?;
         if dtype != DType::Float {
@@ -193,13 +202,19 @@ impl Windowed for InBlocksOf {
         let (to, scratch) = (y.elements_mut()?, scratch.elements_mut());
         match self.how {
             How::Mean { padding_counts } => {
-                let along = self.attributes.windows(&self.attributes.kernel(2)?)?;
-                let counted = if padding_counts { along.padded(&axes) } else { axes[..].into() };
+                let along = self.attributes.windows(&self.attributes.kernel(count)?)?;
+                let mut counted = axes;
+                if padding_counts {
+                    let (_, own) = counted.split_at_mut(axes.len() - count);
+                    let padded = along.padded(own);
+                    own.iter_mut().zip(padded).for_each(|(to, axis)| *to = axis);
+                }
                 let mut room = call.scratch::<usize>(counts.iter().fold(0, |all, count| all.saturating_add(*count)))?;
                 let taps = counted.iter().flat_map(|axis| (0..axis.output).map(|at| axis.taps(at).len()));
                 room.elements_mut().iter_mut().zip(taps).for_each(|(to, count)| *to = count);
-                let (rows, columns) = room.elements().split_at(counts[0]);
-                blocks::mean(&planned, [rows, columns], to, scratch, call.resources())?;
+                let (slices, planes) = room.elements().split_at(counts[0]);
+                let (rows, columns) = planes.split_at(counts[1]);
+                blocks::mean(&planned, [slices, rows, columns], to, scratch, call.resources())?;
             }
             _ => blocks::greatest(&planned, &f32::extreme::<false>(), to, scratch, call.resources())?,
         }

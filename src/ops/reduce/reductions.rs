@@ -75,8 +75,8 @@ impl Reduce {
 }
 
 impl Blockwise for Reduce {
-    fn in_blocks(&self, channels: usize, _: &Constants<'_>) -> Option<InBlocks> {
-        let operator = Arc::new(OfChannels { reduce: self.clone(), channels });
+    fn in_blocks(&self, channels: usize, axes: usize, _: &Constants<'_>) -> Option<InBlocks> {
+        let operator = Arc::new(OfChannels { reduce: self.clone(), channels, axes });
         Some(InBlocks::Windows { operator, channels, ends: Ends::Input })
     }
 }
@@ -86,24 +86,28 @@ impl Blockwise for Reduce {
 struct OfChannels {
     reduce: Reduce,
     channels: usize,
+    /// The axes of an image.
+    axes: usize,
 }
 
 impl OfChannels {
-    /// The axes of an image that are reduced.
-    fn axes(&self, call: &Call<'_>) -> Result<SmallVec<[usize; 4]>> {
-        let listed = self.reduce.axes.places(call, 4)?.unwrap_or_default();
-        Ok((0..4).filter(|axis| self.reduce.reduces(&listed, *axis)).collect())
+    /// Those of the axes of images that are reduced.
+    fn reduced(&self, call: &Call<'_>) -> Result<SmallVec<[usize; 4]>> {
+        let rank = 2 + self.axes;
+        let listed = self.reduce.axes.places(call, rank)?.unwrap_or_default();
+        Ok((0..rank).filter(|axis| self.reduce.reduces(&listed, *axis)).collect())
     }
 }
 
 impl Windowed for OfChannels {
     fn is_ready(&self, call: &Call<'_>, _: &Layout) -> bool {
-        self.axes(call).is_ok_and(|axes| *axes == [2, 3])
+        self.reduced(call).is_ok_and(|reduced| reduced.into_iter().eq(2..2 + self.axes))
     }
 
     fn run(&self, call: &Call<'_>, _: &Layout, _: Option<&Tail>) -> Result<Values> {
         let images = call.tensor(0)?.shape().first().copied().unwrap_or(0);
-        let shape = self.reduce.left(&[images, self.channels, 1, 1], &[2, 3], 1);
+        let (sizes, places) = ([&[images, self.channels][..], &vec![1; self.axes]].concat(), 2..2 + self.axes);
+        let shape = self.reduce.left(&sizes, &places.collect::<Vec<_>>(), 1);
         of_channels(call, self.channels, shape, |lanes, shape| (self.reduce.reduce)(call, lanes, shape))
     }
 }

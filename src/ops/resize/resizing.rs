@@ -195,8 +195,9 @@ impl Resize {
 }
 
 impl Blockwise for Resize {
-    fn in_blocks(&self, channels: usize, constant: &Constants<'_>) -> Option<InBlocks> {
-        if self.interpolation.transform == Transform::TfCropAndResize || self.policy != Policy::Stretch {
+    fn in_blocks(&self, channels: usize, axes: usize, constant: &Constants<'_>) -> Option<InBlocks> {
+        let is_part = self.interpolation.transform == Transform::TfCropAndResize;
+        if axes != 2 || is_part || self.policy != Policy::Stretch {
             return None;
         }
         let axes = self.places(4).ok()?;

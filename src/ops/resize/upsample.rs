@@ -40,12 +40,12 @@ impl Upsample {
 }
 
 impl Blockwise for Upsample {
-    fn in_blocks(&self, channels: usize, constant: &Constants<'_>) -> Option<InBlocks> {
+    fn in_blocks(&self, channels: usize, axes: usize, constant: &Constants<'_>) -> Option<InBlocks> {
         let scales = match &self.scales {
             Some(scales) => scales,
             None => constant(1)?.as_slice::<f32>().ok()?,
         };
-        self.check(scales, 4).ok()?;
+        self.check(scales, axes + 2).ok().filter(|()| axes == 2)?;
         let asked: Vec<(usize, Asked)> = scales.iter().copied().map(Asked::Scale).enumerate().collect();
         InBlocksOf::of(&self.interpolation, &asked, channels)
     }

@@ -6,7 +6,7 @@ use crate::cpu::for_each_level;
 use crate::lanes::{Extreme, Fold, Number, Partial};
 use crate::{Resources, Stopped};
 
-/// Writes `[images, blocks, rows, columns, 16]`: the greatest of each window, as the [pool](crate::pool) of planes has it.
+/// Writes `[images, blocks, slices, rows, columns, 16]`: the greatest of each window, as the [pool](crate::pool) of planes has it.
 /// Padding is less than anything.
 pub fn greatest(
     each: &Planned<'_>,

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use std::ops::Range;
 
 /// A part of a line: the columns of each remainder, divided by the stride, follow each other.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Line {
     /// The columns that are seen of each remainder, where they are copied from and to.
     runs: SmallVec<[Run; 2]>,
@@ -18,7 +18,7 @@ pub(super) struct Line {
 }
 
 /// Columns of the same remainder.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Run {
     from: usize,
     /// Where they are, and what is around them.

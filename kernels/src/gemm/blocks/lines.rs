@@ -12,7 +12,7 @@ use crate::windows::Axis;
 use crate::{Lookout, Stopped};
 use std::ops::Range;
 
-/// Images `[images, blocks, rows, columns, 16]`.
+/// Images `[images, blocks, slices, rows, columns, 16]`.
 #[derive(Clone, Copy)]
 pub enum Images<'a> {
     Stored(&'a [f32]),
@@ -75,10 +75,12 @@ pub(super) struct Block {
     pub(super) of: usize,
 }
 
-/// Lines of a block of an image that rows of the output see, with what is around them.
+/// Lines of a slice of a block of an image that rows of the output see, with what is around them.
+#[derive(Clone)]
 pub(super) struct Lines<'a> {
-    pub(super) rows: &'a Axis,
-    pub(super) columns: &'a Axis,
+    pub(super) axes: &'a [Axis; 3],
+    /// None is in padding.
+    pub(super) slice: Option<usize>,
     pub(super) line: Line,
     /// Elements of a line.
     pub(super) len: usize,
@@ -86,9 +88,6 @@ pub(super) struct Lines<'a> {
     pub(super) offsets: &'a [u32],
     pub(super) block: Block,
     pub(super) outside: f32,
-    pub(super) room: &'a mut [f32],
-    /// Memory for a line of the image that is computed.
-    pub(super) own: &'a mut [f32],
     /// The numbers of the lines that are there, from where padding begins.
     pub(super) seen: Range<usize>,
     /// How many lines have what is around them, whatever they are.
@@ -96,23 +95,31 @@ pub(super) struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// Has what these rows of the output see: lines that others saw are kept.
-    pub(super) fn turn_to(&mut self, start: usize, next: usize, lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
-        let Lines { rows, len, .. } = *self;
+    /// Has what these rows of the output see in `room`: lines that others saw are kept. There is memory for a line of the image
+    /// that is computed.
+    pub(super) fn turn_to(
+        &mut self,
+        start: usize,
+        next: usize,
+        (room, own): (&mut [f32], &mut [f32]),
+        lookout: &mut Lookout<'_>,
+    ) -> Result<(), Stopped> {
+        let Lines { axes: [_, rows, _], slice, len, .. } = *self;
         let first = start * rows.stride;
         let seen = first..first + span(rows, next - start);
         let kept = seen.start.max(self.seen.start)..seen.end.min(self.seen.end).max(seen.start);
         if !kept.is_empty() {
             let from = (kept.start - self.seen.start) * len..(kept.end - self.seen.start) * len;
-            self.room.copy_within(from, (kept.start - seen.start) * len);
+            room.copy_within(from, (kept.start - seen.start) * len);
         }
         let missing = if kept.is_empty() { seen.clone() } else { kept.end..seen.end };
         for number in missing {
             lookout.after(len * size_of::<f32>())?;
             let at = number - seen.start;
-            match number.checked_sub(rows.pad).filter(|row| *row < rows.input) {
-                Some(row) => self.read(row, at, at < self.around, lookout)?,
-                None => self.room.get_mut(at * len..(at + 1) * len).ok_or(Stopped::Misfit)?.fill(self.outside),
+            let to = room.get_mut(at * len..(at + 1) * len).ok_or(Stopped::Misfit)?;
+            match slice.zip(number.checked_sub(rows.pad).filter(|row| *row < rows.input)) {
+                Some((slice, row)) => self.read(slice * rows.input + row, at < self.around, (to, own), lookout)?,
+                None => to.fill(self.outside),
             }
         }
         self.around = self.around.max(seen.len());
@@ -120,10 +127,16 @@ impl Lines<'_> {
         Ok(())
     }
 
-    /// Has a row of the image as the line at a place; `kept` if what is around it is there already.
-    fn read(&mut self, row: usize, at: usize, kept: bool, lookout: &mut Lookout<'_>) -> Result<(), Stopped> {
-        let (places, width) = (self.rows.input * self.columns.input, self.columns.input * CHANNELS);
-        let to = self.room.get_mut(at * self.len..(at + 1) * self.len).ok_or(Stopped::Misfit)?;
+    /// Has a row of the image as a line; `kept` if what is around it is there already.
+    fn read(
+        &self,
+        row: usize,
+        kept: bool,
+        (to, own): (&mut [f32], &mut [f32]),
+        lookout: &mut Lookout<'_>,
+    ) -> Result<(), Stopped> {
+        let [slices, rows, columns] = self.axes;
+        let (places, width) = (slices.input * rows.input * columns.input, columns.input * CHANNELS);
         let products = match self.images {
             Images::Stored(images) => {
                 let start = self.block.number * len_of(1, places) + row * width;
@@ -146,7 +159,7 @@ impl Lines<'_> {
                 products.line(seen, number % of, self.offsets, to)
             }
             None => {
-                let own = self.own.get_mut(..width).ok_or(Stopped::Misfit)?;
+                let own = own.get_mut(..width).ok_or(Stopped::Misfit)?;
                 products.line(seen, number % of, self.offsets, own)?;
                 self.line.copy(own, self.outside, kept, to);
                 Ok(())

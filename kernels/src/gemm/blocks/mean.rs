@@ -10,26 +10,27 @@ use crate::{Resources, Stopped};
 
 type Partial = <Reduced<Mean> as Pool<f32>>::Partial;
 
-/// Writes `[images, blocks, rows, columns, 16]`: the mean of each window, as the [pool](crate::pool) of planes has it.
-/// `counts` are how many entries count along each axis, for each row and each column of the output.
+/// Writes `[images, blocks, slices, rows, columns, 16]`: the mean of each window, as the [pool](crate::pool) of planes has it.
+/// `counts` are how many entries count along each axis, for each slice, row and column of the output.
 pub fn mean(
     each: &Planned<'_>,
-    counts: [&[usize]; 2],
+    counts: [&[usize]; 3],
     out: &mut [f32],
     scratch: &mut [f32],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     // What is added for padding changes no sum.
     each.run(-0.0, out, scratch, resources, &|seen, out| {
-        let [rows, columns] = counts;
+        let [slices, rows, columns] = counts;
         for (row, out) in out.chunks_exact_mut((seen.count * CHANNELS).max(1)).enumerate() {
             let from = seen.from.get(row * seen.row..).ok_or(Stopped::Misfit)?;
-            let [first, column] = seen.at;
-            let around = rows.get(first + row).ok_or(Stopped::Misfit)?;
+            let [slice, first, column] = seen.at;
+            let around = slices.get(slice).zip(rows.get(first + row)).ok_or(Stopped::Misfit)?;
+            let around = around.0.saturating_mul(*around.1);
             let columns = columns.get(column..column + seen.count).ok_or(Stopped::Misfit)?;
-            let [down, across] = each.each.axes;
-            let is_empty = down.taps(first + row).is_empty();
-            self::row(from, seen.offsets, (*around, columns), (is_empty, across, column), out);
+            let [deep, down, across] = each.each.axes;
+            let is_empty = deep.taps(slice).is_empty() || down.taps(first + row).is_empty();
+            self::row(from, seen.offsets, (around, columns), (is_empty, across, column), out);
         }
         Ok(())
     })

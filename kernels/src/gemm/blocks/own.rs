@@ -22,7 +22,7 @@ pub struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// Writes `[images, blocks, rows, columns, 16]`.
+    /// Writes `[images, blocks, slices, rows, columns, 16]`.
     pub fn run(&self, out: &mut [f32], scratch: &mut [f32], resources: Resources<'_>) -> Result<(), Stopped> {
         let (taps, channels) = (self.each.taps(), self.each.each.channels);
         if self.weights.len() != len_of(channels, taps)

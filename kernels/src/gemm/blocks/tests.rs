@@ -122,12 +122,6 @@ impl Case {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
-    /// The rows and columns of the only slice.
-    fn plane(&self) -> &[Axis; 2] {
-        let [_, plane @ ..] = &self.axes;
-        plane
-    }
-
     fn check_dense(&self) {
         let x = samples::<f32>(self.images * self.channels * self.input(), 1);
         let w = samples::<f32>(self.filters * self.steps(), 2);
@@ -193,7 +187,7 @@ impl Case {
     }
 
     fn check_own(&self) {
-        let (Case { images, channels, .. }, axes) = (self, self.plane());
+        let Case { images, channels, axes, .. } = self;
         let (taps, n) = (self.taps(), self.positions());
         let (x, w) = (samples::<f32>(images * channels * self.input(), 1), samples::<f32>(channels * taps, 2));
         let (bias, resources) = (samples::<f32>(*channels, 3), Resources { threads: 1, stop: None });
@@ -235,7 +229,7 @@ impl Case {
 
     /// Windows of images that are computed line by line, beside those of images that are stored.
     fn check_products(&self) {
-        let (Case { images, channels, filters, .. }, axes) = (self, self.plane());
+        let Case { images, channels, filters, axes } = self;
         let (taps, n) = (self.taps(), self.positions());
         let (x, w) = (samples::<f32>(images * channels * self.input(), 1), samples::<f32>(filters * channels, 2));
         let (bias, own_w) = (samples::<f32>(*filters, 3), samples::<f32>(filters * taps, 4));
@@ -299,7 +293,7 @@ impl Case {
     }
 
     fn check_greatest(&self) {
-        let (Case { images, channels, .. }, axes) = (self, self.plane());
+        let Case { images, channels, axes, .. } = self;
         let mut x = samples::<f32>(images * channels * self.input(), 1);
         for (at, x) in x.iter_mut().enumerate() {
             match at % 13 {
@@ -330,7 +324,7 @@ impl Case {
 
     /// Means, where padding counts up to one entry behind the image, and where it doesn't.
     fn check_mean(&self) {
-        let (Case { images, channels, .. }, axes) = (self, self.plane());
+        let Case { images, channels, axes, .. } = self;
         let mut x = samples::<f32>(images * channels * self.input(), 1);
         x.iter_mut().step_by(5).for_each(|x| *x = -0.0);
         let counted = axes.map(|axis| Axis { input: axis.pad + axis.input + 1, pad: 0, ..axis });
@@ -348,8 +342,8 @@ impl Case {
                     .plan(*images, resources)
                     .unwrap();
                 let mut out = vec![0.0; images * len_of(*channels, self.positions())];
-                let [rows, columns] = &counts;
-                mean(&each, [rows, columns], &mut out, &mut vec![0.0; each.scratch()], resources).unwrap();
+                let counts = counts.each_ref().map(|counts| &counts[..]);
+                mean(&each, counts, &mut out, &mut vec![0.0; each.scratch()], resources).unwrap();
                 assert_eq!(bits(&planes(&out, *channels, self.positions())), bits(&want), "{channels}, {axes:?}");
             }
         }
@@ -550,22 +544,22 @@ fn groups_of_blocks_and_halves() {
 
 #[test]
 fn channels_alone() {
-    at_each_level(|| cases().iter().for_each(Case::check_own));
+    at_each_level(|| cases().iter().chain(&deep_cases()).for_each(Case::check_own));
 }
 
 #[test]
 fn channels_alone_of_products() {
-    at_each_level(|| cases().iter().for_each(Case::check_products));
+    at_each_level(|| cases().iter().chain(&deep_cases()).for_each(Case::check_products));
 }
 
 #[test]
 fn greatest_of_windows() {
-    at_each_level(|| cases().iter().for_each(Case::check_greatest));
+    at_each_level(|| cases().iter().chain(&deep_cases()).for_each(Case::check_greatest));
 }
 
 #[test]
 fn means_of_windows() {
-    at_each_level(|| cases().iter().for_each(Case::check_mean));
+    at_each_level(|| cases().iter().chain(&deep_cases()).for_each(Case::check_mean));
 }
 
 #[test]
