@@ -327,13 +327,15 @@ mod tests {
     }
 
     /// `y = conv(x)` with filters of a shape, a bias, and padding that keeps the size of odd windows.
-    fn convolve(builder: &mut Builder, x: &str, filters: [usize; 4], group: i64, stride: i64, y: &str) {
+    fn convolve(builder: &mut Builder, x: &str, filters: impl AsRef<[usize]>, group: i64, stride: i64, y: &str) {
+        let filters = filters.as_ref();
         let (w, b) = (format!("{y}.w"), format!("{y}.b"));
-        constant(builder, &w, &filters);
+        constant(builder, &w, filters);
         constant(builder, &b, &filters[..1]);
-        let pad = (filters[2] / 2) as i64;
+        let pads: Vec<i64> = filters[2..].iter().map(|size| (size / 2) as i64).collect();
         let group = ("group".to_string(), Attribute::Int(group));
-        let attributes = vec![ints("pads", &[pad; 4]), ints("strides", &[stride; 2]), group];
+        let attributes =
+            vec![ints("pads", &pads.repeat(2)), ints("strides", &[stride].repeat(filters.len() - 2)), group];
         builder.op_with("Conv", attributes, &[x, &w, &b], y);
     }
 
@@ -581,6 +583,77 @@ mod tests {
             "small bpp>p",
         ];
         assert_eq!(laid(&graph), if pays() { &want[..] } else { &[] });
+    }
+
+    /// Images with three axes or one, in all nodes that know these.
+    #[test]
+    fn other_ranks() {
+        let want = [
+            "stem ppp>b",
+            "wide bpp>b",
+            "pool b>b",
+            "normed bpppp>b",
+            "alone bpp>b",
+            "mean b>b",
+            "of.places bp>p",
+            "global b>p",
+            "gated bp>b",
+            "sum bb>b",
+            "both bb>b",
+            "last bpp>p",
+        ];
+        let cases: [(&[usize], &[usize]); 2] = [(&[7, 9, 10], &[3, 1, 1]), (&[37], &[5])];
+        for (image, wide) in cases {
+            let (axes, places) = (image.len(), image.iter().product::<usize>());
+            let draft = || {
+                let mut builder = Builder::new();
+                let dims = [Dim::Symbol("N".into()), Dim::Fixed(3)];
+                let dims = dims.into_iter().chain(image.iter().copied().map(Dim::Fixed)).collect();
+                builder.shaped("x", Some(DType::Float.into()), Some(dims));
+                let windows = |filters: [usize; 2], size: usize| [&filters[..], &vec![size; axes]].concat();
+                convolve(&mut builder, "x", windows([20, 3], 3), 1, 2, "stem");
+                convolve(&mut builder, "stem", [&[32, 20], wide].concat(), 1, 1, "wide");
+                let each = |size: i64| vec![size; axes];
+                let pool = vec![ints("kernel_shape", &each(3)), ints("pads", &each(1).repeat(2))];
+                builder.op_with("MaxPool", pool, &["wide"], "pool");
+                let numbers = ["scale", "bias", "given.mean", "variance"];
+                numbers.iter().for_each(|name| constant(&mut builder, name, &[32]));
+                let inputs: Vec<&str> = ["pool"].into_iter().chain(numbers).collect();
+                builder.op_with(
+                    "BatchNormalization",
+                    vec![("epsilon".into(), Attribute::Float(2.0))],
+                    &inputs,
+                    "normed",
+                );
+                convolve(&mut builder, "normed", windows([32, 1], 3), 32, 1, "alone");
+                let pool = vec![
+                    ints("kernel_shape", &each(2)),
+                    ints("pads", &[each(1), each(0)].concat()),
+                    ("count_include_pad".to_string(), Attribute::Int(1)),
+                ];
+                builder.op_with("AveragePool", pool, &["alone"], "mean");
+                let reduced = builder.id("reduced");
+                let axes = tensor(&[axes], (2..2 + axes as i64).collect::<Vec<i64>>());
+                builder.draft.constant(reduced, Fact::constant(axes), None);
+                builder.op("ReduceMean", &["mean", "reduced"], "of.places");
+                builder.op("GlobalMaxPool", &["mean"], "global");
+                builder.op("Mul", &["mean", "of.places"], "gated");
+                builder.op("Add", &["mean", "mean"], "sum");
+                builder.op_with("Concat", vec![("axis".to_string(), Attribute::Int(1))], &["gated", "sum"], "both");
+                convolve(&mut builder, "both", windows([7, 64], 1), 1, 1, "last");
+                ["global", "of.places"].iter().for_each(|name| builder.output_named(name));
+                builder.output("last")
+            };
+            let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+            for images in [0, 1, 2] {
+                let shape = [&[images, 3], image].concat();
+                let feeds = [tensor(&shape, numbers(images * 3 * places))];
+                let want = run(&plain, &feeds, None);
+                assert_eq!(run(&graph, &feeds, None), want);
+                assert_eq!(run(&graph, &feeds, Some(&mut Seen::default())), want);
+            }
+            assert_eq!(laid(&graph), if pays() { &want[..] } else { &[] }, "{image:?}");
+        }
     }
 
     /// Images that filters are spread over, from planes and from blocks, in blocks and in planes.

@@ -1,5 +1,6 @@
 //! The part of an image that some places of the output see, with zeros around it.
 
+use super::super::BLOCK;
 use super::CHANNELS;
 use super::dense::tiles;
 use super::line::{self, Line, span};
@@ -54,6 +55,9 @@ pub const COLUMNS: usize = 224;
 const ELEMENTS: usize = 1 << 16;
 const MANY: usize = 7 << 19;
 
+/// Places along a row that are worth a band in any case.
+const SHORT: usize = 24;
+
 /// Places that are finished together, if they are floats: half of a usual first cache.
 pub(super) const PLACES: usize = 1 << 7;
 
@@ -69,7 +73,7 @@ pub(super) struct Grid {
     channels: usize,
     /// Elements from a column of a plane to the next: 1, or the channels of a block.
     distance: usize,
-    /// Places of the output in a band: rows of a slice, or all rows of several slices.
+    /// Places of the output in a band.
     slices: usize,
     rows: usize,
     columns: usize,
@@ -126,24 +130,39 @@ impl Grid {
             () if rows.output > 1 => [1, threads, 1],
             () => [1, 1, threads],
         };
-        let across = columns.output.div_ceil(COLUMNS).next_multiple_of(along);
+        // What a part of a sum sees is near; of several slices, that may be some of the channels.
+        let taps = axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul);
+        let seen = (BLOCK / taps + 1).div_ceil(distance) + usize::from(distance > 1);
+        let near = if slices.output > 1 { ELEMENTS / seen.clamp(1, planes.max(1)) * planes } else { ELEMENTS };
+        let near = near.min(MANY / rooms.max(1));
+        // Where places see others along the slices alone, there are several in a band.
+        let most = match slices.output > 1 && rows.output == 1 {
+            true => near / (planes * distance).max(1) / (2 * span(&slices, 1)),
+            false => COLUMNS,
+        };
+        let across = columns.output.div_ceil(most.clamp(SHORT, COLUMNS)).next_multiple_of(along);
         let wide = columns.output.div_ceil(across.max(1));
         let width = line::width(&columns, wide);
         let line = width.checked_mul(columns.stride)?.checked_mul(planes)?.checked_mul(distance)?;
-        // So many places along an axis, of which there are some in each part, so that what they see is near; if not even one is,
-        // several save reading the filters again.
-        let part = |axis: &Axis, of_one: usize, parts: usize| {
-            let around = (axis.kernel - 1) * axis.dilation / axis.stride;
-            let [few, many] =
-                [ELEMENTS, MANY / rooms.max(1)].map(|room| (room / of_one.max(1) / axis.stride).saturating_sub(around));
-            let most = if few > 0 { few } else { many };
+        // So many places along an axis, in a multiple of some parts, that what they see is near; if not even one place is, several
+        // save reading the filters again.
+        let evenly = |axis: &Axis, most: usize, parts: usize| {
             let count = axis.output.div_ceil(most.clamp(1, axis.output.max(1))).next_multiple_of(parts);
             axis.output.div_ceil(count.max(1)).max(1)
         };
-        let high = part(&rows, line.checked_mul(span(&slices, 1))?, of_rows);
+        let part = |axis: &Axis, of_one: usize, parts: usize| {
+            let around = (axis.kernel - 1) * axis.dilation / axis.stride;
+            let [few, many] =
+                [near, MANY / rooms.max(1)].map(|room| (room / of_one.max(1) / axis.stride).saturating_sub(around));
+            evenly(axis, if few > 0 { few } else { many }, parts)
+        };
+        // Neighbours share what they see: a band sees about as many slices as rows.
+        let more = (near / line.max(1)).isqrt().saturating_sub(span(&slices, 1));
+        let deep = evenly(&slices, more / slices.stride + 1, of_slices);
+        let high = part(&rows, line.checked_mul(span(&slices, deep))?, of_rows);
         let height = span(&rows, high);
         let plane = line.checked_mul(height)?;
-        let deep = if high < rows.output { 1 } else { part(&slices, plane, of_slices) };
+        let deep = if high < rows.output { deep } else { part(&slices, plane, of_slices) };
         let depth = span(&slices, deep);
         plane.checked_mul(depth)?;
         let inside = axes.each_ref().map(|axis| axis.inside(&(0..axis.output)));
@@ -327,13 +346,10 @@ impl Grid {
         let [slices, rows, columns] = &self.axes;
         let [_, down, across] = self.counts().map(|count| count.max(1));
         let part = |at: usize, size: usize, end: usize| at * size..end.min((at + 1) * size);
-        let own_slices = part(at / across / down, self.slices, slices.output);
-        let own_rows = part(at / across % down, self.rows, rows.output);
-        // Where there are several slices, these are all rows.
-        let first = own_slices.start * rows.output + own_rows.start;
         Band {
             grid: self,
-            rows: first..first + own_slices.len() * own_rows.len(),
+            slices: part(at / across / down, self.slices, slices.output),
+            rows: part(at / across % down, self.rows, rows.output),
             columns: part(at % across, self.columns, columns.output),
         }
     }
@@ -345,21 +361,34 @@ fn changes(axis: &Axis) -> impl Iterator<Item = Range<usize>> {
     (0..axis.output).filter(move |at| *at == 0 || taps(*at) != taps(at - 1)).map(taps)
 }
 
-/// Some rows and columns of the output: rows of a slice, or all rows of several slices.
+/// Some slices, rows and columns of the output.
 #[derive(Debug, Clone)]
 pub(super) struct Band<'a> {
     grid: &'a Grid,
+    pub(super) slices: Range<usize>,
     pub(super) rows: Range<usize>,
     pub(super) columns: Range<usize>,
 }
 
 impl Band<'_> {
-    /// The rows, in parts of so many places that follow each other in the output: what is done with their sums is worth a call.
+    /// The numbers of the rows, in parts of so many places that follow each other in the output: what is done with their sums is
+    /// worth a call.
     pub(super) fn parts(&self, places: usize) -> impl Iterator<Item = Range<usize>> + use<> {
-        let [_, _, columns] = &self.grid.axes;
+        let [_, rows, columns] = &self.grid.axes;
         let most = if self.columns.len() == columns.output { places / self.columns.len().max(1) } else { 1 };
-        let (most, Range { start, end }) = (most.max(1), self.rows.clone());
-        (start..end).step_by(most).map(move |row| row..end.min(row + most))
+        let (most, own, all) = (most.max(1), self.rows.clone(), rows.output);
+        let of_slice = move |slice: usize| {
+            let Range { start, end } = slice * all + own.start..slice * all + own.end;
+            (start..end).step_by(most).map(move |row| row..end.min(row + most))
+        };
+        self.slices.clone().flat_map(of_slice)
+    }
+
+    /// The number of a row among those of the band, and how many these are.
+    pub(super) fn among(&self, row: usize) -> (usize, usize) {
+        let (slice, row) = self.grid.in_slice(row);
+        let own = (slice - self.slices.start) * self.rows.len() + row - self.rows.start;
+        (own, self.slices.len() * self.rows.len())
     }
 
     /// The number of a place in a plane of the output.
@@ -374,19 +403,13 @@ impl Band<'_> {
         let (slice, row) = self.grid.in_slice(row);
         let (first_slice, first_row, first_column) = match self.grid.in_place {
             true => (0, 0, 0),
-            false => self.first(),
+            false => (self.slices.start, self.rows.start, self.columns.start),
         };
         // Columns of a band follow each other by their remainders.
         let step = if self.grid.in_place { columns.stride } else { 1 };
         (slice - first_slice) * slices.stride * of_slice
             + (row - first_row) * rows.stride * own
             + (column - first_column) * step * self.grid.distance
-    }
-
-    /// The first slice, row and column.
-    fn first(&self) -> (usize, usize, usize) {
-        let (slice, row) = self.grid.in_slice(self.rows.start);
-        (slice, row, self.columns.start)
     }
 
     /// What the places see of an image: in place, or copied to the `room`, with `outside` around it.
@@ -399,8 +422,7 @@ impl Band<'_> {
         lookout: &mut Lookout<'_>,
     ) -> Result<&'s [T], Stopped> {
         let Grid { axes: [slices, rows, columns], distance, depth, height, width, .. } = *self.grid;
-        let (first_slice, first_row, first_column) = self.first();
-        let own = Line::new(&columns, first_column, width, distance);
+        let own = Line::new(&columns, self.columns.start, width, distance);
         let elements = images.image(image, self.grid.image())?.elements();
         if self.grid.in_place {
             return Ok(elements);
@@ -426,13 +448,13 @@ impl Band<'_> {
                 if !is_seen(&slices, deep) {
                     continue;
                 }
-                let slice = place(&slices, first_slice, deep);
+                let slice = place(&slices, self.slices.start, deep);
                 for (at, room) in room.chunks_exact_mut(of_row).enumerate() {
                     if !is_seen(&rows, at) {
                         continue;
                     }
                     lookout.after(size_of_val(room))?;
-                    let row = slice.zip(place(&rows, first_row, at)).map(|(slice, row)| slice * rows.input + row);
+                    let row = slice.zip(place(&rows, self.rows.start, at)).map(|(slice, row)| slice * rows.input + row);
                     match row.and_then(|row| plane.get(row * line..(row + 1) * line)) {
                         Some(from) => own.copy(from, outside, false, room),
                         None if self.grid.without_rows => {}

@@ -287,7 +287,8 @@ impl DensePlan<'_> {
         // Each tile of the band fetches some of what the next part reads.
         let (filters, most) = (group.loops.filters, group.loops.sums.len());
         let across = band.columns.len().div_ceil(most);
-        let (before, count) = ((row - band.rows.start) * across, band.rows.len() * across);
+        let (before, count) = band.among(row);
+        let (before, count) = (before * across, count * across);
         let next = Next::among(count, filters, group.weights.as_ptr().wrapping_add(next * filters));
         for (at, places) in tiles(band.columns.clone(), most).enumerate() {
             let picked = match &self.picks {
