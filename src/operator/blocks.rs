@@ -119,8 +119,9 @@ pub(crate) enum How {
     Same(Arc<dyn Operator>),
     Chain(Chain),
     Bytes(ByteRows),
-    /// Of an image, and of a number for each of its channels.
+    /// Of images, and of a number for each of their channels.
     Gated(Arc<dyn Rowwise>),
+    GatedChain(Chain),
     GatedBytes(ByteRows),
     /// On planes.
     Planes,
@@ -132,7 +133,7 @@ impl Fused for Laid {
             How::Windows(windows, _) => windows.is_ready(call, &self.layout),
             How::Chain(chain) => chain.fits(call),
             How::Bytes(rows) => rows.fits(call),
-            How::Same(_) | How::Gated(_) | How::GatedBytes(_) => true,
+            How::Same(_) | How::Gated(_) | How::GatedChain(_) | How::GatedBytes(_) => true,
             How::Planes => false,
         }
     }
@@ -147,20 +148,31 @@ impl Operator for Laid {
         match &self.how {
             How::Windows(windows, tail) => windows.run(call, &self.layout, tail.as_deref()),
             How::Same(operator) => operator.run(call),
-            How::Chain(chain) => match (self.layout.output, self.layout.channels()) {
-                (None, Some(channels)) => {
-                    let blocks = chain.run(call)?.take_first()?;
-                    Ok([in_planes(&blocks, channels, call.context())?].into())
-                }
-                _ => chain.run(call),
-            },
+            How::Chain(chain) => {
+                let blocks = chain.run(call)?;
+                self.chained(blocks, call)
+            }
+            How::GatedChain(chain) => {
+                let compute = |inputs: &[&[u8]], out: &mut [u8]| chain.compute(inputs, out);
+                self.chained(gated(call, &self.layout, DType::Float, chain.inputs(), &compute)?, call)
+            }
             How::Bytes(rows) => rows.run(call),
             How::Gated(operator) if operator.form() == Some(Form::Product) => scaled(call, &self.layout),
             How::Gated(operator) => {
-                gated(call, &self.layout, DType::Float, &|inputs, out| operator.compute(DType::Float, inputs, out))
+                gated(call, &self.layout, DType::Float, 2, &|inputs, out| operator.compute(DType::Float, inputs, out))
             }
-            How::GatedBytes(rows) => gated(call, &self.layout, rows.to(), &|inputs, out| rows.compute(inputs, out)),
+            How::GatedBytes(rows) => gated(call, &self.layout, rows.to(), 2, &|inputs, out| rows.compute(inputs, out)),
             How::Planes => Err(Error::bug("a node on planes has no form for blocks")),
+        }
+    }
+}
+
+impl Laid {
+    /// What a chain gives, in planes if it is needed so.
+    fn chained(&self, mut blocks: Values, call: &Call<'_>) -> Result<Values> {
+        match (self.layout.output, self.layout.channels()) {
+            (None, Some(channels)) => Ok([in_planes(&blocks.take_first()?, channels, call.context())?].into()),
+            _ => Ok(blocks),
         }
     }
 }
@@ -171,36 +183,49 @@ const PART: usize = 1024;
 /// Computes elements from as many of each input.
 type Compute<'a> = dyn Fn(&[&[u8]], &mut [u8]) + Sync + 'a;
 
-/// An image in blocks with a number for each channel, in the order of the inputs: all have elements of the same size.
-fn gated(call: &Call<'_>, layout: &Layout, to: DType, compute: &Compute<'_>) -> Result<Values> {
-    let second = layout.input(0).is_none();
-    let (at, other) = if second { (1, 0) } else { (0, 1) };
-    let (x, gate) = (call.tensor(at)?, call.tensor(other)?);
-    let (channels, [_, blocks, ..]) = (layout.input(at).unwrap_or(0), x.shape()) else {
-        return Err(Error::bug("an image in blocks has no blocks"));
-    };
+/// Computes an image in blocks from so many inputs, whose elements have the same size: images in blocks, numbers for each of their
+/// channels, and single numbers.
+fn gated(call: &Call<'_>, layout: &Layout, to: DType, inputs: usize, compute: &Compute<'_>) -> Result<Values> {
+    let no_blocks = || Error::bug("an image in blocks has no blocks");
+    let inputs: SmallVec<[&Tensor; Chain::INPUTS]> = (0..inputs).map(|k| call.tensor(k)).collect::<Result<_>>()?;
+    let at = (0..inputs.len()).find(|k| layout.input(*k).is_some()).ok_or_else(no_blocks)?;
+    let (channels, x) = (layout.input(at).unwrap_or(0), call.tensor(at)?);
+    let [_, blocks, image @ .., _] = x.shape() else { return Err(no_blocks()) };
     let mut y = call.output_of(to, x.shape().into())?;
     call.charge(x.len() as u64)?;
-    let (bytes, gates, size) = (x.bytes(), gate.bytes(), to.size());
-    // In blocks, bytes are unsigned.
-    let turned = if gate.dtype() == DType::Int8 { 0x80 } else { 0 };
+    let (size, blocks) = (to.size(), (*blocks).max(1));
     let unit = size * CHANNELS;
-    let plane = volume(size, x.shape().get(2..).unwrap_or(&[]));
-    // The gates of an image follow each other; there may be one image of them for all.
+    let plane = volume(unit, image);
     kernels::pieces(y.bytes_mut(), unit, plane, 1, call.resources(), |block, start, out| {
-        let (image, first) = (block / (*blocks).max(1), block % (*blocks).max(1) * CHANNELS);
-        let own = if gate.len() > channels { image * channels } else { 0 };
-        let own = gates.get((own + first) * size..(own + channels) * size).unwrap_or(&[]);
-        let mut tiled = [0f32; PART];
-        let tiled: &mut [u8] = bytemuck::cast_slice_mut(&mut tiled);
-        for tile in tiled.chunks_exact_mut(unit) {
-            tile.iter_mut().zip(own).for_each(|(to, from)| *to = *from ^ turned);
+        let (image, first) = (block / blocks, block % blocks * CHANNELS);
+        let mut rooms = [[0f32; PART]; Chain::INPUTS];
+        let gates = rooms.iter_mut().zip(&inputs).enumerate().filter(|(k, _)| layout.input(*k).is_none());
+        for (_, (room, tensor)) in gates {
+            // In blocks, bytes are unsigned.
+            let turned = if tensor.dtype() == DType::Int8 { 0x80 } else { 0 };
+            let room: &mut [u8] = bytemuck::cast_slice_mut(room);
+            // Those of an image follow each other; there may be one image of them for all, or one number.
+            let own = if tensor.len() > channels { image * channels } else { 0 };
+            let (own, tile) = match tensor.len() {
+                1 => (tensor.bytes(), size),
+                _ => (tensor.bytes().get((own + first) * size..(own + channels) * size).unwrap_or(&[]), unit),
+            };
+            for tile in room.chunks_exact_mut(tile) {
+                tile.iter_mut().zip(own).for_each(|(to, from)| *to = *from ^ turned);
+            }
         }
-        let at = block * plane + start;
-        let from = bytes.get(at..at + out.len()).ok_or(kernels::Stopped::Misfit)?;
-        for (from, out) in from.chunks(PART * size).zip(out.chunks_mut(PART * size)) {
-            let tiled = tiled.get(..out.len()).unwrap_or(&[]);
-            compute(&if second { [tiled, from] } else { [from, tiled] }, out);
+        let mut at = block * plane + start;
+        for out in out.chunks_mut(PART * size) {
+            let mut own: SmallVec<[&[u8]; Chain::INPUTS]> = SmallVec::new();
+            for (k, (room, tensor)) in rooms.iter().zip(&inputs).enumerate() {
+                let part = match layout.input(k) {
+                    Some(_) => tensor.bytes().get(at..at + out.len()),
+                    None => bytemuck::cast_slice(room).get(..out.len()),
+                };
+                own.push(part.ok_or(kernels::Stopped::Misfit)?);
+            }
+            compute(&own, out);
+            at += out.len();
         }
         Ok(())
     })?;

@@ -310,13 +310,28 @@ impl Chain {
         (buffers <= Chain::BUFFERS).then_some(Chain { dtype, inputs, steps })
     }
 
+    /// The number of inputs.
+    pub(crate) fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// Whether each step reads an input that is whole, or another step.
+    pub(crate) fn reads(&self, is_whole: impl Fn(usize) -> bool) -> bool {
+        let is_whole = |from: &StepInput| match from {
+            StepInput::Input(k) => is_whole(*k),
+            StepInput::Step(_) => true,
+        };
+        self.steps.iter().all(|step| step.inputs.iter().any(is_whole))
+    }
+
     /// The number of steps.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.steps.len()
     }
 
-    fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
+    /// Computes elements from as many of each input.
+    pub(super) fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
         with_room(|buffers| self.blocks(buffers, inputs, out));
     }
 
@@ -400,11 +415,7 @@ impl Fused for Chain {
             let dims = shape.iter().rev().zip(largest.iter().rev());
             shape.len() <= largest.len() && dims.clone().all(|(own, dim)| own == dim || *own == 1)
         };
-        let is_full = |from: &StepInput| match from {
-            StepInput::Input(k) => all.get(*k) == Some(largest),
-            StepInput::Step(_) => true,
-        };
-        all.iter().all(|shape| covers(shape)) && self.steps.iter().all(|step| step.inputs.iter().any(is_full))
+        all.iter().all(|shape| covers(shape)) && self.reads(|k| all.get(k) == Some(largest))
     }
 
     fn chain(&self) -> Option<&Chain> {

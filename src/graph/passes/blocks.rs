@@ -236,7 +236,15 @@ impl<'a> Pass<'a> {
                 let is_gate = inputs.len() == 2 && is_full(image, node, self.draft) && self.is_gate(gate, image);
                 is_gate.then_some(How::Gated(operator))
             }
-            Kind::Chain(chain) => alike.then_some(How::Chain(chain)),
+            Kind::Chain(chain) if alike => Some(How::Chain(chain)),
+            Kind::Chain(chain) => {
+                let image = *ids().zip(inputs).find(|(_, channels)| channels.is_some())?.0;
+                let is_own = |id: Id| fact(id, self.draft).is_some_and(is_float) && self.is_gate(id, image);
+                let suits =
+                    |(id, channels): (&Id, &Option<usize>)| fits((id, channels)) || channels.is_none() && is_own(*id);
+                let whole = |k: usize| inputs.get(k).is_some_and(Option::is_some);
+                (ids().zip(inputs).all(suits) && chain.reads(whole)).then_some(How::GatedChain(chain))
+            }
             Kind::Bytes(rows) => {
                 // Scales and zero points follow.
                 let mut own = ids().zip(inputs).take(rows.inputs());
@@ -355,6 +363,13 @@ mod tests {
         convolve(&mut builder, "mean", [20, 20, 1, 1], 1, 1, "squeeze");
         builder.op("Sigmoid", &["squeeze"], "gate");
         builder.op("Mul", &["gate", "alone.swish"], "gated");
+        // A gate, and what follows it in the same pass.
+        for (name, value) in [("own", "alone.swish"), ("own.planes", "pool")] {
+            builder.op("Mul", &[value, "gate"], &format!("{name}.product"));
+            builder.op("Add", &[&format!("{name}.product"), "pool"], &format!("{name}.sum"));
+            builder.op("Relu", &[&format!("{name}.sum")], &format!("{name}.activated"));
+        }
+        convolve(&mut builder, "own.activated", [16, 20, 1, 1], 1, 1, "of.activated");
         convolve(&mut builder, "gated", [20, 20, 1, 1], 1, 1, "back");
         builder.op("Add", &["back", "pool"], "residual");
         convolve(&mut builder, "residual", [32, 20, 3, 3], 1, 1, "wide");
@@ -405,7 +420,19 @@ mod tests {
         builder.op("Sigmoid", &["own"], "own.sigmoid");
         builder.op("Mul", &["own.sigmoid", "own"], "own.gated");
         convolve(&mut builder, "own.gated", [8, 24, 1, 1], 1, 1, "finished");
-        for name in ["small", "residual", "turned", "groups", "mean", "together", "after", "of.normed", "finished"] {
+        for name in [
+            "own.planes.activated",
+            "of.activated",
+            "small",
+            "residual",
+            "turned",
+            "groups",
+            "mean",
+            "together",
+            "after",
+            "of.normed",
+            "finished",
+        ] {
             builder.output_named(name);
         }
         builder.output("last")
@@ -446,6 +473,9 @@ mod tests {
                 "alone.swish bpp>b",
                 "mean b>p",
                 "gated pb>b",
+            "own.activated bpb>b",
+            "own.planes.activated bp>p",
+            "of.activated bpp>p",
                 "residual bppb>p",
                 "wide ppp>b",
                 "square bp>b",
