@@ -1,4 +1,4 @@
-//! Operators on images in blocks of 16 channels: `[N, blocks, H, W, 16]` in the place of `[N, C, H, W]`, or in the same way
+//! Operators on images in blocks of 16 channels: `[N, blocks, H, W, 16]` in the place of `[N, C, H, W]`, and in the same way
 //! with one axis or three in the place of `H` and `W`.
 //!
 //! A pass decides which values are stored so; nobody but the nodes around them sees it.

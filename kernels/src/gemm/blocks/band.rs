@@ -64,6 +64,12 @@ pub(super) const PLACES: usize = 1 << 7;
 /// Slices, rows and columns of the taps of a window.
 pub(super) type Sight = [Range<usize>; 3];
 
+/// Whether places of a row see no padding along the slices and the rows, and the taps there that they see.
+pub(super) struct Across {
+    is_inside: bool,
+    taps: [Range<usize>; 2],
+}
+
 /// How places of the output are divided into bands, and how a band is stored. The rows of all slices have numbers.
 #[derive(Debug, Clone)]
 pub(super) struct Grid {
@@ -133,11 +139,14 @@ impl Grid {
         // What a part of a sum sees is near; of several slices, that may be some of the channels.
         let taps = axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul);
         let seen = (BLOCK / taps + 1).div_ceil(distance) + usize::from(distance > 1);
-        let near = if slices.output > 1 { ELEMENTS / seen.clamp(1, planes.max(1)) * planes } else { ELEMENTS };
-        let near = near.min(MANY / rooms.max(1));
+        let many = MANY / rooms.max(1);
+        let near = match slices.output > 1 {
+            true => (ELEMENTS / seen.clamp(1, planes.max(1))).saturating_mul(planes).min(many).max(ELEMENTS),
+            false => ELEMENTS,
+        };
         // Where places see others along the slices alone, there are several in a band.
         let most = match slices.output > 1 && rows.output == 1 {
-            true => near / (planes * distance).max(1) / (2 * span(&slices, 1)),
+            true => near / planes.saturating_mul(distance).max(1) / (2 * span(&slices, 1)),
             false => COLUMNS,
         };
         let across = columns.output.div_ceil(most.clamp(SHORT, COLUMNS)).next_multiple_of(along);
@@ -152,8 +161,7 @@ impl Grid {
         };
         let part = |axis: &Axis, of_one: usize, parts: usize| {
             let around = (axis.kernel - 1) * axis.dilation / axis.stride;
-            let [few, many] =
-                [near, MANY / rooms.max(1)].map(|room| (room / of_one.max(1) / axis.stride).saturating_sub(around));
+            let [few, many] = [near, many].map(|room| (room / of_one.max(1) / axis.stride).saturating_sub(around));
             evenly(axis, if few > 0 { few } else { many }, parts)
         };
         // Neighbours share what they see: a band sees about as many slices as rows.
@@ -261,18 +269,25 @@ impl Grid {
         if slices.output <= 1 { (0, row) } else { (row / rows.output.max(1), row % rows.output.max(1)) }
     }
 
+    /// What the places of a row see along the other axes.
+    pub(super) fn across(&self, row: usize) -> Across {
+        let ([slices, rows, _], (slice, row)) = (&self.axes, self.in_slice(row));
+        let [deep, down, _] = &self.inside;
+        Across { is_inside: deep.contains(&slice) && down.contains(&row), taps: [slices.taps(slice), rows.taps(row)] }
+    }
+
     /// Whether these places of a row see no padding.
     #[inline(always)]
-    pub(super) fn is_inside(&self, row: usize, places: &Range<usize>) -> bool {
-        let ([slices, rows, columns], (slice, row)) = (&self.inside, self.in_slice(row));
-        slices.contains(&slice) && rows.contains(&row) && columns.start <= places.start && places.end <= columns.end
+    pub(super) fn is_inside(&self, across: &Across, places: &Range<usize>) -> bool {
+        let [_, _, columns] = &self.inside;
+        across.is_inside && columns.start <= places.start && places.end <= columns.end
     }
 
     /// The taps that some of the places of a row see, rather than what is around an image.
-    pub(super) fn sight(&self, row: usize, places: &Range<usize>) -> Sight {
-        let ([slices, rows, columns], (slice, row)) = (&self.axes, self.in_slice(row));
+    pub(super) fn sight(&self, across: &Across, places: &Range<usize>) -> Sight {
+        let ([_, _, columns], [deep, down]) = (&self.axes, &across.taps);
         let (first, last) = (columns.taps(places.start), columns.taps(places.end.max(1) - 1));
-        [slices.taps(slice), rows.taps(row), last.start..first.end.max(last.start)]
+        [deep.clone(), down.clone(), last.start..first.end.max(last.start)]
     }
 
     /// The same, where no place reads slices or rows in padding: they may be anything.
@@ -294,10 +309,11 @@ impl Grid {
             return SmallVec::new();
         }
         let (mut across, mut sights): (SmallVec<[Range<usize>; 8]>, SmallVec<[Sight; 4]>) = Default::default();
+        let first = self.across(0);
         for start in (0..columns.output).step_by(self.columns) {
             let band = start..columns.output.min(start + self.columns);
             for places in most.into_iter().flat_map(|most| tiles(band.clone(), most)) {
-                let [_, _, seen] = self.sight(0, &places);
+                let [_, _, seen] = self.sight(&first, &places);
                 if !across.contains(&seen) {
                     across.push(seen);
                 }
@@ -399,17 +415,25 @@ impl Band<'_> {
 
     /// Where the window of a place of the output begins in what is seen.
     pub(super) fn place(&self, row: usize, column: usize) -> usize {
-        let ([slices, rows, columns], [own, of_slice, _]) = (&self.grid.axes, self.grid.strides());
-        let (slice, row) = self.grid.in_slice(row);
-        let (first_slice, first_row, first_column) = match self.grid.in_place {
-            true => (0, 0, 0),
-            false => (self.slices.start, self.rows.start, self.columns.start),
-        };
+        self.line(row) + self.column(column)
+    }
+
+    /// Where it begins in a row of what is seen.
+    pub(super) fn column(&self, column: usize) -> usize {
+        let [_, _, columns] = &self.grid.axes;
         // Columns of a band follow each other by their remainders.
-        let step = if self.grid.in_place { columns.stride } else { 1 };
-        (slice - first_slice) * slices.stride * of_slice
-            + (row - first_row) * rows.stride * own
-            + (column - first_column) * step * self.grid.distance
+        match self.grid.in_place {
+            true => column * columns.stride * self.grid.distance,
+            false => (column - self.columns.start) * self.grid.distance,
+        }
+    }
+
+    /// Where the first row that the places of a row see begins.
+    pub(super) fn line(&self, row: usize) -> usize {
+        let ([slices, rows, _], [of_row, of_slice, _]) = (&self.grid.axes, self.grid.strides());
+        let (slice, row) = self.grid.in_slice(row);
+        let first = if self.grid.in_place { (0, 0) } else { (self.slices.start, self.rows.start) };
+        (slice - first.0) * slices.stride * of_slice + (row - first.1) * rows.stride * of_row
     }
 
     /// What the places see of an image: in place, or copied to the `room`, with `outside` around it.

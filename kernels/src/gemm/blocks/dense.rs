@@ -290,9 +290,10 @@ impl DensePlan<'_> {
         let (before, count) = band.among(row);
         let (before, count) = (before * across, count * across);
         let next = Next::among(count, filters, group.weights.as_ptr().wrapping_add(next * filters));
+        let (seen, line) = (self.grid.across(row), band.line(row));
         for (at, places) in tiles(band.columns.clone(), most).enumerate() {
             let picked = match &self.picks {
-                Some(picks) => picks.at(&self.grid, task.picked, (row, &places), &steps)?,
+                Some(picks) => picks.at(&self.grid, task.picked, (&seen, &places), &steps)?,
                 None => None,
             };
             let loops = if picked.is_some() { group.picking } else { group.loops };
@@ -306,7 +307,7 @@ impl DensePlan<'_> {
                 let all = (task.offsets.as_ptr().add(steps.start), steps.start * loops.filters, steps.len());
                 let (offsets, weights, own) = picked.map_or(all, |some| (some.as_ptr().cast(), 0, some.len()));
                 sums(&Tile {
-                    image: group.seen.as_ptr().add(band.place(row, places.start)),
+                    image: group.seen.as_ptr().add(line + band.column(places.start)),
                     offsets,
                     weights: group.weights.as_ptr().add(weights),
                     steps: own,

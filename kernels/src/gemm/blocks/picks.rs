@@ -5,7 +5,7 @@
 
 use super::super::BLOCK;
 use super::CHANNELS;
-use super::band::{Grid, Sight, Source};
+use super::band::{Across, Grid, Sight, Source};
 use super::tile::Step;
 use crate::cpu::for_each_level;
 use crate::windows::Axis;
@@ -102,13 +102,13 @@ impl Picks {
         &self,
         grid: &Grid,
         tables: &'t [Step],
-        (row, places): (usize, &Range<usize>),
+        (across, places): (&Across, &Range<usize>),
         part: &Range<usize>,
     ) -> Result<Option<&'t [Step]>, Stopped> {
-        if !self.cropped && grid.is_inside(row, places) {
+        if !self.cropped && grid.is_inside(across, places) {
             return Ok(None);
         }
-        let sight = grid.sight(row, places);
+        let sight = grid.sight(across, places);
         if !self.cropped && sight == grid.kernel().map(|taps| 0..taps) {
             return Ok(None);
         }
