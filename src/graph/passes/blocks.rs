@@ -347,6 +347,22 @@ mod tests {
         builder.op_with("Conv", attributes, &[x, &w, &b], y);
     }
 
+    /// Checks that a network of blocks gives the bits of the plain one for some numbers of images, whose shapes follow, watched or
+    /// not; and which of its nodes read and give blocks.
+    fn check(draft: &dyn Fn() -> Draft, images: &[usize], shapes: &[&[usize]], want: &[&str]) {
+        let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
+        for images in images {
+            let feed = |shape: &&[usize]| {
+                tensor(&[&[*images], *shape].concat(), numbers(images * shape.iter().product::<usize>()))
+            };
+            let feeds: Vec<Value> = shapes.iter().map(feed).collect();
+            let want = run(&plain, &feeds, None);
+            assert_eq!(run(&graph, &feeds, None), want);
+            assert_eq!(run(&graph, &feeds, Some(&mut Seen::default())), want);
+        }
+        assert_eq!(laid(&graph), if pays() { want } else { &[] });
+    }
+
     /// A network with what convolutional networks have: a stem, a pool, channels alone, gates, residual sums, channels that
     /// are joined, numbers that are added, outputs from the middle, and nodes that read planes.
     fn network() -> Draft {
@@ -536,13 +552,6 @@ mod tests {
             ["turned", "gated", "pool", "both"].iter().for_each(|name| builder.output_named(name));
             builder.output("last")
         };
-        let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
-        for images in [0, 1, 2, 20] {
-            let feeds = [tensor(&[images, 5, 301], numbers(images * 5 * 301))];
-            let want = run(&plain, &feeds, None);
-            assert_eq!(run(&graph, &feeds, None), want);
-            assert_eq!(run(&graph, &feeds, Some(&mut Seen::default())), want);
-        }
         let want = [
             "stem.relu ppp>b",
             "alone bpp>b",
@@ -554,7 +563,7 @@ mod tests {
             "pool b>p",
             "both bb>p",
         ];
-        assert_eq!(laid(&graph), if pays() { &want[..] } else { &[] });
+        check(&draft, &[0, 1, 2, 20], &[&[5, 301]], &want);
     }
 
     /// Images of other sizes: of channels that fill blocks even if they are in planes before.
@@ -593,14 +602,6 @@ mod tests {
             ["small", "whole"].iter().for_each(|name| builder.output_named(name));
             builder.output("last")
         };
-        let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
-        // Of two images, one of the nodes makes one.
-        for images in [1, 2] {
-            let feeds = [20, 32].map(|channels| tensor(&[images, channels, 5, 7], numbers(images * channels * 35)));
-            let want = run(&plain, &feeds, None);
-            assert_eq!(run(&graph, &feeds, None), want);
-            assert_eq!(run(&graph, &feeds, Some(&mut Seen::default())), want);
-        }
         let want = [
             "of.planes pp>b",
             "after.few ppp>b",
@@ -612,7 +613,8 @@ mod tests {
             "last bpp>p",
             "small bpp>p",
         ];
-        assert_eq!(laid(&graph), if pays() { &want[..] } else { &[] });
+        // Of two images, one of the nodes makes one.
+        check(&draft, &[1, 2], &[&[20, 5, 7], &[32, 5, 7]], &want);
     }
 
     /// Images with three axes or one, in all nodes that know these.
@@ -634,7 +636,7 @@ mod tests {
         ];
         let cases: [(&[usize], &[usize]); 2] = [(&[7, 9, 10], &[3, 1, 1]), (&[37], &[5])];
         for (image, wide) in cases {
-            let (axes, places) = (image.len(), image.iter().product::<usize>());
+            let axes = image.len();
             let draft = || {
                 let mut builder = Builder::new();
                 let dims = [Dim::Symbol("N".into()), Dim::Fixed(3)];
@@ -674,15 +676,7 @@ mod tests {
                 ["global", "of.places"].iter().for_each(|name| builder.output_named(name));
                 builder.output("last")
             };
-            let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
-            for images in [0, 1, 2] {
-                let shape = [&[images, 3], image].concat();
-                let feeds = [tensor(&shape, numbers(images * 3 * places))];
-                let want = run(&plain, &feeds, None);
-                assert_eq!(run(&graph, &feeds, None), want);
-                assert_eq!(run(&graph, &feeds, Some(&mut Seen::default())), want);
-            }
-            assert_eq!(laid(&graph), if pays() { &want[..] } else { &[] }, "{image:?}");
+            check(&draft, &[0, 1, 2], &[&[&[3], image].concat()], &want);
         }
     }
 
@@ -710,15 +704,8 @@ mod tests {
             builder.output_named("sized.relu");
             builder.output("few.relu")
         };
-        let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
-        for images in [0, 1, 2] {
-            let feeds = [tensor(&[images, 32, 5, 7], numbers(images * 32 * 35))];
-            let want = run(&plain, &feeds, None);
-            assert_eq!(run(&graph, &feeds, None), want);
-            assert_eq!(run(&graph, &feeds, Some(&mut Seen::default())), want);
-        }
         let want = ["first ppp>b", "first.relu b>b", "twice bpp>b", "twice.relu b>p", "sized bpp>b", "sized.relu b>p"];
-        assert_eq!(laid(&graph), if pays() { &want[..] } else { &[] });
+        check(&draft, &[0, 1, 2], &[&[32, 5, 7]], &want);
         // The pads leave nothing of the output: as on planes.
         let draft = || {
             let mut builder = Builder::new();
@@ -783,12 +770,7 @@ mod tests {
             builder.op("Sigmoid", &["conv"], "y");
             builder.output("y")
         };
-        let (graph, plain) = (load(draft(), true).unwrap(), load(draft(), false).unwrap());
-        for images in [0, 1, 2] {
-            let feeds = [tensor(&[images, channels, 9, 40], numbers(images * channels * 9 * 40))];
-            assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None));
-        }
-        assert_eq!(laid(&graph), if pays() { want } else { &[] });
+        check(&draft, &[0, 1, 2], &[&[channels, 9, 40]], want);
     }
 
     /// An image without places has padding alone.

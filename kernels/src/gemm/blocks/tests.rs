@@ -407,13 +407,13 @@ fn deep_cases() -> Vec<Case> {
     let small = |input| axis(input, 3, 1, 1, [1; 2]);
     let single = |input| axis(input, 1, 1, 1, [0; 2]);
     let all = [
+        (1, 2, 5, [axis(1, 3, 1, 1, [3, 3]), axis(2, 1, 1, 1, [1, 1]), small(3)]),
         (2, 3, 20, [axis(5, 3, 2, 1, [1, 0]), axis(9, 3, 2, 1, [1, 1]), axis(8, 5, 3, 1, [2, 2])]),
         (1, 17, 33, [small(4), small(5), small(7)]),
         (1, 16, 16, [axis(7, 2, 2, 3, [0, 0]), axis(6, 3, 1, 1, [0, 0]), axis(7, 3, 1, 2, [0, 0])]),
         (1, 40, 24, [single(3), single(5), single(6)]),
         (1, 40, 24, [small(5), single(5), single(6)]),
         (1, 33, 16, [single(4), axis(9, 1, 2, 1, [0, 0]), small(6)]),
-        (1, 2, 5, [axis(1, 3, 1, 1, [3, 3]), axis(2, 1, 1, 1, [1, 1]), small(3)]),
         (1, 200, 64, [axis(3, 3, 1, 2, [2, 2]), small(7), small(7)]),
         (1, 16, 48, [small(2), small(70), small(130)]),
         (0, 4, 4, [small(2), small(2), small(2)]),
