@@ -204,6 +204,7 @@ fn gated(call: &Call<'_>, layout: &Layout, to: DType, inputs: usize, compute: &C
             // In blocks, bytes are unsigned.
             let turned = if tensor.dtype() == DType::Int8 { 0x80 } else { 0 };
             let room: &mut [u8] = bytemuck::cast_slice_mut(room);
+            let room = room.get_mut(..out.len().min(PART * size)).unwrap_or(&mut []);
             // Those of an image follow each other; there may be one image of them for all, or one number.
             let own = if tensor.len() > channels { image * channels } else { 0 };
             let (own, tile) = match tensor.len() {

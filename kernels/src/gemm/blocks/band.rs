@@ -3,7 +3,7 @@
 use super::super::BLOCK;
 use super::CHANNELS;
 use super::dense::tiles;
-use super::line::{self, Line, span};
+use super::line::{self, Line, rests, span};
 use crate::windows::Axis;
 use crate::{Lookout, Stopped};
 use bytemuck::Pod;
@@ -457,24 +457,21 @@ impl Band<'_> {
             room.fill(outside);
             return Ok(room);
         }
-        // Where something `at` so many places along an axis is in the image, and whether a place sees it.
+        // Where something `at` so many places along an axis is in the image.
         let place = |axis: &Axis, first: usize, at: usize| {
             (first * axis.stride + at).checked_sub(axis.pad).filter(|place| *place < axis.input)
         };
-        let is_seen = |axis: &Axis, at: usize| {
-            (0..axis.kernel)
-                .any(|tap| at.checked_sub(tap * axis.dilation).is_some_and(|start| start % axis.stride == 0))
-        };
+        let (seen_slices, seen_rows) = (rests(&slices, depth), rests(&rows, height));
         let of_row = width * columns.stride * distance;
         let planes = elements.chunks_exact((slices.input * rows.input * line).max(1));
         for (plane, room) in planes.zip(room.chunks_exact_mut(depth * height * of_row)) {
             for (deep, room) in room.chunks_exact_mut(height * of_row).enumerate() {
-                if !is_seen(&slices, deep) {
+                if seen_slices.get(deep % slices.stride) != Some(&true) {
                     continue;
                 }
                 let slice = place(&slices, self.slices.start, deep);
                 for (at, room) in room.chunks_exact_mut(of_row).enumerate() {
-                    if !is_seen(&rows, at) {
+                    if seen_rows.get(at % rows.stride) != Some(&true) {
                         continue;
                     }
                     lookout.after(size_of_val(room))?;

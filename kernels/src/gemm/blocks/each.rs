@@ -10,7 +10,6 @@ use super::{CHANNELS, len_of};
 use crate::windows::Axis;
 use crate::{Resources, Stopped, parallel, volume};
 use bytemuck::cast_slice_mut;
-use smallvec::SmallVec;
 
 /// Steps that are worth a thread that is ready, and waking one.
 const WORTH: (usize, usize) = (1 << 16, 1 << 18);
@@ -165,9 +164,9 @@ impl Planned<'_> {
             let (mut start, first) = (part / across * high, part % across * count);
             let (end, count) = (rows.output.min(start + high), count.min(columns.output - first));
             let (room, own) = memory.split_at_mut(of_slices);
-            let lines = Lines {
+            let mut lines = Lines {
                 axes,
-                slice: None,
+                slice,
                 line: Line::new(columns, first, width, CHANNELS),
                 len: line,
                 images,
@@ -177,17 +176,12 @@ impl Planned<'_> {
                 seen: 0..0,
                 around: if around.0 == first { around.1 } else { 0 },
             };
-            let seen = |tap: usize| (slice * slices.stride + tap * slices.dilation).checked_sub(slices.pad);
-            let of_tap = |tap: usize| Lines { slice: seen(tap).filter(|at| *at < slices.input), ..lines.clone() };
-            let mut lines: SmallVec<[Lines<'_>; 1]> = (0..slices.kernel).map(of_tap).collect();
             let (mut lookout, row, len) = (resources.lookout(), rows.stride * line, count * CHANNELS);
             // What follows the sums is worth a call, and finds them where they were left.
             let most = (PLACES * CHANNELS / len).clamp(1, self.together);
             while start < end {
                 let next = end.min(start + self.together);
-                for (lines, room) in lines.iter_mut().zip(room.chunks_exact_mut(of_slice.max(1))) {
-                    lines.turn_to(start, next, (room, own), &mut lookout)?;
-                }
+                lines.turn_to(start..next, (room, of_slice, own), &mut lookout)?;
                 for own in (start..next).step_by(most) {
                     let len = len * most.min(next - own);
                     lookout.after(offsets.len() * len)?;
@@ -202,7 +196,7 @@ impl Planned<'_> {
                 start = next;
             }
             // The next image has the same around its lines.
-            *around = (first, lines.first().map_or(0, |lines| lines.around));
+            *around = (first, lines.around);
             Ok(())
         })
     }

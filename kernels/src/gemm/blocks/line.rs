@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use std::ops::Range;
 
 /// A part of a line: the columns of each remainder, divided by the stride, follow each other.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Line {
     /// The columns that are seen of each remainder, where they are copied from and to.
     runs: SmallVec<[Run; 2]>,
@@ -18,7 +18,7 @@ pub(super) struct Line {
 }
 
 /// Columns of the same remainder.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Run {
     from: usize,
     /// Where they are, and what is around them.
@@ -30,7 +30,8 @@ impl Line {
     /// The columns that places see, from the `first` one on: `width` of each remainder.
     pub(super) fn new(columns: &Axis, first: usize, width: usize, distance: usize) -> Line {
         let (stride, first) = (columns.stride, first * columns.stride);
-        let is_seen = |rest: &usize| (0..columns.kernel).any(|tap| tap * columns.dilation % stride == *rest);
+        let seen = rests(columns, stride);
+        let is_seen = |rest: &usize| seen.get(*rest) == Some(&true);
         let run = |rest: usize| {
             let at = |place: usize| place.saturating_sub(first + rest).div_ceil(stride).min(width);
             let (low, high) = (at(columns.pad), at(columns.pad + columns.input).max(at(columns.pad)));
@@ -100,6 +101,15 @@ for_each_level! {
 fn every_body<T: Pod>(from: &[T], stride: usize, to: &mut [T]) {
     let from = from.as_chunks::<CHANNELS>().0.iter().step_by(stride);
     to.as_chunks_mut::<CHANNELS>().0.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+}
+
+/// For each place of so many, or for each remainder divided by the stride if these are fewer, whether a tap may be there.
+pub(super) fn rests(axis: &Axis, places: usize) -> SmallVec<[bool; 8]> {
+    let mut seen = SmallVec::from_elem(false, axis.stride.min(places));
+    for tap in 0..axis.kernel.min(axis.stride) {
+        seen.get_mut(tap * axis.dilation % axis.stride).into_iter().for_each(|seen| *seen = true);
+    }
+    seen
 }
 
 /// Elements of the input from the first to the last that so many neighbours in the output see.

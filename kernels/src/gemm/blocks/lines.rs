@@ -75,12 +75,11 @@ pub(super) struct Block {
     pub(super) of: usize,
 }
 
-/// Lines of a slice of a block of an image that rows of the output see, with what is around them.
-#[derive(Clone)]
+/// Lines of a block of an image that rows of a slice of the output see, with what is around them: those of each tap along the
+/// slices follow each other.
 pub(super) struct Lines<'a> {
     pub(super) axes: &'a [Axis; 3],
-    /// None is in padding.
-    pub(super) slice: Option<usize>,
+    pub(super) slice: usize,
     pub(super) line: Line,
     /// Elements of a line.
     pub(super) len: usize,
@@ -95,31 +94,34 @@ pub(super) struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// Has what these rows of the output see in `room`: lines that others saw are kept. There is memory for a line of the image
-    /// that is computed.
+    /// Has what these rows of the output see: lines that others saw are kept. There is memory for so many elements of each tap along
+    /// the slices, and for a line of the image that is computed.
     pub(super) fn turn_to(
         &mut self,
-        start: usize,
-        next: usize,
-        (room, own): (&mut [f32], &mut [f32]),
+        own_rows: Range<usize>,
+        (room, of_slice, own): (&mut [f32], usize, &mut [f32]),
         lookout: &mut Lookout<'_>,
     ) -> Result<(), Stopped> {
-        let Lines { axes: [_, rows, _], slice, len, .. } = *self;
-        let first = start * rows.stride;
-        let seen = first..first + span(rows, next - start);
+        let Lines { axes: [slices, rows, _], len, .. } = *self;
+        let first = own_rows.start * rows.stride;
+        let seen = first..first + span(rows, own_rows.len());
         let kept = seen.start.max(self.seen.start)..seen.end.min(self.seen.end).max(seen.start);
-        if !kept.is_empty() {
-            let from = (kept.start - self.seen.start) * len..(kept.end - self.seen.start) * len;
-            room.copy_within(from, (kept.start - seen.start) * len);
-        }
         let missing = if kept.is_empty() { seen.clone() } else { kept.end..seen.end };
-        for number in missing {
-            lookout.after(len * size_of::<f32>())?;
-            let at = number - seen.start;
-            let to = room.get_mut(at * len..(at + 1) * len).ok_or(Stopped::Misfit)?;
-            match slice.zip(number.checked_sub(rows.pad).filter(|row| *row < rows.input)) {
-                Some((slice, row)) => self.read(slice * rows.input + row, at < self.around, (to, own), lookout)?,
-                None => to.fill(self.outside),
+        for (tap, room) in (0..slices.kernel).zip(room.chunks_exact_mut(of_slice.max(1))) {
+            let slice = (self.slice * slices.stride + tap * slices.dilation).checked_sub(slices.pad);
+            let slice = slice.filter(|slice| *slice < slices.input);
+            if !kept.is_empty() {
+                let from = (kept.start - self.seen.start) * len..(kept.end - self.seen.start) * len;
+                room.copy_within(from, (kept.start - seen.start) * len);
+            }
+            for number in missing.clone() {
+                lookout.after(len * size_of::<f32>())?;
+                let at = number - seen.start;
+                let to = room.get_mut(at * len..(at + 1) * len).ok_or(Stopped::Misfit)?;
+                match slice.zip(number.checked_sub(rows.pad).filter(|row| *row < rows.input)) {
+                    Some((slice, row)) => self.read(slice * rows.input + row, at < self.around, (to, own), lookout)?,
+                    None => to.fill(self.outside),
+                }
             }
         }
         self.around = self.around.max(seen.len());
