@@ -130,12 +130,9 @@ impl Filters {
 }
 
 impl Filters {
-    /// The windows of an image of `N` axes and the sizes of the output, by the shape of the filters.
-    pub(super) fn of_image<const N: usize>(
-        &self,
-        filters: &[usize],
-        image: [usize; N],
-    ) -> Result<([Axis; N], [usize; N])> {
+    /// The windows of an image of one axis to three along slices, rows and columns, and the sizes of the output, by the shape of
+    /// the filters.
+    pub(super) fn of_image(&self, filters: &[usize], image: &[usize]) -> Result<([Axis; 3], [usize; 3])> {
         let beyond = || Error::input("the output has more windows than can be counted");
         let kernel: Vec<Option<i64>> = filters.iter().skip(2).map(|size| i64::try_from(*size).ok()).collect();
         self.attributes.of_image(&kernel, image)?.ok_or_else(beyond)

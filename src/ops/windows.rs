@@ -123,18 +123,16 @@ impl WindowAttributes {
 }
 
 impl WindowAttributes {
-    /// The windows of an image of `N` axes and how many there are along each, if they can be counted. A kernel of fewer axes is
-    /// one of images that have one place along the others, which are the first.
-    pub(super) fn of_image<const N: usize>(
-        &self,
-        kernel: &[Option<i64>],
-        image: [usize; N],
-    ) -> Result<Option<([Axis; N], [usize; N])>> {
-        let Some(outer) = N.checked_sub(kernel.len()) else { return Ok(None) };
-        let (windows, image) = (self.windows(kernel)?, image.get(outer..).unwrap_or(&[]));
+    /// The windows of an image of one axis to three along slices, rows and columns, and how many there are along each, if they can
+    /// be counted. An image of fewer axes has one slice, or one row.
+    pub(super) fn of_image(&self, kernel: &[Option<i64>], image: &[usize]) -> Result<Option<([Axis; 3], [usize; 3])>> {
+        let Some(outer) = 3usize.checked_sub(image.len()).filter(|_| kernel.len() == image.len()) else {
+            return Ok(None);
+        };
+        let windows = self.windows(kernel)?;
         let dims: Vec<Dim> = image.iter().copied().map(Dim::Fixed).collect();
         let Some(counts) = Dim::sizes(&windows.counts(&dims)) else { return Ok(None) };
-        let (mut axes, mut all) = ([Axis::ROW; N], [1; N]);
+        let (mut axes, mut all) = ([Axis::ROW; 3], [1; 3]);
         let own = axes.iter_mut().zip(&mut all).skip(outer).zip(windows.axes(image, &counts)?.into_iter().zip(counts));
         own.for_each(|((axis, count), (own, own_count))| (*axis, *count) = (own, own_count));
         Ok(Some((axes, all)))

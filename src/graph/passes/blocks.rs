@@ -223,6 +223,7 @@ impl<'a> Pass<'a> {
             None => is_number(*id, self.draft),
         };
         let alike = ids().zip(inputs).all(fits);
+        let image = || ids().zip(inputs).find(|(_, channels)| channels.is_some()).map(|(id, _)| *id);
         match kind {
             Kind::Joined(operator) => {
                 let (_, before) = inputs.split_last()?;
@@ -231,14 +232,14 @@ impl<'a> Pass<'a> {
             }
             Kind::Rowwise(operator) if alike => Some(How::Same(operator)),
             Kind::Rowwise(operator) => {
-                let image = *ids().zip(inputs).find(|(_, channels)| channels.is_some())?.0;
+                let image = image()?;
                 let gate = *ids().find(|id| **id != image)?;
                 let is_gate = inputs.len() == 2 && is_full(image, node, self.draft) && self.is_gate(gate, image);
                 is_gate.then_some(How::Gated(operator))
             }
             Kind::Chain(chain) if alike => Some(How::Chain(chain)),
             Kind::Chain(chain) => {
-                let image = *ids().zip(inputs).find(|(_, channels)| channels.is_some())?.0;
+                let image = image()?;
                 let is_own = |id: Id| fact(id, self.draft).is_some_and(is_float) && self.is_gate(id, image);
                 let suits =
                     |(id, channels): (&Id, &Option<usize>)| fits((id, channels)) || channels.is_none() && is_own(*id);

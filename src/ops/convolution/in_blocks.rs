@@ -59,7 +59,7 @@ impl InBlocksOf {
             return None;
         }
         let one = |axis: &Axis| (axis.kernel, axis.stride, axis.pad) == (1, 1, 0) && axis.input == axis.output;
-        let is_one = || filters.of_image(shape, [2; 2]).is_ok_and(|(axes, _)| axes.iter().all(one));
+        let is_one = || filters.of_image(shape, &[2; 2]).is_ok_and(|(axes, _)| axes.iter().all(one));
         let pointwise = !own && groups == 1 && shape.len() == 4 && is_one();
         let (filters, weights, finite) = (filters.clone(), Weights::known(true), AtomicBool::new(false));
         let operator = InBlocksOf { filters, channels, count, groups, own, pointwise, weights, finite };
@@ -105,14 +105,11 @@ impl Geometry {
     pub(super) fn of(filters: &Filters, call: &Call<'_>, layout: &Layout) -> Result<Geometry> {
         let (shape, in_blocks) = (call.tensor(0)?.shape(), layout.input(0).is_some());
         let image = shape.get(2..shape.len() - usize::from(in_blocks));
-        let (images, image) = match (shape, image) {
-            ([images, ..], Some(&[depth, height, width])) => (*images, [depth, height, width]),
-            ([images, ..], Some(&[height, width])) => (*images, [1, height, width]),
-            ([images, ..], Some(&[width])) => (*images, [1, 1, width]),
-            _ => return Err(Error::bug("a convolution in blocks is one of images with one axis to three")),
+        let (Some(images), Some(image)) = (shape.first(), image) else {
+            return Err(Error::bug("a convolution in blocks is one of images"));
         };
         let (axes, counts) = filters.of_image(call.tensor(1)?.shape(), image)?;
-        Ok(Geometry { images, axes, counts })
+        Ok(Geometry { images: *images, axes, counts })
     }
 }
 

@@ -43,7 +43,7 @@ impl OfProducts {
         let [images, _, height, width, _] = *call.tensor(0)?.shape() else {
             return Err(Error::bug("an image in blocks has five axes"));
         };
-        let (axes, counts) = self.filters.of_image(call.tensor(self.filters.w)?.shape(), [1, height, width])?;
+        let (axes, counts) = self.filters.of_image(call.tensor(self.filters.w)?.shape(), &[height, width])?;
         Ok((images, axes, counts))
     }
 

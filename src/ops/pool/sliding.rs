@@ -145,17 +145,12 @@ struct InBlocksOf {
 impl InBlocksOf {
     /// The images and their axes; windows of slices, rows and columns, and how many there are along each.
     fn windows(&self, call: &Call<'_>) -> Result<([usize; 2], [Axis; 3], [usize; 3])> {
-        let shape = call.tensor(0)?.shape();
-        let (images, image) = match *shape {
-            [images, _, width, _] => (images, [1, 1, width]),
-            [images, _, height, width, _] => (images, [1, height, width]),
-            [images, _, depth, height, width, _] => (images, [depth, height, width]),
-            _ => return Err(Error::bug("images in blocks have one axis to three")),
+        let [images, _, image @ .., _] = call.tensor(0)?.shape() else {
+            return Err(Error::bug("images in blocks have no blocks"));
         };
-        let count = shape.len() - 3;
-        let windows = self.attributes.of_image(&self.attributes.kernel(count)?, image)?;
+        let windows = self.attributes.of_image(&self.attributes.kernel(image.len())?, image)?;
         let (axes, counts) = windows.ok_or_else(|| Error::model("there are more windows than can be counted"))?;
-        Ok(([images, count], axes, counts))
+        Ok(([*images, image.len()], axes, counts))
     }
 
     fn planned<'a>(&self, call: &'a Call<'_>, images: usize, axes: &'a [Axis; 3]) -> Result<Planned<'a>> {
