@@ -46,7 +46,7 @@ use exponential::{Exp, ExpBelow, Gated, Sigmoid, Tanh};
 use normal::Gelu;
 use wide::Wide;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use wide::exp_of_block;
+pub(crate) use wide::{exp_of_16, exp_of_32};
 
 /// A function of `f32` that looks numbers up, and the same of `f64`.
 pub trait Curve: Copy {

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)] // loads, stores and processor features
 
-use crate::functions::exp_of_block;
+use crate::functions::exp_of_32;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
@@ -57,12 +57,12 @@ unsafe fn shares_of(from: *const f32, to: *mut f32, len: usize, count: usize) {
 
             let mut sums = none();
             for at in (0..whole).step_by(BLOCK) {
-                let block = exp_of_block(less(load(from.add(at), ALL, peak), peak));
+                let block = exp_of_32(less(load(from.add(at), ALL, peak), peak));
                 store(to.add(at), ALL, block);
                 sums = added(sums, ALL, doubles(block));
             }
             if rest > 0 {
-                let block = exp_of_block(less(load(from.add(whole), rest, peak), peak));
+                let block = exp_of_32(less(load(from.add(whole), rest, peak), peak));
                 store(to.add(whole), rest, block);
                 sums = added(sums, rest, doubles(block));
             }

@@ -1,10 +1,10 @@
 //! Elements as tensors hold them, and the numbers that kernels compute with.
 
-#[cfg(target_arch = "x86_64")]
-use super::blocks;
 use super::reductions::Extreme;
 use super::reductions::Order;
 use super::sums::{Exact, Factors, Pair, Scaled, Total, Whole, Wrapped};
+#[cfg(target_arch = "x86_64")]
+use super::{blocks, eights};
 use crate::functions::Real;
 use crate::half::{Half, odd};
 use crate::number::{Float, Int};
@@ -113,7 +113,7 @@ impl Floating for f32 {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn shares(len: usize) -> Option<Shares<Self>> {
-        blocks::takes(len).then_some(blocks::shares)
+        if blocks::takes(len) { Some(blocks::shares) } else { eights::takes(len).then_some(eights::shares) }
     }
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]

@@ -76,8 +76,10 @@ const ROUNDS: usize = 8;
 pub(super) const FEW: usize = ROUNDS * PARTIALS;
 pub(super) const NARROW: usize = HELD / 2;
 
-/// Number of lanes that are reduced side by side.
+/// Number of lanes that are reduced side by side; and that of many, so that processors look for the pages of rows that are
+/// far apart less often.
 pub(super) const ABREAST: usize = 64;
+pub(super) const MANY: usize = 4 * ABREAST;
 
 impl<F: Fold<T>, T: Number> Loops<T, F::Partial> for F {
     fn add(&self, partials: &mut [[F::Partial; PARTIALS]], len: usize, elements: &[T]) {
@@ -133,20 +135,24 @@ pub(super) fn add_lane<F: Fold<T>, T: Number>(fold: &F, partials: &mut [F::Parti
     let mut values = *partials;
     let (mut blocks, rest) = elements.as_chunks::<PARTIALS>();
     if F::HAS_ODD {
-        let mut odd = false;
-        for value in &values {
-            odd |= fold.has_odd(*value);
+        let (mut ordinary, mut odd) = (values, [0u32; PARTIALS]);
+        for (odd, value) in odd.iter_mut().zip(&values) {
+            *odd = fold.has_odd(*value).into();
         }
-        while let ([block, others @ ..], false) = (blocks, odd) {
-            for element in block {
-                odd |= fold.is_odd(*element);
+        for block in blocks {
+            for (value, element) in ordinary.iter_mut().zip(block) {
+                *value = fold.add_ordinary(*value, fold.counts(*element));
             }
-            if !odd {
-                for (value, element) in values.iter_mut().zip(block) {
-                    *value = fold.add_ordinary(*value, fold.counts(*element));
-                }
-                blocks = others;
+            for (odd, element) in odd.iter_mut().zip(block) {
+                *odd |= u32::from(fold.is_odd(*element));
             }
+        }
+        let mut some = 0;
+        for odd in &odd {
+            some |= odd;
+        }
+        if some == 0 {
+            (values, blocks) = (ordinary, &[]);
         }
     }
     for block in blocks {
@@ -170,7 +176,8 @@ fn add_block<F: Fold<T>, T: Number, const N: usize>(fold: &F, values: &mut [F::P
     for count in &mut counts {
         *count = fold.counts(*count);
     }
-    for (value, count) in values.iter_mut().zip(counts) {
+    // By reference: of an array that is moved, compilers make vectors that begin anywhere.
+    for (value, &count) in values.iter_mut().zip(&counts) {
         *value = fold.add(*value, count);
     }
 }
@@ -279,7 +286,7 @@ fn pair_of_rows<F: Fold<T>, T: Number>(fold: &F, rows: Rows<'_, T>, first: usize
 
 #[inline(always)]
 fn joined<P: Partial>(mut low: [P; NARROW], high: [P; NARROW]) -> [P; NARROW] {
-    for (low, high) in low.iter_mut().zip(high) {
+    for (low, &high) in low.iter_mut().zip(&high) {
         *low = low.join(high);
     }
     low

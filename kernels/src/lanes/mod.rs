@@ -12,6 +12,8 @@
 mod affine;
 #[cfg(target_arch = "x86_64")]
 mod blocks;
+#[cfg(target_arch = "x86_64")]
+mod eights;
 mod elements;
 mod fold;
 mod normalize;
@@ -94,13 +96,17 @@ impl Lanes {
 
     /// The number of lanes that work is divided by: of those side by side, rows of vectors, but a share for each thread.
     fn unit(&self, threads: usize) -> usize {
+        self.unit_up_to(fold::ABREAST, threads)
+    }
+
+    fn unit_up_to(&self, most: usize, threads: usize) -> usize {
         /// Elements of a vector.
         const VECTOR: usize = 16;
         match self.contiguous() {
             true => 1,
             false => {
                 let abreast = self.abreast();
-                abreast.div_ceil(threads.max(1)).next_multiple_of(VECTOR).min(fold::ABREAST).min(abreast)
+                abreast.div_ceil(threads.max(1)).next_multiple_of(VECTOR).min(most).min(abreast)
             }
         }
     }

@@ -163,7 +163,7 @@ fn fold_differences<T: Floating, F: Fold<f64, Partial = T::Exact>>(
             for (difference, x) in differences.iter_mut().zip(block) {
                 *difference = x.precise() - from.precise() - rest;
             }
-            for (value, difference) in values.iter_mut().zip(differences) {
+            for (value, &difference) in values.iter_mut().zip(&differences) {
                 *value = fold.add(*value, difference);
             }
         }

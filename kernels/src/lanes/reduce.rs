@@ -2,7 +2,7 @@
 //!
 //! What walks over lanes is compiled for a type of numbers and one of partial values.
 
-use super::fold::{ABREAST, FEW, Fold, Loops, LoopsOfRows, NARROW, PARTIALS, Rows, join_lanes, join_rows};
+use super::fold::{ABREAST, FEW, Fold, Loops, LoopsOfRows, MANY, NARROW, PARTIALS, Rows, join_lanes, join_rows};
 use super::stored::{Elements, Storage};
 use super::sums::Partial;
 use super::walk::Runs;
@@ -144,11 +144,15 @@ fn reduce_by<T: Number, P: Partial>(
     out: &mut [u8],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    let unit = lanes.unit(resources.threads);
+    // Large values, and elements that are converted, have room near the processor for fewer lanes.
+    let many = lanes.abreast() > ABREAST && size_of::<P>() <= size_of::<f64>() && data.is_direct();
+    let unit = lanes.unit_up_to(if many { MANY } else { ABREAST }, resources.threads);
     parallel::split_by(out, unit * to.size, lanes.len, resources, |first, out| {
         let first = first * unit;
         if !lanes.contiguous() && lanes.abreast() > 1 && lanes.len > 0 {
-            columns(reducer, loops, data, lanes, first, to, out, resources.stop)
+            let mut columns =
+                |partials: &mut [P]| columns(reducer, loops, data, lanes, first, to, out, partials, resources.stop);
+            if many { columns(&mut [P::START; PARTIALS * MANY]) } else { columns(&mut [P::START; PARTIALS * ABREAST]) }
         } else {
             rows(reducer, data, lanes, first, to, out, resources.stop)
         }
@@ -253,7 +257,7 @@ fn value_of_runs<T: Number, P: Partial>(
     Ok(())
 }
 
-/// Lanes side by side: their elements at the same position are neighbours.
+/// Lanes side by side: their elements at the same position are neighbours. There is room for partial values of some lanes.
 #[expect(clippy::too_many_arguments)]
 fn columns<T: Number, P: Partial>(
     reducer: &Reducer<'_, T, P>,
@@ -263,20 +267,21 @@ fn columns<T: Number, P: Partial>(
     first: usize,
     to: Storage<T::Precise>,
     mut out: &mut [u8],
+    partials: &mut [P],
     stop: Option<&Stop>,
 ) -> Result<(), Stopped> {
-    let abreast = lanes.abreast();
+    let (abreast, most) = (lanes.abreast(), partials.len() / PARTIALS);
     let mut groups = Offsets::new(lanes.kept.get(1..).unwrap_or(&[]), first / abreast);
     let mut before = first % abreast;
-    let (mut values, mut partials) = ([T::Precise::zeroed(); ABREAST], [P::START; PARTIALS * ABREAST]);
+    let mut values = [T::Precise::zeroed(); MANY];
     while !out.is_empty() {
         let [start] = groups.next();
         let (now, rest) = out.split_at_mut(out.len().min((abreast - before) * to.size));
-        for (k, out) in now.chunks_mut(ABREAST * to.size).enumerate() {
+        for (k, out) in now.chunks_mut(most * to.size).enumerate() {
             let width = out.len() / to.size;
             let values = values.get_mut(..width).unwrap_or(&mut []);
             let partials = partials.get_mut(..PARTIALS * width).unwrap_or(&mut []);
-            add_abreast(loops, data.from(start + before + k * ABREAST), lanes, partials, stop)?;
+            add_abreast(loops, data.from(start + before + k * most), lanes, partials, stop)?;
             reducer.ends.end(partials, lanes.len, values);
             to.store(values, out);
         }
@@ -285,7 +290,7 @@ fn columns<T: Number, P: Partial>(
     Ok(())
 }
 
-/// Reduces at most [`ABREAST`] lanes that start side by side: their values are the first of the partial ones.
+/// Reduces lanes that start side by side: their values are the first of the partial ones.
 fn add_abreast<T: Number, P: Partial>(
     loops: &dyn LoopsOfRows<T, P>,
     data: Elements<'_, T>,
@@ -302,8 +307,12 @@ fn add_abreast<T: Number, P: Partial>(
     }
     partials.fill(P::START);
     let mut start = 0;
-    for at in between_looks(lanes.len, stop) {
-        let mut at = at?;
+    let some = BETWEEN_LOOKS / width.div_ceil(ABREAST);
+    for from in (0..lanes.len).step_by(some) {
+        if from > 0 {
+            lookout::look(stop)?;
+        }
+        let mut at = from..lanes.len.min(from + some);
         while !at.is_empty() {
             // The rest of a run of rows.
             let row = at.start % size;

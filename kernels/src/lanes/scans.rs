@@ -9,6 +9,7 @@ use crate::lookout::look;
 use crate::{Stop, Stopped};
 use bytemuck::Zeroable;
 use std::array::from_fn;
+use std::ops::Range;
 
 /// What a reduction gives of the elements up to each one, rounded at each.
 #[derive(Debug)]
@@ -274,28 +275,26 @@ for_each_level! {
     fn find<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>) -> Result<usize, Stopped> = find_body::<T>;
 }
 
-/// Elements that are compared before it matters which are equal.
+/// Elements that are compared before it matters whether one is equal, and before it matters which.
 const SOME: usize = 128;
+const FEW: usize = 16;
 
 #[inline(always)]
 fn find_body<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>) -> Result<usize, Stopped> {
-    let len = lane.len();
-    for at in between_looks(len, stop) {
-        let at = at?;
-        for from in at.clone().step_by(SOME) {
-            let part = from..at.end.min(from + SOME);
-            let part = if last { len - part.end..len - part.start } else { part };
-            let elements = lane.get(part.clone()).unwrap_or(&[]);
-            // Two loops: as many elements as a block has are compared at once.
-            let equal = match <&[T; SOME]>::try_from(elements) {
-                Ok(elements) => is_in(elements, element),
-                Err(_) => true,
-            };
-            if equal {
-                let places = places(elements, element);
-                if places != 0 {
-                    let place = if last { places.ilog2() } else { places.trailing_zeros() };
-                    return Ok(part.start + place as usize);
+    for at in parts(0..lane.len(), BETWEEN_LOOKS, last) {
+        look(stop)?;
+        for some in parts(at, SOME, last) {
+            if !may_be_in::<T, SOME>(lane, &some, element) {
+                continue;
+            }
+            for few in parts(some, FEW, last) {
+                if !may_be_in::<T, FEW>(lane, &few, element) {
+                    continue;
+                }
+                for place in parts(few, 1, last) {
+                    if lane.get(place.start).is_some_and(|x| is_it(*x, element)) {
+                        return Ok(place.start);
+                    }
                 }
             }
         }
@@ -303,33 +302,23 @@ fn find_body<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>)
     Ok(0)
 }
 
-/// A bit for each of at most [`SOME`] elements that is this one.
+/// Parts of a range of this size, from the first to the last, or from the last to the first: then that is the one that may
+/// be shorter.
 #[inline(always)]
-fn places<T: Number>(elements: &[T], element: T) -> u128 {
-    let (blocks, rest) = elements.as_chunks::<32>();
-    let mut places = 0;
-    for (k, block) in blocks.iter().enumerate() {
-        // Bits of a word, so that a block is compared at once.
-        let mut word = 0u32;
-        for (i, x) in block.iter().enumerate() {
-            word |= u32::from(is_it(*x, element)) << i;
+fn parts(range: Range<usize>, size: usize, last: bool) -> impl Iterator<Item = Range<usize>> {
+    range.clone().step_by(size).map(move |at| match last {
+        false => at..range.end.min(at + size),
+        true => {
+            let end = range.end - (at - range.start);
+            range.start.max(end.saturating_sub(size))..end
         }
-        places |= u128::from(word) << (32 * k);
-    }
-    for (i, x) in rest.iter().enumerate() {
-        places |= u128::from(is_it(*x, element)) << (32 * blocks.len() + i);
-    }
-    places
+    })
 }
 
-/// Whether they are equal, or both NaN.
+/// Whether an element is among those of a part; that may be unknown if it has another number of them.
 #[inline(always)]
-fn is_it<T: Number>(x: T, element: T) -> bool {
-    x == element || x.is_nan() & element.is_nan()
-}
-
-#[inline(always)]
-fn is_in<T: Number>(elements: &[T; SOME], element: T) -> bool {
+fn may_be_in<T: Number, const N: usize>(lane: &[T], part: &Range<usize>, element: T) -> bool {
+    let Some(elements) = lane.get(part.clone()).and_then(|part| <&[T; N]>::try_from(part).ok()) else { return true };
     let mut found = false;
     if element.is_nan() {
         for x in elements {
@@ -341,6 +330,12 @@ fn is_in<T: Number>(elements: &[T; SOME], element: T) -> bool {
         }
     }
     found
+}
+
+/// Whether they are equal, or both NaN.
+#[inline(always)]
+fn is_it<T: Number>(x: T, element: T) -> bool {
+    x == element || x.is_nan() & element.is_nan()
 }
 
 /// 1 for the first of the greatest elements, and 0 for all others.

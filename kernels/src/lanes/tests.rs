@@ -283,6 +283,7 @@ fn lanes_for_several_threads() {
     check(&[40, 1030], &[false, true]);
     check(&[30, 7, 201], &[false, true, false]);
     check(&[97, 420], &[true, false]);
+    check(&[300, 270], &[true, false]);
 }
 
 proptest! {

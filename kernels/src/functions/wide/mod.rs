@@ -6,7 +6,7 @@ mod vectors;
 
 use super::Curve;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use vectors::x86::exp_of_block;
+pub(crate) use vectors::x86::{exp_of_16, exp_of_32};
 
 /// Some `f32`: as many as a vector of the processor holds, or one. Each operation is that of each number, and rounds once.
 pub trait Wide: Copy {

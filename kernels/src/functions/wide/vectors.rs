@@ -209,17 +209,26 @@ pub(super) mod x86 {
     /// e^x of 32 numbers.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
     #[inline]
-    pub(crate) fn exp_of_block(block: [__m512; 2]) -> [__m512; 2] {
-        let [low, high] = block;
+    pub(crate) fn exp_of_32(numbers: [__m512; 2]) -> [__m512; 2] {
+        let [low, high] = numbers;
         let Two(F32x16(low), F32x16(high)) = Exp.singles(Two(F32x16(low), F32x16(high)));
         [low, high]
     }
 
-    /// Made by [`v4`] and [`exp_of_block`] alone.
+    /// e^x of 16 numbers.
+    #[target_feature(enable = "avx2,bmi2,fma")]
+    #[inline]
+    pub(crate) fn exp_of_16(numbers: [__m256; 2]) -> [__m256; 2] {
+        let [low, high] = numbers;
+        let Two(F32x8(low), F32x8(high)) = Exp.singles(Two(F32x8(low), F32x8(high)));
+        [low, high]
+    }
+
+    /// Made by [`v4`] and [`exp_of_32`] alone.
     #[derive(Clone, Copy)]
     struct F32x16(__m512);
 
-    /// Made by [`v3`] alone.
+    /// Made by [`v3`] and [`exp_of_16`] alone.
     #[derive(Clone, Copy)]
     struct F32x8(__m256);
 

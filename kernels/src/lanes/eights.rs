@@ -1,0 +1,182 @@
+//! Softmax of f32 by AVX2, with vectors of eight: what is known of a lane stays in registers. The loops of other processors
+//! give the same bits.
+
+#![allow(unsafe_code)] // loads, stores and processor features
+
+use crate::functions::exp_of_16;
+use std::arch::x86_64::*;
+use std::ops::Range;
+
+/// The lanes that these functions take: shorter ones are faster together, longer ones have to be stopped.
+const LENGTHS: Range<usize> = 32..1 << 12;
+
+/// Numbers that are computed at a time, and places where they are added up: number i at the place i mod 32.
+const BLOCK: usize = 32;
+type Block = [__m256; 4];
+
+/// The mask of the first n numbers of a block begins n places before the middle.
+static MASKS: [[i32; BLOCK]; 2] = [[-1; BLOCK], [0; BLOCK]];
+
+/// Whether there is AVX2 and no more, and lanes are of a length for it.
+#[inline(always)]
+pub(super) fn takes(len: usize) -> bool {
+    LENGTHS.contains(&len) && crate::cpu::level() == 3
+}
+
+/// `e^x / sum of e^lane` of lanes of `len` numbers, or of those in `to`. The length is one that [`takes`] takes.
+#[inline(always)]
+pub(super) fn shares(len: usize, from: Option<&[f32]>, to: &mut [f32]) {
+    let count = to.len().min(from.map_or(usize::MAX, <[f32]>::len)) / len;
+    let to = to.as_mut_ptr();
+    let from = from.map_or(to.cast_const(), <[f32]>::as_ptr);
+    // SAFETY: both have as many lanes, or are the same; `takes` asked the processor.
+    unsafe { shares_of(from, to, len, count) }
+}
+
+/// # Safety
+/// `count` lanes of `len` numbers, a block or more, can be read from `from` and written to `to`: the same ones, or others. The
+/// processor has these features.
+#[target_feature(enable = "avx2,bmi2,fma")]
+unsafe fn shares_of(from: *const f32, to: *mut f32, len: usize, count: usize) {
+    let (whole, rest, last) = (len - len % BLOCK, len % BLOCK, len - BLOCK);
+    // SAFETY: the caller's.
+    unsafe {
+        for lane in 0..count {
+            let (from, to) = (from.add(lane * len), to.add(lane * len));
+            // The last block has numbers of the one before. They may be replaced, so it is read before and written after.
+            let end = load(from.add(last));
+            let mut peaks = end;
+            for at in (0..last).step_by(BLOCK) {
+                peaks = greater(peaks, load(from.add(at)));
+            }
+            let peak = _mm256_set1_ps(greatest(peaks));
+
+            for at in (0..last).step_by(BLOCK) {
+                store(to.add(at), exp(less(load(from.add(at)), peak)));
+            }
+            store(to.add(last), exp(less(end, peak)));
+
+            let mut sums = [_mm256_set1_pd(-0.0); 8];
+            for at in (0..whole).step_by(BLOCK) {
+                sums = added(sums, load(to.add(at)));
+            }
+            if rest > 0 {
+                sums = added(sums, load_first(to.add(whole), rest));
+            }
+
+            let scale = _mm256_set1_ps((1.0 / total(sums)) as f32);
+            let end = load(to.add(last));
+            for at in (0..last).step_by(BLOCK) {
+                store(to.add(at), times(load(to.add(at)), scale));
+            }
+            store(to.add(last), times(end, scale));
+        }
+    }
+}
+
+/// # Safety
+/// A block can be read.
+#[target_feature(enable = "avx2,bmi2,fma")]
+#[inline]
+unsafe fn load(from: *const f32) -> Block {
+    // SAFETY: the caller's.
+    unsafe {
+        let (low, high) = ([from, from.add(8)], [from.add(16), from.add(24)]);
+        [_mm256_loadu_ps(low[0]), _mm256_loadu_ps(low[1]), _mm256_loadu_ps(high[0]), _mm256_loadu_ps(high[1])]
+    }
+}
+
+/// The first `count` numbers, and -0, which changes no sum.
+///
+/// # Safety
+/// They can be read.
+#[target_feature(enable = "avx2,bmi2,fma")]
+#[inline]
+unsafe fn load_first(from: *const f32, count: usize) -> Block {
+    let mut block = [_mm256_set1_ps(-0.0); 4];
+    // SAFETY: the caller's; a mask begins in the first half.
+    unsafe {
+        let masks = MASKS.as_ptr().cast::<i32>().add(BLOCK - count);
+        for (k, numbers) in block.iter_mut().enumerate() {
+            let mask = _mm256_loadu_si256(masks.add(8 * k).cast());
+            let some = _mm256_maskload_ps(from.wrapping_add(8 * k), mask);
+            *numbers = _mm256_blendv_ps(*numbers, some, _mm256_castsi256_ps(mask));
+        }
+    }
+    block
+}
+
+/// # Safety
+/// A block can be written.
+#[target_feature(enable = "avx2,bmi2,fma")]
+#[inline]
+unsafe fn store(to: *mut f32, block: Block) {
+    // SAFETY: the caller's.
+    unsafe {
+        _mm256_storeu_ps(to, block[0]);
+        _mm256_storeu_ps(to.add(8), block[1]);
+        _mm256_storeu_ps(to.add(16), block[2]);
+        _mm256_storeu_ps(to.add(24), block[3]);
+    }
+}
+
+/// Defines steps that are compiled for AVX2.
+macro_rules! steps {
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $body:expr;)*) => {$(
+        $(#[$doc])*
+        #[target_feature(enable = "avx2,bmi2,fma")]
+        #[inline]
+        fn $name($($arg: $type),*) -> $result {
+            $body
+        }
+    )*};
+}
+
+steps! {
+    /// The greater ones; those of `peaks` where there is NaN, which shows in the sum.
+    fn greater(peaks: Block, block: Block) -> Block = [
+        _mm256_max_ps(block[0], peaks[0]),
+        _mm256_max_ps(block[1], peaks[1]),
+        _mm256_max_ps(block[2], peaks[2]),
+        _mm256_max_ps(block[3], peaks[3]),
+    ];
+    fn greatest(block: Block) -> f32 = {
+        let eight = _mm256_max_ps(_mm256_max_ps(block[0], block[1]), _mm256_max_ps(block[2], block[3]));
+        let four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+        let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+        _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)))
+    };
+    fn less(block: Block, by: __m256) -> Block = [
+        _mm256_sub_ps(block[0], by),
+        _mm256_sub_ps(block[1], by),
+        _mm256_sub_ps(block[2], by),
+        _mm256_sub_ps(block[3], by),
+    ];
+    fn times(block: Block, by: __m256) -> Block = [
+        _mm256_mul_ps(block[0], by),
+        _mm256_mul_ps(block[1], by),
+        _mm256_mul_ps(block[2], by),
+        _mm256_mul_ps(block[3], by),
+    ];
+    fn exp(block: Block) -> Block = {
+        let ([a, b], [c, d]) = (exp_of_16([block[0], block[1]]), exp_of_16([block[2], block[3]]));
+        [a, b, c, d]
+    };
+    /// Each of eight sums has the numbers that are 32 apart.
+    fn added(sums: [__m256d; 8], block: Block) -> [__m256d; 8] = {
+        let mut sums = sums;
+        for ([low, high], x) in sums.as_chunks_mut::<2>().0.iter_mut().zip(&block) {
+            *low = _mm256_add_pd(*low, _mm256_cvtps_pd(_mm256_castps256_ps128(*x)));
+            *high = _mm256_add_pd(*high, _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(*x)));
+        }
+        sums
+    };
+    /// The sum of all, as a tree: each with that a half further on.
+    fn total(sums: [__m256d; 8]) -> f64 = {
+        let [a, b, c, d, e, f, g, h] = sums;
+        let (low, high) = ([_mm256_add_pd(a, e), _mm256_add_pd(b, f)], [_mm256_add_pd(c, g), _mm256_add_pd(d, h)]);
+        let four = _mm256_add_pd(_mm256_add_pd(low[0], high[0]), _mm256_add_pd(low[1], high[1]));
+        let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
+        _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two))
+    };
+}
