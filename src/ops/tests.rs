@@ -483,7 +483,7 @@ fn layouts() -> Vec<Case> {
         case("short rows", "Concat", 28, [int("axis", 1)], [matrix(N / 2, 2), matrix(N / 2, 1)]),
         case("many inputs", "Concat", 28, [int("axis", 0)], (0..4096).map(|_| of(&[300], 1f32))),
         case("strings", "Concat", 28, [int("axis", 0)], [strings(&[N / 4], "ab"), strings(&[9], "c")]),
-        case_of("rows", "Split", 18, 2, [int("num_outputs", 2)], [of(&[N], 1f32)]),
+        case_of("rows", "Split", 18, 2, [int("num_outputs", 2)], [of(&[2 * HUGE], 1f32)]),
         case_of("columns", "Split", 18, 2, [int("num_outputs", 2), int("axis", 1)], [matrix(N / 2, 2)]),
         case_of("many outputs", "Split", 18, 4096, [int("num_outputs", 4096)], [of(&[N], 1f32)]),
         perm("a matrix", &[1, 0], matrix(1024, 1024)),
@@ -532,7 +532,7 @@ fn sequences() -> Vec<Case> {
         join("two", 0, sequence(2, of(&[HUGE / 2], 1f32))),
         join("many", 1, sequence(1 << 15, of(&[33], 1f32))),
         case("many", "SplitToSequence", 28, [], [of(&[1 << 15, 33], 1f32)]),
-        case("two", "SplitToSequence", 28, [], [of(&[N], 1f32), list([N as i64 / 2, N as i64 / 2])]),
+        case("two", "SplitToSequence", 28, [], [of(&[2 * HUGE], 1f32), list([HUGE as i64; 2])]),
         case("a list", "SplitToSequence", 28, [], [of(&[1 << 15, 33], 1f32), of(&[1 << 15], 1i64)]),
         case(
             "",
