@@ -144,8 +144,8 @@ fn reduce_by<T: Number, P: Partial>(
     out: &mut [u8],
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
-    // Large values, and elements that are converted, have room near the processor for fewer lanes.
-    let many = lanes.abreast() > ABREAST && size_of::<P>() <= size_of::<f64>() && data.is_direct();
+    // Large values, and elements that are converted, have room near the processor for fewer lanes; short ones need none.
+    let many = lanes.len > FEW && lanes.abreast() > ABREAST && size_of::<P>() <= size_of::<f64>() && data.is_direct();
     let unit = lanes.unit_up_to(if many { MANY } else { ABREAST }, resources.threads);
     parallel::split_by(out, unit * to.size, lanes.len, resources, |first, out| {
         let first = first * unit;
