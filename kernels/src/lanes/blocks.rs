@@ -1,7 +1,9 @@
-//! Lanes of f32 by AVX-512: what is known of a lane stays in registers. The loops of other processors give the same bits.
+//! Lanes of f32 by AVX-512, and softmax by AVX2 too ([`super::eights`]): what is known of a lane stays in registers. The loops
+//! of other processors give the same bits.
 
 #![allow(unsafe_code)] // loads, stores and processor features
 
+use super::eights;
 use crate::functions::exp_of_32;
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -10,7 +12,7 @@ use std::ops::Range;
 const LENGTHS: Range<usize> = 32..1 << 12;
 
 /// Numbers that are computed at a time, and places where they are added up: number i at the place i mod 32.
-const BLOCK: usize = 32;
+pub(super) const BLOCK: usize = 32;
 type Block = [__m512; 2];
 type Doubles = [__m512d; 4];
 
@@ -22,20 +24,25 @@ fn rest_of(len: usize) -> u32 {
     (1 << (len % BLOCK)) - 1
 }
 
-/// Whether there is AVX-512, and lanes are of a length for it.
+/// Whether the processor is of a level, and lanes are of a length for these functions.
 #[inline(always)]
-pub(super) fn takes(len: usize) -> bool {
-    LENGTHS.contains(&len) && crate::cpu::level() >= 4
+pub(super) fn takes(len: usize, level: u8) -> bool {
+    LENGTHS.contains(&len) && crate::cpu::level() >= level
 }
 
-/// `e^x / sum of e^lane` of lanes of `len` numbers, or of those in `to`. The length is one that [`takes`] takes.
+/// `e^x / sum of e^lane` of lanes of `len` numbers, or of those in `to`. The length is one that [`takes`] takes, at level 3.
 #[inline(always)]
 pub(super) fn shares(len: usize, from: Option<&[f32]>, to: &mut [f32]) {
     let count = to.len().min(from.map_or(usize::MAX, <[f32]>::len)) / len;
     let to = to.as_mut_ptr();
     let from = from.map_or(to.cast_const(), <[f32]>::as_ptr);
     // SAFETY: both have as many lanes, or are the same; `takes` asked the processor.
-    unsafe { shares_of(from, to, len, count) }
+    unsafe {
+        match crate::cpu::level() {
+            4.. => shares_of(from, to, len, count),
+            _ => eights::shares_of(from, to, len, count),
+        }
+    }
 }
 
 /// # Safety
@@ -79,7 +86,7 @@ unsafe fn shares_of(from: *const f32, to: *mut f32, len: usize, count: usize) {
 }
 
 /// The mean of a lane, what rounding took from it, and the variance: the mean of squared differences from both. The mean
-/// counts as 0 unless that is to `center`. The length is one that [`takes`] takes.
+/// counts as 0 unless that is to `center`. The length is one that [`takes`] takes, at level 4.
 #[inline(always)]
 pub(super) fn moments(center: bool, lane: &[f32]) -> (f32, f64, f64) {
     // SAFETY: `takes` asked the processor.

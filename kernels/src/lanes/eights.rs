@@ -3,41 +3,22 @@
 
 #![allow(unsafe_code)] // loads, stores and processor features
 
+use super::blocks::BLOCK;
 use crate::functions::exp_of_16;
 use std::arch::x86_64::*;
-use std::ops::Range;
 
-/// The lanes that these functions take: shorter ones are faster together, longer ones have to be stopped.
-const LENGTHS: Range<usize> = 32..1 << 12;
-
-/// Numbers that are computed at a time, and places where they are added up: number i at the place i mod 32.
-const BLOCK: usize = 32;
 type Block = [__m256; 4];
 
 /// The mask of the first n numbers of a block begins n places before the middle.
 static MASKS: [[i32; BLOCK]; 2] = [[-1; BLOCK], [0; BLOCK]];
 
-/// Whether there is AVX2 and no more, and lanes are of a length for it.
-#[inline(always)]
-pub(super) fn takes(len: usize) -> bool {
-    LENGTHS.contains(&len) && crate::cpu::level() == 3
-}
-
-/// `e^x / sum of e^lane` of lanes of `len` numbers, or of those in `to`. The length is one that [`takes`] takes.
-#[inline(always)]
-pub(super) fn shares(len: usize, from: Option<&[f32]>, to: &mut [f32]) {
-    let count = to.len().min(from.map_or(usize::MAX, <[f32]>::len)) / len;
-    let to = to.as_mut_ptr();
-    let from = from.map_or(to.cast_const(), <[f32]>::as_ptr);
-    // SAFETY: both have as many lanes, or are the same; `takes` asked the processor.
-    unsafe { shares_of(from, to, len, count) }
-}
-
+/// As that of [`super::blocks`].
+///
 /// # Safety
 /// `count` lanes of `len` numbers, a block or more, can be read from `from` and written to `to`: the same ones, or others. The
 /// processor has these features.
 #[target_feature(enable = "avx2,bmi2,fma")]
-unsafe fn shares_of(from: *const f32, to: *mut f32, len: usize, count: usize) {
+pub(super) unsafe fn shares_of(from: *const f32, to: *mut f32, len: usize, count: usize) {
     let (whole, rest, last) = (len - len % BLOCK, len % BLOCK, len - BLOCK);
     // SAFETY: the caller's.
     unsafe {

@@ -1,10 +1,10 @@
 //! Elements as tensors hold them, and the numbers that kernels compute with.
 
+#[cfg(target_arch = "x86_64")]
+use super::blocks;
 use super::reductions::Extreme;
 use super::reductions::Order;
 use super::sums::{Exact, Factors, Pair, Scaled, Total, Whole, Wrapped};
-#[cfg(target_arch = "x86_64")]
-use super::{blocks, eights};
 use crate::functions::Real;
 use crate::half::{Half, odd};
 use crate::number::{Float, Int};
@@ -113,12 +113,12 @@ impl Floating for f32 {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn shares(len: usize) -> Option<Shares<Self>> {
-        if blocks::takes(len) { Some(blocks::shares) } else { eights::takes(len).then_some(eights::shares) }
+        blocks::takes(len, 3).then_some(blocks::shares)
     }
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn moments(len: usize) -> Option<Moments<Self>> {
-        blocks::takes(len).then_some(blocks::moments)
+        blocks::takes(len, 4).then_some(blocks::moments)
     }
 }
 
