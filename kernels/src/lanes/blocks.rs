@@ -155,19 +155,21 @@ unsafe fn store(to: *mut f32, bits: u32, block: Block) {
     }
 }
 
-/// Defines steps that are compiled for AVX-512.
+/// Defines steps that are compiled for some features.
 macro_rules! steps {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $body:expr;)*) => {$(
+    ($features:literal; $($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $body:expr;)*) => {$(
         $(#[$doc])*
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
+        #[target_feature(enable = $features)]
         #[inline]
         fn $name($($arg: $type),*) -> $result {
             $body
         }
     )*};
 }
+pub(super) use steps;
 
 steps! {
+    "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma";
     /// The greater ones; those of `peaks` where there is NaN, which shows in the sum.
     fn greater(peaks: Block, block: Block) -> Block =
         [_mm512_max_ps(block[0], peaks[0]), _mm512_max_ps(block[1], peaks[1])];

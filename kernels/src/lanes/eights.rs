@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)] // loads, stores and processor features
 
-use super::blocks::BLOCK;
+use super::blocks::{BLOCK, steps};
 use crate::functions::exp_of_16;
 use std::arch::x86_64::*;
 
@@ -62,8 +62,12 @@ pub(super) unsafe fn shares_of(from: *const f32, to: *mut f32, len: usize, count
 unsafe fn load(from: *const f32) -> Block {
     // SAFETY: the caller's.
     unsafe {
-        let (low, high) = ([from, from.add(8)], [from.add(16), from.add(24)]);
-        [_mm256_loadu_ps(low[0]), _mm256_loadu_ps(low[1]), _mm256_loadu_ps(high[0]), _mm256_loadu_ps(high[1])]
+        [
+            _mm256_loadu_ps(from),
+            _mm256_loadu_ps(from.add(8)),
+            _mm256_loadu_ps(from.add(16)),
+            _mm256_loadu_ps(from.add(24)),
+        ]
     }
 }
 
@@ -101,19 +105,8 @@ unsafe fn store(to: *mut f32, block: Block) {
     }
 }
 
-/// Defines steps that are compiled for AVX2.
-macro_rules! steps {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $type:ty),*) -> $result:ty = $body:expr;)*) => {$(
-        $(#[$doc])*
-        #[target_feature(enable = "avx2,bmi2,fma")]
-        #[inline]
-        fn $name($($arg: $type),*) -> $result {
-            $body
-        }
-    )*};
-}
-
 steps! {
+    "avx2,bmi2,fma";
     /// The greater ones; those of `peaks` where there is NaN, which shows in the sum.
     fn greater(peaks: Block, block: Block) -> Block = [
         _mm256_max_ps(block[0], peaks[0]),

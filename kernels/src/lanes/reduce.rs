@@ -75,11 +75,18 @@ pub(super) const BETWEEN_LOOKS: usize = 1 << 15;
 /// to stop. A loop over these is compiled for the level of its function, which a closure would not be.
 #[inline(always)]
 pub(super) fn between_looks(len: usize, stop: Option<&Stop>) -> Parts<'_> {
-    Parts { next: Some(0), len, stop }
+    looking_every(BETWEEN_LOOKS, len, stop)
+}
+
+/// As [`between_looks`], with ranges of `most` elements.
+#[inline(always)]
+fn looking_every(most: usize, len: usize, stop: Option<&Stop>) -> Parts<'_> {
+    Parts { next: Some(0), most, len, stop }
 }
 
 pub(super) struct Parts<'a> {
     next: Option<usize>,
+    most: usize,
     len: usize,
     stop: Option<&'a Stop>,
 }
@@ -90,7 +97,7 @@ impl Iterator for Parts<'_> {
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
         let from = self.next?;
-        let end = from + BETWEEN_LOOKS;
+        let end = from + self.most;
         self.next = (end < self.len).then_some(end);
         Some(if from > 0 { lookout::look(self.stop) } else { Ok(()) }.map(|()| from..self.len.min(end)))
     }
@@ -307,12 +314,8 @@ fn add_abreast<T: Number, P: Partial>(
     }
     partials.fill(P::START);
     let mut start = 0;
-    let some = BETWEEN_LOOKS / width.div_ceil(ABREAST);
-    for from in (0..lanes.len).step_by(some) {
-        if from > 0 {
-            lookout::look(stop)?;
-        }
-        let mut at = from..lanes.len.min(from + some);
+    for at in looking_every(BETWEEN_LOOKS / width.div_ceil(ABREAST), lanes.len, stop) {
+        let mut at = at?;
         while !at.is_empty() {
             // The rest of a run of rows.
             let row = at.start % size;
