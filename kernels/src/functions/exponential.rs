@@ -27,7 +27,7 @@ impl Curve for Exp {
         // What may be subnormal is rounded once, by the last product. 2^n may be too large, 2^(n - 1) never is.
         let bounded = x.least(V::all(f32::EXP_MAX)).greatest(V::all(f32::EXP_MIN));
         let (tiny, ordinary) = (V::all(-ORDINARY), V::all(ORDINARY));
-        let lift = x.below(tiny, V::all(16.0 * LIFT as f32), x.below(ordinary, V::all(0.0), V::all(-16.0)));
+        let lift = x.below(tiny, V::all(8.0 * LIFT as f32), x.below(ordinary, V::all(0.0), V::all(-8.0)));
         let lower = x.below(tiny, V::all(LOWER as f32), x.below(ordinary, V::all(1.0), V::all(2.0)));
         // A product with 0 is 0 at once, but processors take long for one that becomes 0 by rounding.
         let lower = x.below(V::all(f32::EXP_MIN), V::all(0.0), lower);
@@ -85,19 +85,31 @@ impl Curve for ExpBelow {
     }
 }
 
-/// (s, p): e^x = 2^(n / 16) * (1 + p), n in the last bits of s, which is `shift` + n. p is at most 2^-5.4.
+/// (s, p): e^x = 2^(n / 8) * (1 + p), n in the last bits of s, which is `shift` + n. p is at most 2^-4.4.
 #[inline(always)]
-pub(super) fn power<V: Wide>(x: V, shift: f32) -> (V, V) {
-    let shifted = x.mul_add(V::all(16.0 * f32::LOG2_E), V::all(shift));
-    let n = shifted.minus(V::all(shift));
-    // The first difference is exact.
-    let r = n.mul_add(V::all(f32::LN_2 / -16.0), x);
-    let r = n.mul_add(V::all(f32::LN_2_LOW / -16.0), r);
-    let p = r.times(r).mul_add(r.mul_add(V::all(CUBE), V::all(SQUARE)), r);
-    (shifted, p.plus(shifted.lookup(&LOST)))
+fn power<V: Wide>(x: V, shift: f32) -> (V, V) {
+    let (shifted, r) = eighths(x, shift);
+    (shifted, beyond(r, shifted))
 }
 
-/// 2^(n / 16) of what [`power`] gives, but for what [`LOST`] adds to p.
+/// (s, r): x = n * ln(2) / 8 + r, n in the last bits of s, which is `shift` + n. r is at most ln(2) / 16.
+#[inline(always)]
+pub(super) fn eighths<V: Wide>(x: V, shift: f32) -> (V, V) {
+    let shifted = x.mul_add(V::all(8.0 * f32::LOG2_E), V::all(shift));
+    let n = shifted.minus(V::all(shift));
+    // The first difference is exact.
+    let r = n.mul_add(V::all(f32::LN_2 / -8.0), x);
+    (shifted, n.mul_add(V::all(f32::LN_2_LOW / -8.0), r))
+}
+
+/// e^r - 1, and what [`scale`] lacks of 2^(n / 8).
+#[inline(always)]
+pub(super) fn beyond<V: Wide>(r: V, shifted: V) -> V {
+    let slope = r.mul_add(r.mul_add(V::all(FOURTH), V::all(CUBE)), V::all(SQUARE));
+    r.times(r).mul_add(slope, r).plus(shifted.lookup(&LOST))
+}
+
+/// 2^(n / 8), n in the last bits, without what [`LOST`] has.
 #[inline(always)]
 pub(super) fn scale<V: Wide>(shifted: V) -> V {
     shifted.lookup(&ROOTS).raised(shifted)
@@ -202,7 +214,7 @@ impl Curve for Sigmoid {
         // As in `Exp`. The 1 doesn't count beside numbers so large.
         let x = x.least(V::all(ORDINARY)).greatest(V::all(f32::EXP_MIN));
         let tiny = V::all(-ORDINARY);
-        let lift = x.below(tiny, V::all(-16.0 * LIFT as f32), V::all(0.0));
+        let lift = x.below(tiny, V::all(-8.0 * LIFT as f32), V::all(0.0));
         let one = x.below(tiny, V::all(0.0), V::all(1.0));
         inverse(x, lift, one).times(x.below(tiny, V::all(LOWER as f32), V::all(1.0)))
     }
@@ -254,7 +266,7 @@ impl Curve for Gated {
     }
 }
 
-/// 1 / (one + e^-x * 2^(lift / 16))
+/// 1 / (one + e^-x * 2^(lift / 8))
 #[inline(always)]
 fn inverse<V: Wide>(x: V, lift: V, one: V) -> V {
     let (shifted, p) = power(x.negated(), SHIFT);
@@ -336,53 +348,22 @@ const SINH: &[f64] = &[
 const ORDINARY: f32 = -f32::EXP_NORMAL;
 /// As [`Real::BIASED`], without a bias.
 pub(super) const SHIFT: f32 = 1.5 / f32::EPSILON;
-// (e^r - 1 - r) / r^2 for |r| <= ln(2) / 32: error 2^-29.2, of e^r.
-const SQUARE: f32 = 0.5000162;
-const CUBE: f32 = 0.16667025;
-/// 2^(j / 16) without j in the bits that [`Wide::raised`] adds.
-const ROOTS: [f32; 16] = {
-    let mut roots = [
-        1.0f32,
-        1.0442737,
-        1.0905077,
-        1.1387886,
-        1.1892071,
-        1.2418578,
-        1.2968396,
-        1.3542556,
-        std::f32::consts::SQRT_2,
-        1.4768262,
-        1.5422108,
-        1.6104903,
-        1.6817929,
-        1.7562522,
-        1.8340081,
-        1.9152066,
-    ];
+// (e^r - 1 - r) / r^2 for |r| <= ln(2) / 16: error 2^-32.4, of e^r.
+const SQUARE: f32 = 0.5;
+const CUBE: f32 = 0.16668023;
+const FOURTH: f32 = 0.04166784;
+/// 2^(j / 8) without j in the bits that [`Wide::raised`] adds.
+const ROOTS: [f32; 8] = {
+    let mut roots =
+        [1.0f32, 1.0905077, 1.1892071, 1.2968396, std::f32::consts::SQRT_2, 1.5422108, 1.6817929, 1.8340081];
     let mut j = 0;
     #[allow(clippy::indexing_slicing)]
-    while j < 16 {
-        roots[j] = f32::from_bits(roots[j].to_bits() - ((j as u32) << 19));
+    while j < 8 {
+        roots[j] = f32::from_bits(roots[j].to_bits() - ((j as u32) << 20));
         j += 1;
     }
     roots
 };
-/// What 2^(j / 16) has beyond [`ROOTS`], relative.
-const LOST: [f32; 16] = [
-    0.0,
-    4.628547e-08,
-    -1.19921575e-08,
-    4.7297824e-08,
-    3.193418e-08,
-    3.6210572e-08,
-    -3.099072e-08,
-    -7.475213e-09,
-    1.7114271e-08,
-    -3.0476834e-08,
-    5.233334e-09,
-    6.1075918e-09,
-    -1.4719605e-08,
-    -5.258795e-09,
-    -6.1282597e-09,
-    5.1406093e-09,
-];
+/// What 2^(j / 8) has beyond [`ROOTS`], relative.
+const LOST: [f32; 8] =
+    [0.0, -1.19921575e-08, 3.193418e-08, -3.099072e-08, 1.7114271e-08, 5.233334e-09, -1.4719605e-08, -6.1282597e-09];

@@ -1,6 +1,6 @@
 //! The normal distribution.
 
-use super::exponential::{LIFT, LOWER, SHIFT, power, rest, scale};
+use super::exponential::{LIFT, LOWER, SHIFT, beyond, eighths, rest, scale};
 use super::pieces::SHARE;
 use super::wide::Wide;
 use super::{Curve, Real, least, polynomial};
@@ -21,8 +21,8 @@ impl Curve for Gelu {
         let low = a.mul_add(share_low, a.mul_add(share, high.negated()));
         let half = a.times(V::all(-0.5));
         let square = half.times(a);
-        let (shifted, p) = power(square, SHIFT + 16.0 * LIFT as f32);
-        let p = p.plus(half.mul_add(a, square.negated()));
+        let (shifted, r) = eighths(square, SHIFT + 8.0 * LIFT as f32);
+        let p = beyond(r.plus(half.mul_add(a, square.negated())), shifted);
         let y = high.plus(high.mul_add(p, low)).times(scale(shifted)).times(V::all(LOWER as f32));
         let zero = V::all(0.0);
         x.mul_add(zero.below(x, V::all(1.0), zero), y.negated())

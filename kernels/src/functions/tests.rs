@@ -131,10 +131,12 @@ fn functions_of_slices_are_those_of_each() {
         0.0,
         -0.0,
         1e-40,
-        0.25,
+        0.300_696_73,
         9.02,
+        0.329_199_52,
         3.95,
-        15.0,
+        0.483_381_6,
+        14.5,
     ];
     let near = ends.iter().flat_map(|x| [x.next_down(), *x, x.next_up(), 1.0]);
     let singles = (0..sized(1 << 20, 1 << 8)).map(|i: u32| f32::from_bits(i.wrapping_mul(4_099)));

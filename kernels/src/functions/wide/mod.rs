@@ -29,11 +29,11 @@ pub trait Wide: Copy {
     fn below(self, bound: Self, then: Self, or: Self) -> Self;
     /// Whether no number is further from 0 than `bound`, or NaN.
     fn within(self, bound: f32) -> bool;
-    /// The entries at the last four bits of each.
-    fn lookup(self, table: &[f32; 16]) -> Self;
-    /// Numbers that end with the bits of the exponent and the first one of the fraction.
-    fn halves_of_octaves(self) -> Self;
-    /// The bits of `by` without the first 19, added to those of `self` as integers.
+    /// The entries at the last three bits of each.
+    fn lookup(self, table: &[f32; 8]) -> Self;
+    /// The bits of each without the last ones.
+    fn shifted(self, bits: u32) -> Self;
+    /// The bits of `by` without the first 20, added to those of `self` as integers.
     fn raised(self, by: Self) -> Self;
 }
 
@@ -144,16 +144,16 @@ impl Wide for One {
         self.0.abs() <= bound
     }
     #[inline(always)]
-    fn lookup(self, table: &[f32; 16]) -> Self {
+    fn lookup(self, table: &[f32; 8]) -> Self {
         #[allow(clippy::indexing_slicing)]
-        One(table[(self.0.to_bits() & 15) as usize])
+        One(table[(self.0.to_bits() & 7) as usize])
     }
     #[inline(always)]
-    fn halves_of_octaves(self) -> Self {
-        One(f32::from_bits(self.0.to_bits() >> 22))
+    fn shifted(self, bits: u32) -> Self {
+        One(f32::from_bits(self.0.to_bits() >> bits))
     }
     #[inline(always)]
     fn raised(self, by: Self) -> Self {
-        One(f32::from_bits(self.0.to_bits().wrapping_add(by.0.to_bits() << 19)))
+        One(f32::from_bits(self.0.to_bits().wrapping_add(by.0.to_bits() << 20)))
     }
 }

@@ -31,7 +31,6 @@ impl<V: Wide> Wide for Two<V> {
         least(bound);
         greatest(bound);
         below(bound, then, or);
-        halves_of_octaves();
         raised(by);
     }
 
@@ -44,8 +43,12 @@ impl<V: Wide> Wide for Two<V> {
         self.0.within(bound) & self.1.within(bound)
     }
     #[inline(always)]
-    fn lookup(self, table: &[f32; 16]) -> Self {
+    fn lookup(self, table: &[f32; 8]) -> Self {
         Two(self.0.lookup(table), self.1.lookup(table))
+    }
+    #[inline(always)]
+    fn shifted(self, bits: u32) -> Self {
+        Two(self.0.shifted(bits), self.1.shifted(bits))
     }
 }
 
@@ -100,8 +103,8 @@ macro_rules! vectors {
 /// Implements [`Wide`] by intrinsics.
 macro_rules! wide {
     ($name:ident: $all:ident, $plus:ident, $minus:ident, $times:ident, $over:ident, $mul_add:ident, $min:ident, $max:ident,
-     $of_bits:ident, $bits:ident, $and:ident, $and_not:ident, $or:ident, $add:ident, $left:ident, $right:ident;
-     $below:expr, $within:expr, $lookup:expr) => {
+     $of_bits:ident, $bits:ident, $and:ident, $and_not:ident, $or:ident, $add:ident, $left:ident;
+     $right:expr, $below:expr, $within:expr, $lookup:expr) => {
         // SAFETY, of all blocks: there is a vector only where the processor has the features for it.
         impl Wide for $name {
             #[inline(always)]
@@ -162,16 +165,16 @@ macro_rules! wide {
                 unsafe { $within(self.abs().0, $all(bound)) }
             }
             #[inline(always)]
-            fn lookup(self, table: &[f32; 16]) -> Self {
+            fn lookup(self, table: &[f32; 8]) -> Self {
                 $name(unsafe { $lookup(self.0, table.as_ptr()) })
             }
             #[inline(always)]
-            fn halves_of_octaves(self) -> Self {
-                $name(unsafe { $of_bits($right::<22>($bits(self.0))) })
+            fn shifted(self, bits: u32) -> Self {
+                $name(unsafe { $of_bits($right($bits(self.0), bits)) })
             }
             #[inline(always)]
             fn raised(self, by: Self) -> Self {
-                $name(unsafe { $of_bits($add($bits(self.0), $left::<19>($bits(by.0)))) })
+                $name(unsafe { $of_bits($add($bits(self.0), $left::<20>($bits(by.0)))) })
             }
         }
     };
@@ -234,24 +237,24 @@ pub(super) mod x86 {
 
     wide! {
         F32x16: _mm512_set1_ps, _mm512_add_ps, _mm512_sub_ps, _mm512_mul_ps, _mm512_div_ps, _mm512_fmadd_ps, _mm512_min_ps, _mm512_max_ps,
-        _mm512_castsi512_ps, _mm512_castps_si512, _mm512_and_si512, _mm512_andnot_si512, _mm512_or_si512, _mm512_add_epi32, _mm512_slli_epi32, _mm512_srli_epi32;
+        _mm512_castsi512_ps, _mm512_castps_si512, _mm512_and_si512, _mm512_andnot_si512, _mm512_or_si512, _mm512_add_epi32, _mm512_slli_epi32;
+        |x, bits: u32| _mm512_srl_epi32(x, _mm_cvtsi32_si128(bits as i32)),
         |x, bound, then, or| _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(x, bound), or, then),
         |x, bound| _mm512_cmp_ps_mask::<_CMP_LE_OQ>(x, bound) == u16::MAX,
-        |at, table| _mm512_permutexvar_ps(_mm512_castps_si512(at), _mm512_loadu_ps(table))
+        |at, table| {
+            // The fourth bit doesn't matter to what stands there twice.
+            let table = _mm512_broadcast_f32x8(_mm256_loadu_ps(table));
+            _mm512_permutexvar_ps(_mm512_castps_si512(at), table)
+        }
     }
 
     wide! {
         F32x8: _mm256_set1_ps, _mm256_add_ps, _mm256_sub_ps, _mm256_mul_ps, _mm256_div_ps, _mm256_fmadd_ps, _mm256_min_ps, _mm256_max_ps,
-        _mm256_castsi256_ps, _mm256_castps_si256, _mm256_and_si256, _mm256_andnot_si256, _mm256_or_si256, _mm256_add_epi32, _mm256_slli_epi32, _mm256_srli_epi32;
+        _mm256_castsi256_ps, _mm256_castps_si256, _mm256_and_si256, _mm256_andnot_si256, _mm256_or_si256, _mm256_add_epi32, _mm256_slli_epi32;
+        |x, bits: u32| _mm256_srl_epi32(x, _mm_cvtsi32_si128(bits as i32)),
         |x, bound, then, or| _mm256_blendv_ps(or, then, _mm256_cmp_ps::<_CMP_LT_OQ>(x, bound)),
         |x, bound| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_LE_OQ>(x, bound)) == 0xff,
-        |at, table: *const f32| {
-            let at = _mm256_castps_si256(at);
-            let low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), at);
-            let high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table.add(8)), at);
-            // The fourth bit decides where a sign would.
-            _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32::<28>(at)))
-        }
+        |at, table| _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), _mm256_castps_si256(at))
     }
 }
 
@@ -276,15 +279,16 @@ pub(super) mod neon {
 
     wide! {
         F32x4: vdupq_n_f32, vaddq_f32, vsubq_f32, vmulq_f32, vdivq_f32, mul_add, vminq_f32, vmaxq_f32,
-        vreinterpretq_f32_u32, vreinterpretq_u32_f32, vandq_u32, and_not, vorrq_u32, vaddq_u32, vshlq_n_u32, vshrq_n_u32;
+        vreinterpretq_f32_u32, vreinterpretq_u32_f32, vandq_u32, and_not, vorrq_u32, vaddq_u32, vshlq_n_u32;
+        |x, bits: u32| vshlq_u32(x, vdupq_n_s32(-(bits as i32))),
         |x, bound, then, or| vbslq_f32(vcltq_f32(x, bound), then, or),
         |x, bound| vminvq_u32(vcleq_f32(x, bound)) != 0,
         |at, table: *const f32| {
             // The four bytes of each entry.
-            let place = vandq_u32(vreinterpretq_u32_f32(at), vdupq_n_u32(15));
+            let place = vandq_u32(vreinterpretq_u32_f32(at), vdupq_n_u32(7));
             let bytes = vaddq_u32(vmulq_n_u32(place, 0x0404_0404), vdupq_n_u32(0x0302_0100));
-            let table = vld1q_u8_x4(table.cast());
-            vreinterpretq_f32_u8(vqtbl4q_u8(table, vreinterpretq_u8_u32(bytes)))
+            let table = vld1q_u8_x2(table.cast());
+            vreinterpretq_f32_u8(vqtbl2q_u8(table, vreinterpretq_u8_u32(bytes)))
         }
     }
 
