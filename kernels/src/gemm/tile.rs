@@ -74,7 +74,7 @@ unsafe fn tile<V: Vector, const MOST: usize>(tile: &Tile<V::Of>) {
         ($($rows:literal)*) => {
             match tile.rows {
                 // SAFETY: the caller's.
-                $($rows if $rows <= MOST => unsafe { by_columns::<V, $rows>(tile) },)*
+                $($rows if const { $rows <= MOST } => unsafe { by_columns::<V, $rows>(tile) },)*
                 _ => {}
             }
         };
