@@ -18,6 +18,15 @@ fn the_number_of_operators_is_true() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn the_hash_is_that_of_the_network() -> Result<()> {
+    let hashes = std::fs::read_to_string("tests/conformance/hashes.txt")?;
+    let own = hashes.lines().find_map(|line| line.strip_prefix("bert.dynamo18 ")).context("no hash of bert.dynamo18")?;
+    let text = std::fs::read_to_string("README.md")?;
+    ensure!(text.lines().any(|line| line == own), "README.md has another hash than {own}");
+    Ok(())
+}
+
 /// The README is the front page of the library's documentation too, where there are no files beside it.
 #[test]
 fn no_link_leads_to_a_file() -> Result<()> {
