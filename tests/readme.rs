@@ -21,7 +21,8 @@ fn the_number_of_operators_is_true() -> Result<()> {
 #[test]
 fn the_hash_is_that_of_the_network() -> Result<()> {
     let hashes = std::fs::read_to_string("tests/conformance/hashes.txt")?;
-    let own = hashes.lines().find_map(|line| line.strip_prefix("bert.dynamo18 ")).context("no hash of bert.dynamo18")?;
+    let own =
+        hashes.lines().find_map(|line| line.strip_prefix("bert.dynamo18 ")).context("no hash of bert.dynamo18")?;
     let text = std::fs::read_to_string("README.md")?;
     ensure!(text.lines().any(|line| line == own), "README.md has another hash than {own}");
     Ok(())

@@ -1,5 +1,5 @@
-//! Functions in eight pieces, two or four for each octave of what stands at a number's place. Their coefficients stand in
-//! tables where [`Wide::lookup`] finds them. Each centre is a number whose function is nearly a float.
+//! Functions in eight pieces, narrow near 0 and wide far off. Their coefficients stand in tables where [`Wide::lookup`] finds
+//! them. Each centre is a number whose function is nearly a float.
 
 use super::wide::Wide;
 

@@ -237,6 +237,8 @@ fn gelu_is_that_of_other_formulas() {
     for (name, formula) in ["gelu", "gelu_tanh"].into_iter().zip(formulas) {
         let function = FUNCTIONS.iter().find(|function| function.name == name).unwrap();
         let numbers = samples(sized(60_000, 300), |bits| f32::from_bits(bits as u32)).into_iter();
+        // Random bits are seldom numbers of such size.
+        let numbers = numbers.chain((0..sized(14_000, 140)).map(|at: u16| f32::from(at) * -1.001e-3));
         // The series is NaN at infinity, and far below 0 its density is subnormal.
         let numbers: Vec<f32> = numbers.filter(|x| x.is_finite() && *x > -30.0).collect();
         let mut output = vec![0.0; numbers.len()];
