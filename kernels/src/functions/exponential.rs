@@ -20,7 +20,7 @@ impl Curve for Exp {
     #[inline(always)]
     fn singles<V: Wide>(self, x: V) -> V {
         if x.within(ORDINARY) {
-            let (shifted, p) = power(x, SHIFT);
+            let (shifted, p) = power(x);
             let s = scale(shifted);
             return s.mul_add(p, s);
         }
@@ -32,7 +32,7 @@ impl Curve for Exp {
         // A product with 0 is 0 at once, but processors take long for one that becomes 0 by rounding.
         let lower = x.below(V::all(f32::EXP_MIN), V::all(0.0), lower);
         let x = bounded;
-        let (shifted, p) = power(x, SHIFT);
+        let (shifted, p) = power(x);
         let s = scale(shifted.plus(lift));
         s.mul_add(p, s).times(lower)
     }
@@ -85,10 +85,10 @@ impl Curve for ExpBelow {
     }
 }
 
-/// (s, p): e^x = 2^(n / 8) * (1 + p), n in the last bits of s, which is `shift` + n. p is at most 2^-4.4.
+/// (s, p): e^x = 2^(n / 8) * (1 + p), n in the last bits of s, which is [`SHIFT`] + n. p is at most 2^-4.4.
 #[inline(always)]
-fn power<V: Wide>(x: V, shift: f32) -> (V, V) {
-    let (shifted, r) = eighths(x, shift);
+fn power<V: Wide>(x: V) -> (V, V) {
+    let (shifted, r) = eighths(x, SHIFT);
     (shifted, beyond(r, shifted))
 }
 
@@ -269,7 +269,7 @@ impl Curve for Gated {
 /// 1 / (one + e^-x * 2^(lift / 8))
 #[inline(always)]
 fn inverse<V: Wide>(x: V, lift: V, one: V) -> V {
-    let (shifted, p) = power(x.negated(), SHIFT);
+    let (shifted, p) = power(x.negated());
     let s = scale(shifted.plus(lift));
     // one + s + s * p, of which the first sum is in two parts.
     let whole = one.plus(s);

@@ -20,7 +20,7 @@ impl Pieces {
     /// (value, d, slope): the function of a, from 0 to the end, is value + d * slope.
     #[inline(always)]
     pub(super) fn at<V: Wide>(&self, a: V) -> (V, V, V) {
-        let place = a.mul_add(V::all(self.scale), V::all(1.0)).shifted(self.bits);
+        let place = a.mul_add(V::all(self.scale), V::all(1.0)).without_last(self.bits);
         let d = a.minus(place.lookup(&self.centres));
         let [first, others @ .., low, high] = &self.slopes;
         let (pairs, square) = (others.as_chunks::<2>().0, d.times(d));

@@ -31,8 +31,8 @@ pub trait Wide: Copy {
     fn within(self, bound: f32) -> bool;
     /// The entries at the last three bits of each.
     fn lookup(self, table: &[f32; 8]) -> Self;
-    /// The bits of each without the last ones.
-    fn shifted(self, bits: u32) -> Self;
+    /// The bits of each without so many at the end.
+    fn without_last(self, bits: u32) -> Self;
     /// The bits of `by` without the first 20, added to those of `self` as integers.
     fn raised(self, by: Self) -> Self;
 }
@@ -149,7 +149,7 @@ impl Wide for One {
         One(table[(self.0.to_bits() & 7) as usize])
     }
     #[inline(always)]
-    fn shifted(self, bits: u32) -> Self {
+    fn without_last(self, bits: u32) -> Self {
         One(f32::from_bits(self.0.to_bits() >> bits))
     }
     #[inline(always)]

@@ -47,8 +47,8 @@ impl<V: Wide> Wide for Two<V> {
         Two(self.0.lookup(table), self.1.lookup(table))
     }
     #[inline(always)]
-    fn shifted(self, bits: u32) -> Self {
-        Two(self.0.shifted(bits), self.1.shifted(bits))
+    fn without_last(self, bits: u32) -> Self {
+        Two(self.0.without_last(bits), self.1.without_last(bits))
     }
 }
 
@@ -169,7 +169,7 @@ macro_rules! wide {
                 $name(unsafe { $lookup(self.0, table.as_ptr()) })
             }
             #[inline(always)]
-            fn shifted(self, bits: u32) -> Self {
+            fn without_last(self, bits: u32) -> Self {
                 $name(unsafe { $of_bits($right($bits(self.0), bits)) })
             }
             #[inline(always)]

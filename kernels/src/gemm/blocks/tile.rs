@@ -165,7 +165,8 @@ pub(super) struct Loops {
     pub(super) sums: &'static [Sums],
 }
 
-/// Does something with the sums of each of `R` places, without a loop: if it weren't unrolled, sums would lie in memory.
+/// Does something with the sums of each of `R` places, without a loop: if it weren't unrolled, sums would lie in memory. Beyond
+/// them nothing is compiled.
 macro_rules! each_place {
     ($sums:ident, |$at:ident, $own:ident| $work:expr) => {
         each_place!($sums, |$at, $own| $work; 0 1 2 3 4 5 6 7 8 9 10 11 12 13)
