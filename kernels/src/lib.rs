@@ -63,7 +63,7 @@ pub mod windows;
 
 pub use format::{Format, Small, Specials};
 pub use lookout::Lookout;
-pub use parallel::{available_threads, copied, each, fill, pieces};
+pub use parallel::{available_threads, copied, each, fill, pieces, with_room};
 pub use positions::position_of;
 
 use std::fmt::{self, Debug};

@@ -140,6 +140,20 @@ pub fn each(
     })
 }
 
+/// Calls `work` with parts of `out`, each a multiple of `unit` bytes, the number of the part's first unit, and `room` bytes
+/// of the scratch memory, which has so many for each thread. Each byte takes the time of `cost` bytes that are only written.
+pub fn with_room(
+    out: &mut [u8],
+    unit: usize,
+    cost: usize,
+    (scratch, room): (&mut [u8], usize),
+    resources: Resources<'_>,
+    work: impl Fn(usize, &mut [u8], &mut [u8]) -> Result<(), Stopped> + Sync,
+) -> Result<(), Stopped> {
+    let benches = Benches::new(scratch, room);
+    split_by(out, unit, cost, resources, |first, out| benches.with(|room| work(first, room, out)))
+}
+
 /// The number of threads that a run on this thread can use: those of the rayon pool that it is in, or else as many as
 /// rayon's global pool has, which this starts. It is 1 if the system can't create these threads, or without the feature `rayon`.
 ///

@@ -3,7 +3,7 @@
 //!
 //! A pass decides which values are stored so; nobody but the nodes around them sees it.
 
-use super::{ByteRows, Call, Chain, Context, Form, Fused, Operator, Rowwise, Tail, Values};
+use super::{ByteRows, Call, Chain, Context, Form, Fused, Lanewise, Operator, Rowwise, Tail, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::{NewTensor, Shape, Tensor};
@@ -63,6 +63,12 @@ pub(crate) trait Blockwise: Operator {
     /// What it can do, if an input has so many channels, and so many axes behind them.
     fn in_blocks(&self, channels: usize, axes: usize, constant: &Constants<'_>) -> Option<InBlocks> {
         let _ = (channels, axes, constant);
+        None
+    }
+
+    /// What it computes of each lane along the last axis of an input of this rank, if that axis stays, with size 1.
+    fn of_lanes(&self, rank: usize, constant: &Constants<'_>) -> Option<Arc<dyn Lanewise>> {
+        let _ = (rank, constant);
         None
     }
 

@@ -53,9 +53,9 @@ pub(crate) trait Rowwise: Operator {
     /// Computes elements of the output from as many of each input.
     fn compute(&self, dtype: DType, inputs: &[&[u8]], out: &mut [u8]);
 
-    /// What it computes of its first input, if the others are these constants.
-    fn of_constants(&self, constant: &Constants<'_>) -> Option<Arc<dyn Rowwise>> {
-        let _ = constant;
+    /// What it computes of its first input, of this type, if the others are these constants.
+    fn of_constants(&self, dtype: DType, constant: &Constants<'_>) -> Option<Arc<dyn Rowwise>> {
+        let _ = (dtype, constant);
         None
     }
 

@@ -9,6 +9,7 @@ mod control;
 mod expand;
 mod fused;
 mod inference;
+mod lane_chain;
 mod node;
 mod rowwise;
 mod sources;
@@ -31,6 +32,7 @@ pub(crate) use fused::{
 };
 pub use inference::Inference;
 pub(crate) use inference::{Count, broadcast};
+pub(crate) use lane_chain::{Does, Extent, LaneChain, Lanewise};
 pub(crate) use node::BodyFacts;
 pub use node::{Compatibility, Node};
 pub(crate) use rowwise::{Align, Held};

@@ -1,7 +1,7 @@
 //! Lists of axes, as attributes in older versions and as inputs in newer ones.
 
 use crate::error::{Error, Result};
-use crate::operator::{Axis, Call, Inference, Node};
+use crate::operator::{Axis, Call, Constants, Inference, Node};
 use smallvec::SmallVec;
 
 /// Axes as places among the dimensions.
@@ -71,6 +71,14 @@ impl Axes {
             Axes::Attribute { list: Some(list), .. } => place(list),
             Axes::Input if facts.input(1).is_some() => facts.known(1).map_or(Ok(None), |list| place(&list)),
             _ => Ok(Some(None)),
+        }
+    }
+
+    /// As [`Axes::places`], for a node whose inputs don't change; `None` if there is no list, or an axis is wrong.
+    pub(super) fn constant(&self, constant: &Constants<'_>, rank: usize) -> Option<Places> {
+        match self {
+            Axes::Attribute { list, .. } => self.place(list.as_ref()?, rank).ok(),
+            Axes::Input => self.place(constant(1)?.as_slice::<i64>().ok()?, rank).ok(),
         }
     }
 

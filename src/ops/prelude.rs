@@ -20,7 +20,7 @@ pub(super) use crate::dtype::{DType, Element, Format, ShapeText};
 pub(super) use crate::error::{Error, Kind, Remedy, Result, quote};
 pub(super) use crate::operator::{
     Align, Attribute, Axis, Blockwise, Body, BodyValue, ByteProduct, Call, Constants, Context, Control, Count, Ends,
-    Form, Fused, Held, Implementation, InBlocks, Inference, Layout, Load, LoadBlockwise, LoadRowwise, Make,
+    Form, Fused, Held, Implementation, InBlocks, Inference, Lanewise, Layout, Load, LoadBlockwise, LoadRowwise, Make,
     MatrixProduct, Node, Operator, Pointwise, Resume, Rowwise, ScoreScale, Step, Tail, Values, Weighing, Windowed,
     broadcast, bytes_from_blocks, bytes_to_blocks, image_in_blocks, of_channels, one_element, output_in_blocks,
     output_of_in_blocks,
@@ -39,7 +39,7 @@ pub(super) use kernels::gemm::{Batch, Broadcast, Left, Product, Right, Scaled, S
 pub(super) use kernels::half::Half;
 pub(super) use kernels::lanes::{self, Floating, Lanes, Ordered, Stored};
 pub(super) use kernels::number::{Float, Int};
-pub(super) use kernels::{self, Small, Specials, Stopped, position_of};
+pub(super) use kernels::{self, Resources, Small, Specials, Stopped, position_of};
 pub(super) use smallvec::{SmallVec, smallvec};
 pub(super) use std::str::FromStr;
 pub(super) use std::sync::Arc;

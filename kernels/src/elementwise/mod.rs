@@ -185,14 +185,7 @@ impl<const N: usize> Part<'_, N> {
                 repeats: step(inner.steps) == 0,
                 stride: step(walk.steps()),
             };
-            match size {
-                1 => spread::<u8>(rows, bytes, now),
-                2 => spread::<u16>(rows, cast_slice(bytes), cast_slice_mut(now)),
-                4 => spread::<u32>(rows, cast_slice(bytes), cast_slice_mut(now)),
-                // A complex64 has the alignment of its parts.
-                8 => spread::<[u32; 2]>(rows, cast_slice(bytes), cast_slice_mut(now)),
-                _ => spread::<[u64; 2]>(rows, cast_slice(bytes), cast_slice_mut(now)),
-            }
+            rows.spread(bytes, size, now);
             (to, before) = (rest, 0);
         }
     }
@@ -247,6 +240,30 @@ struct Repeated {
     /// A row has one element again and again.
     repeats: bool,
     stride: usize,
+}
+
+impl Repeated {
+    /// Fills `to` with rows of elements of this size.
+    fn spread(self, bytes: &[u8], size: usize, to: &mut [u8]) {
+        match size {
+            1 => spread::<u8>(self, bytes, to),
+            2 => spread::<u16>(self, cast_slice(bytes), cast_slice_mut(to)),
+            4 => spread::<u32>(self, cast_slice(bytes), cast_slice_mut(to)),
+            // A complex64 has the alignment of its parts.
+            8 => spread::<[u32; 2]>(self, cast_slice(bytes), cast_slice_mut(to)),
+            _ => spread::<[u64; 2]>(self, cast_slice(bytes), cast_slice_mut(to)),
+        }
+    }
+}
+
+/// Fills `to` with a row of `len` elements of each number.
+pub fn rows_of(numbers: &[u8], size: usize, len: usize, to: &mut [u8]) {
+    Repeated { base: 0, len, before: 0, repeats: true, stride: 1 }.spread(numbers, size, to);
+}
+
+/// Fills `to` with a row again and again.
+pub fn row_again(row: &[u8], size: usize, to: &mut [u8]) {
+    Repeated { base: 0, len: row.len() / size, before: 0, repeats: false, stride: 0 }.spread(row, size, to);
 }
 
 for_each_level! {

@@ -13,6 +13,7 @@ mod drop_unread;
 mod fold;
 mod forward;
 mod fuse;
+mod lanes;
 mod lines;
 mod pattern;
 mod product;
@@ -116,6 +117,7 @@ const PASSES: &[Pass] = &[
     drop_unread::drop_unread,
     attention::attention,
     product::product,
+    lanes::lanes,
     chain::chain,
     blocks::blocks,
 ];

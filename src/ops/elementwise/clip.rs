@@ -37,7 +37,7 @@ impl Rowwise for Clip {
         known.then_some(Form::Activation(Activation::Within { low, high }))
     }
 
-    fn of_constants(&self, constant: &Constants<'_>) -> Option<Arc<dyn Rowwise>> {
+    fn of_constants(&self, _: DType, constant: &Constants<'_>) -> Option<Arc<dyn Rowwise>> {
         let number = |k: usize| match constant(k) {
             Some(tensor) if tensor.len() == 1 && tensor.rank() < 2 => tensor.as_slice::<f32>().ok()?.first().copied(),
             _ => None,

@@ -1,16 +1,31 @@
 //! Pow: powers. The result has the type of the base, whatever that of the exponent.
 //! <https://onnx.ai/onnx/operators/onnx__Pow.html>
 
-use super::{align, entry, no_row};
+use super::{Elementwise, align, no_row, rowwise};
 use crate::ops::prelude::*;
 
 pub(super) const POW: Implementation =
-    entry("Pow", &[1, 7, 12, 13, 15], |node| Ok(Box::new(Pow { align: align(node)? })));
+    rowwise("Pow", &[1, 7, 12, 13, 15], |node| Ok(Arc::new(Pow { align: align(node)? })));
 
 /// `Z = X^Y`; the powers of an integer are rounded toward 0, and wrap.
 #[derive(Debug)]
 struct Pow {
     align: Align,
+}
+
+impl Rowwise for Pow {
+    fn may_chain(&self, _: DType) -> bool {
+        false
+    }
+
+    fn compute(&self, _: DType, _: &[&[u8]], _: &mut [u8]) {}
+
+    /// Powers of floats, if they have a shorter way.
+    fn of_constants(&self, base: DType, constant: &Constants<'_>) -> Option<Arc<dyn Rowwise>> {
+        let exponent = constant(1).filter(|exponent| exponent.rank() == 0 && exponent.dtype() == base)?;
+        let short = Short::of_element(exponent.bytes(), base).filter(|_| base.is_float())?;
+        Some(Elementwise::new(short, float_row, Align::Last).shared())
+    }
 }
 
 impl Operator for Pow {
@@ -45,7 +60,7 @@ impl Pow {
         match Short::of(call.held(exponents)?.bytes(), dtype, call)? {
             Some(short) => {
                 let row = float_row(dtype.format()).ok_or_else(|| no_row(dtype))?;
-                call.rowwise(held, self.align, dtype, &|inputs, out| row(&short, inputs, out))
+                call.rowwise(held, self.align, dtype, &|[x, _], out| row(&short, [x], out))
             }
             None => {
                 let row = float_row(dtype.format()).ok_or_else(|| no_row(dtype))?;
@@ -93,7 +108,7 @@ impl Floats<2> for Power {
     fn float<T: Real>(&self, [x, y]: [T; 2]) -> T {
         let mut power = functions::pow(x, y);
         for short in Short::ALL {
-            let short_power = short.float([x, y]);
+            let short_power = short.float([x]);
             power = if y == T::of(short.exponent()) { short_power } else { power };
         }
         power
@@ -122,14 +137,19 @@ impl Short {
         }
     }
 
+    /// The way of an exponent.
+    fn of_element(exponent: &[u8], dtype: DType) -> Option<Short> {
+        let (mut aligned, mut number) = ([0u64], [f64::NAN]);
+        let aligned = cast_slice_mut::<u64, u8>(&mut aligned).get_mut(..exponent.len())?;
+        aligned.copy_from_slice(exponent);
+        to_f64(dtype.format(), aligned, cast_slice_mut(&mut number));
+        Short::ALL.into_iter().find(|short| [short.exponent()] == number)
+    }
+
     /// The way of all these exponents.
     fn of(exponents: &[u8], dtype: DType, call: &Call<'_>) -> Result<Option<Short>> {
-        let (mut aligned, mut exponent) = ([0u64], [f64::NAN]);
         let Some(first) = exponents.get(..dtype.size()) else { return Ok(None) };
-        let aligned = cast_slice_mut::<u64, u8>(&mut aligned).get_mut(..first.len()).unwrap_or(&mut []);
-        aligned.copy_from_slice(first);
-        to_f64(dtype.format(), aligned, cast_slice_mut(&mut exponent));
-        let Some(short) = Short::ALL.into_iter().find(|short| [short.exponent()] == exponent) else { return Ok(None) };
+        let Some(short) = Short::of_element(first, dtype) else { return Ok(None) };
         for block in call.lookout().blocks(exponents) {
             if !block?.chunks_exact(dtype.size()).all(|exponent| exponent == first) {
                 return Ok(None);
@@ -139,9 +159,9 @@ impl Short {
     }
 }
 
-impl Floats<2> for Short {
+impl Floats<1> for Short {
     #[inline(always)]
-    fn float<T: Real>(&self, [x, _]: [T; 2]) -> T {
+    fn float<T: Real>(&self, [x]: [T; 1]) -> T {
         match self {
             Short::Square => x * x,
             Short::Cube => functions::cube(x),
@@ -151,7 +171,7 @@ impl Floats<2> for Short {
     }
 
     /// Each way has a loop of its own.
-    fn row<T: Real>(&self, inputs: [&[T]; 2], out: &mut [T]) {
+    fn row<T: Real>(&self, inputs: [&[T]; 1], out: &mut [T]) {
         match self {
             Short::Square => Way::<{ Short::Square as usize }>.row(inputs, out),
             Short::Cube => Way::<{ Short::Cube as usize }>.row(inputs, out),
@@ -164,9 +184,9 @@ impl Floats<2> for Short {
 /// The [`Short`] with a number.
 struct Way<const NUMBER: usize>;
 
-impl<const NUMBER: usize> Floats<2> for Way<NUMBER> {
+impl<const NUMBER: usize> Floats<1> for Way<NUMBER> {
     #[inline(always)]
-    fn float<T: Real>(&self, x: [T; 2]) -> T {
+    fn float<T: Real>(&self, x: [T; 1]) -> T {
         if let Some(short) = Short::ALL.get(NUMBER) { short.float(x) } else { T::of(f64::NAN) }
     }
 }

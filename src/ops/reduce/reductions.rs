@@ -4,27 +4,28 @@
 use crate::ops::prelude::*;
 
 pub(super) const REDUCE_SUM: Implementation =
-    reduction("ReduceSum", &[1, 11, 13], |node| Reduce::load(node, wrapping::<lanes::Sum>, Some(Formula::plus)));
+    reduction("ReduceSum", &[1, 11, 13], |node| Reduce::load(node, Some(wrapping::<lanes::Sum>), Some(Formula::plus)));
 pub(super) const REDUCE_MEAN: Implementation =
-    reduction("ReduceMean", &[1, 11, 13, 18], |node| Reduce::load(node, exact::<lanes::Mean>, None));
+    reduction("ReduceMean", &[1, 11, 13, 18], |node| Reduce::load(node, Some(exact::<lanes::Mean>), None));
 pub(super) const REDUCE_MAX: Implementation = reduction("ReduceMax", &[1, 11, 12, 13, 18, 20], |node| {
-    Reduce::load(node, extreme::<false>, Some(Formula::larger))
+    Reduce::load(node, Some(extreme::<false>), Some(Formula::larger))
 });
 pub(super) const REDUCE_MIN: Implementation = reduction("ReduceMin", &[1, 11, 12, 13, 18, 20], |node| {
-    Reduce::load(node, extreme::<true>, Some(Formula::smaller))
+    Reduce::load(node, Some(extreme::<true>), Some(Formula::smaller))
 });
-pub(super) const REDUCE_PROD: Implementation =
-    reduction("ReduceProd", &[1, 11, 13, 18], |node| Reduce::load(node, wrapping::<lanes::Prod>, Some(Formula::times)));
+pub(super) const REDUCE_PROD: Implementation = reduction("ReduceProd", &[1, 11, 13, 18], |node| {
+    Reduce::load(node, Some(wrapping::<lanes::Prod>), Some(Formula::times))
+});
 pub(super) const REDUCE_SUM_SQUARE: Implementation =
-    reduction("ReduceSumSquare", &[1, 11, 13, 18], |node| Reduce::load(node, wrapping::<lanes::SumSquare>, None));
+    reduction("ReduceSumSquare", &[1, 11, 13, 18], |node| Reduce::load(node, Some(wrapping::<lanes::SumSquare>), None));
 pub(super) const REDUCE_L1: Implementation =
-    reduction("ReduceL1", &[1, 11, 13, 18], |node| Reduce::load(node, magnitudes, None));
+    reduction("ReduceL1", &[1, 11, 13, 18], |node| Reduce::load(node, Some(magnitudes), None));
 pub(super) const REDUCE_L2: Implementation =
-    reduction("ReduceL2", &[1, 11, 13, 18], |node| Reduce::load(node, exact::<lanes::L2>, None));
+    reduction("ReduceL2", &[1, 11, 13, 18], |node| Reduce::load(node, Some(exact::<lanes::L2>), None));
 pub(super) const REDUCE_LOG_SUM: Implementation =
-    reduction("ReduceLogSum", &[1, 11, 13, 18, 28], |node| Reduce::load(node, exact::<lanes::LogSum>, None));
+    reduction("ReduceLogSum", &[1, 11, 13, 18, 28], |node| Reduce::load(node, Some(exact::<lanes::LogSum>), None));
 pub(super) const REDUCE_LOG_SUM_EXP: Implementation =
-    reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28], |node| Reduce::load(node, log_sum_exp, None));
+    reduction("ReduceLogSumExp", &[1, 11, 13, 18, 28], |node| Reduce::load(node, None, None));
 
 const fn reduction(name: &'static str, versions: &'static [i64], load: LoadBlockwise) -> Implementation {
     Implementation { domain: "", name, versions, make: Make::Blockwise(load) }
@@ -42,21 +43,22 @@ struct Reduce {
     keepdims: bool,
     /// Without axes each element is a lane.
     noop_with_empty_axes: bool,
-    reduce: Compute,
+    /// `None` for the logarithm of the sum of exponentials, which needs scratch memory.
+    compute: Option<Compute>,
     /// The same of two sizes that follow from symbols.
     count: Option<Count>,
 }
 
-/// Computes an element of an output of this shape for each lane of the input 0.
-type Compute = fn(&Call<'_>, &Lanes, Shape) -> Result<Tensor>;
+/// Computes an element of `out` for each lane of `data`, which have this type.
+type Compute = fn(&Lanes, DType, data: &[u8], out: &mut [u8], Resources<'_>) -> Result<()>;
 
 impl Reduce {
     /// The axes became an input with version 13 of ReduceSum, and 18 of the others.
-    fn load(node: &Node<'_>, reduce: Compute, count: Option<Count>) -> Result<Arc<dyn Blockwise>> {
+    fn load(node: &Node<'_>, compute: Option<Compute>, count: Option<Count>) -> Result<Arc<dyn Blockwise>> {
         let axes = Axes::of(node, if node.schema().name == "ReduceSum" { 13 } else { 18 })?;
         let noop = node.optional("noop_with_empty_axes", Node::is_set)?;
         let keepdims = node.is_set("keepdims")?;
-        Ok(Arc::new(Reduce { axes, keepdims, noop_with_empty_axes: noop.unwrap_or(false), reduce, count }))
+        Ok(Arc::new(Reduce { axes, keepdims, noop_with_empty_axes: noop.unwrap_or(false), compute, count }))
     }
 
     /// Whether an axis is reduced, given the listed ones.
@@ -72,9 +74,36 @@ impl Reduce {
         });
         left.collect()
     }
+
+    /// An element of an output of this shape for each lane of the input 0.
+    fn values(&self, call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
+        let data = call.tensor(0)?;
+        let mut output = call.output_of(data.dtype(), shape)?;
+        match self.compute {
+            Some(compute) => {
+                compute(lanes, data.dtype(), data.aligned_bytes(), output.bytes_mut(), call.resources())?;
+            }
+            None => log_sum_exp(call, lanes, &mut output)?,
+        }
+        Ok(output.finish())
+    }
+}
+
+impl Lanewise for Reduce {
+    fn compute(&self, dtype: DType, data: &[u8], len: usize, out: &mut [u8]) -> Result<(), Stopped> {
+        let lanes = Lanes::new(&[out.len() / dtype.size(), len], |axis| axis == 1);
+        let resources = Resources { threads: 1, stop: None };
+        let computed = self.compute.map(|compute| compute(&lanes, dtype, data, out, resources));
+        computed.and_then(Result::ok).ok_or(Stopped::Misfit)
+    }
 }
 
 impl Blockwise for Reduce {
+    fn of_lanes(&self, rank: usize, constant: &Constants<'_>) -> Option<Arc<dyn Lanewise>> {
+        let listed = self.axes.constant(constant, rank)?;
+        (self.keepdims && self.compute.is_some() && *listed == [rank - 1]).then(|| Arc::new(self.clone()) as _)
+    }
+
     fn in_blocks(&self, channels: usize, axes: usize, _: &Constants<'_>) -> Option<InBlocks> {
         let operator = Arc::new(OfChannels { reduce: self.clone(), channels, axes });
         Some(InBlocks::Windows { operator, channels, ends: Ends::Input })
@@ -108,7 +137,7 @@ impl Windowed for OfChannels {
         let images = call.tensor(0)?.shape().first().copied().unwrap_or(0);
         let (sizes, places) = ([&[images, self.channels][..], &vec![1; self.axes]].concat(), 2..2 + self.axes);
         let shape = self.reduce.left(&sizes, &places.collect::<Vec<_>>(), 1);
-        of_channels(call, self.channels, shape, |lanes, shape| (self.reduce.reduce)(call, lanes, shape))
+        of_channels(call, self.channels, shape, |lanes, shape| self.reduce.values(call, lanes, shape))
     }
 }
 
@@ -118,8 +147,7 @@ impl Operator for Reduce {
         let listed = self.axes.places(call, data.rank())?.unwrap_or_default();
         let lanes = Lanes::new(data.shape(), |axis| self.reduces(&listed, axis));
         call.charge(data.len() as u64)?;
-        let reduced = (self.reduce)(call, &lanes, self.left(data.shape(), &listed, 1))?;
-        Ok(reduced.into())
+        Ok(self.values(call, &lanes, self.left(data.shape(), &listed, 1))?.into())
     }
 
     fn infer(&self, facts: &mut Inference<'_>) -> Result<()> {
@@ -141,17 +169,19 @@ impl Operator for Reduce {
     }
 }
 
-/// Defines a function from lanes to their values, for the element types of a list of [`by_type`].
+/// Defines [`Compute`] of a reduction, for the element types of a list of [`by_type`].
 macro_rules! compute {
     ($($name:ident),*) => {$(
-        fn $name<R: lanes::ReductionOfAll>(call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
-            let (data, resources) = (call.tensor(0)?, call.resources());
-            let mut output = call.output_of(data.dtype(), shape)?;
-            by_type!($name, data.dtype(), S as T => {
-                let (from, to) = (data.as_slice::<S>()?, output.elements_mut::<S>()?);
-                Ok(lanes::reduce::<R, S, T>(&R::default(), from, lanes, to, resources)?)
-            })?;
-            Ok(output.finish())
+        fn $name<R: lanes::ReductionOfAll>(
+            lanes: &Lanes,
+            dtype: DType,
+            data: &[u8],
+            out: &mut [u8],
+            resources: Resources<'_>,
+        ) -> Result<()> {
+            by_type!($name, dtype, S as T => {
+                Ok(lanes::reduce::<R, S, T>(&R::default(), cast_slice(data), lanes, cast_slice_mut(out), resources)?)
+            })
         }
     )*};
 }
@@ -159,40 +189,37 @@ macro_rules! compute {
 compute!(wrapping, exact);
 
 /// The greatest elements, or the least; those of bool are bytes.
-fn extreme<const LEAST: bool>(call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
-    let (data, resources) = (call.tensor(0)?, call.resources());
-    let mut output = call.output_of(data.dtype(), shape)?;
-    if data.dtype() == DType::Bool {
-        let extreme = <u8 as Ordered<u8>>::extreme::<LEAST>();
-        lanes::reduce::<_, u8, u8>(&extreme, data.bytes(), lanes, output.bytes_mut(), resources)?;
+fn extreme<const LEAST: bool>(
+    lanes: &Lanes,
+    dtype: DType,
+    data: &[u8],
+    out: &mut [u8],
+    resources: Resources<'_>,
+) -> Result<()> {
+    if dtype == DType::Bool {
+        lanes::reduce::<_, u8, u8>(&<u8 as Ordered<u8>>::extreme::<LEAST>(), data, lanes, out, resources)?;
         // The least of no elements is the greatest byte.
-        output.bytes_mut().iter_mut().for_each(|truth| *truth = (*truth).min(1));
-        return Ok(output.finish());
+        out.iter_mut().for_each(|truth| *truth = (*truth).min(1));
+        return Ok(());
     }
-    by_type!(ordered, data.dtype(), S as T => {
+    by_type!(ordered, dtype, S as T => {
         let extreme = <S as Ordered<T>>::extreme::<LEAST>();
-        let (from, to) = (data.as_slice::<S>()?, output.elements_mut::<S>()?);
-        Ok(lanes::reduce::<_, S, T>(&extreme, from, lanes, to, resources)?)
-    })?;
-    Ok(output.finish())
+        Ok(lanes::reduce::<_, S, T>(&extreme, cast_slice(data), lanes, cast_slice_mut(out), resources)?)
+    })
 }
 
 /// L1 norms: without a sign, elements are their distances from 0.
-fn magnitudes(call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
-    match call.tensor(0)?.dtype() {
-        DType::Uint32 | DType::Uint64 => wrapping::<lanes::Sum>(call, lanes, shape),
-        _ => wrapping::<lanes::L1>(call, lanes, shape),
+fn magnitudes(lanes: &Lanes, dtype: DType, data: &[u8], out: &mut [u8], resources: Resources<'_>) -> Result<()> {
+    match dtype {
+        DType::Uint32 | DType::Uint64 => wrapping::<lanes::Sum>(lanes, dtype, data, out, resources),
+        _ => wrapping::<lanes::L1>(lanes, dtype, data, out, resources),
     }
 }
 
 /// In double precision, as the standard's function body.
-fn log_sum_exp(call: &Call<'_>, lanes: &Lanes, shape: Shape) -> Result<Tensor> {
+fn log_sum_exp(call: &Call<'_>, lanes: &Lanes, output: &mut NewTensor) -> Result<()> {
     let data = call.tensor(0)?;
-    let mut output = call.output_of(data.dtype(), shape)?;
-    by_type!(exact, data.dtype(), S as _T => {
-        measured::<S, S, f64, _>(call, data, lanes, &lanes::LogSumExp, &mut output)
-    })?;
-    Ok(output.finish())
+    by_type!(exact, data.dtype(), S as _T => measured::<S, S, f64, _>(call, data, lanes, &lanes::LogSumExp, output))
 }
 
 #[cfg(test)]

@@ -1,0 +1,361 @@
+//! Chains with numbers of lanes, as normalizations are written with sums and means.
+
+use super::fuse::{Fusion, fuse};
+use super::{PassContext, Readers, constant, fact};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::draft::{Draft, DraftNode, Id};
+use crate::operator::{Does, Extent, LaneChain, Made, StepInput, StepInputs};
+use crate::value::{Dim, ValueType};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Nodes before the last one of a chain among which its others are looked for.
+const WINDOW: usize = 64;
+
+/// Nodes that compute element by element, with numbers of lanes along the last axis. Nobody else reads what they produce,
+/// except of the last one.
+pub(super) fn lanes(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
+    let reduces =
+        |at: &usize| draft.nodes.get(*at).is_some_and(|node| matches!(node.operator, Some(Made::Blockwise(_))));
+    let reductions: Vec<usize> = (0..draft.nodes.len()).filter(reduces).collect();
+    if reductions.is_empty() {
+        return Ok(());
+    }
+    let Some(readers) = context.readers(draft) else { return Ok(()) };
+    let (mut taken, mut fusions) = (vec![false; draft.nodes.len()], Vec::new());
+    // From the last node on: a chain goes on as long as it can.
+    for last in (0..draft.nodes.len()).rev() {
+        let near = window(last);
+        let next = reductions.get(reductions.partition_point(|at| *at < near.start));
+        if taken.get(last) == Some(&false)
+            && next.is_some_and(|at| near.contains(at))
+            && let Some(fusion) = chain(last, draft, &readers, &taken)
+        {
+            for at in &fusion.nodes {
+                taken.get_mut(*at).into_iter().for_each(|taken| *taken = true);
+            }
+            fusions.push(fusion);
+        }
+    }
+    fuse(draft, fusions, context)
+}
+
+fn window(last: usize) -> Range<usize> {
+    last.saturating_sub(WINDOW)..last
+}
+
+/// The chain that ends at a node.
+fn chain(last: usize, draft: &Draft, readers: &Readers, taken: &[bool]) -> Option<Fusion> {
+    let output = draft.nodes.get(last)?.outputs.first().copied().flatten()?;
+    let dtype = dtype(output, draft).filter(|dtype| dtype.is_float())?;
+    // Sizes that aren't known may differ.
+    let dims = fact(output, draft)?.dims().filter(|dims| !dims.contains(&Dim::Unknown))?;
+    let of = Of { dtype, dims, draft };
+    of.does(draft.nodes.get(last)?)?;
+    let mut nodes: SmallVec<[usize; 4]> = [last].into_iter().collect();
+    for at in window(last).rev() {
+        let Some(node) = draft.nodes.get(at).filter(|_| taken.get(at) == Some(&false)) else { continue };
+        let [Some(output)] = *node.outputs else { continue };
+        let reads = |at: &&usize| draft.nodes.get(**at).is_some_and(|node| node.reads().any(|id| id == output));
+        let inside = nodes.iter().filter(reads).count();
+        if inside > 0 && inside == readers.count(output) && of.does(node).is_some() && nodes.len() < LaneChain::STEPS {
+            nodes.push(at);
+        }
+    }
+    nodes.reverse();
+    // Those that make it too large are left out.
+    while nodes.len() > 1 {
+        if let Some((operator, inputs)) = of.plan(&nodes) {
+            return Some(Fusion { nodes, inputs, operator: Box::new(operator) });
+        }
+        nodes.remove(0);
+    }
+    None
+}
+
+fn dtype(id: Id, draft: &Draft) -> Option<DType> {
+    fact(id, draft)?.value_type().and_then(ValueType::dtype)
+}
+
+/// Chains whose output has this type and these dimensions.
+struct Of<'a> {
+    dtype: DType,
+    dims: &'a [Dim],
+    draft: &'a Draft,
+}
+
+impl Of<'_> {
+    fn dims(&self, id: Id) -> Option<&[Dim]> {
+        fact(id, self.draft)?.dims()
+    }
+
+    /// What a node computes, if it may be a step.
+    fn does(&self, node: &DraftNode) -> Option<Does> {
+        let [Some(output)] = *node.outputs else { return None };
+        let (_, before) = self.dims.split_last().filter(|(last, _)| **last != Dim::Fixed(1))?;
+        let is_dims = |own: &[Dim]| own == self.dims;
+        let is_lanes = |own: &[Dim]| own.split_last() == Some((&Dim::Fixed(1), before));
+        let own = self.dims(output).filter(|_| !node.open && dtype(output, self.draft) == Some(self.dtype))?;
+        match node.operator.as_ref()? {
+            Made::Rowwise(operator) => {
+                let typed = |id: &Option<Id>| id.is_some_and(|id| dtype(id, self.draft) == Some(self.dtype));
+                let good = operator.may_chain(self.dtype) && node.inputs.iter().all(typed);
+                (good && (is_dims(own) || is_lanes(own))).then(|| Does::Each(operator.clone()))
+            }
+            Made::Blockwise(operator) => {
+                let data = node.inputs.first().copied().flatten().and_then(|id| self.dims(id));
+                let input = |k: usize| constant(node.inputs.get(k).copied().flatten()?, self.draft);
+                data.filter(|data| is_dims(data) && is_lanes(own))?;
+                operator.of_lanes(self.dims.len(), &input).map(Does::Lane)
+            }
+            _ => None,
+        }
+    }
+
+    /// What a value from outside has for elements of the output.
+    fn extent(&self, id: Id) -> Option<Extent> {
+        let own = self.dims(id).filter(|own| own.len() <= self.dims.len())?;
+        let are_one = |dims: &[Dim]| dims.iter().all(|dim| *dim == Dim::Fixed(1));
+        match own.split_last() {
+            _ if own == self.dims => Some(Extent::Full),
+            _ if are_one(own) => Some(Extent::One),
+            Some((last, before)) if Some(last) == self.dims.last() && are_one(before) => Some(Extent::Lane),
+            _ => None,
+        }
+    }
+
+    /// The chain of these nodes and the values that it reads, if there is one.
+    fn plan(&self, nodes: &[usize]) -> Option<(LaneChain, SmallVec<[Id; 4]>)> {
+        let node = |at: usize| self.draft.nodes.get(at);
+        let produced =
+            |id: Id| nodes.iter().position(|at| node(*at).is_some_and(|node| node.outputs.contains(&Some(id))));
+        let (mut inputs, mut extents): (SmallVec<[Id; 4]>, SmallVec<[Extent; 8]>) = Default::default();
+        let mut steps = Vec::with_capacity(nodes.len());
+        for at in nodes {
+            let (node, mut from) = (node(*at)?, StepInputs::new());
+            let does = self.does(node)?;
+            let count = if matches!(does, Does::Lane(_)) { 1 } else { node.inputs.len() };
+            for id in node.inputs.iter().take(count).copied() {
+                let id = id?;
+                from.push(match (produced(id), inputs.iter().position(|own| *own == id)) {
+                    (Some(step), _) => StepInput::Step(step),
+                    (None, Some(input)) => StepInput::Input(input),
+                    (None, None) => {
+                        extents.push(self.extent(id)?);
+                        inputs.push(id);
+                        StepInput::Input(inputs.len() - 1)
+                    }
+                });
+            }
+            steps.push((does, from));
+        }
+        steps.iter().find(|(does, _)| matches!(does, Does::Lane(_)))?;
+        let chain = LaneChain::new(self.dtype, &extents, steps)?;
+        // The axes of a reduction are read where it runs itself.
+        for id in nodes.iter().filter_map(|at| node(*at)).flat_map(|node| node.inputs.iter().flatten()) {
+            if produced(*id).is_none() && !inputs.contains(id) {
+                inputs.push(*id);
+            }
+        }
+        Some((chain, inputs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::dtype::DType;
+    use crate::graph::Draft;
+    use crate::graph::passes::testing::{run, stands_for};
+    use crate::graph::testing::{self, Builder, load};
+    use crate::operator::Attribute;
+    use crate::ops::testing::tensor;
+    use crate::value::{Dim, Fact, Value};
+    use half::f16;
+    use kernels::testing::sized;
+    use proptest::prelude::*;
+
+    /// Numbers of a type, in a tensor.
+    fn numbers(dtype: DType, shape: &[usize], from: usize) -> Value {
+        let count = shape.iter().product::<usize>();
+        let numbers: Vec<f64> = (from..from + count).map(|at| (at * 7919 % 1009) as f64 / 300.0 - 1.5).collect();
+        match dtype {
+            DType::Float => tensor(shape, numbers.iter().map(|x| *x as f32).collect::<Vec<_>>()),
+            DType::Float16 => tensor(shape, numbers.iter().map(|x| f16::from_f64(*x)).collect::<Vec<_>>()),
+            _ => tensor(shape, numbers),
+        }
+    }
+
+    fn constant(builder: &mut Builder, name: &str, value: impl Into<Value>) {
+        let id = builder.id(name);
+        builder.draft.constant(id, Fact::constant(value.into()), None);
+    }
+
+    /// A normalization of `x`, whose first dimension has a name, as exporters write it.
+    fn draft(dtype: DType, shape: &[usize], nodes: &[(&str, &[&str], &str)], axes: i64, keep: i64) -> Draft {
+        let mut builder = Builder::new();
+        let mut dims: Vec<Dim> = shape.iter().map(|dim| Dim::Fixed(*dim)).collect();
+        dims[0] = Dim::Symbol("N".into());
+        builder.shaped("x", Some(dtype.into()), Some(dims));
+        let len = *shape.last().unwrap();
+        let scalar = |value: f64| match dtype {
+            DType::Float => tensor(&[], [value as f32]),
+            DType::Float16 => tensor(&[], [f16::from_f64(value)]),
+            _ => tensor(&[], [value]),
+        };
+        constant(&mut builder, "two", scalar(2.0));
+        constant(&mut builder, "eps", scalar(1e-3));
+        constant(&mut builder, "axes", tensor(&[1], [axes]));
+        constant(&mut builder, "w", numbers(dtype, &[len], 3));
+        constant(&mut builder, "b", numbers(dtype, &[1, len], 5));
+        for (operator, inputs, output) in nodes {
+            let attributes = operator.starts_with("Reduce").then(|| ("keepdims".to_string(), Attribute::Int(keep)));
+            builder.op_with(operator, attributes.into_iter().collect(), inputs, output);
+        }
+        builder.output("y")
+    }
+
+    type Nodes<'a> = &'a [(&'a str, &'a [&'a str], &'a str)];
+
+    const LAYER: Nodes<'_> = &[
+        ("Neg", &["x"], "n"),
+        ("ReduceMean", &["n", "axes"], "mean"),
+        ("Sub", &["n", "mean"], "d"),
+        ("Pow", &["d", "two"], "p"),
+        ("ReduceMean", &["p", "axes"], "v"),
+        ("Add", &["v", "eps"], "e"),
+        ("Sqrt", &["e"], "s"),
+        ("Div", &["d", "s"], "q"),
+        ("Mul", &["w", "q"], "m"),
+        ("Add", &["m", "b"], "y"),
+    ];
+    const ROOT_MEAN_SQUARE: Nodes<'_> = &[
+        ("Mul", &["x", "x"], "p"),
+        ("ReduceMean", &["p", "axes"], "v"),
+        ("Add", &["eps", "v"], "e"),
+        ("Sqrt", &["e"], "s"),
+        ("Reciprocal", &["s"], "r"),
+        ("Mul", &["x", "r"], "m"),
+        ("Mul", &["m", "w"], "y"),
+    ];
+    const SOFTMAX: Nodes<'_> = &[
+        ("ReduceMax", &["x", "axes"], "most"),
+        ("Sub", &["x", "most"], "d"),
+        ("Exp", &["d"], "p"),
+        ("ReduceSum", &["p", "axes"], "sum"),
+        ("Div", &["p", "sum"], "y"),
+    ];
+
+    #[test]
+    fn no_bit_changes() {
+        for dtype in [DType::Float, DType::Double, DType::Float16] {
+            for nodes in [LAYER, ROOT_MEAN_SQUARE, SOFTMAX] {
+                for shape in [&[2, 3, 40][..], &[1, 2], &[70, 129], &[3, 1, 4096], &[2, 40_000]] {
+                    let shape = if cfg!(miri) { &shape[..shape.len().min(2)] } else { shape };
+                    let feeds = [numbers(dtype, shape, 0)];
+                    let graph = load(draft(dtype, shape, nodes, -1, 1), true).unwrap();
+                    let plain = load(draft(dtype, shape, nodes, -1, 1), false).unwrap();
+                    assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None), "{dtype} {shape:?}");
+                    let names: Vec<_> = nodes.iter().map(|(_, _, name)| *name).collect();
+                    assert_eq!(stands_for(&graph), [names], "{dtype} {shape:?}");
+                }
+            }
+        }
+    }
+
+    /// Another axis, lanes that don't stay, and numbers of lanes that somebody else reads.
+    #[test]
+    fn what_is_something_else_stays() {
+        let feeds = [numbers(DType::Float, &[3, 3], 0)];
+        for (axis, keep) in [(0, 1), (-1, 0)] {
+            let graphs =
+                [true, false].map(|optimize| load(draft(DType::Float, &[3, 3], SOFTMAX, axis, keep), optimize));
+            let [graph, plain] = graphs.map(Result::unwrap);
+            assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None));
+            assert_eq!(graph.node_infos().len(), 4);
+        }
+        let read = [SOFTMAX, &[("Neg", &["sum"], "z")]].concat();
+        let draft = || {
+            let mut draft = draft(DType::Float, &[3, 3], &read, -1, 1);
+            let id = draft.nodes.last().unwrap().outputs[0].unwrap();
+            let info = crate::graph::ValueInfo { name: "z".into(), value_type: None, shape: None };
+            draft.output(info, id);
+            draft
+        };
+        let [graph, plain] = [true, false].map(|optimize| load(draft(), optimize).unwrap());
+        assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None));
+        let alone: Vec<String> = Vec::new();
+        assert_eq!(
+            stands_for(&graph),
+            [vec!["most".to_string(), "d".into(), "p".into()], alone.clone(), alone.clone(), alone]
+        );
+    }
+
+    /// An input that has other dimensions than it says, or as many as no lane may have, runs node by node.
+    #[test]
+    fn errors_are_those_of_the_nodes() {
+        let graphs = [true, false].map(|optimize| load(draft(DType::Float, &[3, 4], LAYER, -1, 1), optimize).unwrap());
+        let error = |graph| testing::run(graph, &[numbers(DType::Float, &[3, 5], 0)], None).unwrap_err().to_string();
+        let [graph, plain] = graphs.each_ref().map(error);
+        assert_eq!(graph, plain);
+        assert!(graph.starts_with("node \"m\" (Mul-14): "), "{graph}");
+    }
+
+    const ONE: [&str; 5] = ["Neg", "Relu", "Abs", "Exp", "Sqrt"];
+    const TWO: [&str; 4] = ["Add", "Sub", "Mul", "Div"];
+    const LANES: [&str; 4] = ["ReduceMean", "ReduceSum", "ReduceMax", "ReduceL2"];
+
+    /// A node: its operator, and its inputs among the values so far.
+    type Random = (usize, [usize; 2]);
+
+    fn nodes() -> impl Strategy<Value = Vec<Random>> {
+        prop::collection::vec((0..ONE.len() + TWO.len() + LANES.len(), any::<[usize; 2]>()), 1..24)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(sized(300, 2)))]
+
+        #[test]
+        fn no_bit_of_any_graph_changes(
+            nodes in nodes(),
+            columns in prop_oneof![Just(1usize), Just(3), Just(sized(700, 5)), Just(sized(5000, 7))],
+            rows in 1usize..4,
+            dtype in prop_oneof![Just(DType::Float), Just(DType::Double), Just(DType::Float16)],
+            shared in any::<[bool; 4]>(),
+        ) {
+            let shapes = [vec![rows, columns], vec![columns], vec![1, 1], vec![1], vec![rows, 1]];
+            let draft = || {
+                let mut builder = Builder::new();
+                for (k, shape) in shapes.iter().enumerate() {
+                    let mut dims: Vec<Dim> = shape.iter().copied().map(Dim::Fixed).collect();
+                    if k % 4 == 0 {
+                        dims[0] = Dim::Symbol("N".into());
+                    }
+                    builder.shaped(&format!("v{k}"), Some(dtype.into()), Some(dims));
+                }
+                constant(&mut builder, "axes", tensor(&[1], [-1i64]));
+                for (k, (operator, from)) in nodes.iter().enumerate() {
+                    let name = format!("v{}", 5 + k);
+                    // Long chains are more likely if the last values are read.
+                    let (late, any) = (format!("v{}", 4 + k - (from[0] % 4)), format!("v{}", from[1] % (5 + k)));
+                    match (ONE.get(*operator), TWO.get(operator.wrapping_sub(ONE.len()))) {
+                        (Some(operator), _) => builder.op(operator, &[&late], &name),
+                        (_, Some(operator)) => builder.op(operator, &[&late, &any], &name),
+                        _ => {
+                            // Of a value that has lanes.
+                            let lanes = if from[1] % 3 == 0 { "v0" } else { &late };
+                            builder.op(LANES[operator - ONE.len() - TWO.len()], &[lanes, "axes"], &name);
+                        }
+                    }
+                    if k + 1 == nodes.len() || (k % 6 == 1 && shared[k / 6 % 4]) {
+                        builder.output_named(&name);
+                    }
+                }
+                builder.draft
+            };
+            let feeds: Vec<Value> = shapes.iter().enumerate().map(|(k, shape)| numbers(dtype, shape, k)).collect();
+            let [ran, plain] = [true, false].map(|optimize| run(&load(draft(), optimize).unwrap(), &feeds, None));
+            prop_assert_eq!(&ran, &plain);
+        }
+    }
+}
