@@ -118,14 +118,33 @@ pub(crate) trait MatrixProduct: Operator {
     }
 }
 
-/// `softmax(scale(q k) + bias) v`, as nodes compute it one after the other. The inputs are queries, keys, values, and of
-/// these those that are there: a scale, a bias, and what weights become that are NaN.
+/// `softmax(scale(q k) + bias) v`, as nodes compute it one after the other. The inputs are tensors with queries, keys and
+/// values, and of these those that are there: a scale, a bias, and what weights become that are NaN.
 #[derive(Debug)]
 pub(crate) struct Weighing {
     pub(crate) dtype: DType,
     pub(crate) scale: Option<ScoreScale>,
     pub(crate) bias: bool,
     pub(crate) nan: bool,
+    /// Where `q`, `k` and `v` are in the tensors, unless these are the matrices.
+    pub(crate) heads: [Option<HeadsIn>; 3],
+    /// What queries and keys are multiplied by, before their product.
+    pub(crate) factors: [Option<f64>; 2],
+    /// The output has the heads of a query side by side: `[N, queries, heads, size]`.
+    pub(crate) turned: bool,
+}
+
+/// Where matrices of heads are in a tensor.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct HeadsIn {
+    /// The sizes of the tensor; `None` for any.
+    pub(crate) sizes: SmallVec<[Option<usize>; 6]>,
+    /// The rank of `[N, heads, rows, columns]`: without the first ones, if it is less than 4.
+    pub(crate) rank: usize,
+    /// The axes that these are in the tensor; `None` for a size of 1.
+    pub(crate) axes: [Option<usize>; 4],
+    /// How many heads each head of the tensor stands for, one after the other.
+    pub(crate) group: usize,
 }
 
 /// Whether scores are multiplied or divided.

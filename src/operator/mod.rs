@@ -28,7 +28,7 @@ pub(crate) use context::Context;
 pub(crate) use control::{Control, Resume, Step};
 pub(crate) use expand::{Body, BodyValue, Expansion, Resolver, gate};
 pub(crate) use fused::{
-    Chain, Form, Fused, MatrixProduct, ProductThen, Rowwise, ScoreScale, StepInput, StepInputs, Tail, Weighing,
+    Chain, Form, Fused, HeadsIn, MatrixProduct, ProductThen, Rowwise, ScoreScale, StepInput, StepInputs, Tail, Weighing,
 };
 pub use inference::Inference;
 pub(crate) use inference::{Count, broadcast};

@@ -60,9 +60,13 @@ pub struct Attention<'a, T> {
 }
 
 /// `softmax(scale(q k) + bias) v`, each step rounded as by itself: no key is out of sight, and a weight of 0 times infinity
-/// is NaN. The keys are the columns of their matrix.
+/// is NaN.
 #[derive(Debug, Clone, Copy)]
 pub struct Written<T> {
+    /// What queries and keys are multiplied by, before their product.
+    pub factors: [Option<T>; 2],
+    /// The keys are rows, and not the columns of their matrix.
+    pub key_rows: bool,
     /// What the scores are multiplied or divided by.
     pub scale: Option<Scale<T>>,
     /// What a weight becomes that is NaN.
@@ -214,9 +218,10 @@ impl<'a, T: Numbers> Attention<'a, T> {
             false => 0,
         };
         // One block packs the values as it reads them.
-        let packed = [packed(rows >= PACK_FROM, size), packed(blocks > 1, value_size)];
-        let by_key =
-            if packed[0] == 0 && queries > 1 && self.written.is_none() { queries.saturating_mul(keys) } else { 0 };
+        // Keys are multiplied where they are packed.
+        let multiplied = self.written.is_some_and(|written| written.factors[1].is_some());
+        let packed = [packed(rows >= PACK_FROM || multiplied, size), packed(blocks > 1, value_size)];
+        let by_key = if packed[0] == 0 && queries > 1 && self.key_rows() { queries.saturating_mul(keys) } else { 0 };
         let product = gemm::scratch_for(queries, size, keys)
             .max(gemm::scratch_for(keys.min(by_key), size, queries))
             .max(gemm::scratch_for(queries, keys, value_size));
@@ -227,13 +232,18 @@ impl<'a, T: Numbers> Attention<'a, T> {
         Plan { attention: self, threads, queries, blocks, packed, rooms }
     }
 
+    /// Whether the numbers of a key are neighbours, and not those of the same place in all keys.
+    fn key_rows(&self) -> bool {
+        self.written.is_none_or(|written| written.key_rows)
+    }
+
     /// The keys of a head from one on, as the columns of a matrix.
     fn keys(&self, batch: usize, head: usize, first: usize) -> View<'a, T> {
         let Layout { row, .. } = self.k.layout;
         let elements = self.k.from(batch, head, 0);
-        match self.written {
-            Some(_) => View::rows(elements.get(first..).unwrap_or(&[]), row),
-            None => View::rows(elements.get(first.saturating_mul(row)..).unwrap_or(&[]), row).transposed(),
+        match self.key_rows() {
+            true => View::rows(elements.get(first.saturating_mul(row)..).unwrap_or(&[]), row).transposed(),
+            false => View::rows(elements.get(first..).unwrap_or(&[]), row),
         }
     }
 
@@ -308,9 +318,11 @@ impl<T: Numbers> Plan<'_, T> {
         let (packed_keys, rest) = scratch.split_at_mut_checked(of_keys * pairs).ok_or(Stopped::Misfit)?;
         let (packed_values, rooms) = rest.split_at_mut_checked(of_values * pairs).ok_or(Stopped::Misfit)?;
         let attention = &self.attention;
-        pack(packed_keys, of_keys, (size, keys), heads, |batch, head| attention.keys(batch, head, 0), resources)?;
-        let values = |batch, head| attention.values(batch, head, 0);
-        pack(packed_values, of_values, (keys, value_size), heads, values, resources)?;
+        let factor = attention.written.and_then(|written| written.factors[1]);
+        let of = |batch, head| attention.keys(batch, head, 0);
+        pack(packed_keys, of_keys, (size, keys), heads, (of, factor), resources)?;
+        let of = |batch, head| attention.values(batch, head, 0);
+        pack(packed_values, of_values, (keys, value_size), heads, (of, None), resources)?;
         let (out, kept) = (Out::new(out), kept.map(|(stage, scores)| (stage, Out::new(scores))));
         let rooms: Vec<&mut [T]> = match self.room() {
             0 => std::iter::repeat_with(Default::default).take(self.threads).collect(),
@@ -388,13 +400,13 @@ impl<T: Numbers> Plan<'_, T> {
     }
 }
 
-/// Packs a right operand of so many rows and columns for each head, into `len` elements; nothing for 0.
+/// Packs a right operand of so many rows and columns for each head, times a factor, into `len` elements; nothing for 0.
 fn pack<'a, T: Numbers>(
     packed: &mut [T],
     len: usize,
     sizes: (usize, usize),
     heads: usize,
-    matrix: impl Fn(usize, usize) -> View<'a, T> + Sync,
+    (matrix, factor): (impl Fn(usize, usize) -> View<'a, T> + Sync, Option<T>),
     resources: Resources<'_>,
 ) -> Result<(), Stopped> {
     if packed.is_empty() {
@@ -405,7 +417,9 @@ fn pack<'a, T: Numbers>(
         let packed: &mut [T] = bytemuck::cast_slice_mut(packed);
         packed.chunks_exact_mut(len).enumerate().try_for_each(|(at, to)| {
             let (batch, head) = ((first + at) / heads, (first + at) % heads);
-            gemm::pack(Side::Right, matrix(batch, head), (1, 0), sizes, to, alone)
+            gemm::pack(Side::Right, matrix(batch, head), (1, 0), sizes, to, alone)?;
+            factor.into_iter().for_each(|factor| rows::multiply(to, factor));
+            Ok(())
         })
     })
 }

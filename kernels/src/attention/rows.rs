@@ -69,10 +69,9 @@ impl<T: Floating> Attention<'_, T> {
         for (row, to) in block.rows.clone().zip(to.chunks_exact_mut(size.max(1))) {
             let (head, query) = block.place(self, row);
             let from = self.q.from(block.batch, head, query).get(..size).ok_or(Stopped::Misfit)?;
-            match self.written {
-                Some(_) => to.copy_from_slice(from),
-                None => to.iter_mut().zip(from).for_each(|(to, from)| *to = *from * self.scale),
-            }
+            to.copy_from_slice(from);
+            let factor = self.written.map_or(Some(self.scale), |written| written.factors[0]);
+            factor.into_iter().for_each(|factor| multiply(to, factor));
         }
         Ok(())
     }
@@ -84,6 +83,16 @@ impl<T: Floating> Bias<'_, T> {
     fn of(row: &[T], column: usize, key: usize) -> T {
         row.get(column * key).copied().unwrap_or(T::LEAST)
     }
+}
+
+for_each_level! {
+    /// Multiplies numbers by a factor.
+    pub(super) fn multiply<T: Floating>(numbers: &mut [T], factor: T) -> () = multiply_body::<T>;
+}
+
+#[inline(always)]
+fn multiply_body<T: Floating>(numbers: &mut [T], factor: T) {
+    numbers.iter_mut().for_each(|number| *number = *number * factor);
 }
 
 for_each_level! {

@@ -263,17 +263,32 @@ fn a_recurrence_equals_plain_loops() {
 /// Attention as nodes compute it: products, a softmax between them, nothing left out.
 #[test]
 fn written_attention_equals_its_steps() {
-    let (heads, queries, keys, size, value_size) = (2, sized(140, 3), sized(70, 5), 5, 9);
-    let q = numbers(heads * queries * size, 1);
+    for queries in [1, 3, sized(140, 3)] {
+        for (factors, key_rows, group) in [
+            ([None; 2], false, 1),
+            ([None; 2], true, 2),
+            ([Some(0.3), None], false, 2),
+            ([Some(0.3), Some(0.7)], true, 1),
+        ] {
+            check_written(queries, factors, key_rows, group);
+        }
+    }
+}
+
+fn check_written(queries: usize, factors: [Option<f32>; 2], key_rows: bool, group: usize) {
+    let (heads, keys, size, value_size) = (2, sized(70, 5), 5, 9);
+    let q = numbers(heads * group * queries * size, 1);
     let [k, v] = [(size, 2), (value_size, 3)].map(|(each, seed)| numbers(heads * keys * each, seed));
     let mut bias = numbers(queries * keys, 4);
     bias.iter_mut().step_by(3).for_each(|bias| *bias = f32::NEG_INFINITY);
     bias[..keys].fill(f32::NEG_INFINITY);
-    let mut want = vec![0f32; heads * queries * value_size];
+    let [q_factor, k_factor] = factors.map(|factor| factor.unwrap_or(1.0));
+    let mut want = vec![0f32; heads * group * queries * value_size];
     for (at, out) in want.chunks_exact_mut(value_size).enumerate() {
-        let (head, query) = (at / queries, at % queries);
+        let (head, query) = (at / queries / group, at % queries);
         let score = |key: usize| {
-            let sum = (0..size).fold(0.0, |sum, i| q[at * size + i].mul_add(k[(head * size + i) * keys + key], sum));
+            let k = |i: usize| k[head * size * keys + if key_rows { key * size + i } else { i * keys + key }];
+            let sum = (0..size).fold(0.0, |sum, i| (q[at * size + i] * q_factor).mul_add(k(i) * k_factor, sum));
             sum / 3.0 + bias[query * keys + key]
         };
         let scores: Vec<f32> = (0..keys).map(score).collect();
@@ -287,16 +302,16 @@ fn written_attention_equals_its_steps() {
     }
     let rows = |rows: usize, row: usize| Layout { batch: 0, head: rows * row, row };
     let attention = Attention {
-        sizes: Sizes { batch: 1, heads, group: 1, queries, keys, size, value_size },
+        sizes: Sizes { batch: 1, heads, group, queries, keys, size, value_size },
         q: Heads { elements: &q, layout: rows(queries, size) },
-        k: Heads { elements: &k, layout: rows(size, keys) },
+        k: Heads { elements: &k, layout: if key_rows { rows(keys, size) } else { rows(size, keys) } },
         v: Heads { elements: &v, layout: rows(keys, value_size) },
         scale: 1.0,
         softcap: 0.0,
         sight: Sight::default(),
         bias: Some(Bias { rows: Heads { elements: &bias, layout: rows(0, keys) }, column: 1, columns: keys }),
         round: None,
-        written: Some(Written { scale: Some(Scale::By(3.0)), nan: Some(0.25) }),
+        written: Some(Written { factors, key_rows, scale: Some(Scale::By(3.0)), nan: Some(0.25) }),
         out: rows(queries, value_size),
     };
     let check = |threads| {
@@ -304,7 +319,7 @@ fn written_attention_equals_its_steps() {
         let plan = attention.plan(resources);
         let (mut out, mut scratch) = (vec![f32::NAN; want.len()], vec![f32::NAN; plan.scratch()]);
         plan.run(&mut out, None, &mut scratch, resources).unwrap();
-        assert_eq!(out, want);
+        assert_eq!(out, want, "{queries} {factors:?} {key_rows} {group}");
     };
     at_each_level(|| check(1));
     check(3);

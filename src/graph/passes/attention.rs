@@ -1,8 +1,9 @@
 //! Attention as exporters write it: products, and a softmax between them.
 
 use super::fuse::{Fusion, fuse};
+use super::heads::Walk;
 use super::pattern::{Found, Pattern};
-use super::{PassContext, fact};
+use super::{PassContext, Readers, fact};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::graph::draft::{Draft, DraftNode};
@@ -30,7 +31,8 @@ const PATTERNS: &[&str] = weighed![
 ];
 
 /// `MatMul(Softmax(MatMul(q, k) * f + m), v)`, where `f` and `m` may be missing: the scores of a few queries at a time, which
-/// stay near the processor.
+/// stay near the processor. Queries, keys and values are read where they are before nodes turn, repeat or multiply them, and
+/// outputs are written where they are turned to.
 pub(super) fn attention(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
     let is = |node: &DraftNode, name: &str| *node.place.operator.name == *name;
     if !draft.nodes.iter().any(|node| is(node, "Softmax")) {
@@ -40,31 +42,71 @@ pub(super) fn attention(draft: &mut Draft, context: &PassContext<'_>) -> Result<
     let patterns: Option<Vec<Pattern>> = PATTERNS.iter().map(|text| Pattern::parse(text)).collect();
     let patterns = patterns.ok_or_else(|| Error::bug("a pattern is none"))?;
     let products = draft.nodes.iter().enumerate().filter(|(_, node)| is(node, "MatMul"));
-    let fusions = products
-        .filter_map(|(at, _)| patterns.iter().find_map(|pattern| fusion(pattern.find(at, draft, &readers)?, draft)));
-    let fusions = fusions.collect();
+    let found = products.filter_map(|(at, _)| {
+        patterns.iter().find_map(|pattern| fusion(pattern.find(at, draft, &readers)?, draft, &readers))
+    });
+    let mut fusions: Vec<Fusion> = found.collect();
+    // One's output that is turned may be what another one reads.
+    let mut taken = vec![false; draft.nodes.len()];
+    fusions.retain(|fusion| {
+        let is_free = fusion.nodes.iter().all(|at| taken.get(*at) == Some(&false));
+        for at in fusion.nodes.iter().filter(|_| is_free) {
+            taken.get_mut(*at).into_iter().for_each(|taken| *taken = true);
+        }
+        is_free
+    });
     fuse(draft, fusions, context)
 }
 
-fn fusion(found: Found, draft: &Draft) -> Option<Fusion> {
+fn fusion(found: Found, draft: &Draft, readers: &Readers) -> Option<Fusion> {
     let nodes = || found.nodes.iter().filter_map(|at| draft.nodes.get(*at));
-    let Some(Made::Product(product)) = &nodes().next_back()?.operator else { return None };
+    let last = nodes().next_back()?;
+    let Some(Made::Product(product)) = &last.operator else { return None };
     let made = |node: &DraftNode| node.operator.as_ref().is_some_and(|made| made.plain().is_some());
     let softmax = nodes().find(|node| *node.place.operator.name == *"Softmax")?;
     let value = |name| found.value(name);
     let queries = fact(value("q")?, draft)?;
-    // The scores of one query are few.
-    let is_single = queries.dims().and_then(|dims| dims.iter().nth_back(1)) == Some(&Dim::Fixed(1));
-    if !nodes().all(made) || !along_rows(softmax, draft) || is_single {
-        return None;
-    }
     let dtype = queries.value_type().and_then(ValueType::dtype);
     let dtype = dtype.filter(|dtype| matches!(dtype, DType::Float | DType::Double))?;
+    if !nodes().all(made) || !along_rows(softmax, draft) {
+        return None;
+    }
+    let walk = Walk { draft, readers };
+    let (q, k, v) = (walk.factor(value("q")?), walk.factor(value("k")?), value("v")?);
+    let (q_heads, mut k_heads, mut v_heads) = (walk.heads(q.of, false), walk.heads(k.of, true), walk.heads(v, true));
+    if k_heads.group() != v_heads.group() {
+        (k_heads, v_heads) = (walk.heads(k.of, false), walk.heads(v, false));
+    }
+    // The scores of one query are few.
+    let is_single = queries.dims().and_then(|dims| dims.iter().nth_back(1)) == Some(&Dim::Fixed(1));
+    if is_single && k_heads.heads.is_none() {
+        return None;
+    }
+    let turned = last.outputs.first().copied().flatten().and_then(|id| walk.turned(id));
+    let mut all = found.nodes.clone();
+    all.extend([&q.nodes, &k.nodes, &q_heads.nodes, &k_heads.nodes, &v_heads.nodes].into_iter().flatten().copied());
+    all.extend(turned);
+    all.sort_unstable();
     let scale = value("f").map(|_| ScoreScale::Times).or_else(|| value("d").map(|_| ScoreScale::By));
-    let weighing = Weighing { dtype, scale, bias: value("m").is_some(), nan: value("n").is_some() };
-    let mut inputs: SmallVec<_> = [value("q")?, value("k")?, value("v")?].into_iter().collect();
+    let mut inputs: SmallVec<_> = [q_heads.of, k_heads.of, v_heads.of].into_iter().collect();
     inputs.extend(["f", "d", "m", "n"].into_iter().filter_map(value));
-    Some(Fusion { operator: product.weighing(weighing)?, nodes: found.nodes.clone(), inputs })
+    // What else the nodes read where they run themselves.
+    let nodes = || all.iter().filter_map(|at| draft.nodes.get(*at));
+    for id in nodes().flat_map(|node| node.inputs.iter().flatten()) {
+        if !inputs.contains(id) && !nodes().any(|node| node.outputs.contains(&Some(*id))) {
+            inputs.push(*id);
+        }
+    }
+    let weighing = Weighing {
+        dtype,
+        scale,
+        bias: value("m").is_some(),
+        nan: value("n").is_some(),
+        heads: [q_heads.heads, k_heads.heads, v_heads.heads],
+        factors: [q.factor, k.factor],
+        turned: turned.is_some(),
+    };
+    Some(Fusion { operator: product.weighing(weighing)?, nodes: all, inputs })
 }
 
 /// Whether a softmax is along the last axis.
@@ -197,6 +239,173 @@ mod tests {
             assert_eq!(bits(&graph), bits(&plain), "{nan}");
             assert_eq!(stands_for(&graph).len(), 1);
         }
+    }
+
+    /// A node of a network: operator, inputs, output, and the order of a Transpose.
+    type Moves<'a> = &'a [(&'a str, &'a [&'a str], &'a str, &'a [i64])];
+
+    /// Sizes of the tensors that heads are in: of queries, of heads of keys and values, of keys, and of their numbers.
+    const SIZES: [(&str, usize); 5] = [("H", 6), ("G", 2), ("Q", 3), ("K", 5), ("D", 4)];
+
+    fn sizes(shape: &str) -> Vec<usize> {
+        let size = |name: &str| {
+            SIZES.iter().find(|(own, _)| *own == name).map_or_else(|| name.parse().unwrap(), |(_, size)| *size)
+        };
+        shape.split(' ').map(size).collect()
+    }
+
+    /// How a value is made of a tensor of this shape: by nodes, the last of which gives the value.
+    #[derive(Debug, Clone, Copy)]
+    struct Made<'a>(&'a str, Moves<'a>);
+
+    const Q: [Made<'_>; 4] = [
+        Made("1 H Q D", &[]),
+        Made("1 H Q D", &[("Mul", &["", "factor"], "q", &[])]),
+        Made("1 Q H D", &[("Transpose", &[""], "t", &[0, 2, 1, 3]), ("Mul", &["factor", "t"], "q", &[])]),
+        Made("1 H Q D", &[("Squeeze", &["", "zero axis"], "s", &[]), ("Unsqueeze", &["s", "zero axis"], "q", &[])]),
+    ];
+    const K: [Made<'_>; 6] = [
+        Made("1 H D K", &[]),
+        Made("1 H D K", &[("Mul", &["", "factor"], "k", &[])]),
+        Made("1 K H D", &[("Transpose", &[""], "k", &[0, 2, 3, 1])]),
+        Made("1 H K D", &[("Transpose", &[""], "t", &[0, 1, 3, 2]), ("Mul", &["t", "factor"], "k", &[])]),
+        Made(
+            "1 K H D",
+            &[
+                ("Transpose", &[""], "a", &[0, 2, 1, 3]),
+                ("Reshape", &["a", "H K D"], "b", &[]),
+                ("Transpose", &["b"], "c", &[0, 2, 1]),
+                ("Reshape", &["c", "1 H D K"], "d", &[]),
+                ("Mul", &["d", "factor"], "k", &[]),
+            ],
+        ),
+        Made(
+            "1 G K D",
+            &[
+                ("Unsqueeze", &["", "two axis"], "a", &[]),
+                ("Expand", &["a", "1 G 3 K D"], "b", &[]),
+                ("Reshape", &["b", "1 H K D"], "c", &[]),
+                ("Transpose", &["c"], "k", &[0, 1, 3, 2]),
+            ],
+        ),
+    ];
+    const V: [Made<'_>; 3] = [
+        Made("1 H K D", &[]),
+        Made("1 K H D", &[("Transpose", &[""], "v", &[0, 2, 1, 3])]),
+        Made(
+            "1 G K D",
+            &[
+                ("Unsqueeze", &["", "two axis"], "a", &[]),
+                ("Expand", &["a", "1 G 3 K D"], "b", &[]),
+                ("Reshape", &["b", "1 H K D"], "v", &[]),
+            ],
+        ),
+    ];
+
+    /// Attention whose queries, keys and values are made so, and whose output is turned.
+    fn made(of: [Made<'_>; 3], turned: bool) -> (Draft, Vec<Value>) {
+        let (mut builder, mut feeds) = (Builder::new(), Vec::new());
+        let mut constant = |builder: &mut Builder, name: &str, value: Value| {
+            let id = builder.id(name);
+            builder.draft.constant(id, Fact::constant(value), None);
+        };
+        constant(&mut builder, "factor", tensor(&[1], [0.3f32]));
+        constant(&mut builder, "zero axis", tensor(&[1], [0i64]));
+        constant(&mut builder, "two axis", tensor(&[1], [2i64]));
+        for (Made(shape, moves), name) in of.into_iter().zip(["q", "k", "v"]) {
+            let dims = sizes(shape);
+            builder.shaped(
+                &format!("{name}0"),
+                Some(DType::Float.into()),
+                Some(dims.iter().copied().map(Dim::Fixed).collect()),
+            );
+            feeds.push(given(&dims));
+            let value = |value: &str| if value.is_empty() { format!("{name}0") } else { format!("{name} {value}") };
+            for (operator, inputs, output, perm) in moves {
+                let input = |input: &&str| match *input {
+                    "factor" | "zero axis" | "two axis" => input.to_string(),
+                    shape if shape.contains(' ') => format!("{name} {shape}"),
+                    own => value(own),
+                };
+                for shape in inputs.iter().filter(|input| input.contains(' ') && !input.contains("axis")) {
+                    let target: Vec<i64> = sizes(shape).into_iter().map(|size| size as i64).collect();
+                    constant(&mut builder, &format!("{name} {shape}"), tensor(&[target.len()], target));
+                }
+                let attributes = (!perm.is_empty()).then(|| ("perm".to_string(), Attribute::Ints(perm.to_vec())));
+                let inputs: Vec<String> = inputs.iter().map(input).collect();
+                let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+                builder.op_with(operator, attributes.into_iter().collect(), &inputs, &value(output));
+            }
+        }
+        let last = |at: usize, name: &str| {
+            let Made(_, moves) = of[at];
+            moves.last().map_or(format!("{name}0"), |(_, _, output, _)| format!("{name} {output}"))
+        };
+        builder.op("MatMul", &[&last(0, "q"), &last(1, "k")], "scores");
+        builder.op("Softmax", &["scores"], "weights");
+        builder.op("MatMul", &["weights", &last(2, "v")], "o");
+        if turned {
+            builder.op_with("Transpose", vec![("perm".into(), Attribute::Ints(vec![0, 2, 1, 3]))], &["o"], "y");
+        }
+        (builder.output(if turned { "y" } else { "o" }), feeds)
+    }
+
+    #[test]
+    fn heads_are_read_where_they_are() {
+        for (at_q, q) in Q.into_iter().enumerate() {
+            for (at_k, k) in K.into_iter().enumerate() {
+                for (at_v, v) in V.into_iter().enumerate() {
+                    let turned = (at_q + at_k + at_v) % 2 == 0;
+                    let (draft, feeds) = made([q, k, v], turned);
+                    let graph = load(draft, true).unwrap();
+                    let plain = load(made([q, k, v], turned).0, false).unwrap();
+                    let which = format!("{q:?} {k:?} {v:?} {turned}");
+                    assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None), "{which}");
+                    // What moves nothing, and heads that keys or values alone repeat, are made as before.
+                    let (q_left, repeat) = (if at_q == 3 { 2 } else { 0 }, (at_k == 5) != (at_v == 2));
+                    let left = if !repeat { 0 } else { 3 };
+                    assert_eq!(graph.node_infos().len(), 1 + q_left + left, "{which}");
+                }
+            }
+        }
+    }
+
+    /// What one writes where another one reads it is turned once.
+    #[test]
+    fn one_after_another() {
+        let draft = || {
+            let mut builder = Builder::new();
+            for name in ["q", "k", "v"] {
+                let dims = Some([1, 4, 4, 4].map(Dim::Fixed).to_vec());
+                builder.shaped(name, Some(DType::Float.into()), dims);
+            }
+            let perm = || vec![("perm".to_string(), Attribute::Ints(vec![0, 2, 1, 3]))];
+            for (q, name) in [("q", "a"), ("a", "b")] {
+                let [scores, weights, o] = ["scores", "weights", "o"].map(|of| format!("{name} {of}"));
+                builder.op("MatMul", &[q, "k"], &scores);
+                builder.op("Softmax", &[&scores], &weights);
+                builder.op("MatMul", &[&weights, "v"], &o);
+                builder.op_with("Transpose", perm(), &[&o], name);
+            }
+            builder.output("b")
+        };
+        let [graph, plain] = [true, false].map(|optimize| load(draft(), optimize).unwrap());
+        let feeds = [given(&[1, 4, 4, 4]), given(&[1, 4, 4, 4]), given(&[1, 4, 4, 4])];
+        assert_eq!(run(&graph, &feeds, None), run(&plain, &feeds, None));
+        assert_eq!(graph.node_infos().len(), 1 + 4);
+    }
+
+    #[test]
+    fn what_others_read_is_made_before() {
+        let (mut draft, feeds) = made([Q[2], K[4], V[1]], true);
+        let other = made([Q[2], K[4], V[1]], true).0;
+        let made = draft.nodes.iter().find(|node| &*node.place.name == "k b");
+        let id = made.and_then(|node| node.outputs[0]).unwrap();
+        draft.output(crate::graph::ValueInfo { name: "b".into(), value_type: None, shape: None }, id);
+        let graph = load(draft, true).unwrap();
+        let want = run(&load(other, false).unwrap(), &feeds, None);
+        assert_eq!(run(&graph, &feeds, None)[0], want[0]);
+        assert_eq!(graph.node_infos().len(), 3);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod drop_unread;
 mod fold;
 mod forward;
 mod fuse;
+mod heads;
 mod lanes;
 mod lines;
 mod pattern;
