@@ -305,7 +305,7 @@ mod tests {
     /// Attention whose queries, keys and values are made so, and whose output is turned.
     fn made(of: [Made<'_>; 3], turned: bool) -> (Draft, Vec<Value>) {
         let (mut builder, mut feeds) = (Builder::new(), Vec::new());
-        let mut constant = |builder: &mut Builder, name: &str, value: Value| {
+        let constant = |builder: &mut Builder, name: &str, value: Value| {
             let id = builder.id(name);
             builder.draft.constant(id, Fact::constant(value), None);
         };
