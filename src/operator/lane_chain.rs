@@ -1,4 +1,4 @@
-//! Chains with numbers of lanes: what normalizations are written with.
+//! Chains with numbers of lanes, and turned lanes: what normalizations and rotary embeddings are written with.
 
 use super::fused::{StepInput, StepInputs};
 use super::{Call, Fused, Operator, Rowwise, Values};
@@ -24,6 +24,9 @@ pub(crate) enum Does {
     Each(Arc<dyn Rowwise>),
     /// A number of each lane.
     Lane(Arc<dyn Lanewise>),
+    /// The elements of each lane from one on, of which the operator makes others, and then those before: as rotary
+    /// embeddings turn pairs.
+    Turn(Arc<dyn Rowwise>, usize),
 }
 
 /// What an input has for the elements of the output.
@@ -31,6 +34,8 @@ pub(crate) enum Does {
 pub(crate) enum Extent {
     /// An element for each.
     Full,
+    /// Some lanes, again and again.
+    Lanes,
     /// A lane for all lanes.
     Lane,
     /// One element.
@@ -123,10 +128,12 @@ impl LaneChain {
         let of_lanes = extents.iter().any(|(_, of_lanes)| *of_lanes);
         match does {
             _ if extents.len() > LaneChain::STEP_INPUTS => None,
-            Does::Lane(_) => (has(Extent::Full) && extents.len() == 1).then_some(false),
+            Does::Lane(_) | Does::Turn(..) if extents.len() > 1 || !has(Extent::Full) => None,
+            Does::Lane(_) => Some(false),
+            Does::Turn(..) => Some(true),
             Does::Each(_) if has(Extent::Full) => Some(true),
             // Else the shape would be another one.
-            Does::Each(_) => (of_lanes && !has(Extent::Lane)).then_some(false),
+            Does::Each(_) => (of_lanes && !has(Extent::Lane) && !has(Extent::Lanes)).then_some(false),
         }
     }
 
@@ -139,6 +146,10 @@ impl LaneChain {
             let Some(own) = shape(k) else { return false };
             match extent {
                 Extent::Full => own == full,
+                Extent::Lanes => {
+                    let ones = own.iter().take_while(|dim| **dim == 1).count();
+                    own.len() > 1 && own.get(ones..).is_some_and(|rest| full.ends_with(rest) && !rest.is_empty())
+                }
                 Extent::Lane => {
                     own.split_last().is_some_and(|(last, before)| *last == len && before.iter().all(|dim| *dim == 1))
                 }
@@ -165,12 +176,21 @@ impl LaneChain {
         for (k, (extent, to)) in self.inputs.iter().zip(buffers.chunks_exact_mut(buffer)).enumerate() {
             let (from, to) = (call.tensor(k)?.aligned_bytes(), to.get_mut(..lanes).unwrap_or_default());
             match extent {
-                Extent::Full => {}
+                Extent::Full | Extent::Lanes => {}
                 Extent::Lane => row_again(from, size, to),
                 Extent::One => rows_of(from, size, lanes / size, to),
             }
         }
         Ok(())
+    }
+
+    /// See [`Does::Turn`]; of bytes.
+    fn turn(&self, operator: &dyn Rowwise, first: usize, lane: usize, data: &[u8], out: &mut [u8]) {
+        for (from, to) in data.chunks_exact(lane).zip(out.chunks_exact_mut(lane)) {
+            let ((before, after), (start, end)) = (from.split_at(first), to.split_at_mut(lane - first));
+            operator.compute(self.dtype, &[after], start);
+            end.copy_from_slice(before);
+        }
     }
 
     /// Computes some lanes of `len` elements.
@@ -212,7 +232,8 @@ impl LaneChain {
             match (&step.does, given) {
                 (Does::Each(operator), _) => operator.compute(self.dtype, given, result),
                 (Does::Lane(operator), [data]) => operator.compute(self.dtype, data, len, result)?,
-                (Does::Lane(_), _) => return Err(Stopped::Misfit),
+                (Does::Turn(operator, first), [data]) => self.turn(&**operator, first * size, len * size, data, result),
+                (Does::Lane(_) | Does::Turn(..), _) => return Err(Stopped::Misfit),
             }
             if let Some(result) = results.get_mut(step.to) {
                 *result = to;
@@ -250,15 +271,23 @@ impl Operator for LaneChain {
             let mut buffers = room.chunks_exact_mut(buffer);
             let mut results: SmallVec<[&mut [u8]; 8]> = buffers.by_ref().take(self.buffers).collect();
             let mut spread: SmallVec<[&mut [u8]; LaneChain::STEP_INPUTS]> = buffers.collect();
-            for (block, out) in out.chunks_mut(lanes).enumerate() {
-                let from = first * unit + block * lanes;
+            let (mut from, mut rest) = (first * unit, out);
+            while !rest.is_empty() {
+                let mut bytes = lanes.min(rest.len());
                 let mut inputs: SmallVec<[&[u8]; LaneChain::INPUTS]> = given.chunks_exact(buffer).collect();
                 for ((input, extent), all) in inputs.iter_mut().zip(&self.inputs).zip(&tensors) {
-                    if *extent == Extent::Full {
-                        *input = all.get(from..).unwrap_or_default();
+                    match extent {
+                        Extent::Full => *input = all.get(from..).unwrap_or_default(),
+                        Extent::Lanes => {
+                            *input = all.get(from % all.len()..).unwrap_or_default();
+                            bytes = bytes.min(input.len());
+                        }
+                        Extent::Lane | Extent::One => {}
                     }
                 }
-                self.lanes(len, Room { inputs: &inputs, results: &mut results, spread: &mut spread }, out)?;
+                let (now, others) = std::mem::take(&mut rest).split_at_mut(bytes);
+                self.lanes(len, Room { inputs: &inputs, results: &mut results, spread: &mut spread }, now)?;
+                (from, rest) = (from + bytes, others);
             }
             Ok(())
         })?;

@@ -1,14 +1,22 @@
-//! Chains with numbers of lanes, as normalizations are written with sums and means.
+//! Chains with numbers of lanes, and turned lanes, as normalizations and rotary embeddings are written.
 
 use super::fuse::{Fusion, fuse};
+use super::pattern::Pattern;
 use super::{PassContext, Readers, constant, fact};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::draft::{Draft, DraftNode, Id};
-use crate::operator::{Does, Extent, LaneChain, Made, StepInput, StepInputs};
+use crate::operator::{Attribute, Does, Extent, LaneChain, Made, StepInput, StepInputs};
+use crate::tensor::Scalar;
 use crate::value::{Dim, ValueType};
 use smallvec::SmallVec;
 use std::ops::Range;
+
+/// Halves of lanes, the second of which is negated and comes first.
+const TURNS: [&str; 2] = [
+    "Concat(Neg(Slice(x, start, length, axis, step)), Slice(x, zero, end, axes, stride))",
+    "Concat(Neg(Slice(x, start, length, axis)), Slice(x, zero, end, axes))",
+];
 
 /// Nodes before the last one of a chain among which its others are looked for.
 const WINDOW: usize = 64;
@@ -23,6 +31,8 @@ pub(super) fn lanes(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> 
         return Ok(());
     }
     let Some(readers) = context.readers(draft) else { return Ok(()) };
+    let turns: Option<Vec<Pattern>> = TURNS.iter().map(|text| Pattern::parse(text)).collect();
+    let turns = turns.ok_or_else(|| Error::bug("a pattern is none"))?;
     let (mut taken, mut fusions) = (vec![false; draft.nodes.len()], Vec::new());
     // From the last node on: a chain goes on as long as it can.
     for last in (0..draft.nodes.len()).rev() {
@@ -30,7 +40,7 @@ pub(super) fn lanes(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> 
         let next = reductions.get(reductions.partition_point(|at| *at < near.start));
         if taken.get(last) == Some(&false)
             && next.is_some_and(|at| near.contains(at))
-            && let Some(fusion) = chain(last, draft, &readers, &taken)
+            && let Some(fusion) = chain(last, (draft, &readers, &turns), &taken)
         {
             for at in &fusion.nodes {
                 taken.get_mut(*at).into_iter().for_each(|taken| *taken = true);
@@ -46,24 +56,27 @@ fn window(last: usize) -> Range<usize> {
 }
 
 /// The chain that ends at a node.
-fn chain(last: usize, draft: &Draft, readers: &Readers, taken: &[bool]) -> Option<Fusion> {
+fn chain(last: usize, (draft, readers, turns): (&Draft, &Readers, &[Pattern]), taken: &[bool]) -> Option<Fusion> {
     let output = draft.nodes.get(last)?.outputs.first().copied().flatten()?;
     let dtype = dtype(output, draft).filter(|dtype| dtype.is_float())?;
     // Sizes that aren't known may differ.
     let dims = fact(output, draft)?.dims().filter(|dims| !dims.contains(&Dim::Unknown))?;
-    let of = Of { dtype, dims, draft };
-    of.does(draft.nodes.get(last)?)?;
-    let mut nodes: SmallVec<[usize; 4]> = [last].into_iter().collect();
+    let of = Of { dtype, dims, draft, readers, turns };
+    let mut nodes = of.step(last).filter(|step| step.nodes.iter().all(|at| taken.get(*at) == Some(&false)))?.nodes;
     for at in window(last).rev() {
-        let Some(node) = draft.nodes.get(at).filter(|_| taken.get(at) == Some(&false)) else { continue };
+        let free = |at: &usize| taken.get(*at) == Some(&false) && !nodes.contains(at);
+        let Some(node) = draft.nodes.get(at).filter(|_| free(&at)) else { continue };
         let [Some(output)] = *node.outputs else { continue };
         let reads = |at: &&usize| draft.nodes.get(**at).is_some_and(|node| node.reads().any(|id| id == output));
         let inside = nodes.iter().filter(reads).count();
-        if inside > 0 && inside == readers.count(output) && of.does(node).is_some() && nodes.len() < LaneChain::STEPS {
-            nodes.push(at);
+        if inside > 0
+            && inside == readers.count(output)
+            && let Some(step) = of.step(at).filter(|step| step.nodes.iter().all(free))
+        {
+            nodes.extend(step.nodes);
         }
     }
-    nodes.reverse();
+    nodes.sort_unstable();
     // Those that make it too large are left out.
     while nodes.len() > 1 {
         if let Some((operator, inputs)) = of.plan(&nodes) {
@@ -83,6 +96,16 @@ struct Of<'a> {
     dtype: DType,
     dims: &'a [Dim],
     draft: &'a Draft,
+    readers: &'a Readers,
+    turns: &'a [Pattern],
+}
+
+/// A step of a chain.
+struct Step {
+    does: Does,
+    inputs: SmallVec<[Id; 4]>,
+    /// The last one is the node that the others are parts of.
+    nodes: SmallVec<[usize; 4]>,
 }
 
 impl Of<'_> {
@@ -90,7 +113,19 @@ impl Of<'_> {
         fact(id, self.draft)?.dims()
     }
 
-    /// What a node computes, if it may be a step.
+    /// The step that a node ends, if there is one.
+    fn step(&self, at: usize) -> Option<Step> {
+        let node = self.draft.nodes.get(at)?;
+        if *node.place.operator.name == *"Concat" {
+            return self.turn(at);
+        }
+        let does = self.does(node)?;
+        let count = if matches!(does, Does::Lane(_)) { 1 } else { node.inputs.len() };
+        let inputs = node.inputs.iter().take(count).copied().collect::<Option<_>>()?;
+        Some(Step { does, inputs, nodes: [at].into_iter().collect() })
+    }
+
+    /// What a node computes, if it is a step.
     fn does(&self, node: &DraftNode) -> Option<Does> {
         let [Some(output)] = *node.outputs else { return None };
         let (_, before) = self.dims.split_last().filter(|(last, _)| **last != Dim::Fixed(1))?;
@@ -113,6 +148,44 @@ impl Of<'_> {
         }
     }
 
+    /// A turn that ends at a Concat.
+    fn turn(&self, at: usize) -> Option<Step> {
+        let found = self.turns.iter().find_map(|turn| turn.find(at, self.draft, self.readers))?;
+        let nodes = || found.nodes.iter().filter_map(|at| self.draft.nodes.get(*at));
+        let (x, rank) = (found.value("x")?, self.dims.len());
+        let concat = self.draft.nodes.get(at)?;
+        let axis = concat.attributes.iter().find_map(|(name, value)| match value {
+            Attribute::Int(axis) if name == "axis" => Some(*axis),
+            _ => None,
+        });
+        let last = |axis: i64| axis == -1 || axis + 1 == rank as i64;
+        let number = |name: &str| match found.value(name) {
+            Some(id) => match constant(id, self.draft).filter(|list| list.len() == 1)?.scalars().next()? {
+                Scalar::Int(number) => Some(number),
+                _ => None,
+            },
+            // Steps that are left out.
+            None => Some(1),
+        };
+        let (Some(Dim::Fixed(len)), first) = (self.dims.last(), number("start")?) else { return None };
+        let halves = number("zero")? == 0 && number("end")? == first && number("length")? >= *len as i64;
+        let steps = number("step")? == 1 && number("stride")? == 1;
+        let lasts = last(axis?) && last(number("axis")?) && last(number("axes")?);
+        let typed = self.dims(x) == Some(self.dims) && dtype(x, self.draft) == Some(self.dtype);
+        let whole = concat.outputs.first().copied().flatten().and_then(|id| self.dims(id)) == Some(self.dims);
+        let first = usize::try_from(first).ok().filter(|first| (1..*len).contains(first))?;
+        let negates = nodes().find_map(|node| match &node.operator {
+            Some(Made::Rowwise(operator)) if operator.may_chain(self.dtype) => Some(operator.clone()),
+            _ => None,
+        })?;
+        let made = nodes().all(|node| node.operator.as_ref().is_some_and(|made| made.plain().is_some()));
+        (halves && steps && lasts && typed && whole && made).then(|| Step {
+            does: Does::Turn(negates, first),
+            inputs: [x].into_iter().collect(),
+            nodes: found.nodes.clone(),
+        })
+    }
+
     /// What a value from outside has for elements of the output.
     fn extent(&self, id: Id) -> Option<Extent> {
         let own = self.dims(id).filter(|own| own.len() <= self.dims.len())?;
@@ -121,6 +194,10 @@ impl Of<'_> {
             _ if own == self.dims => Some(Extent::Full),
             _ if are_one(own) => Some(Extent::One),
             Some((last, before)) if Some(last) == self.dims.last() && are_one(before) => Some(Extent::Lane),
+            Some(_) => {
+                let ones = own.iter().take_while(|dim| **dim == Dim::Fixed(1)).count();
+                own.get(ones..).is_some_and(|rest| self.dims.ends_with(rest)).then_some(Extent::Lanes)
+            }
             _ => None,
         }
     }
@@ -128,16 +205,27 @@ impl Of<'_> {
     /// The chain of these nodes and the values that it reads, if there is one.
     fn plan(&self, nodes: &[usize]) -> Option<(LaneChain, SmallVec<[Id; 4]>)> {
         let node = |at: usize| self.draft.nodes.get(at);
+        let mut all: SmallVec<[Step; 8]> = SmallVec::new();
+        // The parts of a step come before it.
+        for at in nodes.iter().rev() {
+            if !all.iter().any(|step| step.nodes.contains(at)) {
+                all.push(self.step(*at)?);
+            }
+        }
+        all.reverse();
+        if !all.iter().all(|step| step.nodes.iter().all(|at| nodes.contains(at)))
+            || all.iter().all(|step| matches!(step.does, Does::Each(_)))
+        {
+            return None;
+        }
+        let ends: SmallVec<[usize; 8]> = all.iter().filter_map(|step| step.nodes.last().copied()).collect();
         let produced =
-            |id: Id| nodes.iter().position(|at| node(*at).is_some_and(|node| node.outputs.contains(&Some(id))));
+            |id: Id| ends.iter().position(|at| node(*at).is_some_and(|node| node.outputs.contains(&Some(id))));
         let (mut inputs, mut extents): (SmallVec<[Id; 4]>, SmallVec<[Extent; 8]>) = Default::default();
-        let mut steps = Vec::with_capacity(nodes.len());
-        for at in nodes {
-            let (node, mut from) = (node(*at)?, StepInputs::new());
-            let does = self.does(node)?;
-            let count = if matches!(does, Does::Lane(_)) { 1 } else { node.inputs.len() };
-            for id in node.inputs.iter().take(count).copied() {
-                let id = id?;
+        let mut steps = Vec::with_capacity(all.len());
+        for step in all {
+            let mut from = StepInputs::new();
+            for id in step.inputs {
                 from.push(match (produced(id), inputs.iter().position(|own| *own == id)) {
                     (Some(step), _) => StepInput::Step(step),
                     (None, Some(input)) => StepInput::Input(input),
@@ -148,13 +236,13 @@ impl Of<'_> {
                     }
                 });
             }
-            steps.push((does, from));
+            steps.push((step.does, from));
         }
-        steps.iter().find(|(does, _)| matches!(does, Does::Lane(_)))?;
         let chain = LaneChain::new(self.dtype, &extents, steps)?;
         // The axes of a reduction are read where it runs itself.
-        for id in nodes.iter().filter_map(|at| node(*at)).flat_map(|node| node.inputs.iter().flatten()) {
-            if produced(*id).is_none() && !inputs.contains(id) {
+        let nodes = || nodes.iter().filter_map(|at| node(*at));
+        for id in nodes().flat_map(|node| node.inputs.iter().flatten()) {
+            if !inputs.contains(id) && !nodes().any(|node| node.outputs.contains(&Some(*id))) {
                 inputs.push(*id);
             }
         }
@@ -289,6 +377,56 @@ mod tests {
             stands_for(&graph),
             [vec!["most".to_string(), "d".into(), "p".into()], alone.clone(), alone.clone(), alone]
         );
+    }
+
+    /// A rotary embedding of `x`, whose elements are turned by `first`, along an axis; and the shape of its cosines.
+    fn rotary(shape: &[usize], cosines: &[usize], [first, end, axis]: [i64; 3], steps: bool) -> Draft {
+        let mut builder = Builder::new();
+        let mut dims: Vec<Dim> = shape.iter().map(|dim| Dim::Fixed(*dim)).collect();
+        dims[0] = Dim::Symbol("N".into());
+        builder.shaped("x", Some(DType::Float.into()), Some(dims));
+        for (name, from) in [("cos", 3), ("sin", 5)] {
+            constant(&mut builder, name, numbers(DType::Float, cosines, from));
+        }
+        for (name, number) in [("first", first), ("end", end), ("axis", axis), ("zero", 0), ("one", 1)] {
+            constant(&mut builder, name, tensor(&[1], [number]));
+        }
+        let count = if steps { 5 } else { 4 };
+        builder.op("Mul", &["cos", "x"], "a");
+        builder.op("Slice", &["x", "zero", "first", "axis", "one"][..count], "low");
+        builder.op("Slice", &["x", "first", "end", "axis", "one"][..count], "high");
+        builder.op("Neg", &["high"], "n");
+        builder.op_with("Concat", vec![("axis".to_string(), Attribute::Int(axis))], &["n", "low"], "t");
+        builder.op("Mul", &["t", "sin"], "b");
+        builder.op("Add", &["a", "b"], "y");
+        builder.output("y")
+    }
+
+    #[test]
+    fn rotary_embeddings() {
+        const MOST: i64 = i64::MAX;
+        let shape = if cfg!(miri) { [2, 2, 3, 8] } else { [2, 3, 70, 8] };
+        let [rows, all] = [&[1, 1, shape[2], 8], &shape];
+        for (cosines, turn, steps, nodes) in [
+            (&rows[..], [4, MOST, -1], true, 1),
+            (&rows[2..], [3, 8, 3], false, 1),
+            (&[8], [4, MOST, 3], true, 1),
+            (&all[1..], [7, MOST, -1], true, 1),
+            (&[1], [4, MOST, -1], true, 1),
+            // Another axis, parts that aren't all, one cosine for each lane.
+            (&[8], [1, MOST, 1], true, 5),
+            (&[4], [2, 4, 3], true, 7),
+            (&[shape[2], 1], [4, MOST, 3], true, 5),
+        ] {
+            let shape = if cosines == [4] { &[2, 3, 4, 4][..] } else { &shape };
+            let turn = if cosines == [4] { [1, 3, 3] } else { turn };
+            let feeds = [numbers(DType::Float, shape, 0)];
+            let graphs = [true, false].map(|optimize| load(rotary(shape, cosines, turn, steps), optimize).unwrap());
+            let ran =
+                graphs.each_ref().map(|graph| testing::run(graph, &feeds, None).map_err(|error| error.to_string()));
+            assert_eq!(ran[0], ran[1], "{cosines:?} {turn:?}");
+            assert_eq!(graphs[0].node_infos().len(), nodes, "{cosines:?} {turn:?}");
+        }
     }
 
     /// An input that has other dimensions than it says, or as many as no lane may have, runs node by node.
