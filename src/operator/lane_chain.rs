@@ -18,7 +18,7 @@ pub(crate) trait Lanewise: std::fmt::Debug + Send + Sync {
 }
 
 /// What a step computes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Does {
     /// An element, or a number of a lane if all that it reads are such.
     Each(Arc<dyn Rowwise>),

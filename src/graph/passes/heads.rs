@@ -10,6 +10,9 @@ use smallvec::{SmallVec, smallvec};
 /// Nodes that only attention reads.
 type Nodes = SmallVec<[usize; 8]>;
 
+/// Maximum number of nodes between a matrix and where it is found.
+const MOST: usize = 8;
+
 /// A walk from what attention reads to what that is made of.
 pub(super) struct Walk<'a> {
     pub(super) draft: &'a Draft,
@@ -93,7 +96,8 @@ impl Walk<'_> {
             "Expand" => repeated,
             _ => false,
         };
-        while let Some((at, node)) = ids.last().and_then(|id| self.maker(*id)).filter(|(_, node)| moves(node))
+        while nodes.len() < MOST
+            && let Some((at, node)) = ids.last().and_then(|id| self.maker(*id)).filter(|(_, node)| moves(node))
             && let Some(before) = node.inputs.first().copied().flatten()
         {
             nodes.push(at);

@@ -21,6 +21,9 @@ const TURNS: [&str; 2] = [
 /// Nodes before the last one of a chain among which its others are looked for.
 const WINDOW: usize = 64;
 
+/// Steps that are left out of a chain, one after the other, until it is one.
+const ATTEMPTS: usize = 8;
+
 /// Nodes that compute element by element, with numbers of lanes along the last axis. Nobody else reads what they produce,
 /// except of the last one.
 pub(super) fn lanes(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
@@ -62,27 +65,30 @@ fn chain(last: usize, (draft, readers, turns): (&Draft, &Readers, &[Pattern]), t
     // Sizes that aren't known may differ.
     let dims = fact(output, draft)?.dims().filter(|dims| !dims.contains(&Dim::Unknown))?;
     let of = Of { dtype, dims, draft, readers, turns };
-    let mut nodes = of.step(last).filter(|step| step.nodes.iter().all(|at| taken.get(*at) == Some(&false)))?.nodes;
+    let is_free = |step: &Step| step.nodes.iter().all(|at| taken.get(*at) == Some(&false));
+    // From the last one on.
+    let mut steps: Vec<Step> = vec![of.step(last).filter(is_free)?];
     for at in window(last).rev() {
-        let free = |at: &usize| taken.get(*at) == Some(&false) && !nodes.contains(at);
-        let Some(node) = draft.nodes.get(at).filter(|_| free(&at)) else { continue };
-        let [Some(output)] = *node.outputs else { continue };
-        let reads = |at: &&usize| draft.nodes.get(**at).is_some_and(|node| node.reads().any(|id| id == output));
-        let inside = nodes.iter().filter(reads).count();
-        if inside > 0
-            && inside == readers.count(output)
-            && let Some(step) = of.step(at).filter(|step| step.nodes.iter().all(free))
+        let Some([Some(output)]) = draft.nodes.get(at).map(|node| &*node.outputs) else { continue };
+        let nodes = || steps.iter().flat_map(|step| &step.nodes);
+        let last_reads = readers.last_reader(*output).is_some_and(|reader| nodes().any(|at| *at == reader));
+        if !last_reads || steps.len() == LaneChain::STEPS {
+            continue;
+        }
+        let reads = |at: &&usize| draft.nodes.get(**at).is_some_and(|node| node.reads().any(|id| id == *output));
+        if nodes().filter(reads).count() == readers.count(*output)
+            && nodes().all(|own| *own != at)
+            && let Some(step) = of.step(at).filter(is_free)
         {
-            nodes.extend(step.nodes);
+            steps.push(step);
         }
     }
-    nodes.sort_unstable();
-    // Those that make it too large are left out.
-    while nodes.len() > 1 {
-        if let Some((operator, inputs)) = of.plan(&nodes) {
-            return Some(Fusion { nodes, inputs, operator: Box::new(operator) });
+    steps.reverse();
+    // What makes it too large, or isn't read as it may be, is left out.
+    for first in 0..steps.len().min(ATTEMPTS) {
+        if let Some(fusion) = steps.get(first..).and_then(|steps| of.fusion(steps)) {
+            return Some(fusion);
         }
-        nodes.remove(0);
     }
     None
 }
@@ -202,51 +208,39 @@ impl Of<'_> {
         }
     }
 
-    /// The chain of these nodes and the values that it reads, if there is one.
-    fn plan(&self, nodes: &[usize]) -> Option<(LaneChain, SmallVec<[Id; 4]>)> {
-        let node = |at: usize| self.draft.nodes.get(at);
-        let mut all: SmallVec<[Step; 8]> = SmallVec::new();
-        // The parts of a step come before it.
-        for at in nodes.iter().rev() {
-            if !all.iter().any(|step| step.nodes.contains(at)) {
-                all.push(self.step(*at)?);
-            }
-        }
-        all.reverse();
-        if !all.iter().all(|step| step.nodes.iter().all(|at| nodes.contains(at)))
-            || all.iter().all(|step| matches!(step.does, Does::Each(_)))
-        {
-            return None;
-        }
-        let ends: SmallVec<[usize; 8]> = all.iter().filter_map(|step| step.nodes.last().copied()).collect();
-        let produced =
-            |id: Id| ends.iter().position(|at| node(*at).is_some_and(|node| node.outputs.contains(&Some(id))));
+    /// The chain of these steps, if there is one.
+    fn fusion(&self, all: &[Step]) -> Option<Fusion> {
+        all.iter().find(|step| !matches!(step.does, Does::Each(_)))?;
+        let node = |at: &usize| self.draft.nodes.get(*at);
+        let makes = |at: &usize, id: Id| node(at).is_some_and(|node| node.outputs.contains(&Some(id)));
+        let produced = |id: Id| all.iter().position(|step| step.nodes.last().is_some_and(|at| makes(at, id)));
         let (mut inputs, mut extents): (SmallVec<[Id; 4]>, SmallVec<[Extent; 8]>) = Default::default();
         let mut steps = Vec::with_capacity(all.len());
         for step in all {
             let mut from = StepInputs::new();
-            for id in step.inputs {
-                from.push(match (produced(id), inputs.iter().position(|own| *own == id)) {
+            for id in &step.inputs {
+                from.push(match (produced(*id), inputs.iter().position(|own| own == id)) {
                     (Some(step), _) => StepInput::Step(step),
                     (None, Some(input)) => StepInput::Input(input),
                     (None, None) => {
-                        extents.push(self.extent(id)?);
-                        inputs.push(id);
+                        extents.push(self.extent(*id)?);
+                        inputs.push(*id);
                         StepInput::Input(inputs.len() - 1)
                     }
                 });
             }
-            steps.push((step.does, from));
+            steps.push((step.does.clone(), from));
         }
-        let chain = LaneChain::new(self.dtype, &extents, steps)?;
+        let operator = LaneChain::new(self.dtype, &extents, steps)?;
+        let mut nodes: SmallVec<[usize; 4]> = all.iter().flat_map(|step| &step.nodes).copied().collect();
+        nodes.sort_unstable();
         // The axes of a reduction are read where it runs itself.
-        let nodes = || nodes.iter().filter_map(|at| node(*at));
-        for id in nodes().flat_map(|node| node.inputs.iter().flatten()) {
-            if !inputs.contains(id) && !nodes().any(|node| node.outputs.contains(&Some(*id))) {
+        for id in nodes.iter().filter_map(node).flat_map(|node| node.inputs.iter().flatten()) {
+            if !inputs.contains(id) && !nodes.iter().any(|at| makes(at, *id)) {
                 inputs.push(*id);
             }
         }
-        Some((chain, inputs))
+        (nodes.len() > 1).then(|| Fusion { nodes, inputs, operator: Box::new(operator) })
     }
 }
 
