@@ -303,24 +303,7 @@ impl Chain {
         if matches!(dtype, DType::Float | DType::Double) {
             while gate(&mut steps).is_some() {}
         }
-        let uses = |from: StepInput| steps.iter().rposition(|(_, inputs)| inputs.contains(&from));
-        // For each buffer the last step that reads what it holds.
-        let mut held: SmallVec<[usize; Chain::BUFFERS]> = SmallVec::new();
-        let mut to = Vec::with_capacity(steps.len());
-        for at in 0..steps.len() {
-            let last = uses(StepInput::Step(at)).unwrap_or(at);
-            // A step doesn't write where it reads.
-            match held.iter().position(|last| *last < at) {
-                Some(free) => {
-                    held.get_mut(free).into_iter().for_each(|held| *held = last);
-                    to.push(free);
-                }
-                None => {
-                    to.push(held.len());
-                    held.push(last);
-                }
-            }
-        }
+        let to = buffers_of(&steps);
         let steps: Arc<[Step]> =
             steps.into_iter().zip(to).map(|((operator, inputs), to)| Step { operator, inputs, to }).collect();
         // The last result goes to the output.
@@ -389,6 +372,24 @@ impl Chain {
         let row = |inputs: [&[u8]; N], out: &mut [u8]| self.compute(&inputs, out);
         Ok(call.rowwise_by(inputs, Align::Last, self.dtype, self.steps.len(), &row)?.into())
     }
+}
+
+/// The buffer of the result of each step.
+pub(super) fn buffers_of<O>(steps: &[(O, StepInputs)]) -> Vec<usize> {
+    let uses = |from: StepInput| steps.iter().rposition(|(_, inputs)| inputs.contains(&from));
+    // For each buffer the last step that reads what it holds.
+    let mut held: SmallVec<[usize; Chain::BUFFERS]> = SmallVec::new();
+    let buffer = |at: usize| {
+        let last = uses(StepInput::Step(at)).unwrap_or(at);
+        // A step doesn't write where it reads.
+        let to = held.iter().position(|last| *last < at).unwrap_or(held.len());
+        match held.get_mut(to) {
+            Some(held) => *held = last,
+            None => held.push(last),
+        }
+        to
+    };
+    (0..steps.len()).map(buffer).collect()
 }
 
 /// Makes one step of one and of the product with its input, if there are such.

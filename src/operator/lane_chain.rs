@@ -1,6 +1,6 @@
 //! Chains with numbers of lanes, and turned lanes: what normalizations and rotary embeddings are written with.
 
-use super::fused::{StepInput, StepInputs};
+use super::fused::{StepInput, StepInputs, buffers_of};
 use super::{Call, Fused, Operator, Rowwise, Values};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -92,24 +92,13 @@ impl LaneChain {
         if inputs.len() > LaneChain::INPUTS || steps.len() > LaneChain::STEPS {
             return None;
         }
-        let uses = |from: StepInput| steps.iter().rposition(|(_, inputs)| inputs.contains(&from));
-        let last_uses: SmallVec<[usize; LaneChain::STEPS]> =
-            (0..steps.len()).map(|at| uses(StepInput::Step(at)).unwrap_or(at)).collect();
-        // For each buffer the last step that reads what it holds.
-        let mut held: SmallVec<[usize; LaneChain::STEPS]> = SmallVec::new();
-        let mut chain = LaneChain { dtype, inputs: inputs.into(), steps: Vec::with_capacity(steps.len()), buffers: 0 };
-        for (at, (does, inputs)) in steps.into_iter().enumerate() {
+        let to = buffers_of(&steps);
+        let buffers = to.iter().max().map_or(0, |last| last + 1);
+        let mut chain = LaneChain { dtype, inputs: inputs.into(), steps: Vec::with_capacity(steps.len()), buffers };
+        for ((does, inputs), to) in steps.into_iter().zip(to) {
             let full = chain.is_full(&does, &inputs)?;
-            let last = last_uses.get(at).copied()?;
-            // A step doesn't write where it reads.
-            let to = held.iter().position(|last| *last < at).unwrap_or(held.len());
-            match held.get_mut(to) {
-                Some(held) => *held = last,
-                None => held.push(last),
-            }
             chain.steps.push(Step { does, inputs, full, to });
         }
-        chain.buffers = held.len();
         chain.steps.last().is_some_and(|last| last.full).then_some(chain)
     }
 

@@ -1,14 +1,14 @@
 //! Attention as exporters write it: products, and a softmax between them.
 
-use super::fuse::{Fusion, fuse};
+use super::fuse::{Fusion, fuse, outside};
 use super::heads::Walk;
 use super::pattern::{Found, Pattern};
-use super::{PassContext, Readers, fact};
+use super::{PassContext, Readers, dtype, fact, integer};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode};
-use crate::operator::{Attribute, Made, ScoreScale, Weighing};
-use crate::value::{Dim, Fact, ValueType};
+use crate::operator::{Made, ScoreScale, Weighing};
+use crate::value::{Dim, Fact};
 use smallvec::SmallVec;
 
 /// The product of values with weights made of scores, and the same without weights that are NaN.
@@ -39,8 +39,7 @@ pub(super) fn attention(draft: &mut Draft, context: &PassContext<'_>) -> Result<
         return Ok(());
     }
     let Some(readers) = context.readers(draft) else { return Ok(()) };
-    let patterns: Option<Vec<Pattern>> = PATTERNS.iter().map(|text| Pattern::parse(text)).collect();
-    let patterns = patterns.ok_or_else(|| Error::bug("a pattern is none"))?;
+    let patterns: Vec<Pattern> = PATTERNS.iter().map(|text| Pattern::of(text)).collect::<Result<_>>()?;
     let products = draft.nodes.iter().enumerate().filter(|(_, node)| is(node, "MatMul"));
     let found = products.filter_map(|(at, _)| {
         patterns.iter().find_map(|pattern| fusion(pattern.find(at, draft, &readers)?, draft, &readers))
@@ -66,8 +65,7 @@ fn fusion(found: Found, draft: &Draft, readers: &Readers) -> Option<Fusion> {
     let softmax = nodes().find(|node| *node.place.operator.name == *"Softmax")?;
     let value = |name| found.value(name);
     let queries = fact(value("q")?, draft)?;
-    let dtype = queries.value_type().and_then(ValueType::dtype);
-    let dtype = dtype.filter(|dtype| matches!(dtype, DType::Float | DType::Double))?;
+    let dtype = dtype(value("q")?, draft).filter(|dtype| matches!(dtype, DType::Float | DType::Double))?;
     if !nodes().all(made) || !along_rows(softmax, draft) {
         return None;
     }
@@ -90,13 +88,7 @@ fn fusion(found: Found, draft: &Draft, readers: &Readers) -> Option<Fusion> {
     let scale = value("f").map(|_| ScoreScale::Times).or_else(|| value("d").map(|_| ScoreScale::By));
     let mut inputs: SmallVec<_> = [q_heads.of, k_heads.of, v_heads.of].into_iter().collect();
     inputs.extend(["f", "d", "m", "n"].into_iter().filter_map(value));
-    // What else the nodes read where they run themselves.
-    let nodes = || all.iter().filter_map(|at| draft.nodes.get(*at));
-    for id in nodes().flat_map(|node| node.inputs.iter().flatten()) {
-        if !inputs.contains(id) && !nodes().any(|node| node.outputs.contains(&Some(*id))) {
-            inputs.push(*id);
-        }
-    }
+    outside(&all, &mut inputs, draft);
     let weighing = Weighing {
         dtype,
         scale,
@@ -111,14 +103,10 @@ fn fusion(found: Found, draft: &Draft, readers: &Readers) -> Option<Fusion> {
 
 /// Whether a softmax is along the last axis.
 fn along_rows(softmax: &DraftNode, draft: &Draft) -> bool {
-    let axis = softmax.attributes.iter().find_map(|(name, value)| match value {
-        Attribute::Int(axis) if name == "axis" => Some(*axis),
-        _ => None,
-    });
     let input = softmax.inputs.first().copied().flatten().and_then(|id| fact(id, draft));
     let rank = input.and_then(Fact::dims).map(<[_]>::len);
     let is_new = softmax.resolved.as_ref().is_some_and(|resolved| resolved.schema.since_version >= 13);
-    match axis.unwrap_or(if is_new { -1 } else { 1 }) {
+    match integer("axis", softmax).unwrap_or(if is_new { -1 } else { 1 }) {
         -1 => true,
         axis => rank.is_some_and(|rank| axis + 1 == rank as i64),
     }

@@ -1,10 +1,10 @@
 //! Chains of operators that compute element by element, in one pass over memory.
 
-use super::fuse::{Fusion, fuse};
+use super::fuse::{Fusion, fuse, outside};
 use super::pattern::Pattern;
 use super::{PassContext, Readers, constant};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode, Entry, Id};
 use crate::operator::{Chain, Made, Rowwise, StepInput};
 use crate::tensor::Scalar;
@@ -99,7 +99,7 @@ fn gelus(draft: &Draft, readers: &Readers) -> Result<Vec<Gelu>> {
     }
     let mut patterns = Vec::with_capacity(FORMS.len());
     for (text, scaled, halved) in FORMS {
-        patterns.push((Pattern::parse(text).ok_or_else(|| Error::bug("a pattern is none"))?, scaled, halved));
+        patterns.push((Pattern::of(text)?, scaled, halved));
     }
     let found = |at: usize, (pattern, scaled, halved): &(Pattern, Scaling, Halved)| {
         let found = pattern.find(at, draft, readers)?;
@@ -146,13 +146,8 @@ fn plan(chain: &[usize], dtype: DType, draft: &Draft, gelus: &[Gelu]) -> Option<
         });
     }
     let operator = Chain::new(dtype, inputs.len(), steps)?;
-    // The nodes of a Gelu read more than its step, where they run themselves.
-    let nodes = || chain.iter().filter_map(|at| node(*at));
-    for id in nodes().flat_map(|node| node.inputs.iter().flatten()) {
-        if !inputs.contains(id) && !nodes().any(|node| node.outputs.contains(&Some(*id))) {
-            inputs.push(*id);
-        }
-    }
+    // The nodes of a Gelu read more than its step.
+    outside(chain, &mut inputs, draft);
     Some((operator, inputs))
 }
 

@@ -1,6 +1,6 @@
 //! Constants that become part of an operator.
 
-use super::{PassContext, constant, fact};
+use super::{PassContext, constant, dtype};
 use crate::error::Result;
 use crate::graph::draft::Draft;
 use crate::operator::Made;
@@ -12,7 +12,7 @@ pub(super) fn constants(draft: &mut Draft, _: &PassContext<'_>) -> Result<()> {
         let Some(Made::Rowwise(operator)) = &node.operator else { continue };
         let known = node.inputs.iter().skip(1).flatten().all(|id| constant(*id, draft).is_some());
         let input = |k: usize| constant(node.inputs.get(k).copied().flatten()?, draft);
-        let first = node.inputs.first().copied().flatten().and_then(|id| fact(id, draft)?.value_type()?.dtype());
+        let first = node.inputs.first().copied().flatten().and_then(|id| dtype(id, draft));
         if let Some(operator) = first.and_then(|dtype| operator.of_constants(dtype, &input)).filter(|_| known)
             && let Some(node) = draft.nodes.get_mut(at)
         {

@@ -32,6 +32,16 @@ pub(super) fn paid(draft: &mut Draft, fusions: Vec<Fusion>) -> Result<()> {
     Ok(())
 }
 
+/// Adds to the inputs of a fusion what its nodes read besides from outside, where they run themselves.
+pub(super) fn outside(nodes: &[usize], inputs: &mut SmallVec<[Id; 4]>, draft: &Draft) {
+    let nodes = || nodes.iter().filter_map(|at| draft.nodes.get(*at));
+    for id in nodes().flat_map(|node| node.inputs.iter().flatten()) {
+        if !inputs.contains(id) && !nodes().any(|node| node.outputs.contains(&Some(*id))) {
+            inputs.push(*id);
+        }
+    }
+}
+
 impl Fusion {
     /// The memory of the new node, and of the values inside.
     pub(super) fn cost(&self, draft: &Draft) -> u64 {

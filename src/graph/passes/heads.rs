@@ -1,10 +1,10 @@
 //! Where the matrices of attention are, before nodes turn, repeat or multiply them.
 
-use super::{Readers, constant, fact};
+use super::{Readers, constant, dtype, fact};
 use crate::graph::draft::{Draft, DraftNode, Id};
 use crate::operator::{Attribute, HeadsIn, Made};
 use crate::tensor::Scalar;
-use crate::value::{Dim, ValueType};
+use crate::value::Dim;
 use smallvec::{SmallVec, smallvec};
 
 /// Nodes that only attention reads.
@@ -84,8 +84,11 @@ impl Walk<'_> {
         let (of, factor) = number(b).map(|factor| (a, factor)).or_else(|| number(a).map(|factor| (b, factor)))?;
         // A constant of more dimensions would give more.
         let same = self.dims(of).is_some() && self.dims(of) == self.dims(id);
-        let typed = |id: Id| fact(id, self.draft)?.value_type().and_then(ValueType::dtype);
-        (same && typed(of) == typed(id)).then(|| Multiplied { of, factor: Some(factor), nodes: smallvec![at] })
+        (same && dtype(of, self.draft) == dtype(id, self.draft)).then(|| Multiplied {
+            of,
+            factor: Some(factor),
+            nodes: smallvec![at],
+        })
     }
 
     /// Where the matrices of a value are, as far from it as they are found. Heads are repeated if `repeated` says so.

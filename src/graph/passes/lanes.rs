@@ -1,14 +1,14 @@
 //! Chains with numbers of lanes, and turned lanes, as normalizations and rotary embeddings are written.
 
-use super::fuse::{Fusion, fuse};
+use super::fuse::{Fusion, fuse, outside};
 use super::pattern::Pattern;
-use super::{PassContext, Readers, constant, fact};
+use super::{PassContext, Readers, constant, dtype, fact, integer};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode, Id};
-use crate::operator::{Attribute, Does, Extent, LaneChain, Made, StepInput, StepInputs};
+use crate::operator::{Does, Extent, LaneChain, Made, StepInput, StepInputs};
 use crate::tensor::Scalar;
-use crate::value::{Dim, ValueType};
+use crate::value::Dim;
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -34,8 +34,7 @@ pub(super) fn lanes(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> 
         return Ok(());
     }
     let Some(readers) = context.readers(draft) else { return Ok(()) };
-    let turns: Option<Vec<Pattern>> = TURNS.iter().map(|text| Pattern::parse(text)).collect();
-    let turns = turns.ok_or_else(|| Error::bug("a pattern is none"))?;
+    let turns: Vec<Pattern> = TURNS.iter().map(|text| Pattern::of(text)).collect::<Result<_>>()?;
     let (mut taken, mut fusions) = (vec![false; draft.nodes.len()], Vec::new());
     // From the last node on: a chain goes on as long as it can.
     for last in (0..draft.nodes.len()).rev() {
@@ -91,10 +90,6 @@ fn chain(last: usize, (draft, readers, turns): (&Draft, &Readers, &[Pattern]), t
         }
     }
     None
-}
-
-fn dtype(id: Id, draft: &Draft) -> Option<DType> {
-    fact(id, draft)?.value_type().and_then(ValueType::dtype)
 }
 
 /// Chains whose output has this type and these dimensions.
@@ -160,10 +155,6 @@ impl Of<'_> {
         let nodes = || found.nodes.iter().filter_map(|at| self.draft.nodes.get(*at));
         let (x, rank) = (found.value("x")?, self.dims.len());
         let concat = self.draft.nodes.get(at)?;
-        let axis = concat.attributes.iter().find_map(|(name, value)| match value {
-            Attribute::Int(axis) if name == "axis" => Some(*axis),
-            _ => None,
-        });
         let last = |axis: i64| axis == -1 || axis + 1 == rank as i64;
         let number = |name: &str| match found.value(name) {
             Some(id) => match constant(id, self.draft).filter(|list| list.len() == 1)?.scalars().next()? {
@@ -176,7 +167,7 @@ impl Of<'_> {
         let (Some(Dim::Fixed(len)), first) = (self.dims.last(), number("start")?) else { return None };
         let halves = number("zero")? == 0 && number("end")? == first && number("length")? >= *len as i64;
         let steps = number("step")? == 1 && number("stride")? == 1;
-        let lasts = last(axis?) && last(number("axis")?) && last(number("axes")?);
+        let lasts = last(integer("axis", concat)?) && last(number("axis")?) && last(number("axes")?);
         let typed = self.dims(x) == Some(self.dims) && dtype(x, self.draft) == Some(self.dtype);
         let whole = concat.outputs.first().copied().flatten().and_then(|id| self.dims(id)) == Some(self.dims);
         let first = usize::try_from(first).ok().filter(|first| (1..*len).contains(first))?;
@@ -234,12 +225,8 @@ impl Of<'_> {
         let operator = LaneChain::new(self.dtype, &extents, steps)?;
         let mut nodes: SmallVec<[usize; 4]> = all.iter().flat_map(|step| &step.nodes).copied().collect();
         nodes.sort_unstable();
-        // The axes of a reduction are read where it runs itself.
-        for id in nodes.iter().filter_map(node).flat_map(|node| node.inputs.iter().flatten()) {
-            if !inputs.contains(id) && !nodes.iter().any(|at| makes(at, *id)) {
-                inputs.push(*id);
-            }
-        }
+        // As the axes of a reduction.
+        outside(&nodes, &mut inputs, self.draft);
         (nodes.len() > 1).then(|| Fusion { nodes, inputs, operator: Box::new(operator) })
     }
 }

@@ -24,10 +24,11 @@ pub(super) use fold::Fold;
 
 use super::Loading;
 use super::draft::{Draft, DraftNode, Id};
+use crate::dtype::DType;
 use crate::error::Result;
-use crate::operator::Made;
+use crate::operator::{Attribute, Made};
 use crate::tensor::Tensor;
-use crate::value::Fact;
+use crate::value::{Fact, ValueType};
 
 /// What a pass may use.
 pub(super) struct PassContext<'a> {
@@ -67,6 +68,19 @@ fn fact(id: Id, draft: &Draft) -> Option<&Fact> {
 /// The tensor that a value is in every run, if it is known.
 fn constant(id: Id, draft: &Draft) -> Option<&Tensor> {
     fact(id, draft)?.value()?.tensor().ok()
+}
+
+/// The element type of a value that is a tensor, if it is known.
+fn dtype(id: Id, draft: &Draft) -> Option<DType> {
+    fact(id, draft)?.value_type().and_then(ValueType::dtype)
+}
+
+/// An attribute.
+fn integer(name: &str, node: &DraftNode) -> Option<i64> {
+    node.attributes.iter().find_map(|(own, value)| match value {
+        Attribute::Int(value) if own == name => Some(*value),
+        _ => None,
+    })
 }
 
 /// Who produces and who reads the values of a draft.

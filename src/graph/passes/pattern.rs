@@ -5,6 +5,7 @@
 //! order.
 
 use super::Readers;
+use crate::error::{Error, Result};
 use crate::graph::draft::{Draft, DraftNode, Entry, Id};
 use crate::tensor::Scalar;
 use smallvec::SmallVec;
@@ -33,8 +34,13 @@ impl Found {
 }
 
 impl Pattern {
+    /// As [`Pattern::parse`], of a text that is one.
+    pub(super) fn of(text: &'static str) -> Result<Pattern> {
+        Pattern::parse(text).ok_or_else(|| Error::bug("a pattern is none"))
+    }
+
     /// Reads a pattern; `None` if it isn't one.
-    pub(super) fn parse(text: &'static str) -> Option<Pattern> {
+    fn parse(text: &'static str) -> Option<Pattern> {
         let (pattern, rest) = Pattern::read(text)?;
         rest.trim().is_empty().then_some(pattern)
     }

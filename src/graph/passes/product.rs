@@ -4,7 +4,7 @@ use super::fuse::{Fusion, fuse};
 use super::pattern::{Found, Pattern};
 use super::{PassContext, Readers};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::graph::draft::{Draft, Id};
 use crate::operator::{Chain, Made, MatrixProduct, ProductThen, Rowwise, StepInput, StepInputs, Tail};
 use crate::value::{Dim, Fact, ValueType};
@@ -18,7 +18,7 @@ const STEPS: usize = 4;
 /// functions. `y` has the shape of the output, as what is added to a residual block has.
 pub(super) fn product(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
     let Some(readers) = context.readers(draft) else { return Ok(()) };
-    let with_bias = Pattern::parse("Add(MatMul(a, b), c)").ok_or_else(|| Error::bug("a pattern is none"))?;
+    let with_bias = Pattern::of("Add(MatMul(a, b), c)")?;
     let (mut fusions, mut taken) = (Vec::new(), vec![false; draft.nodes.len()]);
     for at in 0..draft.nodes.len() {
         if taken.get(at) == Some(&true) || dtype(at, draft).is_none() {

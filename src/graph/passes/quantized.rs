@@ -2,13 +2,13 @@
 
 use super::copies::{is_own, own_sources};
 use super::fuse::{Fusion, fuse};
-use super::{PassContext, Readers, constant, fact};
+use super::{PassContext, Readers, constant, dtype, fact, integer};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode, Id};
-use crate::operator::{Attribute, ByteProduct, ByteRows, ByteScale, Floats, Fused, Made};
+use crate::operator::{ByteProduct, ByteRows, ByteScale, Floats, Fused, Made};
 use crate::tensor::Tensor;
-use crate::value::{Dim, ValueType};
+use crate::value::Dim;
 use kernels::bytes::Pair;
 use kernels::gemm::blocks::integers_pay;
 use smallvec::SmallVec;
@@ -98,10 +98,6 @@ impl Scaling<'_> {
         let ([scale], zero) = (self.scales, self.zeros()?) else { return None };
         Some(ByteScale::new(self.dtype, *scale, *zero.bytes().first()?))
     }
-}
-
-fn dtype(id: Id, draft: &Draft) -> Option<DType> {
-    fact(id, draft)?.value_type().and_then(ValueType::dtype)
 }
 
 /// The scales of the node at a place, if it is an operator of the standard that has them, and they are normal numbers.
@@ -362,14 +358,6 @@ fn quantized(main: usize, draft: &Draft) -> Option<ByteNodes> {
     }
     let inputs = operands.into_iter().map(input).collect::<Option<SmallVec<[Id; 4]>>>()?;
     Some(ByteNodes { main, sources: SmallVec::new(), inputs, after: SmallVec::new(), operator })
-}
-
-/// An attribute.
-fn integer(name: &str, node: &DraftNode) -> Option<i64> {
-    node.attributes.iter().find_map(|(own, value)| match value {
-        Attribute::Int(value) if own == name => Some(*value),
-        _ => None,
-    })
 }
 
 #[cfg(test)]
