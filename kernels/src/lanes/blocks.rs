@@ -4,6 +4,7 @@
 #![allow(unsafe_code)] // loads, stores and processor features
 
 use super::eights;
+use super::elements::Moments;
 use crate::functions::exp_of_32;
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -45,83 +46,188 @@ pub(super) fn shares(len: usize, from: Option<&[f32]>, to: &mut [f32]) {
     }
 }
 
+/// Numbers of lanes that take each step together, so that none waits for its own result, and the most lanes of these.
+const TOGETHER: usize = 1 << 10;
+pub(super) const MOST: usize = TOGETHER / LENGTHS.start;
+
+/// How many lanes of `len` numbers take each step together.
+pub(super) fn abreast(len: usize) -> usize {
+    (TOGETHER / len).clamp(1, MOST)
+}
+
+/// Defines `shares_of` by what is done with a lane.
+macro_rules! shares_by_steps {
+    ($features:literal) => {
+        /// # Safety
+        /// `count` lanes of `len` numbers, a block or more, can be read from `from` and written to `to`: the same ones, or
+        /// others. The processor has these features.
+        #[target_feature(enable = $features)]
+        pub(super) unsafe fn shares_of(from: *const f32, to: *mut f32, len: usize, count: usize) {
+            let (mut numbers, some) = ([0.0; MOST], abreast(len));
+            // SAFETY: the caller's.
+            unsafe {
+                for first in (0..count).step_by(some) {
+                    let (from, to) = (from.add(first * len), to.add(first * len));
+                    let lanes = || (0..some.min(count - first)).map(|lane| lane * len);
+                    for (lane, peak) in lanes().zip(&mut numbers) {
+                        *peak = peak_of(from.add(lane), len);
+                    }
+                    for (lane, peak) in lanes().zip(&numbers) {
+                        exponentials_of(from.add(lane), to.add(lane), len, *peak);
+                    }
+                    for (lane, scale) in lanes().zip(&mut numbers) {
+                        *scale = (1.0 / sum_of(to.add(lane), len)) as f32;
+                    }
+                    for (lane, scale) in lanes().zip(&numbers) {
+                        scale_by(to.add(lane), len, *scale);
+                    }
+                }
+            }
+        }
+    };
+}
+pub(super) use shares_by_steps;
+
+shares_by_steps!("avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma");
+
 /// # Safety
-/// `count` lanes of `len` numbers can be read from `from` and written to `to`: the same ones, or others. The processor has
-/// these features.
+/// `len` numbers can be read.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
-unsafe fn shares_of(from: *const f32, to: *mut f32, len: usize, count: usize) {
-    let (whole, rest) = (len - len % BLOCK, rest_of(len));
-    let least = _mm512_set1_ps(f32::NEG_INFINITY);
+#[inline]
+unsafe fn peak_of(from: *const f32, len: usize) -> f32 {
+    let (whole, least) = (len - len % BLOCK, _mm512_set1_ps(f32::NEG_INFINITY));
+    // SAFETY: the caller's. What has no bit isn't read.
+    unsafe {
+        let mut peaks = load(from.add(whole), rest_of(len), least);
+        for at in (0..whole).step_by(BLOCK) {
+            peaks = greater(peaks, load(from.add(at), ALL, least));
+        }
+        _mm512_reduce_max_ps(_mm512_max_ps(peaks[0], peaks[1]))
+    }
+}
+
+/// # Safety
+/// `len` numbers can be read, and written.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
+#[inline]
+unsafe fn exponentials_of(from: *const f32, to: *mut f32, len: usize, peak: f32) {
+    let (whole, rest, peak, ahead) = (len - len % BLOCK, rest_of(len), _mm512_set1_ps(peak), abreast(len) * len);
     // SAFETY: the caller's. What has no bit isn't read or written.
     unsafe {
-        for lane in 0..count {
-            let (from, to) = (from.add(lane * len), to.add(lane * len));
-            let mut peaks = load(from.add(whole), rest, least);
-            for at in (0..whole).step_by(BLOCK) {
-                peaks = greater(peaks, load(from.add(at), ALL, least));
-            }
-            let peak = _mm512_set1_ps(_mm512_reduce_max_ps(_mm512_max_ps(peaks[0], peaks[1])));
-
-            let mut sums = none();
-            for at in (0..whole).step_by(BLOCK) {
-                let block = exp_of_32(less(load(from.add(at), ALL, peak), peak));
-                store(to.add(at), ALL, block);
-                sums = added(sums, ALL, doubles(block));
-            }
-            if rest > 0 {
-                let block = exp_of_32(less(load(from.add(whole), rest, peak), peak));
-                store(to.add(whole), rest, block);
-                sums = added(sums, rest, doubles(block));
-            }
-
-            let scale = _mm512_set1_ps((1.0 / total(sums)) as f32);
-            for at in (0..whole).step_by(BLOCK) {
-                store(to.add(at), ALL, times(load(to.add(at), ALL, scale), scale));
-            }
-            if rest > 0 {
-                store(to.add(whole), rest, times(load(to.add(whole), rest, scale), scale));
-            }
+        for at in (0..whole).step_by(BLOCK) {
+            fetch(from.wrapping_add(at + ahead));
+            store(to.add(at), ALL, exp_of_32(less(load(from.add(at), ALL, peak), peak)));
+        }
+        if rest > 0 {
+            store(to.add(whole), rest, exp_of_32(less(load(from.add(whole), rest, peak), peak)));
         }
     }
 }
 
-/// The mean of a lane, what rounding took from it, and the variance: the mean of squared differences from both. The mean
-/// counts as 0 unless that is to `center`. The length is one that [`takes`] takes, at level 4.
+/// # Safety
+/// `len` numbers can be read.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
+#[inline]
+unsafe fn sum_of(from: *const f32, len: usize) -> f64 {
+    let (whole, rest, mut sums) = (len - len % BLOCK, rest_of(len), none());
+    // SAFETY: the caller's. What has no bit isn't read.
+    unsafe {
+        for at in (0..whole).step_by(BLOCK) {
+            sums = added(sums, ALL, doubles_at(from.add(at)));
+        }
+        if rest > 0 {
+            sums = added(sums, rest, doubles(load(from.add(whole), rest, _mm512_setzero_ps())));
+        }
+    }
+    total(sums)
+}
+
+/// # Safety
+/// `len` numbers can be read and written.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
+#[inline]
+unsafe fn scale_by(numbers: *mut f32, len: usize, scale: f32) {
+    let (whole, rest, scale) = (len - len % BLOCK, rest_of(len), _mm512_set1_ps(scale));
+    // SAFETY: the caller's. What has no bit isn't read or written.
+    unsafe {
+        for at in (0..whole).step_by(BLOCK) {
+            store(numbers.add(at), ALL, times(load(numbers.add(at), ALL, scale), scale));
+        }
+        if rest > 0 {
+            store(numbers.add(whole), rest, times(load(numbers.add(whole), rest, scale), scale));
+        }
+    }
+}
+
+/// The moments of each lane of `len` numbers. The length is one that [`takes`] takes, at level 4.
 #[inline(always)]
-pub(super) fn moments(center: bool, lane: &[f32]) -> (f32, f64, f64) {
+pub(super) fn moments(center: bool, len: usize, lanes: &[f32], to: &mut [Moments<f32>]) {
     // SAFETY: `takes` asked the processor.
-    unsafe { moments_of(center, lane) }
+    unsafe { moments_of(center, len, lanes, to) }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
-fn moments_of(center: bool, lane: &[f32]) -> (f32, f64, f64) {
-    let (len, from) = (lane.len(), lane.as_ptr());
-    let (whole, rest) = (len - len % BLOCK, rest_of(len));
-    let (mut mean, mut lost) = (0.0, 0.0);
-    // SAFETY: what has no bit isn't read.
+fn moments_of(center: bool, len: usize, lanes: &[f32], to: &mut [Moments<f32>]) {
+    // A step for all lanes comes before the next, so that none waits for its own result.
+    for (lane, (mean, lost, _)) in lanes.chunks_exact(len).zip(&mut *to) {
+        // SAFETY: these are the numbers of the lane.
+        let precise = if center { (unsafe { sum_of(lane.as_ptr(), len) }) / len as f64 } else { 0.0 };
+        *mean = precise as f32;
+        *lost = precise - f64::from(*mean);
+    }
+    for (lane, (mean, lost, variance)) in lanes.chunks_exact(len).zip(to) {
+        // SAFETY: as above.
+        *variance = unsafe { squares_of(lane.as_ptr(), len, [(*mean).into(), *lost]) } / len as f64;
+    }
+}
+
+/// The sum of the squares of differences from both.
+///
+/// # Safety
+/// `len` numbers can be read.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
+#[inline]
+unsafe fn squares_of(from: *const f32, len: usize, both: [f64; 2]) -> f64 {
+    let (whole, rest, mut sums) = (len - len % BLOCK, rest_of(len), none());
+    let both = [_mm512_set1_pd(both[0]), _mm512_set1_pd(both[1])];
+    // SAFETY: the caller's. What has no bit isn't read.
     unsafe {
-        let zero = _mm512_setzero_ps();
-        if center {
-            let mut sums = none();
-            for at in (0..whole).step_by(BLOCK) {
-                sums = added(sums, ALL, doubles(load(from.add(at), ALL, zero)));
-            }
-            if rest > 0 {
-                sums = added(sums, rest, doubles(load(from.add(whole), rest, zero)));
-            }
-            let precise = total(sums) / len as f64;
-            mean = precise as f32;
-            lost = precise - f64::from(mean);
-        }
-        let of = [_mm512_set1_pd(mean.into()), _mm512_set1_pd(lost)];
-        let mut sums = none();
         for at in (0..whole).step_by(BLOCK) {
-            sums = added(sums, ALL, squared_differences(doubles(load(from.add(at), ALL, zero)), of));
+            sums = added(sums, ALL, squared_differences(doubles_at(from.add(at)), both));
         }
         if rest > 0 {
-            sums = added(sums, rest, squared_differences(doubles(load(from.add(whole), rest, zero)), of));
+            let last = doubles(load(from.add(whole), rest, _mm512_setzero_ps()));
+            sums = added(sums, rest, squared_differences(last, both));
         }
-        (mean, lost, total(sums) / len as f64)
+    }
+    total(sums)
+}
+
+/// A block, whose halves are read by themselves: that takes less time than to part vectors.
+///
+/// # Safety
+/// It can be read.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,fma")]
+#[inline]
+unsafe fn doubles_at(from: *const f32) -> Doubles {
+    // SAFETY: the caller's.
+    unsafe {
+        [
+            _mm512_cvtps_pd(_mm256_loadu_ps(from)),
+            _mm512_cvtps_pd(_mm256_loadu_ps(from.add(8))),
+            _mm512_cvtps_pd(_mm256_loadu_ps(from.add(16))),
+            _mm512_cvtps_pd(_mm256_loadu_ps(from.add(24))),
+        ]
+    }
+}
+
+/// A block that is read next, of which there may be none, is on its way meanwhile.
+#[inline(always)]
+fn fetch(block: *const f32) {
+    // SAFETY: nothing is read.
+    unsafe {
+        _mm_prefetch::<_MM_HINT_T0>(block.cast());
+        _mm_prefetch::<_MM_HINT_T0>(block.wrapping_add(BLOCK / 2).cast());
     }
 }
 

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code)] // loads, stores and processor features
 
-use super::blocks::{BLOCK, steps};
+use super::blocks::{BLOCK, MOST, abreast, shares_by_steps, steps};
 use crate::functions::exp_of_16;
 use std::arch::x86_64::*;
 
@@ -12,46 +12,72 @@ type Block = [__m256; 4];
 /// The mask of the first n numbers of a block begins n places before the middle.
 static MASKS: [[i32; BLOCK]; 2] = [[-1; BLOCK], [0; BLOCK]];
 
-/// As that of [`super::blocks`].
-///
+shares_by_steps!("avx2,bmi2,fma");
+
+// The last block of a lane has numbers of the one before. They may be replaced, so it is read before and written after.
+
 /// # Safety
-/// `count` lanes of `len` numbers, a block or more, can be read from `from` and written to `to`: the same ones, or others. The
-/// processor has these features.
+/// `len` numbers can be read.
 #[target_feature(enable = "avx2,bmi2,fma")]
-pub(super) unsafe fn shares_of(from: *const f32, to: *mut f32, len: usize, count: usize) {
-    let (whole, rest, last) = (len - len % BLOCK, len % BLOCK, len - BLOCK);
+#[inline]
+unsafe fn peak_of(from: *const f32, len: usize) -> f32 {
     // SAFETY: the caller's.
     unsafe {
-        for lane in 0..count {
-            let (from, to) = (from.add(lane * len), to.add(lane * len));
-            // The last block has numbers of the one before. They may be replaced, so it is read before and written after.
-            let end = load(from.add(last));
-            let mut peaks = end;
-            for at in (0..last).step_by(BLOCK) {
-                peaks = greater(peaks, load(from.add(at)));
-            }
-            let peak = _mm256_set1_ps(greatest(peaks));
-
-            for at in (0..last).step_by(BLOCK) {
-                store(to.add(at), exp(less(load(from.add(at)), peak)));
-            }
-            store(to.add(last), exp(less(end, peak)));
-
-            let mut sums = [_mm256_set1_pd(-0.0); 8];
-            for at in (0..whole).step_by(BLOCK) {
-                sums = added(sums, load(to.add(at)));
-            }
-            if rest > 0 {
-                sums = added(sums, load_first(to.add(whole), rest));
-            }
-
-            let scale = _mm256_set1_ps((1.0 / total(sums)) as f32);
-            let end = load(to.add(last));
-            for at in (0..last).step_by(BLOCK) {
-                store(to.add(at), times(load(to.add(at)), scale));
-            }
-            store(to.add(last), times(end, scale));
+        let mut peaks = load(from.add(len - BLOCK));
+        for at in (0..len - BLOCK).step_by(BLOCK) {
+            peaks = greater(peaks, load(from.add(at)));
         }
+        greatest(peaks)
+    }
+}
+
+/// # Safety
+/// `len` numbers can be read, and written.
+#[target_feature(enable = "avx2,bmi2,fma")]
+#[inline]
+unsafe fn exponentials_of(from: *const f32, to: *mut f32, len: usize, peak: f32) {
+    let (last, peak) = (len - BLOCK, _mm256_set1_ps(peak));
+    // SAFETY: the caller's.
+    unsafe {
+        let end = load(from.add(last));
+        for at in (0..last).step_by(BLOCK) {
+            store(to.add(at), exp(less(load(from.add(at)), peak)));
+        }
+        store(to.add(last), exp(less(end, peak)));
+    }
+}
+
+/// # Safety
+/// `len` numbers can be read.
+#[target_feature(enable = "avx2,bmi2,fma")]
+#[inline]
+unsafe fn sum_of(from: *const f32, len: usize) -> f64 {
+    let (whole, rest, mut sums) = (len - len % BLOCK, len % BLOCK, [_mm256_set1_pd(-0.0); 8]);
+    // SAFETY: the caller's.
+    unsafe {
+        for at in (0..whole).step_by(BLOCK) {
+            sums = added(sums, load(from.add(at)));
+        }
+        if rest > 0 {
+            sums = added(sums, load_first(from.add(whole), rest));
+        }
+    }
+    total(sums)
+}
+
+/// # Safety
+/// `len` numbers can be read and written.
+#[target_feature(enable = "avx2,bmi2,fma")]
+#[inline]
+unsafe fn scale_by(numbers: *mut f32, len: usize, scale: f32) {
+    let (last, scale) = (len - BLOCK, _mm256_set1_ps(scale));
+    // SAFETY: the caller's.
+    unsafe {
+        let end = load(numbers.add(last));
+        for at in (0..last).step_by(BLOCK) {
+            store(numbers.add(at), times(load(numbers.add(at)), scale));
+        }
+        store(numbers.add(last), times(end, scale));
     }
 }
 

@@ -94,9 +94,9 @@ pub trait Floating: Number<Precise = f64> + Real {
     fn shares(_len: usize) -> Option<Shares<Self>> {
         None
     }
-    /// The fast way to the moments of a lane of `len` elements, where there is one.
+    /// The fast way to the moments of lanes of `len` elements, where there is one.
     #[inline(always)]
-    fn moments(_len: usize) -> Option<Moments<Self>> {
+    fn moments(_len: usize) -> Option<MomentsOf<Self>> {
         None
     }
 }
@@ -105,7 +105,10 @@ pub trait Floating: Number<Precise = f64> + Real {
 type Shares<T> = fn(usize, Option<&[T]>, &mut [T]);
 
 /// The mean of a lane, or 0 unless that is asked for; what rounding took from it; and the variance from both.
-type Moments<T> = fn(bool, &[T]) -> (T, f64, f64);
+pub(super) type Moments<T> = (T, f64, f64);
+
+/// Writes the moments of lanes of a length, with their means if that is asked for.
+type MomentsOf<T> = fn(bool, usize, &[T], &mut [Moments<T>]);
 
 impl Floating for f64 {}
 
@@ -117,7 +120,7 @@ impl Floating for f32 {
     }
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    fn moments(len: usize) -> Option<Moments<Self>> {
+    fn moments(len: usize) -> Option<MomentsOf<Self>> {
         blocks::takes(len, 4).then_some(blocks::moments)
     }
 }

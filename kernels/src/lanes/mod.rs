@@ -32,7 +32,7 @@ mod walk;
 pub use affine::{Affine, Spread};
 pub use elements::{Floating, Number, Ordered, Stored};
 pub use fold::Fold;
-pub use normalize::{Moment, Normalize, normalize, statistics};
+pub use normalize::{Moment, Normalize, normalize, normalize_scaled, statistics};
 pub use rank::First;
 pub use reduce::{Reduction, ReductionOfAll, reduce};
 pub use reductions::{Extreme, L1, L2, LogSum, Mean, Norm, Order, Prod, Sum, SumSquare};

@@ -46,9 +46,11 @@ impl Normalize {
     ) -> Result<(), Stopped> {
         if let Some(lanes) = lanes.direct() {
             let Some(moments) = T::moments(len) else { return statistics_of(self, len, lanes, all, stop) };
-            for (lane, statistics) in lanes.chunks_exact(len).zip(all) {
-                let (mean, rest, variance) = moments(self.center, lane);
-                *statistics = self.statistics_by(mean, rest, variance);
+            let mut own = [(<T as Number>::ZERO, 0.0, 0.0); TOGETHER];
+            let own = own.get_mut(..all.len()).ok_or(Stopped::Misfit)?;
+            moments(self.center, len, lanes, own);
+            for ((mean, rest, variance), statistics) in own.iter().zip(all) {
+                *statistics = self.statistics_by(*mean, *rest, *variance);
             }
             return Ok(());
         }
@@ -316,6 +318,41 @@ fn normalize_part<T: Floating>(
     Ok(())
 }
 
+/// `normalized * scale + bias`, with one of each for each element of a lane: as [`normalize`] with an
+/// [`Affine`](super::Affine), in one go.
+pub fn normalize_scaled<T: Floating>(
+    how: Normalize,
+    data: &[T],
+    scales: &[T],
+    biases: &[T],
+    out: &mut [T],
+    resources: Resources<'_>,
+) -> Result<(), Stopped> {
+    let len = scales.len();
+    let out = bytemuck::cast_slice_mut(out);
+    if out.is_empty() {
+        return Ok(());
+    }
+    parallel::split(out, len * size_of::<T>(), resources, |first, out| {
+        let out: &mut [T] = bytemuck::cast_slice_mut(out);
+        let data = data.get(first * len..).unwrap_or(&[]);
+        let group = (STATISTICS / len).clamp(1, TOGETHER);
+        let mut all = [Statistics::<T>::zeroed(); TOGETHER];
+        for (lanes, out) in data.chunks(group * len).zip(out.chunks_mut(group * len)) {
+            let all = all.get_mut(..out.len() / len).unwrap_or(&mut []);
+            how.all_statistics(len, Elements::of::<T>(lanes), all, resources.stop)?;
+            for ((statistics, lane), out) in all.iter().zip(lanes.chunks_exact(len)).zip(out.chunks_exact_mut(len)) {
+                for at in between_looks(len, resources.stop) {
+                    let at = at?;
+                    let [lane, scales, biases] = [lane, scales, biases].map(|of| of.get(at.clone()).unwrap_or(&[]));
+                    apply_scaled(how, statistics, (lane, scales, biases), out.get_mut(at).unwrap_or(&mut []));
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
 /// Writes the mean of each lane and the inverse of its divisor; either list may be empty.
 #[inline]
 pub fn statistics<S: Stored<T>, O: Stored<T>, T: Floating>(
@@ -365,6 +402,32 @@ fn apply_body<T: Floating>(how: Normalize, all: &[Statistics<T>], len: usize, la
             for (to, &x) in to.iter_mut().zip(lane) {
                 *to = x / divisor;
             }
+        }
+    }
+}
+
+for_each_level! {
+    /// As [`apply`], and then `* scale + bias`, of a part of a lane.
+    fn apply_scaled<T: Floating>(how: Normalize, statistics: &Statistics<T>, from: (&[T], &[T], &[T]), to: &mut [T]) -> ()
+        = apply_scaled_body::<T>;
+}
+
+#[inline(always)]
+fn apply_scaled_body<T: Floating>(
+    how: Normalize,
+    statistics: &Statistics<T>,
+    (lane, scales, biases): (&[T], &[T], &[T]),
+    to: &mut [T],
+) {
+    let Statistics { mean, rest, divisor, inverse } = *statistics;
+    let numbers = to.iter_mut().zip(lane).zip(scales.iter().zip(biases));
+    if how.center {
+        for ((to, &x), (&scale, &bias)) in numbers {
+            *to = (x - mean - rest) * inverse * scale + bias;
+        }
+    } else {
+        for ((to, &x), (&scale, &bias)) in numbers {
+            *to = x / divisor * scale + bias;
         }
     }
 }
@@ -423,6 +486,28 @@ mod tests {
                     };
                     let alone: Vec<u8> = data.chunks(len).flat_map(run).collect();
                     assert_eq!(run(&data), alone, "{len}");
+                }
+            });
+        }
+    }
+
+    /// As with a scale and a bias afterwards, of lanes on both sides of what is computed together.
+    #[test]
+    fn lanes_are_normalized_and_scaled_in_one_go() {
+        let resources = Resources { threads: 1, stop: None };
+        for len in [1, 3, 31, 64, 170, 513, sized(5000, 600)] {
+            let data: Vec<f32> = (0..19 * len).map(|k| ((k * 7919) % 1009) as f32 * 0.01).collect();
+            let [scales, biases] =
+                [3, 5].map(|of| (0..len).map(|k| (k * of % 7) as f32 * 0.1 - 0.2).collect::<Vec<_>>());
+            let spread = |values| Spread { values, run: 1 };
+            let finish = Affine { scale: spread(&scales[..]), bias: Some(spread(&biases)) }.finish::<f32, f32>();
+            at_each_level(|| {
+                for center in [true, false] {
+                    let how = Normalize { center, epsilon: 1e-5 };
+                    let (mut want, mut got) = (vec![0u8; data.len() * 4], vec![7.0f32; data.len()]);
+                    normalize::<f32, f32, f32>(how, &data, len, &finish, 4, &mut want, resources).unwrap();
+                    normalize_scaled(how, &data, &scales, &biases, &mut got, resources).unwrap();
+                    assert_eq!(bytemuck::cast_slice::<f32, u8>(&got), want, "{len}, {center}");
                 }
             });
         }

@@ -99,11 +99,25 @@ type Normalized<'a> = dyn Fn(&(dyn Fn(usize, &[u8], &mut [u8]) + Sync), usize, &
 impl Scaled<'_> {
     /// The output, of the type of the scale.
     pub(super) fn compute(&self, call: &Call<'_>) -> Result<Tensor> {
+        if let Some((scales, biases)) = self.of_singles() {
+            let mut y = call.output::<f32>(self.x.shape())?;
+            lanes::normalize_scaled(self.how, self.x.as_slice()?, scales, biases, y.elements_mut()?, call.resources())?;
+            return Ok(y.finish());
+        }
         by_type!(floats, self.x.dtype(), S as T => match self.precision {
             Precision::Own => self.typed::<S, T, T>(call),
             Precision::Float => self.typed::<S, S, f32>(call),
             Precision::Double => self.typed::<S, S, f64>(call),
         })
+    }
+
+    /// The scale and the bias of each element of a lane, if all are float and nothing is computed in double.
+    fn of_singles(&self) -> Option<(&[f32], &[f32])> {
+        let (scale, bias) = (&self.scale, self.bias.as_ref()?);
+        let (scales, biases) = (scale.values.as_slice().ok()?, bias.values.as_slice().ok()?);
+        let each = [(scale, scales), (bias, biases)].iter().all(|(of, values)| of.run == 1 && values.len() == self.len);
+        let of_singles = self.x.dtype() == DType::Float && self.precision != Precision::Double;
+        (each && of_singles && self.len > 0).then_some((scales, biases))
     }
 
     /// Normalizes `S` with the precision of `T` to `R`.
