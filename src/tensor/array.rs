@@ -32,7 +32,7 @@ impl Tensor {
         ArrayViewD::from_shape(IxDyn(&self.shape), self.as_slice()?).map_err(|e| no_array(self.dtype, &self.shape, &e))
     }
 
-    /// The elements as an owned array, without a copy if nothing else shares them.
+    /// The elements as an owned array, in the same memory if nothing else shares it.
     ///
     /// # Errors
     /// As [`Tensor::view`].

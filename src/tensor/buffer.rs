@@ -1,6 +1,7 @@
 //! Storage of a tensor's bytes: a vector that keeps its original alignment, or bytes shared with someone else.
 
 use super::memory::{Lease, Memory};
+use super::pool::Pool;
 use crate::error::Result;
 use bytemuck::{Pod, allocation::cast_vec, cast_slice, cast_slice_mut};
 use bytes::Bytes;
@@ -13,7 +14,7 @@ pub(crate) struct Buffer {
     pub(super) lease: Lease,
 }
 
-/// The variant is the alignment, so that any vector of elements moves in and out without a copy.
+/// The variant is the alignment, so that any vector of elements moves in and out of the same memory.
 #[derive(Debug, Clone)]
 pub(super) enum Words {
     /// A few bytes, at any alignment: scalars and shapes need no allocation.
@@ -21,15 +22,72 @@ pub(super) enum Words {
         words: [u64; Words::FEW / 8],
         len: u8,
     },
-    Align1(Vec<u8>),
-    Align2(Vec<u16>),
-    Align4(Vec<u32>),
-    Align8(Vec<u64>),
+    Align1(Run<u8>),
+    Align2(Run<u16>),
+    Align4(Run<u32>),
+    Align8(Run<u64>),
+}
+
+/// What follows the first few words of a vector. These are left out so that the others begin where a line of the processor's
+/// cache does: vectors that cross two of them are read and written slowly.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Run<W> {
+    all: Vec<W>,
+    before: usize,
+    /// Words of the allocation that are there for that alone.
+    spare: usize,
+}
+
+impl<W: Pod> Run<W> {
+    /// The longest line of a cache that is usual.
+    const LINE: usize = 64;
+
+    /// `len` bytes of zeros.
+    fn zeroed(len: usize) -> Run<W> {
+        let count = len / size_of::<W>();
+        let spare = if len < Pool::LARGE { 0 } else { Run::<W>::LINE / size_of::<W>() - 1 };
+        let mut all = vec![W::zeroed(); count + spare];
+        let before = match spare {
+            0 => 0,
+            _ => all.as_ptr().addr().wrapping_neg() % Run::<W>::LINE / size_of::<W>(),
+        };
+        all.truncate(before + count);
+        Run { all, before, spare }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        cast_slice(self.all.get(self.before..).unwrap_or(&[]))
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        cast_slice_mut(self.all.get_mut(self.before..).unwrap_or(&mut []))
+    }
+
+    /// Bytes that fit without growing.
+    fn capacity(&self) -> usize {
+        (self.all.capacity() - self.spare) * size_of::<W>()
+    }
+
+    fn resize(&mut self, len: usize) {
+        self.all.resize(self.before + len / size_of::<W>(), W::zeroed());
+    }
+
+    /// The words, moved to the beginning.
+    fn into_vec(mut self) -> Vec<W> {
+        self.all.drain(..self.before);
+        self.all
+    }
+}
+
+impl<W> From<Vec<W>> for Run<W> {
+    fn from(all: Vec<W>) -> Run<W> {
+        Run { all, before: 0, spare: 0 }
+    }
 }
 
 impl Default for Words {
     fn default() -> Words {
-        Words::Align1(Vec::new())
+        Words::Align1(Run::default())
     }
 }
 
@@ -40,10 +98,10 @@ impl Words {
     pub(super) fn zeroed(len: usize, align: usize) -> Words {
         match align {
             _ if len <= Words::FEW => Words::Few { words: [0; Words::FEW / 8], len: len as u8 },
-            1 => Words::Align1(vec![0; len]),
-            2 => Words::Align2(vec![0; len / 2]),
-            4 => Words::Align4(vec![0; len / 4]),
-            _ => Words::Align8(vec![0; len / 8]),
+            1 => Words::Align1(Run::zeroed(len)),
+            2 => Words::Align2(Run::zeroed(len)),
+            4 => Words::Align4(Run::zeroed(len)),
+            _ => Words::Align8(Run::zeroed(len)),
         }
     }
 
@@ -52,9 +110,9 @@ impl Words {
         match self {
             Words::Few { .. } => Words::FEW,
             Words::Align1(words) => words.capacity(),
-            Words::Align2(words) => words.capacity() * 2,
-            Words::Align4(words) => words.capacity() * 4,
-            Words::Align8(words) => words.capacity() * 8,
+            Words::Align2(words) => words.capacity(),
+            Words::Align4(words) => words.capacity(),
+            Words::Align8(words) => words.capacity(),
         }
     }
 
@@ -62,10 +120,10 @@ impl Words {
     fn resize(&mut self, len: usize) {
         match self {
             Words::Few { len: own, .. } => *own = len as u8,
-            Words::Align1(words) => words.resize(len, 0),
-            Words::Align2(words) => words.resize(len / 2, 0),
-            Words::Align4(words) => words.resize(len / 4, 0),
-            Words::Align8(words) => words.resize(len / 8, 0),
+            Words::Align1(words) => words.resize(len),
+            Words::Align2(words) => words.resize(len),
+            Words::Align4(words) => words.resize(len),
+            Words::Align8(words) => words.resize(len),
         }
     }
 
@@ -94,23 +152,23 @@ impl Buffer {
     /// A vector's allocation, without a copy.
     pub(super) fn from_vec<W: Pod>(words: Vec<W>) -> Buffer {
         Buffer::new(match align_of::<W>() {
-            1 => Words::Align1(cast_vec(words)),
-            2 => Words::Align2(cast_vec(words)),
-            4 => Words::Align4(cast_vec(words)),
-            _ => Words::Align8(cast_vec(words)),
+            1 => Words::Align1(cast_vec(words).into()),
+            2 => Words::Align2(cast_vec(words).into()),
+            4 => Words::Align4(cast_vec(words).into()),
+            _ => Words::Align8(cast_vec(words).into()),
         })
     }
 
-    /// The allocation as a vector, without a copy if its alignment is that of `W`.
+    /// The allocation as a vector: the same one if its alignment is that of `W`.
     pub(super) fn into_vec<W: Pod>(mut self) -> Vec<W> {
         use bytemuck::allocation::try_cast_vec;
         let words = std::mem::take(&mut self.words);
         let cast = match words {
             Words::Few { .. } => Err(words),
-            Words::Align1(words) => try_cast_vec(words).map_err(|(_, words)| Words::Align1(words)),
-            Words::Align2(words) => try_cast_vec(words).map_err(|(_, words)| Words::Align2(words)),
-            Words::Align4(words) => try_cast_vec(words).map_err(|(_, words)| Words::Align4(words)),
-            Words::Align8(words) => try_cast_vec(words).map_err(|(_, words)| Words::Align8(words)),
+            Words::Align1(words) => try_cast_vec(words.into_vec()).map_err(|(_, words)| Words::Align1(words.into())),
+            Words::Align2(words) => try_cast_vec(words.into_vec()).map_err(|(_, words)| Words::Align2(words.into())),
+            Words::Align4(words) => try_cast_vec(words.into_vec()).map_err(|(_, words)| Words::Align4(words.into())),
+            Words::Align8(words) => try_cast_vec(words.into_vec()).map_err(|(_, words)| Words::Align8(words.into())),
         };
         cast.unwrap_or_else(|words| bytemuck::allocation::pod_collect_to_vec(Buffer::new(words).bytes()))
     }
@@ -119,10 +177,10 @@ impl Buffer {
     pub(super) fn bytes(&self) -> &[u8] {
         match &self.words {
             Words::Few { words, len } => cast_slice(words).get(..*len as usize).unwrap_or(&[]),
-            Words::Align1(words) => words,
-            Words::Align2(words) => cast_slice(words),
-            Words::Align4(words) => cast_slice(words),
-            Words::Align8(words) => cast_slice(words),
+            Words::Align1(words) => words.bytes(),
+            Words::Align2(words) => words.bytes(),
+            Words::Align4(words) => words.bytes(),
+            Words::Align8(words) => words.bytes(),
         }
     }
 
@@ -137,10 +195,10 @@ impl Buffer {
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.words {
             Words::Few { words, len } => cast_slice_mut(words).get_mut(..*len as usize).unwrap_or(&mut []),
-            Words::Align1(words) => words,
-            Words::Align2(words) => cast_slice_mut(words),
-            Words::Align4(words) => cast_slice_mut(words),
-            Words::Align8(words) => cast_slice_mut(words),
+            Words::Align1(words) => words.bytes_mut(),
+            Words::Align2(words) => words.bytes_mut(),
+            Words::Align4(words) => words.bytes_mut(),
+            Words::Align8(words) => words.bytes_mut(),
         }
     }
 }
@@ -264,4 +322,30 @@ fn copied(bytes: &[u8], align: usize) -> Buffer {
     let mut buffer = Buffer::new(Words::zeroed(bytes.len(), align));
     buffer.bytes_mut().copy_from_slice(bytes);
     buffer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Large memory begins where a line of the cache does, at first and with another length; its words move out as they are.
+    #[test]
+    fn large_memory_begins_with_a_line() {
+        for (len, align) in [(4096, 1), (5000, 2), (4096, 4), (1 << 16, 8), (64, 4)] {
+            let mut buffer = Buffer::new(Words::zeroed(len, align));
+            assert_eq!((buffer.bytes().len(), buffer.words.capacity()), (len, len), "{align}");
+            let count = len / 16 * 8;
+            let small = buffer.resized(count);
+            small.fill(7);
+            assert!(len < Pool::LARGE || small.as_ptr().addr().is_multiple_of(64), "{len}, {align}");
+            let copy = Buffer::new(buffer.words.clone());
+            assert_eq!(copy.bytes(), vec![7; count]);
+            match align {
+                1 => assert_eq!(buffer.into_vec::<u8>(), vec![7; count]),
+                2 => assert_eq!(buffer.into_vec::<u16>(), vec![0x0707; count / 2]),
+                4 => assert_eq!(buffer.into_vec::<u32>(), vec![0x0707_0707; count / 4]),
+                _ => assert_eq!(buffer.into_vec::<u64>(), vec![0x0707_0707_0707_0707; count / 8]),
+            }
+        }
+    }
 }

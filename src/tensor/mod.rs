@@ -278,7 +278,7 @@ impl Tensor {
         self.data.aligned_bytes(self.dtype.align())
     }
 
-    /// The elements in row-major order, without a copy if nothing else shares them.
+    /// The elements in row-major order, in the same memory if nothing else shares it.
     ///
     /// # Errors
     /// If `T` is not the tensor's element type.

@@ -275,27 +275,23 @@ for_each_level! {
     fn find<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>) -> Result<usize, Stopped> = find_body::<T>;
 }
 
-/// Elements that are compared before it matters whether one is equal, and before it matters which.
+/// Elements that are compared before it matters whether one is equal.
 const SOME: usize = 128;
-const FEW: usize = 16;
 
 #[inline(always)]
 fn find_body<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>) -> Result<usize, Stopped> {
     for at in parts(0..lane.len(), BETWEEN_LOOKS, last) {
         look(stop)?;
         for some in parts(at, SOME, last) {
-            if !may_be_in::<T, SOME>(lane, &some, element) {
-                continue;
-            }
-            for few in parts(some, FEW, last) {
-                if !may_be_in::<T, FEW>(lane, &few, element) {
-                    continue;
-                }
-                for place in parts(few, 1, last) {
-                    if lane.get(place.start).is_some_and(|x| is_it(*x, element)) {
-                        return Ok(place.start);
-                    }
-                }
+            let elements = lane.get(some.clone()).unwrap_or(&[]);
+            let place = match elements.as_array::<SOME>() {
+                Some(all) if is_in(all, element) => Some(place_in(all, element, last)),
+                Some(_) => None,
+                None if last => elements.iter().rposition(|x| is_it(*x, element)),
+                None => elements.iter().position(|x| is_it(*x, element)),
+            };
+            if let Some(place) = place {
+                return Ok(some.start + place);
             }
         }
     }
@@ -315,10 +311,9 @@ fn parts(range: Range<usize>, size: usize, last: bool) -> impl Iterator<Item = R
     })
 }
 
-/// Whether an element is among those of a part; that may be unknown if it has another number of them.
+/// Whether an element is among these.
 #[inline(always)]
-fn may_be_in<T: Number, const N: usize>(lane: &[T], part: &Range<usize>, element: T) -> bool {
-    let Some(elements) = lane.get(part.clone()).and_then(|part| <&[T; N]>::try_from(part).ok()) else { return true };
+fn is_in<T: Number>(elements: &[T; SOME], element: T) -> bool {
     let mut found = false;
     if element.is_nan() {
         for x in elements {
@@ -330,6 +325,21 @@ fn may_be_in<T: Number, const N: usize>(lane: &[T], part: &Range<usize>, element
         }
     }
     found
+}
+
+/// The first or last place of an element, which is among these.
+#[inline(always)]
+fn place_in<T: Number>(elements: &[T; SOME], element: T, last: bool) -> usize {
+    // How far each is from where the search begins. Two loops: one would not be vectors.
+    let (mut away, flip) = ([SOME as u32; SOME], if last { SOME as u32 - 1 } else { 0 });
+    for ((away, x), place) in away.iter_mut().zip(elements).zip(0..) {
+        *away = if is_it(*x, element) { place ^ flip } else { SOME as u32 };
+    }
+    let mut least = SOME as u32;
+    for away in &away {
+        least = least.min(*away);
+    }
+    (least ^ flip) as usize
 }
 
 /// Whether they are equal, or both NaN.
