@@ -133,19 +133,37 @@ impl ByteScale {
     fn signed(&self) -> bool {
         self.dtype == DType::Int8 && !self.turned
     }
+
+    /// What integers stand for.
+    pub(crate) fn floats(&self, bytes: &[u8], to: &mut [f32]) {
+        dequantize_part(bytes, self.signed(), [self.scale, self.zero], to);
+    }
+
+    /// The integers of floats.
+    pub(crate) fn bytes(&self, floats: &[f32], to: &mut [u8]) {
+        quantize_part(floats, self.signed(), [self.scale, self.zero], to);
+    }
 }
 
-/// An operator that computes floats element by element, of dequantized integers and other floats, and quantizes them.
+/// What becomes of each byte.
+pub(crate) type Table = [u8; 256];
+
+/// Floats that are computed element by element, of dequantized integers and other floats, and quantized.
 #[derive(Debug, Clone)]
 pub(crate) struct ByteRows {
-    operator: Arc<dyn Rowwise>,
+    function: Function,
     /// The scales of its inputs; `None` for floats.
     inputs: SmallVec<[Option<ByteScale>; 3]>,
     to: ByteScale,
-    /// If the operator is one that has loops of its own.
-    pair: Option<Pair>,
-    /// An input that is computed of the other one.
-    first: Option<(usize, Arc<ByteRows>)>,
+}
+
+/// What is computed.
+#[derive(Debug, Clone)]
+enum Function {
+    /// An operator, which may be one that has loops of its own.
+    Floats(Arc<dyn Rowwise>, Option<Pair>),
+    /// A function of one integer.
+    Table(Box<Table>),
 }
 
 impl ByteRows {
@@ -160,62 +178,48 @@ impl ByteRows {
         to: ByteScale,
         pair: Option<Pair>,
     ) -> ByteRows {
-        ByteRows { operator, inputs, to, pair, first: None }
+        ByteRows { function: Function::Floats(operator, pair), inputs, to }
     }
 
-    /// The same of one input: `rows` compute the input `k` of it.
-    pub(crate) fn after(self, k: usize, rows: ByteRows) -> ByteRows {
-        ByteRows { first: Some((k, Arc::new(rows))), ..self }
-    }
-
-    /// What becomes of each byte, if there is one input.
-    fn table(&self) -> [u8; 256] {
-        let mut out = [0; 256];
-        match &self.first {
-            Some((0, rows)) => self.compute(&[&rows.of_each(), &all_bytes()], &mut out),
-            Some((_, rows)) => self.compute(&[&all_bytes(), &rows.of_each()], &mut out),
-            None => return self.of_each(),
-        }
-        out
-    }
-
-    fn of_each(&self) -> [u8; 256] {
-        let mut out = [0; 256];
-        self.compute(&[&all_bytes()], &mut out);
-        out
+    /// A function of the integers of one input.
+    pub(crate) fn of_each(table: Box<Table>, from: ByteScale, to: ByteScale) -> ByteRows {
+        ByteRows { function: Function::Table(table), inputs: [Some(from)].into_iter().collect(), to }
     }
 
     /// For bytes in blocks of channels.
     fn in_blocks(&self) -> Option<ByteRows> {
         let inputs: Option<SmallVec<_>> =
             self.inputs.iter().map(|scale| Some(Some(scale.as_ref()?.in_blocks()))).collect();
-        let first = match &self.first {
-            Some((k, rows)) => {
-                let ByteRows { operator, inputs, to, pair, .. } = &**rows;
-                let inputs = inputs.iter().map(|scale| scale.map(ByteScale::in_blocks)).collect();
-                Some((*k, Arc::new(ByteRows::new(operator.clone(), inputs, to.in_blocks(), *pair))))
+        let function = match (&self.function, &*self.inputs) {
+            (Function::Table(table), [Some(from)]) => {
+                let [from, to] = [from, &self.to].map(|scale| scale.unsigned().flip);
+                let byte = |at: usize| table.get(at ^ usize::from(from)).map_or(0, |byte| byte ^ to);
+                Function::Table(Box::new(std::array::from_fn(byte)))
             }
-            None => None,
+            (function, _) => function.clone(),
         };
-        let (operator, to) = (self.operator.clone(), self.to.in_blocks());
-        Some(ByteRows { operator, inputs: inputs?, to, pair: self.pair, first })
+        Some(ByteRows { function, inputs: inputs?, to: self.to.in_blocks() })
     }
 
     /// The number of inputs that are computed with.
     pub(crate) fn inputs(&self) -> usize {
-        if self.first.is_some() { 1 } else { self.inputs.len() }
+        self.inputs.len()
     }
 
     fn dtype(&self, k: usize) -> DType {
-        let k = if matches!(self.first, Some((0, _))) { 1 } else { k };
         self.inputs.get(k).copied().flatten().map_or(DType::Float, |scale| scale.dtype)
     }
 
     /// Computes elements of the output from as many of each input.
     pub(crate) fn compute(&self, inputs: &[&[u8]], out: &mut [u8]) {
-        if let (Some(pair), &[a, b], &[Some(one), Some(other)]) = (self.pair, inputs, &*self.inputs) {
-            return pairs(pair, [a, b], [one, other, self.to].map(ByteScale::unsigned), out);
-        }
+        let operator = match (&self.function, inputs, &*self.inputs) {
+            (Function::Table(table), [bytes, ..], _) => return look_up(table, bytes, out),
+            (Function::Floats(_, Some(pair)), &[a, b], &[Some(one), Some(other)]) => {
+                return pairs(*pair, [a, b], [one, other, self.to].map(ByteScale::unsigned), out);
+            }
+            (Function::Floats(operator, _), ..) => operator,
+            (Function::Table(_), ..) => return,
+        };
         let (mut rooms, mut floats) = ([[0f32; ByteRows::BLOCK]; ByteRows::INPUTS], [0f32; ByteRows::BLOCK]);
         for (at, out) in out.chunks_mut(ByteRows::BLOCK).enumerate() {
             let (first, count) = (at * ByteRows::BLOCK, out.len());
@@ -226,7 +230,7 @@ impl ByteRows {
                 let room = room.get_mut(..count).unwrap_or_default();
                 *to = match scale {
                     Some(scale) => {
-                        dequantize_part(from, scale.signed(), [scale.scale, scale.zero], room);
+                        scale.floats(from, room);
                         cast_slice(room)
                     }
                     None => from,
@@ -234,15 +238,9 @@ impl ByteRows {
             }
             let floats = floats.get_mut(..count).unwrap_or_default();
             let given = given.get(..self.inputs.len()).unwrap_or_default();
-            self.operator.compute(DType::Float, given, cast_slice_mut(floats));
-            quantize_part(floats, self.to.signed(), [self.to.scale, self.to.zero], out);
+            operator.compute(DType::Float, given, cast_slice_mut(floats));
+            self.to.bytes(floats, out);
         }
-    }
-
-    fn looked_up(&self, call: &mut Call<'_>) -> Result<Values> {
-        let table = self.table();
-        let row = |[bytes]: [&[u8]; 1], out: &mut [u8]| look_up(&table, bytes, out);
-        Ok(call.rowwise_by([Held::Input(0)], Align::Last, self.to.dtype, 1, &row)?.into())
     }
 
     /// The type of the output.
@@ -254,12 +252,9 @@ impl ByteRows {
         let inputs: [Held; N] = std::array::from_fn(Held::Input);
         let row = |inputs: [&[u8]; N], out: &mut [u8]| self.compute(&inputs, out);
         // Integers become floats, and floats integers.
-        Ok(call.rowwise_by(inputs, Align::Last, self.to.dtype, N + 2, &row)?.into())
+        let cost = if matches!(self.function, Function::Table(_)) { 1 } else { N + 2 };
+        Ok(call.rowwise_by(inputs, Align::Last, self.to.dtype, cost, &row)?.into())
     }
-}
-
-fn all_bytes() -> [u8; 256] {
-    std::array::from_fn(|at| at as u8)
 }
 
 impl Fused for ByteRows {
@@ -287,7 +282,6 @@ impl Fused for ByteRows {
 impl Operator for ByteRows {
     fn run(&self, call: &mut Call<'_>) -> Result<Values> {
         match self.inputs() {
-            1 if self.first.is_some() || call.tensor(0)?.len() > ByteRows::BLOCK => self.looked_up(call),
             1 => self.rows::<1>(call),
             2 => self.rows::<2>(call),
             3 => self.rows::<{ ByteRows::INPUTS }>(call),

@@ -20,7 +20,7 @@ pub(crate) use blocks::{
     Blockwise, Constants, Ends, How, InBlocks, Laid, Layout, Pointwise, Windowed, bytes_from_blocks, bytes_to_blocks,
     image_in_blocks, in_blocks, in_planes, of_channels, output_in_blocks, output_of_in_blocks,
 };
-pub(crate) use bytes::{ByteProduct, ByteRows, ByteScale, Floats};
+pub(crate) use bytes::{ByteProduct, ByteRows, ByteScale, Floats, Table};
 pub use call::Call;
 pub(crate) use call::one_element;
 pub use context::Cancel;

@@ -12,6 +12,7 @@ mod copies;
 mod drop_unread;
 mod fold;
 mod forward;
+mod functions;
 mod fuse;
 mod heads;
 mod lanes;

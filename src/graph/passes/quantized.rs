@@ -2,7 +2,7 @@
 
 use super::copies::{is_own, own_sources};
 use super::fuse::{Fusion, fuse};
-use super::{PassContext, Readers, constant, dtype, fact, integer};
+use super::{PassContext, Readers, constant, dtype, fact, functions, integer};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::draft::{Draft, DraftNode, Id};
@@ -23,7 +23,7 @@ pub(super) fn products(draft: &mut Draft, context: &PassContext<'_>) -> Result<(
 
 /// `QuantizeLinear(f(DequantizeLinear(x), ..))`, where `f` computes element by element: floats stay near the processor.
 pub(super) fn rows(draft: &mut Draft, context: &PassContext<'_>) -> Result<()> {
-    replace(draft, table, context)?;
+    functions::functions(draft, context)?;
     replace(draft, row, context)
 }
 
@@ -94,7 +94,7 @@ impl Scaling<'_> {
     }
 
     /// The scale and the zero point of all.
-    fn single(&self) -> Option<ByteScale> {
+    pub(super) fn single(&self) -> Option<ByteScale> {
         let ([scale], zero) = (self.scales, self.zeros()?) else { return None };
         Some(ByteScale::new(self.dtype, *scale, *zero.bytes().first()?))
     }
@@ -176,26 +176,6 @@ fn last<'a>(at: usize, draft: &'a Draft, readers: &Readers, without_relu: bool) 
 fn row(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
     let Row { main, sources, inputs, after, rows } = rows_of(at, draft, readers)?;
     Some(ByteNodes { main, sources, inputs, after, operator: Box::new(rows) })
-}
-
-/// The function of two numbers of which one is a function of the other, as in `x * sigmoid(x)`: that of one byte.
-fn table(at: usize, draft: &Draft, readers: &Readers) -> Option<ByteNodes> {
-    let Row { main, sources, inputs, after, rows } = rows_of(at, draft, readers)?;
-    let ([(_, _, one), (_, _, other)], &[x, y]) = (&*sources, &*inputs) else { return None };
-    let is_own = |id: Id, source: usize| readers.count(id) == 1 && self::is_own(source, draft, readers);
-    let of = |k: usize, x: Id, y: Id, from: usize, through: usize| {
-        let before = rows_of(readers.producer(y).filter(|_| is_own(y, through))?, draft, readers)?;
-        let ([own], &[input]) = (&*before.sources, &*before.inputs) else { return None };
-        // All bytes of `y` are those of a byte of `x`, at its place.
-        if input != x {
-            return None;
-        }
-        let after = after.iter().chain(&before.after).copied().chain([before.main, through]).collect();
-        let (inputs, sources) = ([x].into_iter().collect(), [(main, 1 - k, from), *own].into_iter().collect());
-        let operator = Box::new(rows.clone().after(k, before.rows));
-        Some(ByteNodes { main, sources, inputs, after, operator })
-    };
-    of(1, x, y, *one, *other).or_else(|| of(0, y, x, *other, *one))
 }
 
 /// A function of elements.

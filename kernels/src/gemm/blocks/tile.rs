@@ -178,6 +178,7 @@ macro_rules! each_place {
         })*
     };
 }
+pub(super) use each_place;
 
 /// # Safety
 /// See [`Tile`] and [`Vector`].

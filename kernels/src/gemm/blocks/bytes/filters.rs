@@ -53,8 +53,9 @@ pub(super) struct Steps {
     pub(super) taps: usize,
     pub(super) parts: Vec<Part>,
     pub(super) checks: Vec<Check>,
-    /// Terms from a check to the next, at most.
-    pub(super) span: usize,
+    /// Terms from a check to the next, at most, and how often the sum counts that is seen there.
+    between: usize,
+    times: usize,
 }
 
 /// The steps of a block of a sum of floats. The quad where it begins or ends may be one of another block, too: each has
@@ -102,7 +103,7 @@ pub(super) struct Check {
 
 impl Steps {
     /// Steps between checks, about: these are few beside them, and sums don't become much larger between two.
-    const BETWEEN: usize = 24;
+    const BETWEEN: usize = 12;
 
     /// Those of filters of so many channels and taps.
     pub(super) fn of(channels: usize, taps: usize, own: bool, as_floats: bool) -> Steps {
@@ -121,8 +122,9 @@ impl Steps {
             count = own_quads.saturating_mul(taps).saturating_add(count);
             parts.push(part);
         }
-        let span = if checks.is_empty() { 0 } else { quads * SOME * taps + 1 };
-        Steps { count, taps, parts, checks, span }
+        // Sums of parts count once for each that they are added to, beside.
+        let times = if checks.is_empty() { 0 } else { quads * SOME * taps + 1 + parts.len() };
+        Steps { count, taps, parts, checks, between: quads * SOME * taps, times }
     }
 
     /// Makes the offsets of steps of those of quads at taps.
@@ -141,14 +143,14 @@ impl Steps {
 
     /// How often a term of a part counts: once for each partial sum that isn't known better without it.
     fn count(&self, term: usize, part: &Part) -> usize {
-        let (Range { start, end }, others) = (part.terms.clone(), self.parts.len() + OTHERS);
+        let Range { start, end } = part.terms.clone();
         if self.checks.is_empty() {
-            return end - term + others;
+            return end - term + self.parts.len() + OTHERS;
         }
-        let (span, first) = (self.span - 1, part.quad * SOME * self.taps);
-        let from = first + (term - first) / span * span;
-        let middle = start.max(from).midpoint(end.min(from + span));
-        term.abs_diff(middle) + 1 + others
+        let first = part.quad * SOME * self.taps;
+        let from = first + (term - first) / self.between * self.between;
+        let middle = start.max(from).midpoint(end.min(from + self.between));
+        term.abs_diff(middle) + 1 + OTHERS
     }
 }
 
@@ -167,7 +169,7 @@ impl Scaling<'_> {
     }
 
     /// The rows of a filter, whose weights have a sum and a length.
-    fn numbers(&self, filter: usize, (sum, length): (u32, f32), span: usize) -> [u32; ROWS] {
+    fn numbers(&self, filter: usize, (sum, length): (u32, f32), times: usize) -> [u32; ROWS] {
         fn of<T: Copy + Default>(all: &[T], filter: usize) -> T {
             all.get(filter).or(all.first()).copied().unwrap_or_default()
         }
@@ -183,7 +185,7 @@ impl Scaling<'_> {
             }
         };
         let first = sum.wrapping_mul(self.outside.into()).wrapping_neg().wrapping_add(of_sum as u32);
-        let [slope, climb] = [length, span as f32].map(|times| rounding(factor) * times);
+        let [slope, climb] = [length, times as f32].map(|times| rounding(factor) * times);
         let floats = [factor, addend, slope, climb, slack(addend), scale, float_bias].map(f32::to_bits);
         let [factor, addend, slope, climb, slack, scale, float_bias] = floats;
         [first, factor, addend, slope, climb, slack, scale, float_bias]
@@ -259,7 +261,7 @@ impl FilterBytes<'_> {
             total = total.wrapping_add(sum);
         }
         let length = if own { sizes } else { squares.sqrt() };
-        let numbers = scaling.numbers(filter, (total, length as f32), steps.span);
+        let numbers = scaling.numbers(filter, (total, length as f32), steps.times);
         numbers.into_iter().enumerate().for_each(|(row, number)| set(steps.count + row, number));
     }
 }

@@ -18,7 +18,7 @@ pub use self::filters::{FilterBytes, Scales, Scaling};
 
 use self::filters::{SOME, Steps};
 use self::lengths::Lengths;
-use self::quantize::{Doubts, LANES, Numbers, PLACES};
+use self::quantize::{Doubts, Numbers, PLACES};
 use self::settle::{Dequantized, Places, Settle, settler};
 use self::tile::{Four, Loops, Own, Room, Tile, loops};
 use super::super::block::Out;
@@ -307,7 +307,6 @@ impl BytesPlan<'_> {
                     weights: weights.as_ptr(),
                     steps: self.steps.count,
                     checks: &self.steps.checks,
-                    has_zero: own.scaling.outside != 0,
                     numbers: self.numbers(group, weights, 0),
                     zero: own.scaling.zero.into(),
                     out: out.at(place * CHANNELS),
@@ -337,10 +336,10 @@ impl BytesPlan<'_> {
         let columns = band.columns.len().max(1);
         let places = |place: usize| band.place(rows.start + place / columns, band.columns.start + place % columns);
         let first = band.number(rows.start, band.columns.start);
-        for lane in (0..group.loops.filters).step_by(LANES) {
-            match doubts.of(lane).count() {
+        for lane in (0..group.loops.filters).step_by(self.settle.filters) {
+            match doubts.of(lane, self.settle.filters).count() {
                 0 => continue,
-                count => lookout.after(count * self.steps.count * LANES * SOME)?,
+                count => lookout.after(count * self.steps.count * self.settle.filters * SOME)?,
             }
             // SAFETY: as for tiles: the vector is one of the group's.
             unsafe {
@@ -357,7 +356,7 @@ impl BytesPlan<'_> {
                     zero: own.scaling.zero.into(),
                     out: out.at((group.start + lane / CHANNELS * group.positions + first) * CHANNELS + lane % CHANNELS),
                 };
-                (self.settle)(&of, doubts, lane);
+                (self.settle.doubts)(&of, doubts, lane);
             }
         }
         Ok(())

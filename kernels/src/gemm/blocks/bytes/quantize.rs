@@ -4,6 +4,7 @@
 
 use super::super::super::quads::Dot;
 use super::super::super::vectors::{Plain, Vector};
+use super::super::CHANNELS;
 use crate::quantize::{Precision, placed};
 
 /// Numbers of filters, which follow their weights: rows of numbers that are so far apart.
@@ -75,9 +76,6 @@ const MOST: f32 = 255.0;
 /// Places that are finished together: as many bytes as there are [floats](super::super::band::PLACES). No row is longer.
 pub(super) const PLACES: usize = 4 * super::super::band::PLACES;
 
-/// Filters whose doubts are settled together: most often, there is one of them.
-pub(super) const LANES: usize = 8;
-
 /// Filters at a place, and those of them, from the first on, whose bytes may be others than those of floats.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Doubt {
@@ -106,10 +104,11 @@ impl Doubts {
         }
     }
 
-    /// Those of the [`LANES`] filters from a number on.
-    pub(super) fn of(&self, filter: usize) -> impl Iterator<Item = Doubt> {
+    /// Those of so many filters from a number on: no more than sums have in a vector.
+    pub(super) fn of(&self, filter: usize, count: usize) -> impl Iterator<Item = Doubt> {
         let own = move |doubt: &Doubt| {
-            let lanes = doubt.lanes.checked_shr(filter.checked_sub(doubt.first.into())? as u32)? & ((1 << LANES) - 1);
+            let all = u16::MAX >> (CHANNELS - count);
+            let lanes = doubt.lanes.checked_shr(filter.checked_sub(doubt.first.into())? as u32)? & all;
             (lanes != 0).then_some(Doubt { first: filter as u16, lanes, ..*doubt })
         };
         self.all.iter().take(self.count).filter_map(own)

@@ -5,27 +5,30 @@
 //! the `n` steps of a [block](super::super::super::BLOCK) changes its sum by at most `u * |s|` more, so it is off by at most
 //! `u * (|s_1| + .. + |s_n|)` then. Few of these sums are looked at ([`Check`](super::filters::Check)); each of the others
 //! differs from the one that is nearest by no more than the product of the lengths of what is seen and of the weights
-//! between. Operands are rounded once each, when they become floats, and so is each sum of blocks.
+//! between. Operands are rounded once each, when they become floats. So are the totals of blocks: a total is no more than
+//! the sums of its blocks, each of which counts once for each total then.
 //!
 //! Where that leaves a doubt, the floats are summed as a product of them is, and there is none.
 
 #![allow(unsafe_code)] // pointers with offsets: `Places` says what they must point to
 
-use super::super::super::vectors::Vector;
+#[cfg(target_arch = "x86_64")]
+use super::super::super::vectors::x86::{U32x8, U32x16};
+use super::super::super::vectors::{Plain, Vector};
 use super::super::CHANNELS;
 use super::filters::{SOME, Steps};
-use super::quantize::{Doubt, Doubts, LANES, Numbers, PLACES, Quantize, Row, byte};
+use super::quantize::{Doubt, Doubts, Numbers, PLACES, Quantize, Row, byte};
 use super::tile::Seen;
 
 /// Half of the distance from 1 to the next float32: what rounding changes at most, of a number.
 const ROUNDING: f32 = f32::EPSILON / 2.0;
 
-/// What these margins may be off themselves, as they are floats.
+/// What these margins may be off themselves, as they are floats; and what is left out, the squares of [`ROUNDING`]: less than
+/// a part in 10,000 of what counts, in as many steps as a block has.
 const SLACK: f32 = 1.001;
 
-/// How often a term counts beside partial sums: twice for its operands, and once for the squares of [`ROUNDING`], which
-/// are left out.
-pub(super) const OTHERS: usize = 3;
+/// How often a term counts beside partial sums: for its operands.
+pub(super) const OTHERS: usize = 2;
 
 /// What becomes of the margin for each unit that a filter's sum is off.
 pub(super) fn rounding(factor: f32) -> f32 {
@@ -67,18 +70,24 @@ pub(super) struct Dequantized<'a> {
     pub(super) all: &'a [f32; 256],
 }
 
-/// Settles the doubts of the filters of a vector, from a number on.
-///
-/// # Safety
-/// See [`Places`]; the processor must have what the vectors need.
-pub(super) type Settle = unsafe fn(&Places<'_>, &Doubts, usize);
+/// How doubts are settled at a processor level.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settle {
+    /// Filters whose doubts are settled together: most often, there is one of them.
+    pub(super) filters: usize,
+    /// Settles the doubts of the filters of a vector, from a number on.
+    ///
+    /// # Safety
+    /// See [`Places`]; the processor must have what the vectors need.
+    pub(super) doubts: unsafe fn(&Places<'_>, &Doubts, usize),
+}
 
 /// # Safety
 /// See [`Places`].
 #[inline(always)]
 unsafe fn settle<V: Quantize, S: Seen>(places: &Places<'_>, doubts: &Doubts, filter: usize) {
     let (mut own, mut count) = ([Doubt::default(); PLACES], 0);
-    for (to, doubt) in own.iter_mut().zip(doubts.of(filter)) {
+    for (to, doubt) in own.iter_mut().zip(doubts.of(filter, V::COUNT)) {
         (*to, count) = (doubt, count + 1);
     }
     // As many sums as fill the time that one of them takes, or half of them.
@@ -172,7 +181,7 @@ unsafe fn add<V: Quantize, S: Seen, const N: usize>(
 /// See [`Places`].
 #[inline(always)]
 unsafe fn write<V: Quantize>(of: &Places<'_>, doubt: &Doubt, sums: V::Floats) {
-    let mut all = [0.0; LANES];
+    let mut all = [0.0; CHANNELS];
     // SAFETY: the caller's; vectors have so many lanes.
     unsafe {
         sums.add(of.numbers.load(Row::FloatBias, 0)).store(all.as_mut_ptr());
@@ -182,35 +191,33 @@ unsafe fn write<V: Quantize>(of: &Places<'_>, doubt: &Doubt, sums: V::Floats) {
     }
 }
 
-mod plain {
-    use super::super::super::super::vectors::Plain;
-    use super::{Doubts, LANES, Places, Seen, settle};
-
-    /// # Safety
-    /// See [`Places`].
-    pub(super) unsafe fn of<S: Seen>(places: &Places<'_>, doubts: &Doubts, filter: usize) {
-        // SAFETY: the caller's.
-        unsafe { settle::<Plain<u32, LANES>, S>(places, doubts, filter) }
-    }
+/// Settles doubts by a vector that needs some features of the processor.
+macro_rules! level {
+    ($(#[$features:meta])? $name:ident: $vector:ty) => {
+        /// # Safety
+        /// See [`Places`]; these are the features of the vector.
+        $(#[$features])?
+        unsafe fn $name<S: Seen>(places: &Places<'_>, doubts: &Doubts, filter: usize) {
+            // SAFETY: the caller's.
+            unsafe { settle::<$vector, S>(places, doubts, filter) }
+        }
+    };
 }
 
+type Eight = Plain<u32, 8>;
+level!(plain: Eight);
 #[cfg(target_arch = "x86_64")]
-mod x86 {
-    use super::super::super::super::vectors::x86::U32x8;
-    use super::{Doubts, Places, Seen, settle};
-
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn of<S: Seen>(places: &Places<'_>, doubts: &Doubts, filter: usize) {
-        // SAFETY: the caller's; these are the features of the vector.
-        unsafe { settle::<U32x8, S>(places, doubts, filter) }
-    }
-}
+level!(#[target_feature(enable = "avx2,fma")] narrow: U32x8);
+#[cfg(target_arch = "x86_64")]
+level!(#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")] wide: U32x16);
 
 /// The one for this processor.
 pub(super) fn settler<S: Seen>() -> Settle {
     #[cfg(target_arch = "x86_64")]
-    if crate::cpu::level() >= 3 {
-        return x86::of::<S>;
+    match crate::cpu::level() {
+        5.. => return Settle { filters: U32x16::COUNT, doubts: wide::<S> },
+        3.. => return Settle { filters: U32x8::COUNT, doubts: narrow::<S> },
+        _ => {}
     }
-    plain::of::<S>
+    Settle { filters: Eight::COUNT, doubts: plain::<S> }
 }

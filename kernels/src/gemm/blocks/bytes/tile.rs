@@ -8,6 +8,7 @@ use super::super::super::quads::Dot;
 use super::super::super::vectors::x86::{U32x8, U32x16};
 use super::super::super::vectors::{Plain, Vector};
 use super::super::CHANNELS;
+use super::super::tile::each_place;
 use super::filters::Check;
 use super::quantize::{Doubt, Doubts, Numbers, Quantize, Row};
 use super::settle::Dequantized;
@@ -33,8 +34,6 @@ pub(super) struct Tile<'a> {
     pub(super) out: *mut u8,
     pub(super) out_block: usize,
     pub(super) checks: &'a [Check],
-    /// Whether the image has a zero point.
-    pub(super) has_zero: bool,
     pub(super) lengths: *const f32,
     /// Filters, and the number of the first place among those of doubts.
     pub(super) filters: usize,
@@ -100,18 +99,18 @@ pub(super) struct Loops {
     after: After,
 }
 
-/// Writes the sums of some steps of a tile: with those that are there, if asked for.
+/// Writes the sums of some steps of a tile, and adds the magnitudes to others that they have at some checks before.
 ///
 /// # Safety
 /// See [`Tile`]; the processor must have what the vectors need.
-pub(super) type Sums = unsafe fn(&Tile<'_>, Range<usize>, bool, &mut Sum);
+pub(super) type Sums = unsafe fn(&Tile<'_>, Range<usize>, Range<usize>, [&mut Sum; 2]);
 
 /// What is done with the sums of so many places.
 #[derive(Debug, Clone, Copy)]
 struct After {
     /// # Safety
-    /// As for [`Sums`]. The check is one of the tile's, whose steps until it have their sums.
-    check: unsafe fn(&Tile<'_>, usize, usize, &mut Room),
+    /// As for [`Sums`]. The check is one of the tile's, at the end of a part that has its sums.
+    join: unsafe fn(&Tile<'_>, usize, usize, &mut Room),
     /// # Safety
     /// As for [`Sums`]. All checks are done.
     store: unsafe fn(&Tile<'_>, usize, &mut Room),
@@ -129,18 +128,19 @@ impl Sum {
 /// Memory for a tile.
 #[derive(Debug)]
 pub(super) struct Room {
-    /// Of a part until now, and of all parts before.
+    /// Of a part, and of all parts before.
     part: Sum,
     totals: Sum,
-    /// The magnitudes of partial sums.
+    /// The magnitudes of partial sums: of the part, and as floats of all parts, as there may be more than an integer holds.
+    sizes: Sum,
     paths: Sum,
     pub(super) doubts: Doubts,
 }
 
 impl Room {
     pub(super) fn new() -> Room {
-        let [part, totals, paths] = std::array::from_fn(|_| Sum([0; Sum::MOST]));
-        Room { part, totals, paths, doubts: Doubts::new() }
+        let [part, totals, sizes, paths] = std::array::from_fn(|_| Sum([0; Sum::MOST]));
+        Room { part, totals, sizes, paths, doubts: Doubts::new() }
     }
 }
 
@@ -155,13 +155,14 @@ impl Loops {
         unsafe {
             // At the only check, the sum is the whole one.
             if tile.checks.len() < 2 {
-                sums(tile, 0..tile.steps, false, &mut room.totals);
+                sums(tile, 0..tile.steps, 0..0, [&mut room.totals, &mut room.sizes]);
             } else {
-                let (mut step, mut more) = (0, false);
-                for (check, Check { end, last }) in tile.checks.iter().copied().enumerate() {
-                    sums(tile, step..end, more, &mut room.part);
-                    (self.after.check)(tile, places, check, room);
-                    (step, more) = (end, !last);
+                let (mut step, mut first) = (0, 0);
+                for (check, Check { end, .. }) in tile.checks.iter().enumerate().filter(|(_, check)| check.last) {
+                    room.sizes.0.fill(0);
+                    sums(tile, step..*end, first..check, [&mut room.part, &mut room.sizes]);
+                    (self.after.join)(tile, places, check, room);
+                    (step, first) = (*end, check + 1);
                 }
             }
             (self.after.store)(tile, places, room);
@@ -175,30 +176,38 @@ impl Loops {
 unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
     tile: &Tile<'_>,
     steps: Range<usize>,
-    more: bool,
-    to: &mut Sum,
+    checks: Range<usize>,
+    to: [&mut Sum; 2],
 ) {
-    let to = to.0.as_mut_ptr();
+    let [to, sizes] = to.map(|sum| sum.0.as_mut_ptr());
     // SAFETY: the caller's.
     unsafe {
-        let mut sums = [[V::zero(); W]; R];
-        if more {
-            for (at, sum) in sums.as_flattened_mut().iter_mut().enumerate() {
-                *sum = V::load(to.add(at * V::COUNT));
-            }
-        }
-        for step in steps {
-            let image = tile.image.add(*tile.offsets.add(step) as usize);
-            let mut weights = [V::zero(); W];
-            for (at, weights) in weights.iter_mut().enumerate() {
-                *weights = V::load(tile.weights.add((step * W + at) * V::COUNT));
-            }
-            for (place, sums) in sums.iter_mut().enumerate() {
-                let image = image.add(place * CHANNELS);
-                for (at, (sum, weights)) in sums.iter_mut().zip(weights).enumerate() {
-                    *sum = S::load::<V>(image, at * V::COUNT).dot(weights, *sum);
+        let (mut sums, mut step) = ([[V::zero(); W]; R], steps.start);
+        for check in checks.start..=checks.end {
+            let is_last = check == checks.end;
+            let end = if is_last { steps.end } else { tile.checks.get_unchecked(check).end };
+            while step < end {
+                let image = tile.image.add(*tile.offsets.add(step) as usize);
+                let mut weights = [V::zero(); W];
+                for (at, weights) in weights.iter_mut().enumerate() {
+                    *weights = V::load(tile.weights.add((step * W + at) * V::COUNT));
                 }
+                for (place, sums) in sums.iter_mut().enumerate() {
+                    let image = image.add(place * CHANNELS);
+                    for (at, (sum, weights)) in sums.iter_mut().zip(weights).enumerate() {
+                        *sum = S::load::<V>(image, at * V::COUNT).dot(weights, *sum);
+                    }
+                }
+                step += 1;
             }
+            if is_last {
+                break;
+            }
+            each_place!(sums, |place, sums| for (at, sum) in sums.iter().enumerate() {
+                let less = tile.numbers.less::<V>(check, at * V::COUNT);
+                let size = sizes.add((place * W + at) * V::COUNT);
+                V::load(size).add(sum.add(less).sizes()).store(size);
+            });
         }
         for (at, sum) in sums.as_flattened().iter().enumerate() {
             sum.store(to.add(at * V::COUNT));
@@ -206,31 +215,26 @@ unsafe fn sums<V: Quantize, S: Seen, const W: usize, const R: usize>(
     }
 }
 
-/// Looks at the partial sums of a tile.
+/// Adds the sums of a part of a tile, and their magnitudes, to those of the parts before.
 ///
 /// # Safety
 /// See [`After`] and [`Vector`].
 #[inline(always)]
-unsafe fn check<V: Quantize>(tile: &Tile<'_>, places: usize, check: usize, room: &mut Room) {
-    let ends = tile.checks.get(check).is_none_or(|check| check.last);
+unsafe fn join<V: Quantize>(tile: &Tile<'_>, places: usize, check: usize, room: &mut Room) {
     let first = !tile.checks.iter().take(check).any(|check| check.last);
-    let [part, totals, paths] = [&mut room.part, &mut room.totals, &mut room.paths].map(|sum| sum.0.as_mut_ptr());
+    let Room { part, totals, sizes, paths, .. } = room;
+    let [part, totals, sizes, paths] = [part, totals, sizes, paths].map(|sum| sum.0.as_mut_ptr());
     // SAFETY: the caller's; no tile has more places and filters than there is room for.
     unsafe {
         for lane in (0..tile.filters).step_by(V::COUNT) {
-            let less = if tile.has_zero { tile.numbers.less(check, lane) } else { V::zero() };
+            let less = tile.numbers.less(check, lane);
             for number in (0..places).map(|place| place * tile.filters + lane) {
-                let sum = V::load(part.add(number));
-                // As floats: there may be more of them than an integer holds.
-                let (mut size, path) = (sum.add(less).sizes().floats(), paths.add(number).cast());
-                if check > 0 {
-                    size = size.add(V::Floats::load(path));
-                }
-                size.store(path);
-                if ends {
-                    let before = if first { V::zero() } else { V::load(totals.add(number)) };
-                    before.add(sum).store(totals.add(number));
-                }
+                let (sum, path, total) = (V::load(part.add(number)), paths.add(number).cast(), totals.add(number));
+                let size = V::load(sizes.add(number)).floats().add(sum.add(less).sizes().floats());
+                match first {
+                    true => (size.store(path), sum.store(total)),
+                    false => (V::Floats::load(path).add(size).store(path), V::load(total).add(sum).store(total)),
+                };
             }
         }
     }
@@ -242,25 +246,26 @@ unsafe fn check<V: Quantize>(tile: &Tile<'_>, places: usize, check: usize, room:
 /// See [`After`] and [`Vector`].
 #[inline(always)]
 unsafe fn store<V: Quantize>(tile: &Tile<'_>, places: usize, room: &mut Room) {
+    let Tile { numbers, zero, filters, lengths, .. } = *tile;
     // SAFETY: the caller's.
     unsafe {
-        for place in 0..places {
-            for lane in (0..tile.filters).step_by(V::COUNT) {
-                let number = place * tile.filters + lane;
-                let to = tile.out.add(lane / CHANNELS * tile.out_block + place * CHANNELS + lane % CHANNELS);
-                let (numbers, zero) = (tile.numbers, tile.zero);
-                let sum = V::load(room.totals.0.as_ptr().add(number)).add(numbers.load(Row::Bias, lane));
-                let scaled = sum.floats().mul_add(numbers.load(Row::Factor, lane), numbers.load(Row::Addend, lane));
-                V::quantize(scaled, zero, to);
-                if !tile.lengths.is_null() {
-                    let length = V::Floats::splat(tile.lengths.add(place));
-                    let margin = length.mul_add(numbers.load(Row::Slope, lane), numbers.load(Row::Slack, lane));
+        // The numbers of a vector stay in registers.
+        for lane in (0..filters).step_by(V::COUNT) {
+            let [factor, addend, slope, climb, slack]: [V::Floats; 5] =
+                [Row::Factor, Row::Addend, Row::Slope, Row::Climb, Row::Slack].map(|row| numbers.load(row, lane));
+            let (bias, to) = (numbers.load::<V>(Row::Bias, lane), tile.out.add(lane / CHANNELS * tile.out_block));
+            for place in 0..places {
+                let number = place * filters + lane;
+                let sum = V::load(room.totals.0.as_ptr().add(number)).add(bias);
+                let scaled = sum.floats().mul_add(factor, addend);
+                V::quantize(scaled, zero, to.add(place * CHANNELS + lane % CHANNELS));
+                if !lengths.is_null() {
+                    let margin = V::Floats::splat(lengths.add(place)).mul_add(slope, slack);
                     let path = match tile.checks.len() {
                         ..2 => sum.sizes().floats(),
                         _ => V::Floats::load(room.paths.0.as_ptr().add(number).cast()),
                     };
-                    let margin = path.mul_add(numbers.load(Row::Climb, lane), margin);
-                    let lanes = V::doubtful(scaled, margin, zero);
+                    let lanes = V::doubtful(scaled, path.mul_add(climb, margin), zero);
                     if lanes != 0 {
                         room.doubts.push(Doubt { place: (tile.first + place) as u16, first: lane as u16, lanes });
                     }
@@ -276,7 +281,7 @@ macro_rules! loops_of {
         Loops {
             filters: $w * <$vector as Vector>::COUNT,
             sums: &[$($level::sums::<$seen, $w, $places>),*],
-            after: After { check: $level::check, store: $level::store },
+            after: After { join: $level::join, store: $level::store },
         }
     };
 }
@@ -293,19 +298,19 @@ macro_rules! level {
             pub(super) unsafe fn sums<S: Seen, const W: usize, const R: usize>(
                 tile: &Tile<'_>,
                 steps: Range<usize>,
-                more: bool,
-                to: &mut Sum,
+                checks: Range<usize>,
+                to: [&mut Sum; 2],
             ) {
                 // SAFETY: the caller's.
-                unsafe { super::sums::<$vector, S, W, R>(tile, steps, more, to) }
+                unsafe { super::sums::<$vector, S, W, R>(tile, steps, checks, to) }
             }
 
             /// # Safety
             /// As above.
             $(#[$features])?
-            pub(super) unsafe fn check(tile: &Tile<'_>, places: usize, check: usize, room: &mut Room) {
+            pub(super) unsafe fn join(tile: &Tile<'_>, places: usize, check: usize, room: &mut Room) {
                 // SAFETY: the caller's.
-                unsafe { super::check::<$vector>(tile, places, check, room) }
+                unsafe { super::join::<$vector>(tile, places, check, room) }
             }
 
             /// # Safety
