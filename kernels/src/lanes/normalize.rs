@@ -333,7 +333,7 @@ pub fn normalize_scaled<T: Floating>(
     if out.is_empty() {
         return Ok(());
     }
-    parallel::split(out, len * size_of::<T>(), resources, |first, out| {
+    parallel::split(out, size_of_val(scales), resources, |first, out| {
         let out: &mut [T] = bytemuck::cast_slice_mut(out);
         let data = data.get(first * len..).unwrap_or(&[]);
         let group = (STATISTICS / len).clamp(1, TOGETHER);

@@ -284,7 +284,7 @@ fn find_body<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>)
         look(stop)?;
         for some in parts(at, SOME, last) {
             let elements = lane.get(some.clone()).unwrap_or(&[]);
-            let place = match elements.as_array::<SOME>() {
+            let place = match <&[T; SOME]>::try_from(elements).ok() {
                 Some(all) if is_in(all, element) => Some(place_in(all, element, last)),
                 Some(_) => None,
                 None if last => elements.iter().rposition(|x| is_it(*x, element)),

@@ -296,6 +296,68 @@ fn bytes_of_floats_of_many_terms() {
     });
 }
 
+/// Each step is rounded in the same direction, so that sums are as far off as they get, and the exact ones are between two bytes
+/// but for a part of that. What is off comes from steps, or from operands whose partial sums are small.
+#[test]
+fn bytes_of_floats_that_are_off() {
+    let (channels, filters) = (sized(2700, 400), 64);
+    let same = (vec![201u8; channels], |filter: usize, _: usize| 30 + filter as i8);
+    let pairs: Vec<u8> = (0..channels).map(|at| if at % 2 == 0 { 100 } else { 60 }).collect();
+    let balanced = (pairs, |filter: usize, at: usize| {
+        let number = [15, 20, 30, 60][filter % 4];
+        if at.is_multiple_of(2) { number } else { (-number as i32 * 100 / 60) as i8 }
+    });
+    let mut off = 0;
+    let mut check = |x: &[u8], w: &[i8], image: f32| {
+        let of_filters: Vec<f32> = (0..filters).map(|filter| 0.013 + filter as f32 / 1021.0).collect();
+        let sums: Vec<[f64; 2]> = (0..filters)
+            .map(|filter| {
+                let terms = || x.iter().zip(&w[filter * channels..]).map(|(x, w)| (i32::from(*x), i32::from(*w)));
+                let whole: i32 = terms().map(|(x, w)| x * w).sum();
+                let floats: Vec<_> = terms().map(|(x, w)| (x as f32 * image, w as f32 * of_filters[filter])).collect();
+                let block = |part: &[(f32, f32)]| part.iter().fold(0f32, |sum, (x, w)| x.mul_add(*w, sum));
+                let sum = floats.chunks(BLOCK).map(block).fold(0f32, |all, sum| all + sum);
+                [sum.into(), f64::from(whole) * f64::from(image) * f64::from(of_filters[filter])]
+            })
+            .collect();
+        let most = sums.iter().map(|[_, exact]| exact.abs()).fold(0.0, f64::max);
+        let out = (most / 190.0).max(1e-3 * f64::from(image)) as f32;
+        for part in [0.1, 0.5, 0.97] {
+            let between = |[sum, exact]: &[f64; 2]| {
+                let low = (exact / f64::from(out)).floor();
+                ((low + 0.5) * f64::from(out) - exact - part * (sum - exact)) as f32
+            };
+            let bias: Vec<f32> = sums.iter().map(between).collect();
+            let byte = |(sum, bias): (f64, &f32)| ((sum as f32 + bias) / out).round_ties_even() + 100.0;
+            let want: Vec<u8> = sums.iter().map(|[sum, _]| *sum).zip(&bias).map(|of| byte(of) as u8).collect();
+            let exact =
+                |([_, exact], bias): (&[f64; 2], &f32)| ((exact + f64::from(*bias)) / f64::from(out)).round() + 100.0;
+            off += sums.iter().zip(&bias).map(exact).zip(&want).filter(|(exact, want)| *exact as u8 != **want).count();
+            let scales = Scales::Floats { images: image, weights: &of_filters, bias: Some(&bias), out };
+            let (resources, scaling) =
+                (Resources { threads: 1, stop: None }, Scaling { outside: 0, scales, zero: 100 });
+            at_each_level(|| {
+                let (bytes, sizes) = (bytemuck::cast_slice(w), [filters, channels, 1]);
+                let packing = FilterBytes { bytes, sizes, own: false, turned: false, flip: 0, scaling };
+                let mut weights = vec![0; packing.packed()];
+                packing.pack(&mut weights, resources).unwrap();
+                let axes = [axis(1, 1, 1, 1, [0; 2]), axis(1, 1, 1, 1, [0; 2])];
+                let case = Case { images: 1, channels, filters, axes };
+                let kind = Kind::All(filters, Requantize { weights: &weights, scaling });
+                assert_eq!(case.run(kind, x, filters, false), [want.clone(), want.clone()], "{image}, {part}");
+            });
+        }
+    };
+    for image in (0..sized(24, 1)).map(|at| 0.0173 + at as f32 / 307.0) {
+        let weights = |of: &dyn Fn(usize, usize) -> i8| -> Vec<i8> {
+            (0..filters * channels).map(|at| of(at / channels, at % channels)).collect()
+        };
+        check(&same.0, &weights(&same.1), image);
+        check(&balanced.0, &weights(&balanced.1), image);
+    }
+    assert!(off > sized(3000, 20), "{off}");
+}
+
 /// Numbers of a seed.
 struct Numbers(u64);
 
