@@ -33,9 +33,9 @@ pub(super) enum Words {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Run<W> {
     all: Vec<W>,
-    before: usize,
+    before: u8,
     /// Words of the allocation that are there for that alone.
-    spare: usize,
+    spare: u8,
 }
 
 impl<W: Pod> Run<W> {
@@ -52,29 +52,29 @@ impl<W: Pod> Run<W> {
             _ => all.as_ptr().addr().wrapping_neg() % Run::<W>::LINE / size_of::<W>(),
         };
         all.truncate(before + count);
-        Run { all, before, spare }
+        Run { all, before: before as u8, spare: spare as u8 }
     }
 
     fn bytes(&self) -> &[u8] {
-        cast_slice(self.all.get(self.before..).unwrap_or(&[]))
+        cast_slice(self.all.get(self.before.into()..).unwrap_or(&[]))
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        cast_slice_mut(self.all.get_mut(self.before..).unwrap_or(&mut []))
+        cast_slice_mut(self.all.get_mut(self.before.into()..).unwrap_or(&mut []))
     }
 
     /// Bytes that fit without growing.
     fn capacity(&self) -> usize {
-        (self.all.capacity() - self.spare) * size_of::<W>()
+        (self.all.capacity() - usize::from(self.spare)) * size_of::<W>()
     }
 
     fn resize(&mut self, len: usize) {
-        self.all.resize(self.before + len / size_of::<W>(), W::zeroed());
+        self.all.resize(usize::from(self.before) + len / size_of::<W>(), W::zeroed());
     }
 
     /// The words, moved to the beginning.
     fn into_vec(mut self) -> Vec<W> {
-        self.all.drain(..self.before);
+        self.all.drain(..usize::from(self.before));
         self.all
     }
 }

@@ -28,12 +28,15 @@ pub(super) fn functions(draft: &mut Draft, context: &PassContext<'_>) -> Result<
     fuse(draft, fusions, context)
 }
 
-/// The largest functions, of which no two share a node that isn't copied.
+/// The largest functions. No two have a node in common, but for those of DequantizeLinear, which are copied then.
 fn all(draft: &Draft, readers: &Readers) -> Vec<Found> {
     let (mut taken, mut all) = (vec![false; draft.nodes.len()], Vec::new());
     for last in (0..draft.nodes.len()).rev() {
         if let Some(found) = function(last, draft, readers, &taken) {
-            found.nodes.iter().for_each(|at| taken.get_mut(*at).into_iter().for_each(|taken| *taken = true));
+            let copied = |at: &&usize| found.reads.iter().any(|(.., read)| read == *at);
+            for at in found.nodes.iter().filter(|at| !copied(at)) {
+                taken.get_mut(*at).into_iter().for_each(|taken| *taken = true);
+            }
             all.push(found);
         }
     }
@@ -99,11 +102,11 @@ fn function(last: usize, draft: &Draft, readers: &Readers, taken: &[bool]) -> Op
         }
         found.nodes.push(at);
         needed.retain(|id| id != output);
-        inputs.into_iter().for_each(|id| {
+        for id in inputs {
             if !needed.contains(&id) {
-                needed.push(id)
+                needed.push(id);
             }
-        });
+        }
         // Nothing else is read, and it has the shape of the output.
         if let [from] = *needed
             && matches!(dtype(from, draft), Some(DType::Int8 | DType::Uint8))
@@ -272,6 +275,21 @@ mod tests {
         check(|dtype| draft(dtype, &[], GELU, &["y"]), &[14]);
         // Somebody else reads the floats: they are computed for that alone.
         check(|dtype| draft(dtype, &[], GELU, &["y", "floats"]), &[14]);
+    }
+
+    #[test]
+    fn several_functions_of_the_same_floats() {
+        let nodes: &[(&str, &[&str], &str)] = &[
+            ("d", &["x", "0"], "floats"),
+            ("Sigmoid", &["floats"], "a"),
+            ("q", &["a", "1"], "a.q"),
+            ("Tanh", &["floats"], "b"),
+            ("q", &["b", "1"], "b.q"),
+            ("Relu", &["floats"], "c"),
+            ("Mul", &["c", "floats"], "c.product"),
+            ("q", &["c.product", "2"], "c.q"),
+        ];
+        check(|dtype| draft(dtype, &[], nodes, &["a.q", "b.q", "c.q"]), &[3, 3, 5]);
     }
 
     #[test]

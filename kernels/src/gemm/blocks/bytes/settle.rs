@@ -17,7 +17,7 @@ use super::super::super::vectors::x86::{U32x8, U32x16};
 use super::super::super::vectors::{Plain, Vector};
 use super::super::CHANNELS;
 use super::filters::{SOME, Steps};
-use super::quantize::{Doubt, Doubts, Numbers, PLACES, Quantize, Row, byte};
+use super::quantize::{Doubt, Doubts, Numbers, Quantize, Row, byte};
 use super::tile::Seen;
 
 /// Half of the distance from 1 to the next float32: what rounding changes at most, of a number.
@@ -86,14 +86,20 @@ pub(super) struct Settle {
 /// See [`Places`].
 #[inline(always)]
 unsafe fn settle<V: Quantize, S: Seen>(places: &Places<'_>, doubts: &Doubts, filter: usize) {
-    let (mut own, mut count) = ([Doubt::default(); PLACES], 0);
-    for (to, doubt) in own.iter_mut().zip(doubts.of(filter, V::COUNT)) {
-        (*to, count) = (doubt, count + 1);
-    }
-    // As many sums as fill the time that one of them takes, or half of them.
-    for doubts in own.get(..count).unwrap_or(&[]).chunks(8) {
+    let mut all = doubts.of(filter, V::COUNT);
+    loop {
+        let (mut few, mut count) = ([Doubt::default(); 8], 0);
+        for (to, doubt) in few.iter_mut().zip(all.by_ref()) {
+            (*to, count) = (doubt, count + 1);
+        }
+        let few = few.get(..count).unwrap_or(&[]);
+        // As many sums as fill the time that one of them takes, or half of them.
         // SAFETY: the caller's.
-        unsafe { if doubts.len() > 4 { some::<V, S, 8>(places, doubts) } else { some::<V, S, 4>(places, doubts) } }
+        match count {
+            0 => return,
+            ..5 => unsafe { some::<V, S, 4>(places, few) },
+            _ => unsafe { some::<V, S, 8>(places, few) },
+        }
     }
 }
 
