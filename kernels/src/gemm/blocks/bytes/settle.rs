@@ -97,7 +97,7 @@ unsafe fn settle<V: Quantize, S: Seen>(places: &Places<'_>, doubts: &Doubts, fil
         // SAFETY: the caller's.
         match count {
             0 => return,
-            ..5 => unsafe { some::<V, S, 4>(places, few) },
+            1..5 => unsafe { some::<V, S, 4>(places, few) },
             _ => unsafe { some::<V, S, 8>(places, few) },
         }
     }
