@@ -300,7 +300,7 @@ fn bytes_of_floats_of_many_terms() {
 /// but for a part of that. What is off comes from steps, or from operands whose partial sums are small.
 #[test]
 fn bytes_of_floats_that_are_off() {
-    let (channels, filters) = (sized(2700, 400), 64);
+    let (channels, filters) = (sized(2700, 40), sized(64, 8));
     let same = (vec![201u8; channels], |filter: usize, _: usize| 30 + filter as i8);
     let pairs: Vec<u8> = (0..channels).map(|at| if at % 2 == 0 { 100 } else { 60 }).collect();
     let balanced = (pairs, |filter: usize, at: usize| {
@@ -355,7 +355,7 @@ fn bytes_of_floats_that_are_off() {
         check(&same.0, &weights(&same.1), image);
         check(&balanced.0, &weights(&balanced.1), image);
     }
-    assert!(off > sized(3000, 20), "{off}");
+    assert!(cfg!(miri) || off > 3000, "{off}");
 }
 
 /// Numbers of a seed.
