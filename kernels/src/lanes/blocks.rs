@@ -5,6 +5,7 @@
 
 use super::eights;
 use super::elements::Moments;
+use crate::cpu::fetch;
 use crate::functions::exp_of_32;
 use std::arch::x86_64::*;
 use std::ops::Range;
@@ -115,7 +116,7 @@ unsafe fn exponentials_of(from: *const f32, to: *mut f32, len: usize, peak: f32)
     // SAFETY: the caller's. What has no bit isn't read or written.
     unsafe {
         for at in (0..whole).step_by(BLOCK) {
-            fetch(from.wrapping_add(at + ahead));
+            fetch_block(from.wrapping_add(at + ahead));
             store(to.add(at), ALL, exp_of_32(less(load(from.add(at), ALL, peak), peak)));
         }
         if rest > 0 {
@@ -223,12 +224,9 @@ unsafe fn doubles_at(from: *const f32) -> Doubles {
 
 /// A block that is read next, of which there may be none, is on its way meanwhile.
 #[inline(always)]
-fn fetch(block: *const f32) {
-    // SAFETY: nothing is read.
-    unsafe {
-        _mm_prefetch::<_MM_HINT_T0>(block.cast());
-        _mm_prefetch::<_MM_HINT_T0>(block.wrapping_add(BLOCK / 2).cast());
-    }
+fn fetch_block(block: *const f32) {
+    fetch::<false, _>(block);
+    fetch::<false, _>(block.wrapping_add(BLOCK / 2));
 }
 
 /// The numbers that have a bit, else those of `other`.

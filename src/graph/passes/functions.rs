@@ -1,7 +1,7 @@
 //! Functions of one integer of 8 bits that are written with floats: tables of 256 integers.
 
 use super::copies::{is_own, own_sources};
-use super::fuse::{Fusion, fuse};
+use super::fuse::{Fusion, fuse, outside};
 use super::quantized::scaling;
 use super::{PassContext, Readers, constant, dtype, fact};
 use crate::dtype::DType;
@@ -34,7 +34,7 @@ fn all(draft: &Draft, readers: &Readers) -> Vec<Found> {
     for last in (0..draft.nodes.len()).rev() {
         if let Some(found) = function(last, draft, readers, &taken) {
             let copied = |at: &&usize| found.reads.iter().any(|(.., read)| read == *at);
-            for at in found.nodes.iter().filter(|at| !copied(at)) {
+            for at in found.nodes.iter().map(|(at, _)| at).filter(|at| !copied(at)) {
                 taken.get_mut(*at).into_iter().for_each(|taken| *taken = true);
             }
             all.push(found);
@@ -53,7 +53,7 @@ enum Does {
 
 /// A function: its nodes, the last one first, and the integers that it reads.
 struct Found {
-    nodes: SmallVec<[usize; 8]>,
+    nodes: SmallVec<[(usize, Does); 8]>,
     /// The DequantizeLinear nodes: by whom they are read, and as which input.
     reads: SmallVec<[(usize, usize, usize); 4]>,
     from: Id,
@@ -61,10 +61,10 @@ struct Found {
 
 /// The largest function whose QuantizeLinear node is at a place.
 fn function(last: usize, draft: &Draft, readers: &Readers, taken: &[bool]) -> Option<Found> {
-    let Does::Quantize(_) = does(last, draft)? else { return None };
+    let does_last = does(last, draft).filter(|does| matches!(does, Does::Quantize(_)))?;
     let output = draft.nodes.get(last)?.outputs.first().copied().flatten()?;
     let dims = fact(output, draft)?.dims()?;
-    let mut found = Found { nodes: [last].into_iter().collect(), reads: SmallVec::new(), from: output };
+    let mut found = Found { nodes: [(last, does_last)].into_iter().collect(), reads: SmallVec::new(), from: output };
     let (mut needed, mut best) = (SmallVec::<[Id; 4]>::new(), None);
     needed.push(draft.nodes.get(last)?.inputs.first().copied().flatten()?);
     for at in (last.saturating_sub(WINDOW)..last).rev() {
@@ -74,7 +74,7 @@ fn function(last: usize, draft: &Draft, readers: &Readers, taken: &[bool]) -> Op
         }
         let (Some(does), false) = (does(at, draft), taken.get(at) == Some(&true)) else { break };
         let node = draft.nodes.get(at)?;
-        let inside = || found.nodes.iter().filter_map(|at| Some((*at, draft.nodes.get(*at)?)));
+        let inside = || found.nodes.iter().filter_map(|(at, _)| Some((*at, draft.nodes.get(*at)?)));
         let all_inside =
             inside().filter(|(_, node)| node.reads().any(|id| id == *output)).count() == readers.count(*output);
         let mut inputs: SmallVec<[Id; 4]> = SmallVec::new();
@@ -100,7 +100,7 @@ fn function(last: usize, draft: &Draft, readers: &Readers, taken: &[bool]) -> Op
         if found.nodes.len() == MOST {
             break;
         }
-        found.nodes.push(at);
+        found.nodes.push((at, does));
         needed.retain(|id| id != output);
         for id in inputs {
             if !needed.contains(&id) {
@@ -118,8 +118,8 @@ fn function(last: usize, draft: &Draft, readers: &Readers, taken: &[bool]) -> Op
     let (from, nodes, reads) = best?;
     found.nodes.truncate(nodes);
     found.reads.truncate(reads);
-    let computes = |at: &usize| matches!(self::does(*at, draft), Some(Does::Compute(_)));
-    found.nodes.iter().any(computes).then_some(Found { from, ..found })
+    let computes = found.nodes.iter().any(|(_, does)| matches!(does, Does::Compute(_)));
+    computes.then_some(Found { from, ..found })
 }
 
 /// What the node at a place does in a function, if it may be one of its nodes.
@@ -143,12 +143,11 @@ fn single(id: Id, rank: usize, draft: &Draft) -> Option<f32> {
 }
 
 impl Found {
-    fn fusion(mut self, draft: &Draft) -> Option<Fusion> {
+    fn fusion(self, draft: &Draft) -> Option<Fusion> {
         let (table, from, to) = self.table(draft)?;
-        self.nodes.sort_unstable();
-        let nodes: SmallVec<[usize; 4]> = self.nodes.iter().copied().collect();
+        let nodes: SmallVec<[usize; 4]> = self.nodes.iter().rev().map(|(at, _)| *at).collect();
         let mut inputs = [self.from].into_iter().collect();
-        super::fuse::outside(&nodes, &mut inputs, draft);
+        outside(&nodes, &mut inputs, draft);
         Some(Fusion { nodes, inputs, operator: Box::new(ByteRows::of_each(table, from, to)) })
     }
 
@@ -156,42 +155,40 @@ impl Found {
     fn table(&self, draft: &Draft) -> Option<(Box<Table>, ByteScale, ByteScale)> {
         let mut bytes: SmallVec<[(Id, Box<Table>); 2]> = SmallVec::new();
         let mut floats: SmallVec<[(Id, Box<[f32; 256]>); 2]> = SmallVec::new();
-        let (mut scales, mut rank) = (None, 0);
+        let (mut from, mut to) = (None, None);
         bytes.push((self.from, Box::new(std::array::from_fn(|at| at as u8))));
-        for at in self.nodes.iter().rev() {
-            let (node, does) = (draft.nodes.get(*at)?, does(*at, draft)?);
+        for (at, does) in self.nodes.iter().rev() {
+            let node = draft.nodes.get(*at)?;
             let output = node.outputs.first().copied().flatten()?;
-            rank = fact(output, draft)?.dims().map_or(rank, <[_]>::len);
             let first = node.inputs.first().copied().flatten()?;
             match does {
                 Does::Dequantize(scale) => {
-                    let mut to = Box::new([0.0; 256]);
-                    scale.floats(&*bytes.iter().find(|(id, _)| *id == first)?.1, &mut *to);
-                    floats.push((output, to));
-                    scales.get_or_insert((scale, scale)).1 = scale;
+                    let mut numbers = Box::new([0.0; 256]);
+                    scale.floats(&*bytes.iter().find(|(id, _)| *id == first)?.1, &mut *numbers);
+                    floats.push((output, numbers));
+                    from = from.or(Some(*scale));
                 }
                 Does::Quantize(scale) => {
-                    let mut to = Box::new([0; 256]);
-                    scale.bytes(&*floats.iter().find(|(id, _)| *id == first)?.1, &mut *to);
-                    bytes.push((output, to));
-                    scales.as_mut()?.1 = scale;
+                    let mut table = Box::new([0; 256]);
+                    scale.bytes(&*floats.iter().find(|(id, _)| *id == first)?.1, &mut *table);
+                    bytes.push((output, table));
+                    to = Some(*scale);
                 }
                 Does::Compute(operator) => {
                     let input = |id: &Option<Id>| {
                         let id = (*id)?;
                         let known = floats.iter().find(|(own, _)| *own == id).map(|(_, floats)| floats.clone());
-                        known.or_else(|| Some(Box::new([single(id, rank, draft)?; 256])))
+                        known.or_else(|| Some(Box::new([single(id, usize::MAX, draft)?; 256])))
                     };
                     let inputs = node.inputs.iter().map(input).collect::<Option<SmallVec<[_; 3]>>>()?;
                     let given: SmallVec<[&[u8]; 3]> = inputs.iter().map(|floats| cast_slice(&**floats)).collect();
-                    let mut to = Box::new([0f32; 256]);
-                    operator.compute(DType::Float, &given, cast_slice_mut(&mut *to));
-                    floats.push((output, to));
+                    let mut numbers = Box::new([0f32; 256]);
+                    operator.compute(DType::Float, &given, cast_slice_mut(&mut *numbers));
+                    floats.push((output, numbers));
                 }
             }
         }
-        let (from, to) = scales?;
-        Some((bytes.pop()?.1, from, to))
+        Some((bytes.pop()?.1, from?, to?))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is computed of dequantized integers and quantized again, without floats in memory.
 
 use super::copies::{is_own, own_sources};
-use super::fuse::{Fusion, fuse};
+use super::fuse::{Fusion, fuse, outside};
 use super::{PassContext, Readers, constant, dtype, fact, functions, integer};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -63,12 +63,7 @@ impl ByteNodes {
         let mut nodes: SmallVec<[usize; 4]> = sources.iter().map(|(.., at)| *at).chain([main]).chain(after).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let all = || nodes.iter().filter_map(|at| draft.nodes.get(*at));
-        for id in all().flat_map(DraftNode::reads) {
-            if !inputs.contains(&id) && !all().any(|node| node.outputs.contains(&Some(id))) {
-                inputs.push(id);
-            }
-        }
+        outside(&nodes, &mut inputs, draft);
         Fusion { nodes, inputs, operator }
     }
 }

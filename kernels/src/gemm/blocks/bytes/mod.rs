@@ -19,7 +19,7 @@ pub use self::filters::{FilterBytes, Scales, Scaling};
 use self::filters::{SOME, Steps};
 use self::lengths::Lengths;
 use self::quantize::{Doubts, Numbers, PLACES};
-use self::settle::{Dequantized, Places, Settle, settler};
+use self::settle::{Dequantized, Places};
 use self::tile::{Four, Loops, Own, Room, Tile, loops};
 use super::super::block::Out;
 use super::band::{Band, Grid, Source};
@@ -80,7 +80,6 @@ pub struct BytesPlan<'a> {
     grid: Grid,
     /// For two blocks of filters, if there are such loops, and for one.
     loops: [Loops; 2],
-    settle: Settle,
     filters: usize,
     steps: Steps,
     images: usize,
@@ -94,15 +93,15 @@ impl<'a> Bytes<'a> {
     /// Divides the work on so many images among threads.
     pub fn plan(self, images: usize, resources: Resources<'_>) -> Result<BytesPlan<'a>, Stopped> {
         let taps = self.axes.iter().map(|axis| axis.kernel).fold(1, usize::saturating_mul);
-        let (filters, steps, loops, settle) = match self.kind {
+        let (filters, steps, loops) = match self.kind {
             Kind::All(filters, own) => {
                 let steps = Steps::of(self.channels, taps, false, own.scaling.is_of_floats());
-                (filters, steps, [loops::<Four>(true), loops::<Four>(false)], settler::<Four>())
+                (filters, steps, [loops::<Four>(true), loops::<Four>(false)])
             }
             Kind::Own(_) | Kind::Greatest => {
                 let as_floats = matches!(self.kind, Kind::Own(own) if own.scaling.is_of_floats());
                 let steps = Steps::of(1, taps, true, as_floats);
-                (self.channels, steps, [loops::<Own>(false); 2], settler::<Own>())
+                (self.channels, steps, [loops::<Own>(false); 2])
             }
         };
         let positions = self.axes.iter().map(|axis| axis.output).fold(1, usize::saturating_mul);
@@ -116,7 +115,7 @@ impl<'a> Bytes<'a> {
         let source = Source::Blocks(self.images);
         let grid =
             Grid::of(&Axis::of_slice(*self.axes), self.channels, &source, bands, threads).ok_or(Stopped::Misfit)?;
-        Ok(BytesPlan { bytes: self, grid, loops, settle, filters, steps, images, threads, parts, groups })
+        Ok(BytesPlan { bytes: self, grid, loops, filters, steps, images, threads, parts, groups })
     }
 }
 
@@ -336,10 +335,11 @@ impl BytesPlan<'_> {
         let columns = band.columns.len().max(1);
         let places = |place: usize| band.place(rows.start + place / columns, band.columns.start + place % columns);
         let first = band.number(rows.start, band.columns.start);
-        for lane in (0..group.loops.filters).step_by(self.settle.filters) {
-            match doubts.of(lane, self.settle.filters).count() {
+        let Loops { filters, vector, settle, .. } = group.loops;
+        for lane in (0..filters).step_by(vector) {
+            match doubts.of(lane, vector).count() {
                 0 => continue,
-                count => lookout.after(count * self.steps.count * self.settle.filters * SOME)?,
+                count => lookout.after(count * self.steps.count * vector * SOME)?,
             }
             // SAFETY: as for tiles: the vector is one of the group's.
             unsafe {
@@ -356,7 +356,7 @@ impl BytesPlan<'_> {
                     zero: own.scaling.zero.into(),
                     out: out.at((group.start + lane / CHANNELS * group.positions + first) * CHANNELS + lane % CHANNELS),
                 };
-                (self.settle.doubts)(&of, doubts, lane);
+                settle(&of, doubts, lane);
             }
         }
         Ok(())

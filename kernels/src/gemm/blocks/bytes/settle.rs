@@ -12,9 +12,7 @@
 
 #![allow(unsafe_code)] // pointers with offsets: `Places` says what they must point to
 
-#[cfg(target_arch = "x86_64")]
-use super::super::super::vectors::x86::{U32x8, U32x16};
-use super::super::super::vectors::{Plain, Vector};
+use super::super::super::vectors::Vector;
 use super::super::CHANNELS;
 use super::filters::{SOME, Steps};
 use super::quantize::{Doubt, Doubts, Numbers, Quantize, Row, byte};
@@ -70,22 +68,16 @@ pub(super) struct Dequantized<'a> {
     pub(super) all: &'a [f32; 256],
 }
 
-/// How doubts are settled at a processor level.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Settle {
-    /// Filters whose doubts are settled together: most often, there is one of them.
-    pub(super) filters: usize,
-    /// Settles the doubts of the filters of a vector, from a number on.
-    ///
-    /// # Safety
-    /// See [`Places`]; the processor must have what the vectors need.
-    pub(super) doubts: unsafe fn(&Places<'_>, &Doubts, usize),
-}
+/// Settles the doubts of the filters of a vector, from a number on.
+///
+/// # Safety
+/// See [`Places`]; the processor must have what the vectors need.
+pub(super) type Settle = unsafe fn(&Places<'_>, &Doubts, usize);
 
 /// # Safety
 /// See [`Places`].
 #[inline(always)]
-unsafe fn settle<V: Quantize, S: Seen>(places: &Places<'_>, doubts: &Doubts, filter: usize) {
+pub(super) unsafe fn settle<V: Quantize, S: Seen>(places: &Places<'_>, doubts: &Doubts, filter: usize) {
     let mut all = doubts.of(filter, V::COUNT);
     loop {
         let (mut few, mut count) = ([Doubt::default(); 8], 0);
@@ -195,35 +187,4 @@ unsafe fn write<V: Quantize>(of: &Places<'_>, doubt: &Doubt, sums: V::Floats) {
             of.out.add(usize::from(doubt.place) * CHANNELS + lane).write(byte(*sum / of.by, of.zero));
         }
     }
-}
-
-/// Settles doubts by a vector that needs some features of the processor.
-macro_rules! level {
-    ($(#[$features:meta])? $name:ident: $vector:ty) => {
-        /// # Safety
-        /// See [`Places`]; these are the features of the vector.
-        $(#[$features])?
-        unsafe fn $name<S: Seen>(places: &Places<'_>, doubts: &Doubts, filter: usize) {
-            // SAFETY: the caller's.
-            unsafe { settle::<$vector, S>(places, doubts, filter) }
-        }
-    };
-}
-
-type Eight = Plain<u32, 8>;
-level!(plain: Eight);
-#[cfg(target_arch = "x86_64")]
-level!(#[target_feature(enable = "avx2,fma")] narrow: U32x8);
-#[cfg(target_arch = "x86_64")]
-level!(#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,fma")] wide: U32x16);
-
-/// The one for this processor.
-pub(super) fn settler<S: Seen>() -> Settle {
-    #[cfg(target_arch = "x86_64")]
-    match crate::cpu::level() {
-        5.. => return Settle { filters: U32x16::COUNT, doubts: wide::<S> },
-        3.. => return Settle { filters: U32x8::COUNT, doubts: narrow::<S> },
-        _ => {}
-    }
-    Settle { filters: Eight::COUNT, doubts: plain::<S> }
 }

@@ -11,7 +11,7 @@ use super::super::CHANNELS;
 use super::super::tile::each_place;
 use super::filters::Check;
 use super::quantize::{Doubt, Doubts, Numbers, Quantize, Row};
-use super::settle::Dequantized;
+use super::settle::{Dequantized, Places, Settle, settle};
 use std::ops::Range;
 
 /// Places of the output that are neighbours in a row.
@@ -97,6 +97,9 @@ pub(super) struct Loops {
     /// For 1, 2, .. places.
     pub(super) sums: &'static [Sums],
     after: After,
+    /// Filters of a vector, whose doubts are settled together: most often, there is one of them.
+    pub(super) vector: usize,
+    pub(super) settle: Settle,
 }
 
 /// Writes the sums of some steps of a tile, and adds the magnitudes to others that they have at some checks before.
@@ -282,6 +285,8 @@ macro_rules! loops_of {
             filters: $w * <$vector as Vector>::COUNT,
             sums: &[$($level::sums::<$seen, $w, $places>),*],
             after: After { join: $level::join, store: $level::store },
+            vector: <$vector as Vector>::COUNT,
+            settle: $level::settle::<$seen>,
         }
     };
 }
@@ -319,6 +324,14 @@ macro_rules! level {
             pub(super) unsafe fn store(tile: &Tile<'_>, places: usize, room: &mut Room) {
                 // SAFETY: the caller's.
                 unsafe { super::store::<$vector>(tile, places, room) }
+            }
+
+            /// # Safety
+            /// See [`Settle`]; these are the features of the vector.
+            $(#[$features])?
+            pub(super) unsafe fn settle<S: Seen>(places: &Places<'_>, doubts: &Doubts, filter: usize) {
+                // SAFETY: the caller's.
+                unsafe { super::settle::<$vector, S>(places, doubts, filter) }
             }
         }
     };
