@@ -51,10 +51,10 @@ pub fn walk<const N: usize>(
     parallel::split_by(out, size, cost.saturating_mul(widest.div_ceil(size)), resources, |first, out| {
         let part = Part { dims: &dims, operands: &operands, first, size, row };
         // Clearing large buffers takes longer than a few elements.
-        if out.len() <= 32 * size {
-            part.compute::<64>(out)
-        } else {
-            part.compute::<512>(out)
+        match out.len() / size {
+            ..=32 => part.compute::<64>(out),
+            ..=4096 => part.compute::<512>(out),
+            _ => part.compute::<1024>(out),
         }
         Ok(())
     })

@@ -31,8 +31,12 @@ pub fn cube<T: Real>(x: T) -> T {
     let square = x * x;
     let cube = square * x;
     let lost = x.mul_add(x, -square).mul_add(x, square.mul_add(x, -cube));
-    // Without this 0 would lose its sign, and infinity become NaN.
-    if lost.abs() > T::ZERO && lost.abs() < T::INFINITY { cube + lost } else { cube }
+    // Beyond what a finite cube can have lost, so that an infinite one doesn't become NaN.
+    let most = T::ONE / T::MIN_POSITIVE;
+    let lost = if lost < most { lost } else { most };
+    let lost = if lost > -most { lost } else { -most };
+    // 0 would lose its sign.
+    (cube + lost).copysign(x)
 }
 
 /// x^0.5, rounded once. It differs from the square root of -0 and of -infinity.

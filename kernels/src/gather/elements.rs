@@ -2,6 +2,7 @@
 
 use super::narrow::{BLOCK, narrow};
 use super::{Bounds, Index, rows};
+use crate::cpu::{LINE, fetch};
 use crate::{Resources, Stopped, parallel};
 
 /// Elements by size: only bits move. Reads and writes need no alignment.
@@ -60,6 +61,11 @@ fn checked<T: Word, I: Index>(data: &[u8], axis: Bounds, indices: &[I], out: &mu
     let mut entries = [0; BLOCK];
     for (indices, out) in indices.chunks(BLOCK).zip(out.chunks_mut(BLOCK * size)) {
         narrow(indices, axis, &mut entries)?;
+        // The next ones come while elements are picked, which are anywhere: processors don't expect them. A line brings the
+        // one beside it.
+        for next in indices.chunks(2 * LINE / size_of::<I>()) {
+            fetch::<false, _>(next.as_ptr().wrapping_add(BLOCK));
+        }
         let entries = entries.get(..indices.len()).ok_or(Stopped::OutOfRange)?;
         pick::<T>(data, axis.size, entries, out);
     }

@@ -165,15 +165,21 @@ impl<T: Number, const LEAST: bool> Extreme<T, LEAST> {
 
 /// A reduction to an extreme.
 pub trait Order<T: Number>: Reduction<T> {
+    /// Whether an element is beyond another; false if one is NaN.
+    fn is_ahead(&self, a: T, b: T) -> bool;
+
     /// Whether an element is beyond another. NaN is beyond all numbers.
-    fn exceeds(&self, a: T, b: T) -> bool;
+    #[inline(always)]
+    fn exceeds(&self, a: T, b: T) -> bool {
+        self.is_ahead(a, b) | (a.is_nan() & !b.is_nan())
+    }
 }
 
 impl<T: Number, const LEAST: bool> Order<T> for Extreme<T, LEAST> {
     #[inline(always)]
-    fn exceeds(&self, a: T, b: T) -> bool {
+    fn is_ahead(&self, a: T, b: T) -> bool {
         let (a, b) = (self.counts(a), self.counts(b));
-        (if LEAST { a < b } else { a > b }) | (a.is_nan() & !b.is_nan())
+        if LEAST { a < b } else { a > b }
     }
 }
 

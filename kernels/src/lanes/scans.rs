@@ -1,5 +1,6 @@
 //! Functions of lanes that read them in order: cumulative sums and products, the place of an extreme.
 
+use super::fold::{PARTIALS, join_lanes};
 use super::reduce::{BETWEEN_LOOKS, PartialOf, TOGETHER, between_looks, values};
 use super::sums::Partial;
 use super::walk::map_each;
@@ -7,9 +8,7 @@ use super::{Floating, Fold, L1, L2, Map, MapSome, Measure, Number, Order, Ordere
 use crate::cpu::{for_avx2, for_each_level};
 use crate::lookout::look;
 use crate::{Stop, Stopped};
-use bytemuck::Zeroable;
 use std::array::from_fn;
-use std::ops::Range;
 
 /// What a reduction gives of the elements up to each one, rounded at each.
 #[derive(Debug)]
@@ -42,45 +41,52 @@ impl<R: Reduction<T> + Sync, T: Number> Map<T> for Cumulate<R> {
 impl<R: Reduction<T> + Sync, T: Number> MapSome<T> for Cumulate<R> {
     #[inline(always)]
     fn map(&self, len: usize, lanes: &[T], to: &mut [T], stop: Option<&Stop>) -> Result<(), Stopped> {
-        for (lane, to) in lanes.chunks_exact(len).zip(to.chunks_exact_mut(len)) {
-            let mut value = PartialOf::<R, T>::START;
-            for at in between_looks(len, stop) {
-                let at = at?;
-                let at = if self.reverse { len - at.end..len - at.start } else { at };
-                let (lane, to) = (lane.get(at.clone()).unwrap_or(&[]), to.get_mut(at).unwrap_or(&mut []));
-                let pairs = lane.iter().zip(to);
-                value = if self.reverse { self.cumulate(value, pairs.rev()) } else { self.cumulate(value, pairs) };
-            }
-            // Nothing is before the first.
-            let first = if self.reverse { to.last_mut() } else { to.first_mut() };
-            first
-                .filter(|_| self.exclusive)
-                .into_iter()
-                .for_each(|to| *to = T::nearest(self.reduction.end(R::EMPTY, 0)));
+        let whole = lanes.len() / (LANES * len) * (LANES * len);
+        let ((lanes, last), (to, last_to)) = (lanes.split_at(whole), to.split_at_mut(whole.min(to.len())));
+        for (lanes, to) in lanes.chunks_exact(LANES * len).zip(to.chunks_exact_mut(LANES * len)) {
+            cumulate_lanes::<R, T, LANES>(self, len, lanes, to, stop)?;
+        }
+        for (lane, to) in last.chunks_exact(len).zip(last_to.chunks_exact_mut(len)) {
+            cumulate_lanes::<R, T, 1>(self, len, lane, to, stop)?;
         }
         Ok(())
     }
 }
 
-impl<R> Cumulate<R> {
-    /// Goes on from the value of the elements before. Returns that of all.
-    #[inline(always)]
-    fn cumulate<'a, T: Number>(
-        &self,
-        mut value: PartialOf<R, T>,
-        pairs: impl Iterator<Item = (&'a T, &'a mut T)>,
-    ) -> PartialOf<R, T>
-    where
-        R: Reduction<T>,
-    {
-        let fold = self.reduction.fold();
-        for (&x, to) in pairs {
-            let with = fold.add(value, x);
-            *to = T::nearest(self.reduction.end(if self.exclusive { value } else { with }, 1));
-            value = with;
+/// Lanes that take each step together, as each waits for its own result.
+const LANES: usize = 4;
+
+/// Cumulates `N` lanes, one behind the other.
+#[inline(always)]
+fn cumulate_lanes<R: Reduction<T>, T: Number, const N: usize>(
+    how: &Cumulate<R>,
+    len: usize,
+    lanes: &[T],
+    to: &mut [T],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (fold, mut values) = (how.reduction.fold(), [PartialOf::<R, T>::START; N]);
+    let (mut lanes, mut outs) = (lanes.chunks_exact(len), to.chunks_exact_mut(len));
+    let lanes: [&[T]; N] = from_fn(|_| lanes.next().unwrap_or(&[]));
+    let mut outs: [&mut [T]; N] = from_fn(|_| outs.next().unwrap_or(&mut []));
+    for at in between_looks(len, stop) {
+        let at = at?;
+        for k in at {
+            let k = if how.reverse { len - 1 - k } else { k };
+            for ((value, lane), to) in values.iter_mut().zip(&lanes).zip(&mut outs) {
+                let (Some(x), Some(to)) = (lane.get(k), to.get_mut(k)) else { return Err(Stopped::Misfit) };
+                let with = fold.add(*value, *x);
+                *to = T::nearest(how.reduction.end(if how.exclusive { *value } else { with }, 1));
+                *value = with;
+            }
         }
-        value
     }
+    // Nothing is before the first.
+    for to in outs.iter_mut().filter(|_| how.exclusive) {
+        let first = if how.reverse { to.last_mut() } else { to.first_mut() };
+        first.into_iter().for_each(|to| *to = T::nearest(how.reduction.end(R::EMPTY, 0)));
+    }
+    Ok(())
 }
 
 for_each_level! {
@@ -177,17 +183,14 @@ impl<E: Order<T>, T: Number> Measure<T> for IndexOf<E> {
             pieces.for_each(|(lanes, indices)| index_turned(self, len, lanes, indices));
             return Ok(());
         }
-        // So few lanes that they are still near when the place is searched.
-        let some = (SEARCHED / len).clamp(1, TOGETHER);
-        for (lanes, indices) in lanes.chunks(some * len).zip(indices.chunks_mut(some)) {
-            let mut best = [T::Precise::zeroed(); TOGETHER];
-            let best = best.get_mut(..indices.len()).ok_or(Stopped::Misfit)?;
-            values(&self.extreme, len, lanes, best, stop)?;
-            for ((best, index), lane) in best.iter().zip(indices).zip(lanes.chunks_exact(len)) {
-                *index = find(lane, T::nearest(*best), self.last, stop)? as i64;
-            }
+        if len < SOME {
+            let pieces = lanes.chunks(ABREAST * len).zip(indices.chunks_mut(ABREAST));
+            return pieces.into_iter().try_for_each(|(lanes, indices)| index_few(self, len, lanes, indices, stop));
         }
-        Ok(())
+        // So few lanes that they are still near when the place is searched.
+        let some = (SEARCHED / len).clamp(1, ABREAST);
+        let mut pieces = lanes.chunks(some * len).zip(indices.chunks_mut(some));
+        pieces.try_for_each(|(lanes, indices)| index_lanes(self, len, lanes, indices, stop))
     }
 
     fn across(
@@ -270,61 +273,166 @@ fn index_turned_body<E: Order<T>, T: Number>(how: &IndexOf<E>, len: usize, lanes
 /// Elements of lanes whose extremes are searched for together, unless a single lane has more.
 const SEARCHED: usize = 1 << 12;
 
-for_each_level! {
-    /// The first or last place of an element of a lane.
-    fn find<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>) -> Result<usize, Stopped> = find_body::<T>;
+/// Lanes whose extremes are searched for together.
+const ABREAST: usize = 4;
+
+/// Rows of [`PARTIALS`] columns, whose extremes are compared with those before.
+const ROWS_OF_SOME: usize = 4;
+/// Elements of these.
+const SOME: usize = ROWS_OF_SOME * PARTIALS;
+
+/// The places of the extremes of at most [`ABREAST`] lanes of less than [`SOME`] elements, one behind the other.
+fn index_few<E: Order<T>, T: Number>(
+    how: &IndexOf<E>,
+    len: usize,
+    lanes: &[T],
+    indices: &mut [i64],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (mut filled, before) = ([[T::ZERO; SOME]; ABREAST], if how.last { SOME - len } else { 0 });
+    for (filled, lane) in filled.iter_mut().zip(lanes.chunks_exact(len)) {
+        // An element that comes again where it isn't found.
+        if let Some(again) = if how.last { lane.last() } else { lane.first() } {
+            filled.fill(*again);
+        }
+        filled.iter_mut().skip(before).zip(lane).for_each(|(to, x)| *to = *x);
+    }
+    index_lanes(how, SOME, filled.as_flattened(), indices, stop)?;
+    indices.iter_mut().for_each(|index| *index -= before as i64);
+    Ok(())
 }
 
-/// Elements that are compared before it matters whether one is equal.
-const SOME: usize = 128;
+for_each_level! {
+    /// The places of the extremes of at most [`ABREAST`] lanes, one behind the other, of [`SOME`] elements or more.
+    fn index_lanes<E: Order<T>, T: Number>(how: &IndexOf<E>, len: usize, lanes: &[T], indices: &mut [i64], stop: Option<&Stop>) -> Result<(), Stopped>
+        = index_lanes_body::<E, T>;
+}
 
 #[inline(always)]
-fn find_body<T: Number>(lane: &[T], element: T, last: bool, stop: Option<&Stop>) -> Result<usize, Stopped> {
-    for at in parts(0..lane.len(), BETWEEN_LOOKS, last) {
-        look(stop)?;
-        for some in parts(at, SOME, last) {
-            let elements = lane.get(some.clone()).unwrap_or(&[]);
-            let place = match <&[T; SOME]>::try_from(elements).ok() {
-                Some(all) if is_in(all, element) => Some(place_in(all, element, last)),
-                Some(_) => None,
-                None if last => elements.iter().rposition(|x| is_it(*x, element)),
-                None => elements.iter().position(|x| is_it(*x, element)),
-            };
-            if let Some(place) = place {
-                return Ok(some.start + place);
+fn index_lanes_body<E: Order<T>, T: Number>(
+    how: &IndexOf<E>,
+    len: usize,
+    lanes: &[T],
+    indices: &mut [i64],
+    stop: Option<&Stop>,
+) -> Result<(), Stopped> {
+    let (mut best, mut blocks) = ([[T::ZERO; PARTIALS]; ABREAST], [[0; PARTIALS]; ABREAST]);
+    let (fold, mut peaks) = (how.extreme.fold(), [[PartialOf::<E, T>::START; PARTIALS]; ABREAST]);
+    let (lanes, mut has_nan) = (lanes.chunks_exact(len), [false; ABREAST]);
+    for ((((lane, best), blocks), peaks), has_nan) in
+        lanes.clone().zip(&mut best).zip(&mut blocks).zip(&mut peaks).zip(&mut has_nan)
+    {
+        *has_nan = compare_columns(how, lane, best, blocks, stop)?;
+        for (peak, x) in peaks.iter_mut().zip(&*best) {
+            *peak = fold.add_ordinary(PartialOf::<E, T>::START, fold.counts(*x));
+        }
+    }
+    join_lanes(peaks.get_mut(..indices.len()).ok_or(Stopped::Misfit)?);
+    for (((((index, lane), best), blocks), [peak, ..]), has_nan) in
+        indices.iter_mut().zip(lanes).zip(&best).zip(&blocks).zip(&peaks).zip(has_nan)
+    {
+        let place = if has_nan {
+            place_of_nan(lane, how.last, stop)?
+        } else {
+            let peak = T::nearest(how.extreme.end(*peak, len));
+            let start = start_of(how, len, block_of(best, blocks, peak));
+            start + place_in(block_at(lane, start)?, peak, how.last)
+        };
+        *index = place as i64;
+    }
+    Ok(())
+}
+
+/// Finds the extremes of columns, and the numbers of the first blocks that have them, from where the search begins. NaN, which
+/// is beyond all, isn't compared. Returns whether there is some.
+#[inline(always)]
+fn compare_columns<E: Order<T>, T: Number>(
+    how: &IndexOf<E>,
+    lane: &[T],
+    to: &mut [T; PARTIALS],
+    to_blocks: &mut [u32; PARTIALS],
+    stop: Option<&Stop>,
+) -> Result<bool, Stopped> {
+    let (rows, _) = block_at(lane, start_of(how, lane.len(), 0))?.as_chunks();
+    let [first, ..] = rows else { return Err(Stopped::Misfit) };
+    // Copies stay in registers.
+    let (mut best, mut blocks, mut has_nan) = (*first, [0; PARTIALS], false);
+    for part in between_looks(lane.len(), stop) {
+        for at in part?.step_by(SOME) {
+            let number = at / SOME;
+            let block = block_at(lane, start_of(how, lane.len(), number))?;
+            let mut nan = false;
+            for x in block {
+                nan |= x.is_nan();
+            }
+            has_nan |= nan;
+            let (rows, _) = block.as_chunks::<PARTIALS>();
+            let [first, others @ ..] = rows else { return Err(Stopped::Misfit) };
+            let mut peaks = *first;
+            for row in others {
+                for (peak, x) in peaks.iter_mut().zip(row) {
+                    *peak = if how.extreme.is_ahead(*x, *peak) { *x } else { *peak };
+                }
+            }
+            for ((block, x), best) in blocks.iter_mut().zip(&peaks).zip(&best) {
+                *block = if how.extreme.is_ahead(*x, *best) { number as u32 } else { *block };
+            }
+            for (best, x) in best.iter_mut().zip(&peaks) {
+                *best = if how.extreme.is_ahead(*x, *best) { *x } else { *best };
             }
         }
     }
-    Ok(0)
+    (*to, *to_blocks) = (best, blocks);
+    Ok(has_nan)
 }
 
-/// Parts of a range of this size, from the first to the last, or from the last to the first: then that is the one that may
-/// be shorter.
+/// The number of the first block that has an element in one of the columns.
 #[inline(always)]
-fn parts(range: Range<usize>, size: usize, last: bool) -> impl Iterator<Item = Range<usize>> {
-    range.clone().step_by(size).map(move |at| match last {
-        false => at..range.end.min(at + size),
-        true => {
-            let end = range.end - (at - range.start);
-            range.start.max(end.saturating_sub(size))..end
-        }
-    })
-}
-
-/// Whether an element is among these.
-#[inline(always)]
-fn is_in<T: Number>(elements: &[T; SOME], element: T) -> bool {
-    let mut found = false;
-    if element.is_nan() {
-        for x in elements {
-            found |= x.is_nan();
-        }
-    } else {
-        for x in elements {
-            found |= *x == element;
+fn block_of<T: Number>(best: &[T; PARTIALS], blocks: &[u32; PARTIALS], element: T) -> usize {
+    let mut blocks = *blocks;
+    for (block, x) in blocks.iter_mut().zip(best) {
+        *block |= u32::from(*x != element).wrapping_neg();
+    }
+    // As a tree: one after another they would be compared without vectors.
+    for half in [16, 8, 4, 2, 1] {
+        let (low, high) = blocks.split_at_mut(half);
+        for (low, high) in low.iter_mut().zip(high) {
+            *low = (*low).min(*high);
         }
     }
-    found
+    let [first, ..] = blocks;
+    first as usize
+}
+
+/// Where the block with a number begins in a lane of `len` elements: numbers count from where the search begins. What is left
+/// at the end is in a whole block, too.
+#[inline(always)]
+fn start_of<E>(how: &IndexOf<E>, len: usize, number: usize) -> usize {
+    let start = (number * SOME).min(len - SOME);
+    if how.last { len - SOME - start } else { start }
+}
+
+#[inline(always)]
+fn block_at<T>(lane: &[T], start: usize) -> Result<&[T; SOME], Stopped> {
+    lane.get(start..).and_then(|rest| rest.first_chunk()).ok_or(Stopped::Misfit)
+}
+
+/// The first or last place of NaN.
+#[inline(always)]
+fn place_of_nan<T: Number>(lane: &[T], last: bool, stop: Option<&Stop>) -> Result<usize, Stopped> {
+    let mut place = 0;
+    for part in between_looks(lane.len(), stop) {
+        let part = part?;
+        let mut elements = lane.get(part.clone()).unwrap_or(&[]).iter();
+        let found = if last { elements.rposition(|x| x.is_nan()) } else { elements.position(|x| x.is_nan()) };
+        if let Some(k) = found {
+            place = part.start + k;
+            if !last {
+                break;
+            }
+        }
+    }
+    Ok(place)
 }
 
 /// The first or last place of an element, which is among these.
@@ -333,19 +441,13 @@ fn place_in<T: Number>(elements: &[T; SOME], element: T, last: bool) -> usize {
     // How far each is from where the search begins. Two loops: one would not be vectors.
     let (mut away, flip) = ([SOME as u32; SOME], if last { SOME as u32 - 1 } else { 0 });
     for ((away, x), place) in away.iter_mut().zip(elements).zip(0..) {
-        *away = if is_it(*x, element) { place ^ flip } else { SOME as u32 };
+        *away = if *x == element { place ^ flip } else { SOME as u32 };
     }
     let mut least = SOME as u32;
     for away in &away {
         least = least.min(*away);
     }
     (least ^ flip) as usize
-}
-
-/// Whether they are equal, or both NaN.
-#[inline(always)]
-fn is_it<T: Number>(x: T, element: T) -> bool {
-    x == element || x.is_nan() & element.is_nan()
 }
 
 /// 1 for the first of the greatest elements, and 0 for all others.

@@ -645,11 +645,51 @@ fn no_places() {
 
 #[test]
 fn places_of_extremes() {
-    for (count, len) in [(21, 1), (21, 31), (21, 32), (21, 129), (21, sized(9000, 600)), (sized(1300, 40), 9)] {
-        let lanes: Vec<Vec<f32>> = (0..count).map(|lane| ties(lane, len)).collect();
+    let sizes =
+        [(21, 1), (21, 32), (21, 33), (21, 127), (9, 128), (21, 129), (sized(100, 9), 300), (21, sized(9000, 600))];
+    for (count, len) in sizes.into_iter().chain([(sized(1300, 40), 9)]) {
+        let equal: Vec<Vec<f32>> = (0..count).map(|lane| ties(lane, len)).collect();
+        let different =
+            |lane: usize| (0..len).map(|k| ((k * 7919 + lane * 104_729) % 10_007) as f32 - 5000.5).collect();
+        let different: Vec<Vec<f32>> = (0..count).map(different).collect();
         for last in [false, true] {
-            check_places::<false>(&lanes, len, last);
-            check_places::<true>(&lanes, len, last);
+            for lanes in [&equal, &different] {
+                check_places::<false>(lanes, len, last);
+                check_places::<true>(lanes, len, last);
+            }
         }
     }
+}
+
+/// Of bytes and long integers, the greatest and the least, where all are equal but one.
+#[test]
+fn places_among_integers() {
+    fn check<S: Ordered<T> + std::fmt::Debug, T: Number>(base: S, other: S, is_greater: bool) {
+        for (len, at) in [(40, 39), (200, 0), (200, 77), (200, 199), (sized(3000, 300), 290)] {
+            let mut lane = vec![base; len];
+            lane[at] = other;
+            let lanes = Lanes::new(&[1, len], |axis| axis == 1);
+            for last in [false, true] {
+                let end = if last { len - 1 - usize::from(at == len - 1) } else { usize::from(at == 0) };
+                let place = |greatest: bool| if greatest == is_greater { at } else { end } as i64;
+                let (mut greatest, mut least) = ([-1i64], [-1i64]);
+                let extreme = S::extreme::<false>();
+                let mut scratch = vec![T::ZERO; len];
+                measure(&IndexOf { last, extreme }, &lane, &lanes, &mut scratch, &mut greatest, ALONE).unwrap();
+                let extreme = S::extreme::<true>();
+                measure(&IndexOf { last, extreme }, &lane, &lanes, &mut scratch, &mut least, ALONE).unwrap();
+                assert_eq!(
+                    (greatest, least),
+                    ([place(true)], [place(false)]),
+                    "{base:?} and {other:?} at {at} of {len}"
+                );
+            }
+        }
+    }
+    at_each_level(|| {
+        check::<u8, u8>(3, 200, true);
+        check::<i8, u8>(3, -100, false);
+        check::<u64, i64>(3, u64::MAX, true);
+        check::<i64, i64>(i64::MAX, i64::MIN, false);
+    });
 }
